@@ -1,0 +1,37 @@
+package labels
+
+// ABI is the format that a label source publishes. The values equal enum
+// label_abi in internal/bpf/src/record.h.
+type ABI uint8
+
+// The formats that are read.
+const (
+	ABINone          ABI = iota // no format: a block that names none
+	ABIV0                       // custom labels v0: {storage, count} inline in TLS
+	ABIV1                       // custom labels v1: pointer to {storage, count, capacity}
+	ABIThreadContext            // OTEP 4947: pointer to a thread context record
+
+	// NumABIs is the number of values, for arrays indexed by ABI.
+	NumABIs = iota
+)
+
+var abiNames = [NumABIs]string{"none", "custom_labels_v0", "custom_labels_v1", "thread_context"}
+
+var abiSymbols = [NumABIs]string{"", "custom_labels_thread_local_data", "custom_labels_current_set", "otel_thread_ctx_v1"}
+
+// String returns the name used in metrics and logs.
+func (a ABI) String() string {
+	if a >= NumABIs {
+		return "unknown"
+	}
+	return abiNames[a]
+}
+
+// Symbol returns the thread-local ELF symbol through which the format is
+// published, or "" for a value that is no format.
+func (a ABI) Symbol() string {
+	if a >= NumABIs {
+		return ""
+	}
+	return abiSymbols[a]
+}

@@ -1,0 +1,95 @@
+package labels
+
+import "encoding/binary"
+
+// Sizes of the structs in internal/bpf/src/record.h.
+const (
+	blockHeaderBytes = 16 // struct label_block
+	blockAlign       = 8  // payloads are padded to it
+	rawLabelBytes    = 12 // struct raw_label
+)
+
+// decoder holds the scratch memory of decoding; nothing in it outlives a call.
+type decoder struct {
+	keys      *KeyMap
+	entries   []entry
+	out       Decoded
+	reads     []Read
+	cut       bool // anything at all was cut
+	canonical []byte
+	last      [maxKeyNames]attribute
+}
+
+// entry is a label before duplicates and conflicts are resolved.
+type entry struct {
+	key, value []byte
+	source     ABI
+	cutKey     bool // key is but a prefix
+	lost       bool // there is a value, but nothing is known of it
+	block      int  // the label block it came from
+	rank       int  // within the block; the lower one wins
+}
+
+// decode splits a section into its blocks and decodes each. It never reads
+// outside of section, whatever the lengths in it say.
+func (d *decoder) decode(keys *KeyMap, section []byte) {
+	d.keys, d.entries, d.out, d.reads, d.cut = keys, d.entries[:0], Decoded{}, d.reads[:0], false
+	for len(section) > 0 {
+		if len(section) < blockHeaderBytes {
+			d.reads = append(d.reads, Read{Outcome: OutcomeInvalid})
+			return
+		}
+		read := Read{ABI: ABI(section[0]), Outcome: Outcome(section[1])}
+		size := int(binary.LittleEndian.Uint16(section[2:]))
+		skipped := binary.LittleEndian.Uint32(section[8:])
+		section = section[blockHeaderBytes:]
+		if size > len(section) {
+			// Where the next block would begin is unknown, too.
+			d.reads = append(d.reads, Read{ABI: read.ABI, Outcome: OutcomeInvalid})
+			return
+		}
+		if read.Outcome.trusted() {
+			d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, skipped)
+		}
+		read.Outcome = d.block(read, section[:size])
+		d.reads = append(d.reads, read)
+		section = section[min(align(size), len(section)):]
+	}
+}
+
+// block decodes one payload and returns the final outcome. Of a block that
+// turns out to be malformed nothing is kept.
+func (d *decoder) block(read Read, payload []byte) Outcome {
+	switch {
+	case read.ABI == ABINone || read.ABI >= NumABIs || read.Outcome >= NumOutcomes:
+		return OutcomeInvalid
+	case !read.Outcome.trusted():
+		return read.Outcome
+	}
+	entries, counts, link, flags := len(d.entries), d.out.Counts, d.out.Link, d.out.Flags
+	var outcome Outcome
+	if read.ABI == ABIThreadContext {
+		outcome = d.threadContext(payload, read.Outcome)
+	} else {
+		outcome = d.customLabels(read.ABI, payload, read.Outcome)
+	}
+	switch outcome {
+	case OutcomePresent:
+	case OutcomeTruncated:
+		d.cut = true
+		d.out.Counts.TruncatedSets++
+	default:
+		d.entries = d.entries[:entries]
+		d.out.Counts, d.out.Link, d.out.Flags = counts, link, flags
+	}
+	return outcome
+}
+
+func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }
+
+func saturatingAdd(a, b uint32) uint32 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return ^uint32(0)
+}

@@ -1,0 +1,69 @@
+package labels
+
+// Decoded is what one label section means. It is shared and never changes.
+type Decoded struct {
+	Set    *Set   // never nil
+	Link   Link   // zero: none
+	Flags  byte   // W3C trace flags that go with Link; 0 without one
+	Reads  []Read // one for each label block, in order; not to be modified
+	Counts Counts
+}
+
+// Read is the result of reading one label source.
+type Read struct {
+	ABI     ABI
+	Outcome Outcome // a block found malformed by the decoder is OutcomeInvalid
+}
+
+// Counts says what was lost or irregular in one label section.
+type Counts struct {
+	DuplicateKeys   uint32 // labels that lost against one of the same key in the same source
+	NullValues      uint32 // custom labels whose value pointer is NULL
+	Conflicts       uint32 // labels and links that lost against a different one of another source
+	UnknownKeys     uint32 // thread context attributes whose key index has no known name
+	HalfIDs         uint32 // thread contexts with one of the two ids zero
+	TruncatedKeys   uint32 // keys of which only a prefix was copied
+	TruncatedValues uint32 // values of which only a prefix was copied
+	TruncatedSets   uint32 // label sources of which anything at all was cut
+}
+
+// KeyMap gives the attribute names of a thread context's key indexes. A nil
+// KeyMap knows none. It is immutable and compared by identity.
+type KeyMap struct {
+	names [][]byte
+}
+
+// maxKeyNames follows from the key index being one byte.
+const maxKeyNames = 256
+
+// NewKeyMap returns the map in which index i has the name names[i]. Names
+// beyond the 256th can never be referred to and are ignored.
+func NewKeyMap(names []string) *KeyMap {
+	names = names[:min(len(names), maxKeyNames)]
+	m := &KeyMap{names: make([][]byte, len(names))}
+	for i, name := range names {
+		m.names[i] = []byte(name)
+	}
+	return m
+}
+
+// Len returns the number of names.
+func (m *KeyMap) Len() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.names)
+}
+
+// Name returns the name of an index.
+func (m *KeyMap) Name(index byte) (string, bool) {
+	name, ok := m.name(index)
+	return string(name), ok
+}
+
+func (m *KeyMap) name(index byte) ([]byte, bool) {
+	if int(index) >= m.Len() {
+		return nil, false
+	}
+	return m.names[index], true
+}

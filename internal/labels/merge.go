@@ -1,0 +1,80 @@
+package labels
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// precedence orders labels by key and, within a key, the winner first.
+func precedence(a, b entry) int {
+	if c := bytes.Compare(a.key, b.key); c != 0 {
+		return c
+	}
+	if a.cutKey != b.cutKey {
+		// What was cut off may be what tells the keys apart.
+		if a.cutKey {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(
+		cmp.Compare(b.source, a.source), // ABIs are numbered by precedence
+		cmp.Compare(a.block, b.block),
+		cmp.Compare(a.rank, b.rank),
+	)
+}
+
+// merge leaves one entry a key, sorted by key, and counts what lost.
+func (d *decoder) merge() {
+	slices.SortFunc(d.entries, precedence)
+	kept := d.entries[:0]
+	for i := 0; i < len(d.entries); {
+		winner, previous := d.entries[i], d.entries[i]
+		for i++; i < len(d.entries) && bytes.Equal(d.entries[i].key, winner.key); i++ {
+			e := d.entries[i]
+			switch {
+			case e.cutKey:
+				// Already counted as cut; whether it is the same key is unknown.
+			case e.block == previous.block:
+				d.out.Counts.DuplicateKeys++
+			case !bytes.Equal(e.value, winner.value):
+				d.out.Counts.Conflicts++
+			}
+			previous = e
+		}
+		if !winner.lost {
+			kept = append(kept, winner)
+		}
+	}
+	d.entries = kept
+}
+
+// appendCanonical appends the canonical encoding of the merged labels.
+func (d *decoder) appendCanonical(b []byte) []byte {
+	b = appendSetHead(b, d.cut)
+	for _, e := range d.entries {
+		b = appendLabelHead(b, e.source, len(e.key), len(e.value))
+		b = append(b, e.key...)
+		b = append(b, e.value...)
+	}
+	return b
+}
+
+// newSet makes the set of the merged labels. encoding is their canonical
+// encoding; the set's strings are parts of it.
+func (d *decoder) newSet(encoding string) *Set {
+	s := &Set{labels: make([]Label, 0, len(d.entries)), truncated: d.cut}
+	// Decoding in step with the entries: the lengths of the heads follow from them.
+	var head [labelHeadBytes]byte
+	pos := setHeadBytes
+	for _, e := range d.entries {
+		pos += len(appendLabelHead(head[:0], e.source, len(e.key), len(e.value)))
+		key := encoding[pos : pos+len(e.key)]
+		pos += len(e.key)
+		value := encoding[pos : pos+len(e.value)]
+		pos += len(e.value)
+		s.labels = append(s.labels, Label{Key: key, Value: value, Source: e.source})
+	}
+	return s
+}

@@ -1,0 +1,65 @@
+package labels
+
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Label is one key and value. Both are arbitrary bytes: they may be empty,
+// contain NUL or be no valid UTF-8.
+type Label struct {
+	Key, Value string
+	Source     ABI // whose value won
+}
+
+// Set is an immutable label set in canonical form: sorted by key, keys unique.
+// Sets that come from one [Cache] are equal if and only if their pointers are,
+// where equality covers keys, values, sources and the truncation mark.
+type Set struct {
+	labels    []Label
+	truncated bool
+}
+
+var emptySet = &Set{}
+
+// NewSet returns the canonical set of the given labels, of which the first with
+// a given key is kept. It is not shared with any [Cache].
+func NewSet(truncated bool, labels ...Label) *Set {
+	sorted := slices.Clone(labels)
+	slices.SortStableFunc(sorted, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
+	sorted = slices.CompactFunc(sorted, func(a, b Label) bool { return a.Key == b.Key })
+	return &Set{labels: sorted, truncated: truncated}
+}
+
+// Len returns the number of labels.
+func (s *Set) Len() int { return len(s.labels) }
+
+// All yields the labels in ascending order of their keys.
+func (s *Set) All() iter.Seq[Label] { return slices.Values(s.labels) }
+
+// Truncated reports whether some key, value or label that the thread had
+// published is missing from the set, wholly or in part, because of a bound.
+func (s *Set) Truncated() bool { return s.truncated }
+
+// Canonical encoding of a set: one byte for the truncation mark, then for each
+// label its source, the lengths of key and value as uvarints, key and value.
+// Two sets are equal exactly if their encodings are.
+const (
+	setHeadBytes   = 1
+	labelHeadBytes = 1 + 2*binary.MaxVarintLen64 // at most
+)
+
+func appendSetHead(b []byte, truncated bool) []byte {
+	if truncated {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendLabelHead(b []byte, source ABI, keyLen, valueLen int) []byte {
+	b = append(b, byte(source))
+	b = binary.AppendUvarint(b, uint64(keyLen))
+	return binary.AppendUvarint(b, uint64(valueLen))
+}
