@@ -1,0 +1,144 @@
+# Development of the custom_labels receiver. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BIN := $(CURDIR)/bin
+BUILD := $(CURDIR)/build
+
+# The generators and ocb, built from tools/ so that their versions are those of its go.mod.
+TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen
+LINT := $(BIN)/golangci-lint
+
+# Clang is pinned: the committed BPF objects can be compared only with what the same compiler makes.
+export BPF2GO_CC := clang-19
+export BPF2GO_STRIP := llvm-strip-19
+
+# Packages with tests that need no build of the collector.
+UNIT = $(shell $(GO) list ./... | grep -v '/test/')
+
+# Tests that must not skip (CUSTOM_LABELS_MUST_RUN) need root; only they ask for it.
+AS_ROOT = $(if $(filter 0,$(shell id -u)),,-exec "sudo --preserve-env")
+PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
+
+# A test of one name: prints its figure, fails when it is short of its goal.
+FIGURE = CUSTOM_LABELS_MUST_RUN=1 $(GO) test -count=1 -v -timeout 30m $(AS_ROOT)
+
+C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' | grep -v vmlinux)
+SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
+
+##@ Use
+
+.PHONY: help
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## the demonstration: collector, labelled programs, live table of CPU by label (as root)
+	@scripts/setup.sh run
+	@scripts/run.sh
+
+.PHONY: test
+test: ## everything: unit tests, lint, generated files, the collector, end to end (as root or with sudo)
+	@scripts/setup.sh test
+	$(MAKE) test-fast CUSTOM_LABELS_MUST_RUN=1
+	$(MAKE) collector
+	$(MAKE) e2e-attribution
+	$(MAKE) e2e-fidelity
+	$(MAKE) e2e-accounting
+	$(MAKE) e2e-collector
+
+##@ Build
+
+.PHONY: collector
+collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
+	GOFLAGS="$(GOFLAGS) -mod=mod" $(BIN)/builder --config builder-config.yaml
+	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
+
+.PHONY: labelprof
+labelprof: ## the companion command, as bin/labelprof
+	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
+
+.PHONY: writers
+writers: ## the demo programs that publish labels, in build/writers
+	$(MAKE) -C testdata/writers OUT=../../build/writers
+
+.PHONY: tools
+tools: $(TOOLS) $(LINT) ## generators, ocb and linter, in bin
+
+$(TOOLS) &: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o $(BIN)/ tool
+	touch $(TOOLS)
+
+$(LINT): tools/lint/go.mod tools/lint/go.sum
+	cd tools/lint && $(GO) build -o $(BIN)/ tool
+	touch $(LINT)
+
+.PHONY: generate
+generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
+	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
+
+.PHONY: cross
+cross: ## compile for the other supported systems
+	GOOS=linux GOARCH=amd64 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 $(GO) vet ./internal/... ./receiver/...
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+
+##@ Check
+
+.PHONY: test-fast
+test-fast: unit lint cross generate-check ## unit tests, lint, generated files: under 5 minutes
+
+.PHONY: unit
+unit: ## unit tests with the race detector
+	$(GO) test -race -short $(PRIVILEGED) $(UNIT)
+
+.PHONY: lint
+lint: $(LINT) ## Go, C and shell
+	$(GO) vet ./...
+	$(LINT) run
+	clang-format-19 --dry-run -Werror $(C_SOURCES)
+	shellcheck $(SHELL_SOURCES)
+
+.PHONY: generate-check
+generate-check: ## regenerate and fail on a difference
+	scripts/generate-check.sh
+
+.PHONY: fuzz-short
+fuzz-short: ## every fuzz target for 10 seconds
+	scripts/fuzz.sh 10s
+
+##@ Show by measurement (as root or with sudo)
+
+.PHONY: e2e-attribution
+e2e-attribution: writers ## CPU shares by label set against the truth that the writer measures
+	$(FIGURE) -run '^TestAttribution$$' ./test/e2e/...
+
+.PHONY: e2e-fidelity
+e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
+	$(FIGURE) -run '^TestFidelity$$' ./test/e2e/...
+
+.PHONY: e2e-accounting
+e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
+	$(FIGURE) -run '^TestAccounting$$' ./test/e2e/...
+
+.PHONY: e2e-collector
+e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
+	$(FIGURE) -run '^TestCollector$$' ./test/e2e/...
+
+.PHONY: bench-record
+bench-record: writers ## BPF nanoseconds a sample, by kind of label source
+	$(FIGURE) -run '^TestBenchRecord$$' ./test/bench/...
+
+.PHONY: bench-footprint
+bench-footprint: writers collector ## start-up, memory, CPU and losses by sampling frequency
+	$(FIGURE) -run '^TestBenchFootprint$$' ./test/bench/...
+
+##@ Tidy
+
+.PHONY: clean
+clean: ## remove what was built, except the tools
+	rm -rf $(BUILD) $(BIN)/labelprof
