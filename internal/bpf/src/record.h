@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What the BPF programs and Go share: limits, enums and the layout of every
  * record in the ring buffers and of every map value. Nothing else belongs here.

@@ -1,0 +1,76 @@
+//go:build linux
+
+package bpf
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+)
+
+// Bounds of Config.
+const (
+	MinSamplesPerSecond = 1
+	MaxSamplesPerSecond = 10_000
+	MinRingBufferBytes  = 64 << 10
+	MaxRingBufferBytes  = 1 << 30
+)
+
+// The rest of what is in BPF memory, by default.
+const (
+	eventRingBytes      = 256 << 10
+	defaultMaxProcesses = 32 << 10
+)
+
+// maxReadDelay is the longest that a record waits in the ring buffer while the
+// watermark is not reached.
+const maxReadDelay = 100 * time.Millisecond
+
+// Config of a Sampler. The zero value of a limit means the built-in maximum.
+type Config struct {
+	// SamplesPerSecond and CPU. The period is fixed: 1e9 / SamplesPerSecond ns of CPU clock.
+	SamplesPerSecond int
+	// RingBufferBytes for samples; a power of two and a multiple of the page size.
+	RingBufferBytes int
+	// MaxProcesses with label sources at the same time; 0: 32768.
+	MaxProcesses int
+	// SkipLabels leaves all labels unread.
+	SkipLabels bool
+	// MaxLabels copied from one label set, up to 64.
+	MaxLabels int
+	// MaxKeyBytes of one label key, up to 256.
+	MaxKeyBytes int
+	// MaxValueBytes of one label value, up to 1024.
+	MaxValueBytes int
+	// VerifierLogLevel 0 to 2: how much the verifier's log in a load error says.
+	VerifierLogLevel int
+	// SkipKernelVersionCheck tries kernels that report a version below 6.1.
+	SkipKernelVersionCheck bool
+}
+
+// Period between two samples of one CPU.
+func (c *Config) Period() time.Duration {
+	return time.Duration(int64(time.Second) / int64(c.SamplesPerSecond))
+}
+
+func (c *Config) validate() error {
+	if c.SamplesPerSecond < MinSamplesPerSecond || c.SamplesPerSecond > MaxSamplesPerSecond {
+		return fmt.Errorf("samples per second %d is outside %d to %d",
+			c.SamplesPerSecond, MinSamplesPerSecond, MaxSamplesPerSecond)
+	}
+	n := c.RingBufferBytes
+	if n < MinRingBufferBytes || n > MaxRingBufferBytes || bits.OnesCount(uint(n)) != 1 || n%os.Getpagesize() != 0 {
+		return fmt.Errorf("ring buffer bytes %d is not a power of two between %d and %d that the page size divides",
+			n, MinRingBufferBytes, MaxRingBufferBytes)
+	}
+	return nil
+}
+
+// lowered returns the limit v, or limit where v is unset or above it.
+func lowered(v, limit int) uint32 {
+	if v <= 0 || v > limit {
+		return uint32(limit)
+	}
+	return uint32(v)
+}

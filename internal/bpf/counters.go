@@ -1,0 +1,44 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import "fmt"
+
+// Counters since New, summed over all CPUs. After Stop:
+// Hits = Submitted + FilteredIdle + DroppedRingFull + DroppedInternal.
+type Counters struct {
+	// Hits are runs of the sampling program.
+	Hits uint64
+	// Submitted records are in the ring buffer or were read from it.
+	Submitted uint64
+	// FilteredIdle hits interrupted the idle task.
+	FilteredIdle uint64
+	// DroppedRingFull hits found no room in the ring buffer.
+	DroppedRingFull uint64
+	// DroppedInternal hits found no scratch buffer.
+	DroppedInternal uint64
+	// EventsDropped are process events that found no room; not part of the sum.
+	EventsDropped uint64
+}
+
+// Counters reads the current values.
+func (s *Sampler) Counters() (Counters, error) {
+	perCPU := make([]profilerCounters, s.possibleCPUs)
+	if err := s.objs.Counts.Lookup(uint32(0), perCPU); err != nil {
+		return Counters{}, fmt.Errorf("read counters: %w", err)
+	}
+	var sum profilerCounters
+	for i := range perCPU {
+		for c, v := range perCPU[i].Value {
+			sum.Value[c] += v
+		}
+	}
+	return Counters{
+		Hits:            sum.Value[profilerCounterCOUNTER_HITS],
+		Submitted:       sum.Value[profilerCounterCOUNTER_SUBMITTED],
+		FilteredIdle:    sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
+		DroppedRingFull: sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
+		DroppedInternal: sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
+		EventsDropped:   sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
+	}, nil
+}

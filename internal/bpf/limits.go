@@ -1,0 +1,18 @@
+package bpf
+
+// Limits of src/record.h; layout_test.go holds them to the C header.
+const (
+	MaxLabelSources      = 4
+	MaxLabels            = 64
+	MaxLabelSlots        = 512
+	MaxLabelKeyBytes     = 256
+	MaxLabelValueBytes   = 1024
+	MaxContextAttrsBytes = 2048
+	MaxLabelBytes        = 8192
+	MaxKernelFrames      = 128
+	MaxUserFrames        = 1024
+	sampleHeaderBytes    = 88
+	maxSampleBytes       = sampleHeaderBytes + MaxLabelBytes + 8*(MaxKernelFrames+MaxUserFrames)
+	execPathBytes        = 256
+	commBytes            = 16
+)

@@ -1,0 +1,222 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// Errors of the read functions.
+var (
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("sampler closed")
+	// ErrIdle says that no record is left at the moment.
+	ErrIdle = errors.New("no record at the moment")
+	// ErrDrained says that the records present at the call of Drain have been read.
+	ErrDrained = errors.New("drained")
+)
+
+// A Sampler owns the programs, their maps and what they are attached to.
+//
+// Read and ReadEvent are for one goroutine each; the other methods may be
+// called from anywhere.
+type Sampler struct {
+	config       Config
+	objs         profilerObjects
+	samples      *ringbuf.Reader
+	events       *ringbuf.Reader
+	eventRaw     ringbuf.Record
+	possibleCPUs int
+
+	mu        sync.Mutex
+	clocks    map[int]*clock // by CPU; nil before Start and after Stop
+	lifecycle []link.Link
+	sideband  *sideband
+	closed    bool
+}
+
+// New loads the programs into the kernel. Nothing is sampled before Start. An
+// error that wraps ErrUnsupported names what the host or the user lacks.
+func New(config Config) (*Sampler, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSupport(config.SkipKernelVersionCheck); err != nil {
+		return nil, err
+	}
+	possible, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	s := &Sampler{config: config, possibleCPUs: possible}
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	if s.samples, err = ringbuf.NewReader(s.objs.Samples); err != nil {
+		return nil, errors.Join(fmt.Errorf("map sample ring buffer: %w", err), s.Close())
+	}
+	s.samples.SetDeadline(time.Now().Add(maxReadDelay))
+	if s.events, err = ringbuf.NewReader(s.objs.Events); err != nil {
+		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
+	}
+	if s.sideband, err = newSideband(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Sampler) load() error {
+	spec, err := loadProfiler()
+	if err != nil {
+		return fmt.Errorf("read programs: %w", err)
+	}
+	var specs profilerSpecs
+	if err := spec.Assign(&specs); err != nil {
+		return fmt.Errorf("read programs: %w", err)
+	}
+	namespace, err := pidNamespace()
+	if err != nil {
+		return err
+	}
+	c := &s.config
+	readLabels := uint32(1)
+	if c.SkipLabels {
+		readLabels = 0
+	}
+	err = errors.Join(
+		specs.ReadLabels.Set(readLabels),
+		specs.MaxLabels.Set(lowered(c.MaxLabels, MaxLabels)),
+		specs.MaxKeyBytes.Set(lowered(c.MaxKeyBytes, MaxLabelKeyBytes)),
+		specs.MaxValueBytes.Set(lowered(c.MaxValueBytes, MaxLabelValueBytes)),
+		specs.WatermarkBytes.Set(uint64(c.RingBufferBytes/4)),
+		specs.PidNsInum.Set(namespace),
+	)
+	if err != nil {
+		return fmt.Errorf("set knobs: %w", err)
+	}
+	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)
+	specs.Events.MaxEntries = eventRingBytes
+	specs.Scratches.MaxEntries = uint32(s.possibleCPUs)
+	specs.Processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
+
+	opts := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevel(c.VerifierLogLevel)}}
+	if err := spec.LoadAndAssign(&s.objs, &opts); err != nil {
+		var verifier *ebpf.VerifierError
+		if errors.As(err, &verifier) && c.VerifierLogLevel > 0 {
+			return fmt.Errorf("load programs: %+v", verifier)
+		}
+		return fmt.Errorf("load programs: %w", err)
+	}
+	return nil
+}
+
+// Follow starts the events of processes and mappings; samples wait for Start.
+// Called before Scan, it leaves no gap between the two.
+func (s *Sampler) Follow() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	for _, prog := range []*ebpf.Program{s.objs.ProcessFork, s.objs.ProcessExec, s.objs.ProcessExit} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", prog, err)
+		}
+		s.lifecycle = append(s.lifecycle, l)
+	}
+	cpus, err := readCPUs(onlineCPUsPath)
+	if err != nil {
+		return err
+	}
+	return s.sideband.follow(cpus)
+}
+
+// Start begins to sample on every online CPU.
+func (s *Sampler) Start() error {
+	s.mu.Lock()
+	if s.clocks == nil {
+		s.clocks = map[int]*clock{}
+	}
+	s.mu.Unlock()
+	return s.UpdateCPUs()
+}
+
+// Read waits for the next sample. ErrIdle comes when none arrived for a while,
+// ErrDrained once after Drain, ErrClosed after Close. A *FormatError concerns
+// one record only.
+func (s *Sampler) Read(r *Record) error {
+	err := s.samples.ReadInto(&r.raw)
+	switch {
+	case err == nil:
+		return r.parse()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.samples.SetDeadline(time.Now().Add(maxReadDelay))
+		return ErrIdle
+	case errors.Is(err, ringbuf.ErrFlushed):
+		return ErrDrained
+	case errors.Is(err, ringbuf.ErrClosed):
+		return ErrClosed
+	}
+	return fmt.Errorf("read sample: %w", err)
+}
+
+// Drain makes Read return ErrDrained once it has returned all records that are
+// in the ring buffer now.
+func (s *Sampler) Drain() error { return s.samples.Flush() }
+
+// UnreadBytes in the sample ring buffer.
+func (s *Sampler) UnreadBytes() int { return s.samples.AvailableBytes() }
+
+// Period between two samples of one CPU.
+func (s *Sampler) Period() time.Duration { return s.config.Period() }
+
+// Stop ends sampling: when it returns, no program runs any more and the
+// counters are final. Records can still be read.
+func (s *Sampler) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stop()
+}
+
+func (s *Sampler) stop() error {
+	var errs []error
+	for _, c := range s.clocks {
+		errs = append(errs, c.close())
+	}
+	s.clocks = nil
+	for _, l := range s.lifecycle {
+		errs = append(errs, l.Close())
+	}
+	s.lifecycle = nil
+	return errors.Join(errs...)
+}
+
+// Close releases everything and ends waiting reads. It may be called twice.
+func (s *Sampler) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	errs := []error{s.stop()}
+	if s.samples != nil {
+		errs = append(errs, s.samples.Close())
+	}
+	if s.events != nil {
+		errs = append(errs, s.events.Close())
+	}
+	if s.sideband != nil {
+		errs = append(errs, s.sideband.close())
+	}
+	return errors.Join(append(errs, s.objs.Close())...)
+}

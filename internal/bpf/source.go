@@ -1,0 +1,48 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// LabelSource tells the programs where the threads of a process publish labels.
+type LabelSource struct {
+	// ABI is enum label_abi, Kind is enum tls_kind of src/record.h.
+	ABI, Kind uint8
+	// Offset from the thread pointer (static) or within the TLS block (DTV).
+	Offset int64
+	// Module id and the generation that the DTV must have reached; DTV kinds only.
+	Module, Generation uint64
+}
+
+// SetLabelSources replaces the label sources of a process. More than
+// MaxLabelSources is an error.
+func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
+	if len(sources) > MaxLabelSources {
+		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), MaxLabelSources)
+	}
+	entry := profilerProcessEntry{NumSources: uint32(len(sources))}
+	for i, src := range sources {
+		entry.Sources[i] = profilerLabelSource{
+			Offset: src.Offset, Module: src.Module, Generation: src.Generation, Abi: src.ABI, Kind: src.Kind,
+		}
+	}
+	key := id.key()
+	if err := s.objs.Processes.Put(&key, &entry); err != nil {
+		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
+	}
+	return nil
+}
+
+// Forget removes what was set for a process. Unknown processes are no error.
+func (s *Sampler) Forget(id ProcessID) error {
+	key := id.key()
+	if err := s.objs.Processes.Delete(&key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget process %d: %w", id.TGID, err)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Who a task is. */
+#ifndef CUSTOM_LABELS_IDENTITY_H
+#define CUSTOM_LABELS_IDENTITY_H
+
+#include "maps.h"
+
+static __always_inline void process_identity(const struct task_struct *task, struct process_id *id)
+{
+	id->tgid = task->tgid;
+	id->pad = 0;
+	/* The leader's start time survives exec by another thread: de_thread() copies it. */
+	id->start_ns = task->group_leader->start_boottime;
+	/* Every thread of a process has the same value: exec leaves one thread alone, clone copies it. */
+	id->exec_id = task->self_exec_id;
+}
+
+/* The number of a task in the namespace pid_ns_inum, 0 if it has none there. */
+static __always_inline __u32 number_in_namespace(const struct task_struct *task)
+{
+	const struct pid *pid = task->thread_pid;
+	unsigned int level;
+
+	if (!pid_ns_inum)
+		return task->pid;
+	if (!pid)
+		return 0; /* already released */
+	level = pid->level;
+	for (unsigned int i = 0; i <= MAX_PID_NS_LEVEL; i++) {
+		struct upid upid;
+		const void *at;
+
+		if (i > level)
+			break;
+		at = (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
+		     i * bpf_core_type_size(struct upid);
+		if (bpf_core_read(&upid, sizeof(upid), at))
+			break;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == pid_ns_inum)
+			return upid.nr;
+	}
+	return 0;
+}
+
+static __always_inline __u64 cgroup_id(const struct task_struct *task)
+{
+	return task->cgroups->dfl_cgrp->kn->id;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Copies what a thread's label sources hold into the label section of the
+ * record. Meaning (order, duplicates, encodings) is left to package labels.
+ */
+#ifndef CUSTOM_LABELS_LABELS_H
+#define CUSTOM_LABELS_LABELS_H
+
+#include "maps.h"
+#include "tls.h"
+
+/* struct custom_labels_labelset_t without capacity, which has no meaning to readers; tls_t of v0. */
+struct label_set {
+	__u64 storage;
+	__u64 count;
+};
+
+/* The head of a thread context record (OTEP 4947). */
+struct thread_context {
+	__u8 trace_id[16];
+	__u8 span_id[8];
+	__u8 valid;
+	__u8 trace_flags;
+	__u16 attrs_data_size;
+};
+_Static_assert(sizeof(struct thread_context) == 28, "thread_context");
+
+/* State of one pass over the slots of a label set. */
+struct slot_pass {
+	__u32 at;      /* offset into scratch.body */
+	__u32 live;    /* labels copied */
+	__u32 skipped; /* labels with value.buf == NULL */
+	enum outcome outcome;
+};
+
+static __always_inline __u32 saturate(__u64 v)
+{
+	return v > 0xffffffff ? 0xffffffff : v;
+}
+
+/* bpf_loop callback: copies one slot. */
+static long copy_slot(__u64 i, struct slot_pass *pass)
+{
+	struct scratch *s = this_scratch();
+	struct raw_label *raw;
+	struct label_slot *slot;
+	__u32 at = pass->at;
+	__u64 key_bytes, value_bytes;
+
+	if (!s || i >= MAX_LABEL_SLOTS)
+		return 1;
+	slot = &s->slots[i];
+	if (!slot->key_buf)
+		return 0; /* a hole: its value may be freed memory */
+	if (!slot->value_buf) {
+		pass->skipped++;
+		return 0;
+	}
+	if (pass->live >= max_labels) {
+		pass->outcome = OUTCOME_TRUNCATED;
+		return 1;
+	}
+	key_bytes = slot->key_len;
+	if (key_bytes > max_key_bytes)
+		key_bytes = max_key_bytes;
+	value_bytes = slot->value_len;
+	if (value_bytes > max_value_bytes)
+		value_bytes = max_value_bytes;
+	opaque(key_bytes);
+	opaque(value_bytes);
+	/* again, with the bounds that the verifier can see */
+	if (key_bytes > MAX_LABEL_KEY_BYTES || value_bytes > MAX_LABEL_VALUE_BYTES)
+		return 1;
+	if (at + sizeof(*raw) + key_bytes + value_bytes > MAX_LABEL_BYTES) {
+		pass->outcome = OUTCOME_TRUNCATED;
+		return 1;
+	}
+	opaque(at);
+	if (at > MAX_LABEL_BYTES)
+		return 1;
+	raw = (struct raw_label *)&s->body[at];
+	raw->key_len = saturate(slot->key_len);
+	raw->value_len = saturate(slot->value_len);
+	raw->key_bytes = key_bytes;
+	raw->value_bytes = value_bytes;
+	if (key_bytes < slot->key_len || value_bytes < slot->value_len)
+		pass->outcome = OUTCOME_TRUNCATED;
+	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot->key_buf) ||
+	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes,
+				(const void *)slot->value_buf)) {
+		pass->outcome = OUTCOME_FAULT;
+		return 1;
+	}
+	pass->at = at + sizeof(*raw) + key_bytes + value_bytes;
+	pass->live++;
+	return 0;
+}
+
+/* Copies the live labels of a set to scratch.body[at]; *end is where they end. */
+static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, __u32 at,
+						   struct label_block *block, __u32 *end)
+{
+	struct slot_pass pass = { .at = at, .outcome = OUTCOME_PRESENT };
+	__u64 slots = set->count;
+
+	*end = at;
+	block->count = saturate(slots);
+	if (!slots)
+		return OUTCOME_NONE; /* storage is garbage then, and may be */
+	if (!set->storage)
+		return OUTCOME_INVALID;
+	if (slots > MAX_LABEL_SLOTS) {
+		slots = MAX_LABEL_SLOTS;
+		pass.outcome = OUTCOME_TRUNCATED;
+	}
+	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)set->storage))
+		return OUTCOME_FAULT;
+	bpf_loop(slots, copy_slot, &pass, 0);
+	block->skipped = pass.skipped;
+	if (pass.outcome == OUTCOME_FAULT)
+		return OUTCOME_FAULT;
+	if (!pass.live && pass.outcome == OUTCOME_PRESENT)
+		return OUTCOME_NONE; /* nothing but holes */
+	*end = pass.at;
+	return pass.outcome;
+}
+
+static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64 record, __u32 at,
+							struct label_block *block, __u32 *end)
+{
+	struct thread_context *head;
+	__u64 size;
+
+	*end = at;
+	opaque(at);
+	if (at > MAX_LABEL_BYTES)
+		return OUTCOME_INVALID;
+	head = (struct thread_context *)&s->body[at];
+	if (read_user(head, record))
+		return OUTCOME_FAULT;
+	if (head->valid == 0)
+		return OUTCOME_UPDATING;
+	if (head->valid != 1)
+		return OUTCOME_INVALID;
+	size = head->attrs_data_size;
+	block->count = size;
+	if (size > MAX_CONTEXT_ATTRS_BYTES)
+		size = MAX_CONTEXT_ATTRS_BYTES;
+	opaque(size);
+	if (size > MAX_CONTEXT_ATTRS_BYTES)
+		return OUTCOME_INVALID;
+	if (at + sizeof(*head) + size > MAX_LABEL_BYTES)
+		return OUTCOME_TRUNCATED;
+	if (bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)(record + sizeof(*head))))
+		return OUTCOME_FAULT;
+	*end = at + sizeof(*head) + size;
+	return size < block->count ? OUTCOME_TRUNCATED : OUTCOME_PRESENT;
+}
+
+/* Reads one source into scratch.body[at], behind the place of its label block. */
+static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, const struct label_source *src, __u32 at,
+						struct label_block *block, __u32 *end)
+{
+	struct label_set set;
+	enum outcome out;
+	__u64 addr, target;
+
+	*end = at;
+	out = tls_address(tp, src, &addr);
+	if (out != OUTCOME_PRESENT)
+		return out;
+	if (src->abi == LABEL_ABI_V0) {
+		if (read_user(&set, addr))
+			return OUTCOME_FAULT;
+		return copy_label_set(s, &set, at, block, end);
+	}
+	if (read_user(&target, addr))
+		return OUTCOME_FAULT;
+	if (!target)
+		return OUTCOME_NONE;
+	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
+		return copy_thread_context(s, target, at, block, end);
+	if (src->abi == LABEL_ABI_V1) {
+		if (read_user(&set, target))
+			return OUTCOME_FAULT;
+		return copy_label_set(s, &set, at, block, end);
+	}
+	return OUTCOME_INVALID;
+}
+
+/*
+ * Fills the label section with one block for each source of the process;
+ * returns its bytes. Inlining it four times would only cost instructions.
+ */
+static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp, __u32 compat)
+{
+	struct scratch *s = this_scratch();
+	struct process_entry *entry;
+	__u32 at = 0;
+
+	if (!id || !s)
+		return 0;
+	entry = bpf_map_lookup_elem(&processes, id);
+	if (!entry)
+		return 0;
+	s->header.known = 1;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->num_sources; i++) {
+		struct label_block block = { .abi = entry->sources[i].abi };
+		__u32 start = at + sizeof(block), end = start, bytes;
+
+		opaque(at);
+		if (start > MAX_LABEL_BYTES || at > MAX_LABEL_BYTES)
+			break;
+		if (compat)
+			block.outcome = OUTCOME_COMPAT;
+		else if (!tp)
+			block.outcome = OUTCOME_NO_THREAD_POINTER;
+		else
+			block.outcome = read_source(s, tp, &entry->sources[i], start, &block, &end);
+		if (block.outcome != OUTCOME_PRESENT && block.outcome != OUTCOME_TRUNCATED)
+			end = start;
+		bytes = end - start;
+		block.bytes = bytes;
+		__builtin_memcpy(&s->body[at], &block, sizeof(block));
+		end = start + bytes;
+		at = (end + 7) & ~7U;
+		opaque(end);
+		if (end <= MAX_LABEL_BYTES)
+			*(__u64 *)&s->body[end] = 0; /* equal labels give equal bytes, padding included */
+	}
+	return at;
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Maps and knobs shared by the programs. Sizes marked as set by Go are placeholders. */
+#ifndef CUSTOM_LABELS_MAPS_H
+#define CUSTOM_LABELS_MAPS_H
+
+#include "kernel.h"
+#include "record.h"
+
+/* Knobs, fixed when the programs are loaded. */
+const volatile __u32 read_labels = 1;
+const volatile __u32 max_labels = MAX_LABELS;
+const volatile __u32 max_key_bytes = MAX_LABEL_KEY_BYTES;
+const volatile __u32 max_value_bytes = MAX_LABEL_VALUE_BYTES;
+const volatile __u64 watermark_bytes = 1 << 20; /* of unread samples that wake the reader */
+/* Inode of the PID namespace whose numbers are reported; 0: the init namespace. */
+const volatile __u32 pid_ns_inum;
+
+struct counters {
+	__u64 value[COUNTER_MAX];
+};
+
+/*
+ * Where a record is put together before it is copied to the ring buffer. The
+ * sections have room for one maximal write behind their bound, so that an
+ * offset checked against the bound can take any one item.
+ */
+#define LABEL_ITEM_MAX (sizeof(struct raw_label) + MAX_LABEL_KEY_BYTES + MAX_LABEL_VALUE_BYTES)
+#define SAMPLE_BODY_BYTES (MAX_LABEL_BYTES + 8 * (MAX_KERNEL_FRAMES + MAX_USER_FRAMES))
+#define SAMPLE_BODY_SLACK 4096
+
+_Static_assert(LABEL_ITEM_MAX <= SAMPLE_BODY_SLACK, "a label fits into the slack");
+_Static_assert(8 * MAX_KERNEL_FRAMES <= SAMPLE_BODY_SLACK, "a kernel stack fits into the slack");
+_Static_assert(MAX_LABEL_BYTES < 1 << 16, "label_bytes is 16 bits wide");
+
+/* One slot of a custom label set: struct custom_labels_label_t (ABI v0 and v1). */
+struct label_slot {
+	__u64 key_len;
+	__u64 key_buf;
+	__u64 value_len;
+	__u64 value_buf;
+};
+
+struct scratch {
+	struct sample_header header;
+	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
+	struct label_slot slots[MAX_LABEL_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23); /* set by Go */
+} samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18); /* set by Go */
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 15); /* set by Go */
+	__type(key, struct process_id);
+	__type(value, struct process_entry);
+} processes SEC(".maps");
+
+/* Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by Go */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counts SEC(".maps");
+
+/* Only the sampling program may use it: programs of that type do not nest on a CPU. */
+static __always_inline struct scratch *this_scratch(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline void count(enum counter c)
+{
+	__u32 zero = 0;
+	struct counters *cs = bpf_map_lookup_elem(&counts, &zero);
+
+	if (cs)
+		cs->value[c]++;
+}
+
+/* Keeps the compiler from forgetting that a bound was just checked. */
+#define opaque(x) asm volatile("" : "+r"(x))
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* Samples the CPU: who runs, with which labels, where. Follows the life of processes. */
+#include "identity.h"
+#include "labels.h"
+#include "stack.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static __always_inline void submit(struct scratch *s, __u32 bytes)
+{
+	__u64 unread, flags;
+
+	/*
+	 * One wake-up each time the watermark is crossed. Two CPUs can both miss
+	 * the crossing; the reader's timer catches that.
+	 */
+	unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+	flags = unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP :
+										 BPF_RB_NO_WAKEUP;
+	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
+		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
+	count(bpf_ringbuf_output(&samples, s, bytes, flags) ? COUNTER_DROPPED_RING_FULL : COUNTER_SUBMITTED);
+}
+
+SEC("perf_event")
+int sample_cpu(struct perf_context *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s;
+	struct user_regs regs = {};
+	struct process_id id;
+	bool has_user, compat = false;
+	__u32 at = 0;
+
+	count(COUNTER_HITS);
+	if (!task->pid) {
+		count(COUNTER_FILTERED_IDLE);
+		return 0;
+	}
+	s = this_scratch();
+	if (!s) {
+		count(COUNTER_DROPPED_INTERNAL);
+		return 0;
+	}
+	__builtin_memset(&s->header, 0, sizeof(s->header));
+	s->header.time_ns = bpf_ktime_get_ns();
+	process_identity(task, &id);
+	s->header.process = id;
+	s->header.cgroup_id = cgroup_id(task);
+	s->header.tid = number_in_namespace(task);
+	s->header.pid = number_in_namespace(task->group_leader);
+	s->header.uid = bpf_get_current_uid_gid();
+	s->header.cpu = bpf_get_smp_processor_id();
+	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
+
+	has_user = !(task->flags & PF_KTHREAD);
+	s->header.kernel_thread = !has_user;
+	if (context_is_user(ctx))
+		user_regs_from_context(ctx, &regs, &compat);
+	else if (has_user)
+		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &regs, &compat);
+
+	if (has_user && read_labels)
+		at = read_label_sources(&id, thread_pointer(task), compat);
+	if (at > MAX_LABEL_BYTES)
+		at = MAX_LABEL_BYTES;
+	s->header.label_bytes = at;
+
+	if (!context_is_user(ctx)) {
+		s->header.kernel_frames = kernel_stack(s, ctx, at);
+		at += 8 * s->header.kernel_frames;
+	}
+	if (has_user && compat) {
+		s->header.user_stack = OUTCOME_COMPAT;
+	} else if (has_user) {
+		s->header.user_frames = walk_user_stack(s, &regs, at);
+		at += 8 * s->header.user_frames;
+	}
+	submit(s, sizeof(s->header) + at);
+	return 0;
+}
+
+static __always_inline void fill_event(struct process_event *ev, const struct task_struct *task, enum event_kind kind)
+{
+	__builtin_memset(ev, 0, sizeof(*ev));
+	ev->time_ns = bpf_ktime_get_ns();
+	process_identity(task, &ev->process);
+	ev->pid = number_in_namespace(task->group_leader);
+	ev->kind = kind;
+	ev->kernel_thread = !!(task->flags & PF_KTHREAD);
+}
+
+static __always_inline struct process_event *reserve_event(void)
+{
+	struct process_event *ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
+
+	if (!ev)
+		count(COUNTER_EVENTS_DROPPED);
+	return ev;
+}
+
+/* A child starts with a copy of its parent's memory, labels included: what is known of one holds for the other. */
+SEC("tp_btf/sched_process_fork")
+int process_fork(__u64 *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx[0];
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	struct process_id parent_id, child_id;
+	struct process_entry *entry;
+	struct process_event *ev;
+
+	if (child->pid != child->tgid)
+		return 0;
+	process_identity(parent, &parent_id);
+	process_identity(child, &child_id);
+	entry = bpf_map_lookup_elem(&processes, &parent_id);
+	if (entry)
+		bpf_map_update_elem(&processes, &child_id, entry, BPF_NOEXIST);
+	ev = reserve_event();
+	if (!ev)
+		return 0;
+	fill_event(ev, child, EVENT_FORK);
+	ev->parent = parent_id;
+	bpf_ringbuf_submit(ev, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_exec(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	struct process_id before;
+	struct process_event *ev;
+	long n;
+
+	process_identity(task, &before);
+	before.exec_id--; /* begin_new_exec() adds one */
+	bpf_map_delete_elem(&processes, &before);
+	ev = reserve_event();
+	if (!ev)
+		return 0;
+	fill_event(ev, task, EVENT_EXEC);
+	n = bpf_probe_read_kernel_str(ev->path, sizeof(ev->path), bprm->filename);
+	if (n > 0)
+		ev->path_bytes = n - 1;
+	bpf_ringbuf_submit(ev, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exit(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct process_event *ev;
+	struct process_id id;
+
+	/* do_exit() counts down before this point; two last threads may both see 0, which does no harm. */
+	if (task->signal->live.counter)
+		return 0;
+	process_identity(task, &id);
+	bpf_map_delete_elem(&processes, &id);
+	ev = reserve_event();
+	if (!ev)
+		return 0;
+	fill_event(ev, task, EVENT_EXIT);
+	bpf_ringbuf_submit(ev, 0);
+	return 0;
+}
+
+/* The scan at start: one event for each process that the reader's PID namespace sees. */
+SEC("iter/task")
+int scan_processes(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task; /* loaded once: the verifier tracks this copy only */
+	struct process_event ev;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	fill_event(&ev, task, EVENT_EXISTS);
+	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
+	return 0;
+}
+
+/* Names for bpf2go: it sees only types that something refers to. */
+const enum outcome *type_outcome __attribute__((unused));
+const enum label_abi *type_label_abi __attribute__((unused));
+const enum tls_kind *type_tls_kind __attribute__((unused));
+const enum counter *type_counter __attribute__((unused));
+const enum event_kind *type_event_kind __attribute__((unused));
+const struct process_event *type_process_event __attribute__((unused));
+const struct label_block *type_label_block __attribute__((unused));
+const struct raw_label *type_raw_label __attribute__((unused));
+const struct sample_header *type_sample_header __attribute__((unused));

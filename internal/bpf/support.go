@@ -1,0 +1,131 @@
+//go:build linux
+
+package bpf
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The oldest kernel that has what the programs use: bpf_loop, and hash maps
+// without preallocation in tracing programs.
+const (
+	minKernelMajor = 6
+	minKernelMinor = 1
+)
+
+const btfPath = "/sys/kernel/btf/vmlinux"
+
+// ErrUnsupported marks errors that name what this host or user lacks.
+var ErrUnsupported = errors.New("not supported")
+
+// checkSupport returns an error of one sentence that names what is missing.
+func checkSupport(skipVersion bool) error {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return fmt.Errorf("read kernel version: %w", err)
+	}
+	if !skipVersion {
+		if err := checkKernelVersion(unix.ByteSliceToString(uts.Release[:])); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(btfPath); err != nil {
+		return fmt.Errorf("%w: the kernel has no BTF (%s is missing; it needs CONFIG_DEBUG_INFO_BTF=y)", ErrUnsupported, btfPath)
+	}
+	caps, err := effectiveCapabilities()
+	if err != nil {
+		return err
+	}
+	return checkCapabilities(caps, perfEventParanoid())
+}
+
+func checkKernelVersion(release string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return nil // an unusual name is no proof of an old kernel; loading will tell
+	}
+	if major < minKernelMajor || major == minKernelMajor && minor < minKernelMinor {
+		return fmt.Errorf("%w: kernel %s is older than %d.%d", ErrUnsupported, release, minKernelMajor, minKernelMinor)
+	}
+	return nil
+}
+
+// checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. Paranoia
+// above 2 exists in Debian's and Android's kernels: CAP_PERFMON no longer suffices.
+func checkCapabilities(caps uint64, paranoid int) error {
+	has := func(c int) bool { return caps&(1<<uint(c)) != 0 }
+	if has(unix.CAP_SYS_ADMIN) {
+		return nil
+	}
+	var missing []string
+	if !has(unix.CAP_BPF) {
+		missing = append(missing, "CAP_BPF")
+	}
+	if !has(unix.CAP_PERFMON) {
+		missing = append(missing, "CAP_PERFMON")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: missing capability %s (run as root, or grant BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE and SYSLOG)",
+			ErrUnsupported, strings.Join(missing, " and "))
+	}
+	if paranoid > 2 {
+		return fmt.Errorf("%w: missing capability CAP_SYS_ADMIN, which kernel.perf_event_paranoid=%d asks for (or set it to 2)",
+			ErrUnsupported, paranoid)
+	}
+	return nil
+}
+
+func effectiveCapabilities() (uint64, error) {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("read capabilities: %w", err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		if v, ok := strings.CutPrefix(sc.Text(), "CapEff:"); ok {
+			caps, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read capabilities: %w", err)
+			}
+			return caps, nil
+		}
+	}
+	return 0, errors.New("read capabilities: no CapEff in /proc/self/status")
+}
+
+// perfEventParanoid returns kernel.perf_event_paranoid, or the kernel's default where it can't be read.
+func perfEventParanoid() int {
+	const kernelDefault = 2
+	b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
+	if err != nil {
+		return kernelDefault
+	}
+	v, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return kernelDefault
+	}
+	return v
+}
+
+// initPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
+const initPIDNamespace = 0xEFFFFFFC
+
+// pidNamespace returns the inode of the caller's PID namespace, 0 for the init namespace.
+func pidNamespace() (uint32, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("read PID namespace: %w", err)
+	}
+	if st.Ino == initPIDNamespace {
+		return 0, nil
+	}
+	return uint32(st.Ino), nil
+}
