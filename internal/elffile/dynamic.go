@@ -1,0 +1,96 @@
+package elffile
+
+import (
+	"debug/elf"
+	"fmt"
+)
+
+const (
+	dynamicBytes = 16 // sizeof(Elf64_Dyn)
+
+	// maxDynamicEntries bounds the dynamic section; a program with hundreds
+	// of libraries has hundreds of entries.
+	maxDynamicEntries = 8192
+)
+
+// dynamic holds the entries of the dynamic section that we use. Addresses are
+// virtual addresses as linked; 0 means absent.
+type dynamic struct {
+	gnuHash, sysvHash uint64
+	symtab, strtab    uint64
+	strsz             uint64
+	versym            uint64
+	rela, relasz      uint64
+	relaCount         uint64 // leading relative relocations in rela
+	jmprel, pltrelsz  uint64
+	pltrel            uint64
+	flags, flags1     uint64
+	symbolic          bool // DT_SYMBOLIC
+	hasDebug          bool
+}
+
+// dyn parses the dynamic section at the first call. A file without one yields
+// the zero value.
+func (f *File) dyn() (*dynamic, error) {
+	if f.dynamic != nil {
+		return f.dynamic, nil
+	}
+	d := &dynamic{}
+	if s, ok := f.segment(elf.PT_DYNAMIC); ok {
+		count := min(s.Filesz/dynamicBytes, maxDynamicEntries)
+		err := f.each(s.Offset, dynamicBytes, count, func(_ uint64, b []byte) bool {
+			tag, val := elf.DynTag(le.Uint64(b)), le.Uint64(b[8:])
+			d.set(tag, val)
+			return tag != elf.DT_NULL
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read dynamic section: %w", err)
+		}
+	}
+	f.dynamic = d
+	return d, nil
+}
+
+func (d *dynamic) set(tag elf.DynTag, val uint64) {
+	switch tag {
+	case elf.DT_GNU_HASH:
+		d.gnuHash = val
+	case elf.DT_HASH:
+		d.sysvHash = val
+	case elf.DT_SYMTAB:
+		d.symtab = val
+	case elf.DT_STRTAB:
+		d.strtab = val
+	case elf.DT_STRSZ:
+		d.strsz = val
+	case elf.DT_VERSYM:
+		d.versym = val
+	case elf.DT_RELA:
+		d.rela = val
+	case elf.DT_RELASZ:
+		d.relasz = val
+	case elf.DT_RELACOUNT:
+		d.relaCount = val
+	case elf.DT_JMPREL:
+		d.jmprel = val
+	case elf.DT_PLTRELSZ:
+		d.pltrelsz = val
+	case elf.DT_PLTREL:
+		d.pltrel = val
+	case elf.DT_FLAGS:
+		d.flags = val
+	case elf.DT_FLAGS_1:
+		d.flags1 = val
+	case elf.DT_SYMBOLIC:
+		d.symbolic = true
+	case elf.DT_DEBUG:
+		d.hasDebug = true
+	}
+}
+
+// IsSymbolic reports whether the file was linked with -Bsymbolic: references
+// to its own global symbols cannot be interposed.
+func (f *File) IsSymbolic() bool {
+	d, err := f.dyn()
+	return err == nil && (d.symbolic || d.flags&uint64(elf.DF_SYMBOLIC) != 0)
+}

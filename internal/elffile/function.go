@@ -1,0 +1,140 @@
+package elffile
+
+import (
+	"debug/elf"
+	"fmt"
+)
+
+// maxStringTableBytes bounds the string table that Functions holds in memory
+// while it runs.
+const maxStringTableBytes = 128 << 20
+
+// Function is a function symbol.
+type Function struct {
+	Name  []byte // valid during the call of yield only
+	Value uint64 // virtual address
+	Size  uint64 // bytes; 0 when not known
+}
+
+// Functions calls yield with every function that the file defines, first those
+// of .symtab, then those of the dynamic symbol table, until it returns false.
+// A function in both comes twice. An error in one table does not hide the
+// functions of the other.
+func (f *File) Functions(yield func(Function) bool) error {
+	stopped := false
+	visit := func(fn Function) bool {
+		stopped = !yield(fn)
+		return !stopped
+	}
+	t, ok, err := f.symtab()
+	if err == nil && ok {
+		err = f.functions(t, visit)
+	}
+	if stopped {
+		return nil
+	}
+	t, ok, dynErr := f.dynamicTable()
+	if dynErr == nil && ok {
+		dynErr = f.functions(t, visit)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read .symtab: %w", err)
+	case dynErr != nil:
+		return fmt.Errorf("read dynamic symbols: %w", dynErr)
+	}
+	return nil
+}
+
+func (f *File) functions(t table, yield func(Function) bool) error {
+	if t.strSize > maxStringTableBytes {
+		return &FormatError{t.strOff, "size of string table", t.strSize}
+	}
+	names := make([]byte, t.strSize)
+	if err := f.read(names, t.strOff); err != nil {
+		return err
+	}
+	return f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
+		if typ := elf.ST_TYPE(b[4]); typ != elf.STT_FUNC && typ != elf.STT_GNU_IFUNC {
+			return true
+		}
+		r := parseSymbol(b)
+		if elf.SectionIndex(r.section) == elf.SHN_UNDEF || uint64(r.name) >= t.strSize {
+			return true
+		}
+		name := beforeNUL(names[r.name:min(uint64(r.name)+maxNameBytes, t.strSize)])
+		return len(name) == 0 || yield(Function{Name: name, Value: r.value, Size: r.size})
+	})
+}
+
+// dynamicTable locates the dynamic symbol table as a file range. Nothing
+// states its length but the hash tables.
+func (f *File) dynamicTable() (t table, ok bool, err error) {
+	d, err := f.dyn()
+	if err != nil || d.symtab == 0 || d.strtab == 0 {
+		return table{}, false, err
+	}
+	if t.count, err = f.dynamicSymbols(d); err != nil || t.count == 0 {
+		return table{}, false, err
+	}
+	if t.count > maxSymbols {
+		return table{}, false, &FormatError{d.symtab, "number of dynamic symbols at address", t.count}
+	}
+	var avail, strAvail uint64
+	if t.off, avail, ok = f.fileRange(d.symtab); !ok || avail/symbolBytes < t.count {
+		return table{}, false, &FormatError{d.symtab, "dynamic symbols outside of the file's segments at address", t.count}
+	}
+	if t.strOff, strAvail, ok = f.fileRange(d.strtab); !ok || strAvail < d.strsz {
+		return table{}, false, &FormatError{d.strtab, "dynamic strings outside of the file's segments at address", d.strsz}
+	}
+	t.strSize = d.strsz
+	return t, true, nil
+}
+
+// dynamicSymbols counts the dynamic symbols.
+func (f *File) dynamicSymbols(d *dynamic) (uint64, error) {
+	if d.sysvHash != 0 {
+		b, err := f.smallAt(8, d.sysvHash)
+		if err != nil {
+			return 0, err
+		}
+		return uint64(le.Uint32(b[4:])), nil
+	}
+	if d.gnuHash == 0 {
+		return 0, nil
+	}
+	b, err := f.smallAt(16, d.gnuHash)
+	if err != nil {
+		return 0, err
+	}
+	buckets, firstHashed, bloomWords := uint64(le.Uint32(b)), le.Uint32(b[4:]), uint64(le.Uint32(b[8:]))
+	bucketTable := d.gnuHash + 16 + 8*bloomWords
+	off, avail, ok := f.fileRange(bucketTable)
+	if !ok || avail/4 < buckets || buckets > maxSymbols {
+		return 0, &FormatError{bucketTable, "GNU hash table buckets at address", buckets}
+	}
+	last := uint32(0)
+	err = f.each(off, 4, buckets, func(_ uint64, b []byte) bool {
+		last = max(last, le.Uint32(b))
+		return true
+	})
+	if err != nil || last < firstHashed {
+		return uint64(firstHashed), err
+	}
+	// The symbols are sorted by bucket: the end of the chain of the last one
+	// is the end of the table.
+	chain := bucketTable + 4*buckets + 4*uint64(last-firstHashed)
+	if off, avail, ok = f.fileRange(chain); !ok {
+		return 0, &FormatError{chain, "GNU hash chain outside of the file's segments at address", nil}
+	}
+	ended := false
+	err = f.each(off, 4, min(avail/4, maxChain), func(_ uint64, b []byte) bool {
+		last++
+		ended = le.Uint32(b)&1 != 0
+		return !ended
+	})
+	if err == nil && !ended {
+		err = &FormatError{chain, "length of GNU hash chain at address", maxChain}
+	}
+	return uint64(last), err
+}

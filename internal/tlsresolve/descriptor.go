@@ -1,0 +1,160 @@
+package tlsresolve
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+)
+
+// A TLS descriptor is a pair {entry, arg}: code to call, and its argument. What
+// arg means is told by the code and by nothing else: a pointer and an offset
+// cannot be told apart by size.
+
+const (
+	// entryBytes is how much code a resolver is recognized by.
+	entryBytes = 64
+
+	// shortEntryBytes is enough for all but the dynamic resolvers; for code at
+	// the very end of a mapping.
+	shortEntryBytes = 20
+
+	// maxStaticArg separates offsets from pointers on aarch64 when the code
+	// cannot be read: nothing is mapped below it (vm.mmap_min_addr).
+	maxStaticArg = 64 << 10
+)
+
+// The resolvers of glibc (sysdeps/{x86_64,aarch64}/dl-tlsdesc.S) and musl
+// (src/ldso/{x86_64,aarch64}/tlsdesc.s), without their landing pads.
+var (
+	x86Landing = []byte{0xf3, 0x0f, 0x1e, 0xfa}                                                 // endbr64
+	x86Static  = []byte{0x48, 0x8b, 0x40, 0x08, 0xc3}                                           // mov 8(%rax),%rax; ret
+	x86Weak    = []byte{0x48, 0x8b, 0x40, 0x08, 0x64, 0x48, 0x2b, 0x04, 0x25, 0, 0, 0, 0, 0xc3} // mov 8(%rax),%rax; sub %fs:0,%rax; ret
+
+	armNOP    = []byte{0x1f, 0x20, 0x03, 0xd5}
+	armBTI    = []byte{0x5f, 0x24, 0x03, 0xd5}                         // bti c
+	armStatic = []byte{0x00, 0x04, 0x40, 0xf9, 0xc0, 0x03, 0x5f, 0xd6} // ldr x0,[x0,#8]; ret
+	armWeak   = []byte{
+		0xe1, 0x0f, 0x1f, 0xf8, // str x1,[sp,#-16]!
+		0x00, 0x04, 0x40, 0xf9, // ldr x0,[x0,#8]
+		0x41, 0xd0, 0x3b, 0xd5, // mrs x1,tpidr_el0
+		0x00, 0x00, 0x01, 0xcb, // sub x0,x0,x1
+	}
+)
+
+type resolver uint8
+
+const (
+	resolverUnknown resolver = iota
+	resolverStatic           // returns arg
+	resolverDynamic          // arg points at {module, offset}
+	resolverWeak             // no variable
+)
+
+func (p Plan) resolveDescriptor(mem Memory, bias uint64, libc Libc) (Location, error) {
+	entry, arg, err := readPair(mem, bias+p.slot)
+	if err != nil {
+		return Location{}, fmt.Errorf("read TLSDESC slot: %w", err)
+	}
+	// The loader writes one word after the other, in either order. Neither
+	// is 0 at the end, as no static offset is.
+	if entry == 0 || arg == 0 || entry == p.initial[0] {
+		return Location{}, ErrNotRelocated
+	}
+	r, readable := readResolver(mem, p.machine, entry)
+	if !readable || p.machine == elf.EM_X86_64 && r == resolverUnknown && int64(arg) < 0 {
+		r = p.guessResolver(arg)
+	}
+	switch r {
+	case resolverStatic:
+		return p.static(arg)
+	case resolverDynamic:
+		return p.resolveIndex(mem, arg, libc)
+	case resolverWeak:
+		return Location{}, ErrUndefinedWeak
+	default:
+		return Location{}, fmt.Errorf("%w at %#x", ErrUnknownResolver, entry)
+	}
+}
+
+// resolveIndex reads what the argument of a dynamic descriptor points at: a
+// tls_index {module, offset}, which glibc follows by the generation in which
+// the module was loaded.
+func (p Plan) resolveIndex(mem Memory, arg uint64, libc Libc) (Location, error) {
+	module, offset, err := readPair(mem, arg)
+	if err != nil {
+		return Location{}, fmt.Errorf("read TLS index: %w", err)
+	}
+	generation := uint64(0)
+	if libc == Glibc {
+		if generation, err = readWord(mem, arg+16); err != nil {
+			return Location{}, fmt.Errorf("read TLS index: %w", err)
+		}
+	}
+	return dynamic(libc, module, int64(offset)+p.adjust, generation)
+}
+
+// guessResolver decides by the argument, for code that cannot be read. On
+// x86-64 offsets are negative and pointers are positive.
+func (p Plan) guessResolver(arg uint64) resolver {
+	static := int64(arg) < 0
+	if p.machine == elf.EM_AARCH64 {
+		static = arg < maxStaticArg
+	}
+	if static {
+		return resolverStatic
+	}
+	return resolverDynamic
+}
+
+// readResolver looks at the code of a descriptor.
+func readResolver(mem Memory, machine elf.Machine, entry uint64) (r resolver, readable bool) {
+	var code [entryBytes]byte
+	b := code[:]
+	if mem.ReadAt(b, entry) != nil {
+		b = code[:shortEntryBytes]
+		if mem.ReadAt(b, entry) != nil {
+			return resolverUnknown, false
+		}
+	}
+	if machine == elf.EM_AARCH64 {
+		return armResolver(b), true
+	}
+	return x86Resolver(b), true
+}
+
+func x86Resolver(code []byte) resolver {
+	body := bytes.TrimPrefix(code, x86Landing)
+	switch {
+	case bytes.HasPrefix(body, x86Static):
+		return resolverStatic
+	case bytes.HasPrefix(body, x86Weak):
+		return resolverWeak
+	}
+	// The dynamic ones load the DTV: mov %fs:8,%reg = 64 48 8b modrm 25 08 00 00 00.
+	for i := 0; i+9 <= len(body); i++ {
+		c := body[i : i+9]
+		if c[0] == 0x64 && c[1] == 0x48 && c[2] == 0x8b && c[3]&0xc7 == 0x04 && c[4] == 0x25 &&
+			binary.LittleEndian.Uint32(c[5:]) == 8 {
+			return resolverDynamic
+		}
+	}
+	return resolverUnknown
+}
+
+func armResolver(code []byte) resolver {
+	body := bytes.TrimPrefix(bytes.TrimPrefix(code, armNOP), armBTI)
+	switch {
+	case bytes.HasPrefix(body, armStatic):
+		return resolverStatic
+	case bytes.HasPrefix(body, armWeak):
+		return resolverWeak
+	}
+	// The dynamic ones load the thread pointer: mrs xN,tpidr_el0.
+	for i := 0; i+4 <= len(body); i += 4 {
+		if binary.LittleEndian.Uint32(body[i:])&^0x1f == 0xd53bd040 {
+			return resolverDynamic
+		}
+	}
+	return resolverUnknown
+}

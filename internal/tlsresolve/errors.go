@@ -1,0 +1,55 @@
+package tlsresolve
+
+import "errors"
+
+// Errors of NewPlan: they hold for the file, whatever process maps it.
+var (
+	// ErrNoSymbol says that the file does not define the thread-local
+	// variable.
+	ErrNoSymbol = errors.New("thread-local symbol not defined")
+
+	// ErrNoRelocation says that the library defines the variable but holds no
+	// relocation that would tell where the loader has put its TLS block.
+	ErrNoRelocation = errors.New("no TLS relocation for the symbol")
+)
+
+// Errors of Plan.Resolve. ErrNotRelocated and ErrUnknownResolver may go away
+// when the loader has done its work, so trying again later makes sense.
+var (
+	// ErrNotRelocated says that the dynamic loader has not yet filled the
+	// slots.
+	ErrNotRelocated = errors.New("TLS slot not relocated yet")
+
+	// ErrUndefinedWeak says that the loader resolved the reference to an
+	// undefined weak symbol: there is no variable.
+	ErrUndefinedWeak = errors.New("TLS descriptor of an undefined weak symbol")
+
+	// ErrUnknownResolver says that the code of the TLS descriptor is not one
+	// that we know, such as the lazy trampoline of an old glibc.
+	ErrUnknownResolver = errors.New("unknown TLS descriptor resolver")
+
+	// ErrUnknownLibc says that the location needs a walk of the DTV, whose
+	// layout depends on a C library that is neither glibc nor musl.
+	ErrUnknownLibc = errors.New("DTV layout of this C library not known")
+
+	// ErrImplausible says that a slot holds a value that no loader writes.
+	ErrImplausible = errors.New("implausible TLS slot")
+
+	// ErrMachine says that the plan is for another machine than the process.
+	ErrMachine = errors.New("machine of file and process differ")
+)
+
+// Errors of Location.Address. All but a fault mean that this thread has no
+// such variable now.
+var (
+	// ErrNoThreadPointer says that the thread pointer is 0: not known yet.
+	ErrNoThreadPointer = errors.New("no thread pointer")
+
+	// ErrNotAllocated says that the thread has never touched the module's TLS
+	// block.
+	ErrNotAllocated = errors.New("TLS block not allocated")
+
+	// ErrStaleModule says that the thread's DTV is older than the module: its
+	// entry may belong to an unloaded module with the same id.
+	ErrStaleModule = errors.New("DTV older than the module")
+)
