@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "labels.h"
+
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "options.h"
+
+const struct publisher *publisher;
+
+static __thread struct published *current;
+
+static void replace(struct published *next)
+{
+	struct published *old = current;
+
+	publisher->publish(next);
+	current = next;
+	if (old)
+		publisher->discard(old);
+}
+
+void labels_swap(const struct label_set *set, bool in_place)
+{
+	if (in_place && current && publisher->update) {
+		publisher->update(current, set);
+		return;
+	}
+	replace(publisher->build(set));
+}
+
+void labels_clear(void)
+{
+	replace(NULL);
+}
+
+void labels_print_variable(void)
+{
+	if (options.print_variables)
+		printf("variable %ld %p\n", syscall(SYS_gettid), publisher->variable());
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRITERS_MODES_H
+#define WRITERS_MODES_H
+
+void mode_shares(void);	  /* tenants with known shares of the CPU time */
+void mode_switch(void);	  /* one thread, one function, a log of every switch */
+void mode_fidelity(void); /* values that prove themselves, swapped very often */
+void mode_spin(void);	  /* fixed labels, for benchmarks */
+void mode_hostile(void);  /* what no writer should publish */
+void hostile_list(void);
+
+#endif
