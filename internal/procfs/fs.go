@@ -1,0 +1,80 @@
+package procfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// ErrNoProcess says that the process does not exist (any more), or that its
+// memory is already gone.
+var ErrNoProcess = errors.New("no such process")
+
+// FormatError describes bytes that do not have the expected form.
+type FormatError struct {
+	Off uint64 // byte offset in the line or file
+	Msg string
+	Val any // the offending value, nil if there is none to show
+}
+
+func (e *FormatError) Error() string {
+	if e.Val == nil {
+		return fmt.Sprintf("%s at offset %d", e.Msg, e.Off)
+	}
+	return fmt.Sprintf("%s %q at offset %d", e.Msg, fmt.Sprint(e.Val), e.Off)
+}
+
+// FS is a mounted procfs. The zero value is /proc.
+type FS struct {
+	Root string // mount point, "" for /proc
+}
+
+func (f FS) root() string {
+	if f.Root == "" {
+		return "/proc"
+	}
+	return f.Root
+}
+
+func (f FS) path(pid int, name string) string {
+	return f.root() + "/" + strconv.Itoa(pid) + "/" + name
+}
+
+// open opens a file of a process for reading.
+func (f FS) open(pid int, name string) (*os.File, error) {
+	file, err := os.Open(f.path(pid, name))
+	return file, gone(err)
+}
+
+// read returns at most limit bytes of a file of a process and whether there are more.
+func (f FS) read(pid int, name string, limit int) (data []byte, more bool, err error) {
+	file, err := f.open(pid, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	data, err = io.ReadAll(io.LimitReader(file, int64(limit)+1))
+	if err != nil {
+		return nil, false, gone(err)
+	}
+	if len(data) > limit {
+		return data[:limit], true, nil
+	}
+	return data, false, nil
+}
+
+// gone turns the two errors by which procfs says that a task has left, ENOENT
+// when its directory is opened and ESRCH when an open file is read, into one.
+func gone(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("%w: %w", ErrNoProcess, err)
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
+
+const (
+	maxCgroupBytes = 64 << 10
+	// containerIDBytes is the length of the ids of docker, containerd, CRI-O and podman.
+	containerIDBytes = 64
+)
+
+// CommandLine returns the arguments of a process, from at most limit bytes. The
+// process may overwrite them. truncated says that there were more.
+func (f FS) CommandLine(pid, limit int) (args []string, truncated bool, err error) {
+	data, more, err := f.read(pid, "cmdline", limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read cmdline: %w", err)
+	}
+	// Programs that set their title pad it with NULs.
+	data = bytes.TrimRight(data, "\x00")
+	if len(data) == 0 {
+		return nil, more, nil
+	}
+	return strings.Split(string(data), "\x00"), more, nil
+}
+
+// Executable returns the path of the executable as the kernel shows it, and
+// whether it has been deleted.
+func (f FS) Executable(pid int) (path string, deleted bool, err error) {
+	path, err = os.Readlink(f.path(pid, "exe"))
+	if err != nil {
+		return "", false, fmt.Errorf("read exe: %w", gone(err))
+	}
+	path, deleted = strings.CutSuffix(path, " (deleted)")
+	return path, deleted, nil
+}
+
+// ContainerID returns the id of the container that a process is in, "" if its
+// cgroup paths show none.
+func (f FS) ContainerID(pid int) (string, error) {
+	data, _, err := f.read(pid, "cgroup", maxCgroupBytes)
+	if err != nil {
+		return "", fmt.Errorf("read cgroup: %w", err)
+	}
+	return parseContainerID(data), nil
+}
+
+// parseContainerID looks through lines of "hierarchy:controllers:path" (cgroup
+// v1) or "0::path" (v2). The innermost part of a path that looks like a
+// container counts: inside of a container there can be systemd units, or, with
+// nested runtimes, other containers.
+func parseContainerID(data []byte) string {
+	for line := range strings.Lines(string(data)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		path := parts[2]
+		for path != "" {
+			i := strings.LastIndexByte(path, '/')
+			if id := containerIDOf(path[i+1:]); id != "" {
+				return id
+			}
+			path = path[:max(i, 0)]
+		}
+	}
+	return ""
+}
+
+// containerIDOf recognizes one part of a cgroup path:
+//
+//	<id>                                     docker, podman, kubelet with the cgroupfs driver
+//	docker-<id>.scope, crio-<id>.scope,
+//	cri-containerd-<id>.scope, libpod-<id>.scope   the systemd driver
+//	kubepods-podUID.slice:cri-containerd:<id>      containerd without a systemd parent
+//
+// conmon scopes hold the monitor of a container, which is outside of it.
+func containerIDOf(part string) string {
+	part = strings.TrimSuffix(part, ".scope")
+	prefix, id := "", part
+	if i := strings.LastIndexAny(part, "-:"); i >= 0 {
+		prefix, id = part[:i], part[i+1:]
+	}
+	if len(id) != containerIDBytes || strings.HasSuffix(prefix, "conmon") {
+		return ""
+	}
+	for i := range len(id) {
+		if digit(id[i]) > 15 {
+			return ""
+		}
+	}
+	return id
+}

@@ -1,0 +1,72 @@
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseContainerID(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	other := strings.Repeat("fedcba9876543210", 4)
+	for name, tc := range map[string]struct{ cgroup, want string }{
+		"docker v1":            {"12:cpu,cpuacct:/docker/" + id + "\n0::/\n", id},
+		"docker systemd":       {"0::/system.slice/docker-" + id + ".scope\n", id},
+		"containerd kubelet":   {"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a1b.slice/cri-containerd-" + id + ".scope\n", id},
+		"containerd colon":     {"0::/system.slice/kubepods-pod0a1b.slice:cri-containerd:" + id, id},
+		"kubelet cgroupfs":     {"0::/kubepods/besteffort/pod0a1b-22/" + id, id},
+		"crio":                 {"0::/kubepods.slice/crio-" + id + ".scope", id},
+		"crio monitor":         {"0::/kubepods.slice/crio-conmon-" + id + ".scope", ""},
+		"podman":               {"0::/machine.slice/libpod-" + id + ".scope/container", id},
+		"podman monitor":       {"0::/machine.slice/libpod-conmon-" + id + ".scope", ""},
+		"unit in container":    {"0::/docker/" + id + "/system.slice/cron.service", id},
+		"container in another": {"0::/docker/" + other + "/kubelet/pod1/" + id, id},
+		"own cgroup namespace": {"0::/../cri-containerd-" + id + ".scope", id},
+		"host":                 {"0::/user.slice/user-1000.slice/session-1.scope", ""},
+		"too long":             {"0::/docker/" + id + "0", ""},
+		"upper case":           {"0::/docker/" + strings.ToUpper(id), ""},
+		"no colons":            {"/docker/" + id, ""},
+		"empty":                {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, parseContainerID([]byte(tc.cgroup))) })
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))
+	for _, tc := range []struct {
+		data  string
+		limit int
+		want  []string
+		more  bool
+	}{
+		{"a\x00b c\x00\x00d\x00", 100, []string{"a", "b c", "", "d"}, false},
+		{"title without end", 100, []string{"title without end"}, false},
+		{"title\x00\x00\x00\x00\x00", 100, []string{"title"}, false},
+		{"", 100, nil, false},
+		{"\x00", 100, nil, false},
+		{"abcdef\x00", 4, []string{"abcd"}, true},
+		{"abcd", 4, []string{"abcd"}, false},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "7", "cmdline"), []byte(tc.data), 0o644))
+		got, more, err := FS{Root: root}.CommandLine(7, tc.limit)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got, "%q", tc.data)
+		require.Equal(t, tc.more, more, "%q", tc.data)
+	}
+	_, _, err := FS{Root: root}.CommandLine(8, 4)
+	require.ErrorIs(t, err, ErrNoProcess)
+}
+
+func FuzzParseContainerID(f *testing.F) {
+	f.Add([]byte("0::/docker-" + strings.Repeat("a", 64) + ".scope"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if id := parseContainerID(data); id != "" && len(id) != containerIDBytes {
+			t.Fatalf("%q", id)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package procfs
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// build compiles a C program and returns its path.
+func build(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	src, out := filepath.Join(dir, "p.c"), filepath.Join(dir, "p")
+	require.NoError(t, os.WriteFile(src, []byte(source), 0o644))
+	msg, err := exec.Command("gcc", append([]string{"-O1", "-o", out, src}, flags...)...).CombinedOutput()
+	require.NoError(t, err, "%s", msg)
+	return out
+}
+
+// start runs a program until the end of the test and waits for its first output line.
+func start(t *testing.T, path string, args ...string) int {
+	t.Helper()
+	cmd := exec.Command(path, args...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	return cmd.Process.Pid
+}
+
+const pauser = `
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { puts("ready"); fflush(stdout); for (;;) pause(); }`
+
+func executableMapping(t *testing.T, pid int, path string) Mapping {
+	t.Helper()
+	for m, err := range (FS{}).Mappings(pid) {
+		require.NoError(t, err)
+		if m.Path == path && m.Perms&PermExec != 0 {
+			return m
+		}
+	}
+	require.Fail(t, "no executable mapping", path)
+	return Mapping{}
+}
+
+func TestProcess(t *testing.T) {
+	path := build(t, pauser)
+	pid := start(t, path, "one", "two words")
+	st, err := FS{}.Stat(pid)
+	require.NoError(t, err)
+	require.Equal(t, "p", st.Comm)
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
+	require.InDelta(t, float64(now.Nano())/1e7, float64(st.StartTicks), 30*TicksPerSecond)
+
+	status, err := FS{}.Status(pid)
+	require.NoError(t, err)
+	require.Equal(t, Status{UID: uint32(os.Getuid()), NSPID: pid}, status)
+	args, more, err := FS{}.CommandLine(pid, 1000)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Equal(t, []string{path, "one", "two words"}, args)
+	exe, deleted, err := FS{}.Executable(pid)
+	require.NoError(t, err)
+	require.False(t, deleted)
+	require.Equal(t, path, exe)
+	_, err = FS{}.ContainerID(pid)
+	require.NoError(t, err)
+}
+
+func TestOpenMapped(t *testing.T) {
+	want := func(t *testing.T, path string) []byte {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return data
+	}
+	read := func(t *testing.T, pid int, m Mapping) []byte {
+		file, id, err := FS{}.OpenMapped(pid, m)
+		require.NoError(t, err)
+		defer file.Close()
+		same, err := FS{}.StatMapped(pid, m)
+		require.NoError(t, err)
+		require.Equal(t, same, id)
+		data, err := io.ReadAll(file)
+		require.NoError(t, err)
+		require.Equal(t, id.Size, int64(len(data)))
+		return data
+	}
+	// byPath names no map_files entry, so that the file has to be found by its path.
+	byPath := func(m Mapping) Mapping { m.Limit += 0x1000; return m }
+
+	t.Run("map_files", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		require.Equal(t, want(t, path), read(t, pid, executableMapping(t, pid, path)))
+	})
+	t.Run("by path", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		require.Equal(t, want(t, path), read(t, pid, byPath(executableMapping(t, pid, path))))
+	})
+	t.Run("newline in the path", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "new\nline (deleted)")
+		require.NoError(t, os.Rename(build(t, pauser), path))
+		pid := start(t, path)
+		m := executableMapping(t, pid, strings.TrimSuffix(path, " (deleted)"))
+		require.True(t, m.Deleted, "ambiguous by design")
+		require.Equal(t, want(t, path), read(t, pid, m))
+	})
+	t.Run("deleted", func(t *testing.T) {
+		path := build(t, pauser)
+		data := want(t, path)
+		pid := start(t, path)
+		require.NoError(t, os.Remove(path))
+		m := executableMapping(t, pid, path)
+		require.True(t, m.Deleted)
+		require.Equal(t, data, read(t, pid, m))
+		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		require.ErrorIs(t, err, os.ErrNotExist)
+	})
+	t.Run("replaced", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		m := executableMapping(t, pid, path)
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, os.WriteFile(path+"2", []byte("other"), 0o755))
+		require.NoError(t, os.Rename(path+"2", path))
+		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		require.ErrorIs(t, err, ErrReplaced)
+	})
+	t.Run("FIFO", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		m := executableMapping(t, pid, path)
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, unix.Mkfifo(path, 0o644))
+		done := make(chan error)
+		go func() {
+			_, _, err := FS{}.OpenMapped(pid, byPath(m))
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			require.ErrorIs(t, err, ErrNotRegular)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "blocked in a FIFO")
+		}
+	})
+	t.Run("link through /proc", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		m := executableMapping(t, pid, path)
+		require.NoError(t, os.Rename(path, path+".real"))
+		require.NoError(t, os.Symlink("/proc/self/exe", path))
+		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		require.ErrorIs(t, err, unix.ELOOP)
+	})
+	t.Run("no file", func(t *testing.T) {
+		_, _, err := FS{}.OpenMapped(1, Mapping{Start: 1, Limit: 2})
+		require.ErrorIs(t, err, ErrNoFile)
+	})
+}
+
+func TestGone(t *testing.T) {
+	cmd := exec.Command("sleep", "100")
+	require.NoError(t, cmd.Start())
+	pid := cmd.Process.Pid
+	kept, err := FS{}.open(pid, "stat")
+	require.NoError(t, err)
+	defer kept.Close()
+	cmd.Process.Kill()
+	cmd.Wait()
+
+	_, err = kept.Read(make([]byte, 10))
+	require.ErrorIs(t, gone(err), ErrNoProcess)
+	_, err = FS{}.Stat(pid)
+	require.ErrorIs(t, err, ErrNoProcess)
+	_, _, err = FS{}.Executable(pid)
+	require.ErrorIs(t, err, ErrNoProcess)
+	_, err = FS{}.LiveThread(pid)
+	require.ErrorIs(t, err, ErrNoProcess)
+	for _, err := range (FS{}).Mappings(pid) {
+		require.ErrorIs(t, err, ErrNoProcess)
+	}
+	require.ErrorIs(t, Memory{pid}.ReadAt(make([]byte, 1), 0x1000), ErrNoProcess)
+}
+
+func TestDeadLeader(t *testing.T) {
+	path := build(t, `
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *run(void *leader) {
+	pthread_join((pthread_t)leader, NULL);
+	puts("ready"); fflush(stdout);
+	for (;;) pause();
+}
+int main(void) {
+	pthread_t t;
+	pthread_create(&t, NULL, run, (void *)pthread_self());
+	pthread_exit(NULL);
+}`, "-pthread")
+	pid := start(t, path)
+	st, err := FS{}.Stat(pid)
+	require.NoError(t, err)
+	require.Equal(t, byte('Z'), st.State)
+	tid, err := FS{}.LiveThread(pid)
+	require.NoError(t, err)
+	require.NotEqual(t, pid, tid)
+	executableMapping(t, tid, path)
+	_, _, err = FS{}.Executable(tid)
+	require.NoError(t, err)
+}
+
+func TestMemory(t *testing.T) {
+	want := []byte("something to read")
+	self := Memory{PID: os.Getpid()}
+	got := make([]byte, len(want))
+	require.NoError(t, self.ReadAt(got, uint64(uintptr(unsafe.Pointer(&want[0])))))
+	require.Equal(t, want, got)
+	runtime.KeepAlive(want)
+	require.NoError(t, self.ReadAt(nil, 0))
+	require.ErrorIs(t, self.ReadAt(got, 8), ErrFault)
+	require.ErrorIs(t, self.ReadAt(got, 1<<64-4), ErrFault)
+
+	page, err := unix.Mmap(-1, 0, 2*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	defer unix.Munmap(page)
+	require.NoError(t, unix.Mprotect(page[os.Getpagesize():], unix.PROT_NONE))
+	end := uint64(uintptr(unsafe.Pointer(&page[0]))) + uint64(os.Getpagesize())
+	require.NoError(t, self.ReadAt(got[:4], end-4))
+	require.ErrorIs(t, self.ReadAt(got[:8], end-4), ErrFault, "a partial read is no read")
+}

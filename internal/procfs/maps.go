@@ -1,0 +1,166 @@
+package procfs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// MaxMappings is the number of lines of /proc/PID/maps that are read. The
+// kernel's own default limit, vm.max_map_count, is 65,530.
+const MaxMappings = 1 << 18
+
+// maxMapsLine holds a line with a path of PATH_MAX bytes. A longer one, which
+// takes many escaped newlines in a path, is kept without its path.
+const maxMapsLine = 8 << 10
+
+// ErrTooManyMappings says that a process has more than MaxMappings mappings;
+// those before the bound have been delivered.
+var ErrTooManyMappings = errors.New("too many mappings")
+
+// Perms are the permissions of a mapping.
+type Perms uint8
+
+// The permission bits.
+const (
+	PermRead Perms = 1 << iota
+	PermWrite
+	PermExec
+	PermShared
+)
+
+// Mapping is one line of /proc/PID/maps: [Start, Limit) shows the file from Offset on.
+type Mapping struct {
+	Start, Limit uint64 // addresses
+	Offset       uint64 // in the file, bytes
+	Dev          uint64 // as unix.Mkdev; need not equal st_dev (btrfs, overlayfs)
+	Inode        uint64 // 0: no file
+	Perms        Perms
+	Deleted      bool   // the file has no name any more
+	Path         string // raw bytes, "[heap]" and the like included; see the proc manual page
+}
+
+// Mappings yields the mappings of a process in address order. It reads while
+// it yields, so a process that changes its mappings meanwhile may show some
+// twice or not at all. An error ends the sequence.
+func (f FS) Mappings(pid int) iter.Seq2[Mapping, error] {
+	return func(yield func(Mapping, error) bool) {
+		file, err := f.open(pid, "maps")
+		if err != nil {
+			yield(Mapping{}, err)
+			return
+		}
+		defer file.Close()
+		readMappings(file, yield)
+	}
+}
+
+func readMappings(r io.Reader, yield func(Mapping, error) bool) {
+	br := bufio.NewReaderSize(r, maxMapsLine)
+	var prev Mapping
+	for n := 0; ; n++ {
+		line, cut, err := readLine(br)
+		if err == io.EOF && len(line) == 0 {
+			return
+		}
+		if err != nil && err != io.EOF {
+			yield(Mapping{}, fmt.Errorf("read mappings: %w", gone(err)))
+			return
+		}
+		if n == MaxMappings {
+			yield(Mapping{}, ErrTooManyMappings)
+			return
+		}
+		m, perr := parseMapping(line, cut, prev.Path)
+		if perr != nil {
+			yield(Mapping{}, fmt.Errorf("parse mapping %d: %w", n, perr))
+			return
+		}
+		if !yield(m, nil) {
+			return
+		}
+		prev = m
+	}
+}
+
+// readLine returns the next line without its newline, valid until the next
+// call. cut says that it did not fit the buffer; the rest has been skipped.
+func readLine(br *bufio.Reader) (line []byte, cut bool, err error) {
+	line, err = br.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		// ReadSlice reuses the buffer: keep the head before skipping the tail.
+		line, cut = bytes.Clone(line), true
+		for err == bufio.ErrBufferFull {
+			_, err = br.ReadSlice('\n')
+		}
+	}
+	return bytes.TrimSuffix(line, []byte("\n")), cut, err
+}
+
+// parseMapping parses
+//
+//	start-limit perms offset major:minor inode    path
+//
+// prevPath is the path of the line before: the segments of a library follow each
+// other, so its string is used again.
+func parseMapping(line []byte, cut bool, prevPath string) (Mapping, error) {
+	var m Mapping
+	p := fields{line: line}
+	m.Start = p.number(16, '-')
+	m.Limit = p.number(16, ' ')
+	perms := p.word(4)
+	m.Offset = p.number(16, ' ')
+	major := p.number(16, ':')
+	minor := p.number(16, ' ')
+	m.Inode = p.number(10, ' ')
+	if p.err != nil {
+		return Mapping{}, p.err
+	}
+	if m.Limit <= m.Start {
+		return Mapping{}, &FormatError{Msg: "mapping ends before it starts", Val: string(line[:p.off])}
+	}
+	m.Perms = parsePerms(perms)
+	m.Dev = mkdev(major, minor)
+	if cut {
+		return m, nil
+	}
+	m.Path, m.Deleted = parseMappedPath(bytes.TrimLeft(line[p.off:], " "), m.Inode != 0, prevPath)
+	return m, nil
+}
+
+func parsePerms(s []byte) Perms {
+	var p Perms
+	for i, bit := range []Perms{PermRead, PermWrite, PermExec} {
+		if s[i] != '-' {
+			p |= bit
+		}
+	}
+	if s[3] == 's' {
+		p |= PermShared
+	}
+	return p
+}
+
+// mkdev is glibc's makedev, the encoding of st_dev.
+func mkdev(major, minor uint64) uint64 {
+	return (major&0xfff)<<8 | (major&^0xfff)<<32 | minor&0xff | (minor&^0xff)<<12
+}
+
+// parseMappedPath undoes the kernel's only escape, \012 for a newline, and
+// takes off " (deleted)". A file may really be named so: whoever opens a file
+// by its path compares the inode.
+func parseMappedPath(b []byte, isFile bool, prevPath string) (path string, deleted bool) {
+	if isFile {
+		b, deleted = bytes.CutSuffix(b, []byte(" (deleted)"))
+	}
+	if bytes.Contains(b, []byte(`\012`)) {
+		b = bytes.ReplaceAll(b, []byte(`\012`), []byte("\n"))
+	}
+	if string(b) == prevPath {
+		return prevPath, deleted
+	}
+	return string(b), deleted
+}

@@ -1,0 +1,143 @@
+package procfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors of StatMapped and OpenMapped.
+var (
+	// ErrNotRegular says that a path leads to something else than a regular file.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrReplaced says that a path leads to another file than the one that is mapped.
+	ErrReplaced = errors.New("file was replaced")
+	// ErrNoFile says that a mapping has no file behind it.
+	ErrNoFile = errors.New("mapping has no file")
+)
+
+// FileID identifies the contents of a file. It is comparable.
+type FileID struct {
+	Dev, Inode uint64
+	MtimeNs    int64
+	Size       int64
+}
+
+// StatMapped identifies the file behind a mapping without opening it where the
+// kernel allows that (see OpenMapped).
+func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
+	if m.Inode == 0 {
+		return FileID{}, ErrNoFile
+	}
+	var st unix.Stat_t
+	err := unix.Fstatat(unix.AT_FDCWD, f.mapFile(pid, m), &st, 0)
+	if err == nil {
+		return regular(&st)
+	}
+	fd, id, err := f.locateByPath(pid, m)
+	if err != nil {
+		return FileID{}, err
+	}
+	unix.Close(fd)
+	return id, nil
+}
+
+// OpenMapped opens the file behind a mapping for reading. The file is taken
+// from /proc/PID/map_files, which is exact, also for deleted files, but needs
+// CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; else by its path below the root of
+// the process, when the inode there is the mapped one.
+func (f FS) OpenMapped(pid int, m Mapping) (*os.File, FileID, error) {
+	if m.Inode == 0 {
+		return nil, FileID{}, ErrNoFile
+	}
+	fd, err := unix.Open(f.mapFile(pid, m), unix.O_PATH|unix.O_CLOEXEC, 0)
+	var id FileID
+	if err == nil {
+		id, err = fstatRegular(fd)
+		if err != nil {
+			unix.Close(fd)
+			return nil, FileID{}, err
+		}
+	} else if fd, id, err = f.locateByPath(pid, m); err != nil {
+		return nil, FileID{}, err
+	}
+	defer unix.Close(fd)
+	file, err := reopen(fd, m.Path)
+	return file, id, err
+}
+
+func (f FS) mapFile(pid int, m Mapping) string {
+	return f.path(pid, "map_files/") + strconv.FormatUint(m.Start, 16) + "-" + strconv.FormatUint(m.Limit, 16)
+}
+
+// locateByPath returns an O_PATH descriptor of the mapped file. The kernel shows
+// the path as seen from our root if it can be reached from there (a chroot), and
+// else as seen from the root of the process's mount namespace (a container).
+func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
+	err := error(ErrNoFile)
+	for _, root := range []string{f.path(pid, "root"), "/"} {
+		var fd int
+		var id FileID
+		if fd, id, err = locateBelow(root, m); err == nil {
+			return fd, id, nil
+		}
+	}
+	return -1, FileID{}, err
+}
+
+func locateBelow(root string, m Mapping) (int, FileID, error) {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, FileID{}, gone(&os.PathError{Op: "open", Path: root, Err: err})
+	}
+	defer unix.Close(dir)
+	// Links of the target's file tree must not lead out of it, nor through /proc
+	// to open files of ours.
+	fd, err := unix.Openat2(dir, m.Path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, FileID{}, &os.PathError{Op: "openat2", Path: m.Path, Err: err}
+	}
+	id, err := fstatRegular(fd)
+	// Only the inode is compared: on btrfs and overlayfs the device numbers of
+	// maps and of stat differ.
+	if err == nil && id.Inode != m.Inode {
+		err = ErrReplaced
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, FileID{}, fmt.Errorf("locate %q: %w", m.Path, err)
+	}
+	return fd, id, nil
+}
+
+// reopen turns an O_PATH descriptor of a regular file into one for reading.
+// O_NONBLOCK refuses to wait for the holder of a lease.
+func reopen(fd int, name string) (*os.File, error) {
+	real, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd),
+		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(real), name), nil
+}
+
+func fstatRegular(fd int) (FileID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return FileID{}, fmt.Errorf("stat mapped file: %w", err)
+	}
+	return regular(&st)
+}
+
+func regular(st *unix.Stat_t) (FileID, error) {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return FileID{}, ErrNotRegular
+	}
+	return FileID{Dev: st.Dev, Inode: st.Ino, MtimeNs: st.Mtim.Nano(), Size: st.Size}, nil
+}

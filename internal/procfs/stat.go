@@ -1,0 +1,152 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+const (
+	maxStatBytes   = 4 << 10
+	maxStatusBytes = 64 << 10
+	// maxTasks bounds the search for a living thread behind a dead leader.
+	maxTasks = 1024
+	// startTimeField is the position of starttime behind the command in
+	// /proc/PID/stat, where the manual counts it as field 22.
+	startTimeField = 22 - 3
+)
+
+// TicksPerSecond is the unit of Stat.StartTicks. The kernel's USER_HZ is 100 on
+// every architecture that we support.
+const TicksPerSecond = 100
+
+// Stat is what /proc/PID/stat says.
+type Stat struct {
+	Comm       string // raw bytes, at most 15 (64 for kernel threads)
+	State      byte   // 'R', 'S', 'Z' and so on
+	StartTicks uint64 // since boot, in 1/TicksPerSecond s, in the reader's time namespace
+}
+
+// Stat reads /proc/PID/stat.
+func (f FS) Stat(pid int) (Stat, error) {
+	data, _, err := f.read(pid, "stat", maxStatBytes)
+	if err != nil {
+		return Stat{}, fmt.Errorf("read stat: %w", err)
+	}
+	return parseStat(data)
+}
+
+// parseStat parses "pid (comm) state ppid ...". The command may hold any byte,
+// parentheses and newlines included, so it ends at the last parenthesis.
+func parseStat(data []byte) (Stat, error) {
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 0 || end < open {
+		return Stat{}, &FormatError{Msg: "stat without a command"}
+	}
+	rest := bytes.Fields(data[end+1:])
+	if len(rest) <= startTimeField || len(rest[0]) != 1 {
+		return Stat{}, &FormatError{Off: uint64(end), Msg: "stat with too few fields"}
+	}
+	ticks, err := strconv.ParseUint(string(rest[startTimeField]), 10, 64)
+	if err != nil {
+		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad start time", Val: string(rest[startTimeField])}
+	}
+	return Stat{Comm: string(data[open+1 : end]), State: rest[0][0], StartTicks: ticks}, nil
+}
+
+// Status is what /proc/PID/status says.
+type Status struct {
+	UID   uint32 // real user id, in the reader's user namespace
+	NSPID int    // PID in the innermost PID namespace of the process
+}
+
+// Status reads /proc/PID/status.
+func (f FS) Status(pid int) (Status, error) {
+	data, _, err := f.read(pid, "status", maxStatusBytes)
+	if err != nil {
+		return Status{}, fmt.Errorf("read status: %w", err)
+	}
+	return parseStatus(data)
+}
+
+func parseStatus(data []byte) (Status, error) {
+	var s Status
+	found := false
+	for line := range bytes.Lines(data) {
+		key, value, ok := bytes.Cut(line, []byte(":"))
+		words := bytes.Fields(value)
+		if !ok || len(words) == 0 {
+			continue
+		}
+		switch string(key) {
+		case "Uid":
+			uid, err := strconv.ParseUint(string(words[0]), 10, 32)
+			if err != nil {
+				return Status{}, &FormatError{Msg: "bad uid", Val: string(words[0])}
+			}
+			s.UID, found = uint32(uid), true
+		case "NSpid":
+			pid, err := strconv.ParseUint(string(words[len(words)-1]), 10, 31)
+			if err != nil {
+				return Status{}, &FormatError{Msg: "bad NSpid", Val: string(words[len(words)-1])}
+			}
+			s.NSPID = int(pid)
+		}
+	}
+	if !found {
+		return Status{}, &FormatError{Msg: "status without a uid"}
+	}
+	return s, nil
+}
+
+// LiveThread returns the id of a thread of the process that is not a zombie.
+// A leader that called pthread_exit has no memory of its own any more: its maps
+// are empty and its exe is gone, but /proc/TID of another thread has both.
+func (f FS) LiveThread(pid int) (int, error) {
+	dir, err := os.Open(f.path(pid, "task"))
+	if err != nil {
+		return 0, gone(err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(maxTasks)
+	if err != nil && len(names) == 0 {
+		return 0, gone(err)
+	}
+	for _, name := range names {
+		tid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if st, err := f.Stat(tid); err == nil && st.State != 'Z' && st.State != 'X' {
+			return tid, nil
+		}
+	}
+	return 0, ErrNoProcess
+}
+
+// BootTimeOffset returns what the kernel adds to start times before it shows
+// them to this process, in ns: the boot time offset of its time namespace.
+func (f FS) BootTimeOffset() (int64, error) {
+	data, err := os.ReadFile(f.root() + "/self/timens_offsets")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil // a kernel without time namespaces
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read timens_offsets: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		words := bytes.Fields(line)
+		if len(words) != 3 || string(words[0]) != "boottime" {
+			continue
+		}
+		sec, err1 := strconv.ParseInt(string(words[1]), 10, 33)
+		nsec, err2 := strconv.ParseInt(string(words[2]), 10, 33)
+		if err := errors.Join(err1, err2); err != nil {
+			return 0, fmt.Errorf("parse timens_offsets: %w", err)
+		}
+		return sec*1e9 + nsec, nil
+	}
+	return 0, nil
+}
