@@ -88,5 +88,6 @@ func (c *Cache) decode(keys *KeyMap, section []byte) *Decoded {
 		c.sets[encoding] = result.Set
 		c.bytes += setBytes + len(encoding) + labelBytes*len(d.entries)
 	}
+	clear(d.entries) // they point into section
 	return &result
 }

@@ -7,7 +7,9 @@ import (
 
 // customLabels decodes the payload of a v0 or v1 block: struct raw_label with
 // its key and value bytes, one after the other without padding.
-func (d *decoder) customLabels(abi ABI, payload []byte, outcome Outcome) Outcome {
+func (d *decoder) customLabels(h header, payload []byte) Outcome {
+	outcome := h.outcome
+	d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, h.skipped)
 	for rank := 0; len(payload) > 0; rank++ {
 		if len(payload) < rawLabelBytes {
 			return OutcomeInvalid
@@ -22,7 +24,7 @@ func (d *decoder) customLabels(abi ABI, payload []byte, outcome Outcome) Outcome
 		}
 		e := entry{
 			key: payload[:keyBytes], value: payload[keyBytes : keyBytes+valueBytes],
-			source: abi, block: len(d.reads), rank: rank,
+			source: h.abi, block: len(d.reads), rank: rank,
 		}
 		payload = payload[keyBytes+valueBytes:]
 		if uint32(keyBytes) < keyLen {

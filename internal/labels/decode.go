@@ -20,6 +20,13 @@ type decoder struct {
 	last      [maxKeyNames]attribute
 }
 
+// header is the part of struct label_block that decoding depends on.
+type header struct {
+	abi     ABI
+	outcome Outcome
+	skipped uint32
+}
+
 // entry is a label before duplicates and conflicts are resolved.
 type entry struct {
 	key, value []byte
@@ -39,39 +46,39 @@ func (d *decoder) decode(keys *KeyMap, section []byte) {
 			d.reads = append(d.reads, Read{Outcome: OutcomeInvalid})
 			return
 		}
-		read := Read{ABI: ABI(section[0]), Outcome: Outcome(section[1])}
+		block := header{
+			abi:     ABI(section[0]),
+			outcome: Outcome(section[1]),
+			skipped: binary.LittleEndian.Uint32(section[8:]),
+		}
 		size := int(binary.LittleEndian.Uint16(section[2:]))
-		skipped := binary.LittleEndian.Uint32(section[8:])
 		section = section[blockHeaderBytes:]
 		if size > len(section) {
 			// Where the next block would begin is unknown, too.
-			d.reads = append(d.reads, Read{ABI: read.ABI, Outcome: OutcomeInvalid})
+			d.reads = append(d.reads, Read{ABI: block.abi, Outcome: OutcomeInvalid})
 			return
 		}
-		if read.Outcome.trusted() {
-			d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, skipped)
-		}
-		read.Outcome = d.block(read, section[:size])
-		d.reads = append(d.reads, read)
+		outcome := d.block(block, section[:size])
+		d.reads = append(d.reads, Read{ABI: block.abi, Outcome: outcome})
 		section = section[min(align(size), len(section)):]
 	}
 }
 
 // block decodes one payload and returns the final outcome. Of a block that
 // turns out to be malformed nothing is kept.
-func (d *decoder) block(read Read, payload []byte) Outcome {
+func (d *decoder) block(h header, payload []byte) Outcome {
 	switch {
-	case read.ABI == ABINone || read.ABI >= NumABIs || read.Outcome >= NumOutcomes:
+	case h.abi == ABINone || h.abi >= NumABIs || h.outcome >= NumOutcomes:
 		return OutcomeInvalid
-	case !read.Outcome.trusted():
-		return read.Outcome
+	case !h.outcome.trusted():
+		return h.outcome
 	}
 	entries, counts, link, flags := len(d.entries), d.out.Counts, d.out.Link, d.out.Flags
 	var outcome Outcome
-	if read.ABI == ABIThreadContext {
-		outcome = d.threadContext(payload, read.Outcome)
+	if h.abi == ABIThreadContext {
+		outcome = d.threadContext(h, payload)
 	} else {
-		outcome = d.customLabels(read.ABI, payload, read.Outcome)
+		outcome = d.customLabels(h, payload)
 	}
 	switch outcome {
 	case OutcomePresent:
@@ -79,6 +86,7 @@ func (d *decoder) block(read Read, payload []byte) Outcome {
 		d.cut = true
 		d.out.Counts.TruncatedSets++
 	default:
+		clear(d.entries[entries:])
 		d.entries = d.entries[:entries]
 		d.out.Counts, d.out.Link, d.out.Flags = counts, link, flags
 	}

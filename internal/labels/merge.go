@@ -28,7 +28,7 @@ func precedence(a, b entry) int {
 // merge leaves one entry a key, sorted by key, and counts what lost.
 func (d *decoder) merge() {
 	slices.SortFunc(d.entries, precedence)
-	kept := d.entries[:0]
+	kept := d.entries[:0] // never overtakes the reading position
 	for i := 0; i < len(d.entries); {
 		winner, previous := d.entries[i], d.entries[i]
 		for i++; i < len(d.entries) && bytes.Equal(d.entries[i].key, winner.key); i++ {
@@ -47,6 +47,7 @@ func (d *decoder) merge() {
 			kept = append(kept, winner)
 		}
 	}
+	clear(d.entries[len(kept):])
 	d.entries = kept
 }
 

@@ -24,7 +24,7 @@ type attribute struct {
 
 // threadContext decodes the payload of a thread context block: the record's
 // header and as much of its attrs-data as was copied.
-func (d *decoder) threadContext(payload []byte, outcome Outcome) Outcome {
+func (d *decoder) threadContext(h header, payload []byte) Outcome {
 	if len(payload) < contextAttrs {
 		return OutcomeInvalid
 	}
@@ -39,6 +39,7 @@ func (d *decoder) threadContext(payload []byte, outcome Outcome) Outcome {
 	size := int(binary.LittleEndian.Uint16(payload[contextAttrsSize:]))
 	attrs := payload[contextAttrs:]
 	attrs = attrs[:min(size, len(attrs))]
+	outcome := h.outcome
 	if len(attrs) < size {
 		outcome = OutcomeTruncated
 	}
@@ -68,7 +69,6 @@ func (d *decoder) link(record []byte) {
 // attrs-data, size the length of the whole. An entry that the record itself
 // cannot hold ends it; one that only the copy cannot hold is cut.
 func (d *decoder) collect(attrs []byte, size int) {
-	clear(d.last[:])
 	for pos, rank := 0, 1; pos+attributeHeaderBytes <= size && pos < len(attrs); rank++ {
 		a := attribute{rank: rank}
 		end := pos + attributeHeaderBytes
@@ -91,14 +91,15 @@ func (d *decoder) collect(attrs []byte, size int) {
 	}
 }
 
-// name turns the collected attributes into labels. When several indexes have
+// name turns the collected attributes into labels and forgets them. When several indexes have
 // one name, too, the last entry in the record wins: ranks count backwards.
 func (d *decoder) name() {
 	for index := range d.last {
-		a := &d.last[index]
+		a := d.last[index]
 		if a.rank == 0 {
 			continue
 		}
+		d.last[index] = attribute{}
 		key, ok := d.keys.name(byte(index))
 		if !ok {
 			d.out.Counts.UnknownKeys++

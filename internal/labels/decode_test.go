@@ -1,0 +1,181 @@
+package labels
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func decodeOnce(keys *KeyMap, section []byte) *Decoded {
+	return NewCache(1<<20).Decode(keys, section)
+}
+
+func collected(s *Set) []Label { return slices.Collect(s.All()) }
+
+func TestEmptySection(t *testing.T) {
+	c := NewCache(1 << 20)
+	for _, section := range [][]byte{nil, {}} {
+		d := c.Decode(nil, section)
+		require.Zero(t, d.Set.Len())
+		require.False(t, d.Set.Truncated())
+		require.True(t, d.Link.IsZero())
+		require.Empty(t, d.Reads)
+		require.Zero(t, d.Counts)
+	}
+	none := c.Decode(nil, custom(ABIV1, OutcomeNone))
+	require.Same(t, c.Decode(nil, nil).Set, none.Set, "no labels is one set, whatever the reason")
+	require.Equal(t, []Read{{ABIV1, OutcomeNone}}, none.Reads)
+}
+
+func TestCustomLabels(t *testing.T) {
+	long := strings.Repeat("x", 1024)
+	for name, tc := range map[string]struct {
+		section []byte
+		want    []Label
+		counts  Counts
+	}{
+		"v0":            {v0(kv("b", "2"), kv("a", "1")), []Label{{"a", "1", ABIV0}, {"b", "2", ABIV0}}, Counts{}},
+		"v1":            {v1(kv("b", "2"), kv("a", "1")), []Label{{"a", "1", ABIV1}, {"b", "2", ABIV1}}, Counts{}},
+		"first wins":    {v1(kv("a", "1"), kv("b", "2"), kv("a", "3"), kv("a", "1")), []Label{{"a", "1", ABIV1}, {"b", "2", ABIV1}}, Counts{DuplicateKeys: 2}},
+		"empty value":   {v1(kv("a", "")), []Label{{"a", "", ABIV1}}, Counts{}},
+		"empty key":     {v1(kv("", "v")), []Label{{"", "v", ABIV1}}, Counts{}},
+		"both empty":    {v1(kv("", "")), []Label{{"", "", ABIV1}}, Counts{}},
+		"embedded NUL":  {v1(kv("a\x00b", "\x00"), kv("a", "c")), []Label{{"a", "c", ABIV1}, {"a\x00b", "\x00", ABIV1}}, Counts{}},
+		"no UTF-8":      {v1(kv("\xff\xfe", "\x80")), []Label{{"\xff\xfe", "\x80", ABIV1}}, Counts{}},
+		"writer's cut":  {v1(kv("a", "caf\xc3")), []Label{{"a", "caf\xc3", ABIV1}}, Counts{}},
+		"largest value": {v1(kv("a", long)), []Label{{"a", long, ABIV1}}, Counts{}},
+		"no live label": {v1(), nil, Counts{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decodeOnce(nil, tc.section)
+			require.Equal(t, tc.want, collected(d.Set))
+			require.Equal(t, tc.counts, d.Counts)
+			require.False(t, d.Set.Truncated())
+			require.Equal(t, OutcomePresent, d.Reads[0].Outcome)
+		})
+	}
+}
+
+func TestCustomLabelsKeyAndValueDoNotRunTogether(t *testing.T) {
+	c := NewCache(1 << 20)
+	first := c.Decode(nil, v1(kv("ab", "c"))).Set
+	require.NotSame(t, first, c.Decode(nil, v1(kv("a", "bc"))).Set)
+	require.NotSame(t, c.Decode(nil, v1(kv("a", "1"), kv("b", "2"))).Set, c.Decode(nil, v1(kv("a", "1\x02\x01\x01b2"))).Set)
+}
+
+func TestNullValuesAreCounted(t *testing.T) {
+	payload := kv("a", "1").append(nil)
+	d := decodeOnce(nil, join(
+		blockOf(ABIV1, OutcomePresent, 3, 2, payload),
+		blockOf(ABIV0, OutcomePresent, 1, 1<<32-1, nil),
+		blockOf(ABIV0, OutcomeFault, 1, 7, nil)))
+	require.Equal(t, Counts{NullValues: 1<<32 - 1}, d.Counts, "saturates; a fault has no trusted count")
+	require.Equal(t, 1, d.Set.Len())
+	require.Equal(t, Counts{NullValues: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomePresent, 3, 2, payload)).Counts)
+}
+
+func TestTruncation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		section []byte
+		want    []Label
+		counts  Counts
+	}{
+		"count":         {custom(ABIV1, OutcomeTruncated, kv("a", "1")), []Label{{"a", "1", ABIV1}}, Counts{TruncatedSets: 1}},
+		"value":         {v1(raw{"a", "12", 1, 3}), []Label{{"a", "12", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		"value huge":    {v1(raw{"a", "12", 1, 1<<32 - 1}), []Label{{"a", "12", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		"key":           {v0(raw{"ab", "1", 3, 1}), []Label{{"ab", "1", ABIV0}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
+		"nothing left":  {v1(raw{"", "", 9, 9}), []Label{{"", "", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
+		"stays text":    {v1(raw{"k\xe2\x82", "caf\xc3", 5, 5}), []Label{{"k", "caf", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
+		"4 byte rune":   {v1(raw{"a", "x\xf0\x9f\x98", 1, 9}), []Label{{"a", "x", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		"whole rune":    {v1(raw{"a", "caf\xc3\xa9", 1, 6}), []Label{{"a", "café", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		"bytes as they": {v1(raw{"a", "\x80\x80\x80\x80", 1, 6}), []Label{{"a", "\x80\x80\x80\x80", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		// Two keys with one prefix: the whole one keeps its value.
+		"key of another name": {v1(raw{"ab", "cut", 3, 3}, kv("ab", "whole")), []Label{{"ab", "whole", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
+		"cut thread wins not": {join(v0(kv("ab", "whole")), v1(raw{"ab", "cut", 3, 3})), []Label{{"ab", "whole", ABIV0}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decodeOnce(nil, tc.section)
+			require.Equal(t, tc.want, collected(d.Set))
+			require.Equal(t, tc.counts, d.Counts)
+			require.True(t, d.Set.Truncated())
+			require.Contains(t, d.Reads, Read{d.Reads[len(d.Reads)-1].ABI, OutcomeTruncated})
+		})
+	}
+}
+
+func TestTruncatedIsAnotherSet(t *testing.T) {
+	c := NewCache(1 << 20)
+	require.NotSame(t, c.Decode(nil, v1(kv("a", "1"))).Set, c.Decode(nil, v1(raw{"a", "1", 1, 2})).Set)
+	require.NotSame(t, c.Decode(nil, nil).Set, c.Decode(nil, custom(ABIV1, OutcomeTruncated)).Set)
+}
+
+func TestUntrustedOutcomesCarryNoLabels(t *testing.T) {
+	for o := range Outcome(NumOutcomes + 2) {
+		if o.trusted() {
+			continue
+		}
+		want := o
+		if o >= NumOutcomes {
+			want = OutcomeInvalid
+		}
+		for abi := ABIV0; abi < NumABIs; abi++ {
+			section := custom(abi, o, kv("a", "0123456789012345678901234567890"))
+			d := decodeOnce(nil, join(section, v0(kv("b", "2"))))
+			require.Equal(t, []Read{{abi, want}, {ABIV0, OutcomePresent}}, d.Reads)
+			require.Equal(t, []Label{{"b", "2", ABIV0}}, collected(d.Set))
+			require.Zero(t, d.Counts)
+		}
+	}
+}
+
+func TestMalformedBlocks(t *testing.T) {
+	good := v1(kv("a", "1"))
+	bad := func(label raw, change func([]byte) []byte) []byte {
+		return blockOf(ABIV1, OutcomePresent, 1, 5, change(join(kv("k", "v").append(nil), label.append(nil))))
+	}
+	second := rawLabelBytes + 2
+	for name, section := range map[string][]byte{
+		"label header cut":         bad(kv("x", "y"), func(b []byte) []byte { return b[:second+rawLabelBytes-1] }),
+		"key beyond payload":       bad(kv("x", "y"), func(b []byte) []byte { return b[:second+rawLabelBytes] }),
+		"value beyond payload":     bad(kv("x", "y"), func(b []byte) []byte { return b[:len(b)-1] }),
+		"more key than published":  bad(kv("x", "y"), func(b []byte) []byte { b[second] = 0; return b }),
+		"more value than publ.":    bad(kv("x", "y"), func(b []byte) []byte { b[second+4] = 0; return b }),
+		"no ABI":                   custom(ABINone, OutcomePresent, kv("x", "y")),
+		"unknown ABI":              custom(NumABIs, OutcomePresent, kv("x", "y")),
+		"thread context too short": blockOf(ABIThreadContext, OutcomePresent, 0, 0, make([]byte, contextAttrs-1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decodeOnce(nil, join(section, good))
+			require.Equal(t, OutcomeInvalid, d.Reads[0].Outcome)
+			require.Equal(t, ABI(section[0]), d.Reads[0].ABI)
+			require.Equal(t, Read{ABIV1, OutcomePresent}, d.Reads[1], "the next block is untouched")
+			require.Equal(t, []Label{{"a", "1", ABIV1}}, collected(d.Set))
+			require.Zero(t, d.Counts)
+			require.False(t, d.Set.Truncated())
+		})
+	}
+}
+
+func TestMalformedFraming(t *testing.T) {
+	good := v0(kv("a", "1"))
+	short := v1(kv("key", "value"))
+	for name, tc := range map[string]struct {
+		tail []byte
+		read Read
+	}{
+		"half a header":       {short[:blockHeaderBytes-1], Read{ABINone, OutcomeInvalid}},
+		"payload not all":     {short[:blockHeaderBytes+3], Read{ABIV1, OutcomeInvalid}},
+		"payload not at all":  {short[:blockHeaderBytes], Read{ABIV1, OutcomeInvalid}},
+		"untrusted, too long": {blockOf(ABIV1, OutcomeFault, 0, 0, make([]byte, 9))[:blockHeaderBytes+8], Read{ABIV1, OutcomeInvalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decodeOnce(nil, join(good, tc.tail))
+			require.Equal(t, []Read{{ABIV0, OutcomePresent}, tc.read}, d.Reads)
+			require.Equal(t, []Label{{"a", "1", ABIV0}}, collected(d.Set))
+		})
+	}
+	unpadded := short[:blockHeaderBytes+rawLabelBytes+len("keyvalue")]
+	require.Equal(t, 1, decodeOnce(nil, unpadded).Set.Len(), "the last block's padding is not needed")
+}

@@ -1,0 +1,277 @@
+package labels
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(nil), "a\nb")
+	for _, section := range benchSections() {
+		f.Add(section, "zero\none\ntwo\none")
+	}
+	f.Add(join(v0(raw{"ab", "cut", 3, 3}, kv("ab", "")), v1(kv("a", "1"), kv("a", "2"))), "")
+	f.Add(record{link: Link{SpanID: [8]byte{1}}, valid: 1, size: 10, attrs: join(attr(3, "a"), []byte{1})}.block(), "a\n\n\na")
+	f.Add(v1(kv("a", "b"))[:blockHeaderBytes+5], "")
+	f.Fuzz(func(t *testing.T, section []byte, keyNames string) {
+		check(t, NewKeyMap(strings.Split(keyNames, "\n")), section)
+	})
+}
+
+// Sections that are mostly right reach deeper than bytes at random.
+func TestDecodeAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		section := randomSection(r)
+		if len(section) > 0 && r.IntN(2) == 0 {
+			section[r.IntN(len(section))] = byte(r.Uint32() >> r.IntN(32))
+		}
+		if r.IntN(8) == 0 {
+			section = section[:r.IntN(len(section)+1)]
+		}
+		check(t, names, section)
+		if t.Failed() {
+			t.Logf("section: %q", section)
+			return
+		}
+	}
+}
+
+// randomSection has few different keys and values, so that they often collide.
+func randomSection(r *rand.Rand) []byte {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	var section []byte
+	for range r.IntN(5) {
+		outcome := OutcomePresent + Outcome(r.IntN(2))
+		if r.IntN(6) == 0 {
+			outcome = Outcome(r.IntN(NumOutcomes + 1))
+		}
+		if abi := ABI(1 + r.IntN(3)); abi != ABIThreadContext {
+			var labels []raw
+			for range r.IntN(6) {
+				l := kv(pick("", "a", "b", "zero", "one"), pick("", "1", "2", "caf\xc3"))
+				l.keyLen, l.valueLen = uint32(r.IntN(8)), uint32(r.IntN(8))
+				labels = append(labels, l)
+			}
+			section = append(section, custom(abi, outcome, labels...)...)
+			continue
+		}
+		c := record{link: Link{TraceID: [16]byte{byte(r.IntN(3))}, SpanID: [8]byte{byte(r.IntN(3))}}, valid: 1}
+		for range r.IntN(6) {
+			c.attrs = append(c.attrs, attr(byte(r.IntN(6)), pick("", "1", "2", "caf\xc3\xa9"))...)
+		}
+		c.size = len(c.attrs)
+		c.attrs = c.attrs[:r.IntN(len(c.attrs)+1)]
+		if r.IntN(2) == 0 {
+			c.size = len(c.attrs)
+		}
+		section = append(section, blockOf(ABIThreadContext, outcome, 0, 0, c.payload())...)
+	}
+	return section
+}
+
+// check decodes section and holds the result against the invariants and the oracle.
+func check(t *testing.T, keys *KeyMap, section []byte) {
+	t.Helper()
+	c := NewCache(1 << 20)
+	d := c.Decode(keys, section)
+	require.Same(t, d, c.Decode(keys, slices.Clone(section)))
+
+	previous, first := "", true
+	for l := range d.Set.All() {
+		require.True(t, first || l.Key > previous, "sorted and unique")
+		require.True(t, l.Source > ABINone && l.Source < NumABIs)
+		previous, first = l.Key, false
+	}
+	require.Equal(t, d.Link.TraceID == [16]byte{}, d.Link.SpanID == [8]byte{}, "both ids or neither")
+	require.Equal(t, d.Counts.TruncatedSets > 0, d.Set.Truncated())
+	for _, r := range d.Reads {
+		require.Less(t, r.Outcome, Outcome(NumOutcomes))
+	}
+	if len(section) == 0 {
+		return
+	}
+
+	want := oracle(keys, section)
+	require.Equal(t, want.labels, setMap(d.Set))
+	require.Equal(t, want.reads, d.Reads)
+	require.Equal(t, want.link, d.Link)
+
+	// The scratch memory of an earlier section must not show.
+	used := NewCache(0)
+	used.Decode(names, join(v0(kv("q", "r")), record{link: linkB, valid: 1, attrs: join(attr(0, "x"), attr(5, "y"))}.block()))
+	require.Equal(t, d, used.Decode(keys, section))
+}
+
+func FuzzTrimRune(f *testing.F) {
+	f.Add("caf\xc3")
+	f.Add("\xf0\x9f\x98")
+	f.Add("\x80\x80\x80")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := string(trimRune([]byte(s)))
+		require.True(t, strings.HasPrefix(s, got))
+		require.LessOrEqual(t, len(s)-len(got), 3)
+		// Cut any text anywhere: what is left of it is a prefix of whole runes.
+		text := strings.ToValidUTF8(s, "\u00e9")
+		for cut := range len(text) {
+			left := string(trimRune([]byte(text[:cut])))
+			require.Equal(t, text[:len(left)], left)
+			require.Equal(t, strings.ToValidUTF8(left, ""), left)
+			require.Less(t, cut-len(left), 4)
+		}
+	})
+}
+
+// label without its key.
+type value struct {
+	value  string
+	source ABI
+}
+
+func setMap(s *Set) map[string]value {
+	m := map[string]value{}
+	for l := range s.All() {
+		m[l.Key] = value{l.Value, l.Source}
+	}
+	return m
+}
+
+// oracleResult is what the oracle has an opinion on.
+type oracleResult struct {
+	labels map[string]value
+	reads  []Read
+	link   Link
+}
+
+type oracleLabel struct {
+	value  string
+	source ABI
+	cutKey bool
+	lost   bool
+}
+
+// oracle decodes with the simplest means: maps, strings, one source after the
+// other from the weakest to the strongest.
+func oracle(keys *KeyMap, section []byte) oracleResult {
+	r := oracleResult{labels: map[string]value{}}
+	bySource := map[ABI][]map[string]oracleLabel{}
+	for len(section) > 0 {
+		if len(section) < 16 || 16+int(section[2])+int(section[3])<<8 > len(section) {
+			abi := ABINone
+			if len(section) >= 16 {
+				abi = ABI(section[0])
+			}
+			r.reads = append(r.reads, Read{abi, OutcomeInvalid})
+			break
+		}
+		n := int(section[2]) + int(section[3])<<8
+		abi, payload := ABI(section[0]), string(section[16:16+n])
+		found, outcome := map[string]oracleLabel(nil), Outcome(section[1])
+		switch {
+		case abi == 0 || abi > 3 || outcome > OutcomeCompat:
+			outcome = OutcomeInvalid
+		case outcome != OutcomePresent && outcome != OutcomeTruncated:
+		case abi == ABIThreadContext:
+			var link Link
+			found, link, outcome = oracleContext(keys, payload, outcome)
+			if r.link == (Link{}) && link.TraceID != [16]byte{} && link.SpanID != [8]byte{} {
+				r.link = link
+			}
+		default:
+			found, outcome = oracleCustom(abi, payload, outcome)
+		}
+		bySource[abi] = append(bySource[abi], found)
+		r.reads = append(r.reads, Read{abi, outcome})
+		section = section[min(16+(n+7)/8*8, len(section)):]
+	}
+	all := map[string]oracleLabel{}
+	for _, abi := range []ABI{ABIV0, ABIV1, ABIThreadContext} {
+		for _, found := range slices.Backward(bySource[abi]) {
+			for key, l := range found {
+				if old, ok := all[key]; !ok || old.cutKey || !l.cutKey {
+					all[key] = l
+				}
+			}
+		}
+	}
+	for key, l := range all {
+		if !l.lost {
+			r.labels[key] = value{l.value, l.source}
+		}
+	}
+	return r
+}
+
+func oracleCustom(abi ABI, p string, outcome Outcome) (map[string]oracleLabel, Outcome) {
+	found := map[string]oracleLabel{}
+	for p != "" {
+		if len(p) < 12 {
+			return nil, OutcomeInvalid
+		}
+		u32 := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32([]byte(p[at : at+4]))) }
+		keyLen, valueLen := u32(0), u32(4)
+		keyBytes, valueBytes := u32(8)&0xffff, u32(8)>>16
+		p = p[12:]
+		if keyBytes > keyLen || valueBytes > valueLen || keyBytes+valueBytes > uint64(len(p)) {
+			return nil, OutcomeInvalid
+		}
+		key, v := p[:keyBytes], p[keyBytes:keyBytes+valueBytes]
+		p = p[keyBytes+valueBytes:]
+		if keyBytes < keyLen || valueBytes < valueLen {
+			outcome = OutcomeTruncated
+		}
+		if keyBytes < keyLen {
+			key = string(trimRune([]byte(key)))
+		}
+		if valueBytes < valueLen {
+			v = string(trimRune([]byte(v)))
+		}
+		if old, ok := found[key]; !ok || old.cutKey && keyBytes == keyLen {
+			found[key] = oracleLabel{value: v, source: abi, cutKey: keyBytes < keyLen}
+		}
+	}
+	return found, outcome
+}
+
+func oracleContext(keys *KeyMap, p string, outcome Outcome) (map[string]oracleLabel, Link, Outcome) {
+	if len(p) < 28 || p[24] > 1 {
+		return nil, Link{}, OutcomeInvalid
+	}
+	if p[24] == 0 {
+		return nil, Link{}, OutcomeUpdating
+	}
+	size, attrs := int(p[26])+int(p[27])<<8, p[28:]
+	if len(attrs) < size {
+		outcome = OutcomeTruncated
+	} else {
+		attrs = attrs[:size]
+	}
+	found := map[string]oracleLabel{}
+	for size >= 2 && attrs != "" {
+		name, known := keys.Name(attrs[0])
+		l := oracleLabel{source: ABIThreadContext}
+		if len(attrs) == 1 {
+			l.lost = true
+		} else if n := 2 + int(attrs[1]); n > size {
+			break
+		} else if n > len(attrs) {
+			l.value = string(trimRune([]byte(attrs[2:])))
+		} else {
+			l.value = attrs[2:n]
+		}
+		if known {
+			found[name] = l
+		}
+		used := len(attrs)
+		if !l.lost {
+			used = min(used, 2+int(attrs[1]))
+		}
+		size, attrs = size-used, attrs[used:]
+	}
+	return found, Link{TraceID: [16]byte([]byte(p[:16])), SpanID: [8]byte([]byte(p[16:24]))}, outcome
+}
