@@ -19,6 +19,9 @@ type Counters struct {
 	DroppedInternal uint64
 	// EventsDropped are process events that found no room; not part of the sum.
 	EventsDropped uint64
+	// SourceReads are label sources looked at; not part of the sum. Only they
+	// read a target's memory for labels.
+	SourceReads uint64
 }
 
 // Counters reads the current values.
@@ -40,5 +43,6 @@ func (s *Sampler) Counters() (Counters, error) {
 		DroppedRingFull: sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
 		DroppedInternal: sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
 		EventsDropped:   sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
+		SourceReads:     sum.Value[profilerCounterCOUNTER_SOURCE_READS],
 	}, nil
 }

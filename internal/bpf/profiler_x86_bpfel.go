@@ -22,12 +22,13 @@ const (
 	profilerCounterCOUNTER_DROPPED_RING_FULL profilerCounter = 3
 	profilerCounterCOUNTER_DROPPED_INTERNAL  profilerCounter = 4
 	profilerCounterCOUNTER_EVENTS_DROPPED    profilerCounter = 5
-	profilerCounterCOUNTER_MAX               profilerCounter = 6
+	profilerCounterCOUNTER_SOURCE_READS      profilerCounter = 6
+	profilerCounterCOUNTER_MAX               profilerCounter = 7
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [6]uint64
+	Value [7]uint64
 }
 
 type profilerEventKind uint32

@@ -3,71 +3,186 @@
 package bpf
 
 import (
-	"errors"
 	"os"
+	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
-func newSampler(t *testing.T, config Config) *Sampler {
-	t.Helper()
-	s, err := New(config)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestSmoke(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	require.NoError(t, s.Follow())
-	n := 0
-	require.NoError(t, s.Scan(func(ev ProcessEvent) {
-		if ev.PID == uint32(os.Getpid()) {
-			n++
-		}
-	}))
-	require.Equal(t, 1, n)
-	require.NoError(t, s.Start())
-	end := time.Now().Add(time.Second)
-	var r Record
-	records, mine, frames := 0, 0, 0
-	stop := make(chan bool)
-	go func() {
-		for x := 0; ; x++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-		}
-	}()
-	for drained := false; !drained; {
-		err := s.Read(&r)
-		switch {
-		case err == nil:
-			records++
-			if r.PID == uint32(os.Getpid()) {
-				mine++
-				frames += len(r.UserFrames)
-			}
-		case errors.Is(err, ErrDrained):
-			drained = true
-		case errors.Is(err, ErrIdle):
-		default:
-			t.Fatal(err)
-		}
-		if !end.IsZero() && time.Now().After(end) {
-			end = time.Time{}
-			close(stop)
-			require.NoError(t, s.Stop())
-			require.NoError(t, s.Drain())
-		}
+// Every hit is submitted, filtered or dropped, and every submitted record is read.
+func TestAccountingUnderOverflow(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: MinRingBufferBytes})
+	for range runtime.NumCPU() {
+		startTarget(t, program, "labels-10")
 	}
+	require.NoError(t, s.Start())
+	for end := time.Now().Add(20 * time.Second); ; {
+		c, err := s.Counters()
+		require.NoError(t, err)
+		if c.DroppedRingFull > 1000 {
+			break
+		}
+		require.True(t, time.Now().Before(end), "the ring buffer did not overflow: %+v", c)
+		time.Sleep(50 * time.Millisecond)
+	}
+	records := uint64(0)
+	drain(t, s, func(*Record) { records++ })
 	c, err := s.Counters()
 	require.NoError(t, err)
-	t.Logf("%+v records %d mine %d frames %d", c, records, mine, frames)
-	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedInternal+c.DroppedRingFull)
-	require.EqualValues(t, c.Submitted, records)
+	require.NotZero(t, c.Submitted)
+	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedInternal)
+	require.Equal(t, c.Submitted, records)
+	after, err := s.Counters()
+	require.NoError(t, err)
+	require.Equal(t, c, after, "nothing runs after Stop")
+}
+
+// A record says who ran, when and where.
+func TestRecordIdentity(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "labels-1")
+	id := identify(t, s, tgt.pid)
+	require.NoError(t, s.Start())
+	var before unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid {
+			return false
+		}
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		require.Greater(t, int64(r.TimeNs), before.Nano())
+		require.Less(t, int64(r.TimeNs), now.Nano())
+		require.Equal(t, id, r.Process)
+		require.Equal(t, tgt.pid, r.TID)
+		require.EqualValues(t, os.Getuid(), r.UID)
+		require.Less(t, int(r.CPU), runtime.NumCPU())
+		require.Equal(t, "target", string(r.Comm))
+		require.False(t, r.KernelThread)
+		return true
+	})
+}
+
+// Fork, exec and exit of a process arrive, and exec changes its identity.
+func TestProcessEvents(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	cmd := exec.Command("/bin/sh", "-c", "exec /bin/true")
+	require.NoError(t, cmd.Start())
+	pid := uint32(cmd.Process.Pid)
+	require.NoError(t, cmd.Wait())
+	var kinds []EventKind
+	var ids []ProcessID
+	var paths []string
+	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != pid; {
+		require.NoError(t, s.ReadEvent(&ev))
+		if ev.PID != pid {
+			continue
+		}
+		kinds, ids, paths = append(kinds, ev.Kind), append(ids, ev.Process), append(paths, ev.Path)
+		if ev.Kind == EventFork {
+			require.EqualValues(t, os.Getpid(), ev.Parent.TGID)
+		}
+	}
+	require.Equal(t, []EventKind{EventFork, EventExec, EventExec, EventExit}, kinds)
+	require.Equal(t, []string{"", "/bin/sh", "/bin/true", ""}, paths)
+	require.Equal(t, ids[0].ExecID+1, ids[1].ExecID)
+	require.Equal(t, ids[1].ExecID+1, ids[2].ExecID)
+	require.Equal(t, ids[2], ids[3])
+	require.Equal(t, ids[0].StartNs, ids[3].StartNs)
+}
+
+// A forked child is read with its parent's sources from its first sample on.
+func TestForkInheritsSources(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	self := identify(t, s, uint32(os.Getpid()))
+	require.NoError(t, s.SetLabelSources(self, []LabelSource{{ABI: 2, Offset: 4711}}))
+	cmd := exec.Command("/bin/cat") // vfork, then exec: the entry lives in between
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	child := ProcessID{}
+	for ev := (ProcessEvent{}); child == (ProcessID{}); {
+		require.NoError(t, s.ReadEvent(&ev))
+		if ev.PID == uint32(cmd.Process.Pid) && ev.Kind == EventExec {
+			child = ev.Process
+		}
+	}
+	var entry profilerProcessEntry
+	key := child.key()
+	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
+	key.ExecId--
+	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "and removes the old one")
+	require.NoError(t, in.Close())
+	require.NoError(t, cmd.Wait())
+
+	// A process that forks and does not exec.
+	pid := uint32(0)
+	sh := exec.Command("/bin/sh", "-c", "sleep 0.2; (read x); true")
+	stdin, err := sh.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sh.Start())
+	require.NoError(t, s.SetLabelSources(identify(t, s, uint32(sh.Process.Pid)), []LabelSource{{ABI: 2, Offset: 42}}))
+	for ev := (ProcessEvent{}); pid == 0; {
+		require.NoError(t, s.ReadEvent(&ev))
+		if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
+			key := ev.Process.key()
+			if s.objs.Processes.Lookup(&key, &entry) == nil && entry.Sources[0].Offset == 42 {
+				pid = ev.PID
+			}
+		}
+	}
+	require.NoError(t, stdin.Close())
+	require.NoError(t, sh.Wait())
+}
+
+// A new executable mapping is told of, with the process's PID.
+func TestMappingEvents(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	seen := make(chan uint32, 1024)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(ev MappingEvent) {
+			select {
+			case seen <- ev.PID:
+			default:
+			}
+		})
+	}()
+	mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	require.NoError(t, err)
+	require.NoError(t, unix.Munmap(mem))
+	for pid := uint32(0); pid != uint32(os.Getpid()); {
+		select {
+		case pid = <-seen:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no event")
+		}
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+	require.ErrorIs(t, s.Follow(), ErrClosed)
+	require.ErrorIs(t, s.Read(&Record{}), ErrClosed)
+}
+
+// Two samplers at once see each hit of their own.
+func TestTwoSamplers(t *testing.T) {
+	program := buildTarget(t)
+	tgt := startTarget(t, program, "labels-1")
+	for range 2 {
+		s := newSampler(t, Config{SamplesPerSecond: 97, RingBufferBytes: 1 << 20})
+		require.NoError(t, s.Start())
+		defer readUntil(t, s, func(r *Record) bool { return r.PID == tgt.pid })
+	}
 }

@@ -211,6 +211,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		opaque(at);
 		if (start > MAX_LABEL_BYTES || at > MAX_LABEL_BYTES)
 			break;
+		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
 		else if (!tp)

@@ -59,7 +59,8 @@ enum counter {
 	COUNTER_DROPPED_INTERNAL = 4,  /* the task or the scratch buffer could not be had */
 	/* not part of the sum */
 	COUNTER_EVENTS_DROPPED = 5,  /* lifecycle events that found no room */
-	COUNTER_MAX = 6,
+	COUNTER_SOURCE_READS = 6,    /* label sources looked at: user memory is read for labels only then */
+	COUNTER_MAX = 7,
 };
 
 /*

@@ -1,0 +1,85 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"unsafe"
+
+	"github.com/cilium/ebpf/btf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// The limits in Go equal those in C.
+func TestLimitsEqualHeader(t *testing.T) {
+	src, err := os.ReadFile("src/record.h")
+	require.NoError(t, err)
+	defines := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)\s+(\d+)`).FindAllStringSubmatch(string(src), -1) {
+		defines[m[1]], err = strconv.Atoi(m[2])
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]int{
+		"MAX_LABEL_SOURCES":       MaxLabelSources,
+		"MAX_LABELS":              MaxLabels,
+		"MAX_LABEL_SLOTS":         MaxLabelSlots,
+		"MAX_LABEL_KEY_BYTES":     MaxLabelKeyBytes,
+		"MAX_LABEL_VALUE_BYTES":   MaxLabelValueBytes,
+		"MAX_CONTEXT_ATTRS_BYTES": MaxContextAttrsBytes,
+		"MAX_LABEL_BYTES":         MaxLabelBytes,
+		"MAX_KERNEL_FRAMES":       MaxKernelFrames,
+		"MAX_USER_FRAMES":         MaxUserFrames,
+		"COMM_BYTES":              commBytes,
+		"EXEC_PATH_BYTES":         execPathBytes,
+	}, defines)
+}
+
+// The structs that are read by a cast have the layout that the object's BTF gives.
+func TestStructsEqualBTF(t *testing.T) {
+	spec, err := loadProfiler()
+	require.NoError(t, err)
+	for name, size := range map[string]uintptr{
+		"sample_header": unsafe.Sizeof(profilerSampleHeader{}),
+		"process_event": unsafe.Sizeof(profilerProcessEvent{}),
+		"process_entry": unsafe.Sizeof(profilerProcessEntry{}),
+		"process_id":    unsafe.Sizeof(profilerProcessId{}),
+		"label_source":  unsafe.Sizeof(profilerLabelSource{}),
+	} {
+		var s *btf.Struct
+		require.NoError(t, spec.Types.TypeByName(name, &s))
+		require.EqualValues(t, s.Size, size, name)
+	}
+	require.EqualValues(t, sampleHeaderBytes, unsafe.Sizeof(profilerSampleHeader{}))
+}
+
+// Package labels knows the enums by values of its own.
+func TestEnumsEqualLabels(t *testing.T) {
+	for c, g := range map[profilerOutcome]labels.Outcome{
+		profilerOutcomeOUTCOME_NONE:              labels.OutcomeNone,
+		profilerOutcomeOUTCOME_PRESENT:           labels.OutcomePresent,
+		profilerOutcomeOUTCOME_TRUNCATED:         labels.OutcomeTruncated,
+		profilerOutcomeOUTCOME_FAULT:             labels.OutcomeFault,
+		profilerOutcomeOUTCOME_UPDATING:          labels.OutcomeUpdating,
+		profilerOutcomeOUTCOME_INVALID:           labels.OutcomeInvalid,
+		profilerOutcomeOUTCOME_NOT_ALLOCATED:     labels.OutcomeNotAllocated,
+		profilerOutcomeOUTCOME_STALE_MODULE:      labels.OutcomeStaleModule,
+		profilerOutcomeOUTCOME_NO_THREAD_POINTER: labels.OutcomeNoThreadPointer,
+		profilerOutcomeOUTCOME_COMPAT:            labels.OutcomeCompat,
+		profilerOutcomeOUTCOME_MAX:               labels.NumOutcomes,
+	} {
+		require.EqualValues(t, c, g)
+	}
+	for c, g := range map[profilerLabelAbi]labels.ABI{
+		profilerLabelAbiLABEL_ABI_NONE:           labels.ABINone,
+		profilerLabelAbiLABEL_ABI_V0:             labels.ABIV0,
+		profilerLabelAbiLABEL_ABI_V1:             labels.ABIV1,
+		profilerLabelAbiLABEL_ABI_THREAD_CONTEXT: labels.ABIThreadContext,
+	} {
+		require.EqualValues(t, c, g)
+	}
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package bpf
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestCheckKernelVersion(t *testing.T) {
+	for release, ok := range map[string]bool{
+		"5.10.0-28-amd64": false, "6.0.12": false, "6.1.0-44-cloud-arm64": true, "6.18.44": true, "7.2.12+deb": true, "strange": true,
+	} {
+		err := checkKernelVersion(release)
+		if ok {
+			require.NoError(t, err, release)
+		} else {
+			require.ErrorIs(t, err, ErrUnsupported)
+			require.ErrorContains(t, err, "older than 6.1")
+		}
+	}
+}
+
+func TestCheckCapabilities(t *testing.T) {
+	bit := func(caps ...int) (set uint64) {
+		for _, c := range caps {
+			set |= 1 << c
+		}
+		return set
+	}
+	for _, tc := range []struct {
+		caps     uint64
+		paranoid int
+		missing  string
+	}{
+		{bit(unix.CAP_SYS_ADMIN), 3, ""},
+		{bit(unix.CAP_BPF, unix.CAP_PERFMON), 2, ""},
+		{bit(unix.CAP_BPF, unix.CAP_PERFMON), 3, "CAP_SYS_ADMIN"},
+		{bit(unix.CAP_BPF), 2, "capability CAP_PERFMON"},
+		{bit(unix.CAP_PERFMON), 2, "capability CAP_BPF"},
+		{0, 2, "CAP_BPF and CAP_PERFMON"},
+	} {
+		err := checkCapabilities(tc.caps, tc.paranoid)
+		if tc.missing == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, tc.missing)
+	}
+}
+
+func TestParseCPUs(t *testing.T) {
+	cpus, err := parseCPUs("0-2,5,8-9")
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2, 5, 8, 9}, cpus)
+	for _, bad := range []string{"", "a", "3-1", "0-99999999", "-1", "1-"} {
+		_, err := parseCPUs(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestConfigBounds(t *testing.T) {
+	good := Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20}
+	require.NoError(t, good.validate())
+	for _, change := range []func(*Config){
+		func(c *Config) { c.SamplesPerSecond = 0 },
+		func(c *Config) { c.SamplesPerSecond = 10_001 },
+		func(c *Config) { c.RingBufferBytes = 0 },
+		func(c *Config) { c.RingBufferBytes = 1<<20 + 4096 },
+		func(c *Config) { c.RingBufferBytes = 1 << 31 },
+	} {
+		bad := good
+		change(&bad)
+		require.Error(t, bad.validate())
+	}
+}
+
+func TestCopyRingWraps(t *testing.T) {
+	ring := []byte("01234567")
+	dst := make([]byte, 4)
+	copyRing(dst, ring, 8*1000+6)
+	require.Equal(t, "6701", string(dst))
+}

@@ -1,0 +1,108 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// buildTarget compiles testdata/bpf/target.c.
+func buildTarget(t *testing.T) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "target")
+	cmd := exec.Command("gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-o", out, "../../testdata/bpf/target.c")
+	b, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", b)
+	return out
+}
+
+// A target is a running testdata/bpf/target.c.
+type target struct {
+	pid                           uint32
+	offsetV0, offsetV1, offsetCtx int64
+}
+
+func startTarget(t *testing.T, path, state string) target {
+	t.Helper()
+	cmd := exec.Command(path, state)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	var tgt target
+	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx)
+	require.NoError(t, err)
+	return tgt
+}
+
+// identify finds the identity of a process by a scan.
+func identify(t *testing.T, s *Sampler, pid uint32) ProcessID {
+	t.Helper()
+	var id ProcessID
+	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+		if ev.PID == pid {
+			id = ev.Process
+		}
+	}))
+	require.NotZero(t, id)
+	return id
+}
+
+func newSampler(t *testing.T, config Config) *Sampler {
+	t.Helper()
+	s, err := New(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// readUntil passes records to visit until it returns true or a minute is over.
+func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
+	t.Helper()
+	var r Record
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		err := s.Read(&r)
+		if errors.Is(err, ErrIdle) {
+			continue
+		}
+		require.NoError(t, err)
+		if visit(&r) {
+			return
+		}
+	}
+	t.Fatal("the expected records did not come within a minute")
+}
+
+// drain stops s and passes all records that are left to visit.
+func drain(t *testing.T, s *Sampler, visit func(*Record)) {
+	t.Helper()
+	require.NoError(t, s.Stop())
+	require.NoError(t, s.Drain())
+	var r Record
+	for {
+		err := s.Read(&r)
+		if errors.Is(err, ErrDrained) {
+			return
+		}
+		if errors.Is(err, ErrIdle) {
+			continue
+		}
+		require.NoError(t, err)
+		visit(&r)
+	}
+}

@@ -1,0 +1,233 @@
+/*
+ * A thread in one fixed state of its label sources, for the tests of the BPF
+ * programs. Prints where its variables are, then burns CPU in that state:
+ *   target STATE
+ *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT" (from the thread pointer)
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+struct string {
+	size_t len;
+	const unsigned char *buf;
+};
+struct label {
+	struct string key, value;
+};
+struct set {
+	struct label *storage;
+	size_t count;
+	size_t capacity;
+};
+struct context {
+	uint8_t trace_id[16], span_id[8], valid, flags;
+	uint16_t size;
+	uint8_t attrs[4096];
+} __attribute__((packed, aligned(2)));
+
+static __thread struct set v0; /* the first two members are the ABI's */
+static __thread struct set *v1;
+static __thread struct context *ctx;
+
+static struct label slots[1000];
+static struct set set = { slots, 0, 0 };
+static struct context context;
+static unsigned char bytes[4096];
+static char keys[1000][16], values[1000][16];
+
+#define UNMAPPED ((void *)0x10000)
+#define KERNEL ((void *)0xffff888000000000)
+
+static void put(int i, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+	slots[i] = (struct label){ { key_len, key }, { value_len, value } };
+	if (set.count <= (size_t)i)
+		set.count = i + 1;
+}
+
+static void put_numbered(int i)
+{
+	snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+	snprintf(values[i], sizeof(values[i]), "v%d", i);
+	put(i, keys[i], strlen(keys[i]), values[i], strlen(values[i]));
+}
+
+static void put_many(int n)
+{
+	for (int i = 0; i < n; i++)
+		put_numbered(i);
+}
+
+/* The last n bytes before a page that is not mapped. */
+static void *end_of_memory(size_t n)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(p + page, page);
+	memset(p, 0, page);
+	return p + page - n;
+}
+
+static void fill_context(void)
+{
+	for (int i = 0; i < 16; i++)
+		context.trace_id[i] = 0xa0 + i;
+	for (int i = 0; i < 8; i++)
+		context.span_id[i] = 0xb0 + i;
+	context.valid = 1;
+	context.flags = 1;
+	ctx = &context;
+}
+
+static void add_attrs(int n)
+{
+	for (int i = 0; i < n; i++) {
+		uint8_t *at = context.attrs + context.size;
+
+		at[0] = i;
+		at[1] = 2;
+		at[2] = 'a';
+		at[3] = '0' + i;
+		context.size += 4;
+	}
+}
+
+static int enter(const char *state)
+{
+	v1 = &set;
+	memset(bytes, 'x', sizeof(bytes));
+	if (!strcmp(state, "null"))
+		v1 = NULL;
+	else if (!strcmp(state, "count-0"))
+		set.storage = UNMAPPED;
+	else if (!strcmp(state, "labels-1"))
+		put_many(1);
+	else if (!strcmp(state, "labels-10"))
+		put_many(10);
+	else if (!strcmp(state, "labels-64"))
+		put_many(64);
+	else if (!strcmp(state, "labels-65"))
+		put_many(65);
+	else if (!strcmp(state, "holes")) {
+		put_many(400);
+		for (int i = 0; i < 400; i++)
+			if (i % 100 != 99) {
+				slots[i].key.buf = NULL;
+				slots[i].value.buf = UNMAPPED;
+			}
+	} else if (!strcmp(state, "only-holes")) {
+		put_many(3);
+		for (int i = 0; i < 3; i++)
+			slots[i].key.buf = NULL;
+	} else if (!strcmp(state, "slots-600"))
+		put_many(600);
+	else if (!strcmp(state, "null-value")) {
+		put_many(2);
+		slots[0].value.buf = NULL;
+	} else if (!strcmp(state, "empty"))
+		put(0, "", 0, "", 0);
+	else if (!strcmp(state, "value-1024"))
+		put(0, "k", 1, bytes, 1024);
+	else if (!strcmp(state, "value-2000"))
+		put(0, "k", 1, bytes, 2000);
+	else if (!strcmp(state, "key-300"))
+		put(0, bytes, 300, "v", 1);
+	else if (!strcmp(state, "value-2-60"))
+		put(0, "k", 1, bytes, 1ULL << 60); /* only the bytes up to the bound are read */
+	else if (!strcmp(state, "section-full"))
+		for (int i = 0; i < 20; i++)
+			put(i, "k", 1, bytes, 1000);
+	else if (!strcmp(state, "count-2-63")) {
+		set.storage = end_of_memory(3 * sizeof(struct label));
+		set.count = 1ULL << 63;
+	} else if (!strcmp(state, "unmapped-set"))
+		v1 = UNMAPPED;
+	else if (!strcmp(state, "kernel-set"))
+		v1 = KERNEL;
+	else if (!strcmp(state, "unmapped-storage")) {
+		put_many(1);
+		set.storage = UNMAPPED;
+	} else if (!strcmp(state, "null-storage")) {
+		put_many(1);
+		set.storage = NULL;
+	} else if (!strcmp(state, "unmapped-key"))
+		put(0, UNMAPPED, 4, "v", 1);
+	else if (!strcmp(state, "kernel-value"))
+		put(0, "k", 1, KERNEL, 8);
+	else if (!strcmp(state, "fault-in-second")) {
+		put_many(2);
+		slots[1].value.buf = UNMAPPED;
+	} else if (!strcmp(state, "context"))
+		fill_context();
+	else if (!strcmp(state, "context-attrs-5")) {
+		fill_context();
+		add_attrs(5);
+	} else if (!strcmp(state, "context-updating")) {
+		fill_context();
+		context.valid = 0;
+	} else if (!strcmp(state, "context-garbage")) {
+		fill_context();
+		context.valid = 212;
+	} else if (!strcmp(state, "context-attrs-3000")) {
+		fill_context();
+		memset(context.attrs, 0xff, 3000); /* one entry, longer than what follows: and resident memory */
+		context.size = 3000;
+	} else if (!strcmp(state, "context-past-end")) {
+		fill_context();
+		ctx = end_of_memory(40);
+		memcpy(ctx, &context, 28);
+		ctx->size = 13; /* one byte more than there is */
+	} else if (!strcmp(state, "context-at-end")) {
+		fill_context();
+		ctx = end_of_memory(40);
+		memcpy(ctx, &context, 28);
+		ctx->size = 12;
+	} else if (!strcmp(state, "context-unmapped"))
+		ctx = UNMAPPED;
+	else
+		return 0;
+	v0 = set;
+	return 1;
+}
+
+/* A stack of depth frames of this function. */
+__attribute__((noinline)) static unsigned long descend(int depth)
+{
+	volatile unsigned long x = 0;
+
+	while (depth == 0)
+		x++;
+	x = descend(depth - 1);
+	return x + 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *tp = __builtin_thread_pointer();
+	struct timespec nap = { 0, 20000000 };
+	volatile unsigned long x = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (argc != 2 || (strncmp(argv[1], "depth-", 6) && !enter(argv[1]))) {
+		fprintf(stderr, "usage: %s STATE\n", argv[0]);
+		return 2;
+	}
+	alarm(60);
+	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */
+	printf("%d %ld %ld %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
+	       (long)((char *)&ctx - tp));
+	fflush(stdout);
+	if (!strncmp(argv[1], "depth-", 6))
+		descend(atoi(argv[1] + 6));
+	for (;;)
+		x++;
+}
