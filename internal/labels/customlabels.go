@@ -9,7 +9,7 @@ import (
 // its key and value bytes, one after the other without padding.
 func (d *decoder) customLabels(h header, payload []byte) Outcome {
 	outcome := h.outcome
-	d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, h.skipped)
+	d.countNulls(h)
 	for rank := 0; len(payload) > 0; rank++ {
 		if len(payload) < rawLabelBytes {
 			return OutcomeInvalid

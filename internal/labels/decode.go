@@ -70,6 +70,9 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 	switch {
 	case h.abi == ABINone || h.abi >= NumABIs || h.outcome >= NumOutcomes:
 		return OutcomeInvalid
+	case h.outcome == OutcomeNone:
+		d.countNulls(h) // possibly all that there is
+		return OutcomeNone
 	case !h.outcome.trusted():
 		return h.outcome
 	}
@@ -91,6 +94,13 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 		d.out.Counts, d.out.Link, d.out.Flags = counts, link, flags
 	}
 	return outcome
+}
+
+// countNulls counts the labels that were left out for want of a value.
+func (d *decoder) countNulls(h header) {
+	if h.abi == ABIV0 || h.abi == ABIV1 {
+		d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, h.skipped)
+	}
 }
 
 func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }

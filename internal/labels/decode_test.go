@@ -74,6 +74,7 @@ func TestNullValuesAreCounted(t *testing.T) {
 	require.Equal(t, Counts{NullValues: 1<<32 - 1}, d.Counts, "saturates; a fault has no trusted count")
 	require.Equal(t, 1, d.Set.Len())
 	require.Equal(t, Counts{NullValues: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomePresent, 3, 2, payload)).Counts)
+	require.Equal(t, Counts{NullValues: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomeNone, 2, 2, nil)).Counts, "nothing but NULLs")
 }
 
 func TestTruncation(t *testing.T) {

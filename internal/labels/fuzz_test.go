@@ -239,6 +239,9 @@ func oracleCustom(abi ABI, p string, outcome Outcome) (map[string]oracleLabel, O
 }
 
 func oracleContext(keys *KeyMap, p string, outcome Outcome) (map[string]oracleLabel, Link, Outcome) {
+	if p == "" && outcome == OutcomeTruncated {
+		return nil, Link{}, outcome
+	}
 	if len(p) < 28 || p[24] > 1 {
 		return nil, Link{}, OutcomeInvalid
 	}

@@ -25,6 +25,9 @@ type attribute struct {
 // threadContext decodes the payload of a thread context block: the record's
 // header and as much of its attrs-data as was copied.
 func (d *decoder) threadContext(h header, payload []byte) Outcome {
+	if len(payload) == 0 && h.outcome == OutcomeTruncated {
+		return OutcomeTruncated // there was no room for any of it
+	}
 	if len(payload) < contextAttrs {
 		return OutcomeInvalid
 	}

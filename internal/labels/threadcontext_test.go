@@ -56,6 +56,14 @@ func TestThreadContext(t *testing.T) {
 	}
 }
 
+func TestThreadContextWithoutRoom(t *testing.T) {
+	d := decodeOnce(names, blockOf(ABIThreadContext, OutcomeTruncated, 100, 0, nil))
+	require.Equal(t, []Read{{ABIThreadContext, OutcomeTruncated}}, d.Reads)
+	require.True(t, d.Set.Truncated())
+	require.True(t, d.Link.IsZero())
+	require.Equal(t, Counts{TruncatedSets: 1}, d.Counts)
+}
+
 func TestThreadContextValid(t *testing.T) {
 	for valid, want := range map[byte]Outcome{0: OutcomeUpdating, 1: OutcomePresent, 2: OutcomeInvalid, 212: OutcomeInvalid, 255: OutcomeInvalid} {
 		d := decodeOnce(names, record{link: linkA, valid: valid, flags: 1, attrs: attr(9, "a")}.block())
