@@ -45,6 +45,15 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 	return id, nil
 }
 
+// StatExecutable identifies the executable of a process.
+func (f FS) StatExecutable(pid int) (FileID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(unix.AT_FDCWD, f.path(pid, "exe"), &st, 0); err != nil {
+		return FileID{}, fmt.Errorf("stat exe: %w", gone(err))
+	}
+	return regular(&st)
+}
+
 // OpenMapped opens the file behind a mapping for reading. The file is taken
 // from /proc/PID/map_files, which is exact, also for deleted files, but needs
 // CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; else by its path below the root of

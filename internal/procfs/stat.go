@@ -16,6 +16,9 @@ const (
 	// startTimeField is the position of starttime behind the command in
 	// /proc/PID/stat, where the manual counts it as field 22.
 	startTimeField = 22 - 3
+	flagsField     = 9 - 3
+	// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
+	flagKernelThread = 0x00200000
 )
 
 // TicksPerSecond is the unit of Stat.StartTicks. The kernel's USER_HZ is 100 on
@@ -27,7 +30,13 @@ type Stat struct {
 	Comm       string // raw bytes, at most 15 (64 for kernel threads)
 	State      byte   // 'R', 'S', 'Z' and so on
 	StartTicks uint64 // since boot, in 1/TicksPerSecond s, in the reader's time namespace
+	// KernelThread has neither an executable nor memory of its own.
+	KernelThread bool
 }
+
+// Dead reports whether the task has exited. A process whose leader is dead may
+// live on in other threads: see FS.LiveThread.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // Stat reads /proc/PID/stat.
 func (f FS) Stat(pid int) (Stat, error) {
@@ -53,7 +62,14 @@ func parseStat(data []byte) (Stat, error) {
 	if err != nil {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad start time", Val: string(rest[startTimeField])}
 	}
-	return Stat{Comm: string(data[open+1 : end]), State: rest[0][0], StartTicks: ticks}, nil
+	flags, err := strconv.ParseUint(string(rest[flagsField]), 10, 64)
+	if err != nil {
+		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad flags", Val: string(rest[flagsField])}
+	}
+	return Stat{
+		Comm: string(data[open+1 : end]), State: rest[0][0],
+		StartTicks: ticks, KernelThread: flags&flagKernelThread != 0,
+	}, nil
 }
 
 // Status is what /proc/PID/status says.
@@ -119,7 +135,7 @@ func (f FS) LiveThread(pid int) (int, error) {
 		if err != nil {
 			continue
 		}
-		if st, err := f.Stat(tid); err == nil && st.State != 'Z' && st.State != 'X' {
+		if st, err := f.Stat(tid); err == nil && !st.Dead() {
 			return tid, nil
 		}
 	}

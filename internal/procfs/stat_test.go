@@ -17,7 +17,10 @@ func TestParseStat(t *testing.T) {
 		require.NoError(t, err, "%q", comm)
 		require.Equal(t, Stat{Comm: comm, State: 'S', StartTicks: 98765}, st)
 	}
-	for _, bad := range []string{"", "42", "42 (x", "42 )(", "42 (x) S 1", "42 (x)" + strings.Replace(statTail, "98765", "-1", 1)} {
+	st, err := parseStat([]byte("2 (kthreadd)" + strings.Replace(statTail, "4194560", "2129984", 1)))
+	require.NoError(t, err)
+	require.True(t, st.KernelThread)
+	for _, bad := range []string{"", "42", "42 (x", "42 )(", "42 (x) S 1", "42 (x)" + strings.Replace(statTail, "98765", "-1", 1), "42 (x)" + strings.Replace(statTail, "4194560", "-1", 1)} {
 		_, err := parseStat([]byte(bad))
 		var format *FormatError
 		require.ErrorAs(t, err, &format, "%q", bad)
