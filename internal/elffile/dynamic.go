@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -39,7 +40,7 @@ func (f *File) dyn() (*dynamic, error) {
 	if s, ok := f.segment(elf.PT_DYNAMIC); ok {
 		count := min(s.Filesz/dynamicBytes, maxDynamicEntries)
 		err := f.each(s.Offset, dynamicBytes, count, func(_ uint64, b []byte) bool {
-			tag, val := elf.DynTag(le.Uint64(b)), le.Uint64(b[8:])
+			tag, val := elf.DynTag(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
 			d.set(tag, val)
 			return tag != elf.DT_NULL
 		})

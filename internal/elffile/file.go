@@ -18,8 +18,6 @@ const (
 	maxInterpBytes = 4096
 )
 
-var le = binary.LittleEndian
-
 // File is an open ELF file. It keeps what it has parsed but never the file's
 // contents. The reader stays owned by the caller and must outlive the File.
 // A File is not safe for concurrent use.
@@ -63,20 +61,20 @@ func New(r io.ReaderAt, size int64) (*File, error) {
 	if d := elf.Data(h[elf.EI_DATA]); d != elf.ELFDATA2LSB {
 		return nil, fmt.Errorf("%w: byte order %v", ErrUnsupported, d)
 	}
-	f.Type = elf.Type(le.Uint16(h[16:]))
+	f.Type = elf.Type(binary.LittleEndian.Uint16(h[16:]))
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
 		return nil, fmt.Errorf("%w: type %v", ErrUnsupported, f.Type)
 	}
-	f.Machine = elf.Machine(le.Uint16(h[18:]))
+	f.Machine = elf.Machine(binary.LittleEndian.Uint16(h[18:]))
 	if f.Machine != elf.EM_X86_64 && f.Machine != elf.EM_AARCH64 {
 		return nil, fmt.Errorf("%w: machine %v", ErrUnsupported, f.Machine)
 	}
-	f.Entry = le.Uint64(h[24:])
-	segmentOffset := le.Uint64(h[32:])
-	f.sectionOffset = le.Uint64(h[40:])
-	entryBytes, count := le.Uint16(h[54:]), le.Uint16(h[56:])
-	f.sectionCount = le.Uint16(h[60:])
-	if le.Uint16(h[58:]) != sectionBytes {
+	f.Entry = binary.LittleEndian.Uint64(h[24:])
+	segmentOffset := binary.LittleEndian.Uint64(h[32:])
+	f.sectionOffset = binary.LittleEndian.Uint64(h[40:])
+	entryBytes, count := binary.LittleEndian.Uint16(h[54:]), binary.LittleEndian.Uint16(h[56:])
+	f.sectionCount = binary.LittleEndian.Uint16(h[60:])
+	if binary.LittleEndian.Uint16(h[58:]) != sectionBytes {
 		f.sectionCount = 0 // nothing that we can read; not needed for what maps
 	}
 	if entryBytes != segmentBytes {

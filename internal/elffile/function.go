@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -98,7 +99,7 @@ func (f *File) dynamicSymbols(d *dynamic) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return uint64(le.Uint32(b[4:])), nil
+		return uint64(binary.LittleEndian.Uint32(b[4:])), nil
 	}
 	if d.gnuHash == 0 {
 		return 0, nil
@@ -107,7 +108,7 @@ func (f *File) dynamicSymbols(d *dynamic) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	buckets, firstHashed, bloomWords := uint64(le.Uint32(b)), le.Uint32(b[4:]), uint64(le.Uint32(b[8:]))
+	buckets, firstHashed, bloomWords := uint64(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:]), uint64(binary.LittleEndian.Uint32(b[8:]))
 	bucketTable := d.gnuHash + 16 + 8*bloomWords
 	off, avail, ok := f.fileRange(bucketTable)
 	if !ok || avail/4 < buckets || buckets > maxSymbols {
@@ -115,7 +116,7 @@ func (f *File) dynamicSymbols(d *dynamic) (uint64, error) {
 	}
 	last := uint32(0)
 	err = f.each(off, 4, buckets, func(_ uint64, b []byte) bool {
-		last = max(last, le.Uint32(b))
+		last = max(last, binary.LittleEndian.Uint32(b))
 		return true
 	})
 	if err != nil || last < firstHashed {
@@ -130,7 +131,7 @@ func (f *File) dynamicSymbols(d *dynamic) (uint64, error) {
 	ended := false
 	err = f.each(off, 4, min(avail/4, maxChain), func(_ uint64, b []byte) bool {
 		last++
-		ended = le.Uint32(b)&1 != 0
+		ended = binary.LittleEndian.Uint32(b)&1 != 0
 		return !ended
 	})
 	if err == nil && !ended {

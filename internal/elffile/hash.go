@@ -3,6 +3,7 @@ package elffile
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -70,7 +71,7 @@ func (l *lookup) visit(index uint32) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		hidden = le.Uint16(b)&versionHidden != 0
+		hidden = binary.LittleEndian.Uint16(b)&versionHidden != 0
 	}
 	if !hidden || !l.ok {
 		l.found, l.ok = r.symbol(l.name, index), true
@@ -83,7 +84,7 @@ func (l *lookup) gnu() error {
 	if err != nil {
 		return err
 	}
-	buckets, firstHashed, bloomWords, shift := le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint32(b[12:])
+	buckets, firstHashed, bloomWords, shift := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
 	if buckets == 0 {
 		return nil
 	}
@@ -95,14 +96,14 @@ func (l *lookup) gnu() error {
 	if b, err = l.f.smallAt(8, bloom+8*uint64(h/64&(bloomWords-1))); err != nil {
 		return err
 	}
-	if mask := uint64(1)<<(h%64) | uint64(1)<<(h>>shift%64); le.Uint64(b)&mask != mask {
+	if mask := uint64(1)<<(h%64) | uint64(1)<<(h>>shift%64); binary.LittleEndian.Uint64(b)&mask != mask {
 		return nil
 	}
 	bucketTable := bloom + 8*uint64(bloomWords)
 	if b, err = l.f.smallAt(4, bucketTable+4*uint64(h%buckets)); err != nil {
 		return err
 	}
-	index := le.Uint32(b)
+	index := binary.LittleEndian.Uint32(b)
 	if index == 0 {
 		return nil
 	}
@@ -129,7 +130,7 @@ func (l *lookup) gnuChain(h uint32, vaddr uint64, index uint32) error {
 		}
 		copy(values[:], b) // visit reuses the scratch buffer
 		for i := range n {
-			v := le.Uint32(values[4*i:])
+			v := binary.LittleEndian.Uint32(values[4*i:])
 			if v|1 == h|1 {
 				if done, err := l.visit(index); done || err != nil {
 					return err
@@ -150,7 +151,7 @@ func (l *lookup) sysv() error {
 	if err != nil {
 		return err
 	}
-	buckets, symbols := le.Uint32(b), le.Uint32(b[4:])
+	buckets, symbols := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	if buckets == 0 {
 		return nil
 	}
@@ -159,7 +160,7 @@ func (l *lookup) sysv() error {
 		if b, err = l.f.smallAt(4, entry); err != nil {
 			return err
 		}
-		index := le.Uint32(b)
+		index := binary.LittleEndian.Uint32(b)
 		if index == 0 {
 			return nil
 		}

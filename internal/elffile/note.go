@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 )
@@ -64,13 +65,13 @@ func findNote(b []byte, align uint64, name string, typ uint32) ([]byte, bool) {
 		pad = 7
 	}
 	for len(b) >= 12 {
-		nameBytes, descBytes := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
+		nameBytes, descBytes := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[4:]))
 		desc := (12 + nameBytes + pad) &^ pad
 		end := desc + descBytes
 		if end > uint64(len(b)) {
 			break
 		}
-		if le.Uint32(b[8:]) == typ && nameBytes == uint64(len(name)) && string(b[12:12+nameBytes]) == name {
+		if binary.LittleEndian.Uint32(b[8:]) == typ && nameBytes == uint64(len(name)) && string(b[12:12+nameBytes]) == name {
 			return b[desc:end], true
 		}
 		b = b[min((end+pad)&^pad, uint64(len(b))):]

@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -57,9 +58,9 @@ func (f *File) relocations(vaddr, skip, size uint64, yield func(Relocation) bool
 		return &FormatError{vaddr, "relocations outside of the file's segments at address", size}
 	}
 	err := f.each(off+skip, relocationBytes, count, func(_ uint64, b []byte) bool {
-		info := le.Uint64(b[8:])
+		info := binary.LittleEndian.Uint64(b[8:])
 		return yield(Relocation{
-			Offset: le.Uint64(b), Type: uint32(info), Symbol: uint32(info >> 32), Addend: int64(le.Uint64(b[16:])),
+			Offset: binary.LittleEndian.Uint64(b), Type: uint32(info), Symbol: uint32(info >> 32), Addend: int64(binary.LittleEndian.Uint64(b[16:])),
 		})
 	})
 	if err != nil {

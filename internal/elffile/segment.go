@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"iter"
 	"slices"
 )
@@ -23,13 +24,13 @@ type Segment struct {
 
 func parseSegment(b []byte) Segment {
 	return Segment{
-		Type:   elf.ProgType(le.Uint32(b)),
-		Flags:  elf.ProgFlag(le.Uint32(b[4:])),
-		Offset: le.Uint64(b[8:]),
-		Vaddr:  le.Uint64(b[16:]),
-		Filesz: le.Uint64(b[32:]),
-		Memsz:  le.Uint64(b[40:]),
-		Align:  le.Uint64(b[48:]),
+		Type:   elf.ProgType(binary.LittleEndian.Uint32(b)),
+		Flags:  elf.ProgFlag(binary.LittleEndian.Uint32(b[4:])),
+		Offset: binary.LittleEndian.Uint64(b[8:]),
+		Vaddr:  binary.LittleEndian.Uint64(b[16:]),
+		Filesz: binary.LittleEndian.Uint64(b[32:]),
+		Memsz:  binary.LittleEndian.Uint64(b[40:]),
+		Align:  binary.LittleEndian.Uint64(b[48:]),
 	}
 }
 
@@ -138,5 +139,5 @@ func (f *File) ReadWord(vaddr uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return le.Uint64(b), nil
+	return binary.LittleEndian.Uint64(b), nil
 }

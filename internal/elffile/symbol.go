@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -39,8 +40,8 @@ type rawSymbol struct {
 
 func parseSymbol(b []byte) rawSymbol {
 	return rawSymbol{
-		name: le.Uint32(b), info: b[4], other: b[5], section: le.Uint16(b[6:]),
-		value: le.Uint64(b[8:]), size: le.Uint64(b[16:]),
+		name: binary.LittleEndian.Uint32(b), info: b[4], other: b[5], section: binary.LittleEndian.Uint16(b[6:]),
+		value: binary.LittleEndian.Uint64(b[8:]), size: binary.LittleEndian.Uint64(b[16:]),
 	}
 }
 

@@ -2,6 +2,7 @@ package elffile
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -40,8 +41,8 @@ func (f *File) symtab() (t table, ok bool, err error) {
 	}
 	link := uint32(0)
 	err = f.each(f.sectionOffset, sectionBytes, uint64(f.sectionCount), func(_ uint64, b []byte) bool {
-		if ok = elf.SectionType(le.Uint32(b[4:])) == elf.SHT_SYMTAB; ok {
-			t.off, t.count, link = le.Uint64(b[24:]), le.Uint64(b[32:])/symbolBytes, le.Uint32(b[40:])
+		if ok = elf.SectionType(binary.LittleEndian.Uint32(b[4:])) == elf.SHT_SYMTAB; ok {
+			t.off, t.count, link = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])/symbolBytes, binary.LittleEndian.Uint32(b[40:])
 		}
 		return !ok
 	})
@@ -58,7 +59,7 @@ func (f *File) symtab() (t table, ok bool, err error) {
 	if err != nil {
 		return table{}, false, err
 	}
-	t.strOff, t.strSize = le.Uint64(b[24:]), le.Uint64(b[32:])
+	t.strOff, t.strSize = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
 	if t.strOff > f.size || t.strSize > f.size-t.strOff {
 		return table{}, false, &FormatError{t.strOff, "string table outside of the file, bytes", t.strSize}
 	}
@@ -119,7 +120,7 @@ func (f *File) readTLSSymbols() ([]Symbol, error) {
 	var raw []rawSymbol
 	err = f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
 		// Most symbols fail the first test, so it looks at one byte only.
-		if elf.ST_TYPE(b[4]) == elf.STT_TLS && le.Uint16(b[6:]) != uint16(elf.SHN_UNDEF) {
+		if elf.ST_TYPE(b[4]) == elf.STT_TLS && binary.LittleEndian.Uint16(b[6:]) != uint16(elf.SHN_UNDEF) {
 			raw = append(raw, parseSymbol(b))
 		}
 		return len(raw) < maxTLSSymbols

@@ -12,34 +12,34 @@ import (
 // cannot be told apart by size.
 
 const (
-	// entryBytes is how much code a resolver is recognized by.
-	entryBytes = 64
-
-	// shortEntryBytes is enough for all but the dynamic resolvers; for code at
-	// the very end of a mapping.
-	shortEntryBytes = 20
+	// entryBytes is how much code a resolver is recognized by: the dynamic
+	// ones load the DTV or the thread pointer within their first three
+	// instructions. More would reach into the function that follows.
+	entryBytes = 32
 
 	// maxStaticArg separates offsets from pointers on aarch64 when the code
 	// cannot be read: nothing is mapped below it (vm.mmap_min_addr).
 	maxStaticArg = 64 << 10
 )
 
-// The resolvers of glibc (sysdeps/{x86_64,aarch64}/dl-tlsdesc.S) and musl
-// (src/ldso/{x86_64,aarch64}/tlsdesc.s), without their landing pads.
-var (
-	x86Landing = []byte{0xf3, 0x0f, 0x1e, 0xfa}                                                 // endbr64
-	x86Static  = []byte{0x48, 0x8b, 0x40, 0x08, 0xc3}                                           // mov 8(%rax),%rax; ret
-	x86Weak    = []byte{0x48, 0x8b, 0x40, 0x08, 0x64, 0x48, 0x2b, 0x04, 0x25, 0, 0, 0, 0, 0xc3} // mov 8(%rax),%rax; sub %fs:0,%rax; ret
+// The code of the resolvers of glibc (sysdeps/x86_64/dl-tlsdesc.S and
+// sysdeps/aarch64/dl-tlsdesc.S) and musl (src/ldso/x86_64/tlsdesc.s and
+// src/ldso/aarch64/tlsdesc.s), behind their landing pads.
+const (
+	x86Landing = "\xf3\x0f\x1e\xfa"     // endbr64
+	x86Static  = "\x48\x8b\x40\x08\xc3" // mov 8(%rax),%rax; ret
+	x86Weak    = "\x48\x8b\x40\x08" +   // mov 8(%rax),%rax
+		"\x64\x48\x2b\x04\x25\x00\x00\x00\x00" + // sub %fs:0,%rax
+		"\xc3" // ret
 
-	armNOP    = []byte{0x1f, 0x20, 0x03, 0xd5}
-	armBTI    = []byte{0x5f, 0x24, 0x03, 0xd5}                         // bti c
-	armStatic = []byte{0x00, 0x04, 0x40, 0xf9, 0xc0, 0x03, 0x5f, 0xd6} // ldr x0,[x0,#8]; ret
-	armWeak   = []byte{
-		0xe1, 0x0f, 0x1f, 0xf8, // str x1,[sp,#-16]!
-		0x00, 0x04, 0x40, 0xf9, // ldr x0,[x0,#8]
-		0x41, 0xd0, 0x3b, 0xd5, // mrs x1,tpidr_el0
-		0x00, 0x00, 0x01, 0xcb, // sub x0,x0,x1
-	}
+	armNOP    = "\x1f\x20\x03\xd5"
+	armBTI    = "\x5f\x24\x03\xd5" // bti c
+	armRet    = "\xc0\x03\x5f\xd6"
+	armStatic = "\x00\x04\x40\xf9" + armRet // ldr x0,[x0,#8]; ret
+	armWeak   = "\xe1\x0f\x1f\xf8" +        // str x1,[sp,#-16]!
+		"\x00\x04\x40\xf9" + // ldr x0,[x0,#8]
+		"\x41\xd0\x3b\xd5" + // mrs x1,tpidr_el0
+		"\x00\x00\x01\xcb" // sub x0,x0,x1
 )
 
 type resolver uint8
@@ -110,25 +110,21 @@ func (p Plan) guessResolver(arg uint64) resolver {
 // readResolver looks at the code of a descriptor.
 func readResolver(mem Memory, machine elf.Machine, entry uint64) (r resolver, readable bool) {
 	var code [entryBytes]byte
-	b := code[:]
-	if mem.ReadAt(b, entry) != nil {
-		b = code[:shortEntryBytes]
-		if mem.ReadAt(b, entry) != nil {
-			return resolverUnknown, false
-		}
+	if mem.ReadAt(code[:], entry) != nil {
+		return resolverUnknown, false
 	}
 	if machine == elf.EM_AARCH64 {
-		return armResolver(b), true
+		return armResolver(code[:]), true
 	}
-	return x86Resolver(b), true
+	return x86Resolver(code[:]), true
 }
 
 func x86Resolver(code []byte) resolver {
-	body := bytes.TrimPrefix(code, x86Landing)
+	body := bytes.TrimPrefix(code, []byte(x86Landing))
 	switch {
-	case bytes.HasPrefix(body, x86Static):
+	case bytes.HasPrefix(body, []byte(x86Static)):
 		return resolverStatic
-	case bytes.HasPrefix(body, x86Weak):
+	case bytes.HasPrefix(body, []byte(x86Weak)):
 		return resolverWeak
 	}
 	// The dynamic ones load the DTV: mov %fs:8,%reg = 64 48 8b modrm 25 08 00 00 00.
@@ -143,15 +139,15 @@ func x86Resolver(code []byte) resolver {
 }
 
 func armResolver(code []byte) resolver {
-	body := bytes.TrimPrefix(bytes.TrimPrefix(code, armNOP), armBTI)
+	body := bytes.TrimPrefix(bytes.TrimPrefix(code, []byte(armNOP)), []byte(armBTI))
 	switch {
-	case bytes.HasPrefix(body, armStatic):
+	case bytes.HasPrefix(body, []byte(armStatic)):
 		return resolverStatic
-	case bytes.HasPrefix(body, armWeak):
+	case bytes.HasPrefix(body, []byte(armWeak)):
 		return resolverWeak
 	}
 	// The dynamic ones load the thread pointer: mrs xN,tpidr_el0.
-	for i := 0; i+4 <= len(body); i += 4 {
+	for i := 0; i+4 <= len(body) && string(body[i:i+4]) != armRet; i += 4 {
 		if binary.LittleEndian.Uint32(body[i:])&^0x1f == 0xd53bd040 {
 			return resolverDynamic
 		}
