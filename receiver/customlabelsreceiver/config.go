@@ -1,0 +1,184 @@
+package customlabelsreceiver
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Bounds of the configuration. Those of labels and of the ring buffer are the
+// limits of internal/bpf; config_linux_test.go holds them together.
+const (
+	minSamplesPerSecond = 1
+	maxSamplesPerSecond = 10_000
+	minReportInterval   = 100 * time.Millisecond
+	maxReportInterval   = 5 * time.Minute
+	minRingBufferBytes  = 64 << 10
+	maxRingBufferBytes  = 1 << 30
+	maxLabels           = 64
+	maxLabelKeyBytes    = 256
+	maxLabelValueBytes  = 1024
+	maxPrefixBytes      = 256
+	maxVerifierLogLevel = 2
+	maxPendingBatches   = 64
+	minBatchBytes       = 1 << 20
+	maxBatchBytes       = 1 << 30
+)
+
+// ErrorMode says what an error at start does.
+type ErrorMode string
+
+// The error modes.
+const (
+	ErrorModePropagate ErrorMode = "propagate" // Start returns it, which stops the collector
+	ErrorModeIgnore    ErrorMode = "ignore"    // it is logged and reported as status; the receiver stays idle
+)
+
+// Symbolize says where addresses become function names.
+type Symbolize string
+
+// The ways to symbolize.
+const (
+	SymbolizeLocal Symbolize = "local" // on this host, from the symbol tables of the executables
+	SymbolizeNone  Symbolize = "none"  // not here: frames carry addresses and mappings carry build ids
+)
+
+// Config of the custom_labels receiver.
+type Config struct {
+	// SamplesPerSecond and CPU. The period between two samples is fixed.
+	SamplesPerSecond int `mapstructure:"samples_per_second"`
+	// ReportInterval is how often a batch of profiles is handed to the next consumer.
+	ReportInterval time.Duration `mapstructure:"report_interval"`
+	// RingBufferBytes is the size of the kernel buffer that samples wait in: a
+	// power of two and a multiple of the page size.
+	RingBufferBytes int `mapstructure:"ring_buffer_bytes"`
+	// Labels says what is read of the labels that programs publish.
+	Labels LabelsConfig `mapstructure:"labels"`
+	// TraceAttributes also emits the trace link as sample attributes trace_id and span_id.
+	TraceAttributes bool `mapstructure:"trace_attributes"`
+	// ThreadAttributes emits thread.id and thread.name, and so keeps samples of different threads apart.
+	ThreadAttributes bool `mapstructure:"thread_attributes"`
+	// CPUAttribute emits cpu.logical_number, and so keeps samples of different CPUs apart.
+	CPUAttribute bool `mapstructure:"cpu_attribute"`
+	// CommandLine emits the resource attribute process.command_line, which may hold secrets.
+	CommandLine bool `mapstructure:"command_line"`
+	// Symbolize says where addresses become function names.
+	Symbolize Symbolize `mapstructure:"symbolize"`
+	// ErrorMode says what an error at start does.
+	ErrorMode ErrorMode `mapstructure:"error_mode"`
+	// NoKernelVersionCheck tries kernels that report a version older than 6.1.
+	NoKernelVersionCheck bool `mapstructure:"no_kernel_version_check"`
+	// BPFVerifierLogLevel is how much the BPF verifier says in a load error, 0 to 2.
+	BPFVerifierLogLevel int `mapstructure:"bpf_verifier_log_level"`
+	// MaxPendingBatches that wait for the next consumer; a further one is dropped and counted.
+	MaxPendingBatches int `mapstructure:"max_pending_batches"`
+	// MaxBatchBytes is the estimated memory of one batch at which it is handed
+	// over before the report interval has passed.
+	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// LabelsConfig says what is read of the labels that programs publish.
+type LabelsConfig struct {
+	// Enabled reads labels at all.
+	Enabled bool `mapstructure:"enabled"`
+	// Prefix of the attribute keys of custom labels. The attributes of a thread
+	// context come under their own names.
+	Prefix string `mapstructure:"prefix"`
+	// MaxLabels of one label set that are copied.
+	MaxLabels int `mapstructure:"max_labels"`
+	// MaxKeyBytes of one key that are copied.
+	MaxKeyBytes int `mapstructure:"max_key_bytes"`
+	// MaxValueBytes of one value that are copied.
+	MaxValueBytes int `mapstructure:"max_value_bytes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		// Not a divisor of common timer rates, so that sampling does not run in
+		// lockstep with periodic work.
+		SamplesPerSecond: 19,
+		ReportInterval:   5 * time.Second,
+		RingBufferBytes:  8 << 20,
+		Labels: LabelsConfig{
+			Enabled:       true,
+			Prefix:        "process.context.label.",
+			MaxLabels:     maxLabels,
+			MaxKeyBytes:   maxLabelKeyBytes,
+			MaxValueBytes: maxLabelValueBytes,
+		},
+		TraceAttributes:   true,
+		ThreadAttributes:  true,
+		Symbolize:         SymbolizeLocal,
+		ErrorMode:         ErrorModePropagate,
+		MaxPendingBatches: 4,
+		MaxBatchBytes:     32 << 20,
+	}
+}
+
+// Validate checks every key and names each one that is out of range.
+func (c *Config) Validate() error {
+	return errors.Join(
+		within("samples_per_second", c.SamplesPerSecond, minSamplesPerSecond, maxSamplesPerSecond),
+		c.validateReportInterval(),
+		c.validateRingBufferBytes(),
+		c.validatePrefix(),
+		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
+		within("labels::max_key_bytes", c.Labels.MaxKeyBytes, 1, maxLabelKeyBytes),
+		within("labels::max_value_bytes", c.Labels.MaxValueBytes, 1, maxLabelValueBytes),
+		oneOf("symbolize", c.Symbolize, SymbolizeLocal, SymbolizeNone),
+		oneOf("error_mode", c.ErrorMode, ErrorModePropagate, ErrorModeIgnore),
+		within("bpf_verifier_log_level", c.BPFVerifierLogLevel, 0, maxVerifierLogLevel),
+		within("max_pending_batches", c.MaxPendingBatches, 1, maxPendingBatches),
+		within("max_batch_bytes", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
+	)
+}
+
+func (c *Config) validateReportInterval() error {
+	if c.ReportInterval < minReportInterval || c.ReportInterval > maxReportInterval {
+		return fmt.Errorf("report_interval must be between %v and %v, not %v",
+			minReportInterval, maxReportInterval, c.ReportInterval)
+	}
+	return nil
+}
+
+func (c *Config) validateRingBufferBytes() error {
+	n, page := c.RingBufferBytes, os.Getpagesize()
+	if n < minRingBufferBytes || n > maxRingBufferBytes || bits.OnesCount(uint(n)) != 1 || n%page != 0 {
+		return fmt.Errorf("ring_buffer_bytes must be a power of two between %d and %d and a multiple of the page size %d, not %d",
+			minRingBufferBytes, maxRingBufferBytes, page, n)
+	}
+	return nil
+}
+
+func (c *Config) validatePrefix() error {
+	if len(c.Labels.Prefix) > maxPrefixBytes || !utf8.ValidString(c.Labels.Prefix) {
+		return fmt.Errorf("labels::prefix must be valid UTF-8 of at most %d bytes, not %q",
+			maxPrefixBytes, c.Labels.Prefix)
+	}
+	return nil
+}
+
+func within(key string, value, low, high int) error {
+	if value < low || value > high {
+		return fmt.Errorf("%s must be between %d and %d, not %d", key, low, high, value)
+	}
+	return nil
+}
+
+func oneOf[T ~string](key string, value, a, b T) error {
+	if value != a && value != b {
+		return fmt.Errorf("%s must be %q or %q, not %q", key, a, b, value)
+	}
+	return nil
+}

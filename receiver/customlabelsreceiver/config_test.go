@@ -1,0 +1,135 @@
+package customlabelsreceiver
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+)
+
+// load reads the section of testdata/config.yaml over the defaults.
+func load(t *testing.T, section string) (*Config, error) {
+	t.Helper()
+	all, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	require.True(t, all.IsSet(section), "no section %q", section)
+	conf, err := all.Sub(section)
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	return cfg, conf.Unmarshal(cfg)
+}
+
+func TestConfigValid(t *testing.T) {
+	lowest := createDefaultConfig().(*Config)
+	lowest.SamplesPerSecond = 1
+	lowest.ReportInterval = 100 * time.Millisecond
+	lowest.RingBufferBytes = 64 << 10
+	lowest.Labels.MaxLabels, lowest.Labels.MaxKeyBytes, lowest.Labels.MaxValueBytes = 1, 1, 1
+	lowest.MaxPendingBatches = 1
+
+	highest := createDefaultConfig().(*Config)
+	highest.SamplesPerSecond = 10_000
+	highest.ReportInterval = 5 * time.Minute
+	highest.RingBufferBytes = 1 << 30
+	highest.MaxBatchBytes = 1 << 30
+
+	for section, want := range map[string]*Config{
+		"custom_labels": {
+			SamplesPerSecond: 19,
+			ReportInterval:   5 * time.Second,
+			RingBufferBytes:  8 << 20,
+			Labels: LabelsConfig{
+				Enabled: true, Prefix: "process.context.label.", MaxLabels: 64, MaxKeyBytes: 256, MaxValueBytes: 1024,
+			},
+			TraceAttributes:   true,
+			ThreadAttributes:  true,
+			Symbolize:         SymbolizeLocal,
+			ErrorMode:         ErrorModePropagate,
+			MaxPendingBatches: 4,
+			MaxBatchBytes:     32 << 20,
+		},
+		"custom_labels/everything": {
+			SamplesPerSecond:     97,
+			ReportInterval:       time.Second,
+			RingBufferBytes:      1 << 20,
+			Labels:               LabelsConfig{MaxLabels: 10, MaxKeyBytes: 64, MaxValueBytes: 128},
+			CPUAttribute:         true,
+			CommandLine:          true,
+			Symbolize:            SymbolizeNone,
+			ErrorMode:            ErrorModeIgnore,
+			NoKernelVersionCheck: true,
+			BPFVerifierLogLevel:  2,
+			MaxPendingBatches:    64,
+			MaxBatchBytes:        1 << 20,
+		},
+		"custom_labels/lowest":  lowest,
+		"custom_labels/highest": highest,
+	} {
+		t.Run(section, func(t *testing.T) {
+			cfg, err := load(t, section)
+			require.NoError(t, err)
+			require.Equal(t, want, cfg)
+			require.NoError(t, confmap.Validate(cfg))
+		})
+	}
+}
+
+// Every message names the key and what is allowed.
+func TestConfigInvalid(t *testing.T) {
+	for section, wants := range map[string][]string{
+		"samples_per_second_low":      {"samples_per_second must be between 1 and 10000, not 0"},
+		"samples_per_second_high":     {"samples_per_second must be between 1 and 10000, not 10001"},
+		"report_interval_low":         {"report_interval must be between 100ms and 5m0s, not 99ms"},
+		"report_interval_high":        {"report_interval must be between 100ms and 5m0s, not 5m1s"},
+		"ring_buffer_bytes_low":       {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 32768"},
+		"ring_buffer_bytes_high":      {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 2147483648"},
+		"ring_buffer_bytes_odd":       {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 100000"},
+		"ring_buffer_bytes_negative":  {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not -65536"},
+		"prefix_long":                 {"labels::prefix must be valid UTF-8 of at most 256 bytes"},
+		"max_labels_low":              {"labels::max_labels must be between 1 and 64, not 0"},
+		"max_labels_high":             {"labels::max_labels must be between 1 and 64, not 65"},
+		"max_key_bytes_low":           {"labels::max_key_bytes must be between 1 and 256, not 0"},
+		"max_key_bytes_high":          {"labels::max_key_bytes must be between 1 and 256, not 257"},
+		"max_value_bytes_low":         {"labels::max_value_bytes must be between 1 and 1024, not 0"},
+		"max_value_bytes_high":        {"labels::max_value_bytes must be between 1 and 1024, not 1025"},
+		"symbolize":                   {`symbolize must be "local" or "none", not "remote"`},
+		"error_mode":                  {`error_mode must be "propagate" or "ignore", not "panic"`},
+		"bpf_verifier_log_level_low":  {"bpf_verifier_log_level must be between 0 and 2, not -1"},
+		"bpf_verifier_log_level_high": {"bpf_verifier_log_level must be between 0 and 2, not 3"},
+		"max_pending_batches_low":     {"max_pending_batches must be between 1 and 64, not 0"},
+		"max_pending_batches_high":    {"max_pending_batches must be between 1 and 64, not 65"},
+		"max_batch_bytes_low":         {"max_batch_bytes must be between 1048576 and 1073741824, not 1048575"},
+		"max_batch_bytes_high":        {"max_batch_bytes must be between 1048576 and 1073741824, not 1073741825"},
+		"several":                     {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
+	} {
+		t.Run(section, func(t *testing.T) {
+			cfg, err := load(t, "custom_labels/"+section)
+			require.NoError(t, err)
+			err = confmap.Validate(cfg)
+			require.Error(t, err)
+			for _, want := range wants {
+				require.ErrorContains(t, err, want)
+			}
+			wrongKeys := 1
+			if section == "several" {
+				wrongKeys = 2
+			}
+			require.Len(t, strings.Split(err.Error(), "\n"), wrongKeys)
+		})
+	}
+}
+
+func TestConfigUnknownKey(t *testing.T) {
+	_, err := load(t, "custom_labels/unknown_key")
+	require.ErrorContains(t, err, "sample_per_second")
+}
+
+func TestConfigPrefixNotUTF8(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Labels.Prefix = "\xff"
+	require.ErrorContains(t, cfg.Validate(), "labels::prefix must be valid UTF-8")
+}

@@ -1,0 +1,22 @@
+// Package customlabelsreceiver is the custom_labels receiver of the
+// OpenTelemetry Collector: it samples CPU on the whole host with eBPF and emits
+// profiles whose samples carry the labels that the interrupted thread had
+// published about itself.
+//
+// This package is the component's shell: [Config], the factory, start and
+// shutdown, status and telemetry. What runs between Start and Shutdown is a
+// pipeline, which wires the internal packages together; it is an interface here,
+// so that the lifecycle can be tested without privileges.
+//
+// It is the only package that knows the collector, apart from internal/profile,
+// which knows its data model.
+//
+// Invariants:
+//   - After Start has returned nothing stops the collector: what goes wrong is
+//     counted and reported as component status.
+//   - Shutdown may be called at any time, any number of times. It flushes, and
+//     returns only when nothing of the receiver is left running.
+//   - There is no package state: several receivers can run in one process.
+package customlabelsreceiver
+
+//go:generate mdatagen metadata.yaml

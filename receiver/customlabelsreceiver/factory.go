@@ -1,0 +1,19 @@
+package customlabelsreceiver
+
+import (
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
+)
+
+// NewFactory returns the factory of the receiver, for the profiles signal. On
+// systems that the receiver does not support it can be registered too; creating
+// a receiver then returns an error.
+func NewFactory() receiver.Factory {
+	return xreceiver.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
+	)
+}

@@ -1,0 +1,92 @@
+package customlabelsreceiver
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+type schema struct {
+	Type       string
+	Default    any
+	Minimum    *int
+	Maximum    *int
+	MaxLength  *int
+	Enum       []string
+	Properties map[string]schema
+}
+
+// defaults returns the keys of the schema with their default values.
+func (s schema) defaults() map[string]any {
+	out := make(map[string]any)
+	for key, p := range s.Properties {
+		if p.Properties != nil {
+			out[key] = p.defaults()
+		} else {
+			out[key] = p.Default
+		}
+	}
+	return out
+}
+
+func readSchema(t *testing.T) schema {
+	t.Helper()
+	text, err := os.ReadFile("config.schema.json")
+	require.NoError(t, err)
+	var s schema
+	require.NoError(t, json.Unmarshal(text, &s))
+	return s
+}
+
+// The schema's defaults are the defaults, and it knows every key.
+func TestSchemaDefaults(t *testing.T) {
+	s := readSchema(t)
+	cfg := new(Config)
+	require.NoError(t, confmap.NewFromStringMap(s.defaults()).Unmarshal(cfg))
+	require.Equal(t, createDefaultConfig(), cfg)
+
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(createDefaultConfig()))
+	require.ElementsMatch(t, confmap.NewFromStringMap(s.defaults()).AllKeys(), conf.AllKeys())
+}
+
+// The schema's bounds are those of Validate: each passes, and one step outside does not.
+func TestSchemaBounds(t *testing.T) {
+	var check func(path string, s schema)
+	check = func(path string, s schema) {
+		for key, p := range s.Properties {
+			full := path + key
+			if p.Properties != nil {
+				check(full+confmap.KeyDelimiter, p)
+			}
+			try := func(value any) error {
+				cfg := createDefaultConfig().(*Config)
+				nested := map[string]any{key: value}
+				if path != "" {
+					nested = map[string]any{path[:len(path)-len(confmap.KeyDelimiter)]: nested}
+				}
+				require.NoError(t, confmap.NewFromStringMap(nested).Unmarshal(cfg))
+				return cfg.Validate()
+			}
+			if p.Minimum != nil {
+				require.NoError(t, try(*p.Minimum), full)
+				require.ErrorContains(t, try(*p.Minimum-1), full)
+			}
+			if p.Maximum != nil {
+				require.NoError(t, try(*p.Maximum), full)
+				require.ErrorContains(t, try(*p.Maximum+1), full)
+			}
+			for _, value := range p.Enum {
+				require.NoError(t, try(value), full)
+			}
+			if p.Type == "integer" {
+				require.NotNil(t, p.Minimum, full)
+				require.NotNil(t, p.Maximum, full)
+			}
+		}
+	}
+	check("", readSchema(t))
+}

@@ -1,0 +1,139 @@
+package customlabelsreceiver
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
+)
+
+// telemetry publishes snapshots as the collector's metrics, whenever those are
+// collected. One callback observes all instruments, so that the values of one
+// collection belong together.
+type telemetry struct {
+	instruments  *metadata.TelemetryBuilder
+	registration metric.Registration
+	read         func(*snapshot)
+	attrs        attributeSets
+}
+
+// attributeSets are made once: a collection allocates none.
+type attributeSets struct {
+	receiver     metric.ObserveOption
+	filteredIdle metric.ObserveOption
+	dropped      [numDropReasons]metric.ObserveOption
+	labelReads   [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
+	userStacks   [labels.NumOutcomes]metric.ObserveOption
+	anomalies    [numAnomalies]metric.ObserveOption
+}
+
+// newTelemetry registers the instruments. read is called on a goroutine of the
+// collector until close has returned; it must not wait for a lock that is held
+// while close is called.
+func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, error) {
+	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create instruments: %w", err)
+	}
+	t := &telemetry{instruments: b, read: read, attrs: newAttributeSets(set.ID.String())}
+	t.registration, err = metadata.Meter(set.TelemetrySettings).RegisterCallback(t.observe,
+		b.ReceiverCustomLabelsDroppedProcessEvents,
+		b.ReceiverCustomLabelsDroppedSamples,
+		b.ReceiverCustomLabelsEmittedSamples,
+		b.ReceiverCustomLabelsFilteredSamples,
+		b.ReceiverCustomLabelsHits,
+		b.ReceiverCustomLabelsLabelAnomalies,
+		b.ReceiverCustomLabelsLabelReads,
+		b.ReceiverCustomLabelsLabelSourceProcesses,
+		b.ReceiverCustomLabelsPendingSamples,
+		b.ReceiverCustomLabelsProcessLoadErrors,
+		b.ReceiverCustomLabelsRingBufferUsed,
+		b.ReceiverCustomLabelsTrackedProcesses,
+		b.ReceiverCustomLabelsUserStacks,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return t, nil
+}
+
+// close ends the publication; read is not called afterwards.
+func (t *telemetry) close() error {
+	err := t.registration.Unregister()
+	t.instruments.Shutdown()
+	if err != nil {
+		return fmt.Errorf("unregister metrics: %w", err)
+	}
+	return nil
+}
+
+func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
+	var s snapshot
+	t.read(&s)
+
+	b, a := t.instruments, &t.attrs
+	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.hits, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.emitted, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsFilteredSamples, s.filteredIdle, a.filteredIdle)
+	for reason, n := range s.dropped {
+		o.ObserveInt64(b.ReceiverCustomLabelsDroppedSamples, n, a.dropped[reason])
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.pending(), a.receiver)
+
+	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {
+		for outcome, n := range s.labelReads[abi] {
+			observeSeen(o, b.ReceiverCustomLabelsLabelReads, n, a.labelReads[abi][outcome])
+		}
+	}
+	for outcome, n := range s.userStacks {
+		observeSeen(o, b.ReceiverCustomLabelsUserStacks, n, a.userStacks[outcome])
+	}
+	for kind, n := range s.anomalies {
+		observeSeen(o, b.ReceiverCustomLabelsLabelAnomalies, n, a.anomalies[kind])
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsDroppedProcessEvents, s.droppedProcessEvents, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.processLoadErrors, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.ringBufferUsedBytes, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.trackedProcesses, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.labelSourceProcesses, a.receiver)
+	return nil
+}
+
+// observeSeen leaves out what has not happened yet: most combinations of
+// attributes never do.
+func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, n int64, attrs metric.ObserveOption) {
+	if n != 0 {
+		o.ObserveInt64(counter, n, attrs)
+	}
+}
+
+func newAttributeSets(receiverID string) attributeSets {
+	own := attribute.String("receiver", receiverID)
+	with := func(kvs ...attribute.KeyValue) metric.ObserveOption {
+		return metric.WithAttributeSet(attribute.NewSet(append(kvs, own)...))
+	}
+	sets := attributeSets{
+		receiver:     with(),
+		filteredIdle: with(attribute.String("reason", "idle")),
+	}
+	for r := range sets.dropped {
+		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))
+	}
+	for k := range sets.anomalies {
+		sets.anomalies[k] = with(attribute.String("kind", anomaly(k).String()))
+	}
+	for o := range sets.userStacks {
+		outcome := attribute.String("outcome", labels.Outcome(o).String())
+		sets.userStacks[o] = with(outcome)
+		for abi := range sets.labelReads {
+			sets.labelReads[abi][o] = with(outcome, attribute.String("abi", labels.ABI(abi).String()))
+		}
+	}
+	return sets
+}

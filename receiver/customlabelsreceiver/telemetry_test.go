@@ -1,0 +1,168 @@
+package customlabelsreceiver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadatatest"
+)
+
+func settingsOf(tt *componenttest.Telemetry, name string) receiver.Settings {
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewIDWithName(metadata.Type, name)
+	set.TelemetrySettings = tt.NewTelemetrySettings()
+	return set
+}
+
+func point(value int64, kvs ...string) metricdata.DataPoint[int64] {
+	set := make([]attribute.KeyValue, 0, len(kvs))
+	for _, kv := range kvs {
+		key, value, _ := strings.Cut(kv, "=")
+		set = append(set, attribute.String(key, value))
+	}
+	return metricdata.DataPoint[int64]{Attributes: attribute.NewSet(set...), Value: value}
+}
+
+// Two receivers publish through the same instruments and do not mix.
+func TestTelemetryAccounting(t *testing.T) {
+	tt := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
+
+	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+		s.hits = 1000
+		s.filteredIdle = 400
+		s.emitted = 500
+		s.dropped[dropRingFull] = 7
+		s.dropped[dropRefused] = 3
+		s.labelReads[labels.ABIV1][labels.OutcomePresent] = 21
+		s.userStacks[labels.OutcomeTruncated] = 5
+		s.anomalies[anomalyTruncatedValue] = 2
+		s.trackedProcesses = 12
+		s.labelSourceProcesses = 4
+		s.ringBufferUsedBytes = 4096
+		s.droppedProcessEvents = 1
+		s.processLoadErrors = 6
+	})
+	require.NoError(t, err)
+	b, err := newTelemetry(settingsOf(tt, "b"), func(s *snapshot) { s.hits = 1 })
+	require.NoError(t, err)
+
+	opt := metricdatatest.IgnoreTimestamp()
+	const ra, rb = "receiver=custom_labels/a", "receiver=custom_labels/b"
+	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt,
+		[]metricdata.DataPoint[int64]{point(1000, ra), point(1, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsEmittedSamples(t, tt,
+		[]metricdata.DataPoint[int64]{point(500, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt,
+		[]metricdata.DataPoint[int64]{point(400, ra, "reason=idle"), point(0, rb, "reason=idle")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
+		point(7, ra, "reason=ring_full"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
+		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
+		point(0, rb, "reason=ring_full"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
+		point(0, rb, "reason=pending_full"), point(0, rb, "reason=refused"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
+		[]metricdata.DataPoint[int64]{point(90, ra), point(1, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsLabelReads(t, tt,
+		[]metricdata.DataPoint[int64]{point(21, ra, "abi=custom_labels_v1", "outcome=present")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUserStacks(t, tt,
+		[]metricdata.DataPoint[int64]{point(5, ra, "outcome=truncated")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsLabelAnomalies(t, tt,
+		[]metricdata.DataPoint[int64]{point(2, ra, "kind=truncated_value")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsTrackedProcesses(t, tt,
+		[]metricdata.DataPoint[int64]{point(12, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsLabelSourceProcesses(t, tt,
+		[]metricdata.DataPoint[int64]{point(4, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsRingBufferUsed(t, tt,
+		[]metricdata.DataPoint[int64]{point(4096, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedProcessEvents(t, tt,
+		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
+		[]metricdata.DataPoint[int64]{point(6, ra), point(0, rb)}, opt)
+
+	require.NoError(t, a.close())
+	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt,
+		[]metricdata.DataPoint[int64]{point(1, rb)}, opt)
+	require.NoError(t, b.close())
+	_, err = tt.GetMetric("otelcol_receiver_custom_labels_hits")
+	require.Error(t, err, "nothing is read after close")
+}
+
+func TestObservedConsumer(t *testing.T) {
+	tt := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
+	set := settingsOf(tt, "a")
+
+	sink := new(consumertest.ProfilesSink)
+	good, err := newObservedConsumer(set, sink)
+	require.NoError(t, err)
+	require.NoError(t, good.ConsumeProfiles(t.Context(), twoSamples()))
+	require.Len(t, sink.AllProfiles(), 1)
+
+	bad, err := newObservedConsumer(set, consumertest.NewErr(errTest))
+	require.NoError(t, err)
+	require.ErrorIs(t, bad.ConsumeProfiles(t.Context(), twoSamples()), errTest)
+
+	requireSum(t, tt, "otelcol_receiver_accepted_profile_samples", 2)
+	requireSum(t, tt, "otelcol_receiver_refused_profile_samples", 2)
+}
+
+func requireSum(t *testing.T, tt *componenttest.Telemetry, name string, want int64) {
+	t.Helper()
+	m, err := tt.GetMetric(name)
+	require.NoError(t, err)
+	var sum int64
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		sum += p.Value
+	}
+	require.Equal(t, want, sum)
+}
+
+// The documented values of the attributes are the ones that are emitted.
+func TestTelemetryAttributeNames(t *testing.T) {
+	md := readMetadata(t)
+	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
+	require.Equal(t, md["kind"], names(numAnomalies, func(i int) string { return anomaly(i).String() }))
+	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
+	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))
+}
+
+func names(n int, name func(int) string) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = name(i)
+	}
+	return out
+}
+
+// readMetadata returns the enum of each attribute in metadata.yaml.
+func readMetadata(t *testing.T) map[string][]string {
+	t.Helper()
+	conf, err := confmaptest.LoadConf("metadata.yaml")
+	require.NoError(t, err)
+	sub, err := conf.Sub("attributes")
+	require.NoError(t, err)
+	var attrs map[string]struct {
+		Enum []string `mapstructure:"enum"`
+	}
+	require.NoError(t, sub.Unmarshal(&attrs, confmap.WithIgnoreUnused()))
+	enums := make(map[string][]string)
+	for name, a := range attrs {
+		enums[name] = a.Enum
+	}
+	return enums
+}
