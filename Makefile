@@ -54,7 +54,8 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 
 .PHONY: collector
 collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
-	GOFLAGS="$(GOFLAGS) -mod=mod" $(BIN)/builder --config builder-config.yaml
+	mkdir -p $(BUILD)
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
 .PHONY: labelprof
