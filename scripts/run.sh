@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# The demonstration behind `make run`: builds the collector, our sink and the demo
+# programs, samples the programs for 40 seconds, and shows CPU by label set next to
+# the shares that the programs measured themselves. Stops everything it started.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly duration=40s           # of the live table
+readonly writer_seconds=60      # longer than the table and the start-up together
+readonly start_timeout=20       # seconds until collector and sink must be up
+readonly out=build/run
+
+if ((EUID != 0)); then
+	cat >&2 <<-'EOF'
+		make run samples the whole host, which needs root:
+		    sudo env "PATH=$PATH" make run
+		A collector that runs all the time needs no root, only these capabilities: CAP_BPF, CAP_PERFMON,
+		CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE and CAP_SYSLOG, and CAP_SYS_ADMIN where
+		kernel.perf_event_paranoid is above 2. README.md says what each is for.
+	EOF
+	exit 1
+fi
+
+declare -a writers=()
+sink=''
+collector=''
+
+# Ends in the order of the flow, so that what was sampled still arrives.
+# shellcheck disable=SC2317 # the traps call it
+stop() {
+	local status=$?
+	trap - EXIT INT TERM
+	local pid
+	for pid in "${writers[@]}" $collector $sink; do
+		kill -TERM "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	exit "$status"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+in_use() {
+	(exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+free_port() {
+	local port
+	for port in 4317 {14317..14399}; do
+		if ! in_use "$port"; then
+			echo "$port"
+			return
+		fi
+	done
+	echo "run: no free port on loopback" >&2
+	return 1
+}
+
+# await WHAT PID LOG CONDITION...: until the condition holds; fails when the process ends first.
+await() {
+	local what=$1 pid=$2 log=$3 deadline=$((SECONDS + start_timeout))
+	shift 3
+	until "$@"; do
+		if ! kill -0 "$pid" 2>/dev/null || ((SECONDS > deadline)); then
+			echo "run: $what did not start:" >&2
+			tail -n 5 "$log" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+
+echo "Building the collector, labelprof and the demo programs (a few minutes the first time) ..."
+if ! make --no-print-directory collector labelprof writers >"$out/build.log" 2>&1; then
+	tail -n 20 "$out/build.log" >&2
+	echo "run: the build failed; all of its output is in $out/build.log" >&2
+	exit 1
+fi
+
+port=$(free_port)
+
+truths=()
+for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
+	truths+=(--truth "$out/$(basename "$program").json")
+done
+
+bin/labelprof serve --listen "127.0.0.1:$port" --by tenant --duration "$duration" \
+	--pprof "$out/profile.pb.gz" "${truths[@]}" 2> >(tee "$out/labelprof.log" >&2) &
+sink=$!
+await labelprof "$sink" "$out/labelprof.log" in_use "$port"
+
+OTLP_ENDPOINT="127.0.0.1:$port" build/otelcol-customlabels --config examples/quickstart.yaml \
+	--feature-gates=service.profilesSupport >"$out/collector.log" 2>&1 &
+collector=$!
+await "the collector" "$collector" "$out/collector.log" grep -q "Everything is ready" "$out/collector.log"
+
+for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
+	name=$(basename "$program")
+	"$program" shares --threads 1 --seconds "$writer_seconds" --truth "$out/$name.json" >"$out/$name.log" 2>&1 &
+	writers+=("$!")
+done
+
+status=0
+wait -n -p ended "$sink" "$collector" || status=$?
+if [[ $ended == "$collector" ]]; then
+	echo "run: the collector ended early:" >&2
+	tail -n 5 "$out/collector.log" >&2
+	exit 1
+fi
+sink=''
+if ((status == 0)); then
+	echo
+	echo "The profile is in $out/profile.pb.gz, the collector's log in $out/collector.log. For instance:"
+	echo "    go tool pprof -top -tagfocus 'tenant=.*' $out/profile.pb.gz"
+fi
+exit "$status"
