@@ -22,8 +22,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
-const symbol = "custom_labels_current_set"
-
 // remote is the memory of another process.
 type remote int
 
@@ -96,18 +94,6 @@ func (h host) bias(t *testing.T, f *elffile.File, path string) uint64 {
 	}
 	t.Fatalf("%s is not mapped:\n%s", path, maps)
 	return 0
-}
-
-func open(t testing.TB, path string) *elffile.File {
-	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { file.Close() })
-	info, err := file.Stat()
-	require.NoError(t, err)
-	f, err := elffile.New(file, info.Size())
-	require.NoError(t, err)
-	return f
 }
 
 // check resolves the variable of the file at path in the process and compares
@@ -188,13 +174,13 @@ func libraryCases() []libraryCase {
 	return []libraryCase{
 		{"startup TLSDESC", corpus.GCC, []string{desc}, true, "", td, static},
 		{"startup TLSDESC big", corpus.GCC, []string{desc, big, "-DALIGN=64"}, true, "", td, static},
-		{"startup TLSDESC hidden", corpus.GCC, []string{desc, hidden, "-DPAD=40"}, true, "", td, static},
-		{"startup TLSDESC gold", corpus.GCC, []string{desc, "-fuse-ld=gold", "-DPAD=40"}, true, "", td, static},
+		{"startup TLSDESC hidden", corpus.GCC, []string{desc, hidden}, true, "", td, static},
+		{"startup TLSDESC gold", corpus.GCC, []string{desc, "-fuse-ld=gold"}, true, "", td, static},
 		{"startup TLSDESC sysv hash", corpus.GCC, []string{desc, "-Wl,--hash-style=sysv"}, true, "", td, static},
 		{"startup general-dynamic", corpus.GCC, nil, true, "", gd, glibc},
-		{"startup general-dynamic hidden", corpus.GCC, []string{hidden, "-DPAD=40"}, true, "", gd, glibc},
+		{"startup general-dynamic hidden", corpus.GCC, []string{hidden}, true, "", gd, glibc},
 		{"startup initial-exec", corpus.GCC, []string{"-ftls-model=initial-exec"}, true, "", ie, static},
-		{"startup initial-exec hidden", corpus.GCC, []string{"-ftls-model=initial-exec", hidden, "-DPAD=40"}, true, "", ie, static},
+		{"startup initial-exec hidden", corpus.GCC, []string{"-ftls-model=initial-exec", hidden}, true, "", ie, static},
 		{"dlopen TLSDESC", corpus.GCC, []string{desc}, false, "", td, static},
 		{"dlopen TLSDESC big", corpus.GCC, []string{desc, big}, false, "", td, glibc},
 		{"dlopen TLSDESC big hidden", corpus.GCC, []string{desc, big, hidden}, false, "", td, glibc},
@@ -222,7 +208,7 @@ func TestLiveLibrary(t *testing.T) {
 		for _, link := range []string{"-pie", "-no-pie"} {
 			t.Run(c.name+link, func(t *testing.T) {
 				t.Parallel()
-				library := corpus.Library(t, c.compiler, c.library...)
+				library := corpus.Library(t, c.compiler, append([]string{"-DPAD=40"}, c.library...)...)
 				args := []string{"host.c", "-pthread", "-fPIE", link}
 				if link == "-no-pie" {
 					args[2] = "-fno-pie"

@@ -22,7 +22,7 @@
 void *variable_address(void);
 
 #ifdef PAD
-__thread char variable_padding[PAD];
+__thread char variable_padding[PAD] = { 1 }; /* initialized, so that it is in the same section */
 #endif
 
 __attribute__((visibility(STRING(VISIBILITY)), aligned(ALIGN))) __thread void *custom_labels_current_set =

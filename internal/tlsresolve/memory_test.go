@@ -1,0 +1,41 @@
+package tlsresolve_test
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// symbol is the variable of testdata/tls/variable.c.
+const symbol = "custom_labels_current_set"
+
+var errFault = errors.New("bad address")
+
+// memory is a process's memory made of 64-bit words at aligned addresses;
+// what was never written is not mapped.
+type memory map[uint64]uint64
+
+func (m memory) put(addr uint64, words ...uint64) {
+	for i, w := range words {
+		m[addr+8*uint64(i)] = w
+	}
+}
+
+// code puts bytes at addr and zeros behind them, as many as are looked at.
+func (m memory) code(addr uint64, code string) {
+	b := append([]byte(code), make([]byte, 64)...)
+	for i := uint64(0); i+8 <= 64; i += 8 {
+		m[addr+i] = binary.LittleEndian.Uint64(b[i:])
+	}
+}
+
+func (m memory) ReadAt(p []byte, addr uint64) error {
+	for i := range p {
+		a := addr + uint64(i)
+		w, ok := m[a&^7]
+		if !ok {
+			return errFault
+		}
+		p[i] = byte(w >> (8 * (a & 7)))
+	}
+	return nil
+}
