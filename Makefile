@@ -12,10 +12,6 @@ BUILD := $(CURDIR)/build
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen
 LINT := $(BIN)/golangci-lint
 
-# Clang is pinned: the committed BPF objects can be compared only with what the same compiler makes.
-export BPF2GO_CC := clang-19
-export BPF2GO_STRIP := llvm-strip-19
-
 # Packages with tests that need no build of the collector.
 UNIT = $(shell $(GO) list ./... | grep -v '/test/')
 
@@ -103,6 +99,11 @@ lint: $(LINT) ## Go, C and shell
 	$(LINT) run
 	clang-format-19 --dry-run -Werror $(C_SOURCES)
 	shellcheck $(SHELL_SOURCES)
+
+.PHONY: format
+format: $(LINT) ## put Go and C sources into the form that lint wants
+	$(LINT) fmt
+	clang-format-19 -i $(C_SOURCES)
 
 .PHONY: generate-check
 generate-check: ## regenerate and fail on a difference
