@@ -1,0 +1,195 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLookupAllocates(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	comm := []byte("comm")
+	p := f.Lookup(image1, 42, comm)
+	f.work()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if f.Lookup(image1, 42, comm) != p || p.Info().Mapping(0x10000) == nil {
+			panic("another process")
+		}
+	}))
+}
+
+func BenchmarkLookup(b *testing.B) {
+	table := NewTable(Options{Publisher: newRecorder()})
+	comm := []byte("comm")
+	ids := make([]ID, 1024)
+	for i := range ids {
+		ids[i] = ID{TGID: uint32(i + 1), StartNs: uint64(i)}
+		table.Lookup(ids[i], 0, comm)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		table.Lookup(ids[i%len(ids)], 0, comm)
+	}
+}
+
+func TestMaxProcesses(t *testing.T) {
+	f := newFake(t, func(o *Options) { o.MaxProcesses = 2 })
+	f.HandleEvent(exists(ID{TGID: 1, StartNs: 1}))
+	f.Lookup(ID{TGID: 2, StartNs: 1}, 2, nil)
+	for _, kind := range []EventKind{Exists, Exec, Fork} {
+		f.HandleEvent(Event{Kind: kind, ID: ID{TGID: 3, StartNs: 1}, PID: 3})
+	}
+	other := f.Lookup(ID{TGID: 4, StartNs: 1}, 4, []byte("x"))
+	require.Zero(t, other.Handle())
+	require.Equal(t, &Info{}, other.Info())
+	got, ok := f.Process(0)
+	require.True(t, ok)
+	require.Same(t, other, got)
+	require.EqualValues(t, 4, f.Stats().Refused)
+	require.Equal(t, 2, f.Stats().Processes)
+
+	f.HandleEvent(exit(ID{TGID: 1, StartNs: 1}))
+	f.EndInterval()
+	f.EndInterval()
+	require.NotZero(t, f.Lookup(ID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")
+}
+
+// TestExecStorm replaces one image after the other: none may hold on to all before it.
+func TestExecStorm(t *testing.T) {
+	f := newFake(t)
+	for i := range 1000 {
+		f.HandleEvent(execAt(ID{TGID: 42, StartNs: 5e9, ExecID: uint64(i)}, f.now(), "x"))
+		if i%10 == 0 {
+			f.EndInterval()
+		}
+	}
+	require.Less(t, f.Stats().Processes, 40)
+	chain := 0
+	for p := f.newest[42]; p != nil; p = p.older {
+		chain++
+	}
+	require.LessOrEqual(t, chain, 2)
+	require.Len(t, f.queue, 1, "only the newest is to be read")
+}
+
+// TestMappingStorm sends many events: the process is read at a bounded rate.
+func TestMappingStorm(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	for range 1000 {
+		f.advance(ms)
+		f.HandleEvent(Event{Kind: Mapping, PID: 42})
+		f.work()
+	}
+	require.InDelta(t, 1000/int64(rereadGap/1e6), int64(f.Stats().Rereads), 2)
+	f.HandleEvent(Event{Kind: Mapping, PID: 4711})
+	require.Zero(t, f.work(), "an unknown process")
+}
+
+// TestCostlyProcess takes long to read: it gets a bounded share of a worker.
+func TestCostlyProcess(t *testing.T) {
+	f := newFake(t)
+	cost := 100 * ms
+	f.now = func() int64 { return f.clock.Add(cost / 4) } // every look at the clock takes time
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.advance(int64(time.Second))
+	f.work()
+	p := f.process(image1)
+	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	require.Greater(t, p.dueNs-f.clock.Load(), 20*cost)
+}
+
+// TestMappingsLost looks at all processes, but not all at once nor too often.
+func TestMappingsLost(t *testing.T) {
+	f := newFake(t)
+	for pid := 1; pid <= 100; pid++ {
+		f.image(pid, 500, "/bin/one")
+		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	require.Equal(t, 100, f.work())
+	f.advance(int64(time.Second))
+	for range 10 {
+		f.HandleEvent(Event{Kind: MappingsLost})
+		f.advance(int64(lostSpread) / 10)
+		require.InDelta(t, 10, f.work(), 2)
+	}
+	require.EqualValues(t, 100, f.Stats().Rereads)
+}
+
+func TestManyExecMappings(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	var maps strings.Builder
+	const code = 3 * maxAnonymousMappings
+	for i := range code { // generated code with gaps
+		fmt.Fprintf(&maps, "%x-%x rwxp 00000000 00:00 0 \n", i*0x2000, i*0x2000+0x1000)
+	}
+	base := code * 0x2000
+	for i := range 100 { // generated code in one piece
+		fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:00 0 [anon:code]\n", base+i*0x1000, base+(i+1)*0x1000)
+	}
+	last := base + 1<<30
+	fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:01 7 /lib/last.so\n", last, last+0x1000)
+	f.write(42, "maps", maps.String())
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	info := p.Info()
+	require.Len(t, info.Mappings, maxAnonymousMappings+1)
+	require.Equal(t, "/lib/last.so", info.Mapping(uint64(last)).Path, "libraries are kept")
+	require.EqualValues(t, 1, f.Stats().MappingsCut)
+
+	f.write(42, "maps", strings.Join(strings.SplitAfter(maps.String(), "\n")[code:], ""))
+	f.schedule(p, workReread, urgent)
+	f.work()
+	require.Len(t, p.Info().Mappings, 2)
+	require.NotNil(t, p.Info().Mapping(uint64(base+99*0x1000)))
+}
+
+func TestBadProcFiles(t *testing.T) {
+	for name, text := range map[string]string{"maps": "nonsense\n", "status": "x", "stat": "x"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.image(42, 500, "/bin/one")
+			f.write(42, name, text)
+			p := f.Lookup(image1, 42, []byte("comm"))
+			f.work()
+			require.Equal(t, &Info{PID: 42, Name: "comm"}, p.Info())
+			require.EqualValues(t, 1, f.Stats().LoadErrors)
+			require.False(t, p.exited)
+		})
+	}
+}
+
+// TestStuckWorker has a process block whoever reads it.
+func TestStuckWorker(t *testing.T) {
+	f := newFake(t)
+	c := &crew{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}
+	for range 2 * maxStuck {
+		w := &worker{}
+		w.sinceNs.Store(f.now())
+		c.all[w] = struct{}{}
+	}
+	c.watch()
+	require.Zero(t, f.Stats().Stuck)
+	f.advance(int64(stuckAfter) + 1)
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	c.ctx = ctx
+	c.watch()
+	c.watch()
+	require.EqualValues(t, maxStuck, f.Stats().Stuck)
+	require.Equal(t, before+maxStuck, runtime.NumGoroutine())
+	cancel()
+	c.n.Wait()
+}

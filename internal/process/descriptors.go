@@ -1,0 +1,108 @@
+//go:build linux
+
+package process
+
+import (
+	"container/list"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptors keeps a bounded number of files open, so that they can be read
+// when the last process that maps them has exited and they have been deleted.
+type descriptors struct {
+	max int
+
+	mu     sync.Mutex
+	order  *list.List // of *descriptor, the most recently used first
+	byFile map[*File]*list.Element
+}
+
+type descriptor struct {
+	file *File
+	fd   int
+}
+
+func newDescriptors(max int) *descriptors {
+	return &descriptors{max: max, order: list.New(), byFile: map[*File]*list.Element{}}
+}
+
+// keep duplicates an open file.
+func (d *descriptors) keep(f *File, open *os.File) error {
+	fd, err := duplicate(int(open.Fd()))
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byFile[f] != nil || d.max <= 0 {
+		return unix.Close(fd)
+	}
+	d.byFile[f] = d.order.PushFront(&descriptor{f, fd})
+	for d.order.Len() > d.max {
+		d.drop(d.order.Back())
+	}
+	return nil
+}
+
+// open returns a duplicate that the caller closes, or nil if the file is not kept.
+func (d *descriptors) open(f *File) (*os.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.byFile[f]
+	if e == nil {
+		return nil, nil
+	}
+	d.order.MoveToFront(e)
+	fd, err := duplicate(e.Value.(*descriptor).fd)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.path), nil
+}
+
+// closeUnused closes the files that no process maps any more: an open file
+// keeps its filesystem from being unmounted and its blocks from being freed.
+func (d *descriptors) closeUnused() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for e := d.order.Front(); e != nil; {
+		next := e.Next()
+		if e.Value.(*descriptor).file.users.Load() == 0 {
+			d.drop(e)
+		}
+		e = next
+	}
+}
+
+func (d *descriptors) closeAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.order.Len() > 0 {
+		d.drop(d.order.Back())
+	}
+}
+
+func (d *descriptors) len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.order.Len()
+}
+
+func (d *descriptors) drop(e *list.Element) {
+	desc := e.Value.(*descriptor)
+	d.order.Remove(e)
+	delete(d.byFile, desc.file)
+	_ = unix.Close(desc.fd) // opened for reading: nothing can be lost
+}
+
+func duplicate(fd int) (int, error) {
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("duplicate descriptor: %w", err)
+	}
+	return fd, nil
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package process
+
+import (
+	"path"
+	"time"
+)
+
+const (
+	// execSettle gives a new image time to map its libraries, and a
+	// process that only starts another one time to do so.
+	execSettle = 3 * time.Millisecond
+	// forkSettle gives a child time to exec. Until then what it has inherited is right.
+	forkSettle = 50 * time.Millisecond
+	// lostSpread is the time in which all processes are looked at when
+	// mapping events were lost.
+	lostSpread = time.Second
+)
+
+// HandleEvent takes note of an event. It does no I/O and never blocks. An event
+// of a process for which there is no room is counted (Stats.Refused), and the
+// process enters with its first sample when there is.
+func (t *Table) HandleEvent(ev Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch ev.Kind {
+	case Exists:
+		t.exists(ev)
+	case Exec:
+		t.exec(ev)
+	case Fork:
+		t.fork(ev)
+	case Exit:
+		if p := t.byID[ev.ID]; p != nil {
+			t.finish(p)
+		}
+	case Mapping:
+		if p := t.byPID[ev.PID]; p != nil {
+			t.schedule(p, workReread, max(t.now(), p.notBeforeNs))
+		}
+	case MappingsLost:
+		t.mappingsLost()
+	}
+}
+
+func (t *Table) exists(ev Event) {
+	if t.byID[ev.ID] != nil {
+		return
+	}
+	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
+	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {
+		t.scheduleLoad(p, 0)
+	}
+}
+
+func (t *Table) exec(ev Event) {
+	p := t.byID[ev.ID]
+	if p != nil {
+		// A sample was faster than the event. What may have been read of the
+		// process meanwhile was read too early.
+		if p.older != nil {
+			t.replaced(p.older, ev.TimeNs)
+		}
+	} else {
+		full := validUTF8(ev.Path)
+		info := &Info{PID: ev.PID, Path: full, KernelThread: ev.KernelThread}
+		if full != "" {
+			info.Name = path.Base(full)
+		}
+		if p = t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p == nil {
+			return
+		}
+	}
+	t.scheduleLoad(p, execSettle)
+}
+
+func (t *Table) fork(ev Event) {
+	if t.byID[ev.ID] != nil {
+		return
+	}
+	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
+	if parent := t.byID[ev.Parent]; parent != nil {
+		inherited := *parent.Info()
+		inherited.PID = ev.PID
+		info = &inherited
+	}
+	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {
+		t.scheduleLoad(p, forkSettle)
+	}
+}
+
+func (t *Table) scheduleLoad(p *Process, after time.Duration) {
+	if p.exited || p.pid == 0 {
+		return
+	}
+	t.schedule(p, workLoad, t.now()+int64(after))
+}
+
+// mappingsLost looks at all processes, unless that is being done.
+func (t *Table) mappingsLost() {
+	if now := t.now(); now >= t.lostBeforeNs {
+		t.lostBeforeNs = now + int64(lostSpread)
+		t.rereadAll(now, lostSpread)
+	}
+}
+
+// rereadAll looks at all processes, spread over a time.
+func (t *Table) rereadAll(nowNs int64, spread time.Duration) {
+	step := int64(spread) / int64(len(t.byPID)+1)
+	for _, p := range t.byPID {
+		nowNs += step
+		t.schedule(p, workReread, max(nowNs, p.notBeforeNs))
+	}
+}

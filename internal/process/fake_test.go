@@ -1,0 +1,100 @@
+//go:build linux
+
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// fake is a table over a /proc of plain files, with a clock that tests set.
+// Nothing runs by itself: work does what is due.
+type fake struct {
+	*Table
+	t         *testing.T
+	root      string
+	clock     atomic.Int64
+	published *recorder
+	scratch   scratch
+}
+
+func newFake(t *testing.T, change ...func(*Options)) *fake {
+	f := &fake{t: t, root: t.TempDir(), published: newRecorder()}
+	f.clock.Store(1e9)
+	opts := Options{FS: procfs.FS{Root: f.root}, Publisher: f.published, Now: f.clock.Load}
+	for _, c := range change {
+		c(&opts)
+	}
+	f.Table = NewTable(opts)
+	return f
+}
+
+// image writes the /proc files of a process image.
+func (f *fake) image(pid int, startTicks uint64, exe string) {
+	f.t.Helper()
+	dir := filepath.Join(f.root, strconv.Itoa(pid))
+	require.NoError(f.t, os.RemoveAll(dir))
+	require.NoError(f.t, os.MkdirAll(dir, 0o755))
+	comm := filepath.Base(exe)
+	for name, text := range map[string]string{
+		"stat":    fmt.Sprintf("%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, comm, startTicks),
+		"status":  "Uid:\t1000\t1000\t1000\t1000\nNSpid:\t" + strconv.Itoa(pid) + "\n",
+		"cgroup":  "0::/\n",
+		"maps":    fmt.Sprintf("%x-%x r-xp 00000000 00:00 0 [%s]\n", 0x10000, 0x20000, comm),
+		"cmdline": exe + "\x00",
+	} {
+		require.NoError(f.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	require.NoError(f.t, os.Symlink(exe, filepath.Join(dir, "exe")))
+}
+
+func (f *fake) remove(pid int) {
+	require.NoError(f.t, os.RemoveAll(filepath.Join(f.root, strconv.Itoa(pid))))
+}
+
+func (f *fake) advance(ns int64) { f.clock.Add(ns) }
+
+// work does what is due now, and returns how many jobs that were.
+func (f *fake) work() (n int) {
+	for ; ; n++ {
+		p, w, _ := f.next()
+		if p == nil {
+			return n
+		}
+		f.run(p, w, &f.scratch)
+		f.done(p)
+	}
+}
+
+// process returns a known process without marking it as sampled.
+func (f *fake) process(id ID) *Process {
+	f.t.Helper()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	require.Contains(f.t, f.byID, id)
+	return f.byID[id]
+}
+
+const ms = int64(1e6)
+
+// image1, image2 and so on: execs of one process; reused: its PID again.
+var (
+	image1 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 1}
+	image2 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 2}
+	image3 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 3}
+	reused = ID{TGID: 42, StartNs: 7_000_000_001, ExecID: 1}
+)
+
+// write replaces a /proc file of a process.
+func (f *fake) write(pid int, name, text string) {
+	f.t.Helper()
+	require.NoError(f.t, os.WriteFile(filepath.Join(f.root, strconv.Itoa(pid), name), []byte(text), 0o644))
+}

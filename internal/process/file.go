@@ -1,0 +1,186 @@
+//go:build linux
+
+package process
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// File is a file that processes map executable: what is known of it is read
+// once and shared.
+type File struct {
+	key  procfs.FileID
+	path string // where it was first seen
+	opts *fileOptions
+
+	once  sync.Once
+	err   error // of reading it; not an ELF file, and so on
+	facts facts
+
+	users  atomic.Int32          // processes that map it
+	place  atomic.Pointer[place] // where it was last seen
+	logged atomic.Uint32         // bits of states that were logged, by ABI
+}
+
+// place is where a file can be found again.
+type place struct {
+	pid     int
+	mapping procfs.Mapping
+}
+
+type fileOptions struct {
+	fs          procfs.FS
+	descriptors *descriptors
+}
+
+// facts are what there is to know of an ELF file.
+type facts struct {
+	layout     layout
+	interp     string
+	executable bool // a program
+	buildID    string
+	htlHash    string
+	plans      []plan
+}
+
+// plan is how to find one kind of labels. err says why there is no way though
+// the file defines the symbol.
+type plan struct {
+	abi   labels.ABI
+	plan  tlsresolve.Plan
+	err   error
+	model string
+	// version is the virtual address of custom_labels_abi_version, 0 if there is none.
+	version uint64
+}
+
+// versionSymbol names an int that tells v0 and v1 apart.
+const versionSymbol = "custom_labels_abi_version"
+
+// Key identifies the file's contents; it can be used as the key of caches.
+func (f *File) Key() procfs.FileID { return f.key }
+
+// Path returns a path under which the file was seen. Valid UTF-8.
+func (f *File) Path() string { return f.path }
+
+// BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
+func (f *File) BuildIDGNU() string { return f.facts.buildID }
+
+// HTLHash returns process.executable.build_id.htlhash as OpenTelemetry defines
+// it: a hash of the file's head, tail and length. "" if it could not be read.
+func (f *File) HTLHash() string { return f.facts.htlHash }
+
+// Open opens the file for reading; the caller closes it. It works for a while
+// after the last process that maps the file has exited. It may block on the
+// file's filesystem.
+func (f *File) Open() (*os.File, int64, error) {
+	file, err := f.opts.descriptors.open(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	if file != nil {
+		return file, f.key.Size, nil
+	}
+	at := f.place.Load()
+	if at == nil {
+		return nil, 0, fmt.Errorf("open %q: %w", f.path, os.ErrNotExist)
+	}
+	file, id, err := f.opts.fs.OpenMapped(at.pid, at.mapping)
+	if err != nil {
+		return nil, 0, err
+	}
+	if id != f.key {
+		file.Close()
+		return nil, 0, fmt.Errorf("open %q: %w", f.path, procfs.ErrReplaced)
+	}
+	// A file without a kept descriptor is still readable now.
+	_ = f.opts.descriptors.keep(f, file)
+	return file, f.key.Size, nil
+}
+
+// load reads the file once. Others that need it wait.
+func (f *File) load() {
+	f.once.Do(func() {
+		file, size, err := f.Open()
+		if err != nil {
+			f.err = err
+			return
+		}
+		defer file.Close()
+		f.facts, f.err = readFacts(file, size)
+	})
+}
+
+func readFacts(r io.ReaderAt, size int64) (facts, error) {
+	hash, err := htlHash(r, size)
+	if err != nil {
+		return facts{}, err
+	}
+	e, err := elffile.New(r, size)
+	if err != nil {
+		return facts{htlHash: hash}, err
+	}
+	k := facts{layout: layoutOf(e), interp: e.Interp(), executable: e.IsExecutable(), htlHash: hash}
+	// A build id that cannot be read is no reason to give up labels.
+	k.buildID, _ = e.BuildID()
+	for _, abi := range []labels.ABI{labels.ABIV0, labels.ABIV1, labels.ABIThreadContext} {
+		p := plan{abi: abi}
+		p.plan, p.err = tlsresolve.NewPlan(e, abi.Symbol())
+		if errors.Is(p.err, tlsresolve.ErrNoSymbol) {
+			continue
+		}
+		if p.err == nil {
+			p.model = p.plan.Model().String()
+			p.version, p.err = versionAddress(e, abi)
+		}
+		k.plans = append(k.plans, p)
+	}
+	return k, nil
+}
+
+// versionAddress finds the version that goes with a kind of custom labels.
+func versionAddress(e *elffile.File, abi labels.ABI) (uint64, error) {
+	if abi == labels.ABIThreadContext {
+		return 0, nil
+	}
+	sym, ok, err := e.DynamicSymbol(versionSymbol)
+	if err == nil && !ok {
+		sym, ok, err = e.Symbol(versionSymbol)
+	}
+	if err != nil || !ok {
+		return 0, err
+	}
+	return sym.Value, nil
+}
+
+// htlPart is the length of head and tail in an HTL hash.
+const htlPart = 4096
+
+// htlHash computes hex(SHA256(head ‖ tail ‖ BigEndianUint64(length))[:16]).
+func htlHash(r io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	buf := make([]byte, min(size, htlPart))
+	for _, off := range [2]int64{0, size - int64(len(buf))} {
+		if n, err := r.ReadAt(buf, off); n < len(buf) {
+			return "", fmt.Errorf("hash file: %w", err)
+		}
+		h.Write(buf)
+	}
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(size))
+	h.Write(length[:])
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}

@@ -1,0 +1,365 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func exists(id ID) Event { return Event{Kind: Exists, ID: id, PID: int(id.TGID)} }
+func exit(id ID) Event   { return Event{Kind: Exit, ID: id, PID: int(id.TGID)} }
+
+func execAt(id ID, ns int64, path string) Event {
+	return Event{Kind: Exec, ID: id, PID: int(id.TGID), TimeNs: uint64(ns), Path: path}
+}
+
+func TestLoad(t *testing.T) {
+	f := newFake(t, func(o *Options) { o.CommandLineBytes = 100 })
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	require.Equal(t, 1, f.work())
+	want := &Info{
+		Loaded: true, PID: 42, Name: "one", Path: "/bin/one", CommandLine: []string{"/bin/one"}, UID: 1000,
+		Mappings: []ExecMapping{{Start: 0x10000, Limit: 0x20000, Path: "[one]"}},
+	}
+	p := f.process(image1)
+	require.Equal(t, want, p.Info())
+	sources, known := f.published.of(image1)
+	require.True(t, known, "that there are no sources is news too")
+	require.Empty(t, sources)
+
+	same, ok := f.Process(p.Handle())
+	require.True(t, ok)
+	require.Same(t, p, same)
+	require.Nil(t, p.Info().Mapping(0xffff))
+	require.NotNil(t, p.Info().Mapping(0x10000))
+	require.NotNil(t, p.Info().Mapping(0x1ffff))
+	require.Nil(t, p.Info().Mapping(0x20000))
+	_, ok = p.Info().Mappings[0].Vaddr(0x10000)
+	require.False(t, ok)
+}
+
+func TestUnknownProcessIsLoadedFirst(t *testing.T) {
+	f := newFake(t)
+	for _, pid := range []int{42, 43, 44} {
+		f.image(pid, 500, "/bin/some")
+	}
+	f.HandleEvent(exists(ID{TGID: 43, StartNs: 5e9}))
+	f.HandleEvent(exists(ID{TGID: 44, StartNs: 5e9}))
+	p := f.Lookup(image1, 42, []byte("thread\xff"))
+	require.Equal(t, &Info{PID: 42, Name: "thread\uFFFD"}, p.Info())
+	second := f.Lookup(ID{TGID: 44, StartNs: 5e9}, 44, []byte("known"))
+	require.Equal(t, "known", second.Info().Name)
+
+	for _, want := range []*Process{p, second} {
+		got, w, _ := f.next()
+		require.Same(t, want, got)
+		f.run(got, w, &f.scratch)
+		f.done(got)
+	}
+	require.Equal(t, "some", p.Info().Name)
+}
+
+func TestProcessInvisible(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 0, []byte("hidden"))
+	f.HandleEvent(Event{Kind: Exists, ID: ID{TGID: 43, StartNs: 1}})
+	require.Zero(t, f.work())
+	require.Equal(t, &Info{Name: "hidden"}, p.Info())
+}
+
+// TestPIDReused has the PID belong to another process when it is read.
+func TestPIDReused(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 700, "/bin/new")
+	f.HandleEvent(exists(image1))
+	f.work()
+	old := f.process(image1)
+	require.False(t, old.Info().Loaded)
+	require.Empty(t, old.Info().Name)
+	_, known := f.published.of(image1)
+	require.False(t, known)
+	require.EqualValues(t, 1, f.Stats().Lost)
+
+	p := f.Lookup(reused, 42, []byte("x"))
+	require.NotEqual(t, old.Handle(), p.Handle())
+	f.work()
+	require.Equal(t, "new", p.Info().Name)
+	require.Same(t, old, f.Lookup(image1, 42, nil), "a late sample")
+	f.work()
+	require.False(t, old.Info().Loaded)
+}
+
+// TestPIDReusedBetween has the PID change hands after an exit that got lost.
+func TestPIDReusedBetween(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/old")
+	old := f.Lookup(image1, 42, nil)
+	f.work()
+	f.image(42, 700, "/bin/new")
+	p := f.Lookup(reused, 42, nil)
+	f.work()
+	require.Equal(t, "new", p.Info().Name)
+	require.Equal(t, "old", old.Info().Name, "was read when it was true")
+	require.True(t, f.published.forgotten(image1))
+	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.advance(int64(time.Second))
+	f.work()
+	require.Equal(t, "new", p.Info().Name)
+}
+
+func TestTimeNamespace(t *testing.T) {
+	f := newFake(t)
+	f.bootOffset = 2e9
+	f.image(42, 700, "/bin/one")
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	require.True(t, p.Info().Loaded)
+}
+
+func TestExec(t *testing.T) {
+	const slack = int64(execDuration)
+	for name, tc := range map[string]struct {
+		run  func(f *fake) // with image1 in the table, not loaded yet
+		want string        // what image1 is shown as
+	}{
+		"read long before": {func(f *fake) {
+			f.work()
+			f.advance(slack + ms)
+			f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
+		}, "one"},
+		"read just before": {func(f *fake) {
+			f.work()
+			f.advance(slack)
+			f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
+		}, ""},
+		"read before, event late": {func(f *fake) {
+			f.work()
+			f.advance(slack + ms)
+			at := f.now()
+			f.advance(10 * slack)
+			f.HandleEvent(execAt(image2, at, "/bin/two"))
+		}, "one"},
+		"read after, event late": {func(f *fake) {
+			at := f.now()
+			f.advance(slack)
+			f.image(42, 500, "/bin/two")
+			f.work()
+			f.HandleEvent(execAt(image2, at, "/bin/two"))
+		}, ""},
+		"read before and again after": {func(f *fake) {
+			f.work()
+			f.advance(2 * slack)
+			at := f.now()
+			f.advance(slack)
+			f.image(42, 500, "/bin/two")
+			f.schedule(f.process(image1), workLoad, urgent)
+			f.work()
+			f.HandleEvent(execAt(image2, at, "/bin/two"))
+		}, "one"},
+		"event while reading": {func(f *fake) {
+			p, w, _ := f.next()
+			f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
+			f.advance(ms)
+			f.run(p, w, &f.scratch)
+			f.done(p)
+		}, ""},
+		"sample of the new image before its event": {func(f *fake) {
+			f.work()
+			f.advance(ms)
+			f.Lookup(image2, 42, nil)
+		}, ""},
+		"sample of the new image long after": {func(f *fake) {
+			f.work()
+			f.advance(int64(sampleDelay) + slack + ms)
+			f.Lookup(image2, 42, nil)
+		}, "one"},
+		"sample of the new image, then a late event that says more": {func(f *fake) {
+			at := f.now()
+			f.work()
+			f.advance(int64(sampleDelay) + slack + ms)
+			f.Lookup(image2, 42, nil)
+			f.HandleEvent(execAt(image2, at, "/bin/two"))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.image(42, 500, "/bin/one")
+			f.HandleEvent(exists(image1))
+			tc.run(f)
+			f.image(42, 500, "/bin/two")
+			f.advance(int64(execSettle))
+			f.work()
+			require.Equal(t, tc.want, f.process(image1).Info().Name)
+			require.Equal(t, "two", f.process(image2).Info().Name)
+			require.NotContains(t, f.published.sources, image1)
+			require.Contains(t, f.published.sources, image2)
+		})
+	}
+}
+
+func TestExecNames(t *testing.T) {
+	f := newFake(t)
+	f.HandleEvent(execAt(image1, 0, "./bin/some\xffthing"))
+	p := f.Lookup(image1, 42, []byte("comm"))
+	require.Equal(t, &Info{PID: 42, Name: "some\uFFFDthing", Path: "./bin/some\uFFFDthing"}, p.Info())
+}
+
+// TestLateSampleOfOlderImage enters an image that has been replaced already.
+func TestLateSampleOfOlderImage(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/two")
+	f.HandleEvent(exists(image2))
+	f.work()
+	p := f.Lookup(image1, 42, []byte("one"))
+	f.advance(int64(time.Hour))
+	f.work()
+	require.Equal(t, &Info{PID: 42, Name: "one"}, p.Info())
+	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.work()
+	require.False(t, p.Info().Loaded, "the mapping is the newest image's")
+}
+
+func TestFork(t *testing.T) {
+	child := ID{TGID: 77, StartNs: 6e9, ExecID: 1}
+	fork := Event{Kind: Fork, ID: child, Parent: image1, PID: 77}
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	f.HandleEvent(fork)
+	p := f.Lookup(child, 77, nil)
+	require.Equal(t, "one", p.Info().Name)
+	require.Equal(t, 77, p.Info().PID)
+	require.Equal(t, f.process(image1).Info().Mappings, p.Info().Mappings)
+	require.Zero(t, f.work(), "most children exec soon")
+
+	// The child execs before it was read: what it has inherited stays right.
+	exec := child
+	exec.ExecID++
+	f.image(77, 600, "/bin/other")
+	f.HandleEvent(Event{Kind: Exec, ID: exec, PID: 77, TimeNs: uint64(f.now()), Path: "other"})
+	f.advance(int64(time.Second))
+	f.work()
+	require.Equal(t, "one", p.Info().Name)
+	require.Equal(t, "other", f.process(exec).Info().Name)
+
+	// It is read after its exec, before the event of that: back to the inherited.
+	child.TGID, fork.ID.TGID, fork.PID, exec.TGID = 78, 78, 78, 78
+	f.HandleEvent(fork)
+	f.image(78, 600, "/bin/other")
+	at := f.now()
+	f.advance(int64(time.Second))
+	f.work()
+	p = f.process(child)
+	require.Equal(t, "other", p.Info().Name)
+	f.HandleEvent(Event{Kind: Exec, ID: exec, PID: 78, TimeNs: uint64(at), Path: "other"})
+	require.Equal(t, "one", p.Info().Name)
+	require.Equal(t, 78, p.Info().PID)
+
+	// A child of an unknown process is read like any other.
+	orphan := ID{TGID: 79, StartNs: 6e9}
+	f.image(79, 600, "/bin/third")
+	f.HandleEvent(Event{Kind: Fork, ID: orphan, Parent: ID{TGID: 1}, PID: 79})
+	f.advance(int64(time.Second))
+	f.work()
+	require.Equal(t, "third", f.process(orphan).Info().Name)
+}
+
+func TestExit(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	f.HandleEvent(exit(image1))
+	f.HandleEvent(exit(image1))
+	f.work()
+	require.Equal(t, []ID{image1}, f.published.forgot)
+
+	for range 1 {
+		f.EndInterval()
+		got, ok := f.Process(p.Handle())
+		require.True(t, ok, "samples of this interval may still be on their way")
+		require.Equal(t, "one", got.Info().Name)
+	}
+	f.EndInterval()
+	_, ok := f.Process(p.Handle())
+	require.False(t, ok)
+	require.Zero(t, f.Stats().Processes)
+	require.Empty(t, f.newest)
+	require.Empty(t, f.byPID)
+	require.Empty(t, f.exited)
+	require.Equal(t, "one", p.Info().Name, "whoever holds it may go on reading")
+}
+
+// TestExitWhilePublishing takes back what is published after the exit.
+func TestExitWhilePublishing(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	p, w, _ := f.next()
+	f.HandleEvent(exit(image1))
+	f.run(p, w, &f.scratch)
+	_, known := f.published.of(image1)
+	require.True(t, known)
+	f.done(p)
+	require.Equal(t, 1, f.work())
+	_, known = f.published.of(image1)
+	require.False(t, known)
+}
+
+func TestExitUnpublished(t *testing.T) {
+	f := newFake(t)
+	f.HandleEvent(exists(image1))
+	f.HandleEvent(exit(image1))
+	require.Zero(t, f.work())
+	require.Empty(t, f.published.forgot, "the programs know nothing of it")
+}
+
+// TestExitLost has the periodic pass find out.
+func TestExitLost(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	f.remove(42)
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	require.True(t, f.process(image1).exited)
+	require.True(t, f.published.forgotten(image1))
+	require.EqualValues(t, 1, f.Stats().Lost)
+}
+
+func TestPublishErrorIsRepeated(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.published.err = errors.New("map full")
+	f.HandleEvent(exists(image1))
+	f.work()
+	require.EqualValues(t, 1, f.Stats().PublishErrors)
+	f.published.err = nil
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	_, known := f.published.of(image1)
+	require.True(t, known)
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	require.Equal(t, 2, f.published.calls, "no news are not published")
+}
+
+func TestKernelThread(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/x")
+	f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n")
+	p := f.Lookup(image1, 42, []byte("kworker"))
+	f.work()
+	require.Equal(t, &Info{Loaded: true, PID: 42, Name: "kworker/0:1", KernelThread: true}, p.Info())
+	require.Zero(t, f.published.calls)
+}

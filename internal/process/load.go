@@ -1,0 +1,282 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+const (
+	// rereadGap is the least time between two readings of a process because of
+	// mapping events; costShare bounds their share of a worker's time, to one in
+	// so many, and retryShare that of retries.
+	rereadGap  = 20 * time.Millisecond
+	costShare  = 50
+	retryShare = 10
+)
+
+// retryDelays are the times after which a library that is still being loaded is
+// looked at again. Then the next mapping event or periodic pass has to do.
+var retryDelays = [...]time.Duration{
+	1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6, 1000e6, // ns
+}
+
+// errReplaced says that a PID belongs to another process by now.
+var errReplaced = errors.New("PID belongs to another process")
+
+// loadState is what a worker remembers of a process. No lock guards it: one
+// worker at a time runs a process's job.
+type loadState struct {
+	info     *Info // as loaded last, whether it was shown or not
+	program  procfs.FileID
+	resolver resolver
+	sources  []LabelSource // as published last
+	attempt  int           // index into retryDelays
+}
+
+// run does the work that waits for a process.
+func (t *Table) run(p *Process, w work, s *scratch) {
+	if w&workForget != 0 {
+		if err := t.opts.Publisher.Forget(p.id); err != nil {
+			t.counts.publishErrors.Add(1)
+			t.log.Warn("Forgetting a process.", zap.Uint32("tgid", p.id.TGID), zap.Error(err))
+		}
+		return
+	}
+	began := t.now()
+	retry, err := t.load(p, w, s)
+	now := t.now()
+	switch {
+	case errors.Is(err, procfs.ErrNoProcess), errors.Is(err, errReplaced):
+		t.notePassing(p)
+		return
+	case err != nil:
+		t.counts.loadErrors.Add(1)
+		t.log.Debug("Reading a process.", zap.Int("pid", p.pid), zap.Error(err))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.notBeforeNs = now + max(int64(rereadGap), costShare*(now-began))
+	if retry && !p.exited && p.load.attempt < len(retryDelays) {
+		t.counts.retries.Add(1)
+		t.schedule(p, workReread, now+max(int64(retryDelays[p.load.attempt]), retryShare*(now-began)))
+		p.load.attempt++
+	}
+}
+
+// notePassing notes that a process has gone. Unless it has just exited and the
+// event is on its way, the event was lost.
+func (t *Table) notePassing(p *Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !p.exited {
+		t.counts.lost.Add(1)
+		t.finish(p)
+	}
+}
+
+// load reads a process, publishes its label sources and shows what is new.
+// retry tells that a library is still being loaded.
+func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
+	tid, stat, err := t.identify(p)
+	if err != nil {
+		return false, err
+	}
+	if stat.KernelThread {
+		t.counts.loads.Add(1)
+		t.commit(p, &Info{Loaded: true, PID: p.pid, Name: validUTF8(stat.Comm), KernelThread: true})
+		return false, nil
+	}
+	full := p.load.info == nil || w&workLoad != 0
+	before := p.load.info
+	if full {
+		before = &Info{}
+	}
+	if err := t.readMappings(tid, s); err != nil {
+		return false, err
+	}
+	after := *before
+	var changed bool
+	after.Mappings, changed = t.execMappings(tid, s, before)
+	if changed {
+		p.load.attempt = 0
+	}
+	if full {
+		t.counts.loads.Add(1)
+		p.load.program, _ = t.opts.FS.StatExecutable(tid) // zero matches no file
+	} else {
+		t.counts.rereads.Add(1)
+	}
+	var sources []LabelSource
+	sources, after.Sources, retry = t.resolve(p, tid, after.Mappings, s.files)
+	t.publish(p, sources)
+	changed = changed || !slices.Equal(before.Sources, after.Sources)
+	if full {
+		if err := t.describe(&after, tid, &stat); err != nil {
+			return retry, err
+		}
+		after.Loaded, after.PID = true, p.pid
+	}
+	if full || changed {
+		// Only if the process is still the same, all of that was about it.
+		if _, _, err := t.identify(p); err != nil {
+			return false, err
+		}
+		t.commit(p, &after)
+	}
+	return retry, nil
+}
+
+// identify makes sure that the PID still belongs to the process. It returns the
+// thread to read from: the leader, or another one if the leader has exited.
+func (t *Table) identify(p *Process) (tid int, stat procfs.Stat, err error) {
+	stat, err = t.opts.FS.Stat(p.pid)
+	if err != nil {
+		return 0, stat, err
+	}
+	want := uint64(int64(p.id.StartNs)+t.bootOffset) / (uint64(time.Second) / procfs.TicksPerSecond)
+	if stat.StartTicks != want {
+		return 0, stat, fmt.Errorf("%w: start time %d, not %d", errReplaced, stat.StartTicks, want)
+	}
+	if !stat.Dead() {
+		return p.pid, stat, nil
+	}
+	tid, err = t.opts.FS.LiveThread(p.pid)
+	return tid, stat, err
+}
+
+func (t *Table) readMappings(tid int, s *scratch) error {
+	err := s.read(t.opts.FS, tid)
+	if s.cut {
+		t.counts.mappingsCut.Add(1)
+	}
+	return err
+}
+
+// resolve looks for label sources among the mappings of a process.
+func (t *Table) resolve(p *Process, tid int, mappings []ExecMapping, all []procfs.Mapping) ([]LabelSource, []SourceStatus, bool) {
+	images := imagesOf(mappings)
+	if len(images) == 0 {
+		return nil, nil, false
+	}
+	env := surroundings{
+		memory:   t.opts.memory(tid),
+		target:   tlsresolve.Target{Machine: hostMachine(runtime.GOARCH)},
+		program:  p.load.program,
+		mappings: all,
+		nowNs:    t.now(),
+	}
+	for i := range mappings {
+		if f := mappings[i].File; f != nil && f.key == p.load.program {
+			env.target.Libc = tlsresolve.LibcOf(f.facts.interp)
+			// A loader that was started as a program names no loader of its own.
+			if f.facts.interp == "" {
+				env.target.Libc = tlsresolve.LibcOf(mappings[i].Path)
+				env.byLoader = env.target.Libc != tlsresolve.UnknownLibc
+			}
+			break
+		}
+	}
+	sources, statuses, retry := p.load.resolver.resolve(images, &env)
+	t.explain(images, statuses)
+	return sources, statuses, retry
+}
+
+// publish tells the sampling programs about label sources that are news to them.
+func (t *Table) publish(p *Process, sources []LabelSource) {
+	t.mu.RLock()
+	known := p.published
+	t.mu.RUnlock()
+	if known && slices.Equal(p.load.sources, sources) {
+		return
+	}
+	p.load.sources = sources
+	err := t.opts.Publisher.SetLabelSources(p.id, slices.Clone(sources))
+	if err != nil {
+		t.counts.publishErrors.Add(1)
+		t.log.Warn("Publishing label sources.", zap.Int("pid", p.pid), zap.Error(err))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.published = err == nil
+	if p.published && p.exited {
+		// The exit was not told, as there was nothing to take back yet.
+		t.schedule(p, workForget, urgent)
+	}
+}
+
+// describe reads who a process is.
+func (t *Table) describe(info *Info, tid int, stat *procfs.Stat) error {
+	status, err := t.opts.FS.Status(tid)
+	if err != nil {
+		return err
+	}
+	info.UID = status.UID
+	if info.ContainerID, err = t.opts.FS.ContainerID(tid); err != nil {
+		return err
+	}
+	info.Name = validUTF8(stat.Comm)
+	// Without permission, there is only the command name.
+	if exe, _, err := t.opts.FS.Executable(tid); err == nil {
+		info.Path = validUTF8(exe)
+		info.Name = path.Base(info.Path)
+	}
+	if t.opts.CommandLineBytes == 0 {
+		return nil
+	}
+	args, _, err := t.opts.FS.CommandLine(tid, t.opts.CommandLineBytes)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		args[i] = validUTF8(arg)
+	}
+	info.CommandLine = args
+	return nil
+}
+
+// commit shows what was read, unless an exec may have come in between.
+func (t *Table) commit(p *Process, info *Info) {
+	endNs := uint64(t.now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.load.info = info
+	if p.tooLate(endNs) {
+		t.counts.discarded.Add(1)
+		return
+	}
+	if t.byHandle[p.handle] != p {
+		return // let go meanwhile
+	}
+	p.previous = p.current
+	p.setCurrent(read{info, endNs})
+	p.show()
+}
+
+// explain logs, once for each file and kind of labels, why there are none.
+func (t *Table) explain(images []image, statuses []SourceStatus) {
+	for i := range statuses {
+		s := &statuses[i]
+		switch s.State {
+		case SourceActive, SourceNotRelocated, SourceDuplicate:
+			continue
+		}
+		for j := range images {
+			f := images[j].file
+			if f.path == s.Path && f.logged.Or(1<<s.ABI)&(1<<s.ABI) == 0 {
+				t.log.Info("A label source cannot be read.", zap.String("file", s.Path),
+					zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package process
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// Publisher tells the sampling programs what they need to know of a process.
+// Calls come from several goroutines, for one process one after the other.
+type Publisher interface {
+	// SetLabelSources replaces the label sources of a process; none is news too.
+	// The slice belongs to the callee.
+	SetLabelSources(id ID, sources []LabelSource) error
+	// Forget takes back what was set. An unknown process is no error.
+	Forget(id ID) error
+}
+
+// Options of a Table. Zero values stand for the defaults.
+type Options struct {
+	FS        procfs.FS
+	Publisher Publisher   // required
+	Logger    *zap.Logger // default: none
+
+	// CommandLineBytes asks for the arguments of processes, of at most this many
+	// bytes; 0: not at all.
+	CommandLineBytes int
+	// MaxProcesses in the table, those included that exited a moment ago.
+	// Samples of others are attributed to one process without a name.
+	MaxProcesses int
+	// MaxFiles whose facts are cached.
+	MaxFiles int
+	// MaxDescriptors are kept open for symbolization.
+	MaxDescriptors int
+	// RescanInterval is the time in which each process is looked at anew, in
+	// case events were lost.
+	RescanInterval time.Duration
+	// Workers is the number of goroutines that read processes.
+	Workers int
+	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
+	Now func() int64
+
+	// memory replaces the memory of processes in tests.
+	memory func(pid int) tlsresolve.Memory
+}
+
+const (
+	defaultMaxProcesses   = 32 << 10
+	defaultMaxFiles       = 4 << 10
+	defaultMaxDescriptors = 256
+	defaultRescanInterval = 30 * time.Second
+	defaultWorkers        = 2
+)
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	for _, d := range []struct {
+		v     *int
+		value int
+	}{
+		{&o.MaxProcesses, defaultMaxProcesses},
+		{&o.MaxFiles, defaultMaxFiles},
+		{&o.MaxDescriptors, defaultMaxDescriptors},
+		{&o.Workers, defaultWorkers},
+	} {
+		if *d.v == 0 {
+			*d.v = d.value
+		}
+	}
+	if o.RescanInterval == 0 {
+		o.RescanInterval = defaultRescanInterval
+	}
+	if o.Now == nil {
+		o.Now = monotonic
+	}
+	if o.memory == nil {
+		o.memory = func(pid int) tlsresolve.Memory { return procfs.Memory{PID: pid} }
+	}
+}
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	// It cannot fail: every kernel has this clock.
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return ts.Nano()
+}

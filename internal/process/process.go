@@ -1,0 +1,114 @@
+//go:build linux
+
+package process
+
+import "sync/atomic"
+
+// Process is one process image. Its methods may be called from everywhere.
+type Process struct {
+	id     ID
+	handle uint64
+	pid    int
+	info   atomic.Pointer[Info]
+
+	sampled atomic.Bool // looked up at least once
+
+	// Guarded by Table.mu.
+	job
+	lineage
+	exited   bool   // or replaced by an exec
+	exitedIn uint64 // interval
+
+	// Used by the worker that runs the job; there is at most one.
+	load loadState
+}
+
+// lineage is what is shown for a process, and what was before. Guarded by Table.mu.
+type lineage struct {
+	// birth is what was known without reading /proc.
+	birth *Info
+	// current and previous were read; endNs says when reading was done.
+	current, previous read
+	// older is the image that this one has replaced by exec.
+	older *Process
+	// replacedNs is when an exec replaced this image, 0 if none did.
+	replacedNs uint64
+}
+
+type read struct {
+	info  *Info
+	endNs uint64 // CLOCK_MONOTONIC
+}
+
+// job is a process's place in the queue. Guarded by Table.mu.
+type job struct {
+	work     work
+	dueNs    int64
+	sequence uint64
+	index    int // in the queue, -1 if it is not there
+	running  bool
+	// notBefore bounds the share of time that is spent on one process.
+	notBeforeNs int64
+	published   bool
+}
+
+// work is a set of things to do for a process.
+type work uint8
+
+const (
+	workLoad   work = 1 << iota // read all there is to know
+	workReread                  // read its mappings again, look for label sources
+	workForget                  // take back what was published
+)
+
+// Handle identifies the process in the table, uniquely for the table's life. It
+// is not 0, but for the one process that stands for all that found no room.
+func (p *Process) Handle() uint64 { return p.handle }
+
+// ID returns the identity of the process.
+func (p *Process) ID() ID { return p.id }
+
+// Info returns what is known of the process now, never nil.
+func (p *Process) Info() *Info { return p.info.Load() }
+
+// discardSince takes back what was read when the process may already have been
+// replaced by an exec at the given time. The table is locked.
+func (p *Process) discardSince(ns uint64) (discarded bool) {
+	if p.replacedNs == 0 || ns < p.replacedNs {
+		p.replacedNs = ns
+	}
+	for p.current.info != nil && p.tooLate(p.current.endNs) {
+		p.setCurrent(p.previous)
+		p.previous = read{}
+		discarded = true
+	}
+	if p.previous.info != nil && p.tooLate(p.previous.endNs) {
+		p.previous = read{}
+	}
+	if discarded {
+		p.show()
+	}
+	return discarded
+}
+
+// setCurrent replaces what was read last, and counts who uses which files.
+func (p *Process) setCurrent(r read) {
+	p.current.info.useFiles(-1)
+	r.info.useFiles(1)
+	p.current = r
+}
+
+// tooLate reports whether what was read until endNs may be another image's. An
+// exec has switched the memory a while before its event.
+func (p *Process) tooLate(endNs uint64) bool {
+	return p.replacedNs != 0 && endNs+uint64(execDuration) >= p.replacedNs
+}
+
+// show makes the last good information visible.
+func (p *Process) show() {
+	if p.current.info != nil {
+		p.info.Store(p.current.info)
+	} else {
+		p.info.Store(p.birth)
+	}
+}

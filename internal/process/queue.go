@@ -1,0 +1,124 @@
+//go:build linux
+
+package process
+
+import "container/heap"
+
+// queue holds the processes that wait for work, the most urgent one first. A
+// process is in it at most once, so it needs no bound of its own.
+type queue []*Process
+
+func (q queue) Len() int { return len(q) }
+
+func (q queue) Less(i, j int) bool {
+	if q[i].dueNs != q[j].dueNs {
+		return q[i].dueNs < q[j].dueNs
+	}
+	return q[i].sequence < q[j].sequence
+}
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	p := x.(*Process)
+	p.index = len(*q)
+	*q = append(*q, p)
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	old := *q
+	p := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	p.index = -1
+	return p
+}
+
+// schedule adds work for a process, due at a time. What is due earlier stays
+// so; an urgent job comes before all others. The table is locked.
+func (t *Table) schedule(p *Process, w work, dueNs int64) {
+	had := p.work
+	p.work |= w
+	if p.index >= 0 {
+		if dueNs < p.dueNs {
+			p.dueNs, p.sequence = dueNs, t.nextSequence()
+			heap.Fix(&t.queue, p.index)
+			t.wakeWorkers()
+		}
+		return
+	}
+	if had == 0 || dueNs < p.dueNs {
+		p.dueNs = dueNs
+	}
+	if p.running {
+		return // the worker puts it back
+	}
+	t.enqueue(p)
+}
+
+func (t *Table) enqueue(p *Process) {
+	p.sequence = t.nextSequence()
+	heap.Push(&t.queue, p)
+	if p.index == 0 {
+		t.wakeWorkers()
+	}
+}
+
+// nextSequence keeps those that are equally urgent in order.
+func (t *Table) nextSequence() uint64 {
+	t.sequence++
+	return t.sequence
+}
+
+// urgent is a due time before all others.
+const urgent = 0
+
+// next takes the most urgent process that is due, or says in how many ns one
+// will be, or -1 if none waits. It returns the work, which is the caller's now.
+func (t *Table) next() (p *Process, w work, waitNs int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		return nil, 0, -1
+	}
+	if wait := t.queue[0].dueNs - t.now(); wait > 0 {
+		return nil, 0, wait
+	}
+	p = heap.Pop(&t.queue).(*Process)
+	w, p.work = p.work, 0
+	p.running = true
+	if len(t.queue) > 0 {
+		t.wakeWorkers() // another worker may take the next one
+	}
+	return p, w, 0
+}
+
+// done gives a process back, to wait for the work that has come meanwhile.
+func (t *Table) done(p *Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.running = false
+	if p.work != 0 {
+		t.enqueue(p)
+	}
+}
+
+func (t *Table) wakeWorkers() {
+	select {
+	case t.wake <- struct{}{}:
+	default: // they are awake
+	}
+}
+
+// cancel takes a process out of the queue.
+func (t *Table) cancel(p *Process) {
+	p.work = 0
+	if p.index >= 0 {
+		heap.Remove(&t.queue, p.index)
+	}
+}

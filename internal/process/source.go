@@ -1,0 +1,230 @@
+//go:build linux
+
+package process
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// maxSources is the number of label sources that are read of one process:
+// MAX_LABEL_SOURCES of internal/bpf/src/record.h.
+const maxSources = 4
+
+// maxSourceStatuses bounds the sources that are looked at, useful or not.
+const maxSourceStatuses = 64
+
+// settle is the time after which a relocated slot must still say the same
+// before it is believed: the loader writes the two words of a slot one after
+// the other.
+const settle = time.Millisecond
+
+// LabelSource is where the threads of a process publish labels.
+type LabelSource struct {
+	ABI      labels.ABI
+	Location tlsresolve.Location
+}
+
+var (
+	errIncomplete = errors.New("library not completely mapped yet")
+	errSettling   = errors.New("slot relocated just now")
+	errNotProgram = errors.New("executable is not the program that runs")
+	errVersion    = errors.New("unsupported " + versionSymbol)
+	errDuplicate  = errors.New("same variable as another source")
+	errOverLimit  = errors.New("too many label sources")
+)
+
+// image is a file at one place in a process.
+type image struct {
+	file       *File
+	bias       uint64
+	dev, inode uint64
+}
+
+// resolver finds the label sources of one process. It remembers between runs
+// what it has seen before.
+type resolver struct {
+	seen map[sourceKey]sighting
+}
+
+type sourceKey struct {
+	file *File
+	bias uint64
+	abi  labels.ABI
+}
+
+type sighting struct {
+	location tlsresolve.Location
+	sinceNs  int64
+}
+
+// surroundings are what sources of one process have in common.
+type surroundings struct {
+	memory   tlsresolve.Memory
+	target   tlsresolve.Target
+	program  procfs.FileID    // what it runs, zero if not known
+	byLoader bool             // the loader was started as the program
+	mappings []procfs.Mapping // all that show files, in address order
+	nowNs    int64
+}
+
+// resolve looks at all sources of some images. retry tells that another try,
+// soon, may find more.
+func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSource, statuses []SourceStatus, retry bool) {
+	next := map[sourceKey]sighting{}
+	for i := range images {
+		im := &images[i]
+		for j := range im.file.facts.plans {
+			if len(statuses) == maxSourceStatuses {
+				break
+			}
+			p := &im.file.facts.plans[j]
+			status := SourceStatus{Path: im.file.path, ABI: p.abi, Model: p.model}
+			location, err := r.one(im, p, env, next)
+			if err == nil {
+				sources, err = addSource(sources, LabelSource{p.abi, location})
+				status.Location = location
+			}
+			status.State = stateOf(err)
+			if err != nil {
+				status.Err = err.Error()
+				retry = retry || mayPass(err)
+			}
+			statuses = append(statuses, status)
+		}
+	}
+	r.seen = next
+	return sources, statuses, retry
+}
+
+// one resolves one source.
+func (r *resolver) one(im *image, p *plan, env *surroundings, next map[sourceKey]sighting) (tlsresolve.Location, error) {
+	if p.err != nil {
+		return tlsresolve.Location{}, p.err
+	}
+	// The offset of a local-exec variable holds only for the program itself.
+	// Other executables are mapped too, by debuggers and emulators.
+	if im.file.facts.executable && !env.byLoader && im.file.key != env.program {
+		return tlsresolve.Location{}, errNotProgram
+	}
+	if !im.file.facts.layout.complete(im.bias, im.dev, im.inode, env.mappings) {
+		return tlsresolve.Location{}, errIncomplete
+	}
+	if err := checkVersion(p, im.bias, env.memory); err != nil {
+		return tlsresolve.Location{}, err
+	}
+	mem := &countedMemory{Memory: env.memory}
+	location, err := p.plan.Resolve(mem, im.bias, env.target)
+	if err != nil || mem.reads == 0 {
+		return location, err
+	}
+	key := sourceKey{im.file, im.bias, p.abi}
+	before, ok := r.seen[key]
+	if !ok || before.location != location {
+		before = sighting{location: location, sinceNs: env.nowNs}
+	}
+	next[key] = before
+	if env.nowNs-before.sinceNs < int64(settle) {
+		return tlsresolve.Location{}, errSettling
+	}
+	return location, nil
+}
+
+// addSource appends a source unless it is there already.
+func addSource(sources []LabelSource, s LabelSource) ([]LabelSource, error) {
+	for _, other := range sources {
+		if other == s {
+			return sources, errDuplicate
+		}
+	}
+	if len(sources) == maxSources {
+		return sources, errOverLimit
+	}
+	return append(sources, s), nil
+}
+
+// checkVersion reads custom_labels_abi_version, an int, where the process has it.
+func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
+	if p.version == 0 {
+		return nil
+	}
+	var b [4]byte
+	if err := mem.ReadAt(b[:], bias+p.version); err != nil {
+		return err
+	}
+	want := uint32(0)
+	if p.abi == labels.ABIV1 {
+		want = 1
+	}
+	if v := binary.LittleEndian.Uint32(b[:]); v != want {
+		return fmt.Errorf("%w %d, not %d", errVersion, int32(v), want)
+	}
+	return nil
+}
+
+// stateOf classifies what became of a source.
+func stateOf(err error) SourceState {
+	for _, c := range []struct {
+		err   error
+		state SourceState
+	}{
+		{nil, SourceActive},
+		{errIncomplete, SourceNotRelocated},
+		{errSettling, SourceNotRelocated},
+		{tlsresolve.ErrNotRelocated, SourceNotRelocated},
+		{tlsresolve.ErrNoRelocation, SourceNoRelocation},
+		{errVersion, SourceUnsupportedVersion},
+		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
+		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},
+		{tlsresolve.ErrMachine, SourceUnsupportedModel},
+		{tlsresolve.ErrUndefinedWeak, SourceUndefined},
+		{errNotProgram, SourceNotProgram},
+		{errDuplicate, SourceDuplicate},
+		{errOverLimit, SourceOverLimit},
+	} {
+		if errors.Is(err, c.err) {
+			return c.state
+		}
+	}
+	return SourceUnreadable
+}
+
+// mayPass reports whether an error can be one of a library that is still being
+// loaded: its slots, or what stands in their place, are not final.
+func mayPass(err error) bool {
+	for _, passing := range []error{
+		errIncomplete, errSettling, procfs.ErrFault,
+		tlsresolve.ErrNotRelocated, tlsresolve.ErrUnknownResolver, tlsresolve.ErrImplausible,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostMachine is the machine of the processes of this host.
+func hostMachine(goarch string) elf.Machine {
+	if goarch == "arm64" {
+		return elf.EM_AARCH64
+	}
+	return elf.EM_X86_64
+}
+
+// countedMemory tells whether an answer depends on the state of the process.
+type countedMemory struct {
+	tlsresolve.Memory
+	reads int
+}
+
+func (m *countedMemory) ReadAt(p []byte, addr uint64) error {
+	m.reads++
+	return m.Memory.ReadAt(p, addr)
+}

@@ -1,0 +1,300 @@
+//go:build linux
+
+package process
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+const definer = common + `
+int main(void) { say(&VARIABLE); await(); return 0; }`
+
+// requireSource checks that one source was published and leads to the variable.
+func requireSource(t *testing.T, p *program, sources []LabelSource, abi labels.ABI, tp, variable uint64) {
+	t.Helper()
+	require.Len(t, sources, 1)
+	require.Equal(t, abi, sources[0].ABI)
+	got, err := sources[0].Location.Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
+	require.NoError(t, err)
+	require.Equal(t, variable, got)
+}
+
+func TestSourceInExecutable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		abi    labels.ABI
+		define string
+		flags  []string
+	}{
+		"v0 PIE":                   {labels.ABIV0, defineV0, []string{"-pie", "-rdynamic"}},
+		"v1 PIE":                   {labels.ABIV1, defineV1, []string{"-pie", "-rdynamic"}},
+		"thread context PIE":       {labels.ABIThreadContext, defineCtx, []string{"-pie", "-rdynamic"}},
+		"v1 not PIE":               {labels.ABIV1, defineV1, []string{"-no-pie", "-rdynamic"}},
+		"v0 static":                {labels.ABIV0, defineV0, []string{"-static"}},
+		"v1 static PIE":            {labels.ABIV1, defineV1, []string{"-static-pie"}},
+		"v1 without a version":     {labels.ABIV1, "__thread void *custom_labels_current_set;\n", []string{"-rdynamic"}},
+		"v1 not separate segments": {labels.ABIV1, defineV1, []string{"-rdynamic", "-Wl,-z,noseparate-code"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := "#include <stdint.h>\n" + tc.define + definer
+			path := compile(t, "p", source, append(tc.flags, "-DVARIABLE="+tc.abi.Symbol())...)
+			p := start(t, path)
+			var tp, variable uint64
+			p.line(&tp, &variable)
+
+			r := newRecorder()
+			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+			ev := p.exists()
+			proc := loaded(t, table, ev)
+			sources, ok := r.of(ev.ID)
+			require.True(t, ok, "published with the information")
+			requireSource(t, p, sources, tc.abi, tp, variable)
+			require.Equal(t, []SourceStatus{{
+				Path: path, ABI: tc.abi, Model: "local-exec", Location: sources[0].Location,
+			}}, proc.Info().Sources)
+		})
+	}
+}
+
+func TestSourceInLibrary(t *testing.T) {
+	for name, tc := range map[string]struct {
+		abi    labels.ABI
+		define string
+		flags  []string
+	}{
+		"descriptor":      {labels.ABIV1, defineV1, []string{"-mtls-dialect=gnu2"}},
+		"general dynamic": {labels.ABIV0, defineV0, []string{"-mtls-dialect=gnu"}},
+		"initial-exec":    {labels.ABIThreadContext, defineCtx, []string{"-ftls-model=initial-exec"}},
+	} {
+		if runtime.GOARCH == "arm64" {
+			continue // named otherwise there; the corpus of tlsresolve has them
+		}
+		t.Run(name, func(t *testing.T) {
+			lib := libraryOf(t, tc.define, tc.abi.Symbol(), tc.flags...)
+			path := compile(t, "p", common+`
+void *where(void);
+int main(void) { say(where()); await(); return 0; }`, lib)
+			p := start(t, path)
+			var tp, variable uint64
+			p.line(&tp, &variable)
+
+			r := newRecorder()
+			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+			ev := p.exists()
+			table.HandleEvent(ev)
+			var sources []LabelSource
+			eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
+			requireSource(t, p, sources, tc.abi, tp, variable)
+		})
+	}
+}
+
+const loader = common + `
+int main(int argc, char **argv) {
+	puts("1"); fflush(stdout);
+	await();
+	void *lib = dlopen(argv[1], RTLD_NOW);
+	if (!lib) { fputs(dlerror(), stderr); return 1; }
+	void *(*where)(void) = dlsym(lib, "where");
+	say(where());
+	await();
+	dlclose(lib);
+	puts("1"); fflush(stdout);
+	await();
+	return 0;
+}`
+
+// TestLibraryLoadedLater covers the three ways in which a library is noticed
+// that a known process loads: an event, lost events, no event at all.
+func TestLibraryLoadedLater(t *testing.T) {
+	lib := libraryOf(t, defineV1, "custom_labels_current_set")
+	path := compile(t, "p", loader)
+	for name, tc := range map[string]struct {
+		rescan time.Duration
+		event  func(pid int) *Event
+	}{
+		"mapping event": {quiet, func(pid int) *Event { return &Event{Kind: Mapping, PID: pid} }},
+		"events lost":   {quiet, func(int) *Event { return &Event{Kind: MappingsLost} }},
+		"periodic":      {100 * time.Millisecond, func(int) *Event { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, path, lib)
+			var ready int
+			p.line(&ready)
+			r := newRecorder()
+			table := runTable(t, Options{Publisher: r, RescanInterval: tc.rescan})
+			ev := p.exists()
+			proc := loaded(t, table, ev)
+			sources, ok := r.of(ev.ID)
+			require.True(t, ok)
+			require.Empty(t, sources)
+
+			p.tell()
+			var tp, variable uint64
+			p.line(&tp, &variable)
+			if ev := tc.event(p.pid); ev != nil {
+				table.HandleEvent(*ev)
+			}
+			eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
+			requireSource(t, p, sources, labels.ABIV1, tp, variable)
+			eventually(t, "library shown", func() bool {
+				for _, m := range proc.Info().Mappings {
+					if m.Path == lib {
+						return m.File != nil
+					}
+				}
+				return false
+			})
+
+			p.tell()
+			p.line(&ready)
+			if ev := tc.event(p.pid); ev != nil {
+				table.mu.Lock()
+				table.lostBeforeNs = 0
+				table.mu.Unlock()
+				table.HandleEvent(*ev)
+			}
+			eventually(t, "source of the unloaded library withdrawn", func() bool {
+				s, ok := r.of(ev.ID)
+				return ok && len(s) == 0
+			})
+		})
+	}
+}
+
+// TestSourceWhileLoading sends the mapping event from the midst of the load.
+func TestSourceWhileLoading(t *testing.T) {
+	lib := libraryOf(t, defineV1, "custom_labels_current_set")
+	p := start(t, compile(t, "p", loader), lib)
+	var ready int
+	p.line(&ready)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	ev := p.exists()
+	loaded(t, table, ev)
+
+	p.tell()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		table.HandleEvent(Event{Kind: Mapping, PID: p.pid})
+		if s, _ := r.of(ev.ID); len(s) != 0 {
+			break
+		}
+		require.True(t, time.Now().Before(deadline))
+		time.Sleep(100 * time.Microsecond)
+	}
+	var tp, variable uint64
+	p.line(&tp, &variable)
+	sources, _ := r.of(ev.ID)
+	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+}
+
+func TestSourceRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		source string
+		flags  []string
+		state  SourceState
+	}{
+		"v0 symbol with version 1": {
+			"#include <stdint.h>\n__thread struct { void *s; uint64_t n; } custom_labels_thread_local_data;\nint custom_labels_abi_version = 1;\n" + definer,
+			[]string{"-rdynamic", "-DVARIABLE=custom_labels_thread_local_data"}, SourceUnsupportedVersion,
+		},
+		"v1 symbol with version 2": {
+			"__thread void *custom_labels_current_set; int custom_labels_abi_version = 2;\n" + definer,
+			[]string{"-rdynamic", "-DVARIABLE=custom_labels_current_set"}, SourceUnsupportedVersion,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, compile(t, "p", tc.source, tc.flags...))
+			var tp, variable uint64
+			p.line(&tp, &variable)
+			r := newRecorder()
+			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+			ev := p.exists()
+			info := loaded(t, table, ev).Info()
+			require.Len(t, info.Sources, 1)
+			require.Equal(t, tc.state, info.Sources[0].State)
+			require.NotEmpty(t, info.Sources[0].Err)
+			sources, ok := r.of(ev.ID)
+			require.True(t, ok)
+			require.Empty(t, sources)
+		})
+	}
+}
+
+// TestNotProgram maps an executable that the process does not run.
+func TestNotProgram(t *testing.T) {
+	other := compile(t, "other", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	p := start(t, compile(t, "p", common+`
+#include <fcntl.h>
+int main(int argc, char **argv) {
+	int fd = open(argv[1], O_RDONLY);
+	mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 4096);
+	puts("1"); fflush(stdout); await();
+}`), other)
+	var ready int
+	p.line(&ready)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	info := loaded(t, table, p.exists()).Info()
+	require.Len(t, info.Sources, 1)
+	require.Equal(t, SourceNotProgram, info.Sources[0].State)
+}
+
+// TestStartedByLoader runs a program as the argument of its dynamic loader.
+func TestStartedByLoader(t *testing.T) {
+	path := compile(t, "p", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	st, err := file.Stat()
+	require.NoError(t, err)
+	facts, err := readFacts(file, st.Size())
+	require.NoError(t, err)
+	p := start(t, facts.interp, path)
+	var tp, variable uint64
+	p.line(&tp, &variable)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	ev := p.exists()
+	loaded(t, table, ev)
+	sources, _ := r.of(ev.ID)
+	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+}
+
+func TestManySources(t *testing.T) {
+	// Every library is a copy with a variable of its own, as RTLD_LOCAL makes them.
+	args := []string{}
+	for range 6 {
+		args = append(args, libraryOf(t, defineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
+	}
+	p := start(t, compile(t, "p", common+`
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++)
+		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
+	puts("1"); fflush(stdout); await();
+}`), args...)
+	var ready int
+	p.line(&ready)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	ev := p.exists()
+	proc := loaded(t, table, ev)
+	eventually(t, "sources settled", func() bool { s, _ := r.of(ev.ID); return len(s) == maxSources })
+	states := map[SourceState]int{}
+	eventually(t, "statuses shown", func() bool {
+		clear(states)
+		for _, s := range proc.Info().Sources {
+			states[s.State]++
+		}
+		return states[SourceNotRelocated] == 0
+	})
+	require.Equal(t, map[SourceState]int{SourceActive: 4, SourceOverLimit: 2}, states)
+}

@@ -1,0 +1,52 @@
+//go:build linux
+
+package process
+
+import "sync/atomic"
+
+// Stats counts what the table has done since it was made, and what it holds.
+type Stats struct {
+	Processes   int // in the table
+	Queued      int // waiting for a worker
+	Files       int // cached
+	Descriptors int // kept open
+
+	Loads         uint64 // processes read as a whole
+	Rereads       uint64 // processes whose mappings were read again
+	Retries       uint64 // of these, because a library was still being loaded
+	LoadErrors    uint64 // processes that could not be read
+	FileErrors    uint64 // mapped files that could not be read
+	Discarded     uint64 // readings that may have been of the next image
+	Refused       uint64 // processes for which there was no room
+	MappingsCut   uint64 // readings with more executable mappings than are kept
+	PublishErrors uint64
+	Lost          uint64 // processes whose exit was noticed before an event told of it
+	Stuck         uint64 // workers that a process has made hang
+}
+
+type counts struct {
+	loads, rereads, retries, loadErrors, fileErrors, discarded atomic.Uint64
+	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
+}
+
+// Stats returns the counts as of now.
+func (t *Table) Stats() Stats {
+	t.mu.RLock()
+	processes, queued := len(t.byID), len(t.queue)
+	t.mu.RUnlock()
+	return Stats{
+		Processes: processes, Queued: queued,
+		Files: t.files.len(), Descriptors: t.descriptors.len(),
+		Loads:         t.counts.loads.Load(),
+		Rereads:       t.counts.rereads.Load(),
+		Retries:       t.counts.retries.Load(),
+		LoadErrors:    t.counts.loadErrors.Load(),
+		FileErrors:    t.counts.fileErrors.Load(),
+		Discarded:     t.counts.discarded.Load(),
+		Refused:       t.counts.refused.Load(),
+		MappingsCut:   t.counts.mappingsCut.Load(),
+		PublishErrors: t.counts.publishErrors.Load(),
+		Lost:          t.counts.lost.Load(),
+		Stuck:         t.counts.stuck.Load(),
+	}
+}

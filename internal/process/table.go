@@ -1,0 +1,204 @@
+//go:build linux
+
+package process
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// execDuration bounds the time from the switch of a process's memory by an
+	// exec to the event that tells of it: what was read in between is the new
+	// image's already. Loading an executable takes that long only from a slow disk.
+	execDuration = 200 * time.Millisecond
+	// sampleDelay bounds the time that a sample takes from the interrupt to
+	// Lookup. It stands for the time of an exec that is known from a sample only.
+	sampleDelay = 2 * time.Second
+)
+
+// Table knows the processes of the host. Make one with NewTable.
+type Table struct {
+	opts        Options
+	now         func() int64
+	log         *zap.Logger
+	bootOffset  int64 // of our time namespace, ns
+	descriptors *descriptors
+	files       *files
+	overflow    *Process // stands for all that find no room
+	wake        chan struct{}
+	counts      counts
+
+	mu       sync.RWMutex
+	byID     map[ID]*Process
+	byHandle map[uint64]*Process
+	byPID    map[int]*Process    // the newest image, unless it has exited
+	newest   map[uint32]*Process // by TGID, exited or not
+	exited   []*Process          // in the order of exitedIn
+	handles  uint64
+	interval uint64
+	queue    queue
+	sequence uint64
+	// lostBeforeNs is when the last search for lost mappings will have ended.
+	lostBeforeNs int64
+}
+
+// NewTable makes an empty table.
+func NewTable(opts Options) *Table {
+	opts.setDefaults()
+	offset, err := opts.FS.BootTimeOffset()
+	if err != nil {
+		opts.Logger.Warn("The time namespace is not known: processes may not be recognized.", zap.Error(err))
+	}
+	d := newDescriptors(opts.MaxDescriptors)
+	t := &Table{
+		opts: opts, now: opts.Now, log: opts.Logger, bootOffset: offset,
+		descriptors: d,
+		files:       newFiles(&fileOptions{opts.FS, d}, opts.MaxFiles),
+		overflow:    &Process{job: job{index: -1}},
+		wake:        make(chan struct{}, 1),
+		byID:        map[ID]*Process{},
+		byHandle:    map[uint64]*Process{},
+		byPID:       map[int]*Process{},
+		newest:      map[uint32]*Process{},
+	}
+	t.overflow.info.Store(&Info{})
+	return t
+}
+
+// Lookup returns the process of a sample, which it enters if it is not known
+// yet; comm then names it until more is known. pid is as the collector's PID
+// namespace sees it, or 0. It does no I/O, and for a known process allocates
+// nothing. It returns the process with handle 0 if there is no room.
+func (t *Table) Lookup(id ID, pid int, comm []byte) *Process {
+	t.mu.RLock()
+	p := t.byID[id]
+	t.mu.RUnlock()
+	if p != nil && p.sampled.Load() {
+		return p
+	}
+	return t.firstSample(id, pid, comm)
+}
+
+// firstSample makes the information of a process that is sampled for the first
+// time more urgent than that of others.
+func (t *Table) firstSample(id ID, pid int, comm []byte) *Process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.byID[id]
+	if p == nil {
+		info := &Info{PID: pid, Name: validUTF8(string(comm))}
+		// Without an event of it, all that is known of the exec that has
+		// replaced the process's older image is that it has happened.
+		if p = t.admit(id, pid, info, t.now()-int64(sampleDelay)); p == nil {
+			return t.overflow
+		}
+	} else if info := p.Info(); info.Name == "" {
+		named := *info
+		named.Name = validUTF8(string(comm))
+		p.birth = &named
+		p.show()
+	}
+	p.sampled.Store(true)
+	if !p.exited && p.pid != 0 && !p.Info().Loaded {
+		t.schedule(p, workLoad, urgent)
+	}
+	return p
+}
+
+// Process returns the process with a handle, until it is let go (EndInterval).
+func (t *Table) Process(handle uint64) (*Process, bool) {
+	if handle == 0 {
+		return t.overflow, true
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	p, ok := t.byHandle[handle]
+	return p, ok
+}
+
+// admit enters a new process. replacedNs is when it has replaced the older
+// image of the process, if there is one. It returns nil if there is no room.
+func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
+	if len(t.byID) >= t.opts.MaxProcesses {
+		t.counts.refused.Add(1)
+		return nil
+	}
+	t.handles++
+	p := &Process{id: id, handle: t.handles, pid: pid}
+	p.index = -1
+	p.birth = birth
+	p.info.Store(birth)
+	t.byID[id] = p
+	t.byHandle[p.handle] = p
+	older := t.newest[id.TGID]
+	if older != nil && !id.after(older.id) {
+		t.finish(p) // a late sample of an image that has been replaced
+		return p
+	}
+	if older != nil {
+		t.finish(older)
+		older.older = nil
+		if older.id.StartNs == id.StartNs { // by exec
+			p.older = older
+			t.replaced(older, uint64(max(replacedNs, 1)))
+		}
+	}
+	t.newest[id.TGID] = p
+	if pid != 0 {
+		t.byPID[pid] = p
+	}
+	return p
+}
+
+func (t *Table) replaced(p *Process, ns uint64) {
+	if p.discardSince(ns) {
+		t.counts.discarded.Add(1)
+	}
+}
+
+// finish notes that a process will not run any more.
+func (t *Table) finish(p *Process) {
+	if p.exited {
+		return
+	}
+	p.exited, p.exitedIn = true, t.interval
+	t.exited = append(t.exited, p)
+	if t.byPID[p.pid] == p {
+		delete(t.byPID, p.pid)
+	}
+	t.cancel(p)
+	if p.published {
+		t.schedule(p, workForget, urgent)
+	}
+}
+
+// EndInterval is called when a batch of samples has been handed over: it lets
+// go of the processes that had exited before the last such call.
+func (t *Table) EndInterval() {
+	t.mu.Lock()
+	t.interval++
+	n := 0
+	for n < len(t.exited) && t.exited[n].exitedIn+2 <= t.interval {
+		t.letGo(t.exited[n])
+		t.exited[n] = nil
+		n++
+	}
+	t.exited = t.exited[n:]
+	t.mu.Unlock()
+	t.descriptors.closeUnused()
+}
+
+func (t *Table) letGo(p *Process) {
+	p.current.info.useFiles(-1)
+	p.current, p.previous = read{}, read{}
+	delete(t.byID, p.id)
+	delete(t.byHandle, p.handle)
+	if newest := t.newest[p.id.TGID]; newest == p {
+		delete(t.newest, p.id.TGID)
+	} else if newest != nil && newest.older == p {
+		newest.older = nil
+	}
+}

@@ -1,0 +1,141 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// stuckAfter is when a worker is given up: filesystems and page faults of a
+	// process can block whoever reads it for as long as the process likes.
+	stuckAfter = 10 * time.Second
+	// maxStuck workers are replaced by new ones.
+	maxStuck = 16
+	// stopGrace is how long Run waits for workers when it is to end.
+	stopGrace = 5 * time.Second
+	watchGap  = time.Second
+)
+
+// worker is a goroutine that reads processes.
+type worker struct {
+	sinceNs atomic.Int64 // of the present job, 0: none
+	stuck   atomic.Bool  // given up; ends when its job does
+}
+
+// crew is the workers of one Run.
+type crew struct {
+	t    *Table
+	ctx  context.Context
+	mu   sync.Mutex
+	all  map[*worker]struct{}
+	gone chan struct{} // closed when the last one has ended after ctx
+	n    sync.WaitGroup
+}
+
+// Run reads processes until the context ends. It returns nil. Events that were
+// handled before wait for it. The table is of no use afterwards but for
+// Process and the Info that it has.
+func (t *Table) Run(ctx context.Context) error {
+	c := &crew{t: t, ctx: ctx, all: map[*worker]struct{}{}, gone: make(chan struct{})}
+	for range t.opts.Workers {
+		c.hire()
+	}
+	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(min(watchGap, stuckAfter))
+	defer rescan.Stop()
+	defer watch.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-rescan.C:
+			t.mu.Lock()
+			// Done before the next pass, and not all at once.
+			t.rereadAll(t.now(), t.opts.RescanInterval/2)
+			t.mu.Unlock()
+		case <-watch.C:
+			c.watch()
+		}
+	}
+	go func() {
+		c.n.Wait()
+		close(c.gone)
+	}()
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-c.gone:
+	case <-grace.C:
+		t.log.Warn("A worker hangs in a process and is left behind.")
+	}
+	t.descriptors.closeAll()
+	return nil
+}
+
+func (c *crew) hire() {
+	w := &worker{}
+	c.mu.Lock()
+	c.all[w] = struct{}{}
+	c.mu.Unlock()
+	c.n.Add(1)
+	go func() {
+		defer c.n.Done()
+		w.work(c.ctx, c.t)
+		c.mu.Lock()
+		delete(c.all, w)
+		c.mu.Unlock()
+	}()
+}
+
+// watch replaces workers that hang.
+func (c *crew) watch() {
+	c.mu.Lock()
+	stuck, replace := 0, 0
+	for w := range c.all {
+		if w.stuck.Load() {
+			stuck++
+		}
+	}
+	for w := range c.all {
+		since := w.sinceNs.Load()
+		late := since != 0 && c.t.now()-since > int64(stuckAfter)
+		if late && stuck+replace < maxStuck && !w.stuck.Swap(true) {
+			replace++
+		}
+	}
+	c.mu.Unlock()
+	for range replace {
+		c.t.counts.stuck.Add(1)
+		c.t.log.Warn("A worker hangs in a process and is replaced.", zap.Int("others", stuck))
+		c.hire()
+	}
+}
+
+func (w *worker) work(ctx context.Context, t *Table) {
+	var s scratch
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil && !w.stuck.Load() {
+		p, todo, waitNs := t.next()
+		if p != nil {
+			w.sinceNs.Store(max(t.now(), 1))
+			t.run(p, todo, &s)
+			w.sinceNs.Store(0)
+			t.done(p)
+			continue
+		}
+		if waitNs < 0 {
+			waitNs = int64(time.Hour) // until woken
+		}
+		timer.Reset(time.Duration(waitNs))
+		select {
+		case <-ctx.Done():
+		case <-t.wake:
+		case <-timer.C:
+		}
+	}
+}
