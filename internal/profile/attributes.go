@@ -1,0 +1,93 @@
+package profile
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// setAttributes is a label set in terms of the dictionary.
+type setAttributes struct {
+	indexes []int32 // ascending
+	// Of the labels in the set:
+	escaped, renamed, dropped, binary uint64
+}
+
+// setAttributes returns the attributes of a label set, by the rules in the
+// package documentation.
+func (b *build) setAttributes(s *labels.Set) setAttributes {
+	if s == nil {
+		return setAttributes{}
+	}
+	if a, ok := b.sets[s]; ok {
+		return a
+	}
+	var a setAttributes
+	clear(b.names)
+	if s.Truncated() {
+		a.indexes = append(a.indexes, b.tables.attribute(trueAttr(attrTruncated)))
+	}
+	// Two passes, so that on one name the thread context wins here, too.
+	for l := range s.All() {
+		if l.Source == labels.ABIThreadContext {
+			b.addLabel(&a, l, "")
+		}
+	}
+	for l := range s.All() {
+		if l.Source != labels.ABIThreadContext {
+			b.addLabel(&a, l, b.opts.LabelPrefix)
+		}
+	}
+	slices.Sort(a.indexes)
+	b.sets[s] = a
+	return a
+}
+
+func (b *build) addLabel(a *setAttributes, l labels.Label, prefix string) {
+	key := cleanKey(l.Key)
+	name := prefix + key
+	switch {
+	case name == "":
+		name = attrEmptyKey
+	case name == attrEmptyKey || reserved(name):
+		name = fallbackPrefix + key
+		a.renamed++
+	}
+	if b.names[name] {
+		a.dropped++
+		return
+	}
+	b.names[name] = true
+	if key != l.Key {
+		a.escaped++
+	}
+	attr := textAttr(name, l.Value)
+	if !utf8.ValidString(l.Value) {
+		attr = bytesAttr(name, l.Value)
+		a.binary++
+	}
+	a.indexes = append(a.indexes, b.tables.attribute(attr))
+}
+
+// appendAttributes appends the attributes of an entry. Ours come first and in a
+// fixed order, the set's are sorted: equal sets of attributes are equal lists.
+func (b *build) appendAttributes(to []int32, k *key, link linkRef, set setAttributes) []int32 {
+	if b.opts.ThreadAttributes {
+		to = append(to, b.tables.attribute(intAttr(attrThreadID, int64(k.tid))))
+		if comm, _, _ := bytes.Cut(k.comm[:], []byte{0}); len(comm) > 0 {
+			to = append(to, b.tables.attribute(textAttr(attrThreadName, clean(string(comm)))))
+		}
+	}
+	if b.opts.CPUAttribute {
+		to = append(to, b.tables.attribute(intAttr(attrCPU, int64(k.cpu))))
+	}
+	if link.trace != 0 {
+		to = append(to, link.trace, link.span)
+	}
+	if k.cut {
+		to = append(to, b.tables.attribute(trueAttr(attrStackTruncated)))
+	}
+	return append(to, set.indexes...)
+}

@@ -1,0 +1,234 @@
+package profile
+
+import (
+	"crypto/rand"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// Resolver tells a Builder what it does not know itself. It is called while
+// Build runs, once for each process and for each different frame.
+type Resolver interface {
+	// Resource fills the resource attributes of a process.
+	Resource(process uint64, attrs pcommon.Map)
+	// Frame describes an address, which is already inside of the instruction
+	// that was executed. Kernel addresses are asked for once, with any process.
+	Frame(process uint64, kind FrameKind, addr uint64) Frame
+}
+
+// BuildStats says what is in the output. Counts of labels are by sample: a
+// label of an entry with ten timestamps counts ten times.
+type BuildStats struct {
+	Resources       int // ResourceProfiles, one a process
+	Entries         int // samples in the sense of pprofile
+	Samples         uint64
+	TruncatedSets   uint64 // samples with custom_labels.truncated
+	TruncatedStacks uint64 // samples with custom_labels.stack_truncated
+	EmptyStacks     uint64 // samples without any frame
+	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x
+	RenamedKeys     uint64 // labels whose name is one of our attributes'
+	DroppedLabels   uint64 // labels whose name another label of the set has
+	BinaryValues    uint64 // labels with a value that is not UTF-8
+}
+
+// build is the state of one Build.
+type build struct {
+	*Builder
+	resolver Resolver
+	tables   *tables
+	stats    BuildStats
+
+	start, end uint64
+	sets       map[*labels.Set]setAttributes
+	names      map[string]bool // scratch of setAttributes
+	frames     map[frameKey]int32
+
+	// Of the process at hand.
+	process   uint64
+	stackOf   map[uint32]int32 // Builder's stack id to stack table
+	samples   map[string]pprofile.Sample
+	identity  []byte
+	indexes   []int32
+	locations []int32
+}
+
+// frameKey has process 0 for kernel addresses.
+type frameKey struct {
+	process uint64
+	kind    FrameKind
+	addr    uint64
+}
+
+// Build returns what was added since the last Reset, and leaves it there. The
+// profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
+// outside. Without samples there are no profiles.
+func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
+	out := pprofile.NewProfiles()
+	state := &build{
+		Builder:  b,
+		resolver: r,
+		tables:   newTables(out.Dictionary()),
+		sets:     make(map[*labels.Set]setAttributes),
+		names:    make(map[string]bool),
+		frames:   make(map[frameKey]int32),
+		stackOf:  make(map[uint32]int32),
+		samples:  make(map[string]pprofile.Sample),
+	}
+	state.start, state.end = b.widen(startUnixNano, endUnixNano)
+	times := b.timesByEntry()
+	for _, entries := range b.entriesByProcess() {
+		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries, times)
+	}
+	return out, state.stats
+}
+
+// widen returns the half-open interval that covers start, end and all timestamps.
+func (b *Builder) widen(start, end uint64) (uint64, uint64) {
+	end = max(start, end)
+	for _, t := range b.sampleTimes {
+		start = min(start, t)
+		end = max(end, t+1)
+	}
+	return start, end
+}
+
+// timesByEntry returns the timestamps of each entry, in order of arrival.
+func (b *Builder) timesByEntry() [][]uint64 {
+	counts := make([]int, len(b.entries))
+	for _, entry := range b.sampleEntries {
+		counts[entry]++
+	}
+	all := make([]uint64, len(b.sampleTimes))
+	times := make([][]uint64, len(b.entries))
+	for entry, n := range counts {
+		times[entry], all = all[:0:n], all[n:]
+	}
+	for i, entry := range b.sampleEntries {
+		times[entry] = append(times[entry], b.sampleTimes[i])
+	}
+	return times
+}
+
+// entriesByProcess returns the entries of each process, in order of appearance.
+func (b *Builder) entriesByProcess() [][]uint32 {
+	var groups [][]uint32
+	group := make(map[uint64]int)
+	for entry := range b.entries {
+		process := b.entries[entry].process
+		g, ok := group[process]
+		if !ok {
+			g = len(groups)
+			group[process] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], uint32(entry))
+	}
+	return groups
+}
+
+// addProcess fills rp with the only profile of one process.
+func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32, times [][]uint64) {
+	b.process = b.entries[entries[0]].process
+	clear(b.stackOf)
+	clear(b.samples)
+	b.stats.Resources++
+	b.resolver.Resource(b.process, rp.Resource().Attributes())
+	cleanMap(rp.Resource().Attributes())
+
+	sp := rp.ScopeProfiles().AppendEmpty()
+	sp.Scope().SetName(b.opts.ScopeName)
+	sp.Scope().SetVersion(b.opts.ScopeVersion)
+	p := sp.Profiles().AppendEmpty()
+	p.SetProfileID(newProfileID())
+	p.SetTime(pcommon.Timestamp(b.start))
+	p.SetDurationNano(b.end - b.start)
+	p.SampleType().SetTypeStrindex(b.tables.string("samples"))
+	p.SampleType().SetUnitStrindex(b.tables.string("count"))
+	p.PeriodType().SetTypeStrindex(b.tables.string("cpu"))
+	p.PeriodType().SetUnitStrindex(b.tables.string("nanoseconds"))
+	p.SetPeriod(b.opts.Period.Nanoseconds())
+	p.Samples().EnsureCapacity(len(entries))
+	for _, entry := range entries {
+		b.addEntry(p, &b.entries[entry], times[entry])
+	}
+	b.stats.Entries += p.Samples().Len()
+}
+
+// addEntry adds an entry's timestamps to the sample of its identity, which
+// other entries may share: what differs between keys need not show.
+func (b *build) addEntry(p pprofile.Profile, k *key, times []uint64) {
+	stack := b.stack(k.stack)
+	link := b.tables.link(k.link, b.opts.TraceAttributes)
+	set := b.setAttributes(k.set)
+	b.count(k, set, uint64(len(times)))
+
+	b.indexes = b.appendAttributes(b.indexes[:0], k, link, set)
+	b.identity = appendIndexes(b.identity[:0], []int32{stack, link.index})
+	b.identity = appendIndexes(b.identity, b.indexes)
+	sample, ok := b.samples[string(b.identity)]
+	if !ok {
+		sample = p.Samples().AppendEmpty()
+		sample.SetStackIndex(stack)
+		sample.SetLinkIndex(link.index)
+		sample.AttributeIndices().FromRaw(b.indexes)
+		b.samples[string(b.identity)] = sample
+	}
+	sample.TimestampsUnixNano().Append(times...)
+}
+
+func (b *build) count(k *key, set setAttributes, samples uint64) {
+	b.stats.Samples += samples
+	b.stats.EscapedKeys += samples * set.escaped
+	b.stats.RenamedKeys += samples * set.renamed
+	b.stats.DroppedLabels += samples * set.dropped
+	b.stats.BinaryValues += samples * set.binary
+	if k.set != nil && k.set.Truncated() {
+		b.stats.TruncatedSets += samples
+	}
+	if k.cut {
+		b.stats.TruncatedStacks += samples
+	}
+	if b.stacks.empty(k.stack) {
+		b.stats.EmptyStacks += samples
+	}
+}
+
+// stack resolves a stack of the process at hand.
+func (b *build) stack(id uint32) int32 {
+	if i, ok := b.stackOf[id]; ok {
+		return i
+	}
+	b.locations = b.locations[:0]
+	b.stacks.frames(id, func(kind FrameKind, addr uint64) {
+		b.locations = append(b.locations, b.frame(kind, addr))
+	})
+	if len(b.locations) == 0 {
+		b.locations = append(b.locations, b.tables.location(0, Frame{}))
+	}
+	i := b.tables.stack(b.locations)
+	b.stackOf[id] = i
+	return i
+}
+
+func (b *build) frame(kind FrameKind, addr uint64) int32 {
+	k := frameKey{kind: kind, addr: addr}
+	if kind != Kernel {
+		k.process = b.process
+	}
+	i, ok := b.frames[k]
+	if !ok {
+		i = b.tables.location(addr, b.resolver.Frame(b.process, kind, addr))
+		b.frames[k] = i
+	}
+	return i
+}
+
+// newProfileID returns a fresh id: consumers may drop what they have seen.
+func newProfileID() pprofile.ProfileID {
+	var id pprofile.ProfileID
+	_, _ = rand.Read(id[:]) // cannot fail, see crypto/rand
+	return id
+}

@@ -1,0 +1,124 @@
+package profile
+
+import (
+	"bytes"
+	"math"
+	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// key is the aggregation key. It is compared in full; the stack by an id that
+// is unique to its content, the label set by its canonical pointer.
+type key struct {
+	process  uint64
+	set      *labels.Set
+	link     labels.Link
+	stack    uint32
+	tid, cpu uint32
+	comm     [commBytes]byte
+	cut      bool // the user stack is truncated
+}
+
+const commBytes = 16 // TASK_COMM_LEN
+
+// Estimated memory by object, map buckets included.
+const (
+	entryBytes  = 2*int(unsafe.Sizeof(key{})) + 16
+	sampleBytes = 4 + 8
+	stackBytes  = 64
+)
+
+// maxTime is what a time.Time can hold in nanoseconds (year 2262). With the
+// bound the end of an interval that contains a timestamp cannot overflow.
+const maxTime = math.MaxInt64
+
+// keptBytes bounds what a Builder holds on to over a Reset, of entries and
+// samples and of stacks each.
+const keptBytes = 8 << 20
+
+// Builder aggregates samples into a batch.
+type Builder struct {
+	opts    Options
+	bytes   int            // growth since Reset
+	index   map[key]uint32 // to entries
+	entries []key
+	// One element for each sample, in order of arrival: its entry, its time.
+	// One list for all entries grows less often than one each.
+	sampleEntries []uint32
+	sampleTimes   []uint64
+	stacks        stackTable
+}
+
+// NewBuilder returns an empty Builder.
+func NewBuilder(opts Options) *Builder {
+	b := &Builder{opts: opts}
+	b.forget()
+	b.stacks.forget()
+	return b
+}
+
+// Add adds a sample. A key that was seen before costs no allocation, except now
+// and then one for the growing list of timestamps.
+func (b *Builder) Add(s *Sample) {
+	stack, added := b.stacks.id(s.KernelFrames, s.UserFrames)
+	b.bytes += added
+	k := key{
+		process: s.Process,
+		set:     s.Set,
+		link:    s.Link,
+		stack:   stack,
+		cut:     s.UserStack == labels.OutcomeTruncated,
+	}
+	if b.opts.ThreadAttributes {
+		k.tid = s.TID
+		comm, _, _ := bytes.Cut(s.Comm, []byte{0})
+		copy(k.comm[:], comm)
+	}
+	if b.opts.CPUAttribute {
+		k.cpu = s.CPU
+	}
+	entry, ok := b.index[k]
+	if !ok {
+		entry = uint32(len(b.entries))
+		b.index[k] = entry
+		b.entries = append(b.entries, k)
+		b.bytes += entryBytes
+	}
+	b.sampleEntries = append(b.sampleEntries, entry)
+	b.sampleTimes = append(b.sampleTimes, min(s.TimeUnixNano, maxTime))
+	b.bytes += sampleBytes
+}
+
+// Samples returns the number of samples added since the last Reset.
+func (b *Builder) Samples() int { return len(b.sampleTimes) }
+
+// Entries returns the number of different aggregation keys among them.
+func (b *Builder) Entries() int { return len(b.entries) }
+
+// Bytes estimates by how much memory the batch has grown since the last Reset.
+// Label sets belong to their cache and are not included, nor is what Build needs.
+func (b *Builder) Bytes() int { return b.bytes }
+
+// Reset empties the Builder. It keeps memory, and the stacks it has seen, for
+// the next batch, which mostly looks like the last one; but only a bounded
+// amount, so that a burst does not stay.
+func (b *Builder) Reset() {
+	if b.bytes > keptBytes {
+		b.forget()
+	}
+	if b.stacks.bytes > keptBytes {
+		b.stacks.forget()
+	}
+	b.bytes = 0
+	clear(b.index)
+	clear(b.entries) // let go of the label sets
+	b.entries = b.entries[:0]
+	b.sampleEntries = b.sampleEntries[:0]
+	b.sampleTimes = b.sampleTimes[:0]
+}
+
+func (b *Builder) forget() {
+	b.index = make(map[key]uint32)
+	b.entries, b.sampleEntries, b.sampleTimes = nil, nil, nil
+}

@@ -1,0 +1,350 @@
+package profile
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
+)
+
+func TestOneSample(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	b.Add(&s)
+	p, stats := b.Build(&resolver{}, 1000, 2000)
+	require.Equal(t, []flatSample{{
+		process: 7,
+		stack:   "kff10 kff20 u10 u20 u30",
+		attrs: map[string]any{
+			"thread.id": int64(8), "thread.name": "worker", "cpu.logical_number": int64(3),
+			"trace_id": "01ab0000000000000000000000000000", "span_id": "02cd000000000000",
+			"label.tenant": "a",
+		},
+		link:  linkA,
+		times: []uint64{1500},
+	}}, flatten(t, p))
+	require.Equal(t, BuildStats{Resources: 1, Entries: 1, Samples: 1}, stats)
+
+	rp := p.ResourceProfiles().At(0)
+	require.Equal(t, "scope", rp.ScopeProfiles().At(0).Scope().Name())
+	require.Equal(t, "1", rp.ScopeProfiles().At(0).Scope().Version())
+	profile, text := theProfile(t, rp), p.Dictionary().StringTable()
+	require.Equal(t, "samples", text.At(int(profile.SampleType().TypeStrindex())))
+	require.Equal(t, "count", text.At(int(profile.SampleType().UnitStrindex())))
+	require.Equal(t, "cpu", text.At(int(profile.PeriodType().TypeStrindex())))
+	require.Equal(t, "nanoseconds", text.At(int(profile.PeriodType().UnitStrindex())))
+	require.Equal(t, int64(52_631_578), profile.Period())
+	require.Equal(t, pcommon.Timestamp(1000), profile.Time())
+	require.Equal(t, uint64(1000), profile.DurationNano())
+	require.False(t, profile.ProfileID().IsEmpty())
+	require.Zero(t, profile.Samples().At(0).Values().Len())
+}
+
+// Each part of the key alone keeps samples apart, if it is to.
+func TestAggregationKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Sample)
+		never  func(*Options) // turns the distinction off
+	}{
+		"process":        {change: func(s *Sample) { s.Process++ }},
+		"thread":         {func(s *Sample) { s.TID++ }, func(o *Options) { o.ThreadAttributes = false }},
+		"thread name":    {func(s *Sample) { s.Comm = []byte("worker2") }, func(o *Options) { o.ThreadAttributes = false }},
+		"CPU":            {func(s *Sample) { s.CPU++ }, func(o *Options) { o.CPUAttribute = false }},
+		"kernel frame":   {change: func(s *Sample) { s.KernelFrames = []uint64{0xff10, 0xff22} }},
+		"user frame":     {change: func(s *Sample) { s.UserFrames = []uint64{0x10, 0x21, 0x32} }},
+		"depth":          {change: func(s *Sample) { s.UserFrames = []uint64{0x10, 0x21} }},
+		"side of frames": {change: func(s *Sample) { s.KernelFrames, s.UserFrames = []uint64{0xff10}, []uint64{0xff21, 0x10, 0x21, 0x31} }},
+		"label set":      {change: func(s *Sample) { s.Set = setB }},
+		"no label set":   {change: func(s *Sample) { s.Set = nil }},
+		"span":           {change: func(s *Sample) { s.Link = linkB }},
+		"no link":        {change: func(s *Sample) { s.Link = labels.Link{} }},
+		"truncation":     {change: func(s *Sample) { s.UserStack = labels.OutcomeTruncated }},
+		"time":           {func(s *Sample) { s.TimeUnixNano++ }, func(*Options) {}},
+		"other outcome":  {func(s *Sample) { s.UserStack = labels.OutcomeFault }, func(*Options) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			add := func(o Options) []flatSample {
+				b := NewBuilder(o)
+				first, second := sample(), sample()
+				tc.change(&second)
+				b.Add(&first)
+				b.Add(&second)
+				b.Add(&first)
+				require.Equal(t, 3, b.Samples())
+				flat := buildFlat(t, b)
+				require.Equal(t, len(flat), b.Entries())
+				return flat
+			}
+			if name != "time" && name != "other outcome" {
+				flat := add(everything())
+				require.Len(t, flat, 2)
+				require.Equal(t, []uint64{1500, 1500}, flat[0].times)
+				require.Equal(t, []uint64{1500}, flat[1].times)
+			}
+			if tc.never != nil {
+				o := everything()
+				tc.never(&o)
+				require.Len(t, add(o), 1)
+			}
+		})
+	}
+}
+
+func TestOptionsLeaveOut(t *testing.T) {
+	b := NewBuilder(Options{Period: 1})
+	s := sample()
+	b.Add(&s)
+	flat := buildFlat(t, b)
+	require.Equal(t, map[string]any{"tenant": "a"}, flat[0].attrs)
+	require.Equal(t, linkA, flat[0].link, "the link is always there")
+}
+
+func TestAddCopies(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	b.Add(&s)
+	want := buildFlat(t, b)
+	clear(s.Comm)
+	clear(s.UserFrames)
+	clear(s.KernelFrames)
+	require.Equal(t, want, buildFlat(t, b))
+}
+
+func TestThreadName(t *testing.T) {
+	for comm, want := range map[string]any{
+		"":                    nil,
+		"\x00junk":            nil,
+		"worker\x00\x00\x00":  "worker",
+		"worker\x00junk":      "worker",
+		"0123456789abcdefXYZ": "0123456789abcdef",
+		"bad\xff":             `bad\xff`,
+		`C:\x`:                `C:\x`,
+	} {
+		b := NewBuilder(everything())
+		s := sample()
+		s.Comm = []byte(comm)
+		b.Add(&s)
+		require.Equal(t, want, buildFlat(t, b)[0].attrs["thread.name"], "%q", comm)
+	}
+}
+
+func TestOneResourceForEachProcess(t *testing.T) {
+	b := NewBuilder(everything())
+	for _, process := range []uint64{5, 3, 5, 9, 3} {
+		s := sample()
+		s.Process = process
+		b.Add(&s)
+	}
+	p, stats := b.Build(&resolver{}, 1000, 2000)
+	flat := flatten(t, p)
+	require.Len(t, flat, 3)
+	require.Equal(t, []int64{5, 3, 9}, []int64{flat[0].process, flat[1].process, flat[2].process})
+	require.Equal(t, 3, p.ResourceProfiles().Len())
+	require.Equal(t, 3, stats.Resources)
+	require.Equal(t, uint64(5), stats.Samples)
+	require.Equal(t, 2, p.Dictionary().StackTable().Len(), "the dictionary is shared")
+}
+
+func TestTimeRangeCoversTimestamps(t *testing.T) {
+	for name, tc := range map[string]struct {
+		start, end uint64
+		times      []uint64
+		wantStart  uint64
+		wantEnd    uint64
+	}{
+		"inside":     {1000, 2000, []uint64{1000, 1999}, 1000, 2000},
+		"at the end": {1000, 2000, []uint64{2000}, 1000, 2001},
+		"after":      {1000, 2000, []uint64{1500, 2500, 1600}, 1000, 2501},
+		"before":     {1000, 2000, []uint64{1500, 900, 1600}, 900, 2000},
+		"both":       {1000, 2000, []uint64{5000, 1}, 1, 5001},
+		"no range":   {1000, 1000, []uint64{1000}, 1000, 1001},
+		"backwards":  {2000, 1000, []uint64{1500}, 1500, 2000},
+		"absurd":     {1000, 2000, []uint64{math.MaxUint64}, 1000, math.MaxInt64 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(everything())
+			for i, at := range tc.times {
+				s := sample()
+				s.Process, s.TimeUnixNano = uint64(i), at
+				b.Add(&s)
+			}
+			p, _ := b.Build(&resolver{}, tc.start, tc.end)
+			require.Empty(t, conformance.Check(p))
+			for _, rp := range p.ResourceProfiles().All() {
+				require.Equal(t, tc.wantStart, uint64(theProfile(t, rp).Time()))
+				require.Equal(t, tc.wantEnd-tc.wantStart, theProfile(t, rp).DurationNano())
+			}
+		})
+	}
+}
+
+func TestNoSamples(t *testing.T) {
+	p, stats := NewBuilder(everything()).Build(&resolver{}, 1000, 2000)
+	require.Zero(t, p.ResourceProfiles().Len())
+	require.Zero(t, stats)
+	require.Empty(t, conformance.Check(p))
+}
+
+func TestBuildLeavesTheBuilder(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	b.Add(&s)
+	first, firstStats := b.Build(&resolver{}, 1000, 2000)
+	second, secondStats := b.Build(&resolver{}, 1000, 2000)
+	require.Equal(t, flatten(t, first), flatten(t, second))
+	require.Equal(t, firstStats, secondStats)
+	require.NotEqual(t, theProfile(t, first.ResourceProfiles().At(0)).ProfileID(),
+		theProfile(t, second.ResourceProfiles().At(0)).ProfileID())
+	s.TimeUnixNano++
+	b.Add(&s)
+	require.Equal(t, []uint64{1500, 1501}, buildFlat(t, b)[0].times)
+	require.Equal(t, []uint64{1500}, theProfile(t, first.ResourceProfiles().At(0)).Samples().At(0).TimestampsUnixNano().AsRaw(),
+		"the output is independent of the Builder")
+}
+
+func TestReset(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	b.Add(&s)
+	other := sample()
+	other.UserFrames = []uint64{0x90}
+	b.Add(&other)
+	bytes := b.Bytes()
+	require.Positive(t, bytes)
+	b.Reset()
+	require.Zero(t, b.Samples())
+	require.Zero(t, b.Entries())
+	require.Zero(t, b.Bytes())
+	p, _ := b.Build(&resolver{}, 1000, 2000)
+	require.Empty(t, conformance.Check(p))
+	require.Equal(t, pprofile.NewProfiles().ResourceProfiles().Len(), p.ResourceProfiles().Len())
+
+	b.Add(&other)
+	flat := buildFlat(t, b)
+	require.Len(t, flat, 1)
+	require.Equal(t, "kff10 kff20 u90", flat[0].stack)
+	require.Less(t, b.Bytes(), bytes, "the stack is known")
+}
+
+// What a burst took is given back.
+func TestResetBoundsWhatIsKept(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	s.UserFrames = make([]uint64, 1024)
+	for b.Bytes() <= 2*keptBytes {
+		s.UserFrames[0]++
+		s.TID++
+		b.Add(&s)
+	}
+	b.Reset()
+	require.Empty(t, b.stacks.ids)
+	require.Zero(t, b.stacks.bytes)
+	require.Zero(t, cap(b.entries))
+	require.Zero(t, cap(b.sampleTimes))
+
+	// Many batches with stacks of their own, each of them small.
+	for range 3000 {
+		s.UserFrames[0]++
+		b.Add(&s)
+		b.Reset()
+		require.LessOrEqual(t, b.stacks.bytes, keptBytes)
+	}
+	require.NotEmpty(t, b.stacks.ids)
+}
+
+func TestBytesFollowsMemory(t *testing.T) {
+	b := NewBuilder(everything())
+	s := sample()
+	s.UserFrames = make([]uint64, 1000)
+	b.Add(&s)
+	one := b.Bytes()
+	require.Greater(t, one, 8000)
+	b.Add(&s)
+	require.Equal(t, sampleBytes, b.Bytes()-one)
+	s.TID++
+	b.Add(&s)
+	require.Equal(t, 2*sampleBytes+entryBytes, b.Bytes()-one)
+}
+
+func TestAddDoesNotAllocate(t *testing.T) {
+	b := NewBuilder(everything())
+	var batch []Sample
+	for i := range 200 {
+		s := sample()
+		s.Process, s.TID = uint64(i%3), uint32(i%7)
+		s.UserFrames = []uint64{uint64(i % 11), 0x21, 0x31}
+		if i%2 == 0 {
+			s.Set = setB
+		}
+		batch = append(batch, s)
+	}
+	addAll := func() {
+		for i := range batch {
+			b.Add(&batch[i])
+		}
+	}
+	addAll()
+	require.Zero(t, testing.AllocsPerRun(20, func() {
+		b.Reset()
+		addAll()
+	}), "a batch like the one before")
+
+	b.sampleEntries = slices.Grow(b.sampleEntries, 20_000)
+	b.sampleTimes = slices.Grow(b.sampleTimes, 20_000)
+	require.Zero(t, testing.AllocsPerRun(20, addAll), "known keys")
+}
+
+func TestAgainstReference(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	cache := labels.NewCache(1 << 20)
+	sets := []*labels.Set{nil, cache.Decode(nil, nil).Set, setA, setB,
+		labels.NewSet(true, labels.Label{Key: "tenant", Value: "a", Source: labels.ABIV1}),
+		labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: labels.ABIV0}),
+		labels.NewSet(false, labels.Label{Key: "", Value: "", Source: labels.ABIV0})}
+	frames := func(base uint64) []uint64 {
+		var f []uint64
+		for range r.IntN(3) {
+			f = append(f, base+uint64(r.IntN(2)))
+		}
+		return f
+	}
+	for round := range 60 {
+		opts := Options{
+			Period: 1, LabelPrefix: "label.", TraceAttributes: round&1 != 0,
+			ThreadAttributes: round&2 != 0, CPUAttribute: round&4 != 0,
+		}
+		b, want := NewBuilder(opts), &reference{opts, map[string]*flatSample{}}
+		for range 200 {
+			s := Sample{
+				Process: uint64(r.IntN(2)), TimeUnixNano: 1000 + uint64(r.IntN(1000)),
+				TID: uint32(r.IntN(2)), Comm: []byte([]string{"", "a", "b"}[r.IntN(3)]), CPU: uint32(r.IntN(2)),
+				KernelFrames: frames(0xff00), UserFrames: frames(0x10),
+				Set: sets[r.IntN(len(sets))], Link: []labels.Link{{}, linkA, linkB}[r.IntN(3)],
+				UserStack: labels.Outcome(r.IntN(labels.NumOutcomes)),
+			}
+			b.Add(&s)
+			want.add(&s)
+		}
+		p, stats := b.Build(&resolver{}, 1000, 2000)
+		require.Equal(t, uint64(200), stats.Samples)
+		flat := flatten(t, p)
+		require.Equal(t, len(flat), stats.Entries)
+		var expected []flatSample
+		for _, f := range want.samples {
+			expected = append(expected, *f)
+		}
+		for _, list := range [][]flatSample{flat, expected} {
+			for _, f := range list {
+				slices.Sort(f.times)
+			}
+		}
+		require.Equal(t, sorted(expected), sorted(flat))
+	}
+}

@@ -1,0 +1,46 @@
+// Package profile aggregates samples and turns them into pprofile.Profiles. It
+// owns the aggregation key and the dictionary tables. It knows no process
+// table and resolves no symbols: what it needs of both it asks of a [Resolver].
+//
+// # Aggregation
+//
+// Two samples share an entry exactly when process, stack, label set, link, the
+// truncation mark of the stack and, where wanted, thread (id and name) and CPU
+// are equal. Keys are compared in full. An entry's samples are its timestamps.
+//
+// # Output
+//
+// One ResourceProfiles and one Profile for each process: sample type
+// samples/count, period type cpu/nanoseconds, timestamps only. Entries that
+// become indistinguishable in the output (the same label from two sources with
+// one attribute key, say) are one sample there.
+//
+// Attributes of a sample, none of which a label can overwrite:
+//
+//   - thread.id, thread.name and cpu.logical_number, where wanted;
+//   - trace_id and span_id, lower-case hex, where wanted and linked;
+//   - custom_labels.truncated = true: something of the label set was cut;
+//   - custom_labels.stack_truncated = true: the stack goes on above its last frame.
+//
+// Labels follow. Attributes of a thread context keep their names, those of the
+// other sources get the configured prefix. Then, in this order:
+//
+//   - bytes of a key that are not UTF-8 are written \xNN; so that no other key
+//     is written the same, the backslash of a \x that was there before becomes
+//     \x5c;
+//   - a name without any character becomes custom_labels.empty_key (an empty
+//     key under a prefix is the bare prefix);
+//   - a name that equals an attribute of ours, whether it is emitted or not, is
+//     replaced by the key under process.context.label.;
+//   - of several labels that end up with one name, the thread context's and
+//     then the first by key is kept.
+//
+// Values that are not UTF-8 become bytes attributes. In all other strings of the
+// output invalid bytes are written \xNN, too: a single one would make a strict
+// receiver refuse the whole batch, other processes' samples included.
+//
+// A sample without any frame gets a stack of one location whose function is
+// [unknown], since consumers need at least one.
+//
+// A [Builder] belongs to one goroutine.
+package profile

@@ -1,0 +1,79 @@
+package profile
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// cleanKey returns s as valid UTF-8: each byte that is not part of any becomes
+// \xNN. Different strings stay different, because the backslash of a \x that s
+// has already is escaped, too.
+func cleanKey(s string) string {
+	if utf8.ValidString(s) && !strings.Contains(s, `\x`) {
+		return s
+	}
+	const hex = "0123456789abcdef"
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 || strings.HasPrefix(s[i:], `\x`) {
+			b.WriteString(`\x`)
+			b.WriteByte(hex[s[i]>>4])
+			b.WriteByte(hex[s[i]&15])
+			i++
+			continue
+		}
+		b.WriteString(s[i : i+size])
+		i += size
+	}
+	return b.String()
+}
+
+// clean is cleanKey for strings that are for reading: text is left as it is.
+func clean(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return cleanKey(s)
+}
+
+// cleanMap makes keys and string values of a resource valid: parts of them come
+// from the target. A key that is empty, or that equals another one once it is
+// escaped, goes.
+func cleanMap(m pcommon.Map) {
+	var bad []string
+	for k, v := range m.All() {
+		cleanValue(v)
+		if k == "" || !utf8.ValidString(k) {
+			bad = append(bad, k)
+		}
+	}
+	for _, k := range bad {
+		if to := clean(k); to != "" {
+			if _, taken := m.Get(to); !taken {
+				copied := pcommon.NewValueEmpty()
+				v, _ := m.Get(k)
+				v.CopyTo(copied)
+				copied.MoveTo(m.PutEmpty(to))
+			}
+		}
+		m.Remove(k)
+	}
+}
+
+func cleanValue(v pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		if s := v.Str(); !utf8.ValidString(s) {
+			v.SetStr(clean(s))
+		}
+	case pcommon.ValueTypeMap:
+		cleanMap(v.Map())
+	case pcommon.ValueTypeSlice:
+		for _, e := range v.Slice().All() {
+			cleanValue(e)
+		}
+	}
+}

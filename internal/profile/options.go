@@ -1,0 +1,43 @@
+package profile
+
+import "time"
+
+// Options say what the output has.
+type Options struct {
+	Period           time.Duration // CPU time between two samples: 1e9/Hz ns
+	LabelPrefix      string        // of attribute keys of labels other than the thread context's
+	TraceAttributes  bool          // trace_id and span_id as attributes, besides the Link
+	ThreadAttributes bool          // thread.id and thread.name; part of the aggregation key
+	CPUAttribute     bool          // cpu.logical_number; part of the aggregation key
+	ScopeName        string
+	ScopeVersion     string
+}
+
+// Attribute keys of the output.
+const (
+	attrThreadID       = "thread.id"
+	attrThreadName     = "thread.name"
+	attrCPU            = "cpu.logical_number"
+	attrTraceID        = "trace_id"
+	attrSpanID         = "span_id"
+	attrTruncated      = "custom_labels.truncated"
+	attrStackTruncated = "custom_labels.stack_truncated"
+	attrEmptyKey       = "custom_labels.empty_key"
+
+	attrFrameType      = "profile.frame.type"
+	attrBuildIDGNU     = "process.executable.build_id.gnu"
+	attrBuildIDHTLHash = "process.executable.build_id.htlhash"
+)
+
+// fallbackPrefix is where a label goes whose name is one of ours.
+const fallbackPrefix = "process.context.label."
+
+// reserved reports whether a sample attribute key is one of ours.
+func reserved(key string) bool {
+	switch key {
+	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID,
+		attrTruncated, attrStackTruncated:
+		return true
+	}
+	return false
+}

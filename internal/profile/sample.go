@@ -1,0 +1,53 @@
+package profile
+
+import "github.com/customlabels/otelcol-customlabels/internal/labels"
+
+// Sample is one hit of the profiler. It belongs to the caller, who may reuse it
+// and its slices; the Builder copies what it keeps.
+type Sample struct {
+	Process      uint64 // handle of the process, meaningful to the Resolver
+	TimeUnixNano uint64
+	TID          uint32
+	Comm         []byte // of the thread; what follows a NUL is ignored
+	CPU          uint32
+	// Both leaf first. The first element of each is the address of an
+	// instruction, the others are return addresses.
+	KernelFrames, UserFrames []uint64
+	Set                      *labels.Set // canonical; nil: no labels
+	Link                     labels.Link
+	UserStack                labels.Outcome
+}
+
+// FrameKind tells the address spaces of frames apart.
+type FrameKind uint8
+
+// The kinds of frames.
+const (
+	Kernel FrameKind = iota // the same in every process
+	User
+)
+
+// Frame is what a Resolver knows of an address; the zero Frame is nothing.
+type Frame struct {
+	Mapping  *Mapping
+	Function string
+	File     string
+	Line     int64
+	Type     string // profile.frame.type: "kernel", "native", "go"
+}
+
+// Mapping is a file mapped into memory. Mappings are told apart by value.
+type Mapping struct {
+	// Addresses in memory, Limit exclusive. Limit 0 means that the extent is
+	// unknown; otherwise an address outside gets no mapping.
+	Start, Limit   uint64
+	FileOffset     uint64
+	Filename       string
+	BuildIDGNU     string // hex
+	BuildIDHTLHash string // hex
+}
+
+// contains reports whether the mapping may claim addr.
+func (m *Mapping) contains(addr uint64) bool {
+	return m.Limit == 0 || addr >= m.Start && addr < m.Limit
+}

@@ -1,0 +1,67 @@
+package profile
+
+import "encoding/binary"
+
+const stackHeadBytes = 4
+
+// stackTable gives equal stacks equal ids.
+//
+// A stack is encoded as the number of its kernel frames (u32) and all its
+// addresses (u64 each), kernel first: the length gives the number of user frames.
+type stackTable struct {
+	ids     map[string]uint32
+	stacks  []string // encoded, by id
+	bytes   int
+	scratch []byte
+}
+
+// id returns the id of a stack and, if it is new, the memory it takes.
+func (t *stackTable) id(kernel, user []uint64) (id uint32, added int) {
+	b := binary.LittleEndian.AppendUint32(t.scratch[:0], uint32(len(kernel)))
+	for _, addr := range kernel {
+		b = binary.LittleEndian.AppendUint64(b, addr)
+	}
+	for _, addr := range user {
+		b = binary.LittleEndian.AppendUint64(b, addr)
+	}
+	t.scratch = b
+	if id, ok := t.ids[string(b)]; ok {
+		return id, 0
+	}
+	encoded := string(b)
+	id = uint32(len(t.stacks))
+	t.ids[encoded] = id
+	t.stacks = append(t.stacks, encoded)
+	added = stackBytes + len(encoded)
+	t.bytes += added
+	return id, added
+}
+
+// frames yields the frames of a stack, leaf first. Addresses of callers are
+// moved into the calling instruction: the one that a return address names may
+// belong to another line or even to another function.
+func (t *stackTable) frames(id uint32, yield func(FrameKind, uint64)) {
+	b := []byte(t.stacks[id])
+	kernel := int(binary.LittleEndian.Uint32(b))
+	b = b[stackHeadBytes:]
+	for i := 0; len(b) > 0; i++ {
+		addr := binary.LittleEndian.Uint64(b)
+		b = b[8:]
+		kind, leaf := Kernel, i == 0
+		if i >= kernel {
+			kind, leaf = User, i == kernel
+		}
+		if !leaf && addr > 0 {
+			addr--
+		}
+		yield(kind, addr)
+	}
+}
+
+// empty reports whether a stack has no frames.
+func (t *stackTable) empty(id uint32) bool { return len(t.stacks[id]) == stackHeadBytes }
+
+func (t *stackTable) forget() {
+	t.ids = make(map[string]uint32)
+	t.stacks, t.bytes = nil, 0
+}

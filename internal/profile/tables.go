@@ -1,0 +1,237 @@
+package profile
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// tables fills the dictionary of one batch. Every table has an index of its
+// own: pprofile's helpers search linearly. Element 0 of each is the zero value,
+// which means "not set". Whatever a method adds is referred to by its caller,
+// so that nothing in the dictionary is an orphan.
+type tables struct {
+	dict       pprofile.ProfilesDictionary
+	strings    map[string]int32
+	attributes map[attribute]int32
+	functions  map[function]int32
+	mappings   map[Mapping]int32
+	locations  map[location]int32
+	stacks     map[string]int32
+	links      map[labels.Link]linkRef
+	scratch    []byte
+}
+
+// attribute is a key and a scalar value. Of text and number, kind selects one.
+type attribute struct {
+	key    string
+	kind   pcommon.ValueType
+	text   string
+	number int64
+}
+
+func textAttr(key, value string) attribute {
+	return attribute{key: key, kind: pcommon.ValueTypeStr, text: value}
+}
+
+func bytesAttr(key, value string) attribute {
+	return attribute{key: key, kind: pcommon.ValueTypeBytes, text: value}
+}
+
+func intAttr(key string, value int64) attribute {
+	return attribute{key: key, kind: pcommon.ValueTypeInt, number: value}
+}
+
+// trueAttr is a mark; there is no false one.
+func trueAttr(key string) attribute {
+	return attribute{key: key, kind: pcommon.ValueTypeBool, number: 1}
+}
+
+type function struct {
+	name, file int32
+}
+
+type location struct {
+	mapping, function, frameType int32
+	addr                         uint64
+	line                         int64
+}
+
+// linkRef is a link in the table; its ids as attributes are added when asked for.
+type linkRef struct {
+	index, trace, span int32
+}
+
+func newTables(dict pprofile.ProfilesDictionary) *tables {
+	dict.StringTable().Append("")
+	dict.AttributeTable().AppendEmpty()
+	dict.FunctionTable().AppendEmpty()
+	dict.MappingTable().AppendEmpty()
+	dict.LocationTable().AppendEmpty()
+	dict.StackTable().AppendEmpty()
+	dict.LinkTable().AppendEmpty()
+	return &tables{
+		dict:       dict,
+		strings:    map[string]int32{"": 0},
+		attributes: map[attribute]int32{},
+		functions:  map[function]int32{{}: 0},
+		mappings:   map[Mapping]int32{{}: 0},
+		locations:  map[location]int32{},
+		stacks:     map[string]int32{},
+		links:      map[labels.Link]linkRef{{}: {}},
+	}
+}
+
+// string returns the index of s, made valid.
+func (t *tables) string(s string) int32 {
+	if i, ok := t.strings[s]; ok {
+		return i
+	}
+	valid := clean(s)
+	i, ok := t.strings[valid]
+	if !ok {
+		i = int32(t.dict.StringTable().Len())
+		t.dict.StringTable().Append(valid)
+		t.strings[valid] = i
+	}
+	t.strings[s] = i
+	return i
+}
+
+// attribute returns the index of a; key and text are valid UTF-8.
+func (t *tables) attribute(a attribute) int32 {
+	if i, ok := t.attributes[a]; ok {
+		return i
+	}
+	i := int32(t.dict.AttributeTable().Len())
+	t.attributes[a] = i
+	kv := t.dict.AttributeTable().AppendEmpty()
+	kv.SetKeyStrindex(t.string(a.key))
+	switch a.kind {
+	case pcommon.ValueTypeStr:
+		kv.Value().SetStr(a.text)
+	case pcommon.ValueTypeBytes:
+		kv.Value().SetEmptyBytes().FromRaw([]byte(a.text))
+	case pcommon.ValueTypeInt:
+		kv.Value().SetInt(a.number)
+	case pcommon.ValueTypeBool:
+		kv.Value().SetBool(a.number != 0)
+	}
+	return i
+}
+
+func (t *tables) function(name, file string) int32 {
+	f := function{name: t.string(name), file: t.string(file)}
+	if i, ok := t.functions[f]; ok {
+		return i
+	}
+	i := int32(t.dict.FunctionTable().Len())
+	t.functions[f] = i
+	entry := t.dict.FunctionTable().AppendEmpty()
+	entry.SetNameStrindex(f.name)
+	entry.SetFilenameStrindex(f.file)
+	return i
+}
+
+func (t *tables) mapping(m Mapping) int32 {
+	m.Filename, m.BuildIDGNU, m.BuildIDHTLHash = clean(m.Filename), clean(m.BuildIDGNU), clean(m.BuildIDHTLHash)
+	if i, ok := t.mappings[m]; ok {
+		return i
+	}
+	i := int32(t.dict.MappingTable().Len())
+	t.mappings[m] = i
+	entry := t.dict.MappingTable().AppendEmpty()
+	entry.SetMemoryStart(m.Start)
+	entry.SetMemoryLimit(m.Limit)
+	entry.SetFileOffset(m.FileOffset)
+	entry.SetFilenameStrindex(t.string(m.Filename))
+	if m.BuildIDGNU != "" {
+		entry.AttributeIndices().Append(t.attribute(textAttr(attrBuildIDGNU, m.BuildIDGNU)))
+	}
+	if m.BuildIDHTLHash != "" {
+		entry.AttributeIndices().Append(t.attribute(textAttr(attrBuildIDHTLHash, m.BuildIDHTLHash)))
+	}
+	return i
+}
+
+// unknownFunction stands where nothing at all is known.
+const unknownFunction = "[unknown]"
+
+// location returns the index of a frame at addr.
+func (t *tables) location(addr uint64, f Frame) int32 {
+	l := location{addr: addr, line: max(f.Line, 0)}
+	if f.Mapping != nil && f.Mapping.contains(addr) {
+		l.mapping = t.mapping(*f.Mapping)
+	}
+	if f.Function != "" || f.File != "" {
+		l.function = t.function(f.Function, f.File)
+	} else {
+		l.line = 0 // a line of no function
+	}
+	if f.Type != "" {
+		l.frameType = t.attribute(textAttr(attrFrameType, clean(f.Type)))
+	}
+	if l == (location{}) {
+		// It would equal the "not set" of index 0.
+		l.function = t.function(unknownFunction, "")
+	}
+	if i, ok := t.locations[l]; ok {
+		return i
+	}
+	i := int32(t.dict.LocationTable().Len())
+	t.locations[l] = i
+	entry := t.dict.LocationTable().AppendEmpty()
+	entry.SetAddress(l.addr)
+	entry.SetMappingIndex(l.mapping)
+	if l.function != 0 {
+		line := entry.Lines().AppendEmpty()
+		line.SetFunctionIndex(l.function)
+		line.SetLine(l.line)
+	}
+	if l.frameType != 0 {
+		entry.AttributeIndices().Append(l.frameType)
+	}
+	return i
+}
+
+// stack returns the index of a stack of at least one location.
+func (t *tables) stack(locations []int32) int32 {
+	t.scratch = appendIndexes(t.scratch[:0], locations)
+	if i, ok := t.stacks[string(t.scratch)]; ok {
+		return i
+	}
+	i := int32(t.dict.StackTable().Len())
+	t.stacks[string(t.scratch)] = i
+	t.dict.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+	return i
+}
+
+// link returns a link and, if asked, its attributes.
+func (t *tables) link(l labels.Link, attributes bool) linkRef {
+	if ref, ok := t.links[l]; ok {
+		return ref
+	}
+	ref := linkRef{index: int32(t.dict.LinkTable().Len())}
+	entry := t.dict.LinkTable().AppendEmpty()
+	entry.SetTraceID(l.TraceID)
+	entry.SetSpanID(l.SpanID)
+	if attributes {
+		ref.trace = t.attribute(textAttr(attrTraceID, hex.EncodeToString(l.TraceID[:])))
+		ref.span = t.attribute(textAttr(attrSpanID, hex.EncodeToString(l.SpanID[:])))
+	}
+	t.links[l] = ref
+	return ref
+}
+
+// appendIndexes encodes indexes with a fixed width, so that no two lists of
+// them have one encoding.
+func appendIndexes(b []byte, indexes []int32) []byte {
+	for _, i := range indexes {
+		b = binary.LittleEndian.AppendUint32(b, uint32(i))
+	}
+	return b
+}
