@@ -3,15 +3,203 @@
 package customlabelsreceiver
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
-var errNoPipeline = errors.New("the sampling pipeline is not part of this build")
+// hotplugInterval is how often CPUs that came or went are looked for.
+const hotplugInterval = time.Second
+
+// samplingPipeline is the flow bpf → process → labels → profile → consumer.
+//
+// Its goroutines: one reads samples, decodes labels and aggregates (drain); one
+// builds and hands over batches (exporter); two pass on what happens to
+// processes; the process table has its own; one follows CPU hotplug. Reading
+// never waits for the next consumer.
+type samplingPipeline struct {
+	cfg       *Config
+	log       *zap.Logger
+	report    func(error)
+	sampler   *bpf.Sampler
+	publisher *publisher
+	table     *process.Table
+	drain     *drain
+	exporter  *exporter
+	counts    *counts
+	telemetry *telemetry
+
+	stopTable context.CancelFunc
+	stopped   chan struct{} // closed when sampling has ended
+	drained   sync.WaitGroup
+	rest      sync.WaitGroup // everything that ends after the sampler is closed
+}
+
+// maxCommandLineBytes of process.command_line, where it is asked for.
+const maxCommandLineBytes = 4096
+
+func commandLineBytes(cfg *Config) int {
+	if cfg.CommandLine {
+		return maxCommandLineBytes
+	}
+	return 0
+}
 
 // newPipeline wires sampler, process table, label decoder and profile builder.
-func newPipeline(*Config, receiver.Settings, xconsumer.Profiles, func(error)) (pipeline, error) {
-	return nil, errNoPipeline
+func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
+	sampler, err := bpf.New(bpf.Config{
+		SamplesPerSecond:       cfg.SamplesPerSecond,
+		RingBufferBytes:        cfg.RingBufferBytes,
+		SkipLabels:             !cfg.Labels.Enabled,
+		MaxLabels:              cfg.Labels.MaxLabels,
+		MaxKeyBytes:            cfg.Labels.MaxKeyBytes,
+		MaxValueBytes:          cfg.Labels.MaxValueBytes,
+		VerifierLogLevel:       cfg.BPFVerifierLogLevel,
+		SkipKernelVersionCheck: cfg.NoKernelVersionCheck,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start sampler: %w", err)
+	}
+	p := &samplingPipeline{
+		cfg:     cfg,
+		log:     set.Logger,
+		report:  report,
+		sampler: sampler,
+		counts:  &counts{},
+		stopped: make(chan struct{}),
+	}
+	p.publisher = newPublisher(sampler)
+	p.table = process.NewTable(process.Options{
+		FS:               procfs.FS{Root: "/proc"},
+		Publisher:        p.publisher,
+		Logger:           set.Logger,
+		CommandLineBytes: commandLineBytes(cfg),
+	})
+	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table)
+	p.drain = newDrain(cfg, sampler, p.table, p.exporter, p.counts)
+	if p.telemetry, err = newTelemetry(set, p.snapshot); err != nil {
+		return nil, errors.Join(err, sampler.Close())
+	}
+	return p, nil
+}
+
+// start implements pipeline. Events are followed before the scan and the scan
+// comes before the first sample, so that no process is missed between.
+func (p *samplingPipeline) start(context.Context) error {
+	if err := p.sampler.Follow(); err != nil {
+		return p.abandon(fmt.Errorf("follow processes: %w", err))
+	}
+	if err := p.sampler.Scan(func(ev bpf.ProcessEvent) { p.table.HandleEvent(processEvent(ev)) }); err != nil {
+		return p.abandon(fmt.Errorf("scan processes: %w", err))
+	}
+	if err := p.sampler.Start(); err != nil {
+		return p.abandon(fmt.Errorf("start sampling: %w", err))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stopTable = cancel
+	p.exporter.start()
+	p.drained.Go(p.drain.run)
+	p.rest.Go(p.followProcesses)
+	p.rest.Go(p.followMappings)
+	p.rest.Go(p.followCPUs)
+	p.rest.Go(func() { p.table.Run(ctx) })
+	return nil
+}
+
+func (p *samplingPipeline) abandon(err error) error {
+	return errors.Join(err, p.telemetry.close(), p.sampler.Close())
+}
+
+// shutdown implements pipeline.
+func (p *samplingPipeline) shutdown(ctx context.Context) error {
+	close(p.stopped)
+	errs := []error{p.sampler.Stop(), p.sampler.Drain()}
+	p.drained.Wait() // what is in the ring buffer now; no consumer is waited for
+	p.exporter.finish(ctx)
+	p.counts.freeze(p.sampler)
+	p.logAccount()
+	errs = append(errs, p.telemetry.close(), p.sampler.Close())
+	p.stopTable()
+	p.rest.Wait()
+	return errors.Join(errs...)
+}
+
+// logAccount says what became of every hit; the metrics end before they could.
+func (p *samplingPipeline) logAccount() {
+	var s snapshot
+	p.snapshot(&s)
+	fields := []zap.Field{
+		zap.Int64("hits", s.hits),
+		zap.Int64("emitted", s.emitted),
+		zap.Int64("filtered_idle", s.filteredIdle),
+	}
+	for reason, n := range s.dropped {
+		fields = append(fields, zap.Int64("dropped_"+dropReason(reason).String(), n))
+	}
+	p.log.Info("sampling has ended", append(fields, zap.Int64("pending", s.pending()))...)
+}
+
+func (p *samplingPipeline) followProcesses() {
+	for {
+		var ev bpf.ProcessEvent
+		err := p.sampler.ReadEvent(&ev)
+		if errors.Is(err, bpf.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.degraded("process events have ended: new processes will be seen late", err)
+			return
+		}
+		p.table.HandleEvent(processEvent(ev))
+	}
+}
+
+func (p *samplingPipeline) followMappings() {
+	err := p.sampler.ReadMappingEvents(func(ev bpf.MappingEvent) {
+		kind := process.Mapping
+		if ev.Lost {
+			kind = process.MappingsLost
+		}
+		p.table.HandleEvent(process.Event{Kind: kind, PID: int(ev.PID)})
+	})
+	if !errors.Is(err, bpf.ErrClosed) {
+		p.degraded("mapping events have ended: libraries loaded later will be seen late", err)
+	}
+}
+
+func (p *samplingPipeline) followCPUs() {
+	tick := time.NewTicker(hotplugInterval)
+	defer tick.Stop()
+	broken := ""
+	for {
+		select {
+		case <-p.stopped:
+			return
+		case <-tick.C:
+		}
+		err := p.sampler.UpdateCPUs()
+		switch {
+		case err == nil && broken != "":
+			broken = ""
+			p.report(nil)
+		case err != nil && err.Error() != broken:
+			broken = err.Error()
+			p.degraded("some CPUs are not sampled", err)
+		}
+	}
+}
+
+func (p *samplingPipeline) degraded(what string, err error) {
+	p.log.Error(what, zap.Error(err))
+	p.report(fmt.Errorf("%s: %w", what, err))
 }

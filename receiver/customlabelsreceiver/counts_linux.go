@@ -1,0 +1,105 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// counts is what user space counts of samples; the rest is in BPF memory.
+type counts struct {
+	emitted    atomic.Int64
+	dropped    [numDropReasons]atomic.Int64 // ring_full and internal are counted in BPF
+	labelReads [labels.NumABIs][labels.NumOutcomes]atomic.Int64
+	userStacks [labels.NumOutcomes]atomic.Int64
+	anomalies  [numAnomalies]atomic.Int64
+
+	mu    sync.Mutex
+	final *bpf.Counters // once sampling has ended
+	last  bpf.Counters  // for when reading fails
+}
+
+func (c *counts) countRecord(rec *bpf.Record, d *labels.Decoded) {
+	for _, r := range d.Reads {
+		if r.ABI < labels.NumABIs && r.Outcome < labels.NumOutcomes {
+			c.labelReads[r.ABI][r.Outcome].Add(1)
+		}
+	}
+	if !rec.KernelThread && int(rec.UserStack) < len(c.userStacks) {
+		c.userStacks[rec.UserStack].Add(1)
+	}
+	if d.Counts == (labels.Counts{}) {
+		return
+	}
+	c.anomalies[anomalyConflict].Add(int64(d.Counts.Conflicts))
+	c.anomalies[anomalyDuplicateKey].Add(int64(d.Counts.DuplicateKeys))
+	c.anomalies[anomalyHalfID].Add(int64(d.Counts.HalfIDs))
+	c.anomalies[anomalyNullValue].Add(int64(d.Counts.NullValues))
+	c.anomalies[anomalyTruncatedKey].Add(int64(d.Counts.TruncatedKeys))
+	c.anomalies[anomalyTruncatedSet].Add(int64(d.Counts.TruncatedSets))
+	c.anomalies[anomalyTruncatedValue].Add(int64(d.Counts.TruncatedValues))
+	c.anomalies[anomalyUnknownKey].Add(int64(d.Counts.UnknownKeys))
+}
+
+func (c *counts) countBuild(stats profile.BuildStats) {
+	c.anomalies[anomalyRenamedKey].Add(int64(stats.RenamedKeys + stats.EscapedKeys))
+	c.anomalies[anomalyConflict].Add(int64(stats.DroppedLabels))
+}
+
+// freeze keeps the last values of the BPF counters; the sampler may be closed afterwards.
+func (c *counts) freeze(s *bpf.Sampler) {
+	counters := c.bpfCounters(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.final = &counters
+}
+
+// bpfCounters returns the BPF counters, or the last known ones when they can't be read.
+func (c *counts) bpfCounters(s *bpf.Sampler) bpf.Counters {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.final != nil {
+		return *c.final
+	}
+	if counters, err := s.Counters(); err == nil {
+		c.last = counters
+	}
+	return c.last
+}
+
+// snapshot fills s with the state of the pipeline; see there for the order.
+func (p *samplingPipeline) snapshot(s *snapshot) {
+	c := p.counts
+	s.emitted = c.emitted.Load()
+	for r := range c.dropped {
+		s.dropped[r] = c.dropped[r].Load()
+	}
+	for abi := range c.labelReads {
+		for o := range c.labelReads[abi] {
+			s.labelReads[abi][o] = c.labelReads[abi][o].Load()
+		}
+	}
+	for o := range c.userStacks {
+		s.userStacks[o] = c.userStacks[o].Load()
+	}
+	for a := range c.anomalies {
+		s.anomalies[a] = c.anomalies[a].Load()
+	}
+	table := p.table.Stats()
+	s.trackedProcesses = int64(table.Processes)
+	s.labelSourceProcesses = int64(p.publisher.labelled())
+	s.processLoadErrors = int64(table.LoadErrors + table.FileErrors)
+	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())
+
+	counters := c.bpfCounters(p.sampler)
+	s.droppedProcessEvents = int64(counters.EventsDropped)
+	s.filteredIdle = int64(counters.FilteredIdle)
+	s.dropped[dropRingFull] = int64(counters.DroppedRingFull)
+	s.dropped[dropInternal] = int64(counters.DroppedInternal)
+	s.hits = int64(counters.Hits)
+}

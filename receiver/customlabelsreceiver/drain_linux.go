@@ -1,0 +1,124 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// labelCacheShare of max_batch_bytes is what decoded label sections may take.
+const labelCacheShare = 4
+
+// drain reads samples until the sampler is drained or closed and aggregates
+// them into batches. Everything in it belongs to its one goroutine.
+type drain struct {
+	sampler  *bpf.Sampler
+	table    *process.Table
+	exporter *exporter
+	counts   *counts
+
+	interval time.Duration
+	maxBytes int
+	cache    *labels.Cache
+	batch    *batch
+	sample   profile.Sample
+	err      error // why reading ended early
+}
+
+func newDrain(cfg *Config, sampler *bpf.Sampler, table *process.Table, exp *exporter, c *counts) *drain {
+	return &drain{
+		sampler:  sampler,
+		table:    table,
+		exporter: exp,
+		counts:   c,
+		interval: cfg.ReportInterval,
+		maxBytes: cfg.MaxBatchBytes,
+		cache:    labels.NewCache(cfg.MaxBatchBytes / labelCacheShare),
+	}
+}
+
+func (d *drain) run() {
+	d.batch = d.exporter.newBatch()
+	var rec bpf.Record
+	for {
+		err := d.sampler.Read(&rec)
+		var malformed *bpf.FormatError
+		switch {
+		case err == nil:
+			d.add(&rec)
+			d.handOverAt(rec.TimeNs)
+		case errors.Is(err, bpf.ErrIdle):
+			d.handOverAt(monotonicNow())
+		case errors.As(err, &malformed):
+			d.counts.dropped[dropMalformed].Add(1)
+		default: // drained, or closed without having been drained
+			d.handOver()
+			return
+		}
+	}
+}
+
+func (d *drain) add(rec *bpf.Record) {
+	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	decoded := d.cache.Decode(nil, rec.Labels)
+	d.counts.countRecord(rec, decoded)
+	d.batch.processes[proc.Handle()] = proc
+	d.sample = profile.Sample{
+		Process:      proc.Handle(),
+		TimeUnixNano: rec.TimeNs + d.batch.clockOffset,
+		TID:          rec.TID,
+		Comm:         rec.Comm,
+		CPU:          rec.CPU,
+		KernelFrames: rec.KernelFrames,
+		UserFrames:   rec.UserFrames,
+		Set:          decoded.Set,
+		Link:         decoded.Link,
+		UserStack:    labels.Outcome(rec.UserStack),
+	}
+	d.batch.builder.Add(&d.sample)
+}
+
+// handOverAt hands the batch over when its interval has passed at the given
+// time (CLOCK_MONOTONIC), or when it has grown too large.
+func (d *drain) handOverAt(now uint64) {
+	full := d.cache.Full() || d.batch.builder.Bytes() >= d.maxBytes
+	if !full && now < d.batch.startMono+uint64(d.interval) {
+		return
+	}
+	d.handOver()
+	if d.cache.Full() {
+		// Only now: equal sets of one batch must be one set.
+		d.cache.Reset()
+	}
+	d.batch = d.exporter.newBatch()
+}
+
+func (d *drain) handOver() {
+	d.exporter.enqueue(d.batch)
+	d.batch = nil
+}
+
+func monotonicNow() uint64 { return clockNow(unix.CLOCK_MONOTONIC) }
+
+func clockNow(clock int32) uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts) // these clocks always exist
+	return uint64(ts.Nano())
+}
+
+// clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
+// clock is read between two readings of the other, whose middle it is set against.
+func clockOffset() (offset, mono uint64) {
+	before := monotonicNow()
+	realtime := clockNow(unix.CLOCK_REALTIME)
+	mono = before + (monotonicNow()-before)/2
+	return realtime - mono, mono
+}

@@ -1,0 +1,86 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"sync"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+// publisher tells the BPF programs what the process table found out.
+type publisher struct {
+	sampler *bpf.Sampler
+
+	mu      sync.Mutex
+	sources map[process.ID]struct{} // processes with at least one
+}
+
+var _ process.Publisher = (*publisher)(nil)
+
+func newPublisher(s *bpf.Sampler) *publisher {
+	return &publisher{sampler: s, sources: map[process.ID]struct{}{}}
+}
+
+// labelled is the number of processes with at least one label source.
+func (p *publisher) labelled() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sources)
+}
+
+func (p *publisher) note(id process.ID, labelled bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if labelled {
+		p.sources[id] = struct{}{}
+	} else {
+		delete(p.sources, id)
+	}
+}
+
+// SetLabelSources implements process.Publisher.
+func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+	list := make([]bpf.LabelSource, len(sources))
+	for i, s := range sources {
+		list[i] = bpf.LabelSource{
+			ABI:        uint8(s.ABI),
+			Kind:       uint8(s.Location.Kind),
+			Offset:     s.Location.Offset,
+			Module:     s.Location.Module,
+			Generation: s.Location.Generation,
+		}
+	}
+	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {
+		return err
+	}
+	p.note(id, len(list) > 0)
+	return nil
+}
+
+// Forget implements process.Publisher.
+func (p *publisher) Forget(id process.ID) error {
+	p.note(id, false)
+	return p.sampler.Forget(bpf.ProcessID(id))
+}
+
+// processEvent translates an event of the sampler for the process table.
+func processEvent(ev bpf.ProcessEvent) process.Event {
+	return process.Event{
+		Kind:         eventKinds[ev.Kind],
+		ID:           process.ID(ev.Process),
+		Parent:       process.ID(ev.Parent),
+		PID:          int(ev.PID),
+		TimeNs:       ev.TimeNs,
+		Path:         ev.Path,
+		KernelThread: ev.KernelThread,
+	}
+}
+
+var eventKinds = [...]process.EventKind{
+	bpf.EventExists: process.Exists,
+	bpf.EventExec:   process.Exec,
+	bpf.EventFork:   process.Fork,
+	bpf.EventExit:   process.Exit,
+}

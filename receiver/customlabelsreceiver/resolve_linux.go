@@ -1,0 +1,103 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// Values of profile.frame.type.
+const (
+	frameKernel = "kernel"
+	frameNative = "native"
+)
+
+// resolver tells the profile builder what the process table and the symbol
+// tables know. It belongs to the exporter's goroutine.
+type resolver struct {
+	symbolizer *symbolizer                 // nil: addresses stay without names
+	processes  map[uint64]*process.Process // of the batch that is built
+	mappings   map[mappingKey]*profile.Mapping
+}
+
+// mappingKey tells mappings apart that come out differently.
+type mappingKey struct {
+	start, limit, offset uint64
+	file                 *process.File
+	path                 string
+}
+
+var _ profile.Resolver = (*resolver)(nil)
+
+// Resource implements profile.Resolver.
+func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
+	p := r.processes[handle]
+	if p == nil || handle == 0 {
+		return // the one that stands for all beyond the table's bound
+	}
+	info := p.Info()
+	if info.PID != 0 {
+		attrs.PutInt("process.pid", int64(info.PID))
+	}
+	if info.Name != "" {
+		attrs.PutStr("process.executable.name", info.Name)
+	}
+	if info.Path != "" {
+		attrs.PutStr("process.executable.path", info.Path)
+	}
+	if len(info.CommandLine) > 0 {
+		attrs.PutStr("process.command_line", strings.Join(info.CommandLine, " "))
+	}
+	if info.ContainerID != "" {
+		attrs.PutStr("container.id", info.ContainerID)
+	}
+	if info.Loaded {
+		attrs.PutInt("process.real_user.id", int64(info.UID))
+	}
+}
+
+// Frame implements profile.Resolver.
+func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
+	if kind == profile.Kernel {
+		return profile.Frame{Mapping: &kernelMapping, Function: r.symbolizer.kernelFunction(addr), Type: frameKernel}
+	}
+	frame := profile.Frame{Type: frameNative}
+	p := r.processes[handle]
+	if p == nil {
+		return frame
+	}
+	m := p.Info().Mapping(addr)
+	if m == nil {
+		return frame
+	}
+	frame.Mapping = r.mapping(m)
+	frame.Function = r.symbolizer.function(m, addr)
+	return frame
+}
+
+// kernelMapping stands for the kernel and its modules, whose extent is not known.
+var kernelMapping = profile.Mapping{Filename: "[kernel.kallsyms]"}
+
+func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
+	key := mappingKey{m.Start, m.Limit, m.Offset, m.File, m.Path}
+	known := r.mappings[key]
+	if known == nil {
+		known = &profile.Mapping{Start: m.Start, Limit: m.Limit, FileOffset: m.Offset, Filename: m.Path}
+		if m.File != nil {
+			known.BuildIDGNU, known.BuildIDHTLHash = m.File.BuildIDGNU(), m.File.HTLHash()
+		}
+		r.mappings[key] = known
+	}
+	return known
+}
+
+// begin prepares for the batch of these processes.
+func (r *resolver) begin(processes map[uint64]*process.Process) {
+	r.processes = processes
+	clear(r.mappings)
+}

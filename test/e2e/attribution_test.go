@@ -1,0 +1,187 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+const (
+	attributionRate    = 997
+	attributionBatch   = 4 * time.Second
+	attributionBatches = 3 // complete ones, of each run
+	// attributionFalseAlarms is the chance that a right build fails, over all checks together.
+	attributionFalseAlarms = 1e-4
+)
+
+// TestAttribution: a thread that runs one function under changing labels. In
+// every batch the share of samples of each tenant agrees with the CPU time that
+// the thread itself measured.
+//
+// The statistics: the label at a sample's instant is a draw from the tenants'
+// shares of CPU time in the batch. The dwell times are random (or, for A/B,
+// incommensurable with the period), so the counts scatter no more than
+// multinomial ones and Pearson's chi-square is a valid, somewhat conservative
+// test. Its level is that of attributionFalseAlarms divided by the number of
+// checks (Bonferroni).
+func TestAttribution(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	var runs []*attributionRun
+	for _, abi := range []string{"v0", "v1", "ctx"} {
+		for _, load := range []string{"exe", "lib", "dlopen"} {
+			runs = append(runs, &attributionRun{variant: "writer-" + abi + "-" + load, pattern: "random"})
+		}
+		runs = append(runs, &attributionRun{variant: "writer-" + abi + "-exe", pattern: "30,90"})
+	}
+	level := testutil.Bonferroni(attributionFalseAlarms, len(runs)*attributionBatches)
+
+	// One after the other would take minutes; four at a time still give each writer half a CPU.
+	const together = 4
+	fmt.Printf("%-20s %-8s %6s %8s %10s  %s\n", "writer", "pattern", "batch", "samples", "p", "share measured (true), %")
+	for group := range slices.Chunk(runs, together) {
+		checkAttribution(t, group, level)
+	}
+	fmt.Printf("%d checks at level %.1e each: false alarm in less than %.0e of all runs\n",
+		len(runs)*attributionBatches, level, attributionFalseAlarms)
+}
+
+type attributionRun struct {
+	variant, pattern string
+	log              string
+	writer           *testutil.Writer
+	batches          []attributionCounts
+}
+
+type attributionCounts struct {
+	start, end uint64 // Unix ns
+	byTenant   map[string]uint64
+}
+
+// checkAttribution runs a group of writers under one receiver and checks every batch that the writers' life covers.
+func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
+	byPID := map[int64]*attributionRun{}
+	seconds := fmt.Sprint(int((attributionBatches + 3) * attributionBatch / time.Second))
+	for i, run := range runs {
+		run.log = filepath.Join(t.TempDir(), fmt.Sprintf("switch-%d.log", i))
+		args := []string{"switch", "--seconds", seconds, "--log", run.log}
+		if run.pattern != "random" {
+			args = append(args, "--pattern", run.pattern)
+		}
+		run.writer = testutil.Start(t, run.variant, args...)
+		byPID[int64(run.writer.PID)] = run
+	}
+	enough := make(chan struct{})
+	var once sync.Once
+	batches := 0
+	out := &sink{t: t, visit: func(b flatBatch) {
+		counts := map[*attributionRun]map[string]uint64{}
+		for _, h := range b.hits {
+			run := byPID[h.pid]
+			if run == nil {
+				continue
+			}
+			if counts[run] == nil {
+				counts[run] = map[string]uint64{}
+			}
+			counts[run][run.tenantOf(&h)]++
+		}
+		batches++
+		if batches == 1 {
+			return // the receiver may have met the writers in the course of it
+		}
+		for run, byTenant := range counts {
+			run.batches = append(run.batches, attributionCounts{b.start, b.end, byTenant})
+		}
+		if batches == 1+attributionBatches {
+			once.Do(func() { close(enough) })
+		}
+	}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = attributionRate
+		c.ReportInterval = attributionBatch
+		c.RingBufferBytes = 16 << 20
+	})
+	select {
+	case <-enough:
+	case <-time.After(time.Duration(attributionBatches+4) * attributionBatch):
+		t.Fatal("the batches did not come")
+	}
+	toUnix := monoToUnix(t)
+	r.stop()
+	for _, run := range runs {
+		run.writer.Stop()
+		run.check(t, toUnix, level)
+	}
+}
+
+// tenantOf is what a sample says its tenant is.
+func (run *attributionRun) tenantOf(h *hit) string {
+	if !strings.Contains(run.variant, "-ctx-") {
+		return h.attrs[prefix+"tenant"]
+	}
+	if h.link == (link{}) {
+		return ""
+	}
+	i, ok := testutil.SwitchTenant(h.link.traceID, h.link.spanID)
+	if !ok {
+		return fmt.Sprintf("foreign link %x", h.link)
+	}
+	return fmt.Sprint(i)
+}
+
+func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
+	log, err := testutil.ReadSwitchLog(run.log)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(run.batches), attributionBatches, run.variant)
+	for i, b := range run.batches[:attributionBatches] {
+		truth, err := log.Window(b.start-toUnix, b.end-toUnix)
+		require.NoError(t, err, run.variant)
+		names := log.Tenants
+		if strings.Contains(run.variant, "-ctx-") {
+			names = nil
+			for i := range log.Tenants {
+				names = append(names, fmt.Sprint(i))
+			}
+		}
+		var observed []uint64
+		var shares []float64
+		var total uint64
+		for _, n := range b.byTenant {
+			total += n
+		}
+		var cpu time.Duration
+		for _, d := range truth {
+			cpu += d
+		}
+		var figures []string
+		seen := maps.Clone(b.byTenant)
+		for k, name := range names {
+			share := truth[log.Tenants[k]].Seconds() / cpu.Seconds()
+			observed = append(observed, seen[name])
+			shares = append(shares, share)
+			figures = append(figures, fmt.Sprintf("%s %.1f (%.1f)", log.Tenants[k], 100*float64(seen[name])/float64(total), 100*share))
+			delete(seen, name)
+		}
+		require.LessOrEqual(t, seen[""], uint64(1), "%s: samples without a label", run.variant)
+		delete(seen, "")
+		require.Empty(t, seen, "%s: samples with foreign labels", run.variant)
+		fit, err := testutil.ChiSquare(observed, shares)
+		require.NoError(t, err)
+		fmt.Printf("%-20s %-8s %6d %8d %10.2g  %s\n", run.variant, run.pattern, i+1, total, fit.P, strings.Join(figures, ", "))
+		require.Greater(t, total, uint64(200), "too few samples to tell")
+		require.Greater(t, fit.P, level, "%s: the samples disagree with the truth", run.variant)
+	}
+}

@@ -1,0 +1,114 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// prefix of custom labels in the output, by default.
+const prefix = "process.context.label."
+
+// A running receiver and where its metrics go.
+type running struct {
+	t         *testing.T
+	receiver  xreceiver.Profiles
+	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
+	stopped   bool
+}
+
+// startReceiver runs the receiver as the collector would, with out as next consumer.
+func startReceiver(t *testing.T, out *sink, change func(*customlabelsreceiver.Config)) *running {
+	t.Helper()
+	testutil.RequireBPF(t)
+	factory := customlabelsreceiver.NewFactory()
+	cfg := factory.CreateDefaultConfig().(*customlabelsreceiver.Config)
+	change(cfg)
+	require.NoError(t, cfg.Validate())
+	r := &running{t: t, telemetry: componenttest.NewTelemetry()}
+	set := receivertest.NewNopSettings(factory.Type())
+	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	core, logs := observer.New(zapcore.InfoLevel)
+	r.logs = logs
+	set.Logger = zaptest.NewLogger(t, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewTee(c, core)
+	})))
+	var err error
+	r.receiver, err = factory.(xreceiver.Factory).CreateProfiles(context.Background(), set, cfg, out)
+	require.NoError(t, err)
+	require.NoError(t, r.receiver.Start(context.Background(), componenttest.NewNopHost()))
+	t.Cleanup(r.stop)
+	return r
+}
+
+// stop shuts the receiver down; everything sampled has reached the sink then.
+func (r *running) stop() {
+	if r.stopped {
+		return
+	}
+	r.stopped = true
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	require.NoError(r.t, r.receiver.Shutdown(ctx))
+	require.NoError(r.t, r.telemetry.Shutdown(ctx))
+}
+
+// account is what the receiver says at its end became of every hit.
+func (r *running) account() map[string]int64 {
+	entries := r.logs.FilterMessage("sampling has ended").All()
+	require.Len(r.t, entries, 1)
+	account := map[string]int64{}
+	for name, n := range entries[0].ContextMap() {
+		account[name] = n.(int64)
+	}
+	return account
+}
+
+// metric sums the data points of a metric of the receiver, by the value of an attribute.
+func (r *running) metric(name, by string) map[string]int64 {
+	m, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_" + name)
+	require.NoError(r.t, err)
+	sums := map[string]int64{}
+	add := func(points []metricdata.DataPoint[int64]) {
+		for _, p := range points {
+			v, _ := p.Attributes.Value(attribute.Key(by))
+			sums[v.AsString()] += p.Value
+		}
+	}
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		add(data.DataPoints)
+	case metricdata.Gauge[int64]:
+		add(data.DataPoints)
+	}
+	return sums
+}
+
+// monoToUnix is what turns CLOCK_MONOTONIC into Unix time now.
+func monoToUnix(t *testing.T) uint64 {
+	var mono, real unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono))
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_REALTIME, &real))
+	return uint64(real.Nano() - mono.Nano())
+}
