@@ -6,10 +6,6 @@ import (
 	"fmt"
 )
 
-// maxStringTableBytes bounds the string table that Functions holds in memory
-// while it runs.
-const maxStringTableBytes = 128 << 20
-
 // Function is a function symbol.
 type Function struct {
 	Name  []byte // valid during the call of yield only
@@ -48,24 +44,26 @@ func (f *File) Functions(yield func(Function) bool) error {
 }
 
 func (f *File) functions(t table, yield func(Function) bool) error {
-	if t.strSize > maxStringTableBytes {
-		return &FormatError{t.strOff, "size of string table", t.strSize}
-	}
-	names := make([]byte, t.strSize)
-	if err := f.read(names, t.strOff); err != nil {
-		return err
-	}
-	return f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
+	names := window{f: f, t: t}
+	var nameErr error
+	err := f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
 		if typ := elf.ST_TYPE(b[4]); typ != elf.STT_FUNC && typ != elf.STT_GNU_IFUNC {
 			return true
 		}
 		r := parseSymbol(b)
-		if elf.SectionIndex(r.section) == elf.SHN_UNDEF || uint64(r.name) >= t.strSize {
+		if elf.SectionIndex(r.section) == elf.SHN_UNDEF {
 			return true
 		}
-		name := beforeNUL(names[r.name:min(uint64(r.name)+maxNameBytes, t.strSize)])
+		var name []byte
+		if name, nameErr = names.at(r.name); nameErr != nil {
+			return false
+		}
 		return len(name) == 0 || yield(Function{Name: name, Value: r.value, Size: r.size})
 	})
+	if err == nil {
+		err = nameErr
+	}
+	return err
 }
 
 // dynamicTable locates the dynamic symbol table as a file range. Nothing

@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,8 +32,7 @@ func (m anywhere) ReadAt(p []byte, addr uint64) error {
 func FuzzResolve(f *testing.F) {
 	for _, compiler := range []string{corpus.GCC, corpus.AArch64GCC} {
 		for _, args := range [][]string{{"-DPAD=40"}, {"-DVISIBILITY=hidden"}, {"-ftls-model=initial-exec"}, {"-DSIBLING"}} {
-			b, err := os.ReadFile(corpus.Library(f, compiler, args...))
-			require.NoError(f, err)
+			b := corpus.SmallLibrary(f, compiler, args...)
 			f.Add(b, make([]byte, 24), uint64(loadBias), uint8(tlsresolve.Glibc))
 			f.Add(b, binary.LittleEndian.AppendUint64(nil, 3), uint64(0), uint8(tlsresolve.Musl))
 			f.Add(b, []byte(x86Static+x86Glibc), uint64(0x1000), uint8(tlsresolve.Glibc))

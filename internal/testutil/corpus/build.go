@@ -40,6 +40,18 @@ func Library(tb testing.TB, compiler string, args ...string) string {
 	return Build(tb, "libvariable.so", compiler, append([]string{"-shared", "-fPIC", "variable.c"}, args...)...)
 }
 
+// SmallLibrary is Library without all that a fuzzer should not waste its
+// time on. It cannot be loaded.
+func SmallLibrary(tb testing.TB, compiler string, args ...string) []byte {
+	tb.Helper()
+	small := []string{"-nostdlib", "-s", "-Wl,-z,max-page-size=64,-z,noseparate-code,-z,norelro", "-fno-asynchronous-unwind-tables"}
+	b, err := os.ReadFile(Library(tb, compiler, append(small, args...)...))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
 // Source returns the path of a file in testdata/tls at the root of the module.
 func Source(tb testing.TB, name string) string {
 	tb.Helper()

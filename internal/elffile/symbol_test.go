@@ -1,0 +1,212 @@
+package elffile_test
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+)
+
+// systemFiles are large files of the machine that is tested on.
+func systemFiles(t testing.TB) []string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	files := []string{self}
+	for _, program := range []string{"gcc", "sh"} {
+		path, err := exec.LookPath(program)
+		require.NoError(t, err)
+		files = append(files, path)
+	}
+	for _, args := range [][]string{
+		{corpus.GCC, "-print-file-name=libc.so.6"}, {corpus.GCC, "-print-file-name=libstdc++.so.6"},
+		{corpus.AArch64GCC, "-print-file-name=libc.so.6"},
+	} {
+		out, err := exec.Command(args[0], args[1:]...).Output()
+		require.NoError(t, err)
+		if path := strings.TrimSpace(string(out)); strings.HasPrefix(path, "/") {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// Every symbol that debug/elf reads must be found by name, with the same value,
+// and nothing else.
+func TestDynamicSymbol(t *testing.T) {
+	paths := systemFiles(t)
+	for _, compiler := range []string{corpus.GCC, corpus.AArch64GCC, corpus.MuslGCC} {
+		for _, hash := range []string{"gnu", "sysv", "both"} {
+			paths = append(paths, corpus.Library(t, compiler, "-Wl,--hash-style="+hash))
+		}
+	}
+	paths = append(paths, corpus.Library(t, corpus.GCC, "-fuse-ld=gold"))
+	found := 0
+	for _, path := range paths {
+		oracle, err := elf.Open(path)
+		require.NoError(t, err)
+		symbols, _ := oracle.DynamicSymbols() // an error: it has none
+		defined := map[string][]elf.Symbol{}
+		for _, s := range symbols {
+			if s.Section != elf.SHN_UNDEF && s.Name != "" {
+				defined[s.Name] = append(defined[s.Name], s)
+			}
+		}
+		f := open(t, path, noSections)
+		for _, s := range symbols {
+			got, ok, err := f.DynamicSymbol(s.Name)
+			require.NoError(t, err, "%s %s", path, s.Name)
+			require.Equal(t, defined[s.Name] != nil, ok, "%s %s", path, s.Name)
+			if !ok {
+				continue
+			}
+			same := false
+			for _, d := range defined[s.Name] {
+				same = same || d.Value == got.Value && d.Size == got.Size && elf.ST_TYPE(d.Info) == got.Type &&
+					elf.ST_BIND(d.Info) == got.Bind && d.Section == got.Section
+			}
+			require.True(t, same, "%s %+v", path, got)
+			at, err := f.DynamicSymbolAt(got.Index)
+			require.NoError(t, err)
+			require.Equal(t, got.Value, at.Value)
+			_, ok, err = f.DynamicSymbol(s.Name + "!")
+			require.NoError(t, err)
+			require.False(t, ok)
+			found++
+		}
+		require.NoError(t, oracle.Close())
+	}
+	require.Greater(t, found, 5000)
+}
+
+func TestDynamicSymbolVersions(t *testing.T) {
+	for _, hash := range []string{"gnu", "sysv"} {
+		path := corpus.Build(t, "lib.so", corpus.GCC, "versioned.c", "-shared", "-fPIC", "-Wl,--hash-style="+hash,
+			"-Wl,--version-script="+corpus.Source(t, "versioned.map"))
+		f := open(t, path)
+		got, ok, err := f.DynamicSymbol("custom_labels_current_set")
+		require.NoError(t, err)
+		require.True(t, ok)
+		want, ok, err := f.TLSSymbol("variable_v2")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, want.Value, got.Value)
+	}
+}
+
+// Symbols of .symtab as debug/elf reads them.
+func TestSymbol(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, path := range []string{
+		self, corpus.Library(t, corpus.AArch64GCC), corpus.Build(t, "host", corpus.GCC, "host.c", "variable.c", "-DLINKED", "-static"),
+	} {
+		oracle, err := elf.Open(path)
+		require.NoError(t, err)
+		symbols, err := oracle.Symbols()
+		if len(symbols) == 0 {
+			continue // go test strips some binaries
+		}
+		require.NoError(t, err)
+		values := map[string]map[uint64]bool{}
+		globals := map[string]uint64{}
+		for _, s := range symbols {
+			if s.Name == "" || s.Section == elf.SHN_UNDEF {
+				continue
+			}
+			if values[s.Name] == nil {
+				values[s.Name] = map[uint64]bool{}
+			}
+			values[s.Name][s.Value] = true
+			if elf.ST_BIND(s.Info) != elf.STB_LOCAL {
+				globals[s.Name] = s.Value
+			}
+		}
+		f := open(t, path)
+		checked := 0
+		for name, all := range values {
+			if checked++; checked > 300 {
+				break
+			}
+			got, ok, err := f.Symbol(name)
+			require.NoError(t, err)
+			global, isGlobal := globals[name]
+			require.Equal(t, isGlobal || len(all) == 1, ok, name)
+			if isGlobal {
+				require.Equal(t, global, got.Value, name)
+			} else if ok {
+				require.True(t, all[got.Value], name)
+			}
+		}
+		_, ok, err := f.Symbol("custom_labels_current_set\x00")
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+}
+
+func TestSymbolFixture(t *testing.T) {
+	f := open(t, corpus.Build(t, "host", corpus.GCC, "host.c", "variable.c", "-DLINKED", "-static"))
+	_, ok, err := f.DynamicSymbol("custom_labels_current_set")
+	require.NoError(t, err)
+	require.False(t, ok)
+	version, ok, err := f.Symbol("custom_labels_abi_version")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, elf.STT_OBJECT, version.Type)
+	require.EqualValues(t, 4, version.Size)
+	_, ok, err = f.TLSSymbol("custom_labels_abi_version")
+	require.NoError(t, err)
+	require.False(t, ok)
+	set, ok, err := f.TLSSymbol("custom_labels_current_set")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 8, set.Size)
+	again, ok, err := f.Symbol("custom_labels_current_set")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, set, again)
+	// Suffixes of a name are not names, unless the linker says so.
+	_, ok, err = f.TLSSymbol("labels_current_set")
+	require.NoError(t, err)
+	require.False(t, ok)
+	_, ok, err = open(t, corpus.Library(t, corpus.GCC, "-s")).TLSSymbol("custom_labels_current_set")
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestFunctions(t *testing.T) {
+	for _, path := range append(systemFiles(t), corpus.Library(t, corpus.GCC, "-Wl,--hash-style=gnu"), corpus.Library(t, corpus.GCC, "-Wl,--hash-style=sysv")) {
+		oracle, err := elf.Open(path)
+		require.NoError(t, err)
+		static, _ := oracle.Symbols()
+		dynamic, _ := oracle.DynamicSymbols()
+		type function struct {
+			name        string
+			value, size uint64
+		}
+		want := map[function]int{}
+		for _, s := range append(static, dynamic...) {
+			typ := elf.ST_TYPE(s.Info)
+			if (typ == elf.STT_FUNC || typ == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF && s.Name != "" && len(s.Name) < 1024 {
+				want[function{s.Name, s.Value, s.Size}]++
+			}
+		}
+		got := map[function]int{}
+		require.NoError(t, open(t, path).Functions(func(fn elffile.Function) bool {
+			got[function{string(fn.Name), fn.Value, fn.Size}]++
+			return true
+		}))
+		require.Equal(t, len(want), len(got), path)
+		require.Equal(t, want, got, path)
+
+		calls := 0
+		require.NoError(t, open(t, path).Functions(func(elffile.Function) bool { calls++; return false }))
+		require.LessOrEqual(t, calls, 1)
+	}
+}
