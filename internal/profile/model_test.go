@@ -55,7 +55,9 @@ func flatten(t *testing.T, p pprofile.Profiles) []flatSample {
 	t.Helper()
 	require.Empty(t, conformance.Check(p))
 	flat := resolve(t, p)
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(p)
+	sent := pprofile.NewProfiles()
+	p.CopyTo(sent) // marshalling rewrites
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(sent)
 	require.NoError(t, err)
 	back, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
 	require.NoError(t, err)

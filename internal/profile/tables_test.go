@@ -1,0 +1,114 @@
+package profile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+func buildFrames(t *testing.T, r *resolver, samples ...Sample) pprofile.Profiles {
+	t.Helper()
+	b := NewBuilder(Options{Period: 1})
+	for i := range samples {
+		samples[i].TimeUnixNano = 1500
+		b.Add(&samples[i])
+	}
+	p, _ := b.Build(r, 1000, 2000)
+	flatten(t, p)
+	return p
+}
+
+func TestFrameInFull(t *testing.T) {
+	m := &Mapping{Start: 0x1000, Limit: 0x2000, FileOffset: 0x3000, Filename: "/bin/a", BuildIDGNU: "abcd", BuildIDHTLHash: "0123"}
+	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
+		0x1234: {Mapping: m, Function: "main", File: "main.c", Line: 42, Type: "native"},
+	}}, Sample{UserFrames: []uint64{0x1234}})
+	d := p.Dictionary()
+	text := func(i int32) string { return d.StringTable().At(int(i)) }
+	require.Equal(t, 2, d.LocationTable().Len())
+	l := d.LocationTable().At(1)
+	require.Equal(t, uint64(0x1234), l.Address())
+	require.Equal(t, 1, l.Lines().Len())
+	require.Equal(t, int64(42), l.Lines().At(0).Line())
+	f := d.FunctionTable().At(int(l.Lines().At(0).FunctionIndex()))
+	require.Equal(t, "main", text(f.NameStrindex()))
+	require.Equal(t, "main.c", text(f.FilenameStrindex()))
+	attrs := func(indexes []int32) map[string]any {
+		got := map[string]any{}
+		for _, i := range indexes {
+			a := d.AttributeTable().At(int(i))
+			got[text(a.KeyStrindex())] = a.Value().AsRaw()
+		}
+		return got
+	}
+	require.Equal(t, map[string]any{"profile.frame.type": "native"}, attrs(l.AttributeIndices().AsRaw()))
+	require.Equal(t, 2, d.MappingTable().Len())
+	got := d.MappingTable().At(int(l.MappingIndex()))
+	require.Equal(t, []uint64{0x1000, 0x2000, 0x3000}, []uint64{got.MemoryStart(), got.MemoryLimit(), got.FileOffset()})
+	require.Equal(t, "/bin/a", text(got.FilenameStrindex()))
+	require.Equal(t, map[string]any{
+		"process.executable.build_id.gnu": "abcd", "process.executable.build_id.htlhash": "0123",
+	}, attrs(got.AttributeIndices().AsRaw()))
+}
+
+// Everything a frame lacks is left out; a frame of which nothing is known, and
+// whose address is 0, still is a location.
+func TestFrameWithLess(t *testing.T) {
+	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
+		0x10: {},
+		0x20: {File: "only.c", Line: -3},
+		0x30: {Line: 7, Mapping: &Mapping{}},
+		0:    {Line: 9},
+	}}, Sample{UserFrames: []uint64{0x10, 0x21, 0x31, 0}})
+	d := p.Dictionary()
+	require.Equal(t, 5, d.LocationTable().Len())
+	at := d.LocationTable().At
+	require.Equal(t, []int{0, 1, 0, 1}, []int{at(1).Lines().Len(), at(2).Lines().Len(), at(3).Lines().Len(), at(4).Lines().Len()})
+	require.Zero(t, at(2).Lines().At(0).Line())
+	require.Equal(t, 1, d.MappingTable().Len())
+	require.Equal(t, 1, d.AttributeTable().Len())
+	require.Equal(t, "[unknown]", locationName(d, 4))
+}
+
+func TestMappings(t *testing.T) {
+	inside := Mapping{Start: 0x1000, Limit: 0x2000, Filename: "/a"}
+	again, other := inside, inside
+	other.BuildIDGNU = "ff"
+	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
+		0x0fff: {Mapping: &inside}, 0x1000: {Mapping: &inside}, 0x1fff: {Mapping: &again}, 0x2000: {Mapping: &inside},
+		0x1100: {Mapping: &other}, 0x9000: {Mapping: &Mapping{Filename: "[kernel]"}},
+	}}, Sample{UserFrames: []uint64{0x0fff, 0x1001, 0x2000, 0x2001, 0x1101, 0x9001}})
+	d := p.Dictionary()
+	var got []int32
+	for _, l := range d.LocationTable().All() {
+		got = append(got, l.MappingIndex())
+	}
+	require.Equal(t, []int32{0, 0, 1, 1, 0, 2, 3}, got)
+	require.Equal(t, 4, d.MappingTable().Len())
+}
+
+// The Resolver is asked once for a frame; kernel frames belong to no process.
+func TestFramesAreAskedOnce(t *testing.T) {
+	r := &resolver{}
+	p := buildFrames(t, r,
+		Sample{Process: 1, KernelFrames: []uint64{0x50, 0x61}, UserFrames: []uint64{0x10, 0x21}},
+		Sample{Process: 1, KernelFrames: []uint64{0x50}, UserFrames: []uint64{0x20}},
+		Sample{Process: 2, KernelFrames: []uint64{0x60}, UserFrames: []uint64{0x10, 0x51}},
+	)
+	require.Equal(t, []frameKey{
+		{1, Kernel, 0x50}, {1, Kernel, 0x60}, {1, User, 0x10}, {1, User, 0x20}, {2, User, 0x10}, {2, User, 0x50},
+	}, r.asked)
+	require.Equal(t, 1+5, p.Dictionary().LocationTable().Len(), "equal frames of two processes are one location")
+}
+
+func TestNamesAreMadeValid(t *testing.T) {
+	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
+		0x10: {Function: "f\xff", File: "\xfe.c", Type: "t\xff", Mapping: &Mapping{Limit: 0x100, Filename: "/\xfd", BuildIDGNU: "\xfc", BuildIDHTLHash: "\xfb"}},
+		0x20: {Function: `f\xff`, File: `\xfe.c`, Type: `t\xff`, Mapping: &Mapping{Limit: 0x100, Filename: `/\xfd`, BuildIDGNU: `\xfc`, BuildIDHTLHash: `\xfb`}},
+	}}, Sample{UserFrames: []uint64{0x10, 0x21}})
+	d := p.Dictionary()
+	require.Equal(t, 2, d.FunctionTable().Len())
+	require.Equal(t, 2, d.MappingTable().Len())
+	require.Contains(t, d.StringTable().AsRaw(), `f\xff`)
+}
