@@ -1,0 +1,121 @@
+//go:build linux
+
+package process
+
+import (
+	"debug/elf"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+const code, data = elf.PF_R | elf.PF_X, elf.PF_R | elf.PF_W
+
+func segment(flags elf.ProgFlag, offset, vaddr, size uint64) elffile.Segment {
+	return elffile.Segment{Type: elf.PT_LOAD, Flags: flags, Offset: offset, Vaddr: vaddr, Filesz: size, Memsz: size}
+}
+
+func TestBias(t *testing.T) {
+	const pie = 0x555555554000
+	separate := []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x1000, 0x1000, 0x3210), segment(data, 0x5dd8, 0x6dd8, 0x300)}
+	for name, tc := range map[string]struct {
+		machine       elf.Machine
+		loads         []elffile.Segment
+		start, offset uint64
+		bias          uint64
+		ok            bool
+	}{
+		"PIE":                {elf.EM_X86_64, separate, pie + 0x1000, 0x1000, pie, true},
+		"split by mprotect":  {elf.EM_X86_64, separate, pie + 0x3000, 0x3000, pie, true},
+		"not PIE":            {elf.EM_X86_64, []elffile.Segment{segment(code, 0x1000, 0x401000, 0x500)}, 0x401000, 0x1000, 0, true},
+		"offset in the page": {elf.EM_X86_64, []elffile.Segment{segment(elf.PF_R, 0, 0, 0x6f0), segment(code, 0x6f0, 0x16f0, 0x500)}, pie + 0x1000, 0, pie, true},
+		"prelinked address":  {elf.EM_X86_64, []elffile.Segment{segment(code, 0x1000, 0x7f0000001000, 0x500)}, 0x7f0000003000, 0x1000, 0x2000, true},
+		"64 KiB pages":       {elf.EM_AARCH64, []elffile.Segment{segment(code, 0x15000, 0x25000, 0x500)}, pie + 0x20000, 0x10000, pie, true},
+		"no such segment":    {elf.EM_X86_64, separate, pie + 0x9000, 0x9000, 0, false},
+		"data segment":       {elf.EM_X86_64, separate, pie + 0x6000, 0x5000, 0, false},
+		"contradiction":      {elf.EM_X86_64, []elffile.Segment{segment(code, 0, 0, 0x1000), segment(code, 0, 0x9000, 0x1000)}, pie, 0, 0, false},
+		"not an ELF file":    {elf.EM_NONE, nil, pie, 0, 0, false},
+		"overflow":           {elf.EM_X86_64, []elffile.Segment{segment(code, 1<<64-0x1000, 1<<64-0x1000, 1<<64-1)}, pie, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := layout{tc.machine, tc.loads}
+			bias, ok := l.bias(tc.start, tc.offset)
+			require.Equal(t, tc.ok, ok)
+			if ok {
+				require.Equal(t, tc.bias, bias)
+			}
+		})
+	}
+}
+
+// TestComplete shows a library as the dynamic loader maps it, step by step.
+func TestComplete(t *testing.T) {
+	const bias, dev, inode = 0x7f0000000000, 1, 2
+	l := layout{elf.EM_X86_64, []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x1000, 0x1000, 0x1210), segment(data, 0x2dd8, 0x3dd8, 0x300)}}
+	mapping := func(start, limit, offset uint64) procfs.Mapping {
+		return procfs.Mapping{Start: bias + start, Limit: bias + limit, Offset: offset, Dev: dev, Inode: inode}
+	}
+	whole := []procfs.Mapping{mapping(0, 0x5000, 0)}
+	withCode := []procfs.Mapping{mapping(0, 0x1000, 0), mapping(0x1000, 0x3000, 0x1000), mapping(0x3000, 0x5000, 0x3000)}
+	withData := []procfs.Mapping{mapping(0, 0x1000, 0), mapping(0x1000, 0x3000, 0x1000), mapping(0x3000, 0x5000, 0x2000)}
+	split := []procfs.Mapping{mapping(0, 0x1000, 0), mapping(0x1000, 0x3000, 0x1000), mapping(0x3000, 0x4000, 0x2000), mapping(0x4000, 0x5000, 0x3000)}
+	for i, mappings := range [][]procfs.Mapping{nil, whole, withCode, split[:3]} {
+		require.False(t, l.complete(bias, dev, inode, mappings), "%d", i)
+	}
+	for i, mappings := range [][]procfs.Mapping{withData, split} {
+		require.True(t, l.complete(bias, dev, inode, mappings), "%d", i)
+		require.False(t, l.complete(bias, dev, inode+1, mappings), "another file")
+		require.False(t, l.complete(bias+0x1000, dev, inode, mappings), "another place")
+	}
+}
+
+// TestVaddr compares addresses in running programs with the symbols of their files.
+func TestVaddr(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"PIE":                 {"-pie"},
+		"not PIE":             {"-no-pie"},
+		"static":              {"-static"},
+		"static PIE":          {"-static-pie"},
+		"shared segments":     {"-pie", "-Wl,-z,noseparate-code"},
+		"not PIE, high":       {"-no-pie", "-Wl,-Ttext-segment=0x10000000"},
+		"not PIE, one page":   {"-no-pie", "-Wl,-z,noseparate-code"},
+		"PIE, other segments": {"-pie", "-Wl,-z,max-page-size=0x200000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := compile(t, "p", common+`int main(void) { say((void *)&main); await(); return 0; }`, flags...)
+			p := start(t, path)
+			var tp, addr uint64
+			p.line(&tp, &addr)
+			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+			info := loaded(t, table, p.exists()).Info()
+			m := info.Mapping(addr)
+			require.NotNil(t, m)
+			require.Equal(t, path, m.Path)
+			got, ok := m.Vaddr(addr)
+			require.True(t, ok)
+			require.Equal(t, symbolValue(t, path, "main"), got)
+		})
+	}
+}
+
+func symbolValue(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	e, err := elf.NewFile(file)
+	require.NoError(t, err)
+	symbols, err := e.Symbols()
+	require.NoError(t, err)
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	require.Fail(t, "no such symbol", name)
+	return 0
+}
