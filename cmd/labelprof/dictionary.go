@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+const buildIDKeyPrefix = "process.executable.build_id."
+
+// dictionary is the dictionary of one batch with its tables looked up as far as they
+// are used. Indexes come from outside: each lookup says whether it was in range.
+type dictionary struct {
+	pprofile.ProfilesDictionary
+	locations  []*location
+	attributes []*attribute
+}
+
+func newDictionary(d pprofile.ProfilesDictionary) *dictionary {
+	return &dictionary{
+		ProfilesDictionary: d,
+		locations:          make([]*location, d.LocationTable().Len()),
+		attributes:         make([]*attribute, d.AttributeTable().Len()),
+	}
+}
+
+func (d *dictionary) text(i int32) (string, bool) {
+	if i < 0 || int(i) >= d.StringTable().Len() {
+		return "", false
+	}
+	return cut(d.StringTable().At(int(i))), true
+}
+
+func (d *dictionary) attribute(i int32) (*attribute, bool) {
+	if i < 0 || int(i) >= len(d.attributes) {
+		return nil, false
+	}
+	if d.attributes[i] == nil {
+		entry := d.AttributeTable().At(int(i))
+		key, ok := d.text(entry.KeyStrindex())
+		if !ok {
+			return nil, false
+		}
+		a := newAttribute(key, entry.Value())
+		d.attributes[i] = &a
+	}
+	return d.attributes[i], true
+}
+
+func (d *dictionary) location(i int32) (*location, bool) {
+	if i < 0 || int(i) >= len(d.locations) {
+		return nil, false
+	}
+	if d.locations[i] == nil {
+		entry := d.LocationTable().At(int(i))
+		l := &location{address: entry.Address()}
+		var ok bool
+		if l.mapping, ok = d.mapping(entry.MappingIndex()); !ok {
+			return nil, false
+		}
+		for _, e := range entry.Lines().All() {
+			f, ok := d.function(e.FunctionIndex())
+			if !ok {
+				return nil, false
+			}
+			l.lines = append(l.lines, line{function: f, line: e.Line()})
+		}
+		d.locations[i] = l
+	}
+	return d.locations[i], true
+}
+
+func (d *dictionary) mapping(i int32) (mapping, bool) {
+	if i < 0 || int(i) >= d.MappingTable().Len() {
+		return mapping{}, false
+	}
+	entry := d.MappingTable().At(int(i))
+	m := mapping{start: entry.MemoryStart(), limit: entry.MemoryLimit(), offset: entry.FileOffset()}
+	var ok bool
+	if m.file, ok = d.text(entry.FilenameStrindex()); !ok {
+		return mapping{}, false
+	}
+	m.buildID = d.buildID(entry.AttributeIndices())
+	return m, true
+}
+
+// buildID prefers the id that symbol servers and pprof know.
+func (d *dictionary) buildID(indices pcommon.Int32Slice) string {
+	id := ""
+	for _, i := range indices.All() {
+		a, ok := d.attribute(i)
+		if !ok {
+			continue
+		}
+		switch kind, _ := strings.CutPrefix(a.key, buildIDKeyPrefix); {
+		case kind == "gnu":
+			return a.text
+		case kind == "htlhash" && id == "":
+			id = a.text
+		}
+	}
+	return id
+}
+
+func (d *dictionary) function(i int32) (function, bool) {
+	if i < 0 || int(i) >= d.FunctionTable().Len() {
+		return function{}, false
+	}
+	entry := d.FunctionTable().At(int(i))
+	name, ok := d.text(entry.NameStrindex())
+	file, ok2 := d.text(entry.FilenameStrindex())
+	return function{name: name, file: file}, ok && ok2
+}
+
+// link returns the trace and span id, "" for those that are zero.
+func (d *dictionary) link(i int32) (traceID, spanID string, ok bool) {
+	if i == 0 && d.LinkTable().Len() == 0 {
+		return "", "", true
+	}
+	if i < 0 || int(i) >= d.LinkTable().Len() {
+		return "", "", false
+	}
+	trace, span := d.LinkTable().At(int(i)).TraceID(), d.LinkTable().At(int(i)).SpanID()
+	return hexID(trace[:]), hexID(span[:]), true
+}

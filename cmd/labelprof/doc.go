@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command labelprof is the far end of a profiles pipeline, for looking at labelled
+// CPU profiles without a backend.
+//
+//	labelprof serve [--listen 127.0.0.1:4317] [--by tenant,route] [--duration 40s]
+//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE]
+//	labelprof top   [--by tenant,route] [--truth FILE]... FILE...
+//	labelprof pprof -o OUT.pb.gz FILE...
+//
+// serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
+// and the hottest functions of each, live on a terminal, and stops by itself after
+// the duration, or at SIGINT or SIGTERM. top prints the same for files: protobuf
+// export requests, one or many with a length of four bytes (big-endian) before each,
+// or JSON, one request a line; that is what the collector's file exporter writes.
+// pprof turns files into one file for `go tool pprof`, with labels as tags:
+//
+//	go tool pprof -top -tagfocus=tenant=acme OUT.pb.gz
+//
+// Labels are texts there, process.pid and thread.id numbers. pprof takes a value that
+// looks like a number for a range of numbers; `-tagfocus='tenant=^42$'` finds the text.
+//
+// A key given as `tenant` finds the sample attribute `tenant`, else
+// `process.context.label.tenant`, else the resource attribute `tenant`.
+//
+// Truth files come from programs that measure the CPU time of their own label sets
+// (mode shares of testdata/writers); what was sampled in these processes is shown
+// beside it.
+//
+// Everything received is untrusted. Indexes are checked, values are escaped before
+// they reach the terminal, and memory is bounded: what exceeds a bound is counted,
+// summed up as (others) in the tables, and left out of the pprof file.
+package main

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+const (
+	// maxPprofBytes bounds a profile in memory, by estimate.
+	maxPprofBytes = 256 << 20
+	// A sample, location, function or mapping without its strings.
+	entryBytes = 128
+)
+
+// pprofProfile gathers samples into one pprof profile. Labels keep their keys but for
+// the prefix, so that a tag is called what the program called it.
+type pprofProfile struct {
+	maxBytes int
+	bytes    int
+	dropped  int64 // samples that found no room
+	lost     int64 // labels whose key was taken already
+
+	profile   profile.Profile
+	samples   map[string]*profile.Sample
+	locations map[string]*profile.Location
+	functions map[function]*profile.Function
+	mappings  map[mapping]*profile.Mapping
+}
+
+func newPprofProfile(maxBytes int) *pprofProfile {
+	return &pprofProfile{
+		maxBytes:  maxBytes,
+		samples:   map[string]*profile.Sample{},
+		locations: map[string]*profile.Location{},
+		functions: map[function]*profile.Function{},
+		mappings:  map[mapping]*profile.Mapping{},
+		profile: profile.Profile{
+			SampleType:        []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+			DefaultSampleType: "cpu",
+			PeriodType:        &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		},
+	}
+}
+
+func (p *pprofProfile) add(s *sample) {
+	if p.bytes > p.maxBytes {
+		p.dropped += s.hits
+		return
+	}
+	if p.profile.Period == 0 {
+		p.profile.Period = s.periodNs
+	}
+	tags, lost := tagsOf(s)
+	p.lost += int64(lost)
+	stack := make([]*profile.Location, len(s.stack))
+	key := make([]byte, 0, 256)
+	for i, l := range s.stack {
+		stack[i] = p.location(l)
+		key = binary.AppendUvarint(key, stack[i].ID)
+	}
+	key = append(key, 0) // no location has this id
+	for _, tag := range tags {
+		key = appendTag(key, tag)
+	}
+	entry, ok := p.samples[string(key)]
+	if !ok {
+		entry = &profile.Sample{Location: stack, Value: make([]int64, 2)}
+		setTags(entry, tags)
+		p.samples[string(key)] = entry
+		p.profile.Sample = append(p.profile.Sample, entry)
+		p.bytes += 2*len(key) + entryBytes*(1+len(tags)) + 8*len(stack)
+	}
+	entry.Value[0] += s.hits
+	entry.Value[1] += s.cpuNs
+}
+
+// span widens the time that the profile covers.
+func (p *pprofProfile) span(startNs, endNs uint64) {
+	start, end := int64(startNs), int64(endNs)
+	if start <= 0 || end < start {
+		return
+	}
+	last := max(end, p.profile.TimeNanos+p.profile.DurationNanos)
+	if p.profile.TimeNanos == 0 || start < p.profile.TimeNanos {
+		p.profile.TimeNanos = start
+	}
+	p.profile.DurationNanos = last - p.profile.TimeNanos
+}
+
+// tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels
+// gave way to another with the same key.
+func tagsOf(s *sample) (tags []attribute, lost int) {
+	taken := map[string]bool{}
+	put := func(a attribute, keys ...string) {
+		for _, key := range keys {
+			if key != "" && !taken[key] {
+				taken[key] = true
+				a.key, a.text = validUTF8(key), validUTF8(a.text)
+				tags = append(tags, a)
+				return
+			}
+		}
+		lost++
+	}
+	if s.process.pid != 0 {
+		put(attribute{number: s.process.pid, isNumber: true}, keyPID)
+	}
+	if s.process.name != "" {
+		put(attribute{text: s.process.name}, keyProcessName)
+	}
+	if s.traceID != "" {
+		put(attribute{text: s.traceID}, keyTraceID)
+	}
+	if s.spanID != "" {
+		put(attribute{text: s.spanID}, keySpanID)
+	}
+	for _, a := range s.attributes {
+		if a.key == keyTraceID && a.text == s.traceID || a.key == keySpanID && a.text == s.spanID {
+			continue // from the link already
+		}
+		put(a, strings.TrimPrefix(a.key, labelPrefix), a.key)
+	}
+	slices.SortFunc(tags, func(a, b attribute) int { return cmp.Compare(a.key, b.key) })
+	return tags, lost
+}
+
+func setTags(entry *profile.Sample, tags []attribute) {
+	for _, tag := range tags {
+		if tag.isNumber {
+			if entry.NumLabel == nil {
+				entry.NumLabel = map[string][]int64{}
+			}
+			entry.NumLabel[tag.key] = []int64{tag.number}
+			continue
+		}
+		if entry.Label == nil {
+			entry.Label = map[string][]string{}
+		}
+		entry.Label[tag.key] = []string{tag.text}
+	}
+}
+
+func (p *pprofProfile) location(l *location) *profile.Location {
+	m := p.mapping(l.mapping)
+	var mappingID uint64 // none
+	if m != nil {
+		mappingID = m.ID
+	}
+	key := binary.AppendUvarint(binary.AppendUvarint(nil, l.address), mappingID)
+	lines := make([]profile.Line, 0, len(l.lines))
+	for _, entry := range l.lines {
+		f := p.function(entry.function)
+		lines = append(lines, profile.Line{Function: f, Line: entry.line})
+		key = binary.AppendVarint(binary.AppendUvarint(key, f.ID), entry.line)
+	}
+	if known, ok := p.locations[string(key)]; ok {
+		return known
+	}
+	made := &profile.Location{ID: uint64(len(p.locations) + 1), Mapping: m, Address: l.address, Line: lines}
+	p.locations[string(key)] = made
+	p.profile.Location = append(p.profile.Location, made)
+	p.bytes += entryBytes + 2*len(key)
+	return made
+}
+
+func (p *pprofProfile) function(f function) *profile.Function {
+	if known, ok := p.functions[f]; ok {
+		return known
+	}
+	made := &profile.Function{
+		ID: uint64(len(p.functions) + 1), Name: validUTF8(f.name), Filename: validUTF8(f.file),
+	}
+	made.SystemName = made.Name
+	p.functions[f] = made
+	p.profile.Function = append(p.profile.Function, made)
+	p.bytes += entryBytes + len(f.name) + len(f.file)
+	return made
+}
+
+func (p *pprofProfile) mapping(m mapping) *profile.Mapping {
+	if m == (mapping{}) {
+		return nil
+	}
+	if known, ok := p.mappings[m]; ok {
+		return known
+	}
+	made := &profile.Mapping{
+		ID: uint64(len(p.mappings) + 1), Start: m.start, Limit: m.limit, Offset: m.offset,
+		File: validUTF8(m.file), BuildID: validUTF8(m.buildID),
+		// Functions are what they are: pprof shall not look for symbols by itself.
+		HasFunctions: true,
+	}
+	p.mappings[m] = made
+	p.profile.Mapping = append(p.profile.Mapping, made)
+	p.bytes += entryBytes + len(m.file) + len(m.buildID)
+	return made
+}
+
+func appendTag(b []byte, tag attribute) []byte {
+	b = appendText(b, tag.key)
+	if tag.isNumber {
+		return binary.AppendVarint(append(b, 1), tag.number)
+	}
+	return appendText(append(b, 0), tag.text)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// writeFile writes the profile, gzipped, in place of a file of this name.
+func (p *pprofProfile) writeFile(name string) error {
+	return replaceFile(name, p.profile.Write)
+}

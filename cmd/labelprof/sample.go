@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+const (
+	// labelPrefix stands before the keys of labels whose semantic convention is open.
+	labelPrefix = "process.context.label."
+	// maxTextBytes bounds every string that outlives the batch it came in.
+	maxTextBytes = 1024
+
+	keyTraceID     = "trace_id"
+	keySpanID      = "span_id"
+	keyPID         = "process.pid"
+	keyProcessName = "process.executable.name"
+)
+
+// sample is one sample of an on-CPU profile with everything looked up. It and what
+// it points at are valid during the call that hands it over.
+type sample struct {
+	hits       int64
+	cpuNs      int64
+	periodNs   int64
+	process    *process
+	stack      []*location // leaf first
+	attributes []attribute
+	traceID    string // lower-case hex; "" if there is none
+	spanID     string
+}
+
+// process is what a resource says about the process of its samples.
+type process struct {
+	pid        int64 // 0: not said
+	name       string
+	attributes []attribute
+}
+
+// attribute is a key with a value: any bytes. Numbers keep their number.
+type attribute struct {
+	key      string
+	text     string
+	number   int64
+	isNumber bool
+}
+
+// location is an address with its functions, innermost first.
+type location struct {
+	address uint64
+	mapping mapping
+	lines   []line
+}
+
+type mapping struct {
+	start, limit, offset uint64
+	file, buildID        string
+}
+
+type line struct {
+	function function
+	line     int64
+}
+
+type function struct {
+	name, file string
+}
+
+// frameName is what a location is called in a table: its innermost function.
+func (l *location) frameName() string {
+	if len(l.lines) > 0 && l.lines[0].function.name != "" {
+		return l.lines[0].function.name
+	}
+	return "0x" + strconv.FormatUint(l.address, 16)
+}
+
+// lookup finds the value of a label key: as a sample attribute under this name, with
+// the prefix for labels, or as an attribute of the resource.
+func (s *sample) lookup(key string) (string, bool) {
+	for _, name := range []string{key, labelPrefix + key} {
+		if text, ok := find(s.attributes, name); ok {
+			return text, true
+		}
+	}
+	return find(s.process.attributes, key)
+}
+
+func find(attributes []attribute, key string) (string, bool) {
+	for i := range attributes {
+		if attributes[i].key == key {
+			return attributes[i].text, true
+		}
+	}
+	return "", false
+}
+
+// newAttribute copies a key and a value, cut to maxTextBytes.
+func newAttribute(key string, value pcommon.Value) attribute {
+	a := attribute{key: cut(key)}
+	switch value.Type() {
+	case pcommon.ValueTypeInt:
+		a.number, a.isNumber = value.Int(), true
+		a.text = strconv.FormatInt(a.number, 10)
+	case pcommon.ValueTypeBytes:
+		a.text = cut(string(value.Bytes().AsRaw()))
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		a.text = fmt.Sprintf("(%s)", strings.ToLower(value.Type().String())) // no label is one
+	default:
+		a.text = cut(value.AsString())
+	}
+	return a
+}
+
+// cut shortens to maxTextBytes, between two characters.
+func cut(s string) string {
+	if len(s) > maxTextBytes {
+		end := maxTextBytes
+		for end > maxTextBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
+	}
+	// A string of pdata shares memory with the batch, which is much larger.
+	return strings.Clone(s)
+}
+
+func hexID(id []byte) string {
+	for _, b := range id {
+		if b != 0 {
+			return hex.EncodeToString(id)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+)
+
+// log is what a running command prints.
+type log struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// served is a running `labelprof serve`.
+type served struct {
+	stdout, stderr log
+	cancel         context.CancelFunc
+	code           chan int
+}
+
+func startServe(t *testing.T, args ...string) (*served, string) {
+	t.Helper()
+	s := &served{code: make(chan int, 1)}
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(context.Background())
+	t.Cleanup(s.cancel)
+	go func() {
+		s.code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), &s.stdout, &s.stderr)
+	}()
+	var address string
+	require.Eventually(t, func() bool {
+		found := regexp.MustCompile(`at (127\.0\.0\.1:\d+)\n`).FindStringSubmatch(s.stderr.String())
+		if found != nil {
+			address = found[1]
+		}
+		return found != nil
+	}, 10*time.Second, time.Millisecond)
+	return s, address
+}
+
+func (s *served) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-s.code:
+		return code
+	case <-time.After(20 * time.Second):
+		t.Fatal("serve did not end")
+		return -1
+	}
+}
+
+// export sends the shared batch the way an exporter does.
+func export(t *testing.T, address string) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	request := pprofileotlp.NewExportRequestFromProfiles(tenants(t).profiles)
+	_, err = pprofileotlp.NewGRPCClient(conn).Export(context.Background(), request, grpc.UseCompressor(gzip.Name))
+	require.NoError(t, err)
+}
+
+func TestServe(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	pprofFile, otlpFile, truthFile := filepath.Join(dir, "out.pb.gz"), filepath.Join(dir, "out.otlp"), filepath.Join(dir, "truth")
+	require.NoError(t, os.WriteFile(truthFile, []byte(`{"pid": 7, "sets": [{"labels": {"tenant": "acme"}, "cpu_ns": 100}]}`), 0o600))
+	s, address := startServe(t, "--by", "tenant,route", "--pprof", pprofFile, "--out-otlp", otlpFile, "--truth", truthFile)
+	export(t, address)
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t), s.stderr.String())
+
+	require.Contains(t, s.stdout.String(), "CPU by tenant, route: 10.00 s in 200 samples of 2 processes")
+	require.Regexp(t, `acme +/a +4\.00 s +40\.0 % +80 `, s.stdout.String())
+	require.Contains(t, s.stdout.String(), "in the 1 of 1 processes")
+
+	file, err := os.Open(pprofFile)
+	require.NoError(t, err)
+	defer file.Close()
+	p, err := profile.Parse(file)
+	require.NoError(t, err)
+	require.Len(t, p.Sample, 4)
+	require.Equal(t, []int64{80, 80 * periodNs}, p.Sample[0].Value)
+	require.Equal(t, []string{"writer"}, p.Sample[0].Label[keyProcessName])
+
+	// The kept requests say the same.
+	code, stdout, stderr := command("top", "--by", "tenant,route", "--truth", truthFile, otlpFile)
+	require.Zero(t, code, stderr)
+	require.Equal(t, s.stdout.String(), stdout)
+}
+
+func TestServeStopsByItself(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, address := startServe(t, "--duration", "1s", "--interval", "100ms")
+	export(t, address)
+	require.Eventually(t, func() bool { return strings.Count(s.stdout.String(), "CPU by tenant") > 1 }, 5*time.Second, time.Millisecond)
+	require.Zero(t, s.wait(t))
+	require.NotContains(t, s.stdout.String(), "\x1b", "no terminal, no control")
+}
+
+func TestServeWithoutSamples(t *testing.T) {
+	s, _ := startServe(t, "--duration", "10ms")
+	require.Equal(t, exitError, s.wait(t))
+	require.Contains(t, s.stderr.String(), "no samples")
+}
+
+func TestServeIsNotHeldUpByAClient(t *testing.T) {
+	s, address := startServe(t)
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	require.NoError(t, err)
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t))
+}
+
+func TestServeRefusesBatchesThatAreNone(t *testing.T) {
+	s, address := startServe(t)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	f := tenants(t)
+	f.dict.StringTable().FromRaw(nil)
+	_, err = pprofileotlp.NewGRPCClient(conn).Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(f.profiles))
+	_ = err // refused or without a sample: the next one counts
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t))
+	require.Contains(t, s.stdout.String(), "in 100 samples")
+}
+
+func TestServeAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	code, _, stderr := command("serve", "--listen", listener.Addr().String())
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "address already in use")
+}
+
+// brokenFile stands for a disk that is full.
+type brokenFile struct{}
+
+func (brokenFile) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestOTLPFileThatFails(t *testing.T) {
+	s := &sink{table: newTable([]string{"tenant"}), otlp: brokenFile{}}
+	s.consume(tenants(t).profiles)
+	s.consume(tenants(t).profiles)
+	require.EqualValues(t, 200, s.table.hits)
+	require.EqualValues(t, 2, s.unwritten)
+	require.ErrorIs(t, s.writeErr, io.ErrShortWrite)
+}

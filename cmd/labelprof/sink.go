@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// maxOTLPBytes bounds the file of received requests.
+const maxOTLPBytes = 1 << 30
+
+// sink takes batches, from files or from the network, and keeps what is shown and
+// written. It is safe for concurrent use.
+type sink struct {
+	truthFiles []string
+
+	mu        sync.Mutex
+	table     *table
+	pprof     *pprofProfile // nil: not wanted
+	otlp      io.Writer     // nil: not wanted
+	otlpBytes int64
+	unwritten int64 // batches that are not in otlp
+	writeErr  error
+	batches   int64
+	malformed int64
+	ignored   int64 // profiles of another type
+}
+
+// consume takes in a batch and owns it.
+func (s *sink) consume(profiles pprofile.Profiles) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := walk(profiles, func(entry *sample) {
+		if s.table != nil {
+			s.table.add(entry)
+		}
+		if s.pprof != nil {
+			s.pprof.add(entry)
+		}
+	})
+	if s.pprof != nil {
+		s.pprof.span(found.startNs, found.endNs)
+	}
+	s.batches++
+	s.malformed += found.malformed
+	s.ignored += found.otherProfiles
+	s.keep(profiles)
+}
+
+func (s *sink) keep(profiles pprofile.Profiles) {
+	if s.otlp == nil {
+		return
+	}
+	if s.otlpBytes > maxOTLPBytes || s.writeErr != nil {
+		s.unwritten++
+		return
+	}
+	n, err := appendFrame(s.otlp, profiles)
+	s.otlpBytes += n
+	if err != nil {
+		s.writeErr = err
+		s.unwritten++
+	}
+}
+
+// show prints the tables as they are now.
+func (s *sink) show(w io.Writer, flags viewFlags) {
+	v := view{rows: flags.rows, functions: flags.functions}
+	for _, path := range s.truthFiles {
+		t, err := readTruth(path)
+		if err != nil {
+			v.notes = append(v.notes, err.Error())
+			continue
+		}
+		v.truths = append(v.truths, t)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.notes = append(v.notes, s.notes()...)
+	render(w, s.table, v)
+}
+
+// notes are the counters of what was left out, as far as there is any.
+func (s *sink) notes() []string {
+	var notes []string
+	note := func(count int64, format string) {
+		if count > 0 {
+			notes = append(notes, fmt.Sprintf(format, count))
+		}
+	}
+	note(s.malformed, "%d malformed samples ignored")
+	note(s.ignored, "%d profiles that are not of CPU time ignored")
+	if s.table != nil {
+		note(s.table.otherRowHits, "%d samples under "+others+": too many label values")
+		note(s.table.otherFuncHits, "%d samples under "+otherFunction+": too many functions")
+		note(s.table.unsharedNs, "%d ns not compared with the truth: too many processes and label values")
+	}
+	if s.pprof != nil {
+		note(s.pprof.dropped, "%d samples not in the pprof file: no room")
+		note(s.pprof.lost, "%d labels not in the pprof file: another one has the key")
+	}
+	note(s.unwritten, "%d batches not in the OTLP file")
+	if s.writeErr != nil {
+		notes = append(notes, s.writeErr.Error())
+	}
+	return notes
+}
+
+// finish writes the pprof file; batches taken in later are not in it.
+func (s *sink) finish(pprofFile string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pprof == nil {
+		return nil
+	}
+	if err := s.pprof.writeFile(pprofFile); err != nil {
+		return fmt.Errorf("write %s: %w", pprofFile, err)
+	}
+	return nil
+}
+
+// createOTLP makes the file of received requests.
+func createOTLP(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+}

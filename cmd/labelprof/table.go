@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// Bounds of what a table keeps.
+const (
+	maxRows       = 10_000 // label values
+	maxShares     = 50_000 // pairs of process and label values
+	maxFunctions  = 50_000 // over all rows
+	maxProcesses  = 10_000
+	otherFunction = "(others)"
+)
+
+// table sums CPU time by the values of some labels.
+type table struct {
+	by        []string
+	rows      map[rowKey]*row
+	others    row // what found no room
+	shares    map[share]int64
+	processes map[processKey]struct{}
+	functions int
+
+	hits, cpuNs   int64
+	unsharedNs    int64 // CPU time that found no room in shares
+	otherRowHits  int64
+	otherFuncHits int64
+}
+
+// rowKey is the values of a row, each absent or with its length: see encodeValues.
+type rowKey string
+
+type row struct {
+	values    []value
+	hits      int64
+	cpuNs     int64
+	functions map[functionKey]int64 // self time in ns
+}
+
+// value is the value of a label, or its absence.
+type value struct {
+	text    string
+	present bool
+}
+
+type functionKey struct {
+	name, file string
+}
+
+type share struct {
+	pid int64
+	row rowKey
+}
+
+type processKey struct {
+	pid  int64
+	name string
+}
+
+func newTable(by []string) *table {
+	return &table{
+		by:        by,
+		rows:      map[rowKey]*row{},
+		others:    row{functions: map[functionKey]int64{}},
+		shares:    map[share]int64{},
+		processes: map[processKey]struct{}{},
+	}
+}
+
+func (t *table) add(s *sample) {
+	t.hits += s.hits
+	t.cpuNs += s.cpuNs
+	if len(t.processes) < maxProcesses {
+		t.processes[processKey{s.process.pid, s.process.name}] = struct{}{}
+	}
+	values := make([]value, len(t.by))
+	for i, key := range t.by {
+		values[i].text, values[i].present = s.lookup(key)
+	}
+	key := encodeValues(values)
+	r := t.row(key, values)
+	if r == &t.others {
+		t.otherRowHits += s.hits
+	}
+	r.hits += s.hits
+	r.cpuNs += s.cpuNs
+	t.addFunction(r, s)
+	t.addShare(share{s.process.pid, key}, s.cpuNs)
+}
+
+func (t *table) row(key rowKey, values []value) *row {
+	if r, ok := t.rows[key]; ok {
+		return r
+	}
+	if len(t.rows) >= maxRows {
+		return &t.others
+	}
+	r := &row{values: values, functions: map[functionKey]int64{}}
+	t.rows[key] = r
+	return r
+}
+
+func (t *table) addFunction(r *row, s *sample) {
+	if len(s.stack) == 0 {
+		return
+	}
+	key := functionKey{s.stack[0].frameName(), s.stack[0].mapping.file}
+	if _, ok := r.functions[key]; !ok {
+		if t.functions >= maxFunctions {
+			key = functionKey{name: otherFunction}
+			t.otherFuncHits += s.hits
+		} else {
+			t.functions++
+		}
+	}
+	r.functions[key] += s.cpuNs
+}
+
+func (t *table) addShare(key share, cpuNs int64) {
+	if _, ok := t.shares[key]; !ok && len(t.shares) >= maxShares {
+		t.unsharedNs += cpuNs
+		return
+	}
+	t.shares[key] += cpuNs
+}
+
+// encodeValues is unambiguous whatever bytes the values hold.
+func encodeValues(values []value) rowKey {
+	var b []byte
+	for _, v := range values {
+		if !v.present {
+			b = append(b, 0)
+			continue
+		}
+		b = binary.AppendUvarint(append(b, 1), uint64(len(v.text)))
+		b = append(b, v.text...)
+	}
+	return rowKey(b)
+}
+
+// labelled says whether any of the labels is there.
+func labelled(values []value) bool {
+	return slices.ContainsFunc(values, func(v value) bool { return v.present })
+}
+
+// sorted returns the rows, the most CPU time first.
+func (t *table) sorted() []*row {
+	rows := make([]*row, 0, len(t.rows))
+	for _, r := range t.rows {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b *row) int {
+		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), slices.CompareFunc(a.values, b.values, compareValues))
+	})
+	return rows
+}
+
+func compareValues(a, b value) int {
+	return cmp.Compare(a.text, b.text)
+}
+
+// functionTime is a function with its self time.
+type functionTime struct {
+	functionKey
+	cpuNs int64
+}
+
+// hottest returns the functions of a row, the most self time first.
+func (r *row) hottest() []functionTime {
+	functions := make([]functionTime, 0, len(r.functions))
+	for key, ns := range r.functions {
+		functions = append(functions, functionTime{key, ns})
+	}
+	slices.SortFunc(functions, func(a, b functionTime) int {
+		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), cmp.Compare(a.name, b.name), cmp.Compare(a.file, b.file))
+	})
+	return functions
+}
