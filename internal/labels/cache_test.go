@@ -22,6 +22,8 @@ func TestCacheKeepsNothingOfTheSection(t *testing.T) {
 	d := c.Decode(nil, section)
 	copied := append([]byte(nil), section...)
 	clear(section)
+	c.Decode(nil, custom(ABIV0, OutcomeFault)) // uses the same scratch memory
+	require.Equal(t, []Read{{ABIV1, OutcomePresent}}, d.Reads)
 	require.Equal(t, []Label{{"key", "value", ABIV1}}, collected(d.Set))
 	require.Same(t, d, c.Decode(nil, copied))
 }

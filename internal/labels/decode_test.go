@@ -63,6 +63,8 @@ func TestCustomLabelsKeyAndValueDoNotRunTogether(t *testing.T) {
 	first := c.Decode(nil, v1(kv("ab", "c"))).Set
 	require.NotSame(t, first, c.Decode(nil, v1(kv("a", "bc"))).Set)
 	require.NotSame(t, c.Decode(nil, v1(kv("a", "1"), kv("b", "2"))).Set, c.Decode(nil, v1(kv("a", "1\x02\x01\x01b2"))).Set)
+	require.NotSame(t, c.Decode(nil, v1(kv("a", "b"), kv("c", "d"))).Set, c.Decode(nil, v1(kv("ab\x02\x01c", "d"))).Set)
+	require.NotSame(t, c.Decode(nil, v1(kv("a", "bc"), kv("d", ""))).Set, c.Decode(nil, v1(kv("a", "bc\x02\x01\x00d"))).Set)
 }
 
 func TestNullValuesAreCounted(t *testing.T) {

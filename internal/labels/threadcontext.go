@@ -41,7 +41,6 @@ func (d *decoder) threadContext(h header, payload []byte) Outcome {
 	d.link(payload)
 	size := int(binary.LittleEndian.Uint16(payload[contextAttrsSize:]))
 	attrs := payload[contextAttrs:]
-	attrs = attrs[:min(size, len(attrs))]
 	outcome := h.outcome
 	if len(attrs) < size {
 		outcome = OutcomeTruncated
@@ -68,8 +67,8 @@ func (d *decoder) link(record []byte) {
 	}
 }
 
-// collect finds the last entry of each key index. attrs is the copied part of
-// attrs-data, size the length of the whole. An entry that the record itself
+// collect finds the last entry of each key index. attrs is what was copied of
+// attrs-data, size its length in the record. An entry that the record itself
 // cannot hold ends it; one that only the copy cannot hold is cut.
 func (d *decoder) collect(attrs []byte, size int) {
 	for pos, rank := 0, 1; pos+attributeHeaderBytes <= size && pos < len(attrs); rank++ {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,32 @@ func TestFramesAreAskedOnce(t *testing.T) {
 		{1, Kernel, 0x50}, {1, Kernel, 0x60}, {1, User, 0x10}, {1, User, 0x20}, {2, User, 0x10}, {2, User, 0x50},
 	}, r.asked)
 	require.Equal(t, 1+5, p.Dictionary().LocationTable().Len(), "equal frames of two processes are one location")
+}
+
+// perProcess names a user frame after its process, too.
+type perProcess struct{ resolver }
+
+func (r *perProcess) Frame(process uint64, kind FrameKind, addr uint64) Frame {
+	f := r.resolver.Frame(process, kind, addr)
+	if kind == User {
+		f.Function += fmt.Sprintf("@%d", process)
+	}
+	return f
+}
+
+// One stack of addresses means something else in every process.
+func TestStacksAreResolvedByProcess(t *testing.T) {
+	b := NewBuilder(Options{Period: 1})
+	for process := range uint64(3) {
+		s := Sample{Process: process, TimeUnixNano: 1500, KernelFrames: []uint64{0x50}, UserFrames: []uint64{0x10, 0x21}}
+		b.Add(&s)
+	}
+	p, _ := b.Build(&perProcess{}, 1000, 2000)
+	var got []string
+	for _, f := range flatten(t, p) {
+		got = append(got, f.stack)
+	}
+	require.Equal(t, []string{"k50 u10@0 u20@0", "k50 u10@1 u20@1", "k50 u10@2 u20@2"}, got)
 }
 
 func TestNamesAreMadeValid(t *testing.T) {
