@@ -25,8 +25,7 @@ type dynamic struct {
 	relaCount         uint64 // leading relative relocations in rela
 	jmprel, pltrelsz  uint64
 	pltrel            uint64
-	flags, flags1     uint64
-	symbolic          bool // DT_SYMBOLIC
+	flags1            uint64
 	hasDebug          bool
 }
 
@@ -78,20 +77,9 @@ func (d *dynamic) set(tag elf.DynTag, val uint64) {
 		d.pltrelsz = val
 	case elf.DT_PLTREL:
 		d.pltrel = val
-	case elf.DT_FLAGS:
-		d.flags = val
 	case elf.DT_FLAGS_1:
 		d.flags1 = val
-	case elf.DT_SYMBOLIC:
-		d.symbolic = true
 	case elf.DT_DEBUG:
 		d.hasDebug = true
 	}
-}
-
-// IsSymbolic reports whether the file was linked with -Bsymbolic: references
-// to its own global symbols cannot be interposed.
-func (f *File) IsSymbolic() bool {
-	d, err := f.dyn()
-	return err == nil && (d.symbolic || d.flags&uint64(elf.DF_SYMBOLIC) != 0)
 }

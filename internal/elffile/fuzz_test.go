@@ -25,7 +25,6 @@ func FuzzFile(f *testing.F) {
 		}
 		_ = e.Interp()
 		_ = e.IsExecutable()
-		_ = e.IsSymbolic()
 		_, _ = e.TLS()
 		_, _ = e.BuildID()
 		_, _ = e.GoBuildID()

@@ -52,13 +52,7 @@ func (r rawSymbol) symbol(name string, index uint32) Symbol {
 	}
 }
 
-// DynamicSymbolAt returns the entry of the dynamic symbol table that a
-// relocation refers to, without its name.
-func (f *File) DynamicSymbolAt(index uint32) (Symbol, error) {
-	r, err := f.dynamicSymbol(index)
-	return r.symbol("", index), err
-}
-
+// dynamicSymbol reads an entry of the dynamic symbol table.
 func (f *File) dynamicSymbol(index uint32) (rawSymbol, error) {
 	d, err := f.dyn()
 	if err != nil {

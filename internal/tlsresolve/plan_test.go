@@ -2,6 +2,8 @@ package tlsresolve_test
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"testing"
@@ -57,6 +59,40 @@ func TestPlanErrors(t *testing.T) {
 				require.ErrorIs(t, err, test.err)
 			})
 		}
+	}
+}
+
+// A symbol that says to lie behind the end of the TLS segment.
+func TestPlanSymbolOutside(t *testing.T) {
+	path := corpus.Library(t, corpus.GCC, "-DPAD=40")
+	_, err := tlsresolve.NewPlan(open(t, path, tlsSize(48+8)), symbol)
+	require.NoError(t, err)
+	_, err = tlsresolve.NewPlan(open(t, path, tlsSize(40)), symbol)
+	var format *elffile.FormatError
+	require.ErrorAs(t, err, &format)
+}
+
+// tlsSize sets p_memsz of PT_TLS.
+func tlsSize(n uint64) func([]byte) {
+	return func(b []byte) {
+		for off := 64; ; off += 56 {
+			if elf.ProgType(binary.LittleEndian.Uint32(b[off:])) == elf.PT_TLS {
+				binary.LittleEndian.PutUint64(b[off+40:], n)
+				return
+			}
+		}
+	}
+}
+
+// A relocation against another variable of the library, which another object
+// may have taken the place of, does not tell where ours is.
+func TestPlanInterposableNeighbour(t *testing.T) {
+	for _, dialect := range []string{"gnu", "gnu2"} {
+		f := open(t, corpus.Library(t, corpus.GCC, "-DPAD=40", "-DNEIGHBOUR", "-mtls-dialect="+dialect))
+		_, err := tlsresolve.NewPlan(f, symbol)
+		require.ErrorIs(t, err, tlsresolve.ErrNoRelocation)
+		_, err = tlsresolve.NewPlan(f, "variable_padding")
+		require.NoError(t, err)
 	}
 }
 

@@ -7,15 +7,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 )
 
-const (
-	// maxSiblings bounds the relocations against other thread-local symbols
-	// that are remembered in case there is none against ours.
-	maxSiblings = 64
-
-	// maxOffsetSlots bounds the remembered DTPOFF64 relocations against our
-	// symbol; linkers make one.
-	maxOffsetSlots = 64
-)
+// maxOffsetSlots bounds the remembered DTPOFF64 relocations against our symbol;
+// linkers make one.
+const maxOffsetSlots = 64
 
 // relocTypes are a machine's numbers of the dynamic TLS relocations.
 type relocTypes struct{ tpoff, desc, dtpmod, dtpoff uint32 }
@@ -46,24 +40,24 @@ type slot struct {
 
 // kin says whom a relocation is for. A lower one is the better evidence: one
 // for the symbol itself leads to where the program really keeps the variable,
-// even when another object's definition has taken its place.
+// even when another object's definition has taken its place. One for another
+// variable of the file is no evidence at all: unless the linker has bound it
+// and left out its name, it may tell about another object's definition.
 type kin uint8
 
 const (
-	kinSelf    kin = iota // our symbol
-	kinModule             // the module (symbol index 0)
-	kinSibling            // another variable of the module
+	kinSelf   kin = iota // our symbol
+	kinModule            // the module (symbol index 0)
 	kinNone
 )
 
 // finder collects relocations while they stream by.
 type finder struct {
-	types    relocTypes
-	sym      elffile.Symbol
-	best     slot
-	bestKin  kin
-	offsets  []elffile.Relocation // DTPOFF64 against our symbol
-	siblings []elffile.Relocation
+	types   relocTypes
+	sym     elffile.Symbol
+	best    slot
+	bestKin kin
+	offsets []elffile.Relocation // DTPOFF64 against our symbol
 }
 
 // findSlot looks for the best relocation to find sym by. found is false when
@@ -72,11 +66,6 @@ func findSlot(f *elffile.File, sym elffile.Symbol) (s slot, found bool, err erro
 	c := finder{types: relocTypesOf(f.Machine), sym: sym, bestKin: kinNone}
 	if err := f.Relocations(c.add); err != nil {
 		return slot{}, false, err
-	}
-	if c.bestKin == kinNone {
-		if err := c.addSiblings(f); err != nil {
-			return slot{}, false, err
-		}
 	}
 	if c.best.model == GeneralDynamic && c.bestKin == kinSelf {
 		c.pairOffset()
@@ -97,8 +86,6 @@ func (c *finder) add(r elffile.Relocation) bool {
 		c.offer(kinSelf, model, r, 0)
 	case r.Symbol == 0:
 		c.offer(kinModule, model, r, c.sym.Value)
-	case len(c.siblings) < maxSiblings:
-		c.siblings = append(c.siblings, r)
 	}
 	return true
 }
@@ -127,25 +114,6 @@ func (c *finder) offer(k kin, m Model, r elffile.Relocation, distance uint64) {
 	if m == GeneralDynamic { // only the module id is needed
 		c.best.adjust, c.best.offset = 0, int64(c.sym.Value)
 	}
-}
-
-// addSiblings considers relocations against other variables of the file, but
-// only those that no other object can interpose: their slot would tell about
-// that object.
-func (c *finder) addSiblings(f *elffile.File) error {
-	for _, r := range c.siblings {
-		s, err := f.DynamicSymbolAt(r.Symbol)
-		if err != nil {
-			return err
-		}
-		bound := f.IsSymbolic() || s.Bind == elf.STB_LOCAL || s.Visibility != elf.STV_DEFAULT
-		if !s.Defined() || s.Type != elf.STT_TLS || !bound {
-			continue
-		}
-		model, _ := c.model(r.Type)
-		c.offer(kinSibling, model, r, c.sym.Value-s.Value)
-	}
-	return nil
 }
 
 // pairOffset makes the plan read the offset from the word behind the module id

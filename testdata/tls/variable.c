@@ -6,7 +6,8 @@
  *   -DPAD=N         bytes of thread-local data before it
  *   -DVISIBILITY=V  hidden or protected
  *   -DUNREFERENCED  defined only: nothing in this file reads its address
- *   -DSIBLING       unreferenced too, but a hidden neighbour is referenced
+ *   -DSIBLING       unreferenced too, but a hidden variable is referenced
+ *   -DNEIGHBOUR     likewise, but a variable that others can interpose (-DPAD)
  *
  * The TLS model comes from the compiler's options.
  */
@@ -37,6 +38,8 @@ void *variable_address(void)
 {
 #if defined(SIBLING)
 	return &variable_sibling[1];
+#elif defined(NEIGHBOUR)
+	return &variable_padding[1];
 #elif defined(UNREFERENCED)
 	return 0;
 #else
