@@ -78,3 +78,12 @@ func gone(err error) error {
 	}
 	return err
 }
+
+// KernelSymbols opens the table of kernel symbols; the caller closes it.
+func (f FS) KernelSymbols() (io.ReadCloser, error) {
+	file, err := os.Open(f.root() + "/kallsyms")
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}

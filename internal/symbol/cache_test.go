@@ -1,0 +1,140 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// opener counts how often a path is opened, and can be made to wait.
+type opener struct {
+	path  string
+	opens atomic.Int32
+	wait  chan struct{}
+}
+
+func (o *opener) Open() (*os.File, int64, error) {
+	o.opens.Add(1)
+	if o.wait != nil {
+		<-o.wait
+	}
+	f, err := os.Open(o.path)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
+}
+
+func vaddrOf(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	f, e := open(t, path)
+	defer f.Close()
+	s, ok, err := e.DynamicSymbol(name)
+	require.NoError(t, err)
+	require.True(t, ok)
+	return s.Value
+}
+
+func TestCache(t *testing.T) {
+	o := &opener{path: build(t)}
+	vaddr := vaddrOf(t, o.path, "visible")
+	c := NewCache[string](CacheOptions{})
+	for range 3 {
+		fn, ok := c.Lookup("a", o, vaddr)
+		require.True(t, ok)
+		require.Equal(t, "visible", fn.Name)
+	}
+	_, ok := c.Lookup("a", o, 0)
+	require.False(t, ok)
+	require.EqualValues(t, 1, o.opens.Load())
+	s := c.Stats()
+	require.EqualValues(t, 1, s.Loads)
+	require.Equal(t, 1, s.Tables)
+	require.GreaterOrEqual(t, s.Bytes, minTableBytes)
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.Lookup("a", o, vaddr) }))
+}
+
+func TestCacheBounded(t *testing.T) {
+	o := &opener{path: build(t)}
+	vaddr := vaddrOf(t, o.path, "visible")
+	c := NewCache[int](CacheOptions{MaxBytes: 4 * minTableBytes})
+	for i := range 20 {
+		_, ok := c.Lookup(i, o, vaddr)
+		require.True(t, ok)
+		c.Lookup(0, o, vaddr) // used all the time
+	}
+	require.LessOrEqual(t, c.Stats().Bytes, 4*minTableBytes)
+	require.EqualValues(t, 20, o.opens.Load())
+
+	small := NewCache[int](CacheOptions{MaxBytes: 1, MaxTableBytes: 100})
+	_, _ = small.Lookup(1, o, vaddr)
+	_, _ = small.Lookup(2, o, vaddr)
+	s := small.Stats()
+	require.Equal(t, 1, s.Tables, "the last one is always kept")
+	require.EqualValues(t, 2, s.Truncated)
+}
+
+func TestCacheFailure(t *testing.T) {
+	now := time.Now()
+	path := filepath.Join(t.TempDir(), "late")
+	o := &opener{path: path}
+	c := NewCache[int](CacheOptions{Now: func() time.Time { return now }})
+	for range 3 {
+		_, ok := c.Lookup(1, o, 0)
+		require.False(t, ok)
+	}
+	require.EqualValues(t, 1, o.opens.Load())
+	require.EqualValues(t, 1, c.Stats().Failures)
+
+	lib := build(t)
+	require.NoError(t, os.Rename(lib, path))
+	now = now.Add(retryAfter)
+	_, ok := c.Lookup(1, o, vaddrOf(t, path, "visible"))
+	require.True(t, ok, "tried again")
+
+	require.NoError(t, os.WriteFile(path, []byte("no ELF file"), 0o644))
+	_, ok = c.Lookup(2, o, 0)
+	require.False(t, ok)
+}
+
+// TestCacheHangs has files that never open.
+func TestCacheHangs(t *testing.T) {
+	wait := make(chan struct{})
+	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond})
+	path := build(t)
+	began := time.Now()
+	for i := range maxLoads {
+		for range 10 {
+			_, ok := c.Lookup(i, &opener{path: path, wait: wait}, 0)
+			require.False(t, ok)
+		}
+	}
+	require.Less(t, time.Since(began), 10*time.Second)
+	s := c.Stats()
+	require.EqualValues(t, maxLoads, s.Loads)
+	require.EqualValues(t, 10*maxLoads, s.TimedOut)
+	_, ok := c.Lookup(-1, &opener{path: path}, 0)
+	require.False(t, ok)
+	require.EqualValues(t, 1, c.Stats().Refused)
+
+	close(wait)
+	vaddr := vaddrOf(t, path, "visible")
+	require.Eventually(t, func() bool {
+		_, ok := c.Lookup(0, &opener{path: path}, vaddr)
+		return ok
+	}, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.loads == 0
+	}, 10*time.Second, time.Millisecond)
+}

@@ -1,0 +1,37 @@
+package symbol
+
+import (
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+)
+
+// Function is a function that an address is in.
+type Function struct {
+	Name       string // for people: demangled, valid UTF-8
+	SystemName string // as in the symbol table, valid UTF-8
+	Start      uint64 // its first address, of the kind that was looked up
+}
+
+// maxDemangledBits bounds a demangled name to 4 KiB: a short mangled name can
+// stand for a very long one.
+const maxDemangledBits = 12
+
+func newFunction(name []byte, start uint64) Function {
+	system := strings.ToValidUTF8(string(name), "\uFFFD")
+	return Function{Name: demangled(system), SystemName: system, Start: start}
+}
+
+// demangled returns a C++ or Rust name in readable form, others as they are.
+func demangled(name string) (readable string) {
+	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") {
+		return name
+	}
+	// The names are the target's. A mistake of the demangler costs one name.
+	defer func() {
+		if recover() != nil {
+			readable = name
+		}
+	}()
+	return strings.ToValidUTF8(demangle.Filter(name, demangle.MaxLength(maxDemangledBits)), "\uFFFD")
+}

@@ -1,0 +1,171 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+const kallsyms = `0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000100 t do_something
+ffffffff81000100 T something
+ffffffff81000200 d data
+ffffffff81000300 W weak
+ffffffff81000400 T _etext
+ffffffff81000500 D more_data
+ffffffffc0001000 t module_function	[ext4]
+ffffffffc0001100 t _RNvC6_123foo3bar	[rust_mod]
+ffffffffa0000010 t bpf_prog_0123456789abcdef_sample	[bpf]
+`
+
+// kernelOf makes a kernel from a fake /proc; write changes its symbols.
+func kernelOf(t *testing.T, text string) (k *Kernel, write func(string), err error) {
+	root := t.TempDir()
+	write = func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "kallsyms"), []byte(text), 0o444))
+	}
+	write(text)
+	require.NoError(t, os.Chmod(filepath.Join(root, "kallsyms"), 0o644))
+	k, err = NewKernel(procfs.FS{Root: root})
+	return k, write, err
+}
+
+func TestKernel(t *testing.T) {
+	k, _, err := kernelOf(t, kallsyms)
+	require.NoError(t, err)
+	for addr, want := range map[uint64][2]string{
+		0:                  {"", ""},
+		0xffffffff80ffffff: {"", ""},
+		0xffffffff81000000: {"_stext", ""},
+		0xffffffff81000100: {"something", ""},
+		0xffffffff810002ff: {"something", ""},
+		0xffffffff81000300: {"weak", ""},
+		0xffffffff81000400: {"", ""},
+		0xffffffff81000600: {"", ""},
+		0xffffffffa0000011: {"bpf_prog_0123456789abcdef_sample", "bpf"},
+		0xffffffffc00010ff: {"module_function", "ext4"},
+		0xffffffffc0001100: {"123foo::bar", "rust_mod"},
+		0xffffffffc0001100 + maxKernelFunctionBytes: {"", ""},
+	} {
+		fn, module, ok := k.Lookup(addr)
+		require.Equal(t, want[0] != "", ok, "%#x", addr)
+		require.Equal(t, want, [2]string{fn.Name, module}, "%#x", addr)
+	}
+	k.Lookup(0xffffffff81000100)
+	require.Zero(t, testing.AllocsPerRun(10, func() { k.Lookup(0xffffffff81000100) }))
+}
+
+func TestKernelHidden(t *testing.T) {
+	_, _, err := kernelOf(t, "0000000000000000 T _stext\n0000000000000000 t x\t[mod]\n")
+	require.ErrorIs(t, err, ErrKernelHidden)
+	require.ErrorContains(t, err, "CAP_SYSLOG")
+	_, err = NewKernel(procfs.FS{Root: t.TempDir()})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	for _, bad := range []string{"x", "ffffffff81000000", "ffffffff81000000 T", "g T x", strings.Repeat("x", 1<<20)} {
+		_, _, err := kernelOf(t, bad+"\n")
+		require.Error(t, err, "%.40q", bad)
+	}
+}
+
+// TestKernelRefresh loads a module after the symbols were read.
+func TestKernelRefresh(t *testing.T) {
+	k, write, err := kernelOf(t, kallsyms)
+	require.NoError(t, err)
+	now := k.readAt
+	k.now = func() time.Time { return now }
+	const addr = 0xffffffffd0000004
+	write(kallsyms + "ffffffffd0000000 t late\t[late_module]\n")
+	now = now.Add(2 * refreshGap)
+	require.NoError(t, k.Refresh())
+	_, _, ok := k.Lookup(addr)
+	require.False(t, ok, "nothing was missed, so nothing was read")
+	require.NoError(t, k.Refresh())
+	fn, module, ok := k.Lookup(addr)
+	require.True(t, ok)
+	require.Equal(t, "late", fn.Name)
+	require.Equal(t, "late_module", module)
+
+	k.Lookup(1)
+	write("0 T hidden\n")
+	require.NoError(t, k.Refresh(), "not so soon")
+	now = now.Add(refreshGap)
+	require.ErrorIs(t, k.Refresh(), ErrKernelHidden)
+	_, _, ok = k.Lookup(addr)
+	require.True(t, ok, "what is known stays")
+}
+
+// TestKernelReal needs to see the symbols of the kernel that it runs on.
+func TestKernelReal(t *testing.T) {
+	if os.Getuid() != 0 {
+		_, err := NewKernel(procfs.FS{})
+		require.ErrorIs(t, err, ErrKernelHidden)
+		return
+	}
+	k, err := NewKernel(procfs.FS{})
+	require.NoError(t, err)
+	for line := range strings.Lines(mustRead(t, "/proc/kallsyms")) {
+		if words := strings.Fields(line); len(words) == 3 && words[2] == "schedule" {
+			var addr uint64
+			for _, c := range words[0] {
+				addr = addr<<4 | uint64(strings.IndexRune("0123456789abcdef", c))
+			}
+			fn, module, ok := k.Lookup(addr + 4)
+			require.True(t, ok)
+			require.Equal(t, "schedule", fn.Name)
+			require.Empty(t, module)
+			return
+		}
+	}
+	require.Fail(t, "no schedule in kallsyms")
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func FuzzReadKernel(f *testing.F) {
+	f.Add(kallsyms)
+	f.Fuzz(func(t *testing.T, text string) {
+		k, err := readKernel(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for i := range k.list {
+			if int(k.list[i].size) >= len(k.modules) || i > 0 && k.list[i].start <= k.list[i-1].start {
+				t.Fatalf("entry %d: %+v", i, k.list[i])
+			}
+			k.nameOf(i)
+		}
+	})
+}
+
+func FuzzDemangled(f *testing.F) {
+	f.Add("_ZN3foo3barEv")
+	f.Add("_RNvC6_123foo3bar")
+	f.Fuzz(func(t *testing.T, name string) {
+		if got := demangled(name); len(got) > max(len(name), 4<<maxDemangledBits) {
+			t.Fatalf("%d bytes", len(got))
+		}
+	})
+}
+
+func BenchmarkNewKernel(b *testing.B) {
+	for b.Loop() {
+		k, err := NewKernel(procfs.FS{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(k.symbols.bytes()), "bytes")
+		b.ReportMetric(float64(len(k.symbols.list)), "symbols")
+	}
+}

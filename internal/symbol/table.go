@@ -1,0 +1,85 @@
+package symbol
+
+import (
+	"sync"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+const (
+	// maxNesting is how far back a function is looked for that holds an address,
+	// but has others inside.
+	maxNesting = 16
+	// maxUnsizedBytes bounds how far a function without a size may reach. Such
+	// are written in assembly, and small.
+	maxUnsizedBytes = 64 << 10
+	// maxMemo bounds the functions of a table whose names are kept ready.
+	maxMemo = 16 << 10
+)
+
+// Table is the functions of one ELF file. It does not refer to the file any
+// more. Its methods may be called from everywhere.
+type Table struct {
+	entries
+	truncated bool
+
+	mu   sync.Mutex
+	memo map[int]Function // by index
+}
+
+// NewTable reads the functions of a file from .symtab and the dynamic symbols,
+// and keeps at most maxBytes of them (Truncated). When the file is damaged, it
+// keeps what could be read, and the error says what is wrong.
+func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
+	t := &Table{memo: map[int]Function{}}
+	err := f.Functions(func(fn elffile.Function) bool {
+		t.truncated = !t.add(fn.Value, fn.Size, fn.Name, maxBytes)
+		return !t.truncated
+	})
+	t.finish()
+	return t, err
+}
+
+// Len returns the number of functions.
+func (t *Table) Len() int { return len(t.list) }
+
+// Bytes returns the memory that the functions take, roughly.
+func (t *Table) Bytes() int { return t.bytes() }
+
+// Truncated reports whether the file has more functions than are kept.
+func (t *Table) Truncated() bool { return t.truncated }
+
+// Lookup returns the function that holds a virtual address of the file.
+func (t *Table) Lookup(vaddr uint64) (Function, bool) {
+	i := t.find(vaddr)
+	if i < 0 {
+		return Function{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fn, ok := t.memo[i]
+	if !ok {
+		if len(t.memo) == maxMemo {
+			clear(t.memo)
+		}
+		fn = newFunction(t.nameOf(i), t.list[i].start)
+		t.memo[i] = fn
+	}
+	return fn, true
+}
+
+func (t *Table) find(vaddr uint64) int {
+	last := t.before(vaddr)
+	for i := last; i >= 0 && last-i < maxNesting; i-- {
+		e := t.list[i]
+		if vaddr-e.start < uint64(e.size) {
+			return i
+		}
+		// A function of unknown size ends where the next one starts. If some are
+		// missing, it might swallow them.
+		if e.size == 0 && i == last && vaddr-e.start < maxUnsizedBytes && (!t.truncated || vaddr == e.start) {
+			return i
+		}
+	}
+	return -1
+}

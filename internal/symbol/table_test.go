@@ -1,0 +1,200 @@
+package symbol
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type function struct {
+	start, size uint64
+	name        string
+}
+
+func tableOf(functions ...function) *Table {
+	t := &Table{memo: map[int]Function{}}
+	for _, f := range functions {
+		t.add(f.start, f.size, []byte(f.name), 1<<20)
+	}
+	t.finish()
+	return t
+}
+
+func TestLookup(t *testing.T) {
+	table := tableOf(
+		function{0x3000, 0x100, "last"},
+		function{0x1000, 0x10, "first"},
+		function{0x1100, 0, "assembly"},
+		function{0x1180, 0x10, "after"},
+		function{0x2000, 0x100, "outer"}, function{0x2010, 0x10, "inner"}, function{0x2030, 0, "label"},
+		function{0x2100, 0, "unsized"},
+		function{0xffffffffffffff00, 0xff, "top"},
+	)
+	require.Equal(t, 9, table.Len())
+	for vaddr, want := range map[uint64]string{
+		0: "", 0xfff: "", 0x1000: "first", 0x100f: "first", 0x1010: "", 0x10ff: "",
+		0x1100: "assembly", 0x117f: "assembly", 0x1180: "after", 0x1190: "",
+		0x2000: "outer", 0x200f: "outer", 0x2010: "inner", 0x201f: "inner", 0x2020: "outer",
+		0x2030: "label", 0x20ff: "label", 0x2100: "unsized",
+		0x3000: "last", 0x3100: "", 0xffffffffffffff00: "top", 0xffffffffffffffff: "",
+	} {
+		fn, ok := table.Lookup(vaddr)
+		require.Equal(t, want != "", ok, "%#x", vaddr)
+		require.Equal(t, want, fn.Name, "%#x", vaddr)
+	}
+	_, ok := tableOf(function{0x1000, 0, "unsized"}).Lookup(0x1000 + maxUnsizedBytes)
+	require.False(t, ok)
+	_, ok = tableOf().Lookup(0)
+	require.False(t, ok)
+}
+
+func TestAliases(t *testing.T) {
+	for want, aliases := range map[string][]function{
+		"malloc": {{1, 5, "__libc_malloc"}, {1, 5, "malloc"}, {1, 5, "__malloc"}},
+		"sized":  {{1, 0, "a"}, {1, 5, "sized"}},
+		"ab":     {{1, 5, "bb"}, {1, 5, "ab"}, {1, 5, "aaa"}},
+	} {
+		for range 2 {
+			table := tableOf(aliases...)
+			require.Equal(t, 1, table.Len())
+			fn, _ := table.Lookup(1)
+			require.Equal(t, want, fn.Name)
+			aliases[0], aliases[1] = aliases[1], aliases[0]
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"main":                                   "main",
+		"_ZN3foo3barEv":                          "foo::bar()",
+		"_ZN3foo3barEv.cold":                     "foo::bar() [clone .cold]",
+		"_ZN4core3fmt5write17h0123456789abcdefE": "core::fmt::write",
+		"_RNvC6_123foo3bar":                      "123foo::bar",
+		"_Znonsense":                             "_Znonsense",
+		"_R":                                     "_R",
+		"\xff\xfe":                               "\uFFFD",
+	} {
+		fn, ok := tableOf(function{1, 1, name}).Lookup(1)
+		require.True(t, ok)
+		require.Equal(t, want, fn.Name)
+		require.EqualValues(t, 1, fn.Start)
+	}
+	fn, _ := tableOf(function{1, 1, "_ZN3foo3barEv"}).Lookup(1)
+	require.Equal(t, "_ZN3foo3barEv", fn.SystemName)
+}
+
+// TestNameBomb demangles a short name that stands for an enormous one.
+func TestNameBomb(t *testing.T) {
+	name := "_Z1fSt4pairIiiE"
+	for i := range 30 {
+		c := string("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i])
+		name += "St4pairIS" + c + "_S" + c + "_E"
+	}
+	fn, _ := tableOf(function{1, 1, name}).Lookup(1)
+	require.LessOrEqual(t, len(fn.Name), 2<<maxDemangledBits)
+}
+
+func TestTruncated(t *testing.T) {
+	path := build(t)
+	f, e := open(t, path)
+	defer f.Close()
+	whole, err := NewTable(e, 1<<20)
+	require.NoError(t, err)
+	require.False(t, whole.Truncated())
+	cut, err := NewTable(e, 200)
+	require.NoError(t, err)
+	require.True(t, cut.Truncated())
+	require.LessOrEqual(t, cut.Bytes(), 200)
+	require.Less(t, cut.Len(), whole.Len())
+
+	cut.list = []entry{{start: 0x1000}}
+	_, ok := cut.Lookup(0x1001)
+	require.False(t, ok, "there may be a function in between that is missing")
+	_, ok = cut.Lookup(0x1000)
+	require.True(t, ok)
+}
+
+// build compiles a library; flags may strip it.
+func build(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	src, out := filepath.Join(dir, "p.c"), filepath.Join(dir, "p.so")
+	require.NoError(t, os.WriteFile(src, []byte(`
+static __attribute__((noinline)) int hidden(int x) { volatile int y = x; return y * 3; }
+int visible(int x) { return hidden(x) + 1; }
+`), 0o644))
+	msg, err := exec.Command("gcc", append([]string{"-O1", "-shared", "-fPIC", "-o", out, src}, flags...)...).CombinedOutput()
+	require.NoError(t, err, "%s", msg)
+	return out
+}
+
+func open(t *testing.T, path string) (*os.File, *elffile.File) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	st, err := f.Stat()
+	require.NoError(t, err)
+	e, err := elffile.New(f, st.Size())
+	require.NoError(t, err)
+	return f, e
+}
+
+// TestFile compares with what debug/elf finds, in a whole and in a stripped file.
+func TestFile(t *testing.T) {
+	f, e := open(t, build(t))
+	defer f.Close()
+	table, err := NewTable(e, 1<<20)
+	require.NoError(t, err)
+	reference, err := elf.NewFile(f)
+	require.NoError(t, err)
+	symbols, err := reference.Symbols()
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, s := range symbols {
+		if s.Name != "hidden" && s.Name != "visible" {
+			continue
+		}
+		for _, at := range []uint64{0, 1, s.Size - 1} {
+			fn, ok := table.Lookup(s.Value + at)
+			require.True(t, ok)
+			require.Equal(t, Function{s.Name, s.Name, s.Value}, fn)
+		}
+		seen[s.Name] = true
+	}
+	require.Len(t, seen, 2)
+
+	f, e = open(t, build(t, "-s"))
+	defer f.Close()
+	table, err = NewTable(e, 1<<20)
+	require.NoError(t, err)
+	require.NotZero(t, table.Len())
+	dynamic, err := elf.NewFile(f)
+	require.NoError(t, err)
+	symbols, err = dynamic.DynamicSymbols()
+	require.NoError(t, err)
+	for _, s := range symbols {
+		if s.Name == "visible" {
+			fn, ok := table.Lookup(s.Value)
+			require.True(t, ok)
+			require.Equal(t, "visible", fn.Name)
+			before, ok := table.Lookup(s.Value - 1)
+			require.False(t, ok, "hidden has no symbol: %v", before)
+		}
+	}
+}
+
+func TestLookupAllocates(t *testing.T) {
+	table := tableOf(function{1, 1, "_ZN3foo3barEv"})
+	table.Lookup(1)
+	require.Zero(t, testing.AllocsPerRun(100, func() { table.Lookup(1) }))
+}
