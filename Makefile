@@ -19,8 +19,8 @@ UNIT = $(shell $(GO) list ./... | grep -v '/test/')
 AS_ROOT = $(if $(filter 0,$(shell id -u)),,-exec "sudo --preserve-env")
 PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 
-# A test of one name: prints its figure, fails when it is short of its goal.
-FIGURE = CUSTOM_LABELS_MUST_RUN=1 $(GO) test -count=1 -v -timeout 30m $(AS_ROOT)
+# A test of one name: prints its figure, fails when it is short of its goal or did not run.
+FIGURE = GO="$(GO)" scripts/figure.sh
 
 C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
@@ -117,27 +117,27 @@ fuzz-short: ## every fuzz target for 10 seconds
 
 .PHONY: e2e-attribution
 e2e-attribution: writers ## CPU shares by label set against the truth that the writer measures
-	$(FIGURE) -run '^TestAttribution$$' ./test/e2e/...
+	$(FIGURE) ./test/e2e TestAttribution
 
 .PHONY: e2e-fidelity
 e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
-	$(FIGURE) -run '^TestFidelity$$' ./test/e2e/...
+	$(FIGURE) ./test/e2e TestFidelity
 
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
-	$(FIGURE) -run '^TestAccounting$$' ./test/e2e/...
+	$(FIGURE) ./test/e2e TestAccounting
 
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
-	$(FIGURE) -run '^TestCollector$$' ./test/e2e/...
+	$(FIGURE) ./test/e2e TestCollector
 
 .PHONY: bench-record
 bench-record: writers ## BPF nanoseconds a sample, by kind of label source
-	$(FIGURE) -run '^TestBenchRecord$$' ./test/bench/...
+	$(FIGURE) ./test/bench TestBenchRecord
 
 .PHONY: bench-footprint
 bench-footprint: writers collector ## start-up, memory, CPU and losses by sampling frequency
-	$(FIGURE) -run '^TestBenchFootprint$$' ./test/bench/...
+	$(FIGURE) ./test/bench TestBenchFootprint
 
 ##@ Tidy
 
