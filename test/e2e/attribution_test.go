@@ -183,5 +183,11 @@ func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
 		fmt.Printf("%-20s %-8s %6d %8d %10.2g  %s\n", run.variant, run.pattern, i+1, total, fit.P, strings.Join(figures, ", "))
 		require.Greater(t, total, uint64(200), "too few samples to tell")
 		require.Greater(t, fit.P, level, "%s: the samples disagree with the truth", run.variant)
+
+		// The check has teeth: had two label sets been merged, it would have failed.
+		observed[0], observed[1] = observed[0]+observed[1], 0
+		merged, err := testutil.ChiSquare(observed, shares)
+		require.NoError(t, err)
+		require.Less(t, merged.P, level, "%s: too few samples to notice a merge", run.variant)
 	}
 }
