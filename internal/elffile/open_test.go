@@ -228,3 +228,20 @@ func TestLoadBias(t *testing.T) {
 		require.Equal(t, test.want, got, test.name)
 	}
 }
+
+// What stands behind DT_NULL does not count. Linkers leave spare entries there.
+func TestDynamicSectionEnd(t *testing.T) {
+	f := open(t, corpus.Library(t, corpus.GCC), func(b []byte) {
+		for off := 64; ; off += 56 {
+			if elf.ProgType(binary.LittleEndian.Uint32(b[off:])) != elf.PT_DYNAMIC {
+				continue
+			}
+			at := binary.LittleEndian.Uint64(b[off+8:])
+			last := at + binary.LittleEndian.Uint64(b[off+32:]) - 16
+			require.Zero(t, binary.LittleEndian.Uint64(b[last-16:]), "spare entries")
+			put64(int(last), uint64(elf.DT_DEBUG))(b)
+			return
+		}
+	})
+	require.False(t, f.IsExecutable())
+}
