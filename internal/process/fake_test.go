@@ -85,11 +85,10 @@ func (f *fake) process(id ID) *Process {
 
 const ms = int64(1e6)
 
-// image1, image2 and so on: execs of one process; reused: its PID again.
+// image1 and image2 are images of one process; reused has its PID later.
 var (
 	image1 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 1}
 	image2 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 2}
-	image3 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 3}
 	reused = ID{TGID: 42, StartNs: 7_000_000_001, ExecID: 1}
 )
 

@@ -63,10 +63,10 @@ func readMappings(r io.Reader, yield func(Mapping, error) bool) {
 	var prev Mapping
 	for n := 0; ; n++ {
 		line, cut, err := readLine(br)
-		if err == io.EOF && len(line) == 0 {
+		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			yield(Mapping{}, fmt.Errorf("read mappings: %w", gone(err)))
 			return
 		}
@@ -90,10 +90,10 @@ func readMappings(r io.Reader, yield func(Mapping, error) bool) {
 // call. cut says that it did not fit the buffer; the rest has been skipped.
 func readLine(br *bufio.Reader) (line []byte, cut bool, err error) {
 	line, err = br.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		// ReadSlice reuses the buffer: keep the head before skipping the tail.
 		line, cut = bytes.Clone(line), true
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = br.ReadSlice('\n')
 		}
 	}

@@ -86,7 +86,7 @@ func (f FS) mapFile(pid int, m Mapping) string {
 // the path as seen from our root if it can be reached from there (a chroot), and
 // else as seen from the root of the process's mount namespace (a container).
 func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
-	err := error(ErrNoFile)
+	var err error
 	for _, root := range []string{f.path(pid, "root"), "/"} {
 		var fd int
 		var id FileID
