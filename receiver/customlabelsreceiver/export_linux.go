@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
@@ -53,7 +54,12 @@ func newExporter(
 	report func(error),
 	c *counts,
 	table *process.Table,
+	fs procfs.FS,
 ) *exporter {
+	var symbols *symbolizer
+	if cfg.Symbolize == SymbolizeLocal {
+		symbols = newSymbolizer(set.Logger, fs)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &exporter{
 		log:      set.Logger,
@@ -61,7 +67,7 @@ func newExporter(
 		next:     next,
 		counts:   c,
 		table:    table,
-		resolver: newResolver(cfg, set.Logger),
+		resolver: newResolver(symbols),
 		ctx:      ctx,
 		cancel:   cancel,
 		pending:  make(chan *batch, cfg.MaxPendingBatches),
@@ -134,7 +140,6 @@ func (e *exporter) finish(ctx context.Context) {
 	close(e.pending)
 	e.done.Wait()
 	e.cancel()
-	e.resolver.close()
 }
 
 func (e *exporter) export(b *batch) {

@@ -79,13 +79,14 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		stopped: make(chan struct{}),
 	}
 	p.publisher = newPublisher(sampler)
+	fs := procfs.FS{Root: "/proc"}
 	p.table = process.NewTable(process.Options{
-		FS:               procfs.FS{Root: "/proc"},
+		FS:               fs,
 		Publisher:        p.publisher,
 		Logger:           set.Logger,
 		CommandLineBytes: commandLineBytes(cfg),
 	})
-	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table)
+	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs)
 	p.drain = newDrain(cfg, sampler, p.table, p.exporter, p.counts)
 	if p.telemetry, err = newTelemetry(set, p.snapshot); err != nil {
 		return nil, errors.Join(err, sampler.Close())

@@ -25,6 +25,10 @@ type resolver struct {
 	mappings   map[mappingKey]*profile.Mapping
 }
 
+func newResolver(s *symbolizer) *resolver {
+	return &resolver{symbolizer: s, mappings: map[mappingKey]*profile.Mapping{}}
+}
+
 // mappingKey tells mappings apart that come out differently.
 type mappingKey struct {
 	start, limit, offset uint64
@@ -100,4 +104,5 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 func (r *resolver) begin(processes map[uint64]*process.Process) {
 	r.processes = processes
 	clear(r.mappings)
+	r.symbolizer.refresh()
 }
