@@ -17,7 +17,7 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			file.Close()
-			os.Remove(file.Name())
+			_ = os.Remove(file.Name()) // the error that led here says more
 		}
 	}()
 	if err := write(file); err != nil {

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -71,13 +73,19 @@ func (s *sink) keep(profiles pprofile.Profiles) {
 // show prints the tables as they are now.
 func (s *sink) show(w io.Writer, flags viewFlags) {
 	v := view{rows: flags.rows, functions: flags.functions}
+	missing := 0 // their programs have not begun
 	for _, path := range s.truthFiles {
-		t, err := readTruth(path)
-		if err != nil {
+		switch t, err := readTruth(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			missing++
+		case err != nil:
 			v.notes = append(v.notes, err.Error())
-			continue
+		default:
+			v.truths = append(v.truths, t)
 		}
-		v.truths = append(v.truths, t)
+	}
+	if missing > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("%d of %d truth files do not exist", missing, len(s.truthFiles)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,10 @@ func TestShowTruth(t *testing.T) {
 	// A process without labelled samples is on neither side.
 	require.NoError(t, os.WriteFile(silent, []byte(`{"pid": 8, "sets": [{"labels": {"tenant": "acme"}, "cpu_ns": 1000}]}`), 0o600))
 
-	s := &sink{truthFiles: []string{truthful, silent, filepath.Join(dir, "missing")}, table: newTable([]string{"tenant"})}
+	broken := filepath.Join(dir, "c")
+	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
+
+	s := &sink{truthFiles: []string{truthful, silent, broken, filepath.Join(dir, "missing")}, table: newTable([]string{"tenant"})}
 	f := tenants(t)
 	f.process(7, "writer")
 	f.sample(10, []string{"start"}) // without labels
@@ -79,7 +82,8 @@ func TestShowTruth(t *testing.T) {
   unseen  0.00 s   0.0 %        0     0.0 %   5.0 %        -5.0
 `)
 	require.Contains(t, out, "the 1 of 2 processes with a truth file that have labels; 10.0 % of their CPU is without\n")
-	require.Contains(t, out, "! open "+filepath.Join(dir, "missing"))
+	require.Contains(t, out, "! decode "+broken)
+	require.Contains(t, out, "! 1 of 4 truth files do not exist\n")
 }
 
 func TestLabelValuesAreEscaped(t *testing.T) {

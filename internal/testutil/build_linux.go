@@ -34,7 +34,6 @@ var buildWriters = sync.OnceValues(func() (string, error) {
 	if err := removeAtExit(dir); err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))
 	}
-	//nolint:gosec // Our own makefile and directories.
 	out, err := exec.Command("make", "-s", "-j", strconv.Itoa(runtime.NumCPU()),
 		"-C", filepath.Join(root, "testdata", "writers"), "OUT="+dir).CombinedOutput()
 	if err != nil {
@@ -59,7 +58,6 @@ func BuildWriters(t testing.TB) string {
 // does, however it does: a test binary has no hook at its end.
 func removeAtExit(dir string) error {
 	const script = `trap '' INT TERM HUP; read -r _; rm -rf -- "$1"`
-	//nolint:gosec // The directory is an argument, not part of the script.
 	shell := exec.Command("sh", "-c", script, "sh", dir)
 	stdin, err := shell.StdinPipe()
 	if err != nil {

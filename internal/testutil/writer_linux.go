@@ -48,7 +48,6 @@ type Writer struct {
 // a thread and lets both end takes its writers along.
 func Start(t testing.TB, variant string, args ...string) *Writer {
 	t.Helper()
-	//nolint:gosec // A program that was built here.
 	w := &Writer{t: t, cmd: exec.Command(filepath.Join(BuildWriters(t), variant), args...), done: make(chan struct{})}
 	w.cmd.Stderr = &w.stderr
 	r, stdout, err := os.Pipe()

@@ -2,7 +2,7 @@
 #include "burn.h"
 
 #define CALIBRATION_ROUNDS 200000
-#define CALIBRATION_TRIES  5
+#define CALIBRATION_TRIES 5
 
 double burn_rounds_per_us = 1;
 

@@ -88,25 +88,82 @@ static void misaligned(void)
 	publish_pointer(record_at(memory + 1));
 }
 
-static void valid_0(void) { publish_valid(0); }
-static void valid_2(void) { publish_valid(2); }
-static void valid_212(void) { publish_valid(212); }
-static void page_end(void) { publish_at_page_end(65535); }
-static void page_end_exact(void) { publish_at_page_end(4); }
-static void record_page_end(void) { publish_pointer(places.page_end - 8); }
-static void record_unmapped(void) { publish_pointer(places.unmapped); }
-static void record_kernel(void) { publish_pointer(places.kernel); }
-static void record_non_canonical(void) { publish_pointer(places.non_canonical); }
-static void record_small_number(void) { publish_pointer((void *)1); }
-static void trace_only(void) { half_ids(1, 0); }
-static void span_only(void) { half_ids(0, 1); }
-static void no_ids(void) { half_ids(0, 0); }
-static void entry_cut(void) { publish_attrs("\x00\x02ok\x01\x09xx", 8, 8); }
-static void entry_half(void) { publish_attrs("\x00\x02ok\x01", 5, 5); }
-static void duplicate_index(void) { publish_attrs("\x00\x03old\x00\x03new", 10, 10); }
-static void empty_value(void) { publish_attrs("\x00\x00", 2, 2); }
-static void unknown_index(void) { publish_attrs("\xff\x02ok", 4, 4); }
-static void not_utf8(void) { publish_attrs("\x00\x02\xc3\x28", 4, 4); }
+static void valid_0(void)
+{
+	publish_valid(0);
+}
+static void valid_2(void)
+{
+	publish_valid(2);
+}
+static void valid_212(void)
+{
+	publish_valid(212);
+}
+static void page_end(void)
+{
+	publish_at_page_end(65535);
+}
+static void page_end_exact(void)
+{
+	publish_at_page_end(4);
+}
+static void record_page_end(void)
+{
+	publish_pointer(places.page_end - 8);
+}
+static void record_unmapped(void)
+{
+	publish_pointer(places.unmapped);
+}
+static void record_kernel(void)
+{
+	publish_pointer(places.kernel);
+}
+static void record_non_canonical(void)
+{
+	publish_pointer(places.non_canonical);
+}
+static void record_small_number(void)
+{
+	publish_pointer((void *)1);
+}
+static void trace_only(void)
+{
+	half_ids(1, 0);
+}
+static void span_only(void)
+{
+	half_ids(0, 1);
+}
+static void no_ids(void)
+{
+	half_ids(0, 0);
+}
+static void entry_cut(void)
+{
+	publish_attrs("\x00\x02ok\x01\x09xx", 8, 8);
+}
+static void entry_half(void)
+{
+	publish_attrs("\x00\x02ok\x01", 5, 5);
+}
+static void duplicate_index(void)
+{
+	publish_attrs("\x00\x03old\x00\x03new", 10, 10);
+}
+static void empty_value(void)
+{
+	publish_attrs("\x00\x00", 2, 2);
+}
+static void unknown_index(void)
+{
+	publish_attrs("\xff\x02ok", 4, 4);
+}
+static void not_utf8(void)
+{
+	publish_attrs("\x00\x02\xc3\x28", 4, 4);
+}
 
 const struct hostile_kind hostile_context_kinds[] = {
 	{ "valid-0", valid_0 },

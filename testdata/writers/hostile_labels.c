@@ -142,31 +142,106 @@ static void value_page_end(void)
 	publish_between(text("key"), bytes(places.page_end - 4, 64));
 }
 
-static void storage_null(void) { publish_raw(NULL, 3); }
-static void storage_unmapped(void) { publish_raw((void *)places.unmapped, 3); }
-static void storage_kernel(void) { publish_raw(places.kernel, 3); }
-static void storage_non_canonical(void) { publish_raw(places.non_canonical, 3); }
-static void storage_garbage_count_0(void) { publish_raw((void *)1, 0); }
-static void set_unmapped(void) { publish_pointer(places.unmapped); }
-static void set_kernel(void) { publish_pointer(places.kernel); }
-static void set_non_canonical(void) { publish_pointer(places.non_canonical); }
-static void set_page_end(void) { publish_pointer(places.page_end - 8); }
-static void set_small_number(void) { publish_pointer((void *)1); }
-static void key_huge(void) { publish_between(bytes("key", HUGE_BYTES), text("value")); }
-static void value_huge(void) { publish_between(text("key"), bytes("value", HUGE_BYTES)); }
-static void key_unmapped(void) { publish_between(bytes(places.unmapped, 8), text("value")); }
-static void value_unmapped(void) { publish_between(text("key"), bytes(places.unmapped, 8)); }
-static void key_kernel(void) { publish_between(bytes(places.kernel, 8), text("value")); }
-static void value_kernel(void) { publish_between(text("key"), bytes(places.kernel, 8)); }
-static void value_null(void) { publish_between(text("key"), bytes(NULL, 0)); }
-static void value_null_length(void) { publish_between(text("key"), bytes(NULL, 8)); }
-static void hole(void) { publish_between(bytes(NULL, 8), bytes(places.unmapped, 8)); }
-static void key_empty(void) { publish_between(text(""), text("value")); }
-static void value_empty(void) { publish_between(text("key"), text("")); }
-static void not_utf8(void) { publish_between(bytes("k\xff\xfe", 3), bytes("v\xc3\x28\x80", 4)); }
-static void nul_bytes(void) { publish_between(bytes("k\0k", 3), bytes("v\0v", 3)); }
-static void control_bytes(void) { publish_between(text("key"), text("\x1b[31mred\r\n\x07")); }
-static void duplicate_key(void) { publish_between(text("good"), text("second")); }
+static void storage_null(void)
+{
+	publish_raw(NULL, 3);
+}
+static void storage_unmapped(void)
+{
+	publish_raw((void *)places.unmapped, 3);
+}
+static void storage_kernel(void)
+{
+	publish_raw(places.kernel, 3);
+}
+static void storage_non_canonical(void)
+{
+	publish_raw(places.non_canonical, 3);
+}
+static void storage_garbage_count_0(void)
+{
+	publish_raw((void *)1, 0);
+}
+static void set_unmapped(void)
+{
+	publish_pointer(places.unmapped);
+}
+static void set_kernel(void)
+{
+	publish_pointer(places.kernel);
+}
+static void set_non_canonical(void)
+{
+	publish_pointer(places.non_canonical);
+}
+static void set_page_end(void)
+{
+	publish_pointer(places.page_end - 8);
+}
+static void set_small_number(void)
+{
+	publish_pointer((void *)1);
+}
+static void key_huge(void)
+{
+	publish_between(bytes("key", HUGE_BYTES), text("value"));
+}
+static void value_huge(void)
+{
+	publish_between(text("key"), bytes("value", HUGE_BYTES));
+}
+static void key_unmapped(void)
+{
+	publish_between(bytes(places.unmapped, 8), text("value"));
+}
+static void value_unmapped(void)
+{
+	publish_between(text("key"), bytes(places.unmapped, 8));
+}
+static void key_kernel(void)
+{
+	publish_between(bytes(places.kernel, 8), text("value"));
+}
+static void value_kernel(void)
+{
+	publish_between(text("key"), bytes(places.kernel, 8));
+}
+static void value_null(void)
+{
+	publish_between(text("key"), bytes(NULL, 0));
+}
+static void value_null_length(void)
+{
+	publish_between(text("key"), bytes(NULL, 8));
+}
+static void hole(void)
+{
+	publish_between(bytes(NULL, 8), bytes(places.unmapped, 8));
+}
+static void key_empty(void)
+{
+	publish_between(text(""), text("value"));
+}
+static void value_empty(void)
+{
+	publish_between(text("key"), text(""));
+}
+static void not_utf8(void)
+{
+	publish_between(bytes("k\xff\xfe", 3), bytes("v\xc3\x28\x80", 4));
+}
+static void nul_bytes(void)
+{
+	publish_between(bytes("k\0k", 3), bytes("v\0v", 3));
+}
+static void control_bytes(void)
+{
+	publish_between(text("key"), text("\x1b[31mred\r\n\x07"));
+}
+static void duplicate_key(void)
+{
+	publish_between(text("good"), text("second"));
+}
 
 const struct hostile_kind hostile_label_kinds[] = {
 	{ "count-huge", count_huge },

@@ -27,9 +27,9 @@
 #include "random.h"
 #include "run.h"
 
-#define MAX_PAD_BYTES	200
-#define MIN_DWELL_NS	20000
-#define MAX_DWELL_NS	200000
+#define MAX_PAD_BYTES 200
+#define MIN_DWELL_NS 20000
+#define MAX_DWELL_NS 200000
 #define MAX_CHECK_BYTES 64
 
 static uint64_t fnv1a(const void *data, size_t size)

@@ -33,9 +33,12 @@ static const struct hostile_kind *kinds(void)
 
 	switch (publisher->abi) {
 	case ABI_V0:
-	case ABI_V1: return hostile_label_kinds;
-	case ABI_CONTEXT: return hostile_context_kinds;
-	default: return none;
+	case ABI_V1:
+		return hostile_label_kinds;
+	case ABI_CONTEXT:
+		return hostile_context_kinds;
+	default:
+		return none;
 	}
 }
 

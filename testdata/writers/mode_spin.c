@@ -10,7 +10,7 @@
 #include "options.h"
 #include "run.h"
 
-#define KEY_BYTES	 24
+#define KEY_BYTES 24
 #define SPIN_INTERVAL_NS 10000000u
 
 static struct label_set set = {

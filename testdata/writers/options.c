@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_THREADS	1024
-#define MAX_LABELS	100000
+#define MAX_THREADS 1024
+#define MAX_LABELS 100000
 #define MAX_VALUE_BYTES (1 << 20)
 
 struct options options = {
@@ -98,19 +98,44 @@ static const struct option table[] = {
 static void set(int option)
 {
 	switch (option) {
-	case OPT_SECONDS: options.seconds = seconds(optarg); break;
-	case OPT_THREADS: options.threads = number(optarg, 1, MAX_THREADS); break;
-	case OPT_TRUTH: options.truth = optarg; break;
-	case OPT_PREFIX: options.prefix = prefix(optarg); break;
-	case OPT_LOG: options.log = optarg; break;
-	case OPT_PATTERN: options.pattern = optarg; break;
-	case OPT_DWELL: options.dwell_us = number(optarg, 10, 10000000); break;
-	case OPT_LABELS: options.labels = number(optarg, 0, MAX_LABELS); break;
-	case OPT_VALUE: options.value_bytes = number(optarg, 0, MAX_VALUE_BYTES); break;
-	case OPT_IN_PLACE: options.in_place = true; break;
-	case OPT_DELAY: options.load_delay_ms = number(optarg, 0, 60000); break;
-	case OPT_PRINT: options.print_variables = true; break;
-	default: usage(NULL);
+	case OPT_SECONDS:
+		options.seconds = seconds(optarg);
+		break;
+	case OPT_THREADS:
+		options.threads = number(optarg, 1, MAX_THREADS);
+		break;
+	case OPT_TRUTH:
+		options.truth = optarg;
+		break;
+	case OPT_PREFIX:
+		options.prefix = prefix(optarg);
+		break;
+	case OPT_LOG:
+		options.log = optarg;
+		break;
+	case OPT_PATTERN:
+		options.pattern = optarg;
+		break;
+	case OPT_DWELL:
+		options.dwell_us = number(optarg, 10, 10000000);
+		break;
+	case OPT_LABELS:
+		options.labels = number(optarg, 0, MAX_LABELS);
+		break;
+	case OPT_VALUE:
+		options.value_bytes = number(optarg, 0, MAX_VALUE_BYTES);
+		break;
+	case OPT_IN_PLACE:
+		options.in_place = true;
+		break;
+	case OPT_DELAY:
+		options.load_delay_ms = number(optarg, 0, 60000);
+		break;
+	case OPT_PRINT:
+		options.print_variables = true;
+		break;
+	default:
+		usage(NULL);
 	}
 }
 

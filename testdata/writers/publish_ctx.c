@@ -4,7 +4,7 @@
 #include "publish.h"
 #include "tls.h"
 
-#define MAX_ATTR_BYTES	   255 /* the length is a byte */
+#define MAX_ATTR_BYTES 255     /* the length is a byte */
 #define MIN_CAPACITY_BYTES 612 /* 640 with the head, what OTEP 4947 recommends as the most */
 
 EXPORTED __thread struct abi_context *otel_thread_ctx_v1;

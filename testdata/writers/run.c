@@ -13,10 +13,10 @@
 #include "clock.h"
 #include "memory.h"
 
-#define SLEEP_ONCE_US	  2000
+#define SLEEP_ONCE_US 2000
 #define START_INTERVAL_US 1000
 #define WATCH_INTERVAL_US 50000
-#define TICK_NS		  1000000000u
+#define TICK_NS 1000000000u
 
 static uint64_t deadline_ns;
 static volatile sig_atomic_t ended_by_signal;

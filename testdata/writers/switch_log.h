@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SWITCH_LOG_MAGIC       "CLSWLOG1"
+#define SWITCH_LOG_MAGIC "CLSWLOG1"
 #define SWITCH_LOG_MAX_TENANTS 8
-#define SWITCH_LOG_NAME_BYTES  8
-#define SWITCH_LOG_NO_TENANT   0xffffffffu /* the thread has no labels from here on */
+#define SWITCH_LOG_NAME_BYTES 8
+#define SWITCH_LOG_NO_TENANT 0xffffffffu /* the thread has no labels from here on */
 
 struct switch_log_header {
 	char magic[8];

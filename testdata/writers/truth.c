@@ -22,7 +22,8 @@ static void write_sets(FILE *file, const char *prefix)
 
 	for (int t = 0; t < TENANTS; t++) {
 		for (int r = 0; r < MAX_ROUTES && tenants[t].routes[r]; r++) {
-			fprintf(file, "%s\n{\"labels\": {\"tenant\": \"%s%s\", \"route\": \"%s\"}, \"cpu_ns\": %" PRIu64 "}",
+			fprintf(file,
+				"%s\n{\"labels\": {\"tenant\": \"%s%s\", \"route\": \"%s\"}, \"cpu_ns\": %" PRIu64 "}",
 				comma, prefix, tenants[t].name, tenants[t].routes[r],
 				__atomic_load_n(&cpu_ns[t][r], __ATOMIC_RELAXED));
 			comma = ",";

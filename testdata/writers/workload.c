@@ -4,10 +4,10 @@
 #include "burn.h"
 
 /* Works for a part, in percent, of what the request takes. */
-#define WORK(name, seed)                                                                   \
-	static HOT uint64_t name(uint64_t ns, uint64_t percent)                            \
-	{                                                                                  \
-		return burn_until(thread_cpu_ns() + ns * percent / 100, ns ^ (seed)); \
+#define WORK(name, seed)                                                                                               \
+	static HOT uint64_t name(uint64_t ns, uint64_t percent)                                                        \
+	{                                                                                                              \
+		return burn_until(thread_cpu_ns() + ns * percent / 100, ns ^ (seed));                                  \
 	}
 
 WORK(parse_json, 0x11)

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define TENANTS	   4
+#define TENANTS 4
 #define MAX_ROUTES 3
 
 struct tenant {
