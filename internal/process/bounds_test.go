@@ -5,12 +5,15 @@ package process
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 func TestLookupAllocates(t *testing.T) {
@@ -192,4 +195,24 @@ func TestStuckWorker(t *testing.T) {
 	require.Equal(t, before+maxStuck, runtime.NumGoroutine())
 	cancel()
 	c.n.Wait()
+}
+
+// BenchmarkLoad reads this process as a whole, BenchmarkReread when nothing has changed.
+func BenchmarkLoad(b *testing.B)   { benchmarkWork(b, workLoad) }
+func BenchmarkReread(b *testing.B) { benchmarkWork(b, workReread) }
+
+func benchmarkWork(b *testing.B, w work) {
+	pid := os.Getpid()
+	stat, err := procfs.FS{}.Stat(pid)
+	require.NoError(b, err)
+	table := NewTable(Options{Publisher: newRecorder()})
+	defer table.descriptors.closeAll()
+	p := table.Lookup(ID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nil)
+	var s scratch
+	table.run(p, workLoad, &s)
+	require.True(b, p.Info().Loaded)
+	b.ReportAllocs()
+	for b.Loop() {
+		table.run(p, w, &s)
+	}
 }
