@@ -48,8 +48,7 @@ type loadState struct {
 func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&workForget != 0 {
 		if err := t.opts.Publisher.Forget(p.id); err != nil {
-			t.counts.publishErrors.Add(1)
-			t.log.Warn("Forgetting a process.", zap.Uint32("tgid", p.id.TGID), zap.Error(err))
+			t.publishFailed(p, err)
 		}
 		return
 	}
@@ -203,8 +202,7 @@ func (t *Table) publish(p *Process, sources []LabelSource) {
 	p.load.sources = sources
 	err := t.opts.Publisher.SetLabelSources(p.id, slices.Clone(sources))
 	if err != nil {
-		t.counts.publishErrors.Add(1)
-		t.log.Warn("Publishing label sources.", zap.Int("pid", p.pid), zap.Error(err))
+		t.publishFailed(p, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,6 +210,15 @@ func (t *Table) publish(p *Process, sources []LabelSource) {
 	if p.published && p.exited {
 		// The exit was not told, as there was nothing to take back yet.
 		t.schedule(p, workForget, urgent)
+	}
+}
+
+// publishFailed counts failures and logs the first: when there is no room for
+// one process, there is none for many.
+func (t *Table) publishFailed(p *Process, err error) {
+	if t.counts.publishErrors.Add(1) == 1 {
+		t.log.Warn("Label sources cannot be published; further failures are only counted.",
+			zap.Uint32("tgid", p.id.TGID), zap.Error(err))
 	}
 }
 

@@ -79,6 +79,8 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	if opts.MaxTableBytes == 0 {
 		opts.MaxTableBytes = defaultMaxTableBytes
 	}
+	// A table must not take more than all may: the one used last is always kept.
+	opts.MaxTableBytes = min(opts.MaxTableBytes, opts.MaxBytes)
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
 	}

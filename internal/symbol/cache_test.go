@@ -75,7 +75,7 @@ func TestCacheBounded(t *testing.T) {
 	require.LessOrEqual(t, c.Stats().Bytes, 4*minTableBytes)
 	require.EqualValues(t, 20, o.opens.Load())
 
-	small := NewCache[int](CacheOptions{MaxBytes: 1, MaxTableBytes: 100})
+	small := NewCache[int](CacheOptions{MaxBytes: 100})
 	_, _ = small.Lookup(1, o, vaddr)
 	_, _ = small.Lookup(2, o, vaddr)
 	s := small.Stats()
