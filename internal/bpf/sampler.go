@@ -111,7 +111,7 @@ func (s *Sampler) load() error {
 	if err := spec.LoadAndAssign(&s.objs, &opts); err != nil {
 		var verifier *ebpf.VerifierError
 		if errors.As(err, &verifier) && c.VerifierLogLevel > 0 {
-			return fmt.Errorf("load programs: %+v", verifier)
+			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
 		}
 		return fmt.Errorf("load programs: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // buildTarget compiles testdata/bpf/target.c.
@@ -65,6 +67,7 @@ func identify(t *testing.T, s *Sampler, pid uint32) ProcessID {
 
 func newSampler(t *testing.T, config Config) *Sampler {
 	t.Helper()
+	testutil.RequireBPF(t)
 	s, err := New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -30,7 +30,6 @@ type drain struct {
 	cache    *labels.Cache
 	batch    *batch
 	sample   profile.Sample
-	err      error // why reading ended early
 }
 
 func newDrain(cfg *Config, sampler *bpf.Sampler, table *process.Table, exp *exporter, c *counts) *drain {

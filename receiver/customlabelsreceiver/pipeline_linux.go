@@ -113,7 +113,7 @@ func (p *samplingPipeline) start(context.Context) error {
 	p.rest.Go(p.followProcesses)
 	p.rest.Go(p.followMappings)
 	p.rest.Go(p.followCPUs)
-	p.rest.Go(func() { p.table.Run(ctx) })
+	p.rest.Go(func() { _ = p.table.Run(ctx) })
 	return nil
 }
 

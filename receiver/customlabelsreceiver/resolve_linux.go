@@ -23,10 +23,16 @@ type resolver struct {
 	symbolizer *symbolizer                 // nil: addresses stay without names
 	processes  map[uint64]*process.Process // of the batch that is built
 	mappings   map[mappingKey]*profile.Mapping
+	// kernel stands for the kernel and its modules, whose extent is not known.
+	kernel profile.Mapping
 }
 
 func newResolver(s *symbolizer) *resolver {
-	return &resolver{symbolizer: s, mappings: map[mappingKey]*profile.Mapping{}}
+	return &resolver{
+		symbolizer: s,
+		mappings:   map[mappingKey]*profile.Mapping{},
+		kernel:     profile.Mapping{Filename: "[kernel.kallsyms]"},
+	}
 }
 
 // mappingKey tells mappings apart that come out differently.
@@ -68,7 +74,7 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 // Frame implements profile.Resolver.
 func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {
-		return profile.Frame{Mapping: &kernelMapping, Function: r.symbolizer.kernelFunction(addr), Type: frameKernel}
+		return profile.Frame{Mapping: &r.kernel, Function: r.symbolizer.kernelFunction(addr), Type: frameKernel}
 	}
 	frame := profile.Frame{Type: frameNative}
 	p := r.processes[handle]
@@ -83,9 +89,6 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 	frame.Function = r.symbolizer.function(m, addr)
 	return frame
 }
-
-// kernelMapping stands for the kernel and its modules, whose extent is not known.
-var kernelMapping = profile.Mapping{Filename: "[kernel.kallsyms]"}
 
 func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 	key := mappingKey{m.Start, m.Limit, m.Offset, m.File, m.Path}

@@ -18,7 +18,7 @@ struct user_regs {
 
 /* The DTV pointer is at tp + 8 for glibc and musl (struct pthread, after self). */
 #define DTV_POINTER_OFFSET_GLIBC 8
-#define DTV_POINTER_OFFSET_MUSL	 8
+#define DTV_POINTER_OFFSET_MUSL 8
 
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
@@ -53,14 +53,14 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 
 #else /* arm64 */
 
-#define PSR_MODE_MASK  0xf  /* arch/arm64/include/uapi/asm/ptrace.h */
+#define PSR_MODE_MASK 0xf /* arch/arm64/include/uapi/asm/ptrace.h */
 #define PSR_MODE32_BIT 0x10
 /* Pointer authentication puts its code above the 48 bits of a user address. */
 #define USER_ADDRESS_MASK ((1ULL << 48) - 1)
 
 /* glibc: tp points at {dtv, private}; musl: the dtv is the word below tp. */
 #define DTV_POINTER_OFFSET_GLIBC 0
-#define DTV_POINTER_OFFSET_MUSL	 -8
+#define DTV_POINTER_OFFSET_MUSL -8
 
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {

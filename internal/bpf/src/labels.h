@@ -86,8 +86,7 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	if (key_bytes < slot->key_len || value_bytes < slot->value_len)
 		pass->outcome = OUTCOME_TRUNCATED;
 	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot->key_buf) ||
-	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes,
-				(const void *)slot->value_buf)) {
+	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes, (const void *)slot->value_buf)) {
 		pass->outcome = OUTCOME_FAULT;
 		return 1;
 	}

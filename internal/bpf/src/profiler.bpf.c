@@ -15,8 +15,7 @@ static __always_inline void submit(struct scratch *s, __u32 bytes)
 	 * the crossing; the reader's timer catches that.
 	 */
 	unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
-	flags = unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP :
-										 BPF_RB_NO_WAKEUP;
+	flags = unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
 	count(bpf_ringbuf_output(&samples, s, bytes, flags) ? COUNTER_DROPPED_RING_FULL : COUNTER_SUBMITTED);

@@ -8,17 +8,17 @@
 #define CUSTOM_LABELS_RECORD_H
 
 /* Upper bounds. The knobs in knobs.h can only lower them. */
-#define MAX_LABEL_SOURCES    4	  /* per process */
-#define MAX_LABELS	     64	  /* live labels copied from one label set */
-#define MAX_LABEL_SLOTS	     512  /* slots of one label set examined, holes included */
-#define MAX_LABEL_KEY_BYTES  256  /* of one key */
-#define MAX_LABEL_VALUE_BYTES 1024 /* of one value */
+#define MAX_LABEL_SOURCES 4	     /* per process */
+#define MAX_LABELS 64		     /* live labels copied from one label set */
+#define MAX_LABEL_SLOTS 512	     /* slots of one label set examined, holes included */
+#define MAX_LABEL_KEY_BYTES 256	     /* of one key */
+#define MAX_LABEL_VALUE_BYTES 1024   /* of one value */
 #define MAX_CONTEXT_ATTRS_BYTES 2048 /* attrs-data of a thread context record */
-#define MAX_LABEL_BYTES	     8192 /* the label section of one record */
-#define MAX_KERNEL_FRAMES    128
-#define MAX_USER_FRAMES	     1024
-#define COMM_BYTES	     16	  /* TASK_COMM_LEN */
-#define EXEC_PATH_BYTES	     256
+#define MAX_LABEL_BYTES 8192	     /* the label section of one record */
+#define MAX_KERNEL_FRAMES 128
+#define MAX_USER_FRAMES 1024
+#define COMM_BYTES 16 /* TASK_COMM_LEN */
+#define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
 enum label_abi {
@@ -30,36 +30,36 @@ enum label_abi {
 
 /* How the address of a thread-local variable is computed from the thread pointer. */
 enum tls_kind {
-	TLS_KIND_STATIC = 0, /* tp + offset */
+	TLS_KIND_STATIC = 0,	/* tp + offset */
 	TLS_KIND_DTV_GLIBC = 1, /* dtv[module] + offset, 16-byte entries, generation in dtv[0] */
-	TLS_KIND_DTV_MUSL = 2, /* dtv[module] + offset, 8-byte entries */
+	TLS_KIND_DTV_MUSL = 2,	/* dtv[module] + offset, 8-byte entries */
 };
 
 /* The one list of results: of reading a label source, of walking a stack. */
 enum outcome {
-	OUTCOME_NONE = 0,	   /* the thread has no labels now; a stack that does not exist */
-	OUTCOME_PRESENT = 1,	   /* labels were read; the stack ended where stacks end */
-	OUTCOME_TRUNCATED = 2,	   /* read up to a bound; the record says what was cut */
-	OUTCOME_FAULT = 3,	   /* an address could not be read */
-	OUTCOME_UPDATING = 4,	   /* thread context record with valid == 0 */
-	OUTCOME_INVALID = 5,	   /* a field has a value the format forbids */
-	OUTCOME_NOT_ALLOCATED = 6, /* the thread never touched the module's TLS block */
-	OUTCOME_STALE_MODULE = 7,  /* the thread's DTV is older than the module */
+	OUTCOME_NONE = 0,	       /* the thread has no labels now; a stack that does not exist */
+	OUTCOME_PRESENT = 1,	       /* labels were read; the stack ended where stacks end */
+	OUTCOME_TRUNCATED = 2,	       /* read up to a bound; the record says what was cut */
+	OUTCOME_FAULT = 3,	       /* an address could not be read */
+	OUTCOME_UPDATING = 4,	       /* thread context record with valid == 0 */
+	OUTCOME_INVALID = 5,	       /* a field has a value the format forbids */
+	OUTCOME_NOT_ALLOCATED = 6,     /* the thread never touched the module's TLS block */
+	OUTCOME_STALE_MODULE = 7,      /* the thread's DTV is older than the module */
 	OUTCOME_NO_THREAD_POINTER = 8, /* the saved thread pointer is 0: not known yet (aarch64) */
-	OUTCOME_COMPAT = 9,	   /* 32-bit code in a 64-bit kernel: not supported */
+	OUTCOME_COMPAT = 9,	       /* 32-bit code in a 64-bit kernel: not supported */
 	OUTCOME_MAX = 10,
 };
 
 /* Per-CPU counters; hits == the sum of all others in the sample group. */
 enum counter {
-	COUNTER_HITS = 0,	     /* runs of the sampling program */
-	COUNTER_SUBMITTED = 1,	     /* records in the ring buffer */
-	COUNTER_FILTERED_IDLE = 2,   /* the idle task was interrupted */
+	COUNTER_HITS = 0,	       /* runs of the sampling program */
+	COUNTER_SUBMITTED = 1,	       /* records in the ring buffer */
+	COUNTER_FILTERED_IDLE = 2,     /* the idle task was interrupted */
 	COUNTER_DROPPED_RING_FULL = 3, /* no room in the ring buffer */
 	COUNTER_DROPPED_INTERNAL = 4,  /* the task or the scratch buffer could not be had */
 	/* not part of the sum */
-	COUNTER_EVENTS_DROPPED = 5,  /* lifecycle events that found no room */
-	COUNTER_SOURCE_READS = 6,    /* label sources looked at: user memory is read for labels only then */
+	COUNTER_EVENTS_DROPPED = 5, /* lifecycle events that found no room */
+	COUNTER_SOURCE_READS = 6,   /* label sources looked at: user memory is read for labels only then */
 	COUNTER_MAX = 7,
 };
 
@@ -100,7 +100,7 @@ _Static_assert(sizeof(struct process_entry) == 8 + 32 * MAX_LABEL_SOURCES, "proc
  *   user_frames     u64 each, leaf first; the first is an instruction, the others are return addresses
  */
 struct sample_header {
-	__u64 time_ns;	  /* CLOCK_MONOTONIC */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct process_id process;
 	__u64 cgroup_id;
 	__u32 pid; /* tgid as the collector's PID namespace sees it; 0: not visible there */
@@ -151,10 +151,10 @@ struct process_event {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct process_id process;
 	struct process_id parent; /* EVENT_FORK: whose memory was copied */
-	__u32 pid;	   /* as in sample_header */
-	__u8 kind;	   /* enum event_kind */
+	__u32 pid;		  /* as in sample_header */
+	__u8 kind;		  /* enum event_kind */
 	__u8 kernel_thread;
-	__u16 path_bytes;  /* EVENT_EXEC: of path, without NUL; 0: not read */
+	__u16 path_bytes;	    /* EVENT_EXEC: of path, without NUL; 0: not read */
 	char path[EXEC_PATH_BYTES]; /* EVENT_EXEC: as passed to execve, maybe cut */
 };
 _Static_assert(sizeof(struct process_event) == 64 + EXEC_PATH_BYTES, "process_event");

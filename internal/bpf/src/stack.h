@@ -18,7 +18,7 @@ struct frame_link {
 /* State of one walk. */
 struct stack_walk {
 	__u64 fp;
-	__u32 at;     /* offset into scratch.body of the next frame */
+	__u32 at; /* offset into scratch.body of the next frame */
 	__u32 frames;
 	enum outcome outcome;
 };

@@ -13,7 +13,7 @@ struct dtv_glibc {
 	__u64 val;
 	__u64 to_free;
 };
-#define DTV_GLIBC_UNALLOCATED ((__u64)-1)
+#define DTV_GLIBC_UNALLOCATED ((__u64) - 1)
 
 /*
  * address = dtv[module].val + offset, provided that
