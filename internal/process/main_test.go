@@ -71,11 +71,11 @@ func runTable(t *testing.T, opts Options) *Table {
 	t.Helper()
 	table := NewTable(opts)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- table.Run(ctx) }()
+	var done sync.WaitGroup
+	done.Go(func() { table.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-done)
+		done.Wait()
 		require.Zero(t, table.Stats().Descriptors)
 	})
 	return table

@@ -38,10 +38,10 @@ type crew struct {
 	n    sync.WaitGroup
 }
 
-// Run reads processes until the context ends. It returns nil. Events that were
-// handled before wait for it. The table is of no use afterwards but for
+// Run reads processes until the context ends. Events that were handled before
+// wait for it. The table is of no use afterwards but for
 // Process and the Info that it has.
-func (t *Table) Run(ctx context.Context) error {
+func (t *Table) Run(ctx context.Context) {
 	c := &crew{t: t, ctx: ctx, all: map[*worker]struct{}{}, gone: make(chan struct{})}
 	for range t.opts.Workers {
 		c.hire()
@@ -73,7 +73,6 @@ func (t *Table) Run(ctx context.Context) error {
 		t.log.Warn("A worker hangs in a process and is left behind.")
 	}
 	t.descriptors.closeAll()
-	return nil
 }
 
 func (c *crew) hire() {

@@ -42,6 +42,7 @@ type samplingPipeline struct {
 	stopTable context.CancelFunc
 	stopped   chan struct{} // closed when sampling has ended
 	drained   sync.WaitGroup
+	tabled    sync.WaitGroup // the process table, which publishes to the sampler
 	rest      sync.WaitGroup // everything that ends after the sampler is closed
 }
 
@@ -113,7 +114,7 @@ func (p *samplingPipeline) start(context.Context) error {
 	p.rest.Go(p.followProcesses)
 	p.rest.Go(p.followMappings)
 	p.rest.Go(p.followCPUs)
-	p.rest.Go(func() { _ = p.table.Run(ctx) })
+	p.tabled.Go(func() { p.table.Run(ctx) })
 	return nil
 }
 
@@ -129,8 +130,9 @@ func (p *samplingPipeline) shutdown(ctx context.Context) error {
 	p.exporter.finish(ctx)
 	p.counts.freeze(p.sampler)
 	p.logAccount()
-	errs = append(errs, p.telemetry.close(), p.sampler.Close())
 	p.stopTable()
+	p.tabled.Wait()
+	errs = append(errs, p.telemetry.close(), p.sampler.Close())
 	p.rest.Wait()
 	return errors.Join(errs...)
 }
