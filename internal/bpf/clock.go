@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -15,8 +16,9 @@ import (
 
 // A clock is the perf event of one CPU that runs the sampling program once a period.
 type clock struct {
-	fd   int
-	link *link.RawLink
+	fd     int
+	link   *link.RawLink
+	readNs uint64 // at the last call of alive
 }
 
 // openClock attaches prog to the CPU clock of a CPU; period is CPU time, fixed.
@@ -44,6 +46,19 @@ func openClock(cpu int, period time.Duration, prog *ebpf.Program) (*clock, error
 	return c, nil
 }
 
+// alive reports whether the event has counted since the last call. The kernel
+// removes the events of a CPU that goes offline, and does not put them back when
+// it returns: a CPU that was away between two calls is told by that alone.
+func (c *clock) alive() (bool, error) {
+	var b [8]byte
+	if _, err := unix.Read(c.fd, b[:]); err != nil {
+		return false, fmt.Errorf("read perf event: %w", err)
+	}
+	before := c.readNs
+	c.readNs = binary.NativeEndian.Uint64(b[:])
+	return c.readNs != before, nil
+}
+
 // close disables the event first: the kernel does that synchronously on the
 // event's CPU, so that no run of the program follows.
 func (c *clock) close() error {
@@ -57,8 +72,10 @@ func (c *clock) close() error {
 	return errors.Join(append(errs, unix.Close(c.fd))...)
 }
 
-// UpdateCPUs follows CPU hotplug: it attaches to CPUs that came online and lets
-// go of those that went. Before Start and after Stop it does nothing.
+// UpdateCPUs follows CPU hotplug: it attaches to CPUs that came online, again to
+// those that were away since the last call, and lets go of those that went.
+// Before Start and after Stop it does nothing. Calls are to be a millisecond or
+// more apart.
 func (s *Sampler) UpdateCPUs() error {
 	cpus, err := readCPUs(onlineCPUsPath)
 	if err != nil {
@@ -73,24 +90,40 @@ func (s *Sampler) UpdateCPUs() error {
 	var errs []error
 	for _, cpu := range cpus {
 		online[cpu] = true
-		if s.clocks[cpu] != nil {
-			continue
-		}
-		c, err := openClock(cpu, s.config.Period(), s.objs.SampleCpu)
-		if errors.Is(err, unix.ENODEV) {
-			continue // offline again
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s.clocks[cpu] = c
+		errs = append(errs, s.updateCPU(cpu))
 	}
-	for cpu, c := range s.clocks {
+	for cpu := range s.clocks {
 		if !online[cpu] {
-			errs = append(errs, c.close())
-			delete(s.clocks, cpu)
+			errs = append(errs, s.dropCPU(cpu))
 		}
 	}
 	return errors.Join(append(errs, s.sideband.follow(cpus))...)
+}
+
+// updateCPU makes sure that an online CPU is sampled.
+func (s *Sampler) updateCPU(cpu int) error {
+	if c := s.clocks[cpu]; c != nil {
+		alive, err := c.alive()
+		if alive || err != nil {
+			return err
+		}
+		if err := s.dropCPU(cpu); err != nil {
+			return err
+		}
+	}
+	c, err := openClock(cpu, s.config.Period(), s.objs.SampleCpu)
+	if errors.Is(err, unix.ENODEV) {
+		return nil // offline again
+	}
+	if err != nil {
+		return err
+	}
+	s.clocks[cpu] = c
+	return nil
+}
+
+func (s *Sampler) dropCPU(cpu int) error {
+	err := s.clocks[cpu].close()
+	delete(s.clocks, cpu)
+	return errors.Join(err, s.sideband.drop(cpu))
 }

@@ -190,11 +190,7 @@ func (sb *sideband) run(visit func(MappingEvent)) error {
 			_, _ = unix.Read(sb.wake, counter[:])
 		}
 		sb.drain(visit)
-		for _, fd := range fds[1:] {
-			if fd.Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
-				sb.drop(int(fd.Fd)) // its CPU went offline
-			}
-		}
+		sb.dropDead(fds[1:])
 	}
 }
 
@@ -205,13 +201,31 @@ func (sb *sideband) begin() bool {
 	return sb.running
 }
 
-func (sb *sideband) drop(fd int) {
+// drop closes the ring of a CPU; follow opens a new one.
+func (sb *sideband) drop(cpu int) error {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
-	for cpu, ring := range sb.rings {
-		if ring.fd == fd {
-			_ = ring.close() // nothing to be done about it
-			delete(sb.rings, cpu)
+	ring := sb.rings[cpu]
+	if ring == nil {
+		return nil
+	}
+	delete(sb.rings, cpu)
+	return ring.close()
+}
+
+// dropDead drops the rings whose descriptors poll has found to be hung up.
+func (sb *sideband) dropDead(fds []unix.PollFd) {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	for _, fd := range fds {
+		if fd.Revents&(unix.POLLHUP|unix.POLLERR) == 0 {
+			continue
+		}
+		for cpu, ring := range sb.rings {
+			if ring.fd == int(fd.Fd) {
+				_ = ring.close() // its CPU went offline; nothing is to be done about an error
+				delete(sb.rings, cpu)
+			}
 		}
 	}
 }
