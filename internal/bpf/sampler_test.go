@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,6 +72,15 @@ func TestRecordIdentity(t *testing.T) {
 		require.False(t, r.KernelThread)
 		return true
 	})
+}
+
+// In a PID namespace, PIDs are those of the namespace.
+func TestPIDNamespace(t *testing.T) {
+	testutil.RequireBPF(t)
+	cmd := exec.Command("unshare", "--fork", "--pid", "--mount-proc", os.Args[0], "-test.v", "-test.run=^TestRecordIdentity$")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: TestRecordIdentity")
 }
 
 // Fork, exec and exit of a process arrive, and exec changes its identity.
