@@ -1,0 +1,38 @@
+//go:build linux && (amd64 || arm64)
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// median of an odd number of values, or the upper one of the middle two.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// spread is the lowest and the highest value.
+func spread(values []float64, format string) string {
+	return fmt.Sprintf(format+"–"+format, slices.Min(values), slices.Max(values))
+}
+
+// printMachine says what the figures were measured on, and what else ran there.
+func printMachine(t *testing.T) {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	require.NoError(t, err)
+	load, err := os.ReadFile("/proc/loadavg")
+	require.NoError(t, err)
+	fmt.Printf("%d CPUs, %s, kernel %s, load before the start %s\n", runtime.NumCPU(), runtime.GOARCH,
+		strings.TrimSpace(string(release)), strings.Join(strings.Fields(string(load))[:2], " "))
+}

@@ -1,0 +1,223 @@
+//go:build linux && (amd64 || arm64)
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+const (
+	recordRounds     = 5
+	recordRingBytes  = 16 << 20 // holds a round, so that nobody has to read meanwhile
+	recordValueBytes = 16
+)
+
+var recordRates = []struct {
+	hz   int
+	time time.Duration // of one round
+}{
+	{97, 4 * time.Second},
+	{997, 2 * time.Second},
+}
+
+// A recordCase is a kind of target. want is the number of its labels.
+type recordCase struct {
+	name    string
+	variant string
+	args    []string
+	off     bool // labels are not read
+	abi     labels.ABI
+	want    int
+
+	load    *load
+	results map[int]*recordResult // by rate
+}
+
+type recordResult struct {
+	ns, ratio     []float64 // by round
+	runs, records int
+	inTarget      int
+	sourceReads   uint64
+}
+
+func recordCases() []*recordCase {
+	spin := func(n int) []string {
+		return []string{"--labels", fmt.Sprint(n), "--value-bytes", fmt.Sprint(recordValueBytes)}
+	}
+	return []*recordCase{
+		{name: "labels off", variant: "writer-v1-exe", args: spin(10), off: true},
+		{name: "process without labels", variant: "spin-plain"},
+		{name: "v1, 1 label", variant: "writer-v1-exe", args: spin(1), abi: labels.ABIV1, want: 1},
+		{name: "v1, 10 labels", variant: "writer-v1-exe", args: spin(10), abi: labels.ABIV1, want: 10},
+		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: labels.ABIThreadContext},
+		{name: "thread context, 5 attributes", variant: "writer-ctx-exe", args: spin(5), abi: labels.ABIThreadContext, want: 5},
+	}
+}
+
+// TestBenchRecord measures the BPF time of a sample by kind of target, with the
+// kernel's own count of run time. In each round the cases come one after the
+// other, so that all of them meet the machine in the same state; while one is
+// measured, its targets keep every CPU busy and those of the others are stopped.
+func TestBenchRecord(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	printMachine(t)
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	require.NoError(t, err)
+	defer stats.Close()
+
+	cases := recordCases()
+	for _, c := range cases {
+		c.load = startLoad(t, c.variant, c.args...)
+		c.results = map[int]*recordResult{}
+		c.load.pause()
+	}
+	for _, rate := range recordRates {
+		on, off := newSampler(t, rate.hz, false), newSampler(t, rate.hz, true)
+		setSources(t, cases, on, off)
+		for _, c := range cases {
+			c.results[rate.hz] = &recordResult{}
+		}
+		for range recordRounds {
+			reference := 0.0
+			for i, c := range cases {
+				s := on
+				if c.off {
+					s = off
+				}
+				r := c.results[rate.hz]
+				c.round(t, s, rate.time, r)
+				ns := r.ns[len(r.ns)-1]
+				if i == 0 {
+					reference = ns
+				}
+				r.ratio = append(r.ratio, ns/reference)
+			}
+		}
+	}
+	printRecords(cases)
+	for _, c := range cases {
+		for _, rate := range recordRates {
+			c.check(t, c.results[rate.hz])
+		}
+	}
+}
+
+func newSampler(t *testing.T, hz int, skipLabels bool) *bpf.Sampler {
+	s, err := bpf.New(bpf.Config{SamplesPerSecond: hz, RingBufferBytes: recordRingBytes, SkipLabels: skipLabels})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// round samples for a while, then reads what was sampled.
+func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *recordResult) {
+	c.load.resume()
+	time.Sleep(100 * time.Millisecond) // until its memory is in the caches
+	countersBefore, err := s.Counters()
+	require.NoError(t, err)
+	runsBefore, timeBefore, err := s.ProgramRuntime()
+	require.NoError(t, err)
+	require.NoError(t, s.Start())
+	time.Sleep(d)
+	require.NoError(t, s.Stop())
+	c.load.pause()
+	runs, total, err := s.ProgramRuntime()
+	require.NoError(t, err)
+	counters, err := s.Counters()
+	require.NoError(t, err)
+
+	runs, total = runs-runsBefore, total-timeBefore
+	require.NotZero(t, runs)
+	require.Equal(t, counters.Hits-countersBefore.Hits, runs)
+	require.Equal(t, countersBefore.DroppedRingFull, counters.DroppedRingFull, "the ring buffer must hold a round")
+	r.ns = append(r.ns, float64(total.Nanoseconds())/float64(runs))
+	r.runs += int(runs)
+	r.sourceReads += counters.SourceReads - countersBefore.SourceReads
+	c.read(t, s, r)
+}
+
+// read counts what is in the ring buffer and checks the labels.
+func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
+	require.NoError(t, s.Drain())
+	cache := labels.NewCache(1 << 20)
+	var rec bpf.Record
+	for {
+		err := s.Read(&rec)
+		if errors.Is(err, bpf.ErrDrained) {
+			return
+		}
+		if errors.Is(err, bpf.ErrIdle) {
+			continue
+		}
+		require.NoError(t, err)
+		r.records++
+		if !c.load.has(rec.PID) {
+			continue
+		}
+		r.inTarget++
+		c.checkLabels(t, &rec, cache.Decode(nil, rec.Labels))
+	}
+}
+
+func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decoded) {
+	if c.abi == labels.ABINone {
+		require.Empty(t, rec.Labels)
+		return
+	}
+	require.Len(t, d.Reads, 1)
+	require.Equal(t, c.abi, d.Reads[0].ABI)
+	if rec.TID == rec.PID { // the main thread only waits
+		require.Equal(t, labels.OutcomeNone, d.Reads[0].Outcome)
+		return
+	}
+	require.Equal(t, labels.OutcomePresent, d.Reads[0].Outcome)
+	if c.abi == labels.ABIThreadContext {
+		// What its attributes are called is not known here.
+		require.NotZero(t, d.Link)
+		require.EqualValues(t, c.want, d.Counts.UnknownKeys)
+		return
+	}
+	require.Equal(t, c.want, d.Set.Len())
+	i := 0
+	for l := range d.Set.All() {
+		require.Equal(t, fmt.Sprintf("label_%02d", i), l.Key)
+		require.Equal(t, strings.Repeat(string(rune('a'+i)), recordValueBytes), l.Value)
+		i++
+	}
+}
+
+// check: what is read of a target follows from its kind, exactly.
+func (c *recordCase) check(t *testing.T, r *recordResult) {
+	require.NotZero(t, r.inTarget, c.name)
+	if c.abi == labels.ABINone {
+		require.Zero(t, r.sourceReads, "%s: a target's memory was read for labels", c.name)
+		return
+	}
+	require.EqualValues(t, r.inTarget, r.sourceReads, "%s: one source read for each sample of the target", c.name)
+}
+
+func printRecords(cases []*recordCase) {
+	fmt.Printf("BPF time of a sample, median of %d rounds\n", recordRounds)
+	fmt.Printf("%-30s %5s %8s %15s %8s %9s %11s %13s\n",
+		"", "Hz", "ns", "lowest–highest", "ratio", "samples", "in target", "source reads")
+	for _, rate := range recordRates {
+		for _, c := range cases {
+			r := c.results[rate.hz]
+			fmt.Printf("%-30s %5d %8.0f %15s %8.2f %9d %10.1f%% %13d\n", c.name, rate.hz, median(r.ns),
+				spread(r.ns, "%.0f"), median(r.ratio), r.runs, 100*float64(r.inTarget)/float64(r.runs), r.sourceReads)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+//go:build linux && (amd64 || arm64)
+
+package bench
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// setSources finds the label sources of all targets, as the receiver does, and
+// tells them to the samplers.
+func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
+	t.Helper()
+	p := &collected{sources: map[process.ID][]process.LabelSource{}}
+	table := process.NewTable(process.Options{FS: procfs.FS{Root: "/proc"}, Publisher: p})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { table.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+
+	want := map[process.ID]bool{} // whether it has a source
+	require.NoError(t, samplers[0].Scan(func(ev bpf.ProcessEvent) {
+		for _, c := range cases {
+			if c.load.has(ev.PID) {
+				want[process.ID(ev.Process)] = c.variant != "spin-plain"
+				table.HandleEvent(process.Event{
+					Kind: process.Exists, ID: process.ID(ev.Process), PID: int(ev.PID), TimeNs: ev.TimeNs,
+				})
+			}
+		}
+	}))
+	require.Eventually(t, func() bool { return p.complete(want) }, 10*time.Second, 10*time.Millisecond)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, sources := range p.sources {
+		var list []bpf.LabelSource
+		for _, s := range sources {
+			require.NotEqual(t, labels.ABINone, s.ABI)
+			list = append(list, bpf.LabelSource{
+				ABI: uint8(s.ABI), Kind: uint8(s.Location.Kind), Offset: s.Location.Offset,
+				Module: s.Location.Module, Generation: s.Location.Generation,
+			})
+		}
+		for _, s := range samplers {
+			require.NoError(t, s.SetLabelSources(bpf.ProcessID(id), list))
+		}
+	}
+}
+
+// collected is a process.Publisher that keeps what it is told.
+type collected struct {
+	mu      sync.Mutex
+	sources map[process.ID][]process.LabelSource
+}
+
+func (c *collected) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources[id] = sources
+	return nil
+}
+
+func (c *collected) Forget(process.ID) error { return nil }
+
+// complete: each process that has a source was found to have exactly one, and
+// of the others it is known that they have none.
+func (c *collected) complete(want map[process.ID]bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, has := range want {
+		sources, known := c.sources[id]
+		if !known || has && len(sources) != 1 || !has && len(sources) != 0 {
+			return false
+		}
+	}
+	return len(want) > 0
+}
