@@ -201,6 +201,33 @@ func TestLabelLimits(t *testing.T) {
 	})
 }
 
+// A worker that the kernel made for io_uring is a thread of the process with a
+// copy of its maker's thread pointer; the maker's labels are not its own.
+func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "io-worker")
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.Start())
+	cache := labels.NewCache(1 << 20)
+	workers, own := 0, 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid {
+			return false
+		}
+		if r.TID != tgt.pid {
+			require.Contains(t, string(r.Comm), "iou-wrk")
+			require.Empty(t, r.Labels)
+			require.Empty(t, r.UserFrames)
+			require.NotEmpty(t, r.KernelFrames)
+			workers++
+		} else if show(cache.Decode(nil, r.Labels).Set) == "k0=v0" {
+			own++
+		}
+		return workers >= samplesPerState && own > 0
+	})
+}
+
 // A process without an entry, one with no sources, and a receiver that reads no
 // labels: none of them may cost a read of user memory.
 func TestNoSourcesNoReads(t *testing.T) {

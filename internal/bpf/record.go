@@ -46,7 +46,7 @@ type Record struct {
 	Comm []byte
 	// KernelThread has no user part.
 	KernelThread bool
-	// Known: the process had an entry when the sample was taken.
+	// Known: the process had an entry when the sample was taken, and the thread could have labels.
 	Known bool
 	// KernelStack and UserStack say how the walks ended.
 	KernelStack, UserStack Outcome

@@ -5,6 +5,8 @@
  *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT" (from the thread pointer)
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/io_uring.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,7 +112,7 @@ static int enter(const char *state)
 		v1 = NULL;
 	else if (!strcmp(state, "count-0"))
 		set.storage = UNMAPPED;
-	else if (!strcmp(state, "labels-1"))
+	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker"))
 		put_many(1);
 	else if (!strcmp(state, "labels-10"))
 		put_many(10);
@@ -210,6 +213,43 @@ __attribute__((noinline)) static unsigned long descend(int depth)
 	return x + 1;
 }
 
+/*
+ * Keeps a worker of io_uring busy: reads that are made by a kernel-made thread of
+ * this process, which has a copy of our thread pointer and no labels of its own.
+ */
+static void burn_in_worker(void)
+{
+	static char to[1 << 20];
+	struct io_uring_params params = { 0 };
+	int ring = (int)syscall(SYS_io_uring_setup, 4, &params);
+	int from = open("/dev/urandom", O_RDONLY);
+	char *sq, *cq;
+	struct io_uring_sqe *sqe;
+	unsigned tail = 0;
+
+	if (ring < 0 || from < 0) {
+		perror("io_uring");
+		exit(1);
+	}
+	sq = mmap(NULL, params.sq_off.array + params.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+		  IORING_OFF_SQ_RING);
+	cq = mmap(NULL, params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE,
+		  MAP_SHARED, ring, IORING_OFF_CQ_RING);
+	sqe = mmap(NULL, params.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+	for (;;) {
+		memset(sqe, 0, sizeof(*sqe));
+		sqe->opcode = IORING_OP_READ;
+		sqe->flags = IOSQE_ASYNC;
+		sqe->fd = from;
+		sqe->addr = (uintptr_t)to;
+		sqe->len = sizeof(to);
+		((unsigned *)(sq + params.sq_off.array))[tail & (params.sq_entries - 1)] = 0;
+		__atomic_store_n((unsigned *)(sq + params.sq_off.tail), ++tail, __ATOMIC_RELEASE);
+		syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0);
+		__atomic_store_n((unsigned *)(cq + params.cq_off.head), tail, __ATOMIC_RELEASE);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *tp = __builtin_thread_pointer();
@@ -228,6 +268,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strncmp(argv[1], "depth-", 6))
 		descend(atoi(argv[1] + 6));
+	if (!strcmp(argv[1], "io-worker"))
+		burn_in_worker();
 	for (;;)
 		x++;
 }

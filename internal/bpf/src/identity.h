@@ -15,6 +15,20 @@ static __always_inline void process_identity(const struct task_struct *task, str
 	id->exec_id = task->self_exec_id;
 }
 
+/*
+ * Whether the task runs in user space, so that its thread pointer and user
+ * registers are its own and user addresses are those of its process. Not so:
+ *  - kernel threads;
+ *  - workers that the kernel adds to a process: their thread pointer is a copy
+ *    of that of the thread that made them, whose labels they must not get;
+ *  - exiting tasks that have given up their memory: they run on whatever address
+ *    space is loaded, perhaps another process's.
+ */
+static __always_inline bool has_user_space(const struct task_struct *task)
+{
+	return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
+}
+
 /* The number of a task in the namespace pid_ns_inum, 0 if it has none there. */
 static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 {

@@ -12,8 +12,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
-#define MAX_PID_NS_LEVEL 32   /* include/linux/pid_namespace.h */
+/* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+#define PF_IO_WORKER 0x00000010	  /* of io_uring */
+#define PF_USER_WORKER 0x00004000 /* of io_uring, vhost; 6.4 and newer, unused before */
+#define MAX_PID_NS_LEVEL 32	  /* include/linux/pid_namespace.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -95,6 +98,7 @@ struct task_struct {
 	int tgid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+	void *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;

@@ -52,8 +52,8 @@ int sample_cpu(struct perf_context *ctx)
 	s->header.cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
 
-	has_user = !(task->flags & PF_KTHREAD);
-	s->header.kernel_thread = !has_user;
+	has_user = has_user_space(task);
+	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
 	if (context_is_user(ctx))
 		user_regs_from_context(ctx, &regs, &compat);
 	else if (has_user)

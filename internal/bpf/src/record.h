@@ -112,7 +112,7 @@ struct sample_header {
 	__u16 label_bytes; /* a multiple of 8 */
 	__u8 kernel_stack; /* enum outcome */
 	__u8 user_stack;   /* enum outcome */
-	__u8 known;	   /* the process had an entry in the process map */
+	__u8 known;	   /* labels could be read: the process has an entry, the task runs in user space */
 	__u8 kernel_thread;
 	__u8 pad[6];
 	char comm[COMM_BYTES]; /* of the thread */
