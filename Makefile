@@ -44,6 +44,8 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-attribution
 	$(MAKE) e2e-fidelity
 	$(MAKE) e2e-accounting
+	$(MAKE) e2e-hostile
+	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-collector
 
 ##@ Build
@@ -130,6 +132,15 @@ e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last samp
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
 	$(FIGURE) ./test/e2e TestCollector
+
+.PHONY: e2e-hostile
+e2e-hostile: writers ## programs that publish what no program should, beside a well-behaved one
+	$(FIGURE) ./test/e2e TestHostile
+
+.PHONY: e2e-lifecycle
+e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges
+	$(FIGURE) ./test/e2e TestRestart
+	$(FIGURE) ./test/e2e TestNoPrivileges
 
 .PHONY: bench-record
 bench-record: writers ## BPF nanoseconds a sample, by kind of label source

@@ -48,7 +48,13 @@ type Writer struct {
 // a thread and lets both end takes its writers along.
 func Start(t testing.TB, variant string, args ...string) *Writer {
 	t.Helper()
-	w := &Writer{t: t, cmd: exec.Command(filepath.Join(BuildWriters(t), variant), args...), done: make(chan struct{})}
+	return StartPath(t, filepath.Join(BuildWriters(t), variant), args...)
+}
+
+// StartPath is Start for a writer at another place, for example a changed copy.
+func StartPath(t testing.TB, path string, args ...string) *Writer {
+	t.Helper()
+	w := &Writer{t: t, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	w.cmd.Stderr = &w.stderr
 	r, stdout, err := os.Pipe()
 	if err != nil {
@@ -59,12 +65,12 @@ func Start(t testing.TB, variant string, args ...string) *Writer {
 	err = w.cmd.Start()
 	stdout.Close()
 	if err != nil {
-		t.Fatalf("start %s: %v", variant, err)
+		t.Fatalf("start %s: %v", path, err)
 	}
 	t.Cleanup(w.kill)
 	if err := w.awaitReady(r); err != nil {
 		w.kill()
-		t.Fatalf("start %s %s: %v\n%s", variant, strings.Join(args, " "), err, w.stderr.String())
+		t.Fatalf("start %s %s: %v\n%s", path, strings.Join(args, " "), err, w.stderr.String())
 	}
 	return w
 }

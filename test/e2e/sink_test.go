@@ -22,6 +22,7 @@ type hit struct {
 	timeUnixNano uint64
 	pid          int64
 	executable   string
+	resource     map[string]string // shared by the hits of a process
 	attrs        map[string]string // shared by the hits of a sample
 	link         link
 	functions    []string // leaf first
@@ -35,6 +36,7 @@ type link struct {
 // A flatBatch is what one call of ConsumeProfiles brought.
 type flatBatch struct {
 	start, end uint64 // Unix ns
+	period     int64  // ns between two hits of a CPU
 	hits       []hit
 }
 
@@ -89,12 +91,17 @@ func flatten(p pprofile.Profiles) (flatBatch, error) {
 		res := rp.Resource().Attributes()
 		pid, _ := res.Get("process.pid")
 		name, _ := res.Get("process.executable.name")
+		resource := map[string]string{}
+		for key, value := range res.All() {
+			resource[key] = text(value)
+		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, prof := range sp.Profiles().All() {
 				b.start = uint64(prof.Time())
 				b.end = b.start + prof.DurationNano()
+				b.period = prof.Period()
 				for _, sample := range prof.Samples().All() {
-					h := hit{pid: pid.Int(), executable: name.Str(), attrs: map[string]string{}}
+					h := hit{pid: pid.Int(), executable: name.Str(), resource: resource, attrs: map[string]string{}}
 					for _, i := range sample.AttributeIndices().All() {
 						kv := dict.AttributeTable().At(int(i))
 						h.attrs[dict.StringTable().At(int(kv.KeyStrindex()))] = text(kv.Value())

@@ -1,0 +1,106 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	collectorProgram = "../../build/otelcol-customlabels"
+	labelprofProgram = "../../bin/labelprof"
+	quickstartConfig = "../../examples/quickstart.yaml"
+
+	collectorReady = "Everything is ready"
+)
+
+// A collector is the built one, running with examples/quickstart.yaml and changes to it.
+type collector struct {
+	*child
+	changes string // the file with them
+}
+
+// startCollector returns when the collector is ready. The changes are YAML that is
+// merged over the example.
+func startCollector(t *testing.T, address, changes string) *collector {
+	t.Helper()
+	c := &collector{changes: filepath.Join(t.TempDir(), "changes.yaml")}
+	c.write(t, changes)
+	c.child = startChild(t, []string{"OTLP_ENDPOINT=" + address}, collectorProgram,
+		"--config", quickstartConfig, "--config", c.changes, "--feature-gates=service.profilesSupport")
+	c.awaitLine(collectorReady)
+	return c
+}
+
+// write replaces the changes; the log is made JSON with them.
+func (c *collector) write(t *testing.T, changes string) {
+	t.Helper()
+	const log = "service::telemetry::logs::encoding: json\n"
+	require.NoError(t, os.WriteFile(c.changes, []byte(log+changes), 0o600))
+}
+
+// reload makes the collector read its configuration again and waits until it runs with it.
+func (c *collector) reload(changes string) {
+	c.t.Helper()
+	c.write(c.t, changes)
+	before := strings.Count(c.stderr.String(), collectorReady)
+	c.signal(syscall.SIGHUP)
+	c.await("the reload", func() bool { return strings.Count(c.stderr.String(), collectorReady) > before })
+}
+
+// An account is what a receiver says at its end became of every hit.
+type account struct {
+	Receiver     string `json:"otelcol.component.id"`
+	Hits         int64  `json:"hits"`
+	Emitted      int64  `json:"emitted"`
+	FilteredIdle int64  `json:"filtered_idle"`
+	RingFull     int64  `json:"dropped_ring_full"`
+	Internal     int64  `json:"dropped_internal"`
+	Malformed    int64  `json:"dropped_malformed"`
+	PendingFull  int64  `json:"dropped_pending_full"`
+	Refused      int64  `json:"dropped_refused"`
+	Pending      int64  `json:"pending"`
+}
+
+func (a account) dropped() int64 {
+	return a.RingFull + a.Internal + a.Malformed + a.PendingFull + a.Refused
+}
+
+// accounts returns those of all receivers that have ended, in the order of the log.
+func (c *collector) accounts() []account {
+	c.t.Helper()
+	var all []account
+	for line := range strings.Lines(c.stderr.String()) {
+		if !strings.Contains(line, `"sampling has ended"`) {
+			continue
+		}
+		fields := map[string]any{}
+		require.NoError(c.t, json.Unmarshal([]byte(line), &fields))
+		require.Contains(c.t, fields, "emitted")
+		var a account
+		require.NoError(c.t, json.Unmarshal([]byte(line), &a))
+		all = append(all, a)
+	}
+	return all
+}
+
+// requireNothingLost checks that accounts close, without a drop, on what a sink has received.
+func requireNothingLost(t *testing.T, accounts []account, received int) {
+	t.Helper()
+	var emitted int64
+	for _, a := range accounts {
+		require.NotZero(t, a.Emitted, "%+v", a)
+		require.Zero(t, a.dropped(), "%+v", a)
+		require.Zero(t, a.Pending, "%+v", a)
+		require.Equal(t, a.Hits, a.Emitted+a.FilteredIdle, "%+v", a)
+		emitted += a.Emitted
+	}
+	require.EqualValues(t, received, emitted, "samples that left the receiver and did not arrive")
+}
