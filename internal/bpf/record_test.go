@@ -1,0 +1,47 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever bytes a record has, its slices lie within them or it is refused.
+func FuzzRecord(f *testing.F) {
+	whole := make([]byte, sampleHeaderBytes+16+8+16)
+	whole[56], whole[58], whole[60] = 1, 2, 16 // kernel frames, user frames, label bytes
+	f.Add(whole)
+	f.Add(whole[:sampleHeaderBytes])
+	f.Add(whole[:len(whole)-1])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r Record
+		r.raw.RawSample = b
+		if err := r.parse(); err != nil {
+			var format *FormatError
+			require.ErrorAs(t, err, &format)
+			return
+		}
+		total := sampleHeaderBytes + len(r.Labels) + 8*(len(r.KernelFrames)+len(r.UserFrames))
+		require.LessOrEqual(t, total, len(b))
+	})
+}
+
+func TestRecordSections(t *testing.T) {
+	b := make([]byte, sampleHeaderBytes+16+8+16)
+	b[56], b[58], b[60] = 1, 2, 16
+	b[sampleHeaderBytes] = 7      // label section
+	b[sampleHeaderBytes+16] = 8   // kernel frame
+	b[sampleHeaderBytes+16+8] = 9 // user frames
+	b[sampleHeaderBytes+16+16] = 10
+	var r Record
+	r.raw.RawSample = b
+	require.NoError(t, r.parse())
+	require.Len(t, r.Labels, 16)
+	require.EqualValues(t, 7, r.Labels[0])
+	require.Equal(t, []uint64{8}, r.KernelFrames)
+	require.Equal(t, []uint64{9, 10}, r.UserFrames)
+	r.raw.RawSample = b[:len(b)-8]
+	require.Error(t, r.parse())
+}
