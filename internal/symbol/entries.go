@@ -3,6 +3,7 @@ package symbol
 import (
 	"bytes"
 	"cmp"
+	"runtime"
 	"slices"
 	"sort"
 )
@@ -18,9 +19,33 @@ type entry struct {
 }
 
 // entries are functions sorted by their start, without duplicates.
+//
+// Large ones live outside of Go's heap: tables are most of what a profiler
+// remembers, and every byte in the heap takes up to two, as the garbage
+// collector lets it grow to double its size. Lists that grow by appending would
+// leave behind several times what they hold besides.
 type entries struct {
 	list  []entry
 	names []byte
+}
+
+// outsideBytes is the size from which entries live outside of Go's heap.
+const outsideBytes = 64 << 10
+
+// begin reserves room for entries of at most maxBytes. It costs only the pages
+// that add writes to. discard gives it back, once finish has copied the entries.
+func (e *entries) begin(maxBytes int) (discard func()) {
+	list, names := mapBytes(maxBytes), mapBytes(maxBytes)
+	if list != nil && names != nil {
+		e.list, e.names = entriesIn(list)[:0], names[:0]
+	}
+	return func() {
+		for _, b := range [][]byte{list, names} {
+			if b != nil {
+				unmapBytes(b)
+			}
+		}
+	}
 }
 
 // add appends a function as long as all take at most maxBytes.
@@ -40,9 +65,10 @@ func (e *entries) nameOf(i int) []byte {
 	return b[:bytes.IndexByte(b, 0)]
 }
 
-// finish sorts the functions, keeps one for each start, and gives back the
-// memory that is not needed.
-func (e *entries) finish() {
+// finish sorts the functions, keeps one for each start, and moves them to
+// memory of the right size, which is given back when the owner, which holds e,
+// can't be reached any more.
+func finish[T any](owner *T, e *entries) {
 	slices.SortFunc(e.list, func(a, b entry) int { return cmp.Compare(a.start, b.start) })
 	kept, nameBytes := 0, 0
 	for i := 0; i < len(e.list); kept++ {
@@ -55,7 +81,10 @@ func (e *entries) finish() {
 		nameBytes += len(e.nameOf(best)) + 1
 		e.list[kept] = e.list[best]
 	}
-	list, names := make([]entry, kept), make([]byte, 0, nameBytes)
+	list, names, outside := allocate(kept, nameBytes)
+	if outside != nil {
+		runtime.AddCleanup(owner, unmapBytes, outside)
+	}
 	copy(list, e.list)
 	for i := range list {
 		offset := uint32(len(names))
@@ -63,6 +92,19 @@ func (e *entries) finish() {
 		list[i].name = offset
 	}
 	*e = entries{list, names}
+}
+
+// allocate makes room for n entries and their names; outside is the memory that
+// both are in, if it is not Go's.
+func allocate(n, nameBytes int) (list []entry, names, outside []byte) {
+	if bytes := n*entryBytes + nameBytes; bytes >= outsideBytes {
+		outside = mapBytes(bytes)
+	}
+	if outside == nil {
+		return make([]entry, n), make([]byte, 0, nameBytes), nil
+	}
+	split := n * entryBytes
+	return entriesIn(outside[:split]), outside[split:split:len(outside)], outside
 }
 
 // better chooses among names of the same address: one with a size, then the

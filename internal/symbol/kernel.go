@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -22,8 +23,11 @@ const (
 	// maxKernelFunctionBytes bounds how far a kernel function may reach: its
 	// size is not known, and behind the last one of a module there is a gap.
 	maxKernelFunctionBytes = 1 << 20
-	// refreshGap is the least time between two readings of the symbols.
-	refreshGap = time.Minute
+	// refreshGap is the least time between two readings of the symbols. It
+	// doubles each time that nothing has changed, up to maxRefreshGap: there are
+	// addresses that no symbol ever holds.
+	refreshGap    = time.Minute
+	maxRefreshGap = time.Hour
 )
 
 // ErrKernelHidden says that the kernel does not show the addresses of its
@@ -40,7 +44,8 @@ type Kernel struct {
 	symbols *kernelSymbols
 	memo    map[int]Function
 	readAt  time.Time
-	missed  bool // since readAt, an address was looked up that no symbol holds
+	gap     time.Duration // until the symbols may be read again
+	missed  bool          // since readAt, an address was looked up that no symbol holds
 }
 
 // kernelSymbols is what one reading has found.
@@ -81,11 +86,12 @@ func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 }
 
 // Refresh reads the symbols again if an address was looked up that none holds,
-// as modules may have been loaded since; at most once a minute. It takes some
-// 100 ms when it does; Lookup goes on meanwhile with what is known.
+// as modules may have been loaded since; at most once a minute, and less often
+// while that is in vain. It takes some 50 ms when it does; Lookup goes on
+// meanwhile with what is known.
 func (k *Kernel) Refresh() error {
 	k.mu.Lock()
-	due := k.missed && k.now().Sub(k.readAt) >= refreshGap
+	due := k.missed && k.now().Sub(k.readAt) >= k.gap
 	k.mu.Unlock()
 	if !due {
 		return nil
@@ -105,6 +111,11 @@ func (k *Kernel) read() error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.symbols != nil && slices.Equal(k.symbols.list, symbols.list) {
+		k.gap = min(2*k.gap, maxRefreshGap)
+	} else {
+		k.gap = refreshGap
+	}
 	k.symbols, k.readAt, k.missed = symbols, k.now(), false
 	clear(k.memo)
 	return nil
@@ -114,6 +125,8 @@ func (k *Kernel) read() error {
 // name for what is not in the kernel's image.
 func readKernel(r io.Reader) (*kernelSymbols, error) {
 	k := &kernelSymbols{modules: []string{""}, byModule: map[string]uint32{"": 0}}
+	discard := k.begin(maxKernelBytes)
+	defer discard()
 	visible := false
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
@@ -138,7 +151,7 @@ func readKernel(r io.Reader) (*kernelSymbols, error) {
 	if !visible {
 		return nil, ErrKernelHidden
 	}
-	k.finish()
+	finish(k, &k.entries)
 	return k, nil
 }
 

@@ -101,6 +101,31 @@ func TestKernelRefresh(t *testing.T) {
 	require.True(t, ok, "what is known stays")
 }
 
+// TestKernelRefreshBacksOff looks up an address that no symbol ever holds.
+func TestKernelRefreshBacksOff(t *testing.T) {
+	k, write, err := kernelOf(t, kallsyms)
+	require.NoError(t, err)
+	now := k.readAt
+	k.now = func() time.Time { return now }
+	readings := 0
+	for last := k.readAt; now.Sub(last) < 24*time.Hour; now = now.Add(refreshGap) {
+		k.Lookup(1)
+		before := k.readAt
+		require.NoError(t, k.Refresh())
+		if k.readAt != before {
+			readings++
+		}
+	}
+	require.Less(t, readings, 32)
+	require.Greater(t, readings, 24)
+
+	write(kallsyms + "ffffffffd0000000 t late\t[late_module]\n")
+	now = now.Add(maxRefreshGap)
+	k.Lookup(1)
+	require.NoError(t, k.Refresh())
+	require.Equal(t, refreshGap, k.gap, "something has changed")
+}
+
 // TestKernelReal needs to see the symbols of the kernel that it runs on.
 func TestKernelReal(t *testing.T) {
 	if os.Getuid() != 0 {

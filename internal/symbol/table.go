@@ -32,11 +32,13 @@ type Table struct {
 // keeps what could be read, and the error says what is wrong.
 func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 	t := &Table{memo: map[int]Function{}}
+	discard := t.begin(maxBytes)
+	defer discard()
 	err := f.Functions(func(fn elffile.Function) bool {
 		t.truncated = !t.add(fn.Value, fn.Size, fn.Name, maxBytes)
 		return !t.truncated
 	})
-	t.finish()
+	finish(t, &t.entries)
 	return t, err
 }
 

@@ -25,7 +25,7 @@ func tableOf(functions ...function) *Table {
 	for _, f := range functions {
 		t.add(f.start, f.size, []byte(f.name), 1<<20)
 	}
-	t.finish()
+	finish(t, &t.entries)
 	return t
 }
 
