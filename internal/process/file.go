@@ -33,6 +33,7 @@ type File struct {
 	users  atomic.Int32          // processes that map it
 	place  atomic.Pointer[place] // where it was last seen
 	logged atomic.Uint32         // bits of states that were logged, by ABI
+	broken atomic.Bool           // counted as one whose label sources cannot be read
 }
 
 // place is where a file can be found again.
@@ -122,6 +123,17 @@ func (f *File) load() {
 		defer file.Close()
 		f.facts, f.err = readFacts(file, size)
 	})
+}
+
+// unreadable reports whether the file says that it defines labels, or may, but is
+// too damaged to find them.
+func (f *File) unreadable() bool {
+	for i := range f.facts.plans {
+		if stateOf(f.facts.plans[i].err) == SourceUnreadable {
+			return true
+		}
+	}
+	return false
 }
 
 func readFacts(r io.ReaderAt, size int64) (facts, error) {

@@ -5,6 +5,7 @@ package process
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"io"
@@ -196,6 +197,39 @@ int main(int argc, char **argv) {
 			require.True(t, known)
 			require.Empty(t, sources)
 		})
+	}
+}
+
+// TestDamagedSymbolIsCounted once for the file, in however many processes.
+func TestDamagedSymbolIsCounted(t *testing.T) {
+	path := compile(t, "p", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	f, err := elf.NewFile(bytes.NewReader(data))
+	require.NoError(t, err)
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	for i, s := range symbols {
+		if s.Name == "custom_labels_current_set" {
+			value := f.Section(".dynsym").Offset + uint64(i+1)*elf.Sym64Size + 8
+			binary.LittleEndian.PutUint64(data[value:], 1<<60)
+		}
+	}
+	require.NoError(t, os.WriteFile(path, data, 0o755))
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	for range 2 {
+		p := start(t, path)
+		var tp, variable uint64
+		p.line(&tp, &variable)
+		ev := p.exists()
+		info := loaded(t, table, ev).Info()
+		require.Len(t, info.Sources, 1)
+		require.Equal(t, SourceUnreadable, info.Sources[0].State)
+		sources, known := r.of(ev.ID)
+		require.True(t, known)
+		require.Empty(t, sources)
+		require.EqualValues(t, 1, table.Stats().FileErrors)
 	}
 }
 

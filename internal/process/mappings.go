@@ -119,6 +119,9 @@ func (t *Table) execMapping(pid int, raw *procfs.Mapping) ExecMapping {
 		t.counts.fileErrors.Add(1)
 		return m
 	}
+	if f.unreadable() && !f.broken.Swap(true) {
+		t.counts.fileErrors.Add(1)
+	}
 	m.File = f
 	m.bias, m.biased = f.facts.layout.bias(raw.Start, raw.Offset)
 	return m

@@ -15,7 +15,7 @@ type Stats struct {
 	Rereads       uint64 // processes whose mappings were read again
 	Retries       uint64 // of these, because a library was still being loaded
 	LoadErrors    uint64 // processes that could not be read
-	FileErrors    uint64 // mapped files that could not be read
+	FileErrors    uint64 // mapped files that could not be read, or the label sources in them
 	Discarded     uint64 // readings that may have been of the next image
 	Refused       uint64 // processes for which there was no room
 	MappingsCut   uint64 // readings with more executable mappings than are kept
