@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,15 +86,19 @@ func (r *running) account() map[string]int64 {
 	return account
 }
 
-// metric sums the data points of a metric of the receiver, by the value of an attribute.
-func (r *running) metric(name, by string) map[string]int64 {
+// metric sums the data points of a metric of the receiver, by the values of attributes with / between them.
+func (r *running) metric(name string, by ...string) map[string]int64 {
 	m, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_" + name)
 	require.NoError(r.t, err)
 	sums := map[string]int64{}
 	add := func(points []metricdata.DataPoint[int64]) {
 		for _, p := range points {
-			v, _ := p.Attributes.Value(attribute.Key(by))
-			sums[v.AsString()] += p.Value
+			var values []string
+			for _, key := range by {
+				v, _ := p.Attributes.Value(attribute.Key(key))
+				values = append(values, v.AsString())
+			}
+			sums[strings.Join(values, "/")] += p.Value
 		}
 	}
 	switch data := m.Data.(type) {

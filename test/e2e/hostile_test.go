@@ -1,0 +1,247 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+const (
+	hostileRate = 997
+	hostileTime = 60 * time.Second // at most
+	// hostileEnough samples of each program.
+	hostileEnough = 20
+	// spinValueBytes is the length of the values of mode spin, asked for.
+	spinValueBytes = 12
+)
+
+// abiNames are what metrics call the ABIs of the writers.
+var abiNames = map[string]string{
+	"v0": labels.ABIV0.String(), "v1": labels.ABIV1.String(), "ctx": labels.ABIThreadContext.String(),
+}
+
+// A hostileProcess is a program under test and what arrived of it.
+type hostileProcess struct {
+	name  string
+	judge func(*hit) error
+	// labelled: at least one sample must have labels.
+	labelled bool
+	hits     int
+	labels   int // samples with any
+	wrong    int
+	example  error
+}
+
+// TestHostile runs programs that publish what no program should, and executables
+// that are damaged or foreign, all at once. The samples of each arrive, with labels
+// only where labels can be read, and well-behaved programs among them lose nothing.
+func TestHostile(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	byPID := map[int64]*hostileProcess{}
+	var stopped []*testutil.Writer
+	add := func(name string, w *testutil.Writer, judge func(*hit) error) {
+		w.Signal(syscall.SIGSTOP) // so that the next ones start quickly
+		stopped = append(stopped, w)
+		byPID[int64(w.PID)] = &hostileProcess{name: name, judge: judge}
+	}
+	outcomes := map[string]map[labels.Outcome]bool{}
+	for abi, kinds := range map[string]map[string]expectation{
+		"v0": hostileLabels(), "v1": hostileLabels(), "ctx": hostileContexts(),
+	} {
+		variant := "writer-" + abi + "-exe"
+		require.ElementsMatch(t, hostileKinds(t, variant), slices.Collect(maps.Keys(kinds)), "kinds with an expectation")
+		outcomes[abi] = map[labels.Outcome]bool{}
+		for kind, want := range kinds {
+			outcomes[abi][want.outcome] = true
+			add(abi+" "+kind, testutil.Start(t, variant, "hostile", kind, "--seconds", "300"), want.judge)
+		}
+	}
+	for _, b := range brokenELFs() {
+		path := b.write(t, "writer-v1-exe")
+		w := testutil.StartPath(t, path, "spin", "--labels", "1",
+			"--value-bytes", strconv.Itoa(spinValueBytes), "--seconds", "300")
+		add(b.name, w, b.judge)
+		byPID[int64(w.PID)].labelled = b.readable
+	}
+	pid := start32(t)
+	foreign := pid != 0
+	if foreign {
+		byPID[int64(pid)] = &hostileProcess{name: "32-bit", judge: judgeUnlabelled}
+	}
+	good := map[int64]*goodWriter{}
+	for _, variant := range []string{"writer-v0-dlopen", "writer-v1-lib", "writer-ctx-exe"} {
+		w := testutil.Start(t, variant, "fidelity", "--seconds", "300")
+		good[int64(w.PID)] = &goodWriter{variant: variant, publishes: map[uint32]bool{}}
+	}
+	for _, w := range stopped {
+		w.Signal(syscall.SIGCONT)
+	}
+
+	var once sync.Once
+	enough := make(chan struct{})
+	batches := 0
+	out := &sink{t: t, visit: func(b flatBatch) {
+		if batches++; batches <= 2 {
+			return // the programs may have been found in the course of it
+		}
+		least := hostileEnough
+		for i := range b.hits {
+			h := &b.hits[i]
+			if p := byPID[h.pid]; p != nil {
+				p.add(h)
+			} else if w := good[h.pid]; w != nil {
+				w.add(h)
+			}
+		}
+		for _, p := range byPID {
+			least = min(least, p.hits)
+		}
+		if least == hostileEnough {
+			once.Do(func() { close(enough) })
+		}
+	}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = hostileRate
+		c.ReportInterval = time.Second
+	})
+	select {
+	case <-enough:
+	case <-time.After(hostileTime):
+	}
+	reads := r.metric("label_reads", "abi", "outcome")
+	stacks := r.metric("user_stacks", "outcome")
+	loadErrors := r.metric("process_load_errors")[""]
+	r.stop()
+
+	checkHostile(t, byPID)
+	for _, w := range good {
+		w.check(t)
+	}
+	fmt.Printf("label reads %v\nuser stacks %v\nexecutables that could not be read: %d\n", reads, stacks, loadErrors)
+	for abi, wanted := range outcomes {
+		for o := range wanted {
+			require.NotZero(t, reads[abiNames[abi]+"/"+o.String()])
+		}
+	}
+	if foreign {
+		require.NotZero(t, stacks["compat"])
+	}
+	require.NotZero(t, loadErrors, "the damaged executables")
+	account := r.account()
+	fmt.Printf("%v\n", account)
+	_, received := out.received()
+	requireFlushed(t, account, received)
+}
+
+// hostileKinds asks a writer what it can do.
+func hostileKinds(t *testing.T, variant string) []string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(testutil.BuildWriters(t), variant), "hostile", "list").Output()
+	require.NoError(t, err)
+	return strings.Fields(string(out))
+}
+
+func (p *hostileProcess) add(h *hit) {
+	p.hits++
+	for key := range h.attrs {
+		if strings.HasPrefix(key, prefix) {
+			p.labels++
+			break
+		}
+	}
+	if err := p.judge(h); err != nil {
+		p.wrong++
+		p.example = err
+	}
+}
+
+func judgeUnlabelled(h *hit) error {
+	e := nothing(labels.OutcomeNone)
+	return e.judge(h)
+}
+
+// judge takes the label of mode spin where the program has a way to be read.
+func (b brokenELF) judge(h *hit) error {
+	if !b.readable || !slices.Contains(h.functions, "spin") && h.attrs[prefix+"label_00"] == "" {
+		return judgeUnlabelled(h)
+	}
+	e := present(map[string]string{"label_00": strings.Repeat("a", spinValueBytes)})
+	return e.judge(h)
+}
+
+func checkHostile(t *testing.T, byPID map[int64]*hostileProcess) {
+	t.Helper()
+	hits, fewest := 0, hostileEnough
+	for _, p := range byPID {
+		hits += p.hits
+		fewest = min(fewest, p.hits)
+		if p.wrong > 0 {
+			t.Errorf("%s: %d of %d samples are wrong, for example: %v", p.name, p.wrong, p.hits, p.example)
+		}
+		if p.hits == 0 {
+			t.Errorf("%s: no samples", p.name)
+		}
+		if p.labelled && p.labels == 0 {
+			t.Errorf("%s: no labels, though they can be found", p.name)
+		}
+	}
+	fmt.Printf("%d hostile programs: %d samples, at least %d of each\n", len(byPID), hits, fewest)
+}
+
+// A goodWriter runs in mode fidelity beside the hostile ones.
+type goodWriter struct {
+	variant             string
+	publishes           map[uint32]bool // threads; the main thread does not
+	checked, unlabelled int
+	wrong               error
+}
+
+func (w *goodWriter) add(h *hit) {
+	n, err := strconv.ParseUint(h.attrs["thread.id"], 10, 32)
+	tid := uint32(n)
+	check, labelled := h.attrs[prefix+"check"]
+	switch {
+	case err != nil:
+	case labelled:
+		_, err = testutil.VerifyFidelity(tid, check, h.attrs[prefix+"pad"])
+	case h.link != (link{}):
+		_, err = testutil.VerifyFidelityIDs(tid, h.link.traceID, h.link.spanID)
+	default:
+		if w.publishes[tid] {
+			w.unlabelled++
+		}
+		return
+	}
+	if err != nil {
+		w.wrong = err
+		return
+	}
+	w.checked++
+	w.publishes[tid] = true
+}
+
+// check allows the few instructions between two sets, in which a thread has none.
+func (w *goodWriter) check(t *testing.T) {
+	t.Helper()
+	fmt.Printf("%-18s %6d samples labelled rightly, %d without labels\n", w.variant, w.checked, w.unlabelled)
+	require.NoError(t, w.wrong, w.variant)
+	require.GreaterOrEqual(t, w.checked, hostileEnough, w.variant)
+	require.LessOrEqual(t, w.unlabelled, 2, w.variant)
+}
