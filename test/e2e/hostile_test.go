@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -27,6 +28,7 @@ const (
 	hostileTime = 60 * time.Second // at most
 	// hostileEnough samples of each program.
 	hostileEnough = 20
+	hostileNice   = 10
 	// spinValueBytes is the length of the values of mode spin, asked for.
 	spinValueBytes = 12
 )
@@ -89,6 +91,10 @@ func TestHostile(t *testing.T) {
 	for _, variant := range []string{"writer-v0-dlopen", "writer-v1-lib", "writer-ctx-exe"} {
 		w := testutil.Start(t, variant, "fidelity", "--seconds", "300")
 		good[int64(w.PID)] = &goodWriter{variant: variant, publishes: map[uint32]bool{}}
+	}
+	// A hundred programs that spin leave the receiver its share of the CPUs.
+	for pid := range byPID {
+		require.NoError(t, unix.Setpriority(unix.PRIO_PROCESS, int(pid), hostileNice))
 	}
 	for _, w := range stopped {
 		w.Signal(syscall.SIGCONT)
