@@ -147,8 +147,9 @@ bench-record: writers ## BPF nanoseconds a sample, by kind of label source
 	$(FIGURE) ./test/bench TestBenchRecord
 
 .PHONY: bench-footprint
-bench-footprint: writers collector ## start-up, memory, CPU and losses by sampling frequency
+bench-footprint: writers collector ## start-up, memory, CPU, allocations and losses by sampling frequency
 	$(FIGURE) ./test/bench TestBenchFootprint
+	$(FIGURE) ./receiver/customlabelsreceiver TestSteadyAllocations
 
 ##@ Tidy
 

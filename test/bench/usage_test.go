@@ -1,0 +1,106 @@
+//go:build linux && (amd64 || arm64)
+
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cpuTime is the time that all threads of a process have run, to the nanosecond
+// (/proc/PID/stat counts ticks). Threads that have ended are missing: Go's do not.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	require.NoError(t, err)
+	total := time.Duration(0)
+	for _, thread := range threads {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, thread.Name()))
+		require.NoError(t, err)
+		ns, err := strconv.ParseInt(strings.Fields(string(b))[0], 10, 64)
+		require.NoError(t, err)
+		total += time.Duration(ns)
+	}
+	return total
+}
+
+// A residence is the resident memory of a process in bytes.
+type residence struct {
+	total int64
+	// anonymous is what it has written: heap, stacks, tables.
+	anonymous int64
+	// buffers is kernel buffers that are mapped into the process: the ring
+	// buffers, whose data is mapped twice in a row, and the perf events'.
+	buffers int64
+}
+
+func readResidence(t *testing.T, pid int) residence {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+	require.NoError(t, err)
+	defer f.Close()
+	var r residence
+	buffer := false
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if !strings.HasSuffix(fields[0], ":") { // the head of a mapping
+			buffer = strings.Contains(lines.Text(), "anon_inode:")
+			continue
+		}
+		if len(fields) != 3 {
+			continue
+		}
+		kib, err := strconv.ParseInt(fields[1], 10, 64)
+		require.NoError(t, err)
+		switch fields[0] {
+		case "Rss:":
+			r.total += kib << 10
+			if buffer {
+				r.buffers += kib << 10
+			}
+		case "Anonymous:":
+			r.anonymous += kib << 10
+		}
+	}
+	require.NoError(t, lines.Err())
+	return r
+}
+
+// mapBytes is the kernel memory of all BPF maps that a process has open.
+func mapBytes(t *testing.T, pid int) int64 {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fdinfo", pid)
+	fds, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	byID := map[string]int64{}
+	for _, fd := range fds {
+		b, err := os.ReadFile(dir + "/" + fd.Name())
+		if os.IsNotExist(err) {
+			continue // closed meanwhile
+		}
+		require.NoError(t, err)
+		info := map[string]string{}
+		for line := range strings.Lines(string(b)) {
+			name, value, _ := strings.Cut(line, ":")
+			info[name] = strings.TrimSpace(value)
+		}
+		if info["map_type"] == "" {
+			continue
+		}
+		byID[info["map_id"]], err = strconv.ParseInt(info["memlock"], 10, 64)
+		require.NoError(t, err)
+	}
+	total := int64(0)
+	for _, bytes := range byID {
+		total += bytes
+	}
+	return total
+}
