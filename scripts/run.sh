@@ -5,9 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly duration=40s           # of the live table
-readonly writer_seconds=60      # longer than the table and the start-up together
-readonly start_timeout=20       # seconds until collector and sink must be up
+readonly duration=40       # seconds of sampling
+readonly writer_seconds=60 # longer than that and the start-up together
+readonly start_timeout=20  # seconds until collector and sink must be up
 readonly out=build/run
 
 if ((EUID != 0)); then
@@ -24,17 +24,26 @@ fi
 declare -a writers=()
 sink=''
 collector=''
+timer=''
 
-# Ends in the order of the flow, so that what was sampled still arrives.
+# end PID...: asks the processes to end and waits until they have.
+end() {
+	local pid status=0
+	for pid in "$@"; do
+		kill -TERM "$pid" 2>/dev/null || true
+	done
+	for pid in "$@"; do
+		wait "$pid" 2>/dev/null || status=$?
+	done
+	return "$status"
+}
+
 # shellcheck disable=SC2317 # the traps call it
 stop() {
 	local status=$?
 	trap - EXIT INT TERM
-	local pid
-	for pid in "${writers[@]}" $collector $sink; do
-		kill -TERM "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	done
+	# shellcheck disable=SC2086 # those that are not running are empty
+	end $timer "${writers[@]}" $collector $sink || true
 	exit "$status"
 }
 trap stop EXIT
@@ -83,12 +92,14 @@ fi
 
 port=$(free_port)
 
+# The programs that can be compared: attributes of a thread context have no names as
+# long as nobody reads the process context, so writer-ctx-* have links, but no tenant.
 truths=()
-for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
+for program in build/writers/writer-{v0,v1}-{exe,lib,dlopen}; do
 	truths+=(--truth "$out/$(basename "$program").json")
 done
 
-bin/labelprof serve --listen "127.0.0.1:$port" --by tenant --duration "$duration" \
+bin/labelprof serve --listen "127.0.0.1:$port" --by tenant \
 	--pprof "$out/profile.pb.gz" "${truths[@]}" 2> >(tee "$out/labelprof.log" >&2) &
 sink=$!
 await labelprof "$sink" "$out/labelprof.log" in_use "$port"
@@ -103,18 +114,32 @@ for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
 	"$program" shares --threads 1 --seconds "$writer_seconds" --truth "$out/$name.json" >"$out/$name.log" 2>&1 &
 	writers+=("$!")
 done
+echo "Sampling this host for $duration seconds, beside ${#writers[@]} programs that publish labels ..."
 
-status=0
-wait -n -p ended "$sink" "$collector" || status=$?
-if [[ $ended == "$collector" ]]; then
-	echo "run: the collector ended early:" >&2
-	tail -n 5 "$out/collector.log" >&2
+sleep "$duration" &
+timer=$!
+wait -n -p ended "$timer" "$sink" "$collector" || true
+if [[ $ended != "$timer" ]]; then
+	echo "run: the collector or labelprof ended early:" >&2
+	tail -n 5 "$out/collector.log" "$out/labelprof.log" >&2
 	exit 1
 fi
+timer=''
+
+# In the order of the flow, so that everything that was sampled arrives.
+end "${writers[@]}"
+writers=()
+end "$collector"
+collector=''
+pid=$sink
 sink=''
-if ((status == 0)); then
-	echo
-	echo "The profile is in $out/profile.pb.gz, the collector's log in $out/collector.log. For instance:"
-	echo "    go tool pprof -top -tagfocus 'tenant=.*' $out/profile.pb.gz"
-fi
-exit "$status"
+end "$pid"
+
+cat <<EOF
+tenant (none) holds the rest of the host and the programs with a thread context: these have traces,
+and names for their attributes only once the process context is read.
+
+The profile is in $out/profile.pb.gz, the collector's log in $out/collector.log. For instance:
+    go tool pprof -top -tagfocus 'tenant=acme' $out/profile.pb.gz
+    go tool pprof -top -tagfocus 'trace_id=.*' $out/profile.pb.gz
+EOF

@@ -13,7 +13,8 @@ import (
 
 const (
 	valueColumns    = 32
-	functionColumns = 56
+	functionColumns = 44
+	fileColumns     = 20 // 80 in all with the others
 	absent          = "(none)"
 	others          = "(others)"
 )
@@ -27,8 +28,12 @@ type view struct {
 
 // render prints the table of CPU time by label, then the hottest functions.
 func render(w io.Writer, t *table, v view) {
-	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %d processes\n\n",
+	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %d processes",
 		escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, len(t.processes))
+	if t.tracedNs > 0 {
+		fmt.Fprintf(w, ", %s with a trace", percent(t.tracedNs, t.cpuNs))
+	}
+	fmt.Fprint(w, "\n\n")
 	rows := t.sorted()
 	c := t.compare(v.truths)
 	renderRows(w, t, rows, c, v)
@@ -118,8 +123,13 @@ func restOf(hidden []*row, overflow row) row {
 }
 
 func renderComparison(w io.Writer, c comparison) {
-	fmt.Fprintf(w, "measured, true: shares in the %d of %d processes with a truth file that have labels; %s of their CPU is without\n\n",
-		c.processes, c.told, percent(c.unlabelled, c.unlabelled+c.sampledNs))
+	fmt.Fprintf(w, "measured: shares of the labelled CPU of %d processes (%s of theirs is unlabelled);\n",
+		c.processes, percent(c.unlabelled, c.unlabelled+c.sampledNs))
+	fmt.Fprint(w, "true: what these processes measured themselves")
+	if others := c.told - c.processes; others > 0 {
+		fmt.Fprintf(w, "; %d more did, and have no such labels", others)
+	}
+	fmt.Fprint(w, "\n\n")
 }
 
 func renderFunctions(w io.Writer, rows []*row, count int) {
@@ -136,10 +146,20 @@ func renderFunctions(w io.Writer, rows []*row, count int) {
 		functions := r.hottest()
 		for _, f := range functions[:min(len(functions), count)] {
 			fmt.Fprintf(w, "  %8s  %-*s  %s\n", percent(f.cpuNs, r.cpuNs), functionColumns,
-				shorten(escape(f.name), functionColumns), shorten(escape(path.Base("/"+f.file)), valueColumns))
+				shorten(escape(f.name), functionColumns), showFiles(f))
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// showFiles names the executable of a function, or one of several.
+func showFiles(f functionTime) string {
+	name := escape(path.Base("/" + f.file))
+	if f.files == 1 {
+		return shorten(name, fileColumns)
+	}
+	more := fmt.Sprintf(" +%d", f.files-1)
+	return shorten(name, fileColumns-len(more)) + more
 }
 
 // showValue keeps a value apart from what the table itself says.

@@ -75,10 +75,15 @@ type function struct {
 
 // frameName is what a location is called in a table: its innermost function.
 func (l *location) frameName() string {
-	if len(l.lines) > 0 && l.lines[0].function.name != "" {
+	if l.named() {
 		return l.lines[0].function.name
 	}
 	return "0x" + strconv.FormatUint(l.address, 16)
+}
+
+// named reports whether the innermost function is known.
+func (l *location) named() bool {
+	return len(l.lines) > 0 && l.lines[0].function.name != ""
 }
 
 // lookup finds the value of a label key: as a sample attribute under this name, with

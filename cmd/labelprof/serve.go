@@ -16,6 +16,7 @@ import (
 const (
 	liveInterval = time.Second
 	clearScreen  = "\x1b[H\x1b[2J\x1b[3J"
+	unknownRows  = 24 // of a terminal that does not say
 )
 
 // serve receives profiles until it is told to stop or the duration is over, then
@@ -59,14 +60,16 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, *duration)
 		defer cancel()
 	}
-	live := isTerminal(stdout)
-	if live {
+	if rowsOf(stdout) > 0 {
 		*interval = liveInterval
 	}
-	showUntil(ctx, stdout, s, v, *interval, live)
+	showUntil(ctx, stdout, s, v, *interval)
 
 	err = server.stop()
-	draw(stdout, s, v, live)
+	if rowsOf(stdout) > 0 {
+		_, _ = io.WriteString(stdout, clearScreen)
+	}
+	s.show(stdout, v) // in full
 	if s.table.hits == 0 {
 		return errors.Join(err, errNoSamples)
 	}
@@ -74,7 +77,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // showUntil prints the tables again and again, as soon as there is something.
-func showUntil(ctx context.Context, stdout io.Writer, s *sink, v viewFlags, interval time.Duration, live bool) {
+func showUntil(ctx context.Context, stdout io.Writer, s *sink, v viewFlags, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -82,8 +85,8 @@ func showUntil(ctx context.Context, stdout io.Writer, s *sink, v viewFlags, inte
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if live || s.received() {
-				draw(stdout, s, v, live)
+			if rows := rowsOf(stdout); rows > 0 || s.received() {
+				draw(stdout, s, v, rows)
 			}
 		}
 	}
@@ -95,17 +98,36 @@ func (s *sink) received() bool {
 	return s.batches > 0
 }
 
-// draw prints the tables in one write, so that a terminal does not flicker.
-func draw(stdout io.Writer, s *sink, v viewFlags, live bool) {
+// draw prints the tables in one write, so that a terminal does not flicker, and on a
+// terminal as much of them as it has rows.
+func draw(stdout io.Writer, s *sink, v viewFlags, rows int) {
 	var b bytes.Buffer
-	if live {
-		b.WriteString(clearScreen)
-	}
 	s.show(&b, v)
-	_, _ = stdout.Write(b.Bytes()) // a reader that went away is no reason to lose the files
+	out := b.Bytes()
+	if rows > 0 {
+		out = append([]byte(clearScreen), firstLines(out, rows-1)...)
+	}
+	_, _ = stdout.Write(out) // a reader that went away is no reason to lose the files
 }
 
-func isTerminal(w io.Writer) bool {
+// firstLines returns the first n lines, at least one.
+func firstLines(text []byte, n int) []byte {
+	end := 0
+	for i := 0; i < max(n, 1); i++ {
+		next := bytes.IndexByte(text[end:], '\n')
+		if next < 0 {
+			return text
+		}
+		end += next + 1
+	}
+	return text[:end]
+}
+
+// rowsOf is the height of a terminal; 0: the output is none.
+func rowsOf(w io.Writer) int {
 	file, ok := w.(*os.File)
-	return ok && isTerminalFile(file)
+	if !ok {
+		return 0
+	}
+	return terminalRows(file)
 }

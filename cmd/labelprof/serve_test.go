@@ -103,7 +103,7 @@ func TestServe(t *testing.T) {
 
 	require.Contains(t, s.stdout.String(), "CPU by tenant, route: 10.00 s in 200 samples of 2 processes")
 	require.Regexp(t, `acme +/a +4\.00 s +40\.0 % +80 `, s.stdout.String())
-	require.Contains(t, s.stdout.String(), "in the 1 of 1 processes")
+	require.Contains(t, s.stdout.String(), "labelled CPU of 1 processes")
 
 	file, err := os.Open(pprofFile)
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func shown(t *testing.T, s *sink, v viewFlags) string {
 func TestShow(t *testing.T) {
 	s := &sink{table: newTable([]string{"tenant"})}
 	s.consume(tenants(t).profiles)
-	require.Equal(t, `CPU by tenant: 5.00 s in 100 samples of 2 processes
+	require.Equal(t, `CPU by tenant: 5.00 s in 100 samples of 2 processes, 40.0 % with a trace
 
   tenant     CPU   share  samples
   acme    3.00 s  60.0 %       60
@@ -35,14 +35,14 @@ func TestShow(t *testing.T) {
 hottest functions, by self time
 
   acme
-    66.7 %  parse_json                                                program
-    33.3 %  render                                                    program
+    66.7 %  parse_json                                    program
+    33.3 %  render                                        program
 
   globex
-   100.0 %  compress                                                  program
+   100.0 %  compress                                      program
 
   (none)
-   100.0 %  spin                                                      program
+   100.0 %  spin                                          program
 
 `, shown(t, s, defaultView))
 }
@@ -54,6 +54,40 @@ func TestShowBySeveralLabelsAndResource(t *testing.T) {
 	require.Contains(t, out, "/a        writer-service  2.00 s  40.0 %       40\n")
 	require.Contains(t, out, "(others)  (others)        1.50 s  30.0 %       30\n")
 	require.NotContains(t, out, "hottest")
+}
+
+// TestHottest merges what several files call by one name, and nothing else.
+func TestHottest(t *testing.T) {
+	r := row{functions: map[functionKey]int64{
+		{"parse", "/bin/b", true}:   1e9,
+		{"parse", "/bin/a", true}:   2e9,
+		{"0x1000", "/bin/a", false}: 2e9,
+		{"0x1000", "/bin/b", false}: 1e9,
+	}}
+	require.Equal(t, []functionTime{
+		{"parse", "/bin/a", 2, 3e9}, {"0x1000", "/bin/a", 1, 2e9}, {"0x1000", "/bin/b", 1, 1e9},
+	}, r.hottest())
+	require.Equal(t, "a +1", showFiles(r.hottest()[0]))
+	require.Equal(t, "b", showFiles(r.hottest()[2]))
+	require.Len(t, []rune(showFiles(functionTime{file: strings.Repeat("x", 40), files: 12})), fileColumns)
+}
+
+func TestShowTraced(t *testing.T) {
+	f := newFixture().process(7, "writer")
+	f.sample(3, []string{"start"})
+	f.sample(1, []string{"start"}).SetLinkIndex(1)
+	l := f.dict.LinkTable().AppendEmpty()
+	l.SetTraceID([16]byte{1})
+	l.SetSpanID([8]byte{2})
+	s := &sink{table: newTable([]string{"tenant"})}
+	s.consume(f.profiles)
+	require.Contains(t, shown(t, s, defaultView), "of 1 processes, 25.0 % with a trace\n")
+}
+
+func TestFirstLines(t *testing.T) {
+	for n, want := range []string{"a\n", "a\n", "a\nb\n", "a\nb\nc", "a\nb\nc"} {
+		require.Equal(t, want, string(firstLines([]byte("a\nb\nc"), n)))
+	}
 }
 
 func TestShowTruth(t *testing.T) {
@@ -81,7 +115,8 @@ func TestShowTruth(t *testing.T) {
   (none)  1.00 s  18.2 %       20
   unseen  0.00 s   0.0 %        0     0.0 %   5.0 %        -5.0
 `)
-	require.Contains(t, out, "the 1 of 2 processes with a truth file that have labels; 10.0 % of their CPU is without\n")
+	require.Contains(t, out, "labelled CPU of 1 processes (10.0 % of theirs is unlabelled);\n")
+	require.Contains(t, out, "measured themselves; 1 more did, and have no such labels\n")
 	require.Contains(t, out, "! decode "+broken)
 	require.Contains(t, out, "! 1 of 4 truth files do not exist\n")
 }

@@ -27,6 +27,7 @@ type table struct {
 	functions int
 
 	hits, cpuNs   int64
+	tracedNs      int64 // CPU time with a trace id
 	unsharedNs    int64 // CPU time that found no room in shares
 	otherRowHits  int64
 	otherFuncHits int64
@@ -50,6 +51,7 @@ type value struct {
 
 type functionKey struct {
 	name, file string
+	named      bool // name is not just an address
 }
 
 type share struct {
@@ -75,6 +77,9 @@ func newTable(by []string) *table {
 func (t *table) add(s *sample) {
 	t.hits += s.hits
 	t.cpuNs += s.cpuNs
+	if s.traceID != "" {
+		t.tracedNs += s.cpuNs
+	}
 	if len(t.processes) < maxProcesses {
 		t.processes[processKey{s.process.pid, s.process.name}] = struct{}{}
 	}
@@ -109,7 +114,8 @@ func (t *table) addFunction(r *row, s *sample) {
 	if len(s.stack) == 0 {
 		return
 	}
-	key := functionKey{s.stack[0].frameName(), s.stack[0].mapping.file}
+	leaf := s.stack[0]
+	key := functionKey{leaf.frameName(), leaf.mapping.file, leaf.named()}
 	if _, ok := r.functions[key]; !ok {
 		if t.functions >= maxFunctions {
 			key = functionKey{name: otherFunction}
@@ -164,17 +170,36 @@ func compareValues(a, b value) int {
 	return cmp.Compare(a.text, b.text)
 }
 
-// functionTime is a function with its self time.
+// functionTime is a function with its self time, in whatever files it is.
 type functionTime struct {
-	functionKey
+	name  string
+	file  string // one of them
+	files int
 	cpuNs int64
 }
 
-// hottest returns the functions of a row, the most self time first.
+// hottest returns the functions of a row, the most self time first. What several
+// executables call by one name is one function; addresses are of their file.
 func (r *row) hottest() []functionTime {
-	functions := make([]functionTime, 0, len(r.functions))
+	type identity struct{ name, file string }
+	merged := map[identity]*functionTime{}
 	for key, ns := range r.functions {
-		functions = append(functions, functionTime{key, ns})
+		id := identity{name: key.name}
+		if !key.named {
+			id.file = key.file
+		}
+		f := merged[id]
+		if f == nil {
+			f = &functionTime{name: key.name, file: key.file}
+			merged[id] = f
+		}
+		f.file = min(f.file, key.file)
+		f.files++
+		f.cpuNs += ns
+	}
+	functions := make([]functionTime, 0, len(merged))
+	for _, f := range merged {
+		functions = append(functions, *f)
 	}
 	slices.SortFunc(functions, func(a, b functionTime) int {
 		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), cmp.Compare(a.name, b.name), cmp.Compare(a.file, b.file))

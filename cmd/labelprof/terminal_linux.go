@@ -8,7 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func isTerminalFile(file *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-	return err == nil
+// terminalRows is the height of the terminal that a file is; 0: it is none.
+func terminalRows(file *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	if size.Row == 0 {
+		return unknownRows
+	}
+	return int(size.Row)
 }

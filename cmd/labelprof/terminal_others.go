@@ -7,4 +7,4 @@ package main
 import "os"
 
 // Elsewhere the tables follow each other.
-func isTerminalFile(*os.File) bool { return false }
+func terminalRows(*os.File) int { return 0 }

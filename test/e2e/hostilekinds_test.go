@@ -145,7 +145,7 @@ func (e *expectation) judge(h *hit) error {
 	}
 	for key, start := range e.cutLabels {
 		if !strings.HasPrefix(left[key], start) {
-			return fmt.Errorf("label %q is %q, want %q...", key, left[key], start)
+			return fmt.Errorf("label %q is %q, does not begin with %q", key, left[key], start)
 		}
 		delete(left, key)
 	}
