@@ -15,8 +15,9 @@ LINT := $(BIN)/golangci-lint
 # Packages with tests that need no build of the collector.
 UNIT = $(shell $(GO) list ./... | grep -v '/test/')
 
-# Tests that must not skip (CUSTOM_LABELS_MUST_RUN) need root; only they ask for it.
-AS_ROOT = $(if $(filter 0,$(shell id -u)),,-exec "sudo --preserve-env")
+# Tests that must not skip (CUSTOM_LABELS_MUST_RUN) need root; only they ask for it. sudo may
+# set a PATH of its own, without go in it.
+AS_ROOT = $(if $(filter 0,$(shell id -u)),,-exec "sudo --preserve-env env 'PATH=$$PATH'")
 PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 
 # A test of one name: prints its figure, fails when it is short of its goal or did not run.

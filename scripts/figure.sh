@@ -10,7 +10,8 @@ name=$2
 
 as_root=()
 if ((EUID != 0)); then
-	as_root=(-exec "sudo --preserve-env")
+	# sudo may set a PATH of its own, without go in it
+	as_root=(-exec "sudo --preserve-env env 'PATH=$PATH'")
 fi
 
 log=$(mktemp)
