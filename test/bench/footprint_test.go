@@ -10,8 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 // The goals. That of start-up is a time, and printed only.
@@ -57,7 +62,7 @@ func TestBenchFootprint(t *testing.T) {
 
 // printStartup prints what the receiver adds to the start of the collector.
 func printStartup(t *testing.T) {
-	var bare, with, added []float64
+	var bare, with, added, start []float64
 	for range footprintStarts {
 		b, w := startCollector(t, bareConfig), startCollector(t, fmt.Sprintf(receiverConfig, ""))
 		require.NotNil(t, w.stop())
@@ -65,9 +70,23 @@ func printStartup(t *testing.T) {
 		bare = append(bare, b.startup.Seconds())
 		with = append(with, w.startup.Seconds())
 		added = append(added, (w.startup - b.startup).Seconds())
+		start = append(start, startInProcess(t).Seconds())
 	}
 	fmt.Printf("start-up, median of %d: bare %.3f s, with the receiver %.3f s, added %.3f s (%s); goal %.0f s\n",
 		footprintStarts, median(bare), median(with), median(added), spread(added, "%.3f"), goalStartup.Seconds())
+	fmt.Printf("Start of the receiver alone, median of %d: %.3f s (%s)\n", footprintStarts, median(start), spread(start, "%.3f"))
+}
+
+// startInProcess starts the receiver without a collector.
+func startInProcess(t *testing.T) time.Duration {
+	factory := customlabelsreceiver.NewFactory().(xreceiver.Factory)
+	set := receivertest.NewNopSettings(factory.Type())
+	r, err := factory.CreateProfiles(t.Context(), set, factory.CreateDefaultConfig(), consumertest.NewNop())
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, r.Shutdown(t.Context())) }()
+	return time.Since(start)
 }
 
 // A footprint is what a collector takes once it is steady.
