@@ -83,12 +83,14 @@ func verify(t *testing.T, tid uint32, p published) uint64 {
 func TestSharesWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "truth.json")
 	w := Start(t, "writer-v1-lib", "shares", "--threads", "2", "--seconds", "60", "--truth", file, "--uid-prefix", "x-")
-	time.Sleep(1500 * time.Millisecond)
-	truth, err := ReadTruth(file)
+	_, err := ReadTruth(file)
 	require.NoError(t, err, "the file exists from the start")
-	require.NotZero(t, truth.By("tenant")["x-acme"], "and is kept up to date")
+	require.Eventually(t, func() bool { // on a busy machine, CPU time takes its time
+		truth, err := ReadTruth(file)
+		return err == nil && truth.By("tenant")["x-acme"] > 500*time.Millisecond
+	}, 50*time.Second, 100*time.Millisecond, "and is kept up to date")
 	w.Stop()
-	truth, err = ReadTruth(file)
+	truth, err := ReadTruth(file)
 	require.NoError(t, err)
 	require.Equal(t, w.PID, truth.PID)
 	require.Equal(t, "v1", truth.ABI)
@@ -99,7 +101,6 @@ func TestSharesWriter(t *testing.T) {
 	for _, cpu := range tenants {
 		total += cpu
 	}
-	require.Greater(t, total, 500*time.Millisecond)
 	for name, percent := range map[string]float64{"x-acme": 50, "x-globex": 30, "x-initech": 15, "x-umbrella": 5} {
 		require.InDelta(t, percent, 100*float64(tenants[name])/float64(total), 1.5, name)
 	}
@@ -129,9 +130,14 @@ func TestSwitchWriter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "switches")
-			w := Start(t, tt.variant, "switch", "--seconds", "1.5", "--log", file, "--pattern", tt.pattern, "--print-variables")
+			w := Start(t, tt.variant, "switch", "--seconds", "60", "--log", file, "--pattern", tt.pattern, "--print-variables")
 			require.Len(t, w.Variables, 1)
-			w.Wait(30 * time.Second)
+			require.Eventually(t, func() bool {
+				log, err := ReadSwitchLog(file)
+				return err == nil && len(log.Switches) > 0 &&
+					time.Duration(log.Switches[len(log.Switches)-1].CPUNs) > 1500*time.Millisecond
+			}, 50*time.Second, 100*time.Millisecond)
+			w.Stop()
 			log, err := ReadSwitchLog(file)
 			require.NoError(t, err)
 			require.Equal(t, w.PID, log.PID)
