@@ -96,7 +96,13 @@ func (k *Kernel) Refresh() error {
 	if !due {
 		return nil
 	}
-	return k.read()
+	err := k.read()
+	if err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.readAt, k.gap = k.now(), min(2*k.gap, maxRefreshGap)
+	}
+	return err
 }
 
 func (k *Kernel) read() error {
