@@ -40,8 +40,12 @@ func (p *publisher) note(id process.ID, labelled bool) {
 	}
 }
 
-// SetLabelSources implements process.Publisher.
+// SetLabelSources implements process.Publisher. A process without any takes no
+// room in the kernel: only what it may have inherited by fork is removed.
 func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+	if len(sources) == 0 {
+		return p.Forget(id)
+	}
 	list := make([]bpf.LabelSource, len(sources))
 	for i, s := range sources {
 		list[i] = bpf.LabelSource{
@@ -55,7 +59,7 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {
 		return err
 	}
-	p.note(id, len(list) > 0)
+	p.note(id, true)
 	return nil
 }
 
