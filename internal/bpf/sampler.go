@@ -176,9 +176,6 @@ func (s *Sampler) Drain() error { return s.samples.Flush() }
 // UnreadBytes in the sample ring buffer.
 func (s *Sampler) UnreadBytes() int { return s.samples.AvailableBytes() }
 
-// Period between two samples of one CPU.
-func (s *Sampler) Period() time.Duration { return s.config.Period() }
-
 // Stop ends sampling: when it returns, no program runs any more and the
 // counters are final. Records can still be read.
 func (s *Sampler) Stop() error {

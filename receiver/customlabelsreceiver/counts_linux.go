@@ -93,7 +93,7 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	table := p.table.Stats()
 	s.trackedProcesses = int64(table.Processes)
 	s.labelSourceProcesses = int64(p.publisher.labelled())
-	s.processLoadErrors = int64(table.LoadErrors + table.FileErrors)
+	s.processLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
 	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())
 
 	counters := c.bpfCounters(p.sampler)

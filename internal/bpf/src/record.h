@@ -7,7 +7,7 @@
 #ifndef CUSTOM_LABELS_RECORD_H
 #define CUSTOM_LABELS_RECORD_H
 
-/* Upper bounds. The knobs in knobs.h can only lower them. */
+/* Upper bounds. The knobs in maps.h can only lower them. */
 #define MAX_LABEL_SOURCES 4	     /* per process */
 #define MAX_LABELS 64		     /* live labels copied from one label set */
 #define MAX_LABEL_SLOTS 512	     /* slots of one label set examined, holes included */

@@ -333,7 +333,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsProcessLoadErrors, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_process_load_errors",
-		metric.WithDescription("Executables or processes whose label sources or mappings could not be read. [Development]"),
+		metric.WithDescription("Processes or executables whose label sources or mappings could not be read, were beyond a limit, or could not be passed to BPF. [Development]"),
 		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)

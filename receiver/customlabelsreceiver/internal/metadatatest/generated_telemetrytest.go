@@ -164,7 +164,7 @@ func AssertEqualReceiverCustomLabelsPendingSamples(t *testing.T, tt *componentte
 func AssertEqualReceiverCustomLabelsProcessLoadErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_process_load_errors",
-		Description: "Executables or processes whose label sources or mappings could not be read. [Development]",
+		Description: "Processes or executables whose label sources or mappings could not be read, were beyond a limit, or could not be passed to BPF. [Development]",
 		Unit:        "{error}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
