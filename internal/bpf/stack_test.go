@@ -44,19 +44,21 @@ func TestUserStackDepth(t *testing.T) {
 
 // A thread inside the kernel has both stacks.
 func TestKernelStack(t *testing.T) {
+	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "in-kernel")
 	require.NoError(t, s.Start())
 	readUntil(t, s, func(r *Record) bool {
-		if len(r.KernelFrames) == 0 || r.KernelThread {
+		if r.PID != tgt.pid || len(r.KernelFrames) == 0 {
 			return false
 		}
 		for _, addr := range r.KernelFrames {
 			require.Greater(t, addr, uint64(1)<<63)
 		}
+		require.NotEmpty(t, r.UserFrames)
 		for _, addr := range r.UserFrames {
 			require.Less(t, addr, uint64(1)<<63)
 		}
-		require.NotEmpty(t, r.UserFrames)
 		return true
 	})
 }

@@ -112,7 +112,7 @@ static int enter(const char *state)
 		v1 = NULL;
 	else if (!strcmp(state, "count-0"))
 		set.storage = UNMAPPED;
-	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker"))
+	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker") || !strcmp(state, "in-kernel"))
 		put_many(1);
 	else if (!strcmp(state, "labels-10"))
 		put_many(10);
@@ -250,6 +250,18 @@ static void burn_in_worker(void)
 	}
 }
 
+/* Nearly all of the time inside of one system call. */
+static void burn_in_kernel(void)
+{
+	static char to[1 << 20];
+	int from = open("/dev/urandom", O_RDONLY);
+
+	while (read(from, to, sizeof(to)) > 0)
+		;
+	perror("/dev/urandom");
+	exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	const char *tp = __builtin_thread_pointer();
@@ -270,6 +282,8 @@ int main(int argc, char **argv)
 		descend(atoi(argv[1] + 6));
 	if (!strcmp(argv[1], "io-worker"))
 		burn_in_worker();
+	if (!strcmp(argv[1], "in-kernel"))
+		burn_in_kernel();
 	for (;;)
 		x++;
 }
