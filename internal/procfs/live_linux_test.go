@@ -68,7 +68,7 @@ func TestProcess(t *testing.T) {
 
 	status, err := FS{}.Status(pid)
 	require.NoError(t, err)
-	require.Equal(t, Status{UID: uint32(os.Getuid()), NSPID: pid}, status)
+	require.Equal(t, Status{UID: uint32(os.Getuid()), NSPID: pid, TGID: pid}, status)
 	args, more, err := FS{}.CommandLine(pid, 1000)
 	require.NoError(t, err)
 	require.False(t, more)

@@ -19,6 +19,8 @@ const (
 	flagsField     = 9 - 3
 	// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
 	flagKernelThread = 0x00200000
+	// flagsKernelMade are PF_IO_WORKER and PF_USER_WORKER; the latter was not used before 6.4.
+	flagsKernelMade = 0x00000010 | 0x00004000
 )
 
 // TicksPerSecond is the unit of Stat.StartTicks. The kernel's USER_HZ is 100 on
@@ -32,6 +34,9 @@ type Stat struct {
 	StartTicks uint64 // since boot, in 1/TicksPerSecond s, in the reader's time namespace
 	// KernelThread has neither an executable nor memory of its own.
 	KernelThread bool
+	// KernelMade threads were made by the kernel for a process, with its memory
+	// and a copy of their maker's registers. They run no code of the program.
+	KernelMade bool
 }
 
 // Dead reports whether the task has exited. A process whose leader is dead may
@@ -68,7 +73,7 @@ func parseStat(data []byte) (Stat, error) {
 	}
 	return Stat{
 		Comm: string(data[open+1 : end]), State: rest[0][0],
-		StartTicks: ticks, KernelThread: flags&flagKernelThread != 0,
+		StartTicks: ticks, KernelThread: flags&flagKernelThread != 0, KernelMade: flags&flagsKernelMade != 0,
 	}, nil
 }
 
@@ -76,6 +81,9 @@ func parseStat(data []byte) (Stat, error) {
 type Status struct {
 	UID   uint32 // real user id, in the reader's user namespace
 	NSPID int    // PID in the innermost PID namespace of the process
+	TGID  int    // of the process, if this is a thread; 0: not told
+	// TracerPID is the thread that traces it; 0: none, or one that is not visible here.
+	TracerPID int
 }
 
 // Status reads /proc/PID/status.
@@ -89,6 +97,7 @@ func (f FS) Status(pid int) (Status, error) {
 
 func parseStatus(data []byte) (Status, error) {
 	var s Status
+	var err error
 	found := false
 	for line := range bytes.Lines(data) {
 		key, value, ok := bytes.Cut(line, []byte(":"))
@@ -104,17 +113,31 @@ func parseStatus(data []byte) (Status, error) {
 			}
 			s.UID, found = uint32(uid), true
 		case "NSpid":
-			pid, err := strconv.ParseUint(string(words[len(words)-1]), 10, 31)
-			if err != nil {
-				return Status{}, &FormatError{Msg: "bad NSpid", Val: string(words[len(words)-1])}
+			if s.NSPID, err = parsePID("NSpid", words[len(words)-1]); err != nil {
+				return Status{}, err
 			}
-			s.NSPID = int(pid)
+		case "Tgid":
+			if s.TGID, err = parsePID("Tgid", words[0]); err != nil {
+				return Status{}, err
+			}
+		case "TracerPid":
+			if s.TracerPID, err = parsePID("TracerPid", words[0]); err != nil {
+				return Status{}, err
+			}
 		}
 	}
 	if !found {
 		return Status{}, &FormatError{Msg: "status without a uid"}
 	}
 	return s, nil
+}
+
+func parsePID(key string, word []byte) (int, error) {
+	pid, err := strconv.ParseUint(string(word), 10, 31)
+	if err != nil {
+		return 0, &FormatError{Msg: "bad " + key, Val: string(word)}
+	}
+	return int(pid), nil
 }
 
 // LiveThread returns the id of a thread of the process that is not a zombie.

@@ -1,0 +1,157 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// Errors of Inspect. procfs.ErrNoProcess is another one.
+var (
+	// ErrKernelThread says that there is no program to look at.
+	ErrKernelThread = errors.New("a kernel thread, which runs no program")
+
+	// ErrPermission says that the process may not be read.
+	ErrPermission = errors.New("no permission to read the process: that takes its user or CAP_SYS_PTRACE")
+
+	// ErrArchitecture says that the program is for another machine, or for 32 bits.
+	ErrArchitecture = errors.New("a program for another architecture")
+)
+
+// maxInspectDuration bounds the time in which Inspect tries again.
+const maxInspectDuration = time.Second
+
+// Inspect takes one look at a process, with what the Table does for each: the
+// answer is the one that samples get. While the dynamic loader is at work it
+// looks again, for up to a second. pid may be that of any thread.
+//
+// The files in the answer can be opened while the process maps them. Inspect
+// may block on the filesystems and the page faults of the process, which ctx
+// does not end; it only ends waiting between looks.
+func Inspect(ctx context.Context, proc procfs.FS, pid int) (*Info, error) {
+	info, err := inspect(ctx, proc, pid)
+	if err != nil {
+		return nil, fmt.Errorf("inspect process %d: %w", pid, err)
+	}
+	return info, nil
+}
+
+func inspect(ctx context.Context, proc procfs.FS, pid int) (*Info, error) {
+	status, err := proc.Status(pid)
+	if err != nil {
+		return nil, err
+	}
+	if status.TGID != 0 {
+		pid = status.TGID
+	}
+	stat, err := proc.Stat(pid)
+	if err != nil {
+		return nil, err
+	}
+	if stat.KernelThread {
+		return nil, ErrKernelThread
+	}
+	if _, err := proc.LiveThread(pid); err != nil {
+		return nil, fmt.Errorf("%w: it has exited", procfs.ErrNoProcess)
+	}
+	var denied bool
+	t := NewTable(Options{
+		FS: proc, Publisher: discard{}, MaxDescriptors: -1, // none is kept open
+		memory: func(pid int) tlsresolve.Memory { return guarded{procfs.Memory{PID: pid}, &denied} },
+	})
+	p := t.adopt(pid, &stat)
+	if err := t.inspect(ctx, p); err != nil {
+		return nil, permission(err)
+	}
+	if denied {
+		return nil, ErrPermission
+	}
+	return p.Info(), p.Info().readable(p.load.program)
+}
+
+// adopt enters a process that no event has told of.
+func (t *Table) adopt(pid int, stat *procfs.Stat) *Process {
+	const tick = int64(time.Second) / procfs.TicksPerSecond
+	id := ID{TGID: uint32(pid), StartNs: uint64(int64(stat.StartTicks)*tick - t.bootOffset)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.admit(id, pid, &Info{PID: pid}, 0)
+}
+
+// inspect reads a process until nothing is being loaded any more. Each look is
+// one at everything, so that an exec in between leaves nothing of the old image.
+func (t *Table) inspect(ctx context.Context, p *Process) error {
+	var s scratch
+	began := t.now()
+	for i := 0; ; i++ {
+		retry, err := t.load(p, workLoad, &s)
+		switch {
+		case errors.Is(err, errReplaced):
+			return fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+		case err != nil:
+			return err
+		case !retry || i == len(retryDelays) || t.now()-began+int64(retryDelays[i]) > int64(maxInspectDuration):
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryDelays[i]):
+		}
+	}
+}
+
+// readable reports why nothing of a process that could be read makes sense.
+func (i *Info) readable(program procfs.FileID) error {
+	if !i.Loaded || len(i.Mappings) == 0 {
+		return procfs.ErrNoProcess // it was exiting
+	}
+	for j := range i.Mappings {
+		f := i.Mappings[j].File
+		if f == nil || f.key != program {
+			continue
+		}
+		other := f.err == nil && f.facts.layout.machine != hostMachine(runtime.GOARCH)
+		if other || errors.Is(f.err, elffile.ErrUnsupported) {
+			return ErrArchitecture
+		}
+	}
+	return nil
+}
+
+func permission(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w (%w)", ErrPermission, err)
+	}
+	return err
+}
+
+// guarded notes that memory was refused for want of permission, which the state
+// of a label source does not tell from others.
+type guarded struct {
+	tlsresolve.Memory
+	denied *bool
+}
+
+func (m guarded) ReadAt(p []byte, addr uint64) error {
+	err := m.Memory.ReadAt(p, addr)
+	if errors.Is(err, fs.ErrPermission) {
+		*m.denied = true
+	}
+	return err
+}
+
+// discard is the Publisher of those that sample nothing.
+type discard struct{}
+
+func (discard) SetLabelSources(ID, []LabelSource) error { return nil }
+func (discard) Forget(ID) error                         { return nil }

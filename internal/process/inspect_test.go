@@ -1,0 +1,197 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+func TestInspectExecutable(t *testing.T) {
+	source := "#include <stdint.h>\n" + defineV1 + definer
+	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+labels.ABIV1.Symbol())
+	p := start(t, path)
+	var tp, variable uint64
+	p.line(&tp, &variable)
+	before := openFiles(t)
+
+	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.NoError(t, err)
+	require.True(t, info.Loaded)
+	require.Equal(t, path, info.Path)
+	require.Equal(t, p.pid, info.PID)
+	require.NotNil(t, info.Mappings)
+	require.Len(t, info.Sources, 1)
+	s := info.Sources[0]
+	require.Equal(t, SourceActive, s.State, s.Err)
+	require.Equal(t, "local-exec", s.Model)
+	requireSource(t, p, []LabelSource{{s.ABI, s.Location}}, labels.ABIV1, tp, variable)
+
+	file, size, err := info.Mappings[0].File.Open()
+	require.NoError(t, err)
+	require.Positive(t, size)
+	file.Close()
+	require.Equal(t, before, openFiles(t), "no descriptor is kept")
+}
+
+// A slot that the loader has relocated is believed at the second look only.
+func TestInspectSettles(t *testing.T) {
+	lib := libraryOf(t, defineV1, labels.ABIV1.Symbol())
+	p := start(t, compile(t, "p", common+`
+		int main(int argc, char **argv) {
+			void *(*where)(void) = (void *(*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "where");
+			say(where()); await(); return 0;
+		}`), lib)
+	var tp, variable uint64
+	p.line(&tp, &variable)
+	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.NoError(t, err)
+	require.Len(t, info.Sources, 1)
+	s := info.Sources[0]
+	require.Equal(t, SourceActive, s.State, s.Err)
+	require.Equal(t, lib, s.Path)
+	requireSource(t, p, []LabelSource{{s.ABI, s.Location}}, labels.ABIV1, tp, variable)
+}
+
+// A slot that never gets relocated costs no more than the bound.
+func TestInspectEnds(t *testing.T) {
+	lib := libraryOf(t, defineV1, labels.ABIV1.Symbol(), "-Wl,-z,noseparate-code")
+	// Mapped the way a loader would, and left at that.
+	p := start(t, compile(t, "p", common+`
+		#include <fcntl.h>
+		int main(int argc, char **argv) {
+			int fd = open(argv[1], O_RDONLY);
+			mmap(0, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+			say(argv); await(); return 0;
+		}`), lib)
+	var a, b uint64
+	p.line(&a, &b)
+	began := time.Now()
+	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.NoError(t, err)
+	require.Greater(t, time.Since(began), maxInspectDuration/2, "it tries again")
+	require.Len(t, info.Sources, 1)
+	require.Equal(t, SourceNotRelocated, info.Sources[0].State)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Inspect(ctx, procfs.FS{}, p.pid)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestInspectThread(t *testing.T) {
+	p := start(t, compile(t, "p", common+`
+		#include <sys/syscall.h>
+		static void *other(void *x) { printf("%ld 0\n", syscall(SYS_gettid)); fflush(stdout); pause(); return x; }
+		int main(void) { pthread_t t; pthread_create(&t, 0, other, 0); await(); return 0; }`, "-pthread"))
+	var tid, zero int
+	p.line(&tid, &zero)
+	require.NotEqual(t, p.pid, tid)
+	info, err := Inspect(t.Context(), procfs.FS{}, tid)
+	require.NoError(t, err)
+	require.Equal(t, p.pid, info.PID)
+}
+
+func TestInspectRefuses(t *testing.T) {
+	path := compile(t, "p", common+`int main(void) { printf("1\n"); fflush(stdout); await(); return 0; }`)
+	p := start(t, path)
+	var one int
+	p.line(&one)
+	require.NoError(t, p.cmd.Process.Kill())
+	eventually(t, "a zombie", func() bool {
+		st, err := procfs.FS{}.Stat(p.pid)
+		return err == nil && st.Dead()
+	})
+	_, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.ErrorIs(t, err, procfs.ErrNoProcess)
+	require.ErrorContains(t, err, fmt.Sprintf("inspect process %d", p.pid))
+	p.stop()
+	_, err = Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.ErrorIs(t, err, procfs.ErrNoProcess)
+
+	info := &Info{Loaded: true, Mappings: []ExecMapping{{File: &File{key: procfs.FileID{Inode: 1}}}}}
+	for want, facts := range map[error]File{
+		nil:             {facts: facts{layout: layout{machine: hostMachine(runtime.GOARCH)}}},
+		ErrArchitecture: {facts: facts{layout: layout{machine: elf.EM_PPC64}}},
+	} {
+		info.Mappings[0].File.facts = facts.facts
+		require.ErrorIs(t, info.readable(procfs.FileID{Inode: 1}), want)
+	}
+	info.Mappings[0].File.err = fmt.Errorf("class: %w", elffile.ErrUnsupported)
+	require.ErrorIs(t, info.readable(procfs.FileID{Inode: 1}), ErrArchitecture)
+	require.NoError(t, info.readable(procfs.FileID{Inode: 2}), "a file that it maps, not what it runs")
+}
+
+func TestInspectKernelThread(t *testing.T) {
+	st, err := procfs.FS{}.Stat(2)
+	if err != nil || !st.KernelThread {
+		t.Skip("kthreadd is not visible in this PID namespace")
+	}
+	_, err = Inspect(t.Context(), procfs.FS{}, 2)
+	require.ErrorIs(t, err, ErrKernelThread)
+}
+
+// nobody may read its own processes and no others.
+func TestInspectPermission(t *testing.T) {
+	testutil.RequireRoot(t)
+	const nobody = 65534
+	source := "#include <stdint.h>\n" + defineV1 + definer
+	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+labels.ABIV1.Symbol())
+	for dir := filepath.Dir(path); dir != os.TempDir(); dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	var tp, variable uint64
+	roots := start(t, path)
+	roots.line(&tp, &variable)
+	var info *Info
+	var err error
+	asUser(nobody, func() { _, err = Inspect(t.Context(), procfs.FS{}, roots.pid) })
+	require.ErrorIs(t, err, ErrPermission)
+	require.ErrorContains(t, err, "CAP_SYS_PTRACE")
+
+	own := startAs(t, nobody, path)
+	own.line(&tp, &variable)
+	asUser(nobody, func() { info, err = Inspect(t.Context(), procfs.FS{}, own.pid) })
+	require.NoError(t, err)
+	require.Equal(t, SourceActive, info.Sources[0].State)
+}
+
+// asUser runs f as another user without capabilities: system calls, unlike the
+// functions of package syscall, change one thread only, which ends with f.
+func asUser(uid int, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked
+		if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); err != 0 {
+			panic(err)
+		}
+		f()
+	}()
+	<-done
+}
+
+func startAs(t *testing.T, uid uint32, path string) *program {
+	t.Helper()
+	return start(t, "/usr/bin/setpriv", "--reuid", fmt.Sprint(uid), "--clear-groups", path)
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(names)
+}
