@@ -1,0 +1,8 @@
+//go:build linux
+
+// Command guestinit is PID 1 of a guest that vmrun boots: it mounts what programs
+// expect, runs those that its configuration names, hands out their output, their
+// status and the files they left, and powers the guest off, whatever happens.
+//
+// It needs no kernel module, no shell and no other file than its configuration.
+package main

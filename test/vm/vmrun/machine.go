@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/test/vm/internal/guest"
+)
+
+var errTimeout = errors.New("the time limit has passed")
+
+// diskBytes is room for what comes back; the file is sparse.
+const diskBytes = 1 << 30
+
+// A machine is one run of qemu; its files are in a directory of its own.
+type machine struct {
+	options *options
+	config  guest.Config
+	work    string
+}
+
+func newMachine(o *options, work string) (*machine, error) {
+	m := &machine{options: o, work: work}
+	m.config.Env = append([]string{"PATH=/bin:/sbin:/usr/bin", "HOME=/root", "VMRUN=1"}, o.env...)
+	adds := []addition{{o.init, "/init"}}
+	programs := map[string]string{}
+	for _, c := range o.commands {
+		to := guestPath(c[0])
+		if other, ok := programs[to]; ok && other != c[0] {
+			return nil, fmt.Errorf("%s and %s would both be %s in the guest", other, c[0], to)
+		}
+		programs[to] = c[0]
+		adds = append(adds, addition{c[0], to})
+		m.config.Commands = append(m.config.Commands, append([]string{to}, c[1:]...))
+	}
+	config, err := json.Marshal(m.config)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Create(m.file("initramfs"))
+	if err != nil {
+		return nil, err
+	}
+	err = writeInitramfs(f, config, append(adds, o.adds...))
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the initramfs: %w", err)
+	}
+	return m, nil
+}
+
+func (m *machine) file(name string) string { return filepath.Join(m.work, name) }
+
+// run returns when the guest has powered off or the time limit has passed.
+func (m *machine) run() error {
+	if m.options.out != "" {
+		if err := os.WriteFile(m.file("disk"), nil, 0o600); err != nil {
+			return err
+		}
+		if err := os.Truncate(m.file("disk"), diskBytes); err != nil {
+			return err
+		}
+	}
+	program, args := m.command()
+	qemu := exec.Command(program, args...)
+	qemu.Stdout, qemu.Stderr = os.Stdout, os.Stderr // no standard input
+	if err := qemu.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- qemu.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(m.options.timeout):
+		_ = qemu.Process.Kill() // it may just have ended
+		<-ended
+		return errTimeout
+	}
+}
+
+// command is qemu's.
+func (m *machine) command() (program string, args []string) {
+	o := m.options
+	args = []string{
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none",
+		"-accel", "tcg", "-smp", fmt.Sprint(o.cpus), "-m", fmt.Sprint(o.memoryMiB),
+		"-kernel", o.kernel, "-initrd", m.file("initramfs"),
+		"-chardev", "file,id=console,path=" + m.file("console"), "-serial", "chardev:console",
+		"-chardev", "stdio,id=output,signal=off", "-chardev", "file,id=control,path=" + m.file("control"),
+		"-device", "pci-serial-2x,chardev1=output,chardev2=control",
+	}
+	if o.out != "" {
+		args = append(args, "-drive", "if=none,id=out,format=raw,cache=unsafe,file="+m.file("disk"),
+			"-device", "nvme,drive=out,serial=out")
+	}
+	kernel := []string{"panic=-1", "oops=panic", "quiet", "loglevel=4"}
+	cpu := ""
+	switch o.arch {
+	case "arm64":
+		// Plain max computes QARMA for pointer authentication: boots take four times as
+		// long. Without kpti=off a system call on a cortex-a72 takes 14 times as long.
+		program, cpu = "qemu-system-aarch64", "cortex-a72"
+		args = append(args, "-machine", "virt")
+		kernel = append(kernel, "console=ttyAMA0", "kpti=off")
+	case "amd64":
+		program, cpu = "qemu-system-x86_64", "max"
+		kernel = append(kernel, "console=ttyS0")
+	}
+	if o.cpu != "" {
+		cpu = o.cpu
+	}
+	if o.appended != "" {
+		kernel = append(kernel, o.appended)
+	}
+	args = append(args, "-cpu", cpu, "-append", strings.Join(kernel, " "))
+	return program, append(args, o.qemu...)
+}
+
+func (m *machine) console() []byte {
+	b, err := os.ReadFile(m.file("console"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
+}
+
+// control is what came by the control port: the result and the rest.
+func (m *machine) control() (line, rest []byte, err error) {
+	b, err := os.ReadFile(m.file("control"))
+	if err != nil {
+		return nil, nil, err
+	}
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		return nil, nil, fmt.Errorf("%d bytes on the control port", len(b))
+	}
+	return line, rest, nil
+}
+
+func (m *machine) result() (*guest.Result, error) {
+	line, _, err := m.control()
+	if err != nil {
+		return nil, err
+	}
+	return parseResult(line, len(m.config.Commands))
+}
+
+func (m *machine) unpackOut(dir string) error {
+	_, rest, err := m.control()
+	if err != nil {
+		return err
+	}
+	result, err := m.result()
+	if err != nil {
+		return err
+	}
+	var r io.Reader = bytes.NewReader(rest)
+	if result.Disk {
+		disk, err := os.Open(m.file("disk"))
+		if err != nil {
+			return err
+		}
+		defer disk.Close()
+		r = disk
+	}
+	return untar(r, dir)
+}
