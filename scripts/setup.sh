@@ -17,7 +17,8 @@ run_needs=(
 )
 test_needs=(
 	"clang-19|clang-19|compiling the BPF programs; pinned, so that the committed objects can be compared"
-	"llvm-strip-19|llvm-19|stripping the BPF objects"
+	"llvm-strip-19|llvm-19|stripping the BPF objects; programs without section headers"
+	"ld.lld-19|lld-19|test programs of clang"
 	"clang-format-19|clang-format-19|the format check of the C sources"
 	"bpftool|bpftool|looking into loaded programs"
 	"/usr/include/bpf/bpf_helpers.h|libbpf-dev|headers of the BPF programs"
