@@ -26,6 +26,9 @@ test_needs=(
 	"musl-gcc|musl-tools|test programs for musl"
 	"shellcheck|shellcheck|the check of the scripts"
 	"readelf|binutils|cross-checks in tests"
+	"qemu-system-x86_64|qemu-system-x86|tests with other kernels"
+	"qemu-system-aarch64|qemu-system-arm|tests on aarch64"
+	"/usr/share/keyrings/debian-archive-keyring.gpg|debian-archive-keyring|fetching those kernels"
 )
 
 case $profile in

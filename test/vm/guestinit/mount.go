@@ -41,7 +41,7 @@ func mountAll() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	for _, m := range mounts {
+	for _, m := range &mounts {
 		if strings.HasPrefix(m.target, "/dev/") {
 			if err := os.MkdirAll(m.target, 0o1777); err != nil {
 				return err

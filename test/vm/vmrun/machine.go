@@ -84,8 +84,7 @@ func (m *machine) run() error {
 		return err
 	case <-time.After(m.options.timeout):
 		_ = qemu.Process.Kill() // it may just have ended
-		<-ended
-		return errTimeout
+		return errors.Join(errTimeout, <-ended)
 	}
 }
 

@@ -36,7 +36,11 @@ func run(args []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(work)
+	defer func() {
+		if err := os.RemoveAll(work); err != nil {
+			fmt.Fprintln(stderr, "vmrun:", err)
+		}
+	}()
 	start := time.Now()
 	m, err := newMachine(o, work)
 	if err != nil {
@@ -63,7 +67,7 @@ func run(args []string, stderr io.Writer) int {
 		return exitTimeout
 	case resultErr != nil:
 		showConsole()
-		return fail(fmt.Errorf("the guest ended without a result (%w; qemu: %v)", resultErr, qemuErr))
+		return fail(fmt.Errorf("the guest ended without a result: %w", errors.Join(resultErr, qemuErr)))
 	case result.Err != "":
 		return fail(fmt.Errorf("guest: %s", result.Err))
 	}
