@@ -1,0 +1,143 @@
+package tlsresolve_test
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// slab is memory with one mapping, at a small address so that few bytes make a
+// pointer into it.
+type slab struct {
+	b     []byte
+	reads int
+	bytes int
+}
+
+const slabStart = 0x100
+
+func (m *slab) ReadAt(p []byte, addr uint64) error {
+	m.reads++
+	m.bytes += len(p)
+	if addr < slabStart || addr-slabStart > uint64(len(m.b)) || uint64(len(m.b))-(addr-slabStart) < uint64(len(p)) {
+		return errFault
+	}
+	copy(p, m.b[addr-slabStart:])
+	return nil
+}
+
+// word is the reference's way to read.
+func (m *slab) word(addr uint64) (value uint64, mapped bool) {
+	for i := range uint64(8) {
+		at := addr + i - slabStart
+		if addr+i < slabStart || at >= uint64(len(m.b)) {
+			return 0, false
+		}
+		value |= uint64(m.b[at]) << (8 * i)
+	}
+	return value, true
+}
+
+// reference walks the DTV as the C libraries do, one word after the other.
+func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, outcome) {
+	if tp == 0 {
+		return 0, noThreadPointer
+	}
+	if l.Kind == tlsresolve.Static {
+		return tp + uint64(l.Offset), found
+	}
+	glibc := l.Kind == tlsresolve.DTVGlibc
+	var where uint64 // of the pointer to the DTV
+	switch {
+	case !arm:
+		where = tp + 8 // tcbhead_t.dtv, struct pthread.dtv
+	case glibc:
+		where = tp // tcbhead_t.dtv
+	default:
+		where = tp - 8 // the last member of struct pthread
+	}
+	dtv, ok := m.word(where)
+	if !ok {
+		return 0, fault
+	}
+	if dtv == 0 {
+		return 0, notAllocated
+	}
+	entry, count, generation := uint64(8), dtv, dtv
+	if glibc {
+		entry, count = 16, dtv-16
+		if _, ok = m.word(dtv - 8); !ok {
+			return 0, fault
+		}
+	}
+	slots, ok := m.word(count)
+	if !ok {
+		return 0, fault
+	}
+	reached, ok := m.word(generation)
+	if !ok {
+		return 0, fault
+	}
+	if l.Module < 1 || l.Module > slots || l.Module > 65536 {
+		return 0, notAllocated
+	}
+	if glibc && reached < l.Generation {
+		return 0, stale
+	}
+	block, ok := m.word(dtv + entry*l.Module)
+	if !ok {
+		return 0, fault
+	}
+	if block == 0 || glibc && block+1 == 0 {
+		return 0, notAllocated
+	}
+	return block + uint64(l.Offset), found
+}
+
+// FuzzAddress holds the walk of the DTV against the reference, in hostile memory.
+//
+//	[0] kind  [1] machine  [2:10] thread pointer  [10:18] module
+//	[18:26] generation  [26:34] offset, then the memory
+func FuzzAddress(f *testing.F) {
+	seed := func(kind tlsresolve.Kind, arm byte, tp, module, generation, offset uint64, words ...uint64) []byte {
+		b := []byte{byte(kind), arm}
+		for _, w := range append([]uint64{tp, module, generation, offset}, words...) {
+			b = binary.LittleEndian.AppendUint64(b, w)
+		}
+		return b
+	}
+	const none = ^uint64(0)
+	seeds := [][]byte{
+		// {tp, dtv} {slots, -, generation, -} {block, -} ...
+		seed(tlsresolve.DTVGlibc, 0, 0x100, 1, 1, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(tlsresolve.DTVGlibc, 1, 0x108, 2, 4, 8, 0, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(tlsresolve.DTVGlibc, 0, 0x100, 2, 3, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(tlsresolve.DTVMusl, 0, 0x100, 2, 0, 8, 0x100, 0x110, 2, 0x5000, 0x6000),
+		seed(tlsresolve.DTVMusl, 1, 0x110, 1, 0, 8, 0, 0x110, 2, 0x5000, 0),
+		seed(tlsresolve.Static, 0, 0x100, 0, 0, none-7),
+	}
+	var m slab
+	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
+		if len(data) < 34 {
+			return
+		}
+		word := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+		l := tlsresolve.Location{Kind: tlsresolve.Kind(data[0] % 3), Module: word(10), Generation: word(18), Offset: int64(word(26))}
+		machine, arm, tp := elf.EM_X86_64, data[1]&1 != 0, word(2)
+		if arm {
+			machine = elf.EM_AARCH64
+		}
+		m = slab{b: data[34:]}
+		got, err := l.Address(&m, machine, tp)
+		want, o := reference(&m, l, arm, tp)
+		if got != want || outcomeOf(err) != o {
+			t.Fatalf("%+v arm=%v tp=%#x: %#x, %v, want %#x, outcome %d", l, arm, tp, got, err, want, o)
+		}
+		if m.reads > 3 || m.bytes > 8+24+8 {
+			t.Fatalf("%d reads of %d bytes", m.reads, m.bytes)
+		}
+	})
+}
