@@ -61,12 +61,3 @@ func TestCommandLine(t *testing.T) {
 	_, _, err := FS{Root: root}.CommandLine(8, 4)
 	require.ErrorIs(t, err, ErrNoProcess)
 }
-
-func FuzzParseContainerID(f *testing.F) {
-	f.Add([]byte("0::/docker-" + strings.Repeat("a", 64) + ".scope"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if id := parseContainerID(data); id != "" && len(id) != containerIDBytes {
-			t.Fatalf("%q", id)
-		}
-	})
-}

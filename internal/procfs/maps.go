@@ -13,12 +13,17 @@ import (
 // kernel's own default limit, vm.max_map_count, is 65,530.
 const MaxMappings = 1 << 18
 
+// maxMapsBytes bounds what is read of one maps file. The kernel shows a path in
+// full, and directories can be nested far beyond PATH_MAX: with a path of
+// megabytes, few mappings make a file that takes minutes.
+const maxMapsBytes = 64 << 20
+
 // maxMapsLine holds a line with a path of PATH_MAX bytes. A longer one, which
 // takes many escaped newlines in a path, is kept without its path.
 const maxMapsLine = 8 << 10
 
-// ErrTooManyMappings says that a process has more than MaxMappings mappings;
-// those before the bound have been delivered.
+// ErrTooManyMappings says that a process has more than MaxMappings mappings, or
+// paths of absurd length; the mappings before the bound have been delivered.
 var ErrTooManyMappings = errors.New("too many mappings")
 
 // Perms are the permissions of a mapping.
@@ -59,10 +64,15 @@ func (f FS) Mappings(pid int) iter.Seq2[Mapping, error] {
 }
 
 func readMappings(r io.Reader, yield func(Mapping, error) bool) {
-	br := bufio.NewReaderSize(r, maxMapsLine)
+	limited := &io.LimitedReader{R: r, N: maxMapsBytes}
+	br := bufio.NewReaderSize(limited, maxMapsLine)
 	var prev Mapping
 	for n := 0; ; n++ {
 		line, cut, err := readLine(br)
+		if errors.Is(err, io.EOF) && limited.N == 0 {
+			yield(Mapping{}, ErrTooManyMappings)
+			return
+		}
 		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return
 		}

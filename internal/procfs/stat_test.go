@@ -56,11 +56,3 @@ func TestBootTimeOffset(t *testing.T) {
 	_, err = f.BootTimeOffset()
 	require.Error(t, err)
 }
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("42 (x)" + statTail))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		parseStat(data)
-		parseStatus(data)
-	})
-}
