@@ -26,7 +26,7 @@ type dynamic struct {
 	jmprel, pltrelsz  uint64
 	pltrel            uint64
 	flags1            uint64
-	hasDebug          bool
+	debug             uint64 // address of the value of DT_DEBUG
 }
 
 // dyn parses the dynamic section at the first call. A file without one yields
@@ -38,9 +38,12 @@ func (f *File) dyn() (*dynamic, error) {
 	d := &dynamic{}
 	if s, ok := f.segment(elf.PT_DYNAMIC); ok {
 		count := min(s.Filesz/dynamicBytes, maxDynamicEntries)
-		err := f.each(s.Offset, dynamicBytes, count, func(_ uint64, b []byte) bool {
+		err := f.each(s.Offset, dynamicBytes, count, func(i uint64, b []byte) bool {
 			tag, val := elf.DynTag(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
 			d.set(tag, val)
+			if tag == elf.DT_DEBUG {
+				d.debug = s.Vaddr + i*dynamicBytes + 8
+			}
 			return tag != elf.DT_NULL
 		})
 		if err != nil {
@@ -79,7 +82,17 @@ func (d *dynamic) set(tag elf.DynTag, val uint64) {
 		d.pltrel = val
 	case elf.DT_FLAGS_1:
 		d.flags1 = val
-	case elf.DT_DEBUG:
-		d.hasDebug = true
 	}
+}
+
+// DebugAddress returns the virtual address of the word in which the dynamic
+// loader leaves the address of its struct r_debug (DT_DEBUG). ok is false for a
+// file without one: linkers write it for programs only, also for static PIEs,
+// where nothing fills it.
+func (f *File) DebugAddress() (vaddr uint64, ok bool) {
+	d, err := f.dyn()
+	if err != nil || d.debug == 0 {
+		return 0, false
+	}
+	return d.debug, true
 }

@@ -40,6 +40,9 @@ func (f *File) Progs() []Segment { return f.segments }
 // TLS returns the template of the file's thread-local storage, if it has any.
 func (f *File) TLS() (Segment, bool) { return f.segment(elf.PT_TLS) }
 
+// Dynamic returns the segment of the dynamic section, if there is one.
+func (f *File) Dynamic() (Segment, bool) { return f.segment(elf.PT_DYNAMIC) }
+
 // Loads yields the segments that the loader maps, in the order of the file.
 func (f *File) Loads() iter.Seq[Segment] {
 	return func(yield func(Segment) bool) {
@@ -52,21 +55,27 @@ func (f *File) Loads() iter.Seq[Segment] {
 }
 
 // LoadBias computes what was added to the file's virtual addresses from one
-// mapping of it: start is the mapping's first address, offset its offset in
-// the file, executable whether it may be executed. ok is false when no segment
-// can have made such a mapping, or when several can and disagree, which an
-// executable mapping hardly ever meets.
+// mapping of it, as the function of that name does.
+func (f *File) LoadBias(start, offset uint64, executable bool) (bias uint64, ok bool) {
+	return LoadBias(f.Machine, f.segments, start, offset, executable)
+}
+
+// LoadBias computes what was added to the virtual addresses of a file with the
+// given program headers from one mapping of it: start is the mapping's first
+// address, offset its offset in the file, executable whether it may be
+// executed. ok is false when no segment can have made such a mapping, or when
+// several can and disagree, which an executable mapping hardly ever meets.
 //
 // For a segment mapped from its offset rounded down to a page:
 //
 //	start = bias + p_vaddr - (p_offset - offset)
-func (f *File) LoadBias(start, offset uint64, executable bool) (bias uint64, ok bool) {
+func LoadBias(machine elf.Machine, segments []Segment, start, offset uint64, executable bool) (bias uint64, ok bool) {
 	page := uint64(4 << 10)
-	if f.Machine == elf.EM_AARCH64 {
+	if machine == elf.EM_AARCH64 {
 		page = maxPageBytes
 	}
-	for s := range f.Loads() {
-		if (s.Flags&elf.PF_X != 0) != executable || s.Filesz == 0 {
+	for _, s := range segments {
+		if s.Type != elf.PT_LOAD || (s.Flags&elf.PF_X != 0) != executable || s.Filesz == 0 {
 			continue
 		}
 		// A mapping that begins inside of the segment was split off from it
@@ -93,7 +102,7 @@ func (f *File) IsExecutable() bool {
 		return true
 	}
 	d, err := f.dyn()
-	return err == nil && (d.flags1&uint64(elf.DF_1_PIE) != 0 || d.hasDebug)
+	return err == nil && (d.flags1&uint64(elf.DF_1_PIE) != 0 || d.debug != 0)
 }
 
 func (f *File) segment(t elf.ProgType) (Segment, bool) {
@@ -125,6 +134,16 @@ func (f *File) smallAt(n int, vaddr uint64) ([]byte, error) {
 		return nil, &FormatError{vaddr, "address outside of the file's segments, bytes", n}
 	}
 	return f.small(n, off)
+}
+
+// ReadVaddr fills p with what the file has at a virtual address. The error is a
+// *FormatError when not all of that is backed by the file.
+func (f *File) ReadVaddr(p []byte, vaddr uint64) error {
+	off, avail, ok := f.fileRange(vaddr)
+	if !ok || avail < uint64(len(p)) {
+		return &FormatError{vaddr, "address outside of the file's segments, bytes", len(p)}
+	}
+	return f.read(p, off)
 }
 
 // ReadWord reads the 64-bit word that the file has at a virtual address: what

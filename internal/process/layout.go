@@ -23,40 +23,11 @@ func layoutOf(f *elffile.File) layout {
 	return l
 }
 
-// pageBytes returns the largest page size of the machine: what a segment's
-// offset may be rounded down to when it is mapped.
-func (l *layout) pageBytes() uint64 {
-	if l.machine == elf.EM_AARCH64 {
-		return 64 << 10
-	}
-	return 4 << 10
-}
-
 // bias returns what was added to the file's virtual addresses, from an
-// executable mapping of it. With the executable PT_LOAD that holds the
-// mapping's first byte:
-//
-//	vaddr = offset - p_offset + p_vaddr
-//	bias  = start - vaddr
-//
-// ok is false if no segment does, or if several do and disagree.
+// executable mapping of it. ok is false if no segment makes such a mapping, or
+// if several do and disagree.
 func (l *layout) bias(start, offset uint64) (bias uint64, ok bool) {
-	for _, s := range l.loads {
-		if s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
-			continue
-		}
-		inside := offset >= s.Offset && offset-s.Offset < s.Filesz
-		rounded := offset < s.Offset && s.Offset-offset < l.pageBytes()
-		if !inside && !rounded {
-			continue
-		}
-		b := start - (offset - s.Offset + s.Vaddr)
-		if ok && b != bias {
-			return 0, false
-		}
-		bias, ok = b, true
-	}
-	return bias, ok
+	return elffile.LoadBias(l.machine, l.loads, start, offset, true)
 }
 
 // complete reports whether all segments of an image are mapped where they
