@@ -41,6 +41,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: ## everything: unit tests, lint, generated files, the collector, end to end (as root or with sudo)
 	@scripts/setup.sh test
 	$(MAKE) test-fast CUSTOM_LABELS_MUST_RUN=1
+	$(MAKE) fuzz-short
 	$(MAKE) collector
 	$(MAKE) e2e-attribution
 	$(MAKE) e2e-fidelity
@@ -113,8 +114,12 @@ generate-check: ## regenerate and fail on a difference
 	scripts/generate-check.sh
 
 .PHONY: fuzz-short
-fuzz-short: ## every fuzz target for 10 seconds
-	scripts/fuzz.sh 10s
+fuzz-short: ## every fuzz target for 5 seconds
+	scripts/fuzz.sh short 5s
+
+.PHONY: fuzz-long
+fuzz-long: ## 10^8 executions of each parser's target, from what fuzz-short has found; hours
+	scripts/fuzz.sh long 100000000
 
 ##@ Show by measurement (as root or with sudo)
 

@@ -1,20 +1,71 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for a while: scripts/fuzz.sh [DURATION]
+# Runs fuzz targets of the module and prints how often each was executed:
+#   scripts/fuzz.sh short [DURATION]    every target under Go's coverage-guided engine
+#   scripts/fuzz.sh long [EXECUTIONS]   those of internal/testutil/fuzz in its plain loop,
+#                                       from what the engine has found so far
+# FUZZ_TARGETS, a pattern, selects targets by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-duration=${1:-10s}
-count=0
-while IFS=: read -r file target; do
-	package=./$(dirname "$file")
-	echo "fuzz $package $target for $duration"
-	go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "$package"
-	count=$((count + 1))
-done < <(git ls-files --cached --others --exclude-standard '*_test.go' |
-	xargs grep -HoE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func /:/' | sort -u)
+mode=${1:-short}
+amount=${2:-}
+go=${GO:-go}
+log=$(mktemp)
+table=$(mktemp)
+trap 'rm -f "$log" "$table"' EXIT
 
-if ((count == 0)); then
+# targets prints PACKAGE:NAME of each target, of those whose file has a pattern.
+targets() {
+	git ls-files --cached --others --exclude-standard '*_test.go' |
+		xargs grep -lE "$1" | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]+' |
+		sed -E 's|^(.*)/[^/]*:func |./\1:|' | sort -u | grep -E ":.*${FUZZ_TARGETS:-}"
+}
+
+# run shows the output of a command, keeps it, and names the target when it fails.
+run() {
+	if ! "$@" 2>&1 | tee "$log" >&2; then
+		echo "fuzz: $package $target failed" >&2
+		exit 1
+	fi
+}
+
+short() {
+	run "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${amount:-5s}" -fuzzminimizetime 100x "$package"
+	sed -nE 's/.*execs: ([0-9]+) .*new interesting: ([0-9]+) \(total: ([0-9]+)\).*/\1 \2 \3/p' "$log" | tail -1
+}
+
+long() {
+	local import
+	import=$("$go" list "$package")
+	CUSTOM_LABELS_FUZZ_EXECUTIONS=${amount:-100000000} \
+		CUSTOM_LABELS_FUZZ_CORPUS=${CUSTOM_LABELS_FUZZ_CORPUS:-$("$go" env GOCACHE)/fuzz/$import} \
+		run "$go" test -run "^$target\$" -v -timeout 0 "$package"
+	sed -nE 's/.*loop ([0-9]+) executions in .*, ([0-9]+)\/sec, corpus ([0-9]+)/\1 \2 \3/p' "$log" | tail -1
+}
+
+case $mode in
+short) pattern='^func Fuzz' columns='executions new_interesting corpus' ;;
+long) pattern='fuzz\.Run\(' columns='executions per_second corpus' ;;
+*)
+	echo "usage: scripts/fuzz.sh short [DURATION] | long [EXECUTIONS]" >&2
+	exit 2
+	;;
+esac
+
+echo "package target $columns" >"$table"
+list=$(targets "$pattern") || {
 	echo "fuzz: no targets found" >&2
 	exit 1
-fi
-echo "fuzz: $count targets passed"
+}
+while IFS=: read -r package target; do
+	echo "fuzz $package $target" >&2
+	figures=$("$mode")
+	if ! [[ $figures =~ ^[0-9]+\ [0-9]+\ [0-9]+$ ]]; then
+		echo "fuzz: $package $target: no count of executions" >&2
+		exit 1
+	fi
+	echo "$package $target $figures" >>"$table"
+done <<<"$list"
+
+awk '{ printf "%-34s %-20s %14s %16s %8s\n", $1, $2, $3, $4, $5; n += $3 }
+	END { printf "fuzz: %d targets passed, %d executions\n", NR - 1, n }' "$table"
