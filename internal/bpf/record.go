@@ -79,6 +79,9 @@ func (r *Record) parse() error {
 	if want := sampleHeaderBytes + labels + 8*(kernel+user); len(b) < want || labels%8 != 0 {
 		return &FormatError{"shorter than its sections", want}
 	}
+	if kernel > MaxKernelFrames || user > MaxUserFrames {
+		return &FormatError{"number of frames", kernel + user}
+	}
 	r.TimeNs = h.TimeNs
 	r.Process = h.Process.processID()
 	r.CgroupID = h.CgroupId

@@ -3,28 +3,32 @@
 package bpf
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
 // Whatever bytes a record has, its slices lie within them or it is refused.
 func FuzzRecord(f *testing.F) {
 	whole := make([]byte, sampleHeaderBytes+16+8+16)
 	whole[56], whole[58], whole[60] = 1, 2, 16 // kernel frames, user frames, label bytes
-	f.Add(whole)
-	f.Add(whole[:sampleHeaderBytes])
-	f.Add(whole[:len(whole)-1])
-	f.Fuzz(func(t *testing.T, b []byte) {
+	seeds := [][]byte{whole, whole[:sampleHeaderBytes], whole[:len(whole)-1]}
+	fuzz.Run(f, seeds, func(t testing.TB, b []byte) {
 		var r Record
 		r.raw.RawSample = b
 		if err := r.parse(); err != nil {
 			var format *FormatError
-			require.ErrorAs(t, err, &format)
+			if !errors.As(err, &format) {
+				t.Fatal(err)
+			}
 			return
 		}
-		total := sampleHeaderBytes + len(r.Labels) + 8*(len(r.KernelFrames)+len(r.UserFrames))
-		require.LessOrEqual(t, total, len(b))
+		if total := sampleHeaderBytes + len(r.Labels) + 8*(len(r.KernelFrames)+len(r.UserFrames)); total > len(b) {
+			t.Fatalf("%d bytes of a record of %d", total, len(b))
+		}
 	})
 }
 
@@ -43,5 +47,12 @@ func TestRecordSections(t *testing.T) {
 	require.Equal(t, []uint64{8}, r.KernelFrames)
 	require.Equal(t, []uint64{9, 10}, r.UserFrames)
 	r.raw.RawSample = b[:len(b)-8]
+	require.Error(t, r.parse())
+
+	// More frames than there can be.
+	b = make([]byte, sampleHeaderBytes+8*0x1010)
+	b[57], b[58] = 0x10, 0x10
+	r = Record{}
+	r.raw.RawSample = b
 	require.Error(t, r.parse())
 }
