@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Boots a Debian kernel in qemu, runs programs in it, and exits with their code:
 #
-#   run.sh ARCH SERIES [vmrun flags] -- BINARY [ARG]... [--next BINARY [ARG]...]...
+#   run.sh ARCH SERIES [vmrun flags] -- [KEY=VALUE]... BINARY [ARG]... [--next ...]...
 #
 # for instance run.sh arm64 6.1 -- ./x-arm64.test -test.v. ARCH and SERIES are those of
 # fetch.sh, the flags and exit codes those of vmrun (see README.md).

@@ -27,8 +27,8 @@ func runAll(output port, result *guest.Result) error {
 	if err != nil {
 		return err
 	}
-	for _, argv := range config.Commands {
-		status, err := run(argv, config.Env, null, output.File)
+	for _, c := range config.Commands {
+		status, err := run(c, null, output.File)
 		if err != nil {
 			return err
 		}
@@ -37,10 +37,10 @@ func runAll(output port, result *guest.Result) error {
 	return nil
 }
 
-func run(argv, env []string, input, output *os.File) (guest.Status, error) {
+func run(c guest.Command, input, output *os.File) (guest.Status, error) {
 	start := time.Now()
-	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir: guest.Dir, Env: env, Files: []*os.File{input, output, output},
+	p, err := os.StartProcess(c.Args[0], c.Args, &os.ProcAttr{
+		Dir: guest.Dir, Env: c.Env, Files: []*os.File{input, output, output},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func run(argv, env []string, input, output *os.File) (guest.Status, error) {
 			continue
 		}
 		if err != nil {
-			return guest.Status{}, fmt.Errorf("wait for %s: %w", argv[0], err)
+			return guest.Status{}, fmt.Errorf("wait for %s: %w", c.Args[0], err)
 		}
 		if pid != p.Pid {
 			continue

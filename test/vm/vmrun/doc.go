@@ -3,6 +3,8 @@
 //
 //	vmrun -arch arm64 -kernel VMLINUZ -init GUESTINIT [-add SRC:DST]... -- BINARY [ARG]... [--next BINARY [ARG]...]...
 //
+// In front of a BINARY may stand KEY=VALUE words for its environment, as in a shell.
+//
 // run.sh beside it finds the kernel and builds GUESTINIT. It can be go test's -exec.
 //
 // The programs start in /guest: -add testdata:/guest/testdata puts test data there.

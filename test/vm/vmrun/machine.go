@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,17 +30,19 @@ type machine struct {
 
 func newMachine(o *options, work string) (*machine, error) {
 	m := &machine{options: o, work: work}
-	m.config.Env = append([]string{"PATH=/bin:/sbin:/usr/bin", "HOME=/root", "VMRUN=1"}, o.env...)
 	adds := []addition{{o.init, "/init"}}
 	programs := map[string]string{}
 	for _, c := range o.commands {
-		to := guestPath(c[0])
-		if other, ok := programs[to]; ok && other != c[0] {
-			return nil, fmt.Errorf("%s and %s would both be %s in the guest", other, c[0], to)
+		to := guestPath(c.program)
+		if other, ok := programs[to]; ok && other != c.program {
+			return nil, fmt.Errorf("%s and %s would both be %s in the guest", other, c.program, to)
 		}
-		programs[to] = c[0]
-		adds = append(adds, addition{c[0], to})
-		m.config.Commands = append(m.config.Commands, append([]string{to}, c[1:]...))
+		programs[to] = c.program
+		adds = append(adds, addition{c.program, to})
+		m.config.Commands = append(m.config.Commands, guest.Command{
+			Args: append([]string{to}, c.args...),
+			Env:  slices.Concat([]string{"PATH=/bin:/sbin:/usr/bin", "HOME=/root", "VMRUN=1"}, o.env, c.env),
+		})
 	}
 	config, err := json.Marshal(m.config)
 	if err != nil {

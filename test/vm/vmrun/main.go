@@ -81,7 +81,7 @@ func run(args []string, stderr io.Writer) int {
 			o.arch, result.Release, result.PageSize, time.Since(start).Seconds(), result.Boot)
 	}
 	for i, p := range result.Programs {
-		name := m.config.Commands[i][0]
+		name := m.config.Commands[i].Args[0]
 		if p.Signal != 0 {
 			fmt.Fprintf(stderr, "vmrun: %s died by signal %d\n", name, p.Signal)
 		}

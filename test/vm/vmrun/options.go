@@ -23,7 +23,14 @@ type options struct {
 	verbose                           bool
 	adds                              []addition
 	env, qemu                         list
-	commands                          [][]string // as given: the program is a path on the host
+	commands                          []command
+}
+
+// A command is a program to run, with what its environment has besides that of all.
+type command struct {
+	env     []string
+	program string // path on the host
+	args    []string
 }
 
 // An addition is a file or directory of the host that the guest has too.
@@ -70,27 +77,27 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		return nil, errors.New("-kernel and -init are required")
 	}
 	var err error
-	o.commands, err = splitCommands(flags.Args())
+	o.commands, err = parseCommands(flags.Args())
 	return o, err
 }
 
-func splitCommands(args []string) ([][]string, error) {
-	var commands [][]string
-	for {
+// parseCommands splits the arguments at each next; as in a shell, a command may begin
+// with assignments.
+func parseCommands(args []string) ([]command, error) {
+	var commands []command
+	for more := true; more; {
+		words := args
 		i := slices.Index(args, next)
-		command := args
-		if i >= 0 {
-			command = args[:i]
+		if more = i >= 0; more {
+			words, args = args[:i], args[i+1:]
 		}
-		if len(command) == 0 {
-			return nil, errors.New("a program is missing: vmrun [flags] -- BINARY [ARG]... [" + next + " BINARY [ARG]...]")
+		program := slices.IndexFunc(words, func(word string) bool { return !strings.Contains(word, "=") })
+		if program < 0 {
+			return nil, fmt.Errorf("a program is missing: vmrun [flags] -- COMMAND [%s COMMAND]...", next)
 		}
-		commands = append(commands, command)
-		if i < 0 {
-			return commands, nil
-		}
-		args = args[i+1:]
+		commands = append(commands, command{words[:program], words[program], words[program+1:]})
 	}
+	return commands, nil
 }
 
 // guestPath is where a program of the host is in the guest.

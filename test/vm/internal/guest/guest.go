@@ -11,8 +11,13 @@ const (
 
 // Config says what to run in the guest.
 type Config struct {
-	Commands [][]string // one after the other, each a program and its arguments
-	Env      []string
+	Commands []Command // one after the other
+}
+
+// Command is a program to run.
+type Command struct {
+	Args []string // the program's path first
+	Env  []string // all of its environment
 }
 
 // Result is the first line on the control port. A tar of OutDir is on the NVMe disk
