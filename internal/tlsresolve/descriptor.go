@@ -51,7 +51,7 @@ const (
 	resolverWeak             // no variable
 )
 
-func (p Plan) resolveDescriptor(mem Memory, bias uint64, libc Libc) (Location, error) {
+func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, error) {
 	entry, arg, err := readPair(mem, bias+p.slot)
 	if err != nil {
 		return Location{}, fmt.Errorf("read TLSDESC slot: %w", err)
@@ -69,7 +69,7 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, libc Libc) (Location, e
 	case resolverStatic:
 		return p.static(arg)
 	case resolverDynamic:
-		return p.resolveIndex(mem, arg, libc)
+		return p.resolveIndex(mem, arg, env)
 	case resolverWeak:
 		return Location{}, ErrUndefinedWeak
 	default:
@@ -79,19 +79,21 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, libc Libc) (Location, e
 
 // resolveIndex reads what the argument of a dynamic descriptor points at: a
 // tls_index {module, offset}, which glibc follows by the generation in which
-// the module was loaded.
-func (p Plan) resolveIndex(mem Memory, arg uint64, libc Libc) (Location, error) {
+// the module was loaded. (When the module has taken the id of another, glibc
+// before 2.39 writes an older one, sourceware bug 29039: the loader's table has
+// the right one.)
+func (p Plan) resolveIndex(mem Memory, arg uint64, env Target) (Location, error) {
 	module, offset, err := readPair(mem, arg)
 	if err != nil {
 		return Location{}, fmt.Errorf("read TLS index: %w", err)
 	}
 	generation := uint64(0)
-	if libc == Glibc {
+	if env.Libc == Glibc {
 		if generation, err = readWord(mem, arg+16); err != nil {
 			return Location{}, fmt.Errorf("read TLS index: %w", err)
 		}
 	}
-	return dynamic(libc, module, int64(offset)+p.adjust, generation)
+	return p.dynamic(mem, env, module, int64(offset)+p.adjust, generation)
 }
 
 // guessResolver decides by the argument, for code that cannot be read. On

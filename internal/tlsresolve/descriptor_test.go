@@ -104,7 +104,7 @@ func TestResolveDescriptor(t *testing.T) {
 				m.code(entry, test.code)
 			}
 			p := Plan{machine: test.machine, model: Descriptor, slot: slot}
-			got, err := p.Resolve(m, 0, Target{test.machine, test.libc})
+			got, err := p.Resolve(m, 0, Target{Machine: test.machine, Libc: test.libc})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, got)
 		})
@@ -137,7 +137,7 @@ func TestResolveIndexBounds(t *testing.T) {
 	for _, test := range tests {
 		m := words{0: test.module, 8: test.offset, 16: 0}
 		p := Plan{machine: elf.EM_X86_64, adjust: test.adjust}
-		_, err := p.resolveIndex(m, 0, Glibc)
+		_, err := p.resolveIndex(m, 0, Target{Libc: Glibc})
 		require.ErrorIs(t, err, test.err, "%+v", test)
 	}
 }

@@ -7,15 +7,16 @@ var (
 	// ErrNoSymbol says that the file does not define the thread-local
 	// variable.
 	ErrNoSymbol = errors.New("thread-local symbol not defined")
-
-	// ErrNoRelocation says that the library defines the variable but holds no
-	// relocation that would tell where the loader has put its TLS block.
-	ErrNoRelocation = errors.New("no TLS relocation for the symbol")
 )
 
 // Errors of Plan.Resolve. ErrNotRelocated and ErrUnknownResolver may go away
 // when the loader has done its work, so trying again later makes sense.
 var (
+	// ErrNoRelocation says that the library defines the variable but holds no
+	// relocation that would tell where the loader has put its TLS block, and
+	// that the loader does not tell either.
+	ErrNoRelocation = errors.New("no TLS relocation for the symbol")
+
 	// ErrNotRelocated says that the dynamic loader has not yet filled the
 	// slots.
 	ErrNotRelocated = errors.New("TLS slot not relocated yet")
@@ -31,6 +32,14 @@ var (
 	// ErrUnknownLibc says that the location needs a walk of the DTV, whose
 	// layout depends on a C library that is neither glibc nor musl.
 	ErrUnknownLibc = errors.New("DTV layout of this C library not known")
+
+	// ErrNoThreadDB says that a C library has no symbols for libthread_db: it
+	// is older than glibc 2.34, or no glibc.
+	ErrNoThreadDB = errors.New("C library without symbols for libthread_db")
+
+	// ErrLayout says that the C library lays out its DTV, or the structures
+	// that lead to it, in another way than the one known here.
+	ErrLayout = errors.New("C library with another layout of thread-local storage")
 
 	// ErrImplausible says that a slot holds a value that no loader writes.
 	ErrImplausible = errors.New("implausible TLS slot")

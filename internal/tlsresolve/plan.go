@@ -16,6 +16,7 @@ const (
 	InitialExec                 // a slot with the offset from the thread pointer (TPOFF64)
 	Descriptor                  // a slot with a TLS descriptor (TLSDESC)
 	GeneralDynamic              // slots with module id and offset (DTPMOD64, DTPOFF64)
+	ModuleOnly                  // nothing in the file; the loader's list of libraries
 )
 
 // String returns the model's usual name.
@@ -29,6 +30,8 @@ func (m Model) String() string {
 		return "TLSDESC"
 	case GeneralDynamic:
 		return "general-dynamic"
+	case ModuleOnly:
+		return "link map"
 	}
 	return "unknown"
 }
@@ -40,9 +43,13 @@ type Plan struct {
 	machine elf.Machine
 	model   Model
 
-	// offset is the variable's: from the thread pointer (LocalExec), or in the
-	// module's TLS block when offsetSlot is false (GeneralDynamic).
+	// offset is the variable's from the thread pointer (LocalExec).
 	offset int64
+
+	// value is the variable's offset in the file's own TLS block, image that
+	// block's template, dynamicVaddr the virtual address of the dynamic section.
+	value, dynamicVaddr uint64
+	image               tlsImage
 
 	// slot is the virtual address of what the loader relocates. LocalExec: 0,
 	// or a TPOFF64 slot that must agree with offset.
@@ -61,12 +68,15 @@ type Plan struct {
 	offsetSlot bool
 }
 
+// tlsImage is a PT_TLS program header.
+type tlsImage struct{ vaddr, filesz, memsz, align uint64 }
+
 // Model returns the TLS model that the plan relies on.
 func (p Plan) Model() Model { return p.model }
 
 // NewPlan finds out how the file reaches the thread-local variable of the
-// given name. The error is ErrNoSymbol, ErrNoRelocation, or tells what is
-// wrong with the file. For a file without TLS segment it reads nothing.
+// given name. The error is ErrNoSymbol, or tells what is wrong with the file.
+// For a file without TLS segment it reads nothing.
 func NewPlan(f *elffile.File, symbol string) (Plan, error) {
 	tls, ok := f.TLS()
 	if !ok {
@@ -83,7 +93,10 @@ func NewPlan(f *elffile.File, symbol string) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", symbol, err)
 	}
-	p := Plan{machine: f.Machine}
+	p := Plan{machine: f.Machine, value: sym.Value, image: tlsImage{tls.Vaddr, tls.Filesz, tls.Memsz, tls.Align}}
+	if s, ok := f.Dynamic(); ok {
+		p.dynamicVaddr = s.Vaddr
+	}
 	if f.IsExecutable() {
 		// Linkers relax every access to an executable's own variables to
 		// local-exec. Where a TPOFF64 slot is left, it serves as a check.
@@ -93,14 +106,12 @@ func NewPlan(f *elffile.File, symbol string) (Plan, error) {
 		}
 	} else {
 		if !found {
-			return Plan{}, ErrNoRelocation
+			p.model = ModuleOnly
+			return p, nil
 		}
 		p.model = slot.model
 	}
-	p.slot, p.adjust = slot.vaddr, slot.adjust
-	if p.model == GeneralDynamic {
-		p.offset, p.offsetSlot = slot.offset, slot.offsetSlot
-	}
+	p.slot, p.adjust, p.offsetSlot = slot.vaddr, slot.adjust, slot.offsetSlot
 	if err := p.readInitial(f); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", symbol, err)
 	}

@@ -42,7 +42,6 @@ func TestPlanErrors(t *testing.T) {
 		args   []string
 		err    error
 	}{
-		{"no relocation", symbol, []string{"variable.c", lib, "-fPIC", "-DUNREFERENCED"}, tlsresolve.ErrNoRelocation},
 		{"undefined in library", symbol, []string{"user.c", lib, "-fPIC"}, tlsresolve.ErrNoSymbol},
 		{"not thread-local", "custom_labels_abi_version", []string{"variable.c", lib, "-fPIC"}, tlsresolve.ErrNoSymbol},
 		{"not there", "otel_thread_ctx_v1", []string{"variable.c", lib, "-fPIC"}, tlsresolve.ErrNoSymbol},
@@ -84,13 +83,29 @@ func tlsSize(n uint64) func([]byte) {
 	}
 }
 
+// In a library that never uses its variable nothing leads to it; that is known
+// when the file has been read, and what to do in the process.
+func TestPlanUnreferenced(t *testing.T) {
+	for _, compiler := range []string{corpus.GCC, corpus.AArch64GCC} {
+		f := open(t, corpus.Library(t, compiler, "-DUNREFERENCED"))
+		plan, err := tlsresolve.NewPlan(f, symbol)
+		require.NoError(t, err)
+		require.Equal(t, tlsresolve.ModuleOnly, plan.Model())
+		for _, libc := range []tlsresolve.Libc{tlsresolve.UnknownLibc, tlsresolve.Glibc, tlsresolve.Musl} {
+			_, err = plan.Resolve(memory{}, loadBias, tlsresolve.Target{Machine: f.Machine, Libc: libc})
+			require.ErrorIs(t, err, tlsresolve.ErrNoRelocation)
+		}
+	}
+}
+
 // A relocation against another variable of the library, which another object
 // may have taken the place of, does not tell where ours is.
 func TestPlanInterposableNeighbour(t *testing.T) {
 	for _, dialect := range []string{"gnu", "gnu2"} {
 		f := open(t, corpus.Library(t, corpus.GCC, "-DPAD=40", "-DNEIGHBOUR", "-mtls-dialect="+dialect))
-		_, err := tlsresolve.NewPlan(f, symbol)
-		require.ErrorIs(t, err, tlsresolve.ErrNoRelocation)
+		plan, err := tlsresolve.NewPlan(f, symbol)
+		require.NoError(t, err)
+		require.Equal(t, tlsresolve.ModuleOnly, plan.Model())
 		_, err = tlsresolve.NewPlan(f, "variable_padding")
 		require.NoError(t, err)
 	}
@@ -142,5 +157,6 @@ func TestModelString(t *testing.T) {
 	require.Equal(t, "initial-exec", tlsresolve.InitialExec.String())
 	require.Equal(t, "TLSDESC", tlsresolve.Descriptor.String())
 	require.Equal(t, "general-dynamic", tlsresolve.GeneralDynamic.String())
+	require.Equal(t, "link map", tlsresolve.ModuleOnly.String())
 	require.Equal(t, "unknown", tlsresolve.Model(9).String())
 }

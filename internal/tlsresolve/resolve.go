@@ -18,6 +18,22 @@ const (
 type Target struct {
 	Machine elf.Machine
 	Libc    Libc
+
+	// Modules, when not nil, finds libraries that no relocation leads to, and
+	// tells when a module's id has been another's before.
+	Modules *Modules
+
+	// Definitions are all known definitions of the variable in the process, in
+	// any order; the plan's own may be among them. They matter where one can
+	// have taken the place of another.
+	Definitions []Definition
+}
+
+// Definition is a definition of the variable: the plan of a file, and what was
+// added to the file's virtual addresses.
+type Definition struct {
+	Plan Plan
+	Bias uint64
 }
 
 // Resolve reads what the dynamic loader has put into the plan's slots and
@@ -34,9 +50,11 @@ func (p Plan) Resolve(mem Memory, bias uint64, env Target) (Location, error) {
 	case InitialExec:
 		return p.resolveInitialExec(mem, bias)
 	case Descriptor:
-		return p.resolveDescriptor(mem, bias, env.Libc)
+		return p.resolveDescriptor(mem, bias, env)
+	case ModuleOnly:
+		return p.resolveModule(mem, bias, env)
 	default:
-		return p.resolveGeneralDynamic(mem, bias, env.Libc)
+		return p.resolveGeneralDynamic(mem, bias, env)
 	}
 }
 
@@ -66,12 +84,16 @@ func (p Plan) resolveInitialExec(mem Memory, bias uint64) (Location, error) {
 	return p.static(w)
 }
 
-// static checks a relocated offset from the thread pointer. TLS blocks lie
-// below it on x86-64, and behind the thread control block on aarch64.
+// static is the location of a relocated offset from the thread pointer.
 func (p Plan) static(relocated uint64) (Location, error) {
-	offset := int64(relocated) + p.adjust
+	return static(p.machine, int64(relocated)+p.adjust)
+}
+
+// static checks an offset from the thread pointer. TLS blocks lie below it on
+// x86-64, and behind the thread control block on aarch64.
+func static(machine elf.Machine, offset int64) (Location, error) {
 	ok := offset < 0 && offset > -maxOffset
-	if p.machine == elf.EM_AARCH64 {
+	if machine == elf.EM_AARCH64 {
 		ok = offset >= tcbBytes && offset < maxOffset
 	}
 	if !ok {
@@ -80,33 +102,37 @@ func (p Plan) static(relocated uint64) (Location, error) {
 	return Location{Kind: Static, Offset: offset}, nil
 }
 
-func (p Plan) resolveGeneralDynamic(mem Memory, bias uint64, libc Libc) (Location, error) {
+func (p Plan) resolveGeneralDynamic(mem Memory, bias uint64, env Target) (Location, error) {
 	module, offset, err := readPair(mem, bias+p.slot)
 	if err != nil {
 		return Location{}, fmt.Errorf("read DTPMOD64 slot: %w", err)
 	}
-	// The loader relocates the two words one after the other. An offset that
-	// is still the initial 0 may be final only for a variable at the start of
-	// its block.
-	if module == p.initial[0] || p.offsetSlot && offset == p.initial[1] && int64(offset)+p.adjust != p.offset {
+	if module == p.initial[0] {
 		return Location{}, ErrNotRelocated
 	}
 	if !p.offsetSlot {
-		return dynamic(libc, module, p.offset, 0)
+		return p.dynamic(mem, env, module, int64(p.value), 0)
 	}
-	return dynamic(libc, module, int64(offset)+p.adjust, 0)
+	// The loader relocates the two words one after the other.
+	if offset == p.initial[1] && !p.final(mem, bias, env, module, offset+uint64(p.adjust)) {
+		return Location{}, fmt.Errorf("%w: offset of module %d", ErrNotRelocated, module)
+	}
+	return p.dynamic(mem, env, module, int64(offset)+p.adjust, 0)
 }
 
-// dynamic checks a module id and an offset in the module's block.
-func dynamic(libc Libc, module uint64, offset int64, generation uint64) (Location, error) {
+// dynamic is the location of a module id and an offset in the module's block.
+func (p Plan) dynamic(mem Memory, env Target, module uint64, offset int64, generation uint64) (Location, error) {
 	if module == 0 || module > maxModule {
 		return Location{}, fmt.Errorf("%w: module id %d", ErrImplausible, module)
 	}
 	if offset < 0 || offset >= maxOffset {
 		return Location{}, fmt.Errorf("%w: offset %d in the TLS block", ErrImplausible, offset)
 	}
-	switch libc {
+	switch env.Libc {
 	case Glibc:
+		if env.Modules != nil {
+			return env.Modules.glibc(mem, p.machine, module, offset, generation)
+		}
 		return Location{Kind: DTVGlibc, Offset: offset, Module: module, Generation: generation}, nil
 	case Musl:
 		return Location{Kind: DTVMusl, Offset: offset, Module: module}, nil

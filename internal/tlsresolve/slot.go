@@ -32,9 +32,8 @@ type slot struct {
 	model  Model
 	vaddr  uint64
 	adjust int64
-	// GeneralDynamic: the variable's offset in the module's block, unless it
-	// is to be read from the word behind the slot.
-	offset     int64
+	// GeneralDynamic: the variable's offset in the module's block is to be read
+	// from the word behind the slot.
 	offsetSlot bool
 }
 
@@ -112,7 +111,7 @@ func (c *finder) offer(k kin, m Model, r elffile.Relocation, distance uint64) {
 	c.bestKin = k
 	c.best = slot{model: m, vaddr: r.Offset, adjust: int64(distance) - r.Addend}
 	if m == GeneralDynamic { // only the module id is needed
-		c.best.adjust, c.best.offset = 0, int64(c.sym.Value)
+		c.best.adjust = 0
 	}
 }
 

@@ -17,12 +17,12 @@ func TestFinderPreference(t *testing.T) {
 		r    elffile.Relocation
 		want slot
 	}{
-		{elffile.Relocation{Offset: 0x10, Type: uint32(elf.R_X86_64_TPOFF64), Symbol: self, Addend: 8}, slot{InitialExec, 0x10, -8, 0, false}},
-		{elffile.Relocation{Offset: 0x20, Type: uint32(elf.R_X86_64_TLSDESC), Symbol: self}, slot{Descriptor, 0x20, 0, 0, false}},
-		{elffile.Relocation{Offset: 0x30, Type: uint32(elf.R_X86_64_DTPMOD64), Symbol: self}, slot{GeneralDynamic, 0x30, 0, 0x50, false}},
-		{elffile.Relocation{Offset: 0x40, Type: uint32(elf.R_X86_64_TPOFF64), Addend: 0x18}, slot{InitialExec, 0x40, 0x50 - 0x18, 0, false}},
-		{elffile.Relocation{Offset: 0x50, Type: uint32(elf.R_X86_64_TLSDESC), Addend: 0x60}, slot{Descriptor, 0x50, 0x50 - 0x60, 0, false}},
-		{elffile.Relocation{Offset: 0x60, Type: uint32(elf.R_X86_64_DTPMOD64)}, slot{GeneralDynamic, 0x60, 0, 0x50, false}},
+		{elffile.Relocation{Offset: 0x10, Type: uint32(elf.R_X86_64_TPOFF64), Symbol: self, Addend: 8}, slot{InitialExec, 0x10, -8, false}},
+		{elffile.Relocation{Offset: 0x20, Type: uint32(elf.R_X86_64_TLSDESC), Symbol: self}, slot{Descriptor, 0x20, 0, false}},
+		{elffile.Relocation{Offset: 0x30, Type: uint32(elf.R_X86_64_DTPMOD64), Symbol: self}, slot{GeneralDynamic, 0x30, 0, false}},
+		{elffile.Relocation{Offset: 0x40, Type: uint32(elf.R_X86_64_TPOFF64), Addend: 0x18}, slot{InitialExec, 0x40, 0x50 - 0x18, false}},
+		{elffile.Relocation{Offset: 0x50, Type: uint32(elf.R_X86_64_TLSDESC), Addend: 0x60}, slot{Descriptor, 0x50, 0x50 - 0x60, false}},
+		{elffile.Relocation{Offset: 0x60, Type: uint32(elf.R_X86_64_DTPMOD64)}, slot{GeneralDynamic, 0x60, 0, false}},
 	}
 	noise := []elffile.Relocation{
 		{Offset: 0x70, Type: uint32(elf.R_X86_64_TPOFF64), Symbol: other},
@@ -63,13 +63,13 @@ func TestOffsetSlot(t *testing.T) {
 	c.add(elffile.Relocation{Offset: 0x38, Type: uint32(elf.R_X86_64_DTPOFF64), Symbol: self, Addend: 8})
 	c.add(elffile.Relocation{Offset: 0x30, Type: uint32(elf.R_X86_64_DTPMOD64), Symbol: self})
 	c.pairOffset()
-	require.Equal(t, slot{GeneralDynamic, 0x30, -8, 0x50, true}, c.best)
+	require.Equal(t, slot{GeneralDynamic, 0x30, -8, true}, c.best)
 }
 
 // Module id and offset are relocated one after the other.
 func TestResolveGeneralDynamic(t *testing.T) {
-	p := Plan{machine: elf.EM_X86_64, model: GeneralDynamic, slot: 0x1000, offset: 0x50, offsetSlot: true}
-	env := Target{elf.EM_X86_64, Glibc}
+	p := Plan{machine: elf.EM_X86_64, model: GeneralDynamic, slot: 0x1000, value: 0x50, offsetSlot: true}
+	env := Target{Machine: elf.EM_X86_64, Libc: Glibc}
 	tests := []struct {
 		module, offset uint64
 		want           Location

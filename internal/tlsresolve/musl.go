@@ -1,0 +1,45 @@
+package tlsresolve
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	// muslWindow is how much of musl's struct dso is searched; its TLS module
+	// ends at byte 288 in musl 1.2.3.
+	muslWindow = 512
+
+	// pageBytes is the smallest page: memory is mapped to the end of one.
+	pageBytes = 4 << 10
+)
+
+// muslModule finds the module id of a library in musl's struct dso, which
+// begins with the fields of struct link_map. Where the rest stands differs by
+// version and is exported nowhere, but its copy of PT_TLS cannot be mistaken
+// (src/internal/libc.h: struct tls_module, in ldso/dynlink.c followed by
+// tls_id):
+//
+//	{tls_module *next; void *image; size_t len, size, align, offset} size_t tls_id
+//
+// image is where PT_TLS is mapped; size can be rounded up to the alignment.
+func (p Plan) muslModule(mem Memory, dso, bias uint64) (module uint64, err error) {
+	var b [muslWindow]byte
+	window := b[:]
+	if mem.ReadAt(window, dso) != nil {
+		// A struct at the end of the heap is shorter than the window.
+		window = b[:min(muslWindow, pageBytes-dso%pageBytes)]
+		if err := mem.ReadAt(window, dso); err != nil {
+			return 0, fmt.Errorf("read struct dso: %w", err)
+		}
+	}
+	align := max(p.image.align, 1)
+	for ; len(window) >= 48; window = window[8:] {
+		image, length := binary.LittleEndian.Uint64(window), binary.LittleEndian.Uint64(window[8:])
+		size, alignment := binary.LittleEndian.Uint64(window[16:]), binary.LittleEndian.Uint64(window[24:])
+		if image == bias+p.image.vaddr && length == p.image.filesz && max(alignment, 1) == align && size-p.image.memsz < align {
+			return binary.LittleEndian.Uint64(window[40:]), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: no TLS module in musl's struct dso", ErrNoRelocation)
+}
