@@ -30,6 +30,8 @@ type File struct {
 	err   error // of reading it; not an ELF file, and so on
 	facts facts
 
+	debugging threadDB // of a C library
+
 	users  atomic.Int32          // processes that map it
 	place  atomic.Pointer[place] // where it was last seen
 	logged atomic.Uint32         // bits of states that were logged, by ABI
@@ -51,7 +53,8 @@ type fileOptions struct {
 type facts struct {
 	layout     layout
 	interp     string
-	executable bool // a program
+	debug      uint64 // virtual address of the value of DT_DEBUG, 0 if nothing fills it
+	executable bool   // a program
 	buildID    string
 	htlHash    string
 	plans      []plan
@@ -146,6 +149,9 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 		return facts{htlHash: hash}, err
 	}
 	k := facts{layout: layoutOf(e), interp: e.Interp(), executable: e.IsExecutable(), htlHash: hash}
+	if k.interp != "" { // a static PIE has a place for it too, but no loader
+		k.debug, _ = e.DebugAddress()
+	}
 	// A build id that cannot be read is no reason to give up labels.
 	k.buildID, _ = e.BuildID()
 	for _, abi := range []labels.ABI{labels.ABIV0, labels.ABIV1, labels.ABIThreadContext} {

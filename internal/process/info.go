@@ -74,7 +74,7 @@ type SourceState uint8
 const (
 	SourceActive             SourceState = iota // published
 	SourceNotRelocated                          // the dynamic loader is not done; tried again
-	SourceNoRelocation                          // nothing in the library leads to the variable
+	SourceNoRelocation                          // nothing in the library or its loader leads to the variable
 	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's
 	SourceUnsupportedModel                      // resolver, C library or machine not known
 	SourceUndefined                             // the loader found no definition

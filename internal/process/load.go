@@ -186,6 +186,7 @@ func (t *Table) resolve(p *Process, tid int, mappings []ExecMapping, all []procf
 			break
 		}
 	}
+	env.target.Modules = tlsresolve.NewModules(&linked{mappings, env.program, env.byLoader})
 	sources, statuses, retry := p.load.resolver.resolve(images, &env)
 	t.explain(images, statuses)
 	return sources, statuses, retry

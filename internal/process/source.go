@@ -26,6 +26,11 @@ const maxSourceStatuses = 64
 // the other.
 const settle = time.Millisecond
 
+// confirm is the time during which a place in the DTV of glibc is looked at again
+// though it is believed: the loader gives a module its generation when all that
+// it loads has been relocated.
+const confirm = 50 * time.Millisecond
+
 // LabelSource is where the threads of a process publish labels.
 type LabelSource struct {
 	ABI      labels.ABI
@@ -87,7 +92,9 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 			}
 			p := &im.file.facts.plans[j]
 			status := SourceStatus{Path: im.file.path, ABI: p.abi, Model: p.model}
-			location, err := r.one(im, p, env, next)
+			target := env.target
+			target.Definitions = definitions(images, p.abi, env)
+			location, err := r.one(im, p, env, &target, next)
 			if err == nil {
 				sources, err = addSource(sources, LabelSource{p.abi, location})
 				status.Location = location
@@ -101,17 +108,52 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 		}
 	}
 	r.seen = next
-	return sources, statuses, retry
+	return sources, statuses, retry || unconfirmed(next, env.nowNs)
+}
+
+// unconfirmed reports whether there are locations to be looked at again.
+func unconfirmed(seen map[sourceKey]sighting, nowNs int64) bool {
+	for _, s := range seen {
+		if s.location.Kind == tlsresolve.DTVGlibc && nowNs-s.sinceNs < int64(confirm) {
+			return true
+		}
+	}
+	return false
+}
+
+// definitions returns all definitions of a variable, when there are several.
+func definitions(images []image, abi labels.ABI, env *surroundings) (all []tlsresolve.Definition) {
+	if len(images) == 1 {
+		return nil
+	}
+	for i := range images {
+		im := &images[i]
+		if !im.runs(env) {
+			continue
+		}
+		for j := range im.file.facts.plans {
+			p := &im.file.facts.plans[j]
+			if p.abi == abi && p.err == nil && len(all) < maxSourceStatuses {
+				all = append(all, tlsresolve.Definition{Plan: p.plan, Bias: im.bias})
+			}
+		}
+	}
+	return all
+}
+
+// runs reports whether an image is the program itself or a library. The offset
+// of a local-exec variable holds only for the program. Other executables are
+// mapped too, by debuggers and emulators.
+func (im *image) runs(env *surroundings) bool {
+	return !im.file.facts.executable || env.byLoader || im.file.key == env.program
 }
 
 // one resolves one source.
-func (r *resolver) one(im *image, p *plan, env *surroundings, next map[sourceKey]sighting) (tlsresolve.Location, error) {
+func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve.Target, next map[sourceKey]sighting) (tlsresolve.Location, error) {
 	if p.err != nil {
 		return tlsresolve.Location{}, p.err
 	}
-	// The offset of a local-exec variable holds only for the program itself.
-	// Other executables are mapped too, by debuggers and emulators.
-	if im.file.facts.executable && !env.byLoader && im.file.key != env.program {
+	if !im.runs(env) {
 		return tlsresolve.Location{}, errNotProgram
 	}
 	if !im.file.facts.layout.complete(im.bias, im.dev, im.inode, env.mappings) {
@@ -121,7 +163,7 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, next map[sourceKey
 		return tlsresolve.Location{}, err
 	}
 	mem := &countedMemory{Memory: env.memory}
-	location, err := p.plan.Resolve(mem, im.bias, env.target)
+	location, err := p.plan.Resolve(mem, im.bias, *target)
 	if err != nil || mem.reads == 0 {
 		return location, err
 	}
@@ -183,6 +225,7 @@ func stateOf(err error) SourceState {
 		{errVersion, SourceUnsupportedVersion},
 		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
 		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},
+		{tlsresolve.ErrLayout, SourceUnsupportedModel},
 		{tlsresolve.ErrMachine, SourceUnsupportedModel},
 		{tlsresolve.ErrUndefinedWeak, SourceUndefined},
 		{errNotProgram, SourceNotProgram},
