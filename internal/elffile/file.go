@@ -33,8 +33,8 @@ type File struct {
 	sectionOffset uint64
 	sectionCount  uint16
 
-	dynamic    *dynamic // nil until first asked for
-	tlsSymbols *[]Symbol
+	dynamic *dynamic // nil until first asked for
+	kept    *kept    // the same
 
 	scratch [64]byte // small reads; valid until the next one
 	batch   []byte   // nil while in use

@@ -50,7 +50,7 @@ func askAll(t testing.TB, e *elffile.File, size int) {
 		_, _ = e.ReadWord(s.Vaddr + s.Filesz)
 	}
 	for _, name := range fuzzNames {
-		for _, find := range [...]func(string) (elffile.Symbol, bool, error){e.DynamicSymbol, e.Symbol, e.TLSSymbol} {
+		for _, find := range [...]func(string) (elffile.Symbol, bool, error){e.DynamicSymbol, e.TLSSymbol, e.IntSymbol} {
 			if s, ok, err := find(name); ok && (err != nil || s.Name != name || !s.Defined()) {
 				t.Fatalf("%s: %+v, %v", name, s, err)
 			}

@@ -152,20 +152,20 @@ func TestHostileRelocations(t *testing.T) {
 func TestHostileSymbolTable(t *testing.T) {
 	h := newHostile(t)
 	h.section(".symtab", 1<<40)
-	_, _, err := h.open().Symbol("x")
+	_, _, err := h.open().IntSymbol("x")
 	h.refused(err, "number of symbols")
 	_, _, err = h.open().TLSSymbol("x")
 	h.refused(err, "number of symbols")
 	h.refused(h.open().Functions(func(elffile.Function) bool { return true }), "number of symbols")
 
 	h = newHostile(t)
-	h.section(".strtab", 1<<40)
-	_, _, err = h.open().Symbol("x")
-	h.refused(err, "size of string table")
+	h.section(".strtab", 1<<51)
+	_, _, err = h.open().TLSSymbol("x")
+	h.refused(err, "string table outside of the file")
 
 	h = newHostile(t)
 	put16(60, 0xff00)(h.sparse.head)
-	_, _, err = h.open().Symbol("x")
+	_, _, err = h.open().TLSSymbol("x")
 	h.refused(err, "number of section headers")
 }
 

@@ -3,60 +3,28 @@ package elffile
 import "bytes"
 
 const (
-	// maxNameHits bounds the places where a name may occur in a string table.
-	// Linkers store a string once, but a longer name may end with it.
-	maxNameHits = 64
+	// windowBytes and minWindowBytes bound what one read of names fetches.
+	windowBytes    = 4 << 10
+	minWindowBytes = 128
 
-	// maxStringTableBytes bounds the string table that findName searches.
-	maxStringTableBytes = 128 << 20
-
-	// windowBytes is what one read of names fetches.
-	windowBytes = 4 << 10
+	// maxNamesBytes bounds what is read of a string table in all, by one walk
+	// over symbols: they may be in any order, and name the same bytes again and
+	// again.
+	maxNamesBytes = 512 << 20
 )
-
-// findName returns the offsets in the string table at which name, with its
-// terminating NUL, stands. Linkers let a name share the tail of a longer one,
-// so it may be preceded by anything.
-func (f *File) findName(t table, name string) ([]uint32, error) {
-	if t.strSize > maxStringTableBytes {
-		return nil, &FormatError{t.strOff, "size of string table", t.strSize}
-	}
-	pattern := append([]byte(name), 0)
-	var hits []uint32
-	buf := make([]byte, batchBytes)
-	keep := uint64(0) // bytes at the start of buf carried over from the batch before
-	for off := uint64(0); off < t.strSize; {
-		n := min(batchBytes-keep, t.strSize-off)
-		if err := f.read(buf[keep:keep+n], t.strOff+off); err != nil {
-			return nil, err
-		}
-		b, base := buf[:keep+n], off-keep
-		for at := 0; ; at++ {
-			i := bytes.Index(b[at:], pattern)
-			if i < 0 {
-				break
-			}
-			at += i
-			hits = append(hits, uint32(base)+uint32(at))
-			if len(hits) == maxNameHits {
-				return nil, &FormatError{t.strOff, "occurrences of a name in the string table", maxNameHits}
-			}
-		}
-		off += n
-		keep = min(uint64(len(pattern)-1), uint64(len(b)))
-		copy(buf, b[uint64(len(b))-keep:])
-	}
-	return hits, nil
-}
 
 // window reads names of a string table without holding the table in memory.
 // Linkers store names roughly in the order of the symbols, so that the next
-// name is mostly in what was read for the one before.
+// name is mostly in what was read for the one before. Where it is not, the
+// window becomes smaller.
 type window struct {
-	f   *File
-	t   table
-	off uint64 // of buf in the string table
-	buf []byte
+	f    *File
+	t    table
+	off  uint64 // of buf in the string table
+	buf  []byte
+	size uint64 // of the next read
+	used uint64 // bytes of names that buf has served
+	read uint64 // bytes in all
 }
 
 // at returns the name at an offset in the string table, valid until the next
@@ -70,16 +38,35 @@ func (w *window) at(offset uint32) ([]byte, error) {
 	if off >= w.off && off < w.off+uint64(len(w.buf)) {
 		rest := w.buf[off-w.off:]
 		if i := bytes.IndexByte(rest, 0); i >= 0 {
+			w.used += uint64(i)
 			return rest[:min(i, maxNameBytes)], nil
 		}
 	}
 	if w.buf == nil {
-		w.buf = make([]byte, windowBytes)
+		w.buf, w.size = make([]byte, 0, windowBytes), minWindowBytes
+	} else if w.used >= w.size/4 {
+		w.size = min(2*w.size, windowBytes)
+	} else {
+		w.size = max(w.size/2, minWindowBytes)
 	}
-	w.off, w.buf = off, w.buf[:min(windowBytes, w.t.strSize-off)]
-	if err := w.f.read(w.buf, w.t.strOff+off); err != nil {
-		return nil, err
+	w.used = 0
+	for size := w.size; ; size = windowBytes {
+		w.off, w.buf = off, w.buf[:min(size, w.t.strSize-off)]
+		if w.read += uint64(len(w.buf)); w.read > maxNamesBytes {
+			return nil, &FormatError{w.t.strOff, "bytes of names", w.read}
+		}
+		if err := w.f.read(w.buf, w.t.strOff+off); err != nil {
+			return nil, err
+		}
+		// A name that goes on behind a small window is read anew.
+		i := bytes.IndexByte(w.buf, 0)
+		if i < 0 && size < windowBytes {
+			continue
+		}
+		if i < 0 {
+			i = len(w.buf)
+		}
+		w.used = uint64(i)
+		return w.buf[:min(i, maxNameBytes)], nil
 	}
-	name := beforeNUL(w.buf)
-	return name[:min(len(name), maxNameBytes)], nil
 }

@@ -101,6 +101,7 @@ func TestDynamicSymbolVersions(t *testing.T) {
 func TestSymbol(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
+	checked := 0
 	for _, path := range []string{
 		self, corpus.Library(t, corpus.AArch64GCC), corpus.Build(t, "host", corpus.GCC, "host.c", "variable.c", "-DLINKED", "-static"),
 	} {
@@ -111,40 +112,48 @@ func TestSymbol(t *testing.T) {
 			continue // go test strips some binaries
 		}
 		require.NoError(t, err)
-		values := map[string]map[uint64]bool{}
-		globals := map[string]uint64{}
-		for _, s := range symbols {
-			if s.Name == "" || s.Section == elf.SHN_UNDEF {
-				continue
-			}
-			if values[s.Name] == nil {
-				values[s.Name] = map[uint64]bool{}
-			}
-			values[s.Name][s.Value] = true
-			if elf.ST_BIND(s.Info) != elf.STB_LOCAL {
-				globals[s.Name] = s.Value
-			}
-		}
 		f := open(t, path)
-		checked := 0
-		for name, all := range values {
-			if checked++; checked > 300 {
-				break
-			}
-			got, ok, err := f.Symbol(name)
-			require.NoError(t, err)
-			global, isGlobal := globals[name]
-			require.Equal(t, isGlobal || len(all) == 1, ok, name)
-			if isGlobal {
-				require.Equal(t, global, got.Value, name)
-			} else if ok {
-				require.True(t, all[got.Value], name)
+		checked += checkSymbols(t, symbols, f.TLSSymbol, func(s elf.Symbol) bool { return elf.ST_TYPE(s.Info) == elf.STT_TLS })
+		checked += checkSymbols(t, symbols, f.IntSymbol, func(s elf.Symbol) bool { return elf.ST_TYPE(s.Info) == elf.STT_OBJECT && s.Size == 4 })
+		for _, find := range []func(string) (elffile.Symbol, bool, error){f.TLSSymbol, f.IntSymbol} {
+			for _, name := range []string{"", "main", "no such symbol", "custom_labels_current_set\x00"} {
+				_, ok, err := find(name)
+				require.NoError(t, err)
+				require.False(t, ok, name)
 			}
 		}
-		_, ok, err := f.Symbol("custom_labels_current_set\x00")
-		require.NoError(t, err)
-		require.False(t, ok)
 	}
+	require.Greater(t, checked, 50)
+}
+
+// checkSymbols looks up all symbols of a kind and returns how many there are.
+func checkSymbols(t *testing.T, symbols []elf.Symbol, find func(string) (elffile.Symbol, bool, error), kind func(elf.Symbol) bool) int {
+	values := map[string]map[uint64]bool{}
+	globals := map[string]uint64{}
+	for _, s := range symbols {
+		if s.Name == "" || s.Section == elf.SHN_UNDEF || !kind(s) {
+			continue
+		}
+		if values[s.Name] == nil {
+			values[s.Name] = map[uint64]bool{}
+		}
+		values[s.Name][s.Value] = true
+		if elf.ST_BIND(s.Info) != elf.STB_LOCAL {
+			globals[s.Name] = s.Value
+		}
+	}
+	for name, all := range values {
+		got, ok, err := find(name)
+		require.NoError(t, err)
+		global, isGlobal := globals[name]
+		require.Equal(t, isGlobal || len(all) == 1, ok, name)
+		if isGlobal {
+			require.Equal(t, global, got.Value, name)
+		} else if ok {
+			require.True(t, all[got.Value], name)
+		}
+	}
+	return len(values)
 }
 
 func TestSymbolFixture(t *testing.T) {
@@ -152,7 +161,7 @@ func TestSymbolFixture(t *testing.T) {
 	_, ok, err := f.DynamicSymbol("custom_labels_current_set")
 	require.NoError(t, err)
 	require.False(t, ok)
-	version, ok, err := f.Symbol("custom_labels_abi_version")
+	version, ok, err := f.IntSymbol("custom_labels_abi_version")
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, elf.STT_OBJECT, version.Type)
@@ -164,11 +173,10 @@ func TestSymbolFixture(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.EqualValues(t, 8, set.Size)
-	again, ok, err := f.Symbol("custom_labels_current_set")
+	_, ok, err = f.IntSymbol("custom_labels_current_set")
 	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, set, again)
-	// Suffixes of a name are not names, unless the linker says so.
+	require.False(t, ok)
+	// The end of a name is not a name, unless the linker says so.
 	_, ok, err = f.TLSSymbol("labels_current_set")
 	require.NoError(t, err)
 	require.False(t, ok)

@@ -1,6 +1,7 @@
 package elffile
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -17,11 +18,12 @@ const (
 	// largest browsers have about that many.
 	maxSymbols = 2 << 20
 
-	// maxTLSSymbols bounds the thread-local symbols that are kept.
+	// maxTLSSymbols and maxIntSymbols bound the symbols that are kept.
 	maxTLSSymbols = 1024
+	maxIntSymbols = 128 << 10
 
-	// maxTLSNameBytes bounds their names; longer ones are not found.
-	maxTLSNameBytes = 128
+	// intBytes is the size of a C int.
+	intBytes = 4
 )
 
 // table is a symbol table with its string table, as file ranges.
@@ -66,83 +68,96 @@ func (f *File) symtab() (t table, ok bool, err error) {
 	return t, true, nil
 }
 
-// Symbol looks up a defined symbol in .symtab, which it reads from start to
-// end: for what DynamicSymbol cannot find, such as symbols of a static
-// executable. A global symbol wins over a local one. Local symbols of the
-// same name cannot be told apart: they are not found. ok is false too when
-// there is no .symtab.
-func (f *File) Symbol(name string) (sym Symbol, ok bool, err error) {
+// TLSSymbol looks up a defined thread-local symbol in .symtab: for what
+// DynamicSymbol cannot find, such as symbols of a static executable. A global
+// symbol wins over a local one. Local symbols of the same name cannot be told
+// apart: they are not found. ok is false too when there is no .symtab.
+//
+// One pass over .symtab at the first call serves all names, and IntSymbol.
+func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
+	k, err := f.keptSymbols()
+	if err != nil {
+		return Symbol{}, false, err
+	}
+	return f.choose(k.strings, k.tls, name)
+}
+
+// IntSymbol is TLSSymbol for data of the size of an int.
+func (f *File) IntSymbol(name string) (sym Symbol, ok bool, err error) {
+	k, err := f.keptSymbols()
+	if err != nil {
+		return Symbol{}, false, err
+	}
+	if len(k.ints) == maxIntSymbols {
+		return Symbol{}, false, &FormatError{k.strings.off, "number of symbols of the size of an int", len(k.ints)}
+	}
+	return f.choose(k.strings, k.ints, name)
+}
+
+// kept are the symbols of .symtab that may be asked for, in the order of their
+// names in the string table.
+type kept struct {
+	strings   table
+	tls, ints []rawSymbol
+}
+
+// keptSymbols reads .symtab at the first call.
+func (f *File) keptSymbols() (*kept, error) {
+	if f.kept != nil {
+		return f.kept, nil
+	}
+	t, ok, err := f.symtab()
+	if err != nil {
+		return nil, fmt.Errorf("find .symtab: %w", err)
+	}
+	k := &kept{strings: t}
+	if ok {
+		if err := f.batches(t.off, symbolBytes, t.count, k.add); err != nil {
+			return nil, fmt.Errorf("read .symtab: %w", err)
+		}
+	}
+	byName := func(a, b rawSymbol) int { return cmp.Compare(a.name, b.name) }
+	slices.SortStableFunc(k.tls, byName)
+	slices.SortStableFunc(k.ints, byName)
+	f.kept = k
+	return k, nil
+}
+
+// add keeps what matters of some symbols.
+func (k *kept) add(_ uint64, b []byte) bool {
+	for ; len(b) >= symbolBytes; b = b[symbolBytes:] {
+		// Most symbols fail the first test, so it looks at one byte only.
+		switch elf.ST_TYPE(b[4]) {
+		case elf.STT_TLS:
+			if len(k.tls) < maxTLSSymbols {
+				k.tls = append(k.tls, parseSymbol(b))
+			}
+		case elf.STT_OBJECT:
+			if binary.LittleEndian.Uint64(b[16:]) == intBytes && len(k.ints) < maxIntSymbols {
+				k.ints = append(k.ints, parseSymbol(b))
+			}
+		}
+	}
+	return true
+}
+
+// choose looks for a name among symbols, which are sorted by name.
+func (f *File) choose(strings table, symbols []rawSymbol, name string) (Symbol, bool, error) {
+	var c choice
 	if name == "" || len(name) >= maxNameBytes {
 		return Symbol{}, false, nil
 	}
-	t, ok, err := f.symtab()
-	if err != nil || !ok {
-		return Symbol{}, false, err
-	}
-	names, err := f.findName(t, name)
-	if err != nil || len(names) == 0 {
-		return Symbol{}, false, err
-	}
-	var c choice
-	err = f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
-		if r := parseSymbol(b); slices.Contains(names, r.name) {
-			return c.add(r.symbol(name, 0))
-		}
-		return true
-	})
-	return c.found, c.ok(), err
-}
-
-// TLSSymbol is Symbol for thread-local symbols (STT_TLS). One pass over
-// .symtab at the first call serves all names.
-func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
-	if f.tlsSymbols == nil {
-		all, err := f.readTLSSymbols()
+	names := window{f: f, t: strings}
+	for _, r := range symbols {
+		got, err := names.at(r.name)
 		if err != nil {
-			return Symbol{}, false, fmt.Errorf("read thread-local symbols: %w", err)
+			return Symbol{}, false, fmt.Errorf("read names of .symtab: %w", err)
 		}
-		f.tlsSymbols = &all
-	}
-	var c choice
-	for _, s := range *f.tlsSymbols {
-		if s.Name == name && !c.add(s) {
+		if string(got) == name && !c.add(r.symbol(name, 0)) {
 			break
 		}
 	}
 	return c.found, c.ok(), nil
-}
-
-func (f *File) readTLSSymbols() ([]Symbol, error) {
-	t, ok, err := f.symtab()
-	if err != nil || !ok {
-		return nil, err
-	}
-	var raw []rawSymbol
-	err = f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
-		// Most symbols fail the first test, so it looks at one byte only.
-		if elf.ST_TYPE(b[4]) == elf.STT_TLS && binary.LittleEndian.Uint16(b[6:]) != uint16(elf.SHN_UNDEF) {
-			raw = append(raw, parseSymbol(b))
-		}
-		return len(raw) < maxTLSSymbols
-	})
-	if err != nil {
-		return nil, err
-	}
-	symbols := make([]Symbol, 0, len(raw))
-	buf := make([]byte, maxTLSNameBytes)
-	for _, r := range raw {
-		if uint64(r.name) >= t.strSize {
-			continue
-		}
-		b := buf[:min(t.strSize-uint64(r.name), maxTLSNameBytes)]
-		if err := f.read(b, t.strOff+uint64(r.name)); err != nil {
-			return nil, err
-		}
-		if name := beforeNUL(b); len(name) < len(b) {
-			symbols = append(symbols, r.symbol(string(name), 0))
-		}
-	}
-	return symbols, nil
 }
 
 // choice picks one of the symbols of the same name.

@@ -176,7 +176,7 @@ func versionAddress(e *elffile.File, abi labels.ABI) (uint64, error) {
 	}
 	sym, ok, err := e.DynamicSymbol(versionSymbol)
 	if err == nil && !ok {
-		sym, ok, err = e.Symbol(versionSymbol)
+		sym, ok, err = e.IntSymbol(versionSymbol)
 	}
 	if err != nil || !ok {
 		return 0, err
