@@ -157,6 +157,11 @@ bench-footprint: writers collector ## start-up, memory, CPU, allocations and los
 	$(FIGURE) ./test/bench TestBenchFootprint
 	$(FIGURE) ./receiver/customlabelsreceiver TestSteadyAllocations
 
+.PHONY: bench-resolve
+bench-resolve: ## time and bytes to read one executable, and to attach 1,000 processes of one
+	$(FIGURE) ./internal/process TestBenchPlan
+	$(FIGURE) ./test/bench TestBenchAttach
+
 ##@ Tidy
 
 .PHONY: clean
