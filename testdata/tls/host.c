@@ -5,6 +5,7 @@
  *
  *   THREAD TP ADDRESS
  *
+ * -DBYNAME: it asks the dynamic loader for the address and not the library.
  * -DLINKED: the variable is in the executable or in a library linked to it;
  * without it the library in argv[1] is loaded with dlopen. "early" exists
  * before that and uses the variable, "late" is created behind it and uses it,
@@ -16,10 +17,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#ifdef LINKED
+#if defined(BYNAME)
+#include <dlfcn.h>
+static void *library; /* 0: RTLD_DEFAULT */
+
+static void *variable_address(void)
+{
+	return dlsym(library, "custom_labels_current_set");
+}
+#elif defined(LINKED)
 void *variable_address(void);
 #else
 #include <dlfcn.h>
+static void *library;
 static void *(*variable_address)(void);
 #endif
 
@@ -87,11 +97,14 @@ int main(int argc, char **argv)
 	start(early, 0);
 	pthread_barrier_wait(&created);
 #ifndef LINKED
-	void *library = dlopen(argv[1], RTLD_NOW);
-
+	library = dlopen(argv[1], RTLD_NOW);
+	const char *needed = "custom_labels_current_set";
+#ifndef BYNAME
+	needed = "variable_address";
 	if (library)
-		*(void **)&variable_address = dlsym(library, "variable_address");
-	if (!variable_address) {
+		*(void **)&variable_address = dlsym(library, needed);
+#endif
+	if (!library || !dlsym(library, needed)) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 2;
 	}

@@ -26,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -204,7 +203,6 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	cell = argv[1];
-	prctl(PR_SET_PDEATHSIG, 9);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	pthread_barrier_init(&created, NULL, 3);
 	pthread_barrier_init(&loaded, NULL, 3);

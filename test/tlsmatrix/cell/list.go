@@ -27,7 +27,7 @@ type list []Cell
 // add appends a cell with some axes changed, if there is such a thing.
 func (l *list) add(c Cell, load Load, m Model, change ...func(*Cell)) {
 	c.Load, c.Model = load, m
-	if c.Libc == Glibc && c.later() {
+	if c.Libc == Glibc && c.Load.Later() {
 		c.Surplus = Fits
 	}
 	for _, f := range change {
@@ -93,8 +93,8 @@ func (l *list) looks(c Cell) {
 	}
 }
 
-// later reports whether a library is loaded after the program has started.
-func (c Cell) later() bool { return c.Load == Dlopen || c.Load == Twice || c.Load == Mixed }
+// Later reports whether a library is loaded after the program has started.
+func (l Load) Later() bool { return l == Dlopen || l == Twice || l == Mixed }
 
 // executable reports whether only the executable defines the variable.
 func (c Cell) executable() bool {
@@ -109,9 +109,9 @@ func (c Cell) exists() bool {
 		return false // linkers refuse it: the offset is not known
 	case c.Arch == AArch64 && c.Compiler == Clang && c.Model == GeneralDynamic:
 		return false // clang knows descriptors only
-	case c.Libc == Musl && c.later() && c.Model == InitialExec:
+	case c.Libc == Musl && c.Load.Later() && c.Model == InitialExec:
 		return false // musl has no static surplus and refuses such a library
-	case c.later() && c.Model == InitialExec && c.Place.Align > maxSurplusAlign:
+	case c.Load.Later() && c.Model == InitialExec && c.Place.Align > maxSurplusAlign:
 		return false // neither does glibc give more alignment than it has
 	}
 	switch c.Look {

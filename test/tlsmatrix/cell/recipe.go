@@ -124,12 +124,14 @@ func (c Cell) find(d definer) (model, kind string) {
 	}
 	dtv := c.Libc + " DTV"
 	switch {
-	case d.look == Unreferenced && (d.part == libName || c.Libc == Glibc && c.room()):
+	case d.look == Unreferenced && d.part == libName && c.Libc == Glibc:
 		return "link map", kindStatic
 	case d.look == Unreferenced:
 		return "link map", dtv
 	case c.Model == InitialExec:
 		return "initial-exec", kindStatic
+	case c.Model == GeneralDynamic && d.part == libName && c.Libc == Glibc:
+		return "general-dynamic", kindStatic // what the loader keeps of the module says so
 	case c.Model == GeneralDynamic:
 		return "general-dynamic", dtv
 	case d.part == libName, c.Libc == Glibc && c.room():

@@ -1,0 +1,222 @@
+//go:build linux && (amd64 || arm64)
+
+package tlsmatrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+// samplesPerSecond gives a few samples in a few milliseconds.
+const samplesPerSecond = 997
+
+// keyNames is CONTEXT_KEYS of testdata/tls/publish.h.
+var keyNames = [...]string{"cell", "thread", "in.exe", "in.lib", "in.a", "in.b", "in.dl"}
+
+// sample is what matters of a sample here.
+type sample struct {
+	tid     int
+	timeNs  uint64
+	known   bool
+	decoded *labels.Decoded
+}
+
+// sampling is the receiver's path of a sample, up to its labels: sampler,
+// process table, label decoder.
+type sampling struct {
+	sampler *bpf.Sampler
+	table   *process.Table
+	keys    *labels.KeyMap
+	running sync.WaitGroup
+	drained chan struct{}
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	samples map[int][]sample // by PID, of processes that are being watched
+	ids     map[int]process.ID
+	sources map[process.ID][]process.LabelSource
+	errs    []error
+}
+
+func startSampling() (*sampling, error) {
+	sampler, err := bpf.New(bpf.Config{SamplesPerSecond: samplesPerSecond, RingBufferBytes: 8 << 20})
+	if err != nil {
+		return nil, err
+	}
+	s := &sampling{
+		sampler: sampler,
+		keys:    labels.NewKeyMap(keyNames[:]),
+		drained: make(chan struct{}),
+		samples: map[int][]sample{},
+		ids:     map[int]process.ID{},
+		sources: map[process.ID][]process.LabelSource{},
+	}
+	s.table = process.NewTable(process.Options{Publisher: s})
+	if err := errors.Join(sampler.Follow(), sampler.Scan(s.event), sampler.Start()); err != nil {
+		return nil, errors.Join(err, sampler.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.running.Go(func() { s.table.Run(ctx) })
+	s.running.Go(s.followProcesses)
+	s.running.Go(s.followMappings)
+	go s.read()
+	return s, nil
+}
+
+// stop ends sampling when all samples have been read.
+func (s *sampling) stop() error {
+	err := errors.Join(s.sampler.Stop(), s.sampler.Drain())
+	<-s.drained
+	s.cancel()
+	err = errors.Join(err, s.sampler.Close())
+	s.running.Wait()
+	return errors.Join(append(s.errs, err)...)
+}
+
+func (s *sampling) event(ev bpf.ProcessEvent) {
+	kind := map[bpf.EventKind]process.EventKind{
+		bpf.EventExists: process.Exists, bpf.EventExec: process.Exec,
+		bpf.EventFork: process.Fork, bpf.EventExit: process.Exit,
+	}[ev.Kind]
+	s.table.HandleEvent(process.Event{
+		Kind: kind, ID: process.ID(ev.Process), Parent: process.ID(ev.Parent), PID: int(ev.PID),
+		TimeNs: ev.TimeNs, Path: ev.Path, KernelThread: ev.KernelThread,
+	})
+}
+
+func (s *sampling) followProcesses() {
+	for {
+		var ev bpf.ProcessEvent
+		if err := s.sampler.ReadEvent(&ev); err != nil {
+			s.ended(err)
+			return
+		}
+		s.event(ev)
+		if ev.Kind == bpf.EventExec {
+			s.mu.Lock()
+			s.ids[int(ev.PID)] = process.ID(ev.Process)
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *sampling) followMappings() {
+	s.ended(s.sampler.ReadMappingEvents(func(ev bpf.MappingEvent) {
+		kind := process.Mapping
+		if ev.Lost {
+			kind = process.MappingsLost
+		}
+		s.table.HandleEvent(process.Event{Kind: kind, PID: int(ev.PID)})
+	}))
+}
+
+func (s *sampling) ended(err error) {
+	if !errors.Is(err, bpf.ErrClosed) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.errs = append(s.errs, err)
+	}
+}
+
+// read takes in samples until all have been read.
+func (s *sampling) read() {
+	defer close(s.drained)
+	cache := labels.NewCache(64 << 20)
+	var rec bpf.Record
+	for {
+		err := s.sampler.Read(&rec)
+		switch {
+		case err == nil:
+			s.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+			s.mu.Lock()
+			if list, ok := s.samples[int(rec.PID)]; ok {
+				s.samples[int(rec.PID)] = append(list, sample{
+					int(rec.TID), rec.TimeNs, rec.Known, cache.Decode(s.keys, rec.Labels),
+				})
+			}
+			s.mu.Unlock()
+		case errors.Is(err, bpf.ErrIdle):
+		case errors.Is(err, bpf.ErrDrained):
+			return
+		default:
+			s.ended(err)
+			return
+		}
+	}
+}
+
+// watch keeps the samples of a process from now on. All processes of a run must
+// have different PIDs.
+func (s *sampling) watch(pid int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.samples[pid]; ok {
+		return fmt.Errorf("PID %d has been reused", pid)
+	}
+	s.samples[pid] = nil
+	return nil
+}
+
+// active returns the sources that the programs read of a process.
+func (s *sampling) active(pid int) []process.LabelSource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sources[s.ids[pid]]
+}
+
+// taken returns the samples of a process in a stretch of time.
+func (s *sampling) taken(pid int, sinceNs, untilNs uint64) []sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var taken []sample
+	for _, sm := range s.samples[pid] {
+		if sm.timeNs >= sinceNs && sm.timeNs < untilNs {
+			taken = append(taken, sm)
+		}
+	}
+	return taken
+}
+
+// SetLabelSources implements process.Publisher.
+func (s *sampling) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+	if len(sources) == 0 {
+		return s.Forget(id)
+	}
+	list := make([]bpf.LabelSource, len(sources))
+	for i, src := range sources {
+		list[i] = bpf.LabelSource{
+			ABI: uint8(src.ABI), Kind: uint8(src.Location.Kind), Offset: src.Location.Offset,
+			Module: src.Location.Module, Generation: src.Location.Generation,
+		}
+	}
+	if err := s.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources[id] = sources
+	return nil
+}
+
+// Forget implements process.Publisher.
+func (s *sampling) Forget(id process.ID) error {
+	s.mu.Lock()
+	delete(s.sources, id)
+	s.mu.Unlock()
+	return s.sampler.Forget(bpf.ProcessID(id))
+}
+
+func monotonicNow() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // every kernel has it
+	return uint64(ts.Nano())
+}
