@@ -39,7 +39,11 @@ type hostile struct {
 }
 
 func newHostile(t *testing.T, args ...string) *hostile {
-	b, err := os.ReadFile(corpus.Library(t, corpus.GCC, args...))
+	return newHostilePath(t, corpus.Library(t, corpus.GCC, args...))
+}
+
+func newHostilePath(t *testing.T, path string) *hostile {
+	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	oracle, err := elf.NewFile(bytes.NewReader(b))
 	require.NoError(t, err)
