@@ -38,6 +38,7 @@ func (pid remote) ReadAt(p []byte, addr uint64) error {
 // host is a running host.c.
 type host struct {
 	pid     int
+	program string
 	threads []thread
 }
 
@@ -61,7 +62,7 @@ func start(t *testing.T, program string, env []string, args ...string) host {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	h := host{pid: cmd.Process.Pid}
+	h := host{pid: cmd.Process.Pid, program: program}
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && lines.Text() != "ready" {
 		var th thread
@@ -104,11 +105,29 @@ func (h host) check(t *testing.T, path string, model tlsresolve.Model, kind tlsr
 	plan, err := tlsresolve.NewPlan(f, symbol)
 	require.NoError(t, err)
 	require.Equal(t, model, plan.Model())
-	mem := remote(h.pid)
-	location, err := plan.Resolve(mem, h.bias(t, f, path), tlsresolve.Target{Machine: f.Machine, Libc: libc})
+	bias := h.bias(t, f, path)
+	target := tlsresolve.Target{Machine: f.Machine, Libc: libc}
+	location, err := plan.Resolve(remote(h.pid), bias, target)
 	require.NoError(t, err)
-	require.Equal(t, kind, location.Kind, "%+v", location)
+	h.checkLocation(t, f, location, kind, startup)
 
+	// With what the loader knows, it is the same variable, told better: what
+	// was there at the start lies in static TLS.
+	target.Modules = tlsresolve.NewModules(files{t, h})
+	location, err = plan.Resolve(remote(h.pid), bias, target)
+	require.NoError(t, err)
+	if kind == tlsresolve.DTVGlibc && startup {
+		kind = tlsresolve.Static
+	}
+	h.checkLocation(t, f, location, kind, startup)
+	require.Equal(t, kind == tlsresolve.DTVGlibc, location.Generation != 0)
+}
+
+// checkLocation compares each thread's address with what the thread itself said.
+func (h host) checkLocation(t *testing.T, f *elffile.File, location tlsresolve.Location, kind tlsresolve.Kind, startup bool) {
+	t.Helper()
+	mem := remote(h.pid)
+	require.Equal(t, kind, location.Kind, "%+v", location)
 	checked := 0
 	for _, th := range h.threads {
 		got, err := location.Address(mem, f.Machine, th.tp)
