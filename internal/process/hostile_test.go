@@ -1,0 +1,158 @@
+//go:build linux
+
+package process
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+const (
+	// hugeBytes is the size of a file that is nearly all holes.
+	hugeBytes = 1 << 40
+	// hugeReadBytes bounds what is read of it.
+	hugeReadBytes = 128 << 10
+)
+
+// mapper maps the beginning of a file executable.
+const mapper = common + `
+#include <fcntl.h>
+int main(int argc, char **argv) {
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);
+	say(at); await();
+}`
+
+// mapped starts a program that maps a file, and returns the mapping.
+func mapped(t *testing.T, path string) (*program, procfs.Mapping) {
+	t.Helper()
+	p := start(t, compile(t, "p", mapper), path)
+	var tp, at uint64
+	p.line(&tp, &at)
+	for m, err := range (procfs.FS{}).Mappings(p.pid) {
+		require.NoError(t, err)
+		if m.Start == at {
+			return p, m
+		}
+	}
+	require.Fail(t, "not mapped", path)
+	return nil, procfs.Mapping{}
+}
+
+func contentsOf(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+// A file of 1 TiB costs what its headers and symbols do.
+func TestHugeFile(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"library": contentsOf(t, libraryOf(t, defineV1, "custom_labels_current_set", "-Wl,--build-id=0x0123")),
+		"zeros":   nil,
+		"magic":   []byte("\x7fELF\x02\x01\x01"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "huge")
+			require.NoError(t, os.WriteFile(path, data, 0o644))
+			require.NoError(t, os.Truncate(path, hugeBytes))
+			p, _ := mapped(t, path)
+			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+			info := loaded(t, table, p.exists()).Info()
+			var f *File
+			for _, m := range info.Mappings {
+				if m.Path == path {
+					f = m.File
+				}
+			}
+			require.NotNil(t, f)
+			require.NotEmpty(t, f.HTLHash())
+			if name == "library" {
+				require.Equal(t, "0123", f.BuildIDGNU())
+				require.Len(t, f.facts.plans, 1)
+				require.NoError(t, f.facts.plans[0].err)
+			}
+			file, size, err := f.Open()
+			require.NoError(t, err)
+			defer file.Close()
+			require.EqualValues(t, hugeBytes, size)
+			c := counting{r: file}
+			_, _ = readFacts(&c, size)
+			require.Less(t, c.bytes, int64(hugeReadBytes))
+		})
+	}
+}
+
+// A file is rewritten and cut while it is read, again and again: each look at it
+// ends, reads a bounded number of bytes, and the last one is right.
+func TestFileChangesWhileRead(t *testing.T) {
+	library := libraryOf(t, defineV1, "custom_labels_current_set")
+	good := contentsOf(t, library)
+	p, raw := mapped(t, library)
+	opts := &fileOptions{descriptors: newDescriptors(2)}
+	cache := newFiles(opts, 8)
+	defer opts.descriptors.closeAll()
+
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() { mangle(t, library, good, stop) })
+	whole, damaged := 0, 0
+	for range 2_000 {
+		f, err := cache.of(p.pid, raw)
+		if err != nil || f.err != nil || len(f.facts.plans) != 1 || f.facts.plans[0].err != nil {
+			damaged++
+		} else {
+			whole++
+		}
+		require.LessOrEqual(t, cache.len(), 8)
+		require.LessOrEqual(t, opts.descriptors.len(), 2)
+	}
+	close(stop)
+	writer.Wait()
+	t.Logf("%d whole, %d damaged", whole, damaged)
+	require.NotZero(t, damaged)
+
+	require.NoError(t, os.WriteFile(library, good, 0o644))
+	f, err := newFiles(opts, 8).of(p.pid, raw)
+	require.NoError(t, err)
+	require.NoError(t, f.err)
+	require.Len(t, f.facts.plans, 1)
+	require.NoError(t, f.facts.plans[0].err)
+}
+
+// mangle changes a file in place until it is stopped.
+func mangle(t *testing.T, path string, good []byte, stop <-chan struct{}) {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		switch r.IntN(3) {
+		case 0:
+			err = file.Truncate(int64(r.IntN(len(good))))
+		case 1:
+			_, err = file.WriteAt([]byte{byte(r.Uint32())}, int64(r.IntN(len(good))))
+		default:
+			_, err = file.WriteAt(good, 0)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
