@@ -53,9 +53,9 @@ func TestRecordIdentity(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, program, "labels-1")
 	id := identify(t, s, tgt.pid)
-	require.NoError(t, s.Start())
 	var before unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
+	require.NoError(t, s.Start())
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
 			return false
@@ -139,11 +139,13 @@ func TestForkInheritsSources(t *testing.T) {
 
 	// A process that forks and does not exec.
 	pid := uint32(0)
-	sh := exec.Command("/bin/sh", "-c", "sleep 0.2; (read x); true")
+	sh := exec.Command("/bin/sh", "-c", "read go; (read x); true")
 	stdin, err := sh.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, sh.Start())
 	require.NoError(t, s.SetLabelSources(identify(t, s, uint32(sh.Process.Pid)), []LabelSource{{ABI: 2, Offset: 42}}))
+	_, err = stdin.Write([]byte("\n"))
+	require.NoError(t, err)
 	for ev := (ProcessEvent{}); pid == 0; {
 		require.NoError(t, s.ReadEvent(&ev))
 		if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {

@@ -4,6 +4,9 @@ package bpf
 
 import (
 	"fmt"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,21 +14,43 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
 
-// A recursion of known depth: every frame of it, up to the bound.
+// userAddressEnd is the end of what a process without 52-bit addresses can map.
+const userAddressEnd = 1 << 48
+
+// signsReturnAddresses tells whether this CPU has pointer authentication.
+func signsReturnAddresses(t *testing.T) bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	return runtime.GOARCH == "arm64" && strings.Contains(string(b), " paca ")
+}
+
+// A recursion of known depth: every frame of it, up to the bound. On a CPU with
+// pointer authentication the same return address has another code in each frame,
+// which is not part of it.
 func TestUserStackDepth(t *testing.T) {
 	program := buildTarget(t)
+	signs := signsReturnAddresses(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
 	for _, tc := range []struct{ depth, frames int }{{1, 1}, {50, 50}, {500, 500}, {2000, MaxUserFrames - 1}} {
 		t.Run(fmt.Sprint(tc.depth), func(t *testing.T) {
-			s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 			tgt := startTarget(t, program, fmt.Sprintf("depth-%d", tc.depth))
-			require.NoError(t, s.Start())
+			if signs {
+				// a code is 0 by chance now and then
+				require.GreaterOrEqual(t, tgt.signedFrames, tc.depth*3/4)
+				fmt.Printf("signed return addresses: %d of %d\n", tgt.signedFrames, tc.depth+1)
+			} else {
+				require.Zero(t, tgt.signedFrames)
+			}
 			readUntil(t, s, func(r *Record) bool {
-				if r.PID != tgt.pid || len(r.KernelFrames) > 0 {
+				if r.PID != tgt.pid || len(r.KernelFrames) > 0 || r.TimeNs < tgt.readyNs {
 					return false
 				}
 				require.GreaterOrEqual(t, len(r.UserFrames), tc.frames)
 				same := 0
 				for _, addr := range r.UserFrames[1:] {
+					require.Less(t, addr, uint64(userAddressEnd))
 					if addr == r.UserFrames[1] {
 						same++
 					}
@@ -57,7 +82,7 @@ func TestKernelStack(t *testing.T) {
 		}
 		require.NotEmpty(t, r.UserFrames)
 		for _, addr := range r.UserFrames {
-			require.Less(t, addr, uint64(1)<<63)
+			require.Less(t, addr, uint64(userAddressEnd))
 		}
 		return true
 	})

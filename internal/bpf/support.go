@@ -52,7 +52,7 @@ func checkKernelVersion(release string) error {
 		return nil // an unusual name is no proof of an old kernel; loading will tell
 	}
 	if major < minKernelMajor || major == minKernelMajor && minor < minKernelMinor {
-		return fmt.Errorf("%w: kernel %s is older than %d.%d", ErrUnsupported, release, minKernelMajor, minKernelMinor)
+		return fmt.Errorf("%w: the kernel is %s, Linux %d.%d or newer is needed", ErrUnsupported, release, minKernelMajor, minKernelMinor)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestCheckKernelVersion(t *testing.T) {
 			require.NoError(t, err, release)
 		} else {
 			require.ErrorIs(t, err, ErrUnsupported)
-			require.ErrorContains(t, err, "older than 6.1")
+			require.ErrorContains(t, err, "Linux 6.1 or newer")
 		}
 	}
 }

@@ -9,20 +9,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
+// targetEnv names a compiled testdata/bpf/target.c, for machines without a compiler.
+const targetEnv = "CUSTOM_LABELS_BPF_TARGET"
+
 // buildTarget compiles testdata/bpf/target.c.
 func buildTarget(t *testing.T) string {
 	t.Helper()
+	if built := os.Getenv(targetEnv); built != "" {
+		return built
+	}
 	out := filepath.Join(t.TempDir(), "target")
-	cmd := exec.Command("gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-o", out, "../../testdata/bpf/target.c")
-	b, err := cmd.CombinedOutput()
+	args := []string{"-O2", "-g", "-fno-omit-frame-pointer", "-o", out, "../../testdata/bpf/target.c"}
+	if runtime.GOARCH == "arm64" {
+		args = append(args, "-mbranch-protection=standard")
+	}
+	b, err := exec.Command("gcc", args...).CombinedOutput()
 	require.NoError(t, err, "%s", b)
 	return out
 }
@@ -31,6 +42,8 @@ func buildTarget(t *testing.T) string {
 type target struct {
 	pid                           uint32
 	offsetV0, offsetV1, offsetCtx int64
+	signedFrames                  int    // of a state depth-N
+	readyNs                       uint64 // CLOCK_MONOTONIC when it was in its state
 }
 
 func startTarget(t *testing.T, path, state string) target {
@@ -47,8 +60,11 @@ func startTarget(t *testing.T, path, state string) target {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	var tgt target
-	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx)
+	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames)
 	require.NoError(t, err)
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	tgt.readyNs = uint64(now.Nano())
 	return tgt
 }
 

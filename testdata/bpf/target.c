@@ -2,7 +2,9 @@
  * A thread in one fixed state of its label sources, for the tests of the BPF
  * programs. Prints where its variables are, then burns CPU in that state:
  *   target STATE
- *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT" (from the thread pointer)
+ *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED"
+ * The offsets are from the thread pointer; SIGNED is the number of its frames whose
+ * return address is stored with a pointer authentication code.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -112,7 +114,8 @@ static int enter(const char *state)
 		v1 = NULL;
 	else if (!strcmp(state, "count-0"))
 		set.storage = UNMAPPED;
-	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker") || !strcmp(state, "in-kernel"))
+	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker") || !strcmp(state, "in-kernel") ||
+		 !strcmp(state, "never-switched"))
 		put_many(1);
 	else if (!strcmp(state, "labels-10"))
 		put_many(10);
@@ -202,11 +205,27 @@ static int enter(const char *state)
 	return 1;
 }
 
+static unsigned signed_frames;
+
+static void say_where(void)
+{
+	const char *tp = __builtin_thread_pointer();
+
+	printf("%d %ld %ld %ld %u\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
+	       (long)((char *)&ctx - tp), signed_frames);
+	fflush(stdout);
+}
+
 /* A stack of depth frames of this function. */
 __attribute__((noinline)) static unsigned long descend(int depth)
 {
 	volatile unsigned long x = 0;
+	void **frame = __builtin_frame_address(0); /* {caller's frame, return address} */
 
+	/* On aarch64 the builtin removes the code, if there is one. */
+	signed_frames += frame[1] != __builtin_return_address(0);
+	if (depth == 0)
+		say_where();
 	while (depth == 0)
 		x++;
 	x = descend(depth - 1);
@@ -264,7 +283,6 @@ static void burn_in_kernel(void)
 
 int main(int argc, char **argv)
 {
-	const char *tp = __builtin_thread_pointer();
 	struct timespec nap = { 0, 20000000 };
 	volatile unsigned long x = 0;
 
@@ -274,12 +292,12 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	alarm(60);
+	while (!strcmp(argv[1], "never-switched"))
+		x++;
 	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */
-	printf("%d %ld %ld %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
-	       (long)((char *)&ctx - tp));
-	fflush(stdout);
 	if (!strncmp(argv[1], "depth-", 6))
 		descend(atoi(argv[1] + 6));
+	say_where();
 	if (!strcmp(argv[1], "io-worker"))
 		burn_in_worker();
 	if (!strcmp(argv[1], "in-kernel"))

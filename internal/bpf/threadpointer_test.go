@@ -1,0 +1,80 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// A new process that nothing makes wait. Its thread pointer is not known until its
+// loader has set it, and on aarch64 until it is switched out for the first time: an
+// outcome of its own, for which its labels are never mistaken. Once known, it stays.
+func TestThreadPointerNotKnownYet(t *testing.T) {
+	program := buildTarget(t)
+	offset := startTarget(t, program, "labels-1").offsetV1 // the same in each run
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Follow())
+	require.NoError(t, s.Start())
+	cache := labels.NewCache(1 << 20)
+	outcomes := map[labels.Outcome]int{}
+	done := func() bool {
+		return outcomes[labels.OutcomePresent] > 0 &&
+			(runtime.GOARCH != "arm64" || outcomes[labels.OutcomeNoThreadPointer] > 0)
+	}
+	// Another process on its CPU may switch it out at once: then the next one tells.
+	for end := time.Now().Add(time.Minute); !done(); {
+		require.True(t, time.Now().Before(end), "outcomes: %v", outcomes)
+		known := false
+		sampleFresh(t, s, program, offset, func(r *Record) bool {
+			d := cache.Decode(nil, r.Labels)
+			require.Len(t, d.Reads, 1)
+			outcomes[d.Reads[0].Outcome]++
+			switch d.Reads[0].Outcome {
+			case labels.OutcomeNone: // before main has set them
+				require.Zero(t, d.Set.Len())
+			case labels.OutcomeNoThreadPointer:
+				require.Zero(t, d.Set.Len())
+				require.False(t, known)
+				return false
+			default:
+				require.Equal(t, labels.OutcomePresent, d.Reads[0].Outcome)
+				require.Equal(t, "k0=v0", show(d.Set))
+			}
+			known = true
+			return done()
+		})
+	}
+	t.Logf("outcomes: %v", outcomes)
+}
+
+// sampleFresh visits the samples of a new process that never gives up its CPU, until
+// visit returns true or for as long as a switch should take to come.
+func sampleFresh(t *testing.T, s *Sampler, program string, offset int64, visit func(*Record) bool) {
+	t.Helper()
+	cmd := exec.Command(program, "never-switched")
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	pid := uint32(cmd.Process.Pid)
+	var ev ProcessEvent
+	for ev.Kind != EventExec || ev.PID != pid {
+		require.NoError(t, s.ReadEvent(&ev))
+	}
+	require.NoError(t, s.SetLabelSources(ev.Process, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: offset}}))
+	end := time.Now().Add(2 * time.Second)
+	readUntil(t, s, func(r *Record) bool {
+		ours := r.PID == pid && r.Process == ev.Process && len(r.Labels) > 0
+		return ours && visit(r) || time.Now().After(end)
+	})
+}
