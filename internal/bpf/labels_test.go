@@ -3,102 +3,44 @@
 package bpf
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
 const samplesPerState = 5
 
-// show writes a label set as k=v pairs; values longer than 20 bytes as their length.
 func show(set *labels.Set) string {
-	var parts []string
+	var shown string
 	for l := range set.All() {
-		key, value := l.Key, l.Value
-		if len(value) > 20 {
-			value = fmt.Sprintf("(%d)", len(value))
-		}
-		if len(key) > 20 {
-			key = fmt.Sprintf("(%d)", len(key))
-		}
-		parts = append(parts, key+"="+value)
+		shown = labelstates.Show(shown, l.Key, l.Value)
 	}
-	return strings.Join(parts, " ")
-}
-
-func numbered(format string, n int) string {
-	var parts []string
-	for i := range n {
-		parts = append(parts, fmt.Sprintf(format, i, i))
-	}
-	return strings.Join(parts, " ")
+	return shown
 }
 
 // Every state of a label source that a target can be in, read from a running thread.
 func TestLabelStates(t *testing.T) {
 	program := buildTarget(t)
-	const none, present, truncated, fault, invalid = labels.OutcomeNone, labels.OutcomePresent,
-		labels.OutcomeTruncated, labels.OutcomeFault, labels.OutcomeInvalid
-	ten := numbered("k%d=v%d", 10)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
-	keys := labels.NewKeyMap([]string{"n0", "n1", "n2", "n3", "n4"})
+	keys := labels.NewKeyMap(labelstates.Names())
 	cache := labels.NewCache(1 << 20)
-	for _, tc := range []struct {
-		state   string
-		abi     labels.ABI
-		outcome labels.Outcome
-		set     string
-	}{
-		{"null", labels.ABIV1, none, ""},
-		{"null", labels.ABIV0, none, ""},
-		{"null", labels.ABIThreadContext, none, ""},
-		{"count-0", labels.ABIV0, none, ""},
-		{"count-0", labels.ABIV1, none, ""},
-		{"labels-1", labels.ABIV0, present, "k0=v0"},
-		{"labels-1", labels.ABIV1, present, "k0=v0"},
-		{"labels-10", labels.ABIV0, present, ten},
-		{"labels-10", labels.ABIV1, present, ten},
-		{"labels-64", labels.ABIV1, present, "64"},
-		{"labels-65", labels.ABIV1, truncated, "64"},
-		{"holes", labels.ABIV1, present, "k199=v199 k299=v299 k399=v399 k99=v99"},
-		{"only-holes", labels.ABIV0, none, ""},
-		{"slots-600", labels.ABIV1, truncated, "64"},
-		{"null-value", labels.ABIV1, present, "k1=v1"},
-		{"empty", labels.ABIV1, present, "="},
-		{"value-1024", labels.ABIV1, present, "k=(1024)"},
-		{"value-2000", labels.ABIV1, truncated, "k=(1024)"},
-		{"key-300", labels.ABIV0, truncated, "(256)=v"},
-		{"value-2-60", labels.ABIV1, truncated, "k=(1024)"},
-		{"section-full", labels.ABIV1, truncated, "k=(1000)"},
-		{"count-2-63", labels.ABIV1, fault, ""},
-		{"unmapped-set", labels.ABIV1, fault, ""},
-		{"kernel-set", labels.ABIV1, fault, ""},
-		{"unmapped-storage", labels.ABIV0, fault, ""},
-		{"null-storage", labels.ABIV1, invalid, ""},
-		{"unmapped-key", labels.ABIV1, fault, ""},
-		{"kernel-value", labels.ABIV1, fault, ""},
-		{"fault-in-second", labels.ABIV1, fault, ""},
-		{"context", labels.ABIThreadContext, present, "link"},
-		{"context-attrs-5", labels.ABIThreadContext, present, "link " + numbered("n%d=a%d", 5)},
-		{"context-updating", labels.ABIThreadContext, labels.OutcomeUpdating, ""},
-		{"context-garbage", labels.ABIThreadContext, invalid, ""},
-		{"context-attrs-3000", labels.ABIThreadContext, truncated, "link"},
-		{"context-past-end", labels.ABIThreadContext, fault, ""},
-		{"context-at-end", labels.ABIThreadContext, present, "link n0="},
-		{"context-unmapped", labels.ABIThreadContext, fault, ""},
-	} {
-		t.Run(fmt.Sprintf("%s/%s", tc.state, tc.abi), func(t *testing.T) {
-			tgt := startTarget(t, program, tc.state)
-			offset := map[labels.ABI]int64{
+	for _, tc := range labelstates.All() {
+		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
+			tgt := startTarget(t, program, tc.Name)
+			var abi labels.ABI
+			for abi.String() != tc.ABI {
+				abi++
+			}
+			offset := [labels.NumABIs]int64{
 				labels.ABIV0: tgt.offsetV0, labels.ABIV1: tgt.offsetV1, labels.ABIThreadContext: tgt.offsetCtx,
-			}[tc.abi]
+			}[abi]
 			id := identify(t, s, tgt.pid)
-			require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(tc.abi), Offset: offset}}))
+			require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(abi), Offset: offset}}))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
 				if r.PID != tgt.pid || !r.Known {
@@ -106,20 +48,22 @@ func TestLabelStates(t *testing.T) {
 				}
 				require.Equal(t, id, r.Process)
 				d := cache.Decode(keys, r.Labels)
-				require.Equal(t, []labels.Read{{ABI: tc.abi, Outcome: tc.outcome}}, d.Reads)
+				require.Len(t, d.Reads, 1)
+				require.Equal(t, abi, d.Reads[0].ABI)
+				require.Equal(t, tc.Outcome, d.Reads[0].Outcome.String())
 				got := show(d.Set)
-				if tc.set == "64" {
-					require.Equal(t, 64, d.Set.Len())
-					got = tc.set
+				if tc.Many != 0 {
+					require.Equal(t, tc.Many, d.Set.Len())
+					got = ""
 				}
 				if d.Link != (labels.Link{}) {
 					require.EqualValues(t, 0xa0, d.Link.TraceID[0])
 					require.EqualValues(t, 0xb7, d.Link.SpanID[7])
 					got = strings.TrimSpace("link " + got)
 				}
-				require.Equal(t, tc.set, got)
-				require.Equal(t, tc.outcome == truncated, d.Set.Truncated())
-				if tc.state == "null-value" {
+				require.Equal(t, tc.Set, got)
+				require.Equal(t, tc.Outcome == "truncated", d.Set.Truncated())
+				if tc.Name == "null-value" {
 					require.EqualValues(t, 1, d.Counts.NullValues)
 				}
 				seen++

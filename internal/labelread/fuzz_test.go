@@ -1,0 +1,64 @@
+package labelread
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// window is a memory of which one stretch is readable. Every pointer in it is
+// bent to lead into the stretch, or else hardly any would.
+type window struct {
+	data []byte
+	read int
+}
+
+func (w *window) ReadAt(p []byte, addr uint64) error {
+	w.read += len(p)
+	off := addr % 4096
+	if addr>>12 == 0xfff || off > uint64(len(w.data)) || uint64(len(p)) > uint64(len(w.data))-off {
+		return errFault
+	}
+	copy(p, w.data[off:])
+	return nil
+}
+
+// maxRead is all that one reading may ask for: the DTV, the set, its slots, the labels.
+const maxRead = 64 + setBytes + slotBytes*maxSlots + maxSectionBytes + maxKeyBytes + maxValueBytes
+
+// FuzzRead reads label sources out of arbitrary memory. The first bytes say
+// which: ABI, kind of location, module, and two of offset.
+func FuzzRead(f *testing.F) {
+	const head = 5
+	fuzz.Run(f, [][]byte{
+		append([]byte{1, 0, 0, 0, 0}, words(16, 0, 40, 2, 9, 3, 8, 3, 8, 3, 8, 3, 8)...),
+		append([]byte{2, 0, 0, 0, 0}, append(words(16, 0), record(1, 9, "\x00\x02ab\x01\x03abc")...)...),
+		append([]byte{0, 1, 1, 8, 0}, words(40, 24, 0, 8, 64, 1, 0, 2, 0, 32, 0, 96, 1, 8, 1, 8)...),
+		append([]byte{1, 2, 1, 8, 0}, words(8, 24, 1, 40, 8, 8, 8)...),
+	}, func(t testing.TB, data []byte) {
+		if len(data) < head {
+			return
+		}
+		abi := labels.ABIV0 + labels.ABI(data[0]%(labels.NumABIs-1))
+		at := tlsresolve.Location{
+			Kind: tlsresolve.Kind(data[1] % 4), Module: uint64(data[2]),
+			Offset: int64(int16(binary.LittleEndian.Uint16(data[3:]))),
+		}
+		for _, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
+			w := &window{data: data[head:]}
+			r := Read(w, machine, 1<<20, abi, at)
+			if w.read > maxRead {
+				t.Fatalf("%d bytes asked for", w.read)
+			}
+			requireBlock(t, abi, r)
+			explained := r.Outcome == labels.OutcomeFault || r.Outcome == labels.OutcomeInvalid
+			if explained != (r.Err != nil) {
+				t.Fatalf("%v: %v", r.Outcome, r.Err)
+			}
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package labelread
+
+import (
+	"encoding/binary"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// Layouts of the custom labels ABI, v0 and v1: custom_labels_labelset_t (of
+// which tls_t of v0 has the first two words), and custom_labels_label_t.
+const (
+	setBytes  = 16 // storage, count; capacity has no meaning to readers
+	slotBytes = 32 // key.len, key.buf, value.len, value.buf
+)
+
+// slot is a custom_labels_label_t.
+type slot struct{ keyLen, keyBuf, valueLen, valueBuf uint64 }
+
+func slotAt(b []byte) slot {
+	return slot{
+		keyLen: binary.LittleEndian.Uint64(b), keyBuf: binary.LittleEndian.Uint64(b[8:]),
+		valueLen: binary.LittleEndian.Uint64(b[16:]), valueBuf: binary.LittleEndian.Uint64(b[24:]),
+	}
+}
+
+// labelSet copies the live labels of the set at an address.
+func (s *source) labelSet(addr uint64) labels.Outcome {
+	var head [setBytes]byte
+	if err := s.mem.ReadAt(head[:], addr); err != nil {
+		return s.fault("the label set", err)
+	}
+	storage, count := binary.LittleEndian.Uint64(head[:]), binary.LittleEndian.Uint64(head[8:])
+	s.block.count = saturate(count)
+	if count == 0 {
+		return labels.OutcomeNone // storage may be garbage then
+	}
+	if storage == 0 {
+		return s.invalid("a label set with a count of %d and no storage", count)
+	}
+	slots := make([]byte, slotBytes*min(count, maxSlots))
+	if err := s.mem.ReadAt(slots, storage); err != nil {
+		return s.fault("the storage of the label set", err)
+	}
+	outcome, live := labels.OutcomePresent, 0
+	if count > maxSlots {
+		outcome = labels.OutcomeTruncated
+	}
+	for ; len(slots) > 0; slots = slots[slotBytes:] {
+		slot := slotAt(slots)
+		if slot.keyBuf == 0 {
+			continue // a hole: its value may be freed memory
+		}
+		if slot.valueBuf == 0 {
+			s.block.skipped++
+			continue
+		}
+		if live == maxLabels {
+			return labels.OutcomeTruncated
+		}
+		switch s.label(slot) {
+		case labels.OutcomeFault:
+			return labels.OutcomeFault
+		case labels.OutcomeNone:
+			return labels.OutcomeTruncated
+		case labels.OutcomeTruncated:
+			outcome = labels.OutcomeTruncated
+		}
+		live++
+	}
+	if live == 0 && outcome == labels.OutcomePresent {
+		return labels.OutcomeNone // nothing but holes
+	}
+	return outcome
+}
+
+// label copies one label. The outcome is none when there is no room for it, and
+// truncated when only a part was copied.
+func (s *source) label(slot slot) labels.Outcome {
+	key, value := min(slot.keyLen, maxKeyBytes), min(slot.valueLen, maxValueBytes)
+	if !s.block.room(rawLabelBytes + int(key+value)) {
+		return labels.OutcomeNone
+	}
+	head := make([]byte, 0, rawLabelBytes+key+value)
+	head = binary.LittleEndian.AppendUint32(head, saturate(slot.keyLen))
+	head = binary.LittleEndian.AppendUint32(head, saturate(slot.valueLen))
+	head = binary.LittleEndian.AppendUint16(head, uint16(key))
+	head = binary.LittleEndian.AppendUint16(head, uint16(value))
+	raw := head[:cap(head)]
+	if err := s.bytes(raw[rawLabelBytes:rawLabelBytes+key], slot.keyBuf); err != nil {
+		return s.fault("a key", err)
+	}
+	if err := s.bytes(raw[rawLabelBytes+key:], slot.valueBuf); err != nil {
+		return s.fault("a value", err)
+	}
+	s.block.payload = append(s.block.payload, raw...)
+	if key < slot.keyLen || value < slot.valueLen {
+		return labels.OutcomeTruncated
+	}
+	return labels.OutcomePresent
+}
+
+// bytes reads a string of a label. An empty one is read from nowhere.
+func (s *source) bytes(p []byte, addr uint64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return s.mem.ReadAt(p, addr)
+}

@@ -1,0 +1,17 @@
+package labelread
+
+// Bounds of internal/bpf/src/record.h; a test compares them with the header.
+const (
+	maxLabels       = 64   // live labels copied from one label set
+	maxSlots        = 512  // slots of one label set examined, holes included
+	maxKeyBytes     = 256  // of one key
+	maxValueBytes   = 1024 // of one value
+	maxAttrsBytes   = 2048 // attrs-data of a thread context record
+	maxSectionBytes = 8192 // the label section of one sample, block head included
+)
+
+// Sizes of its structs.
+const (
+	blockBytes    = 16 // struct label_block
+	rawLabelBytes = 12 // struct raw_label
+)

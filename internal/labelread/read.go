@@ -1,0 +1,96 @@
+package labelread
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// Reading is what one thread has in one label source.
+type Reading struct {
+	Outcome labels.Outcome
+	Addr    uint64 // of the thread-local variable; 0: this thread has none
+	Pointer uint64 // what the variable holds, for v1 and the thread context
+	// Block is a label block for labels.Cache.Decode, whatever the outcome.
+	Block []byte
+	Err   error // what could not be read, and why; for the outcomes fault and invalid
+}
+
+// source is what is being read.
+type source struct {
+	mem tlsresolve.Memory
+	Reading
+	block block
+}
+
+// Read reads one label source of a stopped thread with the thread pointer tp.
+// at is where the source lives in the thread's process.
+func Read(mem tlsresolve.Memory, machine elf.Machine, tp uint64, abi labels.ABI, at tlsresolve.Location) Reading {
+	s := source{mem: mem}
+	s.Outcome = s.read(machine, tp, abi, at)
+	s.Block = s.block.finish(abi, s.Outcome)
+	return s.Reading
+}
+
+func (s *source) read(machine elf.Machine, tp uint64, abi labels.ABI, at tlsresolve.Location) labels.Outcome {
+	if at.Kind != tlsresolve.Static && at.Module == 0 {
+		return s.invalid("a module id of 0") // dtv[0] is no block
+	}
+	addr, err := at.Address(s.mem, machine, tp)
+	if err != nil {
+		return s.noAddress(err)
+	}
+	s.Addr = addr
+	if abi == labels.ABIV0 {
+		return s.labelSet(addr)
+	}
+	var word [8]byte
+	if err := s.mem.ReadAt(word[:], addr); err != nil {
+		return s.fault("the variable", err)
+	}
+	if s.Pointer = binary.LittleEndian.Uint64(word[:]); s.Pointer == 0 {
+		return labels.OutcomeNone
+	}
+	switch abi {
+	case labels.ABIV1:
+		return s.labelSet(s.Pointer)
+	case labels.ABIThreadContext:
+		return s.threadContext(s.Pointer)
+	}
+	return s.invalid("no known ABI")
+}
+
+// noAddress turns the reasons of tlsresolve into outcomes.
+func (s *source) noAddress(err error) labels.Outcome {
+	for _, c := range []struct {
+		err     error
+		outcome labels.Outcome
+	}{
+		{tlsresolve.ErrNoThreadPointer, labels.OutcomeNoThreadPointer},
+		{tlsresolve.ErrNotAllocated, labels.OutcomeNotAllocated},
+		{tlsresolve.ErrStaleModule, labels.OutcomeStaleModule},
+	} {
+		if errors.Is(err, c.err) {
+			return c.outcome
+		}
+	}
+	s.Err = err
+	if errors.Is(err, tlsresolve.ErrUnknownLibc) { // no known kind of location
+		return labels.OutcomeInvalid
+	}
+	return labels.OutcomeFault
+}
+
+func (s *source) fault(what string, err error) labels.Outcome {
+	s.Err = fmt.Errorf("%s: %w", what, err)
+	return labels.OutcomeFault
+}
+
+func (s *source) invalid(format string, args ...any) labels.Outcome {
+	s.Err = fmt.Errorf(format, args...)
+	return labels.OutcomeInvalid
+}

@@ -1,0 +1,195 @@
+//go:build linux && (amd64 || arm64)
+
+package labelread
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// Errors of Stop.
+var (
+	// ErrExited says that the thread has ended, or ends now.
+	ErrExited = errors.New("the thread has exited")
+
+	// ErrTraced says that the thread has a tracer, of which there can be one.
+	ErrTraced = errors.New("the thread is being traced, by a debugger for instance")
+
+	// ErrPermission says that the thread may not be stopped.
+	ErrPermission = errors.New("no permission to stop the thread: that takes CAP_SYS_PTRACE")
+
+	// ErrBusy says that the thread could not be stopped in time. It waits in the
+	// kernel where nothing but the end of that wakes it (state D).
+	ErrBusy = errors.New("the thread does not stop: it waits in the kernel uninterruptibly")
+
+	// ErrHangs says that the visit takes too long. The thread is let go when the
+	// visit ends, or this process.
+	ErrHangs = errors.New("reading the process hangs")
+)
+
+const (
+	// maxStopDelay bounds the wait for a thread that was told to stop. It has to
+	// run for that, which takes a while on a machine that is busy.
+	maxStopDelay = 500 * time.Millisecond
+	// maxVisitDuration bounds a visit.
+	maxVisitDuration = 2 * time.Second
+	// spinDuration is the part of the wait in which we don't sleep: a thread
+	// that can stop does so within it, and stands still for as long as we sleep.
+	spinDuration = 50 * time.Microsecond
+	minNap       = 20 * time.Microsecond
+	maxNap       = time.Millisecond
+)
+
+// Stopped is a thread that stands still.
+type Stopped struct {
+	ThreadPointer uint64
+	Compat        bool // it runs 32-bit code: there is no thread pointer that we know
+}
+
+// Stop stops a thread of a process, calls visit and lets the thread go on. It
+// returns for how long the thread has stood still, at most. Threads of the own
+// process cannot be stopped.
+//
+// visit runs on another goroutine, and is over when Stop returns, unless the
+// error is ErrHangs.
+func Stop(pid, tid int, visit func(Stopped)) (time.Duration, error) {
+	type result struct {
+		stood time.Duration
+		err   error
+	}
+	done := make(chan result, 1)
+	trace(func() (held bool) {
+		stood, held, err := stop(pid, tid, visit)
+		done <- result{stood, err}
+		return held
+	})
+	timer := time.NewTimer(maxStopDelay + maxVisitDuration)
+	defer timer.Stop()
+	r := result{err: ErrHangs}
+	select {
+	case r = <-done:
+	case <-timer.C:
+	}
+	if r.err != nil {
+		return 0, fmt.Errorf("stop thread %d: %w", tid, r.err)
+	}
+	return r.stood, nil
+}
+
+// trace runs f, which may become a tracer, on one OS thread. A tracer is a
+// thread: when f still holds on to what it has traced, its OS thread ends, and
+// the kernel lets go of it, whether that has stopped or not, or died. Children
+// that were started from that OS thread, and made to die with their parent
+// (PR_SET_PDEATHSIG), die then.
+func trace(f func() (held bool)) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			unlockUnless(f())
+			return
+		}
+		// The main thread never ends; while we hold it, we get another one.
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread()
+			unlockUnless(f())
+		}()
+		<-done
+		runtime.UnlockOSThread()
+	}()
+}
+
+// unlockUnless lets a goroutine's OS thread live on when the goroutine ends.
+func unlockUnless(held bool) {
+	if !held {
+		runtime.UnlockOSThread()
+	}
+}
+
+// stop is Stop on the thread of the tracer. held tells that the thread was not
+// let go.
+func stop(pid, tid int, visit func(Stopped)) (stood time.Duration, held bool, err error) {
+	if err := unix.PtraceSeize(tid); err != nil {
+		return 0, false, refusal(tid, err)
+	}
+	// From now on the thread id belongs to this thread, if it did before.
+	if status, err := (procfs.FS{}).Status(tid); err != nil || status.TGID != pid {
+		return 0, true, ErrExited
+	}
+	began := time.Now()
+	if err := unix.PtraceInterrupt(tid); err != nil {
+		return 0, true, fmt.Errorf("interrupt: %w", vanished(err))
+	}
+	pending, err := awaitStop(tid)
+	if err != nil {
+		return 0, true, err
+	}
+	s, err := registers(tid)
+	if err == nil {
+		visit(s)
+	}
+	if err := detach(tid, pending); err != nil {
+		return 0, true, err
+	}
+	return time.Since(began), false, err
+}
+
+// awaitStop waits until a thread has stopped. It returns the signal that the
+// thread was about to take when it did, or 0.
+func awaitStop(tid int) (pending int, err error) {
+	began, nap := time.Now(), minNap
+	for {
+		// Nothing is taken away (WNOWAIT): when the thread has died, its parent,
+		// which may be this process, is yet to learn how.
+		const options = unix.WSTOPPED | unix.WEXITED | unix.WNOWAIT | unix.WNOHANG | unix.WALL
+		var info childInfo
+		switch err := waitid(tid, &info, options); {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("wait: %w", vanished(err))
+		case info.pid != 0 && info.code != cldTrapped:
+			return 0, ErrExited
+		case info.pid != 0 && info.status>>8 == unix.PTRACE_EVENT_STOP:
+			return 0, nil // by us, or by a stop signal before
+		case info.pid != 0:
+			return int(info.status & 0x7f), nil
+		}
+		switch waited := time.Since(began); {
+		case waited > maxStopDelay:
+			return 0, ErrBusy
+		case waited > spinDuration:
+			time.Sleep(nap)
+			nap = min(2*nap, maxNap)
+		}
+	}
+}
+
+// refusal says why a thread cannot be traced.
+func refusal(tid int, err error) error {
+	if err != unix.EPERM {
+		return fmt.Errorf("seize: %w", vanished(err))
+	}
+	if st, err := (procfs.FS{}).Stat(tid); err != nil || st.Dead() {
+		return ErrExited
+	}
+	if status, err := (procfs.FS{}).Status(tid); err == nil && status.TracerPID != 0 {
+		return fmt.Errorf("%w (tracer: %d)", ErrTraced, status.TracerPID)
+	}
+	return ErrPermission
+}
+
+// vanished names the error of system calls for a thread that is no more.
+func vanished(err error) error {
+	if err == unix.ESRCH || err == unix.ECHILD {
+		return ErrExited
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+// Package labelstates knows the states of testdata/bpf/target.c and what a
+// reader of labels has to make of them: one list for all readers.
+package labelstates
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// State is one state of a label source.
+type State struct {
+	Name    string // the argument of the target
+	ABI     string // as labels.ABI prints
+	Outcome string // as labels.Outcome prints
+	// Set is the label set as Show writes it, without its labels if there are
+	// Many, "link" before them if there is one.
+	Set  string
+	Many int
+}
+
+// Names of attributes of thread contexts, by key index.
+func Names() []string { return []string{"n0", "n1", "n2", "n3", "n4"} }
+
+// All returns every state of every ABI.
+func All() []State {
+	const v0, v1, ctx = "custom_labels_v0", "custom_labels_v1", "thread_context"
+	ten := numbered("k%d=v%d", 10)
+	return []State{
+		{Name: "null", ABI: v1, Outcome: "none"},
+		{Name: "null", ABI: v0, Outcome: "none"},
+		{Name: "null", ABI: ctx, Outcome: "none"},
+		{Name: "count-0", ABI: v0, Outcome: "none"},
+		{Name: "count-0", ABI: v1, Outcome: "none"},
+		{Name: "labels-1", ABI: v0, Outcome: "present", Set: "k0=v0"},
+		{Name: "labels-1", ABI: v1, Outcome: "present", Set: "k0=v0"},
+		{Name: "labels-10", ABI: v0, Outcome: "present", Set: ten},
+		{Name: "labels-10", ABI: v1, Outcome: "present", Set: ten},
+		{Name: "labels-64", ABI: v1, Outcome: "present", Many: 64},
+		{Name: "labels-65", ABI: v1, Outcome: "truncated", Many: 64},
+		{Name: "holes", ABI: v1, Outcome: "present", Set: "k199=v199 k299=v299 k399=v399 k99=v99"},
+		{Name: "only-holes", ABI: v0, Outcome: "none"},
+		{Name: "slots-600", ABI: v1, Outcome: "truncated", Many: 64},
+		{Name: "null-value", ABI: v1, Outcome: "present", Set: "k1=v1"},
+		{Name: "empty", ABI: v1, Outcome: "present", Set: "="},
+		{Name: "value-1024", ABI: v1, Outcome: "present", Set: "k=(1024)"},
+		{Name: "value-2000", ABI: v1, Outcome: "truncated", Set: "k=(1024)"},
+		{Name: "key-300", ABI: v0, Outcome: "truncated", Set: "(256)=v"},
+		{Name: "value-2-60", ABI: v1, Outcome: "truncated", Set: "k=(1024)"},
+		{Name: "section-full", ABI: v1, Outcome: "truncated", Set: "k=(1000)"},
+		{Name: "count-2-63", ABI: v1, Outcome: "fault"},
+		{Name: "unmapped-set", ABI: v1, Outcome: "fault"},
+		{Name: "kernel-set", ABI: v1, Outcome: "fault"},
+		{Name: "unmapped-storage", ABI: v0, Outcome: "fault"},
+		{Name: "null-storage", ABI: v1, Outcome: "invalid"},
+		{Name: "unmapped-key", ABI: v1, Outcome: "fault"},
+		{Name: "kernel-value", ABI: v1, Outcome: "fault"},
+		{Name: "fault-in-second", ABI: v1, Outcome: "fault"},
+		{Name: "context", ABI: ctx, Outcome: "present", Set: "link"},
+		{Name: "context-attrs-5", ABI: ctx, Outcome: "present", Set: "link " + numbered("n%d=a%d", 5)},
+		{Name: "context-updating", ABI: ctx, Outcome: "updating"},
+		{Name: "context-garbage", ABI: ctx, Outcome: "invalid"},
+		{Name: "context-attrs-3000", ABI: ctx, Outcome: "truncated", Set: "link"},
+		{Name: "context-past-end", ABI: ctx, Outcome: "fault"},
+		{Name: "context-at-end", ABI: ctx, Outcome: "present", Set: "link n0="},
+		{Name: "context-unmapped", ABI: ctx, Outcome: "fault"},
+	}
+}
+
+func numbered(format string, n int) string {
+	var parts []string
+	for i := range n {
+		parts = append(parts, fmt.Sprintf(format, i, i))
+	}
+	return strings.Join(parts, " ")
+}
+
+// maxShown is the length up to which Show writes a key or value out.
+const maxShown = 20
+
+// Show appends a label to a set as State has it.
+func Show(set, key, value string) string {
+	if set != "" {
+		set += " "
+	}
+	return set + shorten(key) + "=" + shorten(value)
+}
+
+func shorten(s string) string {
+	if len(s) > maxShown {
+		return fmt.Sprintf("(%d)", len(s))
+	}
+	return s
+}
+
+// Target is a running target.
+type Target struct {
+	PID     int
+	Offsets map[string]int64 // of the variables from the thread pointer, by ABI
+}
+
+// Build compiles testdata/bpf/target.c.
+func Build(t testing.TB) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "target")
+	cmd := exec.Command("gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-o", out, "../../testdata/bpf/target.c")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	return out
+}
+
+// Start runs a target in a state until the end of the test.
+func Start(t testing.TB, path, state string) Target {
+	t.Helper()
+	cmd := exec.Command(path, state)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := Target{Offsets: map[string]int64{}}
+	var v0, v1, ctx int64
+	if _, err := fmt.Sscan(line, &target.PID, &v0, &v1, &ctx); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	target.Offsets = map[string]int64{"custom_labels_v0": v0, "custom_labels_v1": v1, "thread_context": ctx}
+	return target
+}
