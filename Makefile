@@ -114,8 +114,8 @@ generate-check: ## regenerate and fail on a difference
 	scripts/generate-check.sh
 
 .PHONY: fuzz-short
-fuzz-short: ## every fuzz target for 5 seconds
-	scripts/fuzz.sh short 5s
+fuzz-short: ## every fuzz target for 4 seconds
+	scripts/fuzz.sh short 4s
 
 .PHONY: fuzz-long
 fuzz-long: ## 10^8 executions of each parser's target, from what fuzz-short has found; hours

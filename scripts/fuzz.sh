@@ -30,7 +30,7 @@ run() {
 }
 
 short() {
-	run "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${amount:-5s}" -fuzzminimizetime 100x "$package"
+	run "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${amount:-4s}" -fuzzminimizetime 100x "$package"
 	sed -nE 's/.*execs: ([0-9]+) .*new interesting: ([0-9]+) \(total: ([0-9]+)\).*/\1 \2 \3/p' "$log" | tail -1
 }
 

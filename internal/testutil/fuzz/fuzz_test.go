@@ -55,10 +55,3 @@ func TestCorpusFormat(t *testing.T) {
 		require.Error(t, err, text)
 	}
 }
-
-// Under Go's engine, and in the loop when it is asked for.
-func FuzzRun(f *testing.F) {
-	Run(f, [][]byte{[]byte("seed")}, func(t testing.TB, data []byte) {
-		require.LessOrEqual(t, len(data), 1<<20)
-	})
-}
