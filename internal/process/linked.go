@@ -18,6 +18,29 @@ import (
 // loader runs, and those tried as the C library.
 const maxCandidates = 16
 
+// loaderOf tells the C library of a process by its dynamic loader, and whether
+// the loader was started with the program as its argument.
+func loaderOf(mappings []ExecMapping, program procfs.FileID) (libc tlsresolve.Libc, byLoader bool) {
+	i := slices.IndexFunc(mappings, func(m ExecMapping) bool { return m.File != nil && m.File.key == program })
+	if i < 0 {
+		return tlsresolve.UnknownLibc, false
+	}
+	if f := &mappings[i].File.facts; f.interp != "" || f.executable {
+		return tlsresolve.LibcOf(f.interp), false
+	}
+	// It names no loader and is no program: a loader. Under the name of a
+	// library, as musl's often is, it is known by what the program asks for.
+	if libc = tlsresolve.LibcOf(mappings[i].Path); libc != tlsresolve.UnknownLibc {
+		return libc, true
+	}
+	for i := range mappings {
+		if f := mappings[i].File; f != nil && f.facts.executable && f.facts.interp != "" {
+			return tlsresolve.LibcOf(f.facts.interp), true
+		}
+	}
+	return tlsresolve.UnknownLibc, false
+}
+
 // linked tells package tlsresolve of the files that lead to what the dynamic
 // loader of a process keeps in memory.
 type linked struct {

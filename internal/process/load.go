@@ -175,17 +175,7 @@ func (t *Table) resolve(p *Process, tid int, mappings []ExecMapping, all []procf
 		mappings: all,
 		nowNs:    t.now(),
 	}
-	for i := range mappings {
-		if f := mappings[i].File; f != nil && f.key == p.load.program {
-			env.target.Libc = tlsresolve.LibcOf(f.facts.interp)
-			// A loader that was started as a program names no loader of its own.
-			if f.facts.interp == "" {
-				env.target.Libc = tlsresolve.LibcOf(mappings[i].Path)
-				env.byLoader = env.target.Libc != tlsresolve.UnknownLibc
-			}
-			break
-		}
-	}
+	env.target.Libc, env.byLoader = loaderOf(mappings, p.load.program)
 	env.target.Modules = tlsresolve.NewModules(&linked{mappings, env.program, env.byLoader})
 	sources, statuses, retry := p.load.resolver.resolve(images, &env)
 	t.explain(images, statuses)

@@ -1,0 +1,258 @@
+//go:build linux && amd64
+
+package process
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// asker loads the library that is its argument, if any, and asks the dynamic
+// loader for the variable's address.
+const asker = common + `
+int main(int argc, char **argv) {
+	void *lib = NULL;
+	if (argc > 1 && !(lib = LOAD)) { fputs(dlerror(), stderr); return 1; }
+	say(dlsym(lib, "custom_labels_current_set"));
+	await();
+	return 0;
+}`
+
+// muslSpecs makes gcc what musl-gcc is.
+var muslSpecs = []string{"-specs", "/usr/lib/x86_64-linux-musl/musl-gcc.specs"}
+
+// lonely makes a library in which nothing refers to the variable that it defines.
+func lonely(t *testing.T, flags ...string) string {
+	return compile(t, "liblonely.so", defineV1, append([]string{"-shared", "-fPIC"}, flags...)...)
+}
+
+// only waits for the one source of a process to come to rest.
+func only(t *testing.T, p *program) (SourceStatus, *Table) {
+	t.Helper()
+	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+	proc := loaded(t, table, p.exists())
+	var status SourceStatus
+	eventually(t, "source at rest", func() bool {
+		s := proc.Info().Sources
+		if len(s) == 1 {
+			status = s[0]
+		}
+		return len(s) == 1 && status.State != SourceNotRelocated
+	})
+	return status, table
+}
+
+// TestSourceWithoutRelocation finds libraries by the list of their loader.
+func TestSourceWithoutRelocation(t *testing.T) {
+	const dlopened, started, namespace, byLoader = 0, 1, 2, 3
+	for name, tc := range map[string]struct {
+		how  int
+		musl bool
+		link string
+		kind tlsresolve.Kind
+	}{
+		"start-up":          {started, false, "-pie", tlsresolve.Static},
+		"dlopen":            {dlopened, false, "-pie", tlsresolve.DTVGlibc},
+		"dlopen, not PIE":   {dlopened, false, "-no-pie", tlsresolve.DTVGlibc},
+		"dlmopen":           {namespace, false, "-pie", tlsresolve.DTVGlibc},
+		"program of loader": {byLoader, false, "-pie", tlsresolve.DTVGlibc},
+		"musl, start-up":    {started, true, "-pie", tlsresolve.DTVMusl},
+		"musl, dlopen":      {dlopened, true, "-no-pie", tlsresolve.DTVMusl},
+		"musl, of loader":   {byLoader, true, "-pie", tlsresolve.DTVMusl},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var specs []string
+			if tc.musl {
+				specs = muslSpecs
+			}
+			lib := lonely(t, specs...)
+			load := "dlopen(argv[1], RTLD_NOW)"
+			if tc.how == namespace {
+				load = "dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW)"
+			}
+			flags := append([]string{"-DLOAD=" + load, tc.link}, specs...)
+			args := []string{lib}
+			if tc.how == started {
+				flags, args = append(flags, "-Wl,--no-as-needed", lib), nil
+			}
+			path := compile(t, "p", asker, flags...)
+			if tc.how == byLoader {
+				path, args = interp(t, path), []string{path, lib}
+			}
+			p := start(t, path, args...)
+			var tp, variable uint64
+			p.line(&tp, &variable)
+			status, _ := only(t, p)
+			require.Equal(t, SourceActive, status.State, status.Err)
+			require.Equal(t, "link map", status.Model)
+			require.Equal(t, tc.kind, status.Location.Kind)
+			require.Equal(t, tc.kind == tlsresolve.DTVGlibc, status.Location.Generation != 0)
+			requireSource(t, p, []LabelSource{{status.ABI, status.Location}}, labels.ABIV1, tp, variable)
+		})
+	}
+}
+
+func interp(t *testing.T, path string) string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	st, err := file.Stat()
+	require.NoError(t, err)
+	e, err := elffile.New(file, st.Size())
+	require.NoError(t, err)
+	return e.Interp()
+}
+
+// TestStaticProgramLoads has a library in a program that tells nothing of its
+// loader.
+func TestStaticProgramLoads(t *testing.T) {
+	lib := lonely(t)
+	for _, link := range []string{"-static", "-static-pie"} {
+		p := start(t, compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)", link, "-Wno-all"), lib)
+		var tp, variable uint64
+		p.line(&tp, &variable)
+		status, _ := only(t, p)
+		require.Equal(t, SourceUnsupportedModel, status.State)
+		require.Contains(t, status.Err, tlsresolve.ErrUnknownLibc.Error())
+	}
+}
+
+// TestCLibrarySaysNothing runs programs with C libraries that say less, or
+// something else, of themselves.
+func TestCLibrarySaysNothing(t *testing.T) {
+	const original = "/lib/x86_64-linux-gnu/libc.so.6"
+	withReference := libraryOf(t, defineV1, "custom_labels_current_set")
+	program := compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)")
+	for name, tc := range map[string]struct {
+		libc  func(b []byte)
+		lib   string
+		state SourceState
+		err   string
+	}{
+		"no symbols":                {noSymbols, withReference, SourceActive, ""},
+		"no symbols, no relocation": {noSymbols, lonely(t), SourceNoRelocation, "C library without symbols for libthread_db"},
+		"other layout":              {otherLayout(t), withReference, SourceUnsupportedModel, "_thread_db_dtv_dtv"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := os.ReadFile(original)
+			require.NoError(t, err)
+			tc.libc(b)
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "libc.so.6"), b, 0o755))
+			t.Setenv("LD_LIBRARY_PATH", dir)
+			p := start(t, program, tc.lib)
+			var tp, variable uint64
+			p.line(&tp, &variable)
+			status, _ := only(t, p)
+			require.Equal(t, tc.state, status.State, status.Err)
+			require.Contains(t, status.Err, tc.err)
+			if tc.state == SourceActive {
+				require.Zero(t, status.Location.Generation)
+				requireSource(t, p, []LabelSource{{status.ABI, status.Location}}, labels.ABIV1, tp, variable)
+			}
+		})
+	}
+}
+
+// noSymbols renames what libthread_db looks for.
+func noSymbols(b []byte) {
+	for i := range len(b) - 11 {
+		if string(b[i:i+11]) == "_thread_db_" {
+			b[i+1] = 'T'
+		}
+	}
+}
+
+// otherLayout makes a C library say that the entries of its DTV have 8 bytes.
+func otherLayout(t *testing.T) func([]byte) {
+	return func(b []byte) {
+		e, err := elffile.New(bytes.NewReader(b), int64(len(b)))
+		require.NoError(t, err)
+		sym, ok, err := e.DynamicSymbol("_thread_db_dtv_dtv")
+		require.NoError(t, err)
+		require.True(t, ok)
+		for s := range e.Loads() {
+			if sym.Value >= s.Vaddr && sym.Value < s.Vaddr+s.Filesz {
+				binary.LittleEndian.PutUint32(b[s.Offset+sym.Value-s.Vaddr:], 64)
+			}
+		}
+	}
+}
+
+// TestLoaderAskedWhenNeeded has the C library read only for places in the DTV.
+func TestLoaderAskedWhenNeeded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags []string
+		asked bool
+	}{
+		"initial-exec":    {[]string{"-ftls-model=initial-exec"}, false},
+		"general-dynamic": {nil, true},
+	} {
+		lib := libraryOf(t, defineV1, "custom_labels_current_set", tc.flags...)
+		p := start(t, compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)"), lib)
+		var tp, variable uint64
+		p.line(&tp, &variable)
+		status, table := only(t, p)
+		require.Equal(t, SourceActive, status.State, status.Err)
+		info := table.Lookup(p.id(), p.pid, nil).Info()
+		i := slices.IndexFunc(info.Mappings, func(m ExecMapping) bool { return filepath.Base(m.Path) == "libc.so.6" })
+		require.GreaterOrEqual(t, i, 0)
+		debugging := &info.Mappings[i].File.debugging
+		debugging.mu.Lock()
+		require.Equal(t, tc.asked, debugging.known, name)
+		debugging.mu.Unlock()
+	}
+}
+
+// TestInterposedAtStart has a library whose variable is the program's, at the
+// start of the program's block: what a slot says that is not relocated yet.
+func TestInterposedAtStart(t *testing.T) {
+	for _, compiler := range []string{corpus.GCC, corpus.MuslGCC} {
+		t.Run(compiler, func(t *testing.T) {
+			lib := corpus.Library(t, compiler, "-DPAD=40")
+			p := start(t, corpus.Build(t, "host", compiler, "host.c", "variable.c", "-DLINKED", "-pthread", "-rdynamic",
+				"-Wl,--no-as-needed", lib, "-Wl,-rpath,"+filepath.Dir(lib)))
+			var thread string
+			var tp, variable uint64
+			for range 4 { // one of them does not use the variable
+				var t, v uint64
+				if p.line(&thread, &t, &v); v != 0 {
+					tp, variable = t, v
+				}
+			}
+			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+			proc := loaded(t, table, p.exists())
+			var states []SourceState
+			eventually(t, "both at rest", func() bool {
+				states = nil
+				for _, s := range proc.Info().Sources {
+					states = append(states, s.State)
+				}
+				return len(states) == 2 && !slices.Contains(states, SourceNotRelocated)
+			})
+			for _, s := range proc.Info().Sources {
+				got, err := s.Location.Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
+				require.NoError(t, err)
+				require.Equal(t, variable, got)
+			}
+			require.Contains(t, states, SourceActive)
+			if compiler == corpus.GCC { // musl's place in the DTV is not seen to be the same
+				require.Contains(t, states, SourceDuplicate)
+			}
+		})
+	}
+}
