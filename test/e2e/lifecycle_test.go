@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	require.Empty(t, before.programs)
 	require.Empty(t, before.maps)
 	fmt.Printf("idle: %v\n", before)
-	for _, rates := range [][]int{{97}, {997}, {97, 499}, {19, 10_000}, {499}} {
+	for _, rates := range pick([][]int{{97}, {997}, {97, 499}, {19, 10_000}, {499}}, [][]int{{97, 499}, {19}}) {
 		during, received := runReceivers(t, w, rates...)
 		fmt.Printf("running at %v Hz: %v; received all %v samples emitted\n", rates, during, received)
 		after := requireSame(t, os.Getpid(), before.counts())
