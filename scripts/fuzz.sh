@@ -23,10 +23,15 @@ targets() {
 
 # run shows the output of a command, keeps it, and names the target when it fails.
 run() {
-	if ! "$@" 2>&1 | tee "$log" >&2; then
-		echo "fuzz: $package $target failed" >&2
-		exit 1
+	if "$@" 2>&1 | tee "$log" >&2; then
+		return
 	fi
+	# Before Go 1.27 the engine may fail by its own deadline (golang/go#75804).
+	if grep -q '^ *context deadline exceeded$' "$log" && ! grep -qE 'Failing input|panic:|_test\.go:' "$log"; then
+		return
+	fi
+	echo "fuzz: $package $target failed" >&2
+	exit 1
 }
 
 short() {
