@@ -144,7 +144,7 @@ func TestCLibrarySaysNothing(t *testing.T) {
 		err   string
 	}{
 		"no symbols":                {noSymbols, withReference, SourceActive, ""},
-		"no symbols, no relocation": {noSymbols, lonely(t), SourceNoRelocation, "C library without symbols for libthread_db"},
+		"no symbols, no relocation": {noSymbols, lonely(t), SourceNoRelocation, "no symbols for libthread_db"},
 		"other layout":              {otherLayout(t), withReference, SourceUnsupportedModel, "_thread_db_dtv_dtv"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,11 +35,11 @@ var (
 
 	// ErrNoThreadDB says that a C library has no symbols for libthread_db: it
 	// is older than glibc 2.34, or no glibc.
-	ErrNoThreadDB = errors.New("C library without symbols for libthread_db")
+	ErrNoThreadDB = errors.New("no symbols for libthread_db in the C library")
 
 	// ErrLayout says that the C library lays out its DTV, or the structures
 	// that lead to it, in another way than the one known here.
-	ErrLayout = errors.New("C library with another layout of thread-local storage")
+	ErrLayout = errors.New("unknown layout of thread-local storage in the C library")
 
 	// ErrImplausible says that a slot holds a value that no loader writes.
 	ErrImplausible = errors.New("implausible TLS slot")
