@@ -42,11 +42,12 @@ func (w *window) at(offset uint32) ([]byte, error) {
 			return rest[:min(i, maxNameBytes)], nil
 		}
 	}
-	if w.buf == nil {
+	switch {
+	case w.buf == nil:
 		w.buf, w.size = make([]byte, 0, windowBytes), minWindowBytes
-	} else if w.used >= w.size/4 {
+	case w.used >= w.size/4:
 		w.size = min(2*w.size, windowBytes)
-	} else {
+	default:
 		w.size = max(w.size/2, minWindowBytes)
 	}
 	w.used = 0

@@ -123,11 +123,11 @@ func TestInspectRefuses(t *testing.T) {
 	require.ErrorIs(t, err, procfs.ErrNoProcess)
 
 	info := &Info{Loaded: true, Mappings: []ExecMapping{{File: &File{key: procfs.FileID{Inode: 1}}}}}
-	for want, facts := range map[error]File{
-		nil:             {facts: facts{layout: layout{machine: hostMachine(runtime.GOARCH)}}},
-		ErrArchitecture: {facts: facts{layout: layout{machine: elf.EM_PPC64}}},
+	for want, machine := range map[error]elf.Machine{
+		nil:             hostMachine(runtime.GOARCH),
+		ErrArchitecture: elf.EM_PPC64,
 	} {
-		info.Mappings[0].File.facts = facts.facts
+		info.Mappings[0].File.facts = facts{layout: layout{machine: machine}}
 		require.ErrorIs(t, info.readable(procfs.FileID{Inode: 1}), want)
 	}
 	info.Mappings[0].File.err = fmt.Errorf("class: %w", elffile.ErrUnsupported)

@@ -97,14 +97,6 @@ func FuzzStat(f *testing.F) {
 	})
 }
 
-// asciiSpace is how the kernel separates; Unicode has more, which the parser
-// takes for separators too when they are well-formed.
-func asciiSpace(r rune) bool {
-	return strings.ContainsRune(" \t\n\v\f\r\u0085\u00a0", r) || r > 0xff && isSpace(r)
-}
-
-func isSpace(r rune) bool { return len(strings.Fields(string(r))) == 0 }
-
 // FuzzStatus: the uid and the PID are numbers that stand in the file.
 func FuzzStatus(f *testing.F) {
 	fuzz.Run(f, [][]byte{[]byte("Name:\tUid:\\n\nUid:\t1000\t0\t0\t0\nNSpid:\t4242\t17\t3\n"), []byte("Uid:\t4294967295\nNSpid:\t2147483647")}, func(t testing.TB, data []byte) {

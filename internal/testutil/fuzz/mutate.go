@@ -5,6 +5,7 @@ package fuzz
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 )
 
 const (
@@ -73,7 +74,7 @@ func (m *mutator) mutate() {
 		m.insert(at)
 	case 7:
 		n := min(m.below(maxMoved)+1, len(b)-at)
-		m.buf = append(b[:at], b[at+n:]...)
+		m.buf = slices.Delete(b, at, at+n)
 	case 8: // a piece of this input, or of another
 		from := b
 		if m.r.Uint32()&1 == 0 {
