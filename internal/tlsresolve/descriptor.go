@@ -79,9 +79,8 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 
 // resolveIndex reads what the argument of a dynamic descriptor points at: a
 // tls_index {module, offset}, which glibc follows by the generation in which
-// the module was loaded. (When the module has taken the id of another, glibc
-// before 2.39 writes an older one, sourceware bug 29039: the loader's table has
-// the right one.)
+// the module was loaded. That may be an older one when the module has taken over
+// the id of another (sourceware bug 29039); the loader's table has the right one.
 func (p Plan) resolveIndex(mem Memory, arg uint64, env Target) (Location, error) {
 	module, offset, err := readPair(mem, arg)
 	if err != nil {
