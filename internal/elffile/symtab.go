@@ -20,7 +20,7 @@ const (
 
 	// maxTLSSymbols and maxIntSymbols bound the symbols that are kept.
 	maxTLSSymbols = 1024
-	maxIntSymbols = 128 << 10
+	maxIntSymbols = 64 << 10
 
 	// intBytes is the size of a C int.
 	intBytes = 4
