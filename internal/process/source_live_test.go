@@ -229,6 +229,29 @@ func TestSourceRefused(t *testing.T) {
 	}
 }
 
+// TestVersionCopied has a program that refers to the library's version, so that
+// the linker gives it a copy. It defines no labels by that.
+func TestVersionCopied(t *testing.T) {
+	lib := libraryOf(t, defineV1, "custom_labels_current_set")
+	p := start(t, compile(t, "p", common+`
+void *where(void);
+extern int custom_labels_abi_version;
+extern __thread void *custom_labels_current_set;
+int main(void) { say(where() == &custom_labels_current_set ? where() : 0); await(); return custom_labels_abi_version; }`,
+		"-fno-pie", "-no-pie", lib))
+	var tp, variable uint64
+	p.line(&tp, &variable)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	ev := p.exists()
+	proc := loaded(t, table, ev)
+	var sources []LabelSource
+	eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
+	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+	require.Len(t, proc.Info().Sources, 1)
+	require.Equal(t, lib, proc.Info().Sources[0].Path)
+}
+
 // TestNotProgram maps an executable that the process does not run.
 func TestNotProgram(t *testing.T) {
 	other := compile(t, "other", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")

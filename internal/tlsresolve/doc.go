@@ -9,6 +9,11 @@
 // the process. Location.Address evaluates it for one thread; the BPF programs
 // apply the same rules at each sample, and this one cross-checks them.
 //
+// Where the slots do not tell all, Modules reads what the dynamic loader keeps in
+// the process: its lists of libraries (struct r_debug), and glibc's table of TLS
+// modules with their generations, at the offsets that the process's own C
+// library exports for debuggers (ThreadDB).
+//
 // The rules follow Drepper, "ELF Handling For Thread-Local Storage", the
 // TLSDESC addenda for x86-64 and aarch64, and what glibc and musl store. When
 // memory does not look the way these rules say, the answer is an error and

@@ -185,6 +185,7 @@ type libraryCase struct {
 func libraryCases() []libraryCase {
 	const (
 		big    = "-DPAD=4099" // does not fit the static surplus of glibc
+		first  = "-UPAD"      // nothing before it in its block
 		hidden = "-DVISIBILITY=hidden"
 		desc   = "-mtls-dialect=gnu2"
 	)
@@ -211,6 +212,12 @@ func libraryCases() []libraryCase {
 		{"dlopen general-dynamic big", corpus.GCC, []string{big}, false, "", gd, glibc},
 		{"dlopen general-dynamic hidden", corpus.GCC, []string{big, hidden}, false, "", gd, glibc},
 		{"dlopen general-dynamic sibling", corpus.GCC, []string{"-DPAD=40", "-DSIBLING"}, false, "", gd, glibc},
+		{"startup TLSDESC first", corpus.GCC, []string{desc, first}, true, "", td, static},
+		{"startup general-dynamic first", corpus.GCC, []string{first}, true, "", gd, glibc},
+		{"dlopen TLSDESC first", corpus.GCC, []string{desc, first, "-DALIGN=4096"}, false, "", td, glibc},
+		{"dlopen general-dynamic first", corpus.GCC, []string{first}, false, "", gd, glibc},
+		{"musl dlopen TLSDESC first", corpus.MuslGCC, []string{desc, first}, false, "", td, musl},
+		{"musl dlopen general-dynamic first", corpus.MuslGCC, []string{first}, false, "", gd, musl},
 		{"dlopen initial-exec", corpus.GCC, []string{"-ftls-model=initial-exec"}, false, "", ie, static},
 		{"musl startup TLSDESC", corpus.MuslGCC, []string{desc}, true, "", td, static},
 		{"musl startup general-dynamic", corpus.MuslGCC, nil, true, "", gd, musl},

@@ -261,3 +261,37 @@ func TestMuslWindowAtPageEnd(t *testing.T) {
 	_, err = p.muslModule(words{}, dso, libBias)
 	require.ErrorIs(t, err, errNotMapped)
 }
+
+// echo is memory that holds one word everywhere, and counts.
+type echo struct {
+	word  uint64
+	reads int
+}
+
+func (m *echo) ReadAt(p []byte, _ uint64) error {
+	m.reads++
+	for i := range p {
+		p[i] = byte(m.word >> (8 * (i & 7)))
+	}
+	return nil
+}
+
+// Whatever a process has in its memory, looking for modules ends.
+func TestModulesBounded(t *testing.T) {
+	for _, libc := range []Libc{Glibc, Musl} {
+		for _, model := range []Model{ModuleOnly, GeneralDynamic} {
+			for _, word := range []uint64{0, 1, 2, 3, 0x4000, maxModule, maxModule + 1, 1 << 63, ^uint64(0)} {
+				p := libraryPlan(elf.EM_X86_64)
+				p.model, p.slot, p.offsetSlot = model, 0x100, true
+				mem := &echo{word: word}
+				files := &loaderFiles{debug: []uint64{debugSlot}}
+				env := Target{Machine: elf.EM_X86_64, Libc: libc, Modules: NewModules(files)}
+				env.Definitions = []Definition{{p, 0}, {p, 0x4000}}
+				for range 4 {
+					_, _ = p.Resolve(mem, 0, env)
+				}
+				require.LessOrEqual(t, mem.reads, maxLinks+2*maxNamespaces+4*(2*maxSlotinfoLists+16), "%v %v %#x", libc, model, word)
+			}
+		}
+	}
+}
