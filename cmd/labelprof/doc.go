@@ -7,6 +7,7 @@
 //	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE]
 //	labelprof top   [--by tenant,route] [--truth FILE]... FILE...
 //	labelprof pprof -o OUT.pb.gz FILE...
+//	labelprof inspect [--json] [--threads 64] PID...
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
 // and the hottest functions of each, live on a terminal, and stops by itself after
@@ -27,7 +28,14 @@
 // (mode shares of testdata/writers); what was sampled in these processes is shown
 // beside it.
 //
-// Everything received is untrusted. Indexes are checked, values are escaped before
+// inspect looks into processes: which label sources they have, how the thread-local
+// variables are reached and where they are, and what each thread has in them now; or
+// why there are none. It finds sources with the receiver's own code, so that what it
+// says holds for samples. Each thread is stopped while it is read, one at a time, for
+// some 50 to 200 microseconds, longer on a busy machine; see internal/labelread for
+// what else that does to a thread. It needs root or CAP_SYS_PTRACE.
+//
+// Everything received or read is untrusted. Indexes are checked, values are escaped before
 // they reach the terminal, and memory is bounded: what exceeds a bound is counted,
 // summed up as (others) in the tables, and left out of the pprof file.
 package main

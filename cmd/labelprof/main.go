@@ -17,18 +17,26 @@ const usage = `usage:
   labelprof serve [flags]          receive OTLP profiles, show CPU by label
   labelprof top [flags] FILE...    show CPU by label in files of OTLP profiles
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
+  labelprof inspect [flags] PID... show which labels a process publishes, or why none
 labelprof COMMAND -h lists the flags.
 `
 
 // Exit codes.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK       = 0
+	exitError    = 1
+	exitUsage    = 2
+	exitNoLabels = 3 // of inspect
 )
 
 // errUsage says that the command line makes no sense; what and how is printed already.
 var errUsage = errors.New("usage")
+
+// errReported says that something failed; what is printed already.
+var errReported = errors.New("failed")
+
+// errNoLabels says that a process has no labels that could be read.
+var errNoLabels = errors.New("no labels")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -41,9 +49,10 @@ func main() {
 // run is the command without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
-		"serve": serve,
-		"top":   top,
-		"pprof": convert,
+		"serve":   serve,
+		"top":     top,
+		"pprof":   convert,
+		"inspect": inspect,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
@@ -55,6 +64,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.Is(err, errUsage):
 		return exitUsage
+	case errors.Is(err, errNoLabels):
+		return exitNoLabels
+	case errors.Is(err, errReported):
+		return exitError
 	default:
 		fmt.Fprintf(stderr, "labelprof %s: %v\n", args[0], err)
 		return exitError

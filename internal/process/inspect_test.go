@@ -3,12 +3,15 @@
 package process
 
 import (
+	"bufio"
 	"context"
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -184,9 +187,21 @@ func asUser(uid int, f func()) {
 	<-done
 }
 
+// startAs starts a definer as another user.
 func startAs(t *testing.T, uid uint32, path string) *program {
 	t.Helper()
-	return start(t, "/usr/bin/setpriv", "--reuid", fmt.Sprint(uid), "--clear-groups", path)
+	cmd := exec.Command(path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid}} // the group, too, has to be the reader's
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	return &program{t: t, path: path, pid: cmd.Process.Pid, cmd: cmd, lines: bufio.NewReader(stdout)}
 }
 
 func openFiles(t *testing.T) int {

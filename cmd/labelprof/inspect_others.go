@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux || !(amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+func inspect(context.Context, []string, io.Writer, io.Writer) error {
+	return errors.New("processes can be inspected on Linux only, on x86-64 and aarch64")
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	target "github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+// writeText prints a report for people. All that comes from the process is escaped.
+func (r *processReport) writeText(w io.Writer) {
+	fmt.Fprintf(w, "process %d  %s\n", r.PID, escape(r.Name))
+	fmt.Fprintf(w, "  executable  %s\n", escape(r.Executable))
+	fmt.Fprintf(w, "  C library   %s\n", strings.TrimSpace(r.CLibrary+" "+r.LibraryVersion))
+	for i := range r.Sources {
+		r.Sources[i].writeText(w, i+1)
+	}
+	if !r.readable() {
+		r.writeWhy(w)
+		return
+	}
+	r.writeThreads(w)
+	if r.Changed {
+		fmt.Fprintln(w, "\nThe process has changed meanwhile, by exec or by loading a library: look again.")
+	}
+}
+
+func (s *sourceReport) writeText(w io.Writer, number int) {
+	fmt.Fprintf(w, "\nsource %d  %s: %s\n", number, s.ABI, s.Symbol)
+	fmt.Fprintf(w, "  file        %s\n", escape(s.File))
+	fmt.Fprintf(w, "  TLS model   %s\n", modelText(s.Model))
+	if s.Location != nil {
+		fmt.Fprintf(w, "  location    %v\n", s.Location)
+	}
+	fmt.Fprintf(w, "  state       %s: %s\n", s.State, stateText(s.state))
+	if s.Reason != "" {
+		fmt.Fprintf(w, "  reason      %s\n", escape(s.Reason))
+	}
+}
+
+// writeWhy prints why there are no labels.
+func (r *processReport) writeWhy(w io.Writer) {
+	if len(r.Sources) > 0 {
+		fmt.Fprintln(w, "\nno labels: none of the label sources can be read")
+	} else {
+		fmt.Fprintln(w, "\nno labels: no file that the process maps defines one of the thread-local variables")
+		for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+			fmt.Fprintf(w, "  %s (%s)\n", abi.Symbol(), abi)
+		}
+	}
+	if len(r.Files) > 0 {
+		fmt.Fprintln(w, "\nfiles looked at that have thread-local variables")
+		for i := range r.Files {
+			f := &r.Files[i]
+			size := strconv.FormatUint(f.TLSBytes, 10) + " bytes"
+			if f.library {
+				size += ", the C library's own"
+			}
+			fmt.Fprintf(w, "  %s: %s\n", escape(f.Path), size)
+			for _, note := range f.Notes {
+				fmt.Fprintf(w, "    %s\n", escape(note))
+			}
+		}
+	}
+	for _, hint := range r.Hints {
+		fmt.Fprintf(w, "\n%s\n", escape(hint))
+	}
+}
+
+// writeThreads prints a line for each thread and source.
+func (r *processReport) writeThreads(w io.Writer) {
+	fmt.Fprintln(w)
+	several := r.active() > 1
+	g := grid{left: 5}
+	head := []string{"TID", "THREAD", "VARIABLE", "NOW"}
+	if several {
+		head = append(head[:2:2], "SOURCE", "VARIABLE", "NOW")
+	}
+	g.add(head...)
+	for i := range r.Threads {
+		t := &r.Threads[i]
+		cells := []string{strconv.Itoa(t.TID), escape(t.Name)}
+		if t.Error != "" {
+			if several {
+				cells = append(cells, "")
+			}
+			g.add(append(cells, "", escape(t.Error))...)
+		}
+		for j := range t.Readings {
+			reading := &t.Readings[j]
+			row := cells[:2:2]
+			if several {
+				row = append(row, strconv.Itoa(reading.Source))
+			}
+			g.add(append(row, reading.Variable, reading.text())...)
+		}
+	}
+	g.render(w)
+	if r.hasKeyIndexes() {
+		fmt.Fprintln(w, "  [N] is the attribute with key index N; its name is in the process context, which is not read yet")
+	}
+	if r.ThreadsLeftOut > 0 {
+		fmt.Fprintf(w, "  and %d more threads (--threads)\n", r.ThreadsLeftOut)
+	}
+}
+
+// hasKeyIndexes reports whether attributes of a thread context are shown.
+func (r *processReport) hasKeyIndexes() bool {
+	for i := range r.Threads {
+		for j := range r.Threads[i].Readings {
+			reading := &r.Threads[i].Readings[j]
+			if r.Sources[reading.Source-1].abi == labels.ABIThreadContext && len(reading.Labels) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *processReport) active() (n int) {
+	for i := range r.Sources {
+		if r.Sources[i].state == target.SourceActive {
+			n++
+		}
+	}
+	return n
+}
+
+// text is what a thread has now, on one line.
+func (r *readingReport) text() string {
+	if r.Reason != "" {
+		return notes(escape(r.Reason), r.Irregular)
+	}
+	var parts []string
+	if r.TraceID != "" {
+		parts = append(parts, "trace_id="+r.TraceID, "span_id="+r.SpanID, "trace_flags="+r.Flags)
+	}
+	for _, l := range r.Labels {
+		parts = append(parts, quoted(l.key)+"="+quoted(l.value))
+	}
+	text := strings.Join(parts, " ")
+	if text == "" {
+		text = "a record without ids and attributes"
+	}
+	if r.Truncated {
+		return notes(text, append([]string{"cut to the bounds of a sample"}, r.Irregular...))
+	}
+	return notes(text, r.Irregular)
+}
+
+func notes(text string, all []string) string {
+	if len(all) == 0 {
+		return text
+	}
+	return text + "  (" + strings.Join(all, "; ") + ")"
+}
+
+// quoted escapes a string, and puts it into quotes where its end would be unclear.
+func quoted(s string) string {
+	e := escape(s)
+	if e == "" || strings.ContainsAny(e, ` ="()`) {
+		return `"` + strings.ReplaceAll(e, `"`, `\"`) + `"`
+	}
+	return e
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
