@@ -56,10 +56,13 @@ func (r *processReport) writeWhy(w io.Writer) {
 		}
 	}
 	if len(r.Files) > 0 {
-		fmt.Fprintln(w, "\nfiles looked at that have thread-local variables")
+		fmt.Fprintln(w, "\nfiles looked at, and the size of their thread-local variables (others have none)")
 		for i := range r.Files {
 			f := &r.Files[i]
 			size := strconv.FormatUint(f.TLSBytes, 10) + " bytes"
+			if f.TLSBytes == 0 {
+				size = "no thread-local variables"
+			}
 			if f.library {
 				size += ", the C library's own"
 			}
