@@ -56,17 +56,22 @@ type Stopped struct {
 // returns for how long the thread has stood still, at most. Threads of the own
 // process cannot be stopped.
 //
-// visit runs on another goroutine, and is over when Stop returns, unless the
-// error is ErrHangs.
+// visit runs on another goroutine. When Stop returns, it is over and the thread
+// is let go, unless the error is ErrHangs.
 func Stop(pid, tid int, visit func(Stopped)) (time.Duration, error) {
 	type result struct {
-		stood time.Duration
-		err   error
+		stood  time.Duration
+		tracer int // OS thread that holds on to the thread, 0: none does
+		err    error
 	}
 	done := make(chan result, 1)
 	trace(func() (held bool) {
 		stood, held, err := stop(pid, tid, visit)
-		done <- result{stood, err}
+		r := result{stood: stood, err: err}
+		if held {
+			r.tracer = unix.Gettid()
+		}
+		done <- r
 		return held
 	})
 	timer := time.NewTimer(maxStopDelay + maxVisitDuration)
@@ -76,10 +81,22 @@ func Stop(pid, tid int, visit func(Stopped)) (time.Duration, error) {
 	case r = <-done:
 	case <-timer.C:
 	}
+	if r.tracer != 0 {
+		awaitEnd(r.tracer)
+	}
 	if r.err != nil {
 		return 0, fmt.Errorf("stop thread %d: %w", tid, r.err)
 	}
 	return r.stood, nil
+}
+
+// awaitEnd waits until an OS thread of ours has ended, as it is about to.
+func awaitEnd(tid int) {
+	for began := time.Now(); time.Since(began) < maxStopDelay; time.Sleep(minNap) {
+		if unix.Tgkill(unix.Getpid(), tid, 0) != nil {
+			return
+		}
+	}
 }
 
 // trace runs f, which may become a tracer, on one OS thread. A tracer is a
@@ -151,7 +168,7 @@ func awaitStop(tid int) (pending int, err error) {
 		const options = unix.WSTOPPED | unix.WEXITED | unix.WNOWAIT | unix.WNOHANG | unix.WALL
 		var info childInfo
 		switch err := waitid(tid, &info, options); {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("wait: %w", vanished(err))
@@ -174,7 +191,7 @@ func awaitStop(tid int) (pending int, err error) {
 
 // refusal says why a thread cannot be traced.
 func refusal(tid int, err error) error {
-	if err != unix.EPERM {
+	if !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("seize: %w", vanished(err))
 	}
 	if st, err := (procfs.FS{}).Stat(tid); err != nil || st.Dead() {
@@ -188,7 +205,7 @@ func refusal(tid int, err error) error {
 
 // vanished names the error of system calls for a thread that is no more.
 func vanished(err error) error {
-	if err == unix.ESRCH || err == unix.ECHILD {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ECHILD) {
 		return ErrExited
 	}
 	return err
