@@ -57,8 +57,8 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 		return Location{}, fmt.Errorf("read TLSDESC slot: %w", err)
 	}
 	// The loader writes one word after the other, in either order. Neither
-	// is 0 at the end, as no static offset is.
-	if entry == 0 || arg == 0 || entry == p.initial[0] {
+	// is 0 at the end, as no static offset is, but for one case.
+	if entry == 0 || entry == p.initial[0] || arg == 0 && !p.atThreadPointer(mem, bias, env, p.adjust) {
 		return Location{}, ErrNotRelocated
 	}
 	r, readable := readResolver(mem, p.machine, entry)
@@ -67,7 +67,7 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 	}
 	switch r {
 	case resolverStatic:
-		return p.static(arg)
+		return p.static(arg, env.Libc)
 	case resolverDynamic:
 		return p.resolveIndex(mem, arg, env)
 	case resolverWeak:

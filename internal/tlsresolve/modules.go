@@ -89,9 +89,11 @@ func (m *Modules) find(mem Memory, p Plan, bias uint64, libc Libc) (module uint6
 		if err != nil {
 			return 0, err
 		}
-		if module, err = p.muslModule(mem, link, bias); err != nil {
+		tls, err := p.muslModule(mem, link, bias)
+		if err != nil {
 			return 0, err
 		}
+		module = tls.module
 	default:
 		return 0, ErrUnknownLibc
 	}
@@ -125,9 +127,9 @@ func (m *Modules) glibc(mem Memory, machine elf.Machine, module uint64, offset i
 	}
 	if tls.static() {
 		if machine == elf.EM_X86_64 {
-			return static(machine, offset-int64(tls.offset))
+			return static(machine, Glibc, offset-int64(tls.offset))
 		}
-		return static(machine, offset+int64(tls.offset))
+		return static(machine, Glibc, offset+int64(tls.offset))
 	}
 	return Location{Kind: DTVGlibc, Offset: offset, Module: module, Generation: max(generation, slot.generation)}, nil
 }

@@ -255,9 +255,9 @@ func TestMuslWindowAtPageEnd(t *testing.T) {
 	for i := uint64(0); i < 128; i += 8 {
 		moved[dso+i] = m[linkAt+i]
 	}
-	module, err := p.muslModule(moved, dso, libBias)
+	tls, err := p.muslModule(moved, dso, libBias)
 	require.NoError(t, err)
-	require.EqualValues(t, libModule, module)
+	require.Equal(t, linkTLS{libModule, 0x100}, tls)
 	_, err = p.muslModule(words{}, dso, libBias)
 	require.ErrorIs(t, err, errNotMapped)
 }

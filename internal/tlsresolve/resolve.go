@@ -46,9 +46,9 @@ func (p Plan) Resolve(mem Memory, bias uint64, env Target) (Location, error) {
 	}
 	switch p.model {
 	case LocalExec:
-		return p.resolveLocalExec(mem, bias)
+		return p.resolveLocalExec(mem, bias, env)
 	case InitialExec:
-		return p.resolveInitialExec(mem, bias)
+		return p.resolveInitialExec(mem, bias, env)
 	case Descriptor:
 		return p.resolveDescriptor(mem, bias, env)
 	case ModuleOnly:
@@ -58,12 +58,12 @@ func (p Plan) Resolve(mem Memory, bias uint64, env Target) (Location, error) {
 	}
 }
 
-func (p Plan) resolveLocalExec(mem Memory, bias uint64) (Location, error) {
+func (p Plan) resolveLocalExec(mem Memory, bias uint64, env Target) (Location, error) {
 	l := Location{Kind: Static, Offset: p.offset}
 	if p.slot == 0 {
 		return l, nil
 	}
-	s, err := p.resolveInitialExec(mem, bias)
+	s, err := p.resolveInitialExec(mem, bias, env)
 	if err != nil {
 		return Location{}, err
 	}
@@ -73,28 +73,28 @@ func (p Plan) resolveLocalExec(mem Memory, bias uint64) (Location, error) {
 	return l, nil
 }
 
-func (p Plan) resolveInitialExec(mem Memory, bias uint64) (Location, error) {
+func (p Plan) resolveInitialExec(mem Memory, bias uint64, env Target) (Location, error) {
 	w, err := readWord(mem, bias+p.slot)
 	if err != nil {
 		return Location{}, fmt.Errorf("read TPOFF64 slot: %w", err)
 	}
-	if w == p.initial[0] {
+	if w == p.initial[0] && !p.atThreadPointer(mem, bias, env, int64(w)+p.adjust) {
 		return Location{}, ErrNotRelocated
 	}
-	return p.static(w)
+	return p.static(w, env.Libc)
 }
 
 // static is the location of a relocated offset from the thread pointer.
-func (p Plan) static(relocated uint64) (Location, error) {
-	return static(p.machine, int64(relocated)+p.adjust)
+func (p Plan) static(relocated uint64, libc Libc) (Location, error) {
+	return static(p.machine, libc, int64(relocated)+p.adjust)
 }
 
 // static checks an offset from the thread pointer. TLS blocks lie below it on
-// x86-64, and behind the thread control block on aarch64.
-func static(machine elf.Machine, offset int64) (Location, error) {
+// x86-64, and on aarch64 behind the thread control block, of which musl has none.
+func static(machine elf.Machine, libc Libc, offset int64) (Location, error) {
 	ok := offset < 0 && offset > -maxOffset
 	if machine == elf.EM_AARCH64 {
-		ok = offset >= tcbBytes && offset < maxOffset
+		ok = offset >= tcbBytes && offset < maxOffset || libc == Musl && offset >= 0 && offset < tcbBytes
 	}
 	if !ok {
 		return Location{}, fmt.Errorf("%w: offset %d from the thread pointer", ErrImplausible, offset)
