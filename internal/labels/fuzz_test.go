@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
@@ -8,18 +9,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte(nil), "a\nb")
+// FuzzSection takes names of keys, one a line, then 0xff and a label section.
+func FuzzSection(f *testing.F) {
+	var seeds [][]byte
+	add := func(section []byte, keyNames string) { seeds = append(seeds, join([]byte(keyNames+"\xff"), section)) }
+	add(nil, "a\nb")
 	for _, section := range benchSections() {
-		f.Add(section, "zero\none\ntwo\none")
+		add(section, "zero\none\ntwo\none")
 	}
-	f.Add(join(v0(raw{"ab", "cut", 3, 3}, kv("ab", "")), v1(kv("a", "1"), kv("a", "2"))), "")
-	f.Add(record{link: Link{SpanID: [8]byte{1}}, valid: 1, size: 10, attrs: join(attr(3, "a"), []byte{1})}.block(), "a\n\n\na")
-	f.Add(v1(kv("a", "b"))[:blockHeaderBytes+5], "")
-	f.Fuzz(func(t *testing.T, section []byte, keyNames string) {
-		check(t, NewKeyMap(strings.Split(keyNames, "\n")), section)
+	add(join(v0(raw{"ab", "cut", 3, 3}, kv("ab", "")), v1(kv("a", "1"), kv("a", "2"))), "")
+	add(record{link: Link{SpanID: [8]byte{1}}, valid: 1, size: 10, attrs: join(attr(3, "a"), []byte{1})}.block(), "a\n\n\na")
+	add(v1(kv("a", "b"))[:blockHeaderBytes+5], "")
+	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
+		keyNames, section, _ := bytes.Cut(data, []byte{0xff})
+		check(t, NewKeyMap(strings.Split(string(keyNames), "\n")), section)
 	})
 }
 
@@ -76,7 +83,7 @@ func randomSection(r *rand.Rand) []byte {
 }
 
 // check decodes section and holds the result against the invariants and the oracle.
-func check(t *testing.T, keys *KeyMap, section []byte) {
+func check(t testing.TB, keys *KeyMap, section []byte) {
 	t.Helper()
 	c := NewCache(1 << 20)
 	d := c.Decode(keys, section)
