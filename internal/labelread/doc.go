@@ -11,8 +11,9 @@
 // that are not in memory, where BPF reports a fault; and it can be kept waiting
 // by the process, whose page faults may be served by the process itself.
 //
-// What a stop does to the thread: it stands still for some ten to hundreds of
-// microseconds. A system call that it waits in is restarted by the kernel; the
+// What a stop does to the thread: it stands still for some tens to hundreds of
+// microseconds. With CAP_SYS_NICE this holds on a busy machine, too: the thread
+// that reads then goes first. A system call that it waits in is restarted by the kernel; the
 // few that the kernel does not restart, epoll_wait among them, return EINTR, as
 // they do when a debugger attaches. Signals arrive once, a thread that was
 // stopped stays stopped, and however the visit ends, the thread is let go.

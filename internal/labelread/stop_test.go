@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,7 +234,7 @@ func TestSignalComesFirst(t *testing.T) {
 			if err := unix.Kill(pid, unix.SIGUSR1); err != nil {
 				return err
 			}
-			pending, err := awaitStop(pid)
+			pending, _, err := awaitStop(pid)
 			if err != nil || pending != int(unix.SIGUSR1) {
 				return fmt.Errorf("pending %d: %w", pending, err)
 			}
@@ -361,6 +362,18 @@ func TestSystemCallsGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, p.line(), "epoll_wait is interrupted")
 	require.Equal(t, 3, p.ask())
+}
+
+// The OS thread that has stopped another goes back to where it was.
+func TestHurry(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	require.NoError(t, err)
+	hurry()()
+	after, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }
 
 func TestVanished(t *testing.T) {
