@@ -24,11 +24,11 @@ const (
 	// is not at its place in the repository.
 	corpusEnv = "CUSTOM_LABELS_TLS_CORPUS"
 
-	// workers is how many programs run at a time: most of a cell's time is
+	// workersPerCPU is how many programs run at a time: most of a cell's time is
 	// waiting for its samples to be read.
-	workers = 24
+	workersPerCPU = 4
 
-	maxFailures = 20 // that are told in full
+	maxFailures = 60 // that are told in full
 )
 
 func corpusDir(t *testing.T) string {
@@ -84,7 +84,7 @@ func judgeAll(cells []cell.Cell, dir string, s *sampling) []verdict {
 	verdicts := make([]verdict, len(cells))
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range workers {
+	for range workersPerCPU * runtime.NumCPU() {
 		wg.Go(func() {
 			for i := range next {
 				verdicts[i] = judge(cells[i], dir, s)

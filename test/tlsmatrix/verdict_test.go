@@ -28,8 +28,12 @@ const (
 	minSamples = 3
 	// readDelay is within what samples are read from the ring buffer.
 	readDelay = 250 * time.Millisecond
-	// activeTimeout is for the process table, which has many programs to look at.
-	activeTimeout = 30 * time.Second
+	// activeTimeout bounds the wait until the sources of a program are found,
+	// which takes long where emulation or neighbours hold up the loader and us.
+	activeTimeout = time.Minute
+	// maxStops bounds how often a thread is stopped anew when the machine, and
+	// not the program, kept it from stopping in time.
+	maxStops = 5
 )
 
 // verdict is what became of a cell.
@@ -74,7 +78,7 @@ func judge(c cell.Cell, dir string, s *sampling) (v verdict) {
 
 // inspect looks at the program from user space.
 func (v *verdict) inspect(dir string) error {
-	info, err := process.Inspect(context.Background(), procfs.FS{}, v.program.pid())
+	info, err := inspect(v.program.pid())
 	if err != nil {
 		return err
 	}
@@ -97,6 +101,20 @@ func (v *verdict) inspect(dir string) error {
 		}
 	}
 	return nil
+}
+
+// inspect repeats process.Inspect, which waits for a second only, while a source
+// is still being relocated.
+func inspect(pid int) (*process.Info, error) {
+	deadline := time.Now().Add(activeTimeout)
+	for {
+		info, err := process.Inspect(context.Background(), procfs.FS{}, pid)
+		if err != nil || time.Now().After(deadline) || !slices.ContainsFunc(info.Sources, func(s process.SourceStatus) bool {
+			return s.State == process.SourceNotRelocated
+		}) {
+			return info, err
+		}
+	}
 }
 
 // source compares one source with what the cell's name says, and its location
@@ -150,15 +168,15 @@ func (v *verdict) address(want cell.Source, at tlsresolve.Location, th *thread) 
 
 // read reads the labels of one thread from user space.
 func (v *verdict) read(th *thread) error {
-	mem := procfs.Memory{PID: v.program.pid()}
-	var section []byte
 	var tp uint64
-	_, err := labelread.Stop(v.program.pid(), th.tid, func(s labelread.Stopped) {
-		tp = s.ThreadPointer
-		for _, src := range v.sources {
-			section = append(section, labelread.Read(mem, machine(), tp, src.ABI, src.Location).Block...)
+	var section []byte
+	var err error
+	for range maxStops {
+		tp, section, err = v.section(th.tid)
+		if !errors.Is(err, labelread.ErrBusy) && !errors.Is(err, labelread.ErrHangs) {
+			break
 		}
-	})
+	}
 	if err != nil {
 		return err
 	}
@@ -167,6 +185,29 @@ func (v *verdict) read(th *thread) error {
 	}
 	keys := labels.NewKeyMap(keyNames[:])
 	return v.labels(th, labels.NewCache(1<<20).Decode(keys, section))
+}
+
+// section reads all label sources of a thread that is stopped for it. After
+// labelread.ErrHangs the visit may still be going on.
+func (v *verdict) section(tid int) (tp uint64, section []byte, err error) {
+	type reading struct {
+		tp      uint64
+		section []byte
+	}
+	mem := procfs.Memory{PID: v.program.pid()}
+	done := make(chan reading, 1)
+	_, err = labelread.Stop(v.program.pid(), tid, func(s labelread.Stopped) {
+		r := reading{tp: s.ThreadPointer}
+		for _, src := range v.sources {
+			r.section = append(r.section, labelread.Read(mem, machine(), r.tp, src.ABI, src.Location).Block...)
+		}
+		done <- r
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	r := <-done
+	return r.tp, r.section, nil
 }
 
 // sample makes the threads burn until there are enough samples of each.

@@ -197,7 +197,7 @@ func lookFlags(look Look) []string {
 	case RELR:
 		return []string{"-Wl,-z,pack-relative-relocs"}
 	case Stripped:
-		return []string{"-s"}
+		return []string{"-Wl,-s"} // behind -Wl,-S, which it overrides
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (c Cell) exists() bool {
 		return false // clang knows descriptors only
 	case c.Libc == Musl && c.Load.Later() && c.Model == InitialExec:
 		return false // musl has no static surplus and refuses such a library
-	case c.Load.Later() && c.Model == InitialExec && c.Place.Align > maxSurplusAlign:
+	case c.Load.Later() && c.Model == InitialExec && c.Place.Align > c.maxSurplusAlign():
 		return false // neither does glibc give more alignment than it has
 	}
 	switch c.Look {
@@ -132,5 +132,10 @@ func (c Cell) exists() bool {
 }
 
 // maxSurplusAlign is the alignment of glibc's static TLS area when nothing that
-// is there at start wants more: that of its thread control block.
-const maxSurplusAlign = 64
+// is there at start wants more: TLS_TCB_ALIGN of sysdeps/ARCH/nptl/tls.h.
+func (t Target) maxSurplusAlign() int {
+	if t.Arch == AArch64 {
+		return 16
+	}
+	return 64
+}

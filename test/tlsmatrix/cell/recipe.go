@@ -142,7 +142,7 @@ func (c Cell) find(d definer) (model, kind string) {
 
 // room reports whether glibc puts a library that is loaded later into the
 // static surplus if it can.
-func (c Cell) room() bool { return c.Surplus == Fits && c.Place.Align <= maxSurplusAlign }
+func (c Cell) room() bool { return c.Surplus == Fits && c.Place.Align <= c.maxSurplusAlign() }
 
 // String is for messages.
 func (s Source) String() string {
