@@ -76,6 +76,8 @@ func modelText(model string) string {
 		return model + " (-mtls-dialect=gnu2 or desc: a slot with a descriptor)"
 	case tlsresolve.GeneralDynamic.String():
 		return model + " (__tls_get_addr: slots with module and offset)"
+	case tlsresolve.ModuleOnly.String():
+		return model + " (no slot: from the dynamic loader's list of libraries)"
 	case "":
 		return "not known"
 	}

@@ -24,12 +24,8 @@ var (
 	// ErrPermission says that the thread may not be stopped.
 	ErrPermission = errors.New("no permission to stop the thread: that takes CAP_SYS_PTRACE")
 
-	// ErrBusy says that the thread could not be stopped in time. It waits in the
-	// kernel where nothing but the end of that wakes it (state D).
-	ErrBusy = errors.New("the thread does not stop: it waits in the kernel uninterruptibly")
-
-	// ErrStarved says that the thread did not stop, as it got no CPU time for that.
-	ErrStarved = errors.New("the thread does not stop: it gets no CPU time")
+	// ErrBusy says that the thread could not be stopped in time, and why.
+	ErrBusy = errors.New("the thread does not stop")
 
 	// ErrHangs says that the visit takes too long. The thread is let go when the
 	// visit ends, or this process.
@@ -202,9 +198,9 @@ func awaitStop(tid int) (pending int, since time.Time, err error) {
 		since = polled
 		switch waited := since.Sub(began); {
 		case waited > maxStopDelay:
-			return 0, since, ErrStarved
+			return 0, since, fmt.Errorf("%w: it gets no CPU time", ErrBusy)
 		case waited > maxWaitDelay && uninterruptible(tid):
-			return 0, since, ErrBusy
+			return 0, since, fmt.Errorf("%w: it waits in the kernel uninterruptibly", ErrBusy)
 		case waited > spinDuration:
 			// Not by way of Go's scheduler: that would let other OS threads in between.
 			ts := unix.NsecToTimespec(nap.Nanoseconds())

@@ -318,6 +318,7 @@ func TestStopGivesUp(t *testing.T) {
 	began := time.Now()
 	_, err := Stop(pid, pid, func(Stopped) { t.Error("visited") })
 	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorContains(t, err, "uninterruptibly")
 	require.Less(t, time.Since(began), maxStopDelay+maxVisitDuration)
 	requireFree(t, pid)
 	require.Equal(t, 7, p.ask())
