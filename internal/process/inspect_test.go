@@ -139,11 +139,15 @@ func TestInspectRefuses(t *testing.T) {
 }
 
 func TestInspectKernelThread(t *testing.T) {
-	st, err := procfs.FS{}.Stat(2)
-	if err != nil || !st.KernelThread {
-		t.Skip("kthreadd is not visible in this PID namespace")
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "2"), 0o755))
+	for name, text := range map[string]string{
+		"stat":   "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0\n",
+		"status": "Tgid:\t2\nUid:\t0\t0\t0\t0\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "2", name), []byte(text), 0o644))
 	}
-	_, err = Inspect(t.Context(), procfs.FS{}, 2)
+	_, err := Inspect(t.Context(), procfs.FS{Root: root}, 2)
 	require.ErrorIs(t, err, ErrKernelThread)
 }
 
