@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"time"
 )
@@ -95,6 +96,30 @@ func (l *SwitchLog) Window(from, to uint64) (map[string]time.Duration, error) {
 		}
 	}
 	return sums, nil
+}
+
+// At returns the tenants that were current in a span of CLOCK_MONOTONIC, and the one that
+// followed (it is published just before its time in the log). It is false where the log
+// does not cover the span.
+func (l *SwitchLog) At(from, to uint64) (current []string, next string, ok bool) {
+	n := len(l.Switches)
+	if n == 0 || from > to || from < l.Switches[0].MonoNs || to >= l.Switches[n-1].MonoNs {
+		return nil, "", false
+	}
+	name := func(s Switch) string {
+		if int64(s.Tenant) >= int64(len(l.Tenants)) {
+			return ""
+		}
+		return l.Tenants[s.Tenant]
+	}
+	after := func(t uint64) int { return sort.Search(n, func(i int) bool { return l.Switches[i].MonoNs > t }) }
+	first, following := after(from)-1, after(to)
+	for _, s := range l.Switches[first:following] {
+		if tenant := name(s); !slices.Contains(current, tenant) {
+			current = append(current, tenant)
+		}
+	}
+	return current, name(l.Switches[following]), true
 }
 
 // dwellIn is the CPU time from one switch to the next as far as it lies in the window.

@@ -41,6 +41,32 @@ func TestSwitchLogWindow(t *testing.T) {
 	}
 }
 
+func TestSwitchLogAt(t *testing.T) {
+	log := &SwitchLog{Tenants: []string{"a", "b"}, Switches: []Switch{
+		{MonoNs: 1000, Tenant: 0}, {MonoNs: 2000, Tenant: 1}, {MonoNs: 3000, Tenant: 0}, {MonoNs: 4000, Tenant: switchLogNoTenant},
+	}}
+	for _, tt := range []struct {
+		from, to uint64
+		current  []string
+		next     string
+	}{
+		{1000, 1999, []string{"a"}, "b"},
+		{1500, 1500, []string{"a"}, "b"},
+		{1999, 2000, []string{"a", "b"}, "a"},
+		{1000, 3999, []string{"a", "b"}, ""},
+		{2000, 2000, []string{"b"}, "a"},
+	} {
+		current, next, ok := log.At(tt.from, tt.to)
+		require.True(t, ok)
+		require.Equal(t, tt.current, current, "%d to %d", tt.from, tt.to)
+		require.Equal(t, tt.next, next, "%d to %d", tt.from, tt.to)
+	}
+	for _, w := range [][2]uint64{{999, 1500}, {3000, 4000}, {2000, 1000}} {
+		_, _, ok := log.At(w[0], w[1])
+		require.False(t, ok, "%v", w)
+	}
+}
+
 func TestParseSwitchLog(t *testing.T) {
 	header := switchLogHeader{RecordBytes: 24, Tenants: 2, Capacity: 9, Count: 1, PID: 7, TID: 8}
 	copy(header.Magic[:], switchLogMagic)

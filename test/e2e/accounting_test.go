@@ -38,12 +38,12 @@ func TestAccounting(t *testing.T) {
 		return nil
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = pick(10_000, 2000)
+		c.SamplesPerSecond = 10_000
 		c.RingBufferBytes = 64 << 10
 		c.ReportInterval = 100 * time.Millisecond
 		c.MaxPendingBatches = 1
 	})
-	time.Sleep(pick(10*time.Second, 4*time.Second))
+	time.Sleep(pick(10*time.Second, 3*time.Second))
 
 	// While it runs, what is not accounted for yet is pending, and that is never negative.
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))

@@ -18,13 +18,10 @@ import (
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
-var (
-	attributionBatch   = pick(4*time.Second, 2*time.Second)
-	attributionBatches = pick(3, 2) // complete ones, of each run
-)
-
 const (
-	attributionRate = 997
+	attributionRate    = 997
+	attributionBatch   = 4 * time.Second
+	attributionBatches = 3 // complete ones, of each run
 	// attributionFalseAlarms is the chance that a right build fails, over all checks together.
 	attributionFalseAlarms = 1e-4
 )
@@ -42,7 +39,13 @@ const (
 func TestAttribution(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	runs := pick(everyABIAndLoad, someABIsAndLoads)()
+	var runs []*attributionRun
+	for _, abi := range []string{"v0", "v1", "ctx"} {
+		for _, load := range []string{"exe", "lib", "dlopen"} {
+			runs = append(runs, &attributionRun{variant: "writer-" + abi + "-" + load, pattern: "random"})
+		}
+		runs = append(runs, &attributionRun{variant: "writer-" + abi + "-exe", pattern: "30,90"})
+	}
 	level := testutil.Bonferroni(attributionFalseAlarms, len(runs)*attributionBatches)
 
 	// One after the other would take minutes; four at a time still give each writer half a CPU.
@@ -58,24 +61,6 @@ func TestAttribution(t *testing.T) {
 		compared += run.compared
 	}
 	testutil.ReportLabelAssertions(t.Name(), compared)
-}
-
-func everyABIAndLoad() (runs []*attributionRun) {
-	for _, abi := range []string{"v0", "v1", "ctx"} {
-		for _, load := range []string{"exe", "lib", "dlopen"} {
-			runs = append(runs, &attributionRun{variant: "writer-" + abi + "-" + load, pattern: "random"})
-		}
-		runs = append(runs, &attributionRun{variant: "writer-" + abi + "-exe", pattern: "30,90"})
-	}
-	return runs
-}
-
-// someABIsAndLoads has what TestFidelity does not have on an emulated machine.
-func someABIsAndLoads() (runs []*attributionRun) {
-	for _, variant := range []string{"writer-v0-lib", "writer-v1-exe", "writer-v1-dlopendesc", "writer-ctx-lib"} {
-		runs = append(runs, &attributionRun{variant: variant, pattern: "random"})
-	}
-	return runs
 }
 
 type attributionRun struct {
@@ -94,7 +79,7 @@ type attributionCounts struct {
 // checkAttribution runs a group of writers under one receiver and checks every batch that the writers' life covers.
 func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 	byPID := map[int64]*attributionRun{}
-	seconds := fmt.Sprint(int(time.Duration(attributionBatches+3) * attributionBatch / time.Second))
+	seconds := fmt.Sprint(int((attributionBatches + 3) * attributionBatch / time.Second))
 	for i, run := range runs {
 		run.log = filepath.Join(t.TempDir(), fmt.Sprintf("switch-%d.log", i))
 		args := []string{"switch", "--seconds", seconds, "--log", run.log}
@@ -117,7 +102,7 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 			if counts[run] == nil {
 				counts[run] = map[string]uint64{}
 			}
-			counts[run][run.tenantOf(&h)]++
+			counts[run][tenantOf(run.variant, &h)]++
 		}
 		batches++
 		if batches == 1 {
@@ -149,8 +134,8 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 }
 
 // tenantOf is what a sample says its tenant is.
-func (run *attributionRun) tenantOf(h *hit) string {
-	if !strings.Contains(run.variant, "-ctx-") {
+func tenantOf(variant string, h *hit) string {
+	if !strings.Contains(variant, "-ctx-") {
 		return h.attrs[prefix+"tenant"]
 	}
 	if h.link == (link{}) {

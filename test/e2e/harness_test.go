@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -110,10 +111,20 @@ func (r *running) metric(name string, by ...string) map[string]int64 {
 	return sums
 }
 
-// monoToUnix is what turns CLOCK_MONOTONIC into Unix time now.
+// monoToUnix is what turns CLOCK_MONOTONIC into Unix time now: by the closest of some
+// readings, because a busy machine may interrupt any of them.
 func monoToUnix(t *testing.T) uint64 {
-	var mono, real unix.Timespec
-	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono))
-	require.NoError(t, unix.ClockGettime(unix.CLOCK_REALTIME, &real))
-	return uint64(real.Nano() - mono.Nano())
+	var offset uint64
+	closest := time.Duration(math.MaxInt64)
+	for range 20 {
+		var before, real, after unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_REALTIME, &real))
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &after))
+		if took := time.Duration(after.Nano() - before.Nano()); took < closest {
+			closest = took
+			offset = uint64(real.Nano() - before.Nano() - int64(took)/2)
+		}
+	}
+	return offset
 }
