@@ -4,6 +4,7 @@ package customlabelsreceiver
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,9 +116,20 @@ func clockNow(clock int32) uint64 {
 
 // clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
 // clock is read between two readings of the other, whose middle it is set against.
+// When the thread was interrupted in between, that middle is off: the shortest of
+// a few tries counts.
 func clockOffset() (offset, mono uint64) {
-	before := monotonicNow()
-	realtime := clockNow(unix.CLOCK_REALTIME)
-	mono = before + (monotonicNow()-before)/2
-	return realtime - mono, mono
+	const tries = 5
+	shortest := uint64(math.MaxUint64)
+	for range tries {
+		before := monotonicNow()
+		realtime := clockNow(unix.CLOCK_REALTIME)
+		took := monotonicNow() - before
+		if took < shortest {
+			shortest = took
+			mono = before + took/2
+			offset = realtime - mono
+		}
+	}
+	return offset, mono
 }
