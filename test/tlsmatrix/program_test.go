@@ -72,10 +72,14 @@ func start(c cell.Cell, dir string) (*program, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	if err := p.await("ready", p.learn); err != nil {
+	err = p.await("ready", p.learn)
+	if err == nil {
+		err = p.complete()
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.end())
 	}
-	return p, p.complete()
+	return p, nil
 }
 
 func (p *program) pid() int { return p.cmd.Process.Pid }
@@ -91,7 +95,9 @@ func (p *program) await(want string, each func(string) error) error {
 		}
 	}
 	if p.lines.Text() != want {
-		return fmt.Errorf("program ended before it said %q: %w %s", want, p.lines.Err(), p.stderr.String())
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // for all of its standard error
+		return errors.Join(fmt.Errorf("the program did not say %q: %s", want, p.stderr.String()), p.lines.Err())
 	}
 	return nil
 }

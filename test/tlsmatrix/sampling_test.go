@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,8 +41,8 @@ type sampling struct {
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
-	samples map[int][]sample // by PID, of processes that are being watched
-	ids     map[int]process.ID
+	ids     map[int]process.ID      // by PID, of the process that has it
+	samples map[process.ID][]sample // of processes that are being watched
 	sources map[process.ID][]process.LabelSource
 	errs    []error
 }
@@ -55,7 +56,7 @@ func startSampling() (*sampling, error) {
 		sampler: sampler,
 		keys:    labels.NewKeyMap(keyNames[:]),
 		drained: make(chan struct{}),
-		samples: map[int][]sample{},
+		samples: map[process.ID][]sample{},
 		ids:     map[int]process.ID{},
 		sources: map[process.ID][]process.LabelSource{},
 	}
@@ -138,8 +139,8 @@ func (s *sampling) read() {
 		case err == nil:
 			s.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
 			s.mu.Lock()
-			if list, ok := s.samples[int(rec.PID)]; ok {
-				s.samples[int(rec.PID)] = append(list, sample{
+			if list, ok := s.samples[process.ID(rec.Process)]; ok {
+				s.samples[process.ID(rec.Process)] = append(list, sample{
 					int(rec.TID), rec.TimeNs, rec.Known, cache.Decode(s.keys, rec.Labels),
 				})
 			}
@@ -154,31 +155,37 @@ func (s *sampling) read() {
 	}
 }
 
-// watch keeps the samples of a process from now on. All processes of a run must
-// have different PIDs.
-func (s *sampling) watch(pid int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.samples[pid]; ok {
-		return fmt.Errorf("PID %d has been reused", pid)
+// watch keeps the samples of a process from now on. It waits for the process's
+// exec to be told: its PID may have been another's before.
+func (s *sampling) watch(pid int) (id process.ID, err error) {
+	deadline := time.Now().Add(activeTimeout)
+	for time.Now().Before(deadline) {
+		s.mu.Lock()
+		id, known := s.ids[pid]
+		if _, another := s.samples[id]; known && !another {
+			s.samples[id] = nil
+			s.mu.Unlock()
+			return id, nil
+		}
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
 	}
-	s.samples[pid] = nil
-	return nil
+	return id, fmt.Errorf("no event told of the exec of process %d", pid)
 }
 
 // active returns the sources that the programs read of a process.
-func (s *sampling) active(pid int) []process.LabelSource {
+func (s *sampling) active(id process.ID) []process.LabelSource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sources[s.ids[pid]]
+	return s.sources[id]
 }
 
 // taken returns the samples of a process in a stretch of time.
-func (s *sampling) taken(pid int, sinceNs, untilNs uint64) []sample {
+func (s *sampling) taken(id process.ID, sinceNs, untilNs uint64) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var taken []sample
-	for _, sm := range s.samples[pid] {
+	for _, sm := range s.samples[id] {
 		if sm.timeNs >= sinceNs && sm.timeNs < untilNs {
 			taken = append(taken, sm)
 		}

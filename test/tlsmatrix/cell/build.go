@@ -152,7 +152,7 @@ func linkFlags(load Load) []string {
 
 func (c Cell) definerFlags(d definer) []string {
 	flags := []string{
-		fmt.Sprintf("-DABI=%d", d.abi-labels.ABIV0), "-DPART=" + d.part, fmt.Sprintf(`-DNAME='"%s"'`, d.name),
+		fmt.Sprintf("-DABI=%d", d.abi-labels.ABIV0), "-DPART=" + d.part, fmt.Sprintf("-DNAME='%q'", d.name),
 		fmt.Sprintf("-DALIGN=%d", c.Place.Align),
 	}
 	if c.Place.First {

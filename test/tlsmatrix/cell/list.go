@@ -7,16 +7,18 @@ var (
 	executables = [...]Load{PIE, NoPIE, StaticPIE, StaticExe}
 	models      = [...]Model{LocalExec, InitialExec, GeneralDynamic, Descriptor}
 	surpluses   = [...]Surplus{Fits, Exhausted, Off}
-	usual       = Place{Align: 8}
 )
+
+// usualAlign is that of a pointer; the usual place is behind other variables.
+const usualAlign = 8
 
 // List returns all cells of a target.
 func List(t Target) []Cell {
 	var l list
 	for abi := labels.ABIV0; abi <= labels.ABIThreadContext; abi++ {
-		l.loads(Cell{Target: t, ABI: abi, Place: usual})
+		l.loads(Cell{Target: t, ABI: abi, Place: Place{Align: usualAlign}})
 	}
-	v1 := Cell{Target: t, ABI: labels.ABIV1, Place: usual}
+	v1 := Cell{Target: t, ABI: labels.ABIV1, Place: Place{Align: usualAlign}}
 	l.places(v1)
 	l.looks(v1)
 	return l
@@ -65,7 +67,7 @@ func (l *list) places(c Cell) {
 	for _, first := range []bool{true, false} {
 		for _, align := range []int{8, 64, 256, 4096} {
 			place := func(c *Cell) { c.Place = Place{first, align} }
-			if first || align != usual.Align {
+			if first || align != usualAlign {
 				for _, load := range executables {
 					l.add(c, load, LocalExec, place)
 				}
@@ -89,8 +91,30 @@ func (l *list) looks(c Cell) {
 		for _, m := range models {
 			l.add(c, Startup, m, set)
 			l.add(c, Dlopen, m, set)
+			if look.module() {
+				l.add(c, Startup, m, set, atStart)
+				l.add(c, Dlopen, m, set, atStart)
+			}
+			if look.module() && c.Libc == Glibc {
+				l.add(c, Dlopen, m, set, func(c *Cell) { c.Surplus = Off })
+			}
 		}
 	}
+	for _, load := range []Load{Extern, Interposed, Twice, Mixed} {
+		for _, m := range models {
+			l.add(c, load, m, atStart)
+		}
+	}
+}
+
+// atStart puts the variable at offset 0, where what the loader writes into a
+// slot can be what the file has there already.
+func atStart(c *Cell) { c.Place.First = true }
+
+// module reports whether what there is of relocations is for the module: they
+// depend on the place, and on whether the block is static, in another way.
+func (l Look) module() bool {
+	return l == Sibling || l == Unreferenced || l == Versioned || l == Hidden
 }
 
 // Later reports whether a library is loaded after the program has started.
