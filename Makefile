@@ -66,6 +66,11 @@ labelprof: ## the companion command, as bin/labelprof
 writers: ## the demo programs that publish labels, in build/writers
 	$(MAKE) -C testdata/writers OUT=../../build/writers
 
+.PHONY: tls-corpus
+tls-corpus: ## programs for every way in which a thread-local variable can be reached, in build/tls
+	@scripts/toolchain.sh
+	$(MAKE) -s -j$$(nproc) -C testdata/tls OUT=../../build/tls
+
 .PHONY: tools
 tools: $(TOOLS) $(LINT) ## generators, ocb and linter, in bin
 
@@ -147,6 +152,12 @@ e2e-hostile: writers ## programs that publish what no program should, beside a w
 e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges
 	$(FIGURE) ./test/e2e TestRestart
 	$(FIGURE) ./test/e2e TestNoPrivileges
+
+.PHONY: tls-matrix
+tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine
+	$(FIGURE) ./test/tlsmatrix TestCorpus
+	$(FIGURE) ./test/tlsmatrix TestMatrix
+	scripts/tls-matrix-vm.sh
 
 .PHONY: bench-record
 bench-record: writers ## BPF nanoseconds a sample, by kind of label source
