@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
@@ -29,6 +30,7 @@ func TestLabelStates(t *testing.T) {
 	require.NoError(t, s.Start())
 	keys := labels.NewKeyMap(labelstates.Names())
 	cache := labels.NewCache(1 << 20)
+	compared := 0
 	for _, tc := range labelstates.All() {
 		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
 			tgt := startTarget(t, program, tc.Name)
@@ -69,8 +71,10 @@ func TestLabelStates(t *testing.T) {
 				seen++
 				return seen == samplesPerState
 			})
+			compared += seen
 		})
 	}
+	testutil.ReportLabelAssertions(t.Name(), compared)
 }
 
 // The same variables reached through the DTV, and module ids that this thread can't have.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // A new process that nothing makes wait. Its thread pointer is not known until its
@@ -53,6 +54,11 @@ func TestThreadPointerNotKnownYet(t *testing.T) {
 		})
 	}
 	t.Logf("outcomes: %v", outcomes)
+	compared := 0
+	for _, n := range outcomes {
+		compared += n
+	}
+	testutil.ReportLabelAssertions(t.Name(), compared)
 }
 
 // sampleFresh visits the samples of a new process that never gives up its CPU, until
