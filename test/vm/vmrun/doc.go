@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command vmrun boots a kernel image in qemu, runs programs in it one after the other,
 // and exits with the code of the first that failed:
 //

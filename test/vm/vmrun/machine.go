@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/test/vm/internal/guest"
@@ -77,6 +80,8 @@ func (m *machine) run() error {
 	program, args := m.command()
 	qemu := exec.Command(program, args...)
 	qemu.Stdout, qemu.Stderr = os.Stdout, os.Stderr // no standard input
+	// It doesn't outlive us, and thereby this thread, which main has locked.
+	qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := qemu.Start(); err != nil {
 		return err
 	}

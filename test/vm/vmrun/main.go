@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/test/vm/internal/guest"
@@ -18,7 +21,10 @@ const (
 	consoleTailBytes = 3000
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
+func main() {
+	runtime.LockOSThread() // qemu dies with it
+	os.Exit(run(os.Args[1:], os.Stderr))
+}
 
 func run(args []string, stderr io.Writer) int {
 	fail := func(err error) int {

@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A cell is one guest.
+type cell struct {
+	kernel  string // as in the table
+	series  string // of fetch.sh
+	arch    string
+	variant string // of the name, may be empty
+	cpu     string // qemu's model; empty: run.sh's choice
+	// What makes it this cell.
+	pageSize  int
+	says      string // text that its output has
+	isRefused bool   // the kernel is too old
+}
+
+const (
+	page4K  = 4 << 10
+	page16K = 16 << 10
+)
+
+// cells in the order in which they run: what boots fastest and fails most easily first.
+func cells() []cell {
+	all := []cell{
+		{kernel: "5.10", series: "5.10", isRefused: true},
+		{kernel: "6.1", series: "6.1"},
+		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
+			says: "signed return addresses: "},
+		{kernel: "6.12", series: "6.12"},
+		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
+		{kernel: "newest", series: "newest"},
+	}
+	var split []cell
+	for _, c := range all {
+		if c.pageSize == 0 {
+			c.pageSize = page4K
+		}
+		if c.arch != "" {
+			split = append(split, c)
+			continue
+		}
+		for _, arch := range architectures {
+			c.arch = arch
+			split = append(split, c)
+		}
+	}
+	return split
+}
+
+var architectures = [...]string{"amd64", "arm64"}
+
+func (c *cell) name() string {
+	name := c.arch + "-" + c.series
+	if c.variant != "" {
+		name += "-" + c.variant
+	}
+	return name
+}
+
+// row is the cell's row in the table.
+func (c *cell) row() string {
+	switch {
+	case c.variant == "pac":
+		return c.kernel + ", pointer authentication"
+	case c.pageSize != page4K:
+		return fmt.Sprintf("%s, %d KiB pages", c.kernel, c.pageSize>>10)
+	}
+	return c.kernel
+}
+
+// choose returns the cells of the given names, all when there are none.
+func choose(names []string) ([]cell, error) {
+	all := cells()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	byName := map[string]cell{}
+	for _, c := range all {
+		known = append(known, c.name())
+		byName[c.name()] = c
+	}
+	var chosen []cell
+	for _, name := range names {
+		c, ok := byName[name]
+		if !ok {
+			return nil, fmt.Errorf("no cell %q: %s", name, strings.Join(known, " "))
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
+}

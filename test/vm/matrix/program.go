@@ -1,0 +1,50 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A program is a test binary of build/vm/ARCH and the tests of it that a guest runs.
+type program struct {
+	name   string // for messages
+	binary string
+	env    []string
+	tests  []string
+	labels bool // it makes label assertions
+}
+
+// programs that run in each guest, in one boot.
+func programs(c *cell) []program {
+	if c.isRefused {
+		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
+	}
+	return []program{
+		{
+			name: "bpf", binary: "bpf.test", env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target"}, labels: true,
+			tests: []string{
+				"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
+				"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack",
+				"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
+			},
+		},
+		{
+			name: "glibc", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-glibc"}, labels: true,
+			tests: []string{
+				"TestInstant", "TestFidelity", "TestAccounting", "TestRestart", "TestNoPrivileges", "TestOldKernel",
+			},
+		},
+		{
+			name: "musl", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-musl"}, labels: true,
+			tests: []string{"TestInstant", "TestFidelity"},
+		},
+	}
+}
+
+// words of the program on vmrun's command line.
+func (p *program) words(dir string) []string {
+	words := append([]string{}, p.env...)
+	return append(words, dir+"/"+p.binary, "-test.v", "-test.run", fmt.Sprintf("^(%s)$", strings.Join(p.tests, "|")))
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	buildDir = "build/vm"
+	// A guest takes about a minute; a host that does other things, several.
+	cellTimeout = 8 * time.Minute
+)
+
+// prepare builds what the guests of an architecture run.
+func prepare(arch string) error {
+	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+arch))
+}
+
+// fetch makes sure that the cell's kernel is there, so that the cell's time is its own.
+func fetch(c *cell) error {
+	cmd := exec.Command("test/vm/fetch.sh", "kernel", c.arch, c.series)
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
+}
+
+func loud(cmd *exec.Cmd) error {
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// run boots the cell's guest and judges its output, which is in the returned file.
+func run(c *cell) (outcome, string) {
+	logs := filepath.Join(buildDir, "logs")
+	log := filepath.Join(logs, c.name()+".log")
+	result := filepath.Join(logs, c.name()+".json")
+	fail := func(err error) (outcome, string) { return outcome{cell: *c, err: err}, log }
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fail(err)
+	}
+	if err := os.RemoveAll(result); err != nil {
+		return fail(err)
+	}
+	f, err := os.Create(log)
+	if err != nil {
+		return fail(err)
+	}
+	start := time.Now()
+	cmd := exec.Command("test/vm/run.sh", arguments(c, result)...)
+	cmd.Stdout, cmd.Stderr = f, f
+	runErr := cmd.Run()
+	if err := f.Close(); err != nil {
+		return fail(err)
+	}
+	r, err := readResult(result)
+	if err != nil { // no result: the code of run.sh says why
+		return fail(fmt.Errorf("the guest did not run to its end: %w", runErr))
+	}
+	output, err := os.ReadFile(log)
+	if err != nil {
+		return fail(err)
+	}
+	o := judge(c, r, string(output))
+	o.took = time.Since(start)
+	if o.err == nil {
+		o.err = runErr
+	}
+	return o, log
+}
+
+// arguments of run.sh.
+func arguments(c *cell, result string) []string {
+	dir := filepath.Join(buildDir, c.arch)
+	args := []string{
+		c.arch, c.series, "-v", "-result", result, "-timeout", cellTimeout.String(), "-add", dir + "/root:/",
+		"-env", "CUSTOM_LABELS_MUST_RUN=1", "-env", "CUSTOM_LABELS_EMULATED=1",
+	}
+	if c.cpu != "" {
+		args = append(args, "-cpu", c.cpu)
+	}
+	separator := "--"
+	for _, p := range programs(c) {
+		args = append(append(args, separator), p.words(dir)...)
+		separator = "--next"
+	}
+	return args
+}
