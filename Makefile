@@ -44,11 +44,13 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) fuzz-short
 	$(MAKE) collector
 	$(MAKE) e2e-attribution
+	$(MAKE) e2e-instant
 	$(MAKE) e2e-fidelity
 	$(MAKE) e2e-accounting
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-collector
+	$(MAKE) test-vm
 
 ##@ Build
 
@@ -132,6 +134,10 @@ fuzz-long: ## 10^8 executions of each parser's target, from what fuzz-short has 
 e2e-attribution: writers ## CPU shares by label set against the truth that the writer measures
 	$(FIGURE) ./test/e2e TestAttribution
 
+.PHONY: e2e-instant
+e2e-instant: writers ## the label of each sample against what was published at its instant
+	$(FIGURE) ./test/e2e TestInstant
+
 .PHONY: e2e-fidelity
 e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 	$(FIGURE) ./test/e2e TestFidelity
@@ -158,6 +164,11 @@ tls-matrix: tls-corpus ## labels through every TLS model, libc, load and archite
 	$(FIGURE) ./test/tlsmatrix TestCorpus
 	$(FIGURE) ./test/tlsmatrix TestMatrix
 	scripts/tls-matrix-vm.sh
+
+.PHONY: test-vm
+test-vm: ## labels on Debian's kernels, x86-64 and aarch64, in virtual machines; one cell: CELL=arm64-6.12
+	$(GO) test ./test/vm/...
+	$(GO) run ./test/vm/matrix $(CELL)
 
 .PHONY: bench-record
 bench-record: writers ## BPF nanoseconds a sample, by kind of label source

@@ -21,6 +21,10 @@ func programs(c *cell) []program {
 	if c.isRefused {
 		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
 	}
+	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestOldKernel"}
+	if c.thorough {
+		receiver = append(receiver, "TestRestart")
+	}
 	return []program{
 		{
 			name: "bpf", binary: "bpf.test", env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target"}, labels: true,
@@ -32,9 +36,7 @@ func programs(c *cell) []program {
 		},
 		{
 			name: "glibc", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-glibc"}, labels: true,
-			tests: []string{
-				"TestInstant", "TestFidelity", "TestAccounting", "TestRestart", "TestNoPrivileges", "TestOldKernel",
-			},
+			tests: receiver,
 		},
 		{
 			name: "musl", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-musl"}, labels: true,

@@ -95,7 +95,7 @@ func parseCommands(args []string) ([]command, error) {
 		}
 		program := slices.IndexFunc(words, func(word string) bool { return !strings.Contains(word, "=") })
 		if program < 0 {
-			return nil, fmt.Errorf("a program is missing: vmrun [flags] -- COMMAND [%s COMMAND]...", next)
+			return nil, fmt.Errorf("a program is missing; want: vmrun [flags] -- PROGRAM [ARG]... [%s PROGRAM [ARG]...]", next)
 		}
 		commands = append(commands, command{words[:program], words[program], words[program+1:]})
 	}
