@@ -51,6 +51,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-collector
 	$(MAKE) test-vm
+	$(MAKE) tls-matrix
 
 ##@ Build
 
