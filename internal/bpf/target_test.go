@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
@@ -42,8 +41,9 @@ func buildTarget(t *testing.T) string {
 type target struct {
 	pid                           uint32
 	offsetV0, offsetV1, offsetCtx int64
-	signedFrames                  int    // of a state depth-N
-	readyNs                       uint64 // CLOCK_MONOTONIC when it was in its state
+	// Of a state depth-N:
+	signedFrames int
+	descend      uint64 // where the function begins that stays
 }
 
 func startTarget(t *testing.T, path, state string) target {
@@ -60,11 +60,8 @@ func startTarget(t *testing.T, path, state string) target {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	var tgt target
-	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames)
+	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames, &tgt.descend)
 	require.NoError(t, err)
-	var now unix.Timespec
-	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
-	tgt.readyNs = uint64(now.Nano())
 	return tgt
 }
 

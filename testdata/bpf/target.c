@@ -2,9 +2,10 @@
  * A thread in one fixed state of its label sources, for the tests of the BPF
  * programs. Prints where its variables are, then burns CPU in that state:
  *   target STATE
- *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED"
+ *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND"
  * The offsets are from the thread pointer; SIGNED is the number of its frames whose
- * return address is stored with a pointer authentication code.
+ * return address is stored with a pointer authentication code; DESCEND is where the
+ * function of that name begins, in which a target of state depth-N stays.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -206,13 +207,14 @@ static int enter(const char *state)
 }
 
 static unsigned signed_frames;
+static unsigned long descend(int depth);
 
 static void say_where(void)
 {
 	const char *tp = __builtin_thread_pointer();
 
-	printf("%d %ld %ld %ld %u\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
-	       (long)((char *)&ctx - tp), signed_frames);
+	printf("%d %ld %ld %ld %u %lu\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
+	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend);
 	fflush(stdout);
 }
 

@@ -15,6 +15,8 @@ struct user_regs {
 #if defined(__TARGET_ARCH_x86)
 
 #define USER_CS_64 0x33 /* __USER_CS, arch/x86/include/asm/segment.h */
+/* TASK_SIZE_MAX with five levels of page tables, the most there are. */
+#define USER_ADDRESS_END (1ULL << 56)
 
 /* The DTV pointer is at tp + 8 for glibc and musl (struct pthread, after self). */
 #define DTV_POINTER_OFFSET_GLIBC 8
@@ -56,7 +58,7 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 #define PSR_MODE_MASK 0xf /* arch/arm64/include/uapi/asm/ptrace.h */
 #define PSR_MODE32_BIT 0x10
 /* Pointer authentication puts its code above the 48 bits of a user address. */
-#define USER_ADDRESS_MASK ((1ULL << 48) - 1)
+#define USER_ADDRESS_END (1ULL << 48)
 
 /* glibc: tp points at {dtv, private}; musl: the dtv is the word below tp. */
 #define DTV_POINTER_OFFSET_GLIBC 0
@@ -90,7 +92,7 @@ static __always_inline __u64 thread_pointer(const struct task_struct *task)
 
 static __always_inline __u64 strip_return_address(__u64 addr)
 {
-	return addr & USER_ADDRESS_MASK;
+	return addr & (USER_ADDRESS_END - 1);
 }
 
 #endif

@@ -66,6 +66,11 @@ static long walk_frame(__u64 i, struct stack_walk *w)
 		w->outcome = OUTCOME_PRESENT;
 		return 1;
 	}
+	/* Code without frame pointers uses the register for anything. */
+	if (link.return_address >= USER_ADDRESS_END) {
+		w->outcome = OUTCOME_INVALID;
+		return 1;
+	}
 	*(__u64 *)&s->body[at] = link.return_address;
 	w->at = at + 8;
 	w->frames++;
