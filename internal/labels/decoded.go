@@ -36,8 +36,8 @@ type KeyMap struct {
 // maxKeyNames follows from the key index being one byte.
 const maxKeyNames = 256
 
-// NewKeyMap returns the map in which index i has the name names[i]. Names
-// beyond the 256th can never be referred to and are ignored.
+// NewKeyMap returns the map in which index i has the name names[i]; an empty one
+// is none. Names beyond the 256th can never be referred to and are ignored.
 func NewKeyMap(names []string) *KeyMap {
 	names = names[:min(len(names), maxKeyNames)]
 	m := &KeyMap{names: make([][]byte, len(names))}
@@ -65,5 +65,6 @@ func (m *KeyMap) name(index byte) ([]byte, bool) {
 	if int(index) >= m.Len() {
 		return nil, false
 	}
-	return m.names[index], true
+	name := m.names[index]
+	return name, len(name) > 0
 }

@@ -83,6 +83,8 @@ func (t *Table) fork(ev Event) {
 	if parent := t.byID[ev.Parent]; parent != nil {
 		inherited := *parent.Info()
 		inherited.PID = ev.PID
+		// The mapping of a process context is not inherited.
+		inherited.Context, inherited.ContextErr, inherited.Keys = nil, "", nil
 		info = &inherited
 	}
 	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {

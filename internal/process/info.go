@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -24,6 +25,13 @@ type Info struct {
 	KernelThread bool
 	Mappings     []ExecMapping // executable ones, in address order
 	Sources      []SourceStatus
+
+	// Context is what the process has published of itself; nil if nothing was
+	// found, or if ContextErr says what is wrong with it.
+	Context    *processctx.Context
+	ContextErr string
+	// Keys are the attribute names of its thread contexts, by index.
+	Keys *labels.KeyMap
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.
@@ -76,6 +84,7 @@ const (
 	SourceNotRelocated                          // the dynamic loader is not done; tried again
 	SourceNoRelocation                          // nothing in the library or its loader leads to the variable
 	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's
+	SourceUnsupportedSchema                     // the process context says that thread contexts are of another form
 	SourceUnsupportedModel                      // resolver, C library or machine not known
 	SourceUndefined                             // the loader found no definition
 	SourceNotProgram                            // an executable that is not what this process runs
@@ -85,7 +94,8 @@ const (
 )
 
 var sourceStateNames = [...]string{
-	"active", "not_relocated", "no_relocation", "unsupported_version", "unsupported_model",
+	"active", "not_relocated", "no_relocation", "unsupported_version",
+	"unsupported_schema", "unsupported_model",
 	"undefined", "not_program", "unreadable", "duplicate", "over_limit",
 }
 

@@ -42,6 +42,7 @@ type loadState struct {
 	resolver resolver
 	sources  []LabelSource // as published last
 	attempt  int           // index into retryDelays
+	context  contextState
 }
 
 // run does the work that waits for a process.
@@ -50,6 +51,9 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		if err := t.opts.Publisher.Forget(p.id); err != nil {
 			t.publishFailed(p, err)
 		}
+		return
+	}
+	if w == workContext && t.checkContext(p) {
 		return
 	}
 	began := t.now()
@@ -87,6 +91,7 @@ func (t *Table) notePassing(p *Process) {
 // load reads a process, publishes its label sources and shows what is new.
 // retry tells that a library is still being loaded.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
+	began := t.now()
 	tid, stat, err := t.identify(p)
 	if err != nil {
 		return false, err
@@ -116,10 +121,14 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	} else {
 		t.counts.rereads.Add(1)
 	}
+	memory := t.opts.memory(tid)
+	updating := t.readContext(p, memory, s.contexts)
+	newContext := after.setContext(&p.load.context)
 	var sources []LabelSource
-	sources, after.Sources, retry = t.resolve(p, tid, after.Mappings, s.files)
+	sources, after.Sources, retry = t.resolve(p, memory, after.Mappings, s.files)
+	retry = retry || updating
 	t.publish(p, sources)
-	changed = changed || !slices.Equal(before.Sources, after.Sources)
+	changed = changed || newContext || !slices.Equal(before.Sources, after.Sources)
 	if full {
 		if err := t.describe(&after, tid, &stat); err != nil {
 			return retry, err
@@ -132,6 +141,9 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 			return false, err
 		}
 		t.commit(p, &after)
+	}
+	if !updating {
+		t.contextChecked(p, began, newContext)
 	}
 	return retry, nil
 }
@@ -163,17 +175,18 @@ func (t *Table) readMappings(tid int, s *scratch) error {
 }
 
 // resolve looks for label sources among the mappings of a process.
-func (t *Table) resolve(p *Process, tid int, mappings []ExecMapping, all []procfs.Mapping) ([]LabelSource, []SourceStatus, bool) {
+func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMapping, all []procfs.Mapping) ([]LabelSource, []SourceStatus, bool) {
 	images := imagesOf(mappings)
 	if len(images) == 0 {
 		return nil, nil, false
 	}
 	env := surroundings{
-		memory:   t.opts.memory(tid),
+		memory:   memory,
 		target:   tlsresolve.Target{Machine: hostMachine(runtime.GOARCH)},
 		program:  p.load.program,
 		mappings: all,
 		nowNs:    t.now(),
+		context:  p.load.context.context,
 	}
 	env.target.Libc, env.byLoader = loaderOf(mappings, p.load.program)
 	env.target.Modules = tlsresolve.NewModules(&linked{mappings, env.program, env.byLoader})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sort"
 
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
@@ -32,6 +33,8 @@ type scratch struct {
 	files []procfs.Mapping // all that show files
 	exec  []procfs.Mapping // executable ones
 	cut   bool
+	// contexts are the addresses of what may be a process context.
+	contexts []uint64
 }
 
 // read reads the mappings of a process.
@@ -39,7 +42,7 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	if cap(s.files) > keptScratch {
 		s.files = nil
 	}
-	s.files, s.exec, s.cut = s.files[:0], s.exec[:0], false
+	s.files, s.exec, s.contexts, s.cut = s.files[:0], s.exec[:0], s.contexts[:0], false
 	anonymous := 0
 	for m, err := range fs.Mappings(pid) {
 		switch {
@@ -53,6 +56,9 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			s.files = append(s.files, m)
 		}
 		if m.Perms&procfs.PermExec == 0 {
+			if processctx.IsMapping(&m) && len(s.contexts) < maxContextMappings {
+				s.contexts = append(s.contexts, m.Start)
+			}
 			continue
 		}
 		if m.Inode == 0 {

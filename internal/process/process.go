@@ -13,6 +13,10 @@ type Process struct {
 
 	sampled atomic.Bool // looked up at least once
 
+	// Of the process context; CLOCK_MONOTONIC.
+	contextDueNs, contextCheckedNs atomic.Int64
+	contextKnown                   atomic.Bool
+
 	// Guarded by Table.mu.
 	job
 	lineage
@@ -56,9 +60,10 @@ type job struct {
 type work uint8
 
 const (
-	workLoad   work = 1 << iota // read all there is to know
-	workReread                  // read its mappings again, look for label sources
-	workForget                  // take back what was published
+	workLoad    work = 1 << iota // read all there is to know
+	workReread                   // read its mappings again, look for label sources
+	workContext                  // see whether its context has changed
+	workForget                   // take back what was published
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

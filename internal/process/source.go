@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -42,6 +43,7 @@ var (
 	errSettling   = errors.New("slot relocated just now")
 	errNotProgram = errors.New("executable is not the program that runs")
 	errVersion    = errors.New("unsupported " + versionSymbol)
+	errSchema     = errors.New("thread contexts of another form")
 	errDuplicate  = errors.New("same variable as another source")
 	errOverLimit  = errors.New("too many label sources")
 )
@@ -78,6 +80,7 @@ type surroundings struct {
 	byLoader bool             // the loader was started as the program
 	mappings []procfs.Mapping // all that show files, in address order
 	nowNs    int64
+	context  *processctx.Context // nil if there is none
 }
 
 // resolve looks at all sources of some images. retry tells that another try,
@@ -156,6 +159,9 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	if !im.runs(env) {
 		return tlsresolve.Location{}, errNotProgram
 	}
+	if err := checkSchema(p, env.context); err != nil {
+		return tlsresolve.Location{}, err
+	}
 	if !im.file.facts.layout.complete(im.bias, im.dev, im.inode, env.mappings) {
 		return tlsresolve.Location{}, errIncomplete
 	}
@@ -211,6 +217,22 @@ func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
 	return nil
 }
 
+// checkSchema holds the thread context against what the process says of it
+// (OTEP 4947, "Process Context"). A process without a context, such as a forked
+// child, still has records, of which the ids can be read.
+func checkSchema(p *plan, c *processctx.Context) error {
+	if p.abi != labels.ABIThreadContext || c == nil {
+		return nil
+	}
+	switch c.Schema {
+	case processctx.SchemaTLS, processctx.SchemaTLSDev:
+		return nil
+	case "":
+		return fmt.Errorf("%w: the process context does not tell it", errSchema)
+	}
+	return fmt.Errorf("%w: %q", errSchema, c.Schema)
+}
+
 // stateOf classifies what became of a source.
 func stateOf(err error) SourceState {
 	for _, c := range []struct {
@@ -223,6 +245,7 @@ func stateOf(err error) SourceState {
 		{tlsresolve.ErrNotRelocated, SourceNotRelocated},
 		{tlsresolve.ErrNoRelocation, SourceNoRelocation},
 		{errVersion, SourceUnsupportedVersion},
+		{errSchema, SourceUnsupportedSchema},
 		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
 		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},
 		{tlsresolve.ErrLayout, SourceUnsupportedModel},

@@ -22,11 +22,16 @@ type Stats struct {
 	PublishErrors uint64
 	Lost          uint64 // processes whose exit was noticed before an event told of it
 	Stuck         uint64 // workers that a process has made hang
+
+	ContextReads  uint64 // process contexts read, each update again
+	ContextErrors uint64 // process contexts that could not be read or made no sense
+	KeyConflicts  uint64 // thread context keys that changed their meaning
 }
 
 type counts struct {
 	loads, rereads, retries, loadErrors, fileErrors, discarded atomic.Uint64
 	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
+	contextReads, contextErrors, keyConflicts                  atomic.Uint64
 }
 
 // Stats returns the counts as of now.
@@ -48,5 +53,8 @@ func (t *Table) Stats() Stats {
 		PublishErrors: t.counts.publishErrors.Load(),
 		Lost:          t.counts.lost.Load(),
 		Stuck:         t.counts.stuck.Load(),
+		ContextReads:  t.counts.contextReads.Load(),
+		ContextErrors: t.counts.contextErrors.Load(),
+		KeyConflicts:  t.counts.keyConflicts.Load(),
 	}
 }

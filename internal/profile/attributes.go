@@ -85,6 +85,9 @@ func (b *build) appendAttributes(to []int32, k *key, link linkRef, set setAttrib
 	}
 	if link.trace != 0 {
 		to = append(to, link.trace, link.span)
+		if k.sampled != SampledUnknown {
+			to = append(to, b.tables.attribute(boolAttr(attrTraceSampled, k.sampled == SampledYes)))
+		}
 	}
 	if k.cut {
 		to = append(to, b.tables.attribute(trueAttr(attrStackTruncated)))

@@ -18,6 +18,7 @@ type key struct {
 	tid, cpu uint32
 	comm     [commBytes]byte
 	cut      bool // the user stack is truncated
+	sampled  Sampled
 }
 
 const commBytes = 16 // TASK_COMM_LEN
@@ -69,6 +70,9 @@ func (b *Builder) Add(s *Sample) {
 		link:    s.Link,
 		stack:   stack,
 		cut:     s.UserStack == labels.OutcomeTruncated,
+	}
+	if b.opts.TraceAttributes && !s.Link.IsZero() {
+		k.sampled = s.Sampled
 	}
 	if b.opts.ThreadAttributes {
 		k.tid = s.TID

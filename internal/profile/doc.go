@@ -18,7 +18,8 @@
 // Attributes of a sample, none of which a label can overwrite:
 //
 //   - thread.id, thread.name and cpu.logical_number, where wanted;
-//   - trace_id and span_id, lower-case hex, where wanted and linked;
+//   - trace_id and span_id, lower-case hex, where wanted and linked, and
+//     trace_sampled, true or false, where that is known;
 //   - custom_labels.truncated = true: something of the label set was cut;
 //   - custom_labels.stack_truncated = true: the stack goes on above its last frame.
 //

@@ -6,7 +6,7 @@ import "time"
 type Options struct {
 	Period           time.Duration // CPU time between two samples: 1e9/Hz ns
 	LabelPrefix      string        // of attribute keys of labels other than the thread context's
-	TraceAttributes  bool          // trace_id and span_id as attributes, besides the Link
+	TraceAttributes  bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
 	ThreadAttributes bool          // thread.id and thread.name; part of the aggregation key
 	CPUAttribute     bool          // cpu.logical_number; part of the aggregation key
 	ScopeName        string
@@ -20,6 +20,7 @@ const (
 	attrCPU            = "cpu.logical_number"
 	attrTraceID        = "trace_id"
 	attrSpanID         = "span_id"
+	attrTraceSampled   = "trace_sampled"
 	attrTruncated      = "custom_labels.truncated"
 	attrStackTruncated = "custom_labels.stack_truncated"
 	attrEmptyKey       = "custom_labels.empty_key"
@@ -35,7 +36,7 @@ const fallbackPrefix = "process.context.label."
 // reserved reports whether a sample attribute key is one of ours.
 func reserved(key string) bool {
 	switch key {
-	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID,
+	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID, attrTraceSampled,
 		attrTruncated, attrStackTruncated:
 		return true
 	}

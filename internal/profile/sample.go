@@ -15,8 +15,20 @@ type Sample struct {
 	KernelFrames, UserFrames []uint64
 	Set                      *labels.Set // canonical; nil: no labels
 	Link                     labels.Link
+	Sampled                  Sampled // meaningful with a Link
 	UserStack                labels.Outcome
 }
+
+// Sampled is the W3C trace flag that says whether the trace of a Link may have
+// been recorded.
+type Sampled uint8
+
+// What is known of the flag.
+const (
+	SampledUnknown Sampled = iota
+	SampledNo
+	SampledYes
+)
 
 // FrameKind tells the address spaces of frames apart.
 type FrameKind uint8

@@ -46,10 +46,16 @@ func intAttr(key string, value int64) attribute {
 	return attribute{key: key, kind: pcommon.ValueTypeInt, number: value}
 }
 
-// trueAttr is a mark; there is no false one.
-func trueAttr(key string) attribute {
-	return attribute{key: key, kind: pcommon.ValueTypeBool, number: 1}
+func boolAttr(key string, value bool) attribute {
+	a := attribute{key: key, kind: pcommon.ValueTypeBool}
+	if value {
+		a.number = 1
+	}
+	return a
 }
+
+// trueAttr is a mark; there is no false one.
+func trueAttr(key string) attribute { return boolAttr(key, true) }
 
 type function struct {
 	name, file int32

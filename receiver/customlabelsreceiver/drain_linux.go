@@ -12,6 +12,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
@@ -31,6 +32,7 @@ type drain struct {
 	cache    *labels.Cache
 	batch    *batch
 	sample   profile.Sample
+	awaiting awaiting
 }
 
 func newDrain(cfg *Config, sampler *bpf.Sampler, table *process.Table, exp *exporter, c *counts) *drain {
@@ -54,9 +56,12 @@ func (d *drain) run() {
 		switch {
 		case err == nil:
 			d.add(&rec)
+			d.settle(rec.TimeNs)
 			d.handOverAt(rec.TimeNs)
 		case errors.Is(err, bpf.ErrIdle):
-			d.handOverAt(monotonicNow())
+			now := monotonicNow()
+			d.settle(now)
+			d.handOverAt(now)
 		case errors.As(err, &malformed):
 			d.counts.dropped[dropMalformed].Add(1)
 		default: // drained, or closed without having been drained
@@ -68,7 +73,15 @@ func (d *drain) run() {
 
 func (d *drain) add(rec *bpf.Record) {
 	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
-	decoded := d.cache.Decode(nil, rec.Labels)
+	d.table.Sampled(proc, int64(rec.TimeNs))
+	decoded := d.cache.Decode(proc.Info().Keys, rec.Labels)
+	if decoded.Counts.UnknownKeys > 0 && d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec) {
+		return
+	}
+	d.aggregate(proc, rec, decoded)
+}
+
+func (d *drain) aggregate(proc *process.Process, rec *bpf.Record, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.batch.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{
@@ -81,9 +94,25 @@ func (d *drain) add(rec *bpf.Record) {
 		UserFrames:   rec.UserFrames,
 		Set:          decoded.Set,
 		Link:         decoded.Link,
+		Sampled:      sampled(proc.Info().Context, decoded.Flags),
 		UserStack:    labels.Outcome(rec.UserStack),
 	}
 	d.batch.builder.Add(&d.sample)
+}
+
+// flagSampled is a W3C trace flag.
+const flagSampled = 1
+
+// sampled tells whether a trace may have been recorded. Only the merged OTEP has
+// the flags; in records of its prototypes the byte is reserved.
+func sampled(c *processctx.Context, flags byte) profile.Sampled {
+	switch {
+	case c == nil || c.Schema != processctx.SchemaTLS:
+		return profile.SampledUnknown
+	case flags&flagSampled != 0:
+		return profile.SampledYes
+	}
+	return profile.SampledNo
 }
 
 // handOverAt hands the batch over when its interval has passed at the given
@@ -102,6 +131,7 @@ func (d *drain) handOverAt(now uint64) {
 }
 
 func (d *drain) handOver() {
+	d.settleAll()
 	d.exporter.enqueue(d.batch)
 	d.batch = nil
 }

@@ -51,6 +51,11 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 		return // the one that stands for all beyond the table's bound
 	}
 	info := p.Info()
+	if info.Context != nil {
+		putResource(attrs, info.Context.Resource)
+	}
+	// What the kernel says of the process has the last word: a program cannot
+	// pass for another one.
 	if info.PID != 0 {
 		attrs.PutInt("process.pid", int64(info.PID))
 	}

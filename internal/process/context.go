@@ -1,0 +1,186 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+const (
+	// maxContextMappings of a process are tried; a publisher keeps one.
+	maxContextMappings = 4
+	// contextGap is how often the timestamp of a process context is looked at
+	// while the process is sampled.
+	contextGap = 100 * time.Millisecond
+	// keyGap is the same when a thread context refers to a name that is not known.
+	keyGap = 5 * time.Millisecond
+	// lateGap and maxLateGap bound how often a sampled process without a context
+	// is searched for one: each time that there is none, the gap doubles.
+	lateGap, maxLateGap = 100 * time.Millisecond, 5 * time.Second
+	// keyPatience is how long a sample may have to wait for a name.
+	keyPatience = 500 * time.Millisecond
+)
+
+// contextState is what a worker remembers of a process's context.
+type contextState struct {
+	addr    uint64 // of its mapping; 0: none
+	context *processctx.Context
+	err     error // why there is none
+	names   []string
+	keys    *labels.KeyMap
+	gap     time.Duration
+}
+
+// readContext looks at the process context behind one of the mappings. again
+// tells that the publisher is writing.
+func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64) (again bool) {
+	s := &p.load.context
+	if len(mappings) == 0 {
+		*s = contextState{gap: s.gap} // not published, or taken back
+		return false
+	}
+	for _, addr := range mappings {
+		if addr == s.addr && s.unchanged(mem) {
+			return false
+		}
+		c, err := processctx.Read(mem, addr)
+		switch {
+		case errors.Is(err, processctx.ErrNotContext):
+			continue
+		case errors.Is(err, processctx.ErrUpdating):
+			return true // the one before, if any, holds until there is a new one
+		case err != nil:
+			t.counts.contextErrors.Add(1)
+			*s = contextState{addr: addr, err: err, gap: s.gap}
+			return false
+		}
+		t.counts.contextReads.Add(1)
+		s.addr, s.context, s.err = addr, c, nil
+		t.setKeys(p, c.Keys)
+		return false
+	}
+	*s = contextState{err: processctx.ErrNotContext, gap: s.gap}
+	return false
+}
+
+func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
+	if s.context == nil {
+		return false
+	}
+	at, err := processctx.PublishedAt(mem, s.addr)
+	return err == nil && at == s.context.PublishedAtNs
+}
+
+// setKeys takes over the names of key indexes. The list only grows: an index
+// that has changed its name has none any more, because it cannot be told which
+// of the two a thread means.
+func (t *Table) setKeys(p *Process, published []string) {
+	s := &p.load.context
+	names := append([]string(nil), published...)
+	conflicts := 0
+	for i, before := range s.names {
+		switch {
+		case i >= len(names):
+			names = append(names, before)
+		case names[i] != before:
+			if before != "" {
+				conflicts++
+			}
+			names[i] = ""
+		}
+	}
+	if conflicts > 0 && t.counts.keyConflicts.Add(uint64(conflicts)) == uint64(conflicts) {
+		t.log.Warn("A process has changed the meaning of thread context keys, which are ignored from now on; further ones are only counted.",
+			zap.Int("pid", p.pid), zap.Int("keys", conflicts))
+	}
+	s.names = names
+	s.keys = labels.NewKeyMap(names)
+}
+
+// checkContext looks at the timestamp of a context that is known. known is
+// false if a look at the mappings is needed.
+func (t *Table) checkContext(p *Process) (known bool) {
+	began := t.now()
+	s := &p.load.context
+	if p.load.info == nil || s.addr == 0 || !s.unchanged(t.opts.memory(p.pid)) {
+		return false
+	}
+	t.contextChecked(p, began, false)
+	return true
+}
+
+// contextChecked notes that what is shown of the context was true at a time,
+// and decides when to look again.
+func (t *Table) contextChecked(p *Process, beganNs int64, changed bool) {
+	s := &p.load.context
+	switch {
+	case s.context != nil || changed:
+		s.gap = contextGap
+	default:
+		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
+	}
+	p.contextDueNs.Store(t.now() + int64(s.gap))
+	p.contextKnown.Store(s.context != nil)
+	p.contextCheckedNs.Store(beganNs)
+}
+
+// setContext takes over what a worker knows of the context, and reports whether
+// that is news.
+func (i *Info) setContext(s *contextState) (changed bool) {
+	text := ""
+	if s.err != nil {
+		text = s.err.Error()
+	}
+	changed = i.Context != s.context || i.ContextErr != text
+	i.Context, i.ContextErr, i.Keys = s.context, text, s.keys
+	return changed
+}
+
+// Sampled tells that a process was sampled at a time (CLOCK_MONOTONIC): its
+// context is worth a look now and then. It does no I/O.
+func (t *Table) Sampled(p *Process, timeNs int64) {
+	if timeNs < p.contextDueNs.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.contextDueNs.Store(timeNs + int64(maxLateGap)) // until the look has been taken
+	if !p.exited && p.pid != 0 && !p.Info().KernelThread {
+		t.schedule(p, workContext, t.now())
+	}
+}
+
+// AwaitContext asks for a look at a process's context because a sample of that
+// time refers to a name that it does not have. pending is false if there will be no
+// look in the time that a sample can wait, or has been one since.
+func (t *Table) AwaitContext(p *Process, timeNs int64) (pending bool) {
+	if p.contextCheckedNs.Load() >= timeNs {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.exited || p.pid == 0 {
+		return false
+	}
+	now := t.now()
+	due := p.contextDueNs.Load()
+	if p.contextKnown.Load() {
+		due = max(now, p.contextCheckedNs.Load()+int64(keyGap))
+	}
+	if due > now+int64(keyPatience) {
+		return false
+	}
+	t.schedule(p, workContext, due)
+	return true
+}
+
+// ContextCheckedNs returns a time (CLOCK_MONOTONIC) at which what Info says of
+// the process context was true; 0: there was no look at it yet.
+func (p *Process) ContextCheckedNs() int64 { return p.contextCheckedNs.Load() }

@@ -1,0 +1,77 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+const (
+	// maxAwaitingBytes of samples wait for a name; further ones do without.
+	maxAwaitingBytes = 1 << 20
+	// maxAwait is how long one waits.
+	maxAwait = time.Second
+)
+
+// awaiting holds samples with attributes whose names were not known when they
+// came: a program may publish a name only just before it uses it. They wait, in
+// order, until the process context has been looked at again.
+type awaiting struct {
+	samples []awaitingSample
+	bytes   int
+}
+
+type awaitingSample struct {
+	process *process.Process
+	record  bpf.Record
+	bytes   int
+}
+
+// add copies a sample, unless there is no room.
+func (a *awaiting) add(p *process.Process, rec *bpf.Record) bool {
+	size := len(rec.Labels) + 8*(len(rec.KernelFrames)+len(rec.UserFrames)) + 256
+	if a.bytes+size > maxAwaitingBytes {
+		return false
+	}
+	r := bpf.Record{
+		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
+		UID: rec.UID, CPU: rec.CPU, KernelThread: rec.KernelThread, Known: rec.Known,
+		KernelStack: rec.KernelStack, UserStack: rec.UserStack,
+		Comm:         bytes.Clone(rec.Comm),
+		Labels:       bytes.Clone(rec.Labels),
+		KernelFrames: slices.Clone(rec.KernelFrames),
+		UserFrames:   slices.Clone(rec.UserFrames),
+	}
+	a.samples = append(a.samples, awaitingSample{p, r, size})
+	a.bytes += size
+	return true
+}
+
+// settle aggregates the samples that wait no longer: their process has been
+// looked at since they were taken, or will not be in time.
+func (d *drain) settle(now uint64) {
+	n := 0
+	for ; n < len(d.awaiting.samples); n++ {
+		s := &d.awaiting.samples[n]
+		if s.process.ContextCheckedNs() < int64(s.record.TimeNs) && now < s.record.TimeNs+uint64(maxAwait) {
+			break
+		}
+	}
+	d.release(n)
+}
+
+func (d *drain) settleAll() { d.release(len(d.awaiting.samples)) }
+
+func (d *drain) release(n int) {
+	for i := range n {
+		s := &d.awaiting.samples[i]
+		d.aggregate(s.process, &s.record, d.cache.Decode(s.process.Info().Keys, s.record.Labels))
+		d.awaiting.bytes -= s.bytes
+	}
+	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)
+}
