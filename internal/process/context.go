@@ -35,6 +35,7 @@ type contextState struct {
 	err     error // why there is none
 	names   []string
 	keys    *labels.KeyMap
+	sinceNs int64 // when the first of the names was published; CLOCK_MONOTONIC
 	gap     time.Duration
 }
 
@@ -83,6 +84,9 @@ func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
 // of the two a thread means.
 func (t *Table) setKeys(p *Process, published []string) {
 	s := &p.load.context
+	if s.keys == nil {
+		s.sinceNs = t.publishedNs(s.context)
+	}
 	names := append([]string(nil), published...)
 	conflicts := 0
 	for i, before := range s.names {
@@ -102,6 +106,13 @@ func (t *Table) setKeys(p *Process, published []string) {
 	}
 	s.names = names
 	s.keys = labels.NewKeyMap(names)
+}
+
+// publishedNs returns when a context was published, by CLOCK_MONOTONIC. It is not
+// later than now: a process in another time namespace has another clock.
+func (t *Table) publishedNs(c *processctx.Context) int64 {
+	now := t.now()
+	return min(now, int64(c.PublishedAtNs)-(t.opts.bootTime()-now))
 }
 
 // checkContext looks at the timestamp of a context that is known. known is
@@ -139,8 +150,19 @@ func (i *Info) setContext(s *contextState) (changed bool) {
 		text = s.err.Error()
 	}
 	changed = i.Context != s.context || i.ContextErr != text
-	i.Context, i.ContextErr, i.Keys = s.context, text, s.keys
+	i.Context, i.ContextErr, i.keys, i.keysSinceNs = s.context, text, s.keys, s.sinceNs
 	return changed
+}
+
+// Keys returns the attribute names that a thread context of a time (CLOCK_MONOTONIC)
+// can refer to, by index. Before the process published any there were none: what
+// a thread had then, such as a record that it has inherited by fork, means other
+// names.
+func (i *Info) Keys(timeNs int64) *labels.KeyMap {
+	if timeNs < i.keysSinceNs {
+		return nil
+	}
+	return i.keys
 }
 
 // Sampled tells that a process was sampled at a time (CLOCK_MONOTONIC): its
@@ -170,9 +192,9 @@ func (t *Table) AwaitContext(p *Process, timeNs int64) (pending bool) {
 		return false
 	}
 	now := t.now()
-	due := p.contextDueNs.Load()
-	if p.contextKnown.Load() {
-		due = max(now, p.contextCheckedNs.Load()+int64(keyGap))
+	due := max(now, p.contextCheckedNs.Load()+int64(keyGap))
+	if !p.contextKnown.Load() {
+		due = max(now, p.notBeforeNs, p.contextCheckedNs.Load()+int64(lateGap))
 	}
 	if due > now+int64(keyPatience) {
 		return false

@@ -84,7 +84,7 @@ func (t *Table) fork(ev Event) {
 		inherited := *parent.Info()
 		inherited.PID = ev.PID
 		// The mapping of a process context is not inherited.
-		inherited.Context, inherited.ContextErr, inherited.Keys = nil, "", nil
+		inherited.setContext(&contextState{})
 		info = &inherited
 	}
 	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {

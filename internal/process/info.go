@@ -30,8 +30,9 @@ type Info struct {
 	// found, or if ContextErr says what is wrong with it.
 	Context    *processctx.Context
 	ContextErr string
-	// Keys are the attribute names of its thread contexts, by index.
-	Keys *labels.KeyMap
+
+	keys        *labels.KeyMap
+	keysSinceNs int64
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.

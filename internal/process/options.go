@@ -46,6 +46,8 @@ type Options struct {
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 
+	// bootTime returns CLOCK_BOOTTIME in ns.
+	bootTime func() int64
 	// memory replaces the memory of processes in tests.
 	memory func(pid int) tlsresolve.Memory
 }
@@ -81,14 +83,19 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = monotonic
 	}
+	if o.bootTime == nil {
+		o.bootTime = func() int64 { return clock(unix.CLOCK_BOOTTIME) }
+	}
 	if o.memory == nil {
 		o.memory = func(pid int) tlsresolve.Memory { return procfs.Memory{PID: pid} }
 	}
 }
 
-func monotonic() int64 {
+func monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
+
+func clock(id int32) int64 {
 	var ts unix.Timespec
-	// It cannot fail: every kernel has this clock.
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	// It cannot fail: every kernel has these clocks.
+	_ = unix.ClockGettime(id, &ts)
 	return ts.Nano()
 }

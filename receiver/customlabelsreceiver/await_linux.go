@@ -65,12 +65,10 @@ func (d *drain) settle(now uint64) {
 	d.release(n)
 }
 
-func (d *drain) settleAll() { d.release(len(d.awaiting.samples)) }
-
 func (d *drain) release(n int) {
 	for i := range n {
 		s := &d.awaiting.samples[i]
-		d.aggregate(s.process, &s.record, d.cache.Decode(s.process.Info().Keys, s.record.Labels))
+		d.aggregate(s.process, &s.record, d.cache.Decode(s.process.Info().Keys(int64(s.record.TimeNs)), s.record.Labels))
 		d.awaiting.bytes -= s.bytes
 	}
 	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)

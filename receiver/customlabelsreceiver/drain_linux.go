@@ -65,6 +65,7 @@ func (d *drain) run() {
 		case errors.As(err, &malformed):
 			d.counts.dropped[dropMalformed].Add(1)
 		default: // drained, or closed without having been drained
+			d.release(len(d.awaiting.samples))
 			d.handOver()
 			return
 		}
@@ -74,9 +75,12 @@ func (d *drain) run() {
 func (d *drain) add(rec *bpf.Record) {
 	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
 	d.table.Sampled(proc, int64(rec.TimeNs))
-	decoded := d.cache.Decode(proc.Info().Keys, rec.Labels)
-	if decoded.Counts.UnknownKeys > 0 && d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec) {
-		return
+	decoded := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels)
+	if decoded.Counts.UnknownKeys > 0 {
+		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec) {
+			return
+		}
+		decoded = d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) // which may have come meanwhile
 	}
 	d.aggregate(proc, rec, decoded)
 }
@@ -131,7 +135,6 @@ func (d *drain) handOverAt(now uint64) {
 }
 
 func (d *drain) handOver() {
-	d.settleAll()
 	d.exporter.enqueue(d.batch)
 	d.batch = nil
 }

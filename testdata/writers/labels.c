@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "process_context.h"
 
 const struct publisher *publisher;
 
@@ -23,6 +24,9 @@ static void replace(struct published *next)
 
 void labels_swap(const struct label_set *set, bool in_place)
 {
+	/* First: a name is known before an index refers to it. */
+	if (publisher->abi == ABI_CONTEXT)
+		process_context_publish(set);
 	if (in_place && current && publisher->update) {
 		publisher->update(current, set);
 		return;

@@ -15,7 +15,7 @@ static const struct mode {
 	void (*run)(void);
 } modes[] = {
 	{ "shares", mode_shares }, { "switch", mode_switch },	{ "fidelity", mode_fidelity },
-	{ "spin", mode_spin },	   { "hostile", mode_hostile },
+	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
 };
 
 int main(int argc, char **argv)

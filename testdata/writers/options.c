@@ -18,17 +18,20 @@ struct options options = {
 	.dwell_us = 1000,
 	.labels = 1,
 	.value_bytes = 16,
+	.service = "writer",
 };
 
 static void usage(const char *problem)
 {
 	if (problem)
 		fprintf(stderr, "%s\n", problem);
-	fputs("usage: writer MODE [--seconds S] [--load-delay-ms N] [--print-variables] ...\n"
+	fputs("usage: writer MODE [--seconds S] [--load-delay-ms N] [--print-variables]\n"
+	      "              [--service NAME] [--no-process-context] ...\n"
 	      "  shares   [--threads N] [--truth FILE] [--uid-prefix NAME]\n"
 	      "  switch   --log FILE [--pattern random|30,90] [--dwell-us N] [--in-place]\n"
 	      "  fidelity [--threads N] [--in-place]\n"
 	      "  spin     [--threads N] [--labels N] [--value-bytes B]\n"
+	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
 	      "  hostile  list|all|KIND\n",
 	      stderr);
 	exit(2);
@@ -55,12 +58,12 @@ static double seconds(const char *text)
 }
 
 /* It goes into a JSON file as it is. */
-static const char *prefix(const char *text)
+static const char *plain_name(const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 	if (text[strspn(text, plain)] != '\0' || strlen(text) > 32)
-		usage("--uid-prefix: at most 32 letters, digits, '.', '_' and '-'");
+		usage("a name has at most 32 letters, digits, '.', '_' and '-'");
 	return text;
 }
 
@@ -77,6 +80,9 @@ enum option_id {
 	OPT_IN_PLACE,
 	OPT_DELAY,
 	OPT_PRINT,
+	OPT_SERVICE,
+	OPT_NO_CONTEXT,
+	OPT_FORK,
 };
 
 static const struct option table[] = {
@@ -92,6 +98,9 @@ static const struct option table[] = {
 	{ "in-place", no_argument, NULL, OPT_IN_PLACE },
 	{ "load-delay-ms", required_argument, NULL, OPT_DELAY },
 	{ "print-variables", no_argument, NULL, OPT_PRINT },
+	{ "service", required_argument, NULL, OPT_SERVICE },
+	{ "no-process-context", no_argument, NULL, OPT_NO_CONTEXT },
+	{ "fork", no_argument, NULL, OPT_FORK },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -108,7 +117,7 @@ static void set(int option)
 		options.truth = optarg;
 		break;
 	case OPT_PREFIX:
-		options.prefix = prefix(optarg);
+		options.prefix = plain_name(optarg);
 		break;
 	case OPT_LOG:
 		options.log = optarg;
@@ -134,6 +143,15 @@ static void set(int option)
 	case OPT_PRINT:
 		options.print_variables = true;
 		break;
+	case OPT_SERVICE:
+		options.service = plain_name(optarg);
+		break;
+	case OPT_NO_CONTEXT:
+		options.no_process_context = true;
+		break;
+	case OPT_FORK:
+		options.fork = true;
+		break;
 	default:
 		usage(NULL);
 	}
@@ -155,6 +173,8 @@ void options_parse(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage("too many arguments");
+	if (strcmp(options.mode, "updates") == 0 && !options.log)
+		usage("updates: --log is missing");
 	if (strcmp(options.mode, "switch") == 0) {
 		if (!options.log)
 			usage("switch: --log is missing");

@@ -19,6 +19,9 @@ struct options {
 	int load_delay_ms;
 	bool in_place;
 	bool print_variables;
+	const char *service;
+	bool no_process_context;
+	bool fork;
 };
 
 extern struct options options;
