@@ -1,0 +1,280 @@
+//go:build linux
+
+package process
+
+import (
+	"encoding/binary"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+const (
+	contextAddr = 0x7f00_0000_0000
+	payloadAddr = 0x55_0000_0000
+	// bootLead is how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC in these tests.
+	bootLead = int64(time.Hour)
+
+	noContextMaps = "10000-20000 r-xp 00000000 00:00 0 [x]\n"
+	contextMaps   = noContextMaps + "7f0000000000-7f0000001000 rw-p 00000000 00:01 7                          /memfd:OTEL_CTX (deleted)\n"
+)
+
+// contextMemory is what the process context's pieces show.
+type contextMemory map[uint64][]byte
+
+func (m contextMemory) ReadAt(p []byte, addr uint64) error {
+	for start, piece := range m {
+		if addr >= start && addr+uint64(len(p)) <= start+uint64(len(piece)) {
+			copy(p, piece[addr-start:])
+			return nil
+		}
+	}
+	return procfs.ErrFault
+}
+
+// publish writes a context of schema tls_v1 with these names.
+func (m contextMemory) publish(t *testing.T, publishedNs int64, schema string, names ...string) {
+	t.Helper()
+	text := func(s string) *commonpb.AnyValue {
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+	}
+	list := &commonpb.ArrayValue{}
+	for _, name := range names {
+		list.Values = append(list.Values, text(name))
+	}
+	var payload []byte
+	for _, a := range []*commonpb.KeyValue{
+		{Key: "threadlocal.schema_version", Value: text(schema)},
+		{Key: "threadlocal.attribute_key_map", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}},
+	} {
+		b, err := proto.Marshal(a)
+		require.NoError(t, err)
+		payload = protowire.AppendBytes(protowire.AppendTag(payload, 2, protowire.BytesType), b)
+	}
+	header := make([]byte, 32)
+	copy(header, "OTEL_CTX")
+	binary.LittleEndian.PutUint32(header[8:], 2)
+	binary.LittleEndian.PutUint32(header[12:], uint32(len(payload)))
+	binary.LittleEndian.PutUint64(header[16:], uint64(publishedNs+bootLead))
+	binary.LittleEndian.PutUint64(header[24:], payloadAddr)
+	maps.Copy(m, contextMemory{contextAddr: header, payloadAddr: payload})
+}
+
+// contextFake is a table with one process, whose memory is memory.
+func contextFake(t *testing.T) (*fake, contextMemory, *Process) {
+	memory := contextMemory{}
+	f := newFake(t)
+	f.opts.memory = func(int) tlsresolve.Memory { return memory }
+	f.opts.bootTime = func() int64 { return f.clock.Load() + bootLead }
+	f.image(42, 500, "/bin/x")
+	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+	f.work()
+	f.Lookup(image1, 42, []byte("x"))
+	return f, memory, f.process(image1)
+}
+
+// name is the name of a key index for a sample of now.
+func (f *fake) name(p *Process, index byte) string {
+	name, _ := p.Info().Keys(f.clock.Load()).Name(index)
+	return name
+}
+
+// A context that comes after the process was read is found when the process is
+// sampled; so is its update, and its end.
+func TestContextFollowed(t *testing.T) {
+	f, memory, p := contextFake(t)
+	require.Nil(t, p.Info().Context)
+
+	f.advance(int64(time.Second))
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	require.Zero(t, f.work(), "nothing tells of it")
+	f.Sampled(p, f.clock.Load())
+	require.Equal(t, 1, f.work())
+	require.Equal(t, processctx.SchemaTLS, p.Info().Context.Schema)
+	require.Equal(t, "route", f.name(p, 0))
+	require.Empty(t, f.name(p, 1))
+
+	reads := f.Stats().ContextReads
+	f.Sampled(p, f.clock.Load())
+	require.Zero(t, f.work(), "not before the gap has passed")
+	f.advance(int64(contextGap))
+	f.Sampled(p, f.clock.Load())
+	require.Equal(t, 1, f.work())
+	require.Equal(t, reads, f.Stats().ContextReads, "an unchanged timestamp is enough")
+
+	memory.publish(t, f.clock.Load(), "tls_v1", "route", "tenant")
+	f.advance(int64(contextGap))
+	f.Sampled(p, f.clock.Load())
+	require.Equal(t, 1, f.work())
+	require.Equal(t, "tenant", f.name(p, 1))
+
+	// The publisher is in the middle of an update: the last one holds.
+	clear(memory[contextAddr][16:24])
+	f.advance(int64(contextGap))
+	f.Sampled(p, f.clock.Load())
+	require.NotZero(t, f.work())
+	require.Equal(t, "tenant", f.name(p, 1))
+
+	f.write(42, "maps", noContextMaps)
+	clear(memory)
+	f.advance(int64(time.Second))
+	f.Sampled(p, f.clock.Load())
+	require.NotZero(t, f.work())
+	require.Nil(t, p.Info().Context)
+	require.Empty(t, f.name(p, 0))
+}
+
+// A sample with an index that has no name makes for a look at once.
+func TestContextAwaited(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+
+	f.advance(int64(keyGap))
+	memory.publish(t, f.clock.Load(), "tls_v1", "route", "tenant")
+	sample := f.clock.Load()
+	require.True(t, f.AwaitContext(p, sample))
+	require.Less(t, p.ContextCheckedNs(), sample)
+	f.advance(1)
+	require.Equal(t, 1, f.work())
+	require.GreaterOrEqual(t, p.ContextCheckedNs(), sample)
+	require.Equal(t, "tenant", f.name(p, 1))
+	require.False(t, f.AwaitContext(p, sample), "looked at since")
+
+	f.HandleEvent(Event{Kind: Exit, ID: image1, PID: 42})
+	require.False(t, f.AwaitContext(p, f.clock.Load()), "nothing left to look at")
+}
+
+// What a thread had before the process published names does not mean these.
+func TestContextNamesNotBackdated(t *testing.T) {
+	f, memory, p := contextFake(t)
+	f.advance(int64(time.Second))
+	published := f.clock.Load()
+	memory.publish(t, published, "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Nil(t, p.Info().Keys(published-1))
+	require.Equal(t, 1, p.Info().Keys(published).Len())
+
+	// An update extends the names; it does not begin anew.
+	f.advance(int64(time.Second))
+	memory.publish(t, f.clock.Load(), "tls_v1", "route", "tenant")
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Equal(t, 2, p.Info().Keys(published).Len())
+
+	// A timestamp from the future is not believed.
+	g, memory, q := contextFake(t)
+	memory.publish(t, g.clock.Load()+int64(time.Hour), "tls_v1", "route")
+	g.write(42, "maps", contextMaps)
+	g.advance(int64(maxLateGap))
+	g.Sampled(q, g.clock.Load())
+	g.work()
+	require.Equal(t, 1, q.Info().Keys(g.clock.Load()).Len())
+}
+
+// Names only ever come. One that changes has no meaning any more.
+func TestContextKeysAppendOnly(t *testing.T) {
+	f, memory, p := contextFake(t)
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	for i, step := range []struct{ published, want []string }{
+		{[]string{"a", "b", "c"}, []string{"a", "b", "c", ""}},
+		{[]string{"a"}, []string{"a", "b", "c", ""}},
+		{[]string{"a", "x", "c", "d"}, []string{"a", "", "c", "d"}},
+		{[]string{"a", "b", "c", "d"}, []string{"a", "", "c", "d"}},
+	} {
+		memory.publish(t, f.clock.Load(), "tls_v1", step.published...)
+		f.Sampled(p, f.clock.Load())
+		f.work()
+		for index, want := range step.want {
+			require.Equal(t, want, f.name(p, byte(index)), "step %d, index %d", i, index)
+		}
+		f.advance(int64(time.Second))
+	}
+	require.EqualValues(t, 1, f.Stats().KeyConflicts)
+}
+
+// A child does not inherit the mapping, nor does another image.
+func TestContextNotInherited(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.NotNil(t, p.Info().Context)
+
+	child := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	f.HandleEvent(Event{Kind: Fork, ID: child, Parent: image1, PID: 43})
+	require.Nil(t, f.process(child).Info().Context)
+	require.Empty(t, f.name(f.process(child), 0))
+
+	f.write(42, "maps", noContextMaps)
+	f.HandleEvent(Event{Kind: Exec, ID: image2, PID: 42, TimeNs: uint64(f.clock.Load())})
+	require.Nil(t, f.process(image2).Info().Context)
+}
+
+func TestContextErrors(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	binary.LittleEndian.PutUint32(memory[contextAddr][12:], 1<<30)
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Nil(t, p.Info().Context)
+	require.Contains(t, p.Info().ContextErr, "too large")
+	require.EqualValues(t, 1, f.Stats().ContextErrors)
+	require.Zero(t, f.Stats().LoadErrors, "the rest of the process is fine")
+
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.NotNil(t, p.Info().Context)
+	require.Empty(t, p.Info().ContextErr)
+}
+
+// A process that is never sampled is not looked at; one without a context less
+// and less often.
+func TestContextCost(t *testing.T) {
+	f, _, p := contextFake(t)
+	f.advance(int64(maxLateGap))
+	looks := 0
+	for range 10_000 { // 10 s of samples
+		f.advance(ms)
+		f.Sampled(p, f.clock.Load())
+		looks += f.work()
+	}
+	require.Less(t, looks, 10)
+	require.Zero(t, testing.AllocsPerRun(100, func() { f.Sampled(p, 0) }))
+}
+
+func TestSchemaGate(t *testing.T) {
+	context := &plan{abi: 3}
+	require.NoError(t, checkSchema(context, nil), "a forked child has records and no context")
+	require.NoError(t, checkSchema(context, &processctx.Context{Schema: "tls_v1"}))
+	require.NoError(t, checkSchema(context, &processctx.Context{Schema: "tlsdesc_v1_dev"}))
+	for _, schema := range []processctx.Schema{"", "nodejs_v1_dev", "go_pprof_labels_v1", "tls_v2"} {
+		require.ErrorIs(t, checkSchema(context, &processctx.Context{Schema: schema}), errSchema)
+		require.NoError(t, checkSchema(&plan{abi: 2}, &processctx.Context{Schema: schema}), "custom labels need none")
+	}
+	require.Equal(t, "unsupported_schema", stateOf(errSchema).String())
+}
