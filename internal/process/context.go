@@ -37,6 +37,7 @@ type contextState struct {
 	keys    *labels.KeyMap
 	sinceNs int64 // when the first of the names was published; CLOCK_MONOTONIC
 	gap     time.Duration
+	logged  bool
 }
 
 // readContext looks at the process context behind one of the mappings. again
@@ -44,7 +45,7 @@ type contextState struct {
 func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64) (again bool) {
 	s := &p.load.context
 	if len(mappings) == 0 {
-		*s = contextState{gap: s.gap} // not published, or taken back
+		*s = contextState{gap: s.gap, logged: s.logged} // not published, or taken back
 		return false
 	}
 	for _, addr := range mappings {
@@ -58,17 +59,28 @@ func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64
 		case errors.Is(err, processctx.ErrUpdating):
 			return true // the one before, if any, holds until there is a new one
 		case err != nil:
-			t.counts.contextErrors.Add(1)
-			*s = contextState{addr: addr, err: err, gap: s.gap}
+			t.contextFailed(p, addr, err)
 			return false
 		}
 		t.counts.contextReads.Add(1)
+		t.counts.contextErrors.Add(uint64(c.LeftOut))
 		s.addr, s.context, s.err = addr, c, nil
 		t.setKeys(p, c.Keys)
 		return false
 	}
-	*s = contextState{err: processctx.ErrNotContext, gap: s.gap}
+	t.contextFailed(p, mappings[0], processctx.ErrNotContext)
 	return false
+}
+
+// contextFailed notes that there is no use in what is mapped as a context. It is
+// logged once for each process.
+func (t *Table) contextFailed(p *Process, addr uint64, err error) {
+	t.counts.contextErrors.Add(1)
+	s := &p.load.context
+	if !s.logged {
+		t.log.Info("A process context cannot be read.", zap.Int("pid", p.pid), zap.Error(err))
+	}
+	*s = contextState{addr: addr, err: err, gap: s.gap, logged: true}
 }
 
 func (s *contextState) unchanged(mem tlsresolve.Memory) bool {

@@ -10,6 +10,7 @@ type Stats struct {
 	Queued      int // waiting for a worker
 	Files       int // cached
 	Descriptors int // kept open
+	Contexts    int // processes with a process context
 
 	Loads         uint64 // processes read as a whole
 	Rereads       uint64 // processes whose mappings were read again
@@ -24,7 +25,7 @@ type Stats struct {
 	Stuck         uint64 // workers that a process has made hang
 
 	ContextReads  uint64 // process contexts read, each update again
-	ContextErrors uint64 // process contexts that could not be read or made no sense
+	ContextErrors uint64 // process contexts that could not be read or made no sense, and attributes left out
 	KeyConflicts  uint64 // thread context keys that changed their meaning
 }
 
@@ -38,10 +39,16 @@ type counts struct {
 func (t *Table) Stats() Stats {
 	t.mu.RLock()
 	processes, queued := len(t.byID), len(t.queue)
+	contexts := 0
+	for _, p := range t.byPID {
+		if p.contextKnown.Load() {
+			contexts++
+		}
+	}
 	t.mu.RUnlock()
 	return Stats{
 		Processes: processes, Queued: queued,
-		Files: t.files.len(), Descriptors: t.descriptors.len(),
+		Files: t.files.len(), Descriptors: t.descriptors.len(), Contexts: contexts,
 		Loads:         t.counts.loads.Load(),
 		Rereads:       t.counts.rereads.Load(),
 		Retries:       t.counts.retries.Load(),

@@ -92,6 +92,8 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	}
 	table := p.table.Stats()
 	s.trackedProcesses = int64(table.Processes)
+	s.anomalies[anomalyChangedKey] = int64(table.KeyConflicts)
+	s.contextReads, s.contextErrors, s.contextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
 	s.labelSourceProcesses = int64(p.publisher.labelled())
 	s.processLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
 	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())

@@ -23,7 +23,8 @@ func (r dropReason) String() string {
 type anomaly int
 
 const (
-	anomalyConflict       anomaly = iota // a label lost against a different one of another source
+	anomalyChangedKey     anomaly = iota // a thread context key that has changed its name, which is ignored since
+	anomalyConflict                      // a label lost against a different one of another source
 	anomalyDuplicateKey                  // a label lost against one of the same key in the same source
 	anomalyHalfID                        // a thread context with one of the two ids zero
 	anomalyNullValue                     // a label whose value pointer is NULL
@@ -38,7 +39,7 @@ const (
 
 func (a anomaly) String() string {
 	return [numAnomalies]string{
-		"conflict", "duplicate_key", "half_id", "null_value", "renamed_key",
+		"changed_key", "conflict", "duplicate_key", "half_id", "null_value", "renamed_key",
 		"truncated_key", "truncated_set", "truncated_value", "unknown_key",
 	}[a]
 }
@@ -57,10 +58,13 @@ type snapshot struct {
 	anomalies            [numAnomalies]int64
 	droppedProcessEvents int64
 	processLoadErrors    int64
+	contextReads         int64
+	contextErrors        int64
 
 	ringBufferUsedBytes  int64
 	trackedProcesses     int64
 	labelSourceProcesses int64
+	contextProcesses     int64
 }
 
 // pending hits are in the ring buffer or in a batch that was not handed over yet.

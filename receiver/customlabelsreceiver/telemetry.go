@@ -52,6 +52,9 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsLabelReads,
 		b.ReceiverCustomLabelsLabelSourceProcesses,
 		b.ReceiverCustomLabelsPendingSamples,
+		b.ReceiverCustomLabelsProcessContextErrors,
+		b.ReceiverCustomLabelsProcessContextProcesses,
+		b.ReceiverCustomLabelsProcessContextReads,
 		b.ReceiverCustomLabelsProcessLoadErrors,
 		b.ReceiverCustomLabelsRingBufferUsed,
 		b.ReceiverCustomLabelsTrackedProcesses,
@@ -98,6 +101,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 		observeSeen(o, b.ReceiverCustomLabelsLabelAnomalies, n, a.anomalies[kind])
 	}
 	o.ObserveInt64(b.ReceiverCustomLabelsDroppedProcessEvents, s.droppedProcessEvents, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextErrors, s.contextErrors, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.contextProcesses, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.contextReads, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.processLoadErrors, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.ringBufferUsedBytes, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.trackedProcesses, a.receiver)

@@ -25,22 +25,25 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                    metric.Meter
-	mu                                       sync.Mutex
-	registrations                            []metric.Registration
-	ReceiverCustomLabelsDroppedProcessEvents metric.Int64ObservableCounter
-	ReceiverCustomLabelsDroppedSamples       metric.Int64ObservableCounter
-	ReceiverCustomLabelsEmittedSamples       metric.Int64ObservableCounter
-	ReceiverCustomLabelsFilteredSamples      metric.Int64ObservableCounter
-	ReceiverCustomLabelsHits                 metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelAnomalies       metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelReads           metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelSourceProcesses metric.Int64ObservableGauge
-	ReceiverCustomLabelsPendingSamples       metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessLoadErrors    metric.Int64ObservableCounter
-	ReceiverCustomLabelsRingBufferUsed       metric.Int64ObservableGauge
-	ReceiverCustomLabelsTrackedProcesses     metric.Int64ObservableGauge
-	ReceiverCustomLabelsUserStacks           metric.Int64ObservableCounter
+	meter                                       metric.Meter
+	mu                                          sync.Mutex
+	registrations                               []metric.Registration
+	ReceiverCustomLabelsDroppedProcessEvents    metric.Int64ObservableCounter
+	ReceiverCustomLabelsDroppedSamples          metric.Int64ObservableCounter
+	ReceiverCustomLabelsEmittedSamples          metric.Int64ObservableCounter
+	ReceiverCustomLabelsFilteredSamples         metric.Int64ObservableCounter
+	ReceiverCustomLabelsHits                    metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
+	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessContextProcesses metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextReads     metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
+	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
+	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
+	ReceiverCustomLabelsUserStacks              metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -180,6 +183,51 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsPendingSamplesCallb
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsPendingSamples, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsPendingSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsProcessContextErrorsCallback sets callback for observable ReceiverCustomLabelsProcessContextErrors metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsProcessContextErrorsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsProcessContextErrors, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsProcessContextErrors)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsProcessContextProcessesCallback sets callback for observable ReceiverCustomLabelsProcessContextProcesses metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsProcessContextProcessesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsProcessContextProcesses, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsProcessContextProcesses)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsProcessContextReadsCallback sets callback for observable ReceiverCustomLabelsProcessContextReads metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsProcessContextReadsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsProcessContextReads, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsProcessContextReads)
 	if err != nil {
 		return err
 	}
@@ -329,6 +377,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_pending_samples",
 		metric.WithDescription("Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch. [Development]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsProcessContextErrors, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_process_context_errors",
+		metric.WithDescription("Process contexts that were found and could not be read or made no sense, or of which more was published than is kept. [Development]"),
+		metric.WithUnit("{error}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsProcessContextProcesses, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_process_context_processes",
+		metric.WithDescription("Tracked processes of which a process context has been read. [Development]"),
+		metric.WithUnit("{process}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsProcessContextReads, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_process_context_reads",
+		metric.WithDescription("Process contexts read, each update again. [Development]"),
+		metric.WithUnit("{read}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsProcessLoadErrors, err = builder.meter.Int64ObservableCounter(
