@@ -60,11 +60,12 @@ func TestFidelity(t *testing.T) {
 			require.NoError(t, err)
 			tid := uint32(tid64)
 			check, labelled := h.attrs[prefix+"check"]
+			_, attributes := h.attrs["check"] // of a thread context
 			switch {
 			case labelled: // of whatever process: a label names its thread
 				_, err = testutil.VerifyFidelity(tid, check, h.attrs[prefix+"pad"])
-			case ours && h.link != (link{}):
-				_, err = testutil.VerifyFidelityIDs(tid, h.link.traceID, h.link.spanID)
+			case attributes || ours && h.link != (link{}):
+				err = verifyContext(tid, h)
 			case ours && tallies[variant].publishes[tid]:
 				tallies[variant].unlabelled++
 				continue
@@ -105,4 +106,18 @@ func TestFidelity(t *testing.T) {
 	require.Zero(t, mismatches.Load())
 	require.GreaterOrEqual(t, checked.Load(), int64(fidelitySamples))
 	testutil.ReportLabelAssertions(t.Name(), int(checked.Load()))
+}
+
+// verifyContext checks the ids and the attributes of a thread context, each for
+// itself and against the other.
+func verifyContext(tid uint32, h *hit) error {
+	byIDs, err := testutil.VerifyFidelityIDs(tid, h.link.traceID, h.link.spanID)
+	if err != nil {
+		return err
+	}
+	byAttributes, err := testutil.VerifyFidelity(tid, h.attrs["check"], h.attrs["pad"])
+	if err == nil && byIDs != byAttributes {
+		err = fmt.Errorf("ids of set %d with the attributes of set %d", byIDs, byAttributes)
+	}
+	return err
 }
