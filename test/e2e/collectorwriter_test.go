@@ -124,6 +124,12 @@ func (w *collectorWriter) checkShares(t *testing.T, h *hit) {
 		tenant = tenantNames[i]
 		require.Less(t, uint(j), uint(len(tenantRoutes[tenant])), "link %x", h.link)
 		route = tenantRoutes[tenant][j]
+		if name, ok := h.attrs["tenant"]; ok { // not before the process context was read
+			require.Equal(t, tenant, name)
+			require.Equal(t, route, h.attrs["route"])
+			require.Equal(t, "true", h.attrs["trace_sampled"])
+			w.named++
+		}
 	}
 	if tenant != "" || route != "" {
 		require.Contains(t, tenantRoutes[tenant], route, "labels of different sets")
