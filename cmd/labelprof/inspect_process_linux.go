@@ -35,6 +35,7 @@ func inspectProcess(ctx context.Context, pid, threads int) processReport {
 		return r.fail(err)
 	}
 	r.PID, r.Name, r.Executable = info.PID, info.Name, info.Path
+	r.describeContext(info)
 	for i := range info.Sources {
 		r.Sources = append(r.Sources, newSourceReport(&info.Sources[i]))
 	}
@@ -112,28 +113,18 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 	t.StoodNs = stood.Nanoseconds()
 	for i := range r.Sources {
 		if r.Sources[i].state == target.SourceActive {
-			t.Readings = append(t.Readings, newReadingReport(i+1, &r.Sources[i], &readings[i]))
+			t.Readings = append(t.Readings, newReadingReport(i+1, &r.Sources[i], &readings[i], r.keys))
 		}
 	}
 	return t, nil
 }
 
-// keyIndexes stand for the names of a thread context's attributes, which are in
-// the process context.
-func keyIndexes() *labels.KeyMap {
-	var names []string
-	for i := range 256 {
-		names = append(names, fmt.Sprintf("[%d]", i))
-	}
-	return labels.NewKeyMap(names)
-}
-
-func newReadingReport(number int, source *sourceReport, reading *labelread.Reading) readingReport {
+func newReadingReport(number int, source *sourceReport, reading *labelread.Reading, keys *labels.KeyMap) readingReport {
 	r := readingReport{Source: number, Outcome: reading.Outcome.String(), Reason: reasonOf(source, reading)}
 	if reading.Addr != 0 {
 		r.Variable = fmt.Sprintf("%#x", reading.Addr)
 	}
-	d := labels.NewCache(1<<20).Decode(keyIndexes(), reading.Block)
+	d := labels.NewCache(1<<20).Decode(keys, reading.Block)
 	for l := range d.Set.All() {
 		r.Labels = append(r.Labels, labelText{l.Key, l.Value})
 	}

@@ -20,6 +20,7 @@ type processReport struct {
 	Executable     string         `json:"executable,omitempty"`
 	CLibrary       string         `json:"c_library,omitempty"` // "glibc", "musl", "static" or "unknown"
 	LibraryVersion string         `json:"c_library_version,omitempty"`
+	Context        *contextReport `json:"process_context,omitempty"` // if one was found
 	Sources        []sourceReport `json:"label_sources"`
 	Threads        []threadReport `json:"threads"`
 	ThreadsLeftOut int            `json:"threads_left_out"`
@@ -30,7 +31,8 @@ type processReport struct {
 	Files []fileReport `json:"files,omitempty"`
 	Hints []string     `json:"hints,omitempty"`
 
-	err error
+	err  error
+	keys *labels.KeyMap
 }
 
 // sourceReport is a label source and what became of it.

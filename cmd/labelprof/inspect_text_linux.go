@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ func (r *processReport) writeText(w io.Writer) {
 	fmt.Fprintf(w, "process %d  %s\n", r.PID, escape(r.Name))
 	fmt.Fprintf(w, "  executable  %s\n", escape(r.Executable))
 	fmt.Fprintf(w, "  C library   %s\n", strings.TrimSpace(r.CLibrary+" "+r.LibraryVersion))
+	r.Context.writeText(w)
 	for i := range r.Sources {
 		r.Sources[i].writeText(w, i+1)
 	}
@@ -107,25 +109,27 @@ func (r *processReport) writeThreads(w io.Writer) {
 	}
 	g.render(w)
 	if r.hasKeyIndexes() {
-		fmt.Fprintln(w, "  [N] is the attribute with key index N; its name is in the process context, which is not read yet")
+		fmt.Fprintln(w, "  [N] is the attribute with key index N; the process context has no name for it")
 	}
 	if r.ThreadsLeftOut > 0 {
 		fmt.Fprintf(w, "  and %d more threads (--threads)\n", r.ThreadsLeftOut)
 	}
 }
 
-// hasKeyIndexes reports whether attributes of a thread context are shown.
+// hasKeyIndexes reports whether attributes without a name are shown.
 func (r *processReport) hasKeyIndexes() bool {
 	for i := range r.Threads {
 		for j := range r.Threads[i].Readings {
 			reading := &r.Threads[i].Readings[j]
-			if r.Sources[reading.Source-1].abi == labels.ABIThreadContext && len(reading.Labels) > 0 {
+			if r.Sources[reading.Source-1].abi == labels.ABIThreadContext && slices.ContainsFunc(reading.Labels, isIndex) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+func isIndex(l labelText) bool { return strings.HasPrefix(l.key, "[") && strings.HasSuffix(l.key, "]") }
 
 func (r *processReport) active() (n int) {
 	for i := range r.Sources {

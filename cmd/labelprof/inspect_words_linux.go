@@ -108,6 +108,8 @@ func stateText(s target.SourceState) string {
 		return "the dynamic loader has not told yet where the variable is"
 	case target.SourceNoRelocation:
 		return "nothing tells where the loader has put the variable"
+	case target.SourceUnsupportedSchema:
+		return "the process context says that thread contexts are of another form"
 	case target.SourceUnsupportedVersion:
 		return "custom_labels_abi_version does not go with the symbol"
 	case target.SourceUnsupportedModel:
