@@ -6,6 +6,9 @@ import "slices"
 // seen before costs one map lookup and no allocation. It belongs to one
 // goroutine.
 type Cache struct {
+	// Promotion of labels to links. It is set before the first Decode.
+	Promotion Promotion
+
 	maxBytes int
 	bytes    int
 	decoded  map[cacheKey]*Decoded
@@ -78,6 +81,7 @@ func (c *Cache) decode(keys *KeyMap, section []byte) *Decoded {
 	d := &c.decoder
 	d.decode(keys, section)
 	d.merge()
+	d.promote(&c.Promotion)
 	d.canonical = d.appendCanonical(d.canonical[:0])
 	result := d.out
 	result.Reads = slices.Clone(d.reads)

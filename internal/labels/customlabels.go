@@ -33,7 +33,7 @@ func (d *decoder) customLabels(h header, payload []byte) Outcome {
 			outcome = OutcomeTruncated
 		}
 		if uint32(valueBytes) < valueLen {
-			e.value = trimRune(e.value)
+			e.value, e.cutValue = trimRune(e.value), true
 			d.out.Counts.TruncatedValues++
 			outcome = OutcomeTruncated
 		}

@@ -32,6 +32,7 @@ type entry struct {
 	key, value []byte
 	source     ABI
 	cutKey     bool // key is but a prefix
+	cutValue   bool // value is but a prefix
 	lost       bool // there is a value, but nothing is known of it
 	block      int  // the label block it came from
 	rank       int  // within the block; the lower one wins

@@ -2,11 +2,13 @@ package labels
 
 // Decoded is what one label section means. It is shared and never changes.
 type Decoded struct {
-	Set    *Set   // never nil
-	Link   Link   // zero: none
-	Flags  byte   // W3C trace flags that go with Link; 0 without one
-	Reads  []Read // one for each label block, in order; not to be modified
-	Counts Counts
+	Set  *Set // never nil
+	Link Link // zero: none
+	// Promoted tells that Link comes from custom labels.
+	Promoted bool
+	Flags    byte   // W3C trace flags that go with Link; 0 without one
+	Reads    []Read // one for each label block, in order; not to be modified
+	Counts   Counts
 }
 
 // Read is the result of reading one label source.
@@ -22,6 +24,7 @@ type Counts struct {
 	Conflicts       uint32 // labels and links that lost against a different one of another source
 	UnknownKeys     uint32 // thread context attributes whose key index has no known name
 	HalfIDs         uint32 // thread contexts with one of the two ids zero
+	MalformedIDs    uint32 // promotions that failed because a value is no id
 	TruncatedKeys   uint32 // keys of which only a prefix was copied
 	TruncatedValues uint32 // values of which only a prefix was copied
 	TruncatedSets   uint32 // label sources of which anything at all was cut

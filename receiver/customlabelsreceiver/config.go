@@ -24,6 +24,7 @@ const (
 	maxLabelKeyBytes    = 256
 	maxLabelValueBytes  = 1024
 	maxPrefixBytes      = 256
+	maxIDKeys           = 8
 	maxVerifierLogLevel = 2
 	maxPendingBatches   = 64
 	minBatchBytes       = 1 << 20
@@ -92,12 +93,34 @@ type LabelsConfig struct {
 	// Prefix of the attribute keys of custom labels. The attributes of a thread
 	// context come under their own names.
 	Prefix string `mapstructure:"prefix"`
+	// TraceIDKeys and SpanIDKeys name custom labels that hold ids: a set with both
+	// has them as its link instead of as labels. Of several the first that a set has counts.
+	TraceIDKeys []IDKey `mapstructure:"trace_id_keys"`
+	SpanIDKeys  []IDKey `mapstructure:"span_id_keys"`
 	// MaxLabels of one label set that are copied.
 	MaxLabels int `mapstructure:"max_labels"`
 	// MaxKeyBytes of one key that are copied.
 	MaxKeyBytes int `mapstructure:"max_key_bytes"`
 	// MaxValueBytes of one value that are copied.
 	MaxValueBytes int `mapstructure:"max_value_bytes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// IDFormat is how a label writes an id.
+type IDFormat string
+
+// The formats of ids.
+const (
+	IDHex     IDFormat = "hex"     // of the full length: 32 digits for a trace, 16 for a span
+	IDDecimal IDFormat = "decimal" // an unsigned number of 64 bits, in a trace id its lower half
+)
+
+// IDKey is the key of a label that holds an id.
+type IDKey struct {
+	Key    string   `mapstructure:"key"`
+	Format IDFormat `mapstructure:"format"` // default: hex
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -133,6 +156,7 @@ func (c *Config) Validate() error {
 		c.validateReportInterval(),
 		c.validateRingBufferBytes(),
 		c.validatePrefix(),
+		c.validateIDKeys(),
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
 		within("labels::max_key_bytes", c.Labels.MaxKeyBytes, 1, maxLabelKeyBytes),
 		within("labels::max_value_bytes", c.Labels.MaxValueBytes, 1, maxLabelValueBytes),
@@ -167,6 +191,31 @@ func (c *Config) validatePrefix() error {
 			maxPrefixBytes, c.Labels.Prefix)
 	}
 	return nil
+}
+
+func (c *Config) validateIDKeys() error {
+	trace, span := c.Labels.TraceIDKeys, c.Labels.SpanIDKeys
+	var errs []error
+	if (len(trace) == 0) != (len(span) == 0) {
+		errs = append(errs, errors.New("labels::trace_id_keys and labels::span_id_keys must be set together: a link has both ids"))
+	}
+	for _, list := range []struct {
+		name string
+		keys []IDKey
+	}{{"labels::trace_id_keys", trace}, {"labels::span_id_keys", span}} {
+		if len(list.keys) > maxIDKeys {
+			errs = append(errs, fmt.Errorf("%s must have at most %d keys, not %d", list.name, maxIDKeys, len(list.keys)))
+		}
+		for _, k := range list.keys {
+			if k.Key == "" || len(k.Key) > maxLabelKeyBytes {
+				errs = append(errs, fmt.Errorf("%s: key must have 1 to %d bytes, not %d", list.name, maxLabelKeyBytes, len(k.Key)))
+			}
+			if k.Format != "" {
+				errs = append(errs, oneOf(list.name+": format", k.Format, IDHex, IDDecimal))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func within(key string, value, low, high int) error {

@@ -53,10 +53,14 @@ func TestConfigValid(t *testing.T) {
 			MaxBatchBytes:     32 << 20,
 		},
 		"custom_labels/everything": {
-			SamplesPerSecond:     97,
-			ReportInterval:       time.Second,
-			RingBufferBytes:      1 << 20,
-			Labels:               LabelsConfig{MaxLabels: 10, MaxKeyBytes: 64, MaxValueBytes: 128},
+			SamplesPerSecond: 97,
+			ReportInterval:   time.Second,
+			RingBufferBytes:  1 << 20,
+			Labels: LabelsConfig{
+				TraceIDKeys: []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
+				SpanIDKeys:  []IDKey{{Key: "span", Format: IDHex}},
+				MaxLabels:   10, MaxKeyBytes: 64, MaxValueBytes: 128,
+			},
 			CPUAttribute:         true,
 			CommandLine:          true,
 			Symbolize:            SymbolizeNone,
@@ -104,6 +108,10 @@ func TestConfigInvalid(t *testing.T) {
 		"max_pending_batches_high":    {"max_pending_batches must be between 1 and 64, not 65"},
 		"max_batch_bytes_low":         {"max_batch_bytes must be between 1048576 and 1073741824, not 1048575"},
 		"max_batch_bytes_high":        {"max_batch_bytes must be between 1048576 and 1073741824, not 1073741825"},
+		"id_keys_alone":               {"labels::trace_id_keys and labels::span_id_keys must be set together"},
+		"id_keys_many":                {"labels::trace_id_keys must have at most 8 keys, not 9"},
+		"id_keys_empty":               {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
+		"id_keys_format":              {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
 		"several":                     {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
 	} {
 		t.Run(section, func(t *testing.T) {

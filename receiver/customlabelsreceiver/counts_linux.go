@@ -39,6 +39,7 @@ func (c *counts) countRecord(rec *bpf.Record, d *labels.Decoded) {
 	c.anomalies[anomalyConflict].Add(int64(d.Counts.Conflicts))
 	c.anomalies[anomalyDuplicateKey].Add(int64(d.Counts.DuplicateKeys))
 	c.anomalies[anomalyHalfID].Add(int64(d.Counts.HalfIDs))
+	c.anomalies[anomalyMalformedID].Add(int64(d.Counts.MalformedIDs))
 	c.anomalies[anomalyNullValue].Add(int64(d.Counts.NullValues))
 	c.anomalies[anomalyTruncatedKey].Add(int64(d.Counts.TruncatedKeys))
 	c.anomalies[anomalyTruncatedSet].Add(int64(d.Counts.TruncatedSets))

@@ -36,6 +36,8 @@ type drain struct {
 }
 
 func newDrain(cfg *Config, sampler *bpf.Sampler, table *process.Table, exp *exporter, c *counts) *drain {
+	cache := labels.NewCache(cfg.MaxBatchBytes / labelCacheShare)
+	cache.Promotion = promotion(&cfg.Labels)
 	return &drain{
 		sampler:  sampler,
 		table:    table,
@@ -43,8 +45,19 @@ func newDrain(cfg *Config, sampler *bpf.Sampler, table *process.Table, exp *expo
 		counts:   c,
 		interval: cfg.ReportInterval,
 		maxBytes: cfg.MaxBatchBytes,
-		cache:    labels.NewCache(cfg.MaxBatchBytes / labelCacheShare),
+		cache:    cache,
 	}
+}
+
+// promotion tells the decoder which labels are ids.
+func promotion(cfg *LabelsConfig) labels.Promotion {
+	keys := func(list []IDKey) (out []labels.IDKey) {
+		for _, k := range list {
+			out = append(out, labels.IDKey{Key: k.Key, Decimal: k.Format == IDDecimal})
+		}
+		return out
+	}
+	return labels.Promotion{TraceID: keys(cfg.TraceIDKeys), SpanID: keys(cfg.SpanIDKeys)}
 }
 
 func (d *drain) run() {
@@ -98,7 +111,7 @@ func (d *drain) aggregate(proc *process.Process, rec *bpf.Record, decoded *label
 		UserFrames:   rec.UserFrames,
 		Set:          decoded.Set,
 		Link:         decoded.Link,
-		Sampled:      sampled(proc.Info().Context, decoded.Flags),
+		Sampled:      sampled(proc.Info().Context, decoded),
 		UserStack:    labels.Outcome(rec.UserStack),
 	}
 	d.batch.builder.Add(&d.sample)
@@ -108,12 +121,12 @@ func (d *drain) aggregate(proc *process.Process, rec *bpf.Record, decoded *label
 const flagSampled = 1
 
 // sampled tells whether a trace may have been recorded. Only the merged OTEP has
-// the flags; in records of its prototypes the byte is reserved.
-func sampled(c *processctx.Context, flags byte) profile.Sampled {
+// the flags; in records of its prototypes the byte is reserved, and labels have none.
+func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 	switch {
-	case c == nil || c.Schema != processctx.SchemaTLS:
+	case c == nil || c.Schema != processctx.SchemaTLS || d.Promoted:
 		return profile.SampledUnknown
-	case flags&flagSampled != 0:
+	case d.Flags&flagSampled != 0:
 		return profile.SampledYes
 	}
 	return profile.SampledNo

@@ -27,6 +27,7 @@ const (
 	anomalyConflict                      // a label lost against a different one of another source
 	anomalyDuplicateKey                  // a label lost against one of the same key in the same source
 	anomalyHalfID                        // a thread context with one of the two ids zero
+	anomalyMalformedID                   // a label that is to be a trace or span id, and is none
 	anomalyNullValue                     // a label whose value pointer is NULL
 	anomalyRenamedKey                    // a key that is ours or not UTF-8, emitted under another one
 	anomalyTruncatedKey                  // a key of which only a prefix was copied
@@ -39,7 +40,7 @@ const (
 
 func (a anomaly) String() string {
 	return [numAnomalies]string{
-		"changed_key", "conflict", "duplicate_key", "half_id", "null_value", "renamed_key",
+		"changed_key", "conflict", "duplicate_key", "half_id", "malformed_id", "null_value", "renamed_key",
 		"truncated_key", "truncated_set", "truncated_value", "unknown_key",
 	}[a]
 }

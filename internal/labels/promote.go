@@ -1,0 +1,97 @@
+package labels
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+)
+
+// IDKey is the key of a label that holds an id as text.
+type IDKey struct {
+	Key string
+	// Decimal ids are unsigned numbers of 64 bits; in a trace id they are the
+	// lower half. Others are hex, of the id's full length.
+	Decimal bool
+}
+
+// Promotion says which custom labels hold the ids of the trace and the span that
+// a thread works for. Of several keys the first that a set has counts. A set with
+// both ids has them as its Link instead of as labels; one with only one of them,
+// or with a value that is no id, keeps all as labels.
+type Promotion struct {
+	TraceID, SpanID []IDKey
+}
+
+// promote turns two of the merged labels into the link.
+func (d *decoder) promote(p *Promotion) {
+	if len(p.TraceID) == 0 || len(p.SpanID) == 0 {
+		return
+	}
+	trace, span := d.find(p.TraceID), d.find(p.SpanID)
+	if trace.at < 0 || span.at < 0 || trace.at == span.at {
+		return
+	}
+	var link Link
+	if !trace.parse(link.TraceID[:], d.entries) || !span.parse(link.SpanID[:], d.entries) {
+		d.out.Counts.MalformedIDs++
+		return
+	}
+	switch {
+	case d.out.Link.IsZero():
+		d.out.Link, d.out.Promoted = link, true
+	case d.out.Link != link:
+		d.out.Counts.Conflicts++ // the thread context's is the link
+		return
+	}
+	kept := d.entries[:0]
+	for i := range d.entries {
+		if i != trace.at && i != span.at {
+			kept = append(kept, d.entries[i])
+		}
+	}
+	clear(d.entries[len(kept):])
+	d.entries = kept
+}
+
+// found is where a label with an id is.
+type found struct {
+	at      int // among the entries; -1: nowhere
+	decimal bool
+}
+
+func (d *decoder) find(keys []IDKey) found {
+	for _, k := range keys {
+		for i := range d.entries {
+			e := &d.entries[i]
+			if string(e.key) == k.Key && !e.cutKey && e.source != ABIThreadContext {
+				return found{i, k.Decimal}
+			}
+		}
+	}
+	return found{at: -1}
+}
+
+// parse reports whether the value is an id, that is, complete and not zero.
+func (f found) parse(id []byte, entries []entry) bool {
+	e := &entries[f.at]
+	if e.cutValue {
+		return false
+	}
+	if f.decimal {
+		n, err := strconv.ParseUint(string(e.value), 10, 64)
+		binary.BigEndian.PutUint64(id[len(id)-8:], n)
+		return err == nil && n != 0
+	}
+	if len(e.value) != hex.EncodedLen(len(id)) {
+		return false
+	}
+	if _, err := hex.Decode(id, e.value); err != nil {
+		return false
+	}
+	for _, b := range id {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
+}
