@@ -187,6 +187,8 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 		mappings: all,
 		nowNs:    t.now(),
 		context:  p.load.context.context,
+
+		strictNames: t.opts.StrictFileNames,
 	}
 	env.target.Libc, env.byLoader = loaderOf(mappings, p.load.program)
 	env.target.Modules = tlsresolve.NewModules(&linked{mappings, env.program, env.byLoader})

@@ -31,6 +31,9 @@ type Options struct {
 	// CommandLineBytes asks for the arguments of processes, of at most this many
 	// bytes; 0: not at all.
 	CommandLineBytes int
+	// StrictFileNames reads custom labels only of libraries whose names the ABI
+	// allows, and of executables.
+	StrictFileNames bool
 	// MaxProcesses in the table, those included that exited a moment ago.
 	// Samples of others are attributed to one process without a name.
 	MaxProcesses int

@@ -41,6 +41,7 @@ type LabelSource struct {
 var (
 	errIncomplete = errors.New("library not completely mapped yet")
 	errSettling   = errors.New("slot relocated just now")
+	errFileName   = errors.New("library of a name that the ABI does not allow")
 	errNotProgram = errors.New("executable is not the program that runs")
 	errVersion    = errors.New("unsupported " + versionSymbol)
 	errSchema     = errors.New("thread contexts of another form")
@@ -81,6 +82,8 @@ type surroundings struct {
 	mappings []procfs.Mapping // all that show files, in address order
 	nowNs    int64
 	context  *processctx.Context // nil if there is none
+	// strictNames holds libraries against the ABI's rule for their names.
+	strictNames bool
 }
 
 // resolve looks at all sources of some images. retry tells that another try,
@@ -158,6 +161,9 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	}
 	if !im.runs(env) {
 		return tlsresolve.Location{}, errNotProgram
+	}
+	if env.strictNames && !im.file.facts.executable && !conforms(p.abi, im.file.path) {
+		return tlsresolve.Location{}, errFileName
 	}
 	if err := checkSchema(p, env.context); err != nil {
 		return tlsresolve.Location{}, err
@@ -252,6 +258,7 @@ func stateOf(err error) SourceState {
 		{tlsresolve.ErrMachine, SourceUnsupportedModel},
 		{tlsresolve.ErrUndefinedWeak, SourceUndefined},
 		{errNotProgram, SourceNotProgram},
+		{errFileName, SourceFileName},
 		{errDuplicate, SourceDuplicate},
 		{errOverLimit, SourceOverLimit},
 	} {

@@ -93,6 +93,9 @@ type LabelsConfig struct {
 	// Prefix of the attribute keys of custom labels. The attributes of a thread
 	// context come under their own names.
 	Prefix string `mapstructure:"prefix"`
+	// StrictFileNames reads custom labels only of libraries whose names their ABI
+	// allows, and of executables; else the symbol is enough.
+	StrictFileNames bool `mapstructure:"strict_file_names"`
 	// TraceIDKeys and SpanIDKeys name custom labels that hold ids: a set with both
 	// has them as its link instead of as labels. Of several the first that a set has counts.
 	TraceIDKeys []IDKey `mapstructure:"trace_id_keys"`

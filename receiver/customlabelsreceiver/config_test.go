@@ -57,9 +57,10 @@ func TestConfigValid(t *testing.T) {
 			ReportInterval:   time.Second,
 			RingBufferBytes:  1 << 20,
 			Labels: LabelsConfig{
-				TraceIDKeys: []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
-				SpanIDKeys:  []IDKey{{Key: "span", Format: IDHex}},
-				MaxLabels:   10, MaxKeyBytes: 64, MaxValueBytes: 128,
+				StrictFileNames: true,
+				TraceIDKeys:     []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
+				SpanIDKeys:      []IDKey{{Key: "span", Format: IDHex}},
+				MaxLabels:       10, MaxKeyBytes: 64, MaxValueBytes: 128,
 			},
 			CPUAttribute:         true,
 			CommandLine:          true,
