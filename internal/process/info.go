@@ -5,6 +5,8 @@ package process
 import (
 	"sort"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -30,6 +32,9 @@ type Info struct {
 	// found, or if ContextErr says what is wrong with it.
 	Context    *processctx.Context
 	ContextErr string
+
+	// Environment is the resource that the environment describes, if asked for.
+	Environment []*commonpb.KeyValue
 
 	keys        *labels.KeyMap
 	keysSinceNs int64

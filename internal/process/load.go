@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -243,6 +244,13 @@ func (t *Table) describe(info *Info, tid int, stat *procfs.Stat) error {
 	if exe, _, err := t.opts.FS.Executable(tid); err == nil {
 		info.Path = validUTF8(exe)
 		info.Name = path.Base(info.Path)
+	}
+	if t.opts.Environment {
+		// Without permission, there is none.
+		env, err := t.opts.FS.Environment(tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
+		if err == nil {
+			info.Environment = processctx.FromEnvironment(env[processctx.EnvServiceName], env[processctx.EnvResourceAttributes])
+		}
 	}
 	if t.opts.CommandLineBytes == 0 {
 		return nil

@@ -34,6 +34,9 @@ type Options struct {
 	// StrictFileNames reads custom labels only of libraries whose names the ABI
 	// allows, and of executables.
 	StrictFileNames bool
+	// Environment reads the resource that a process's environment variables
+	// describe.
+	Environment bool
 	// MaxProcesses in the table, those included that exited a moment ago.
 	// Samples of others are attributed to one process without a name.
 	MaxProcesses int
@@ -54,6 +57,9 @@ type Options struct {
 	// memory replaces the memory of processes in tests.
 	memory func(pid int) tlsresolve.Memory
 }
+
+// maxEnvironmentBytes of a process's environment are read.
+const maxEnvironmentBytes = 64 << 10
 
 const (
 	defaultMaxProcesses   = 32 << 10

@@ -28,6 +28,31 @@ func (f FS) CommandLine(pid, limit int) (args []string, truncated bool, err erro
 	return strings.Split(string(data), "\x00"), more, nil
 }
 
+// Environment returns the values of some variables in the environment that a
+// process was started with, as far as they are within its first limit bytes. What
+// the process has changed since does not show, but it may overwrite it.
+func (f FS) Environment(pid, limit int, names ...string) (map[string]string, error) {
+	data, more, err := f.read(pid, "environ", limit)
+	if err != nil {
+		return nil, fmt.Errorf("read environ: %w", err)
+	}
+	values := map[string]string{}
+	for len(data) > 0 {
+		entry, rest, complete := bytes.Cut(data, []byte{0})
+		data = rest
+		if !complete && more {
+			break // cut
+		}
+		name, value, _ := bytes.Cut(entry, []byte{'='})
+		for _, n := range names {
+			if _, known := values[n]; !known && string(name) == n {
+				values[n] = string(value)
+			}
+		}
+	}
+	return values, nil
+}
+
 // Executable returns the path of the executable as the kernel shows it, and
 // whether it has been deleted.
 func (f FS) Executable(pid int) (path string, deleted bool, err error) {

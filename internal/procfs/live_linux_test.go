@@ -244,3 +244,31 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, self.ReadAt(got[:4], end-4))
 	require.ErrorIs(t, self.ReadAt(got[:8], end-4), ErrFault, "a partial read is no read")
 }
+
+func TestEnvironment(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{"A=1", "OTEL_SERVICE_NAME=shop=1", "EMPTY=", "LONG=" + strings.Repeat("x", 1000), "LAST=y"}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	read := func(limit int) map[string]string {
+		// An exec is shown before its environment is.
+		for range 1000 {
+			env, err := FS{}.Environment(cmd.Process.Pid, limit, "A", "OTEL_SERVICE_NAME", "EMPTY", "LONG", "LAST", "NONE")
+			require.NoError(t, err)
+			if len(env) > 0 {
+				return env
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	}
+	require.Equal(t, map[string]string{
+		"A": "1", "OTEL_SERVICE_NAME": "shop=1", "EMPTY": "", "LONG": strings.Repeat("x", 1000), "LAST": "y",
+	}, read(64<<10))
+	require.Equal(t, map[string]string{"A": "1", "OTEL_SERVICE_NAME": "shop=1", "EMPTY": ""}, read(100), "nothing that is cut")
+	_, err := FS{}.Environment(1<<22+1, 100, "A")
+	require.ErrorIs(t, err, ErrNoProcess)
+}

@@ -68,6 +68,9 @@ type Config struct {
 	CPUAttribute bool `mapstructure:"cpu_attribute"`
 	// CommandLine emits the resource attribute process.command_line, which may hold secrets.
 	CommandLine bool `mapstructure:"command_line"`
+	// ResourceFromEnvironment adds what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+	// of a process's environment say to its resource. A process context goes before.
+	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
 	// Symbolize says where addresses become function names.
 	Symbolize Symbolize `mapstructure:"symbolize"`
 	// ErrorMode says what an error at start does.

@@ -86,6 +86,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		Publisher:        p.publisher,
 		Logger:           set.Logger,
 		CommandLineBytes: commandLineBytes(cfg),
+		Environment:      cfg.ResourceFromEnvironment,
 		StrictFileNames:  cfg.Labels.StrictFileNames,
 	})
 	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs)

@@ -51,6 +51,7 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 		return // the one that stands for all beyond the table's bound
 	}
 	info := p.Info()
+	putResource(attrs, info.Environment)
 	if info.Context != nil {
 		putResource(attrs, info.Context.Resource)
 	}

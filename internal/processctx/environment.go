@@ -1,0 +1,68 @@
+package processctx
+
+import (
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+)
+
+// The environment variables by which an OpenTelemetry SDK is told its resource
+// (OpenTelemetry specification, "Resource SDK" and "Environment Variable
+// Specification").
+const (
+	EnvServiceName        = "OTEL_SERVICE_NAME"
+	EnvResourceAttributes = "OTEL_RESOURCE_ATTRIBUTES"
+)
+
+const keyServiceName = "service.name"
+
+// FromEnvironment returns the resource that the values of the two variables
+// describe: at most MaxAttributes texts, no key twice. The service's name goes
+// before one among the attributes, and of attributes of one key the last counts.
+// An entry that is not KEY=VALUE, percent-encoded UTF-8, makes all attributes
+// void, as the specification asks.
+func FromEnvironment(serviceName, attributes string) []*commonpb.KeyValue {
+	resource := parseAttributes(attributes)
+	if serviceName == "" || !utf8.ValidString(serviceName) {
+		return resource
+	}
+	return append(without(resource, keyServiceName), newText(keyServiceName, serviceName))
+}
+
+func parseAttributes(list string) (resource []*commonpb.KeyValue) {
+	if strings.TrimSpace(list) == "" {
+		return nil
+	}
+	for entry := range strings.SplitSeq(list, ",") {
+		key, value, found := strings.Cut(entry, "=")
+		key, err1 := url.PathUnescape(strings.TrimSpace(key))
+		value, err2 := url.PathUnescape(strings.TrimSpace(value))
+		if !found || key == "" || err1 != nil || err2 != nil || !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return nil
+		}
+		if strings.HasPrefix(key, threadLocalPrefix) {
+			continue
+		}
+		resource = without(resource, key)
+		if len(resource) < MaxAttributes-1 { // and the service's name
+			resource = append(resource, newText(key, value))
+		}
+	}
+	return resource
+}
+
+func without(resource []*commonpb.KeyValue, key string) []*commonpb.KeyValue {
+	kept := resource[:0]
+	for _, a := range resource {
+		if a.GetKey() != key {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+func newText(key, value string) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
+}
