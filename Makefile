@@ -46,6 +46,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-attribution
 	$(MAKE) e2e-instant
 	$(MAKE) e2e-fidelity
+	$(MAKE) e2e-contexts
 	$(MAKE) e2e-accounting
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
@@ -142,6 +143,10 @@ e2e-instant: writers ## the label of each sample against what was published at i
 .PHONY: e2e-fidelity
 e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 	$(FIGURE) ./test/e2e TestFidelity
+
+.PHONY: e2e-contexts
+e2e-contexts: writers ## process contexts that come late, grow, are forked away: each sample's attributes and resource
+	$(FIGURE) ./test/e2e TestContexts
 
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload

@@ -92,10 +92,8 @@ fi
 
 port=$(free_port)
 
-# The programs that can be compared: attributes of a thread context have no names as
-# long as nobody reads the process context, so writer-ctx-* have links, but no tenant.
 truths=()
-for program in build/writers/writer-{v0,v1}-{exe,lib,dlopen}; do
+for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
 	truths+=(--truth "$out/$(basename "$program").json")
 done
 
@@ -136,8 +134,7 @@ sink=''
 end "$pid"
 
 cat <<EOF
-tenant (none) holds the rest of the host and the programs with a thread context: these have traces,
-and names for their attributes only once the process context is read.
+tenant (none) holds the rest of the host.
 
 The profile is in $out/profile.pb.gz, the collector's log in $out/collector.log. For instance:
     go tool pprof -top -tagfocus 'tenant=acme' $out/profile.pb.gz

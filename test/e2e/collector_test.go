@@ -75,6 +75,9 @@ func testCollectorProfiles(t *testing.T) {
 	for _, w := range writers {
 		fmt.Printf("%-18s %8d %8d %8d  %s\n", w.variant, w.hits, w.labelled, w.linked, w.hottest())
 		require.GreaterOrEqual(t, w.labelled, enough, w.variant)
+		if w.linked > 0 && !w.spin {
+			require.GreaterOrEqual(t, w.named, enough, w.variant)
+		}
 	}
 	_, received := out.received()
 	accounts := c.accounts()

@@ -48,6 +48,7 @@ type collectorWriter struct {
 	containerID string
 
 	hits, labelled, linked int
+	named                  int // attributes of a thread context
 	leaves                 map[string]int
 }
 
