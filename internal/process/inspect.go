@@ -99,8 +99,10 @@ func (t *Table) inspect(ctx context.Context, p *Process) error {
 			return fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
 		case err != nil:
 			return err
-		case !retry || i == len(retryDelays) || t.now()-began+int64(retryDelays[i]) > int64(maxInspectDuration):
+		case !retry || i == len(retryDelays):
 			return nil
+		case i > 0 && t.now()-began+int64(retryDelays[i]) > int64(maxInspectDuration):
+			return nil // but a second look there always is: the first one believes no slot
 		}
 		select {
 		case <-ctx.Done():
