@@ -17,7 +17,7 @@ fresh_minutes=720
 tries=4
 
 usage() {
-	sed -n '5,8s/^# \{0,1\}//p' "$0" >&2
+	sed -n '6,7s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 }
 
@@ -26,7 +26,7 @@ die() {
 	exit 1
 }
 
-# again COMMAND...: mirrors and networks have hiccups.
+# again FUNCTION ARG...: mirrors and networks have hiccups.
 again() {
 	local try
 	for ((try = 1; try <= tries; try++)); do
@@ -75,10 +75,20 @@ use_suite() {
 	is_fresh "$root/ok" || update
 }
 
+update_lists() {
+	apt-get "${apt_options[@]}" -qq -o APT::Update::Error-Mode=any update >&2
+}
+
 update() {
-	local root=$cache/apt/$suite-$arch
-	again apt-get "${apt_options[@]}" -qq -o APT::Update::Error-Mode=any update >&2 || return
-	touch "$root/ok"
+	again update_lists && touch "$cache/apt/$suite-$arch/ok"
+}
+
+# download PACKAGE: into the current directory. The lists may name a version that the
+# archive has just replaced.
+download() {
+	apt-get "${apt_options[@]}" -qq download "$1" >&2 && return
+	update_lists || true
+	return 1
 }
 
 # depends PACKAGE REGEXP: the first package it depends on whose name matches.
@@ -88,17 +98,9 @@ depends() {
 
 # unpack PACKAGE DIR
 unpack() {
-	local work
-	work=$(mktemp -d "$cache/download.XXXXXX")
-	if ! (cd "$work" && again apt-get "${apt_options[@]}" -qq download "$1" >&2); then
-		rm -r "$work"
-		return 1
-	fi
-	if ! mkdir -p "$2" || ! dpkg-deb -x "$work"/*.deb "$2"; then
-		rm -r "$work"
-		return 1
-	fi
-	rm -r "$work"
+	mkdir -p "$work/deb" "$2" &&
+		(cd "$work/deb" && again download "$1") &&
+		dpkg-deb -x "$work"/deb/*.deb "$2"
 }
 
 # The image has another name with each update of the ABI: the meta package knows it.
@@ -115,23 +117,18 @@ meta_package() {
 
 # fetch_image: puts the image of $series where $image says.
 fetch_image() {
-	local package binary work
+	local package binary
 	use_suite "$suite" || return
 	is_fresh "$image" && return # another run was faster
 	package=$(depends "$meta" '^linux-image-[0-9]')
 	[[ -n $package ]] || { echo "fetch.sh: $meta of $suite names no image" >&2 && return 1; }
 	# From 7.x on the image is in linux-binary-*, and linux-image-* is empty.
 	binary=$(depends "$package" '^linux-binary-')
-	work=$(mktemp -d "$cache/kernel.XXXXXX")
-	if ! unpack "${binary:-$package}" "$work"; then
-		rm -r "$work"
-		return 1
-	fi
-	find "$work" -type f -name 'vmlinuz*' -exec mv -f {} "$image.new" \;
-	rm -r "$work"
-	[[ -s $image.new ]] || { echo "fetch.sh: no kernel in $package" >&2 && return 1; }
-	touch "$image.new" # by the time of the fetch, not of the build
-	mv -f "$image.new" "$image"
+	unpack "${binary:-$package}" "$work/root" || return
+	find "$work/root" -type f -name 'vmlinuz*' -exec mv -f {} "$work/image" \;
+	[[ -s $work/image ]] || { echo "fetch.sh: no kernel in $package" >&2 && return 1; }
+	touch "$work/image" # by the time of the fetch, not of the build
+	mv -f "$work/image" "$image"
 }
 
 [[ $# -ge 3 ]] || usage
@@ -141,6 +138,8 @@ amd64 | arm64) ;;
 *) die "unknown architecture $arch: amd64 or arm64" ;;
 esac
 mkdir -p "$cache/kernels"
+work=$(mktemp -d "$cache/work.XXXXXX") # in the cache, so that moves within it are atomic
+trap 'rm -rf "$work"' EXIT
 
 case $what in
 kernel)
