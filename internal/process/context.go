@@ -22,7 +22,8 @@ const (
 	// keyGap is the same when a thread context refers to a name that is not known.
 	keyGap = 5 * time.Millisecond
 	// lateGap and maxLateGap bound how often a sampled process without a context
-	// is searched for one: each time that there is none, the gap doubles.
+	// is searched for one: each time that there is none, the gap doubles. Without a
+	// label source it grows to the interval in which each process is looked at anyway.
 	lateGap, maxLateGap = 100 * time.Millisecond, 5 * time.Second
 	// keyPatience is how long a sample may have to wait for a name.
 	keyPatience = 500 * time.Millisecond
@@ -146,8 +147,10 @@ func (t *Table) contextChecked(p *Process, beganNs int64, changed bool) {
 	switch {
 	case s.context != nil || changed:
 		s.gap = contextGap
-	default:
+	case len(p.load.sources) > 0:
 		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
+	default:
+		s.gap = min(max(2*s.gap, lateGap), max(maxLateGap, t.opts.RescanInterval))
 	}
 	p.contextDueNs.Store(t.now() + int64(s.gap))
 	p.contextKnown.Store(s.context != nil)
