@@ -40,9 +40,12 @@ func TestLabelStates(t *testing.T) {
 			}
 			offset := [labels.NumABIs]int64{
 				labels.ABIV0: tgt.offsetV0, labels.ABIV1: tgt.offsetV1, labels.ABIThreadContext: tgt.offsetCtx,
+				labels.ABIThreadContextNodeJS: tgt.offsetNode,
 			}[abi]
 			id := identify(t, s, tgt.pid)
-			require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(abi), Offset: offset}}))
+			require.NoError(t, s.SetLabelSources(id, []LabelSource{{
+				ABI: uint8(abi), Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+			}}))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
 				if r.PID != tgt.pid || !r.Known {

@@ -32,6 +32,8 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"MAX_LABEL_VALUE_BYTES":   MaxLabelValueBytes,
 		"MAX_CONTEXT_ATTRS_BYTES": MaxContextAttrsBytes,
 		"MAX_LABEL_BYTES":         MaxLabelBytes,
+		"MAX_NODEJS_BUCKETS":      maxNodeJSBuckets,
+		"MAX_NODEJS_CHAIN":        maxNodeJSChain,
 		"MAX_KERNEL_FRAMES":       MaxKernelFrames,
 		"MAX_USER_FRAMES":         MaxUserFrames,
 		"COMM_BYTES":              commBytes,
@@ -79,6 +81,7 @@ func TestEnumsEqualLabels(t *testing.T) {
 		profilerLabelAbiLABEL_ABI_V0:             labels.ABIV0,
 		profilerLabelAbiLABEL_ABI_V1:             labels.ABIV1,
 		profilerLabelAbiLABEL_ABI_THREAD_CONTEXT: labels.ABIThreadContext,
+		profilerLabelAbiLABEL_ABI_NODEJS:         labels.ABIThreadContextNodeJS,
 	} {
 		require.EqualValues(t, c, g)
 	}

@@ -15,4 +15,6 @@ const (
 	maxSampleBytes       = sampleHeaderBytes + MaxLabelBytes + 8*(MaxKernelFrames+MaxUserFrames)
 	execPathBytes        = 256
 	commBytes            = 16
+	maxNodeJSBuckets     = 65536
+	maxNodeJSChain       = 64
 )

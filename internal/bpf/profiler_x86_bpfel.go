@@ -47,6 +47,7 @@ const (
 	profilerLabelAbiLABEL_ABI_V0             profilerLabelAbi = 1
 	profilerLabelAbiLABEL_ABI_V1             profilerLabelAbi = 2
 	profilerLabelAbiLABEL_ABI_THREAD_CONTEXT profilerLabelAbi = 3
+	profilerLabelAbiLABEL_ABI_NODEJS         profilerLabelAbi = 4
 )
 
 type profilerLabelBlock struct {
@@ -66,7 +67,9 @@ type profilerLabelSource struct {
 	Generation uint64
 	Abi        uint8
 	Kind       uint8
-	Pad        [6]uint8
+	V8Field    uint8
+	Pad        [3]uint8
+	V8MapType  uint16
 }
 
 type profilerOutcome uint32

@@ -122,13 +122,7 @@ func TestForkInheritsSources(t *testing.T) {
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	child := ProcessID{}
-	for ev := (ProcessEvent{}); child == (ProcessID{}); {
-		require.NoError(t, s.ReadEvent(&ev))
-		if ev.PID == uint32(cmd.Process.Pid) && ev.Kind == EventExec {
-			child = ev.Process
-		}
-	}
+	child := awaitExec(t, s, cmd.Process.Pid)
 	var entry profilerProcessEntry
 	key := child.key()
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
@@ -143,7 +137,7 @@ func TestForkInheritsSources(t *testing.T) {
 	stdin, err := sh.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, sh.Start())
-	require.NoError(t, s.SetLabelSources(identify(t, s, uint32(sh.Process.Pid)), []LabelSource{{ABI: 2, Offset: 42}}))
+	require.NoError(t, s.SetLabelSources(awaitExec(t, s, sh.Process.Pid), []LabelSource{{ABI: 2, Offset: 42}}))
 	_, err = stdin.Write([]byte("\n"))
 	require.NoError(t, err)
 	for ev := (ProcessEvent{}); pid == 0; {
@@ -157,6 +151,18 @@ func TestForkInheritsSources(t *testing.T) {
 	}
 	require.NoError(t, stdin.Close())
 	require.NoError(t, sh.Wait())
+}
+
+// awaitExec waits until a process has another program and returns its identity. When
+// Start returns, the process may not have it yet.
+func awaitExec(t *testing.T, s *Sampler, pid int) ProcessID {
+	t.Helper()
+	for ev := (ProcessEvent{}); ; {
+		require.NoError(t, s.ReadEvent(&ev))
+		if ev.Kind == EventExec && ev.PID == uint32(pid) {
+			return ev.Process
+		}
+	}
 }
 
 // A new executable mapping is told of, with the process's PID.

@@ -17,6 +17,9 @@ type LabelSource struct {
 	Offset int64
 	// Module id and the generation that the DTV must have reached; DTV kinds only.
 	Module, Generation uint64
+	// V8Field and V8MapType are those of the V8 that runs; Node.js only.
+	V8Field   uint8
+	V8MapType uint16
 }
 
 // SetLabelSources replaces the label sources of a process. More than
@@ -29,6 +32,7 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	for i, src := range sources {
 		entry.Sources[i] = profilerLabelSource{
 			Offset: src.Offset, Module: src.Module, Generation: src.Generation, Abi: src.ABI, Kind: src.Kind,
+			V8Field: src.V8Field, V8MapType: src.V8MapType,
 		}
 	}
 	key := id.key()

@@ -73,14 +73,11 @@ func sampleFresh(t *testing.T, s *Sampler, program string, offset int64, visit f
 		_ = cmd.Wait()
 	}()
 	pid := uint32(cmd.Process.Pid)
-	var ev ProcessEvent
-	for ev.Kind != EventExec || ev.PID != pid {
-		require.NoError(t, s.ReadEvent(&ev))
-	}
-	require.NoError(t, s.SetLabelSources(ev.Process, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: offset}}))
+	id := awaitExec(t, s, cmd.Process.Pid)
+	require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: offset}}))
 	end := time.Now().Add(2 * time.Second)
 	readUntil(t, s, func(r *Record) bool {
-		ours := r.PID == pid && r.Process == ev.Process && len(r.Labels) > 0
+		ours := r.PID == pid && r.Process == id && len(r.Labels) > 0
 		return ours && visit(r) || time.Now().After(end)
 	})
 }

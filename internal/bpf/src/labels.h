@@ -7,6 +7,7 @@
 #define CUSTOM_LABELS_LABELS_H
 
 #include "maps.h"
+#include "nodejs.h"
 #include "tls.h"
 
 /* struct custom_labels_labelset_t without capacity, which has no meaning to readers; tls_t of v0. */
@@ -172,6 +173,14 @@ static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, con
 		if (read_user(&set, addr))
 			return OUTCOME_FAULT;
 		return copy_label_set(s, &set, at, block, end);
+	}
+	if (src->abi == LABEL_ABI_NODEJS) {
+		out = nodejs_record(addr, src->v8_field, src->v8_map_type, &target);
+		if (out != OUTCOME_PRESENT)
+			return out;
+		out = copy_thread_context(s, target, at, block, end);
+		/* more than is read of any: a word of V8's heap was no pointer to a record */
+		return out == OUTCOME_TRUNCATED && block->count > MAX_CONTEXT_ATTRS_BYTES ? OUTCOME_INVALID : out;
 	}
 	if (read_user(&target, addr))
 		return OUTCOME_FAULT;

@@ -15,6 +15,8 @@
 #define MAX_LABEL_VALUE_BYTES 1024   /* of one value */
 #define MAX_CONTEXT_ATTRS_BYTES 2048 /* attrs-data of a thread context record */
 #define MAX_LABEL_BYTES 8192	     /* the label section of one record */
+#define MAX_NODEJS_BUCKETS 65536     /* of the hash table of an async context; a power of 2 */
+#define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
 #define COMM_BYTES 16 /* TASK_COMM_LEN */
@@ -26,6 +28,7 @@ enum label_abi {
 	LABEL_ABI_V0 = 1,	      /* custom_labels_thread_local_data: {storage, count} */
 	LABEL_ABI_V1 = 2,	      /* custom_labels_current_set: pointer to {storage, count, capacity} */
 	LABEL_ABI_THREAD_CONTEXT = 3, /* otel_thread_ctx_v1: pointer to a record (OTEP 4947) */
+	LABEL_ABI_NODEJS = 4,	      /* otel_thread_ctx_nodejs_v1: the way to a record through V8's heap */
 };
 
 /* How the address of a thread-local variable is computed from the thread pointer. */
@@ -82,7 +85,9 @@ struct label_source {
 	__u64 generation; /* glibc: the DTV must have reached it; 0: no such requirement */
 	__u8 abi;	  /* enum label_abi */
 	__u8 kind;	  /* enum tls_kind */
-	__u8 pad[6];
+	__u8 v8_field;	  /* Node.js: offset of the first internal field of an object */
+	__u8 pad[3];
+	__u16 v8_map_type; /* Node.js: instance type of a JSMap */
 };
 _Static_assert(sizeof(struct label_source) == 32, "label_source");
 

@@ -5,7 +5,11 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 )
+
+// programTimeout is shorter than cellTimeout: then the program itself says where it waits.
+const programTimeout = 5 * time.Minute
 
 // A program is a test binary of build/vm/ARCH and the tests of it that a guest runs.
 type program struct {
@@ -48,5 +52,5 @@ func programs(c *cell) []program {
 // words of the program on vmrun's command line.
 func (p *program) words(dir string) []string {
 	words := append([]string{}, p.env...)
-	return append(words, dir+"/"+p.binary, "-test.v", "-test.run", fmt.Sprintf("^(%s)$", strings.Join(p.tests, "|")))
+	return append(words, dir+"/"+p.binary, "-test.v", "-test.timeout", programTimeout.String(), "-test.run", fmt.Sprintf("^(%s)$", strings.Join(p.tests, "|")))
 }

@@ -13,7 +13,7 @@ import (
 const (
 	buildDir = "build/vm"
 	// A guest takes about a minute; a host that does other things, several.
-	cellTimeout = 8 * time.Minute
+	cellTimeout = 9 * time.Minute
 )
 
 // prepare builds what the guests of an architecture run.
