@@ -26,9 +26,6 @@ const (
 	maxLibraryBytes = 4 << 20
 
 	versionSymbol = "custom_labels_abi_version"
-	// nodeSymbol is what addons of Node.js define whose labels are found by way
-	// of the JavaScript heap.
-	nodeSymbol = "otel_thread_ctx_nodejs_v1"
 )
 
 // fileReport is a file that can have thread-local variables, and what keeps it
@@ -159,9 +156,6 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 	}
 	if _, ok, err := e.DynamicSymbol(versionSymbol); err == nil && ok && !defined {
 		f.note("defines " + versionSymbol + ", but exports no variable that goes with it")
-	}
-	if _, ok, err := e.DynamicSymbol(nodeSymbol); err == nil && ok {
-		f.note("defines " + nodeSymbol + ", which is not supported yet")
 	}
 	if id, err := e.GoBuildID(); err == nil && id != "" {
 		f.note("a Go program: the pprof labels of goroutines are not supported yet")

@@ -207,7 +207,7 @@ func TestInspectHints(t *testing.T) {
 		"version only": {"__thread int x; int custom_labels_abi_version = 1; int main(void) { x = 1; " + ready + "}", []string{"-rdynamic", "-s"}, "",
 			"defines custom_labels_abi_version, but exports no variable"},
 		"version 7":    {strings.Replace(variable, "= 1", "= 7", 1) + use, []string{"-rdynamic"}, "unsupported_version", ""},
-		"Node.js":      {"__thread void *otel_thread_ctx_nodejs_v1; int main(void)" + ready, []string{"-rdynamic"}, "", "which is not supported yet"},
+		"Node.js":      {"__thread void *otel_thread_ctx_nodejs_v1; int main(void)" + ready, []string{"-rdynamic"}, "unsupported_schema", ""},
 		"no variables": {"int main(void)" + ready, nil, "", "No file but the C library"},
 		"hidden":       {"__attribute__((visibility(\"hidden\"))) " + variable + use, nil, "active", ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // processReport is all that is said of one process. The JSON names are stable.
@@ -48,6 +49,7 @@ type sourceReport struct {
 	state target.SourceState
 	abi   labels.ABI
 	at    tlsresolve.Location
+	v8    v8heap.Layout
 }
 
 // locationReport is where the variable is: from the thread pointer, or in the
@@ -85,7 +87,7 @@ type readingReport struct {
 func newSourceReport(s *target.SourceStatus) sourceReport {
 	r := sourceReport{
 		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
-		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location,
+		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location, v8: s.V8,
 	}
 	if s.State != target.SourceActive {
 		r.Reason = s.Err

@@ -111,7 +111,7 @@ func stateText(s target.SourceState) string {
 	case target.SourceUnsupportedSchema:
 		return "the process context says that thread contexts are of another form"
 	case target.SourceUnsupportedVersion:
-		return "custom_labels_abi_version does not go with the symbol"
+		return "a version, custom_labels_abi_version or V8's, that is not supported"
 	case target.SourceUnsupportedModel:
 		return "the way in which the file reaches the variable is not supported"
 	case target.SourceUndefined:

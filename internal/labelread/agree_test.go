@@ -19,6 +19,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 func machine() elf.Machine {
@@ -43,7 +44,7 @@ func look(t *testing.T, pid int, abi labels.ABI, at tlsresolve.Location) labelre
 	var r labelread.Reading
 	_, err := labelread.Stop(pid, pid, func(s labelread.Stopped) {
 		require.False(t, s.Compat)
-		r = labelread.Read(procfs.Memory{PID: pid}, machine(), s.ThreadPointer, abi, at)
+		r = labelread.Read(procfs.Memory{PID: pid}, machine(), s.ThreadPointer, labelread.Source{ABI: abi, At: at, V8: v8heap.Layout{Field: labelstates.V8Field, MapType: labelstates.V8MapType}})
 	})
 	require.NoError(t, err)
 	return r
@@ -117,6 +118,7 @@ func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, abi labels.ABI, at 
 	}))
 	require.NoError(t, s.SetLabelSources(id, []bpf.LabelSource{{
 		ABI: uint8(abi), Kind: uint8(at.Kind), Offset: at.Offset, Module: at.Module, Generation: at.Generation,
+		V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
 	}}))
 	ours := look(t, pid, abi, at)
 	// What was sampled before the sources were set may still be on its way.

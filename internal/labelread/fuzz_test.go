@@ -8,6 +8,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // window is a memory of which one stretch is readable. Every pointer in it is
@@ -39,6 +40,14 @@ func FuzzRead(f *testing.F) {
 		append([]byte{2, 0, 0, 0, 0}, append(words(16, 0), record(1, 9, "\x00\x02ab\x01\x03abc")...)...),
 		append([]byte{0, 1, 1, 8, 0}, words(40, 24, 0, 8, 64, 1, 0, 2, 0, 32, 0, 96, 1, 8, 1, 8)...),
 		append([]byte{1, 2, 1, 8, 0}, words(8, 24, 1, 40, 8, 8, 8)...),
+		append([]byte{3, 0, 0, 0, 0}, append(words(
+			1<<20+32, 1<<20+40, 0x20<<32, 1<<20+49,
+			1<<20+57, 1<<20+57, // context, key
+			0,
+			1<<20+97, 2112<<32, 0, 1<<20+97, 0, // context; its map is the table below
+			1<<20+57, 10<<32, 0, 0, 1<<32, 0, 1<<20+57, 1<<20+161, 0xffffffff<<32, 0, 0, 0,
+			1<<20+57, 0, 0, 0, 1<<20+232,
+		), record(1, 4, "\x00\x02ab")...)...),
 	}, func(t testing.TB, data []byte) {
 		if len(data) < head {
 			return
@@ -50,7 +59,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
 			w := &window{data: data[head:]}
-			r := Read(w, machine, 1<<20, abi, at)
+			r := Read(w, machine, 1<<20, Source{ABI: abi, At: at, V8: v8heap.Layout{Field: 0x20, MapType: 2112}})
 			if w.read > maxRead {
 				t.Fatalf("%d bytes asked for", w.read)
 			}

@@ -8,7 +8,15 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
+
+// Source is a label source of a process.
+type Source struct {
+	ABI labels.ABI
+	At  tlsresolve.Location
+	V8  v8heap.Layout // labels.ABIThreadContextNodeJS only
+}
 
 // Reading is what one thread has in one label source.
 type Reading struct {
@@ -28,25 +36,27 @@ type source struct {
 }
 
 // Read reads one label source of a stopped thread with the thread pointer tp.
-// at is where the source lives in the thread's process.
-func Read(mem tlsresolve.Memory, machine elf.Machine, tp uint64, abi labels.ABI, at tlsresolve.Location) Reading {
+func Read(mem tlsresolve.Memory, machine elf.Machine, tp uint64, src Source) Reading {
 	s := source{mem: mem}
-	s.Outcome = s.read(machine, tp, abi, at)
-	s.Block = s.block.finish(abi, s.Outcome)
+	s.Outcome = s.read(machine, tp, &src)
+	s.Block = s.block.finish(src.ABI, s.Outcome)
 	return s.Reading
 }
 
-func (s *source) read(machine elf.Machine, tp uint64, abi labels.ABI, at tlsresolve.Location) labels.Outcome {
-	if at.Kind != tlsresolve.Static && at.Module == 0 {
+func (s *source) read(machine elf.Machine, tp uint64, src *Source) labels.Outcome {
+	if src.At.Kind != tlsresolve.Static && src.At.Module == 0 {
 		return s.invalid("a module id of 0") // dtv[0] is no block
 	}
-	addr, err := at.Address(s.mem, machine, tp)
+	addr, err := src.At.Address(s.mem, machine, tp)
 	if err != nil {
 		return s.noAddress(err)
 	}
 	s.Addr = addr
-	if abi == labels.ABIV0 {
+	switch src.ABI {
+	case labels.ABIV0:
 		return s.labelSet(addr)
+	case labels.ABIThreadContextNodeJS:
+		return s.nodeJS(addr, src.V8)
 	}
 	var word [8]byte
 	if err := s.mem.ReadAt(word[:], addr); err != nil {
@@ -55,11 +65,11 @@ func (s *source) read(machine elf.Machine, tp uint64, abi labels.ABI, at tlsreso
 	if s.Pointer = binary.LittleEndian.Uint64(word[:]); s.Pointer == 0 {
 		return labels.OutcomeNone
 	}
-	switch abi {
+	switch src.ABI {
 	case labels.ABIV1:
 		return s.labelSet(s.Pointer)
 	case labels.ABIThreadContext:
-		return s.threadContext(s.Pointer)
+		return s.threadContext(s.Pointer, false)
 	}
 	return s.invalid("no known ABI")
 }

@@ -14,8 +14,9 @@ const (
 	contextAttrsSize = 26
 )
 
-// threadContext copies the record at an address.
-func (s *source) threadContext(addr uint64) labels.Outcome {
+// threadContext copies the record at an address. One that was found in V8's heap
+// is no record if it claims more attributes than are read of any.
+func (s *source) threadContext(addr uint64, fromHeap bool) labels.Outcome {
 	head := make([]byte, contextBytes, contextBytes+maxAttrsBytes)
 	if err := s.mem.ReadAt(head, addr); err != nil {
 		return s.fault("the thread context record", err)
@@ -29,6 +30,9 @@ func (s *source) threadContext(addr uint64) labels.Outcome {
 	}
 	size := int(binary.LittleEndian.Uint16(head[contextAttrsSize:]))
 	s.block.count = uint32(size)
+	if fromHeap && size > maxAttrsBytes {
+		return s.invalid("%d bytes of attributes", size)
+	}
 	record := head[:contextBytes+min(size, maxAttrsBytes)]
 	if len(record) > contextBytes {
 		if err := s.mem.ReadAt(record[contextBytes:], addr+contextBytes); err != nil {

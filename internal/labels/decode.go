@@ -79,7 +79,7 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 	}
 	entries, counts, link, flags := len(d.entries), d.out.Counts, d.out.Link, d.out.Flags
 	var outcome Outcome
-	if h.abi == ABIThreadContext {
+	if h.abi.ThreadContext() {
 		outcome = d.threadContext(h, payload)
 	} else {
 		outcome = d.customLabels(h, payload)

@@ -42,17 +42,19 @@ func TestOutcomesEqualTheHeader(t *testing.T) {
 func TestABIsEqualTheHeader(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"none": int(ABINone), "v0": int(ABIV0), "v1": int(ABIV1), "thread_context": int(ABIThreadContext),
+		"nodejs": int(ABIThreadContextNodeJS),
 	}, enumerators(t, "LABEL_ABI_"))
 }
 
 func TestABINames(t *testing.T) {
 	for abi, want := range map[ABI][2]string{
-		ABINone:          {"none", ""},
-		ABIV0:            {"custom_labels_v0", "custom_labels_thread_local_data"},
-		ABIV1:            {"custom_labels_v1", "custom_labels_current_set"},
-		ABIThreadContext: {"thread_context", "otel_thread_ctx_v1"},
-		NumABIs:          {"unknown", ""},
-		255:              {"unknown", ""},
+		ABINone:                {"none", ""},
+		ABIV0:                  {"custom_labels_v0", "custom_labels_thread_local_data"},
+		ABIV1:                  {"custom_labels_v1", "custom_labels_current_set"},
+		ABIThreadContext:       {"thread_context", "otel_thread_ctx_v1"},
+		ABIThreadContextNodeJS: {"thread_context_nodejs", "otel_thread_ctx_nodejs_v1"},
+		NumABIs:                {"unknown", ""},
+		255:                    {"unknown", ""},
 	} {
 		require.Equal(t, want, [2]string{abi.String(), abi.Symbol()})
 	}

@@ -58,7 +58,8 @@ func randomSection(r *rand.Rand) []byte {
 		if r.IntN(6) == 0 {
 			outcome = Outcome(r.IntN(NumOutcomes + 1))
 		}
-		if abi := ABI(1 + r.IntN(3)); abi != ABIThreadContext {
+		abi := ABI(1 + r.IntN(NumABIs-1))
+		if !abi.ThreadContext() {
 			var labels []raw
 			for range r.IntN(6) {
 				l := kv(pick("", "a", "b", "zero", "one"), pick("", "1", "2", "caf\xc3"))
@@ -77,7 +78,7 @@ func randomSection(r *rand.Rand) []byte {
 		if r.IntN(2) == 0 {
 			c.size = len(c.attrs)
 		}
-		section = append(section, blockOf(ABIThreadContext, outcome, 0, 0, c.payload())...)
+		section = append(section, blockOf(abi, outcome, 0, 0, c.payload())...)
 	}
 	return section
 }
@@ -180,10 +181,10 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		abi, payload := ABI(section[0]), string(section[16:16+n])
 		found, outcome := map[string]oracleLabel(nil), Outcome(section[1])
 		switch {
-		case abi == 0 || abi > 3 || outcome > OutcomeCompat:
+		case abi == 0 || abi >= NumABIs || outcome > OutcomeCompat:
 			outcome = OutcomeInvalid
 		case outcome != OutcomePresent && outcome != OutcomeTruncated:
-		case abi == ABIThreadContext:
+		case abi.ThreadContext():
 			var link Link
 			found, link, outcome = oracleContext(keys, payload, outcome)
 			if r.link == (Link{}) && link.TraceID != [16]byte{} && link.SpanID != [8]byte{} {
@@ -192,8 +193,11 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		default:
 			found, outcome = oracleCustom(abi, payload, outcome)
 		}
-		bySource[abi] = append(bySource[abi], found)
 		r.reads = append(r.reads, Read{abi, outcome})
+		if abi.ThreadContext() {
+			abi = ABIThreadContext
+		}
+		bySource[abi] = append(bySource[abi], found)
 		section = section[min(16+(n+7)/8*8, len(section)):]
 	}
 	all := map[string]oracleLabel{}

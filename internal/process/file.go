@@ -17,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // File is a file that processes map executable: what is known of it is read
@@ -58,6 +59,8 @@ type facts struct {
 	buildID    string
 	htlHash    string
 	plans      []plan
+	v8         v8heap.Layout
+	v8Err      error // why there is no v8; v8heap.ErrNoV8 if there is nothing of it
 }
 
 // plan is how to find one kind of labels. err says why there is no way though
@@ -154,7 +157,8 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 	}
 	// A build id that cannot be read is no reason to give up labels.
 	k.buildID, _ = e.BuildID()
-	for _, abi := range []labels.ABI{labels.ABIV0, labels.ABIV1, labels.ABIThreadContext} {
+	k.v8, k.v8Err = v8heap.LayoutOf(e)
+	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
 		p := plan{abi: abi}
 		p.plan, p.err = tlsresolve.NewPlan(e, abi.Symbol())
 		if errors.Is(p.err, tlsresolve.ErrNoSymbol) {
@@ -171,7 +175,7 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 
 // versionAddress finds the version that goes with a kind of custom labels.
 func versionAddress(e *elffile.File, abi labels.ABI) (uint64, error) {
-	if abi == labels.ABIThreadContext {
+	if abi.ThreadContext() {
 		return 0, nil
 	}
 	sym, ok, err := e.DynamicSymbol(versionSymbol)

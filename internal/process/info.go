@@ -10,6 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // Info is what is known of a process. It is immutable: a change makes a new
@@ -89,7 +90,7 @@ const (
 	SourceActive             SourceState = iota // published
 	SourceNotRelocated                          // the dynamic loader is not done; tried again
 	SourceNoRelocation                          // nothing in the library or its loader leads to the variable
-	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's
+	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's; a V8 that is not known
 	SourceUnsupportedSchema                     // the process context says that thread contexts are of another form
 	SourceUnsupportedModel                      // resolver, C library or machine not known
 	SourceUndefined                             // the loader found no definition
@@ -120,6 +121,7 @@ type SourceStatus struct {
 	ABI      labels.ABI
 	Model    string              // TLS model; "" if there is no plan
 	Location tlsresolve.Location // if Active or Duplicate
+	V8       v8heap.Layout       // likewise; labels.ABIThreadContextNodeJS only
 	State    SourceState
 	Err      string // why it is not active
 }

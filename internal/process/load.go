@@ -15,6 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 const (
@@ -188,6 +189,7 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 		mappings: all,
 		nowNs:    t.now(),
 		context:  p.load.context.context,
+		v8:       func() (v8heap.Layout, error) { return v8Of(mappings, p.load.program) },
 
 		strictNames: t.opts.StrictFileNames,
 	}

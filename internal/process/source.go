@@ -13,6 +13,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // maxSources is the number of label sources that are read of one process:
@@ -36,6 +37,7 @@ const confirm = 50 * time.Millisecond
 type LabelSource struct {
 	ABI      labels.ABI
 	Location tlsresolve.Location
+	V8       v8heap.Layout // labels.ABIThreadContextNodeJS only
 }
 
 var (
@@ -82,6 +84,7 @@ type surroundings struct {
 	mappings []procfs.Mapping // all that show files, in address order
 	nowNs    int64
 	context  *processctx.Context // nil if there is none
+	v8       func() (v8heap.Layout, error)
 	// strictNames holds libraries against the ABI's rule for their names.
 	strictNames bool
 }
@@ -101,8 +104,11 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 			target := env.target
 			target.Definitions = definitions(images, p.abi, env)
 			location, err := r.one(im, p, env, &target, next)
+			if err == nil && p.abi == labels.ABIThreadContextNodeJS {
+				status.V8, err = env.v8()
+			}
 			if err == nil {
-				sources, err = addSource(sources, LabelSource{p.abi, location})
+				sources, err = addSource(sources, LabelSource{p.abi, location, status.V8})
 				status.Location = location
 			}
 			status.State = stateOf(err)
@@ -225,15 +231,28 @@ func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
 
 // checkSchema holds the thread context against what the process says of it
 // (OTEP 4947, "Process Context"). A process without a context, such as a forked
-// child, still has records, of which the ids can be read.
+// child, still has records, of which the ids can be read. Those of Node.js are not
+// looked for without: their form is still moving.
 func checkSchema(p *plan, c *processctx.Context) error {
-	if p.abi != labels.ABIThreadContext || c == nil {
+	nodeJS := p.abi == labels.ABIThreadContextNodeJS
+	switch {
+	case !p.abi.ThreadContext():
+		return nil
+	case c == nil && nodeJS:
+		return fmt.Errorf("%w: there is no process context", errSchema)
+	case c == nil:
 		return nil
 	}
 	switch c.Schema {
+	case processctx.SchemaNodeJS:
+		if nodeJS {
+			return nil
+		}
 	case processctx.SchemaTLS, processctx.SchemaTLSDev:
-		return nil
-	case "":
+		if !nodeJS {
+			return nil
+		}
+	case processctx.SchemaUnpublished:
 		return fmt.Errorf("%w: the process context does not tell it", errSchema)
 	}
 	return fmt.Errorf("%w: %q", errSchema, c.Schema)
@@ -251,6 +270,7 @@ func stateOf(err error) SourceState {
 		{tlsresolve.ErrNotRelocated, SourceNotRelocated},
 		{tlsresolve.ErrNoRelocation, SourceNoRelocation},
 		{errVersion, SourceUnsupportedVersion},
+		{v8heap.ErrUnknown, SourceUnsupportedVersion},
 		{errSchema, SourceUnsupportedSchema},
 		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
 		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},

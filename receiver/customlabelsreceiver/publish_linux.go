@@ -54,6 +54,8 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 			Offset:     s.Location.Offset,
 			Module:     s.Location.Module,
 			Generation: s.Location.Generation,
+			V8Field:    s.V8.Field,
+			V8MapType:  s.V8.MapType,
 		}
 	}
 	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {

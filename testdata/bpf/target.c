@@ -2,7 +2,7 @@
  * A thread in one fixed state of its label sources, for the tests of the BPF
  * programs. Prints where its variables are, then burns CPU in that state:
  *   target STATE
- *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND"
+ *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND OFFSET_NODEJS"
  * The offsets are from the thread pointer; SIGNED is the number of its frames whose
  * return address is stored with a pointer authentication code; DESCEND is where the
  * function of that name begins, in which a target of state depth-N stays.
@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "nodejs.h"
 
 struct string {
 	size_t len;
@@ -200,7 +202,19 @@ static int enter(const char *state)
 		ctx->size = 12;
 	} else if (!strcmp(state, "context-unmapped"))
 		ctx = UNMAPPED;
-	else
+	else if (!strncmp(state, "node-", 5)) {
+		fill_context();
+		add_attrs(2);
+		node_fill(&context);
+		if (!strcmp(state, "node-updating"))
+			context.valid = 0;
+		else if (!strcmp(state, "node-garbage"))
+			context.valid = 212;
+		else if (!strcmp(state, "node-attrs-3000"))
+			context.size = 3000;
+		else
+			return node_spoil(state + 5);
+	} else
 		return 0;
 	v0 = set;
 	return 1;
@@ -213,8 +227,8 @@ static void say_where(void)
 {
 	const char *tp = __builtin_thread_pointer();
 
-	printf("%d %ld %ld %ld %u %lu\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
-	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend);
+	printf("%d %ld %ld %ld %u %lu %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
+	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend, (long)((char *)&node - tp));
 	fflush(stdout);
 }
 

@@ -125,7 +125,11 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 	return pass.outcome;
 }
 
-static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64 record, __u32 at,
+/*
+ * Copies the record at an address. One that was found in V8's heap is no record if
+ * it claims more attributes than are read of any.
+ */
+static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64 record, bool from_heap, __u32 at,
 							struct label_block *block, __u32 *end)
 {
 	struct thread_context *head;
@@ -144,6 +148,8 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 		return OUTCOME_INVALID;
 	size = head->attrs_data_size;
 	block->count = size;
+	if (from_heap && size > MAX_CONTEXT_ATTRS_BYTES)
+		return OUTCOME_INVALID;
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		size = MAX_CONTEXT_ATTRS_BYTES;
 	opaque(size);
@@ -178,16 +184,14 @@ static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, con
 		out = nodejs_record(addr, src->v8_field, src->v8_map_type, &target);
 		if (out != OUTCOME_PRESENT)
 			return out;
-		out = copy_thread_context(s, target, at, block, end);
-		/* more than is read of any: a word of V8's heap was no pointer to a record */
-		return out == OUTCOME_TRUNCATED && block->count > MAX_CONTEXT_ATTRS_BYTES ? OUTCOME_INVALID : out;
+		return copy_thread_context(s, target, true, at, block, end);
 	}
 	if (read_user(&target, addr))
 		return OUTCOME_FAULT;
 	if (!target)
 		return OUTCOME_NONE;
 	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
-		return copy_thread_context(s, target, at, block, end);
+		return copy_thread_context(s, target, false, at, block, end);
 	if (src->abi == LABEL_ABI_V1) {
 		if (read_user(&set, target))
 			return OUTCOME_FAULT;

@@ -30,7 +30,7 @@ func Names() []string { return []string{"n0", "n1", "n2", "n3", "n4"} }
 func All() []State {
 	const v0, v1, ctx = "custom_labels_v0", "custom_labels_v1", "thread_context"
 	ten := numbered("k%d=v%d", 10)
-	return []State{
+	return append(nodeJS(), []State{
 		{Name: "null", ABI: v1, Outcome: "none"},
 		{Name: "null", ABI: v0, Outcome: "none"},
 		{Name: "null", ABI: ctx, Outcome: "none"},
@@ -68,7 +68,7 @@ func All() []State {
 		{Name: "context-past-end", ABI: ctx, Outcome: "fault"},
 		{Name: "context-at-end", ABI: ctx, Outcome: "present", Set: "link n0="},
 		{Name: "context-unmapped", ABI: ctx, Outcome: "fault"},
-	}
+	}...)
 }
 
 func numbered(format string, n int) string {
@@ -135,10 +135,11 @@ func Start(t testing.TB, path, state string) Target {
 		t.Fatal(err)
 	}
 	target := Target{Offsets: map[string]int64{}}
-	var v0, v1, ctx int64
-	if _, err := fmt.Sscan(line, &target.PID, &v0, &v1, &ctx); err != nil {
+	var v0, v1, ctx, node int64
+	var signed, descend uint64
+	if _, err := fmt.Sscan(line, &target.PID, &v0, &v1, &ctx, &signed, &descend, &node); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	target.Offsets = map[string]int64{"custom_labels_v0": v0, "custom_labels_v1": v1, "thread_context": ctx}
+	target.Offsets = map[string]int64{"custom_labels_v0": v0, "custom_labels_v1": v1, "thread_context": ctx, NodeJS: node}
 	return target
 }
