@@ -18,7 +18,7 @@ import (
 
 var (
 	fidelityRate    = pick(10_000, 499) // natively the highest there is
-	fidelitySamples = pick(1_000_000, 2000)
+	fidelitySamples = pick(1_000_000, 1000)
 	fidelityTime    = pick(6*time.Minute, time.Minute)
 )
 
@@ -88,7 +88,7 @@ func TestFidelity(t *testing.T) {
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = fidelityRate
-		c.ReportInterval = time.Second
+		c.ReportInterval = pick(time.Second, 500*time.Millisecond)
 		c.RingBufferBytes = 32 << 20
 		c.Symbolize = customlabelsreceiver.SymbolizeNone
 	})
