@@ -81,6 +81,7 @@ func TestEnumsEqualLabels(t *testing.T) {
 		profilerLabelAbiLABEL_ABI_V0:             labels.ABIV0,
 		profilerLabelAbiLABEL_ABI_V1:             labels.ABIV1,
 		profilerLabelAbiLABEL_ABI_THREAD_CONTEXT: labels.ABIThreadContext,
+		profilerLabelAbiLABEL_ABI_GO:             labels.ABIGo,
 		profilerLabelAbiLABEL_ABI_NODEJS:         labels.ABIThreadContextNodeJS,
 	} {
 		require.EqualValues(t, c, g)

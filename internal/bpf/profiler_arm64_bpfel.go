@@ -40,6 +40,14 @@ const (
 	profilerEventKindEVENT_EXIT   profilerEventKind = 3
 )
 
+type profilerGoLayout struct {
+	_        structs.HostLayout
+	G_m      uint16
+	G_labels uint16
+	M_procid uint16
+	M_curg   uint16
+}
+
 type profilerLabelAbi uint32
 
 const (
@@ -48,6 +56,7 @@ const (
 	profilerLabelAbiLABEL_ABI_V1             profilerLabelAbi = 2
 	profilerLabelAbiLABEL_ABI_THREAD_CONTEXT profilerLabelAbi = 3
 	profilerLabelAbiLABEL_ABI_NODEJS         profilerLabelAbi = 4
+	profilerLabelAbiLABEL_ABI_GO             profilerLabelAbi = 5
 )
 
 type profilerLabelBlock struct {
@@ -68,8 +77,10 @@ type profilerLabelSource struct {
 	Abi        uint8
 	Kind       uint8
 	V8Field    uint8
-	Pad        [3]uint8
+	GoMap      uint8
+	Pad        [2]uint8
 	V8MapType  uint16
+	Go         profilerGoLayout
 }
 
 type profilerOutcome uint32
@@ -154,6 +165,21 @@ type profilerScratch struct {
 		ValueLen uint64
 		ValueBuf uint64
 	}
+	Bucket struct {
+		_       structs.HostLayout
+		Tophash [8]uint8
+		Keys    [8]struct {
+			_   structs.HostLayout
+			Buf uint64
+			Len uint64
+		}
+		Values [8]struct {
+			_   structs.HostLayout
+			Buf uint64
+			Len uint64
+		}
+		Overflow uint64
+	}
 }
 
 type profilerTlsKind uint32
@@ -162,6 +188,7 @@ const (
 	profilerTlsKindTLS_KIND_STATIC    profilerTlsKind = 0
 	profilerTlsKindTLS_KIND_DTV_GLIBC profilerTlsKind = 1
 	profilerTlsKindTLS_KIND_DTV_MUSL  profilerTlsKind = 2
+	profilerTlsKindTLS_KIND_REGISTER  profilerTlsKind = 3
 )
 
 // Names of all BPF objects in the ELF.

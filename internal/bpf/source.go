@@ -20,6 +20,15 @@ type LabelSource struct {
 	// V8Field and V8MapType are those of the V8 that runs; Node.js only.
 	V8Field   uint8
 	V8MapType uint16
+	// Go is where to find the labels of a goroutine; Go only.
+	Go GoLayout
+}
+
+// GoLayout has offsets in Go's runtime.g and runtime.m.
+type GoLayout struct {
+	GM, GLabels    uint16 // g.m, g.labels
+	MProcID, MCurG uint16 // m.procid, m.curg
+	Map            bool   // labels are a map, as before Go 1.24
 }
 
 // SetLabelSources replaces the label sources of a process. More than
@@ -30,16 +39,26 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	}
 	entry := profilerProcessEntry{NumSources: uint32(len(sources))}
 	for i, src := range sources {
-		entry.Sources[i] = profilerLabelSource{
-			Offset: src.Offset, Module: src.Module, Generation: src.Generation, Abi: src.ABI, Kind: src.Kind,
-			V8Field: src.V8Field, V8MapType: src.V8MapType,
-		}
+		entry.Sources[i] = src.entry()
 	}
 	key := id.key()
 	if err := s.objs.Processes.Put(&key, &entry); err != nil {
 		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
 	}
 	return nil
+}
+
+// entry is what the programs see.
+func (src *LabelSource) entry() profilerLabelSource {
+	e := profilerLabelSource{
+		Offset: src.Offset, Module: src.Module, Generation: src.Generation, Abi: src.ABI, Kind: src.Kind,
+		V8Field: src.V8Field, V8MapType: src.V8MapType,
+		Go: profilerGoLayout{G_m: src.Go.GM, G_labels: src.Go.GLabels, M_procid: src.Go.MProcID, M_curg: src.Go.MCurG},
+	}
+	if src.Go.Map {
+		e.GoMap = 1
+	}
+	return e
 }
 
 // Forget removes what was set for a process. Unknown processes are no error.

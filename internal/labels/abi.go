@@ -11,14 +11,15 @@ const (
 	ABIV1                             // custom labels v1: pointer to {storage, count, capacity}
 	ABIThreadContext                  // OTEP 4947: pointer to a thread context record
 	ABIThreadContextNodeJS            // the same record, behind V8's async context (nodejs_v1_dev)
+	ABIGo                             // pprof labels of goroutines
 
 	// NumABIs is the number of values, for arrays indexed by ABI.
 	NumABIs = iota
 )
 
-var abiNames = [NumABIs]string{"none", "custom_labels_v0", "custom_labels_v1", "thread_context", "thread_context_nodejs"}
+var abiNames = [NumABIs]string{"none", "custom_labels_v0", "custom_labels_v1", "thread_context", "thread_context_nodejs", "go_labels"}
 
-var abiSymbols = [NumABIs]string{"", "custom_labels_thread_local_data", "custom_labels_current_set", "otel_thread_ctx_v1", "otel_thread_ctx_nodejs_v1"}
+var abiSymbols = [NumABIs]string{"", "custom_labels_thread_local_data", "custom_labels_current_set", "otel_thread_ctx_v1", "otel_thread_ctx_nodejs_v1", ""}
 
 // ThreadContext tells whether the format is one that leads to thread context
 // records. Labels of such have the source ABIThreadContext, however found.
@@ -33,10 +34,18 @@ func (a ABI) String() string {
 }
 
 // Symbol returns the thread-local ELF symbol through which the format is
-// published, or "" for a value that is no format.
+// published, or "" for ABIGo, which has none, and for a value that is no format.
 func (a ABI) Symbol() string {
 	if a >= NumABIs {
 		return ""
 	}
 	return abiSymbols[a]
+}
+
+// rank orders formats by precedence: on the same key, the higher one wins.
+func (a ABI) rank() int {
+	if a == ABIGo {
+		return -1 // labels that were published for this are worth more than those for a profiler
+	}
+	return int(a)
 }

@@ -8,11 +8,12 @@
 //
 // Rules, where the specifications leave a choice to the reader:
 //
-//   - Custom labels (v0, v1): the first of several labels with one key wins.
-//     Thread context (OTEP 4947): the last entry wins.
+//   - Custom labels (v0, v1), and Go's: the first of several labels with one key
+//     wins. Thread context (OTEP 4947): the last entry wins.
 //   - Several sources: on the same key the thread context wins, then v1, then
-//     v0; among sources of one ABI the first block. The losing value is counted
-//     as a conflict when it differs. The first non-zero Link wins likewise.
+//     v0, then Go's labels; among sources of one ABI the first block. The losing
+//     value is counted as a conflict when it differs. The first non-zero Link wins
+//     likewise.
 //   - A key or value of which only a prefix was copied is kept as this prefix
 //     and marks the whole set as truncated. Where the cut falls inside a UTF-8
 //     sequence the incomplete sequence goes too, so that text stays text. A key

@@ -42,7 +42,7 @@ func TestOutcomesEqualTheHeader(t *testing.T) {
 func TestABIsEqualTheHeader(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"none": int(ABINone), "v0": int(ABIV0), "v1": int(ABIV1), "thread_context": int(ABIThreadContext),
-		"nodejs": int(ABIThreadContextNodeJS),
+		"nodejs": int(ABIThreadContextNodeJS), "go": int(ABIGo),
 	}, enumerators(t, "LABEL_ABI_"))
 }
 
@@ -53,6 +53,7 @@ func TestABINames(t *testing.T) {
 		ABIV1:                  {"custom_labels_v1", "custom_labels_current_set"},
 		ABIThreadContext:       {"thread_context", "otel_thread_ctx_v1"},
 		ABIThreadContextNodeJS: {"thread_context_nodejs", "otel_thread_ctx_nodejs_v1"},
+		ABIGo:                  {"go_labels", ""},
 		NumABIs:                {"unknown", ""},
 		255:                    {"unknown", ""},
 	} {

@@ -201,7 +201,7 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		section = section[min(16+(n+7)/8*8, len(section)):]
 	}
 	all := map[string]oracleLabel{}
-	for _, abi := range []ABI{ABIV0, ABIV1, ABIThreadContext} {
+	for _, abi := range []ABI{ABIGo, ABIV0, ABIV1, ABIThreadContext} {
 		for _, found := range slices.Backward(bySource[abi]) {
 			for key, l := range found {
 				if old, ok := all[key]; !ok || old.cutKey || !l.cutKey {

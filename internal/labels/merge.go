@@ -19,7 +19,7 @@ func precedence(a, b entry) int {
 		return -1
 	}
 	return cmp.Or(
-		cmp.Compare(b.source, a.source), // ABIs are numbered by precedence
+		cmp.Compare(b.source.rank(), a.source.rank()),
 		cmp.Compare(a.block, b.block),
 		cmp.Compare(a.rank, b.rank),
 	)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -71,7 +72,8 @@ type plan struct {
 	err   error
 	model string
 	// version is the virtual address of custom_labels_abi_version, 0 if there is none.
-	version uint64
+	version    uint64
+	goroutines golabels.Plan // instead of plan; labels.ABIGo only
 }
 
 // versionSymbol names an int that tells v0 and v1 apart.
@@ -159,6 +161,9 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 	k.buildID, _ = e.BuildID()
 	k.v8, k.v8Err = v8heap.LayoutOf(e)
 	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+		if abi.Symbol() == "" {
+			continue
+		}
 		p := plan{abi: abi}
 		p.plan, p.err = tlsresolve.NewPlan(e, abi.Symbol())
 		if errors.Is(p.err, tlsresolve.ErrNoSymbol) {
@@ -170,7 +175,21 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 		}
 		k.plans = append(k.plans, p)
 	}
+	if k.executable {
+		if p, ok := goroutines(e); ok {
+			k.plans = append(k.plans, p)
+		}
+	}
 	return k, nil
+}
+
+// goroutines plans how to read the labels of a Go program's goroutines.
+func goroutines(e *elffile.File) (p plan, ok bool) {
+	p = plan{abi: labels.ABIGo}
+	if p.goroutines, p.err = golabels.NewPlan(e); errors.Is(p.err, golabels.ErrNotGo) {
+		return plan{}, false
+	}
+	return p, true
 }
 
 // versionAddress finds the version that goes with a kind of custom labels.

@@ -7,6 +7,7 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -90,9 +91,9 @@ const (
 	SourceActive             SourceState = iota // published
 	SourceNotRelocated                          // the dynamic loader is not done; tried again
 	SourceNoRelocation                          // nothing in the library or its loader leads to the variable
-	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's; a V8 that is not known
+	SourceUnsupportedVersion                    // custom_labels_abi_version is not the ABI's; a V8 or a Go that is not known
 	SourceUnsupportedSchema                     // the process context says that thread contexts are of another form
-	SourceUnsupportedModel                      // resolver, C library or machine not known
+	SourceUnsupportedModel                      // resolver, C library, machine or Go's slot not known
 	SourceUndefined                             // the loader found no definition
 	SourceNotProgram                            // an executable that is not what this process runs
 	SourceFileName                              // strict: a library of a name that the ABI does not allow
@@ -122,6 +123,7 @@ type SourceStatus struct {
 	Model    string              // TLS model; "" if there is no plan
 	Location tlsresolve.Location // if Active or Duplicate
 	V8       v8heap.Layout       // likewise; labels.ABIThreadContextNodeJS only
+	Go       golabels.Plan       // as far as it is known; labels.ABIGo only
 	State    SourceState
 	Err      string // why it is not active
 }

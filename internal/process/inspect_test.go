@@ -42,7 +42,7 @@ func TestInspectExecutable(t *testing.T) {
 	s := info.Sources[0]
 	require.Equal(t, SourceActive, s.State, s.Err)
 	require.Equal(t, "local-exec", s.Model)
-	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8}}, labels.ABIV1, tp, variable)
+	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8, s.Go.Layout}}, labels.ABIV1, tp, variable)
 
 	file, size, err := info.Mappings[0].File.Open()
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestInspectSettles(t *testing.T) {
 	s := info.Sources[0]
 	require.Equal(t, SourceActive, s.State, s.Err)
 	require.Equal(t, lib, s.Path)
-	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8}}, labels.ABIV1, tp, variable)
+	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8, s.Go.Layout}}, labels.ABIV1, tp, variable)
 }
 
 // A slot that never gets relocated costs no more than the bound.

@@ -100,7 +100,7 @@ func TestSourceWithoutRelocation(t *testing.T) {
 			require.Equal(t, "link map", status.Model)
 			require.Equal(t, tc.kind, status.Location.Kind)
 			require.Equal(t, tc.kind == tlsresolve.DTVGlibc, status.Location.Generation != 0)
-			requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8}}, labels.ABIV1, tp, variable)
+			requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8, status.Go.Layout}}, labels.ABIV1, tp, variable)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestCLibrarySaysNothing(t *testing.T) {
 			require.Contains(t, status.Err, tc.err)
 			if tc.state == SourceActive {
 				require.Zero(t, status.Location.Generation)
-				requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8}}, labels.ABIV1, tp, variable)
+				requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8, status.Go.Layout}}, labels.ABIV1, tp, variable)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -37,7 +38,8 @@ const confirm = 50 * time.Millisecond
 type LabelSource struct {
 	ABI      labels.ABI
 	Location tlsresolve.Location
-	V8       v8heap.Layout // labels.ABIThreadContextNodeJS only
+	V8       v8heap.Layout   // labels.ABIThreadContextNodeJS only
+	Go       golabels.Layout // labels.ABIGo only
 }
 
 var (
@@ -100,7 +102,7 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 				break
 			}
 			p := &im.file.facts.plans[j]
-			status := SourceStatus{Path: im.file.path, ABI: p.abi, Model: p.model}
+			status := SourceStatus{Path: im.file.path, ABI: p.abi, Model: p.model, Go: p.goroutines}
 			target := env.target
 			target.Definitions = definitions(images, p.abi, env)
 			location, err := r.one(im, p, env, &target, next)
@@ -108,7 +110,7 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 				status.V8, err = env.v8()
 			}
 			if err == nil {
-				sources, err = addSource(sources, LabelSource{p.abi, location, status.V8})
+				sources, err = addSource(sources, LabelSource{p.abi, location, status.V8, p.goroutines.Layout})
 				status.Location = location
 			}
 			status.State = stateOf(err)
@@ -180,6 +182,9 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	if err := checkVersion(p, im.bias, env.memory); err != nil {
 		return tlsresolve.Location{}, err
 	}
+	if p.abi == labels.ABIGo {
+		return goroutineLocation(im, p.goroutines.Slot, target)
+	}
 	mem := &countedMemory{Memory: env.memory}
 	location, err := p.plan.Resolve(mem, im.bias, *target)
 	if err != nil || mem.reads == 0 {
@@ -195,6 +200,18 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 		return tlsresolve.Location{}, errSettling
 	}
 	return location, nil
+}
+
+// goroutineLocation is where the threads of a Go program have their goroutines,
+// which its file tells.
+func goroutineLocation(im *image, slot golabels.Slot, target *tlsresolve.Target) (tlsresolve.Location, error) {
+	switch {
+	case im.file.facts.layout.machine != target.Machine:
+		return tlsresolve.Location{}, tlsresolve.ErrMachine
+	case slot.Register:
+		return tlsresolve.Location{Kind: tlsresolve.Register}, nil
+	}
+	return tlsresolve.Location{Kind: tlsresolve.Static, Offset: slot.Offset}, nil
 }
 
 // addSource appends a source unless it is there already.
@@ -271,6 +288,8 @@ func stateOf(err error) SourceState {
 		{tlsresolve.ErrNoRelocation, SourceNoRelocation},
 		{errVersion, SourceUnsupportedVersion},
 		{v8heap.ErrUnknown, SourceUnsupportedVersion},
+		{golabels.ErrVersion, SourceUnsupportedVersion},
+		{golabels.ErrSlot, SourceUnsupportedModel},
 		{errSchema, SourceUnsupportedSchema},
 		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
 		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},

@@ -21,6 +21,7 @@ const (
 	Static   Kind = iota // thread pointer + offset
 	DTVGlibc             // dtv[module] + offset, 16-byte entries
 	DTVMusl              // dtv[module] + offset, 8-byte entries
+	Register             // no variable: the register that Go keeps its goroutine in (aarch64)
 )
 
 // String returns the kind in words.
@@ -32,6 +33,8 @@ func (k Kind) String() string {
 		return "glibc DTV"
 	case DTVMusl:
 		return "musl DTV"
+	case Register:
+		return "register"
 	}
 	return "unknown"
 }

@@ -56,6 +56,7 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 			Generation: s.Location.Generation,
 			V8Field:    s.V8.Field,
 			V8MapType:  s.V8.MapType,
+			Go:         bpf.GoLayout(s.Go),
 		}
 	}
 	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {

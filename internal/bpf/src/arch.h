@@ -5,11 +5,12 @@
 
 #include "kernel.h"
 
-/* Where a user stack walk starts. */
+/* Where a user stack walk starts, and what else of the registers matters. */
 struct user_regs {
 	__u64 ip;
 	__u64 sp;
 	__u64 fp;
+	__u64 g; /* aarch64: what Go keeps its goroutine in */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -74,6 +75,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->ip = ctx->pc;
 	r->sp = ctx->sp;
 	r->fp = ctx->regs[29];
+	r->g = ctx->regs[28];
 	*compat = ctx->pstate & PSR_MODE32_BIT;
 }
 
@@ -82,6 +84,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->ip = regs->user_regs.pc;
 	r->sp = regs->user_regs.sp;
 	r->fp = regs->user_regs.regs[29];
+	r->g = regs->user_regs.regs[28];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;
 }
 

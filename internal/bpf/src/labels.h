@@ -6,6 +6,7 @@
 #ifndef CUSTOM_LABELS_LABELS_H
 #define CUSTOM_LABELS_LABELS_H
 
+#include "go.h"
 #include "maps.h"
 #include "nodejs.h"
 #include "tls.h"
@@ -31,6 +32,7 @@ struct slot_pass {
 	__u32 at;      /* offset into scratch.body */
 	__u32 live;    /* labels copied */
 	__u32 skipped; /* labels with value.buf == NULL */
+	__u32 go;      /* Go's strings */
 	enum outcome outcome;
 };
 
@@ -44,16 +46,19 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 {
 	struct scratch *s = this_scratch();
 	struct raw_label *raw;
-	struct label_slot *slot;
+	struct label_slot slot;
 	__u32 at = pass->at;
 	__u64 key_bytes, value_bytes;
 
 	if (!s || i >= MAX_LABEL_SLOTS)
 		return 1;
-	slot = &s->slots[i];
-	if (!slot->key_buf)
+	slot = s->slots[i];
+	if (pass->go) {
+		/* the empty string may be anywhere, also at 0 */
+		slot = (struct label_slot){ slot.key_buf, slot.key_len, slot.value_buf, slot.value_len };
+	} else if (!slot.key_buf) {
 		return 0; /* a hole: its value may be freed memory */
-	if (!slot->value_buf) {
+	} else if (!slot.value_buf) {
 		pass->skipped++;
 		return 0;
 	}
@@ -61,10 +66,10 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 		pass->outcome = OUTCOME_TRUNCATED;
 		return 1;
 	}
-	key_bytes = slot->key_len;
+	key_bytes = slot.key_len;
 	if (key_bytes > max_key_bytes)
 		key_bytes = max_key_bytes;
-	value_bytes = slot->value_len;
+	value_bytes = slot.value_len;
 	if (value_bytes > max_value_bytes)
 		value_bytes = max_value_bytes;
 	opaque(key_bytes);
@@ -80,14 +85,14 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	if (at > MAX_LABEL_BYTES)
 		return 1;
 	raw = (struct raw_label *)&s->body[at];
-	raw->key_len = saturate(slot->key_len);
-	raw->value_len = saturate(slot->value_len);
+	raw->key_len = saturate(slot.key_len);
+	raw->value_len = saturate(slot.value_len);
 	raw->key_bytes = key_bytes;
 	raw->value_bytes = value_bytes;
-	if (key_bytes < slot->key_len || value_bytes < slot->value_len)
+	if (key_bytes < slot.key_len || value_bytes < slot.value_len)
 		pass->outcome = OUTCOME_TRUNCATED;
-	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot->key_buf) ||
-	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes, (const void *)slot->value_buf)) {
+	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot.key_buf) ||
+	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes, (const void *)slot.value_buf)) {
 		pass->outcome = OUTCOME_FAULT;
 		return 1;
 	}
@@ -96,11 +101,25 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	return 0;
 }
 
-/* Copies the live labels of a set to scratch.body[at]; *end is where they end. */
-static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, __u32 at,
+/* Copies the live ones of the slots in scratch to scratch.body[at]; *end is where they end. */
+static __always_inline enum outcome copy_slots(__u64 slots, struct slot_pass *pass, struct label_block *block,
+					       __u32 *end)
+{
+	bpf_loop(slots, copy_slot, pass, 0);
+	block->skipped = pass->skipped;
+	if (pass->outcome == OUTCOME_FAULT)
+		return OUTCOME_FAULT;
+	if (!pass->live && pass->outcome == OUTCOME_PRESENT)
+		return OUTCOME_NONE; /* nothing but holes */
+	*end = pass->at;
+	return pass->outcome;
+}
+
+/* Copies the live labels of a set to scratch.body[at]; *end is where they end. go: they are Go's. */
+static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, bool go, __u32 at,
 						   struct label_block *block, __u32 *end)
 {
-	struct slot_pass pass = { .at = at, .outcome = OUTCOME_PRESENT };
+	struct slot_pass pass = { .at = at, .go = go, .outcome = OUTCOME_PRESENT };
 	__u64 slots = set->count;
 
 	*end = at;
@@ -115,14 +134,21 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 	}
 	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)set->storage))
 		return OUTCOME_FAULT;
-	bpf_loop(slots, copy_slot, &pass, 0);
-	block->skipped = pass.skipped;
-	if (pass.outcome == OUTCOME_FAULT)
-		return OUTCOME_FAULT;
-	if (!pass.live && pass.outcome == OUTCOME_PRESENT)
-		return OUTCOME_NONE; /* nothing but holes */
-	*end = pass.at;
-	return pass.outcome;
+	return copy_slots(slots, &pass, block, end);
+}
+
+/* The same for a map of Go's; labels is a pointer to it. */
+static __always_inline enum outcome copy_go_map(__u64 labels, __u32 at, struct label_block *block, __u32 *end)
+{
+	struct slot_pass pass = { .at = at, .go = 1 };
+	__u64 count = 0;
+	__u32 slots = 0;
+
+	pass.outcome = go_map_slots(labels, &count, &slots);
+	block->count = saturate(count);
+	if (pass.outcome != OUTCOME_PRESENT && pass.outcome != OUTCOME_TRUNCATED)
+		return pass.outcome;
+	return copy_slots(slots, &pass, block, end);
 }
 
 /*
@@ -164,21 +190,31 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 }
 
 /* Reads one source into scratch.body[at], behind the place of its label block. */
-static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, const struct label_source *src, __u32 at,
-						struct label_block *block, __u32 *end)
+static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, __u64 g, const struct label_source *src,
+						__u32 at, struct label_block *block, __u32 *end)
 {
 	struct label_set set;
 	enum outcome out;
 	__u64 addr, target;
 
 	*end = at;
+	if (src->abi == LABEL_ABI_GO) {
+		out = go_labels(src, tp, g, &target);
+		if (out != OUTCOME_PRESENT)
+			return out;
+		if (src->go_map)
+			return copy_go_map(target, at, block, end);
+		if (read_user(&set, target))
+			return OUTCOME_FAULT;
+		return copy_label_set(s, &set, true, at, block, end);
+	}
 	out = tls_address(tp, src, &addr);
 	if (out != OUTCOME_PRESENT)
 		return out;
 	if (src->abi == LABEL_ABI_V0) {
 		if (read_user(&set, addr))
 			return OUTCOME_FAULT;
-		return copy_label_set(s, &set, at, block, end);
+		return copy_label_set(s, &set, false, at, block, end);
 	}
 	if (src->abi == LABEL_ABI_NODEJS) {
 		out = nodejs_record(addr, src->v8_field, src->v8_map_type, &target);
@@ -195,16 +231,17 @@ static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, con
 	if (src->abi == LABEL_ABI_V1) {
 		if (read_user(&set, target))
 			return OUTCOME_FAULT;
-		return copy_label_set(s, &set, at, block, end);
+		return copy_label_set(s, &set, false, at, block, end);
 	}
 	return OUTCOME_INVALID;
 }
 
 /*
  * Fills the label section with one block for each source of the process;
- * returns its bytes. Inlining it four times would only cost instructions.
+ * returns its bytes. g is Go's register (aarch64). Inlining it four times would
+ * only cost instructions.
  */
-static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp, __u32 compat)
+static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp, __u64 g, __u32 compat)
 {
 	struct scratch *s = this_scratch();
 	struct process_entry *entry;
@@ -226,10 +263,10 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp)
+		else if (!tp && entry->sources[i].kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
-			block.outcome = read_source(s, tp, &entry->sources[i], start, &block, &end);
+			block.outcome = read_source(s, tp, g, &entry->sources[i], start, &block, &end);
 		if (block.outcome != OUTCOME_PRESENT && block.outcome != OUTCOME_TRUNCATED)
 			end = start;
 		bytes = end - start;

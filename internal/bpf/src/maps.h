@@ -32,7 +32,10 @@ _Static_assert(LABEL_ITEM_MAX <= SAMPLE_BODY_SLACK, "a label fits into the slack
 _Static_assert(8 * MAX_KERNEL_FRAMES <= SAMPLE_BODY_SLACK, "a kernel stack fits into the slack");
 _Static_assert(MAX_LABEL_BYTES < 1 << 16, "label_bytes is 16 bits wide");
 
-/* One slot of a custom label set: struct custom_labels_label_t (ABI v0 and v1). */
+/*
+ * One slot of a custom label set: struct custom_labels_label_t (ABI v0 and v1).
+ * Go's strings are the other way round: {buf, len}.
+ */
 struct label_slot {
 	__u64 key_len;
 	__u64 key_buf;
@@ -40,10 +43,25 @@ struct label_slot {
 	__u64 value_buf;
 };
 
+/* Bucket of a map[string]string before Go 1.24: runtime/map.go, type bmap. */
+#define GO_BUCKET_SLOTS 8
+struct go_string {
+	__u64 buf;
+	__u64 len;
+};
+struct go_bucket {
+	__u8 tophash[GO_BUCKET_SLOTS];
+	struct go_string keys[GO_BUCKET_SLOTS];
+	struct go_string values[GO_BUCKET_SLOTS];
+	__u64 overflow;
+};
+_Static_assert(sizeof(struct go_bucket) == 272, "go_bucket");
+
 struct scratch {
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
 	struct label_slot slots[MAX_LABEL_SLOTS];
+	struct go_bucket bucket;
 };
 
 struct {

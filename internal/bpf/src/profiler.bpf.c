@@ -60,7 +60,7 @@ int sample_cpu(struct perf_context *ctx)
 		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &regs, &compat);
 
 	if (has_user && read_labels)
-		at = read_label_sources(&id, thread_pointer(task), compat);
+		at = read_label_sources(&id, thread_pointer(task), regs.g, compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;

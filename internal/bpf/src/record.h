@@ -29,6 +29,7 @@ enum label_abi {
 	LABEL_ABI_V1 = 2,	      /* custom_labels_current_set: pointer to {storage, count, capacity} */
 	LABEL_ABI_THREAD_CONTEXT = 3, /* otel_thread_ctx_v1: pointer to a record (OTEP 4947) */
 	LABEL_ABI_NODEJS = 4,	      /* otel_thread_ctx_nodejs_v1: the way to a record through V8's heap */
+	LABEL_ABI_GO = 5,	      /* pprof labels of the goroutine: a slice, or a map before Go 1.24 */
 };
 
 /* How the address of a thread-local variable is computed from the thread pointer. */
@@ -36,6 +37,7 @@ enum tls_kind {
 	TLS_KIND_STATIC = 0,	/* tp + offset */
 	TLS_KIND_DTV_GLIBC = 1, /* dtv[module] + offset, 16-byte entries, generation in dtv[0] */
 	TLS_KIND_DTV_MUSL = 2,	/* dtv[module] + offset, 8-byte entries */
+	TLS_KIND_REGISTER = 3,	/* no variable: the g register of Go on aarch64 */
 };
 
 /* The one list of results: of reading a label source, of walking a stack. */
@@ -44,7 +46,7 @@ enum outcome {
 	OUTCOME_PRESENT = 1,	       /* labels were read; the stack ended where stacks end */
 	OUTCOME_TRUNCATED = 2,	       /* read up to a bound; the record says what was cut */
 	OUTCOME_FAULT = 3,	       /* an address could not be read */
-	OUTCOME_UPDATING = 4,	       /* thread context record with valid == 0 */
+	OUTCOME_UPDATING = 4,	       /* thread context record with valid == 0; a goroutine that begins or ends */
 	OUTCOME_INVALID = 5,	       /* a field has a value the format forbids */
 	OUTCOME_NOT_ALLOCATED = 6,     /* the thread never touched the module's TLS block */
 	OUTCOME_STALE_MODULE = 7,      /* the thread's DTV is older than the module */
@@ -79,6 +81,15 @@ struct process_id {
 };
 _Static_assert(sizeof(struct process_id) == 24, "process_id");
 
+/* Offsets in Go's runtime.g and runtime.m, which differ by release. */
+struct go_layout {
+	__u16 g_m;
+	__u16 g_labels;
+	__u16 m_procid;
+	__u16 m_curg;
+};
+_Static_assert(sizeof(struct go_layout) == 8, "go_layout");
+
 struct label_source {
 	__s64 offset;	  /* from the thread pointer, or within the TLS block */
 	__u64 module;	  /* DTV kinds: module id */
@@ -86,17 +97,19 @@ struct label_source {
 	__u8 abi;	  /* enum label_abi */
 	__u8 kind;	  /* enum tls_kind */
 	__u8 v8_field;	  /* Node.js: offset of the first internal field of an object */
-	__u8 pad[3];
-	__u16 v8_map_type; /* Node.js: instance type of a JSMap */
+	__u8 go_map;	  /* Go: the labels are a map */
+	__u8 pad[2];
+	__u16 v8_map_type;   /* Node.js: instance type of a JSMap */
+	struct go_layout go; /* Go */
 };
-_Static_assert(sizeof(struct label_source) == 32, "label_source");
+_Static_assert(sizeof(struct label_source) == 40, "label_source");
 
 struct process_entry {
 	__u32 num_sources;
 	__u32 pad;
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
-_Static_assert(sizeof(struct process_entry) == 8 + 32 * MAX_LABEL_SOURCES, "process_entry");
+_Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "process_entry");
 
 /*
  * Head of a sample in the ring buffer. Behind it, in this order and without gaps:
@@ -129,13 +142,13 @@ struct label_block {
 	__u8 abi;      /* enum label_abi */
 	__u8 outcome;  /* enum outcome */
 	__u16 bytes;   /* of payload, without the padding */
-	__u32 count;   /* v0, v1: slots as published, saturated; thread context: attrs-data-size */
+	__u32 count;   /* v0, v1, Go: slots as published, saturated; thread context: attrs-data-size */
 	__u32 skipped; /* v0, v1: labels whose value.buf is NULL */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct label_block) == 16, "label_block");
 
-/* Payload of v0 and v1: one for each live slot in order; key_bytes of key and value_bytes of value follow. */
+/* Payload of v0, v1 and Go: one for each live slot in order; key_bytes of key and value_bytes of value follow. */
 struct raw_label {
 	__u32 key_len;	   /* as published, saturated */
 	__u32 value_len;   /* as published, saturated */

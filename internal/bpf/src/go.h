@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * From a thread to the pprof labels of the goroutine that it runs (runtime/pprof).
+ * Labels and the strings in them never change once they are set, and what a
+ * goroutine refers to is not freed: there is nothing that could be torn.
+ */
+#ifndef CUSTOM_LABELS_GO_H
+#define CUSTOM_LABELS_GO_H
+
+#include "maps.h"
+#include "tls.h"
+
+/* runtime/map.go before Go 1.24, type hmap. */
+struct go_map {
+	__u64 count;
+	__u8 flags;
+	__u8 log_buckets;
+	__u16 noverflow;
+	__u32 hash0;
+	__u64 buckets;
+	__u64 old_buckets; /* 0 unless it grows */
+};
+_Static_assert(sizeof(struct go_map) == 32, "go_map");
+
+#define GO_MAP_SAME_SIZE_GROW 8
+#define GO_MAP_MIN_TOP_HASH 5 /* less: empty, or moved to the new buckets */
+#define GO_MAP_MAX_LOG_BUCKETS 16
+#define GO_MAP_MAX_VISITS 256 /* buckets looked at, overflow included */
+
+/* State of the walk over the buckets of a map. */
+struct go_map_walk {
+	__u64 bucket; /* the next one; 0: of the tables */
+	__u64 buckets, old_buckets;
+	__u32 next, num, num_old;
+	__u32 slots; /* filled */
+	__u32 ended; /* all was seen */
+	__u32 fault;
+};
+
+/* The thread id that the thread sees itself, in its own PID namespace: gettid(2). */
+static __always_inline __u32 own_tid(void)
+{
+	const struct pid *pid = bpf_get_current_task_btf()->thread_pid;
+	struct upid upid;
+	unsigned int level;
+
+	if (!pid)
+		return 0;
+	level = pid->level;
+	if (level > MAX_PID_NS_LEVEL)
+		return 0;
+	if (bpf_core_read(&upid, sizeof(upid),
+			  (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				  level * bpf_core_type_size(struct upid)))
+		return 0;
+	return upid.nr;
+}
+
+/*
+ * OUTCOME_PRESENT and *labels (not 0), or the reason why there are none:
+ *   g -> g.m -> m.curg -> curg.labels
+ * m must name this very thread, so that nothing but the thread's own goroutine can
+ * come out, wherever g came from. g may be the one that the scheduler or a signal
+ * handler runs on; m.curg is the goroutine all the same, as for Go's own profiler.
+ */
+static __noinline int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
+{
+	__u64 g = g_register, m, procid, curg, owner;
+
+	if (!src || !labels)
+		return OUTCOME_INVALID;
+	if (src->kind != TLS_KIND_REGISTER) {
+		if (!tp)
+			return OUTCOME_NO_THREAD_POINTER;
+		if (read_user(&g, tp + src->offset))
+			return OUTCOME_FAULT;
+	}
+	if (!g)
+		return OUTCOME_NONE; /* not a thread of Go's */
+	if (read_user(&m, g + src->go.g_m))
+		return OUTCOME_FAULT;
+	if (!m)
+		return OUTCOME_UPDATING;
+	if (read_user(&procid, m + src->go.m_procid) || read_user(&curg, m + src->go.m_curg))
+		return OUTCOME_FAULT;
+	if (procid != own_tid())
+		return procid ? OUTCOME_INVALID : OUTCOME_UPDATING;
+	if (!curg)
+		return OUTCOME_NONE; /* the scheduler is at work */
+	if (curg != g) {
+		if (read_user(&owner, curg + src->go.g_m))
+			return OUTCOME_FAULT;
+		if (owner != m)
+			return owner ? OUTCOME_INVALID : OUTCOME_UPDATING;
+	}
+	if (read_user(labels, curg + src->go.g_labels))
+		return OUTCOME_FAULT;
+	return *labels ? OUTCOME_PRESENT : OUTCOME_NONE;
+}
+
+/* bpf_loop callback: takes the labels of one bucket. */
+static long go_map_bucket(__u64 i, struct go_map_walk *w)
+{
+	struct scratch *s = this_scratch();
+	__u64 at = w->bucket;
+
+	if (!s)
+		return 1;
+	if (!at && w->next < w->num)
+		at = w->buckets + sizeof(struct go_bucket) * w->next++;
+	else if (!at && w->next - w->num < w->num_old)
+		at = w->old_buckets + sizeof(struct go_bucket) * (w->next++ - w->num);
+	if (!at) {
+		w->ended = 1;
+		return 1;
+	}
+	if (read_user(&s->bucket, at)) {
+		w->fault = 1;
+		return 1;
+	}
+	w->bucket = s->bucket.overflow;
+	for (__u32 k = 0; k < GO_BUCKET_SLOTS; k++) {
+		__u32 n = w->slots;
+
+		if (s->bucket.tophash[k] < GO_MAP_MIN_TOP_HASH)
+			continue;
+		if (n >= MAX_LABEL_SLOTS)
+			return 1;
+		/* in the order of struct label_slot as Go fills it */
+		s->slots[n].key_len = s->bucket.keys[k].buf;
+		s->slots[n].key_buf = s->bucket.keys[k].len;
+		s->slots[n].value_len = s->bucket.values[k].buf;
+		s->slots[n].value_buf = s->bucket.values[k].len;
+		w->slots = n + 1;
+	}
+	return 0;
+}
+
+/*
+ * Collects the labels of a map in scratch.slots; *slots is how many. labels is a
+ * pointer to the map. A map that was still growing when it was set has entries in
+ * old buckets, too.
+ */
+static __noinline int go_map_slots(__u64 labels, __u64 *count, __u32 *slots)
+{
+	struct go_map_walk w = {};
+	struct go_map map;
+	__u64 addr;
+
+	if (!count || !slots)
+		return OUTCOME_INVALID;
+	*slots = 0;
+	*count = 0;
+	if (read_user(&addr, labels))
+		return OUTCOME_FAULT;
+	if (!addr)
+		return OUTCOME_NONE;
+	if (read_user(&map, addr))
+		return OUTCOME_FAULT;
+	*count = map.count;
+	if (!map.count)
+		return OUTCOME_NONE;
+	if (!map.buckets || map.log_buckets > GO_MAP_MAX_LOG_BUCKETS)
+		return OUTCOME_INVALID;
+	w.buckets = map.buckets;
+	w.num = 1 << map.log_buckets;
+	w.old_buckets = map.old_buckets;
+	if (map.old_buckets)
+		w.num_old = map.flags & GO_MAP_SAME_SIZE_GROW ? w.num : w.num >> 1;
+	bpf_loop(GO_MAP_MAX_VISITS, go_map_bucket, &w, 0);
+	if (w.fault)
+		return OUTCOME_FAULT;
+	*slots = w.slots;
+	if (!w.ended)
+		return OUTCOME_TRUNCATED;
+	return w.slots == map.count ? OUTCOME_PRESENT : OUTCOME_INVALID;
+}
+
+#endif

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build n
+
+package main
+
+import _ "net" // with C code, where that is on

@@ -1,0 +1,3 @@
+module gowriters
+
+go 1.22
