@@ -26,15 +26,14 @@ var (
 	// A sample this near to a switch may have the label before or after it: the clocks of
 	// the writer's log and of the batch are read at slightly different times.
 	instantTolerance = pick(200*time.Microsecond, 2*time.Millisecond)
-)
-
-const (
-	instantDwell = 20 * time.Millisecond
 
 	// A sample between a publication and the reading of the clock for the log, or, for v0
-	// and the thread context, between two sets.
-	instantMaxBetween = 0.01
+	// and the thread context, between two sets. A thread that is switched out just there
+	// is found there, and emulators take interrupts at some places rather than others.
+	instantMaxBetween = pick(0.01, 0.05)
 )
+
+const instantDwell = 20 * time.Millisecond
 
 // TestInstant: each sample has the label that was current on its thread at its
 // instant, by the time of every switch that the writer logs. It needs no
@@ -146,7 +145,7 @@ func (run *instantRun) check(t *testing.T, toUnix uint64) int {
 		run.variant, total, sharp, near, instantTolerance, between)
 	require.GreaterOrEqual(t, total, instantSamples, run.variant)
 	require.Greater(t, sharp, total/2, "%s: too near to switches to tell", run.variant)
-	require.LessOrEqual(t, float64(between), 1+instantMaxBetween*float64(total), run.variant)
+	require.LessOrEqual(t, float64(between), 2+instantMaxBetween*float64(total), run.variant)
 	require.GreaterOrEqual(t, len(tenants), 2, "%s: always the same label", run.variant)
 	return total
 }
