@@ -47,6 +47,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-instant
 	$(MAKE) e2e-fidelity
 	$(MAKE) e2e-contexts
+	$(MAKE) e2e-real-writers
 	$(MAKE) e2e-accounting
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
@@ -147,6 +148,11 @@ e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 .PHONY: e2e-contexts
 e2e-contexts: writers ## process contexts that come late, grow, are forked away: each sample's attributes and resource
 	$(FIGURE) ./test/e2e TestContexts
+
+.PHONY: e2e-real-writers
+e2e-real-writers: ## libraries from the registries that publish labels: each sample against their programs' logs
+	scripts/node-writers.sh
+	$(FIGURE) ./test/realwriters TestNode
 
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
