@@ -144,6 +144,7 @@ e2e-instant: writers ## the label of each sample against what was published at i
 .PHONY: e2e-fidelity
 e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 	$(FIGURE) ./test/e2e TestFidelity
+	$(FIGURE) ./test/e2e TestGoLabels
 
 .PHONY: e2e-contexts
 e2e-contexts: writers ## process contexts that come late, grow, are forked away: each sample's attributes and resource
@@ -153,6 +154,7 @@ e2e-contexts: writers ## process contexts that come late, grow, are forked away:
 e2e-real-writers: ## libraries from the registries that publish labels: each sample against their programs' logs
 	scripts/node-writers.sh
 	$(FIGURE) ./test/realwriters TestNode
+	$(FIGURE) ./test/e2e TestRealWriterDDTraceGo
 
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
