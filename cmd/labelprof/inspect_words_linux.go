@@ -23,6 +23,9 @@ func reasonOf(source *sourceReport, reading *labelread.Reading) string {
 	case labels.OutcomeNone:
 		return whyNone(source.abi, reading)
 	case labels.OutcomeUpdating:
+		if source.abi == labels.ABIThreadContextNodeJS {
+			return "the context has ended or is being changed, or V8 is moving it"
+		}
 		return "the record is being changed: valid is 0"
 	case labels.OutcomeNotAllocated:
 		return "not allocated: this thread has never touched the thread-local variables of " + path.Base(source.File)
@@ -38,6 +41,10 @@ func reasonOf(source *sourceReport, reading *labelread.Reading) string {
 func whyNone(abi labels.ABI, reading *labelread.Reading) string {
 	slots := binary.LittleEndian.Uint32(reading.Block[4:]) // label_block.count
 	switch {
+	case abi == labels.ABIThreadContextNodeJS && reading.Pointer == 0:
+		return "no labels: this thread runs no JavaScript that has published any"
+	case abi == labels.ABIThreadContextNodeJS:
+		return "no labels: the async context that runs has none"
 	case abi != labels.ABIV0 && reading.Pointer == 0:
 		return "no labels: the pointer is NULL"
 	case slots == 0:

@@ -189,11 +189,11 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 		mappings: all,
 		nowNs:    t.now(),
 		context:  p.load.context.context,
-		v8:       func() (v8heap.Layout, error) { return v8Of(mappings, p.load.program) },
 
 		strictNames: t.opts.StrictFileNames,
 	}
 	env.target.Libc, env.byLoader = loaderOf(mappings, p.load.program)
+	env.v8 = func() (v8heap.Layout, error) { return v8Of(mappings, &env) }
 	env.target.Modules = tlsresolve.NewModules(&linked{mappings, env.program, env.byLoader})
 	sources, statuses, retry := p.load.resolver.resolve(images, &env)
 	t.explain(images, statuses)

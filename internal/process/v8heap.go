@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
-// v8Of returns the layout of the V8 among the mappings of a process that runs a
-// program: of the program itself or of a library.
-func v8Of(mappings []ExecMapping, program procfs.FileID) (layout v8heap.Layout, err error) {
+// v8Of returns the layout of the V8 among the mappings of a process: of the
+// program that it runs or of a library.
+func v8Of(mappings []ExecMapping, env *surroundings) (layout v8heap.Layout, err error) {
 	err = fmt.Errorf("%w: there is none in the process", v8heap.ErrUnknown)
 	for i := range mappings {
 		f := mappings[i].File
-		if f == nil || f.err != nil || f.facts.executable && f.key != program || errors.Is(f.facts.v8Err, v8heap.ErrNoV8) {
+		if f == nil || f.err != nil || errors.Is(f.facts.v8Err, v8heap.ErrNoV8) || !(&image{file: f}).runs(env) {
 			continue
 		}
 		if f.facts.v8Err != nil {
