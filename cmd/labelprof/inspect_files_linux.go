@@ -143,6 +143,9 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 	}
 	defined := false
 	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+		if abi.Symbol() == "" {
+			continue
+		}
 		sym, ok, err := e.DynamicSymbol(abi.Symbol())
 		switch {
 		case err != nil:
@@ -157,8 +160,8 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 	if _, ok, err := e.DynamicSymbol(versionSymbol); err == nil && ok && !defined {
 		f.note("defines " + versionSymbol + ", but exports no variable that goes with it")
 	}
-	if id, err := e.GoBuildID(); err == nil && id != "" {
-		f.note("a Go program: the pprof labels of goroutines are not supported yet")
+	if id, err := e.GoBuildID(); err == nil && id != "" && !e.IsExecutable() {
+		f.note("a library written in Go: the pprof labels of its goroutines are not supported yet")
 	}
 	if f.TLSBytes > 0 && !defined && !f.library {
 		f.noteStripped(e, program)

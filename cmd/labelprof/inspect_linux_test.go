@@ -223,7 +223,7 @@ func TestInspectHints(t *testing.T) {
 			require.Contains(t, text, tc.state)
 			require.Contains(t, text, tc.hint)
 			for _, other := range []string{
-				"link with -rdynamic", "static and stripped", "hidden ones included", "not as a thread-local", "exports no variable", "not supported yet", "No file but",
+				"link with -rdynamic", "static and stripped", "hidden ones included", "not as a thread-local", "exports no variable", "No file but",
 			} {
 				if !strings.Contains(tc.hint, other) && !strings.Contains(other, tc.hint) && !twofold[name] {
 					require.NotContains(t, text, other)

@@ -95,7 +95,7 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 	stood, err := labelread.Stop(r.PID, tid, func(s labelread.Stopped) {
 		compat = s.Compat
 		for i := range r.Sources {
-			if source := &r.Sources[i]; source.state == target.SourceActive && !compat {
+			if source := &r.Sources[i]; source.stopped() && !compat {
 				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s.ThreadPointer, labelread.Source{ABI: source.abi, At: source.at, V8: source.v8})
 			}
 		}
@@ -112,7 +112,7 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 	}
 	t.StoodNs = stood.Nanoseconds()
 	for i := range r.Sources {
-		if r.Sources[i].state == target.SourceActive {
+		if r.Sources[i].stopped() {
 			t.Readings = append(t.Readings, newReadingReport(i+1, &r.Sources[i], &readings[i], r.keys))
 		}
 	}

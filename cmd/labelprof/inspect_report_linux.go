@@ -6,7 +6,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -89,6 +91,10 @@ func newSourceReport(s *target.SourceStatus) sourceReport {
 		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
 		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location, v8: s.V8,
 	}
+	if s.ABI == labels.ABIGo {
+		r.Symbol = "runtime.g.labels"
+		r.Model = runtimeText(&s.Go)
+	}
 	if s.State != target.SourceActive {
 		r.Reason = s.Err
 	}
@@ -97,6 +103,29 @@ func newSourceReport(s *target.SourceStatus) sourceReport {
 		r.Location = &locationReport{at.Kind.String(), at.Offset, at.Module, at.Generation}
 	}
 	return r
+}
+
+// runtimeText says of which Go a program is, and how its runtime's layout is known.
+func runtimeText(p *golabels.Plan) string {
+	switch {
+	case p.Version == "":
+		return "not known"
+	case p.FromDWARF:
+		return p.Version + ", layout from the debug information"
+	case p.Layout != golabels.Layout{}:
+		return p.Version + ", layout from the table of releases"
+	}
+	return p.Version
+}
+
+// stopped reports whether a source is read of threads that are stopped for it.
+func (s *sourceReport) stopped() bool {
+	return s.state == target.SourceActive && s.abi != labels.ABIGo
+}
+
+// goroutines reports whether there is a source that is not.
+func (r *processReport) goroutines() bool {
+	return slices.ContainsFunc(r.Sources, func(s sourceReport) bool { return s.state == target.SourceActive && !s.stopped() })
 }
 
 // readable reports whether there is a source that can be read.

@@ -29,6 +29,9 @@ func (r *processReport) writeText(w io.Writer) {
 		return
 	}
 	r.writeThreads(w)
+	if r.goroutines() {
+		fmt.Fprintln(w, "\nLabels of goroutines are read when they are sampled, not here.")
+	}
 	if r.Changed {
 		fmt.Fprintln(w, "\nThe process has changed meanwhile, by exec or by loading a library: look again.")
 	}
@@ -37,7 +40,11 @@ func (r *processReport) writeText(w io.Writer) {
 func (s *sourceReport) writeText(w io.Writer, number int) {
 	fmt.Fprintf(w, "\nsource %d  %s: %s\n", number, s.ABI, s.Symbol)
 	fmt.Fprintf(w, "  file        %s\n", escape(s.File))
-	fmt.Fprintf(w, "  TLS model   %s\n", modelText(s.Model))
+	if s.abi == labels.ABIGo {
+		fmt.Fprintf(w, "  runtime     %s\n", escape(s.Model))
+	} else {
+		fmt.Fprintf(w, "  TLS model   %s\n", modelText(s.Model))
+	}
 	if s.Location != nil {
 		fmt.Fprintf(w, "  location    %v\n", s.Location)
 	}
@@ -54,7 +61,9 @@ func (r *processReport) writeWhy(w io.Writer) {
 	} else {
 		fmt.Fprintln(w, "\nno labels: no file that the process maps defines one of the thread-local variables")
 		for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
-			fmt.Fprintf(w, "  %s (%s)\n", abi.Symbol(), abi)
+			if abi.Symbol() != "" {
+				fmt.Fprintf(w, "  %s (%s)\n", abi.Symbol(), abi)
+			}
 		}
 	}
 	if len(r.Files) > 0 {
