@@ -75,7 +75,10 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->ip = ctx->pc;
 	r->sp = ctx->sp;
 	r->fp = ctx->regs[29];
-	r->g = ctx->regs[28];
+	/* One instruction: with two neighbours to read, clang would first add to ctx, which the verifier forbids. */
+	asm volatile("%0 = *(u64 *)(%1 + %2)"
+		     : "=r"(r->g)
+		     : "r"(ctx), "i"(__builtin_offsetof(struct perf_context, regs[28])));
 	*compat = ctx->pstate & PSR_MODE32_BIT;
 }
 

@@ -40,13 +40,14 @@ struct go_map_walk {
 /* The thread id that the thread sees itself, in its own PID namespace: gettid(2). */
 static __always_inline __u32 own_tid(void)
 {
-	const struct pid *pid = bpf_get_current_task_btf()->thread_pid;
+	/* Read, not dereferenced: to the verifier of 6.1 it is a number then, to which any level may be added. */
+	const struct pid *pid = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid);
 	struct upid upid;
 	unsigned int level;
 
 	if (!pid)
 		return 0;
-	level = pid->level;
+	level = BPF_CORE_READ(pid, level);
 	if (level > MAX_PID_NS_LEVEL)
 		return 0;
 	if (bpf_core_read(&upid, sizeof(upid),
