@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ func TestFidelity(t *testing.T) {
 	}
 	var checked, mismatches atomic.Int64
 	done := make(chan struct{})
+	var over sync.Once
 	warm := 0
 	out := &sink{t: t, visit: func(b flatBatch) {
 		if warm++; warm <= 2 {
@@ -81,9 +83,14 @@ func TestFidelity(t *testing.T) {
 			}
 			tallies[variant].checked++
 			tallies[variant].publishes[tid] = true
-			if checked.Add(1) == int64(fidelitySamples) {
-				close(done)
-			}
+			checked.Add(1)
+		}
+		enough := checked.Load() >= int64(fidelitySamples)
+		for _, n := range tallies { // a slow machine finds one label source after the other
+			enough = enough && n.checked >= fidelitySamples/10
+		}
+		if enough {
+			over.Do(func() { close(done) })
 		}
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
@@ -99,7 +106,7 @@ func TestFidelity(t *testing.T) {
 	r.stop()
 	for v, n := range tallies {
 		fmt.Printf("%-20s %9d samples checked, %6d without labels\n", v, n.checked, n.unlabelled)
-		require.NotZero(t, n.checked, v)
+		require.GreaterOrEqual(t, n.checked, fidelitySamples/10, v)
 		require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled*float64(n.checked), v)
 	}
 	fmt.Printf("%d samples checked, %d mismatches\n", checked.Load(), mismatches.Load())
