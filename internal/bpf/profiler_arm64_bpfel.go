@@ -180,6 +180,21 @@ type profilerScratch struct {
 		}
 		Overflow uint64
 	}
+	Walk struct {
+		_          structs.HostLayout
+		Bucket     uint64
+		Buckets    uint64
+		OldBuckets uint64
+		Count      uint64
+		Next       uint32
+		Num        uint32
+		NumOld     uint32
+		Slots      uint32
+		Outcome    uint32
+		Pad        uint32
+	}
+	End     uint32
+	Skipped uint32
 }
 
 type profilerTlsKind uint32

@@ -27,16 +27,6 @@ _Static_assert(sizeof(struct go_map) == 32, "go_map");
 #define GO_MAP_MAX_LOG_BUCKETS 16
 #define GO_MAP_MAX_VISITS 256 /* buckets looked at, overflow included */
 
-/* State of the walk over the buckets of a map. */
-struct go_map_walk {
-	__u64 bucket; /* the next one; 0: of the tables */
-	__u64 buckets, old_buckets;
-	__u32 next, num, num_old;
-	__u32 slots; /* filled */
-	__u32 ended; /* all was seen */
-	__u32 fault;
-};
-
 /* The thread id that the thread sees itself, in its own PID namespace: gettid(2). */
 static __always_inline __u32 own_tid(void)
 {
@@ -64,7 +54,7 @@ static __always_inline __u32 own_tid(void)
  * come out, wherever g came from. g may be the one that the scheduler or a signal
  * handler runs on; m.curg is the goroutine all the same, as for Go's own profiler.
  */
-static __noinline int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
+__noinline int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
 {
 	__u64 g = g_register, m, procid, curg, owner;
 
@@ -100,23 +90,26 @@ static __noinline int go_labels(const struct label_source *src, __u64 tp, __u64 
 }
 
 /* bpf_loop callback: takes the labels of one bucket. */
-static long go_map_bucket(__u64 i, struct go_map_walk *w)
+static long go_map_bucket(__u64 i, void *unused)
 {
 	struct scratch *s = this_scratch();
-	__u64 at = w->bucket;
+	struct go_map_walk *w;
+	__u64 at;
 
 	if (!s)
 		return 1;
+	w = &s->walk;
+	at = w->bucket;
 	if (!at && w->next < w->num)
 		at = w->buckets + sizeof(struct go_bucket) * w->next++;
 	else if (!at && w->next - w->num < w->num_old)
 		at = w->old_buckets + sizeof(struct go_bucket) * (w->next++ - w->num);
 	if (!at) {
-		w->ended = 1;
+		w->outcome = OUTCOME_PRESENT;
 		return 1;
 	}
 	if (read_user(&s->bucket, at)) {
-		w->fault = 1;
+		w->outcome = OUTCOME_FAULT;
 		return 1;
 	}
 	w->bucket = s->bucket.overflow;
@@ -138,43 +131,42 @@ static long go_map_bucket(__u64 i, struct go_map_walk *w)
 }
 
 /*
- * Collects the labels of a map in scratch.slots; *slots is how many. labels is a
- * pointer to the map. A map that was still growing when it was set has entries in
- * old buckets, too.
+ * Collects the labels of a map in scratch.slots; scratch.walk says how many. labels
+ * is a pointer to the map. A map that was still growing when it was set has entries
+ * in old buckets, too.
  */
-static __noinline int go_map_slots(__u64 labels, __u64 *count, __u32 *slots)
+__noinline int go_map_slots(__u64 labels)
 {
-	struct go_map_walk w = {};
+	struct scratch *s = this_scratch();
+	struct go_map_walk *w;
 	struct go_map map;
 	__u64 addr;
 
-	if (!count || !slots)
+	if (!s)
 		return OUTCOME_INVALID;
-	*slots = 0;
-	*count = 0;
+	w = &s->walk;
+	__builtin_memset(w, 0, sizeof(*w));
 	if (read_user(&addr, labels))
 		return OUTCOME_FAULT;
 	if (!addr)
 		return OUTCOME_NONE;
 	if (read_user(&map, addr))
 		return OUTCOME_FAULT;
-	*count = map.count;
+	w->count = map.count;
 	if (!map.count)
 		return OUTCOME_NONE;
 	if (!map.buckets || map.log_buckets > GO_MAP_MAX_LOG_BUCKETS)
 		return OUTCOME_INVALID;
-	w.buckets = map.buckets;
-	w.num = 1 << map.log_buckets;
-	w.old_buckets = map.old_buckets;
+	w->buckets = map.buckets;
+	w->num = 1 << map.log_buckets;
+	w->old_buckets = map.old_buckets;
 	if (map.old_buckets)
-		w.num_old = map.flags & GO_MAP_SAME_SIZE_GROW ? w.num : w.num >> 1;
-	bpf_loop(GO_MAP_MAX_VISITS, go_map_bucket, &w, 0);
-	if (w.fault)
-		return OUTCOME_FAULT;
-	*slots = w.slots;
-	if (!w.ended)
-		return OUTCOME_TRUNCATED;
-	return w.slots == map.count ? OUTCOME_PRESENT : OUTCOME_INVALID;
+		w->num_old = map.flags & GO_MAP_SAME_SIZE_GROW ? w->num : w->num >> 1;
+	w->outcome = OUTCOME_TRUNCATED;
+	bpf_loop(GO_MAP_MAX_VISITS, go_map_bucket, NULL, 0);
+	if (w->outcome == OUTCOME_PRESENT && w->slots != w->count)
+		return OUTCOME_INVALID;
+	return w->outcome;
 }
 
 #endif

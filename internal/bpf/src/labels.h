@@ -101,25 +101,43 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	return 0;
 }
 
-/* Copies the live ones of the slots in scratch to scratch.body[at]; *end is where they end. */
-static __always_inline enum outcome copy_slots(__u64 slots, struct slot_pass *pass, struct label_block *block,
-					       __u32 *end)
+/*
+ * Copies the live ones of the slots in scratch to scratch.body[at]; scratch.end and
+ * scratch.skipped tell the result. outcome is what it is so far. A global function: the
+ * verifier goes through it once, whatever leads here.
+ */
+__noinline int copy_slots(__u64 slots, __u32 at, __u32 go, __u32 outcome)
 {
-	bpf_loop(slots, copy_slot, pass, 0);
-	block->skipped = pass->skipped;
-	if (pass->outcome == OUTCOME_FAULT)
-		return OUTCOME_FAULT;
-	if (!pass->live && pass->outcome == OUTCOME_PRESENT)
+	struct slot_pass pass = { .at = at, .go = go, .outcome = outcome };
+	struct scratch *s = this_scratch();
+
+	if (!s)
+		return OUTCOME_INVALID;
+	bpf_loop(slots, copy_slot, &pass, 0);
+	s->skipped = pass.skipped;
+	s->end = pass.at;
+	if (pass.outcome == OUTCOME_PRESENT && !pass.live)
 		return OUTCOME_NONE; /* nothing but holes */
-	*end = pass->at;
-	return pass->outcome;
+	return pass.outcome;
 }
 
-/* Copies the live labels of a set to scratch.body[at]; *end is where they end. go: they are Go's. */
+/* The result of copy_slots: *end is where the labels end. */
+static __always_inline enum outcome slots_copied(struct scratch *s, int out, struct label_block *block, __u32 *end)
+{
+	block->skipped = s->skipped;
+	if (out == OUTCOME_PRESENT || out == OUTCOME_TRUNCATED)
+		*end = s->end;
+	return out;
+}
+
+/*
+ * Copies the live labels of a set to scratch.body[at]; *end is where they end. go:
+ * they are Go's.
+ */
 static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, bool go, __u32 at,
 						   struct label_block *block, __u32 *end)
 {
-	struct slot_pass pass = { .at = at, .go = go, .outcome = OUTCOME_PRESENT };
+	enum outcome outcome = OUTCOME_PRESENT;
 	__u64 slots = set->count;
 
 	*end = at;
@@ -130,25 +148,23 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 		return OUTCOME_INVALID;
 	if (slots > MAX_LABEL_SLOTS) {
 		slots = MAX_LABEL_SLOTS;
-		pass.outcome = OUTCOME_TRUNCATED;
+		outcome = OUTCOME_TRUNCATED;
 	}
 	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)set->storage))
 		return OUTCOME_FAULT;
-	return copy_slots(slots, &pass, block, end);
+	return slots_copied(s, copy_slots(slots, at, go, outcome), block, end);
 }
 
 /* The same for a map of Go's; labels is a pointer to it. */
-static __always_inline enum outcome copy_go_map(__u64 labels, __u32 at, struct label_block *block, __u32 *end)
+static __always_inline enum outcome copy_go_map(struct scratch *s, __u64 labels, __u32 at, struct label_block *block,
+						__u32 *end)
 {
-	struct slot_pass pass = { .at = at, .go = 1 };
-	__u64 count = 0;
-	__u32 slots = 0;
+	int out = go_map_slots(labels);
 
-	pass.outcome = go_map_slots(labels, &count, &slots);
-	block->count = saturate(count);
-	if (pass.outcome != OUTCOME_PRESENT && pass.outcome != OUTCOME_TRUNCATED)
-		return pass.outcome;
-	return copy_slots(slots, &pass, block, end);
+	block->count = saturate(s->walk.count);
+	if (out != OUTCOME_PRESENT && out != OUTCOME_TRUNCATED)
+		return out;
+	return slots_copied(s, copy_slots(s->walk.slots, at, 1, out), block, end);
 }
 
 /*
@@ -203,7 +219,7 @@ static __always_inline enum outcome read_source(struct scratch *s, __u64 tp, __u
 		if (out != OUTCOME_PRESENT)
 			return out;
 		if (src->go_map)
-			return copy_go_map(target, at, block, end);
+			return copy_go_map(s, target, at, block, end);
 		if (read_user(&set, target))
 			return OUTCOME_FAULT;
 		return copy_label_set(s, &set, true, at, block, end);

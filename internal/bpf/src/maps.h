@@ -57,11 +57,31 @@ struct go_bucket {
 };
 _Static_assert(sizeof(struct go_bucket) == 272, "go_bucket");
 
+/*
+ * State of the walk over the buckets of a map. On the stack, where the verifier knows
+ * the values, it would follow each number of slots for itself.
+ */
+struct go_map_walk {
+	__u64 bucket; /* the next one; 0: of the tables */
+	__u64 buckets;
+	__u64 old_buckets;
+	__u64 count; /* of labels, as the map says */
+	__u32 next;  /* in the tables, the old one behind the new one */
+	__u32 num;
+	__u32 num_old;
+	__u32 slots; /* filled */
+	__u32 outcome;
+	__u32 pad;
+};
+
 struct scratch {
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
+	struct go_map_walk walk;
+	__u32 end;     /* of copy_slots: where the labels end */
+	__u32 skipped; /* and those without a value */
 };
 
 struct {
