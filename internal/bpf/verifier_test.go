@@ -1,0 +1,40 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// maxVerified is a fifth of what the verifier puts up with. Kernels differ by a
+// multiple: what is far from the limit on one may be beyond it on another.
+const maxVerified = 200_000
+
+// The programs are far from the verifier's limit on this kernel.
+func TestVerifierLimit(t *testing.T) {
+	testutil.RequireBPF(t)
+	spec, err := loadProfiler()
+	require.NoError(t, err)
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats},
+	})
+	require.NoError(t, err)
+	defer coll.Close()
+	processed := regexp.MustCompile(`processed (\d+) insns`)
+	require.NotEmpty(t, coll.Programs)
+	for name, p := range coll.Programs {
+		m := processed.FindStringSubmatch(p.VerifierLog)
+		require.NotNil(t, m, "%s: %s", name, p.VerifierLog)
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		t.Logf("%s: %d instructions verified", name, n)
+		require.Less(t, n, maxVerified, name)
+	}
+}
