@@ -39,6 +39,9 @@ func serve() error {
 	if err != nil {
 		return err
 	}
+	if _, err := ports.control.WriteString(guest.Up + "\n"); err != nil {
+		return err
+	}
 	if err := runAll(ports.output, &result); err != nil {
 		result.Err = err.Error()
 	}

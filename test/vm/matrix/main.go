@@ -56,6 +56,9 @@ func runMatrix(names []string, list bool) error {
 			continue
 		}
 		fmt.Printf("%-16s %s\n", o.cell.name(), o.String())
+		if o.boots > 1 {
+			fmt.Printf("%-16s booted at attempt %d\n", "", o.boots)
+		}
 	}
 	fmt.Println()
 	if err := printTable(os.Stdout, outcomes); err != nil {

@@ -19,6 +19,7 @@ import (
 type outcome struct {
 	cell       cell
 	release    string
+	boots      int
 	took       time.Duration
 	assertions int // of labels
 	refusal    string
@@ -44,7 +45,7 @@ func readResult(path string) (*guest.Result, error) {
 
 // judge says what a guest that ended in good order has shown.
 func judge(c *cell, r *guest.Result, output string) (o outcome) {
-	o = outcome{cell: *c, release: r.Release}
+	o = outcome{cell: *c, release: r.Release, boots: r.Boots}
 	output = strings.ReplaceAll(output, "\r", "")
 	var errs []error
 	if r.PageSize != c.pageSize {

@@ -36,6 +36,7 @@ func programs(c *cell) []program {
 				"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
 				"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack",
 				"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
+				"TestVerifierLimit",
 			},
 		},
 		{

@@ -76,7 +76,7 @@ func run(c *cell) (outcome, string) {
 func arguments(c *cell, result string) []string {
 	dir := filepath.Join(buildDir, c.arch)
 	args := []string{
-		c.arch, c.series, "-v", "-result", result, "-timeout", cellTimeout.String(), "-add", dir + "/root:/",
+		c.arch, c.series, "-v", "-result", result, "-timeout", cellTimeout.String(), "-boots", "3", "-add", dir + "/root:/",
 		"-env", "CUSTOM_LABELS_MUST_RUN=1", "-env", "CUSTOM_LABELS_EMULATED=1",
 	}
 	if c.cpu != "" {

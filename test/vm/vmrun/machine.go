@@ -19,7 +19,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/test/vm/internal/guest"
 )
 
-var errTimeout = errors.New("the time limit has passed")
+var (
+	errTimeout     = errors.New("the time limit has passed")
+	errBootTimeout = fmt.Errorf("no user space after %v", bootTimeout)
+)
+
+// bootTimeout is ten times what a boot takes on a machine that does much else.
+const bootTimeout = 100 * time.Second
 
 // diskBytes is room for what comes back; the file is sparse.
 const diskBytes = 1 << 30
@@ -87,13 +93,28 @@ func (m *machine) run() error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- qemu.Wait() }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(m.options.timeout):
-		_ = qemu.Process.Kill() // it may just have ended
-		return errors.Join(errTimeout, <-ended)
+	end, boot := time.After(m.options.timeout), time.After(bootTimeout)
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-boot:
+			if m.isUp() {
+				continue
+			}
+			_ = qemu.Process.Kill() // it may just have ended
+			return errors.Join(errBootTimeout, <-ended)
+		case <-end:
+			_ = qemu.Process.Kill() // likewise
+			return errors.Join(errTimeout, <-ended)
+		}
 	}
+}
+
+// isUp tells whether the guest has reached user space.
+func (m *machine) isUp() bool {
+	_, _, err := m.control()
+	return !errors.Is(err, errNoBoot)
 }
 
 // command is qemu's.
@@ -142,15 +163,22 @@ func (m *machine) console() []byte {
 	return b
 }
 
+// errNoBoot says that the guest has not reached user space.
+var errNoBoot = errors.New("it did not reach user space")
+
 // control is what came by the control port: the result and the rest.
 func (m *machine) control() (line, rest []byte, err error) {
 	b, err := os.ReadFile(m.file("control"))
 	if err != nil {
 		return nil, nil, err
 	}
-	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	b, ok := bytes.CutPrefix(b, []byte(guest.Up+"\n"))
 	if !ok {
-		return nil, nil, fmt.Errorf("%d bytes on the control port", len(b))
+		return nil, nil, errNoBoot
+	}
+	line, rest, ok = bytes.Cut(b, []byte("\n"))
+	if !ok {
+		return nil, nil, fmt.Errorf("%d bytes of a result", len(b))
 	}
 	return line, rest, nil
 }

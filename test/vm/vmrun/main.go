@@ -52,8 +52,18 @@ func run(args []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(err)
 	}
-	qemuErr := m.run()
-	result, resultErr := m.result()
+	var result *guest.Result
+	var qemuErr, resultErr error
+	boots := 0
+	for again := true; again; {
+		boots++
+		qemuErr = m.run()
+		result, resultErr = m.result()
+		// Emulation of several CPUs that patch their code now and then lets a kernel panic early.
+		if again = errors.Is(resultErr, errNoBoot) && boots < o.boots; again {
+			fmt.Fprintf(stderr, "vmrun: attempt %d to boot: %v\n", boots, errors.Join(resultErr, qemuErr))
+		}
+	}
 	showConsole := func() {
 		console := m.console()
 		if o.console != "" {
@@ -82,6 +92,7 @@ func run(args []string, stderr io.Writer) int {
 			return fail(fmt.Errorf("the guest's %s did not arrive whole: %w", guest.OutDir, err))
 		}
 	}
+	result.Boots = boots
 	if o.verbose {
 		fmt.Fprintf(stderr, "vmrun: %s %s, %d byte pages: %.1f s, boot %.1f s\n",
 			o.arch, result.Release, result.PageSize, time.Since(start).Seconds(), result.Boot)

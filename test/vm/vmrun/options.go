@@ -19,7 +19,7 @@ const next = "--next"
 
 type options struct {
 	arch, kernel, init, cpu, appended string
-	cpus, memoryMiB                   int
+	cpus, memoryMiB, boots            int
 	timeout                           time.Duration
 	out, console, result              string
 	verbose                           bool
@@ -54,6 +54,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.appended, "append", "", "more kernel arguments")
 	flags.IntVar(&o.cpus, "smp", 2, "CPUs of the guest")
 	flags.IntVar(&o.memoryMiB, "m", 1024, "memory of the guest, MiB")
+	flags.IntVar(&o.boots, "boots", 1, "attempts at booting; no program runs twice")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "time limit from start to end")
 	flags.StringVar(&o.out, "out", "", "directory that receives what the programs leave in /out")
 	flags.StringVar(&o.console, "console", "", "keep the console's log in this file")

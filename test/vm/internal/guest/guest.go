@@ -9,6 +9,9 @@ const (
 	OutDir = "/out"
 )
 
+// Up is the first line on the control port: the guest is in user space.
+const Up = "up"
+
 // Config says what to run in the guest.
 type Config struct {
 	Commands []Command // one after the other
@@ -20,7 +23,7 @@ type Command struct {
 	Env  []string // all of its environment
 }
 
-// Result is the first line on the control port. A tar of OutDir is on the NVMe disk
+// Result is the second line on the control port. A tar of OutDir is on the NVMe disk
 // where the kernel has that driver built in (Debian's cloud kernels: 60 MB/s), else it
 // follows on the port (0.35 MB/s).
 type Result struct {
@@ -30,6 +33,7 @@ type Result struct {
 	Programs []Status // one a command, unless Err
 	Disk     bool     // the tar is on the disk
 	Err      string   // why there is no result, when not empty
+	Boots    int      // attempts that it took, counted by vmrun
 }
 
 // Status is how a program ended.
