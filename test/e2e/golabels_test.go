@@ -6,10 +6,9 @@ import (
 	"debug/elf"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 
 var (
 	goSamples = pick(100_000, 500)
-	goTime    = pick(4*time.Minute, 2*time.Minute)
+	goTime    = time.Minute // for each program
 )
 
 // goMaxUnlabelled bounds the share of samples in labelled code that have no labels.
@@ -33,9 +32,33 @@ const goMaxUnlabelled = 0.001
 type goProgram struct {
 	name                string
 	functions           bool // the samples tell where it was
+	plain               bool // sets no labels
 	checked, unlabelled int
+	mismatches          int
 	located             int  // of the checked ones, in a function that tells its labels
 	found               bool // a sample had labels
+}
+
+// check checks a sample of the program and returns how many were checked.
+func (p *goProgram) check(t *testing.T, h *hit) int {
+	_, labelled := h.attrs[prefix+"check"]
+	p.found = p.found || labelled
+	switch {
+	case !labelled && inLabelledCode(h) && (p.found || p.plain):
+		p.unlabelled++
+		return 0
+	case !labelled:
+		return 0
+	}
+	p.checked++
+	if inLabelledCode(h) {
+		p.located++
+	}
+	if err := verifyGoLabels(h, p.functions); err != nil {
+		p.mismatches++
+		assert.NoError(t, err, p.name)
+	}
+	return p.checked
 }
 
 // TestGoLabels: goroutines that change their labels at every turn and hop threads, in
@@ -43,76 +66,68 @@ type goProgram struct {
 // tells which labels are the right ones, and each set has a checksum over itself.
 func TestGoLabels(t *testing.T) {
 	testutil.RequireBPF(t)
-	programs := map[int64]*goProgram{}
 	paths := testutil.BuildGoWriters(t)
-	for i, path := range paths {
-		args := []string{"-seconds", fmt.Sprint(int(goTime.Seconds()) + 30), "-threads", "2"}
-		switch i % 3 {
-		case 1:
-			args = append(args, "-many")
-		case 2:
-			args = append(args, "-depth", "2000") // more than is walked
-		}
-		w := testutil.StartPath(t, path, args...)
-		programs[int64(w.PID)] = &goProgram{name: strings.TrimPrefix(filepath.Base(path), "gowriter-"), functions: hasSymbols(t, path)}
-	}
-	plain := testutil.StartPath(t, paths[0], "-plain", "-seconds", "600")
-	checked, mismatches, unlabelledPlain := 0, 0, 0
-	done := make(chan struct{})
+	var mu sync.Mutex // guards what follows
+	byPID := map[int64]*goProgram{}
+	enough := make(chan *goProgram, len(paths))
 	out := &sink{t: t, visit: func(b flatBatch) {
+		mu.Lock()
+		defer mu.Unlock()
 		for i := range b.hits {
-			h := &b.hits[i]
-			if h.pid == int64(plain.PID) {
-				unlabelledPlain++
-				if h.attrs[prefix+"check"] != "" {
-					mismatches++
-				}
-				continue
-			}
-			p := programs[h.pid]
-			if p == nil {
-				continue
-			}
-			_, labelled := h.attrs[prefix+"check"]
-			p.found = p.found || labelled
-			switch {
-			case !labelled && p.found && inLabelledCode(h):
-				p.unlabelled++
-			case !labelled:
-			default:
-				p.checked++
-				if inLabelledCode(h) {
-					p.located++
-				}
-				if err := verifyGoLabels(h, p.functions); err != nil {
-					mismatches++
-					assert.NoError(t, err, p.name)
-				}
-				if checked++; checked == goSamples {
-					close(done)
-				}
+			if p := byPID[b.hits[i].pid]; p != nil && p.check(t, &b.hits[i]) == goSamples/len(paths)+1 {
+				enough <- p
 			}
 		}
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = pick(10_000, 499)
+		c.SamplesPerSecond = pick(4999, 499)
 		c.ReportInterval = time.Second
 		c.RingBufferBytes = 32 << 20
 	})
-	select {
-	case <-done:
-	case <-time.After(goTime):
+	var programs []*goProgram
+	start := func(path string, args ...string) (*testutil.Writer, *goProgram) {
+		p := &goProgram{name: strings.TrimPrefix(filepath.Base(path), "gowriter-"), functions: hasSymbols(t, path)}
+		w := testutil.StartPath(t, path, append(args, "-seconds", "600")...)
+		mu.Lock()
+		defer mu.Unlock()
+		byPID[int64(w.PID)] = p
+		return w, p
+	}
+	_, plain := start(paths[0], "-plain", "-threads", "1", "-goroutines", "1")
+	mu.Lock()
+	plain.plain = true
+	mu.Unlock()
+	for i, path := range paths {
+		var args []string
+		switch i % 3 {
+		case 1:
+			args = []string{"-many"}
+		case 2:
+			args = []string{"-depth", "2000"} // more than is walked
+		}
+		w, now := start(path, args...)
+		programs = append(programs, now)
+		select {
+		case p := <-enough:
+			require.Same(t, now, p)
+		case <-time.After(goTime):
+			t.Errorf("%s: not enough samples in %v", now.name, goTime)
+		}
+		w.Stop()
 	}
 	r.stop()
-	for _, p := range slices.SortedFunc(maps.Values(programs), func(a, b *goProgram) int { return strings.Compare(a.name, b.name) }) {
+	checked, mismatches := 0, plain.mismatches+plain.checked
+	for _, p := range programs {
+		checked += p.checked
+		mismatches += p.mismatches
 		fmt.Printf("%-22s %9d samples checked, %6d of them against their function, %6d without labels\n", p.name, p.checked, p.located, p.unlabelled)
 		assert.NotZero(t, p.checked, p.name)
 		assert.Equal(t, p.functions, p.located > 0, p.name)
 		assert.LessOrEqual(t, float64(p.unlabelled), goMaxUnlabelled*float64(p.checked)+1, p.name)
 	}
-	fmt.Printf("%d samples checked, %d mismatches; %d samples of a program that sets no labels\n", checked, mismatches, unlabelledPlain)
+	fmt.Printf("%d samples checked, %d mismatches; %d samples of a program that sets no labels\n", checked, mismatches, plain.unlabelled)
 	require.Zero(t, mismatches)
-	require.NotZero(t, unlabelledPlain)
+	require.NotZero(t, plain.unlabelled)
 	require.GreaterOrEqual(t, checked, goSamples)
 	testutil.ReportLabelAssertions(t.Name(), checked)
 }
