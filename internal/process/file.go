@@ -33,6 +33,7 @@ type File struct {
 	facts facts
 
 	debugging threadDB // of a C library
+	vdso      *vdso    // if it is that
 
 	users  atomic.Int32          // processes that map it
 	place  atomic.Pointer[place] // where it was last seen
@@ -96,6 +97,9 @@ func (f *File) HTLHash() string { return f.facts.htlHash }
 // after the last process that maps the file has exited. It may block on the
 // file's filesystem.
 func (f *File) Open() (*os.File, int64, error) {
+	if f.vdso != nil {
+		return f.vdso.open()
+	}
 	file, err := f.opts.descriptors.open(f)
 	if err != nil {
 		return nil, 0, err

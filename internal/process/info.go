@@ -68,7 +68,7 @@ func (i *Info) useFiles(n int32) {
 type ExecMapping struct {
 	Start, Limit uint64
 	Offset       uint64
-	File         *File  // nil for anonymous memory, the vDSO, and files that cannot be read
+	File         *File  // nil for anonymous memory and files that cannot be read
 	Path         string // as in /proc/PID/maps
 
 	dev, inode uint64

@@ -117,13 +117,17 @@ func (t *Table) execMapping(pid int, raw *procfs.Mapping) ExecMapping {
 		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
 		Path: validUTF8(raw.Path), dev: raw.Dev, inode: raw.Inode,
 	}
-	if raw.Inode == 0 {
+	f := t.vdso.of(raw)
+	switch {
+	case f != nil:
+	case raw.Inode == 0:
 		return m
-	}
-	f, err := t.files.of(pid, *raw)
-	if err != nil {
-		t.counts.fileErrors.Add(1)
-		return m
+	default:
+		var err error
+		if f, err = t.files.of(pid, *raw); err != nil {
+			t.counts.fileErrors.Add(1)
+			return m
+		}
 	}
 	if f.unreadable() && !f.broken.Swap(true) {
 		t.counts.fileErrors.Add(1)

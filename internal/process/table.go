@@ -27,6 +27,7 @@ type Table struct {
 	bootOffset  int64 // of our time namespace, ns
 	descriptors *descriptors
 	files       *files
+	vdso        *vdso    // nil if there is none
 	overflow    *Process // stands for all that find no room
 	wake        chan struct{}
 	counts      counts
@@ -53,10 +54,12 @@ func NewTable(opts Options) *Table {
 		opts.Logger.Warn("The time namespace is not known: processes may not be recognized.", zap.Error(err))
 	}
 	d := newDescriptors(opts.MaxDescriptors)
+	fileOpts := &fileOptions{opts.FS, d}
 	t := &Table{
 		opts: opts, now: opts.Now, log: opts.Logger, bootOffset: offset,
 		descriptors: d,
-		files:       newFiles(&fileOptions{opts.FS, d}, opts.MaxFiles),
+		files:       newFiles(fileOpts, opts.MaxFiles),
+		vdso:        loadVDSO(fileOpts),
 		overflow:    &Process{job: job{index: -1}},
 		wake:        make(chan struct{}, 1),
 		byID:        map[ID]*Process{},

@@ -1,0 +1,61 @@
+//go:build linux
+
+package process
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// The vDSO of another process is an ELF file with a build id and known symbols.
+func TestVDSO(t *testing.T) {
+	v := loadVDSO(&fileOptions{procfs.FS{Root: "/proc"}, newDescriptors(0)})
+	require.NotNil(t, v)
+	size := uint64(len(v.image))
+	const start = 0x7fff00000000
+	require.Same(t, v.file, v.of(&procfs.Mapping{Start: start, Limit: start + size, Path: vdsoPath}))
+	require.Nil(t, v.of(&procfs.Mapping{Start: start, Limit: start + size, Path: vdsoPath, Inode: 1}), "a file of that name")
+	require.Nil(t, v.of(&procfs.Mapping{Start: start, Limit: start + 2*size, Path: vdsoPath}), "another one")
+
+	require.NotEmpty(t, v.file.BuildIDGNU())
+	bias, ok := v.file.facts.layout.bias(start, 0)
+	require.True(t, ok)
+	require.EqualValues(t, start, bias)
+
+	f, n, err := v.file.Open()
+	require.NoError(t, err)
+	defer f.Close()
+	e, err := elffile.New(f, n)
+	require.NoError(t, err)
+	names := 0
+	for _, name := range []string{"__vdso_clock_gettime", "__kernel_clock_gettime"} {
+		if _, ok, err := e.DynamicSymbol(name); err == nil && ok {
+			names++
+		}
+	}
+	require.Equal(t, 1, names)
+}
+
+// A process's vDSO is a mapping with a file.
+func TestVDSOMapping(t *testing.T) {
+	table := NewTable(Options{FS: procfs.FS{Root: "/proc"}})
+	var s scratch
+	require.NoError(t, s.read(procfs.FS{Root: "/proc"}, os.Getpid()))
+	mappings, _ := table.execMappings(os.Getpid(), &s, &Info{})
+	found := 0
+	for i := range mappings {
+		if mappings[i].Path == vdsoPath {
+			require.NotNil(t, mappings[i].File)
+			vaddr, ok := mappings[i].Vaddr(mappings[i].Start + 1)
+			require.True(t, ok)
+			require.EqualValues(t, 1, vaddr)
+			found++
+		}
+	}
+	require.Equal(t, 1, found)
+}
