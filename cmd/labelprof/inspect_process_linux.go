@@ -95,8 +95,8 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 	stood, err := labelread.Stop(r.PID, tid, func(s labelread.Stopped) {
 		compat = s.Compat
 		for i := range r.Sources {
-			if source := &r.Sources[i]; source.stopped() && !compat {
-				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s.ThreadPointer, labelread.Source{ABI: source.abi, At: source.at, V8: source.v8})
+			if source := &r.Sources[i]; source.active() && !compat {
+				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s, labelread.Source{ABI: source.abi, At: source.at, V8: source.v8, Go: source.goLayout})
 			}
 		}
 	})
@@ -112,7 +112,7 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 	}
 	t.StoodNs = stood.Nanoseconds()
 	for i := range r.Sources {
-		if r.Sources[i].stopped() {
+		if r.Sources[i].active() {
 			t.Readings = append(t.Readings, newReadingReport(i+1, &r.Sources[i], &readings[i], r.keys))
 		}
 	}

@@ -6,7 +6,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -52,12 +51,14 @@ type sourceReport struct {
 	abi   labels.ABI
 	at    tlsresolve.Location
 	v8    v8heap.Layout
+
+	goLayout golabels.Layout
 }
 
 // locationReport is where the variable is: from the thread pointer, or in the
 // TLS block of a module.
 type locationReport struct {
-	Kind       string `json:"kind"` // "static", "glibc DTV" or "musl DTV"
+	Kind       string `json:"kind"` // "static", "glibc DTV", "musl DTV" or "register"
 	Offset     int64  `json:"offset"`
 	Module     uint64 `json:"module,omitempty"`
 	Generation uint64 `json:"generation,omitempty"`
@@ -89,7 +90,7 @@ type readingReport struct {
 func newSourceReport(s *target.SourceStatus) sourceReport {
 	r := sourceReport{
 		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
-		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location, v8: s.V8,
+		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location, v8: s.V8, goLayout: s.Go.Layout,
 	}
 	if s.ABI == labels.ABIGo {
 		r.Symbol = "runtime.g.labels"
@@ -118,20 +119,13 @@ func runtimeText(p *golabels.Plan) string {
 	return p.Version
 }
 
-// stopped reports whether a source is read of threads that are stopped for it.
-func (s *sourceReport) stopped() bool {
-	return s.state == target.SourceActive && s.abi != labels.ABIGo
-}
-
-// goroutines reports whether there is a source that is not.
-func (r *processReport) goroutines() bool {
-	return slices.ContainsFunc(r.Sources, func(s sourceReport) bool { return s.state == target.SourceActive && !s.stopped() })
-}
+// active reports whether a source is read.
+func (s *sourceReport) active() bool { return s.state == target.SourceActive }
 
 // readable reports whether there is a source that can be read.
 func (r *processReport) readable() bool {
 	for i := range r.Sources {
-		if r.Sources[i].state == target.SourceActive {
+		if r.Sources[i].active() {
 			return true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	target "github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
 // writeText prints a report for people. All that comes from the process is escaped.
@@ -29,9 +28,6 @@ func (r *processReport) writeText(w io.Writer) {
 		return
 	}
 	r.writeThreads(w)
-	if r.goroutines() {
-		fmt.Fprintln(w, "\nLabels of goroutines are read when they are sampled, not here.")
-	}
 	if r.Changed {
 		fmt.Fprintln(w, "\nThe process has changed meanwhile, by exec or by loading a library: look again.")
 	}
@@ -142,7 +138,7 @@ func isIndex(l labelText) bool { return strings.HasPrefix(l.key, "[") && strings
 
 func (r *processReport) active() (n int) {
 	for i := range r.Sources {
-		if r.Sources[i].state == target.SourceActive {
+		if r.Sources[i].active() {
 			n++
 		}
 	}

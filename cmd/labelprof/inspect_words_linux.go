@@ -26,6 +26,9 @@ func reasonOf(source *sourceReport, reading *labelread.Reading) string {
 		if source.abi == labels.ABIThreadContextNodeJS {
 			return "the context has ended or is being changed, or V8 is moving it"
 		}
+		if source.abi == labels.ABIGo {
+			return "a goroutine begins or ends on this thread"
+		}
 		return "the record is being changed: valid is 0"
 	case labels.OutcomeNotAllocated:
 		return "not allocated: this thread has never touched the thread-local variables of " + path.Base(source.File)
@@ -45,6 +48,10 @@ func whyNone(abi labels.ABI, reading *labelread.Reading) string {
 		return "no labels: this thread runs no JavaScript that has published any"
 	case abi == labels.ABIThreadContextNodeJS:
 		return "no labels: the async context that runs has none"
+	case abi == labels.ABIGo && reading.Pointer == 0:
+		return "no labels: this thread runs no code of Go"
+	case abi == labels.ABIGo:
+		return "no labels: the goroutine that runs has none, or none runs"
 	case abi != labels.ABIV0 && reading.Pointer == 0:
 		return "no labels: the pointer is NULL"
 	case slots == 0:
@@ -92,6 +99,9 @@ func modelText(model string) string {
 }
 
 func (l *locationReport) String() string {
+	if l.Kind == tlsresolve.Register.String() {
+		return "register x28"
+	}
 	if l.Module == 0 {
 		sign, n := "+", l.Offset
 		if n < 0 {

@@ -40,12 +40,17 @@ func TestLabelStates(t *testing.T) {
 			}
 			offset := [labels.NumABIs]int64{
 				labels.ABIV0: tgt.offsetV0, labels.ABIV1: tgt.offsetV1, labels.ABIThreadContext: tgt.offsetCtx,
-				labels.ABIThreadContextNodeJS: tgt.offsetNode,
+				labels.ABIThreadContextNodeJS: tgt.offsetNode, labels.ABIGo: tgt.offsetGo,
 			}[abi]
 			id := identify(t, s, tgt.pid)
-			require.NoError(t, s.SetLabelSources(id, []LabelSource{{
+			src := LabelSource{
 				ABI: uint8(abi), Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-			}}))
+				Go: GoLayout{labelstates.GoM, labelstates.GoLabels, labelstates.GoMProcID, labelstates.GoMCurG, tc.GoMap},
+			}
+			if tc.GoRegister {
+				src.Kind = uint8(profilerTlsKindTLS_KIND_REGISTER)
+			}
+			require.NoError(t, s.SetLabelSources(id, []LabelSource{src}))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
 				if r.PID != tgt.pid || !r.Known {

@@ -41,7 +41,7 @@ func buildTarget(t *testing.T) string {
 type target struct {
 	pid                           uint32
 	offsetV0, offsetV1, offsetCtx int64
-	offsetNode                    int64
+	offsetNode, offsetGo          int64
 	// Of a state depth-N:
 	signedFrames int
 	descend      uint64 // where the function begins that stays
@@ -61,7 +61,7 @@ func startTarget(t *testing.T, path, state string) target {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	var tgt target
-	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames, &tgt.descend, &tgt.offsetNode)
+	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames, &tgt.descend, &tgt.offsetNode, &tgt.offsetGo)
 	require.NoError(t, err)
 	return tgt
 }

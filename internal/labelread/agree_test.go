@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -38,13 +39,28 @@ func abiOf(name string) labels.ABI {
 	panic(name)
 }
 
+// sourceOf is where a target in a state has its labels.
+func sourceOf(tc *labelstates.State, target labelstates.Target) labelread.Source {
+	src := labelread.Source{
+		ABI: abiOf(tc.ABI), At: tlsresolve.Location{Offset: target.Offsets[tc.ABI]},
+		V8: v8heap.Layout{Field: labelstates.V8Field, MapType: labelstates.V8MapType},
+		Go: golabels.Layout{
+			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG, Map: tc.GoMap,
+		},
+	}
+	if tc.GoRegister {
+		src.At.Kind = tlsresolve.Register
+	}
+	return src
+}
+
 // look stops the first thread of a process and reads a source.
-func look(t *testing.T, pid int, abi labels.ABI, at tlsresolve.Location) labelread.Reading {
+func look(t *testing.T, pid int, src labelread.Source) labelread.Reading {
 	t.Helper()
 	var r labelread.Reading
 	_, err := labelread.Stop(pid, pid, func(s labelread.Stopped) {
 		require.False(t, s.Compat)
-		r = labelread.Read(procfs.Memory{PID: pid}, machine(), s.ThreadPointer, labelread.Source{ABI: abi, At: at, V8: v8heap.Layout{Field: labelstates.V8Field, MapType: labelstates.V8MapType}})
+		r = labelread.Read(procfs.Memory{PID: pid}, machine(), s, src)
 	})
 	require.NoError(t, err)
 	return r
@@ -57,7 +73,7 @@ func TestLabelStates(t *testing.T) {
 	for _, tc := range labelstates.All() {
 		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
 			target := labelstates.Start(t, program, tc.Name)
-			r := look(t, target.PID, abiOf(tc.ABI), tlsresolve.Location{Offset: target.Offsets[tc.ABI]})
+			r := look(t, target.PID, sourceOf(&tc, target))
 			require.Equal(t, tc.Outcome, r.Outcome.String(), "%v", r.Err)
 			d := labels.NewCache(1<<20).Decode(keys, r.Block)
 			require.Equal(t, []labels.Read{{ABI: abiOf(tc.ABI), Outcome: r.Outcome}}, d.Reads)
@@ -90,7 +106,7 @@ func TestAgreesWithBPF(t *testing.T) {
 	for _, tc := range labelstates.All() {
 		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
 			target := labelstates.Start(t, program, tc.Name)
-			requireAgreement(t, s, target.PID, abiOf(tc.ABI), tlsresolve.Location{Offset: target.Offsets[tc.ABI]})
+			requireAgreement(t, s, target.PID, sourceOf(&tc, target))
 		})
 	}
 	target := labelstates.Start(t, program, "labels-1")
@@ -104,11 +120,11 @@ func TestAgreesWithBPF(t *testing.T) {
 		"unknown kind": {Kind: 7, Module: 1},
 		"wild offset":  {Offset: -huge},
 	} {
-		t.Run(name, func(t *testing.T) { requireAgreement(t, s, target.PID, labels.ABIV1, at) })
+		t.Run(name, func(t *testing.T) { requireAgreement(t, s, target.PID, labelread.Source{ABI: labels.ABIV1, At: at}) })
 	}
 }
 
-func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, abi labels.ABI, at tlsresolve.Location) {
+func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, src labelread.Source) {
 	t.Helper()
 	var id bpf.ProcessID
 	require.NoError(t, s.Scan(func(ev bpf.ProcessEvent) {
@@ -117,10 +133,11 @@ func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, abi labels.ABI, at 
 		}
 	}))
 	require.NoError(t, s.SetLabelSources(id, []bpf.LabelSource{{
-		ABI: uint8(abi), Kind: uint8(at.Kind), Offset: at.Offset, Module: at.Module, Generation: at.Generation,
-		V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+		ABI: uint8(src.ABI), Kind: uint8(src.At.Kind), Offset: src.At.Offset, Module: src.At.Module, Generation: src.At.Generation,
+		V8Field: src.V8.Field, V8MapType: src.V8.MapType,
+		Go: bpf.GoLayout{GM: src.Go.GM, GLabels: src.Go.GLabels, MProcID: src.Go.MProcID, MCurG: src.Go.MCurG, Map: src.Go.Map},
 	}}))
-	ours := look(t, pid, abi, at)
+	ours := look(t, pid, src)
 	// What was sampled before the sources were set may still be on its way.
 	since, err := monotonic()
 	require.NoError(t, err)

@@ -3,7 +3,7 @@
 // for looking into a process by hand and for checking one reader by the other.
 //
 // [Stop] stops a thread for the time of a visit, [Read] evaluates a TLS
-// location for it and copies what the label source holds into a label block of
+// location for it, or follows a register, and copies what the label source holds into a label block of
 // internal/bpf/src/record.h, which labels.Cache decodes. Both readers have the
 // same bounds and give the same outcomes and the same bytes.
 //

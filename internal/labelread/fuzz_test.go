@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -28,8 +29,10 @@ func (w *window) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// maxRead is all that one reading may ask for: the DTV, the set, its slots, the labels.
-const maxRead = 64 + setBytes + slotBytes*maxSlots + maxSectionBytes + maxKeyBytes + maxValueBytes
+// maxRead is all that one reading may ask for: the DTV, the set, its slots, the labels, a
+// map of Go's.
+const maxRead = 64 + setBytes + slotBytes*maxSlots + maxSectionBytes + maxKeyBytes + maxValueBytes +
+	bmapBytes*maxMapVisits
 
 // FuzzRead reads label sources out of arbitrary memory. The first bytes say
 // which: ABI, kind of location, module, and two of offset.
@@ -48,18 +51,37 @@ func FuzzRead(f *testing.F) {
 			1<<20+57, 10<<32, 0, 0, 1<<32, 0, 1<<20+57, 1<<20+161, 0xffffffff<<32, 0, 0, 0,
 			1<<20+57, 0, 0, 0, 1<<20+232,
 		), record(1, 4, "\x00\x02ab")...)...),
+		append([]byte{4, 0, 0, 0, 0}, words(
+			1<<20+8,
+			0, 1<<20+32, 1<<20+72, // g
+			0, 0, 0, 1, 1<<20+8, // m
+			1<<20+96, 1, 1,
+			1<<20+8, 3, 1<<20+8, 4,
+		)...),
+		append([]byte{4, 0, 1, 0, 0}, words(
+			1<<20+8,
+			0, 1<<20+32, 1<<20+72, // g
+			0, 0, 0, 1, 1<<20+8, // m
+			1<<20+80,
+			1, 0, 1<<20+112, 0,
+			77, 1<<20+8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1<<20+8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		)...),
 	}, func(t testing.TB, data []byte) {
 		if len(data) < head {
 			return
 		}
 		abi := labels.ABIV0 + labels.ABI(data[0]%(labels.NumABIs-1))
 		at := tlsresolve.Location{
-			Kind: tlsresolve.Kind(data[1] % 4), Module: uint64(data[2]),
+			Kind: tlsresolve.Kind(data[1] % 5), Module: uint64(data[2]),
 			Offset: int64(int16(binary.LittleEndian.Uint16(data[3:]))),
 		}
 		for _, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
 			w := &window{data: data[head:]}
-			r := Read(w, machine, 1<<20, Source{ABI: abi, At: at, V8: v8heap.Layout{Field: 0x20, MapType: 2112}})
+			thread := Stopped{TID: 1, ThreadPointer: 1 << 20, Goroutine: 1<<20 + 8}
+			r := Read(w, machine, thread, Source{
+				ABI: abi, At: at, V8: v8heap.Layout{Field: 0x20, MapType: 2112},
+				Go: golabels.Layout{GM: 8, GLabels: 16, MProcID: 24, MCurG: 32, Map: data[2]&1 != 0},
+			})
 			if w.read > maxRead {
 				t.Fatalf("%d bytes asked for", w.read)
 			}

@@ -16,15 +16,21 @@ const (
 // slot is a custom_labels_label_t.
 type slot struct{ keyLen, keyBuf, valueLen, valueBuf uint64 }
 
-func slotAt(b []byte) slot {
-	return slot{
+// slotAt reads a slot. Go has the address of a string before its length.
+func slotAt(b []byte, goStrings bool) slot {
+	s := slot{
 		keyLen: binary.LittleEndian.Uint64(b), keyBuf: binary.LittleEndian.Uint64(b[8:]),
 		valueLen: binary.LittleEndian.Uint64(b[16:]), valueBuf: binary.LittleEndian.Uint64(b[24:]),
 	}
+	if goStrings {
+		return slot{keyLen: s.keyBuf, keyBuf: s.keyLen, valueLen: s.valueBuf, valueBuf: s.valueLen}
+	}
+	return s
 }
 
-// labelSet copies the live labels of the set at an address.
-func (s *source) labelSet(addr uint64) labels.Outcome {
+// labelSet copies the live labels of the set at an address. goStrings: they are
+// Go's, whose slices of labels begin as a set does.
+func (s *source) labelSet(addr uint64, goStrings bool) labels.Outcome {
 	var head [setBytes]byte
 	if err := s.mem.ReadAt(head[:], addr); err != nil {
 		return s.fault("the label set", err)
@@ -37,20 +43,28 @@ func (s *source) labelSet(addr uint64) labels.Outcome {
 	if storage == 0 {
 		return s.invalid("a label set with a count of %d and no storage", count)
 	}
-	slots := make([]byte, slotBytes*min(count, maxSlots))
-	if err := s.mem.ReadAt(slots, storage); err != nil {
+	storageBytes := make([]byte, slotBytes*min(count, maxSlots))
+	if err := s.mem.ReadAt(storageBytes, storage); err != nil {
 		return s.fault("the storage of the label set", err)
 	}
-	outcome, live := labels.OutcomePresent, 0
-	if count > maxSlots {
-		outcome = labels.OutcomeTruncated
+	slots := make([]slot, len(storageBytes)/slotBytes)
+	for i := range slots {
+		slots[i] = slotAt(storageBytes[slotBytes*i:], goStrings)
 	}
-	for ; len(slots) > 0; slots = slots[slotBytes:] {
-		slot := slotAt(slots)
-		if slot.keyBuf == 0 {
+	if count > maxSlots {
+		return s.copySlots(slots, goStrings, labels.OutcomeTruncated)
+	}
+	return s.copySlots(slots, goStrings, labels.OutcomePresent)
+}
+
+// copySlots copies the live ones of some labels. outcome is what it is so far.
+func (s *source) copySlots(slots []slot, goStrings bool, outcome labels.Outcome) labels.Outcome {
+	live := 0
+	for _, slot := range slots {
+		if !goStrings && slot.keyBuf == 0 { // Go's empty string may be anywhere, also at 0
 			continue // a hole: its value may be freed memory
 		}
-		if slot.valueBuf == 0 {
+		if !goStrings && slot.valueBuf == 0 {
 			s.block.skipped++
 			continue
 		}

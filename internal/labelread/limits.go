@@ -10,6 +10,9 @@ const (
 	maxSectionBytes = 8192    // the label section of one sample, block head included
 	maxBuckets      = 1 << 16 // of the hash table of an async context
 	maxEntries      = 64      // of one bucket
+
+	maxMapLogBuckets = 16  // of a map of Go's
+	maxMapVisits     = 256 // buckets of one looked at, overflow included
 )
 
 // Sizes of its structs.

@@ -2,7 +2,6 @@ package labelread
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
@@ -200,11 +199,3 @@ func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome la
 }
 
 func isObject(word uint64) bool { return word&3 == heapTag }
-
-func (h *heap) word(addr uint64) (uint64, error) {
-	var b [8]byte
-	if err := h.mem.ReadAt(b[:], addr); err != nil {
-		return 0, fmt.Errorf("at %#x: %w", addr, err)
-	}
-	return binary.LittleEndian.Uint64(b[:]), nil
-}

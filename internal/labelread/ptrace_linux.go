@@ -44,7 +44,7 @@ func registers(tid int) (Stopped, error) {
 	if err != nil {
 		return Stopped{}, fmt.Errorf("read thread pointer: %w", vanished(err))
 	}
-	return Stopped{ThreadPointer: tp}, nil
+	return Stopped{ThreadPointer: tp, Goroutine: goroutine(&general)}, nil
 }
 
 // regset reads a set of registers and returns how many bytes there are.

@@ -92,7 +92,7 @@ func TestOutcomes(t *testing.T) {
 		"no ABI":                {memory{slotAtT: words(setAt)}, labels.ABINone, labels.OutcomeInvalid, 0, "ABI"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Read(tc.mem, elf.EM_X86_64, tp, Source{ABI: tc.abi, At: direct()})
+			r := Read(tc.mem, elf.EM_X86_64, Stopped{ThreadPointer: tp}, Source{ABI: tc.abi, At: direct()})
 			require.Equal(t, tc.want, r.Outcome)
 			require.EqualValues(t, slotAtT, r.Addr)
 			if tc.err == "" {
@@ -155,7 +155,7 @@ func TestNoVariable(t *testing.T) {
 		"no kind":           {memory{}, tp, tlsresolve.Location{Kind: 9, Module: 1}, labels.OutcomeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Read(tc.mem, elf.EM_X86_64, tc.tp, Source{ABI: labels.ABIV1, At: tc.at})
+			r := Read(tc.mem, elf.EM_X86_64, Stopped{ThreadPointer: tc.tp}, Source{ABI: labels.ABIV1, At: tc.at})
 			require.Equal(t, tc.want, r.Outcome)
 			requireBlock(t, labels.ABIV1, r)
 		})
@@ -164,7 +164,7 @@ func TestNoVariable(t *testing.T) {
 
 // What the heads of blocks and labels say about what was not copied.
 func TestOriginalLengths(t *testing.T) {
-	r := Read(set(3, slot{1 << 40, textAt, 2000, textAt}, slot{1, textAt, 1, 0}, slot{}), elf.EM_X86_64, tp, Source{ABI: labels.ABIV1, At: direct()})
+	r := Read(set(3, slot{1 << 40, textAt, 2000, textAt}, slot{1, textAt, 1, 0}, slot{}), elf.EM_X86_64, Stopped{ThreadPointer: tp}, Source{ABI: labels.ABIV1, At: direct()})
 	require.Equal(t, []byte{
 		byte(labels.ABIV1), byte(labels.OutcomeTruncated), 0x0c, 0x05, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
 		0xff, 0xff, 0xff, 0xff, 0xd0, 0x07, 0, 0, 0x00, 0x01, 0x00, 0x04,
@@ -182,6 +182,14 @@ func TestBoundsEqualTheHeader(t *testing.T) {
 		m := regexp.MustCompile(`#define ` + name + `\s+(\d+)`).FindSubmatch(header)
 		require.NotNil(t, m, name)
 		require.Equal(t, strconv.Itoa(bound), string(m[1]), name)
+	}
+	goHeader, err := os.ReadFile("../bpf/src/go.h")
+	require.NoError(t, err)
+	for name, bound := range map[string]int{
+		"GO_MAP_MAX_LOG_BUCKETS": maxMapLogBuckets, "GO_MAP_MAX_VISITS": maxMapVisits,
+		"GO_MAP_MIN_TOP_HASH": mapMinTopHash, "GO_MAP_SAME_SIZE_GROW": mapSameSizeGrow,
+	} {
+		require.Regexp(t, `#define `+name+` `+strconv.Itoa(bound)+`\s`, string(goHeader))
 	}
 	for name, size := range map[string]int{"label_block": blockBytes, "raw_label": rawLabelBytes} {
 		require.Contains(t, string(header), "_Static_assert(sizeof(struct "+name+") == "+strconv.Itoa(size)+",")

@@ -47,12 +47,6 @@ const (
 	maxNap       = 200 * time.Microsecond
 )
 
-// Stopped is a thread that stands still.
-type Stopped struct {
-	ThreadPointer uint64
-	Compat        bool // it runs 32-bit code: there is no thread pointer that we know
-}
-
 // Stop stops a thread of a process, calls visit and lets the thread go on. It
 // returns for how long the thread has stood still, at most. Threads of the own
 // process cannot be stopped.
@@ -138,7 +132,8 @@ func stop(pid, tid int, visit func(Stopped)) (stood time.Duration, held bool, er
 		return 0, false, refusal(tid, err)
 	}
 	// From now on the thread id belongs to this thread, if it did before.
-	if status, err := (procfs.FS{}).Status(tid); err != nil || status.TGID != pid {
+	status, err := procfs.FS{}.Status(tid)
+	if err != nil || status.TGID != pid {
 		return 0, true, ErrExited
 	}
 	defer hurry()()
@@ -151,6 +146,7 @@ func stop(pid, tid int, visit func(Stopped)) (stood time.Duration, held bool, er
 	}
 	s, err := registers(tid)
 	if err == nil {
+		s.TID = status.NSPID
 		visit(s)
 	}
 	if err := detach(tid, pending); err != nil {

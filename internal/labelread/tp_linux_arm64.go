@@ -15,3 +15,6 @@ func threadPointer(tid int, _ *unix.PtraceRegs) (uint64, error) {
 	_, err := regset(tid, ntARMTLS, unsafe.Pointer(&tp), unsafe.Sizeof(tp))
 	return tp, err
 }
+
+// goroutine is the register that Go keeps its goroutine in when it has no variable.
+func goroutine(general *unix.PtraceRegs) uint64 { return general.Regs[28] }

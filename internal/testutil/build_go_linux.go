@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // GoWritersEnv names a directory with built Go writers, for machines that cannot
@@ -25,6 +27,11 @@ var buildGoWriters = sync.OnceValues(func() ([]string, error) {
 			return nil, err
 		}
 		dir = filepath.Join(root, "build", "gowriters")
+		unlock, err := lockFile(dir + ".lock") // other test binaries build there, too
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
 		out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "testdata", "gowriters"), "OUT="+dir).CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("build the Go writers: %w\n%s", err, out)
@@ -37,6 +44,21 @@ var buildGoWriters = sync.OnceValues(func() ([]string, error) {
 	slices.Sort(paths)
 	return paths, err
 })
+
+// lockFile waits until no other process has the lock that a file stands for.
+func lockFile(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
 
 // BuildGoWriters builds the programs of testdata/gowriters, unless they are there
 // already, and returns their paths. It fetches the releases of Go that they want as

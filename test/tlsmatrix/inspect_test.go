@@ -153,7 +153,7 @@ func (v *verdict) section(tid int) (tp uint64, section []byte, err error) {
 	_, err = labelread.Stop(v.program.pid(), tid, func(s labelread.Stopped) {
 		r := reading{tp: s.ThreadPointer}
 		for _, src := range v.sources {
-			r.section = append(r.section, labelread.Read(mem, machine(), r.tp, labelread.Source{ABI: src.ABI, At: src.Location, V8: src.V8}).Block...)
+			r.section = append(r.section, labelread.Read(mem, machine(), s, labelread.Source{ABI: src.ABI, At: src.Location, V8: src.V8, Go: src.Go.Layout}).Block...)
 		}
 		done <- r
 	})

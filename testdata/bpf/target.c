@@ -2,7 +2,7 @@
  * A thread in one fixed state of its label sources, for the tests of the BPF
  * programs. Prints where its variables are, then burns CPU in that state:
  *   target STATE
- *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND OFFSET_NODEJS"
+ *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND OFFSET_NODEJS OFFSET_GO"
  * The offsets are from the thread pointer; SIGNED is the number of its frames whose
  * return address is stored with a pointer authentication code; DESCEND is where the
  * function of that name begins, in which a target of state depth-N stays.
@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "go.h"
 #include "nodejs.h"
 
 struct string {
@@ -202,6 +203,8 @@ static int enter(const char *state)
 		ctx->size = 12;
 	} else if (!strcmp(state, "context-unmapped"))
 		ctx = UNMAPPED;
+	else if (!strncmp(state, "go-", 3))
+		return go_fill(state + 3);
 	else if (!strncmp(state, "node-", 5)) {
 		fill_context();
 		add_attrs(2);
@@ -227,8 +230,9 @@ static void say_where(void)
 {
 	const char *tp = __builtin_thread_pointer();
 
-	printf("%d %ld %ld %ld %u %lu %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
-	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend, (long)((char *)&node - tp));
+	printf("%d %ld %ld %ld %u %lu %ld %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
+	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend, (long)((char *)&node - tp),
+	       (long)((char *)&go_g - tp));
 	fflush(stdout);
 }
 
@@ -318,6 +322,10 @@ int main(int argc, char **argv)
 		burn_in_worker();
 	if (!strcmp(argv[1], "in-kernel"))
 		burn_in_kernel();
+#ifdef __aarch64__
+	if (!strcmp(argv[1], "go-register"))
+		go_burn_in_register();
+#endif
 	for (;;)
 		x++;
 }

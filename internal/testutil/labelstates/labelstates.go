@@ -21,6 +21,9 @@ type State struct {
 	// Many, "link" before them if there is one.
 	Set  string
 	Many int
+	// GoMap tells that Go's labels are a map, GoRegister that the goroutine is in a
+	// register and not in the variable.
+	GoMap, GoRegister bool
 }
 
 // Names of attributes of thread contexts, by key index.
@@ -30,7 +33,7 @@ func Names() []string { return []string{"n0", "n1", "n2", "n3", "n4"} }
 func All() []State {
 	const v0, v1, ctx = "custom_labels_v0", "custom_labels_v1", "thread_context"
 	ten := numbered("k%d=v%d", 10)
-	return append(nodeJS(), []State{
+	return append(append(nodeJS(), goLabels()...), []State{
 		{Name: "null", ABI: v1, Outcome: "none"},
 		{Name: "null", ABI: v0, Outcome: "none"},
 		{Name: "null", ABI: ctx, Outcome: "none"},
@@ -135,11 +138,11 @@ func Start(t testing.TB, path, state string) Target {
 		t.Fatal(err)
 	}
 	target := Target{Offsets: map[string]int64{}}
-	var v0, v1, ctx, node int64
+	var v0, v1, ctx, node, g int64
 	var signed, descend uint64
-	if _, err := fmt.Sscan(line, &target.PID, &v0, &v1, &ctx, &signed, &descend, &node); err != nil {
+	if _, err := fmt.Sscan(line, &target.PID, &v0, &v1, &ctx, &signed, &descend, &node, &g); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	target.Offsets = map[string]int64{"custom_labels_v0": v0, "custom_labels_v1": v1, "thread_context": ctx, NodeJS: node}
+	target.Offsets = map[string]int64{"custom_labels_v0": v0, "custom_labels_v1": v1, "thread_context": ctx, NodeJS: node, Go: g}
 	return target
 }
