@@ -1,0 +1,154 @@
+package unwind
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+// chunkRows are allocated at a time while reading.
+const chunkRows = 8 << 10
+
+// span is what one FDE describes: addresses from start on, rows from first on to
+// the first row of the span that was read after it.
+type span struct {
+	start uint32 // from builder.origin
+	bytes uint32
+	first uint32
+	count uint32
+}
+
+func (s span) end() uint64 { return uint64(s.start) + uint64(s.bytes) }
+
+// addresses are virtual ones, in [start, end).
+type addresses struct{ start, end uint64 }
+
+// builder collects rows in the order of the section, then makes the table.
+type builder struct {
+	file    *elffile.File
+	limits  Limits
+	machine machine
+	text    []addresses // that may be executed, in ascending order
+	origin  uint64      // a multiple of BlockBytes at or before all text
+	stats   Stats
+
+	// The section that is being read.
+	eh          bool
+	vaddr       uint64
+	cies        map[uint64]*cie // by offset
+	last        *cie
+	lastOff     uint64
+	signalFDEs  int
+	row         func(from, to uint64) bool // addRow, bound once
+	signal      bool                       // the FDE describes a signal frame
+	full        bool                       // addRow was refused a row
+	ruleOf      map[Rule]uint16
+	rules       []Rule
+	lastRule    Rule
+	lastRuleNum uint16
+
+	// Each row is the bytes that it lasts and its rule, in chunks.
+	rows  [][]Row
+	count int
+	spans []span
+}
+
+func newBuilder(e *elffile.File, limits Limits) (*builder, error) {
+	b := &builder{file: e, limits: limits, rules: make([]Rule, 1), ruleOf: map[Rule]uint16{{}: 0}}
+	b.machine.arch = archOf(e.Machine)
+	b.row = b.addRow
+	for p := range e.Loads() {
+		// Only what the file has: so the size of the file bounds that of its text.
+		if p.Flags&elf.PF_X == 0 || p.Filesz == 0 || p.Vaddr+p.Filesz < p.Vaddr || p.Offset >= uint64(e.Size()) {
+			continue
+		}
+		if len(b.text) == maxSegments {
+			return nil, &LimitError{"executable segments", maxSegments}
+		}
+		b.text = append(b.text, addresses{p.Vaddr, p.Vaddr + min(p.Filesz, uint64(e.Size())-p.Offset)})
+	}
+	if len(b.text) == 0 {
+		return nil, ErrNone
+	}
+	slices.SortFunc(b.text, func(x, y addresses) int { return cmp.Compare(x.start, y.start) })
+	b.origin = b.text[0].start &^ (BlockBytes - 1)
+	for _, t := range b.text {
+		if t.end-b.origin > b.limits.TextBytes {
+			return nil, &LimitError{"bytes of text", b.limits.TextBytes}
+		}
+	}
+	return b, nil
+}
+
+// executable reports whether [start, end) lies in one executable segment.
+func (b *builder) executable(start, end uint64) bool {
+	for _, t := range b.text {
+		if start >= t.start && end <= t.end {
+			return true
+		}
+	}
+	return false
+}
+
+// begin starts a span.
+func (b *builder) begin(start, bytes uint64) {
+	b.spans = append(b.spans, span{start: uint32(start - b.origin), bytes: uint32(bytes), first: uint32(b.count)})
+}
+
+// addRow takes up a row in the machine's state. It returns false when there are
+// too many.
+func (b *builder) addRow(from, to uint64) bool {
+	r, reason := b.machine.compile(b.signal)
+	b.stats.Counts[reason]++
+	rule := b.lastRuleNum
+	if r != b.lastRule {
+		rule = b.ruleNumber(r)
+	}
+	return b.add(to-from, rule)
+}
+
+// ruleNumber returns the index of a rule.
+func (b *builder) ruleNumber(r Rule) uint16 {
+	n, ok := b.ruleOf[r]
+	if !ok {
+		if len(b.rules) >= b.limits.Rules {
+			b.stats.Counts[ReasonRules]++
+			return 0
+		}
+		n = uint16(len(b.rules))
+		b.rules = append(b.rules, r)
+		b.ruleOf[r] = n
+	}
+	b.lastRule, b.lastRuleNum = r, n
+	return n
+}
+
+// add appends a row that lasts some bytes; one of many takes several.
+func (b *builder) add(bytes uint64, rule uint16) bool {
+	for bytes > 0 {
+		if b.count == b.limits.Rows {
+			b.full = true
+			return false
+		}
+		if b.count%chunkRows == 0 {
+			b.rows = append(b.rows, make([]Row, chunkRows))
+		}
+		n := min(bytes, 0xffff)
+		b.rows[b.count/chunkRows][b.count%chunkRows] = makeRow(n, rule)
+		b.count++
+		bytes -= n
+	}
+	b.spans[len(b.spans)-1].count = uint32(b.count) - b.spans[len(b.spans)-1].first
+	return true
+}
+
+// sort puts the spans into the order of their addresses. Of two that start at
+// the same address the longer comes last, of two that are equal the one that was
+// read first.
+func (b *builder) sort() {
+	slices.SortStableFunc(b.spans, func(x, y span) int {
+		return cmp.Or(cmp.Compare(x.start, y.start), cmp.Compare(x.bytes, y.bytes), -cmp.Compare(x.first, y.first))
+	})
+}

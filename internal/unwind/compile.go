@@ -1,0 +1,88 @@
+package unwind
+
+import "debug/elf"
+
+// Offsets from the stack pointer in a signal trampoline on x86-64: the handler
+// has returned, so struct ucontext of struct rt_sigframe lies at SP
+// (arch/x86/include/asm/sigframe.h; struct sigcontext in
+// arch/x86/include/uapi/asm/sigcontext.h begins 40 bytes into it).
+const (
+	signalFP = 120
+	signalSP = 160
+	signalIP = 168
+)
+
+// compile turns the machine's state into a rule. The reason is why that is not
+// all that the state says.
+func (m *machine) compile(signal bool) (Rule, Reason) {
+	s := &m.state
+	if s.ra.how == undefined {
+		return Rule{CFA: CFAEnd}, ReasonNone
+	}
+	if signal {
+		return m.compileSignal()
+	}
+	r, reason := m.compileCFA()
+	if reason != ReasonNone {
+		return Rule{}, reason
+	}
+	switch {
+	case s.ra.how == atOffset:
+		r.RAOffset = s.ra.off
+	case s.ra.how == tooFar:
+		return Rule{}, ReasonOffset
+	case m.machine == elf.EM_AARCH64 && m.ra == m.arch.ra && (s.ra.how == unspecified || s.ra.how == same):
+		r.RA = RARegister
+	default:
+		return Rule{}, ReasonReturnAddress
+	}
+	switch s.fp.how {
+	case unspecified, same:
+	case atOffset:
+		r.FP, r.FPOffset = FPOffset, s.fp.off
+	case atFP:
+		r.FP, r.FPOffset = FPFrame, s.fp.off
+	case undefined:
+		r.FP = FPUndefined
+	default:
+		r.FP, reason = FPUndefined, ReasonFrameRegister
+	}
+	return r, reason
+}
+
+func (m *machine) compileCFA() (Rule, Reason) {
+	x := &m.state.cfa
+	if x.bad || x.kind == CFANone {
+		return Rule{}, ReasonCFA
+	}
+	if !fits(x.off) {
+		return Rule{}, ReasonOffset
+	}
+	r := Rule{CFA: x.kind, Arg: x.arg, CFAOffset: int32(x.off)}
+	if x.kind == CFAReg {
+		switch {
+		case x.reg == m.sp:
+			r.CFA = CFASP
+		case x.reg == m.fp:
+			r.CFA = CFAFP
+		case x.reg < m.registers:
+			r.Arg = uint8(x.reg)
+		default:
+			return Rule{}, ReasonCFA
+		}
+	}
+	return r, ReasonNone
+}
+
+// compileSignal accepts a signal frame if it is where the kernel puts it. On
+// aarch64 no rule of a register tells: FDEs are accepted by their code, see
+// builder.trampolineAt.
+func (m *machine) compileSignal() (Rule, Reason) {
+	s := &m.state
+	at := func(x saved, off int32) bool { return x.how == atSP && x.off == off }
+	sp := at(s.sp, signalSP) || s.cfa.kind == CFADerefSP && s.cfa.off == signalSP && s.cfa.arg == 0 && s.sp.how == unspecified
+	if m.machine == elf.EM_AARCH64 || !sp || !at(s.ra, signalIP) || !at(s.fp, signalFP) {
+		return Rule{}, ReasonSignal
+	}
+	return Rule{CFA: CFASignal}, ReasonNone
+}

@@ -1,0 +1,61 @@
+package unwind
+
+// Defaults of Limits: several times what the largest browsers and compilers
+// have.
+const (
+	DefaultSectionBytes = 256 << 20
+	DefaultTextBytes    = 1 << 30
+	DefaultRows         = 16 << 20
+	DefaultRules        = 1<<16 - 1
+	DefaultSearchBytes  = 16 << 20
+)
+
+const (
+	// maxEntryBytes bounds one CIE or FDE; those of the largest functions have
+	// some tens of KiB.
+	maxEntryBytes = 1 << 20
+
+	// maxCIEs bounds what is kept of them. Linkers merge those of .eh_frame;
+	// .debug_frame has one for each source file.
+	maxCIEs = 64 << 10
+
+	// maxRemembered bounds the states that DW_CFA_remember_state puts aside in
+	// one FDE; compilers write one.
+	maxRemembered = 16
+
+	// maxSignalFDEs bounds the FDEs of signal frames whose code is looked at.
+	maxSignalFDEs = 64
+
+	// maxSegments bounds the executable segments; files have one or two.
+	maxSegments = 16
+)
+
+// Limits bounds what New reads and keeps. A zero value stands for the default
+// of that name.
+type Limits struct {
+	SectionBytes int64  // of call frame information, decompressed
+	TextBytes    uint64 // from the first to the last executable address
+	Rows         int    // also those that are merged later
+	Rules        int    // at most DefaultRules; functions that need more get Rule 0
+	SearchBytes  uint64 // of text without call frame information, for signal trampolines
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.SectionBytes <= 0 {
+		l.SectionBytes = DefaultSectionBytes
+	}
+	if l.TextBytes == 0 {
+		l.TextBytes = DefaultTextBytes
+	}
+	l.TextBytes = min(l.TextBytes, 1<<32-2*BlockBytes)
+	if l.Rows <= 0 {
+		l.Rows = DefaultRows
+	}
+	if l.Rules <= 0 || l.Rules > DefaultRules {
+		l.Rules = DefaultRules
+	}
+	if l.SearchBytes == 0 {
+		l.SearchBytes = DefaultSearchBytes
+	}
+	return l
+}

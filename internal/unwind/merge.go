@@ -1,0 +1,86 @@
+package unwind
+
+// writer writes the rows of a table in ascending order, or only counts them.
+type writer struct {
+	base  uint64 // from builder.origin
+	last  uint64 // address of the last row
+	rule  uint16 // of the last row
+	rows  []Row
+	index []uint32
+	count int
+	dry   bool
+}
+
+// put says that a rule holds from an address on, which is not below the last
+// one. Rows that do not differ from the one before are dropped.
+func (w *writer) put(at uint64, rule uint16) {
+	if w.count > 0 && rule == w.rule {
+		return
+	}
+	w.count++
+	w.last, w.rule = at, rule
+	if w.dry {
+		return
+	}
+	for block := (at - w.base) / BlockBytes; uint64(len(w.index)) <= block; {
+		w.index = append(w.index, uint32(len(w.rows)))
+	}
+	w.rows = append(w.rows, makeRow((at-w.base)%BlockBytes, rule))
+}
+
+// walk puts all rows. Where spans overlap, the one that starts last holds, to
+// its own end, as it does for runtimes that search the table of .eh_frame_hdr.
+func (b *builder) walk(w *writer) {
+	if uint64(b.spans[0].start) > w.base {
+		w.put(w.base, 0)
+	}
+	at := w.base // up to where rows are known
+	for i, s := range b.spans {
+		from, to := uint64(s.start), s.end()
+		if i+1 < len(b.spans) {
+			to = min(to, uint64(b.spans[i+1].start))
+		}
+		if from == to {
+			continue
+		}
+		if from > at {
+			w.put(at, 0)
+		}
+		for n := s.first; n < s.first+s.count && from < to; n++ {
+			r := b.rows[n/chunkRows][n%chunkRows]
+			w.put(from, uint16(r.Rule()))
+			from += r.Offset()
+		}
+		if from < to {
+			w.put(from, 0) // the rest was malformed
+		}
+		at = to
+	}
+	w.put(at, 0)
+}
+
+// table makes the table of the spans, which are sorted.
+func (b *builder) table() (*Table, error) {
+	base := uint64(b.spans[0].start) &^ (BlockBytes - 1)
+	last := uint64(0)
+	for i, s := range b.spans {
+		last = max(last, s.end())
+		if i > 0 && b.spans[i-1].end() > uint64(s.start) {
+			b.stats.Counts[ReasonOverlap]++
+		}
+	}
+	blocks := (last - base + BlockBytes - 1) / BlockBytes
+	counted := writer{base: base, dry: true}
+	b.walk(&counted)
+	w := writer{base: base, rows: make([]Row, 0, counted.count), index: make([]uint32, 0, blocks+1)}
+	b.walk(&w)
+	if end := base + blocks*BlockBytes; len(w.rows) > 0 && w.last == end {
+		w.rows = w.rows[:len(w.rows)-1] // nothing holds behind the table
+	}
+	for uint64(len(w.index)) < blocks+1 {
+		w.index = append(w.index, uint32(len(w.rows)))
+	}
+	w.index = w.index[:blocks+1]
+	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines, b.count
+	return &Table{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows, Stats: b.stats}, nil
+}

@@ -1,0 +1,90 @@
+package unwind_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/test/unwindrows"
+)
+
+// Files that are on any machine that runs the tests, one for each way in which
+// they were made: C, C++, assembler, two machines, two C libraries.
+var installed = []string{
+	"/lib/x86_64-linux-gnu/libc.so.6",
+	"/lib/x86_64-linux-gnu/libm.so.6",
+	"/lib*/x86_64-linux-gnu/libstdc++.so.6",
+	"/lib64/ld-linux-x86-64.so.2",
+	"/lib/x86_64-linux-gnu/libcrypto.so.3",
+	"/lib/x86_64-linux-musl/libc.so",
+	"/lib/x86_64-linux-gnu/libgcc_s.so.1",
+	"/usr/bin/bash",
+	"/usr/bin/readelf",
+	"/usr/bin/bpftool",
+	"/usr/aarch64-linux-gnu/lib/libc.so.6",
+	"/usr/aarch64-linux-gnu/lib/libm.so.6",
+	"/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1",
+	"/usr/aarch64-linux-gnu/lib/libgcc_s.so.1",
+}
+
+func TestInstalledFiles(t *testing.T) {
+	checked := 0
+	for _, pattern := range installed {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			t.Run(filepath.Base(path), func(t *testing.T) { agrees(t, path) })
+			checked++
+		}
+	}
+	require.GreaterOrEqual(t, checked, 8)
+}
+
+// agrees checks a file at every row.
+func agrees(t *testing.T, path string) *unwindrows.Object {
+	t.Helper()
+	o, err := unwindrows.Check(path)
+	require.NoError(t, err)
+	for _, d := range o.Differences {
+		t.Error(d)
+	}
+	require.Positive(t, o.Agree)
+	t.Logf("%d starts of rows, %.2f bytes a row, %v, %v", o.Starts, float64(o.Bytes)/float64(o.Rows), o.Took, o.Reasons)
+	return o
+}
+
+// The same in .debug_frame, as it is, compressed, and with 64-bit lengths.
+func TestDebugFrame(t *testing.T) {
+	for name, args := range map[string][]string{
+		"plain":      {},
+		"compressed": {"-gz=zlib"},
+		"64-bit":     {"-gdwarf64"},
+		"version 3":  {"-gdwarf-3"},
+		"version 5":  {"-gdwarf-5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, compiler := range []string{corpus.GCC, corpus.AArch64GCC} {
+				path := corpus.Library(t, compiler, append([]string{"-g", "-nostdlib", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"}, args...)...)
+				o := agrees(t, path)
+				require.Equal(t, unwind.SourceDebugFrame, o.Source)
+			}
+		})
+	}
+}
+
+// Without section headers, .eh_frame is found by its program header.
+func TestWithoutSections(t *testing.T) {
+	path := corpus.Library(t, corpus.GCC, "-Wl,--eh-frame-hdr")
+	whole := table(t, path)
+	stripped := path + ".stripped"
+	out, err := exec.Command("llvm-strip-19", "--strip-sections", path, "-o", stripped).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, whole.Rows, table(t, stripped).Rows)
+	_, err = os.Stat(stripped)
+	require.NoError(t, err)
+}

@@ -1,0 +1,49 @@
+package unwind
+
+// how tells where a value of the caller is.
+type how uint8
+
+const (
+	unspecified how = iota
+	undefined
+	same
+	atOffset   // at CFA + off
+	inRegister // in register reg
+	atSP       // at SP + off
+	atFP       // at FP + off
+	tooFar     // at an offset that does not fit
+	otherwise  // an expression that is not known, or a value computed from the CFA
+)
+
+// saved is the rule of one register.
+type saved struct {
+	how how
+	off int32
+	reg uint64
+}
+
+// cfa is the rule of the CFA; kind is CFAReg for any register.
+type cfa struct {
+	kind CFAKind
+	arg  uint8
+	bad  bool // an expression that is not known
+	reg  uint64
+	off  int64
+}
+
+// state is one row of the table that call frame instructions describe, of the
+// columns that matter.
+type state struct {
+	cfa        cfa
+	ra, fp, sp saved
+}
+
+// fits reports whether v can be an offset of a Rule.
+func fits(v int64) bool { return int64(int32(v)) == v }
+
+func offsetFrom(v int64, h how) saved {
+	if !fits(v) {
+		return saved{how: tooFar}
+	}
+	return saved{how: h, off: int32(v)}
+}

@@ -1,0 +1,50 @@
+package unwind
+
+// Source tells where the rows of a Table are from.
+type Source uint8
+
+// Sources of rows.
+const (
+	SourceNone       Source = iota // trampolines alone
+	SourceEHFrame                  // .eh_frame
+	SourceDebugFrame               // .debug_frame
+)
+
+// Reason tells why a description gives Rule 0, or only a part of a rule.
+type Reason uint8
+
+// Reasons for Rule 0; the first ones are counted by row, those from
+// ReasonMalformed on by CIE or FDE.
+const (
+	ReasonNone          Reason = iota
+	ReasonCFA                  // expression or register of the CFA that is not known
+	ReasonReturnAddress        // return address neither undefined, nor at an offset from the CFA, nor in x30
+	ReasonOffset               // offset that is out of range
+	ReasonSignal               // signal frame that is not the kernel's
+	ReasonRules                // rule beyond Limits.Rules
+	ReasonFrameRegister        // FPUndefined in a rule: saved in another way than the kinds
+	ReasonMalformed            // FDE that is cut short or has an instruction that is not known: the rest of it
+	ReasonCIE                  // FDE whose CIE is missing, malformed, or of a version, augmentation or encoding that is not known
+	ReasonOutside              // FDE of addresses outside of executable segments
+	ReasonOverlap              // FDE that a later one cuts, or that describes the same addresses
+	ReasonEntryBytes           // CIE or FDE that is too long
+	numReasons
+)
+
+// String returns the reason in snake case.
+func (r Reason) String() string {
+	return [...]string{
+		"none", "cfa", "return_address", "offset", "signal", "rules", "frame_register",
+		"malformed", "cie", "outside", "overlap", "entry_bytes",
+	}[r]
+}
+
+// Stats tells what a Table was made of.
+type Stats struct {
+	Source       Source
+	SectionBytes int64 // read of the section
+	CIEs, FDEs   int   // FDEs: those whose rows are in the table
+	Compiled     int   // rows before neighbours with the same rule were merged
+	Trampolines  int   // signal trampolines found without call frame information
+	Counts       [numReasons]int
+}

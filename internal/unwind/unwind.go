@@ -1,0 +1,64 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+// New compiles the call frame information of a file: .eh_frame, or .debug_frame
+// when that describes no function. To it are added the signal trampolines that
+// are found in text without any. The error is ErrNone, an ErrLimit, or one of
+// package elffile, maybe wrapped.
+func New(e *elffile.File, limits Limits) (*Table, error) {
+	b, err := newBuilder(e, limits.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	err = b.readEHFrame()
+	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) {
+		if debugErr := b.readDebugFrame(); debugErr != nil {
+			err = errors.Join(err, debugErr)
+		}
+	}
+	if errors.Is(err, ErrLimit) {
+		return nil, err
+	}
+	b.sort()
+	if searchErr := b.searchTrampolines(); err == nil {
+		err = searchErr
+	}
+	// What could be read before an error is as good as without it.
+	if len(b.spans) == 0 {
+		if err != nil {
+			return nil, err
+		}
+		return nil, ErrNone
+	}
+	return b.table()
+}
+
+// readEHFrame reads .eh_frame, if there is one.
+func (b *builder) readEHFrame() error {
+	s, terminated, ok, err := ehFrame(b.file)
+	if err == nil && ok {
+		err = b.read(s, terminated, true)
+	}
+	if err != nil {
+		return fmt.Errorf("read .eh_frame: %w", err)
+	}
+	return nil
+}
+
+// readDebugFrame reads .debug_frame, if there is one.
+func (b *builder) readDebugFrame() error {
+	s, ok, err := debugFrame(b.file)
+	if err == nil && ok {
+		err = b.read(s, false, false)
+	}
+	if err != nil {
+		return fmt.Errorf("read .debug_frame: %w", err)
+	}
+	return nil
+}
