@@ -151,9 +151,9 @@ e2e-contexts: writers ## process contexts that come late, grow, are forked away:
 	$(FIGURE) ./test/e2e TestContexts
 
 .PHONY: e2e-real-writers
-e2e-real-writers: ## libraries from the registries that publish labels: each sample against their programs' logs
+e2e-real-writers: writers ## libraries from the registries that publish labels: each sample against their programs' logs
 	scripts/node-writers.sh
-	$(FIGURE) ./test/realwriters TestNode
+	$(FIGURE) ./test/e2e TestRealWriterNode
 	$(FIGURE) ./test/e2e TestRealWriterDDTraceGo
 
 .PHONY: e2e-accounting

@@ -4,19 +4,31 @@
 //
 // WRITER is what publishes thread contexts: `dd-trace`, or `pprof` for
 // @datadog/pprof without a tracer. Prints its port. Writes LOG when its standard
-// input ends: lines "KIND TRACE_ID SPAN_ID START END ROUTE", where KIND is
-// `request` (its context may be active) or `burn` (nothing else is), times are of
-// CLOCK_MONOTONIC in ns.
+// input ends: lines "KIND TID TRACE_ID SPAN_ID START END ROUTE", where KIND is
+// `request` (its context may be active), `burn` (nothing else is on that thread) or
+// `plain` (none is), times are of CLOCK_MONOTONIC in ns.
+//
+// Two worker threads burn beside the server, one in contexts of its own, if the writer
+// is pprof, and one without any. CHILD, in the environment, is a program that it runs
+// meanwhile: a line `child` has its PID in the place of TID.
 'use strict'
 
-const [writer, logPath] = process.argv.slice(2)
+const { isMainThread, parentPort, Worker } = require('worker_threads')
+
+const [writer, logPath, job] = process.argv.slice(2)
+const tid = require('fs').readlinkSync('/proc/thread-self').split('/')[2]
 const log = []
-const contexts = { 'dd-trace': tracer, pprof: direct }[writer]()
+const contexts = (job === 'none' ? none : { 'dd-trace': tracer, pprof: direct }[writer])()
 
 const crypto = require('crypto')
 const fs = require('fs')
 const http = require('http')
 const { AsyncLocalStorage } = require('async_hooks')
+
+// worker: no contexts at all.
+function none () {
+  return { handle: undefined }
+}
 
 // dd-trace: the tracer makes the contexts, one for each request.
 function tracer () {
@@ -33,15 +45,15 @@ function tracer () {
 // @datadog/pprof: contexts of our own, and a process context that tells of them.
 function direct () {
   const { ThreadContext, getProcessContextAttributes } = require('@datadog/pprof').otelThreadCtx
-  const discovery = require('@datadog/libdatadog-extras').maybeLoad('process-discovery')
   const published = getProcessContextAttributes(['http.route'])
-  const metadata = new discovery.TracerMetadata('runtime', '1', 'host', 'shop-pprof', null, null, null, null, {
+  const discovery = isMainThread && require('@datadog/libdatadog-extras').maybeLoad('process-discovery')
+  const metadata = discovery && new discovery.TracerMetadata('runtime', '1', 'host', 'shop-pprof', null, null, null, null, {
     // the name with the index 0 is put in front of these
     attributeKeys: [...published['threadlocal.attribute_key_map']],
     schemaVersion: published['threadlocal.schema_version'],
     extraAttributes: []
   })
-  const handle = discovery.storeMetadata(metadata)
+  const handle = discovery && discovery.storeMetadata(metadata) // once for the process
   return {
     keep: handle, // its memory is the process context
     handle: (req, handler) => {
@@ -70,7 +82,7 @@ const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
 
 let kept = [] // some objects live on, for the garbage collector to move
 
-function burn (id, ms) {
+function burn (id, ms, kind = 'burn') {
   const start = now()
   const until = start + BigInt(ms * 1e6)
   let n = 0
@@ -80,11 +92,11 @@ function burn (id, ms) {
     if (kept.length > 20000) kept = kept.slice(10000)
     end = now()
   }
-  log.push(['burn', id.trace, id.span, start, end, id.route])
+  log.push([kind, tid, id.trace, id.span, start, end, id.route])
 }
 
 async function serve (id, res, entry) {
-  entry.push('request', id.trace, id.span, now(), 0n, id.route)
+  entry.push('request', tid, id.trace, id.span, now(), 0n, id.route)
   log.push(entry)
   others.forEach((storage, i) => storage.enterWith({ i }))
   await pause(1)
@@ -101,15 +113,54 @@ async function serve (id, res, entry) {
   })
 }
 
-const server = http.createServer(async (req, res) => {
-  const entry = []
-  await contexts.handle(req, id => serve(id, res, entry))
-  entry[4] = now()
-})
-server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+const nothing = { trace: '-', span: '-', route: '-' }
 
-process.stdin.resume().on('end', () => {
-  for (const entry of log) entry[4] ||= now() // the last ones have not heard yet that they are done
-  fs.writeFileSync(logPath, log.map(entry => entry.join(' ') + '\n').join(''))
-  process.exit()
-})
+// What a worker thread does until it is told to end.
+async function work () {
+  let over = false
+  parentPort.on('message', () => { over = true })
+  for (let n = 0; !over; n++) {
+    if (job === 'contexts') {
+      const entry = []
+      await contexts.handle({ url: `/worker-${n % 5}?` }, async id => {
+        entry.push('request', tid, id.trace, id.span, now(), 0n, id.route)
+        log.push(entry)
+        burn(id, 3)
+        await pause(1)
+        burn(id, 2)
+      })
+      entry[5] = now()
+    }
+    burn(nothing, 2, 'plain')
+    await pause(5)
+  }
+  parentPort.postMessage(log)
+  parentPort.close()
+}
+
+function serveRequests () {
+  const workers = ['contexts', 'none'].map(job =>
+    new Worker(__filename, { argv: [writer, logPath, writer === 'pprof' ? job : 'none'] }))
+  const child = process.env.CHILD && require('child_process').spawn(process.env.CHILD, ['spin', '--seconds', '600'])
+  if (child) log.push(['child', child.pid, '-', '-', now(), 0n, '-'])
+  const server = http.createServer(async (req, res) => {
+    const entry = []
+    await contexts.handle(req, id => serve(id, res, entry))
+    entry[5] = now()
+  })
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+
+  process.stdin.resume().on('end', async () => {
+    if (child) child.kill('SIGKILL')
+    for (const worker of workers) {
+      worker.postMessage('end')
+      log.push(...await new Promise(resolve => worker.once('message', resolve)))
+    }
+    for (const entry of log) entry[5] ||= now() // the last ones have not heard yet that they are done
+    fs.writeFileSync(logPath, log.map(entry => entry.join(' ') + '\n').join(''))
+    process.exit()
+  })
+}
+
+if (isMainThread) serveRequests()
+else work()

@@ -1,9 +1,10 @@
 //go:build linux && amd64
 
-package realwriters
+package e2e
 
 import (
 	"bufio"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,86 +22,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 const (
 	// nodeBuild is where scripts/node-writers.sh puts what it installs.
 	nodeBuild = "../../build/realwriters/node"
 
-	nodeRate     = 997 // samples a second
 	nodeClients  = 4
 	nodeRequests = 20000 // at most
-	nodeLoad     = 6 * time.Second
 
 	// clockSlack is how far the log's clock and that of the samples may be apart.
 	clockSlack = 200 * time.Microsecond
 	// startSlack is how long before the server logs a request its span may have begun.
 	startSlack = 20 * time.Millisecond
-
-	// What a version must show to have been tested.
-	nodeMinSamples = 300
-	nodeMinLinked  = 0.95 // of the samples while a request burned, after nodeFound
-	// nodeFound is the time in which the process context must have been found.
-	nodeFound = time.Second
 )
-
-// TestNode: HTTP servers on the Node.js of three releases, with contexts made by
-// dd-trace and by @datadog/pprof alone. The link of each sample is that of the
-// request that the server's log has at that instant.
-func TestNode(t *testing.T) {
-	for _, writer := range []string{"dd-trace", "pprof"} {
-		for _, release := range []string{"22", "24", "26"} {
-			t.Run(writer+"/"+release, func(t *testing.T) { testNode(t, writer, release) })
-		}
-	}
-}
-
-func testNode(t *testing.T, writer, release string) {
-	out := &sink{t: t}
-	stop := startReceiver(t, out, func(c *customlabelsreceiver.Config) { c.SamplesPerSecond = nodeRate })
-	server := startNode(t, writer, release)
-	requests := server.load(t)
-	log := server.end(t)
-	stop()
-
-	found := log.of["burn"][0].start + uint64(nodeFound)
-	var linked, early, missing, between, wrong int
-	for _, h := range out.of(server.pid) {
-		if h.attrs["thread.id"] != strconv.Itoa(server.pid) {
-			require.Empty(t, h.traceID, "a thread that runs no JavaScript")
-			continue
-		}
-		if h.traceID != "" {
-			require.Equal(t, "shop-"+writer, h.resource["service.name"])
-		}
-		burn := log.at(h.timeUnixNano, "burn", clockSlack)
-		switch {
-		case burn != nil && h.traceID == "" && h.timeUnixNano < found:
-			early++
-		case burn != nil && h.traceID == "":
-			missing++
-		case burn != nil:
-			linked++
-			if h.traceID != burn.traceID || h.spanID != burn.spanID || !burn.matches(&h) {
-				wrong++
-				t.Logf("%v instead of %+v", h, *burn)
-			}
-		case h.traceID != "":
-			between++
-			if !log.active(&h) {
-				wrong++
-				t.Logf("%v is of no request that was active: %s", h.attrs, log.explain(&h))
-			}
-		}
-	}
-	fmt.Printf("%-8s on Node.js %s: %d requests; %d samples while one burned: %d with its link, %d without (and %d in the first second); %d linked samples between; %d mismatches\n",
-		writer, release, requests, linked+missing+early, linked, missing, early, between, wrong)
-	require.Zero(t, wrong)
-	require.Greater(t, linked, nodeMinSamples)
-	require.Greater(t, float64(linked)/float64(linked+missing), nodeMinLinked)
-	testutil.ReportLabelAssertions(t.Name(), linked+between)
-}
 
 // nodeServer is a running server.js.
 type nodeServer struct {
@@ -121,7 +55,8 @@ func startNode(t *testing.T, writer, release string) *nodeServer {
 	}
 	s.cmd = exec.Command(filepath.Join(nodeBuild, "node_modules", "node"+release, "bin", "node"), args...)
 	// Nothing listens there: the tracer keeps its spans to itself.
-	s.cmd.Env = append(os.Environ(), "DD_TRACE_OTEL_CTX_ENABLED=true", "DD_TRACE_AGENT_URL=http://127.0.0.1:9")
+	s.cmd.Env = append(os.Environ(), "DD_TRACE_OTEL_CTX_ENABLED=true", "DD_TRACE_AGENT_URL=http://127.0.0.1:9",
+		"CHILD="+filepath.Join(testutil.BuildWriters(t), "spin-plain"))
 	s.cmd.Stderr = os.Stderr
 	var err error
 	s.in, err = s.cmd.StdinPipe()
@@ -141,13 +76,13 @@ func startNode(t *testing.T, writer, release string) *nodeServer {
 }
 
 // load sends requests for a while, a few at a time, and returns how many there were.
-func (s *nodeServer) load(t *testing.T) int64 {
+func (s *nodeServer) load(t *testing.T, d time.Duration) int64 {
 	transport := &http.Transport{MaxIdleConnsPerHost: nodeClients}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	var sent, failed atomic.Int64
 	var clients sync.WaitGroup
-	end := time.Now().Add(nodeLoad)
+	end := time.Now().Add(d)
 	for range nodeClients {
 		clients.Go(func() {
 			for time.Now().Before(end) {
@@ -187,36 +122,52 @@ func (s *nodeServer) end(t *testing.T) *nodeLog {
 	require.NoError(t, err)
 	defer f.Close()
 	toUnix := monoToUnix(t)
-	log := &nodeLog{of: map[string][]nodeSpan{}}
+	log := &nodeLog{threads: map[int]map[string][]nodeSpan{}}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var kind string
+		var tid int
 		var span nodeSpan
-		_, err := fmt.Sscan(lines.Text(), &kind, &span.traceID, &span.spanID, &span.start, &span.end, &span.route)
+		_, err := fmt.Sscan(lines.Text(), &kind, &tid, &span.traceID, &span.spanID, &span.start, &span.end, &span.route)
 		require.NoError(t, err, lines.Text())
 		span.start += toUnix
 		span.end += toUnix
-		log.of[kind] = append(log.of[kind], span)
+		if kind == "child" {
+			log.child, log.ran = int64(tid), span.start
+			continue
+		}
+		if log.threads[tid] == nil {
+			log.threads[tid] = map[string][]nodeSpan{}
+		}
+		log.threads[tid][kind] = append(log.threads[tid][kind], span)
 	}
 	require.NoError(t, lines.Err())
-	for _, spans := range log.of {
-		slices.SortFunc(spans, func(a, b nodeSpan) int { return int(int64(a.start - b.start)) })
+	for _, kinds := range log.threads {
+		for _, spans := range kinds {
+			slices.SortFunc(spans, func(a, b nodeSpan) int { return int(int64(a.start - b.start)) })
+		}
 	}
+	log.main = log.threads[s.pid]
+	require.NotEmpty(t, log.main["burn"])
 	return log
 }
 
-// nodeLog is what a server says that it did, by kind, in the order of time.
-type nodeLog struct{ of map[string][]nodeSpan }
+// nodeLog is what a server says that it did.
+type nodeLog struct {
+	threads map[int]map[string][]nodeSpan // by thread and kind, in the order of time
+	main    map[string][]nodeSpan         // of the thread that serves
+	child   int64                         // the program that it ran
+	ran     uint64                        // and when; Unix ns
+}
 
 type nodeSpan struct {
 	traceID, spanID, route string
 	start, end             uint64 // Unix ns
 }
 
-// at returns the span of a kind that never overlaps that held at a time, and for
-// so long before and after.
-func (l *nodeLog) at(ns uint64, kind string, slack time.Duration) *nodeSpan {
-	spans := l.of[kind]
+// spanAt returns the one of some spans, which do not overlap, that held at a time,
+// and for so long before and after.
+func spanAt(spans []nodeSpan, ns uint64, slack time.Duration) *nodeSpan {
 	i, found := slices.BinarySearchFunc(spans, ns, func(s nodeSpan, ns uint64) int { return int(int64(s.start - ns)) })
 	if !found {
 		i--
@@ -227,18 +178,21 @@ func (l *nodeLog) at(ns uint64, kind string, slack time.Duration) *nodeSpan {
 	return &spans[i]
 }
 
-// active tells whether the link of a sample is that of a request that was active.
-func (l *nodeLog) active(h *hit) bool {
-	return slices.ContainsFunc(l.of["request"], func(s nodeSpan) bool {
-		return s.traceID == h.traceID && s.spanID == h.spanID &&
-			h.timeUnixNano >= s.start-uint64(startSlack) && h.timeUnixNano <= s.end+uint64(clockSlack) && s.matches(h)
+// active returns the request whose link a sample has, if it was active.
+func active(requests []nodeSpan, h *hit) *nodeSpan {
+	i := slices.IndexFunc(requests, func(s nodeSpan) bool {
+		return s.linked(h) && h.timeUnixNano >= s.start-uint64(startSlack) && h.timeUnixNano <= s.end+uint64(clockSlack)
 	})
+	if i < 0 {
+		return nil
+	}
+	return &requests[i]
 }
 
 // explain says when the request that a link names was active.
-func (l *nodeLog) explain(h *hit) string {
-	for _, s := range l.of["request"] {
-		if s.traceID == h.traceID {
+func explain(requests []nodeSpan, h *hit) string {
+	for _, s := range requests {
+		if s.linked(h) {
 			return fmt.Sprintf("that was from %v to %v, seen from the sample",
 				time.Duration(int64(s.start-h.timeUnixNano)), time.Duration(int64(s.end-h.timeUnixNano)))
 		}
@@ -246,8 +200,13 @@ func (l *nodeLog) explain(h *hit) string {
 	return "the log has none of that trace"
 }
 
-// matches tells whether a sample has the attributes that the writer gave its contexts.
-func (s *nodeSpan) matches(h *hit) bool {
+// linked tells whether a sample has the ids of a span.
+func (s *nodeSpan) linked(h *hit) bool {
+	return hex.EncodeToString(h.link.traceID[:]) == s.traceID && hex.EncodeToString(h.link.spanID[:]) == s.spanID
+}
+
+// attributed tells whether a sample has the attributes that the writer gave a span's context.
+func (s *nodeSpan) attributed(h *hit) bool {
 	if s.route != "-" {
 		return h.attrs["http.route"] == s.route
 	}
