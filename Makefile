@@ -160,6 +160,10 @@ e2e-real-writers: writers ## libraries from the registries that publish labels: 
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
 	$(FIGURE) ./test/e2e TestAccounting
 
+.PHONY: e2e-unwind
+e2e-unwind: ## stacks of programs that tell theirs, leaf to root
+	$(FIGURE) ./test/e2e TestUnwind
+
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
 	$(FIGURE) ./test/e2e TestCollector

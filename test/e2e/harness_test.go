@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/attribute"
@@ -41,7 +42,7 @@ type running struct {
 }
 
 // startReceiver runs the receiver as the collector would, with out as next consumer.
-func startReceiver(t *testing.T, out *sink, change func(*customlabelsreceiver.Config)) *running {
+func startReceiver(t *testing.T, out xconsumer.Profiles, change func(*customlabelsreceiver.Config)) *running {
 	t.Helper()
 	testutil.RequireBPF(t)
 	factory := customlabelsreceiver.NewFactory()

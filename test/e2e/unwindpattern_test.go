@@ -1,0 +1,184 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A frame of a stack, as it was emitted.
+type frame struct {
+	function string // normalized; "" when it has no name
+	mapping  string // file name; "" when it is in none
+	kind     string // profile.frame.type
+}
+
+// own tells whether a workload's source has the function; others are foreign.
+func (f *frame) own() bool { return strings.HasPrefix(f.function, "w_") }
+
+// An element of a stack that is known: a function, or some foreign ones.
+type element struct {
+	function string
+	optional bool // where it is missing, so are the optional ones that follow
+	min, max int  // of foreign functions; max is 0 for a function
+}
+
+// A pattern describes a stack from its root; testdata/unwind/truth.h has the words.
+type pattern []element
+
+func parsePattern(text string) (pattern, error) {
+	var p pattern
+	for word := range strings.SplitSeq(text, ";") {
+		if word == "" {
+			return nil, fmt.Errorf("parse pattern %q: an empty word", text)
+		}
+		kind, rest := word[0], word[1:]
+		switch kind {
+		case '@', '%':
+			for _, letter := range rest {
+				p = append(p, element{function: "w_" + string(letter), optional: kind == '%'})
+			}
+		case '+':
+			p = append(p, element{function: rest, optional: true})
+		case '?', '~':
+			n, err := strconv.Atoi(rest)
+			if err != nil {
+				return nil, fmt.Errorf("parse pattern %q: %w", text, err)
+			}
+			if n > 0 {
+				p = append(p, element{min: strings.IndexByte("?~", kind), max: n})
+			}
+		default:
+			p = append(p, element{function: word})
+		}
+	}
+	return p, nil
+}
+
+// A verdict is what a stack comes to.
+type verdict int
+
+const (
+	verdictWrong   verdict = iota // contradicts what is known
+	verdictPartial                // is right as far as it goes, and ends before the root
+	verdictWhole                  // is right from the leaf to the root
+)
+
+// maxRootFrames bounds the C library's frames before the first word of a pattern.
+const maxRootFrames = 16
+
+// match compares user frames, leaf first, with the pattern.
+func (p pattern) match(leafFirst []frame, rules *stackRules) verdict {
+	frames := make([]frame, len(leafFirst))
+	for i, f := range leafFirst {
+		frames[len(frames)-1-i] = f
+	}
+	if len(frames) > 0 && rules.entry(&frames[0]) {
+		for i := 0; i < len(frames) && i < maxRootFrames+rules.moreRootFrames; i++ {
+			if frames[i].function == p[0].function {
+				if p.matchFrom(0, frames[i:], rules) {
+					return verdictWhole
+				}
+				return verdictWrong
+			}
+			if !rules.foreign(&frames[i]) {
+				return verdictWrong
+			}
+		}
+	}
+	for from := range p {
+		if p.matchFrom(from, frames, rules) {
+			return verdictPartial
+		}
+	}
+	return verdictWrong
+}
+
+// matchFrom tells whether the frames are what the pattern says from an element on.
+func (p pattern) matchFrom(from int, frames []frame, rules *stackRules) bool {
+	gone := false // an optional one was missing, so all that follow are
+	for _, e := range p[from:] {
+		switch {
+		case e.max > 0:
+			gone = false
+			n := 0
+			for n < e.max && n < len(frames) && rules.foreign(&frames[n]) {
+				n++
+			}
+			if n < e.min {
+				return false
+			}
+			frames = frames[n:]
+		case e.optional && gone:
+		case len(frames) > 0 && frames[0].function == e.function:
+			frames, gone = frames[1:], false
+		case e.optional:
+			gone = true
+		default:
+			return false
+		}
+	}
+	return len(frames) == 0
+}
+
+// stackRules is what holds for all stacks of a program.
+type stackRules struct {
+	entries        []string // functions that stacks begin with
+	noFile         bool     // foreign functions may be in no file: code made at run time
+	moreRootFrames int
+}
+
+func (r *stackRules) foreign(f *frame) bool {
+	return !f.own() && (r.noFile || f.mapping != "")
+}
+
+// entry tells whether a stack may begin with the frame. A C library without .symtab
+// has no names for some of its functions.
+func (r *stackRules) entry(f *frame) bool {
+	for _, name := range r.entries {
+		if f.function == name {
+			return true
+		}
+	}
+	return f.function == "" && (strings.Contains(f.mapping, "/libc.so") || strings.Contains(f.mapping, "/libc-"))
+}
+
+// normalize reduces the name of a function to its last component, without
+// arguments, what a compiler has appended, or the tier of a JIT compiler.
+func normalize(name string) string {
+	if js, ok := strings.CutPrefix(name, "JS:"); ok {
+		js, _, _ = strings.Cut(strings.TrimLeft(js, "*~^+"), " ")
+		return js
+	}
+	name = withoutTemplateArguments(name)
+	for _, suffix := range []string{".cold", ".part.", ".isra.", ".constprop.", ".abi0"} {
+		if i := strings.Index(name, suffix); i > 0 {
+			name = name[:i]
+		}
+	}
+	if i := strings.IndexByte(name, '('); i > 0 {
+		name = name[:i]
+	}
+	if i := strings.LastIndexAny(name, " :./"); i >= 0 {
+		name = name[i+1:]
+	}
+	return name
+}
+
+func withoutTemplateArguments(name string) string {
+	var b strings.Builder
+	depth := 0
+	for _, c := range name {
+		switch {
+		case c == '<':
+			depth++
+		case c == '>':
+			depth--
+		case depth == 0:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,245 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
+)
+
+// unwindExamples of each kind of failure are kept for a program.
+const unwindExamples = 3
+
+// A tally counts judged samples.
+type tally struct {
+	samples, whole, wrong int
+}
+
+func (n *tally) add(m *tally) {
+	n.samples += m.samples
+	n.whole += m.whole
+	n.wrong += m.wrong
+}
+
+// share of the samples that are complete.
+func (n *tally) share() float64 {
+	if n.samples == 0 {
+		return 1
+	}
+	return float64(n.whole) / float64(n.samples)
+}
+
+// A stackSink is a next consumer that judges the stacks of known programs.
+type stackSink struct {
+	t  *testing.T
+	mu sync.Mutex // guards what follows, the programs included
+
+	programs map[int64]*stackProgram // by PID
+	names    map[string]string       // normalized
+}
+
+// A stackProgram is a running program that tells its stacks.
+type stackProgram struct {
+	name    string
+	rules   stackRules
+	pattern pattern // of all stacks, where the program has no labels
+	goal    bool    // counts towards the goals
+	started time.Time
+
+	cases      map[string]*tally // of samples that tell their stack
+	order      []string          // of the cases
+	unlabelled tally             // of which only the root is known
+	firstWhole time.Time
+	examples   []string
+}
+
+func newStackSink(t *testing.T) *stackSink {
+	return &stackSink{t: t, programs: map[int64]*stackProgram{}, names: map[string]string{}}
+}
+
+func (s *stackSink) watch(pid int, p *stackProgram) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.cases = map[string]*tally{}
+	s.programs[int64(pid)] = p
+}
+
+func (s *stackSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *stackSink) ConsumeProfiles(_ context.Context, profiles pprofile.Profiles) error {
+	for i, err := range conformance.Check(profiles) {
+		if i == 10 {
+			break
+		}
+		assert.NoError(s.t, err, "conformance")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stacks := stackReader{dict: profiles.Dictionary(), names: s.names}
+	for _, rp := range profiles.ResourceProfiles().All() {
+		pid, _ := rp.Resource().Attributes().Get("process.pid")
+		p := s.programs[pid.Int()]
+		if p == nil {
+			continue
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				for _, sample := range profile.Samples().All() {
+					p.judge(&stacks, sample)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// judge counts each timestamp of a sample.
+func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
+	frames := stacks.user(sample.StackIndex())
+	name, what := stacks.label(sample, "case"), stacks.label(sample, "stack")
+	known := p.pattern
+	if what != "" {
+		var err error
+		if known, err = parsePattern(what); err != nil {
+			p.example("%v", err)
+			known = pattern{{function: "w_unknown"}}
+		}
+	}
+	var result verdict
+	switch {
+	case known != nil:
+		result = known.match(frames, &p.rules)
+	case len(frames) > 0 && p.rules.entry(&frames[len(frames)-1]):
+		result = verdictWhole
+	default:
+		result = verdictPartial
+	}
+	truncated := stacks.attribute(sample, "custom_labels.stack_truncated") != ""
+	to := &p.unlabelled
+	if known != nil {
+		if to = p.cases[name]; to == nil {
+			to = &tally{}
+			p.cases[name] = to
+			p.order = append(p.order, name)
+		}
+	}
+	for _, ns := range sample.TimestampsUnixNano().All() {
+		at := time.Unix(0, int64(ns))
+		if result == verdictWhole && (p.firstWhole.IsZero() || at.Before(p.firstWhole)) {
+			p.firstWhole = at
+		}
+		if at.Before(p.started.Add(unwindWarmUp)) {
+			continue
+		}
+		to.samples++
+		switch {
+		case result == verdictWrong:
+			to.wrong++
+		case result == verdictWhole && !truncated:
+			to.whole++
+			continue
+		}
+		p.example("%s, truncated %v, verdict %d, %q: %s", name, truncated, result, what, describe(frames))
+	}
+}
+
+func (p *stackProgram) example(format string, args ...any) {
+	if len(p.examples) < unwindExamples {
+		p.examples = append(p.examples, fmt.Sprintf(format, args...))
+	}
+}
+
+// describe lists a stack's frames, leaf first; of many, those at its ends.
+func describe(frames []frame) string {
+	var b strings.Builder
+	for i, f := range frames {
+		if i == 12 && len(frames) > 40 {
+			fmt.Fprintf(&b, " ... %d more ...", len(frames)-24)
+		}
+		if i >= 12 && len(frames) > 40 && i < len(frames)-12 {
+			continue
+		}
+		name := f.function
+		if name == "" {
+			name = "(in " + f.mapping + ")"
+		}
+		b.WriteString(" " + name)
+	}
+	return b.String()
+}
+
+// A stackReader reads the stacks and attributes of one batch.
+type stackReader struct {
+	dict   pprofile.ProfilesDictionary
+	names  map[string]string
+	stacks map[int32][]frame
+}
+
+// user returns the user frames of a stack, leaf first.
+func (r *stackReader) user(stack int32) []frame {
+	if frames, ok := r.stacks[stack]; ok {
+		return frames
+	}
+	var frames []frame
+	for _, i := range r.dict.StackTable().At(int(stack)).LocationIndices().All() {
+		loc := r.dict.LocationTable().At(int(i))
+		f := frame{mapping: r.text(r.dict.MappingTable().At(int(loc.MappingIndex())).FilenameStrindex())}
+		for _, a := range loc.AttributeIndices().All() {
+			kv := r.dict.AttributeTable().At(int(a))
+			if r.text(kv.KeyStrindex()) == "profile.frame.type" {
+				f.kind = kv.Value().Str()
+			}
+		}
+		if f.kind == "kernel" {
+			continue
+		}
+		if loc.Lines().Len() == 0 {
+			frames = append(frames, f)
+		}
+		for _, line := range loc.Lines().All() { // callees first
+			f.function = r.normalized(r.text(r.dict.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()))
+			frames = append(frames, f)
+		}
+	}
+	if r.stacks == nil {
+		r.stacks = map[int32][]frame{}
+	}
+	r.stacks[stack] = frames
+	return frames
+}
+
+func (r *stackReader) text(i int32) string { return r.dict.StringTable().At(int(i)) }
+
+func (r *stackReader) normalized(name string) string {
+	short, ok := r.names[name]
+	if !ok {
+		short = normalize(name)
+		r.names[name] = short
+	}
+	return short
+}
+
+// label returns what a program has published under a key.
+func (r *stackReader) label(sample pprofile.Sample, key string) string {
+	return r.attribute(sample, prefix+key)
+}
+
+func (r *stackReader) attribute(sample pprofile.Sample, key string) string {
+	for _, i := range sample.AttributeIndices().All() {
+		kv := r.dict.AttributeTable().At(int(i))
+		if r.text(kv.KeyStrindex()) == key {
+			return kv.Value().AsString()
+		}
+	}
+	return ""
+}
