@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,8 +114,8 @@ func reportStacks(t *testing.T, programs []*stackProgram) {
 		if p.unlabelled.share() < goalWhole {
 			line(p, "(untold)", p.unlabelled, "")
 		}
-		for _, e := range p.examples {
-			t.Logf("%s: %s", p.name, e)
+		for _, of := range slices.Sorted(maps.Keys(p.examples)) {
+			t.Logf("%s: %s: %s", p.name, of, p.examples[of])
 		}
 		if !p.goal {
 			continue

@@ -17,9 +17,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
-// unwindExamples of each kind of failure are kept for a program.
-const unwindExamples = 3
-
 // A tally counts judged samples.
 type tally struct {
 	samples, whole, wrong int
@@ -60,7 +57,7 @@ type stackProgram struct {
 	order      []string          // of the cases
 	unlabelled tally             // of which only the root is known
 	firstWhole time.Time
-	examples   []string
+	examples   map[string]string // the first of each case and verdict
 }
 
 func newStackSink(t *testing.T) *stackSink {
@@ -70,7 +67,7 @@ func newStackSink(t *testing.T) *stackSink {
 func (s *stackSink) watch(pid int, p *stackProgram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.cases = map[string]*tally{}
+	p.cases, p.examples = map[string]*tally{}, map[string]string{}
 	s.programs[int64(pid)] = p
 }
 
@@ -111,7 +108,7 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	if what != "" {
 		var err error
 		if known, err = parsePattern(what); err != nil {
-			p.example("%v", err)
+			p.example(name, "%v", err)
 			known = pattern{{function: "w_unknown"}}
 		}
 	}
@@ -149,13 +146,13 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 			to.whole++
 			continue
 		}
-		p.example("%s, truncated %v, verdict %d, %q: %s", name, truncated, result, what, describe(frames))
+		p.example(fmt.Sprintf("%s, verdict %d", name, result), "truncated %v, %q: %s", truncated, what, describe(frames))
 	}
 }
 
-func (p *stackProgram) example(format string, args ...any) {
-	if len(p.examples) < unwindExamples {
-		p.examples = append(p.examples, fmt.Sprintf(format, args...))
+func (p *stackProgram) example(of, format string, args ...any) {
+	if p.examples[of] == "" {
+		p.examples[of] = fmt.Sprintf(format, args...)
 	}
 }
 
