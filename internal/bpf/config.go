@@ -37,6 +37,8 @@ type Config struct {
 	MaxProcesses int
 	// SkipLabels leaves all labels unread.
 	SkipLabels bool
+	// FramePointersOnly walks user stacks without unwind rows.
+	FramePointersOnly bool
 	// MaxLabels copied from one label set, up to 64.
 	MaxLabels int
 	// MaxKeyBytes of one label key, up to 256.

@@ -36,6 +36,11 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"MAX_NODEJS_CHAIN":        maxNodeJSChain,
 		"MAX_KERNEL_FRAMES":       MaxKernelFrames,
 		"MAX_USER_FRAMES":         MaxUserFrames,
+		"MAX_UNWIND_TABLES":       MaxUnwindTables,
+		"MAX_UNWIND_MAPPINGS":     MaxUnwindMappings,
+		"UNWIND_CHUNK_MAPPINGS":   UnwindChunkMappings,
+		"UNWIND_BLOCK_BYTES":      UnwindBlockBytes,
+		"UNWIND_PAGE_BYTES":       UnwindPageBytes,
 		"COMM_BYTES":              commBytes,
 		"EXEC_PATH_BYTES":         execPathBytes,
 	}, defines)
@@ -51,6 +56,10 @@ func TestStructsEqualBTF(t *testing.T) {
 		"process_entry": unsafe.Sizeof(profilerProcessEntry{}),
 		"process_id":    unsafe.Sizeof(profilerProcessId{}),
 		"label_source":  unsafe.Sizeof(profilerLabelSource{}),
+		"unwind_rule":   unwindRuleBytes,
+		"unwind_header": unwindRuleBytes,
+		"unwind_chunk":  unsafe.Sizeof(profilerUnwindChunk{}),
+		"unwind_list":   unsafe.Sizeof(profilerUnwindList{}),
 	} {
 		var s *btf.Struct
 		require.NoError(t, spec.Types.TypeByName(name, &s))
@@ -72,6 +81,7 @@ func TestEnumsEqualLabels(t *testing.T) {
 		profilerOutcomeOUTCOME_STALE_MODULE:      labels.OutcomeStaleModule,
 		profilerOutcomeOUTCOME_NO_THREAD_POINTER: labels.OutcomeNoThreadPointer,
 		profilerOutcomeOUTCOME_COMPAT:            labels.OutcomeCompat,
+		profilerOutcomeOUTCOME_NO_ROWS:           labels.OutcomeNoRows,
 		profilerOutcomeOUTCOME_MAX:               labels.NumOutcomes,
 	} {
 		require.EqualValues(t, c, g)

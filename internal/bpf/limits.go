@@ -11,6 +11,12 @@ const (
 	MaxLabelBytes        = 8192
 	MaxKernelFrames      = 128
 	MaxUserFrames        = 1024
+	MaxUnwindTables      = 8192
+	MaxUnwindMappings    = 1024
+	UnwindChunkMappings  = 16
+	UnwindBlockBytes     = 1024
+	UnwindPageBytes      = 4096
+	unwindRuleBytes      = 16
 	sampleHeaderBytes    = 88
 	maxSampleBytes       = sampleHeaderBytes + MaxLabelBytes + 8*(MaxKernelFrames+MaxUserFrames)
 	execPathBytes        = 256

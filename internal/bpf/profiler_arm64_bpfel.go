@@ -13,6 +13,20 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type profilerCfaKind uint32
+
+const (
+	profilerCfaKindCFA_NONE     profilerCfaKind = 0
+	profilerCfaKindCFA_END      profilerCfaKind = 1
+	profilerCfaKindCFA_SP       profilerCfaKind = 2
+	profilerCfaKindCFA_FP       profilerCfaKind = 3
+	profilerCfaKindCFA_REG      profilerCfaKind = 4
+	profilerCfaKindCFA_DEREF_SP profilerCfaKind = 5
+	profilerCfaKindCFA_DEREF_FP profilerCfaKind = 6
+	profilerCfaKindCFA_PLT      profilerCfaKind = 7
+	profilerCfaKindCFA_SIGNAL   profilerCfaKind = 8
+)
+
 type profilerCounter uint32
 
 const (
@@ -38,6 +52,14 @@ const (
 	profilerEventKindEVENT_EXEC   profilerEventKind = 1
 	profilerEventKindEVENT_FORK   profilerEventKind = 2
 	profilerEventKindEVENT_EXIT   profilerEventKind = 3
+)
+
+type profilerFpKind uint32
+
+const (
+	profilerFpKindFP_SAME      profilerFpKind = 0
+	profilerFpKindFP_OFFSET    profilerFpKind = 1
+	profilerFpKindFP_UNDEFINED profilerFpKind = 2
 )
 
 type profilerGoLayout struct {
@@ -96,7 +118,8 @@ const (
 	profilerOutcomeOUTCOME_STALE_MODULE      profilerOutcome = 7
 	profilerOutcomeOUTCOME_NO_THREAD_POINTER profilerOutcome = 8
 	profilerOutcomeOUTCOME_COMPAT            profilerOutcome = 9
-	profilerOutcomeOUTCOME_MAX               profilerOutcome = 10
+	profilerOutcomeOUTCOME_NO_ROWS           profilerOutcome = 10
+	profilerOutcomeOUTCOME_MAX               profilerOutcome = 11
 )
 
 type profilerProcessEntry struct {
@@ -125,6 +148,13 @@ type profilerProcessId struct {
 	StartNs uint64
 	ExecId  uint64
 }
+
+type profilerRaKind uint32
+
+const (
+	profilerRaKindRA_OFFSET   profilerRaKind = 0
+	profilerRaKindRA_REGISTER profilerRaKind = 1
+)
 
 type profilerRawLabel struct {
 	_          structs.HostLayout
@@ -193,8 +223,31 @@ type profilerScratch struct {
 		Outcome    uint32
 		Pad        uint32
 	}
-	End     uint32
-	Skipped uint32
+	End       uint32
+	Skipped   uint32
+	Regs      [1]uint64
+	WalkState struct {
+		_         structs.HostLayout
+		Ip        uint64
+		Sp        uint64
+		Fp        uint64
+		Lr        uint64
+		List      uint64
+		Mapping   profilerUnwindMapping
+		Mappings  uint32
+		At        uint32
+		Frames    uint32
+		Exact     uint8
+		RegsKnown uint8
+		FpKnown   uint8
+		Doubtful  uint8
+	}
+	Signal struct {
+		_  structs.HostLayout
+		X  [31]uint64
+		Sp uint64
+		Ip uint64
+	}
 }
 
 type profilerTlsKind uint32
@@ -206,6 +259,53 @@ const (
 	profilerTlsKindTLS_KIND_REGISTER  profilerTlsKind = 3
 )
 
+type profilerUnwindChunk struct {
+	_        structs.HostLayout
+	Mappings [16]profilerUnwindMapping
+}
+
+type profilerUnwindChunkKey struct {
+	_     structs.HostLayout
+	List  uint64
+	Chunk uint32
+	Pad   uint32
+}
+
+type profilerUnwindHeader struct {
+	_         structs.HostLayout
+	Id        uint64
+	IndexPage uint32
+	RowsPage  uint32
+}
+
+type profilerUnwindList struct {
+	_     structs.HostLayout
+	Id    uint64
+	Count uint32
+	Pad   uint32
+}
+
+type profilerUnwindMapping struct {
+	_       structs.HostLayout
+	Start   uint64
+	Limit   uint64
+	Text    uint64
+	TableId uint64
+	Slot    uint32
+	Blocks  uint32
+}
+
+type profilerUnwindRule struct {
+	_         structs.HostLayout
+	Cfa       uint8
+	Arg       uint8
+	Ra        uint8
+	Fp        uint8
+	CfaOffset int32
+	RaOffset  int32
+	FpOffset  int32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -215,6 +315,9 @@ const (
 	profilerMapProcesses        = "processes"
 	profilerMapSamples          = "samples"
 	profilerMapScratches        = "scratches"
+	profilerMapUnwindLists      = "unwind_lists"
+	profilerMapUnwindMappings   = "unwind_mappings"
+	profilerMapUnwindTables     = "unwind_tables"
 	profilerProgProcessExec     = "process_exec"
 	profilerProgProcessExit     = "process_exit"
 	profilerProgProcessFork     = "process_fork"
@@ -225,15 +328,21 @@ const (
 	profilerVarMaxValueBytes    = "max_value_bytes"
 	profilerVarPidNsInum        = "pid_ns_inum"
 	profilerVarReadLabels       = "read_labels"
+	profilerVarTypeCfaKind      = "type_cfa_kind"
 	profilerVarTypeCounter      = "type_counter"
 	profilerVarTypeEventKind    = "type_event_kind"
+	profilerVarTypeFpKind       = "type_fp_kind"
 	profilerVarTypeLabelAbi     = "type_label_abi"
 	profilerVarTypeLabelBlock   = "type_label_block"
 	profilerVarTypeOutcome      = "type_outcome"
 	profilerVarTypeProcessEvent = "type_process_event"
+	profilerVarTypeRaKind       = "type_ra_kind"
 	profilerVarTypeRawLabel     = "type_raw_label"
 	profilerVarTypeSampleHeader = "type_sample_header"
 	profilerVarTypeTlsKind      = "type_tls_kind"
+	profilerVarTypeUnwindHeader = "type_unwind_header"
+	profilerVarTypeUnwindRule   = "type_unwind_rule"
+	profilerVarUseRows          = "use_rows"
 	profilerVarWatermarkBytes   = "watermark_bytes"
 )
 
@@ -290,11 +399,14 @@ type profilerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerMapSpecs struct {
-	Counts    *ebpf.MapSpec `ebpf:"counts"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Samples   *ebpf.MapSpec `ebpf:"samples"`
-	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	Counts         *ebpf.MapSpec `ebpf:"counts"`
+	Events         *ebpf.MapSpec `ebpf:"events"`
+	Processes      *ebpf.MapSpec `ebpf:"processes"`
+	Samples        *ebpf.MapSpec `ebpf:"samples"`
+	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
+	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
+	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
+	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 }
 
 // profilerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -306,15 +418,21 @@ type profilerVariableSpecs struct {
 	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
+	TypeCfaKind      *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
 	TypeCounter      *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeEventKind    *ebpf.VariableSpec `ebpf:"type_event_kind"`
+	TypeFpKind       *ebpf.VariableSpec `ebpf:"type_fp_kind"`
 	TypeLabelAbi     *ebpf.VariableSpec `ebpf:"type_label_abi"`
 	TypeLabelBlock   *ebpf.VariableSpec `ebpf:"type_label_block"`
 	TypeOutcome      *ebpf.VariableSpec `ebpf:"type_outcome"`
 	TypeProcessEvent *ebpf.VariableSpec `ebpf:"type_process_event"`
+	TypeRaKind       *ebpf.VariableSpec `ebpf:"type_ra_kind"`
 	TypeRawLabel     *ebpf.VariableSpec `ebpf:"type_raw_label"`
 	TypeSampleHeader *ebpf.VariableSpec `ebpf:"type_sample_header"`
 	TypeTlsKind      *ebpf.VariableSpec `ebpf:"type_tls_kind"`
+	TypeUnwindHeader *ebpf.VariableSpec `ebpf:"type_unwind_header"`
+	TypeUnwindRule   *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
+	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
 	WatermarkBytes   *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
@@ -338,11 +456,14 @@ func (o *profilerObjects) Close() error {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerMaps struct {
-	Counts    *ebpf.Map `ebpf:"counts"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Samples   *ebpf.Map `ebpf:"samples"`
-	Scratches *ebpf.Map `ebpf:"scratches"`
+	Counts         *ebpf.Map `ebpf:"counts"`
+	Events         *ebpf.Map `ebpf:"events"`
+	Processes      *ebpf.Map `ebpf:"processes"`
+	Samples        *ebpf.Map `ebpf:"samples"`
+	Scratches      *ebpf.Map `ebpf:"scratches"`
+	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
+	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
+	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 }
 
 func (m *profilerMaps) Close() error {
@@ -352,6 +473,9 @@ func (m *profilerMaps) Close() error {
 		m.Processes,
 		m.Samples,
 		m.Scratches,
+		m.UnwindLists,
+		m.UnwindMappings,
+		m.UnwindTables,
 	)
 }
 
@@ -364,15 +488,21 @@ type profilerVariables struct {
 	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
 	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
+	TypeCfaKind      *ebpf.Variable `ebpf:"type_cfa_kind"`
 	TypeCounter      *ebpf.Variable `ebpf:"type_counter"`
 	TypeEventKind    *ebpf.Variable `ebpf:"type_event_kind"`
+	TypeFpKind       *ebpf.Variable `ebpf:"type_fp_kind"`
 	TypeLabelAbi     *ebpf.Variable `ebpf:"type_label_abi"`
 	TypeLabelBlock   *ebpf.Variable `ebpf:"type_label_block"`
 	TypeOutcome      *ebpf.Variable `ebpf:"type_outcome"`
 	TypeProcessEvent *ebpf.Variable `ebpf:"type_process_event"`
+	TypeRaKind       *ebpf.Variable `ebpf:"type_ra_kind"`
 	TypeRawLabel     *ebpf.Variable `ebpf:"type_raw_label"`
 	TypeSampleHeader *ebpf.Variable `ebpf:"type_sample_header"`
 	TypeTlsKind      *ebpf.Variable `ebpf:"type_tls_kind"`
+	TypeUnwindHeader *ebpf.Variable `ebpf:"type_unwind_header"`
+	TypeUnwindRule   *ebpf.Variable `ebpf:"type_unwind_rule"`
+	UseRows          *ebpf.Variable `ebpf:"use_rows"`
 	WatermarkBytes   *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 

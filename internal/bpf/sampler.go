@@ -36,6 +36,13 @@ type Sampler struct {
 	eventRaw     ringbuf.Record
 	possibleCPUs int
 
+	tablesMu sync.Mutex
+	tables   tables
+
+	listsMu sync.Mutex
+	listID  uint64
+	lists   map[ProcessID]unwindList
+
 	mu        sync.Mutex
 	clocks    map[int]*clock // by CPU; nil before Start and after Stop
 	lifecycle []link.Link
@@ -56,7 +63,8 @@ func New(config Config) (*Sampler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
-	s := &Sampler{config: config, possibleCPUs: possible}
+	s := &Sampler{config: config, possibleCPUs: possible, lists: map[ProcessID]unwindList{}}
+	s.tables.slots = map[TableID]uint32{}
 	if err := s.load(); err != nil {
 		return nil, err
 	}
@@ -91,11 +99,16 @@ func (s *Sampler) load() error {
 	if c.SkipLabels {
 		readLabels = 0
 	}
+	useRows := uint32(1)
+	if c.FramePointersOnly {
+		useRows = 0
+	}
 	err = errors.Join(
 		specs.ReadLabels.Set(readLabels),
 		specs.MaxLabels.Set(lowered(c.MaxLabels, MaxLabels)),
 		specs.MaxKeyBytes.Set(lowered(c.MaxKeyBytes, MaxLabelKeyBytes)),
 		specs.MaxValueBytes.Set(lowered(c.MaxValueBytes, MaxLabelValueBytes)),
+		specs.UseRows.Set(useRows),
 		specs.WatermarkBytes.Set(uint64(c.RingBufferBytes/4)),
 		specs.PidNsInum.Set(namespace),
 	)
@@ -106,6 +119,7 @@ func (s *Sampler) load() error {
 	specs.Events.MaxEntries = eventRingBytes
 	specs.Scratches.MaxEntries = uint32(s.possibleCPUs)
 	specs.Processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
+	specs.UnwindLists.MaxEntries = specs.Processes.MaxEntries
 
 	opts := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevel(c.VerifierLogLevel)}}
 	if err := spec.LoadAndAssign(&s.objs, &opts); err != nil {

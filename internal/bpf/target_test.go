@@ -24,11 +24,16 @@ const targetEnv = "CUSTOM_LABELS_BPF_TARGET"
 // buildTarget compiles testdata/bpf/target.c.
 func buildTarget(t *testing.T) string {
 	t.Helper()
+	return buildTargetWith(t, "-fno-omit-frame-pointer")
+}
+
+func buildTargetWith(t *testing.T, flags ...string) string {
+	t.Helper()
 	if built := os.Getenv(targetEnv); built != "" {
 		return built
 	}
 	out := filepath.Join(t.TempDir(), "target")
-	args := []string{"-O2", "-g", "-fno-omit-frame-pointer", "-o", out, "../../testdata/bpf/target.c"}
+	args := append([]string{"-O2", "-g", "-o", out, "../../testdata/bpf/target.c"}, flags...)
 	if runtime.GOARCH == "arm64" {
 		args = append(args, "-mbranch-protection=standard")
 	}

@@ -181,7 +181,7 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		abi, payload := ABI(section[0]), string(section[16:16+n])
 		found, outcome := map[string]oracleLabel(nil), Outcome(section[1])
 		switch {
-		case abi == 0 || abi >= NumABIs || outcome > OutcomeCompat:
+		case abi == 0 || abi >= NumABIs || outcome > OutcomeNoRows:
 			outcome = OutcomeInvalid
 		case outcome != OutcomePresent && outcome != OutcomeTruncated:
 		case abi.ThreadContext():

@@ -16,6 +16,7 @@ const (
 	OutcomeStaleModule                    // the thread's DTV is older than the module
 	OutcomeNoThreadPointer                // the saved thread pointer is 0: not known yet (aarch64)
 	OutcomeCompat                         // 32-bit code in a 64-bit kernel: not supported
+	OutcomeNoRows                         // a stack that ends in code without unwind rows and frame pointers
 
 	// NumOutcomes is the number of values, for arrays indexed by Outcome.
 	NumOutcomes = iota
@@ -23,7 +24,7 @@ const (
 
 var outcomeNames = [NumOutcomes]string{
 	"none", "present", "truncated", "fault", "updating", "invalid",
-	"not_allocated", "stale_module", "no_thread_pointer", "compat",
+	"not_allocated", "stale_module", "no_thread_pointer", "compat", "no_rows",
 }
 
 // String returns the name used in metrics and logs.

@@ -179,7 +179,7 @@ func TestStuckWorker(t *testing.T) {
 	f := newFake(t)
 	c := &crew{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}
 	for range 2 * maxStuck {
-		w := &worker{}
+		w := &worker{job: (*worker).work}
 		w.sinceNs.Store(f.now())
 		c.all[w] = struct{}{}
 	}

@@ -34,6 +34,7 @@ type File struct {
 
 	debugging threadDB // of a C library
 	vdso      *vdso    // if it is that
+	rows      fileRows
 
 	users  atomic.Int32          // processes that map it
 	place  atomic.Pointer[place] // where it was last seen

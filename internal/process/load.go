@@ -45,15 +45,21 @@ type loadState struct {
 	sources  []LabelSource // as published last
 	attempt  int           // index into retryDelays
 	context  contextState
+	mappings []RowMapping // as published last
+	mapped   bool         // they were
 }
 
 // run does the work that waits for a process.
 func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&workForget != 0 {
-		if err := t.opts.Publisher.Forget(p.id); err != nil {
-			t.publishFailed(p, err)
-		}
+		t.forget(p)
 		return
+	}
+	if w&workUnwind != 0 {
+		t.publishMappings(p, p.load.info)
+		if w &^= workUnwind; w == 0 {
+			return
+		}
 	}
 	if w == workContext && t.checkContext(p) {
 		return
@@ -144,6 +150,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 		}
 		t.commit(p, &after)
 	}
+	t.publishMappings(p, &after)
 	if !updating {
 		t.contextChecked(p, began, newContext)
 	}
@@ -226,7 +233,7 @@ func (t *Table) publish(p *Process, sources []LabelSource) {
 // one process, there is none for many.
 func (t *Table) publishFailed(p *Process, err error) {
 	if t.counts.publishErrors.Add(1) == 1 {
-		t.log.Warn("Label sources cannot be published; further failures are only counted.",
+		t.log.Warn("Label sources or mappings cannot be published; further failures are only counted.",
 			zap.Uint32("tgid", p.id.TGID), zap.Error(err))
 	}
 }

@@ -26,6 +26,7 @@ type Publisher interface {
 type Options struct {
 	FS        procfs.FS
 	Publisher Publisher   // required
+	Unwinder  Unwinder    // nil: nobody needs unwind rows
 	Logger    *zap.Logger // default: none
 
 	// CommandLineBytes asks for the arguments of processes, of at most this many
@@ -44,6 +45,8 @@ type Options struct {
 	MaxFiles int
 	// MaxDescriptors are kept open for symbolization.
 	MaxDescriptors int
+	// MaxRowBytes of unwind rows are kept loaded.
+	MaxRowBytes int
 	// RescanInterval is the time in which each process is looked at anew, in
 	// case events were lost.
 	RescanInterval time.Duration
@@ -65,6 +68,7 @@ const (
 	defaultMaxProcesses   = 32 << 10
 	defaultMaxFiles       = 4 << 10
 	defaultMaxDescriptors = 256
+	defaultMaxRowBytes    = 64 << 20
 	defaultRescanInterval = 30 * time.Second
 	defaultWorkers        = 2
 )
@@ -80,6 +84,7 @@ func (o *Options) setDefaults() {
 		{&o.MaxProcesses, defaultMaxProcesses},
 		{&o.MaxFiles, defaultMaxFiles},
 		{&o.MaxDescriptors, defaultMaxDescriptors},
+		{&o.MaxRowBytes, defaultMaxRowBytes},
 		{&o.Workers, defaultWorkers},
 	} {
 		if *d.v == 0 {

@@ -63,6 +63,7 @@ const (
 	workLoad    work = 1 << iota // read all there is to know
 	workReread                   // read its mappings again, look for label sources
 	workContext                  // see whether its context has changed
+	workUnwind                   // tell of its mappings with unwind rows
 	workForget                   // take back what was published
 )
 

@@ -24,6 +24,12 @@ type Stats struct {
 	Lost          uint64 // processes whose exit was noticed before an event told of it
 	Stuck         uint64 // workers that a process has made hang
 
+	RowFiles    int    // files with unwind rows
+	RowBytes    int    // of these
+	RowsBuilt   uint64 // files whose unwind rows were loaded
+	RowsFailed  uint64 // files whose unwind rows could not be read or loaded
+	RowsRefused uint64 // files whose unwind rows found no room
+
 	ContextReads  uint64 // process contexts read, each update again
 	ContextErrors uint64 // process contexts that could not be read or made no sense, and attributes left out
 	KeyConflicts  uint64 // thread context keys that changed their meaning
@@ -33,6 +39,7 @@ type counts struct {
 	loads, rereads, retries, loadErrors, fileErrors, discarded atomic.Uint64
 	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
 	contextReads, contextErrors, keyConflicts                  atomic.Uint64
+	rowsBuilt, rowsFailed, rowsRefused                         atomic.Uint64
 }
 
 // Stats returns the counts as of now.
@@ -46,7 +53,14 @@ func (t *Table) Stats() Stats {
 		}
 	}
 	t.mu.RUnlock()
+	rowFiles, rowBytes := t.rows.stats()
 	return Stats{
+		RowFiles:    rowFiles,
+		RowBytes:    rowBytes,
+		RowsBuilt:   t.counts.rowsBuilt.Load(),
+		RowsFailed:  t.counts.rowsFailed.Load(),
+		RowsRefused: t.counts.rowsRefused.Load(),
+
 		Processes: processes, Queued: queued,
 		Files: t.files.len(), Descriptors: t.descriptors.len(), Contexts: contexts,
 		Loads:         t.counts.loads.Load(),

@@ -27,7 +27,8 @@ type Table struct {
 	bootOffset  int64 // of our time namespace, ns
 	descriptors *descriptors
 	files       *files
-	vdso        *vdso    // nil if there is none
+	vdso        *vdso // nil if there is none
+	rows        *rows
 	overflow    *Process // stands for all that find no room
 	wake        chan struct{}
 	counts      counts
@@ -60,6 +61,7 @@ func NewTable(opts Options) *Table {
 		descriptors: d,
 		files:       newFiles(fileOpts, opts.MaxFiles),
 		vdso:        loadVDSO(fileOpts),
+		rows:        newRows(opts.MaxRowBytes),
 		overflow:    &Process{job: job{index: -1}},
 		wake:        make(chan struct{}, 1),
 		byID:        map[ID]*Process{},
@@ -105,8 +107,12 @@ func (t *Table) firstSample(id ID, pid int, comm []byte) *Process {
 		p.show()
 	}
 	p.sampled.Store(true)
-	if !p.exited && p.pid != 0 && !p.Info().Loaded {
-		t.schedule(p, workLoad, urgent)
+	if !p.exited && p.pid != 0 {
+		if !p.Info().Loaded {
+			t.schedule(p, workLoad, urgent)
+		} else if t.opts.Unwinder != nil {
+			t.schedule(p, workUnwind, urgent)
+		}
 	}
 	return p
 }
@@ -192,6 +198,7 @@ func (t *Table) EndInterval() {
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
 	t.descriptors.closeUnused()
+	t.rows.signal()
 }
 
 func (t *Table) letGo(p *Process) {

@@ -24,6 +24,7 @@ const (
 
 // worker is a goroutine that reads processes.
 type worker struct {
+	job     func(*worker, context.Context, *Table)
 	sinceNs atomic.Int64 // of the present job, 0: none
 	stuck   atomic.Bool  // given up; ends when its job does
 }
@@ -44,7 +45,10 @@ type crew struct {
 func (t *Table) Run(ctx context.Context) {
 	c := &crew{t: t, ctx: ctx, all: map[*worker]struct{}{}, gone: make(chan struct{})}
 	for range t.opts.Workers {
-		c.hire()
+		c.hire((*worker).work)
+	}
+	if t.opts.Unwinder != nil {
+		c.hire((*worker).build)
 	}
 	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(min(watchGap, stuckAfter))
 	defer rescan.Stop()
@@ -75,15 +79,15 @@ func (t *Table) Run(ctx context.Context) {
 	t.descriptors.closeAll()
 }
 
-func (c *crew) hire() {
-	w := &worker{}
+func (c *crew) hire(job func(*worker, context.Context, *Table)) {
+	w := &worker{job: job}
 	c.mu.Lock()
 	c.all[w] = struct{}{}
 	c.mu.Unlock()
 	c.n.Add(1)
 	go func() {
 		defer c.n.Done()
-		w.work(c.ctx, c.t)
+		job(w, c.ctx, c.t)
 		c.mu.Lock()
 		delete(c.all, w)
 		c.mu.Unlock()
@@ -93,7 +97,8 @@ func (c *crew) hire() {
 // watch replaces workers that hang.
 func (c *crew) watch() {
 	c.mu.Lock()
-	stuck, replace := 0, 0
+	stuck := 0
+	var replace []*worker
 	for w := range c.all {
 		if w.stuck.Load() {
 			stuck++
@@ -102,15 +107,15 @@ func (c *crew) watch() {
 	for w := range c.all {
 		since := w.sinceNs.Load()
 		late := since != 0 && c.t.now()-since > int64(stuckAfter)
-		if late && stuck+replace < maxStuck && !w.stuck.Swap(true) {
-			replace++
+		if late && stuck+len(replace) < maxStuck && !w.stuck.Swap(true) {
+			replace = append(replace, w)
 		}
 	}
 	c.mu.Unlock()
-	for range replace {
+	for _, w := range replace {
 		c.t.counts.stuck.Add(1)
 		c.t.log.Warn("A worker hangs in a process and is replaced.", zap.Int("others", stuck))
-		c.hire()
+		c.hire(w.job)
 	}
 }
 

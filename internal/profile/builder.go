@@ -17,7 +17,7 @@ type key struct {
 	stack    uint32
 	tid, cpu uint32
 	comm     [commBytes]byte
-	cut      bool // the user stack is truncated
+	cut      bool // the user stack lacks its outer frames
 	sampled  Sampled
 }
 
@@ -69,7 +69,7 @@ func (b *Builder) Add(s *Sample) {
 		set:     s.Set,
 		link:    s.Link,
 		stack:   stack,
-		cut:     s.UserStack == labels.OutcomeTruncated,
+		cut:     incomplete(s.UserStack),
 	}
 	if b.opts.TraceAttributes && !s.Link.IsZero() {
 		k.sampled = s.Sampled
@@ -92,6 +92,11 @@ func (b *Builder) Add(s *Sample) {
 	b.sampleEntries = append(b.sampleEntries, entry)
 	b.sampleTimes = append(b.sampleTimes, min(s.TimeUnixNano, maxTime))
 	b.bytes += sampleBytes
+}
+
+// incomplete reports whether a walk ended before the entry of the thread.
+func incomplete(o labels.Outcome) bool {
+	return o != labels.OutcomePresent && o != labels.OutcomeNone && o != labels.OutcomeCompat
 }
 
 // Samples returns the number of samples added since the last Reset.

@@ -66,8 +66,9 @@ func TestAggregationKey(t *testing.T) {
 		"span":           {change: func(s *Sample) { s.Link = linkB }},
 		"no link":        {change: func(s *Sample) { s.Link = labels.Link{} }},
 		"truncation":     {change: func(s *Sample) { s.UserStack = labels.OutcomeTruncated }},
+		"lost frames":    {change: func(s *Sample) { s.UserStack = labels.OutcomeNoRows }},
 		"time":           {func(s *Sample) { s.TimeUnixNano++ }, func(*Options) {}},
-		"other outcome":  {func(s *Sample) { s.UserStack = labels.OutcomeFault }, func(*Options) {}},
+		"other outcome":  {func(s *Sample) { s.UserStack = labels.OutcomeCompat }, func(*Options) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			add := func(o Options) []flatSample {

@@ -166,7 +166,9 @@ func (r *reference) add(s *Sample) {
 		f.attrs["trace_id"] = hex.EncodeToString(s.Link.TraceID[:])
 		f.attrs["span_id"] = hex.EncodeToString(s.Link.SpanID[:])
 	}
-	if s.UserStack == labels.OutcomeTruncated {
+	switch s.UserStack {
+	case labels.OutcomePresent, labels.OutcomeNone, labels.OutcomeCompat:
+	default:
 		f.attrs["custom_labels.stack_truncated"] = true
 	}
 	if s.Set != nil {

@@ -29,6 +29,8 @@ const (
 	maxPendingBatches   = 64
 	minBatchBytes       = 1 << 20
 	maxBatchBytes       = 1 << 30
+	minUnwindBytes      = 1 << 20
+	maxUnwindBytes      = 1 << 30
 )
 
 // ErrorMode says what an error at start does.
@@ -47,6 +49,15 @@ type Symbolize string
 const (
 	SymbolizeLocal Symbolize = "local" // on this host, from the symbol tables of the executables
 	SymbolizeNone  Symbolize = "none"  // not here: frames carry addresses and mappings carry build ids
+)
+
+// Unwind says how user stacks are walked.
+type Unwind string
+
+// The ways to walk a user stack.
+const (
+	UnwindRows          Unwind = "rows"           // by the unwind tables of the executables, else by frame pointer
+	UnwindFramePointers Unwind = "frame_pointers" // only so
 )
 
 // Config of the custom_labels receiver.
@@ -71,6 +82,11 @@ type Config struct {
 	// ResourceFromEnvironment adds what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
 	// of a process's environment say to its resource. A process context goes before.
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
+	// Unwind says how user stacks are walked.
+	Unwind Unwind `mapstructure:"unwind"`
+	// MaxUnwindBytes of unwind rows, in kernel memory. Files that find no room
+	// have their stacks walked by frame pointer.
+	MaxUnwindBytes int `mapstructure:"max_unwind_bytes"`
 	// Symbolize says where addresses become function names.
 	Symbolize Symbolize `mapstructure:"symbolize"`
 	// ErrorMode says what an error at start does.
@@ -148,6 +164,8 @@ func createDefaultConfig() component.Config {
 		},
 		TraceAttributes:   true,
 		ThreadAttributes:  true,
+		Unwind:            UnwindRows,
+		MaxUnwindBytes:    64 << 20,
 		Symbolize:         SymbolizeLocal,
 		ErrorMode:         ErrorModePropagate,
 		MaxPendingBatches: 4,
@@ -166,6 +184,8 @@ func (c *Config) Validate() error {
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
 		within("labels::max_key_bytes", c.Labels.MaxKeyBytes, 1, maxLabelKeyBytes),
 		within("labels::max_value_bytes", c.Labels.MaxValueBytes, 1, maxLabelValueBytes),
+		oneOf("unwind", c.Unwind, UnwindRows, UnwindFramePointers),
+		within("max_unwind_bytes", c.MaxUnwindBytes, minUnwindBytes, maxUnwindBytes),
 		oneOf("symbolize", c.Symbolize, SymbolizeLocal, SymbolizeNone),
 		oneOf("error_mode", c.ErrorMode, ErrorModePropagate, ErrorModeIgnore),
 		within("bpf_verifier_log_level", c.BPFVerifierLogLevel, 0, maxVerifierLogLevel),

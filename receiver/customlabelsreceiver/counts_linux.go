@@ -97,6 +97,10 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	s.contextReads, s.contextErrors, s.contextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
 	s.labelSourceProcesses = int64(p.publisher.labelled())
 	s.processLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
+	s.unwindBytes, s.unwindTables = int64(table.RowBytes), int64(table.RowFiles)
+	s.unwindFiles = [numUnwindResults]int64{
+		unwindLoaded: int64(table.RowsBuilt), unwindFailed: int64(table.RowsFailed), unwindNoRoom: int64(table.RowsRefused),
+	}
 	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())
 
 	counters := c.bpfCounters(p.sampler)

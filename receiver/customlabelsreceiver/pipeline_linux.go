@@ -62,6 +62,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		SamplesPerSecond:       cfg.SamplesPerSecond,
 		RingBufferBytes:        cfg.RingBufferBytes,
 		SkipLabels:             !cfg.Labels.Enabled,
+		FramePointersOnly:      cfg.Unwind == UnwindFramePointers,
 		MaxLabels:              cfg.Labels.MaxLabels,
 		MaxKeyBytes:            cfg.Labels.MaxKeyBytes,
 		MaxValueBytes:          cfg.Labels.MaxValueBytes,
@@ -81,7 +82,13 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 	}
 	p.publisher = newPublisher(sampler)
 	fs := procfs.FS{Root: "/proc"}
+	var rows process.Unwinder
+	if cfg.Unwind == UnwindRows {
+		rows = unwinder{sampler}
+	}
 	p.table = process.NewTable(process.Options{
+		Unwinder:         rows,
+		MaxRowBytes:      cfg.MaxUnwindBytes,
 		FS:               fs,
 		Publisher:        p.publisher,
 		Logger:           set.Logger,

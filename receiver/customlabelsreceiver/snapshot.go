@@ -45,6 +45,21 @@ func (a anomaly) String() string {
 	}[a]
 }
 
+// unwindResult is what became of the unwind rows of a file.
+type unwindResult int
+
+const (
+	unwindLoaded unwindResult = iota
+	unwindFailed              // could not be read or loaded
+	unwindNoRoom              // max_unwind_bytes
+
+	numUnwindResults = iota
+)
+
+func (r unwindResult) String() string {
+	return [numUnwindResults]string{"loaded", "failed", "no_room"}[r]
+}
+
 // snapshot is what a pipeline has counted since its start. The counters move on
 // while it is taken, so its maker reads hits last: every sample that the other
 // counters know of is then a hit too.
@@ -61,11 +76,14 @@ type snapshot struct {
 	processLoadErrors    int64
 	contextReads         int64
 	contextErrors        int64
+	unwindFiles          [numUnwindResults]int64
 
 	ringBufferUsedBytes  int64
 	trackedProcesses     int64
 	labelSourceProcesses int64
 	contextProcesses     int64
+	unwindBytes          int64
+	unwindTables         int64
 }
 
 // pending hits are in the ring buffer or in a batch that was not handed over yet.

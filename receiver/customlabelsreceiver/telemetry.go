@@ -31,6 +31,7 @@ type attributeSets struct {
 	labelReads   [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
 	userStacks   [labels.NumOutcomes]metric.ObserveOption
 	anomalies    [numAnomalies]metric.ObserveOption
+	unwindFiles  [numUnwindResults]metric.ObserveOption
 }
 
 // newTelemetry registers the instruments. read is called on a goroutine of the
@@ -58,6 +59,9 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsProcessLoadErrors,
 		b.ReceiverCustomLabelsRingBufferUsed,
 		b.ReceiverCustomLabelsTrackedProcesses,
+		b.ReceiverCustomLabelsUnwindFiles,
+		b.ReceiverCustomLabelsUnwindTables,
+		b.ReceiverCustomLabelsUnwindUsed,
 		b.ReceiverCustomLabelsUserStacks,
 	)
 	if err != nil {
@@ -108,6 +112,11 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.ringBufferUsedBytes, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.trackedProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.labelSourceProcesses, a.receiver)
+	for r, n := range s.unwindFiles {
+		observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, n, a.unwindFiles[r])
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsUnwindTables, s.unwindTables, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsUnwindUsed, s.unwindBytes, a.receiver)
 	return nil
 }
 
@@ -130,6 +139,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.dropped {
 		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))
+	}
+	for r := range sets.unwindFiles {
+		sets.unwindFiles[r] = with(attribute.String("result", unwindResult(r).String()))
 	}
 	for k := range sets.anomalies {
 		sets.anomalies[k] = with(attribute.String("kind", anomaly(k).String()))

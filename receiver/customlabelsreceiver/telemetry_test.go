@@ -56,6 +56,8 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.ringBufferUsedBytes = 4096
 		s.droppedProcessEvents = 1
 		s.processLoadErrors = 6
+		s.unwindTables, s.unwindBytes = 2, 8192
+		s.unwindFiles[unwindNoRoom] = 9
 	})
 	require.NoError(t, err)
 	b, err := newTelemetry(settingsOf(tt, "b"), func(s *snapshot) { s.hits = 1 })
@@ -93,6 +95,12 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
 		[]metricdata.DataPoint[int64]{point(6, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUnwindTables(t, tt,
+		[]metricdata.DataPoint[int64]{point(2, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUnwindUsed(t, tt,
+		[]metricdata.DataPoint[int64]{point(8192, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUnwindFiles(t, tt,
+		[]metricdata.DataPoint[int64]{point(9, ra, "result=no_room")}, opt)
 
 	require.NoError(t, a.close())
 	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt,

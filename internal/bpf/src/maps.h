@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_MAPS_H
 #define CUSTOM_LABELS_MAPS_H
 
-#include "kernel.h"
+#include "arch.h"
 #include "record.h"
 
 /* Knobs, fixed when the programs are loaded. */
@@ -12,6 +12,7 @@ const volatile __u32 max_labels = MAX_LABELS;
 const volatile __u32 max_key_bytes = MAX_LABEL_KEY_BYTES;
 const volatile __u32 max_value_bytes = MAX_LABEL_VALUE_BYTES;
 const volatile __u64 watermark_bytes = 1 << 20; /* of unread samples that wake the reader */
+const volatile __u32 use_rows = 1;		/* 0: frame pointers only */
 /* Inode of the PID namespace whose numbers are reported; 0: the init namespace. */
 const volatile __u32 pid_ns_inum;
 
@@ -74,14 +75,36 @@ struct go_map_walk {
 	__u32 pad;
 };
 
+/*
+ * State of the walk up a user stack. In the scratch buffer for the same reason.
+ */
+struct stack_walk {
+	__u64 ip;
+	__u64 sp;
+	__u64 fp;
+	__u64 lr;
+	__u64 list;		       /* of mappings */
+	struct unwind_mapping mapping; /* the last one used */
+	__u32 mappings;
+	__u32 at; /* offset into scratch.body of the next frame */
+	__u32 frames;
+	__u8 exact;	 /* ip is that of an instruction, not a return address */
+	__u8 regs_known; /* all of them, not only ip, sp and fp */
+	__u8 fp_known;
+	__u8 doubtful; /* some frame may have been found by a register that was no frame pointer */
+};
+
 struct scratch {
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	__u32 end;     /* of copy_slots: where the labels end */
-	__u32 skipped; /* and those without a value */
+	__u32 end;	      /* of copy_slots: where the labels end */
+	__u32 skipped;	      /* and those without a value */
+	__u64 regs[NUM_REGS]; /* that rules may refer to, by DWARF number */
+	struct stack_walk walk_state;
+	struct signal_regs signal;
 };
 
 struct {
@@ -101,6 +124,39 @@ struct {
 	__type(key, struct process_id);
 	__type(value, struct process_entry);
 } processes SEC(".maps");
+
+/* What a process maps that has unwind rows. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 15); /* set by Go */
+	__type(key, struct process_id);
+	__type(value, struct unwind_list);
+} unwind_lists SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16); /* set by Go */
+	__type(key, struct unwind_chunk_key);
+	__type(value, struct unwind_chunk);
+} unwind_mappings SEC(".maps");
+
+/* Tables have as many pages as they need; the one here only says of what kind they are. */
+struct unwind_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, UNWIND_PAGE_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_UNWIND_TABLES);
+	__type(key, __u32);
+	__array(values, struct unwind_table);
+} unwind_tables SEC(".maps");
 
 /* Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). */
 struct {

@@ -55,9 +55,9 @@ int sample_cpu(struct perf_context *ctx)
 	has_user = has_user_space(task);
 	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
 	if (context_is_user(ctx))
-		user_regs_from_context(ctx, &regs, &compat);
+		user_regs_from_context(ctx, &regs, s->regs, &compat);
 	else if (has_user)
-		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &regs, &compat);
+		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &regs, s->regs, &compat);
 
 	if (has_user && read_labels)
 		at = read_label_sources(&id, thread_pointer(task), regs.g, compat);
@@ -72,7 +72,7 @@ int sample_cpu(struct perf_context *ctx)
 	if (has_user && compat) {
 		s->header.user_stack = OUTCOME_COMPAT;
 	} else if (has_user) {
-		s->header.user_frames = walk_user_stack(s, &regs, at);
+		s->header.user_frames = walk_user_stack(s, s->header.cpu, &regs, at);
 		at += 8 * s->header.user_frames;
 	}
 	submit(s, sizeof(s->header) + at);
@@ -98,7 +98,8 @@ static __always_inline struct process_event *reserve_event(void)
 	return ev;
 }
 
-/* A child starts with a copy of its parent's memory, labels included: what is known of one holds for the other. */
+/* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the
+ * other. */
 SEC("tp_btf/sched_process_fork")
 int process_fork(__u64 *ctx)
 {
@@ -107,6 +108,7 @@ int process_fork(__u64 *ctx)
 	struct process_id parent_id, child_id;
 	struct process_entry *entry;
 	struct process_event *ev;
+	struct unwind_list *list;
 
 	if (child->pid != child->tgid)
 		return 0;
@@ -115,6 +117,9 @@ int process_fork(__u64 *ctx)
 	entry = bpf_map_lookup_elem(&processes, &parent_id);
 	if (entry)
 		bpf_map_update_elem(&processes, &child_id, entry, BPF_NOEXIST);
+	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
+	if (list)
+		bpf_map_update_elem(&unwind_lists, &child_id, list, BPF_NOEXIST);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -136,6 +141,7 @@ int process_exec(__u64 *ctx)
 	process_identity(task, &before);
 	before.exec_id--; /* begin_new_exec() adds one */
 	bpf_map_delete_elem(&processes, &before);
+	bpf_map_delete_elem(&unwind_lists, &before);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -159,6 +165,7 @@ int process_exit(__u64 *ctx)
 		return 0;
 	process_identity(task, &id);
 	bpf_map_delete_elem(&processes, &id);
+	bpf_map_delete_elem(&unwind_lists, &id);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -191,3 +198,8 @@ const struct process_event *type_process_event __attribute__((unused));
 const struct label_block *type_label_block __attribute__((unused));
 const struct raw_label *type_raw_label __attribute__((unused));
 const struct sample_header *type_sample_header __attribute__((unused));
+const enum cfa_kind *type_cfa_kind __attribute__((unused));
+const enum ra_kind *type_ra_kind __attribute__((unused));
+const enum fp_kind *type_fp_kind __attribute__((unused));
+const struct unwind_rule *type_unwind_rule __attribute__((unused));
+const struct unwind_header *type_unwind_header __attribute__((unused));

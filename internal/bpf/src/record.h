@@ -19,7 +19,12 @@
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
-#define COMM_BYTES 16 /* TASK_COMM_LEN */
+#define MAX_UNWIND_TABLES 8192	 /* at the same time */
+#define MAX_UNWIND_MAPPINGS 1024 /* with rows, of one process */
+#define UNWIND_CHUNK_MAPPINGS 16 /* in one element of unwind_mappings */
+#define UNWIND_BLOCK_BYTES 1024	 /* of text that share an index entry */
+#define UNWIND_PAGE_BYTES 4096	 /* one element of an unwind table */
+#define COMM_BYTES 16		 /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
@@ -52,7 +57,8 @@ enum outcome {
 	OUTCOME_STALE_MODULE = 7,      /* the thread's DTV is older than the module */
 	OUTCOME_NO_THREAD_POINTER = 8, /* the saved thread pointer is 0: not known yet (aarch64) */
 	OUTCOME_COMPAT = 9,	       /* 32-bit code in a 64-bit kernel: not supported */
-	OUTCOME_MAX = 10,
+	OUTCOME_NO_ROWS = 10,	       /* a stack that ends in code without unwind rows and frame pointers */
+	OUTCOME_MAX = 11,
 };
 
 /* Per-CPU counters; hits == the sum of all others in the sample group. */
@@ -103,6 +109,86 @@ struct label_source {
 	struct go_layout go; /* Go */
 };
 _Static_assert(sizeof(struct label_source) == 40, "label_source");
+
+/* Unwind rows: how the canonical frame address (CFA) is computed. */
+enum cfa_kind {
+	CFA_NONE = 0,	  /* no information: by frame pointer */
+	CFA_END = 1,	  /* the outermost frame */
+	CFA_SP = 2,	  /* SP + cfa_offset */
+	CFA_FP = 3,	  /* FP + cfa_offset */
+	CFA_REG = 4,	  /* register arg (DWARF number) + cfa_offset, where registers are known */
+	CFA_DEREF_SP = 5, /* *(SP + cfa_offset) + arg */
+	CFA_DEREF_FP = 6, /* *(FP + cfa_offset) + arg */
+	CFA_PLT = 7,	  /* x86-64: SP + cfa_offset + ((IP & 15) >= arg ? 8 : 0) */
+	CFA_SIGNAL = 8,	  /* the frame that the kernel made for a signal, at SP */
+};
+
+enum ra_kind {
+	RA_OFFSET = 0,	 /* the return address is at CFA + ra_offset */
+	RA_REGISTER = 1, /* in the link register, where registers are known */
+};
+
+enum fp_kind {
+	FP_SAME = 0,	  /* the caller's frame pointer is in its register */
+	FP_OFFSET = 1,	  /* at CFA + fp_offset */
+	FP_UNDEFINED = 2, /* lost */
+};
+
+struct unwind_rule {
+	__u8 cfa; /* enum cfa_kind */
+	__u8 arg;
+	__u8 ra; /* enum ra_kind */
+	__u8 fp; /* enum fp_kind */
+	__s32 cfa_offset;
+	__s32 ra_offset;
+	__s32 fp_offset;
+};
+_Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
+
+/*
+ * A table is an array of pages, which hold, each from a page's start:
+ *   struct unwind_header, then struct unwind_rule by number; the header has the place of rule 0
+ *   u32 index entries, one for each block and one more: the first row at or behind the block's start
+ *   u32 rows in order: low half the offset in the block, high half the number of the rule
+ */
+struct unwind_header {
+	__u64 id; /* of the table; its slot may get another one */
+	__u32 index_page;
+	__u32 rows_page;
+};
+_Static_assert(sizeof(struct unwind_header) == sizeof(struct unwind_rule), "the header has the place of rule 0");
+
+struct unwind_page {
+	__u8 bytes[UNWIND_PAGE_BYTES];
+};
+
+/* Where a process maps code that has a table. */
+struct unwind_mapping {
+	__u64 start;
+	__u64 limit;
+	__u64 text; /* address of the table's first block */
+	__u64 table_id;
+	__u32 slot;   /* in unwind_tables */
+	__u32 blocks; /* in the table */
+};
+_Static_assert(sizeof(struct unwind_mapping) == 40, "unwind_mapping");
+
+struct unwind_chunk {
+	struct unwind_mapping mappings[UNWIND_CHUNK_MAPPINGS];
+};
+
+struct unwind_chunk_key {
+	__u64 list;
+	__u32 chunk;
+	__u32 pad;
+};
+
+/* The mappings of a process, in chunks in address order; a forked child shares them. */
+struct unwind_list {
+	__u64 id;
+	__u32 count; /* of mappings */
+	__u32 pad;
+};
 
 struct process_entry {
 	__u32 num_sources;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Kernel frames from the kernel's own unwinder, user frames by frame pointer.
- * walk_user_stack is the seam behind which unwind rows will go.
+ * Kernel frames from the kernel's own unwinder, user frames by unwind rows where
+ * there are rows and by frame pointer elsewhere. Unwinders of runtimes would be
+ * further ways from a frame to its caller, beside by_rule and by_frame_pointer.
  */
 #ifndef CUSTOM_LABELS_STACK_H
 #define CUSTOM_LABELS_STACK_H
 
 #include "arch.h"
-#include "maps.h"
+#include "rows.h"
 
 /* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
 struct frame_link {
@@ -15,12 +16,9 @@ struct frame_link {
 	__u64 return_address;
 };
 
-/* State of one walk. */
-struct stack_walk {
-	__u64 fp;
-	__u32 at; /* offset into scratch.body of the next frame */
-	__u32 frames;
-	enum outcome outcome;
+/* Where the scratch buffer of a walk is. */
+struct walk_context {
+	__u32 scratch; /* index */
 };
 
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
@@ -40,61 +38,200 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 	return bytes / 8;
 }
 
-/* bpf_loop callback: one frame up. */
-static long walk_frame(__u64 i, struct stack_walk *w)
-{
-	struct scratch *s = this_scratch();
-	struct frame_link link;
-	__u32 at = w->at;
+/* What follows returns OUTCOME_NONE when there is a caller, which is then in w. */
 
-	if (!s || at > SAMPLE_BODY_BYTES - 8)
-		return 1;
-	if (!w->fp) {
-		w->outcome = OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
-		return 1;
+/* The caller of a frame that the kernel made for a signal is what the signal interrupted, all registers known. */
+static __always_inline enum outcome by_signal_frame(struct scratch *s, struct stack_walk *w)
+{
+	struct signal_regs *r = &s->signal;
+
+	if (bpf_probe_read_user(r, sizeof(*r), (const void *)(w->sp + SIGNAL_REGS_OFFSET)))
+		return OUTCOME_FAULT;
+	w->ip = r->ip;
+	w->sp = r->sp;
+	w->fp = SIGNAL_FP(r);
+	w->lr = SIGNAL_LR(r);
+	SIGNAL_COPY_REGS(s->regs, r);
+	w->exact = w->regs_known = w->fp_known = 1;
+	return w->ip && w->ip < USER_ADDRESS_END ? OUTCOME_NONE : OUTCOME_INVALID;
+}
+
+static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return_address, __u64 sp)
+{
+	return_address = strip_return_address(return_address);
+	if (!return_address)
+		return OUTCOME_PRESENT;
+	if (return_address >= USER_ADDRESS_END)
+		return OUTCOME_INVALID;
+	w->ip = return_address;
+	w->sp = sp;
+	w->exact = w->regs_known = 0;
+	return OUTCOME_NONE;
+}
+
+/* The canonical frame address. */
+static __always_inline enum outcome frame_address(struct scratch *s, struct stack_walk *w,
+						  const struct unwind_rule *rule, __u64 *cfa)
+{
+	__s64 offset = rule->cfa_offset;
+
+	switch (rule->cfa) {
+	case CFA_SP:
+		*cfa = w->sp + offset;
+		return OUTCOME_NONE;
+	case CFA_PLT:
+		*cfa = w->sp + offset + ((w->ip & 15) >= rule->arg ? 8 : 0);
+		return OUTCOME_NONE;
+	case CFA_FP:
+		*cfa = w->fp + offset;
+		return w->fp_known ? OUTCOME_NONE : OUTCOME_NO_ROWS;
+	case CFA_REG:
+		*cfa = s->regs[rule->arg & (NUM_REGS - 1)] + offset;
+		return w->regs_known && NUM_REGS > 1 ? OUTCOME_NONE : OUTCOME_NO_ROWS;
+	case CFA_DEREF_SP:
+	case CFA_DEREF_FP:
+		if (rule->cfa == CFA_DEREF_FP && !w->fp_known)
+			return OUTCOME_NO_ROWS;
+		offset += rule->cfa == CFA_DEREF_FP ? w->fp : w->sp;
+		if (bpf_probe_read_user(cfa, sizeof(*cfa), (const void *)offset))
+			return OUTCOME_FAULT;
+		*cfa += rule->arg;
+		return OUTCOME_NONE;
 	}
-	if (w->fp & 7) {
-		w->outcome = OUTCOME_INVALID;
-		return 1;
-	}
-	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp)) {
-		w->outcome = OUTCOME_FAULT;
-		return 1;
-	}
-	link.return_address = strip_return_address(link.return_address);
-	if (!link.return_address) {
-		w->outcome = OUTCOME_PRESENT;
-		return 1;
-	}
-	/* Code without frame pointers uses the register for anything. */
-	if (link.return_address >= USER_ADDRESS_END) {
-		w->outcome = OUTCOME_INVALID;
-		return 1;
-	}
-	*(__u64 *)&s->body[at] = link.return_address;
-	w->at = at + 8;
-	w->frames++;
-	/* Stacks grow down: a caller's frame lies above. Anything else would let a target send us in circles. */
-	if (link.fp && link.fp <= w->fp) {
-		w->outcome = OUTCOME_INVALID;
-		return 1;
+	return OUTCOME_INVALID;
+}
+
+static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk *w, const struct unwind_rule *rule)
+{
+	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
+	__u64 cfa = 0;
+	enum outcome out;
+
+	if (rule->cfa == CFA_END)
+		return OUTCOME_PRESENT;
+	if (rule->cfa == CFA_SIGNAL)
+		return by_signal_frame(s, w);
+	out = frame_address(s, w, rule, &cfa);
+	if (out != OUTCOME_NONE)
+		return out;
+	/* Stacks grow down: a caller's frame lies above. Only a leaf need not have pushed anything. */
+	if (cfa < w->sp || (cfa == w->sp && !w->regs_known))
+		return OUTCOME_INVALID;
+	if (rule->ra == RA_REGISTER && !w->regs_known)
+		return OUTCOME_INVALID;
+	if (rule->fp == FP_OFFSET && rule->ra == RA_OFFSET && rule->ra_offset == rule->fp_offset + 8) {
+		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(cfa + rule->fp_offset)))
+			return OUTCOME_FAULT;
+	} else {
+		if (rule->fp == FP_OFFSET &&
+		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(cfa + rule->fp_offset)))
+			return OUTCOME_FAULT;
+		if (rule->ra == RA_OFFSET && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
+								 (const void *)(cfa + rule->ra_offset)))
+			return OUTCOME_FAULT;
 	}
 	w->fp = link.fp;
+	if (rule->fp == FP_OFFSET)
+		w->fp_known = 1;
+	else if (rule->fp == FP_UNDEFINED)
+		w->fp_known = 0;
+	return to_caller(w, link.return_address, cfa);
+}
+
+/* Code without rows uses the register for anything, unless it is generated at run time or by a compiler that keeps it.
+ */
+static __always_inline enum outcome by_frame_pointer(struct stack_walk *w)
+{
+	struct frame_link link;
+	enum outcome out;
+
+	if (!w->fp_known)
+		return OUTCOME_NO_ROWS;
+	if (!w->fp)
+		return w->doubtful ? OUTCOME_NO_ROWS
+				   : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
+	if (w->fp & 7 || w->fp + FP_BELOW_SP < w->sp)
+		return OUTCOME_NO_ROWS;
+	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+		return OUTCOME_NO_ROWS;
+	/* Anything else would let a target send us in circles. */
+	if (link.fp && link.fp <= w->fp)
+		return OUTCOME_NO_ROWS;
+	out = to_caller(w, link.return_address, w->fp + sizeof(link));
+	w->fp = link.fp;
+	if ((out == OUTCOME_PRESENT && w->doubtful) || out == OUTCOME_INVALID)
+		return OUTCOME_NO_ROWS;
+	return out;
+}
+
+static __always_inline enum outcome next_frame(struct scratch *s, struct stack_walk *w)
+{
+	/* A return address may be behind the end of its function, or where another row begins. */
+	__u64 pc = w->exact ? w->ip : w->ip - 1;
+	struct unwind_rule rule = {};
+
+	if (find_mapping(w, pc)) {
+		if (!find_rule(w, pc, &rule))
+			w->doubtful = 1;
+		if (rule.cfa != CFA_NONE)
+			return by_rule(s, w, &rule);
+	}
+	return by_frame_pointer(w);
+}
+
+/* bpf_loop callback: one frame up. */
+static long walk_frame(__u64 i, struct walk_context *ctx)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	enum outcome out;
+	__u32 at;
+
+	if (!s)
+		return 1;
+	out = next_frame(s, &s->walk_state);
+	if (out != OUTCOME_NONE) {
+		s->header.user_stack = out;
+		return 1;
+	}
+	at = s->walk_state.at;
+	opaque(at);
+	if (at > SAMPLE_BODY_BYTES - 8)
+		return 1;
+	*(__u64 *)&s->body[at] = s->walk_state.ip;
+	s->walk_state.at = at + 8;
+	s->walk_state.frames++;
 	return 0;
 }
 
-/* Appends the user stack to scratch.body[at]; returns its frames. */
-static __always_inline __u32 walk_user_stack(struct scratch *s, const struct user_regs *regs, __u32 at)
+/*
+ * Appends the user stack of the task, whose registers are regs and scratch.regs,
+ * to scratch.body[at]; returns its frames.
+ */
+static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, const struct user_regs *regs, __u32 at)
 {
-	struct stack_walk w = { .fp = regs->fp, .at = at + 8, .frames = 1, .outcome = OUTCOME_TRUNCATED };
+	struct walk_context ctx = { .scratch = scratch };
+	struct stack_walk *w = &s->walk_state;
+	struct unwind_list *list;
 
 	opaque(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
 	*(__u64 *)&s->body[at] = regs->ip;
-	bpf_loop(MAX_USER_FRAMES - 1, walk_frame, &w, 0);
-	s->header.user_stack = w.outcome;
-	return w.frames;
+	w->ip = regs->ip;
+	w->sp = regs->sp;
+	w->fp = regs->fp;
+	w->lr = regs->lr;
+	w->at = at + 8;
+	w->frames = 1;
+	w->exact = w->regs_known = w->fp_known = 1;
+	w->mapping.start = w->mapping.limit = 0;
+	list = bpf_map_lookup_elem(&unwind_lists, &s->header.process);
+	w->list = list ? list->id : 0;
+	w->mappings = list ? list->count : 0;
+	w->doubtful = !list && use_rows;
+	s->header.user_stack = OUTCOME_TRUNCATED;
+	bpf_loop(MAX_USER_FRAMES - 1, walk_frame, &ctx, 0);
+	return w->frames;
 }
 
 #endif

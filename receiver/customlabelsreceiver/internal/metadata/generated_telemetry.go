@@ -43,6 +43,9 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
 	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
 	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindFiles             metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindTables            metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindUsed              metric.Int64ObservableGauge
 	ReceiverCustomLabelsUserStacks              metric.Int64ObservableCounter
 }
 
@@ -282,6 +285,51 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsTrackedProcessesCal
 	return nil
 }
 
+// RegisterReceiverCustomLabelsUnwindFilesCallback sets callback for observable ReceiverCustomLabelsUnwindFiles metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUnwindFilesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsUnwindFiles, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsUnwindFiles)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsUnwindTablesCallback sets callback for observable ReceiverCustomLabelsUnwindTables metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUnwindTablesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsUnwindTables, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsUnwindTables)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsUnwindUsedCallback sets callback for observable ReceiverCustomLabelsUnwindUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUnwindUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsUnwindUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsUnwindUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsUserStacksCallback sets callback for observable ReceiverCustomLabelsUserStacks metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserStacksCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -415,9 +463,27 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{process}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsUnwindFiles, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_unwind_files",
+		metric.WithDescription("Files whose unwind rows were asked for because a process that maps them was sampled, by result. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsUnwindTables, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_unwind_tables",
+		metric.WithDescription("Files whose unwind rows are loaded. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsUnwindUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_unwind_used",
+		metric.WithDescription("Bytes of kernel memory that unwind rows take, of max_unwind_bytes. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUserStacks, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_user_stacks",
-		metric.WithDescription("User stacks walked, by outcome. [Development]"),
+		metric.WithDescription("User stacks walked, by outcome; present is a stack that reaches the entry of its thread or program. [Development]"),
 		metric.WithUnit("{stack}"),
 	)
 	errs = errors.Join(errs, err)

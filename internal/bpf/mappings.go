@@ -1,0 +1,99 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// UnwindMapping says where a process maps a file with unwind rows.
+type UnwindMapping struct {
+	Start, Limit uint64
+	// Text is the address of the first block of the table.
+	Text uint64
+	// Table is 0 while the file has no table, but may get one.
+	Table TableID
+	// Blocks of the table.
+	Blocks int
+}
+
+// noSlot is a slot without a table.
+const noSlot = MaxUnwindTables
+
+// unwindList is what the kernel knows of a process's mappings. Guarded by Sampler.listsMu.
+type unwindList struct {
+	id     uint64
+	chunks uint32
+}
+
+// SetUnwindMappings replaces what is known of a process's mappings, which are
+// sorted by address. None is news, too: all code of the process has frame
+// pointers. More than MaxUnwindMappings is an error.
+func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping) error {
+	if len(mappings) > MaxUnwindMappings {
+		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), MaxUnwindMappings)
+	}
+	s.listsMu.Lock()
+	defer s.listsMu.Unlock()
+	s.listID++
+	list := unwindList{id: s.listID}
+	for len(mappings) > int(list.chunks)*UnwindChunkMappings {
+		chunk := s.chunk(mappings[list.chunks*UnwindChunkMappings:])
+		if err := s.objs.UnwindMappings.Put(profilerUnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
+			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list))
+		}
+		list.chunks++
+	}
+	err := s.objs.UnwindLists.Put(id.key(), profilerUnwindList{Id: list.id, Count: uint32(len(mappings))})
+	if err != nil {
+		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list))
+	}
+	old := s.lists[id]
+	s.lists[id] = list
+	return s.removeList(old)
+}
+
+func (s *Sampler) chunk(mappings []UnwindMapping) *profilerUnwindChunk {
+	c := &profilerUnwindChunk{}
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	for i := range min(len(mappings), UnwindChunkMappings) {
+		m := &mappings[i]
+		slot, ok := s.tables.slots[m.Table]
+		if !ok {
+			slot = noSlot
+		}
+		c.Mappings[i] = profilerUnwindMapping{
+			Start: m.Start, Limit: m.Limit, Text: m.Text,
+			TableId: uint64(m.Table), Slot: slot, Blocks: uint32(m.Blocks),
+		}
+	}
+	return c
+}
+
+func (s *Sampler) removeList(l unwindList) error {
+	var errs []error
+	for i := range l.chunks {
+		err := s.objs.UnwindMappings.Delete(profilerUnwindChunkKey{List: l.id, Chunk: i})
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, fmt.Errorf("remove mappings: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ForgetMappings takes back what SetUnwindMappings did. Unknown processes are no error.
+func (s *Sampler) ForgetMappings(id ProcessID) error {
+	s.listsMu.Lock()
+	defer s.listsMu.Unlock()
+	err := s.objs.UnwindLists.Delete(id.key())
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil // the kernel removes it when the process exits
+	}
+	old := s.lists[id]
+	delete(s.lists, id)
+	return errors.Join(err, s.removeList(old))
+}

@@ -1,0 +1,173 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// ErrTooManyTables says that MaxUnwindTables are loaded.
+var ErrTooManyTables = errors.New("too many unwind tables")
+
+// UnwindRule tells how to get from a frame to its caller: struct unwind_rule of src/record.h.
+type UnwindRule struct {
+	CFA, Arg, RA, FP              uint8
+	CFAOffset, RAOffset, FPOffset int32
+}
+
+// UnwindTable has the rules of one file, as src/record.h describes it.
+type UnwindTable struct {
+	Rules []UnwindRule // the first one stands for no information
+	Index []uint32     // one more than there are blocks
+	Rows  []uint32
+}
+
+// Blocks of text that the table describes.
+func (t *UnwindTable) Blocks() int { return max(len(t.Index)-1, 0) }
+
+// Bytes is the memory that the table takes in the kernel, within a few hundred bytes.
+func (t *UnwindTable) Bytes() int { return t.pages() * UnwindPageBytes }
+
+const (
+	pageRules = UnwindPageBytes / unwindRuleBytes
+	pageWords = UnwindPageBytes / 4
+)
+
+func pagesOf(n, each int) int { return (n + each - 1) / each }
+
+func (t *UnwindTable) pages() int {
+	return pagesOf(max(len(t.Rules), 1), pageRules) + pagesOf(len(t.Index), pageWords) + pagesOf(len(t.Rows), pageWords)
+}
+
+// TableID names a table in the kernel; 0 is none.
+type TableID uint64
+
+// tables are the slots of unwind_tables. Guarded by Sampler.tablesMu.
+type tables struct {
+	next  TableID
+	slots map[TableID]uint32
+	free  []uint32
+	used  uint32 // slots that were used at least once
+}
+
+// AddUnwindTable loads a table into the kernel. It costs some milliseconds.
+func (s *Sampler) AddUnwindTable(t *UnwindTable) (TableID, error) {
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	slot, ok := s.tables.take()
+	if !ok {
+		return 0, fmt.Errorf("add unwind table: %w", ErrTooManyTables)
+	}
+	id := s.tables.next + 1
+	if err := s.loadTable(t, id, slot); err != nil {
+		s.tables.free = append(s.tables.free, slot)
+		return 0, fmt.Errorf("add unwind table: %w", err)
+	}
+	s.tables.next = id
+	s.tables.slots[id] = slot
+	return id, nil
+}
+
+func (t *tables) take() (slot uint32, ok bool) {
+	if n := len(t.free); n > 0 {
+		slot, t.free = t.free[n-1], t.free[:n-1]
+		return slot, true
+	}
+	if t.used == MaxUnwindTables {
+		return 0, false
+	}
+	t.used++
+	return t.used - 1, true
+}
+
+func (s *Sampler) loadTable(t *UnwindTable, id TableID, slot uint32) error {
+	pages := t.pages()
+	m, err := ebpf.NewMap(&ebpf.MapSpec{
+		Name: "unwind_table", Type: ebpf.Array, Flags: unix.BPF_F_INNER_MAP,
+		KeySize: 4, ValueSize: UnwindPageBytes, MaxEntries: uint32(pages),
+	})
+	if err != nil {
+		return err
+	}
+	// The slot keeps the map.
+	defer m.Close()
+	w := tableWriter{m: m}
+	w.rules(t, id)
+	w.words(t.Index)
+	w.words(t.Rows)
+	if w.err != nil {
+		return w.err
+	}
+	return s.objs.UnwindTables.Put(slot, m)
+}
+
+// tableWriter fills a table's map page by page.
+type tableWriter struct {
+	m    *ebpf.Map
+	page [UnwindPageBytes]byte
+	next uint32 // page
+	err  error
+}
+
+func (w *tableWriter) flush() {
+	if w.err == nil {
+		w.err = w.m.Put(w.next, w.page[:])
+	}
+	w.next++
+	clear(w.page[:])
+}
+
+func (w *tableWriter) rules(t *UnwindTable, id TableID) {
+	rulePages := pagesOf(max(len(t.Rules), 1), pageRules)
+	order := binary.NativeEndian
+	order.PutUint64(w.page[:], uint64(id))
+	order.PutUint32(w.page[8:], uint32(rulePages))
+	order.PutUint32(w.page[12:], uint32(rulePages+pagesOf(len(t.Index), pageWords)))
+	for i, r := range t.Rules {
+		if i == 0 {
+			continue // the header has its place
+		}
+		if i%pageRules == 0 {
+			w.flush()
+		}
+		b := w.page[i%pageRules*unwindRuleBytes:]
+		b[0], b[1], b[2], b[3] = r.CFA, r.Arg, r.RA, r.FP
+		order.PutUint32(b[4:], uint32(r.CFAOffset))
+		order.PutUint32(b[8:], uint32(r.RAOffset))
+		order.PutUint32(b[12:], uint32(r.FPOffset))
+	}
+	w.flush()
+}
+
+func (w *tableWriter) words(words []uint32) {
+	for len(words) > 0 {
+		n := min(len(words), pageWords)
+		for i, v := range words[:n] {
+			binary.NativeEndian.PutUint32(w.page[4*i:], v)
+		}
+		words = words[n:]
+		w.flush()
+	}
+}
+
+// RemoveUnwindTable gives its memory back. Mappings that refer to it have no
+// rows any more.
+func (s *Sampler) RemoveUnwindTable(id TableID) error {
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	slot, ok := s.tables.slots[id]
+	if !ok {
+		return nil
+	}
+	if err := s.objs.UnwindTables.Delete(slot); err != nil {
+		return fmt.Errorf("remove unwind table: %w", err)
+	}
+	delete(s.tables.slots, id)
+	s.tables.free = append(s.tables.free, slot)
+	return nil
+}

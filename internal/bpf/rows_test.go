@@ -1,0 +1,180 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// loadRows loads the rows of all files that a process maps.
+func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []TableID) {
+	t.Helper()
+	fs := procfs.FS{Root: "/proc"}
+	var mappings []UnwindMapping
+	for m, err := range fs.Mappings(int(pid)) {
+		require.NoError(t, err)
+		if m.Inode == 0 || m.Perms&procfs.PermExec == 0 {
+			continue
+		}
+		file, err := os.Open(m.Path)
+		require.NoError(t, err)
+		defer file.Close()
+		st, err := file.Stat()
+		require.NoError(t, err)
+		e, err := elffile.New(file, st.Size())
+		require.NoError(t, err)
+		rows, err := unwind.New(e, unwind.Limits{})
+		if errors.Is(err, unwind.ErrNone) {
+			continue
+		}
+		require.NoError(t, err, m.Path)
+		id, err := s.AddUnwindTable(tableOf(rows))
+		require.NoError(t, err)
+		tables = append(tables, id)
+		var loads []elffile.Segment
+		for l := range e.Loads() {
+			loads = append(loads, l)
+		}
+		bias, ok := elffile.LoadBias(e.Machine, loads, m.Start, m.Offset, true)
+		require.True(t, ok)
+		mappings = append(mappings, UnwindMapping{
+			Start: m.Start, Limit: m.Limit, Text: bias + rows.Base, Table: id, Blocks: len(rows.Index) - 1,
+		})
+	}
+	require.NotEmpty(t, mappings)
+	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings))
+	return tables
+}
+
+func tableOf(t *unwind.Table) *UnwindTable {
+	out := &UnwindTable{Index: t.Index, Rows: unsafe.Slice((*uint32)(unsafe.SliceData(t.Rows)), len(t.Rows))}
+	for _, r := range t.Rules {
+		out.Rules = append(out.Rules, UnwindRule{
+			CFA: uint8(r.CFA), Arg: r.Arg, RA: uint8(r.RA), FP: uint8(r.FP),
+			CFAOffset: r.CFAOffset, RAOffset: r.RAOffset, FPOffset: r.FPOffset,
+		})
+	}
+	return out
+}
+
+// The frames of code without frame pointers, up to the program's entry, and
+// no more of them when the rows are gone.
+func TestRows(t *testing.T) {
+	const depth = 500
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "depth-500")
+	tables := loadRows(t, s, tgt.pid)
+	require.NoError(t, s.Start())
+	for range 3 {
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) || len(r.UserFrames) < depth {
+				return false
+			}
+			same := 0
+			for _, addr := range r.UserFrames[1:] {
+				if tgt.in(addr) {
+					same++
+				}
+			}
+			require.Equal(t, depth, same)
+			require.Equal(t, labels.OutcomePresent, labels.Outcome(r.UserStack))
+			require.Greater(t, len(r.UserFrames), depth+2, "main and its callers")
+			return true
+		})
+	}
+	for _, id := range tables {
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
+	before := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || labels.Outcome(r.UserStack) == labels.OutcomePresent {
+			before++
+			require.Less(t, before, 10_000, "without rows")
+			return false
+		}
+		require.Equal(t, labels.OutcomeNoRows, labels.Outcome(r.UserStack))
+		return true
+	})
+}
+
+// What is set is there, and what is taken back is gone: no more memory than was asked for.
+func TestRowsReleased(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
+	table := &UnwindTable{Rules: make([]UnwindRule, 300), Index: make([]uint32, 2000), Rows: make([]uint32, 5000)}
+	require.Equal(t, (2+2+5)*UnwindPageBytes, table.Bytes())
+	seen := map[TableID]bool{}
+	for range 3 * 10 {
+		id, err := s.AddUnwindTable(table)
+		require.NoError(t, err)
+		require.False(t, seen[id], "an id is not used again")
+		seen[id] = true
+		require.NoError(t, s.RemoveUnwindTable(id))
+		require.NoError(t, s.RemoveUnwindTable(id), "twice")
+	}
+	require.EqualValues(t, 1, s.tables.used)
+
+	id := ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
+	count := func() (chunks, lists int) {
+		var key profilerUnwindChunkKey
+		var chunk profilerUnwindChunk
+		for it := s.objs.UnwindMappings.Iterate(); it.Next(&key, &chunk); {
+			chunks++
+		}
+		var process profilerProcessId
+		var list profilerUnwindList
+		for it := s.objs.UnwindLists.Iterate(); it.Next(&process, &list); {
+			lists++
+		}
+		return chunks, lists
+	}
+	for _, n := range []int{17, 0, MaxUnwindMappings, 1} {
+		require.NoError(t, s.SetUnwindMappings(id, make([]UnwindMapping, n)))
+		chunks, lists := count()
+		require.Equal(t, (n+UnwindChunkMappings-1)/UnwindChunkMappings, chunks)
+		require.Equal(t, 1, lists)
+	}
+	require.Error(t, s.SetUnwindMappings(id, make([]UnwindMapping, MaxUnwindMappings+1)))
+	require.NoError(t, s.ForgetMappings(id))
+	require.NoError(t, s.ForgetMappings(id), "twice")
+	chunks, lists := count()
+	require.Zero(t, chunks+lists)
+}
+
+// Package unwind knows the layout by values of its own.
+func TestRowsEqualUnwind(t *testing.T) {
+	require.EqualValues(t, unwind.BlockBytes, UnwindBlockBytes)
+	require.EqualValues(t, unwindRuleBytes, unsafe.Sizeof(unwind.Rule{}))
+	for c, g := range map[profilerCfaKind]unwind.CFAKind{
+		profilerCfaKindCFA_NONE:     unwind.CFANone,
+		profilerCfaKindCFA_END:      unwind.CFAEnd,
+		profilerCfaKindCFA_SP:       unwind.CFASP,
+		profilerCfaKindCFA_FP:       unwind.CFAFP,
+		profilerCfaKindCFA_REG:      unwind.CFAReg,
+		profilerCfaKindCFA_DEREF_SP: unwind.CFADerefSP,
+		profilerCfaKindCFA_DEREF_FP: unwind.CFADerefFP,
+		profilerCfaKindCFA_PLT:      unwind.CFAPLT,
+		profilerCfaKindCFA_SIGNAL:   unwind.CFASignal,
+	} {
+		require.EqualValues(t, c, g)
+	}
+	for c, g := range map[profilerRaKind]unwind.RAKind{
+		profilerRaKindRA_OFFSET: unwind.RAOffset, profilerRaKindRA_REGISTER: unwind.RARegister,
+	} {
+		require.EqualValues(t, c, g)
+	}
+	for c, g := range map[profilerFpKind]unwind.FPKind{
+		profilerFpKindFP_SAME: unwind.FPSame, profilerFpKindFP_OFFSET: unwind.FPOffset, profilerFpKindFP_UNDEFINED: unwind.FPUndefined,
+	} {
+		require.EqualValues(t, c, g)
+	}
+}

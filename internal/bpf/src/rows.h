@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* From an address of a process to the unwind rule that holds there. */
+#ifndef CUSTOM_LABELS_ROWS_H
+#define CUSTOM_LABELS_ROWS_H
+
+#include "maps.h"
+
+#define UNWIND_PAGE_WORDS (UNWIND_PAGE_BYTES / 4)
+#define UNWIND_PAGE_RULES (UNWIND_PAGE_BYTES / sizeof(struct unwind_rule))
+#define MAX_UNWIND_CHUNKS (MAX_UNWIND_MAPPINGS / UNWIND_CHUNK_MAPPINGS)
+
+/* Steps of the binary searches: as many as it takes to halve that many down to one, and none. */
+#define CHUNK_STEPS 6
+#define MAPPING_STEPS 4
+#define ROW_STEPS 11
+
+_Static_assert(1 << CHUNK_STEPS == MAX_UNWIND_CHUNKS, "CHUNK_STEPS");
+_Static_assert(1 << MAPPING_STEPS == UNWIND_CHUNK_MAPPINGS, "MAPPING_STEPS");
+_Static_assert(1 << (ROW_STEPS - 1) == UNWIND_BLOCK_BYTES, "an instruction has at least one byte");
+
+static __always_inline struct unwind_chunk *mapping_chunk(__u64 list, __u32 chunk)
+{
+	struct unwind_chunk_key key = { .list = list, .chunk = chunk };
+
+	return bpf_map_lookup_elem(&unwind_mappings, &key);
+}
+
+static __always_inline struct unwind_mapping *chunk_mapping(struct unwind_chunk *c, __u32 i)
+{
+	opaque(i);
+	return &c->mappings[i & (UNWIND_CHUNK_MAPPINGS - 1)];
+}
+
+/* The list has just been replaced, or it was the parent's of a process that has changed since. */
+static __always_inline bool unknown_mappings(struct stack_walk *w)
+{
+	w->doubtful = 1;
+	return false;
+}
+
+/* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
+static __always_inline bool find_mapping(struct stack_walk *w, __u64 pc)
+{
+	__u32 low = 0, high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS, count;
+	struct unwind_mapping *m;
+	struct unwind_chunk *c;
+
+	if (pc >= w->mapping.start && pc < w->mapping.limit)
+		return true;
+	if (!w->mappings)
+		return false;
+	/* The last chunk that begins at or below pc. */
+	for (int i = 0; i < CHUNK_STEPS && high - low > 1; i++) {
+		__u32 middle = (low + high) / 2;
+
+		c = mapping_chunk(w->list, middle);
+		if (!c)
+			return unknown_mappings(w);
+		if (c->mappings[0].start <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	c = mapping_chunk(w->list, low);
+	if (!c)
+		return unknown_mappings(w);
+	count = w->mappings - low * UNWIND_CHUNK_MAPPINGS;
+	high = count < UNWIND_CHUNK_MAPPINGS ? count : UNWIND_CHUNK_MAPPINGS;
+	low = 0;
+	for (int i = 0; i < MAPPING_STEPS && high - low > 1; i++) {
+		__u32 middle = (low + high) / 2;
+
+		if (chunk_mapping(c, middle)->start <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	m = chunk_mapping(c, low);
+	if (pc < m->start || pc >= m->limit)
+		return false;
+	__builtin_memcpy(&w->mapping, m, sizeof(w->mapping));
+	return true;
+}
+
+/* Number n of the words that begin with a page of a table. */
+static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, __u32 *word)
+{
+	__u32 number = first_page + n / UNWIND_PAGE_WORDS;
+	struct unwind_page *page = bpf_map_lookup_elem(table, &number);
+
+	opaque(n);
+	if (!page)
+		return false;
+	*word = *(__u32 *)&page->bytes[(n & (UNWIND_PAGE_WORDS - 1)) * 4];
+	return true;
+}
+
+/* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
+static __always_inline bool find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
+{
+	__u32 index_page, rows_page, low, high, row = 0, number = 0, block, at;
+	__u64 offset = pc - w->mapping.text;
+	struct unwind_header *header;
+	struct unwind_page *page;
+	bool have = false;
+	void *table;
+
+	table = bpf_map_lookup_elem(&unwind_tables, &w->mapping.slot);
+	if (!table)
+		return false;
+	page = bpf_map_lookup_elem(table, &number);
+	if (!page)
+		return false;
+	header = (struct unwind_header *)page;
+	if (header->id != w->mapping.table_id)
+		return false;
+	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
+		return true;
+	block = offset / UNWIND_BLOCK_BYTES;
+	at = offset % UNWIND_BLOCK_BYTES;
+	index_page = header->index_page;
+	rows_page = header->rows_page;
+	if (!table_word(table, index_page, block, &low) || !table_word(table, index_page, block + 1, &high))
+		return false;
+	number = low;
+	/* The rows of the block that begin at or below pc are those before low in the end. */
+	for (int i = 0; i < ROW_STEPS && low < high; i++) {
+		__u32 middle = (low + high) / 2, candidate;
+
+		if (!table_word(table, rows_page, middle, &candidate))
+			return false;
+		if ((candidate & 0xffff) <= at) {
+			row = candidate;
+			have = true;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	if (!have && !table_word(table, rows_page, number - 1, &row))
+		return true; /* before the first row */
+	number = row >> 16;
+	if (!number)
+		return true;
+	if (number >= UNWIND_PAGE_RULES) {
+		__u32 rule_page = number / UNWIND_PAGE_RULES;
+
+		page = bpf_map_lookup_elem(table, &rule_page);
+		if (!page)
+			return false;
+	}
+	opaque(number);
+	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
+	return true;
+}
+
+#endif

@@ -1,0 +1,168 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// buildShare bounds the share of one CPU that building rows takes, to one in so many.
+	buildShare = 4
+	// keepRows is how long rows stay without a process that maps their file:
+	// a program that is run again and again need not wait for them each time.
+	keepRows = time.Minute
+)
+
+// rowsState is what is known of the rows of a file.
+type rowsState uint8
+
+const (
+	rowsUnknown rowsState = iota // nobody has asked
+	rowsWanted                   // waiting to be built
+	rowsReady
+	rowsNone    // the file describes no code, or it is Go's, which has frame pointers
+	rowsFailed  // the file cannot be read
+	rowsRefused // there was no room
+)
+
+// fileRows are the rows of one file. Guarded by rows.mu.
+type fileRows struct {
+	state  rowsState
+	id     RowsID
+	base   uint64 // virtual address of the first block
+	blocks int
+	bytes  int
+	// waiting are the sampled processes that map the file.
+	waiting map[uint64]struct{} // by handle
+	// refusedAt is the value of rows.released then.
+	refusedAt uint64
+	idleSince int64 // when the last process was seen to be gone; 0: there is one
+}
+
+// rows decides which files have their rows in the kernel.
+type rows struct {
+	max  int // bytes
+	wake chan struct{}
+
+	mu       sync.Mutex
+	wanted   []*File
+	ready    map[*File]struct{}
+	bytes    int
+	released uint64 // counts what was removed
+}
+
+func newRows(maxBytes int) *rows {
+	return &rows{max: maxBytes, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}}
+}
+
+// of returns the rows of a file, whose id is 0 as long as they are not there. ok
+// is false if the file has none. The process is told when that changes.
+func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &f.rows
+	switch s.state {
+	case rowsReady:
+		s.idleSince = 0
+		return *s, true
+	case rowsNone:
+		return fileRows{}, false
+	case rowsFailed:
+		return fileRows{}, true
+	case rowsRefused:
+		if s.refusedAt == r.released {
+			return fileRows{}, true
+		}
+		s.state = rowsUnknown
+	}
+	if s.state == rowsUnknown {
+		s.state = rowsWanted
+		s.waiting = map[uint64]struct{}{}
+		r.wanted = append(r.wanted, f)
+		r.signal()
+	}
+	s.waiting[handle] = struct{}{}
+	return fileRows{}, true
+}
+
+func (r *rows) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the file that the most sampled processes wait for, of these the smallest; nil: none.
+func (r *rows) next() *File {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	best := -1
+	for i, f := range r.wanted {
+		if best < 0 || f.moreWantedThan(r.wanted[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	f := r.wanted[best]
+	last := len(r.wanted) - 1
+	r.wanted[best] = r.wanted[last]
+	r.wanted[last] = nil
+	r.wanted = r.wanted[:last]
+	return f
+}
+
+func (f *File) moreWantedThan(g *File) bool {
+	if a, b := len(f.rows.waiting), len(g.rows.waiting); a != b {
+		return a > b
+	}
+	return f.key.Size < g.key.Size
+}
+
+// settle notes what became of a file and returns the processes that waited.
+func (r *rows) settle(f *File, result fileRows) (handles []uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h := range f.rows.waiting {
+		handles = append(handles, h)
+	}
+	result.refusedAt = r.released
+	f.rows = result
+	if result.state == rowsReady {
+		r.ready[f] = struct{}{}
+		r.bytes += result.bytes
+	}
+	return handles
+}
+
+// build makes rows until the context ends. It has a worker of its own: a large
+// file takes seconds, which labels need not wait for.
+func (w *worker) build(ctx context.Context, t *Table) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil && !w.stuck.Load() {
+		began := t.now()
+		w.sinceNs.Store(max(began, 1))
+		t.sweepRows()
+		f := t.rows.next()
+		if f != nil {
+			t.buildRows(f)
+		}
+		w.sinceNs.Store(0)
+		var pause <-chan time.Time
+		wake := t.rows.wake
+		if f != nil {
+			timer.Reset(time.Duration((buildShare - 1) * (t.now() - began)))
+			pause, wake = timer.C, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-pause:
+		}
+	}
+}

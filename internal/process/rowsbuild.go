@@ -1,0 +1,147 @@
+//go:build linux
+
+package process
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// errNoRoom says that the rows of files in use leave no room.
+var errNoRoom = errors.New("no room for unwind rows")
+
+// buildRows reads the rows of a file and loads them.
+func (t *Table) buildRows(f *File) {
+	result, err := t.loadRows(f)
+	switch {
+	case err == nil:
+		result.state = rowsReady
+		t.counts.rowsBuilt.Add(1)
+	case errors.Is(err, unwind.ErrNone):
+		result = fileRows{state: rowsNone}
+	case errors.Is(err, errNoRoom):
+		result = fileRows{state: rowsRefused}
+		t.counts.rowsRefused.Add(1)
+		t.rowsFailed(f, err)
+	default:
+		result = fileRows{state: rowsFailed}
+		t.counts.rowsFailed.Add(1)
+		t.rowsFailed(f, err)
+	}
+	t.rowsChanged(t.rows.settle(f, result))
+}
+
+func (t *Table) loadRows(f *File) (fileRows, error) {
+	table, err := readRows(f)
+	if err != nil {
+		return fileRows{}, err
+	}
+	// Code of Go has frame pointers, and rows that know nothing of them would lose them.
+	if f.isGo() && table.Stats.Source == unwind.SourceDebugFrame {
+		return fileRows{}, unwind.ErrNone
+	}
+	result := fileRows{base: table.Base, blocks: len(table.Index) - 1, bytes: table.Bytes()}
+	if !t.roomForRows(result.bytes) {
+		return fileRows{}, errNoRoom
+	}
+	result.id, err = t.opts.Unwinder.AddRows(table)
+	return result, err
+}
+
+func readRows(f *File) (*unwind.Table, error) {
+	file, size, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	e, err := elffile.New(file, size)
+	if err != nil {
+		return nil, err
+	}
+	return unwind.New(e, unwind.Limits{})
+}
+
+// isGo reports whether the file is a Go program.
+func (f *File) isGo() bool {
+	return slices.ContainsFunc(f.facts.plans, func(p plan) bool { return p.abi == labels.ABIGo })
+}
+
+// roomForRows makes room by removing the rows that no process needs, those first
+// that have been idle for the longest time.
+func (t *Table) roomForRows(bytes int) bool {
+	r := t.rows
+	for {
+		r.mu.Lock()
+		if r.bytes+bytes <= r.max {
+			r.mu.Unlock()
+			return true
+		}
+		idle := r.idle(t.now())
+		r.mu.Unlock()
+		if len(idle) == 0 {
+			return false
+		}
+		t.removeRows(idle[0])
+	}
+}
+
+// idle returns the files with rows that no process maps, the longest idle first.
+func (r *rows) idle(now int64) (idle []*File) {
+	for f := range r.ready {
+		if f.users.Load() != 0 {
+			f.rows.idleSince = 0
+			continue
+		}
+		if f.rows.idleSince == 0 {
+			f.rows.idleSince = now
+		}
+		idle = append(idle, f)
+	}
+	slices.SortFunc(idle, func(a, b *File) int { return cmp.Compare(a.rows.idleSince, b.rows.idleSince) })
+	return idle
+}
+
+// sweepRows removes the rows that have been idle for long.
+func (t *Table) sweepRows() {
+	t.rows.mu.Lock()
+	now := t.now()
+	idle := t.rows.idle(now)
+	n := 0
+	for n < len(idle) && now-idle[n].rows.idleSince >= int64(keepRows) {
+		n++
+	}
+	t.rows.mu.Unlock()
+	for _, f := range idle[:n] {
+		t.removeRows(f)
+	}
+}
+
+func (t *Table) removeRows(f *File) {
+	r := t.rows
+	r.mu.Lock()
+	if _, ok := r.ready[f]; !ok {
+		r.mu.Unlock()
+		return
+	}
+	id := f.rows.id
+	r.bytes -= f.rows.bytes
+	r.released++
+	delete(r.ready, f)
+	f.rows = fileRows{}
+	r.mu.Unlock()
+	if err := t.opts.Unwinder.RemoveRows(id); err != nil {
+		t.rowsFailed(f, err)
+	}
+}
+
+// stats returns how many files have rows, and the bytes of these.
+func (r *rows) stats() (files, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ready), r.bytes
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// Unwinder gives the sampling programs unwind rows. Calls come from several
+// goroutines, for one process one after the other.
+type Unwinder interface {
+	// AddRows loads the rows of a file.
+	AddRows(t *unwind.Table) (RowsID, error)
+	// RemoveRows gives their memory back.
+	RemoveRows(id RowsID) error
+	// SetMappings says where a process maps files with rows, in address order, at
+	// most MaxRowMappings; none is news too. The slice belongs to the callee.
+	SetMappings(id ID, mappings []RowMapping) error
+	// ForgetMappings takes that back. An unknown process is no error.
+	ForgetMappings(id ID) error
+}
+
+// RowsID names the rows of a file; 0 is none.
+type RowsID uint64
+
+// MaxRowMappings of one process are given to an Unwinder.
+const MaxRowMappings = 1024
+
+// RowMapping says where a process maps the rows of a file.
+type RowMapping struct {
+	Start, Limit uint64
+	// Text is the address of the first block of the rows.
+	Text uint64
+	// Rows is 0 while the file has none, but should.
+	Rows   RowsID
+	Blocks int
+}
+
+// wantsRows reports whether a process is worth the rows of its files: it has
+// been sampled.
+func (t *Table) wantsRows(p *Process) bool { return t.opts.Unwinder != nil && p.sampled.Load() }
+
+// publishMappings tells the sampling programs which rows hold where in a process.
+// The rows that are not there yet are asked for.
+func (t *Table) publishMappings(p *Process, info *Info) {
+	if info == nil || info.KernelThread || !t.wantsRows(p) {
+		return
+	}
+	list := make([]RowMapping, 0, len(info.Mappings))
+	for i := range info.Mappings {
+		m := &info.Mappings[i]
+		if m.File == nil || !m.biased {
+			continue
+		}
+		r, ok := t.rows.of(m.File, p.handle)
+		if !ok {
+			continue
+		}
+		if len(list) == MaxRowMappings {
+			t.counts.mappingsCut.Add(1)
+			break
+		}
+		list = append(list, RowMapping{Start: m.Start, Limit: m.Limit, Text: m.bias + r.base, Rows: r.id, Blocks: r.blocks})
+	}
+	if p.load.mapped && slices.Equal(p.load.mappings, list) {
+		return
+	}
+	p.load.mappings, p.load.mapped = list, true
+	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list)); err != nil {
+		p.load.mapped = false
+		t.publishFailed(p, err)
+	}
+}
+
+// rowsChanged has the processes that wait for the rows of a file told.
+func (t *Table) rowsChanged(handles []uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range handles {
+		if p := t.byHandle[h]; p != nil && !p.exited {
+			t.schedule(p, workUnwind, urgent)
+		}
+	}
+}
+
+// forget takes back what was published of a process.
+func (t *Table) forget(p *Process) {
+	err := t.opts.Publisher.Forget(p.id)
+	if t.opts.Unwinder != nil {
+		err = errors.Join(err, t.opts.Unwinder.ForgetMappings(p.id))
+	}
+	if err != nil {
+		t.publishFailed(p, err)
+	}
+}
+
+// rowsFailed logs a file whose rows cannot be had.
+func (t *Table) rowsFailed(f *File, err error) {
+	t.log.Debug("A file has no unwind rows.", zap.String("file", f.path), zap.Error(err))
+}
