@@ -11,6 +11,10 @@ const (
 
 	// maxRelocations bounds one relocation table, relative ones not counted.
 	maxRelocations = 1 << 20
+
+	// maxRelative bounds the relocations of all kinds that are searched for
+	// relative ones. The largest programs have some millions.
+	maxRelative = 8 << 20
 )
 
 // Relocation is an Elf64_Rela.
@@ -36,21 +40,38 @@ func (f *File) Relocations(yield func(Relocation) bool) error {
 		return !stopped
 	}
 	skip := min(d.relaCount, d.relasz/relocationBytes) * relocationBytes
-	if err := f.relocations(d.rela, skip, d.relasz, visit); err != nil || stopped {
+	if err := f.relocations(d.rela, skip, d.relasz, maxRelocations, visit); err != nil || stopped {
 		return err
 	}
 	if elf.DynTag(d.pltrel) != elf.DT_RELA {
 		return nil
 	}
-	return f.relocations(d.jmprel, 0, d.pltrelsz, visit)
+	return f.relocations(d.jmprel, 0, d.pltrelsz, maxRelocations, visit)
 }
 
-func (f *File) relocations(vaddr, skip, size uint64, yield func(Relocation) bool) error {
+// RelativeRelocations calls yield with the places that the dynamic loader fills
+// with an address of the file itself, and with that address as linked, until it
+// returns false. Packed ones (DT_RELR) are left out: their places hold the address.
+func (f *File) RelativeRelocations(yield func(vaddr, value uint64) bool) error {
+	d, err := f.dyn()
+	if err != nil {
+		return err
+	}
+	relative := uint32(elf.R_X86_64_RELATIVE)
+	if f.Machine == elf.EM_AARCH64 {
+		relative = uint32(elf.R_AARCH64_RELATIVE)
+	}
+	return f.relocations(d.rela, 0, d.relasz, maxRelative, func(r Relocation) bool {
+		return r.Type != relative || yield(r.Offset, uint64(r.Addend))
+	})
+}
+
+func (f *File) relocations(vaddr, skip, size, most uint64, yield func(Relocation) bool) error {
 	count := (size - skip) / relocationBytes
 	if vaddr == 0 || count == 0 {
 		return nil
 	}
-	if count > maxRelocations {
+	if count > most {
 		return &FormatError{vaddr, "number of relocations at address", count}
 	}
 	off, avail, ok := f.fileRange(vaddr)

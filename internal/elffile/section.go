@@ -21,10 +21,13 @@ type Section struct {
 	Size   uint64 // in the file, compressed perhaps
 }
 
+// HasSections reports whether the file has section headers.
+func (f *File) HasSections() bool { return f.sectionOffset != 0 && f.sectionCount != 0 }
+
 // Section looks up a section by name. ok is false when there is none, or when the
 // file has no section headers.
 func (f *File) Section(name string) (s Section, ok bool, err error) {
-	if f.sectionOffset == 0 || f.sectionCount == 0 {
+	if !f.HasSections() {
 		return Section{}, false, nil
 	}
 	if f.sectionCount > maxSections {

@@ -127,6 +127,10 @@ func (f *File) fileRange(vaddr uint64) (off, n uint64, ok bool) {
 	return 0, 0, false
 }
 
+// FileRange translates a virtual address to an offset in the file, and says how
+// many bytes of the file back the segment from there on.
+func (f *File) FileRange(vaddr uint64) (off, n uint64, ok bool) { return f.fileRange(vaddr) }
+
 // smallAt is small at a virtual address.
 func (f *File) smallAt(n int, vaddr uint64) ([]byte, error) {
 	off, avail, ok := f.fileRange(vaddr)

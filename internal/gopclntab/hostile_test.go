@@ -1,0 +1,166 @@
+package gopclntab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// image is a table in memory, described as Find would.
+type image struct {
+	data  []byte
+	table Table
+}
+
+// newImage makes a table of the current format with functions of 16 bytes each, from
+// address 0x1000 on. One has the tables of pc-values given, at offset 1, 2, ... each.
+func newImage(functions int, values []byte, tree []byte) *image {
+	h := header{current: true, functions: uint64(functions), names: headerBytes}
+	names := []byte("outer\x00inner\x00")
+	units := binary.LittleEndian.AppendUint32(nil, 0)
+	files := []byte("file.go\x00")
+	pcs := append([]byte{0}, values...)
+	h.units = h.names + uint64(len(names))
+	h.files = h.units + uint64(len(units))
+	h.values = h.files + uint64(len(files))
+	h.code = h.values + uint64(len(pcs))
+	code := make([]byte, (functions+1)*functabBytes)
+	const funcBytes = funcBytes120 + 4*3 + 4*4
+	for i := range functions {
+		at := len(code)
+		binary.LittleEndian.PutUint32(code[i*functabBytes:], uint32(16*i))
+		binary.LittleEndian.PutUint32(code[i*functabBytes+4:], uint32(at))
+		code = append(code, make([]byte, funcBytes)...)
+		f := code[at:]
+		binary.LittleEndian.PutUint32(f, uint32(16*i))
+		for _, off := range []int{16, 20, 24} { // pcsp, pcfile, pcln
+			binary.LittleEndian.PutUint32(f[off:], 1)
+		}
+		binary.LittleEndian.PutUint32(f[28:], 3)
+		f[43] = 4
+		binary.LittleEndian.PutUint32(f[funcBytes120+4*pcdataTree:], 1)
+	}
+	binary.LittleEndian.PutUint32(code[functions*functabBytes:], uint32(16*functions))
+	data := make([]byte, headerBytes)
+	for _, b := range [][]byte{names, units, files, pcs, code} {
+		data = append(data, b...)
+	}
+	t := Table{header: h, quantum: 1, text: 0x1000, Start: 0x1000, Limit: 0x1000 + 16*uint64(functions), size: uint64(len(data))}
+	t.inlined = t.size
+	data = append(data, tree...)
+	t.inlinedBytes = uint64(len(tree))
+	return &image{data, t}
+}
+
+func (m *image) reader() *Reader { return NewReader(m.table, bytes.NewReader(m.data)) }
+
+// inlinedCallBytes is runtime.inlinedCall.
+func inlinedCallBytes(name, parentPC, line uint32) []byte {
+	b := make([]byte, 4, 16)
+	for _, v := range []uint32{name, parentPC, line} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// all16 is a pc-value table: value 0 for 16 bytes.
+var all16 = []byte{2, 16, 0}
+
+func TestImage(t *testing.T) {
+	// Value -1 at the last 8 bytes: the call comes from there.
+	m := newImage(3, []byte{2, 8, 1, 8, 0}, inlinedCallBytes(6, 12, 7))
+	r := m.reader()
+	frames, err := r.Frames(nil, 0x1010)
+	require.NoError(t, err)
+	require.Equal(t, []Frame{{"inner", "file.go", 0, 7}, {"outer", "", 0, 0}}, frames)
+	frames, err = r.Frames(nil, 0x1018)
+	require.NoError(t, err)
+	require.Equal(t, []Frame{{"outer", "", 0, 0}}, frames)
+	for _, pc := range []uint64{0, 0xfff, 0x1030, 1<<64 - 1} {
+		frames, err = r.Frames(nil, pc)
+		require.NoError(t, err)
+		require.Empty(t, frames)
+	}
+}
+
+// An inlined call that comes from itself.
+func TestCycle(t *testing.T) {
+	frames, err := newImage(1, all16, inlinedCallBytes(6, 0, 7)).reader().Frames(nil, 0x1000)
+	require.NoError(t, err)
+	require.Equal(t, []Frame{{"outer", "file.go", 0, 0}}, frames)
+}
+
+// Trees that lead nowhere leave the function itself.
+func TestBadTree(t *testing.T) {
+	for what, tree := range map[string][]byte{
+		"short":                    {1},
+		"name outside":             inlinedCallBytes(1<<20, 8, 1),
+		"name inside of another":   inlinedCallBytes(7, 8, 1),
+		"parent outside":           inlinedCallBytes(6, 1<<30, 1),
+		"parent behind the end":    inlinedCallBytes(6, 16, 1),
+		"name at the table's end":  inlinedCallBytes(12, 8, 1),
+		"name is the empty string": inlinedCallBytes(5, 8, 1),
+	} {
+		frames, err := newImage(1, all16, tree).reader().Frames(nil, 0x1000)
+		require.NoError(t, err, what)
+		require.Equal(t, []Frame{{"outer", "file.go", 0, 0}}, frames, what)
+	}
+}
+
+// A pc-value table that never gets anywhere, or never ends.
+func TestEndlessValues(t *testing.T) {
+	values := bytes.Repeat([]byte{2, 0}, 8<<20)
+	m := newImage(1, values, nil)
+	r := m.reader()
+	began := time.Now()
+	frames, err := r.Frames(nil, 0x1000)
+	require.NoError(t, err)
+	require.Equal(t, []Frame{{"outer", "", 0, 0}}, frames)
+	require.Less(t, time.Since(began), 5*time.Second)
+	f, ok, err := r.Func(0x1000)
+	require.NoError(t, err)
+	require.True(t, ok)
+	steps := 0
+	require.Error(t, r.StackDeltas(&f, func(uint64, int32) bool { steps++; return true }))
+	require.LessOrEqual(t, steps, maxSteps)
+
+	for _, bad := range [][]byte{{2}, {0x80, 0x80, 0x80, 0x80, 0x80, 0x80}, {2, 0x80}} {
+		_, err := newImage(1, bad, nil).reader().value(1, &Func{Entry: 0x1000, End: 0x1010}, 0x1000)
+		require.Error(t, err)
+	}
+}
+
+// A file that has become shorter.
+func TestTruncated(t *testing.T) {
+	m := newImage(100, all16, nil)
+	for n := 0; n < len(m.data); n += 7 {
+		r := NewReader(m.table, bytes.NewReader(m.data[:n]))
+		for pc := m.table.Start; pc < m.table.Limit; pc += 16 {
+			_, _ = r.Frames(nil, pc)
+		}
+		_ = r.Functions(func(Func) bool { return true })
+	}
+}
+
+// Memory is bounded, whatever is read.
+func TestReaderBounded(t *testing.T) {
+	data, err := os.ReadFile(testutil.BuildGoTables(t)[0])
+	require.NoError(t, err)
+	_, r := find(t, data)
+	require.NoError(t, r.Functions(func(f Func) bool {
+		_, err := r.Name(&f)
+		require.NoError(t, err)
+		_, err = r.Frames(nil, f.Entry)
+		require.NoError(t, err)
+		return true
+	}))
+	require.LessOrEqual(t, len(r.pages.slots), maxPages)
+	require.LessOrEqual(t, len(r.pages.byPage), maxPages)
+	require.LessOrEqual(t, len(r.names), maxKeptNames)
+}

@@ -1,0 +1,213 @@
+package gopclntab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+const (
+	// maxNameBytes of a function or file are kept; with type parameters names can be
+	// of any length.
+	maxNameBytes = 4 << 10
+	// maxKeptNames bounds the strings that a Reader keeps, and returns again.
+	maxKeptNames = 1024
+)
+
+// Reader reads a table. It belongs to one goroutine.
+type Reader struct {
+	t     Table
+	pages pages
+	names map[uint64]string // by offset in the file
+}
+
+// NewReader reads a table through r, the file that it was found in.
+func NewReader(t Table, r io.ReaderAt) *Reader {
+	return &Reader{t: t, pages: pages{r: r, byPage: map[uint64]int{}}, names: map[uint64]string{}}
+}
+
+// Func is a function in the sense of the linker: what was inlined is part of it.
+type Func struct {
+	Entry, End uint64 // addresses, End exclusive
+	StartLine  int    // of its declaration; 0 if not known
+	Flags      Flags
+
+	name, unit        uint32 // offsets in tables
+	stack, file, line uint32 // offsets of pc-value tables
+	// Of inlined calls: offset of the tree, and of the pc-value table of its entries.
+	tree, treeIndex uint32
+	hasTree         bool
+}
+
+// Flags say how a function behaves (internal/abi/symtab.go, FuncFlag).
+type Flags uint8
+
+// The flags.
+const (
+	TopFrame Flags = 1 << iota // nothing called it: stacks end here
+	SPWrite                    // it sets the stack pointer by other means than adding to it
+	Assembly
+)
+
+// Func returns the function that holds an address. ok is false if there is none.
+func (r *Reader) Func(pc uint64) (f Func, ok bool, err error) {
+	if !r.t.Contains(pc) {
+		return Func{}, false, nil
+	}
+	target := pc - r.t.text
+	// The first function behind it: a sentinel follows the last one.
+	var searchErr error
+	n := sort.Search(int(r.t.functions), func(i int) bool {
+		if searchErr != nil {
+			return true
+		}
+		var e entry
+		e, searchErr = r.entry(uint64(i))
+		return uint64(e.code) > target
+	})
+	if searchErr != nil {
+		return Func{}, false, searchErr
+	}
+	if n == 0 {
+		return Func{}, false, nil
+	}
+	f, err = r.function(uint64(n - 1))
+	return f, err == nil && pc >= f.Entry && pc < f.End, err
+}
+
+// Functions calls yield with all functions in the order of their addresses, until it
+// returns false.
+func (r *Reader) Functions(yield func(Func) bool) error {
+	for i := range r.t.functions {
+		f, err := r.function(i)
+		if err != nil {
+			return err
+		}
+		if !yield(f) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Name returns the name of a function, valid UTF-8.
+func (r *Reader) Name(f *Func) (string, error) { return r.name(f.name) }
+
+// entry is runtime.functab: a function's code, from the start of all code, and its
+// description, from the start of the table of functions.
+type entry struct{ code, description uint32 }
+
+func (r *Reader) entry(i uint64) (entry, error) {
+	var b [functabBytes]byte
+	if err := r.read(b[:], r.t.code, r.t.size, i*functabBytes); err != nil {
+		return entry{}, fmt.Errorf("read entry of function %d: %w", i, err)
+	}
+	return entry{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])}, nil
+}
+
+// read fills b from an offset in the table [start, end) of the file.
+func (r *Reader) read(b []byte, start, end, off uint64) error {
+	if n := uint64(len(b)); off > end-start || n > end-start-off {
+		return &elffile.FormatError{Off: r.t.off + start, Msg: "offset outside of the table", Val: off}
+	}
+	return r.pages.fill(b, r.t.off+start+off)
+}
+
+const (
+	// The parts of runtime._func whose size is fixed. Go 1.20 has added the line.
+	funcBytes118 = 40
+	funcBytes120 = 44
+	// pcdataTree is PCDATA_InlTreeIndex, funcdataTree FUNCDATA_InlTree.
+	pcdataTree   = 2
+	funcdataTree = 3
+	noFuncdata   = 1<<32 - 1
+	maxPcdata    = 64
+)
+
+// function reads the description of function i: runtime._func.
+func (r *Reader) function(i uint64) (Func, error) {
+	e, err := r.entry(i)
+	if err != nil {
+		return Func{}, err
+	}
+	next, err := r.entry(i + 1)
+	if err != nil {
+		return Func{}, err
+	}
+	size := uint64(funcBytes120)
+	if !r.t.current {
+		size = funcBytes118
+	}
+	var fixed [funcBytes120]byte
+	if err := r.read(fixed[:size], r.t.code, r.t.size, uint64(e.description)); err != nil {
+		return Func{}, fmt.Errorf("read function %d: %w", i, err)
+	}
+	u32 := func(off int) uint32 { return binary.LittleEndian.Uint32(fixed[off:]) }
+	f := Func{
+		Entry: r.t.text + uint64(e.code), End: r.t.text + uint64(next.code),
+		name: u32(4), stack: u32(16), file: u32(20), line: u32(24), unit: u32(32),
+		Flags: Flags(fixed[size-3]),
+	}
+	if r.t.current {
+		f.StartLine = int(int32(u32(36)))
+	}
+	if u32(0) != e.code || next.code < e.code {
+		return Func{}, &elffile.FormatError{Off: r.t.off + r.t.code, Msg: "function in disorder", Val: i}
+	}
+	pcdata, funcdata := u32(28), uint32(fixed[size-1])
+	if pcdata <= pcdataTree || pcdata > maxPcdata || funcdata <= funcdataTree {
+		return f, nil
+	}
+	var b [4]byte
+	if err := r.read(b[:], r.t.code, r.t.size, uint64(e.description)+size+4*pcdataTree); err != nil {
+		return Func{}, err
+	}
+	f.treeIndex = binary.LittleEndian.Uint32(b[:])
+	if err := r.read(b[:], r.t.code, r.t.size, uint64(e.description)+size+4*uint64(pcdata)+4*funcdataTree); err != nil {
+		return Func{}, err
+	}
+	f.tree = binary.LittleEndian.Uint32(b[:])
+	f.hasTree = f.tree != noFuncdata && f.treeIndex != 0
+	return f, nil
+}
+
+// name returns a name by its offset in the table of names.
+func (r *Reader) name(off uint32) (string, error) {
+	return r.text(r.t.names, r.t.units, uint64(off))
+}
+
+// text returns what the table [start, end) has at an offset, up to a NUL.
+func (r *Reader) text(start, end, off uint64) (string, error) {
+	if off >= end-start {
+		return "", &elffile.FormatError{Off: r.t.off + start, Msg: "name outside of the table", Val: off}
+	}
+	at := r.t.off + start + off
+	if s, ok := r.names[at]; ok {
+		return s, nil
+	}
+	var text []byte
+	for from, left := at, min(end-start-off, maxNameBytes); left > 0; {
+		b, err := r.pages.at(from)
+		if err != nil {
+			return "", fmt.Errorf("read name: %w", err)
+		}
+		b = b[:min(uint64(len(b)), left)]
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			text = append(text, b[:i]...)
+			break
+		}
+		text = append(text, b...)
+		from, left = from+uint64(len(b)), left-uint64(len(b))
+	}
+	s := strings.ToValidUTF8(string(text), "\uFFFD")
+	if len(r.names) == maxKeptNames {
+		clear(r.names)
+	}
+	r.names[at] = s
+	return s, nil
+}

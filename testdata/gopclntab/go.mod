@@ -1,0 +1,3 @@
+module gopclntab
+
+go 1.22
