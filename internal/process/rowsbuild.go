@@ -41,10 +41,6 @@ func (t *Table) loadRows(f *File) (fileRows, error) {
 	if err != nil {
 		return fileRows{}, err
 	}
-	// Code of Go has frame pointers, and rows that know nothing of them would lose them.
-	if f.isGo() && table.Stats.Source == unwind.SourceDebugFrame {
-		return fileRows{}, unwind.ErrNone
-	}
 	result := fileRows{base: table.Base, blocks: len(table.Index) - 1, bytes: table.Bytes()}
 	if !t.roomForRows(result.bytes) {
 		return fileRows{}, errNoRoom
@@ -63,7 +59,8 @@ func readRows(f *File) (*unwind.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unwind.New(e, unwind.Limits{})
+	// Code of Go has frame pointers, of which its .debug_frame says nothing: they would be lost.
+	return unwind.New(e, unwind.Limits{SkipDebugFrame: f.isGo()})
 }
 
 // isGo reports whether the file is a Go program.

@@ -17,7 +17,7 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 		return nil, err
 	}
 	err = b.readEHFrame()
-	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) {
+	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) && !limits.SkipDebugFrame {
 		if debugErr := b.readDebugFrame(); debugErr != nil {
 			err = errors.Join(err, debugErr)
 		}

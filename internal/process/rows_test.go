@@ -1,0 +1,210 @@
+//go:build linux
+
+package process
+
+import (
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// rowsRecorder is an Unwinder that remembers.
+type rowsRecorder struct {
+	mu       sync.Mutex
+	next     RowsID
+	tables   map[RowsID]*unwind.Table
+	mappings map[ID][]RowMapping
+}
+
+func (r *rowsRecorder) AddRows(t *unwind.Table) (RowsID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	r.tables[r.next] = t
+	return r.next, nil
+}
+
+func (r *rowsRecorder) RemoveRows(id RowsID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tables, id)
+	return nil
+}
+
+func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mappings[id] = mappings
+	return nil
+}
+
+func (r *rowsRecorder) ForgetMappings(id ID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.mappings, id)
+	return nil
+}
+
+// rowsFake is a table over the real /proc, whose rows are built when the test says so.
+type rowsFake struct {
+	*fake
+	rec *rowsRecorder
+}
+
+func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
+	rec := &rowsRecorder{tables: map[RowsID]*unwind.Table{}, mappings: map[ID][]RowMapping{}}
+	f := newFake(t, func(o *Options) {
+		o.FS = procfs.FS{Root: "/proc"}
+		o.Unwinder = rec
+		o.MaxRowBytes = maxBytes
+	})
+	return &rowsFake{f, rec}
+}
+
+// start runs a program without labels, and returns its identity.
+func (f *rowsFake) start() (ID, *exec.Cmd) {
+	cmd := exec.Command("sleep", "60")
+	require.NoError(f.t, cmd.Start())
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	// Until it has mapped its libraries.
+	require.Eventually(f.t, func() bool {
+		var s scratch
+		return s.read(f.opts.FS, cmd.Process.Pid) == nil && len(s.exec) >= 4
+	}, 10*time.Second, time.Millisecond)
+	stat, err := f.opts.FS.Stat(cmd.Process.Pid)
+	require.NoError(f.t, err)
+	return ID{TGID: uint32(cmd.Process.Pid), StartNs: stat.StartTicks*1e7 - uint64(f.bootOffset)}, cmd
+}
+
+// build makes the rows that are wanted, at most so many files.
+func (f *rowsFake) build(files int) (built int) {
+	for ; built < files; built++ {
+		file := f.rows.next()
+		if file == nil {
+			break
+		}
+		f.buildRows(file)
+	}
+	f.work()
+	return built
+}
+
+// The rows of a sampled process's files come one after the other, those of
+// others not at all, and each file's only once.
+func TestRowsOfSampled(t *testing.T) {
+	f := newRowsFake(t, 64<<20)
+	id, cmd := f.start()
+	f.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+	f.work()
+	require.True(t, f.process(id).Info().Loaded)
+	require.Zero(t, f.build(1), "not sampled")
+	require.Empty(t, f.rec.mappings)
+
+	f.Lookup(id, cmd.Process.Pid, nil)
+	f.work()
+	pending := f.rec.mappings[id]
+	require.GreaterOrEqual(t, len(pending), 3, "sleep, libc, ld.so, maybe the vDSO")
+	for _, m := range pending {
+		require.Zero(t, m.Rows)
+	}
+	require.Equal(t, 1, f.build(1))
+	n := f.build(100)
+	require.Zero(t, f.build(1))
+	mappings := f.rec.mappings[id]
+	require.Len(t, mappings, n+1)
+	for i, m := range mappings {
+		table := f.rec.tables[m.Rows]
+		require.NotNil(t, table)
+		em := f.process(id).Info().Mapping(m.Start)
+		require.Equal(t, em.Limit, m.Limit)
+		vaddr, ok := em.Vaddr(m.Text)
+		require.True(t, ok)
+		require.Equal(t, table.Base, vaddr)
+		require.Len(t, table.Index, m.Blocks+1)
+		require.True(t, i == 0 || m.Start >= mappings[i-1].Limit)
+	}
+	s := f.Stats()
+	require.EqualValues(t, n+1, s.RowsBuilt)
+	require.Equal(t, n+1, s.RowFiles)
+
+	other, otherCmd := f.start()
+	f.Lookup(other, otherCmd.Process.Pid, nil)
+	f.work()
+	require.Zero(t, f.build(1), "the same files")
+	require.Len(t, f.rec.mappings[other], n+1)
+
+	f.HandleEvent(Event{Kind: Exit, ID: other, PID: otherCmd.Process.Pid})
+	f.work()
+	require.NotContains(t, f.rec.mappings, other)
+}
+
+// Rows stay within their bytes: what finds no room is refused, and asked for
+// again when there is some.
+func TestRowsBounded(t *testing.T) {
+	f := newRowsFake(t, 1)
+	id, cmd := f.start()
+	f.Lookup(id, cmd.Process.Pid, nil)
+	f.work()
+	n := f.build(100)
+	require.NotZero(t, n)
+	require.Empty(t, f.rec.tables)
+	require.EqualValues(t, n, f.Stats().RowsRefused)
+	for _, m := range f.rec.mappings[id] {
+		require.Zero(t, m.Rows)
+	}
+	f.rows.max = 64 << 20
+	f.process(id).load.mapped = false
+	f.HandleEvent(Event{Kind: Mapping, PID: cmd.Process.Pid})
+	f.advance(int64(time.Hour))
+	f.work()
+	require.Zero(t, f.build(100), "nothing has been released")
+	f.rows.released++
+	f.HandleEvent(Event{Kind: Mapping, PID: cmd.Process.Pid})
+	f.advance(int64(time.Hour))
+	f.work()
+	require.Equal(t, n, f.build(100))
+	require.Len(t, f.rec.tables, n)
+}
+
+// When the last process has gone, its rows make room for others at once, and go
+// by themselves after a while.
+func TestRowsReleased(t *testing.T) {
+	for _, needed := range []bool{false, true} {
+		f := newRowsFake(t, 64<<20)
+		id, cmd := f.start()
+		f.Lookup(id, cmd.Process.Pid, nil)
+		f.work()
+		f.build(100)
+		loaded := len(f.rec.tables)
+		require.NotZero(t, loaded)
+		f.sweepRows()
+		f.advance(int64(2 * keepRows))
+		f.sweepRows()
+		require.Len(t, f.rec.tables, loaded, "in use")
+
+		f.HandleEvent(Event{Kind: Exit, ID: id, PID: cmd.Process.Pid})
+		for range 3 {
+			f.EndInterval()
+		}
+		f.sweepRows()
+		require.Len(t, f.rec.tables, loaded, "for a while")
+		if needed {
+			require.False(t, f.roomForRows(f.rows.max+1))
+		} else {
+			f.advance(int64(keepRows))
+			f.sweepRows()
+		}
+		require.Empty(t, f.rec.tables)
+		files, bytes := f.rows.stats()
+		require.Zero(t, files+bytes)
+	}
+}
