@@ -23,7 +23,7 @@ PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 # A test of one name: prints its figure, fails when it is short of its goal or did not run.
 FIGURE = GO="$(GO)" scripts/figure.sh
 
-C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' | grep -v vmlinux)
+C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
 
 ##@ Use
