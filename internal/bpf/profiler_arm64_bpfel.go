@@ -60,6 +60,7 @@ const (
 	profilerFpKindFP_SAME      profilerFpKind = 0
 	profilerFpKindFP_OFFSET    profilerFpKind = 1
 	profilerFpKindFP_UNDEFINED profilerFpKind = 2
+	profilerFpKindFP_FRAME     profilerFpKind = 3
 )
 
 type profilerGoLayout struct {

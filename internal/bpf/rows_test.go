@@ -174,6 +174,7 @@ func TestRowsEqualUnwind(t *testing.T) {
 	}
 	for c, g := range map[profilerFpKind]unwind.FPKind{
 		profilerFpKindFP_SAME: unwind.FPSame, profilerFpKindFP_OFFSET: unwind.FPOffset, profilerFpKindFP_UNDEFINED: unwind.FPUndefined,
+		profilerFpKindFP_FRAME: unwind.FPFrame,
 	} {
 		require.EqualValues(t, c, g)
 	}

@@ -132,6 +132,7 @@ enum fp_kind {
 	FP_SAME = 0,	  /* the caller's frame pointer is in its register */
 	FP_OFFSET = 1,	  /* at CFA + fp_offset */
 	FP_UNDEFINED = 2, /* lost */
+	FP_FRAME = 3,	  /* at FP + fp_offset: the stack pointer was aligned */
 };
 
 struct unwind_rule {

@@ -126,6 +126,9 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		if (rule->fp == FP_OFFSET &&
 		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(cfa + rule->fp_offset)))
 			return OUTCOME_FAULT;
+		if (rule->fp == FP_FRAME && w->fp_known &&
+		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(w->fp + rule->fp_offset)))
+			return OUTCOME_FAULT;
 		if (rule->ra == RA_OFFSET && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
 								 (const void *)(cfa + rule->ra_offset)))
 			return OUTCOME_FAULT;
