@@ -11,6 +11,8 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen
 LINT := $(BIN)/golangci-lint
+# What benchmarks compare with.
+PEER := $(BUILD)/peer/otelcol-ebpf-profiler
 
 # Packages with tests that need no build of the collector.
 UNIT = $(shell $(GO) list ./... | grep -v '/test/')
@@ -23,7 +25,7 @@ PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 # A test of one name: prints its figure, fails when it is short of its goal or did not run.
 FIGURE = GO="$(GO)" scripts/figure.sh
 
-C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
+C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'testdata/*.cc' 'test/*.c' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
 
 ##@ Use
@@ -62,6 +64,13 @@ collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 	mkdir -p $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
+
+# ocb wants all modules that its module names, also those that no package comes from. What
+# matters is that the build finds its own.
+$(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builder
+	GOFLAGS="-mod=mod -e" $(BIN)/builder --skip-compilation --config $< || true
+	cd $(@D) && GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ .
+	$(CC) -O2 -Wall -Wextra -o $(@D)/run test/bench/peer/run.c
 
 .PHONY: labelprof
 labelprof: ## the companion command, as bin/labelprof
@@ -196,6 +205,10 @@ bench-record: writers ## BPF nanoseconds a sample, by kind of label source
 bench-footprint: writers collector ## start-up, memory, CPU, allocations and losses by sampling frequency
 	$(FIGURE) ./test/bench TestBenchFootprint
 	$(FIGURE) ./receiver/customlabelsreceiver TestSteadyAllocations
+
+.PHONY: bench-unwind
+bench-unwind: collector $(PEER) ## BPF time a sample by depth of the stack, CPU and memory, beside the OTel eBPF profiler
+	$(FIGURE) ./test/bench TestBenchUnwind
 
 .PHONY: bench-resolve
 bench-resolve: ## time and bytes to read one executable, and to attach 1,000 processes of one

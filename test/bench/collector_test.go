@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,11 +62,19 @@ type collector struct {
 // startCollector returns when the collector is ready.
 func startCollector(t *testing.T, config string) *collector {
 	t.Helper()
-	require.FileExists(t, collectorPath, "make collector builds it")
+	return startCommand(t, []string{collectorPath}, config)
+}
+
+// startCommand is startCollector for another one, whose command may be several words.
+func startCommand(t *testing.T, command []string, config string) *collector {
+	t.Helper()
+	for _, path := range command {
+		require.FileExists(t, path, "make builds it")
+	}
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
-	c := &collector{t: t, cmd: exec.Command(collectorPath, "--config", path,
-		"--feature-gates=service.profilesSupport,service.AllowNoPipelines")}
+	args := append(slices.Clone(command[1:]), "--config", path, "--feature-gates=service.profilesSupport,service.AllowNoPipelines")
+	c := &collector{t: t, cmd: exec.Command(command[0], args...)}
 	stderr, err := c.cmd.StderrPipe()
 	require.NoError(t, err)
 	started := time.Now()

@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -30,10 +31,16 @@ type load struct {
 // startLoad starts the copies; they run until the test ends or pause is called.
 func startLoad(t *testing.T, variant string, args ...string) *load {
 	t.Helper()
+	path := filepath.Join(testutil.BuildWriters(t), variant)
+	return startCopies(t, path, append([]string{"spin", "--threads", "1", "--seconds", writerSeconds}, args...)...)
+}
+
+// startCopies is startLoad for any program.
+func startCopies(t *testing.T, path string, args ...string) *load {
+	t.Helper()
 	l := &load{t: t}
-	args = append([]string{"spin", "--threads", "1", "--seconds", writerSeconds}, args...)
 	for cpu := range runtime.NumCPU() {
-		w := testutil.Start(t, variant, args...)
+		w := testutil.StartPath(t, path, args...)
 		pin(t, w.PID, cpu)
 		l.writers = append(l.writers, w)
 	}

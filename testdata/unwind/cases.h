@@ -25,6 +25,10 @@ struct unwind_case {
 
 extern const struct unwind_case spin_cases[], library_cases[], signal_cases[], thread_cases[];
 
+/* The path of the case "deep". */
+extern size_t deep_calls;
+#define DEEP_CALLS 500
+
 /* Whether the turn is over. */
 bool turn_over(const struct turn *turn);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Goes through its cases again and again, in its main thread and in another one:
- * PROGRAM [SECONDS [CASE]]
+ * PROGRAM [SECONDS [CASE [DEPTH]]], where DEPTH is that of the case "deep".
  */
 #include <pthread.h>
 #include <signal.h>
@@ -73,6 +73,11 @@ int main(int argc, char **argv)
 
 	run_begin(argc > 1 ? atof(argv[1]) : 10);
 	only = argc > 2 ? argv[2] : NULL;
+	deep_calls = argc > 3 ? strtoul(argv[3], NULL, 10) : DEEP_CALLS;
+	if (deep_calls >= sizeof(turn->path)) {
+		fputs("too deep\n", stderr);
+		return 2;
+	}
 	truth_root = "main";
 	run_sleep_once();
 	/* Only the main thread is interrupted. */

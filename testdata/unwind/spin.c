@@ -4,6 +4,8 @@
 
 #include "cases.h"
 
+size_t deep_calls;
+
 FRAME void w_spin(struct walk *w)
 {
 	truth_publish(w->truth);
@@ -30,7 +32,7 @@ static FRAME void w_flat(struct turn *t)
 
 static FRAME void w_deep(struct turn *t)
 {
-	spin(t, "deep", 500);
+	spin(t, "deep", deep_calls);
 	t->walk.value++;
 }
 
