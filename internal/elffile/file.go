@@ -109,6 +109,9 @@ func (f *File) readSegments(off uint64, count int) error {
 	return nil
 }
 
+// Source returns what the file is read from, for readers of tables in it.
+func (f *File) Source() io.ReaderAt { return f.r }
+
 // Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return int64(f.size) }
 

@@ -23,7 +23,7 @@ const (
 	rowsUnknown rowsState = iota // nobody has asked
 	rowsWanted                   // waiting to be built
 	rowsReady
-	rowsNone    // the file describes no code, or it is Go's, which has frame pointers
+	rowsNone    // the file describes no code
 	rowsFailed  // the file cannot be read
 	rowsRefused // there was no room
 )

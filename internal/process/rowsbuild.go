@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -59,13 +58,7 @@ func readRows(f *File) (*unwind.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Code of Go has frame pointers, of which its .debug_frame says nothing: they would be lost.
-	return unwind.New(e, unwind.Limits{SkipDebugFrame: f.isGo()})
-}
-
-// isGo reports whether the file is a Go program.
-func (f *File) isGo() bool {
-	return slices.ContainsFunc(f.facts.plans, func(p plan) bool { return p.abi == labels.ABIGo })
+	return unwind.New(e, unwind.Limits{})
 }
 
 // roomForRows makes room by removing the rows that no process needs, those first

@@ -38,8 +38,6 @@ type Limits struct {
 	Rows         int    // also those that are merged later
 	Rules        int    // at most DefaultRules; functions that need more get Rule 0
 	SearchBytes  uint64 // of text without call frame information, for signal trampolines
-
-	SkipDebugFrame bool // leaves .debug_frame unread
 }
 
 func (l Limits) withDefaults() Limits {

@@ -42,6 +42,7 @@ func (r Reason) String() string {
 // Stats tells what a Table was made of.
 type Stats struct {
 	Source       Source
+	GoFunctions  int   // those of pclntab
 	SectionBytes int64 // read of the section
 	CIEs, FDEs   int   // FDEs: those whose rows are in the table
 	Compiled     int   // rows before neighbours with the same rule were merged

@@ -7,8 +7,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 )
 
-// New compiles the call frame information of a file: .eh_frame, or .debug_frame
-// when that describes no function. To it are added the signal trampolines that
+// New compiles the call frame information of a file: .eh_frame and Go's pclntab,
+// or .debug_frame when those describe no function. To it are added the signal trampolines that
 // are found in text without any. The error is ErrNone, an ErrLimit, or one of
 // package elffile, maybe wrapped.
 func New(e *elffile.File, limits Limits) (*Table, error) {
@@ -17,7 +17,12 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 		return nil, err
 	}
 	err = b.readEHFrame()
-	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) && !limits.SkipDebugFrame {
+	golang, goErr := b.readGo()
+	if errors.Is(goErr, ErrLimit) {
+		return nil, goErr
+	}
+	err = errors.Join(err, goErr)
+	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) && !golang {
 		if debugErr := b.readDebugFrame(); debugErr != nil {
 			err = errors.Join(err, debugErr)
 		}

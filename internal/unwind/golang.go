@@ -1,0 +1,133 @@
+package unwind
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+)
+
+// maxDelta bounds how far Go moves the stack pointer in one function.
+const maxDelta = 1 << 30
+
+// readGo adds the rows of Go's functions, of which .eh_frame says nothing and
+// .debug_frame, where it was not stripped, knows no frame register. They are
+// made of pclntab, by which Go's runtime unwinds too. ok is false if the file
+// has none.
+func (b *builder) readGo() (ok bool, err error) {
+	table, err := gopclntab.Find(b.file)
+	if errors.Is(err, gopclntab.ErrNone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find pclntab: %w", err)
+	}
+	r := gopclntab.NewReader(table, b.file.Source())
+	var stop error
+	err = r.Functions(func(f gopclntab.Func) bool {
+		if f.End <= f.Entry || !b.executable(f.Entry, f.End) {
+			b.stats.Counts[ReasonOutside]++
+			return true
+		}
+		b.stats.GoFunctions++
+		stop = b.goFunction(r, &f)
+		return stop == nil
+	})
+	if stop != nil {
+		err = stop
+	}
+	if err != nil {
+		return true, fmt.Errorf("read pclntab: %w", err)
+	}
+	return true, nil
+}
+
+// goFunction adds the rows of one function.
+func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
+	if f.Flags&gopclntab.Assembly != 0 && f.End-f.Entry <= maxGoTrampoline && b.isTrampoline(f.Entry, f.End) {
+		_, lead, _ := b.machine.trampolines()
+		return b.signalSpan(f.Entry-lead, f.End)
+	}
+	b.begin(f.Entry, f.End-f.Entry)
+	last := Rule{}
+	switch {
+	case f.Flags&gopclntab.TopFrame != 0:
+		last.CFA = CFAEnd
+	case f.Flags&gopclntab.SPWrite != 0:
+		// It goes to another stack; the frame register stays the caller's.
+	default:
+		return b.goRows(r, f)
+	}
+	return b.goRow(f.End-f.Entry, last)
+}
+
+// maxGoTrampoline is longer than what Go has its signal handlers return to.
+const maxGoTrampoline = 64
+
+// isTrampoline reports whether a function begins with one.
+func (b *builder) isTrampoline(start, end uint64) bool {
+	var code [maxTrampolineBytes]byte
+	n := min(end-start, uint64(len(code)))
+	if b.file.ReadVaddr(code[:n], start) != nil || !b.executable(start-1, end) {
+		return false
+	}
+	at, _ := b.machine.findTrampoline(code[:n], start)
+	return at == 0
+}
+
+func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func) error {
+	var stop error
+	at, rule := f.Entry, Rule{}
+	err := r.StackDeltas(f, func(start uint64, delta int32) bool {
+		if stop = b.goRow(start-at, rule); stop != nil {
+			return false
+		}
+		at, rule = start, Rule{}
+		if delta >= 0 && delta <= maxDelta {
+			rule = goRule(b.machine.machine, delta)
+		}
+		return true
+	})
+	if stop != nil {
+		return stop
+	}
+	if err != nil {
+		b.stats.Counts[ReasonMalformed]++
+		rule = Rule{}
+	}
+	return b.goRow(f.End-at, rule)
+}
+
+func (b *builder) goRow(bytes uint64, r Rule) error {
+	if bytes == 0 {
+		return nil
+	}
+	rule := b.lastRuleNum
+	if r != b.lastRule {
+		rule = b.ruleNumber(r)
+	}
+	if !b.add(bytes, rule) {
+		return &LimitError{"rows", uint64(b.limits.Rows)}
+	}
+	return nil
+}
+
+// goRule is the rule where the stack pointer is delta bytes below where it was at
+// the entry of a function. Where there is a frame, the caller's frame register is
+// saved in it.
+//
+// x86-64: the return address is above the frame, and below it the frame register.
+// aarch64: the return address is at the stack pointer, and below it the frame
+// register, outside of the frame.
+func goRule(m elf.Machine, delta int32) Rule {
+	switch {
+	case m == elf.EM_AARCH64 && delta == 0:
+		return Rule{CFA: CFASP, RA: RARegister}
+	case m == elf.EM_AARCH64:
+		return Rule{CFA: CFASP, CFAOffset: delta, RAOffset: -delta, FP: FPOffset, FPOffset: -delta - 8}
+	case delta == 0:
+		return Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
+	}
+	return Rule{CFA: CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: FPOffset, FPOffset: -16}
+}
