@@ -8,8 +8,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
 )
 
-// maxDelta bounds how far Go moves the stack pointer in one function.
-const maxDelta = 1 << 30
+// maxDelta bounds how far a function moves the stack pointer; Go's largest frame
+// has 1 GiB (runtime.call1073741824).
+const maxDelta = 1<<31 - 16
 
 // readGo adds the rows of Go's functions, of which .eh_frame says nothing and
 // .debug_frame, where it was not stripped, knows no frame register. They are

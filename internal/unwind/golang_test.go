@@ -1,0 +1,156 @@
+package unwind_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+const goProgram = `package main
+
+import "fmt"
+
+//go:noinline
+func descend(n int) int {
+	var a [20]int
+	if n == 0 {
+		return len(fmt.Sprint(a))
+	}
+	return descend(n-1) + a[n%20]
+}
+
+func main() { go descend(50); fmt.Println(descend(100)) }
+`
+
+func buildGo(t *testing.T, arch string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	require.NoError(t, os.WriteFile(source, []byte(goProgram), 0o644))
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "program"), source)
+	cmd.Env = append(os.Environ(), "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return filepath.Join(dir, "program")
+}
+
+// The rows that are made of a Go program's own table say of the CFA what its
+// .debug_frame does, everywhere but where the stack is switched or ends, and
+// between the functions.
+func TestGoAgreesWithDebugFrame(t *testing.T) {
+	for arch, readelf := range map[string]string{"amd64": "readelf", "arm64": "aarch64-linux-gnu-readelf"} {
+		t.Run(arch, func(t *testing.T) {
+			path := buildGo(t, arch)
+			special := switching(t, path)
+			rows := table(t, path)
+			require.Greater(t, rows.Stats.GoFunctions, 1000)
+			checked, trampolines := 0, map[uint64]bool{}
+			debugFrame(t, readelf, path, func(vaddr uint64, cfa, ra string) {
+				if special(vaddr) || strings.Contains(cfa, "-") || cfa == "rsp+0" {
+					return // to another stack, or back: assembler that leaves by a jump
+				}
+				r, ok := rows.Lookup(vaddr)
+				require.True(t, ok)
+				if r.CFA == unwind.CFASignal {
+					trampolines[vaddr] = true
+					return
+				}
+				got := fmt.Sprintf("rsp+%d", r.CFAOffset)
+				if arch == "arm64" {
+					got = fmt.Sprintf("sp+%d", r.CFAOffset)
+				}
+				if r.CFA != unwind.CFASP || got != cfa {
+					t.Errorf("%#x: %+v, not CFA %s", vaddr, r, cfa)
+				}
+				want := "c" + strconv.Itoa(int(r.RAOffset))
+				if r.RA == unwind.RARegister {
+					want = "s"
+				}
+				require.Equal(t, want, ra, "%#x", vaddr)
+				checked++
+			})
+			require.Greater(t, checked, 5000)
+			if arch == "amd64" { // on aarch64 it is the kernel's
+				require.Contains(t, trampolines, symbol(t, path, "runtime.sigreturn__sigaction.abi0"))
+			}
+			require.LessOrEqual(t, len(trampolines), 2)
+		})
+	}
+}
+
+// switching tells the addresses of functions that set the stack pointer, or that
+// nothing has called.
+func switching(t *testing.T, path string) func(vaddr uint64) bool {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	st, err := f.Stat()
+	require.NoError(t, err)
+	e, err := elffile.New(f, st.Size())
+	require.NoError(t, err)
+	tab, err := gopclntab.Find(e)
+	require.NoError(t, err)
+	r := gopclntab.NewReader(tab, f)
+	return func(vaddr uint64) bool {
+		fn, ok, err := r.Func(vaddr)
+		require.NoError(t, err)
+		return !ok || fn.Flags&(gopclntab.SPWrite|gopclntab.TopFrame) != 0
+	}
+}
+
+// debugFrame visits the rows of .debug_frame but for each FDE's last one, which
+// repeats the one before at the last byte.
+func debugFrame(t *testing.T, readelf, path string, visit func(vaddr uint64, cfa, ra string)) {
+	t.Helper()
+	cmd := exec.Command(readelf, "--debug-dump=frames-interp", path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	described := false
+	var last []string
+	for s := bufio.NewScanner(out); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		switch {
+		case len(fields) >= 4 && fields[3] == "FDE":
+			described, last = true, nil
+		case len(fields) >= 4 && fields[3] == "CIE":
+			described = false
+		case len(fields) >= 3 && described && len(fields[0]) == 16:
+			if last != nil {
+				vaddr, err := strconv.ParseUint(last[0], 16, 64)
+				require.NoError(t, err)
+				visit(vaddr, last[1], last[2])
+			}
+			last = fields
+		}
+	}
+	require.NoError(t, cmd.Wait())
+}
+
+// symbol returns the address of a function.
+func symbol(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	out, err := exec.Command("readelf", "-sW", path).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) == 8 && fields[7] == name {
+			vaddr, err := strconv.ParseUint(fields[1], 16, 64)
+			require.NoError(t, err)
+			return vaddr
+		}
+	}
+	require.Fail(t, "no "+name)
+	return 0
+}
