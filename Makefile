@@ -192,6 +192,10 @@ tls-matrix: tls-corpus ## labels through every TLS model, libc, load and archite
 	$(FIGURE) ./test/tlsmatrix TestMatrix
 	scripts/tls-matrix-vm.sh
 
+.PHONY: unwind-rows
+unwind-rows: ## unwind rows of about 3,000 objects of two architectures against readelf; fetches 5 GB once
+	$(FIGURE) ./test/unwindrows TestUnwindRows
+
 .PHONY: test-vm
 test-vm: ## labels on Debian's kernels, x86-64 and aarch64, in virtual machines; one cell: CELL=arm64-6.12
 	$(GO) test ./test/vm/...

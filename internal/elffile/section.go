@@ -74,7 +74,7 @@ func (f *File) Section(name string) (s Section, ok bool, err error) {
 
 // Contents returns a reader of what a section holds, decompressed, that ends
 // after at most maxBytes. The error is ErrUnsupported for a compression other than
-// zlib. A reader may return any error when the contents are damaged.
+// zlib and zstd. A reader may return any error when the contents are damaged.
 func (f *File) Contents(s Section, maxBytes int64) (io.Reader, error) {
 	if s.Type == elf.SHT_NOBITS || s.Offset > f.size || s.Size > f.size-s.Offset {
 		return nil, &FormatError{s.Offset, "section outside of the file, bytes", s.Size}
@@ -89,13 +89,21 @@ func (f *File) Contents(s Section, maxBytes int64) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := elf.CompressionType(binary.LittleEndian.Uint32(b)); t != elf.COMPRESS_ZLIB {
+	switch t := elf.CompressionType(binary.LittleEndian.Uint32(b)); t {
+	case elf.COMPRESS_ZLIB:
+		packed := io.NewSectionReader(f.r, int64(s.Offset+compressionBytes), int64(s.Size-compressionBytes))
+		z, err := zlib.NewReader(bufio.NewReaderSize(packed, batchBytes))
+		if err != nil {
+			return nil, fmt.Errorf("decompress section at %#x: %w", s.Offset, err)
+		}
+		return io.LimitReader(z, maxBytes), nil
+	case elf.COMPRESS_ZSTD:
+		z, err := zstdReader(io.NewSectionReader(f.r, int64(s.Offset), int64(s.Size)), int64(s.Size))
+		if err != nil {
+			return nil, err
+		}
+		return io.LimitReader(z, maxBytes), nil
+	default:
 		return nil, fmt.Errorf("%w: compression %v", ErrUnsupported, t)
 	}
-	packed := io.NewSectionReader(f.r, int64(s.Offset+compressionBytes), int64(s.Size-compressionBytes))
-	z, err := zlib.NewReader(bufio.NewReaderSize(packed, batchBytes))
-	if err != nil {
-		return nil, fmt.Errorf("decompress section at %#x: %w", s.Offset, err)
-	}
-	return io.LimitReader(z, maxBytes), nil
 }

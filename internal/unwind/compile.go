@@ -55,10 +55,14 @@ func (m *machine) compileCFA() (Rule, Reason) {
 	if x.bad || x.kind == CFANone {
 		return Rule{}, ReasonCFA
 	}
-	if !fits(x.off) {
+	off := x.base
+	if x.kind == CFAReg {
+		off = x.off
+	}
+	if !fits(off) {
 		return Rule{}, ReasonOffset
 	}
-	r := Rule{CFA: x.kind, Arg: x.arg, CFAOffset: int32(x.off)}
+	r := Rule{CFA: x.kind, Arg: x.arg, CFAOffset: int32(off)}
 	if x.kind == CFAReg {
 		switch {
 		case x.reg == m.sp:
@@ -80,7 +84,7 @@ func (m *machine) compileCFA() (Rule, Reason) {
 func (m *machine) compileSignal() (Rule, Reason) {
 	s := &m.state
 	at := func(x saved, off int32) bool { return x.how == atSP && x.off == off }
-	sp := at(s.sp, signalSP) || s.cfa.kind == CFADerefSP && s.cfa.off == signalSP && s.cfa.arg == 0 && s.sp.how == unspecified
+	sp := at(s.sp, signalSP) || s.cfa.kind == CFADerefSP && !s.cfa.bad && s.cfa.base == signalSP && s.cfa.arg == 0 && s.sp.how == unspecified
 	if m.machine == elf.EM_AARCH64 || !sp || !at(s.ra, signalIP) || !at(s.fp, signalFP) {
 		return Rule{}, ReasonSignal
 	}

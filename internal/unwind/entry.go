@@ -26,13 +26,16 @@ type entries struct {
 	at, end int
 	off     uint64 // of buf[at] in the section
 	ended   bool   // the reader is at its end
+	limit   uint64 // bytes of a section that are read
 
 	terminated bool // a zero length ends the section
 	oversized  int  // entries longer than maxEntryBytes, passed over
 }
 
-func newEntries(r io.Reader, terminated bool, size uint64) *entries {
-	return &entries{r: r, buf: make([]byte, min(windowBytes, size)), terminated: terminated}
+// newEntries reads from a reader that has one byte more than limit if the section
+// is longer than that.
+func newEntries(r io.Reader, terminated bool, limit uint64) *entries {
+	return &entries{r: r, buf: make([]byte, windowBytes), terminated: terminated, limit: limit}
 }
 
 // need makes at least n bytes available and reports whether there are as many.
@@ -50,6 +53,9 @@ func (e *entries) need(n int) (bool, error) {
 	for e.end < n && !e.ended {
 		k, err := e.r.Read(e.buf[e.end:])
 		e.end += k
+		if e.off+uint64(e.end-e.at) > e.limit {
+			return false, &LimitError{"bytes of call frame information", e.limit}
+		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				return false, fmt.Errorf("read call frame information: %w", err)

@@ -32,15 +32,15 @@ func (c *cursor) operations(ops ...uint8) bool {
 	return !c.bad
 }
 
-// cfaExpression recognises the expressions that compute a CFA.
-func (m *machine) cfaExpression(b []byte) cfa {
-	if x, ok := m.dereference(b); ok {
-		return x
+// cfaExpression recognises the expressions that compute a CFA, which was another
+// one before.
+func (m *machine) cfaExpression(b []byte, before cfa) cfa {
+	x, ok := m.dereference(b)
+	if !ok {
+		x, ok = m.pltExpression(b)
 	}
-	if x, ok := m.pltExpression(b); ok {
-		return x
-	}
-	return cfa{bad: true}
+	x.bad, x.reg, x.off = !ok, before.reg, before.off
+	return x
 }
 
 // dereference recognises *(SP + off) + arg and *(FP + off) + arg: frames whose
@@ -49,7 +49,7 @@ func (m *machine) dereference(b []byte) (cfa, bool) {
 	c := cursor{b: b}
 	x := cfa{}
 	reg, off := c.base()
-	x.off = off
+	x.base = off
 	switch reg {
 	case m.sp:
 		x.kind = CFADerefSP
@@ -85,7 +85,7 @@ func (m *machine) pltExpression(b []byte) (cfa, bool) {
 	if n > 15 || !c.operations(opGE, opLit0+3, opShl, opPlus) || c.left() != 0 {
 		return cfa{}, false
 	}
-	return cfa{kind: CFAPLT, arg: n, off: off}, true
+	return cfa{kind: CFAPLT, arg: n, base: off}, true
 }
 
 // addressExpression recognises the expressions of where a register was saved.

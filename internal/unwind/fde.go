@@ -19,15 +19,12 @@ func (b *builder) read(s elffile.Section, terminated, eh bool) error {
 	if eh {
 		b.stats.Source = SourceEHFrame
 	}
-	in := newEntries(r, terminated, windowBytes)
+	in := newEntries(r, terminated, uint64(b.limits.SectionBytes))
 	for {
 		x, ok, err := in.next()
 		if !ok || err != nil {
 			b.stats.SectionBytes, b.stats.Counts[ReasonEntryBytes] = int64(in.off), in.oversized
 			return err
-		}
-		if in.off > uint64(b.limits.SectionBytes) {
-			return &LimitError{"bytes of call frame information", uint64(b.limits.SectionBytes)}
 		}
 		if err := b.entry(x); err != nil {
 			return err

@@ -144,14 +144,13 @@ func (m *machine) define(op uint8, c *cursor) bool {
 	case cfaDefCFASF:
 		s.cfa = cfa{kind: CFAReg, reg: c.uleb(), off: m.scaled(c.sleb())}
 	case cfaDefCFARegister:
-		// Only a CFA of a register and an offset may be changed in part.
-		s.cfa.reg, s.cfa.bad = c.uleb(), s.cfa.bad || s.cfa.kind != CFAReg
+		s.cfa = cfa{kind: CFAReg, reg: c.uleb(), off: s.cfa.off}
 	case cfaDefCFAOffset:
-		s.cfa.off, s.cfa.bad = int64(c.uleb()), s.cfa.bad || s.cfa.kind != CFAReg
+		s.cfa.off = int64(c.uleb())
 	case cfaDefCFAOffsetSF:
-		s.cfa.off, s.cfa.bad = m.scaled(c.sleb()), s.cfa.bad || s.cfa.kind != CFAReg
+		s.cfa.off = m.scaled(c.sleb())
 	case cfaDefCFAExpression:
-		s.cfa = m.cfaExpression(c.bytes(c.uleb()))
+		s.cfa = m.cfaExpression(c.bytes(c.uleb()), s.cfa)
 	case cfaOffsetExtended:
 		*m.column(c.uleb()) = m.factored(c.uleb())
 	case cfaOffsetExtendedSF:

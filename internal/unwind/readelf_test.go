@@ -58,6 +58,12 @@ func agrees(t *testing.T, path string) *unwindrows.Object {
 	return o
 }
 
+// debugFrameLibrary builds a library that has no .eh_frame.
+func debugFrameLibrary(t *testing.T, compiler string, args ...string) string {
+	without := []string{"-g", "-nostdlib", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"}
+	return corpus.Library(t, compiler, append(without, args...)...)
+}
+
 // The same in .debug_frame, as it is, compressed, and with 64-bit lengths.
 func TestDebugFrame(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -69,12 +75,23 @@ func TestDebugFrame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, compiler := range []string{corpus.GCC, corpus.AArch64GCC} {
-				path := corpus.Library(t, compiler, append([]string{"-g", "-nostdlib", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"}, args...)...)
-				o := agrees(t, path)
+				o := agrees(t, debugFrameLibrary(t, compiler, args...))
 				require.Equal(t, unwind.SourceDebugFrame, o.Source)
 			}
 		})
 	}
+}
+
+// readelf of binutils 2.40 as Debian builds it knows no zstd: the rows are those
+// of the section that is not compressed.
+func TestCompressedByZstd(t *testing.T) {
+	path := debugFrameLibrary(t, corpus.GCC)
+	out, err := exec.Command("llvm-objcopy-19", "--compress-debug-sections=zstd", path, path+".zstd").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	want, got := table(t, path), table(t, path+".zstd")
+	require.Equal(t, unwind.SourceDebugFrame, got.Stats.Source)
+	require.Equal(t, want.Rows, got.Rows)
+	require.Equal(t, want.Rules, got.Rules)
 }
 
 // Without section headers, .eh_frame is found by its program header.

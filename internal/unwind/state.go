@@ -22,11 +22,13 @@ type saved struct {
 	reg uint64
 }
 
-// cfa is the rule of the CFA; kind is CFAReg for any register.
+// cfa is the rule of the CFA. An expression leaves the register and the offset
+// as they were: handwritten descriptions go back to them.
 type cfa struct {
-	kind CFAKind
-	arg  uint8
-	bad  bool // an expression that is not known
+	kind CFAKind // CFANone at first, CFAReg for any register, or that of the expression
+	bad  bool    // an expression that is not known
+	arg  uint8   // of the expression
+	base int64   // its offset
 	reg  uint64
 	off  int64
 }

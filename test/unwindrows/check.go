@@ -16,6 +16,7 @@ type Object struct {
 	Path      string
 	Machine   elf.Machine
 	Source    unwind.Source
+	FDEs      int
 	Rows      int
 	Bytes     int           // of the table
 	TextBytes uint64        // of the file
@@ -44,7 +45,7 @@ func Check(path string) (*Object, error) {
 		return nil, err
 	}
 	o := &Object{
-		Path: path, Machine: e.Machine, Source: table.Stats.Source,
+		Path: path, Machine: e.Machine, Source: table.Stats.Source, FDEs: table.Stats.FDEs,
 		Rows: len(table.Rows), Bytes: table.Bytes(), Took: time.Since(start),
 	}
 	var text []elffile.Segment
