@@ -25,6 +25,7 @@ const (
 	profilerCfaKindCFA_DEREF_FP profilerCfaKind = 6
 	profilerCfaKindCFA_PLT      profilerCfaKind = 7
 	profilerCfaKindCFA_SIGNAL   profilerCfaKind = 8
+	profilerCfaKindCFA_SWITCH   profilerCfaKind = 9
 )
 
 type profilerCounter uint32
@@ -238,10 +239,12 @@ type profilerScratch struct {
 		Mappings  uint32
 		At        uint32
 		Frames    uint32
+		SpKnown   uint8
 		Exact     uint8
 		RegsKnown uint8
 		FpKnown   uint8
 		Doubtful  uint8
+		_         [7]byte
 	}
 	Signal struct {
 		_  structs.HostLayout

@@ -164,6 +164,7 @@ func TestRowsEqualUnwind(t *testing.T) {
 		profilerCfaKindCFA_DEREF_FP: unwind.CFADerefFP,
 		profilerCfaKindCFA_PLT:      unwind.CFAPLT,
 		profilerCfaKindCFA_SIGNAL:   unwind.CFASignal,
+		profilerCfaKindCFA_SWITCH:   unwind.CFASwitch,
 	} {
 		require.EqualValues(t, c, g)
 	}

@@ -59,7 +59,8 @@ func newRows(maxBytes int) *rows {
 }
 
 // of returns the rows of a file, whose id is 0 as long as they are not there. ok
-// is false if the file has none. The process is told when that changes.
+// is false if the file has none. The process is told when that changes, unless it
+// only looks: handle 0.
 func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,10 +74,13 @@ func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 	case rowsFailed:
 		return fileRows{}, true
 	case rowsRefused:
-		if s.refusedAt == r.released {
+		if handle == 0 || s.refusedAt == r.released {
 			return fileRows{}, true
 		}
 		s.state = rowsUnknown
+	}
+	if handle == 0 {
+		return fileRows{}, true
 	}
 	if s.state == rowsUnknown {
 		s.state = rowsWanted
@@ -86,6 +90,13 @@ func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 	}
 	s.waiting[handle] = struct{}{}
 	return fileRows{}, true
+}
+
+// loaded reports whether the rows of a file are there.
+func (r *rows) loaded(f *File) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return f.rows.state == rowsReady
 }
 
 func (r *rows) signal() {

@@ -4,6 +4,8 @@ package process
 
 import (
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,7 +80,9 @@ func (f *rowsFake) start() (ID, *exec.Cmd) {
 	// Until it has mapped its libraries.
 	require.Eventually(f.t, func() bool {
 		var s scratch
-		return s.read(f.opts.FS, cmd.Process.Pid) == nil && len(s.exec) >= 4
+		return s.read(f.opts.FS, cmd.Process.Pid) == nil && slices.ContainsFunc(s.exec, func(m procfs.Mapping) bool {
+			return strings.Contains(m.Path, "libc.so")
+		})
 	}, 10*time.Second, time.Millisecond)
 	stat, err := f.opts.FS.Stat(cmd.Process.Pid)
 	require.NoError(f.t, err)
@@ -141,6 +145,11 @@ func TestRowsOfSampled(t *testing.T) {
 	f.work()
 	require.Zero(t, f.build(1), "the same files")
 	require.Len(t, f.rec.mappings[other], n+1)
+
+	third, thirdCmd := f.start()
+	f.HandleEvent(Event{Kind: Exists, ID: third, PID: thirdCmd.Process.Pid})
+	f.work()
+	require.Len(t, f.rec.mappings[third], n+1, "before its first sample")
 
 	f.HandleEvent(Event{Kind: Exit, ID: other, PID: otherCmd.Process.Pid})
 	f.work()

@@ -41,15 +41,30 @@ type RowMapping struct {
 	Blocks int
 }
 
-// wantsRows reports whether a process is worth the rows of its files: it has
-// been sampled.
-func (t *Table) wantsRows(p *Process) bool { return t.opts.Unwinder != nil && p.sampled.Load() }
+// runsKnown reports whether the rows of a process's program are there already.
+func (t *Table) runsKnown(p *Process, info *Info) bool {
+	for i := range info.Mappings {
+		if f := info.Mappings[i].File; f != nil && f.key == p.load.program {
+			return t.rows.loaded(f)
+		}
+	}
+	return false
+}
 
 // publishMappings tells the sampling programs which rows hold where in a process.
-// The rows that are not there yet are asked for.
+// When it has been sampled, those that are not there yet are asked for. Else only
+// programs of which others were sampled are worth it: the next short life of one
+// of these then has whole stacks from its first sample on.
 func (t *Table) publishMappings(p *Process, info *Info) {
-	if info == nil || info.KernelThread || !t.wantsRows(p) {
+	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
+	}
+	handle := p.handle
+	if !p.sampled.Load() {
+		if !t.runsKnown(p, info) {
+			return
+		}
+		handle = 0
 	}
 	list := make([]RowMapping, 0, len(info.Mappings))
 	for i := range info.Mappings {
@@ -57,7 +72,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		if m.File == nil || !m.biased {
 			continue
 		}
-		r, ok := t.rows.of(m.File, p.handle)
+		r, ok := t.rows.of(m.File, handle)
 		if !ok {
 			continue
 		}

@@ -56,7 +56,8 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 	case f.Flags&gopclntab.TopFrame != 0:
 		last.CFA = CFAEnd
 	case f.Flags&gopclntab.SPWrite != 0:
-		// It goes to another stack; the frame register stays the caller's.
+		// It goes to another stack, with the frame register of its caller.
+		last.CFA = CFASwitch
 	default:
 		return b.goRows(r, f)
 	}

@@ -16,6 +16,7 @@ const (
 	CFADerefFP                // *(FP + CFAOffset) + Arg
 	CFAPLT                    // SP + CFAOffset + ((IP & 15) >= Arg ? 8 : 0)
 	CFASignal                 // the kernel's signal frame lies at SP
+	CFASwitch                 // not known: the code came from another stack; the frame register leads there
 )
 
 // RAKind says where the return address is.

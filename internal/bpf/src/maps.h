@@ -88,6 +88,7 @@ struct stack_walk {
 	__u32 mappings;
 	__u32 at; /* offset into scratch.body of the next frame */
 	__u32 frames;
+	__u8 sp_known;
 	__u8 exact;	 /* ip is that of an instruction, not a return address */
 	__u8 regs_known; /* all of them, not only ip, sp and fp */
 	__u8 fp_known;

@@ -52,11 +52,11 @@ static __always_inline enum outcome by_signal_frame(struct scratch *s, struct st
 	w->fp = SIGNAL_FP(r);
 	w->lr = SIGNAL_LR(r);
 	SIGNAL_COPY_REGS(s->regs, r);
-	w->exact = w->regs_known = w->fp_known = 1;
+	w->exact = w->regs_known = w->fp_known = w->sp_known = 1;
 	return w->ip && w->ip < USER_ADDRESS_END ? OUTCOME_NONE : OUTCOME_INVALID;
 }
 
-static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return_address, __u64 sp)
+static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return_address, __u64 sp, bool sp_known)
 {
 	return_address = strip_return_address(return_address);
 	if (!return_address)
@@ -65,6 +65,7 @@ static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return
 		return OUTCOME_INVALID;
 	w->ip = return_address;
 	w->sp = sp;
+	w->sp_known = sp_known;
 	w->exact = w->regs_known = 0;
 	return OUTCOME_NONE;
 }
@@ -138,12 +139,17 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		w->fp_known = 1;
 	else if (rule->fp == FP_UNDEFINED)
 		w->fp_known = 0;
-	return to_caller(w, link.return_address, cfa);
+	return to_caller(w, link.return_address, cfa, true);
+}
+
+static __always_inline bool needs_sp(const struct unwind_rule *rule)
+{
+	return rule->cfa == CFA_SP || rule->cfa == CFA_PLT || rule->cfa == CFA_DEREF_SP;
 }
 
 /* Code without rows uses the register for anything, unless it is generated at run time or by a compiler that keeps it.
  */
-static __always_inline enum outcome by_frame_pointer(struct stack_walk *w)
+static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool other_stack)
 {
 	struct frame_link link;
 	enum outcome out;
@@ -153,14 +159,14 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w)
 	if (!w->fp)
 		return w->doubtful ? OUTCOME_NO_ROWS
 				   : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
-	if (w->fp & 7 || w->fp + FP_BELOW_SP < w->sp)
+	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
 		return OUTCOME_NO_ROWS;
 	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
 		return OUTCOME_NO_ROWS;
 	/* Anything else would let a target send us in circles. */
 	if (link.fp && link.fp <= w->fp)
 		return OUTCOME_NO_ROWS;
-	out = to_caller(w, link.return_address, w->fp + sizeof(link));
+	out = to_caller(w, link.return_address, w->fp + sizeof(link), FP_GIVES_SP);
 	w->fp = link.fp;
 	if ((out == OUTCOME_PRESENT && w->doubtful) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
@@ -176,10 +182,10 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	if (find_mapping(w, pc)) {
 		if (!find_rule(w, pc, &rule))
 			w->doubtful = 1;
-		if (rule.cfa != CFA_NONE)
+		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
-	return by_frame_pointer(w);
+	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
 }
 
 /* bpf_loop callback: one frame up. */
@@ -226,7 +232,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, c
 	w->lr = regs->lr;
 	w->at = at + 8;
 	w->frames = 1;
-	w->exact = w->regs_known = w->fp_known = 1;
+	w->exact = w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
 	list = bpf_map_lookup_elem(&unwind_lists, &s->header.process);
 	w->list = list ? list->id : 0;
