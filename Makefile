@@ -51,6 +51,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-contexts
 	$(MAKE) e2e-real-writers
 	$(MAKE) e2e-accounting
+	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-collector
@@ -172,6 +173,11 @@ e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last samp
 .PHONY: e2e-unwind
 e2e-unwind: ## stacks of programs that tell theirs, leaf to root
 	$(FIGURE) ./test/e2e TestUnwind
+
+.PHONY: e2e-offcpu
+e2e-offcpu: writers ## time off the CPU by label set against the truth that the writer measures; a storm of switches
+	$(FIGURE) ./test/e2e TestOffCPU
+	$(FIGURE) ./test/e2e TestOffCPUStorm
 
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM

@@ -61,7 +61,10 @@ func (c *Config) validate() error {
 		return fmt.Errorf("samples per second %d is outside %d to %d",
 			c.SamplesPerSecond, MinSamplesPerSecond, MaxSamplesPerSecond)
 	}
-	n := c.RingBufferBytes
+	return validateRingBytes(c.RingBufferBytes)
+}
+
+func validateRingBytes(n int) error {
 	if n < MinRingBufferBytes || n > MaxRingBufferBytes || bits.OnesCount(uint(n)) != 1 || n%os.Getpagesize() != 0 {
 		return fmt.Errorf("ring buffer bytes %d is not a power of two between %d and %d that the page size divides",
 			n, MinRingBufferBytes, MaxRingBufferBytes)

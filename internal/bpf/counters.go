@@ -2,7 +2,11 @@
 
 package bpf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
 
 // Counters since New, summed over all CPUs. After Stop:
 // Hits = Submitted + FilteredIdle + DroppedRingFull + DroppedInternal.
@@ -26,15 +30,9 @@ type Counters struct {
 
 // Counters reads the current values.
 func (s *Sampler) Counters() (Counters, error) {
-	perCPU := make([]profilerCounters, s.possibleCPUs)
-	if err := s.objs.Counts.Lookup(uint32(0), perCPU); err != nil {
-		return Counters{}, fmt.Errorf("read counters: %w", err)
-	}
-	var sum profilerCounters
-	for i := range perCPU {
-		for c, v := range perCPU[i].Value {
-			sum.Value[c] += v
-		}
+	sum, err := s.sumCounters(s.objs.Counts)
+	if err != nil {
+		return Counters{}, err
 	}
 	return Counters{
 		Hits:            sum.Value[profilerCounterCOUNTER_HITS],
@@ -45,4 +43,18 @@ func (s *Sampler) Counters() (Counters, error) {
 		EventsDropped:   sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
 		SourceReads:     sum.Value[profilerCounterCOUNTER_SOURCE_READS],
 	}, nil
+}
+
+// sumCounters adds up the counters of an object over all CPUs.
+func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error) {
+	perCPU := make([]profilerCounters, s.possibleCPUs)
+	if err := counts.Lookup(uint32(0), perCPU); err != nil {
+		return sum, fmt.Errorf("read counters: %w", err)
+	}
+	for i := range perCPU {
+		for c, v := range perCPU[i].Value {
+			sum.Value[c] += v
+		}
+	}
+	return sum, nil
 }

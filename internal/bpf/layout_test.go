@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // The limits in Go equal those in C.
@@ -50,6 +52,12 @@ func TestLimitsEqualHeader(t *testing.T) {
 func TestStructsEqualBTF(t *testing.T) {
 	spec, err := loadProfiler()
 	require.NoError(t, err)
+	switches, err := loadOffcpu()
+	require.NoError(t, err)
+	var back *btf.Struct
+	require.NoError(t, switches.Types.TypeByName("thread_return", &back))
+	require.EqualValues(t, back.Size, unsafe.Sizeof(offcpuThreadReturn{}))
+	require.EqualValues(t, threadReturnBytes, back.Size)
 	for name, size := range map[string]uintptr{
 		"sample_header": unsafe.Sizeof(profilerSampleHeader{}),
 		"process_event": unsafe.Sizeof(profilerProcessEvent{}),
@@ -66,6 +74,41 @@ func TestStructsEqualBTF(t *testing.T) {
 		require.EqualValues(t, s.Size, size, name)
 	}
 	require.EqualValues(t, sampleHeaderBytes, unsafe.Sizeof(profilerSampleHeader{}))
+}
+
+// Every map of the object of switches is its own or the sampler's: one that was
+// forgotten would always be empty.
+func TestMapsOfSwitches(t *testing.T) {
+	spec, err := loadOffcpu()
+	require.NoError(t, err)
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	own := []string{offcpuMapAway, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches}
+	unused := []string{offcpuMapEvents}
+	for name := range s.sharedMaps() {
+		own = append(own, name)
+	}
+	var all []string
+	for name := range spec.Maps {
+		if !strings.HasPrefix(name, ".") {
+			all = append(all, name)
+		}
+	}
+	require.ElementsMatch(t, all, append(own, unused...))
+}
+
+// Package profile knows the states of threads by values of its own.
+func TestThreadStatesEqualProfile(t *testing.T) {
+	for c, g := range map[offcpuThreadState]profile.ThreadState{
+		offcpuThreadStateTHREAD_RUNNING:         profile.ThreadRunning,
+		offcpuThreadStateTHREAD_RUNNABLE:        profile.ThreadRunnable,
+		offcpuThreadStateTHREAD_SLEEPING:        profile.ThreadSleeping,
+		offcpuThreadStateTHREAD_UNINTERRUPTIBLE: profile.ThreadUninterruptible,
+		offcpuThreadStateTHREAD_STOPPED:         profile.ThreadStopped,
+		offcpuThreadStateTHREAD_OTHER:           profile.ThreadOther,
+		offcpuThreadStateTHREAD_STATE_MAX:       profile.NumThreadStates,
+	} {
+		require.EqualValues(t, c, g)
+	}
 }
 
 // Package labels knows the enums by values of its own.

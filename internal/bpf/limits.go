@@ -19,6 +19,7 @@ const (
 	unwindRuleBytes      = 16
 	sampleHeaderBytes    = 88
 	maxSampleBytes       = sampleHeaderBytes + MaxLabelBytes + 8*(MaxKernelFrames+MaxUserFrames)
+	threadReturnBytes    = 24
 	execPathBytes        = 256
 	commBytes            = 16
 	maxNodeJSBuckets     = 65536

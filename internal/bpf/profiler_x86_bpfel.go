@@ -31,19 +31,24 @@ const (
 type profilerCounter uint32
 
 const (
-	profilerCounterCOUNTER_HITS              profilerCounter = 0
-	profilerCounterCOUNTER_SUBMITTED         profilerCounter = 1
-	profilerCounterCOUNTER_FILTERED_IDLE     profilerCounter = 2
-	profilerCounterCOUNTER_DROPPED_RING_FULL profilerCounter = 3
-	profilerCounterCOUNTER_DROPPED_INTERNAL  profilerCounter = 4
-	profilerCounterCOUNTER_EVENTS_DROPPED    profilerCounter = 5
-	profilerCounterCOUNTER_SOURCE_READS      profilerCounter = 6
-	profilerCounterCOUNTER_MAX               profilerCounter = 7
+	profilerCounterCOUNTER_HITS               profilerCounter = 0
+	profilerCounterCOUNTER_SUBMITTED          profilerCounter = 1
+	profilerCounterCOUNTER_FILTERED_IDLE      profilerCounter = 2
+	profilerCounterCOUNTER_DROPPED_RING_FULL  profilerCounter = 3
+	profilerCounterCOUNTER_DROPPED_INTERNAL   profilerCounter = 4
+	profilerCounterCOUNTER_EVENTS_DROPPED     profilerCounter = 5
+	profilerCounterCOUNTER_SOURCE_READS       profilerCounter = 6
+	profilerCounterCOUNTER_FILTERED_KERNEL    profilerCounter = 7
+	profilerCounterCOUNTER_FILTERED_OWN       profilerCounter = 8
+	profilerCounterCOUNTER_FILTERED_NOT_DRAWN profilerCounter = 9
+	profilerCounterCOUNTER_DROPPED_TABLE_FULL profilerCounter = 10
+	profilerCounterCOUNTER_RETURNS_LOST       profilerCounter = 11
+	profilerCounterCOUNTER_MAX                profilerCounter = 12
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [7]uint64
+	Value [12]uint64
 }
 
 type profilerEventKind uint32
@@ -182,7 +187,9 @@ type profilerSampleHeader struct {
 	UserStack    uint8
 	Known        uint8
 	KernelThread uint8
-	Pad          [6]uint8
+	ThreadState  uint8
+	Pad          uint8
+	Thread       uint32
 	Comm         [16]int8
 }
 

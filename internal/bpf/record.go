@@ -30,9 +30,13 @@ func (id ProcessID) key() profilerProcessId {
 // Outcome of reading labels or walking a stack: enum outcome of src/record.h.
 type Outcome uint8
 
+// ThreadState is what a thread does, or why it leaves the CPU: enum thread_state
+// of src/record.h.
+type ThreadState uint8
+
 // Record is one sample. Its slices are valid until the next Read into it.
 type Record struct {
-	// TimeNs of the interrupt, CLOCK_MONOTONIC.
+	// TimeNs of the interrupt, CLOCK_MONOTONIC; of a switch: when the thread left.
 	TimeNs  uint64
 	Process ProcessID
 	// CgroupID in the v2 hierarchy.
@@ -42,6 +46,10 @@ type Record struct {
 	// UID in the init user namespace.
 	UID uint32
 	CPU uint32
+	// Thread is the TID in the init PID namespace.
+	Thread uint32
+	// State of the thread.
+	State ThreadState
 	// Comm is the thread's name.
 	Comm []byte
 	// KernelThread has no user part.
@@ -69,8 +77,10 @@ type FormatError struct {
 func (e *FormatError) Error() string { return fmt.Sprintf("malformed record: %s: %v", e.Msg, e.Val) }
 
 // parse fills r from the bytes in r.raw.
-func (r *Record) parse() error {
-	b := r.raw.RawSample
+func (r *Record) parse() error { return r.Parse(r.raw.RawSample) }
+
+// Parse fills r from the bytes of a sample, which its slices then refer to.
+func (r *Record) Parse(b []byte) error {
 	if len(b) < sampleHeaderBytes {
 		return &FormatError{"shorter than its header", len(b)}
 	}
@@ -86,6 +96,7 @@ func (r *Record) parse() error {
 	r.Process = h.Process.processID()
 	r.CgroupID = h.CgroupId
 	r.PID, r.TID, r.UID, r.CPU = h.Pid, h.Tid, h.Uid, h.Cpu
+	r.Thread, r.State = h.Thread, ThreadState(h.ThreadState)
 	r.KernelThread, r.Known = h.KernelThread != 0, h.Known != 0
 	r.KernelStack, r.UserStack = Outcome(h.KernelStack), Outcome(h.UserStack)
 	comm := b[unsafe.Offsetof(h.Comm):][:commBytes]

@@ -30,6 +30,7 @@ var (
 // called from anywhere.
 type Sampler struct {
 	config       Config
+	knobs        map[string]any // what both objects have
 	objs         profilerObjects
 	samples      *ringbuf.Reader
 	events       *ringbuf.Reader
@@ -103,16 +104,15 @@ func (s *Sampler) load() error {
 	if c.FramePointersOnly {
 		useRows = 0
 	}
-	err = errors.Join(
-		specs.ReadLabels.Set(readLabels),
-		specs.MaxLabels.Set(lowered(c.MaxLabels, MaxLabels)),
-		specs.MaxKeyBytes.Set(lowered(c.MaxKeyBytes, MaxLabelKeyBytes)),
-		specs.MaxValueBytes.Set(lowered(c.MaxValueBytes, MaxLabelValueBytes)),
-		specs.UseRows.Set(useRows),
-		specs.WatermarkBytes.Set(uint64(c.RingBufferBytes/4)),
-		specs.PidNsInum.Set(namespace),
-	)
-	if err != nil {
+	s.knobs = map[string]any{
+		profilerVarReadLabels:    readLabels,
+		profilerVarMaxLabels:     lowered(c.MaxLabels, MaxLabels),
+		profilerVarMaxKeyBytes:   lowered(c.MaxKeyBytes, MaxLabelKeyBytes),
+		profilerVarMaxValueBytes: lowered(c.MaxValueBytes, MaxLabelValueBytes),
+		profilerVarUseRows:       useRows,
+		profilerVarPidNsInum:     namespace,
+	}
+	if err := errors.Join(setVariables(spec, s.knobs), specs.WatermarkBytes.Set(watermark(c.RingBufferBytes))); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
 	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)
@@ -121,10 +121,31 @@ func (s *Sampler) load() error {
 	specs.Processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
 	specs.UnwindLists.MaxEntries = specs.Processes.MaxEntries
 
-	opts := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevel(c.VerifierLogLevel)}}
-	if err := spec.LoadAndAssign(&s.objs, &opts); err != nil {
+	return s.loadObjects(spec, &s.objs, nil)
+}
+
+func setVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
+	var errs []error
+	for name, value := range values {
+		if err := spec.Variables[name].Set(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// watermark of unread bytes that wakes the reader of a ring buffer.
+func watermark(ringBytes int) uint64 { return uint64(ringBytes / 4) }
+
+// loadObjects loads what objs names. Maps in shared are used instead of new ones.
+func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[string]*ebpf.Map) error {
+	opts := ebpf.CollectionOptions{
+		Programs:        ebpf.ProgramOptions{LogLevel: ebpf.LogLevel(s.config.VerifierLogLevel)},
+		MapReplacements: shared,
+	}
+	if err := spec.LoadAndAssign(objs, &opts); err != nil {
 		var verifier *ebpf.VerifierError
-		if errors.As(err, &verifier) && c.VerifierLogLevel > 0 {
+		if errors.As(err, &verifier) && s.config.VerifierLogLevel > 0 {
 			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
 		}
 		return fmt.Errorf("load programs: %w", err)
@@ -168,19 +189,27 @@ func (s *Sampler) Start() error {
 // ErrDrained once after Drain, ErrClosed after Close. A *FormatError concerns
 // one record only.
 func (s *Sampler) Read(r *Record) error {
-	err := s.samples.ReadInto(&r.raw)
+	if err := readInto(s.samples, &r.raw); err != nil {
+		return err
+	}
+	return r.parse()
+}
+
+// readInto reads the next record of a ring buffer, with the errors of this package.
+func readInto(reader *ringbuf.Reader, raw *ringbuf.Record) error {
+	err := reader.ReadInto(raw)
 	switch {
 	case err == nil:
-		return r.parse()
+		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.samples.SetDeadline(time.Now().Add(maxReadDelay))
+		reader.SetDeadline(time.Now().Add(maxReadDelay))
 		return ErrIdle
 	case errors.Is(err, ringbuf.ErrFlushed):
 		return ErrDrained
 	case errors.Is(err, ringbuf.ErrClosed):
 		return ErrClosed
 	}
-	return fmt.Errorf("read sample: %w", err)
+	return fmt.Errorf("read record: %w", err)
 }
 
 // Drain makes Read return ErrDrained once it has returned all records that are

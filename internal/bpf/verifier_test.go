@@ -20,8 +20,15 @@ const maxVerified = 200_000
 // The programs are far from the verifier's limit on this kernel.
 func TestVerifierLimit(t *testing.T) {
 	testutil.RequireBPF(t)
-	spec, err := loadProfiler()
-	require.NoError(t, err)
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+		spec, err := load()
+		require.NoError(t, err)
+		requireFewInstructions(t, spec)
+	}
+}
+
+func requireFewInstructions(t *testing.T, spec *ebpf.CollectionSpec) {
+	t.Helper()
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
 		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats},
 	})

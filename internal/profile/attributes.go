@@ -89,6 +89,9 @@ func (b *build) appendAttributes(to []int32, k *key, link linkRef, set setAttrib
 			to = append(to, b.tables.attribute(boolAttr(attrTraceSampled, k.sampled == SampledYes)))
 		}
 	}
+	if k.state != ThreadRunning {
+		to = append(to, b.tables.attribute(textAttr(attrThreadState, k.state.String())))
+	}
 	if k.cut {
 		to = append(to, b.tables.attribute(trueAttr(attrStackTruncated)))
 	}

@@ -42,6 +42,8 @@ type build struct {
 	stats    BuildStats
 
 	start, end uint64
+	times      [][]uint64 // by entry
+	values     [][]int64  // by entry; empty unless of absences
 	sets       map[*labels.Set]setAttributes
 	names      map[string]bool // scratch of setAttributes
 	frames     map[frameKey]int32
@@ -78,9 +80,9 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 		samples:  make(map[string]pprofile.Sample),
 	}
 	state.start, state.end = b.widen(startUnixNano, endUnixNano)
-	times := b.timesByEntry()
+	state.times, state.values = byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)
 	for _, entries := range b.entriesByProcess() {
-		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries, times)
+		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
 	}
 	return out, state.stats
 }
@@ -95,21 +97,24 @@ func (b *Builder) widen(start, end uint64) (uint64, uint64) {
 	return start, end
 }
 
-// timesByEntry returns the timestamps of each entry, in order of arrival.
-func (b *Builder) timesByEntry() [][]uint64 {
+// byEntry returns what all samples have, by entry and in order of arrival.
+func byEntry[T any](b *Builder, samples []T) [][]T {
+	lists := make([][]T, len(b.entries))
+	if len(samples) == 0 {
+		return lists
+	}
 	counts := make([]int, len(b.entries))
 	for _, entry := range b.sampleEntries {
 		counts[entry]++
 	}
-	all := make([]uint64, len(b.sampleTimes))
-	times := make([][]uint64, len(b.entries))
+	all := make([]T, len(samples))
 	for entry, n := range counts {
-		times[entry], all = all[:0:n], all[n:]
+		lists[entry], all = all[:0:n], all[n:]
 	}
 	for i, entry := range b.sampleEntries {
-		times[entry] = append(times[entry], b.sampleTimes[i])
+		lists[entry] = append(lists[entry], samples[i])
 	}
-	return times
+	return lists
 }
 
 // entriesByProcess returns the entries of each process, in order of appearance.
@@ -130,7 +135,7 @@ func (b *Builder) entriesByProcess() [][]uint32 {
 }
 
 // addProcess fills rp with the only profile of one process.
-func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32, times [][]uint64) {
+func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32) {
 	b.process = b.entries[entries[0]].process
 	clear(b.stackOf)
 	clear(b.samples)
@@ -145,21 +150,37 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32, times
 	p.SetProfileID(newProfileID())
 	p.SetTime(pcommon.Timestamp(b.start))
 	p.SetDurationNano(b.end - b.start)
-	p.SampleType().SetTypeStrindex(b.tables.string("samples"))
-	p.SampleType().SetUnitStrindex(b.tables.string("count"))
-	p.PeriodType().SetTypeStrindex(b.tables.string("cpu"))
-	p.PeriodType().SetUnitStrindex(b.tables.string("nanoseconds"))
-	p.SetPeriod(b.opts.Period.Nanoseconds())
+	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
 	for _, entry := range entries {
-		b.addEntry(p, &b.entries[entry], times[entry])
+		b.addEntry(p, entry)
 	}
 	b.stats.Entries += p.Samples().Len()
 }
 
+// setType says what the values of a profile are.
+func (b *build) setType(p pprofile.Profile) {
+	off := b.opts.OffCPU
+	if off == nil {
+		p.SampleType().SetTypeStrindex(b.tables.string("samples"))
+		p.SampleType().SetUnitStrindex(b.tables.string("count"))
+		p.PeriodType().SetTypeStrindex(b.tables.string("cpu"))
+		p.PeriodType().SetUnitStrindex(b.tables.string("nanoseconds"))
+		p.SetPeriod(b.opts.Period.Nanoseconds())
+		return
+	}
+	p.SampleType().SetTypeStrindex(b.tables.string("off_cpu"))
+	p.SampleType().SetUnitStrindex(b.tables.string("nanoseconds"))
+	p.AttributeIndices().Append(
+		b.tables.attribute(doubleAttr(attrOffCPUThreshold, off.Threshold)),
+		b.tables.attribute(intAttr(attrOffCPUMinimum, off.Minimum.Nanoseconds())),
+	)
+}
+
 // addEntry adds an entry's timestamps to the sample of its identity, which
 // other entries may share: what differs between keys need not show.
-func (b *build) addEntry(p pprofile.Profile, k *key, times []uint64) {
+func (b *build) addEntry(p pprofile.Profile, entry uint32) {
+	k, times := &b.entries[entry], b.times[entry]
 	stack := b.stack(k.stack)
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
@@ -177,6 +198,7 @@ func (b *build) addEntry(p pprofile.Profile, k *key, times []uint64) {
 		b.samples[string(b.identity)] = sample
 	}
 	sample.TimestampsUnixNano().Append(times...)
+	sample.Values().Append(b.values[entry]...)
 }
 
 func (b *build) count(k *key, set setAttributes, samples uint64) {

@@ -19,6 +19,7 @@ type key struct {
 	comm     [commBytes]byte
 	cut      bool // the user stack lacks its outer frames
 	sampled  Sampled
+	state    ThreadState
 }
 
 const commBytes = 16 // TASK_COMM_LEN
@@ -27,6 +28,7 @@ const commBytes = 16 // TASK_COMM_LEN
 const (
 	entryBytes  = 2*int(unsafe.Sizeof(key{})) + 16
 	sampleBytes = 4 + 8
+	valueBytes  = 8
 	stackBytes  = 64
 )
 
@@ -48,6 +50,7 @@ type Builder struct {
 	// One list for all entries grows less often than one each.
 	sampleEntries []uint32
 	sampleTimes   []uint64
+	sampleValues  []int64 // of absences only
 	stacks        stackTable
 }
 
@@ -70,6 +73,7 @@ func (b *Builder) Add(s *Sample) {
 		link:    s.Link,
 		stack:   stack,
 		cut:     incomplete(s.UserStack),
+		state:   s.State,
 	}
 	if b.opts.TraceAttributes && !s.Link.IsZero() {
 		k.sampled = s.Sampled
@@ -92,6 +96,10 @@ func (b *Builder) Add(s *Sample) {
 	b.sampleEntries = append(b.sampleEntries, entry)
 	b.sampleTimes = append(b.sampleTimes, min(s.TimeUnixNano, maxTime))
 	b.bytes += sampleBytes
+	if b.opts.OffCPU != nil {
+		b.sampleValues = append(b.sampleValues, s.OffCPUNs)
+		b.bytes += valueBytes
+	}
 }
 
 // incomplete reports whether a walk ended before the entry of the thread.
@@ -125,9 +133,10 @@ func (b *Builder) Reset() {
 	b.entries = b.entries[:0]
 	b.sampleEntries = b.sampleEntries[:0]
 	b.sampleTimes = b.sampleTimes[:0]
+	b.sampleValues = b.sampleValues[:0]
 }
 
 func (b *Builder) forget() {
 	b.index = make(map[key]uint32)
-	b.entries, b.sampleEntries, b.sampleTimes = nil, nil, nil
+	b.entries, b.sampleEntries, b.sampleTimes, b.sampleValues = nil, nil, nil, nil
 }

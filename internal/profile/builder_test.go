@@ -65,6 +65,7 @@ func TestAggregationKey(t *testing.T) {
 		"no label set":   {change: func(s *Sample) { s.Set = nil }},
 		"span":           {change: func(s *Sample) { s.Link = linkB }},
 		"no link":        {change: func(s *Sample) { s.Link = labels.Link{} }},
+		"thread state":   {change: func(s *Sample) { s.State = ThreadSleeping }},
 		"truncation":     {change: func(s *Sample) { s.UserStack = labels.OutcomeTruncated }},
 		"lost frames":    {change: func(s *Sample) { s.UserStack = labels.OutcomeNoRows }},
 		"time":           {func(s *Sample) { s.TimeUnixNano++ }, func(*Options) {}},

@@ -5,13 +5,16 @@
 // # Aggregation
 //
 // Two samples share an entry exactly when process, stack, label set, link, the
-// truncation mark of the stack and, where wanted, thread (id and name) and CPU
-// are equal. Keys are compared in full. An entry's samples are its timestamps.
+// truncation mark of the stack, the thread's state and, where wanted, thread (id
+// and name) and CPU are equal. Keys are compared in full. An entry's samples are its timestamps.
 //
 // # Output
 //
 // One ResourceProfiles and one Profile for each process: sample type
-// samples/count, period type cpu/nanoseconds, timestamps only. Entries that
+// samples/count, period type cpu/nanoseconds, timestamps only; of absences from the
+// CPU, sample type off_cpu/nanoseconds, no period, a value with each timestamp, and
+// the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns
+// of the profile, which say what was left out. Entries that
 // become indistinguishable in the output (the same label from two sources with
 // one attribute key, say) are one sample there.
 //
@@ -20,6 +23,8 @@
 //   - thread.id, thread.name and cpu.logical_number, where wanted;
 //   - trace_id and span_id, lower-case hex, where wanted and linked, and
 //     trace_sampled, true or false, where that is known;
+//   - custom_labels.thread_state of an absence: runnable, sleeping, uninterruptible,
+//     stopped or other;
 //   - custom_labels.truncated = true: something of the label set was cut;
 //   - custom_labels.stack_truncated = true: the stack goes on above its last frame.
 //

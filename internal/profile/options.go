@@ -5,12 +5,19 @@ import "time"
 // Options say what the output has.
 type Options struct {
 	Period           time.Duration // CPU time between two samples: 1e9/Hz ns
+	OffCPU           *OffCPU       // the samples are of off-CPU time; nil: of CPU time
 	LabelPrefix      string        // of attribute keys of labels other than the thread context's
 	TraceAttributes  bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
 	ThreadAttributes bool          // thread.id and thread.name; part of the aggregation key
 	CPUAttribute     bool          // cpu.logical_number; part of the aggregation key
 	ScopeName        string
 	ScopeVersion     string
+}
+
+// OffCPU says what samples of off-CPU time stand for.
+type OffCPU struct {
+	Threshold float64       // part of all switches that were looked at
+	Minimum   time.Duration // shorter absences are left out
 }
 
 // Attribute keys of the output.
@@ -24,6 +31,10 @@ const (
 	attrTruncated      = "custom_labels.truncated"
 	attrStackTruncated = "custom_labels.stack_truncated"
 	attrEmptyKey       = "custom_labels.empty_key"
+	attrThreadState    = "custom_labels.thread_state"
+
+	attrOffCPUThreshold = "custom_labels.off_cpu.threshold"
+	attrOffCPUMinimum   = "custom_labels.off_cpu.minimum_ns"
 
 	attrFrameType      = "profile.frame.type"
 	attrBuildIDGNU     = "process.executable.build_id.gnu"
@@ -37,7 +48,7 @@ const fallbackPrefix = "process.context.label."
 func reserved(key string) bool {
 	switch key {
 	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID, attrTraceSampled,
-		attrTruncated, attrStackTruncated:
+		attrTruncated, attrStackTruncated, attrThreadState:
 		return true
 	}
 	return false

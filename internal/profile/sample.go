@@ -2,11 +2,13 @@ package profile
 
 import "github.com/customlabels/otelcol-customlabels/internal/labels"
 
-// Sample is one hit of the profiler. It belongs to the caller, who may reuse it
+// Sample is one hit of the profiler, or one absence from the CPU. It belongs to the caller, who may reuse it
 // and its slices; the Builder copies what it keeps.
 type Sample struct {
 	Process      uint64 // handle of the process, meaningful to the Resolver
-	TimeUnixNano uint64
+	TimeUnixNano uint64 // of an absence: when it ended
+	OffCPUNs     int64  // of an absence: what it counts
+	State        ThreadState
 	TID          uint32
 	Comm         []byte // of the thread; what follows a NUL is ignored
 	CPU          uint32
@@ -17,6 +19,27 @@ type Sample struct {
 	Link                     labels.Link
 	Sampled                  Sampled // meaningful with a Link
 	UserStack                labels.Outcome
+}
+
+// ThreadState is why a thread was off the CPU.
+type ThreadState uint8
+
+// The states of threads. ThreadRunning has no name in the output.
+const (
+	ThreadRunning         ThreadState = iota
+	ThreadRunnable                    // preempted, or gave way
+	ThreadSleeping                    // waits, and a signal can interrupt it
+	ThreadUninterruptible             // waits, mostly for storage
+	ThreadStopped                     // by a signal or a debugger
+	ThreadOther
+	NumThreadStates
+)
+
+func (s ThreadState) String() string {
+	if s >= NumThreadStates {
+		s = ThreadOther
+	}
+	return [NumThreadStates]string{"running", "runnable", "sleeping", "uninterruptible", "stopped", "other"}[s]
 }
 
 // Sampled is the W3C trace flag that says whether the trace of a Link may have

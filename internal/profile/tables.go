@@ -3,6 +3,7 @@ package profile
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -26,7 +27,8 @@ type tables struct {
 	scratch    []byte
 }
 
-// attribute is a key and a scalar value. Of text and number, kind selects one.
+// attribute is a key and a scalar value. Of text and number, kind selects one; a
+// double is its bits.
 type attribute struct {
 	key    string
 	kind   pcommon.ValueType
@@ -52,6 +54,10 @@ func boolAttr(key string, value bool) attribute {
 		a.number = 1
 	}
 	return a
+}
+
+func doubleAttr(key string, value float64) attribute {
+	return attribute{key: key, kind: pcommon.ValueTypeDouble, number: int64(math.Float64bits(value))}
 }
 
 // trueAttr is a mark; there is no false one.
@@ -124,6 +130,8 @@ func (t *tables) attribute(a attribute) int32 {
 		kv.Value().SetEmptyBytes().FromRaw([]byte(a.text))
 	case pcommon.ValueTypeInt:
 		kv.Value().SetInt(a.number)
+	case pcommon.ValueTypeDouble:
+		kv.Value().SetDouble(math.Float64frombits(uint64(a.number)))
 	case pcommon.ValueTypeBool:
 		kv.Value().SetBool(a.number != 0)
 	}

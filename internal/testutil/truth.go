@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// Truth is the CPU time of each label set as a writer in mode shares measured it.
+// Truth is the time of each label set as a writer measured it: the CPU time in mode
+// shares, the time off the CPU in mode blocks.
 type Truth struct {
 	PID  int        `json:"pid"`
 	ABI  string     `json:"abi"` // v0, v1, ctx
 	Sets []TruthSet `json:"sets"`
 }
 
-// TruthSet is the CPU time of one label set.
+// TruthSet is the time of one label set.
 type TruthSet struct {
 	Labels map[string]string `json:"labels"`
 	CPU    time.Duration     `json:"cpu_ns"`
+	OffCPU time.Duration     `json:"off_cpu_ns"`
+	Blocks int               `json:"blocks"` // how often the thread has blocked
 }
 
 // ReadTruth reads the file that a writer keeps.

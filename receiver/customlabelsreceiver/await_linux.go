@@ -29,46 +29,48 @@ type awaiting struct {
 type awaitingSample struct {
 	process *process.Process
 	record  bpf.Record
+	end     absenceEnd
+	sinceNs uint64 // CLOCK_MONOTONIC
 	bytes   int
 }
 
 // add copies a sample, unless there is no room.
-func (a *awaiting) add(p *process.Process, rec *bpf.Record) bool {
+func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd) bool {
 	size := len(rec.Labels) + 8*(len(rec.KernelFrames)+len(rec.UserFrames)) + 256
 	if a.bytes+size > maxAwaitingBytes {
 		return false
 	}
 	r := bpf.Record{
 		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
-		UID: rec.UID, CPU: rec.CPU, KernelThread: rec.KernelThread, Known: rec.Known,
+		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
 		KernelStack: rec.KernelStack, UserStack: rec.UserStack,
 		Comm:         bytes.Clone(rec.Comm),
 		Labels:       bytes.Clone(rec.Labels),
 		KernelFrames: slices.Clone(rec.KernelFrames),
 		UserFrames:   slices.Clone(rec.UserFrames),
 	}
-	a.samples = append(a.samples, awaitingSample{p, r, size})
+	a.samples = append(a.samples, awaitingSample{p, r, end, max(rec.TimeNs, end.endNs), size})
 	a.bytes += size
 	return true
 }
 
 // settle aggregates the samples that wait no longer: their process has been
 // looked at since they were taken, or will not be in time.
-func (d *drain) settle(now uint64) {
+func (d *aggregator) settle(now uint64) {
 	n := 0
 	for ; n < len(d.awaiting.samples); n++ {
 		s := &d.awaiting.samples[n]
-		if s.process.ContextCheckedNs() < int64(s.record.TimeNs) && now < s.record.TimeNs+uint64(maxAwait) {
+		if s.process.ContextCheckedNs() < int64(s.record.TimeNs) && now < s.sinceNs+uint64(maxAwait) {
 			break
 		}
 	}
 	d.release(n)
 }
 
-func (d *drain) release(n int) {
+func (d *aggregator) release(n int) {
 	for i := range n {
 		s := &d.awaiting.samples[i]
-		d.aggregate(s.process, &s.record, d.cache.Decode(s.process.Info().Keys(int64(s.record.TimeNs)), s.record.Labels))
+		d.aggregate(s.process, &s.record, s.end, d.cache.Decode(s.process.Info().Keys(int64(s.record.TimeNs)), s.record.Labels))
 		d.awaiting.bytes -= s.bytes
 	}
 	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)

@@ -31,6 +31,8 @@ const (
 	maxBatchBytes       = 1 << 30
 	minUnwindBytes      = 1 << 20
 	maxUnwindBytes      = 1 << 30
+	minOffCPUThreshold  = 1e-6 // or 0
+	maxOffCPUMinimum    = time.Minute
 )
 
 // ErrorMode says what an error at start does.
@@ -69,6 +71,13 @@ type Config struct {
 	// RingBufferBytes is the size of the kernel buffer that samples wait in: a
 	// power of two and a multiple of the page size.
 	RingBufferBytes int `mapstructure:"ring_buffer_bytes"`
+	// OffCPUThreshold is the part of all switches from a thread that are looked at for
+	// off-CPU profiles, drawn at random; 0: none.
+	OffCPUThreshold float64 `mapstructure:"off_cpu_threshold"`
+	// OffCPUMinimum leaves out threads that were off the CPU for less.
+	OffCPUMinimum time.Duration `mapstructure:"off_cpu_minimum"`
+	// OffCPURingBufferBytes is RingBufferBytes of off-CPU profiles, which have a kernel buffer of their own.
+	OffCPURingBufferBytes int `mapstructure:"off_cpu_ring_buffer_bytes"`
 	// Labels says what is read of the labels that programs publish.
 	Labels LabelsConfig `mapstructure:"labels"`
 	// TraceAttributes also emits the trace link as sample attributes trace_id and span_id.
@@ -152,9 +161,11 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		// Not a divisor of common timer rates, so that sampling does not run in
 		// lockstep with periodic work.
-		SamplesPerSecond: 19,
-		ReportInterval:   5 * time.Second,
-		RingBufferBytes:  8 << 20,
+		SamplesPerSecond:      19,
+		ReportInterval:        5 * time.Second,
+		RingBufferBytes:       8 << 20,
+		OffCPUMinimum:         time.Millisecond,
+		OffCPURingBufferBytes: 4 << 20,
 		Labels: LabelsConfig{
 			Enabled:       true,
 			Prefix:        "process.context.label.",
@@ -178,7 +189,9 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		within("samples_per_second", c.SamplesPerSecond, minSamplesPerSecond, maxSamplesPerSecond),
 		c.validateReportInterval(),
-		c.validateRingBufferBytes(),
+		validateRingBufferBytes("ring_buffer_bytes", c.RingBufferBytes),
+		c.validateOffCPU(),
+		validateRingBufferBytes("off_cpu_ring_buffer_bytes", c.OffCPURingBufferBytes),
 		c.validatePrefix(),
 		c.validateIDKeys(),
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
@@ -202,11 +215,22 @@ func (c *Config) validateReportInterval() error {
 	return nil
 }
 
-func (c *Config) validateRingBufferBytes() error {
-	n, page := c.RingBufferBytes, os.Getpagesize()
+func (c *Config) validateOffCPU() error {
+	var errs []error
+	if t := c.OffCPUThreshold; t != 0 && !(t >= minOffCPUThreshold && t <= 1) {
+		errs = append(errs, fmt.Errorf("off_cpu_threshold must be 0, or between %v and 1, not %v", minOffCPUThreshold, t))
+	}
+	if m := c.OffCPUMinimum; m < 0 || m > maxOffCPUMinimum {
+		errs = append(errs, fmt.Errorf("off_cpu_minimum must be between 0s and %v, not %v", maxOffCPUMinimum, m))
+	}
+	return errors.Join(errs...)
+}
+
+func validateRingBufferBytes(key string, n int) error {
+	page := os.Getpagesize()
 	if n < minRingBufferBytes || n > maxRingBufferBytes || bits.OnesCount(uint(n)) != 1 || n%page != 0 {
-		return fmt.Errorf("ring_buffer_bytes must be a power of two between %d and %d and a multiple of the page size %d, not %d",
-			minRingBufferBytes, maxRingBufferBytes, page, n)
+		return fmt.Errorf("%s must be a power of two between %d and %d and a multiple of the page size %d, not %d",
+			key, minRingBufferBytes, maxRingBufferBytes, page, n)
 	}
 	return nil
 }

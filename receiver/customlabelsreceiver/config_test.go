@@ -28,6 +28,7 @@ func TestConfigValid(t *testing.T) {
 	lowest.SamplesPerSecond = 1
 	lowest.ReportInterval = 100 * time.Millisecond
 	lowest.RingBufferBytes = 64 << 10
+	lowest.OffCPUThreshold, lowest.OffCPUMinimum, lowest.OffCPURingBufferBytes = 1e-6, 0, 64<<10
 	lowest.Labels.MaxLabels, lowest.Labels.MaxKeyBytes, lowest.Labels.MaxValueBytes = 1, 1, 1
 	lowest.MaxPendingBatches = 1
 
@@ -35,13 +36,16 @@ func TestConfigValid(t *testing.T) {
 	highest.SamplesPerSecond = 10_000
 	highest.ReportInterval = 5 * time.Minute
 	highest.RingBufferBytes = 1 << 30
+	highest.OffCPUThreshold, highest.OffCPUMinimum, highest.OffCPURingBufferBytes = 1, time.Minute, 1<<30
 	highest.MaxBatchBytes = 1 << 30
 
 	for section, want := range map[string]*Config{
 		"custom_labels": {
-			SamplesPerSecond: 19,
-			ReportInterval:   5 * time.Second,
-			RingBufferBytes:  8 << 20,
+			SamplesPerSecond:      19,
+			ReportInterval:        5 * time.Second,
+			RingBufferBytes:       8 << 20,
+			OffCPUMinimum:         time.Millisecond,
+			OffCPURingBufferBytes: 4 << 20,
 			Labels: LabelsConfig{
 				Enabled: true, Prefix: "process.context.label.", MaxLabels: 64, MaxKeyBytes: 256, MaxValueBytes: 1024,
 			},
@@ -55,9 +59,12 @@ func TestConfigValid(t *testing.T) {
 			MaxBatchBytes:     32 << 20,
 		},
 		"custom_labels/everything": {
-			SamplesPerSecond: 97,
-			ReportInterval:   time.Second,
-			RingBufferBytes:  1 << 20,
+			SamplesPerSecond:      97,
+			ReportInterval:        time.Second,
+			RingBufferBytes:       1 << 20,
+			OffCPUThreshold:       0.25,
+			OffCPUMinimum:         5 * time.Microsecond,
+			OffCPURingBufferBytes: 2 << 20,
 			Labels: LabelsConfig{
 				StrictFileNames: true,
 				TraceIDKeys:     []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
@@ -100,6 +107,14 @@ func TestConfigInvalid(t *testing.T) {
 		"ring_buffer_bytes_high":      {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 2147483648"},
 		"ring_buffer_bytes_odd":       {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 100000"},
 		"ring_buffer_bytes_negative":  {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not -65536"},
+		"off_cpu_threshold_low":       {"off_cpu_threshold must be 0, or between 1e-06 and 1, not 1e-07"},
+		"off_cpu_threshold_negative":  {"off_cpu_threshold must be 0, or between 1e-06 and 1, not -0.5"},
+		"off_cpu_threshold_high":      {"off_cpu_threshold must be 0, or between 1e-06 and 1, not 1.1"},
+		"off_cpu_threshold_nan":       {"off_cpu_threshold must be 0, or between 1e-06 and 1, not NaN"},
+		"off_cpu_minimum_low":         {"off_cpu_minimum must be between 0s and 1m0s, not -1ns"},
+		"off_cpu_minimum_high":        {"off_cpu_minimum must be between 0s and 1m0s, not 1m1s"},
+		"off_cpu_ring_low":            {"off_cpu_ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 32768"},
+		"off_cpu_ring_high":           {"off_cpu_ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 2147483648"},
 		"prefix_long":                 {"labels::prefix must be valid UTF-8 of at most 256 bytes"},
 		"max_labels_low":              {"labels::max_labels must be between 1 and 64, not 0"},
 		"max_labels_high":             {"labels::max_labels must be between 1 and 64, not 65"},

@@ -18,6 +18,7 @@ type counts struct {
 	labelReads [labels.NumABIs][labels.NumOutcomes]atomic.Int64
 	userStacks [labels.NumOutcomes]atomic.Int64
 	anomalies  [numAnomalies]atomic.Int64
+	offCPU     offCPUCounts
 
 	mu    sync.Mutex
 	final *bpf.Counters // once sampling has ended
@@ -109,4 +110,7 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	s.dropped[dropRingFull] = int64(counters.DroppedRingFull)
 	s.dropped[dropInternal] = int64(counters.DroppedInternal)
 	s.hits = int64(counters.Hits)
+	if p.offCPU != nil {
+		p.offCPU.snapshot(&s.offCPU)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -18,8 +19,20 @@ import (
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
 
+// A lane is the way of one kind of profile to the next consumer. At most
+// max_pending_batches wait in it; what comes beyond that is dropped and counted,
+// because reading must not wait. Lanes do not take each other's room.
+type lane struct {
+	options profile.Options
+	pending chan *batch
+	idle    chan *batch // emptied batches, to be used again
+
+	emitted, pendingFull, refused *atomic.Int64
+}
+
 // A batch is what was sampled in one interval.
 type batch struct {
+	lane        *lane
 	builder     *profile.Builder
 	processes   map[uint64]*process.Process // by handle; keeps them while the batch lives
 	startMono   uint64                      // CLOCK_MONOTONIC
@@ -28,8 +41,7 @@ type batch struct {
 }
 
 // exporter builds profiles from batches and hands them to the next consumer, on
-// a goroutine of its own. At most max_pending_batches wait; what comes beyond
-// that is dropped and counted, because reading must not wait.
+// a goroutine of its own.
 type exporter struct {
 	log      *zap.Logger
 	report   func(error)
@@ -38,13 +50,14 @@ type exporter struct {
 	table    *process.Table
 	resolver *resolver
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	pending chan *batch
-	idle    chan *batch // emptied batches, to be used again
-	done    sync.WaitGroup
-	refused bool
-	options profile.Options
+	ctx      context.Context
+	cancel   context.CancelFunc
+	cpu      *lane
+	offCPU   *lane // nil: none
+	done     sync.WaitGroup
+	refused  bool
+	interval time.Duration
+	endedAt  time.Time // the last interval, for the process table
 }
 
 func newExporter(
@@ -61,7 +74,16 @@ func newExporter(
 		symbols = newSymbolizer(set.Logger, fs)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &exporter{
+	options := profile.Options{
+		Period:           time.Duration(int64(time.Second) / int64(cfg.SamplesPerSecond)),
+		LabelPrefix:      cfg.Labels.Prefix,
+		TraceAttributes:  cfg.TraceAttributes,
+		ThreadAttributes: cfg.ThreadAttributes,
+		CPUAttribute:     cfg.CPUAttribute,
+		ScopeName:        metadata.ScopeName,
+		ScopeVersion:     set.BuildInfo.Version,
+	}
+	e := &exporter{
 		log:      set.Logger,
 		report:   report,
 		next:     next,
@@ -70,27 +92,30 @@ func newExporter(
 		resolver: newResolver(symbols),
 		ctx:      ctx,
 		cancel:   cancel,
-		pending:  make(chan *batch, cfg.MaxPendingBatches),
-		idle:     make(chan *batch, 2),
-		options: profile.Options{
-			Period:           time.Duration(int64(time.Second) / int64(cfg.SamplesPerSecond)),
-			LabelPrefix:      cfg.Labels.Prefix,
-			TraceAttributes:  cfg.TraceAttributes,
-			ThreadAttributes: cfg.ThreadAttributes,
-			CPUAttribute:     cfg.CPUAttribute,
-			ScopeName:        metadata.ScopeName,
-			ScopeVersion:     set.BuildInfo.Version,
-		},
+		cpu:      newLane(cfg, options),
+		interval: cfg.ReportInterval,
 	}
+	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
+	if cfg.OffCPUThreshold > 0 {
+		options.OffCPU = &profile.OffCPU{Threshold: cfg.OffCPUThreshold, Minimum: cfg.OffCPUMinimum}
+		off := &c.offCPU
+		e.offCPU = newLane(cfg, options)
+		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
+	}
+	return e
+}
+
+func newLane(cfg *Config, options profile.Options) *lane {
+	return &lane{options: options, pending: make(chan *batch, cfg.MaxPendingBatches), idle: make(chan *batch, 2)}
 }
 
 // newBatch returns an empty batch that begins now.
-func (e *exporter) newBatch() *batch {
+func (e *exporter) newBatch(l *lane) *batch {
 	var b *batch
 	select {
-	case b = <-e.idle:
+	case b = <-l.idle:
 	default:
-		b = &batch{builder: profile.NewBuilder(e.options), processes: map[uint64]*process.Process{}}
+		b = &batch{lane: l, builder: profile.NewBuilder(l.options), processes: map[uint64]*process.Process{}}
 	}
 	b.clockOffset, b.startMono = clockOffset()
 	return b
@@ -101,7 +126,7 @@ func (e *exporter) recycle(b *batch) {
 	b.builder.Reset()
 	clear(b.processes)
 	select {
-	case e.idle <- b:
+	case b.lane.idle <- b:
 	default:
 	}
 }
@@ -115,21 +140,48 @@ func (e *exporter) enqueue(b *batch) {
 		return
 	}
 	select {
-	case e.pending <- b:
+	case b.lane.pending <- b:
 	default:
-		e.counts.dropped[dropPendingFull].Add(int64(n))
+		b.lane.pendingFull.Add(int64(n))
 		e.recycle(b)
 	}
 }
 
 func (e *exporter) start() {
+	cpu, offCPU := e.cpu.pending, chan *batch(nil)
+	if e.offCPU != nil {
+		offCPU = e.offCPU.pending
+	}
 	e.done.Go(func() {
-		for b := range e.pending {
-			e.export(b)
-			e.table.EndInterval()
-			e.recycle(b)
+		for cpu != nil || offCPU != nil {
+			var b *batch
+			var ok bool
+			select {
+			case b, ok = <-cpu:
+				if !ok {
+					cpu = nil
+				}
+			case b, ok = <-offCPU:
+				if !ok {
+					offCPU = nil
+				}
+			}
+			if ok {
+				e.export(b)
+				e.endInterval()
+				e.recycle(b)
+			}
 		}
 	})
+}
+
+// endInterval tells the process table that time has passed: batches of both lanes
+// are those of one interval, and full ones come before it has passed.
+func (e *exporter) endInterval() {
+	if now := time.Now(); now.Sub(e.endedAt) > e.interval/2 {
+		e.endedAt = now
+		e.table.EndInterval()
+	}
 }
 
 // finish waits until everything that is pending has been handed over. When ctx
@@ -137,7 +189,10 @@ func (e *exporter) start() {
 func (e *exporter) finish(ctx context.Context) {
 	stop := context.AfterFunc(ctx, e.cancel)
 	defer stop()
-	close(e.pending)
+	close(e.cpu.pending)
+	if e.offCPU != nil {
+		close(e.offCPU.pending)
+	}
 	e.done.Wait()
 	e.cancel()
 }
@@ -149,13 +204,13 @@ func (e *exporter) export(b *batch) {
 	e.counts.countBuild(stats)
 	err := e.next.ConsumeProfiles(e.ctx, profiles)
 	if err != nil {
-		e.counts.dropped[dropRefused].Add(n)
+		b.lane.refused.Add(n)
 		e.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
 		e.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
 		e.refused = true
 		return
 	}
-	e.counts.emitted.Add(n)
+	b.lane.emitted.Add(n)
 	if e.refused {
 		e.refused = false
 		e.report(nil)

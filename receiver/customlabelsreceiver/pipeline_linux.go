@@ -24,7 +24,8 @@ const hotplugInterval = time.Second
 // samplingPipeline is the flow bpf → process → labels → profile → consumer.
 //
 // Its goroutines: one reads samples, decodes labels and aggregates (drain); one
-// builds and hands over batches (exporter); two pass on what happens to
+// builds and hands over batches (exporter); one follows threads off the CPU, where
+// that is wanted (offCPUDrain); two pass on what happens to
 // processes; the process table has its own; one follows CPU hotplug. Reading
 // never waits for the next consumer.
 type samplingPipeline struct {
@@ -35,6 +36,7 @@ type samplingPipeline struct {
 	publisher *publisher
 	table     *process.Table
 	drain     *drain
+	offCPU    *offCPUDrain // nil: not wanted
 	exporter  *exporter
 	counts    *counts
 	telemetry *telemetry
@@ -97,9 +99,14 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		StrictFileNames:  cfg.Labels.StrictFileNames,
 	})
 	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs)
-	p.drain = newDrain(cfg, sampler, p.table, p.exporter, p.counts)
+	p.drain = &drain{newAggregator(cfg, p.table, p.exporter, p.exporter.cpu, p.counts), sampler}
+	if cfg.OffCPUThreshold > 0 {
+		if p.offCPU, err = newOffCPUDrain(cfg, sampler, newAggregator(cfg, p.table, p.exporter, p.exporter.offCPU, p.counts), fs); err != nil {
+			return nil, errors.Join(fmt.Errorf("start off-CPU sampler: %w", err), sampler.Close())
+		}
+	}
 	if p.telemetry, err = newTelemetry(set, p.snapshot); err != nil {
-		return nil, errors.Join(err, sampler.Close())
+		return nil, errors.Join(err, p.closeSamplers())
 	}
 	return p, nil
 }
@@ -116,10 +123,18 @@ func (p *samplingPipeline) start(context.Context) error {
 	if err := p.sampler.Start(); err != nil {
 		return p.abandon(fmt.Errorf("start sampling: %w", err))
 	}
+	if p.offCPU != nil {
+		if err := p.offCPU.source.Start(); err != nil {
+			return p.abandon(fmt.Errorf("start off-CPU sampling: %w", err))
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stopTable = cancel
 	p.exporter.start()
 	p.drained.Go(p.drain.run)
+	if p.offCPU != nil {
+		p.drained.Go(p.offCPU.run)
+	}
 	p.rest.Go(p.followProcesses)
 	p.rest.Go(p.followMappings)
 	p.rest.Go(p.followCPUs)
@@ -128,20 +143,33 @@ func (p *samplingPipeline) start(context.Context) error {
 }
 
 func (p *samplingPipeline) abandon(err error) error {
-	return errors.Join(err, p.telemetry.close(), p.sampler.Close())
+	return errors.Join(err, p.telemetry.close(), p.closeSamplers())
+}
+
+func (p *samplingPipeline) closeSamplers() error {
+	if p.offCPU == nil {
+		return p.sampler.Close()
+	}
+	return errors.Join(p.offCPU.source.Close(), p.sampler.Close())
 }
 
 // shutdown implements pipeline.
 func (p *samplingPipeline) shutdown(ctx context.Context) error {
 	close(p.stopped)
 	errs := []error{p.sampler.Stop(), p.sampler.Drain()}
+	if p.offCPU != nil {
+		errs = append(errs, p.offCPU.source.Stop(), p.offCPU.source.Drain())
+	}
 	p.drained.Wait() // what is in the ring buffer now; no consumer is waited for
 	p.exporter.finish(ctx)
 	p.counts.freeze(p.sampler)
+	if p.offCPU != nil {
+		p.offCPU.freeze()
+	}
 	p.logAccount()
 	p.stopTable()
 	p.tabled.Wait()
-	errs = append(errs, p.telemetry.close(), p.sampler.Close())
+	errs = append(errs, p.telemetry.close(), p.closeSamplers())
 	p.rest.Wait()
 	return errors.Join(errs...)
 }
@@ -159,6 +187,9 @@ func (p *samplingPipeline) logAccount() {
 		fields = append(fields, zap.Int64("dropped_"+dropReason(reason).String(), n))
 	}
 	p.log.Info("sampling has ended", append(fields, zap.Int64("pending", s.pending()))...)
+	if p.offCPU != nil {
+		p.log.Info("off-CPU sampling has ended", s.offCPU.fields()...)
+	}
 }
 
 func (p *samplingPipeline) followProcesses() {

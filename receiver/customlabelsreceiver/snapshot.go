@@ -60,6 +60,70 @@ func (r unwindResult) String() string {
 	return [numUnwindResults]string{"loaded", "failed", "no_room"}[r]
 }
 
+// offCPUDropReason says why a switch was recorded, or should have been, and lost.
+type offCPUDropReason int
+
+const (
+	offCPURingFull    offCPUDropReason = iota // no room in the ring buffer when the thread left
+	offCPUTableFull                           // too many threads were away, for BPF
+	offCPUInternal                            // no scratch memory in BPF
+	offCPUMalformed                           // a record that could not be decoded
+	offCPUEvicted                             // too many threads were away, for user space
+	offCPUReturnLost                          // no room in the ring buffer when the thread returned
+	offCPUUnfinished                          // the thread was still away at the end
+	offCPUPendingFull                         // too many or too large unsent batches
+	offCPURefused                             // the next consumer refused the batch for good
+
+	numOffCPUDropReasons = iota
+)
+
+func (r offCPUDropReason) String() string {
+	return [numOffCPUDropReasons]string{
+		"ring_full", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused",
+	}[r]
+}
+
+// offCPUFilterReason says why a switch was left out on purpose.
+type offCPUFilterReason int
+
+const (
+	offCPUIdle         offCPUFilterReason = iota // the idle task left
+	offCPUKernel                                 // a task without user space
+	offCPUOwn                                    // a thread of the collector
+	offCPUNotDrawn                               // off_cpu_threshold
+	offCPUBelowMinimum                           // off_cpu_minimum
+
+	numOffCPUFilterReasons = iota
+)
+
+func (r offCPUFilterReason) String() string {
+	return [numOffCPUFilterReasons]string{"idle", "kernel", "own", "not_drawn", "below_minimum"}[r]
+}
+
+// offCPUSnapshot is what became of switches.
+type offCPUSnapshot struct {
+	enabled   bool
+	switches  int64
+	emitted   int64
+	filtered  [numOffCPUFilterReasons]int64
+	dropped   [numOffCPUDropReasons]int64
+	ringBytes int64 // unread
+	awayBytes int64 // of records of threads that are away
+}
+
+// pending switches are of threads that are away, in the ring buffer or in a batch
+// that was not handed over yet.
+func (s *offCPUSnapshot) pending() int64 {
+	rest := s.switches - s.emitted
+	for _, n := range s.filtered {
+		rest -= n
+	}
+	for _, n := range s.dropped {
+		rest -= n
+	}
+	return rest
+}
+
 // snapshot is what a pipeline has counted since its start. The counters move on
 // while it is taken, so its maker reads hits last: every sample that the other
 // counters know of is then a hit too.
@@ -68,6 +132,8 @@ type snapshot struct {
 	emitted      int64
 	filteredIdle int64
 	dropped      [numDropReasons]int64
+
+	offCPU offCPUSnapshot
 
 	labelReads           [labels.NumABIs][labels.NumOutcomes]int64
 	userStacks           [labels.NumOutcomes]int64

@@ -100,7 +100,7 @@ func startDrain(t *testing.T, hz int, writers map[uint32]bool) *steadyDrain {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { p.table.Run(ctx) })
-	p.drain.batch = p.exporter.newBatch()
+	p.drain.batch = p.exporter.newBatch(p.exporter.cpu)
 	return &steadyDrain{drain: p.drain, writers: writers, stop: func() { cancel(); running.Wait() }}
 }
 
@@ -115,7 +115,7 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 			require.NoError(t, err)
 		}
 		if d.writers[d.rec.PID] {
-			d.add(&d.rec)
+			d.add(&d.rec, absenceEnd{})
 			n--
 		}
 	}

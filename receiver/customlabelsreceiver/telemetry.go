@@ -32,6 +32,9 @@ type attributeSets struct {
 	userStacks   [labels.NumOutcomes]metric.ObserveOption
 	anomalies    [numAnomalies]metric.ObserveOption
 	unwindFiles  [numUnwindResults]metric.ObserveOption
+
+	offCPUFiltered [numOffCPUFilterReasons]metric.ObserveOption
+	offCPUDropped  [numOffCPUDropReasons]metric.ObserveOption
 }
 
 // newTelemetry registers the instruments. read is called on a goroutine of the
@@ -52,6 +55,13 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsLabelAnomalies,
 		b.ReceiverCustomLabelsLabelReads,
 		b.ReceiverCustomLabelsLabelSourceProcesses,
+		b.ReceiverCustomLabelsOffCPUAwayBytes,
+		b.ReceiverCustomLabelsOffCPUDroppedSwitches,
+		b.ReceiverCustomLabelsOffCPUEmittedSwitches,
+		b.ReceiverCustomLabelsOffCPUFilteredSwitches,
+		b.ReceiverCustomLabelsOffCPUPendingSwitches,
+		b.ReceiverCustomLabelsOffCPURingBufferUsed,
+		b.ReceiverCustomLabelsOffCPUSwitches,
 		b.ReceiverCustomLabelsPendingSamples,
 		b.ReceiverCustomLabelsProcessContextErrors,
 		b.ReceiverCustomLabelsProcessContextProcesses,
@@ -92,6 +102,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(b.ReceiverCustomLabelsDroppedSamples, n, a.dropped[reason])
 	}
 	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.pending(), a.receiver)
+	if s.offCPU.enabled {
+		t.observeOffCPU(o, &s.offCPU)
+	}
 
 	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {
 		for outcome, n := range s.labelReads[abi] {
@@ -120,6 +133,21 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
+func (t *telemetry) observeOffCPU(o metric.Observer, s *offCPUSnapshot) {
+	b, a := t.instruments, &t.attrs
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUSwitches, s.switches, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUEmittedSwitches, s.emitted, a.receiver)
+	for reason, n := range s.filtered {
+		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUFilteredSwitches, n, a.offCPUFiltered[reason])
+	}
+	for reason, n := range s.dropped {
+		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUDroppedSwitches, n, a.offCPUDropped[reason])
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUPendingSwitches, s.pending(), a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPURingBufferUsed, s.ringBytes, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUAwayBytes, s.awayBytes, a.receiver)
+}
+
 // observeSeen leaves out what has not happened yet: most combinations of
 // attributes never do.
 func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, n int64, attrs metric.ObserveOption) {
@@ -142,6 +170,12 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.unwindFiles {
 		sets.unwindFiles[r] = with(attribute.String("result", unwindResult(r).String()))
+	}
+	for r := range sets.offCPUFiltered {
+		sets.offCPUFiltered[r] = with(attribute.String("reason", offCPUFilterReason(r).String()))
+	}
+	for r := range sets.offCPUDropped {
+		sets.offCPUDropped[r] = with(attribute.String("reason", offCPUDropReason(r).String()))
 	}
 	for k := range sets.anomalies {
 		sets.anomalies[k] = with(attribute.String("kind", anomaly(k).String()))

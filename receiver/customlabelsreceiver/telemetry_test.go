@@ -140,10 +140,50 @@ func requireSum(t *testing.T, tt *componenttest.Telemetry, name string, want int
 	require.Equal(t, want, sum)
 }
 
+// Of switches, each belongs to exactly one sum; without off-CPU profiles there are none.
+func TestTelemetryOffCPU(t *testing.T) {
+	tt := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
+	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+		s.offCPU = offCPUSnapshot{enabled: true, switches: 1000, emitted: 100, ringBytes: 64, awayBytes: 4096}
+		for r := range s.offCPU.filtered {
+			s.offCPU.filtered[r] = int64(10 + r)
+		}
+		for r := range s.offCPU.dropped {
+			s.offCPU.dropped[r] = int64(20 + r)
+		}
+	})
+	require.NoError(t, err)
+	b, err := newTelemetry(settingsOf(tt, "b"), func(*snapshot) {})
+	require.NoError(t, err)
+
+	opt := metricdatatest.IgnoreTimestamp()
+	const ra = "receiver=custom_labels/a"
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUSwitches(t, tt, []metricdata.DataPoint[int64]{point(1000, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUEmittedSwitches(t, tt, []metricdata.DataPoint[int64]{point(100, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUFilteredSwitches(t, tt, []metricdata.DataPoint[int64]{
+		point(10, ra, "reason=idle"), point(11, ra, "reason=kernel"), point(12, ra, "reason=own"),
+		point(13, ra, "reason=not_drawn"), point(14, ra, "reason=below_minimum"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
+		point(20, ra, "reason=ring_full"), point(21, ra, "reason=table_full"), point(22, ra, "reason=internal"),
+		point(23, ra, "reason=malformed"), point(24, ra, "reason=evicted"), point(25, ra, "reason=return_lost"),
+		point(26, ra, "reason=unfinished"), point(27, ra, "reason=pending_full"), point(28, ra, "reason=refused"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
+		[]metricdata.DataPoint[int64]{point(1000-100-60-216, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
+	require.NoError(t, a.close())
+	require.NoError(t, b.close())
+}
+
 // The documented values of the attributes are the ones that are emitted.
 func TestTelemetryAttributeNames(t *testing.T) {
 	md := readMetadata(t)
 	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
+	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
+	require.Equal(t, md["off_cpu_filter_reason"], names(numOffCPUFilterReasons, func(i int) string { return offCPUFilterReason(i).String() }))
 	require.Equal(t, md["kind"], names(numAnomalies, func(i int) string { return anomaly(i).String() }))
 	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
 	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))

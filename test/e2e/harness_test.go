@@ -78,8 +78,13 @@ func (r *running) stop() {
 }
 
 // account is what the receiver says at its end became of every hit.
-func (r *running) account() map[string]int64 {
-	entries := r.logs.FilterMessage("sampling has ended").All()
+func (r *running) account() map[string]int64 { return r.accountOf("sampling has ended") }
+
+// switchAccount is what it says of every switch.
+func (r *running) switchAccount() map[string]int64 { return r.accountOf("off-CPU sampling has ended") }
+
+func (r *running) accountOf(message string) map[string]int64 {
+	entries := r.logs.FilterMessage(message).All()
 	require.Len(r.t, entries, 1)
 	account := map[string]int64{}
 	for name, n := range entries[0].ContextMap() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/consumer"
@@ -20,6 +21,7 @@ import (
 // A hit is one timestamp of one sample, with all that was said about it.
 type hit struct {
 	timeUnixNano uint64
+	offCPU       time.Duration // of an off-CPU profile
 	pid          int64
 	executable   string
 	resource     map[string]string // shared by the hits of a process
@@ -37,6 +39,7 @@ type link struct {
 type flatBatch struct {
 	start, end uint64 // Unix ns
 	period     int64  // ns between two hits of a CPU
+	isOffCPU   bool   // the profiles are off-CPU profiles
 	hits       []hit
 }
 
@@ -100,6 +103,7 @@ func flatten(p pprofile.Profiles) (flatBatch, error) {
 				b.start = uint64(prof.Time())
 				b.end = b.start + prof.DurationNano()
 				b.period = prof.Period()
+				b.isOffCPU = dict.StringTable().At(int(prof.SampleType().TypeStrindex())) == "off_cpu"
 				for _, sample := range prof.Samples().All() {
 					h := hit{pid: pid.Int(), executable: name.Str(), resource: resource, attrs: map[string]string{}}
 					for _, i := range sample.AttributeIndices().All() {
@@ -115,8 +119,11 @@ func flatten(p pprofile.Profiles) (flatBatch, error) {
 					if times.Len() == 0 {
 						return b, errors.New("a sample without timestamps")
 					}
-					for _, t := range times.All() {
+					for i, t := range times.All() {
 						h.timeUnixNano = t
+						if b.isOffCPU {
+							h.offCPU = time.Duration(sample.Values().At(i))
+						}
 						b.hits = append(b.hits, h)
 					}
 				}

@@ -16,6 +16,7 @@ static const struct mode {
 } modes[] = {
 	{ "shares", mode_shares }, { "switch", mode_switch },	{ "fidelity", mode_fidelity },
 	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
+	{ "blocks", mode_blocks }, { "storm", mode_storm },
 };
 
 int main(int argc, char **argv)

@@ -7,6 +7,8 @@ void mode_switch(void);	  /* one thread, one function, a log of every switch */
 void mode_fidelity(void); /* values that prove themselves, swapped very often */
 void mode_spin(void);	  /* fixed labels, for benchmarks */
 void mode_updates(void);  /* a process context that comes late and grows */
+void mode_blocks(void);	  /* waits of known length, off the CPU */
+void mode_storm(void);	  /* threads that do nothing but switch */
 void mode_hostile(void);  /* what no writer should publish */
 void hostile_list(void);
 

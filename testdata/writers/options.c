@@ -32,6 +32,8 @@ static void usage(const char *problem)
 	      "  fidelity [--threads N] [--in-place]\n"
 	      "  spin     [--threads N] [--labels N] [--value-bytes B]\n"
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
+	      "  blocks   [--truth FILE] [--in-place]\n"
+	      "  storm    [--threads N]\n"
 	      "  hostile  list|all|KIND\n",
 	      stderr);
 	exit(2);

@@ -92,12 +92,17 @@ struct thread_struct {
 #error "unknown architecture"
 #endif
 
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+	struct sched_entity se;
 	void *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

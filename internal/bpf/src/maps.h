@@ -174,7 +174,10 @@ struct {
 	__type(value, struct counters);
 } counts SEC(".maps");
 
-/* Only the sampling program may use it: programs of that type do not nest on a CPU. */
+/*
+ * Only one program of an object may use it, of a type that does not nest on a CPU.
+ * The programs of switches are an object of their own for that reason.
+ */
 static __always_inline struct scratch *this_scratch(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* Samples the CPU: who runs, with which labels, where. Follows the life of processes. */
-#include "identity.h"
-#include "labels.h"
-#include "stack.h"
+#include "sample.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-static __always_inline void submit(struct scratch *s, __u32 bytes)
-{
-	__u64 unread, flags;
-
-	/*
-	 * One wake-up each time the watermark is crossed. Two CPUs can both miss
-	 * the crossing; the reader's timer catches that.
-	 */
-	unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
-	flags = unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
-		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
-	count(bpf_ringbuf_output(&samples, s, bytes, flags) ? COUNTER_DROPPED_RING_FULL : COUNTER_SUBMITTED);
-}
 
 SEC("perf_event")
 int sample_cpu(struct perf_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
+	bool user = context_is_user(ctx), compat = false;
 	struct user_regs regs = {};
-	struct process_id id;
-	bool has_user, compat = false;
-	__u32 at = 0;
+	struct scratch *s;
 
 	count(COUNTER_HITS);
 	if (!task->pid) {
@@ -41,41 +22,9 @@ int sample_cpu(struct perf_context *ctx)
 		count(COUNTER_DROPPED_INTERNAL);
 		return 0;
 	}
-	__builtin_memset(&s->header, 0, sizeof(s->header));
-	s->header.time_ns = bpf_ktime_get_ns();
-	process_identity(task, &id);
-	s->header.process = id;
-	s->header.cgroup_id = cgroup_id(task);
-	s->header.tid = number_in_namespace(task);
-	s->header.pid = number_in_namespace(task->group_leader);
-	s->header.uid = bpf_get_current_uid_gid();
-	s->header.cpu = bpf_get_smp_processor_id();
-	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
-
-	has_user = has_user_space(task);
-	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
-	if (context_is_user(ctx))
+	if (user)
 		user_regs_from_context(ctx, &regs, s->regs, &compat);
-	else if (has_user)
-		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &regs, s->regs, &compat);
-
-	if (has_user && read_labels)
-		at = read_label_sources(&id, thread_pointer(task), regs.g, compat);
-	if (at > MAX_LABEL_BYTES)
-		at = MAX_LABEL_BYTES;
-	s->header.label_bytes = at;
-
-	if (!context_is_user(ctx)) {
-		s->header.kernel_frames = kernel_stack(s, ctx, at);
-		at += 8 * s->header.kernel_frames;
-	}
-	if (has_user && compat) {
-		s->header.user_stack = OUTCOME_COMPAT;
-	} else if (has_user) {
-		s->header.user_frames = walk_user_stack(s, s->header.cpu, &regs, at);
-		at += 8 * s->header.user_frames;
-	}
-	submit(s, sizeof(s->header) + at);
+	submit(s, take_sample(s, task, ctx, user, &regs, compat));
 	return 0;
 }
 

@@ -61,17 +61,35 @@ enum outcome {
 	OUTCOME_MAX = 11,
 };
 
-/* Per-CPU counters; hits == the sum of all others in the sample group. */
+/* Per-CPU counters of each object; hits == the sum of all others in the sample group. */
 enum counter {
-	COUNTER_HITS = 0,	       /* runs of the sampling program */
+	COUNTER_HITS = 0,	       /* runs of the sampling program; switches */
 	COUNTER_SUBMITTED = 1,	       /* records in the ring buffer */
-	COUNTER_FILTERED_IDLE = 2,     /* the idle task was interrupted */
+	COUNTER_FILTERED_IDLE = 2,     /* the idle task was interrupted, or leaves */
 	COUNTER_DROPPED_RING_FULL = 3, /* no room in the ring buffer */
 	COUNTER_DROPPED_INTERNAL = 4,  /* the task or the scratch buffer could not be had */
 	/* not part of the sum */
 	COUNTER_EVENTS_DROPPED = 5, /* lifecycle events that found no room */
 	COUNTER_SOURCE_READS = 6,   /* label sources looked at: user memory is read for labels only then */
-	COUNTER_MAX = 7,
+	/* of switches, part of the sum */
+	COUNTER_FILTERED_KERNEL = 7,	 /* the task has no user space */
+	COUNTER_FILTERED_OWN = 8,	 /* a thread of the collector */
+	COUNTER_FILTERED_NOT_DRAWN = 9,	 /* off_cpu_threshold */
+	COUNTER_DROPPED_TABLE_FULL = 10, /* too many threads are away */
+	/* not part of the sum */
+	COUNTER_RETURNS_LOST = 11, /* no room in the ring buffer */
+	COUNTER_MAX = 12,
+};
+
+/* What a thread does, or why it leaves the CPU. */
+enum thread_state {
+	THREAD_RUNNING = 0,
+	THREAD_RUNNABLE = 1,	    /* it could go on: preempted, or gave way */
+	THREAD_SLEEPING = 2,	    /* waits, and can be interrupted by a signal */
+	THREAD_UNINTERRUPTIBLE = 3, /* waits, mostly for storage or another part of the kernel */
+	THREAD_STOPPED = 4,	    /* by a signal or a debugger */
+	THREAD_OTHER = 5,
+	THREAD_STATE_MAX = 6,
 };
 
 /*
@@ -220,10 +238,32 @@ struct sample_header {
 	__u8 user_stack;   /* enum outcome */
 	__u8 known;	   /* labels could be read: the process has an entry, the task runs in user space */
 	__u8 kernel_thread;
-	__u8 pad[6];
+	__u8 thread_state; /* enum thread_state */
+	__u8 pad;
+	__u32 thread;	       /* tid in the init PID namespace */
 	char comm[COMM_BYTES]; /* of the thread */
 };
 _Static_assert(sizeof(struct sample_header) == 88, "sample_header");
+
+/* A thread, as the BPF programs tell it from others. */
+struct thread_id {
+	__u32 thread; /* tid in the init PID namespace */
+	__u32 pad;
+	__u64 start_ns; /* start_boottime */
+};
+_Static_assert(sizeof(struct thread_id) == 16, "thread_id");
+
+/*
+ * In the ring buffer of switches, behind the sample that was taken of the thread when
+ * it left, and told from it by its size.
+ */
+struct thread_return {
+	__u64 left_ns; /* time_ns of that sample */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 thread;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct thread_return) == 24, "thread_return");
 
 /* One for each label source that was read; the payload follows, padded to a multiple of 8. */
 struct label_block {

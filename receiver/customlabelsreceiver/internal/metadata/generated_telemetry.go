@@ -36,6 +36,13 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUAwayBytes         metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUDroppedSwitches   metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUEmittedSwitches   metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUFilteredSwitches  metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUPendingSwitches   metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPURingBufferUsed    metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUSwitches          metric.Int64ObservableCounter
 	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
 	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
 	ReceiverCustomLabelsProcessContextProcesses metric.Int64ObservableGauge
@@ -171,6 +178,111 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelSourceProcesse
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelSourceProcesses, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsLabelSourceProcesses)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUAwayBytesCallback sets callback for observable ReceiverCustomLabelsOffCPUAwayBytes metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUAwayBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUAwayBytes, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUAwayBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUDroppedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUDroppedSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUDroppedSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUDroppedSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUDroppedSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUEmittedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUEmittedSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUEmittedSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUEmittedSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUEmittedSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUFilteredSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUFilteredSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUFilteredSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUFilteredSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUFilteredSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUPendingSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUPendingSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUPendingSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUPendingSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUPendingSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPURingBufferUsedCallback sets callback for observable ReceiverCustomLabelsOffCPURingBufferUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPURingBufferUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPURingBufferUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPURingBufferUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUSwitches)
 	if err != nil {
 		return err
 	}
@@ -419,6 +531,48 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_label_source_processes",
 		metric.WithDescription("Tracked processes with at least one label source. [Development]"),
 		metric.WithUnit("{process}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUAwayBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_off_cpu_away_bytes",
+		metric.WithDescription("Memory of the records of threads that are off the CPU. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUDroppedSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_dropped_switches",
+		metric.WithDescription("Switches that were recorded, or should have been, and lost, by reason. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUEmittedSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_emitted_switches",
+		metric.WithDescription("Absences from the CPU that the next consumer accepted. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUFilteredSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_filtered_switches",
+		metric.WithDescription("Switches left out on purpose, by reason. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUPendingSwitches, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_off_cpu_pending_switches",
+		metric.WithDescription("Switches that are neither emitted, filtered nor dropped yet: the thread is away, or they wait in the ring buffer or in a batch. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPURingBufferUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_off_cpu_ring_buffer_used",
+		metric.WithDescription("Bytes of the ring buffer of switches that wait to be read. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_switches",
+		metric.WithDescription("Times that a task left a CPU, with off_cpu_threshold above 0. [Development]"),
+		metric.WithUnit("{switch}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsPendingSamples, err = builder.meter.Int64ObservableGauge(

@@ -1,0 +1,123 @@
+package absence
+
+// Table holds threads that are away. It is for one goroutine.
+type Table struct {
+	maxBytes int
+	bytes    int
+	entries  map[uint32]*entry
+	// From the one that has been away longest to the latest.
+	first, last *entry
+	free        *entry // to be used again
+	counts      Counts
+}
+
+// Counts are how absences ended that did not end with a return, since NewTable.
+type Counts struct {
+	// Evicted: there was no room.
+	Evicted uint64
+	// ReturnLost: the thread has left again, so it must have returned.
+	ReturnLost uint64
+}
+
+type entry struct {
+	thread     uint32
+	leftNs     uint64
+	record     []byte
+	prev, next *entry
+}
+
+// entryBytes is the memory of an entry besides its record, with its place in the map.
+const entryBytes = 128
+
+// freeRecordBytes is the largest memory of a record that is kept for the next one.
+const freeRecordBytes = 4096
+
+// NewTable returns an empty table that takes about maxBytes at most.
+func NewTable(maxBytes int) *Table {
+	return &Table{maxBytes: maxBytes, entries: map[uint32]*entry{}}
+}
+
+// Leave keeps a copy of the record of a thread that leaves the CPU. Threads are told
+// apart by their number: an older one with the same number has ended meanwhile.
+func (t *Table) Leave(thread uint32, leftNs uint64, record []byte) {
+	if old := t.entries[thread]; old != nil {
+		t.remove(old)
+		t.counts.ReturnLost++
+	}
+	e := t.free
+	if e != nil {
+		t.free = e.next
+		t.bytes -= e.size()
+	} else {
+		e = &entry{}
+	}
+	*e = entry{thread: thread, leftNs: leftNs, record: append(e.record[:0], record...), prev: t.last}
+	if t.last != nil {
+		t.last.next = e
+	} else {
+		t.first = e
+	}
+	t.last = e
+	t.entries[thread] = e
+	t.bytes += e.size()
+	for t.bytes > t.maxBytes && t.free != nil {
+		t.bytes -= t.free.size()
+		t.free = t.free.next
+	}
+	for t.bytes > t.maxBytes {
+		t.drop(t.first)
+		t.counts.Evicted++
+	}
+}
+
+// Return ends an absence: the record of the thread that left at that time, valid
+// until the next call, or false when it is not there any more.
+func (t *Table) Return(thread uint32, leftNs uint64) ([]byte, bool) {
+	e := t.entries[thread]
+	if e == nil || e.leftNs != leftNs {
+		return nil, false
+	}
+	t.remove(e)
+	return e.record, true
+}
+
+// Len returns how many threads are away.
+func (t *Table) Len() int { return len(t.entries) }
+
+// Bytes estimates the memory of the table.
+func (t *Table) Bytes() int { return t.bytes }
+
+// Counts returns how absences have ended.
+func (t *Table) Counts() Counts { return t.counts }
+
+func (e *entry) size() int { return entryBytes + cap(e.record) }
+
+// remove takes e out and keeps its memory for the next one.
+func (t *Table) remove(e *entry) {
+	t.unlink(e)
+	if cap(e.record) > freeRecordBytes {
+		t.bytes -= e.size()
+		return
+	}
+	e.next = t.free
+	t.free = e
+}
+
+func (t *Table) drop(e *entry) {
+	t.unlink(e)
+	t.bytes -= e.size()
+}
+
+func (t *Table) unlink(e *entry) {
+	if e.prev != nil {
+		e.prev.next = e.next
+	} else {
+		t.first = e.next
+	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	} else {
+		t.last = e.prev
+	}
+	delete(t.entries, e.thread)
+}

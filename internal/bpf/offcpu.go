@@ -1,0 +1,285 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+)
+
+// MinOffCPUThreshold is the least part of all switches that can be looked at.
+const MinOffCPUThreshold = 1e-6
+
+// returnBytes of the ring buffer that the return of one thread takes, with its head.
+const returnBytes = 8 + threadReturnBytes
+
+// returnShare of the ring buffer of switches is only for returns.
+const returnShare = 4
+
+// OffCPUConfig says what is recorded of threads that leave the CPU.
+type OffCPUConfig struct {
+	// Threshold is the part of the switches that are looked at, drawn at random:
+	// from MinOffCPUThreshold to 1.
+	Threshold float64
+	// RingBufferBytes for them, apart from the samples'; bounds as there. It also
+	// bounds how many threads can be away at a time: one for each 128 bytes.
+	RingBufferBytes int
+}
+
+func (c *OffCPUConfig) validate() error {
+	if !(c.Threshold >= MinOffCPUThreshold && c.Threshold <= 1) {
+		return fmt.Errorf("off-CPU threshold %v is not between %v and 1", c.Threshold, MinOffCPUThreshold)
+	}
+	return validateRingBytes(c.RingBufferBytes)
+}
+
+// drawBelow is the bound of a draw of 32 bits.
+func (c *OffCPUConfig) drawBelow() uint64 { return uint64(math.Round(c.Threshold * (1 << 32))) }
+
+// OffCPU follows threads off the CPU and back. It shares what the Sampler knows of
+// processes, and nothing else: neither ring buffer nor scratch memory nor counters.
+//
+// Read is for one goroutine; the other methods may be called from anywhere.
+type OffCPU struct {
+	sampler *Sampler
+	objs    struct {
+		Samples       *ebpf.Map     `ebpf:"samples"`
+		Counts        *ebpf.Map     `ebpf:"counts"`
+		SwitchThreads *ebpf.Program `ebpf:"switch_threads"`
+	}
+	reader *ringbuf.Reader
+
+	mu       sync.Mutex
+	attached link.Link // nil before Start and after Stop
+	closed   bool
+}
+
+// OffCPU loads the program of switches. Nothing is recorded before Start, and nothing
+// must be after the sampler's Close.
+func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	own, err := s.ownTGID()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadOffcpu()
+	if err != nil {
+		return nil, fmt.Errorf("read programs: %w", err)
+	}
+	ring := config.RingBufferBytes
+	err = errors.Join(setVariables(spec, s.knobs), setVariables(spec, map[string]any{
+		offcpuVarDrawBelow:       config.drawBelow(),
+		offcpuVarOwnTgid:         own,
+		offcpuVarWatermarkBytes:  watermark(ring),
+		offcpuVarLeaveLimitBytes: uint64(ring - ring/returnShare),
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("set knobs: %w", err)
+	}
+	spec.Maps[offcpuMapSamples].MaxEntries = uint32(ring)
+	spec.Maps[offcpuMapAway].MaxEntries = uint32(ring / returnShare / returnBytes)
+	spec.Maps[offcpuMapScratches].MaxEntries = uint32(s.possibleCPUs)
+	shared := s.sharedMaps()
+	for name, m := range shared {
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+	}
+	o := &OffCPU{sampler: s}
+	if err := s.loadObjects(spec, &o.objs, shared); err != nil {
+		return nil, err
+	}
+	if o.reader, err = ringbuf.NewReader(o.objs.Samples); err != nil {
+		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
+	}
+	o.reader.SetDeadline(time.Now().Add(maxReadDelay))
+	return o, nil
+}
+
+// sharedMaps are those of the sampler that the program of switches uses as well.
+func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{
+		offcpuMapProcesses:      s.objs.Processes,
+		offcpuMapUnwindLists:    s.objs.UnwindLists,
+		offcpuMapUnwindMappings: s.objs.UnwindMappings,
+		offcpuMapUnwindTables:   s.objs.UnwindTables,
+	}
+}
+
+// ownTGID returns this process's number in the init PID namespace.
+func (s *Sampler) ownTGID() (tgid uint32, err error) {
+	pid := uint32(os.Getpid())
+	err = s.Scan(func(ev ProcessEvent) {
+		if ev.PID == pid {
+			tgid = ev.Process.TGID
+		}
+	})
+	if err == nil && tgid == 0 {
+		err = errors.New("it is not among the processes of the host")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find the own process: %w", err)
+	}
+	return tgid, nil
+}
+
+// Start begins to record switches.
+func (o *OffCPU) Start() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return ErrClosed
+	}
+	l, err := link.AttachTracing(link.TracingOptions{Program: o.objs.SwitchThreads})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", o.objs.SwitchThreads, err)
+	}
+	o.attached = l
+	return nil
+}
+
+// Switch is a thread that leaves the CPU or, if Back, one that has come back. What
+// it refers to is valid until the next Read into it.
+type Switch struct {
+	// Thread is the TID in the init PID namespace.
+	Thread uint32
+	// LeftNs (CLOCK_MONOTONIC) is the same when the thread leaves and when it returns.
+	LeftNs uint64
+	Back   bool
+	// BackNs, CLOCK_MONOTONIC, if Back.
+	BackNs uint64
+	// Raw is the sample taken of a thread that leaves, for Record.Parse.
+	Raw []byte
+
+	raw ringbuf.Record
+}
+
+// Read waits for the next switch. The errors are those of Sampler.Read.
+func (o *OffCPU) Read(s *Switch) error {
+	if err := readInto(o.reader, &s.raw); err != nil {
+		return err
+	}
+	return s.parse(s.raw.RawSample)
+}
+
+func (s *Switch) parse(b []byte) error {
+	if len(b) == threadReturnBytes {
+		r := (*offcpuThreadReturn)(unsafe.Pointer(&b[0]))
+		*s = Switch{Thread: r.Thread, LeftNs: r.LeftNs, Back: true, BackNs: r.TimeNs, raw: s.raw}
+		return nil
+	}
+	if len(b) < sampleHeaderBytes {
+		return &FormatError{"shorter than its header", len(b)}
+	}
+	h := (*profilerSampleHeader)(unsafe.Pointer(&b[0]))
+	*s = Switch{Thread: h.Thread, LeftNs: h.TimeNs, Raw: b, raw: s.raw}
+	return nil
+}
+
+// Drain makes Read return ErrDrained once it has returned what is there now.
+func (o *OffCPU) Drain() error { return o.reader.Flush() }
+
+// UnreadBytes in the ring buffer.
+func (o *OffCPU) UnreadBytes() int { return o.reader.AvailableBytes() }
+
+// Stop ends the recording: when it returns, the program runs no more and the
+// counters are final. What was recorded can still be read.
+func (o *OffCPU) Stop() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stop()
+}
+
+func (o *OffCPU) stop() error {
+	if o.attached == nil {
+		return nil
+	}
+	err := o.attached.Close()
+	o.attached = nil
+	awaitPrograms()
+	return err
+}
+
+// awaitPrograms waits for the programs that other CPUs are in. They run with
+// interrupts off, and a global membarrier is a wait for all such sections
+// (kernel/sched/membarrier.c: synchronize_rcu). Where there is none, time has to do.
+func awaitPrograms() {
+	const (
+		global = 1 << 0 // MEMBARRIER_CMD_GLOBAL, include/uapi/linux/membarrier.h
+		enough = 20 * time.Millisecond
+	)
+	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
+	if errno != 0 {
+		time.Sleep(enough)
+	}
+}
+
+// Close releases everything and ends waiting reads. It may be called twice.
+func (o *OffCPU) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil
+	}
+	o.closed = true
+	errs := []error{o.stop()}
+	if o.reader != nil {
+		errs = append(errs, o.reader.Close())
+	}
+	return errors.Join(append(errs, o.objs.SwitchThreads.Close(), o.objs.Samples.Close(), o.objs.Counts.Close())...)
+}
+
+// SwitchCounters since the program was loaded, summed over all CPUs. After Stop:
+// Switches = Submitted + all that were filtered or dropped.
+type SwitchCounters struct {
+	// Switches of tasks on any CPU.
+	Switches uint64
+	// Submitted samples of threads that left.
+	Submitted uint64
+	// FilteredIdle: the idle task left.
+	FilteredIdle uint64
+	// FilteredKernel: a task without user space left.
+	FilteredKernel uint64
+	// FilteredOwn: a thread of this process left.
+	FilteredOwn uint64
+	// FilteredNotDrawn by OffCPUConfig.Threshold.
+	FilteredNotDrawn uint64
+	// DroppedRingFull: the part of the ring buffer that is not for returns was full.
+	DroppedRingFull uint64
+	// DroppedTableFull: too many threads were away.
+	DroppedTableFull uint64
+	// DroppedInternal: there was no scratch buffer.
+	DroppedInternal uint64
+	// ReturnsLost are returns of submitted samples that found no room; not part of the sum.
+	ReturnsLost uint64
+}
+
+// Counters reads the current values.
+func (o *OffCPU) Counters() (SwitchCounters, error) {
+	sum, err := o.sampler.sumCounters(o.objs.Counts)
+	if err != nil {
+		return SwitchCounters{}, err
+	}
+	return SwitchCounters{
+		Switches:         sum.Value[profilerCounterCOUNTER_HITS],
+		Submitted:        sum.Value[profilerCounterCOUNTER_SUBMITTED],
+		FilteredIdle:     sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
+		FilteredKernel:   sum.Value[profilerCounterCOUNTER_FILTERED_KERNEL],
+		FilteredOwn:      sum.Value[profilerCounterCOUNTER_FILTERED_OWN],
+		FilteredNotDrawn: sum.Value[profilerCounterCOUNTER_FILTERED_NOT_DRAWN],
+		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
+		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],
+		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
+		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],
+	}, nil
+}

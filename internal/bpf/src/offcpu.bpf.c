@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Follows threads off the CPU: with which labels and stack one leaves, and when it is
+ * back. An object of its own, with a ring buffer, scratch memory and counters of its
+ * own: a storm of switches costs the CPU samples nothing, and a CPU sample that
+ * interrupts this program finds its own scratch.
+ */
+#include "offcpu.h"
+#include "sample.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* A switch is looked at if a draw of 32 bits is below. */
+const volatile __u64 draw_below;
+/* The collector, in the init PID namespace: its threads run because of what is recorded here. */
+const volatile __u32 own_tgid;
+/*
+ * Unread bytes from which on no thread that leaves is recorded. The rest of the ring
+ * buffer is for returns, of which there are at most as many as threads in away.
+ */
+const volatile __u64 leave_limit_bytes;
+
+/* Threads that were recorded as they left. None ends while it is away: it dies on a CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated: nothing can be allocated under a run queue's lock */
+	__uint(max_entries, 1 << 10);	 /* set by Go */
+	__type(key, struct thread_id);
+	__type(value, struct departure);
+} away SEC(".maps");
+
+/* By CPU: the thread that was switched to last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} running SEC(".maps");
+
+static __always_inline void thread_identity(const struct task_struct *task, struct thread_id *id)
+{
+	id->thread = task->pid;
+	id->pad = 0;
+	id->start_ns = task->start_boottime;
+}
+
+/* used_ns: CPU time that it has used by now. */
+static __always_inline void come_back(const struct task_struct *task, __u64 used_ns)
+{
+	struct thread_return back = {};
+	struct departure *left;
+	struct thread_id id;
+
+	if (!task->pid)
+		return;
+	thread_identity(task, &id);
+	left = bpf_map_lookup_elem(&away, &id);
+	if (!left)
+		return;
+	back.left_ns = left->time_ns;
+	back.time_ns = bpf_ktime_get_ns() - (used_ns - left->used_ns);
+	back.thread = id.thread;
+	bpf_map_delete_elem(&away, &id);
+	if (bpf_ringbuf_output(&samples, &back, sizeof(back), wakeup_flags(sizeof(back))))
+		count(COUNTER_RETURNS_LOST);
+}
+
+/*
+ * Follows which thread runs. Hosts may hide switches from tracing, those of tasks of
+ * theirs: the thread that such a switch leads to is running unseen, and is noticed when
+ * it leaves. It has been back for as long as it has used the CPU since.
+ */
+static __always_inline void follow(const struct task_struct *prev, const struct task_struct *next)
+{
+	__u32 zero = 0, *thread = bpf_map_lookup_elem(&running, &zero);
+
+	if (!thread)
+		return;
+	if (*thread != prev->pid)
+		come_back(prev, prev->se.sum_exec_runtime);
+	*thread = next->pid;
+	come_back(next, next->se.sum_exec_runtime);
+}
+
+/* Whether a switch is to be looked at; counts it. */
+static __always_inline bool wanted(const struct task_struct *task)
+{
+	enum counter no;
+
+	count(COUNTER_HITS);
+	if (!task->pid)
+		no = COUNTER_FILTERED_IDLE;
+	else if (!has_user_space(task))
+		no = COUNTER_FILTERED_KERNEL;
+	else if (task->tgid == own_tgid)
+		no = COUNTER_FILTERED_OWN;
+	else if (bpf_get_prandom_u32() >= draw_below)
+		no = COUNTER_FILTERED_NOT_DRAWN;
+	else
+		return true;
+	count(no);
+	return false;
+}
+
+/* The task is still the current one, its memory still there. */
+static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state)
+{
+	struct departure left;
+	struct user_regs regs = {};
+	struct thread_id id;
+	struct scratch *s;
+	__u32 bytes;
+
+	if (!wanted(task))
+		return;
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= leave_limit_bytes) {
+		count(COUNTER_DROPPED_RING_FULL);
+		return;
+	}
+	s = this_scratch();
+	if (!s) {
+		count(COUNTER_DROPPED_INTERNAL);
+		return;
+	}
+	bytes = take_sample(s, task, ctx, false, &regs, false);
+	s->header.thread_state = thread_state(preempt, state);
+	thread_identity(task, &id);
+	left.time_ns = s->header.time_ns;
+	left.used_ns = task->se.sum_exec_runtime;
+	if (bpf_map_update_elem(&away, &id, &left, BPF_ANY))
+		count(COUNTER_DROPPED_TABLE_FULL);
+	else if (!submit(s, bytes))
+		bpf_map_delete_elem(&away, &id);
+}
+
+/*
+ * include/trace/events/sched.h: bool preempt, struct task_struct *prev, struct
+ * task_struct *next, unsigned int prev_state. Runs with interrupts off.
+ */
+SEC("tp_btf/sched_switch")
+int switch_threads(__u64 *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+
+	follow(prev, (struct task_struct *)ctx[2]);
+	leave(ctx, prev, ctx[0], ctx[3]);
+	return 0;
+}
+
+/* Names for bpf2go: it sees only types that something refers to. */
+const enum thread_state *type_thread_state __attribute__((unused));
+const struct thread_return *type_thread_return __attribute__((unused));

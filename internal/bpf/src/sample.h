@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What every kind of sample says: who, with which labels, where. */
+#ifndef CUSTOM_LABELS_SAMPLE_H
+#define CUSTOM_LABELS_SAMPLE_H
+
+#include "identity.h"
+#include "labels.h"
+#include "stack.h"
+
+/*
+ * When a reader has to be woken for a record of so many bytes: each time the
+ * watermark is crossed. Two CPUs can both miss the crossing; the reader's timer
+ * catches that.
+ */
+static __always_inline __u64 wakeup_flags(__u32 bytes)
+{
+	__u64 unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+
+	return unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Passes on the record in scratch, header and body; counts it and tells whether there was room. */
+static __always_inline bool submit(struct scratch *s, __u32 bytes)
+{
+	bool submitted;
+
+	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
+		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
+	submitted = !bpf_ringbuf_output(&samples, s, bytes, wakeup_flags(bytes));
+	count(submitted ? COUNTER_SUBMITTED : COUNTER_DROPPED_RING_FULL);
+	return submitted;
+}
+
+/*
+ * Puts a sample of the current task into scratch; returns its bytes. user: the task
+ * was interrupted in user space, where its registers are *regs and scratch.regs; else they are taken
+ * from where the kernel has saved them.
+ */
+static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, void *ctx, bool user,
+					 struct user_regs *regs, bool compat)
+{
+	struct process_id id;
+	bool has_user;
+	__u32 at = 0;
+
+	__builtin_memset(&s->header, 0, sizeof(s->header));
+	s->header.time_ns = bpf_ktime_get_ns();
+	process_identity(task, &id);
+	s->header.process = id;
+	s->header.cgroup_id = cgroup_id(task);
+	s->header.thread = task->pid;
+	s->header.tid = number_in_namespace(task);
+	s->header.pid = number_in_namespace(task->group_leader);
+	s->header.uid = bpf_get_current_uid_gid();
+	s->header.cpu = bpf_get_smp_processor_id();
+	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
+
+	has_user = has_user_space(task);
+	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
+	if (!user && has_user)
+		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), regs, s->regs, &compat);
+
+	if (has_user && read_labels)
+		at = read_label_sources(&id, thread_pointer(task), regs->g, compat);
+	if (at > MAX_LABEL_BYTES)
+		at = MAX_LABEL_BYTES;
+	s->header.label_bytes = at;
+
+	if (!user) {
+		s->header.kernel_frames = kernel_stack(s, ctx, at);
+		at += 8 * s->header.kernel_frames;
+	}
+	if (has_user && compat) {
+		s->header.user_stack = OUTCOME_COMPAT;
+	} else if (has_user) {
+		s->header.user_frames = walk_user_stack(s, s->header.cpu, regs, at);
+		at += 8 * s->header.user_frames;
+	}
+	return sizeof(s->header) + at;
+}
+
+#endif

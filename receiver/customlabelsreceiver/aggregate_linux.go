@@ -1,0 +1,164 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// labelCacheShare of max_batch_bytes is what decoded label sections may take.
+const labelCacheShare = 4
+
+// aggregator decodes samples and puts them into the batches of a lane. It belongs
+// to one goroutine.
+type aggregator struct {
+	table    *process.Table
+	exporter *exporter
+	lane     *lane
+	counts   *counts
+
+	interval time.Duration
+	maxBytes int
+	cache    *labels.Cache
+	batch    *batch
+	sample   profile.Sample
+	awaiting awaiting
+}
+
+func newAggregator(cfg *Config, table *process.Table, exp *exporter, to *lane, c *counts) aggregator {
+	cache := labels.NewCache(cfg.MaxBatchBytes / labelCacheShare)
+	cache.Promotion = promotion(&cfg.Labels)
+	return aggregator{
+		table:    table,
+		exporter: exp,
+		lane:     to,
+		counts:   c,
+		interval: cfg.ReportInterval,
+		maxBytes: cfg.MaxBatchBytes,
+		cache:    cache,
+	}
+}
+
+// promotion tells the decoder which labels are ids.
+func promotion(cfg *LabelsConfig) labels.Promotion {
+	keys := func(list []IDKey) (out []labels.IDKey) {
+		for _, k := range list {
+			out = append(out, labels.IDKey{Key: k.Key, Decimal: k.Format == IDDecimal})
+		}
+		return out
+	}
+	return labels.Promotion{TraceID: keys(cfg.TraceIDKeys), SpanID: keys(cfg.SpanIDKeys)}
+}
+
+// absenceEnd says how long a thread was off the CPU; zero of a sample of CPU time.
+type absenceEnd struct {
+	endNs  uint64 // CLOCK_MONOTONIC
+	weight int64  // ns that it counts
+}
+
+// add takes a sample, and with it the end of an absence that began with it.
+func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
+	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	d.table.Sampled(proc, int64(rec.TimeNs))
+	decoded := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels)
+	if decoded.Counts.UnknownKeys > 0 {
+		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end) {
+			return
+		}
+		decoded = d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) // which may have come meanwhile
+	}
+	d.aggregate(proc, rec, end, decoded)
+}
+
+func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {
+	d.counts.countRecord(rec, decoded)
+	d.batch.processes[proc.Handle()] = proc
+	d.sample = profile.Sample{
+		Process:      proc.Handle(),
+		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
+		OffCPUNs:     end.weight,
+		State:        profile.ThreadState(rec.State),
+		TID:          rec.TID,
+		Comm:         rec.Comm,
+		CPU:          rec.CPU,
+		KernelFrames: rec.KernelFrames,
+		UserFrames:   rec.UserFrames,
+		Set:          decoded.Set,
+		Link:         decoded.Link,
+		Sampled:      sampled(proc.Info().Context, decoded),
+		UserStack:    labels.Outcome(rec.UserStack),
+	}
+	d.batch.builder.Add(&d.sample)
+}
+
+// flagSampled is a W3C trace flag.
+const flagSampled = 1
+
+// sampled tells whether a trace may have been recorded. Only the merged OTEP has
+// the flags; in records of its prototypes the byte is reserved, and labels have none.
+func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
+	switch {
+	case c == nil || c.Schema != processctx.SchemaTLS || d.Promoted:
+		return profile.SampledUnknown
+	case d.Flags&flagSampled != 0:
+		return profile.SampledYes
+	}
+	return profile.SampledNo
+}
+
+// handOverAt hands the batch over when its interval has passed at the given
+// time (CLOCK_MONOTONIC), or when it has grown too large.
+func (d *aggregator) handOverAt(now uint64) {
+	full := d.cache.Full() || d.batch.builder.Bytes() >= d.maxBytes
+	if !full && now < d.batch.startMono+uint64(d.interval) {
+		return
+	}
+	d.handOver()
+	if d.cache.Full() {
+		// Only now: equal sets of one batch must be one set.
+		d.cache.Reset()
+	}
+	d.batch = d.exporter.newBatch(d.lane)
+}
+
+func (d *aggregator) handOver() {
+	d.exporter.enqueue(d.batch)
+	d.batch = nil
+}
+
+func monotonicNow() uint64 { return clockNow(unix.CLOCK_MONOTONIC) }
+
+func clockNow(clock int32) uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts) // these clocks always exist
+	return uint64(ts.Nano())
+}
+
+// clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
+// clock is read between two readings of the other, whose middle it is set against.
+// When the thread was interrupted in between, that middle is off: the shortest of
+// a few tries counts.
+func clockOffset() (offset, mono uint64) {
+	const tries = 5
+	shortest := uint64(math.MaxUint64)
+	for range tries {
+		before := monotonicNow()
+		realtime := clockNow(unix.CLOCK_REALTIME)
+		took := monotonicNow() - before
+		if took < shortest {
+			shortest = took
+			mono = before + took/2
+			offset = realtime - mono
+		}
+	}
+	return offset, mono
+}

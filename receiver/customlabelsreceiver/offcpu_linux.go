@@ -1,0 +1,197 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/absence"
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// awayShare of max_batch_bytes is what the records of threads that are away may take.
+const awayShare = 2
+
+// offCPUDrain reads switches until there are no more, joins the two ends of each
+// absence, and aggregates those that were long enough. run belongs to its one
+// goroutine.
+type offCPUDrain struct {
+	aggregator
+	source  *bpf.OffCPU
+	away    *absence.Table
+	weight  float64 // of a nanosecond
+	minimum uint64  // ns
+	trim    *kernelTrim
+	rec     bpf.Record
+}
+
+// offCPUCounts is what became of the switches that BPF has submitted.
+type offCPUCounts struct {
+	emitted      atomic.Int64
+	belowMinimum atomic.Int64
+	dropped      [numOffCPUDropReasons]atomic.Int64 // the first three are counted in BPF
+	awayBytes    atomic.Int64
+
+	mu    sync.Mutex
+	final *bpf.SwitchCounters // once sampling has ended
+	last  bpf.SwitchCounters  // for when reading fails
+}
+
+func newOffCPUDrain(cfg *Config, sampler *bpf.Sampler, to aggregator, fs procfs.FS) (*offCPUDrain, error) {
+	source, err := sampler.OffCPU(bpf.OffCPUConfig{
+		Threshold:       cfg.OffCPUThreshold,
+		RingBufferBytes: cfg.OffCPURingBufferBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &offCPUDrain{
+		aggregator: to,
+		source:     source,
+		away:       absence.NewTable(cfg.MaxBatchBytes / awayShare),
+		weight:     1 / cfg.OffCPUThreshold,
+		minimum:    uint64(cfg.OffCPUMinimum),
+		trim:       &kernelTrim{fs: fs},
+	}, nil
+}
+
+func (d *offCPUDrain) run() {
+	d.batch = d.exporter.newBatch(d.lane)
+	c := &d.counts.offCPU
+	var sw bpf.Switch
+	for {
+		err := d.source.Read(&sw)
+		var malformed *bpf.FormatError
+		switch {
+		case err == nil:
+			now := d.take(&sw)
+			d.settle(now)
+			d.handOverAt(now)
+		case errors.Is(err, bpf.ErrIdle):
+			now := monotonicNow()
+			d.settle(now)
+			d.handOverAt(now)
+		case errors.As(err, &malformed):
+			c.dropped[offCPUMalformed].Add(1)
+		default: // drained, or closed without having been drained
+			c.dropped[offCPUUnfinished].Add(int64(d.away.Len()))
+			d.release(len(d.awaiting.samples))
+			d.handOver()
+			return
+		}
+	}
+}
+
+// take follows one switch and returns when it was.
+func (d *offCPUDrain) take(sw *bpf.Switch) uint64 {
+	c := &d.counts.offCPU
+	if !sw.Back {
+		d.leave(sw)
+		return sw.LeftNs
+	}
+	raw, ok := d.away.Return(sw.Thread, sw.LeftNs)
+	if !ok {
+		return sw.BackNs // it was given up, and counted as that
+	}
+	took := sw.BackNs - min(sw.LeftNs, sw.BackNs)
+	if took < d.minimum {
+		c.belowMinimum.Add(1)
+		return sw.BackNs
+	}
+	if d.rec.Parse(raw) != nil {
+		c.dropped[offCPUMalformed].Add(1)
+		return sw.BackNs
+	}
+	d.rec.KernelFrames = d.trim.trim(d.rec.KernelFrames)
+	d.add(&d.rec, absenceEnd{sw.BackNs, weighted(took, d.weight)})
+	return sw.BackNs
+}
+
+// weighted is what an absence counts: those that were not looked at are made up for
+// by those that were. It is at most what can be summed up.
+func weighted(ns uint64, weight float64) int64 {
+	const most = 1 << 62
+	return int64(math.Round(min(float64(ns)*weight, most)))
+}
+
+func (d *offCPUDrain) leave(sw *bpf.Switch) {
+	c := &d.counts.offCPU
+	if d.rec.Parse(sw.Raw) != nil {
+		c.dropped[offCPUMalformed].Add(1)
+		return
+	}
+	// Now, and not only when it is back: what has to be found out about its process
+	// is known by then.
+	proc := d.table.Lookup(process.ID(d.rec.Process), int(d.rec.PID), d.rec.Comm)
+	d.table.Sampled(proc, int64(d.rec.TimeNs))
+	d.away.Leave(sw.Thread, sw.LeftNs, sw.Raw)
+	lost := d.away.Counts()
+	c.dropped[offCPUEvicted].Store(int64(lost.Evicted))
+	c.dropped[offCPUReturnLost].Store(int64(lost.ReturnLost))
+	c.awayBytes.Store(int64(d.away.Bytes()))
+}
+
+// freeze keeps the last values of the BPF counters; the program may be released afterwards.
+func (d *offCPUDrain) freeze() {
+	final := d.bpfCounters()
+	c := &d.counts.offCPU
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.final = &final
+}
+
+// bpfCounters returns the BPF counters, or the last known ones when they can't be read.
+func (d *offCPUDrain) bpfCounters() bpf.SwitchCounters {
+	c := &d.counts.offCPU
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.final != nil {
+		return *c.final
+	}
+	if counters, err := d.source.Counters(); err == nil {
+		c.last = counters
+	}
+	return c.last
+}
+
+// snapshot reads the switches last: see the type snapshot.
+func (d *offCPUDrain) snapshot(s *offCPUSnapshot) {
+	c := &d.counts.offCPU
+	s.enabled = true
+	s.emitted = c.emitted.Load()
+	for r := range c.dropped {
+		s.dropped[r] = c.dropped[r].Load()
+	}
+	s.filtered[offCPUBelowMinimum] = c.belowMinimum.Load()
+	s.awayBytes = c.awayBytes.Load()
+	s.ringBytes = int64(d.source.UnreadBytes())
+
+	counters := d.bpfCounters()
+	s.dropped[offCPURingFull] = int64(counters.DroppedRingFull)
+	s.dropped[offCPUTableFull] = int64(counters.DroppedTableFull)
+	s.dropped[offCPUInternal] = int64(counters.DroppedInternal)
+	s.filtered[offCPUIdle] = int64(counters.FilteredIdle)
+	s.filtered[offCPUKernel] = int64(counters.FilteredKernel)
+	s.filtered[offCPUOwn] = int64(counters.FilteredOwn)
+	s.filtered[offCPUNotDrawn] = int64(counters.FilteredNotDrawn)
+	s.switches = int64(counters.Switches)
+}
+
+// fields for the log.
+func (s *offCPUSnapshot) fields() []zap.Field {
+	fields := []zap.Field{zap.Int64("switches", s.switches), zap.Int64("emitted", s.emitted)}
+	for reason, n := range s.filtered {
+		fields = append(fields, zap.Int64("filtered_"+offCPUFilterReason(reason).String(), n))
+	}
+	for reason, n := range s.dropped {
+		fields = append(fields, zap.Int64("dropped_"+offCPUDropReason(reason).String(), n))
+	}
+	return append(fields, zap.Int64("pending", s.pending()))
+}

@@ -1,0 +1,256 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+// offCPUTolerance of a total, where every absence is looked at.
+const offCPUTolerance = 0.01
+
+// A way is the labels of one way to wait in mode blocks.
+type way struct{ op, turn string }
+
+// offCPURun is what an off-CPU profile said of a writer.
+type offCPURun struct {
+	variant  string
+	truth    string
+	pid      int64
+	total    map[way]time.Duration
+	absences map[way]int
+	blocked  map[way]time.Duration // of it: not just preempted
+	compared int
+}
+
+func (run *offCPURun) attr(h *hit, key string) string {
+	if strings.Contains(run.variant, "-ctx-") {
+		return h.attrs[key]
+	}
+	return h.attrs[prefix+key]
+}
+
+// take adds up an absence, and checks its labels against its stack: the function in
+// which a thread waits is entered after the labels have been published, and left
+// before they change.
+func (run *offCPURun) take(t *testing.T, h *hit) {
+	w := way{run.attr(h, "op"), run.attr(h, "turn")}
+	state := h.attrs["custom_labels.thread_state"]
+	if w.op == "" {
+		return // a peer, or before the receiver has met the writer
+	}
+	run.compared++
+	run.total[w] += h.offCPU
+	run.absences[w]++
+	in := ""
+	for _, name := range h.functions {
+		if op, ok := strings.CutPrefix(name, "blocks_"); ok {
+			in = op
+		}
+	}
+	if in != "" && in != w.op {
+		t.Errorf("%s: label %q in the function of %q: %v", run.variant, w.op, in, h.functions)
+	}
+	if state == "runnable" {
+		return
+	}
+	run.blocked[w] += h.offCPU
+	if w.op == "after" {
+		t.Errorf("%s: a label that was set only after the return: %v", run.variant, h.functions)
+	}
+	if in == "" && w.op != "idle" && w.op != "warmup" {
+		t.Errorf("%s: label %q, state %s and a stack without its function: %v", run.variant, w.op, state, h.functions)
+	}
+}
+
+// sampleOffCPU runs writers under a receiver until they end.
+func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*customlabelsreceiver.Config)) ([]*offCPURun, *running) {
+	runs := map[int64]*offCPURun{}
+	var ordered []*offCPURun
+	var early []hit // before the writers' numbers are known
+	out := &sink{t: t, visit: func(b flatBatch) {
+		if b.isOffCPU {
+			early = append(early, b.hits...)
+		}
+	}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 97
+		c.ReportInterval = 500 * time.Millisecond
+		c.OffCPUThreshold = 1
+		c.OffCPUMinimum = 0
+		c.OffCPURingBufferBytes = 32 << 20
+		change(c)
+	})
+	var writers []*testutil.Writer
+	for i, variant := range variants {
+		run := &offCPURun{
+			variant: variant, truth: filepath.Join(t.TempDir(), fmt.Sprintf("truth-%d", i)),
+			total: map[way]time.Duration{}, absences: map[way]int{}, blocked: map[way]time.Duration{},
+		}
+		w := testutil.Start(t, variant, "blocks", "--seconds", fmt.Sprint(seconds), "--truth", run.truth)
+		run.pid = int64(w.PID)
+		runs[run.pid] = run
+		ordered = append(ordered, run)
+		writers = append(writers, w)
+	}
+	for _, w := range writers {
+		w.Wait(time.Duration(seconds+30) * time.Second)
+	}
+	r.stop()
+	for i := range early {
+		if run := runs[early[i].pid]; run != nil {
+			run.take(t, &early[i])
+		}
+	}
+	return ordered, r
+}
+
+// requireSwitchesAccounted checks that each switch is emitted, filtered or dropped.
+func requireSwitchesAccounted(t *testing.T, account map[string]int64) {
+	rest := account["switches"] - account["emitted"]
+	for name, n := range account {
+		require.GreaterOrEqual(t, n, int64(0), name)
+		if strings.HasPrefix(name, "filtered_") || strings.HasPrefix(name, "dropped_") {
+			rest -= n
+		}
+	}
+	fmt.Printf("%v\n", account)
+	require.Zero(t, rest, "%v", account)
+	require.Zero(t, account["pending"])
+}
+
+// TestOffCPU: threads that wait in several ways for known times. The time off the CPU
+// by label set is what the threads themselves measured.
+func TestOffCPU(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	seconds := 14
+	if testing.Short() {
+		seconds = 6
+	}
+	variants := []string{"writer-v1-lib", "writer-ctx-exe"}
+	compared := 0
+	t.Run("every switch", func(t *testing.T) {
+		runs, r := sampleOffCPU(t, variants, seconds, func(*customlabelsreceiver.Config) {})
+		account := r.switchAccount()
+		requireSwitchesAccounted(t, account)
+		for name, n := range account {
+			if strings.HasPrefix(name, "dropped_") && name != "dropped_unfinished" {
+				require.Zero(t, n, name)
+			}
+		}
+		fmt.Printf("%-16s %-6s %-5s %9s %12s %12s %8s\n", "writer", "op", "turn", "absences", "measured", "true", "off by")
+		for _, run := range runs {
+			truth, err := testutil.ReadTruth(run.truth)
+			require.NoError(t, err)
+			for _, set := range truth.Sets {
+				w := way{set.Labels["op"], set.Labels["turn"]}
+				off := run.total[w].Seconds()/set.OffCPU.Seconds() - 1
+				fmt.Printf("%-16s %-6s %-5s %9d %12v %12v %+7.3f%%\n", run.variant, w.op, w.turn, run.absences[w],
+					run.total[w].Round(time.Microsecond), set.OffCPU.Round(time.Microsecond), 100*off)
+				require.NotZero(t, set.Blocks)
+				require.GreaterOrEqual(t, run.absences[w], set.Blocks)
+				require.InDelta(t, 0, off, offCPUTolerance, "%s %v", run.variant, w)
+			}
+			compared += run.compared
+		}
+	})
+	// What is drawn makes up for what is not.
+	t.Run("threshold", func(t *testing.T) {
+		const threshold = 0.25
+		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPUThreshold = threshold })
+		account := r.switchAccount()
+		requireSwitchesAccounted(t, account)
+		var measured, truth, variance float64
+		for _, run := range runs {
+			all, err := testutil.ReadTruth(run.truth)
+			require.NoError(t, err)
+			for _, set := range all.Sets {
+				w := way{set.Labels["op"], set.Labels["turn"]}
+				if w.op == "long" {
+					continue // too few
+				}
+				measured += run.total[w].Seconds()
+				truth += set.OffCPU.Seconds()
+				each := set.OffCPU.Seconds() / float64(set.Blocks)
+				variance += float64(set.Blocks) * each * each * (1 - threshold) / threshold
+			}
+		}
+		sd := math.Sqrt(variance)
+		fmt.Printf("threshold %v: %.2f s of %.2f s, %+.1f standard deviations (%.1f%%)\n",
+			threshold, measured, truth, (measured-truth)/sd, 100*sd/truth)
+		require.InDelta(t, truth, measured, 5*sd)
+		user := account["switches"] - account["filtered_idle"] - account["filtered_kernel"] - account["filtered_own"]
+		drawn := float64(user-account["filtered_not_drawn"]) / float64(user)
+		require.InDelta(t, threshold, drawn, 5*math.Sqrt(threshold*(1-threshold)/float64(user)))
+	})
+	// The minimum leaves the shorter waits out and the longer ones untouched.
+	t.Run("minimum", func(t *testing.T) {
+		const minimum = 5 * time.Millisecond
+		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPUMinimum = minimum })
+		account := r.switchAccount()
+		requireSwitchesAccounted(t, account)
+		require.NotZero(t, account["filtered_below_minimum"])
+		for _, run := range runs {
+			truth, err := testutil.ReadTruth(run.truth)
+			require.NoError(t, err)
+			for _, set := range truth.Sets {
+				w := way{set.Labels["op"], set.Labels["turn"]}
+				if w.turn == "odd" {
+					require.InEpsilon(t, set.OffCPU.Seconds(), run.total[w].Seconds(), 0.1, "%v", w)
+				} else if w.op != "long" {
+					require.Less(t, run.absences[w], set.Blocks/2, "%v", w)
+				}
+			}
+		}
+	})
+	testutil.ReportLabelAssertions(t.Name(), compared)
+}
+
+// TestOffCPUStorm: more switches than can be recorded, and a ring buffer that holds
+// few. The CPU samples do not suffer, and each switch is accounted for.
+func TestOffCPUStorm(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	for range 2 {
+		testutil.Start(t, "writer-v1-lib", "storm", "--threads", "8", "--seconds", "120")
+	}
+	out := &sink{t: t, visit: func(flatBatch) {}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 997
+		c.ReportInterval = 200 * time.Millisecond
+		c.OffCPUThreshold = 1
+		c.OffCPUMinimum = 0
+		c.OffCPURingBufferBytes = 64 << 10
+		c.MaxPendingBatches = 64
+	})
+	time.Sleep(pick(10*time.Second, 3*time.Second))
+	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
+	dropped := r.metric("off_cpu_dropped_switches", "reason")
+	require.Equal(t, 9, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
+	r.stop()
+
+	cpu, switches := r.account(), r.switchAccount()
+	fmt.Printf("%v\n", cpu)
+	requireSwitchesAccounted(t, switches)
+	require.NotZero(t, switches["emitted"])
+	require.NotZero(t, switches["dropped_ring_full"], "the test did not reach the bound")
+	_, received := out.received()
+	require.EqualValues(t, received, cpu["emitted"]+switches["emitted"])
+
+	require.Zero(t, cpu["pending"])
+	require.NotZero(t, cpu["emitted"])
+	require.Equal(t, cpu["hits"], cpu["emitted"]+cpu["filtered_idle"], "CPU samples were lost: %v", cpu)
+}
