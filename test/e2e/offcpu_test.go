@@ -198,7 +198,7 @@ func TestOffCPU(t *testing.T) {
 	})
 	// The minimum leaves the shorter waits out and the longer ones untouched.
 	t.Run("minimum", func(t *testing.T) {
-		const minimum = 5 * time.Millisecond
+		const minimum = 8 * time.Millisecond
 		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPUMinimum = minimum })
 		account := r.switchAccount()
 		requireSwitchesAccounted(t, account)

@@ -28,9 +28,9 @@
 #define WARMUP_NS 2000000000u
 #define WARMUP_SLEEP_NS 10000000u
 #define AFTER_NS 20000u
-#define EVEN_NS 2000000u
-#define ODD_NS 6000000u
-#define LONG_FACTOR 400 /* waits that go on over several batches */
+#define EVEN_NS 4000000u
+#define ODD_NS 12000000u
+#define LONG_FACTOR 200 /* waits that go on over several batches */
 #define WAYS 6
 
 /* A waiter and the peer that ends its waits. */
