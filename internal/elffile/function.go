@@ -1,6 +1,7 @@
 package elffile
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -23,22 +24,35 @@ func (f *File) Functions(yield func(Function) bool) error {
 		stopped = !yield(fn)
 		return !stopped
 	}
-	t, ok, err := f.symtab()
-	if err == nil && ok {
-		err = f.functions(t, visit)
-	}
+	err := f.StaticFunctions(visit)
 	if stopped {
 		return nil
 	}
-	t, ok, dynErr := f.dynamicTable()
-	if dynErr == nil && ok {
-		dynErr = f.functions(t, visit)
+	return cmp.Or(err, f.DynamicFunctions(visit))
+}
+
+// StaticFunctions is Functions for .symtab alone. Of a file that was stripped there
+// are none; of one with nothing but debug information it is all that counts: what its
+// program headers say lies in the file that it was taken from.
+func (f *File) StaticFunctions(yield func(Function) bool) error {
+	t, ok, err := f.symtab()
+	if err == nil && ok {
+		err = f.functions(t, yield)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("read .symtab: %w", err)
-	case dynErr != nil:
-		return fmt.Errorf("read dynamic symbols: %w", dynErr)
+	}
+	return nil
+}
+
+// DynamicFunctions is Functions for the dynamic symbol table alone.
+func (f *File) DynamicFunctions(yield func(Function) bool) error {
+	t, ok, err := f.dynamicTable()
+	if err == nil && ok {
+		err = f.functions(t, yield)
+	}
+	if err != nil {
+		return fmt.Errorf("read dynamic symbols: %w", err)
 	}
 	return nil
 }

@@ -28,6 +28,30 @@ func (f *File) BuildID() (string, error) {
 	return hex.EncodeToString(id), err
 }
 
+// SectionBuildID is BuildID by section headers: for files with nothing but debug
+// information, whose program headers say where notes were in the file that they
+// were taken from.
+func (f *File) SectionBuildID() (string, error) {
+	s, ok, err := f.Section(".note.gnu.build-id")
+	if err != nil || !ok || s.Type != elf.SHT_NOTE {
+		return "", err
+	}
+	b := make([]byte, min(s.Size, maxNoteBytes))
+	if err := f.read(b, s.Offset); err != nil {
+		return "", fmt.Errorf("read notes: %w", err)
+	}
+	return NotesBuildID(b), nil
+}
+
+// NotesBuildID returns the GNU build id among notes, in lower-case hex; "" if there is none.
+func NotesBuildID(notes []byte) string {
+	id, ok := findNote(notes, 4, "GNU\x00", noteGNUBuildID)
+	if !ok || len(id) > maxBuildIDBytes {
+		return ""
+	}
+	return hex.EncodeToString(id)
+}
+
 // GoBuildID returns the build id that the Go linker wrote, or "" when the file
 // has none.
 func (f *File) GoBuildID() (string, error) {

@@ -16,6 +16,7 @@ type Frame struct {
 	File      string // as the compiler was told; "" if not known
 	Line      int    // of the address or, in a caller, of the call; 0 if not known
 	StartLine int    // of the declaration; 0 if not known
+	Foreign   bool   // see Func
 }
 
 // Frames appends the functions that an address of an instruction stands for, the
@@ -34,7 +35,7 @@ func (r *Reader) Frames(to []Frame, pc uint64) ([]Frame, error) {
 			to, outer = to[:start], pc
 		}
 	}
-	fr := Frame{StartLine: f.StartLine}
+	fr := Frame{StartLine: f.StartLine, Foreign: f.Foreign}
 	if fr.Function, err = r.name(f.name); err != nil {
 		return to[:start], err
 	}

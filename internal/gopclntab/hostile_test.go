@@ -78,10 +78,10 @@ func TestImage(t *testing.T) {
 	r := m.reader()
 	frames, err := r.Frames(nil, 0x1010)
 	require.NoError(t, err)
-	require.Equal(t, []Frame{{"inner", "file.go", 0, 7}, {"outer", "", 0, 0}}, frames)
+	require.Equal(t, []Frame{{Function: "inner", File: "file.go", StartLine: 7}, {Function: "outer", File: "", StartLine: 0}}, frames)
 	frames, err = r.Frames(nil, 0x1018)
 	require.NoError(t, err)
-	require.Equal(t, []Frame{{"outer", "", 0, 0}}, frames)
+	require.Equal(t, []Frame{{Function: "outer", File: "", StartLine: 0}}, frames)
 	for _, pc := range []uint64{0, 0xfff, 0x1030, 1<<64 - 1} {
 		frames, err = r.Frames(nil, pc)
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestImage(t *testing.T) {
 func TestCycle(t *testing.T) {
 	frames, err := newImage(1, all16, inlinedCallBytes(6, 0, 7)).reader().Frames(nil, 0x1000)
 	require.NoError(t, err)
-	require.Equal(t, []Frame{{"outer", "file.go", 0, 0}}, frames)
+	require.Equal(t, []Frame{{Function: "outer", File: "file.go", StartLine: 0}}, frames)
 }
 
 // Trees that lead nowhere leave the function itself.
@@ -109,7 +109,7 @@ func TestBadTree(t *testing.T) {
 	} {
 		frames, err := newImage(1, all16, tree).reader().Frames(nil, 0x1000)
 		require.NoError(t, err, what)
-		require.Equal(t, []Frame{{"outer", "file.go", 0, 0}}, frames, what)
+		require.Equal(t, []Frame{{Function: "outer", File: "file.go", StartLine: 0}}, frames, what)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestEndlessValues(t *testing.T) {
 	began := time.Now()
 	frames, err := r.Frames(nil, 0x1000)
 	require.NoError(t, err)
-	require.Equal(t, []Frame{{"outer", "", 0, 0}}, frames)
+	require.Equal(t, []Frame{{Function: "outer", File: "", StartLine: 0}}, frames)
 	require.Less(t, time.Since(began), 5*time.Second)
 	f, ok, err := r.Func(0x1000)
 	require.NoError(t, err)

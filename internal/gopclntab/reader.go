@@ -36,6 +36,9 @@ type Func struct {
 	Entry, End uint64 // addresses, End exclusive
 	StartLine  int    // of its declaration; 0 if not known
 	Flags      Flags
+	// Foreign is code of another language that Go's linker has put in between, of
+	// which the table has nothing but the name.
+	Foreign bool
 
 	name, unit        uint32 // offsets in tables
 	stack, file, line uint32 // offsets of pc-value tables
@@ -153,6 +156,7 @@ func (r *Reader) function(i uint64) (Func, error) {
 		name: u32(4), stack: u32(16), file: u32(20), line: u32(24), unit: u32(32),
 		Flags: Flags(fixed[size-3]),
 	}
+	f.Foreign = f.stack == 0
 	if r.t.current {
 		f.StartLine = int(int32(u32(36)))
 	}

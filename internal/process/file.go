@@ -60,6 +60,7 @@ type facts struct {
 	debug      uint64 // virtual address of the value of DT_DEBUG, 0 if nothing fills it
 	executable bool   // a program
 	buildID    string
+	goBuildID  string
 	htlHash    string
 	plans      []plan
 	v8         v8heap.Layout
@@ -89,6 +90,17 @@ func (f *File) Path() string { return f.path }
 
 // BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
 func (f *File) BuildIDGNU() string { return f.facts.buildID }
+
+// BuildIDGo returns the build id that Go's linker wrote, "" if there is none. Valid UTF-8.
+func (f *File) BuildIDGo() string { return f.facts.goBuildID }
+
+// PID returns a process that mapped the file when it was last seen, 0 if there was none.
+func (f *File) PID() int {
+	if at := f.place.Load(); at != nil {
+		return at.pid
+	}
+	return 0
+}
 
 // HTLHash returns process.executable.build_id.htlhash as OpenTelemetry defines
 // it: a hash of the file's head, tail and length. "" if it could not be read.
@@ -164,6 +176,8 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 	}
 	// A build id that cannot be read is no reason to give up labels.
 	k.buildID, _ = e.BuildID()
+	id, _ := e.GoBuildID()
+	k.goBuildID = validUTF8(id)
 	k.v8, k.v8Err = v8heap.LayoutOf(e)
 	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
 		if abi.Symbol() == "" {

@@ -98,19 +98,9 @@ func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
 }
 
 func locateBelow(root string, m Mapping) (int, FileID, error) {
-	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := openBelow(root, m.Path)
 	if err != nil {
-		return -1, FileID{}, gone(&os.PathError{Op: "open", Path: root, Err: err})
-	}
-	defer unix.Close(dir)
-	// Links of the target's file tree must not lead out of it, nor through /proc
-	// to open files of ours.
-	fd, err := unix.Openat2(dir, m.Path, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err != nil {
-		return -1, FileID{}, &os.PathError{Op: "openat2", Path: m.Path, Err: err}
+		return -1, FileID{}, err
 	}
 	id, err := fstatRegular(fd)
 	// Only the inode is compared: on btrfs and overlayfs the device numbers of

@@ -39,7 +39,7 @@ func (quietResolver) Resource(process uint64, attrs pcommon.Map) {
 }
 
 func (quietResolver) Frame(_ uint64, _ FrameKind, addr uint64) Frame {
-	return Frame{Function: fmt.Sprintf("function_%x", addr>>4), Type: "native"}
+	return Frame{Lines: []Line{{Function: fmt.Sprintf("function_%x", addr>>4)}}, Type: "native"}
 }
 
 func BenchmarkAddKnown(b *testing.B) {

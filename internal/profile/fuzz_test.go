@@ -57,7 +57,7 @@ func FuzzBuild(f *testing.F) {
 		b := NewBuilder(opts)
 		r := &resolver{frames: map[uint64]Frame{}}
 		for i, addr := range frames {
-			r.frames[addr] = Frame{Function: function, File: value, Type: key, Line: int64(addr),
+			r.frames[addr] = Frame{Lines: []Line{{function, value, int64(addr), int64(i)}, {Function: key}}[:1+i%2], Type: key,
 				Mapping: &Mapping{Start: time, Limit: addr, Filename: comm}}
 			set := labels.NewSet(i%2 == 0, labels.Label{Key: key, Value: value, Source: labels.ABI(i % 4)},
 				labels.Label{Key: value, Value: key, Source: labels.ABIThreadContext},

@@ -36,9 +36,9 @@ func (r *resolver) Frame(process uint64, kind FrameKind, addr uint64) Frame {
 		return f
 	}
 	if kind == Kernel {
-		return Frame{Function: fmt.Sprintf("k%x", addr), Type: "kernel"}
+		return Frame{Lines: []Line{{Function: fmt.Sprintf("k%x", addr)}}, Type: "kernel"}
 	}
-	return Frame{Function: fmt.Sprintf("u%x", addr), Type: "native"}
+	return Frame{Lines: []Line{{Function: fmt.Sprintf("u%x", addr)}}, Type: "native"}
 }
 
 // flatSample is a sample with everything that it refers to.

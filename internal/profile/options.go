@@ -38,6 +38,7 @@ const (
 
 	attrFrameType      = "profile.frame.type"
 	attrBuildIDGNU     = "process.executable.build_id.gnu"
+	attrBuildIDGo      = "process.executable.build_id.go"
 	attrBuildIDHTLHash = "process.executable.build_id.htlhash"
 )
 

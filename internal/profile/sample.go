@@ -64,11 +64,19 @@ const (
 
 // Frame is what a Resolver knows of an address; the zero Frame is nothing.
 type Frame struct {
-	Mapping  *Mapping
-	Function string
-	File     string
-	Line     int64
-	Type     string // profile.frame.type: "kernel", "native", "go"
+	Mapping *Mapping
+	// Lines are the functions that the address is in: the innermost that was inlined
+	// first, what it was inlined into last. The slice is not kept.
+	Lines []Line
+	Type  string // profile.frame.type: "kernel", "native", "go"
+}
+
+// Line is a place in a function; one with neither Function nor File is nothing.
+type Line struct {
+	Function  string
+	File      string
+	Line      int64 // of the address or, but in the first Line, of the call; 0 if not known
+	StartLine int64 // of the function; 0 if not known
 }
 
 // Mapping is a file mapped into memory. Mappings are told apart by value.
@@ -79,6 +87,7 @@ type Mapping struct {
 	FileOffset     uint64
 	Filename       string
 	BuildIDGNU     string // hex
+	BuildIDGo      string
 	BuildIDHTLHash string // hex
 }
 

@@ -25,6 +25,7 @@ type tables struct {
 	stacks     map[string]int32
 	links      map[labels.Link]linkRef
 	scratch    []byte
+	lines      []line // of the location at hand
 }
 
 // attribute is a key and a scalar value. Of text and number, kind selects one; a
@@ -65,12 +66,20 @@ func trueAttr(key string) attribute { return boolAttr(key, true) }
 
 type function struct {
 	name, file int32
+	startLine  int64
 }
 
 type location struct {
-	mapping, function, frameType int32
-	addr                         uint64
-	line                         int64
+	mapping, frameType int32
+	addr               uint64
+	line               line   // the first
+	rest               string // of the lines, encoded
+}
+
+// line is function 0 if there is none.
+type line struct {
+	function int32
+	line     int64
 }
 
 // linkRef is a link in the table; its ids as attributes are added when asked for.
@@ -138,8 +147,8 @@ func (t *tables) attribute(a attribute) int32 {
 	return i
 }
 
-func (t *tables) function(name, file string) int32 {
-	f := function{name: t.string(name), file: t.string(file)}
+func (t *tables) function(name, file string, startLine int64) int32 {
+	f := function{name: t.string(name), file: t.string(file), startLine: max(startLine, 0)}
 	if i, ok := t.functions[f]; ok {
 		return i
 	}
@@ -148,11 +157,13 @@ func (t *tables) function(name, file string) int32 {
 	entry := t.dict.FunctionTable().AppendEmpty()
 	entry.SetNameStrindex(f.name)
 	entry.SetFilenameStrindex(f.file)
+	entry.SetStartLine(f.startLine)
 	return i
 }
 
 func (t *tables) mapping(m Mapping) int32 {
-	m.Filename, m.BuildIDGNU, m.BuildIDHTLHash = clean(m.Filename), clean(m.BuildIDGNU), clean(m.BuildIDHTLHash)
+	m.Filename, m.BuildIDGNU = clean(m.Filename), clean(m.BuildIDGNU)
+	m.BuildIDGo, m.BuildIDHTLHash = clean(m.BuildIDGo), clean(m.BuildIDHTLHash)
 	if i, ok := t.mappings[m]; ok {
 		return i
 	}
@@ -166,6 +177,9 @@ func (t *tables) mapping(m Mapping) int32 {
 	if m.BuildIDGNU != "" {
 		entry.AttributeIndices().Append(t.attribute(textAttr(attrBuildIDGNU, m.BuildIDGNU)))
 	}
+	if m.BuildIDGo != "" {
+		entry.AttributeIndices().Append(t.attribute(textAttr(attrBuildIDGo, m.BuildIDGo)))
+	}
 	if m.BuildIDHTLHash != "" {
 		entry.AttributeIndices().Append(t.attribute(textAttr(attrBuildIDHTLHash, m.BuildIDHTLHash)))
 	}
@@ -177,21 +191,26 @@ const unknownFunction = "[unknown]"
 
 // location returns the index of a frame at addr.
 func (t *tables) location(addr uint64, f Frame) int32 {
-	l := location{addr: addr, line: max(f.Line, 0)}
+	l := location{addr: addr}
 	if f.Mapping != nil && f.Mapping.contains(addr) {
 		l.mapping = t.mapping(*f.Mapping)
 	}
-	if f.Function != "" || f.File != "" {
-		l.function = t.function(f.Function, f.File)
-	} else {
-		l.line = 0 // a line of no function
+	t.lines = t.lines[:0]
+	for _, x := range f.Lines {
+		if x.Function != "" || x.File != "" {
+			t.lines = append(t.lines, line{t.function(x.Function, x.File, x.StartLine), max(x.Line, 0)})
+		}
 	}
 	if f.Type != "" {
 		l.frameType = t.attribute(textAttr(attrFrameType, clean(f.Type)))
 	}
-	if l == (location{}) {
+	if l == (location{}) && len(t.lines) == 0 {
 		// It would equal the "not set" of index 0.
-		l.function = t.function(unknownFunction, "")
+		t.lines = append(t.lines, line{function: t.function(unknownFunction, "", 0)})
+	}
+	if len(t.lines) > 0 {
+		l.line = t.lines[0]
+		l.rest = string(t.encoded(t.lines[1:]))
 	}
 	if i, ok := t.locations[l]; ok {
 		return i
@@ -201,15 +220,26 @@ func (t *tables) location(addr uint64, f Frame) int32 {
 	entry := t.dict.LocationTable().AppendEmpty()
 	entry.SetAddress(l.addr)
 	entry.SetMappingIndex(l.mapping)
-	if l.function != 0 {
-		line := entry.Lines().AppendEmpty()
-		line.SetFunctionIndex(l.function)
-		line.SetLine(l.line)
+	for _, x := range t.lines {
+		added := entry.Lines().AppendEmpty()
+		added.SetFunctionIndex(x.function)
+		added.SetLine(x.line)
 	}
 	if l.frameType != 0 {
 		entry.AttributeIndices().Append(l.frameType)
 	}
 	return i
+}
+
+// encoded gives different lists of lines different bytes, valid until the next call.
+func (t *tables) encoded(lines []line) []byte {
+	b := t.scratch[:0]
+	for _, x := range lines {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x.function))
+		b = binary.LittleEndian.AppendUint64(b, uint64(x.line))
+	}
+	t.scratch = b
+	return b
 }
 
 // stack returns the index of a stack of at least one location.

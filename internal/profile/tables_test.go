@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-func buildFrames(t *testing.T, r *resolver, samples ...Sample) pprofile.Profiles {
+func buildFrames(t *testing.T, r Resolver, samples ...Sample) pprofile.Profiles {
 	t.Helper()
 	b := NewBuilder(Options{Period: 1})
 	for i := range samples {
@@ -21,9 +21,9 @@ func buildFrames(t *testing.T, r *resolver, samples ...Sample) pprofile.Profiles
 }
 
 func TestFrameInFull(t *testing.T) {
-	m := &Mapping{Start: 0x1000, Limit: 0x2000, FileOffset: 0x3000, Filename: "/bin/a", BuildIDGNU: "abcd", BuildIDHTLHash: "0123"}
+	m := &Mapping{Start: 0x1000, Limit: 0x2000, FileOffset: 0x3000, Filename: "/bin/a", BuildIDGNU: "abcd", BuildIDGo: "a/b", BuildIDHTLHash: "0123"}
 	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
-		0x1234: {Mapping: m, Function: "main", File: "main.c", Line: 42, Type: "native"},
+		0x1234: {Mapping: m, Lines: []Line{{"main", "main.c", 42, 40}}, Type: "native"},
 	}}, Sample{UserFrames: []uint64{0x1234}})
 	d := p.Dictionary()
 	text := func(i int32) string { return d.StringTable().At(int(i)) }
@@ -35,6 +35,7 @@ func TestFrameInFull(t *testing.T) {
 	f := d.FunctionTable().At(int(l.Lines().At(0).FunctionIndex()))
 	require.Equal(t, "main", text(f.NameStrindex()))
 	require.Equal(t, "main.c", text(f.FilenameStrindex()))
+	require.Equal(t, int64(40), f.StartLine())
 	attrs := func(indexes []int32) map[string]any {
 		got := map[string]any{}
 		for _, i := range indexes {
@@ -49,18 +50,52 @@ func TestFrameInFull(t *testing.T) {
 	require.Equal(t, []uint64{0x1000, 0x2000, 0x3000}, []uint64{got.MemoryStart(), got.MemoryLimit(), got.FileOffset()})
 	require.Equal(t, "/bin/a", text(got.FilenameStrindex()))
 	require.Equal(t, map[string]any{
-		"process.executable.build_id.gnu": "abcd", "process.executable.build_id.htlhash": "0123",
+		"process.executable.build_id.gnu": "abcd", "process.executable.build_id.go": "a/b",
+		"process.executable.build_id.htlhash": "0123",
 	}, attrs(got.AttributeIndices().AsRaw()))
 }
+
+// Inlined functions are lines of one location, which differs from others by all of them.
+func TestInlined(t *testing.T) {
+	inner, middle, outer := Line{"inner", "a.go", 1, 1}, Line{"middle", "a.go", 20, 18}, Line{"outer", "b.go", 300, 290}
+	other := middle
+	other.Line++
+	r := &resolver{frames: map[uint64]Frame{}}
+	var samples []Sample
+	for i, lines := range [][]Line{
+		{inner, middle, outer}, {inner, {}, middle, outer}, {inner, outer}, {inner, other, outer}, {inner}, {outer, middle, inner},
+	} {
+		// Of different processes, at one address.
+		r.frames[uint64(i)] = Frame{Lines: lines, Type: "go"}
+		samples = append(samples, Sample{Process: uint64(i), UserFrames: []uint64{0x40}})
+	}
+	p := buildFrames(t, byProcess{r}, samples...)
+	d := p.Dictionary()
+	require.Equal(t, 1+5, d.LocationTable().Len())
+	require.Equal(t, 1+3, d.FunctionTable().Len())
+	lines := d.LocationTable().At(1).Lines()
+	require.Equal(t, 3, lines.Len())
+	for i, want := range []Line{inner, middle, outer} {
+		got := d.FunctionTable().At(int(lines.At(i).FunctionIndex()))
+		require.Equal(t, want.Function, d.StringTable().At(int(got.NameStrindex())))
+		require.Equal(t, want.StartLine, got.StartLine())
+		require.Equal(t, want.Line, lines.At(i).Line())
+	}
+}
+
+// byProcess has the frame of a process at all its addresses.
+type byProcess struct{ *resolver }
+
+func (r byProcess) Frame(process uint64, _ FrameKind, _ uint64) Frame { return r.frames[process] }
 
 // Everything a frame lacks is left out; a frame of which nothing is known, and
 // whose address is 0, still is a location.
 func TestFrameWithLess(t *testing.T) {
 	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
 		0x10: {},
-		0x20: {File: "only.c", Line: -3},
-		0x30: {Line: 7, Mapping: &Mapping{}},
-		0:    {Line: 9},
+		0x20: {Lines: []Line{{File: "only.c", Line: -3}}},
+		0x30: {Lines: []Line{{Line: 7}}, Mapping: &Mapping{}},
+		0:    {Lines: []Line{{Line: 9}, {StartLine: 1}}},
 	}}, Sample{UserFrames: []uint64{0x10, 0x21, 0x31, 0}})
 	d := p.Dictionary()
 	require.Equal(t, 5, d.LocationTable().Len())
@@ -109,7 +144,7 @@ type perProcess struct{ resolver }
 func (r *perProcess) Frame(process uint64, kind FrameKind, addr uint64) Frame {
 	f := r.resolver.Frame(process, kind, addr)
 	if kind == User {
-		f.Function += fmt.Sprintf("@%d", process)
+		f.Lines[0].Function += fmt.Sprintf("@%d", process)
 	}
 	return f
 }
@@ -131,8 +166,8 @@ func TestStacksAreResolvedByProcess(t *testing.T) {
 
 func TestNamesAreMadeValid(t *testing.T) {
 	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
-		0x10: {Function: "f\xff", File: "\xfe.c", Type: "t\xff", Mapping: &Mapping{Limit: 0x100, Filename: "/\xfd", BuildIDGNU: "\xfc", BuildIDHTLHash: "\xfb"}},
-		0x20: {Function: `f\xff`, File: `\xfe.c`, Type: `t\xff`, Mapping: &Mapping{Limit: 0x100, Filename: `/\xfd`, BuildIDGNU: `\xfc`, BuildIDHTLHash: `\xfb`}},
+		0x10: {Lines: []Line{{Function: "f\xff", File: "\xfe.c"}}, Type: "t\xff", Mapping: &Mapping{Limit: 0x100, Filename: "/\xfd", BuildIDGNU: "\xfc", BuildIDHTLHash: "\xfb"}},
+		0x20: {Lines: []Line{{Function: `f\xff`, File: `\xfe.c`}}, Type: `t\xff`, Mapping: &Mapping{Limit: 0x100, Filename: `/\xfd`, BuildIDGNU: `\xfc`, BuildIDHTLHash: `\xfb`}},
 	}}, Sample{UserFrames: []uint64{0x10, 0x21}})
 	d := p.Dictionary()
 	require.Equal(t, 2, d.FunctionTable().Len())

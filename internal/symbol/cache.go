@@ -3,22 +3,14 @@ package symbol
 import (
 	"container/list"
 	"errors"
-	"os"
 	"sync"
 	"time"
-
-	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 )
-
-// Opener opens a file; whoever calls it closes the file.
-type Opener interface {
-	Open() (file *os.File, size int64, err error)
-}
 
 // CacheOptions bound a Cache. Zero values stand for the defaults.
 type CacheOptions struct {
-	MaxBytes      int           // of all tables
-	MaxTableBytes int           // of one table
+	MaxBytes      int           // of all files' functions
+	MaxTableBytes int           // of the symbols of one file
 	Wait          time.Duration // for a file to be read
 	Now           func() time.Time
 }
@@ -31,44 +23,46 @@ const (
 	maxLoads = 8
 	// retryAfter is when a file is tried again that could not be read.
 	retryAfter = time.Minute
-	// minTableBytes is what a table counts for at least, and a failure.
+	// minTableBytes is what a file counts for at least, and a failure.
 	minTableBytes = 512
 )
 
 var errBusy = errors.New("too many files are being read")
 
-// Cache holds the symbol tables of files, those used last. K identifies the
-// contents of a file. Its methods may be called from everywhere.
+// Cache holds what is known of the functions of files, those used last. K identifies
+// the contents of a file. Its methods may be called from everywhere.
 type Cache[K comparable] struct {
-	opts CacheOptions
+	opts    CacheOptions
+	unpacks sync.Mutex // held while .gnu_debugdata is unpacked, which takes memory
 
 	mu    sync.Mutex
 	order *list.List // of *cached[K], the most recently used first
 	byKey map[K]*list.Element
+	used  []*cached[K] // of Go programs, since CloseFiles
 	bytes int
 	loads int
 	stats CacheStats
 }
 
-// cached is a table, or a file that is being read.
+// cached is what is known of a file, or a file that is being read.
 type cached[K comparable] struct {
 	key      K
 	deadline time.Time     // until when callers wait
 	done     chan struct{} // closed when the rest is set
-	table    *Table        // nil if the file could not be read
-	err      error
-	failedAt time.Time
-	bytes    int // counted for it
+	known    *functions    // nil if the file could not be read
+	failedAt time.Time     // guarded by Cache.mu, once done is closed
+	bytes    int           // counted for it; guarded by Cache.mu
+	lines    goLines       // if known.isGo
 }
 
 // CacheStats counts what a cache has done and what it holds.
 type CacheStats struct {
-	Tables, Bytes int
-	Loads         uint64 // files that were read
-	Failures      uint64 // files that could not be read, or not in whole
-	Truncated     uint64 // files with more functions than are kept
-	TimedOut      uint64 // lookups that gave up waiting for a file
-	Refused       uint64 // lookups for which too many files were being read
+	Files, Bytes int
+	Loads        uint64 // files that were read
+	Failures     uint64 // files that could not be read, or not in whole
+	Truncated    uint64 // files with more functions than are kept
+	TimedOut     uint64 // lookups that gave up waiting for a file
+	Refused      uint64 // lookups for which too many files were being read
 }
 
 // NewCache makes an empty cache.
@@ -90,15 +84,26 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	return &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
 }
 
-// Lookup returns the function that holds a virtual address of a file. When
-// the file is not known yet, it is opened and read; Lookup waits for that at
-// most CacheOptions.Wait in all, and gives up then.
-func (c *Cache[K]) Lookup(key K, file Opener, vaddr uint64) (Function, bool) {
-	t := c.table(key, file)
-	if t == nil {
-		return Function{}, false
+// Lookup appends the functions that hold a virtual address of a file, the innermost
+// first, and says what they were written in. When the file is not known yet, it is
+// opened and read; Lookup waits for that at most CacheOptions.Wait in all, and gives
+// up then.
+//
+// A Go program's own table stays in the file, and a file that was read for it stays
+// open until CloseFiles is called.
+func (c *Cache[K]) Lookup(to []Frame, key K, file Source, vaddr uint64) ([]Frame, Language) {
+	e := c.file(key, file)
+	if e == nil {
+		return to, Native
 	}
-	return t.Lookup(vaddr)
+	if e.known.isGo && e.known.golang.Contains(vaddr) {
+		frames, language := c.goFrames(e, file, vaddr)
+		return append(to, frames...), language
+	}
+	if fn, ok := e.known.table.Lookup(vaddr); ok {
+		return append(to, Frame{Name: fn.Name}), Native
+	}
+	return to, Native
 }
 
 // Stats returns the counts as of now.
@@ -106,36 +111,46 @@ func (c *Cache[K]) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Tables, s.Bytes = c.order.Len(), c.bytes
+	s.Files, s.Bytes = c.order.Len(), c.bytes
 	return s
 }
 
-// table returns the table of a file, or nil.
-func (c *Cache[K]) table(key K, file Opener) *Table {
+// file returns what is known of a file, or nil.
+func (c *Cache[K]) file(key K, file Source) *cached[K] {
 	e, err := c.entry(key, file)
 	if err != nil {
 		return nil
 	}
 	select {
 	case <-e.done:
-		return e.table
 	default:
+		if !c.wait(e.done, e.deadline) {
+			return nil
+		}
 	}
-	timer := time.NewTimer(e.deadline.Sub(c.opts.Now()))
+	if e.known == nil {
+		return nil
+	}
+	return e
+}
+
+// wait waits for done to be closed, and counts when it gives up.
+func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time) bool {
+	timer := time.NewTimer(deadline.Sub(c.opts.Now()))
 	defer timer.Stop()
 	select {
-	case <-e.done:
-		return e.table
+	case <-done:
+		return true
 	case <-timer.C:
 		c.mu.Lock()
 		c.stats.TimedOut++
 		c.mu.Unlock()
-		return nil
+		return false
 	}
 }
 
 // entry returns the entry of a file, perhaps one that is just being filled.
-func (c *Cache[K]) entry(key K, file Opener) (*cached[K], error) {
+func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opts.Now()
@@ -161,28 +176,38 @@ func (c *Cache[K]) entry(key K, file Opener) (*cached[K], error) {
 }
 
 // load fills an entry.
-func (c *Cache[K]) load(e *cached[K], file Opener) {
-	table, err := readTable(file, c.opts.MaxTableBytes)
+func (c *Cache[K]) load(e *cached[K], file Source) {
+	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks}
+	known, err := l.load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.loads--
-	e.table, e.err = table, err
+	e.known = known
 	if err != nil {
 		c.stats.Failures++
 	}
-	if table == nil {
+	if known == nil {
 		e.failedAt = c.opts.Now()
 	} else {
-		if table.Truncated() {
+		if known.table.Truncated() {
 			c.stats.Truncated++
 		}
-		// It may have been dropped while it was being read.
-		if element := c.byKey[e.key]; element != nil && element.Value == e {
-			c.bytes += max(table.Bytes(), minTableBytes) - e.bytes
-			e.bytes = max(table.Bytes(), minTableBytes)
-		}
+		c.grow(e, max(known.table.Bytes()-minTableBytes, 0))
 	}
 	close(e.done)
+	c.shrink()
+}
+
+// grow counts more bytes for an entry, unless it was dropped meanwhile.
+func (c *Cache[K]) grow(e *cached[K], n int) {
+	if element := c.byKey[e.key]; element != nil && element.Value == e {
+		e.bytes += n
+		c.bytes += n
+	}
+}
+
+// shrink drops the files that were not used for the longest time, if there is too much.
+func (c *Cache[K]) shrink() {
 	for c.bytes > c.opts.MaxBytes && c.order.Len() > 1 {
 		c.drop(c.order.Back())
 	}
@@ -192,18 +217,4 @@ func (c *Cache[K]) drop(element *list.Element) {
 	e := c.order.Remove(element).(*cached[K])
 	delete(c.byKey, e.key)
 	c.bytes -= e.bytes
-}
-
-// readTable reads a file. A damaged one may yield both a table and an error.
-func readTable(file Opener, maxBytes int) (*Table, error) {
-	f, size, err := file.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	e, err := elffile.New(f, size)
-	if err != nil {
-		return nil, err
-	}
-	return NewTable(e, maxBytes)
 }

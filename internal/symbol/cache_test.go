@@ -13,11 +13,21 @@ import (
 // opener counts how often a path is opened, and can be made to wait.
 type opener struct {
 	path  string
+	root  string // of OpenPath
 	opens atomic.Int32
 	wait  chan struct{}
 }
 
-func (o *opener) Open() (*os.File, int64, error) {
+func (o *opener) Path() string { return o.path }
+
+func (o *opener) OpenPath(root Root, path string) (Contents, int64, error) {
+	if root == HostRoot {
+		return nil, 0, os.ErrNotExist
+	}
+	return (&opener{path: o.root + path}).Open()
+}
+
+func (o *opener) Open() (Contents, int64, error) {
 	o.opens.Add(1)
 	if o.wait != nil {
 		<-o.wait
@@ -32,6 +42,15 @@ func (o *opener) Open() (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	return f, st.Size(), nil
+}
+
+// lookup returns the only function at an address.
+func lookup[K comparable](c *Cache[K], key K, src Source, vaddr uint64) (fn Frame, ok bool) {
+	var frames [1]Frame
+	if found, _ := c.Lookup(frames[:0], key, src, vaddr); len(found) == 1 {
+		return found[0], true
+	}
+	return Frame{}, false
 }
 
 func vaddrOf(t *testing.T, path, name string) uint64 {
@@ -49,18 +68,18 @@ func TestCache(t *testing.T) {
 	vaddr := vaddrOf(t, o.path, "visible")
 	c := NewCache[string](CacheOptions{})
 	for range 3 {
-		fn, ok := c.Lookup("a", o, vaddr)
+		fn, ok := lookup(c, "a", o, vaddr)
 		require.True(t, ok)
 		require.Equal(t, "visible", fn.Name)
 	}
-	_, ok := c.Lookup("a", o, 0)
+	_, ok := lookup(c, "a", o, 0)
 	require.False(t, ok)
 	require.EqualValues(t, 1, o.opens.Load())
 	s := c.Stats()
 	require.EqualValues(t, 1, s.Loads)
-	require.Equal(t, 1, s.Tables)
+	require.Equal(t, 1, s.Files)
 	require.GreaterOrEqual(t, s.Bytes, minTableBytes)
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.Lookup("a", o, vaddr) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { lookup(c, "a", o, vaddr) }))
 }
 
 func TestCacheBounded(t *testing.T) {
@@ -68,18 +87,18 @@ func TestCacheBounded(t *testing.T) {
 	vaddr := vaddrOf(t, o.path, "visible")
 	c := NewCache[int](CacheOptions{MaxBytes: 4 * minTableBytes})
 	for i := range 20 {
-		_, ok := c.Lookup(i, o, vaddr)
+		_, ok := lookup(c, i, o, vaddr)
 		require.True(t, ok)
-		c.Lookup(0, o, vaddr) // used all the time
+		lookup(c, 0, o, vaddr) // used all the time
 	}
 	require.LessOrEqual(t, c.Stats().Bytes, 4*minTableBytes)
 	require.EqualValues(t, 20, o.opens.Load())
 
 	small := NewCache[int](CacheOptions{MaxBytes: 100})
-	_, _ = small.Lookup(1, o, vaddr)
-	_, _ = small.Lookup(2, o, vaddr)
+	lookup(small, 1, o, vaddr)
+	lookup(small, 2, o, vaddr)
 	s := small.Stats()
-	require.Equal(t, 1, s.Tables, "the last one is always kept")
+	require.Equal(t, 1, s.Files, "the last one is always kept")
 	require.EqualValues(t, 2, s.Truncated)
 }
 
@@ -89,7 +108,7 @@ func TestCacheFailure(t *testing.T) {
 	o := &opener{path: path}
 	c := NewCache[int](CacheOptions{Now: func() time.Time { return now }})
 	for range 3 {
-		_, ok := c.Lookup(1, o, 0)
+		_, ok := lookup(c, 1, o, 0)
 		require.False(t, ok)
 	}
 	require.EqualValues(t, 1, o.opens.Load())
@@ -98,11 +117,11 @@ func TestCacheFailure(t *testing.T) {
 	lib := build(t)
 	require.NoError(t, os.Rename(lib, path))
 	now = now.Add(retryAfter)
-	_, ok := c.Lookup(1, o, vaddrOf(t, path, "visible"))
+	_, ok := lookup(c, 1, o, vaddrOf(t, path, "visible"))
 	require.True(t, ok, "tried again")
 
 	require.NoError(t, os.WriteFile(path, []byte("no ELF file"), 0o644))
-	_, ok = c.Lookup(2, o, 0)
+	_, ok = lookup(c, 2, o, 0)
 	require.False(t, ok)
 }
 
@@ -114,7 +133,7 @@ func TestCacheHangs(t *testing.T) {
 	began := time.Now()
 	for i := range maxLoads {
 		for range 10 {
-			_, ok := c.Lookup(i, &opener{path: path, wait: wait}, 0)
+			_, ok := lookup(c, i, &opener{path: path, wait: wait}, 0)
 			require.False(t, ok)
 		}
 	}
@@ -122,14 +141,14 @@ func TestCacheHangs(t *testing.T) {
 	s := c.Stats()
 	require.EqualValues(t, maxLoads, s.Loads)
 	require.EqualValues(t, 10*maxLoads, s.TimedOut)
-	_, ok := c.Lookup(-1, &opener{path: path}, 0)
+	_, ok := lookup(c, -1, &opener{path: path}, 0)
 	require.False(t, ok)
 	require.EqualValues(t, 1, c.Stats().Refused)
 
 	close(wait)
 	vaddr := vaddrOf(t, path, "visible")
 	require.Eventually(t, func() bool {
-		_, ok := c.Lookup(0, &opener{path: path}, vaddr)
+		_, ok := lookup(c, 0, &opener{path: path}, vaddr)
 		return ok
 	}, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool {

@@ -201,6 +201,7 @@ func (e *exporter) export(b *batch) {
 	n := int64(b.builder.Samples())
 	e.resolver.begin(b.processes)
 	profiles, stats := b.builder.Build(e.resolver, b.startMono+b.clockOffset, b.endMono+b.clockOffset)
+	e.resolver.end()
 	e.counts.countBuild(stats)
 	err := e.next.ConsumeProfiles(e.ctx, profiles)
 	if err != nil {

@@ -15,12 +15,14 @@ import (
 const (
 	frameKernel = "kernel"
 	frameNative = "native"
+	frameGo     = "go"
 )
 
 // resolver tells the profile builder what the process table and the symbol
 // tables know. It belongs to the exporter's goroutine.
 type resolver struct {
 	symbolizer *symbolizer                 // nil: addresses stay without names
+	lines      []profile.Line              // of the last frame
 	processes  map[uint64]*process.Process // of the batch that is built
 	mappings   map[mappingKey]*profile.Mapping
 	// kernel stands for the kernel and its modules, whose extent is not known.
@@ -80,7 +82,12 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 // Frame implements profile.Resolver.
 func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {
-		return profile.Frame{Mapping: &r.kernel, Function: r.symbolizer.kernelFunction(addr), Type: frameKernel}
+		frame := profile.Frame{Mapping: &r.kernel, Type: frameKernel}
+		if name := r.symbolizer.kernelFunction(addr); name != "" {
+			r.lines = append(r.lines[:0], profile.Line{Function: name})
+			frame.Lines = r.lines
+		}
+		return frame
 	}
 	frame := profile.Frame{Type: frameNative}
 	p := r.processes[handle]
@@ -92,7 +99,8 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 		return frame
 	}
 	frame.Mapping = r.mapping(m)
-	frame.Function = r.symbolizer.function(m, addr)
+	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], m, addr)
+	r.lines = frame.Lines
 	return frame
 }
 
@@ -102,7 +110,7 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 	if known == nil {
 		known = &profile.Mapping{Start: m.Start, Limit: m.Limit, FileOffset: m.Offset, Filename: m.Path}
 		if m.File != nil {
-			known.BuildIDGNU, known.BuildIDHTLHash = m.File.BuildIDGNU(), m.File.HTLHash()
+			known.BuildIDGNU, known.BuildIDGo, known.BuildIDHTLHash = m.File.BuildIDGNU(), m.File.BuildIDGo(), m.File.HTLHash()
 		}
 		r.mappings[key] = known
 	}
@@ -115,3 +123,6 @@ func (r *resolver) begin(processes map[uint64]*process.Process) {
 	clear(r.mappings)
 	r.symbolizer.refresh()
 }
+
+// end lets go of what was needed for the batch only.
+func (r *resolver) end() { r.symbolizer.release() }

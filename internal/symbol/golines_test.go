@@ -1,0 +1,215 @@
+package symbol
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// goProgram returns a program of testdata/gopclntab and its table.
+func goProgram(t testing.TB, name string) (path string, table gopclntab.Table, r *gopclntab.Reader) {
+	t.Helper()
+	for _, p := range testutil.BuildGoTables(t) {
+		if filepath.Base(p) != name {
+			continue
+		}
+		data, err := os.ReadFile(p)
+		require.NoError(t, err)
+		f, err := elffile.New(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		table, err := gopclntab.Find(f)
+		require.NoError(t, err)
+		return p, table, gopclntab.NewReader(table, bytes.NewReader(data))
+	}
+	require.Fail(t, "no "+name)
+	return "", gopclntab.Table{}, nil
+}
+
+// inlinedAt returns an address at which functions are inlined.
+func inlinedAt(t testing.TB, table gopclntab.Table, r *gopclntab.Reader) (uint64, []gopclntab.Frame) {
+	for pc := table.Limit - 1; pc > table.Start; pc-- {
+		frames, err := r.Frames(nil, pc)
+		require.NoError(t, err)
+		if len(frames) >= 3 && strings.HasPrefix(frames[0].Function, "main.innermost") {
+			return pc, frames
+		}
+	}
+	require.Fail(t, "nothing is inlined")
+	return 0, nil
+}
+
+func TestGoFrames(t *testing.T) {
+	for _, name := range []string{"tables-static", "tables-pie-stripped", "tables-cgopie-stripped", "cross-cgo"} {
+		path, table, r := goProgram(t, name)
+		vaddr, want := inlinedAt(t, table, r)
+		o := &opener{path: path}
+		c := NewCache[string](CacheOptions{})
+		for range 3 {
+			frames, language := c.Lookup(nil, "a", o, vaddr)
+			require.Equal(t, Go, language)
+			require.Len(t, frames, len(want))
+			for i, f := range want {
+				require.Equal(t, Frame{f.Function, f.File, f.Line, f.StartLine}, frames[i])
+			}
+		}
+		require.EqualValues(t, 2, o.opens.Load(), "once for all, once for lines")
+		to := make([]Frame, 0, 16)
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.Lookup(to, "a", o, vaddr) }))
+		require.Len(t, c.used, 1)
+		c.CloseFiles()
+		require.Empty(t, c.used)
+		c.Lookup(nil, "a", o, table.Start)
+		require.EqualValues(t, 3, o.opens.Load(), "opened again")
+		c.CloseFiles()
+		require.Zero(t, c.Stats().Failures)
+	}
+}
+
+// C code in a Go program has symbols, Go code has none taken from them.
+func TestGoAndC(t *testing.T) {
+	path, table, r := goProgram(t, "tables-cgo")
+	f, e := open(t, path)
+	defer f.Close()
+	l := loader{src: &opener{path: path}, maxBytes: 16 << 20}
+	known, err := l.load()
+	require.NoError(t, err)
+	require.True(t, known.isGo)
+	c := NewCache[int](CacheOptions{})
+	defer c.CloseFiles()
+	found := false
+	require.NoError(t, e.StaticFunctions(func(fn elffile.Function) bool {
+		name := string(fn.Name)
+		frames, language := c.Lookup(nil, 1, l.src, fn.Value)
+		if table.Contains(fn.Value) {
+			want, err := r.Frames(nil, fn.Value)
+			require.NoError(t, err)
+			require.Len(t, frames, len(want), name)
+		} else if name == "_start" {
+			found = true
+			require.Equal(t, []Frame{{Name: "_start"}}, frames)
+			require.Equal(t, Native, language)
+		}
+		return true
+	}))
+	require.True(t, found)
+}
+
+// What is kept of addresses counts, and is bounded.
+func TestGoFramesBounded(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	o := &opener{path: path}
+	c := NewCache[string](CacheOptions{MaxBytes: 8 << 20})
+	before := 0
+	for pc := table.Start; pc < table.Limit; pc += 7 {
+		c.Lookup(nil, "a", o, pc)
+		s := c.Stats()
+		require.Less(t, s.Bytes, maxGoLineBytes+(1<<20))
+		before = max(before, s.Bytes)
+	}
+	c.CloseFiles()
+	require.Greater(t, before, maxGoLineBytes/2)
+	c.mu.Lock()
+	c.drop(c.byKey["a"])
+	c.mu.Unlock()
+	require.Zero(t, c.Stats().Bytes)
+}
+
+// stuck is a file whose reads never end, once it is known.
+type stuck struct {
+	opener
+	wait chan struct{}
+}
+
+func (s *stuck) Open() (Contents, int64, error) {
+	f, size, err := s.opener.Open()
+	if s.opens.Load() > 1 {
+		return stuckContents{f, s.wait}, size, err
+	}
+	return f, size, err
+}
+
+type stuckContents struct {
+	Contents
+	wait chan struct{}
+}
+
+func (s stuckContents) ReadAt([]byte, int64) (int, error) {
+	<-s.wait
+	return 0, os.ErrClosed
+}
+
+// A file that stops answering costs one wait a batch, and not one an address.
+func TestGoFramesStuck(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	s := &stuck{opener{path: path}, make(chan struct{})}
+	c := NewCache[string](CacheOptions{Wait: 300 * time.Millisecond})
+	began := time.Now()
+	for pc := range uint64(1000) {
+		frames, _ := c.Lookup(nil, "a", s, table.Start+pc)
+		require.Empty(t, frames)
+	}
+	require.Less(t, time.Since(began), 10*time.Second)
+	c.CloseFiles()
+	require.Len(t, c.used, 1, "it is still being read")
+	require.EqualValues(t, 1000, c.Stats().TimedOut)
+	close(s.wait)
+	require.Eventually(t, func() bool {
+		c.CloseFiles()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.used) == 0
+	}, 10*time.Second, time.Millisecond)
+	require.EqualValues(t, 1, c.Stats().Failures)
+}
+
+// Many ask for the same addresses.
+func TestGoFramesConcurrent(t *testing.T) {
+	path, table, r := goProgram(t, "tables-static")
+	o := &opener{path: path}
+	c := NewCache[string](CacheOptions{Wait: time.Minute})
+	const addresses, step = 200, 64
+	done := make(chan string)
+	for range 4 {
+		go func() {
+			var all strings.Builder
+			for i := range uint64(addresses) {
+				frames, _ := c.Lookup(nil, "a", o, table.Start+i*step)
+				for _, f := range frames {
+					all.WriteString(f.Name)
+				}
+				if i%50 == 0 {
+					c.CloseFiles()
+				}
+			}
+			done <- all.String()
+		}()
+	}
+	var want strings.Builder
+	for i := range uint64(addresses) {
+		frames, err := r.Frames(nil, table.Start+i*step)
+		require.NoError(t, err)
+		for _, f := range frames {
+			want.WriteString(f.Function)
+		}
+	}
+	for range 4 {
+		require.Equal(t, want.String(), <-done)
+	}
+	require.Eventually(t, func() bool {
+		runtime.Gosched()
+		c.CloseFiles()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.used) == 0
+	}, 10*time.Second, time.Millisecond)
+}

@@ -1,0 +1,30 @@
+package symbol
+
+import "io"
+
+// Contents is an open file.
+type Contents interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Root says how a path is meant.
+type Root uint8
+
+// The roots, in the order in which they are tried.
+const (
+	TargetRoot Root = iota // as the processes see it that map the file
+	HostRoot               // as we see it
+	numRoots   = iota
+)
+
+// Source is an ELF file whose functions are asked for. Its methods may block.
+type Source interface {
+	// Open opens the file; whoever calls it closes it.
+	Open() (contents Contents, size int64, err error)
+	// Path is where the file is in TargetRoot; "" if it has no name there.
+	Path() string
+	// OpenPath opens another file, by an absolute path. It must neither wait for
+	// what is not a regular file nor be led out of the root.
+	OpenPath(root Root, path string) (contents Contents, size int64, err error)
+}
