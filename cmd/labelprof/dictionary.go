@@ -112,7 +112,7 @@ func (d *dictionary) function(i int32) (function, bool) {
 	entry := d.FunctionTable().At(int(i))
 	name, ok := d.text(entry.NameStrindex())
 	file, ok2 := d.text(entry.FilenameStrindex())
-	return function{name: name, file: file}, ok && ok2
+	return function{name: name, file: file, startLine: max(entry.StartLine(), 0)}, ok && ok2
 }
 
 // link returns the trace and span id, "" for those that are zero.

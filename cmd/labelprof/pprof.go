@@ -163,10 +163,22 @@ func (p *pprofProfile) location(l *location) *profile.Location {
 		return known
 	}
 	made := &profile.Location{ID: uint64(len(p.locations) + 1), Mapping: m, Address: l.address, Line: lines}
+	if m != nil {
+		describe(m, lines)
+	}
 	p.locations[string(key)] = made
 	p.profile.Location = append(p.profile.Location, made)
 	p.bytes += entryBytes + 2*len(key)
 	return made
+}
+
+// describe notes what is known of code in a mapping.
+func describe(m *profile.Mapping, lines []profile.Line) {
+	m.HasInlineFrames = m.HasInlineFrames || len(lines) > 1
+	for _, l := range lines {
+		m.HasFilenames = m.HasFilenames || l.Function.Filename != ""
+		m.HasLineNumbers = m.HasLineNumbers || l.Line != 0
+	}
 }
 
 func (p *pprofProfile) function(f function) *profile.Function {
@@ -174,7 +186,7 @@ func (p *pprofProfile) function(f function) *profile.Function {
 		return known
 	}
 	made := &profile.Function{
-		ID: uint64(len(p.functions) + 1), Name: validUTF8(f.name), Filename: validUTF8(f.file),
+		ID: uint64(len(p.functions) + 1), Name: validUTF8(f.name), Filename: validUTF8(f.file), StartLine: f.startLine,
 	}
 	made.SystemName = made.Name
 	p.functions[f] = made

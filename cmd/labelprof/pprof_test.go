@@ -93,6 +93,35 @@ func TestPprofWithoutSymbols(t *testing.T) {
 	require.Contains(t, shown(t, s, defaultView), "60.0 %  0x1000 ")
 }
 
+// Functions that are inlined at one address stay lines of one location.
+func TestPprofInlined(t *testing.T) {
+	f := newFixture().process(7, "writer")
+	f.sample(3, []string{"inner", "main"}, "tenant", "acme")
+	leaf := f.dict.LocationTable().At(1)
+	for i := range 2 {
+		fn := f.dict.FunctionTable().AppendEmpty()
+		fn.SetNameStrindex(f.text([]string{"middle", "outer"}[i]))
+		fn.SetFilenameStrindex(f.text("a.go"))
+		fn.SetStartLine(int64(10 * (i + 1)))
+		l := leaf.Lines().AppendEmpty()
+		l.SetFunctionIndex(int32(f.dict.FunctionTable().Len() - 1))
+		l.SetLine(int64(10*(i+1) + 3))
+	}
+	s := &sink{pprof: newPprofProfile(maxPprofBytes), table: newTable([]string{"tenant"})}
+	s.consume(f.profiles)
+	p := written(t, s.pprof)
+	require.Len(t, p.Location, 2)
+	lines := p.Sample[0].Location[0].Line
+	require.Len(t, lines, 3)
+	require.Equal(t, "inner", lines[0].Function.Name)
+	require.Equal(t, "outer", lines[2].Function.Name)
+	require.Equal(t, "a.go", lines[2].Function.Filename)
+	require.EqualValues(t, 20, lines[2].Function.StartLine)
+	require.EqualValues(t, 23, lines[2].Line)
+	require.True(t, p.Mapping[0].HasInlineFrames && p.Mapping[0].HasFilenames && p.Mapping[0].HasLineNumbers)
+	require.Contains(t, shown(t, s, defaultView), "inner", "the innermost counts")
+}
+
 func TestPprofIsBounded(t *testing.T) {
 	s := &sink{pprof: newPprofProfile(400)}
 	s.consume(tenants(t).profiles)

@@ -71,6 +71,7 @@ type line struct {
 
 type function struct {
 	name, file string
+	startLine  int64
 }
 
 // frameName is what a location is called in a table: its innermost function.
