@@ -36,7 +36,7 @@ var (
 
 // nativeRoots are the functions that stacks of native programs begin with: of the main
 // thread, and of others as the C libraries call them.
-var nativeRoots = []string{"_start", "__start", "clone", "__clone", "clone3", "__clone3", "thread_start"}
+var nativeRoots = []string{"_start", "__start", "clone", "__clone", "clone3", "__clone3", "thread_start", "start"}
 
 // TestUnwind: each program tells at any time what its stack is, in its labels; each
 // sample's stack is compared with its own labels.

@@ -12,6 +12,7 @@ import (
 type frame struct {
 	function string // normalized; "" when it has no name
 	mapping  string // file name; "" when it is in none
+	address  uint64
 	kind     string // profile.frame.type
 }
 
@@ -69,24 +70,29 @@ const (
 // maxRootFrames bounds the C library's frames before the first word of a pattern.
 const maxRootFrames = 16
 
-// match compares user frames, leaf first, with the pattern.
-func (p pattern) match(leafFirst []frame, rules *stackRules) verdict {
+// match compares user frames, leaf first, with the pattern; complete is what is said of
+// them: that they reach up to the root.
+func (p pattern) match(leafFirst []frame, complete bool, rules *stackRules) verdict {
 	frames := make([]frame, len(leafFirst))
 	for i, f := range leafFirst {
 		frames[len(frames)-1-i] = f
 	}
-	if len(frames) > 0 && rules.entry(&frames[0]) {
+	if complete {
+		if len(frames) == 0 || !rules.entry(&frames[0]) {
+			return verdictWrong
+		}
 		for i := 0; i < len(frames) && i < maxRootFrames+rules.moreRootFrames; i++ {
-			if frames[i].function == p[0].function {
-				if p.matchFrom(0, frames[i:], rules) {
-					return verdictWhole
-				}
-				return verdictWrong
+			if frames[i].function == p[0].function && p.matchFrom(0, frames[i:], rules) {
+				return verdictWhole
 			}
 			if !rules.foreign(&frames[i]) {
-				return verdictWrong
+				break
 			}
 		}
+		return verdictWrong
+	}
+	for len(frames) > 0 && rules.foreign(&frames[0]) && frames[0].function != p[0].function && p.rooted(frames, rules) {
+		frames = frames[1:]
 	}
 	for from := range p {
 		if p.matchFrom(from, frames, rules) {
@@ -94,6 +100,20 @@ func (p pattern) match(leafFirst []frame, rules *stackRules) verdict {
 		}
 	}
 	return verdictWrong
+}
+
+// rooted tells whether a stack that does not begin with the root has some of the frames
+// before the first word of the pattern.
+func (p pattern) rooted(frames []frame, rules *stackRules) bool {
+	for i := range frames {
+		if frames[i].function == p[0].function {
+			return true
+		}
+		if !rules.foreign(&frames[i]) {
+			return false
+		}
+	}
+	return false
 }
 
 // matchFrom tells whether the frames are what the pattern says from an element on.

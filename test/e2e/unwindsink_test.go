@@ -112,16 +112,16 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 			known = pattern{{function: "w_unknown"}}
 		}
 	}
+	truncated := stacks.attribute(sample, "custom_labels.stack_truncated") != ""
 	var result verdict
 	switch {
 	case known != nil:
-		result = known.match(frames, &p.rules)
-	case len(frames) > 0 && p.rules.entry(&frames[len(frames)-1]):
-		result = verdictWhole
-	default:
+		result = known.match(frames, !truncated, &p.rules)
+	case truncated:
 		result = verdictPartial
+	case len(frames) == 0 || p.rules.entry(&frames[len(frames)-1]): // the thread is being made, or has given up its memory
+		result = verdictWhole
 	}
-	truncated := stacks.attribute(sample, "custom_labels.stack_truncated") != ""
 	to := &p.unlabelled
 	if known != nil {
 		if to = p.cases[name]; to == nil {
@@ -142,11 +142,11 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 		switch {
 		case result == verdictWrong:
 			to.wrong++
-		case result == verdictWhole && !truncated:
+		case result == verdictWhole:
 			to.whole++
 			continue
 		}
-		p.example(fmt.Sprintf("%s, verdict %d", name, result), "truncated %v, %q: %s", truncated, what, describe(frames))
+		p.example(fmt.Sprintf("%s, verdict %d", name, result), "truncated %v, %q: %s; kernel: %d", truncated, what, describe(frames), stacks.kernel(sample.StackIndex()))
 	}
 }
 
@@ -170,7 +170,7 @@ func describe(frames []frame) string {
 		if name == "" {
 			name = "(in " + f.mapping + ")"
 		}
-		b.WriteString(" " + name)
+		fmt.Fprintf(&b, " %s@%x", name, f.address)
 	}
 	return b.String()
 }
@@ -190,7 +190,8 @@ func (r *stackReader) user(stack int32) []frame {
 	var frames []frame
 	for _, i := range r.dict.StackTable().At(int(stack)).LocationIndices().All() {
 		loc := r.dict.LocationTable().At(int(i))
-		f := frame{mapping: r.text(r.dict.MappingTable().At(int(loc.MappingIndex())).FilenameStrindex())}
+		m := r.dict.MappingTable().At(int(loc.MappingIndex()))
+		f := frame{mapping: r.text(m.FilenameStrindex()), address: loc.Address() - m.MemoryStart() + m.FileOffset()}
 		for _, a := range loc.AttributeIndices().All() {
 			kv := r.dict.AttributeTable().At(int(a))
 			if r.text(kv.KeyStrindex()) == "profile.frame.type" {
@@ -213,6 +214,11 @@ func (r *stackReader) user(stack int32) []frame {
 	}
 	r.stacks[stack] = frames
 	return frames
+}
+
+// kernel counts the kernel frames of a stack.
+func (r *stackReader) kernel(stack int32) int {
+	return r.dict.StackTable().At(int(stack)).LocationIndices().Len() - len(r.user(stack))
 }
 
 func (r *stackReader) text(i int32) string { return r.dict.StringTable().At(int(i)) }

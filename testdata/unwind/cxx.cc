@@ -105,7 +105,9 @@ FRAME unsigned long w_virtual(const shape &s, unsigned long depth)
 {
 	if (depth == 0)
 		return s.w_area(depth) + 1;
-	return w_virtual(s, depth - 1) + 1;
+	unsigned long below = w_virtual(s, depth - 1);
+	__asm__ volatile("" : "+r"(below)); // so that it is no loop
+	return below + 1;
 }
 
 static std::string repeat(const char *word, int n)

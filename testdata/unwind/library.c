@@ -33,7 +33,7 @@ FRAME void w_in_memset(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_memset(struct turn *t)
+FRAME void w_memset(struct turn *t)
 {
 	call(t, "memset", w_in_memset, 2);
 	t->walk.value++;
@@ -47,7 +47,7 @@ FRAME void w_in_memcpy(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_memcpy(struct turn *t)
+FRAME void w_memcpy(struct turn *t)
 {
 	call(t, "memcpy", w_in_memcpy, 2);
 	t->walk.value++;
@@ -80,7 +80,7 @@ FRAME void w_in_qsort(struct walk *w)
 	w->value += numbers[0];
 }
 
-static FRAME void w_qsort(struct turn *t)
+FRAME void w_qsort(struct turn *t)
 {
 	static __thread struct truth inside;
 	struct callback c = { .inside = &inside };
@@ -102,7 +102,7 @@ FRAME void w_in_getppid(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_getppid(struct turn *t)
+FRAME void w_getppid(struct turn *t)
 {
 	call(t, "getppid", w_in_getppid, 2);
 	t->walk.value++;
@@ -120,7 +120,7 @@ FRAME void w_in_write(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_write(struct turn *t)
+FRAME void w_write(struct turn *t)
 {
 	call(t, "write", w_in_write, 2);
 	t->walk.value++;
@@ -134,7 +134,7 @@ FRAME void w_in_vdso(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_vdso(struct turn *t)
+FRAME void w_vdso(struct turn *t)
 {
 	call(t, "vdso", w_in_vdso, 4);
 	t->walk.value++;
@@ -148,7 +148,7 @@ FRAME void w_in_plt(struct walk *w)
 	truth_publish(NULL);
 }
 
-static FRAME void w_plt(struct turn *t)
+FRAME void w_plt(struct turn *t)
 {
 	call(t, "plt", w_in_plt, 3);
 	t->walk.value++;

@@ -26,13 +26,13 @@ bool turn_over(const struct turn *turn)
 	return mono_ns() >= turn->end_ns;
 }
 
-static FRAME void w_turn(const struct unwind_case *c, struct turn *turn)
+FRAME void w_turn(const struct unwind_case *c, struct turn *turn)
 {
 	c->run(turn);
 	turn->seed++;
 }
 
-static FRAME void turns(struct turn *turn)
+FRAME void turns(struct turn *turn)
 {
 	turn->seed++;
 }
@@ -51,7 +51,7 @@ static FRAME void turns(struct turn *turn)
 		turns(turn);                                                                                           \
 	} while (0)
 
-static FRAME void *w_thread(void *unused)
+FRAME void *w_thread(void *unused)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
 

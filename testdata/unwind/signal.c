@@ -12,14 +12,14 @@
 
 static struct truth *handling; /* what is true in the handler */
 
-static FRAME void w_handler_work(unsigned long value)
+FRAME void w_handler_work(unsigned long value)
 {
 	truth_publish(handling);
 	WORK(value, 8 * WORK_UNIT);
 	truth_publish(NULL);
 }
 
-static FRAME void w_handler(int signal)
+FRAME void w_handler(int signal)
 {
 	w_handler_work((unsigned long)signal);
 	__asm__ volatile("" : : : "memory");
@@ -37,7 +37,7 @@ NO_FRAME void interrupted(struct turn *t, const char *name, int flags)
 	struct walk *w = &t->walk;
 
 	frames_path(t->path, 100, t->seed);
-	truth_describe(&t->truth, name, "w_turn;w_%s;+w_down;%%%sY;~2;w_handler;w_handler_work", name, t->path);
+	truth_describe(&t->truth, name, "w_turn;w_%s;+w_down;%%%sY;~6;w_handler;w_handler_work", name, t->path);
 	handling = &t->truth;
 	*w = (struct walk){ .at = t->path, .bottom = w_Y, .data = t };
 	sigaction(SIGALRM, &action, NULL);
@@ -49,13 +49,13 @@ NO_FRAME void interrupted(struct turn *t, const char *name, int flags)
 	sigaction(SIGALRM, &action, NULL);
 }
 
-static FRAME void w_signal(struct turn *t)
+FRAME void w_signal(struct turn *t)
 {
 	interrupted(t, "signal", 0);
 	t->walk.value++;
 }
 
-static FRAME void w_signalstack(struct turn *t)
+FRAME void w_signalstack(struct turn *t)
 {
 	static char *memory;
 	stack_t own, none = { .ss_flags = SS_DISABLE };

@@ -24,13 +24,13 @@ NO_FRAME void spin(struct turn *t, const char *name, size_t depth)
 		w_down(w);
 }
 
-static FRAME void w_flat(struct turn *t)
+FRAME void w_flat(struct turn *t)
 {
 	spin(t, "flat", 1);
 	t->walk.value++;
 }
 
-static FRAME void w_deep(struct turn *t)
+FRAME void w_deep(struct turn *t)
 {
 	spin(t, "deep", deep_calls);
 	t->walk.value++;
@@ -42,7 +42,7 @@ FRAME void w_Z(struct walk *w)
 	w->value++;
 }
 
-static FRAME void w_walk(struct turn *t)
+FRAME void w_walk(struct turn *t)
 {
 	struct walk *w = &t->walk;
 
@@ -58,7 +58,7 @@ static FRAME void w_walk(struct turn *t)
 }
 
 /* The way through a function on which it makes no frame, and the one on which it does. */
-static FRAME void w_early(struct turn *t)
+FRAME void w_early(struct turn *t)
 {
 	struct walk *w = &t->walk;
 
@@ -75,7 +75,7 @@ static FRAME void w_early(struct turn *t)
 }
 
 /* A call at the very end of a function: the return address is in the next one. */
-static FRAME __attribute__((noreturn)) void w_leave(struct walk *w)
+FRAME __attribute__((noreturn)) void w_leave(struct walk *w)
 {
 	truth_publish(w->truth);
 	WORK(w->value, WORK_UNIT);
@@ -83,7 +83,7 @@ static FRAME __attribute__((noreturn)) void w_leave(struct walk *w)
 	longjmp(*(jmp_buf *)w->data, 1);
 }
 
-static FRAME void w_last(struct walk *w)
+FRAME void w_last(struct walk *w)
 {
 	volatile char locals[1000];
 
@@ -91,7 +91,7 @@ static FRAME void w_last(struct walk *w)
 	w_leave(w);
 }
 
-static FRAME void w_noreturn(struct turn *t)
+FRAME void w_noreturn(struct turn *t)
 {
 	struct walk *w = &t->walk;
 	jmp_buf back;

@@ -6,7 +6,7 @@
 
 #include "cases.h"
 
-static FRAME void *w_brief(void *argument)
+FRAME void *w_brief(void *argument)
 {
 	struct turn *t = argument;
 	unsigned long value = t->seed;
@@ -17,7 +17,7 @@ static FRAME void *w_brief(void *argument)
 	return NULL;
 }
 
-static FRAME void w_threads(struct turn *t)
+FRAME void w_threads(struct turn *t)
 {
 	const char *root = truth_root;
 

@@ -39,7 +39,7 @@ __attribute__((format(printf, 3, 4))) void truth_describe(struct truth *truth, c
 							  ...);
 
 /* Publishes it, in one store; NULL: nothing is known. */
-static inline void truth_publish(struct truth *truth)
+static inline __attribute__((always_inline)) void truth_publish(struct truth *truth)
 {
 	IN_ORDER();
 	STORE(custom_labels_current_set, truth ? &truth->set : NULL);
