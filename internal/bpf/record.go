@@ -61,7 +61,8 @@ type Record struct {
 	// Labels is the label section: label blocks as in src/record.h.
 	Labels []byte
 	// KernelFrames and UserFrames, leaf first. The leaf of each stack is an
-	// instruction, the rest are return addresses.
+	// instruction, the rest are return addresses, or one more than the address
+	// where a signal interrupted a function.
 	KernelFrames, UserFrames []uint64
 
 	raw    ringbuf.Record

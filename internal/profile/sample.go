@@ -13,7 +13,7 @@ type Sample struct {
 	Comm         []byte // of the thread; what follows a NUL is ignored
 	CPU          uint32
 	// Both leaf first. The first element of each is the address of an
-	// instruction, the others are return addresses.
+	// instruction, the others are addresses behind one, as return addresses are.
 	KernelFrames, UserFrames []uint64
 	Set                      *labels.Set // canonical; nil: no labels
 	Link                     labels.Link

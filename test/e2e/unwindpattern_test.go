@@ -132,7 +132,7 @@ func (p pattern) matchFrom(from int, frames []frame, rules *stackRules) bool {
 			}
 			frames = frames[n:]
 		case e.optional && gone:
-		case len(frames) > 0 && frames[0].function == e.function:
+		case len(frames) > 0 && rules.is(&frames[0], e.function):
 			frames, gone = frames[1:], false
 		case e.optional:
 			gone = true
@@ -148,6 +148,20 @@ type stackRules struct {
 	entries        []string // functions that stacks begin with
 	noFile         bool     // foreign functions may be in no file: code made at run time
 	moreRootFrames int
+	// A function, part of which has no name, and the file that it is in.
+	nameless, file string
+}
+
+func (r *stackRules) is(f *frame, function string) bool {
+	return f.function == function || f.function == "" && function == r.nameless && f.mapping == r.file
+}
+
+// installing tells whether a stack was seen in the middle of an exception: libgcc goes on
+// in the frame that catches it by writing that frame's registers over those that its own
+// callers have saved.
+func installing(leafFirst []frame) bool {
+	return len(leafFirst) > 1 && strings.Contains(leafFirst[0].mapping, "/libgcc_s") &&
+		(leafFirst[1].function == "_Unwind_Resume" || leafFirst[1].function == "_Unwind_RaiseException")
 }
 
 func (r *stackRules) foreign(f *frame) bool {

@@ -56,8 +56,12 @@ type stackProgram struct {
 	cases      map[string]*tally // of samples that tell their stack
 	order      []string          // of the cases
 	unlabelled tally             // of which only the root is known
+	installing int               // samples in the middle of an exception, which do not count
 	firstWhole time.Time
-	examples   map[string]string // the first of each case and verdict
+
+	partial   int               // incomplete ones
+	partialAt map[int]int       // by half seconds since the start
+	examples  map[string]string // the first of each case and verdict
 }
 
 func newStackSink(t *testing.T) *stackSink {
@@ -67,7 +71,7 @@ func newStackSink(t *testing.T) *stackSink {
 func (s *stackSink) watch(pid int, p *stackProgram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.cases, p.examples = map[string]*tally{}, map[string]string{}
+	p.cases, p.examples, p.partialAt = map[string]*tally{}, map[string]string{}, map[int]int{}
 	s.programs[int64(pid)] = p
 }
 
@@ -122,6 +126,10 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	case len(frames) == 0 || p.rules.entry(&frames[len(frames)-1]): // the thread is being made, or has given up its memory
 		result = verdictWhole
 	}
+	if result != verdictWhole && installing(frames) {
+		p.installing += sample.TimestampsUnixNano().Len()
+		return
+	}
 	to := &p.unlabelled
 	if known != nil {
 		if to = p.cases[name]; to == nil {
@@ -142,11 +150,14 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 		switch {
 		case result == verdictWrong:
 			to.wrong++
+		case result == verdictPartial:
+			p.partial++
+			p.partialAt[int(at.Sub(p.started)/(500*time.Millisecond))]++
 		case result == verdictWhole:
 			to.whole++
 			continue
 		}
-		p.example(fmt.Sprintf("%s, verdict %d", name, result), "truncated %v, %q: %s; kernel: %d", truncated, what, describe(frames), stacks.kernel(sample.StackIndex()))
+		p.example(fmt.Sprintf("%s, verdict %d", name, result), "truncated %v, %q: %s; kernel: %s", truncated, what, describe(frames), stacks.kernel(sample.StackIndex()))
 	}
 }
 
@@ -216,9 +227,20 @@ func (r *stackReader) user(stack int32) []frame {
 	return frames
 }
 
-// kernel counts the kernel frames of a stack.
-func (r *stackReader) kernel(stack int32) int {
-	return r.dict.StackTable().At(int(stack)).LocationIndices().Len() - len(r.user(stack))
+// kernel names the kernel frames of a stack.
+func (r *stackReader) kernel(stack int32) string {
+	var names []string
+	for _, i := range r.dict.StackTable().At(int(stack)).LocationIndices().All() {
+		loc := r.dict.LocationTable().At(int(i))
+		m := r.dict.MappingTable().At(int(loc.MappingIndex()))
+		if !strings.HasPrefix(r.text(m.FilenameStrindex()), "[kernel") {
+			break
+		}
+		for _, line := range loc.Lines().All() {
+			names = append(names, r.text(r.dict.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()))
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 func (r *stackReader) text(i int32) string { return r.dict.StringTable().At(int(i)) }

@@ -21,12 +21,13 @@ static __always_inline void process_identity(const struct task_struct *task, str
  *  - kernel threads;
  *  - workers that the kernel adds to a process: their thread pointer is a copy
  *    of that of the thread that made them, whose labels they must not get;
- *  - exiting tasks that have given up their memory: they run on whatever address
- *    space is loaded, perhaps another process's.
+ *  - exiting tasks: once they have told that they end, another thread may have
+ *    their stack and thread-local variables; and when they have given up their
+ *    memory, they run on whatever address space is loaded, perhaps another process's.
  */
 static __always_inline bool has_user_space(const struct task_struct *task)
 {
-	return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
+	return task->mm && !(task->flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
 }
 
 /* The number of a task in the namespace pid_ns_inum, 0 if it has none there. */

@@ -13,6 +13,7 @@
 #include <bpf/bpf_core_read.h>
 
 /* include/linux/sched.h */
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define PF_IO_WORKER 0x00000010	  /* of io_uring */
 #define PF_USER_WORKER 0x00004000 /* of io_uring, vhost; 6.4 and newer, unused before */

@@ -221,7 +221,8 @@ _Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "proc
  * Head of a sample in the ring buffer. Behind it, in this order and without gaps:
  *   label_bytes     of label blocks
  *   kernel_frames   u64 each, leaf first
- *   user_frames     u64 each, leaf first; the first is an instruction, the others are return addresses
+ *   user_frames     u64 each, leaf first; the first is an instruction, the others are return addresses;
+ *                   for a frame that a signal interrupted and for the signal's, the address plus one
  */
 struct sample_header {
 	__u64 time_ns; /* CLOCK_MONOTONIC */

@@ -40,7 +40,10 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 
 /* What follows returns OUTCOME_NONE when there is a caller, which is then in w. */
 
-/* The caller of a frame that the kernel made for a signal is what the signal interrupted, all registers known. */
+/*
+ * The caller of a frame that the kernel made for a signal is what the signal interrupted, all
+ * registers known. Neither has called anything; so in the record their addresses are one more, like return addresses.
+ */
 static __always_inline enum outcome by_signal_frame(struct scratch *s, struct stack_walk *w)
 {
 	struct signal_regs *r = &s->signal;
@@ -52,6 +55,13 @@ static __always_inline enum outcome by_signal_frame(struct scratch *s, struct st
 	w->fp = SIGNAL_FP(r);
 	w->lr = SIGNAL_LR(r);
 	SIGNAL_COPY_REGS(s->regs, r);
+	if (!w->exact && w->at >= 8 && w->at <= SAMPLE_BODY_BYTES) {
+		__u32 at = w->at - 8;
+
+		opaque(at);
+		if (at <= SAMPLE_BODY_BYTES - 8)
+			*(__u64 *)&s->body[at] += 1;
+	}
 	w->exact = w->regs_known = w->fp_known = w->sp_known = 1;
 	return w->ip && w->ip < USER_ADDRESS_END ? OUTCOME_NONE : OUTCOME_INVALID;
 }
@@ -127,7 +137,8 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		if (rule->fp == FP_OFFSET &&
 		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(cfa + rule->fp_offset)))
 			return OUTCOME_FAULT;
-		if (rule->fp == FP_FRAME && w->fp_known &&
+		/* At its last instructions the function already has its caller's frame pointer back. */
+		if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
 		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(w->fp + rule->fp_offset)))
 			return OUTCOME_FAULT;
 		if (rule->ra == RA_OFFSET && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
@@ -206,7 +217,8 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	opaque(at);
 	if (at > SAMPLE_BODY_BYTES - 8)
 		return 1;
-	*(__u64 *)&s->body[at] = s->walk_state.ip;
+	/* Return addresses are behind an instruction, and so is what is put here for an exact address. */
+	*(__u64 *)&s->body[at] = s->walk_state.ip + s->walk_state.exact;
 	s->walk_state.at = at + 8;
 	s->walk_state.frames++;
 	return 0;
