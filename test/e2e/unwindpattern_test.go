@@ -160,8 +160,15 @@ func (r *stackRules) is(f *frame, function string) bool {
 // in the frame that catches it by writing that frame's registers over those that its own
 // callers have saved.
 func installing(leafFirst []frame) bool {
-	return len(leafFirst) > 1 && strings.Contains(leafFirst[0].mapping, "/libgcc_s") &&
-		(leafFirst[1].function == "_Unwind_Resume" || leafFirst[1].function == "_Unwind_RaiseException")
+	for _, f := range leafFirst[:min(2, len(leafFirst))] {
+		if !strings.Contains(f.mapping, "/libgcc_s") {
+			return false
+		}
+		if f.function == "_Unwind_Resume" || f.function == "_Unwind_RaiseException" {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *stackRules) foreign(f *frame) bool {

@@ -126,7 +126,7 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	case len(frames) == 0 || p.rules.entry(&frames[len(frames)-1]): // the thread is being made, or has given up its memory
 		result = verdictWhole
 	}
-	if result != verdictWhole && installing(frames) {
+	if result == verdictWrong && installing(frames) {
 		p.installing += sample.TimestampsUnixNano().Len()
 		return
 	}

@@ -42,7 +42,8 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 
 /*
  * The caller of a frame that the kernel made for a signal is what the signal interrupted, all
- * registers known. Neither has called anything; so in the record their addresses are one more, like return addresses.
+ * registers known. Neither has called anything; so in the record their addresses are one more,
+ * like return addresses.
  */
 static __always_inline enum outcome by_signal_frame(struct scratch *s, struct stack_walk *w)
 {
