@@ -128,7 +128,7 @@ func (b *builder) ruleNumber(r Rule) uint16 {
 // add appends a row that lasts some bytes; one of many takes several.
 func (b *builder) add(bytes uint64, rule uint16) bool {
 	for bytes > 0 {
-		if b.count == b.limits.Rows {
+		if b.count == b.limits.Rows || len(b.spans) > b.limits.Functions {
 			b.full = true
 			return false
 		}

@@ -28,8 +28,9 @@ type entries struct {
 	ended   bool   // the reader is at its end
 	limit   uint64 // bytes of a section that are read
 
-	terminated bool // a zero length ends the section
-	oversized  int  // entries longer than maxEntryBytes, passed over
+	terminated  bool // a zero length ends the section
+	terminators int
+	oversized   int // entries longer than maxEntryBytes, passed over
 }
 
 // newEntries reads from a reader that has one byte more than limit if the section
@@ -68,24 +69,8 @@ func (e *entries) need(n int) (bool, error) {
 
 func (e *entries) skip(n int) { e.at, e.off = e.at+n, e.off+uint64(n) }
 
-// discard skips n bytes that need not be in the window.
-func (e *entries) discard(n uint64) error {
-	for n > 0 {
-		if _, err := e.need(1); err != nil {
-			return err
-		}
-		k := min(n, uint64(e.end-e.at))
-		if k == 0 {
-			return nil
-		}
-		e.skip(int(k))
-		n -= k
-	}
-	return nil
-}
-
 // next returns the next entry. ok is false at the end of the section, which an
-// entry that goes on behind the section is too.
+// entry is too that goes on behind the section, or is too long.
 func (e *entries) next() (x entry, ok bool, err error) {
 	for {
 		if ok, err := e.need(4); !ok || err != nil {
@@ -94,7 +79,7 @@ func (e *entries) next() (x entry, ok bool, err error) {
 		x := entry{off: e.off}
 		length := uint64(binary.LittleEndian.Uint32(e.buf[e.at:]))
 		if length == 0 {
-			if e.terminated {
+			if e.terminators++; e.terminated || e.terminators > maxTerminators {
 				return entry{}, false, nil
 			}
 			// Linkers leave terminators between the parts of their input.
@@ -112,10 +97,7 @@ func (e *entries) next() (x entry, ok bool, err error) {
 		x.offset = e.off
 		if length > maxEntryBytes {
 			e.oversized++
-			if err := e.discard(length); err != nil {
-				return entry{}, false, err
-			}
-			continue
+			return entry{}, false, nil
 		}
 		if ok, err := e.need(int(length)); !ok || err != nil {
 			return entry{}, false, err

@@ -93,6 +93,9 @@ func (b *builder) fde(x *cie, c cursor, vaddr uint64) error {
 	if x.signal && b.machine.machine == elf.EM_AARCH64 {
 		return b.signalFDE(start, start+length)
 	}
+	if len(b.spans) >= b.limits.Functions {
+		return &LimitError{"functions", uint64(b.limits.Functions)}
+	}
 	b.begin(start, length)
 	b.machine.begin(x)
 	b.signal, b.full = x.signal, false

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,37 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// What holds at an address, by the rule alone: the functions that start last, of
+// those the longest, of those the first.
+func TestRandomLayouts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		list := make([]function, 1+r.IntN(12))
+		for i := range list {
+			start := r.Uint64N(4000)
+			list[i] = function{start, min(start+1+r.Uint64N(1500), 4096), 8 * (1 + r.Uint64N(4))}
+		}
+		made, err := newImage(4096).functions(list...).compile()
+		require.NoError(t, err)
+		consistent(t, made)
+		for at := range uint64(4096) {
+			best := -1
+			for i, f := range list {
+				if at >= f.start && (best < 0 || f.start > list[best].start || f.start == list[best].start && f.end > list[best].end) {
+					best = i
+				}
+			}
+			want := unwind.Rule{}
+			if best >= 0 && at < list[best].end {
+				want = pushed(int32(list[best].cfa))
+			}
+			if got, _ := made.Lookup(imageText + at); got != want {
+				t.Fatalf("%v: at %d %+v, not %+v", list, at, got, want)
+			}
+		}
+	}
+}
+
 // A function of more bytes than fit into a row's length.
 func TestLongFunction(t *testing.T) {
 	made, err := newImage(1 << 20).functions(function{10, 1<<20 - 1, 16}).compile()
@@ -176,7 +208,6 @@ func TestOddEntries(t *testing.T) {
 		reason unwind.Reason
 	}{
 		"terminator":         {func(m *image) { m.frame = append(m.frame, 0, 0, 0, 0) }, unwind.ReasonNone},
-		"too long":           {func(m *image) { m.entry(1, make([]byte, 2<<20)) }, unwind.ReasonEntryBytes},
 		"empty":              {func(m *image) { m.frame = append(m.frame, 1, 0, 0, 0, 7) }, unwind.ReasonMalformed},
 		"no CIE":             {func(m *image) { m.fde(m.reference(3), 0, 16, false) }, unwind.ReasonCIE},
 		"unknown version":    {func(m *image) { m.fde(m.entry(0, []byte{9, 0, 1, 0x78, 16}), 0, 16, false) }, unwind.ReasonCIE},
@@ -203,6 +234,17 @@ func TestOddEntries(t *testing.T) {
 	}
 }
 
+// Nothing says what follows a description that is too long.
+func TestTooLongEntry(t *testing.T) {
+	m := newImage(64).functions(function{16, 32, 16})
+	m.entry(1, make([]byte, 2<<20))
+	m.functions(function{32, 48, 24})
+	made, err := m.compile()
+	require.NoError(t, err)
+	require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, unwind.Rule{}}}, pieces(t, made))
+	require.Equal(t, 1, made.Stats.Counts[unwind.ReasonEntryBytes])
+}
+
 // CIE and FDE of .debug_frame, of both widths.
 func TestDebugFrameImage(t *testing.T) {
 	for _, wide := range []bool{false, true} {
@@ -222,9 +264,10 @@ func TestLimits(t *testing.T) {
 	}
 	file := newImage(4096).functions(many...).bytes()
 	for name, limits := range map[string]unwind.Limits{
-		"section": {SectionBytes: 1000},
-		"text":    {TextBytes: 4095},
-		"rows":    {Rows: 99},
+		"section":   {SectionBytes: 1000},
+		"text":      {TextBytes: 4095},
+		"rows":      {Rows: 99},
+		"functions": {Functions: 99},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile(file, limits)
@@ -233,7 +276,7 @@ func TestLimits(t *testing.T) {
 			require.ErrorAs(t, err, &limit)
 		})
 	}
-	made, err := compile(file, unwind.Limits{SectionBytes: 1 << 20, TextBytes: 4096, Rows: 100, Rules: 11})
+	made, err := compile(file, unwind.Limits{SectionBytes: 1 << 20, TextBytes: 4096, Rows: 100, Functions: 100, Rules: 11})
 	require.NoError(t, err)
 	consistent(t, made)
 	require.Len(t, made.Rules, 11)

@@ -5,7 +5,8 @@ package unwind
 const (
 	DefaultSectionBytes = 256 << 20
 	DefaultTextBytes    = 1 << 30
-	DefaultRows         = 16 << 20
+	DefaultFunctions    = 2 << 20
+	DefaultRows         = 8 << 20
 	DefaultRules        = 1<<16 - 1
 	DefaultSearchBytes  = 16 << 20
 )
@@ -18,6 +19,10 @@ const (
 	// maxCIEs bounds what is kept of them. Linkers merge those of .eh_frame;
 	// .debug_frame has one for each source file.
 	maxCIEs = 64 << 10
+
+	// maxTerminators bounds the terminators in a section; a file has one, or one
+	// for each of some parts.
+	maxTerminators = 4096
 
 	// maxRemembered bounds the states that DW_CFA_remember_state puts aside in
 	// one FDE; compilers write one.
@@ -35,6 +40,7 @@ const (
 type Limits struct {
 	SectionBytes int64  // of call frame information, decompressed
 	TextBytes    uint64 // from the first to the last executable address
+	Functions    int    // with descriptions
 	Rows         int    // also those that are merged later
 	Rules        int    // at most DefaultRules; functions that need more get Rule 0
 	SearchBytes  uint64 // of text without call frame information, for signal trampolines
@@ -48,6 +54,9 @@ func (l Limits) withDefaults() Limits {
 		l.TextBytes = DefaultTextBytes
 	}
 	l.TextBytes = min(l.TextBytes, 1<<32-2*BlockBytes)
+	if l.Functions <= 0 {
+		l.Functions = DefaultFunctions
+	}
 	if l.Rows <= 0 {
 		l.Rows = DefaultRows
 	}

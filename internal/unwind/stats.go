@@ -27,7 +27,7 @@ const (
 	ReasonCIE                  // FDE whose CIE is missing, malformed, or of a version, augmentation or encoding that is not known
 	ReasonOutside              // FDE of addresses outside of executable segments
 	ReasonOverlap              // FDE that a later one cuts, or that describes the same addresses
-	ReasonEntryBytes           // CIE or FDE that is too long
+	ReasonEntryBytes           // CIE or FDE that is too long: nothing is read from there on
 	numReasons
 )
 

@@ -16,7 +16,7 @@ type Object struct {
 	Path      string
 	Machine   elf.Machine
 	Source    unwind.Source
-	FDEs      int
+	Golang    bool
 	Rows      int
 	Bytes     int           // of the table
 	TextBytes uint64        // of the file
@@ -45,31 +45,29 @@ func Check(path string) (*Object, error) {
 		return nil, err
 	}
 	o := &Object{
-		Path: path, Machine: e.Machine, Source: table.Stats.Source, FDEs: table.Stats.FDEs,
+		Path: path, Machine: e.Machine, Source: table.Stats.Source, Golang: table.Stats.GoFunctions > 0,
 		Rows: len(table.Rows), Bytes: table.Bytes(), Took: time.Since(start),
 	}
-	var text []elffile.Segment
+	v := view{table: table}
 	for s := range e.Loads() {
 		if s.Flags&elf.PF_X != 0 {
-			text = append(text, s)
+			v.text = append(v.text, s)
 			o.TextBytes += s.Filesz
 		}
 	}
-	section := ".eh_frame"
-	if o.Source == unwind.SourceDebugFrame {
-		section = ".debug_frame"
+	sections := []string{".eh_frame"}
+	if table.Stats.GoFunctions > 0 {
+		if v.golang, err = goFunctions(e, file); err != nil {
+			return nil, fmt.Errorf("read pclntab of %s: %w", path, err)
+		}
+		sections = append(sections, ".debug_frame")
+	} else if o.Source == unwind.SourceDebugFrame {
+		sections = []string{".debug_frame"}
 	}
-	ref, err := Read(path, section, e.Machine == elf.EM_AARCH64)
+	ref, err := Read(path, e.Machine == elf.EM_AARCH64, sections...)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	o.Report = *Compare(ref, table, func(start, end uint64) bool {
-		for _, s := range text {
-			if start >= s.Vaddr && end <= s.Vaddr+s.Filesz {
-				return true
-			}
-		}
-		return false
-	})
+	o.Report = *compare(ref, &v)
 	return o, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -24,11 +25,13 @@ type Report struct {
 	Reasons     map[string]int // and these for a reason that is listed
 	Differences []string       // the first of the others
 	Differ      int
+	Uncompared  int // starts of rows in functions of stripped Go programs
 }
 
 // Add adds the numbers of another report.
 func (r *Report) Add(o *Report) {
 	r.Starts, r.Agree, r.Differ = r.Starts+o.Starts, r.Agree+o.Agree, r.Differ+o.Differ
+	r.Uncompared += o.Uncompared
 	if r.Reasons == nil {
 		r.Reasons = map[string]int{}
 	}
@@ -46,16 +49,27 @@ func (r *Report) differ(format string, args ...any) {
 	}
 }
 
-// Compare compares at each start of a row of either side. executable says
-// whether addresses may be executed.
-func Compare(ref *Reference, table *unwind.Table, executable func(start, end uint64) bool) *Report {
-	c := comparison{Report: Report{Reasons: map[string]int{}}, ref: ref, table: table}
+// view is a table with what else is known of its file.
+type view struct {
+	table  *unwind.Table
+	text   []elffile.Segment // executable ones
+	golang []goRange
+}
+
+// executable reports whether addresses may be executed.
+func (v *view) executable(start, end uint64) bool {
+	return slices.ContainsFunc(v.text, func(s elffile.Segment) bool { return start >= s.Vaddr && end <= s.Vaddr+s.Filesz })
+}
+
+// compare compares at each start of a row of either side.
+func compare(ref *Reference, v *view) *Report {
+	c := comparison{Report: Report{Reasons: map[string]int{}}, ref: ref, view: v}
 	c.starts()
 	for _, f := range ref.sorted() {
 		if f.start == f.end {
 			continue
 		}
-		if f.start == 0 || !executable(f.start, f.end) {
+		if f.start == 0 || !v.executable(f.start, f.end) {
 			c.Starts++
 			c.count(ReasonOutside)
 			continue
@@ -73,10 +87,10 @@ func Compare(ref *Reference, table *unwind.Table, executable func(start, end uin
 // comparison is one in progress.
 type comparison struct {
 	Report
-	ref   *Reference
-	table *unwind.Table
-	kept  []*function // in the order of addresses, without overlaps
-	ours  []uint64    // starts of the table's rows, in ascending order
+	*view
+	ref  *Reference
+	kept []*function // in the order of addresses, without overlaps
+	ours []uint64    // starts of the table's rows, in ascending order
 }
 
 func (c *comparison) starts() {
@@ -134,6 +148,12 @@ func (c *comparison) functions() {
 func (c *comparison) address(vaddr uint64, want expected, f *function, r row) {
 	c.Starts++
 	got, ok := c.table.Lookup(vaddr)
+	if g, golang := c.goFunction(vaddr); golang && !slices.Contains(want.rules, got) {
+		if reason, ok := c.goAddress(g, got, want); ok {
+			c.count(reason)
+			return
+		}
+	}
 	switch {
 	case !ok || !slices.Contains(want.rules, got):
 		c.differ("%#x in [%#x, %#x) %s: readelf %+v, table %+v", vaddr, f.start, f.end, f.cie.augmentation, r, got)
@@ -146,6 +166,10 @@ func (c *comparison) address(vaddr uint64, want expected, f *function, r row) {
 
 // gap compares at an address that no function has.
 func (c *comparison) gap(vaddr uint64) {
+	if _, golang := c.goFunction(vaddr); golang {
+		c.Uncompared++
+		return
+	}
 	c.Starts++
 	got, _ := c.table.Lookup(vaddr)
 	switch got.CFA {

@@ -30,7 +30,7 @@ func TestUnwindRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fetches gigabytes of packages")
 	}
-	paths := append(fetched(t), append(goPrograms(t), cross(t)...)...)
+	paths := slices.Concat(fetched(t), goPrograms(t), debugFrames(t), cross(t))
 	objects, unchecked := checkAll(t, paths)
 	total := Report{}
 	by := map[string]*count{}
@@ -59,11 +59,14 @@ func TestUnwindRows(t *testing.T) {
 	for _, n := range total.Reasons {
 		listed += n
 	}
+	if total.Uncompared > 0 {
+		printf("%d starts of rows in functions of stripped Go programs: nothing to compare with", total.Uncompared)
+	}
 	printf("%d starts of rows compared, %d agree, %d differ, %d for a listed reason", total.Starts, total.Agree, total.Differ, listed)
 	for _, reason := range sorted(total.Reasons) {
 		printf("  %8d %s", total.Reasons[reason], reason)
 	}
-	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(b.Rows, a.Rows) })
+	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(b.TextBytes, a.TextBytes) })
 	for _, o := range objects[:min(8, len(objects))] {
 		took := again(t, o.Path)
 		printf("%6.3f s for %9d rows, %4d MB of text, %3d bytes a KiB: %s", took.Seconds(), o.Rows, o.TextBytes>>20,
@@ -83,6 +86,9 @@ type count struct {
 }
 
 func source(o *Object) string {
+	if o.Golang {
+		return "Go"
+	}
 	if o.Source == unwind.SourceDebugFrame {
 		return "debug_frame"
 	}
@@ -108,7 +114,7 @@ func filesUnder(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// goPrograms builds programs with .debug_frame, compressed and not.
+// goPrograms builds programs of Go, whose .debug_frame is compressed or not.
 func goPrograms(t *testing.T) (paths []string) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		for i, flags := range []string{"", "-compressdwarf=false"} {
@@ -116,6 +122,21 @@ func goPrograms(t *testing.T) (paths []string) {
 			cmd := exec.Command("go", "build", "-ldflags="+flags, "-o", path, "../../cmd/labelprof")
 			cmd.Env = append(os.Environ(), "GOARCH="+arch, "CGO_ENABLED=0")
 			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// debugFrames builds libraries with .debug_frame, compressed and not.
+func debugFrames(t *testing.T) (paths []string) {
+	for compiler, plt := range map[string]string{"gcc": "-Wl,--no-ld-generated-unwind-info", "aarch64-linux-gnu-gcc": "-Wl,-O1"} {
+		for i, compression := range []string{"none", "zlib"} {
+			path := filepath.Join(t.TempDir(), fmt.Sprintf("frames-%d.so", i))
+			out, err := exec.Command(compiler, "-shared", "-fPIC", "-O2", "-g", "-gz="+compression, "-nostdlib",
+				"-fno-asynchronous-unwind-tables", "-fno-unwind-tables", plt,
+				"-o", path, "../../internal/unwind/testdata/frames.c").CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			paths = append(paths, path)
 		}
@@ -141,7 +162,7 @@ func checkAll(t *testing.T, paths []string) (objects []*Object, unchecked map[st
 				o, err := Check(path)
 				mu.Lock()
 				switch {
-				case err == nil && o.FDEs > 0:
+				case err == nil && o.Starts > 0:
 					objects = append(objects, o)
 				case err == nil || errors.Is(err, unwind.ErrNone):
 					unchecked["no call frame information"]++

@@ -58,22 +58,24 @@ func names(aarch64 bool) registers {
 	return registers{"rsp", "rbp", "ra", "r6 (rbp)", "r16 (rip)"}
 }
 
-// Reference is what readelf prints of one section of a file.
+// Reference is what readelf prints of a file.
 type Reference struct {
 	aarch64   bool
 	functions []*function // in the order of the section
 	Rows      int
 }
 
-// Read has readelf print a section (".eh_frame" or ".debug_frame") of a file.
-func Read(path, section string, aarch64 bool) (*Reference, error) {
+// Read has readelf print sections (".eh_frame", ".debug_frame") of a file.
+func Read(path string, aarch64 bool, sections ...string) (*Reference, error) {
 	ref := &Reference{aarch64: aarch64}
-	byOffset := map[string]any{}
-	if err := run(path, "frames-interp", section, ref.interpreted(byOffset)); err != nil {
-		return nil, err
-	}
-	if err := run(path, "frames", section, ref.instructions(byOffset)); err != nil {
-		return nil, err
+	for _, section := range sections {
+		byOffset := map[string]any{}
+		if err := run(path, "frames-interp", section, ref.interpreted(byOffset)); err != nil {
+			return nil, err
+		}
+		if err := run(path, "frames", section, ref.instructions(byOffset)); err != nil {
+			return nil, err
+		}
 	}
 	return ref, nil
 }
