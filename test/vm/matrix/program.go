@@ -31,10 +31,10 @@ func programs(c *cell) []program {
 	}
 	return []program{
 		{
-			name: "bpf", binary: "bpf.test", env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target"}, labels: true,
+			name: "bpf", binary: "bpf.test", env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_BPF_STACKS=/guest/stacks"}, labels: true,
 			tests: []string{
 				"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
-				"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack",
+				"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks",
 				"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
 				"TestVerifierLimit",
 			},

@@ -1,0 +1,100 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// stacksEnv names a compiled testdata/bpf/stacks.c, for machines without a compiler.
+const stacksEnv = "CUSTOM_LABELS_BPF_STACKS"
+
+func buildStacks(t *testing.T) string {
+	t.Helper()
+	if built := os.Getenv(stacksEnv); built != "" {
+		return built
+	}
+	out := filepath.Join(t.TempDir(), "stacks")
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	b, err := exec.Command("gcc", "-O2", "-o", out,
+		"../../testdata/bpf/stacks.c", "../../testdata/bpf/stacks_"+machine+".S").CombinedOutput()
+	require.NoError(t, err, "%s", b)
+	return out
+}
+
+// Whatever a program makes of its stack and its tables, the walk ends, and says
+// why; the innermost frame is right.
+func TestHostileStacks(t *testing.T) {
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	for kind, want := range map[string]struct {
+		outcome labels.Outcome
+		frames  int
+	}{
+		"wild_sp":       {labels.OutcomeFault, 1},
+		"kernel_sp":     {labels.OutcomeFault, 1},
+		"far_cfa":       {labels.OutcomeFault, 1},
+		"cfa_below":     {labels.OutcomeInvalid, 1},
+		"cfa_stays":     {labels.OutcomeInvalid, 2},
+		"kernel_caller": {labels.OutcomeInvalid, 1},
+		"calls_itself":  {labels.OutcomeTruncated, MaxUserFrames},
+		"signal_loop":   {labels.OutcomeTruncated, MaxUserFrames},
+		"fp_circle":     {labels.OutcomeNoRows, 1},
+		"fp_unmapped":   {labels.OutcomeNoRows, 1},
+		"fp_kernel":     {labels.OutcomeNoRows, 1},
+		"fp_misaligned": {labels.OutcomeNoRows, 1},
+		"fp_below_sp":   {labels.OutcomeNoRows, 1},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			pid, start := startStacks(t, program, kind)
+			tables := loadRows(t, s, pid)
+			var loaded unix.Timespec
+			require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &loaded))
+			seen := 0
+			readUntil(t, s, func(r *Record) bool {
+				if r.PID != pid || r.TimeNs < uint64(loaded.Nano()) || r.UserFrames[0]-start >= stacksBytes {
+					return false
+				}
+				seen++
+				require.Equal(t, want.outcome.String(), labels.Outcome(r.UserStack).String())
+				require.Len(t, r.UserFrames, want.frames)
+				return seen > 30
+			})
+			for _, id := range tables {
+				require.NoError(t, s.RemoveUnwindTable(id))
+			}
+		})
+	}
+}
+
+// stacksBytes is longer than a function of stacks.c.
+const stacksBytes = 64
+
+func startStacks(t *testing.T, path, kind string) (pid uint32, start uint64) {
+	t.Helper()
+	cmd := exec.Command(path, kind)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	_, err = fmt.Sscan(line, &pid, &start)
+	require.NoError(t, err)
+	return pid, start
+}

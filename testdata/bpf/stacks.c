@@ -1,0 +1,38 @@
+/*
+ * A thread whose stack, registers or unwind tables are not what they should be, for
+ * the tests of the BPF programs. Burns CPU in a function of stacks_ARCH.S:
+ *   stacks KIND
+ *   -> "PID START"
+ * START is where that function begins.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KINDS(kind)                                                                                                    \
+	kind(wild_sp) kind(kernel_sp) kind(far_cfa) kind(cfa_below) kind(cfa_stays) kind(kernel_caller)                \
+		kind(calls_itself) kind(signal_loop) kind(fp_circle) kind(fp_unmapped) kind(fp_kernel)                 \
+			kind(fp_misaligned) kind(fp_below_sp)
+
+#define DECLARE(name) void name(void);
+KINDS(DECLARE)
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} kinds[] = {
+#define ENTRY(name) { #name, name },
+	KINDS(ENTRY)
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 2 && i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (strcmp(argv[1], kinds[i].name))
+			continue;
+		printf("%d %lu\n", getpid(), (unsigned long)kinds[i].run);
+		fflush(stdout);
+		kinds[i].run();
+	}
+	return 2;
+}
