@@ -125,7 +125,7 @@ func TestTruncated(t *testing.T) {
 }
 
 // build compiles a library; flags may strip it.
-func build(t *testing.T, flags ...string) string {
+func build(t testing.TB, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "p.c"), filepath.Join(dir, "p.so")
@@ -138,7 +138,7 @@ int visible(int x) { return hidden(x) + 1; }
 	return out
 }
 
-func open(t *testing.T, path string) (*os.File, *elffile.File) {
+func open(t testing.TB, path string) (*os.File, *elffile.File) {
 	t.Helper()
 	f, err := os.Open(path)
 	require.NoError(t, err)

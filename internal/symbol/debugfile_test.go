@@ -1,0 +1,240 @@
+package symbol
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+)
+
+// split is a library whose symbols were taken away, and where they are.
+type split struct {
+	root, path, debug string // path below root
+	buildID           string
+	hidden            uint64 // address of a function that is not exported
+}
+
+func tool(t testing.TB, name string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// newSplit makes one; flags are for the linker.
+func newSplit(t testing.TB, flags ...string) *split {
+	t.Helper()
+	whole := build(t, flags...)
+	s := &split{root: t.TempDir(), path: "/opt/lib/p.so", debug: whole + ".debug"}
+	tool(t, "objcopy", "--only-keep-debug", whole, s.debug)
+	f, err := elf.Open(whole)
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	require.NoError(t, err)
+	for _, sym := range symbols {
+		if sym.Name == "hidden" {
+			s.hidden = sym.Value
+		}
+	}
+	require.NotZero(t, s.hidden)
+	file, e := open(t, whole)
+	defer file.Close()
+	s.buildID, err = e.BuildID()
+	require.NoError(t, err)
+	tool(t, "strip", whole)
+	s.place(t, whole, s.path)
+	return s
+}
+
+// place puts a copy of a file below the root.
+func (s *split) place(t testing.TB, from, to string) {
+	data, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(s.root+to), 0o755))
+	require.NoError(t, os.WriteFile(s.root+to, data, 0o755))
+}
+
+// link makes the file name its debug file.
+func (s *split) link(t testing.TB) {
+	tool(t, "objcopy", "--add-gnu-debuglink="+s.debug, s.root+s.path)
+}
+
+// name returns the name of the hidden function.
+func (s *split) name(t testing.TB) string {
+	c := NewCache[int](CacheOptions{})
+	fn, _ := lookup(c, 1, &rooted{opener{path: s.root + s.path, root: s.root}, s.path}, s.hidden)
+	require.Zero(t, c.Stats().Failures)
+	return fn.Name
+}
+
+// rooted is a file that has another path for its process.
+type rooted struct {
+	opener
+	path string
+}
+
+func (r *rooted) Path() string { return r.path }
+
+func (r *rooted) Open() (Contents, int64, error) { return r.opener.Open() }
+
+const linkName = "p.so.debug"
+
+func TestDebugFileByBuildID(t *testing.T) {
+	s := newSplit(t, "-Wl,--build-id")
+	require.Empty(t, s.name(t))
+	at := debugDir + "/.build-id/" + s.buildID[:2] + "/" + s.buildID[2:] + ".debug"
+	other := newSplit(t, "-Wl,--build-id", "-O2")
+	s.place(t, other.debug, at)
+	require.Empty(t, s.name(t), "another build id")
+	s.place(t, s.root+s.path, at)
+	require.Empty(t, s.name(t), "stripped itself")
+	s.place(t, s.debug, at)
+	require.Equal(t, "hidden", s.name(t))
+}
+
+func TestDebugFileByLink(t *testing.T) {
+	for _, flag := range []string{"-Wl,--build-id=none", "-Wl,--build-id"} {
+		s := newSplit(t, flag)
+		other := newSplit(t, flag, "-O2")
+		s.link(t)
+		require.Empty(t, s.name(t))
+		for _, at := range []string{"/opt/lib/", "/opt/lib/.debug/", debugDir + "/opt/lib/"} {
+			s.place(t, other.debug, at+linkName)
+			require.Empty(t, s.name(t), "another file")
+			s.place(t, s.debug, at+linkName)
+			require.Equal(t, "hidden", s.name(t), at)
+			require.NoError(t, os.Remove(s.root+at+linkName))
+		}
+	}
+}
+
+// Something else than a file in its place, or one that is changed by a byte.
+func TestDebugFileHostile(t *testing.T) {
+	s := newSplit(t, "-Wl,--build-id=none")
+	s.link(t)
+	at := s.root + "/opt/lib/" + linkName
+	data, err := os.ReadFile(s.debug)
+	require.NoError(t, err)
+	data[len(data)-1] ^= 1
+	require.NoError(t, os.WriteFile(at, data, 0o644))
+	require.Empty(t, s.name(t), "checksum")
+	require.NoError(t, os.WriteFile(at, []byte("\x7fELF"), 0o644))
+	require.Empty(t, s.name(t))
+	require.NoError(t, os.Truncate(at, maxChecksumBytes+1))
+	require.Empty(t, s.name(t))
+	require.NoError(t, os.Remove(at))
+	require.NoError(t, unix.Mkdir(at, 0o755))
+	require.Empty(t, s.name(t))
+}
+
+func TestParseDebugLink(t *testing.T) {
+	for text, want := range map[string]string{
+		"abc\x00\x01\x02\x03\x04":              "abc",
+		"abcd\x00\x00\x00\x00\x01\x02\x03\x04": "abcd",
+		"":                                     "", "abc": "", "abc\x00": "", "abc\x00\x01\x02\x03": "",
+		"\x00\x00\x00\x00\x01\x02\x03\x04": "", "a/b\x00\x01\x02\x03\x04": "", "..\x00\x00\x01\x02\x03\x04": "",
+	} {
+		name, sum, ok := parseDebugLink([]byte(text))
+		require.Equal(t, want, name, "%q", text)
+		require.Equal(t, want != "", ok)
+		if ok {
+			require.EqualValues(t, 0x04030201, sum)
+		}
+	}
+}
+
+// withDebugData adds packed symbols to a stripped file as distributions do.
+func (s *split) withDebugData(t testing.TB, packed []byte) {
+	at := filepath.Join(t.TempDir(), "packed")
+	require.NoError(t, os.WriteFile(at, packed, 0o644))
+	tool(t, "objcopy", "--add-section", ".gnu_debugdata="+at, s.root+s.path)
+}
+
+func pack(t testing.TB, data []byte, args ...string) []byte {
+	cmd := exec.Command("xz", append([]string{"-c"}, args...)...)
+	cmd.Stdin = bytes.NewReader(data)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return out
+}
+
+func TestDebugData(t *testing.T) {
+	s := newSplit(t)
+	mini := filepath.Join(t.TempDir(), "mini")
+	tool(t, "objcopy", "-S", "--remove-section=.comment", "--keep-symbol=hidden", s.debug, mini)
+	data, err := os.ReadFile(mini)
+	require.NoError(t, err)
+	s.withDebugData(t, pack(t, data))
+	require.Equal(t, "hidden", s.name(t))
+	// What is exported has its name still.
+	f, e := open(t, s.root+s.path)
+	defer f.Close()
+	sym, ok, err := e.DynamicSymbol("visible")
+	require.NoError(t, err)
+	require.True(t, ok)
+	fn, ok := lookup(NewCache[int](CacheOptions{}), 1, &opener{path: s.root + s.path}, sym.Value)
+	require.True(t, ok)
+	require.Equal(t, "visible", fn.Name)
+}
+
+// A separate debug file goes before packed symbols.
+func TestDebugFileFirst(t *testing.T) {
+	s := newSplit(t, "-Wl,--build-id")
+	renamed := filepath.Join(t.TempDir(), "renamed")
+	tool(t, "objcopy", "--redefine-sym=hidden=packed", s.debug, renamed)
+	data, err := os.ReadFile(renamed)
+	require.NoError(t, err)
+	s.withDebugData(t, pack(t, data))
+	require.Equal(t, "packed", s.name(t))
+	s.place(t, s.debug, debugDir+"/.build-id/"+s.buildID[:2]+"/"+s.buildID[2:]+".debug")
+	require.Equal(t, "hidden", s.name(t))
+}
+
+func TestUnpack(t *testing.T) {
+	data := bytes.Repeat([]byte("abcdefgh"), 100_000)
+	for _, args := range [][]string{
+		nil, {"-0"}, {"-9"}, {"-C", "none"}, {"-C", "crc32"}, {"-C", "sha256"}, {"--block-size=4096"}, {"-T2", "--block-size=100000"},
+		{"--lzma2=dict=4KiB"},
+	} {
+		got, err := unpack(bytes.NewReader(pack(t, data, args...)), len(data))
+		require.NoError(t, err, args)
+		require.True(t, bytes.Equal(data, got), args)
+		_, err = unpack(bytes.NewReader(pack(t, data, args...)), len(data)-1)
+		require.Error(t, err, "too much")
+	}
+	empty, err := unpack(bytes.NewReader(pack(t, nil)), 10)
+	require.NoError(t, err)
+	require.Empty(t, empty)
+	_, err = unpack(bytes.NewReader(pack(t, data, "--x86", "--lzma2")), len(data))
+	require.ErrorIs(t, err, elffile.ErrUnsupported)
+	packed := pack(t, data[:1000])
+	for n := range len(packed) - 40 {
+		_, err := unpack(bytes.NewReader(packed[:n]), len(data))
+		require.Error(t, err, n)
+	}
+}
+
+// A few bytes that unpack to much, with a dictionary of any size, take as much memory
+// as is allowed.
+func TestUnpackBomb(t *testing.T) {
+	zeros := make([]byte, 64<<20)
+	packed := pack(t, zeros, "--lzma2=preset=0,dict=1GiB")
+	require.Less(t, len(packed), 1<<20)
+	const most = 1 << 20
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := unpack(bytes.NewReader(packed), most); err == nil {
+				b.Fatal("unpacked")
+			}
+		}
+	}).AllocedBytesPerOp()
+	require.Less(t, allocated, int64(16*most))
+}
