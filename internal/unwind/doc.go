@@ -15,7 +15,6 @@
 // tens of KiB; what is kept is bounded by Limits; a description that is cut
 // short or absurd costs the function that it describes its rows and no more.
 //
-// Debugging information says nothing of the frame register in code of the Go
-// compiler, which uses it: rows of such a file keep to the addresses, but lose
-// the frame register of a C caller.
+// Code of the Go compiler has no .eh_frame; its rows are made of the table that
+// Go's runtime unwinds by, see package gopclntab.
 package unwind

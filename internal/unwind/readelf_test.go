@@ -1,9 +1,12 @@
 package unwind_test
 
 import (
+	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,6 +91,10 @@ func TestCompressedByZstd(t *testing.T) {
 	path := debugFrameLibrary(t, corpus.GCC)
 	out, err := exec.Command("llvm-objcopy-19", "--compress-debug-sections=zstd", path, path+".zstd").CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	compressed, err := elf.Open(path + ".zstd")
+	require.NoError(t, err)
+	defer compressed.Close()
+	require.NotZero(t, compressed.Section(".debug_frame").Flags&elf.SHF_COMPRESSED)
 	want, got := table(t, path), table(t, path+".zstd")
 	require.Equal(t, unwind.SourceDebugFrame, got.Stats.Source)
 	require.Equal(t, want.Rows, got.Rows)
@@ -104,4 +111,27 @@ func TestWithoutSections(t *testing.T) {
 	require.Equal(t, whole.Rows, table(t, stripped).Rows)
 	_, err = os.Stat(stripped)
 	require.NoError(t, err)
+}
+
+// The vDSO of this machine, which is a file in memory only.
+func TestVDSO(t *testing.T) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	var start, end uint64
+	for line := range strings.Lines(string(maps)) {
+		if strings.HasSuffix(line, "[vdso]\n") {
+			_, err = fmt.Sscanf(line, "%x-%x", &start, &end)
+			require.NoError(t, err)
+		}
+	}
+	require.NotZero(t, end)
+	mem, err := os.Open("/proc/self/mem")
+	require.NoError(t, err)
+	defer mem.Close()
+	image := make([]byte, end-start)
+	_, err = mem.ReadAt(image, int64(start))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "vdso")
+	require.NoError(t, os.WriteFile(path, image, 0o644))
+	agrees(t, path)
 }

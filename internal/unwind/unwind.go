@@ -8,9 +8,9 @@ import (
 )
 
 // New compiles the call frame information of a file: .eh_frame and Go's pclntab,
-// or .debug_frame when those describe no function. To it are added the signal trampolines that
-// are found in text without any. The error is ErrNone, an ErrLimit, or one of
-// package elffile, maybe wrapped.
+// or .debug_frame when those describe no function. To it are added the signal
+// trampolines that are found in text without any. The error is ErrNone, an
+// ErrLimit, or one of packages elffile and gopclntab, maybe wrapped.
 func New(e *elffile.File, limits Limits) (*Table, error) {
 	b, err := newBuilder(e, limits.withDefaults())
 	if err != nil {
