@@ -157,7 +157,8 @@ e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 	$(FIGURE) ./test/e2e TestGoLabels
 
 .PHONY: e2e-contexts
-e2e-contexts: writers ## process contexts that come late, grow, are forked away: each sample's attributes and resource
+e2e-contexts: writers ## writer by property (resource, link, flags, attributes, update, fork, exec): samples checked, and how soon
+	scripts/node-writers.sh
 	$(FIGURE) ./test/e2e TestContexts
 
 .PHONY: e2e-real-writers

@@ -18,7 +18,7 @@ import (
 
 var variants = []string{
 	"writer-v0-exe", "writer-v0-lib", "writer-v0-dlopen",
-	"writer-v1-exe", "writer-v1-lib", "writer-v1-dlopen", "writer-v1-dlopengd", "writer-v1-dlopendesc",
+	"writer-v1-exe", "writer-v1-lib", "writer-v1-dlopen", "writer-v1-dlopengd", "writer-v1-dlopendesc", "writer-ctx-dlopengd",
 	"writer-ctx-exe", "writer-ctx-lib", "writer-ctx-dlopen",
 }
 

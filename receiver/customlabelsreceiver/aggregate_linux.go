@@ -105,14 +105,19 @@ const flagSampled = 1
 
 // sampled tells whether a trace may have been recorded. Only the merged OTEP has
 // the flags; in records of its prototypes the byte is reserved, and labels have none.
+// Writers for Node.js have the flags by now, but began without: 0 says nothing there.
 func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
-	switch {
-	case c == nil || c.Schema != processctx.SchemaTLS || d.Promoted:
+	if c == nil || d.Promoted {
 		return profile.SampledUnknown
-	case d.Flags&flagSampled != 0:
-		return profile.SampledYes
 	}
-	return profile.SampledNo
+	set := d.Flags&flagSampled != 0
+	switch {
+	case set && (c.Schema == processctx.SchemaTLS || c.Schema == processctx.SchemaNodeJS):
+		return profile.SampledYes
+	case c.Schema == processctx.SchemaTLS:
+		return profile.SampledNo
+	}
+	return profile.SampledUnknown
 }
 
 // handOverAt hands the batch over when its interval has passed at the given

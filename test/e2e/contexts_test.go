@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -30,35 +29,27 @@ const (
 	contextLeft = 300 * time.Millisecond
 )
 
-// contextRun is a program whose process context comes late and grows.
-type contextRun struct {
-	variant string
-	args    []string
-	log     string
-	writer  *testutil.Writer
-	hits    []contextHit
-}
-
 // contextHit is a sample and the resource that it came under.
 type contextHit struct {
 	hit
 	batch uint64 // start of it
 }
 
-// TestContexts: programs that publish a process context after a while, extend it
-// again and again and use each new name at once; a child that inherits a thread's
-// record and no context, publishes its own, and runs another program. Every
-// sample has exactly the attributes that its record had.
+// TestContexts: every sample of a program has the resource, the link, the flags and the
+// attributes that the program had published then. Programs whose process context comes
+// after a while, grows again and again, and each new name is used at once, by every
+// access model; a child that inherits a thread's record and no context, publishes its
+// own, and runs another program; and the libraries for Go and Node.js from the registries.
 func TestContexts(t *testing.T) {
 	testutil.RequireBPF(t)
-	testutil.BuildWriters(t)
-	seconds := pick(15, 8)
-	runs := []*contextRun{
-		{variant: "writer-ctx-exe", args: []string{"--fork"}},
-		{variant: "writer-ctx-lib"},
-		{variant: "writer-ctx-dlopen", args: []string{"--in-place"}},
-	}
-	var hits []contextHit
+	rows := updatedRows(t)
+	rows = append(rows, goContextRow(t))
+	rows = append(rows, nodeContextRows(t)...)
+	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, rows))
+}
+
+// gather samples at the usual rate while f runs.
+func gather(t *testing.T, change func(*customlabelsreceiver.Config), f func()) (hits []contextHit) {
 	out := &sink{t: t, visit: func(b flatBatch) {
 		for i := range b.hits {
 			hits = append(hits, contextHit{b.hits[i], b.start})
@@ -67,31 +58,46 @@ func TestContexts(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = contextRate
 		c.ReportInterval = 500 * time.Millisecond
+		change(c)
 	})
-	for _, run := range runs {
-		run.log = filepath.Join(t.TempDir(), "log")
-		args := append([]string{"updates", "--log", run.log, "--dwell-us", "300000", "--service", "shop", "--seconds", fmt.Sprint(seconds)}, run.args...)
-		run.writer = testutil.Start(t, run.variant, args...)
-	}
-	for _, run := range runs {
-		run.writer.Wait(time.Duration(seconds)*time.Second + time.Minute)
-	}
+	f()
 	r.stop()
+	slices.SortFunc(hits, func(a, b contextHit) int { return int(int64(a.timeUnixNano) - int64(b.timeUnixNano)) })
+	return hits
+}
+
+// of returns those of a process.
+func of(hits []contextHit, pid int64) []contextHit {
+	return slices.DeleteFunc(slices.Clone(hits), func(h contextHit) bool { return h.pid != pid })
+}
+
+// updatedRows runs the programs whose process context comes late and grows.
+func updatedRows(t *testing.T) (rows []*contextRow) {
+	testutil.BuildWriters(t)
+	seconds := pick(20, 8)
+	variants := []string{"writer-ctx-exe", "writer-ctx-lib", "writer-ctx-dlopen", "writer-ctx-dlopengd", "writer-ctx-exe --in-place"}
+	var writers []*testutil.Writer
+	var logs []string
+	hits := gather(t, func(c *customlabelsreceiver.Config) { c.Symbolize = customlabelsreceiver.SymbolizeNone }, func() {
+		for _, variant := range variants {
+			words := strings.Fields(variant)
+			log := filepath.Join(t.TempDir(), "log")
+			args := append([]string{"updates", "--fork", "--log", log, "--dwell-us", "300000", "--service", "shop", "--seconds", fmt.Sprint(seconds)}, words[1:]...)
+			writers, logs = append(writers, testutil.Start(t, words[0], args...)), append(logs, log)
+		}
+		for _, w := range writers {
+			w.Wait(time.Duration(seconds)*time.Second + time.Minute)
+		}
+	})
 	toUnix := monoToUnix(t)
-	total := 0
-	for _, run := range runs {
-		log := readContextLog(t, run.log, toUnix)
-		for _, h := range hits {
-			if h.pid == int64(run.writer.PID) {
-				run.hits = append(run.hits, h)
-			}
-		}
-		total += run.checkUpdates(t, log)
-		if log.child != 0 {
-			total += checkChild(t, hits, log)
-		}
+	for i, variant := range variants {
+		row := &contextRow{writer: strings.Replace(strings.TrimPrefix(variant, "writer-ctx-"), " --", ", ", 1)}
+		log := readContextLog(t, logs[i], toUnix)
+		row.checkUpdates(t, of(hits, int64(writers[i].PID)), log)
+		row.checkChild(t, of(hits, log.child), log)
+		rows = append(rows, row)
 	}
-	testutil.ReportLabelAssertions(t.Name(), total)
+	return rows
 }
 
 // contextLog is what a program says that it did, in Unix ns.
@@ -133,95 +139,106 @@ func readContextLog(t *testing.T, path string, toUnix uint64) (log contextLog) {
 
 // checkUpdates holds each sample against the record that was current. The log
 // names the time right after the publication, so a sample may be one ahead.
-func (run *contextRun) checkUpdates(t *testing.T, log contextLog) (checked int) {
-	slices.SortFunc(run.hits, func(a, b contextHit) int { return int(int64(a.timeUnixNano) - int64(b.timeUnixNano)) })
-	first := make([]time.Duration, len(log.updates))
-	missing := 0
-	end := run.hits[len(run.hits)-1].timeUnixNano - uint64(contextLeft)
-	for _, h := range run.hits {
+func (row *contextRow) checkUpdates(t *testing.T, hits []contextHit, log contextLog) {
+	require.NotEmpty(t, hits, row.writer)
+	end := hits[len(hits)-1].timeUnixNano - uint64(contextLeft)
+	lacking := make([]int, len(log.updates)+1) // samples from after so many updates
+	first, labelled := make([]time.Duration, len(log.updates)), make([]time.Duration, len(log.updates))
+	for i := range hits {
+		h := &hits[i]
 		if h.timeUnixNano > end {
 			break
 		}
 		before, _ := slices.BinarySearch(log.updates, h.timeUnixNano)
-		keys := countKeys(t, &h)
-		if keys < before {
-			missing++
-			t.Logf("%s: %d names, not %d, %v after the last update", run.variant, keys, before, time.Duration(h.timeUnixNano-log.updates[before-1]))
-			continue
+		keys, err := countKeys(h)
+		good := err == nil && (keys == before || keys == before+1)
+		if !good && before > 0 {
+			lacking[before-1]++
 		}
-		require.LessOrEqual(t, keys, before+1)
-		checked++
+		row.check(t, ofAttributes, good, "%d names, not %d: %v (%v)", keys, before, h.attrs, err)
+		for n := range before {
+			if first[n] == 0 {
+				first[n] = max(1, time.Duration(h.timeUnixNano-log.updates[n]))
+			}
+		}
 		if keys == 0 {
 			continue
 		}
-		require.NotZero(t, h.link)
-		require.Equal(t, "true", h.attrs["trace_sampled"])
-		require.Equal(t, "shop", h.resource["service.name"])
-		for n := range keys {
-			if first[n] == 0 {
-				first[n] = max(1, time.Duration(int64(h.timeUnixNano-log.updates[n])))
+		for n := range min(keys, len(log.updates)) {
+			if labelled[n] == 0 {
+				labelled[n] = max(1, time.Duration(int64(h.timeUnixNano-log.updates[n])))
 			}
 		}
+		row.check(t, ofResource, h.resource["service.name"] == "shop", "%v", h.resource)
+		row.check(t, ofLink, h.link == updatedLink(keys), "%v with %d names", h.link, keys)
+		row.check(t, ofFlags, h.attrs["trace_sampled"] == fmt.Sprint(keys%2 == 1), "%q with %d names", h.attrs["trace_sampled"], keys)
 	}
-	first = slices.DeleteFunc(first, func(d time.Duration) bool { return d == 0 }) // the last ones
-	require.Greater(t, len(first), 5)
-	slices.Sort(first)
-	p50, p99 := first[len(first)/2], first[len(first)*99/100]
-	fmt.Printf("%-18s %4d samples checked, %d without a name, %d updates, first sample after p50 %v p99 %v (goal %v)\n",
-		run.variant, checked, missing, len(first), p50.Round(time.Millisecond), p99.Round(time.Millisecond), contextGoal)
-	require.Zero(t, missing)
-	return checked
+	for n := range log.updates {
+		if first[n] == 0 || labelled[n] == 0 {
+			continue // at the end
+		}
+		row.check(t, ofUpdate, lacking[n] == 0, "%d samples without the name %d", lacking[n], n)
+		row.delays, row.waits = append(row.delays, labelled[n]), append(row.waits, first[n])
+	}
+	require.Greater(t, len(row.delays), 5, row.writer)
+}
+
+// updatedLink is the link of a record with so many names.
+func updatedLink(keys int) link {
+	return link{traceID: [16]byte{0x75, 1}, spanID: [8]byte{0x75, 2, 7: byte(keys)}}
 }
 
 // countKeys returns how many of key_0, key_1 ... there are; each has its number
 // as its value, and there are no gaps.
-func countKeys(t *testing.T, h *contextHit) int {
-	n := 0
+func countKeys(h *contextHit) (n int, err error) {
 	for key := range h.attrs {
 		if strings.HasPrefix(key, "key_") {
 			n++
 		}
 	}
 	for i := range n {
-		require.Equal(t, fmt.Sprint(i), h.attrs[fmt.Sprint("key_", i)])
+		if value, ok := h.attrs[fmt.Sprint("key_", i)]; !ok || value != fmt.Sprint(i) {
+			return n, fmt.Errorf("key_%d is %q", i, value)
+		}
 	}
-	return n
+	return n, nil
 }
 
 // checkChild: link only after the fork, names from its own context on, nothing
 // after the exec.
-func checkChild(t *testing.T, hits []contextHit, log contextLog) int {
-	var inherited, own, other int
+func (row *contextRow) checkChild(t *testing.T, hits []contextHit, log contextLog) {
+	const names = 2 // when the child comes
 	slack := uint64(childSlack)
-	for _, h := range hits {
-		if h.pid != log.child {
-			continue
-		}
+	require.NotZero(t, log.child)
+	phases := map[string]int{}
+	for i := range hits {
+		h := &hits[i]
 		at := h.timeUnixNano
+		_, named := h.resource["service.name"]
+		keys, err := countKeys(h)
 		switch {
 		case at < log.own-slack:
-			inherited++
-			assert.NotZero(t, h.link)
-			assert.Zero(t, countKeys(t, &h), "the child has no process context")
-			if h.batch+uint64(2*time.Second) < log.own {
-				assert.NotContains(t, h.resource, "service.name")
-			}
+			phases["with its parent's record"]++
+			none := !named || h.batch+uint64(2*time.Second) >= log.own
+			row.check(t, ofFork, h.link == updatedLink(names) && keys == 0 && none, "inherited: %v %v %v", h.link, h.attrs, h.resource)
 		case at > log.own && at < log.ran:
-			own++
-			assert.NotZero(t, h.link)
-			assert.Equal(t, 2, countKeys(t, &h))
-			assert.Equal(t, "child", h.resource["service.name"])
+			phases["with its own"]++
+			own := h.link == updatedLink(names) && keys == names && err == nil && h.resource["service.name"] == "child"
+			row.check(t, ofFork, own, "of its own: %v %v %v", h.link, h.attrs, h.resource)
 		case at > log.ran+slack:
-			other++
-			assert.Zero(t, h.link)
-			assert.Zero(t, countKeys(t, &h))
-			assert.NotContains(t, h.resource, "service.name")
-			assert.Equal(t, "spin-plain", h.executable)
+			phases["of another program"]++
+			row.checkOther(t, h)
 		}
 	}
-	fmt.Printf("forked child: %d samples with its parent's record, %d with its own, %d of another program\n", inherited, own, other)
-	require.NotZero(t, inherited)
-	require.NotZero(t, own)
-	require.NotZero(t, other)
-	return inherited + own + other
+	require.Len(t, phases, 3, "%s: forked child: %v", row.writer, phases)
+}
+
+// checkOther checks a sample of spin-plain, which was run by a writer.
+func (row *contextRow) checkOther(t *testing.T, h *contextHit) {
+	_, named := h.resource["service.name"]
+	none := h.link == link{} && h.attrs["trace_id"] == "" && !named && h.executable == "spin-plain"
+	for key := range h.attrs {
+		none = none && !strings.HasPrefix(key, "key_") && !strings.HasPrefix(key, prefix)
+	}
+	row.check(t, ofExec, none, "%s: %v %v", h.executable, h.attrs, h.resource)
 }

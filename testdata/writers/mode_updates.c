@@ -4,7 +4,8 @@
  * any; then, every --dwell-us give or take a half, it publishes one key more
  * (key_0, key_1 ...) and uses it at once, with the number as its value. The log
  * has a line "update N T" for each, T (CLOCK_MONOTONIC, ns) being right after the
- * first record with key N was published.
+ * first record with key N was published. Such a record has N + 1 in the last byte of
+ * its span id, and the sampled flag where that is odd.
  *
  * With --fork, a child comes after the first updates, and goes through what can
  * become of one, a line "child PID", "own T" and "exec T" each, with half of
@@ -36,7 +37,7 @@
 
 static FILE *log_file;
 static struct label labels[MAX_UPDATES];
-static struct label_set set = { .labels = labels, .trace_id = { 0x75, 1 }, .span_id = { 0x75, 2 }, .trace_flags = 1 };
+static struct label_set set = { .labels = labels, .trace_id = { 0x75, 1 }, .span_id = { 0x75, 2 } };
 
 static HOT uint64_t work(uint64_t mono)
 {
@@ -62,6 +63,8 @@ static void update(void)
 	snprintf(value, TEXT_BYTES, "%zu", n);
 	labels[n] = (struct label){ key, value };
 	set.count = n + 1;
+	set.span_id[7] = (uint8_t)set.count;
+	set.trace_flags = set.count & 1;
 	labels_swap(&set, options.in_place);
 	note("update", (long)n);
 }

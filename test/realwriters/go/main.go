@@ -3,19 +3,23 @@
 // Command ddwriter is a service that is traced by dd-trace-go: requests in
 // goroutines, each with a span of its own, at work. For each it prints
 //
-//	span ID even BOOL
+//	span ID EVEN BEGIN END
 //
-// when it begins: the id, in decimal, and which of two functions it runs. The traces go nowhere.
+// when it ends: its id, in decimal, which of two functions it has
+// run, and when (CLOCK_MONOTONIC, ns). The traces go nowhere. CHILD, in the environment,
+// is a program that it runs meanwhile: a line "child PID".
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/DataDog/dd-trace-go/v2/ddtrace/tracer"
 )
@@ -39,6 +43,15 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	fmt.Printf("ready %d\n", os.Getpid())
+	if program := os.Getenv("CHILD"); program != "" {
+		child := exec.CommandContext(ctx, program, "spin", "--seconds", "600")
+		if err := child.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Printf("child %d\n", child.Process.Pid)
+		defer func() { _ = child.Wait() }()
+	}
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
@@ -57,12 +70,21 @@ func request(n int) {
 	child, _ := tracer.StartSpanFromContext(ctx, "work")
 	defer child.Finish()
 	even := n%2 == 0
-	fmt.Printf("span %d even %t\n", child.Context().SpanID(), even)
+	begin := monotonic()
 	if even {
 		burnEven()
 	} else {
 		burnOdd()
 	}
+	fmt.Printf("span %d %t %d %d\n", child.Context().SpanID(), even, begin, monotonic())
+}
+
+// monotonic is the clock of samples.
+func monotonic() int64 {
+	const clockMonotonic = 1
+	var ts syscall.Timespec
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
+	return ts.Nano()
 }
 
 //go:noinline
