@@ -23,6 +23,9 @@ const (
 	EventExec   EventKind = EventKind(profilerEventKindEVENT_EXEC)
 	EventFork   EventKind = EventKind(profilerEventKindEVENT_FORK)
 	EventExit   EventKind = EventKind(profilerEventKindEVENT_EXIT)
+	// EventContextNamed: the process publishes a process context (OTEP 4719) about now.
+	// ContextEvents tells whether there are such events.
+	EventContextNamed EventKind = EventKind(profilerEventKindEVENT_CONTEXT_NAMED)
 )
 
 // ProcessEvent tells of the life of one process.

@@ -54,10 +54,11 @@ type profilerCounters struct {
 type profilerEventKind uint32
 
 const (
-	profilerEventKindEVENT_EXISTS profilerEventKind = 0
-	profilerEventKindEVENT_EXEC   profilerEventKind = 1
-	profilerEventKindEVENT_FORK   profilerEventKind = 2
-	profilerEventKindEVENT_EXIT   profilerEventKind = 3
+	profilerEventKindEVENT_EXISTS        profilerEventKind = 0
+	profilerEventKindEVENT_EXEC          profilerEventKind = 1
+	profilerEventKindEVENT_FORK          profilerEventKind = 2
+	profilerEventKindEVENT_EXIT          profilerEventKind = 3
+	profilerEventKindEVENT_CONTEXT_NAMED profilerEventKind = 4
 )
 
 type profilerFpKind uint32

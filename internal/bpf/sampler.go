@@ -44,11 +44,12 @@ type Sampler struct {
 	listID  uint64
 	lists   map[ProcessID]unwindList
 
-	mu        sync.Mutex
-	clocks    map[int]*clock // by CPU; nil before Start and after Stop
-	lifecycle []link.Link
-	sideband  *sideband
-	closed    bool
+	mu          sync.Mutex
+	contextHook contextHook
+	clocks      map[int]*clock // by CPU; nil before Start and after Stop
+	lifecycle   []link.Link
+	sideband    *sideband
+	closed      bool
 }
 
 // New loads the programs into the kernel. Nothing is sampled before Start. An
@@ -121,7 +122,11 @@ func (s *Sampler) load() error {
 	specs.Processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
 	specs.UnwindLists.MaxEntries = specs.Processes.MaxEntries
 
-	return s.loadObjects(spec, &s.objs, nil)
+	if err := s.loadObjects(spec, &s.objs, nil); err != nil {
+		return err
+	}
+	s.contextHook.err = s.loadContextHook()
+	return nil
 }
 
 func setVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
@@ -168,6 +173,7 @@ func (s *Sampler) Follow() error {
 		}
 		s.lifecycle = append(s.lifecycle, l)
 	}
+	s.contextHook.attach()
 	cpus, err := readCPUs(onlineCPUsPath)
 	if err != nil {
 		return err
@@ -237,7 +243,7 @@ func (s *Sampler) stop() error {
 		errs = append(errs, l.Close())
 	}
 	s.lifecycle = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.contextHook.detach())...)
 }
 
 // Close releases everything and ends waiting reads. It may be called twice.
@@ -258,5 +264,5 @@ func (s *Sampler) Close() error {
 	if s.sideband != nil {
 		errs = append(errs, s.sideband.close())
 	}
-	return errors.Join(append(errs, s.objs.Close())...)
+	return errors.Join(append(errs, s.contextHook.close(), s.objs.Close())...)
 }

@@ -99,18 +99,27 @@ func TestMappingStorm(t *testing.T) {
 	require.Zero(t, f.work(), "an unknown process")
 }
 
-// TestCostlyProcess takes long to read: it gets a bounded share of a worker.
+// TestCostlyProcess takes long to read: it gets a bounded share of a worker, and more
+// of one when it is the machine that is busy.
 func TestCostlyProcess(t *testing.T) {
-	f := newFake(t)
-	cost := 100 * ms
-	f.now = func() int64 { return f.clock.Add(cost / 4) } // every look at the clock takes time
-	f.image(42, 500, "/bin/one")
-	f.HandleEvent(exists(image1))
-	f.advance(int64(time.Second))
-	f.work()
-	p := f.process(image1)
-	f.HandleEvent(Event{Kind: Mapping, PID: 42})
-	require.Greater(t, p.dueNs-f.clock.Load(), 20*cost)
+	const cost = 100 * ms
+	gap := func(busy bool) int64 {
+		f := newFake(t)
+		f.now = func() int64 { return f.clock.Add(cost / 4) } // every look at the clock takes time
+		if !busy {
+			f.opts.cpuTime = f.clock.Load
+		}
+		f.image(42, 500, "/bin/one")
+		f.HandleEvent(exists(image1))
+		f.advance(int64(time.Second))
+		f.work()
+		p := f.process(image1)
+		f.HandleEvent(Event{Kind: Mapping, PID: 42})
+		return p.dueNs - f.clock.Load()
+	}
+	require.Greater(t, gap(false), 20*cost)
+	require.Greater(t, gap(true), 4*cost)
+	require.Less(t, gap(true), gap(false)/3)
 }
 
 // TestMappingsLost looks at all processes, but not all at once nor too often.

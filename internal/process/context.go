@@ -209,13 +209,39 @@ func (t *Table) AwaitContext(p *Process, timeNs int64) (pending bool) {
 	now := t.now()
 	due := max(now, p.contextCheckedNs.Load()+int64(keyGap))
 	if !p.contextKnown.Load() {
-		due = max(now, p.notBeforeNs, p.contextCheckedNs.Load()+int64(lateGap))
+		due = max(now, p.contextNotBeforeNs, p.contextCheckedNs.Load()+int64(lateGap))
 	}
 	if due > now+int64(keyPatience) {
 		return false
 	}
 	t.schedule(p, workContext, due)
 	return true
+}
+
+// namedDelays are the times after which a context is looked at again that the process has
+// announced: it may do so before it publishes; and what follows within
+// CONTEXT_GAP_NS (internal/bpf/src/context.bpf.c) is not announced to us.
+var namedDelays = [...]time.Duration{2 * time.Millisecond, 15 * time.Millisecond}
+
+// contextNamed takes note that a process publishes a context. The table is locked.
+func (t *Table) contextNamed(p *Process) {
+	if p.exited || p.pid == 0 {
+		return
+	}
+	p.namedLooks = len(namedDelays)
+	t.schedule(p, workContext|workNamed, max(t.now(), p.contextNotBeforeNs))
+}
+
+// contextSeen comes after a look at a context that may be another one soon.
+func (t *Table) contextSeen(p *Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.namedLooks == 0 || p.exited {
+		return
+	}
+	delay := namedDelays[len(namedDelays)-p.namedLooks]
+	p.namedLooks--
+	t.schedule(p, workContext|workNamed, max(t.now()+int64(delay), p.contextNotBeforeNs))
 }
 
 // ContextCheckedNs returns a time (CLOCK_MONOTONIC) at which what Info says of

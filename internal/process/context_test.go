@@ -279,3 +279,61 @@ func TestSchemaGate(t *testing.T) {
 	}
 	require.Equal(t, "unsupported_schema", stateOf(errSchema).String())
 }
+
+// A process announces its context: it is looked at now, and again for what is published
+// after the announcement or right after the look; however it is not searched for less
+// often for that.
+func TestContextNamed(t *testing.T) {
+	f, memory, p := contextFake(t)
+	named := Event{Kind: ContextNamed, ID: image1}
+	f.advance(int64(time.Second))
+	f.write(42, "maps", contextMaps)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.HandleEvent(named)
+	require.Equal(t, 1, f.work(), "no sample was needed")
+	require.Equal(t, "route", f.name(p, 0))
+
+	f.advance(int64(namedDelays[0]))
+	memory.publish(t, f.clock.Load(), "tls_v1", "route", "tenant")
+	require.Equal(t, 1, f.work())
+	require.Equal(t, "tenant", f.name(p, 1), "published after the announcement")
+	f.advance(int64(namedDelays[1]))
+	memory.publish(t, f.clock.Load(), "tls_v1", "route", "tenant", "job")
+	require.Equal(t, 1, f.work())
+	require.Equal(t, "job", f.name(p, 2), "what was not announced")
+	f.advance(int64(time.Minute))
+	require.Zero(t, f.work())
+
+	// In vain.
+	g, _, q := contextFake(t)
+	for range 100 {
+		g.advance(int64(time.Second))
+		g.HandleEvent(named)
+		require.Equal(t, 1, g.work())
+	}
+	require.LessOrEqual(t, q.contextDueNs.Load()-g.clock.Load(), int64(lateGap))
+
+	g.HandleEvent(Event{Kind: ContextNamed, ID: ID{TGID: 4711}})
+	g.HandleEvent(Event{Kind: Exit, ID: image1, PID: 42})
+	g.work()
+	g.HandleEvent(named)
+	g.advance(int64(time.Minute))
+	require.Zero(t, g.work(), "unknown, or gone")
+}
+
+// A process that announces contexts all the time gets a bounded share of a worker.
+func TestContextNamedStorm(t *testing.T) {
+	f, _, _ := contextFake(t)
+	const cost = 10 * ms
+	f.now = func() int64 { return f.clock.Add(cost / 10) }
+	f.opts.cpuTime = f.clock.Load
+	before := f.Stats().Rereads
+	began := f.clock.Load()
+	for f.clock.Load() < began+int64(10*time.Second) {
+		f.HandleEvent(Event{Kind: ContextNamed, ID: image1})
+		f.work()
+		f.clock.Add(ms)
+	}
+	require.Less(t, f.Stats().Rereads-before, uint64(160))
+	require.Greater(t, f.Stats().Rereads-before, uint64(20))
+}

@@ -39,6 +39,10 @@ func (t *Table) HandleEvent(ev Event) {
 		if p := t.byPID[ev.PID]; p != nil {
 			t.schedule(p, workReread, max(t.now(), p.notBeforeNs))
 		}
+	case ContextNamed:
+		if p := t.byID[ev.ID]; p != nil {
+			t.contextNamed(p)
+		}
 	case MappingsLost:
 		t.mappingsLost()
 	}
@@ -80,14 +84,19 @@ func (t *Table) fork(ev Event) {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
+	sources := 0
 	if parent := t.byID[ev.Parent]; parent != nil {
 		inherited := *parent.Info()
+		if parent.published || parent.inherited > 0 {
+			sources = inherited.activeSources()
+		}
 		inherited.PID = ev.PID
 		// The mapping of a process context is not inherited.
 		inherited.setContext(&contextState{})
 		info = &inherited
 	}
 	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {
+		p.inherited = sources
 		t.scheduleLoad(p, forkSettle)
 	}
 }

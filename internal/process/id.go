@@ -26,6 +26,7 @@ const (
 	Exit                          // its last thread has gone
 	Mapping                       // it mapped something executable; only PID is set
 	MappingsLost                  // any process may have; nothing is set
+	ContextNamed                  // it publishes a process context, or has just done so; only ID is needed
 )
 
 // Event tells of the life of a process.

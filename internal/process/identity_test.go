@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
 
 func exists(id ID) Event { return Event{Kind: Exists, ID: id, PID: int(id.TGID)} }
@@ -360,4 +362,42 @@ func TestKernelThread(t *testing.T) {
 	f.work()
 	require.Equal(t, &Info{Loaded: true, PID: 42, Name: "kworker/0:1", KernelThread: true}, p.Info())
 	require.Zero(t, f.published.calls)
+}
+
+// A forked child keeps the sources that it has inherited until its own are settled.
+func TestForkKeepsSources(t *testing.T) {
+	child := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	sources := []LabelSource{{ABI: labels.ABIV1}}
+	for name, tc := range map[string]struct {
+		parent bool // its sources were published
+		found  []LabelSource
+		again  bool
+		keeps  bool
+	}{
+		"not settled":        {true, nil, true, true},
+		"settled":            {true, sources, true, false},
+		"none any more":      {true, nil, false, false},
+		"nothing to inherit": {false, nil, true, false},
+		"some, not settled":  {false, sources, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.image(42, 500, "/bin/x")
+			f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+			f.work()
+			parent := f.process(image1)
+			parent.published = tc.parent
+			parent.info.Store(&Info{Sources: []SourceStatus{{State: SourceActive}, {State: SourceNotRelocated}}})
+			f.HandleEvent(Event{Kind: Fork, ID: child, Parent: image1, PID: 43})
+			p := f.process(child)
+			f.publish(p, tc.found, tc.again)
+			_, published := f.published.of(child)
+			require.Equal(t, tc.keeps, !published)
+			if tc.keeps {
+				f.publish(p, sources, false)
+				got, _ := f.published.of(child)
+				require.Equal(t, sources, got)
+			}
+		})
+	}
 }

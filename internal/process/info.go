@@ -127,3 +127,13 @@ type SourceStatus struct {
 	State    SourceState
 	Err      string // why it is not active
 }
+
+// activeSources is the number of label sources that are read.
+func (i *Info) activeSources() (n int) {
+	for j := range i.Sources {
+		if i.Sources[j].State == SourceActive {
+			n++
+		}
+	}
+	return n
+}

@@ -18,14 +18,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
-const (
-	// rereadGap is the least time between two readings of a process because of
-	// mapping events; costShare bounds their share of a worker's time, to one in
-	// so many, and retryShare that of retries.
-	rereadGap  = 20 * time.Millisecond
-	costShare  = 50
-	retryShare = 10
-)
+// rereadGap is the least time between two readings of a process because of
+// mapping events.
+const rereadGap = 20 * time.Millisecond
 
 // retryDelays are the times after which a library that is still being loaded is
 // looked at again. Then the next mapping event or periodic pass has to do.
@@ -61,12 +56,18 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 			return
 		}
 	}
-	if w == workContext && t.checkContext(p) {
+	if w&workNamed != 0 {
+		defer t.contextSeen(p)
+		p.load.context.gap = 0 // it would not be searched for in vain
+	}
+	if w&^workNamed == workContext && t.checkContext(p) {
 		return
 	}
-	began := t.now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	watch := t.startWatch()
 	retry, err := t.load(p, w, s)
-	now := t.now()
+	cost, now := watch.stop(), t.now()
 	switch {
 	case errors.Is(err, procfs.ErrNoProcess), errors.Is(err, errReplaced):
 		t.notePassing(p)
@@ -77,10 +78,11 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.notBeforeNs = now + max(int64(rereadGap), costShare*(now-began))
+	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
+	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
 	if retry && !p.exited && p.load.attempt < len(retryDelays) {
 		t.counts.retries.Add(1)
-		t.schedule(p, workReread, now+max(int64(retryDelays[p.load.attempt]), retryShare*(now-began)))
+		t.schedule(p, workReread, now+max(int64(retryDelays[p.load.attempt]), cost.gap(retryCostShare)))
 		p.load.attempt++
 	}
 }
@@ -135,7 +137,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	var sources []LabelSource
 	sources, after.Sources, retry = t.resolve(p, memory, after.Mappings, s.files)
 	retry = retry || updating
-	t.publish(p, sources)
+	t.publish(p, sources, retry && p.load.attempt < len(retryDelays))
 	changed = changed || newContext || !slices.Equal(before.Sources, after.Sources)
 	if full {
 		if err := t.describe(&after, tid, &stat); err != nil {
@@ -207,12 +209,17 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 	return sources, statuses, retry
 }
 
-// publish tells the sampling programs about label sources that are news to them.
-func (t *Table) publish(p *Process, sources []LabelSource) {
+// publish tells the sampling programs about label sources that are news to them. While
+// there will be another look, soon, a forked child keeps what it has inherited: sources
+// are missing until they have been seen twice, but its threads publish all the time.
+func (t *Table) publish(p *Process, sources []LabelSource, again bool) {
 	t.mu.RLock()
-	known := p.published
+	known, inherited := p.published, p.inherited
 	t.mu.RUnlock()
 	if known && slices.Equal(p.load.sources, sources) {
+		return
+	}
+	if !known && again && len(sources) < inherited {
 		return
 	}
 	p.load.sources = sources

@@ -55,6 +55,8 @@ type Options struct {
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 
+	// cpuTime returns CLOCK_THREAD_CPUTIME_ID in ns.
+	cpuTime func() int64
 	// bootTime returns CLOCK_BOOTTIME in ns.
 	bootTime func() int64
 	// memory replaces the memory of processes in tests.
@@ -96,6 +98,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Now == nil {
 		o.Now = monotonic
+	}
+	if o.cpuTime == nil {
+		o.cpuTime = func() int64 { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 	}
 	if o.bootTime == nil {
 		o.bootTime = func() int64 { return clock(unix.CLOCK_BOOTTIME) }

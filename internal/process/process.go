@@ -51,9 +51,14 @@ type job struct {
 	sequence uint64
 	index    int // in the queue, -1 if it is not there
 	running  bool
-	// notBefore bounds the share of time that is spent on one process.
-	notBeforeNs int64
-	published   bool
+	// notBefore bounds the share of time that is spent on one process: on its
+	// mappings, and on its context.
+	notBeforeNs, contextNotBeforeNs int64
+	// namedLooks are still to be taken at a context that was announced.
+	namedLooks int
+	published  bool
+	// inherited is the number of label sources that a fork has copied for it.
+	inherited int
 }
 
 // work is a set of things to do for a process.
@@ -65,6 +70,7 @@ const (
 	workContext                  // see whether its context has changed
 	workUnwind                   // tell of its mappings with unwind rows
 	workForget                   // take back what was published
+	workNamed                    // with workContext: the process has announced a new one
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

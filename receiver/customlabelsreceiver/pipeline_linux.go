@@ -117,6 +117,9 @@ func (p *samplingPipeline) start(context.Context) error {
 	if err := p.sampler.Follow(); err != nil {
 		return p.abandon(fmt.Errorf("follow processes: %w", err))
 	}
+	if err := p.sampler.ContextEvents(); err != nil {
+		p.log.Info("The kernel does not tell when processes publish a process context; they are searched for it alone.", zap.Error(err))
+	}
 	if err := p.sampler.Scan(func(ev bpf.ProcessEvent) { p.table.HandleEvent(processEvent(ev)) }); err != nil {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))
 	}

@@ -90,4 +90,6 @@ var eventKinds = [...]process.EventKind{
 	bpf.EventExec:   process.Exec,
 	bpf.EventFork:   process.Fork,
 	bpf.EventExit:   process.Exit,
+
+	bpf.EventContextNamed: process.ContextNamed,
 }

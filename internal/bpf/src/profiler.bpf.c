@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* Samples the CPU: who runs, with which labels, where. Follows the life of processes. */
+#include "event.h"
 #include "sample.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -26,25 +27,6 @@ int sample_cpu(struct perf_context *ctx)
 		user_regs_from_context(ctx, &regs, s->regs, &compat);
 	submit(s, take_sample(s, task, ctx, user, &regs, compat));
 	return 0;
-}
-
-static __always_inline void fill_event(struct process_event *ev, const struct task_struct *task, enum event_kind kind)
-{
-	__builtin_memset(ev, 0, sizeof(*ev));
-	ev->time_ns = bpf_ktime_get_ns();
-	process_identity(task, &ev->process);
-	ev->pid = number_in_namespace(task->group_leader);
-	ev->kind = kind;
-	ev->kernel_thread = !!(task->flags & PF_KTHREAD);
-}
-
-static __always_inline struct process_event *reserve_event(void)
-{
-	struct process_event *ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
-
-	if (!ev)
-		count(COUNTER_EVENTS_DROPPED);
-	return ev;
 }
 
 /* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the

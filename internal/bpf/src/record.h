@@ -292,6 +292,8 @@ enum event_kind {
 	EVENT_EXEC = 1,
 	EVENT_FORK = 2, /* a new process, not a new thread */
 	EVENT_EXIT = 3, /* the last thread has gone */
+	EVENT_CONTEXT_NAMED =
+		4, /* it publishes a process context, or has changed it; not more than the kernel allows */
 };
 
 struct process_event {

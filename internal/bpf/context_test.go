@@ -1,0 +1,82 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// contextEventsEnv is set where the kernel is known to let functions be traced ("1"), or
+// known not to ("0").
+const contextEventsEnv = "CUSTOM_LABELS_CONTEXT_EVENTS"
+
+// announceAs makes calls of prctl, of which the argument says what they name.
+func announceAs(name string, times int) {
+	text := append([]byte(name), 0)
+	for range times {
+		// Kernels that name no mappings refuse it, when they have been through the hook.
+		_ = unix.Prctl(unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, 0x10000, 0x1000, uintptr(unsafe.Pointer(&text[0])))
+	}
+}
+
+// The announcements of a process context come as events, other uses of prctl do not, and
+// neither does a flood. Where the kernel does not let functions be traced, all else works.
+func TestContextEvents(t *testing.T) {
+	testutil.RequireBPF(t)
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Follow())
+	err := s.ContextEvents()
+	switch os.Getenv(contextEventsEnv) {
+	case "1":
+		require.NoError(t, err)
+	case "0":
+		require.Error(t, err)
+	}
+	self := identify(t, s, uint32(os.Getpid()))
+	events := make(chan ProcessEvent, 100_000)
+	go func() {
+		var ev ProcessEvent
+		for s.ReadEvent(&ev) == nil {
+			if ev.Kind == EventContextNamed && ev.Process == self || ev.Kind == EventFork && ev.Parent == self {
+				events <- ev
+			}
+		}
+		close(events)
+	}()
+	const calls = 10_000
+	began := time.Now()
+	for _, name := range []string{"OTEL_CT", "OTEL_CTXX", "", "heap"} {
+		announceAs(name, 1)
+	}
+	announceAs("OTEL_CTX", 1)
+	time.Sleep(20 * time.Millisecond)
+	announceAs("OTEL_CTX", calls)
+	atMost := int(time.Since(began)/(10*time.Millisecond)) + 2
+	require.NoError(t, exec.Command("true").Run()) // an event that comes behind
+	named := 0
+	for ev := range events {
+		if ev.Kind == EventFork {
+			break
+		}
+		require.EqualValues(t, os.Getpid(), ev.PID)
+		require.NotZero(t, ev.TimeNs)
+		named++
+	}
+	if err != nil {
+		t.Logf("no events: %v", err)
+		require.Zero(t, named)
+	} else {
+		require.GreaterOrEqual(t, named, 2)
+		require.LessOrEqual(t, named, atMost)
+	}
+	require.NoError(t, s.Close())
+}

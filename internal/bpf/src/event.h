@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Events of processes. */
+#ifndef CUSTOM_LABELS_EVENT_H
+#define CUSTOM_LABELS_EVENT_H
+
+#include "identity.h"
+
+static __always_inline void fill_event(struct process_event *ev, const struct task_struct *task, enum event_kind kind)
+{
+	__builtin_memset(ev, 0, sizeof(*ev));
+	ev->time_ns = bpf_ktime_get_ns();
+	process_identity(task, &ev->process);
+	ev->pid = number_in_namespace(task->group_leader);
+	ev->kind = kind;
+	ev->kernel_thread = !!(task->flags & PF_KTHREAD);
+}
+
+static __always_inline struct process_event *reserve_event(void)
+{
+	struct process_event *ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
+
+	if (!ev)
+		count(COUNTER_EVENTS_DROPPED);
+	return ev;
+}
+
+#endif
