@@ -33,7 +33,7 @@ func nodeContextRows(t *testing.T) (rows []*contextRow) {
 			l, m := row.checkRequests(t, of(hits, int64(server.pid)), server.pid, log, writer)
 			linked, missing = linked+l, missing+m
 			for _, h := range of(hits, log.child) {
-				if h.executable == "spin-plain" { // and not yet node
+				if h.executable == "spin-plain" { // and not yet Node.js
 					row.checkOther(t, &h)
 				}
 			}
