@@ -46,6 +46,8 @@ type Stats struct {
 	SectionBytes int64 // read of the section
 	CIEs, FDEs   int   // FDEs: those whose rows are in the table
 	Compiled     int   // rows before neighbours with the same rule were merged
+	Linkage      int   // spans of linkage tables without call frame information
+	Clones       int   // ends of clone without call frame information
 	Trampolines  int   // signal trampolines found without call frame information
 	Counts       [numReasons]int
 }

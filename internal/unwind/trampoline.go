@@ -84,6 +84,31 @@ func (b *builder) signalSpan(start, end uint64) error {
 	return nil
 }
 
+// cloneBytes: on x86-64, clone and clone3 of glibc end their description with the system
+// call that makes a thread, because of the thread's own stack. What follows is as short as
+// this, up to where the thread begins, which is described again.
+const cloneBytes = 32
+
+// afterClone adds the code between the system call of clone and where the thread that it
+// makes begins, if the text between two spans is that: nothing has been pushed there.
+func (s *search) afterClone(before *span, start, end uint64) error {
+	const syscall = "\x0f\x05"
+	entry := Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
+	if s.b.machine.machine != elf.EM_X86_64 || end-start > cloneBytes || before.count == 0 || before.bytes < uint32(len(syscall)) {
+		return nil
+	}
+	last := before.first + before.count - 1
+	if s.b.rules[s.b.rows[last/chunkRows][last%chunkRows].Rule()] != entry {
+		return nil
+	}
+	code, err := s.text(start-uint64(len(syscall)), uint64(len(syscall)), end)
+	if err != nil || string(code) != syscall {
+		return err
+	}
+	s.b.stats.Clones++
+	return s.b.constant(start, end, entry)
+}
+
 // searchTrampolines adds the trampolines in text that no span covers. The spans
 // are sorted, and are afterwards.
 func (b *builder) searchTrampolines() error {
@@ -94,7 +119,13 @@ func (b *builder) searchTrampolines() error {
 			return cmp.Compare(uint64(x.start)+b.origin, start)
 		})
 		for i := first; i < s.known && b.origin+uint64(b.spans[i].start) < t.end; i++ {
-			if err := s.gap(at, b.origin+uint64(b.spans[i].start)); err != nil {
+			start := b.origin + uint64(b.spans[i].start)
+			if i > first && at < start && at == b.origin+b.spans[i-1].end() {
+				if err := s.afterClone(&b.spans[i-1], at, start); err != nil {
+					return err
+				}
+			}
+			if err := s.gap(at, start); err != nil {
 				return err
 			}
 			at = max(at, b.origin+b.spans[i].end())
@@ -103,7 +134,8 @@ func (b *builder) searchTrampolines() error {
 			return err
 		}
 	}
-	if b.stats.Trampolines = len(b.spans) - s.known; b.stats.Trampolines > 0 {
+	b.stats.Trampolines = len(b.spans) - s.known - b.stats.Clones
+	if len(b.spans) > s.known {
 		b.sort()
 	}
 	return nil

@@ -8,9 +8,10 @@ import (
 )
 
 // New compiles the call frame information of a file: .eh_frame and Go's pclntab,
-// or .debug_frame when those describe no function. To it are added the signal
-// trampolines that are found in text without any. The error is ErrNone, an
-// ErrLimit, or one of packages elffile and gopclntab, maybe wrapped.
+// or .debug_frame when those describe no function. To it are added linkage tables, and
+// what text without any is known by: signal trampolines, and the ends of the system
+// calls that make threads. The error is ErrNone, an ErrLimit, or one of packages
+// elffile and gopclntab, maybe wrapped.
 func New(e *elffile.File, limits Limits) (*Table, error) {
 	b, err := newBuilder(e, limits.withDefaults())
 	if err != nil {
@@ -31,6 +32,9 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 		return nil, err
 	}
 	b.sort()
+	if linkageErr := b.readLinkage(); linkageErr != nil {
+		return nil, linkageErr
+	}
 	if searchErr := b.searchTrampolines(); err == nil {
 		err = searchErr
 	}

@@ -55,6 +55,11 @@ func Check(path string) (*Object, error) {
 			o.TextBytes += s.Filesz
 		}
 	}
+	for _, name := range []string{".plt", ".plt.sec", ".plt.got", ".iplt"} {
+		if s, ok, err := e.Section(name); err == nil && ok {
+			v.linkage = append(v.linkage, s)
+		}
+	}
 	sections := []string{".eh_frame"}
 	if table.Stats.GoFunctions > 0 {
 		if v.golang, err = goFunctions(e, file); err != nil {

@@ -12,6 +12,7 @@ import (
 const (
 	ReasonOutside    = "FDE of addresses outside of executable segments, or of removed code: left out"
 	ReasonTrampoline = "signal trampoline without an FDE: found by its code"
+	ReasonLinkage    = "linkage table without an FDE: by its code"
 	ReasonOverlap    = "FDE that overlaps another one: the later start wins"
 )
 
@@ -51,9 +52,15 @@ func (r *Report) differ(format string, args ...any) {
 
 // view is a table with what else is known of its file.
 type view struct {
-	table  *unwind.Table
-	text   []elffile.Segment // executable ones
-	golang []goRange
+	table   *unwind.Table
+	text    []elffile.Segment // executable ones
+	linkage []elffile.Section
+	golang  []goRange
+}
+
+// inLinkage reports whether an address is in a linkage table.
+func (v *view) inLinkage(vaddr uint64) bool {
+	return slices.ContainsFunc(v.linkage, func(s elffile.Section) bool { return vaddr >= s.Addr && vaddr-s.Addr < s.Size })
 }
 
 // executable reports whether addresses may be executed.
@@ -172,11 +179,13 @@ func (c *comparison) gap(vaddr uint64) {
 	}
 	c.Starts++
 	got, _ := c.table.Lookup(vaddr)
-	switch got.CFA {
-	case unwind.CFANone:
+	switch {
+	case got.CFA == unwind.CFANone:
 		c.Agree++
-	case unwind.CFASignal:
+	case got.CFA == unwind.CFASignal:
 		c.count(ReasonTrampoline)
+	case c.inLinkage(vaddr):
+		c.count(ReasonLinkage)
 	default:
 		c.differ("%#x in no function: table %+v", vaddr, got)
 	}
