@@ -84,24 +84,24 @@ func (b *builder) signalSpan(start, end uint64) error {
 	return nil
 }
 
-// cloneBytes: on x86-64, clone and clone3 of glibc end their description with the system
+// cloneBytes: on x86-64, clone and clone3 of glibc end their description before the system
 // call that makes a thread, because of the thread's own stack. What follows is as short as
 // this, up to where the thread begins, which is described again.
 const cloneBytes = 32
 
-// afterClone adds the code between the system call of clone and where the thread that it
-// makes begins, if the text between two spans is that: nothing has been pushed there.
-func (s *search) afterClone(before *span, start, end uint64) error {
+// clone adds the code from the system call of clone to where the thread that it makes
+// begins, if the text between two spans is that: nothing has been pushed there.
+func (s *search) clone(before *span, start, end uint64) error {
 	const syscall = "\x0f\x05"
 	entry := Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
-	if s.b.machine.machine != elf.EM_X86_64 || end-start > cloneBytes || before.count == 0 || before.bytes < uint32(len(syscall)) {
+	if s.b.machine.machine != elf.EM_X86_64 || end-start > cloneBytes || before.count == 0 || end-start < uint64(len(syscall)) {
 		return nil
 	}
 	last := before.first + before.count - 1
 	if s.b.rules[s.b.rows[last/chunkRows][last%chunkRows].Rule()] != entry {
 		return nil
 	}
-	code, err := s.text(start-uint64(len(syscall)), uint64(len(syscall)), end)
+	code, err := s.text(start, uint64(len(syscall)), end)
 	if err != nil || string(code) != syscall {
 		return err
 	}
@@ -121,7 +121,7 @@ func (b *builder) searchTrampolines() error {
 		for i := first; i < s.known && b.origin+uint64(b.spans[i].start) < t.end; i++ {
 			start := b.origin + uint64(b.spans[i].start)
 			if i > first && at < start && at == b.origin+b.spans[i-1].end() {
-				if err := s.afterClone(&b.spans[i-1], at, start); err != nil {
+				if err := s.clone(&b.spans[i-1], at, start); err != nil {
 					return err
 				}
 			}

@@ -13,6 +13,7 @@ const (
 	ReasonOutside    = "FDE of addresses outside of executable segments, or of removed code: left out"
 	ReasonTrampoline = "signal trampoline without an FDE: found by its code"
 	ReasonLinkage    = "linkage table without an FDE: by its code"
+	ReasonClone      = "system call of clone without an FDE: by its code"
 	ReasonOverlap    = "FDE that overlaps another one: the later start wins"
 )
 
@@ -186,6 +187,8 @@ func (c *comparison) gap(vaddr uint64) {
 		c.count(ReasonTrampoline)
 	case c.inLinkage(vaddr):
 		c.count(ReasonLinkage)
+	case got == (unwind.Rule{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8}) && c.Reasons[ReasonClone] < c.table.Stats.Clones:
+		c.count(ReasonClone)
 	default:
 		c.differ("%#x in no function: table %+v", vaddr, got)
 	}
