@@ -34,9 +34,9 @@ type entries struct {
 }
 
 // newEntries reads from a reader that has one byte more than limit if the section
-// is longer than that.
-func newEntries(r io.Reader, terminated bool, limit uint64) *entries {
-	return &entries{r: r, buf: make([]byte, windowBytes), terminated: terminated, limit: limit}
+// is longer than that. size is that of the section, as far as it is known.
+func newEntries(r io.Reader, terminated bool, size, limit uint64) *entries {
+	return &entries{r: r, buf: make([]byte, min(windowBytes, max(size, 64))), terminated: terminated, limit: limit}
 }
 
 // need makes at least n bytes available and reports whether there are as many.

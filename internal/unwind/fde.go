@@ -19,7 +19,7 @@ func (b *builder) read(s elffile.Section, terminated, eh bool) error {
 	if eh {
 		b.stats.Source = SourceEHFrame
 	}
-	in := newEntries(r, terminated, uint64(b.limits.SectionBytes))
+	in := newEntries(r, terminated, s.Size, uint64(b.limits.SectionBytes))
 	for {
 		x, ok, err := in.next()
 		if !ok || err != nil {
