@@ -34,6 +34,8 @@ type OffCPUConfig struct {
 	// RingBufferBytes for them, apart from the samples'; bounds as there. It also
 	// bounds how many threads can be away at a time: one for each 128 bytes.
 	RingBufferBytes int
+
+	maxAway int // for tests; 0: as many as fit
 }
 
 func (c *OffCPUConfig) validate() error {
@@ -89,7 +91,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 		return nil, fmt.Errorf("set knobs: %w", err)
 	}
 	spec.Maps[offcpuMapSamples].MaxEntries = uint32(ring)
-	spec.Maps[offcpuMapAway].MaxEntries = uint32(ring / returnShare / returnBytes)
+	spec.Maps[offcpuMapAway].MaxEntries = lowered(config.maxAway, ring/returnShare/returnBytes)
 	spec.Maps[offcpuMapScratches].MaxEntries = uint32(s.possibleCPUs)
 	shared := s.sharedMaps()
 	for name, m := range shared {

@@ -18,9 +18,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
-// offCPUTolerance of a total, where every absence is looked at.
-const offCPUTolerance = 0.01
-
 // A way is the labels of one way to wait in mode blocks.
 type way struct{ op, turn string }
 
@@ -54,6 +51,9 @@ func (run *offCPURun) take(t *testing.T, h *hit) {
 	run.compared++
 	run.total[w] += h.offCPU
 	run.absences[w]++
+	if len(h.functions) == 0 || h.functions[0] != "__schedule" {
+		t.Errorf("%s: a stack that does not end where threads leave the CPU: %v", run.variant, h.functions)
+	}
 	in := ""
 	for _, name := range h.functions {
 		if op, ok := strings.CutPrefix(name, "blocks_"); ok {
@@ -136,9 +136,13 @@ func requireSwitchesAccounted(t *testing.T, account map[string]int64) {
 func TestOffCPU(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	seconds := 14
+	// Of a total, where every absence is looked at. The truth is not exact, either: to the
+	// CPU time of a thread that a timer wakes the kernel adds some of what it takes for a
+	// CPU to come out of idling, which is longer where that is emulated.
+	tolerance := pick(0.01, 0.05)
+	seconds := pick(15, 10)
 	if testing.Short() {
-		seconds = 6
+		seconds = 7
 	}
 	variants := []string{"writer-v1-lib", "writer-ctx-exe"}
 	compared := 0
@@ -162,7 +166,7 @@ func TestOffCPU(t *testing.T) {
 					run.total[w].Round(time.Microsecond), set.OffCPU.Round(time.Microsecond), 100*off)
 				require.NotZero(t, set.Blocks)
 				require.GreaterOrEqual(t, run.absences[w], set.Blocks)
-				require.InDelta(t, 0, off, offCPUTolerance, "%s %v", run.variant, w)
+				require.InDelta(t, 0, off, tolerance, "%s %v", run.variant, w)
 			}
 			compared += run.compared
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads that leave the CPU, each in a way and a function of its own: it sleeps, or
- * waits for a lock, for a futex, for a pipe or for nothing in poll. The labels are
+ * waits for a lock, for a futex, for a pipe or for nothing in poll, or in the C library
+ * for a mutex or a condition variable. The labels are
  *
  *   op     the way, during the call; `after` from its return on, for a little CPU time;
  *          `idle` while the next one is set up; `warmup` before the first
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -25,13 +27,13 @@
 #include "options.h"
 #include "run.h"
 
-#define WARMUP_NS 2000000000u
+#define WARMUP_NS 3000000000u
 #define WARMUP_SLEEP_NS 10000000u
 #define AFTER_NS 20000u
 #define EVEN_NS 4000000u
 #define ODD_NS 12000000u
 #define LONG_FACTOR 200 /* waits that go on over several batches */
-#define WAYS 6
+#define WAYS 8
 
 /* A waiter and the peer that ends its waits. */
 struct pair {
@@ -39,6 +41,8 @@ struct pair {
 	int reply[2];
 	uint32_t lock;
 	uint32_t sequence;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
 };
 
 struct way {
@@ -150,6 +154,44 @@ static HOT void blocks_pipe(struct pair *pair, uint64_t ns)
 		fail("read a reply");
 }
 
+static HOT void blocks_mutex(struct pair *pair, uint64_t ns)
+{
+	(void)ns;
+	pthread_mutex_lock(&pair->mutex);
+}
+
+static void unlock_mutex(struct pair *pair)
+{
+	pthread_mutex_unlock(&pair->mutex);
+}
+
+static HOT void blocks_cond(struct pair *pair, uint64_t ns)
+{
+	(void)ns;
+	pthread_mutex_lock(&pair->mutex);
+	while (pair->sequence == 0)
+		pthread_cond_wait(&pair->cond, &pair->mutex);
+	pair->sequence = 0;
+	pthread_mutex_unlock(&pair->mutex);
+}
+
+static void peer_mutex(struct pair *pair, uint64_t ns)
+{
+	pthread_mutex_lock(&pair->mutex);
+	write_pipe(pair->reply[1], "", 1);
+	sleep_ns(ns);
+	pthread_mutex_unlock(&pair->mutex);
+}
+
+static void peer_cond(struct pair *pair, uint64_t ns)
+{
+	sleep_ns(ns);
+	pthread_mutex_lock(&pair->mutex);
+	pair->sequence = 1;
+	pthread_mutex_unlock(&pair->mutex);
+	pthread_cond_signal(&pair->cond);
+}
+
 static void peer_lock(struct pair *pair, uint64_t ns)
 {
 	futex_lock(&pair->lock);
@@ -183,6 +225,13 @@ static const struct way ways[WAYS] = {
 	  .factor = 1 },
 	{ .name = "futex", .prepare = ask, .block = blocks_futex, .peer = peer_futex, .factor = 1 },
 	{ .name = "pipe", .prepare = ask, .block = blocks_pipe, .peer = peer_pipe, .factor = 1 },
+	{ .name = "mutex",
+	  .prepare = ask_and_await,
+	  .block = blocks_mutex,
+	  .finish = unlock_mutex,
+	  .peer = peer_mutex,
+	  .factor = 1 },
+	{ .name = "cond", .prepare = ask, .block = blocks_cond, .peer = peer_cond, .factor = 1 },
 };
 
 static const char *const turns[] = { "even", "odd" };
@@ -282,6 +331,8 @@ void mode_blocks(void)
 	for (int i = 0; i < WAYS; i++) {
 		if (pipe(pairs[i].request) != 0 || pipe(pairs[i].reply) != 0)
 			fail("make a pipe");
+		pthread_mutex_init(&pairs[i].mutex, NULL);
+		pthread_cond_init(&pairs[i].cond, NULL);
 	}
 	run_threads(2 * WAYS, body, NULL);
 	if (options.truth)

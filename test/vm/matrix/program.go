@@ -25,7 +25,7 @@ func programs(c *cell) []program {
 	if c.isRefused {
 		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
 	}
-	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestOldKernel"}
+	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestOffCPU", "TestNoPrivileges", "TestOldKernel"}
 	if c.thorough {
 		receiver = append(receiver, "TestRestart")
 	}
@@ -40,7 +40,7 @@ func programs(c *cell) []program {
 				"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
 				"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks",
 				"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
-				"TestVerifierLimit", "TestContextEvents",
+				"TestVerifierLimit", "TestContextEvents", "TestSwitchRecords", "TestSwitchRingFull",
 			},
 		},
 		{
