@@ -14,7 +14,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 )
 
 // MinOffCPUThreshold is the least part of all switches that can be looked at.
@@ -208,21 +207,26 @@ func (o *OffCPU) stop() error {
 	}
 	err := o.attached.Close()
 	o.attached = nil
-	awaitPrograms()
+	o.awaitPrograms()
 	return err
 }
 
-// awaitPrograms waits for the programs that other CPUs are in. They run with
-// interrupts off, and a global membarrier is a wait for all such sections
-// (kernel/sched/membarrier.c: synchronize_rcu). Where there is none, time has to do.
-func awaitPrograms() {
+// awaitPrograms waits for the programs that other CPUs are in: they have counted the
+// switch and not yet what became of it. A wait for RCU would say the same for sure, but
+// takes up to minutes on a machine that does nothing but switch.
+func (o *OffCPU) awaitPrograms() {
 	const (
-		global = 1 << 0 // MEMBARRIER_CMD_GLOBAL, include/uapi/linux/membarrier.h
-		enough = 20 * time.Millisecond
+		pause  = time.Millisecond
+		pauses = 1000
 	)
-	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
-	if errno != 0 {
-		time.Sleep(enough)
+	var before SwitchCounters
+	for range pauses {
+		time.Sleep(pause)
+		now, err := o.Counters()
+		if err != nil || now == before && now.balanced() {
+			return
+		}
+		before = now
 	}
 }
 
@@ -264,6 +268,12 @@ type SwitchCounters struct {
 	DroppedInternal uint64
 	// ReturnsLost are returns of submitted samples that found no room; not part of the sum.
 	ReturnsLost uint64
+}
+
+// balanced reports whether it is known of each switch what became of it.
+func (c *SwitchCounters) balanced() bool {
+	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+
+		c.DroppedRingFull+c.DroppedTableFull+c.DroppedInternal
 }
 
 // Counters reads the current values.

@@ -233,8 +233,16 @@ type profilerScratch struct {
 		Outcome    uint32
 		Pad        uint32
 	}
-	End       uint32
-	Skipped   uint32
+	End     uint32
+	Skipped uint32
+	User    struct {
+		_  structs.HostLayout
+		Ip uint64
+		Sp uint64
+		Fp uint64
+		Lr uint64
+		G  uint64
+	}
 	Regs      [1]uint64
 	WalkState struct {
 		_         structs.HostLayout

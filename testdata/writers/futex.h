@@ -6,13 +6,16 @@
 #ifndef WRITERS_FUTEX_H
 #define WRITERS_FUTEX_H
 
-#include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "burn.h"
+
+/* include/uapi/linux/futex.h, with FUTEX_PRIVATE_FLAG; not every C library comes with the kernel's headers */
+#define FUTEX_WAIT_PRIVATE 128
+#define FUTEX_WAKE_PRIVATE 129
 
 static HOT long futex_wait(uint32_t *word, uint32_t value)
 {

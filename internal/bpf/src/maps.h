@@ -101,9 +101,10 @@ struct scratch {
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	__u32 end;	      /* of copy_slots: where the labels end */
-	__u32 skipped;	      /* and those without a value */
-	__u64 regs[NUM_REGS]; /* that rules may refer to, by DWARF number */
+	__u32 end;	       /* of copy_slots: where the labels end */
+	__u32 skipped;	       /* and those without a value */
+	struct user_regs user; /* of the task */
+	__u64 regs[NUM_REGS];  /* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct signal_regs signal;
 };

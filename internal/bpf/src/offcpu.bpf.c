@@ -69,24 +69,24 @@ static __always_inline void come_back(const struct task_struct *task, __u64 used
  * theirs: the thread that such a switch leads to is running unseen, and is noticed when
  * it leaves. It has been back for as long as it has used the CPU since.
  */
-static __always_inline void follow(const struct task_struct *prev, const struct task_struct *next)
+static __noinline int follow(const struct task_struct *prev, const struct task_struct *next)
 {
 	__u32 zero = 0, *thread = bpf_map_lookup_elem(&running, &zero);
 
-	if (!thread)
-		return;
+	if (!thread || !prev || !next)
+		return 0;
 	if (*thread != prev->pid)
 		come_back(prev, prev->se.sum_exec_runtime);
 	*thread = next->pid;
 	come_back(next, next->se.sum_exec_runtime);
+	return 0;
 }
 
-/* Whether a switch is to be looked at; counts it. */
+/* Whether a switch is to be looked at; counts it if not. */
 static __always_inline bool wanted(const struct task_struct *task)
 {
 	enum counter no;
 
-	count(COUNTER_HITS);
 	if (!task->pid)
 		no = COUNTER_FILTERED_IDLE;
 	else if (!has_user_space(task))
@@ -101,12 +101,33 @@ static __always_inline bool wanted(const struct task_struct *task)
 	return false;
 }
 
+/* Notes that a thread leaves; not 0: there is no room. Functions of their own do not share the stack of the rest. */
+static __noinline int remember(const struct task_struct *task, __u64 time_ns)
+{
+	struct departure left = { .time_ns = time_ns };
+	struct thread_id id;
+
+	if (!task)
+		return 1;
+	thread_identity(task, &id);
+	left.used_ns = task->se.sum_exec_runtime;
+	return bpf_map_update_elem(&away, &id, &left, BPF_ANY) != 0;
+}
+
+static __noinline int forget(const struct task_struct *task)
+{
+	struct thread_id id;
+
+	if (!task)
+		return 0;
+	thread_identity(task, &id);
+	bpf_map_delete_elem(&away, &id);
+	return 0;
+}
+
 /* The task is still the current one, its memory still there. */
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state)
 {
-	struct departure left;
-	struct user_regs regs = {};
-	struct thread_id id;
 	struct scratch *s;
 	__u32 bytes;
 
@@ -121,15 +142,12 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		count(COUNTER_DROPPED_INTERNAL);
 		return;
 	}
-	bytes = take_sample(s, task, ctx, false, &regs, false);
+	bytes = take_sample(s, task, ctx, false, false);
 	s->header.thread_state = thread_state(preempt, state);
-	thread_identity(task, &id);
-	left.time_ns = s->header.time_ns;
-	left.used_ns = task->se.sum_exec_runtime;
-	if (bpf_map_update_elem(&away, &id, &left, BPF_ANY))
+	if (remember(task, s->header.time_ns))
 		count(COUNTER_DROPPED_TABLE_FULL);
 	else if (!submit(s, bytes))
-		bpf_map_delete_elem(&away, &id);
+		forget(task);
 }
 
 /*
@@ -141,6 +159,7 @@ int switch_threads(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 
+	count(COUNTER_HITS); /* first: a program that is under way shows in the counters */
 	follow(prev, (struct task_struct *)ctx[2]);
 	leave(ctx, prev, ctx[0], ctx[3]);
 	return 0;

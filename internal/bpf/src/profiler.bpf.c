@@ -10,7 +10,6 @@ int sample_cpu(struct perf_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool user = context_is_user(ctx), compat = false;
-	struct user_regs regs = {};
 	struct scratch *s;
 
 	count(COUNTER_HITS);
@@ -24,8 +23,8 @@ int sample_cpu(struct perf_context *ctx)
 		return 0;
 	}
 	if (user)
-		user_regs_from_context(ctx, &regs, s->regs, &compat);
-	submit(s, take_sample(s, task, ctx, user, &regs, compat));
+		user_regs_from_context(ctx, &s->user, s->regs, &compat);
+	submit(s, take_sample(s, task, ctx, user, compat));
 	return 0;
 }
 

@@ -33,20 +33,19 @@ static __always_inline bool submit(struct scratch *s, __u32 bytes)
 
 /*
  * Puts a sample of the current task into scratch; returns its bytes. user: the task
- * was interrupted in user space, where its registers are *regs and scratch.regs; else they are taken
- * from where the kernel has saved them.
+ * was interrupted in user space, and its registers are in scratch already; else they
+ * are taken from where the kernel has saved them. In scratch and not on the stack,
+ * which is nearly full on aarch64 where labels are read.
  */
-static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, void *ctx, bool user,
-					 struct user_regs *regs, bool compat)
+static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, void *ctx, bool user, bool compat)
 {
-	struct process_id id;
+	struct process_id *id = &s->header.process;
 	bool has_user;
 	__u32 at = 0;
 
 	__builtin_memset(&s->header, 0, sizeof(s->header));
 	s->header.time_ns = bpf_ktime_get_ns();
-	process_identity(task, &id);
-	s->header.process = id;
+	process_identity(task, id);
 	s->header.cgroup_id = cgroup_id(task);
 	s->header.thread = task->pid;
 	s->header.tid = number_in_namespace(task);
@@ -58,10 +57,10 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	has_user = has_user_space(task);
 	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
 	if (!user && has_user)
-		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), regs, s->regs, &compat);
+		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &s->user, s->regs, &compat);
 
 	if (has_user && read_labels)
-		at = read_label_sources(&id, thread_pointer(task), regs->g, compat);
+		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;
@@ -73,7 +72,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (has_user && compat) {
 		s->header.user_stack = OUTCOME_COMPAT;
 	} else if (has_user) {
-		s->header.user_frames = walk_user_stack(s, s->header.cpu, regs, at);
+		s->header.user_frames = walk_user_stack(s, s->header.cpu, &s->user, at);
 		at += 8 * s->header.user_frames;
 	}
 	return sizeof(s->header) + at;
