@@ -4,13 +4,19 @@ package process
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// buildShare bounds the share of one CPU that building rows takes, to one in so many.
+	// buildShare bounds the share of one CPU that building rows takes, to one in so many
+	// for small files and to as much for large ones: what takes seconds, and waits for a
+	// multiple of that, must not hold up what takes milliseconds.
 	buildShare = 4
+	smallFile  = 8 << 20
 	// keepRows is how long rows stay without a process that maps their file:
 	// a program that is run again and again need not wait for them each time.
 	keepRows = time.Minute
@@ -106,25 +112,44 @@ func (r *rows) signal() {
 	}
 }
 
-// next takes the file that the most sampled processes wait for, of these the smallest; nil: none.
-func (r *rows) next() *File {
+// buildTimes are when small and large files may be built again.
+type buildTimes [2]int64
+
+func (b *buildTimes) of(f *File) *int64 {
+	if f.key.Size <= smallFile {
+		return &b[0]
+	}
+	return &b[1]
+}
+
+// next takes the file that the most sampled processes wait for, of these the smallest,
+// among those that may be built now. If there is none, it says in how many ns there will
+// be, or -1 if none waits.
+func (r *rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	best := -1
+	waitNs = -1
 	for i, f := range r.wanted {
+		if wait := *times.of(f) - now; wait > 0 {
+			if waitNs < 0 || wait < waitNs {
+				waitNs = wait
+			}
+			continue
+		}
 		if best < 0 || f.moreWantedThan(r.wanted[best]) {
 			best = i
 		}
 	}
 	if best < 0 {
-		return nil
+		return nil, waitNs
 	}
-	f := r.wanted[best]
+	f = r.wanted[best]
 	last := len(r.wanted) - 1
 	r.wanted[best] = r.wanted[last]
 	r.wanted[last] = nil
 	r.wanted = r.wanted[:last]
-	return f
+	return f, 0
 }
 
 func (f *File) moreWantedThan(g *File) bool {
@@ -153,27 +178,40 @@ func (r *rows) settle(f *File, result fileRows) (handles []uint64) {
 // build makes rows until the context ends. It has a worker of its own: a large
 // file takes seconds, which labels need not wait for.
 func (w *worker) build(ctx context.Context, t *Table) {
+	runtime.LockOSThread() // whose CPU time is counted: on a busy machine, the time that passes is not spent here
+	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var times buildTimes
 	for ctx.Err() == nil && !w.stuck.Load() {
-		began := t.now()
-		w.sinceNs.Store(max(began, 1))
+		w.sinceNs.Store(max(t.now(), 1))
 		t.sweepRows()
-		f := t.rows.next()
+		f, waitNs := t.rows.next(&times, t.now())
 		if f != nil {
+			began := threadTime()
 			t.buildRows(f)
+			*times.of(f) = t.now() + (buildShare-1)*(threadTime()-began)
 		}
 		w.sinceNs.Store(0)
-		var pause <-chan time.Time
-		wake := t.rows.wake
 		if f != nil {
-			timer.Reset(time.Duration((buildShare - 1) * (t.now() - began)))
-			pause, wake = timer.C, nil
+			continue
+		}
+		var pause <-chan time.Time
+		if waitNs > 0 {
+			timer.Reset(time.Duration(waitNs))
+			pause = timer.C
 		}
 		select {
 		case <-ctx.Done():
-		case <-wake:
+		case <-t.rows.wake:
 		case <-pause:
 		}
 	}
+}
+
+// threadTime is the CPU time of the calling thread in ns.
+func threadTime() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // this clock always exists
+	return ts.Nano()
 }

@@ -92,7 +92,7 @@ func (f *rowsFake) start() (ID, *exec.Cmd) {
 // build makes the rows that are wanted, at most so many files.
 func (f *rowsFake) build(files int) (built int) {
 	for ; built < files; built++ {
-		file := f.rows.next()
+		file, _ := f.rows.next(&buildTimes{}, 0)
 		if file == nil {
 			break
 		}
@@ -216,4 +216,31 @@ func TestRowsReleased(t *testing.T) {
 		files, bytes := f.rows.stats()
 		require.Zero(t, files+bytes)
 	}
+}
+
+// What a large file has taken holds up large files only.
+func TestLargeFilesWait(t *testing.T) {
+	r := newRows(1 << 20)
+	files := map[string]*File{"large": {}, "larger": {}, "small": {}}
+	for name, size := range map[string]int64{"large": smallFile + 1, "larger": smallFile + 2, "small": smallFile} {
+		files[name].key.Size = size
+	}
+	var times buildTimes
+	next := func(now int64) (*File, int64) { return r.next(&times, now) }
+	for _, name := range []string{"large", "larger"} {
+		r.of(files[name], 1)
+	}
+	f, _ := next(0)
+	require.Same(t, files["large"], f)
+	*times.of(f) = 1000
+	f, wait := next(100)
+	require.Nil(t, f)
+	require.EqualValues(t, 900, wait)
+	r.of(files["small"], 1)
+	f, _ = next(100)
+	require.Same(t, files["small"], f)
+	f, _ = next(1000)
+	require.Same(t, files["larger"], f)
+	_, wait = next(1000)
+	require.EqualValues(t, -1, wait)
 }

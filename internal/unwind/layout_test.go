@@ -299,18 +299,19 @@ func TestTrampolines(t *testing.T) {
 		machine elf.Machine
 		at      uint64
 		lead    uint64
+		behind  uint64 // where the address is in the system call
 		covered []function
 	}{
-		"musl":              {x86, elf.EM_X86_64, 5000, 1, nil},
-		"short":             {"\xb8\x0f\x00\x00\x00\x0f\x05", elf.EM_X86_64, 5000, 1, nil},
-		"aarch64":           {"\x68\x11\x80\xd2\x01\x00\x00\xd4", elf.EM_AARCH64, 5000, 4, nil},
-		"aarch64 w8":        {"\x68\x11\x80\x52\x01\x00\x00\xd4", elf.EM_AARCH64, 5000, 4, nil},
-		"at the start":      {x86, elf.EM_X86_64, 0, 0, nil},
-		"at the end":        {x86, elf.EM_X86_64, 65536 - 9, 1, nil},
-		"behind a function": {x86, elf.EM_X86_64, 5000, 0, []function{{4000, 5000, 16}, {5009, 5100, 16}}},
-		"over two reads":    {x86, elf.EM_X86_64, 16384 - 4, 1, nil},
-		"end of a read":     {x86, elf.EM_X86_64, 16384 - 9, 1, nil},
-		"start of a read":   {x86, elf.EM_X86_64, 16384 - 8, 1, nil},
+		"musl":              {x86, elf.EM_X86_64, 5000, 1, 1, nil},
+		"short":             {"\xb8\x0f\x00\x00\x00\x0f\x05", elf.EM_X86_64, 5000, 1, 1, nil},
+		"aarch64":           {"\x68\x11\x80\xd2\x01\x00\x00\xd4", elf.EM_AARCH64, 5000, 4, 4, nil},
+		"aarch64 w8":        {"\x68\x11\x80\x52\x01\x00\x00\xd4", elf.EM_AARCH64, 5000, 4, 4, nil},
+		"at the start":      {x86, elf.EM_X86_64, 0, 0, 1, nil},
+		"at the end":        {x86, elf.EM_X86_64, 65536 - 9, 1, 0, nil},
+		"behind a function": {x86, elf.EM_X86_64, 5000, 0, 0, []function{{4000, 5000, 16}, {5009, 5100, 16}}},
+		"over two reads":    {x86, elf.EM_X86_64, 16384 - 4, 1, 1, nil},
+		"end of a read":     {x86, elf.EM_X86_64, 16384 - 9, 1, 1, nil},
+		"start of a read":   {x86, elf.EM_X86_64, 16384 - 8, 1, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newImage(65536)
@@ -323,11 +324,11 @@ func TestTrampolines(t *testing.T) {
 			require.NoError(t, err)
 			consistent(t, made)
 			require.Equal(t, 1, made.Stats.Trampolines)
-			for at := c.at - c.lead; at < c.at+uint64(len(c.code)); at++ {
+			for at := c.at - c.lead; at < c.at+uint64(len(c.code))+c.behind; at++ {
 				got, _ := made.Lookup(imageText + at)
 				require.Equal(t, signal, got)
 			}
-			after, _ := made.Lookup(imageText + c.at + uint64(len(c.code)))
+			after, _ := made.Lookup(imageText + c.at + uint64(len(c.code)) + c.behind)
 			require.NotEqual(t, signal, after)
 			before, _ := made.Lookup(imageText + c.at - c.lead - 1)
 			require.NotEqual(t, signal, before)

@@ -76,7 +76,12 @@ func (b *builder) signalFDE(start, end uint64) error {
 	return b.signalSpan(start, end)
 }
 
+// signalSpan takes up a signal frame. In the system call that it ends with, the address is
+// the one behind, where another function may begin, whose rows then hold.
 func (b *builder) signalSpan(start, end uint64) error {
+	if _, lead, _ := b.machine.trampolines(); b.executable(start, end+lead) {
+		end += lead
+	}
 	b.begin(start, end-start)
 	if !b.add(end-start, b.ruleNumber(Rule{CFA: CFASignal})) {
 		return &LimitError{"rows", uint64(b.limits.Rows)}

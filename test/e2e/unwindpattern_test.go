@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,6 +78,10 @@ func (p pattern) match(leafFirst []frame, complete bool, rules *stackRules) verd
 	for i, f := range leafFirst {
 		frames[len(frames)-1-i] = f
 	}
+	if complete && len(frames) > 0 && slices.Contains(rules.systemEntries, frames[0].function) &&
+		!slices.ContainsFunc(frames, func(f frame) bool { return !rules.foreign(&f) }) {
+		return verdictWhole
+	}
 	if complete {
 		if len(frames) == 0 || !rules.entry(&frames[0]) {
 			return verdictWrong
@@ -122,7 +127,6 @@ func (p pattern) matchFrom(from int, frames []frame, rules *stackRules) bool {
 	for _, e := range p[from:] {
 		switch {
 		case e.max > 0:
-			gone = false
 			n := 0
 			for n < e.max && n < len(frames) && rules.foreign(&frames[n]) {
 				n++
@@ -148,6 +152,8 @@ type stackRules struct {
 	entries        []string // functions that stacks begin with
 	noFile         bool     // foreign functions may be in no file: code made at run time
 	moreRootFrames int
+	// Functions that a runtime's own stacks begin with, on which it works for the thread.
+	systemEntries []string
 	// A function, part of which has no name, and the file that it is in.
 	nameless, file string
 }
@@ -198,6 +204,9 @@ func normalize(name string) string {
 		if i := strings.Index(name, suffix); i > 0 {
 			name = name[:i]
 		}
+	}
+	if i := strings.LastIndex(name, ")."); i > 0 { // a method of Go
+		return name[i+2:]
 	}
 	if i := strings.IndexByte(name, '('); i > 0 {
 		name = name[:i]

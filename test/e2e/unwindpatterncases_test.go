@@ -63,6 +63,7 @@ func TestUnwindPattern(t *testing.T) {
 		"w::w_catch":         "w_catch",
 		"w::guard::~guard()": "~guard",
 		"int w::w_down<int>(int, std::basic_string<char> const&)": "w_down",
+		"main.(*receiver).w_D":      "w_D",
 		"main.w_A":                  "w_A",
 		"runtime.goexit.abi0":       "goexit",
 		"void Deep.w_A(int)":        "w_A",

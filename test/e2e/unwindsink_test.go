@@ -47,10 +47,8 @@ type stackSink struct {
 
 // A stackProgram is a running program that tells its stacks.
 type stackProgram struct {
-	name    string
-	rules   stackRules
-	pattern pattern // of all stacks, where the program has no labels
-	goal    bool    // counts towards the goals
+	stackSpec
+	warmUp  time.Duration
 	started time.Time
 
 	cases      map[string]*tally // of samples that tell their stack
@@ -126,7 +124,7 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	case len(frames) == 0 || p.rules.entry(&frames[len(frames)-1]): // the thread is being made, or has given up its memory
 		result = verdictWhole
 	}
-	if result == verdictWrong && installing(frames) {
+	if result != verdictWhole && installing(frames) {
 		p.installing += sample.TimestampsUnixNano().Len()
 		return
 	}
@@ -143,7 +141,7 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 		if result == verdictWhole && (p.firstWhole.IsZero() || at.Before(p.firstWhole)) {
 			p.firstWhole = at
 		}
-		if at.Before(p.started.Add(unwindWarmUp)) {
+		if at.Before(p.started.Add(p.warmUp)) {
 			continue
 		}
 		to.samples++

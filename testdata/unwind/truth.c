@@ -32,3 +32,13 @@ void truth_describe(struct truth *truth, const char *name, const char *format, .
 	truth->labels[1] = (struct abi_label){ string_of("stack"), string_of(truth->stack) };
 	truth->set = (struct abi_v1_set){ .storage = truth->labels, .count = 2, .capacity = 2 };
 }
+
+void truth_begin(const char *root)
+{
+	truth_root = root;
+}
+
+void truth_publish_set(struct truth *truth)
+{
+	truth_publish(truth);
+}

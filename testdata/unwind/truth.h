@@ -46,4 +46,8 @@ static inline __attribute__((always_inline)) void truth_publish(struct truth *tr
 	IN_ORDER();
 }
 
+/* The same for programs in other languages. */
+void truth_begin(const char *root);
+void truth_publish_set(struct truth *truth);
+
 #endif

@@ -1,0 +1,3 @@
+module github.com/customlabels/otelcol-customlabels/testdata/unwind/golang
+
+go 1.24
