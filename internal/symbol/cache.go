@@ -67,6 +67,11 @@ type CacheStats struct {
 
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
+	opts.setDefaults()
+	return &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
+}
+
+func (opts *CacheOptions) setDefaults() {
 	if opts.MaxBytes == 0 {
 		opts.MaxBytes = defaultMaxBytes
 	}
@@ -81,7 +86,6 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
 }
 
 // Lookup appends the functions that hold a virtual address of a file, the innermost

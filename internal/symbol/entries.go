@@ -60,8 +60,11 @@ func (e *entries) add(start, size uint64, name []byte, maxBytes int) bool {
 
 func (e *entries) bytes() int { return len(e.list)*entryBytes + len(e.names) }
 
-func (e *entries) nameOf(i int) []byte {
-	b := e.names[e.list[i].name:]
+func (e *entries) nameOf(i int) []byte { return e.text(e.list[i].name) }
+
+// text returns the name at an offset.
+func (e *entries) text(offset uint32) []byte {
+	b := e.names[offset:]
 	return b[:bytes.IndexByte(b, 0)]
 }
 

@@ -1,0 +1,184 @@
+package symbol
+
+import (
+	"container/list"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// MapSource opens the perf map of a process; whoever calls it closes the file. An
+// error that is os.ErrNotExist or procfs.ErrNoProcess stands for none.
+type MapSource interface {
+	OpenMap() (MapFile, error)
+}
+
+// PerfMaps holds the perf maps of processes, those used last. K identifies a process.
+// Its methods may be called from everywhere.
+type PerfMaps[K comparable] struct {
+	opts CacheOptions
+
+	mu     sync.Mutex
+	order  *list.List // of *mapped[K], the most recently used first
+	byKey  map[K]*list.Element
+	bytes  int
+	loads  int
+	waited time.Duration // since Refresh
+	batch  uint64
+	stats  CacheStats
+}
+
+// mapped is the perf map of a process, or that there is none. Guarded by PerfMaps.mu.
+type mapped[K comparable] struct {
+	key     K
+	current *perfMap // never nil; it does not change
+	bytes   int
+	batch   uint64        // when it was looked at last
+	reading chan struct{} // closed when the goroutine that looks at it has ended; nil if none does
+}
+
+// NewPerfMaps makes an empty cache; MaxTableBytes is not used.
+func NewPerfMaps[K comparable](opts CacheOptions) *PerfMaps[K] {
+	opts.setDefaults()
+	return &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1}
+}
+
+// Lookup appends the function that a process has written down for an address, and
+// says what it was written in; otherwise, where the map does not tell. The map is
+// looked at once after each Refresh, in a goroutine of its own; after that, all
+// lookups together wait at most CacheOptions.Wait.
+func (c *PerfMaps[K]) Lookup(to []Frame, key K, src MapSource, addr uint64, otherwise Language) ([]Frame, Language) {
+	c.mu.Lock()
+	e := c.entry(key)
+	if e.batch != c.batch && c.start(e, src) {
+		c.wait(e.reading)
+	}
+	current := e.current
+	c.mu.Unlock()
+	return current.lookup(to, addr, otherwise)
+}
+
+// Refresh makes the next lookups look at the maps again. It is to be called between
+// batches of lookups.
+func (c *PerfMaps[K]) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batch++
+	c.waited = 0
+}
+
+// Stats returns the counts as of now.
+func (c *PerfMaps[K]) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Files, s.Bytes = c.order.Len(), c.bytes
+	return s
+}
+
+func (c *PerfMaps[K]) entry(key K) *mapped[K] {
+	if element := c.byKey[key]; element != nil {
+		c.order.MoveToFront(element)
+		return element.Value.(*mapped[K])
+	}
+	e := &mapped[K]{key: key, current: newPerfMap()}
+	c.byKey[key] = c.order.PushFront(e)
+	c.count(e, minTableBytes)
+	c.shrink()
+	return e
+}
+
+// start begins to look at a map, unless that is still going on.
+func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
+	e.batch = c.batch
+	if e.reading != nil {
+		c.stats.TimedOut++
+		return false
+	}
+	if c.loads == maxLoads {
+		c.stats.Refused++
+		return false
+	}
+	c.loads++
+	e.reading = make(chan struct{})
+	go c.look(e, src, e.current)
+	return true
+}
+
+// wait waits for done to be closed. It lets go of the lock meanwhile.
+func (c *PerfMaps[K]) wait(done <-chan struct{}) {
+	left := c.opts.Wait - c.waited
+	if left <= 0 {
+		c.stats.TimedOut++
+		return
+	}
+	c.mu.Unlock()
+	began := time.Now()
+	timer := time.NewTimer(left)
+	answered := false
+	select {
+	case <-done:
+		answered = true
+	case <-timer.C:
+	}
+	timer.Stop()
+	c.mu.Lock()
+	c.waited += time.Since(began)
+	if !answered {
+		c.stats.TimedOut++
+	}
+}
+
+// look reads what is new in a map.
+func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap) {
+	after, err := c.read(src, before)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loads--
+	close(e.reading)
+	e.reading = nil
+	if err != nil {
+		c.stats.Failures++
+	}
+	if after == before {
+		return
+	}
+	c.stats.Loads++
+	if before.complete && !after.complete {
+		c.stats.Truncated++
+	}
+	e.current = after
+	c.count(e, max(after.functions.bytes(), minTableBytes)-e.bytes)
+	c.shrink()
+}
+
+func (c *PerfMaps[K]) read(src MapSource, before *perfMap) (*perfMap, error) {
+	file, err := src.OpenMap()
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, procfs.ErrNoProcess) {
+		return before, nil // what is known may still be asked for
+	}
+	if err != nil {
+		return before, err
+	}
+	defer file.Close()
+	return before.update(file, c.opts.Now())
+}
+
+// count counts more bytes for an entry, unless it was dropped.
+func (c *PerfMaps[K]) count(e *mapped[K], n int) {
+	if element := c.byKey[e.key]; element != nil && element.Value == e {
+		e.bytes += n
+		c.bytes += n
+	}
+}
+
+func (c *PerfMaps[K]) shrink() {
+	for c.bytes > c.opts.MaxBytes && c.order.Len() > 1 {
+		e := c.order.Remove(c.order.Back()).(*mapped[K])
+		delete(c.byKey, e.key)
+		c.bytes -= e.bytes
+	}
+}
