@@ -50,6 +50,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-fidelity
 	$(MAKE) e2e-contexts
 	$(MAKE) e2e-real-writers
+	$(MAKE) e2e-symbols
 	$(MAKE) e2e-accounting
 	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-hostile
@@ -166,6 +167,11 @@ e2e-real-writers: writers ## libraries from the registries that publish labels: 
 	scripts/node-writers.sh
 	$(FIGURE) ./test/e2e TestRealWriterNode
 	$(FIGURE) ./test/e2e TestRealWriterDDTraceGo
+
+.PHONY: e2e-symbols
+e2e-symbols: ## functions of code that Node.js and Python generate, in namespaces of their own, too
+	scripts/node-writers.sh
+	$(FIGURE) ./test/e2e TestGeneratedCode
 
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload

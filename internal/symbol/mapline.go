@@ -78,8 +78,8 @@ func mapFrame(name string, otherwise Language) (Frame, Language) {
 func scriptFrame(text string) Frame {
 	name, place, _ := strings.Cut(text, " ")
 	for _, begin := range []string{" /", " file://", " node:"} {
-		if i := strings.Index(text, begin); i >= 0 {
-			name, place = text[:i], text[i+1:]
+		if before, after, ok := strings.Cut(text, begin); ok {
+			name, place = before, begin[1:]+after
 			break
 		}
 	}

@@ -27,6 +27,8 @@ const (
 	maxIDKeys           = 8
 	maxVerifierLogLevel = 2
 	maxPendingBatches   = 64
+	minSymbolBytes      = 1 << 20
+	maxSymbolBytes      = 1 << 30
 	minBatchBytes       = 1 << 20
 	maxBatchBytes       = 1 << 30
 	minUnwindBytes      = 1 << 20
@@ -49,7 +51,7 @@ type Symbolize string
 
 // The ways to symbolize.
 const (
-	SymbolizeLocal Symbolize = "local" // on this host, from the symbol tables of the executables
+	SymbolizeLocal Symbolize = "local" // on this host, from the executables and what goes with them
 	SymbolizeNone  Symbolize = "none"  // not here: frames carry addresses and mappings carry build ids
 )
 
@@ -98,6 +100,9 @@ type Config struct {
 	MaxUnwindBytes int `mapstructure:"max_unwind_bytes"`
 	// Symbolize says where addresses become function names.
 	Symbolize Symbolize `mapstructure:"symbolize"`
+	// MaxSymbolBytes of names of functions that are kept in memory. Those of the
+	// files and processes that were not sampled for the longest time give way.
+	MaxSymbolBytes int `mapstructure:"max_symbol_bytes"`
 	// ErrorMode says what an error at start does.
 	ErrorMode ErrorMode `mapstructure:"error_mode"`
 	// NoKernelVersionCheck tries kernels that report a version older than 6.1.
@@ -178,6 +183,7 @@ func createDefaultConfig() component.Config {
 		Unwind:            UnwindRows,
 		MaxUnwindBytes:    64 << 20,
 		Symbolize:         SymbolizeLocal,
+		MaxSymbolBytes:    32 << 20,
 		ErrorMode:         ErrorModePropagate,
 		MaxPendingBatches: 4,
 		MaxBatchBytes:     32 << 20,
@@ -200,6 +206,7 @@ func (c *Config) Validate() error {
 		oneOf("unwind", c.Unwind, UnwindRows, UnwindFramePointers),
 		within("max_unwind_bytes", c.MaxUnwindBytes, minUnwindBytes, maxUnwindBytes),
 		oneOf("symbolize", c.Symbolize, SymbolizeLocal, SymbolizeNone),
+		within("max_symbol_bytes", c.MaxSymbolBytes, minSymbolBytes, maxSymbolBytes),
 		oneOf("error_mode", c.ErrorMode, ErrorModePropagate, ErrorModeIgnore),
 		within("bpf_verifier_log_level", c.BPFVerifierLogLevel, 0, maxVerifierLogLevel),
 		within("max_pending_batches", c.MaxPendingBatches, 1, maxPendingBatches),

@@ -102,6 +102,12 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	s.unwindFiles = [numUnwindResults]int64{
 		unwindLoaded: int64(table.RowsBuilt), unwindFailed: int64(table.RowsFailed), unwindNoRoom: int64(table.RowsRefused),
 	}
+	symbols := p.exporter.resolver.symbolizer.stats()
+	s.symbolBytes = int64(symbols.Bytes)
+	s.symbolProblems = [numSymbolProblems]int64{
+		symbolFailed: int64(symbols.Failures), symbolTruncated: int64(symbols.Truncated),
+		symbolTimedOut: int64(symbols.TimedOut), symbolRefused: int64(symbols.Refused),
+	}
 	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())
 
 	counters := c.bpfCounters(p.sampler)

@@ -71,7 +71,7 @@ func newExporter(
 ) *exporter {
 	var symbols *symbolizer
 	if cfg.Symbolize == SymbolizeLocal {
-		symbols = newSymbolizer(set.Logger, fs)
+		symbols = newSymbolizer(set.Logger, fs, table, cfg.MaxSymbolBytes)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	options := profile.Options{

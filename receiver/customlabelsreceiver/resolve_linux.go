@@ -9,13 +9,17 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
 
 // Values of profile.frame.type.
 const (
-	frameKernel = "kernel"
-	frameNative = "native"
-	frameGo     = "go"
+	frameKernel  = "kernel"
+	frameNative  = "native"
+	frameGo      = "go"
+	frameCPython = "cpython"
+	frameJVM     = "jvm"
+	frameV8JS    = "v8js"
 )
 
 // resolver tells the profile builder what the process table and the symbol
@@ -25,15 +29,18 @@ type resolver struct {
 	lines      []profile.Line              // of the last frame
 	processes  map[uint64]*process.Process // of the batch that is built
 	mappings   map[mappingKey]*profile.Mapping
-	// kernel stands for the kernel and its modules, whose extent is not known.
-	kernel profile.Mapping
+	// modules stand for the kernel and its modules, whose extent is not known.
+	modules map[string]*profile.Mapping
 }
+
+// kernelName is the file of the kernel itself.
+const kernelName = "[kernel.kallsyms]"
 
 func newResolver(s *symbolizer) *resolver {
 	return &resolver{
 		symbolizer: s,
 		mappings:   map[mappingKey]*profile.Mapping{},
-		kernel:     profile.Mapping{Filename: "[kernel.kallsyms]"},
+		modules:    map[string]*profile.Mapping{},
 	}
 }
 
@@ -82,8 +89,9 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 // Frame implements profile.Resolver.
 func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {
-		frame := profile.Frame{Mapping: &r.kernel, Type: frameKernel}
-		if name := r.symbolizer.kernelFunction(addr); name != "" {
+		name, module := r.symbolizer.kernelFunction(addr)
+		frame := profile.Frame{Mapping: r.module(module), Type: frameKernel}
+		if name != "" {
 			r.lines = append(r.lines[:0], profile.Line{Function: name})
 			frame.Lines = r.lines
 		}
@@ -99,9 +107,23 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 		return frame
 	}
 	frame.Mapping = r.mapping(m)
-	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], m, addr)
+	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], p, m, addr)
 	r.lines = frame.Lines
 	return frame
+}
+
+// module returns what stands for a module of the kernel, "" for the kernel itself. The
+// names are those that perf and pprof use.
+func (r *resolver) module(name string) *profile.Mapping {
+	known := r.modules[name]
+	if known == nil {
+		known = &profile.Mapping{Filename: kernelName, BuildIDGNU: symbol.KernelBuildID("/sys", name)}
+		if name != "" {
+			known.Filename = "[" + name + "]"
+		}
+		r.modules[name] = known
+	}
+	return known
 }
 
 func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
@@ -121,6 +143,7 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 func (r *resolver) begin(processes map[uint64]*process.Process) {
 	r.processes = processes
 	clear(r.mappings)
+	clear(r.modules) // one may have been replaced
 	r.symbolizer.refresh()
 }
 

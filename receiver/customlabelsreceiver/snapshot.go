@@ -60,6 +60,22 @@ func (r unwindResult) String() string {
 	return [numUnwindResults]string{"loaded", "failed", "no_room"}[r]
 }
 
+// symbolProblem is why functions may have no names.
+type symbolProblem int
+
+const (
+	symbolFailed    symbolProblem = iota // a file or perf map could not be read, or not in whole
+	symbolTruncated                      // one has more functions than are kept
+	symbolTimedOut                       // a lookup gave up waiting for one to be read
+	symbolRefused                        // a lookup for which too many were being read
+
+	numSymbolProblems = iota
+)
+
+func (p symbolProblem) String() string {
+	return [numSymbolProblems]string{"failed", "truncated", "timed_out", "refused"}[p]
+}
+
 // offCPUDropReason says why a switch was recorded, or should have been, and lost.
 type offCPUDropReason int
 
@@ -150,6 +166,8 @@ type snapshot struct {
 	contextProcesses     int64
 	unwindBytes          int64
 	unwindTables         int64
+	symbolProblems       [numSymbolProblems]int64
+	symbolBytes          int64
 }
 
 // pending hits are in the ring buffer or in a batch that was not handed over yet.

@@ -3,7 +3,7 @@
 package customlabelsreceiver
 
 import (
-	"os"
+	"path"
 
 	"go.uber.org/zap"
 
@@ -13,53 +13,87 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
 
-// symbolBytes bounds the memory of the symbol tables of files.
-const symbolBytes = 16 << 20
+// mapShare of the memory for symbols is for perf maps.
+const mapShare = 4
 
-// symbolizer names functions. A nil symbolizer names none.
+// frameTypes are the values of profile.frame.type.
+var frameTypes = [...]string{
+	symbol.Native: frameNative, symbol.Go: frameGo,
+	symbol.CPython: frameCPython, symbol.JVM: frameJVM, symbol.V8JS: frameV8JS,
+}
+
+// symbolizer names functions. A nil symbolizer names none. Its methods belong to the
+// exporter's goroutine, but for stats.
 type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS
+	table  *process.Table
 	files  *symbol.Cache[procfs.FileID]
-	kernel *symbol.Kernel // nil until the first kernel frame, and where it can't be had
-	asked  bool           // for the kernel's symbols
-	frames []symbol.Frame // scratch
+	maps   *symbol.PerfMaps[uint64] // by handle of the process
+	kernel *symbol.Kernel           // nil until the first kernel frame, and where it can't be had
+	asked  bool                     // for the kernel's symbols
+	frames []symbol.Frame           // scratch
+	jvms   map[*process.Info]bool   // of the batch
 }
 
-func newSymbolizer(log *zap.Logger, fs procfs.FS) *symbolizer {
+func newSymbolizer(log *zap.Logger, fs procfs.FS, table *process.Table, maxBytes int) *symbolizer {
+	forMaps := maxBytes / mapShare
 	return &symbolizer{
 		log:   log,
 		fs:    fs,
-		files: symbol.NewCache[procfs.FileID](symbol.CacheOptions{MaxBytes: symbolBytes}),
+		table: table,
+		files: symbol.NewCache[procfs.FileID](symbol.CacheOptions{MaxBytes: maxBytes - forMaps}),
+		maps:  symbol.NewPerfMaps[uint64](symbol.CacheOptions{MaxBytes: forMaps}),
+		jvms:  map[*process.Info]bool{},
 	}
 }
 
 // lines appends the functions at an address of a process, innermost first, and
-// returns the type of the frame.
-func (s *symbolizer) lines(to []profile.Line, m *process.ExecMapping, addr uint64) ([]profile.Line, string) {
-	if s == nil || m.File == nil {
+// returns the type of the frame. What the mapped file does not name may be code that
+// the process has generated.
+func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *process.ExecMapping, addr uint64) ([]profile.Line, string) {
+	if s == nil {
 		return to, frameNative
 	}
-	vaddr, ok := m.Vaddr(addr)
-	if !ok {
+	language := symbol.Native
+	s.frames = s.frames[:0]
+	if vaddr, ok := m.Vaddr(addr); ok && m.File != nil {
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs}, vaddr)
+	}
+	if len(s.frames) == 0 && p.Handle() != 0 {
+		s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, s.generated(p.Info()))
+	}
+	if len(s.frames) == 0 {
 		return to, frameNative
 	}
-	var language symbol.Language
-	s.frames, language = s.files.Lookup(s.frames[:0], m.File.Key(), fileSource{m.File, s.fs}, vaddr)
 	for _, f := range s.frames {
 		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
 	}
 	return to, frameTypes[language]
 }
 
-// frameTypes are the values of profile.frame.type.
-var frameTypes = [...]string{symbol.Native: frameNative, symbol.Go: frameGo}
+// generated returns what code that a process generates was written in, as far as that
+// is sure: a JVM generates nothing but its own.
+func (s *symbolizer) generated(info *process.Info) symbol.Language {
+	jvm, known := s.jvms[info]
+	if !known {
+		for i := range info.Mappings {
+			jvm = jvm || path.Base(info.Mappings[i].Path) == "libjvm.so"
+		}
+		s.jvms[info] = jvm
+	}
+	if jvm {
+		return symbol.JVM
+	}
+	return symbol.Native
+}
 
-// kernelFunction names the function at a kernel address; "" when it is not
-// known. The kernel's symbols are read at the first call.
-func (s *symbolizer) kernelFunction(addr uint64) string {
+// kernelFunction names the function at a kernel address and its module, "" for the
+// kernel itself; function is "" when it is not known. The kernel's symbols are read at
+// the first call.
+func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
 	if s == nil {
-		return ""
+		return "", ""
 	}
 	if !s.asked {
 		s.asked = true
@@ -71,19 +105,24 @@ func (s *symbolizer) kernelFunction(addr uint64) string {
 		}
 	}
 	if s.kernel == nil {
-		return ""
+		return "", ""
 	}
-	fn, _, ok := s.kernel.Lookup(addr)
+	fn, module, ok := s.kernel.Lookup(addr)
 	if !ok {
-		return ""
+		return "", ""
 	}
-	return fn.Name
+	return fn.Name, module
 }
 
-// refresh makes up for kernel modules that were loaded meanwhile. It is called
-// between batches.
+// refresh makes up for kernel modules that were loaded meanwhile, and for code that
+// was generated. It is called between batches.
 func (s *symbolizer) refresh() {
-	if s == nil || s.kernel == nil {
+	if s == nil {
+		return
+	}
+	s.maps.Refresh()
+	clear(s.jvms)
+	if s.kernel == nil {
 		return
 	}
 	if err := s.kernel.Refresh(); err != nil {
@@ -98,32 +137,18 @@ func (s *symbolizer) release() {
 	}
 }
 
-// fileSource shows a file of the process table to the symbol cache.
-type fileSource struct {
-	*process.File
-	fs procfs.FS
-}
-
-// Open implements symbol.Source.
-func (s fileSource) Open() (symbol.Contents, int64, error) {
-	f, size, err := s.File.Open()
-	if err != nil {
-		return nil, 0, err
+// stats sums up what files and perf maps have cost.
+func (s *symbolizer) stats() symbol.CacheStats {
+	if s == nil {
+		return symbol.CacheStats{}
 	}
-	return f, size, nil
-}
-
-// OpenPath implements symbol.Source.
-func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, int64, error) {
-	pid := 0
-	if root == symbol.TargetRoot {
-		if pid = s.PID(); pid == 0 {
-			return nil, 0, os.ErrNotExist
-		}
-	}
-	f, info, err := s.fs.OpenPath(pid, path)
-	if err != nil {
-		return nil, 0, err
-	}
-	return f, info.Size, nil
+	sum, maps := s.files.Stats(), s.maps.Stats()
+	sum.Files += maps.Files
+	sum.Bytes += maps.Bytes
+	sum.Loads += maps.Loads
+	sum.Failures += maps.Failures
+	sum.Truncated += maps.Truncated
+	sum.TimedOut += maps.TimedOut
+	sum.Refused += maps.Refused
+	return sum
 }

@@ -32,6 +32,7 @@ type attributeSets struct {
 	userStacks   [labels.NumOutcomes]metric.ObserveOption
 	anomalies    [numAnomalies]metric.ObserveOption
 	unwindFiles  [numUnwindResults]metric.ObserveOption
+	symbols      [numSymbolProblems]metric.ObserveOption
 
 	offCPUFiltered [numOffCPUFilterReasons]metric.ObserveOption
 	offCPUDropped  [numOffCPUDropReasons]metric.ObserveOption
@@ -68,6 +69,8 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsProcessContextReads,
 		b.ReceiverCustomLabelsProcessLoadErrors,
 		b.ReceiverCustomLabelsRingBufferUsed,
+		b.ReceiverCustomLabelsSymbolProblems,
+		b.ReceiverCustomLabelsSymbolUsed,
 		b.ReceiverCustomLabelsTrackedProcesses,
 		b.ReceiverCustomLabelsUnwindFiles,
 		b.ReceiverCustomLabelsUnwindTables,
@@ -125,6 +128,10 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.ringBufferUsedBytes, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.trackedProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.labelSourceProcesses, a.receiver)
+	for r, n := range s.symbolProblems {
+		observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, n, a.symbols[r])
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsSymbolUsed, s.symbolBytes, a.receiver)
 	for r, n := range s.unwindFiles {
 		observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, n, a.unwindFiles[r])
 	}
@@ -167,6 +174,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.dropped {
 		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))
+	}
+	for r := range sets.symbols {
+		sets.symbols[r] = with(attribute.String("problem", symbolProblem(r).String()))
 	}
 	for r := range sets.unwindFiles {
 		sets.unwindFiles[r] = with(attribute.String("result", unwindResult(r).String()))

@@ -57,6 +57,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.droppedProcessEvents = 1
 		s.processLoadErrors = 6
 		s.unwindTables, s.unwindBytes = 2, 8192
+		s.symbolProblems[symbolTimedOut], s.symbolBytes = 3, 4096
 		s.unwindFiles[unwindNoRoom] = 9
 	})
 	require.NoError(t, err)
@@ -95,6 +96,10 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
 		[]metricdata.DataPoint[int64]{point(6, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsSymbolProblems(t, tt,
+		[]metricdata.DataPoint[int64]{point(3, ra, "problem=timed_out")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsSymbolUsed(t, tt,
+		[]metricdata.DataPoint[int64]{point(4096, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUnwindTables(t, tt,
 		[]metricdata.DataPoint[int64]{point(2, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUnwindUsed(t, tt,

@@ -49,6 +49,8 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsProcessContextReads     metric.Int64ObservableCounter
 	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
 	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
+	ReceiverCustomLabelsSymbolProblems          metric.Int64ObservableCounter
+	ReceiverCustomLabelsSymbolUsed              metric.Int64ObservableGauge
 	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
 	ReceiverCustomLabelsUnwindFiles             metric.Int64ObservableCounter
 	ReceiverCustomLabelsUnwindTables            metric.Int64ObservableGauge
@@ -382,6 +384,36 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsRingBufferUsedCallb
 	return nil
 }
 
+// RegisterReceiverCustomLabelsSymbolProblemsCallback sets callback for observable ReceiverCustomLabelsSymbolProblems metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSymbolProblemsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsSymbolProblems, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsSymbolProblems)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsSymbolUsedCallback sets callback for observable ReceiverCustomLabelsSymbolUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSymbolUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsSymbolUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsSymbolUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsTrackedProcessesCallback sets callback for observable ReceiverCustomLabelsTrackedProcesses metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsTrackedProcessesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -608,6 +640,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ReceiverCustomLabelsRingBufferUsed, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_ring_buffer_used",
 		metric.WithDescription("Bytes of the ring buffer of samples that wait to be read. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsSymbolProblems, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_symbol_problems",
+		metric.WithDescription("Files, perf maps and lookups of which functions may have no names, by problem. [Development]"),
+		metric.WithUnit("{problem}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsSymbolUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_symbol_used",
+		metric.WithDescription("Bytes of memory that names of functions take, of max_symbol_bytes. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,0 +1,16 @@
+//go:build linux
+
+package process
+
+import "github.com/customlabels/otelcol-customlabels/internal/procfs"
+
+// Thread returns a living thread of a process: its leader, or another one if the
+// leader has exited. It makes sure that the PID is still that process's; whoever reads
+// /proc by it asks again afterwards. It reads /proc.
+func (t *Table) Thread(p *Process) (tid int, err error) {
+	if p.pid == 0 {
+		return 0, procfs.ErrNoProcess
+	}
+	tid, _, err = t.identify(p)
+	return tid, err
+}

@@ -1,0 +1,168 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+// namedFrame is a line of a location.
+type namedFrame struct {
+	function, file, kind string
+	startLine            int64
+	mapping              string
+}
+
+// frameSink gathers what frames there are.
+type frameSink struct {
+	t     *testing.T
+	mu    sync.Mutex
+	named map[namedFrame]int
+}
+
+func (*frameSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *frameSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
+	for _, err := range conformance.Check(p) {
+		assert.NoError(s.t, err)
+	}
+	d := p.Dictionary()
+	text := func(i int32) string { return d.StringTable().At(int(i)) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range d.LocationTable().All() {
+		f := namedFrame{mapping: text(d.MappingTable().At(int(l.MappingIndex())).FilenameStrindex())}
+		for _, i := range l.AttributeIndices().All() {
+			if a := d.AttributeTable().At(int(i)); text(a.KeyStrindex()) == "profile.frame.type" {
+				f.kind = a.Value().Str()
+			}
+		}
+		for _, line := range l.Lines().All() {
+			fn := d.FunctionTable().At(int(line.FunctionIndex()))
+			f.function, f.file, f.startLine = text(fn.NameStrindex()), text(fn.FilenameStrindex()), fn.StartLine()
+			s.named[f]++
+		}
+	}
+	return nil
+}
+
+// find returns the frames of a function.
+func (s *frameSink) find(function string) (found []namedFrame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.named {
+		if f.function == function {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+const (
+	pythonSource = `import time
+def busy_python_NAME(end):
+    x = 0
+    while time.monotonic() < end:
+        for i in range(1000): x += i * i
+    return x
+print("ready 1", flush=True)
+busy_python_NAME(time.monotonic() + 120)
+`
+	nodeSource = `console.log("ready 1");
+function busyNode(end) {
+  let x = 0;
+  while (Date.now() < end) for (let i = 0; i < 1e5; i++) x += i * i % 7;
+  return x;
+}
+busyNode(Date.now() + 120000);
+`
+)
+
+// python returns a Python that writes perf maps: 3.12 and newer.
+func python(t *testing.T) string {
+	names := []string{"python3", "python3.14", "python3.13", "python3.12"}
+	installed, _ := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".pyenv/versions/3.1[2-9]*/bin/python"))
+	for _, name := range append(names, installed...) {
+		if found, err := exec.LookPath(name); err == nil {
+			if exec.Command(found, "-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())").Run() == nil {
+				return found
+			}
+		}
+	}
+	require.Empty(t, os.Getenv(testutil.MustRunEnv), "no Python 3.12 or newer")
+	t.Skip("no Python 3.12 or newer")
+	return ""
+}
+
+// TestGeneratedCode: functions that runtimes compile and write down in perf maps, in
+// the mount and PID namespaces that they run in.
+func TestGeneratedCode(t *testing.T) {
+	testutil.RequireBPF(t)
+	py := python(t)
+	node, err := filepath.Abs(filepath.Join(nodeBuild, "node_modules", "node22", "bin", "node"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write := func(name, source string) string {
+		at := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(at, []byte(source), 0o644))
+		return at
+	}
+	script := func(name string) string {
+		return write(name+".py", strings.ReplaceAll(pythonSource, "NAME", name))
+	}
+	out := &frameSink{t: t, named: map[namedFrame]int{}}
+	startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 199
+		c.ReportInterval = time.Second
+	})
+	plain := script("plain")
+	isolated := script("isolated")
+	// The sources are not on the new /tmp.
+	run := write("run.sh", `exec 4<"$2"; mount -t tmpfs none /tmp; exec "$1" -X perf /dev/fd/4`)
+	testutil.StartPath(t, py, "-X", "perf", plain)
+	testutil.StartPath(t, node, "--perf-basic-prof", write("busy.js", nodeSource))
+	testutil.StartPath(t, "/usr/bin/env", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "/bin/sh", run, py, isolated)
+
+	var found struct{ plain, isolated, node []namedFrame }
+	require.Eventually(t, func() bool {
+		found.plain, found.isolated, found.node = out.find("busy_python_plain"), out.find("busy_python_isolated"), out.find("busyNode")
+		return len(found.plain) > 0 && len(found.isolated) > 0 && len(found.node) > 0
+	}, time.Minute, 100*time.Millisecond, "%+v", &found)
+	for _, f := range append(found.plain, found.isolated...) {
+		require.Equal(t, "cpython", f.kind)
+	}
+	require.Equal(t, plain, found.plain[0].file)
+	require.Equal(t, "/dev/fd/4", found.isolated[0].file)
+	for _, f := range found.node {
+		require.Equal(t, "v8js", f.kind)
+		require.Equal(t, "busy.js", path.Base(f.file))
+		require.EqualValues(t, 2, f.startLine)
+	}
+	kernel := 0
+	for f := range out.named {
+		if f.kind == "kernel" && f.mapping == "[kernel.kallsyms]" {
+			kernel++
+		}
+	}
+	fmt.Printf("functions of Python, Python in namespaces of its own, Node.js: %d, %d, %d; of the kernel: %d\n",
+		len(found.plain), len(found.isolated), len(found.node), kernel)
+	require.NotZero(t, kernel)
+}
