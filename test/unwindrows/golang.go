@@ -14,7 +14,7 @@ import (
 // .debug_frame.
 const (
 	ReasonGoFrame  = "Go: .debug_frame knows no frame register, pclntab does"
-	ReasonGoSwitch = "Go: function that goes to another stack, or starts one: frame pointer, or end"
+	ReasonGoSwitch = "Go: function that goes to another stack, or starts one: by its frame register, or end"
 	ReasonGoSignal = "Go: signal trampoline"
 	ReasonGoStart  = "Go: .debug_frame says that nothing is pushed where assembler leaves by a jump"
 )
@@ -60,7 +60,7 @@ func (c *comparison) goAddress(g goRange, got unwind.Rule, want expected) (reaso
 	case got.CFA == unwind.CFASignal:
 		return ReasonGoSignal, true
 	case g.switches:
-		return ReasonGoSwitch, got.CFA == unwind.CFANone || got.CFA == unwind.CFAEnd
+		return ReasonGoSwitch, got.CFA == unwind.CFASwitch || got.CFA == unwind.CFAEnd
 	}
 	entry := int32(8)
 	if c.ref.aarch64 {
