@@ -44,9 +44,13 @@ func askAll(t testing.TB, e *elffile.File, size int) {
 	_, _ = e.TLS()
 	_, _ = e.BuildID()
 	_, _ = e.GoBuildID()
+	_, _ = e.SectionBuildID()
 	for s := range e.Loads() {
 		_, _ = e.LoadBias(0x7f0000000000, s.Offset, true)
 		_, _ = e.ReadWord(s.Vaddr)
+		if off, n, ok := e.FileRange(s.Vaddr); ok && off+n > uint64(size) {
+			t.Fatalf("%d bytes at %d", n, off)
+		}
 		_, _ = e.ReadWord(s.Vaddr + s.Filesz)
 	}
 	for _, name := range fuzzNames {
@@ -57,6 +61,11 @@ func askAll(t testing.TB, e *elffile.File, size int) {
 		}
 	}
 	relocations, functions := 0, 0
+	_ = e.RelativeRelocations(func(uint64, uint64) bool { relocations++; return true })
+	if relocations > size/24 {
+		t.Fatalf("%d relative relocations in %d bytes", relocations, size)
+	}
+	relocations = 0
 	_ = e.Relocations(func(elffile.Relocation) bool { relocations++; return true })
 	_ = e.Functions(func(fn elffile.Function) bool {
 		functions++

@@ -19,13 +19,6 @@ var (
 	ErrNoFile = errors.New("mapping has no file")
 )
 
-// FileID identifies the contents of a file. It is comparable.
-type FileID struct {
-	Dev, Inode uint64
-	MtimeNs    int64
-	Size       int64
-}
-
 // StatMapped identifies the file behind a mapping without opening it where the
 // kernel allows that (see OpenMapped).
 func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {

@@ -80,9 +80,11 @@ func TestNames(t *testing.T) {
 		"_ZN3foo3barEv.cold":                     "foo::bar() [clone .cold]",
 		"_ZN4core3fmt5write17h0123456789abcdefE": "core::fmt::write",
 		"_RNvC6_123foo3bar":                      "123foo::bar",
-		"_Znonsense":                             "_Znonsense",
-		"_R":                                     "_R",
-		"\xff\xfe":                               "\uFFFD",
+		"_RNvMNtCs2OpA4fNwd7R_1r5innerINtB2_1SmE4busyB4_": "<r::inner::S<u32>>::busy",
+		"_ZN4core3fmt5write17h0123456789abcdefE.llvm.123": "core::fmt::write",
+		"_Znonsense": "_Znonsense",
+		"_R":         "_R",
+		"\xff\xfe":   "\uFFFD",
 	} {
 		fn, ok := tableOf(function{1, 1, name}).Lookup(1)
 		require.True(t, ok)
