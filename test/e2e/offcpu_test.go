@@ -165,7 +165,7 @@ func TestOffCPU(t *testing.T) {
 				fmt.Printf("%-16s %-6s %-5s %9d %12v %12v %+7.3f%%\n", run.variant, w.op, w.turn, run.absences[w],
 					run.total[w].Round(time.Microsecond), set.OffCPU.Round(time.Microsecond), 100*off)
 				require.NotZero(t, set.Blocks)
-				require.GreaterOrEqual(t, run.absences[w], set.Blocks)
+				require.Greater(t, run.absences[w], set.Blocks/2) // a lock may be free by the time it is asked for
 				require.InDelta(t, 0, off, tolerance, "%s %v", run.variant, w)
 			}
 			compared += run.compared
@@ -213,7 +213,10 @@ func TestOffCPU(t *testing.T) {
 			for _, set := range truth.Sets {
 				w := way{set.Labels["op"], set.Labels["turn"]}
 				if w.turn == "odd" {
-					require.InEpsilon(t, set.OffCPU.Seconds(), run.total[w].Seconds(), 0.1, "%v", w)
+					// Besides the wait itself the truth has short ones for a CPU.
+					share := run.total[w].Seconds() / set.OffCPU.Seconds()
+					require.Less(t, share, 1+tolerance, "%v", w)
+					require.Greater(t, share, pick(0.9, 0.5), "%v", w)
 				} else if w.op != "long" {
 					require.Less(t, run.absences[w], set.Blocks/2, "%v", w)
 				}
