@@ -218,6 +218,10 @@ test-vm: ## labels on Debian's kernels, x86-64 and aarch64, in virtual machines;
 bench-record: writers ## BPF nanoseconds a sample, by kind of label source
 	$(FIGURE) ./test/bench TestBenchRecord
 
+.PHONY: bench-switch
+bench-switch: writers ## BPF nanoseconds a switch between threads, by off_cpu_threshold
+	$(FIGURE) ./test/bench TestBenchSwitch
+
 .PHONY: bench-footprint
 bench-footprint: writers collector ## start-up, memory, CPU, allocations and losses by sampling frequency
 	$(FIGURE) ./test/bench TestBenchFootprint
