@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -64,12 +66,12 @@ func (s *frameSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) erro
 	return nil
 }
 
-// find returns the frames of a function.
-func (s *frameSink) find(function string) (found []namedFrame) {
+// find returns the frames of functions whose name contains a text.
+func (s *frameSink) find(text string) (found []namedFrame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.named {
-		if f.function == function {
+		if strings.Contains(f.function, text) {
 			found = append(found, f)
 		}
 	}
@@ -95,6 +97,45 @@ function busyNode(end) {
 busyNode(Date.now() + 120000);
 `
 )
+
+const javaSource = `public class Busy {
+  static long busyJava(long n) { long x = 0; for (long i = 0; i < n; i++) x += i * i % 7; return x; }
+  public static void main(String[] args) {
+    System.out.println("ready " + ProcessHandle.current().pid());
+    long end = System.nanoTime() + 120_000_000_000L, x = 0;
+    while (System.nanoTime() < end) x += busyJava(100_000);
+    System.out.println(x);
+  }
+}
+`
+
+// startJava runs a JVM that is told to write down what it has compiled, again and
+// again; false if there is none.
+func startJava(t *testing.T, source string) bool {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return false
+	}
+	jcmd, err := exec.LookPath("jcmd")
+	if err != nil {
+		return false
+	}
+	w := testutil.StartPath(t, java, "-XX:+PreserveFramePointer", source)
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Second):
+				_ = exec.Command(jcmd, strconv.Itoa(w.PID), "Compiler.perfmap").Run()
+			}
+		}
+	})
+	t.Cleanup(func() { close(stop); done.Wait() })
+	return true
+}
 
 // python returns a Python that writes perf maps: 3.12 and newer.
 func python(t *testing.T) string {
@@ -139,12 +180,14 @@ func TestGeneratedCode(t *testing.T) {
 	run := write("run.sh", `exec 4<"$2"; mount -t tmpfs none /tmp; exec "$1" -X perf /dev/fd/4`)
 	testutil.StartPath(t, py, "-X", "perf", plain)
 	testutil.StartPath(t, node, "--perf-basic-prof", write("busy.js", nodeSource))
+	jvm := startJava(t, write("Busy.java", javaSource))
 	testutil.StartPath(t, "/usr/bin/env", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "/bin/sh", run, py, isolated)
 
-	var found struct{ plain, isolated, node []namedFrame }
+	var found struct{ plain, isolated, node, java []namedFrame }
 	require.Eventually(t, func() bool {
 		found.plain, found.isolated, found.node = out.find("busy_python_plain"), out.find("busy_python_isolated"), out.find("busyNode")
-		return len(found.plain) > 0 && len(found.isolated) > 0 && len(found.node) > 0
+		found.java = slices.DeleteFunc(out.find("busyJava"), func(f namedFrame) bool { return f.kind != "jvm" })
+		return (len(found.java) > 0 || !jvm) && len(found.plain) > 0 && len(found.isolated) > 0 && len(found.node) > 0
 	}, time.Minute, 100*time.Millisecond, "%+v", &found)
 	for _, f := range append(found.plain, found.isolated...) {
 		require.Equal(t, "cpython", f.kind)
@@ -162,7 +205,7 @@ func TestGeneratedCode(t *testing.T) {
 			kernel++
 		}
 	}
-	fmt.Printf("functions of Python, Python in namespaces of its own, Node.js: %d, %d, %d; of the kernel: %d\n",
-		len(found.plain), len(found.isolated), len(found.node), kernel)
+	fmt.Printf("functions of Python, Python in namespaces of its own, Node.js, a JVM: %d, %d, %d, %d; of the kernel: %d\n",
+		len(found.plain), len(found.isolated), len(found.node), len(found.java), kernel)
 	require.NotZero(t, kernel)
 }

@@ -1,0 +1,75 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// A perf map counts if it is a file of the process's user or of root, and the PID still
+// that of the process.
+func TestMapSource(t *testing.T) {
+	testutil.RequireRoot(t)
+	fs := procfs.FS{Root: "/proc"}
+	cmd := exec.Command("sleep", "60")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid := cmd.Process.Pid
+	stat, err := fs.Stat(pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table := process.NewTable(process.Options{FS: fs})
+	source := func(later time.Duration) mapSource {
+		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
+		id := process.ID{TGID: uint32(pid), StartNs: uint64(started)}
+		return mapSource{table.Lookup(id, pid, []byte("sleep")), table, fs}
+	}
+	s := source(0)
+	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
+	t.Cleanup(func() { _ = os.Remove(path) })
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	const text = "1000 10 name\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	f, err := s.OpenMap()
+	require.NoError(t, err)
+	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
+	require.NoError(t, f.Close())
+
+	_, err = source(time.Second).OpenMap()
+	require.ErrorIs(t, err, os.ErrNotExist, "another process has the PID")
+
+	require.NoError(t, os.Chown(path, 12345, 12345))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, errOwner)
+
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o666))
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.OpenMap()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, procfs.ErrNotRegular)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "waits for a FIFO")
+	}
+}
