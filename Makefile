@@ -156,6 +156,8 @@ e2e-instant: writers ## the label of each sample against what was published at i
 e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
 	$(FIGURE) ./test/e2e TestFidelity
 	$(FIGURE) ./test/e2e TestGoLabels
+	scripts/node-writers.sh
+	$(FIGURE) ./test/e2e TestRealWriterNode
 
 .PHONY: e2e-contexts
 e2e-contexts: writers ## writer by property (resource, link, flags, attributes, update, fork, exec): samples checked, and how soon

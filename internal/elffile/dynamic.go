@@ -26,6 +26,7 @@ type dynamic struct {
 	jmprel, pltrelsz  uint64
 	pltrel            uint64
 	flags1            uint64
+	needed            bool   // there are DT_NEEDED
 	debug             uint64 // address of the value of DT_DEBUG
 }
 
@@ -56,6 +57,8 @@ func (f *File) dyn() (*dynamic, error) {
 
 func (d *dynamic) set(tag elf.DynTag, val uint64) {
 	switch tag {
+	case elf.DT_NEEDED:
+		d.needed = true
 	case elf.DT_GNU_HASH:
 		d.gnuHash = val
 	case elf.DT_HASH:
@@ -83,6 +86,12 @@ func (d *dynamic) set(tag elf.DynTag, val uint64) {
 	case elf.DT_FLAGS_1:
 		d.flags1 = val
 	}
+}
+
+// NeedsLibraries reports whether the dynamic loader loads libraries for the file.
+func (f *File) NeedsLibraries() (bool, error) {
+	d, err := f.dyn()
+	return err == nil && d.needed, err
 }
 
 // DebugAddress returns the virtual address of the word in which the dynamic

@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"debug/elf"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,8 +92,10 @@ func TestFutureRelease(t *testing.T) {
 // A stripped program with thread-local variables of C code does not tell where Go's
 // is.
 func TestUnknownSlot(t *testing.T) {
+	checked := 0
 	for _, path := range testutil.BuildGoWriters(t) {
-		if filepath.Base(path) != "gowriter-cgo" {
+		name := filepath.Base(path)
+		if name != "gowriter-cgo" && name != "gowriter-cgostatic" {
 			continue
 		}
 		data := read(t, path)
@@ -106,10 +109,31 @@ func TestUnknownSlot(t *testing.T) {
 			}
 		}
 		_, err = planOf(data)
-		require.ErrorIs(t, err, ErrSlot)
-		return
+		require.ErrorIs(t, err, ErrSlot, name)
+		checked++
 	}
-	t.Fatal("no program with C code")
+	require.Equal(t, 2, checked, "programs with C code")
+}
+
+// On aarch64, programs without C code keep the goroutine in a register, even where the
+// linker has made a variable for it.
+func TestSlotsOfARM64(t *testing.T) {
+	for mode, hasVariable := range map[string]bool{"exe": false, "pie": true} {
+		path := filepath.Join(t.TempDir(), mode)
+		build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "-buildmode="+mode, ".")
+		build.Dir = "../../testdata/gowriters"
+		build.Env = append(os.Environ(), "GOWORK=off", "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+		text, err := build.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		data := read(t, path)
+		f, err := elffile.New(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		_, ok := f.TLS()
+		require.Equal(t, hasVariable, ok, mode)
+		p, err := planOf(data)
+		require.NoError(t, err, mode)
+		require.Equal(t, Slot{Register: true}, p.Slot, mode)
+	}
 }
 
 func TestNotGo(t *testing.T) {

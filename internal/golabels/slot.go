@@ -25,7 +25,8 @@ const wordBytes = 8
 // aarch64 none at all. One with C code has a TLS segment, in which the linker has
 // placed the variable that Go's assembler knows as TLS: runtime.tlsg on x86-64,
 // runtime.tls_g on aarch64. The linker of Go makes a segment of nothing else; its
-// variables have no symbols then.
+// variables have no symbols then. It makes one for each position-independent program
+// on aarch64, too, in which only those with C code have g: these need a C library.
 func findSlot(f *elffile.File) (Slot, error) {
 	tls, ok := f.TLS()
 	name, alone := "runtime.tlsg", uint64(wordBytes)
@@ -37,6 +38,12 @@ func findSlot(f *elffile.File) (Slot, error) {
 			return Slot{Register: true}, nil
 		}
 		return Slot{Offset: -wordBytes}, nil
+	}
+	if f.Machine == elf.EM_AARCH64 && tls.Vaddr == 0 && tls.Memsz == alone && tls.Filesz == 0 {
+		needs, err := f.NeedsLibraries()
+		if err != nil || !needs {
+			return Slot{Register: true}, err
+		}
 	}
 	value := uint64(0)
 	sym, found, err := f.TLSSymbol(name)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
 // writerSeconds is longer than any of these tests.
@@ -24,8 +26,8 @@ const writerSeconds = "3600"
 
 // A load is copies of one writer, one pinned to each CPU.
 type load struct {
-	t       *testing.T
-	writers []*testutil.Writer
+	t    *testing.T
+	pids []int
 }
 
 // startLoad starts the copies; they run until the test ends or pause is called.
@@ -42,9 +44,22 @@ func startCopies(t *testing.T, path string, args ...string) *load {
 	for cpu := range runtime.NumCPU() {
 		w := testutil.StartPath(t, path, args...)
 		pin(t, w.PID, cpu)
-		l.writers = append(l.writers, w)
+		l.pids = append(l.pids, w.PID)
 	}
 	return l
+}
+
+// startStates is startLoad for a state of testdata/bpf/target.c, and tells where its
+// label source is.
+func startStates(t *testing.T, path, state, abi string) (l *load, offset int64) {
+	t.Helper()
+	l = &load{t: t}
+	for cpu := range runtime.NumCPU() {
+		target := labelstates.Start(t, path, state, writerSeconds)
+		pin(t, target.PID, cpu)
+		l.pids, offset = append(l.pids, target.PID), target.Offsets[abi]
+	}
+	return l, offset
 }
 
 // pin keeps all threads of a process on one CPU.
@@ -62,28 +77,24 @@ func pin(t *testing.T, pid, cpu int) {
 }
 
 func (l *load) has(pid uint32) bool {
-	for _, w := range l.writers {
-		if w.PID == int(pid) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(l.pids, int(pid))
 }
 
 // pause stops the copies; when it returns, none runs any more.
 func (l *load) pause() {
 	l.t.Helper()
-	for _, w := range l.writers {
-		w.Signal(syscall.SIGSTOP)
-	}
-	for _, w := range l.writers {
-		require.Eventually(l.t, func() bool { return stopped(l.t, w.PID) }, 10*time.Second, time.Millisecond)
+	l.signal(syscall.SIGSTOP)
+	for _, pid := range l.pids {
+		require.Eventually(l.t, func() bool { return stopped(l.t, pid) }, 10*time.Second, time.Millisecond)
 	}
 }
 
-func (l *load) resume() {
-	for _, w := range l.writers {
-		w.Signal(syscall.SIGCONT)
+func (l *load) resume() { l.signal(syscall.SIGCONT) }
+
+func (l *load) signal(s syscall.Signal) {
+	l.t.Helper()
+	for _, pid := range l.pids {
+		require.NoError(l.t, syscall.Kill(pid, s))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
 const (
@@ -36,12 +37,14 @@ var recordRates = []struct {
 type recordCase struct {
 	name    string
 	variant string
+	state   string // instead of variant: of testdata/bpf/target.c, with what a runtime has in memory
 	args    []string
 	off     bool // labels are not read
 	abi     labels.ABI
 	want    int
 
 	load    *load
+	source  bpf.LabelSource       // of a state
 	results map[int]*recordResult // by rate
 }
 
@@ -62,6 +65,10 @@ func recordCases() []*recordCase {
 		{name: "v1, 1 label", variant: "writer-v1-exe", args: spin(1), abi: labels.ABIV1, want: 1},
 		{name: "v1, 10 labels", variant: "writer-v1-exe", args: spin(10), abi: labels.ABIV1, want: 10},
 		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: labels.ABIThreadContext},
+		{name: "Go, 1 label", state: "go-labels-1", abi: labels.ABIGo, want: 1},
+		{name: "Go, 10 labels", state: "go-labels-10", abi: labels.ABIGo, want: 10},
+		{name: "Go before 1.24, 10 labels", state: "go-map-10-in-1", abi: labels.ABIGo, want: 10},
+		{name: "Node.js, 2 attributes", state: "node-right", abi: labels.ABIThreadContextNodeJS, want: 2},
 		{name: "thread context, 5 attributes", variant: "writer-ctx-exe", args: spin(5), abi: labels.ABIThreadContext, want: 5},
 	}
 }
@@ -79,8 +86,15 @@ func TestBenchRecord(t *testing.T) {
 	defer stats.Close()
 
 	cases := recordCases()
+	program := labelstates.Build(t)
 	for _, c := range cases {
-		c.load = startLoad(t, c.variant, c.args...)
+		if c.state != "" {
+			var offset int64
+			c.load, offset = startStates(t, program, c.state, c.abi.String())
+			c.source = stateSource(c.state, c.abi, offset)
+		} else {
+			c.load = startLoad(t, c.variant, c.args...)
+		}
 		c.results = map[int]*recordResult{}
 		c.load.pause()
 	}
@@ -179,18 +193,21 @@ func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decode
 	}
 	require.Len(t, d.Reads, 1)
 	require.Equal(t, c.abi, d.Reads[0].ABI)
-	if rec.TID == rec.PID { // the main thread only waits
+	if rec.TID == rec.PID && c.state == "" { // the main thread only waits
 		require.Equal(t, labels.OutcomeNone, d.Reads[0].Outcome)
 		return
 	}
 	require.Equal(t, labels.OutcomePresent, d.Reads[0].Outcome)
-	if c.abi == labels.ABIThreadContext {
+	if c.abi.ThreadContext() {
 		// What its attributes are called is not known here.
 		require.NotZero(t, d.Link)
 		require.EqualValues(t, c.want, d.Counts.UnknownKeys)
 		return
 	}
 	require.Equal(t, c.want, d.Set.Len())
+	if c.state != "" {
+		return
+	}
 	i := 0
 	for l := range d.Set.All() {
 		require.Equal(t, fmt.Sprintf("label_%02d", i), l.Key)

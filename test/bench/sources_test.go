@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
 // setSources finds the label sources of all targets, as the receiver does, and
@@ -31,7 +33,11 @@ func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	want := map[process.ID]bool{} // whether it has a source
 	require.NoError(t, samplers[0].Scan(func(ev bpf.ProcessEvent) {
 		for _, c := range cases {
-			if c.load.has(ev.PID) {
+			if c.load.has(ev.PID) && c.state != "" {
+				for _, s := range samplers {
+					require.NoError(t, s.SetLabelSources(ev.Process, []bpf.LabelSource{c.source}))
+				}
+			} else if c.load.has(ev.PID) {
 				want[process.ID(ev.Process)] = c.variant != "spin-plain"
 				table.HandleEvent(process.Event{
 					Kind: process.Exists, ID: process.ID(ev.Process), PID: int(ev.PID), TimeNs: ev.TimeNs,
@@ -54,6 +60,18 @@ func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 		for _, s := range samplers {
 			require.NoError(t, s.SetLabelSources(bpf.ProcessID(id), list))
 		}
+	}
+}
+
+// stateSource is where a state of testdata/bpf/target.c has its labels: it is a C program,
+// in which nobody would look for them.
+func stateSource(state string, abi labels.ABI, offset int64) bpf.LabelSource {
+	return bpf.LabelSource{
+		ABI: uint8(abi), Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+		Go: bpf.GoLayout{
+			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG,
+			Map: strings.HasPrefix(state, "go-map-"),
+		},
 	}
 }
 

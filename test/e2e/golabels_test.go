@@ -20,7 +20,7 @@ import (
 
 var (
 	goSamples = pick(100_000, 500)
-	goTime    = time.Minute // for each program
+	goTime    = 2 * time.Minute // for each program
 )
 
 // goMaxUnlabelled bounds the share of samples in labelled code that have no labels.

@@ -1,7 +1,7 @@
 /*
  * A thread in one fixed state of its label sources, for the tests of the BPF
  * programs. Prints where its variables are, then burns CPU in that state:
- *   target STATE
+ *   target STATE [SECONDS]
  *   -> "PID OFFSET_V0 OFFSET_V1 OFFSET_CONTEXT SIGNED DESCEND OFFSET_NODEJS OFFSET_GO"
  * The offsets are from the thread pointer; SIGNED is the number of its frames whose
  * return address is stored with a pointer authentication code; DESCEND is where the
@@ -307,11 +307,11 @@ int main(int argc, char **argv)
 	volatile unsigned long x = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (argc != 2 || (strncmp(argv[1], "depth-", 6) && !enter(argv[1]))) {
-		fprintf(stderr, "usage: %s STATE\n", argv[0]);
+	if (argc < 2 || argc > 3 || (strncmp(argv[1], "depth-", 6) && !enter(argv[1]))) {
+		fprintf(stderr, "usage: %s STATE [SECONDS]\n", argv[0]);
 		return 2;
 	}
-	alarm(60);
+	alarm(argc > 2 ? atoi(argv[2]) : 60);
 	while (!strcmp(argv[1], "never-switched"))
 		x++;
 	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */

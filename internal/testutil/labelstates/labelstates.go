@@ -117,10 +117,11 @@ func Build(t testing.TB) string {
 	return out
 }
 
-// Start runs a target in a state until the end of the test.
-func Start(t testing.TB, path, state string) Target {
+// Start runs a target in a state until the end of the test, or for so many seconds
+// (default: 60).
+func Start(t testing.TB, path, state string, seconds ...string) Target {
 	t.Helper()
-	cmd := exec.Command(path, state)
+	cmd := exec.Command(path, append([]string{state}, seconds...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 	out, r := good(&c[0])
 	o := judge(&c[0], r, out)
 	require.NoError(t, o.err)
-	require.Equal(t, 3*42, o.assertions)
+	require.Equal(t, 4*42, o.assertions)
 	require.Equal(t, "6.1.0-1-arm64", o.release)
 
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 		"test skipped":      {add: "    --- SKIP: TestLabelStates/one (0.00s)\n", want: "TestLabelStates/one skipped"},
 		"no assertions":     {cut: "label assertions: 20 in TestOne\r\nlabel assertions: 22 in TestTwo\r\n", want: "bpf: no label assertions"},
 		"not signed":        {cut: c[0].says, want: "signed return addresses"},
-		"program missing":   {cut: "PASS\r\n", want: "2 programs ran to their end"},
+		"program missing":   {cut: "PASS\r\n", want: "3 programs ran to their end"},
 		"exit code":         {change: func(r *guest.Result) { r.Programs[2].Exit = 1 }, want: "musl: exit code 1"},
 		"signal":            {change: func(r *guest.Result) { r.Programs[0].Signal = 6 }, want: "bpf: exit code 134"},
 		"pages":             {change: func(r *guest.Result) { r.PageSize = 16 << 10 }, want: "pages of 16384 bytes"},

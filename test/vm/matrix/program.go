@@ -51,6 +51,10 @@ func programs(c *cell) []program {
 			name: "musl", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-musl"}, labels: true,
 			tests: []string{"TestInstant", "TestFidelity"},
 		},
+		{
+			name: "Go", binary: "e2e.test", env: []string{"CUSTOM_LABELS_GO_WRITERS=/guest/gowriters"}, labels: true,
+			tests: []string{"TestGoLabels"},
+		},
 	}
 }
 
