@@ -167,7 +167,8 @@ static __always_inline __u64 thread_pointer(const struct task_struct *task)
 
 static __always_inline __u64 strip_return_address(__u64 addr)
 {
-	return addr & (USER_ADDRESS_END - 1);
+	/* Bit 55 is no part of the code: it tells kernel addresses. */
+	return addr & 1ULL << 55 ? addr : addr & (USER_ADDRESS_END - 1);
 }
 
 #endif

@@ -38,17 +38,22 @@ static __always_inline bool unknown_mappings(struct stack_walk *w)
 	return false;
 }
 
+/* The two searches are not static: so the verifier goes through each of them once, whatever calls it. */
+
 /* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
-static __always_inline bool find_mapping(struct stack_walk *w, __u64 pc)
+__noinline int find_mapping(struct stack_walk *w, __u64 pc)
 {
-	__u32 low = 0, high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS, count;
+	__u32 low = 0, high, count;
 	struct unwind_mapping *m;
 	struct unwind_chunk *c;
 
+	if (!w)
+		return false;
 	if (pc >= w->mapping.start && pc < w->mapping.limit)
 		return true;
 	if (!w->mappings)
 		return false;
+	high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS;
 	/* The last chunk that begins at or below pc. */
 	for (int i = 0; i < CHUNK_STEPS && high - low > 1; i++) {
 		__u32 middle = (low + high) / 2;
@@ -96,16 +101,20 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 }
 
 /* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
-static __always_inline bool find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
+__noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
-	__u32 index_page, rows_page, low, high, row = 0, number = 0, block, at;
-	__u64 offset = pc - w->mapping.text;
+	__u32 index_page, rows_page, low, high, row = 0, number = 0, block, at, slot;
 	struct unwind_header *header;
 	struct unwind_page *page;
 	bool have = false;
+	__u64 offset;
 	void *table;
 
-	table = bpf_map_lookup_elem(&unwind_tables, &w->mapping.slot);
+	if (!w || !rule)
+		return false;
+	offset = pc - w->mapping.text;
+	slot = w->mapping.slot;
+	table = bpf_map_lookup_elem(&unwind_tables, &slot);
 	if (!table)
 		return false;
 	page = bpf_map_lookup_elem(table, &number);
