@@ -81,10 +81,13 @@ func requireContextTable(t *testing.T, rows []*contextRow) (checked int) {
 	}
 	for _, row := range rows {
 		require.NotEmpty(t, row.delays, row.writer)
+		// When a busy machine gives the program no CPU time, there is no sample to have it.
+		var late []time.Duration
 		for i := range row.delays {
-			// When a busy machine gives the program no CPU time, there is no sample to have it.
-			assert.LessOrEqual(t, row.delays[i]-row.waits[i], contextGoal, row.writer)
+			late = append(late, row.delays[i]-row.waits[i])
 		}
+		slices.Sort(late)
+		assert.LessOrEqual(t, late[len(late)/2], contextGoal, row.writer)
 	}
 	fmt.Printf("goal for p50: %v at %d samples a second; %d checks\n", contextGoal, contextRate, checked)
 	return checked
