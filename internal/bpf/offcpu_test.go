@@ -71,9 +71,14 @@ func TestSwitchRecords(t *testing.T) {
 	cmd := exec.Command("/bin/cat")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	time.Sleep(50 * time.Millisecond) // until it waits
-	time.Sleep(wait)
+	_, err = in.Write([]byte{'x'})
+	require.NoError(t, err)
+	_, err = out.Read(make([]byte, 1)) // it runs, and will wait
+	require.NoError(t, err)
+	time.Sleep(wait + wait/2)
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 	pid := uint32(cmd.Process.Pid)

@@ -93,20 +93,21 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 		c.OffCPURingBufferBytes = 32 << 20
 		change(c)
 	})
+	warmup := pick(3, 20) // until the receiver has met the writers
 	var writers []*testutil.Writer
 	for i, variant := range variants {
 		run := &offCPURun{
 			variant: variant, truth: filepath.Join(t.TempDir(), fmt.Sprintf("truth-%d", i)),
 			total: map[way]time.Duration{}, absences: map[way]int{}, blocked: map[way]time.Duration{},
 		}
-		w := testutil.Start(t, variant, "blocks", "--seconds", fmt.Sprint(seconds), "--truth", run.truth)
+		w := testutil.Start(t, variant, "blocks", "--seconds", fmt.Sprint(warmup+seconds), "--warmup-ms", fmt.Sprint(1000*warmup), "--truth", run.truth)
 		run.pid = int64(w.PID)
 		runs[run.pid] = run
 		ordered = append(ordered, run)
 		writers = append(writers, w)
 	}
 	for _, w := range writers {
-		w.Wait(time.Duration(seconds+30) * time.Second)
+		w.Wait(time.Duration(warmup+seconds+30) * time.Second)
 	}
 	r.stop()
 	for i := range early {
@@ -140,9 +141,9 @@ func TestOffCPU(t *testing.T) {
 	// CPU time of a thread that a timer wakes the kernel adds some of what it takes for a
 	// CPU to come out of idling, which is longer where that is emulated.
 	tolerance := pick(0.01, 0.05)
-	seconds := pick(15, 10)
+	seconds := pick(12, 8)
 	if testing.Short() {
-		seconds = 7
+		seconds = 4
 	}
 	variants := []string{"writer-v1-lib", "writer-ctx-exe"}
 	compared := 0
@@ -217,7 +218,7 @@ func TestOffCPU(t *testing.T) {
 					share := run.total[w].Seconds() / set.OffCPU.Seconds()
 					require.Less(t, share, 1+tolerance, "%v", w)
 					require.Greater(t, share, pick(0.9, 0.5), "%v", w)
-				} else if w.op != "long" {
+				} else if w.op != "long" && !testutil.Emulated() {
 					require.Less(t, run.absences[w], set.Blocks/2, "%v", w)
 				}
 			}

@@ -27,7 +27,6 @@
 #include "options.h"
 #include "run.h"
 
-#define WARMUP_NS 3000000000u
 #define WARMUP_SLEEP_NS 10000000u
 #define AFTER_NS 20000u
 #define EVEN_NS 4000000u
@@ -327,7 +326,7 @@ static void write_truth(void)
 
 void mode_blocks(void)
 {
-	begin_ns = mono_ns() + WARMUP_NS;
+	begin_ns = mono_ns() + (uint64_t)options.warmup_ms * 1000000;
 	for (int i = 0; i < WAYS; i++) {
 		if (pipe(pairs[i].request) != 0 || pipe(pairs[i].reply) != 0)
 			fail("make a pipe");

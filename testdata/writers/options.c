@@ -19,6 +19,7 @@ struct options options = {
 	.labels = 1,
 	.value_bytes = 16,
 	.service = "writer",
+	.warmup_ms = 3000,
 };
 
 static void usage(const char *problem)
@@ -32,7 +33,7 @@ static void usage(const char *problem)
 	      "  fidelity [--threads N] [--in-place]\n"
 	      "  spin     [--threads N] [--labels N] [--value-bytes B]\n"
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
-	      "  blocks   [--truth FILE] [--in-place]\n"
+	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"
 	      "  storm    [--threads N]\n"
 	      "  hostile  list|all|KIND\n",
 	      stderr);
@@ -85,6 +86,7 @@ enum option_id {
 	OPT_SERVICE,
 	OPT_NO_CONTEXT,
 	OPT_FORK,
+	OPT_WARMUP,
 };
 
 static const struct option table[] = {
@@ -102,6 +104,7 @@ static const struct option table[] = {
 	{ "print-variables", no_argument, NULL, OPT_PRINT },
 	{ "service", required_argument, NULL, OPT_SERVICE },
 	{ "no-process-context", no_argument, NULL, OPT_NO_CONTEXT },
+	{ "warmup-ms", required_argument, NULL, OPT_WARMUP },
 	{ "fork", no_argument, NULL, OPT_FORK },
 	{ NULL, 0, NULL, 0 },
 };
@@ -150,6 +153,9 @@ static void set(int option)
 		break;
 	case OPT_NO_CONTEXT:
 		options.no_process_context = true;
+		break;
+	case OPT_WARMUP:
+		options.warmup_ms = number(optarg, 0, 60000);
 		break;
 	case OPT_FORK:
 		options.fork = true;

@@ -17,6 +17,7 @@ struct options {
 	int labels;
 	int value_bytes;
 	int load_delay_ms;
+	int warmup_ms;
 	bool in_place;
 	bool print_variables;
 	const char *service;
