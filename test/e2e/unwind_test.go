@@ -24,7 +24,9 @@ const (
 var (
 	// unwindWarmUp is how long a program has run when its samples begin to count: what is
 	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp  = pick(2*time.Second, 8*time.Second)
+	unwindWarmUp = pick(2*time.Second, 8*time.Second)
+	// unwindBegin is how long the receiver has for what runs already.
+	unwindBegin   = 5 * time.Second
 	unwindTime    = pick(6*time.Second, 20*time.Second) // for each pair of programs
 	unwindRate    = pick(1999, 199)
 	unwindSamples = pick(2000, 200) // of each program, at least
@@ -37,6 +39,7 @@ func TestUnwind(t *testing.T) {
 	specs := stackPrograms(t, testutil.BuildUnwind(t))
 	sink := newStackSink(t)
 	stop := startStackReceiver(t, sink)
+	time.Sleep(unwindBegin)
 	var programs []*stackProgram
 	for i := range specs {
 		programs = append(programs, runStackProgram(t, sink, &specs[i]))

@@ -62,7 +62,7 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 		case kind == "c" || kind == "cxx" || kind == "rust":
 			s.untold = true
 		case kind == "golang":
-			s.rules.entries, s.rules.systemEntries = goRoots, []string{"morestack", "mcall"}
+			s.rules.entries, s.rules.systemEntries = goRoots, []string{"morestack", "mcall", "sigtramp"}
 		case e.Name() == "Java.class":
 			s = javaProgram(dir)
 		default:
@@ -71,7 +71,7 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 		specs = append(specs, s)
 	}
 	if node, err := exec.LookPath("node"); err == nil {
-		specs = append(specs, nodeProgram(node))
+		specs = append(specs, nodeProgram(node, filepath.Join(t.TempDir(), "v8.log")))
 	}
 	require.NotEmpty(t, specs)
 	slices.SortStableFunc(specs, func(a, b stackSpec) int { return strings.Compare(a.name, b.name) })
@@ -87,11 +87,11 @@ func cycles(begin, cycle string, n int, end string) pattern {
 	return p
 }
 
-func nodeProgram(node string) stackSpec {
+func nodeProgram(node, log string) stackSpec {
 	return stackSpec{
 		name: "node",
 		// Inlined functions have no frames, and V8 tells no names for them.
-		command:   []string{node, "--perf-basic-prof", "--no-turbo-inlining", "../../testdata/unwind/node.js"},
+		command:   []string{node, "--perf-basic-prof", "--no-turbo-inlining", "--logfile=" + log, "../../testdata/unwind/node.js"},
 		rules:     stackRules{entries: nativeRoots, noFile: true, moreRootFrames: 64},
 		pattern:   cycles("w_turns", "+w_A;+w_B;?4;+w_C", 30, "+w_A;+w_spin;?12"),
 		limit:     limitJIT,
