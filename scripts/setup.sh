@@ -24,6 +24,8 @@ test_needs=(
 	"/usr/include/bpf/bpf_helpers.h|libbpf-dev|headers of the BPF programs"
 	"aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|test programs for aarch64"
 	"musl-gcc|musl-tools|test programs for musl"
+	"g++|g++|test programs of C++"
+	"javac|default-jdk-headless|test programs on the JVM"
 	"npm|npm|Node.js and the programs that publish labels on it"
 	"shellcheck|shellcheck|the check of the scripts"
 	"readelf|binutils|cross-checks in tests"

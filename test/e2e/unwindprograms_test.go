@@ -39,7 +39,7 @@ var (
 
 const (
 	limitMusl = "musl has no unwind tables, so what its functions do with the frame pointer is a guess"
-	limitJIT  = "some code that V8 and the JVM generate has no name, or no frame yet"
+	limitJIT  = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
 )
 
 // stackPrograms lists the built ones that tell their stacks.
