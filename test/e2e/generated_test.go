@@ -79,16 +79,16 @@ func (s *frameSink) find(text string) (found []namedFrame) {
 }
 
 const (
-	pythonSource = `import time
+	pythonSource = `import os, time
 def busy_python_NAME(end):
     x = 0
     while time.monotonic() < end:
         for i in range(1000): x += i * i
     return x
-print("ready 1", flush=True)
+print("ready", os.getpid(), flush=True)
 busy_python_NAME(time.monotonic() + 120)
 `
-	nodeSource = `console.log("ready 1");
+	nodeSource = `console.log("ready " + process.pid);
 function busyNode(end) {
   let x = 0;
   while (Date.now() < end) for (let i = 0; i < 1e5; i++) x += i * i % 7;
@@ -109,6 +109,11 @@ const javaSource = `public class Busy {
 }
 `
 
+// leaveNothing removes a program's perf map at the end of the test.
+func leaveNothing(t *testing.T, w *testutil.Writer) {
+	t.Cleanup(func() { _ = os.Remove(fmt.Sprintf("/tmp/perf-%d.map", w.PID)) })
+}
+
 // startJava runs a JVM that is told to write down what it has compiled, again and
 // again; false if there is none.
 func startJava(t *testing.T, source string) bool {
@@ -121,6 +126,7 @@ func startJava(t *testing.T, source string) bool {
 		return false
 	}
 	w := testutil.StartPath(t, java, "-XX:+PreserveFramePointer", source)
+	leaveNothing(t, w)
 	stop := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -178,8 +184,8 @@ func TestGeneratedCode(t *testing.T) {
 	isolated := script("isolated")
 	// The sources are not on the new /tmp.
 	run := write("run.sh", `exec 4<"$2"; mount -t tmpfs none /tmp; exec "$1" -X perf /dev/fd/4`)
-	testutil.StartPath(t, py, "-X", "perf", plain)
-	testutil.StartPath(t, node, "--perf-basic-prof", write("busy.js", nodeSource))
+	leaveNothing(t, testutil.StartPath(t, py, "-X", "perf", plain))
+	leaveNothing(t, testutil.StartPath(t, node, "--perf-basic-prof", "--logfile="+filepath.Join(dir, "v8.log"), write("busy.js", nodeSource)))
 	jvm := startJava(t, write("Busy.java", javaSource))
 	testutil.StartPath(t, "/usr/bin/env", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "/bin/sh", run, py, isolated)
 
