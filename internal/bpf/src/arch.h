@@ -75,6 +75,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 /* The frame pointer points into the frame, to its upper end. */
 #define FP_BELOW_SP 0
 #define FP_GIVES_SP 1
+#define LINK_REGISTER 0
 
 /* Of struct rt_sigframe behind its return address (arch/x86/include/asm/sigframe.h): struct ucontext. */
 #define SIGNAL_REGS_OFFSET 40 /* uc_mcontext, struct sigcontext_64: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip */
@@ -146,6 +147,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 /* The frame pointer points to the lower end of the frame, Go's to a word below. */
 #define FP_BELOW_SP 8
 #define FP_GIVES_SP 0
+#define LINK_REGISTER 1
 
 /* No compiler makes a CFA of other registers than the stack and frame pointer. */
 #define NUM_REGS 1

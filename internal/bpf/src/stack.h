@@ -185,6 +185,24 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 	return out;
 }
 
+/*
+ * A function without rows that has been called from another file and has called nothing: its
+ * return address is still in its register. It may have made a frame, which holds the same.
+ */
+static __always_inline bool leaf_of_other_file(const struct stack_walk *w)
+{
+	__u64 caller = strip_return_address(w->lr) - 1, made = 0;
+
+	if (!w->lr || caller >= USER_ADDRESS_END || !w->mapping.limit)
+		return false;
+	if (w->ip < w->mapping.start || w->ip >= w->mapping.limit)
+		return false;
+	if (caller >= w->mapping.start && caller < w->mapping.limit)
+		return false;
+	return bpf_probe_read_user(&made, sizeof(made), (const void *)(w->fp + 8)) ||
+	       strip_return_address(made) - 1 != caller;
+}
+
 static __always_inline enum outcome next_frame(struct scratch *s, struct stack_walk *w)
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
@@ -197,6 +215,8 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
+	if (LINK_REGISTER && w->regs_known && rule.cfa == CFA_NONE && leaf_of_other_file(w))
+		return to_caller(w, w->lr, w->sp, true);
 	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
 }
 
