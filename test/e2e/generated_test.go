@@ -159,6 +159,9 @@ func python(t *testing.T) string {
 	return ""
 }
 
+// nodeBuild is where scripts/node-writers.sh puts what it installs.
+const nodeBuild = "../../build/realwriters/node"
+
 // TestGeneratedCode: functions that runtimes compile and write down in perf maps, in
 // the mount and PID namespaces that they run in.
 func TestGeneratedCode(t *testing.T) {

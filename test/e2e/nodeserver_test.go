@@ -25,9 +25,6 @@ import (
 )
 
 const (
-	// nodeBuild is where scripts/node-writers.sh puts what it installs.
-	nodeBuild = "../../build/realwriters/node"
-
 	nodeClients  = 4
 	nodeRequests = 20000 // at most
 
