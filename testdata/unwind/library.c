@@ -122,7 +122,7 @@ FRAME void w_in_write(struct walk *w)
 
 FRAME void w_write(struct turn *t)
 {
-	call(t, "write", w_in_write, 2);
+	call(t, "write", w_in_write, 3);
 	t->walk.value++;
 }
 
