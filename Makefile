@@ -52,6 +52,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-real-writers
 	$(MAKE) e2e-symbols
 	$(MAKE) e2e-accounting
+	$(MAKE) e2e-unwind
 	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
