@@ -54,6 +54,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-accounting
 	$(MAKE) e2e-unwind
 	$(MAKE) e2e-offcpu
+	$(MAKE) e2e-targets
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-collector
@@ -179,6 +180,12 @@ e2e-symbols: ## functions of code that Node.js and Python generate, in namespace
 .PHONY: e2e-accounting
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
 	$(FIGURE) ./test/e2e TestAccounting
+
+.PHONY: e2e-targets
+e2e-targets: writers ## of two programs the one that is selected, by each property; a storm of programs too short to be judged
+	$(FIGURE) ./test/e2e TestTargets
+	$(FIGURE) ./test/e2e TestTargetsLoad
+	$(FIGURE) ./test/e2e TestTargetsStorm
 
 .PHONY: e2e-unwind
 e2e-unwind: ## stacks of programs that tell theirs, leaf to root

@@ -37,6 +37,10 @@ type Config struct {
 	MaxProcesses int
 	// SkipLabels leaves all labels unread.
 	SkipLabels bool
+	// SelectTargets lets Filter have an effect. Without it, no sample costs a lookup for that.
+	SelectTargets bool
+	// JudgeForked has a forked child start unfiltered although its parent is filtered.
+	JudgeForked bool
 	// FramePointersOnly walks user stacks without unwind rows.
 	FramePointersOnly bool
 	// MaxLabels copied from one label set, up to 64.

@@ -27,11 +27,13 @@ const (
 	contextsMapUnwindMappings = "unwind_mappings"
 	contextsMapUnwindTables   = "unwind_tables"
 	contextsProgContextNamed  = "context_named"
+	contextsVarJudgeForked    = "judge_forked"
 	contextsVarMaxKeyBytes    = "max_key_bytes"
 	contextsVarMaxLabels      = "max_labels"
 	contextsVarMaxValueBytes  = "max_value_bytes"
 	contextsVarPidNsInum      = "pid_ns_inum"
 	contextsVarReadLabels     = "read_labels"
+	contextsVarSelectTargets  = "select_targets"
 	contextsVarUseRows        = "use_rows"
 	contextsVarWatermarkBytes = "watermark_bytes"
 )
@@ -101,11 +103,13 @@ type contextsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type contextsVariableSpecs struct {
+	JudgeForked    *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKeyBytes    *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels      *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes  *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PidNsInum      *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels     *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets  *ebpf.VariableSpec `ebpf:"select_targets"`
 	UseRows        *ebpf.VariableSpec `ebpf:"use_rows"`
 	WatermarkBytes *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
@@ -161,11 +165,13 @@ func (m *contextsMaps) Close() error {
 //
 // It can be passed to loadContextsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type contextsVariables struct {
+	JudgeForked    *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKeyBytes    *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels      *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes  *ebpf.Variable `ebpf:"max_value_bytes"`
 	PidNsInum      *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels     *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets  *ebpf.Variable `ebpf:"select_targets"`
 	UseRows        *ebpf.Variable `ebpf:"use_rows"`
 	WatermarkBytes *ebpf.Variable `ebpf:"watermark_bytes"`
 }

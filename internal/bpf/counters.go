@@ -9,7 +9,7 @@ import (
 )
 
 // Counters since New, summed over all CPUs. After Stop:
-// Hits = Submitted + FilteredIdle + DroppedRingFull + DroppedInternal.
+// Hits = Submitted + FilteredIdle + FilteredTarget + DroppedRingFull + DroppedInternal.
 type Counters struct {
 	// Hits are runs of the sampling program.
 	Hits uint64
@@ -17,6 +17,8 @@ type Counters struct {
 	Submitted uint64
 	// FilteredIdle hits interrupted the idle task.
 	FilteredIdle uint64
+	// FilteredTarget hits interrupted a process that Filter was called for.
+	FilteredTarget uint64
 	// DroppedRingFull hits found no room in the ring buffer.
 	DroppedRingFull uint64
 	// DroppedInternal hits found no scratch buffer.
@@ -38,6 +40,7 @@ func (s *Sampler) Counters() (Counters, error) {
 		Hits:            sum.Value[profilerCounterCOUNTER_HITS],
 		Submitted:       sum.Value[profilerCounterCOUNTER_SUBMITTED],
 		FilteredIdle:    sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
+		FilteredTarget:  sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
 		DroppedRingFull: sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
 		DroppedInternal: sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
 		EventsDropped:   sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],

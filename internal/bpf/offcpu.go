@@ -260,6 +260,8 @@ type SwitchCounters struct {
 	FilteredOwn uint64
 	// FilteredNotDrawn by OffCPUConfig.Threshold.
 	FilteredNotDrawn uint64
+	// FilteredTarget: a thread of a process left that Sampler.Filter was called for.
+	FilteredTarget uint64
 	// DroppedRingFull: the part of the ring buffer that is not for returns was full.
 	DroppedRingFull uint64
 	// DroppedTableFull: too many threads were away.
@@ -272,7 +274,7 @@ type SwitchCounters struct {
 
 // balanced reports whether it is known of each switch what became of it.
 func (c *SwitchCounters) balanced() bool {
-	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+
+	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+c.FilteredTarget+
 		c.DroppedRingFull+c.DroppedTableFull+c.DroppedInternal
 }
 
@@ -288,6 +290,7 @@ func (o *OffCPU) Counters() (SwitchCounters, error) {
 		FilteredIdle:     sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
 		FilteredKernel:   sum.Value[profilerCounterCOUNTER_FILTERED_KERNEL],
 		FilteredOwn:      sum.Value[profilerCounterCOUNTER_FILTERED_OWN],
+		FilteredTarget:   sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
 		FilteredNotDrawn: sum.Value[profilerCounterCOUNTER_FILTERED_NOT_DRAWN],
 		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
 		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],

@@ -15,7 +15,7 @@ import (
 
 type offcpuCounters struct {
 	_     structs.HostLayout
-	Value [12]uint64
+	Value [13]uint64
 }
 
 type offcpuThreadId struct {
@@ -61,6 +61,7 @@ const (
 	offcpuMapUnwindTables     = "unwind_tables"
 	offcpuProgSwitchThreads   = "switch_threads"
 	offcpuVarDrawBelow        = "draw_below"
+	offcpuVarJudgeForked      = "judge_forked"
 	offcpuVarLeaveLimitBytes  = "leave_limit_bytes"
 	offcpuVarMaxKeyBytes      = "max_key_bytes"
 	offcpuVarMaxLabels        = "max_labels"
@@ -68,6 +69,7 @@ const (
 	offcpuVarOwnTgid          = "own_tgid"
 	offcpuVarPidNsInum        = "pid_ns_inum"
 	offcpuVarReadLabels       = "read_labels"
+	offcpuVarSelectTargets    = "select_targets"
 	offcpuVarTypeThreadReturn = "type_thread_return"
 	offcpuVarTypeThreadState  = "type_thread_state"
 	offcpuVarUseRows          = "use_rows"
@@ -140,6 +142,7 @@ type offcpuMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type offcpuVariableSpecs struct {
 	DrawBelow        *ebpf.VariableSpec `ebpf:"draw_below"`
+	JudgeForked      *ebpf.VariableSpec `ebpf:"judge_forked"`
 	LeaveLimitBytes  *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
 	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
@@ -147,6 +150,7 @@ type offcpuVariableSpecs struct {
 	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
 	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
 	TypeThreadReturn *ebpf.VariableSpec `ebpf:"type_thread_return"`
 	TypeThreadState  *ebpf.VariableSpec `ebpf:"type_thread_state"`
 	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
@@ -205,6 +209,7 @@ func (m *offcpuMaps) Close() error {
 // It can be passed to loadOffcpuObjects or ebpf.CollectionSpec.LoadAndAssign.
 type offcpuVariables struct {
 	DrawBelow        *ebpf.Variable `ebpf:"draw_below"`
+	JudgeForked      *ebpf.Variable `ebpf:"judge_forked"`
 	LeaveLimitBytes  *ebpf.Variable `ebpf:"leave_limit_bytes"`
 	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
@@ -212,6 +217,7 @@ type offcpuVariables struct {
 	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
 	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`
 	TypeThreadReturn *ebpf.Variable `ebpf:"type_thread_return"`
 	TypeThreadState  *ebpf.Variable `ebpf:"type_thread_state"`
 	UseRows          *ebpf.Variable `ebpf:"use_rows"`

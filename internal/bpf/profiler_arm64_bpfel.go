@@ -43,12 +43,13 @@ const (
 	profilerCounterCOUNTER_FILTERED_NOT_DRAWN profilerCounter = 9
 	profilerCounterCOUNTER_DROPPED_TABLE_FULL profilerCounter = 10
 	profilerCounterCOUNTER_RETURNS_LOST       profilerCounter = 11
-	profilerCounterCOUNTER_MAX                profilerCounter = 12
+	profilerCounterCOUNTER_FILTERED_TARGET    profilerCounter = 12
+	profilerCounterCOUNTER_MAX                profilerCounter = 13
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [12]uint64
+	Value [13]uint64
 }
 
 type profilerEventKind uint32
@@ -133,7 +134,7 @@ const (
 type profilerProcessEntry struct {
 	_          structs.HostLayout
 	NumSources uint32
-	Pad        uint32
+	Filtered   uint32
 	Sources    [4]profilerLabelSource
 }
 
@@ -343,11 +344,13 @@ const (
 	profilerProgProcessFork     = "process_fork"
 	profilerProgSampleCpu       = "sample_cpu"
 	profilerProgScanProcesses   = "scan_processes"
+	profilerVarJudgeForked      = "judge_forked"
 	profilerVarMaxKeyBytes      = "max_key_bytes"
 	profilerVarMaxLabels        = "max_labels"
 	profilerVarMaxValueBytes    = "max_value_bytes"
 	profilerVarPidNsInum        = "pid_ns_inum"
 	profilerVarReadLabels       = "read_labels"
+	profilerVarSelectTargets    = "select_targets"
 	profilerVarTypeCfaKind      = "type_cfa_kind"
 	profilerVarTypeCounter      = "type_counter"
 	profilerVarTypeEventKind    = "type_event_kind"
@@ -433,11 +436,13 @@ type profilerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerVariableSpecs struct {
+	JudgeForked      *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
 	TypeCfaKind      *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
 	TypeCounter      *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeEventKind    *ebpf.VariableSpec `ebpf:"type_event_kind"`
@@ -503,11 +508,13 @@ func (m *profilerMaps) Close() error {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerVariables struct {
+	JudgeForked      *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
 	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`
 	TypeCfaKind      *ebpf.Variable `ebpf:"type_cfa_kind"`
 	TypeCounter      *ebpf.Variable `ebpf:"type_counter"`
 	TypeEventKind    *ebpf.Variable `ebpf:"type_event_kind"`

@@ -97,20 +97,14 @@ func (s *Sampler) load() error {
 		return err
 	}
 	c := &s.config
-	readLabels := uint32(1)
-	if c.SkipLabels {
-		readLabels = 0
-	}
-	useRows := uint32(1)
-	if c.FramePointersOnly {
-		useRows = 0
-	}
 	s.knobs = map[string]any{
-		profilerVarReadLabels:    readLabels,
+		profilerVarReadLabels:    flag(!c.SkipLabels),
 		profilerVarMaxLabels:     lowered(c.MaxLabels, MaxLabels),
 		profilerVarMaxKeyBytes:   lowered(c.MaxKeyBytes, MaxLabelKeyBytes),
 		profilerVarMaxValueBytes: lowered(c.MaxValueBytes, MaxLabelValueBytes),
-		profilerVarUseRows:       useRows,
+		profilerVarUseRows:       flag(!c.FramePointersOnly),
+		profilerVarSelectTargets: flag(c.SelectTargets),
+		profilerVarJudgeForked:   flag(c.JudgeForked),
 		profilerVarPidNsInum:     namespace,
 	}
 	if err := errors.Join(setVariables(spec, s.knobs), specs.WatermarkBytes.Set(watermark(c.RingBufferBytes))); err != nil {
@@ -127,6 +121,13 @@ func (s *Sampler) load() error {
 	}
 	s.contextHook.err = s.loadContextHook()
 	return nil
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 func setVariables(spec *ebpf.CollectionSpec, values map[string]any) error {

@@ -31,8 +31,8 @@ type GoLayout struct {
 	Map            bool   // labels are a map, as before Go 1.24
 }
 
-// SetLabelSources replaces the label sources of a process. More than
-// MaxLabelSources is an error.
+// SetLabelSources replaces the label sources of a process, of which samples are
+// wanted again if they were not. More than MaxLabelSources is an error.
 func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	if len(sources) > MaxLabelSources {
 		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), MaxLabelSources)
@@ -44,6 +44,16 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	key := id.key()
 	if err := s.objs.Processes.Put(&key, &entry); err != nil {
 		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
+	}
+	return nil
+}
+
+// Filter tells that no samples of a process are wanted: they are counted and nothing
+// of them is read. It has an effect with Config.SelectTargets only.
+func (s *Sampler) Filter(id ProcessID) error {
+	key := id.key()
+	if err := s.objs.Processes.Put(&key, &profilerProcessEntry{Filtered: 1}); err != nil {
+		return fmt.Errorf("filter process %d: %w", id.TGID, err)
 	}
 	return nil
 }

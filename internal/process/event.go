@@ -91,6 +91,7 @@ func (t *Table) fork(ev Event) {
 			sources = inherited.activeSources()
 		}
 		inherited.PID = ev.PID
+		inherited.Verdict = t.opts.Selection.inherited(inherited.Verdict)
 		// The mapping of a process context is not inherited.
 		inherited.setContext(&contextState{})
 		info = &inherited

@@ -25,6 +25,9 @@ type Info struct {
 	Path         string // of the executable; "" if not known
 	CommandLine  []string
 	ContainerID  string
+	Cgroup       string // path in cgroup v2, as the collector's cgroup namespace sees it
+	CgroupID     uint64 // if the Selection asks for it; 0: not known
+	Verdict      Verdict
 	UID          uint32 // real user id; only when Loaded
 	KernelThread bool
 	Mappings     []ExecMapping // executable ones, in address order

@@ -156,4 +156,5 @@ func (m guarded) ReadAt(p []byte, addr uint64) error {
 type discard struct{}
 
 func (discard) SetLabelSources(ID, []LabelSource) error { return nil }
+func (discard) Filter(ID) error                         { return nil }
 func (discard) Forget(ID) error                         { return nil }

@@ -38,6 +38,8 @@ type loadState struct {
 	program  procfs.FileID
 	resolver resolver
 	sources  []LabelSource // as published last
+	filtered bool          // published last: not wanted
+	leftOut  bool          // not wanted, so that its sources and mappings were not looked for
 	attempt  int           // index into retryDelays
 	context  contextState
 	mappings []RowMapping // as published last
@@ -108,7 +110,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	if stat.KernelThread {
 		t.counts.loads.Add(1)
-		t.commit(p, &Info{Loaded: true, PID: p.pid, Name: validUTF8(stat.Comm), KernelThread: true})
+		t.loadKernelThread(p, &stat)
 		return false, nil
 	}
 	full := p.load.info == nil || w&workLoad != 0
@@ -116,10 +118,19 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	if full {
 		before = &Info{}
 	}
+	after := *before
+	if full || t.opts.Selection != nil {
+		if err := t.describe(&after, tid, &stat); err != nil {
+			return false, err
+		}
+		if !t.opts.Selection.wants(&after) {
+			return false, t.leaveOut(p, &after)
+		}
+	}
+	full = full || p.load.leftOut
 	if err := t.readMappings(tid, s); err != nil {
 		return false, err
 	}
-	after := *before
 	var changed bool
 	after.Mappings, changed = t.execMappings(tid, s, before)
 	if changed {
@@ -137,10 +148,16 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	var sources []LabelSource
 	sources, after.Sources, retry = t.resolve(p, memory, after.Mappings, s.files)
 	retry = retry || updating
-	t.publish(p, sources, retry && p.load.attempt < len(retryDelays))
-	changed = changed || newContext || !slices.Equal(before.Sources, after.Sources)
+	again := retry && p.load.attempt < len(retryDelays)
+	if after.Verdict = t.opts.Selection.judge(&after, again, p.Info().Verdict); after.Verdict == VerdictFiltered {
+		t.filter(p)
+	} else {
+		t.publish(p, sources, again)
+	}
+	changed = changed || newContext || !slices.Equal(before.Sources, after.Sources) ||
+		before.Verdict != after.Verdict || !sameOwner(before, &after)
 	if full {
-		if err := t.describe(&after, tid, &stat); err != nil {
+		if err := t.describeMore(&after, tid); err != nil {
 			return retry, err
 		}
 		after.Loaded, after.PID = true, p.pid
@@ -151,6 +168,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 			return false, err
 		}
 		t.commit(p, &after)
+		p.load.leftOut = false
 	}
 	t.publishMappings(p, &after)
 	if !updating {
@@ -175,6 +193,22 @@ func (t *Table) identify(p *Process) (tid int, stat procfs.Stat, err error) {
 	}
 	tid, err = t.opts.FS.LiveThread(p.pid)
 	return tid, stat, err
+}
+
+func (t *Table) loadKernelThread(p *Process, stat *procfs.Stat) {
+	info := &Info{Loaded: true, PID: p.pid, Name: validUTF8(stat.Comm), KernelThread: true}
+	if sel := t.opts.Selection; sel != nil {
+		info.Verdict = VerdictFiltered
+		if sel.wants(info) {
+			info.Verdict = sel.judge(info, false, VerdictUnknown)
+		}
+		if info.Verdict == VerdictFiltered {
+			t.filter(p)
+		} else {
+			t.publish(p, nil, false)
+		}
+	}
+	t.commit(p, info)
 }
 
 func (t *Table) readMappings(tid int, s *scratch) error {
@@ -216,24 +250,14 @@ func (t *Table) publish(p *Process, sources []LabelSource, again bool) {
 	t.mu.RLock()
 	known, inherited := p.published, p.inherited
 	t.mu.RUnlock()
-	if known && slices.Equal(p.load.sources, sources) {
+	if known && !p.load.filtered && slices.Equal(p.load.sources, sources) {
 		return
 	}
 	if !known && again && len(sources) < inherited {
 		return
 	}
-	p.load.sources = sources
-	err := t.opts.Publisher.SetLabelSources(p.id, slices.Clone(sources))
-	if err != nil {
-		t.publishFailed(p, err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p.published = err == nil
-	if p.published && p.exited {
-		// The exit was not told, as there was nothing to take back yet.
-		t.schedule(p, workForget, urgent)
-	}
+	p.load.sources, p.load.filtered = sources, false
+	t.notePublished(p, t.opts.Publisher.SetLabelSources(p.id, slices.Clone(sources)))
 }
 
 // publishFailed counts failures and logs the first: when there is no room for
@@ -252,8 +276,15 @@ func (t *Table) describe(info *Info, tid int, stat *procfs.Stat) error {
 		return err
 	}
 	info.UID = status.UID
-	if info.ContainerID, err = t.opts.FS.ContainerID(tid); err != nil {
+	group, err := t.opts.FS.Cgroup(tid)
+	if err != nil {
 		return err
+	}
+	info.ContainerID = group.ContainerID
+	if sel := t.opts.Selection; sel != nil {
+		info.Cgroup = validUTF8(group.Path)
+		// A group that has been removed, or lies outside of what is mounted, has none.
+		info.CgroupID, _ = sel.Cgroups.ID(group.Path)
 	}
 	info.Name = validUTF8(stat.Comm)
 	// Without permission, there is only the command name.
@@ -261,6 +292,11 @@ func (t *Table) describe(info *Info, tid int, stat *procfs.Stat) error {
 		info.Path = validUTF8(exe)
 		info.Name = path.Base(info.Path)
 	}
+	return nil
+}
+
+// describeMore reads what else is shown of a process, on request.
+func (t *Table) describeMore(info *Info, tid int) error {
 	if t.opts.Environment {
 		// Without permission, there is none.
 		env, err := t.opts.FS.Environment(tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)

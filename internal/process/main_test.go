@@ -25,14 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a Publisher that remembers.
 type recorder struct {
-	mu      sync.Mutex
-	sources map[ID][]LabelSource
-	calls   int
-	forgot  []ID
-	err     error
+	mu       sync.Mutex
+	sources  map[ID][]LabelSource
+	calls    int
+	filtered map[ID]bool
+	forgot   []ID
+	err      error
 }
 
-func newRecorder() *recorder { return &recorder{sources: map[ID][]LabelSource{}} }
+func newRecorder() *recorder {
+	return &recorder{sources: map[ID][]LabelSource{}, filtered: map[ID]bool{}}
+}
 
 func (r *recorder) SetLabelSources(id ID, sources []LabelSource) error {
 	r.mu.Lock()
@@ -40,8 +43,27 @@ func (r *recorder) SetLabelSources(id ID, sources []LabelSource) error {
 	r.calls++
 	if r.err == nil {
 		r.sources[id] = sources
+		delete(r.filtered, id)
 	}
 	return r.err
+}
+
+func (r *recorder) Filter(id ID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	if r.err == nil {
+		r.filtered[id] = true
+		delete(r.sources, id)
+	}
+	return r.err
+}
+
+// filters reports whether a process was published as not wanted.
+func (r *recorder) filters(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.filtered[id]
 }
 
 func (r *recorder) Forget(id ID) error {
@@ -49,6 +71,7 @@ func (r *recorder) Forget(id ID) error {
 	defer r.mu.Unlock()
 	r.forgot = append(r.forgot, id)
 	delete(r.sources, id)
+	delete(r.filtered, id)
 	return nil
 }
 

@@ -17,7 +17,10 @@ import (
 type Publisher interface {
 	// SetLabelSources replaces the label sources of a process; none is news too.
 	// The slice belongs to the callee.
+	// Samples of the process are wanted again if they were not.
 	SetLabelSources(id ID, sources []LabelSource) error
+	// Filter tells that no samples of a process are wanted.
+	Filter(id ID) error
 	// Forget takes back what was set. An unknown process is no error.
 	Forget(id ID) error
 }
@@ -28,6 +31,7 @@ type Options struct {
 	Publisher Publisher   // required
 	Unwinder  Unwinder    // nil: nobody needs unwind rows
 	Logger    *zap.Logger // default: none
+	Selection *Selection  // nil: all processes are wanted
 
 	// CommandLineBytes asks for the arguments of processes, of at most this many
 	// bytes; 0: not at all.

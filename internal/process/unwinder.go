@@ -59,6 +59,13 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
 	}
+	if info.Verdict == VerdictFiltered {
+		// Nobody walks its stacks.
+		if !p.load.mapped {
+			return
+		}
+		info = &Info{}
+	}
 	handle := p.handle
 	if !p.sampled.Load() {
 		if !t.runsKnown(p, info) {

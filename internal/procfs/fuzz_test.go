@@ -119,6 +119,9 @@ func FuzzContainerID(f *testing.F) {
 		[]byte("0::/system.slice/kubepods-pod0a1b.slice:cri-containerd:" + id),
 	}
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
+		if path := parseCgroupPath(data); path != "" && (path[0] != '/' || strings.Contains(path, "\n") || !bytes.Contains(data, []byte("0::"+path))) {
+			t.Fatalf("path %q", path)
+		}
 		got := parseContainerID(data)
 		if got == "" {
 			return

@@ -64,14 +64,34 @@ func (f FS) Executable(pid int) (path string, deleted bool, err error) {
 	return path, deleted, nil
 }
 
-// ContainerID returns the id of the container that a process is in, "" if its
-// cgroup paths show none.
-func (f FS) ContainerID(pid int) (string, error) {
+// Cgroup is where a process is among the control groups.
+type Cgroup struct {
+	// Path in the hierarchy of cgroup v2, relative to the reader's cgroup namespace;
+	// "" if the kernel has none.
+	Path string
+	// ContainerID is the id of the container that the process is in, "" if the paths
+	// of its cgroups, v1 or v2, show none.
+	ContainerID string
+}
+
+// Cgroup returns the control groups of a process.
+func (f FS) Cgroup(pid int) (Cgroup, error) {
 	data, _, err := f.read(pid, "cgroup", maxCgroupBytes)
 	if err != nil {
-		return "", fmt.Errorf("read cgroup: %w", err)
+		return Cgroup{}, fmt.Errorf("read cgroup: %w", err)
 	}
-	return parseContainerID(data), nil
+	return Cgroup{Path: parseCgroupPath(data), ContainerID: parseContainerID(data)}, nil
+}
+
+// parseCgroupPath finds the line "0::path" of cgroup v2. The kernel marks the path
+// of a group that has been removed.
+func parseCgroupPath(data []byte) string {
+	for line := range strings.Lines(string(data)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok && strings.HasPrefix(path, "/") {
+			return strings.TrimSuffix(path, " (deleted)")
+		}
+	}
+	return ""
 }
 
 // parseContainerID looks through lines of "hierarchy:controllers:path" (cgroup

@@ -35,6 +35,23 @@ func TestParseContainerID(t *testing.T) {
 	}
 }
 
+func TestParseCgroupPath(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/system.slice/nginx.service\n":              "/system.slice/nginx.service",
+		"12:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/c\n": "/c",
+		"0::/":                   "/",
+		"0::/../other\n":         "/../other",
+		"0::/user.slice/a b:c\n": "/user.slice/a b:c",
+		"0::/gone (deleted)\n":   "/gone",
+		"12:cpu:/only/v1\n":      "",
+		"0::relative\n":          "",
+		"10::/not/zero\n":        "",
+		"":                       "",
+	} {
+		require.Equal(t, want, parseCgroupPath([]byte(text)), "%q", text)
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))

@@ -77,7 +77,7 @@ func TestProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, deleted)
 	require.Equal(t, path, exe)
-	_, err = FS{}.ContainerID(pid)
+	_, err = FS{}.Cgroup(pid)
 	require.NoError(t, err)
 }
 

@@ -34,6 +34,8 @@ func workload(entries int) []Sample {
 
 type quietResolver struct{}
 
+func (quietResolver) Wanted(uint64, int) bool { return true }
+
 func (quietResolver) Resource(process uint64, attrs pcommon.Map) {
 	attrs.PutInt("process.pid", int64(process))
 }

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"crypto/rand"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -12,6 +13,10 @@ import (
 // Resolver tells a Builder what it does not know itself. It is called while
 // Build runs, once for each process and for each different frame.
 type Resolver interface {
+	// Wanted tells whether the samples of a process are to be in the output. It is
+	// called before the rest, with the number of its samples; those of a process that
+	// is not wanted leave no trace there but BuildStats.LeftOut.
+	Wanted(process uint64, samples int) bool
 	// Resource fills the resource attributes of a process.
 	Resource(process uint64, attrs pcommon.Map)
 	// Frame describes an address, which is already inside of the instruction
@@ -25,6 +30,7 @@ type BuildStats struct {
 	Resources       int // ResourceProfiles, one a process
 	Entries         int // samples in the sense of pprofile
 	Samples         uint64
+	LeftOut         uint64 // samples of processes that are not wanted
 	TruncatedSets   uint64 // samples with custom_labels.truncated
 	TruncatedStacks uint64 // samples with custom_labels.stack_truncated
 	EmptyStacks     uint64 // samples without any frame
@@ -66,7 +72,7 @@ type frameKey struct {
 
 // Build returns what was added since the last Reset, and leaves it there. The
 // profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
-// outside. Without samples there are no profiles.
+// outside. Without samples of wanted processes there are no profiles.
 func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
 	out := pprofile.NewProfiles()
 	state := &build{
@@ -79,20 +85,41 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 		stackOf:  make(map[uint32]int32),
 		samples:  make(map[string]pprofile.Sample),
 	}
-	state.start, state.end = b.widen(startUnixNano, endUnixNano)
 	state.times, state.values = byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)
-	for _, entries := range b.entriesByProcess() {
+	wanted := state.wanted(b.entriesByProcess())
+	state.start, state.end = state.widen(wanted, startUnixNano, endUnixNano)
+	for _, entries := range wanted {
 		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
 	}
 	return out, state.stats
 }
 
-// widen returns the half-open interval that covers start, end and all timestamps.
-func (b *Builder) widen(start, end uint64) (uint64, uint64) {
+// wanted returns the groups of entries whose process is wanted.
+func (b *build) wanted(groups [][]uint32) [][]uint32 {
+	return slices.DeleteFunc(groups, func(entries []uint32) bool {
+		samples := 0
+		for _, entry := range entries {
+			samples += len(b.times[entry])
+		}
+		if b.resolver.Wanted(b.entries[entries[0]].process, samples) {
+			return false
+		}
+		b.stats.LeftOut += uint64(samples)
+		return true
+	})
+}
+
+// widen returns the half-open interval that covers start, end and all timestamps of
+// groups of entries.
+func (b *build) widen(groups [][]uint32, start, end uint64) (uint64, uint64) {
 	end = max(start, end)
-	for _, t := range b.sampleTimes {
-		start = min(start, t)
-		end = max(end, t+1)
+	for _, entries := range groups {
+		for _, entry := range entries {
+			for _, t := range b.times[entry] {
+				start = min(start, t)
+				end = max(end, t+1)
+			}
+		}
 	}
 	return start, end
 }

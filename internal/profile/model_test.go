@@ -20,8 +20,11 @@ import (
 type resolver struct {
 	resource func(process uint64, attrs pcommon.Map)
 	frames   map[uint64]Frame
+	unwanted uint64 // process
 	asked    []frameKey
 }
+
+func (r *resolver) Wanted(process uint64, _ int) bool { return process != r.unwanted || process == 0 }
 
 func (r *resolver) Resource(process uint64, attrs pcommon.Map) {
 	attrs.PutInt("process.pid", int64(process))

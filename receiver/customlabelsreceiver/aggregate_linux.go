@@ -68,6 +68,9 @@ type absenceEnd struct {
 // add takes a sample, and with it the end of an absence that began with it.
 func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	if d.filtered(proc) {
+		return
+	}
 	d.table.Sampled(proc, int64(rec.TimeNs))
 	decoded := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels)
 	if decoded.Counts.UnknownKeys > 0 {
@@ -77,6 +80,16 @@ func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 		decoded = d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) // which may have come meanwhile
 	}
 	d.aggregate(proc, rec, end, decoded)
+}
+
+// filtered reports whether a process is known not to be wanted, and counts its sample
+// then. BPF may not know yet, or have no room for it.
+func (d *aggregator) filtered(proc *process.Process) bool {
+	if proc.Info().Verdict != process.VerdictFiltered {
+		return false
+	}
+	d.lane.filtered[filterTarget].Add(1)
+	return true
 }
 
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {

@@ -80,6 +80,8 @@ type Config struct {
 	OffCPUMinimum time.Duration `mapstructure:"off_cpu_minimum"`
 	// OffCPURingBufferBytes is RingBufferBytes of off-CPU profiles, which have a kernel buffer of their own.
 	OffCPURingBufferBytes int `mapstructure:"off_cpu_ring_buffer_bytes"`
+	// Targets says which processes are sampled.
+	Targets TargetsConfig `mapstructure:"targets"`
 	// Labels says what is read of the labels that programs publish.
 	Labels LabelsConfig `mapstructure:"labels"`
 	// TraceAttributes also emits the trace link as sample attributes trace_id and span_id.
@@ -198,6 +200,7 @@ func (c *Config) Validate() error {
 		validateRingBufferBytes("ring_buffer_bytes", c.RingBufferBytes),
 		c.validateOffCPU(),
 		validateRingBufferBytes("off_cpu_ring_buffer_bytes", c.OffCPURingBufferBytes),
+		c.Targets.validate(),
 		c.validatePrefix(),
 		c.validateIDKeys(),
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),

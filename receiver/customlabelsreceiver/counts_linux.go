@@ -14,7 +14,8 @@ import (
 // counts is what user space counts of samples; the rest is in BPF memory.
 type counts struct {
 	emitted    atomic.Int64
-	dropped    [numDropReasons]atomic.Int64 // ring_full and internal are counted in BPF
+	filtered   [numFilterReasons]atomic.Int64 // target also, and idle only, is counted in BPF
+	dropped    [numDropReasons]atomic.Int64   // ring_full and internal are counted in BPF
 	labelReads [labels.NumABIs][labels.NumOutcomes]atomic.Int64
 	userStacks [labels.NumOutcomes]atomic.Int64
 	anomalies  [numAnomalies]atomic.Int64
@@ -78,6 +79,9 @@ func (c *counts) bpfCounters(s *bpf.Sampler) bpf.Counters {
 func (p *samplingPipeline) snapshot(s *snapshot) {
 	c := p.counts
 	s.emitted = c.emitted.Load()
+	for r := range c.filtered {
+		s.filtered[r] = c.filtered[r].Load()
+	}
 	for r := range c.dropped {
 		s.dropped[r] = c.dropped[r].Load()
 	}
@@ -112,7 +116,8 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 
 	counters := c.bpfCounters(p.sampler)
 	s.droppedProcessEvents = int64(counters.EventsDropped)
-	s.filteredIdle = int64(counters.FilteredIdle)
+	s.filtered[filterIdle] = int64(counters.FilteredIdle)
+	s.filtered[filterTarget] += int64(counters.FilteredTarget)
 	s.dropped[dropRingFull] = int64(counters.DroppedRingFull)
 	s.dropped[dropInternal] = int64(counters.DroppedInternal)
 	s.hits = int64(counters.Hits)

@@ -28,6 +28,7 @@ type lane struct {
 	idle    chan *batch // emptied batches, to be used again
 
 	emitted, pendingFull, refused *atomic.Int64
+	filtered                      *[numFilterReasons]atomic.Int64
 }
 
 // A batch is what was sampled in one interval.
@@ -89,18 +90,20 @@ func newExporter(
 		next:     next,
 		counts:   c,
 		table:    table,
-		resolver: newResolver(symbols),
+		resolver: newResolver(symbols, newOmission(&cfg.Targets)),
 		ctx:      ctx,
 		cancel:   cancel,
 		cpu:      newLane(cfg, options),
 		interval: cfg.ReportInterval,
 	}
 	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
+	e.cpu.filtered = &c.filtered
 	if cfg.OffCPUThreshold > 0 {
 		options.OffCPU = &profile.OffCPU{Threshold: cfg.OffCPUThreshold, Minimum: cfg.OffCPUMinimum}
 		off := &c.offCPU
 		e.offCPU = newLane(cfg, options)
 		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
+		e.offCPU.filtered = &off.filtered
 	}
 	return e
 }
@@ -198,11 +201,17 @@ func (e *exporter) finish(ctx context.Context) {
 }
 
 func (e *exporter) export(b *batch) {
-	n := int64(b.builder.Samples())
 	e.resolver.begin(b.processes)
 	profiles, stats := b.builder.Build(e.resolver, b.startMono+b.clockOffset, b.endMono+b.clockOffset)
 	e.resolver.end()
 	e.counts.countBuild(stats)
+	for reason, n := range e.resolver.leftOut {
+		b.lane.filtered[reason].Add(n)
+	}
+	n := int64(stats.Samples)
+	if n == 0 {
+		return
+	}
 	err := e.next.ConsumeProfiles(e.ctx, profiles)
 	if err != nil {
 		b.lane.refused.Add(n)

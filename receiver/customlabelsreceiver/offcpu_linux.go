@@ -36,6 +36,7 @@ type offCPUDrain struct {
 type offCPUCounts struct {
 	emitted      atomic.Int64
 	belowMinimum atomic.Int64
+	filtered     [numFilterReasons]atomic.Int64     // target is counted in BPF too
 	dropped      [numOffCPUDropReasons]atomic.Int64 // the first three are counted in BPF
 	awayBytes    atomic.Int64
 
@@ -130,6 +131,9 @@ func (d *offCPUDrain) leave(sw *bpf.Switch) {
 	// Now, and not only when it is back: what has to be found out about its process
 	// is known by then.
 	proc := d.table.Lookup(process.ID(d.rec.Process), int(d.rec.PID), d.rec.Comm)
+	if d.filtered(proc) {
+		return // what comes back is not known then
+	}
 	d.table.Sampled(proc, int64(d.rec.TimeNs))
 	d.away.Leave(sw.Thread, sw.LeftNs, sw.Raw)
 	lost := d.away.Counts()
@@ -170,6 +174,8 @@ func (d *offCPUDrain) snapshot(s *offCPUSnapshot) {
 		s.dropped[r] = c.dropped[r].Load()
 	}
 	s.filtered[offCPUBelowMinimum] = c.belowMinimum.Load()
+	s.filtered[offCPUTarget] = c.filtered[filterTarget].Load()
+	s.filtered[offCPUUnknownProcess] = c.filtered[filterUnknownProcess].Load()
 	s.awayBytes = c.awayBytes.Load()
 	s.ringBytes = int64(d.source.UnreadBytes())
 
@@ -180,6 +186,7 @@ func (d *offCPUDrain) snapshot(s *offCPUSnapshot) {
 	s.filtered[offCPUIdle] = int64(counters.FilteredIdle)
 	s.filtered[offCPUKernel] = int64(counters.FilteredKernel)
 	s.filtered[offCPUOwn] = int64(counters.FilteredOwn)
+	s.filtered[offCPUTarget] += int64(counters.FilteredTarget)
 	s.filtered[offCPUNotDrawn] = int64(counters.FilteredNotDrawn)
 	s.switches = int64(counters.Switches)
 }

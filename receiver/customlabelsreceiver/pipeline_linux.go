@@ -60,7 +60,13 @@ func commandLineBytes(cfg *Config) int {
 
 // newPipeline wires sampler, process table, label decoder and profile builder.
 func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
+	selection, err := newSelection(&cfg.Targets)
+	if err != nil {
+		return nil, err
+	}
 	sampler, err := bpf.New(bpf.Config{
+		SelectTargets:          selection != nil,
+		JudgeForked:            selection != nil && selection.ByPID,
 		SamplesPerSecond:       cfg.SamplesPerSecond,
 		RingBufferBytes:        cfg.RingBufferBytes,
 		SkipLabels:             !cfg.Labels.Enabled,
@@ -92,6 +98,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		Unwinder:         rows,
 		MaxRowBytes:      cfg.MaxUnwindBytes,
 		FS:               fs,
+		Selection:        selection,
 		Publisher:        p.publisher,
 		Logger:           set.Logger,
 		CommandLineBytes: commandLineBytes(cfg),
@@ -112,7 +119,8 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 }
 
 // start implements pipeline. Events are followed before the scan and the scan
-// comes before the first sample, so that no process is missed between.
+// comes before the first sample, so that no process is missed between; what is not
+// wanted of the processes that are there is known by then.
 func (p *samplingPipeline) start(context.Context) error {
 	if err := p.sampler.Follow(); err != nil {
 		return p.abandon(fmt.Errorf("follow processes: %w", err))
@@ -123,6 +131,7 @@ func (p *samplingPipeline) start(context.Context) error {
 	if err := p.sampler.Scan(func(ev bpf.ProcessEvent) { p.table.HandleEvent(processEvent(ev)) }); err != nil {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))
 	}
+	p.table.Judge()
 	if err := p.sampler.Start(); err != nil {
 		return p.abandon(fmt.Errorf("start sampling: %w", err))
 	}
@@ -184,7 +193,9 @@ func (p *samplingPipeline) logAccount() {
 	fields := []zap.Field{
 		zap.Int64("hits", s.hits),
 		zap.Int64("emitted", s.emitted),
-		zap.Int64("filtered_idle", s.filteredIdle),
+	}
+	for reason, n := range s.filtered {
+		fields = append(fields, zap.Int64("filtered_"+filterReason(reason).String(), n))
 	}
 	for reason, n := range s.dropped {
 		fields = append(fields, zap.Int64("dropped_"+dropReason(reason).String(), n))

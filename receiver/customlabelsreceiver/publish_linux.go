@@ -66,6 +66,12 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 	return nil
 }
 
+// Filter implements process.Publisher.
+func (p *publisher) Filter(id process.ID) error {
+	p.note(id, false)
+	return p.sampler.Filter(bpf.ProcessID(id))
+}
+
 // Forget implements process.Publisher.
 func (p *publisher) Forget(id process.ID) error {
 	p.note(id, false)

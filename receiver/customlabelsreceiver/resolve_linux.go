@@ -29,6 +29,8 @@ type resolver struct {
 	lines      []profile.Line              // of the last frame
 	processes  map[uint64]*process.Process // of the batch that is built
 	mappings   map[mappingKey]*profile.Mapping
+	omission   omission
+	leftOut    [numFilterReasons]int64 // samples of the batch
 	// modules stand for the kernel and its modules, whose extent is not known.
 	modules map[string]*profile.Mapping
 }
@@ -36,9 +38,10 @@ type resolver struct {
 // kernelName is the file of the kernel itself.
 const kernelName = "[kernel.kallsyms]"
 
-func newResolver(s *symbolizer) *resolver {
+func newResolver(s *symbolizer, o omission) *resolver {
 	return &resolver{
 		symbolizer: s,
+		omission:   o,
 		mappings:   map[mappingKey]*profile.Mapping{},
 		modules:    map[string]*profile.Mapping{},
 	}
@@ -52,6 +55,19 @@ type mappingKey struct {
 }
 
 var _ profile.Resolver = (*resolver)(nil)
+
+// Wanted implements profile.Resolver.
+func (r *resolver) Wanted(handle uint64, samples int) bool {
+	p := r.processes[handle]
+	if p == nil {
+		return true
+	}
+	why, omitted := r.omission.of(p)
+	if omitted {
+		r.leftOut[why] += int64(samples)
+	}
+	return !omitted
+}
 
 // Resource implements profile.Resolver.
 func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
@@ -142,6 +158,7 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 // begin prepares for the batch of these processes.
 func (r *resolver) begin(processes map[uint64]*process.Process) {
 	r.processes = processes
+	r.leftOut = [numFilterReasons]int64{}
 	clear(r.mappings)
 	clear(r.modules) // one may have been replaced
 	r.symbolizer.refresh()

@@ -2,11 +2,15 @@ package customlabelsreceiver
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
 type schema struct {
@@ -15,6 +19,8 @@ type schema struct {
 	Minimum    *int
 	Maximum    *int
 	MaxLength  *int
+	MaxItems   *int
+	Items      *schema
 	Enum       []string
 	Properties map[string]schema
 }
@@ -89,4 +95,29 @@ func TestSchemaBounds(t *testing.T) {
 		}
 	}
 	check("", readSchema(t))
+}
+
+// The schema of selectors has their fields, and their bounds are those of Validate.
+func TestSchemaTargets(t *testing.T) {
+	of := readSchema(t).Properties["targets"].Properties
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(&TargetSelector{}))
+	for _, list := range []string{"include", "exclude"} {
+		require.Equal(t, targets.MaxSelectors, *of[list].MaxItems)
+		require.ElementsMatch(t, conf.AllKeys(), slices.Collect(maps.Keys(of[list].Items.Properties)))
+		for key, p := range of[list].Items.Properties {
+			if p.MaxLength != nil {
+				require.Equal(t, targets.MaxGlobBytes, *p.MaxLength, key)
+			}
+			for _, bound := range []*int{p.Minimum, p.Maximum} {
+				if bound == nil {
+					continue
+				}
+				cfg := createDefaultConfig().(*Config)
+				one := map[string]any{"targets": map[string]any{list: []any{map[string]any{key: *bound}}}}
+				require.NoError(t, confmap.NewFromStringMap(one).Unmarshal(cfg), key)
+				require.NoError(t, cfg.Validate(), key)
+			}
+		}
+	}
 }

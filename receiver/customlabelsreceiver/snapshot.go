@@ -19,6 +19,21 @@ func (r dropReason) String() string {
 	return [numDropReasons]string{"ring_full", "internal", "malformed", "pending_full", "refused"}[r]
 }
 
+// filterReason says why a hit was left out on purpose.
+type filterReason int
+
+const (
+	filterIdle           filterReason = iota // the idle task was interrupted
+	filterTarget                             // the process is not selected by targets
+	filterUnknownProcess                     // it had ended before it could be told whether it is
+
+	numFilterReasons = iota
+)
+
+func (r filterReason) String() string {
+	return [numFilterReasons]string{"idle", "target", "unknown_process"}[r]
+}
+
 // anomaly is something cut, lost or odd in labels that were read.
 type anomaly int
 
@@ -103,17 +118,19 @@ func (r offCPUDropReason) String() string {
 type offCPUFilterReason int
 
 const (
-	offCPUIdle         offCPUFilterReason = iota // the idle task left
-	offCPUKernel                                 // a task without user space
-	offCPUOwn                                    // a thread of the collector
-	offCPUNotDrawn                               // off_cpu_threshold
-	offCPUBelowMinimum                           // off_cpu_minimum
+	offCPUIdle           offCPUFilterReason = iota // the idle task left
+	offCPUKernel                                   // a task without user space
+	offCPUOwn                                      // a thread of the collector
+	offCPUNotDrawn                                 // off_cpu_threshold
+	offCPUBelowMinimum                             // off_cpu_minimum
+	offCPUTarget                                   // a process that targets do not select
+	offCPUUnknownProcess                           // it had ended before it could be told whether they do
 
 	numOffCPUFilterReasons = iota
 )
 
 func (r offCPUFilterReason) String() string {
-	return [numOffCPUFilterReasons]string{"idle", "kernel", "own", "not_drawn", "below_minimum"}[r]
+	return [numOffCPUFilterReasons]string{"idle", "kernel", "own", "not_drawn", "below_minimum", "target", "unknown_process"}[r]
 }
 
 // offCPUSnapshot is what became of switches.
@@ -144,10 +161,10 @@ func (s *offCPUSnapshot) pending() int64 {
 // while it is taken, so its maker reads hits last: every sample that the other
 // counters know of is then a hit too.
 type snapshot struct {
-	hits         int64
-	emitted      int64
-	filteredIdle int64
-	dropped      [numDropReasons]int64
+	hits     int64
+	emitted  int64
+	filtered [numFilterReasons]int64
+	dropped  [numDropReasons]int64
 
 	offCPU offCPUSnapshot
 
@@ -172,7 +189,10 @@ type snapshot struct {
 
 // pending hits are in the ring buffer or in a batch that was not handed over yet.
 func (s *snapshot) pending() int64 {
-	rest := s.hits - s.emitted - s.filteredIdle
+	rest := s.hits - s.emitted
+	for _, n := range s.filtered {
+		rest -= n
+	}
 	for _, n := range s.dropped {
 		rest -= n
 	}

@@ -25,14 +25,14 @@ type telemetry struct {
 
 // attributeSets are made once: a collection allocates none.
 type attributeSets struct {
-	receiver     metric.ObserveOption
-	filteredIdle metric.ObserveOption
-	dropped      [numDropReasons]metric.ObserveOption
-	labelReads   [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
-	userStacks   [labels.NumOutcomes]metric.ObserveOption
-	anomalies    [numAnomalies]metric.ObserveOption
-	unwindFiles  [numUnwindResults]metric.ObserveOption
-	symbols      [numSymbolProblems]metric.ObserveOption
+	receiver    metric.ObserveOption
+	filtered    [numFilterReasons]metric.ObserveOption
+	dropped     [numDropReasons]metric.ObserveOption
+	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
+	userStacks  [labels.NumOutcomes]metric.ObserveOption
+	anomalies   [numAnomalies]metric.ObserveOption
+	unwindFiles [numUnwindResults]metric.ObserveOption
+	symbols     [numSymbolProblems]metric.ObserveOption
 
 	offCPUFiltered [numOffCPUFilterReasons]metric.ObserveOption
 	offCPUDropped  [numOffCPUDropReasons]metric.ObserveOption
@@ -100,7 +100,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	b, a := t.instruments, &t.attrs
 	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.hits, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.emitted, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsFilteredSamples, s.filteredIdle, a.filteredIdle)
+	for reason, n := range s.filtered {
+		o.ObserveInt64(b.ReceiverCustomLabelsFilteredSamples, n, a.filtered[reason])
+	}
 	for reason, n := range s.dropped {
 		o.ObserveInt64(b.ReceiverCustomLabelsDroppedSamples, n, a.dropped[reason])
 	}
@@ -168,9 +170,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	with := func(kvs ...attribute.KeyValue) metric.ObserveOption {
 		return metric.WithAttributeSet(attribute.NewSet(append(kvs, own)...))
 	}
-	sets := attributeSets{
-		receiver:     with(),
-		filteredIdle: with(attribute.String("reason", "idle")),
+	sets := attributeSets{receiver: with()}
+	for r := range sets.filtered {
+		sets.filtered[r] = with(attribute.String("reason", filterReason(r).String()))
 	}
 	for r := range sets.dropped {
 		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))

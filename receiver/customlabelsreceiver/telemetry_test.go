@@ -44,7 +44,7 @@ func TestTelemetryAccounting(t *testing.T) {
 
 	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
 		s.hits = 1000
-		s.filteredIdle = 400
+		s.filtered = [numFilterReasons]int64{filterIdle: 300, filterTarget: 95, filterUnknownProcess: 5}
 		s.emitted = 500
 		s.dropped[dropRingFull] = 7
 		s.dropped[dropRefused] = 3
@@ -71,7 +71,10 @@ func TestTelemetryAccounting(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsEmittedSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(500, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt,
-		[]metricdata.DataPoint[int64]{point(400, ra, "reason=idle"), point(0, rb, "reason=idle")}, opt)
+		[]metricdata.DataPoint[int64]{
+			point(300, ra, "reason=idle"), point(95, ra, "reason=target"), point(5, ra, "reason=unknown_process"),
+			point(0, rb, "reason=idle"), point(0, rb, "reason=target"), point(0, rb, "reason=unknown_process"),
+		}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
 		point(7, ra, "reason=ring_full"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
 		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
@@ -169,6 +172,7 @@ func TestTelemetryOffCPU(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUFilteredSwitches(t, tt, []metricdata.DataPoint[int64]{
 		point(10, ra, "reason=idle"), point(11, ra, "reason=kernel"), point(12, ra, "reason=own"),
 		point(13, ra, "reason=not_drawn"), point(14, ra, "reason=below_minimum"),
+		point(15, ra, "reason=target"), point(16, ra, "reason=unknown_process"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
 		point(20, ra, "reason=ring_full"), point(21, ra, "reason=table_full"), point(22, ra, "reason=internal"),
@@ -176,7 +180,7 @@ func TestTelemetryOffCPU(t *testing.T) {
 		point(26, ra, "reason=unfinished"), point(27, ra, "reason=pending_full"), point(28, ra, "reason=refused"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-60-216, ra)}, opt)
+		[]metricdata.DataPoint[int64]{point(1000-100-91-216, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
 	require.NoError(t, a.close())
@@ -188,6 +192,7 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	md := readMetadata(t)
 	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
 	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
+	require.Equal(t, md["filter_reason"], names(numFilterReasons, func(i int) string { return filterReason(i).String() }))
 	require.Equal(t, md["off_cpu_filter_reason"], names(numOffCPUFilterReasons, func(i int) string { return offCPUFilterReason(i).String() }))
 	require.Equal(t, md["kind"], names(numAnomalies, func(i int) string { return anomaly(i).String() }))
 	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))

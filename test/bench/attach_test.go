@@ -167,6 +167,8 @@ type announced struct {
 	done    chan struct{}
 }
 
+func (a *announced) Filter(process.ID) error { return nil }
+
 func (a *announced) SetLabelSources(_ process.ID, sources []process.LabelSource) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

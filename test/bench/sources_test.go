@@ -81,6 +81,8 @@ type collected struct {
 	sources map[process.ID][]process.LabelSource
 }
 
+func (c *collected) Filter(process.ID) error { return nil }
+
 func (c *collected) SetLabelSources(id process.ID, sources []process.LabelSource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -193,6 +193,9 @@ func (s *sampling) taken(id process.ID, sinceNs, untilNs uint64) []sample {
 	return taken
 }
 
+// Filter implements process.Publisher: nothing is left out here.
+func (s *sampling) Filter(process.ID) error { return nil }
+
 // SetLabelSources implements process.Publisher.
 func (s *sampling) SetLabelSources(id process.ID, sources []process.LabelSource) error {
 	if len(sources) == 0 {

@@ -7,6 +7,7 @@
  */
 #include "offcpu.h"
 #include "sample.h"
+#include "targets.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -95,6 +96,8 @@ static __always_inline bool wanted(const struct task_struct *task)
 		no = COUNTER_FILTERED_OWN;
 	else if (bpf_get_prandom_u32() >= draw_below)
 		no = COUNTER_FILTERED_NOT_DRAWN;
+	else if (filtered_target(task))
+		no = COUNTER_FILTERED_TARGET;
 	else
 		return true;
 	count(no);

@@ -2,6 +2,7 @@
 /* Samples the CPU: who runs, with which labels, where. Follows the life of processes. */
 #include "event.h"
 #include "sample.h"
+#include "targets.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -15,6 +16,10 @@ int sample_cpu(struct perf_context *ctx)
 	count(COUNTER_HITS);
 	if (!task->pid) {
 		count(COUNTER_FILTERED_IDLE);
+		return 0;
+	}
+	if (filtered_target(task)) {
+		count(COUNTER_FILTERED_TARGET);
 		return 0;
 	}
 	s = this_scratch();
@@ -45,8 +50,14 @@ int process_fork(__u64 *ctx)
 	process_identity(parent, &parent_id);
 	process_identity(child, &child_id);
 	entry = bpf_map_lookup_elem(&processes, &parent_id);
-	if (entry)
+	if (entry) {
 		bpf_map_update_elem(&processes, &child_id, entry, BPF_NOEXIST);
+		if (judge_forked) {
+			entry = bpf_map_lookup_elem(&processes, &child_id);
+			if (entry)
+				entry->filtered = 0;
+		}
+	}
 	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
 	if (list)
 		bpf_map_update_elem(&unwind_lists, &child_id, list, BPF_NOEXIST);

@@ -78,7 +78,9 @@ enum counter {
 	COUNTER_DROPPED_TABLE_FULL = 10, /* too many threads are away */
 	/* not part of the sum */
 	COUNTER_RETURNS_LOST = 11, /* no room in the ring buffer */
-	COUNTER_MAX = 12,
+	/* of samples and of switches, part of the sum */
+	COUNTER_FILTERED_TARGET = 12, /* the process is not wanted */
+	COUNTER_MAX = 13,
 };
 
 /* What a thread does, or why it leaves the CPU. */
@@ -212,7 +214,7 @@ struct unwind_list {
 
 struct process_entry {
 	__u32 num_sources;
-	__u32 pad;
+	__u32 filtered; /* no sample of it is wanted */
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
 _Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "process_entry");

@@ -1,0 +1,113 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A process that is filtered gives no record, is counted, and comes back when it is
+// wanted again. Without SelectTargets, nothing of that happens.
+func TestFilter(t *testing.T) {
+	program := buildTarget(t)
+	for name, selects := range map[string]bool{"selecting": true, "not selecting": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, SelectTargets: selects})
+			out, in := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
+			id := identify(t, s, out.pid)
+			require.NoError(t, s.Filter(id))
+			require.NoError(t, s.Start())
+			ofOut, ofIn := 0, 0
+			readUntil(t, s, func(r *Record) bool {
+				switch r.PID {
+				case out.pid:
+					ofOut++
+				case in.pid:
+					ofIn++
+				}
+				return ofIn >= 100 && (selects || ofOut > 0)
+			})
+			c, err := s.Counters()
+			require.NoError(t, err)
+			if !selects {
+				require.Zero(t, c.FilteredTarget)
+				return
+			}
+			require.Zero(t, ofOut, "of a process that is filtered")
+			require.NotZero(t, c.FilteredTarget)
+			require.NoError(t, s.SetLabelSources(id, nil))
+			readUntil(t, s, func(r *Record) bool { return r.PID == out.pid })
+			records := uint64(0)
+			drain(t, s, func(*Record) { records++ })
+			c, err = s.Counters()
+			require.NoError(t, err)
+			require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.FilteredTarget+c.DroppedRingFull+c.DroppedInternal)
+		})
+	}
+}
+
+// Switches of a process that is filtered are not recorded.
+func TestFilterSwitches(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, SelectTargets: true})
+	o, err := s.OffCPU(OffCPUConfig{Threshold: 1, RingBufferBytes: 8 << 20})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, o.Close()) })
+	sleeper := func() uint32 {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do sleep 0.02; done")
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return uint32(cmd.Process.Pid)
+	}
+	require.NoError(t, s.Follow())
+	out, in := sleeper(), sleeper()
+	require.NoError(t, s.Filter(awaitExec(t, s, int(out))))
+	require.NoError(t, o.Start())
+	time.Sleep(500 * time.Millisecond)
+	seen := map[uint32]int{}
+	c := drainSwitches(t, o, func(sw *Switch) {
+		var r Record
+		if !sw.Back && r.Parse(sw.Raw) == nil {
+			seen[r.PID]++
+		}
+	})
+	require.Zero(t, seen[out])
+	require.NotZero(t, seen[in])
+	require.NotZero(t, c.FilteredTarget)
+}
+
+// A forked child is filtered with its parent, unless each is to be judged for itself.
+func TestFilterFork(t *testing.T) {
+	for name, judge := range map[string]bool{"inherits": false, "is judged": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSampler(t, Config{
+				SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, SelectTargets: true, JudgeForked: judge,
+			})
+			require.NoError(t, s.Follow())
+			sh := exec.Command("/bin/sh", "-c", "read go; (read x); true")
+			stdin, err := sh.StdinPipe()
+			require.NoError(t, err)
+			require.NoError(t, sh.Start())
+			require.NoError(t, s.Filter(awaitExec(t, s, sh.Process.Pid)))
+			_, err = stdin.Write([]byte("\n"))
+			require.NoError(t, err)
+			for ev := (ProcessEvent{}); ev.Kind != EventFork || ev.Parent.TGID != uint32(sh.Process.Pid); {
+				require.NoError(t, s.ReadEvent(&ev))
+				if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
+					key := ev.Process.key()
+					var entry profilerProcessEntry
+					require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
+					require.Equal(t, flag(!judge), entry.Filtered)
+				}
+			}
+			require.NoError(t, stdin.Close())
+			require.NoError(t, sh.Wait())
+		})
+	}
+}

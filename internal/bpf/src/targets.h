@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which processes are sampled. User space decides; here a flag is looked up. */
+#ifndef CUSTOM_LABELS_TARGETS_H
+#define CUSTOM_LABELS_TARGETS_H
+
+#include "identity.h"
+
+/*
+ * Whether no sample of a task is wanted. One lookup, and none unless targets are
+ * selected. Not inlined: the key would stay on the stack of the whole sample.
+ */
+static __noinline bool filtered_target(const struct task_struct *task)
+{
+	struct process_entry *entry;
+	struct process_id id;
+
+	if (!select_targets)
+		return false;
+	process_identity(task, &id);
+	entry = bpf_map_lookup_elem(&processes, &id);
+	return entry && entry->filtered;
+}
+
+#endif

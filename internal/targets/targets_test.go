@@ -1,0 +1,106 @@
+package targets
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func uid(n uint32) *uint32 { return &n }
+
+func postgres() *Process {
+	return &Process{
+		PID: 1234, UID: 26, Executable: "/usr/lib/postgresql/16/bin/postgres",
+		Cgroup: "/system.slice/postgresql.service", CgroupID: 77, ContainerID: "abc123",
+	}
+}
+
+func TestSelector(t *testing.T) {
+	for name, tc := range map[string]struct {
+		selector Selector
+		want     bool
+	}{
+		"executable":                   {Selector{Executable: "/usr/lib/postgresql/16/bin/postgres"}, true},
+		"executable, part":             {Selector{Executable: "/usr/lib/postgresql"}, false},
+		"** crosses slashes":           {Selector{Executable: "/usr/lib/postgresql/**"}, true},
+		"** in the middle":             {Selector{Executable: "/usr/**/postgres"}, true},
+		"* does not cross slashes":     {Selector{Executable: "/usr/lib/postgresql/*"}, false},
+		"* in a part":                  {Selector{Executable: "/usr/lib/postgresql/1?/bin/post*"}, true},
+		"alternatives":                 {Selector{Executable: "/usr/lib/{mysql,postgresql}/**"}, true},
+		"by name":                      {Selector{Executable: "**/postgres"}, true},
+		"by another name":              {Selector{Executable: "**/post"}, false},
+		"cgroup":                       {Selector{Cgroup: "/system.slice/*.service"}, true},
+		"another cgroup":               {Selector{Cgroup: "/user.slice/**"}, false},
+		"cgroup id":                    {Selector{CgroupID: 77}, true},
+		"another cgroup id":            {Selector{CgroupID: 78}, false},
+		"container":                    {Selector{ContainerID: "abc*"}, true},
+		"another container":            {Selector{ContainerID: "abd*"}, false},
+		"uid":                          {Selector{UID: uid(26)}, true},
+		"another uid":                  {Selector{UID: uid(0)}, false},
+		"pid":                          {Selector{PID: 1234}, true},
+		"another pid":                  {Selector{PID: 12}, false},
+		"two fields":                   {Selector{UID: uid(26), PID: 1234}, true},
+		"two fields, one of which not": {Selector{UID: uid(26), PID: 1}, false},
+		"all fields": {Selector{
+			Executable: "/usr/**", Cgroup: "/**", ContainerID: "*", CgroupID: 77, PID: 1234, UID: uid(26),
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, tc.selector.Validate())
+			require.Equal(t, tc.want, tc.selector.Matches(postgres()))
+		})
+	}
+}
+
+// What is not known matches nothing, not even a glob that matches all.
+func TestSelectorUnknown(t *testing.T) {
+	for _, s := range []Selector{{Executable: "/**"}, {Executable: "**"}, {Cgroup: "/**"}, {ContainerID: "*"}, {ContainerID: "**"}, {CgroupID: 1}} {
+		require.False(t, s.Matches(&Process{PID: 1}), "%+v", s)
+	}
+	root := Selector{UID: uid(0)}
+	require.True(t, root.Matches(&Process{}))
+	require.False(t, root.Matches(&Process{Kernel: true}), "a kernel thread is of no user")
+}
+
+func TestSelection(t *testing.T) {
+	match, other := Selector{UID: uid(26)}, Selector{UID: uid(27)}
+	for name, tc := range map[string]struct {
+		selection Selection
+		want      bool
+	}{
+		"empty":             {Selection{}, true},
+		"included":          {Selection{Include: []Selector{match}}, true},
+		"any is enough":     {Selection{Include: []Selector{other, match}}, true},
+		"not included":      {Selection{Include: []Selector{other}}, false},
+		"excluded":          {Selection{Exclude: []Selector{other, match}}, false},
+		"not excluded":      {Selection{Exclude: []Selector{other}}, true},
+		"exclude wins":      {Selection{Include: []Selector{match}, Exclude: []Selector{match}}, false},
+		"neither":           {Selection{Include: []Selector{other}, Exclude: []Selector{other}}, false},
+		"include, not excl": {Selection{Include: []Selector{match}, Exclude: []Selector{other}}, true},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, tc.selection.Wants(postgres())) })
+	}
+	require.False(t, (&Selection{Include: []Selector{match}}).ByPID())
+	require.True(t, (&Selection{Exclude: []Selector{other, {PID: 1}}}).ByPID())
+	require.False(t, (&Selection{Exclude: []Selector{{PID: 1}}}).ByCgroupID())
+	require.True(t, (&Selection{Include: []Selector{{CgroupID: 1}}}).ByCgroupID())
+}
+
+func TestSelectorValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		selector Selector
+		want     string
+	}{
+		"empty":        {Selector{}, "at least one of executable, cgroup, cgroup_id, container_id, uid and pid"},
+		"executable":   {Selector{Executable: "/usr/["}, `executable is not a valid glob: "/usr/["`},
+		"cgroup":       {Selector{Cgroup: "/{a"}, `cgroup is not a valid glob: "/{a"`},
+		"container id": {Selector{ContainerID: "a\\"}, `container_id is not a valid glob: "a\\"`},
+		"long":         {Selector{ContainerID: strings.Repeat("a", MaxGlobBytes+1)}, "container_id must have at most 1024 bytes, not 1025"},
+		"relative":     {Selector{Executable: "postgres"}, `executable must begin with / or **, not "postgres"`},
+		"service":      {Selector{Cgroup: "nginx.service"}, `cgroup must begin with / or **, not "nginx.service"`},
+		"pid":          {Selector{PID: -1}, "pid must be positive, not -1"},
+	} {
+		t.Run(name, func(t *testing.T) { require.ErrorContains(t, tc.selector.Validate(), tc.want) })
+	}
+}

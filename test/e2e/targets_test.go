@@ -1,0 +1,253 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+// enoughOfTarget samples of a busy thread show that it is sampled.
+const enoughOfTarget = 20
+
+// TestTargets: of two programs that are equally busy, one is selected; every sample is
+// its, and those of the other are counted.
+func TestTargets(t *testing.T) {
+	testutil.RequireBPF(t)
+	dir := testutil.BuildWriters(t)
+	spin := func(variant string, args ...string) *testutil.Writer {
+		return testutil.Start(t, variant, append([]string{"spin", "--seconds", "300"}, args...)...)
+	}
+	in, out := spin("writer-v1-exe"), spin("writer-v1-lib")
+	other := startAs(t, filepath.Join(dir, "writer-v1-exe"), 54321)
+	uid := int64(54321)
+
+	checkTargets(t, "include executable", in, out, customlabelsreceiver.TargetsConfig{
+		Include: []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(dir, "writer-v1-e*")}},
+	})
+	checkTargets(t, "include uid", other, in, customlabelsreceiver.TargetsConfig{
+		Include: []customlabelsreceiver.TargetSelector{{UID: &uid}},
+	})
+	checkTargets(t, "exclude uid", in, other, customlabelsreceiver.TargetsConfig{
+		Exclude: []customlabelsreceiver.TargetSelector{{UID: &uid}},
+	})
+	checkTargets(t, "exclude pid", in, out, customlabelsreceiver.TargetsConfig{
+		Exclude: []customlabelsreceiver.TargetSelector{{PID: out.PID}},
+	})
+	checkTargets(t, "exclude wins", in, out, customlabelsreceiver.TargetsConfig{
+		Include: []customlabelsreceiver.TargetSelector{{Executable: "/**"}},
+		Exclude: []customlabelsreceiver.TargetSelector{{Executable: "**/writer-v1-lib", PID: out.PID}},
+	})
+	if path, id, err := moveToCgroup(t, out.PID); err != nil {
+		fmt.Printf("cgroup: this machine lets root make no cgroup v2: %v\n", err)
+	} else {
+		checkTargets(t, "exclude cgroup", in, out, customlabelsreceiver.TargetsConfig{
+			Exclude: []customlabelsreceiver.TargetSelector{{Cgroup: path + "*"}},
+		})
+		checkTargets(t, "include cgroup id", out, in, customlabelsreceiver.TargetsConfig{
+			Include: []customlabelsreceiver.TargetSelector{{CgroupID: id}},
+		})
+	}
+	checkTargets(t, "labelled only", in, spin("spin-plain"), customlabelsreceiver.TargetsConfig{LabelledOnly: true})
+}
+
+// startAs runs a writer as another user, who may not see where it was built.
+func startAs(t *testing.T, path string, uid int) *testutil.Writer {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "targets")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the other user has to run what is in it
+	public := filepath.Join(dir, filepath.Base(path))
+	require.NoError(t, os.WriteFile(public, text, 0o755)) //nolint:gosec // likewise
+	setpriv, err := exec.LookPath("setpriv")
+	require.NoError(t, err)
+	return testutil.StartPath(t, setpriv, "--reuid", strconv.Itoa(uid), "--clear-groups", public, "spin", "--seconds", "300")
+}
+
+// moveToCgroup moves a process to a cgroup of its own.
+func moveToCgroup(t *testing.T, pid int) (path string, id uint64, err error) {
+	groups, err := procfs.FindCgroupFS()
+	if err != nil {
+		return "", 0, err
+	}
+	own, err := procfs.FS{}.Cgroup(os.Getpid())
+	require.NoError(t, err)
+	path = filepath.Join(own.Path, fmt.Sprintf("custom-labels-targets-%d", os.Getpid()))
+	dir := filepath.Join(groups.Root, path)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", 0, err
+	}
+	procs := func(dir string) string { return filepath.Join(dir, "cgroup.procs") }
+	t.Cleanup(func() {
+		// It is empty then, or its last process goes to where it came from.
+		_ = os.WriteFile(procs(filepath.Dir(dir)), []byte(strconv.Itoa(pid)), 0)
+		_ = os.Remove(dir)
+	})
+	if err := os.WriteFile(procs(dir), []byte(strconv.Itoa(pid)), 0); err != nil {
+		return "", 0, err
+	}
+	id, err = groups.ID(path)
+	return path, id, err
+}
+
+// checkTargets samples under a selection that wants one writer and not the other.
+func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection customlabelsreceiver.TargetsConfig) {
+	t.Helper()
+	byPID := map[int64]int{}
+	var mu sync.Mutex
+	next := &sink{t: t, visit: func(b flatBatch) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range b.hits {
+			byPID[b.hits[i].pid]++
+		}
+	}}
+	r := startReceiver(t, next, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 499
+		c.ReportInterval = time.Second
+		c.OffCPUThreshold = 1
+		c.Targets = selection
+	})
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return byPID[int64(in.PID)] >= enoughOfTarget && r.metric("filtered_samples", "reason")["target"] > 0
+	}, 30*time.Second, 50*time.Millisecond, "%s: it is not sampled", name)
+	r.stop()
+	account := r.account()
+	fmt.Printf("%-20s wanted %6d, not wanted %d; filtered: target %6d, unknown_process %d\n",
+		name, byPID[int64(in.PID)], byPID[int64(out.PID)], account["filtered_target"], account["filtered_unknown_process"])
+	require.Zero(t, byPID[int64(out.PID)], name)
+	require.NotZero(t, account["filtered_target"], name)
+	if len(selection.Include) == 1 && selection.Exclude == nil && selection.Include[0].CgroupID != 0 {
+		require.Len(t, byPID, 1, "%s: %v", name, byPID)
+	}
+	requireClosed(t, account, "hits")
+	requireClosed(t, r.switchAccount(), "switches")
+}
+
+// requireClosed checks that all was emitted, filtered or dropped, to the last one.
+func requireClosed(t *testing.T, account map[string]int64, of string) {
+	t.Helper()
+	sum := account["emitted"]
+	for name, n := range account {
+		if strings.HasPrefix(name, "filtered_") || strings.HasPrefix(name, "dropped_") {
+			sum += n
+		}
+	}
+	require.Equal(t, account[of], sum, "%v", account)
+	require.Zero(t, account["pending"])
+}
+
+// TestTargetsLoad: a program that is not labelled becomes so, by a library that it
+// loads, and is sampled from then on.
+func TestTargetsLoad(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.BuildWriters(t)
+	first := make(chan hit, 1)
+	var mu sync.Mutex
+	pid := int64(0)
+	out := &sink{t: t, visit: func(b flatBatch) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range b.hits {
+			if pid != 0 && b.hits[i].pid == pid {
+				select {
+				case first <- b.hits[i]:
+				default:
+				}
+			}
+		}
+	}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 499
+		c.ReportInterval = 100 * time.Millisecond
+		c.Targets.LabelledOnly = true
+	})
+	// By the time that it loads the library, it has long been judged.
+	w := testutil.Start(t, "writer-v1-dlopen", "spin", "--seconds", "60", "--load-delay-ms", "2500")
+	mu.Lock()
+	pid = int64(w.PID)
+	mu.Unlock()
+	ready := time.Now()
+	select {
+	case h := <-first:
+		took := time.Since(ready)
+		fmt.Printf("a library with labels was loaded: the first sample was in a batch %v later\n", took.Round(time.Millisecond))
+		require.NotEmpty(t, h.attrs[prefix+"label_00"])
+		require.Less(t, took, time.Second)
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is not sampled")
+	}
+	r.stop()
+	requireClosed(t, r.account(), "hits")
+}
+
+// TestTargetsStorm: programs that end before they can be judged. No sample of them is
+// emitted, each is counted, and the account closes.
+func TestTargetsStorm(t *testing.T) {
+	testutil.RequireBPF(t)
+	dir := testutil.BuildWriters(t)
+	w := testutil.Start(t, "writer-v1-exe", "spin", "--seconds", "60")
+	others := map[int64]int{}
+	out := &sink{t: t, visit: func(b flatBatch) {
+		for i := range b.hits {
+			if b.hits[i].pid != int64(w.PID) {
+				others[b.hits[i].pid]++
+			}
+		}
+	}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 4999
+		c.ReportInterval = 250 * time.Millisecond
+		c.OffCPUThreshold = 1
+		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(dir, "writer-v1-exe")}}
+	})
+	stop := make(chan struct{})
+	var storm sync.WaitGroup
+	for range 2 {
+		storm.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command("/bin/true").Run() // however it ends
+				}
+			}
+		})
+	}
+	time.Sleep(pick(5*time.Second, 2*time.Second))
+	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
+	close(stop)
+	storm.Wait()
+	r.stop()
+	cpu, switches := r.account(), r.switchAccount()
+	_, received := out.received()
+	fmt.Printf("hits %d = emitted %d + filtered (target %d, unknown_process %d, idle %d) + dropped %d\n", cpu["hits"], cpu["emitted"],
+		cpu["filtered_target"], cpu["filtered_unknown_process"], cpu["filtered_idle"], cpu["dropped_ring_full"]+cpu["dropped_pending_full"])
+	fmt.Printf("switches %v\n", switches)
+	requireClosed(t, cpu, "hits")
+	requireClosed(t, switches, "switches")
+	require.EqualValues(t, received, cpu["emitted"]+switches["emitted"])
+	require.Empty(t, others)
+	require.NotZero(t, cpu["emitted"])
+	require.NotZero(t, cpu["filtered_target"])
+	require.NotZero(t, cpu["filtered_unknown_process"])
+}
