@@ -13,8 +13,8 @@ const volatile __u32 max_key_bytes = MAX_LABEL_KEY_BYTES;
 const volatile __u32 max_value_bytes = MAX_LABEL_VALUE_BYTES;
 const volatile __u64 watermark_bytes = 1 << 20; /* of unread samples that wake the reader */
 const volatile __u32 use_rows = 1;		/* 0: frame pointers only */
-const volatile __u32 select_targets; /* some processes may be filtered */
-const volatile __u32 judge_forked;   /* whether one is, it does not inherit */
+const volatile __u32 select_targets;		/* some processes may be filtered */
+const volatile __u32 judge_forked;		/* whether one is, it does not inherit */
 /* Inode of the PID namespace whose numbers are reported; 0: the init namespace. */
 const volatile __u32 pid_ns_inum;
 
