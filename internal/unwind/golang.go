@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
 )
@@ -54,6 +55,10 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 	last := Rule{}
 	switch {
 	case f.Flags&gopclntab.TopFrame != 0:
+		// Go's traceback ends at a signal, too; the kernel's frame behind it tells what was interrupted.
+		if name, err := r.Name(f); err == nil && strings.HasPrefix(name, "runtime.sigtramp") {
+			return b.goRows(r, f)
+		}
 		last.CFA = CFAEnd
 	case f.Flags&gopclntab.SPWrite != 0:
 		// It goes to another stack, with the frame register of its caller.

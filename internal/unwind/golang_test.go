@@ -85,6 +85,12 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				require.Contains(t, trampolines, symbol(t, path, "runtime.sigreturn__sigaction.abi0"))
 			}
 			require.LessOrEqual(t, len(trampolines), 2)
+			r, ok := rows.Lookup(symbol(t, path, "runtime.sigtramp.abi0") + 32)
+			require.True(t, ok)
+			require.Equal(t, unwind.CFASP, r.CFA, "the stack of a signal handler goes on")
+			r, ok = rows.Lookup(symbol(t, path, "runtime.goexit.abi0"))
+			require.True(t, ok)
+			require.Equal(t, unwind.CFAEnd, r.CFA)
 		})
 	}
 }
