@@ -25,16 +25,16 @@ func programs(c *cell) []program {
 	if c.isRefused {
 		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
 	}
-	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestOffCPU", "TestNoPrivileges", "TestOldKernel"}
+	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestOldKernel"}
 	if c.thorough {
-		receiver = append(receiver, "TestRestart")
+		receiver = append(receiver, "TestRestart", "TestOffCPU")
 	}
 	return []program{
 		{
 			name: "bpf", binary: "bpf.test", labels: true,
 			env: []string{
 				"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_BPF_STACKS=/guest/stacks",
-				"CUSTOM_LABELS_CONTEXT_EVENTS=" + contextEvents(c),
+				"CUSTOM_LABELS_CONTEXT_EVENTS=" + contextEvents(c), "CUSTOM_LABELS_WRITERS=/guest/writers-glibc",
 			},
 			tests: []string{
 				"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
