@@ -3,7 +3,6 @@
 package bpf
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,17 +83,7 @@ const stacksBytes = 64
 
 func startStacks(t *testing.T, path, kind string) (pid uint32, start uint64) {
 	t.Helper()
-	cmd := exec.Command(path, kind)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	_, err = fmt.Sscan(line, &pid, &start)
+	_, err := fmt.Sscan(startProgram(t, path, kind), &pid, &start)
 	require.NoError(t, err)
 	return pid, start
 }

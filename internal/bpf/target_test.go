@@ -54,6 +54,16 @@ type target struct {
 
 func startTarget(t *testing.T, path, state string) target {
 	t.Helper()
+	var tgt target
+	_, err := fmt.Sscan(startProgram(t, path, state),
+		&tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames, &tgt.descend, &tgt.offsetNode, &tgt.offsetGo)
+	require.NoError(t, err)
+	return tgt
+}
+
+// startProgram returns the line that a program prints when it is ready.
+func startProgram(t *testing.T, path, state string) string {
+	t.Helper()
 	cmd := exec.Command(path, state)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -65,10 +75,7 @@ func startTarget(t *testing.T, path, state string) target {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	var tgt target
-	_, err = fmt.Sscan(line, &tgt.pid, &tgt.offsetV0, &tgt.offsetV1, &tgt.offsetCtx, &tgt.signedFrames, &tgt.descend, &tgt.offsetNode, &tgt.offsetGo)
-	require.NoError(t, err)
-	return tgt
+	return line
 }
 
 // identify finds the identity of a process by a scan.
