@@ -20,9 +20,16 @@ type Label struct {
 type Set struct {
 	labels    []Label
 	truncated bool
+	overflow  bool
 }
 
-var emptySet = &Set{}
+var (
+	emptySet    = &Set{}
+	overflowSet = &Set{overflow: true}
+)
+
+// OverflowSet returns the set that stands for one that a budget had no room for.
+func OverflowSet() *Set { return overflowSet }
 
 // NewSet returns the canonical set of the given labels, of which the first with
 // a given key is kept. It is not shared with any [Cache].
@@ -42,6 +49,10 @@ func (s *Set) All() iter.Seq[Label] { return slices.Values(s.labels) }
 // Truncated reports whether some key, value or label that the thread had
 // published is missing from the set, wholly or in part, because of a bound.
 func (s *Set) Truncated() bool { return s.truncated }
+
+// Overflow reports whether the set stands for another one, whose labels a budget
+// had no room for.
+func (s *Set) Overflow() bool { return s.overflow }
 
 // Canonical encoding of a set: one byte for the truncation mark, then for each
 // label its source, the lengths of key and value as uvarints, key and value.

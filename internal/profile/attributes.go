@@ -26,6 +26,9 @@ func (b *build) setAttributes(s *labels.Set) setAttributes {
 	}
 	var a setAttributes
 	clear(b.names)
+	if s.Overflow() {
+		a.indexes = append(a.indexes, b.tables.attribute(trueAttr(attrOverflow)))
+	}
 	if s.Truncated() {
 		a.indexes = append(a.indexes, b.tables.attribute(trueAttr(attrTruncated)))
 	}

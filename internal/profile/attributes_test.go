@@ -47,6 +47,7 @@ func TestLabelAttributes(t *testing.T) {
 		"one name, context wins": {"p.", labels.NewSet(false, v1("a", "1"), context("p.a", "2")), map[string]any{"p.a": "2"}, BuildStats{DroppedLabels: 3}},
 		"one name, first wins":   {"", labels.NewSet(false, v1("thread.id", "2"), v1(standard+"thread.id", "1")), map[string]any{standard + "thread.id": "1"}, BuildStats{RenamedKeys: 3, DroppedLabels: 3}},
 		"truncated":              {"p.", labels.NewSet(true, v1("a", "1")), map[string]any{"p.a": "1", "custom_labels.truncated": true}, BuildStats{TruncatedSets: 3}},
+		"overflow":               {"p.", labels.OverflowSet(), map[string]any{"custom_labels.overflow": true}, BuildStats{}},
 		"truncated to nothing":   {"p.", labels.NewSet(true), map[string]any{"custom_labels.truncated": true}, BuildStats{TruncatedSets: 3}},
 		"none":                   {"p.", labels.NewSet(false), map[string]any{}, BuildStats{}},
 	} {

@@ -26,6 +26,7 @@
 //   - custom_labels.thread_state of an absence: runnable, sleeping, uninterruptible,
 //     stopped or other;
 //   - custom_labels.truncated = true: something of the label set was cut;
+//   - custom_labels.overflow = true: a budget had no room for the labels;
 //   - custom_labels.stack_truncated = true: the stack goes on above its last frame.
 //
 // Labels follow. Attributes of a thread context keep their names, those of the

@@ -29,6 +29,7 @@ const (
 	attrSpanID         = "span_id"
 	attrTraceSampled   = "trace_sampled"
 	attrTruncated      = "custom_labels.truncated"
+	attrOverflow       = "custom_labels.overflow"
 	attrStackTruncated = "custom_labels.stack_truncated"
 	attrEmptyKey       = "custom_labels.empty_key"
 	attrThreadState    = "custom_labels.thread_state"
@@ -49,7 +50,7 @@ const fallbackPrefix = "process.context.label."
 func reserved(key string) bool {
 	switch key {
 	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID, attrTraceSampled,
-		attrTruncated, attrStackTruncated, attrThreadState:
+		attrTruncated, attrOverflow, attrStackTruncated, attrThreadState:
 		return true
 	}
 	return false
