@@ -19,8 +19,11 @@ import (
 // MinOffCPUThreshold is the least part of all switches that can be looked at.
 const MinOffCPUThreshold = 1e-6
 
-// returnBytes of the ring buffer that the return of one thread takes, with its head.
-const returnBytes = 8 + threadReturnBytes
+// ringHeadBytes are before each record of a ring buffer (kernel/bpf/ringbuf.c).
+const ringHeadBytes = 8
+
+// returnBytes of the ring buffer that the return of one thread takes.
+const returnBytes = ringHeadBytes + threadReturnBytes
 
 // returnShare of the ring buffer of switches is only for returns.
 const returnShare = 4
@@ -90,7 +93,8 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 		return nil, fmt.Errorf("set knobs: %w", err)
 	}
 	spec.Maps[offcpuMapSamples].MaxEntries = uint32(ring)
-	spec.Maps[offcpuMapAway].MaxEntries = lowered(config.maxAway, ring/returnShare/returnBytes)
+	// One less than there is room for: a ring buffer is never filled to the last byte.
+	spec.Maps[offcpuMapAway].MaxEntries = lowered(config.maxAway, ring/returnShare/returnBytes-1)
 	spec.Maps[offcpuMapScratches].MaxEntries = uint32(s.possibleCPUs)
 	shared := s.sharedMaps()
 	for name, m := range shared {
@@ -207,27 +211,7 @@ func (o *OffCPU) stop() error {
 	}
 	err := o.attached.Close()
 	o.attached = nil
-	o.awaitPrograms()
-	return err
-}
-
-// awaitPrograms waits for the programs that other CPUs are in: they have counted the
-// switch and not yet what became of it. A wait for RCU would say the same for sure, but
-// takes up to minutes on a machine that does nothing but switch.
-func (o *OffCPU) awaitPrograms() {
-	const (
-		pause  = time.Millisecond
-		pauses = 1000
-	)
-	var before SwitchCounters
-	for range pauses {
-		time.Sleep(pause)
-		now, err := o.Counters()
-		if err != nil || now == before && now.balanced() {
-			return
-		}
-		before = now
-	}
+	return errors.Join(err, interruptCPUs())
 }
 
 // Close releases everything and ends waiting reads. It may be called twice.
@@ -270,12 +254,6 @@ type SwitchCounters struct {
 	DroppedInternal uint64
 	// ReturnsLost are returns of submitted samples that found no room; not part of the sum.
 	ReturnsLost uint64
-}
-
-// balanced reports whether it is known of each switch what became of it.
-func (c *SwitchCounters) balanced() bool {
-	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+c.FilteredTarget+
-		c.DroppedRingFull+c.DroppedTableFull+c.DroppedInternal
 }
 
 // Counters reads the current values.

@@ -63,6 +63,7 @@ const (
 	offcpuVarDrawBelow        = "draw_below"
 	offcpuVarJudgeForked      = "judge_forked"
 	offcpuVarLeaveLimitBytes  = "leave_limit_bytes"
+	offcpuVarLeavingBytes     = "leaving_bytes"
 	offcpuVarMaxKeyBytes      = "max_key_bytes"
 	offcpuVarMaxLabels        = "max_labels"
 	offcpuVarMaxValueBytes    = "max_value_bytes"
@@ -144,6 +145,7 @@ type offcpuVariableSpecs struct {
 	DrawBelow        *ebpf.VariableSpec `ebpf:"draw_below"`
 	JudgeForked      *ebpf.VariableSpec `ebpf:"judge_forked"`
 	LeaveLimitBytes  *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
+	LeavingBytes     *ebpf.VariableSpec `ebpf:"leaving_bytes"`
 	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -211,6 +213,7 @@ type offcpuVariables struct {
 	DrawBelow        *ebpf.Variable `ebpf:"draw_below"`
 	JudgeForked      *ebpf.Variable `ebpf:"judge_forked"`
 	LeaveLimitBytes  *ebpf.Variable `ebpf:"leave_limit_bytes"`
+	LeavingBytes     *ebpf.Variable `ebpf:"leaving_bytes"`
 	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`

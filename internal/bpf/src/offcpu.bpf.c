@@ -16,10 +16,13 @@ const volatile __u64 draw_below;
 /* The collector, in the init PID namespace: its threads run because of what is recorded here. */
 const volatile __u32 own_tgid;
 /*
- * Unread bytes from which on no thread that leaves is recorded. The rest of the ring
+ * Unread bytes that no record of a thread that leaves goes beyond. The rest of the ring
  * buffer is for returns, of which there are at most as many as threads in away.
  */
 const volatile __u64 leave_limit_bytes;
+
+/* Of records that are just being written, on all CPUs. */
+__u64 leaving_bytes;
 
 /* Threads that were recorded as they left. None ends while it is away: it dies on a CPU. */
 struct {
@@ -128,6 +131,31 @@ static __noinline int forget(const struct task_struct *task)
 	return 0;
 }
 
+/* What a record takes of a ring buffer: kernel/bpf/ringbuf.c, BPF_RINGBUF_HDR_SZ and the rounding. */
+static __always_inline __u64 ring_bytes(__u32 bytes)
+{
+	return ((__u64)bytes + 8 + 7) & ~7ull;
+}
+
+/*
+ * Submits a sample unless it would take of what is for returns. Other CPUs do the same:
+ * a record counts as being written until it is among the unread bytes, and maybe in both
+ * for a moment, but never in none.
+ */
+static __always_inline bool submit_within_limit(struct scratch *s, __u32 bytes)
+{
+	__u64 ours = ring_bytes(bytes), all;
+	bool submitted = false;
+
+	all = __sync_fetch_and_add(&leaving_bytes, ours) + ours;
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + all <= leave_limit_bytes)
+		submitted = submit(s, bytes);
+	else
+		count(COUNTER_DROPPED_RING_FULL);
+	__sync_fetch_and_add(&leaving_bytes, -ours);
+	return submitted;
+}
+
 /* The task is still the current one, its memory still there. */
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state)
 {
@@ -149,7 +177,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	s->header.thread_state = thread_state(preempt, state);
 	if (remember(task, s->header.time_ns))
 		count(COUNTER_DROPPED_TABLE_FULL);
-	else if (!submit(s, bytes))
+	else if (!submit_within_limit(s, bytes))
 		forget(task);
 }
 
