@@ -15,6 +15,7 @@ const (
 	MaxSamplesPerSecond = 10_000
 	MinRingBufferBytes  = 64 << 10
 	MaxRingBufferBytes  = 1 << 30
+	MinUserShare        = 0.01
 )
 
 // The rest of what is in BPF memory, by default.
@@ -33,6 +34,9 @@ type Config struct {
 	SamplesPerSecond int
 	// RingBufferBytes for samples; a power of two and a multiple of the page size.
 	RingBufferBytes int
+	// UserShare is the part of the ring buffer that unread samples of one user may
+	// take, from MinUserShare to 1; 0 or 1: all of it.
+	UserShare float64
 	// MaxProcesses with label sources at the same time; 0: 32768.
 	MaxProcesses int
 	// SkipLabels leaves all labels unread.
@@ -64,6 +68,9 @@ func (c *Config) validate() error {
 	if c.SamplesPerSecond < MinSamplesPerSecond || c.SamplesPerSecond > MaxSamplesPerSecond {
 		return fmt.Errorf("samples per second %d is outside %d to %d",
 			c.SamplesPerSecond, MinSamplesPerSecond, MaxSamplesPerSecond)
+	}
+	if err := validateUserShare(c.UserShare); err != nil {
+		return err
 	}
 	return validateRingBytes(c.RingBufferBytes)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Counters since New, summed over all CPUs. After Stop:
-// Hits = Submitted + FilteredIdle + FilteredTarget + DroppedRingFull + DroppedInternal.
+// Hits = Submitted + FilteredIdle + FilteredTarget + DroppedRingFull + DroppedUserShare + DroppedInternal.
 type Counters struct {
 	// Hits are runs of the sampling program.
 	Hits uint64
@@ -23,6 +23,8 @@ type Counters struct {
 	DroppedRingFull uint64
 	// DroppedInternal hits found no scratch buffer.
 	DroppedInternal uint64
+	// DroppedUserShare hits found no room in the share of their user.
+	DroppedUserShare uint64
 	// EventsDropped are process events that found no room; not part of the sum.
 	EventsDropped uint64
 	// SourceReads are label sources looked at; not part of the sum. Only they
@@ -37,14 +39,15 @@ func (s *Sampler) Counters() (Counters, error) {
 		return Counters{}, err
 	}
 	return Counters{
-		Hits:            sum.Value[profilerCounterCOUNTER_HITS],
-		Submitted:       sum.Value[profilerCounterCOUNTER_SUBMITTED],
-		FilteredIdle:    sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
-		FilteredTarget:  sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
-		DroppedRingFull: sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
-		DroppedInternal: sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
-		EventsDropped:   sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
-		SourceReads:     sum.Value[profilerCounterCOUNTER_SOURCE_READS],
+		Hits:             sum.Value[profilerCounterCOUNTER_HITS],
+		Submitted:        sum.Value[profilerCounterCOUNTER_SUBMITTED],
+		FilteredIdle:     sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
+		FilteredTarget:   sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
+		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
+		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
+		DroppedUserShare: sum.Value[profilerCounterCOUNTER_DROPPED_USER_SHARE],
+		EventsDropped:    sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
+		SourceReads:      sum.Value[profilerCounterCOUNTER_SOURCE_READS],
 	}, nil
 }
 

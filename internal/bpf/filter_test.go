@@ -45,7 +45,7 @@ func TestFilter(t *testing.T) {
 			drain(t, s, func(*Record) { records++ })
 			c, err = s.Counters()
 			require.NoError(t, err)
-			require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.FilteredTarget+c.DroppedRingFull+c.DroppedInternal)
+			require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.FilteredTarget+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
 		})
 	}
 }

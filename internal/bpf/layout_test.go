@@ -67,6 +67,7 @@ func TestStructsEqualBTF(t *testing.T) {
 		"unwind_rule":   unwindRuleBytes,
 		"unwind_header": unwindRuleBytes,
 		"unwind_chunk":  unsafe.Sizeof(profilerUnwindChunk{}),
+		"user_share":    unsafe.Sizeof(profilerUserShare{}),
 		"unwind_list":   unsafe.Sizeof(profilerUnwindList{}),
 	} {
 		var s *btf.Struct
@@ -82,7 +83,7 @@ func TestMapsOfSwitches(t *testing.T) {
 	spec, err := loadOffcpu()
 	require.NoError(t, err)
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	own := []string{offcpuMapAway, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches}
+	own := []string{offcpuMapAway, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches, offcpuMapUsers}
 	unused := []string{offcpuMapEvents}
 	for name := range s.sharedMaps() {
 		own = append(own, name)

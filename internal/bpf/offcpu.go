@@ -37,12 +37,18 @@ type OffCPUConfig struct {
 	// bounds how many threads can be away at a time: one for each 128 bytes.
 	RingBufferBytes int
 
+	// UserShare is Config.UserShare of the part of the ring buffer that is not for returns.
+	UserShare float64
+
 	maxAway int // for tests; 0: as many as fit
 }
 
 func (c *OffCPUConfig) validate() error {
 	if !(c.Threshold >= MinOffCPUThreshold && c.Threshold <= 1) {
 		return fmt.Errorf("off-CPU threshold %v is not between %v and 1", c.Threshold, MinOffCPUThreshold)
+	}
+	if err := validateUserShare(c.UserShare); err != nil {
+		return err
 	}
 	return validateRingBytes(c.RingBufferBytes)
 }
@@ -59,6 +65,7 @@ type OffCPU struct {
 	objs    struct {
 		Samples       *ebpf.Map     `ebpf:"samples"`
 		Counts        *ebpf.Map     `ebpf:"counts"`
+		Users         *ebpf.Map     `ebpf:"users"`
 		SwitchThreads *ebpf.Program `ebpf:"switch_threads"`
 	}
 	reader *ringbuf.Reader
@@ -83,11 +90,13 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 		return nil, fmt.Errorf("read programs: %w", err)
 	}
 	ring := config.RingBufferBytes
-	err = errors.Join(setVariables(spec, s.knobs), setVariables(spec, map[string]any{
+	leave := ring - ring/returnShare
+	mark, err := s.setUserShare(spec, config.UserShare, leave, ring)
+	err = errors.Join(err, setVariables(spec, s.knobs), setVariables(spec, map[string]any{
 		offcpuVarDrawBelow:       config.drawBelow(),
 		offcpuVarOwnTgid:         own,
-		offcpuVarWatermarkBytes:  watermark(ring),
-		offcpuVarLeaveLimitBytes: uint64(ring - ring/returnShare),
+		offcpuVarWatermarkBytes:  mark,
+		offcpuVarLeaveLimitBytes: uint64(leave),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("set knobs: %w", err)
@@ -226,8 +235,11 @@ func (o *OffCPU) Close() error {
 	if o.reader != nil {
 		errs = append(errs, o.reader.Close())
 	}
-	return errors.Join(append(errs, o.objs.SwitchThreads.Close(), o.objs.Samples.Close(), o.objs.Counts.Close())...)
+	return errors.Join(append(errs, o.objs.SwitchThreads.Close(), o.objs.Samples.Close(), o.objs.Counts.Close(), o.objs.Users.Close())...)
 }
+
+// UserDrops is Sampler.UserDrops of switches.
+func (o *OffCPU) UserDrops() (map[uint32]uint64, error) { return userDrops(o.objs.Users) }
 
 // SwitchCounters since the program was loaded, summed over all CPUs. After Stop:
 // Switches = Submitted + all that were filtered or dropped.
@@ -248,6 +260,8 @@ type SwitchCounters struct {
 	FilteredTarget uint64
 	// DroppedRingFull: the part of the ring buffer that is not for returns was full.
 	DroppedRingFull uint64
+	// DroppedUserShare: the share of the thread's user was full.
+	DroppedUserShare uint64
 	// DroppedTableFull: too many threads were away.
 	DroppedTableFull uint64
 	// DroppedInternal: there was no scratch buffer.
@@ -271,6 +285,7 @@ func (o *OffCPU) Counters() (SwitchCounters, error) {
 		FilteredTarget:   sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
 		FilteredNotDrawn: sum.Value[profilerCounterCOUNTER_FILTERED_NOT_DRAWN],
 		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
+		DroppedUserShare: sum.Value[profilerCounterCOUNTER_DROPPED_USER_SHARE],
 		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],
 		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
 		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],

@@ -15,7 +15,7 @@ import (
 
 type offcpuCounters struct {
 	_     structs.HostLayout
-	Value [13]uint64
+	Value [14]uint64
 }
 
 type offcpuThreadId struct {
@@ -59,6 +59,7 @@ const (
 	offcpuMapUnwindLists      = "unwind_lists"
 	offcpuMapUnwindMappings   = "unwind_mappings"
 	offcpuMapUnwindTables     = "unwind_tables"
+	offcpuMapUsers            = "users"
 	offcpuProgSwitchThreads   = "switch_threads"
 	offcpuVarDrawBelow        = "draw_below"
 	offcpuVarJudgeForked      = "judge_forked"
@@ -74,6 +75,7 @@ const (
 	offcpuVarTypeThreadReturn = "type_thread_return"
 	offcpuVarTypeThreadState  = "type_thread_state"
 	offcpuVarUseRows          = "use_rows"
+	offcpuVarUserLimitBytes   = "user_limit_bytes"
 	offcpuVarWatermarkBytes   = "watermark_bytes"
 )
 
@@ -136,6 +138,7 @@ type offcpuMapSpecs struct {
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
+	Users          *ebpf.MapSpec `ebpf:"users"`
 }
 
 // offcpuVariableSpecs contains global variables before they are loaded into the kernel.
@@ -156,6 +159,7 @@ type offcpuVariableSpecs struct {
 	TypeThreadReturn *ebpf.VariableSpec `ebpf:"type_thread_return"`
 	TypeThreadState  *ebpf.VariableSpec `ebpf:"type_thread_state"`
 	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
+	UserLimitBytes   *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes   *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
@@ -189,6 +193,7 @@ type offcpuMaps struct {
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
+	Users          *ebpf.Map `ebpf:"users"`
 }
 
 func (m *offcpuMaps) Close() error {
@@ -203,6 +208,7 @@ func (m *offcpuMaps) Close() error {
 		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
+		m.Users,
 	)
 }
 
@@ -224,6 +230,7 @@ type offcpuVariables struct {
 	TypeThreadReturn *ebpf.Variable `ebpf:"type_thread_return"`
 	TypeThreadState  *ebpf.Variable `ebpf:"type_thread_state"`
 	UseRows          *ebpf.Variable `ebpf:"use_rows"`
+	UserLimitBytes   *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes   *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 

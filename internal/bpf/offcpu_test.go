@@ -78,7 +78,7 @@ func asked(c *SwitchCounters) uint64 {
 // balanced reports whether it is known of each switch what became of it.
 func balanced(c *SwitchCounters) bool {
 	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+c.FilteredTarget+
-		c.DroppedRingFull+c.DroppedTableFull+c.DroppedInternal
+		c.DroppedRingFull+c.DroppedUserShare+c.DroppedTableFull+c.DroppedInternal
 }
 
 // drainSwitches stops o, passes all that is left to visit and checks the account.

@@ -44,12 +44,13 @@ const (
 	profilerCounterCOUNTER_DROPPED_TABLE_FULL profilerCounter = 10
 	profilerCounterCOUNTER_RETURNS_LOST       profilerCounter = 11
 	profilerCounterCOUNTER_FILTERED_TARGET    profilerCounter = 12
-	profilerCounterCOUNTER_MAX                profilerCounter = 13
+	profilerCounterCOUNTER_DROPPED_USER_SHARE profilerCounter = 13
+	profilerCounterCOUNTER_MAX                profilerCounter = 14
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [13]uint64
+	Value [14]uint64
 }
 
 type profilerEventKind uint32
@@ -327,6 +328,14 @@ type profilerUnwindRule struct {
 	FpOffset  int32
 }
 
+type profilerUserShare struct {
+	_       structs.HostLayout
+	End     uint64
+	Older   uint64
+	Newer   uint64
+	Dropped uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -339,6 +348,7 @@ const (
 	profilerMapUnwindLists      = "unwind_lists"
 	profilerMapUnwindMappings   = "unwind_mappings"
 	profilerMapUnwindTables     = "unwind_tables"
+	profilerMapUsers            = "users"
 	profilerProgProcessExec     = "process_exec"
 	profilerProgProcessExit     = "process_exit"
 	profilerProgProcessFork     = "process_fork"
@@ -365,7 +375,9 @@ const (
 	profilerVarTypeTlsKind      = "type_tls_kind"
 	profilerVarTypeUnwindHeader = "type_unwind_header"
 	profilerVarTypeUnwindRule   = "type_unwind_rule"
+	profilerVarTypeUserShare    = "type_user_share"
 	profilerVarUseRows          = "use_rows"
+	profilerVarUserLimitBytes   = "user_limit_bytes"
 	profilerVarWatermarkBytes   = "watermark_bytes"
 )
 
@@ -430,6 +442,7 @@ type profilerMapSpecs struct {
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
+	Users          *ebpf.MapSpec `ebpf:"users"`
 }
 
 // profilerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -457,7 +470,9 @@ type profilerVariableSpecs struct {
 	TypeTlsKind      *ebpf.VariableSpec `ebpf:"type_tls_kind"`
 	TypeUnwindHeader *ebpf.VariableSpec `ebpf:"type_unwind_header"`
 	TypeUnwindRule   *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
+	TypeUserShare    *ebpf.VariableSpec `ebpf:"type_user_share"`
 	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
+	UserLimitBytes   *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes   *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
@@ -489,6 +504,7 @@ type profilerMaps struct {
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
+	Users          *ebpf.Map `ebpf:"users"`
 }
 
 func (m *profilerMaps) Close() error {
@@ -501,6 +517,7 @@ func (m *profilerMaps) Close() error {
 		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
+		m.Users,
 	)
 }
 
@@ -529,7 +546,9 @@ type profilerVariables struct {
 	TypeTlsKind      *ebpf.Variable `ebpf:"type_tls_kind"`
 	TypeUnwindHeader *ebpf.Variable `ebpf:"type_unwind_header"`
 	TypeUnwindRule   *ebpf.Variable `ebpf:"type_unwind_rule"`
+	TypeUserShare    *ebpf.Variable `ebpf:"type_user_share"`
 	UseRows          *ebpf.Variable `ebpf:"use_rows"`
+	UserLimitBytes   *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes   *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 

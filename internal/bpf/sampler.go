@@ -107,7 +107,8 @@ func (s *Sampler) load() error {
 		profilerVarJudgeForked:   flag(c.JudgeForked),
 		profilerVarPidNsInum:     namespace,
 	}
-	if err := errors.Join(setVariables(spec, s.knobs), specs.WatermarkBytes.Set(watermark(c.RingBufferBytes))); err != nil {
+	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
+	if err = errors.Join(err, setVariables(spec, s.knobs), specs.WatermarkBytes.Set(mark)); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
 	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)

@@ -40,7 +40,7 @@ func TestAccountingUnderOverflow(t *testing.T) {
 	c, err := s.Counters()
 	require.NoError(t, err)
 	require.NotZero(t, c.Submitted)
-	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedInternal)
+	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
 	require.Equal(t, c.Submitted, records)
 	after, err := s.Counters()
 	require.NoError(t, err)

@@ -23,8 +23,9 @@ func TestVerifierLimit(t *testing.T) {
 	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
 		spec, err := load()
 		require.NoError(t, err)
+		// 0 would make what follows dead code, here and below.
+		require.NoError(t, spec.Variables[profilerVarUserLimitBytes].Set(uint64(1)))
 		if draw := spec.Variables[offcpuVarDrawBelow]; draw != nil {
-			// 0 would make what follows dead code.
 			require.NoError(t, draw.Set(uint64(1)))
 			require.NoError(t, spec.Variables[offcpuVarLeaveLimitBytes].Set(uint64(1)))
 		}

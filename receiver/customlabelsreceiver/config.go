@@ -35,6 +35,7 @@ const (
 	maxUnwindBytes      = 1 << 30
 	minOffCPUThreshold  = 1e-6 // or 0
 	maxOffCPUMinimum    = time.Minute
+	minUserShare        = 0.01
 )
 
 // ErrorMode says what an error at start does.
@@ -73,6 +74,9 @@ type Config struct {
 	// RingBufferBytes is the size of the kernel buffer that samples wait in: a
 	// power of two and a multiple of the page size.
 	RingBufferBytes int `mapstructure:"ring_buffer_bytes"`
+	// RingBufferUserShare is the part of a kernel buffer that unread samples of one user
+	// may fill, so that the others have room; 1: all of it.
+	RingBufferUserShare float64 `mapstructure:"ring_buffer_user_share"`
 	// OffCPUThreshold is the part of all switches from a thread that are looked at for
 	// off-CPU profiles, drawn at random; 0: none.
 	OffCPUThreshold float64 `mapstructure:"off_cpu_threshold"`
@@ -171,6 +175,7 @@ func createDefaultConfig() component.Config {
 		SamplesPerSecond:      19,
 		ReportInterval:        5 * time.Second,
 		RingBufferBytes:       8 << 20,
+		RingBufferUserShare:   0.5,
 		OffCPUMinimum:         time.Millisecond,
 		OffCPURingBufferBytes: 4 << 20,
 		Labels: LabelsConfig{
@@ -198,6 +203,7 @@ func (c *Config) Validate() error {
 		within("samples_per_second", c.SamplesPerSecond, minSamplesPerSecond, maxSamplesPerSecond),
 		c.validateReportInterval(),
 		validateRingBufferBytes("ring_buffer_bytes", c.RingBufferBytes),
+		c.validateUserShare(),
 		c.validateOffCPU(),
 		validateRingBufferBytes("off_cpu_ring_buffer_bytes", c.OffCPURingBufferBytes),
 		c.Targets.validate(),
@@ -221,6 +227,13 @@ func (c *Config) validateReportInterval() error {
 	if c.ReportInterval < minReportInterval || c.ReportInterval > maxReportInterval {
 		return fmt.Errorf("report_interval must be between %v and %v, not %v",
 			minReportInterval, maxReportInterval, c.ReportInterval)
+	}
+	return nil
+}
+
+func (c *Config) validateUserShare() error {
+	if s := c.RingBufferUserShare; !(s >= minUserShare && s <= 1) {
+		return fmt.Errorf("ring_buffer_user_share must be between %v and 1, not %v", minUserShare, s)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ func TestConfigBoundsAreTheSamplers(t *testing.T) {
 	require.Equal(t, bpf.MinRingBufferBytes, minRingBufferBytes)
 	require.Equal(t, bpf.MaxRingBufferBytes, maxRingBufferBytes)
 	require.Equal(t, bpf.MinOffCPUThreshold, minOffCPUThreshold)
+	require.Equal(t, bpf.MinUserShare, minUserShare)
 	require.Equal(t, bpf.MaxLabels, maxLabels)
 	require.Equal(t, bpf.MaxLabelKeyBytes, maxLabelKeyBytes)
 	require.Equal(t, bpf.MaxLabelValueBytes, maxLabelValueBytes)

@@ -28,6 +28,7 @@ func TestConfigValid(t *testing.T) {
 	lowest.SamplesPerSecond = 1
 	lowest.ReportInterval = 100 * time.Millisecond
 	lowest.RingBufferBytes = 64 << 10
+	lowest.RingBufferUserShare = 0.01
 	lowest.OffCPUThreshold, lowest.OffCPUMinimum, lowest.OffCPURingBufferBytes = 1e-6, 0, 64<<10
 	lowest.Labels.MaxLabels, lowest.Labels.MaxKeyBytes, lowest.Labels.MaxValueBytes = 1, 1, 1
 	lowest.MaxPendingBatches = 1
@@ -36,6 +37,7 @@ func TestConfigValid(t *testing.T) {
 	highest.SamplesPerSecond = 10_000
 	highest.ReportInterval = 5 * time.Minute
 	highest.RingBufferBytes = 1 << 30
+	highest.RingBufferUserShare = 1
 	highest.OffCPUThreshold, highest.OffCPUMinimum, highest.OffCPURingBufferBytes = 1, time.Minute, 1<<30
 	highest.MaxBatchBytes = 1 << 30
 
@@ -44,6 +46,7 @@ func TestConfigValid(t *testing.T) {
 			SamplesPerSecond:      19,
 			ReportInterval:        5 * time.Second,
 			RingBufferBytes:       8 << 20,
+			RingBufferUserShare:   0.5,
 			OffCPUMinimum:         time.Millisecond,
 			OffCPURingBufferBytes: 4 << 20,
 			Labels: LabelsConfig{
@@ -63,6 +66,7 @@ func TestConfigValid(t *testing.T) {
 			SamplesPerSecond:      97,
 			ReportInterval:        time.Second,
 			RingBufferBytes:       1 << 20,
+			RingBufferUserShare:   0.25,
 			OffCPUThreshold:       0.25,
 			OffCPUMinimum:         5 * time.Microsecond,
 			OffCPURingBufferBytes: 2 << 20,
@@ -109,6 +113,9 @@ func TestConfigInvalid(t *testing.T) {
 		"ring_buffer_bytes_high":      {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 2147483648"},
 		"ring_buffer_bytes_odd":       {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not 100000"},
 		"ring_buffer_bytes_negative":  {"ring_buffer_bytes must be a power of two between 65536 and 1073741824", "not -65536"},
+		"user_share_low":              {"ring_buffer_user_share must be between 0.01 and 1, not 0"},
+		"user_share_high":             {"ring_buffer_user_share must be between 0.01 and 1, not 1.5"},
+		"user_share_nan":              {"ring_buffer_user_share must be between 0.01 and 1, not NaN"},
 		"off_cpu_threshold_low":       {"off_cpu_threshold must be 0, or between 1e-06 and 1, not 1e-07"},
 		"off_cpu_threshold_negative":  {"off_cpu_threshold must be 0, or between 1e-06 and 1, not -0.5"},
 		"off_cpu_threshold_high":      {"off_cpu_threshold must be 0, or between 1e-06 and 1, not 1.1"},

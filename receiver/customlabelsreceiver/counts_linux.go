@@ -15,11 +15,13 @@ import (
 type counts struct {
 	emitted    atomic.Int64
 	filtered   [numFilterReasons]atomic.Int64 // target also, and idle only, is counted in BPF
-	dropped    [numDropReasons]atomic.Int64   // ring_full and internal are counted in BPF
+	dropped    [numDropReasons]atomic.Int64   // ring_full, user_share and internal are counted in BPF
 	labelReads [labels.NumABIs][labels.NumOutcomes]atomic.Int64
 	userStacks [labels.NumOutcomes]atomic.Int64
 	anomalies  [numAnomalies]atomic.Int64
 	offCPU     offCPUCounts
+	users      userSeries
+	userDrops  userDrops
 
 	mu    sync.Mutex
 	final *bpf.Counters // once sampling has ended
@@ -57,6 +59,7 @@ func (c *counts) countBuild(stats profile.BuildStats) {
 // freeze keeps the last values of the BPF counters; the sampler may be closed afterwards.
 func (c *counts) freeze(s *bpf.Sampler) {
 	counters := c.bpfCounters(s)
+	c.userDrops.update(&c.users, counters.DroppedUserShare, s.UserDrops)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.final = &counters
@@ -119,6 +122,9 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	s.filtered[filterIdle] = int64(counters.FilteredIdle)
 	s.filtered[filterTarget] += int64(counters.FilteredTarget)
 	s.dropped[dropRingFull] = int64(counters.DroppedRingFull)
+	s.dropped[dropUserShare] = int64(counters.DroppedUserShare)
+	s.users = &c.users
+	s.userDropped = c.userDrops.update(&c.users, counters.DroppedUserShare, p.sampler.UserDrops)
 	s.dropped[dropInternal] = int64(counters.DroppedInternal)
 	s.hits = int64(counters.Hits)
 	if p.offCPU != nil {

@@ -37,7 +37,8 @@ type offCPUCounts struct {
 	emitted      atomic.Int64
 	belowMinimum atomic.Int64
 	filtered     [numFilterReasons]atomic.Int64     // target is counted in BPF too
-	dropped      [numOffCPUDropReasons]atomic.Int64 // the first three are counted in BPF
+	dropped      [numOffCPUDropReasons]atomic.Int64 // the first four are counted in BPF
+	userDrops    userDrops
 	awayBytes    atomic.Int64
 
 	mu    sync.Mutex
@@ -49,6 +50,7 @@ func newOffCPUDrain(cfg *Config, sampler *bpf.Sampler, to aggregator, fs procfs.
 	source, err := sampler.OffCPU(bpf.OffCPUConfig{
 		Threshold:       cfg.OffCPUThreshold,
 		RingBufferBytes: cfg.OffCPURingBufferBytes,
+		UserShare:       cfg.RingBufferUserShare,
 	})
 	if err != nil {
 		return nil, err
@@ -146,6 +148,7 @@ func (d *offCPUDrain) leave(sw *bpf.Switch) {
 func (d *offCPUDrain) freeze() {
 	final := d.bpfCounters()
 	c := &d.counts.offCPU
+	c.userDrops.update(&d.counts.users, final.DroppedUserShare, d.source.UserDrops)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.final = &final
@@ -181,6 +184,8 @@ func (d *offCPUDrain) snapshot(s *offCPUSnapshot) {
 
 	counters := d.bpfCounters()
 	s.dropped[offCPURingFull] = int64(counters.DroppedRingFull)
+	s.dropped[offCPUUserShare] = int64(counters.DroppedUserShare)
+	s.userDropped = c.userDrops.update(&d.counts.users, counters.DroppedUserShare, d.source.UserDrops)
 	s.dropped[offCPUTableFull] = int64(counters.DroppedTableFull)
 	s.dropped[offCPUInternal] = int64(counters.DroppedInternal)
 	s.filtered[offCPUIdle] = int64(counters.FilteredIdle)

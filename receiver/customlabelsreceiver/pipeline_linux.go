@@ -69,6 +69,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		JudgeForked:            selection != nil && selection.ByPID,
 		SamplesPerSecond:       cfg.SamplesPerSecond,
 		RingBufferBytes:        cfg.RingBufferBytes,
+		UserShare:              cfg.RingBufferUserShare,
 		SkipLabels:             !cfg.Labels.Enabled,
 		FramePointersOnly:      cfg.Unwind == UnwindFramePointers,
 		MaxLabels:              cfg.Labels.MaxLabels,

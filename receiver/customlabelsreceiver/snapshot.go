@@ -7,6 +7,7 @@ type dropReason int
 
 const (
 	dropRingFull    dropReason = iota // no room in the ring buffer
+	dropUserShare                     // no room in the share that the user has of it
 	dropInternal                      // no scratch memory in BPF
 	dropMalformed                     // a record that could not be decoded
 	dropPendingFull                   // too many or too large unsent batches
@@ -16,7 +17,7 @@ const (
 )
 
 func (r dropReason) String() string {
-	return [numDropReasons]string{"ring_full", "internal", "malformed", "pending_full", "refused"}[r]
+	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused"}[r]
 }
 
 // filterReason says why a hit was left out on purpose.
@@ -96,6 +97,7 @@ type offCPUDropReason int
 
 const (
 	offCPURingFull    offCPUDropReason = iota // no room in the ring buffer when the thread left
+	offCPUUserShare                           // no room then in the share that the user has of it
 	offCPUTableFull                           // too many threads were away, for BPF
 	offCPUInternal                            // no scratch memory in BPF
 	offCPUMalformed                           // a record that could not be decoded
@@ -110,7 +112,7 @@ const (
 
 func (r offCPUDropReason) String() string {
 	return [numOffCPUDropReasons]string{
-		"ring_full", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused",
+		"ring_full", "user_share", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused",
 	}[r]
 }
 
@@ -142,6 +144,8 @@ type offCPUSnapshot struct {
 	dropped   [numOffCPUDropReasons]int64
 	ringBytes int64 // unread
 	awayBytes int64 // of records of threads that are away
+
+	userDropped byUser // switches, with reason user_share
 }
 
 // pending switches are of threads that are away, in the ring buffer or in a batch
@@ -165,6 +169,9 @@ type snapshot struct {
 	emitted  int64
 	filtered [numFilterReasons]int64
 	dropped  [numDropReasons]int64
+
+	users       *userSeries // for all that is by user; nil: nothing is
+	userDropped byUser      // samples, with reason user_share
 
 	offCPU offCPUSnapshot
 

@@ -25,6 +25,7 @@ type telemetry struct {
 
 // attributeSets are made once: a collection allocates none.
 type attributeSets struct {
+	own         attribute.KeyValue
 	receiver    metric.ObserveOption
 	filtered    [numFilterReasons]metric.ObserveOption
 	dropped     [numDropReasons]metric.ObserveOption
@@ -63,6 +64,7 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsOffCPUPendingSwitches,
 		b.ReceiverCustomLabelsOffCPURingBufferUsed,
 		b.ReceiverCustomLabelsOffCPUSwitches,
+		b.ReceiverCustomLabelsOffCPUUserDroppedSwitches,
 		b.ReceiverCustomLabelsPendingSamples,
 		b.ReceiverCustomLabelsProcessContextErrors,
 		b.ReceiverCustomLabelsProcessContextProcesses,
@@ -75,6 +77,7 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsUnwindFiles,
 		b.ReceiverCustomLabelsUnwindTables,
 		b.ReceiverCustomLabelsUnwindUsed,
+		b.ReceiverCustomLabelsUserDroppedSamples,
 		b.ReceiverCustomLabelsUserStacks,
 	)
 	if err != nil {
@@ -109,6 +112,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.pending(), a.receiver)
 	if s.offCPU.enabled {
 		t.observeOffCPU(o, &s.offCPU)
+	}
+	if s.users != nil {
+		t.observeUsers(o, &s)
 	}
 
 	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {
@@ -157,6 +163,12 @@ func (t *telemetry) observeOffCPU(o metric.Observer, s *offCPUSnapshot) {
 	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUAwayBytes, s.awayBytes, a.receiver)
 }
 
+func (t *telemetry) observeUsers(o metric.Observer, s *snapshot) {
+	share := attribute.String("reason", dropUserShare.String())
+	s.users.observe(o, t.instruments.ReceiverCustomLabelsUserDroppedSamples, &s.userDropped, t.attrs.own, share)
+	s.users.observe(o, t.instruments.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.offCPU.userDropped, t.attrs.own, share)
+}
+
 // observeSeen leaves out what has not happened yet: most combinations of
 // attributes never do.
 func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, n int64, attrs metric.ObserveOption) {
@@ -170,7 +182,7 @@ func newAttributeSets(receiverID string) attributeSets {
 	with := func(kvs ...attribute.KeyValue) metric.ObserveOption {
 		return metric.WithAttributeSet(attribute.NewSet(append(kvs, own)...))
 	}
-	sets := attributeSets{receiver: with()}
+	sets := attributeSets{own: own, receiver: with()}
 	for r := range sets.filtered {
 		sets.filtered[r] = with(attribute.String("reason", filterReason(r).String()))
 	}

@@ -37,6 +37,11 @@ func point(value int64, kvs ...string) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Attributes: attribute.NewSet(set...), Value: value}
 }
 
+func withAttribute(p metricdata.DataPoint[int64], kv attribute.KeyValue) metricdata.DataPoint[int64] {
+	p.Attributes = attribute.NewSet(append(p.Attributes.ToSlice(), kv)...)
+	return p
+}
+
 // Two receivers publish through the same instruments and do not mix.
 func TestTelemetryAccounting(t *testing.T) {
 	tt := componenttest.NewTelemetry()
@@ -48,6 +53,10 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.emitted = 500
 		s.dropped[dropRingFull] = 7
 		s.dropped[dropRefused] = 3
+		s.users = new(userSeries)
+		s.userDropped[s.users.of(1000)] = 5
+		s.userDropped[otherUsers] = 2
+		s.offCPU.userDropped[s.users.of(1001)] = 4
 		s.labelReads[labels.ABIV1][labels.OutcomePresent] = 21
 		s.userStacks[labels.OutcomeTruncated] = 5
 		s.anomalies[anomalyTruncatedValue] = 2
@@ -76,10 +85,17 @@ func TestTelemetryAccounting(t *testing.T) {
 			point(0, rb, "reason=idle"), point(0, rb, "reason=target"), point(0, rb, "reason=unknown_process"),
 		}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		point(7, ra, "reason=ring_full"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
+		point(7, ra, "reason=ring_full"), point(0, ra, "reason=user_share"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
 		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
-		point(0, rb, "reason=ring_full"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
+		point(0, rb, "reason=ring_full"), point(0, rb, "reason=user_share"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
 		point(0, rb, "reason=pending_full"), point(0, rb, "reason=refused"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
+		withAttribute(point(5, ra, "reason=user_share"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(2, ra, "reason=user_share"), attribute.Bool("user.other", true)),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUUserDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
+		withAttribute(point(4, ra, "reason=user_share"), attribute.Int64("user.id", 1001)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(90, ra), point(1, rb)}, opt)
@@ -175,12 +191,13 @@ func TestTelemetryOffCPU(t *testing.T) {
 		point(15, ra, "reason=target"), point(16, ra, "reason=unknown_process"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
-		point(20, ra, "reason=ring_full"), point(21, ra, "reason=table_full"), point(22, ra, "reason=internal"),
-		point(23, ra, "reason=malformed"), point(24, ra, "reason=evicted"), point(25, ra, "reason=return_lost"),
-		point(26, ra, "reason=unfinished"), point(27, ra, "reason=pending_full"), point(28, ra, "reason=refused"),
+		point(20, ra, "reason=ring_full"), point(21, ra, "reason=user_share"), point(22, ra, "reason=table_full"),
+		point(23, ra, "reason=internal"), point(24, ra, "reason=malformed"), point(25, ra, "reason=evicted"),
+		point(26, ra, "reason=return_lost"), point(27, ra, "reason=unfinished"), point(28, ra, "reason=pending_full"),
+		point(29, ra, "reason=refused"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-91-216, ra)}, opt)
+		[]metricdata.DataPoint[int64]{point(1000-100-91-245, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
 	require.NoError(t, a.close())

@@ -21,7 +21,7 @@ import (
 
 const (
 	recordRounds     = 5
-	recordRingBytes  = 16 << 20 // holds a round, so that nobody has to read meanwhile
+	recordRingBytes  = 32 << 20 // half of it holds a round, so that nobody has to read meanwhile
 	recordValueBytes = 16
 )
 
@@ -130,7 +130,7 @@ func TestBenchRecord(t *testing.T) {
 }
 
 func newSampler(t *testing.T, hz int, skipLabels bool) *bpf.Sampler {
-	s, err := bpf.New(bpf.Config{SamplesPerSecond: hz, RingBufferBytes: recordRingBytes, SkipLabels: skipLabels})
+	s, err := bpf.New(bpf.Config{SamplesPerSecond: hz, RingBufferBytes: recordRingBytes, UserShare: 0.5, SkipLabels: skipLabels})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -156,6 +156,7 @@ func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *rec
 	runs, total = runs-runsBefore, total-timeBefore
 	require.NotZero(t, runs)
 	require.Equal(t, counters.Hits-countersBefore.Hits, runs)
+	require.Equal(t, countersBefore.DroppedUserShare, counters.DroppedUserShare, "its half must hold a round")
 	require.Equal(t, countersBefore.DroppedRingFull, counters.DroppedRingFull, "the ring buffer must hold a round")
 	r.ns = append(r.ns, float64(total.Nanoseconds())/float64(runs))
 	r.runs += int(runs)

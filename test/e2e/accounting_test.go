@@ -40,6 +40,7 @@ func TestAccounting(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
 		c.RingBufferBytes = 64 << 10
+		c.RingBufferUserShare = 1 // all writers are root's
 		c.ReportInterval = 100 * time.Millisecond
 		c.MaxPendingBatches = 1
 	})

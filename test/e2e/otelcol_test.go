@@ -62,6 +62,7 @@ type account struct {
 	Emitted      int64  `json:"emitted"`
 	FilteredIdle int64  `json:"filtered_idle"`
 	RingFull     int64  `json:"dropped_ring_full"`
+	UserShare    int64  `json:"dropped_user_share"`
 	Internal     int64  `json:"dropped_internal"`
 	Malformed    int64  `json:"dropped_malformed"`
 	PendingFull  int64  `json:"dropped_pending_full"`
@@ -70,7 +71,7 @@ type account struct {
 }
 
 func (a account) dropped() int64 {
-	return a.RingFull + a.Internal + a.Malformed + a.PendingFull + a.Refused
+	return a.RingFull + a.UserShare + a.Internal + a.Malformed + a.PendingFull + a.Refused
 }
 
 // accounts returns those of all receivers that have ended, in the order of the log.

@@ -131,25 +131,19 @@ static __noinline int forget(const struct task_struct *task)
 	return 0;
 }
 
-/* What a record takes of a ring buffer: kernel/bpf/ringbuf.c, BPF_RINGBUF_HDR_SZ and the rounding. */
-static __always_inline __u64 ring_bytes(__u32 bytes)
-{
-	return ((__u64)bytes + 8 + 7) & ~7ull;
-}
-
 /*
  * Submits a sample unless it would take of what is for returns. Other CPUs do the same:
  * a record counts as being written until it is among the unread bytes, and maybe in both
  * for a moment, but never in none.
  */
-static __always_inline bool submit_within_limit(struct scratch *s, __u32 bytes)
+static __always_inline bool submit_within_limit(struct scratch *s, struct user_share *share, __u32 bytes)
 {
 	__u64 ours = ring_bytes(bytes), all;
 	bool submitted = false;
 
 	all = __sync_fetch_and_add(&leaving_bytes, ours) + ours;
 	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + all <= leave_limit_bytes)
-		submitted = submit(s, bytes);
+		submitted = submit(s, share, bytes);
 	else
 		count(COUNTER_DROPPED_RING_FULL);
 	__sync_fetch_and_add(&leaving_bytes, -ours);
@@ -159,6 +153,7 @@ static __always_inline bool submit_within_limit(struct scratch *s, __u32 bytes)
 /* The task is still the current one, its memory still there. */
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state)
 {
+	struct user_share *share;
 	struct scratch *s;
 	__u32 bytes;
 
@@ -168,6 +163,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		count(COUNTER_DROPPED_RING_FULL);
 		return;
 	}
+	if (!open_share(&share))
+		return;
 	s = this_scratch();
 	if (!s) {
 		count(COUNTER_DROPPED_INTERNAL);
@@ -177,7 +174,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	s->header.thread_state = thread_state(preempt, state);
 	if (remember(task, s->header.time_ns))
 		count(COUNTER_DROPPED_TABLE_FULL);
-	else if (!submit_within_limit(s, bytes))
+	else if (!submit_within_limit(s, share, bytes))
 		forget(task);
 }
 

@@ -11,6 +11,7 @@ int sample_cpu(struct perf_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool user = context_is_user(ctx), compat = false;
+	struct user_share *share;
 	struct scratch *s;
 
 	count(COUNTER_HITS);
@@ -22,6 +23,8 @@ int sample_cpu(struct perf_context *ctx)
 		count(COUNTER_FILTERED_TARGET);
 		return 0;
 	}
+	if (!open_share(&share))
+		return 0;
 	s = this_scratch();
 	if (!s) {
 		count(COUNTER_DROPPED_INTERNAL);
@@ -29,7 +32,7 @@ int sample_cpu(struct perf_context *ctx)
 	}
 	if (user)
 		user_regs_from_context(ctx, &s->user, s->regs, &compat);
-	submit(s, take_sample(s, task, ctx, user, compat));
+	submit(s, share, take_sample(s, task, ctx, user, compat));
 	return 0;
 }
 
@@ -144,3 +147,4 @@ const enum ra_kind *type_ra_kind __attribute__((unused));
 const enum fp_kind *type_fp_kind __attribute__((unused));
 const struct unwind_rule *type_unwind_rule __attribute__((unused));
 const struct unwind_header *type_unwind_header __attribute__((unused));
+const struct user_share *type_user_share __attribute__((unused));

@@ -79,8 +79,9 @@ enum counter {
 	/* not part of the sum */
 	COUNTER_RETURNS_LOST = 11, /* no room in the ring buffer */
 	/* of samples and of switches, part of the sum */
-	COUNTER_FILTERED_TARGET = 12, /* the process is not wanted */
-	COUNTER_MAX = 13,
+	COUNTER_FILTERED_TARGET = 12,	 /* the process is not wanted */
+	COUNTER_DROPPED_USER_SHARE = 13, /* the user has filled its share of the ring buffer */
+	COUNTER_MAX = 14,
 };
 
 /* What a thread does, or why it leaves the CPU. */
@@ -267,6 +268,18 @@ struct thread_return {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct thread_return) == 24, "thread_return");
+
+/*
+ * What a user has in a ring buffer that was not read yet, by positions as the kernel
+ * counts them: they only grow.
+ */
+struct user_share {
+	__u64 end;     /* where the older records end */
+	__u64 older;   /* bytes of records before */
+	__u64 newer;   /* and behind */
+	__u64 dropped; /* samples for which there was no room in the share */
+};
+_Static_assert(sizeof(struct user_share) == 32, "user_share");
 
 /* One for each label source that was read; the payload follows, padded to a multiple of 8. */
 struct label_block {

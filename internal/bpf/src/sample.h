@@ -5,6 +5,7 @@
 
 #include "identity.h"
 #include "labels.h"
+#include "share.h"
 #include "stack.h"
 
 /*
@@ -19,16 +20,42 @@ static __always_inline __u64 wakeup_flags(__u32 bytes)
 	return unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* Passes on the record in scratch, header and body; counts it and tells whether there was room. */
-static __always_inline bool submit(struct scratch *s, __u32 bytes)
+/*
+ * Passes on the record in scratch, header and body, on account of a user's share (NULL:
+ * there is no limit); counts it and tells whether there was room.
+ */
+static __always_inline bool submit(struct scratch *s, struct user_share *share, __u32 bytes)
 {
-	bool submitted;
-
 	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
-	submitted = !bpf_ringbuf_output(&samples, s, bytes, wakeup_flags(bytes));
-	count(submitted ? COUNTER_SUBMITTED : COUNTER_DROPPED_RING_FULL);
-	return submitted;
+	if (share && !share_has_room(share, bytes))
+		return false;
+	if (bpf_ringbuf_output(&samples, s, bytes, wakeup_flags(bytes))) {
+		count(COUNTER_DROPPED_RING_FULL);
+		return false;
+	}
+	if (share)
+		share_take(share, bytes);
+	count(COUNTER_SUBMITTED);
+	return true;
+}
+
+/*
+ * Finds the share of the current user, NULL if there is no limit, before anything is
+ * read or walked. False, and counted: there is none, or not even room for a sample
+ * without labels and stack.
+ */
+static __always_inline bool open_share(struct user_share **share)
+{
+	*share = NULL;
+	if (!user_limit_bytes)
+		return true;
+	*share = current_share();
+	if (!*share) {
+		count(COUNTER_DROPPED_INTERNAL);
+		return false;
+	}
+	return share_has_room(*share, sizeof(struct sample_header));
 }
 
 /*

@@ -25,37 +25,39 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                       metric.Meter
-	mu                                          sync.Mutex
-	registrations                               []metric.Registration
-	ReceiverCustomLabelsDroppedProcessEvents    metric.Int64ObservableCounter
-	ReceiverCustomLabelsDroppedSamples          metric.Int64ObservableCounter
-	ReceiverCustomLabelsEmittedSamples          metric.Int64ObservableCounter
-	ReceiverCustomLabelsFilteredSamples         metric.Int64ObservableCounter
-	ReceiverCustomLabelsHits                    metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUAwayBytes         metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUDroppedSwitches   metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUEmittedSwitches   metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUFilteredSwitches  metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUPendingSwitches   metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPURingBufferUsed    metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUSwitches          metric.Int64ObservableCounter
-	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessContextProcesses metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextReads     metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
-	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
-	ReceiverCustomLabelsSymbolProblems          metric.Int64ObservableCounter
-	ReceiverCustomLabelsSymbolUsed              metric.Int64ObservableGauge
-	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
-	ReceiverCustomLabelsUnwindFiles             metric.Int64ObservableCounter
-	ReceiverCustomLabelsUnwindTables            metric.Int64ObservableGauge
-	ReceiverCustomLabelsUnwindUsed              metric.Int64ObservableGauge
-	ReceiverCustomLabelsUserStacks              metric.Int64ObservableCounter
+	meter                                         metric.Meter
+	mu                                            sync.Mutex
+	registrations                                 []metric.Registration
+	ReceiverCustomLabelsDroppedProcessEvents      metric.Int64ObservableCounter
+	ReceiverCustomLabelsDroppedSamples            metric.Int64ObservableCounter
+	ReceiverCustomLabelsEmittedSamples            metric.Int64ObservableCounter
+	ReceiverCustomLabelsFilteredSamples           metric.Int64ObservableCounter
+	ReceiverCustomLabelsHits                      metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelAnomalies            metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelReads                metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelSourceProcesses      metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUAwayBytes           metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUDroppedSwitches     metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUEmittedSwitches     metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUFilteredSwitches    metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUPendingSwitches     metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPURingBufferUsed      metric.Int64ObservableGauge
+	ReceiverCustomLabelsOffCPUSwitches            metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUUserDroppedSwitches metric.Int64ObservableCounter
+	ReceiverCustomLabelsPendingSamples            metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextErrors      metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessContextProcesses   metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextReads       metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessLoadErrors         metric.Int64ObservableCounter
+	ReceiverCustomLabelsRingBufferUsed            metric.Int64ObservableGauge
+	ReceiverCustomLabelsSymbolProblems            metric.Int64ObservableCounter
+	ReceiverCustomLabelsSymbolUsed                metric.Int64ObservableGauge
+	ReceiverCustomLabelsTrackedProcesses          metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindFiles               metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindTables              metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindUsed                metric.Int64ObservableGauge
+	ReceiverCustomLabelsUserDroppedSamples        metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserStacks                metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -294,6 +296,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUSwitchesCallb
 	return nil
 }
 
+// RegisterReceiverCustomLabelsOffCPUUserDroppedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUUserDroppedSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUUserDroppedSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsPendingSamplesCallback sets callback for observable ReceiverCustomLabelsPendingSamples metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsPendingSamplesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -474,6 +491,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUnwindUsedCallback(
 	return nil
 }
 
+// RegisterReceiverCustomLabelsUserDroppedSamplesCallback sets callback for observable ReceiverCustomLabelsUserDroppedSamples metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserDroppedSamplesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsUserDroppedSamples, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsUserDroppedSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsUserStacksCallback sets callback for observable ReceiverCustomLabelsUserStacks metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserStacksCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -607,6 +639,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{switch}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_user_dropped_switches",
+		metric.WithDescription("Switches of threads of a user that were dropped because of the user, by reason; part of off_cpu_dropped_switches. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsPendingSamples, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_pending_samples",
 		metric.WithDescription("Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch. [Development]"),
@@ -677,6 +715,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_unwind_used",
 		metric.WithDescription("Bytes of kernel memory that unwind rows take, of max_unwind_bytes. [Development]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsUserDroppedSamples, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_user_dropped_samples",
+		metric.WithDescription("Samples of a user that were dropped because of the user, by reason; part of dropped_samples. [Development]"),
+		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUserStacks, err = builder.meter.Int64ObservableCounter(

@@ -1,0 +1,151 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// Users who run nothing else.
+const (
+	floodUser  = 20001
+	secondUser = 20002
+)
+
+// startAs runs a script of the shell as another user.
+func startAs(t *testing.T, uid uint32, script string) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uid, Gid: uid}, Pdeathsig: syscall.SIGKILL, Setpgid: true,
+	}
+	runtime.LockOSThread() // the signal is for the end of this thread
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		runtime.UnlockOSThread()
+	})
+}
+
+const spin = "while :; do :; done"
+
+// ringBytes is what a record takes in the ring buffer.
+func ringBytes(bytes int) int { return (bytes + ringHeadBytes + 7) &^ 7 }
+
+// awaitDrops waits until samples of a user found no room in its share.
+func awaitDrops(t *testing.T, drops func() (map[uint32]uint64, error), uid uint32) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		byUser, err := drops()
+		require.NoError(t, err)
+		return byUser[uid] > 100
+	}, time.Minute, 10*time.Millisecond, "user %d does not fill its share", uid)
+}
+
+// A user who fills its share of a ring buffer that nobody reads leaves another user
+// its own; when it has been read, the first one is sampled again.
+func TestUserShare(t *testing.T) {
+	const ring = 256 << 10
+	const share = 0.25
+	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
+	require.NoError(t, s.Start())
+	for range runtime.NumCPU() {
+		startAs(t, floodUser, spin)
+	}
+	awaitDrops(t, s.UserDrops, floodUser)
+	startAs(t, secondUser, spin)
+	awaitDrops(t, s.UserDrops, secondUser)
+
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	full := uint64(now.Nano())
+	bytes := map[uint32]int{}
+	again := map[uint32]bool{}
+	visit := func(r *Record) bool {
+		if r.TimeNs <= full {
+			bytes[r.UID] += ringBytes(len(r.raw.RawSample))
+		} else {
+			again[r.UID] = true
+		}
+		return again[floodUser] && again[secondUser]
+	}
+	readUntil(t, s, visit)
+	limit := int(share * ring)
+	for _, uid := range []uint32{floodUser, secondUser} {
+		t.Logf("user %d had %d of %d bytes", uid, bytes[uid], limit)
+		require.LessOrEqual(t, bytes[uid], limit+2*(runtime.NumCPU()-1)*ringBytes(maxSampleBytes))
+		require.Greater(t, bytes[uid], limit-ringBytes(maxSampleBytes))
+	}
+	drain(t, s, func(*Record) {})
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
+	byUser, err := s.UserDrops()
+	require.NoError(t, err)
+	sum := uint64(0)
+	for _, n := range byUser {
+		sum += n
+	}
+	require.Equal(t, c.DroppedUserShare, sum)
+}
+
+// Without a share, one user fills all of the ring buffer.
+func TestNoUserShare(t *testing.T) {
+	for _, share := range []float64{0, 1} {
+		s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: MinRingBufferBytes, UserShare: share})
+		require.NoError(t, s.Start())
+		startAs(t, floodUser, spin)
+		require.Eventually(t, func() bool {
+			c, err := s.Counters()
+			require.NoError(t, err)
+			return c.DroppedRingFull > 100
+		}, time.Minute, 10*time.Millisecond)
+		c, err := s.Counters()
+		require.NoError(t, err)
+		require.Zero(t, c.DroppedUserShare)
+		require.NoError(t, s.Stop())
+	}
+}
+
+// The share of switches is one of what is not for returns.
+func TestUserShareOfSwitches(t *testing.T) {
+	const share = 0.25
+	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 256 << 10, UserShare: share})
+	startSwitches(t, o)
+	startAs(t, floodUser, "while :; do sleep 0; done")
+	awaitDrops(t, o.UserDrops, floodUser)
+	startAs(t, secondUser, "while :; do sleep 0; done")
+	awaitDrops(t, o.UserDrops, secondUser)
+	bytes := map[uint32]int{}
+	c := drainSwitches(t, o, func(sw *Switch) {
+		var r Record
+		if !sw.Back && r.Parse(sw.Raw) == nil {
+			bytes[r.UID] += ringBytes(len(sw.Raw))
+		}
+	})
+	limit := int(share * (192 << 10))
+	t.Logf("%v of %d bytes", bytes, limit)
+	require.LessOrEqual(t, bytes[floodUser], limit+2*(runtime.NumCPU()-1)*ringBytes(maxSampleBytes))
+	require.NotZero(t, bytes[secondUser])
+	require.NotZero(t, c.DroppedUserShare)
+	require.Zero(t, c.ReturnsLost)
+}
+
+// What makes no sense is refused.
+func TestUserShareConfig(t *testing.T) {
+	for _, share := range []float64{-0.5, 0.001, 1.5} {
+		c := Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, UserShare: share}
+		require.Error(t, c.validate(), share)
+		o := OffCPUConfig{Threshold: 1, RingBufferBytes: MinRingBufferBytes, UserShare: share}
+		require.Error(t, o.validate(), share)
+	}
+}
