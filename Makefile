@@ -57,6 +57,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-targets
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
+	$(MAKE) e2e-short-lived
 	$(MAKE) e2e-collector
 	$(MAKE) test-vm
 	$(MAKE) tls-matrix
@@ -208,6 +209,10 @@ e2e-hostile: writers ## programs that publish what no program should, beside a w
 e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges
 	$(FIGURE) ./test/e2e TestRestart
 	$(FIGURE) ./test/e2e TestNoPrivileges
+
+.PHONY: e2e-short-lived
+e2e-short-lived: writers ## processes that live for 50 ms, at 97 and 997 Hz: samples, stacks, labels
+	$(FIGURE) ./test/e2e TestShortLived
 
 .PHONY: tls-matrix
 tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine

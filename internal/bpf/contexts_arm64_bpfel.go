@@ -18,8 +18,10 @@ import (
 const (
 	contextsMapCounts         = "counts"
 	contextsMapEvents         = "events"
+	contextsMapFileRows       = "file_rows"
 	contextsMapLastContext    = "last_context"
 	contextsMapProcesses      = "processes"
+	contextsMapPrograms       = "programs"
 	contextsMapPublishers     = "publishers"
 	contextsMapSamples        = "samples"
 	contextsMapScratches      = "scratches"
@@ -89,8 +91,10 @@ type contextsProgramSpecs struct {
 type contextsMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LastContext    *ebpf.MapSpec `ebpf:"last_context"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
+	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Publishers     *ebpf.MapSpec `ebpf:"publishers"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
@@ -136,8 +140,10 @@ func (o *contextsObjects) Close() error {
 type contextsMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LastContext    *ebpf.Map `ebpf:"last_context"`
 	Processes      *ebpf.Map `ebpf:"processes"`
+	Programs       *ebpf.Map `ebpf:"programs"`
 	Publishers     *ebpf.Map `ebpf:"publishers"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
@@ -150,8 +156,10 @@ func (m *contextsMaps) Close() error {
 	return _ContextsClose(
 		m.Counts,
 		m.Events,
+		m.FileRows,
 		m.LastContext,
 		m.Processes,
+		m.Programs,
 		m.Publishers,
 		m.Samples,
 		m.Scratches,

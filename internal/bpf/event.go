@@ -39,6 +39,8 @@ type ProcessEvent struct {
 	// PID as the reader's PID namespace sees it; 0: not visible there.
 	PID          uint32
 	KernelThread bool
+	// Program that runs; EventExec only.
+	Program FileKey
 	// Path given to execve, perhaps relative, cut after 255 bytes; EventExec only.
 	Path string
 }
@@ -58,6 +60,7 @@ func (ev *ProcessEvent) parse(b []byte) error {
 		Parent:       raw.Parent.processID(),
 		PID:          raw.Pid,
 		KernelThread: raw.KernelThread != 0,
+		Program:      raw.Program.fileKey(),
 	}
 	if n := int(raw.PathBytes); n > 0 && n < execPathBytes {
 		ev.Path = string(bytes.Clone(b[unsafe.Offsetof(raw.Path):][:n]))

@@ -103,7 +103,7 @@ func TestFilterFork(t *testing.T) {
 					key := ev.Process.key()
 					var entry profilerProcessEntry
 					require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
-					require.Equal(t, flag(!judge), entry.Filtered)
+					require.EqualValues(t, flag(!judge), entry.Filtered)
 				}
 			}
 			require.NoError(t, stdin.Close())

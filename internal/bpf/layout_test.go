@@ -43,6 +43,8 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"UNWIND_CHUNK_MAPPINGS":   UnwindChunkMappings,
 		"UNWIND_BLOCK_BYTES":      UnwindBlockBytes,
 		"UNWIND_PAGE_BYTES":       UnwindPageBytes,
+		"MAX_FILE_ROWS":           maxFileRows,
+		"MAX_PROGRAMS":            maxPrograms,
 		"COMM_BYTES":              commBytes,
 		"EXEC_PATH_BYTES":         execPathBytes,
 	}, defines)
@@ -69,6 +71,7 @@ func TestStructsEqualBTF(t *testing.T) {
 		"unwind_chunk":  unsafe.Sizeof(profilerUnwindChunk{}),
 		"user_share":    unsafe.Sizeof(profilerUserShare{}),
 		"unwind_list":   unsafe.Sizeof(profilerUnwindList{}),
+		"file_key":      unsafe.Sizeof(profilerFileKey{}),
 	} {
 		var s *btf.Struct
 		require.NoError(t, spec.Types.TypeByName(name, &s))
@@ -84,7 +87,7 @@ func TestMapsOfSwitches(t *testing.T) {
 	require.NoError(t, err)
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	own := []string{offcpuMapAway, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches, offcpuMapUsers}
-	unused := []string{offcpuMapEvents}
+	unused := []string{offcpuMapEvents, offcpuMapPrograms}
 	for name := range s.sharedMaps() {
 		own = append(own, name)
 	}

@@ -16,6 +16,8 @@ const (
 	UnwindChunkMappings  = 16
 	UnwindBlockBytes     = 1024
 	UnwindPageBytes      = 4096
+	maxFileRows          = 2048
+	maxPrograms          = 1024
 	unwindRuleBytes      = 16
 	sampleHeaderBytes    = 88
 	maxSampleBytes       = sampleHeaderBytes + MaxLabelBytes + 8*(MaxKernelFrames+MaxUserFrames)

@@ -30,9 +30,10 @@ type unwindList struct {
 }
 
 // SetUnwindMappings replaces what is known of a process's mappings, which are
-// sorted by address. None is news, too: all code of the process has frame
+// sorted by address. Until a time (CLOCK_MONOTONIC, ns) the process may have mapped more,
+// which is then looked for in the kernel. None is news, too: all code of the process has frame
 // pointers. More than MaxUnwindMappings is an error.
-func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping) error {
+func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, freshUntilNs uint64) error {
 	if len(mappings) > MaxUnwindMappings {
 		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), MaxUnwindMappings)
 	}
@@ -47,7 +48,9 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping) erro
 		}
 		list.chunks++
 	}
-	err := s.objs.UnwindLists.Put(id.key(), profilerUnwindList{Id: list.id, Count: uint32(len(mappings))})
+	err := s.objs.UnwindLists.Put(id.key(), profilerUnwindList{
+		Id: list.id, Count: uint32(len(mappings)), FreshUntilNs: freshUntilNs,
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list))
 	}

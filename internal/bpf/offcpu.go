@@ -123,6 +123,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 // sharedMaps are those of the sampler that the program of switches uses as well.
 func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
+		offcpuMapFileRows:       s.objs.FileRows,
 		offcpuMapProcesses:      s.objs.Processes,
 		offcpuMapUnwindLists:    s.objs.UnwindLists,
 		offcpuMapUnwindMappings: s.objs.UnwindMappings,

@@ -52,7 +52,9 @@ const (
 	offcpuMapAway             = "away"
 	offcpuMapCounts           = "counts"
 	offcpuMapEvents           = "events"
+	offcpuMapFileRows         = "file_rows"
 	offcpuMapProcesses        = "processes"
+	offcpuMapPrograms         = "programs"
 	offcpuMapRunning          = "running"
 	offcpuMapSamples          = "samples"
 	offcpuMapScratches        = "scratches"
@@ -131,7 +133,9 @@ type offcpuMapSpecs struct {
 	Away           *ebpf.MapSpec `ebpf:"away"`
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
+	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Running        *ebpf.MapSpec `ebpf:"running"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
@@ -186,7 +190,9 @@ type offcpuMaps struct {
 	Away           *ebpf.Map `ebpf:"away"`
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	Processes      *ebpf.Map `ebpf:"processes"`
+	Programs       *ebpf.Map `ebpf:"programs"`
 	Running        *ebpf.Map `ebpf:"running"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
@@ -201,7 +207,9 @@ func (m *offcpuMaps) Close() error {
 		m.Away,
 		m.Counts,
 		m.Events,
+		m.FileRows,
 		m.Processes,
+		m.Programs,
 		m.Running,
 		m.Samples,
 		m.Scratches,

@@ -63,6 +63,16 @@ const (
 	profilerEventKindEVENT_CONTEXT_NAMED profilerEventKind = 4
 )
 
+type profilerFileKey struct {
+	_         structs.HostLayout
+	Inode     uint64
+	Size      uint64
+	Page      uint64
+	ChangedS  int64
+	ChangedNs uint32
+	Dev       uint32
+}
+
 type profilerFpKind uint32
 
 const (
@@ -78,6 +88,14 @@ type profilerGoLayout struct {
 	G_labels uint16
 	M_procid uint16
 	M_curg   uint16
+}
+
+type profilerKnownRows struct {
+	_       structs.HostLayout
+	Text    uint64
+	TableId uint64
+	Slot    uint32
+	Blocks  uint32
 }
 
 type profilerLabelAbi uint32
@@ -135,7 +153,8 @@ const (
 type profilerProcessEntry struct {
 	_          structs.HostLayout
 	NumSources uint32
-	Filtered   uint32
+	Filtered   uint16
+	Presumed   uint16
 	Sources    [4]profilerLabelSource
 }
 
@@ -148,6 +167,7 @@ type profilerProcessEvent struct {
 	Kind         uint8
 	KernelThread uint8
 	PathBytes    uint16
+	Program      profilerFileKey
 	Path         [256]int8
 }
 
@@ -191,7 +211,7 @@ type profilerSampleHeader struct {
 	Known        uint8
 	KernelThread uint8
 	ThreadState  uint8
-	Pad          uint8
+	Presumed     uint8
 	Thread       uint32
 	Comm         [16]int8
 }
@@ -262,7 +282,17 @@ type profilerScratch struct {
 		RegsKnown uint8
 		FpKnown   uint8
 		Doubtful  uint8
-		_         [7]byte
+		ByVma     uint8
+		Unknown   uint8
+		Learnt    uint8
+		_         [4]byte
+		Vma       struct {
+			_      structs.HostLayout
+			Start  uint64
+			Limit  uint64
+			Key    profilerFileKey
+			Pivots [15]uint64
+		}
 	}
 	Signal struct {
 		_  structs.HostLayout
@@ -301,10 +331,11 @@ type profilerUnwindHeader struct {
 }
 
 type profilerUnwindList struct {
-	_     structs.HostLayout
-	Id    uint64
-	Count uint32
-	Pad   uint32
+	_            structs.HostLayout
+	Id           uint64
+	FreshUntilNs uint64
+	Count        uint32
+	Pad          uint32
 }
 
 type profilerUnwindMapping struct {
@@ -342,7 +373,9 @@ type profilerUserShare struct {
 const (
 	profilerMapCounts           = "counts"
 	profilerMapEvents           = "events"
+	profilerMapFileRows         = "file_rows"
 	profilerMapProcesses        = "processes"
+	profilerMapPrograms         = "programs"
 	profilerMapSamples          = "samples"
 	profilerMapScratches        = "scratches"
 	profilerMapUnwindLists      = "unwind_lists"
@@ -436,7 +469,9 @@ type profilerProgramSpecs struct {
 type profilerMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
+	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
@@ -498,7 +533,9 @@ func (o *profilerObjects) Close() error {
 type profilerMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	Processes      *ebpf.Map `ebpf:"processes"`
+	Programs       *ebpf.Map `ebpf:"programs"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
@@ -511,7 +548,9 @@ func (m *profilerMaps) Close() error {
 	return _ProfilerClose(
 		m.Counts,
 		m.Events,
+		m.FileRows,
 		m.Processes,
+		m.Programs,
 		m.Samples,
 		m.Scratches,
 		m.UnwindLists,

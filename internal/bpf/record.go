@@ -56,6 +56,9 @@ type Record struct {
 	KernelThread bool
 	// Known: the process had an entry when the sample was taken, and the thread could have labels.
 	Known bool
+	// Presumed: the labels come from the sources that other processes of the same program
+	// had (SetProgram); no SetLabelSources has come since.
+	Presumed bool
 	// KernelStack and UserStack say how the walks ended.
 	KernelStack, UserStack Outcome
 	// Labels is the label section: label blocks as in src/record.h.
@@ -99,6 +102,7 @@ func (r *Record) Parse(b []byte) error {
 	r.PID, r.TID, r.UID, r.CPU = h.Pid, h.Tid, h.Uid, h.Cpu
 	r.Thread, r.State = h.Thread, ThreadState(h.ThreadState)
 	r.KernelThread, r.Known = h.KernelThread != 0, h.Known != 0
+	r.Presumed = h.Presumed != 0
 	r.KernelStack, r.UserStack = Outcome(h.KernelStack), Outcome(h.UserStack)
 	comm := b[unsafe.Offsetof(h.Comm):][:commBytes]
 	if i := bytes.IndexByte(comm, 0); i >= 0 {

@@ -52,7 +52,7 @@ func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []TableID) {
 		})
 	}
 	require.NotEmpty(t, mappings)
-	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings))
+	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings, 0))
 	return tables
 }
 
@@ -138,12 +138,12 @@ func TestRowsReleased(t *testing.T) {
 		return chunks, lists
 	}
 	for _, n := range []int{17, 0, MaxUnwindMappings, 1} {
-		require.NoError(t, s.SetUnwindMappings(id, make([]UnwindMapping, n)))
+		require.NoError(t, s.SetUnwindMappings(id, make([]UnwindMapping, n), 0))
 		chunks, lists := count()
 		require.Equal(t, (n+UnwindChunkMappings-1)/UnwindChunkMappings, chunks)
 		require.Equal(t, 1, lists)
 	}
-	require.Error(t, s.SetUnwindMappings(id, make([]UnwindMapping, MaxUnwindMappings+1)))
+	require.Error(t, s.SetUnwindMappings(id, make([]UnwindMapping, MaxUnwindMappings+1), 0))
 	require.NoError(t, s.ForgetMappings(id))
 	require.NoError(t, s.ForgetMappings(id), "twice")
 	chunks, lists := count()

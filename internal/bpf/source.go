@@ -37,13 +37,65 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	if len(sources) > MaxLabelSources {
 		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), MaxLabelSources)
 	}
+	entry := entryOf(sources)
+	key := id.key()
+	if err := s.objs.Processes.Put(&key, &entry); err != nil {
+		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
+	}
+	return nil
+}
+
+func entryOf(sources []LabelSource) profilerProcessEntry {
 	entry := profilerProcessEntry{NumSources: uint32(len(sources))}
 	for i, src := range sources {
 		entry.Sources[i] = src.entry()
 	}
-	key := id.key()
-	if err := s.objs.Processes.Put(&key, &entry); err != nil {
-		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
+	return entry
+}
+
+// FileKey stands for the contents of a file, as the kernel tells them. It can be
+// compared and given back; zero is none.
+type FileKey struct {
+	Inode, Size, Page uint64
+	ChangedSec        int64
+	ChangedNsec, Dev  uint32
+}
+
+func (k FileKey) key() *profilerFileKey {
+	return &profilerFileKey{
+		Inode: k.Inode, Size: k.Size, Page: k.Page, ChangedS: k.ChangedSec, ChangedNs: k.ChangedNsec, Dev: k.Dev,
+	}
+}
+
+func (k profilerFileKey) fileKey() FileKey {
+	return FileKey{
+		Inode: k.Inode, Size: k.Size, Page: k.Page, ChangedSec: k.ChangedS, ChangedNsec: k.ChangedNs, Dev: k.Dev,
+	}
+}
+
+// SetProgram has each process that executes a program from now on begin with these
+// label sources. If they are presumed, its samples say so (Record.Presumed) until
+// SetLabelSources is called for the process. The kernel forgets programs that have not
+// been executed for the longest time when there are too many.
+func (s *Sampler) SetProgram(program FileKey, sources []LabelSource, presumed bool) error {
+	if len(sources) > MaxLabelSources {
+		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), MaxLabelSources)
+	}
+	entry := entryOf(sources)
+	if presumed {
+		entry.Presumed = 1
+	}
+	if err := s.objs.Programs.Put(program.key(), &entry); err != nil {
+		return fmt.Errorf("set label sources of a program: %w", err)
+	}
+	return nil
+}
+
+// ForgetProgram takes back what SetProgram did. An unknown program is no error.
+func (s *Sampler) ForgetProgram(program FileKey) error {
+	err := s.objs.Programs.Delete(program.key())
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget a program: %w", err)
 	}
 	return nil
 }

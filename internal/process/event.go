@@ -10,7 +10,11 @@ import (
 const (
 	// execSettle gives a new image time to map its libraries, and a
 	// process that only starts another one time to do so.
-	execSettle = 3 * time.Millisecond
+	execSettle = time.Millisecond
+	// young is how long after an exec a process may still be mapping what it starts
+	// with: until then it is looked at again soon when it maps something.
+	young    = 50 * time.Millisecond
+	youngGap = time.Millisecond
 	// forkSettle gives a child time to exec. Until then what it has inherited is right.
 	forkSettle = 50 * time.Millisecond
 	// lostSpread is the time in which all processes are looked at when
@@ -37,7 +41,7 @@ func (t *Table) HandleEvent(ev Event) {
 		}
 	case Mapping:
 		if p := t.byPID[ev.PID]; p != nil {
-			t.schedule(p, workReread, max(t.now(), p.notBeforeNs))
+			t.mapped(p)
 		}
 	case ContextNamed:
 		if p := t.byID[ev.ID]; p != nil {
@@ -76,6 +80,8 @@ func (t *Table) exec(ev Event) {
 			return
 		}
 	}
+	p.youngUntilNs = t.now() + int64(young)
+	t.begun(p, ev.Program, int64(ev.TimeNs))
 	t.scheduleLoad(p, execSettle)
 }
 
@@ -100,6 +106,16 @@ func (t *Table) fork(ev Event) {
 		p.inherited = sources
 		t.scheduleLoad(p, forkSettle)
 	}
+}
+
+// mapped looks at a process that has new executable mappings, unless it is about to be
+// read as a whole.
+func (t *Table) mapped(p *Process) {
+	now := t.now()
+	if p.work&workLoad != 0 && p.dueNs <= now+int64(execSettle) {
+		return
+	}
+	t.schedule(p, workReread, max(now, p.notBeforeNs))
 }
 
 func (t *Table) scheduleLoad(p *Process, after time.Duration) {

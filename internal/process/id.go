@@ -33,9 +33,10 @@ const (
 type Event struct {
 	Kind         EventKind
 	ID           ID
-	Parent       ID     // Fork
-	PID          int    // in the PID namespace of the collector; 0: not visible there
-	TimeNs       uint64 // CLOCK_MONOTONIC
-	Path         string // Exec: as given to execve, maybe cut; "" if not known
+	Parent       ID      // Fork
+	PID          int     // in the PID namespace of the collector; 0: not visible there
+	TimeNs       uint64  // CLOCK_MONOTONIC
+	Program      Program // Exec: what it runs; zero if not known
+	Path         string  // Exec: as given to execve, maybe cut; "" if not known
 	KernelThread bool
 }

@@ -82,12 +82,29 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	defer t.mu.Unlock()
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
+	if now < p.youngUntilNs {
+		p.notBeforeNs, p.contextNotBeforeNs = now+youngGapOf(cost), now+youngGapOf(cost)
+	}
+	if !p.exited && p.inherited > 0 && now < p.youngUntilNs && !p.published {
+		t.schedule(p, workReread, p.youngUntilNs)
+	}
+	if gap, ok := p.awaitsContext(now); ok {
+		t.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
+	}
 	if retry && !p.exited && p.load.attempt < len(retryDelays) {
 		t.counts.retries.Add(1)
-		t.schedule(p, workReread, now+max(int64(retryDelays[p.load.attempt]), cost.gap(retryCostShare)))
+		gap := cost.gap(retryCostShare)
+		if now < p.youngUntilNs {
+			gap = youngGapOf(cost)
+		}
+		t.schedule(p, workReread, now+max(int64(retryDelays[p.load.attempt]), gap))
 		p.load.attempt++
 	}
 }
+
+// youngGapOf is how long to leave a process alone that has just been started: a third
+// of the time at most is spent on it, and that not for long.
+func youngGapOf(c cost) int64 { return max(int64(youngGap), 2*c.cpu, c.wall) }
 
 // notePassing notes that a process has gone. Unless it has just exited and the
 // event is on its way, the event was lost.
@@ -153,6 +170,9 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 		t.filter(p)
 	} else {
 		t.publish(p, sources, again)
+		if !again {
+			t.settled(p, sources, p.load.resolver.certain)
+		}
 	}
 	changed = changed || newContext || !slices.Equal(before.Sources, after.Sources) ||
 		before.Verdict != after.Verdict || !sameOwner(before, &after)
@@ -231,6 +251,7 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 		program:  p.load.program,
 		mappings: all,
 		nowNs:    t.now(),
+		presumed: t.presumed(p),
 		context:  p.load.context.context,
 
 		strictNames: t.opts.StrictFileNames,
@@ -245,15 +266,16 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 
 // publish tells the sampling programs about label sources that are news to them. While
 // there will be another look, soon, a forked child keeps what it has inherited: sources
-// are missing until they have been seen twice, but its threads publish all the time.
+// are missing until they have been seen twice, but its threads publish all the time. So
+// does a process that began with those of its program.
 func (t *Table) publish(p *Process, sources []LabelSource, again bool) {
 	t.mu.RLock()
-	known, inherited := p.published, p.inherited
+	known, inherited, young := p.published, p.inherited, p.youngUntilNs
 	t.mu.RUnlock()
 	if known && !p.load.filtered && slices.Equal(p.load.sources, sources) {
 		return
 	}
-	if !known && again && len(sources) < inherited {
+	if !known && (again || t.now() < young) && len(sources) < inherited {
 		return
 	}
 	p.load.sources, p.load.filtered = sources, false

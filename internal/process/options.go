@@ -30,6 +30,7 @@ type Options struct {
 	FS        procfs.FS
 	Publisher Publisher   // required
 	Unwinder  Unwinder    // nil: nobody needs unwind rows
+	Programs  Programs    // nil: no process begins with label sources
 	Logger    *zap.Logger // default: none
 	Selection *Selection  // nil: all processes are wanted
 

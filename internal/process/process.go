@@ -13,6 +13,8 @@ type Process struct {
 
 	sampled atomic.Bool // looked up at least once
 
+	confirmation atomic.Int32 // Confirmation
+
 	// Of the process context; CLOCK_MONOTONIC.
 	contextDueNs, contextCheckedNs atomic.Int64
 	contextKnown                   atomic.Bool
@@ -54,11 +56,16 @@ type job struct {
 	// notBefore bounds the share of time that is spent on one process: on its
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64
+	youngUntilNs                    int64
 	// namedLooks are still to be taken at a context that was announced.
 	namedLooks int
 	published  bool
-	// inherited is the number of label sources that a fork has copied for it.
+	// inherited is the number of label sources that a fork has copied for it, or that it
+	// began with because others of its program had them.
 	inherited int
+	// program is what it runs, since execNs, if an event has told.
+	program Program
+	execNs  int64
 }
 
 // work is a set of things to do for a process.

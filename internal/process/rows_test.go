@@ -39,7 +39,7 @@ func (r *rowsRecorder) RemoveRows(id RowsID) error {
 	return nil
 }
 
-func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping) error {
+func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mappings[id] = mappings

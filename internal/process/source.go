@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
@@ -64,6 +65,8 @@ type image struct {
 // what it has seen before.
 type resolver struct {
 	seen map[sourceKey]sighting
+	// certain: the places that were found last follow from the program's file alone.
+	certain bool
 }
 
 type sourceKey struct {
@@ -87,6 +90,9 @@ type surroundings struct {
 	nowNs    int64
 	context  *processctx.Context // nil if there is none
 	v8       func() (v8heap.Layout, error)
+	// presumed are the sources that the process began with: a slot that leads to one of
+	// them has got its last value.
+	presumed []LabelSource
 	// strictNames holds libraries against the ABI's rule for their names.
 	strictNames bool
 }
@@ -95,6 +101,7 @@ type surroundings struct {
 // soon, may find more.
 func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSource, statuses []SourceStatus, retry bool) {
 	next := map[sourceKey]sighting{}
+	r.certain = true
 	for i := range images {
 		im := &images[i]
 		for j := range im.file.facts.plans {
@@ -183,23 +190,30 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 		return tlsresolve.Location{}, err
 	}
 	if p.abi == labels.ABIGo {
+		r.certain = r.certain && im.file.key == env.program
 		return goroutineLocation(im, p.goroutines.Slot, target)
 	}
+	r.certain = r.certain && im.file.key == env.program
 	mem := &countedMemory{Memory: env.memory}
 	location, err := p.plan.Resolve(mem, im.bias, *target)
 	if err != nil || mem.reads == 0 {
 		return location, err
 	}
+	r.certain = false
 	key := sourceKey{im.file, im.bias, p.abi}
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
 		before = sighting{location: location, sinceNs: env.nowNs}
 	}
 	next[key] = before
-	if env.nowNs-before.sinceNs < int64(settle) {
+	if env.nowNs-before.sinceNs < int64(settle) && !presumedAt(env.presumed, p.abi, location) {
 		return tlsresolve.Location{}, errSettling
 	}
 	return location, nil
+}
+
+func presumedAt(presumed []LabelSource, abi labels.ABI, location tlsresolve.Location) bool {
+	return slices.ContainsFunc(presumed, func(s LabelSource) bool { return s.ABI == abi && s.Location == location })
 }
 
 // goroutineLocation is where the threads of a Go program have their goroutines,

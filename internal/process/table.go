@@ -32,6 +32,7 @@ type Table struct {
 	overflow    *Process // stands for all that find no room
 	wake        chan struct{}
 	counts      counts
+	learning    sync.Mutex // before mu
 
 	mu       sync.RWMutex
 	byID     map[ID]*Process
@@ -43,6 +44,7 @@ type Table struct {
 	interval uint64
 	queue    queue
 	sequence uint64
+	programs map[Program]*programSources
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
 }
@@ -68,6 +70,7 @@ func NewTable(opts Options) *Table {
 		byHandle:    map[uint64]*Process{},
 		byPID:       map[int]*Process{},
 		newest:      map[uint32]*Process{},
+		programs:    map[Program]*programSources{},
 	}
 	t.overflow.info.Store(&Info{})
 	return t

@@ -19,8 +19,9 @@ type Unwinder interface {
 	// RemoveRows gives their memory back.
 	RemoveRows(id RowsID) error
 	// SetMappings says where a process maps files with rows, in address order, at
-	// most MaxRowMappings; none is news too. The slice belongs to the callee.
-	SetMappings(id ID, mappings []RowMapping) error
+	// most MaxRowMappings; none is news too. Until freshUntilNs (CLOCK_MONOTONIC) it may
+	// map more that is not told of at once. The slice belongs to the callee.
+	SetMappings(id ID, mappings []RowMapping, freshUntilNs int64) error
 	// ForgetMappings takes that back. An unknown process is no error.
 	ForgetMappings(id ID) error
 }
@@ -93,7 +94,10 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		return
 	}
 	p.load.mappings, p.load.mapped = list, true
-	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list)); err != nil {
+	t.mu.RLock()
+	freshUntil := p.youngUntilNs
+	t.mu.RUnlock()
+	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list), freshUntil); err != nil {
 		p.load.mapped = false
 		t.publishFailed(p, err)
 	}

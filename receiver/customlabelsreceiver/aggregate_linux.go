@@ -72,9 +72,12 @@ func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 		return
 	}
 	d.table.Sampled(proc, int64(rec.TimeNs))
+	if rec.Presumed && !d.confirmed(proc, rec, end) {
+		return
+	}
 	decoded := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels)
 	if decoded.Counts.UnknownKeys > 0 {
-		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end) {
+		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
 			return
 		}
 		decoded = d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) // which may have come meanwhile

@@ -101,6 +101,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		FS:               fs,
 		Selection:        selection,
 		Publisher:        p.publisher,
+		Programs:         p.publisher,
 		Logger:           set.Logger,
 		CommandLineBytes: commandLineBytes(cfg),
 		Environment:      cfg.ResourceFromEnvironment,

@@ -17,7 +17,10 @@ type publisher struct {
 	sources map[process.ID]struct{} // processes with at least one
 }
 
-var _ process.Publisher = (*publisher)(nil)
+var (
+	_ process.Publisher = (*publisher)(nil)
+	_ process.Programs  = (*publisher)(nil)
+)
 
 func newPublisher(s *bpf.Sampler) *publisher {
 	return &publisher{sampler: s, sources: map[process.ID]struct{}{}}
@@ -46,6 +49,14 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 	if len(sources) == 0 {
 		return p.Forget(id)
 	}
+	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), sourceList(sources)); err != nil {
+		return err
+	}
+	p.note(id, true)
+	return nil
+}
+
+func sourceList(sources []process.LabelSource) []bpf.LabelSource {
 	list := make([]bpf.LabelSource, len(sources))
 	for i, s := range sources {
 		list[i] = bpf.LabelSource{
@@ -59,11 +70,17 @@ func (p *publisher) SetLabelSources(id process.ID, sources []process.LabelSource
 			Go:         bpf.GoLayout(s.Go),
 		}
 	}
-	if err := p.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {
-		return err
-	}
-	p.note(id, true)
-	return nil
+	return list
+}
+
+// SetProgram implements process.Programs.
+func (p *publisher) SetProgram(program process.Program, sources []process.LabelSource, presumed bool) error {
+	return p.sampler.SetProgram(bpf.FileKey(program), sourceList(sources), presumed)
+}
+
+// ForgetProgram implements process.Programs.
+func (p *publisher) ForgetProgram(program process.Program) error {
+	return p.sampler.ForgetProgram(bpf.FileKey(program))
 }
 
 // Filter implements process.Publisher.
@@ -86,6 +103,7 @@ func processEvent(ev bpf.ProcessEvent) process.Event {
 		Parent:       process.ID(ev.Parent),
 		PID:          int(ev.PID),
 		TimeNs:       ev.TimeNs,
+		Program:      process.Program(ev.Program),
 		Path:         ev.Path,
 		KernelThread: ev.KernelThread,
 	}

@@ -49,6 +49,7 @@ const (
 	anomalyTruncatedKey                  // a key of which only a prefix was copied
 	anomalyTruncatedSet                  // a label set of which anything at all was cut
 	anomalyTruncatedValue                // a value of which only a prefix was copied
+	anomalyUnconfirmedSource             // a label set from a presumed source that was not confirmed
 	anomalyUnknownKey                    // a thread context attribute without a known name
 
 	numAnomalies = iota
@@ -57,7 +58,7 @@ const (
 func (a anomaly) String() string {
 	return [numAnomalies]string{
 		"changed_key", "conflict", "duplicate_key", "half_id", "malformed_id", "null_value", "renamed_key",
-		"truncated_key", "truncated_set", "truncated_value", "unknown_key",
+		"truncated_key", "truncated_set", "truncated_value", "unconfirmed_source", "unknown_key",
 	}[a]
 }
 

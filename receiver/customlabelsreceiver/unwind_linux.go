@@ -40,14 +40,14 @@ func (u unwinder) RemoveRows(id process.RowsID) error {
 }
 
 // SetMappings implements process.Unwinder.
-func (u unwinder) SetMappings(id process.ID, mappings []process.RowMapping) error {
+func (u unwinder) SetMappings(id process.ID, mappings []process.RowMapping, freshUntilNs int64) error {
 	list := make([]bpf.UnwindMapping, len(mappings))
 	for i, m := range mappings {
 		list[i] = bpf.UnwindMapping{
 			Start: m.Start, Limit: m.Limit, Text: m.Text, Table: bpf.TableID(m.Rows), Blocks: m.Blocks,
 		}
 	}
-	return u.sampler.SetUnwindMappings(bpf.ProcessID(id), list)
+	return u.sampler.SetUnwindMappings(bpf.ProcessID(id), list, uint64(freshUntilNs))
 }
 
 // ForgetMappings implements process.Unwinder.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,21 +17,29 @@ static const struct mode {
 } modes[] = {
 	{ "shares", mode_shares }, { "switch", mode_switch },	{ "fidelity", mode_fidelity },
 	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
-	{ "blocks", mode_blocks }, { "storm", mode_storm },
+	{ "blocks", mode_blocks }, { "storm", mode_storm },	{ "brief", mode_brief },
 };
+
+/* Of a short life nothing is spent before its work. */
+static bool brief(void)
+{
+	return strcmp(options.mode, "brief") == 0;
+}
 
 int main(int argc, char **argv)
 {
 	options_parse(argc, argv);
 	run_begin(options.seconds);
-	run_sleep_once();
+	if (!brief())
+		run_sleep_once();
 	usleep((useconds_t)options.load_delay_ms * 1000);
 	publisher = load_publisher();
 	if (options.kind && strcmp(options.kind, "list") == 0) {
 		hostile_list();
 		return 0;
 	}
-	burn_calibrate();
+	if (!brief())
+		burn_calibrate();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, options.mode) == 0) {
 			modes[i].run();

@@ -9,6 +9,7 @@ void mode_spin(void);	  /* fixed labels, for benchmarks */
 void mode_updates(void);  /* a process context that comes late and grows */
 void mode_blocks(void);	  /* waits of known length, off the CPU */
 void mode_storm(void);	  /* threads that do nothing but switch */
+void mode_brief(void);	  /* a short life */
 void mode_hostile(void);  /* what no writer should publish */
 void hostile_list(void);
 

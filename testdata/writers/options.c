@@ -20,6 +20,7 @@ struct options options = {
 	.value_bytes = 16,
 	.service = "writer",
 	.warmup_ms = 3000,
+	.life_ms = 50,
 };
 
 static void usage(const char *problem)
@@ -35,6 +36,7 @@ static void usage(const char *problem)
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
 	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"
 	      "  storm    [--threads N]\n"
+	      "  brief    [--life-ms N]\n"
 	      "  hostile  list|all|KIND\n",
 	      stderr);
 	exit(2);
@@ -87,6 +89,7 @@ enum option_id {
 	OPT_NO_CONTEXT,
 	OPT_FORK,
 	OPT_WARMUP,
+	OPT_LIFE,
 };
 
 static const struct option table[] = {
@@ -105,6 +108,7 @@ static const struct option table[] = {
 	{ "service", required_argument, NULL, OPT_SERVICE },
 	{ "no-process-context", no_argument, NULL, OPT_NO_CONTEXT },
 	{ "warmup-ms", required_argument, NULL, OPT_WARMUP },
+	{ "life-ms", required_argument, NULL, OPT_LIFE },
 	{ "fork", no_argument, NULL, OPT_FORK },
 	{ NULL, 0, NULL, 0 },
 };
@@ -156,6 +160,9 @@ static void set(int option)
 		break;
 	case OPT_WARMUP:
 		options.warmup_ms = number(optarg, 0, 60000);
+		break;
+	case OPT_LIFE:
+		options.life_ms = number(optarg, 1, 60000);
 		break;
 	case OPT_FORK:
 		options.fork = true;

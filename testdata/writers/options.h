@@ -18,6 +18,7 @@ struct options {
 	int value_bytes;
 	int load_delay_ms;
 	int warmup_ms;
+	int life_ms;
 	bool in_place;
 	bool print_variables;
 	const char *service;

@@ -59,8 +59,58 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct super_block {
+	__u32 s_dev;
+};
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	__s64 i_size;
+	__s64 i_ctime_sec; /* from 6.11 on */
+	__u32 i_ctime_nsec;
+};
+/* 6.6 to 6.10 */
+struct inode___6_10 {
+	struct timespec64 __i_ctime;
+};
+struct inode___6_5 {
+	struct timespec64 i_ctime;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	mm_context_t context;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
 struct linux_binprm {
 	const char *filename;
+	struct file *file;
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -104,7 +154,7 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	struct sched_entity se;
-	void *mm;
+	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;

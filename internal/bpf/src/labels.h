@@ -269,6 +269,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	if (!entry)
 		return 0;
 	s->header.known = 1;
+	s->header.presumed = !!entry->presumed;
 	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->num_sources; i++) {
 		struct label_block block = { .abi = entry->sources[i].abi };
 		__u32 start = at + sizeof(block), end = start, bytes;

@@ -77,6 +77,16 @@ struct go_map_walk {
 	__u32 pad;
 };
 
+#define MAPLE_PIVOTS 15
+
+/* A mapping of the current process, as the kernel has it. */
+struct vma_walk {
+	__u64 start;
+	__u64 limit;
+	struct file_key key;
+	__u64 pivots[MAPLE_PIVOTS];
+};
+
 /*
  * State of the walk up a user stack. In the scratch buffer for the same reason.
  */
@@ -95,6 +105,10 @@ struct stack_walk {
 	__u8 regs_known; /* all of them, not only ip, sp and fp */
 	__u8 fp_known;
 	__u8 doubtful; /* some frame may have been found by a register that was no frame pointer */
+	__u8 by_vma;   /* what the list does not have may be found by its file */
+	__u8 unknown;  /* the rows that were used last are not known by their file */
+	__u8 learnt;   /* that was tried once, which is enough for a sample */
+	struct vma_walk vma;
 };
 
 struct scratch {
@@ -161,6 +175,22 @@ struct {
 	__type(key, __u32);
 	__array(values, struct unwind_table);
 } unwind_tables SEC(".maps");
+
+/* Rows by the file that has them, learnt when samples use them. Few files make up most stacks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_FILE_ROWS);
+	__type(key, struct file_key);
+	__type(value, struct known_rows);
+} file_rows SEC(".maps");
+
+/* What is known of programs that have labels: their next processes begin with it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_PROGRAMS);
+	__type(key, struct file_key);
+	__type(value, struct process_entry);
+} programs SEC(".maps");
 
 /* Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). */
 struct {

@@ -78,18 +78,26 @@ int process_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
-	struct process_id before;
+	struct process_id id, before;
+	struct process_entry *known;
 	struct process_event *ev;
+	struct file_key program;
 	long n;
 
-	process_identity(task, &before);
+	process_identity(task, &id);
+	before = id;
 	before.exec_id--; /* begin_new_exec() adds one */
 	bpf_map_delete_elem(&processes, &before);
 	bpf_map_delete_elem(&unwind_lists, &before);
+	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode), 0);
+	known = bpf_map_lookup_elem(&programs, &program);
+	if (known)
+		bpf_map_update_elem(&processes, &id, known, BPF_NOEXIST);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_EXEC);
+	ev->program = program;
 	n = bpf_probe_read_kernel_str(ev->path, sizeof(ev->path), bprm->filename);
 	if (n > 0)
 		ev->path_bytes = n - 1;

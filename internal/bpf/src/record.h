@@ -19,12 +19,15 @@
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
-#define MAX_UNWIND_TABLES 8192	 /* at the same time */
-#define MAX_UNWIND_MAPPINGS 1024 /* with rows, of one process */
-#define UNWIND_CHUNK_MAPPINGS 16 /* in one element of unwind_mappings */
-#define UNWIND_BLOCK_BYTES 1024	 /* of text that share an index entry */
-#define UNWIND_PAGE_BYTES 4096	 /* one element of an unwind table */
-#define COMM_BYTES 16		 /* TASK_COMM_LEN */
+#define MAX_UNWIND_TABLES 8192		/* at the same time */
+#define MAX_UNWIND_MAPPINGS 1024	/* with rows, of one process */
+#define UNWIND_CHUNK_MAPPINGS 16	/* in one element of unwind_mappings */
+#define UNWIND_BLOCK_BYTES 1024		/* of text that share an index entry */
+#define UNWIND_PAGE_BYTES 4096		/* one element of an unwind table */
+#define UNWIND_KNOWN_BY_FILE (1U << 31) /* in unwind_header: file_rows has the table */
+#define MAX_FILE_ROWS 2048		/* files whose rows are found without a list of mappings */
+#define MAX_PROGRAMS 1024		/* executables whose processes begin with label sources */
+#define COMM_BYTES 16			/* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
@@ -175,8 +178,8 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
  *   u32 rows in order: low half the offset in the block, high half the number of the rule
  */
 struct unwind_header {
-	__u64 id; /* of the table; its slot may get another one */
-	__u32 index_page;
+	__u64 id;	  /* of the table; its slot may get another one */
+	__u32 index_page; /* and UNWIND_KNOWN_BY_FILE */
 	__u32 rows_page;
 };
 _Static_assert(sizeof(struct unwind_header) == sizeof(struct unwind_rule), "the header has the place of rule 0");
@@ -209,13 +212,37 @@ struct unwind_chunk_key {
 /* The mappings of a process, in chunks in address order; a forked child shares them. */
 struct unwind_list {
 	__u64 id;
-	__u32 count; /* of mappings */
+	__u64 fresh_until_ns; /* CLOCK_MONOTONIC: until then the process may have mapped more meanwhile */
+	__u32 count;	      /* of mappings */
 	__u32 pad;
+};
+
+/*
+ * What a file holds, as the kernel tells files apart; user space only compares and returns it.
+ * page: of a program 0; of a mapping the page of the file at which it begins, plus one.
+ */
+struct file_key {
+	__u64 inode;
+	__u64 size;
+	__u64 page;
+	__s64 changed_s; /* ctime */
+	__u32 changed_ns;
+	__u32 dev;
+};
+_Static_assert(sizeof(struct file_key) == 40, "file_key");
+
+/* The rows of a file, by file_key. */
+struct known_rows {
+	__u64 text; /* of the table's first block, from the start of the mapping */
+	__u64 table_id;
+	__u32 slot;
+	__u32 blocks;
 };
 
 struct process_entry {
 	__u32 num_sources;
-	__u32 filtered; /* no sample of it is wanted */
+	__u16 filtered; /* no sample of it is wanted */
+	__u16 presumed; /* the sources are those that others had of the same program, and not confirmed */
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
 _Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "process_entry");
@@ -242,8 +269,8 @@ struct sample_header {
 	__u8 user_stack;   /* enum outcome */
 	__u8 known;	   /* labels could be read: the process has an entry, the task runs in user space */
 	__u8 kernel_thread;
-	__u8 thread_state; /* enum thread_state */
-	__u8 pad;
+	__u8 thread_state;     /* enum thread_state */
+	__u8 presumed;	       /* the labels come from sources that are not confirmed */
 	__u32 thread;	       /* tid in the init PID namespace */
 	char comm[COMM_BYTES]; /* of the thread */
 };
@@ -319,8 +346,9 @@ struct process_event {
 	__u8 kind;		  /* enum event_kind */
 	__u8 kernel_thread;
 	__u16 path_bytes;	    /* EVENT_EXEC: of path, without NUL; 0: not read */
+	struct file_key program;    /* EVENT_EXEC */
 	char path[EXEC_PATH_BYTES]; /* EVENT_EXEC: as passed to execve, maybe cut */
 };
-_Static_assert(sizeof(struct process_event) == 64 + EXEC_PATH_BYTES, "process_event");
+_Static_assert(sizeof(struct process_event) == 104 + EXEC_PATH_BYTES, "process_event");
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_ROWS_H
 #define CUSTOM_LABELS_ROWS_H
 
-#include "maps.h"
+#include "vma.h"
 
 #define UNWIND_PAGE_WORDS (UNWIND_PAGE_BYTES / 4)
 #define UNWIND_PAGE_RULES (UNWIND_PAGE_BYTES / sizeof(struct unwind_rule))
@@ -52,7 +52,7 @@ __noinline int find_mapping(struct stack_walk *w, __u64 pc)
 	if (pc >= w->mapping.start && pc < w->mapping.limit)
 		return true;
 	if (!w->mappings)
-		return false;
+		return w->by_vma && find_vma_mapping(w, pc);
 	high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS;
 	/* The last chunk that begins at or below pc. */
 	for (int i = 0; i < CHUNK_STEPS && high - low > 1; i++) {
@@ -81,8 +81,12 @@ __noinline int find_mapping(struct stack_walk *w, __u64 pc)
 			high = middle;
 	}
 	m = chunk_mapping(c, low);
-	if (pc < m->start || pc >= m->limit)
-		return false;
+	if (pc < m->start || pc >= m->limit) {
+		if (!w->by_vma)
+			return false;
+		w->doubtful = 1;
+		return find_vma_mapping(w, pc);
+	}
 	__builtin_memcpy(&w->mapping, m, sizeof(w->mapping));
 	return true;
 }
@@ -125,9 +129,11 @@ __noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rul
 		return false;
 	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
 		return true;
+	if (!(header->index_page & UNWIND_KNOWN_BY_FILE))
+		w->unknown = 1;
 	block = offset / UNWIND_BLOCK_BYTES;
 	at = offset % UNWIND_BLOCK_BYTES;
-	index_page = header->index_page;
+	index_page = header->index_page & ~UNWIND_KNOWN_BY_FILE;
 	rows_page = header->rows_page;
 	if (!table_word(table, index_page, block, &low) || !table_word(table, index_page, block + 1, &high))
 		return false;
@@ -161,6 +167,20 @@ __noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rul
 	opaque(number);
 	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
 	return true;
+}
+
+/* Notes that the rows in use are known by their file. */
+static __always_inline void mark_known(struct stack_walk *w)
+{
+	struct unwind_page *page;
+	__u32 slot = w->mapping.slot, number = 0;
+	void *table = bpf_map_lookup_elem(&unwind_tables, &slot);
+
+	if (!table)
+		return;
+	page = bpf_map_lookup_elem(table, &number);
+	if (page && ((struct unwind_header *)page)->id == w->mapping.table_id)
+		((struct unwind_header *)page)->index_page |= UNWIND_KNOWN_BY_FILE;
 }
 
 #endif

@@ -203,6 +203,15 @@ static __always_inline bool leaf_of_other_file(const struct stack_walk *w)
 	       strip_return_address(made) - 1 != caller;
 }
 
+/* So that the next process that maps the file has its rows at once. */
+static __always_inline void learn(struct stack_walk *w, __u64 pc)
+{
+	w->unknown = 0;
+	w->learnt = 1;
+	if (learn_file_rows(w, pc))
+		mark_known(w);
+}
+
 static __always_inline enum outcome next_frame(struct scratch *s, struct stack_walk *w)
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
@@ -212,6 +221,8 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	if (find_mapping(w, pc)) {
 		if (!find_rule(w, pc, &rule))
 			w->doubtful = 1;
+		else if (w->unknown && !w->learnt)
+			learn(w, pc);
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
@@ -271,6 +282,8 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, c
 	w->list = list ? list->id : 0;
 	w->mappings = list ? list->count : 0;
 	w->doubtful = !list && use_rows;
+	w->by_vma = use_rows && (!list || s->header.time_ns < list->fresh_until_ns);
+	w->unknown = w->learnt = 0;
 	s->header.user_stack = OUTCOME_TRUNCATED;
 	bpf_loop(MAX_USER_FRAMES - 1, walk_frame, &ctx, 0);
 	return w->frames;

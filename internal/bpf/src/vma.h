@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a process maps at an address, from the kernel's own tree of mappings: for a process
+ * that user space has not looked at yet, or not since it has mapped more. So the stacks of
+ * a process that has just begun are walked by the rows of files that others map as well.
+ *
+ * The tree may be changed by another thread while it is read. Nothing is followed but by
+ * reads that may fail, and what is found has to belong to the process and hold the address.
+ */
+#ifndef CUSTOM_LABELS_VMA_H
+#define CUSTOM_LABELS_VMA_H
+
+#include "maps.h"
+
+/* include/linux/maple_tree.h, unchanged since mappings are in such a tree (Linux 6.1). */
+#define MAPLE_LEVELS 6 /* of at least 5 children each */
+#define MAPLE_NODE_MASK 255UL
+#define MAPLE_ROOT 2
+#define MAPLE_PIVOTS_OFFSET 8	     /* struct maple_range_64: parent, pivot[15], slot[16] */
+#define MAPLE_RANGE_SLOTS_OFFSET 128 /* the same */
+#define MAPLE_ARANGE_SLOTS_OFFSET 80 /* struct maple_arange_64: parent, pivot[9], slot[10] */
+#define MAPLE_ARANGE_PIVOTS 9
+#define VMA_PAGE_SHIFT 12 /* of vm_pgoff where pages are that small; it only has to be the same always */
+
+enum maple_type {
+	MAPLE_LEAF_64 = 1,
+	MAPLE_RANGE_64 = 2,
+	MAPLE_ARANGE_64 = 3,
+};
+
+/* The contents of a file that the kernel knows; page is where a mapping of it begins. */
+static __always_inline void fill_file_key(struct file_key *key, struct inode *inode, __u64 page)
+{
+	struct inode___6_10 *older = (void *)inode;
+	struct inode___6_5 *oldest = (void *)inode;
+
+	__builtin_memset(key, 0, sizeof(*key));
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	key->size = BPF_CORE_READ(inode, i_size);
+	key->page = page;
+	/* Unlike the time of modification, it cannot be set. */
+	if (bpf_core_field_exists(inode->i_ctime_sec)) {
+		key->changed_s = BPF_CORE_READ(inode, i_ctime_sec);
+		key->changed_ns = BPF_CORE_READ(inode, i_ctime_nsec);
+	} else if (bpf_core_field_exists(older->__i_ctime)) {
+		key->changed_s = BPF_CORE_READ(older, __i_ctime.tv_sec);
+		key->changed_ns = BPF_CORE_READ(older, __i_ctime.tv_nsec);
+	} else {
+		key->changed_s = BPF_CORE_READ(oldest, i_ctime.tv_sec);
+		key->changed_ns = BPF_CORE_READ(oldest, i_ctime.tv_nsec);
+	}
+}
+
+/* The slot of the tree for an address, 0 if there is none. */
+static __always_inline __u64 maple_slot(struct vma_walk *v, struct mm_struct *mm, __u64 pc)
+{
+	__u64 entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+
+	if ((entry & 3) != MAPLE_ROOT)
+		return 0;
+	for (int level = 0; level < MAPLE_LEVELS; level++) {
+		__u64 node = entry & ~MAPLE_NODE_MASK;
+		__u32 type = entry >> 3 & 15, pivots = MAPLE_PIVOTS, slots = MAPLE_RANGE_SLOTS_OFFSET, i;
+
+		if (type == MAPLE_ARANGE_64) {
+			pivots = MAPLE_ARANGE_PIVOTS;
+			slots = MAPLE_ARANGE_SLOTS_OFFSET;
+		} else if (type != MAPLE_LEAF_64 && type != MAPLE_RANGE_64) {
+			return 0;
+		}
+		if (bpf_probe_read_kernel(v->pivots, sizeof(v->pivots), (const void *)(node + MAPLE_PIVOTS_OFFSET)))
+			return 0;
+		for (i = 0; i < MAPLE_PIVOTS; i++) {
+			if (i >= pivots || v->pivots[i] >= pc)
+				break;
+		}
+		if (bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(node + slots + 8 * i)))
+			return 0;
+		if (type == MAPLE_LEAF_64)
+			return entry;
+	}
+	return 0;
+}
+
+/*
+ * Fills w->vma with the mapping that holds pc, if it shows a file. Not static, as the
+ * searches of rows.h are not: the verifier goes through it once.
+ */
+__noinline int find_vma_file(struct stack_walk *w, __u64 pc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct mm_struct *mm = task->mm;
+	struct vm_area_struct *vma;
+	struct file *file;
+
+	if (!w || !mm)
+		return false;
+	vma = (struct vm_area_struct *)maple_slot(&w->vma, mm, pc);
+	if (!vma || (__u64)vma & 3 || BPF_CORE_READ(vma, vm_mm) != mm)
+		return false;
+	w->vma.start = BPF_CORE_READ(vma, vm_start);
+	w->vma.limit = BPF_CORE_READ(vma, vm_end);
+	if (pc < w->vma.start || pc >= w->vma.limit)
+		return false;
+	file = BPF_CORE_READ(vma, vm_file);
+	if (file) {
+		fill_file_key(&w->vma.key, BPF_CORE_READ(file, f_inode), BPF_CORE_READ(vma, vm_pgoff) + 1);
+		return true;
+	}
+	if (w->vma.start != (__u64)BPF_CORE_READ(mm, context.vdso))
+		return false;
+	__builtin_memset(&w->vma.key, 0, sizeof(w->vma.key)); /* the vDSO has the one without a file */
+	return true;
+}
+
+/* Makes w->mapping the one that holds pc, if its file's rows are known by a process that maps it, too. */
+static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
+{
+	struct known_rows *known;
+
+	if (!find_vma_file(w, pc))
+		return false;
+	known = bpf_map_lookup_elem(&file_rows, &w->vma.key);
+	if (!known)
+		return false;
+	w->mapping.start = w->vma.start;
+	w->mapping.limit = w->vma.limit;
+	w->mapping.text = w->vma.start + known->text;
+	w->mapping.table_id = known->table_id;
+	w->mapping.slot = known->slot;
+	w->mapping.blocks = known->blocks;
+	return true;
+}
+
+/* Remembers by file the rows that a process's list of mappings gave for pc. */
+__noinline int learn_file_rows(struct stack_walk *w, __u64 pc)
+{
+	struct known_rows known = {};
+
+	if (!w || !find_vma_file(w, pc))
+		return false;
+	known.text = w->mapping.text - w->vma.start;
+	known.table_id = w->mapping.table_id;
+	known.slot = w->mapping.slot;
+	known.blocks = w->mapping.blocks;
+	return !bpf_map_update_elem(&file_rows, &w->vma.key, &known, BPF_ANY);
+}
+
+#endif

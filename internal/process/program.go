@@ -1,0 +1,162 @@
+//go:build linux
+
+package process
+
+import (
+	"slices"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// Program stands for the contents of an executable, as the kernel tells files apart. It
+// is only compared; zero is none.
+type Program struct {
+	Inode, Size, Page uint64
+	ChangedSec        int64
+	ChangedNsec, Dev  uint32
+}
+
+// Programs gives processes label sources from their exec on. Calls come from several
+// goroutines.
+type Programs interface {
+	// SetProgram has each process that executes a program begin with these sources; if
+	// they are presumed, samples that were taken with them have to be confirmed
+	// (Table.Confirm). The slice belongs to the callee.
+	SetProgram(p Program, sources []LabelSource, presumed bool) error
+	// ForgetProgram takes that back. An unknown program is no error.
+	ForgetProgram(p Program) error
+}
+
+// maxPrograms whose label sources are remembered: MAX_PROGRAMS of
+// internal/bpf/src/record.h. When there are more, it begins anew.
+const maxPrograms = 1024
+
+// longestStart is how long a process may take to map what it starts with, on a busy machine.
+const longestStart = time.Second
+
+// Confirmation says whether the label sources that a process began with are its own.
+type Confirmation int32
+
+// The confirmations.
+const (
+	Unconfirmed Confirmation = iota // not looked at yet
+	Confirmed
+	Refuted
+)
+
+// programSources is what the processes of a program begin with. Guarded by Table.mu.
+type programSources struct {
+	sources []LabelSource
+	sinceNs int64 // processes that executed it later began with that
+	varying bool  // processes differ: nothing is presumed any more
+}
+
+// Confirm says whether the label sources that a process began with turned out to be its own.
+func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Load()) }
+
+// begun notes that a process has executed a program. The table is locked.
+func (t *Table) begun(p *Process, program Program, execNs int64) {
+	p.program, p.execNs = program, execNs
+	if known := t.programs[program]; known != nil && !known.varying && known.sinceNs < execNs {
+		p.inherited = len(known.sources)
+	}
+}
+
+// presumed returns the sources that a process began with.
+func (t *Table) presumed(p *Process) []LabelSource {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if known := t.programs[p.program]; known != nil && p.inherited > 0 && !known.varying {
+		return known.sources
+	}
+	return nil
+}
+
+// awaitsContext returns when to look again at a process that has just begun, has thread
+// contexts and has not published what their names are: it may end before a sample asks
+// for them. The table is locked.
+func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
+	if p.exited || p.load.context.context != nil || nowNs >= p.youngUntilNs {
+		return 0, false
+	}
+	threads := slices.ContainsFunc(p.load.sources, func(s LabelSource) bool { return s.ABI.ThreadContext() })
+	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
+}
+
+// settled compares the first settled label sources of a process with those that others of
+// its program had, and remembers them for the next ones. certain: they follow from the
+// program's file alone.
+func (t *Table) settled(p *Process, sources []LabelSource, certain bool) {
+	if t.opts.Programs == nil || p.program == (Program{}) || p.Confirm() != Unconfirmed {
+		return
+	}
+	// One at a time, so that what the kernel has is what is remembered.
+	t.learning.Lock()
+	defer t.learning.Unlock()
+	t.mu.Lock()
+	known := t.programs[p.program]
+	equal := known != nil && slices.Equal(known.sources, sources)
+	if !equal && p.inherited > len(sources) && t.now() < p.execNs+int64(longestStart) {
+		t.mu.Unlock()
+		return // not all that it starts with is mapped yet
+	}
+	if equal && known.sinceNs < p.execNs {
+		p.confirmation.Store(int32(Confirmed))
+	} else {
+		p.confirmation.Store(int32(Refuted))
+	}
+	forget := known != nil && !known.varying && !equal
+	if forget {
+		known.varying = true
+	}
+	t.mu.Unlock()
+	var err error
+	switch {
+	case forget:
+		err = t.opts.Programs.ForgetProgram(p.program)
+	case known == nil && len(sources) > 0 && presumable(sources):
+		err = t.learn(p.program, sources, certain)
+	}
+	if err != nil {
+		t.publishFailed(p, err)
+	}
+}
+
+// learn has further processes of a program begin with label sources. t.learning is locked.
+func (t *Table) learn(program Program, sources []LabelSource, certain bool) error {
+	t.mu.Lock()
+	var old []Program
+	if len(t.programs) >= maxPrograms {
+		for p := range t.programs {
+			old = append(old, p)
+		}
+		clear(t.programs)
+	}
+	t.mu.Unlock()
+	for _, p := range old {
+		if err := t.opts.Programs.ForgetProgram(p); err != nil {
+			return err
+		}
+	}
+	if err := t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.programs[program] = &programSources{sources: slices.Clone(sources), sinceNs: t.now()}
+	return nil
+}
+
+// presumable reports whether sources can be those of another process: a place in a table
+// of modules depends on what was loaded when, and the way through V8's heap on what the
+// process says of itself.
+func presumable(sources []LabelSource) bool {
+	for _, s := range sources {
+		if s.Location.Kind != tlsresolve.Static && s.Location.Kind != tlsresolve.Register || s.ABI == labels.ABIThreadContextNodeJS {
+			return false
+		}
+	}
+	return true
+}
