@@ -45,7 +45,7 @@ func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd, name
 	r := bpf.Record{
 		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
 		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
-		Presumed: rec.Presumed,
+		Presumed:    rec.Presumed,
 		KernelStack: rec.KernelStack, UserStack: rec.UserStack,
 		Comm:         bytes.Clone(rec.Comm),
 		Labels:       bytes.Clone(rec.Labels),

@@ -39,18 +39,18 @@ func (r filterReason) String() string {
 type anomaly int
 
 const (
-	anomalyChangedKey     anomaly = iota // a thread context key that has changed its name, which is ignored since
-	anomalyConflict                      // a label lost against a different one of another source
-	anomalyDuplicateKey                  // a label lost against one of the same key in the same source
-	anomalyHalfID                        // a thread context with one of the two ids zero
-	anomalyMalformedID                   // a label that is to be a trace or span id, and is none
-	anomalyNullValue                     // a label whose value pointer is NULL
-	anomalyRenamedKey                    // a key that is ours or not UTF-8, emitted under another one
-	anomalyTruncatedKey                  // a key of which only a prefix was copied
-	anomalyTruncatedSet                  // a label set of which anything at all was cut
-	anomalyTruncatedValue                // a value of which only a prefix was copied
-	anomalyUnconfirmedSource             // a label set from a presumed source that was not confirmed
-	anomalyUnknownKey                    // a thread context attribute without a known name
+	anomalyChangedKey        anomaly = iota // a thread context key that has changed its name, which is ignored since
+	anomalyConflict                         // a label lost against a different one of another source
+	anomalyDuplicateKey                     // a label lost against one of the same key in the same source
+	anomalyHalfID                           // a thread context with one of the two ids zero
+	anomalyMalformedID                      // a label that is to be a trace or span id, and is none
+	anomalyNullValue                        // a label whose value pointer is NULL
+	anomalyRenamedKey                       // a key that is ours or not UTF-8, emitted under another one
+	anomalyTruncatedKey                     // a key of which only a prefix was copied
+	anomalyTruncatedSet                     // a label set of which anything at all was cut
+	anomalyTruncatedValue                   // a value of which only a prefix was copied
+	anomalyUnconfirmedSource                // a label set from a presumed source that was not confirmed
+	anomalyUnknownKey                       // a thread context attribute without a known name
 
 	numAnomalies = iota
 )
