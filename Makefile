@@ -81,6 +81,10 @@ $(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builde
 labelprof: ## the companion command, as bin/labelprof
 	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
+.PHONY: web
+web: ## the page of labelprof serve, into cmd/labelprof/web/dist (needs npm)
+	scripts/web.sh
+
 .PHONY: writers
 writers: ## the demo programs that publish labels, in build/writers
 	$(MAKE) -C testdata/writers OUT=../../build/writers
@@ -136,6 +140,7 @@ format: $(LINT) ## put Go and C sources into the form that lint wants
 .PHONY: generate-check
 generate-check: ## regenerate and fail on a difference
 	scripts/generate-check.sh
+	scripts/web.sh check
 
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for 4 seconds

@@ -54,9 +54,10 @@ in_use() {
 	(exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
+# free_port PORT...: the first that is free
 free_port() {
 	local port
-	for port in 4317 {14317..14399}; do
+	for port in "$@"; do
 		if ! in_use "$port"; then
 			echo "$port"
 			return
@@ -90,15 +91,16 @@ if ! make --no-print-directory collector labelprof writers >"$out/build.log" 2>&
 	exit 1
 fi
 
-port=$(free_port)
+port=$(free_port 4317 {14317..14399})
+page=$(free_port 7317 {17317..17399})
 
 truths=()
 for program in build/writers/writer-{v0,v1,ctx}-{exe,lib,dlopen}; do
 	truths+=(--truth "$out/$(basename "$program").json")
 done
 
-bin/labelprof serve --listen "127.0.0.1:$port" --by tenant \
-	--pprof "$out/profile.pb.gz" "${truths[@]}" 2> >(tee "$out/labelprof.log" >&2) &
+bin/labelprof serve --listen "127.0.0.1:$port" --web "127.0.0.1:$page" --by tenant \
+	--pprof "$out/profile.pb.gz" --out-otlp "$out/profiles.otlp" "${truths[@]}" 2> >(tee "$out/labelprof.log" >&2) &
 sink=$!
 await labelprof "$sink" "$out/labelprof.log" in_use "$port"
 
@@ -136,6 +138,8 @@ end "$pid"
 cat <<EOF
 tenant (none) holds the rest of the host.
 
+The page with what was received, again:
+    bin/labelprof serve $out/profiles.otlp
 The profile is in $out/profile.pb.gz, the collector's log in $out/collector.log. For instance:
     go tool pprof -top -tagfocus 'tenant=acme' $out/profile.pb.gz
     go tool pprof -top -tagfocus 'trace_id=.*' $out/profile.pb.gz

@@ -9,7 +9,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-const buildIDKeyPrefix = "process.executable.build_id."
+const (
+	buildIDKeyPrefix = "process.executable.build_id."
+	keyFrameType     = "profile.frame.type"
+)
 
 // dictionary is the dictionary of one batch with its tables looked up as far as they
 // are used. Indexes come from outside: each lookup says whether it was in range.
@@ -56,9 +59,9 @@ func (d *dictionary) location(i int32) (*location, bool) {
 	}
 	if d.locations[i] == nil {
 		entry := d.LocationTable().At(int(i))
-		l := &location{address: entry.Address()}
+		l := &location{Address: entry.Address(), Type: d.frameType(entry.AttributeIndices())}
 		var ok bool
-		if l.mapping, ok = d.mapping(entry.MappingIndex()); !ok {
+		if l.Mapping, ok = d.mapping(entry.MappingIndex()); !ok {
 			return nil, false
 		}
 		for _, e := range entry.Lines().All() {
@@ -66,7 +69,7 @@ func (d *dictionary) location(i int32) (*location, bool) {
 			if !ok {
 				return nil, false
 			}
-			l.lines = append(l.lines, line{function: f, line: e.Line()})
+			l.Lines = append(l.Lines, line{Function: f, Line: e.Line()})
 		}
 		d.locations[i] = l
 	}
@@ -78,13 +81,23 @@ func (d *dictionary) mapping(i int32) (mapping, bool) {
 		return mapping{}, false
 	}
 	entry := d.MappingTable().At(int(i))
-	m := mapping{start: entry.MemoryStart(), limit: entry.MemoryLimit(), offset: entry.FileOffset()}
+	m := mapping{Start: entry.MemoryStart(), Limit: entry.MemoryLimit(), Offset: entry.FileOffset()}
 	var ok bool
-	if m.file, ok = d.text(entry.FilenameStrindex()); !ok {
+	if m.File, ok = d.text(entry.FilenameStrindex()); !ok {
 		return mapping{}, false
 	}
-	m.buildID = d.buildID(entry.AttributeIndices())
+	m.BuildID = d.buildID(entry.AttributeIndices())
 	return m, true
+}
+
+// frameType says what made the code of a location.
+func (d *dictionary) frameType(indices pcommon.Int32Slice) string {
+	for _, i := range indices.All() {
+		if a, ok := d.attribute(i); ok && a.key == keyFrameType {
+			return a.text
+		}
+	}
+	return ""
 }
 
 // buildID prefers the id that symbol servers and pprof know.
@@ -112,7 +125,7 @@ func (d *dictionary) function(i int32) (function, bool) {
 	entry := d.FunctionTable().At(int(i))
 	name, ok := d.text(entry.NameStrindex())
 	file, ok2 := d.text(entry.FilenameStrindex())
-	return function{name: name, file: file, startLine: max(entry.StartLine(), 0)}, ok && ok2
+	return function{Name: name, File: file, StartLine: max(entry.StartLine(), 0)}, ok && ok2
 }
 
 // link returns the trace and span id, "" for those that are zero.

@@ -4,16 +4,19 @@
 // CPU profiles without a backend.
 //
 //	labelprof serve [--listen 127.0.0.1:4317] [--by tenant,route] [--duration 40s]
-//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE]
+//	                [--web 127.0.0.1:7317] [--web-host NAME,...] [--max-memory 256]
+//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE] [FILE...]
 //	labelprof top   [--by tenant,route] [--truth FILE]... FILE...
 //	labelprof pprof -o OUT.pb.gz FILE...
 //	labelprof inspect [--json] [--threads 64] PID...
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
 // and the hottest functions of each, live on a terminal, and stops by itself after
-// the duration, or at SIGINT or SIGTERM. top prints the same for files: protobuf
+// the duration, or at SIGINT or SIGTERM. Its page has flame graphs, see package web. Given
+// files, serve shows these instead of receiving. top prints the tables for files: protobuf
 // export requests, one or many with a length of four bytes (big-endian) before each,
 // or JSON, one request a line; that is what the collector's file exporter writes.
+// Gzipped pprof files with CPU or off-CPU time are read, too.
 // pprof turns files into one file for `go tool pprof`, with labels as tags:
 //
 //	go tool pprof -top -tagfocus=tenant=acme OUT.pb.gz

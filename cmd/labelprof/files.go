@@ -64,13 +64,26 @@ func readAll(ctx context.Context, files []string, s *sink, stderr io.Writer) err
 		return usageError(stderr, "no files given")
 	}
 	for _, file := range files {
-		if err := readFile(file, func(profiles pprofile.Profiles) {
-			if ctx.Err() == nil {
-				s.consume(profiles)
-			}
-		}); err != nil {
+		if err := readInto(ctx, file, s); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// readInto reads a file of OTLP profiles or of pprof.
+func readInto(ctx context.Context, file string, s *sink) error {
+	p, err := readPprof(file)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		s.consumePprof(p)
+		return nil
+	}
+	return readFile(file, func(profiles pprofile.Profiles) {
+		if ctx.Err() == nil {
+			s.consume(profiles)
+		}
+	})
 }

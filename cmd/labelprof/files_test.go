@@ -109,7 +109,7 @@ func TestBadFiles(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"nothing"}, {"top"}, {"pprof", "x"}, {"pprof", "-o", "x"}, {"serve", "x"}, {"top", "--by", "", "x"}, {"serve", "--interval", "0s"}, {"top", "--nothing"},
+		{}, {"nothing"}, {"top"}, {"pprof", "x"}, {"pprof", "-o", "x"}, {"serve", "--max-memory", "0"}, {"top", "--by", "", "x"}, {"serve", "--interval", "0s"}, {"top", "--nothing"},
 	} {
 		code, _, stderr := command(args...)
 		require.Equal(t, exitUsage, code, "%q", args)

@@ -14,7 +14,7 @@ import (
 )
 
 const usage = `usage:
-  labelprof serve [flags]          receive OTLP profiles, show CPU by label
+  labelprof serve [flags] [FILE...] receive OTLP profiles or read files, show CPU by label, also as a web page
   labelprof top [flags] FILE...    show CPU by label in files of OTLP profiles
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
   labelprof inspect [flags] PID... show which labels a process publishes, or why none

@@ -48,6 +48,12 @@ func newPprofProfile(maxBytes int) *pprofProfile {
 	}
 }
 
+// offCPU makes it a profile of off-CPU time.
+func (p *pprofProfile) offCPU() {
+	p.profile.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "off_cpu", Unit: "nanoseconds"}}
+	p.profile.DefaultSampleType, p.profile.PeriodType = "off_cpu", nil
+}
+
 func (p *pprofProfile) add(s *sample) {
 	if p.bytes > p.maxBytes {
 		p.dropped += s.hits
@@ -147,22 +153,22 @@ func setTags(entry *profile.Sample, tags []attribute) {
 }
 
 func (p *pprofProfile) location(l *location) *profile.Location {
-	m := p.mapping(l.mapping)
+	m := p.mapping(l.Mapping)
 	var mappingID uint64 // none
 	if m != nil {
 		mappingID = m.ID
 	}
-	key := binary.AppendUvarint(binary.AppendUvarint(nil, l.address), mappingID)
-	lines := make([]profile.Line, 0, len(l.lines))
-	for _, entry := range l.lines {
-		f := p.function(entry.function)
-		lines = append(lines, profile.Line{Function: f, Line: entry.line})
-		key = binary.AppendVarint(binary.AppendUvarint(key, f.ID), entry.line)
+	key := binary.AppendUvarint(binary.AppendUvarint(nil, l.Address), mappingID)
+	lines := make([]profile.Line, 0, len(l.Lines))
+	for _, entry := range l.Lines {
+		f := p.function(entry.Function)
+		lines = append(lines, profile.Line{Function: f, Line: entry.Line})
+		key = binary.AppendVarint(binary.AppendUvarint(key, f.ID), entry.Line)
 	}
 	if known, ok := p.locations[string(key)]; ok {
 		return known
 	}
-	made := &profile.Location{ID: uint64(len(p.locations) + 1), Mapping: m, Address: l.address, Line: lines}
+	made := &profile.Location{ID: uint64(len(p.locations) + 1), Mapping: m, Address: l.Address, Line: lines}
 	if m != nil {
 		describe(m, lines)
 	}
@@ -186,12 +192,12 @@ func (p *pprofProfile) function(f function) *profile.Function {
 		return known
 	}
 	made := &profile.Function{
-		ID: uint64(len(p.functions) + 1), Name: validUTF8(f.name), Filename: validUTF8(f.file), StartLine: f.startLine,
+		ID: uint64(len(p.functions) + 1), Name: validUTF8(f.Name), Filename: validUTF8(f.File), StartLine: f.StartLine,
 	}
 	made.SystemName = made.Name
 	p.functions[f] = made
 	p.profile.Function = append(p.profile.Function, made)
-	p.bytes += entryBytes + len(f.name) + len(f.file)
+	p.bytes += entryBytes + len(f.Name) + len(f.File)
 	return made
 }
 
@@ -203,14 +209,14 @@ func (p *pprofProfile) mapping(m mapping) *profile.Mapping {
 		return known
 	}
 	made := &profile.Mapping{
-		ID: uint64(len(p.mappings) + 1), Start: m.start, Limit: m.limit, Offset: m.offset,
-		File: validUTF8(m.file), BuildID: validUTF8(m.buildID),
+		ID: uint64(len(p.mappings) + 1), Start: m.Start, Limit: m.Limit, Offset: m.Offset,
+		File: validUTF8(m.File), BuildID: validUTF8(m.BuildID),
 		// Functions are what they are: pprof shall not look for symbols by itself.
 		HasFunctions: true,
 	}
 	p.mappings[m] = made
 	p.profile.Mapping = append(p.profile.Mapping, made)
-	p.bytes += entryBytes + len(m.file) + len(m.buildID)
+	p.bytes += entryBytes + len(m.File) + len(m.BuildID)
 	return made
 }
 

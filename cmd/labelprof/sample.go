@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
 const (
@@ -24,12 +26,14 @@ const (
 	keyProcessName = "process.executable.name"
 )
 
-// sample is one sample of an on-CPU profile with everything looked up. It and what
+// sample is one sample of an on-CPU or off-CPU profile with everything looked up. It and what
 // it points at are valid during the call that hands it over.
 type sample struct {
+	kind       samplestore.Kind
 	hits       int64
-	cpuNs      int64
-	periodNs   int64
+	cpuNs      int64 // off the CPU, if that is the kind
+	periodNs   int64 // 0 off the CPU
+	points     []samplestore.Point
 	process    *process
 	stack      []*location // leaf first
 	attributes []attribute
@@ -52,39 +56,25 @@ type attribute struct {
 	isNumber bool
 }
 
-// location is an address with its functions, innermost first.
-type location struct {
-	address uint64
-	mapping mapping
-	lines   []line
-}
-
-type mapping struct {
-	start, limit, offset uint64
-	file, buildID        string
-}
-
-type line struct {
-	function function
-	line     int64
-}
-
-type function struct {
-	name, file string
-	startLine  int64
-}
+// What a stack is made of, as the store of samples has it.
+type (
+	location = samplestore.Location
+	mapping  = samplestore.Mapping
+	line     = samplestore.Line
+	function = samplestore.Function
+)
 
 // frameName is what a location is called in a table: its innermost function.
-func (l *location) frameName() string {
-	if l.named() {
-		return l.lines[0].function.name
+func frameName(l *location) string {
+	if named(l) {
+		return l.Lines[0].Function.Name
 	}
-	return "0x" + strconv.FormatUint(l.address, 16)
+	return "0x" + strconv.FormatUint(l.Address, 16)
 }
 
 // named reports whether the innermost function is known.
-func (l *location) named() bool {
-	return len(l.lines) > 0 && l.lines[0].function.name != ""
+func named(l *location) bool {
+	return len(l.Lines) > 0 && l.Lines[0].Function.Name != ""
 }
 
 // lookup finds the value of a label key: as a sample attribute under this name, with

@@ -10,70 +10,118 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
 const (
 	liveInterval = time.Second
 	clearScreen  = "\x1b[H\x1b[2J\x1b[3J"
 	unknownRows  = 24 // of a terminal that does not say
+	maxMemoryMiB = 1 << 16
 )
 
-// serve receives profiles until it is told to stop or the duration is over, then
-// prints the tables for the last time and writes the files.
-func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	viewFlags
+	pageFlags
+	listen              string
+	duration, interval  time.Duration
+	pprofFile, otlpFile string
+	files               []string // to show instead of what is received
+}
+
+func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	flags := flag.NewFlagSet("labelprof serve", flag.ContinueOnError)
-	var v viewFlags
-	v.register(flags)
-	listen := flags.String("listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at")
-	duration := flags.Duration("duration", 0, "stop after this time (0: at a signal)")
-	interval := flags.Duration("interval", 10*time.Second, "print the tables so often when the output is no terminal")
-	pprofFile := flags.String("pprof", "", "pprof `file` to write at the end")
-	otlpFile := flags.String("out-otlp", "", "`file` to append the received requests to, for top and pprof")
-	rest, err := parse(flags, args, stderr)
+	f := &serveFlags{}
+	f.viewFlags.register(flags)
+	f.pageFlags.register(flags)
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
+	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
+	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to append the received requests to, for top and pprof")
+	var err error
+	if f.files, err = parse(flags, args, stderr); err != nil {
+		return nil, err
+	}
+	if f.interval <= 0 || f.duration < 0 || f.memory <= 0 || f.memory > maxMemoryMiB {
+		return nil, usageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", maxMemoryMiB)
+	}
+	return f, nil
+}
+
+// serve receives profiles, or reads files, until it is told to stop or the duration is
+// over, then prints the tables for the last time and writes the files.
+func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parseServe(args, stderr)
 	if err != nil {
 		return err
 	}
-	if len(rest) > 0 || *interval <= 0 || *duration < 0 {
-		return usageError(stderr, "labelprof serve: no arguments; --interval above 0, --duration not below 0")
-	}
-
-	s := &sink{truthFiles: v.truth, table: newTable(v.by)}
-	if *pprofFile != "" {
+	s := &sink{truthFiles: f.truth, table: newTable(f.by)}
+	if f.pprofFile != "" {
 		s.pprof = newPprofProfile(maxPprofBytes)
 	}
-	if *otlpFile != "" {
-		file, err := createOTLP(*otlpFile)
+	if f.pageFlags.listen != "" {
+		s.store = samplestore.New(f.memory << 20)
+	}
+	if f.otlpFile != "" {
+		file, err := createOTLP(f.otlpFile)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
 		s.otlp = file
 	}
-	server, err := newServer(*listen, s)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stderr, "receiving OTLP profiles at %s\n", server.addr())
-	if *duration > 0 {
+	if f.duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *duration)
+		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
 	if rowsOf(stdout) > 0 {
-		*interval = liveInterval
+		f.interval = liveInterval
 	}
-	showUntil(ctx, stdout, s, v, *interval)
-
-	err = server.stop()
+	if err := serveUntil(ctx, f, s, stdout, stderr); err != nil {
+		return err
+	}
 	if rowsOf(stdout) > 0 {
 		_, _ = io.WriteString(stdout, clearScreen)
 	}
-	s.show(stdout, v) // in full
-	if s.table.hits == 0 {
-		return errors.Join(err, errNoSamples)
+	s.show(stdout, f.viewFlags) // in full
+	if s.table.hits == 0 && s.offCPU == 0 {
+		return errNoSamples
 	}
-	return errors.Join(err, s.finish(*pprofFile), s.writeErr)
+	return errors.Join(s.finish(f.pprofFile), s.writeErr)
+}
+
+// serveUntil fills the sink and shows it until the context ends.
+func serveUntil(ctx context.Context, f *serveFlags, s *sink, stdout, stderr io.Writer) (err error) {
+	source := "files " + strings.Join(f.files, ", ")
+	if len(f.files) > 0 {
+		if err := readAll(ctx, f.files, s, stderr); err != nil {
+			return err
+		}
+	} else {
+		server, err := newServer(f.listen, s)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.stop()) }()
+		source = fmt.Sprintf("OTLP profiles at %s", server.addr())
+		fmt.Fprintf(stderr, "receiving %s\n", source)
+	}
+	if s.store != nil {
+		page, err := newPage(&f.pageFlags, f.by, s, source, len(f.files) == 0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, page.stop()) }()
+		fmt.Fprintf(stderr, "flame graphs by label: %s\n", page.url())
+	}
+	showUntil(ctx, stdout, s, f.viewFlags, f.interval)
+	return nil
 }
 
 // showUntil prints the tables again and again, as soon as there is something.

@@ -48,18 +48,22 @@ type served struct {
 	code           chan int
 }
 
-func startServe(t *testing.T, args ...string) (*served, string) {
-	t.Helper()
-	s := &served{code: make(chan int, 1)}
+func newServed() *served { return &served{code: make(chan int, 1)} }
+
+func (s *served) start(args []string) {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
+	go func() { s.code <- run(ctx, args, &s.stdout, &s.stderr) }()
+}
+
+func startServe(t *testing.T, args ...string) (*served, string) {
+	t.Helper()
+	s := newServed()
+	s.start(append([]string{"serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0"}, args...))
 	t.Cleanup(s.cancel)
-	go func() {
-		s.code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), &s.stdout, &s.stderr)
-	}()
 	var address string
 	require.Eventually(t, func() bool {
-		found := regexp.MustCompile(`at (127\.0\.0\.1:\d+)\n`).FindStringSubmatch(s.stderr.String())
+		found := regexp.MustCompile(`OTLP profiles at (127\.0\.0\.1:\d+)\n`).FindStringSubmatch(s.stderr.String())
 		if found != nil {
 			address = found[1]
 		}
@@ -166,7 +170,7 @@ func TestServeAddressInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	code, _, stderr := command("serve", "--listen", listener.Addr().String())
+	code, _, stderr := command("serve", "--web", "127.0.0.1:0", "--listen", listener.Addr().String())
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "address already in use")
 }

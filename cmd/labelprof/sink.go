@@ -10,7 +10,10 @@ import (
 	"os"
 	"sync"
 
+	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
 // maxOTLPBytes bounds the file of received requests.
@@ -23,35 +26,65 @@ type sink struct {
 
 	mu        sync.Mutex
 	table     *table
-	pprof     *pprofProfile // nil: not wanted
-	otlp      io.Writer     // nil: not wanted
+	pprof     *pprofProfile      // nil: not wanted
+	store     *samplestore.Store // nil: not wanted
+	otlp      io.Writer          // nil: not wanted
 	otlpBytes int64
 	unwritten int64 // batches that are not in otlp
 	writeErr  error
 	batches   int64
 	malformed int64
 	ignored   int64 // profiles of another type
+	offCPU    int64 // profiles that are in the store only
 }
 
 // consume takes in a batch and owns it.
 func (s *sink) consume(profiles pprofile.Profiles) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := walk(profiles, func(entry *sample) {
+	s.take(func(visit func(*sample)) batch { return walk(profiles, visit) })
+	s.keep(profiles)
+}
+
+// consumePprof takes in a file of pprof.
+func (s *sink) consumePprof(p *profile.Profile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(func(visit func(*sample)) batch { return walkPprof(p, visit) })
+}
+
+// take hands the samples of a batch to all that want them.
+func (s *sink) take(walk func(visit func(*sample)) batch) {
+	var found batch
+	visit := func(entry *sample) {
+		if entry.kind != samplestore.OnCPU {
+			return // for the store only
+		}
 		if s.table != nil {
 			s.table.add(entry)
 		}
 		if s.pprof != nil {
 			s.pprof.add(entry)
 		}
-	})
+	}
+	if s.store == nil {
+		found = walk(visit)
+	} else {
+		clean := newCleaner()
+		s.store.Batch(func(add func(*samplestore.Sample)) {
+			found = walk(func(entry *sample) {
+				visit(entry)
+				add(clean.stored(entry))
+			})
+		})
+	}
 	if s.pprof != nil {
 		s.pprof.span(found.startNs, found.endNs)
 	}
 	s.batches++
 	s.malformed += found.malformed
 	s.ignored += found.otherProfiles
-	s.keep(profiles)
+	s.offCPU += found.offCPUProfiles
 }
 
 func (s *sink) keep(profiles pprofile.Profiles) {
@@ -103,6 +136,9 @@ func (s *sink) notes() []string {
 	}
 	note(s.malformed, "%d malformed samples ignored")
 	note(s.ignored, "%d profiles that are not of CPU time ignored")
+	if s.store == nil {
+		note(s.offCPU, "%d profiles that are of off-CPU time ignored")
+	}
 	if s.table != nil {
 		note(s.table.otherRowHits, "%d samples under "+others+": too many label values")
 		note(s.table.otherFuncHits, "%d samples under "+otherFunction+": too many functions")

@@ -218,7 +218,7 @@ func TestTableIsBounded(t *testing.T) {
 	for i := range maxFunctions + 10 {
 		name := strings.Repeat("f", 1+i%7) + string(rune('a'+i%26)) + string(rune(0x4e00+i/26))
 		table.add(&sample{hits: 1, cpuNs: periodNs, process: proc,
-			stack:      []*location{{lines: []line{{function: function{name: name}}}}},
+			stack:      []*location{{Lines: []line{{Function: function{Name: name}}}}},
 			attributes: []attribute{{key: "tenant", text: name}}})
 	}
 	require.Len(t, table.rows, maxRows)

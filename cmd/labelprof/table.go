@@ -115,7 +115,7 @@ func (t *table) addFunction(r *row, s *sample) {
 		return
 	}
 	leaf := s.stack[0]
-	key := functionKey{leaf.frameName(), leaf.mapping.file, leaf.named()}
+	key := functionKey{frameName(leaf), leaf.Mapping.File, named(leaf)}
 	if _, ok := r.functions[key]; !ok {
 		if t.functions >= maxFunctions {
 			key = functionKey{name: otherFunction}

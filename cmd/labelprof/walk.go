@@ -5,22 +5,21 @@ package main
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-)
 
-// maxSampleNs bounds what a single sample may claim, two weeks of CPU time, so that
-// no sum that matters can overflow.
-const maxSampleNs = 1 << 50
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
+)
 
 // batch is what walk found besides samples.
 type batch struct {
-	samples       int64 // handed over
-	malformed     int64 // samples with an index out of range or an impossible value
-	otherProfiles int64 // profiles of something else than CPU time
-	startNs       uint64
-	endNs         uint64
+	samples        int64 // handed over
+	malformed      int64 // samples with an index out of range or an impossible value
+	otherProfiles  int64 // profiles of something else than CPU and off-CPU time
+	offCPUProfiles int64
+	startNs        uint64
+	endNs          uint64
 }
 
-// walk hands over every on-CPU sample of a batch. The batch must not have been
+// walk hands over every on-CPU and off-CPU sample of a batch. The batch must not have been
 // marshalled: that turns resource attributes into references.
 func walk(profiles pprofile.Profiles, visit func(*sample)) batch {
 	var b batch
@@ -52,10 +51,13 @@ func newProcess(resource pcommon.Resource) *process {
 }
 
 func (b *batch) walkProfile(dict *dictionary, proc *process, p pprofile.Profile, visit func(*sample)) {
-	count, ok := unitOf(dict, p)
+	u, ok := unitOf(dict, p)
 	if !ok {
 		b.otherProfiles++
 		return
+	}
+	if u.kind == samplestore.OffCPU {
+		b.offCPUProfiles++
 	}
 	start := uint64(p.Time())
 	if b.startNs == 0 || start < b.startNs {
@@ -64,29 +66,16 @@ func (b *batch) walkProfile(dict *dictionary, proc *process, p pprofile.Profile,
 	b.endNs = max(b.endNs, start+p.DurationNano())
 	var s sample
 	for _, entry := range p.Samples().All() {
-		s = sample{process: proc, periodNs: p.Period(), stack: s.stack[:0], attributes: s.attributes[:0]}
-		if !s.fill(dict, entry) || !s.weigh(entry, p.Period(), count) {
+		s = sample{
+			kind: u.kind, process: proc, periodNs: u.periodNs,
+			points: s.points[:0], stack: s.stack[:0], attributes: s.attributes[:0],
+		}
+		if !s.fill(dict, entry) || !s.weigh(entry, start, u) {
 			b.malformed++
 			continue
 		}
 		b.samples++
 		visit(&s)
-	}
-}
-
-// unitOf tells the two ways to report CPU samples apart: as a count, or as time.
-func unitOf(dict *dictionary, p pprofile.Profile) (count, ok bool) {
-	kind, _ := dict.text(p.SampleType().TypeStrindex())
-	unit, _ := dict.text(p.SampleType().UnitStrindex())
-	periodKind, _ := dict.text(p.PeriodType().TypeStrindex())
-	periodUnit, _ := dict.text(p.PeriodType().UnitStrindex())
-	switch {
-	case p.Period() <= 0 || p.Period() > maxSampleNs || periodKind != "cpu" || periodUnit != "nanoseconds":
-		return false, false
-	case kind == "samples" && unit == "count":
-		return true, true
-	default:
-		return false, kind == "cpu" && unit == "nanoseconds"
 	}
 }
 
@@ -113,29 +102,4 @@ func (s *sample) fill(dict *dictionary, entry pprofile.Sample) bool {
 	var ok bool
 	s.traceID, s.spanID, ok = dict.link(entry.LinkIndex())
 	return ok
-}
-
-// weigh sums up what a sample counts: its values, or one for each timestamp.
-func (s *sample) weigh(entry pprofile.Sample, periodNs int64, count bool) bool {
-	sum := int64(entry.TimestampsUnixNano().Len())
-	if entry.Values().Len() > 0 {
-		sum = 0
-		for _, v := range entry.Values().All() {
-			if v < 0 || v > maxSampleNs || sum > maxSampleNs {
-				return false
-			}
-			sum += v
-		}
-	} else if !count {
-		sum *= periodNs
-	}
-	if count {
-		if sum > maxSampleNs/periodNs {
-			return false
-		}
-		s.hits, s.cpuNs = sum, sum*periodNs
-		return true
-	}
-	s.hits, s.cpuNs = sum/periodNs, sum
-	return sum <= maxSampleNs
 }

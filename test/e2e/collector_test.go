@@ -182,7 +182,7 @@ service::pipelines::profiles::receivers: [custom_labels/a, custom_labels/b]
 func testCollectorLabelprof(t *testing.T) {
 	dir := t.TempDir()
 	otlpFile, pprofFile := filepath.Join(dir, "profiles.otlp"), filepath.Join(dir, "profile.pb.gz")
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--by", "tenant", "--out-otlp", otlpFile, "--pprof", pprofFile}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--web", "", "--by", "tenant", "--out-otlp", otlpFile, "--pprof", pprofFile}
 	for _, variant := range []string{"writer-v0-exe", "writer-v1-dlopen"} {
 		truth := filepath.Join(dir, variant+".json")
 		testutil.Start(t, variant, "shares", "--seconds", "300", "--truth", truth)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
+)
+
+// maxQueries bounds how many questions are worked on at once; others wait.
+const maxQueries = 2
+
+// Config is what the page shows.
+type Config struct {
+	Store *samplestore.Store
+	// Source says where the samples are from, for people.
+	Source string
+	// Live says whether more may come.
+	Live bool
+	// By is the label key that the page tells samples apart by at first.
+	By string
+	// Hosts are names of this host under which the page may be asked for, besides its
+	// addresses and localhost.
+	Hosts []string
+	// WriteProfile writes what a query selects as a gzipped pprof profile.
+	WriteProfile func(w io.Writer, q *samplestore.Query) error
+	// Notes tells what was left out, for people; called for each answer.
+	Notes func() []string
+}
+
+// handler answers the page.
+type handler struct {
+	Config
+	busy chan struct{} // a place for each question that is worked on
+}
+
+// New returns the handler of the page and its interface.
+func New(cfg Config) (http.Handler, error) {
+	files, err := assets()
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{Config: cfg, busy: make(chan struct{}, maxQueries)}
+	mux := http.NewServeMux()
+	for path, file := range files {
+		if path == "/" {
+			path = "/{$}"
+		}
+		mux.HandleFunc(path, file.serve)
+	}
+	mux.HandleFunc("/api/view", h.limited(h.view))
+	mux.HandleFunc("/api/profile", h.limited(h.profile))
+	return guard(cfg.Hosts, mux), nil
+}
+
+// limited parses the query and waits for a place to work on it.
+func (h *handler) limited(answer func(http.ResponseWriter, *http.Request, *samplestore.Query)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		q, err := parseQuery(r.URL.RawQuery)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		select {
+		case h.busy <- struct{}{}:
+			defer func() { <-h.busy }()
+			answer(w, r, q)
+		case <-r.Context().Done(): // the browser does not wait any more
+		}
+	}
+}
+
+// view answers with everything that is on the page, or that nothing has changed.
+func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Query) {
+	w.Header().Set("Content-Type", "application/json")
+	var out any
+	if have := r.URL.Query().Get("have"); have != "" && have == fmt.Sprint(h.Store.Status().Version) {
+		out = struct {
+			Unchanged bool `json:"unchanged"`
+		}{true}
+	} else {
+		begin := time.Now()
+		if q.By == "" {
+			q.By = h.By
+		}
+		v := h.Store.Query(q)
+		a := newAnswer(&v)
+		a.Source, a.Live, a.By, a.Notes = h.Source, h.Live, q.By, h.Notes()
+		a.TookMs = float64(time.Since(begin).Microseconds()) / 1e3
+		out = a
+	}
+	_ = json.NewEncoder(w).Encode(out) // a browser that went away
+}
+
+// profile answers with what is on the page as a pprof file.
+func (h *handler) profile(w http.ResponseWriter, _ *http.Request, q *samplestore.Query) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="labelprof.pb.gz"`)
+	_ = h.WriteProfile(w, q) // a browser that went away
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import "./page.css";
+import { ask, sum, type Answer } from "./api";
+import { drawChips } from "./chips";
+import { onTheme } from "./color";
+import { choices, Compare } from "./compare";
+import { Details } from "./details";
+import { button, byId, setText } from "./dom";
+import { Flame } from "./flame";
+import { Functions } from "./functions";
+import { drawSlices } from "./slices";
+import { State } from "./state";
+import { Strip } from "./strip";
+import { bytes, count, duration, percent, short } from "./text";
+
+const pollMs = 1000;
+const typeMs = 200; // after the last key
+
+const state = new State(() => {
+	if (answer && state.query() === asked) {
+		draw(); // the same answer, shown in another way
+	}
+	void refresh();
+});
+const strip = new Strip(state);
+const compare = new Compare(state);
+const functions = new Functions(state);
+const details = new Details(state);
+const flame = new Flame(byId("flame"), {
+	zoom: (id) => state.change({ zoom: id === "" ? null : id }),
+	show: (data) => details.show(data),
+});
+
+const views = [["flame", "Flame graph"], ["functions", "Functions"]] as const;
+const colors = [["type", "frame type"], ["module", "module"], ["function", "function"]] as const;
+
+let answer: Answer | null = null;
+let asked = ""; // the query of the answer
+let flying: AbortController | null = null;
+let timer = 0;
+
+// refresh asks for what the URL says and shows it; without a change it waits for news.
+async function refresh(): Promise<void> {
+	clearTimeout(timer);
+	flying?.abort();
+	const mine = (flying = new AbortController());
+	const query = state.query();
+	const have = answer && query === asked ? answer.version : "";
+	drawControls();
+	try {
+		const got = await ask(query, have, mine.signal);
+		if (!got.unchanged) {
+			answer = got;
+			asked = query;
+			draw();
+		}
+		problem("");
+		document.documentElement.dataset.version = answer!.version; // for tests
+		document.documentElement.dataset.query = query;
+	} catch (e) {
+		if (mine.signal.aborted) {
+			return;
+		}
+		problem(e instanceof TypeError ? "labelprof does not answer; what is shown is what it said last." : String((e as Error).message));
+	}
+	if (!answer || answer.live) {
+		timer = setTimeout(() => (document.hidden ? void wait() : void refresh()), pollMs);
+	}
+}
+
+// wait goes on when somebody looks again.
+function wait(): void {
+	addEventListener("visibilitychange", () => void refresh(), { once: true });
+}
+
+function problem(text: string): void {
+	byId("problem").hidden = text === "";
+	setText(byId("problem"), short(text, 300));
+}
+
+function draw(): void {
+	if (!answer) {
+		return;
+	}
+	const selected = sum(answer.ns);
+	const off = state.get("kind") === "off_cpu";
+	setText(byId("status"), answer.received === 0 ? `waiting for ${short(answer.source, 200)}` : `${duration(selected)} ${off ? "off the CPU" : "of CPU"} in ${count(sum(answer.hits))} samples · ${answer.live ? "live: " : ""}${short(answer.source, 120)}`);
+	const memory = [`${bytes(answer.bytes)} of ${bytes(answer.maxBytes)} in use`, `${count(answer.received)} samples received`];
+	if (answer.evicted > 0) {
+		memory.push(`${count(answer.evicted)} old ones left to make room`);
+	}
+	if (answer.cut > 0) {
+		memory.push(`${count(answer.cut)} with too many frames or labels cut`);
+	}
+	memory.push(...(answer.notes ?? []).map((n) => short(n, 200)));
+	setText(byId("memory"), memory.join(" · "));
+	byId("kind").hidden = !answer.offCpu;
+	setText(byId("found"), state.get("q") === "" ? "" : percent(sum(answer.found), selected) + " of the time");
+	drawControls();
+	strip.draw(answer);
+	drawSlices(answer, state);
+	compare.draw(answer);
+	drawView();
+}
+
+function drawView(): void {
+	if (!answer) {
+		return;
+	}
+	const hidden = answer.tree.hidden;
+	setText(byId("hint"), selectedNothing() ? "No samples here." : `Arrow keys move, Enter zooms, Escape zooms out, / searches.${hidden > 0 ? ` ${count(hidden)} frames are too small to draw; zoom shows them.` : ""}`);
+	if (view() === "flame") {
+		flame.draw(answer, state.get("color") || "type", state.get("q"));
+		details.update(answer);
+	} else {
+		functions.draw(answer);
+	}
+}
+
+function selectedNothing(): boolean {
+	return answer !== null && sum(answer.ns) === 0;
+}
+
+function view(): string {
+	return state.get("view") === "functions" ? "functions" : "flame";
+}
+
+// drawControls shows the state in what changes it.
+function drawControls(): void {
+	for (const [id] of views) {
+		const on = id === view();
+		const tab = byId("tab-" + id);
+		tab.setAttribute("aria-selected", String(on));
+		tab.tabIndex = on ? 0 : -1;
+		byId("panel-" + id).hidden = !on;
+	}
+	for (const b of byId("kind").querySelectorAll("button")) {
+		b.setAttribute("aria-pressed", String(b.dataset.kind === state.get("kind")));
+	}
+	const keys = (answer?.facets ?? []).map((f) => f.key);
+	const by = state.get("by") || (answer?.by ?? "");
+	if (!keys.includes(by)) {
+		keys.unshift(by);
+	}
+	choices(byId("by"), keys.map((k) => ({ value: k, text: short(k, 40) })), by);
+	choices(byId("color"), colors.map(([value, text]) => ({ value, text })), state.get("color") || "type");
+	byId("color-label").hidden = view() !== "flame" || state.has("cmp");
+	byId("unzoom").hidden = view() !== "flame" || !state.has("zoom");
+	for (const [id, name] of [["search", "q"], ["find", "find"]] as const) {
+		const field = byId<HTMLInputElement>(id);
+		if (document.activeElement !== field) {
+			field.value = state.get(name);
+		}
+	}
+	byId<HTMLAnchorElement>("download").href = "api/profile?" + state.query();
+	drawChips(state);
+}
+
+// typed changes the state when somebody has stopped typing.
+function typed(field: HTMLInputElement, name: string): void {
+	let later = 0;
+	field.addEventListener("input", () => {
+		clearTimeout(later);
+		later = setTimeout(() => state.change({ [name]: field.value === "" ? null : field.value }, "replace"), typeMs);
+	});
+}
+
+function start(): void {
+	for (const [id, title] of views) {
+		const tab = button(title, () => state.change({ view: id === "flame" ? null : id }), { role: "tab", id: "tab-" + id, "aria-controls": "panel-" + id });
+		tab.addEventListener("keydown", (e) => {
+			if (e.key === "ArrowLeft" || e.key === "ArrowRight") {
+				const other = byId(id === "flame" ? "tab-functions" : "tab-flame");
+				other.click();
+				other.focus();
+			}
+		});
+		byId("tabs").append(tab);
+	}
+	for (const [kind, title] of [["", "On CPU"], ["off_cpu", "Off CPU"]] as const) {
+		byId("kind").append(button(title, () => state.change({ kind: kind === "" ? null : kind, zoom: null }), { "data-kind": kind }));
+	}
+	byId("by").addEventListener("change", () => state.change({ by: byId<HTMLSelectElement>("by").value }));
+	byId("color").addEventListener("change", () => {
+		state.change({ color: byId<HTMLSelectElement>("color").value });
+	});
+	byId("unzoom").addEventListener("click", () => state.change({ zoom: null }));
+	typed(byId("search"), "q");
+	typed(byId("find"), "find");
+	addEventListener("keydown", (e) => {
+		const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
+		if (e.key === "/" && !typing) {
+			e.preventDefault();
+			byId("search").focus();
+		} else if (e.key === "Escape" && !typing && state.has("zoom") && !byId<HTMLDialogElement>("whole").open) {
+			state.change({ zoom: null });
+		}
+	});
+	onTheme(() => drawView());
+	let width = 0;
+	new ResizeObserver(([entry]) => {
+		if (entry.contentRect.width !== width) {
+			width = entry.contentRect.width;
+			flame.redraw();
+		}
+	}).observe(byId("flame"));
+	void refresh();
+}
+
+start();

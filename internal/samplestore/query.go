@@ -1,0 +1,139 @@
+package samplestore
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds of an answer.
+const (
+	MaxNodes     = 4000 // of a tree
+	MaxFunctions = 300
+	MaxFacets    = 48 // label keys
+	MaxValues    = 20 // of a label key
+	MaxBuckets   = 400
+	maxClasses   = 8 // values that the series tell apart
+)
+
+// Value is the value of a label, or its absence.
+type Value struct {
+	Text    string
+	Present bool
+}
+
+// Filter lets samples pass whose label has one of the values.
+type Filter struct {
+	Key    string
+	Values []Value
+}
+
+// Property is something of a frame that samples can be selected by.
+type Property uint8
+
+const (
+	// ByFunction is the name of a function.
+	ByFunction Property = iota
+	// ByModule is the file that a function is in.
+	ByModule
+	// ByType is the type of a frame.
+	ByType
+)
+
+// FrameFilter lets samples pass that have a frame with this property in their stack.
+type FrameFilter struct {
+	Property Property
+	Text     string
+}
+
+func (f FrameFilter) matches(frame Frame) bool {
+	switch f.Property {
+	case ByFunction:
+		return frame.Name == f.Text
+	case ByModule:
+		return frame.Module == f.Text
+	default:
+		return frame.Type == f.Text
+	}
+}
+
+// Compare asks for two sides: the samples with one value of a label, and those with another.
+type Compare struct {
+	Key  string
+	A, B Value
+}
+
+// Query selects samples and says what is to be told about them.
+type Query struct {
+	Kind         Kind
+	FromMs, ToMs int64 // since 1970, FromMs up to ToMs; ToMs 0: no bounds
+	Filters      []Filter
+	Frames       []FrameFilter
+	Compare      *Compare
+
+	By      string // label key that the series tell apart
+	Buckets int    // of the series
+	Search  string // part of the names of functions, in any case
+	Find    string // part of label keys or values: facets list only these
+	Zoom    NodeID // 0: none
+}
+
+// Sides is time in ns: of all in [0], or of the two sides of a comparison.
+type Sides [2]int64
+
+// Sum is both.
+func (s Sides) Sum() int64 { return s[0] + s[1] }
+
+// View is the answer to a query, of one instant.
+type View struct {
+	Status    Status
+	Hits      Sides
+	Ns        Sides
+	Series    Series
+	Facets    []Facet
+	MoreKeys  int // label keys that are not in Facets
+	Modules   Facet
+	Types     Facet
+	Tree      Tree
+	Functions []FunctionSum
+	MoreFuncs int   // functions that are not in Functions
+	Found     Sides // time with a function that Search matches
+}
+
+// Query answers a query.
+func (s *Store) Query(q *Query) View {
+	parts, status := s.snapshot()
+	v := View{Status: status}
+	scans := make([]*scan, len(parts))
+	for i := range parts {
+		scans[i] = newScan(&parts[i], q)
+		scans[i].run()
+		for side := range 2 {
+			v.Hits[side] += scans[i].hits[side]
+			v.Ns[side] += scans[i].ns[side]
+		}
+	}
+	v.Series = series(scans, q, status)
+	v.Facets, v.MoreKeys = facets(scans, q)
+	t := newTree()
+	for _, scan := range scans {
+		t.merge(scan)
+	}
+	t.sum()
+	v.Tree = t.cut(q.Zoom)
+	t.functions(&v, strings.ToLower(q.Search))
+	return v
+}
+
+// ids returns the numbers of texts in a part; those that are not there are left out.
+func ids(texts []string, wanted []string) map[string]uint32 {
+	found := map[string]uint32{}
+	for i, text := range texts {
+		if slices.Contains(wanted, text) {
+			found[text] = uint32(i)
+			if len(found) == len(wanted) {
+				break
+			}
+		}
+	}
+	return found
+}

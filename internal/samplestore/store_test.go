@@ -1,0 +1,409 @@
+package samplestore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// made is a sample of a test, with what it takes to answer questions about it naively.
+type made struct {
+	kind   Kind
+	labels map[string]string
+	frames []Frame // root first
+	ms, ns int64
+}
+
+func (m *made) sample() *Sample {
+	s := &Sample{Kind: m.kind, Points: []Point{{TimeNs: m.ms * 1e6, Hits: 1, Ns: m.ns}}}
+	for i := range 5 { // in a fixed order
+		if v, ok := m.labels[fmt.Sprint("key", i)]; ok {
+			s.Labels = append(s.Labels, Label{Key: fmt.Sprint("key", i), Value: v})
+		}
+	}
+	for i := len(m.frames) - 1; i >= 0; i-- {
+		f := m.frames[i]
+		s.Stack = append(s.Stack, &Location{Type: f.Type, Mapping: Mapping{File: f.Module}, Lines: []Line{{Function: Function{Name: f.Name}}}})
+	}
+	return s
+}
+
+func fill(s *Store, all []made) {
+	for len(all) > 0 {
+		n := min(len(all), 100)
+		s.Batch(func(add func(*Sample)) {
+			for i := range all[:n] {
+				add(all[i].sample())
+			}
+		})
+		all = all[n:]
+	}
+}
+
+func random(n int) []made {
+	r := rand.New(rand.NewPCG(7, 7))
+	all := make([]made, n)
+	for i := range all {
+		m := &all[i]
+		m.kind = Kind(r.IntN(2))
+		m.ms, m.ns = 1_000_000+r.Int64N(60_000), 1+r.Int64N(1000)
+		m.labels = map[string]string{}
+		for key := range 3 {
+			if v := r.IntN(4); v > 0 {
+				m.labels[fmt.Sprint("key", key)] = fmt.Sprint("value", v)
+			}
+		}
+		for range 1 + r.IntN(8) {
+			f := r.IntN(12)
+			m.frames = append(m.frames, Frame{Name: fmt.Sprint("Function", f), Module: fmt.Sprint("module", f%3), Type: fmt.Sprint("type", f%2)})
+		}
+	}
+	return all
+}
+
+// selects is the naive twin of a scan; side is that of a comparison.
+func (m *made) selects(q *Query, but string) (side int, ok bool) {
+	has := func(key string) Value {
+		v, ok := m.labels[key]
+		return Value{Text: v, Present: ok}
+	}
+	if m.kind != q.Kind || q.ToMs != 0 && (m.ms < q.FromMs || m.ms >= q.ToMs) {
+		return 0, false
+	}
+	for _, f := range q.Filters {
+		any := f.Key == but
+		for _, v := range f.Values {
+			any = any || v == has(f.Key)
+		}
+		if !any {
+			return 0, false
+		}
+	}
+	for _, f := range q.Frames {
+		any := false
+		for _, frame := range m.frames {
+			any = any || f.matches(frame)
+		}
+		if !any {
+			return 0, false
+		}
+	}
+	if q.Compare == nil {
+		return 0, true
+	}
+	switch has(q.Compare.Key) {
+	case q.Compare.A:
+		return 0, true
+	case q.Compare.B:
+		return 1, true
+	}
+	return 0, but != ""
+}
+
+func text(s string) Value { return Value{Text: s, Present: true} }
+
+func queries() map[string]*Query {
+	return map[string]*Query{
+		"all":      {},
+		"off CPU":  {Kind: OffCPU},
+		"range":    {FromMs: 1_010_000, ToMs: 1_020_000},
+		"label":    {Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}},
+		"labels":   {Filters: []Filter{{Key: "key0", Values: []Value{text("value1"), text("value2")}}, {Key: "key1", Values: []Value{{}}}}},
+		"nothing":  {Filters: []Filter{{Key: "key0", Values: []Value{text("no such value")}}}},
+		"absent":   {Filters: []Filter{{Key: "no such key", Values: []Value{{}}}}},
+		"function": {Frames: []FrameFilter{{ByFunction, "Function3"}}},
+		"module":   {Frames: []FrameFilter{{ByModule, "module1"}, {ByType, "type0"}}},
+		"compare":  {Compare: &Compare{Key: "key2", A: text("value1"), B: text("value3")}},
+		"to none": {
+			Compare: &Compare{Key: "key2", A: Value{}, B: text("value3")}, FromMs: 1_010_000, ToMs: 1_050_000,
+			Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}, Frames: []FrameFilter{{ByModule, "module1"}},
+		},
+	}
+}
+
+// TestAgainstNaive compares every sum of an answer with one made sample by sample.
+func TestAgainstNaive(t *testing.T) {
+	all := random(5000)
+	s := New(1 << 30)
+	for i := range 5 {
+		fill(s, all[1000*i:1000*(i+1)])
+		s.all[i].seal()
+		s.all = append(s.all, newSegment()) // before there is need for it
+	}
+	for name, q := range queries() {
+		t.Run(name, func(t *testing.T) {
+			q.By, q.Buckets, q.Search = "key1", 60, "function1"
+			v := s.Query(q)
+			var hits, ns, found Sides
+			functions := map[Frame]*FunctionSum{}
+			modules := map[string]int64{}
+			for i := range all {
+				m := &all[i]
+				side, ok := m.selects(q, "")
+				if !ok {
+					continue
+				}
+				hits[side]++
+				ns[side] += m.ns
+				matched, seen, seenModules := false, map[Frame]bool{}, map[string]bool{}
+				for j, f := range m.frames {
+					if functions[f] == nil {
+						functions[f] = &FunctionSum{Frame: f}
+					}
+					if !seen[f] {
+						functions[f].Total[side] += m.ns
+					}
+					if !seenModules[f.Module] {
+						modules[f.Module] += m.ns
+					}
+					if j == len(m.frames)-1 {
+						functions[f].Self[side] += m.ns
+					}
+					seen[f], seenModules[f.Module] = true, true
+					matched = matched || f.Name == "Function1" || f.Name == "Function10" || f.Name == "Function11"
+				}
+				if matched {
+					found[side] += m.ns
+				}
+			}
+			require.Equal(t, hits, v.Hits)
+			require.Equal(t, ns, v.Ns)
+			require.Equal(t, found, v.Found)
+			require.Equal(t, ns, v.Tree.Nodes[0].Total)
+			for _, f := range v.Functions {
+				require.Contains(t, f.Frame.Name, "Function1")
+				require.Equal(t, *functions[f.Frame], f)
+			}
+			for _, m := range v.Modules.Values {
+				require.Equal(t, modules[m.Text], m.Ns, m.Text)
+			}
+			requireFacets(t, all, q, &v)
+			requireSeries(t, all, q, &v)
+			requireTree(t, &v.Tree)
+			requireExport(t, s, q, hits, ns)
+		})
+	}
+}
+
+func requireFacets(t *testing.T, all []made, q *Query, v *View) {
+	t.Helper()
+	for _, f := range v.Facets {
+		var total int64
+		sums := map[string]int64{}
+		for i := range all {
+			if _, ok := all[i].selects(&Query{Kind: q.Kind, FromMs: q.FromMs, ToMs: q.ToMs, Filters: q.Filters, Frames: q.Frames}, f.Key); ok {
+				total += all[i].ns
+				if text, ok := all[i].labels[f.Key]; ok {
+					sums[text] += all[i].ns
+				}
+			}
+		}
+		require.Equal(t, total, f.Ns, f.Key)
+		require.Len(t, f.Values, len(sums), f.Key)
+		for _, value := range f.Values {
+			require.Equal(t, sums[value.Text], value.Ns, value.Text)
+		}
+	}
+}
+
+func requireSeries(t *testing.T, all []made, q *Query, v *View) {
+	t.Helper()
+	everything := *q
+	everything.FromMs, everything.ToMs, everything.Compare = 0, 0, nil
+	want := map[Value][]int64{}
+	for i := range all {
+		if _, ok := all[i].selects(&everything, ""); ok {
+			text, present := all[i].labels[q.By]
+			value := Value{Text: text, Present: present}
+			if want[value] == nil {
+				want[value] = make([]int64, v.Series.Buckets)
+			}
+			want[value][(all[i].ms-v.Series.FromMs)/v.Series.StepMs] += all[i].ns
+		}
+	}
+	require.Len(t, v.Series.Values, len(want))
+	for _, value := range v.Series.Values {
+		require.Equal(t, want[value.Value], value.Ns)
+	}
+}
+
+func requireTree(t *testing.T, tree *Tree) {
+	t.Helper()
+	below := make([]Sides, len(tree.Nodes))
+	for i := len(tree.Nodes) - 1; i > 0; i-- {
+		below[tree.Nodes[i].Parent].add(tree.Nodes[i].Total)
+	}
+	for i, n := range tree.Nodes {
+		require.Less(t, n.Parent, i)
+		for side := range 2 {
+			require.LessOrEqual(t, below[i][side]+n.Self[side], n.Total[side])
+			if tree.Hidden == 0 {
+				require.Equal(t, n.Total[side], below[i][side]+n.Self[side])
+			}
+		}
+	}
+}
+
+func requireExport(t *testing.T, s *Store, q *Query, hits, ns Sides) {
+	t.Helper()
+	var gotHits, gotNs int64
+	s.Export(q, func(e *Entry) {
+		gotHits += e.Hits
+		gotNs += e.Ns
+		require.NotEmpty(t, e.Stack)
+	})
+	require.Equal(t, hits.Sum(), gotHits)
+	require.Equal(t, ns.Sum(), gotNs)
+}
+
+// TestZoom: a zoom keeps the node, its callers and what is below, whichever answer its id is from.
+func TestZoom(t *testing.T) {
+	s := New(1 << 24)
+	fill(s, random(2000))
+	v := s.Query(&Query{})
+	var target TreeNode
+	for _, n := range v.Tree.Nodes[1:] {
+		if n.Parent != 0 && n.Total[0] > target.Total[0] {
+			target = n
+		}
+	}
+	fill(s, random(2000))
+	q := &Query{Zoom: target.ID}
+	zoomed := s.Query(q)
+	at := zoomed.Tree.Nodes[zoomed.Tree.Zoom]
+	require.Equal(t, target.ID, at.ID)
+	require.Equal(t, 2*target.Total[0], at.Total[0])
+	require.Equal(t, v.Tree.Frames[target.Frame], zoomed.Tree.Frames[at.Frame])
+	require.Equal(t, 2*v.Ns[0], zoomed.Ns[0], "the whole is still the whole")
+	var ns int64
+	s.Export(q, func(e *Entry) { ns += e.Ns })
+	require.Equal(t, at.Total[0], ns)
+	require.Zero(t, s.Query(&Query{Zoom: 12345}).Tree.Zoom, "what is gone is the root")
+}
+
+// TestOldestLeave: memory stays within its bound, the oldest samples go, and all are counted.
+func TestOldestLeave(t *testing.T) {
+	s := New(MinBytes)
+	var sent int64
+	for round := range int64(200) {
+		s.Batch(func(add func(*Sample)) {
+			for i := range 500 {
+				m := made{labels: map[string]string{"key0": fmt.Sprint(round, "-", i)}, frames: []Frame{{Name: fmt.Sprint("f", i%10)}}, ms: round, ns: 1}
+				add(m.sample())
+				sent++
+			}
+		})
+		status := s.Status()
+		require.LessOrEqual(t, status.Bytes, int64(MinBytes)+MinBytes/4)
+		require.Equal(t, sent, status.Received)
+		require.Equal(t, sent, s.Query(&Query{}).Hits[0]+status.Evicted)
+		require.Equal(t, round, status.ToMs)
+	}
+	require.NotZero(t, s.Status().Evicted)
+	require.Greater(t, s.Status().FromMs, int64(100))
+}
+
+// TestMemory compares the estimate with what the runtime says.
+func TestMemory(t *testing.T) {
+	const limit = 8 << 20
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for name, labels := range map[string]int{"many label sets": 1 << 40, "few label sets": 10} {
+		before := heap()
+		s := New(limit)
+		r := rand.New(rand.NewPCG(1, 1))
+		for s.Status().Evicted == 0 {
+			s.Batch(func(add func(*Sample)) {
+				for range 1000 {
+					m := made{labels: map[string]string{"key0": fmt.Sprintf("%032x", r.IntN(labels)), "key1": "tenant"}, ms: 1, ns: 1}
+					for depth := range 20 {
+						m.frames = append(m.frames, Frame{Name: fmt.Sprint("function", depth, r.IntN(3)), Module: "module"})
+					}
+					add(m.sample())
+				}
+			})
+		}
+		used, estimate := heap()-before, s.Status().Bytes
+		t.Logf("%s: %d bytes, %d by estimate", name, used, estimate)
+		require.Less(t, used, int64(limit)*3/2, name)
+		require.Greater(t, used, int64(limit)/3, name)
+		runtime.KeepAlive(s)
+	}
+}
+
+// TestWhileItGrows: those who look see whole batches, and hold up nobody.
+func TestWhileItGrows(t *testing.T) {
+	s := New(MinBytes)
+	all := random(100)
+	for i := range all {
+		all[i].kind = OnCPU
+	}
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for range 50 {
+				fill(s, all)
+			}
+		})
+		group.Go(func() {
+			for range 50 {
+				v := s.Query(&Query{By: "key1", Buckets: 10})
+				require.Zero(t, v.Hits[0]%100, "a part of a batch")
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestBounds(t *testing.T) {
+	s := New(1 << 26)
+	deep := &Sample{Points: []Point{{Hits: 1, Ns: 1}}}
+	for i := range MaxFrames + 10 {
+		deep.Stack = append(deep.Stack, &Location{Address: uint64(i), Mapping: Mapping{File: fmt.Sprint("m", i)}})
+	}
+	for i := range MaxLabels + 10 {
+		deep.Labels = append(deep.Labels, Label{Key: fmt.Sprint("k", i), Value: "v"})
+	}
+	s.Batch(func(add func(*Sample)) { add(deep) })
+	require.EqualValues(t, 1, s.Status().Cut)
+	v := s.Query(&Query{Buckets: 1 << 30})
+	require.Len(t, v.Tree.Nodes, MaxFrames+1)
+	require.Len(t, v.Facets, MaxFacets)
+	require.Equal(t, MaxLabels-MaxFacets, v.MoreKeys)
+	require.Len(t, v.Functions, MaxFunctions)
+	require.Equal(t, MaxFrames-MaxFunctions, v.MoreFuncs)
+}
+
+func TestEmpty(t *testing.T) {
+	v := New(0).Query(&Query{Search: "x", Find: "y", Zoom: 3})
+	require.Len(t, v.Tree.Nodes, 1)
+	require.Zero(t, v.Series.Buckets)
+}
+
+func TestFind(t *testing.T) {
+	s := New(1 << 24)
+	fill(s, random(500))
+	v := s.Query(&Query{Find: "ALUE2"})
+	require.Len(t, v.Facets, 3)
+	for _, f := range v.Facets {
+		require.Len(t, f.Values, 1)
+		require.Equal(t, "value2", f.Values[0].Text)
+	}
+	require.Len(t, s.Query(&Query{Find: "key1"}).Facets, 1)
+}
+
+func BenchmarkQuery(b *testing.B) {
+	s := New(1 << 30)
+	fill(s, random(200_000))
+	for b.Loop() {
+		s.Query(&Query{By: "key1", Buckets: 160})
+	}
+}
