@@ -5,13 +5,11 @@ package bpf
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"unsafe"
 
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 )
 
 // EventKind is what happened to a process: enum event_kind of src/record.h.
@@ -72,11 +70,8 @@ func (ev *ProcessEvent) parse(b []byte) error {
 // Close. Only one goroutine may call it.
 func (s *Sampler) ReadEvent(ev *ProcessEvent) error {
 	for {
-		if err := s.events.ReadInto(&s.eventRaw); err != nil {
-			if errors.Is(err, ringbuf.ErrClosed) {
-				return ErrClosed
-			}
-			return fmt.Errorf("read process event: %w", err)
+		if err := s.events.read(&s.eventRaw); err != nil {
+			return err
 		}
 		if err := ev.parse(s.eventRaw.RawSample); err == nil {
 			return nil

@@ -68,7 +68,7 @@ type OffCPU struct {
 		Users         *ebpf.Map     `ebpf:"users"`
 		SwitchThreads *ebpf.Program `ebpf:"switch_threads"`
 	}
-	reader *ringbuf.Reader
+	ring *ring
 
 	mu       sync.Mutex
 	attached link.Link // nil before Start and after Stop
@@ -113,10 +113,9 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err := s.loadObjects(spec, &o.objs, shared); err != nil {
 		return nil, err
 	}
-	if o.reader, err = ringbuf.NewReader(o.objs.Samples); err != nil {
+	if o.ring, err = newRing(o.objs.Samples, int(watermark(ring)), maxReadDelay); err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
 	}
-	o.reader.SetDeadline(time.Now().Add(maxReadDelay))
 	return o, nil
 }
 
@@ -181,7 +180,7 @@ type Switch struct {
 
 // Read waits for the next switch. The errors are those of Sampler.Read.
 func (o *OffCPU) Read(s *Switch) error {
-	if err := readInto(o.reader, &s.raw); err != nil {
+	if err := o.ring.read(&s.raw); err != nil {
 		return err
 	}
 	return s.parse(s.raw.RawSample)
@@ -202,10 +201,10 @@ func (s *Switch) parse(b []byte) error {
 }
 
 // Drain makes Read return ErrDrained once it has returned what is there now.
-func (o *OffCPU) Drain() error { return o.reader.Flush() }
+func (o *OffCPU) Drain() error { return o.ring.drain() }
 
 // UnreadBytes in the ring buffer.
-func (o *OffCPU) UnreadBytes() int { return o.reader.AvailableBytes() }
+func (o *OffCPU) UnreadBytes() int { return o.ring.unreadBytes() }
 
 // Stop ends the recording: when it returns, the program runs no more and the
 // counters are final. What was recorded can still be read.
@@ -233,8 +232,8 @@ func (o *OffCPU) Close() error {
 	}
 	o.closed = true
 	errs := []error{o.stop()}
-	if o.reader != nil {
-		errs = append(errs, o.reader.Close())
+	if o.ring != nil {
+		errs = append(errs, o.ring.close())
 	}
 	return errors.Join(append(errs, o.objs.SwitchThreads.Close(), o.objs.Samples.Close(), o.objs.Counts.Close(), o.objs.Users.Close())...)
 }

@@ -5,9 +5,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,8 +30,8 @@ type Sampler struct {
 	config       Config
 	knobs        map[string]any // what both objects have
 	objs         profilerObjects
-	samples      *ringbuf.Reader
-	events       *ringbuf.Reader
+	samples      *ring
+	events       *ring
 	eventRaw     ringbuf.Record
 	possibleCPUs int
 
@@ -70,11 +68,10 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if s.samples, err = ringbuf.NewReader(s.objs.Samples); err != nil {
+	if s.samples, err = newRing(s.objs.Samples, int(watermark(config.RingBufferBytes)), maxReadDelay); err != nil {
 		return nil, errors.Join(fmt.Errorf("map sample ring buffer: %w", err), s.Close())
 	}
-	s.samples.SetDeadline(time.Now().Add(maxReadDelay))
-	if s.events, err = ringbuf.NewReader(s.objs.Events); err != nil {
+	if s.events, err = newRing(s.objs.Events, 1, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
 	}
 	if s.sideband, err = newSideband(); err != nil {
@@ -197,35 +194,18 @@ func (s *Sampler) Start() error {
 // ErrDrained once after Drain, ErrClosed after Close. A *FormatError concerns
 // one record only.
 func (s *Sampler) Read(r *Record) error {
-	if err := readInto(s.samples, &r.raw); err != nil {
+	if err := s.samples.read(&r.raw); err != nil {
 		return err
 	}
 	return r.parse()
 }
 
-// readInto reads the next record of a ring buffer, with the errors of this package.
-func readInto(reader *ringbuf.Reader, raw *ringbuf.Record) error {
-	err := reader.ReadInto(raw)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		reader.SetDeadline(time.Now().Add(maxReadDelay))
-		return ErrIdle
-	case errors.Is(err, ringbuf.ErrFlushed):
-		return ErrDrained
-	case errors.Is(err, ringbuf.ErrClosed):
-		return ErrClosed
-	}
-	return fmt.Errorf("read record: %w", err)
-}
-
 // Drain makes Read return ErrDrained once it has returned all records that are
 // in the ring buffer now.
-func (s *Sampler) Drain() error { return s.samples.Flush() }
+func (s *Sampler) Drain() error { return s.samples.drain() }
 
 // UnreadBytes in the sample ring buffer.
-func (s *Sampler) UnreadBytes() int { return s.samples.AvailableBytes() }
+func (s *Sampler) UnreadBytes() int { return s.samples.unreadBytes() }
 
 // Stop ends sampling: when it returns, no program runs any more and the
 // counters are final. Records can still be read.
@@ -258,10 +238,10 @@ func (s *Sampler) Close() error {
 	s.closed = true
 	errs := []error{s.stop()}
 	if s.samples != nil {
-		errs = append(errs, s.samples.Close())
+		errs = append(errs, s.samples.close())
 	}
 	if s.events != nil {
-		errs = append(errs, s.events.Close())
+		errs = append(errs, s.events.close())
 	}
 	if s.sideband != nil {
 		errs = append(errs, s.sideband.close())

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,8 @@ import (
 const (
 	// sidebandPages of ring buffer for each CPU; a power of two.
 	sidebandPages = 16
+	// deadAtOnce is how many CPUs that went offline are noticed at a time.
+	deadAtOnce = 8
 	// Record types of include/uapi/linux/perf_event.h.
 	perfRecordLost  = 2
 	perfRecordMmap2 = 10
@@ -36,12 +39,12 @@ type MappingEvent struct {
 }
 
 type sideband struct {
-	wake int // eventfd that ends a wait
+	epoll *os.File // of the rings; Go's poller waits for it, for the reason given at ring
+	wait  syscall.RawConn
 
-	mu      sync.Mutex
-	rings   map[int]*sidebandRing // by CPU
-	running bool                  // run owns wake and closes it
-	closed  bool
+	mu     sync.Mutex
+	rings  map[int]*sidebandRing // by CPU
+	closed bool
 }
 
 type sidebandRing struct {
@@ -50,11 +53,18 @@ type sidebandRing struct {
 }
 
 func newSideband() (*sideband, error) {
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("make eventfd: %w", err)
+		return nil, fmt.Errorf("make epoll descriptor: %w", err)
 	}
-	return &sideband{wake: wake, rings: map[int]*sidebandRing{}}, nil
+	if err := unix.SetNonblock(fd, true); err != nil { // else the poller does not take it
+		return nil, errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(fd))
+	}
+	sb := &sideband{epoll: os.NewFile(uintptr(fd), "side-band events"), rings: map[int]*sidebandRing{}}
+	if sb.wait, err = sb.epoll.SyscallConn(); err != nil {
+		return nil, errors.Join(err, sb.epoll.Close())
+	}
+	return sb, nil
 }
 
 // follow opens events on the CPUs that have none yet and drops those of other CPUs.
@@ -66,7 +76,6 @@ func (sb *sideband) follow(cpus []int) error {
 	}
 	online := map[int]bool{}
 	var errs []error
-	changed := false
 	for _, cpu := range cpus {
 		online[cpu] = true
 		if sb.rings[cpu] != nil {
@@ -80,19 +89,32 @@ func (sb *sideband) follow(cpus []int) error {
 			errs = append(errs, err)
 			continue
 		}
-		sb.rings[cpu], changed = ring, true
+		if err := sb.watch(ring); err != nil {
+			errs = append(errs, err, ring.close())
+			continue
+		}
+		sb.rings[cpu] = ring
 	}
 	for cpu, ring := range sb.rings {
 		if !online[cpu] {
 			errs = append(errs, ring.close())
 			delete(sb.rings, cpu)
-			changed = true
 		}
 	}
-	if changed {
-		sb.interrupt()
-	}
 	return errors.Join(errs...)
+}
+
+// watch makes records of a ring end the wait.
+func (sb *sideband) watch(ring *sidebandRing) error {
+	var err error
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(ring.fd)}
+	failed := sb.wait.Control(func(fd uintptr) {
+		err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_ADD, ring.fd, &event)
+	})
+	if err := errors.Join(failed, err); err != nil {
+		return fmt.Errorf("watch side-band event: %w", err)
+	}
+	return nil
 }
 
 func openSidebandRing(cpu int) (*sidebandRing, error) {
@@ -147,58 +169,30 @@ func copyRing(dst, ring []byte, at uint64) {
 	copy(dst[n:], ring)
 }
 
-func (sb *sideband) interrupt() {
-	one := [8]byte{1}
-	_, _ = unix.Write(sb.wake, one[:]) // fails only when the counter is full, that is, when a wake-up is pending
-}
-
-// pollFDs appends the descriptors to wait for.
-func (sb *sideband) pollFDs(fds []unix.PollFd) ([]unix.PollFd, bool) {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
-		return nil, false
-	}
-	fds = append(fds[:0], unix.PollFd{Fd: int32(sb.wake), Events: unix.POLLIN})
-	for _, ring := range sb.rings {
-		fds = append(fds, unix.PollFd{Fd: int32(ring.fd), Events: unix.POLLIN})
-	}
-	return fds, true
-}
-
 // ReadMappingEvents waits for new executable mappings and calls visit for each
 // process that has some, once for a run of mappings. It returns ErrClosed after
 // Close. It may be called once; visit must not block nor call the Sampler.
 func (s *Sampler) ReadMappingEvents(visit func(MappingEvent)) error { return s.sideband.run(visit) }
 
 func (sb *sideband) run(visit func(MappingEvent)) error {
-	if !sb.begin() {
+	events := make([]unix.EpollEvent, deadAtOnce)
+	// One call for all: what comes between two waits of it is not lost.
+	err := sb.wait.Read(func(fd uintptr) bool {
+		open := sb.drain(visit)
+		n, _ := unix.EpollWait(int(fd), events, 0) // interrupted: it is said again
+		sb.dropDead(events[:max(n, 0)])
+		return !open
+	})
+	if !sb.open() {
 		return ErrClosed
 	}
-	defer unix.Close(sb.wake)
-	var fds []unix.PollFd
-	for {
-		var open bool
-		if fds, open = sb.pollFDs(fds); !open {
-			return ErrClosed
-		}
-		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("wait for side-band records: %w", err)
-		}
-		if fds[0].Revents != 0 {
-			var counter [8]byte
-			_, _ = unix.Read(sb.wake, counter[:])
-		}
-		sb.drain(visit)
-		sb.dropDead(fds[1:])
-	}
+	return fmt.Errorf("wait for side-band records: %w", err)
 }
 
-func (sb *sideband) begin() bool {
+func (sb *sideband) open() bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
-	sb.running = !sb.closed
-	return sb.running
+	return !sb.closed
 }
 
 // drop closes the ring of a CPU; follow opens a new one.
@@ -213,16 +207,16 @@ func (sb *sideband) drop(cpu int) error {
 	return ring.close()
 }
 
-// dropDead drops the rings whose descriptors poll has found to be hung up.
-func (sb *sideband) dropDead(fds []unix.PollFd) {
+// dropDead drops the rings whose descriptors have been hung up.
+func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
-	for _, fd := range fds {
-		if fd.Revents&(unix.POLLHUP|unix.POLLERR) == 0 {
+	for _, ev := range events {
+		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
 			continue
 		}
 		for cpu, ring := range sb.rings {
-			if ring.fd == int(fd.Fd) {
+			if ring.fd == int(ev.Fd) {
 				_ = ring.close() // its CPU went offline; nothing is to be done about an error
 				delete(sb.rings, cpu)
 			}
@@ -230,11 +224,12 @@ func (sb *sideband) dropDead(fds []unix.PollFd) {
 	}
 }
 
-func (sb *sideband) drain(visit func(MappingEvent)) {
+// drain visits what has happened since; false after close.
+func (sb *sideband) drain(visit func(MappingEvent)) bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
-		return
+		return false
 	}
 	last := uint32(0)
 	for _, ring := range sb.rings {
@@ -250,21 +245,19 @@ func (sb *sideband) drain(visit func(MappingEvent)) {
 			}
 		})
 	}
+	return true
 }
 
 func (sb *sideband) close() error {
 	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	sb.closed = true
 	var errs []error
-	for cpu, ring := range sb.rings {
-		errs = append(errs, ring.close())
-		delete(sb.rings, cpu)
+	if !sb.closed {
+		sb.closed = true
+		for cpu, ring := range sb.rings {
+			errs = append(errs, ring.close())
+			delete(sb.rings, cpu)
+		}
 	}
-	if sb.running {
-		sb.interrupt()
-	} else {
-		errs = append(errs, unix.Close(sb.wake))
-	}
-	return errors.Join(errs...)
+	sb.mu.Unlock() // the reader may want it before it lets go of the descriptor
+	return errors.Join(append(errs, sb.epoll.Close())...)
 }
