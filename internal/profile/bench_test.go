@@ -72,3 +72,25 @@ func BenchmarkBuild(b *testing.B) {
 		})
 	}
 }
+
+// Stacks of 100 frames that differ in the innermost ones, as those of most programs do.
+func BenchmarkBuildDeep(b *testing.B) {
+	const entries, depth, own = 1000, 100, 5
+	builder := NewBuilder(everything())
+	for i, s := range workload(entries) {
+		s.Process = 1
+		s.UserFrames = make([]uint64, depth)
+		for j := range s.UserFrames {
+			s.UserFrames[j] = uint64(j) << 4
+			if j < own {
+				s.UserFrames[j] = uint64(depth+i*own+j) << 4
+			}
+		}
+		builder.Add(&s)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		builder.Build(quietResolver{}, 1000, 2000)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*entries), "ns/entry")
+}

@@ -60,7 +60,9 @@ type build struct {
 	samples   map[string]pprofile.Sample
 	identity  []byte
 	indexes   []int32
-	locations []int32
+	resolved  string  // encoding of the stack that locations are of
+	locations []int32 // leaf first
+	scratch   []int32
 }
 
 // frameKey has process 0 for kernel addresses.
@@ -166,6 +168,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32) {
 	b.process = b.entries[entries[0]].process
 	clear(b.stackOf)
 	clear(b.samples)
+	b.resolved, b.locations = "", b.locations[:0]
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	cleanMap(rp.Resource().Attributes())
@@ -245,15 +248,21 @@ func (b *build) count(k *key, set setAttributes, samples uint64) {
 	}
 }
 
-// stack resolves a stack of the process at hand.
+// stack resolves a stack of the process at hand. The callers that it has in common
+// with the one before, mostly all but a few, need not be looked up again.
 func (b *build) stack(id uint32) int32 {
 	if i, ok := b.stackOf[id]; ok {
 		return i
 	}
-	b.locations = b.locations[:0]
-	b.stacks.frames(id, func(kind FrameKind, addr uint64) {
-		b.locations = append(b.locations, b.frame(kind, addr))
+	encoded := b.stacks.stacks[id]
+	common := commonCallers(b.resolved, encoded)
+	shared := b.locations[len(b.locations)-common:]
+	b.scratch = b.scratch[:0]
+	b.stacks.frames(id, common, func(kind FrameKind, addr uint64) {
+		b.scratch = append(b.scratch, b.frame(kind, addr))
 	})
+	b.scratch = append(b.scratch, shared...)
+	b.locations, b.scratch, b.resolved = b.scratch, b.locations, encoded
 	if len(b.locations) == 0 {
 		b.locations = append(b.locations, b.tables.location(0, Frame{}))
 	}

@@ -38,7 +38,7 @@ const maxTime = math.MaxInt64
 
 // keptBytes bounds what a Builder holds on to over a Reset, of entries and
 // samples and of stacks each.
-const keptBytes = 8 << 20
+const keptBytes = 2 << 20
 
 // Builder aggregates samples into a batch.
 type Builder struct {

@@ -1,8 +1,14 @@
 package profile
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
-const stackHeadBytes = 4
+const (
+	stackHeadBytes = 4
+	addressBytes   = 8
+)
 
 // stackTable gives equal stacks equal ids.
 //
@@ -37,16 +43,16 @@ func (t *stackTable) id(kernel, user []uint64) (id uint32, added int) {
 	return id, added
 }
 
-// frames yields the frames of a stack, leaf first. Addresses of callers are
-// moved into the calling instruction: the one that a return address names may
-// belong to another line or even to another function.
-func (t *stackTable) frames(id uint32, yield func(FrameKind, uint64)) {
-	b := []byte(t.stacks[id])
+// frames yields the frames of a stack, leaf first, but for so many outermost ones.
+// Addresses of callers are moved into the calling instruction: the one that a return
+// address names may belong to another line or even to another function.
+func (t *stackTable) frames(id uint32, outer int, yield func(FrameKind, uint64)) {
+	b := encodedBytes(t.stacks[id])
 	kernel := int(binary.LittleEndian.Uint32(b))
-	b = b[stackHeadBytes:]
+	b = b[stackHeadBytes : len(b)-addressBytes*outer]
 	for i := 0; len(b) > 0; i++ {
 		addr := binary.LittleEndian.Uint64(b)
-		b = b[8:]
+		b = b[addressBytes:]
 		kind, leaf := Kernel, i == 0
 		if i >= kernel {
 			kind, leaf = User, i == kernel
@@ -57,6 +63,33 @@ func (t *stackTable) frames(id uint32, yield func(FrameKind, uint64)) {
 		yield(kind, addr)
 	}
 }
+
+// commonCallers returns how many of the outermost frames two encoded stacks share;
+// only of user frames that are no leaf in either. A stack may be "".
+func commonCallers(x, y string) int {
+	a, b := encodedBytes(x), encodedBytes(y)
+	n, limit := 0, min(callers(a), callers(b))
+	for n < limit {
+		a, b = a[:len(a)-addressBytes], b[:len(b)-addressBytes]
+		if binary.LittleEndian.Uint64(a[len(a):len(a)+addressBytes]) != binary.LittleEndian.Uint64(b[len(b):len(b)+addressBytes]) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// callers returns the number of user frames that are no leaf.
+func callers(stack []byte) int {
+	if len(stack) < stackHeadBytes {
+		return 0
+	}
+	user := (len(stack)-stackHeadBytes)/addressBytes - int(binary.LittleEndian.Uint32(stack))
+	return max(user-1, 0)
+}
+
+// encodedBytes are not to be modified.
+func encodedBytes(stack string) []byte { return unsafe.Slice(unsafe.StringData(stack), len(stack)) }
 
 // empty reports whether a stack has no frames.
 func (t *stackTable) empty(id uint32) bool { return len(t.stacks[id]) == stackHeadBytes }
