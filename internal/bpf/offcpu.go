@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"

@@ -174,7 +174,7 @@ func createDefaultConfig() component.Config {
 		// lockstep with periodic work.
 		SamplesPerSecond:      19,
 		ReportInterval:        5 * time.Second,
-		RingBufferBytes:       8 << 20,
+		RingBufferBytes:       4 << 20,
 		RingBufferUserShare:   0.5,
 		OffCPUMinimum:         time.Millisecond,
 		OffCPURingBufferBytes: 4 << 20,

@@ -45,7 +45,7 @@ func TestConfigValid(t *testing.T) {
 		"custom_labels": {
 			SamplesPerSecond:      19,
 			ReportInterval:        5 * time.Second,
-			RingBufferBytes:       8 << 20,
+			RingBufferBytes:       4 << 20,
 			RingBufferUserShare:   0.5,
 			OffCPUMinimum:         time.Millisecond,
 			OffCPURingBufferBytes: 4 << 20,
