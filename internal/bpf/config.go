@@ -39,6 +39,13 @@ type Config struct {
 	UserShare float64
 	// MaxProcesses with label sources at the same time; 0: 32768.
 	MaxProcesses int
+	// MaxMapBytes of kernel memory for all maps together; 0: what the other limits give.
+	// The maps that grow with the processes get what the others leave.
+	MaxMapBytes int
+	// MaxTableBytes of it are set aside for unwind tables; who adds them sees to that.
+	MaxTableBytes int
+	// OffCPURingBytes is OffCPUConfig.RingBufferBytes, for which room is set aside; 0: no OffCPU.
+	OffCPURingBytes int
 	// SkipLabels leaves all labels unread.
 	SkipLabels bool
 	// SelectTargets lets Filter have an effect. Without it, no sample costs a lookup for that.

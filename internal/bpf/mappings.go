@@ -32,7 +32,8 @@ type unwindList struct {
 // SetUnwindMappings replaces what is known of a process's mappings, which are
 // sorted by address. Until a time (CLOCK_MONOTONIC, ns) the process may have mapped more,
 // which is then looked for in the kernel. None is news, too: all code of the process has frame
-// pointers. More than MaxUnwindMappings is an error.
+// pointers. More than MaxUnwindMappings is an error. After an error nothing is known of
+// them: what was known before may not be true any more.
 func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, freshUntilNs uint64) error {
 	if len(mappings) > MaxUnwindMappings {
 		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), MaxUnwindMappings)
@@ -44,7 +45,7 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, fres
 	for len(mappings) > int(list.chunks)*UnwindChunkMappings {
 		chunk := s.chunk(mappings[list.chunks*UnwindChunkMappings:])
 		if err := s.objs.UnwindMappings.Put(profilerUnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
-			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list))
+			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
 		}
 		list.chunks++
 	}
@@ -52,7 +53,7 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, fres
 		Id: list.id, Count: uint32(len(mappings)), FreshUntilNs: freshUntilNs,
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list))
+		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
 	}
 	old := s.lists[id]
 	s.lists[id] = list
@@ -65,9 +66,9 @@ func (s *Sampler) chunk(mappings []UnwindMapping) *profilerUnwindChunk {
 	defer s.tablesMu.Unlock()
 	for i := range min(len(mappings), UnwindChunkMappings) {
 		m := &mappings[i]
-		slot, ok := s.tables.slots[m.Table]
-		if !ok {
-			slot = noSlot
+		slot := uint32(noSlot)
+		if table, ok := s.tables.slots[m.Table]; ok {
+			slot = table.slot
 		}
 		c.Mappings[i] = profilerUnwindMapping{
 			Start: m.Start, Limit: m.Limit, Text: m.Text,
@@ -92,6 +93,10 @@ func (s *Sampler) removeList(l unwindList) error {
 func (s *Sampler) ForgetMappings(id ProcessID) error {
 	s.listsMu.Lock()
 	defer s.listsMu.Unlock()
+	return s.forgetMappings(id)
+}
+
+func (s *Sampler) forgetMappings(id ProcessID) error {
 	err := s.objs.UnwindLists.Delete(id.key())
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil // the kernel removes it when the process exits

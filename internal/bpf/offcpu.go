@@ -100,10 +100,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set knobs: %w", err)
 	}
-	spec.Maps[offcpuMapSamples].MaxEntries = uint32(ring)
-	// One less than there is room for: a ring buffer is never filled to the last byte.
-	spec.Maps[offcpuMapAway].MaxEntries = lowered(config.maxAway, ring/returnShare/returnBytes-1)
-	spec.Maps[offcpuMapScratches].MaxEntries = uint32(s.possibleCPUs)
+	config.sizeMaps(spec, s.possibleCPUs)
 	shared := s.sharedMaps()
 	for name, m := range shared {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
@@ -115,7 +112,17 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if o.ring, err = newRing(o.objs.Samples, int(watermark(ring)), maxReadDelay); err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
 	}
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	s.fixedBytes += mapsBytes(spec, s.possibleCPUs, sharedMapNames())
 	return o, nil
+}
+
+func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, cpus int) {
+	spec.Maps[offcpuMapSamples].MaxEntries = uint32(c.RingBufferBytes)
+	// One less than there is room for: a ring buffer is never filled to the last byte.
+	spec.Maps[offcpuMapAway].MaxEntries = lowered(c.maxAway, c.RingBufferBytes/returnShare/returnBytes-1)
+	spec.Maps[offcpuMapScratches].MaxEntries = uint32(cpus)
 }
 
 // sharedMaps are those of the sampler that the program of switches uses as well.
@@ -126,6 +133,12 @@ func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 		offcpuMapUnwindLists:    s.objs.UnwindLists,
 		offcpuMapUnwindMappings: s.objs.UnwindMappings,
 		offcpuMapUnwindTables:   s.objs.UnwindTables,
+	}
+}
+
+func sharedMapNames() map[string]bool {
+	return map[string]bool{
+		offcpuMapProcesses: true, offcpuMapUnwindLists: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
 	}
 }
 

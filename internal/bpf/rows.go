@@ -50,9 +50,15 @@ type TableID uint64
 // tables are the slots of unwind_tables. Guarded by Sampler.tablesMu.
 type tables struct {
 	next  TableID
-	slots map[TableID]uint32
+	slots map[TableID]loadedTable
 	free  []uint32
+	bytes int
 	used  uint32 // slots that were used at least once
+}
+
+type loadedTable struct {
+	slot  uint32
+	bytes int
 }
 
 // AddUnwindTable loads a table into the kernel. It costs some milliseconds.
@@ -69,7 +75,8 @@ func (s *Sampler) AddUnwindTable(t *UnwindTable) (TableID, error) {
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = slot
+	s.tables.slots[id] = loadedTable{slot, t.Bytes()}
+	s.tables.bytes += t.Bytes()
 	return id, nil
 }
 
@@ -160,14 +167,15 @@ func (w *tableWriter) words(words []uint32) {
 func (s *Sampler) RemoveUnwindTable(id TableID) error {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
-	slot, ok := s.tables.slots[id]
+	table, ok := s.tables.slots[id]
 	if !ok {
 		return nil
 	}
-	if err := s.objs.UnwindTables.Delete(slot); err != nil {
+	if err := s.objs.UnwindTables.Delete(table.slot); err != nil {
 		return fmt.Errorf("remove unwind table: %w", err)
 	}
 	delete(s.tables.slots, id)
-	s.tables.free = append(s.tables.free, slot)
+	s.tables.bytes -= table.bytes
+	s.tables.free = append(s.tables.free, table.slot)
 	return nil
 }

@@ -37,6 +37,8 @@ type Sampler struct {
 
 	tablesMu sync.Mutex
 	tables   tables
+	// fixedBytes of maps that do not grow; guarded by tablesMu.
+	fixedBytes int
 
 	listsMu sync.Mutex
 	listID  uint64
@@ -64,7 +66,7 @@ func New(config Config) (*Sampler, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	s := &Sampler{config: config, possibleCPUs: possible, lists: map[ProcessID]unwindList{}}
-	s.tables.slots = map[TableID]uint32{}
+	s.tables.slots = map[TableID]loadedTable{}
 	if err := s.load(); err != nil {
 		return nil, err
 	}
@@ -111,13 +113,21 @@ func (s *Sampler) load() error {
 	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)
 	specs.Events.MaxEntries = eventRingBytes
 	specs.Scratches.MaxEntries = uint32(s.possibleCPUs)
-	specs.Processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
-	specs.UnwindLists.MaxEntries = specs.Processes.MaxEntries
+	if err := s.sizeMaps(spec); err != nil {
+		return err
+	}
 
 	if err := s.loadObjects(spec, &s.objs, nil); err != nil {
 		return err
 	}
-	s.contextHook.err = s.loadContextHook()
+	s.fixedBytes = mapsBytes(spec, s.possibleCPUs, growing())
+	if s.contextHook.err = s.loadContextHook(); s.contextHook.err == nil {
+		contexts, err := contextsBytes(s.possibleCPUs)
+		if err != nil {
+			return err
+		}
+		s.fixedBytes += contexts
+	}
 	return nil
 }
 

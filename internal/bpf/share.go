@@ -32,6 +32,9 @@ func userLimit(share float64, bytes int) uint64 {
 	return uint64(max(int(share*float64(bytes)), maxSampleBytes+2*ringHeadBytes))
 }
 
+// userEntries of the map of users hold maxUsers.
+func userEntries(cpus int) uint32 { return uint32(maxUsers + freeUsers*cpus) }
+
 // setUserShare limits the users of an object whose ring buffer has so many bytes for
 // samples of bytes in all, and returns the watermark that wakes its reader: one that a
 // single user can reach.
@@ -40,7 +43,7 @@ func (s *Sampler) setUserShare(spec *ebpf.CollectionSpec, share float64, sampleB
 	users := uint32(1)
 	mark := watermark(ringBytes)
 	if limit > 0 {
-		users = uint32(maxUsers + freeUsers*s.possibleCPUs)
+		users = userEntries(s.possibleCPUs)
 		mark = min(mark, limit/2)
 	}
 	spec.Maps[profilerMapUsers].MaxEntries = users

@@ -39,12 +39,16 @@ type contextState struct {
 	sinceNs int64 // when the first of the names was published; CLOCK_MONOTONIC
 	gap     time.Duration
 	logged  bool
+	reduced bool // only a part of it is kept
 }
 
 // readContext looks at the process context behind one of the mappings. again
 // tells that the publisher is writing.
 func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64) (again bool) {
 	s := &p.load.context
+	if t.mayRestore(s.reduced) {
+		s.addr = 0 // as if it was new
+	}
 	if len(mappings) == 0 {
 		*s = contextState{gap: s.gap, logged: s.logged} // not published, or taken back
 		return false
@@ -65,7 +69,7 @@ func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64
 		}
 		t.counts.contextReads.Add(1)
 		t.counts.contextErrors.Add(uint64(c.LeftOut))
-		s.addr, s.context, s.err = addr, c, nil
+		s.addr, s.context, s.err, s.reduced = addr, c, nil, false
 		t.setKeys(p, c.Keys)
 		return false
 	}
@@ -133,7 +137,7 @@ func (t *Table) publishedNs(c *processctx.Context) int64 {
 func (t *Table) checkContext(p *Process) (known bool) {
 	began := t.now()
 	s := &p.load.context
-	if p.load.info == nil || s.addr == 0 || !s.unchanged(t.opts.memory(p.pid)) {
+	if p.load.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
 		return false
 	}
 	t.contextChecked(p, began, false)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
@@ -14,14 +15,15 @@ import (
 type files struct {
 	opts *fileOptions
 	max  int
+	used *budget.Memory
 
 	mu    sync.Mutex
 	order *list.List // of *File
 	byKey map[procfs.FileID]*list.Element
 }
 
-func newFiles(opts *fileOptions, max int) *files {
-	return &files{opts: opts, max: max, order: list.New(), byKey: map[procfs.FileID]*list.Element{}}
+func newFiles(opts *fileOptions, max int, used *budget.Memory) *files {
+	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}}
 }
 
 // of returns the file behind a mapping, read as far as it could be.
@@ -50,19 +52,39 @@ func (c *files) file(key procfs.FileID, path string) *File {
 	}
 	f := &File{key: key, path: validUTF8(path), opts: c.opts}
 	c.byKey[key] = c.order.PushFront(f)
+	c.used.Add(budget.OfFiles, fileBytes+len(f.path))
 	for c.order.Len() > c.max {
-		oldest := c.order.Remove(c.order.Back()).(*File)
-		delete(c.byKey, oldest.key)
+		c.drop(c.order.Back())
 	}
 	return f
+}
+
+func (c *files) drop(e *list.Element) {
+	f := c.order.Remove(e).(*File)
+	delete(c.byKey, f.key)
+	c.used.Add(budget.OfFiles, -fileBytes-len(f.path))
+}
+
+// dropUnused drops the files that no process maps and that have no rows.
+func (c *files) dropUnused(r *rows) (dropped int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.order.Front(); e != nil; {
+		next := e.Next()
+		if f := e.Value.(*File); f.users.Load() == 0 && !r.loaded(f) {
+			c.drop(e)
+			dropped++
+		}
+		e = next
+	}
+	return dropped
 }
 
 func (c *files) forget(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byKey[f.key]; e != nil && e.Value.(*File) == f {
-		c.order.Remove(e)
-		delete(c.byKey, f.key)
+		c.drop(e)
 	}
 }
 

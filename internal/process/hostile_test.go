@@ -97,7 +97,7 @@ func TestFileChangesWhileRead(t *testing.T) {
 	good := contentsOf(t, library)
 	p, raw := mapped(t, library)
 	opts := &fileOptions{descriptors: newDescriptors(2)}
-	cache := newFiles(opts, 8)
+	cache := newFiles(opts, 8, nil)
 	defer opts.descriptors.closeAll()
 
 	stop := make(chan struct{})
@@ -120,7 +120,7 @@ func TestFileChangesWhileRead(t *testing.T) {
 	require.NotZero(t, damaged)
 
 	require.NoError(t, os.WriteFile(library, good, 0o644))
-	f, err := newFiles(opts, 8).of(p.pid, raw)
+	f, err := newFiles(opts, 8, nil).of(p.pid, raw)
 	require.NoError(t, err)
 	require.NoError(t, f.err)
 	require.Len(t, f.facts.plans, 1)

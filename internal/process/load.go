@@ -44,6 +44,7 @@ type loadState struct {
 	context  contextState
 	mappings []RowMapping // as published last
 	mapped   bool         // they were
+	reduced  bool         // for want of memory, not all is kept
 }
 
 // run does the work that waits for a process.
@@ -80,6 +81,8 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	p.forgetBirth(now)
+	t.account(p)
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
 	if now < p.youngUntilNs {
@@ -130,7 +133,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 		t.loadKernelThread(p, &stat)
 		return false, nil
 	}
-	full := p.load.info == nil || w&workLoad != 0
+	full := p.load.info == nil || w&workLoad != 0 || t.mayRestore(p.load.reduced)
 	before := p.load.info
 	if full {
 		before = &Info{}
@@ -150,7 +153,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	var changed bool
 	after.Mappings, changed = t.execMappings(tid, s, before)
-	if changed {
+	if changed && !p.load.reduced {
 		p.load.attempt = 0
 	}
 	if full {
@@ -182,6 +185,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 		}
 		after.Loaded, after.PID = true, p.pid
 	}
+	t.reduce(p, &after)
 	if full || changed {
 		// Only if the process is still the same, all of that was about it.
 		if _, _, err := t.identify(p); err != nil {
@@ -354,8 +358,9 @@ func (t *Table) commit(p *Process, info *Info) {
 		return // let go meanwhile
 	}
 	p.previous = p.current
-	p.setCurrent(read{info, endNs})
+	p.setCurrent(read{info, endNs, info.bytes()})
 	p.show()
+	t.account(p)
 }
 
 // explain logs, once for each file and kind of labels, why there are none.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -57,6 +58,11 @@ type Options struct {
 	RescanInterval time.Duration
 	// Workers is the number of goroutines that read processes.
 	Workers int
+	// Memory is told what processes and files take; when little is left, less is kept
+	// of each. nil: no limit.
+	Memory *budget.Memory
+	// CPU is what the workers may spend; nil: no limit.
+	CPU *budget.CPU
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 

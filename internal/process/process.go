@@ -24,6 +24,7 @@ type Process struct {
 	lineage
 	exited   bool   // or replaced by an exec
 	exitedIn uint64 // interval
+	bytes    int    // told to Options.Memory
 
 	// Used by the worker that runs the job; there is at most one.
 	load loadState
@@ -44,6 +45,7 @@ type lineage struct {
 type read struct {
 	info  *Info
 	endNs uint64 // CLOCK_MONOTONIC
+	bytes int    // of info
 }
 
 // job is a process's place in the queue. Guarded by Table.mu.

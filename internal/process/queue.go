@@ -2,7 +2,11 @@
 
 package process
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+)
 
 // queue holds the processes that wait for work, the most urgent one first. A
 // process is in it at most once, so it needs no bound of its own.
@@ -88,6 +92,9 @@ func (t *Table) next() (p *Process, w work, waitNs int64) {
 	}
 	if wait := t.queue[0].dueNs - t.now(); wait > 0 {
 		return nil, 0, wait
+	}
+	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
+		return nil, 0, int64(delay)
 	}
 	p = heap.Pop(&t.queue).(*Process)
 	w, p.work = p.work, 0

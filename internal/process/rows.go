@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
 const (
@@ -20,6 +22,8 @@ const (
 	// keepRows is how long rows stay without a process that maps their file:
 	// a program that is run again and again need not wait for them each time.
 	keepRows = time.Minute
+	// memoryDelay is how long building waits when memory is scarce, before it looks again.
+	memoryDelay = time.Second
 )
 
 // rowsState is what is known of the rows of a file.
@@ -186,11 +190,17 @@ func (w *worker) build(ctx context.Context, t *Table) {
 	for ctx.Err() == nil && !w.stuck.Load() {
 		w.sinceNs.Store(max(t.now(), 1))
 		t.sweepRows()
-		f, waitNs := t.rows.next(&times, t.now())
+		var f *File
+		waitNs := int64(t.rowsDelay())
+		if waitNs == 0 {
+			f, waitNs = t.rows.next(&times, t.now())
+		}
 		if f != nil {
 			began := threadTime()
 			t.buildRows(f)
-			*times.of(f) = t.now() + (buildShare-1)*(threadTime()-began)
+			spent := threadTime() - began
+			t.opts.CPU.Spend(budget.Rows, time.Duration(spent))
+			*times.of(f) = t.now() + (buildShare-1)*spent
 		}
 		w.sinceNs.Store(0)
 		if f != nil {
@@ -207,6 +217,17 @@ func (w *worker) build(ctx context.Context, t *Table) {
 		case <-pause:
 		}
 	}
+}
+
+// rowsDelay is how long building has to wait for CPU time or for memory.
+func (t *Table) rowsDelay() time.Duration {
+	if t.rows.waiting() == 0 {
+		return 0
+	}
+	if t.opts.Memory.Pressure() >= budget.Scarce {
+		return memoryDelay
+	}
+	return t.opts.CPU.Delay(budget.Rows)
 }
 
 // threadTime is the CPU time of the calling thread in ns.

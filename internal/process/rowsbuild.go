@@ -7,9 +7,14 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
+
+// rowsHeld times the size of its rows is held while a file's are built: the rows, and the
+// list that they are made from.
+const rowsHeld = 2
 
 // errNoRoom says that the rows of files in use leave no room.
 var errNoRoom = errors.New("no room for unwind rows")
@@ -44,6 +49,8 @@ func (t *Table) loadRows(f *File) (fileRows, error) {
 	if !t.roomForRows(result.bytes) {
 		return fileRows{}, errNoRoom
 	}
+	t.opts.Memory.Add(budget.OfRows, rowsHeld*result.bytes)
+	defer t.opts.Memory.Add(budget.OfRows, -rowsHeld*result.bytes)
 	result.id, err = t.opts.Unwinder.AddRows(table)
 	return result, err
 }
@@ -127,6 +134,13 @@ func (t *Table) removeRows(f *File) {
 	if err := t.opts.Unwinder.RemoveRows(id); err != nil {
 		t.rowsFailed(f, err)
 	}
+}
+
+// waiting returns how many files wait to be built.
+func (r *rows) waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.wanted)
 }
 
 // stats returns how many files have rows, and the bytes of these.

@@ -24,6 +24,11 @@ type Stats struct {
 	Lost          uint64 // processes whose exit was noticed before an event told of it
 	Stuck         uint64 // workers that a process has made hang
 
+	Due          int    // of those queued, for now
+	RowsWaiting  int    // files that wait for their rows to be built
+	Reduced      uint64 // processes of which not all was kept, for want of memory
+	FilesDropped uint64 // files that were forgotten, for want of memory
+
 	RowFiles    int    // files with unwind rows
 	RowBytes    int    // of these
 	RowsBuilt   uint64 // files whose unwind rows were loaded
@@ -40,13 +45,19 @@ type counts struct {
 	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
 	contextReads, contextErrors, keyConflicts                  atomic.Uint64
 	rowsBuilt, rowsFailed, rowsRefused                         atomic.Uint64
+	reduced, filesDropped                                      atomic.Uint64
 }
 
 // Stats returns the counts as of now.
 func (t *Table) Stats() Stats {
 	t.mu.RLock()
 	processes, queued := len(t.byID), len(t.queue)
-	contexts := 0
+	contexts, due, now := 0, 0, t.now()
+	for _, p := range t.queue {
+		if p.dueNs <= now {
+			due++
+		}
+	}
 	for _, p := range t.byPID {
 		if p.contextKnown.Load() {
 			contexts++
@@ -55,6 +66,11 @@ func (t *Table) Stats() Stats {
 	t.mu.RUnlock()
 	rowFiles, rowBytes := t.rows.stats()
 	return Stats{
+		Due:          due,
+		RowsWaiting:  t.rows.waiting(),
+		Reduced:      t.counts.reduced.Load(),
+		FilesDropped: t.counts.filesDropped.Load(),
+
 		RowFiles:    rowFiles,
 		RowBytes:    rowBytes,
 		RowsBuilt:   t.counts.rowsBuilt.Load(),

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
 const (
@@ -61,7 +63,7 @@ func NewTable(opts Options) *Table {
 	t := &Table{
 		opts: opts, now: opts.Now, log: opts.Logger, bootOffset: offset,
 		descriptors: d,
-		files:       newFiles(fileOpts, opts.MaxFiles),
+		files:       newFiles(fileOpts, opts.MaxFiles, opts.Memory),
 		vdso:        loadVDSO(fileOpts),
 		rows:        newRows(opts.MaxRowBytes),
 		overflow:    &Process{job: job{index: -1}},
@@ -134,7 +136,7 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 // admit enters a new process. replacedNs is when it has replaced the older
 // image of the process, if there is one. It returns nil if there is no room.
 func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
-	if len(t.byID) >= t.opts.MaxProcesses {
+	if len(t.byID) >= t.opts.MaxProcesses || t.used(fullEighths, budget.Full) {
 		t.counts.refused.Add(1)
 		return nil
 	}
@@ -145,6 +147,7 @@ func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
 	p.info.Store(birth)
 	t.byID[id] = p
 	t.byHandle[p.handle] = p
+	t.account(p)
 	older := t.newest[id.TGID]
 	if older != nil && !id.after(older.id) {
 		t.finish(p) // a late sample of an image that has been replaced
@@ -169,6 +172,7 @@ func (t *Table) replaced(p *Process, ns uint64) {
 	if p.discardSince(ns) {
 		t.counts.discarded.Add(1)
 	}
+	t.account(p)
 }
 
 // finish notes that a process will not run any more.
@@ -201,12 +205,17 @@ func (t *Table) EndInterval() {
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
 	t.descriptors.closeUnused()
+	if t.opts.Memory.Pressure() >= budget.Tight {
+		t.counts.filesDropped.Add(uint64(t.files.dropUnused(t.rows)))
+	}
 	t.rows.signal()
 }
 
 func (t *Table) letGo(p *Process) {
 	p.current.info.useFiles(-1)
 	p.current, p.previous = read{}, read{}
+	t.opts.Memory.Add(budget.OfProcesses, -p.bytes)
+	p.bytes = 0
 	delete(t.byID, p.id)
 	delete(t.byHandle, p.handle)
 	if newest := t.newest[p.id.TGID]; newest == p {

@@ -60,6 +60,16 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
 	}
+	if p.load.reduced {
+		// No list, rather than an empty one: that would say that all code has frame pointers.
+		if p.load.mapped {
+			p.load.mappings, p.load.mapped = nil, false
+			if err := t.opts.Unwinder.ForgetMappings(p.id); err != nil {
+				t.publishFailed(p, err)
+			}
+		}
+		return
+	}
 	if info.Verdict == VerdictFiltered {
 		// Nobody walks its stacks.
 		if !p.load.mapped {

@@ -4,11 +4,14 @@ package process
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
 const (
@@ -119,6 +122,15 @@ func (c *crew) watch() {
 	}
 }
 
+// spend counts the CPU time of reading processes.
+func (t *Table) spend(job func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := t.opts.cpuTime()
+	job()
+	t.opts.CPU.Spend(budget.Processes, time.Duration(t.opts.cpuTime()-began))
+}
+
 func (w *worker) work(ctx context.Context, t *Table) {
 	var s scratch
 	timer := time.NewTimer(0)
@@ -127,7 +139,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 		p, todo, waitNs := t.next()
 		if p != nil {
 			w.sinceNs.Store(max(t.now(), 1))
-			t.run(p, todo, &s)
+			t.spend(func() { t.run(p, todo, &s) })
 			w.sinceNs.Store(0)
 			t.done(p)
 			continue

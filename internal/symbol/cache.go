@@ -13,6 +13,9 @@ type CacheOptions struct {
 	MaxTableBytes int           // of the symbols of one file
 	Wait          time.Duration // for a file to be read
 	Now           func() time.Time
+	// Busy reports whether nothing is to be read for now, Work runs what reads. Both may be nil.
+	Busy func() bool
+	Work func(read func())
 }
 
 const (
@@ -166,7 +169,7 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 		}
 		c.drop(element)
 	}
-	if c.loads == maxLoads {
+	if c.loads == maxLoads || c.opts.busy() {
 		c.stats.Refused++
 		return nil, errBusy
 	}
@@ -182,7 +185,9 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 // load fills an entry.
 func (c *Cache[K]) load(e *cached[K], file Source) {
 	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks}
-	known, err := l.load()
+	var known *functions
+	var err error
+	c.opts.work(func() { known, err = l.load() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.loads--
@@ -211,8 +216,10 @@ func (c *Cache[K]) grow(e *cached[K], n int) {
 }
 
 // shrink drops the files that were not used for the longest time, if there is too much.
-func (c *Cache[K]) shrink() {
-	for c.bytes > c.opts.MaxBytes && c.order.Len() > 1 {
+func (c *Cache[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
+
+func (c *Cache[K]) shrinkTo(bytes int) {
+	for c.bytes > bytes && c.order.Len() > 1 {
 		c.drop(c.order.Back())
 	}
 }

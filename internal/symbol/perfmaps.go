@@ -98,7 +98,7 @@ func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
 		c.stats.TimedOut++
 		return false
 	}
-	if c.loads == maxLoads {
+	if c.loads == maxLoads || c.opts.busy() {
 		c.stats.Refused++
 		return false
 	}
@@ -134,7 +134,9 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}) {
 
 // look reads what is new in a map.
 func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap) {
-	after, err := c.read(src, before)
+	var after *perfMap
+	var err error
+	c.opts.work(func() { after, err = c.read(src, before) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.loads--
@@ -175,8 +177,10 @@ func (c *PerfMaps[K]) count(e *mapped[K], n int) {
 	}
 }
 
-func (c *PerfMaps[K]) shrink() {
-	for c.bytes > c.opts.MaxBytes && c.order.Len() > 1 {
+func (c *PerfMaps[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
+
+func (c *PerfMaps[K]) shrinkTo(bytes int) {
+	for c.bytes > bytes && c.order.Len() > 1 {
 		e := c.order.Remove(c.order.Back()).(*mapped[K])
 		delete(c.byKey, e.key)
 		c.bytes -= e.bytes

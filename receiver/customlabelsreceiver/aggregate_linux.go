@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
@@ -32,6 +33,10 @@ type aggregator struct {
 	batch    *batch
 	sample   profile.Sample
 	awaiting awaiting
+
+	memory                  *budget.Memory
+	labelsHeld, waitingHeld weight
+	awayBytes               int // of threads that are off the CPU
 }
 
 func newAggregator(cfg *Config, table *process.Table, exp *exporter, to *lane, c *counts) aggregator {
@@ -45,6 +50,7 @@ func newAggregator(cfg *Config, table *process.Table, exp *exporter, to *lane, c
 		interval: cfg.ReportInterval,
 		maxBytes: cfg.MaxBatchBytes,
 		cache:    cache,
+		memory:   exp.memory,
 	}
 }
 
@@ -69,6 +75,10 @@ type absenceEnd struct {
 func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
 	if d.filtered(proc) {
+		return
+	}
+	if d.memory.Pressure() == budget.Full {
+		d.lane.noMemory.Add(1)
 		return
 	}
 	d.table.Sampled(proc, int64(rec.TimeNs))
@@ -139,12 +149,22 @@ func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 // handOverAt hands the batch over when its interval has passed at the given
 // time (CLOCK_MONOTONIC), or when it has grown too large.
 func (d *aggregator) handOverAt(now uint64) {
-	full := d.cache.Full() || d.batch.builder.Bytes() >= d.maxBytes
+	d.weigh()
+	pressure := d.memory.Pressure()
+	bytes := d.batch.builder.Bytes()
+	full := d.cache.Full() || bytes >= d.batchBytes(pressure)
 	if !full && now < d.batch.startMono+uint64(d.interval) {
 		return
 	}
+	if full && !d.cache.Full() && bytes < d.maxBytes {
+		d.counts.limits[limitBatchesEarly].Add(1)
+	}
+	reset := d.cache.Full() || pressure >= budget.Scarce
+	if reset {
+		d.releaseLabels()
+	}
 	d.handOver()
-	if d.cache.Full() {
+	if reset {
 		// Only now: equal sets of one batch must be one set.
 		d.cache.Reset()
 	}

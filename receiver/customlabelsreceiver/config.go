@@ -33,6 +33,12 @@ const (
 	maxBatchBytes       = 1 << 30
 	minUnwindBytes      = 1 << 20
 	maxUnwindBytes      = 1 << 30
+	minMemoryBytes      = 64 << 20
+	maxMemoryBytes      = 1 << 36
+	minBPFMapBytes      = 16 << 20
+	maxBPFMapBytes      = 1 << 33
+	minBackgroundCPU    = 0.01
+	maxBackgroundCPU    = 64
 	minOffCPUThreshold  = 1e-6 // or 0
 	maxOffCPUMinimum    = time.Minute
 	minUserShare        = 0.01
@@ -121,6 +127,16 @@ type Config struct {
 	// over before the report interval has passed.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
 
+	// MaxMemoryBytes of all that the receiver holds in user space, as it estimates it. When
+	// little is left, caches give way, then processes get less, in the end samples are dropped.
+	MaxMemoryBytes int `mapstructure:"max_memory_bytes"`
+	// MaxBPFMapBytes of kernel memory of all BPF maps. Those that grow with the processes
+	// get what ring buffers and unwind rows leave.
+	MaxBPFMapBytes int `mapstructure:"max_bpf_map_bytes"`
+	// MaxBackgroundCPU is CPU seconds a second for what is found out about processes: their
+	// executables, unwind rows and names of functions.
+	MaxBackgroundCPU float64 `mapstructure:"max_background_cpu"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -194,6 +210,9 @@ func createDefaultConfig() component.Config {
 		ErrorMode:         ErrorModePropagate,
 		MaxPendingBatches: 4,
 		MaxBatchBytes:     32 << 20,
+		MaxMemoryBytes:    256 << 20,
+		MaxBPFMapBytes:    128 << 20,
+		MaxBackgroundCPU:  1,
 	}
 }
 
@@ -220,6 +239,7 @@ func (c *Config) Validate() error {
 		within("bpf_verifier_log_level", c.BPFVerifierLogLevel, 0, maxVerifierLogLevel),
 		within("max_pending_batches", c.MaxPendingBatches, 1, maxPendingBatches),
 		within("max_batch_bytes", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
+		c.validateLimits(),
 	)
 }
 

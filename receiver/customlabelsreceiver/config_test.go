@@ -32,6 +32,8 @@ func TestConfigValid(t *testing.T) {
 	lowest.OffCPUThreshold, lowest.OffCPUMinimum, lowest.OffCPURingBufferBytes = 1e-6, 0, 64<<10
 	lowest.Labels.MaxLabels, lowest.Labels.MaxKeyBytes, lowest.Labels.MaxValueBytes = 1, 1, 1
 	lowest.MaxPendingBatches = 1
+	lowest.MaxSymbolBytes, lowest.MaxBatchBytes, lowest.MaxUnwindBytes = 16<<20, 1<<20, 4<<20
+	lowest.MaxMemoryBytes, lowest.MaxBPFMapBytes, lowest.MaxBackgroundCPU = 64<<20, 16<<20, 0.01
 
 	highest := createDefaultConfig().(*Config)
 	highest.SamplesPerSecond = 10_000
@@ -40,6 +42,7 @@ func TestConfigValid(t *testing.T) {
 	highest.RingBufferUserShare = 1
 	highest.OffCPUThreshold, highest.OffCPUMinimum, highest.OffCPURingBufferBytes = 1, time.Minute, 1<<30
 	highest.MaxBatchBytes = 1 << 30
+	highest.MaxMemoryBytes, highest.MaxBPFMapBytes, highest.MaxBackgroundCPU = 1<<36, 1<<33, 64
 
 	for section, want := range map[string]*Config{
 		"custom_labels": {
@@ -61,6 +64,9 @@ func TestConfigValid(t *testing.T) {
 			ErrorMode:         ErrorModePropagate,
 			MaxPendingBatches: 4,
 			MaxBatchBytes:     32 << 20,
+			MaxMemoryBytes:    256 << 20,
+			MaxBPFMapBytes:    128 << 20,
+			MaxBackgroundCPU:  1,
 		},
 		"custom_labels/everything": {
 			SamplesPerSecond:      97,
@@ -89,6 +95,9 @@ func TestConfigValid(t *testing.T) {
 			BPFVerifierLogLevel:     2,
 			MaxPendingBatches:       64,
 			MaxBatchBytes:           1 << 20,
+			MaxMemoryBytes:          128 << 20,
+			MaxBPFMapBytes:          64 << 20,
+			MaxBackgroundCPU:        0.25,
 		},
 		"custom_labels/lowest":  lowest,
 		"custom_labels/highest": highest,
@@ -105,6 +114,12 @@ func TestConfigValid(t *testing.T) {
 // Every message names the key and what is allowed.
 func TestConfigInvalid(t *testing.T) {
 	for section, wants := range map[string][]string{
+		"max_memory_low":              {"max_memory_bytes must be between 67108864 and 68719476736, not 1048576"},
+		"max_memory_parts":            {"max_memory_bytes 67108864 must be at least max_symbol_bytes + 4 * max_batch_bytes = 167772160: raise it, or lower max_batch_bytes (33554432) or max_symbol_bytes (33554432)"},
+		"max_bpf_map_high":            {"max_bpf_map_bytes must be between 16777216 and 8589934592, not 8589934593"},
+		"max_bpf_map_parts":           {"max_bpf_map_bytes 134217728 must be at least 343932928, for ring buffers 268435456, max_unwind_bytes 67108864 and the rest 8388608: raise it, or lower ring_buffer_bytes or max_unwind_bytes"},
+		"max_background_cpu_low":      {"max_background_cpu must be between 0.01 and 64, not 0"},
+		"max_background_cpu_nan":      {"max_background_cpu must be between 0.01 and 64, not NaN"},
 		"samples_per_second_low":      {"samples_per_second must be between 1 and 10000, not 0"},
 		"samples_per_second_high":     {"samples_per_second must be between 1 and 10000, not 10001"},
 		"report_interval_low":         {"report_interval must be between 100ms and 5m0s, not 99ms"},

@@ -22,6 +22,7 @@ type counts struct {
 	offCPU     offCPUCounts
 	users      userSeries
 	userDrops  userDrops
+	limits     [numLimitActions]atomic.Int64 // those that the exporter and the aggregators count
 
 	mu    sync.Mutex
 	final *bpf.Counters // once sampling has ended
@@ -116,6 +117,7 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 		symbolTimedOut: int64(symbols.TimedOut), symbolRefused: int64(symbols.Refused),
 	}
 	s.ringBufferUsedBytes = int64(p.sampler.UnreadBytes())
+	p.snapshotLimits(s, &table)
 
 	counters := c.bpfCounters(p.sampler)
 	s.droppedProcessEvents = int64(counters.EventsDropped)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
@@ -27,8 +28,8 @@ type lane struct {
 	pending chan *batch
 	idle    chan *batch // emptied batches, to be used again
 
-	emitted, pendingFull, refused *atomic.Int64
-	filtered                      *[numFilterReasons]atomic.Int64
+	emitted, pendingFull, refused, noMemory *atomic.Int64
+	filtered                                *[numFilterReasons]atomic.Int64
 }
 
 // A batch is what was sampled in one interval.
@@ -39,6 +40,9 @@ type batch struct {
 	startMono   uint64                      // CLOCK_MONOTONIC
 	endMono     uint64                      // when it was handed over
 	clockOffset uint64                      // from CLOCK_MONOTONIC to Unix time
+
+	held   weight // of builder
+	labels int    // bytes of label sets that their cache has let go of
 }
 
 // exporter builds profiles from batches and hands them to the next consumer, on
@@ -57,6 +61,7 @@ type exporter struct {
 	offCPU   *lane // nil: none
 	done     sync.WaitGroup
 	refused  bool
+	memory   *budget.Memory
 	interval time.Duration
 	endedAt  time.Time // the last interval, for the process table
 }
@@ -69,10 +74,11 @@ func newExporter(
 	c *counts,
 	table *process.Table,
 	fs procfs.FS,
+	limits budgets,
 ) *exporter {
 	var symbols *symbolizer
 	if cfg.Symbolize == SymbolizeLocal {
-		symbols = newSymbolizer(set.Logger, fs, table, cfg.MaxSymbolBytes)
+		symbols = newSymbolizer(set.Logger, fs, table, cfg.MaxSymbolBytes, &limits)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	options := profile.Options{
@@ -95,15 +101,16 @@ func newExporter(
 		cancel:   cancel,
 		cpu:      newLane(cfg, options),
 		interval: cfg.ReportInterval,
+		memory:   limits.memory,
 	}
 	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
-	e.cpu.filtered = &c.filtered
+	e.cpu.noMemory, e.cpu.filtered = &c.dropped[dropNoMemory], &c.filtered
 	if cfg.OffCPUThreshold > 0 {
 		options.OffCPU = &profile.OffCPU{Threshold: cfg.OffCPUThreshold, Minimum: cfg.OffCPUMinimum}
 		off := &c.offCPU
 		e.offCPU = newLane(cfg, options)
 		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
-		e.offCPU.filtered = &off.filtered
+		e.offCPU.noMemory, e.offCPU.filtered = &off.dropped[offCPUNoMemory], &off.filtered
 	}
 	return e
 }
@@ -128,10 +135,17 @@ func (e *exporter) newBatch(l *lane) *batch {
 func (e *exporter) recycle(b *batch) {
 	b.builder.Reset()
 	clear(b.processes)
-	select {
-	case b.lane.idle <- b:
-	default:
+	e.memory.Add(budget.OfLabels, -b.labels)
+	b.labels = 0
+	b.held.set(e.memory, budget.OfBatches, b.builder.Held())
+	if e.memory.Pressure() < budget.Tight {
+		select {
+		case b.lane.idle <- b:
+			return
+		default:
+		}
 	}
+	b.held.forget(e.memory, budget.OfBatches)
 }
 
 // enqueue passes a batch on or drops it; it never waits.
@@ -173,6 +187,7 @@ func (e *exporter) start() {
 				e.export(b)
 				e.endInterval()
 				e.recycle(b)
+				e.counts.limits[limitSymbolsDropped].Add(e.resolver.symbolizer.weigh(e.memory))
 			}
 		}
 	})
@@ -201,6 +216,9 @@ func (e *exporter) finish(ctx context.Context) {
 }
 
 func (e *exporter) export(b *batch) {
+	output := b.builder.OutputBytes()
+	e.memory.Add(budget.OfOutput, output)
+	defer e.memory.Add(budget.OfOutput, -output)
 	e.resolver.begin(b.processes)
 	profiles, stats := b.builder.Build(e.resolver, b.startMono+b.clockOffset, b.endMono+b.clockOffset)
 	e.resolver.end()

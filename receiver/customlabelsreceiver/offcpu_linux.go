@@ -12,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/absence"
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -136,12 +137,17 @@ func (d *offCPUDrain) leave(sw *bpf.Switch) {
 	if d.filtered(proc) {
 		return // what comes back is not known then
 	}
+	if d.memory.Pressure() == budget.Full {
+		c.dropped[offCPUNoMemory].Add(1)
+		return
+	}
 	d.table.Sampled(proc, int64(d.rec.TimeNs))
 	d.away.Leave(sw.Thread, sw.LeftNs, sw.Raw)
 	lost := d.away.Counts()
 	c.dropped[offCPUEvicted].Store(int64(lost.Evicted))
 	c.dropped[offCPUReturnLost].Store(int64(lost.ReturnLost))
-	c.awayBytes.Store(int64(d.away.Bytes()))
+	d.awayBytes = d.away.Bytes()
+	c.awayBytes.Store(int64(d.awayBytes))
 }
 
 // freeze keeps the last values of the BPF counters; the program may be released afterwards.

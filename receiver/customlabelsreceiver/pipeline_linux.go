@@ -39,6 +39,7 @@ type samplingPipeline struct {
 	offCPU    *offCPUDrain // nil: not wanted
 	exporter  *exporter
 	counts    *counts
+	budgets   budgets
 	telemetry *telemetry
 
 	stopTable context.CancelFunc
@@ -70,6 +71,9 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		SamplesPerSecond:       cfg.SamplesPerSecond,
 		RingBufferBytes:        cfg.RingBufferBytes,
 		UserShare:              cfg.RingBufferUserShare,
+		MaxMapBytes:            cfg.MaxBPFMapBytes,
+		MaxTableBytes:          tableBytes(cfg),
+		OffCPURingBytes:        offCPURingBytes(cfg),
 		SkipLabels:             !cfg.Labels.Enabled,
 		FramePointersOnly:      cfg.Unwind == UnwindFramePointers,
 		MaxLabels:              cfg.Labels.MaxLabels,
@@ -79,7 +83,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		SkipKernelVersionCheck: cfg.NoKernelVersionCheck,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start sampler: %w", err)
+		return nil, startError(cfg, err)
 	}
 	p := &samplingPipeline{
 		cfg:     cfg,
@@ -87,6 +91,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		report:  report,
 		sampler: sampler,
 		counts:  &counts{},
+		budgets: newBudgets(cfg),
 		stopped: make(chan struct{}),
 	}
 	p.publisher = newPublisher(sampler)
@@ -97,6 +102,8 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 	}
 	p.table = process.NewTable(process.Options{
 		Unwinder:         rows,
+		Memory:           p.budgets.memory,
+		CPU:              p.budgets.cpu,
 		MaxRowBytes:      cfg.MaxUnwindBytes,
 		FS:               fs,
 		Selection:        selection,
@@ -107,7 +114,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		Environment:      cfg.ResourceFromEnvironment,
 		StrictFileNames:  cfg.Labels.StrictFileNames,
 	})
-	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs)
+	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs, p.budgets)
 	p.drain = &drain{newAggregator(cfg, p.table, p.exporter, p.exporter.cpu, p.counts), sampler}
 	if cfg.OffCPUThreshold > 0 {
 		if p.offCPU, err = newOffCPUDrain(cfg, sampler, newAggregator(cfg, p.table, p.exporter, p.exporter.offCPU, p.counts), fs); err != nil {

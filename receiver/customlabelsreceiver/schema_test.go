@@ -59,6 +59,12 @@ func TestSchemaDefaults(t *testing.T) {
 	require.ElementsMatch(t, confmap.NewFromStringMap(s.defaults()).AllKeys(), conf.AllKeys())
 }
 
+// roomForParts lets each part of a limit be as large, and as small, as it may be.
+func roomForParts(cfg *Config) {
+	cfg.MaxMemoryBytes, cfg.MaxBPFMapBytes = maxMemoryBytes, maxBPFMapBytes
+	cfg.MaxSymbolBytes, cfg.MaxBatchBytes, cfg.MaxUnwindBytes, cfg.RingBufferBytes = minSymbolBytes, minBatchBytes, minUnwindBytes, minRingBufferBytes
+}
+
 // The schema's bounds are those of Validate: each passes, and one step outside does not.
 func TestSchemaBounds(t *testing.T) {
 	var check func(path string, s schema)
@@ -70,6 +76,7 @@ func TestSchemaBounds(t *testing.T) {
 			}
 			try := func(value any) error {
 				cfg := createDefaultConfig().(*Config)
+				roomForParts(cfg)
 				nested := map[string]any{key: value}
 				if path != "" {
 					nested = map[string]any{path[:len(path)-len(confmap.KeyDelimiter)]: nested}

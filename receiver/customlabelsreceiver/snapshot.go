@@ -1,6 +1,9 @@
 package customlabelsreceiver
 
-import "github.com/customlabels/otelcol-customlabels/internal/labels"
+import (
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
 
 // dropReason says why a sample was taken and lost.
 type dropReason int
@@ -12,12 +15,13 @@ const (
 	dropMalformed                     // a record that could not be decoded
 	dropPendingFull                   // too many or too large unsent batches
 	dropRefused                       // the next consumer refused the batch for good
+	dropNoMemory                      // max_memory_bytes
 
 	numDropReasons = iota
 )
 
 func (r dropReason) String() string {
-	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused"}[r]
+	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused", "no_memory"}[r]
 }
 
 // filterReason says why a hit was left out on purpose.
@@ -60,6 +64,38 @@ func (a anomaly) String() string {
 		"changed_key", "conflict", "duplicate_key", "half_id", "malformed_id", "null_value", "renamed_key",
 		"truncated_key", "truncated_set", "truncated_value", "unconfirmed_source", "unknown_key",
 	}[a]
+}
+
+// limitAction is what was done for a limit of the whole receiver.
+type limitAction int
+
+const (
+	limitFilesDropped     limitAction = iota // what was known of an executable that no process maps
+	limitSymbolsDropped                      // names of the functions of a file or process
+	limitBatchesEarly                        // a batch was handed over before it was due
+	limitProcessesReduced                    // mappings and resource of a process were not kept
+	limitWorkDelayed                         // work in the background was put off
+
+	numLimitActions = iota
+)
+
+func (a limitAction) String() string {
+	return [numLimitActions]string{"file_dropped", "symbols_dropped", "batch_early", "process_reduced", "work_delayed"}[a]
+}
+
+// limit is one of the whole receiver.
+type limit int
+
+const (
+	limitMemory limit = iota
+	limitBPFMaps
+	limitBackgroundCPU
+
+	numLimits = iota
+)
+
+func (l limit) String() string {
+	return [numLimits]string{"max_memory_bytes", "max_bpf_map_bytes", "max_background_cpu"}[l]
 }
 
 // unwindResult is what became of the unwind rows of a file.
@@ -107,13 +143,14 @@ const (
 	offCPUUnfinished                          // the thread was still away at the end
 	offCPUPendingFull                         // too many or too large unsent batches
 	offCPURefused                             // the next consumer refused the batch for good
+	offCPUNoMemory                            // max_memory_bytes
 
 	numOffCPUDropReasons = iota
 )
 
 func (r offCPUDropReason) String() string {
 	return [numOffCPUDropReasons]string{
-		"ring_full", "user_share", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused",
+		"ring_full", "user_share", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused", "no_memory",
 	}[r]
 }
 
@@ -193,6 +230,13 @@ type snapshot struct {
 	unwindTables         int64
 	symbolProblems       [numSymbolProblems]int64
 	symbolBytes          int64
+
+	limitUsed      [numLimits]float64 // part of it
+	limitActions   [numLimitActions]int64
+	memory         [budget.NumParts]int64 // bytes
+	bpfMapBytes    int64
+	background     [budget.NumWork]float64 // CPU seconds
+	backgroundLeft [budget.NumWork]int64   // what waits to be done
 }
 
 // pending hits are in the ring buffer or in a batch that was not handed over yet.

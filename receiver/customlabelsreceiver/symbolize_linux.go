@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
@@ -28,6 +29,7 @@ type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS
 	table  *process.Table
+	limits *budgets
 	files  *symbol.Cache[procfs.FileID]
 	maps   *symbol.PerfMaps[uint64] // by handle of the process
 	kernel *symbol.Kernel           // nil until the first kernel frame, and where it can't be had
@@ -36,15 +38,23 @@ type symbolizer struct {
 	jvms   map[*process.Info]bool   // of the batch
 }
 
-func newSymbolizer(log *zap.Logger, fs procfs.FS, table *process.Table, maxBytes int) *symbolizer {
+func newSymbolizer(log *zap.Logger, fs procfs.FS, table *process.Table, maxBytes int, limits *budgets) *symbolizer {
 	forMaps := maxBytes / mapShare
+	options := func(bytes int) symbol.CacheOptions {
+		return symbol.CacheOptions{
+			MaxBytes: bytes,
+			Busy:     func() bool { return limits.cpu.Delay(budget.Names) > 0 || limits.memory.Pressure() >= budget.Scarce },
+			Work:     func(read func()) { limits.spend(budget.Names, read) },
+		}
+	}
 	return &symbolizer{
-		log:   log,
-		fs:    fs,
-		table: table,
-		files: symbol.NewCache[procfs.FileID](symbol.CacheOptions{MaxBytes: maxBytes - forMaps}),
-		maps:  symbol.NewPerfMaps[uint64](symbol.CacheOptions{MaxBytes: forMaps}),
-		jvms:  map[*process.Info]bool{},
+		log:    log,
+		fs:     fs,
+		table:  table,
+		limits: limits,
+		files:  symbol.NewCache[procfs.FileID](options(maxBytes - forMaps)),
+		maps:   symbol.NewPerfMaps[uint64](options(forMaps)),
+		jvms:   map[*process.Info]bool{},
 	}
 }
 
@@ -97,7 +107,9 @@ func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
 	}
 	if !s.asked {
 		s.asked = true
-		kernel, err := symbol.NewKernel(s.fs)
+		var kernel *symbol.Kernel
+		var err error
+		s.limits.spend(budget.Names, func() { kernel, err = symbol.NewKernel(s.fs) })
 		if err != nil {
 			s.log.Warn("kernel frames stay without names", zap.Error(err))
 		} else {
@@ -125,9 +137,30 @@ func (s *symbolizer) refresh() {
 	if s.kernel == nil {
 		return
 	}
-	if err := s.kernel.Refresh(); err != nil {
+	var err error
+	s.limits.spend(budget.Names, func() { err = s.kernel.Refresh() })
+	if err != nil {
 		s.log.Warn("the kernel's symbols could not be read again", zap.Error(err))
 	}
+}
+
+// weigh tells what names take, and drops files and perf maps when memory is tight. It
+// returns how many.
+func (s *symbolizer) weigh(m *budget.Memory) (dropped int64) {
+	if s == nil {
+		return 0
+	}
+	if s.kernel != nil {
+		m.Set(budget.OfKernel, s.kernel.Bytes())
+	}
+	m.Set(budget.OfSymbols, s.stats().Bytes)
+	if excess := m.Excess(); excess > 0 {
+		dropped = int64(s.maps.Yield(excess))
+		m.Set(budget.OfSymbols, s.stats().Bytes)
+		dropped += int64(s.files.Yield(m.Excess()))
+		m.Set(budget.OfSymbols, s.stats().Bytes)
+	}
+	return dropped
 }
 
 // release closes the files that the lookups of a batch have left open.

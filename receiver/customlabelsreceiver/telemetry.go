@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
@@ -35,6 +36,11 @@ type attributeSets struct {
 	unwindFiles [numUnwindResults]metric.ObserveOption
 	symbols     [numSymbolProblems]metric.ObserveOption
 
+	limits       [numLimits]metric.ObserveOption
+	limitActions [numLimitActions]metric.ObserveOption
+	memory       [budget.NumParts]metric.ObserveOption
+	background   [budget.NumWork]metric.ObserveOption
+
 	offCPUFiltered [numOffCPUFilterReasons]metric.ObserveOption
 	offCPUDropped  [numOffCPUDropReasons]metric.ObserveOption
 }
@@ -49,6 +55,9 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 	}
 	t := &telemetry{instruments: b, read: read, attrs: newAttributeSets(set.ID.String())}
 	t.registration, err = metadata.Meter(set.TelemetrySettings).RegisterCallback(t.observe,
+		b.ReceiverCustomLabelsBackgroundCPU,
+		b.ReceiverCustomLabelsBackgroundWaiting,
+		b.ReceiverCustomLabelsBpfMapUsed,
 		b.ReceiverCustomLabelsDroppedProcessEvents,
 		b.ReceiverCustomLabelsDroppedSamples,
 		b.ReceiverCustomLabelsEmittedSamples,
@@ -57,6 +66,9 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsLabelAnomalies,
 		b.ReceiverCustomLabelsLabelReads,
 		b.ReceiverCustomLabelsLabelSourceProcesses,
+		b.ReceiverCustomLabelsLimitActions,
+		b.ReceiverCustomLabelsLimitUsed,
+		b.ReceiverCustomLabelsMemoryUsed,
 		b.ReceiverCustomLabelsOffCPUAwayBytes,
 		b.ReceiverCustomLabelsOffCPUDroppedSwitches,
 		b.ReceiverCustomLabelsOffCPUEmittedSwitches,
@@ -145,7 +157,26 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	}
 	o.ObserveInt64(b.ReceiverCustomLabelsUnwindTables, s.unwindTables, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsUnwindUsed, s.unwindBytes, a.receiver)
+	t.observeLimits(o, &s)
 	return nil
+}
+
+func (t *telemetry) observeLimits(o metric.Observer, s *snapshot) {
+	b, a := t.instruments, &t.attrs
+	o.ObserveInt64(b.ReceiverCustomLabelsBpfMapUsed, s.bpfMapBytes, a.receiver)
+	for l, part := range s.limitUsed {
+		o.ObserveFloat64(b.ReceiverCustomLabelsLimitUsed, part, a.limits[l])
+	}
+	for l, n := range s.limitActions {
+		observeSeen(o, b.ReceiverCustomLabelsLimitActions, n, a.limitActions[l])
+	}
+	for p, n := range s.memory {
+		o.ObserveInt64(b.ReceiverCustomLabelsMemoryUsed, n, a.memory[p])
+	}
+	for w, seconds := range s.background {
+		o.ObserveFloat64(b.ReceiverCustomLabelsBackgroundCPU, seconds, a.background[w])
+		o.ObserveInt64(b.ReceiverCustomLabelsBackgroundWaiting, s.backgroundLeft[w], a.background[w])
+	}
 }
 
 func (t *telemetry) observeOffCPU(o metric.Observer, s *offCPUSnapshot) {
@@ -200,6 +231,18 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.offCPUDropped {
 		sets.offCPUDropped[r] = with(attribute.String("reason", offCPUDropReason(r).String()))
+	}
+	for l := range sets.limits {
+		sets.limits[l] = with(attribute.String("limit", limit(l).String()))
+	}
+	for l := range sets.limitActions {
+		sets.limitActions[l] = with(attribute.String("action", limitAction(l).String()))
+	}
+	for p := range sets.memory {
+		sets.memory[p] = with(attribute.String("part", budget.Part(p).String()))
+	}
+	for w := range sets.background {
+		sets.background[w] = with(attribute.String("work", budget.Work(w).String()))
 	}
 	for k := range sets.anomalies {
 		sets.anomalies[k] = with(attribute.String("kind", anomaly(k).String()))

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadatatest"
@@ -85,6 +86,7 @@ func TestTelemetryAccounting(t *testing.T) {
 			point(0, rb, "reason=idle"), point(0, rb, "reason=target"), point(0, rb, "reason=unknown_process"),
 		}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
+		point(0, ra, "reason=no_memory"), point(0, rb, "reason=no_memory"),
 		point(7, ra, "reason=ring_full"), point(0, ra, "reason=user_share"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
 		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
 		point(0, rb, "reason=ring_full"), point(0, rb, "reason=user_share"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
@@ -195,13 +197,54 @@ func TestTelemetryOffCPU(t *testing.T) {
 		point(23, ra, "reason=internal"), point(24, ra, "reason=malformed"), point(25, ra, "reason=evicted"),
 		point(26, ra, "reason=return_lost"), point(27, ra, "reason=unfinished"), point(28, ra, "reason=pending_full"),
 		point(29, ra, "reason=refused"),
+		point(30, ra, "reason=no_memory"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-91-245, ra)}, opt)
+		[]metricdata.DataPoint[int64]{point(1000-100-91-275, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
 	require.NoError(t, a.close())
 	require.NoError(t, b.close())
+}
+
+// How near the limits of the whole receiver are.
+func TestTelemetryLimits(t *testing.T) {
+	tt := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
+	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+		s.limitUsed = [numLimits]float64{limitMemory: 0.5, limitBPFMaps: 0.25, limitBackgroundCPU: 0.125}
+		s.limitActions[limitProcessesReduced] = 3
+		s.memory[budget.OfBatches] = 4096
+		s.bpfMapBytes = 8192
+		s.background[budget.Rows], s.backgroundLeft[budget.Rows] = 1.5, 2
+	})
+	require.NoError(t, err)
+	opt := metricdatatest.IgnoreTimestamp()
+	const ra = "receiver=custom_labels/a"
+	part := func(value float64, kvs ...string) metricdata.DataPoint[float64] {
+		return metricdata.DataPoint[float64]{Attributes: point(0, kvs...).Attributes, Value: value}
+	}
+	metadatatest.AssertEqualReceiverCustomLabelsLimitUsed(t, tt, []metricdata.DataPoint[float64]{
+		part(0.5, ra, "limit=max_memory_bytes"), part(0.25, ra, "limit=max_bpf_map_bytes"), part(0.125, ra, "limit=max_background_cpu"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsLimitActions(t, tt, []metricdata.DataPoint[int64]{point(3, ra, "action=process_reduced")}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsBpfMapUsed(t, tt, []metricdata.DataPoint[int64]{point(8192, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsBackgroundCPU(t, tt, []metricdata.DataPoint[float64]{
+		part(0, ra, "work=processes"), part(1.5, ra, "work=unwind_rows"), part(0, ra, "work=symbols"),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsBackgroundWaiting(t, tt, []metricdata.DataPoint[int64]{
+		point(0, ra, "work=processes"), point(2, ra, "work=unwind_rows"), point(0, ra, "work=symbols"),
+	}, opt)
+	used := make([]metricdata.DataPoint[int64], 0, budget.NumParts)
+	for p := range budget.Part(budget.NumParts) {
+		value := int64(0)
+		if p == budget.OfBatches {
+			value = 4096
+		}
+		used = append(used, point(value, ra, "part="+p.String()))
+	}
+	metadatatest.AssertEqualReceiverCustomLabelsMemoryUsed(t, tt, used, opt)
+	require.NoError(t, a.close())
 }
 
 // The documented values of the attributes are the ones that are emitted.
@@ -211,6 +254,10 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
 	require.Equal(t, md["filter_reason"], names(numFilterReasons, func(i int) string { return filterReason(i).String() }))
 	require.Equal(t, md["off_cpu_filter_reason"], names(numOffCPUFilterReasons, func(i int) string { return offCPUFilterReason(i).String() }))
+	require.Equal(t, md["limit"], names(numLimits, func(i int) string { return limit(i).String() }))
+	require.Equal(t, md["limit_action"], names(numLimitActions, func(i int) string { return limitAction(i).String() }))
+	require.Equal(t, md["memory_part"], names(budget.NumParts, func(i int) string { return budget.Part(i).String() }))
+	require.Equal(t, md["background_work"], names(budget.NumWork, func(i int) string { return budget.Work(i).String() }))
 	require.Equal(t, md["kind"], names(numAnomalies, func(i int) string { return anomaly(i).String() }))
 	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
 	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))

@@ -90,7 +90,7 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 		c.ReportInterval = 500 * time.Millisecond
 		c.OffCPUThreshold = 1
 		c.OffCPUMinimum = 0
-		c.OffCPURingBufferBytes = 32 << 20
+		c.OffCPURingBufferBytes, c.MaxBPFMapBytes = 32<<20, 256<<20
 		change(c)
 	})
 	warmup := pick(3, 20) // until the receiver has met the writers

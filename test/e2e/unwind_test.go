@@ -52,8 +52,8 @@ func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
 	r := startReceiver(t, sink, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = unwindRate
 		c.ReportInterval = time.Second
-		c.RingBufferBytes = 64 << 20
-		c.MaxBatchBytes = 256 << 20
+		c.RingBufferBytes, c.MaxBPFMapBytes = 64<<20, 256<<20
+		c.MaxBatchBytes, c.MaxMemoryBytes = 256<<20, 2<<30
 	})
 	return r.stop
 }

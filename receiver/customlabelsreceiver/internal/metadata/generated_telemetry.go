@@ -28,6 +28,9 @@ type TelemetryBuilder struct {
 	meter                                         metric.Meter
 	mu                                            sync.Mutex
 	registrations                                 []metric.Registration
+	ReceiverCustomLabelsBackgroundCPU             metric.Float64ObservableCounter
+	ReceiverCustomLabelsBackgroundWaiting         metric.Int64ObservableGauge
+	ReceiverCustomLabelsBpfMapUsed                metric.Int64ObservableGauge
 	ReceiverCustomLabelsDroppedProcessEvents      metric.Int64ObservableCounter
 	ReceiverCustomLabelsDroppedSamples            metric.Int64ObservableCounter
 	ReceiverCustomLabelsEmittedSamples            metric.Int64ObservableCounter
@@ -36,6 +39,9 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsLabelAnomalies            metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelReads                metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelSourceProcesses      metric.Int64ObservableGauge
+	ReceiverCustomLabelsLimitActions              metric.Int64ObservableCounter
+	ReceiverCustomLabelsLimitUsed                 metric.Float64ObservableGauge
+	ReceiverCustomLabelsMemoryUsed                metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUAwayBytes           metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUDroppedSwitches     metric.Int64ObservableCounter
 	ReceiverCustomLabelsOffCPUEmittedSwitches     metric.Int64ObservableCounter
@@ -69,6 +75,51 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverCustomLabelsBackgroundCPUCallback sets callback for observable ReceiverCustomLabelsBackgroundCPU metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsBackgroundCPUCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.ReceiverCustomLabelsBackgroundCPU, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsBackgroundCPU)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsBackgroundWaitingCallback sets callback for observable ReceiverCustomLabelsBackgroundWaiting metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsBackgroundWaitingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsBackgroundWaiting, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsBackgroundWaiting)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsBpfMapUsedCallback sets callback for observable ReceiverCustomLabelsBpfMapUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsBpfMapUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsBpfMapUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsBpfMapUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverCustomLabelsDroppedProcessEventsCallback sets callback for observable ReceiverCustomLabelsDroppedProcessEvents metric.
@@ -182,6 +233,51 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelSourceProcesse
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelSourceProcesses, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsLabelSourceProcesses)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsLimitActionsCallback sets callback for observable ReceiverCustomLabelsLimitActions metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLimitActionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLimitActions, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsLimitActions)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsLimitUsedCallback sets callback for observable ReceiverCustomLabelsLimitUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLimitUsedCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.ReceiverCustomLabelsLimitUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsLimitUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsMemoryUsedCallback sets callback for observable ReceiverCustomLabelsMemoryUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMemoryUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMemoryUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsMemoryUsed)
 	if err != nil {
 		return err
 	}
@@ -531,6 +627,16 @@ func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
 	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
+type observerFloat64 struct {
+	embedded.Float64Observer
+	inst metric.Float64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerFloat64) Observe(value float64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveFloat64(oi.inst, value, opts...)
+}
+
 // Shutdown unregister all registered callbacks for async instruments.
 func (builder *TelemetryBuilder) Shutdown() {
 	builder.mu.Lock()
@@ -549,6 +655,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverCustomLabelsBackgroundCPU, err = builder.meter.Float64ObservableCounter(
+		"otelcol_receiver_custom_labels_background_cpu",
+		metric.WithDescription("CPU time of work in the background, of which max_background_cpu is the limit each second. [Development]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsBackgroundWaiting, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_background_waiting",
+		metric.WithDescription("Processes that wait to be read, and files whose unwind rows wait to be built, though it is time. [Development]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsBpfMapUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_bpf_map_used",
+		metric.WithDescription("Bytes of kernel memory of all BPF maps, of max_bpf_map_bytes. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsDroppedProcessEvents, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_dropped_process_events",
 		metric.WithDescription("Process lifecycle events that found no room; a rescan of /proc makes up for them. [Development]"),
@@ -595,6 +719,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_label_source_processes",
 		metric.WithDescription("Tracked processes with at least one label source. [Development]"),
 		metric.WithUnit("{process}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsLimitActions, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_limit_actions",
+		metric.WithDescription("What was done because of the limits of the whole receiver, besides samples dropped with reason no_memory. [Development]"),
+		metric.WithUnit("{action}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsLimitUsed, err = builder.meter.Float64ObservableGauge(
+		"otelcol_receiver_custom_labels_limit_used",
+		metric.WithDescription("How near the limits of the whole receiver are, as a part of each; of max_background_cpu in the last seconds. [Development]"),
+		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsMemoryUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_memory_used",
+		metric.WithDescription("Estimated bytes of user memory, of max_memory_bytes, by what holds it; with what the garbage collector needs. [Development]"),
+		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsOffCPUAwayBytes, err = builder.meter.Int64ObservableGauge(

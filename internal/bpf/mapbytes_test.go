@@ -1,0 +1,91 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// mapsLimit is the default of the receiver.
+const mapsLimit = 128 << 20
+
+// The maps take no more than the limit, by their kernel's own count, when all that grow
+// are full and the unwind tables take what is set aside for them.
+func TestMapBytesLimit(t *testing.T) {
+	const tables = 32 << 20
+	s := newSampler(t, Config{
+		SamplesPerSecond: 19, RingBufferBytes: 8 << 20, OffCPURingBytes: 4 << 20, MaxMapBytes: mapsLimit, MaxTableBytes: tables,
+	})
+	off, err := s.OffCPU(OffCPUConfig{Threshold: 1, RingBufferBytes: 4 << 20})
+	require.NoError(t, err)
+	defer off.Close()
+	most := s.fixedBytes + tables
+	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.UnwindLists, s.objs.UnwindMappings} {
+		info, err := m.Info()
+		require.NoError(t, err)
+		most += mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
+	}
+	require.LessOrEqual(t, most, mapsLimit)
+	require.Greater(t, most, mapsLimit/2, "the maps use what they are given")
+	require.Greater(t, s.fixedBytes, 12<<20, "with the ring buffers")
+	require.Less(t, s.MapBytes(), most)
+}
+
+// Of maps that do not grow, the size is what the kernel says, where it does (6.4 and newer).
+func TestMapBytesEstimate(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
+	for _, m := range []*ebpf.Map{s.objs.Samples, s.objs.Scratches, s.objs.Counts, s.objs.UnwindTables} {
+		info, err := m.Info()
+		require.NoError(t, err)
+		told, ok := info.Memlock()
+		if !ok || m.Type() == ebpf.RingBuf && told < 1<<20 {
+			continue // an older kernel
+		}
+		computed := mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
+		require.InDelta(t, told, computed, float64(max(3*os.Getpagesize(), int(told)/10)), "%s", m)
+	}
+}
+
+// A limit that does not hold the ring buffer and the tables is an error that says so.
+func TestMapBytesTooLow(t *testing.T) {
+	testutil.RequireBPF(t)
+	_, err := New(Config{SamplesPerSecond: 19, RingBufferBytes: 8 << 20, MaxMapBytes: 16 << 20, MaxTableBytes: 8 << 20})
+	require.ErrorIs(t, err, ErrMapBytes)
+	require.Contains(t, err.Error(), "unwind tables may take 8388608")
+}
+
+// When there is no room for the mappings of a process, it has none rather than what was
+// true before, and the others keep theirs.
+func TestMappingsWithoutRoom(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 6 << 20})
+	list := make([]UnwindMapping, MaxUnwindMappings)
+	set, failed := 0, 0
+	for pid := uint32(1); failed == 0; pid++ {
+		require.Less(t, pid, uint32(10_000))
+		if err := s.SetUnwindMappings(ProcessID{TGID: pid, StartNs: 1}, list, 0); err != nil {
+			require.True(t, errors.Is(err, ebpf.ErrKeyExist) || strings.Contains(err.Error(), "argument list too long"), "%v", err)
+			failed++
+			continue
+		}
+		set++
+	}
+	require.NotZero(t, set)
+	require.LessOrEqual(t, s.MapBytes(), 6<<20)
+	first := ProcessID{TGID: 1, StartNs: 1}
+	require.Error(t, s.SetUnwindMappings(first, list, 0))
+	var known profilerUnwindList
+	require.ErrorIs(t, s.objs.UnwindLists.Lookup(first.key(), &known), ebpf.ErrKeyNotExist)
+	for pid := uint32(2); pid <= uint32(set); pid++ {
+		require.NoError(t, s.objs.UnwindLists.Lookup(ProcessID{TGID: pid, StartNs: 1}.key(), &known))
+	}
+	// It has left room, in which it finds its place again.
+	require.NoError(t, s.SetUnwindMappings(first, list[:1], 0))
+}

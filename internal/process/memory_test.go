@@ -1,0 +1,154 @@
+//go:build linux
+
+package process
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+)
+
+// manyMappings of code, as a program with generated code has them.
+func manyMappings(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%x-%x r-xp 00000000 00:00 0 [anon:code%d]\n", 0x10000*(i+1), 0x10000*(i+1)+0x1000, i)
+	}
+	return b.String()
+}
+
+// Processes are counted while they are there, and nothing is left when they have gone.
+func TestMemoryAccount(t *testing.T) {
+	memory := budget.NewMemory(1 << 30)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	ids := make([]ID, 100)
+	for i := range ids {
+		ids[i] = ID{TGID: uint32(i + 1), StartNs: 5e9}
+		f.image(i+1, 500, "/bin/one")
+		f.write(i+1, "maps", manyMappings(50))
+		f.HandleEvent(exists(ids[i]))
+	}
+	admitted := memory.Part(budget.OfProcesses)
+	require.NotZero(t, admitted)
+	f.work()
+	require.Greater(t, memory.Part(budget.OfProcesses), admitted+2*100*50*int64(mappingBytes))
+	held := memory.Part(budget.OfProcesses)
+	f.advance(int64(defaultRescanInterval))
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	require.Equal(t, held, memory.Part(budget.OfProcesses), "nothing has changed")
+	for _, id := range ids {
+		f.HandleEvent(exit(id))
+	}
+	f.EndInterval()
+	f.EndInterval()
+	require.Zero(t, memory.Part(budget.OfProcesses))
+	require.Zero(t, f.Stats().Processes)
+}
+
+// When processes take their part of all memory, further ones are known by name alone; none
+// has what is another's, those before keep all, and all is read when there is room again.
+func TestMemoryReduces(t *testing.T) {
+	memory := budget.NewMemory(4 << 20)
+	rec := &rowsRecorder{mappings: map[ID][]RowMapping{}}
+	f := newFake(t, func(o *Options) { o.Memory, o.Unwinder = memory, rec })
+	const n = 60
+	for pid := 1; pid <= n; pid++ {
+		f.image(pid, 500, fmt.Sprintf("/bin/p%d", pid))
+		f.write(pid, "maps", manyMappings(150))
+		p := f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		f.work()
+		require.Equal(t, fmt.Sprintf("p%d", pid), p.Info().Name)
+		require.EqualValues(t, 1000, p.Info().UID)
+	}
+	whole, reduced := 0, 0
+	for pid := 1; pid <= n; pid++ {
+		id := ID{TGID: uint32(pid), StartNs: 5e9}
+		p := f.process(id)
+		_, listed := rec.mappings[id]
+		if len(p.Info().Mappings) == 0 {
+			reduced++
+			require.False(t, listed, "no list, rather than one that says that all is known")
+			continue
+		}
+		whole++
+		require.Zero(t, reduced, "the first ones keep what they have")
+		require.True(t, listed)
+	}
+	require.NotZero(t, whole)
+	require.NotZero(t, reduced)
+	require.EqualValues(t, reduced, f.Stats().Reduced)
+	require.LessOrEqual(t, memory.Part(budget.OfProcesses)+memory.Part(budget.OfFiles), memory.Limit()/2)
+
+	for pid := 1; pid <= whole; pid++ {
+		f.HandleEvent(exit(ID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	f.EndInterval()
+	f.EndInterval()
+	last := f.process(ID{TGID: n, StartNs: 5e9})
+	f.advance(int64(defaultRescanInterval))
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	info := f.process(ID{TGID: uint32(whole + 1), StartNs: 5e9}).Info()
+	require.Len(t, info.Mappings, 150, "there is room again")
+	require.NotNil(t, info.Mapping(0x10000))
+	require.Contains(t, rec.mappings, last.ID())
+}
+
+// Processes beyond the table's part of all memory are refused, and counted.
+func TestMemoryRefuses(t *testing.T) {
+	memory := budget.NewMemory(1 << 20)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	refused := 0
+	for pid := 1; pid <= 1000; pid++ {
+		if f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil).Handle() == 0 {
+			refused++
+		}
+	}
+	require.NotZero(t, refused)
+	require.EqualValues(t, refused, f.Stats().Refused)
+	require.InDelta(t, memory.Limit()/2, memory.Part(budget.OfProcesses), float64(4*processBytes))
+}
+
+// Reading processes waits when it has cost more CPU time than it may, and is not forgotten.
+func TestCPUBudget(t *testing.T) {
+	var f *fake
+	cpu := budget.NewCPU(0.1, func() int64 {
+		if f == nil {
+			return 1e9
+		}
+		return f.clock.Load()
+	})
+	f = newFake(t, func(o *Options) { o.CPU = cpu })
+	const n = 200
+	for pid := 1; pid <= n; pid++ {
+		f.image(pid, 500, "/bin/one")
+		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	const each = 10 * time.Millisecond
+	began := f.clock.Load()
+	for f.Stats().Loads < n {
+		p, w, wait := f.next()
+		if p == nil {
+			require.Positive(t, wait)
+			require.NotZero(t, f.Stats().Due)
+			f.advance(wait)
+			continue
+		}
+		f.run(p, w, &f.scratch)
+		f.done(p)
+		cpu.Spend(budget.Processes, each)
+		f.advance(int64(each))
+	}
+	// Of 2 s of CPU time, some was saved up; the rest comes at a tenth of a CPU.
+	require.InDelta(t, 20, float64(f.clock.Load()-began)/1e9, 2)
+	require.NotZero(t, cpu.Use().Delayed[budget.Processes])
+	require.Zero(t, f.Stats().Due)
+}

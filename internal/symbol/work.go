@@ -1,0 +1,37 @@
+package symbol
+
+func (opts *CacheOptions) busy() bool { return opts.Busy != nil && opts.Busy() }
+
+func (opts *CacheOptions) work(read func()) {
+	if opts.Work == nil {
+		read()
+		return
+	}
+	opts.Work(read)
+}
+
+// Yield drops files until they take so many bytes less, and returns how many it has
+// dropped. Only what is known of the file used last stays.
+func (c *Cache[K]) Yield(bytes int) (dropped int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.order.Len()
+	c.shrinkTo(max(c.bytes-bytes, 0))
+	return before - c.order.Len()
+}
+
+// Yield drops perf maps like Cache.Yield.
+func (c *PerfMaps[K]) Yield(bytes int) (dropped int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.order.Len()
+	c.shrinkTo(max(c.bytes-bytes, 0))
+	return before - c.order.Len()
+}
+
+// Bytes returns the memory that the kernel's functions take, roughly.
+func (k *Kernel) Bytes() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.symbols.bytes()
+}

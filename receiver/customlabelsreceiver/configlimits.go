@@ -1,0 +1,59 @@
+package customlabelsreceiver
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// batchWeight times max_batch_bytes must find room in max_memory_bytes: one batch that
+	// fills and one that is handed over, each twice for the garbage collector.
+	batchWeight = 4
+	// restMapBytes of max_bpf_map_bytes is for what is no ring buffer and no unwind rows.
+	restMapBytes = 8 << 20
+)
+
+// partsInBounds reports whether what must fit into the limits is itself within bounds.
+func (c *Config) partsInBounds() bool {
+	return errors.Join(
+		within("", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
+		within("", c.MaxSymbolBytes, minSymbolBytes, maxSymbolBytes),
+		within("", c.MaxUnwindBytes, minUnwindBytes, maxUnwindBytes),
+		within("", c.RingBufferBytes, minRingBufferBytes, maxRingBufferBytes),
+		within("", c.OffCPURingBufferBytes, minRingBufferBytes, maxRingBufferBytes),
+	) == nil
+}
+
+// validateLimits checks the limits of the whole receiver, and that its parts fit.
+func (c *Config) validateLimits() error {
+	errs := []error{
+		within("max_memory_bytes", c.MaxMemoryBytes, minMemoryBytes, maxMemoryBytes),
+		within("max_bpf_map_bytes", c.MaxBPFMapBytes, minBPFMapBytes, maxBPFMapBytes),
+	}
+	if m := c.MaxBackgroundCPU; !(m >= minBackgroundCPU && m <= maxBackgroundCPU) {
+		errs = append(errs, fmt.Errorf("max_background_cpu must be between %v and %v, not %v", minBackgroundCPU, maxBackgroundCPU, m))
+	}
+	if err := errors.Join(errs...); err != nil || !c.partsInBounds() {
+		return err // what is wrong with a part is said of that
+	}
+	symbols := 0
+	if c.Symbolize == SymbolizeLocal {
+		symbols = c.MaxSymbolBytes
+	}
+	if need := symbols + batchWeight*c.MaxBatchBytes; need > c.MaxMemoryBytes {
+		errs = append(errs, fmt.Errorf("max_memory_bytes %d must be at least max_symbol_bytes + %d * max_batch_bytes = %d: raise it, or lower max_batch_bytes (%d) or max_symbol_bytes (%d)",
+			c.MaxMemoryBytes, batchWeight, need, c.MaxBatchBytes, symbols))
+	}
+	rings, rows := c.RingBufferBytes, 0
+	if c.OffCPUThreshold > 0 {
+		rings += c.OffCPURingBufferBytes
+	}
+	if c.Unwind == UnwindRows {
+		rows = c.MaxUnwindBytes
+	}
+	if need := rings + rows + restMapBytes; need > c.MaxBPFMapBytes {
+		errs = append(errs, fmt.Errorf("max_bpf_map_bytes %d must be at least %d, for ring buffers %d, max_unwind_bytes %d and the rest %d: raise it, or lower ring_buffer_bytes or max_unwind_bytes",
+			c.MaxBPFMapBytes, need, rings, rows, restMapBytes))
+	}
+	return errors.Join(errs...)
+}
