@@ -52,7 +52,7 @@ func TestCross(t *testing.T) {
 			require.NotNil(t, fn)
 			outer := frames[len(frames)-1]
 			require.Equal(t, fn.Name, outer.Function, "%s %#x", name, pc)
-			if file != "" {
+			if file != "" && !outer.Foreign { // the linker's marks have no line
 				require.Equal(t, file, frames[0].File, "%s %#x", name, pc)
 				require.Equal(t, line, frames[0].Line, "%s %#x", name, pc)
 			}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	pageBytes = 8 << 10
+	pageBytes = 2 << 10
 	// maxPages bounds the memory of a Reader: 1 MiB.
-	maxPages = 128
+	maxPages = 512
 )
 
 // pages reads a file by pages and keeps those used last, roughly.

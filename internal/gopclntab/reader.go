@@ -31,6 +31,9 @@ func NewReader(t Table, r io.ReaderAt) *Reader {
 	return &Reader{t: t, pages: pages{r: r, byPage: map[uint64]int{}}, names: map[uint64]string{}}
 }
 
+// Len returns the number of functions, bounded by the size of the file.
+func (r *Reader) Len() int { return int(r.t.functions) }
+
 // Func is a function in the sense of the linker: what was inlined is part of it.
 type Func struct {
 	Entry, End uint64 // addresses, End exclusive
