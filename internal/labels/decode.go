@@ -36,6 +36,11 @@ type entry struct {
 	lost       bool // there is a value, but nothing is known of it
 	block      int  // the label block it came from
 	rank       int  // within the block; the lower one wins
+
+	// Of the Registry.
+	renamed bool // by a rule
+	limit   int  // of different values of the key; 0: none
+	name    *key
 }
 
 // decode splits a section into its blocks and decodes each. It never reads

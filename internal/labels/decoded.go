@@ -9,6 +9,8 @@ type Decoded struct {
 	Flags    byte   // W3C trace flags that go with Link; 0 without one
 	Reads    []Read // one for each label block, in order; not to be modified
 	Counts   Counts
+
+	tally *tally // nil: nothing to count but Counts
 }
 
 // Read is the result of reading one label source.
@@ -28,13 +30,19 @@ type Counts struct {
 	TruncatedKeys   uint32 // keys of which only a prefix was copied
 	TruncatedValues uint32 // values of which only a prefix was copied
 	TruncatedSets   uint32 // label sources of which anything at all was cut
+	RenameConflicts uint32 // labels that a Rule has renamed onto another one, which stays
+	CappedValues    uint32 // labels left out because their key has as many values as a Rule allows
 }
 
 // KeyMap gives the attribute names of a thread context's key indexes. A nil
 // KeyMap knows none. It is immutable and compared by identity.
 type KeyMap struct {
 	names [][]byte
+	bytes int // in memory, about
 }
+
+// nameBytes is the cost of a name beside its bytes.
+const nameBytes = 32
 
 // maxKeyNames follows from the key index being one byte.
 const maxKeyNames = 256
@@ -46,6 +54,7 @@ func NewKeyMap(names []string) *KeyMap {
 	m := &KeyMap{names: make([][]byte, len(names))}
 	for i, name := range names {
 		m.names[i] = []byte(name)
+		m.bytes += nameBytes + len(name)
 	}
 	return m
 }

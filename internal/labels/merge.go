@@ -79,3 +79,30 @@ func (d *decoder) newSet(encoding string) *Set {
 	}
 	return s
 }
+
+// appendIdentity appends an encoding of the admitted labels that only equal sets of one
+// user have: the canonical one with the keys' ids for the keys.
+func (d *decoder) appendIdentity(b []byte) []byte {
+	b = appendSetHead(b, d.cut)
+	for i := range d.entries {
+		e := &d.entries[i]
+		b = appendLabelHead(b, e.source, int(e.name.id), len(e.value))
+		b = append(b, e.value...)
+	}
+	return b
+}
+
+// shareSet makes the set of the admitted labels. Their keys are the registry's, their
+// values are parts of identity.
+func (d *decoder) shareSet(identity string) *Set {
+	s := &Set{labels: make([]Label, 0, len(d.entries)), truncated: d.cut}
+	var head [labelHeadBytes]byte
+	pos := setHeadBytes
+	for i := range d.entries {
+		e := &d.entries[i]
+		pos += len(appendLabelHead(head[:0], e.source, int(e.name.id), len(e.value)))
+		s.labels = append(s.labels, Label{Key: e.name.name, Value: identity[pos : pos+len(e.value)], Source: e.source})
+		pos += len(e.value)
+	}
+	return s
+}

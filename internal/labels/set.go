@@ -15,8 +15,9 @@ type Label struct {
 }
 
 // Set is an immutable label set in canonical form: sorted by key, keys unique.
-// Sets that come from one [Cache] are equal if and only if their pointers are,
-// where equality covers keys, values, sources and the truncation mark.
+// Sets that come from one [Cache], or for one user from one [Channel] in one interval,
+// are equal if and only if their pointers are, where equality covers keys, values,
+// sources and marks.
 type Set struct {
 	labels    []Label
 	truncated bool
@@ -24,12 +25,13 @@ type Set struct {
 }
 
 var (
-	emptySet    = &Set{}
-	overflowSet = &Set{overflow: true}
+	emptySet          = &Set{}
+	emptyTruncatedSet = &Set{truncated: true}
+	emptyOverflowSet  = &Set{overflow: true}
 )
 
 // OverflowSet returns the set that stands for one that a budget had no room for.
-func OverflowSet() *Set { return overflowSet }
+func OverflowSet() *Set { return emptyOverflowSet }
 
 // NewSet returns the canonical set of the given labels, of which the first with
 // a given key is kept. It is not shared with any [Cache].
@@ -47,7 +49,7 @@ func (s *Set) Len() int { return len(s.labels) }
 func (s *Set) All() iter.Seq[Label] { return slices.Values(s.labels) }
 
 // Truncated reports whether some key, value or label that the thread had
-// published is missing from the set, wholly or in part, because of a bound.
+// published is missing from the set, wholly or in part, because of a bound or of its type.
 func (s *Set) Truncated() bool { return s.truncated }
 
 // Overflow reports whether the set stands for another one, whose labels a budget

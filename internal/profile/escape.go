@@ -1,35 +1,15 @@
 package profile
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
 
-// cleanKey returns s as valid UTF-8: each byte that is not part of any becomes
-// \xNN. Different strings stay different, because the backslash of a \x that s
-// has already is escaped, too.
-func cleanKey(s string) string {
-	if utf8.ValidString(s) && !strings.Contains(s, `\x`) {
-		return s
-	}
-	const hex = "0123456789abcdef"
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 || strings.HasPrefix(s[i:], `\x`) {
-			b.WriteString(`\x`)
-			b.WriteByte(hex[s[i]>>4])
-			b.WriteByte(hex[s[i]&15])
-			i++
-			continue
-		}
-		b.WriteString(s[i : i+size])
-		i += size
-	}
-	return b.String()
-}
+// cleanKey returns s as valid UTF-8; different strings stay different.
+func cleanKey(s string) string { return labels.Escape(s) }
 
 // clean is cleanKey for strings that are for reading: text is left as it is.
 func clean(s string) string {

@@ -16,9 +16,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
-// labelCacheShare of max_batch_bytes is what decoded label sections may take.
-const labelCacheShare = 4
-
 // aggregator decodes samples and puts them into the batches of a lane. It belongs
 // to one goroutine.
 type aggregator struct {
@@ -29,19 +26,21 @@ type aggregator struct {
 
 	interval time.Duration
 	maxBytes int
-	cache    *labels.Cache
-	batch    *batch
-	sample   profile.Sample
-	awaiting awaiting
+	labels   *labels.Channel
+	registry *labels.Registry
+	// budgets says when the interval of the labels' budgets began, CLOCK_MONOTONIC.
+	budgets      uint64
+	perContainer bool
+	batch        *batch
+	sample       profile.Sample
+	awaiting     awaiting
 
 	memory                  *budget.Memory
 	labelsHeld, waitingHeld weight
 	awayBytes               int // of threads that are off the CPU
 }
 
-func newAggregator(cfg *Config, table *process.Table, exp *exporter, to *lane, c *counts) aggregator {
-	cache := labels.NewCache(cfg.MaxBatchBytes / labelCacheShare)
-	cache.Promotion = promotion(&cfg.Labels)
+func newAggregator(cfg *Config, table *process.Table, registry *labels.Registry, exp *exporter, to *lane, c *counts) aggregator {
 	return aggregator{
 		table:    table,
 		exporter: exp,
@@ -49,20 +48,13 @@ func newAggregator(cfg *Config, table *process.Table, exp *exporter, to *lane, c
 		counts:   c,
 		interval: cfg.ReportInterval,
 		maxBytes: cfg.MaxBatchBytes,
-		cache:    cache,
+		labels:   registry.NewChannel(),
+		registry: registry,
+		budgets:  monotonicNow(),
 		memory:   exp.memory,
-	}
-}
 
-// promotion tells the decoder which labels are ids.
-func promotion(cfg *LabelsConfig) labels.Promotion {
-	keys := func(list []IDKey) (out []labels.IDKey) {
-		for _, k := range list {
-			out = append(out, labels.IDKey{Key: k.Key, Decimal: k.Format == IDDecimal})
-		}
-		return out
+		perContainer: cfg.Labels.PerContainer,
 	}
-	return labels.Promotion{TraceID: keys(cfg.TraceIDKeys), SpanID: keys(cfg.SpanIDKeys)}
 }
 
 // absenceEnd says how long a thread was off the CPU; zero of a sample of CPU time.
@@ -85,14 +77,27 @@ func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 	if rec.Presumed && !d.confirmed(proc, rec, end) {
 		return
 	}
-	decoded := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels)
+	decoded := d.decode(proc, rec)
 	if decoded.Counts.UnknownKeys > 0 {
 		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
 			return
 		}
-		decoded = d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) // which may have come meanwhile
+		decoded = d.decode(proc, rec) // by names that may have come meanwhile
 	}
 	d.aggregate(proc, rec, end, decoded)
+}
+
+// decode gives what the labels of a sample mean, and whose they are.
+func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Decoded {
+	info := proc.Info()
+	from := labels.Origin{User: labels.User{UID: rec.UID}}
+	if info.Loaded {
+		from.Executable = info.Path // before, it is what exec was asked for
+	}
+	if d.perContainer {
+		from.Container = info.ContainerID
+	}
+	return d.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
 }
 
 // filtered reports whether a process is known not to be wanted, and counts its sample
@@ -107,6 +112,7 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
+	d.registry.Count(decoded)
 	d.batch.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
@@ -152,21 +158,26 @@ func (d *aggregator) handOverAt(now uint64) {
 	d.weigh()
 	pressure := d.memory.Pressure()
 	bytes := d.batch.builder.Bytes()
-	full := d.cache.Full() || bytes >= d.batchBytes(pressure)
+	full := bytes >= d.batchBytes(pressure)
 	if !full && now < d.batch.startMono+uint64(d.interval) {
 		return
 	}
-	if full && !d.cache.Full() && bytes < d.maxBytes {
+	if full && bytes < d.maxBytes {
 		d.counts.limits[limitBatchesEarly].Add(1)
 	}
-	reset := d.cache.Full() || pressure >= budget.Scarce
-	if reset {
+	// Not with each batch that is too large: what fills it is no reason for new budgets. And
+	// not before it is handed over: equal sets of one batch must be one set.
+	ended := now >= d.budgets+uint64(d.interval)
+	if ended {
 		d.releaseLabels()
 	}
 	d.handOver()
-	if reset {
-		// Only now: equal sets of one batch must be one set.
-		d.cache.Reset()
+	switch {
+	case ended:
+		d.labels.EndInterval()
+		d.budgets = now
+	case pressure >= budget.Scarce:
+		d.labels.ForgetReads()
 	}
 	d.batch = d.exporter.newBatch(d.lane)
 }

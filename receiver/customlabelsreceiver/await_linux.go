@@ -79,7 +79,7 @@ func (s *awaitingSample) waits() bool {
 // has lost its labels then if the sources were not the process's. Else it waits.
 func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end absenceEnd) bool {
 	if proc.Confirm() == process.Unconfirmed {
-		names := d.cache.Decode(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels).Counts.UnknownKeys > 0 &&
+		names := d.labels.UnknownKeys(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) &&
 			d.table.AwaitContext(proc, int64(rec.TimeNs))
 		if d.awaiting.add(proc, rec, end, names) {
 			return false
@@ -102,7 +102,7 @@ func (d *aggregator) release(n int) {
 	for i := range n {
 		s := &d.awaiting.samples[i]
 		d.dropUnconfirmed(s.process, &s.record)
-		d.aggregate(s.process, &s.record, s.end, d.cache.Decode(s.process.Info().Keys(int64(s.record.TimeNs)), s.record.Labels))
+		d.aggregate(s.process, &s.record, s.end, d.decode(s.process, &s.record))
 		d.awaiting.bytes -= s.bytes
 	}
 	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)

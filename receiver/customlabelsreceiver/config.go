@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configopaque"
 )
 
 // Bounds of the configuration. Those of labels and of the ring buffer are the
@@ -155,6 +156,16 @@ type LabelsConfig struct {
 	// has them as its link instead of as labels. Of several the first that a set has counts.
 	TraceIDKeys []IDKey `mapstructure:"trace_id_keys"`
 	SpanIDKeys  []IDKey `mapstructure:"span_id_keys"`
+	// Rules change or drop labels.
+	Rules []LabelRule `mapstructure:"rules"`
+	// HashSalt of the action hash of rules; empty: a random one at each start.
+	HashSalt configopaque.String `mapstructure:"hash_salt"`
+	// TypeConflicts says what becomes of values of one key that are not of one type.
+	TypeConflicts TypeConflicts `mapstructure:"type_conflicts"`
+	// PerContainer gives each container of a user keys and budgets of its own.
+	PerContainer bool `mapstructure:"per_container"`
+	// Budgets bound what the labels of each user may take.
+	Budgets LabelBudgets `mapstructure:"budgets"`
 	// MaxLabels of one label set that are copied.
 	MaxLabels int `mapstructure:"max_labels"`
 	// MaxKeyBytes of one key that are copied.
@@ -197,6 +208,8 @@ func createDefaultConfig() component.Config {
 		Labels: LabelsConfig{
 			Enabled:       true,
 			Prefix:        "process.context.label.",
+			TypeConflicts: TypeConflictsStringify,
+			Budgets:       defaultLabelBudgets(),
 			MaxLabels:     maxLabels,
 			MaxKeyBytes:   maxLabelKeyBytes,
 			MaxValueBytes: maxLabelValueBytes,
@@ -228,6 +241,9 @@ func (c *Config) Validate() error {
 		c.Targets.validate(),
 		c.validatePrefix(),
 		c.validateIDKeys(),
+		c.Labels.validateRules(),
+		oneOf("labels::type_conflicts", c.Labels.TypeConflicts, TypeConflictsStringify, TypeConflictsRefuse),
+		c.Labels.Budgets.validate(),
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
 		within("labels::max_key_bytes", c.Labels.MaxKeyBytes, 1, maxLabelKeyBytes),
 		within("labels::max_value_bytes", c.Labels.MaxValueBytes, 1, maxLabelValueBytes),

@@ -54,6 +54,8 @@ func TestConfigValid(t *testing.T) {
 			OffCPURingBufferBytes: 4 << 20,
 			Labels: LabelsConfig{
 				Enabled: true, Prefix: "process.context.label.", MaxLabels: 64, MaxKeyBytes: 256, MaxValueBytes: 1024,
+				TypeConflicts: TypeConflictsStringify,
+				Budgets:       LabelBudgets{Users: 64, Keys: 1024, Values: 16384, Sets: 8192, Bytes: 4 << 20},
 			},
 			TraceAttributes:   true,
 			ThreadAttributes:  true,
@@ -80,7 +82,16 @@ func TestConfigValid(t *testing.T) {
 				StrictFileNames: true,
 				TraceIDKeys:     []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
 				SpanIDKeys:      []IDKey{{Key: "span", Format: IDHex}},
-				MaxLabels:       10, MaxKeyBytes: 64, MaxValueBytes: 128,
+				Rules: []LabelRule{
+					{Name: "secrets", Key: "secret.*", Source: "v1", Executable: "/usr/bin/**", UID: []int64{0, 1000}, Action: "drop"},
+					{Key: "user?", Action: "rename", To: "user"},
+					{Action: "cap_distinct_values", Limit: 100},
+				},
+				HashSalt:      "pepper",
+				TypeConflicts: TypeConflictsRefuse,
+				PerContainer:  true,
+				Budgets:       LabelBudgets{Users: 1, Keys: 2, Values: 3, Sets: 4, Bytes: 64 << 10},
+				MaxLabels:     10, MaxKeyBytes: 64, MaxValueBytes: 128,
 			},
 			CPUAttribute: true,
 			CommandLine:  true,
@@ -157,11 +168,28 @@ func TestConfigInvalid(t *testing.T) {
 		"max_pending_batches_high":    {"max_pending_batches must be between 1 and 64, not 65"},
 		"max_batch_bytes_low":         {"max_batch_bytes must be between 1048576 and 1073741824, not 1048575"},
 		"max_batch_bytes_high":        {"max_batch_bytes must be between 1048576 and 1073741824, not 1073741825"},
-		"id_keys_alone":               {"labels::trace_id_keys and labels::span_id_keys must be set together"},
-		"id_keys_many":                {"labels::trace_id_keys must have at most 8 keys, not 9"},
-		"id_keys_empty":               {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
-		"id_keys_format":              {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
-		"several":                     {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
+		"type_conflicts":              {`labels::type_conflicts must be "stringify" or "refuse", not "guess"`},
+		"budgets": {
+			"labels::budgets::users must be between 1 and 4096, not 0", "labels::budgets::keys must be between 1 and 1048576, not 0",
+			"labels::budgets::values must be between 1 and 1048576, not 1048577", "labels::budgets::sets must be between 1 and 1048576, not 1048577",
+			"labels::budgets::bytes must be between 65536 and 1073741824, not 1",
+		},
+		"rules": {
+			`labels::rules::0: action must be keep, drop, rename, hash, cap_value_bytes or cap_distinct_values, not "guess"`,
+			`labels::rules::1: source must be v0, v1, thread_context or go, not "python"`,
+			`labels::rules::2: to must be valid UTF-8 of 1 to 256 bytes, not ""`,
+			"labels::rules::3: limit is for the actions cap_value_bytes and cap_distinct_values, not for hash",
+			"labels::rules::4: limit must be between 1 and 1024, not 0", `labels::rules::4: name "a" is another rule's, too`,
+			"labels::rules::5: limit must be between 1 and 100000, not 100001",
+			"labels::rules::6: uid must be between 0 and 4294967295, not -1", `executable must begin with / or **, not "python"`,
+			`labels::rules::7: executable is not a valid glob: "/["`,
+			"labels::rules::8: to is for the action rename, not for drop",
+		},
+		"id_keys_alone":  {"labels::trace_id_keys and labels::span_id_keys must be set together"},
+		"id_keys_many":   {"labels::trace_id_keys must have at most 8 keys, not 9"},
+		"id_keys_empty":  {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
+		"id_keys_format": {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
+		"several":        {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
 	} {
 		t.Run(section, func(t *testing.T) {
 			cfg, err := load(t, "custom_labels/"+section)
@@ -172,8 +200,8 @@ func TestConfigInvalid(t *testing.T) {
 				require.ErrorContains(t, err, want)
 			}
 			wrongKeys := 1
-			if section == "several" {
-				wrongKeys = 2
+			if section == "several" || section == "budgets" || section == "rules" {
+				wrongKeys = len(wants)
 			}
 			require.Len(t, strings.Split(err.Error(), "\n"), wrongKeys)
 		})

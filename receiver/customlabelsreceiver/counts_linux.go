@@ -41,11 +41,13 @@ func (c *counts) countRecord(rec *bpf.Record, d *labels.Decoded) {
 	if d.Counts == (labels.Counts{}) {
 		return
 	}
+	c.anomalies[anomalyCappedValue].Add(int64(d.Counts.CappedValues))
 	c.anomalies[anomalyConflict].Add(int64(d.Counts.Conflicts))
 	c.anomalies[anomalyDuplicateKey].Add(int64(d.Counts.DuplicateKeys))
 	c.anomalies[anomalyHalfID].Add(int64(d.Counts.HalfIDs))
 	c.anomalies[anomalyMalformedID].Add(int64(d.Counts.MalformedIDs))
 	c.anomalies[anomalyNullValue].Add(int64(d.Counts.NullValues))
+	c.anomalies[anomalyRenameConflict].Add(int64(d.Counts.RenameConflicts))
 	c.anomalies[anomalyTruncatedKey].Add(int64(d.Counts.TruncatedKeys))
 	c.anomalies[anomalyTruncatedSet].Add(int64(d.Counts.TruncatedSets))
 	c.anomalies[anomalyTruncatedValue].Add(int64(d.Counts.TruncatedValues))
@@ -100,6 +102,7 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	for a := range c.anomalies {
 		s.anomalies[a] = c.anomalies[a].Load()
 	}
+	s.labels.readRegistry(p.registry, &c.users, len(p.cfg.Labels.Rules))
 	table := p.table.Stats()
 	s.trackedProcesses = int64(table.Processes)
 	s.anomalies[anomalyChangedKey] = int64(table.KeyConflicts)

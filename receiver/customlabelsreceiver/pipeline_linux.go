@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -35,6 +36,7 @@ type samplingPipeline struct {
 	sampler   *bpf.Sampler
 	publisher *publisher
 	table     *process.Table
+	registry  *labels.Registry
 	drain     *drain
 	offCPU    *offCPUDrain // nil: not wanted
 	exporter  *exporter
@@ -65,6 +67,10 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 	if err != nil {
 		return nil, err
 	}
+	registry, err := newRegistry(&cfg.Labels, set.Logger)
+	if err != nil {
+		return nil, err
+	}
 	sampler, err := bpf.New(bpf.Config{
 		SelectTargets:          selection != nil,
 		JudgeForked:            selection != nil && selection.ByPID,
@@ -86,13 +92,14 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		return nil, startError(cfg, err)
 	}
 	p := &samplingPipeline{
-		cfg:     cfg,
-		log:     set.Logger,
-		report:  report,
-		sampler: sampler,
-		counts:  &counts{},
-		budgets: newBudgets(cfg),
-		stopped: make(chan struct{}),
+		cfg:      cfg,
+		log:      set.Logger,
+		report:   report,
+		sampler:  sampler,
+		registry: registry,
+		counts:   &counts{},
+		budgets:  newBudgets(cfg),
+		stopped:  make(chan struct{}),
 	}
 	p.publisher = newPublisher(sampler)
 	fs := procfs.FS{Root: "/proc"}
@@ -115,13 +122,13 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		StrictFileNames:  cfg.Labels.StrictFileNames,
 	})
 	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs, p.budgets)
-	p.drain = &drain{newAggregator(cfg, p.table, p.exporter, p.exporter.cpu, p.counts), sampler}
+	p.drain = &drain{newAggregator(cfg, p.table, registry, p.exporter, p.exporter.cpu, p.counts), sampler}
 	if cfg.OffCPUThreshold > 0 {
-		if p.offCPU, err = newOffCPUDrain(cfg, sampler, newAggregator(cfg, p.table, p.exporter, p.exporter.offCPU, p.counts), fs); err != nil {
+		if p.offCPU, err = newOffCPUDrain(cfg, sampler, newAggregator(cfg, p.table, registry, p.exporter, p.exporter.offCPU, p.counts), fs); err != nil {
 			return nil, errors.Join(fmt.Errorf("start off-CPU sampler: %w", err), sampler.Close())
 		}
 	}
-	if p.telemetry, err = newTelemetry(set, p.snapshot); err != nil {
+	if p.telemetry, err = newTelemetry(set, cfg, p.snapshot); err != nil {
 		return nil, errors.Join(err, p.closeSamplers())
 	}
 	return p, nil
@@ -191,6 +198,7 @@ func (p *samplingPipeline) shutdown(ctx context.Context) error {
 	p.stopTable()
 	p.tabled.Wait()
 	errs = append(errs, p.telemetry.close(), p.closeSamplers())
+	p.registry.Reset()
 	p.rest.Wait()
 	return errors.Join(errs...)
 }

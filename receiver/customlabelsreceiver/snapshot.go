@@ -43,12 +43,14 @@ func (r filterReason) String() string {
 type anomaly int
 
 const (
-	anomalyChangedKey        anomaly = iota // a thread context key that has changed its name, which is ignored since
+	anomalyCappedValue       anomaly = iota // a label left out because a rule allows no more values of its key
+	anomalyChangedKey                       // a thread context key that has changed its name, which is ignored since
 	anomalyConflict                         // a label lost against a different one of another source
 	anomalyDuplicateKey                     // a label lost against one of the same key in the same source
 	anomalyHalfID                           // a thread context with one of the two ids zero
 	anomalyMalformedID                      // a label that is to be a trace or span id, and is none
 	anomalyNullValue                        // a label whose value pointer is NULL
+	anomalyRenameConflict                   // a label that a rule has renamed onto another one, which stays
 	anomalyRenamedKey                       // a key that is ours or not UTF-8, emitted under another one
 	anomalyTruncatedKey                     // a key of which only a prefix was copied
 	anomalyTruncatedSet                     // a label set of which anything at all was cut
@@ -61,7 +63,8 @@ const (
 
 func (a anomaly) String() string {
 	return [numAnomalies]string{
-		"changed_key", "conflict", "duplicate_key", "half_id", "malformed_id", "null_value", "renamed_key",
+		"capped_value", "changed_key", "conflict", "duplicate_key", "half_id", "malformed_id", "null_value",
+		"rename_conflict", "renamed_key",
 		"truncated_key", "truncated_set", "truncated_value", "unconfirmed_source", "unknown_key",
 	}[a]
 }
@@ -212,6 +215,7 @@ type snapshot struct {
 	userDropped byUser      // samples, with reason user_share
 
 	offCPU offCPUSnapshot
+	labels labelsSnapshot
 
 	labelReads           [labels.NumABIs][labels.NumOutcomes]int64
 	userStacks           [labels.NumOutcomes]int64

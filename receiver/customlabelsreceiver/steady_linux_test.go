@@ -126,5 +126,5 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 
 // seen is how much has been remembered so far.
 func (d *steadyDrain) seen() [3]int {
-	return [3]int{d.batch.builder.Entries(), d.cache.Bytes(), len(d.batch.processes)}
+	return [3]int{d.batch.builder.Entries(), d.labels.Bytes(), len(d.batch.processes)}
 }

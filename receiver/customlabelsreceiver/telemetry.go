@@ -28,6 +28,7 @@ type telemetry struct {
 type attributeSets struct {
 	own         attribute.KeyValue
 	receiver    metric.ObserveOption
+	rules       []metric.ObserveOption
 	filtered    [numFilterReasons]metric.ObserveOption
 	dropped     [numDropReasons]metric.ObserveOption
 	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
@@ -48,12 +49,15 @@ type attributeSets struct {
 // newTelemetry registers the instruments. read is called on a goroutine of the
 // collector until close has returned; it must not wait for a lock that is held
 // while close is called.
-func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, error) {
+func newTelemetry(set receiver.Settings, cfg *Config, read func(*snapshot)) (*telemetry, error) {
 	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
-	t := &telemetry{instruments: b, read: read, attrs: newAttributeSets(set.ID.String())}
+	t := &telemetry{
+		instruments: b, read: read, attrs: newAttributeSets(set.ID.String()),
+	}
+	t.attrs.rules = ruleAttributes(set.ID.String(), &cfg.Labels)
 	t.registration, err = metadata.Meter(set.TelemetrySettings).RegisterCallback(t.observe,
 		b.ReceiverCustomLabelsBackgroundCPU,
 		b.ReceiverCustomLabelsBackgroundWaiting,
@@ -64,8 +68,10 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsFilteredSamples,
 		b.ReceiverCustomLabelsHits,
 		b.ReceiverCustomLabelsLabelAnomalies,
+		b.ReceiverCustomLabelsLabelBudgetUsed,
 		b.ReceiverCustomLabelsLabelReads,
 		b.ReceiverCustomLabelsLabelSourceProcesses,
+		b.ReceiverCustomLabelsLabelUsers,
 		b.ReceiverCustomLabelsLimitActions,
 		b.ReceiverCustomLabelsLimitUsed,
 		b.ReceiverCustomLabelsMemoryUsed,
@@ -77,15 +83,19 @@ func newTelemetry(set receiver.Settings, read func(*snapshot)) (*telemetry, erro
 		b.ReceiverCustomLabelsOffCPURingBufferUsed,
 		b.ReceiverCustomLabelsOffCPUSwitches,
 		b.ReceiverCustomLabelsOffCPUUserDroppedSwitches,
+		b.ReceiverCustomLabelsOverflowSamples,
 		b.ReceiverCustomLabelsPendingSamples,
 		b.ReceiverCustomLabelsProcessContextErrors,
 		b.ReceiverCustomLabelsProcessContextProcesses,
 		b.ReceiverCustomLabelsProcessContextReads,
 		b.ReceiverCustomLabelsProcessLoadErrors,
 		b.ReceiverCustomLabelsRingBufferUsed,
+		b.ReceiverCustomLabelsRuleMatches,
+		b.ReceiverCustomLabelsSharedBudgetSamples,
 		b.ReceiverCustomLabelsSymbolProblems,
 		b.ReceiverCustomLabelsSymbolUsed,
 		b.ReceiverCustomLabelsTrackedProcesses,
+		b.ReceiverCustomLabelsTypeConflicts,
 		b.ReceiverCustomLabelsUnwindFiles,
 		b.ReceiverCustomLabelsUnwindTables,
 		b.ReceiverCustomLabelsUnwindUsed,
@@ -127,6 +137,7 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	}
 	if s.users != nil {
 		t.observeUsers(o, &s)
+		t.observeLabels(o, &s)
 	}
 
 	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {

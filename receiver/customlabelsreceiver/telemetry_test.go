@@ -48,7 +48,7 @@ func TestTelemetryAccounting(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
 
-	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
 		s.hits = 1000
 		s.filtered = [numFilterReasons]int64{filterIdle: 300, filterTarget: 95, filterUnknownProcess: 5}
 		s.emitted = 500
@@ -71,7 +71,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.unwindFiles[unwindNoRoom] = 9
 	})
 	require.NoError(t, err)
-	b, err := newTelemetry(settingsOf(tt, "b"), func(s *snapshot) { s.hits = 1 })
+	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(s *snapshot) { s.hits = 1 })
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
@@ -170,7 +170,7 @@ func requireSum(t *testing.T, tt *componenttest.Telemetry, name string, want int
 func TestTelemetryOffCPU(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
-	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
 		s.offCPU = offCPUSnapshot{enabled: true, switches: 1000, emitted: 100, ringBytes: 64, awayBytes: 4096}
 		for r := range s.offCPU.filtered {
 			s.offCPU.filtered[r] = int64(10 + r)
@@ -180,7 +180,7 @@ func TestTelemetryOffCPU(t *testing.T) {
 		}
 	})
 	require.NoError(t, err)
-	b, err := newTelemetry(settingsOf(tt, "b"), func(*snapshot) {})
+	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(*snapshot) {})
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
@@ -211,7 +211,7 @@ func TestTelemetryOffCPU(t *testing.T) {
 func TestTelemetryLimits(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
-	a, err := newTelemetry(settingsOf(tt, "a"), func(s *snapshot) {
+	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
 		s.limitUsed = [numLimits]float64{limitMemory: 0.5, limitBPFMaps: 0.25, limitBackgroundCPU: 0.125}
 		s.limitActions[limitProcessesReduced] = 3
 		s.memory[budget.OfBatches] = 4096

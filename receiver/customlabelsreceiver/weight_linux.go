@@ -27,7 +27,7 @@ func (w *weight) forget(m *budget.Memory, part budget.Part) {
 
 // weigh tells what the aggregator holds.
 func (d *aggregator) weigh() {
-	d.labelsHeld.set(d.memory, budget.OfLabels, d.cache.Bytes())
+	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
 	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.awayBytes)
 	d.batch.held.set(d.memory, budget.OfBatches, d.batch.builder.Held())
 }

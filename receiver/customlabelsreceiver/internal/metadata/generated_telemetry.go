@@ -37,8 +37,10 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsFilteredSamples           metric.Int64ObservableCounter
 	ReceiverCustomLabelsHits                      metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelAnomalies            metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelBudgetUsed           metric.Int64ObservableGauge
 	ReceiverCustomLabelsLabelReads                metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelSourceProcesses      metric.Int64ObservableGauge
+	ReceiverCustomLabelsLabelUsers                metric.Int64ObservableGauge
 	ReceiverCustomLabelsLimitActions              metric.Int64ObservableCounter
 	ReceiverCustomLabelsLimitUsed                 metric.Float64ObservableGauge
 	ReceiverCustomLabelsMemoryUsed                metric.Int64ObservableGauge
@@ -50,15 +52,19 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsOffCPURingBufferUsed      metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUSwitches            metric.Int64ObservableCounter
 	ReceiverCustomLabelsOffCPUUserDroppedSwitches metric.Int64ObservableCounter
+	ReceiverCustomLabelsOverflowSamples           metric.Int64ObservableCounter
 	ReceiverCustomLabelsPendingSamples            metric.Int64ObservableGauge
 	ReceiverCustomLabelsProcessContextErrors      metric.Int64ObservableCounter
 	ReceiverCustomLabelsProcessContextProcesses   metric.Int64ObservableGauge
 	ReceiverCustomLabelsProcessContextReads       metric.Int64ObservableCounter
 	ReceiverCustomLabelsProcessLoadErrors         metric.Int64ObservableCounter
 	ReceiverCustomLabelsRingBufferUsed            metric.Int64ObservableGauge
+	ReceiverCustomLabelsRuleMatches               metric.Int64ObservableCounter
+	ReceiverCustomLabelsSharedBudgetSamples       metric.Int64ObservableCounter
 	ReceiverCustomLabelsSymbolProblems            metric.Int64ObservableCounter
 	ReceiverCustomLabelsSymbolUsed                metric.Int64ObservableGauge
 	ReceiverCustomLabelsTrackedProcesses          metric.Int64ObservableGauge
+	ReceiverCustomLabelsTypeConflicts             metric.Int64ObservableCounter
 	ReceiverCustomLabelsUnwindFiles               metric.Int64ObservableCounter
 	ReceiverCustomLabelsUnwindTables              metric.Int64ObservableGauge
 	ReceiverCustomLabelsUnwindUsed                metric.Int64ObservableGauge
@@ -212,6 +218,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelAnomaliesCallb
 	return nil
 }
 
+// RegisterReceiverCustomLabelsLabelBudgetUsedCallback sets callback for observable ReceiverCustomLabelsLabelBudgetUsed metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelBudgetUsedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelBudgetUsed, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsLabelBudgetUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsLabelReadsCallback sets callback for observable ReceiverCustomLabelsLabelReads metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelReadsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -233,6 +254,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelSourceProcesse
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelSourceProcesses, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsLabelSourceProcesses)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsLabelUsersCallback sets callback for observable ReceiverCustomLabelsLabelUsers metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelUsersCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelUsers, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsLabelUsers)
 	if err != nil {
 		return err
 	}
@@ -407,6 +443,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUUserDroppedSw
 	return nil
 }
 
+// RegisterReceiverCustomLabelsOverflowSamplesCallback sets callback for observable ReceiverCustomLabelsOverflowSamples metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOverflowSamplesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOverflowSamples, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOverflowSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsPendingSamplesCallback sets callback for observable ReceiverCustomLabelsPendingSamples metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsPendingSamplesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -497,6 +548,36 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsRingBufferUsedCallb
 	return nil
 }
 
+// RegisterReceiverCustomLabelsRuleMatchesCallback sets callback for observable ReceiverCustomLabelsRuleMatches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsRuleMatchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsRuleMatches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsRuleMatches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsSharedBudgetSamplesCallback sets callback for observable ReceiverCustomLabelsSharedBudgetSamples metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSharedBudgetSamplesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsSharedBudgetSamples, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsSharedBudgetSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsSymbolProblemsCallback sets callback for observable ReceiverCustomLabelsSymbolProblems metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSymbolProblemsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -533,6 +614,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsTrackedProcessesCal
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsTrackedProcesses, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsTrackedProcesses)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsTypeConflictsCallback sets callback for observable ReceiverCustomLabelsTypeConflicts metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsTypeConflictsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsTypeConflicts, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsTypeConflicts)
 	if err != nil {
 		return err
 	}
@@ -709,6 +805,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{anomaly}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsLabelBudgetUsed, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_label_budget_used",
+		metric.WithDescription("How much of a budget of labels a user takes; of those of an interval, in the last one. [Development]"),
+		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsLabelReads, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_label_reads",
 		metric.WithDescription("Label sources read, by format and outcome. [Development]"),
@@ -719,6 +821,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_label_source_processes",
 		metric.WithDescription("Tracked processes with at least one label source. [Development]"),
 		metric.WithUnit("{process}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsLabelUsers, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_label_users",
+		metric.WithDescription("Users with keys and budgets of labels of their own, of labels::budgets::users. [Development]"),
+		metric.WithUnit("{user}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsLimitActions, err = builder.meter.Int64ObservableCounter(
@@ -787,6 +895,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{switch}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOverflowSamples, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_overflow_samples",
+		metric.WithDescription("Samples that have custom_labels.overflow instead of their labels, by the budget that had no room. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsPendingSamples, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_pending_samples",
 		metric.WithDescription("Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch. [Development]"),
@@ -823,6 +937,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsRuleMatches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_rule_matches",
+		metric.WithDescription("Labels of samples that a rule was applied to. [Development]"),
+		metric.WithUnit("{label}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsSharedBudgetSamples, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_shared_budget_samples",
+		metric.WithDescription("Samples with labels of users beyond labels::budgets::users, who share one user's keys and budgets. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsSymbolProblems, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_symbol_problems",
 		metric.WithDescription("Files, perf maps and lookups of which functions may have no names, by problem. [Development]"),
@@ -839,6 +965,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_tracked_processes",
 		metric.WithDescription("Processes in the process table. [Development]"),
 		metric.WithUnit("{process}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsTypeConflicts, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_type_conflicts",
+		metric.WithDescription("Labels of samples whose type, text or bytes, is not that of their key. [Development]"),
+		metric.WithUnit("{label}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUnwindFiles, err = builder.meter.Int64ObservableCounter(

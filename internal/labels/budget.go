@@ -1,0 +1,73 @@
+package labels
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Budget is a bound of what one user's labels may take.
+type Budget uint8
+
+// The budgets of a user.
+const (
+	BudgetKeys   Budget = iota // different keys, in the life of a Registry
+	BudgetValues               // different values of all keys, in an interval
+	BudgetSets                 // different label sets, in an interval
+	BudgetBytes                // memory of the label sets of an interval
+
+	NumBudgets = iota
+)
+
+// String returns the name used in the configuration and in metrics.
+func (b Budget) String() string {
+	if b >= NumBudgets {
+		return "unknown"
+	}
+	return [NumBudgets]string{"keys", "values", "sets", "bytes"}[b]
+}
+
+// Budgets bound what the labels of each user may take. Those of an interval hold for
+// each Channel.
+type Budgets struct {
+	Users  int // users with budgets of their own; those that come later share one user's
+	Keys   int
+	Values int
+	Sets   int
+	// Bytes of label sets, and again as many of remembered reads, which change no data:
+	// what is not remembered is decoded again.
+	Bytes int
+}
+
+// DefaultBudgets leave room for some thousand different label sets a second.
+func DefaultBudgets() Budgets {
+	return Budgets{Users: 64, Keys: 1024, Values: 16384, Sets: 8192, Bytes: 4 << 20}
+}
+
+// Bounds of budgets.
+const (
+	MaxBudgetUsers  = 4096
+	MaxBudgetCount  = 1 << 20 // of keys, values and sets
+	MinBudgetBytes  = 64 << 10
+	MaxBudgetBytes  = 1 << 30
+	minBudgetCounts = 1
+)
+
+// Validate names each budget that is out of range.
+func (b *Budgets) Validate() error {
+	var errs []error
+	for _, x := range []struct {
+		name             string
+		value, low, high int
+	}{
+		{"users", b.Users, minBudgetCounts, MaxBudgetUsers},
+		{"keys", b.Keys, minBudgetCounts, MaxBudgetCount},
+		{"values", b.Values, minBudgetCounts, MaxBudgetCount},
+		{"sets", b.Sets, minBudgetCounts, MaxBudgetCount},
+		{"bytes", b.Bytes, MinBudgetBytes, MaxBudgetBytes},
+	} {
+		if x.value < x.low || x.value > x.high {
+			errs = append(errs, fmt.Errorf("%s must be between %d and %d, not %d", x.name, x.low, x.high, x.value))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,150 @@
+package labels
+
+import "slices"
+
+// Origin is where a sample comes from.
+type Origin struct {
+	User
+	Executable string // path as the process's mount namespace shows it; "" if not known
+}
+
+// A Channel decodes the label sections of one kind of profile, applies the rules and
+// holds users to their budgets. It belongs to one goroutine.
+//
+// What it remembers lives for an interval. In it, a section seen before costs one map
+// lookup and no allocation, and equal sets of one user have the same pointer. What a
+// user publishes has no part in what another one's sections give.
+type Channel struct {
+	registry *Registry
+	number   int
+	decoder  decoder
+	accounts map[User]*account
+	others   *account
+
+	// Of the last sample, most often.
+	last        User
+	lastAccount *account
+
+	bytes int
+}
+
+// NewChannel returns a Channel in its first interval.
+func (r *Registry) NewChannel() *Channel {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Channel{registry: r, number: r.channels, accounts: map[User]*account{}, others: newAccount(r.others)}
+	r.channels++
+	return c
+}
+
+// Decode returns the meaning of the label section of a sample record (label blocks as in
+// internal/bpf/src/record.h, little endian), in which keys names the thread context's
+// key indexes, as far as the rules and the user's budgets let it pass: past a budget
+// there is OverflowSet and no link. Decode keeps no reference to section.
+//
+// Registry.Count counts what it has found; not Decode, because a sample may be decoded
+// more than once.
+func (c *Channel) Decode(from Origin, keys *KeyMap, section []byte) *Decoded {
+	if len(section) == 0 {
+		return emptyDecoded
+	}
+	a := c.lastAccount
+	if a == nil || from.User != c.last {
+		a = c.account(from.User)
+		c.last, c.lastAccount = from.User, a
+	}
+	rules := a.rules(c.registry, &from)
+	if d, ok := a.results[resultKey{keys, rules, string(section)}]; ok {
+		return d
+	}
+	before := a.bytes()
+	d := c.decode(a, rules, from.Executable, keys, section)
+	a.remember(keys, rules, section, d, c.registry.opts.Budgets.Bytes)
+	c.bytes += a.bytes() - before
+	return d
+}
+
+// UnknownKeys reports whether a section has attributes without a name. It costs more than
+// a Decode that is remembered, but is not held against anyone: what is in the section may
+// turn out to be no labels at all.
+func (c *Channel) UnknownKeys(keys *KeyMap, section []byte) bool {
+	d := &c.decoder
+	d.decode(keys, section)
+	clear(d.entries) // they point into section
+	return d.out.Counts.UnknownKeys > 0
+}
+
+func (c *Channel) account(id User) *account {
+	if a, ok := c.accounts[id]; ok {
+		return a
+	}
+	u := c.registry.user(id)
+	if u.others {
+		return c.others
+	}
+	a := newAccount(u)
+	c.accounts[id] = a
+	return a
+}
+
+func (c *Channel) decode(a *account, rules *ruleSet, executable string, keys *KeyMap, section []byte) *Decoded {
+	d, opts := &c.decoder, &c.registry.opts
+	d.decode(keys, section)
+	d.merge()
+	d.promote(&opts.Promotion)
+	t := tally{user: a.user}
+	rules.apply(d, &t)
+	conflicts, ok := a.user.admit(d, &t, opts.Budgets.Keys, opts.Refuse)
+	set, budget := (*Set)(nil), BudgetKeys
+	if ok {
+		a.cap(d, opts.Budgets.Bytes)
+		set, budget, ok = a.set(d, &opts.Budgets)
+	}
+	if !ok {
+		set = emptyOverflowSet
+		t.overflow, t.overflowed = budget, true
+		d.out.Link, d.out.Flags, d.out.Promoted = Link{}, 0, false
+	}
+	result := d.out
+	result.Set, result.Reads = set, slices.Clone(d.reads)
+	if t.needed() {
+		result.tally = &t
+	}
+	clear(d.entries) // they point into section
+	if report := opts.OnConflict; report != nil {
+		for _, x := range conflicts {
+			x.Executable = Escape(executable)
+			report(x)
+		}
+	}
+	return &result
+}
+
+// EndInterval begins a new interval: budgets of intervals are whole again. Sets given
+// out before stay valid, but are not identical to equal ones from now on.
+func (c *Channel) EndInterval() {
+	for id, a := range c.accounts {
+		a.user.use(c.number, a.used())
+		if a.idle() {
+			delete(c.accounts, id)
+			continue
+		}
+		a.reset()
+	}
+	c.others.user.use(c.number, c.others.used())
+	c.others.reset()
+	c.last, c.lastAccount = User{}, nil
+	c.bytes = 0
+}
+
+// ForgetReads makes room without changing what is given out: sections have to be decoded
+// again.
+func (c *Channel) ForgetReads() {
+	c.bytes -= c.others.forgetReads()
+	for _, a := range c.accounts {
+		c.bytes -= a.forgetReads()
+	}
+}
+
+// Bytes estimates the memory of what is remembered.
+func (c *Channel) Bytes() int { return c.bytes }

@@ -1,0 +1,252 @@
+package labels
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var alice, bob = User{UID: 1000}, User{UID: 1001}
+
+func newTestRegistry(t testing.TB, change func(*Options)) *Registry {
+	opts := Options{Budgets: DefaultBudgets(), Salt: []byte("salt")}
+	if change != nil {
+		change(&opts)
+	}
+	r, err := NewRegistry(opts)
+	require.NoError(t, err)
+	return r
+}
+
+func of(u User) Origin { return Origin{User: u, Executable: "/usr/bin/" + fmt.Sprint(u.UID)} }
+
+func statsOf(r *Registry, u User) (found UserStats) {
+	r.Users(func(s *UserStats) {
+		if s.User == u && !s.Others {
+			found = *s
+		}
+	})
+	return found
+}
+
+// ids are the key ids of a user.
+func (r *Registry) ids(u User) map[string]uint32 {
+	out := map[string]uint32{}
+	for name, k := range r.users[u].keys {
+		out[name.name] = k.id
+	}
+	return out
+}
+
+// Without rules and within budgets a Channel gives what a Cache does.
+func TestChannelIsACache(t *testing.T) {
+	c, ch := NewCache(1<<20), newTestRegistry(t, nil).NewChannel()
+	for name, section := range benchSections() {
+		want, got := c.Decode(names, section), ch.Decode(of(alice), names, section)
+		require.Equal(t, collected(want.Set), collected(got.Set), name)
+		require.Equal(t, want.Set.Truncated(), got.Set.Truncated(), name)
+		require.Equal(t, want.Link, got.Link, name)
+		require.Equal(t, want.Reads, got.Reads, name)
+		require.Equal(t, want.Counts, got.Counts, name)
+		require.Same(t, got, ch.Decode(of(alice), names, section), name)
+	}
+	set := ch.Decode(of(alice), nil, v1(kv("a", "1"), kv("b", "2"))).Set
+	require.Same(t, set, ch.Decode(of(alice), nil, v1(kv("b", "2"), kv("a", "1"))).Set)
+	require.NotSame(t, set, ch.Decode(of(alice), nil, v0(kv("a", "1"), kv("b", "2"))).Set)
+}
+
+// Keys have one id for all processes of a user, channels and intervals; another look
+// at them changes nothing.
+func TestKeysAreStable(t *testing.T) {
+	r := newTestRegistry(t, nil)
+	ch, other := r.NewChannel(), r.NewChannel()
+	ch.Decode(of(alice), nil, v1(kv("a", "1"), kv("b", "2")))
+	ids := r.ids(alice)
+	require.Equal(t, map[string]uint32{"a": 0, "b": 1}, ids)
+	for _, c := range []*Channel{ch, other, ch} {
+		for _, keys := range []*KeyMap{nil, NewKeyMap([]string{"x"}), NewKeyMap([]string{"x"})} { // a rescan makes a new one
+			c.Decode(Origin{User: alice, Executable: "/another"}, keys, v1(kv("b", "3"), kv("a", "4")))
+			c.EndInterval()
+		}
+	}
+	require.Equal(t, ids, r.ids(alice))
+	ch.Decode(of(bob), nil, v1(kv("b", "1")))
+	require.Equal(t, map[string]uint32{"b": 0}, r.ids(bob))
+	r.Reset()
+	require.Empty(t, r.users)
+}
+
+// The set keeps the sample; labels and link go, and each is counted by user.
+func TestBudgets(t *testing.T) {
+	withLink := func(s []byte) []byte { return join(s, record{link: linkA, valid: 1}.block()) }
+	for budget, tc := range map[Budget]struct {
+		limits       Budgets
+		first, again []byte // fit, the second in the next interval, too
+		second       []byte // does not fit
+		nextInterval bool   // there is room then
+	}{
+		BudgetKeys:   {Budgets{1, 2, 100, 100, 1 << 20}, v1(kv("a", "1"), kv("b", "1")), v1(kv("a", "2")), v1(kv("a", "1"), kv("c", "1")), false},
+		BudgetValues: {Budgets{1, 100, 2, 100, 1 << 20}, v1(kv("a", "1"), kv("b", "1")), v1(kv("a", "1")), v1(kv("a", "2")), true},
+		BudgetSets:   {Budgets{1, 100, 100, 1, 1 << 20}, v1(kv("a", "1"), kv("b", "1")), v1(kv("b", "1"), kv("a", "1")), v1(kv("a", "1")), true},
+	} {
+		r := newTestRegistry(t, func(o *Options) { o.Budgets = tc.limits })
+		ch := r.NewChannel()
+		decode := func(section []byte) *Decoded {
+			d := ch.Decode(of(alice), names, withLink(section))
+			r.Count(d)
+			r.Count(d)
+			return d
+		}
+		require.Equal(t, linkA, decode(tc.first).Link, budget)
+		require.False(t, decode(tc.again).Set.Overflow(), budget)
+		over := decode(tc.second)
+		require.Same(t, OverflowSet(), over.Set, budget)
+		require.True(t, over.Link.IsZero(), budget)
+		require.Zero(t, over.Set.Len())
+		require.False(t, decode(tc.first).Set.Overflow(), "what was there has room")
+		require.False(t, decode(nil).Set.Overflow())
+		want := UserStats{User: alice}
+		want.Overflow[budget] = 2
+		require.Equal(t, want.Overflow, statsOf(r, alice).Overflow)
+		ch.EndInterval()
+		require.NotZero(t, statsOf(r, alice).Used[budget])
+		require.Equal(t, !tc.nextInterval, decode(tc.second).Set.Overflow(), budget)
+		require.False(t, decode(v1()).Set.Overflow(), "no labels take no room")
+	}
+}
+
+func TestBudgetBytes(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) { o.Budgets.Bytes = MinBudgetBytes })
+	ch := r.NewChannel()
+	n := 0
+	for ; ; n++ {
+		d := ch.Decode(of(alice), nil, v1(kv("a", fmt.Sprintf("%01000d", n))))
+		r.Count(d)
+		if d.Set.Overflow() {
+			break
+		}
+	}
+	require.InDelta(t, 50, n, 10)
+	require.EqualValues(t, 1, statsOf(r, alice).Overflow[BudgetBytes])
+	for i := range 10_000 {
+		ch.Decode(of(alice), nil, v1(kv("a", fmt.Sprintf("%01000d", i))))
+		ch.Decode(of(alice), NewKeyMap([]string{fmt.Sprintf("%01000d", i)}), v1(kv("a", "1")))
+	}
+	require.Less(t, ch.Bytes(), 2*MinBudgetBytes+3000)
+	require.False(t, ch.Decode(of(bob), nil, v1(kv("a", fmt.Sprintf("%01000d", n)))).Set.Overflow())
+}
+
+// Users beyond the cap share one user's budgets, and take none of the others'.
+func TestOtherUsers(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) { o.Budgets.Users, o.Budgets.Sets = 2, 2 })
+	ch := r.NewChannel()
+	set := func(uid int, value string) *Set {
+		d := ch.Decode(of(User{UID: uint32(uid)}), nil, v1(kv("a", value)))
+		r.Count(d)
+		return d.Set
+	}
+	require.False(t, set(1, "1").Overflow())
+	require.False(t, set(2, "1").Overflow())
+	require.False(t, set(3, "1").Overflow())
+	require.False(t, set(4, "2").Overflow())
+	require.True(t, set(5, "3").Overflow())
+	require.True(t, set(3, "3").Overflow())
+	require.False(t, set(2, "3").Overflow())
+	require.EqualValues(t, 4, r.OthersSamples())
+	var others []UserStats
+	r.Users(func(s *UserStats) {
+		if s.Others {
+			others = append(others, *s)
+		}
+	})
+	require.Len(t, others, 1)
+	require.EqualValues(t, 2, others[0].Overflow[BudgetSets])
+}
+
+func TestTypeConflicts(t *testing.T) {
+	for _, refuse := range []bool{false, true} {
+		var reports []Conflict
+		r := newTestRegistry(t, func(o *Options) {
+			o.Refuse = refuse
+			o.OnConflict = func(c Conflict) { reports = append(reports, c) }
+		})
+		ch := r.NewChannel()
+		decode := func(u User, section []byte) (out []Label, truncated bool) {
+			d := ch.Decode(of(u), nil, section)
+			r.Count(d)
+			return collected(d.Set), d.Set.Truncated()
+		}
+		decode(alice, v1(kv("a", "text"), kv("b", "\xff")))
+		for range 3 { // rescans, other processes, later intervals
+			got, truncated := decode(alice, v1(kv("a", "\xfe"), kv("b", "\xff"), kv("c", "1")))
+			require.Equal(t, refuse, truncated)
+			want := []Label{{"a", `\xfe`, ABIV1}, {"b", "\xff", ABIV1}, {"c", "1", ABIV1}}
+			if refuse {
+				want = want[1:]
+			}
+			require.Equal(t, want, got)
+			ch.EndInterval()
+		}
+		require.Equal(t, []Conflict{{
+			User: alice, Key: "a", Source: ABIV1, Before: "text", Now: "bytes", Refused: refuse, Executable: "/usr/bin/1000",
+		}}, reports)
+		require.EqualValues(t, 3, statsOf(r, alice).Refused+statsOf(r, alice).Stringified)
+
+		got, _ := decode(bob, v1(kv("a", "\xfe"))) // who has his own types
+		require.Equal(t, []Label{{"a", "\xfe", ABIV1}}, got)
+		if refuse {
+			continue
+		}
+		// Text that looks like escaped bytes stays another value.
+		got, _ = decode(alice, v1(kv("a", `\xfe`)))
+		require.Equal(t, []Label{{"a", `\x5cxfe`, ABIV1}}, got)
+		got, _ = decode(alice, v1(kv("a", "plain")))
+		require.Equal(t, []Label{{"a", "plain", ABIV1}}, got)
+	}
+}
+
+// A thread context's attribute is another key than a label of its name.
+func TestTypesBySource(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) { o.OnConflict = func(Conflict) { t.Error("a conflict") } })
+	ch := r.NewChannel()
+	ch.Decode(of(alice), nil, v1(kv("zero", "text")))
+	ch.Decode(of(alice), names, record{valid: 1, attrs: attr(0, "\xff")}.block())
+	require.Len(t, r.users[alice].keys, 2)
+}
+
+func TestChannelDoesNotAllocate(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) {
+		o.Rules = []Rule{{Key: "key.*.1", Executable: "/usr/**", Action: Drop}, {Key: "*", Action: CapDistinctValues, Limit: 100}}
+	})
+	ch := r.NewChannel()
+	for name, section := range benchSections() {
+		for _, u := range []User{alice, bob} {
+			want := ch.Decode(of(u), names, section)
+			from := of(u)
+			require.Zero(t, testing.AllocsPerRun(100, func() {
+				d := ch.Decode(from, names, section)
+				r.Count(d)
+				if d != want {
+					panic("another result")
+				}
+			}), name)
+		}
+	}
+}
+
+func BenchmarkChannelKnown(b *testing.B) {
+	for name, rules := range map[string][]Rule{
+		"no rules": nil, "rules": {{Key: "key.number.1", Action: Drop}},
+		"by executable": {{Key: "key.number.1", Executable: "/usr/**", Action: Drop}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := newTestRegistry(b, func(o *Options) { o.Rules = rules })
+			ch, from, section := r.NewChannel(), of(alice), benchSections()["v1 10 labels"]
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Count(ch.Decode(from, nil, section))
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package labels
+
+import (
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// maxChannels of a Registry have their use of budgets shown apart.
+const maxChannels = 2
+
+// user is one user of a Registry, or all those without budgets of their own.
+type user struct {
+	id     User
+	others bool
+
+	mu   sync.Mutex
+	keys map[keyName]*key
+	used [maxChannels][NumBudgets]int // but BudgetKeys
+
+	overflow             [NumBudgets]atomic.Uint64
+	refused, stringified atomic.Uint64
+}
+
+// keyName is what tells keys apart: attributes of thread contexts are emitted under
+// other names than labels.
+type keyName struct {
+	context bool
+	name    string
+}
+
+// key is a key of a user. It is never freed, nor is its id given to another.
+type key struct {
+	id         uint32 // guarded by nothing: it never changes, nor does name
+	name       string
+	kind       valueKind // guarded by user.mu
+	conflicted bool      // likewise
+}
+
+// valueKind is the type of a key's values.
+type valueKind uint8
+
+const (
+	textValues    valueKind = iota // valid UTF-8
+	binaryValues                   // bytes that are not
+	escapedValues                  // text; of bytes, and of text that looks alike, escaped
+)
+
+func (k valueKind) String() string { return [...]string{"text", "bytes", "escaped text"}[k] }
+
+// A Conflict is a key of a user whose values are not of one type.
+type Conflict struct {
+	User
+	Others     bool   // the user is one of those beyond Budgets.Users
+	Key        string // escaped
+	Source     ABI
+	Before     string // the type of the values so far: text or bytes
+	Now        string // that of the one which differs
+	Refused    bool   // which is left out; else values are text from now on
+	Executable string // of a process that has published it
+}
+
+func newUser(id User, others bool) *user {
+	return &user{id: id, others: others, keys: map[keyName]*key{}}
+}
+
+// admit gives each of the merged labels its key, and settles the types of their values.
+// It returns false, and has done nothing, if there is no room for all the keys.
+func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []Conflict, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	fresh := 0
+	for i := range d.entries {
+		e := &d.entries[i]
+		e.name = u.keys[keyName{e.source == ABIThreadContext, string(e.key)}]
+		if e.name == nil {
+			fresh++
+		}
+	}
+	if len(u.keys)+fresh > limit {
+		return nil, false
+	}
+	kept := d.entries[:0]
+	for i := range d.entries {
+		e := d.entries[i]
+		if e.name == nil {
+			e.name = u.add(&e)
+		}
+		if kindOf(e.value) != e.name.kind && e.name.kind != escapedValues {
+			if !e.name.conflicted {
+				e.name.conflicted = true
+				conflicts = append(conflicts, Conflict{
+					User: u.id, Others: u.others, Key: Escape(e.name.name), Source: e.source,
+					Before: e.name.kind.String(), Now: kindOf(e.value).String(), Refused: refuse,
+				})
+			}
+			if refuse {
+				t.refused++
+				d.cut = true
+				continue
+			}
+			e.name.kind = escapedValues
+		}
+		if e.name.kind == escapedValues {
+			t.stringified++
+			e.value = []byte(Escape(string(e.value)))
+		}
+		kept = append(kept, e)
+	}
+	d.entries = kept
+	return conflicts, true
+}
+
+func (u *user) add(e *entry) *key {
+	k := &key{id: uint32(len(u.keys)), name: string(e.key), kind: kindOf(e.value)}
+	u.keys[keyName{e.source == ABIThreadContext, k.name}] = k
+	return k
+}
+
+func kindOf(value []byte) valueKind {
+	if utf8.Valid(value) {
+		return textValues
+	}
+	return binaryValues
+}
+
+func (u *user) count(t *tally) {
+	if t.overflowed {
+		u.overflow[t.overflow].Add(1)
+	}
+	u.refused.Add(uint64(t.refused))
+	u.stringified.Add(uint64(t.stringified))
+}
+
+// use notes what a channel took of the budgets in an interval.
+func (u *user) use(channel int, used [NumBudgets]int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.used[channel%maxChannels] = used
+}
+
+func (u *user) stats() UserStats {
+	s := UserStats{User: u.id, Others: u.others, Refused: u.refused.Load(), Stringified: u.stringified.Load()}
+	for b := range s.Overflow {
+		s.Overflow[b] = u.overflow[b].Load()
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for b := range s.Used {
+		for channel := range u.used {
+			s.Used[b] = max(s.Used[b], u.used[channel][b])
+		}
+	}
+	s.Used[BudgetKeys] = len(u.keys)
+	return s
+}

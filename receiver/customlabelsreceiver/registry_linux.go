@@ -1,0 +1,50 @@
+//go:build amd64 || arm64
+
+package customlabelsreceiver
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// newRegistry returns what knows the users' labels as long as the receiver runs.
+func newRegistry(cfg *LabelsConfig, log *zap.Logger) (*labels.Registry, error) {
+	r, err := labels.NewRegistry(labels.Options{
+		Promotion:  promotion(cfg),
+		Rules:      cfg.rules(),
+		Salt:       []byte(cfg.HashSalt),
+		Refuse:     cfg.TypeConflicts == TypeConflictsRefuse,
+		Budgets:    cfg.Budgets.budgets(),
+		OnConflict: func(c labels.Conflict) { logConflict(log, &c) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make registry of labels: %w", err)
+	}
+	return r, nil
+}
+
+// logConflict is called once for each user's key, of which there are labels::budgets::keys.
+func logConflict(log *zap.Logger, c *labels.Conflict) {
+	what := "The values of a label are not of one type: they are text from now on."
+	if c.Refused {
+		what = "The values of a label are not of one type: those of another type than the first are left out."
+	}
+	log.Warn(what,
+		zap.Uint32("uid", c.UID), zap.Bool("shared_user", c.Others), zap.String("container", c.Container),
+		zap.String("key", c.Key), zap.Stringer("source", c.Source),
+		zap.String("before", c.Before), zap.String("now", c.Now), zap.String("executable", c.Executable))
+}
+
+// promotion tells the decoder which labels are ids.
+func promotion(cfg *LabelsConfig) labels.Promotion {
+	keys := func(list []IDKey) (out []labels.IDKey) {
+		for _, k := range list {
+			out = append(out, labels.IDKey{Key: k.Key, Decimal: k.Format == IDDecimal})
+		}
+		return out
+	}
+	return labels.Promotion{TraceID: keys(cfg.TraceIDKeys), SpanID: keys(cfg.SpanIDKeys)}
+}
