@@ -27,6 +27,12 @@
 // A key given as `tenant` finds the sample attribute `tenant`, else
 // `process.context.label.tenant`, else the resource attribute `tenant`.
 //
+// Off-CPU profiles are shown beside: the time that threads with these labels were off the
+// CPU, and the functions that they left it in. A pprof file has it as a sample type of its
+// own, with why a thread was off the CPU as a tag:
+//
+//	go tool pprof -top -sample_index=off_cpu -tagignore=custom_labels.thread_state=runnable OUT.pb.gz
+//
 // Truth files come from programs that measure the CPU time of their own label sets
 // (mode shares of testdata/writers); what was sampled in these processes is shown
 // beside it.

@@ -29,7 +29,7 @@ func top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.show(stdout, v)
-	if s.table.hits == 0 {
+	if s.table.hits == 0 && s.table.absences == 0 {
 		return errNoSamples
 	}
 	return nil

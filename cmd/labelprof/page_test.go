@@ -150,7 +150,7 @@ func TestLabelsCannotPass(t *testing.T) {
 	}, labels)
 }
 
-// TestOffCPU: off-CPU time is on the page, and not in the tables of CPU time.
+// TestOffCPU: off-CPU time is on the page, and apart from CPU time in the tables.
 func TestOffCPU(t *testing.T) {
 	f := tenants(t)
 	f.process(9, "sleeper")
@@ -163,6 +163,7 @@ func TestOffCPU(t *testing.T) {
 	s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"})}
 	s.consume(f.profiles)
 	require.EqualValues(t, 100, s.table.hits)
+	require.EqualValues(t, 2, s.table.absences)
 	v := s.store.Query(&samplestore.Query{Kind: samplestore.OffCPU})
 	require.EqualValues(t, 12e6, v.Ns[0])
 	require.EqualValues(t, 2, v.Hits[0])

@@ -48,7 +48,7 @@ func newPprofProfile(maxBytes int) *pprofProfile {
 	}
 }
 
-// offCPU makes it a profile of off-CPU time.
+// offCPU makes it a profile of off-CPU time alone.
 func (p *pprofProfile) offCPU() {
 	p.profile.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "off_cpu", Unit: "nanoseconds"}}
 	p.profile.DefaultSampleType, p.profile.PeriodType = "off_cpu", nil
@@ -58,6 +58,11 @@ func (p *pprofProfile) add(s *sample) {
 	if p.bytes > p.maxBytes {
 		p.dropped += s.hits
 		return
+	}
+	at := 0 // of its values
+	if s.offCPU() {
+		p.addOffCPUTypes()
+		at = 2
 	}
 	if p.profile.Period == 0 {
 		p.profile.Period = s.periodNs
@@ -76,14 +81,26 @@ func (p *pprofProfile) add(s *sample) {
 	}
 	entry, ok := p.samples[string(key)]
 	if !ok {
-		entry = &profile.Sample{Location: stack, Value: make([]int64, 2)}
+		entry = &profile.Sample{Location: stack, Value: make([]int64, len(p.profile.SampleType))}
 		setTags(entry, tags)
 		p.samples[string(key)] = entry
 		p.profile.Sample = append(p.profile.Sample, entry)
 		p.bytes += 2*len(key) + entryBytes*(1+len(tags)) + 8*len(stack)
 	}
-	entry.Value[0] += s.hits
-	entry.Value[1] += s.cpuNs
+	entry.Value[at] += s.hits
+	entry.Value[at+1] = plus(entry.Value[at+1], s.cpuNs)
+}
+
+// addOffCPUTypes gives all samples values for time off the CPU, once there is any.
+func (p *pprofProfile) addOffCPUTypes() {
+	if len(p.profile.SampleType) > 2 {
+		return
+	}
+	p.profile.SampleType = append(p.profile.SampleType,
+		&profile.ValueType{Type: "absences", Unit: "count"}, &profile.ValueType{Type: "off_cpu", Unit: "nanoseconds"})
+	for _, entry := range p.profile.Sample {
+		entry.Value = append(entry.Value, 0, 0)
+	}
 }
 
 // span widens the time that the profile covers.

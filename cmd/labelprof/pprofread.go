@@ -99,9 +99,6 @@ func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 		b.otherProfiles++
 		return b
 	}
-	if u.kind == samplestore.OffCPU {
-		b.offCPUProfiles++
-	}
 	locations := make(map[*profile.Location]*location, len(p.Location))
 	for _, l := range p.Location {
 		locations[l] = fromPprof(l)

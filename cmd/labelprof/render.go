@@ -26,12 +26,16 @@ type view struct {
 	notes           []string // what went wrong, one line each
 }
 
-// render prints the table of CPU time by label, then the hottest functions.
+// render prints the table of CPU time by label, then the hottest functions. Where there
+// are off-CPU profiles, it has time off the CPU, too.
 func render(w io.Writer, t *table, v view) {
 	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %d processes",
 		escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, len(t.processes))
 	if t.tracedNs > 0 {
 		fmt.Fprintf(w, ", %s with a trace", percent(t.tracedNs, t.cpuNs))
+	}
+	if t.absences > 0 {
+		fmt.Fprintf(w, "; %s off it, in %d absences", seconds(t.offCPUNs), t.absences)
 	}
 	fmt.Fprint(w, "\n\n")
 	rows := t.sorted()
@@ -40,7 +44,13 @@ func render(w io.Writer, t *table, v view) {
 	if c.told > 0 {
 		renderComparison(w, c)
 	}
-	renderFunctions(w, rows[:min(len(rows), v.rows)], v.functions)
+	shown := rows[:min(len(rows), v.rows)]
+	renderFunctions(w, "hottest functions, by self time", shown, v.functions,
+		func(r *row) (map[functionKey]int64, int64) { return r.functions, r.cpuNs })
+	if t.absences > 0 {
+		renderFunctions(w, "functions that leave the CPU, by the time until they have it back", shown, v.functions,
+			func(r *row) (map[functionKey]int64, int64) { return r.waits, r.offCPUNs })
+	}
 	for _, note := range v.notes {
 		fmt.Fprintf(w, "! %s\n", escape(note))
 	}
@@ -53,6 +63,9 @@ func renderRows(w io.Writer, t *table, rows []*row, c comparison, v view) {
 		head = append(head, shorten(escape(key), valueColumns))
 	}
 	head = append(head, "CPU", "share", "samples")
+	if t.absences > 0 {
+		head = append(head, "off CPU")
+	}
 	if c.told > 0 {
 		head = append(head, "measured", "true", "difference")
 	}
@@ -66,7 +79,7 @@ func renderRows(w io.Writer, t *table, rows []*row, c comparison, v view) {
 	for _, values := range missing[:min(len(missing), max(v.rows-shown, 0))] {
 		g.add(cells(t, &row{values: values}, c)...)
 	}
-	if rest := restOf(rows[shown:], t.others); rest.hits > 0 {
+	if rest := restOf(rows[shown:], t.others); rest.hits > 0 || rest.offCPUNs > 0 {
 		g.add(cells(t, &rest, c)...)
 	}
 	g.render(w)
@@ -83,6 +96,9 @@ func cells(t *table, r *row, c comparison) []string {
 		}
 	}
 	line = append(line, seconds(r.cpuNs), percent(r.cpuNs, t.cpuNs), strconv.FormatInt(r.hits, 10))
+	if t.absences > 0 {
+		line = append(line, seconds(r.offCPUNs))
+	}
 	return append(line, c.columns(r)...)
 }
 
@@ -114,10 +130,11 @@ func (c comparison) missing(t *table) [][]value {
 
 // restOf sums up rows that are not shown.
 func restOf(hidden []*row, overflow row) row {
-	rest := row{hits: overflow.hits, cpuNs: overflow.cpuNs}
+	rest := row{hits: overflow.hits, cpuNs: overflow.cpuNs, offCPUNs: overflow.offCPUNs}
 	for _, r := range hidden {
 		rest.hits += r.hits
 		rest.cpuNs += r.cpuNs
+		rest.offCPUNs = plus(rest.offCPUNs, r.offCPUNs)
 	}
 	return rest
 }
@@ -132,20 +149,24 @@ func renderComparison(w io.Writer, c comparison) {
 	fmt.Fprint(w, "\n\n")
 }
 
-func renderFunctions(w io.Writer, rows []*row, count int) {
+func renderFunctions(w io.Writer, title string, rows []*row, count int, of func(*row) (times map[functionKey]int64, all int64)) {
 	if count <= 0 {
 		return
 	}
-	fmt.Fprint(w, "hottest functions, by self time\n")
+	fmt.Fprintln(w, title)
 	for _, r := range rows {
+		times, all := of(r)
+		if len(times) == 0 {
+			continue
+		}
 		names := make([]string, len(r.values))
 		for i, v := range r.values {
 			names[i] = showValue(v)
 		}
 		fmt.Fprintf(w, "\n  %s\n", strings.Join(names, ", "))
-		functions := r.hottest()
+		functions := hottest(times)
 		for _, f := range functions[:min(len(functions), count)] {
-			fmt.Fprintf(w, "  %8s  %-*s  %s\n", percent(f.cpuNs, r.cpuNs), functionColumns,
+			fmt.Fprintf(w, "  %8s  %-*s  %s\n", percent(f.ns, all), functionColumns,
 				shorten(escape(f.name), functionColumns), showFiles(f))
 		}
 	}

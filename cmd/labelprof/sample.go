@@ -72,6 +72,24 @@ func frameName(l *location) string {
 	return "0x" + strconv.FormatUint(l.Address, 16)
 }
 
+// top is where a sample's time goes: the innermost function, and off the CPU, where that
+// is always the kernel's scheduler, the innermost one of the program itself. nil: there is none.
+func (s *sample) top() *location {
+	if s.offCPU() {
+		for _, l := range s.stack {
+			if !strings.HasPrefix(l.Mapping.File, "[kernel") {
+				return l
+			}
+		}
+	}
+	if len(s.stack) == 0 {
+		return nil
+	}
+	return s.stack[0]
+}
+
+func (s *sample) offCPU() bool { return s.kind == samplestore.OffCPU }
+
 // named reports whether the innermost function is known.
 func named(l *location) bool {
 	return len(l.Lines) > 0 && l.Lines[0].Function.Name != ""

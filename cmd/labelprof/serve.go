@@ -90,7 +90,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, _ = io.WriteString(stdout, clearScreen)
 	}
 	s.show(stdout, f.viewFlags) // in full
-	if s.table.hits == 0 && s.offCPU == 0 {
+	if s.table.hits == 0 && s.table.absences == 0 {
 		return errNoSamples
 	}
 	return errors.Join(s.finish(f.pprofFile), s.writeErr)

@@ -35,7 +35,6 @@ type sink struct {
 	batches   int64
 	malformed int64
 	ignored   int64 // profiles of another type
-	offCPU    int64 // profiles that are in the store only
 }
 
 // consume takes in a batch and owns it.
@@ -57,9 +56,6 @@ func (s *sink) consumePprof(p *profile.Profile) {
 func (s *sink) take(walk func(visit func(*sample)) batch) {
 	var found batch
 	visit := func(entry *sample) {
-		if entry.kind != samplestore.OnCPU {
-			return // for the store only
-		}
 		if s.table != nil {
 			s.table.add(entry)
 		}
@@ -84,7 +80,6 @@ func (s *sink) take(walk func(visit func(*sample)) batch) {
 	s.batches++
 	s.malformed += found.malformed
 	s.ignored += found.otherProfiles
-	s.offCPU += found.offCPUProfiles
 }
 
 func (s *sink) keep(profiles pprofile.Profiles) {
@@ -135,10 +130,7 @@ func (s *sink) notes() []string {
 		}
 	}
 	note(s.malformed, "%d malformed samples ignored")
-	note(s.ignored, "%d profiles that are not of CPU time ignored")
-	if s.store == nil {
-		note(s.offCPU, "%d profiles that are of off-CPU time ignored")
-	}
+	note(s.ignored, "%d profiles that are neither of CPU time nor off-CPU ignored")
 	if s.table != nil {
 		note(s.table.otherRowHits, "%d samples under "+others+": too many label values")
 		note(s.table.otherFuncHits, "%d samples under "+otherFunction+": too many functions")

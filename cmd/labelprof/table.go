@@ -17,7 +17,7 @@ const (
 	otherFunction = "(others)"
 )
 
-// table sums CPU time by the values of some labels.
+// table sums CPU time, and time off the CPU, by the values of some labels.
 type table struct {
 	by        []string
 	rows      map[rowKey]*row
@@ -27,6 +27,8 @@ type table struct {
 	functions int
 
 	hits, cpuNs   int64
+	absences      int64 // from the CPU
+	offCPUNs      int64
 	tracedNs      int64 // CPU time with a trace id
 	unsharedNs    int64 // CPU time that found no room in shares
 	otherRowHits  int64
@@ -40,7 +42,9 @@ type row struct {
 	values    []value
 	hits      int64
 	cpuNs     int64
+	offCPUNs  int64
 	functions map[functionKey]int64 // self time in ns
+	waits     map[functionKey]int64 // time off the CPU in ns
 }
 
 // value is the value of a label, or its absence.
@@ -68,18 +72,17 @@ func newTable(by []string) *table {
 	return &table{
 		by:        by,
 		rows:      map[rowKey]*row{},
-		others:    row{functions: map[functionKey]int64{}},
+		others:    newRow(nil),
 		shares:    map[share]int64{},
 		processes: map[processKey]struct{}{},
 	}
 }
 
+func newRow(values []value) row {
+	return row{values: values, functions: map[functionKey]int64{}, waits: map[functionKey]int64{}}
+}
+
 func (t *table) add(s *sample) {
-	t.hits += s.hits
-	t.cpuNs += s.cpuNs
-	if s.traceID != "" {
-		t.tracedNs += s.cpuNs
-	}
 	if len(t.processes) < maxProcesses {
 		t.processes[processKey{s.process.pid, s.process.name}] = struct{}{}
 	}
@@ -92,9 +95,21 @@ func (t *table) add(s *sample) {
 	if r == &t.others {
 		t.otherRowHits += s.hits
 	}
+	if s.offCPU() {
+		t.absences += s.hits
+		t.offCPUNs = plus(t.offCPUNs, s.cpuNs)
+		r.offCPUNs = plus(r.offCPUNs, s.cpuNs)
+		t.addFunction(r.waits, s)
+		return
+	}
+	t.hits += s.hits
+	t.cpuNs += s.cpuNs
+	if s.traceID != "" {
+		t.tracedNs += s.cpuNs
+	}
 	r.hits += s.hits
 	r.cpuNs += s.cpuNs
-	t.addFunction(r, s)
+	t.addFunction(r.functions, s)
 	t.addShare(share{s.process.pid, key}, s.cpuNs)
 }
 
@@ -105,18 +120,18 @@ func (t *table) row(key rowKey, values []value) *row {
 	if len(t.rows) >= maxRows {
 		return &t.others
 	}
-	r := &row{values: values, functions: map[functionKey]int64{}}
-	t.rows[key] = r
-	return r
+	r := newRow(values)
+	t.rows[key] = &r
+	return &r
 }
 
-func (t *table) addFunction(r *row, s *sample) {
-	if len(s.stack) == 0 {
+func (t *table) addFunction(functions map[functionKey]int64, s *sample) {
+	top := s.top()
+	if top == nil {
 		return
 	}
-	leaf := s.stack[0]
-	key := functionKey{frameName(leaf), leaf.Mapping.File, named(leaf)}
-	if _, ok := r.functions[key]; !ok {
+	key := functionKey{frameName(top), top.Mapping.File, named(top)}
+	if _, ok := functions[key]; !ok {
 		if t.functions >= maxFunctions {
 			key = functionKey{name: otherFunction}
 			t.otherFuncHits += s.hits
@@ -124,7 +139,7 @@ func (t *table) addFunction(r *row, s *sample) {
 			t.functions++
 		}
 	}
-	r.functions[key] += s.cpuNs
+	functions[key] = plus(functions[key], s.cpuNs)
 }
 
 func (t *table) addShare(key share, cpuNs int64) {
@@ -154,14 +169,14 @@ func labelled(values []value) bool {
 	return slices.ContainsFunc(values, func(v value) bool { return v.present })
 }
 
-// sorted returns the rows, the most CPU time first.
+// sorted returns the rows, the most CPU time first, then the most time off the CPU.
 func (t *table) sorted() []*row {
 	rows := make([]*row, 0, len(t.rows))
 	for _, r := range t.rows {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b *row) int {
-		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), slices.CompareFunc(a.values, b.values, compareValues))
+		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), cmp.Compare(b.offCPUNs, a.offCPUNs), slices.CompareFunc(a.values, b.values, compareValues))
 	})
 	return rows
 }
@@ -170,20 +185,20 @@ func compareValues(a, b value) int {
 	return cmp.Compare(a.text, b.text)
 }
 
-// functionTime is a function with its self time, in whatever files it is.
+// functionTime is a function with its time, in whatever files it is.
 type functionTime struct {
 	name  string
 	file  string // one of them
 	files int
-	cpuNs int64
+	ns    int64
 }
 
-// hottest returns the functions of a row, the most self time first. What several
-// executables call by one name is one function; addresses are of their file.
-func (r *row) hottest() []functionTime {
+// hottest returns functions, the most time first. What several executables call by one
+// name is one function; addresses are of their file.
+func hottest(times map[functionKey]int64) []functionTime {
 	type identity struct{ name, file string }
 	merged := map[identity]*functionTime{}
-	for key, ns := range r.functions {
+	for key, ns := range times {
 		id := identity{name: key.name}
 		if !key.named {
 			id.file = key.file
@@ -195,14 +210,14 @@ func (r *row) hottest() []functionTime {
 		}
 		f.file = min(f.file, key.file)
 		f.files++
-		f.cpuNs += ns
+		f.ns = plus(f.ns, ns)
 	}
 	functions := make([]functionTime, 0, len(merged))
 	for _, f := range merged {
 		functions = append(functions, *f)
 	}
 	slices.SortFunc(functions, func(a, b functionTime) int {
-		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), cmp.Compare(a.name, b.name), cmp.Compare(a.file, b.file))
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.name, b.name), cmp.Compare(a.file, b.file))
 	})
 	return functions
 }

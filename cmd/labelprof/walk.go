@@ -5,18 +5,15 @@ package main
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
 // batch is what walk found besides samples.
 type batch struct {
-	samples        int64 // handed over
-	malformed      int64 // samples with an index out of range or an impossible value
-	otherProfiles  int64 // profiles of something else than CPU and off-CPU time
-	offCPUProfiles int64
-	startNs        uint64
-	endNs          uint64
+	samples       int64 // handed over
+	malformed     int64 // samples with an index out of range or an impossible value
+	otherProfiles int64 // profiles of something else than CPU and off-CPU time
+	startNs       uint64
+	endNs         uint64
 }
 
 // walk hands over every on-CPU and off-CPU sample of a batch. The batch must not have been
@@ -55,9 +52,6 @@ func (b *batch) walkProfile(dict *dictionary, proc *process, p pprofile.Profile,
 	if !ok {
 		b.otherProfiles++
 		return
-	}
-	if u.kind == samplestore.OffCPU {
-		b.offCPUProfiles++
 	}
 	start := uint64(p.Time())
 	if b.startNs == 0 || start < b.startNs {

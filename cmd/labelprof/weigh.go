@@ -10,9 +10,17 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxSampleNs bounds what a single sample may claim, two weeks of CPU time, so that
+// maxSampleNs bounds what a single sample may claim, two weeks of time, so that
 // no sum that matters can overflow.
 const maxSampleNs = 1 << 50
+
+// plus adds up times and stays at the largest one.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
 
 // unit is what the values of a profile count.
 type unit struct {
@@ -71,6 +79,9 @@ func (s *sample) weigh(entry pprofile.Sample, startNs uint64, u unit) bool {
 			}
 		}
 		return true
+	}
+	if u.kind == samplestore.OffCPU {
+		return times.Len() == 0 // the time of a return says nothing of how long
 	}
 	one := int64(1)
 	if !u.count {

@@ -35,28 +35,6 @@ func startStorm(t *testing.T) {
 	testutil.Start(t, "writer-v1-lib", "storm", "--threads", "8", "--seconds", "60")
 }
 
-// startSwitches starts o. An emulator may go on with its translation of the scheduler from
-// before the kernel had changed it, and the program is never run: QEMU until 8.0 does
-// not notice a change in the middle of a translation. Another change helps.
-func startSwitches(t *testing.T, o *OffCPU) {
-	t.Helper()
-	const attempts = 10
-	for range attempts {
-		require.NoError(t, o.Start())
-		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			c, err := o.Counters()
-			require.NoError(t, err)
-			if c.Switches > 0 {
-				return
-			}
-		}
-		require.True(t, testutil.Emulated(), "no switch is seen")
-		require.NoError(t, o.Stop())
-		t.Log("no switch is seen: once more")
-	}
-	require.Fail(t, "no switch is seen")
-}
-
 // awaitSwitches waits until enough has been counted.
 func awaitSwitches(t *testing.T, o *OffCPU, enough func(*SwitchCounters) bool) {
 	t.Helper()
@@ -126,7 +104,7 @@ func awaitAsleep(t *testing.T, pid int) {
 func TestSwitchRecords(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
-	startSwitches(t, o)
+	require.NoError(t, o.Start())
 	cmd := exec.Command("/bin/cat")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -187,7 +165,7 @@ func TestSwitchRecords(t *testing.T) {
 func TestSwitchThreshold(t *testing.T) {
 	const threshold = 0.1
 	o := newOffCPU(t, OffCPUConfig{Threshold: threshold, RingBufferBytes: 64 << 20})
-	startSwitches(t, o)
+	require.NoError(t, o.Start())
 	startStorm(t)
 	awaitSwitches(t, o, func(c *SwitchCounters) bool { return asked(c) > 1000 })
 	c := drainSwitches(t, o, func(*Switch) {})
@@ -208,9 +186,12 @@ func TestSwitchRingFull(t *testing.T) {
 			}
 		},
 	} {
+		if name == "large" && testutil.Emulated() {
+			continue // arithmetic, the same on every kernel, and loading takes long
+		}
 		t.Run(name, func(t *testing.T) {
 			o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: MinRingBufferBytes})
-			startSwitches(t, o)
+			require.NoError(t, o.Start())
 			start(t)
 			awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedRingFull > 100 })
 			left, returns, last := 0, 0, 0 // bytes; last: of returns behind the last one that left
@@ -234,7 +215,7 @@ func TestSwitchRingFull(t *testing.T) {
 // More threads that are away than there is room for are counted.
 func TestSwitchTableFull(t *testing.T) {
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20, maxAway: 1})
-	startSwitches(t, o)
+	require.NoError(t, o.Start())
 	startStorm(t)
 	awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedTableFull > 0 && c.Submitted > 0 })
 	back := uint64(0)

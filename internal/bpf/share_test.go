@@ -120,7 +120,7 @@ func TestNoUserShare(t *testing.T) {
 func TestUserShareOfSwitches(t *testing.T) {
 	const share = 0.25
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 256 << 10, UserShare: share})
-	startSwitches(t, o)
+	require.NoError(t, o.Start())
 	startAs(t, floodUser, "while :; do sleep 0; done")
 	awaitDrops(t, o.UserDrops, floodUser)
 	startAs(t, secondUser, "while :; do sleep 0; done")

@@ -35,6 +35,7 @@ func serve() error {
 	if b, err := os.ReadFile("/proc/uptime"); err == nil {
 		fmt.Sscan(string(b), &result.Boot) //nolint:errcheck // a figure, no more
 	}
+	enableTracing()
 	ports, err := openPorts()
 	if err != nil {
 		return err
