@@ -38,25 +38,26 @@ type BuildStats struct {
 	RenamedKeys     uint64 // labels whose name is one of our attributes'
 	DroppedLabels   uint64 // labels whose name another label of the set has
 	BinaryValues    uint64 // labels with a value that is not UTF-8
+	LabelOverflow   uint64 // samples whose labels are missing because of Options.MaxEntries
+	StackOverflow   uint64 // samples whose stack and thread are, too
 }
 
 // build is the state of one Build.
 type build struct {
-	*Builder
+	opts     *Options
 	resolver Resolver
 	tables   *tables
 	stats    BuildStats
+	parts    []part
 
 	start, end uint64
-	times      [][]uint64 // by entry
-	values     [][]int64  // by entry; empty unless of absences
 	sets       map[*labels.Set]setAttributes
 	names      map[string]bool // scratch of setAttributes
 	frames     map[frameKey]int32
 
 	// Of the process at hand.
 	process   uint64
-	stackOf   map[uint32]int32 // Builder's stack id to stack table
+	stackOf   map[stackRef]int32 // to stack table
 	samples   map[string]pprofile.Sample
 	identity  []byte
 	indexes   []int32
@@ -72,23 +73,43 @@ type frameKey struct {
 	addr    uint64
 }
 
-// Build returns what was added since the last Reset, and leaves it there. The
+// part is a Builder of several.
+type part struct {
+	*Builder
+	times  [][]uint64 // by entry
+	values [][]int64  // by entry; empty unless of absences
+}
+
+// entryRef is an entry of a part, stackRef a stack.
+type entryRef struct{ part, entry uint32 }
+
+type stackRef struct{ part, stack uint32 }
+
+// Build is the function Build for one Builder.
+func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
+	return Build([]*Builder{b}, r, startUnixNano, endUnixNano)
+}
+
+// Build returns what was added to Builders of the same options, at least one, since
+// their last Reset, and leaves it there. The
 // profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
 // outside. Without samples of wanted processes there are no profiles.
-func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
+func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
 	out := pprofile.NewProfiles()
 	state := &build{
-		Builder:  b,
+		opts:     &builders[0].opts,
 		resolver: r,
 		tables:   newTables(out.Dictionary()),
 		sets:     make(map[*labels.Set]setAttributes),
 		names:    make(map[string]bool),
 		frames:   make(map[frameKey]int32),
-		stackOf:  make(map[uint32]int32),
+		stackOf:  make(map[stackRef]int32),
 		samples:  make(map[string]pprofile.Sample),
 	}
-	state.times, state.values = byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)
-	wanted := state.wanted(b.entriesByProcess())
+	for _, b := range builders {
+		state.parts = append(state.parts, part{b, byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)})
+	}
+	wanted := state.wanted(state.entriesByProcess())
 	state.start, state.end = state.widen(wanted, startUnixNano, endUnixNano)
 	for _, entries := range wanted {
 		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
@@ -96,14 +117,18 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 	return out, state.stats
 }
 
+func (b *build) key(e entryRef) *key { return &b.parts[e.part].entries[e.entry] }
+
+func (b *build) times(e entryRef) []uint64 { return b.parts[e.part].times[e.entry] }
+
 // wanted returns the groups of entries whose process is wanted.
-func (b *build) wanted(groups [][]uint32) [][]uint32 {
-	return slices.DeleteFunc(groups, func(entries []uint32) bool {
+func (b *build) wanted(groups [][]entryRef) [][]entryRef {
+	return slices.DeleteFunc(groups, func(entries []entryRef) bool {
 		samples := 0
 		for _, entry := range entries {
-			samples += len(b.times[entry])
+			samples += len(b.times(entry))
 		}
-		if b.resolver.Wanted(b.entries[entries[0]].process, samples) {
+		if b.resolver.Wanted(b.key(entries[0]).process, samples) {
 			return false
 		}
 		b.stats.LeftOut += uint64(samples)
@@ -113,11 +138,11 @@ func (b *build) wanted(groups [][]uint32) [][]uint32 {
 
 // widen returns the half-open interval that covers start, end and all timestamps of
 // groups of entries.
-func (b *build) widen(groups [][]uint32, start, end uint64) (uint64, uint64) {
+func (b *build) widen(groups [][]entryRef, start, end uint64) (uint64, uint64) {
 	end = max(start, end)
 	for _, entries := range groups {
 		for _, entry := range entries {
-			for _, t := range b.times[entry] {
+			for _, t := range b.times(entry) {
 				start = min(start, t)
 				end = max(end, t+1)
 			}
@@ -147,25 +172,27 @@ func byEntry[T any](b *Builder, samples []T) [][]T {
 }
 
 // entriesByProcess returns the entries of each process, in order of appearance.
-func (b *Builder) entriesByProcess() [][]uint32 {
-	var groups [][]uint32
+func (b *build) entriesByProcess() [][]entryRef {
+	var groups [][]entryRef
 	group := make(map[uint64]int)
-	for entry := range b.entries {
-		process := b.entries[entry].process
-		g, ok := group[process]
-		if !ok {
-			g = len(groups)
-			group[process] = g
-			groups = append(groups, nil)
+	for p := range b.parts {
+		for entry := range b.parts[p].entries {
+			process := b.parts[p].entries[entry].process
+			g, ok := group[process]
+			if !ok {
+				g = len(groups)
+				group[process] = g
+				groups = append(groups, nil)
+			}
+			groups[g] = append(groups[g], entryRef{uint32(p), uint32(entry)})
 		}
-		groups[g] = append(groups[g], uint32(entry))
 	}
 	return groups
 }
 
 // addProcess fills rp with the only profile of one process.
-func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []uint32) {
-	b.process = b.entries[entries[0]].process
+func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
+	b.process = b.key(entries[0]).process
 	clear(b.stackOf)
 	clear(b.samples)
 	b.resolved, b.locations = "", b.locations[:0]
@@ -209,12 +236,15 @@ func (b *build) setType(p pprofile.Profile) {
 
 // addEntry adds an entry's timestamps to the sample of its identity, which
 // other entries may share: what differs between keys need not show.
-func (b *build) addEntry(p pprofile.Profile, entry uint32) {
-	k, times := &b.entries[entry], b.times[entry]
-	stack := b.stack(k.stack)
+func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
+	k, times := b.key(entry), b.times(entry)
+	stack := b.stack(stackRef{entry.part, k.stack})
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
 	b.count(k, set, uint64(len(times)))
+	if b.parts[entry.part].stacks.empty(k.stack) {
+		b.stats.EmptyStacks += uint64(len(times))
+	}
 
 	b.indexes = b.appendAttributes(b.indexes[:0], k, link, set)
 	b.identity = appendIndexes(b.identity[:0], []int32{stack, link.index})
@@ -228,7 +258,7 @@ func (b *build) addEntry(p pprofile.Profile, entry uint32) {
 		b.samples[string(b.identity)] = sample
 	}
 	sample.TimestampsUnixNano().Append(times...)
-	sample.Values().Append(b.values[entry]...)
+	sample.Values().Append(b.parts[entry.part].values[entry.entry]...)
 }
 
 func (b *build) count(k *key, set setAttributes, samples uint64) {
@@ -243,22 +273,26 @@ func (b *build) count(k *key, set setAttributes, samples uint64) {
 	if k.cut {
 		b.stats.TruncatedStacks += samples
 	}
-	if b.stacks.empty(k.stack) {
-		b.stats.EmptyStacks += samples
+	switch k.overflow {
+	case labelOverflow:
+		b.stats.LabelOverflow += samples
+	case stackOverflow:
+		b.stats.StackOverflow += samples
 	}
 }
 
 // stack resolves a stack of the process at hand. The callers that it has in common
 // with the one before, mostly all but a few, need not be looked up again.
-func (b *build) stack(id uint32) int32 {
+func (b *build) stack(id stackRef) int32 {
 	if i, ok := b.stackOf[id]; ok {
 		return i
 	}
-	encoded := b.stacks.stacks[id]
+	stacks := &b.parts[id.part].stacks
+	encoded := stacks.stacks[id.stack]
 	common := commonCallers(b.resolved, encoded)
 	shared := b.locations[len(b.locations)-common:]
 	b.scratch = b.scratch[:0]
-	b.stacks.frames(id, common, func(kind FrameKind, addr uint64) {
+	stacks.frames(id.stack, common, func(kind FrameKind, addr uint64) {
 		b.scratch = append(b.scratch, b.frame(kind, addr))
 	})
 	b.scratch = append(b.scratch, shared...)

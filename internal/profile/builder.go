@@ -20,6 +20,7 @@ type key struct {
 	cut      bool // the user stack lacks its outer frames
 	sampled  Sampled
 	state    ThreadState
+	overflow overflow
 }
 
 const commBytes = 16 // TASK_COMM_LEN
@@ -52,6 +53,7 @@ type Builder struct {
 	sampleTimes   []uint64
 	sampleValues  []int64 // of absences only
 	stacks        stackTable
+	kept          int // bytes of memory that a Reset has left for what comes
 }
 
 // NewBuilder returns an empty Builder.
@@ -65,8 +67,13 @@ func NewBuilder(opts Options) *Builder {
 // Add adds a sample. A key that was seen before costs no allocation, except now
 // and then one for the growing list of timestamps.
 func (b *Builder) Add(s *Sample) {
-	stack, added := b.stacks.id(s.KernelFrames, s.UserFrames)
-	b.bytes += added
+	stack, known := b.stacks.find(s.KernelFrames, s.UserFrames)
+	if !known && !b.stacksFull() {
+		var added int
+		stack, added = b.stacks.add()
+		b.bytes += added
+		known = true
+	}
 	k := key{
 		process: s.Process,
 		set:     s.Set,
@@ -86,13 +93,7 @@ func (b *Builder) Add(s *Sample) {
 	if b.opts.CPUAttribute {
 		k.cpu = s.CPU
 	}
-	entry, ok := b.index[k]
-	if !ok {
-		entry = uint32(len(b.entries))
-		b.index[k] = entry
-		b.entries = append(b.entries, k)
-		b.bytes += entryBytes
-	}
+	entry := b.entry(k, known)
 	b.sampleEntries = append(b.sampleEntries, entry)
 	b.sampleTimes = append(b.sampleTimes, min(s.TimeUnixNano, maxTime))
 	b.bytes += sampleBytes
@@ -100,6 +101,33 @@ func (b *Builder) Add(s *Sample) {
 		b.sampleValues = append(b.sampleValues, s.OffCPUNs)
 		b.bytes += valueBytes
 	}
+}
+
+// entry returns the entry of a key, or of what stands for it where there is no room
+// for another entry. Without a stack, the key's is not known and there is no room for it.
+func (b *Builder) entry(k key, stack bool) uint32 {
+	if stack {
+		if entry, ok := b.index[k]; ok {
+			return entry
+		}
+		if b.setsFull() {
+			k = k.withoutLabels()
+			if entry, ok := b.index[k]; ok {
+				return entry
+			}
+		}
+	}
+	if !stack || b.stacksFull() {
+		k = k.withoutStack(b.emptyStack())
+		if entry, ok := b.index[k]; ok {
+			return entry
+		}
+	}
+	entry := uint32(len(b.entries))
+	b.index[k] = entry
+	b.entries = append(b.entries, k)
+	b.bytes += entryBytes
+	return entry
 }
 
 // incomplete reports whether a walk ended before the entry of the thread.
@@ -127,6 +155,7 @@ func (b *Builder) Reset() {
 	if b.stacks.bytes > keptBytes {
 		b.stacks.forget()
 	}
+	b.kept = max(b.kept, b.bytes)
 	b.bytes = 0
 	clear(b.index)
 	clear(b.entries) // let go of the label sets
@@ -136,7 +165,11 @@ func (b *Builder) Reset() {
 	b.sampleValues = b.sampleValues[:0]
 }
 
+// Kept estimates the memory that a Builder holds on to after a Reset.
+func (b *Builder) Kept() int { return b.kept + b.stacks.bytes }
+
 func (b *Builder) forget() {
+	b.bytes, b.kept = 0, 0
 	b.index = make(map[key]uint32)
 	b.entries, b.sampleEntries, b.sampleTimes, b.sampleValues = nil, nil, nil, nil
 }

@@ -8,6 +8,11 @@
 // truncation mark of the stack, the thread's state and, where wanted, thread (id
 // and name) and CPU are equal. Keys are compared in full. An entry's samples are its timestamps.
 //
+// A Builder with as many entries as Options.MaxEntries says gives further ones that have
+// labels the overflow set instead, and no link. From twice as many entries on, new ones
+// lose their stack, thread and CPU as well: what is left is the process, the thread's
+// state, and whether there were labels. No sample is lost.
+//
 // # Output
 //
 // One ResourceProfiles and one Profile for each process: sample type

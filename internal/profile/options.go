@@ -10,8 +10,11 @@ type Options struct {
 	TraceAttributes  bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
 	ThreadAttributes bool          // thread.id and thread.name; part of the aggregation key
 	CPUAttribute     bool          // cpu.logical_number; part of the aggregation key
-	ScopeName        string
-	ScopeVersion     string
+	// MaxEntries of a Builder whose label sets are told apart; see the package
+	// documentation. 0: no bound.
+	MaxEntries   int
+	ScopeName    string
+	ScopeVersion string
 }
 
 // OffCPU says what samples of off-CPU time stand for.

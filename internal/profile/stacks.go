@@ -21,8 +21,9 @@ type stackTable struct {
 	scratch []byte
 }
 
-// id returns the id of a stack and, if it is new, the memory it takes.
-func (t *stackTable) id(kernel, user []uint64) (id uint32, added int) {
+// find returns the id of a stack, if it is known. If not, add adds the one that was
+// looked for last.
+func (t *stackTable) find(kernel, user []uint64) (id uint32, ok bool) {
 	b := binary.LittleEndian.AppendUint32(t.scratch[:0], uint32(len(kernel)))
 	for _, addr := range kernel {
 		b = binary.LittleEndian.AppendUint64(b, addr)
@@ -31,10 +32,13 @@ func (t *stackTable) id(kernel, user []uint64) (id uint32, added int) {
 		b = binary.LittleEndian.AppendUint64(b, addr)
 	}
 	t.scratch = b
-	if id, ok := t.ids[string(b)]; ok {
-		return id, 0
-	}
-	encoded := string(b)
+	id, ok = t.ids[string(b)]
+	return id, ok
+}
+
+// add returns the id of a new stack, and the memory that it takes.
+func (t *stackTable) add() (id uint32, added int) {
+	encoded := string(t.scratch)
 	id = uint32(len(t.stacks))
 	t.ids[encoded] = id
 	t.stacks = append(t.stacks, encoded)
