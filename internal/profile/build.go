@@ -38,8 +38,6 @@ type BuildStats struct {
 	RenamedKeys     uint64 // labels whose name is one of our attributes'
 	DroppedLabels   uint64 // labels whose name another label of the set has
 	BinaryValues    uint64 // labels with a value that is not UTF-8
-	LabelOverflow   uint64 // samples whose labels are missing because of Options.MaxEntries
-	StackOverflow   uint64 // samples whose stack and thread are, too
 }
 
 // build is the state of one Build.
@@ -272,12 +270,6 @@ func (b *build) count(k *key, set setAttributes, samples uint64) {
 	}
 	if k.cut {
 		b.stats.TruncatedStacks += samples
-	}
-	switch k.overflow {
-	case labelOverflow:
-		b.stats.LabelOverflow += samples
-	case stackOverflow:
-		b.stats.StackOverflow += samples
 	}
 }
 

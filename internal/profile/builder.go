@@ -53,7 +53,7 @@ type Builder struct {
 	sampleTimes   []uint64
 	sampleValues  []int64 // of absences only
 	stacks        stackTable
-	kept          int // bytes of memory that a Reset has left for what comes
+	overflown     [stackOverflow + 1]int
 }
 
 // NewBuilder returns an empty Builder.
@@ -94,6 +94,7 @@ func (b *Builder) Add(s *Sample) {
 		k.cpu = s.CPU
 	}
 	entry := b.entry(k, known)
+	b.overflown[b.entries[entry].overflow]++
 	b.sampleEntries = append(b.sampleEntries, entry)
 	b.sampleTimes = append(b.sampleTimes, min(s.TimeUnixNano, maxTime))
 	b.bytes += sampleBytes
@@ -155,7 +156,6 @@ func (b *Builder) Reset() {
 	if b.stacks.bytes > keptBytes {
 		b.stacks.forget()
 	}
-	b.kept = max(b.kept, b.bytes)
 	b.bytes = 0
 	clear(b.index)
 	clear(b.entries) // let go of the label sets
@@ -163,13 +163,10 @@ func (b *Builder) Reset() {
 	b.sampleEntries = b.sampleEntries[:0]
 	b.sampleTimes = b.sampleTimes[:0]
 	b.sampleValues = b.sampleValues[:0]
+	b.overflown = [stackOverflow + 1]int{}
 }
 
-// Kept estimates the memory that a Builder holds on to after a Reset.
-func (b *Builder) Kept() int { return b.kept + b.stacks.bytes }
-
 func (b *Builder) forget() {
-	b.bytes, b.kept = 0, 0
 	b.index = make(map[key]uint32)
 	b.entries, b.sampleEntries, b.sampleTimes, b.sampleValues = nil, nil, nil, nil
 }

@@ -2,8 +2,7 @@ package profile
 
 import "github.com/customlabels/otelcol-customlabels/internal/labels"
 
-// overflow is what an entry lacks because there were too many. It is part of the key,
-// so that what was lost can be counted.
+// overflow is what an entry lacks because there were too many.
 type overflow uint8
 
 const (
@@ -11,6 +10,12 @@ const (
 	labelOverflow          // its label set and link
 	stackOverflow          // also its stack, thread and CPU
 )
+
+// Overflown returns how many of the samples lack their labels because of
+// Options.MaxEntries, and how many lack their stacks.
+func (b *Builder) Overflown() (sets, stacks int) {
+	return b.overflown[labelOverflow], b.overflown[stackOverflow]
+}
 
 // setsFull reports whether new entries do without their labels.
 func (b *Builder) setsFull() bool {

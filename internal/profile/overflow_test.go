@@ -39,8 +39,9 @@ func TestOverflow(t *testing.T) {
 	require.Equal(t, 2*bound+2, b.Entries())
 
 	p, stats := b.Build(&resolver{}, 1000, 2000)
-	require.EqualValues(t, 90+9, stats.LabelOverflow)
-	require.EqualValues(t, 91+1, stats.StackOverflow)
+	sets, stacks := b.Overflown()
+	require.Equal(t, 90+9, sets)
+	require.Equal(t, 91+1, stacks)
 	require.EqualValues(t, 202, stats.Samples)
 	times, labelled, overflown := 0, 0, 0
 	for _, s := range flatten(t, p) {
@@ -63,6 +64,8 @@ func TestOverflow(t *testing.T) {
 	require.Equal(t, 90+9+91, overflown)
 
 	b.Reset()
+	sets, stacks = b.Overflown()
+	require.Zero(t, sets+stacks)
 	add(distinct(7), 1)
 	require.Contains(t, buildFlat(t, b)[0].attrs, "label.n", "a new batch begins anew")
 }

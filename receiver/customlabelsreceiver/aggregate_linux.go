@@ -113,7 +113,8 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.registry.Count(decoded)
-	d.batch.processes[proc.Handle()] = proc
+	part := d.batch.part(rec.UID)
+	part.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
 		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
@@ -129,7 +130,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absen
 		Sampled:      sampled(proc.Info().Context, decoded),
 		UserStack:    labels.Outcome(rec.UserStack),
 	}
-	d.batch.builder.Add(&d.sample)
+	d.batch.add(part, &d.sample)
 }
 
 // flagSampled is a W3C trace flag.
@@ -153,17 +154,20 @@ func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 }
 
 // handOverAt hands the batch over when its interval has passed at the given
-// time (CLOCK_MONOTONIC), or when it has grown too large.
+// time (CLOCK_MONOTONIC). When it has grown too large before, the user who has most of
+// it has to hand over early; the others do not notice.
 func (d *aggregator) handOverAt(now uint64) {
 	d.weigh()
 	pressure := d.memory.Pressure()
-	bytes := d.batch.builder.Bytes()
-	full := bytes >= d.batchBytes(pressure)
+	full := false
+	if d.batch.bytes >= d.batchBytes(pressure) {
+		if d.batch.bytes < d.maxBytes {
+			d.counts.limits[limitBatchesEarly].Add(1)
+		}
+		full = pressure >= budget.Scarce || !d.handOverLargest()
+	}
 	if !full && now < d.batch.startMono+uint64(d.interval) {
 		return
-	}
-	if full && bytes < d.maxBytes {
-		d.counts.limits[limitBatchesEarly].Add(1)
 	}
 	// Not with each batch that is too large: what fills it is no reason for new budgets. And
 	// not before it is handed over: equal sets of one batch must be one set.
@@ -180,6 +184,16 @@ func (d *aggregator) handOverAt(now uint64) {
 		d.labels.ForgetReads()
 	}
 	d.batch = d.exporter.newBatch(d.lane)
+}
+
+// handOverLargest hands over what the user has who has most; false if there are too
+// many users to find out.
+func (d *aggregator) handOverLargest() bool {
+	early := d.batch.split()
+	if early != nil {
+		d.exporter.enqueue(early)
+	}
+	return early != nil
 }
 
 func (d *aggregator) handOver() {

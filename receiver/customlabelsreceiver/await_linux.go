@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// maxAwaitingBytes of samples wait for a name; further ones do without.
-	maxAwaitingBytes = 1 << 20
+	// maxAwaitingBytes of samples wait for a name, half of them of one user; further
+	// ones do without.
+	maxAwaitingBytes     = 1 << 20
+	maxUserAwaitingBytes = maxAwaitingBytes / 2
 	// maxAwait is how long one waits.
 	maxAwait = time.Second
 )
@@ -25,6 +27,7 @@ const (
 type awaiting struct {
 	samples []awaitingSample
 	bytes   int
+	byUser  map[uint32]int // bytes, of users who have any
 }
 
 type awaitingSample struct {
@@ -39,9 +42,13 @@ type awaitingSample struct {
 // add copies a sample, unless there is no room.
 func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd, names bool) bool {
 	size := len(rec.Labels) + 8*(len(rec.KernelFrames)+len(rec.UserFrames)) + 256
-	if a.bytes+size > maxAwaitingBytes {
+	if a.bytes+size > maxAwaitingBytes || a.byUser[rec.UID]+size > maxUserAwaitingBytes {
 		return false
 	}
+	if a.byUser == nil {
+		a.byUser = map[uint32]int{}
+	}
+	a.byUser[rec.UID] += size
 	r := bpf.Record{
 		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
 		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
@@ -55,6 +62,12 @@ func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd, name
 	a.samples = append(a.samples, awaitingSample{p, r, end, max(rec.TimeNs, end.endNs), size, names})
 	a.bytes += size
 	return true
+}
+
+func (a *awaiting) forget(uid uint32, bytes int) {
+	if a.byUser[uid] -= bytes; a.byUser[uid] == 0 {
+		delete(a.byUser, uid)
+	}
 }
 
 // settle aggregates the samples that wait no longer: their process has been
@@ -104,6 +117,7 @@ func (d *aggregator) release(n int) {
 		d.dropUnconfirmed(s.process, &s.record)
 		d.aggregate(s.process, &s.record, s.end, d.decode(s.process, &s.record))
 		d.awaiting.bytes -= s.bytes
+		d.awaiting.forget(s.record.UID, s.bytes)
 	}
 	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)
 }

@@ -32,6 +32,8 @@ const (
 	maxSymbolBytes      = 1 << 30
 	minBatchBytes       = 1 << 20
 	maxBatchBytes       = 1 << 30
+	minUserEntries      = 1
+	maxUserEntries      = 1 << 20
 	minUnwindBytes      = 1 << 20
 	maxUnwindBytes      = 1 << 30
 	minMemoryBytes      = 64 << 20
@@ -124,9 +126,14 @@ type Config struct {
 	BPFVerifierLogLevel int `mapstructure:"bpf_verifier_log_level"`
 	// MaxPendingBatches that wait for the next consumer; a further one is dropped and counted.
 	MaxPendingBatches int `mapstructure:"max_pending_batches"`
-	// MaxBatchBytes is the estimated memory of one batch at which it is handed
-	// over before the report interval has passed.
+	// MaxBatchBytes is the estimated memory of one batch at which the user who has most
+	// of it is handed over before the report interval has passed.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
+	// MaxUserEntries of one user in a batch that have labels of their own. Samples beyond
+	// lose their labels, and from twice as many on their stacks.
+	MaxUserEntries int `mapstructure:"max_user_entries"`
+	// BatchPerUser gives each user batches of its own.
+	BatchPerUser bool `mapstructure:"batch_per_user"`
 
 	// MaxMemoryBytes of all that the receiver holds in user space, as it estimates it. When
 	// little is left, caches give way, then processes get less, in the end samples are dropped.
@@ -226,6 +233,7 @@ func createDefaultConfig() component.Config {
 		MaxMemoryBytes:    256 << 20,
 		MaxBPFMapBytes:    128 << 20,
 		MaxBackgroundCPU:  1,
+		MaxUserEntries:    65536,
 	}
 }
 
@@ -254,6 +262,7 @@ func (c *Config) Validate() error {
 		oneOf("error_mode", c.ErrorMode, ErrorModePropagate, ErrorModeIgnore),
 		within("bpf_verifier_log_level", c.BPFVerifierLogLevel, 0, maxVerifierLogLevel),
 		within("max_pending_batches", c.MaxPendingBatches, 1, maxPendingBatches),
+		within("max_user_entries", c.MaxUserEntries, minUserEntries, maxUserEntries),
 		within("max_batch_bytes", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
 		c.validateLimits(),
 	)

@@ -34,6 +34,7 @@ func TestConfigValid(t *testing.T) {
 	lowest.MaxPendingBatches = 1
 	lowest.MaxSymbolBytes, lowest.MaxBatchBytes, lowest.MaxUnwindBytes = 16<<20, 1<<20, 4<<20
 	lowest.MaxMemoryBytes, lowest.MaxBPFMapBytes, lowest.MaxBackgroundCPU = 64<<20, 16<<20, 0.01
+	lowest.MaxUserEntries = 1
 
 	highest := createDefaultConfig().(*Config)
 	highest.SamplesPerSecond = 10_000
@@ -43,6 +44,7 @@ func TestConfigValid(t *testing.T) {
 	highest.OffCPUThreshold, highest.OffCPUMinimum, highest.OffCPURingBufferBytes = 1, time.Minute, 1<<30
 	highest.MaxBatchBytes = 1 << 30
 	highest.MaxMemoryBytes, highest.MaxBPFMapBytes, highest.MaxBackgroundCPU = 1<<36, 1<<33, 64
+	highest.MaxUserEntries = 1 << 20
 
 	for section, want := range map[string]*Config{
 		"custom_labels": {
@@ -69,6 +71,7 @@ func TestConfigValid(t *testing.T) {
 			MaxMemoryBytes:    256 << 20,
 			MaxBPFMapBytes:    128 << 20,
 			MaxBackgroundCPU:  1,
+			MaxUserEntries:    65536,
 		},
 		"custom_labels/everything": {
 			SamplesPerSecond:      97,
@@ -109,6 +112,8 @@ func TestConfigValid(t *testing.T) {
 			MaxMemoryBytes:          128 << 20,
 			MaxBPFMapBytes:          64 << 20,
 			MaxBackgroundCPU:        0.25,
+			MaxUserEntries:          100,
+			BatchPerUser:            true,
 		},
 		"custom_labels/lowest":  lowest,
 		"custom_labels/highest": highest,
@@ -185,11 +190,13 @@ func TestConfigInvalid(t *testing.T) {
 			`labels::rules::7: executable is not a valid glob: "/["`,
 			"labels::rules::8: to is for the action rename, not for drop",
 		},
-		"id_keys_alone":  {"labels::trace_id_keys and labels::span_id_keys must be set together"},
-		"id_keys_many":   {"labels::trace_id_keys must have at most 8 keys, not 9"},
-		"id_keys_empty":  {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
-		"id_keys_format": {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
-		"several":        {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
+		"max_user_entries_low":  {"max_user_entries must be between 1 and 1048576, not 0"},
+		"max_user_entries_high": {"max_user_entries must be between 1 and 1048576, not 1048577"},
+		"id_keys_alone":         {"labels::trace_id_keys and labels::span_id_keys must be set together"},
+		"id_keys_many":          {"labels::trace_id_keys must have at most 8 keys, not 9"},
+		"id_keys_empty":         {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
+		"id_keys_format":        {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
+		"several":               {"samples_per_second must be", `error_mode must be "propagate" or "ignore", not ""`},
 	} {
 		t.Run(section, func(t *testing.T) {
 			cfg, err := load(t, "custom_labels/"+section)

@@ -23,6 +23,7 @@ type counts struct {
 	users      userSeries
 	userDrops  userDrops
 	limits     [numLimitActions]atomic.Int64 // those that the exporter and the aggregators count
+	byUser     userCounts
 
 	mu    sync.Mutex
 	final *bpf.Counters // once sampling has ended
@@ -129,7 +130,10 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 	s.dropped[dropRingFull] = int64(counters.DroppedRingFull)
 	s.dropped[dropUserShare] = int64(counters.DroppedUserShare)
 	s.users = &c.users
-	s.userDropped = c.userDrops.update(&c.users, counters.DroppedUserShare, p.sampler.UserDrops)
+	s.userDropped[userDropPendingFull] = loaded(&c.byUser.dropped)
+	s.lostLabels = sum(loaded(&c.byUser.lostLabels), loaded(&c.offCPU.byUser.lostLabels))
+	s.lostStacks = sum(loaded(&c.byUser.lostStacks), loaded(&c.offCPU.byUser.lostStacks))
+	s.userDropped[userDropShare] = c.userDrops.update(&c.users, counters.DroppedUserShare, p.sampler.UserDrops)
 	s.dropped[dropInternal] = int64(counters.DroppedInternal)
 	s.hits = int64(counters.Hits)
 	if p.offCPU != nil {

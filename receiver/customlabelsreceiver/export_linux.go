@@ -5,10 +5,12 @@ package customlabelsreceiver
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
@@ -24,25 +26,12 @@ import (
 // max_pending_batches wait in it; what comes beyond that is dropped and counted,
 // because reading must not wait. Lanes do not take each other's room.
 type lane struct {
-	options profile.Options
+	parts   partPool
 	pending chan *batch
-	idle    chan *batch // emptied batches, to be used again
 
 	emitted, pendingFull, refused, noMemory *atomic.Int64
 	filtered                                *[numFilterReasons]atomic.Int64
-}
-
-// A batch is what was sampled in one interval.
-type batch struct {
-	lane        *lane
-	builder     *profile.Builder
-	processes   map[uint64]*process.Process // by handle; keeps them while the batch lives
-	startMono   uint64                      // CLOCK_MONOTONIC
-	endMono     uint64                      // when it was handed over
-	clockOffset uint64                      // from CLOCK_MONOTONIC to Unix time
-
-	held   weight // of builder
-	labels int    // bytes of label sets that their cache has let go of
+	users                                   *userCounts
 }
 
 // exporter builds profiles from batches and hands them to the next consumer, on
@@ -59,6 +48,7 @@ type exporter struct {
 	cancel   context.CancelFunc
 	cpu      *lane
 	offCPU   *lane // nil: none
+	byUser   bool  // each user has batches of its own
 	done     sync.WaitGroup
 	refused  bool
 	memory   *budget.Memory
@@ -87,6 +77,7 @@ func newExporter(
 		TraceAttributes:  cfg.TraceAttributes,
 		ThreadAttributes: cfg.ThreadAttributes,
 		CPUAttribute:     cfg.CPUAttribute,
+		MaxEntries:       cfg.MaxUserEntries,
 		ScopeName:        metadata.ScopeName,
 		ScopeVersion:     set.BuildInfo.Version,
 	}
@@ -99,69 +90,69 @@ func newExporter(
 		resolver: newResolver(symbols, newOmission(&cfg.Targets)),
 		ctx:      ctx,
 		cancel:   cancel,
-		cpu:      newLane(cfg, options),
+		cpu:      newLane(cfg, options, limits.memory),
 		interval: cfg.ReportInterval,
 		memory:   limits.memory,
+		byUser:   cfg.BatchPerUser,
 	}
 	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
-	e.cpu.noMemory, e.cpu.filtered = &c.dropped[dropNoMemory], &c.filtered
+	e.cpu.noMemory, e.cpu.filtered, e.cpu.users = &c.dropped[dropNoMemory], &c.filtered, &c.byUser
 	if cfg.OffCPUThreshold > 0 {
 		options.OffCPU = &profile.OffCPU{Threshold: cfg.OffCPUThreshold, Minimum: cfg.OffCPUMinimum}
 		off := &c.offCPU
-		e.offCPU = newLane(cfg, options)
+		e.offCPU = newLane(cfg, options, limits.memory)
 		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
-		e.offCPU.noMemory, e.offCPU.filtered = &off.dropped[offCPUNoMemory], &off.filtered
+		e.offCPU.noMemory, e.offCPU.filtered, e.offCPU.users = &off.dropped[offCPUNoMemory], &off.filtered, &off.byUser
 	}
 	return e
 }
 
-func newLane(cfg *Config, options profile.Options) *lane {
-	return &lane{options: options, pending: make(chan *batch, cfg.MaxPendingBatches), idle: make(chan *batch, 2)}
+func newLane(cfg *Config, options profile.Options, memory *budget.Memory) *lane {
+	return &lane{parts: partPool{options: options, memory: memory}, pending: make(chan *batch, cfg.MaxPendingBatches)}
 }
 
 // newBatch returns an empty batch that begins now.
 func (e *exporter) newBatch(l *lane) *batch {
-	var b *batch
-	select {
-	case b = <-l.idle:
-	default:
-		b = &batch{lane: l, builder: profile.NewBuilder(l.options), processes: map[uint64]*process.Process{}}
-	}
+	b := &batch{lane: l, parts: map[uint32]*part{}}
 	b.clockOffset, b.startMono = clockOffset()
 	return b
 }
 
-// recycle empties a batch for newBatch.
+// recycle empties a batch, whose parts are used again.
 func (e *exporter) recycle(b *batch) {
-	b.builder.Reset()
-	clear(b.processes)
-	e.memory.Add(budget.OfLabels, -b.labels)
-	b.labels = 0
-	b.held.set(e.memory, budget.OfBatches, b.builder.Held())
-	if e.memory.Pressure() < budget.Tight {
-		select {
-		case b.lane.idle <- b:
-			return
-		default:
-		}
+	for _, p := range b.parts {
+		b.lane.parts.give(p)
 	}
-	b.held.forget(e.memory, budget.OfBatches)
+	e.memory.Add(budget.OfLabels, -b.labels)
+	b.parts, b.last, b.labels = nil, nil, 0
 }
 
-// enqueue passes a batch on or drops it; it never waits.
+// earlyShare of max_pending_batches is what batches of one user that come before their
+// time may take: so they cost this user samples, and not the others.
+const earlyShare = 2
+
+// enqueue passes a batch on or drops it; it never waits. Only one goroutine does this for a lane.
 func (e *exporter) enqueue(b *batch) {
 	b.endMono = monotonicNow()
-	n := b.builder.Samples()
+	n := b.samples()
 	if n == 0 {
 		e.recycle(b)
 		return
 	}
-	select {
-	case b.lane.pending <- b:
-	default:
-		b.lane.pendingFull.Add(int64(n))
-		e.recycle(b)
+	if !b.early || len(b.lane.pending) < max(1, cap(b.lane.pending)/earlyShare) {
+		select {
+		case b.lane.pending <- b:
+			return
+		default:
+		}
 	}
+	b.lane.pendingFull.Add(int64(n))
+	if b.early {
+		for uid := range b.parts {
+			b.lane.users.pendingFull(e.counts.users.of(uid), n)
+		}
+	}
+	e.recycle(b)
 }
 
 func (e *exporter) start() {
@@ -216,21 +207,42 @@ func (e *exporter) finish(ctx context.Context) {
 }
 
 func (e *exporter) export(b *batch) {
-	output := b.builder.OutputBytes()
+	e.resolver.begin(b.parts)
+	defer e.resolver.end()
+	if !e.byUser {
+		e.deliver(e.ctx, b, b.byUID(), b.startMono)
+		return
+	}
+	for _, p := range b.byUID() {
+		e.resolver.only(p.uid)
+		e.deliver(userContext(e.ctx, p.uid), b, []*part{p}, p.startMono)
+	}
+}
+
+// deliver hands parts of a batch to the next consumer as profiles of one dictionary.
+func (e *exporter) deliver(ctx context.Context, b *batch, parts []*part, startMono uint64) {
+	builders := make([]*profile.Builder, len(parts))
+	output := 0
+	for i, p := range parts {
+		builders[i] = p.builder
+		output += p.builder.OutputBytes()
+	}
 	e.memory.Add(budget.OfOutput, output)
 	defer e.memory.Add(budget.OfOutput, -output)
-	e.resolver.begin(b.processes)
-	profiles, stats := b.builder.Build(e.resolver, b.startMono+b.clockOffset, b.endMono+b.clockOffset)
-	e.resolver.end()
+	profiles, stats := profile.Build(builders, e.resolver, startMono+b.clockOffset, b.endMono+b.clockOffset)
 	e.counts.countBuild(stats)
-	for reason, n := range e.resolver.leftOut {
+	for _, p := range parts {
+		sets, stacks := p.builder.Overflown()
+		b.lane.users.overflow(e.counts.users.of(p.uid), sets, stacks)
+	}
+	for reason, n := range e.resolver.takeLeftOut() {
 		b.lane.filtered[reason].Add(n)
 	}
 	n := int64(stats.Samples)
 	if n == 0 {
 		return
 	}
-	err := e.next.ConsumeProfiles(e.ctx, profiles)
+	err := e.next.ConsumeProfiles(ctx, profiles)
 	if err != nil {
 		b.lane.refused.Add(n)
 		e.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
@@ -243,4 +255,14 @@ func (e *exporter) export(b *batch) {
 		e.refused = false
 		e.report(nil)
 	}
+}
+
+// metadataUser is the key under which the context of a batch of one user has its uid, as
+// if it had come with a request: exporters and extensions can pass it on.
+const metadataUser = "custom_labels.user"
+
+func userContext(ctx context.Context, uid uint32) context.Context {
+	return client.NewContext(ctx, client.Info{
+		Metadata: client.NewMetadata(map[string][]string{metadataUser: {strconv.FormatUint(uint64(uid), 10)}}),
+	})
 }

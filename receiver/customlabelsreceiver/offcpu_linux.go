@@ -40,6 +40,7 @@ type offCPUCounts struct {
 	filtered     [numFilterReasons]atomic.Int64     // target is counted in BPF too
 	dropped      [numOffCPUDropReasons]atomic.Int64 // the first four are counted in BPF
 	userDrops    userDrops
+	byUser       userCounts
 	awayBytes    atomic.Int64
 
 	mu    sync.Mutex
@@ -191,7 +192,8 @@ func (d *offCPUDrain) snapshot(s *offCPUSnapshot) {
 	counters := d.bpfCounters()
 	s.dropped[offCPURingFull] = int64(counters.DroppedRingFull)
 	s.dropped[offCPUUserShare] = int64(counters.DroppedUserShare)
-	s.userDropped = c.userDrops.update(&d.counts.users, counters.DroppedUserShare, d.source.UserDrops)
+	s.userDropped[userDropPendingFull] = loaded(&c.byUser.dropped)
+	s.userDropped[userDropShare] = c.userDrops.update(&d.counts.users, counters.DroppedUserShare, d.source.UserDrops)
 	s.dropped[offCPUTableFull] = int64(counters.DroppedTableFull)
 	s.dropped[offCPUInternal] = int64(counters.DroppedInternal)
 	s.filtered[offCPUIdle] = int64(counters.FilteredIdle)

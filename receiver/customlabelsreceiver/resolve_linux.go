@@ -3,6 +3,7 @@
 package customlabelsreceiver
 
 import (
+	"maps"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -30,7 +31,8 @@ type resolver struct {
 	processes  map[uint64]*process.Process // of the batch that is built
 	mappings   map[mappingKey]*profile.Mapping
 	omission   omission
-	leftOut    [numFilterReasons]int64 // samples of the batch
+	leftOut    [numFilterReasons]int64 // samples since takeLeftOut
+	user       int64                   // whose batch it is; -1: all users'
 	// modules stand for the kernel and its modules, whose extent is not known.
 	modules map[string]*profile.Mapping
 }
@@ -42,6 +44,7 @@ func newResolver(s *symbolizer, o omission) *resolver {
 	return &resolver{
 		symbolizer: s,
 		omission:   o,
+		processes:  map[uint64]*process.Process{},
 		mappings:   map[mappingKey]*profile.Mapping{},
 		modules:    map[string]*profile.Mapping{},
 	}
@@ -71,6 +74,9 @@ func (r *resolver) Wanted(handle uint64, samples int) bool {
 
 // Resource implements profile.Resolver.
 func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
+	if r.user >= 0 {
+		defer attrs.PutInt("process.real_user.id", r.user)
+	}
 	p := r.processes[handle]
 	if p == nil || handle == 0 {
 		return // the one that stands for all beyond the table's bound
@@ -155,14 +161,30 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 	return known
 }
 
-// begin prepares for the batch of these processes.
-func (r *resolver) begin(processes map[uint64]*process.Process) {
-	r.processes = processes
-	r.leftOut = [numFilterReasons]int64{}
+// begin prepares for a batch.
+func (r *resolver) begin(parts map[uint32]*part) {
+	clear(r.processes)
+	for _, p := range parts {
+		maps.Copy(r.processes, p.processes)
+	}
+	r.user = -1
 	clear(r.mappings)
 	clear(r.modules) // one may have been replaced
 	r.symbolizer.refresh()
 }
 
+// only says that what follows is the batch of one user.
+func (r *resolver) only(uid uint32) { r.user = int64(uid) }
+
+// takeLeftOut returns the samples of processes that were not wanted, since the last call.
+func (r *resolver) takeLeftOut() [numFilterReasons]int64 {
+	n := r.leftOut
+	r.leftOut = [numFilterReasons]int64{}
+	return n
+}
+
 // end lets go of what was needed for the batch only.
-func (r *resolver) end() { r.symbolizer.release() }
+func (r *resolver) end() {
+	clear(r.processes)
+	r.symbolizer.release()
+}

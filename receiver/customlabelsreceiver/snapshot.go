@@ -24,6 +24,20 @@ func (r dropReason) String() string {
 	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused", "no_memory"}[r]
 }
 
+// userDropReason is a dropReason, or offCPUDropReason, for which one user is to blame.
+type userDropReason int
+
+const (
+	userDropShare       userDropReason = iota // ring_buffer_user_share
+	userDropPendingFull                       // too many batches of this user before their time
+
+	numUserDropReasons = iota
+)
+
+func (r userDropReason) String() string {
+	return [numUserDropReasons]string{"user_share", "pending_full"}[r]
+}
+
 // filterReason says why a hit was left out on purpose.
 type filterReason int
 
@@ -186,7 +200,7 @@ type offCPUSnapshot struct {
 	ringBytes int64 // unread
 	awayBytes int64 // of records of threads that are away
 
-	userDropped byUser // switches, with reason user_share
+	userDropped [numUserDropReasons]byUser
 }
 
 // pending switches are of threads that are away, in the ring buffer or in a batch
@@ -212,7 +226,9 @@ type snapshot struct {
 	dropped  [numDropReasons]int64
 
 	users       *userSeries // for all that is by user; nil: nothing is
-	userDropped byUser      // samples, with reason user_share
+	userDropped [numUserDropReasons]byUser
+	lostLabels  byUser // samples of all kinds that lack their labels because of max_user_entries
+	lostStacks  byUser // and their stacks
 
 	offCPU offCPUSnapshot
 	labels labelsSnapshot

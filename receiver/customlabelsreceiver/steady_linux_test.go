@@ -53,7 +53,9 @@ func TestSteadyAllocations(t *testing.T) {
 		d := startDrain(t, hz, writers)
 		d.read(t, hz*int(steadyFirst.Seconds()))
 		d.stop() // what happens to processes allocates, too
-		d.batch.builder.Reset()
+		for _, p := range d.batch.parts {
+			p.builder.Reset()
+		}
 		d.read(t, hz*int(steadyWarmUp.Seconds()))
 		samples, allocations, stretches, free := 0, uint64(0), 0, 0
 		for range steadyStretches {
@@ -126,5 +128,11 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 
 // seen is how much has been remembered so far.
 func (d *steadyDrain) seen() [3]int {
-	return [3]int{d.batch.builder.Entries(), d.labels.Bytes(), len(d.batch.processes)}
+	var seen [3]int
+	for _, p := range d.batch.parts {
+		seen[0] += p.builder.Entries()
+		seen[2] += len(p.processes)
+	}
+	seen[1] = d.labels.Bytes()
+	return seen
 }

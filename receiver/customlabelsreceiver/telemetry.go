@@ -100,6 +100,7 @@ func newTelemetry(set receiver.Settings, cfg *Config, read func(*snapshot)) (*te
 		b.ReceiverCustomLabelsUnwindTables,
 		b.ReceiverCustomLabelsUnwindUsed,
 		b.ReceiverCustomLabelsUserDroppedSamples,
+		b.ReceiverCustomLabelsUserEntryOverflow,
 		b.ReceiverCustomLabelsUserStacks,
 	)
 	if err != nil {
@@ -206,9 +207,14 @@ func (t *telemetry) observeOffCPU(o metric.Observer, s *offCPUSnapshot) {
 }
 
 func (t *telemetry) observeUsers(o metric.Observer, s *snapshot) {
-	share := attribute.String("reason", dropUserShare.String())
-	s.users.observe(o, t.instruments.ReceiverCustomLabelsUserDroppedSamples, &s.userDropped, t.attrs.own, share)
-	s.users.observe(o, t.instruments.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.offCPU.userDropped, t.attrs.own, share)
+	for r := range s.userDropped {
+		reason := attribute.String("reason", userDropReason(r).String())
+		s.users.observe(o, t.instruments.ReceiverCustomLabelsUserDroppedSamples, &s.userDropped[r], t.attrs.own, reason)
+		s.users.observe(o, t.instruments.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.offCPU.userDropped[r], t.attrs.own, reason)
+	}
+	overflow := t.instruments.ReceiverCustomLabelsUserEntryOverflow
+	s.users.observe(o, overflow, &s.lostLabels, t.attrs.own, attribute.String("lost", "labels"))
+	s.users.observe(o, overflow, &s.lostStacks, t.attrs.own, attribute.String("lost", "stacks"))
 }
 
 // observeSeen leaves out what has not happened yet: most combinations of

@@ -55,9 +55,10 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.dropped[dropRingFull] = 7
 		s.dropped[dropRefused] = 3
 		s.users = new(userSeries)
-		s.userDropped[s.users.of(1000)] = 5
-		s.userDropped[otherUsers] = 2
-		s.offCPU.userDropped[s.users.of(1001)] = 4
+		s.userDropped[userDropShare][s.users.of(1000)] = 5
+		s.userDropped[userDropPendingFull][otherUsers] = 2
+		s.offCPU.userDropped[userDropShare][s.users.of(1001)] = 4
+		s.lostLabels[s.users.of(1001)], s.lostStacks[s.users.of(1001)] = 11, 7
 		s.labelReads[labels.ABIV1][labels.OutcomePresent] = 21
 		s.userStacks[labels.OutcomeTruncated] = 5
 		s.anomalies[anomalyTruncatedValue] = 2
@@ -94,10 +95,14 @@ func TestTelemetryAccounting(t *testing.T) {
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(5, ra, "reason=user_share"), attribute.Int64("user.id", 1000)),
-		withAttribute(point(2, ra, "reason=user_share"), attribute.Bool("user.other", true)),
+		withAttribute(point(2, ra, "reason=pending_full"), attribute.Bool("user.other", true)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUUserDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(4, ra, "reason=user_share"), attribute.Int64("user.id", 1001)),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUserEntryOverflow(t, tt, []metricdata.DataPoint[int64]{
+		withAttribute(point(11, ra, "lost=labels"), attribute.Int64("user.id", 1001)),
+		withAttribute(point(7, ra, "lost=stacks"), attribute.Int64("user.id", 1001)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(90, ra), point(1, rb)}, opt)

@@ -29,7 +29,9 @@ func (w *weight) forget(m *budget.Memory, part budget.Part) {
 func (d *aggregator) weigh() {
 	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
 	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.awayBytes)
-	d.batch.held.set(d.memory, budget.OfBatches, d.batch.builder.Held())
+	if p := d.batch.last; p != nil { // no other has changed
+		p.held.set(d.memory, budget.OfBatches, p.builder.Held())
+	}
 }
 
 // batchBytes is at how many bytes a batch is handed over: the less memory there is left,

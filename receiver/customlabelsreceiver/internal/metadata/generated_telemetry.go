@@ -69,6 +69,7 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsUnwindTables              metric.Int64ObservableGauge
 	ReceiverCustomLabelsUnwindUsed                metric.Int64ObservableGauge
 	ReceiverCustomLabelsUserDroppedSamples        metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserEntryOverflow         metric.Int64ObservableCounter
 	ReceiverCustomLabelsUserStacks                metric.Int64ObservableCounter
 }
 
@@ -698,6 +699,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserDroppedSamplesC
 	return nil
 }
 
+// RegisterReceiverCustomLabelsUserEntryOverflowCallback sets callback for observable ReceiverCustomLabelsUserEntryOverflow metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserEntryOverflowCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsUserEntryOverflow, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsUserEntryOverflow)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsUserStacksCallback sets callback for observable ReceiverCustomLabelsUserStacks metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsUserStacksCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -994,6 +1010,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ReceiverCustomLabelsUserDroppedSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_user_dropped_samples",
 		metric.WithDescription("Samples of a user that were dropped because of the user, by reason; part of dropped_samples. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsUserEntryOverflow, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_user_entry_overflow",
+		metric.WithDescription("Samples of a user that lack something because the batch had max_user_entries of this user. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,6 +1,37 @@
 package customlabelsreceiver
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// userCounts is what happened to samples of users because of the users, by series.
+type userCounts struct {
+	dropped    [maxUserSeries + 1]atomic.Int64 // early batches that found no room
+	lostLabels [maxUserSeries + 1]atomic.Int64 // max_user_entries
+	lostStacks [maxUserSeries + 1]atomic.Int64 // twice as many
+}
+
+func (c *userCounts) pendingFull(series, samples int) { c.dropped[series].Add(int64(samples)) }
+
+func (c *userCounts) overflow(series, labels, stacks int) {
+	c.lostLabels[series].Add(int64(labels))
+	c.lostStacks[series].Add(int64(stacks))
+}
+
+func loaded(counts *[maxUserSeries + 1]atomic.Int64) (values byUser) {
+	for i := range counts {
+		values[i] = counts[i].Load()
+	}
+	return values
+}
+
+func sum(a, b byUser) byUser {
+	for i := range b {
+		a[i] += b[i]
+	}
+	return a
+}
 
 // userDrops adds up the samples that found no room in the share of their user, by the
 // user's series. The kernel counts them by user and forgets users who were not seen for
