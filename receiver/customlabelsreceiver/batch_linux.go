@@ -122,7 +122,7 @@ type partPool struct {
 // Bounds of a partPool.
 const (
 	maxPooledParts = 64
-	maxPooledBytes = 32 << 20
+	maxPooledBytes = 8 << 20
 )
 
 func (p *partPool) take(uid uint32) *part {

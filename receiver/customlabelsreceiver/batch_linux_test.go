@@ -172,11 +172,11 @@ func TestPartPool(t *testing.T) {
 func TestAwaitingOfOneUser(t *testing.T) {
 	var a awaiting
 	rec := &bpf.Record{UID: 10, Labels: make([]byte, 4096)}
-	for a.add(nil, rec, absenceEnd{}) {
+	for a.add(nil, rec, absenceEnd{}, true) {
 	}
 	require.LessOrEqual(t, a.bytes, maxUserAwaitingBytes)
 	rec.UID = 20
-	require.True(t, a.add(nil, rec, absenceEnd{}))
+	require.True(t, a.add(nil, rec, absenceEnd{}, true))
 	for _, s := range a.samples {
 		a.forget(s.record.UID, s.bytes)
 	}
