@@ -251,7 +251,7 @@ func TestOffCPUStorm(t *testing.T) {
 	time.Sleep(pick(10*time.Second, 3*time.Second))
 	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
 	dropped := r.metric("off_cpu_dropped_switches", "reason")
-	require.Equal(t, 10, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
+	require.Equal(t, 11, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
 	r.stop()
 
 	cpu, switches := r.account(), r.switchAccount()
