@@ -52,6 +52,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-real-writers
 	$(MAKE) e2e-symbols
 	$(MAKE) e2e-accounting
+	$(MAKE) e2e-limits
 	$(MAKE) e2e-unwind
 	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-targets
@@ -187,6 +188,10 @@ e2e-symbols: ## functions of code that Node.js and Python generate, in namespace
 e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
 	$(FIGURE) ./test/e2e TestAccounting
 
+.PHONY: e2e-limits
+e2e-limits: writers ## the limits of memory, BPF maps and background work are reached, counted, and harm no label
+	$(FIGURE) ./test/e2e TestLimits
+
 .PHONY: e2e-targets
 e2e-targets: writers ## of two programs the one that is selected, by each property; a storm of programs too short to be judged
 	$(FIGURE) ./test/e2e TestTargets
@@ -235,8 +240,9 @@ test-vm: ## labels on Debian's kernels, x86-64 and aarch64, in virtual machines;
 	$(GO) run ./test/vm/matrix $(CELL)
 
 .PHONY: bench-record
-bench-record: writers ## BPF nanoseconds a sample, by kind of label source
+bench-record: writers ## BPF nanoseconds a sample, by kind of label source, and of one that targets exclude
 	$(FIGURE) ./test/bench TestBenchRecord
+	$(FIGURE) ./test/bench TestBenchFilter
 
 .PHONY: bench-switch
 bench-switch: writers ## BPF nanoseconds a switch between threads, by off_cpu_threshold
@@ -246,6 +252,10 @@ bench-switch: writers ## BPF nanoseconds a switch between threads, by off_cpu_th
 bench-footprint: writers collector ## start-up, memory, CPU, allocations and losses by sampling frequency
 	$(FIGURE) ./test/bench TestBenchFootprint
 	$(FIGURE) ./receiver/customlabelsreceiver TestSteadyAllocations
+
+.PHONY: bench-scale
+bench-scale: writers collector ## CPU and memory with 10 to 5,000 idle processes and 1 to 1,000 busy threads
+	$(FIGURE) ./test/bench TestBenchScale
 
 .PHONY: bench-unwind
 bench-unwind: collector $(PEER) ## BPF time a sample by depth of the stack, CPU and memory, beside the OTel eBPF profiler

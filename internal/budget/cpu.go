@@ -50,6 +50,8 @@ type CPU struct {
 	own  [NumWork]float64 // ns; negative: owed
 	pool float64          // what others have left
 	load float64          // CPU ns a ns, recently
+
+	waits [NumWork]bool
 }
 
 // NewCPU returns a budget of so many CPU seconds a second. now returns a monotonic time
@@ -98,9 +100,13 @@ func (c *CPU) Delay(w Work) time.Duration {
 	defer c.mu.Unlock()
 	c.refill()
 	if c.own[w] > 0 || c.pool > 0 {
+		c.waits[w] = false
 		return 0
 	}
-	c.delayed[w].Add(1)
+	if !c.waits[w] { // else it asks again, or another goroutine does
+		c.waits[w] = true
+		c.delayed[w].Add(1)
+	}
 	return min(time.Duration(-c.own[w]/(c.share*shares[w]))+time.Millisecond, maxDelay)
 }
 

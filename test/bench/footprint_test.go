@@ -96,10 +96,12 @@ type footprint struct {
 	cpuPerSecond float64
 }
 
-func (c *collector) steady() footprint {
-	time.Sleep(footprintSettle)
+func (c *collector) steady() footprint { return c.steadyFor(footprintSettle, footprintSteady) }
+
+func (c *collector) steadyFor(settle, steady time.Duration) footprint {
+	time.Sleep(settle)
 	start, before := time.Now(), cpuTime(c.t, c.pid())
-	time.Sleep(footprintSteady)
+	time.Sleep(steady)
 	used, d := cpuTime(c.t, c.pid())-before, time.Since(start)
 	return footprint{
 		resident:     readResidence(c.t, c.pid()),
