@@ -128,13 +128,13 @@ func limitMaps(t *testing.T) {
 	require.Zero(t, r.account()["pending"])
 }
 
-// limitCPU gives the background a hundredth of a CPU.
+// limitCPU gives the background a fiftieth of a CPU.
 func limitCPU(t *testing.T) {
 	out := newCheckedSink(t)
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = time.Second
-		c.MaxBackgroundCPU = 0.01
+		c.MaxBackgroundCPU = 0.02
 	})
 	require.Eventually(t, func() bool {
 		return out.checked.Load() > 1000 && r.metric("limit_actions", "action")["work_delayed"] > 0
