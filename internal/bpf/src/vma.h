@@ -118,10 +118,12 @@ __noinline int find_vma_file(struct stack_walk *w, __u64 pc)
 static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 {
 	struct known_rows *known;
+	struct file_key key; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 
 	if (!find_vma_file(w, pc))
 		return false;
-	known = bpf_map_lookup_elem(&file_rows, &w->vma.key);
+	__builtin_memcpy(&key, &w->vma.key, sizeof(key));
+	known = bpf_map_lookup_elem(&file_rows, &key);
 	if (!known)
 		return false;
 	w->mapping.start = w->vma.start;
@@ -137,14 +139,16 @@ static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 __noinline int learn_file_rows(struct stack_walk *w, __u64 pc)
 {
 	struct known_rows known = {};
+	struct file_key key;
 
 	if (!w || !find_vma_file(w, pc))
 		return false;
+	__builtin_memcpy(&key, &w->vma.key, sizeof(key));
 	known.text = w->mapping.text - w->vma.start;
 	known.table_id = w->mapping.table_id;
 	known.slot = w->mapping.slot;
 	known.blocks = w->mapping.blocks;
-	return !bpf_map_update_elem(&file_rows, &w->vma.key, &known, BPF_ANY);
+	return !bpf_map_update_elem(&file_rows, &key, &known, BPF_ANY);
 }
 
 #endif
