@@ -18,12 +18,13 @@ static const struct mode {
 	{ "shares", mode_shares }, { "switch", mode_switch },	{ "fidelity", mode_fidelity },
 	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
 	{ "blocks", mode_blocks }, { "storm", mode_storm },	{ "brief", mode_brief },
+	{ "churn", mode_churn },   { "turn", mode_turn },
 };
 
 /* Of a short life nothing is spent before its work. */
 static bool brief(void)
 {
-	return strcmp(options.mode, "brief") == 0;
+	return strcmp(options.mode, "brief") == 0 || strcmp(options.mode, "turn") == 0;
 }
 
 int main(int argc, char **argv)

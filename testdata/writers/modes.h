@@ -10,6 +10,8 @@ void mode_updates(void);  /* a process context that comes late and grows */
 void mode_blocks(void);	  /* waits of known length, off the CPU */
 void mode_storm(void);	  /* threads that do nothing but switch */
 void mode_brief(void);	  /* a short life */
+void mode_churn(void);	  /* processes that come and go */
+void mode_turn(void);	  /* one of them */
 void mode_hostile(void);  /* what no writer should publish */
 void hostile_list(void);
 

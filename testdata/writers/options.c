@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct options options = {
 	.service = "writer",
 	.warmup_ms = 3000,
 	.life_ms = 50,
+	.rate = 500,
 };
 
 static void usage(const char *problem)
@@ -37,6 +39,8 @@ static void usage(const char *problem)
 	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"
 	      "  storm    [--threads N]\n"
 	      "  brief    [--life-ms N]\n"
+	      "  churn    [--rate N]\n"
+	      "  turn     [--turn N] [--last]\n"
 	      "  hostile  list|all|KIND\n",
 	      stderr);
 	exit(2);
@@ -90,6 +94,9 @@ enum option_id {
 	OPT_FORK,
 	OPT_WARMUP,
 	OPT_LIFE,
+	OPT_RATE,
+	OPT_TURN,
+	OPT_LAST,
 };
 
 static const struct option table[] = {
@@ -109,6 +116,9 @@ static const struct option table[] = {
 	{ "no-process-context", no_argument, NULL, OPT_NO_CONTEXT },
 	{ "warmup-ms", required_argument, NULL, OPT_WARMUP },
 	{ "life-ms", required_argument, NULL, OPT_LIFE },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "turn", required_argument, NULL, OPT_TURN },
+	{ "last", no_argument, NULL, OPT_LAST },
 	{ "fork", no_argument, NULL, OPT_FORK },
 	{ NULL, 0, NULL, 0 },
 };
@@ -163,6 +173,15 @@ static void set(int option)
 		break;
 	case OPT_LIFE:
 		options.life_ms = number(optarg, 1, 60000);
+		break;
+	case OPT_RATE:
+		options.rate = number(optarg, 1, 100000);
+		break;
+	case OPT_TURN:
+		options.turn = number(optarg, 0, INT_MAX);
+		break;
+	case OPT_LAST:
+		options.last = true;
 		break;
 	case OPT_FORK:
 		options.fork = true;

@@ -19,6 +19,9 @@ struct options {
 	int load_delay_ms;
 	int warmup_ms;
 	int life_ms;
+	int rate;
+	int turn;
+	bool last;
 	bool in_place;
 	bool print_variables;
 	const char *service;
