@@ -59,6 +59,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-short-lived
+	$(MAKE) e2e-churn
 	$(MAKE) e2e-collector
 	$(MAKE) test-vm
 	$(MAKE) tls-matrix
@@ -223,6 +224,10 @@ e2e-lifecycle: writers ## receivers that start and stop in one process, and one 
 .PHONY: e2e-short-lived
 e2e-short-lived: writers ## processes that live for 50 ms, at 97 and 997 Hz: samples, stacks, labels
 	$(FIGURE) ./test/e2e TestShortLived
+
+.PHONY: e2e-churn
+e2e-churn: writers ## 500 processes a second that come and go in all ways, 20 s; CUSTOM_LABELS_CHURN=10m for longer
+	$(FIGURE) ./test/e2e TestChurn
 
 .PHONY: tls-matrix
 tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine

@@ -20,7 +20,7 @@ const (
 
 // The rest of what is in BPF memory, by default.
 const (
-	eventRingBytes      = 256 << 10
+	defaultEventRing    = 256 << 10 // bytes
 	defaultMaxProcesses = 32 << 10
 )
 
@@ -37,6 +37,9 @@ type Config struct {
 	// UserShare is the part of the ring buffer that unread samples of one user may
 	// take, from MinUserShare to 1; 0 or 1: all of it.
 	UserShare float64
+	// EventRingBytes for the events of processes; a power of two and a multiple of the
+	// page size; 0: 256 KiB.
+	EventRingBytes int
 	// MaxProcesses with label sources at the same time; 0: 32768.
 	MaxProcesses int
 	// MaxMapBytes of kernel memory for all maps together; 0: what the other limits give.
@@ -69,6 +72,13 @@ type Config struct {
 // Period between two samples of one CPU.
 func (c *Config) Period() time.Duration {
 	return time.Duration(int64(time.Second) / int64(c.SamplesPerSecond))
+}
+
+func (c *Config) eventRingBytes() uint32 {
+	if c.EventRingBytes == 0 {
+		return defaultEventRing
+	}
+	return uint32(c.EventRingBytes)
 }
 
 func (c *Config) validate() error {

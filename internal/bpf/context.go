@@ -31,7 +31,7 @@ func (s *Sampler) loadContextHook() error {
 	if err := setVariables(spec, own); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
-	spec.Maps["events"].MaxEntries = eventRingBytes
+	spec.Maps["events"].MaxEntries = s.config.eventRingBytes()
 	return s.loadObjects(spec, &s.contextHook, map[string]*ebpf.Map{"events": s.objs.Events, "counts": s.objs.Counts})
 }
 

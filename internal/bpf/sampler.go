@@ -111,7 +111,7 @@ func (s *Sampler) load() error {
 		return fmt.Errorf("set knobs: %w", err)
 	}
 	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)
-	specs.Events.MaxEntries = eventRingBytes
+	specs.Events.MaxEntries = c.eventRingBytes()
 	specs.Scratches.MaxEntries = uint32(s.possibleCPUs)
 	if err := s.sizeMaps(spec); err != nil {
 		return err

@@ -49,6 +49,9 @@ func (t *Table) HandleEvent(ev Event) {
 		}
 	case MappingsLost:
 		t.mappingsLost()
+	case EventsLost:
+		t.finishInvisible()
+		t.mappingsLost()
 	}
 }
 
@@ -130,6 +133,16 @@ func (t *Table) mappingsLost() {
 	if now := t.now(); now >= t.lostBeforeNs {
 		t.lostBeforeNs = now + int64(lostSpread)
 		t.rereadAll(now, lostSpread)
+	}
+}
+
+// finishInvisible lets go of the processes that the PID namespace does not show: nobody can
+// look whether they still run. One that does enters again with its next sample.
+func (t *Table) finishInvisible() {
+	for _, p := range t.byID {
+		if p.pid == 0 {
+			t.finish(p)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	Exit                          // its last thread has gone
 	Mapping                       // it mapped something executable; only PID is set
 	MappingsLost                  // any process may have; nothing is set
+	EventsLost                    // any process may have ended; those that run have been told of (Exists); nothing is set
 	ContextNamed                  // it publishes a process context, or has just done so; only ID is needed
 )
 

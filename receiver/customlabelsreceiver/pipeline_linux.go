@@ -27,7 +27,8 @@ const hotplugInterval = time.Second
 // Its goroutines: one reads samples, decodes labels and aggregates (drain); one
 // builds and hands over batches (exporter); one follows threads off the CPU, where
 // that is wanted (offCPUDrain); two pass on what happens to
-// processes; the process table has its own; one follows CPU hotplug. Reading
+// processes, and one makes up for what they missed; the process table has its own; one
+// follows CPU hotplug. Reading
 // never waits for the next consumer.
 type samplingPipeline struct {
 	cfg       *Config
@@ -37,6 +38,7 @@ type samplingPipeline struct {
 	publisher *publisher
 	table     *process.Table
 	registry  *labels.Registry
+	handle    func(process.Event) // of the table
 	drain     *drain
 	offCPU    *offCPUDrain // nil: not wanted
 	exporter  *exporter
@@ -63,6 +65,13 @@ func commandLineBytes(cfg *Config) int {
 
 // newPipeline wires sampler, process table, label decoder and profile builder.
 func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
+	return newPipelineWith(cfg, set, next, report, 0)
+}
+
+// newPipelineWith is newPipeline with a ring buffer for events of so many bytes; 0: the default.
+func newPipelineWith(
+	cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error), eventRingBytes int,
+) (pipeline, error) {
 	selection, err := newSelection(&cfg.Targets)
 	if err != nil {
 		return nil, err
@@ -72,6 +81,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		return nil, err
 	}
 	sampler, err := bpf.New(bpf.Config{
+		EventRingBytes:         eventRingBytes,
 		SelectTargets:          selection != nil,
 		JudgeForked:            selection != nil && selection.ByPID,
 		SamplesPerSecond:       cfg.SamplesPerSecond,
@@ -121,6 +131,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, re
 		Environment:      cfg.ResourceFromEnvironment,
 		StrictFileNames:  cfg.Labels.StrictFileNames,
 	})
+	p.handle = p.table.HandleEvent
 	p.exporter = newExporter(cfg, set, next, report, p.counts, p.table, fs, p.budgets)
 	p.drain = &drain{newAggregator(cfg, p.table, registry, p.exporter, p.exporter.cpu, p.counts), sampler}
 	if cfg.OffCPUThreshold > 0 {
@@ -166,6 +177,7 @@ func (p *samplingPipeline) start(context.Context) error {
 	p.rest.Go(p.followProcesses)
 	p.rest.Go(p.followMappings)
 	p.rest.Go(p.followCPUs)
+	p.rest.Go(p.followLosses)
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	return nil
 }
@@ -234,7 +246,7 @@ func (p *samplingPipeline) followProcesses() {
 			p.degraded("process events have ended: new processes will be seen late", err)
 			return
 		}
-		p.table.HandleEvent(processEvent(ev))
+		p.handle(processEvent(ev))
 	}
 }
 

@@ -157,6 +157,7 @@ func churnInNamespace(t *testing.T) {
 		c.MaxSymbolBytes = 2 << 20 // full soon
 	})
 	churn(t, dir, 3*time.Second) // whatever is made once is made now
+	time.Sleep(2 * time.Second)  // processes stay for a batch or two
 	before := holdingsOf(t, r)
 	fmt.Printf("churn: before: %v\n", before)
 	said := churn(t, dir, churnTime(t))
@@ -165,7 +166,7 @@ func churnInNamespace(t *testing.T) {
 		if after.near(before) {
 			break
 		}
-		time.Sleep(200 * time.Millisecond) // processes stay for a batch or two
+		time.Sleep(200 * time.Millisecond)
 		after = holdingsOf(t, r)
 	}
 	fmt.Printf("churn: after:  %v\n", after)

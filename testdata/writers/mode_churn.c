@@ -212,7 +212,7 @@ static pid_t start(const char *dir, int turn)
 {
 	char path[PATH_MAX], number[TURN_BYTES];
 	char *args[] = { "writer", "turn", "--turn", number, NULL };
-	int way = turn / 16 % 8; /* most are started in the usual way */
+	int way = turn / 16 % 8;					   /* most are started in the usual way */
 	const char *variant = variants[way < 2 ? turn % 2 * 2 : turn % 5]; /* a copy has no libraries beside it */
 	pid_t pid;
 

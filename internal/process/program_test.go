@@ -1,0 +1,173 @@
+//go:build linux
+
+package process
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// programs remembers what processes of a program begin with.
+type programs struct {
+	sources  map[Program][]LabelSource
+	presumed map[Program]bool
+}
+
+func (p *programs) SetProgram(program Program, sources []LabelSource, presumed bool) error {
+	p.sources[program], p.presumed[program] = sources, presumed
+	return nil
+}
+
+func (p *programs) ForgetProgram(program Program) error {
+	delete(p.sources, program)
+	return nil
+}
+
+var (
+	programA = Program{Inode: 7, Dev: 1}
+	atOffset = func(offset int64) []LabelSource {
+		return []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.Static, Offset: offset}}}
+	}
+)
+
+func newProgramsFake(t *testing.T) (*fake, *programs) {
+	known := &programs{map[Program][]LabelSource{}, map[Program]bool{}}
+	return newFake(t, func(o *Options) { o.Programs = known }), known
+}
+
+// executes returns a new process that has executed a program now.
+func (f *fake) executes(pid int, program Program) *Process {
+	id := ID{TGID: uint32(pid), StartNs: 5e9, ExecID: 1}
+	f.advance(ms)
+	f.HandleEvent(Event{Kind: Exec, ID: id, PID: pid, TimeNs: uint64(f.now()), Program: program})
+	return f.process(id)
+}
+
+// The second process of a program begins with what the first one was found to have, and
+// is confirmed when that is found again.
+func TestProgramIsLearnt(t *testing.T) {
+	f, known := newProgramsFake(t)
+	first := f.executes(1, programA)
+	f.settled(first, atOffset(-8), false)
+	require.Equal(t, Refuted, first.Confirm(), "it began with nothing")
+	require.Equal(t, atOffset(-8), known.sources[programA])
+	require.True(t, known.presumed[programA])
+
+	second := f.executes(2, programA)
+	require.Equal(t, Unconfirmed, second.Confirm())
+	require.Equal(t, atOffset(-8), f.presumed(second))
+	f.settled(second, atOffset(-8), false)
+	require.Equal(t, Confirmed, second.Confirm())
+
+	other := f.executes(3, Program{Inode: 8})
+	require.Nil(t, f.presumed(other))
+	f.settled(other, nil, true)
+	require.Len(t, known.sources, 1, "without labels there is nothing to remember")
+	f.settled(f.executes(4, Program{Inode: 9}), atOffset(0), true)
+	require.False(t, known.presumed[Program{Inode: 9}], "its file alone says so")
+}
+
+// A process that was executed before the program was learnt has not begun with that,
+// whatever is found in it.
+func TestProgramLearntLater(t *testing.T) {
+	f, _ := newProgramsFake(t)
+	early := f.executes(1, programA)
+	f.settled(f.executes(2, programA), atOffset(-8), false)
+	f.settled(early, atOffset(-8), false)
+	require.Equal(t, Refuted, early.Confirm())
+}
+
+// When processes of a program differ, nothing is presumed of it any more.
+func TestProgramVaries(t *testing.T) {
+	f, known := newProgramsFake(t)
+	f.settled(f.executes(1, programA), atOffset(-8), false)
+	second, third := f.executes(2, programA), f.executes(3, programA)
+	f.settled(second, atOffset(-16), false)
+	require.Equal(t, Refuted, second.Confirm())
+	require.Empty(t, known.sources)
+	f.settled(third, atOffset(-8), false)
+	require.Equal(t, Confirmed, third.Confirm(), "it did begin with that")
+	f.settled(f.executes(4, programA), atOffset(-8), false)
+	require.Empty(t, known.sources)
+}
+
+// A process is not judged while it may not have mapped all that it starts with.
+func TestProgramStartsSlowly(t *testing.T) {
+	f, known := newProgramsFake(t)
+	f.settled(f.executes(1, programA), atOffset(-8), false)
+	slow := f.executes(2, programA)
+	f.settled(slow, nil, true)
+	require.Equal(t, Unconfirmed, slow.Confirm())
+	require.NotEmpty(t, known.sources)
+	f.advance(int64(longestStart))
+	f.settled(slow, nil, true)
+	require.Equal(t, Refuted, slow.Confirm())
+	require.Empty(t, known.sources)
+}
+
+// Places that depend on what a process has loaded are not presumed of another one.
+func TestProgramNotPresumable(t *testing.T) {
+	f, known := newProgramsFake(t)
+	inTable := []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVGlibc, Module: 2}}}
+	f.settled(f.executes(1, programA), inTable, false)
+	f.settled(f.executes(2, programA), []LabelSource{{ABI: labels.ABIThreadContextNodeJS}}, false)
+	require.Empty(t, known.sources)
+}
+
+// Programs that are remembered are bounded.
+func TestProgramsBounded(t *testing.T) {
+	f, known := newProgramsFake(t)
+	for i := range maxPrograms + 1 {
+		f.settled(f.executes(i+1, Program{Inode: uint64(i + 1)}), atOffset(-8), false)
+	}
+	require.Len(t, known.sources, 1)
+	require.Len(t, f.programs, 1)
+}
+
+// A process that has just begun is looked at again soon when it maps something, an older
+// one less often.
+func TestYoungProcess(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	p := f.executes(1, programA)
+	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	require.Zero(t, f.work(), "it is about to be read as a whole")
+	f.advance(int64(execSettle))
+	require.Equal(t, 1, f.work())
+	for range 10 {
+		f.HandleEvent(Event{Kind: Mapping, PID: 1})
+		f.advance(ms)
+		require.Equal(t, 1, f.work())
+	}
+	f.advance(int64(young))
+	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	f.work()
+	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	f.advance(ms)
+	require.Zero(t, f.work())
+	require.GreaterOrEqual(t, p.notBeforeNs-f.now(), int64(10*time.Millisecond))
+}
+
+// Processes that the PID namespace does not show are let go when events were lost, and
+// enter again when they are sampled.
+func TestEventsLost(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	hidden := ID{TGID: 43, StartNs: 1}
+	f.Lookup(hidden, 0, []byte("hidden"))
+	f.remove(42)
+	f.HandleEvent(Event{Kind: EventsLost})
+	f.advance(int64(lostSpread))
+	f.work()
+	f.EndInterval()
+	f.EndInterval()
+	require.Zero(t, f.Stats().Processes)
+	require.NotZero(t, f.Lookup(hidden, 0, []byte("hidden")).Handle())
+}
