@@ -58,6 +58,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-targets
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
+	$(MAKE) e2e-privileges
 	$(MAKE) e2e-short-lived
 	$(MAKE) e2e-churn
 	$(MAKE) e2e-collector
@@ -220,6 +221,10 @@ e2e-hostile: writers ## programs that publish what no program should, beside a w
 e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges
 	$(FIGURE) ./test/e2e TestRestart
 	$(FIGURE) ./test/e2e TestNoPrivileges
+
+.PHONY: e2e-privileges
+e2e-privileges: writers ## capability by capability: what the receiver has without it, and what it says
+	$(FIGURE) ./test/e2e TestPrivileges
 
 .PHONY: e2e-short-lived
 e2e-short-lived: writers ## processes that live for 50 ms, at 97 and 997 Hz: samples, stacks, labels

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +44,7 @@ func checkSupport(skipVersion bool) error {
 	if err != nil {
 		return err
 	}
-	return checkCapabilities(caps, perfEventParanoid())
+	return checkCapabilities(caps, refusingParanoia())
 }
 
 func checkKernelVersion(release string) error {
@@ -57,8 +58,8 @@ func checkKernelVersion(release string) error {
 	return nil
 }
 
-// checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. Paranoia
-// above 2 exists in Debian's and Android's kernels: CAP_PERFMON no longer suffices.
+// checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. paranoid is the
+// value of kernel.perf_event_paranoid if the kernel refuses CAP_PERFMON for it, else 0.
 func checkCapabilities(caps uint64, paranoid int) error {
 	has := func(c int) bool { return caps&(1<<uint(c)) != 0 }
 	if has(unix.CAP_SYS_ADMIN) {
@@ -75,11 +76,68 @@ func checkCapabilities(caps uint64, paranoid int) error {
 		return fmt.Errorf("%w: missing capability %s (run as root, or grant BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE and SYSLOG)",
 			ErrUnsupported, strings.Join(missing, " and "))
 	}
-	if paranoid > 2 {
+	if paranoid > 0 {
 		return fmt.Errorf("%w: missing capability CAP_SYS_ADMIN, which kernel.perf_event_paranoid=%d asks for (or set it to 2)",
 			ErrUnsupported, paranoid)
 	}
 	return nil
+}
+
+// refusingParanoia returns kernel.perf_event_paranoid if it is above 2 and the kernel
+// is one of those (Debian's, Android's) that then refuse even CAP_PERFMON, else 0.
+func refusingParanoia() int {
+	paranoid := perfEventParanoid()
+	if paranoid <= 2 {
+		return 0
+	}
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Bits: unix.PerfBitDisabled}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	fd, err := unix.PerfEventOpen(&attr, os.Getpid(), -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return paranoid
+	}
+	if err == nil {
+		unix.Close(fd)
+	}
+	return 0
+}
+
+// Degradations says in a sentence each what the capabilities cost that the caller lacks
+// and sampling does without.
+func Degradations() ([]string, error) {
+	caps, err := effectiveCapabilities()
+	if err != nil {
+		return nil, err
+	}
+	return degradations(caps), nil
+}
+
+func degradations(caps uint64) (sentences []string) {
+	lacks := func(any ...int) bool {
+		for _, c := range any {
+			if caps&(1<<uint(c)) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	add := func(capability, cost string) {
+		sentences = append(sentences, "missing capability "+capability+": "+cost)
+	}
+	if lacks(unix.CAP_SYS_PTRACE) {
+		// Newer kernels let CAP_PERFMON read /proc/PID/maps.
+		add("CAP_SYS_PTRACE", "processes of other users have no labels and, on older kernels, no unwind rows and no names of functions")
+	}
+	if lacks(unix.CAP_DAC_READ_SEARCH, unix.CAP_DAC_OVERRIDE) {
+		add("CAP_DAC_READ_SEARCH", "executables and libraries that not everyone may read, or that were deleted since they were loaded, have no labels, no unwind rows and no names of functions")
+	}
+	if lacks(unix.CAP_CHECKPOINT_RESTORE, unix.CAP_SYS_ADMIN) {
+		add("CAP_CHECKPOINT_RESTORE", "executables and libraries that were deleted or replaced since they were loaded have no labels, no unwind rows and no names of functions")
+	}
+	if lacks(unix.CAP_SYSLOG) {
+		add("CAP_SYSLOG", "functions of the kernel may have no names")
+	}
+	return sentences
 }
 
 func effectiveCapabilities() (uint64, error) {

@@ -36,11 +36,11 @@ func TestCheckCapabilities(t *testing.T) {
 		missing  string
 	}{
 		{bit(unix.CAP_SYS_ADMIN), 3, ""},
-		{bit(unix.CAP_BPF, unix.CAP_PERFMON), 2, ""},
+		{bit(unix.CAP_BPF, unix.CAP_PERFMON), 0, ""},
 		{bit(unix.CAP_BPF, unix.CAP_PERFMON), 3, "CAP_SYS_ADMIN"},
-		{bit(unix.CAP_BPF), 2, "capability CAP_PERFMON"},
-		{bit(unix.CAP_PERFMON), 2, "capability CAP_BPF"},
-		{0, 2, "CAP_BPF and CAP_PERFMON"},
+		{bit(unix.CAP_BPF), 0, "capability CAP_PERFMON"},
+		{bit(unix.CAP_PERFMON), 0, "capability CAP_BPF"},
+		{0, 0, "CAP_BPF and CAP_PERFMON"},
 	} {
 		err := checkCapabilities(tc.caps, tc.paranoid)
 		if tc.missing == "" {
@@ -50,6 +50,14 @@ func TestCheckCapabilities(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnsupported)
 		require.ErrorContains(t, err, tc.missing)
 	}
+}
+
+func TestDegradations(t *testing.T) {
+	const all = 1<<64 - 1
+	require.Empty(t, degradations(all))
+	require.Empty(t, degradations(all&^(1<<unix.CAP_DAC_READ_SEARCH)&^(1<<unix.CAP_CHECKPOINT_RESTORE)), "others stand in for these")
+	require.Len(t, degradations(0), 4)
+	require.Len(t, degradations(1<<unix.CAP_SYSLOG), 3)
 }
 
 func TestParseCPUs(t *testing.T) {

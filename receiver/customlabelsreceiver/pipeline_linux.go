@@ -63,6 +63,17 @@ func commandLineBytes(cfg *Config) int {
 	return 0
 }
 
+// sayDegradations warns of what there will not be for want of a capability.
+func sayDegradations(log *zap.Logger) {
+	sentences, err := bpf.Degradations()
+	if err != nil {
+		log.Warn("the own capabilities could not be read", zap.Error(err))
+	}
+	for _, sentence := range sentences {
+		log.Warn(sentence)
+	}
+}
+
 // newPipeline wires sampler, process table, label decoder and profile builder.
 func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
 	return newPipelineWith(cfg, set, next, report, 0)
@@ -101,6 +112,7 @@ func newPipelineWith(
 	if err != nil {
 		return nil, startError(cfg, err)
 	}
+	sayDegradations(set.Logger)
 	p := &samplingPipeline{
 		cfg:      cfg,
 		log:      set.Logger,
