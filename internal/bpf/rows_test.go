@@ -180,3 +180,32 @@ func TestRowsEqualUnwind(t *testing.T) {
 		require.EqualValues(t, c, g)
 	}
 }
+
+// A process that no list of mappings is known of is walked by the rows that a process of
+// the same files has used, from the kernel's own tree of mappings.
+func TestRowsByFile(t *testing.T) {
+	const depth = 100
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
+	known := startTarget(t, program, "depth-100")
+	require.NoError(t, s.Start())
+	whole := func(of *target, wanted labels.Outcome) func(r *Record) bool {
+		return func(r *Record) bool {
+			if r.PID != of.pid || len(r.KernelFrames) > 0 || !of.in(r.UserFrames[0]) || labels.Outcome(r.UserStack) != wanted {
+				return false
+			}
+			return wanted != labels.OutcomePresent || len(r.UserFrames) > depth+2
+		}
+	}
+	readUntil(t, s, whole(&known, labels.OutcomeNoRows))
+	tables := loadRows(t, s, known.pid)
+	for range 200 { // each sample makes one file known, whose rows it was the first to use
+		readUntil(t, s, whole(&known, labels.OutcomePresent))
+	}
+	next := startTarget(t, program, "depth-100")
+	readUntil(t, s, whole(&next, labels.OutcomePresent))
+	for _, id := range tables {
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
+	readUntil(t, s, whole(&next, labels.OutcomeNoRows))
+}

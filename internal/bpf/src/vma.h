@@ -22,6 +22,9 @@
 #define MAPLE_ARANGE_PIVOTS 9
 #define VMA_PAGE_SHIFT 12 /* of vm_pgoff where pages are that small; it only has to be the same always */
 
+/* The upper bits say whether somebody has asked for the time (I_CTIME_QUERIED, include/linux/fs.h). */
+#define CTIME_NSEC_MASK 0x3fffffff
+
 enum maple_type {
 	MAPLE_LEAF_64 = 1,
 	MAPLE_RANGE_64 = 2,
@@ -42,7 +45,7 @@ static __always_inline void fill_file_key(struct file_key *key, struct inode *in
 	/* Unlike the time of modification, it cannot be set. */
 	if (bpf_core_field_exists(inode->i_ctime_sec)) {
 		key->changed_s = BPF_CORE_READ(inode, i_ctime_sec);
-		key->changed_ns = BPF_CORE_READ(inode, i_ctime_nsec);
+		key->changed_ns = BPF_CORE_READ(inode, i_ctime_nsec) & CTIME_NSEC_MASK;
 	} else if (bpf_core_field_exists(older->__i_ctime)) {
 		key->changed_s = BPF_CORE_READ(older, __i_ctime.tv_sec);
 		key->changed_ns = BPF_CORE_READ(older, __i_ctime.tv_nsec);
