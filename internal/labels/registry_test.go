@@ -30,10 +30,13 @@ func statsOf(r *Registry, u User) (found UserStats) {
 	return found
 }
 
-// ids are the key ids of a user.
+// ids are the key ids of a user; those of thread contexts have a name of two parts.
 func (r *Registry) ids(u User) map[string]uint32 {
 	out := map[string]uint32{}
 	for name, k := range r.users[u].keys {
+		if name.context {
+			name.name = "context " + name.name
+		}
 		out[name.name] = k.id
 	}
 	return out

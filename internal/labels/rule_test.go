@@ -1,0 +1,179 @@
+package labels
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPattern(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"*", "anything", true},
+		{"http.*", "http.route", true}, {"http.*", "http.", true}, {"http.*", "http", false}, {"*.id", "user.id", true},
+		{"*.id", "user.ids", false}, {"*secret*", "my.secret.key", true}, {"*secret*", "my.secre", false},
+		{"a*b*c", "aXbYbZc", true}, {"a*b*c", "acb", false}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"?", "é", true},
+		{"??", "é", false}, {"*??", "€", false}, {"?*", "\xff", true}, {"a**c", "abc", true}, {"*é", "caf\xc3\xa9", true},
+	} {
+		p, err := newPattern(tc.pattern)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, p.matches([]byte(tc.key)), "%q %q", tc.pattern, tc.key)
+	}
+	_, err := newPattern("\xff")
+	require.ErrorContains(t, err, "key must be valid UTF-8")
+	_, err = newPattern(strings.Repeat("a", MaxPatternBytes+1))
+	require.ErrorContains(t, err, "key must have at most 256 bytes, not 257")
+}
+
+func ruled(t testing.TB, rules ...Rule) (*Registry, *Channel) {
+	r := newTestRegistry(t, func(o *Options) { o.Rules = rules })
+	return r, r.NewChannel()
+}
+
+func TestRules(t *testing.T) {
+	long := strings.Repeat("é", 10)
+	for name, tc := range map[string]struct {
+		rules     []Rule
+		section   []byte
+		want      []Label
+		truncated bool
+		counts    Counts
+		matches   []uint64
+	}{
+		"first wins": {
+			[]Rule{{Key: "a", Action: Keep}, {Key: "?", Action: Drop}, {Action: Rename, To: "x"}},
+			v1(kv("a", "1"), kv("b", "2"), kv("cc", "3")),
+			[]Label{{"a", "1", ABIV1}, {"x", "3", ABIV1}}, false, Counts{}, []uint64{1, 1, 1},
+		},
+		"source": {
+			[]Rule{{Source: ABIV0, Action: Drop}, {Source: ABIThreadContext, Action: Drop}},
+			join(v0(kv("a", "1")), v1(kv("b", "2")), record{valid: 1, attrs: attr(0, "3")}.block()),
+			[]Label{{"b", "2", ABIV1}}, false, Counts{}, []uint64{1, 1},
+		},
+		"executable and user": {
+			[]Rule{
+				{Key: "a", Executable: "/usr/*/1000", UIDs: []uint32{1, 1000}, Action: Drop}, {Key: "b", Executable: "/usr/*", Action: Drop},
+				{Key: "c", UIDs: []uint32{1001}, Action: Drop},
+			},
+			v1(kv("a", "1"), kv("b", "2"), kv("c", "3")),
+			[]Label{{"b", "2", ABIV1}, {"c", "3", ABIV1}}, false, Counts{}, []uint64{1, 0, 0},
+		},
+		"rename": {
+			[]Rule{{Key: "a", Action: Rename, To: "z"}}, v1(kv("a", "1"), kv("m", "2")),
+			[]Label{{"m", "2", ABIV1}, {"z", "1", ABIV1}}, false, Counts{}, []uint64{1},
+		},
+		"renamed onto one that is there": {
+			[]Rule{{Key: "[ab]", Action: Drop}, {Key: "a", Action: Rename, To: "b"}}, v1(kv("a", "1"), kv("b", "2")),
+			[]Label{{"b", "2", ABIV1}}, false, Counts{RenameConflicts: 1}, []uint64{0, 1},
+		},
+		"renamed onto each other": {
+			[]Rule{{Key: "?", Action: Rename, To: "zz"}}, v1(kv("b", "2"), kv("a", "1")),
+			[]Label{{"zz", "1", ABIV1}}, false, Counts{RenameConflicts: 1}, []uint64{2},
+		},
+		"renamed is not looked at again": {
+			[]Rule{{Key: "a", Action: Rename, To: "b"}, {Key: "b", Action: Drop}}, v1(kv("a", "1")),
+			[]Label{{"b", "1", ABIV1}}, false, Counts{}, []uint64{1, 0},
+		},
+		"hash": {
+			// printf 'user\0alice' | openssl dgst -sha256 -hmac salt | cut -c-32
+			[]Rule{{Key: "user", Action: Hash}}, v1(kv("user", "alice")),
+			[]Label{{"user", "251ec56e7137d064e8d42f9ddacd6c5d", ABIV1}}, false, Counts{}, []uint64{1},
+		},
+		"cap_value_bytes": {
+			[]Rule{{Action: CapValueBytes, Limit: 5}}, v1(kv("a", long), kv("b", "12345")),
+			[]Label{{"a", "éé", ABIV1}, {"b", "12345", ABIV1}}, true, Counts{TruncatedValues: 1}, []uint64{2},
+		},
+		"nothing left": {
+			[]Rule{{Action: Drop}}, v1(kv("a", "1"), kv("b", "2")), nil, false, Counts{}, []uint64{2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, ch := ruled(t, tc.rules...)
+			for range 3 {
+				d := ch.Decode(of(alice), names, tc.section)
+				r.Count(d)
+				require.Equal(t, tc.want, collected(d.Set))
+				require.Equal(t, tc.truncated, d.Set.Truncated())
+				require.Equal(t, tc.counts, d.Counts)
+				ch.EndInterval()
+			}
+			for i, n := range tc.matches {
+				require.Equal(t, 3*n, r.RuleMatches(i), "rule %d", i)
+			}
+		})
+	}
+}
+
+// Values beyond the cap go, those that were there stay; keys, users and intervals have each their own.
+func TestCapDistinctValues(t *testing.T) {
+	r, ch := ruled(t, Rule{Key: "id.?", Action: CapDistinctValues, Limit: 2})
+	decode := func(u User, key, value string) (string, bool) {
+		d := ch.Decode(of(u), nil, v1(kv(key, value), kv("other", value)))
+		r.Count(d)
+		labels := collected(d.Set)
+		require.Equal(t, len(labels) < 2, d.Set.Truncated())
+		require.Equal(t, uint32(2-len(labels)), d.Counts.CappedValues)
+		return labels[0].Key, len(labels) == 2
+	}
+	for range 2 {
+		for value, want := range map[string]bool{"1": true, "2": true} {
+			_, ok := decode(alice, "id.a", value)
+			require.Equal(t, want, ok)
+		}
+		key, ok := decode(alice, "id.a", "3")
+		require.False(t, ok)
+		require.Equal(t, "other", key)
+		for _, ok := range []func() (string, bool){
+			func() (string, bool) { return decode(alice, "id.a", "1") },
+			func() (string, bool) { return decode(alice, "id.b", "3") },
+			func() (string, bool) { return decode(bob, "id.a", "3") },
+		} {
+			_, kept := ok()
+			require.True(t, kept)
+		}
+		ch.EndInterval()
+	}
+	require.EqualValues(t, 12, r.RuleMatches(0))
+}
+
+// Where the executable is not known, what is to be hidden is hidden.
+func TestUnknownExecutable(t *testing.T) {
+	for action, kept := range map[Action]bool{Drop: false, Hash: false, Keep: true, Rename: true} {
+		rule := Rule{Key: "a", Executable: "/usr/bin/python3", Action: action}
+		if action == Rename {
+			rule.To = "b"
+		}
+		_, ch := ruled(t, rule)
+		got := collected(ch.Decode(Origin{User: alice}, nil, v1(kv("a", "1"))).Set)
+		require.Equal(t, kept, len(got) == 1 && got[0] == Label{"a", "1", ABIV1}, action)
+		got = collected(ch.Decode(Origin{User: alice, Executable: "/usr/bin/perl"}, nil, v1(kv("a", "1"))).Set)
+		require.Equal(t, []Label{{"a", "1", ABIV1}}, got, action)
+	}
+}
+
+// Without a salt each registry has its own; with one they agree.
+func TestHashSalt(t *testing.T) {
+	hash := func(salt string) string {
+		r := newTestRegistry(t, func(o *Options) { o.Rules, o.Salt = []Rule{{Action: Hash}}, []byte(salt) })
+		return collected(r.NewChannel().Decode(of(alice), nil, v1(kv("a", "1"))).Set)[0].Value
+	}
+	require.Equal(t, hash("x"), hash("x"))
+	require.NotEqual(t, hash("x"), hash("y"))
+	require.NotEqual(t, hash(""), hash(""))
+	require.Len(t, hash(""), 32)
+}
+
+// More executables than are remembered have their rules all the same, in bounded memory.
+func TestManyExecutables(t *testing.T) {
+	_, ch := ruled(t, Rule{Key: "a", Executable: "/secret/*", Action: Drop})
+	for i := range 3 * maxViews {
+		path := "/secret/" + strings.Repeat("x", i)
+		require.Zero(t, ch.Decode(Origin{alice, path}, nil, v1(kv("a", "1"))).Set.Len())
+		require.Equal(t, 1, ch.Decode(Origin{alice, "/open/" + path}, nil, v1(kv("a", "1"))).Set.Len())
+	}
+	require.Len(t, ch.accounts[alice].views, maxViews)
+	require.LessOrEqual(t, len(ch.accounts[alice].results), maxViews+1)
+}
