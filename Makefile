@@ -56,6 +56,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-unwind
 	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-targets
+	$(MAKE) e2e-rules
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-privileges
@@ -199,6 +200,11 @@ e2e-targets: writers ## of two programs the one that is selected, by each proper
 	$(FIGURE) ./test/e2e TestTargets
 	$(FIGURE) ./test/e2e TestTargetsLoad
 	$(FIGURE) ./test/e2e TestTargetsStorm
+
+.PHONY: e2e-rules
+e2e-rules: writers ## rules for labels on real programs, each match counted; a user past a budget beside one who is not
+	$(FIGURE) ./test/e2e TestRules
+	$(FIGURE) ./test/e2e TestBudgets
 
 .PHONY: e2e-unwind
 e2e-unwind: ## stacks of programs that tell theirs, leaf to root

@@ -103,7 +103,7 @@ func (r *running) metric(name string, by ...string) map[string]int64 {
 			var values []string
 			for _, key := range by {
 				v, _ := p.Attributes.Value(attribute.Key(key))
-				values = append(values, v.AsString())
+				values = append(values, v.Emit())
 			}
 			sums[strings.Join(values, "/")] += p.Value
 		}

@@ -67,6 +67,11 @@ func TestTargets(t *testing.T) {
 // startAs runs a writer as another user, who may not see where it was built.
 func startAs(t *testing.T, path string, uid int) *testutil.Writer {
 	t.Helper()
+	return runAs(t, path, uid, "spin", "--seconds", "300")
+}
+
+func runAs(t *testing.T, path string, uid int, args ...string) *testutil.Writer {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "targets")
@@ -77,7 +82,7 @@ func startAs(t *testing.T, path string, uid int) *testutil.Writer {
 	require.NoError(t, os.WriteFile(public, text, 0o755)) //nolint:gosec // likewise
 	setpriv, err := exec.LookPath("setpriv")
 	require.NoError(t, err)
-	return testutil.StartPath(t, setpriv, "--reuid", strconv.Itoa(uid), "--clear-groups", public, "spin", "--seconds", "300")
+	return testutil.StartPath(t, setpriv, append([]string{"--reuid", strconv.Itoa(uid), "--clear-groups", public}, args...)...)
 }
 
 // moveToCgroup moves a process to a cgroup of its own.
