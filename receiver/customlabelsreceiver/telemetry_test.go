@@ -255,6 +255,9 @@ func TestTelemetryLimits(t *testing.T) {
 // The documented values of the attributes are the ones that are emitted.
 func TestTelemetryAttributeNames(t *testing.T) {
 	md := readMetadata(t)
+	require.Equal(t, md["action"], names(labels.NumActions, func(i int) string { return labels.Action(i).String() }))
+	require.Equal(t, md["budget"], names(labels.NumBudgets, func(i int) string { return labels.Budget(i).String() }))
+	require.Equal(t, md["type_conflict_result"], names(numTypeConflictResults, func(i int) string { return typeConflictResult(i).String() }))
 	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
 	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
 	require.Equal(t, md["filter_reason"], names(numFilterReasons, func(i int) string { return filterReason(i).String() }))
