@@ -80,7 +80,7 @@ func TestTelemetryLabels(t *testing.T) {
 	for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
 		budget, _ := p.Attributes.Value("budget")
 		user, _ := p.Attributes.Value("user.id")
-		used[budget.AsString()+user.Emit()] = p.Value
+		used[budget.AsString()+user.String()] = p.Value
 	}
 	require.EqualValues(t, 1, used["sets7"])
 	require.EqualValues(t, 1, used["keys7"], "not both containers' together")

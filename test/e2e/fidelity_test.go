@@ -94,6 +94,7 @@ func TestFidelity(t *testing.T) {
 		}
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		manySets(c)
 		c.SamplesPerSecond = fidelityRate
 		c.ReportInterval = pick(time.Second, 500*time.Millisecond)
 		c.RingBufferBytes = 32 << 20

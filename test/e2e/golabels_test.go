@@ -78,6 +78,7 @@ func TestGoLabels(t *testing.T) {
 		}
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		manySets(c)
 		c.SamplesPerSecond = pick(4999, 499)
 		c.ReportInterval = time.Second
 		c.RingBufferBytes = 32 << 20

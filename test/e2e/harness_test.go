@@ -65,6 +65,11 @@ func startReceiver(t *testing.T, out xconsumer.Profiles, change func(*customlabe
 	return r
 }
 
+// manySets leaves room for samples that have a label set each, at any rate.
+func manySets(c *customlabelsreceiver.Config) {
+	c.Labels.Budgets.Sets, c.Labels.Budgets.Values, c.Labels.Budgets.Bytes = 1<<20, 1<<20, 256<<20
+}
+
 // stop shuts the receiver down; everything sampled has reached the sink then.
 func (r *running) stop() {
 	if r.stopped {
@@ -103,7 +108,7 @@ func (r *running) metric(name string, by ...string) map[string]int64 {
 			var values []string
 			for _, key := range by {
 				v, _ := p.Attributes.Value(attribute.Key(key))
-				values = append(values, v.Emit())
+				values = append(values, v.String())
 			}
 			sums[strings.Join(values, "/")] += p.Value
 		}
