@@ -63,6 +63,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-short-lived
 	$(MAKE) e2e-churn
 	$(MAKE) e2e-collector
+	$(MAKE) e2e-deploy
 	$(MAKE) test-vm
 	$(MAKE) tls-matrix
 
@@ -239,6 +240,10 @@ e2e-short-lived: writers ## processes that live for 50 ms, at 97 and 997 Hz: sam
 .PHONY: e2e-churn
 e2e-churn: writers ## 500 processes a second that come and go in all ways, 20 s; CUSTOM_LABELS_CHURN=10m for longer
 	$(FIGURE) ./test/e2e TestChurn
+
+.PHONY: e2e-deploy
+e2e-deploy: writers collector ## the collector as deploy/ runs it: configurations, arguments, capabilities
+	$(FIGURE) ./test/e2e TestDeploy
 
 .PHONY: tls-matrix
 tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine
