@@ -1,5 +1,5 @@
 // Package unwind compiles the call frame information of an ELF file (.eh_frame,
-// or .debug_frame where that is all there is) to rows: for each address in the
+// or .debug_frame where a function has only that) to rows: for each address in the
 // file, how to get from a frame to its caller. Rows are what BPF looks up at
 // each frame of a stack, so they are small (4 bytes), sorted, found within one
 // block of text, and refer to the few rules that a file has.

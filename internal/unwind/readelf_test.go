@@ -135,3 +135,24 @@ func TestVDSO(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, image, 0o644))
 	agrees(t, path)
 }
+
+// A program that is compiled without .eh_frame gets one from what it is linked with, which
+// says nothing of its own functions.
+func TestBothFrames(t *testing.T) {
+	const source = `int f(int n) { volatile char a[200]; a[n] = 1; return a[n / 2]; }
+int main(int n, char **v) { (void)v; volatile char b[100]; b[n] = 2; return f(n) + b[n]; }`
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	require.NoError(t, os.WriteFile(path+".c", []byte(source), 0o600))
+	build := func(args ...string) *unwind.Table {
+		args = append([]string{"-O2", "-g", "-fno-inline", "-fomit-frame-pointer", "-o", path, path + ".c"}, args...)
+		out, err := exec.Command(corpus.GCC, args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return table(t, path)
+	}
+	with := build()
+	without := build("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+	require.Equal(t, unwind.SourceEHFrame, without.Stats.Source)
+	require.Equal(t, with.Rows, without.Rows, "the same functions, described elsewhere")
+	require.Equal(t, with.Stats.FDEs, without.Stats.FDEs)
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // New compiles the call frame information of a file: .eh_frame and Go's pclntab,
-// or .debug_frame when those describe no function. To it are added linkage tables, and
+// and .debug_frame for functions that .eh_frame leaves out. To it are added linkage tables, and
 // what text without any is known by: signal trampolines, and the ends of the system
 // calls that make threads. The error is ErrNone, an ErrLimit, or one of packages
 // elffile and gopclntab, maybe wrapped.
@@ -23,7 +23,7 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 		return nil, goErr
 	}
 	err = errors.Join(err, goErr)
-	if len(b.spans) == 0 && !errors.Is(err, ErrLimit) && !golang {
+	if !errors.Is(err, ErrLimit) && !golang {
 		if debugErr := b.readDebugFrame(); debugErr != nil {
 			err = errors.Join(err, debugErr)
 		}
@@ -56,18 +56,6 @@ func (b *builder) readEHFrame() error {
 	}
 	if err != nil {
 		return fmt.Errorf("read .eh_frame: %w", err)
-	}
-	return nil
-}
-
-// readDebugFrame reads .debug_frame, if there is one.
-func (b *builder) readDebugFrame() error {
-	s, ok, err := debugFrame(b.file)
-	if err == nil && ok {
-		err = b.read(s, false, false)
-	}
-	if err != nil {
-		return fmt.Errorf("read .debug_frame: %w", err)
 	}
 	return nil
 }
