@@ -287,6 +287,10 @@ bench-resolve: ## time and bytes to read one executable, and to attach 1,000 pro
 	$(FIGURE) ./internal/process TestBenchPlan
 	$(FIGURE) ./test/bench TestBenchAttach
 
+.PHONY: bench-short-lived
+bench-short-lived: writers $(PEER) ## processes that live for 50 ms, beside the OTel eBPF profiler
+	$(FIGURE) ./test/e2e TestShortLivedPeer
+
 ##@ Tidy
 
 .PHONY: clean
