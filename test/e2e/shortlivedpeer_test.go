@@ -3,16 +3,17 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
@@ -26,10 +27,9 @@ const (
 	peerConfig     = `
 receivers:
   profiling: {samples_per_second: %d}
-exporters:
-  otlp: {endpoint: "%s", tls: {insecure: true}}
+exporters: {profiles_file: }
 service:
-  pipelines: {profiles: {receivers: [profiling], exporters: [otlp]}}
+  pipelines: {profiles: {receivers: [profiling], exporters: [profiles_file]}}
   telemetry: {metrics: {level: none}}
 `
 	// peerStart is how long it takes to look at the processes that are there, peerDelay how
@@ -40,16 +40,16 @@ service:
 	briefFrames = 7
 )
 
+// peerFileEnv names the file in which test/bench/peer/fileexporter writes.
+const peerFileEnv = "CUSTOM_LABELS_PROFILES"
+
 // A peerSink collects from the peer: by PID the samples, and whether they have anything
 // that equals the label.
 type peerSink struct {
-	mu   sync.Mutex
 	hits map[int64][]hit
 }
 
 func (s *peerSink) visit(b flatBatch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, h := range b.hits {
 		if h.pid == 0 {
 			h.pid, _ = strconv.ParseInt(h.attrs["process.pid"], 10, 64)
@@ -58,11 +58,27 @@ func (s *peerSink) visit(b flatBatch) {
 	}
 }
 
+// read reads what the peer has written.
+func (s *peerSink) read(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for len(text) > 4 {
+		n := binary.LittleEndian.Uint32(text)
+		text = text[4:]
+		require.LessOrEqual(t, int(n), len(text))
+		p, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(text[:n])
+		require.NoError(t, err)
+		text = text[n:]
+		b, err := flatten(p)
+		require.NoError(t, err)
+		s.visit(b)
+	}
+}
+
 // of returns the samples of a process. The peer names no functions of native programs; so
 // a stack counts as whole when it is as long as one.
 func (s *peerSink) of(l *life) (samples []briefSample) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, h := range s.hits[int64(l.pid)] {
 		sample := briefSample{timeUnixNano: h.timeUnixNano}
 		unnamed := 0
@@ -85,11 +101,9 @@ func TestShortLivedPeer(t *testing.T) {
 	testutil.RequireBPF(t)
 	dir := testutil.BuildWriters(t)
 	for _, hz := range []int{97, 997} {
-		peer := &peerSink{hits: map[int64][]hit{}}
-		address := startEndpoint(t, &sink{t: t, visit: peer.visit, foreign: true})
-		config := filepath.Join(t.TempDir(), "config.yaml")
-		require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(peerConfig, hz, address)), 0o600))
-		c := startChild(t, nil, peerConditions, peerProgram, "--config", config, "--feature-gates=service.profilesSupport")
+		config, profiles := filepath.Join(t.TempDir(), "config.yaml"), filepath.Join(t.TempDir(), "profiles")
+		require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(peerConfig, hz)), 0o600))
+		c := startChild(t, []string{peerFileEnv + "=" + profiles}, peerConditions, peerProgram, "--config", config, "--feature-gates=service.profilesSupport")
 		c.awaitLine(collectorReady)
 		out := &briefSink{samples: map[int64][]briefSample{}}
 		r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
@@ -103,6 +117,8 @@ func TestShortLivedPeer(t *testing.T) {
 		time.Sleep(peerDelay)
 		r.stop()
 		c.stop()
+		peer := &peerSink{hits: map[int64][]hit{}}
+		peer.read(t, profiles)
 		fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
 		toUnix := monoToUnix(t)
 		for _, variant := range briefVariants {
