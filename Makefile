@@ -64,6 +64,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-churn
 	$(MAKE) e2e-collector
 	$(MAKE) e2e-deploy
+	$(MAKE) e2e-web
 	$(MAKE) test-vm
 	$(MAKE) tls-matrix
 
@@ -219,6 +220,11 @@ e2e-offcpu: writers ## time off the CPU by label set against the truth that the 
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
 	$(FIGURE) ./test/e2e TestCollector
+
+.PHONY: e2e-web
+e2e-web: writers labelprof collector ## the page of labelprof in Chromium: shares, slices, differences, hostile labels; a million samples
+	scripts/web-browser.sh
+	$(FIGURE) ./test/e2e TestWeb
 
 .PHONY: e2e-hostile
 e2e-hostile: writers ## programs that publish what no program should, beside a well-behaved one

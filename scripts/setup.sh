@@ -27,6 +27,8 @@ test_needs=(
 	"g++|g++|test programs of C++"
 	"javac|default-jdk-headless|test programs on the JVM"
 	"npm|npm|Node.js and the programs that publish labels on it"
+	"chromium|chromium|the page of labelprof, as people see it"
+	"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf|fonts-dejavu-core|text on that page"
 	"shellcheck|shellcheck|the check of the scripts"
 	"readelf|binutils|cross-checks in tests"
 	"qemu-system-x86_64|qemu-system-x86|tests with other kernels"

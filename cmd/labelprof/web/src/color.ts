@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Frame, Sides } from "./api";
+import type { Frame, SeriesValue, Sides } from "./api";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -44,7 +44,27 @@ export function ofDifference(shares: Sides): string {
 	return fill(d < 0 ? 214 : 22, 78 * Math.min(1, Math.abs(d) * 1.15), Math.abs(d));
 }
 
-// ofValue is the n-th colour of the time strip; the CSS has them for both themes.
-export function ofValue(n: number, other: boolean): string {
-	return other ? "series-other" : "series-" + (n % 8);
+const palette = 8; // colours of the time strip; the CSS has them for both themes
+
+// Palette gives the values of a label colours that stay, though others come to have more time.
+export class Palette {
+	private key = "";
+	private colors = new Map<string, number>();
+
+	// of returns the class for a value; what is no value is grey.
+	of(key: string, value: SeriesValue): string {
+		if (value.none || value.others) {
+			return "series-other";
+		}
+		if (key !== this.key) {
+			this.key = key;
+			this.colors.clear();
+		}
+		let n = this.colors.get(value.text);
+		if (n === undefined) {
+			n = this.colors.size % palette;
+			this.colors.set(value.text, n);
+		}
+		return "series-" + n;
+	}
 }

@@ -25,9 +25,9 @@ export function choices(list: HTMLSelectElement, options: Choice[], chosen: stri
 
 // Compare chooses a label key and two of its values.
 export class Compare {
-	private key = el("select");
-	private a = el("select");
-	private b = el("select");
+	private key = el("select", { id: "compare-key" });
+	private a = el("select", { id: "compare-a" });
+	private b = el("select", { id: "compare-b" });
 	private sideA = el("label", { class: "side-a" }, "A ", this.a);
 	private sideB = el("label", { class: "side-b" }, "B ", this.b);
 	private swap = el("button", { type: "button" }, "Swap");

@@ -115,7 +115,8 @@ export class Flame {
 		return this.answer!.ns[1] > 0 || new URLSearchParams(location.search).has("cmp");
 	}
 
-	// describe makes the frames known to keyboards and screen readers.
+	// describe makes the frames known to keyboards and screen readers. It also puts them where
+	// the library's transitions will, so that nothing old is seen meanwhile.
 	private describe(): void {
 		const answer = this.answer!;
 		const svg = this.host.querySelector("svg");
@@ -124,10 +125,13 @@ export class Flame {
 		let first: SVGGElement | null = null;
 		select(this.host).selectAll<SVGGElement, FlameNode>("g").each((d, i, all) => {
 			const g = all[i];
+			g.setAttribute("transform", `translate(${d.x0 * this.host.clientWidth},${d.depth * cell})`);
+			g.querySelector("rect")!.setAttribute("width", g.getAttribute("width") ?? "0");
+			g.querySelector("div")!.textContent = d.data.name;
 			g.dataset.id = d.data.id;
 			g.setAttribute("role", "treeitem");
 			g.setAttribute("aria-level", String(d.depth + 1));
-			g.setAttribute("aria-label", visible(cut(d.data.name, 200)) + ", " + summary(answer, d.data));
+			g.setAttribute("aria-label", d.data.name + ", " + summary(answer, d.data));
 			g.setAttribute("tabindex", "-1");
 			g.classList.toggle("match", this.term !== "" && d.data.frame !== null && d.data.frame[0].toLowerCase().includes(this.term));
 			g.classList.toggle("dim", this.term !== "" && !g.classList.contains("match"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Answer, SeriesValue } from "./api";
-import { ofValue } from "./color";
+import { Palette } from "./color";
 import { byId, el, reconcile, setText, svg, valueText } from "./dom";
 import type { State } from "./state";
 import { clock, duration } from "./text";
@@ -18,6 +18,7 @@ export class Strip {
 	private from = this.handle("Start of the range");
 	private to = this.handle("End of the range");
 	private axis = el("div", { class: "axis", "aria-hidden": "true" });
+	private palette = new Palette();
 	private dragFrom: number | null = null;
 
 	constructor(private state: State) {
@@ -56,12 +57,13 @@ export class Strip {
 		const below = new Array<number>(series.buckets).fill(0);
 		this.picture.setAttribute("viewBox", `0 0 ${Math.max(1, series.buckets)} ${height}`);
 		this.picture.setAttribute("preserveAspectRatio", "none");
-		series.values.forEach((value, n) => {
+		series.values.forEach((value) => {
+			const color = this.palette.of(answer.by, value);
 			value.ns.forEach((ns, i) => {
 				if (ns > 0) {
 					const h = (ns / top) * (height - 2);
 					below[i] += h;
-					rects.push(svg("rect", { x: i + 0.06, width: 0.88, y: height - below[i], height: h, class: ofValue(n, !!value.others || !!value.none) }));
+					rects.push(svg("rect", { x: i + 0.06, width: 0.88, y: height - below[i], height: h, class: color }));
 				}
 			});
 		});
@@ -152,11 +154,11 @@ export class Strip {
 		const key = answer.by;
 		reconcile(
 			byId("legend"),
-			answer.series.values.map((value, n) => ({ value, n })),
-			({ value, n }) => `${n}|${key}|${value.none ? "n" : value.others ? "o" : "v" + value.text}`,
-			({ value, n }) => {
+			answer.series.values,
+			(value) => `${key}|${value.none ? "n" : value.others ? "o" : "v" + value.text}`,
+			(value) => {
 				const item = el("li");
-				const swatch = el("span", { class: "swatch " + ofValue(n, !!value.others || !!value.none) });
+				const swatch = el("span", { class: "swatch " + this.palette.of(key, value) });
 				if (value.others) {
 					item.append(el("span", {}, swatch, valueText(value)));
 				} else {
@@ -166,7 +168,7 @@ export class Strip {
 				}
 				return item;
 			},
-			(item, { value }) => {
+			(item, value) => {
 				const name = value.none ? "n." + key : "l." + key;
 				item.querySelector("button")?.setAttribute("aria-pressed", String(this.state.filtered(name, value.none ? "" : value.text)));
 			},

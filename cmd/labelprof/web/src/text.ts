@@ -37,7 +37,7 @@ export function baseName(path: string): string {
 
 export function duration(ns: number): string {
 	for (const [unit, size] of [["h", 3.6e12], ["min", 6e10], ["s", 1e9], ["ms", 1e6], ["µs", 1e3]] as const) {
-		if (ns >= 1.5 * size || (unit === "s" && ns >= size)) {
+		if (ns >= size) {
 			const n = ns / size;
 			return (n >= 100 ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2)) + " " + unit;
 		}

@@ -1,0 +1,204 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+const (
+	webProgram     = "writer-v1-exe"
+	webLoadSamples = 1_000_000
+	webSamples     = 4000 // of the program, before a person looks
+	webTimeout     = 3 * time.Minute
+	webBrowserDir  = "../../build/web-browser"
+)
+
+// What hostile programs publish. The page must show webMarkup as text.
+const (
+	webMarkup   = `<img src=x onerror=window.ran=true><script>window.ran=true</script>`
+	webControls = "bell\x07 null\x00 turn\u202e line\nend"
+	webProcess  = `<b class=mine>evil</b>`
+	webMaxBytes = 1024 // of a value that arrives
+)
+
+// TestWeb: the page of labelprof in Chromium, with the built collector and writers that
+// know their shares, hostile labels among them, and then with a million samples.
+func TestWeb(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.RequireRoot(t)
+	testutil.BuildWriters(t)
+	dir := t.TempDir()
+	loadFile := filepath.Join(dir, "load.otlp")
+	writeWebLoad(t, loadFile, webLoadSamples)
+
+	load := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", "--max-memory", "512", loadFile)
+
+	truthFile := filepath.Join(dir, "truth.json")
+	testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
+	testutil.Start(t, "writer-ctx-lib", "shares", "--threads", "1", "--seconds", "300")
+	publishHostile(t)
+	prof := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--by", "tenant")
+	url := webURL(prof)
+	line := prof.awaitLine("receiving OTLP profiles at ")
+	address := line[strings.LastIndexByte(line, ' ')+1:]
+	exportHostile(t, address)
+	c := startCollector(t, address, "receivers::custom_labels::samples_per_second: 997\n")
+	prof.await("samples of "+webProgram, func() bool { return webHits(t, url, "l.process.executable.name="+webProgram) >= webSamples })
+
+	pprofFile := filepath.Join(dir, "download.pb.gz")
+	given, err := json.Marshal(map[string]any{
+		"url": url, "program": webProgram, "truth": truthShares(t, truthFile), "pprof": pprofFile,
+		"loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
+		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), webTimeout)
+	defer cancel()
+	check := exec.CommandContext(ctx, "node", "check.mjs", string(given))
+	check.Dir = webBrowserDir
+	out, err := check.CombinedOutput()
+	fmt.Print(string(out))
+	require.NoError(t, err)
+	requireDownload(t, pprofFile)
+	c.stop()
+	prof.stop()
+	require.NotContains(t, prof.stdout.String(), "\x07", "nor does the terminal get any of it")
+}
+
+// webURL waits until the page is there; files are read before.
+func webURL(c *child) string {
+	c.t.Helper()
+	var url string
+	require.Eventually(c.t, func() bool {
+		_, url, _ = strings.Cut(c.stderr.String(), "flame graphs by label: ")
+		return strings.HasSuffix(url, "\n")
+	}, webTimeout, 10*time.Millisecond, c.stderr.String())
+	return strings.TrimSpace(url)
+}
+
+// webHits asks as the page does.
+func webHits(t *testing.T, url, query string) int64 {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url + "api/view?" + query)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	var v struct{ Hits [2]int64 }
+	require.NoError(t, json.Unmarshal(body, &v), string(body))
+	return v.Hits[0]
+}
+
+// truthShares is the part of each tenant in the CPU time that a writer has measured.
+func truthShares(t *testing.T, name string) map[string]float64 {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var truth struct {
+		Sets []struct {
+			Labels map[string]string `json:"labels"`
+			CPUNs  float64           `json:"cpu_ns"`
+		} `json:"sets"`
+	}
+	require.NoError(t, json.Unmarshal(data, &truth))
+	sum, shares := 0.0, map[string]float64{}
+	for _, set := range truth.Sets {
+		shares[set.Labels["tenant"]] += set.CPUNs
+		sum += set.CPUNs
+	}
+	for tenant := range shares {
+		shares[tenant] /= sum
+	}
+	require.Len(t, shares, len(tenantNames))
+	return shares
+}
+
+// publishHostile makes this process one that publishes what no program should, as labels
+// of goroutines, for the collector to find.
+func publishHostile(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	values := []string{webMarkup, webControls, "long " + strings.Repeat("x", 1<<20)}
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			pprof.Do(ctx, pprof.Labels("hostile_label", values[i%len(values)], webMarkup, "key"), func(context.Context) {
+				for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
+				}
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// exportHostile sends what no collector of ours would send: names of functions, files and
+// types of frames that are markup, and values of a MiB.
+func exportHostile(t *testing.T, address string) {
+	t.Helper()
+	b := newWebBatch()
+	p := b.process(66, webProcess, time.Now())
+	s := p.Samples().AppendEmpty()
+	s.SetStackIndex(int32(b.dict.StackTable().Len()))
+	stack := b.dict.StackTable().AppendEmpty().LocationIndices()
+	stack.Append(b.frame("turn\u202enoitcnuf", "/usr/lib/\u202e\x1b[31m.so", "<svg onload=window.ran=true>"))
+	stack.Append(b.frame(strings.Repeat("long_function_", 1<<16), strings.Repeat("/long", 1<<16), "native"))
+	stack.Append(b.frame(webMarkup, `/tmp/<iframe src="javascript:parent.ran=true">`, "native"))
+	s.AttributeIndices().Append(
+		b.attribute(prefix+"hostile_label", "long "+strings.Repeat("x", 1<<20)),
+		b.attribute(prefix+"hostile_label_2", `"><script>window.ran=true</script>`),
+		b.attribute(prefix+"__proto__", "polluted"), b.attribute(prefix+"constructor", "x"),
+		b.attribute(prefix+strings.Repeat("key", 1<<10), "of a long key"),
+	)
+	for range 500 {
+		s.TimestampsUnixNano().Append(uint64(time.Now().UnixNano()))
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = pprofileotlp.NewGRPCClient(conn).Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(b.profiles))
+	require.NoError(t, err)
+}
+
+// requireDownload checks that the file has what was on the screen: a tenant of one program.
+func requireDownload(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Open(name)
+	require.NoError(t, err)
+	defer file.Close()
+	p, err := profile.Parse(file)
+	require.NoError(t, err)
+	var hits int64
+	for _, s := range p.Sample {
+		require.Equal(t, []string{"initech"}, s.Label["tenant"])
+		require.Equal(t, []string{webProgram}, s.Label["process.executable.name"])
+		hits += s.Value[0]
+	}
+	fmt.Printf("download: %d samples of one tenant\n", hits)
+	require.NotZero(t, hits)
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// accessibility: names, roles and contrast in both themes, and the order of the focus.
+export async function accessibility(w) {
+	const { page } = w;
+	let checks = 0;
+	for (const scheme of ["light", "dark"]) {
+		await page.emulateMedia({ colorScheme: scheme });
+		for (const query of ["?by=tenant", "?by=tenant&view=functions", "?by=tenant&cmp=tenant&a=acme&b=globex", "?by=tenant&color=function&l.tenant=acme"]) {
+			await w.goto(query);
+			await page.evaluate(source);
+			const result = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
+			checks += result.passes.length;
+			const problems = result.violations.map((v) => `${scheme} ${query} ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.any.map((a) => a.message).join("; ")).join(" | ")}`);
+			assert.deepEqual(problems, []);
+		}
+	}
+	await page.emulateMedia({ colorScheme: "light" });
+	await w.goto("?by=tenant");
+	await page.evaluate(() => document.activeElement?.blur());
+	const order = [];
+	for (let i = 0; i < 200; i++) {
+		await page.keyboard.press("Tab");
+		const at = await page.evaluate(() => {
+			const e = document.activeElement;
+			return e === document.body ? "" : e.closest("[id]")?.id;
+		});
+		if (at === "") {
+			break;
+		}
+		if (order.at(-1) !== at) {
+			order.push(at);
+		}
+	}
+	const places = ["download", "by", "legend", "strip", "find", "slices", "compare", "tab-flame", "search", "color", "flame"];
+	assert.deepEqual(order.filter((id) => places.includes(id)), places, order.join());
+	console.log(`accessibility: ${checks} rules of WCAG 2.2 AA hold in both themes`);
+}
