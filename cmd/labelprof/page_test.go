@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -170,6 +171,35 @@ func TestOffCPU(t *testing.T) {
 	require.Equal(t, samplestore.Frame{Name: "sleep", Module: "/usr/bin/program", Type: "native"}, v.Functions[0].Frame)
 	require.EqualValues(t, 100, s.store.Query(&samplestore.Query{}).Hits[0])
 	require.NotContains(t, s.notes(), "off-CPU")
+}
+
+// TestPprofOfBoth: a pprof file of ours keeps both kinds of time.
+func TestPprofOfBoth(t *testing.T) {
+	from := &sink{pprof: newPprofProfile(maxPprofBytes)}
+	from.consume(tenants(t).profiles)
+	from.consume(absences().profiles)
+	file := filepath.Join(t.TempDir(), "both.pb.gz")
+	require.NoError(t, from.pprof.writeFile(file))
+	p, err := readPprof(file)
+	require.NoError(t, err)
+	s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"})}
+	s.consumePprof(p)
+	on, off := s.store.Query(&samplestore.Query{}), s.store.Query(&samplestore.Query{Kind: samplestore.OffCPU})
+	require.Equal(t, []int64{100, 100 * periodNs}, []int64{on.Hits[0], on.Ns[0]})
+	require.Equal(t, []int64{3, 4e9}, []int64{off.Hits[0], off.Ns[0]})
+	require.EqualValues(t, 3, s.table.absences)
+	require.Zero(t, s.malformed)
+
+	// What the page gives of one kind, it reads again.
+	var b bytes.Buffer
+	require.NoError(t, writeSelection(&b, s.store, &samplestore.Query{Kind: samplestore.OffCPU}))
+	p, err = readPprof(writeTemp(t, b.Bytes()))
+	require.NoError(t, err)
+	again := &sink{store: samplestore.New(1 << 20)}
+	again.consumePprof(p)
+	off = again.store.Query(&samplestore.Query{Kind: samplestore.OffCPU})
+	require.Equal(t, []int64{3, 4e9}, []int64{off.Hits[0], off.Ns[0]})
+	require.Zero(t, again.store.Query(&samplestore.Query{}).Hits[0])
 }
 
 func FuzzReadPprof(f *testing.F) {

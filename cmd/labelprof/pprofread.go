@@ -61,44 +61,68 @@ func parsePprof(r io.Reader) (*profile.Profile, error) {
 	if err := p.CheckValid(); err != nil {
 		return nil, err
 	}
-	if _, _, ok := pprofUnit(p); !ok {
+	if len(pprofKinds(p)) == 0 {
 		return nil, errNoTime
 	}
 	return p, nil
 }
 
-// pprofUnit returns which of the values are time, and how.
-func pprofUnit(p *profile.Profile) (index int, u unit, ok bool) {
+// pprofValues says where the values of a kind are.
+type pprofValues struct {
+	unit
+	time, hits int // indexes; -1: not there
+}
+
+// pprofKinds returns the kinds of time that a profile has.
+func pprofKinds(p *profile.Profile) []pprofValues {
+	index := func(kind, name string) int {
+		return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == kind && t.Unit == name })
+	}
 	period := int64(0)
 	if t := p.PeriodType; t != nil && t.Type == "cpu" && t.Unit == "nanoseconds" && p.Period > 0 && p.Period <= maxSampleNs {
 		period = p.Period
 	}
-	for _, want := range []struct {
-		kind, name string
-		unit       unit
-		ok         bool
-	}{
-		{"cpu", "nanoseconds", unit{kind: samplestore.OnCPU, periodNs: period}, true},
-		{"samples", "count", unit{kind: samplestore.OnCPU, periodNs: period, count: true}, period > 0},
-		{"off_cpu", "nanoseconds", unit{kind: samplestore.OffCPU}, true},
-	} {
-		for i, t := range p.SampleType {
-			if want.ok && t.Type == want.kind && t.Unit == want.name {
-				return i, want.unit, true
-			}
+	var kinds []pprofValues
+	on := pprofValues{unit: unit{kind: samplestore.OnCPU, periodNs: period}, time: index("cpu", "nanoseconds"), hits: index("samples", "count")}
+	off := pprofValues{unit: unit{kind: samplestore.OffCPU}, time: index("off_cpu", "nanoseconds"), hits: index("absences", "count")}
+	if on.time >= 0 || on.hits >= 0 && period > 0 {
+		kinds = append(kinds, on)
+	}
+	if off.time >= 0 {
+		if off.hits < 0 && on.time < 0 {
+			off.hits = on.hits // the only time that there is
+		}
+		return append(kinds, off)
+	}
+	return kinds
+}
+
+// point returns what a sample has of a kind.
+func (v pprofValues) point(values []int64) (hits, ns int64) {
+	if v.hits >= 0 {
+		hits = values[v.hits]
+	}
+	switch {
+	case v.time >= 0:
+		ns = values[v.time]
+	case hits <= maxSampleNs/v.periodNs:
+		ns = hits * v.periodNs
+	default:
+		ns = -1
+	}
+	if v.hits < 0 {
+		hits = 1
+		if v.periodNs > 0 {
+			hits = ns / v.periodNs
 		}
 	}
-	return 0, unit{}, false
+	return hits, ns
 }
 
 // walkPprof hands over every sample of a pprof profile, all at its one time.
 func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 	b := batch{startNs: uint64(max(p.TimeNanos, 0)), endNs: uint64(max(p.TimeNanos, 0) + max(p.DurationNanos, 0))}
-	index, u, ok := pprofUnit(p)
-	if !ok {
-		b.otherProfiles++
-		return b
-	}
+	kinds := pprofKinds(p)
 	locations := make(map[*profile.Location]*location, len(p.Location))
 	for _, l := range p.Location {
 		locations[l] = fromPprof(l)
@@ -106,7 +130,7 @@ func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 	noProcess := &process{}
 	var s sample
 	for _, entry := range p.Sample {
-		s = sample{kind: u.kind, periodNs: u.periodNs, process: noProcess, points: s.points[:0], stack: s.stack[:0], attributes: s.attributes[:0]}
+		s = sample{process: noProcess, points: s.points, stack: s.stack[:0], attributes: s.attributes[:0]}
 		for _, l := range entry.Location {
 			s.stack = append(s.stack, locations[l])
 		}
@@ -120,12 +144,19 @@ func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 				s.attributes = append(s.attributes, attribute{key: cut(key), text: strconv.FormatInt(values[0], 10), number: values[0], isNumber: true})
 			}
 		}
-		if !s.point(b.startNs, entry.Value[index], u) {
-			b.malformed++
-			continue
+		for _, kind := range kinds {
+			hits, ns := kind.point(entry.Value)
+			switch {
+			case hits == 0 && ns == 0: // it is of another kind
+			case hits < 0 || ns < 0 || hits > maxSampleNs || ns > maxSampleNs:
+				b.malformed++
+			default:
+				s.kind, s.periodNs, s.hits, s.cpuNs = kind.kind, kind.periodNs, hits, ns
+				s.points = append(s.points[:0], samplestore.Point{TimeNs: int64(b.startNs), Hits: hits, Ns: ns})
+				b.samples++
+				visit(&s)
+			}
 		}
-		b.samples++
-		visit(&s)
 	}
 	return b
 }

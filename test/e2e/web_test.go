@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +55,8 @@ func TestWeb(t *testing.T) {
 	load := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", "--max-memory", "512", loadFile)
 
 	truthFile := filepath.Join(dir, "truth.json")
-	testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
+	writer := testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
+	pid := fmt.Sprint(writer.PID)
 	testutil.Start(t, "writer-ctx-lib", "shares", "--threads", "1", "--seconds", "300")
 	publishHostile(t)
 	prof := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--by", "tenant")
@@ -63,11 +65,11 @@ func TestWeb(t *testing.T) {
 	address := line[strings.LastIndexByte(line, ' ')+1:]
 	exportHostile(t, address)
 	c := startCollector(t, address, "receivers::custom_labels::samples_per_second: 997\n")
-	prof.await("samples of "+webProgram, func() bool { return webHits(t, url, "l.process.executable.name="+webProgram) >= webSamples })
+	prof.await("samples of "+webProgram, func() bool { return webHits(t, url, "l.process.pid="+pid) >= webSamples })
 
 	pprofFile := filepath.Join(dir, "download.pb.gz")
 	given, err := json.Marshal(map[string]any{
-		"url": url, "program": webProgram, "truth": truthShares(t, truthFile), "pprof": pprofFile,
+		"url": url, "pid": pid, "truth": truthShares(t, truthFile), "pprof": pprofFile,
 		"loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
 		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
 	})
@@ -76,6 +78,9 @@ func TestWeb(t *testing.T) {
 	defer cancel()
 	check := exec.CommandContext(ctx, "node", "check.mjs", string(given))
 	check.Dir = webBrowserDir
+	// The browser goes with what drives it.
+	check.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	check.Cancel = func() error { return syscall.Kill(-check.Process.Pid, syscall.SIGKILL) }
 	out, err := check.CombinedOutput()
 	fmt.Print(string(out))
 	require.NoError(t, err)

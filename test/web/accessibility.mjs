@@ -7,12 +7,13 @@ import { createRequire } from "node:module";
 const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 // accessibility: names, roles and contrast in both themes, and the order of the focus.
-export async function accessibility(w) {
+export async function accessibility(w, given) {
 	const { page } = w;
 	let checks = 0;
 	for (const scheme of ["light", "dark"]) {
 		await page.emulateMedia({ colorScheme: scheme });
-		for (const query of ["?by=tenant", "?by=tenant&view=functions", "?by=tenant&cmp=tenant&a=acme&b=globex", "?by=tenant&color=function&l.tenant=acme"]) {
+		for (const view of ["color=module", "view=functions", "cmp=tenant&a=acme&b=globex"]) {
+			const query = "?l.process.pid=" + given.pid + "&" + view;
 			await w.goto(query);
 			await page.evaluate(source);
 			const result = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
@@ -22,7 +23,7 @@ export async function accessibility(w) {
 		}
 	}
 	await page.emulateMedia({ colorScheme: "light" });
-	await w.goto("?by=tenant");
+	await w.goto("?l.process.pid=" + given.pid);
 	await page.evaluate(() => document.activeElement?.blur());
 	const order = [];
 	for (let i = 0; i < 200; i++) {
@@ -38,7 +39,7 @@ export async function accessibility(w) {
 			order.push(at);
 		}
 	}
-	const places = ["download", "by", "legend", "strip", "find", "slices", "compare", "tab-flame", "search", "color", "flame"];
+	const places = ["download", "by", "legend", "strip", "find", "slices", "compare-key", "tab-flame", "search", "color", "flame"];
 	assert.deepEqual(order.filter((id) => places.includes(id)), places, order.join());
 	console.log(`accessibility: ${checks} rules of WCAG 2.2 AA hold in both themes`);
 }

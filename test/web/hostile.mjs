@@ -12,7 +12,7 @@ export async function hostile(w, given) {
 		assert.ok(text.includes(given.hostile.markup), "the label is there as text");
 		await nothingRan(w);
 	}
-	await w.goto("?by=hostile_label");
+	await w.goto("?by=hostile_label&find=hostile_label");
 	const values = Object.keys(await w.shares("hostile_label"));
 	assert.ok(values.includes("bell\\u0007 null\\u0000 turn\\u202e line\\nend"), values.join("\n"));
 	await page.waitForSelector("#legend li");
@@ -37,7 +37,7 @@ export async function hostile(w, given) {
 	await page.getByRole("tab", { name: "Functions" }).click();
 	await w.settled();
 	await nothingRan(w);
-	await w.goto("?l.process.executable.name=" + encodeURIComponent(given.program));
+	await w.goto("?l.process.pid=" + given.pid);
 }
 
 async function nothingRan(w) {

@@ -51,7 +51,7 @@ export function drawSlices(answer: Answer, state: State): void {
 }
 
 function newSlice(s: Slice): HTMLDetailsElement {
-	const made = el("details", {}, el("summary", {}, el("bdi", {}, short(s.title, 40)), " ", el("span", { class: "count" })), el("ul"), el("p", { class: "hint" }));
+	const made = el("details", {}, el("summary", {}, el("bdi", { title: short(s.title, 2000) }, short(s.title, 40)), " ", el("span", { class: "count" })), el("ul"), el("p", { class: "hint" }));
 	made.open = s.open;
 	return made;
 }
