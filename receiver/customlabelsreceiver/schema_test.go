@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
@@ -127,4 +128,22 @@ func TestSchemaTargets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The schema of rules has their fields, actions and sources, and its bounds are those of Validate.
+func TestSchemaRules(t *testing.T) {
+	of := readSchema(t).Properties["labels"].Properties["rules"]
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(&LabelRule{}))
+	require.Equal(t, labels.MaxRules, *of.MaxItems)
+	require.ElementsMatch(t, conf.AllKeys(), slices.Collect(maps.Keys(of.Items.Properties)))
+	require.ElementsMatch(t, of.Items.Properties["source"].Enum, slices.Collect(maps.Keys(ruleSources())))
+	require.Equal(t, of.Items.Properties["action"].Enum, names(labels.NumActions, func(i int) string { return labels.Action(i).String() }))
+	for key, want := range map[string]int{
+		"name": maxRuleNameBytes, "key": labels.MaxPatternBytes, "executable": targets.MaxGlobBytes, "to": labels.MaxRenamedBytes,
+	} {
+		require.Equal(t, want, *of.Items.Properties[key].MaxLength, key)
+	}
+	require.Equal(t, labels.MaxDistinctLimit, *of.Items.Properties["limit"].Maximum)
+	require.Equal(t, maxHashSaltBytes, *readSchema(t).Properties["labels"].Properties["hash_salt"].MaxLength)
 }
