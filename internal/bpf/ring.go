@@ -27,6 +27,8 @@ type ring struct {
 	// enough unread bytes wake the reader.
 	enough   int
 	waited   bool
+	woken    bool               // in this wait
+	ready    func(uintptr) bool // made once: a wait allocates nothing
 	draining atomic.Bool
 
 	mu     sync.Mutex
@@ -43,6 +45,7 @@ func newRing(m *ebpf.Map, enough int, delay time.Duration) (*ring, error) {
 		return nil, errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(fd))
 	}
 	r := &ring{file: os.NewFile(uintptr(fd), "ring buffer"), enough: enough, delay: delay}
+	r.ready = r.isReady
 	if r.wait, err = r.file.SyscallConn(); err != nil {
 		return nil, errors.Join(err, r.file.Close())
 	}
@@ -91,13 +94,8 @@ func (r *ring) await() error {
 	if r.draining.Load() { // drain may have come before the deadline was set anew
 		return nil
 	}
-	woken := false
-	err := r.wait.Read(func(uintptr) bool {
-		// A wake-up from before the wait is not seen again.
-		done := woken || r.unreadBytes() >= r.enough
-		woken = true
-		return done
-	})
+	r.woken = false
+	err := r.wait.Read(r.ready)
 	switch {
 	case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
 		return nil
@@ -105,6 +103,13 @@ func (r *ring) await() error {
 		return ErrClosed
 	}
 	return fmt.Errorf("wait for records: %w", err)
+}
+
+// isReady reports whether a wait is over. A wake-up from before the wait is not seen again.
+func (r *ring) isReady(uintptr) bool {
+	done := r.woken || r.unreadBytes() >= r.enough
+	r.woken = true
+	return done
 }
 
 // drain makes read return ErrDrained when it has returned all that is there.
