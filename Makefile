@@ -57,6 +57,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-offcpu
 	$(MAKE) e2e-targets
 	$(MAKE) e2e-rules
+	$(MAKE) e2e-two-users
 	$(MAKE) e2e-hostile
 	$(MAKE) e2e-lifecycle
 	$(MAKE) e2e-privileges
@@ -229,6 +230,10 @@ e2e-web: writers labelprof collector ## the page of labelprof in Chromium: share
 .PHONY: e2e-hostile
 e2e-hostile: writers ## programs that publish what no program should, beside a well-behaved one
 	$(FIGURE) ./test/e2e TestHostile
+
+.PHONY: e2e-two-users
+e2e-two-users: writers ## a user who floods labels, keys, stacks and samples, beside one who must not notice
+	$(FIGURE) ./test/e2e TestTwoUsers
 
 .PHONY: e2e-lifecycle
 e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges

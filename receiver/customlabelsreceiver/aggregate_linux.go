@@ -69,7 +69,7 @@ func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 	if d.filtered(proc) {
 		return
 	}
-	if d.memory.Pressure() == budget.Full {
+	if d.memory.Pressure() == budget.Full && !d.batch.spares(rec.UID) {
 		d.lane.noMemory.Add(1)
 		return
 	}
@@ -164,7 +164,10 @@ func (d *aggregator) handOverAt(now uint64) {
 		if d.batch.bytes < d.maxBytes {
 			d.counts.limits[limitBatchesEarly].Add(1)
 		}
-		full = pressure >= budget.Scarce || !d.handOverLargest()
+		full = !d.handOverLargest()
+		if pressure >= budget.Scarce {
+			d.labels.ForgetReads()
+		}
 	}
 	if !full && now < d.batch.startMono+uint64(d.interval) {
 		return
@@ -176,12 +179,9 @@ func (d *aggregator) handOverAt(now uint64) {
 		d.releaseLabels()
 	}
 	d.handOver()
-	switch {
-	case ended:
+	if ended {
 		d.labels.EndInterval()
 		d.budgets = now
-	case pressure >= budget.Scarce:
-		d.labels.ForgetReads()
 	}
 	d.batch = d.exporter.newBatch(d.lane)
 }

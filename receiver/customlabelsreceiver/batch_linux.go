@@ -63,6 +63,22 @@ func (b *batch) add(p *part, s *profile.Sample) {
 	p.bytes = now
 }
 
+// Users with less than sparedBytes in a batch are spared when memory has run out, so that
+// they do not pay for another who has taken it; not if there are more of them.
+const (
+	sparedBytes = 32 << 10
+	sparedUsers = 64
+)
+
+// spares reports whether a user has so little that it may have more in any case.
+func (b *batch) spares(uid uint32) bool {
+	if len(b.parts) >= sparedUsers {
+		return false
+	}
+	p := b.parts[uid]
+	return p == nil || p.bytes < sparedBytes
+}
+
 func (b *batch) samples() int {
 	n := 0
 	for _, p := range b.parts {

@@ -149,6 +149,21 @@ func TestEarlyHandOverOfMany(t *testing.T) {
 	require.Nil(t, b.split())
 }
 
+// Who has little is spared when memory has run out, unless there are many.
+func TestSparedUsers(t *testing.T) {
+	e, _ := testExporter(func(*Config) {})
+	b := e.newBatch(e.cpu)
+	fill(b, 10, 1000, "large")
+	fill(b, 20, 1, "small")
+	require.False(t, b.spares(10))
+	require.True(t, b.spares(20))
+	require.True(t, b.spares(30))
+	for uid := range uint32(sparedUsers) {
+		fill(b, 100+uid, 1, "many")
+	}
+	require.False(t, b.spares(20))
+}
+
 // Emptied parts are used again, by the same user first, and not kept without bound.
 func TestPartPool(t *testing.T) {
 	e, _ := testExporter(func(*Config) {})

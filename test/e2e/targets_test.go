@@ -32,7 +32,7 @@ func TestTargets(t *testing.T) {
 		return testutil.Start(t, variant, append([]string{"spin", "--seconds", "300"}, args...)...)
 	}
 	in, out := spin("writer-v1-exe"), spin("writer-v1-lib")
-	other := startAs(t, filepath.Join(dir, "writer-v1-exe"), 54321)
+	other := startUser(t, filepath.Join(dir, "writer-v1-exe"), 54321, 0, "spin", "--seconds", "300")
 	uid := int64(54321)
 
 	checkTargets(t, "include executable", in, out, customlabelsreceiver.TargetsConfig{
@@ -64,25 +64,10 @@ func TestTargets(t *testing.T) {
 	checkTargets(t, "labelled only", in, spin("spin-plain"), customlabelsreceiver.TargetsConfig{LabelledOnly: true})
 }
 
-// startAs runs a writer as another user, who may not see where it was built.
-func startAs(t *testing.T, path string, uid int) *testutil.Writer {
-	t.Helper()
-	return runAs(t, path, uid, "spin", "--seconds", "300")
-}
-
+// runAs runs a writer as another user, as busy as others.
 func runAs(t *testing.T, path string, uid int, args ...string) *testutil.Writer {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "targets")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the other user has to run what is in it
-	public := filepath.Join(dir, filepath.Base(path))
-	require.NoError(t, os.WriteFile(public, text, 0o755)) //nolint:gosec // likewise
-	setpriv, err := exec.LookPath("setpriv")
-	require.NoError(t, err)
-	return testutil.StartPath(t, setpriv, append([]string{"--reuid", strconv.Itoa(uid), "--clear-groups", public}, args...)...)
+	return startUser(t, path, uid, 0, args...)
 }
 
 // moveToCgroup moves a process to a cgroup of its own.

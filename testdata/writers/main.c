@@ -18,7 +18,7 @@ static const struct mode {
 	{ "shares", mode_shares }, { "switch", mode_switch },	{ "fidelity", mode_fidelity },
 	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
 	{ "blocks", mode_blocks }, { "storm", mode_storm },	{ "brief", mode_brief },
-	{ "churn", mode_churn },   { "turn", mode_turn },
+	{ "churn", mode_churn },   { "turn", mode_turn },	{ "flood", mode_flood },
 };
 
 /* Of a short life nothing is spent before its work. */

@@ -12,6 +12,7 @@ void mode_storm(void);	  /* threads that do nothing but switch */
 void mode_brief(void);	  /* a short life */
 void mode_churn(void);	  /* processes that come and go */
 void mode_turn(void);	  /* one of them */
+void mode_flood(void);	  /* as many label sets, keys and stacks as there can be */
 void mode_hostile(void);  /* what no writer should publish */
 void hostile_list(void);
 

@@ -38,6 +38,7 @@ static void usage(const char *problem)
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
 	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"
 	      "  storm    [--threads N]\n"
+	      "  flood    [--threads N] [--labels N] [--value-bytes B] [--log FILE]\n"
 	      "  brief    [--life-ms N]\n"
 	      "  churn    [--rate N]\n"
 	      "  turn     [--turn N] [--last]\n"
