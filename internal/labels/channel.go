@@ -21,9 +21,10 @@ type Channel struct {
 	accounts map[User]*account
 	others   *account
 
-	// Of the last sample, most often.
-	last        User
+	// Of the last sample, which the next one is mostly like.
+	last        Origin
 	lastAccount *account
+	lastRules   *ruleSet
 
 	bytes int
 }
@@ -48,12 +49,11 @@ func (c *Channel) Decode(from Origin, keys *KeyMap, section []byte) *Decoded {
 	if len(section) == 0 {
 		return emptyDecoded
 	}
-	a := c.lastAccount
-	if a == nil || from.User != c.last {
-		a = c.account(from.User)
-		c.last, c.lastAccount = from.User, a
+	if c.lastAccount == nil || from != c.last {
+		a := c.account(from.User)
+		c.last, c.lastAccount, c.lastRules = from, a, a.rules(c.registry, &from)
 	}
-	rules := a.rules(c.registry, &from)
+	a, rules := c.lastAccount, c.lastRules
 	if d, ok := a.results[resultKey{keys, rules, string(section)}]; ok {
 		return d
 	}
@@ -133,7 +133,7 @@ func (c *Channel) EndInterval() {
 	}
 	c.others.user.use(c.number, c.others.used())
 	c.others.reset()
-	c.last, c.lastAccount = User{}, nil
+	c.last, c.lastAccount, c.lastRules = Origin{}, nil, nil
 	c.bytes = 0
 }
 
@@ -146,5 +146,11 @@ func (c *Channel) ForgetReads() {
 	}
 }
 
-// Bytes estimates the memory of what is remembered.
-func (c *Channel) Bytes() int { return c.bytes }
+// Bytes estimates the memory of what is remembered. The keys of the Registry are with its
+// first Channel.
+func (c *Channel) Bytes() int {
+	if c.number == 0 {
+		return c.bytes + int(c.registry.keyBytes.Load())
+	}
+	return c.bytes
+}

@@ -42,6 +42,7 @@ type Registry struct {
 	channels int
 
 	othersSamples atomic.Uint64
+	keyBytes      atomic.Int64 // of all users
 }
 
 // NewRegistry returns an empty Registry, or what is wrong with the options.
@@ -70,7 +71,8 @@ func (r *Registry) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.users = map[User]*user{}
-	r.others = newUser(User{}, true)
+	r.others = newUser(User{}, true, &r.keyBytes)
+	r.keyBytes.Store(0)
 }
 
 // user returns what is known of a user.
@@ -83,7 +85,7 @@ func (r *Registry) user(id User) *user {
 	if len(r.users) >= r.opts.Budgets.Users {
 		return r.others
 	}
-	u := newUser(id, false)
+	u := newUser(id, false, &r.keyBytes)
 	r.users[id] = u
 	return u
 }

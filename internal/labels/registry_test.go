@@ -136,7 +136,7 @@ func TestBudgetBytes(t *testing.T) {
 		ch.Decode(of(alice), nil, v1(kv("a", fmt.Sprintf("%01000d", i))))
 		ch.Decode(of(alice), NewKeyMap([]string{fmt.Sprintf("%01000d", i)}), v1(kv("a", "1")))
 	}
-	require.Less(t, ch.Bytes(), 2*MinBudgetBytes+3000)
+	require.Less(t, ch.Bytes(), 2*MinBudgetBytes+5000)
 	require.False(t, ch.Decode(of(bob), nil, v1(kv("a", fmt.Sprintf("%01000d", n)))).Set.Overflow())
 }
 

@@ -16,6 +16,7 @@ type user struct {
 
 	mu   sync.Mutex
 	keys map[keyName]*key
+	held *atomic.Int64                // bytes of the keys of all users
 	used [maxChannels][NumBudgets]int // but BudgetKeys
 
 	overflow             [NumBudgets]atomic.Uint64
@@ -60,8 +61,11 @@ type Conflict struct {
 	Executable string // of a process that has published it
 }
 
-func newUser(id User, others bool) *user {
-	return &user{id: id, others: others, keys: map[keyName]*key{}}
+// keyBytes is the rough cost of a key beside its bytes, map buckets included.
+const keyBytes = 128
+
+func newUser(id User, others bool, held *atomic.Int64) *user {
+	return &user{id: id, others: others, keys: map[keyName]*key{}, held: held}
 }
 
 // admit gives each of the merged labels its key, and settles the types of their values.
@@ -114,6 +118,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 func (u *user) add(e *entry) *key {
 	k := &key{id: uint32(len(u.keys)), name: string(e.key), kind: kindOf(e.value)}
 	u.keys[keyName{e.source == ABIThreadContext, k.name}] = k
+	u.held.Add(int64(keyBytes + len(k.name)))
 	return k
 }
 
