@@ -65,14 +65,19 @@ func startStates(t *testing.T, path, state, abi string) (l *load, offset int64) 
 // pin keeps all threads of a process on one CPU.
 func pin(t *testing.T, pid, cpu int) {
 	t.Helper()
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	require.NoError(t, err)
 	var set unix.CPUSet
 	set.Set(cpu)
+	eachThread(t, pid, func(tid int) { require.NoError(t, unix.SchedSetaffinity(tid, &set)) })
+}
+
+func eachThread(t *testing.T, pid int, do func(tid int)) {
+	t.Helper()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	require.NoError(t, err)
 	for _, thread := range threads {
 		tid, err := strconv.Atoi(thread.Name())
 		require.NoError(t, err)
-		require.NoError(t, unix.SchedSetaffinity(tid, &set))
+		do(tid)
 	}
 }
 

@@ -5,7 +5,6 @@ package bench
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -145,13 +144,9 @@ func scaleThreads(t *testing.T, bare footprint) {
 // leave a collector, on a machine with few CPUs, next to nothing.
 func yield(t *testing.T, pid int) {
 	t.Helper()
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	require.NoError(t, err)
-	for _, thread := range threads {
-		tid, err := strconv.Atoi(thread.Name())
-		require.NoError(t, err)
+	eachThread(t, pid, func(tid int) {
 		require.NoError(t, unix.SchedSetAttr(tid, &unix.SchedAttr{Policy: unix.SCHED_IDLE}, 0))
-	}
+	})
 }
 
 // buildSleepers builds programs with and without libraries and labels, first the two that
