@@ -133,6 +133,9 @@ func (t *Table) execMapping(pid int, raw *procfs.Mapping) ExecMapping {
 		t.counts.fileErrors.Add(1)
 	}
 	m.File = f
+	if m.Path == f.path {
+		m.Path = f.path // the same bytes for all processes
+	}
 	m.bias, m.biased = f.facts.layout.bias(raw.Start, raw.Offset)
 	return m
 }
