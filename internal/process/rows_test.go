@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -243,4 +244,28 @@ func TestLargeFilesWait(t *testing.T) {
 	require.Same(t, files["larger"], f)
 	_, wait = next(1000)
 	require.EqualValues(t, -1, wait)
+}
+
+// What was said of a process's mappings is taken back though nothing was said of its
+// labels, also when the exit comes before it is said.
+func TestMappingsForgotten(t *testing.T) {
+	for _, exitFirst := range []bool{false, true} {
+		f := newRowsFake(t, 64<<20)
+		id, cmd := f.start()
+		f.published.err = errors.New("no room for labels")
+		f.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+		f.Lookup(id, cmd.Process.Pid, nil)
+		p, w, _ := f.next()
+		if exitFirst {
+			f.HandleEvent(Event{Kind: Exit, ID: id})
+		}
+		f.run(p, w, &f.scratch)
+		f.done(p)
+		if !exitFirst {
+			require.NotEmpty(t, f.rec.mappings)
+			f.HandleEvent(Event{Kind: Exit, ID: id})
+		}
+		f.work()
+		require.Empty(t, f.rec.mappings)
+	}
 }

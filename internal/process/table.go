@@ -186,7 +186,7 @@ func (t *Table) finish(p *Process) {
 		delete(t.byPID, p.pid)
 	}
 	t.cancel(p)
-	if p.published {
+	if p.published || p.listed {
 		t.schedule(p, workForget, urgent)
 	}
 }

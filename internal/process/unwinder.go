@@ -111,6 +111,13 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		p.load.mapped = false
 		t.publishFailed(p, err)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.listed = true
+	if p.exited {
+		// The exit may have been told before there was anything to take back.
+		t.schedule(p, workForget, urgent)
+	}
 }
 
 // rowsChanged has the processes that wait for the rows of a file told.

@@ -44,6 +44,7 @@ const (
 	maxResidentGrowth = 64 << 20
 	maxMapGrowth      = 4 << 20
 	maxTableGrowth    = 1000
+	maxEntryGrowth    = 20
 )
 
 // TestChurn starts and ends processes in all ways, with few PIDs, and holds each label
@@ -239,7 +240,7 @@ func (h *holdings) near(before *holdings) bool {
 		h.table <= before.table+maxTableGrowth && h.heap <= before.heap+maxHeapGrowth &&
 		h.resident <= before.resident+maxResidentGrowth && h.mapBytes <= before.mapBytes+maxMapGrowth
 	for name, n := range h.mapEntries {
-		near = near && n <= before.mapEntries[name]+maxTableGrowth
+		near = near && n <= before.mapEntries[name]+maxEntryGrowth
 	}
 	return near
 }
