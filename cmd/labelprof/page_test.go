@@ -205,19 +205,18 @@ func TestPprofOfBoth(t *testing.T) {
 func FuzzReadPprof(f *testing.F) {
 	p := newPprofProfile(maxPprofBytes)
 	walk(tenants(f).profiles, p.add)
-	name := filepath.Join(f.TempDir(), "seed.pb.gz")
-	require.NoError(f, p.writeFile(name))
-	data, err := os.ReadFile(name)
-	require.NoError(f, err)
-	f.Add(data)
+	walk(absences().profiles, p.add)
+	var b bytes.Buffer
+	require.NoError(f, p.profile.WriteUncompressed(&b))
+	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file := writeTemp(t, data)
-		p, err := readPprof(file)
-		if err != nil || p == nil {
+		p, err := decodePprof(data)
+		if err != nil {
 			return
 		}
-		s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"})}
+		s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
 		s.consumePprof(p)
-		s.store.Query(&samplestore.Query{By: "tenant"})
+		s.store.Query(&samplestore.Query{By: "tenant", Buckets: 10})
+		require.NoError(t, s.pprof.profile.CheckValid())
 	})
 }

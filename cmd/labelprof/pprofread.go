@@ -54,6 +54,10 @@ func parsePprof(r io.Reader) (*profile.Profile, error) {
 	if len(data) > maxPprofFileBytes {
 		return nil, fmt.Errorf("more than %d bytes", maxPprofFileBytes)
 	}
+	return decodePprof(data)
+}
+
+func decodePprof(data []byte) (*profile.Profile, error) {
 	p, err := profile.ParseUncompressed(data)
 	if err != nil {
 		return nil, err
