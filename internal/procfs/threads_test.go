@@ -14,12 +14,12 @@ func TestThreads(t *testing.T) {
 	f := FS{Root: t.TempDir()}
 	_, _, err := f.Threads(7, 10)
 	require.ErrorIs(t, err, ErrNoProcess)
-	for _, tid := range []int{30, 7, 200} {
+	for _, tid := range []int{30, 7, 200, 4} {
 		require.NoError(t, os.MkdirAll(filepath.Join(f.Root, "7", "task", fmt.Sprint(tid)), 0o755))
 	}
-	tids, more, err := f.Threads(7, 3)
+	tids, more, err := f.Threads(7, 4)
 	require.NoError(t, err)
-	require.Equal(t, []int{7, 30, 200}, tids)
+	require.Equal(t, []int{7, 4, 30, 200}, tids)
 	require.False(t, more)
 	tids, more, err = f.Threads(7, 2)
 	require.NoError(t, err)
