@@ -33,11 +33,13 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 
 // A residence is the resident memory of a process in bytes.
 type residence struct {
+	// total has each page once, where the resident set size has the data of ring buffers
+	// twice: it is mapped twice in a row.
 	total int64
 	// anonymous is what it has written: heap, stacks, tables.
 	anonymous int64
-	// buffers is kernel buffers that are mapped into the process: the ring
-	// buffers, whose data is mapped twice in a row, and the perf events'.
+	// buffers is kernel buffers that are mapped into the process: the ring buffers and
+	// the perf events'.
 	buffers int64
 }
 
@@ -61,7 +63,7 @@ func readResidence(t *testing.T, pid int) residence {
 		kib, err := strconv.ParseInt(fields[1], 10, 64)
 		require.NoError(t, err)
 		switch fields[0] {
-		case "Rss:":
+		case "Pss:":
 			r.total += kib << 10
 			if buffer {
 				r.buffers += kib << 10
