@@ -67,7 +67,7 @@ func TestTwoUsers(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
-		c.RingBufferBytes = 4 << 20 // a second of user B, some milliseconds of user A
+		c.RingBufferBytes = 4 << 20  // a second of user B, some milliseconds of user A
 		c.RingBufferUserShare = 0.25 // root, with the receiver, is a third user
 		c.BatchPerUser = true
 		c.MaxUserEntries = twoUsersEntries
@@ -236,7 +236,9 @@ type userSink struct {
 	users map[string]*userTally
 }
 
-func (s *userSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+func (s *userSink) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
 
 func (s *userSink) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) error {
 	user := strings.Join(client.FromContext(ctx).Metadata.Get("custom_labels.user"), "+")
