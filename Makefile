@@ -65,6 +65,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-churn
 	$(MAKE) e2e-collector
 	$(MAKE) e2e-deploy
+	$(MAKE) e2e-docs
 	$(MAKE) e2e-web
 	$(MAKE) test-vm
 	$(MAKE) tls-matrix
@@ -253,8 +254,13 @@ e2e-churn: writers ## 500 processes a second that come and go in all ways, 20 s;
 	$(FIGURE) ./test/e2e TestChurn
 
 .PHONY: e2e-deploy
-e2e-deploy: writers collector ## the collector as deploy/ runs it: configurations, arguments, capabilities
+e2e-deploy: writers collector ## the collector as deploy/ runs it: configurations, arguments, capabilities, the image's program
 	$(FIGURE) ./test/e2e TestDeploy
+
+.PHONY: e2e-docs
+e2e-docs: writers labelprof collector ## every command and configuration of README, docs, examples and deploy
+	$(FIGURE) ./test/e2e TestDocsNameCounts
+	$(FIGURE) ./test/e2e TestDocs
 
 .PHONY: tls-matrix
 tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine

@@ -25,6 +25,7 @@ test_needs=(
 	"aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|test programs for aarch64"
 	"musl-gcc|musl-tools|test programs for musl"
 	"g++|g++|test programs of C++"
+	"rustc|rustc|programs of the documentation in Rust"
 	"javac|default-jdk-headless|test programs on the JVM"
 	"npm|npm|Node.js and the programs that publish labels on it"
 	"chromium|chromium|the page of labelprof, as people see it"

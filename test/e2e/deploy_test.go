@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
@@ -34,19 +35,27 @@ exporters::otlp_grpc::compression: gzip
 service::telemetry::logs::encoding: json
 service::telemetry::metrics::level: none
 `
+
+	// toTestCluster is merged as well where pods are asked for.
+	toTestCluster = `
+processors::k8s_attributes::auth_type: kubeConfig
+`
 )
 
 // A deployment is what runs the collector somewhere.
 type deployment struct {
 	name         string
-	capabilities []string // with CAP_
-	config       string   // file
-	args         []string // but for --config
+	capabilities []string   // with CAP_
+	config       string     // file
+	args         []string   // but for --config
+	rules        []kubeRule // what it may ask of a cluster's API server
 }
 
 // TestDeploy runs the collector as the systemd unit and the DaemonSet do: with their
 // configurations and arguments, as an unprivileged user with exactly their capabilities.
-// Labelled samples of another user's program arrive, and the log misses no capability.
+// Labelled samples of another user's program arrive, with the name of its pod from an API
+// server that allows no more than the DaemonSet's role, and the log misses no capability.
+// And it builds the image's program as the Dockerfile does.
 func TestDeploy(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.RequireRoot(t)
@@ -62,19 +71,39 @@ func TestDeploy(t *testing.T) {
 			runDeployment(t, &d)
 		})
 	}
+	t.Run("image", testImage)
 }
 
 func runDeployment(t *testing.T, d *deployment) {
 	t.Helper()
 	w := testutil.Start(t, "writer-v1-lib", "spin", "--labels", "1", "--threads", "1", "--seconds", "300")
 	var labelled atomic.Int64
-	out := &sink{t: t, visit: countLabelled(w, &labelled)}
+	count := countLabelled(w, &labelled)
+	var resource atomic.Pointer[map[string]string]
+	out := &sink{t: t, visit: func(b flatBatch) {
+		count(b)
+		for i := range b.hits {
+			if b.hits[i].pid == int64(w.PID) {
+				resource.Store(&b.hits[i].resource)
+			}
+		}
+	}}
 	dir := publicDir(t)
 	program, config := filepath.Join(dir, "otelcol-customlabels"), filepath.Join(dir, "config.yaml")
 	changes := filepath.Join(dir, "changes.yaml")
 	copyFile(t, collectorProgram, program, 0o755)
 	copyFile(t, d.config, config, 0o644)
-	require.NoError(t, os.WriteFile(changes, []byte(toTestEndpoint), 0o644)) //nolint:gosec // read by the other user
+	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here"}
+	more := toTestEndpoint
+	var api *kubeAPI
+	contained := false
+	if d.rules != nil {
+		api = &kubeAPI{rules: d.rules, pod: podOf(containerID, "here")}
+		contained = moveToContainer(t, w.PID, containerID)
+		env = append(env, "KUBECONFIG="+startKubeAPI(t, api))
+		more += toTestCluster
+	}
+	require.NoError(t, os.WriteFile(changes, []byte(more), 0o644)) //nolint:gosec // read by the other user
 
 	var names []string
 	for _, c := range d.capabilities {
@@ -88,13 +117,63 @@ func runDeployment(t *testing.T, d *deployment) {
 	}, d.args...)
 	setpriv, err := exec.LookPath("setpriv")
 	require.NoError(t, err)
-	c := startChild(t, []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here"}, setpriv, args...)
+	c := startChild(t, env, setpriv, args...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, time.Minute, 50*time.Millisecond)
+	if api != nil {
+		requirePod(t, api, &resource, contained)
+	}
 	c.stop()
 	require.NotContains(t, c.stderr.String(), "missing capability")
 	fmt.Printf("%-12s as an unprivileged user with %s: %d labelled samples of another user\n",
 		d.name, strings.Join(d.capabilities, " "), labelled.Load())
+}
+
+// containerID is one as container runtimes make them.
+const containerID = "3f1c0a9d5e7b42688c1d2e3f40516273849a5b6c7d8e9f00112233445566778a"
+
+// moveToContainer moves a process to a cgroup of the name that one of a container has.
+// Where the machine lets nobody make any, it tells, and returns false.
+func moveToContainer(t *testing.T, pid int, id string) bool {
+	t.Helper()
+	_, _, err := moveToCgroup(t, pid, "cri-containerd-"+id+".scope")
+	if err != nil {
+		fmt.Printf("container: this machine lets root make no cgroup v2: %v\n", err)
+	}
+	return err == nil
+}
+
+// requirePod waits for the names of the writer's pod, and checks what was asked for them.
+func requirePod(t *testing.T, api *kubeAPI, resource *atomic.Pointer[map[string]string], contained bool) {
+	t.Helper()
+	if contained {
+		want := map[string]string{
+			"container.id": containerID, "k8s.pod.name": "shop-5d4f8c7b9d-x2x4k", "k8s.namespace.name": "store",
+			"k8s.deployment.name": "shop", "k8s.container.name": "web", "k8s.node.name": "here",
+			"container.image.name": "registry.example.com/shop",
+		}
+		has := func() bool {
+			for key, value := range want {
+				if (*resource.Load())[key] != value {
+					return false
+				}
+			}
+			return true
+		}
+		if !assert.Eventually(t, has, time.Minute, 50*time.Millisecond) {
+			require.Failf(t, "no names of the pod", "%v", *resource.Load())
+		}
+	}
+	require.Eventually(t, func() bool {
+		allowed, _ := api.asked()
+		return len(allowed) > 0
+	}, time.Minute, 50*time.Millisecond)
+	allowed, denied := api.asked()
+	require.Empty(t, denied, "more than the role allows")
+	for what, query := range allowed {
+		require.Contains(t, query, "spec.nodeName%3Dhere", what)
+		fmt.Printf("%-12s asked the API server to %s of its node\n", "kubernetes", what)
+	}
 }
 
 // publicDir is a folder that other users can reach.
@@ -164,6 +243,16 @@ func readDaemonSet(t *testing.T) deployment {
 		object, err := retrieved.AsConf()
 		require.NoError(t, err)
 		switch object.Get("kind") {
+		case "ClusterRole":
+			for _, r := range object.Get("rules").([]any) {
+				rule := r.(map[string]any)
+				d.rules = append(d.rules, kubeRule{texts(rule["apiGroups"]), texts(rule["resources"]), texts(rule["verbs"])})
+			}
+		case "ClusterRoleBinding":
+			require.Equal(t, "otelcol-customlabels", object.Get("roleRef::name"))
+			subject := object.Get("subjects").([]any)[0].(map[string]any)
+			require.Equal(t, "otelcol-customlabels", subject["name"])
+			require.Equal(t, "custom-labels", subject["namespace"])
 		case "ConfigMap":
 			data, ok := object.Get("data").(map[string]any)["config.yaml"].(string)
 			require.True(t, ok)
@@ -172,6 +261,8 @@ func readDaemonSet(t *testing.T) deployment {
 		case "DaemonSet":
 			pod := object.Get("spec::template::spec").(map[string]any)
 			require.Equal(t, true, pod["hostPID"])
+			require.Equal(t, "otelcol-customlabels", pod["serviceAccountName"])
+			require.NotContains(t, pod, "automountServiceAccountToken", "by which it asks the API server")
 			container := pod["containers"].([]any)[0].(map[string]any)
 			d.args = withoutConfig(t, texts(container["args"]))
 			caps := container["securityContext"].(map[string]any)["capabilities"].(map[string]any)
@@ -183,6 +274,7 @@ func readDaemonSet(t *testing.T) deployment {
 		}
 	}
 	require.NotEmpty(t, d.config)
+	require.NotEmpty(t, d.rules)
 	return d
 }
 

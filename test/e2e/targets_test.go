@@ -51,7 +51,7 @@ func TestTargets(t *testing.T) {
 		Include: []customlabelsreceiver.TargetSelector{{Executable: "/**"}},
 		Exclude: []customlabelsreceiver.TargetSelector{{Executable: "**/writer-v1-lib", PID: out.PID}},
 	})
-	if path, id, err := moveToCgroup(t, out.PID); err != nil {
+	if path, id, err := moveToCgroup(t, out.PID, fmt.Sprintf("custom-labels-targets-%d", os.Getpid())); err != nil {
 		fmt.Printf("cgroup: this machine lets root make no cgroup v2: %v\n", err)
 	} else {
 		checkTargets(t, "exclude cgroup", in, out, customlabelsreceiver.TargetsConfig{
@@ -71,14 +71,14 @@ func runAs(t *testing.T, path string, uid int, args ...string) *testutil.Writer 
 }
 
 // moveToCgroup moves a process to a cgroup of its own.
-func moveToCgroup(t *testing.T, pid int) (path string, id uint64, err error) {
+func moveToCgroup(t *testing.T, pid int, name string) (path string, id uint64, err error) {
 	groups, err := procfs.FindCgroupFS()
 	if err != nil {
 		return "", 0, err
 	}
 	own, err := procfs.FS{}.Cgroup(os.Getpid())
 	require.NoError(t, err)
-	path = filepath.Join(own.Path, fmt.Sprintf("custom-labels-targets-%d", os.Getpid()))
+	path = filepath.Join(own.Path, name)
 	dir := filepath.Join(groups.Root, path)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", 0, err

@@ -1,0 +1,153 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// A docsCount says what became of what the pages say.
+type docsCount struct {
+	ran, checked     int // commands
+	started, valid   int // configurations
+	parsed           int
+	files, texts     int // programs and the like that commands need; figures and outputs
+	excused          map[string]bool
+	excusedFragments map[string]bool
+}
+
+// TestDocs runs every command and every configuration of README.md, docs, examples and
+// deploy, page by page in their order, as people would. What cannot be run here is listed
+// with its reason and checked as far as it can be; a block that is neither fails the test,
+// and so does an entry of the list that no page has.
+func TestDocs(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.RequireRoot(t)
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	w := testutil.Start(t, "writer-v1-lib", "spin", "--labels", "1", "--threads", "1", "--seconds", "600")
+	total := docsCount{excused: map[string]bool{}, excusedFragments: map[string]bool{}}
+	places := map[string]*docsPlace{}
+	for _, b := range docBlocks(t, root) {
+		place := places[b.page]
+		if place == nil {
+			place = newDocsPlace(t, root)
+			places[b.page] = place
+		}
+		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
+			runBlock(t, place, b, w, &total)
+		})
+	}
+	examples, err := filepath.Glob(filepath.Join(root, "examples", "*.yaml"))
+	require.NoError(t, err)
+	for _, name := range examples {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			runConfiguration(t, string(text), w)
+			total.started++
+		})
+	}
+	for line := range notRun {
+		require.True(t, total.excused[line], "no page has this command any more: %s", line)
+	}
+	for part := range notValidated {
+		require.True(t, total.excusedFragments[part], "no page has this configuration any more: %s", part)
+	}
+	fmt.Printf("commands: %d ran, %d were checked and not run\n", total.ran, total.checked)
+	fmt.Printf("configurations: %d ran and samples arrived, %d parts were validated, %d parsed\n", total.started, total.valid, total.parsed)
+	fmt.Printf("%d programs and other files were built with and run; %d figures and outputs\n", total.files, total.texts)
+	require.NotZero(t, total.ran)
+	require.NotZero(t, total.started)
+}
+
+// runBlock does what a block is there for.
+func runBlock(t *testing.T, place *docsPlace, b docBlock, w *testutil.Writer, total *docsCount) {
+	t.Helper()
+	if b.file != "" {
+		place.write(t, b.file, b.text)
+		total.files++
+	}
+	switch b.language {
+	case "sh":
+		ran, checked := place.run(t, b.text)
+		total.ran += ran
+		total.checked += len(checked)
+		for _, line := range checked {
+			total.excused[line] = true
+		}
+	case "yaml":
+		runYAML(t, b.text, w, total)
+	case "c", "c++", "rust", "go":
+		require.NotEmpty(t, b.file, "the first line is to name the file in a comment, so that commands find it")
+	case "text":
+		if b.file == "" {
+			total.texts++
+		}
+	default:
+		require.Fail(t, "a block that is not known: ```"+b.language)
+	}
+}
+
+// runYAML starts a whole configuration, and validates a part of one.
+func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
+	t.Helper()
+	conf := parseYAML(t, text)
+	for part := range notValidated {
+		if strings.Contains(text, part) {
+			total.excusedFragments[part] = true
+			total.parsed++
+			return
+		}
+	}
+	keys := conf.ToStringMap()
+	for key := range keys {
+		require.Contains(t, []string{"receivers", "processors", "exporters", "extensions", "connectors", "service"}, key)
+	}
+	if keys["service"] != nil {
+		runConfiguration(t, text, w)
+		total.started++
+		return
+	}
+	validatePart(t, text)
+	total.valid++
+}
+
+// TestDocsNameCounts: what the receiver counts by reason is explained to operators.
+func TestDocsNameCounts(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operators.md")
+	require.NoError(t, err)
+	metadata, err := os.ReadFile("../../receiver/customlabelsreceiver/metadata.yaml")
+	require.NoError(t, err)
+	attributes, ok := parseYAML(t, string(metadata)).Get("attributes").(map[string]any)
+	require.True(t, ok)
+	explained := []string{
+		"drop_reason", "filter_reason", "kind", "limit_action", "lost", "off_cpu_drop_reason",
+		"off_cpu_filter_reason", "outcome", "symbol_problem", "type_conflict_result", "unwind_result",
+	}
+	// What counts are told apart by, without being good or bad.
+	plain := []string{"abi", "action", "background_work", "budget", "limit", "memory_part"}
+	n := 0
+	for name, a := range attributes {
+		values, ok := a.(map[string]any)["enum"].([]any)
+		if !ok || slices.Contains(plain, name) {
+			continue
+		}
+		require.Contains(t, explained, name, "explain its values in docs/operators.md, and add it here")
+		for _, value := range values {
+			require.Contains(t, string(page), "`"+value.(string)+"`", "of %s", name)
+			n++
+		}
+	}
+	fmt.Printf("%d outcomes and reasons are explained\n", n)
+	require.NotZero(t, n)
+}

@@ -1,0 +1,193 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// docsTimeout is for the commands of one block.
+const docsTimeout = 2 * time.Minute
+
+const (
+	makeRuns   = "make runs this very test, or what takes minutes: only that it knows the target"
+	hasNoMake  = "installs into this machine: only that the files are there"
+	needDocker = "needs a container engine: TestDeploy runs what the Dockerfile runs"
+	needKube   = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
+)
+
+// notRun are commands that are checked and not run, with the reason.
+var notRun = map[string]string{
+	`sudo env "PATH=$PATH" make run # the demonstration: live table of CPU by tenant beside the true shares, 40 seconds`: makeRuns,
+	`make test # unit tests, lint, generated files, the collector, end to end`:                                           makeRuns,
+	`make collector`: makeRuns,
+
+	`docker build -f deploy/Dockerfile -t registry.example.com/otelcol-customlabels:0.1.0 .`: needDocker,
+	`docker run --rm --pid=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +
+		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined ` +
+		`-e OTLP_GATEWAY=gateway.example.com:4317 -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
+		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
+
+	`install -D -m 755 build/otelcol-customlabels /usr/local/bin/otelcol-customlabels`:                               hasNoMake,
+	`install -D -m 644 examples/otlp-gateway.yaml /etc/otelcol-customlabels/config.yaml`:                             hasNoMake,
+	`install -D -m 644 deploy/systemd/otelcol-customlabels.service /etc/systemd/system/otelcol-customlabels.service`: hasNoMake,
+	`echo OTLP_GATEWAY=gateway.example.com:4317 >/etc/otelcol-customlabels/environment`:                              hasNoMake,
+	`systemctl daemon-reload`:                                                hasNoMake,
+	`systemctl enable --now otelcol-customlabels`:                            hasNoMake,
+	`kubectl apply -f deploy/kubernetes/daemonset.yaml`:                      needKube,
+	`kubectl -n custom-labels rollout status daemonset/otelcol-customlabels`: needKube,
+}
+
+// ofDocs are programs that stand in for those of the pages, by name. REAL is the real one.
+var ofDocs = map[string]string{
+	// It is root that runs the tests.
+	"sudo": `exec "$@"`,
+	// A program needs a moment until it has published.
+	"labelprof": `[[ ${1-} == inspect ]] || exec REAL "$@"
+for _ in {1..300}; do
+	if said=$(REAL "$@" 2>&1) && [[ $said == *tenant=acme* ]]; then
+		echo "$said"
+		exit
+	fi
+	sleep 0.1
+done
+echo "$said"
+exit 1`,
+	// Until it is ready, without leaving this machine.
+	"otelcol-customlabels": `[[ ${1-} == validate ]] && exec REAL "$@"
+REAL "$@" --config "$DOCS_CHANGES" >collector.log 2>&1 &
+for _ in {1..600}; do
+	grep -q "Everything is ready" collector.log && break
+	kill -0 $! || { cat collector.log; exit 1; }
+	sleep 0.1
+done
+kill $!
+wait $!`,
+}
+
+// docsChanges are merged over the configurations that commands start.
+const docsChanges = `
+exporters::otlp_grpc::endpoint: 127.0.0.1:9
+exporters::otlp_grpc::tls::insecure: true
+exporters::otlp_grpc::retry_on_failure::enabled: false
+service::telemetry::metrics::level: none
+`
+
+// A docsPlace is where the commands of one page run: a folder like the root of the
+// repository, with the files that the page has written.
+type docsPlace struct {
+	root, dir string
+	env       []string
+}
+
+func newDocsPlace(t *testing.T, root string) *docsPlace {
+	t.Helper()
+	p := &docsPlace{root: root, dir: t.TempDir()}
+	for _, name := range []string{"bin", "build", "builder-config.yaml", "deploy", "examples"} {
+		require.NoError(t, os.Symlink(filepath.Join(root, name), filepath.Join(p.dir, name)))
+	}
+	stand := t.TempDir()
+	real := map[string]string{
+		"labelprof":            filepath.Join(root, "bin", "labelprof"),
+		"otelcol-customlabels": filepath.Join(root, "build", "otelcol-customlabels"),
+	}
+	for name, script := range ofDocs {
+		script = "#!/usr/bin/env bash\nset -u\n" + strings.ReplaceAll(script, "REAL", "'"+real[name]+"'") + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(stand, name), []byte(script), 0o755)) //nolint:gosec // a program
+	}
+	changes := filepath.Join(stand, "changes.yaml")
+	require.NoError(t, os.WriteFile(changes, []byte(docsChanges), 0o600))
+	p.env = append(os.Environ(), "PATH="+stand+":"+os.Getenv("PATH"), "DOCS_CHANGES="+changes)
+	return p
+}
+
+// write makes a file that a page shows.
+func (p *docsPlace) write(t *testing.T, name, text string) {
+	t.Helper()
+	require.True(t, filepath.IsLocal(name), name)
+	name = filepath.Join(p.dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755)) //nolint:gosec // as people would
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+}
+
+// run runs the commands of a block as one script, but for those that are listed.
+func (p *docsPlace) run(t *testing.T, script string) (ran int, checked []string) {
+	t.Helper()
+	var rest []string
+	for _, line := range commandLines(script) {
+		if reason, ok := notRun[line]; ok {
+			require.NotEmpty(t, reason)
+			p.check(t, line)
+			checked = append(checked, line)
+			continue
+		}
+		rest = append(rest, line)
+		if !noCommand.MatchString(line) {
+			ran++
+		}
+	}
+	if ran > 0 {
+		p.bash(t, p.dir, strings.Join(rest, "\n"))
+	}
+	return ran, checked
+}
+
+// check does with a command what can be done without running it.
+func (p *docsPlace) check(t *testing.T, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	for i, word := range words {
+		if word == "make" {
+			p.bash(t, p.root, "make -n "+words[i+1])
+			return
+		}
+		path, _, _ := strings.Cut(strings.TrimPrefix(strings.Trim(word, `"`), "$PWD/"), ":")
+		for _, folder := range []string{"build/", "deploy/", "examples/", "docs/"} {
+			if strings.HasPrefix(path, folder) {
+				require.FileExists(t, filepath.Join(p.root, path))
+			}
+		}
+	}
+	p.bash(t, p.dir, "bash -n <<'END'\n"+line+"\nEND\n")
+}
+
+// bash runs a script, whatever it leaves behind ends with it.
+func (p *docsPlace) bash(t *testing.T, dir, script string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), docsTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = dir, p.env
+	// A group of its own; files rather than pipes, which background programs would hold open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // there may be nothing left
+	}
+	output, readErr := os.ReadFile(said.Name())
+	require.NoError(t, readErr)
+	require.NoError(t, err, "%s\nsaid:\n%s", script, bytes.TrimSpace(output))
+	if testing.Verbose() && bytes.Contains(output, []byte("tenant=acme")) {
+		for line := range strings.Lines(string(output)) {
+			if strings.Contains(line, "TLS model") || strings.Contains(line, "tenant=acme") || strings.HasPrefix(line, "source") {
+				fmt.Print("  ", line)
+			}
+		}
+	}
+}
