@@ -25,7 +25,7 @@ type docBlock struct {
 var (
 	fence      = regexp.MustCompile("^\\s*```(\\S*)\\s*$")
 	namesFile  = regexp.MustCompile(`^(?:/\*|//|#)\s*([\w./-]+\.\w+)\s*(?:\*/)?$`)
-	inComment  = regexp.MustCompile(`^#   (\S.*)$`)
+	inComment  = regexp.MustCompile(`^#   (\s*\S.*)$`)
 	noCommand  = regexp.MustCompile(`^(?:#.*|for .*; do|done|case .* in|\S+\) .*;;|esac|)$`)
 	ofThisRepo = []string{"README.md", "docs/*.md", "examples/*.yaml", "deploy/*", "deploy/*/*"}
 )

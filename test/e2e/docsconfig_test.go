@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +57,9 @@ func validatePart(t *testing.T, text string) {
 }
 
 // runConfiguration runs the collector with a configuration whose exporters lead to this
-// test, until labelled samples of the writer have arrived. What it says of addresses,
-// encryption and where metrics are shown is replaced; all else is as it stands.
+// test, until labelled samples of the writer have arrived, and, if it shows metrics, until
+// they can be read. What it says of addresses, encryption and rates is replaced; all else
+// is as it stands.
 func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	t.Helper()
 	var labelled atomic.Int64
@@ -74,7 +78,12 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	dir := t.TempDir()
 	config, changes := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "changes.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-	require.NoError(t, os.WriteFile(changes, []byte(toEndpoint(t, parseYAML(t, text), address)), 0o600))
+	conf := parseYAML(t, text)
+	metrics := ""
+	if conf.IsSet("service::telemetry::metrics::readers") {
+		metrics = freeAddress(t)
+	}
+	require.NoError(t, os.WriteFile(changes, []byte(toEndpoint(t, conf, address, metrics)), 0o600))
 	var env []string
 	for _, name := range []string{"OTLP_ENDPOINT", "OTLP_GATEWAY", "PYROSCOPE", "PARCA"} {
 		env = append(env, name+"="+address)
@@ -87,13 +96,45 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	c := startChild(t, env, collectorProgram, args...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 5 }, time.Minute, 20*time.Millisecond)
+	if metrics != "" {
+		c.await("metrics", func() bool { return strings.Contains(get("http://"+metrics+"/metrics"), "custom_labels_hits") })
+	}
 	c.stop()
 }
 
-// toEndpoint is what is merged over a configuration.
-func toEndpoint(t *testing.T, conf *confmap.Conf, address string) string {
+// get returns what is at an address, "" if nothing.
+func get(url string) string {
+	response, err := http.Get(url) //nolint:noctx // on this machine, of a child of this test
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// freeAddress is one that nobody listens at now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// toEndpoint is what is merged over a configuration. metrics is where its metrics are to
+// be shown; "" for one that shows none.
+func toEndpoint(t *testing.T, conf *confmap.Conf, address, metrics string) string {
 	t.Helper()
 	changes := []string{"service::telemetry::metrics::level: none"}
+	if metrics != "" {
+		_, port, err := net.SplitHostPort(metrics)
+		require.NoError(t, err)
+		changes = []string{"service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: " + port + "}}}}]"}
+	}
 	for id := range section(t, conf, "receivers") {
 		if id == "custom_labels" || strings.HasPrefix(id, "custom_labels/") {
 			changes = append(changes, "receivers::"+id+"::samples_per_second: 199", "receivers::"+id+"::report_interval: 300ms")
