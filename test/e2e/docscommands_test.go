@@ -64,16 +64,18 @@ for _ in {1..300}; do
 done
 echo "$said"
 exit 1`,
-	// Until it is ready, without leaving this machine.
+	// Until it is ready, without leaving this machine. It says so a moment before it
+	// catches signals.
 	"otelcol-customlabels": `[[ ${1-} == validate ]] && exec REAL "$@"
-REAL "$@" --config "$DOCS_CHANGES" >collector.log 2>&1 &
+log=$(mktemp -p .)
+REAL "$@" --config "$DOCS_CHANGES" >"$log" 2>&1 &
 for _ in {1..600}; do
-	grep -q "Everything is ready" collector.log && break
-	kill -0 $! || { cat collector.log; exit 1; }
+	grep -q "Everything is ready" "$log" && break
+	kill -0 $! || { cat "$log"; exit 1; }
 	sleep 0.1
 done
 kill $!
-wait $!`,
+wait $! || [[ $? == 143 ]]`,
 }
 
 // docsChanges are merged over the configurations that commands start.
