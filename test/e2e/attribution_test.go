@@ -22,6 +22,10 @@ const (
 	attributionRate    = 997
 	attributionBatch   = 4 * time.Second
 	attributionBatches = 3 // complete ones, of each run
+	// attributionSamples is what a batch must have more of to tell a merge of label sets;
+	// on a busy machine some have less, and do not count.
+	attributionSamples  = 200
+	attributionPatience = 20 // batches
 	// attributionFalseAlarms is the chance that a right build fails, over all checks together.
 	attributionFalseAlarms = 1e-4
 )
@@ -79,7 +83,7 @@ type attributionCounts struct {
 // checkAttribution runs a group of writers under one receiver and checks every batch that the writers' life covers.
 func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 	byPID := map[int64]*attributionRun{}
-	seconds := fmt.Sprint(int((attributionBatches + 3) * attributionBatch / time.Second))
+	seconds := fmt.Sprint(int((attributionPatience + 3) * attributionBatch / time.Second))
 	for i, run := range runs {
 		run.log = filepath.Join(t.TempDir(), fmt.Sprintf("switch-%d.log", i))
 		args := []string{"switch", "--seconds", seconds, "--log", run.log}
@@ -109,11 +113,16 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 			return // the receiver may have met the writers in the course of it
 		}
 		for run, byTenant := range counts {
-			run.batches = append(run.batches, attributionCounts{b.start, b.end, byTenant})
+			if sum(byTenant) > attributionSamples {
+				run.batches = append(run.batches, attributionCounts{b.start, b.end, byTenant})
+			}
 		}
-		if batches == 1+attributionBatches {
-			once.Do(func() { close(enough) })
+		for _, run := range runs {
+			if len(run.batches) < attributionBatches {
+				return
+			}
 		}
+		once.Do(func() { close(enough) })
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = attributionRate
@@ -122,8 +131,8 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 	})
 	select {
 	case <-enough:
-	case <-time.After(time.Duration(attributionBatches+4) * attributionBatch):
-		t.Fatal("the batches did not come")
+	case <-time.After(time.Duration(attributionPatience) * attributionBatch):
+		t.Fatal("no batches with enough samples")
 	}
 	toUnix := monoToUnix(t)
 	r.stop()
@@ -131,6 +140,13 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 		run.writer.Stop()
 		run.check(t, toUnix, level)
 	}
+}
+
+func sum(counts map[string]uint64) (total uint64) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
 }
 
 // tenantOf is what a sample says its tenant is.
@@ -164,10 +180,7 @@ func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
 		}
 		var observed []uint64
 		var shares []float64
-		var total uint64
-		for _, n := range b.byTenant {
-			total += n
-		}
+		total := sum(b.byTenant)
 		var cpu time.Duration
 		for _, d := range truth {
 			cpu += d
@@ -188,7 +201,6 @@ func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
 		require.NoError(t, err)
 		run.compared += int(total)
 		fmt.Printf("%-20s %-8s %6d %8d %10.2g  %s\n", run.variant, run.pattern, i+1, total, fit.P, strings.Join(figures, ", "))
-		require.Greater(t, total, uint64(200), "too few samples to tell")
 		require.Greater(t, fit.P, level, "%s: the samples disagree with the truth", run.variant)
 
 		// The check has teeth: had two label sets been merged, it would have failed.
