@@ -75,7 +75,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 .PHONY: collector
 collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 	mkdir -p $(BUILD)
-	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod" $(BIN)/builder --config builder-config.yaml
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
 # ocb wants all modules that its module names, also those that no package comes from. What

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -12,10 +13,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 const repositoryRoot = "../.."
@@ -71,12 +76,14 @@ func testImage(t *testing.T) {
 				require.Equal(t, "/etc/ssl/certs/ca-certificates.crt", words[1], "of the image that builds")
 			}
 		case "ENTRYPOINT", "CMD":
-			entry = append(entry, regexp.MustCompile(`"([^"]*)"`).FindAllString(i.args, -1)...)
+			for _, word := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(i.args, -1) {
+				entry = append(entry, word[1])
+			}
 		default:
 			require.Fail(t, "an instruction that is not known", i.name)
 		}
 	}
-	require.Equal(t, []string{`"/otelcol-customlabels"`, `"--config=/etc/otelcol-customlabels/config.yaml"`, `"` + profilesGate + `"`}, entry)
+	require.Equal(t, []string{"/otelcol-customlabels", "--config=/etc/otelcol-customlabels/config.yaml", profilesGate}, entry)
 
 	program := filepath.Join(root, "otelcol-customlabels")
 	requireStatic(t, program)
@@ -87,9 +94,37 @@ func testImage(t *testing.T) {
 	for _, component := range []string{"custom_labels", "k8s_attributes", "otlp_grpc"} {
 		require.Contains(t, string(out), "name: "+component)
 	}
-	info, err := os.Stat(program)
+	made, err := os.ReadFile(program)
 	require.NoError(t, err)
-	fmt.Printf("%-12s static, of %d MiB, and runs alone in its root\n", "image", info.Size()>>20)
+	ours, err := os.ReadFile(collectorProgram)
+	require.NoError(t, err)
+	require.Equal(t, sha256.Sum256(ours), sha256.Sum256(made), "not what make collector has made of the same sources")
+	samples := runInRoot(t, root, entry)
+	fmt.Printf("%-12s static, %d MiB, the same bytes as of make collector; alone in its root, %d labelled samples\n",
+		"image", len(made)>>20, samples)
+}
+
+// runInRoot runs the collector where there is nothing but /proc and /sys, as in a container
+// with the PIDs of the host, with the example of a gateway.
+func runInRoot(t *testing.T, root string, entry []string) int64 {
+	t.Helper()
+	w := testutil.Start(t, "writer-v1-lib", "spin", "--labels", "1", "--threads", "1", "--seconds", "300")
+	var labelled atomic.Int64
+	address := startEndpoint(t, &sink{t: t, visit: countLabelled(w, &labelled)})
+	for _, dir := range []string{"proc", "sys", "etc/otelcol-customlabels"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755)) //nolint:gosec // as in an image
+	}
+	copyFile(t, gatewayConfig, filepath.Join(root, "etc/otelcol-customlabels/config.yaml"), 0o644)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "changes.yaml"), []byte(toTestEndpoint), 0o600))
+	const script = `mount --rbind /proc "$0/proc"; mount --rbind /sys "$0/sys"; exec chroot "$0" "$@"`
+	args := append([]string{"--mount", "--propagation", "private", "sh", "-ec", script, root}, entry...)
+	unshare, err := exec.LookPath("unshare")
+	require.NoError(t, err)
+	c := startChild(t, []string{"OTLP_GATEWAY=" + address}, unshare, append(args, "--config", "/changes.yaml")...)
+	c.awaitLine(collectorReady)
+	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, time.Minute, 50*time.Millisecond)
+	c.stop()
+	return labelled.Load()
 }
 
 // readDockerfile returns the instructions of each stage.
