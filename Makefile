@@ -260,6 +260,7 @@ e2e-deploy: writers collector ## the collector as deploy/ runs it: configuration
 .PHONY: e2e-docs
 e2e-docs: writers labelprof collector ## every command and configuration of README, docs, examples and deploy
 	$(FIGURE) ./test/e2e TestDocsNameCounts
+	$(FIGURE) ./test/e2e TestDocsLinks
 	$(FIGURE) ./test/e2e TestDocs
 
 .PHONY: tls-matrix
