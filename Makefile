@@ -55,6 +55,7 @@ test: ## everything: unit tests, lint, generated files, the collector, end to en
 	$(MAKE) e2e-limits
 	$(MAKE) e2e-unwind
 	$(MAKE) e2e-offcpu
+	$(MAKE) e2e-metrics
 	$(MAKE) e2e-targets
 	$(MAKE) e2e-rules
 	$(MAKE) e2e-two-users
@@ -218,6 +219,10 @@ e2e-unwind: ## stacks of programs that tell theirs, leaf to root
 e2e-offcpu: writers ## time off the CPU by label set against the truth that the writer measures; a storm of switches
 	$(FIGURE) ./test/e2e TestOffCPU
 	$(FIGURE) ./test/e2e TestOffCPUStorm
+
+.PHONY: e2e-metrics
+e2e-metrics: writers collector ## metrics against the profiles of the same sampler, to the sample, with churn and overflow; metrics alone; in the collector
+	$(FIGURE) ./test/e2e TestMetrics
 
 .PHONY: e2e-collector
 e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM

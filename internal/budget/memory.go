@@ -15,13 +15,14 @@ const (
 	OfLabels                // decoded label sets
 	OfBatches               // samples that were not handed over yet
 	OfWaiting               // samples that wait for a name, and threads that are away
-	OfOutput                // the profiles that are being built
+	OfMetrics               // sums of CPU time by process and label
+	OfOutput                // the profiles and metrics that are being built
 
 	NumParts = iota
 )
 
 var partNames = [NumParts]string{
-	"processes", "files", "unwind_rows", "symbols", "kernel_symbols", "labels", "batches", "waiting", "output",
+	"processes", "files", "unwind_rows", "symbols", "kernel_symbols", "labels", "batches", "waiting", "metrics", "output",
 }
 
 // String returns the name used in metrics.

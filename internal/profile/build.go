@@ -196,7 +196,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.resolved, b.locations = "", b.locations[:0]
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
-	cleanMap(rp.Resource().Attributes())
+	CleanMap(rp.Resource().Attributes())
 
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().SetName(b.opts.ScopeName)

@@ -19,10 +19,10 @@ func clean(s string) string {
 	return cleanKey(s)
 }
 
-// cleanMap makes keys and string values of a resource valid: parts of them come
+// CleanMap makes keys and string values of a resource valid: parts of them come
 // from the target. A key that is empty, or that equals another one once it is
 // escaped, goes.
-func cleanMap(m pcommon.Map) {
+func CleanMap(m pcommon.Map) {
 	var bad []string
 	for k, v := range m.All() {
 		cleanValue(v)
@@ -50,7 +50,7 @@ func cleanValue(v pcommon.Value) {
 			v.SetStr(clean(s))
 		}
 	case pcommon.ValueTypeMap:
-		cleanMap(v.Map())
+		CleanMap(v.Map())
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
 			cleanValue(e)

@@ -31,6 +31,7 @@ type aggregator struct {
 	// budgets says when the interval of the labels' budgets began, CLOCK_MONOTONIC.
 	budgets      uint64
 	perContainer bool
+	profiles     bool // wanted, and so stacks and links
 	batch        *batch
 	sample       profile.Sample
 	awaiting     awaiting
@@ -54,6 +55,7 @@ func newAggregator(cfg *Config, table *process.Table, registry *labels.Registry,
 		memory:   exp.memory,
 
 		perContainer: cfg.Labels.PerContainer,
+		profiles:     exp.next != nil,
 	}
 }
 
@@ -129,6 +131,10 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absen
 		Link:         decoded.Link,
 		Sampled:      sampled(proc.Info().Context, decoded),
 		UserStack:    labels.Outcome(rec.UserStack),
+	}
+	if !d.profiles { // only what metrics tell apart
+		s := &d.sample
+		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, labels.OutcomeNone
 	}
 	d.batch.add(part, &d.sample)
 }

@@ -63,7 +63,7 @@ func testExporter(change func(*Config)) (*exporter, *recorder) {
 	change(cfg)
 	out := &recorder{refuse: -2}
 	set := receivertest.NewNopSettings(metadata.Type)
-	return newExporter(cfg, set, out, func(error) {}, &counts{}, nil, procfs.FS{}, newBudgets(cfg)), out
+	return newExporter(cfg, set, consumers{profiles: out}, func(error) {}, &counts{}, nil, procfs.FS{}, newBudgets(cfg)), out
 }
 
 // fill adds samples of a user, of a process of its own, with one label.

@@ -97,6 +97,8 @@ type Config struct {
 	Targets TargetsConfig `mapstructure:"targets"`
 	// Labels says what is read of the labels that programs publish.
 	Labels LabelsConfig `mapstructure:"labels"`
+	// Metrics says what the metrics have, where the receiver is in a pipeline of metrics.
+	Metrics MetricsConfig `mapstructure:"metrics"`
 	// TraceAttributes also emits the trace link as sample attributes trace_id and span_id.
 	TraceAttributes bool `mapstructure:"trace_attributes"`
 	// ThreadAttributes emits thread.id and thread.name, and so keeps samples of different threads apart.
@@ -221,6 +223,7 @@ func createDefaultConfig() component.Config {
 			MaxKeyBytes:   maxLabelKeyBytes,
 			MaxValueBytes: maxLabelValueBytes,
 		},
+		Metrics:           defaultMetrics(),
 		TraceAttributes:   true,
 		ThreadAttributes:  true,
 		Unwind:            UnwindRows,
@@ -252,6 +255,7 @@ func (c *Config) Validate() error {
 		c.Labels.validateRules(),
 		oneOf("labels::type_conflicts", c.Labels.TypeConflicts, TypeConflictsStringify, TypeConflictsRefuse),
 		c.Labels.Budgets.validate(),
+		c.Metrics.validate(),
 		within("labels::max_labels", c.Labels.MaxLabels, 1, maxLabels),
 		within("labels::max_key_bytes", c.Labels.MaxKeyBytes, 1, maxLabelKeyBytes),
 		within("labels::max_value_bytes", c.Labels.MaxValueBytes, 1, maxLabelValueBytes),

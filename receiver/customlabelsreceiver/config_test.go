@@ -31,6 +31,7 @@ func TestConfigValid(t *testing.T) {
 	lowest.RingBufferUserShare = 0.01
 	lowest.OffCPUThreshold, lowest.OffCPUMinimum, lowest.OffCPURingBufferBytes = 1e-6, 0, 64<<10
 	lowest.Labels.MaxLabels, lowest.Labels.MaxKeyBytes, lowest.Labels.MaxValueBytes = 1, 1, 1
+	lowest.Metrics = MetricsConfig{LabelKeys: []string{"t"}, Interval: time.Second, MaxUserSeries: 1, Expiry: time.Second}
 	lowest.MaxPendingBatches = 1
 	lowest.MaxSymbolBytes, lowest.MaxBatchBytes, lowest.MaxUnwindBytes = 16<<20, 1<<20, 4<<20
 	lowest.MaxMemoryBytes, lowest.MaxBPFMapBytes, lowest.MaxBackgroundCPU = 64<<20, 16<<20, 0.01
@@ -59,6 +60,7 @@ func TestConfigValid(t *testing.T) {
 				TypeConflicts: TypeConflictsStringify,
 				Budgets:       LabelBudgets{Users: 64, Keys: 1024, Values: 16384, Sets: 8192, Bytes: 4 << 20},
 			},
+			Metrics:           MetricsConfig{Interval: 15 * time.Second, MaxUserSeries: 2048, Expiry: 5 * time.Minute},
 			TraceAttributes:   true,
 			ThreadAttributes:  true,
 			Unwind:            UnwindRows,
@@ -96,6 +98,7 @@ func TestConfigValid(t *testing.T) {
 				Budgets:       LabelBudgets{Users: 1, Keys: 2, Values: 3, Sets: 4, Bytes: 64 << 10},
 				MaxLabels:     10, MaxKeyBytes: 64, MaxValueBytes: 128,
 			},
+			Metrics:      MetricsConfig{LabelKeys: []string{"tenant", "http.route"}, Interval: time.Minute, MaxUserSeries: 10, Expiry: time.Hour},
 			CPUAttribute: true,
 			CommandLine:  true,
 
@@ -190,6 +193,15 @@ func TestConfigInvalid(t *testing.T) {
 			`labels::rules::7: executable is not a valid glob: "/["`,
 			"labels::rules::8: to is for the action rename, not for drop",
 		},
+		"metrics_low": {
+			"metrics::interval must be between 1s and 10m0s, not 999ms", "metrics::max_user_series must be between 1 and 1048576, not 0",
+			"metrics::expiry must be between 1s and 24h0m0s, not 999ms", `metrics::label_keys: a key must be valid UTF-8 of 1 to 256 bytes, not ""`,
+		},
+		"metrics_high": {
+			"metrics::interval must be between 1s and 10m0s, not 11m0s", "metrics::max_user_series must be between 1 and 1048576, not 1048577",
+			"metrics::expiry must be between 1s and 24h0m0s, not 25h0m0s", "metrics::label_keys must have at most 16 keys, not 18",
+			`metrics::label_keys: "a" is there twice`, `metrics::label_keys: "custom_labels.overflow" must not begin with "custom_labels."`,
+		},
 		"max_user_entries_low":  {"max_user_entries must be between 1 and 1048576, not 0"},
 		"max_user_entries_high": {"max_user_entries must be between 1 and 1048576, not 1048577"},
 		"id_keys_alone":         {"labels::trace_id_keys and labels::span_id_keys must be set together"},
@@ -207,7 +219,7 @@ func TestConfigInvalid(t *testing.T) {
 				require.ErrorContains(t, err, want)
 			}
 			wrongKeys := 1
-			if section == "several" || section == "budgets" || section == "rules" {
+			if section == "several" || section == "budgets" || section == "rules" || strings.HasPrefix(section, "metrics_") {
 				wrongKeys = len(wants)
 			}
 			require.Len(t, strings.Split(err.Error(), "\n"), wrongKeys)

@@ -3,7 +3,9 @@ package customlabelsreceiver
 import (
 	"context"
 
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -20,15 +22,19 @@ type observedConsumer struct {
 }
 
 func newObservedConsumer(set receiver.Settings, next xconsumer.Profiles) (*observedConsumer, error) {
-	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID:             set.ID,
-		LongLivedCtx:           true,
-		ReceiverCreateSettings: set,
-	})
+	obs, err := newObsReport(set)
 	if err != nil {
 		return nil, err
 	}
 	return &observedConsumer{Profiles: next, obs: obs}, nil
+}
+
+func newObsReport(set receiver.Settings) (*receiverhelper.ObsReport, error) {
+	return receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID:             set.ID,
+		LongLivedCtx:           true,
+		ReceiverCreateSettings: set,
+	})
 }
 
 // ConsumeProfiles passes profiles on. They belong to the next consumer afterwards.
@@ -37,5 +43,28 @@ func (c *observedConsumer) ConsumeProfiles(ctx context.Context, profiles pprofil
 	samples := profiles.SampleCount()
 	err := c.Profiles.ConsumeProfiles(ctx, profiles)
 	c.obs.EndProfilesOp(ctx, metadata.Type.String(), samples, err)
+	return err
+}
+
+// observedMetrics is observedConsumer for metrics; it counts data points.
+type observedMetrics struct {
+	consumer.Metrics
+	obs *receiverhelper.ObsReport
+}
+
+func newObservedMetrics(set receiver.Settings, next consumer.Metrics) (*observedMetrics, error) {
+	obs, err := newObsReport(set)
+	if err != nil {
+		return nil, err
+	}
+	return &observedMetrics{Metrics: next, obs: obs}, nil
+}
+
+// ConsumeMetrics passes metrics on. They belong to the next consumer afterwards.
+func (c *observedMetrics) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	ctx = c.obs.StartMetricsOp(ctx)
+	points := metrics.DataPointCount()
+	err := c.Metrics.ConsumeMetrics(ctx, metrics)
+	c.obs.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/cputime"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
@@ -24,6 +25,10 @@ type counts struct {
 	userDrops  userDrops
 	limits     [numLimitActions]atomic.Int64 // those that the exporter and the aggregators count
 	byUser     userCounts
+	metered    atomic.Int64 // samples in the metrics
+	meterLost  [numSeriesLost][maxUserSeries + 1]atomic.Int64
+
+	collections [numCollectionResults]atomic.Int64
 
 	mu    sync.Mutex
 	final *bpf.Counters // once sampling has ended
@@ -60,6 +65,16 @@ func (c *counts) countBuild(stats profile.BuildStats) {
 	c.anomalies[anomalyConflict].Add(int64(stats.DroppedLabels))
 }
 
+// meteredOverflow counts samples of a user that are in overflow series of the metrics.
+func (c *counts) meteredOverflow(uid uint32, r *cputime.Result) {
+	if r.LostLabels+r.LostOwner == 0 {
+		return
+	}
+	series := c.users.of(uid)
+	c.meterLost[seriesLostLabels][series].Add(int64(r.LostLabels))
+	c.meterLost[seriesLostProcess][series].Add(int64(r.LostOwner))
+}
+
 // freeze keeps the last values of the BPF counters; the sampler may be closed afterwards.
 func (c *counts) freeze(s *bpf.Sampler) {
 	counters := c.bpfCounters(s)
@@ -82,9 +97,25 @@ func (c *counts) bpfCounters(s *bpf.Sampler) bpf.Counters {
 	return c.last
 }
 
+func (p *samplingPipeline) snapshotMetering(s *meteringSnapshot) {
+	m, c := p.exporter.metering, p.counts
+	if m == nil {
+		return
+	}
+	s.enabled, s.series = true, int64(m.sums.Stats().Series)
+	s.samples, s.switches = c.metered.Load(), c.offCPU.metered.Load()
+	for l := range s.lost {
+		s.lost[l] = loaded(&c.meterLost[l])
+	}
+	for r := range s.collections {
+		s.collections[r] = c.collections[r].Load()
+	}
+}
+
 // snapshot fills s with the state of the pipeline; see there for the order.
 func (p *samplingPipeline) snapshot(s *snapshot) {
 	c := p.counts
+	p.snapshotMetering(&s.metering)
 	s.emitted = c.emitted.Load()
 	for r := range c.filtered {
 		s.filtered[r] = c.filtered[r].Load()

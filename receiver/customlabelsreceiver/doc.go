@@ -1,7 +1,7 @@
 // Package customlabelsreceiver is the custom_labels receiver of the
 // OpenTelemetry Collector: it samples CPU on the whole host with eBPF and emits
 // profiles whose samples carry the labels that the interrupted thread had
-// published about itself.
+// published about itself, and CPU time by process and label as metrics.
 //
 // This package is the component's shell: [Config], the factory, start and
 // shutdown, status and telemetry. What runs between Start and Shutdown is a
@@ -9,7 +9,7 @@
 // so that the lifecycle can be tested without privileges.
 //
 // It is the only package that knows the collector, apart from internal/profile,
-// which knows its data model.
+// which knows its data model, and internal/cputime, which knows that of metrics.
 //
 // Invariants:
 //   - After Start has returned nothing stops the collector: what goes wrong is

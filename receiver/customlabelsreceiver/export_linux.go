@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/cputime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
@@ -26,20 +27,24 @@ import (
 // max_pending_batches wait in it; what comes beyond that is dropped and counted,
 // because reading must not wait. Lanes do not take each other's room.
 type lane struct {
+	kind    cputime.Kind
 	parts   partPool
 	pending chan *batch
 
 	emitted, pendingFull, refused, noMemory *atomic.Int64
+	metered                                 *atomic.Int64
 	filtered                                *[numFilterReasons]atomic.Int64
 	users                                   *userCounts
 }
 
 // exporter builds profiles from batches and hands them to the next consumer, on
-// a goroutine of its own.
+// a goroutine of its own. Each batch is added to the metrics once, too: there, or where it
+// is dropped.
 type exporter struct {
 	log      *zap.Logger
 	report   func(error)
-	next     xconsumer.Profiles
+	next     xconsumer.Profiles // nil: no profiles
+	metering *metering          // nil: no metrics
 	counts   *counts
 	table    *process.Table
 	resolver *resolver
@@ -59,7 +64,7 @@ type exporter struct {
 func newExporter(
 	cfg *Config,
 	set receiver.Settings,
-	next xconsumer.Profiles,
+	next consumers,
 	report func(error),
 	c *counts,
 	table *process.Table,
@@ -72,7 +77,7 @@ func newExporter(
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	options := profile.Options{
-		Period:           time.Duration(int64(time.Second) / int64(cfg.SamplesPerSecond)),
+		Period:           samplingPeriod(cfg),
 		LabelPrefix:      cfg.Labels.Prefix,
 		TraceAttributes:  cfg.TraceAttributes,
 		ThreadAttributes: cfg.ThreadAttributes,
@@ -84,7 +89,7 @@ func newExporter(
 	e := &exporter{
 		log:      set.Logger,
 		report:   report,
-		next:     next,
+		next:     next.profiles,
 		counts:   c,
 		table:    table,
 		resolver: newResolver(symbols, newOmission(&cfg.Targets)),
@@ -97,12 +102,17 @@ func newExporter(
 	}
 	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
 	e.cpu.noMemory, e.cpu.filtered, e.cpu.users = &c.dropped[dropNoMemory], &c.filtered, &c.byUser
+	e.cpu.metered = &c.metered
+	if next.metrics != nil {
+		e.metering = newMetering(cfg, set, next.metrics, report, c, table, limits.memory)
+	}
 	if cfg.OffCPUThreshold > 0 {
 		options.OffCPU = &profile.OffCPU{Threshold: cfg.OffCPUThreshold, Minimum: cfg.OffCPUMinimum}
 		off := &c.offCPU
 		e.offCPU = newLane(cfg, options, limits.memory)
 		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
 		e.offCPU.noMemory, e.offCPU.filtered, e.offCPU.users = &off.dropped[offCPUNoMemory], &off.filtered, &off.byUser
+		e.offCPU.metered, e.offCPU.kind = &off.metered, cputime.OffCPU
 	}
 	return e
 }
@@ -146,19 +156,51 @@ func (e *exporter) enqueue(b *batch) {
 		default:
 		}
 	}
+	e.drop(b, n)
+	e.recycle(b)
+}
+
+// drop gives up a batch of n samples for which there is no room. Metrics have room for it.
+func (e *exporter) drop(b *batch, n int) {
+	if e.next == nil {
+		e.meter(b)
+		return
+	}
+	if e.metering != nil {
+		e.metering.add(b)
+	}
 	b.lane.pendingFull.Add(int64(n))
 	if b.early {
 		for uid := range b.parts {
 			b.lane.users.pendingFull(e.counts.users.of(uid), n)
 		}
 	}
-	e.recycle(b)
+}
+
+// meter does with a batch all there is to do where there are no profiles.
+func (e *exporter) meter(b *batch) {
+	counted, processes := e.metering.add(b)
+	for _, p := range b.parts {
+		e.countOverflow(b.lane, p)
+	}
+	for reason, n := range processes.leftOut {
+		b.lane.filtered[reason].Add(n)
+	}
+	b.lane.emitted.Add(counted)
+}
+
+func (e *exporter) countOverflow(l *lane, p *part) {
+	sets, stacks := p.builder.Overflown()
+	l.users.overflow(e.counts.users.of(p.uid), sets, stacks)
 }
 
 func (e *exporter) start() {
 	cpu, offCPU := e.cpu.pending, chan *batch(nil)
 	if e.offCPU != nil {
 		offCPU = e.offCPU.pending
+	}
+	if e.metering != nil {
+		e.metering.start()
 	}
 	e.done.Go(func() {
 		for cpu != nil || offCPU != nil {
@@ -204,10 +246,22 @@ func (e *exporter) finish(ctx context.Context) {
 	}
 	e.done.Wait()
 	e.cancel()
+	if e.metering != nil {
+		e.metering.finish(ctx)
+	}
 }
 
 func (e *exporter) export(b *batch) {
-	e.resolver.begin(b.parts)
+	if e.next == nil {
+		e.meter(b)
+		return
+	}
+	var infos map[uint64]*process.Info
+	if e.metering != nil {
+		_, processes := e.metering.add(b)
+		infos = processes.infos
+	}
+	e.resolver.begin(b.parts, infos)
 	defer e.resolver.end()
 	if !e.byUser {
 		e.deliver(e.ctx, b, b.byUID(), b.startMono)
@@ -232,8 +286,7 @@ func (e *exporter) deliver(ctx context.Context, b *batch, parts []*part, startMo
 	profiles, stats := profile.Build(builders, e.resolver, startMono+b.clockOffset, b.endMono+b.clockOffset)
 	e.counts.countBuild(stats)
 	for _, p := range parts {
-		sets, stacks := p.builder.Overflown()
-		b.lane.users.overflow(e.counts.users.of(p.uid), sets, stacks)
+		e.countOverflow(b.lane, p)
 	}
 	for reason, n := range e.resolver.takeLeftOut() {
 		b.lane.filtered[reason].Add(n)

@@ -41,6 +41,7 @@ type offCPUCounts struct {
 	dropped      [numOffCPUDropReasons]atomic.Int64 // the first four are counted in BPF
 	userDrops    userDrops
 	byUser       userCounts
+	metered      atomic.Int64
 	awayBytes    atomic.Int64
 
 	mu    sync.Mutex

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
@@ -22,10 +21,11 @@ import (
 // hotplugInterval is how often CPUs that came or went are looked for.
 const hotplugInterval = time.Second
 
-// samplingPipeline is the flow bpf → process → labels → profile → consumer.
+// samplingPipeline is the flow bpf → process → labels → profile → consumer; of metrics
+// the last steps are cputime → consumer.
 //
 // Its goroutines: one reads samples, decodes labels and aggregates (drain); one
-// builds and hands over batches (exporter); one follows threads off the CPU, where
+// builds and hands over batches (exporter); one hands over metrics, where they are wanted (metering); one follows threads off the CPU, where
 // that is wanted (offCPUDrain); two pass on what happens to
 // processes, and one makes up for what they missed; the process table has its own; one
 // follows CPU hotplug. Reading
@@ -75,14 +75,17 @@ func sayDegradations(log *zap.Logger) {
 }
 
 // newPipeline wires sampler, process table, label decoder and profile builder.
-func newPipeline(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
+func newPipeline(cfg *Config, set receiver.Settings, next consumers, report func(error)) (pipeline, error) {
 	return newPipelineWith(cfg, set, next, report, 0)
 }
 
 // newPipelineWith is newPipeline with a ring buffer for events of so many bytes; 0: the default.
 func newPipelineWith(
-	cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error), eventRingBytes int,
+	cfg *Config, set receiver.Settings, next consumers, report func(error), eventRingBytes int,
 ) (pipeline, error) {
+	if next.profiles == nil {
+		cfg = cfg.withoutProfiles()
+	}
 	selection, err := newSelection(&cfg.Targets)
 	if err != nil {
 		return nil, err
@@ -240,6 +243,9 @@ func (p *samplingPipeline) logAccount() {
 	}
 	for reason, n := range s.dropped {
 		fields = append(fields, zap.Int64("dropped_"+dropReason(reason).String(), n))
+	}
+	if s.metering.enabled {
+		fields = append(fields, zap.Int64("metric_samples", s.metering.samples))
 	}
 	p.log.Info("sampling has ended", append(fields, zap.Int64("pending", s.pending()))...)
 	if p.offCPU != nil {

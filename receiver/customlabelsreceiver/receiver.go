@@ -3,11 +3,11 @@ package customlabelsreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
@@ -27,62 +27,103 @@ type pipeline interface {
 	shutdown(ctx context.Context) error
 }
 
+// consumers are what comes next in the pipelines of each signal; nil: the receiver is in
+// none of that signal. There is at least one.
+type consumers struct {
+	profiles xconsumer.Profiles
+	metrics  consumer.Metrics
+}
+
 // newPipelineFunc makes a pipeline that delivers to next. The pipeline tells
 // report how it is: an error while it is degraded, nil when it has recovered.
 // report does not block and may be called at any time from any goroutine.
-type newPipelineFunc func(cfg *Config, set receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error)
+type newPipelineFunc func(cfg *Config, set receiver.Settings, next consumers, report func(error)) (pipeline, error)
 
-// profilesReceiver starts and stops a pipeline.
-type profilesReceiver struct {
+// shared starts and stops the pipeline of a configuration for all of its signals. It runs
+// while all of them are started: the collector starts what comes next in a pipeline before
+// its receiver and stops it afterwards, so that from the last Start to the first
+// Shutdown, and not before or after, all consumers are there.
+type shared struct {
 	cfg         *Config
-	set         receiver.Settings
-	next        xconsumer.Profiles
+	set         receiver.Settings // of the signal that was made first
 	newPipeline newPipelineFunc
+	forget      func(*shared)
 
 	mu      sync.Mutex
+	next    consumers
+	signals []*signal
 	running pipeline // nil: not started, idle after an ignored error, or shut down
 	status  *status
 }
 
-func newProfilesReceiver(
-	cfg *Config,
-	set receiver.Settings,
-	next xconsumer.Profiles,
-	newPipeline newPipelineFunc,
-) (*profilesReceiver, error) {
-	observed, err := newObservedConsumer(set, next)
-	if err != nil {
-		return nil, fmt.Errorf("create receiver telemetry: %w", err)
-	}
-	return &profilesReceiver{cfg: cfg, set: set, next: observed, newPipeline: newPipeline}, nil
+// signal is the receiver of one signal.
+type signal struct {
+	of   *shared
+	host component.Host // nil: not started
 }
 
-// Start begins to sample. An error names what this host lacks; with error_mode
+// join adds a consumer; not if there is one of its signal.
+func (s *shared) join(next consumers) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case next.profiles != nil && s.next.profiles == nil:
+		s.next.profiles = next.profiles
+	case next.metrics != nil && s.next.metrics == nil:
+		s.next.metrics = next.metrics
+	default:
+		return false
+	}
+	return true
+}
+
+// Start begins to sample, when all signals of the configuration are started. An error
+// names what this host lacks; with error_mode
 // "ignore" it is logged and reported as component status instead, and the
 // receiver stays idle.
-func (r *profilesReceiver) Start(ctx context.Context, host component.Host) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running != nil {
+func (r *signal) Start(ctx context.Context, host component.Host) error {
+	s := r.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.host != nil {
 		return errStarted
 	}
-	st := newStatus(host)
-	p, err := r.startPipeline(ctx, st)
-	if err != nil {
-		st.close()
-		if r.cfg.ErrorMode != ErrorModeIgnore {
-			return err
-		}
-		r.set.Logger.Error("custom_labels could not start and stays idle, because error_mode is ignore", zap.Error(err))
-		componentstatus.ReportStatus(host, componentstatus.NewPermanentErrorEvent(err))
+	r.host = host
+	hosts, all := s.hosts()
+	if !all {
 		return nil
 	}
-	r.running, r.status = p, st
+	st := newStatus(hosts...)
+	p, err := s.startPipeline(ctx, st)
+	if err != nil {
+		st.close()
+		if s.cfg.ErrorMode != ErrorModeIgnore {
+			r.host = nil
+			return err
+		}
+		s.set.Logger.Error("custom_labels could not start and stays idle, because error_mode is ignore", zap.Error(err))
+		for _, h := range hosts {
+			componentstatus.ReportStatus(h, componentstatus.NewPermanentErrorEvent(err))
+		}
+		return nil
+	}
+	s.running, s.status = p, st
 	return nil
 }
 
-func (r *profilesReceiver) startPipeline(ctx context.Context, st *status) (pipeline, error) {
-	p, err := r.newPipeline(r.cfg, r.set, r.next, st.report)
+// hosts returns those of the signals, and whether all of them are started.
+func (s *shared) hosts() (hosts []component.Host, all bool) {
+	for _, r := range s.signals {
+		if r.host == nil {
+			return nil, false
+		}
+		hosts = append(hosts, r.host)
+	}
+	return hosts, true
+}
+
+func (s *shared) startPipeline(ctx context.Context, st *status) (pipeline, error) {
+	p, err := s.newPipeline(s.cfg, s.set, s.next, st.report)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +133,20 @@ func (r *profilesReceiver) startPipeline(ctx context.Context, st *status) (pipel
 	return p, nil
 }
 
-// Shutdown hands over what was sampled and releases everything. It does nothing
-// when the receiver is not running.
-func (r *profilesReceiver) Shutdown(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running == nil {
+// Shutdown hands over what was sampled, of all signals, and releases everything. It does
+// nothing when the receiver is not running.
+func (r *signal) Shutdown(ctx context.Context) error {
+	s := r.of
+	s.forget(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.host = nil
+	if s.running == nil {
 		return nil
 	}
-	p := r.running
-	r.running = nil
+	p := s.running
+	s.running = nil
 	// The collector reports the end of the component itself; nothing may follow.
-	r.status.close()
+	s.status.close()
 	return p.shutdown(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -26,7 +27,7 @@ var errTest = errors.New("attach perf event: permission denied")
 
 // fakePipeline delivers one batch when it is shut down, as a flush does.
 type fakePipeline struct {
-	next      xconsumer.Profiles
+	next      consumers
 	report    func(error)
 	startErr  error
 	starts    atomic.Int32
@@ -40,7 +41,14 @@ func (p *fakePipeline) start(context.Context) error {
 
 func (p *fakePipeline) shutdown(ctx context.Context) error {
 	p.shutdowns.Add(1)
-	return p.next.ConsumeProfiles(ctx, twoSamples())
+	var errs []error
+	if p.next.profiles != nil {
+		errs = append(errs, p.next.profiles.ConsumeProfiles(ctx, twoSamples()))
+	}
+	if p.next.metrics != nil {
+		errs = append(errs, p.next.metrics.ConsumeMetrics(ctx, threePoints()))
+	}
+	return errors.Join(errs...)
 }
 
 func twoSamples() pprofile.Profiles {
@@ -51,6 +59,15 @@ func twoSamples() pprofile.Profiles {
 	return profiles
 }
 
+func threePoints() pmetric.Metrics {
+	metrics := pmetric.NewMetrics()
+	points := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptySum().DataPoints()
+	for range 3 {
+		points.AppendEmpty()
+	}
+	return metrics
+}
+
 // fakes makes pipelines and remembers them.
 type fakes struct {
 	made     []*fakePipeline
@@ -58,7 +75,7 @@ type fakes struct {
 	startErr error
 }
 
-func (f *fakes) newPipeline(_ *Config, _ receiver.Settings, next xconsumer.Profiles, report func(error)) (pipeline, error) {
+func (f *fakes) newPipeline(_ *Config, _ receiver.Settings, next consumers, report func(error)) (pipeline, error) {
 	if f.makeErr != nil {
 		return nil, f.makeErr
 	}
@@ -77,9 +94,9 @@ func newStatusHost() *statusHost { return &statusHost{Host: componenttest.NewNop
 
 func (h *statusHost) Report(e *componentstatus.Event) { h.events = append(h.events, e) }
 
-func newReceiver(t *testing.T, f *fakes, cfg *Config, set receiver.Settings, next xconsumer.Profiles) *profilesReceiver {
+func newReceiver(t *testing.T, f *fakes, cfg *Config, set receiver.Settings, next xconsumer.Profiles) component.Component {
 	t.Helper()
-	r, err := newProfilesReceiver(cfg, set, next, f.newPipeline)
+	r, err := newReceivers(f.newPipeline).createProfiles(t.Context(), set, cfg, next)
 	require.NoError(t, err)
 	return r
 }

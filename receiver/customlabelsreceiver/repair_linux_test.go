@@ -30,7 +30,7 @@ func TestEventLoss(t *testing.T) {
 	cfg.SamplesPerSecond = 1
 	cfg.ReportInterval = 100 * time.Millisecond
 	made, err := newPipelineWith(
-		cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop(), func(error) {}, os.Getpagesize(),
+		cfg, receivertest.NewNopSettings(metadata.Type), consumers{profiles: consumertest.NewNop()}, func(error) {}, os.Getpagesize(),
 	)
 	require.NoError(t, err)
 	p := made.(*samplingPipeline)

@@ -4,7 +4,6 @@ package customlabelsreceiver
 
 import (
 	"maps"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -29,6 +28,7 @@ type resolver struct {
 	symbolizer *symbolizer                 // nil: addresses stay without names
 	lines      []profile.Line              // of the last frame
 	processes  map[uint64]*process.Process // of the batch that is built
+	infos      map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
 	mappings   map[mappingKey]*profile.Mapping
 	omission   omission
 	leftOut    [numFilterReasons]int64 // samples since takeLeftOut
@@ -61,15 +61,26 @@ var _ profile.Resolver = (*resolver)(nil)
 
 // Wanted implements profile.Resolver.
 func (r *resolver) Wanted(handle uint64, samples int) bool {
-	p := r.processes[handle]
-	if p == nil {
+	info := r.info(handle)
+	if info == nil {
 		return true
 	}
-	why, omitted := r.omission.of(p)
+	why, omitted := r.omission.of(info)
 	if omitted {
 		r.leftOut[why] += int64(samples)
 	}
 	return !omitted
+}
+
+// info returns what is known of a process, nil if nothing is.
+func (r *resolver) info(handle uint64) *process.Info {
+	if info := r.infos[handle]; info != nil {
+		return info
+	}
+	if p := r.processes[handle]; p != nil {
+		return p.Info()
+	}
+	return nil
 }
 
 // Resource implements profile.Resolver.
@@ -77,34 +88,8 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 	if r.user >= 0 {
 		defer attrs.PutInt("process.real_user.id", r.user)
 	}
-	p := r.processes[handle]
-	if p == nil || handle == 0 {
-		return // the one that stands for all beyond the table's bound
-	}
-	info := p.Info()
-	putResource(attrs, info.Environment)
-	if info.Context != nil {
-		putResource(attrs, info.Context.Resource)
-	}
-	// What the kernel says of the process has the last word: a program cannot
-	// pass for another one.
-	if info.PID != 0 {
-		attrs.PutInt("process.pid", int64(info.PID))
-	}
-	if info.Name != "" {
-		attrs.PutStr("process.executable.name", info.Name)
-	}
-	if info.Path != "" {
-		attrs.PutStr("process.executable.path", info.Path)
-	}
-	if len(info.CommandLine) > 0 {
-		attrs.PutStr("process.command_line", strings.Join(info.CommandLine, " "))
-	}
-	if info.ContainerID != "" {
-		attrs.PutStr("container.id", info.ContainerID)
-	}
-	if info.Loaded {
-		attrs.PutInt("process.real_user.id", int64(info.UID))
+	if info := r.info(handle); info != nil {
+		putProcess(attrs, info)
 	}
 }
 
@@ -162,8 +147,9 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 }
 
 // begin prepares for a batch.
-func (r *resolver) begin(parts map[uint32]*part) {
+func (r *resolver) begin(parts map[uint32]*part, infos map[uint64]*process.Info) {
 	clear(r.processes)
+	r.infos = infos
 	for _, p := range parts {
 		maps.Copy(r.processes, p.processes)
 	}
@@ -186,5 +172,6 @@ func (r *resolver) takeLeftOut() [numFilterReasons]int64 {
 // end lets go of what was needed for the batch only.
 func (r *resolver) end() {
 	clear(r.processes)
+	r.infos = nil
 	r.symbolizer.release()
 }

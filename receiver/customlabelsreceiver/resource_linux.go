@@ -3,9 +3,13 @@
 package customlabelsreceiver
 
 import (
+	"strings"
+
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
 // ownAttributes are the resource attributes that only the kernel's word decides:
@@ -13,6 +17,35 @@ import (
 var ownAttributes = [...]string{
 	"process.pid", "process.executable.name", "process.executable.path",
 	"process.real_user.id", "container.id",
+}
+
+// putProcess puts what is known of a process; nothing of the one that stands for all
+// beyond the table's bound.
+func putProcess(attrs pcommon.Map, info *process.Info) {
+	putResource(attrs, info.Environment)
+	if info.Context != nil {
+		putResource(attrs, info.Context.Resource)
+	}
+	// What the kernel says of the process has the last word: a program cannot
+	// pass for another one.
+	if info.PID != 0 {
+		attrs.PutInt("process.pid", int64(info.PID))
+	}
+	if info.Name != "" {
+		attrs.PutStr("process.executable.name", info.Name)
+	}
+	if info.Path != "" {
+		attrs.PutStr("process.executable.path", info.Path)
+	}
+	if len(info.CommandLine) > 0 {
+		attrs.PutStr("process.command_line", strings.Join(info.CommandLine, " "))
+	}
+	if info.ContainerID != "" {
+		attrs.PutStr("container.id", info.ContainerID)
+	}
+	if info.Loaded {
+		attrs.PutInt("process.real_user.id", int64(info.UID))
+	}
 }
 
 // putResource takes over the resource that a process has published. The builder

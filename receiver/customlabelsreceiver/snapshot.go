@@ -233,6 +233,8 @@ type snapshot struct {
 	offCPU offCPUSnapshot
 	labels labelsSnapshot
 
+	metering meteringSnapshot
+
 	labelReads           [labels.NumABIs][labels.NumOutcomes]int64
 	userStacks           [labels.NumOutcomes]int64
 	anomalies            [numAnomalies]int64

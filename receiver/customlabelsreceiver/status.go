@@ -7,19 +7,19 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// status reports to the host how the receiver is, on change only.
+// status reports to the hosts of all signals how the receiver is, on change only.
 type status struct {
 	mu     sync.Mutex
-	host   component.Host // nil: closed
-	reason string         // what is wrong; "" when all is well
+	hosts  []component.Host // none: closed
+	reason string           // what is wrong; "" when all is well
 }
 
 // newStatus starts out well: the collector itself reports that once Start has returned.
-func newStatus(host component.Host) *status {
-	return &status{host: host}
+func newStatus(hosts ...component.Host) *status {
+	return &status{hosts: hosts}
 }
 
-// report tells the host of an error that the receiver lives on with, or with nil
+// report tells the hosts of an error that the receiver lives on with, or with nil
 // that it has recovered.
 func (s *status) report(err error) {
 	reason := ""
@@ -28,7 +28,7 @@ func (s *status) report(err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == nil || reason == s.reason {
+	if len(s.hosts) == 0 || reason == s.reason {
 		return
 	}
 	s.reason = reason
@@ -36,12 +36,14 @@ func (s *status) report(err error) {
 	if err != nil {
 		event = componentstatus.NewRecoverableErrorEvent(err)
 	}
-	componentstatus.ReportStatus(s.host, event)
+	for _, h := range s.hosts {
+		componentstatus.ReportStatus(h, event)
+	}
 }
 
 // close makes every later report do nothing.
 func (s *status) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.host = nil
+	s.hosts = nil
 }

@@ -92,7 +92,7 @@ type steadyDrain struct {
 func startDrain(t *testing.T, hz int, writers map[uint32]bool) *steadyDrain {
 	cfg := createDefaultConfig().(*Config)
 	cfg.SamplesPerSecond = hz
-	made, err := newPipeline(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop(), func(error) {})
+	made, err := newPipeline(cfg, receivertest.NewNopSettings(metadata.Type), consumers{profiles: consumertest.NewNop()}, func(error) {})
 	require.NoError(t, err)
 	p := made.(*samplingPipeline)
 	t.Cleanup(func() { require.NoError(t, errors.Join(p.telemetry.close(), p.sampler.Close())) })

@@ -43,11 +43,11 @@ func newOmission(cfg *TargetsConfig) omission {
 }
 
 // of is asked when a batch is built: then mostly there is a verdict.
-func (o omission) of(p *process.Process) (why filterReason, omitted bool) {
+func (o omission) of(info *process.Info) (why filterReason, omitted bool) {
 	if !o.selects {
 		return 0, false
 	}
-	switch p.Info().Verdict {
+	switch info.Verdict {
 	case process.VerdictWanted:
 		return 0, false
 	case process.VerdictFiltered:

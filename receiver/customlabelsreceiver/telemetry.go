@@ -33,6 +33,7 @@ type attributeSets struct {
 	dropped     [numDropReasons]metric.ObserveOption
 	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
 	userStacks  [labels.NumOutcomes]metric.ObserveOption
+	collections [numCollectionResults]metric.ObserveOption
 	anomalies   [numAnomalies]metric.ObserveOption
 	unwindFiles [numUnwindResults]metric.ObserveOption
 	symbols     [numSymbolProblems]metric.ObserveOption
@@ -75,10 +76,15 @@ func newTelemetry(set receiver.Settings, cfg *Config, read func(*snapshot)) (*te
 		b.ReceiverCustomLabelsLimitActions,
 		b.ReceiverCustomLabelsLimitUsed,
 		b.ReceiverCustomLabelsMemoryUsed,
+		b.ReceiverCustomLabelsMetricCollections,
+		b.ReceiverCustomLabelsMetricOverflow,
+		b.ReceiverCustomLabelsMetricSamples,
+		b.ReceiverCustomLabelsMetricSeries,
 		b.ReceiverCustomLabelsOffCPUAwayBytes,
 		b.ReceiverCustomLabelsOffCPUDroppedSwitches,
 		b.ReceiverCustomLabelsOffCPUEmittedSwitches,
 		b.ReceiverCustomLabelsOffCPUFilteredSwitches,
+		b.ReceiverCustomLabelsOffCPUMetricSwitches,
 		b.ReceiverCustomLabelsOffCPUPendingSwitches,
 		b.ReceiverCustomLabelsOffCPURingBufferUsed,
 		b.ReceiverCustomLabelsOffCPUSwitches,
@@ -135,6 +141,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.pending(), a.receiver)
 	if s.offCPU.enabled {
 		t.observeOffCPU(o, &s.offCPU)
+	}
+	if s.metering.enabled {
+		t.observeMetering(o, &s)
 	}
 	if s.users != nil {
 		t.observeUsers(o, &s)
@@ -236,6 +245,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.dropped {
 		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))
+	}
+	for r := range sets.collections {
+		sets.collections[r] = with(attribute.String("result", collectionResult(r).String()))
 	}
 	for r := range sets.symbols {
 		sets.symbols[r] = with(attribute.String("problem", symbolProblem(r).String()))

@@ -44,10 +44,15 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsLimitActions              metric.Int64ObservableCounter
 	ReceiverCustomLabelsLimitUsed                 metric.Float64ObservableGauge
 	ReceiverCustomLabelsMemoryUsed                metric.Int64ObservableGauge
+	ReceiverCustomLabelsMetricCollections         metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricOverflow            metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSamples             metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSeries              metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUAwayBytes           metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUDroppedSwitches     metric.Int64ObservableCounter
 	ReceiverCustomLabelsOffCPUEmittedSwitches     metric.Int64ObservableCounter
 	ReceiverCustomLabelsOffCPUFilteredSwitches    metric.Int64ObservableCounter
+	ReceiverCustomLabelsOffCPUMetricSwitches      metric.Int64ObservableCounter
 	ReceiverCustomLabelsOffCPUPendingSwitches     metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPURingBufferUsed      metric.Int64ObservableGauge
 	ReceiverCustomLabelsOffCPUSwitches            metric.Int64ObservableCounter
@@ -324,6 +329,66 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMemoryUsedCallback(
 	return nil
 }
 
+// RegisterReceiverCustomLabelsMetricCollectionsCallback sets callback for observable ReceiverCustomLabelsMetricCollections metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricCollectionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricCollections, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsMetricCollections)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsMetricOverflowCallback sets callback for observable ReceiverCustomLabelsMetricOverflow metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricOverflowCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricOverflow, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsMetricOverflow)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsMetricSamplesCallback sets callback for observable ReceiverCustomLabelsMetricSamples metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricSamplesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricSamples, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsMetricSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsMetricSeriesCallback sets callback for observable ReceiverCustomLabelsMetricSeries metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricSeriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricSeries, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsMetricSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsOffCPUAwayBytesCallback sets callback for observable ReceiverCustomLabelsOffCPUAwayBytes metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUAwayBytesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -375,6 +440,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUFilteredSwitc
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUFilteredSwitches, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsOffCPUFilteredSwitches)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsOffCPUMetricSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUMetricSwitches metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUMetricSwitchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUMetricSwitches, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsOffCPUMetricSwitches)
 	if err != nil {
 		return err
 	}
@@ -863,6 +943,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsMetricCollections, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_metric_collections",
+		metric.WithDescription("Times that the metrics of an interval were handed to the next consumer, by what became of them. [Development]"),
+		metric.WithUnit("{collection}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsMetricOverflow, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_metric_overflow",
+		metric.WithDescription("Samples, and switches off the CPU, that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsMetricSamples, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_metric_samples",
+		metric.WithDescription("Samples of CPU time that the metrics count. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsMetricSeries, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_metric_series",
+		metric.WithDescription("Series of the metrics. [Development]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsOffCPUAwayBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_off_cpu_away_bytes",
 		metric.WithDescription("Memory of the records of threads that are off the CPU. [Development]"),
@@ -884,6 +988,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ReceiverCustomLabelsOffCPUFilteredSwitches, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_off_cpu_filtered_switches",
 		metric.WithDescription("Switches left out on purpose, by reason. [Development]"),
+		metric.WithUnit("{switch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsOffCPUMetricSwitches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_off_cpu_metric_switches",
+		metric.WithDescription("Switches off the CPU that the metrics count. [Development]"),
 		metric.WithUnit("{switch}"),
 	)
 	errs = errors.Join(errs, err)

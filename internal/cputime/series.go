@@ -1,0 +1,146 @@
+package cputime
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// Estimated memory, map buckets included.
+const (
+	seriesBytes   = 256
+	resourceBytes = 512
+	identityShare = 4 // times the identity of a resource is what its attributes take with it
+	processBytes  = 64
+)
+
+// account is what a user has of series.
+type account struct {
+	series, bytes int
+}
+
+func (a *account) hasRoom(o *Options, times int) bool {
+	return a.series < times*o.MaxSeries && a.bytes < times*o.MaxBytes
+}
+
+// owner is a process as its samples of one user have it.
+type owner struct {
+	process uint64
+	user    uint32
+}
+
+// resource is what series have in common, told apart by its attributes.
+type resource struct {
+	identity string
+	attrs    pcommon.Map
+	account  *account
+	owners   int // processes that have it now
+	series   map[seriesKey]*series
+	last     uint64 // end of the last batch, Unix ns
+	since    uint64 // number of the collection that has the last sample
+}
+
+// seriesKey is what tells the series of a resource apart.
+type seriesKey struct {
+	kind     Kind
+	state    profile.ThreadState
+	marks    marks
+	encoding string // of the values
+}
+
+type marks uint8
+
+const (
+	truncated marks = 1 << iota
+	overflow
+)
+
+// series is one sum.
+type series struct {
+	seriesKey
+	of     *resource
+	values []string // by label key; "": none
+	ns     uint64
+	start  uint64 // Unix ns
+	bytes  int
+}
+
+func (s *series) add(ns uint64) {
+	if ns > math.MaxUint64-s.ns {
+		ns = math.MaxUint64 - s.ns
+	}
+	s.ns += ns
+}
+
+// keyOf returns the key of the series of a total, and leaves its values in s.values.
+func (s *Sums) keyOf(kind Kind, t *profile.Total) seriesKey {
+	k := seriesKey{kind: kind, state: t.State}
+	clear(s.values)
+	if t.Set == nil || len(s.values) == 0 {
+		return k // without label keys there is nothing to cut or lose
+	}
+	if t.Set.Truncated() {
+		k.marks |= truncated
+	}
+	if t.Set.Overflow() {
+		k.marks |= overflow
+	}
+	labelled := false
+	for l := range t.Set.All() {
+		if i, ok := s.keys[l.Key]; ok && l.Value != "" {
+			s.values[i] = labels.Escape(l.Value)
+			labelled = true
+		}
+	}
+	if labelled {
+		s.scratch = s.scratch[:0]
+		for _, v := range s.values {
+			s.scratch = binary.AppendUvarint(s.scratch, uint64(len(v)))
+			s.scratch = append(s.scratch, v...)
+		}
+		k.encoding = string(s.scratch)
+	}
+	return k
+}
+
+// newSeries begins a series of the values in s.values.
+func (s *Sums) newSeries(of *resource, k seriesKey, start uint64) *series {
+	if _, fresh := s.resources[of.identity]; !fresh {
+		s.resources[of.identity] = of
+		of.account.bytes += of.bytes()
+		s.bytes += of.bytes()
+	}
+	se := &series{seriesKey: k, of: of, start: max(start, s.floor), bytes: seriesBytes + 2*len(k.encoding)}
+	if k.encoding != "" {
+		se.values = make([]string, len(s.values))
+		for i, v := range s.values {
+			se.values[i] = strings.Clone(v) // a label set's memory is that of many
+		}
+	}
+	of.series[k] = se
+	of.account.series++
+	of.account.bytes += se.bytes
+	s.series++
+	s.bytes += se.bytes
+	return se
+}
+
+func (r *resource) bytes() int { return resourceBytes + identityShare*len(r.identity) }
+
+// forget lets a resource go with all its series.
+func (s *Sums) forget(r *resource) {
+	for _, se := range r.series {
+		r.account.series--
+		r.account.bytes -= se.bytes
+		s.series--
+		s.bytes -= se.bytes
+	}
+	r.account.bytes -= r.bytes()
+	s.bytes -= r.bytes()
+	delete(s.resources, r.identity)
+}

@@ -1,0 +1,250 @@
+package cputime
+
+import (
+	"maps"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// Sums of time by process and label. Make them with New.
+type Sums struct {
+	opts   Options
+	period uint64         // ns
+	keys   map[string]int // to Options.LabelKeys
+
+	mu        sync.Mutex
+	resources map[string]*resource // by identity
+	owners    map[owner]*resource
+	accounts  map[uint32]*account
+	others    account // of users without one of their own
+	series    int
+	bytes     int
+	// floor is when series were let go last: none that begins may have begun before.
+	floor                  uint64 // Unix ns
+	last                   uint64 // time of the last collection
+	collections, delivered uint64
+
+	// Of one Add.
+	found   map[entry]*found
+	owned   map[uint64]*resource // by process
+	fresh   map[string]*resource // by identity; not in resources when it was met
+	values  []string             // by label key
+	scratch []byte
+}
+
+// entry is what all totals of one series in a batch have in common.
+type entry struct {
+	process uint64
+	set     *labels.Set
+	state   profile.ThreadState
+}
+
+// found is the series of an entry.
+type found struct {
+	*series
+	lost lost
+}
+
+type lost uint8
+
+const (
+	lostNothing lost = iota
+	lostLabels
+	lostOwner
+)
+
+// Stats are about a Sums now.
+type Stats struct{ Series, Users int }
+
+// New returns empty Sums.
+func New(opts Options) *Sums {
+	s := &Sums{
+		opts: opts, period: uint64(opts.Period),
+		keys:      make(map[string]int, len(opts.LabelKeys)),
+		resources: map[string]*resource{},
+		owners:    map[owner]*resource{},
+		accounts:  map[uint32]*account{},
+		found:     map[entry]*found{},
+		owned:     map[uint64]*resource{},
+		fresh:     map[string]*resource{},
+		values:    make([]string, len(opts.LabelKeys)),
+	}
+	for i, k := range opts.LabelKeys {
+		s.keys[k] = i
+	}
+	return s
+}
+
+// Stats returns what there is.
+func (s *Sums) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{Series: s.series, Users: len(s.accounts)}
+}
+
+// Add adds what a Builder has of one user. It leaves the Builder as it is.
+func (s *Sums) Add(b *profile.Builder, batch Batch, r Resolver) Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.found)
+	clear(s.owned)
+	clear(s.fresh)
+	before := s.bytes
+	var result Result
+	for t := range b.Totals() {
+		if !r.Wanted(t.Process, t.Samples) {
+			continue
+		}
+		e := entry{t.Process, t.Set, t.State}
+		to := s.found[e]
+		if to == nil {
+			to = s.find(&t, &batch, r)
+			s.found[e] = to
+		}
+		if batch.Kind == OnCPU {
+			to.add(uint64(t.Samples) * s.period)
+		} else {
+			to.add(uint64(max(t.OffCPUNs, 0)))
+		}
+		to.of.last, to.of.since = max(to.of.last, batch.EndUnixNano), s.collections+1
+		result.Counted += t.Samples
+		switch to.lost {
+		case lostLabels:
+			result.LostLabels += t.Samples
+		case lostOwner:
+			result.LostOwner += t.Samples
+		}
+	}
+	clear(s.found) // lets go of the label sets
+	clear(s.values)
+	result.Bytes = s.bytes - before
+	return result
+}
+
+// find returns the series that a total counts in, a new one if need be and room is there.
+func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
+	k := s.keyOf(batch.Kind, t)
+	of := s.resource(t.Process, batch.User, r)
+	if se := of.series[k]; se != nil {
+		return s.own(se, t.Process, batch.User, lostNothing)
+	}
+	if !batch.Tight && of.account.hasRoom(&s.opts, 1) {
+		return s.own(s.newSeries(of, k, batch.StartUnixNano), t.Process, batch.User, lostNothing)
+	}
+	how := lostNothing
+	if k.encoding != "" {
+		how = lostLabels
+		k = seriesKey{kind: k.kind, state: k.state, marks: overflow}
+		if se := of.series[k]; se != nil {
+			return s.own(se, t.Process, batch.User, how)
+		}
+	}
+	if !batch.Tight && of.account.hasRoom(&s.opts, 2) {
+		return s.own(s.newSeries(of, k, batch.StartUnixNano), t.Process, batch.User, how)
+	}
+	// What is left is one series for each kind.
+	of = s.userResource(batch.User)
+	k = seriesKey{kind: k.kind, marks: overflow}
+	se := of.series[k]
+	if se == nil {
+		se = s.newSeries(of, k, batch.StartUnixNano)
+	}
+	return &found{se, lostOwner}
+}
+
+// own notes that a process has the resource of a series, and no other any more.
+func (s *Sums) own(se *series, process uint64, user uint32, how lost) *found {
+	by := owner{process, user}
+	if before := s.owners[by]; before != se.of {
+		if before == nil {
+			s.bytes += processBytes
+		} else {
+			before.owners--
+		}
+		se.of.owners++
+		s.owners[by] = se.of
+	}
+	return &found{se, how}
+}
+
+// resource returns that of a process for the samples of a user; it may not be one of s yet.
+func (s *Sums) resource(process uint64, user uint32, r Resolver) *resource {
+	if of := s.owned[process]; of != nil {
+		return of
+	}
+	attrs := pcommon.NewMap()
+	r.Resource(process, attrs)
+	attrs.PutInt(AttrUser, int64(user))
+	of := s.resourceOf(attrs, s.account(user))
+	s.owned[process] = of
+	return of
+}
+
+// userResource returns that of a user.
+func (s *Sums) userResource(user uint32) *resource {
+	attrs := pcommon.NewMap()
+	acct := s.account(user)
+	if acct != &s.others {
+		attrs.PutInt(AttrUser, int64(user))
+	}
+	return s.resourceOf(attrs, acct)
+}
+
+func (s *Sums) resourceOf(attrs pcommon.Map, acct *account) *resource {
+	identity := appendMap(nil, attrs)
+	if of := s.resources[string(identity)]; of != nil {
+		return of
+	}
+	if of := s.fresh[string(identity)]; of != nil {
+		return of
+	}
+	of := &resource{identity: string(identity), attrs: attrs, account: acct, series: map[seriesKey]*series{}}
+	s.fresh[of.identity] = of
+	return of
+}
+
+// account returns that of a user.
+func (s *Sums) account(user uint32) *account {
+	acct := s.accounts[user]
+	if acct == nil {
+		if len(s.accounts) >= s.opts.MaxUsers {
+			return &s.others
+		}
+		acct = &account{}
+		s.accounts[user] = acct
+	}
+	return acct
+}
+
+// Delivered notes that what the last Collect returned was accepted.
+func (s *Sums) Delivered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delivered = s.collections
+}
+
+// expire lets go of what has ended: of processes that are not alive, and then of resources
+// that no process has. It returns whether any series went.
+func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
+	maps.DeleteFunc(s.owners, func(by owner, of *resource) bool {
+		if alive(by.process) {
+			return false
+		}
+		of.owners--
+		s.bytes -= processBytes
+		return true
+	})
+	went := false
+	for _, of := range s.resources {
+		if of.owners == 0 && of.since <= s.delivered && now >= of.last && now-of.last >= uint64(s.opts.Expiry) {
+			s.forget(of)
+			went = true
+		}
+	}
+	maps.DeleteFunc(s.accounts, func(_ uint32, a *account) bool { return a.series == 0 })
+	return went
+}

@@ -1,0 +1,405 @@
+package cputime
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+const second = uint64(time.Second)
+
+func testOptions() Options {
+	return Options{
+		LabelKeys: []string{"tenant", "route"}, Period: 10 * time.Millisecond,
+		MaxSeries: 100, MaxBytes: 1 << 20, MaxUsers: 4, Expiry: time.Minute, ScopeName: "scope",
+	}
+}
+
+// fakeProcesses are processes whose resource has their name.
+type fakeProcesses struct {
+	names    map[uint64]string
+	unwanted map[uint64]bool
+}
+
+func (f *fakeProcesses) Wanted(process uint64, _ int) bool { return !f.unwanted[process] }
+
+func (f *fakeProcesses) Resource(process uint64, attrs pcommon.Map) {
+	name := f.names[process]
+	if name == "" {
+		name = fmt.Sprint(process)
+	}
+	attrs.PutStr("process.executable.name", name)
+}
+
+func set(kvs ...string) *labels.Set {
+	var list []labels.Label
+	for i := 0; i < len(kvs); i += 2 {
+		list = append(list, labels.Label{Key: kvs[i], Value: kvs[i+1], Source: labels.ABIV1})
+	}
+	return labels.NewSet(false, list...)
+}
+
+// a sample of so many hits, or of time off the CPU.
+type hits struct {
+	process uint64
+	set     *labels.Set
+	n       int
+	state   profile.ThreadState
+	ns      int64
+}
+
+func add(s *Sums, b Batch, r Resolver, list ...hits) Result {
+	o := profile.Options{Period: 10 * time.Millisecond, ThreadAttributes: true}
+	if b.Kind == OffCPU {
+		o.OffCPU = &profile.OffCPU{Threshold: 1}
+	}
+	builder := profile.NewBuilder(o)
+	for _, h := range list {
+		for i := range max(h.n, 1) {
+			builder.Add(&profile.Sample{Process: h.process, Set: h.set, TID: uint32(i % 3), State: h.state, OffCPUNs: h.ns})
+		}
+	}
+	return s.Add(builder, b, r)
+}
+
+func allAlive(uint64) bool { return true }
+
+func noneAlive(uint64) bool { return false }
+
+// point is what a data point says.
+type point struct {
+	value       float64
+	start, time uint64
+}
+
+// points returns all points by metric, resource and attributes, and checks that each is there once.
+func points(t *testing.T, all []pmetric.Metrics) map[string]point {
+	t.Helper()
+	found := map[string]point{}
+	for _, m := range all {
+		require.LessOrEqual(t, m.DataPointCount(), maxPoints)
+		for _, rm := range m.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				require.Equal(t, "scope", sm.Scope().Name())
+				for _, metric := range sm.Metrics().All() {
+					require.Equal(t, "s", metric.Unit())
+					require.True(t, metric.Sum().IsMonotonic())
+					require.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
+					for _, p := range metric.Sum().DataPoints().All() {
+						name := fmt.Sprintf("%s %v %v", metric.Name(), sorted(rm.Resource().Attributes()), sorted(p.Attributes()))
+						require.NotContains(t, found, name)
+						require.LessOrEqual(t, p.StartTimestamp(), p.Timestamp())
+						found[name] = point{p.DoubleValue(), uint64(p.StartTimestamp()), uint64(p.Timestamp())}
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+func sorted(m pcommon.Map) string { return fmt.Sprint(m.AsRaw()) }
+
+func values(found map[string]point) map[string]float64 {
+	out := map[string]float64{}
+	for name, p := range found {
+		out[name] = math.Round(p.value*1e9) / 1e9
+	}
+	return out
+}
+
+func TestSumsByProcessAndLabel(t *testing.T) {
+	s := New(testOptions())
+	r := &fakeProcesses{unwanted: map[uint64]bool{3: true}}
+	a, b := set("tenant", "a", "request", "1"), set("request", "2", "tenant", "a")
+	batch := Batch{User: 7, StartUnixNano: 100 * second, EndUnixNano: 105 * second}
+	result := add(s, batch, r,
+		hits{process: 1, set: a, n: 3}, hits{process: 1, set: b, n: 4}, hits{process: 1, n: 5},
+		hits{process: 1, set: set("tenant", "", "route", ""), n: 1},
+		hits{process: 1, set: set("tenant", "a", "route", "\xff"), n: 2},
+		hits{process: 2, set: a, n: 6}, hits{process: 3, set: a, n: 1000})
+	require.Equal(t, 21, result.Counted)
+	require.Zero(t, result.LostLabels+result.LostOwner)
+	require.Equal(t, s.bytes, result.Bytes)
+	off := batch
+	off.Kind = OffCPU
+	add(s, off, r,
+		hits{process: 1, set: a, state: profile.ThreadSleeping, ns: 2_500_000_000},
+		hits{process: 1, set: b, state: profile.ThreadSleeping, ns: 1},
+		hits{process: 1, set: a, state: profile.ThreadRunnable, ns: 3})
+
+	c := s.Collect(106*second, allAlive)
+	found := points(t, c.Metrics)
+	const one, two = "map[process.executable.name:1 process.real_user.id:7]", "map[process.executable.name:2 process.real_user.id:7]"
+	require.Equal(t, map[string]float64{
+		"custom_labels.cpu.time " + one + " map[tenant:a]":                                         0.07,
+		"custom_labels.cpu.time " + one + " map[]":                                                 0.06,
+		"custom_labels.cpu.time " + one + ` map[route:\xff tenant:a]`:                              0.02,
+		"custom_labels.cpu.time " + two + " map[tenant:a]":                                         0.06,
+		"custom_labels.off_cpu.time " + one + " map[custom_labels.thread_state:sleeping tenant:a]": 2.500000001,
+		"custom_labels.off_cpu.time " + one + " map[custom_labels.thread_state:runnable tenant:a]": 3e-9,
+	}, values(found))
+	require.Equal(t, len(found), c.Points)
+	for name, p := range found {
+		require.Equal(t, point{p.value, 100 * second, 106 * second}, p, name)
+	}
+	require.Equal(t, Stats{Series: 6, Users: 1}, s.Stats())
+
+	// Later batches add up; the start stays.
+	batch.StartUnixNano, batch.EndUnixNano = 105*second, 110*second
+	add(s, batch, r, hits{process: 2, set: set("tenant", "a"), n: 1})
+	p := points(t, s.Collect(100*second, allAlive).Metrics)["custom_labels.cpu.time "+two+" map[tenant:a]"]
+	require.Equal(t, point{0.07, 100 * second, 106*second + 1}, p, "the clock has gone back, and the points have not")
+}
+
+// Without label keys there is one series a process, whatever the labels are.
+func TestSumsByProcess(t *testing.T) {
+	o := testOptions()
+	o.LabelKeys = nil
+	s := New(o)
+	add(s, Batch{User: 7}, &fakeProcesses{}, hits{process: 1, set: set("tenant", "a"), n: 3}, hits{process: 1, set: labels.OverflowSet(), n: 4}, hits{process: 1})
+	require.Equal(t, map[string]float64{
+		"custom_labels.cpu.time map[process.executable.name:1 process.real_user.id:7] map[]": 0.08,
+	}, values(points(t, s.Collect(1, allAlive).Metrics)))
+}
+
+// What was cut, and what the registry had no room for, is marked, as in the profiles.
+func TestSumsMarks(t *testing.T) {
+	s := New(testOptions())
+	cut := labels.NewSet(true, labels.Label{Key: "tenant", Value: "a"})
+	add(s, Batch{User: 7}, &fakeProcesses{}, hits{process: 1, set: cut}, hits{process: 1, set: labels.OverflowSet(), n: 2})
+	const one = "custom_labels.cpu.time map[process.executable.name:1 process.real_user.id:7] "
+	require.Equal(t, map[string]float64{
+		one + "map[custom_labels.truncated:true tenant:a]": 0.01,
+		one + "map[custom_labels.overflow:true]":           0.02,
+	}, values(points(t, s.Collect(1, allAlive).Metrics)))
+}
+
+// Past its budget a user's labels go, then its processes; another user has all of his, and
+// no sample is lost. Series that there are go on.
+func TestSumsOverflow(t *testing.T) {
+	o := testOptions()
+	o.MaxSeries = 3
+	s := New(o)
+	r := &fakeProcesses{}
+	var list []hits
+	for process := range uint64(4) {
+		for tenant := range 4 {
+			list = append(list, hits{process: process, set: set("tenant", fmt.Sprint(tenant)), n: 10})
+		}
+	}
+	for round := range 2 {
+		result := add(s, Batch{User: 7}, r, list...)
+		require.Equal(t, Result{Counted: 160, LostLabels: 90, LostOwner: 40, Bytes: result.Bytes}, result, "round %d", round)
+		if round > 0 {
+			require.Zero(t, result.Bytes)
+		}
+	}
+	require.Equal(t, Result{Counted: 10, Bytes: 1}, without(add(s, Batch{User: 8}, r, hits{process: 9, set: set("tenant", "x"), n: 10})))
+	got := values(points(t, s.Collect(1, allAlive).Metrics))
+	name := func(process int) string {
+		return fmt.Sprintf("custom_labels.cpu.time map[process.executable.name:%d process.real_user.id:7] ", process)
+	}
+	require.Equal(t, map[string]float64{
+		name(0) + "map[tenant:0]": 0.2, name(0) + "map[tenant:1]": 0.2, name(0) + "map[tenant:2]": 0.2,
+		name(0) + "map[custom_labels.overflow:true]": 0.2, name(1) + "map[custom_labels.overflow:true]": 0.8,
+		name(2) + "map[custom_labels.overflow:true]":                                                 0.8,
+		"custom_labels.cpu.time map[process.real_user.id:7] map[custom_labels.overflow:true]":        0.8,
+		"custom_labels.cpu.time map[process.executable.name:9 process.real_user.id:8] map[tenant:x]": 0.1,
+	}, got)
+
+	// Memory is short: nothing begins but what stands for all.
+	result := add(s, Batch{User: 9, Tight: true}, r, hits{process: 20, set: set("tenant", "x")}, hits{process: 21})
+	require.Equal(t, 2, result.LostOwner)
+	require.Contains(t, points(t, s.Collect(2, allAlive).Metrics), "custom_labels.cpu.time map[process.real_user.id:9] map[custom_labels.overflow:true]")
+}
+
+// without hides how many bytes there are.
+func without(r Result) Result {
+	r.Bytes = min(r.Bytes, 1)
+	return r
+}
+
+// Bytes bound a user, too, and users beyond their number share.
+func TestSumsBytesAndUsers(t *testing.T) {
+	o := testOptions()
+	o.MaxBytes, o.MaxSeries = 20_000, 1_000_000
+	s := New(o)
+	for user := range uint32(50) {
+		for i := range 100 {
+			add(s, Batch{User: user}, &fakeProcesses{}, hits{process: uint64(user), set: set("tenant", strings.Repeat("x", 1000)+fmt.Sprint(i))})
+		}
+	}
+	require.Equal(t, o.MaxUsers, s.Stats().Users)
+	require.Less(t, s.bytes, (o.MaxUsers+1)*(2*o.MaxBytes+10_000))
+	got := points(t, s.Collect(1, allAlive).Metrics)
+	require.Contains(t, got, "custom_labels.cpu.time map[] map[custom_labels.overflow:true]")
+	sum := 0.0
+	for _, p := range got {
+		sum += p.value
+	}
+	require.InDelta(t, 50, sum, 1e-6)
+}
+
+// Series of processes that have ended stay for a while, and until they were accepted; those
+// that come again begin later.
+func TestSumsExpiry(t *testing.T) {
+	s := New(testOptions())
+	r := &fakeProcesses{names: map[uint64]string{1: "a", 2: "a", 3: "b"}}
+	batch := Batch{User: 7, StartUnixNano: 95 * second, EndUnixNano: 100 * second}
+	add(s, batch, r, hits{process: 1}, hits{process: 3})
+	only3 := func(p uint64) bool { return p == 3 }
+	const a, b = "custom_labels.cpu.time map[process.executable.name:a process.real_user.id:7] map[]",
+		"custom_labels.cpu.time map[process.executable.name:b process.real_user.id:7] map[]"
+	collect := func(at uint64, alive func(uint64) bool) map[string]point {
+		return points(t, s.Collect(at*second, alive).Metrics)
+	}
+	require.Contains(t, collect(110, only3), a, "not delivered yet")
+	require.Contains(t, collect(200, only3), a, "neither")
+	s.Delivered()
+	// Another process with the same attributes goes on with the series.
+	add(s, Batch{User: 7, StartUnixNano: 100 * second, EndUnixNano: 230 * second}, r, hits{process: 2})
+	only23 := func(p uint64) bool { return p > 1 }
+	require.Equal(t, point{0.02, 95 * second, 240 * second}, collect(240, only23)[a])
+	s.Delivered()
+	require.Contains(t, collect(1000, only23), a, "it lives")
+	s.Delivered()
+	require.Contains(t, collect(1001, only3), b)
+	require.NotContains(t, collect(1002, only3), a)
+	// It comes again in a batch that began before.
+	add(s, Batch{User: 7, StartUnixNano: 900 * second, EndUnixNano: 1003 * second}, r, hits{process: 1})
+	require.Equal(t, point{0.01, 1000 * second, 1003 * second}, collect(1003, allAlive)[a])
+
+	s.Delivered()
+	s.Collect(3000*second, noneAlive)
+	require.Empty(t, collect(3001, noneAlive))
+	require.Zero(t, s.bytes)
+	require.Equal(t, Stats{}, s.Stats())
+	require.Empty(t, s.resources)
+	require.Empty(t, s.owners)
+}
+
+// A process that changes its resource leaves the old series behind.
+func TestSumsResourceChanges(t *testing.T) {
+	s := New(testOptions())
+	r := &fakeProcesses{names: map[uint64]string{1: "before"}}
+	add(s, Batch{EndUnixNano: 1 * second}, r, hits{process: 1})
+	r.names[1] = "after"
+	add(s, Batch{EndUnixNano: 2 * second}, r, hits{process: 1})
+	require.Len(t, points(t, s.Collect(3*second, allAlive).Metrics), 2)
+	s.Delivered()
+	got := points(t, s.Collect(200*second, allAlive).Metrics)
+	require.Len(t, got, 1)
+	require.Contains(t, got, "custom_labels.cpu.time map[process.executable.name:after process.real_user.id:0] map[]")
+}
+
+// Against a plain sum by name, with all that can happen at random: each sample counts once,
+// no sum goes back under one start, and no start lies before what was said last.
+func TestSumsModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	o := testOptions()
+	o.MaxSeries, o.Expiry = 20, 20*time.Second
+	s := New(o)
+	r := &fakeProcesses{names: map[uint64]string{}}
+	ended := map[uint64]bool{}
+	alive := func(p uint64) bool { return !ended[p] }
+	last := map[string]point{} // as it was last seen
+	gone := 0.0
+	samples := 0
+	for now := uint64(1000); now < 3000; now += 5 {
+		var list []hits
+		for range rng.IntN(20) {
+			p := rng.Uint64N(8) + now/200*4
+			r.names[p] = fmt.Sprint(p % 10)
+			list = append(list, hits{process: p, set: set("tenant", fmt.Sprint(rng.IntN(12))), n: 1 + rng.IntN(3)})
+			ended[p] = false
+		}
+		for _, h := range list {
+			samples += h.n
+		}
+		add(s, Batch{User: uint32(rng.IntN(3)), StartUnixNano: (now - 5) * second, EndUnixNano: now * second}, r, list...)
+		for p := range r.names {
+			if rng.IntN(4) == 0 {
+				ended[p] = true
+			}
+		}
+		c := s.Collect(now*second, alive)
+		if rng.IntN(5) > 0 {
+			s.Delivered()
+		}
+		got := points(t, c.Metrics)
+		for name, p := range got {
+			before, known := last[name]
+			switch {
+			case known && before.start == p.start:
+				require.GreaterOrEqual(t, p.value, before.value, name)
+			case known:
+				require.GreaterOrEqual(t, p.start, before.time, name)
+				gone += before.value
+			}
+			last[name] = p
+		}
+	}
+	sum := gone
+	for p := range maps.Values(last) {
+		sum += p.value
+	}
+	require.InDelta(t, float64(samples)*0.01, sum, 1e-6)
+}
+
+// Many points come in several pieces.
+func TestCollectPieces(t *testing.T) {
+	o := testOptions()
+	o.MaxSeries, o.MaxBytes = 1<<20, 1<<30
+	s := New(o)
+	var list []hits
+	for i := range maxPoints + 10 {
+		list = append(list, hits{process: uint64(i % 3), set: set("tenant", fmt.Sprint(i))})
+	}
+	add(s, Batch{}, &fakeProcesses{}, list...)
+	c := s.Collect(1, allAlive)
+	require.Len(t, c.Metrics, 2)
+	require.Len(t, points(t, c.Metrics), maxPoints+10)
+	require.Empty(t, New(o).Collect(1, allAlive).Metrics)
+}
+
+// The identity of a resource does not depend on the order of keys, and on all else.
+func TestIdentity(t *testing.T) {
+	of := func(raw map[string]any, flip bool) string {
+		m, keys := pcommon.NewMap(), []string{}
+		for k := range raw {
+			keys = append(keys, k)
+		}
+		if flip {
+			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		}
+		for _, k := range keys {
+			require.NoError(t, m.PutEmpty(k).FromRaw(raw[k]))
+		}
+		return string(appendMap(nil, m))
+	}
+	different := []map[string]any{
+		{}, {"a": "b"}, {"a": int64(1)}, {"a": 1.0}, {"a": true}, {"a": false}, {"a": []byte("b")}, {"a": nil},
+		{"a": []any{"b"}}, {"a": []any{"b", "c"}}, {"a": map[string]any{"b": "c"}}, {"a": "b", "c": "d"}, {"ab": "", "c": "d"}, {"a": "bc", "": "d"},
+	}
+	seen := map[string]int{}
+	for i, raw := range different {
+		id := of(raw, false)
+		require.NotContains(t, seen, id, "%v", raw)
+		seen[id] = i
+		for range 5 {
+			require.Equal(t, id, of(raw, true))
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package customlabelsreceiver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/customlabels/otelcol-customlabels/internal/cputime"
+)
+
+// Bounds of MetricsConfig.
+const (
+	maxMetricLabelKeys = 16
+	minMetricInterval  = time.Second
+	maxMetricInterval  = 10 * time.Minute
+	maxMetricSeries    = 1 << 20
+	minMetricExpiry    = time.Second
+	maxMetricExpiry    = 24 * time.Hour
+)
+
+// MetricsConfig says what the metrics have; it matters only where the receiver is in a
+// pipeline of metrics.
+type MetricsConfig struct {
+	// LabelKeys that CPU time is told apart by, besides the process.
+	LabelKeys []string `mapstructure:"label_keys"`
+	// Interval is how often all sums are handed to the next consumer.
+	Interval time.Duration `mapstructure:"interval"`
+	// MaxUserSeries that have labels of their own, of each user. From twice as many on new
+	// processes share one.
+	MaxUserSeries int `mapstructure:"max_user_series"`
+	// Expiry is how long the series of a process that has ended are still emitted.
+	Expiry time.Duration `mapstructure:"expiry"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func defaultMetrics() MetricsConfig {
+	return MetricsConfig{Interval: 15 * time.Second, MaxUserSeries: 2048, Expiry: 5 * time.Minute}
+}
+
+func (c *MetricsConfig) validate() error {
+	errs := []error{within("metrics::max_user_series", c.MaxUserSeries, 1, maxMetricSeries)}
+	if c.Interval < minMetricInterval || c.Interval > maxMetricInterval {
+		errs = append(errs, fmt.Errorf("metrics::interval must be between %v and %v, not %v", minMetricInterval, maxMetricInterval, c.Interval))
+	}
+	if c.Expiry < minMetricExpiry || c.Expiry > maxMetricExpiry {
+		errs = append(errs, fmt.Errorf("metrics::expiry must be between %v and %v, not %v", minMetricExpiry, maxMetricExpiry, c.Expiry))
+	}
+	if len(c.LabelKeys) > maxMetricLabelKeys {
+		errs = append(errs, fmt.Errorf("metrics::label_keys must have at most %d keys, not %d", maxMetricLabelKeys, len(c.LabelKeys)))
+	}
+	seen := map[string]bool{}
+	for _, key := range c.LabelKeys {
+		switch {
+		case key == "" || len(key) > maxLabelKeyBytes || !utf8.ValidString(key):
+			errs = append(errs, fmt.Errorf("metrics::label_keys: a key must be valid UTF-8 of 1 to %d bytes, not %q", maxLabelKeyBytes, key))
+		case strings.HasPrefix(key, cputime.ReservedPrefix):
+			errs = append(errs, fmt.Errorf("metrics::label_keys: %q must not begin with %q, as the receiver's own attributes do", key, cputime.ReservedPrefix))
+		case seen[key]:
+			errs = append(errs, fmt.Errorf("metrics::label_keys: %q is there twice", key))
+		}
+		seen[key] = true
+	}
+	return errors.Join(errs...)
+}
+
+// withoutProfiles returns the configuration of a receiver that makes metrics only: what
+// profiles alone have costs nothing then.
+func (c *Config) withoutProfiles() *Config {
+	only := *c
+	only.Unwind, only.Symbolize = UnwindFramePointers, SymbolizeNone
+	only.TraceAttributes, only.ThreadAttributes, only.CPUAttribute = false, false, false
+	only.Labels.Enabled = c.Labels.Enabled && len(c.Metrics.LabelKeys) > 0
+	return &only
+}
