@@ -135,6 +135,38 @@ func TestContextFollowed(t *testing.T) {
 	require.Empty(t, f.name(p, 0))
 }
 
+// What is known of a process stays when a look at it comes while it exits: it has no memory
+// then, or loses it in the course of the look.
+func TestContextOfTheEnding(t *testing.T) {
+	for name, during := range map[string]bool{"before the look": false, "during the look": true} {
+		t.Run(name, func(t *testing.T) {
+			f, memory, p := contextFake(t)
+			memory.publish(t, f.clock.Load(), "tls_v1", "route")
+			f.write(42, "maps", contextMaps)
+			f.advance(int64(maxLateGap))
+			f.Sampled(p, f.clock.Load())
+			f.work()
+			known := p.Info()
+			require.NotNil(t, known.Context)
+
+			end := func() { f.write(42, "stat", "42 (x) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n") }
+			f.opts.memory = func(int) tlsresolve.Memory {
+				end()
+				return contextMemory{}
+			}
+			f.write(42, "maps", "")
+			if !during {
+				end()
+			}
+			f.advance(int64(contextGap))
+			f.Sampled(p, f.clock.Load())
+			require.Equal(t, 1, f.work())
+			require.Same(t, known, p.Info())
+			require.Zero(t, f.Stats().Lost, "the exit is still to come")
+		})
+	}
+}
+
 // A sample with an index that has no name makes for a look at once.
 func TestContextAwaited(t *testing.T) {
 	f, memory, p := contextFake(t)

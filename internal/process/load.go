@@ -31,6 +31,10 @@ var retryDelays = [...]time.Duration{
 // errReplaced says that a PID belongs to another process by now.
 var errReplaced = errors.New("PID belongs to another process")
 
+// errEnding says that a process is exiting and has no memory any more, so that what is
+// known of it stays as it is. The event of its exit is still to come.
+var errEnding = fmt.Errorf("%w: it is exiting and has no memory any more", procfs.ErrNoProcess)
+
 // loadState is what a worker remembers of a process. No lock guards it: one
 // worker at a time runs a process's job.
 type loadState struct {
@@ -72,6 +76,8 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	retry, err := t.load(p, w, s)
 	cost, now := watch.stop(), t.now()
 	switch {
+	case errors.Is(err, errEnding):
+		return
 	case errors.Is(err, procfs.ErrNoProcess), errors.Is(err, errReplaced):
 		t.notePassing(p)
 		return
@@ -187,9 +193,13 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	t.reduce(p, &after)
 	if full || changed {
-		// Only if the process is still the same, all of that was about it.
-		if _, _, err := t.identify(p); err != nil {
+		// Only if the process is still the same, all of that was about it; and if the thread
+		// still has its memory, all of it was there.
+		switch now, _, err := t.identify(p); {
+		case err != nil:
 			return false, err
+		case now != tid:
+			return true, nil
 		}
 		t.commit(p, &after)
 		p.load.leftOut = false
@@ -212,10 +222,13 @@ func (t *Table) identify(p *Process) (tid int, stat procfs.Stat, err error) {
 	if stat.StartTicks != want {
 		return 0, stat, fmt.Errorf("%w: start time %d, not %d", errReplaced, stat.StartTicks, want)
 	}
-	if !stat.Dead() {
+	if !stat.Dead() && !stat.Ending {
 		return p.pid, stat, nil
 	}
 	tid, err = t.opts.FS.LiveThread(p.pid)
+	if errors.Is(err, procfs.ErrNoProcess) && stat.Ending && !stat.Dead() {
+		err = errEnding
+	}
 	return tid, stat, err
 }
 

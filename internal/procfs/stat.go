@@ -17,6 +17,7 @@ const (
 	// /proc/PID/stat, where the manual counts it as field 22.
 	startTimeField = 22 - 3
 	flagsField     = 9 - 3
+	memoryField    = 23 - 3 // vsize
 	// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
 	flagKernelThread = 0x00200000
 	// flagsKernelMade are PF_IO_WORKER and PF_USER_WORKER; the latter was not used before 6.4.
@@ -37,6 +38,8 @@ type Stat struct {
 	// KernelMade threads were made by the kernel for a process, with its memory
 	// and a copy of their maker's registers. They run no code of the program.
 	KernelMade bool
+	// Ending tasks are exiting and have given up their memory: maps are empty or end early.
+	Ending bool
 }
 
 // Dead reports whether the task has exited. A process whose leader is dead may
@@ -60,7 +63,7 @@ func parseStat(data []byte) (Stat, error) {
 		return Stat{}, &FormatError{Msg: "stat without a command"}
 	}
 	rest := bytes.Fields(data[end+1:])
-	if len(rest) <= startTimeField || len(rest[0]) != 1 {
+	if len(rest) <= memoryField || len(rest[0]) != 1 {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "stat with too few fields"}
 	}
 	ticks, err := strconv.ParseUint(string(rest[startTimeField]), 10, 64)
@@ -71,10 +74,12 @@ func parseStat(data []byte) (Stat, error) {
 	if err != nil {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad flags", Val: string(rest[flagsField])}
 	}
-	return Stat{
+	s := Stat{
 		Comm: string(data[open+1 : end]), State: rest[0][0],
 		StartTicks: ticks, KernelThread: flags&flagKernelThread != 0, KernelMade: flags&flagsKernelMade != 0,
-	}, nil
+	}
+	s.Ending = !s.KernelThread && string(rest[memoryField]) == "0"
+	return s, nil
 }
 
 // Status is what /proc/PID/status says.
@@ -140,9 +145,9 @@ func parsePID(key string, word []byte) (int, error) {
 	return int(pid), nil
 }
 
-// LiveThread returns the id of a thread of the process that is not a zombie.
-// A leader that called pthread_exit has no memory of its own any more: its maps
-// are empty and its exe is gone, but /proc/TID of another thread has both.
+// LiveThread returns the id of a thread of the process that is not exiting. A leader that
+// called pthread_exit has no memory of its own any more: its maps are empty and its exe is
+// gone, but /proc/TID of another thread has both.
 func (f FS) LiveThread(pid int) (int, error) {
 	dir, err := os.Open(f.path(pid, "task"))
 	if err != nil {
@@ -158,7 +163,7 @@ func (f FS) LiveThread(pid int) (int, error) {
 		if err != nil {
 			continue
 		}
-		if st, err := f.Stat(tid); err == nil && !st.Dead() {
+		if st, err := f.Stat(tid); err == nil && !st.Dead() && !st.Ending {
 			return tid, nil
 		}
 	}

@@ -20,6 +20,10 @@ func TestParseStat(t *testing.T) {
 	st, err := parseStat([]byte("2 (kthreadd)" + strings.Replace(statTail, "4194560", "2129984", 1)))
 	require.NoError(t, err)
 	require.True(t, st.KernelThread)
+	require.False(t, st.Ending)
+	st, err = parseStat([]byte("42 (x)" + strings.Replace(statTail, "98765 7 0", "98765 0 0", 1)))
+	require.NoError(t, err)
+	require.True(t, st.Ending)
 	for _, bad := range []string{"", "42", "42 (x", "42 )(", "42 (x) S 1", "42 (x)" + strings.Replace(statTail, "98765", "-1", 1), "42 (x)" + strings.Replace(statTail, "4194560", "-1", 1)} {
 		_, err := parseStat([]byte(bad))
 		var format *FormatError
