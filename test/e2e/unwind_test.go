@@ -24,7 +24,7 @@ const (
 var (
 	// unwindWarmUp is how long a program has run when its samples begin to count: what is
 	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp = pick(2*time.Second, 8*time.Second)
+	unwindWarmUp = pick(3*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin   = 5 * time.Second
 	unwindTime    = pick(6*time.Second, 20*time.Second) // for each pair of programs
