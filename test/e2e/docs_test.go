@@ -113,7 +113,7 @@ func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
 	for key := range keys {
 		require.Contains(t, []string{"receivers", "processors", "exporters", "extensions", "connectors", "service"}, key)
 	}
-	if keys["service"] != nil {
+	if keys["service"] != nil && keys["exporters"] != nil {
 		runConfiguration(t, text, w)
 		total.started++
 		return
@@ -131,8 +131,8 @@ func TestDocsNameCounts(t *testing.T) {
 	attributes, ok := parseYAML(t, string(metadata)).Get("attributes").(map[string]any)
 	require.True(t, ok)
 	explained := []string{
-		"drop_reason", "filter_reason", "kind", "limit_action", "lost", "off_cpu_drop_reason",
-		"off_cpu_filter_reason", "outcome", "symbol_problem", "type_conflict_result", "unwind_result",
+		"collection_result", "drop_reason", "filter_reason", "kind", "limit_action", "lost", "off_cpu_drop_reason",
+		"off_cpu_filter_reason", "outcome", "series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
 	}
 	// What counts are told apart by, without being good or bad.
 	plain := []string{"abi", "action", "background_work", "budget", "limit", "memory_part"}

@@ -3,33 +3,39 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // notValidated are parts of configurations that are only parsed, by something in them.
 var notValidated = map[string]string{
-	"headers_setter": "the built collector has no such extension: it is not to be had in a version that builds with the others",
+	"headers_setter":              "the built collector has no such extension: it is not to be had in a version that builds with the others",
+	"promote_resource_attributes": "a part of Prometheus's own configuration",
 }
 
 // The rest of a configuration of which a page shows a part.
 const aroundPart = `
 receivers::custom_labels:
 exporters::nop:
+exporters::otlp_grpc::endpoint: 127.0.0.1:4317
 service::pipelines::profiles::receivers: [custom_labels]
 service::pipelines::profiles::exporters: [nop]
 `
@@ -88,6 +94,8 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	for _, name := range []string{"OTLP_ENDPOINT", "OTLP_GATEWAY", "PYROSCOPE", "PARCA"} {
 		env = append(env, name+"="+address)
 	}
+	series := &prometheusEndpoint{}
+	env = append(env, "PROMETHEUS="+series.start(t))
 	args := []string{"--config", config, "--config", changes, profilesGate}
 	validate := exec.Command(collectorProgram, append([]string{"validate"}, args...)...)
 	validate.Env = append(os.Environ(), env...)
@@ -96,10 +104,61 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	c := startChild(t, env, collectorProgram, args...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 5 }, time.Minute, 20*time.Millisecond)
+	if conf.IsSet("service::pipelines::metrics") {
+		c.await("CPU time as metrics", func() bool { return series.has("custom_labels.cpu.time") })
+	}
 	if metrics != "" {
 		c.await("metrics", func() bool { return strings.Contains(get("http://"+metrics+"/metrics"), "custom_labels_hits") })
 	}
 	c.stop()
+}
+
+// A prometheusEndpoint takes metrics as Prometheus does, OTLP by HTTP.
+type prometheusEndpoint struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// start serves until the end of the test and returns its address.
+func (m *prometheusEndpoint) start(t *testing.T) string {
+	t.Helper()
+	m.names = map[string]bool{}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func (m *prometheusEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/v1/otlp/v1/metrics" {
+		http.NotFound(w, r)
+		return
+	}
+	unpacked, err := gzip.NewReader(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	body, err := io.ReadAll(unpacked)
+	request := pmetricotlp.NewExportRequest()
+	if err != nil || request.UnmarshalProto(body) != nil {
+		http.Error(w, "not OTLP", http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, resource := range request.Metrics().ResourceMetrics().All() {
+		for _, scope := range resource.ScopeMetrics().All() {
+			for _, metric := range scope.Metrics().All() {
+				m.names[metric.Name()] = true
+			}
+		}
+	}
+}
+
+func (m *prometheusEndpoint) has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[name]
 }
 
 // get returns what is at an address, "" if nothing.
@@ -138,10 +197,16 @@ func toEndpoint(t *testing.T, conf *confmap.Conf, address, metrics string) strin
 	for id := range section(t, conf, "receivers") {
 		if id == "custom_labels" || strings.HasPrefix(id, "custom_labels/") {
 			changes = append(changes, "receivers::"+id+"::samples_per_second: 199", "receivers::"+id+"::report_interval: 300ms")
+			if conf.IsSet("service::pipelines::metrics") {
+				changes = append(changes, "receivers::"+id+"::metrics::interval: 1s")
+			}
 		}
 	}
 	for id := range section(t, conf, "exporters") {
 		kind, _, _ := strings.Cut(id, "/")
+		if kind == "otlp_http" {
+			continue // its address is a variable
+		}
 		require.Equal(t, "otlp_grpc", kind, "an exporter that this test has no endpoint for")
 		changes = append(changes, "exporters::"+id+"::endpoint: "+strconv.Quote(address),
 			"exporters::"+id+"::tls::insecure: true", "exporters::"+id+"::compression: gzip")
