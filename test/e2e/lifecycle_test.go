@@ -67,7 +67,7 @@ func runReceivers(t *testing.T, w *testutil.Writer, rates ...int) (during kernel
 		outs, labelled = append(outs, out), append(labelled, n)
 	}
 	for _, n := range labelled {
-		require.Eventually(t, func() bool { return n.Load() >= 10 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return n.Load() >= 10 }, pick(20*time.Second, 2*time.Minute), 20*time.Millisecond)
 	}
 	during = kernelObjectsOf(t, os.Getpid())
 	require.NotEmpty(t, during.programs)
@@ -108,7 +108,7 @@ func restartOne(t *testing.T, w *testutil.Writer) {
 		labelled.Store(0)
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		require.Error(t, r.Start(t.Context(), componenttest.NewNopHost()), "it runs already")
-		require.Eventually(t, func() bool { return labelled.Load() > 0 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return labelled.Load() > 0 }, pick(20*time.Second, 2*time.Minute), 20*time.Millisecond)
 		require.NoError(t, r.Shutdown(t.Context()))
 		batches, _ := out.received()
 		time.Sleep(300 * time.Millisecond)

@@ -245,8 +245,11 @@ func (s *privilegeSink) visit(b flatBatch) {
 
 func (s *privilegeSink) note(what string, there bool) { s.has[what] = s.has[what] || there }
 
-// isSystemCall reports whether a function is the kernel's, through which all system calls go.
-func isSystemCall(name string) bool { return name == "do_syscall_64" || name == "invoke_syscall" }
+// isSystemCall reports whether a function is the kernel's, through which all system calls
+// go. On aarch64 compilers append to its name how they have changed it.
+func isSystemCall(name string) bool {
+	return name == "do_syscall_64" || strings.HasPrefix(name, "invoke_syscall")
+}
 
 // await waits for samples of all programs, and for what there is to be.
 func (s *privilegeSink) await(programs int, want []string) {
@@ -261,7 +264,7 @@ func (s *privilegeSink) await(programs int, want []string) {
 		}
 		return n == programs && !slices.ContainsFunc(want, func(what string) bool { return what != "start" && !s.has[what] })
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !enough(); {
+	for deadline := time.Now().Add(pick(time.Minute, 2*time.Minute)); time.Now().Before(deadline) && !enough(); {
 		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 )
 
 const tracingDir = "/sys/kernel/tracing/"
@@ -33,6 +35,26 @@ func enableTracing() {
 	}
 	set("tracing_on", "0") // they listen, and nothing is kept
 	set("trace", "")
+	followSwitches()
+}
+
+// followSwitches has the scheduler tell the kernel's perf of switches, for as long as the
+// guest runs. It does where any event belongs to a thread; the first such event and the end
+// of the last one change the scheduler's code likewise, and a receiver opens one when it
+// starts (see perf_sched_events in the kernel's kernel/events/core.c).
+func followSwitches() {
+	attr := struct { // the beginning of include/uapi/linux/perf_event.h's perf_event_attr
+		kind, size uint32
+		config     uint64
+		_          [6]uint64
+	}{kind: 1, config: 9} // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY
+	attr.size = uint32(unsafe.Sizeof(attr))
+	const anyCPU, noGroup, closeOnExec = ^uintptr(0), ^uintptr(0), 1 << 3
+	_, _, errno := syscall.Syscall6(syscall.SYS_PERF_EVENT_OPEN,
+		uintptr(unsafe.Pointer(&attr)), uintptr(os.Getpid()), anyCPU, noGroup, closeOnExec, 0)
+	if errno != 0 {
+		fmt.Println("guestinit: open a perf event:", errno)
+	}
 }
 
 // set writes a file of the tracing file system. Programs do not depend on that.

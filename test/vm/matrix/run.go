@@ -12,8 +12,8 @@ import (
 
 const (
 	buildDir = "build/vm"
-	// A guest takes about a minute; a host that does other things, several.
-	cellTimeout = 9 * time.Minute
+	// A guest takes a minute or two; a host that does other things, several.
+	cellTimeout = 15 * time.Minute
 )
 
 // prepare builds what the guests of an architecture run.
