@@ -79,6 +79,11 @@ collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
+.PHONY: collector-kubernetes
+collector-kubernetes: $(BIN)/builder ## the same with the names of pods, as the image has it, in build/otelcol-kubernetes
+	mkdir -p $(BUILD)
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config deploy/kubernetes/builder-config.yaml
+
 # ocb wants all modules that its module names, also those that no package comes from. What
 # matters is that the build finds its own.
 $(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builder
@@ -259,7 +264,7 @@ e2e-churn: writers ## 500 processes a second that come and go in all ways, 20 s;
 	$(FIGURE) ./test/e2e TestChurn
 
 .PHONY: e2e-deploy
-e2e-deploy: writers collector ## the collector as deploy/ runs it: configurations, arguments, capabilities, the image's program
+e2e-deploy: writers collector collector-kubernetes ## the collector as deploy/ runs it: configurations, arguments, capabilities, the image's program
 	$(FIGURE) ./test/e2e TestDeploy
 
 .PHONY: e2e-docs

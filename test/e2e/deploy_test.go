@@ -25,6 +25,8 @@ const (
 	systemdUnit   = "../../deploy/systemd/otelcol-customlabels.service"
 	daemonSet     = "../../deploy/kubernetes/daemonset.yaml"
 	gatewayConfig = "../../examples/otlp-gateway.yaml"
+	// kubernetesProgram is that of the image.
+	kubernetesProgram = "../../build/otelcol-kubernetes/otelcol-customlabels"
 
 	// toTestEndpoint is merged over the configurations: the test's endpoint has no TLS.
 	toTestEndpoint = `
@@ -45,6 +47,7 @@ processors::k8s_attributes::auth_type: kubeConfig
 // A deployment is what runs the collector somewhere.
 type deployment struct {
 	name         string
+	program      string
 	capabilities []string   // with CAP_
 	config       string     // file
 	args         []string   // but for --config
@@ -91,7 +94,7 @@ func runDeployment(t *testing.T, d *deployment) {
 	dir := publicDir(t)
 	program, config := filepath.Join(dir, "otelcol-customlabels"), filepath.Join(dir, "config.yaml")
 	changes := filepath.Join(dir, "changes.yaml")
-	copyFile(t, collectorProgram, program, 0o755)
+	copyFile(t, d.program, program, 0o755)
 	copyFile(t, d.config, config, 0o644)
 	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here"}
 	more := toTestEndpoint
@@ -206,7 +209,7 @@ func readUnit(t *testing.T) deployment {
 	}
 	require.Equal(t, settings["AmbientCapabilities"], settings["CapabilityBoundingSet"])
 	require.Equal(t, "yes", settings["NoNewPrivileges"])
-	d := deployment{name: "systemd", config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
+	d := deployment{name: "systemd", program: collectorProgram, config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
 	slices.Sort(d.capabilities)
 	d.args = withoutConfig(t, strings.Fields(settings["ExecStart"])[1:])
 	return d
@@ -236,7 +239,7 @@ func readDaemonSet(t *testing.T) deployment {
 	t.Helper()
 	text, err := os.ReadFile(daemonSet)
 	require.NoError(t, err)
-	d := deployment{name: "kubernetes"}
+	d := deployment{name: "kubernetes", program: kubernetesProgram}
 	for doc := range strings.SplitSeq(string(text), "\n---\n") {
 		retrieved, err := confmap.NewRetrievedFromYAML([]byte(doc))
 		require.NoError(t, err)

@@ -31,6 +31,7 @@ type instruction struct{ name, args string }
 // testImage runs what the Dockerfile runs, on a copy of what it copies, without an engine
 // for containers, and the program that it ends with in a root with nothing else.
 func testImage(t *testing.T) {
+	requireOneMore(t)
 	stages := readDockerfile(t, filepath.Join(repositoryRoot, "deploy", "Dockerfile"))
 	require.Len(t, stages, 2)
 	build, image := stages[0], stages[1]
@@ -96,12 +97,32 @@ func testImage(t *testing.T) {
 	}
 	made, err := os.ReadFile(program)
 	require.NoError(t, err)
-	ours, err := os.ReadFile(collectorProgram)
+	ours, err := os.ReadFile(kubernetesProgram)
 	require.NoError(t, err)
-	require.Equal(t, sha256.Sum256(ours), sha256.Sum256(made), "not what make collector has made of the same sources")
+	require.Equal(t, sha256.Sum256(ours), sha256.Sum256(made), "not what make collector-kubernetes has made of the same sources")
 	samples := runInRoot(t, root, entry)
-	fmt.Printf("%-12s static, %d MiB, the same bytes as of make collector; alone in its root, %d labelled samples\n",
+	fmt.Printf("%-12s static, %d MiB, the same bytes as of make collector-kubernetes; alone in its root, %d labelled samples\n",
 		"image", len(made)>>20, samples)
+}
+
+// requireOneMore: the image's collector is the other one with the names of pods.
+func requireOneMore(t *testing.T) {
+	t.Helper()
+	const processor = "k8sattributesprocessor"
+	modules := func(path string) (names []string) {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && key == "- gomod" {
+				names = append(names, value)
+			}
+		}
+		return names
+	}
+	all := modules(filepath.Join(repositoryRoot, "deploy", "kubernetes", "builder-config.yaml"))
+	more := slices.IndexFunc(all, func(name string) bool { return strings.Contains(name, processor) })
+	require.GreaterOrEqual(t, more, 0)
+	require.Equal(t, modules(filepath.Join(repositoryRoot, "builder-config.yaml")), slices.Delete(all, more, more+1))
 }
 
 // runInRoot runs the collector where there is nothing but /proc and /sys, as in a container
