@@ -154,7 +154,6 @@ func churnInNamespace(t *testing.T) {
 	r := startReceiver(t, &sink{t: t, visit: tally.visit}, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 250 * time.Millisecond
-		c.MaxPendingBatches = 64
 		c.MaxSymbolBytes = 2 << 20 // full soon
 	})
 	churn(t, dir, 3*time.Second) // whatever is made once is made now

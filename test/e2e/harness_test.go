@@ -47,6 +47,7 @@ func startReceiver(t *testing.T, out xconsumer.Profiles, change func(*customlabe
 	testutil.RequireBPF(t)
 	factory := customlabelsreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*customlabelsreceiver.Config)
+	cfg.MaxPendingBatches = 64 // nothing is to be dropped, however busy the machine
 	change(cfg)
 	require.NoError(t, cfg.Validate())
 	r := &running{t: t, telemetry: componenttest.NewTelemetry()}

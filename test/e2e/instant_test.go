@@ -72,7 +72,6 @@ func TestInstant(t *testing.T) {
 		c.SamplesPerSecond = instantRate
 		c.ReportInterval = 500 * time.Millisecond
 		c.RingBufferBytes = 16 << 20
-		c.MaxPendingBatches = 64
 		c.Symbolize = customlabelsreceiver.SymbolizeNone
 	})
 	select {

@@ -246,7 +246,6 @@ func TestOffCPUStorm(t *testing.T) {
 		c.OffCPUMinimum = 0
 		c.OffCPURingBufferBytes = 64 << 10
 		c.RingBufferUserShare = 1 // all writers are root's
-		c.MaxPendingBatches = 64
 	})
 	time.Sleep(pick(10*time.Second, 3*time.Second))
 	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))

@@ -117,7 +117,6 @@ func TestShortLived(t *testing.T) {
 		r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
 			c.SamplesPerSecond = hz
 			c.ReportInterval = 500 * time.Millisecond
-			c.MaxPendingBatches = 64
 		})
 		awaitKnown(t, dir, out)
 		program := samplingProgramOf(t, os.Getpid())
