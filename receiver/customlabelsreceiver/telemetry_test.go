@@ -212,6 +212,36 @@ func TestTelemetryOffCPU(t *testing.T) {
 	require.NoError(t, b.close())
 }
 
+// What is said of the metrics, where the receiver makes any.
+func TestTelemetryMetering(t *testing.T) {
+	tt := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
+	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
+		s.users, s.offCPU.enabled = new(userSeries), true
+		s.metering = meteringSnapshot{enabled: true, samples: 10, switches: 11, series: 12}
+		s.metering.lost[seriesLostLabels][s.users.of(1000)] = 13
+		s.metering.lost[seriesLostProcess][otherUsers] = 14
+		s.metering.collections = [numCollectionResults]int64{collectionAccepted: 15, collectionRefused: 16}
+	})
+	require.NoError(t, err)
+	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(*snapshot) {})
+	require.NoError(t, err)
+	opt := metricdatatest.IgnoreTimestamp()
+	const ra = "receiver=custom_labels/a"
+	metadatatest.AssertEqualReceiverCustomLabelsMetricSamples(t, tt, []metricdata.DataPoint[int64]{point(10, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsOffCPUMetricSwitches(t, tt, []metricdata.DataPoint[int64]{point(11, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsMetricSeries(t, tt, []metricdata.DataPoint[int64]{point(12, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsMetricOverflow(t, tt, []metricdata.DataPoint[int64]{
+		withAttribute(point(13, ra, "lost=labels"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(14, ra, "lost=process"), attribute.Bool("user.other", true)),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsMetricCollections(t, tt, []metricdata.DataPoint[int64]{
+		point(15, ra, "result=accepted"), point(16, ra, "result=refused"),
+	}, opt)
+	require.NoError(t, a.close())
+	require.NoError(t, b.close())
+}
+
 // How near the limits of the whole receiver are.
 func TestTelemetryLimits(t *testing.T) {
 	tt := componenttest.NewTelemetry()
@@ -258,6 +288,8 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	require.Equal(t, md["action"], names(labels.NumActions, func(i int) string { return labels.Action(i).String() }))
 	require.Equal(t, md["budget"], names(labels.NumBudgets, func(i int) string { return labels.Budget(i).String() }))
 	require.Equal(t, md["type_conflict_result"], names(numTypeConflictResults, func(i int) string { return typeConflictResult(i).String() }))
+	require.Equal(t, md["collection_result"], names(numCollectionResults, func(i int) string { return collectionResult(i).String() }))
+	require.Equal(t, md["series_lost"], names(numSeriesLost, func(i int) string { return seriesLost(i).String() }))
 	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
 	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
 	require.Equal(t, md["filter_reason"], names(numFilterReasons, func(i int) string { return filterReason(i).String() }))
