@@ -45,6 +45,7 @@ func TestMetrics(t *testing.T) {
 	t.Run("agree", testMetricsAgree)
 	t.Run("alone", testMetricsAlone)
 	t.Run("collector", testMetricsCollector)
+	t.Run("collector alone", testMetricsCollectorAlone)
 }
 
 // startSignals runs a receiver in a pipeline of metrics, and of profiles unless out is nil.
@@ -312,4 +313,31 @@ service::pipelines::metrics: {receivers: [custom_labels], exporters: [otlp_grpc]
 	require.EqualValues(t, truth.hits, accounts[0].Emitted)
 	require.Equal(t, truth.hits*metricsPeriod, metrics.sum(metricCPU, everySeries))
 	require.Equal(t, truth.process[[2]string{metricCPU, pid}], metrics.sum(metricCPU, func(s *series) bool { return s.resource["process.pid"] == pid }))
+}
+
+// testMetricsCollectorAlone has no pipeline of profiles, and so no feature gate.
+func testMetricsCollectorAlone(t *testing.T) {
+	w := testutil.Start(t, "writer-v1-lib", "shares", "--threads", "1", "--seconds", "300")
+	metrics := newMetricSink(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+receivers:
+  custom_labels: {samples_per_second: %d, report_interval: 500ms, metrics: {label_keys: [tenant], interval: 1s}}
+exporters:
+  otlp_grpc: {endpoint: "%s", tls: {insecure: true}}
+service:
+  pipelines:
+    metrics: {receivers: [custom_labels], exporters: [otlp_grpc]}
+  telemetry: {metrics: {level: none}}
+`, metricsRate, startEndpoints(t, &sink{t: t}, metrics)), 0o600))
+	c := startChild(t, nil, collectorProgram, "--config", config)
+	c.awaitLine(collectorReady)
+	c.await("series of all tenants", func() bool {
+		all, _ := metrics.count(func(s *series) bool {
+			return s.resource["process.pid"] == strconv.Itoa(w.PID) && s.attrs["tenant"] != ""
+		})
+		return all == 4
+	})
+	c.stop()
+	fmt.Printf("the collector without profiles: %d samples in %d collections\n", metrics.sum(metricCPU, everySeries)/metricsPeriod, metrics.collections)
 }
