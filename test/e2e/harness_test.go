@@ -77,7 +77,7 @@ func (r *running) stop() {
 		return
 	}
 	r.stopped = true
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	require.NoError(r.t, r.receiver.Shutdown(ctx))
 	require.NoError(r.t, r.telemetry.Shutdown(ctx))

@@ -62,7 +62,6 @@ func runReceivers(t *testing.T, w *testutil.Writer, rates ...int) (during kernel
 		receivers = append(receivers, startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 			c.SamplesPerSecond = rate
 			c.ReportInterval = 200 * time.Millisecond
-			c.MaxPendingBatches = 64 // nothing is to be dropped, however busy the machine
 		}))
 		outs, labelled = append(outs, out), append(labelled, n)
 	}

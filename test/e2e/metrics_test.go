@@ -141,7 +141,6 @@ func testMetricsAgree(t *testing.T) {
 		c.OffCPUThreshold, c.OffCPUMinimum = 1, 0
 		c.RingBufferUserShare = 1
 		c.Unwind, c.Symbolize = customlabelsreceiver.UnwindFramePointers, customlabelsreceiver.SymbolizeNone
-		c.MaxPendingBatches = 64 // nothing is to be dropped, however busy the machine
 		c.Metrics.LabelKeys = []string{"tenant", "route", "check"}
 		c.Metrics.Interval = time.Second
 		c.Metrics.MaxUserSeries = metricsSeries
