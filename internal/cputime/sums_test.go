@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -402,4 +403,73 @@ func TestIdentity(t *testing.T) {
 			require.Equal(t, id, of(raw, true))
 		}
 	}
+}
+
+// Batches of both kinds come while metrics are collected.
+func TestSumsConcurrently(t *testing.T) {
+	s := New(testOptions())
+	var adding, collecting sync.WaitGroup
+	const rounds = 200
+	for kind := range Kind(numKinds) {
+		adding.Go(func() {
+			for i := range rounds {
+				add(s, Batch{Kind: kind, User: uint32(kind)}, &fakeProcesses{}, hits{process: uint64(i % 5), set: set("tenant", fmt.Sprint(i%7)), ns: 10_000_000})
+			}
+		})
+	}
+	stop := make(chan struct{})
+	collecting.Go(func() {
+		for now := second; ; now += second {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Collect(now, allAlive)
+				s.Stats()
+				s.Delivered()
+			}
+		}
+	})
+	adding.Wait()
+	close(stop)
+	collecting.Wait()
+	sum := 0.0
+	for _, p := range points(t, s.Collect(1<<60, allAlive).Metrics) {
+		sum += p.value
+	}
+	require.InDelta(t, 2*rounds*0.01, sum, 1e-9)
+}
+
+// BenchmarkAdd is the cost of an entry of a batch whose series are there.
+func BenchmarkAdd(b *testing.B) {
+	s := New(testOptions())
+	builder := profile.NewBuilder(profile.Options{Period: time.Millisecond, ThreadAttributes: true})
+	sets := []*labels.Set{set("tenant", "a"), set("tenant", "b"), set("tenant", "c")}
+	const entries = 1000
+	for i := range entries {
+		builder.Add(&profile.Sample{Process: uint64(i % 10), Set: sets[i%3], TID: uint32(i)})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Add(builder, Batch{}, &fakeProcesses{})
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
+}
+
+// BenchmarkCollect is the cost of a series each interval.
+func BenchmarkCollect(b *testing.B) {
+	o := testOptions()
+	const count = 10_000
+	o.MaxSeries, o.MaxBytes = count, 1<<30
+	s := New(o)
+	list := make([]hits, count)
+	for i := range list {
+		list[i] = hits{process: uint64(i % 100), set: set("tenant", fmt.Sprint(i))}
+	}
+	add(s, Batch{}, &fakeProcesses{}, list...)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Collect(1, allAlive)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/count, "ns/series")
 }
