@@ -27,7 +27,7 @@ var (
 	unwindWarmUp = pick(3*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin   = 5 * time.Second
-	unwindTime    = pick(6*time.Second, 20*time.Second) // for each pair of programs
+	unwindTime    = pick(6*time.Second, 12*time.Second) // for each pair of programs
 	unwindRate    = pick(1999, 199)
 	unwindSamples = pick(2000, 200) // of each program, at least
 )
@@ -54,6 +54,7 @@ func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
 		c.ReportInterval = time.Second
 		c.RingBufferBytes, c.MaxBPFMapBytes = 64<<20, 256<<20
 		c.MaxBatchBytes, c.MaxMemoryBytes = 256<<20, 2<<30
+		c.MaxPendingBatches = 64 // judging takes long where all is emulated
 	})
 	return r.stop
 }

@@ -19,6 +19,7 @@ type cell struct {
 	says      string // text that its output has
 	isRefused bool   // the kernel is too old
 	thorough  bool   // the oldest and the newest kernel also run what takes long
+	stacks    bool   // it checks whole stacks: on aarch64, with pointer authentication and without
 }
 
 const (
@@ -32,8 +33,8 @@ func cells() []cell {
 		{kernel: "5.10", series: "5.10", isRefused: true},
 		{kernel: "6.1", series: "6.1", thorough: true},
 		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
-			says: "signed return addresses: "},
-		{kernel: "6.12", series: "6.12"},
+			says: "signed return addresses: ", stacks: true},
+		{kernel: "6.12", series: "6.12", stacks: true},
 		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
 		{kernel: "newest", series: "newest", thorough: true},
 	}
@@ -49,6 +50,7 @@ func cells() []cell {
 		for _, arch := range architectures {
 			c.arch = arch
 			split = append(split, c)
+			split[len(split)-1].stacks = c.stacks && arch == "arm64" // the other is tested natively
 		}
 	}
 	return split

@@ -9,7 +9,7 @@ import (
 )
 
 // programTimeout is shorter than cellTimeout: then the program itself says where it waits.
-const programTimeout = 5 * time.Minute
+const programTimeout = 8 * time.Minute
 
 // A program is a test binary of build/vm/ARCH and the tests of it that a guest runs.
 type program struct {
@@ -44,7 +44,7 @@ func programs(c *cell) []program {
 			receiver = append(receiver, "TestOffCPU")
 		}
 	}
-	return []program{
+	all := []program{
 		{
 			name: "bpf", binary: "bpf.test", labels: true,
 			env: []string{
@@ -66,6 +66,13 @@ func programs(c *cell) []program {
 			tests: []string{"TestGoLabels"},
 		},
 	}
+	if c.stacks {
+		all = append(all, program{
+			name: "stacks", binary: "e2e.test", env: []string{"CUSTOM_LABELS_UNWIND=/guest/unwind"},
+			tests: []string{"TestUnwind"},
+		})
+	}
+	return all
 }
 
 // contextEvents tells the test whether the kernel lets functions be traced by BPF: "1" or
