@@ -64,7 +64,7 @@ func testCollectorProfiles(t *testing.T) {
 		}
 	}}
 	finished := done
-	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels::samples_per_second: 997\n")
+	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels: {samples_per_second: 997, max_pending_batches: 64}\n")
 	select {
 	case <-finished:
 	case <-time.After(time.Minute):

@@ -300,7 +300,7 @@ func testMetricsCollector(t *testing.T) {
 	metrics := newMetricSink(t)
 	address := startEndpoints(t, &sink{t: t, visit: truth.visit}, metrics)
 	c := startCollector(t, address, fmt.Sprintf(`
-receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, metrics: {label_keys: [tenant, route], interval: 1s}}
+receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, max_pending_batches: 64, metrics: {label_keys: [tenant, route], interval: 1s}}
 service::pipelines::metrics: {receivers: [custom_labels], exporters: [otlp_grpc]}
 `, metricsRate))
 	labelled := func(s *series) bool { return s.resource["process.pid"] == pid && s.attrs["tenant"] != "" }
@@ -323,7 +323,7 @@ func testMetricsCollectorAlone(t *testing.T) {
 receivers:
   custom_labels: {samples_per_second: %d, report_interval: 500ms, metrics: {label_keys: [tenant], interval: 1s}}
 exporters:
-  otlp_grpc: {endpoint: "%s", tls: {insecure: true}}
+  otlp_grpc: {endpoint: "%s", tls: {insecure: true}, timeout: 30s}
 service:
   pipelines:
     metrics: {receivers: [custom_labels], exporters: [otlp_grpc]}
