@@ -89,14 +89,20 @@ func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
 // its program had, and remembers them for the next ones. certain: they follow from the
 // program's file alone.
 func (t *Table) settled(p *Process, sources []LabelSource, certain bool) {
-	if t.opts.Programs == nil || p.program == (Program{}) || p.Confirm() != Unconfirmed {
+	if t.opts.Programs == nil {
+		return
+	}
+	t.mu.RLock()
+	program := p.program
+	t.mu.RUnlock()
+	if program == (Program{}) || p.Confirm() != Unconfirmed {
 		return
 	}
 	// One at a time, so that what the kernel has is what is remembered.
 	t.learning.Lock()
 	defer t.learning.Unlock()
 	t.mu.Lock()
-	known := t.programs[p.program]
+	known := t.programs[program]
 	equal := known != nil && slices.Equal(known.sources, sources)
 	if !equal && p.inherited > len(sources) && t.now() < p.execNs+int64(longestStart) {
 		t.mu.Unlock()
@@ -115,9 +121,9 @@ func (t *Table) settled(p *Process, sources []LabelSource, certain bool) {
 	var err error
 	switch {
 	case forget:
-		err = t.opts.Programs.ForgetProgram(p.program)
+		err = t.opts.Programs.ForgetProgram(program)
 	case known == nil && len(sources) > 0 && presumable(sources):
-		err = t.learn(p.program, sources, certain)
+		err = t.learn(program, sources, certain)
 	}
 	if err != nil {
 		t.publishFailed(p, err)

@@ -39,11 +39,13 @@ func startCollector(t *testing.T, address, changes string) *collector {
 	return c
 }
 
-// write replaces the changes; the log is made JSON with them, and the exporter waits long:
-// what it sends again on a busy machine would be counted twice.
+// write replaces the changes; the log is made JSON with them, and for busy machines the
+// exporter waits long, because what it sends again would be counted twice, and the receiver
+// drops no batch.
 func (c *collector) write(t *testing.T, changes string) {
 	t.Helper()
-	const always = "service::telemetry::logs::encoding: json\nexporters::otlp_grpc::timeout: 30s\n"
+	const always = "service::telemetry::logs::encoding: json\nexporters::otlp_grpc::timeout: 30s\n" +
+		"receivers::custom_labels::max_pending_batches: 64\n"
 	require.NoError(t, os.WriteFile(c.changes, []byte(always+changes), 0o600))
 }
 
