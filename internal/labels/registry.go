@@ -22,8 +22,8 @@ type Options struct {
 	Salt    []byte
 	Refuse  bool // leaves out labels whose type is another than the key's, instead of making them text
 	Budgets Budgets
-	// OnConflict is told once of each user's key whose values are not of one type. It is
-	// called by the goroutine of a Channel; nil: nobody is told.
+	// OnConflict is told once of each user's key whose values are not of one type, up to
+	// MaxConflicts of a user. It is called by the goroutine of a Channel; nil: nobody is told.
 	OnConflict func(Conflict)
 }
 

@@ -196,6 +196,16 @@ func TestTypeConflicts(t *testing.T) {
 		}}, reports)
 		require.EqualValues(t, 3, statsOf(r, alice).Refused+statsOf(r, alice).Stringified)
 
+		reports = nil
+		for i := range 2 * MaxConflicts {
+			decode(User{UID: 3000}, v1(kv(fmt.Sprint(i), "text")))
+			decode(User{UID: 3000}, v1(kv(fmt.Sprint(i), "\xff")))
+		}
+		require.Len(t, reports, MaxConflicts)
+		for i, c := range reports {
+			require.Equal(t, i == MaxConflicts-1, c.Last)
+		}
+
 		got, _ := decode(bob, v1(kv("a", "\xfe"))) // who has his own types
 		require.Equal(t, []Label{{"a", "\xfe", ABIV1}}, got)
 		if refuse {

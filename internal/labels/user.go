@@ -14,10 +14,11 @@ type user struct {
 	id     User
 	others bool
 
-	mu   sync.Mutex
-	keys map[keyName]*key
-	held *atomic.Int64                // bytes of the keys of all users
-	used [maxChannels][NumBudgets]int // but BudgetKeys
+	mu       sync.Mutex
+	keys     map[keyName]*key
+	reported int                          // conflicts
+	held     *atomic.Int64                // bytes of the keys of all users
+	used     [maxChannels][NumBudgets]int // but BudgetKeys
 
 	overflow             [NumBudgets]atomic.Uint64
 	refused, stringified atomic.Uint64
@@ -35,7 +36,7 @@ type key struct {
 	id         uint32 // guarded by nothing: it never changes, nor does name
 	name       string
 	kind       valueKind // guarded by user.mu
-	conflicted bool      // likewise
+	conflicted bool      // reported; likewise
 }
 
 // valueKind is the type of a key's values.
@@ -59,7 +60,11 @@ type Conflict struct {
 	Now        string // that of the one which differs
 	Refused    bool   // which is left out; else values are text from now on
 	Executable string // of a process that has published it
+	Last       bool   // no further ones of this user are reported
 }
+
+// MaxConflicts of a user are reported; further ones are only counted.
+const MaxConflicts = 16
 
 // keyBytes is the rough cost of a key beside its bytes, map buckets included.
 const keyBytes = 128
@@ -91,11 +96,13 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 			e.name = u.add(&e)
 		}
 		if kindOf(e.value) != e.name.kind && e.name.kind != escapedValues {
-			if !e.name.conflicted {
+			if !e.name.conflicted && u.reported < MaxConflicts {
 				e.name.conflicted = true
+				u.reported++
 				conflicts = append(conflicts, Conflict{
 					User: u.id, Others: u.others, Key: Escape(e.name.name), Source: e.source,
 					Before: e.name.kind.String(), Now: kindOf(e.value).String(), Refused: refuse,
+					Last: u.reported == MaxConflicts,
 				})
 			}
 			if refuse {

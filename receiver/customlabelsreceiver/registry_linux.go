@@ -26,11 +26,14 @@ func newRegistry(cfg *LabelsConfig, log *zap.Logger) (*labels.Registry, error) {
 	return r, nil
 }
 
-// logConflict is called once for each user's key, of which there are labels::budgets::keys.
+// logConflict is called once for each key, and labels.MaxConflicts times for a user.
 func logConflict(log *zap.Logger, c *labels.Conflict) {
 	what := "The values of a label are not of one type: they are text from now on."
 	if c.Refused {
 		what = "The values of a label are not of one type: those of another type than the first are left out."
+	}
+	if c.Last {
+		what += " Further ones of this user are only counted."
 	}
 	log.Warn(what,
 		zap.Uint32("uid", c.UID), zap.Bool("shared_user", c.Others), zap.String("container", c.Container),
