@@ -79,7 +79,7 @@ func TestHostileStacks(t *testing.T) {
 }
 
 // stacksBytes is longer than a function of stacks.c.
-const stacksBytes = 64
+const stacksBytes = 192
 
 func startStacks(t *testing.T, path, kind string) (pid uint32, start uint64) {
 	t.Helper()

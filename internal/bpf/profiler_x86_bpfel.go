@@ -258,12 +258,15 @@ type profilerScratch struct {
 	End     uint32
 	Skipped uint32
 	User    struct {
-		_  structs.HostLayout
-		Ip uint64
-		Sp uint64
-		Fp uint64
-		Lr uint64
-		G  uint64
+		_      structs.HostLayout
+		Ip     uint64
+		Sp     uint64
+		Fp     uint64
+		Lr     uint64
+		G      uint64
+		Result uint64
+		Call   uint64
+		Second uint64
 	}
 	Regs      [16]uint64
 	WalkState struct {

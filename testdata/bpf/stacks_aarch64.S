@@ -132,4 +132,84 @@ begin fp_below_sp
 	sub	x29, sp, #64
 	stay
 
+/*
+ * Children that stay where the system call returns that made them; so does the maker,
+ * which has two callers that its frame pointer leads to.
+ */
+#define THREAD 0x10f00 /* CLONE_VM, _FS, _FILES, _SIGHAND, _THREAD */
+#define SPAWN 0x4100   /* CLONE_VM, _VFORK */
+#define SIGCHLD 17
+
+.macro maker name
+begin \name
+	stp	xzr, x30, [sp, #-16]!
+	mov	x29, sp
+	bl	1f
+	brk	#0
+1:	stp	x29, x30, [sp, #-16]!
+	mov	x29, sp
+	mov	x1, #0
+	mov	x2, #0
+	mov	x3, #0
+	mov	x4, #0
+.endm
+
+/* Pages of a child's copy of a stack are there for BPF once it has touched them. */
+.macro child
+2:	ldr	x5, [x29]
+	ldr	x5, [x29, #24]
+	cbz	x0, 2b
+3:	mov	x0, #0
+	mov	x1, #0
+	mov	x2, #0
+	mov	x3, #0
+	mov	x8, #73 /* ppoll */
+	svc	#0
+	b	3b
+.endm
+
+.macro by_clone name, flags, stack:vararg
+maker \name
+	ldr	x0, =(\flags)
+	\stack
+	mov	x8, #220
+	svc	#0
+	child
+.endm
+
+.macro by_clone3 name, flags, signal, stack, size
+maker \name
+	adrp	x5, \stack
+	add	x5, x5, :lo12:\stack
+	mov	x6, #\size
+	cmp	x6, #0
+	csel	x5, xzr, x5, eq
+	ldr	x7, =(\flags)
+	mov	x9, #\signal
+	stp	x6, xzr, [sp, #-16]!
+	stp	x9, x5, [sp, #-16]!
+	stp	xzr, xzr, [sp, #-16]!
+	stp	x7, xzr, [sp, #-16]!
+	mov	x0, sp
+	mov	x1, #64
+	mov	x8, #435
+	svc	#0
+	child
+.endm
+
+by_clone thread, THREAD, sub x1, sp, #512
+by_clone thread_musl, THREAD, sub x1, sp, #512
+by_clone spawned, SPAWN | SIGCHLD, sub x1, sp, #512
+by_clone container, SIGCHLD, sub x1, sp, #512
+by_clone forked, SIGCHLD
+by_clone vforked, SPAWN | SIGCHLD, mov x1, sp
+by_clone3 thread3, THREAD, 0, ground, 512
+by_clone3 spawned3, SPAWN, SIGCHLD, ground, 512
+by_clone3 forked3, 0, SIGCHLD, ground, 0
+by_clone3 vforked3, SPAWN, SIGCHLD, ground, 0
+
+	.bss
+	.p2align 4
+ground:	.skip	512
+
 	.section .note.GNU-stack, "", %progbits

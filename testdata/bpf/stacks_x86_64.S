@@ -115,4 +115,89 @@ begin fp_below_sp
 	leaq	-64(%rsp), %rbp
 	stay
 
+/*
+ * Children that stay where the system call returns that made them; so does the maker,
+ * which has two callers that its frame pointer leads to.
+ */
+#define THREAD 0x10f00 /* CLONE_VM, _FS, _FILES, _SIGHAND, _THREAD */
+#define SPAWN 0x4100   /* CLONE_VM, _VFORK */
+#define SIGCHLD 17
+
+.macro maker name
+begin \name
+	xorl	%ebp, %ebp
+	pushq	%rbp
+	movq	%rsp, %rbp
+	call	1f
+	ud2
+1:	pushq	%rbp
+	movq	%rsp, %rbp
+	xorl	%edx, %edx
+	xorl	%esi, %esi
+	xorl	%r10d, %r10d
+.endm
+
+.macro child
+2:	testl	%eax, %eax
+	jz	2b
+3:	movl	$34, %eax /* pause */
+	syscall
+	jmp	3b
+.endm
+
+.macro by_clone name, flags, stack:vararg
+maker \name
+	movl	$(\flags), %edi
+	\stack
+	movl	$56, %eax
+	syscall
+	child
+.endm
+
+.macro by_clone3 name, flags, signal, stack, size
+maker \name
+	pushq	$0 /* tls */
+	pushq	$(\size)
+	leaq	\stack(%rip), %rax
+	xorl	%ecx, %ecx
+	movl	$(\size), %edx
+	testl	%edx, %edx
+	cmovz	%rcx, %rax
+	pushq	%rax
+	pushq	$(\signal)
+	pushq	$0
+	pushq	$0
+	pushq	$0
+	pushq	$(\flags)
+	movq	%rsp, %rdi
+	movl	$64, %esi
+	movl	$435, %eax
+	syscall
+	child
+.endm
+
+by_clone thread, THREAD, leaq -512(%rsp), %rsi
+by_clone spawned, SPAWN | SIGCHLD, leaq -512(%rsp), %rsi
+by_clone container, SIGCHLD, leaq -512(%rsp), %rsi
+by_clone forked, SIGCHLD
+by_clone vforked, SPAWN | SIGCHLD, movq %rsp, %rsi
+by_clone3 thread3, THREAD, 0, ground, 512
+by_clone3 spawned3, SPAWN, SIGCHLD, ground, 512
+by_clone3 forked3, 0, SIGCHLD, ground, 0
+by_clone3 vforked3, SPAWN, SIGCHLD, ground, 0
+
+/* As musl does it. */
+maker thread_musl
+	movl	$THREAD, %edi
+	leaq	-512(%rsp), %rsi
+	xorl	%eax, %eax
+	movb	$56, %al
+	movq	%rcx, (%rsi)
+	syscall
+	child
+
+	.bss
+	.p2align 4
+ground:	.skip	512
+
 	.section .note.GNU-stack, "", @progbits

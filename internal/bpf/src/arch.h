@@ -12,6 +12,10 @@ struct user_regs {
 	__u64 fp;
 	__u64 lr; /* aarch64: the link register */
 	__u64 g;  /* aarch64: what Go keeps its goroutine in */
+	/* Of a system call that has just returned, if one has. */
+	__u64 result;
+	__u64 call;   /* its number */
+	__u64 second; /* its second argument */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -28,6 +32,10 @@ static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
 	return (ctx->cs & 3) == 3;
 }
+
+#define CALL_CLONE 56
+#define CALL_CLONE3 435
+#define CALL_UNKNOWN (~0ULL) /* as the kernel has it after an interrupt */
 
 /* All registers, by DWARF number (System V ABI for x86-64, figure 3.36). */
 #define NUM_REGS 16
@@ -59,6 +67,9 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->ip = ctx->ip;
 	r->sp = ctx->sp;
 	r->fp = ctx->bp;
+	r->result = ctx->ax;
+	r->call = CALL_UNKNOWN;
+	r->second = ctx->si;
 	*compat = ctx->cs != USER_CS_64;
 }
 
@@ -69,7 +80,50 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->ip = regs->ip;
 	r->sp = regs->sp;
 	r->fp = regs->bp;
+	r->result = regs->ax;
+	r->call = regs->orig_ax;
+	r->second = regs->si;
 	*compat = regs->cs != USER_CS_64;
+}
+
+static __always_inline __u64 user_sp(const struct pt_regs *regs)
+{
+	return regs->sp;
+}
+
+#define CLONE_ARGS_MIN 64 /* size of struct clone_args, second argument of clone3 (include/uapi/linux/sched.h) */
+#define CLONE_ARGS_MAX 256
+#define CLONE_TEST_BYTES 5 /* of code, until a child has rows of its own (glibc) or no frame pointer (musl) */
+
+/*
+ * The system call that has just given its result. Where an interrupt finds the task in
+ * user space, its number is gone, and the code has to tell; that is only read where the
+ * registers may be those of a child. It may not be there yet for the first instruction of
+ * a process.
+ */
+static __always_inline __u64 made_by(const struct user_regs *r)
+{
+	/* "mov $number, %eax; syscall"; musl: "mov %rcx, (%rsi); syscall" */
+	const __u64 clone = 0x050f00000038b8, clone3 = 0x050f000001b3b8, musl = 0x050f0e8948;
+	bool stack_passed = r->second == r->sp;
+	__u64 code[2], end;
+
+	if (r->call == CALL_CLONE || r->call == CALL_CLONE3)
+		return r->call;
+	if (!stack_passed && (r->second < CLONE_ARGS_MIN || r->second > CLONE_ARGS_MAX))
+		return CALL_UNKNOWN;
+	if (bpf_probe_read_user(code, sizeof(code), (const void *)(r->ip - sizeof(code))))
+		return stack_passed ? CALL_CLONE : CALL_UNKNOWN;
+	for (int i = 0; i <= CLONE_TEST_BYTES; i++) {
+		end = code[1] >> 8;
+		if (end == clone || end >> 16 == musl)
+			return CALL_CLONE;
+		if (end == clone3)
+			return CALL_CLONE3;
+		code[1] = code[1] << 8 | code[0] >> 56;
+		code[0] <<= 8;
+	}
+	return CALL_UNKNOWN;
 }
 
 /* The frame pointer points into the frame, to its upper end. */
@@ -107,6 +161,10 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 #define DTV_POINTER_OFFSET_GLIBC 0
 #define DTV_POINTER_OFFSET_MUSL -8
 
+#define CALL_CLONE 220
+#define CALL_CLONE3 435
+#define CALL_UNKNOWN (~0ULL)
+
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
 	return (ctx->pstate & PSR_MODE_MASK) == 0;
@@ -130,6 +188,9 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->fp = context_reg(ctx, 29);
 	r->lr = context_reg(ctx, 30);
 	r->g = context_reg(ctx, 28);
+	r->result = context_reg(ctx, 0);
+	r->call = context_reg(ctx, 8);
+	r->second = context_reg(ctx, 1);
 	*compat = ctx->pstate & PSR_MODE32_BIT;
 }
 
@@ -141,7 +202,37 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->fp = regs->user_regs.regs[29];
 	r->lr = regs->user_regs.regs[30];
 	r->g = regs->user_regs.regs[28];
+	r->result = regs->user_regs.regs[0];
+	r->call = regs->user_regs.regs[8];
+	r->second = regs->user_regs.regs[1];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;
+}
+
+static __always_inline __u64 user_sp(const struct pt_regs *regs)
+{
+	return regs->user_regs.sp;
+}
+
+#define SVC 0xd4000001 /* svc #0 */
+#define CLONE_TESTS 3  /* instructions, until a child has rows of its own (glibc) or has used its stack (musl) */
+
+/*
+ * The system call that has just given its result. The register of its number keeps that
+ * for longer, so the code has to tell, which is only read after a call that makes tasks.
+ * It may not be there yet for the first instruction of a process.
+ */
+static __always_inline __u64 made_by(const struct user_regs *r)
+{
+	__u32 code[CLONE_TESTS];
+
+	if (r->call != CALL_CLONE && r->call != CALL_CLONE3)
+		return CALL_UNKNOWN;
+	if (bpf_probe_read_user(code, sizeof(code), (const void *)(r->ip - sizeof(code))))
+		return r->call;
+	for (int i = 0; i < CLONE_TESTS; i++)
+		if (code[i] == SVC)
+			return r->call;
+	return CALL_UNKNOWN;
 }
 
 /* The frame pointer points to the lower end of the frame, Go's to a word below. */

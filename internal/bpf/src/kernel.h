@@ -155,6 +155,7 @@ struct task_struct {
 	__u64 self_exec_id;
 	struct sched_entity se;
 	struct mm_struct *mm;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;

@@ -99,7 +99,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (has_user && compat) {
 		s->header.user_stack = OUTCOME_COMPAT;
 	} else if (has_user) {
-		s->header.user_frames = walk_user_stack(s, s->header.cpu, &s->user, at);
+		s->header.user_frames = walk_user_stack(s, s->header.cpu, task, &s->user, at);
 		at += 8 * s->header.user_frames;
 	}
 	return sizeof(s->header) + at;

@@ -7,7 +7,7 @@
 #ifndef CUSTOM_LABELS_STACK_H
 #define CUSTOM_LABELS_STACK_H
 
-#include "arch.h"
+#include "newborn.h"
 #include "rows.h"
 
 /* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
@@ -260,7 +260,8 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
  * Appends the user stack of the task, whose registers are regs and scratch.regs,
  * to scratch.body[at]; returns its frames.
  */
-static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, const struct user_regs *regs, __u32 at)
+static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, struct task_struct *task,
+					     const struct user_regs *regs, __u32 at)
 {
 	struct walk_context ctx = { .scratch = scratch };
 	struct stack_walk *w = &s->walk_state;
@@ -270,6 +271,10 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, c
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
 	*(__u64 *)&s->body[at] = regs->ip;
+	if (newborn(task, regs)) {
+		s->header.user_stack = OUTCOME_PRESENT;
+		return 1;
+	}
 	w->ip = regs->ip;
 	w->sp = regs->sp;
 	w->fp = regs->fp;

@@ -1,0 +1,48 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// A child that has just been made has its maker's registers. With a stack of its own it
+// has no caller; else its callers are those of its maker.
+func TestNewbornStacks(t *testing.T) {
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	for kind, own := range map[string]bool{
+		"thread": true, "thread_musl": true, "thread3": true, // by clone, and by clone3
+		"spawned": true, "spawned3": true, "container": true,
+		"forked": false, "forked3": false, "vforked": false, "vforked3": false,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			maker, start := startStacks(t, program, kind)
+			inKind := func(addr uint64) bool { return addr-start < stacksBytes }
+			seen := 0
+			readUntil(t, s, func(r *Record) bool {
+				if r.TID == maker || len(r.UserFrames) == 0 || !inKind(r.UserFrames[0]) {
+					return false
+				}
+				outcome := labels.Outcome(r.UserStack)
+				if own {
+					require.Len(t, r.UserFrames, 1)
+					require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+				} else if len(r.UserFrames) > 1 {
+					require.GreaterOrEqual(t, len(r.UserFrames), 3)
+					require.True(t, inKind(r.UserFrames[1]))
+				} else { // its copy of the stack may not be there yet
+					require.NotEqual(t, labels.OutcomePresent.String(), outcome.String())
+					return false
+				}
+				seen++
+				return seen > 30
+			})
+		})
+	}
+}
