@@ -10,7 +10,7 @@ import (
 )
 
 // workload is a batch of different entries: stacks of 30 frames out of 5,000
-// functions, 10 labels each, 100 label sets.
+// functions, which share their outer ones, 10 labels each, 100 label sets.
 func workload(entries int) []Sample {
 	var sets []*labels.Set
 	for i := range 100 {
@@ -26,7 +26,8 @@ func workload(entries int) []Sample {
 		batch[i].Process, batch[i].Set = uint64(i%20), sets[i%100]
 		batch[i].UserFrames = make([]uint64, 30)
 		for j := range batch[i].UserFrames {
-			batch[i].UserFrames[j] = uint64((i*7+j*131)%5000) << 4
+			outer := len(batch[i].UserFrames) - j // every other caller has two callees
+			batch[i].UserFrames[j] = uint64((outer*131+i>>max(13-outer/2, 0))%5000) << 4
 		}
 	}
 	return batch

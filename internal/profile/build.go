@@ -60,8 +60,7 @@ type build struct {
 	identity  []byte
 	indexes   []int32
 	resolved  string  // encoding of the stack that locations are of
-	locations []int32 // leaf first
-	scratch   []int32
+	locations []int32 // from the outermost
 }
 
 // frameKey has process 0 for kernel addresses.
@@ -279,17 +278,15 @@ func (b *build) stack(id stackRef) int32 {
 	if i, ok := b.stackOf[id]; ok {
 		return i
 	}
-	stacks := &b.parts[id.part].stacks
-	encoded := stacks.stacks[id.stack]
-	common := commonCallers(b.resolved, encoded)
-	shared := b.locations[len(b.locations)-common:]
-	b.scratch = b.scratch[:0]
-	stacks.frames(id.stack, common, func(kind FrameKind, addr uint64) {
-		b.scratch = append(b.scratch, b.frame(kind, addr))
-	})
-	b.scratch = append(b.scratch, shared...)
-	b.locations, b.scratch, b.resolved = b.scratch, b.locations, encoded
+	encoded := b.parts[id.part].stacks.stacks[id.stack]
+	frames := decodeStack(encoded)
+	b.locations = b.locations[:frames.skip(decodeStack(b.resolved))]
+	for frames.left() > 0 {
+		b.locations = append(b.locations, b.frame(frames.next()))
+	}
+	b.resolved = encoded
 	if len(b.locations) == 0 {
+		b.resolved = ""
 		b.locations = append(b.locations, b.tables.location(0, Frame{}))
 	}
 	i := b.tables.stack(b.locations)

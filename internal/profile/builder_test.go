@@ -267,7 +267,7 @@ func TestBytesFollowsMemory(t *testing.T) {
 	s.UserFrames = make([]uint64, 1000)
 	b.Add(&s)
 	one := b.Bytes()
-	require.Greater(t, one, 8000)
+	require.Greater(t, one, 1000, "a byte a frame at least")
 	b.Add(&s)
 	require.Equal(t, sampleBytes, b.Bytes()-one)
 	s.TID++

@@ -1,8 +1,12 @@
 package profile
 
-// outputShare times what was added is what Build makes of it at most, as a rule: each
-// sample once more with its attributes, and the tables by which equal ones are found.
-const outputShare = 3
+const (
+	// outputShare times what was added is what Build makes of it at most, as a rule: each
+	// sample once more with its attributes, and the tables by which equal ones are found.
+	outputShare = 3
+	// locationBytes is what a stack has of a frame there.
+	locationBytes = 4
+)
 
 // Held estimates the memory that the Builder has, with what it keeps over a Reset.
 func (b *Builder) Held() int {
@@ -10,4 +14,6 @@ func (b *Builder) Held() int {
 }
 
 // OutputBytes estimates the memory of what Build makes, and needs for that.
-func (b *Builder) OutputBytes() int { return outputShare * (b.bytes + b.stacks.bytes) }
+func (b *Builder) OutputBytes() int {
+	return outputShare*(b.bytes+b.stacks.bytes) + locationBytes*b.stacks.frames
+}

@@ -3,7 +3,9 @@ package profile
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"hash/maphash"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -22,7 +24,8 @@ type tables struct {
 	functions  map[function]int32
 	mappings   map[Mapping]int32
 	locations  map[location]int32
-	stacks     map[string]int32
+	stacks     map[uint64]int32 // by hash, the last stack that had it
+	seed       maphash.Seed
 	links      map[labels.Link]linkRef
 	scratch    []byte
 	lines      []line // of the location at hand
@@ -102,7 +105,8 @@ func newTables(dict pprofile.ProfilesDictionary) *tables {
 		functions:  map[function]int32{{}: 0},
 		mappings:   map[Mapping]int32{{}: 0},
 		locations:  map[location]int32{},
-		stacks:     map[string]int32{},
+		stacks:     map[uint64]int32{},
+		seed:       maphash.MakeSeed(),
 		links:      map[labels.Link]linkRef{{}: {}},
 	}
 }
@@ -242,16 +246,33 @@ func (t *tables) encoded(lines []line) []byte {
 	return b
 }
 
-// stack returns the index of a stack of at least one location.
+// stack returns the index of a stack of at least one location, given from the outermost.
 func (t *tables) stack(locations []int32) int32 {
 	t.scratch = appendIndexes(t.scratch[:0], locations)
-	if i, ok := t.stacks[string(t.scratch)]; ok {
+	hash := maphash.Bytes(t.seed, t.scratch)
+	if i, ok := t.stacks[hash]; ok && isStack(t.dict.StackTable().At(int(i)), locations) {
 		return i
 	}
 	i := int32(t.dict.StackTable().Len())
-	t.stacks[string(t.scratch)] = i
+	t.stacks[hash] = i
+	slices.Reverse(locations)
 	t.dict.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+	slices.Reverse(locations)
 	return i
+}
+
+func isStack(s pprofile.Stack, locations []int32) bool {
+	indexes := s.LocationIndices()
+	n := indexes.Len()
+	if n != len(locations) {
+		return false
+	}
+	for i, location := range locations {
+		if indexes.At(n-1-i) != location {
+			return false
+		}
+	}
+	return true
 }
 
 // link returns a link and, if asked, its attributes.

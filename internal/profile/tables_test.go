@@ -100,11 +100,11 @@ func TestFrameWithLess(t *testing.T) {
 	d := p.Dictionary()
 	require.Equal(t, 5, d.LocationTable().Len())
 	at := d.LocationTable().At
-	require.Equal(t, []int{0, 1, 0, 1}, []int{at(1).Lines().Len(), at(2).Lines().Len(), at(3).Lines().Len(), at(4).Lines().Len()})
-	require.Zero(t, at(2).Lines().At(0).Line())
+	require.Equal(t, []int{1, 0, 1, 0}, []int{at(1).Lines().Len(), at(2).Lines().Len(), at(3).Lines().Len(), at(4).Lines().Len()})
+	require.Zero(t, at(3).Lines().At(0).Line())
 	require.Equal(t, 1, d.MappingTable().Len())
 	require.Equal(t, 1, d.AttributeTable().Len())
-	require.Equal(t, "[unknown]", locationName(d, 4))
+	require.Equal(t, "[unknown]", locationName(d, 1))
 }
 
 func TestMappings(t *testing.T) {
@@ -120,7 +120,7 @@ func TestMappings(t *testing.T) {
 	for _, l := range d.LocationTable().All() {
 		got = append(got, l.MappingIndex())
 	}
-	require.Equal(t, []int32{0, 0, 1, 1, 0, 2, 3}, got)
+	require.Equal(t, []int32{0, 1, 2, 0, 3, 3, 0}, got)
 	require.Equal(t, 4, d.MappingTable().Len())
 }
 
@@ -133,8 +133,8 @@ func TestFramesAreAskedOnce(t *testing.T) {
 		Sample{Process: 2, KernelFrames: []uint64{0x60}, UserFrames: []uint64{0x10, 0x51}},
 	)
 	require.Equal(t, []frameKey{
-		{1, Kernel, 0x50}, {1, Kernel, 0x60}, {1, User, 0x10}, {1, User, 0x20}, {2, User, 0x10}, {2, User, 0x50},
-	}, r.asked)
+		{1, User, 0x20}, {1, User, 0x10}, {1, Kernel, 0x60}, {1, Kernel, 0x50}, {2, User, 0x50}, {2, User, 0x10},
+	}, r.asked, "from the outermost")
 	require.Equal(t, 1+5, p.Dictionary().LocationTable().Len(), "equal frames of two processes are one location")
 }
 
