@@ -52,6 +52,9 @@ type Sampler struct {
 	closed      bool
 }
 
+// PossibleCPUs is how many CPUs the host may have as long as it runs.
+func PossibleCPUs() (int, error) { return ebpf.PossibleCPU() }
+
 // New loads the programs into the kernel. Nothing is sampled before Start. An
 // error that wraps ErrUnsupported names what the host or the user lacks.
 func New(config Config) (*Sampler, error) {
@@ -61,7 +64,7 @@ func New(config Config) (*Sampler, error) {
 	if err := checkSupport(config.SkipKernelVersionCheck); err != nil {
 		return nil, err
 	}
-	possible, err := ebpf.PossibleCPU()
+	possible, err := PossibleCPUs()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}

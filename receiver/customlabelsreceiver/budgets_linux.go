@@ -42,20 +42,6 @@ func (b *budgets) spend(w budget.Work, work func()) {
 	b.cpu.Spend(w, time.Duration(clockNow(unix.CLOCK_THREAD_CPUTIME_ID)-began))
 }
 
-func tableBytes(cfg *Config) int {
-	if cfg.Unwind != UnwindRows {
-		return 0
-	}
-	return cfg.MaxUnwindBytes
-}
-
-func offCPURingBytes(cfg *Config) int {
-	if cfg.OffCPUThreshold == 0 {
-		return 0
-	}
-	return cfg.OffCPURingBufferBytes
-}
-
 // snapshotLimits tells how near the limits of the whole receiver are.
 func (p *samplingPipeline) snapshotLimits(s *snapshot, table *process.Stats) {
 	memory, cpu := p.budgets.memory, p.budgets.cpu.Use()
@@ -82,10 +68,10 @@ func (p *samplingPipeline) snapshotLimits(s *snapshot, table *process.Stats) {
 
 // startError says which keys to change when the BPF maps do not fit: how much some take
 // depends on the number of CPUs.
-func startError(cfg *Config, err error) error {
+func startError(cfg *Config, ring int, err error) error {
 	if errors.Is(err, bpf.ErrMapBytes) {
 		return fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host: raise it, or lower max_unwind_bytes (%d), ring_buffer_bytes (%d) or off_cpu_ring_buffer_bytes (%d): %w",
-			cfg.MaxBPFMapBytes, tableBytes(cfg), cfg.RingBufferBytes, offCPURingBytes(cfg), err)
+			cfg.MaxBPFMapBytes, tableBytes(cfg), ring, offCPURingBytes(cfg), err)
 	}
 	return fmt.Errorf("start sampler: %w", err)
 }

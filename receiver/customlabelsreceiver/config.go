@@ -81,7 +81,7 @@ type Config struct {
 	// ReportInterval is how often a batch of profiles is handed to the next consumer.
 	ReportInterval time.Duration `mapstructure:"report_interval"`
 	// RingBufferBytes is the size of the kernel buffer that samples wait in: a
-	// power of two and a multiple of the page size.
+	// power of two and a multiple of the page size; 0: by SamplesPerSecond and CPUs.
 	RingBufferBytes int `mapstructure:"ring_buffer_bytes"`
 	// RingBufferUserShare is the part of a kernel buffer that unread samples of one user
 	// may fill, so that the others have room; 1: all of it.
@@ -210,7 +210,6 @@ func createDefaultConfig() component.Config {
 		// lockstep with periodic work.
 		SamplesPerSecond:      19,
 		ReportInterval:        5 * time.Second,
-		RingBufferBytes:       4 << 20,
 		RingBufferUserShare:   0.5,
 		OffCPUMinimum:         time.Millisecond,
 		OffCPURingBufferBytes: 4 << 20,
@@ -245,7 +244,7 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		within("samples_per_second", c.SamplesPerSecond, minSamplesPerSecond, maxSamplesPerSecond),
 		c.validateReportInterval(),
-		validateRingBufferBytes("ring_buffer_bytes", c.RingBufferBytes),
+		validateRingBufferBytes("ring_buffer_bytes", c.leastRingBytes()),
 		c.validateUserShare(),
 		c.validateOffCPU(),
 		validateRingBufferBytes("off_cpu_ring_buffer_bytes", c.OffCPURingBufferBytes),

@@ -51,7 +51,6 @@ func TestConfigValid(t *testing.T) {
 		"custom_labels": {
 			SamplesPerSecond:      19,
 			ReportInterval:        5 * time.Second,
-			RingBufferBytes:       4 << 20,
 			RingBufferUserShare:   0.5,
 			OffCPUMinimum:         time.Millisecond,
 			OffCPURingBufferBytes: 4 << 20,

@@ -19,7 +19,7 @@ func (c *Config) partsInBounds() bool {
 		within("", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
 		within("", c.MaxSymbolBytes, minSymbolBytes, maxSymbolBytes),
 		within("", c.MaxUnwindBytes, minUnwindBytes, maxUnwindBytes),
-		within("", c.RingBufferBytes, minRingBufferBytes, maxRingBufferBytes),
+		within("", c.leastRingBytes(), minRingBufferBytes, maxRingBufferBytes),
 		within("", c.OffCPURingBufferBytes, minRingBufferBytes, maxRingBufferBytes),
 	) == nil
 }
@@ -44,16 +44,17 @@ func (c *Config) validateLimits() error {
 		errs = append(errs, fmt.Errorf("max_memory_bytes %d must be at least max_symbol_bytes + %d * max_batch_bytes = %d: raise it, or lower max_batch_bytes (%d) or max_symbol_bytes (%d)",
 			c.MaxMemoryBytes, batchWeight, need, c.MaxBatchBytes, symbols))
 	}
-	rings, rows := c.RingBufferBytes, 0
-	if c.OffCPUThreshold > 0 {
-		rings += c.OffCPURingBufferBytes
-	}
-	if c.Unwind == UnwindRows {
-		rows = c.MaxUnwindBytes
-	}
-	if need := rings + rows + restMapBytes; need > c.MaxBPFMapBytes {
+	if need := c.leastRingBytes() + c.fixedMapBytes(); need > c.MaxBPFMapBytes {
 		errs = append(errs, fmt.Errorf("max_bpf_map_bytes %d must be at least %d, for ring buffers %d, max_unwind_bytes %d and the rest %d: raise it, or lower ring_buffer_bytes or max_unwind_bytes",
-			c.MaxBPFMapBytes, need, rings, rows, restMapBytes))
+			c.MaxBPFMapBytes, need, c.leastRingBytes()+offCPURingBytes(c), tableBytes(c), restMapBytes))
 	}
 	return errors.Join(errs...)
+}
+
+// leastRingBytes is what the ring buffer must have room for, however many CPUs there are.
+func (c *Config) leastRingBytes() int {
+	if c.RingBufferBytes == 0 {
+		return minRingBufferBytes
+	}
+	return c.RingBufferBytes
 }

@@ -94,12 +94,17 @@ func newPipelineWith(
 	if err != nil {
 		return nil, err
 	}
+	cpus, err := bpf.PossibleCPUs()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	ring := cfg.ringBytes(cpus)
 	sampler, err := bpf.New(bpf.Config{
 		EventRingBytes:         eventRingBytes,
 		SelectTargets:          selection != nil,
 		JudgeForked:            selection != nil && selection.ByPID,
 		SamplesPerSecond:       cfg.SamplesPerSecond,
-		RingBufferBytes:        cfg.RingBufferBytes,
+		RingBufferBytes:        ring,
 		UserShare:              cfg.RingBufferUserShare,
 		MaxMapBytes:            cfg.MaxBPFMapBytes,
 		MaxTableBytes:          tableBytes(cfg),
@@ -113,7 +118,7 @@ func newPipelineWith(
 		SkipKernelVersionCheck: cfg.NoKernelVersionCheck,
 	})
 	if err != nil {
-		return nil, startError(cfg, err)
+		return nil, startError(cfg, ring, err)
 	}
 	sayDegradations(set.Logger)
 	p := &samplingPipeline{
