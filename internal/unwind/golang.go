@@ -55,6 +55,7 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 	}
 	b.begin(f.Entry, f.End-f.Entry)
 	last := Rule{}
+	thread, isClone := b.goThread(r, f)
 	switch {
 	case f.Flags&gopclntab.TopFrame != 0:
 		// Go's traceback ends at a signal, too; the kernel's frame behind it tells what was interrupted.
@@ -62,6 +63,13 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 			return b.goRows(r, f)
 		}
 		last.CFA = CFAEnd
+	case isClone:
+		maker := *f
+		maker.End = thread
+		if err := b.goRows(r, &maker); err != nil {
+			return err
+		}
+		return b.goRow(f.End-thread, Rule{CFA: CFAEnd})
 	case f.Flags&gopclntab.SPWrite != 0:
 		// It goes to another stack, with the frame register of its caller.
 		last.CFA = CFASwitch

@@ -47,7 +47,7 @@ type Stats struct {
 	CIEs, FDEs   int   // FDEs: those whose rows are in the table
 	Compiled     int   // rows before neighbours with the same rule were merged
 	Linkage      int   // spans of linkage tables without call frame information
-	Clones       int   // ends of clone without call frame information
+	Clones       int   // ends of clone, and beginnings of threads, without call frame information
 	Trampolines  int   // signal trampolines found without call frame information
 	Counts       [numReasons]int
 }

@@ -17,8 +17,10 @@ const (
 	// small functions.
 	searchWindowBytes = 16 << 10
 
-	// maxTrampolineBytes is the length of the longest code below.
+	// Lengths of the shortest and the longest code below, of signal trampolines and of all.
+	minTrampolineBytes = 7
 	maxTrampolineBytes = 9
+	maxCodeBytes       = 16
 )
 
 // trampolines are what a signal handler may return to: rt_sigreturn with the
@@ -89,31 +91,6 @@ func (b *builder) signalSpan(start, end uint64) error {
 	return nil
 }
 
-// cloneBytes: on x86-64, clone and clone3 of glibc end their description before the system
-// call that makes a thread, because of the thread's own stack. What follows is as short as
-// this, up to where the thread begins, which is described again.
-const cloneBytes = 32
-
-// clone adds the code from the system call of clone to where the thread that it makes
-// begins, if the text between two spans is that: nothing has been pushed there.
-func (s *search) clone(before *span, start, end uint64) error {
-	const syscall = "\x0f\x05"
-	entry := Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
-	if s.b.machine.machine != elf.EM_X86_64 || end-start > cloneBytes || before.count == 0 || end-start < uint64(len(syscall)) {
-		return nil
-	}
-	last := before.first + before.count - 1
-	if s.b.rules[s.b.rows[last/chunkRows][last%chunkRows].Rule()] != entry {
-		return nil
-	}
-	code, err := s.text(start, uint64(len(syscall)), end)
-	if err != nil || string(code) != syscall {
-		return err
-	}
-	s.b.stats.Clones++
-	return s.b.constant(start, end, entry)
-}
-
 // searchTrampolines adds the trampolines in text that no span covers. The spans
 // are sorted, and are afterwards.
 func (b *builder) searchTrampolines() error {
@@ -181,25 +158,32 @@ func (s *search) text(vaddr, n, limit uint64) ([]byte, error) {
 // gap searches [start, end).
 func (s *search) gap(start, end uint64) error {
 	_, lead, _ := s.b.machine.trampolines()
-	for at := start; at < end && end-at >= maxTrampolineBytes-2 && s.budget > 0; {
+	for at := start; at < end && end-at >= minTrampolineBytes && s.budget > 0; {
 		if len(s.b.spans)-s.known == maxTrampolines {
 			return nil
 		}
-		b, err := s.text(at, min(end-at, s.budget+maxTrampolineBytes), end)
+		b, err := s.text(at, min(end-at, s.budget+maxCodeBytes), end)
 		if err != nil {
 			return err
 		}
 		i, n := s.b.machine.findTrampoline(b, at)
 		next := at + uint64(len(b))
-		if i >= 0 {
+		if j := s.b.machine.findThread(b, at); j >= 0 && (i < 0 || j < i) {
+			start = at + uint64(j+len(threadCode))
+			next = start
+			s.b.stats.Clones++
+			if err := s.b.constant(next-uint64(len(threadCode)), next, Rule{CFA: CFAEnd}); err != nil {
+				return err
+			}
+		} else if i >= 0 {
 			found := at + uint64(i)
 			next = found + uint64(n)
 			if err := s.b.signalSpan(max(start, found-lead), next); err != nil {
 				return err
 			}
 			start = next
-		} else if next < end && len(b) >= maxTrampolineBytes {
-			next -= maxTrampolineBytes - 1 // one may go on behind what was read
+		} else if next < end && len(b) >= maxCodeBytes {
+			next -= maxCodeBytes - 1 // one may go on behind what was read
 		}
 		s.budget -= min(s.budget, next-at)
 		at = next
