@@ -68,12 +68,10 @@ func (e *entries) text(offset uint32) []byte {
 	return b[:bytes.IndexByte(b, 0)]
 }
 
-// finish sorts the functions, keeps one for each start, and moves them to
-// memory of the right size, which is given back when the owner, which holds e,
-// can't be reached any more.
-func finish[T any](owner *T, e *entries) {
+// tidy sorts the functions and keeps one for each start. It returns what their names take.
+func (e *entries) tidy() (nameBytes int) {
 	slices.SortFunc(e.list, func(a, b entry) int { return cmp.Compare(a.start, b.start) })
-	kept, nameBytes := 0, 0
+	kept := 0
 	for i := 0; i < len(e.list); kept++ {
 		best := i
 		for i++; i < len(e.list) && e.list[i].start == e.list[best].start; i++ {
@@ -84,7 +82,15 @@ func finish[T any](owner *T, e *entries) {
 		nameBytes += len(e.nameOf(best)) + 1
 		e.list[kept] = e.list[best]
 	}
-	list, names, outside := allocate(kept, nameBytes)
+	e.list = e.list[:kept]
+	return nameBytes
+}
+
+// finish tidies the functions up and moves them to memory of the right size, which is
+// given back when the owner, which holds e, can't be reached any more.
+func finish[T any](owner *T, e *entries) {
+	nameBytes := e.tidy()
+	list, names, outside := allocate(len(e.list), nameBytes)
 	if outside != nil {
 		runtime.AddCleanup(owner, unmapBytes, outside)
 	}

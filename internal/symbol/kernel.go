@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -42,7 +41,8 @@ type Kernel struct {
 
 	mu      sync.Mutex
 	symbols *kernelSymbols
-	memo    map[int]Function
+	memo    map[uint64]Function // by start
+	scratch []byte
 	readAt  time.Time
 	gap     time.Duration // until the symbols may be read again
 	missed  bool          // since readAt, an address was looked up that no symbol holds
@@ -50,14 +50,13 @@ type Kernel struct {
 
 // kernelSymbols is what one reading has found.
 type kernelSymbols struct {
-	entries           // size holds the index of the module
-	modules  []string // the first is the kernel itself, ""
-	byModule map[string]uint32
+	packed           // size holds the index of the module
+	modules []string // the first is the kernel itself, ""
 }
 
 // NewKernel reads the symbols of the kernel. The error may be ErrKernelHidden.
 func NewKernel(fs procfs.FS) (*Kernel, error) {
-	k := &Kernel{fs: fs, now: time.Now, memo: map[int]Function{}}
+	k := &Kernel{fs: fs, now: time.Now, memo: map[uint64]Function{}}
 	if err := k.read(); err != nil {
 		return nil, err
 	}
@@ -69,20 +68,21 @@ func NewKernel(fs procfs.FS) (*Kernel, error) {
 func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i := k.symbols.before(addr)
-	if i < 0 || addr-k.symbols.list[i].start >= maxKernelFunctionBytes || isEnd(k.symbols.nameOf(i)) {
+	f, scratch, ok := k.symbols.before(addr, k.scratch)
+	k.scratch = scratch
+	if !ok || addr-f.start >= maxKernelFunctionBytes || isEnd(f.name) {
 		k.missed = true
 		return Function{}, "", false
 	}
-	fn, ok = k.memo[i]
+	fn, ok = k.memo[f.start]
 	if !ok {
 		if len(k.memo) == maxMemo {
 			clear(k.memo)
 		}
-		fn = newFunction(k.symbols.nameOf(i), k.symbols.list[i].start)
-		k.memo[i] = fn
+		fn = newFunction(f.name, f.start)
+		k.memo[f.start] = fn
 	}
-	return fn, k.symbols.modules[k.symbols.list[i].size], true
+	return fn, k.symbols.modules[f.size], true
 }
 
 // Refresh reads the symbols again if an address was looked up that none holds,
@@ -117,7 +117,7 @@ func (k *Kernel) read() error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.symbols != nil && slices.Equal(k.symbols.list, symbols.list) {
+	if k.symbols != nil && k.symbols.equal(&symbols.packed) {
 		k.gap = min(2*k.gap, maxRefreshGap)
 	} else {
 		k.gap = refreshGap
@@ -130,9 +130,10 @@ func (k *Kernel) read() error {
 // readKernel reads lines of "address type name", with "\t[module]" behind the
 // name for what is not in the kernel's image.
 func readKernel(r io.Reader) (*kernelSymbols, error) {
-	k := &kernelSymbols{modules: []string{""}, byModule: map[string]uint32{"": 0}}
-	discard := k.begin(maxKernelBytes)
+	var all entries
+	discard := all.begin(maxKernelBytes)
 	defer discard()
+	modules := modules{names: []string{""}, indexes: map[string]uint32{"": 0}}
 	visible := false
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
@@ -147,7 +148,7 @@ func readKernel(r io.Reader) (*kernelSymbols, error) {
 		}
 		visible = visible || addr != 0
 		name, module, _ := bytes.Cut(name, []byte("\t"))
-		if !k.add(addr, k.module(module), name, maxKernelBytes) {
+		if !all.add(addr, modules.index(module), name, maxKernelBytes) {
 			break
 		}
 	}
@@ -157,21 +158,29 @@ func readKernel(r io.Reader) (*kernelSymbols, error) {
 	if !visible {
 		return nil, ErrKernelHidden
 	}
-	finish(k, &k.entries)
+	all.tidy()
+	k := &kernelSymbols{modules: modules.names}
+	k.packed = packEntries(k, &all)
 	return k, nil
 }
 
-// module returns the index of a module, given as "[name]".
-func (k *kernelSymbols) module(bracketed []byte) uint64 {
+// modules gives names of modules indexes.
+type modules struct {
+	names   []string
+	indexes map[string]uint32
+}
+
+// index returns the index of a module, given as "[name]".
+func (m *modules) index(bracketed []byte) uint64 {
 	name := bytes.Trim(bracketed, "[]")
-	i, ok := k.byModule[string(name)]
+	i, ok := m.indexes[string(name)]
 	if !ok {
-		if len(k.modules) == maxModules {
+		if len(m.names) == maxModules {
 			return 0
 		}
-		i = uint32(len(k.modules))
-		k.modules = append(k.modules, string(name))
-		k.byModule[string(name)] = i
+		i = uint32(len(m.names))
+		m.names = append(m.names, string(name))
+		m.indexes[string(name)] = i
 	}
 	return uint64(i)
 }

@@ -166,11 +166,12 @@ func FuzzReadKernel(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range k.list {
-			if int(k.list[i].size) >= len(k.modules) || i > 0 && k.list[i].start <= k.list[i-1].start {
-				t.Fatalf("entry %d: %+v", i, k.list[i])
+		last := uint64(0)
+		for i, f := range unpacked(&k.packed) {
+			if int(f.size) >= len(k.modules) || i > 0 && f.start <= last {
+				t.Fatalf("function %d: %+v", i, f)
 			}
-			k.nameOf(i)
+			last = f.start
 		}
 	})
 }
@@ -192,6 +193,6 @@ func BenchmarkNewKernel(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(k.symbols.bytes()), "bytes")
-		b.ReportMetric(float64(len(k.symbols.list)), "symbols")
+		b.ReportMetric(float64(k.symbols.n), "symbols")
 	}
 }

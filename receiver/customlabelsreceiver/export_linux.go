@@ -203,6 +203,7 @@ func (e *exporter) start() {
 		e.metering.start()
 	}
 	e.done.Go(func() {
+		e.resolver.symbolizer.readKernel()
 		for cpu != nil || offCPU != nil {
 			var b *batch
 			var ok bool

@@ -32,8 +32,7 @@ type symbolizer struct {
 	limits *budgets
 	files  *symbol.Cache[procfs.FileID]
 	maps   *symbol.PerfMaps[uint64] // by handle of the process
-	kernel *symbol.Kernel           // nil until the first kernel frame, and where it can't be had
-	asked  bool                     // for the kernel's symbols
+	kernel *symbol.Kernel           // nil where it can't be had
 	frames []symbol.Frame           // scratch
 	jvms   map[*process.Info]bool   // of the batch
 }
@@ -98,25 +97,22 @@ func (s *symbolizer) generated(info *process.Info) symbol.Language {
 	return symbol.Native
 }
 
-// kernelFunction names the function at a kernel address and its module, "" for the
-// kernel itself; function is "" when it is not known. The kernel's symbols are read at
-// the first call.
-func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
+// readKernel reads the kernel's symbols, before the first batch: every host has kernel frames.
+func (s *symbolizer) readKernel() {
 	if s == nil {
-		return "", ""
+		return
 	}
-	if !s.asked {
-		s.asked = true
-		var kernel *symbol.Kernel
-		var err error
-		s.limits.spend(budget.Names, func() { kernel, err = symbol.NewKernel(s.fs) })
-		if err != nil {
-			s.log.Warn("kernel frames stay without names", zap.Error(err))
-		} else {
-			s.kernel = kernel
-		}
+	var err error
+	s.limits.spend(budget.Names, func() { s.kernel, err = symbol.NewKernel(s.fs) })
+	if err != nil {
+		s.log.Warn("kernel frames stay without names", zap.Error(err))
 	}
-	if s.kernel == nil {
+}
+
+// kernelFunction names the function at a kernel address and its module, "" for the
+// kernel itself; function is "" when it is not known.
+func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
+	if s == nil || s.kernel == nil {
 		return "", ""
 	}
 	fn, module, ok := s.kernel.Lookup(addr)
