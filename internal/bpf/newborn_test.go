@@ -3,7 +3,10 @@
 package bpf
 
 import (
+	"errors"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,5 +47,40 @@ func TestNewbornStacks(t *testing.T) {
 				return seen > 30
 			})
 		})
+	}
+}
+
+// The same where such a thread leaves the CPU.
+func TestNewbornSwitches(t *testing.T) {
+	program := buildStacks(t)
+	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
+	require.NoError(t, o.Start())
+	maker, start := startStacks(t, program, "thread")
+	seen := 0
+	for end := time.Now().Add(time.Minute); seen < 3; {
+		require.True(t, time.Now().Before(end), "the thread was not seen to leave the CPU")
+		require.NoError(t, syscall.Kill(int(maker), syscall.SIGSTOP))
+		time.Sleep(time.Millisecond)
+		require.NoError(t, syscall.Kill(int(maker), syscall.SIGCONT))
+		time.Sleep(time.Millisecond)
+		for {
+			var sw Switch
+			err := o.Read(&sw)
+			if errors.Is(err, ErrIdle) {
+				break
+			}
+			require.NoError(t, err)
+			if sw.Back {
+				continue
+			}
+			var r Record
+			require.NoError(t, r.Parse(sw.Raw))
+			if r.PID != maker || r.TID == maker || len(r.UserFrames) == 0 || r.UserFrames[0]-start >= stacksBytes {
+				continue
+			}
+			require.Len(t, r.UserFrames, 1)
+			require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+			seen++
+		}
 	}
 }

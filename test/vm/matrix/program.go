@@ -39,7 +39,7 @@ func programs(c *cell) []program {
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
 	// other has removed it: a guest panics now and then. Loading is tested all the same.
 	if c.arch != "amd64" {
-		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull")
+		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewbornSwitches")
 		if c.thorough {
 			receiver = append(receiver, "TestOffCPU")
 		}
