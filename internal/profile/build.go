@@ -50,24 +50,18 @@ type build struct {
 
 	start, end uint64
 	sets       map[*labels.Set]setAttributes
-	names      map[string]bool // scratch of setAttributes
-	frames     map[frameKey]int32
+	names      map[string]bool  // scratch of setAttributes
+	kernel     map[uint64]int32 // locations by address
 
 	// Of the process at hand.
 	process   uint64
+	user      map[uint64]int32   // locations by address
 	stackOf   map[stackRef]int32 // to stack table
 	samples   map[string]pprofile.Sample
 	identity  []byte
 	indexes   []int32
 	resolved  string  // encoding of the stack that locations are of
 	locations []int32 // from the outermost
-}
-
-// frameKey has process 0 for kernel addresses.
-type frameKey struct {
-	process uint64
-	kind    FrameKind
-	addr    uint64
 }
 
 // part is a Builder of several.
@@ -99,9 +93,7 @@ func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (
 		tables:   newTables(out.Dictionary()),
 		sets:     make(map[*labels.Set]setAttributes),
 		names:    make(map[string]bool),
-		frames:   make(map[frameKey]int32),
-		stackOf:  make(map[stackRef]int32),
-		samples:  make(map[string]pprofile.Sample),
+		kernel:   make(map[uint64]int32),
 	}
 	for _, b := range builders {
 		state.parts = append(state.parts, part{b, byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)})
@@ -190,8 +182,9 @@ func (b *build) entriesByProcess() [][]entryRef {
 // addProcess fills rp with the only profile of one process.
 func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.process = b.key(entries[0]).process
-	clear(b.stackOf)
-	clear(b.samples)
+	b.user = emptied(b.user)
+	b.stackOf = emptied(b.stackOf)
+	b.samples = emptied(b.samples)
 	b.resolved, b.locations = "", b.locations[:0]
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
@@ -295,16 +288,27 @@ func (b *build) stack(id stackRef) int32 {
 }
 
 func (b *build) frame(kind FrameKind, addr uint64) int32 {
-	k := frameKey{kind: kind, addr: addr}
+	known := b.kernel
 	if kind != Kernel {
-		k.process = b.process
+		known = b.user
 	}
-	i, ok := b.frames[k]
+	i, ok := known[addr]
 	if !ok {
 		i = b.tables.location(addr, b.resolver.Frame(b.process, kind, addr))
-		b.frames[k] = i
+		known[addr] = i
 	}
 	return i
+}
+
+// emptied returns a map without elements. To clear one that was large would cost every
+// later process.
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	const large = 1 << 10
+	if m == nil || len(m) > large {
+		return make(map[K]V)
+	}
+	clear(m)
+	return m
 }
 
 // newProfileID returns a fresh id: consumers may drop what they have seen.

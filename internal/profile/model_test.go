@@ -16,6 +16,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
+// frameKey is what a Resolver is asked for.
+type frameKey struct {
+	process uint64
+	kind    FrameKind
+	addr    uint64
+}
+
 // resolver names every address after itself, unless frames says otherwise.
 type resolver struct {
 	resource func(process uint64, attrs pcommon.Map)
