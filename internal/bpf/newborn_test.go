@@ -56,31 +56,28 @@ func TestNewbornSwitches(t *testing.T) {
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
 	require.NoError(t, o.Start())
 	maker, start := startStacks(t, program, "thread")
-	seen := 0
-	for end := time.Now().Add(time.Minute); seen < 3; {
-		require.True(t, time.Now().Before(end), "the thread was not seen to leave the CPU")
-		require.NoError(t, syscall.Kill(int(maker), syscall.SIGSTOP))
-		time.Sleep(time.Millisecond)
-		require.NoError(t, syscall.Kill(int(maker), syscall.SIGCONT))
-		time.Sleep(time.Millisecond)
-		for {
-			var sw Switch
-			err := o.Read(&sw)
-			if errors.Is(err, ErrIdle) {
-				break
-			}
-			require.NoError(t, err)
-			if sw.Back {
-				continue
-			}
-			var r Record
-			require.NoError(t, r.Parse(sw.Raw))
-			if r.PID != maker || r.TID == maker || len(r.UserFrames) == 0 || r.UserFrames[0]-start >= stacksBytes {
-				continue
-			}
-			require.Len(t, r.UserFrames, 1)
-			require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
-			seen++
+	var sw Switch
+	seen, stopped := 0, false
+	for end, toggle := time.Now().Add(time.Minute), time.Now(); seen < 3; {
+		now := time.Now()
+		require.True(t, now.Before(end), "the thread was not seen to leave the CPU")
+		if now.After(toggle) {
+			signal := map[bool]syscall.Signal{false: syscall.SIGSTOP, true: syscall.SIGCONT}[stopped]
+			require.NoError(t, syscall.Kill(int(maker), signal))
+			stopped, toggle = !stopped, now.Add(time.Millisecond)
 		}
+		err := o.Read(&sw)
+		if errors.Is(err, ErrIdle) || err == nil && sw.Back {
+			continue
+		}
+		require.NoError(t, err)
+		var r Record
+		require.NoError(t, r.Parse(sw.Raw))
+		if r.PID != maker || r.TID == maker || len(r.UserFrames) == 0 || r.UserFrames[0]-start >= stacksBytes {
+			continue
+		}
+		require.Len(t, r.UserFrames, 1)
+		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		seen++
 	}
 }
