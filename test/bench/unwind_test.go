@@ -60,14 +60,13 @@ type unwindSystem struct {
 	deep    bool                        // has stacks of any depth
 	bare    float64                     // resident bytes of the collector without the receiver
 	costs   map[int]map[int]*unwindCost // by rate and depth
-	memory  map[int][]float64           // by rate: resident bytes of each round
-	maps    map[int][]float64
+	maps    map[int][]float64           // by rate: bytes of each round
 }
 
-// An unwindCost is what a sample costs, by round.
+// An unwindCost is what a sample costs, by round, and the resident bytes of the collector.
 type unwindCost struct {
-	bpfNs, cpuUs []float64
-	samples      uint64
+	bpfNs, cpuUs, memory []float64
+	samples              uint64
 }
 
 // unwindSystems: ours, the peer, and ours without symbols, which the peer does not look
@@ -87,7 +86,7 @@ func unwindSystems() []*unwindSystem {
 		{name: "ours, no names", command: []string{collectorPath}, config: ours(", symbolize: none"), rates: []int{97}, deep: true},
 	}
 	for _, s := range systems {
-		s.costs, s.memory, s.maps = map[int]map[int]*unwindCost{}, map[int][]float64{}, map[int][]float64{}
+		s.costs, s.maps = map[int]map[int]*unwindCost{}, map[int][]float64{}
 	}
 	return systems
 }
@@ -161,16 +160,16 @@ func (s *unwindSystem) round(t *testing.T, hz int, loads map[int]*load) {
 		cost.samples += took.runs
 		cost.bpfNs = append(cost.bpfNs, took.perRun())
 		cost.cpuUs = append(cost.cpuUs, float64(cpu.Nanoseconds())/1e3/float64(took.runs))
+		cost.memory = append(cost.memory, float64(readResidence(t, c.pid()).total))
 	}
-	s.memory[hz] = append(s.memory[hz], float64(readResidence(t, c.pid()).total))
 	s.maps[hz] = append(s.maps[hz], float64(mapBytes(t, c.pid())))
 	c.stop()
 }
 
 func printUnwind(systems []*unwindSystem) {
 	fmt.Printf("C, -O2 without frame pointers; median of %d rounds of %v after %v\n", unwindRounds, unwindTime, unwindSettle)
-	fmt.Printf("%-14s %5s %6s %9s %14s %11s %10s %11s %8s\n", "", "Hz", "frames", "BPF ns", "lowest–highest", "ns a frame",
-		"CPU µs", "range", "samples")
+	fmt.Printf("%-14s %5s %6s %9s %14s %11s %10s %11s %8s %8s\n", "", "Hz", "frames", "BPF ns", "lowest–highest", "ns a frame",
+		"CPU µs", "range", "samples", "MiB")
 	for _, hz := range unwindRates {
 		for _, s := range systems {
 			if !slices.Contains(s.rates, hz) {
@@ -186,16 +185,16 @@ func printUnwind(systems []*unwindSystem) {
 				if frames != "<150" {
 					perFrame = fmt.Sprintf("%.0f", median(c.bpfNs)/float64(depth))
 				}
-				fmt.Printf("%-14s %5d %6s %9.0f %14s %11s %10.1f %11s %8d\n", s.name, hz, frames, median(c.bpfNs),
-					spread(c.bpfNs, "%.0f"), perFrame, median(c.cpuUs), spread(c.cpuUs, "%.0f"), c.samples)
+				fmt.Printf("%-14s %5d %6s %9.0f %14s %11s %10.1f %11s %8d %8.1f\n", s.name, hz, frames, median(c.bpfNs),
+					spread(c.bpfNs, "%.0f"), perFrame, median(c.cpuUs), spread(c.cpuUs, "%.0f"), c.samples, median(c.memory)/mib)
 			}
 		}
 	}
 	for _, hz := range unwindRates {
 		for _, s := range systems {
 			if slices.Contains(s.rates, hz) {
-				fmt.Printf("%-14s %5d Hz: %.1f MiB resident, %.1f MiB more than without the receiver; %.1f MiB of BPF maps\n", s.name, hz,
-					median(s.memory[hz])/mib, (median(s.memory[hz])-s.bare)/mib, median(s.maps[hz])/mib)
+				fmt.Printf("%-14s %5d Hz: %.1f MiB of BPF maps; without the receiver %.1f MiB of memory\n", s.name, hz,
+					median(s.maps[hz])/mib, s.bare/mib)
 			}
 		}
 	}
@@ -219,10 +218,9 @@ func printUnwindRatios(ours, peer *unwindSystem) {
 			at := fmt.Sprintf("%d Hz, %d frames: ", hz, depth)
 			line(at+"BPF time a sample", median(o.bpfNs)/median(p.bpfNs))
 			line(at+"CPU time a sample", median(o.cpuUs)/median(p.cpuUs))
+			line(at+"memory of the receiver", (median(o.memory)-ours.bare)/(median(p.memory)-peer.bare))
+			fmt.Printf("%-44s %5.2f of the peer's\n", at+"memory of the collector", median(o.memory)/median(p.memory))
 		}
-		line(fmt.Sprintf("%d Hz: resident memory", hz), median(ours.memory[hz])/median(peer.memory[hz]))
-		line(fmt.Sprintf("%d Hz: resident memory of the receiver", hz),
-			(median(ours.memory[hz])-ours.bare)/(median(peer.memory[hz])-peer.bare))
 		line(fmt.Sprintf("%d Hz: BPF maps", hz), median(ours.maps[hz])/median(peer.maps[hz]))
 	}
 }
