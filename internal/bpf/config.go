@@ -3,7 +3,6 @@
 package bpf
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
 	"os"
@@ -25,8 +24,9 @@ const (
 	defaultMaxProcesses = 32 << 10
 )
 
-// defaultReadDelay is Config.ReadDelay where that is 0.
-const defaultReadDelay = 100 * time.Millisecond
+// maxReadDelay is the longest that a record waits in the ring buffer while the
+// watermark is not reached.
+const maxReadDelay = 100 * time.Millisecond
 
 // Config of a Sampler. The zero value of a limit means the built-in maximum.
 type Config struct {
@@ -34,9 +34,6 @@ type Config struct {
 	SamplesPerSecond int
 	// RingBufferBytes for samples; a power of two and a multiple of the page size.
 	RingBufferBytes int
-	// ReadDelay is the longest that a record waits in a ring buffer that is not a quarter
-	// full; 0: 100 ms.
-	ReadDelay time.Duration
 	// UserShare is the part of the ring buffer that unread samples of one user may
 	// take, from MinUserShare to 1; 0 or 1: all of it.
 	UserShare float64
@@ -94,8 +91,6 @@ func (c *Config) validate() error {
 	}
 	return validateRingBytes(c.RingBufferBytes)
 }
-
-func (c *Config) readDelay() time.Duration { return cmp.Or(c.ReadDelay, defaultReadDelay) }
 
 func validateRingBytes(n int) error {
 	if n < MinRingBufferBytes || n > MaxRingBufferBytes || bits.OnesCount(uint(n)) != 1 || n%os.Getpagesize() != 0 {

@@ -21,10 +21,6 @@ import (
 // hotplugInterval is how often CPUs that came or went are looked for.
 const hotplugInterval = time.Second
 
-// readDelay is how long samples wait for others, at most: each time, the collector wakes up,
-// which at low rates costs more than the samples do.
-const readDelay = 200 * time.Millisecond
-
 // samplingPipeline is the flow bpf → process → labels → profile → consumer; of metrics
 // the last steps are cputime → consumer.
 //
@@ -109,7 +105,6 @@ func newPipelineWith(
 		JudgeForked:            selection != nil && selection.ByPID,
 		SamplesPerSecond:       cfg.SamplesPerSecond,
 		RingBufferBytes:        ring,
-		ReadDelay:              min(readDelay, cfg.ReportInterval),
 		UserShare:              cfg.RingBufferUserShare,
 		MaxMapBytes:            cfg.MaxBPFMapBytes,
 		MaxTableBytes:          tableBytes(cfg),
