@@ -45,6 +45,7 @@ func TestAccounting(t *testing.T) {
 		c.MaxPendingBatches = 1
 	})
 	time.Sleep(pick(10*time.Second, 3*time.Second))
+	require.Eventually(t, func() bool { return calls.Load() > 4 }, 45*time.Second, 100*time.Millisecond, "too few batches to refuse and hold up")
 
 	// While it runs, what is not accounted for yet is pending, and that is never negative.
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
