@@ -19,7 +19,7 @@ import (
 const (
 	// A slow emulated machine needs seconds to start a program.
 	readyTimeout = 30 * time.Second
-	stopTimeout  = 30 * time.Second
+	stopTimeout  = 2 * time.Minute
 )
 
 // Variable is where a thread of a writer has its label variable.
