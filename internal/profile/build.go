@@ -279,7 +279,6 @@ func (b *build) stack(id stackRef) int32 {
 	}
 	b.resolved = encoded
 	if len(b.locations) == 0 {
-		b.resolved = ""
 		b.locations = append(b.locations, b.tables.location(0, Frame{}))
 	}
 	i := b.tables.stack(b.locations)

