@@ -264,6 +264,7 @@ type profilerScratch struct {
 		Fp     uint64
 		Lr     uint64
 		G      uint64
+		Called uint64
 		Result uint64
 		Call   uint64
 		Second uint64

@@ -107,6 +107,27 @@ func TestRows(t *testing.T) {
 	})
 }
 
+// Where a system call returns to may be behind the end of its function.
+func TestEndsInSystemCall(t *testing.T) {
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	pid, start := startStacks(t, program, "ends_in_call")
+	loadRows(t, s, pid)
+	require.NoError(t, s.Start())
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		// An interrupt that waited for the system call to end finds the instruction behind it.
+		if r.PID != pid || len(r.KernelFrames) == 0 || r.UserFrames[0]-start >= stacksBytes || len(r.UserFrames) == 1 {
+			return false
+		}
+		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		require.Greater(t, len(r.UserFrames), 3, "main and its callers")
+		require.Less(t, r.UserFrames[1]-start, uint64(stacksBytes))
+		seen++
+		return seen > 30
+	})
+}
+
 // What is set is there, and what is taken back is gone: no more memory than was asked for.
 func TestRowsReleased(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})

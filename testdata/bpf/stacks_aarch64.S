@@ -86,6 +86,26 @@ begin calls_itself
 	stay
 	.cfi_endproc
 
+/* It calls a function that ends in a system call; where that returns to has no tables. */
+begin ends_in_call
+	.cfi_startproc
+	str	x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 30, -16
+	mov	x29, #0
+1:	bl	2f
+	b	1b
+	.cfi_endproc
+	.cfi_startproc
+2:	str	x30, [sp, #-32]!
+	.cfi_def_cfa_offset 32
+	.cfi_offset 30, -32
+	mov	x8, #173 /* getppid */
+	svc	#0
+	.cfi_endproc
+	ldr	x30, [sp], #32
+	ret
+
 /* A signal frame whose interrupted code is that which returns from it. */
 begin signal_loop
 	.cfi_startproc

@@ -71,6 +71,24 @@ begin calls_itself
 	stay
 	.cfi_endproc
 
+/* It calls a function that ends in a system call; where that returns to has no tables. */
+begin ends_in_call
+	.cfi_startproc
+	subq	$8, %rsp
+	.cfi_def_cfa_offset 16
+	xorl	%ebp, %ebp
+1:	call	2f
+	jmp	1b
+	.cfi_endproc
+	.cfi_startproc
+2:	subq	$24, %rsp
+	.cfi_def_cfa_offset 32
+	movl	$110, %eax /* getppid */
+	syscall
+	.cfi_endproc
+	addq	$24, %rsp
+	ret
+
 /* A signal frame whose interrupted code is that which returns from it. */
 begin signal_loop
 	.cfi_startproc

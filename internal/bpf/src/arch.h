@@ -10,8 +10,9 @@ struct user_regs {
 	__u64 ip;
 	__u64 sp;
 	__u64 fp;
-	__u64 lr; /* aarch64: the link register */
-	__u64 g;  /* aarch64: what Go keeps its goroutine in */
+	__u64 lr;     /* aarch64: the link register */
+	__u64 g;      /* aarch64: what Go keeps its goroutine in */
+	__u64 called; /* the kernel was entered by a system call: its instruction is before ip */
 	/* Of a system call that has just returned, if one has. */
 	__u64 result;
 	__u64 call;   /* its number */
@@ -68,6 +69,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->sp = ctx->sp;
 	r->fp = ctx->bp;
 	r->result = ctx->ax;
+	r->called = 0;
 	r->call = CALL_UNKNOWN;
 	r->second = ctx->si;
 	*compat = ctx->cs != USER_CS_64;
@@ -81,6 +83,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->sp = regs->sp;
 	r->fp = regs->bp;
 	r->result = regs->ax;
+	r->called = regs->orig_ax != CALL_UNKNOWN;
 	r->call = regs->orig_ax;
 	r->second = regs->si;
 	*compat = regs->cs != USER_CS_64;
@@ -164,6 +167,7 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 #define CALL_CLONE 220
 #define CALL_CLONE3 435
 #define CALL_UNKNOWN (~0ULL)
+#define NO_SYSCALL (-1) /* arch/arm64/include/asm/ptrace.h */
 
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
@@ -189,6 +193,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->lr = context_reg(ctx, 30);
 	r->g = context_reg(ctx, 28);
 	r->result = context_reg(ctx, 0);
+	r->called = 0;
 	r->call = context_reg(ctx, 8);
 	r->second = context_reg(ctx, 1);
 	*compat = ctx->pstate & PSR_MODE32_BIT;
@@ -203,6 +208,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->lr = regs->user_regs.regs[30];
 	r->g = regs->user_regs.regs[28];
 	r->result = regs->user_regs.regs[0];
+	r->called = regs->syscallno != NO_SYSCALL;
 	r->call = regs->user_regs.regs[8];
 	r->second = regs->user_regs.regs[1];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;

@@ -133,6 +133,7 @@ struct pt_regs {
 	union {
 		struct user_pt_regs user_regs;
 	};
+	int syscallno;
 };
 struct thread_struct {
 	struct {

@@ -56,7 +56,7 @@ static __always_inline enum outcome by_signal_frame(struct scratch *s, struct st
 	w->fp = SIGNAL_FP(r);
 	w->lr = SIGNAL_LR(r);
 	SIGNAL_COPY_REGS(s->regs, r);
-	if (!w->exact && w->at >= 8 && w->at <= SAMPLE_BODY_BYTES) {
+	if (!w->exact && w->frames > 1 && w->at >= 8 && w->at <= SAMPLE_BODY_BYTES) {
 		__u32 at = w->at - 8;
 
 		opaque(at);
@@ -281,7 +281,9 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->lr = regs->lr;
 	w->at = at + 8;
 	w->frames = 1;
-	w->exact = w->regs_known = w->fp_known = w->sp_known = 1;
+	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
+	w->exact = !regs->called;
+	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
 	list = bpf_map_lookup_elem(&unwind_lists, &s->header.process);
 	w->list = list ? list->id : 0;
