@@ -26,7 +26,7 @@ type ring struct {
 	delay  time.Duration // the longest that a record waits to be read; 0: each wakes the reader
 	// enough unread bytes wake the reader.
 	enough   int
-	waited   bool
+	idle     bool               // a wait has ended without a record
 	woken    bool               // in this wait
 	ready    func(uintptr) bool // made once: a wait allocates nothing
 	draining atomic.Bool
@@ -49,7 +49,7 @@ func newRing(m *ebpf.Map, enough int, delay time.Duration) (*ring, error) {
 	if r.wait, err = r.file.SyscallConn(); err != nil {
 		return nil, errors.Join(err, r.file.Close())
 	}
-	if err := r.file.SetReadDeadline(time.Time{}); err != nil {
+	if err := r.setDeadline(); err != nil {
 		return nil, errors.Join(fmt.Errorf("wait for records: %w", err), r.file.Close())
 	}
 	if r.reader, err = ringbuf.NewReader(m); err != nil {
@@ -59,14 +59,17 @@ func newRing(m *ebpf.Map, enough int, delay time.Duration) (*ring, error) {
 	return r, nil
 }
 
-// read returns the next record. ErrIdle comes when there was none for the delay.
+// read returns the next record. ErrIdle comes about once in each delay, when there is
+// none.
 func (r *ring) read(raw *ringbuf.Record) error {
 	for {
 		drain := r.draining.Load() // before the look that finds nothing more
-		err := r.reader.ReadInto(raw)
+		err := os.ErrDeadlineExceeded
+		if r.unreadBytes() > 0 { // else the reader would ask its own poller
+			err = r.reader.ReadInto(raw)
+		}
 		switch {
 		case err == nil:
-			r.waited = false
 			return nil
 		case errors.Is(err, ringbuf.ErrClosed):
 			return ErrClosed
@@ -75,34 +78,44 @@ func (r *ring) read(raw *ringbuf.Record) error {
 		case drain:
 			r.draining.Store(false)
 			return ErrDrained
-		case r.waited:
-			r.waited = false
+		case r.idle:
+			r.idle = false
 			return ErrIdle
 		}
 		if err := r.await(); err != nil {
 			return err
 		}
-		r.waited = r.delay > 0
 	}
 }
 
-// await returns when there is enough, or the delay has passed.
+// await returns when there is enough, or the delay has passed since it did so last.
 func (r *ring) await() error {
-	if r.delay > 0 {
-		_ = r.file.SetReadDeadline(time.Now().Add(r.delay)) // closed: noticed below
-	}
 	if r.draining.Load() { // drain may have come before the deadline was set anew
 		return nil
 	}
 	r.woken = false
 	err := r.wait.Read(r.ready)
 	switch {
-	case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		r.idle = true
+		_ = r.setDeadline() // closed: the next wait says so
 		return nil
 	case r.isClosed(): // of which the poller's own error says nothing
 		return ErrClosed
 	}
 	return fmt.Errorf("wait for records: %w", err)
+}
+
+// setDeadline of the next wait. To do so at once, before anything is read, is cheaper:
+// later, another thread waits for the poller already, and has to be woken to hear of it.
+func (r *ring) setDeadline() error {
+	deadline := time.Time{}
+	if r.delay > 0 {
+		deadline = time.Now().Add(r.delay)
+	}
+	return r.file.SetReadDeadline(deadline)
 }
 
 // isReady reports whether a wait is over. A wake-up from before the wait is not seen again.

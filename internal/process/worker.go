@@ -22,7 +22,7 @@ const (
 	maxStuck = 16
 	// stopGrace is how long Run waits for workers when it is to end.
 	stopGrace = 5 * time.Second
-	watchGap  = time.Second
+	watchGap  = 5 * time.Second // between looks whether one hangs
 )
 
 // worker is a goroutine that reads processes.

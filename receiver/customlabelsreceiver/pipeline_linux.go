@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
@@ -18,17 +17,14 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
-// hotplugInterval is how often CPUs that came or went are looked for.
-const hotplugInterval = time.Second
-
 // samplingPipeline is the flow bpf → process → labels → profile → consumer; of metrics
 // the last steps are cputime → consumer.
 //
 // Its goroutines: one reads samples, decodes labels and aggregates (drain); one
 // builds and hands over batches (exporter); one hands over metrics, where they are wanted (metering); one follows threads off the CPU, where
 // that is wanted (offCPUDrain); two pass on what happens to
-// processes, and one makes up for what they missed; the process table has its own; one
-// follows CPU hotplug. Reading
+// processes, and one makes up for what they missed, and follows CPU hotplug; the process
+// table has its own. Reading
 // never waits for the next consumer.
 type samplingPipeline struct {
 	cfg       *Config
@@ -196,8 +192,7 @@ func (p *samplingPipeline) start(context.Context) error {
 	}
 	p.rest.Go(p.followProcesses)
 	p.rest.Go(p.followMappings)
-	p.rest.Go(p.followCPUs)
-	p.rest.Go(p.followLosses)
+	p.rest.Go(p.repair)
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	return nil
 }
@@ -283,28 +278,6 @@ func (p *samplingPipeline) followMappings() {
 	})
 	if !errors.Is(err, bpf.ErrClosed) {
 		p.degraded("mapping events have ended: libraries loaded later will be seen late", err)
-	}
-}
-
-func (p *samplingPipeline) followCPUs() {
-	tick := time.NewTicker(hotplugInterval)
-	defer tick.Stop()
-	broken := ""
-	for {
-		select {
-		case <-p.stopped:
-			return
-		case <-tick.C:
-		}
-		err := p.sampler.UpdateCPUs()
-		switch {
-		case err == nil && broken != "":
-			broken = ""
-			p.report(nil)
-		case err != nil && err.Error() != broken:
-			broken = err.Error()
-			p.degraded("some CPUs are not sampled", err)
-		}
 	}
 }
 
