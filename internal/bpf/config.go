@@ -24,9 +24,11 @@ const (
 	defaultMaxProcesses = 32 << 10
 )
 
-// maxReadDelay is the longest that a record waits in the ring buffer while the
-// watermark is not reached.
-const maxReadDelay = 100 * time.Millisecond
+// Bounds of readDelay.
+const (
+	minReadDelay = 100 * time.Millisecond
+	maxReadDelay = 200 * time.Millisecond
+)
 
 // Config of a Sampler. The zero value of a limit means the built-in maximum.
 type Config struct {
@@ -106,4 +108,12 @@ func lowered(v, limit int) uint32 {
 		return uint32(limit)
 	}
 	return uint32(v)
+}
+
+// readDelay is the longest that a record waits in the ring buffer while the watermark is
+// not reached: as long as a CPU needs for a few samples. To wake up costs as much CPU time
+// as to read dozens of samples.
+func (c *Config) readDelay() time.Duration {
+	const samples = 4
+	return min(max(samples*time.Second/time.Duration(c.SamplesPerSecond), minReadDelay), maxReadDelay)
 }

@@ -73,7 +73,7 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if s.samples, err = newRing(s.objs.Samples, int(watermark(config.RingBufferBytes)), maxReadDelay); err != nil {
+	if s.samples, err = newRing(s.objs.Samples, int(watermark(config.RingBufferBytes)), config.readDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map sample ring buffer: %w", err), s.Close())
 	}
 	if s.events, err = newRing(s.objs.Events, 1, 0); err != nil {
