@@ -44,7 +44,7 @@ func TestAccounting(t *testing.T) {
 		c.ReportInterval = 100 * time.Millisecond
 		c.MaxPendingBatches = 1
 	})
-	time.Sleep(pick(10*time.Second, 3*time.Second))
+	time.Sleep(size(10*time.Second, 3*time.Second, 3*time.Second))
 	require.Eventually(t, func() bool { return calls.Load() > 4 }, 45*time.Second, 100*time.Millisecond, "too few batches to refuse and hold up")
 
 	// While it runs, what is not accounted for yet is pending, and that is never negative.

@@ -86,7 +86,7 @@ func churnTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv(churnEnv)
 	if text == "" {
-		return pick(20*time.Second, 5*time.Second)
+		return size(20*time.Second, 5*time.Second, 5*time.Second)
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err)

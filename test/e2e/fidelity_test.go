@@ -18,15 +18,18 @@ import (
 )
 
 var (
-	fidelityRate    = pick(10_000, 499) // natively the highest there is
-	fidelitySamples = pick(1_000_000, 1000)
-	fidelityTime    = pick(6*time.Minute, time.Minute)
+	fidelityRate    = size(10_000, 10_000, 499) // natively the highest there is
+	fidelitySamples = size(1_000_000, 50_000, 1000)
+	fidelityTime    = size(6*time.Minute, 2*time.Minute, time.Minute)
 )
 
-// A writer replaces one set by the next with one store, or (v0, thread context)
-// with a few instructions in which it has none. An emulator takes interrupts between
-// blocks of instructions, so that some instants are seen more often than others.
-var fidelityMaxUnlabelled = pick(0.001, 0.01)
+// fidelityMaxUnlabelled bounds the share of samples without labels. A writer replaces one
+// set by the next with one store, or (v0, thread context) with a few instructions in which
+// it has none. An emulator takes interrupts between blocks of instructions, so that some
+// instants are seen more often than others.
+func fidelityMaxUnlabelled(t *testing.T) float64 {
+	return testutil.Threshold(t, "share without labels", 0.001, 0.01)
+}
 
 // TestFidelity: threads that swap label sets thousands of times a second, each
 // set with a checksum over itself, its number and the thread. No sample may
@@ -96,7 +99,7 @@ func TestFidelity(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		manySets(c)
 		c.SamplesPerSecond = fidelityRate
-		c.ReportInterval = pick(time.Second, 500*time.Millisecond)
+		c.ReportInterval = size(time.Second, 500*time.Millisecond, 500*time.Millisecond)
 		c.RingBufferBytes = 32 << 20
 		c.Symbolize = customlabelsreceiver.SymbolizeNone
 	})
@@ -108,7 +111,7 @@ func TestFidelity(t *testing.T) {
 	for v, n := range tallies {
 		fmt.Printf("%-20s %9d samples checked, %6d without labels\n", v, n.checked, n.unlabelled)
 		require.GreaterOrEqual(t, n.checked, fidelitySamples/10, v)
-		require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled*float64(n.checked), v)
+		require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.checked), v)
 	}
 	fmt.Printf("%d samples checked, %d mismatches\n", checked.Load(), mismatches.Load())
 	require.Zero(t, mismatches.Load())

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	goSamples = pick(100_000, 500)
+	goSamples = size(100_000, 5_000, 500)
 	goTime    = 2 * time.Minute // for each program
 )
 
@@ -79,7 +79,7 @@ func TestGoLabels(t *testing.T) {
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		manySets(c)
-		c.SamplesPerSecond = pick(4999, 499)
+		c.SamplesPerSecond = size(4999, 4999, 499)
 		c.ReportInterval = time.Second
 		c.RingBufferBytes = 32 << 20
 	})

@@ -20,18 +20,23 @@ import (
 )
 
 var (
-	instantRate    = pick(997, 199)
-	instantSamples = pick(200, 100) // of each writer, at least
-
-	// A sample this near to a switch may have the label before or after it: the clocks of
-	// the writer's log and of the batch are read at slightly different times.
-	instantTolerance = pick(200*time.Microsecond, 2*time.Millisecond)
-
-	// A sample between a publication and the reading of the clock for the log, or, for v0
-	// and the thread context, between two sets. A thread that is switched out just there
-	// is found there, and emulators take interrupts at some places rather than others.
-	instantMaxBetween = pick(0.01, 0.05)
+	instantRate    = size(997, 997, 199)
+	instantSamples = size(200, 100, 100) // of each writer, at least
 )
+
+// instantTolerance: a sample this near to a switch may have the label before or after it:
+// the clocks of the writer's log and of the batch are read at slightly different times.
+func instantTolerance(t *testing.T) time.Duration {
+	return testutil.Threshold(t, "distance to a switch", 200*time.Microsecond, 2*time.Millisecond)
+}
+
+// instantMaxBetween bounds the share of samples between a publication and the reading of
+// the clock for the log, or, for v0 and the thread context, between two sets. A thread
+// that is switched out just there is found there, and emulators take interrupts at some
+// places rather than others.
+func instantMaxBetween(t *testing.T) float64 {
+	return testutil.Threshold(t, "share between two sets", 0.01, 0.05)
+}
 
 const instantDwell = 20 * time.Millisecond
 
@@ -76,7 +81,7 @@ func TestInstant(t *testing.T) {
 	})
 	select {
 	case <-enough:
-	case <-time.After(pick(time.Minute, 3*time.Minute)):
+	case <-time.After(size(time.Minute, time.Minute, 3*time.Minute)):
 	}
 	toUnix := monoToUnix(t)
 	r.stop()
@@ -115,7 +120,7 @@ func (run *instantRun) add(h *hit) {
 func (run *instantRun) check(t *testing.T, toUnix uint64) int {
 	log, err := testutil.ReadSwitchLog(run.log)
 	require.NoError(t, err)
-	tolerance := uint64(instantTolerance)
+	tolerance := uint64(instantTolerance(t))
 	slices.SortFunc(run.samples, func(a, b instantSample) int { return cmp.Compare(a.timeUnixNano, b.timeUnixNano) })
 	known := slices.IndexFunc(run.samples, func(s instantSample) bool { return s.tenant != "" })
 	require.GreaterOrEqual(t, known, 0, "%s: no sample has labels", run.variant)
@@ -141,10 +146,10 @@ func (run *instantRun) check(t *testing.T, toUnix uint64) int {
 	}
 	total := sharp + near + between
 	fmt.Printf("%-20s %6d samples: %6d of the instant, %4d within %v of a switch, %2d between two\n",
-		run.variant, total, sharp, near, instantTolerance, between)
+		run.variant, total, sharp, near, instantTolerance(t), between)
 	require.GreaterOrEqual(t, total, instantSamples, run.variant)
 	require.Greater(t, sharp, total/2, "%s: too near to switches to tell", run.variant)
-	require.LessOrEqual(t, float64(between), 2+instantMaxBetween*float64(total), run.variant)
+	require.LessOrEqual(t, float64(between), 2+instantMaxBetween(t)*float64(total), run.variant)
 	require.GreaterOrEqual(t, len(tenants), 2, "%s: always the same label", run.variant)
 	return total
 }

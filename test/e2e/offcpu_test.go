@@ -93,7 +93,7 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 		c.OffCPURingBufferBytes, c.MaxBPFMapBytes = 32<<20, 256<<20
 		change(c)
 	})
-	warmup := pick(3, 20) // until the receiver has met the writers
+	warmup := size(3, 3, 20) // until the receiver has met the writers
 	var writers []*testutil.Writer
 	for i, variant := range variants {
 		run := &offCPURun{
@@ -140,8 +140,8 @@ func TestOffCPU(t *testing.T) {
 	// Of a total, where every absence is looked at. The truth is not exact, either: to the
 	// CPU time of a thread that a timer wakes the kernel adds some of what it takes for a
 	// CPU to come out of idling, which is longer where that is emulated.
-	tolerance := pick(0.01, 0.05)
-	seconds := pick(12, 8)
+	tolerance := testutil.Threshold(t, "tolerance of a total", 0.01, 0.05)
+	seconds := size(12, 4, 8)
 	if testing.Short() {
 		seconds = 4
 	}
@@ -220,7 +220,7 @@ func TestOffCPU(t *testing.T) {
 					// Besides the wait itself the truth has short ones for a CPU.
 					share := run.total[w].Seconds() / set.OffCPU.Seconds()
 					require.Less(t, share, 1+tolerance, "%v", w)
-					require.Greater(t, share, pick(0.9, 0.5), "%v", w)
+					require.Greater(t, share, testutil.Threshold(t, "share of long waits", 0.9, 0.5), "%v", w)
 				} else if w.op != "long" && !testutil.Emulated() {
 					require.Less(t, run.absences[w], set.Blocks/2, "%v", w)
 				}
@@ -247,7 +247,7 @@ func TestOffCPUStorm(t *testing.T) {
 		c.OffCPURingBufferBytes = 64 << 10
 		c.RingBufferUserShare = 1 // all writers are root's
 	})
-	time.Sleep(pick(10*time.Second, 3*time.Second))
+	time.Sleep(size(10*time.Second, 3*time.Second, 3*time.Second))
 	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
 	dropped := r.metric("off_cpu_dropped_switches", "reason")
 	require.Equal(t, 11, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))

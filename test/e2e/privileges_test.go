@@ -90,7 +90,7 @@ func TestPrivileges(t *testing.T) {
 	}
 	require.Empty(t, run("all that are documented", 0, nil).Said)
 	// An emulated machine starts a receiver slowly: it only takes away what none starts without.
-	for _, d := range pick(documented, documented[:2]) {
+	for _, d := range size(documented, documented, documented[:2]) {
 		report := run("without "+d.name, d.capability, d.missing)
 		require.Len(t, report.Said, 1, d.name)
 		require.Contains(t, report.Said[0], "missing capability "+d.name)
@@ -265,7 +265,7 @@ func (s *privilegeSink) await(programs int, want []string) {
 		}
 		return n == programs && !slices.ContainsFunc(want, func(what string) bool { return what != "start" && !s.has[what] })
 	}
-	for deadline := time.Now().Add(pick(time.Minute, 2*time.Minute)); time.Now().Before(deadline) && !enough(); {
+	for deadline := time.Now().Add(size(time.Minute, time.Minute, 2*time.Minute)); time.Now().Before(deadline) && !enough(); {
 		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -42,7 +42,7 @@ const goalBrief = 0.99
 const ownVariant = "writer-v1-exe"
 
 var (
-	briefLives    = pick(1000, 100) // at each rate
+	briefLives    = size(1000, 200, 100) // at each rate
 	briefVariants = []string{"writer-v1-exe", "writer-v1-lib", "writer-ctx-exe", "writer-v0-lib"}
 )
 

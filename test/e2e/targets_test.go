@@ -225,7 +225,7 @@ func TestTargetsStorm(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(pick(5*time.Second, 2*time.Second))
+	time.Sleep(size(5*time.Second, 2*time.Second, 2*time.Second))
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
 	close(stop)
 	storm.Wait()

@@ -24,12 +24,12 @@ const (
 var (
 	// unwindWarmUp is how long a program has run when its samples begin to count: what is
 	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp = pick(3*time.Second, 8*time.Second)
+	unwindWarmUp = size(3*time.Second, 2*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin   = 5 * time.Second
-	unwindTime    = pick(6*time.Second, 12*time.Second) // for each pair of programs
-	unwindRate    = pick(1999, 199)
-	unwindSamples = pick(2000, 200) // of each program, at least
+	unwindTime    = size(6*time.Second, 2*time.Second, 12*time.Second) // for each pair of programs
+	unwindRate    = size(1999, 1999, 199)
+	unwindSamples = size(2000, 500, 200) // of each program, at least
 )
 
 // TestUnwind: each program tells at any time what its stack is, in its labels; each
