@@ -15,24 +15,28 @@ LINT := $(BIN)/golangci-lint
 PEER := $(BUILD)/peer/otelcol-ebpf-profiler
 
 # Packages with tests that need no build of the collector.
-UNIT = $(shell $(GO) list ./... | grep -v '/test/')
+UNIT = $(shell $(GO) list ./... | grep -vE "/test/(e2e|bench|tlsmatrix|unwindrows)$$")
 
 # Tests that must not skip (CUSTOM_LABELS_MUST_RUN) need root; only they ask for it. sudo may
 # set a PATH of its own, without go in it.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),,-exec "sudo --preserve-env env 'PATH=$$PATH'")
 PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 
-# A test of one name: prints its figure, fails when it is short of its goal or did not run.
+# Tests of given names: prints their figures, fails when one is short of its goal or did
+# not run.
 FIGURE = GO="$(GO)" scripts/figure.sh
+PARTS = MAKE="$(MAKE)" scripts/parts.sh
 
 C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'testdata/*.cc' 'test/*.c' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
 
-##@ Use
 
 .PHONY: help
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '  %-16s %s\n' e2e-NAME 'one promise shown end to end (as root or with sudo): $(E2E)' \
+		bench-NAME 'one measurement: $(BENCH)' | fold -s -w 100 | sed 's/^\([^ ]\)/                   \1/'
+	@echo "CUSTOM_LABELS_FULL=1 takes full numbers of samples, processes and rounds; test/README.md has what protects what."
 
 .PHONY: run
 run: ## the demonstration: collector, labelled programs, live table of CPU by label (as root)
@@ -40,38 +44,18 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 	@scripts/run.sh
 
 .PHONY: test
-test: ## everything: unit tests, lint, generated files, the collector, end to end (as root or with sudo)
+test: export CUSTOM_LABELS_MUST_RUN := 1
+test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	$(MAKE) test-fast CUSTOM_LABELS_MUST_RUN=1
-	$(MAKE) fuzz-short
-	$(MAKE) collector
-	$(MAKE) e2e-attribution
-	$(MAKE) e2e-instant
-	$(MAKE) e2e-fidelity
-	$(MAKE) e2e-contexts
-	$(MAKE) e2e-real-writers
-	$(MAKE) e2e-symbols
-	$(MAKE) e2e-accounting
-	$(MAKE) e2e-limits
-	$(MAKE) e2e-unwind
-	$(MAKE) e2e-offcpu
-	$(MAKE) e2e-metrics
-	$(MAKE) e2e-targets
-	$(MAKE) e2e-rules
-	$(MAKE) e2e-two-users
-	$(MAKE) e2e-hostile
-	$(MAKE) e2e-lifecycle
-	$(MAKE) e2e-privileges
-	$(MAKE) e2e-short-lived
-	$(MAKE) e2e-churn
-	$(MAKE) e2e-collector
-	$(MAKE) e2e-deploy
-	$(MAKE) e2e-docs
-	$(MAKE) e2e-web
-	$(MAKE) test-vm
-	$(MAKE) tls-matrix
+	@$(PARTS) generated lint unit cross collector e2e vm-quick
 
-##@ Build
+.PHONY: test-all
+test-all: export CUSTOM_LABELS_MUST_RUN := 1
+test-all: export CUSTOM_LABELS_FULL := 1
+test-all: ## everything in full, two hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
+	@scripts/setup.sh test
+	@$(PARTS) generate-check lint unit cross fuzz $(addprefix e2e-,$(E2E)) tls-matrix vm mutants bench
+
 
 .PHONY: collector
 collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
@@ -79,8 +63,9 @@ collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
+# The collector with the names of pods, as the image has it, in build/otelcol-kubernetes.
 .PHONY: collector-kubernetes
-collector-kubernetes: $(BIN)/builder ## the same with the names of pods, as the image has it, in build/otelcol-kubernetes
+collector-kubernetes: $(BIN)/builder
 	mkdir -p $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config deploy/kubernetes/builder-config.yaml
 
@@ -95,21 +80,25 @@ $(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builde
 labelprof: ## the companion command, as bin/labelprof
 	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
+# The page of labelprof serve, into cmd/labelprof/web/dist.
 .PHONY: web
-web: ## the page of labelprof serve, into cmd/labelprof/web/dist (needs npm)
+web:
 	scripts/web.sh
+	scripts/generate-check.sh sum >tools/generated.sum
 
+# The demo programs that publish labels, in build/writers.
 .PHONY: writers
-writers: ## the demo programs that publish labels, in build/writers
+writers:
 	$(MAKE) -C testdata/writers OUT=../../build/writers
 
+# Programs for every way in which a thread-local variable can be reached, in build/tls.
 .PHONY: tls-corpus
-tls-corpus: ## programs for every way in which a thread-local variable can be reached, in build/tls
+tls-corpus:
 	@scripts/toolchain.sh
 	$(MAKE) -s -j$$(nproc) -C testdata/tls OUT=../../build/tls
 
 .PHONY: tools
-tools: $(TOOLS) $(LINT) ## generators, ocb and linter, in bin
+tools: $(TOOLS) $(LINT)
 
 $(TOOLS) &: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o $(BIN)/ tool
@@ -122,22 +111,20 @@ $(LINT): tools/lint/go.mod tools/lint/go.sum
 .PHONY: generate
 generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
+	scripts/generate-check.sh sum >tools/generated.sum
 
+# Compile for the other supported systems.
 .PHONY: cross
-cross: ## compile for the other supported systems
+cross:
 	GOOS=linux GOARCH=amd64 $(GO) build ./...
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	GOOS=linux GOARCH=arm64 $(GO) vet ./internal/... ./receiver/...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 
-##@ Check
-
-.PHONY: test-fast
-test-fast: unit lint cross generate-check ## unit tests, lint, generated files: under 5 minutes
 
 .PHONY: unit
 unit: ## unit tests with the race detector
-	$(GO) test -race -short $(PRIVILEGED) $(UNIT)
+	$(GO) test -race -short -timeout 60m $(PRIVILEGED) $(UNIT)
 
 .PHONY: lint
 lint: $(LINT) ## Go, C and shell
@@ -152,175 +139,125 @@ format: $(LINT) ## put Go and C sources into the form that lint wants
 	clang-format-19 -i $(C_SOURCES)
 
 .PHONY: generate-check
-generate-check: ## regenerate and fail on a difference
+generate-check:
 	scripts/generate-check.sh
-	scripts/web.sh check
 
-.PHONY: fuzz-short
-fuzz-short: ## every fuzz target for 4 seconds
+# The same, if something that it looks at has changed.
+.PHONY: generated
+generated:
+	scripts/generate-check.sh changed
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for 4 seconds
 	scripts/fuzz.sh short 4s
 
+# 10^8 executions of each parser's target, from what fuzz has found; hours.
 .PHONY: fuzz-long
-fuzz-long: ## 10^8 executions of each parser's target, from what fuzz-short has found; hours
+fuzz-long:
 	scripts/fuzz.sh long 100000000
 
-##@ Show by measurement (as root or with sudo)
+# What shows each promise: tests of ./test/e2e.
+E2E_TESTS_attribution := TestAttribution
+E2E_TESTS_instant := TestInstant
+E2E_TESTS_fidelity := TestFidelity TestGoLabels TestRealWriterNode
+E2E_TESTS_contexts := TestContexts
+E2E_TESTS_real-writers := TestRealWriterNode TestRealWriterDDTraceGo
+E2E_TESTS_symbols := TestGeneratedCode
+E2E_TESTS_accounting := TestAccounting
+E2E_TESTS_limits := TestLimits
+E2E_TESTS_targets := TestTargets TestTargetsLoad TestTargetsStorm
+E2E_TESTS_rules := TestRules TestBudgets
+E2E_TESTS_unwind := TestUnwind TestUnwindPattern
+E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
+E2E_TESTS_metrics := TestMetrics
+E2E_TESTS_collector := TestCollector
+E2E_TESTS_web := TestWeb
+E2E_TESTS_hostile := TestHostile
+E2E_TESTS_two-users := TestTwoUsers
+E2E_TESTS_lifecycle := TestRestart TestNoPrivileges
+E2E_TESTS_privileges := TestPrivileges
+E2E_TESTS_short-lived := TestShortLived
+E2E_TESTS_churn := TestChurn
+E2E_TESTS_deploy := TestDeploy
+E2E_TESTS_docs := TestDocsNameCounts TestDocsLinks TestDocs TestListed
+E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
-.PHONY: e2e-attribution
-e2e-attribution: writers ## CPU shares by label set against the truth that the writer measures
-	$(FIGURE) ./test/e2e TestAttribution
+.PHONY: node-writers web-browser
+node-writers:
+	@scripts/node-writers.sh
+web-browser:
+	@scripts/web-browser.sh
 
-.PHONY: e2e-instant
-e2e-instant: writers ## the label of each sample against what was published at its instant
-	$(FIGURE) ./test/e2e TestInstant
+# What some of them run.
+e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
+e2e-metrics e2e-collector e2e-web e2e-deploy e2e-docs: collector
+e2e-collector e2e-web e2e-docs: labelprof
+e2e-web: web-browser
+e2e-deploy: collector-kubernetes
 
-.PHONY: e2e-fidelity
-e2e-fidelity: writers ## a million samples of self-checking labels, no mismatch
-	$(FIGURE) ./test/e2e TestFidelity
-	$(FIGURE) ./test/e2e TestGoLabels
-	scripts/node-writers.sh
-	$(FIGURE) ./test/e2e TestRealWriterNode
+e2e-%: export CUSTOM_LABELS_FULL ?= 1
+e2e-%: writers FORCE
+	@$(FIGURE) ./test/e2e $(or $(E2E_TESTS_$*),$(error no promise $*: $(E2E)))
 
-.PHONY: e2e-contexts
-e2e-contexts: writers ## writer by property (resource, link, flags, attributes, update, fork, exec): samples checked, and how soon
-	scripts/node-writers.sh
-	$(FIGURE) ./test/e2e TestContexts
+# All of them in a quick form, in one process.
+.PHONY: e2e
+e2e: writers node-writers labelprof collector collector-kubernetes web-browser
+	@$(FIGURE) ./test/e2e $(sort $(foreach name,$(E2E),$(E2E_TESTS_$(name))))
 
-.PHONY: e2e-real-writers
-e2e-real-writers: writers ## libraries from the registries that publish labels: each sample against their programs' logs
-	scripts/node-writers.sh
-	$(FIGURE) ./test/e2e TestRealWriterNode
-	$(FIGURE) ./test/e2e TestRealWriterDDTraceGo
+# What measures each cost.
+BENCH_TESTS_record := TestBenchRecord TestBenchFilter
+BENCH_TESTS_switch := TestBenchSwitch
+BENCH_TESTS_footprint := TestBenchFootprint
+BENCH_TESTS_scale := TestBenchScale
+BENCH_TESTS_unwind := TestBenchUnwind
+BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived
 
-.PHONY: e2e-symbols
-e2e-symbols: ## functions of code that Node.js and Python generate, in namespaces of their own, too
-	scripts/node-writers.sh
-	$(FIGURE) ./test/e2e TestGeneratedCode
+bench-footprint bench-scale bench-unwind: collector
+bench-unwind: $(PEER)
 
-.PHONY: e2e-accounting
-e2e-accounting: writers ## hits = emitted + filtered + dropped, to the last sample under overload
-	$(FIGURE) ./test/e2e TestAccounting
+bench-%: export CUSTOM_LABELS_FULL ?= 1
+bench-%: writers FORCE
+	@$(FIGURE) ./test/bench $(or $(BENCH_TESTS_$*),$(error no measurement $*: $(BENCH)))
 
-.PHONY: e2e-limits
-e2e-limits: writers ## the limits of memory, BPF maps and background work are reached, counted, and harm no label
-	$(FIGURE) ./test/e2e TestLimits
-
-.PHONY: e2e-targets
-e2e-targets: writers ## of two programs the one that is selected, by each property; a storm of programs too short to be judged
-	$(FIGURE) ./test/e2e TestTargets
-	$(FIGURE) ./test/e2e TestTargetsLoad
-	$(FIGURE) ./test/e2e TestTargetsStorm
-
-.PHONY: e2e-rules
-e2e-rules: writers ## rules for labels on real programs, each match counted; a user past a budget beside one who is not
-	$(FIGURE) ./test/e2e TestRules
-	$(FIGURE) ./test/e2e TestBudgets
-
-.PHONY: e2e-unwind
-e2e-unwind: ## stacks of programs that tell theirs, leaf to root
-	$(FIGURE) ./test/e2e TestUnwind
-
-.PHONY: e2e-offcpu
-e2e-offcpu: writers ## time off the CPU by label set against the truth that the writer measures; a storm of switches
-	$(FIGURE) ./test/e2e TestOffCPU
-	$(FIGURE) ./test/e2e TestOffCPUStorm
-
-.PHONY: e2e-metrics
-e2e-metrics: writers collector ## metrics against the profiles of the same sampler, to the sample, with churn and overflow; metrics alone; in the collector
-	$(FIGURE) ./test/e2e TestMetrics
-
-.PHONY: e2e-collector
-e2e-collector: writers labelprof collector ## the built collector with the otlp exporter, reload and SIGTERM
-	$(FIGURE) ./test/e2e TestCollector
-
-.PHONY: e2e-web
-e2e-web: writers labelprof collector ## the page of labelprof in Chromium: shares, slices, differences, hostile labels; a million samples
-	scripts/web-browser.sh
-	$(FIGURE) ./test/e2e TestWeb
-
-.PHONY: e2e-hostile
-e2e-hostile: writers ## programs that publish what no program should, beside a well-behaved one
-	$(FIGURE) ./test/e2e TestHostile
-
-.PHONY: e2e-two-users
-e2e-two-users: writers ## a user who floods labels, keys, stacks and samples, beside one who must not notice
-	$(FIGURE) ./test/e2e TestTwoUsers
-
-.PHONY: e2e-lifecycle
-e2e-lifecycle: writers ## receivers that start and stop in one process, and one without privileges
-	$(FIGURE) ./test/e2e TestRestart
-	$(FIGURE) ./test/e2e TestNoPrivileges
-
-.PHONY: e2e-privileges
-e2e-privileges: writers ## capability by capability: what the receiver has without it, and what it says
-	$(FIGURE) ./test/e2e TestPrivileges
-
-.PHONY: e2e-short-lived
-e2e-short-lived: writers ## processes that live for 50 ms, at 97 and 997 Hz: samples, stacks, labels
-	$(FIGURE) ./test/e2e TestShortLived
-
-.PHONY: e2e-churn
-e2e-churn: writers ## 500 processes a second that come and go in all ways, 20 s; CUSTOM_LABELS_CHURN=10m for longer
-	$(FIGURE) ./test/e2e TestChurn
-
-.PHONY: e2e-deploy
-e2e-deploy: writers collector collector-kubernetes ## the collector as deploy/ runs it: configurations, arguments, capabilities, the image's program
-	$(FIGURE) ./test/e2e TestDeploy
-
-.PHONY: e2e-docs
-e2e-docs: writers labelprof collector ## every command and configuration of README, docs, examples and deploy
-	$(FIGURE) ./test/e2e TestDocsNameCounts
-	$(FIGURE) ./test/e2e TestDocsLinks
-	$(FIGURE) ./test/e2e TestDocs
-
-.PHONY: tls-matrix
-tls-matrix: tls-corpus ## labels through every TLS model, libc, load and architecture, here and in a virtual machine
-	$(FIGURE) ./test/tlsmatrix TestCorpus
-	$(FIGURE) ./test/tlsmatrix TestMatrix
-	scripts/tls-matrix-vm.sh
-
-.PHONY: unwind-rows
-unwind-rows: ## unwind rows of about 3,000 objects of two architectures against readelf; fetches 5 GB once
-	$(FIGURE) ./test/unwindrows TestUnwindRows
-
-.PHONY: test-vm
-test-vm: ## labels on Debian's kernels, x86-64 and aarch64, in virtual machines; one cell: CELL=arm64-6.12
-	$(GO) test ./test/vm/...
-	$(GO) run ./test/vm/matrix $(CELL)
-
-.PHONY: bench-record
-bench-record: writers ## BPF nanoseconds a sample, by kind of label source, and of one that targets exclude
-	$(FIGURE) ./test/bench TestBenchRecord
-	$(FIGURE) ./test/bench TestBenchFilter
-
-.PHONY: bench-switch
-bench-switch: writers ## BPF nanoseconds a switch between threads, by off_cpu_threshold
-	$(FIGURE) ./test/bench TestBenchSwitch
-
-.PHONY: bench-footprint
-bench-footprint: writers collector ## start-up, memory, CPU, allocations and losses by sampling frequency
-	$(FIGURE) ./test/bench TestBenchFootprint
-	$(FIGURE) ./receiver/customlabelsreceiver TestSteadyAllocations
-
-.PHONY: bench-scale
-bench-scale: writers collector ## CPU and memory with 10 to 5,000 idle processes and 1 to 1,000 busy threads
-	$(FIGURE) ./test/bench TestBenchScale
-
-.PHONY: bench-unwind
-bench-unwind: collector $(PEER) ## BPF time a sample by depth of the stack, CPU and memory, beside the OTel eBPF profiler
-	$(FIGURE) ./test/bench TestBenchUnwind
-
-.PHONY: bench-resolve
-bench-resolve: ## time and bytes to read one executable, and to attach 1,000 processes of one
+bench-resolve:
 	$(FIGURE) ./internal/process TestBenchPlan
 	$(FIGURE) ./test/bench TestBenchAttach
 
-.PHONY: bench-short-lived
-bench-short-lived: writers $(PEER) ## processes that live for 50 ms, beside the OTel eBPF profiler
+bench-short-lived: writers $(PEER)
 	$(FIGURE) ./test/e2e TestShortLivedPeer
 
-##@ Tidy
+# All of them in a quick form, which decides nothing: so that they do not rot.
+.PHONY: bench
+bench: writers collector $(PEER)
+	@CUSTOM_LABELS_FULL= $(FIGURE) ./test/bench $(foreach name,$(BENCH),$(BENCH_TESTS_$(name)))
 
+.PHONY: FORCE
+FORCE:
+
+# Labels through every TLS model, libc, load and architecture, here and in a virtual machine.
+.PHONY: tls-matrix
+tls-matrix: tls-corpus
+	$(FIGURE) ./test/tlsmatrix TestCorpus TestMatrix
+	scripts/tls-matrix-vm.sh
+
+# Unwind rows of about 3,000 objects of two architectures against readelf; fetches 5 GB once.
+.PHONY: unwind-rows
+unwind-rows:
+	$(FIGURE) ./test/unwindrows TestUnwindRows
+
+.PHONY: vm
+vm: ## labels on other kernels and the other architecture, in virtual machines; one cell: CELL=arm64-6.12
+	$(GO) test ./test/vm/...
+	$(GO) run ./test/vm/matrix $(CELL)
+
+# Label states and whole processes' labels on one kernel of the other architecture.
+.PHONY: vm-quick
+vm-quick:
+	$(GO) test ./test/vm/...
+	$(GO) run ./test/vm/matrix -quick arm64-6.12
+
+
+# Removes what was built, except the tools.
 .PHONY: clean
-clean: ## remove what was built, except the tools
+clean:
 	rm -rf $(BUILD) $(BIN)/labelprof

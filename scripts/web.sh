@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # Builds the page of labelprof (cmd/labelprof/web) into its dist, which is committed:
 # from the npm registry, in the versions of the lock file, in build/web-npm.
-#
-#   scripts/web.sh          build into the tree
-#   scripts/web.sh check    fail when that would change what is committed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,12 +18,5 @@ rm -rf "$to/src" "$to/dist"
 cp -r "$from"/{src,tsconfig.json,build.mjs} "$to"/
 (cd "$to" && node_modules/.bin/tsc --noEmit -p . && node build.mjs)
 
-if [[ ${1:-} == check ]]; then
-	if ! diff -rq "$to/dist" "$from/dist"; then
-		echo "web: run 'make web' and commit the result" >&2
-		exit 1
-	fi
-	exit
-fi
 rm -rf "$from/dist"
 cp -r "$to/dist" "$from/dist"

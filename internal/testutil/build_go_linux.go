@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -32,18 +33,48 @@ var buildGoWriters = sync.OnceValues(func() ([]string, error) {
 			return nil, err
 		}
 		defer unlock()
-		out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "testdata", "gowriters"), "OUT="+dir).CombinedOutput()
+		out, err := makeGo(filepath.Join(root, "testdata", "gowriters"), dir)
 		if err != nil {
 			return nil, fmt.Errorf("build the Go writers: %w\n%s", err, out)
 		}
 	}
-	paths, err := filepath.Glob(filepath.Join(dir, "gowriter-*"))
-	if err == nil && len(paths) == 0 {
-		err = errors.New("no Go writers in " + dir)
+	return goPrograms(dir, "gowriter-*")
+})
+
+// quickRelease of Go is the one beside the local one for which the quick form of a test
+// has programs: the oldest that is supported, which differs most.
+const quickRelease = "go1.22.12"
+
+// makeGo builds the Go programs of a directory, in full those of every release.
+func makeGo(from, to string) (output []byte, err error) {
+	args := []string{"-s", "-C", from, "OUT=" + to}
+	if !Full() {
+		args = append(args, "RELEASES="+quickRelease)
+	}
+	return exec.Command("make", args...).CombinedOutput()
+}
+
+// goPrograms lists those that match a pattern, but for releases that were built for the
+// full form.
+func goPrograms(dir string, patterns ...string) (paths []string, err error) {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	if !Full() && !Emulated() {
+		paths = slices.DeleteFunc(paths, func(path string) bool {
+			return strings.Contains(filepath.Base(path), "go1.") && !strings.Contains(path, quickRelease)
+		})
+	}
+	if len(paths) == 0 {
+		return nil, errors.New("no programs in " + dir)
 	}
 	slices.Sort(paths)
-	return paths, err
-})
+	return paths, nil
+}
 
 // lockFile waits until no other process has the lock that a file stands for.
 func lockFile(path string) (unlock func(), err error) {

@@ -3,11 +3,8 @@
 package testutil
 
 import (
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 )
@@ -18,23 +15,16 @@ var buildGoTables = sync.OnceValues(func() ([]string, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, "build", "gopclntab")
-	out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "testdata", "gopclntab"), "OUT="+dir).CombinedOutput()
+	unlock, err := lockFile(dir + ".lock") // other test binaries build there, too
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	out, err := makeGo(filepath.Join(root, "testdata", "gopclntab"), dir)
 	if err != nil {
 		return nil, fmt.Errorf("build testdata/gopclntab: %w\n%s", err, out)
 	}
-	var paths []string
-	for _, pattern := range []string{"tables-*", "cross-*"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, found...)
-	}
-	if len(paths) == 0 {
-		return nil, errors.New("no programs in " + dir)
-	}
-	slices.Sort(paths)
-	return paths, nil
+	return goPrograms(dir, "tables-*", "cross-*")
 })
 
 // BuildGoTables builds the programs of testdata/gopclntab, unless they are there

@@ -5,7 +5,6 @@ package testutil
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,13 +26,12 @@ var buildWriters = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "writers-")
+	dir := filepath.Join(root, "build", "writers")
+	unlock, err := lockFile(dir + ".lock") // other test binaries build there, too
 	if err != nil {
 		return "", err
 	}
-	if err := removeAtExit(dir); err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
-	}
+	defer unlock()
 	out, err := exec.Command("make", "-s", "-j", strconv.Itoa(runtime.NumCPU()),
 		"-C", filepath.Join(root, "testdata", "writers"), "OUT="+dir).CombinedOutput()
 	if err != nil {
@@ -42,9 +40,8 @@ var buildWriters = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// BuildWriters builds the programs of testdata/writers and returns the directory
-// that holds them. It builds once in the life of a test binary; the directory goes
-// when the binary ends. A machine that cannot build them fails the test.
+// BuildWriters builds the programs of testdata/writers and returns the directory that
+// holds them. A machine that cannot build them fails the test.
 func BuildWriters(t testing.TB) string {
 	t.Helper()
 	dir, err := buildWriters()
@@ -53,22 +50,6 @@ func BuildWriters(t testing.TB) string {
 	}
 	return dir
 }
-
-// removeAtExit leaves a shell behind whose standard input ends when this process
-// does, however it does: a test binary has no hook at its end.
-func removeAtExit(dir string) error {
-	const script = `trap '' INT TERM HUP; read -r _; rm -rf -- "$1"`
-	shell := exec.Command("sh", "-c", script, "sh", dir)
-	stdin, err := shell.StdinPipe()
-	if err != nil {
-		return err
-	}
-	openUntilExit = stdin
-	return shell.Start()
-}
-
-// openUntilExit keeps the garbage collector from closing the pipe.
-var openUntilExit io.Closer
 
 // repositoryRoot finds the module that the test runs in. Tests run in the
 // directory of their package.

@@ -26,6 +26,11 @@ var buildUnwind = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(root, "build", "unwind")
+	unlock, err := lockFile(dir + ".lock") // other test binaries build there, too
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	args := []string{
 		"-s", "-j", strconv.Itoa(runtime.NumCPU()), "-C", filepath.Join(root, "testdata", "unwind"),
 		"OUT=" + dir, "CLANG=clang-19", "MUSL_CC=musl-gcc", "GO=go", "JAVAC=javac",

@@ -243,17 +243,3 @@ func TestWriterUsage(t *testing.T) {
 		require.Equal(t, 2, exit.ExitCode(), "%q", args)
 	}
 }
-
-func TestRemoveAtExit(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "gone")
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	kept := openUntilExit
-	defer func() { openUntilExit = kept }()
-	require.NoError(t, removeAtExit(dir))
-	require.DirExists(t, dir)
-	require.NoError(t, openUntilExit.Close())
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(dir)
-		return os.IsNotExist(err)
-	}, 5*time.Second, 5*time.Millisecond)
-}

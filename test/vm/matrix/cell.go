@@ -21,6 +21,7 @@ type cell struct {
 	thorough  bool   // the oldest and the newest kernel also run what takes long
 	stacks    bool   // it checks whole stacks: on aarch64, with pointer authentication and without
 	nobody    bool   // it runs the receiver as a user with the documented capabilities
+	quick     bool   // it only runs the states of labels
 }
 
 const (

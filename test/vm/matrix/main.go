@@ -11,14 +11,15 @@ import (
 
 func main() {
 	list := flag.Bool("list", false, "print the names of the cells")
+	quick := flag.Bool("quick", false, "only run the states of labels")
 	flag.Parse()
-	if err := runMatrix(flag.Args(), *list); err != nil {
+	if err := runMatrix(flag.Args(), *list, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}
 }
 
-func runMatrix(names []string, list bool) error {
+func runMatrix(names []string, list, quick bool) error {
 	chosen, err := choose(names)
 	if err != nil {
 		return err
@@ -33,8 +34,9 @@ func runMatrix(names []string, list bool) error {
 	prepared := map[string]bool{}
 	for i := range chosen {
 		c := &chosen[i]
+		c.quick = quick
 		if !prepared[c.arch] {
-			if err := prepare(c.arch); err != nil {
+			if err := prepare(c); err != nil {
 				return fmt.Errorf("build for %s: %w", c.arch, err)
 			}
 			prepared[c.arch] = true

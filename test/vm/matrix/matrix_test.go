@@ -54,6 +54,19 @@ func good(c *cell) (string, *guest.Result) {
 	return out.String(), r
 }
 
+func TestQuick(t *testing.T) {
+	chosen, err := choose([]string{"arm64-6.12"})
+	require.NoError(t, err)
+	c := chosen[0]
+	c.quick = true
+	require.Len(t, programs(&c), 1)
+	require.Contains(t, programs(&c)[0].tests, "TestLabelStates")
+	out, r := good(&c)
+	r.Release = "6.12.0-1-arm64"
+	require.NoError(t, judge(&c, r, out).err)
+	require.Error(t, judge(&c, r, strings.Replace(out, "--- PASS: TestLabelStates", "", 1)).err)
+}
+
 func TestJudge(t *testing.T) {
 	c, err := choose([]string{"arm64-6.1-pac"})
 	require.NoError(t, err)

@@ -22,6 +22,13 @@ type program struct {
 
 // programs that run in each guest, in one boot.
 func programs(c *cell) []program {
+	if c.quick {
+		return []program{{
+			name: "bpf", binary: "bpf.test", labels: true,
+			env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
+			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestRecordIdentity"},
+		}}
+	}
 	if c.isRefused {
 		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
 	}

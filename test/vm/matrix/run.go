@@ -16,9 +16,13 @@ const (
 	cellTimeout = 15 * time.Minute
 )
 
-// prepare builds what the guests of an architecture run.
-func prepare(arch string) error {
-	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+arch))
+// prepare builds what the guests of the cell's architecture run.
+func prepare(c *cell) error {
+	goal := "all"
+	if c.quick {
+		goal = "quick"
+	}
+	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+c.arch, goal))
 }
 
 // fetch makes sure that the cell's kernel is there, so that the cell's time is its own.
