@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Runs fuzz targets of the module and prints how often each was executed:
-#   scripts/fuzz.sh short [DURATION]    every target under Go's coverage-guided engine
+#   scripts/fuzz.sh short [AMOUNT]      every target under Go's coverage-guided engine
 #   scripts/fuzz.sh long [EXECUTIONS]   those of internal/testutil/fuzz in its plain loop,
 #                                       from what the engine has found so far
+# AMOUNT is a number of executions (3000x) or a duration, in which a busy machine may do
+# nothing at all.
 # FUZZ_TARGETS, a pattern, selects targets by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +37,7 @@ run() {
 }
 
 short() {
-	run "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${amount:-4s}" -fuzzminimizetime 100x "$package"
+	run "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${amount:-3000x}" -fuzzminimizetime 100x "$package"
 	# On a busy machine the time may pass with what the corpus has already.
 	sed -nE -e 's/.*execs: ([0-9]+) .*new interesting: ([0-9]+) \(total: ([0-9]+)\).*/\1 \2 \3/p' \
 		-e 's/.*baseline coverage: ([1-9][0-9]*)\/([0-9]+) completed$/\1 0 \2/p' "$log" | tail -1
@@ -54,7 +56,7 @@ case $mode in
 short) pattern='^func Fuzz' columns='executions new_interesting corpus' ;;
 long) pattern='fuzz\.Run\(' columns='executions per_second corpus' ;;
 *)
-	echo "usage: scripts/fuzz.sh short [DURATION] | long [EXECUTIONS]" >&2
+	echo "usage: scripts/fuzz.sh short [AMOUNT] | long [EXECUTIONS]" >&2
 	exit 2
 	;;
 esac

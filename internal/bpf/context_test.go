@@ -40,6 +40,8 @@ func TestContextEvents(t *testing.T) {
 		require.NoError(t, err)
 	case "0":
 		require.Error(t, err)
+	default:
+		require.Equal(t, testutil.Can(t, testutil.TraceFunctions), err == nil, "events: %v", err)
 	}
 	self := identify(t, s, uint32(os.Getpid()))
 	events := make(chan ProcessEvent, 100_000)

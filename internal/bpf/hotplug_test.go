@@ -17,6 +17,7 @@ import (
 // A CPU that goes and comes back is sampled again, whether or not anyone looked in between.
 func TestCPUHotplug(t *testing.T) {
 	testutil.RequireBPF(t)
+	testutil.Need(t, testutil.SwitchCPUs)
 	const cpu = 1
 	path := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", cpu)
 	set := func(online string) { require.NoError(t, os.WriteFile(path, []byte(online), 0)) }

@@ -20,8 +20,8 @@ func (v *verdict) Helper()               {}
 func (v *verdict) Skipf(string, ...any)  { v.skipped = true; runtime.Goexit() }
 func (v *verdict) Fatalf(string, ...any) { v.failed = true; runtime.Goexit() }
 
-func judge(guard func(testing.TB)) *verdict {
-	v := &verdict{}
+func judge(t testing.TB, guard func(testing.TB)) *verdict {
+	v := &verdict{TB: t}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -34,14 +34,14 @@ func judge(guard func(testing.TB)) *verdict {
 func TestSkip(t *testing.T) {
 	guard := func(t testing.TB) { skip(t, errors.New("no")) }
 	t.Setenv(MustRunEnv, "")
-	require.Equal(t, &verdict{skipped: true}, judge(guard))
+	require.Equal(t, &verdict{TB: t, skipped: true}, judge(t, guard))
 	t.Setenv(MustRunEnv, "1")
-	require.Equal(t, &verdict{failed: true}, judge(guard))
+	require.Equal(t, &verdict{TB: t, failed: true}, judge(t, guard))
 }
 
 // The guard itself: where the kernel lets us, it lets the test run.
 func TestRequireBPF(t *testing.T) {
-	v := judge(func(t testing.TB) { RequireBPF(t) })
+	v := judge(t, func(t testing.TB) { RequireBPF(t) })
 	require.False(t, v.failed && probeBPF() == nil)
 	require.Equal(t, probeBPF() != nil, v.skipped || v.failed)
 }

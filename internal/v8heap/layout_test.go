@@ -1,6 +1,7 @@
 package v8heap_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -34,24 +35,27 @@ func node24() map[string]int {
 	}
 }
 
-// library builds one that exports ints.
-func library(t *testing.T, ints map[string]int) *elffile.File {
+// image is a small library that exports ints.
+func image(t testing.TB, ints map[string]int) []byte {
 	t.Helper()
 	var source strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(ints)) {
 		fmt.Fprintf(&source, "int %s = %d;\n", name, ints[name])
 	}
 	path := filepath.Join(t.TempDir(), "v8.so")
-	cmd := exec.Command("gcc", "-shared", "-fPIC", "-nostdlib", "-o", path, "-x", "c", "-")
+	cmd := exec.Command("gcc", "-shared", "-fPIC", "-nostdlib", "-s", "-Wl,-z,max-page-size=64,-z,noseparate-code", "-o", path, "-x", "c", "-")
 	cmd.Stdin = strings.NewReader(source.String())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	file, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	st, err := file.Stat()
-	require.NoError(t, err)
-	e, err := elffile.New(file, st.Size())
+	return data
+}
+
+func library(t testing.TB, ints map[string]int) *elffile.File {
+	t.Helper()
+	data := image(t, ints)
+	e, err := elffile.New(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	return e
 }

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
@@ -27,7 +26,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testutil.Main(m) }
 
 // prefix of custom labels in the output, by default.
 const prefix = "process.context.label."

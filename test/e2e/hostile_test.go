@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -82,10 +83,11 @@ func TestHostile(t *testing.T) {
 		add(b.name, w, b.judge)
 		byPID[int64(w.PID)].labelled = b.readable
 	}
-	pid := start32(t)
-	foreign := pid != 0
+	foreign := testutil.Can(t, testutil.Run32Bit)
 	if foreign {
-		byPID[int64(pid)] = &hostileProcess{name: "32-bit", judge: judgeUnlabelled}
+		path := filepath.Join(t.TempDir(), "spin32")
+		require.NoError(t, os.WriteFile(path, testutil.Spin32Bit(), 0o700)) //nolint:gosec // a program
+		byPID[int64(startSpin(t, path))] = &hostileProcess{name: "32-bit", judge: judgeUnlabelled}
 	}
 	good := map[int64]*goodWriter{}
 	for _, variant := range []string{"writer-v0-dlopen", "writer-v1-lib", "writer-ctx-exe"} {
@@ -154,6 +156,19 @@ func TestHostile(t *testing.T) {
 	fmt.Printf("%v\n", account)
 	_, received := out.received()
 	requireFlushed(t, account, received)
+}
+
+// startSpin runs a program that says nothing until the end of the test.
+func startSpin(t *testing.T, path string) (pid int) {
+	t.Helper()
+	cmd := exec.Command(path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, cmd.Process.Kill(), "it spins until then")
+		_ = cmd.Wait() // says that it was killed
+	})
+	return cmd.Process.Pid
 }
 
 // hostileKinds asks a writer what it can do.

@@ -75,6 +75,15 @@ func (run *offCPURun) take(t *testing.T, h *hit) {
 	}
 }
 
+// measured is what the writer itself says.
+func (run *offCPURun) measured(t *testing.T) testutil.Truth {
+	t.Helper()
+	truth, err := testutil.ReadTruth(run.truth)
+	require.NoError(t, err)
+	require.NotEmpty(t, truth.Sets, run.variant)
+	return truth
+}
+
 // sampleOffCPU runs writers under a receiver until they end.
 func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*customlabelsreceiver.Config)) ([]*offCPURun, *running) {
 	runs := map[int64]*offCPURun{}
@@ -158,8 +167,7 @@ func TestOffCPU(t *testing.T) {
 		}
 		fmt.Printf("%-16s %-6s %-5s %9s %12s %12s %8s\n", "writer", "op", "turn", "absences", "measured", "true", "off by")
 		for _, run := range runs {
-			truth, err := testutil.ReadTruth(run.truth)
-			require.NoError(t, err)
+			truth := run.measured(t)
 			for _, set := range truth.Sets {
 				w := way{set.Labels["op"], set.Labels["turn"]}
 				off := run.total[w].Seconds()/set.OffCPU.Seconds() - 1
@@ -183,9 +191,7 @@ func TestOffCPU(t *testing.T) {
 		requireSwitchesAccounted(t, account)
 		var measured, truth, variance float64
 		for _, run := range runs {
-			all, err := testutil.ReadTruth(run.truth)
-			require.NoError(t, err)
-			for _, set := range all.Sets {
+			for _, set := range run.measured(t).Sets {
 				w := way{set.Labels["op"], set.Labels["turn"]}
 				if w.op == "long" {
 					continue // too few
@@ -212,8 +218,7 @@ func TestOffCPU(t *testing.T) {
 		requireSwitchesAccounted(t, account)
 		require.NotZero(t, account["filtered_below_minimum"])
 		for _, run := range runs {
-			truth, err := testutil.ReadTruth(run.truth)
-			require.NoError(t, err)
+			truth := run.measured(t)
 			for _, set := range truth.Sets {
 				w := way{set.Labels["op"], set.Labels["turn"]}
 				if w.turn == "odd" {

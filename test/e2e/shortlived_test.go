@@ -252,13 +252,6 @@ func count(yes bool) int {
 	return 0
 }
 
-func share(n, of int) float64 {
-	if of == 0 {
-		return 1
-	}
-	return float64(n) / float64(of)
-}
-
 // reportBriefLives prints what came of the processes and holds it against the goal.
 func reportBriefLives(t *testing.T, lives []life, out *briefSink) {
 	t.Helper()

@@ -29,12 +29,7 @@ func (n *tally) add(m *tally) {
 }
 
 // share of the samples that are complete.
-func (n *tally) share() float64 {
-	if n.samples == 0 {
-		return 1
-	}
-	return float64(n.whole) / float64(n.samples)
-}
+func (n *tally) share() float64 { return share(n.whole, n.samples) }
 
 // A stackSink is a next consumer that judges the stacks of known programs.
 type stackSink struct {
