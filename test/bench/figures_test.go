@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,6 +27,20 @@ func median(values []float64) float64 {
 // spread is the lowest and the highest value.
 func spread(values []float64, format string) string {
 	return fmt.Sprintf(format+"–"+format, slices.Min(values), slices.Max(values))
+}
+
+// printSeries prints figures of the profilers, round by round put together.
+func printSeries(title string, series *paired.Series, figures []string) {
+	const column = "%8.4g (%.4g–%.4g)"
+	fmt.Printf("%s: median (lowest–highest)\n%-28s %-32s %-32s\n", title, "", ours, peer)
+	for _, figure := range figures {
+		fmt.Printf("%-28s", figure)
+		for _, subject := range bothProfilers {
+			values := series.Values(subject, figure)
+			fmt.Printf(" %-32s", fmt.Sprintf(column, paired.Of(values).Median, slices.Min(values), slices.Max(values)))
+		}
+		fmt.Println()
+	}
 }
 
 // printMachine says what the figures were measured on, and what else ran there.
