@@ -2,7 +2,12 @@
 
 package bench
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
 
 // What is compared is two collectors of the same parts but for their receivers, under the
 // same conditions: see peer.
@@ -18,8 +23,11 @@ const (
 // rawDir keeps the rounds of benchmarks.
 const rawDir = "../../build/bench"
 
-// profilerConfig takes the receiver's name and configuration. Both report every 5 s: the
-// peer, by default, at random times about that.
+// reportInterval of both. That of full measurements is the default; but the peer's is
+// random, by default, within a fifth of that.
+var reportInterval = testutil.Size(5*time.Second, time.Second, 5*time.Second)
+
+// profilerConfig takes the receiver's name and configuration.
 const profilerConfig = `
 receivers:
   %s
@@ -40,13 +48,15 @@ func profilers() map[string]*profiler {
 		ours: {
 			command: []string{conditions, oursCollector},
 			config: func(hz int) string {
-				return fmt.Sprintf(profilerConfig, fmt.Sprintf("custom_labels: {samples_per_second: %d}", hz), "custom_labels")
+				receiver := fmt.Sprintf("custom_labels: {samples_per_second: %d, report_interval: %v}", hz, reportInterval)
+				return fmt.Sprintf(profilerConfig, receiver, "custom_labels")
 			},
 		},
 		peer: {
 			command: []string{conditions, peerCollector},
 			config: func(hz int) string {
-				return fmt.Sprintf(profilerConfig, fmt.Sprintf("profiling: {samples_per_second: %d, reporter_jitter: 0}", hz), "profiling")
+				receiver := fmt.Sprintf("profiling: {samples_per_second: %d, reporter_interval: %v, reporter_jitter: 0}", hz, reportInterval)
+				return fmt.Sprintf(profilerConfig, receiver, "profiling")
 			},
 		},
 	}
