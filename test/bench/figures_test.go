@@ -29,18 +29,20 @@ func spread(values []float64, format string) string {
 	return fmt.Sprintf(format+"–"+format, slices.Min(values), slices.Max(values))
 }
 
-// printSeries prints figures of the profilers, round by round put together.
-func printSeries(title string, series *paired.Series, figures []string) {
-	const column = "%8.4g (%.4g–%.4g)"
-	fmt.Printf("%s: median (lowest–highest)\n%-28s %-32s %-32s\n", title, "", ours, peer)
-	for _, figure := range figures {
-		fmt.Printf("%-28s", figure)
-		for _, subject := range bothProfilers {
-			values := series.Values(subject, figure)
-			fmt.Printf(" %-32s", fmt.Sprintf(column, paired.Of(values).Median, slices.Min(values), slices.Max(values)))
-		}
-		fmt.Println()
+// printSeries prints figures of subjects, all rounds put together.
+func printSeries(title string, series *paired.Series, figures []string, subjects ...string) {
+	fmt.Printf("%s: median (lowest–highest)\n%-28s", title, "")
+	for _, subject := range subjects {
+		fmt.Printf(" %-30s", subject)
 	}
+	for _, figure := range figures {
+		fmt.Printf("\n%-28s", figure)
+		for _, subject := range subjects {
+			values := series.Values(subject, figure)
+			fmt.Printf(" %-30s", fmt.Sprintf("%.4g (%.4g–%.4g)", paired.Of(values).Median, slices.Min(values), slices.Max(values)))
+		}
+	}
+	fmt.Println()
 }
 
 // printMachine says what the figures were measured on, and what else ran there.

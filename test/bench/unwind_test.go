@@ -90,7 +90,7 @@ func TestBenchUnwind(t *testing.T) {
 		series := run.Rounds(name, testutil.Size(10, 1, 1), bothProfilers, func(subject string) paired.Figures {
 			return b.measure(subject, rate)
 		})
-		printSeries(name, series, b.figures())
+		printSeries(name, series, b.figures(), bothProfilers...)
 		claim := func(what, figure string, goal float64) {
 			claims = append(claims, paired.Claim{What: name + ", " + what, Values: series.Ratios(ours, peer, figure), Goal: goal})
 		}
@@ -115,7 +115,7 @@ func measureBareProfilers(t *testing.T, run *paired.Run) map[string]float64 {
 		time.Sleep(bareSettle)
 		return paired.Figures{figure: float64(readResidence(t, c.pid()).total) / mib}
 	})
-	printSeries("collectors without receivers", series, []string{figure})
+	printSeries("collectors without receivers", series, []string{figure}, bothProfilers...)
 	bare := map[string]float64{}
 	for _, subject := range bothProfilers {
 		bare[subject] = paired.Of(series.Values(subject, figure)).Median
