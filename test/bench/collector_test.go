@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/test/bench/emitted"
 )
 
 // collectorPath is where `make collector` leaves the collector.
@@ -42,7 +44,8 @@ service:
 `
 
 const (
-	collectorTimeout = 30 * time.Second
+	// collectorTimeout is enough for the peer, too, on a busy machine.
+	collectorTimeout = 3 * time.Minute
 	// signalDelay after it is ready, the collector listens to signals.
 	signalDelay    = 200 * time.Millisecond
 	messageReady   = "Everything is ready. Begin running and processing data."
@@ -55,8 +58,11 @@ type collector struct {
 	cmd     *exec.Cmd
 	startup time.Duration // from the start of the process until it is ready
 	readyAt time.Time
-	log     *bufio.Reader
+	// entries of the log that are awaited; closed at the log's end. Then output is complete.
+	entries chan map[string]any
 	output  strings.Builder
+	// profiles is the file in which the exporter profiles_file writes, if there is one.
+	profiles string
 }
 
 // startCollector returns when the collector is ready.
@@ -71,37 +77,66 @@ func startCommand(t *testing.T, command []string, config string) *collector {
 	for _, path := range command {
 		require.FileExists(t, path, "make builds it")
 	}
-	path := filepath.Join(t.TempDir(), "config.yaml")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	args := append(slices.Clone(command[1:]), "--config", path, "--feature-gates=service.profilesSupport,service.AllowNoPipelines")
-	c := &collector{t: t, cmd: exec.Command(command[0], args...)}
+	c := &collector{
+		t: t, cmd: exec.Command(command[0], args...), entries: make(chan map[string]any, 2), profiles: filepath.Join(dir, "profiles"),
+	}
+	c.cmd.Env = append(os.Environ(), emitted.FileEnv+"="+c.profiles)
 	stderr, err := c.cmd.StderrPipe()
 	require.NoError(t, err)
 	started := time.Now()
 	require.NoError(t, c.cmd.Start())
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
-	timeout := time.AfterFunc(collectorTimeout, func() { _ = c.cmd.Process.Kill() })
-	defer timeout.Stop()
-	c.log = bufio.NewReader(stderr)
+	go c.readLog(stderr)
 	_, found := c.await(messageReady)
 	c.readyAt = time.Now()
 	c.startup = c.readyAt.Sub(started)
-	require.True(t, found, "the collector did not start: %s", c.output.String())
+	if !found {
+		_ = c.cmd.Process.Kill()
+		c.drainLog()
+		require.Fail(t, "the collector did not start", c.output.String())
+	}
 	return c
 }
 
-// await reads the log up to an entry and returns its fields.
-func (c *collector) await(message string) (map[string]any, bool) {
+// readLog reads all the time: a collector whose log nobody reads stands still.
+func (c *collector) readLog(stderr io.Reader) {
+	defer close(c.entries)
+	lines := bufio.NewReader(stderr)
 	for {
-		line, err := c.log.ReadBytes('\n')
+		line, err := lines.ReadBytes('\n')
 		c.output.Write(line)
 		if err != nil {
-			return nil, false
+			return
 		}
 		var entry map[string]any
-		if json.Unmarshal(line, &entry) == nil && entry["msg"] == message {
-			return entry, true
+		if json.Unmarshal(line, &entry) == nil && (entry["msg"] == messageReady || entry["msg"] == messageAccount) {
+			c.entries <- entry
 		}
+	}
+}
+
+// await returns the fields of an entry of the log.
+func (c *collector) await(message string) (map[string]any, bool) {
+	timeout := time.After(collectorTimeout)
+	for {
+		select {
+		case entry, ok := <-c.entries:
+			if !ok || entry["msg"] == message {
+				return entry, ok
+			}
+		case <-timeout:
+			return nil, false
+		}
+	}
+}
+
+// drainLog waits for the end of the log.
+func (c *collector) drainLog() {
+	for range c.entries {
 	}
 }
 
@@ -114,8 +149,7 @@ func (c *collector) stop() map[string]int64 {
 	timeout := time.AfterFunc(collectorTimeout, func() { _ = c.cmd.Process.Kill() })
 	defer timeout.Stop()
 	entry, found := c.await(messageAccount)
-	_, err := io.Copy(&c.output, c.log)
-	require.NoError(c.t, err)
+	c.drainLog()
 	require.NoError(c.t, c.cmd.Wait(), "%s", c.output.String())
 	if !found {
 		return nil

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,6 +27,22 @@ func median(values []float64) float64 {
 // spread is the lowest and the highest value.
 func spread(values []float64, format string) string {
 	return fmt.Sprintf(format+"–"+format, slices.Min(values), slices.Max(values))
+}
+
+// printSeries prints figures of subjects, all rounds put together.
+func printSeries(title string, series *paired.Series, figures []string, subjects ...string) {
+	fmt.Printf("%s: median (lowest–highest)\n%-28s", title, "")
+	for _, subject := range subjects {
+		fmt.Printf(" %-30s", subject)
+	}
+	for _, figure := range figures {
+		fmt.Printf("\n%-28s", figure)
+		for _, subject := range subjects {
+			values := series.Values(subject, figure)
+			fmt.Printf(" %-30s", fmt.Sprintf("%.4g (%.4g–%.4g)", paired.Of(values).Median, slices.Min(values), slices.Max(values)))
+		}
+	}
+	fmt.Println()
 }
 
 // printMachine says what the figures were measured on, and what else ran there.

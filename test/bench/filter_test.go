@@ -94,7 +94,7 @@ func newFilterCase(t *testing.T, seen map[ebpf.ProgramID]bool, name string, sele
 	s, err := bpf.New(bpf.Config{SamplesPerSecond: bpf.MaxSamplesPerSecond, RingBufferBytes: recordRingBytes, SelectTargets: selects})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	found := openSamplingPrograms(t, os.Getpid())
+	found := openPrograms(t, os.Getpid(), ebpf.PerfEvent)
 	t.Cleanup(found.close)
 	c := &filterCase{name: name, sampler: s}
 	for _, p := range found.program {

@@ -10,24 +10,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
-// The goals. That of start-up is a time, and printed only.
+// The goals.
 const (
-	goalStartup       = time.Second
 	goalResidentBytes = 40 << 20 // over the bare collector, at defaults
 	goalMapBytes      = 24 << 20 // at defaults
 )
 
 const (
-	footprintStarts = 5
 	footprintSettle = 10 * time.Second // two batches
 	footprintSteady = 15 * time.Second
 	footprintLabels = 10
@@ -43,7 +36,6 @@ func TestBenchFootprint(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
 	printMachine(t)
-	printStartup(t)
 
 	bare := measureBare(t)
 	fmt.Printf("bare collector: %.1f MiB resident (%.1f anonymous), %.2f ms CPU a second\n",
@@ -58,35 +50,6 @@ func TestBenchFootprint(t *testing.T) {
 	for _, hz := range footprintRates {
 		checkFootprint(t, hz, bare)
 	}
-}
-
-// printStartup prints what the receiver adds to the start of the collector.
-func printStartup(t *testing.T) {
-	var bare, with, added, start []float64
-	for range footprintStarts {
-		b, w := startCollector(t, bareConfig), startCollector(t, fmt.Sprintf(receiverConfig, ""))
-		require.NotNil(t, w.stop())
-		b.stop()
-		bare = append(bare, b.startup.Seconds())
-		with = append(with, w.startup.Seconds())
-		added = append(added, (w.startup - b.startup).Seconds())
-		start = append(start, startInProcess(t).Seconds())
-	}
-	fmt.Printf("start-up, median of %d: bare %.3f s, with the receiver %.3f s, added %.3f s (%s); goal %.0f s\n",
-		footprintStarts, median(bare), median(with), median(added), spread(added, "%.3f"), goalStartup.Seconds())
-	fmt.Printf("Start of the receiver alone, median of %d: %.3f s (%s)\n", footprintStarts, median(start), spread(start, "%.3f"))
-}
-
-// startInProcess starts the receiver without a collector.
-func startInProcess(t *testing.T) time.Duration {
-	factory := customlabelsreceiver.NewFactory().(xreceiver.Factory)
-	set := receivertest.NewNopSettings(factory.Type())
-	r, err := factory.CreateProfiles(t.Context(), set, factory.CreateDefaultConfig(), consumertest.NewNop())
-	require.NoError(t, err)
-	start := time.Now()
-	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-	defer func() { require.NoError(t, r.Shutdown(t.Context())) }()
-	return time.Since(start)
 }
 
 // A footprint is what a collector takes once it is steady.

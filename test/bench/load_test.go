@@ -85,6 +85,15 @@ func (l *load) has(pid uint32) bool {
 	return slices.Contains(l.pids, int(pid))
 }
 
+// cpuTime is how long the copies have run, on all CPUs together.
+func (l *load) cpuTime() (sum time.Duration) {
+	l.t.Helper()
+	for _, pid := range l.pids {
+		sum += cpuTime(l.t, pid)
+	}
+	return sum
+}
+
 // pause stops the copies; when it returns, none runs any more.
 func (l *load) pause() {
 	l.t.Helper()

@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,33 +15,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A samplingTime is what the sampling programs of a process have run.
-type samplingTime struct {
+// A programTime is what programs of a process have run.
+type programTime struct {
 	runs  uint64
 	total time.Duration
 }
 
-func (a samplingTime) minus(b samplingTime) samplingTime {
-	return samplingTime{runs: a.runs - b.runs, total: a.total - b.total}
+func (a programTime) minus(b programTime) programTime {
+	return programTime{runs: a.runs - b.runs, total: a.total - b.total}
 }
 
 // perRun in ns.
-func (a samplingTime) perRun() float64 { return float64(a.total.Nanoseconds()) / float64(a.runs) }
+func (a programTime) perRun() float64 { return float64(a.total.Nanoseconds()) / float64(a.runs) }
 
-// A samplingProgram is one on perf events that another process has loaded.
-type samplingProgram struct {
+// A programSet is programs that another process has loaded.
+type programSet struct {
 	t       *testing.T
+	types   []ebpf.ProgramType // none: all
 	program []*ebpf.Program
 }
 
-// openSamplingPrograms finds the programs of a process that run on perf events. What
-// they call (tail calls included) counts as theirs, and only they are counted as runs.
-func openSamplingPrograms(t *testing.T, pid int) *samplingProgram {
+// openPrograms finds the programs of a process of some types. What they call (tail calls
+// included) counts as theirs, and only they are counted as runs.
+func openPrograms(t *testing.T, pid int, types ...ebpf.ProgramType) *programSet {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fdinfo", pid)
 	fds, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	s := &samplingProgram{t: t}
+	s := &programSet{t: t, types: types}
 	seen := map[ebpf.ProgramID]bool{}
 	for _, fd := range fds {
 		b, err := os.ReadFile(dir + "/" + fd.Name())
@@ -58,32 +60,32 @@ func openSamplingPrograms(t *testing.T, pid int) *samplingProgram {
 			s.open(seen, ebpf.ProgramID(id))
 		}
 	}
-	require.NotEmpty(t, s.program, "the process has no program on perf events")
+	require.NotEmpty(t, s.program, "the process has no such program")
 	return s
 }
 
-func (s *samplingProgram) open(seen map[ebpf.ProgramID]bool, id ebpf.ProgramID) {
+func (s *programSet) open(seen map[ebpf.ProgramID]bool, id ebpf.ProgramID) {
 	if seen[id] {
 		return
 	}
 	seen[id] = true
 	program, err := ebpf.NewProgramFromID(id)
 	require.NoError(s.t, err)
-	if program.Type() != ebpf.PerfEvent {
+	if len(s.types) > 0 && !slices.Contains(s.types, program.Type()) {
 		program.Close()
 		return
 	}
 	s.program = append(s.program, program)
 }
 
-func (s *samplingProgram) close() {
+func (s *programSet) close() {
 	for _, p := range s.program {
 		p.Close()
 	}
 }
 
 // time needs the kernel to count it: ebpf.EnableStats.
-func (s *samplingProgram) time() (sum samplingTime) {
+func (s *programSet) time() (sum programTime) {
 	s.t.Helper()
 	for _, p := range s.program {
 		stats, err := p.Stats()

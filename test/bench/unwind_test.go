@@ -4,7 +4,9 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,213 +17,207 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
 const (
-	peerCollector = "../../build/peer/otelcol-ebpf-profiler"
-	// peerConditions gives the peer what it insists on at its start.
-	peerConditions = "../../build/peer/run"
-	peerConfig     = `
-receivers:
-  profiling: {samples_per_second: %d}
-exporters: {nop: }
-service:
-  pipelines: {profiles: {receivers: [profiling], exporters: [nop]}}
-  telemetry: {metrics: {level: none}, logs: {encoding: json}}
-`
-)
-
-const (
-	unwindRounds = 2
-	unwindStart  = 8 * time.Second // until a collector has read what it reads once
-	unwindSettle = 3 * time.Second
-	unwindTime   = 10 * time.Second // two of the intervals in which both report
 	// unwindOutside is how many of a stack's frames are not those of the path: the C
-	// library's, main, and so on.
-	unwindOutside = 8
-	// goalUnwind is what we may take of what the peer does.
-	goalUnwind = 0.5
+	// library's, main, and so on. Leaves differ by unwindWithin.
+	unwindOutside, unwindWithin = 8, 3
+	// unwindFewer is by what share our samples may be fewer than the peer's.
+	unwindFewer = 0.01
+	// unwindDelay before a report, what has been sampled is in it.
+	unwindDelay = 1500 * time.Millisecond
+	bareSettle  = 3 * time.Second
 )
 
-var (
-	unwindRates  = []int{20, 97, 997}
-	unwindDepths = []int{10, 100, 500}
+// Goals are ratios: what we may take of what the peer does.
+const (
+	goalUnwindBPF    = 0.5
+	goalUnwindCPU    = 0.5
+	goalUnwindMemory = 0.5
+	goalUnwindMaps   = 0.5
 )
 
-// peerDepth: the peer's stacks end below 150 frames; deeper ones do not compare.
-const peerDepth = 100
+// The peer's stacks end below 150 frames; deeper ones do not compare.
+var unwindDepths = []int{10, 100}
 
-// An unwindSystem is a collector with a receiver that unwinds stacks.
-type unwindSystem struct {
-	name    string
-	command []string
-	config  func(hz int) string
-	rates   []int
-	deep    bool                        // has stacks of any depth
-	bare    float64                     // resident bytes of the collector without the receiver
-	costs   map[int]map[int]*unwindCost // by rate and depth
-	maps    map[int][]float64           // by rate: bytes of each round
+// A unwindRate is measured for as many of the intervals in which both report.
+type unwindRate struct{ hz, intervals int }
+
+var unwindRates = testutil.Size([]unwindRate{{20, 2}, {97, 1}, {997, 1}}, []unwindRate{{97, 3}}, []unwindRate{{97, 1}})
+
+// An unwindCount is what a collector has emitted of a load, in all rounds.
+type unwindCount struct {
+	samples int
+	cpu     time.Duration // that the load has run
+	could   time.Duration // and could have run, with all CPUs for itself
+	depths  []int         // of user frames
 }
 
-// An unwindCost is what a sample costs, by round, and the resident bytes of the collector.
-type unwindCost struct {
-	// Of times the lowest counts: what else runs on the machine only adds to them.
-	bpfNs, cpuUs, memory []float64
-	samples              uint64
+// unwindBench compares what samples of deep stacks cost.
+type unwindBench struct {
+	t      *testing.T
+	loads  map[int]*load      // by depth
+	bare   map[string]float64 // resident bytes of the collectors without a receiver
+	counts map[string]*unwindCount
 }
 
-// unwindSystems: ours, the peer, and ours without symbols, which the peer does not look
-// up for native code.
-func unwindSystems() []*unwindSystem {
-	ours := func(more string) func(int) string {
-		return func(hz int) string {
-			return fmt.Sprintf(receiverConfig, fmt.Sprintf("samples_per_second: %d%s", hz, more))
-		}
-	}
-	systems := []*unwindSystem{
-		{name: "ours", command: []string{collectorPath}, config: ours(""), rates: unwindRates, deep: true},
-		{
-			name: "OTel profiler", command: []string{peerConditions, peerCollector}, rates: unwindRates,
-			config: func(hz int) string { return fmt.Sprintf(peerConfig, hz) },
-		},
-		{name: "ours, no names", command: []string{collectorPath}, config: ours(", symbolize: none"), rates: []int{97}, deep: true},
-	}
-	for _, s := range systems {
-		s.costs, s.maps = map[int]map[int]*unwindCost{}, map[int][]float64{}
-	}
-	return systems
-}
-
-// TestBenchUnwind compares what samples of deep stacks cost with the OTel eBPF
-// profiler's receiver: the programs are of C, -O2 without frame pointers, spin at a
-// known depth on every CPU, and publish no labels. Each round starts one collector
-// after the other, so that both meet the machine in the same state.
+// TestBenchUnwind compares what samples of deep stacks cost with the OTel eBPF profiler's
+// receiver: the programs are of C, -O2 without frame pointers, spin at a known depth on
+// every CPU, and publish no labels. A round starts one collector after the other.
+//
+// Costs are those from one batch to the next: the BPF time of each hit of any process, and
+// the collector's CPU time for each sample that it emits. That both emit samples of the
+// load, as deep as they should be, is asserted, and that we do not emit fewer.
 func TestBenchUnwind(t *testing.T) {
 	testutil.RequireBPF(t)
 	path := filepath.Join(testutil.BuildUnwind(t), "c-untold")
-	printMachine(t)
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	require.NoError(t, err)
 	defer stats.Close()
+	run := paired.Start(t, rawDir, "unwind")
 
-	loads := map[int]*load{}
+	b := &unwindBench{t: t, loads: map[int]*load{}, counts: map[string]*unwindCount{}}
 	for _, depth := range unwindDepths {
-		loads[depth] = startCopies(t, path, writerSeconds, "deep", fmt.Sprint(depth-unwindOutside))
-		loads[depth].pause()
+		b.loads[depth] = startCopies(t, path, writerSeconds, "deep", fmt.Sprint(depth-unwindOutside))
+		b.loads[depth].pause()
 	}
-	systems := unwindSystems()
-	for _, s := range systems {
-		c := startCommand(t, s.command, bareConfig)
-		time.Sleep(unwindStart)
-		s.bare = float64(readResidence(t, c.pid()).total)
-		c.stop()
-	}
-	for _, hz := range unwindRates {
-		for range unwindRounds {
-			for _, s := range systems {
-				if slices.Contains(s.rates, hz) {
-					s.round(t, hz, loads)
-				}
-			}
+	b.bare = measureBareProfilers(t, run)
+	var claims []paired.Claim
+	for _, rate := range unwindRates {
+		name := fmt.Sprintf("%d Hz", rate.hz)
+		series := run.Rounds(name, testutil.Size(10, 1, 1), bothProfilers, func(subject string) paired.Figures {
+			return b.measure(subject, rate)
+		})
+		printSeries(name, series, b.figures(), bothProfilers...)
+		claim := func(what, figure string, goal float64) {
+			claims = append(claims, paired.Claim{What: name + ", " + what, Values: series.Ratios(ours, peer, figure), Goal: goal})
 		}
-	}
-	printUnwind(systems)
-	printUnwindRatios(systems[0], systems[1])
-	for _, hz := range unwindRates {
-		assert.Greater(t, median(systems[0].costs[hz][100].bpfNs), median(systems[0].costs[hz][10].bpfNs),
-			"a deeper stack must cost more, or it is not unwound")
-		assert.Greater(t, median(systems[1].costs[hz][100].bpfNs), median(systems[1].costs[hz][10].bpfNs),
-			"the peer does not unwind")
-	}
-}
-
-// round measures one collector at one rate, with one load after the other.
-func (s *unwindSystem) round(t *testing.T, hz int, loads map[int]*load) {
-	c := startCommand(t, s.command, s.config(hz))
-	programs := openSamplingPrograms(t, c.pid())
-	defer programs.close()
-	if s.costs[hz] == nil {
-		s.costs[hz] = map[int]*unwindCost{}
-	}
-	settle := unwindStart
-	for _, depth := range unwindDepths {
-		cost := s.costs[hz][depth]
-		if cost == nil {
-			cost = &unwindCost{}
-			s.costs[hz][depth] = cost
-		}
-		loads[depth].resume()
-		time.Sleep(settle)
-		settle = unwindSettle
-		before, cpuBefore := programs.time(), cpuTime(t, c.pid())
-		time.Sleep(unwindTime)
-		took, cpu := programs.time().minus(before), cpuTime(t, c.pid())-cpuBefore
-		loads[depth].pause()
-		require.NotZero(t, took.runs)
-		cost.samples += took.runs
-		cost.bpfNs = append(cost.bpfNs, took.perRun())
-		cost.cpuUs = append(cost.cpuUs, float64(cpu.Nanoseconds())/1e3/float64(took.runs))
-		cost.memory = append(cost.memory, float64(readResidence(t, c.pid()).total))
-	}
-	s.maps[hz] = append(s.maps[hz], float64(mapBytes(t, c.pid())))
-	c.stop()
-}
-
-func printUnwind(systems []*unwindSystem) {
-	fmt.Printf("C, -O2 without frame pointers; the lowest of %d rounds of %v after %v, of memory the median\n", unwindRounds, unwindTime, unwindSettle)
-	fmt.Printf("%-14s %5s %6s %9s %14s %11s %10s %11s %8s %8s\n", "", "Hz", "frames", "BPF ns", "lowest–highest", "ns a frame",
-		"CPU µs", "range", "samples", "MiB")
-	for _, hz := range unwindRates {
-		for _, s := range systems {
-			if !slices.Contains(s.rates, hz) {
-				continue
-			}
-			for _, depth := range unwindDepths {
-				c := s.costs[hz][depth]
-				frames := fmt.Sprint(depth)
-				if !s.deep && depth > peerDepth {
-					frames = "<150"
-				}
-				perFrame := "-"
-				if frames != "<150" {
-					perFrame = fmt.Sprintf("%.0f", slices.Min(c.bpfNs)/float64(depth))
-				}
-				fmt.Printf("%-14s %5d %6s %9.0f %14s %11s %10.1f %11s %8d %8.1f\n", s.name, hz, frames, slices.Min(c.bpfNs),
-					spread(c.bpfNs, "%.0f"), perFrame, slices.Min(c.cpuUs), spread(c.cpuUs, "%.1f"), c.samples, median(c.memory)/mib)
-			}
-		}
-	}
-	for _, hz := range unwindRates {
-		for _, s := range systems {
-			if slices.Contains(s.rates, hz) {
-				fmt.Printf("%-14s %5d Hz: %.1f MiB of BPF maps; without the receiver %.1f MiB of memory\n", s.name, hz,
-					median(s.maps[hz])/mib, s.bare/mib)
-			}
-		}
-	}
-}
-
-// printUnwindRatios says what of the peer's costs ours are, where both have whole stacks.
-func printUnwindRatios(ours, peer *unwindSystem) {
-	line := func(what string, ratio float64) {
-		met := "met"
-		if ratio > goalUnwind {
-			met = "MISSED"
-		}
-		fmt.Printf("%-44s %5.2f of the peer's; goal %.1f: %s\n", what, ratio, goalUnwind, met)
-	}
-	for _, hz := range unwindRates {
 		for _, depth := range unwindDepths {
-			if depth > peerDepth {
+			at := fmt.Sprintf("%d frames: ", depth)
+			claim(at+"BPF time a sample", at+"BPF µs", goalUnwindBPF)
+			claim(at+"CPU time a sample", at+"CPU µs", goalUnwindCPU)
+			claim(at+"memory of the receiver", at+"receiver MiB", goalUnwindMemory)
+		}
+		claim("BPF maps", "maps MiB", goalUnwindMaps)
+	}
+	b.checkCounts()
+	run.Judge(claims...)
+}
+
+// measureBareProfilers measures the collectors without their receivers.
+func measureBareProfilers(t *testing.T, run *paired.Run) map[string]float64 {
+	const figure = "bare MiB"
+	series := run.Rounds("without the receivers", testutil.Size(3, 1, 1), bothProfilers, func(subject string) paired.Figures {
+		c := startCommand(t, profilers()[subject].command, bareConfig)
+		defer c.stop()
+		time.Sleep(bareSettle)
+		return paired.Figures{figure: float64(readResidence(t, c.pid()).total) / mib}
+	})
+	printSeries("collectors without receivers", series, []string{figure}, bothProfilers...)
+	bare := map[string]float64{}
+	for _, subject := range bothProfilers {
+		bare[subject] = paired.Of(series.Values(subject, figure)).Median
+	}
+	return bare
+}
+
+// measure starts a collector and has it sample one load after the other.
+func (b *unwindBench) measure(subject string, rate unwindRate) paired.Figures {
+	t, p := b.t, profilers()[subject]
+	c := startCommand(t, p.command, p.config(rate.hz))
+	programs := openPrograms(t, c.pid(), ebpf.PerfEvent)
+	defer programs.close()
+	out := &emission{c: c}
+	figures := paired.Figures{}
+	for _, depth := range unwindDepths {
+		l, at := b.loads[depth], fmt.Sprintf("%d frames: ", depth)
+		l.resume()
+		out.awaitLoad(l)
+		bpfBefore, cpuBefore := programs.time(), cpuTime(t, c.pid())
+		count := b.count(rate.hz, depth, subject)
+		start, loadBefore := time.Now(), l.cpuTime()
+		time.Sleep(time.Duration(rate.intervals)*reportInterval - unwindDelay)
+		end, loadAfter := time.Now(), l.cpuTime()
+		samples := 0
+		for range rate.intervals {
+			for _, s := range out.batch() {
+				samples++
+				if at := int64(s.TimeUnixNano); l.has(uint32(s.PID)) && at >= start.UnixNano() && at < end.UnixNano() {
+					count.samples++
+					count.depths = append(count.depths, len(s.Stack.User()))
+				}
+			}
+		}
+		bpf, cpu := programs.time().minus(bpfBefore), cpuTime(t, c.pid())-cpuBefore
+		count.cpu += loadAfter - loadBefore
+		count.could += end.Sub(start) * time.Duration(runtime.NumCPU())
+		resident := float64(readResidence(t, c.pid()).total) / mib
+		l.pause()
+		require.NotZero(t, samples)
+		require.NotZero(t, bpf.runs)
+		figures[at+"BPF µs"] = bpf.perRun() / 1e3
+		figures[at+"CPU µs"] = cpu.Seconds() * 1e6 / float64(samples)
+		figures[at+"receiver MiB"] = resident - b.bare[subject]
+		figures[at+"samples"] = float64(samples)
+		figures[at+"hits"] = float64(bpf.runs)
+	}
+	figures["maps MiB"] = float64(mapBytes(t, c.pid())) / mib
+	account := c.stop()
+	if subject == ours {
+		dropped, why := lost(account)
+		require.Zero(t, dropped, "samples lost:%s", why)
+		require.Equal(t, account["hits"], account["emitted"]+account["filtered_idle"], "each hit is emitted, but for those of idle CPUs")
+	}
+	return figures
+}
+
+// figures are the names of what is measured, in the order of tables.
+func (b *unwindBench) figures() (names []string) {
+	for _, depth := range unwindDepths {
+		for _, figure := range []string{"BPF µs", "CPU µs", "receiver MiB", "samples", "hits"} {
+			names = append(names, fmt.Sprintf("%d frames: %s", depth, figure))
+		}
+	}
+	return append(names, "maps MiB")
+}
+
+func (b *unwindBench) count(hz, depth int, subject string) *unwindCount {
+	key := fmt.Sprint(hz, depth, subject)
+	if b.counts[key] == nil {
+		b.counts[key] = &unwindCount{}
+	}
+	return b.counts[key]
+}
+
+// checkCounts: both emit stacks of the depth that the load has, and we not fewer of them
+// than the peer, by the time that the load has run.
+func (b *unwindBench) checkCounts() {
+	for _, rate := range unwindRates {
+		for _, depth := range unwindDepths {
+			var perSecond [2]float64
+			chance := 0.0
+			for i, subject := range bothProfilers {
+				n := b.count(rate.hz, depth, subject)
+				what := fmt.Sprintf("%s, %d Hz, %d frames", subject, rate.hz, depth)
+				if !assert.NotZero(b.t, n.samples, "%s: samples of the load", what) {
+					return
+				}
+				slices.Sort(n.depths)
+				middle := n.depths[len(n.depths)/2]
+				assert.InDelta(b.t, depth, middle, unwindWithin, "%s: median of the emitted stacks' user frames", what)
+				perSecond[i] = float64(n.samples) / n.cpu.Seconds()
+				chance += max(0, 1-n.cpu.Seconds()/n.could.Seconds()) / float64(n.samples)
+				fmt.Printf("%-34s %7d samples of the load, %7.2f for each second that it ran; median depth %d\n", what, n.samples, perSecond[i], middle)
+			}
+			if !testutil.Full() {
 				continue
 			}
-			o, p := ours.costs[hz][depth], peer.costs[hz][depth]
-			at := fmt.Sprintf("%d Hz, %d frames: ", hz, depth)
-			line(at+"BPF time a sample", slices.Min(o.bpfNs)/slices.Min(p.bpfNs))
-			line(at+"CPU time a sample", slices.Min(o.cpuUs)/slices.Min(p.cpuUs))
-			line(at+"memory of the receiver", (median(o.memory)-ours.bare)/(median(p.memory)-peer.bare))
-			fmt.Printf("%-44s %5.2f of the peer's\n", at+"memory of the collector", median(o.memory)/median(p.memory))
+			// A load that does not have its CPUs for itself is hit by chance: three standard
+			// deviations of the ratio of two such counts.
+			assert.GreaterOrEqual(b.t, perSecond[0]/perSecond[1], 1-unwindFewer-3*math.Sqrt(chance),
+				"%d Hz, %d frames: samples of the load, of the peer's", rate.hz, depth)
 		}
-		line(fmt.Sprintf("%d Hz: BPF maps", hz), median(ours.maps[hz])/median(peer.maps[hz]))
 	}
 }
