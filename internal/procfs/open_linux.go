@@ -131,5 +131,5 @@ func regular(st *unix.Stat_t) (FileID, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return FileID{}, ErrNotRegular
 	}
-	return FileID{Dev: st.Dev, Inode: st.Ino, MtimeNs: st.Mtim.Nano(), Size: st.Size}, nil
+	return FileID{Dev: st.Dev, Inode: st.Ino, CtimeNs: st.Ctim.Nano(), Size: st.Size}, nil
 }

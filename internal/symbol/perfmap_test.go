@@ -29,7 +29,7 @@ func (g *growing) write(text string) { g.data, g.mtime = append(g.data, text...)
 func (g *growing) replace(text string) { g.data, g.mtime = []byte(text), g.mtime+1 }
 
 func (g *growing) open() MapFile {
-	id := procfs.FileID{Dev: 1, Inode: g.inode, MtimeNs: g.mtime, Size: int64(len(g.data))}
+	id := procfs.FileID{Dev: 1, Inode: g.inode, CtimeNs: g.mtime, Size: int64(len(g.data))}
 	return MapFile{growingContents{g, bytes.NewReader(g.data)}, id}
 }
 

@@ -25,7 +25,7 @@ func programs(c *cell) []program {
 	if c.quick {
 		return []program{{
 			name: "bpf", binary: "bpf.test", labels: true,
-			env: []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
+			env:   []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
 			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestRecordIdentity"},
 		}}
 	}
