@@ -42,10 +42,11 @@ type contextHit struct {
 // own, and runs another program; and the libraries for Go and Node.js from the registries.
 func TestContexts(t *testing.T) {
 	testutil.RequireBPF(t)
+	others := othersCPU(t)
 	rows := updatedRows(t)
 	rows = append(rows, goContextRow(t))
 	rows = append(rows, nodeContextRows(t)...)
-	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, rows))
+	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, rows, others()))
 }
 
 // gather samples at the usual rate while f runs.

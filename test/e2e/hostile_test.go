@@ -26,13 +26,16 @@ import (
 
 const (
 	hostileRate = 997
-	hostileTime = 60 * time.Second // at most
-	// hostileEnough samples of each program.
-	hostileEnough = 20
-	hostileNice   = 10
+	hostileTime = 5 * time.Minute // at most
+	hostileNice = 10
+	// goodEnough samples of each well-behaved program.
+	goodEnough = 20
 	// spinValueBytes is the length of the values of mode spin, asked for.
 	spinValueBytes = 12
 )
+
+// hostileEnough samples of each program; what it publishes does not change.
+var hostileEnough = size(20, 3, 3)
 
 // abiNames are what metrics call the ABIs of the writers.
 var abiNames = map[string]string{
@@ -46,6 +49,7 @@ type hostileProcess struct {
 	// labelled: at least one sample must have labels.
 	labelled bool
 	hits     int
+	stopped  bool
 	labels   int // samples with any
 	wrong    int
 	example  error
@@ -118,8 +122,17 @@ func TestHostile(t *testing.T) {
 				w.add(h)
 			}
 		}
-		for _, p := range byPID {
+		for pid, p := range byPID {
 			least = min(least, p.hits)
+			if p.hits >= hostileEnough && !p.stopped {
+				p.stopped = true // the CPUs are for those that lack samples
+				_ = unix.Kill(int(pid), unix.SIGSTOP)
+			}
+		}
+		for _, w := range good {
+			if w.checked < goodEnough {
+				return
+			}
 		}
 		if least == hostileEnough {
 			once.Do(func() { close(enough) })
@@ -216,8 +229,8 @@ func checkHostile(t *testing.T, byPID map[int64]*hostileProcess) {
 		if p.wrong > 0 {
 			t.Errorf("%s: %d of %d samples are wrong, for example: %v", p.name, p.wrong, p.hits, p.example)
 		}
-		if p.hits == 0 {
-			t.Errorf("%s: no samples", p.name)
+		if p.hits < hostileEnough {
+			t.Errorf("%s: %d samples within %v", p.name, p.hits, hostileTime)
 		}
 		if p.labelled && p.labels == 0 {
 			t.Errorf("%s: no labels, though they can be found", p.name)
@@ -263,6 +276,6 @@ func (w *goodWriter) check(t *testing.T) {
 	t.Helper()
 	fmt.Printf("%-18s %6d samples labelled rightly, %d without labels\n", w.variant, w.checked, w.unlabelled)
 	require.NoError(t, w.wrong, w.variant)
-	require.GreaterOrEqual(t, w.checked, hostileEnough, w.variant)
+	require.GreaterOrEqual(t, w.checked, goodEnough, w.variant)
 	require.LessOrEqual(t, w.unlabelled, 2, w.variant)
 }
