@@ -68,7 +68,9 @@ func TestTwoUsers(t *testing.T) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
 		c.RingBufferBytes = 4 << 20  // a second of user B, some milliseconds of user A
-		c.RingBufferUserShare = 0.25 // root, with the receiver, is a third user
+		c.RingBufferUserShare = 0.25
+		floods, isQuiet := int64(floodUser), int64(quietUser) // not what else a busy machine does
+		c.Targets.Include = []customlabelsreceiver.TargetSelector{{UID: &floods}, {UID: &isQuiet}}
 		c.BatchPerUser = true
 		c.MaxUserEntries = twoUsersEntries
 		c.MaxBatchBytes = 8 << 20
