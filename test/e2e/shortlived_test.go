@@ -30,7 +30,7 @@ const (
 	briefBurst = 4
 	// firstLife is that of the first instance of each program, by which it becomes known.
 	firstLife    = knownTimeout
-	knownTimeout = 2 * time.Minute
+	knownTimeout = time.Minute
 )
 
 // goalBrief is the share of the processes that were hit while they had labels.

@@ -67,7 +67,7 @@ func TestTwoUsers(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
-		c.RingBufferBytes = 4 << 20  // a second of user B, some milliseconds of user A
+		c.RingBufferBytes = 4 << 20 // a second of user B, some milliseconds of user A
 		c.RingBufferUserShare = 0.25
 		floods, isQuiet := int64(floodUser), int64(quietUser) // not what else a busy machine does
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{UID: &floods}, {UID: &isQuiet}}
