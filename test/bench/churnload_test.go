@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func (c *churn) run(t *testing.T) churned {
 	cmd := c.command(t)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Run(), "%s: %s", c.name, &stderr)
 	done := churned{units: 1, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if text := strings.TrimSpace(stdout.String()); text != "" {
