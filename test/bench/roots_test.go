@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"debug/elf"
 	"debug/gosym"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -98,4 +100,35 @@ func interpreter(t *testing.T, path string) string {
 	}
 	require.Fail(t, "it has no dynamic loader", path)
 	return ""
+}
+
+// TestRoots holds this program's own stack against its roots.
+func TestRoots(t *testing.T) {
+	path, err := os.Executable()
+	require.NoError(t, err)
+	r := roots{}
+	r.addGo(t, path)
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	var text *elf.Prog
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && f.Entry >= p.Vaddr && f.Entry < p.Vaddr+p.Filesz {
+			text = p
+		}
+	}
+	require.NotNil(t, text)
+	pcs := make([]uintptr, 100)
+	var stack emitted.Stack
+	for _, pc := range pcs[:runtime.Callers(0, pcs)] {
+		stack = append(stack, emitted.Frame{File: filepath.Base(path), Address: uint64(pc), Start: text.Vaddr, Offset: text.Off})
+	}
+	require.True(t, r.whole(stack))
+	require.False(t, r.whole(stack[:len(stack)-1]), "without its outermost frame")
+	require.False(t, r.whole(nil))
+	root := stack[len(stack)-1]
+	root.File = "another"
+	require.False(t, r.whole(emitted.Stack{root}))
+	root.File, root.Kernel = path, true
+	require.False(t, r.whole(emitted.Stack{root}))
 }
