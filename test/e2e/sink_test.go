@@ -86,6 +86,11 @@ func (s *sink) received() (batches, hits int) {
 	return s.batches, s.hits
 }
 
+func (s *sink) hasHits() bool {
+	_, hits := s.received()
+	return hits > 0
+}
+
 // flatten lists the hits of all profiles. The profiles of one batch have the same time range.
 func flatten(p pprofile.Profiles) (flatBatch, error) {
 	var b flatBatch
