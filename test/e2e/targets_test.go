@@ -111,7 +111,7 @@ func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection
 	}}
 	r := startReceiver(t, next, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 499
-		c.ReportInterval = 200 * time.Millisecond
+		c.ReportInterval = time.Second // in which each process is judged
 		c.OffCPUThreshold = 1
 		c.Targets = selection
 	})
