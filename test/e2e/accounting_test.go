@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -24,7 +26,7 @@ func TestAccounting(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
 	for range runtime.NumCPU() {
-		testutil.Start(t, "writer-v1-lib", "fidelity", "--threads", "1", "--seconds", "60")
+		testutil.Start(t, "writer-v1-lib", "fidelity", "--threads", "1", "--seconds", "600")
 	}
 	var calls, refused atomic.Int64
 	out := &sink{t: t, refuse: func() error {
@@ -44,8 +46,12 @@ func TestAccounting(t *testing.T) {
 		c.ReportInterval = 100 * time.Millisecond
 		c.MaxPendingBatches = 1
 	})
-	time.Sleep(size(10*time.Second, 3*time.Second, 3*time.Second))
-	require.Eventually(t, func() bool { return calls.Load() > 4 }, 45*time.Second, 100*time.Millisecond, "too few batches to refuse and hold up")
+	time.Sleep(size(10*time.Second, 0, 0))
+	bounds := []string{"ring_full", "refused", "pending_full"}
+	assert.Eventually(t, func() bool {
+		dropped := r.metric("dropped_samples", "reason")
+		return calls.Load() > 4 && !slices.ContainsFunc(bounds, func(reason string) bool { return dropped[reason] == 0 })
+	}, 5*time.Minute, 100*time.Millisecond, "the bounds are not all reached")
 
 	// While it runs, what is not accounted for yet is pending, and that is never negative.
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
@@ -69,7 +75,7 @@ func TestAccounting(t *testing.T) {
 	require.Equal(t, hits, emitted+filtered+dropped)
 	require.EqualValues(t, received, emitted)
 	require.Zero(t, account["pending"])
-	for _, reason := range []string{"ring_full", "refused", "pending_full"} {
+	for _, reason := range bounds {
 		require.NotZero(t, account["dropped_"+reason], "the test did not reach the bound %s", reason)
 	}
 }

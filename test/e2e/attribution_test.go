@@ -18,14 +18,19 @@ import (
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
+// attributionBatches complete ones, of each run; so many runs go on together.
+var (
+	attributionBatches  = size(3, 1, 1)
+	attributionTogether = size(4, 12, 4) // four give each writer half a CPU
+)
+
 const (
-	attributionRate    = 997
-	attributionBatch   = 4 * time.Second
-	attributionBatches = 3 // complete ones, of each run
+	attributionRate  = 997
+	attributionBatch = 4 * time.Second
 	// attributionSamples is what a batch must have more of to tell a merge of label sets;
 	// on a busy machine some have less, and do not count.
-	attributionSamples  = 200
-	attributionPatience = 20 // batches
+	attributionSamples  = 150
+	attributionPatience = 70 // batches
 	// attributionFalseAlarms is the chance that a right build fails, over all checks together.
 	attributionFalseAlarms = 1e-4
 )
@@ -52,10 +57,8 @@ func TestAttribution(t *testing.T) {
 	}
 	level := testutil.Bonferroni(attributionFalseAlarms, len(runs)*attributionBatches)
 
-	// One after the other would take minutes; four at a time still give each writer half a CPU.
-	const together = 4
 	fmt.Printf("%-20s %-8s %6s %8s %10s  %s\n", "writer", "pattern", "batch", "samples", "p", "share measured (true), %")
-	for group := range slices.Chunk(runs, together) {
+	for group := range slices.Chunk(runs, attributionTogether) {
 		checkAttribution(t, group, level)
 	}
 	fmt.Printf("%d checks at level %.1e each: false alarm in less than %.0e of all runs\n",
@@ -132,7 +135,10 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 	select {
 	case <-enough:
 	case <-time.After(time.Duration(attributionPatience) * attributionBatch):
-		t.Fatal("no batches with enough samples")
+		for _, run := range runs {
+			t.Logf("%s: %d batches with more than %d samples", run.variant, len(run.batches), attributionSamples)
+		}
+		t.Fatal("too few batches with enough samples")
 	}
 	toUnix := monoToUnix(t)
 	r.stop()

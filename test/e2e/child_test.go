@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	childStartTimeout = 30 * time.Second
-	childStopTimeout  = 60 * time.Second
+	childStartTimeout = 3 * time.Minute
+	childStopTimeout  = 3 * time.Minute
 )
 
 // A child is a program that runs beside the test.

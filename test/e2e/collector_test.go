@@ -37,21 +37,18 @@ func TestCollector(t *testing.T) {
 // testCollectorProfiles checks all that arrives about writers of every ABI and load
 // mode, and that SIGTERM loses nothing.
 func testCollectorProfiles(t *testing.T) {
-	const enough = 300 // checked samples of each writer
+	enough := size(300, 50, 50) // checked samples of each writer
 	writers := startCollectorWriters(t)
 	start := time.Now()
 	done := make(chan struct{})
-	batches := 0
 	out := &sink{t: t, visit: func(b flatBatch) {
-		batches++
 		now := time.Now()
 		least := enough
 		for i := range b.hits {
 			h := &b.hits[i]
 			require.GreaterOrEqual(t, h.timeUnixNano, uint64(start.UnixNano()))
 			require.LessOrEqual(t, h.timeUnixNano, uint64(now.UnixNano()))
-			// In the first batches the writers may not have been met yet.
-			if w := writers[h.pid]; w != nil && batches > 2 {
+			if w := writers[h.pid]; w != nil {
 				w.check(t, h)
 			}
 		}
@@ -64,10 +61,10 @@ func testCollectorProfiles(t *testing.T) {
 		}
 	}}
 	finished := done
-	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels: {samples_per_second: 997, max_pending_batches: 64}\n")
+	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels: {samples_per_second: 997, report_interval: 1s, max_pending_batches: 64}\n")
 	select {
 	case <-finished:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 	}
 	c.stop()
 
@@ -182,7 +179,7 @@ service::pipelines::profiles::receivers: [custom_labels/a, custom_labels/b]
 func testCollectorLabelprof(t *testing.T) {
 	dir := t.TempDir()
 	otlpFile, pprofFile := filepath.Join(dir, "profiles.otlp"), filepath.Join(dir, "profile.pb.gz")
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--web", "", "--by", "tenant", "--out-otlp", otlpFile, "--pprof", pprofFile}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--web", "", "--interval", "500ms", "--by", "tenant", "--out-otlp", otlpFile, "--pprof", pprofFile}
 	for _, variant := range []string{"writer-v0-exe", "writer-v1-dlopen"} {
 		truth := filepath.Join(dir, variant+".json")
 		testutil.Start(t, variant, "shares", "--seconds", "300", "--truth", truth)
@@ -192,8 +189,11 @@ func testCollectorLabelprof(t *testing.T) {
 	prof := startChild(t, nil, labelprofProgram, args...)
 	line := prof.awaitLine("receiving OTLP profiles at ")
 	address := line[strings.LastIndexByte(line, ' ')+1:]
-	c := startCollector(t, address, "receivers::custom_labels::samples_per_second: 997\n")
-	time.Sleep(5 * time.Second)
+	c := startCollector(t, address, "receivers::custom_labels: {samples_per_second: 997, report_interval: 500ms}\n")
+	prof.await("all tenants, and a sample of the trace", func() bool {
+		file, err := os.ReadFile(otlpFile)
+		return err == nil && bytes.Contains(file, spinLink.traceID[:]) && strings.Contains(prof.stdout.String(), "umbrella")
+	})
 	c.stop()
 	prof.stop()
 

@@ -112,6 +112,9 @@ func (w *collectorWriter) checkSpin(t *testing.T, h *hit) {
 	if !slices.Contains(h.functions, "spin") {
 		return // the main thread
 	}
+	if w.labelled == 0 && h.link == (link{}) {
+		return // the receiver has not met it yet
+	}
 	require.Equal(t, spinLink, h.link)
 	w.labelled++
 }
@@ -134,6 +137,9 @@ func (w *collectorWriter) checkShares(t *testing.T, h *hit) {
 	}
 	if tenant != "" || route != "" {
 		require.Contains(t, tenantRoutes[tenant], route, "labels of different sets")
+	}
+	if w.labelled == 0 && tenant == "" {
+		return // the receiver has not met it yet
 	}
 	for _, function := range h.functions {
 		if runs, ok := tenantFunctions[function]; ok {

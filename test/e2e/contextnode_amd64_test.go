@@ -60,7 +60,9 @@ func (row *contextRow) checkRequests(t *testing.T, hits []contextHit, pid int, l
 			first = since
 		}
 		if h.link == (link{}) {
-			if since >= contextGoal {
+			if labelled == 0 {
+				row.late += count(since >= contextGoal)
+			} else {
 				missing++
 			}
 			continue

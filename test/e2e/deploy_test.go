@@ -122,7 +122,7 @@ func runDeployment(t *testing.T, d *deployment) {
 	require.NoError(t, err)
 	c := startChild(t, env, setpriv, args...)
 	c.awaitLine(collectorReady)
-	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
 	if api != nil {
 		requirePod(t, api, &resource, contained)
 	}
@@ -163,14 +163,14 @@ func requirePod(t *testing.T, api *kubeAPI, resource *atomic.Pointer[map[string]
 			}
 			return true
 		}
-		if !assert.Eventually(t, has, time.Minute, 50*time.Millisecond) {
+		if !assert.Eventually(t, has, 3*time.Minute, 50*time.Millisecond) {
 			require.Failf(t, "no names of the pod", "%v", *resource.Load())
 		}
 	}
 	require.Eventually(t, func() bool {
 		allowed, _ := api.asked()
 		return len(allowed) > 0
-	}, time.Minute, 50*time.Millisecond)
+	}, 3*time.Minute, 50*time.Millisecond)
 	allowed, denied := api.asked()
 	require.Empty(t, denied, "more than the role allows")
 	for what, query := range allowed {

@@ -143,7 +143,7 @@ func runInRoot(t *testing.T, root string, entry []string) int64 {
 	require.NoError(t, err)
 	c := startChild(t, []string{"OTLP_GATEWAY=" + address}, unshare, append(args, "--config", "/changes.yaml")...)
 	c.awaitLine(collectorReady)
-	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
 	c.stop()
 	return labelled.Load()
 }

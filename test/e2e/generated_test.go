@@ -199,7 +199,7 @@ func TestGeneratedCode(t *testing.T) {
 		found.plain, found.isolated, found.node = out.find("busy_python_plain"), out.find("busy_python_isolated"), out.find("busyNode")
 		found.java = slices.DeleteFunc(out.find("busyJava"), func(f namedFrame) bool { return f.kind != "jvm" })
 		return (len(found.java) > 0 || !jvm) && (len(found.plain) > 0 && len(found.isolated) > 0 || py == "") && len(found.node) > 0
-	}, time.Minute, 100*time.Millisecond, "%+v", &found)
+	}, 3*time.Minute, 100*time.Millisecond, "%+v", &found)
 	for _, f := range append(found.plain, found.isolated...) {
 		require.Equal(t, "cpython", f.kind)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	limitsPatience = 2 * time.Minute
+	limitsPatience = 5 * time.Minute
 	limitsMemory   = 64 << 20
 	// limitsSlack is what the test itself and the runtime may take besides.
 	limitsSlack = 48 << 20

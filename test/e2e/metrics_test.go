@@ -152,7 +152,7 @@ func testMetricsAgree(t *testing.T) {
 		}
 		return r.metric("metric_overflow", "user.id", "lost")[fmt.Sprintf("%d/%s", metricsUser, what)]
 	}
-	require.Eventually(t, func() bool { return lost("labels") > 0 }, time.Minute, 50*time.Millisecond, "too many labels")
+	require.Eventually(t, func() bool { return lost("labels") > 0 }, 3*time.Minute, 50*time.Millisecond, "too many labels")
 	processes := exec.Command("/bin/sh", "-c", "while :; do (i=0; while [ $i -lt 500 ]; do i=$((i+1)); done) done")
 	processes.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: metricsUser}}
 	require.NoError(t, processes.Start())
@@ -170,7 +170,7 @@ func testMetricsAgree(t *testing.T) {
 			enough = enough && metrics.sum(metricCPU, labelled) > 200*metricsPeriod
 		}
 		return enough
-	}, time.Minute, 100*time.Millisecond)
+	}, 3*time.Minute, 100*time.Millisecond)
 	sampled := r.metric("metric_samples")[""]
 	emitted := r.metric("emitted_samples")[""]
 	require.LessOrEqual(t, emitted, sampled)
@@ -271,16 +271,16 @@ func testMetricsAlone(t *testing.T) {
 		}))
 		sinks = append(sinks, metrics)
 	}
-	require.Eventually(t, func() bool { all, _ := sinks[0].count(ofBrief); return all > 0 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { all, _ := sinks[0].count(ofBrief); return all > 0 }, 3*time.Minute, 50*time.Millisecond)
 	brief.Stop()
-	require.Eventually(t, func() bool { _, last := sinks[0].count(ofBrief); return last == 0 }, time.Minute, 50*time.Millisecond,
+	require.Eventually(t, func() bool { _, last := sinks[0].count(ofBrief); return last == 0 }, 3*time.Minute, 50*time.Millisecond,
 		"a process that has ended has its series for ever")
 	for i, metrics := range sinks {
 		labelled := func(s *series) bool { return s.resource["process.pid"] == pid && s.attrs["tenant"] != "" }
 		require.Eventually(t, func() bool {
 			all, _ := metrics.count(labelled)
 			return all == 4 && metrics.sum(metricCPU, labelled) > 100*metricsPeriod
-		}, time.Minute, 50*time.Millisecond)
+		}, 3*time.Minute, 50*time.Millisecond)
 		receivers[i].stop()
 		account := receivers[i].account()
 		fmt.Printf("metrics alone: %v\n", account)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -241,7 +242,7 @@ func TestOffCPUStorm(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
 	for range 2 {
-		testutil.Start(t, "writer-v1-lib", "storm", "--threads", "8", "--seconds", "120")
+		testutil.Start(t, "writer-v1-lib", "storm", "--threads", "8", "--seconds", "600")
 	}
 	out := &sink{t: t, visit: func(flatBatch) {}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
@@ -252,7 +253,10 @@ func TestOffCPUStorm(t *testing.T) {
 		c.OffCPURingBufferBytes = 64 << 10
 		c.RingBufferUserShare = 1 // all writers are root's
 	})
-	time.Sleep(size(10*time.Second, 3*time.Second, 3*time.Second))
+	time.Sleep(size(10*time.Second, 0, 0))
+	assert.Eventually(t, func() bool {
+		return r.metric("off_cpu_dropped_switches", "reason")["ring_full"] > 0 && out.hasHits()
+	}, 3*time.Minute, 50*time.Millisecond)
 	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
 	dropped := r.metric("off_cpu_dropped_switches", "reason")
 	require.Equal(t, 11, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))

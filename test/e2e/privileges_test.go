@@ -265,7 +265,7 @@ func (s *privilegeSink) await(programs int, want []string) {
 		}
 		return n == programs && !slices.ContainsFunc(want, func(what string) bool { return what != "start" && !s.has[what] })
 	}
-	for deadline := time.Now().Add(size(time.Minute, time.Minute, 2*time.Minute)); time.Now().Before(deadline) && !enough(); {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline) && !enough(); {
 		time.Sleep(50 * time.Millisecond)
 	}
 }

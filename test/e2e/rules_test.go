@@ -72,11 +72,11 @@ func (c *labelCase) samples(t *testing.T, writers []*testutil.Writer, change fun
 			}
 		}
 		return true
-	}, 60*time.Second, 50*time.Millisecond, "they are not sampled")
+	}, 3*time.Minute, 50*time.Millisecond, "they are not sampled")
 	for _, w := range writers {
 		require.NoError(t, syscall.Kill(w.PID, syscall.SIGSTOP))
 	}
-	require.Eventually(t, func() bool { return settled(r) }, 30*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return settled(r) }, 2*time.Minute, 100*time.Millisecond)
 	r.stop()
 }
 

@@ -125,7 +125,7 @@ func TestShortLived(t *testing.T) {
 		taken := others()
 		r.stop()
 		fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
-		requireEachHitSampled(t, program, r.account())
+		requireEachHitSampled(t, program, r.account(), taken)
 		reportBriefLives(t, lives, out, taken)
 	}
 }
@@ -146,14 +146,19 @@ func samplingProgramOf(t *testing.T, pid int) *ebpf.Program {
 }
 
 // requireEachHitSampled holds the samples against the kernel's own count of hits: the runs
-// of the program.
-func requireEachHitSampled(t *testing.T, program *ebpf.Program, account map[string]int64) {
+// of the program. The test may be too slow a consumer where others take the CPUs.
+func requireEachHitSampled(t *testing.T, program *ebpf.Program, account map[string]int64, others float64) {
 	t.Helper()
 	stats, err := program.Stats()
 	require.NoError(t, err)
 	require.NoError(t, program.Close())
-	fmt.Printf("hits as the kernel counts them %d = samples %d + of the idle task %d\n", stats.RunCount, account["emitted"], account["filtered_idle"])
-	require.EqualValues(t, stats.RunCount, account["emitted"]+account["filtered_idle"], "%v", account)
+	late := account["dropped_pending_full"]
+	fmt.Printf("hits as the kernel counts them %d = samples %d + of the idle task %d + dropped for a slow consumer %d\n",
+		stats.RunCount, account["emitted"], account["filtered_idle"], late)
+	require.EqualValues(t, stats.RunCount, account["emitted"]+account["filtered_idle"]+late, "%v", account)
+	if others <= maxOthersCPU {
+		require.Zero(t, late)
+	}
 }
 
 // awaitKnown runs a first instance of each program until it is known.

@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -86,7 +88,12 @@ func (s *sink) received() (batches, hits int) {
 	return s.batches, s.hits
 }
 
-// flatten lists the hits of all profiles. The profiles of one batch have the same time range.
+func (s *sink) hasHits() bool {
+	_, hits := s.received()
+	return hits > 0
+}
+
+// flatten lists the hits of all profiles, in the order of time. The profiles of one batch have the same time range.
 func flatten(p pprofile.Profiles) (flatBatch, error) {
 	var b flatBatch
 	dict := p.Dictionary()
@@ -130,6 +137,7 @@ func flatten(p pprofile.Profiles) (flatBatch, error) {
 			}
 		}
 	}
+	slices.SortStableFunc(b.hits, func(x, y hit) int { return cmp.Compare(x.timeUnixNano, y.timeUnixNano) })
 	return b, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -110,7 +111,7 @@ func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection
 	}}
 	r := startReceiver(t, next, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 499
-		c.ReportInterval = time.Second
+		c.ReportInterval = time.Second // in which each process is judged
 		c.OffCPUThreshold = 1
 		c.Targets = selection
 	})
@@ -118,7 +119,7 @@ func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection
 		mu.Lock()
 		defer mu.Unlock()
 		return byPID[int64(in.PID)] >= enoughOfTarget && r.metric("filtered_samples", "reason")["target"] > 0
-	}, 30*time.Second, 50*time.Millisecond, "%s: it is not sampled", name)
+	}, 3*time.Minute, 50*time.Millisecond, "%s: it is not sampled", name)
 	r.stop()
 	account := r.account()
 	fmt.Printf("%-20s wanted %6d, not wanted %d; filtered: target %6d, unknown_process %d\n",
@@ -178,12 +179,12 @@ func TestTargetsLoad(t *testing.T) {
 	})
 	// By the time that it loads the library, it has long been judged.
 	begun := time.Now()
-	w := testutil.Start(t, "writer-v1-dlopen", "spin", "--seconds", "60", "--load-delay-ms", fmt.Sprint(delay.Milliseconds()))
+	w := testutil.Start(t, "writer-v1-dlopen", "spin", "--seconds", "300", "--load-delay-ms", fmt.Sprint(delay.Milliseconds()))
 	ready := time.Now()
 	select {
 	case <-labelled:
 		fmt.Printf("a library with labels was loaded: the first sample was in a batch %v later\n", time.Since(ready).Round(time.Millisecond))
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it is not sampled")
 	}
 	r.stop()
@@ -196,7 +197,7 @@ func TestTargetsLoad(t *testing.T) {
 func TestTargetsStorm(t *testing.T) {
 	testutil.RequireBPF(t)
 	dir := testutil.BuildWriters(t)
-	w := testutil.Start(t, "writer-v1-exe", "spin", "--seconds", "60")
+	w := testutil.Start(t, "writer-v1-exe", "spin", "--seconds", "300")
 	others := map[int64]int{}
 	out := &sink{t: t, visit: func(b flatBatch) {
 		for i := range b.hits {
@@ -225,7 +226,11 @@ func TestTargetsStorm(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(size(5*time.Second, 2*time.Second, 2*time.Second))
+	time.Sleep(size(5*time.Second, 0, 0))
+	assert.Eventually(t, func() bool {
+		filtered := r.metric("filtered_samples", "reason")
+		return filtered["target"] > 0 && filtered["unknown_process"] > 0 && r.metric("emitted_samples")[""] > 0
+	}, 3*time.Minute, 50*time.Millisecond)
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
 	close(stop)
 	storm.Wait()

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-export const timeout = 30_000;
+export const timeout = 180_000;
 
 export async function launch() {
 	return chromium.launch({
