@@ -21,6 +21,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
+// pauseTimeout is for a machine with very much else to do.
+const pauseTimeout = 2 * time.Minute
+
 // writerSeconds is longer than any of these tests.
 const writerSeconds = "3600"
 
@@ -99,7 +102,7 @@ func (l *load) pause() {
 	l.t.Helper()
 	l.signal(syscall.SIGSTOP)
 	for _, pid := range l.pids {
-		require.Eventually(l.t, func() bool { return stopped(l.t, pid) }, 10*time.Second, time.Millisecond)
+		require.Eventually(l.t, func() bool { return stopped(l.t, pid) }, pauseTimeout, time.Millisecond)
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 	// unwindOutside is how many of a stack's frames are not those of the path: the C
 	// library's, main, and so on. Leaves differ by unwindWithin.
 	unwindOutside, unwindWithin = 8, 3
-	// unwindFewer is by what share our samples may be fewer than the peer's.
+	// unwindFewer is by what share our samples may be fewer than our hits, and than the peer's
+	// samples.
 	unwindFewer = 0.01
 	// unwindDelay before a report, what has been sampled is in it.
 	unwindDelay = 1500 * time.Millisecond
@@ -61,6 +62,8 @@ type unwindBench struct {
 	loads  map[int]*load      // by depth
 	bare   map[string]float64 // resident bytes of the collectors without a receiver
 	counts map[string]*unwindCount
+	// hits of all our collectors, and how many of them were not emitted
+	hits, lost int64
 }
 
 // TestBenchUnwind compares what samples of deep stacks cost with the OTel eBPF profiler's
@@ -164,11 +167,10 @@ func (b *unwindBench) measure(subject string, rate unwindRate) paired.Figures {
 		figures[at+"hits"] = float64(bpf.runs)
 	}
 	figures["maps MiB"] = float64(mapBytes(t, c.pid())) / mib
-	account := c.stop()
-	if subject == ours {
+	if account := c.stop(); subject == ours {
 		dropped, why := lost(account)
-		require.Zero(t, dropped, "samples lost:%s", why)
-		require.Equal(t, account["hits"], account["emitted"]+account["filtered_idle"], "each hit is emitted, but for those of idle CPUs")
+		require.Equal(t, account["hits"], account["emitted"]+account["filtered_idle"]+dropped, "each hit is accounted for:%s", why)
+		b.hits, b.lost = b.hits+account["hits"], b.lost+dropped
 	}
 	return figures
 }
@@ -194,6 +196,10 @@ func (b *unwindBench) count(hz, depth int, subject string) *unwindCount {
 // checkCounts: both emit stacks of the depth that the load has, and we not fewer of them
 // than the peer, by the time that the load has run.
 func (b *unwindBench) checkCounts() {
+	fmt.Printf("ours: %d hits, of which %d were not emitted\n", b.hits, b.lost)
+	if testutil.Full() {
+		assert.LessOrEqual(b.t, float64(b.lost), unwindFewer*float64(b.hits), "hits that were not emitted")
+	}
 	for _, rate := range unwindRates {
 		for _, depth := range unwindDepths {
 			var perSecond [2]float64
