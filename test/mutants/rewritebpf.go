@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// mutantHeader is included before all else in each BPF program.
+const mutantHeader = "const volatile unsigned int mutant; /* 0: none */\n"
+
+// rewriteBPF returns a C file with its mutations compiled in.
+func rewriteBPF(source []byte, mutations []*mutation) (string, error) {
+	edits := make([]*edit, 0, len(mutations))
+	for _, m := range mutations {
+		within := span{0, len(source)}
+		if m.function != "" {
+			var err error
+			if within, err = functionOfC(source, m); err != nil {
+				return "", err
+			}
+		}
+		where, err := m.locate(source, within)
+		if err != nil {
+			return "", err
+		}
+		edits = append(edits, &edit{m, where, choiceOfC(m)})
+	}
+	return apply(source, span{0, len(source)}, edits)
+}
+
+// choiceOfC takes a text that ends as a statement does for one.
+func choiceOfC(m *mutation) func(string) string {
+	if strings.HasSuffix(m.old, ";") || strings.HasSuffix(m.old, "}") {
+		return func(old string) string {
+			return fmt.Sprintf("if (mutant == %d) {\n%s\n} else {\n%s\n}", m.number, m.new, old)
+		}
+	}
+	return func(old string) string {
+		return fmt.Sprintf("(mutant == %d ? (%s) : (%s))", m.number, m.new, old)
+	}
+}
+
+// functionOfC finds a definition in kernel style: its name on a line that begins with
+// its type, and braces at the start of lines.
+func functionOfC(source []byte, m *mutation) (span, error) {
+	definition := regexp.MustCompile(`(?m)^\w[^;={}]*\b` + regexp.QuoteMeta(m.function) + `\([^;{}]*\)\n\{(?s:.*?)\n\}`)
+	found := definition.FindAllIndex(source, -1)
+	if len(found) != 1 {
+		return span{}, fmt.Errorf("%v: %s has %d functions of the name %s", m, m.file, len(found), m.function)
+	}
+	return span{found[0][0], found[0][1]}, nil
+}
