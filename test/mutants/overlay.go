@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -71,24 +72,27 @@ func (o *overlay) putGo(byDir map[string]map[string][]*mutation) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, dir := range dirs {
 		p, err := loadPackage(o.root, o.module, dir, packages)
 		if err != nil {
 			return err
 		}
 		for path, mutations := range byDir[dir] {
-			file := p.byDir[path]
-			if file == nil {
-				return fmt.Errorf("%v: %s is not built here", mutations[0], path)
-			}
-			text, err := p.rewriteGo(file, mutations)
-			if err != nil {
-				return err
-			}
-			if err := o.put(path, text); err != nil {
-				return err
-			}
+			errs = append(errs, o.putFile(p, path, mutations))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func (o *overlay) putFile(p *goPackage, path string, mutations []*mutation) error {
+	file := p.byDir[path]
+	if file == nil {
+		return fmt.Errorf("%v: %s is not built here", mutations[0], path)
+	}
+	text, err := p.rewriteGo(file, mutations)
+	if err != nil {
+		return err
+	}
+	return o.put(path, text)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,22 +12,29 @@ const mutantHeader = "const volatile unsigned int mutant; /* 0: none */\n"
 
 // rewriteBPF returns a C file with its mutations compiled in.
 func rewriteBPF(source []byte, mutations []*mutation) (string, error) {
-	edits := make([]*edit, 0, len(mutations))
+	var edits []*edit
+	var errs []error
 	for _, m := range mutations {
-		within := span{0, len(source)}
-		if m.function != "" {
-			var err error
-			if within, err = functionOfC(source, m); err != nil {
-				return "", err
-			}
-		}
-		where, err := m.locate(source, within)
-		if err != nil {
-			return "", err
-		}
-		edits = append(edits, &edit{m, where, choiceOfC(m)})
+		e, err := editOfC(source, m)
+		edits, errs = append(edits, e), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", err
 	}
 	return apply(source, span{0, len(source)}, edits)
+}
+
+// editOfC finds the place of a mutation.
+func editOfC(source []byte, m *mutation) (*edit, error) {
+	within := span{0, len(source)}
+	var err error
+	if m.function != "" {
+		if within, err = functionOfC(source, m); err != nil {
+			return nil, err
+		}
+	}
+	where, err := m.locate(source, within)
+	return &edit{m, where, choiceOfC(m)}, err
 }
 
 // choiceOfC takes a text that ends as a statement does for one.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -44,25 +45,14 @@ func On(number int) bool {
 
 // rewriteGo returns a Go file with its mutations compiled in.
 func (p *goPackage) rewriteGo(file *goFile, mutations []*mutation) (string, error) {
-	edits := make([]*edit, 0, len(mutations))
+	var edits []*edit
+	var errs []error
 	for _, m := range mutations {
-		within := span{0, len(file.source)}
-		if m.function != "" {
-			decl := file.function(m.function)
-			if decl == nil {
-				return "", fmt.Errorf("%v: %s has no function %s", m, m.file, m.function)
-			}
-			within = p.span(decl)
-		}
-		where, err := m.locate(file.source, within)
-		if err != nil {
-			return "", err
-		}
-		choice, err := p.choice(file, m, where)
-		if err != nil {
-			return "", err
-		}
-		edits = append(edits, &edit{m, where, choice})
+		e, err := p.edit(file, m)
+		edits, errs = append(edits, e), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", err
 	}
 	text, err := apply(file.source, span{0, len(file.source)}, edits)
 	if err != nil {
@@ -71,6 +61,24 @@ func (p *goPackage) rewriteGo(file *goFile, mutations []*mutation) (string, erro
 	// On the line of the package clause, so that lines keep their numbers where they can.
 	end := p.span(file.tree.Name).end
 	return text[:end] + "; import " + strconv.Quote(p.module+"/"+mutantDir) + text[end:], nil
+}
+
+// edit finds the place of a mutation.
+func (p *goPackage) edit(file *goFile, m *mutation) (*edit, error) {
+	within := span{0, len(file.source)}
+	if m.function != "" {
+		decl := file.function(m.function)
+		if decl == nil {
+			return nil, fmt.Errorf("%v: %s has no function %s", m, m.file, m.function)
+		}
+		within = p.span(decl)
+	}
+	where, err := m.locate(file.source, within)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := p.choice(file, m, where)
+	return &edit{m, where, choice}, err
 }
 
 // choice finds out what the text is and returns how to choose between it and the new one.
