@@ -26,7 +26,7 @@ func selectMutant(spec *ebpf.CollectionSpec, err error) (*ebpf.CollectionSpec, e
 	if err != nil {
 		return nil, err
 	}
-	return spec, spec.Variables["mutant"].Set(uint32(mutant.Number))
+	return spec, spec.Variables["mutant"].Set(mutant.Number)
 }
 `
 

@@ -288,10 +288,10 @@ func TestSample(t *testing.T) {
 	o := options{files: regexp.MustCompile(`\.go$`), run: regexp.MustCompile(""), sample: 4}
 	var all []*mutation
 	for i := range 103 {
-		all = append(all, &mutation{number: i + 1, file: "a.go"})
+		all = append(all, &mutation{number: uint32(i + 1), file: "a.go"})
 	}
 	all = append(all, &mutation{number: 104, file: "a.c"})
-	var numbers []int
+	var numbers []uint32
 	for _, m := range o.choose(all) {
 		numbers = append(numbers, m.number)
 	}
@@ -319,8 +319,8 @@ int two(struct ctx *ctx)
 	condition := &mutation{number: 2, file: "a.h", function: "two", old: "a > 1", new: "a >= 1"}
 	text, err := rewriteBPF(source, []*mutation{condition, statement})
 	require.NoError(t, err)
-	require.Contains(t, text, "if (mutant == 1) {\n\n} else {\na++;\n}")
-	require.Contains(t, text, "if ((mutant == 2 ? (a >= 1) : (a > 1)))\n\t\treturn 1;\n\treturn 0;")
+	require.Contains(t, text, "if (mutant == 1u) {\n\n} else {\na++;\n}")
+	require.Contains(t, text, "if ((mutant == 2u ? (a >= 1) : (a > 1)))\n\t\treturn 1;\n\treturn 0;")
 	condition.function = ""
 	_, err = rewriteBPF(source, []*mutation{condition})
 	require.ErrorContains(t, err, "2 times")

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // A mutation is one change to one file.
 type mutation struct {
-	number   int // from 1
+	number   uint32 // not 0
 	name     string
 	file     string // from the root of the repository
 	function string // that has the text, as Func or Type.Method; empty: the file has it once
@@ -67,13 +68,20 @@ func readMutations(dir string) ([]*mutation, error) {
 		}
 		all = append(all, some...)
 	}
-	names := map[string]*mutation{}
-	for i, m := range all {
-		m.number = i + 1
-		if before := names[m.name]; before != nil {
+	// By name, so that what is compiled changes only with its own mutations.
+	numbers := map[uint32]*mutation{}
+	for _, m := range all {
+		h := fnv.New32a()
+		h.Write([]byte(m.name))
+		m.number = max(h.Sum32(), 1)
+		switch before := numbers[m.number]; {
+		case before == nil:
+		case before.name == m.name:
 			return nil, fmt.Errorf("%v: its name is also that of %s", m, before.at)
+		default:
+			return nil, fmt.Errorf("%v: another name is needed: its number is also that of %v", m, before)
 		}
-		names[m.name] = m
+		numbers[m.number] = m
 	}
 	return all, nil
 }

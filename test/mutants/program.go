@@ -59,7 +59,7 @@ type outcome struct {
 }
 
 // run runs tests with one mutation, 0 for none.
-func (p *programs) run(ctx context.Context, tests testRun, number int) (*outcome, error) {
+func (p *programs) run(ctx context.Context, tests testRun, number uint32) (*outcome, error) {
 	deadline := deadlineFactor * p.deadline
 	if number != 0 {
 		deadline = max(p.deadline, deadlineFactor*p.baseline[tests])

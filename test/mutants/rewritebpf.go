@@ -41,11 +41,11 @@ func editOfC(source []byte, m *mutation) (*edit, error) {
 func choiceOfC(m *mutation) func(string) string {
 	if strings.HasSuffix(m.old, ";") || strings.HasSuffix(m.old, "}") {
 		return func(old string) string {
-			return fmt.Sprintf("if (mutant == %d) {\n%s\n} else {\n%s\n}", m.number, m.new, old)
+			return fmt.Sprintf("if (mutant == %du) {\n%s\n} else {\n%s\n}", m.number, m.new, old)
 		}
 	}
 	return func(old string) string {
-		return fmt.Sprintf("(mutant == %d ? (%s) : (%s))", m.number, m.new, old)
+		return fmt.Sprintf("(mutant == %du ? (%s) : (%s))", m.number, m.new, old)
 	}
 }
 

@@ -25,12 +25,17 @@ import (
 )
 
 var (
-	Number, _ = strconv.Atoi(os.Getenv("` + mutantVariable + `"))
+	Number  = parse(os.Getenv("` + mutantVariable + `"))
 	reached   sync.Once
 )
 
+func parse(text string) uint32 {
+	n, _ := strconv.ParseUint(text, 10, 32)
+	return uint32(n)
+}
+
 // On reports whether the mutation of that number is chosen.
-func On(number int) bool {
+func On(number uint32) bool {
 	if number != Number {
 		return false
 	}
