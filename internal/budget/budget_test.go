@@ -85,6 +85,29 @@ func TestCPUBurst(t *testing.T) {
 	require.Less(t, c.Use().Load, 0.01)
 }
 
+// Waiting is counted when it begins, however often who waits asks.
+func TestCPUDelayed(t *testing.T) {
+	clk := &clock{}
+	c := NewCPU(0.5, clk.now)
+	for n := range int64(3) {
+		c.Spend(Rows, 10*time.Second)
+		for range 5 {
+			require.NotZero(t, c.Delay(Rows))
+		}
+		require.Equal(t, n+1, c.Use().Delayed[Rows])
+		clk.pass(time.Hour)
+		require.Zero(t, c.Delay(Rows))
+	}
+}
+
+// A clock that goes back takes nothing away.
+func TestCPUClockGoesBack(t *testing.T) {
+	clk := &clock{ns: int64(time.Hour)}
+	c := NewCPU(0.5, clk.now)
+	clk.pass(-time.Minute)
+	require.Zero(t, c.Delay(Processes))
+}
+
 func TestNil(t *testing.T) {
 	var c *CPU
 	c.Spend(Rows, time.Second)

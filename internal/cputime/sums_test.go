@@ -164,6 +164,36 @@ func TestSumsByProcessAndLabel(t *testing.T) {
 	require.Equal(t, point{0.07, 100 * second, 106*second + 1}, p, "the clock has gone back, and the points have not")
 }
 
+// Values of different labels that read alike one after the other are different.
+func TestSumsValuesStayApart(t *testing.T) {
+	s := New(testOptions())
+	add(s, Batch{}, &fakeProcesses{}, hits{process: 1, set: set("tenant", "ab", "route", "c")}, hits{process: 1, set: set("tenant", "a", "route", "bc")})
+	require.Len(t, points(t, s.Collect(1, allAlive).Metrics), 2)
+}
+
+// A sum that is full stays so.
+func TestSumsDoNotWrap(t *testing.T) {
+	se := series{ns: math.MaxUint64 - 1}
+	se.add(5)
+	require.Equal(t, uint64(math.MaxUint64), se.ns)
+	se.add(1)
+	require.Equal(t, uint64(math.MaxUint64), se.ns)
+}
+
+// A series stays for the whole of Options.Expiry, and one of a batch that begins after the
+// time of collection begins at that.
+func TestSumsTimes(t *testing.T) {
+	s := New(testOptions())
+	add(s, Batch{StartUnixNano: 100 * second, EndUnixNano: 100 * second}, &fakeProcesses{}, hits{process: 1})
+	for name, p := range points(t, s.Collect(50*second, allAlive).Metrics) {
+		require.Equal(t, point{0.01, 50 * second, 50 * second}, p, name)
+	}
+	s.Delivered()
+	require.Len(t, points(t, s.Collect(100*second+uint64(testOptions().Expiry)-1, noneAlive).Metrics), 1)
+	s.Delivered()
+	require.Empty(t, s.Collect(100*second+uint64(testOptions().Expiry), noneAlive).Metrics)
+}
+
 // Without label keys there is one series a process, whatever the labels are.
 func TestSumsByProcess(t *testing.T) {
 	o := testOptions()
@@ -393,6 +423,7 @@ func TestIdentity(t *testing.T) {
 	different := []map[string]any{
 		{}, {"a": "b"}, {"a": int64(1)}, {"a": 1.0}, {"a": true}, {"a": false}, {"a": []byte("b")}, {"a": nil},
 		{"a": []any{"b"}}, {"a": []any{"b", "c"}}, {"a": map[string]any{"b": "c"}}, {"a": "b", "c": "d"}, {"ab": "", "c": "d"}, {"a": "bc", "": "d"},
+		{"a": "x", "yz": "v"}, {"a": "xy", "z": "v"},
 	}
 	seen := map[string]int{}
 	for i, raw := range different {

@@ -73,3 +73,13 @@ func TestPromoteBesideThreadContext(t *testing.T) {
 	require.Equal(t, 2, d.Set.Len())
 	require.EqualValues(t, 1, d.Counts.Conflicts)
 }
+
+// An attribute of a thread context is no label, whatever its name.
+func TestPromoteNoAttribute(t *testing.T) {
+	cache := NewCache(1 << 20)
+	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "zero", Decimal: true}}, SpanID: []IDKey{{Key: "one", Decimal: true}}}
+	d := cache.Decode(names, record{valid: 1, attrs: join(attr(0, "7"), attr(1, "8"))}.block())
+	require.True(t, d.Link.IsZero())
+	require.Equal(t, 2, d.Set.Len())
+	require.Zero(t, d.Counts)
+}

@@ -263,3 +263,43 @@ func BenchmarkChannelKnown(b *testing.B) {
 		})
 	}
 }
+
+// That something was cut is part of a user's set, also where no label is left.
+func TestChannelTellsCutSetsApart(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) { o.Rules = []Rule{{Key: "capped", Action: CapDistinctValues, Limit: 1}} })
+	ch := r.NewChannel()
+	decode := func(section []byte) *Set { return ch.Decode(of(alice), nil, section).Set }
+	whole, cut := decode(v1(kv("a", "1"))), decode(v1(raw{"a", "1", 1, 2}))
+	require.NotSame(t, whole, cut)
+	require.False(t, whole.Truncated())
+	require.True(t, cut.Truncated())
+
+	require.Equal(t, 1, decode(v1(kv("capped", "1"))).Len())
+	empty := decode(v1(kv("capped", "2")))
+	require.Zero(t, empty.Len())
+	require.True(t, empty.Truncated())
+}
+
+// Users whose samples take turns have keys of their own, though they run one program.
+func TestUsersOfOneProgram(t *testing.T) {
+	r := newTestRegistry(t, nil)
+	ch := r.NewChannel()
+	for range 2 {
+		ch.Decode(Origin{alice, "/usr/bin/same"}, nil, v1(kv("of alice", "1")))
+		ch.Decode(Origin{bob, "/usr/bin/same"}, nil, v1(kv("of bob", "1")))
+	}
+	require.Equal(t, map[string]uint32{"of alice": 0}, r.ids(alice))
+	require.Equal(t, map[string]uint32{"of bob": 0}, r.ids(bob))
+}
+
+// A channel forgets a user who had no sample in an interval.
+func TestQuietUserIsForgotten(t *testing.T) {
+	ch := newTestRegistry(t, nil).NewChannel()
+	ch.Decode(of(alice), nil, v1(kv("a", "1")))
+	ch.Decode(of(bob), nil, v1(kv("a", "1")))
+	ch.EndInterval()
+	ch.Decode(of(bob), nil, v1(kv("a", "1")))
+	ch.EndInterval()
+	require.NotContains(t, ch.accounts, alice)
+	require.Contains(t, ch.accounts, bob)
+}

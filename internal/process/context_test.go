@@ -5,11 +5,13 @@ package process
 import (
 	"encoding/binary"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -282,6 +284,65 @@ func TestContextErrors(t *testing.T) {
 	f.work()
 	require.NotNil(t, p.Info().Context)
 	require.Empty(t, p.Info().ContextErr)
+}
+
+// Attributes that are left out of a resource are counted with what cannot be read.
+func TestContextLeftOut(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	twice := &commonpb.KeyValue{Key: "k", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: true}}}
+	b, err := proto.Marshal(&resourcepb.Resource{Attributes: []*commonpb.KeyValue{twice, twice, twice}})
+	require.NoError(t, err)
+	memory[payloadAddr] = protowire.AppendBytes(protowire.AppendTag(memory[payloadAddr], 1, protowire.BytesType), b)
+	binary.LittleEndian.PutUint32(memory[contextAddr][12:], uint32(len(memory[payloadAddr])))
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Len(t, p.Info().Context.Resource, 1)
+	require.EqualValues(t, 2, f.Stats().ContextErrors)
+}
+
+// A mapping of the name that is no context does not hide the one that is.
+func TestContextInTheSecondMapping(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", noContextMaps+"7efffff00000-7efffff01000 rw-p 00000000 00:01 6 /memfd:OTEL_CTX (deleted)\n"+
+		strings.TrimPrefix(contextMaps, noContextMaps))
+	memory[0x7efffff00000] = make([]byte, 64)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Equal(t, "route", f.name(p, 0))
+	require.Zero(t, f.Stats().ContextErrors)
+}
+
+// A process with label sources is searched for a context every maxLateGap at least.
+func TestContextSearchGap(t *testing.T) {
+	f, _, p := contextFake(t)
+	p.load.sources = []LabelSource{{}}
+	for range 20 {
+		f.contextChecked(p, f.now(), false)
+	}
+	require.Equal(t, maxLateGap, p.load.context.gap)
+	p.load.sources = nil
+	for range 20 {
+		f.contextChecked(p, f.now(), false)
+	}
+	require.Equal(t, f.opts.RescanInterval, p.load.context.gap)
+}
+
+// A sample does not wait for a look that comes later than it can wait.
+func TestContextNotInTime(t *testing.T) {
+	f, _, p := contextFake(t)
+	f.advance(int64(time.Minute))
+	sample := f.now()
+	p.contextNotBeforeNs = sample + int64(keyPatience) + 1
+	require.False(t, f.AwaitContext(p, sample))
+	require.Zero(t, p.work)
+	p.contextNotBeforeNs--
+	require.True(t, f.AwaitContext(p, sample))
+	require.Equal(t, workContext, p.work)
 }
 
 // A process that is never sampled is not looked at; one without a context less

@@ -16,6 +16,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const pauser = common + `int main(void) { puts("1"); fflush(stdout); await(); return 0; }`
@@ -255,4 +258,57 @@ int main(void) {
 	require.Equal(t, path, info.Path)
 	sources, _ := r.of(ev.ID)
 	require.Len(t, sources, 1)
+}
+
+// The files that were not mapped for the longest time give way, and their memory is free then.
+func TestFilesGiveWay(t *testing.T) {
+	memory := budget.NewMemory(1 << 30)
+	c := newFiles(&fileOptions{}, 2, memory)
+	key := func(inode uint64) procfs.FileID { return procfs.FileID{Inode: inode} }
+	first, second := c.file(key(1), "/1"), c.file(key(2), "/2")
+	held := memory.Part(budget.OfFiles)
+	require.Same(t, first, c.file(key(1), "/1"))
+	c.file(key(3), "/3")
+	require.Equal(t, 2, c.len())
+	require.Same(t, first, c.file(key(1), "/1"), "it was used after the second")
+	require.NotSame(t, second, c.file(key(2), "/2"))
+	require.Equal(t, held, memory.Part(budget.OfFiles))
+
+	// For want of memory all go that no process maps and that have no rows.
+	rows := newRows(1)
+	used, ready := c.file(key(1), "/1"), c.file(key(2), "/2")
+	used.users.Add(1)
+	ready.rows.state = rowsReady
+	require.Zero(t, c.dropUnused(rows))
+	ready.rows.state = rowsUnknown
+	require.Equal(t, 1, c.dropUnused(rows))
+	require.Same(t, used, c.file(key(1), "/1"))
+}
+
+// A file that could not be read is read for the next process that maps it.
+func TestUnreadableFileIsTriedAgain(t *testing.T) {
+	path := compile(t, "p", pauser)
+	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+	at := fileOf(t, table, start(t, path)).place.Load()
+	c := newFiles(&fileOptions{table.opts.FS, newDescriptors(0)}, 10, nil)
+	key, err := table.opts.FS.StatMapped(at.pid, at.mapping)
+	require.NoError(t, err)
+	c.file(key, path).load() // nobody maps it yet
+	_, err = c.of(at.pid, at.mapping)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	f, err := c.of(at.pid, at.mapping)
+	require.NoError(t, err)
+	require.NotEmpty(t, f.HTLHash())
+}
+
+// What a process maps now is not read for a file that it mapped before.
+func TestOpenReplaced(t *testing.T) {
+	path := compile(t, "p", pauser)
+	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+	now := fileOf(t, table, start(t, path))
+	before := &File{key: now.key, path: now.path, opts: now.opts}
+	before.key.MtimeNs--
+	before.place.Store(now.place.Load())
+	_, _, err := before.Open()
+	require.ErrorIs(t, err, procfs.ErrReplaced)
 }

@@ -175,6 +175,11 @@ func TestExec(t *testing.T) {
 			f.advance(ms)
 			f.Lookup(image2, 42, nil)
 		}, ""},
+		"sample of the new image a second after": {func(f *fake) {
+			f.work()
+			f.advance(int64(time.Second)) // it may have run since
+			f.Lookup(image2, 42, nil)
+		}, ""},
 		"sample of the new image long after": {func(f *fake) {
 			f.work()
 			f.advance(int64(sampleDelay) + slack + ms)
@@ -400,4 +405,45 @@ func TestForkKeepsSources(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is read of a process after an exec has replaced it is counted, and not shown.
+func TestDiscardedIsCounted(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	p, w, _ := f.next()
+	f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
+	f.run(p, w, &f.scratch)
+	f.done(p)
+	require.EqualValues(t, 1, f.Stats().Discarded)
+}
+
+// A process that is let go while it is read is not shown any more, and uses no memory.
+func TestLetGoWhileRead(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	p, w, _ := f.next()
+	f.HandleEvent(exit(image1))
+	f.EndInterval()
+	f.EndInterval()
+	f.run(p, w, &f.scratch)
+	f.done(p)
+	require.False(t, p.Info().Loaded)
+	require.Nil(t, p.current.info)
+}
+
+// What a process was born with goes when it cannot be true again.
+func TestBirthIsForgotten(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	p := f.process(image1)
+	require.NotSame(t, p.Info(), p.birth)
+	f.advance(int64(execDuration+sampleDelay) + ms)
+	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.work()
+	require.Same(t, p.Info(), p.birth)
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 )
 
 // manyMappings of code, as a program with generated code has them.
@@ -86,6 +88,14 @@ func TestMemoryReduces(t *testing.T) {
 	require.EqualValues(t, reduced, f.Stats().Reduced)
 	require.LessOrEqual(t, memory.Part(budget.OfProcesses)+memory.Part(budget.OfFiles), memory.Limit()/2)
 
+	f.advance(int64(defaultRescanInterval))
+	f.rereadAll(f.now(), time.Second)
+	f.advance(int64(time.Second))
+	f.work()
+	for pid := 1; pid <= whole; pid++ {
+		require.NotEmpty(t, f.process(ID{TGID: uint32(pid), StartNs: 5e9}).Info().Mappings, "another look takes nothing from it")
+	}
+
 	for pid := 1; pid <= whole; pid++ {
 		f.HandleEvent(exit(ID{TGID: uint32(pid), StartNs: 5e9}))
 	}
@@ -100,6 +110,29 @@ func TestMemoryReduces(t *testing.T) {
 	require.Len(t, info.Mappings, 150, "there is room again")
 	require.NotNil(t, info.Mapping(0x10000))
 	require.Contains(t, rec.mappings, last.ID())
+}
+
+// Of a reduced process's context only names that take little are kept.
+func TestMemoryReducesNames(t *testing.T) {
+	memory := budget.NewMemory(1 << 20)
+	memory.Add(budget.OfProcesses, 1<<20)
+	for names, kept := range map[int]int{10: 10, 100: 0} {
+		f := newFake(t, func(o *Options) { o.Memory = memory })
+		f.opts.bootTime = func() int64 { return f.now() }
+		p := &Process{}
+		s := &p.load.context
+		s.context = &processctx.Context{Resource: []*commonpb.KeyValue{{Key: strings.Repeat("k", maxReducedNames)}}}
+		for i := range names {
+			s.context.Keys = append(s.context.Keys, fmt.Sprint(i))
+		}
+		f.setKeys(p, s.context.Keys)
+		var info Info
+		info.setContext(s)
+		f.reduce(p, &info)
+		require.True(t, s.reduced)
+		require.Empty(t, info.Context.Resource)
+		require.Equal(t, kept, info.Keys(f.now()).Len())
+	}
 }
 
 // Processes beyond the table's part of all memory are refused, and counted.

@@ -90,6 +90,7 @@ func TestProgramVaries(t *testing.T) {
 	f.settled(second, atOffset(-16), false)
 	require.Equal(t, Refuted, second.Confirm())
 	require.Empty(t, known.sources)
+	require.Nil(t, f.presumed(third))
 	f.settled(third, atOffset(-8), false)
 	require.Equal(t, Confirmed, third.Confirm(), "it did begin with that")
 	f.settled(f.executes(4, programA), atOffset(-8), false)
@@ -115,7 +116,7 @@ func TestProgramNotPresumable(t *testing.T) {
 	f, known := newProgramsFake(t)
 	inTable := []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVGlibc, Module: 2}}}
 	f.settled(f.executes(1, programA), inTable, false)
-	f.settled(f.executes(2, programA), []LabelSource{{ABI: labels.ABIThreadContextNodeJS}}, false)
+	f.settled(f.executes(2, Program{Inode: 8}), []LabelSource{{ABI: labels.ABIThreadContextNodeJS}}, false)
 	require.Empty(t, known.sources)
 }
 

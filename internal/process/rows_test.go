@@ -269,3 +269,49 @@ func TestMappingsForgotten(t *testing.T) {
 		require.Empty(t, f.rec.mappings)
 	}
 }
+
+// The file that most processes wait for comes first, of these the smallest.
+func TestMostWantedFirst(t *testing.T) {
+	r := newRows(1 << 20)
+	small, large, wanted := &File{}, &File{}, &File{}
+	small.key.Size, large.key.Size, wanted.key.Size = 1, 2, 3
+	for handle, f := range []*File{large, small, wanted, wanted} {
+		r.of(f, uint64(handle+1))
+	}
+	for _, want := range []*File{wanted, small, large} {
+		f, _ := r.next(&buildTimes{}, 0)
+		require.Same(t, want, f)
+	}
+}
+
+// Those rows go first that nobody has needed for the longest time.
+func TestLongestIdleFirst(t *testing.T) {
+	r := newRows(1 << 20)
+	files := []*File{{}, {}, {}, {}}
+	for i, since := range []int64{30, 10, 20, 5} {
+		files[i].rows = fileRows{state: rowsReady, idleSince: since}
+		r.ready[files[i]] = struct{}{}
+	}
+	files[3].users.Add(1)
+	require.Equal(t, []*File{files[1], files[2], files[0]}, r.idle(100))
+	require.Zero(t, files[3].rows.idleSince, "it is in use again")
+}
+
+// A process's list is cut where the sampling programs take no more, and has nothing when the
+// process is filtered.
+func TestMappingsCutAndFiltered(t *testing.T) {
+	f := newRowsFake(t, 1<<20)
+	p := f.Lookup(image1, 42, nil)
+	info := &Info{}
+	file := &File{rows: fileRows{state: rowsReady, id: 1, blocks: 1}}
+	for i := range MaxRowMappings + 3 {
+		info.Mappings = append(info.Mappings, ExecMapping{Start: uint64(i) << 12, Limit: uint64(i+1) << 12, File: file, biased: true})
+	}
+	f.publishMappings(p, info)
+	require.Len(t, f.rec.mappings[image1], MaxRowMappings)
+	require.EqualValues(t, 1, f.Stats().MappingsCut)
+	info.Verdict = VerdictFiltered
+	f.publishMappings(p, info)
+	require.Contains(t, f.rec.mappings, image1)
+	require.Empty(t, f.rec.mappings[image1])
+}

@@ -65,6 +65,7 @@ func TestAggregationKey(t *testing.T) {
 		"no label set":   {change: func(s *Sample) { s.Set = nil }},
 		"span":           {change: func(s *Sample) { s.Link = linkB }},
 		"no link":        {change: func(s *Sample) { s.Link = labels.Link{} }},
+		"sampled":        {func(s *Sample) { s.Sampled = SampledYes }, func(o *Options) { o.TraceAttributes = false }},
 		"thread state":   {change: func(s *Sample) { s.State = ThreadSleeping }},
 		"truncation":     {change: func(s *Sample) { s.UserStack = labels.OutcomeTruncated }},
 		"lost frames":    {change: func(s *Sample) { s.UserStack = labels.OutcomeNoRows }},
@@ -97,6 +98,19 @@ func TestAggregationKey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is not shown keeps no samples apart: a flag without a link, what is behind the end of
+// a thread's name.
+func TestAggregationKeyLeavesOut(t *testing.T) {
+	b := NewBuilder(everything())
+	for _, sampled := range []Sampled{SampledUnknown, SampledNo, SampledYes} {
+		s := sample()
+		s.Link, s.Sampled = labels.Link{}, sampled
+		s.Comm = []byte{'a', 0, byte(sampled), 1}
+		b.Add(&s)
+	}
+	require.Equal(t, 1, b.Entries())
 }
 
 func TestOptionsLeaveOut(t *testing.T) {

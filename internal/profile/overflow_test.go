@@ -19,6 +19,7 @@ func TestOverflow(t *testing.T) {
 	add := func(set *labels.Set, stack uint64) {
 		s := sample()
 		s.Set, s.UserFrames, s.KernelFrames = set, []uint64{stack}, nil
+		s.TID += uint32(stack) // where the stack is lost, the thread is, too
 		if set == nil {
 			s.Link = labels.Link{}
 		}
@@ -58,6 +59,7 @@ func TestOverflow(t *testing.T) {
 			overflown += len(s.times)
 		}
 		require.Equal(t, hasThread, s.attrs[attrStackTruncated] == nil)
+		require.Equal(t, hasThread, s.attrs[attrCPU] != nil)
 	}
 	require.Equal(t, 202, times)
 	require.Equal(t, 11, labelled)

@@ -164,6 +164,20 @@ func TestStacksAreResolvedByProcess(t *testing.T) {
 	require.Equal(t, []string{"k50 u10@0 u20@0", "k50 u10@1 u20@1", "k50 u10@2 u20@2"}, got)
 }
 
+// A user frame at the address of the kernel frame before is no kernel frame.
+func TestCommonFramesAreUserFrames(t *testing.T) {
+	b := NewBuilder(Options{Period: 1})
+	for _, s := range []Sample{
+		{Process: 1, TimeUnixNano: 1500, KernelFrames: []uint64{0x50}, UserFrames: []uint64{0x10}},
+		{Process: 1, TimeUnixNano: 1500, UserFrames: []uint64{0x50, 0x11}},
+	} {
+		b.Add(&s)
+	}
+	flat := buildFlat(t, b)
+	require.Equal(t, "k50 u10", flat[0].stack)
+	require.Equal(t, "u50 u10", flat[1].stack)
+}
+
 func TestNamesAreMadeValid(t *testing.T) {
 	p := buildFrames(t, &resolver{frames: map[uint64]Frame{
 		0x10: {Lines: []Line{{Function: "f\xff", File: "\xfe.c"}}, Type: "t\xff", Mapping: &Mapping{Limit: 0x100, Filename: "/\xfd", BuildIDGNU: "\xfc", BuildIDHTLHash: "\xfb"}},

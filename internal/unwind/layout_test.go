@@ -153,6 +153,27 @@ func TestRemovedFunction(t *testing.T) {
 	require.Equal(t, 1, made.Stats.Counts[unwind.ReasonOutside])
 }
 
+// So do they where the text is that of a library whose first segment has its headers and code,
+// and address 0 is in it.
+func TestZeroStart(t *testing.T) {
+	m := newImage(4096)
+	cie, zero := m.cie("", nil, usual), uint64(0)
+	m.fde(cie, zero+16-imageText, 16, false, 0x0e, 16)
+	m.fde(cie, zero-imageText, 64, false, 0x0e, 24)
+	b := m.bytes()
+	const vaddr = 64 + 56 + 16 // of the second program header
+	clear(b[vaddr : vaddr+16])
+	made, err := compile(b, unwind.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, 1, made.Stats.Counts[unwind.ReasonOutside])
+	var all []piece
+	made.Each(func(vaddr uint64, r unwind.Rule) bool {
+		all = append(all, piece{vaddr, r})
+		return true
+	})
+	require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, unwind.Rule{}}}, all)
+}
+
 func TestPointerEncodings(t *testing.T) {
 	le := binary.LittleEndian
 	for name, c := range map[string]struct {

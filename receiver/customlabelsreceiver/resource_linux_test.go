@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 )
 
 func TestPutResource(t *testing.T) {
@@ -37,4 +39,28 @@ func TestPutResource(t *testing.T) {
 		"array": []any{"a", int64(2), nil},
 		"list":  map[string]any{"k": "again"},
 	}, attrs.AsRaw())
+}
+
+// Of what a process says of itself, its context goes before its environment, and what the kernel
+// says goes before both.
+func TestResourceOfProcess(t *testing.T) {
+	text := func(key, s string) *commonpb.KeyValue {
+		return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}}
+	}
+	info := &process.Info{
+		PID: 7, Name: "x", Path: "/bin/x", UID: 10, ContainerID: "c",
+		Environment: []*commonpb.KeyValue{text("service.name", "environment"), text("container.id", "other")},
+		Context:     &processctx.Context{Resource: []*commonpb.KeyValue{text("service.name", "context"), text("process.real_user.id", "0")}},
+	}
+	attrs := pcommon.NewMap()
+	putProcess(attrs, info)
+	want := map[string]any{
+		"service.name": "context", "container.id": "c", "process.pid": int64(7),
+		"process.executable.name": "x", "process.executable.path": "/bin/x",
+	}
+	require.Equal(t, want, attrs.AsRaw(), "the user is not known yet")
+	info.Loaded = true
+	putProcess(attrs, info)
+	want["process.real_user.id"] = int64(10)
+	require.Equal(t, want, attrs.AsRaw())
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,4 +74,37 @@ func TestMapSource(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "waits for a FIFO")
 	}
+}
+
+// A process in a PID namespace writes its map under the PID that it sees, below its own root.
+func TestMapSourceInNamespace(t *testing.T) {
+	testutil.RequireRoot(t)
+	root := t.TempDir()
+	source := filepath.Join(root, "pause.c")
+	require.NoError(t, os.WriteFile(source, []byte("#include <unistd.h>\nint main(void) { pause(); }\n"), 0o600))
+	out, err := exec.Command("gcc", "-static", "-o", filepath.Join(root, "pause"), source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Mkdir(filepath.Join(root, "tmp"), 0o755))
+	cmd := exec.Command("/pause")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWPID}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	fs := procfs.FS{Root: "/proc"}
+	stat, err := fs.Stat(cmd.Process.Pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table := process.NewTable(process.Options{FS: fs})
+	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
+	s := mapSource{table.Lookup(process.ID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, nil), table, fs}
+	for name, text := range map[string]string{"perf-1.map": "1000 10 inside\n", fmt.Sprintf("perf-%d.map", cmd.Process.Pid): "1000 10 other\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "tmp", name), []byte(text), 0o600))
+	}
+	f, err := s.OpenMap()
+	require.NoError(t, err)
+	defer f.Close()
+	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
+	require.NoError(t, err)
+	require.Equal(t, "1000 10 inside\n", string(got))
 }

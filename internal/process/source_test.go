@@ -1,0 +1,110 @@
+//go:build linux
+
+package process
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// slotMemory is a process in which every TLS slot has this module, and every int is 1.
+type slotMemory struct{ module uint64 }
+
+func (m *slotMemory) ReadAt(p []byte, _ uint64) error {
+	clear(p)
+	if len(p) == 4 {
+		p[0] = 1
+		return nil
+	}
+	binary.LittleEndian.PutUint64(p, m.module)
+	return nil
+}
+
+// A place that the loader has filled in is believed when it has been the same for a while,
+// and only if the whole library is mapped: until then its slots show something else.
+func TestSourceSettles(t *testing.T) {
+	path := libraryOf(t, defineV1, "custom_labels_current_set", "-mtls-dialect=gnu")
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	stat, err := file.Stat()
+	require.NoError(t, err)
+	f := &File{path: path}
+	f.facts, err = readFacts(file, stat.Size())
+	require.NoError(t, err)
+	im := image{file: f, bias: 0x10000000, dev: 1, inode: 2}
+	var mappings []procfs.Mapping
+	for _, s := range f.facts.layout.loads {
+		start := (im.bias + s.Vaddr) &^ 0xfff
+		mappings = append(mappings, procfs.Mapping{
+			Start: start, Limit: (im.bias + s.Vaddr + s.Memsz + 0xfff) &^ 0xfff, Offset: s.Offset &^ 0xfff, Dev: im.dev, Inode: im.inode,
+		})
+	}
+	memory := &slotMemory{module: 1}
+	env := &surroundings{
+		memory: memory, mappings: mappings, nowNs: 1e9,
+		target: tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
+	}
+	if f.facts.layout.machine != elf.EM_X86_64 {
+		t.Skip("another dialect")
+	}
+	var r resolver
+	at := func(after time.Duration) ([]LabelSource, SourceStatus, bool) {
+		env.nowNs += int64(after)
+		sources, statuses, retry := r.resolve([]image{im}, env)
+		require.Len(t, statuses, 1)
+		return sources, statuses[0], retry
+	}
+	unsettled := func(err error, after time.Duration) {
+		t.Helper()
+		sources, status, retry := at(after)
+		require.Empty(t, sources)
+		require.Equal(t, SourceNotRelocated, status.State)
+		require.Equal(t, err.Error(), status.Err)
+		require.True(t, retry)
+	}
+	active := func(module uint64, after time.Duration) {
+		t.Helper()
+		sources, status, _ := at(after)
+		require.Equal(t, SourceActive, status.State, status.Err)
+		require.Equal(t, []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVMusl, Module: module}}}, sources)
+	}
+	env.mappings = mappings[:len(mappings)-1]
+	unsettled(errIncomplete, 0)
+	unsettled(errIncomplete, settle)
+	env.mappings = mappings
+	unsettled(errSettling, 0)
+	unsettled(errSettling, settle-1)
+	active(1, 1)
+	memory.module = 2
+	unsettled(errSettling, settle)
+	active(2, settle)
+
+	// What others of the program have there is no chance.
+	memory.module = 3
+	env.presumed = []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVMusl, Module: 3}}}
+	active(3, 0)
+}
+
+// A variable that two files lead to is read once.
+func TestDuplicateSource(t *testing.T) {
+	source := LabelSource{ABI: labels.ABIV1, Location: tlsresolve.Location{Offset: -8}}
+	sources, err := addSource(nil, source)
+	require.NoError(t, err)
+	sources, err = addSource(sources, source)
+	require.ErrorIs(t, err, errDuplicate)
+	require.Len(t, sources, 1)
+	source.Location.Offset = -16
+	sources, err = addSource(sources, source)
+	require.NoError(t, err)
+	require.Len(t, sources, 2)
+}

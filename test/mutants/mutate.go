@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"text/tabwriter"
+)
+
+// mutate does all that the command is for.
+func (o *options) mutate(ctx context.Context, out io.Writer) error {
+	all, err := readMutations(o.data)
+	if err != nil {
+		return err
+	}
+	// All are compiled in, chosen or not: one that has lost its text fails every run.
+	work, err := filepath.Abs(o.work)
+	if err != nil {
+		return err
+	}
+	over := &overlay{root: o.root, module: o.module, dir: filepath.Join(work, "overlay"), replace: map[string]string{}}
+	if err := over.putMutations(all); err != nil {
+		return err
+	}
+	path, err := over.write()
+	if err != nil {
+		return err
+	}
+	chosen := o.choose(all)
+	if len(chosen) == 0 {
+		return fmt.Errorf("none of %d mutations is chosen", len(all))
+	}
+	p := &programs{root: o.root, dir: filepath.Join(work, "tests"), deadline: o.deadline}
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		return err
+	}
+	tests, dirs := testsOf(chosen)
+	if err := p.build(path, dirs); err != nil {
+		return err
+	}
+	if err := p.runBaseline(ctx, tests, o.parallel); err != nil {
+		return err
+	}
+	results, err := o.runAll(ctx, p, chosen, out)
+	if err != nil {
+		return err
+	}
+	return report(results, out)
+}
+
+// choose returns the mutations that the flags select.
+func (o *options) choose(all []*mutation) []*mutation {
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m *mutation) bool {
+		return !o.files.MatchString(m.file) || !o.run.MatchString(m.name)
+	})
+	if o.sample <= 0 || o.sample >= len(chosen) {
+		return chosen
+	}
+	sample := make([]*mutation, o.sample)
+	for i := range sample {
+		sample[i] = chosen[i*len(chosen)/o.sample]
+	}
+	return sample
+}
+
+func testsOf(mutations []*mutation) (tests []testRun, dirs []string) {
+	for _, m := range mutations {
+		for _, t := range m.tests {
+			if !slices.Contains(tests, t) {
+				tests = append(tests, t)
+			}
+			if !slices.Contains(dirs, t.dir) {
+				dirs = append(dirs, t.dir)
+			}
+		}
+	}
+	return tests, dirs
+}
+
+// A result is what the tests said of one mutation.
+type result struct {
+	*mutation
+	killed, hung, reached bool
+	by                    string
+}
+
+// runAll runs the tests of each mutation, up to the first that fails.
+func (o *options) runAll(ctx context.Context, p *programs, mutations []*mutation, out io.Writer) ([]result, error) {
+	results := make([]result, len(mutations))
+	numbers := make([]int, len(mutations))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	var mu sync.Mutex
+	var failure error
+	each(numbers, o.parallel, func(i int) {
+		r := result{mutation: mutations[i]}
+		for _, t := range r.tests {
+			if r.killed || ctx.Err() != nil {
+				break
+			}
+			ran, err := p.run(ctx, t, r.number)
+			if err != nil {
+				mu.Lock()
+				failure = err
+				mu.Unlock()
+				return
+			}
+			r.killed, r.hung, r.reached = !ran.passed, ran.hung, r.reached || ran.reached
+			if r.killed {
+				r.by = ran.by
+			}
+			if o.verbose {
+				mu.Lock()
+				fmt.Fprintf(out, "%s\n%s\n", r.name, ran.output)
+				mu.Unlock()
+			}
+		}
+		results[i] = r
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(out, &r)
+	})
+	if failure == nil {
+		failure = ctx.Err()
+	}
+	return results, failure
+}
+
+func (r *result) String() string {
+	line := fmt.Sprintf("%-60s ", r.name)
+	switch {
+	case r.hung:
+		return line + "killed: " + r.by + " hangs"
+	case r.killed:
+		return line + "killed: " + r.by
+	case r.accepted != "":
+		return line + "SURVIVED, accepted: " + r.accepted
+	case !r.reached && !r.isBPF():
+		return line + "SURVIVED: its tests do not reach it"
+	default:
+		return line + "SURVIVED"
+	}
+}
+
+// report prints the table, and fails when a result is not as the data says.
+func report(results []result, out io.Writer) error {
+	type sum struct{ mutations, killed, accepted, survived int }
+	sums := map[string]*sum{}
+	var groups []string
+	total := sum{}
+	var wrong []result
+	for _, r := range results {
+		group := r.group()
+		if sums[group] == nil {
+			sums[group] = &sum{}
+			groups = append(groups, group)
+		}
+		for _, s := range []*sum{sums[group], &total} {
+			s.mutations++
+			switch {
+			case r.killed:
+				s.killed++
+			case r.accepted != "":
+				s.accepted++
+			default:
+				s.survived++
+			}
+		}
+		if r.killed == (r.accepted != "") {
+			wrong = append(wrong, r)
+		}
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tmutations\tkilled\taccepted\tsurvived\t")
+	slices.Sort(groups)
+	for _, group := range append(groups, "all") {
+		s := &total
+		if group != "all" {
+			s = sums[group]
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", group, s.mutations, s.killed, s.accepted, s.survived)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, r := range wrong {
+		if r.killed {
+			fmt.Fprintf(out, "\n%v: the reason to accept it does not hold: %s notices it\n", r.mutation, r.by)
+		} else {
+			fmt.Fprintf(out, "\n%v (%s): no test notices it\n", r.mutation, r.file)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d of %d mutations are not as they should be", len(wrong), len(results))
+	}
+	return nil
+}
