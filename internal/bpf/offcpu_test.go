@@ -91,12 +91,12 @@ func drainSwitches(t *testing.T, o *OffCPU, visit func(*Switch)) SwitchCounters 
 	return c
 }
 
-// awaitAsleep waits until a process waits for something.
-func awaitAsleep(t *testing.T, pid int) {
+// awaitState waits until a process is in a state as proc(5) has it: S, it waits for something.
+func awaitState(t *testing.T, pid int, state string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err == nil && strings.Contains(string(stat), ") S ")
+		return err == nil && strings.Contains(string(stat), ") "+state+" ")
 	}, time.Minute, time.Millisecond)
 }
 
@@ -116,7 +116,7 @@ func TestSwitchRecords(t *testing.T) {
 	require.NoError(t, err)
 	_, err = out.Read(make([]byte, 1)) // it runs, and will wait
 	require.NoError(t, err)
-	awaitAsleep(t, cmd.Process.Pid)
+	awaitState(t, cmd.Process.Pid, "S")
 	time.Sleep(wait)
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
@@ -161,6 +161,19 @@ func TestSwitchRecords(t *testing.T) {
 	require.NotZero(t, c.FilteredIdle+c.FilteredKernel)
 }
 
+// returnsOfDepartures checks that a thread returns once for each time that it was recorded
+// when it left.
+func returnsOfDepartures(t *testing.T) func(*Switch) {
+	away := map[[2]uint64]bool{}
+	return func(sw *Switch) {
+		which := [2]uint64{uint64(sw.Thread), sw.LeftNs}
+		if sw.Back {
+			require.True(t, away[which], "it returned, and was not recorded when it left")
+		}
+		away[which] = !sw.Back
+	}
+}
+
 // Each switch is drawn by itself.
 func TestSwitchThreshold(t *testing.T) {
 	const threshold = 0.1
@@ -168,7 +181,7 @@ func TestSwitchThreshold(t *testing.T) {
 	require.NoError(t, o.Start())
 	startStorm(t)
 	awaitSwitches(t, o, func(c *SwitchCounters) bool { return asked(c) > 1000 })
-	c := drainSwitches(t, o, func(*Switch) {})
+	c := drainSwitches(t, o, returnsOfDepartures(t))
 	all := float64(asked(&c))
 	drawn := all - float64(c.FilteredNotDrawn)
 	require.InDelta(t, threshold, drawn/all, 5*math.Sqrt(threshold*(1-threshold)/all))
@@ -195,7 +208,9 @@ func TestSwitchRingFull(t *testing.T) {
 			start(t)
 			awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedRingFull > 100 })
 			left, returns, last := 0, 0, 0 // bytes; last: of returns behind the last one that left
+			check := returnsOfDepartures(t)
 			c := drainSwitches(t, o, func(sw *Switch) {
+				check(sw)
 				if sw.Back {
 					last += returnBytes
 					return

@@ -4,11 +4,13 @@ package bpf
 
 import (
 	"errors"
+	"math"
 	"os"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -128,6 +130,39 @@ func TestEndsInSystemCall(t *testing.T) {
 	})
 }
 
+// A table that was put into the slot of one that is gone is not taken for it.
+func TestReusedTableSlot(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "depth-100")
+	tables := loadRows(t, s, tgt.pid)
+	for _, id := range tables {
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
+	// By its rows, any frame is the outermost one.
+	const blocks = 4096
+	other := &UnwindTable{
+		Rules: []UnwindRule{{}, {CFA: uint8(unwind.CFAEnd)}}, Rows: []uint32{1 << 16}, Index: make([]uint32, blocks+1),
+	}
+	for i := range other.Index[1:] {
+		other.Index[i+1] = 1
+	}
+	for range tables {
+		_, err := s.AddUnwindTable(other)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, len(tables), s.tables.used, "the slots are the same")
+	require.NoError(t, s.Start())
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) {
+			return false
+		}
+		require.Equal(t, labels.OutcomeNoRows.String(), labels.Outcome(r.UserStack).String())
+		seen++
+		return seen == samplesPerState
+	})
+}
+
 // What is set is there, and what is taken back is gone: no more memory than was asked for.
 func TestRowsReleased(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
@@ -143,6 +178,7 @@ func TestRowsReleased(t *testing.T) {
 		require.NoError(t, s.RemoveUnwindTable(id), "twice")
 	}
 	require.EqualValues(t, 1, s.tables.used)
+	require.Zero(t, s.tables.bytes)
 
 	id := ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
 	count := func() (chunks, lists int) {
@@ -169,6 +205,22 @@ func TestRowsReleased(t *testing.T) {
 	require.NoError(t, s.ForgetMappings(id), "twice")
 	chunks, lists := count()
 	require.Zero(t, chunks+lists)
+}
+
+// There are as many slots as there may be tables.
+func TestTooManyTables(t *testing.T) {
+	var all tables
+	for slot := range uint32(MaxUnwindTables) {
+		got, ok := all.take()
+		require.True(t, ok)
+		require.Equal(t, slot, got)
+	}
+	_, ok := all.take()
+	require.False(t, ok)
+	all.free = append(all.free, 7)
+	got, ok := all.take()
+	require.True(t, ok)
+	require.EqualValues(t, 7, got)
 }
 
 // Package unwind knows the layout by values of its own.
@@ -229,4 +281,37 @@ func TestRowsByFile(t *testing.T) {
 		require.NoError(t, s.RemoveUnwindTable(id))
 	}
 	readUntil(t, s, whole(&next, labels.OutcomeNoRows))
+}
+
+// A process that may have mapped more than its list says is looked at in the kernel, too,
+// for as long as the list is fresh, and no longer.
+func TestFreshMappings(t *testing.T) {
+	const depth = 100
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
+	known := startTarget(t, program, "depth-100")
+	require.NoError(t, s.Start())
+	loadRows(t, s, known.pid)
+	whole := func(of *target) (is bool) { // from now on
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != of.pid || r.TimeNs < uint64(now.Nano()) || len(r.KernelFrames) > 0 || !of.in(r.UserFrames[0]) {
+				return false
+			}
+			is = len(r.UserFrames) > depth+2 && labels.Outcome(r.UserStack) == labels.OutcomePresent
+			return true
+		})
+		return is
+	}
+	for range 20 { // each sample makes one file known
+		require.True(t, whole(&known))
+	}
+	next := startTarget(t, program, "depth-100")
+	id := identify(t, s, next.pid)
+	another := []UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
+	for _, until := range []uint64{math.MaxUint64, 0} {
+		require.NoError(t, s.SetUnwindMappings(id, another, until))
+		require.Equal(t, until > 0, whole(&next))
+	}
 }

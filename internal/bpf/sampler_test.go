@@ -3,9 +3,12 @@
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,17 +72,42 @@ func TestRecordIdentity(t *testing.T) {
 		require.Less(t, int(r.CPU), runtime.NumCPU())
 		require.Equal(t, "target", string(r.Comm))
 		require.False(t, r.KernelThread)
+		if of := cgroupOf(t, tgt.pid); of != 0 {
+			require.Equal(t, of, r.CgroupID)
+		} else {
+			require.NotZero(t, r.CgroupID)
+		}
 		return true
 	})
+}
+
+// cgroupOf returns the number of a process's cgroup in the v2 hierarchy; 0: it is not
+// mounted at one of the usual places.
+func cgroupOf(t *testing.T, pid uint32) uint64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(b)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+			var fs unix.Statfs_t
+			var st unix.Stat_t
+			if ok && unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC && unix.Stat(root+path, &st) == nil {
+				return st.Ino
+			}
+		}
+	}
+	return 0
 }
 
 // In a PID namespace, PIDs are those of the namespace.
 func TestPIDNamespace(t *testing.T) {
 	testutil.RequireBPF(t)
-	cmd := exec.Command("unshare", "--fork", "--pid", "--mount-proc", os.Args[0], "-test.v", "-test.run=^TestRecordIdentity$")
+	cmd := exec.Command("unshare", "--fork", "--pid", "--mount-proc", os.Args[0], "-test.v", "-test.run=^(TestRecordIdentity|TestLabelStates)$/^go-labels-1$")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- PASS: TestRecordIdentity")
+	require.Contains(t, string(out), "--- PASS: TestLabelStates/go-labels-1")
 }
 
 // Fork, exec and exit of a process arrive, and exec changes its identity.
@@ -93,11 +121,14 @@ func TestProcessEvents(t *testing.T) {
 	var kinds []EventKind
 	var ids []ProcessID
 	var paths []string
+	last := uint64(0)
 	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != pid; {
 		require.NoError(t, s.ReadEvent(&ev))
 		if ev.PID != pid {
 			continue
 		}
+		require.Greater(t, ev.TimeNs, last)
+		last = ev.TimeNs
 		kinds, ids, paths = append(kinds, ev.Kind), append(ids, ev.Process), append(paths, ev.Path)
 		if ev.Kind == EventFork {
 			require.EqualValues(t, os.Getpid(), ev.Parent.TGID)
@@ -111,12 +142,13 @@ func TestProcessEvents(t *testing.T) {
 	require.Equal(t, ids[0].StartNs, ids[3].StartNs)
 }
 
-// A forked child is read with its parent's sources from its first sample on.
+// A forked child is read with its parent's sources and mappings from its first sample on.
 func TestForkInheritsSources(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	self := identify(t, s, uint32(os.Getpid()))
 	require.NoError(t, s.SetLabelSources(self, []LabelSource{{ABI: 2, Offset: 4711}}))
+	require.NoError(t, s.SetUnwindMappings(self, nil, 0))
 	cmd := exec.Command("/bin/cat") // vfork, then exec: the entry lives in between
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -125,31 +157,39 @@ func TestForkInheritsSources(t *testing.T) {
 	var entry profilerProcessEntry
 	key := child.key()
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
 	key.ExecId--
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "and removes the old one")
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 
 	// A process that forks and does not exec.
-	pid := uint32(0)
 	sh := exec.Command("/bin/sh", "-c", "read go; (read x); true")
 	stdin, err := sh.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, sh.Start())
-	require.NoError(t, s.SetLabelSources(awaitExec(t, s, sh.Process.Pid), []LabelSource{{ABI: 2, Offset: 42}}))
+	parent := awaitExec(t, s, sh.Process.Pid)
+	require.NoError(t, s.SetLabelSources(parent, []LabelSource{{ABI: 2, Offset: 42}}))
+	require.NoError(t, s.SetUnwindMappings(parent, []UnwindMapping{{Start: 1, Limit: 2}}, 0))
 	_, err = stdin.Write([]byte("\n"))
 	require.NoError(t, err)
-	for ev := (ProcessEvent{}); pid == 0; {
-		require.NoError(t, s.ReadEvent(&ev))
-		if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
-			key := ev.Process.key()
-			if s.objs.Processes.Lookup(&key, &entry) == nil && entry.Sources[0].Offset == 42 {
-				pid = ev.PID
-			}
-		}
+	forked := ProcessEvent{}
+	for forked.Kind != EventFork || forked.Parent != parent {
+		require.NoError(t, s.ReadEvent(&forked))
 	}
+	key = forked.Process.key()
+	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
+	require.EqualValues(t, 42, entry.Sources[0].Offset)
+	var list profilerUnwindList
+	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
+	require.Equal(t, s.lists[parent].id, list.Id)
+	require.EqualValues(t, 1, list.Count)
 	require.NoError(t, stdin.Close())
 	require.NoError(t, sh.Wait())
+	// Nothing is left of processes that are gone.
+	require.Error(t, s.objs.Processes.Lookup(&key, &entry))
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &list))
 }
 
 // awaitExec waits until a process has another program and returns its identity. When
@@ -161,6 +201,145 @@ func awaitExec(t *testing.T, s *Sampler, pid int) ProcessID {
 		if ev.Kind == EventExec && ev.PID == uint32(pid) {
 			return ev.Process
 		}
+	}
+}
+
+// Events that find no room are counted.
+func TestEventsDropped(t *testing.T) {
+	const processes = 20
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, EventRingBytes: os.Getpagesize()})
+	require.NoError(t, s.Follow())
+	for range processes {
+		require.NoError(t, exec.Command("/bin/true").Run())
+	}
+	require.NoError(t, s.Stop())
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, c.EventsDropped)
+	require.NoError(t, s.events.drain())
+	read := uint64(0)
+	for ev := (ProcessEvent{}); ; read++ {
+		err := s.ReadEvent(&ev)
+		if errors.Is(err, ErrDrained) {
+			break
+		}
+		require.NoError(t, err)
+	}
+	require.GreaterOrEqual(t, read+c.EventsDropped, uint64(3*processes))
+}
+
+// A CPU without work gives no records, and its hits are counted.
+func TestAccountingOfIdle(t *testing.T) {
+	const enough = 50 // ticks of 10 ms
+	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: 8 << 20})
+	before := idleTicks(t)
+	require.NoError(t, s.Start())
+	for end := time.Now().Add(10 * time.Second); idleTicks(t)-before < enough; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Skip("the CPUs are never idle")
+		}
+	}
+	drain(t, s, func(r *Record) { require.NotZero(t, r.Thread, "the idle task") })
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, c.FilteredIdle)
+	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
+}
+
+// idleTicks of all CPUs since the host has been up.
+func idleTicks(t *testing.T) (ticks int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/stat")
+	require.NoError(t, err)
+	var user, nice, system int
+	_, err = fmt.Sscanf(string(b), "cpu %d %d %d %d", &user, &nice, &system, &ticks)
+	require.NoError(t, err)
+	return ticks
+}
+
+// A reader sleeps until there is enough to read, of all users or of one, and is woken then.
+func TestWatermark(t *testing.T) {
+	const ring = 1 << 20
+	for name, tc := range map[string]struct {
+		share  float64
+		enough int
+	}{"all users": {0, ring / 4}, "one user": {0.05, ring / 40}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: ring, UserShare: tc.share})
+			s.samples.delay = time.Hour
+			require.NoError(t, s.samples.setDeadline())
+			startAs(t, floodUser, spin)
+			require.NoError(t, s.Start())
+			woken := make(chan error, 1)
+			unread := 0
+			go func() {
+				err := s.samples.await()
+				unread = s.UnreadBytes()
+				woken <- err
+			}()
+			select {
+			case err := <-woken:
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, unread, tc.enough)
+			case <-time.After(30 * time.Second):
+				t.Fatalf("nothing woke the reader, %d bytes are unread", s.UnreadBytes())
+			}
+		})
+	}
+}
+
+// A reader is told that there is nothing to read, again and again; of closing it is told
+// while it waits.
+func TestReadIdle(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	told := make(chan error)
+	go func() {
+		for {
+			err := s.Read(&Record{})
+			told <- err
+			if !errors.Is(err, ErrIdle) {
+				return
+			}
+		}
+	}()
+	next := func() error {
+		select {
+		case err := <-told:
+			return err
+		case <-time.After(30 * time.Second):
+			t.Fatal("the reader is told nothing")
+			return nil
+		}
+	}
+	require.ErrorIs(t, next(), ErrIdle)
+	began := time.Now()
+	for range 2 {
+		require.ErrorIs(t, next(), ErrIdle)
+	}
+	require.Greater(t, time.Since(began), s.samples.delay, "it does not wait")
+	require.NoError(t, s.Close())
+	err := next()
+	for errors.Is(err, ErrIdle) {
+		err = next()
+	}
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// Events end with Stop.
+func TestStopEndsEvents(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	require.NoError(t, s.Stop())
+	cmd := exec.Command("/bin/true")
+	require.NoError(t, cmd.Run())
+	require.NoError(t, s.events.drain())
+	for ev := (ProcessEvent{}); ; {
+		err := s.ReadEvent(&ev)
+		if errors.Is(err, ErrDrained) {
+			return
+		}
+		require.NoError(t, err)
+		require.NotEqual(t, uint32(cmd.Process.Pid), ev.PID)
 	}
 }
 
@@ -192,6 +371,75 @@ func TestMappingEvents(t *testing.T) {
 	require.ErrorIs(t, <-done, ErrClosed)
 	require.ErrorIs(t, s.Follow(), ErrClosed)
 	require.ErrorIs(t, s.Read(&Record{}), ErrClosed)
+}
+
+// A reader of mappings that comes too late is told that some were lost, and of a process
+// that has mapped many times it is told once.
+func TestMappingEventsLost(t *testing.T) {
+	const mappings = 10_000 // many more than there is room for
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	mapOnce := func() {
+		mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		require.NoError(t, err)
+		require.NoError(t, unix.Munmap(mem))
+	}
+	for range mappings {
+		mapOnce()
+	}
+	told := make(chan MappingEvent, mappings)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+	}()
+	own := 0
+	for deadline := time.After(time.Minute); ; {
+		mapOnce() // what was lost is told before what comes next
+		select {
+		case ev := <-told:
+			if ev.PID == uint32(os.Getpid()) {
+				own++
+			}
+			if !ev.Lost {
+				continue
+			}
+		case <-deadline:
+			t.Fatal("it is not told that mappings were lost")
+		default:
+			continue
+		}
+		break
+	}
+	require.Less(t, own, mappings/20)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+}
+
+// All processes are told of that have mapped something since the reader looked last.
+func TestMappingEventsOfAll(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	wanted := map[uint32]bool{}
+	for range 5 {
+		cmd := exec.Command("/bin/true")
+		require.NoError(t, cmd.Run())
+		wanted[uint32(cmd.Process.Pid)] = true
+	}
+	told := make(chan MappingEvent, 10_000)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+	}()
+	for deadline := time.After(time.Minute); len(wanted) > 0; {
+		select {
+		case ev := <-told:
+			delete(wanted, ev.PID)
+		case <-deadline:
+			t.Fatalf("nothing is told of %v", wanted)
+		}
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
 }
 
 // Two samplers at once see each hit of their own.

@@ -1,0 +1,254 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// A record says whose process it was: the user, not the group.
+func TestRecordUser(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	pid := startAs(t, floodUser, spin)
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != uint32(pid) || string(r.Comm) != "sh" { // before, it is a copy of the test
+			return false
+		}
+		require.EqualValues(t, floodUser, r.UID)
+		return true
+	})
+}
+
+// A record says on which CPU it was taken.
+func TestRecordCPU(t *testing.T) {
+	cpus, err := readCPUs(onlineCPUsPath)
+	require.NoError(t, err)
+	last := cpus[len(cpus)-1]
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "labels-1")
+	pin(t, tgt.pid, last)
+	require.NoError(t, s.Start())
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID == tgt.pid {
+			require.EqualValues(t, last, r.CPU)
+		}
+		return r.PID == tgt.pid
+	})
+}
+
+// pin lets a process run on one CPU only.
+func pin(t *testing.T, pid uint32, cpu int) {
+	t.Helper()
+	only := unix.CPUSet{}
+	only.Set(cpu)
+	require.NoError(t, unix.SchedSetaffinity(int(pid), &only))
+}
+
+// What is known of one process is not said of the next one on the same CPU.
+func TestRecordKnown(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	labelled, other := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
+	pin(t, labelled.pid, 0)
+	pin(t, other.pid, 0)
+	source := LabelSource{ABI: uint8(labels.ABIV1), Offset: labelled.offsetV1}
+	require.NoError(t, s.SetLabelSources(identify(t, s, labelled.pid), []LabelSource{source}))
+	require.NoError(t, s.Start())
+	followed, last := 0, uint32(0)
+	readUntil(t, s, func(r *Record) bool {
+		if r.CPU != 0 {
+			return false
+		}
+		switch r.PID {
+		case labelled.pid:
+			require.True(t, r.Known)
+		case other.pid:
+			require.False(t, r.Known)
+			require.Empty(t, r.Labels)
+			if last == labelled.pid {
+				followed++
+			}
+		}
+		last = r.PID
+		return followed == samplesPerState
+	})
+}
+
+// Threads of the kernel are told from others, in samples and in events.
+func TestKernelThreads(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: 1 << 20})
+	ofKernel := map[uint32]bool{} // by the process's number on the host
+	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+		if ev.PID == 0 {
+			return
+		}
+		_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", ev.PID)) // what has no memory has no program
+		ofKernel[ev.Process.TGID] = ev.KernelThread
+		if err == nil {
+			require.False(t, ev.KernelThread, ev.PID)
+		}
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", ev.PID)); err == nil && string(comm) == "kthreadd\n" {
+			require.True(t, ev.KernelThread)
+		}
+	}))
+	require.Contains(t, slices.Collect(maps.Values(ofKernel)), true)
+	require.NoError(t, s.Start())
+	stop := make(chan struct{})
+	var freed sync.WaitGroup
+	freed.Go(func() { // maps are freed by threads of the kernel
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 1000})
+			if err == nil {
+				_ = m.Close()
+			}
+		}
+	})
+	defer freed.Wait()
+	defer close(stop)
+	seen := map[bool]int{}
+	readUntil(t, s, func(r *Record) bool {
+		is, known := ofKernel[r.Process.TGID]
+		if !known || r.Process.ExecID == 0 && !is {
+			return false
+		}
+		require.Equal(t, is, r.KernelThread, "%s", r.Comm)
+		seen[is]++
+		return seen[true] > 0 && seen[false] > 0
+	})
+}
+
+// A scan visits each process once, however many threads it has.
+func TestScan(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	tgt := startTarget(t, program, "thread")
+	visits := 0
+	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+		require.Equal(t, EventExists, ev.Kind)
+		require.NotZero(t, ev.TimeNs)
+		if ev.PID == tgt.pid {
+			visits++
+		}
+	}))
+	require.Equal(t, 1, visits)
+}
+
+// A thread that is not the first of its process has labels and a number of its own, and
+// the identity of the process.
+func TestRecordThread(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "thread")
+	id := identify(t, s, tgt.pid)
+	require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.Start())
+	cache := labels.NewCache(1 << 20)
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid {
+			return false
+		}
+		require.Equal(t, id, r.Process)
+		if r.TID == tgt.pid { // the first thread, which waits
+			return false
+		}
+		require.Equal(t, "k0=v0", show(cache.Decode(nil, r.Labels).Set))
+		require.NotEqual(t, r.Process.TGID, r.Thread)
+		seen++
+		return seen == samplesPerState
+	})
+}
+
+// Threads that begin and end are no processes that do.
+func TestThreadsAreNoProcesses(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	tgt := startTarget(t, program, "thread-ended")
+	require.NoError(t, syscall.Kill(int(tgt.pid), syscall.SIGTERM))
+	awaitState(t, int(tgt.pid), "Z")
+	behind := exec.Command("/bin/true") // its events come behind all of the target's
+	require.NoError(t, behind.Run())
+	var told []EventKind
+	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != uint32(behind.Process.Pid); {
+		require.NoError(t, s.ReadEvent(&ev))
+		if ev.PID == tgt.pid {
+			told = append(told, ev.Kind)
+		}
+	}
+	require.Equal(t, []EventKind{EventFork, EventExec, EventExit}, told)
+}
+
+// A thread that ends has no labels and no user stack any more: its memory may be another
+// thread's by then.
+func TestEndingThreads(t *testing.T) {
+	const inEnding = "exit_mm_release" // of the kernel; called when the task is marked
+	start, limit := kernelFunction(t, inEnding)
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "ending-threads")
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.Start())
+	ending, alive := 0, 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || r.TID == tgt.pid {
+			return false
+		}
+		if slices.ContainsFunc(r.KernelFrames, func(addr uint64) bool { return addr >= start && addr < limit }) {
+			require.False(t, r.Known)
+			require.Empty(t, r.Labels)
+			require.Empty(t, r.UserFrames)
+			ending++
+		} else if r.Known {
+			alive++
+		}
+		return ending >= 10*samplesPerState && alive > 0
+	})
+}
+
+// kernelFunction returns where a function of the kernel is.
+func kernelFunction(t *testing.T, name string) (start, limit uint64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/kallsyms")
+	require.NoError(t, err)
+	var starts []uint64
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		addr, err := strconv.ParseUint(fields[0], 16, 64)
+		require.NoError(t, err)
+		starts = append(starts, addr)
+		if fields[2] == name {
+			start = addr
+		}
+	}
+	require.NotZero(t, start, "the kernel does not tell where %s is", name)
+	slices.Sort(starts)
+	for _, addr := range starts {
+		if addr > start {
+			return start, addr
+		}
+	}
+	return start, start + 1
+}
