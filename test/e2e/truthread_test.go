@@ -65,14 +65,11 @@ type truthReader struct {
 	sample truthSample
 }
 
-// judge takes a batch.
+// judgeBatch takes a batch.
 func (j *truthJudge) judgeBatch(p pprofile.Profiles) {
 	r := &j.reader
 	dict := p.Dictionary()
-	r.keys = r.keys[:0]
-	for _, s := range dict.StringTable().All() {
-		r.keys = append(r.keys, truthKeyOf(s))
-	}
+	r.begin(dict)
 	for _, rp := range p.ResourceProfiles().All() {
 		pid, _ := rp.Resource().Attributes().Get("process.pid")
 		w := j.writers[pid.Int()]
@@ -94,6 +91,15 @@ func (j *truthJudge) judgeBatch(p pprofile.Profiles) {
 	j.endBatch()
 }
 
+// begin is called before samples are read that refer to a dictionary.
+func (r *truthReader) begin(dict pprofile.ProfilesDictionary) {
+	r.keys = r.keys[:0]
+	for _, s := range dict.StringTable().All() {
+		r.keys = append(r.keys, truthKeyOf(s))
+	}
+}
+
+// read reads a sample, up to the next call.
 func (r *truthReader) read(dict pprofile.ProfilesDictionary, sample pprofile.Sample) {
 	s := &r.sample
 	s.values = [numTruthKeys]string{}
