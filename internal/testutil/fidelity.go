@@ -18,27 +18,38 @@ const (
 // fidelity: that they are whole, of this thread, and of one and the same set. It
 // returns the number of the set. testdata/writers/mode_fidelity.c has the format.
 func VerifyFidelity(tid uint32, check, pad string) (uint64, error) {
-	owner, rest, _ := strings.Cut(check, ":")
-	number, _, _ := strings.Cut(rest, ":")
-	gotTID, err := strconv.ParseUint(owner, 10, 32)
+	owner, n, err := ParseFidelityCheck(check)
 	if err != nil {
-		return 0, fmt.Errorf("check %q: %w", check, err)
+		return 0, err
 	}
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("check %q: %w", check, err)
-	}
-	var buffer [fidelityMaxCheckBytes]byte
-	if want := appendFidelityCheck(buffer[:0], uint32(gotTID), n); check != string(want) {
-		return 0, fmt.Errorf("check %q: want %q", check, want)
-	}
-	if gotTID != uint64(tid) {
+	if owner != tid {
 		return n, fmt.Errorf("check %q: foreign label on thread %d", check, tid)
 	}
 	if !isFidelityPad(pad, n) {
 		return n, fmt.Errorf("pad %q on set %d: want %q", pad, n, fidelityPad(n))
 	}
 	return n, nil
+}
+
+// ParseFidelityCheck checks the label `check` for itself, and returns the thread (of a
+// program in Go: the goroutine) and the number of the set that it is of.
+func ParseFidelityCheck(check string) (owner uint32, n uint64, err error) {
+	first, rest, _ := strings.Cut(check, ":")
+	second, _, _ := strings.Cut(rest, ":")
+	wide, err := strconv.ParseUint(first, 10, 32)
+	if err != nil {
+		return 0, 0, fmt.Errorf("check %q: %w", check, err)
+	}
+	n, err = strconv.ParseUint(second, 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("check %q: %w", check, err)
+	}
+	owner = uint32(wide)
+	var buffer [fidelityMaxCheckBytes]byte
+	if want := appendFidelityCheck(buffer[:0], owner, n); check != string(want) {
+		return 0, 0, fmt.Errorf("check %q: want %q", check, want)
+	}
+	return owner, n, nil
 }
 
 // VerifyFidelityIDs checks the ids of a thread context in mode fidelity, like

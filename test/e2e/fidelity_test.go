@@ -30,10 +30,6 @@ func fidelityMaxUnlabelled(t *testing.T) float64 {
 	return testutil.Threshold(t, "share without labels", 0.001, 0.01)
 }
 
-// fidelityMaxNotJudged bounds the share of samples that come so late that the log no
-// longer has their set.
-const fidelityMaxNotJudged = 0.0001
-
 // fidelityWriters are writers in mode fidelity: each label ABI in each place where its
 // variable can be, and options.
 func fidelityWriters() []string {
@@ -55,17 +51,19 @@ func startFidelity(t *testing.T, kind string) (pid int64, w *truthWriter) {
 	running := testutil.Start(t, "writer-"+program, args...)
 	lowerPriority(t, running.PID)
 	w = &truthWriter{name: kind, verify: verifyLabels, log: log, owners: map[uint64]*truthOwner{}}
+	w.publishes = w.knowsThread
 	if strings.HasPrefix(kind, "ctx") {
 		w.verify = verifyThreadContext
 	}
 	return int64(running.PID), w
 }
 
-// TestFidelity: threads that swap label sets thousands of times a second, each set with
-// its number and a checksum over itself, the number and the thread; and a log of when each
-// set was current. Each sample must have a whole set of its thread, which was current at
-// its instant, within the error of the clocks; and no set from before that of an earlier
-// sample of the thread.
+// TestFidelity: threads, and goroutines, that swap label sets thousands of times a second,
+// each set with its number and a checksum over itself, the number and the thread; and a log
+// of when each set was current. Each sample must have a whole set of its thread, which was
+// current at its instant, within the error of the clocks; and no set from before that of
+// an earlier sample of the thread. Of goroutines it must be one that the goroutine that it
+// names had at that instant.
 func TestFidelity(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
@@ -74,10 +72,26 @@ func TestFidelity(t *testing.T) {
 		pid, w := startFidelity(t, kind)
 		writers[pid] = w
 	}
+	if !testutil.Emulated() { // there TestGoLabels runs alone
+		for _, name := range []string{"static", "cgo"} {
+			p := startGo(t, goNamed(t, name))
+			writers[int64(p.running.PID)] = p.truthWriter
+		}
+	}
 	judge := newTruthJudge(t, writers)
 	out := &truthSink{t: t, visit: judge.judgeBatch}
 	r := startReceiver(t, out, fidelityConfig)
-	out.await(judge, fidelitySamples)
+	said := time.Now()
+	out.await("samples judged", fidelitySamples, func() int {
+		if time.Since(said) > truthProgress {
+			said = time.Now()
+			fmt.Println(judge)
+		}
+		return judge.total().judged
+	})
+	for _, w := range writers {
+		out.await(w.name, fidelitySamples/len(writers)/truthMinShare, func() int { return w.tally.judged })
+	}
 	r.stop()
 
 	for _, mistake := range judge.mistakes {
@@ -93,7 +107,7 @@ func TestFidelity(t *testing.T) {
 	fmt.Println(judge)
 	require.Zero(t, n.wrong)
 	require.Zero(t, n.stale)
-	require.LessOrEqual(t, float64(n.notJudged), fidelityMaxNotJudged*float64(n.judged))
+	require.LessOrEqual(t, float64(n.notJudged), truthMaxNotJudged*float64(n.judged))
 	require.GreaterOrEqual(t, n.judged, fidelitySamples)
 }
 

@@ -22,17 +22,25 @@ type truthJudge struct {
 	writers   map[int64]*truthWriter // by PID
 	mistakes  []string               // the first ones
 	foreign   int                    // samples of other programs with a writer's labels
-	began     time.Time
+	began     time.Time              // when the first sample was judged
 	reader    truthReader
 }
 
 // truthWriter is a program with a log.
 type truthWriter struct {
-	name   string
-	verify truthVerifier
-	log    *testutil.PublicationLog
-	owners map[uint64]*truthOwner // threads or goroutines
-	tally  truthTally
+	name      string
+	verify    truthVerifier
+	publishes func(*truthSample) bool // whether a sample should have labels
+	log       *testutil.PublicationLog
+	owners    map[uint64]*truthOwner // threads or goroutines
+	tally     truthTally
+}
+
+// knowsThread reports whether the thread of a sample publishes: one of its samples has
+// shown that. A program's first samples come before it is known.
+func (w *truthWriter) knowsThread(s *truthSample) bool {
+	o := w.owners[uint64(s.tid)]
+	return o != nil && o.latest.number != 0
 }
 
 // truthVerifier checks what a sample says about itself, and tells which set of whom it
@@ -69,7 +77,7 @@ func (a *truthTally) add(b truthTally) {
 }
 
 func newTruthJudge(t testing.TB, writers map[int64]*truthWriter) *truthJudge {
-	return &truthJudge{t: t, tolerance: clockError(t), writers: writers, began: time.Now()}
+	return &truthJudge{t: t, tolerance: clockError(t), writers: writers}
 }
 
 // total is the tally of all writers.
@@ -86,8 +94,11 @@ func (j *truthJudge) total() truthTally {
 func (j *truthJudge) String() string {
 	n := j.total()
 	took := time.Since(j.began)
+	if j.began.IsZero() {
+		took = 0
+	}
 	return fmt.Sprintf("%d samples judged, %d wrong, %d stale, %d not judged, %d without labels; %.1f %% could have had no other set; clocks within %v; %d writers, %.0f a second",
-		n.judged, n.wrong, n.stale, n.notJudged, n.unlabelled, 100*float64(n.sharp)/float64(max(n.judged, 1)), n.beyond, len(j.writers), float64(n.judged)/took.Seconds())
+		n.judged, n.wrong, n.stale, n.notJudged, n.unlabelled, 100*float64(n.sharp)/float64(max(n.judged, 1)), n.beyond, len(j.writers), float64(n.judged)/max(took, time.Millisecond).Seconds())
 }
 
 // blame records a mistake.
@@ -103,9 +114,7 @@ func (j *truthJudge) see(w *truthWriter, s *truthSample) {
 	times := len(s.times)
 	switch {
 	case none:
-		// A thread publishes when one of its samples has shown that; a program's first samples
-		// come before it is known.
-		if o := w.owners[uint64(s.tid)]; o != nil && o.latest.number != 0 {
+		if w.publishes(s) {
 			w.tally.unlabelled += times
 		}
 		return
@@ -128,6 +137,9 @@ func (j *truthJudge) see(w *truthWriter, s *truthSample) {
 // endBatch judges what was seen since it was called last.
 func (j *truthJudge) endBatch() {
 	j.offsets.measure(j.t)
+	if j.began.IsZero() && j.total().judged > 0 {
+		j.began = time.Now()
+	}
 	for _, w := range j.writers {
 		for _, o := range w.owners {
 			if o.log == nil {

@@ -31,7 +31,7 @@ type mutableSample struct {
 
 func (m *mutableSample) timeUnixNano() uint64 { return m.TimestampsUnixNano().At(0) }
 
-// A labelsOf is what a sample has besides what tells of its thread.
+// labelsOf is the labels and the link of a sample.
 type labelsOf struct {
 	attributes []int32
 	link       int32
@@ -43,18 +43,19 @@ func (l labelsOf) equal(other labelsOf) bool {
 	return l.link == other.link && slices.Equal(l.attributes, other.attributes)
 }
 
-func (m *mutableSample) ofThread(attribute int32) bool {
-	name := m.dict.StringTable().At(int(m.dict.AttributeTable().At(int(attribute)).KeyStrindex()))
-	return strings.HasPrefix(name, "thread.") || strings.HasPrefix(name, "cpu.")
+// proves reports whether an attribute is one that proves a set.
+func (m *mutableSample) proves(attribute int32) bool {
+	key := truthKeyOf(m.dict.StringTable().At(int(m.dict.AttributeTable().At(int(attribute)).KeyStrindex())))
+	return key != keyNone && key != keyThread
 }
 
 func (m *mutableSample) labels() labelsOf {
-	return labelsOf{slices.DeleteFunc(m.AttributeIndices().AsRaw(), m.ofThread), m.LinkIndex()}
+	return labelsOf{slices.DeleteFunc(m.AttributeIndices().AsRaw(), func(i int32) bool { return !m.proves(i) }), m.LinkIndex()}
 }
 
 func (m *mutableSample) setLabels(l labelsOf) {
-	own := slices.DeleteFunc(m.AttributeIndices().AsRaw(), func(i int32) bool { return !m.ofThread(i) })
-	m.AttributeIndices().FromRaw(append(own, l.attributes...))
+	others := slices.DeleteFunc(m.AttributeIndices().AsRaw(), m.proves)
+	m.AttributeIndices().FromRaw(append(others, l.attributes...))
 	m.SetLinkIndex(l.link)
 }
 

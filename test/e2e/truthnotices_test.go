@@ -67,7 +67,12 @@ func TestTruthNotices(t *testing.T) {
 		}
 	}}
 	r := startReceiver(t, out, fidelityConfig)
-	out.await(honest, noticeSamples)
+	out.await("samples judged", noticeSamples, func() int {
+		if !begun {
+			return 0
+		}
+		return honest.total().judged
+	})
 	r.stop()
 
 	n := honest.total()
@@ -100,6 +105,7 @@ func afresh(writers map[int64]*truthWriter) map[int64]*truthWriter {
 	all := map[int64]*truthWriter{}
 	for pid, w := range writers {
 		copied := &truthWriter{name: w.name, verify: w.verify, log: w.log, owners: map[uint64]*truthOwner{}}
+		copied.publishes = copied.knowsThread
 		for id, o := range w.owners {
 			copied.owners[id] = &truthOwner{id: id, log: o.log, latest: o.latest}
 		}

@@ -18,9 +18,25 @@ type truthSample struct {
 	tid    uint32
 	times  []uint64
 	values [numTruthKeys]string
-	more   []string // of Go: keys and values of further labels
+	more   []string // of Go: values of further labels
 	linked bool
 	link   link
+
+	dict  pprofile.ProfilesDictionary
+	stack int32
+}
+
+// leaf is the function that a sample was taken in, if it has a name; that which the
+// compiler has put others into.
+func (s *truthSample) leaf() (name string) {
+	locations := s.dict.StackTable().At(int(s.stack)).LocationIndices()
+	if locations.Len() == 0 {
+		return ""
+	}
+	for _, line := range s.dict.LocationTable().At(int(locations.At(0))).Lines().All() {
+		name = s.dict.StringTable().At(int(s.dict.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()))
+	}
+	return name
 }
 
 // truthKey is an attribute that proves a set.
@@ -77,12 +93,11 @@ func (j *truthJudge) judgeBatch(p pprofile.Profiles) {
 			for _, prof := range sp.Profiles().All() {
 				for _, sample := range prof.Samples().All() {
 					r.read(dict, sample)
-					switch {
-					case w != nil:
+					if w != nil {
 						j.see(w, &r.sample)
-					case r.sample.values[keyCheck] != "" || r.sample.values[keyAttrCheck] != "":
+					} else if err := verifyOther(rp.Resource(), &r.sample); err != nil {
 						j.foreign += len(r.sample.times)
-						j.blame("PID %d has a writer's labels: %q", pid.Int(), r.sample.values)
+						j.blame("PID %d: %v", pid.Int(), err)
 					}
 				}
 			}
@@ -104,7 +119,8 @@ func (r *truthReader) read(dict pprofile.ProfilesDictionary, sample pprofile.Sam
 	s := &r.sample
 	s.values = [numTruthKeys]string{}
 	s.more = s.more[:0]
-	s.tid, s.linked = 0, false
+	s.tid, s.linked, s.link = 0, false, link{}
+	s.dict, s.stack = dict, sample.StackIndex()
 	for _, i := range sample.AttributeIndices().All() {
 		kv := dict.AttributeTable().At(int(i))
 		switch key := r.keys[kv.KeyStrindex()]; key {
@@ -112,7 +128,7 @@ func (r *truthReader) read(dict pprofile.ProfilesDictionary, sample pprofile.Sam
 		case keyThread:
 			s.tid = uint32(kv.Value().Int())
 		case keyMore:
-			s.more = append(s.more, dict.StringTable().At(int(kv.KeyStrindex())), text(kv.Value()))
+			s.more = append(s.more, text(kv.Value()))
 		default:
 			s.values[key] = text(kv.Value())
 		}
@@ -132,6 +148,22 @@ func appendTimes(to []uint64, times pcommon.UInt64Slice) []uint64 {
 }
 
 var errMixed = errors.New("labels of two kinds")
+
+// verifyOther checks a sample of a program that is none of this test's writers. It may be
+// another test's; then its labels name it.
+func verifyOther(resource pcommon.Resource, s *truthSample) (err error) {
+	switch {
+	case s.values[keyFn] != "":
+		if name, _ := resource.Attributes().Get("process.executable.name"); !strings.HasPrefix(name.Str(), "gowriter-") {
+			err = fmt.Errorf("%s has labels of a goroutine: %q", name.Str(), s.values)
+		}
+	case s.values[keyCheck] != "":
+		_, _, _, err = verifyLabels(s)
+	case s.values[keyAttrCheck] != "":
+		_, _, _, err = verifyThreadContext(s)
+	}
+	return err
+}
 
 // verifyLabels is for v0 and v1.
 func verifyLabels(s *truthSample) (owner, number uint64, none bool, err error) {
