@@ -72,21 +72,25 @@ func (s *truthSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) erro
 	return nil
 }
 
-// await waits until there is so much of something, and says how much there is. count is
-// called under the lock of visit.
 func (s *truthSink) await(what string, want int, count func() int) {
+	awaitCount(s.t, &s.mu, what, want, count)
+}
+
+// awaitCount waits until there is so much of something, and says how much there is. count
+// is called under a lock.
+func awaitCount(t *testing.T, mu *sync.Mutex, what string, want int, count func() int) {
 	best, grown := -1, time.Now()
 	for {
-		s.mu.Lock()
+		mu.Lock()
 		now := count()
-		s.mu.Unlock()
+		mu.Unlock()
 		if now >= want {
 			return
 		}
 		if now > best {
 			best, grown = now, time.Now()
 		}
-		require.Less(s.t, time.Since(grown), truthStall, "%s: no more than %d of %d", what, now, want)
+		require.Less(t, time.Since(grown), truthStall, "%s: no more than %d of %d", what, now, want)
 		time.Sleep(20 * time.Millisecond)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
+const nativeClockError = 5 * time.Microsecond
+
 // clockError bounds how far the time of a sample, taken back to CLOCK_MONOTONIC, may be
 // from the instant at which BPF read that clock.
 //
@@ -23,7 +25,7 @@ import (
 // all five are interrupted. BPF's reading may be off by some nanoseconds while the kernel
 // changes the speed of its clock.
 func clockError(t testing.TB) time.Duration {
-	return testutil.Threshold(t, "error of a sample's time", 5*time.Microsecond, 500*time.Microsecond)
+	return testutil.Threshold(t, "error of a sample's time", nativeClockError, 500*time.Microsecond)
 }
 
 // clockMemory is how long before a batch came its samples may have been taken.
