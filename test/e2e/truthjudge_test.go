@@ -21,7 +21,8 @@ type truthJudge struct {
 	offsets   clockOffsets
 	writers   map[int64]*truthWriter // by PID
 	mistakes  []string               // the first ones
-	foreign   int                    // samples of other programs with a writer's labels
+	others    int                    // samples of other programs
+	foreign   int                    // those of them with a writer's labels
 	began     time.Time              // when the first sample was judged
 	reader    truthReader
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 // noticeSamples is how many samples a judge has to notice a defect.
@@ -66,7 +67,8 @@ func TestTruthNotices(t *testing.T) {
 			trial.judge.judgeBatch(mutated)
 		}
 	}}
-	r := startReceiver(t, out, fidelityConfig)
+	plain := startPlain(t)
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) { fidelityConfig(c, plain, writers) })
 	out.await("samples judged", noticeSamples, func() int {
 		if !begun {
 			return 0

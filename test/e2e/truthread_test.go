@@ -95,7 +95,10 @@ func (j *truthJudge) judgeBatch(p pprofile.Profiles) {
 					r.read(dict, sample)
 					if w != nil {
 						j.see(w, &r.sample)
-					} else if err := verifyOther(rp.Resource(), &r.sample); err != nil {
+						continue
+					}
+					j.others += len(r.sample.times)
+					if err := verifyOther(rp.Resource(), &r.sample); err != nil {
 						j.foreign += len(r.sample.times)
 						j.blame("PID %d: %v", pid.Int(), err)
 					}
