@@ -5,35 +5,51 @@ package testutil
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
-const fidelityMaxPadBytes = 200
+const (
+	fidelityMaxPadBytes   = 200
+	fidelityMaxCheckBytes = 64
+)
 
 // VerifyFidelity checks the labels `check` and `pad` of a thread of a writer in mode
 // fidelity: that they are whole, of this thread, and of one and the same set. It
 // returns the number of the set. testdata/writers/mode_fidelity.c has the format.
 func VerifyFidelity(tid uint32, check, pad string) (uint64, error) {
-	body, sum, ok := cutLast(check, ":")
-	if !ok {
-		return 0, fmt.Errorf("check %q: no checksum", check)
+	owner, n, err := ParseFidelityCheck(check)
+	if err != nil {
+		return 0, err
 	}
-	if want := fmt.Sprintf("%016x", fnv1a([]byte(body))); sum != want {
-		return 0, fmt.Errorf("check %q: the checksum of %q is %s", check, body, want)
-	}
-	var gotTID uint32
-	var n uint64
-	if _, err := fmt.Sscanf(body, "%d:%d", &gotTID, &n); err != nil {
-		return 0, fmt.Errorf("check %q: %w", check, err)
-	}
-	if gotTID != tid {
+	if owner != tid {
 		return n, fmt.Errorf("check %q: foreign label on thread %d", check, tid)
 	}
-	if want := fidelityPad(n); pad != want {
-		return n, fmt.Errorf("pad %q on set %d: want %q", pad, n, want)
+	if !isFidelityPad(pad, n) {
+		return n, fmt.Errorf("pad %q on set %d: want %q", pad, n, fidelityPad(n))
 	}
 	return n, nil
+}
+
+// ParseFidelityCheck checks the label `check` for itself, and returns the thread (of a
+// program in Go: the goroutine) and the number of the set that it is of.
+func ParseFidelityCheck(check string) (owner uint32, n uint64, err error) {
+	first, rest, _ := strings.Cut(check, ":")
+	second, _, _ := strings.Cut(rest, ":")
+	wide, err := strconv.ParseUint(first, 10, 32)
+	if err != nil {
+		return 0, 0, fmt.Errorf("check %q: %w", check, err)
+	}
+	n, err = strconv.ParseUint(second, 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("check %q: %w", check, err)
+	}
+	owner = uint32(wide)
+	var buffer [fidelityMaxCheckBytes]byte
+	if want := appendFidelityCheck(buffer[:0], owner, n); check != string(want) {
+		return 0, 0, fmt.Errorf("check %q: want %q", check, want)
+	}
+	return owner, n, nil
 }
 
 // VerifyFidelityIDs checks the ids of a thread context in mode fidelity, like
@@ -52,13 +68,42 @@ func VerifyFidelityIDs(tid uint32, traceID [16]byte, spanID [8]byte) (uint64, er
 	return n, nil
 }
 
+// appendFidelityCheck appends the value of `check`.
+func appendFidelityCheck(to []byte, tid uint32, n uint64) []byte {
+	to = strconv.AppendUint(to, uint64(tid), 10)
+	to = append(to, ':')
+	to = strconv.AppendUint(to, n, 10)
+	sum := fnv1a(to)
+	to = append(to, ':')
+	for shift := 60; shift >= 0; shift -= 4 {
+		to = append(to, "0123456789abcdef"[sum>>shift&15])
+	}
+	return to
+}
+
 func fidelityPad(n uint64) string {
-	pad := make([]byte, mix(n)%(fidelityMaxPadBytes+1))
+	pad := make([]byte, fidelityPadBytes(n))
 	for i := range pad {
-		pad[i] = 'a' + byte(mix(n+uint64(i)+1)%26)
+		pad[i] = fidelityPadByte(n, i)
 	}
 	return string(pad)
 }
+
+func isFidelityPad(pad string, n uint64) bool {
+	if len(pad) != fidelityPadBytes(n) {
+		return false
+	}
+	for i := range len(pad) {
+		if pad[i] != fidelityPadByte(n, i) {
+			return false
+		}
+	}
+	return true
+}
+
+func fidelityPadBytes(n uint64) int { return int(mix(n) % (fidelityMaxPadBytes + 1)) }
+
+func fidelityPadByte(n uint64, i int) byte { return 'a' + byte(mix(n+uint64(i)+1)%26) }
 
 // mix is the finalizer of splitmix64.
 func mix(z uint64) uint64 {
@@ -67,16 +112,12 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
+// fnv1a is FNV-1a of 64 bits. Unlike that of hash/fnv it allocates nothing: this is done
+// a hundred million times.
 func fnv1a(data []byte) uint64 {
-	hash := fnv.New64a()
-	hash.Write(data)
-	return hash.Sum64()
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
+	hash := uint64(0xcbf29ce484222325)
+	for _, b := range data {
+		hash = (hash ^ uint64(b)) * 0x100000001b3
 	}
-	return s[:i], s[i+len(sep):], true
+	return hash
 }

@@ -5,6 +5,7 @@ package testutil
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,4 +72,12 @@ func TestSwitchTenant(t *testing.T) {
 	require.False(t, ok)
 	_, ok = SwitchTenant([16]byte{}, [8]byte{})
 	require.False(t, ok)
+}
+
+func TestFNV1a(t *testing.T) {
+	for _, text := range []string{"", "a", "12:345"} {
+		want := fnv.New64a()
+		want.Write([]byte(text))
+		require.Equal(t, want.Sum64(), fnv1a([]byte(text)), "%q", text)
+	}
 }

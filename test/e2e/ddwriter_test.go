@@ -18,9 +18,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-// ddSlack is how far the log of a span may be from what it tells of: the thread can be
-// switched out in between.
-const ddSlack = 200 * time.Microsecond
+// ddSlack is how far the log's clock and that of the samples may be apart. The program reads
+// its clock before it calls the function in which a sample is taken, and after it.
+const ddSlack = nativeClockError
 
 func buildDDWriter(t *testing.T) string {
 	t.Helper()

@@ -4,15 +4,16 @@ package e2e
 
 import (
 	"fmt"
-	"hash/fnv"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
@@ -20,8 +21,13 @@ import (
 
 var (
 	goSamples = size(100_000, 5_000, 500)
-	goTime    = 2 * time.Minute // for each program
+	goAtOnce  = size(6, 6, 1)             // programs
+	goSets    = size(1<<15, 1<<15, 1<<12) // of each goroutine that a log has
 )
+
+const goroutines = 8 // of each program
+
+var goFunctions = [...]string{"burn0", "burn1", "burn2", "burn3"}
 
 // goMaxUnlabelled bounds the share of samples in labelled code that have no labels.
 // What was sampled before a program was found is not counted.
@@ -29,73 +35,93 @@ const goMaxUnlabelled = 0.001
 
 // goProgram is a running program of testdata/gowriters.
 type goProgram struct {
-	name                string
-	plain               bool // sets no labels
-	checked, unlabelled int
-	mismatches          int
-	located             int  // of the checked ones, in a function that tells its labels
-	found               bool // a sample had labels
+	*truthWriter
+
+	running *testutil.Writer
+	located int // samples with labels, in a function that tells them
 }
 
-// check checks a sample of the program and returns how many were checked.
-func (p *goProgram) check(t *testing.T, h *hit) int {
-	_, labelled := h.attrs[prefix+"check"]
-	p.found = p.found || labelled
+// startGo starts one at a low priority, which its threads to come inherit.
+func startGo(t *testing.T, path string, args ...string) *goProgram {
+	name := "go-" + strings.TrimPrefix(filepath.Base(path), "gowriter-")
+	log := testutil.NewPublicationLog(t, goroutines, goSets)
+	p := &goProgram{truthWriter: &truthWriter{name: name, log: log, owners: map[uint64]*truthOwner{}}}
+	p.verify, p.publishes = p.verifyGoroutine, p.inLabelledCode
+	p.running = testutil.StartPath(t, path, append(args, "-seconds", "86400", "-goroutines", fmt.Sprint(goroutines), "-log", log.Path())...)
+	lowerPriority(t, p.running.PID)
+	return p
+}
+
+// inLabelledCode reports whether a sample was taken where a goroutine has labels, in a
+// program that is known.
+func (p *goProgram) inLabelledCode(s *truthSample) bool {
+	return strings.HasPrefix(s.leaf(), "main.loop") && p.tally.judged > 0
+}
+
+// verifyGoroutine checks labels against each other and against the function that ran;
+// testdata/gowriters/main.go has the format.
+func (p *goProgram) verifyGoroutine(s *truthSample) (id, number uint64, none bool, err error) {
+	check, fn, pad := s.values[keyCheck], s.values[keyFn], s.values[keyPad]
 	switch {
-	case !labelled && inLabelledCode(h) && (p.found || p.plain):
-		p.unlabelled++
-		return 0
-	case !labelled:
-		return 0
+	case s.linked || s.values[keyAttrCheck] != "":
+		return 0, 0, false, errMixed
+	case check == "" && fn == "" && pad == "" && len(s.more) == 0:
+		return 0, 0, true, nil
 	}
-	p.checked++
-	if inLabelledCode(h) {
-		p.located++
+	owner, number, err := testutil.ParseFidelityCheck(check)
+	if err != nil {
+		return 0, 0, false, err
 	}
-	if err := verifyGoLabels(h); err != nil {
-		p.mismatches++
-		assert.NoError(t, err, p.name)
+	id = uint64(owner)
+	if want := goFunctions[(id+number)%4]; fn != want {
+		return 0, 0, false, fmt.Errorf("check %q with fn %q", check, fn)
 	}
-	return p.checked
+	if n := int(number % 50); len(pad) != n || strings.Count(pad, "p") != n {
+		return 0, 0, false, fmt.Errorf("check %q with pad %q", check, pad)
+	}
+	for _, value := range s.more {
+		if digits, found := strings.CutPrefix(value, "v"); !found || digits != strconv.FormatUint(number, 10) {
+			return 0, 0, false, fmt.Errorf("check %q with a label %q", check, value)
+		}
+	}
+	if extra := uint64(len(s.more)); extra != number%3 && extra != number%27 {
+		return 0, 0, false, fmt.Errorf("check %q with %d labels more", check, extra)
+	}
+	if in, located := strings.CutPrefix(s.leaf(), "main.loop"); located {
+		p.located += len(s.times)
+		if in != strings.TrimPrefix(fn, "burn") {
+			return 0, 0, false, fmt.Errorf("fn %q in %s", fn, s.leaf())
+		}
+	}
+	return id, number, false, nil
 }
 
 // TestGoLabels: goroutines that change their labels at every turn and hop threads, in
-// programs of every linkage and release. The function that a sample was taken in
-// tells which labels are the right ones, and each set has a checksum over itself.
+// programs of every linkage and release. Each set has its number and a checksum over
+// itself; a sample's set must be one that its goroutine had at that instant, by the log of
+// the program, none from before that of an earlier sample of the goroutine, and the one
+// that goes with the function that the sample was taken in.
 func TestGoLabels(t *testing.T) {
 	testutil.RequireBPF(t)
 	paths := testutil.BuildGoWriters(t)
-	var mu sync.Mutex // guards what follows
-	byPID := map[int64]*goProgram{}
-	enough := make(chan *goProgram, len(paths))
-	out := &sink{t: t, visit: func(b flatBatch) {
-		mu.Lock()
-		defer mu.Unlock()
-		for i := range b.hits {
-			if p := byPID[b.hits[i].pid]; p != nil && p.check(t, &b.hits[i]) == goSamples/len(paths)+1 {
-				enough <- p
-			}
-		}
-	}}
+	judge := newTruthJudge(t, map[int64]*truthWriter{})
+	out := &truthSink{t: t, visit: func(p pprofile.Profiles) { judge.judgeBatch(p) }}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		manySets(c)
 		c.SamplesPerSecond = size(4999, 4999, 499)
-		c.ReportInterval = time.Second
+		c.ReportInterval = size(time.Second, 250*time.Millisecond, time.Second)
 		c.RingBufferBytes = 32 << 20
 	})
-	var programs []*goProgram
-	start := func(path string, args ...string) (*testutil.Writer, *goProgram) {
-		p := &goProgram{name: strings.TrimPrefix(filepath.Base(path), "gowriter-")}
-		w := testutil.StartPath(t, path, append(args, "-seconds", "600")...)
-		mu.Lock()
-		defer mu.Unlock()
-		byPID[int64(w.PID)] = p
-		return w, p
+	start := func(path string, args ...string) *goProgram {
+		p := startGo(t, path, args...)
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		judge.writers[int64(p.running.PID)] = p.truthWriter
+		return p
 	}
-	_, plain := start(paths[0], "-plain", "-threads", "1", "-goroutines", "1")
-	mu.Lock()
-	plain.plain = true
-	mu.Unlock()
+	plain := start(paths[0], "-plain", "-threads", "1")
+	plain.publishes = func(s *truthSample) bool { return strings.HasPrefix(s.leaf(), "main.loop") }
+	var programs []*goProgram
 	for i, path := range paths {
 		var args []string
 		switch i % 3 {
@@ -104,73 +130,43 @@ func TestGoLabels(t *testing.T) {
 		case 2:
 			args = []string{"-depth", "2000"} // more than is walked
 		}
-		w, now := start(path, args...)
-		programs = append(programs, now)
-		select {
-		case p := <-enough:
-			require.Same(t, now, p)
-		case <-time.After(goTime):
-			t.Errorf("%s: not enough samples in %v", now.name, goTime)
-		}
-		w.Stop()
-	}
-	r.stop()
-	checked, mismatches := 0, plain.mismatches+plain.checked
-	for _, p := range programs {
-		checked += p.checked
-		mismatches += p.mismatches
-		fmt.Printf("%-22s %9d samples checked, %6d of them against their function, %6d without labels\n", p.name, p.checked, p.located, p.unlabelled)
-		assert.NotZero(t, p.checked, p.name)
-		assert.NotZero(t, p.located, p.name)
-		assert.LessOrEqual(t, float64(p.unlabelled), goMaxUnlabelled*float64(p.checked)+1, p.name)
-	}
-	fmt.Printf("%d samples checked, %d mismatches; %d samples of a program that sets no labels\n", checked, mismatches, plain.unlabelled)
-	require.Zero(t, mismatches)
-	require.NotZero(t, plain.unlabelled)
-	require.GreaterOrEqual(t, checked, goSamples)
-	testutil.ReportLabelAssertions(t.Name(), checked)
-}
-
-// inLabelledCode reports whether a sample was taken where a goroutine has labels.
-func inLabelledCode(h *hit) bool {
-	return len(h.functions) > 0 && strings.HasPrefix(h.functions[0], "main.loop")
-}
-
-// verifyGoLabels checks labels against each other and against the function that ran;
-// testdata/gowriters/main.go has the format.
-func verifyGoLabels(h *hit) error {
-	check, fn := h.attrs[prefix+"check"], h.attrs[prefix+"fn"]
-	body := check[:max(0, strings.LastIndex(check, ":"))]
-	var id, n int
-	if _, err := fmt.Sscanf(body, "%d:%d", &id, &n); err != nil {
-		return fmt.Errorf("check %q: %w", check, err)
-	}
-	hash := fnv.New64a()
-	hash.Write([]byte(body))
-	if want := fmt.Sprintf("%s:%016x", body, hash.Sum64()); check != want {
-		return fmt.Errorf("check %q: want %q", check, want)
-	}
-	if want := fmt.Sprintf("burn%d", (id+n)%4); fn != want {
-		return fmt.Errorf("check %q with fn %q", check, fn)
-	}
-	if pad := h.attrs[prefix+"pad"]; pad != strings.Repeat("p", n%50) {
-		return fmt.Errorf("check %q with pad %q", check, pad)
-	}
-	extra := 0
-	for key, value := range h.attrs {
-		if !strings.HasPrefix(key, prefix+"k") {
+		programs = append(programs, start(path, args...))
+		if len(programs)%goAtOnce != 0 && i+1 < len(paths) {
 			continue
 		}
-		extra++
-		if value != fmt.Sprintf("v%d", n) {
-			return fmt.Errorf("check %q with %s=%q", check, key, value)
+		for _, p := range programs[i/goAtOnce*goAtOnce:] {
+			out.await(p.name, goSamples/len(paths)+1, func() int { return p.tally.judged })
+			out.await(p.name+", in a function that tells", 1, func() int { return p.located })
+			p.running.Stop()
 		}
 	}
-	if extra != n%3 && extra != n%27 {
-		return fmt.Errorf("check %q with %d labels more", check, extra)
+	out.await("a program without labels", 1, func() int { return plain.tally.unlabelled })
+	r.stop()
+
+	for _, mistake := range judge.mistakes {
+		t.Error(mistake)
 	}
-	if inLabelledCode(h) && strings.TrimPrefix(h.functions[0], "main.loop") != strings.TrimPrefix(fn, "burn") {
-		return fmt.Errorf("fn %q in %s", fn, h.functions[0])
+	for _, p := range programs {
+		n := &p.tally
+		fmt.Printf("%-22s %9d samples judged, %6d of them against their function, %6d without labels\n", p.name, n.judged, p.located, n.unlabelled)
+		assert.LessOrEqual(t, float64(n.unlabelled), goMaxUnlabelled*float64(n.judged)+1, p.name)
 	}
-	return nil
+	fmt.Printf("%d samples of a program that sets no labels, %d of them with labels\n", plain.tally.unlabelled, plain.tally.judged)
+	require.Zero(t, plain.tally.judged+plain.tally.notJudged)
+	plain.tally.unlabelled = 0 // as they should be
+	n := judge.total()
+	testutil.ReportLabelAssertions(t.Name(), n.judged)
+	fmt.Println(judge)
+	require.Zero(t, n.wrong)
+	require.Zero(t, n.stale)
+	require.LessOrEqual(t, float64(n.notJudged), truthMaxNotJudged*float64(n.judged))
+	require.GreaterOrEqual(t, n.judged, goSamples)
+}
+
+// goNamed is the path of the program of a name.
+func goNamed(t *testing.T, name string) string {
+	paths := testutil.BuildGoWriters(t)
+	i := slices.IndexFunc(paths, func(path string) bool { return filepath.Base(path) == "gowriter-"+name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return paths[i]
 }

@@ -29,9 +29,7 @@ const (
 	nodeRequests = 20000 // at most
 
 	// clockSlack is how far the log's clock and that of the samples may be apart.
-	clockSlack = 200 * time.Microsecond
-	// startSlack is how long before the server logs a request its span may have begun.
-	startSlack = 20 * time.Millisecond
+	clockSlack = nativeClockError
 )
 
 // nodeServer is a running server.js.
@@ -178,7 +176,7 @@ func spanAt(spans []nodeSpan, ns uint64, slack time.Duration) *nodeSpan {
 // active returns the request whose link a sample has, if it was active.
 func active(requests []nodeSpan, h *hit) *nodeSpan {
 	i := slices.IndexFunc(requests, func(s nodeSpan) bool {
-		return s.linked(h) && h.timeUnixNano >= s.start-uint64(startSlack) && h.timeUnixNano <= s.end+uint64(clockSlack)
+		return s.linked(h) && h.timeUnixNano >= s.start-uint64(clockSlack) && h.timeUnixNano <= s.end+uint64(clockSlack)
 	})
 	if i < 0 {
 		return nil

@@ -12,6 +12,8 @@
 //	check  "id:n:H", H being FNV-1a (64 bit) of "id:n", 16 hex digits
 //	pad    n % 50 times 'p', so that strings differ in length and place
 //	kN     N from 0 to n % 3: "v" + n; with -many, up to 30 of them
+//
+// A goroutine's first set is 1; the log (publicationLog) tells when each was current.
 package main
 
 import (
@@ -35,6 +37,7 @@ var (
 	depth      = flag.Int("depth", 0, "calls between the labels and the work")
 	many       = flag.Bool("many", false, "sets of up to 30 labels")
 	plain      = flag.Bool("plain", false, "set no labels at all")
+	log        = flag.String("log", "", "a file for the log of publications, which is there and has its size")
 )
 
 func main() {
@@ -49,10 +52,15 @@ func main() {
 	for range cap(baton) {
 		baton <- struct{}{}
 	}
+	logs, err := openPublicationLogs(*log, *goroutines)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	done := make(chan struct{})
 	for id := range *goroutines {
 		go func() {
-			work(ctx, id, baton)
+			work(ctx, id, baton, logs[id])
 			done <- struct{}{}
 		}()
 	}
@@ -63,8 +71,8 @@ func main() {
 }
 
 // work is one goroutine: sets of labels, one after the other.
-func work(ctx context.Context, id int, baton chan struct{}) {
-	for n := 0; ctx.Err() == nil; n++ {
+func work(ctx context.Context, id int, baton chan struct{}, log *publicationLog) {
+	for n := 1; ctx.Err() == nil; n++ {
 		<-baton
 		fn := (id + n) % len(burners)
 		cpu := time.Duration(20+(n*37)%180) * time.Microsecond
@@ -73,9 +81,12 @@ func work(ctx context.Context, id int, baton chan struct{}) {
 				spin(cpu)
 				return
 			}
-			pprof.Do(context.Background(), labelsOf(id, n, fn), func(context.Context) {
+			labels := labelsOf(id, n, fn)
+			log.before(uint64(n))
+			pprof.Do(context.Background(), labels, func(context.Context) {
 				deep(*depth, func() { spin(cpu) })
 			})
+			log.after(uint64(n))
 		})
 		baton <- struct{}{}
 		switch n % 4 {

@@ -7,6 +7,7 @@
 
 #include "options.h"
 #include "process_context.h"
+#include "publication_log.h"
 
 const struct publisher *publisher;
 
@@ -16,7 +17,9 @@ static void replace(struct published *next)
 {
 	struct published *old = current;
 
+	publication_log_before();
 	publisher->publish(next);
+	publication_log_after();
 	current = next;
 	if (old)
 		publisher->discard(old);
@@ -28,7 +31,9 @@ void labels_swap(const struct label_set *set, bool in_place)
 	if (publisher->abi == ABI_CONTEXT)
 		process_context_publish(set);
 	if (in_place && current && publisher->update) {
+		publication_log_before();
 		publisher->update(current, set);
+		publication_log_after();
 		return;
 	}
 	replace(publisher->build(set));

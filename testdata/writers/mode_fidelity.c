@@ -12,7 +12,8 @@
  *   span id    FNV-1a of the 16 bytes of the trace id
  *
  * all big-endian. So a reader can tell a label of another thread, of another set
- * than its neighbour's, and bytes of memory that was freed.
+ * than its neighbour's, and bytes of memory that was freed. The log tells when the
+ * n-th set was current.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "labels.h"
 #include "modes.h"
 #include "options.h"
+#include "publication_log.h"
 #include "random.h"
 #include "run.h"
 
@@ -94,6 +96,8 @@ static void body(int index)
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	uint64_t state = mono_ns() + (uint64_t)index, n = 1;
 
+	if (options.log)
+		publication_log_begin(index);
 	publish(tid, n);
 	labels_print_variable();
 	run_published();
@@ -106,5 +110,7 @@ static void body(int index)
 
 void mode_fidelity(void)
 {
+	if (options.log)
+		publication_log_open(options.log, options.threads);
 	run_threads(options.threads, body, NULL);
 }

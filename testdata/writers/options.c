@@ -33,7 +33,7 @@ static void usage(const char *problem)
 	      "              [--service NAME] [--no-process-context] ...\n"
 	      "  shares   [--threads N] [--truth FILE] [--uid-prefix NAME]\n"
 	      "  switch   --log FILE [--pattern random|30,90] [--dwell-us N] [--in-place]\n"
-	      "  fidelity [--threads N] [--in-place]\n"
+	      "  fidelity [--threads N] [--in-place] [--log FILE]\n"
 	      "  spin     [--threads N] [--labels N] [--value-bytes B]\n"
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
 	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"

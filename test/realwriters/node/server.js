@@ -6,7 +6,8 @@
 // @datadog/pprof without a tracer. Prints its port. Writes LOG when its standard
 // input ends: lines "KIND TID TRACE_ID SPAN_ID START END ROUTE", where KIND is
 // `request` (its context may be active), `burn` (nothing else is on that thread) or
-// `plain` (none is), times are of CLOCK_MONOTONIC in ns.
+// `plain` (none is), times are of CLOCK_MONOTONIC in ns. A request begins when nobody has
+// seen it but the parser of HTTP: a tracer makes its context before the handler runs.
 //
 // Two worker threads burn beside the server, one in contexts of its own, if the writer
 // is pprof, and one without any. CHILD, in the environment, is a program that it runs
@@ -23,7 +24,7 @@ const contexts = (job === 'none' ? none : { 'dd-trace': tracer, pprof: direct }[
 const crypto = require('crypto')
 const fs = require('fs')
 const http = require('http')
-const { AsyncLocalStorage } = require('async_hooks')
+const { AsyncLocalStorage, AsyncResource } = require('async_hooks')
 
 // worker: no contexts at all.
 function none () {
@@ -32,7 +33,9 @@ function none () {
 
 // dd-trace: the tracer makes the contexts, one for each request.
 function tracer () {
-  const dd = require('dd-trace').init({ service: 'shop-dd-trace', startupLogs: false })
+  // The timer with which the tracer sends its spans is armed in a request, and goes off in its
+  // context, when the request has long ended: not while this runs.
+  const dd = require('dd-trace').init({ service: 'shop-dd-trace', startupLogs: false, flushInterval: 3600e3 })
   dd.use('dns', false) // listening would be a span of its own, which the log does not know
   return {
     handle: async (req, handler) => {
@@ -84,7 +87,7 @@ let kept = [] // some objects live on, for the garbage collector to move
 
 function burn (id, ms, kind = 'burn') {
   const start = now()
-  const until = start + BigInt(ms * 1e6)
+  const until = start + BigInt(Math.round(ms * 1e6))
   let n = 0
   let end = start
   while (end < until) {
@@ -95,8 +98,8 @@ function burn (id, ms, kind = 'burn') {
   log.push([kind, tid, id.trace, id.span, start, end, id.route])
 }
 
-async function serve (id, res, entry) {
-  entry.push('request', tid, id.trace, id.span, now(), 0n, id.route)
+async function serve (id, req, res, entry) {
+  entry.push('request', tid, id.trace, id.span, req.arrived, 0n, id.route)
   log.push(entry)
   others.forEach((storage, i) => storage.enterWith({ i }))
   await pause(1)
@@ -113,7 +116,28 @@ async function serve (id, res, entry) {
   })
 }
 
+// What runs in it is in no context.
+const outside = new AsyncResource('outside')
+
+// ends logs the end of a request where it cannot be active any more. The code that
+// calls this may still be in its context, and be stopped there.
+function ends (entry) {
+  outside.runInAsyncScope(() => setImmediate(() => { entry[5] = now() }))
+}
+
 const nothing = { trace: '-', span: '-', route: '-' }
+
+// inContext is a request of a worker thread's own.
+async function inContext (n, handler) {
+  const entry = []
+  const began = now()
+  await contexts.handle({ url: `/worker-${n % 5}?` }, async id => {
+    entry.push('request', tid, id.trace, id.span, began, 0n, id.route)
+    log.push(entry)
+    await handler(id)
+  })
+  ends(entry)
+}
 
 // What a worker thread does until it is told to end.
 async function work () {
@@ -121,15 +145,12 @@ async function work () {
   parentPort.on('message', () => { over = true })
   for (let n = 0; !over; n++) {
     if (job === 'contexts') {
-      const entry = []
-      await contexts.handle({ url: `/worker-${n % 5}?` }, async id => {
-        entry.push('request', tid, id.trace, id.span, now(), 0n, id.route)
-        log.push(entry)
+      await inContext(n, async id => {
         burn(id, 3)
         await pause(1)
         burn(id, 2)
       })
-      entry[5] = now()
+      for (let i = 0; i < 20; i++) await inContext(i, async id => burn(id, 0.1 * (1 + i % 5)))
     }
     burn(nothing, 2, 'plain')
     await pause(5)
@@ -145,9 +166,14 @@ function serveRequests () {
   if (child) log.push(['child', child.pid, '-', '-', now(), 0n, '-'])
   const server = http.createServer(async (req, res) => {
     const entry = []
-    await contexts.handle(req, id => serve(id, res, entry))
-    entry[5] = now()
+    await contexts.handle(req, id => serve(id, req, res, entry))
+    ends(entry)
   })
+  const emit = server.emit // the tracer's
+  server.emit = function (event, ...args) {
+    if (event === 'request') args[0].arrived = now()
+    return emit.call(this, event, ...args)
+  }
   server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 
   process.stdin.resume().on('end', async () => {
