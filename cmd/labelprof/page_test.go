@@ -28,7 +28,7 @@ func (s *served) pageURL(t *testing.T) string {
 	require.Eventually(t, func() bool {
 		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(s.stderr.String())
 		return url != ""
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return url
 }
 

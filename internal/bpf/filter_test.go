@@ -3,9 +3,9 @@
 package bpf
 
 import (
+	"bufio"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -56,20 +56,25 @@ func TestFilterSwitches(t *testing.T) {
 	o, err := s.OffCPU(OffCPUConfig{Threshold: 1, RingBufferBytes: 8 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, o.Close()) })
-	sleeper := func() uint32 {
-		cmd := exec.Command("/bin/sh", "-c", "while :; do sleep 0.02; done")
+	sleeper := func() (pid uint32, said *bufio.Scanner) {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do sleep 0.02; echo awake; done")
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		})
-		return uint32(cmd.Process.Pid)
+		return uint32(cmd.Process.Pid), bufio.NewScanner(stdout)
 	}
 	require.NoError(t, s.Follow())
-	out, in := sleeper(), sleeper()
+	out, outSaid := sleeper()
+	in, inSaid := sleeper()
 	require.NoError(t, s.Filter(awaitExec(t, s, int(out))))
 	require.NoError(t, o.Start())
-	time.Sleep(500 * time.Millisecond)
+	for range 10 { // the first lines may be from before
+		require.True(t, outSaid.Scan() && inSaid.Scan())
+	}
 	seen := map[uint32]int{}
 	c := drainSwitches(t, o, func(sw *Switch) {
 		var r Record

@@ -109,7 +109,7 @@ const quiet = time.Hour
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 20*time.Second, time.Millisecond, what)
+	require.Eventually(t, ok, time.Minute, time.Millisecond, what)
 }
 
 // program is a running test program.

@@ -84,7 +84,7 @@ func (f *rowsFake) start() (ID, *exec.Cmd) {
 		return s.read(f.opts.FS, cmd.Process.Pid) == nil && slices.ContainsFunc(s.exec, func(m procfs.Mapping) bool {
 			return strings.Contains(m.Path, "libc.so")
 		})
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stat, err := f.opts.FS.Stat(cmd.Process.Pid)
 	require.NoError(f.t, err)
 	return ID{TGID: uint32(cmd.Process.Pid), StartNs: stat.StartTicks*1e7 - uint64(f.bootOffset)}, cmd

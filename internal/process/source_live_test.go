@@ -181,7 +181,7 @@ func TestSourceWhileLoading(t *testing.T) {
 	loaded(t, table, ev)
 
 	p.tell()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		table.HandleEvent(Event{Kind: Mapping, PID: p.pid})
 		if s, _ := r.of(ev.ID); len(s) != 0 {

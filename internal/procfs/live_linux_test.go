@@ -64,7 +64,7 @@ func TestProcess(t *testing.T) {
 	require.Equal(t, "p", st.Comm)
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
-	require.InDelta(t, float64(now.Nano())/1e7, float64(st.StartTicks), 30*TicksPerSecond)
+	require.InDelta(t, float64(now.Nano())/1e7, float64(st.StartTicks), 300*TicksPerSecond)
 
 	status, err := FS{}.Status(pid)
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestOpenMapped(t *testing.T) {
 		select {
 		case err := <-done:
 			require.ErrorIs(t, err, ErrNotRegular)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "blocked in a FIFO")
 		}
 	})
@@ -255,7 +255,7 @@ func TestEnvironment(t *testing.T) {
 	})
 	read := func(limit int) map[string]string {
 		// An exec is shown before its environment is.
-		for range 1000 {
+		for range 60_000 {
 			env, err := FS{}.Environment(cmd.Process.Pid, limit, "A", "OTEL_SERVICE_NAME", "EMPTY", "LONG", "LAST", "NONE")
 			require.NoError(t, err)
 			if len(env) > 0 {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -68,7 +69,7 @@ func (s *split) link(t testing.TB) {
 
 // name returns the name of the hidden function.
 func (s *split) name(t testing.TB) string {
-	c := NewCache[int](CacheOptions{})
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
 	fn, _ := lookup(c, 1, &rooted{opener{path: s.root + s.path, root: s.root}, s.path}, s.hidden)
 	require.Zero(t, c.Stats().Failures)
 	return fn.Name
@@ -179,7 +180,7 @@ func TestDebugData(t *testing.T) {
 	sym, ok, err := e.DynamicSymbol("visible")
 	require.NoError(t, err)
 	require.True(t, ok)
-	fn, ok := lookup(NewCache[int](CacheOptions{}), 1, &opener{path: s.root + s.path}, sym.Value)
+	fn, ok := lookup(NewCache[int](CacheOptions{Wait: time.Minute}), 1, &opener{path: s.root + s.path}, sym.Value)
 	require.True(t, ok)
 	require.Equal(t, "visible", fn.Name)
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -53,7 +54,7 @@ func TestGoFrames(t *testing.T) {
 		path, table, r := goProgram(t, name)
 		vaddr, want := inlinedAt(t, table, r)
 		o := &opener{path: path}
-		c := NewCache[string](CacheOptions{})
+		c := NewCache[string](CacheOptions{Wait: time.Minute})
 		for range 3 {
 			frames, language := c.Lookup(nil, "a", o, vaddr)
 			require.Equal(t, Go, language)
@@ -84,7 +85,7 @@ func TestGoAndC(t *testing.T) {
 	known, err := l.load()
 	require.NoError(t, err)
 	require.True(t, known.isGo)
-	c := NewCache[int](CacheOptions{})
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
 	defer c.CloseFiles()
 	found := false
 	require.NoError(t, e.StaticFunctions(func(fn elffile.Function) bool {
@@ -108,7 +109,7 @@ func TestGoAndC(t *testing.T) {
 func TestGoFramesBounded(t *testing.T) {
 	path, table, _ := goProgram(t, "tables-static")
 	o := &opener{path: path}
-	c := NewCache[string](CacheOptions{MaxBytes: 8 << 20})
+	c := NewCache[string](CacheOptions{Wait: time.Minute, MaxBytes: 8 << 20})
 	before := 0
 	for pc := table.Start; pc < table.Limit; pc += 7 {
 		c.Lookup(nil, "a", o, pc)
@@ -151,24 +152,27 @@ func (s stuckContents) ReadAt([]byte, int64) (int, error) {
 // A file that stops answering costs one wait a batch, and not one an address.
 func TestGoFramesStuck(t *testing.T) {
 	path, table, _ := goProgram(t, "tables-static")
+	synctest.Test(t, func(t *testing.T) { goFramesStuck(t, path, table.Start) })
+}
+
+// goFramesStuck runs where time passes when all that is left to do is to wait.
+func goFramesStuck(t *testing.T, path string, start uint64) {
+	const wait = 300 * time.Millisecond
 	s := &stuck{opener{path: path}, make(chan struct{})}
-	c := NewCache[string](CacheOptions{Wait: 300 * time.Millisecond})
+	c := NewCache[string](CacheOptions{Wait: wait})
 	began := time.Now()
 	for pc := range uint64(1000) {
-		frames, _ := c.Lookup(nil, "a", s, table.Start+pc)
+		frames, _ := c.Lookup(nil, "a", s, start+pc)
 		require.Empty(t, frames)
 	}
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Equal(t, wait, time.Since(began))
 	c.CloseFiles()
 	require.Len(t, c.used, 1, "it is still being read")
 	require.EqualValues(t, 1000, c.Stats().TimedOut)
 	close(s.wait)
-	require.Eventually(t, func() bool {
-		c.CloseFiles()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.used) == 0
-	}, 10*time.Second, time.Millisecond)
+	synctest.Wait()
+	c.CloseFiles()
+	require.Empty(t, c.used)
 	require.EqualValues(t, 1, c.Stats().Failures)
 }
 
@@ -211,5 +215,5 @@ func TestGoFramesConcurrent(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.used) == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }

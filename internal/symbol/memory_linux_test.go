@@ -49,5 +49,5 @@ func TestOutsideOfHeap(t *testing.T) {
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return !mapped()
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }

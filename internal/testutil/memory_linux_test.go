@@ -126,7 +126,7 @@ func whileStopped(t *testing.T, w *Writer, look func(stopped)) {
 			}
 		}
 		return true
-	}, 10*time.Second, 100*time.Microsecond)
+	}, time.Minute, 100*time.Microsecond)
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", w.PID))
 	require.NoError(t, err)
 	look(stopped{mem})

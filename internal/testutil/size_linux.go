@@ -36,7 +36,7 @@ func Size[T any](full, quick, emulated T) T {
 	return quick
 }
 
-var thresholdsSaid sync.Map // names
+var emulationSaid sync.Map // what was printed
 
 // Threshold is what a test asserts. Where an emulated machine gets another one, that is
 // printed, once for each name: a figure is judged by what stands beside it.
@@ -45,8 +45,22 @@ func Threshold[T any](t testing.TB, name string, native, emulated T) T {
 	if !Emulated() {
 		return native
 	}
-	if _, said := thresholdsSaid.LoadOrStore(t.Name()+name, true); !said {
-		fmt.Printf("%s=1: %s: %s is %v instead of %v\n", EmulatedEnv, t.Name(), name, emulated, native)
-	}
+	sayEmulated(t, fmt.Sprintf("%s is %v instead of %v", name, emulated, native))
 	return emulated
+}
+
+// LeftOut reports whether a test leaves something out because this machine is emulated,
+// and prints that it does.
+func LeftOut(t testing.TB, what string) bool {
+	t.Helper()
+	if Emulated() {
+		sayEmulated(t, "without "+what)
+	}
+	return Emulated()
+}
+
+func sayEmulated(t testing.TB, what string) {
+	if _, said := emulationSaid.LoadOrStore(t.Name()+what, true); !said {
+		fmt.Printf("%s=1: %s: %s\n", EmulatedEnv, t.Name(), what)
+	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	// A slow emulated machine needs seconds to start a program.
-	readyTimeout = 30 * time.Second
+	readyTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
 )
 

@@ -36,7 +36,7 @@ func TestFidelityWriters(t *testing.T) {
 }
 
 func testFidelity(t *testing.T, variant string, stops, threads, mayUpdate int, args ...string) {
-	w := Start(t, variant, append(args, "fidelity", "--threads", fmt.Sprint(threads), "--seconds", "60", "--print-variables")...)
+	w := Start(t, variant, append(args, "fidelity", "--threads", fmt.Sprint(threads), "--seconds", "300", "--print-variables")...)
 	require.Len(t, w.Variables, threads)
 	last := map[int]uint64{}
 	updating, moved := 0, 0
@@ -82,13 +82,13 @@ func verify(t *testing.T, tid uint32, p published) uint64 {
 
 func TestSharesWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "truth.json")
-	w := Start(t, "writer-v1-lib", "shares", "--threads", "2", "--seconds", "60", "--truth", file, "--uid-prefix", "x-")
+	w := Start(t, "writer-v1-lib", "shares", "--threads", "2", "--seconds", "300", "--truth", file, "--uid-prefix", "x-")
 	_, err := ReadTruth(file)
 	require.NoError(t, err, "the file exists from the start")
 	require.Eventually(t, func() bool { // on a busy machine, CPU time takes its time
 		truth, err := ReadTruth(file)
 		return err == nil && truth.By("tenant")["x-acme"] > 500*time.Millisecond
-	}, 50*time.Second, 100*time.Millisecond, "and is kept up to date")
+	}, time.Minute, 100*time.Millisecond, "and is kept up to date")
 	w.Stop()
 	truth, err := ReadTruth(file)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestSharesWriter(t *testing.T) {
 }
 
 func TestSharesWriterTenantIsInTheTraceID(t *testing.T) {
-	w := Start(t, "writer-ctx-exe", "shares", "--seconds", "60", "--print-variables")
+	w := Start(t, "writer-ctx-exe", "shares", "--seconds", "300", "--print-variables")
 	whileStopped(t, w, func(s stopped) {
 		p, err := s.read("writer-ctx-exe", w.Variables[0].Addr)
 		require.NoError(t, err)
@@ -130,13 +130,13 @@ func TestSwitchWriter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "switches")
-			w := Start(t, tt.variant, "switch", "--seconds", "60", "--log", file, "--pattern", tt.pattern, "--print-variables")
+			w := Start(t, tt.variant, "switch", "--seconds", "300", "--log", file, "--pattern", tt.pattern, "--print-variables")
 			require.Len(t, w.Variables, 1)
 			require.Eventually(t, func() bool {
 				log, err := ReadSwitchLog(file)
 				return err == nil && len(log.Switches) > 0 &&
 					time.Duration(log.Switches[len(log.Switches)-1].CPUNs) > 1500*time.Millisecond
-			}, 50*time.Second, 100*time.Millisecond)
+			}, time.Minute, 100*time.Millisecond)
 			w.Stop()
 			log, err := ReadSwitchLog(file)
 			require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestSwitchWriter(t *testing.T) {
 
 func TestSwitchWriterSwitchesAboutEveryMillisecond(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "switches")
-	w := Start(t, "writer-ctx-exe", "switch", "--seconds", "60", "--log", file, "--print-variables")
+	w := Start(t, "writer-ctx-exe", "switch", "--seconds", "300", "--log", file, "--print-variables")
 	for range 20 {
 		whileStopped(t, w, func(s stopped) {
 			p, err := s.read("writer-ctx-exe", w.Variables[0].Addr)
@@ -181,7 +181,7 @@ func TestSwitchWriterSwitchesAboutEveryMillisecond(t *testing.T) {
 
 func TestSpinWriter(t *testing.T) {
 	for _, variant := range []string{"writer-v0-lib", "writer-v1-exe", "writer-ctx-dlopen"} {
-		w := Start(t, variant, "spin", "--labels", "10", "--value-bytes", "30", "--threads", "2", "--seconds", "60", "--print-variables")
+		w := Start(t, variant, "spin", "--labels", "10", "--value-bytes", "30", "--threads", "2", "--seconds", "300", "--print-variables")
 		require.Len(t, w.Variables, 2)
 		whileStopped(t, w, func(s stopped) {
 			p, err := s.read(variant, w.Variables[1].Addr)
@@ -195,7 +195,7 @@ func TestSpinWriter(t *testing.T) {
 		})
 		w.Stop()
 	}
-	Start(t, "spin-plain", "spin", "--seconds", "60").Stop()
+	Start(t, "spin-plain", "spin", "--seconds", "300").Stop()
 }
 
 // They survive their own hostility.
@@ -207,7 +207,7 @@ func TestHostileWriter(t *testing.T) {
 			kinds := strings.Fields(string(out))
 			require.Greater(t, len(kinds), 15)
 			for _, kind := range kinds {
-				Start(t, variant, "hostile", kind, "--seconds", "60").Stop()
+				Start(t, variant, "hostile", kind, "--seconds", "300").Stop()
 			}
 			Start(t, variant, "hostile", "all", "--seconds", "1").Wait(20 * time.Second)
 		})
@@ -229,7 +229,7 @@ func TestWriterDiesWithItsParent(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestWriterUsage(t *testing.T) {

@@ -24,10 +24,11 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-const (
-	attachRounds    = 5
-	attachProcesses = 1000
-	attachTimeout   = 60 * time.Second
+const attachTimeout = 2 * time.Minute
+
+var (
+	attachRounds    = testutil.Size(5, 1, 1)
+	attachProcesses = testutil.Size(1000, 100, 100)
 )
 
 // herd is a program that becomes many processes, which wait.
@@ -78,7 +79,7 @@ func TestBenchAttach(t *testing.T) {
 		c.start(t)
 		_, _, one := c.attach(t, 1)
 		_, _, all := c.attach(t, attachProcesses)
-		c.procBytes = (all - one) / (attachProcesses - 1)
+		c.procBytes = (all - one) / int64(attachProcesses-1)
 		c.fileBytes = one - c.procBytes
 	}
 	for range attachRounds {

@@ -84,6 +84,7 @@ func startCommand(t *testing.T, command []string, config string) *collector {
 	c := &collector{
 		t: t, cmd: exec.Command(command[0], args...), entries: make(chan map[string]any, 2), profiles: filepath.Join(dir, "profiles"),
 	}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.cmd.Env = append(os.Environ(), emitted.FileEnv+"="+c.profiles)
 	stderr, err := c.cmd.StderrPipe()
 	require.NoError(t, err)

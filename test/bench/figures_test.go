@@ -31,12 +31,12 @@ func spread(values []float64, format string) string {
 
 // printSeries prints figures of subjects, all rounds put together.
 func printSeries(title string, series *paired.Series, figures []string, subjects ...string) {
-	fmt.Printf("%s: median (lowest–highest)\n%-28s", title, "")
+	fmt.Printf("%s: median (lowest–highest)\n%-36s", title, "")
 	for _, subject := range subjects {
 		fmt.Printf(" %-30s", subject)
 	}
 	for _, figure := range figures {
-		fmt.Printf("\n%-28s", figure)
+		fmt.Printf("\n%-36s", figure)
 		for _, subject := range subjects {
 			values := series.Values(subject, figure)
 			fmt.Printf(" %-30s", fmt.Sprintf("%.4g (%.4g–%.4g)", paired.Of(values).Median, slices.Min(values), slices.Max(values)))

@@ -19,13 +19,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-var filterRates = []struct {
-	hz   int
-	time time.Duration // of one round
-}{
-	{97, 3 * time.Second},
-	{997, 2 * time.Second},
-}
+var filterRates = testutil.Size([]benchRate{{97, 3 * time.Second}, {997, 2 * time.Second}},
+	[]benchRate{{997, time.Second}}, []benchRate{{997, time.Second}})
 
 // A filterCase is a program at the samples of one busy process without labels.
 type filterCase struct {

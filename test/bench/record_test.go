@@ -19,19 +19,21 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
+var recordRounds = testutil.Size(5, 1, 1)
+
 const (
-	recordRounds     = 5
 	recordRingBytes  = 32 << 20 // half of it holds a round, so that nobody has to read meanwhile
 	recordValueBytes = 16
 )
 
-var recordRates = []struct {
+// A benchRate is measured for so long in each round.
+type benchRate struct {
 	hz   int
-	time time.Duration // of one round
-}{
-	{97, 4 * time.Second},
-	{997, 2 * time.Second},
+	time time.Duration
 }
+
+var recordRates = testutil.Size([]benchRate{{97, 4 * time.Second}, {997, 2 * time.Second}},
+	[]benchRate{{997, time.Second}}, []benchRate{{997, time.Second}})
 
 // A recordCase is a kind of target. want is the number of its labels.
 type recordCase struct {

@@ -21,16 +21,19 @@ import (
 
 // idleProcesses and busyThreads are the steps. Each includes the one before.
 var (
-	idleProcesses = []int{10, 1000, 5000}
-	busyThreads   = []int{1, 10, 100, 1000}
+	idleProcesses = testutil.Size([]int{10, 1000, 5000}, []int{10, 200}, []int{10, 200})
+	busyThreads   = testutil.Size([]int{1, 10, 100, 1000}, []int{1, 20}, []int{1, 20})
+)
+
+var (
+	scaleSettle = testutil.Size(12*time.Second, 2*time.Second, 12*time.Second) // two batches, and the first look at all processes
+	// scaleSteady holds one periodic look at all processes (RescanInterval).
+	scaleSteady = testutil.Size(30*time.Second, 2*time.Second, 30*time.Second)
+	threadTime  = testutil.Size(15*time.Second, 2*time.Second, 15*time.Second)
 )
 
 const (
 	scaleRate   = 97
-	scaleSettle = 12 * time.Second // two batches, and the first look at all processes
-	// scaleSteady holds one periodic look at all processes (RescanInterval).
-	scaleSteady = 30 * time.Second
-	threadTime  = 15 * time.Second
 	scaleLabels = 3
 	// ownExecutables are copies of programs of which a few processes run each, as in containers.
 	ownExecutables = 40
@@ -94,7 +97,7 @@ func scaleIdle(t *testing.T, bare footprint) {
 		f := c.steadyFor(scaleSettle, scaleSteady)
 		account := c.stop()
 		dropped, why := lost(account)
-		require.Zero(t, dropped, why)
+		checkScale(t, account, dropped, why)
 		all = append(all, f)
 		per := ""
 		if i > 0 {
@@ -108,6 +111,9 @@ func scaleIdle(t *testing.T, bare footprint) {
 	more := float64(moreProcesses - processes)
 	fmt.Printf("heap of a process table: %.0f bytes a process more, of which it accounts for %.0f\n",
 		float64(moreHeap-heap)/more, float64(moreTold-told)/more)
+	if !testutil.Full() {
+		return // so few processes say nothing of one
+	}
 	assert.LessOrEqual(t, float64(moreHeap-heap)/more, float64(goalIdleBytes), "bytes of heap a process")
 	assert.LessOrEqual(t, perOne(all, last, mapMemory), float64(goalIdleMapBytes), "bytes of BPF maps a process")
 }
@@ -140,8 +146,16 @@ func scaleThreads(t *testing.T, bare footprint) {
 		fmt.Printf("%8d %12.1f %10.1f %9.1f %11.2f%% %12.1f %10d %8d%s\n", n, float64(f.resident.total-bare.resident.total)/mib,
 			float64(f.resident.anonymous-bare.resident.anonymous)/mib, float64(f.maps)/mib, 100*used,
 			1e6*used/(float64(account["emitted"])/life.Seconds()), account["emitted"], dropped, why)
+		checkScale(t, account, dropped, why)
+	}
+}
+
+// checkScale: a busy machine may lose samples, as it is for full measurements to judge.
+func checkScale(t *testing.T, account map[string]int64, dropped int64, why string) {
+	t.Helper()
+	require.NotZero(t, account["emitted"])
+	if testutil.Full() {
 		require.Zero(t, dropped, why)
-		require.NotZero(t, account["emitted"])
 	}
 }
 

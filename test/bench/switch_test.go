@@ -18,9 +18,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-const (
-	switchTime   = 2 * time.Second
-	switchRounds = 5
+var (
+	switchTime   = testutil.Size(2*time.Second, time.Second/2, time.Second/2)
+	switchRounds = testutil.Size(5, 1, 1)
 )
 
 var switchThresholds = []float64{bpf.MinOffCPUThreshold, 0.01, 0.1, 1}

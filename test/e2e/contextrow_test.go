@@ -35,6 +35,8 @@ type contextRow struct {
 	lacks   []property // what the writer has not got
 	checked [numProperties]int
 	failed  [numProperties]int
+	// late samples were emitted before the receiver had found what they had by then.
+	late int
 	// delays from a publication to the first sample that has it, and to the first sample.
 	delays, waits []time.Duration
 }
@@ -53,7 +55,7 @@ func (row *contextRow) check(t *testing.T, p property, good bool, format string,
 }
 
 // requireContextTable prints rows, and fails unless every cell was checked without a failure.
-func requireContextTable(t *testing.T, rows []*contextRow) (checked int) {
+func requireContextTable(t *testing.T, rows []*contextRow, others float64) (checked int) {
 	fmt.Printf("%-20s", "samples checked")
 	for _, name := range propertyNames {
 		fmt.Printf(" %10s", name)
@@ -77,10 +79,20 @@ func requireContextTable(t *testing.T, rows []*contextRow) (checked int) {
 			checked += row.checked[p]
 			fmt.Printf(" %10s", cell)
 		}
-		fmt.Printf("   %s (%s) of %d\n", quantiles(row.delays), quantiles(row.waits), len(row.delays))
+		fmt.Printf("   %s (%s) of %d; %d samples before it was found\n", quantiles(row.delays), quantiles(row.waits), len(row.delays), row.late)
+	}
+	// A sample waits for names a second at most, in which a busy machine may not let the
+	// receiver run.
+	prompt := others <= maxOthersCPU
+	if !prompt {
+		fmt.Printf("others took %.0f%% of the CPUs: how soon names are found is not asserted (up to %.0f%% it is)\n", 100*others, 100*maxOthersCPU)
 	}
 	for _, row := range rows {
 		require.NotEmpty(t, row.delays, row.writer)
+		if !prompt {
+			continue
+		}
+		assert.Zero(t, row.late, row.writer)
 		// When a busy machine gives the program no CPU time, there is no sample to have it.
 		var late []time.Duration
 		for i := range row.delays {

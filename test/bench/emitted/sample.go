@@ -1,15 +1,13 @@
 package emitted
 
 import (
-	"strconv"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // A Sample is one hit of a thread. One entry of a profile can be several.
 type Sample struct {
-	PID          int64
+	PID          int64 // 0: the receiver tells none
 	TimeUnixNano uint64
 	Stack        Stack
 	Attributes   map[string]string
@@ -45,26 +43,22 @@ func (s Stack) User() Stack {
 	return nil
 }
 
-// pidAttribute is of the resource, or of each sample.
-const pidAttribute = "process.pid"
-
 func appendSamples(samples []Sample, p pprofile.Profiles) []Sample {
 	dict := p.Dictionary()
 	stacks := map[int32]Stack{}
 	for _, rp := range p.ResourceProfiles().All() {
-		resource, _ := rp.Resource().Attributes().Get(pidAttribute)
+		pid := int64(0)
+		if value, ok := rp.Resource().Attributes().Get("process.pid"); ok {
+			pid = value.Int()
+		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, profile := range sp.Profiles().All() {
 				for _, entry := range profile.Samples().All() {
-					s := Sample{PID: number(resource), Attributes: attributes(dict, entry.AttributeIndices())}
-					if pid, ok := s.Attributes[pidAttribute]; ok && s.PID == 0 {
-						s.PID, _ = strconv.ParseInt(pid, 10, 64) // 0: of no process that is asked for
-					}
 					index := entry.StackIndex()
 					if _, ok := stacks[index]; !ok {
 						stacks[index] = stackAt(dict, index)
 					}
-					s.Stack = stacks[index]
+					s := Sample{PID: pid, Stack: stacks[index], Attributes: attributes(dict, entry.AttributeIndices())}
 					for _, s.TimeUnixNano = range entry.TimestampsUnixNano().All() {
 						samples = append(samples, s)
 					}
@@ -73,14 +67,6 @@ func appendSamples(samples []Sample, p pprofile.Profiles) []Sample {
 		}
 	}
 	return samples
-}
-
-// number of an attribute that may be missing.
-func number(v pcommon.Value) int64 {
-	if v == (pcommon.Value{}) {
-		return 0
-	}
-	return v.Int()
 }
 
 func stackAt(dict pprofile.ProfilesDictionary, index int32) (stack Stack) {
