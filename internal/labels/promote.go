@@ -16,8 +16,9 @@ type IDKey struct {
 
 // Promotion says which custom labels hold the ids of the trace and the span that
 // a thread works for. Of several keys the first that a set has counts. A set with
-// both ids has them as its Link instead of as labels; one with only one of them,
-// or with a value that is no id, keeps all as labels.
+// both ids has them as its Link instead of as labels; one with only one of them
+// keeps it as a label. A value that is no id is left out: a writer that changes it in
+// place may have been at it.
 type Promotion struct {
 	TraceID, SpanID []IDKey
 }
@@ -32,8 +33,10 @@ func (d *decoder) promote(p *Promotion) {
 		return
 	}
 	var link Link
-	if !trace.parse(link.TraceID[:], d.entries) || !span.parse(link.SpanID[:], d.entries) {
+	goodTrace, goodSpan := trace.parse(link.TraceID[:], d.entries), span.parse(link.SpanID[:], d.entries)
+	if !goodTrace || !goodSpan {
 		d.out.Counts.MalformedIDs++
+		d.leaveOut(func(i int) bool { return i == trace.at && !goodTrace || i == span.at && !goodSpan })
 		return
 	}
 	switch {
@@ -43,9 +46,14 @@ func (d *decoder) promote(p *Promotion) {
 		d.out.Counts.Conflicts++ // the thread context's is the link
 		return
 	}
+	d.leaveOut(func(i int) bool { return i == trace.at || i == span.at })
+}
+
+// leaveOut removes the entries at some places.
+func (d *decoder) leaveOut(at func(i int) bool) {
 	kept := d.entries[:0]
 	for i := range d.entries {
-		if i != trace.at && i != span.at {
+		if !at(i) {
 			kept = append(kept, d.entries[i])
 		}
 	}

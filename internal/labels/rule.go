@@ -3,7 +3,9 @@ package labels
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -65,8 +67,16 @@ type Rule struct {
 func (r *Rule) Validate() error {
 	_, err := newPattern(r.Key)
 	errs := []error{err}
-	if r.Executable != "" && !doublestar.ValidatePattern(r.Executable) {
+	if glob, found := fromExpression(r.Key); found {
+		errs = append(errs, fmt.Errorf("key %q looks like a regular expression and would match nothing: "+
+			"* stands for any characters and ? for one, as in %q", r.Key, glob))
+	}
+	switch {
+	case r.Executable == "":
+	case !doublestar.ValidatePattern(r.Executable):
 		errs = append(errs, fmt.Errorf("executable is not a valid glob: %q", r.Executable))
+	case strings.IndexAny(r.Executable, "/*{") != 0: // paths are absolute
+		errs = append(errs, fmt.Errorf("executable must begin with / or **, not %q", r.Executable))
 	}
 	limit := 0
 	switch r.Action {
@@ -90,6 +100,21 @@ func (r *Rule) Validate() error {
 		errs = append(errs, fmt.Errorf("limit must be between 1 and %d, not %d", limit, r.Limit))
 	}
 	return errors.Join(errs...)
+}
+
+// What only a regular expression would have, and what says the same in a pattern of keys,
+// or about it. A key that really has such a character is matched by ? in its place.
+var (
+	class       = regexp.MustCompile(`\[[^]]*\]`)
+	expressions = strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "?*", `\.`, ".", `\`, "", "(", "", ")", "", "[", "?", "]", "?", "|", "?")
+)
+
+// fromExpression returns a pattern for what looks like a regular expression.
+func fromExpression(key string) (glob string, found bool) {
+	if !strings.HasPrefix(key, "^") && !strings.HasSuffix(key, "$") && !strings.Contains(key, ".+") && !strings.ContainsAny(key, `\()[]|`) {
+		return "", false
+	}
+	return expressions.Replace(class.ReplaceAllString(key, "?")), true
 }
 
 // compiled is a Rule ready for use.

@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +27,28 @@ func TestPattern(t *testing.T) {
 	require.ErrorContains(t, err, "key must be valid UTF-8")
 	_, err = newPattern(strings.Repeat("a", MaxPatternBytes+1))
 	require.ErrorContains(t, err, "key must have at most 256 bytes, not 257")
+}
+
+// A rule that could match nothing would let the label that it is about leave the host.
+func TestRuleThatLooksLikeARegularExpression(t *testing.T) {
+	for key, want := range map[string]string{
+		"^tenant$": "tenant", `^http\..*$`: "http.*", "user.+": "user?*", "(tenant|user)": "tenant?user", "id[0-9]": "id?",
+		"tenant$": "tenant", `a\d`: "ad",
+	} {
+		err := (&Rule{Key: key, Action: Drop}).Validate()
+		require.ErrorContains(t, err, "looks like a regular expression", key)
+		require.ErrorContains(t, err, strconv.Quote(want), key)
+		require.NoError(t, (&Rule{Key: want, Action: Drop}).Validate(), key)
+	}
+	for _, key := range []string{"", "*", "http.*", "http.?", "a$b", "price^2", "a+b", "{a}", "a,b", "trace id"} {
+		require.NoError(t, (&Rule{Key: key, Action: Drop}).Validate(), key)
+	}
+	for _, executable := range []string{"python3", "usr/bin/*", "^/usr"} {
+		require.ErrorContains(t, (&Rule{Executable: executable, Action: Drop}).Validate(), "executable must begin with / or **", executable)
+	}
+	for _, executable := range []string{"/usr/**", "**/python3", "{/usr,/opt}/**"} {
+		require.NoError(t, (&Rule{Executable: executable, Action: Drop}).Validate(), executable)
+	}
 }
 
 func ruled(t testing.TB, rules ...Rule) (*Registry, *Channel) {
@@ -66,7 +89,7 @@ func TestRules(t *testing.T) {
 			[]Label{{"m", "2", ABIV1}, {"z", "1", ABIV1}}, false, Counts{}, []uint64{1},
 		},
 		"renamed onto one that is there": {
-			[]Rule{{Key: "[ab]", Action: Drop}, {Key: "a", Action: Rename, To: "b"}}, v1(kv("a", "1"), kv("b", "2")),
+			[]Rule{{Key: "{ab}", Action: Drop}, {Key: "a", Action: Rename, To: "b"}}, v1(kv("a", "1"), kv("b", "2")),
 			[]Label{{"b", "2", ABIV1}}, false, Counts{RenameConflicts: 1}, []uint64{0, 1},
 		},
 		"renamed onto each other": {

@@ -22,8 +22,10 @@ const (
 	// keyGap is the same when a thread context refers to a name that is not known.
 	keyGap = 5 * time.Millisecond
 	// lateGap and maxLateGap bound how often a sampled process without a context
-	// is searched for one: each time that there is none, the gap doubles. Without a
-	// label source it grows to the interval in which each process is looked at anyway.
+	// is searched for one: each time that there is none although it was only looked for
+	// because of a sample, the gap doubles. A process that maps code is still starting, or
+	// compiles its own; it does not come to be looked for less and less by that. Without a
+	// label source the gap grows to the interval in which each process is looked at anyway.
 	lateGap, maxLateGap = 100 * time.Millisecond, 5 * time.Second
 	// keyPatience is how long a sample may have to wait for a name.
 	keyPatience = 500 * time.Millisecond
@@ -140,17 +142,19 @@ func (t *Table) checkContext(p *Process) (known bool) {
 	if p.load.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
 		return false
 	}
-	t.contextChecked(p, began, false)
+	t.contextChecked(p, began, workContext, false)
 	return true
 }
 
 // contextChecked notes that what is shown of the context was true at a time,
-// and decides when to look again.
-func (t *Table) contextChecked(p *Process, beganNs int64, changed bool) {
+// and decides when to look again, by the work that the look was part of.
+func (t *Table) contextChecked(p *Process, beganNs int64, w work, changed bool) {
 	s := &p.load.context
 	switch {
 	case s.context != nil || changed:
 		s.gap = contextGap
+	case w != workContext:
+		s.gap = lateGap
 	case len(p.load.sources) > 0:
 		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
 	default:

@@ -373,6 +373,29 @@ func TestSchemaGate(t *testing.T) {
 	require.Equal(t, "unsupported_schema", stateOf(errSchema).String())
 }
 
+// A process maps code all the time, as just-in-time compilers do, and publishes its context
+// after a while: it is found soon, however often it was looked for in vain.
+func TestContextOfProcessThatMapsCode(t *testing.T) {
+	for _, mappings := range []int{0, 3, 6, 9, 100} {
+		f, memory, p := contextFake(t)
+		f.advance(int64(200 * time.Millisecond))
+		for range mappings {
+			f.advance(int64(100 * time.Millisecond))
+			f.HandleEvent(Event{Kind: Mapping, PID: 42})
+			f.work()
+		}
+		memory.publish(t, f.clock.Load(), "nodejs_v1", "route")
+		f.write(42, "maps", contextMaps)
+		published := f.clock.Load()
+		for p.Info().Context == nil && f.clock.Load()-published < int64(time.Minute) {
+			f.advance(int64(time.Millisecond))
+			f.Sampled(p, f.clock.Load())
+			f.work()
+		}
+		require.LessOrEqual(t, f.clock.Load()-published, int64(500*time.Millisecond), "after %d mappings", mappings)
+	}
+}
+
 // A process announces its context: it is looked at now, and again for what is published
 // after the announcement or right after the look; however it is not searched for less
 // often for that.

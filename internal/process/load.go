@@ -65,7 +65,6 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	}
 	if w&workNamed != 0 {
 		defer t.contextSeen(p)
-		p.load.context.gap = 0 // it would not be searched for in vain
 	}
 	if w&^workNamed == workContext && t.checkContext(p) {
 		return
@@ -206,7 +205,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	t.publishMappings(p, &after)
 	if !updating {
-		t.contextChecked(p, began, newContext)
+		t.contextChecked(p, began, w, newContext)
 	}
 	return retry, nil
 }

@@ -274,16 +274,10 @@ func checkSchema(p *plan, c *processctx.Context) error {
 	case c == nil:
 		return nil
 	}
-	switch c.Schema {
-	case processctx.SchemaNodeJS:
-		if nodeJS {
-			return nil
-		}
-	case processctx.SchemaTLS, processctx.SchemaTLSDev:
-		if !nodeJS {
-			return nil
-		}
-	case processctx.SchemaUnpublished:
+	switch {
+	case c.Schema.NodeJS() && nodeJS, c.Schema.TLS() && !nodeJS:
+		return nil
+	case c.Schema == processctx.SchemaUnpublished:
 		return fmt.Errorf("%w: the process context does not tell it", errSchema)
 	}
 	return fmt.Errorf("%w: %q", errSchema, c.Schema)

@@ -21,6 +21,9 @@ func TestSchemaDecides(t *testing.T) {
 	for schema, want := range map[processctx.Schema][2]bool{
 		"tls_v1":         {true, false},
 		"tlsdesc_v1_dev": {true, false},
+		"tls_v1_dev":     {true, false},
+		"tlsdesc_v1":     {true, false},
+		"nodejs_v1":      {false, true},
 		"nodejs_v1_dev":  {false, true},
 		"nodejs_v2":      {false, false},
 		"":               {false, false},

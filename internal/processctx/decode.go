@@ -56,15 +56,30 @@ type Context struct {
 // Schema is how the threads of a process publish their context.
 type Schema string
 
-// The schemas that are known. The first is of the merged OTEP, the second of
-// prototypes, with the same record.
+// The schemas that are known. A name that ends in _dev is that of prototypes of the same
+// record.
 const (
-	SchemaTLS         Schema = "tls_v1"
-	SchemaTLSDev      Schema = "tlsdesc_v1_dev"
+	SchemaTLS         Schema = "tls_v1" // of the merged OTEP
+	SchemaTLSDev      Schema = "tls_v1_dev"
+	SchemaTLSDesc     Schema = "tlsdesc_v1" // its name before
+	SchemaTLSDescDev  Schema = "tlsdesc_v1_dev"
 	SchemaGoLabels    Schema = "go_pprof_labels_v1"
-	SchemaNodeJS      Schema = "nodejs_v1_dev"
+	SchemaNodeJS      Schema = "nodejs_v1"
+	SchemaNodeJSDev   Schema = "nodejs_v1_dev"
 	SchemaUnpublished Schema = ""
 )
+
+// TLS reports whether threads publish by the thread-local variable of OTEP 4947.
+func (s Schema) TLS() bool {
+	switch s {
+	case SchemaTLS, SchemaTLSDev, SchemaTLSDesc, SchemaTLSDescDev:
+		return true
+	}
+	return false
+}
+
+// NodeJS reports whether threads publish by V8's async context.
+func (s Schema) NodeJS() bool { return s == SchemaNodeJS || s == SchemaNodeJSDev }
 
 func decode(payload []byte) (*Context, error) {
 	c := &Context{}

@@ -91,7 +91,7 @@ func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
 }
 
 func locateBelow(root string, m Mapping) (int, FileID, error) {
-	fd, err := openBelow(root, m.Path)
+	fd, err := openBelow(root, m.Path, 0)
 	if err != nil {
 		return -1, FileID{}, err
 	}

@@ -29,7 +29,7 @@ func TestOpenPath(t *testing.T) {
 	require.NoError(t, os.Chown(filepath.Join(root, "tmp", "map"), os.Getuid(), os.Getgid()))
 	for _, name := range []string{"/tmp/map", "/tmp/link", "/tmp/absolute", "/tmp/up", "/../../tmp/map"} {
 		inTime(t, name, func() {
-			file, info, err := f.OpenPath(7, name)
+			file, info, err := f.OpenPath(7, name, 0)
 			require.NoError(t, err, name)
 			defer file.Close()
 			b, err := io.ReadAll(file)
@@ -41,15 +41,19 @@ func TestOpenPath(t *testing.T) {
 	}
 	for _, name := range []string{"/tmp", "/tmp/fifo", "/tmp/out", "/tmp/own", "/tmp/loop", "/tmp/none", ""} {
 		inTime(t, name, func() {
-			_, _, err := f.OpenPath(7, name)
+			_, _, err := f.OpenPath(7, name, 0)
 			require.Error(t, err, name)
 		})
 	}
-	_, _, err := f.OpenPath(8, "/tmp/map")
+	for _, name := range []string{"/tmp/link", "/tmp/absolute", "/tmp/up"} {
+		_, _, err := f.OpenPath(7, name, unix.O_NOFOLLOW)
+		require.ErrorIs(t, err, ErrNotRegular, name)
+	}
+	_, _, err := f.OpenPath(8, "/tmp/map", 0)
 	require.ErrorIs(t, err, ErrNoProcess)
-	file, _, err := f.OpenPath(0, outside)
+	file, _, err := f.OpenPath(0, outside, 0)
 	require.NoError(t, err, "as we see it")
 	file.Close()
-	_, _, err = FS{}.OpenPath(0, "/proc/self/exe")
+	_, _, err = FS{}.OpenPath(0, "/proc/self/exe", 0)
 	require.ErrorIs(t, err, unix.ELOOP)
 }

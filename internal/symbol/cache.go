@@ -11,7 +11,7 @@ import (
 type CacheOptions struct {
 	MaxBytes      int           // of all files' functions
 	MaxTableBytes int           // of the symbols of one file
-	Wait          time.Duration // for a file to be read
+	Wait          time.Duration // for files to be read, of all lookups of a batch together
 	Now           func() time.Time
 	// Busy reports whether nothing is to be read for now, Work runs what reads. Both may be nil.
 	Busy func() bool
@@ -22,6 +22,8 @@ const (
 	defaultMaxBytes      = 64 << 20
 	defaultMaxTableBytes = 32 << 20
 	defaultWait          = 2 * time.Second
+	// waitShare of CacheOptions.Wait is for one file.
+	waitShare = 4
 	// maxLoads is the number of files that are read at the same time.
 	maxLoads = 8
 	// retryAfter is when a file is tried again that could not be read.
@@ -44,7 +46,9 @@ type Cache[K comparable] struct {
 	used  []*cached[K] // of Go programs, since CloseFiles
 	bytes int
 	loads int
-	stats CacheStats
+	// waited is how long lookups have waited since CloseFiles.
+	waited time.Duration
+	stats  CacheStats
 }
 
 // cached is what is known of a file, or a file that is being read.
@@ -93,8 +97,9 @@ func (opts *CacheOptions) setDefaults() {
 
 // Lookup appends the functions that hold a virtual address of a file, the innermost
 // first, and says what they were written in. When the file is not known yet, it is
-// opened and read; Lookup waits for that at most CacheOptions.Wait in all, and gives
-// up then.
+// opened and read. Until CloseFiles is called, lookups together wait at most
+// CacheOptions.Wait for what is read, whatever the number of files, and a quarter of it for
+// one file, and then give up.
 //
 // A Go program's own table stays in the file, and a file that was read for it stays
 // open until CloseFiles is called.
@@ -141,20 +146,32 @@ func (c *Cache[K]) file(key K, file Source) *cached[K] {
 	return e
 }
 
-// wait waits for done to be closed, and counts when it gives up.
+// wait waits for done to be closed, until a deadline and for what is left of
+// CacheOptions.Wait, and counts when it gives up.
 func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time) bool {
-	timer := time.NewTimer(deadline.Sub(c.opts.Now()))
+	began := c.opts.Now()
+	c.mu.Lock()
+	left := min(deadline.Sub(began), c.opts.Wait-c.waited)
+	c.mu.Unlock()
+	timer := time.NewTimer(left)
 	defer timer.Stop()
+	answered := true
 	select {
 	case <-done:
-		return true
 	case <-timer.C:
-		c.mu.Lock()
-		c.stats.TimedOut++
-		c.mu.Unlock()
-		return false
+		answered = false
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waited += c.opts.Now().Sub(began)
+	if !answered {
+		c.stats.TimedOut++
+	}
+	return answered
 }
+
+// fileWait is how long lookups wait for one file: a few that hang leave time for others.
+func (c *Cache[K]) fileWait() time.Duration { return c.opts.Wait / waitShare }
 
 // entry returns the entry of a file, perhaps one that is just being filled.
 func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
@@ -175,7 +192,7 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 	}
 	c.loads++
 	c.stats.Loads++
-	e := &cached[K]{key: key, done: make(chan struct{}), deadline: now.Add(c.opts.Wait), bytes: minTableBytes}
+	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), bytes: minTableBytes}
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
 	go c.load(e, file)

@@ -137,16 +137,26 @@ func cacheHangs(t *testing.T, path string) {
 	wait := make(chan struct{})
 	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond})
 	began := time.Now()
-	for i := range maxLoads {
-		for range 10 {
-			_, ok := lookup(c, i, &opener{path: path, wait: wait}, 0)
-			require.False(t, ok)
+	look := func(from, to int) {
+		for i := from; i < to; i++ {
+			for range 10 {
+				_, ok := lookup(c, i, &opener{path: path, wait: wait}, 0)
+				require.False(t, ok)
+			}
 		}
 	}
-	require.Equal(t, maxLoads*20*time.Millisecond, time.Since(began), "one wait a file")
+	look(0, 1)
+	require.Equal(t, 5*time.Millisecond, time.Since(began), "one wait a file")
+	look(1, maxLoads)
+	require.Equal(t, 20*time.Millisecond, time.Since(began), "of all files together")
+	c.CloseFiles()
+	began = time.Now()
+	look(0, waitShare)
+	require.Zero(t, time.Since(began), "they are not waited for again")
+	look(0, maxLoads)
 	s := c.Stats()
 	require.EqualValues(t, maxLoads, s.Loads)
-	require.EqualValues(t, 10*maxLoads, s.TimedOut)
+	require.EqualValues(t, 10*(maxLoads+waitShare+maxLoads), s.TimedOut)
 	_, ok := lookup(c, -1, &opener{path: path}, 0)
 	require.False(t, ok)
 	require.EqualValues(t, 1, c.Stats().Refused)

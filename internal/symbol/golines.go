@@ -40,7 +40,7 @@ type goLine struct {
 
 // goFrames returns the functions at an address of a Go program. What is not known yet
 // is read in a goroutine of its own, as a file may never answer. Until CloseFiles is
-// called, at most CacheOptions.Wait is spent on one file.
+// called, at most a quarter of CacheOptions.Wait is spent on one file.
 func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, Language) {
 	l := &e.lines
 	c.mu.Lock()
@@ -49,7 +49,7 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 			c.mu.Unlock()
 			return known.frames, known.language
 		}
-		if l.spent >= c.opts.Wait {
+		if l.spent >= c.fileWait() {
 			c.stats.TimedOut++
 			c.mu.Unlock()
 			return nil, Native
@@ -63,7 +63,7 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 			}
 			go c.readLines(e, file, vaddr)
 		}
-		done, left := l.reading, c.opts.Wait-l.spent
+		done, left := l.reading, c.fileWait()-l.spent
 		c.mu.Unlock()
 		began := c.opts.Now()
 		answered := c.wait(done, began.Add(left))
@@ -72,7 +72,7 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 			l.spent += c.opts.Now().Sub(began)
 		}
 		if !answered {
-			l.spent = c.opts.Wait
+			l.spent = c.fileWait()
 			c.mu.Unlock()
 			return nil, Native
 		}
@@ -97,7 +97,7 @@ func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64) {
 	if err == nil || errors.As(err, &malformed) {
 		c.keep(e, vaddr, line)
 	} else {
-		l.spent = c.opts.Wait // not at once again
+		l.spent = c.fileWait() // not at once again
 	}
 	close(l.reading)
 	l.reading = nil
@@ -148,6 +148,7 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 func (c *Cache[K]) CloseFiles() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.waited = 0
 	kept := c.used[:0]
 	for _, e := range c.used {
 		l := &e.lines

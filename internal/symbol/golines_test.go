@@ -165,7 +165,7 @@ func goFramesStuck(t *testing.T, path string, start uint64) {
 		frames, _ := c.Lookup(nil, "a", s, start+pc)
 		require.Empty(t, frames)
 	}
-	require.Equal(t, wait, time.Since(began))
+	require.Equal(t, wait/waitShare, time.Since(began))
 	c.CloseFiles()
 	require.Len(t, c.used, 1, "it is still being read")
 	require.EqualValues(t, 1000, c.Stats().TimedOut)

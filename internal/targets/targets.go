@@ -57,6 +57,11 @@ func (s *Selector) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must begin with / or **, not %q", path.name, path.pattern))
 		}
 	}
+	if scheme, id, found := strings.Cut(s.ContainerID, "://"); found {
+		errs = append(errs, fmt.Errorf("container_id must be the id alone, %q, not %q with the runtime's name %q", id, s.ContainerID, scheme))
+	} else if strings.Contains(s.ContainerID, "/") {
+		errs = append(errs, fmt.Errorf("container_id must be the id alone, without /, not %q", s.ContainerID))
+	}
 	if s.PID < 0 {
 		errs = append(errs, fmt.Errorf("pid must be positive, not %d", s.PID))
 	}

@@ -99,6 +99,8 @@ func TestSelectorValidate(t *testing.T) {
 		"long":         {Selector{ContainerID: strings.Repeat("a", MaxGlobBytes+1)}, "container_id must have at most 1024 bytes, not 1025"},
 		"relative":     {Selector{Executable: "postgres"}, `executable must begin with / or **, not "postgres"`},
 		"service":      {Selector{Cgroup: "nginx.service"}, `cgroup must begin with / or **, not "nginx.service"`},
+		"runtime":      {Selector{ContainerID: "docker://abc"}, `container_id must be the id alone, "abc", not "docker://abc"`},
+		"path":         {Selector{ContainerID: "/docker/abc"}, `container_id must be the id alone, without /, not "/docker/abc"`},
 		"pid":          {Selector{PID: -1}, "pid must be positive, not -1"},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, tc.selector.Validate(), tc.want) })

@@ -151,7 +151,7 @@ func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 	}
 	set := d.Flags&flagSampled != 0
 	switch {
-	case set && (c.Schema == processctx.SchemaTLS || c.Schema == processctx.SchemaNodeJS):
+	case set && (c.Schema == processctx.SchemaTLS || c.Schema.NodeJS()):
 		return profile.SampledYes
 	case c.Schema == processctx.SchemaTLS:
 		return profile.SampledNo

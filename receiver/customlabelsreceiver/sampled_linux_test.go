@@ -23,7 +23,9 @@ func TestSampled(t *testing.T) {
 		{processctx.SchemaTLS, labels.Decoded{Flags: 0x01, Promoted: true}, profile.SampledUnknown},
 		{processctx.SchemaNodeJS, labels.Decoded{Flags: 0x01}, profile.SampledYes},
 		{processctx.SchemaNodeJS, labels.Decoded{}, profile.SampledUnknown},
+		{processctx.SchemaNodeJSDev, labels.Decoded{Flags: 0x01}, profile.SampledYes},
 		{processctx.SchemaTLSDev, labels.Decoded{Flags: 0x01}, profile.SampledUnknown},
+		{processctx.SchemaTLSDescDev, labels.Decoded{Flags: 0x01}, profile.SampledUnknown},
 		{"", labels.Decoded{Flags: 0x01}, profile.SampledUnknown},
 	} {
 		require.Equal(t, tc.want, sampled(&processctx.Context{Schema: tc.schema}, &tc.decoded), "%s %+v", tc.schema, tc.decoded)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
@@ -35,9 +37,20 @@ func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, in
 			return nil, 0, os.ErrNotExist
 		}
 	}
-	f, info, err := s.fs.OpenPath(pid, path)
+	f, info, err := s.fs.OpenPath(pid, path, 0)
 	if err != nil {
 		return nil, 0, err
+	}
+	if pid != 0 {
+		// Where it lies is the target's choice.
+		status, err := s.fs.Status(pid)
+		if err == nil && !info.ReadableBy(status.UID) {
+			err = errNotReadable
+		}
+		if err != nil {
+			f.Close()
+			return nil, 0, err
+		}
 	}
 	return f, info.Size, nil
 }
@@ -49,12 +62,18 @@ type mapSource struct {
 	fs      procfs.FS
 }
 
-// errOwner says that a perf map was not written by its process.
-var errOwner = errors.New("perf map of another user")
+var (
+	// errOwner says that a perf map was not written by its process.
+	errOwner = errors.New("perf map of another user")
+	// errNotReadable says that a file lies where a process has us look, and that the
+	// process's user may not read it.
+	errNotReadable = errors.New("file that the process's user may not read")
+)
 
 // OpenMap implements symbol.MapSource: it opens /tmp/perf-PID.map in the mount
 // namespace of the process, PID being the one that the process itself sees. The file
-// must belong to the process's user or to root.
+// must belong to the process's user, or to root and be readable by that user, and be no
+// link: otherwise a process could have us read, and emit as names, what it may not read.
 func (s mapSource) OpenMap() (symbol.MapFile, error) {
 	tid, err := s.table.Thread(s.process)
 	if err != nil {
@@ -71,7 +90,7 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 			pid = leader.NSPID
 		}
 	}
-	f, info, err := s.fs.OpenPath(tid, fmt.Sprintf("/tmp/perf-%d.map", pid))
+	f, info, err := s.fs.OpenPath(tid, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
 	if err != nil {
 		return symbol.MapFile{}, err
 	}
@@ -79,9 +98,15 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 		f.Close()
 		return symbol.MapFile{}, os.ErrNotExist // it may have been another's
 	}
-	if info.UID != status.UID && info.UID != 0 {
+	switch {
+	case info.UID != status.UID && info.UID != 0:
+		err = errOwner
+	case !info.ReadableBy(status.UID):
+		err = errNotReadable
+	}
+	if err != nil {
 		f.Close()
-		return symbol.MapFile{}, errOwner
+		return symbol.MapFile{}, err
 	}
 	return symbol.MapFile{Contents: f, ID: info.FileID}, nil
 }

@@ -26,6 +26,8 @@ func TestMapSource(t *testing.T) {
 	testutil.RequireRoot(t)
 	fs := procfs.FS{Root: "/proc"}
 	cmd := exec.Command("sleep", "60")
+	const user = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pid := cmd.Process.Pid
@@ -47,7 +49,24 @@ func TestMapSource(t *testing.T) {
 
 	const text = "1000 10 name\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, errNotReadable, "a file of root's, perhaps linked here")
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.Rename(path, secret))
+	for _, mode := range []os.FileMode{0o600, 0o644} {
+		require.NoError(t, os.Chmod(secret, mode))
+		require.NoError(t, os.Symlink(secret, path))
+		_, err = s.OpenMap()
+		require.ErrorIs(t, err, procfs.ErrNotRegular, "a link to it")
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	f, err := s.OpenMap()
+	require.NoError(t, err, "root's, for all to read")
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chown(path, user, user))
+	require.NoError(t, os.Chmod(path, 0o600))
+	f, err = s.OpenMap()
 	require.NoError(t, err)
 	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
 	require.NoError(t, err)
