@@ -159,7 +159,7 @@ fuzz-long:
 # What shows each promise: tests of ./test/e2e.
 E2E_TESTS_attribution := TestAttribution
 E2E_TESTS_instant := TestInstant
-E2E_TESTS_fidelity := TestFidelity TestGoLabels TestRealWriterNode
+E2E_TESTS_fidelity := TestFidelity TestTruthNotices TestClockOffsets TestGoLabels TestRealWriterNode
 E2E_TESTS_contexts := TestContexts
 E2E_TESTS_real-writers := TestRealWriterNode TestRealWriterDDTraceGo
 E2E_TESTS_symbols := TestGeneratedCode
@@ -167,7 +167,7 @@ E2E_TESTS_accounting := TestAccounting
 E2E_TESTS_limits := TestLimits
 E2E_TESTS_targets := TestTargets TestTargetsLoad TestTargetsStorm
 E2E_TESTS_rules := TestRules TestBudgets
-E2E_TESTS_unwind := TestUnwind TestUnwindPattern
+E2E_TESTS_unwind := TestUnwind TestUnwindPattern TestShare
 E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
@@ -199,6 +199,14 @@ e2e-%: export CUSTOM_LABELS_FULL ?= 1
 e2e-%: writers FORCE
 	@$(FIGURE) ./test/e2e $(or $(E2E_TESTS_$*),$(error no promise $*: $(E2E)))
 
+.PHONY: truth
+truth: writers ## each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one
+	@CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
+
+.PHONY: mutants
+mutants: ## what changes of the code the tests notice; some: MUTANTS='-package labels'
+	$(GO) run ./test/mutants $(MUTANTS)
+
 # All of them in a quick form, in one process.
 .PHONY: e2e
 e2e: writers node-writers labelprof collector collector-kubernetes web-browser
@@ -210,10 +218,12 @@ BENCH_TESTS_switch := TestBenchSwitch
 BENCH_TESTS_footprint := TestBenchFootprint
 BENCH_TESTS_scale := TestBenchScale
 BENCH_TESTS_unwind := TestBenchUnwind
+BENCH_TESTS_churn := TestBenchChurn TestRoots
+BENCH_TESTS_startup := TestBenchStartup
 BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived
 
-bench-footprint bench-scale bench-unwind: collector
-bench-unwind: $(PEER)
+bench-footprint bench-scale bench-unwind bench-churn bench-startup: collector
+bench-unwind bench-churn bench-startup: $(PEER)
 
 bench-%: export CUSTOM_LABELS_FULL ?= 1
 bench-%: writers FORCE

@@ -322,12 +322,12 @@ func TestContextSearchGap(t *testing.T) {
 	f, _, p := contextFake(t)
 	p.load.sources = []LabelSource{{}}
 	for range 20 {
-		f.contextChecked(p, f.now(), false)
+		f.contextChecked(p, f.now(), workContext, false)
 	}
 	require.Equal(t, maxLateGap, p.load.context.gap)
 	p.load.sources = nil
 	for range 20 {
-		f.contextChecked(p, f.now(), false)
+		f.contextChecked(p, f.now(), workContext, false)
 	}
 	require.Equal(t, f.opts.RescanInterval, p.load.context.gap)
 }

@@ -307,7 +307,7 @@ func TestOpenReplaced(t *testing.T) {
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 	now := fileOf(t, table, start(t, path))
 	before := &File{key: now.key, path: now.path, opts: now.opts}
-	before.key.MtimeNs--
+	before.key.CtimeNs--
 	before.place.Store(now.place.Load())
 	_, _, err := before.Open()
 	require.ErrorIs(t, err, procfs.ErrReplaced)
