@@ -201,7 +201,7 @@ e2e-%: writers FORCE
 
 .PHONY: truth
 truth: writers ## each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one
-	@CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
+	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
 .PHONY: mutants
 mutants: ## what changes of the code the tests notice; some: MUTANTS='-package labels'
