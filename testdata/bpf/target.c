@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,9 @@ static struct set set = { slots, 0, 0 };
 static struct context context;
 static unsigned char bytes[4096];
 static char keys[1000][16], values[1000][16];
+
+#include "dtv.h"
+#include "threads.h"
 
 #define UNMAPPED ((void *)0x10000)
 #define KERNEL ((void *)0xffff888000000000)
@@ -119,9 +123,15 @@ static int enter(const char *state)
 	else if (!strcmp(state, "count-0"))
 		set.storage = UNMAPPED;
 	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker") || !strcmp(state, "in-kernel") ||
-		 !strcmp(state, "never-switched"))
+		 !strcmp(state, "never-switched") || !strcmp(state, "thread-ended"))
 		put_many(1);
-	else if (!strcmp(state, "labels-10"))
+	else if (!strcmp(state, "thread") || !strcmp(state, "ending-threads")) {
+		put_many(1);
+		v1 = NULL; /* the others have labels */
+	} else if (!strncmp(state, "dtv-", 4)) {
+		put_many(1);
+		return dtv_fill(state + 4, &set);
+	} else if (!strcmp(state, "labels-10"))
 		put_many(10);
 	else if (!strcmp(state, "labels-64"))
 		put_many(64);
@@ -134,6 +144,11 @@ static int enter(const char *state)
 				slots[i].key.buf = NULL;
 				slots[i].value.buf = UNMAPPED;
 			}
+	} else if (!strcmp(state, "holes-600")) {
+		put_many(600);
+		for (int i = 0; i < 600; i++)
+			if (i % 100 != 99)
+				slots[i].key.buf = NULL;
 	} else if (!strcmp(state, "only-holes")) {
 		put_many(3);
 		for (int i = 0; i < 3; i++)
@@ -226,13 +241,21 @@ static int enter(const char *state)
 static unsigned signed_frames;
 static unsigned long descend(int depth);
 
-static void say_where(void)
+static char where[200];
+
+static int find_where(void)
 {
 	const char *tp = __builtin_thread_pointer();
 
-	printf("%d %ld %ld %ld %u %lu %ld %ld\n", getpid(), (long)((char *)&v0 - tp), (long)((char *)&v1 - tp),
-	       (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend, (long)((char *)&node - tp),
-	       (long)((char *)&go_g - tp));
+	return snprintf(where, sizeof(where), "%d %ld %ld %ld %u %lu %ld %ld\n", getpid(), (long)((char *)&v0 - tp),
+			(long)((char *)&v1 - tp), (long)((char *)&ctx - tp), signed_frames, (unsigned long)descend,
+			(long)((char *)&node - tp), (long)((char *)&go_g - tp));
+}
+
+static void say_where(void)
+{
+	find_where();
+	fputs(where, stdout);
 	fflush(stdout);
 }
 
@@ -289,6 +312,19 @@ static void burn_in_worker(void)
 	}
 }
 
+/* A thread that is not the first one, and has labels. */
+__attribute__((noreturn)) static void *burn_with_labels(void *argument)
+{
+	struct timespec nap = { 0, 20000000 };
+	volatile unsigned long x = 0;
+
+	v1 = argument;
+	nanosleep(&nap, NULL);
+	say_where();
+	for (;;)
+		x++;
+}
+
 /* Nearly all of the time inside of one system call. */
 static void burn_in_kernel(void)
 {
@@ -317,7 +353,15 @@ int main(int argc, char **argv)
 	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */
 	if (!strncmp(argv[1], "depth-", 6))
 		descend(atoi(argv[1] + 6));
+	if (!strncmp(argv[1], "dtv-", 4))
+		dtv_burn(where, find_where());
+	if (!strcmp(argv[1], "thread"))
+		burn_in_thread(burn_with_labels, &set);
+	if (!strcmp(argv[1], "thread-ended"))
+		pthread_join(start_thread(return_at_once, NULL), NULL);
 	say_where();
+	if (!strcmp(argv[1], "ending-threads"))
+		end_threads(&set);
 	if (!strcmp(argv[1], "io-worker"))
 		burn_in_worker();
 	if (!strcmp(argv[1], "in-kernel"))

@@ -46,6 +46,7 @@ func All() []State {
 		{Name: "labels-64", ABI: v1, Outcome: "present", Many: 64},
 		{Name: "labels-65", ABI: v1, Outcome: "truncated", Many: 64},
 		{Name: "holes", ABI: v1, Outcome: "present", Set: "k199=v199 k299=v299 k399=v399 k99=v99"},
+		{Name: "holes-600", ABI: v1, Outcome: "truncated", Set: "k199=v199 k299=v299 k399=v399 k499=v499 k99=v99"},
 		{Name: "only-holes", ABI: v0, Outcome: "none"},
 		{Name: "slots-600", ABI: v1, Outcome: "truncated", Many: 64},
 		{Name: "null-value", ABI: v1, Outcome: "present", Set: "k1=v1"},
