@@ -91,12 +91,12 @@ func drainSwitches(t *testing.T, o *OffCPU, visit func(*Switch)) SwitchCounters 
 	return c
 }
 
-// awaitAsleep waits until a process waits for something.
-func awaitAsleep(t *testing.T, pid int) {
+// awaitState waits until a process is in a state as proc(5) has it: S, it waits for something.
+func awaitState(t *testing.T, pid int, state string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err == nil && strings.Contains(string(stat), ") S ")
+		return err == nil && strings.Contains(string(stat), ") "+state+" ")
 	}, time.Minute, time.Millisecond)
 }
 
@@ -116,7 +116,7 @@ func TestSwitchRecords(t *testing.T) {
 	require.NoError(t, err)
 	_, err = out.Read(make([]byte, 1)) // it runs, and will wait
 	require.NoError(t, err)
-	awaitAsleep(t, cmd.Process.Pid)
+	awaitState(t, cmd.Process.Pid, "S")
 	time.Sleep(wait)
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
@@ -195,11 +195,15 @@ func TestSwitchRingFull(t *testing.T) {
 			start(t)
 			awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedRingFull > 100 })
 			left, returns, last := 0, 0, 0 // bytes; last: of returns behind the last one that left
+			away := map[[2]uint64]bool{}
 			c := drainSwitches(t, o, func(sw *Switch) {
+				which := [2]uint64{uint64(sw.Thread), sw.LeftNs}
 				if sw.Back {
+					require.True(t, away[which], "it returned, and was not recorded when it left")
 					last += returnBytes
 					return
 				}
+				away[which] = true
 				left += (ringHeadBytes + len(sw.Raw) + 7) &^ 7
 				// The last returns may have come between the look for room and the record.
 				require.LessOrEqual(t, left+returns, MinRingBufferBytes-MinRingBufferBytes/returnShare+4*returnBytes,

@@ -128,6 +128,39 @@ func TestEndsInSystemCall(t *testing.T) {
 	})
 }
 
+// A table that was put into the slot of one that is gone is not taken for it.
+func TestReusedTableSlot(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "depth-100")
+	tables := loadRows(t, s, tgt.pid)
+	for _, id := range tables {
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
+	// By its rows, any frame is the outermost one.
+	const blocks = 4096
+	other := &UnwindTable{
+		Rules: []UnwindRule{{}, {CFA: uint8(unwind.CFAEnd)}}, Rows: []uint32{1 << 16}, Index: make([]uint32, blocks+1),
+	}
+	for i := range other.Index[1:] {
+		other.Index[i+1] = 1
+	}
+	for range tables {
+		_, err := s.AddUnwindTable(other)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, len(tables), s.tables.used, "the slots are the same")
+	require.NoError(t, s.Start())
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) {
+			return false
+		}
+		require.Equal(t, labels.OutcomeNoRows.String(), labels.Outcome(r.UserStack).String())
+		seen++
+		return seen == samplesPerState
+	})
+}
+
 // What is set is there, and what is taken back is gone: no more memory than was asked for.
 func TestRowsReleased(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})

@@ -112,12 +112,13 @@ func TestProcessEvents(t *testing.T) {
 	require.Equal(t, ids[0].StartNs, ids[3].StartNs)
 }
 
-// A forked child is read with its parent's sources from its first sample on.
+// A forked child is read with its parent's sources and mappings from its first sample on.
 func TestForkInheritsSources(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	self := identify(t, s, uint32(os.Getpid()))
 	require.NoError(t, s.SetLabelSources(self, []LabelSource{{ABI: 2, Offset: 4711}}))
+	require.NoError(t, s.SetUnwindMappings(self, nil, 0))
 	cmd := exec.Command("/bin/cat") // vfork, then exec: the entry lives in between
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -126,31 +127,39 @@ func TestForkInheritsSources(t *testing.T) {
 	var entry profilerProcessEntry
 	key := child.key()
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
 	key.ExecId--
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "and removes the old one")
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 
 	// A process that forks and does not exec.
-	pid := uint32(0)
 	sh := exec.Command("/bin/sh", "-c", "read go; (read x); true")
 	stdin, err := sh.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, sh.Start())
-	require.NoError(t, s.SetLabelSources(awaitExec(t, s, sh.Process.Pid), []LabelSource{{ABI: 2, Offset: 42}}))
+	parent := awaitExec(t, s, sh.Process.Pid)
+	require.NoError(t, s.SetLabelSources(parent, []LabelSource{{ABI: 2, Offset: 42}}))
+	require.NoError(t, s.SetUnwindMappings(parent, []UnwindMapping{{Start: 1, Limit: 2}}, 0))
 	_, err = stdin.Write([]byte("\n"))
 	require.NoError(t, err)
-	for ev := (ProcessEvent{}); pid == 0; {
-		require.NoError(t, s.ReadEvent(&ev))
-		if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
-			key := ev.Process.key()
-			if s.objs.Processes.Lookup(&key, &entry) == nil && entry.Sources[0].Offset == 42 {
-				pid = ev.PID
-			}
-		}
+	forked := ProcessEvent{}
+	for forked.Kind != EventFork || forked.Parent != parent {
+		require.NoError(t, s.ReadEvent(&forked))
 	}
+	key = forked.Process.key()
+	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
+	require.EqualValues(t, 42, entry.Sources[0].Offset)
+	var list profilerUnwindList
+	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
+	require.Equal(t, s.lists[parent].id, list.Id)
+	require.EqualValues(t, 1, list.Count)
 	require.NoError(t, stdin.Close())
 	require.NoError(t, sh.Wait())
+	// Nothing is left of processes that are gone.
+	require.Error(t, s.objs.Processes.Lookup(&key, &entry))
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &list))
 }
 
 // awaitExec waits until a process has another program and returns its identity. When

@@ -13,19 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users who run nothing else.
+// Users who run nothing else, of the same group.
 const (
 	floodUser  = 20001
 	secondUser = 20002
+	bothGroup  = 20003
 )
 
-// startAs runs a script of the shell as another user.
-func startAs(t *testing.T, uid uint32, script string) {
+// startAs runs a script of the shell as another user and returns its PID.
+func startAs(t *testing.T, uid uint32, script string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: uid, Gid: uid}, Pdeathsig: syscall.SIGKILL, Setpgid: true,
+		Credential: &syscall.Credential{Uid: uid, Gid: bothGroup}, Pdeathsig: syscall.SIGKILL, Setpgid: true,
 	}
 	runtime.LockOSThread() // the signal is for the end of this thread
 	require.NoError(t, cmd.Start())
@@ -34,6 +35,7 @@ func startAs(t *testing.T, uid uint32, script string) {
 		_ = cmd.Wait()
 		runtime.UnlockOSThread()
 	})
+	return cmd.Process.Pid
 }
 
 const spin = "while :; do :; done"
@@ -96,6 +98,45 @@ func TestUserShare(t *testing.T) {
 		sum += n
 	}
 	require.Equal(t, c.DroppedUserShare, sum)
+}
+
+// A record takes of its user's share what it takes of the ring buffer, and no record goes
+// beyond it. A single thread is on one CPU at a time: the account is exact.
+func TestUserShareBytes(t *testing.T) {
+	const ring = 256 << 10
+	const share = 0.25
+	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
+	require.NoError(t, s.Start())
+	startAs(t, floodUser, spin)
+	awaitDrops(t, s.UserDrops, floodUser)
+	require.NoError(t, s.Stop())
+	var account profilerUserShare
+	require.NoError(t, s.objs.Users.Lookup(uint32(floodUser), &account))
+	bytes, records, longest := 0, 0, 0
+	drain(t, s, func(r *Record) {
+		if r.UID == floodUser {
+			records++
+			bytes += ringBytes(len(r.raw.RawSample))
+			longest = max(longest, ringBytes(len(r.raw.RawSample)))
+		}
+	})
+	t.Logf("%d records of %d bytes, limit %d", records, bytes, int(share*ring))
+	require.EqualValues(t, bytes, account.Older+account.Newer)
+	require.LessOrEqual(t, bytes, int(share*ring))
+	require.Greater(t, bytes, int(share*ring)-longest)
+}
+
+// The smallest share of the smallest ring buffer has room for the longest sample.
+func TestLeastUserShare(t *testing.T) {
+	require.GreaterOrEqual(t, userLimit(MinUserShare, MinRingBufferBytes), uint64(ringBytes(maxSampleBytes)))
+	require.EqualValues(t, 1<<20, userLimit(0.25, 4<<20))
+	require.Zero(t, userLimit(0, 4<<20))
+	require.Zero(t, userLimit(1, 4<<20))
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: MinRingBufferBytes, UserShare: MinUserShare})
+	require.NoError(t, s.Start())
+	tgt := startTarget(t, program, "depth-2000")
+	readUntil(t, s, func(r *Record) bool { return r.PID == tgt.pid && len(r.UserFrames) == MaxUserFrames })
 }
 
 // Without a share, one user fills all of the ring buffer.

@@ -1,0 +1,102 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// A program that was written anew is another one, however alike its file looks: nothing
+// that was known of the one before holds for it.
+func TestProgramWrittenAnew(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	text, err := os.ReadFile("/bin/cat")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "cat")
+	require.NoError(t, os.WriteFile(path, text, 0o755))
+	st, err := os.Stat(path)
+	require.NoError(t, err)
+
+	key, known := execute(t, s, path)
+	require.NotZero(t, key)
+	require.False(t, known)
+	require.NoError(t, s.SetProgram(key, []LabelSource{{ABI: uint8(labels.ABIV1)}}, false))
+	again, known := execute(t, s, path)
+	require.Equal(t, key, again)
+	require.True(t, known)
+
+	time.Sleep(50 * time.Millisecond)           // longer than a tick of the clock of files
+	text[len(text)-1]++                         // of what the loader does not look at
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // in place
+	require.NoError(t, err)
+	_, err = f.WriteAt(text, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chtimes(path, time.Time{}, st.ModTime()))
+	anew, known := execute(t, s, path)
+	require.NotEqual(t, key, anew)
+	require.False(t, known, "it began with what was known of the program before")
+}
+
+// Two programs that were changed at the same time, to the same size, are two.
+func TestProgramsOfOneTime(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	text, err := os.ReadFile("/bin/true")
+	require.NoError(t, err)
+	var paths [2]string
+	for i := range paths {
+		paths[i] = filepath.Join(t.TempDir(), "true")
+		require.NoError(t, os.WriteFile(paths[i], text, 0o755))
+	}
+	sameTime := 0
+	for n := range 20 { // most of which are within a tick of the clock of files
+		for _, path := range paths {
+			require.NoError(t, os.Truncate(path, int64(len(text)+n+1)))
+		}
+		var keys [2]FileKey
+		for i, path := range paths {
+			keys[i], _ = execute(t, s, path)
+			require.EqualValues(t, len(text)+n+1, keys[i].Size)
+		}
+		require.NotEqual(t, keys[0], keys[1])
+		keys[0].Inode = keys[1].Inode
+		if keys[0] == keys[1] {
+			sameTime++
+		}
+	}
+	t.Logf("%d times of the same time", sameTime)
+}
+
+// execute runs a program, which ends when there is nothing to read, and returns its key,
+// and whether the process began with the label sources of its program.
+func execute(t *testing.T, s *Sampler, path string) (key FileKey, known bool) {
+	t.Helper()
+	cmd := exec.Command(path)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	for ev := (ProcessEvent{}); ev.Kind != EventExec || ev.PID != uint32(cmd.Process.Pid); key = ev.Program {
+		require.NoError(t, s.ReadEvent(&ev))
+		process := ev.Process.key()
+		var entry profilerProcessEntry
+		err := s.objs.Processes.Lookup(&process, &entry)
+		if err != nil {
+			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)
+		}
+		known = err == nil && entry.NumSources > 0
+	}
+	require.NoError(t, stdin.Close())
+	require.NoError(t, cmd.Wait())
+	return key, known
+}
