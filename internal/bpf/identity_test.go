@@ -3,15 +3,20 @@
 package bpf
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
@@ -28,6 +33,126 @@ func TestRecordUser(t *testing.T) {
 		require.EqualValues(t, floodUser, r.UID)
 		return true
 	})
+}
+
+// A record says on which CPU it was taken.
+func TestRecordCPU(t *testing.T) {
+	cpus, err := readCPUs(onlineCPUsPath)
+	require.NoError(t, err)
+	last := cpus[len(cpus)-1]
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "labels-1")
+	pin(t, tgt.pid, last)
+	require.NoError(t, s.Start())
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID == tgt.pid {
+			require.EqualValues(t, last, r.CPU)
+		}
+		return r.PID == tgt.pid
+	})
+}
+
+// pin lets a process run on one CPU only.
+func pin(t *testing.T, pid uint32, cpu int) {
+	t.Helper()
+	only := unix.CPUSet{}
+	only.Set(cpu)
+	require.NoError(t, unix.SchedSetaffinity(int(pid), &only))
+}
+
+// What is known of one process is not said of the next one on the same CPU.
+func TestRecordKnown(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	labelled, other := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
+	pin(t, labelled.pid, 0)
+	pin(t, other.pid, 0)
+	source := LabelSource{ABI: uint8(labels.ABIV1), Offset: labelled.offsetV1}
+	require.NoError(t, s.SetLabelSources(identify(t, s, labelled.pid), []LabelSource{source}))
+	require.NoError(t, s.Start())
+	followed, last := 0, uint32(0)
+	readUntil(t, s, func(r *Record) bool {
+		if r.CPU != 0 {
+			return false
+		}
+		switch r.PID {
+		case labelled.pid:
+			require.True(t, r.Known)
+		case other.pid:
+			require.False(t, r.Known)
+			require.Empty(t, r.Labels)
+			if last == labelled.pid {
+				followed++
+			}
+		}
+		last = r.PID
+		return followed == samplesPerState
+	})
+}
+
+// Threads of the kernel are told from others, in samples and in events.
+func TestKernelThreads(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: 1 << 20})
+	ofKernel := map[uint32]bool{} // by the process's number on the host
+	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+		if ev.PID == 0 {
+			return
+		}
+		_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", ev.PID)) // what has no memory has no program
+		ofKernel[ev.Process.TGID] = ev.KernelThread
+		if err == nil {
+			require.False(t, ev.KernelThread, ev.PID)
+		}
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", ev.PID)); err == nil && string(comm) == "kthreadd\n" {
+			require.True(t, ev.KernelThread)
+		}
+	}))
+	require.Contains(t, slices.Collect(maps.Values(ofKernel)), true)
+	require.NoError(t, s.Start())
+	stop := make(chan struct{})
+	var freed sync.WaitGroup
+	freed.Go(func() { // maps are freed by threads of the kernel
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 1000})
+			if err == nil {
+				_ = m.Close()
+			}
+		}
+	})
+	defer freed.Wait()
+	defer close(stop)
+	seen := map[bool]int{}
+	readUntil(t, s, func(r *Record) bool {
+		is, known := ofKernel[r.Process.TGID]
+		if !known || r.Process.ExecID == 0 && !is {
+			return false
+		}
+		require.Equal(t, is, r.KernelThread, "%s", r.Comm)
+		seen[is]++
+		return seen[true] > 0 && seen[false] > 0
+	})
+}
+
+// A scan visits each process once, however many threads it has.
+func TestScan(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	tgt := startTarget(t, program, "thread")
+	visits := 0
+	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+		require.Equal(t, EventExists, ev.Kind)
+		require.NotZero(t, ev.TimeNs)
+		if ev.PID == tgt.pid {
+			visits++
+		}
+	}))
+	require.Equal(t, 1, visits)
 }
 
 // A thread that is not the first of its process has labels and a number of its own, and

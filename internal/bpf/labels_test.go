@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -154,6 +155,78 @@ func TestLabelLimits(t *testing.T) {
 		require.Equal(t, "k=v", show(d.Set), "three labels cut to the same key: the first wins")
 		require.EqualValues(t, 3, d.Counts.TruncatedKeys)
 		return true
+	})
+}
+
+// Sources are read in order into one section; of what finds no room in it, that is told.
+func TestSourcesShareSection(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	tgt := startTarget(t, program, "section-full-context")
+	id := identify(t, s, tgt.pid)
+	set := LabelSource{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}
+	context := LabelSource{ABI: uint8(labels.ABIThreadContext), Offset: tgt.offsetCtx}
+	cache := labels.NewCache(1 << 20)
+	for _, tc := range []struct {
+		sources []LabelSource
+		want    []labels.Outcome
+		link    bool
+	}{
+		{[]LabelSource{set, context}, []labels.Outcome{labels.OutcomeTruncated, labels.OutcomeTruncated}, false},
+		{[]LabelSource{context, set}, []labels.Outcome{labels.OutcomePresent, labels.OutcomeTruncated}, true},
+	} {
+		var changed unix.Timespec
+		require.NoError(t, s.SetLabelSources(id, tc.sources))
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &changed))
+		seen := 0
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != tgt.pid || r.TimeNs < uint64(changed.Nano()) {
+				return false
+			}
+			d := cache.Decode(nil, r.Labels)
+			require.Len(t, d.Reads, len(tc.want))
+			for i, want := range tc.want {
+				require.EqualValues(t, tc.sources[i].ABI, d.Reads[i].ABI)
+				require.Equal(t, want.String(), d.Reads[i].Outcome.String())
+			}
+			require.Equal(t, tc.link, d.Link != labels.Link{})
+			require.Equal(t, "k=(1000)", show(d.Set))
+			seen++
+			return seen == samplesPerState
+		})
+	}
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, c.SourceReads, uint64(2*2*samplesPerState))
+}
+
+// Equal labels are equal bytes: what another process has left is no part of them.
+func TestLabelPadding(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	padded, other := startTarget(t, program, "context"), startTarget(t, program, "value-1024")
+	pin(t, padded.pid, 0)
+	pin(t, other.pid, 0)
+	context := LabelSource{ABI: uint8(labels.ABIThreadContext), Offset: padded.offsetCtx}
+	set := LabelSource{ABI: uint8(labels.ABIV1), Offset: other.offsetV1}
+	require.NoError(t, s.SetLabelSources(identify(t, s, padded.pid), []LabelSource{context}))
+	require.NoError(t, s.SetLabelSources(identify(t, s, other.pid), []LabelSource{set}))
+	require.NoError(t, s.Start())
+	followed, last := 0, uint32(0)
+	readUntil(t, s, func(r *Record) bool {
+		if r.CPU != 0 || !r.Known {
+			return false
+		}
+		if r.PID == padded.pid {
+			require.Len(t, r.Labels, 16+28+4)
+			require.Equal(t, make([]byte, 4), r.Labels[16+28:])
+			if last == other.pid {
+				followed++
+			}
+		}
+		last = r.PID
+		return followed == samplesPerState
 	})
 }
 

@@ -3,9 +3,12 @@
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,17 +73,42 @@ func TestRecordIdentity(t *testing.T) {
 		require.Less(t, int(r.CPU), runtime.NumCPU())
 		require.Equal(t, "target", string(r.Comm))
 		require.False(t, r.KernelThread)
+		if of := cgroupOf(t, tgt.pid); of != 0 {
+			require.Equal(t, of, r.CgroupID)
+		} else {
+			require.NotZero(t, r.CgroupID)
+		}
 		return true
 	})
+}
+
+// cgroupOf returns the number of a process's cgroup in the v2 hierarchy; 0: it is not
+// mounted at one of the usual places.
+func cgroupOf(t *testing.T, pid uint32) uint64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(b)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+			var fs unix.Statfs_t
+			var st unix.Stat_t
+			if ok && unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC && unix.Stat(root+path, &st) == nil {
+				return st.Ino
+			}
+		}
+	}
+	return 0
 }
 
 // In a PID namespace, PIDs are those of the namespace.
 func TestPIDNamespace(t *testing.T) {
 	testutil.RequireBPF(t)
-	cmd := exec.Command("unshare", "--fork", "--pid", "--mount-proc", os.Args[0], "-test.v", "-test.run=^TestRecordIdentity$")
+	cmd := exec.Command("unshare", "--fork", "--pid", "--mount-proc", os.Args[0], "-test.v", "-test.run=^(TestRecordIdentity|TestLabelStates)$/^go-labels-1$")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- PASS: TestRecordIdentity")
+	require.Contains(t, string(out), "--- PASS: TestLabelStates/go-labels-1")
 }
 
 // Fork, exec and exit of a process arrive, and exec changes its identity.
@@ -171,6 +199,82 @@ func awaitExec(t *testing.T, s *Sampler, pid int) ProcessID {
 		if ev.Kind == EventExec && ev.PID == uint32(pid) {
 			return ev.Process
 		}
+	}
+}
+
+// Events that find no room are counted.
+func TestEventsDropped(t *testing.T) {
+	const processes = 20
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, EventRingBytes: os.Getpagesize()})
+	require.NoError(t, s.Follow())
+	for range processes {
+		require.NoError(t, exec.Command("/bin/true").Run())
+	}
+	require.NoError(t, s.Stop())
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, c.EventsDropped)
+	require.NoError(t, s.events.drain())
+	read := uint64(0)
+	for ev := (ProcessEvent{}); ; read++ {
+		err := s.ReadEvent(&ev)
+		if errors.Is(err, ErrDrained) {
+			break
+		}
+		require.NoError(t, err)
+	}
+	require.GreaterOrEqual(t, read+c.EventsDropped, uint64(3*processes))
+}
+
+// A CPU without work gives no records, and its hits are counted.
+func TestAccountingOfIdle(t *testing.T) {
+	const enough = 50 // ticks of 10 ms
+	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: 8 << 20})
+	before := idleTicks(t)
+	require.NoError(t, s.Start())
+	for end := time.Now().Add(10 * time.Second); idleTicks(t)-before < enough; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Skip("the CPUs are never idle")
+		}
+	}
+	drain(t, s, func(r *Record) { require.NotZero(t, r.Thread, "the idle task") })
+	c, err := s.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, c.FilteredIdle)
+	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
+}
+
+// idleTicks of all CPUs since the host has been up.
+func idleTicks(t *testing.T) (ticks int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/stat")
+	require.NoError(t, err)
+	var user, nice, system int
+	_, err = fmt.Sscanf(string(b), "cpu %d %d %d %d", &user, &nice, &system, &ticks)
+	require.NoError(t, err)
+	return ticks
+}
+
+// A reader sleeps until there is enough to read: it is woken then, and not before.
+func TestWatermark(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: MinRingBufferBytes})
+	s.samples.delay = time.Hour
+	require.NoError(t, s.samples.setDeadline())
+	startAs(t, floodUser, spin)
+	require.NoError(t, s.Start())
+	read := make(chan error, 1)
+	unread := 0
+	go func() {
+		err := s.samples.await()
+		unread = s.UnreadBytes()
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, unread, int(watermark(MinRingBufferBytes)))
+	case <-time.After(time.Minute):
+		t.Fatalf("nothing woke the reader, %d bytes are unread", s.UnreadBytes())
 	}
 }
 

@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"errors"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -107,6 +108,9 @@ func TestUserShareBytes(t *testing.T) {
 	const share = 0.25
 	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
 	require.NoError(t, s.Start())
+	// What others have in the ring buffer before is not the user's.
+	startAs(t, secondUser, spin)
+	awaitDrops(t, s.UserDrops, secondUser)
 	startAs(t, floodUser, spin)
 	awaitDrops(t, s.UserDrops, floodUser)
 	require.NoError(t, s.Stop())
@@ -124,6 +128,51 @@ func TestUserShareBytes(t *testing.T) {
 	require.EqualValues(t, bytes, account.Older+account.Newer)
 	require.LessOrEqual(t, bytes, int(share*ring))
 	require.Greater(t, bytes, int(share*ring)-longest)
+}
+
+// A user whose samples have been read has its share again, while others go on to fill theirs.
+func TestUserShareRefill(t *testing.T) {
+	const ring = 256 << 10
+	const share = 0.25
+	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
+	require.NoError(t, s.Start())
+	pid := startAs(t, floodUser, spin)
+	startAs(t, secondUser, spin)
+	dropped := uint64(0)
+	for end := time.Now().Add(time.Minute); ; {
+		require.True(t, time.Now().Before(end), "it never got more than half of its share again")
+		// What others have written by now may be taken for the user's: the less, the better.
+		refilled := dropped > 0
+		require.Eventually(t, func() bool { return s.UnreadBytes() > 0 }, time.Minute, time.Millisecond)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+		require.Eventually(t, func() bool {
+			byUser, err := s.UserDrops()
+			require.NoError(t, err)
+			more := byUser[floodUser] > dropped+100
+			if more {
+				dropped = byUser[floodUser]
+			}
+			return more
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+		awaitState(t, pid, "T")
+		byUser, err := s.UserDrops()
+		require.NoError(t, err)
+		dropped = byUser[floodUser]
+		bytes := 0
+		require.NoError(t, s.Drain())
+		var r Record
+		for err := error(nil); !errors.Is(err, ErrDrained); {
+			if err = s.Read(&r); err == nil && r.UID == floodUser {
+				bytes += ringBytes(len(r.raw.RawSample))
+			}
+		}
+		t.Logf("%d of %d bytes", bytes, int(share*ring))
+		require.LessOrEqual(t, bytes, int(share*ring))
+		if refilled && bytes > share*ring/2 {
+			return
+		}
+	}
 }
 
 // The smallest share of the smallest ring buffer has room for the longest sample.

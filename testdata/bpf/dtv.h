@@ -62,7 +62,7 @@ static int dtv_fill(const char *state, void *variable)
 }
 
 /* The C library's own way would use the thread pointer. */
-static inline long dtv_call(long number, long a, long b, long c)
+static inline long raw_call(long number, long a, long b, long c)
 {
 #ifdef __x86_64__
 	long result;
@@ -87,12 +87,12 @@ __attribute__((noinline, noreturn)) static void dtv_burn(const char *line, size_
 	static const struct timespec nap = { 0, 20000000 };
 
 #ifdef __x86_64__
-	dtv_call(SYS_arch_prctl, DTV_SET_FS, (long)dtv_thread_pointer, 0);
+	raw_call(SYS_arch_prctl, DTV_SET_FS, (long)dtv_thread_pointer, 0);
 #else
 	asm volatile("msr tpidr_el0, %0" : : "r"(dtv_thread_pointer) : "memory");
 #endif
-	dtv_call(SYS_nanosleep, (long)&nap, 0, 0);
-	dtv_call(SYS_write, 1, (long)line, (long)bytes);
+	raw_call(SYS_nanosleep, (long)&nap, 0, 0);
+	raw_call(SYS_write, 1, (long)line, (long)bytes);
 	for (;;)
 		asm volatile("");
 }

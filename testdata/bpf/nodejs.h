@@ -102,6 +102,7 @@ static int node_spoil(const char *state)
 		{ "length", &node_table.length, INTEGER(3 + V8_BUCKETS) },
 		{ "length-object", &node_table.length, node_table.length | 1 },
 		{ "obsolete-table", &node_table.elements, OBJECT(&node_table) },
+		{ "deleted-object", &node_table.deleted, OBJECT(&node_table) },
 		{ "buckets-3", &node_table.buckets, INTEGER(3) },
 		{ "buckets-huge", &node_table.buckets, INTEGER(1U << 31) },
 		{ "index-huge", entry - 1, INTEGER(V8_CAPACITY) },

@@ -120,12 +120,14 @@ static int enter(const char *state)
 	memset(bytes, 'x', sizeof(bytes));
 	if (!strcmp(state, "null"))
 		v1 = NULL;
+	else if (!strcmp(state, "zero"))
+		set.storage = NULL;
 	else if (!strcmp(state, "count-0"))
 		set.storage = UNMAPPED;
 	else if (!strcmp(state, "labels-1") || !strcmp(state, "io-worker") || !strcmp(state, "in-kernel") ||
 		 !strcmp(state, "never-switched") || !strcmp(state, "thread-ended"))
 		put_many(1);
-	else if (!strcmp(state, "thread") || !strcmp(state, "ending-threads")) {
+	else if (!strcmp(state, "thread") || !strcmp(state, "napping-thread") || !strcmp(state, "ending-threads")) {
 		put_many(1);
 		v1 = NULL; /* the others have labels */
 	} else if (!strncmp(state, "dtv-", 4)) {
@@ -168,10 +170,12 @@ static int enter(const char *state)
 		put(0, bytes, 300, "v", 1);
 	else if (!strcmp(state, "value-2-60"))
 		put(0, "k", 1, bytes, 1ULL << 60); /* only the bytes up to the bound are read */
-	else if (!strcmp(state, "section-full"))
+	else if (!strcmp(state, "section-full") || !strcmp(state, "section-full-context")) {
 		for (int i = 0; i < 20; i++)
 			put(i, "k", 1, bytes, 1000);
-	else if (!strcmp(state, "count-2-63")) {
+		fill_context();
+		add_attrs(10);
+	} else if (!strcmp(state, "count-2-63")) {
 		set.storage = end_of_memory(3 * sizeof(struct label));
 		set.count = 1ULL << 63;
 	} else if (!strcmp(state, "unmapped-set"))
@@ -259,6 +263,17 @@ static void say_where(void)
 	fflush(stdout);
 }
 
+static void burn_in_handler(int signal)
+{
+	volatile unsigned long x = 0;
+
+	(void)signal;
+	for (;;)
+		x++;
+}
+
+static int in_handler; /* descend ends in one */
+
 /* A stack of depth frames of this function. */
 __attribute__((noinline)) static unsigned long descend(int depth)
 {
@@ -269,6 +284,8 @@ __attribute__((noinline)) static unsigned long descend(int depth)
 	signed_frames += frame[1] != __builtin_return_address(0);
 	if (depth == 0)
 		say_where();
+	if (depth == 0 && in_handler)
+		raw_call(SYS_kill, getpid(), SIGUSR1, 0);
 	while (depth == 0)
 		x++;
 	x = descend(depth - 1);
@@ -312,6 +329,17 @@ static void burn_in_worker(void)
 	}
 }
 
+/* A thread that is not the first one, and does nothing but wait. */
+__attribute__((noreturn)) static void *nap_in_thread(void *argument)
+{
+	struct timespec nap = { 0, 1000000 };
+
+	v1 = argument;
+	say_where();
+	for (;;)
+		nanosleep(&nap, NULL);
+}
+
 /* A thread that is not the first one, and has labels. */
 __attribute__((noreturn)) static void *burn_with_labels(void *argument)
 {
@@ -343,7 +371,8 @@ int main(int argc, char **argv)
 	volatile unsigned long x = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (argc < 2 || argc > 3 || (strncmp(argv[1], "depth-", 6) && !enter(argv[1]))) {
+	if (argc < 2 || argc > 3 ||
+	    (strncmp(argv[1], "depth-", 6) && strncmp(argv[1], "handler-", 8) && !enter(argv[1]))) {
 		fprintf(stderr, "usage: %s STATE [SECONDS]\n", argv[0]);
 		return 2;
 	}
@@ -353,10 +382,17 @@ int main(int argc, char **argv)
 	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */
 	if (!strncmp(argv[1], "depth-", 6))
 		descend(atoi(argv[1] + 6));
+	if (!strncmp(argv[1], "handler-", 8)) {
+		in_handler = 1;
+		signal(SIGUSR1, burn_in_handler);
+		descend(atoi(argv[1] + 8));
+	}
 	if (!strncmp(argv[1], "dtv-", 4))
 		dtv_burn(where, find_where());
 	if (!strcmp(argv[1], "thread"))
-		burn_in_thread(burn_with_labels, &set);
+		wait_for_thread(burn_with_labels, &set);
+	if (!strcmp(argv[1], "napping-thread"))
+		wait_for_thread(nap_in_thread, &set);
 	if (!strcmp(argv[1], "thread-ended"))
 		pthread_join(start_thread(return_at_once, NULL), NULL);
 	say_where();

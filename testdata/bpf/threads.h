@@ -30,7 +30,7 @@ static void *return_at_once(void *argument)
 	return argument;
 }
 
-static void burn_in_thread(void *(*run)(void *), void *argument)
+static void wait_for_thread(void *(*run)(void *), void *argument)
 {
 	start_thread(run, argument);
 	for (;;)

@@ -37,6 +37,8 @@ func All() []State {
 		{Name: "null", ABI: v1, Outcome: "none"},
 		{Name: "null", ABI: v0, Outcome: "none"},
 		{Name: "null", ABI: ctx, Outcome: "none"},
+		{Name: "zero", ABI: v0, Outcome: "none"},
+		{Name: "zero", ABI: v1, Outcome: "none"},
 		{Name: "count-0", ABI: v0, Outcome: "none"},
 		{Name: "count-0", ABI: v1, Outcome: "none"},
 		{Name: "labels-1", ABI: v0, Outcome: "present", Set: "k0=v0"},

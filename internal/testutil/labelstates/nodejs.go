@@ -19,7 +19,7 @@ func nodeJS() (states []State) {
 		"updating": {"moved-context", "moved-table", "moved-value", "updating"},
 		"invalid": {
 			"integer-context", "weak-context", "integer-key", "integer-table", "integer-value", "not-a-map",
-			"length", "length-object", "obsolete-table", "buckets-3", "buckets-huge",
+			"length", "length-object", "obsolete-table", "deleted-object", "buckets-3", "buckets-huge",
 			"index-huge", "index-negative", "index-object", "cycle", "chain-65",
 			"tagged-record", "null-record", "field-other", "garbage", "attrs-3000",
 		},
