@@ -4,11 +4,13 @@ package bpf
 
 import (
 	"errors"
+	"math"
 	"os"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -262,4 +264,37 @@ func TestRowsByFile(t *testing.T) {
 		require.NoError(t, s.RemoveUnwindTable(id))
 	}
 	readUntil(t, s, whole(&next, labels.OutcomeNoRows))
+}
+
+// A process that may have mapped more than its list says is looked at in the kernel, too,
+// for as long as the list is fresh, and no longer.
+func TestFreshMappings(t *testing.T) {
+	const depth = 100
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
+	known := startTarget(t, program, "depth-100")
+	require.NoError(t, s.Start())
+	loadRows(t, s, known.pid)
+	whole := func(of *target) (is bool) { // from now on
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != of.pid || r.TimeNs < uint64(now.Nano()) || len(r.KernelFrames) > 0 || !of.in(r.UserFrames[0]) {
+				return false
+			}
+			is = len(r.UserFrames) > depth+2 && labels.Outcome(r.UserStack) == labels.OutcomePresent
+			return true
+		})
+		return is
+	}
+	for range 20 { // each sample makes one file known
+		require.True(t, whole(&known))
+	}
+	next := startTarget(t, program, "depth-100")
+	id := identify(t, s, next.pid)
+	another := []UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
+	for _, until := range []uint64{math.MaxUint64, 0} {
+		require.NoError(t, s.SetUnwindMappings(id, another, until))
+		require.Equal(t, until > 0, whole(&next))
+	}
 }

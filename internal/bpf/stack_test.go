@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,83 @@ func TestKernelStack(t *testing.T) {
 		for _, addr := range r.UserFrames {
 			require.Less(t, addr, uint64(1)<<56)
 		}
+		if len(r.KernelFrames) < 3 { // it has just come, or is about to go
+			return false
+		}
+		require.Equal(t, labels.OutcomePresent, labels.Outcome(r.KernelStack))
+		for _, name := range []string{"vfs_read", "ksys_read"} {
+			start, limit := kernelFunction(t, name)
+			if !slices.ContainsFunc(r.KernelFrames, func(addr uint64) bool { return addr >= start && addr < limit }) {
+				return false
+			}
+		}
 		return true
 	})
+}
+
+// A frame pointer of 0 ends a stack where all code is known to have frame pointers, and
+// only there.
+func TestStackEndsAtZero(t *testing.T) {
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	maker, start := startStacks(t, program, "forked")
+	var child ProcessID
+	outcome := func(after int64) (out labels.Outcome) {
+		readUntil(t, s, func(r *Record) bool {
+			if r.TID == maker || r.TimeNs < uint64(after) || len(r.UserFrames) < 3 || r.UserFrames[0]-start >= stacksBytes {
+				return false
+			}
+			child, out = r.Process, labels.Outcome(r.UserStack)
+			return true
+		})
+		return out
+	}
+	require.Equal(t, labels.OutcomeNoRows.String(), outcome(0).String())
+	require.NoError(t, s.SetUnwindMappings(child, nil, 0))
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	require.Equal(t, labels.OutcomePresent.String(), outcome(now.Nano()).String())
+}
+
+// A handler's callers are what the kernel made for the signal, and the code that the
+// signal interrupted: neither has called anything, and so their addresses are marked.
+func TestSignalStack(t *testing.T) {
+	const depth = 50
+	// What is at both: the call that ends a handler, and behind it the call that was interrupted.
+	ends := map[string][]byte{"amd64": {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0}, "arm64": {0x68, 0x11, 0x80, 0xd2}}[runtime.GOARCH]
+	interrupted := map[string][]byte{"amd64": {0x0f, 0x05}, "arm64": {0x01, 0, 0, 0xd4}}[runtime.GOARCH]
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "handler-50")
+	loadRows(t, s, tgt.pid)
+	require.NoError(t, s.Start())
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || len(r.UserFrames) < 3 || tgt.in(r.UserFrames[0]) || !tgt.in(r.UserFrames[2]) {
+			return false
+		}
+		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		own := 0
+		for _, addr := range r.UserFrames {
+			if tgt.in(addr) {
+				own++
+			}
+		}
+		require.Equal(t, depth+1, own)
+		require.Greater(t, len(r.UserFrames), depth+4, "main and its callers")
+		require.Equal(t, ends, textOf(t, tgt.pid, r.UserFrames[1]-1, len(ends)))
+		require.Equal(t, interrupted, textOf(t, tgt.pid, r.UserFrames[2]-1-uint64(len(interrupted)), len(interrupted)))
+		return true
+	})
+}
+
+// textOf reads a process's memory.
+func textOf(t *testing.T, pid uint32, addr uint64, n int) []byte {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	require.NoError(t, err)
+	defer f.Close()
+	b := make([]byte, n)
+	_, err = f.ReadAt(b, int64(addr))
+	require.NoError(t, err)
+	return b
 }

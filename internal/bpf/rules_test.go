@@ -1,0 +1,290 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// A recursion is a target that stays in a known number of frames of one function, which
+// has a frame pointer, and rules of our own for it.
+type recursion struct {
+	target
+	s *Sampler
+	// back is where each of its frames returns to, but for the innermost one.
+	back uint64
+	// frames of the stack, and how many of them are the function's.
+	frames, own int
+	id          ProcessID
+	tables      []TableID
+}
+
+func startRecursion(t *testing.T, depth int) *recursion {
+	t.Helper()
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	r := &recursion{target: startTarget(t, buildTarget(t), fmt.Sprintf("depth-%d", depth)), s: s}
+	r.id = identify(t, s, r.pid)
+	require.NoError(t, s.SetUnwindMappings(r.id, nil, 0))
+	require.NoError(t, s.Start())
+	r.frames, r.own, _ = r.walk(t, func(frames []uint64) { r.back = frames[1] })
+	require.Equal(t, depth+1, r.own)
+	return r
+}
+
+// walk returns how the stack is walked from now on.
+func (r *recursion) walk(t *testing.T, visit func([]uint64)) (frames, own int, outcome labels.Outcome) {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	readUntil(t, r.s, func(rec *Record) bool {
+		if rec.PID != r.pid || rec.TimeNs < uint64(now.Nano()) || len(rec.KernelFrames) > 0 || !r.in(rec.UserFrames[0]) {
+			return false
+		}
+		frames, outcome = len(rec.UserFrames), labels.Outcome(rec.UserStack)
+		for _, addr := range rec.UserFrames {
+			if r.in(addr) {
+				own++
+			}
+		}
+		visit(rec.UserFrames)
+		return true
+	})
+	return frames, own, outcome
+}
+
+// A span is a rule that holds from an address on.
+type span struct {
+	from uint64
+	rule int // of the table; 0: none
+}
+
+// table loads one that begins at base and has the spans.
+func (r *recursion) table(t *testing.T, base uint64, blocks int, rules []UnwindRule, spans []span) UnwindMapping {
+	t.Helper()
+	table := &UnwindTable{Rules: rules}
+	for _, s := range spans {
+		for uint64(len(table.Index))*UnwindBlockBytes <= s.from-base {
+			table.Index = append(table.Index, uint32(len(table.Rows)))
+		}
+		table.Rows = append(table.Rows, uint32((s.from-base)%UnwindBlockBytes)|uint32(s.rule)<<16)
+	}
+	for len(table.Index) <= blocks {
+		table.Index = append(table.Index, uint32(len(table.Rows)))
+	}
+	id, err := r.s.AddUnwindTable(table)
+	require.NoError(t, err)
+	r.tables = append(r.tables, id)
+	limit := base + uint64(blocks)*UnwindBlockBytes
+	return UnwindMapping{Start: base, Limit: limit, Text: base, Table: id, Blocks: blocks}
+}
+
+// use has the stack walked by these mappings only.
+func (r *recursion) use(t *testing.T, mappings ...UnwindMapping) {
+	t.Helper()
+	require.NoError(t, r.s.SetUnwindMappings(r.id, mappings, 0))
+}
+
+// drop gives the tables back.
+func (r *recursion) drop(t *testing.T) {
+	t.Helper()
+	for _, id := range r.tables {
+		require.NoError(t, r.s.RemoveUnwindTable(id))
+	}
+	r.tables = nil
+}
+
+var end = UnwindRule{CFA: uint8(unwind.CFAEnd)}
+
+// requireEndsAtCaller: the stack ends at the innermost frame's caller.
+func (r *recursion) requireEndsAtCaller(t *testing.T) {
+	t.Helper()
+	frames, _, outcome := r.walk(t, func([]uint64) {})
+	require.Equal(t, 2, frames)
+	require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+}
+
+// A row holds from its address up to the next one's, in whichever block and page those
+// are; of a caller, the call counts and not what is behind it.
+func TestRowBounds(t *testing.T) {
+	r := startRecursion(t, 50)
+	call := r.back - 1
+	few := []UnwindRule{{}, end}
+	many := make([]UnwindRule, 600)
+	many[599] = end
+	var filled, full []span
+	const far = 2000 * UnwindBlockBytes
+	for i := range uint64(3000) {
+		filled = append(filled, span{from: call - far + i*600, rule: 0})
+	}
+	for i := range uint64(UnwindBlockBytes) {
+		s := span{from: call + i}
+		if i == 0 {
+			s.rule = 1
+		}
+		full = append(full, s)
+	}
+	near := call &^ (UnwindBlockBytes - 1)
+	for name, tc := range map[string]struct {
+		base   uint64
+		blocks int
+		rules  []UnwindRule
+		spans  []span
+	}{
+		"one byte":                {near - 2*UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
+		"begins its block":        {call - 2*UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
+		"far behind":              {call - far, 2002, many, append(filled, span{call, 599}, span{r.back, 0})},
+		"a block full of rows":    {call - UnwindBlockBytes, 3, few, full},
+		"ends where another does": {near - 2*UnwindBlockBytes, 5, few, []span{{call - 1, 0}, {call, 1}, {r.back, 0}, {r.back + 1, 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.use(t, r.table(t, tc.base, tc.blocks, tc.rules, tc.spans))
+			r.requireEndsAtCaller(t)
+			r.drop(t)
+		})
+	}
+	t.Run("of a block before", func(t *testing.T) {
+		r.use(t, r.table(t, near-3*UnwindBlockBytes, 8, few, []span{{near - 3*UnwindBlockBytes + 7, 1}}))
+		frames, _, outcome := r.walk(t, func([]uint64) {})
+		require.Equal(t, 1, frames)
+		require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+		r.drop(t)
+	})
+}
+
+// A mapping is found wherever it stands in the list, from its first address to its last.
+func TestManyMappings(t *testing.T) {
+	r := startRecursion(t, 50)
+	call := r.back - 1
+	base := call&^(UnwindBlockBytes-1) - UnwindBlockBytes
+	rules := []UnwindRule{{}, end}
+	nothing, ends := r.table(t, base, 4, rules, nil), r.table(t, base, 4, rules, []span{{base, 1}})
+	part := func(m UnwindMapping, start, limit uint64) UnwindMapping {
+		m.Start, m.Limit = start, limit
+		return m
+	}
+	own := []UnwindMapping{part(nothing, base, call), part(ends, call, r.back), part(nothing, r.back, nothing.Limit)}
+	fill := func(list []UnwindMapping, n int, from uint64) []UnwindMapping {
+		for i := range uint64(n) {
+			list = append(list, part(nothing, from+i*0x1000, from+(i+1)*0x1000))
+		}
+		return list
+	}
+	befores := []int{500, MaxUnwindMappings - 3}
+	for n := range 2*UnwindChunkMappings + 1 {
+		befores = append(befores, n)
+	}
+	for _, before := range befores {
+		for _, behind := range []int{0, 5, MaxUnwindMappings - 3 - before} {
+			if before+3+behind > MaxUnwindMappings {
+				continue
+			}
+			list := append(fill(nil, before, 0x10000), own...)
+			r.use(t, fill(list, behind, nothing.Limit)...)
+			r.requireEndsAtCaller(t)
+		}
+	}
+}
+
+// Each way to compute a frame from the one that it called. All give the same frames as the
+// frame pointer does, where they are right.
+func TestRules(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the frame pointer tells of the stack pointer on x86-64 only")
+	}
+	const depth = 50
+	r := startRecursion(t, depth)
+	call := r.back - 1
+	base := call&^(UnwindBlockBytes-1) - UnwindBlockBytes
+	// apply sets the rules of the innermost frame and of its callers.
+	apply := func(t *testing.T, leaf, callers UnwindRule) (frames, own int, outcome labels.Outcome) {
+		t.Helper()
+		table := r.table(t, base, 4, []UnwindRule{{}, leaf, callers}, []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}})
+		r.use(t, table)
+		frames, own, outcome = r.walk(t, func([]uint64) {})
+		r.drop(t)
+		return frames, own, outcome
+	}
+	whole := func(t *testing.T, leaf, callers UnwindRule) bool {
+		t.Helper()
+		frames, own, _ := apply(t, leaf, callers)
+		return frames == r.frames && own == r.own
+	}
+	rule := func(cfa unwind.CFAKind, offset int, fp unwind.FPKind) UnwindRule {
+		return UnwindRule{CFA: uint8(cfa), CFAOffset: int32(offset), RAOffset: -8, FP: uint8(fp), FPOffset: -16}
+	}
+	none := UnwindRule{}
+	byFP := rule(unwind.CFAFP, 16, unwind.FPOffset)
+
+	// The bytes of a frame are found by trying: only one number can be right.
+	frameBytes := 0
+	for n := 16; n <= 256 && frameBytes == 0; n += 8 {
+		if whole(t, none, rule(unwind.CFASP, n, unwind.FPOffset)) {
+			frameBytes = n
+		}
+	}
+	require.NotZero(t, frameBytes)
+
+	t.Run("frame_pointer", func(t *testing.T) {
+		require.True(t, whole(t, byFP, byFP))
+	})
+	t.Run("lost_frame_pointer", func(t *testing.T) {
+		frames, _, outcome := apply(t, none, rule(unwind.CFAFP, 16, unwind.FPUndefined))
+		require.Equal(t, 3, frames)
+		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+	})
+	t.Run("frame_pointer_again", func(t *testing.T) {
+		require.True(t, whole(t, rule(unwind.CFAFP, 16, unwind.FPUndefined), rule(unwind.CFASP, frameBytes, unwind.FPOffset)))
+	})
+	t.Run("other_register", func(t *testing.T) {
+		leaf := rule(unwind.CFAReg, 16, unwind.FPOffset)
+		leaf.Arg = 6 // RBP
+		require.True(t, whole(t, leaf, none))
+		frames, _, outcome := apply(t, none, leaf) // which is not known of callers
+		require.Equal(t, 2, frames)
+		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+	})
+	t.Run("plt", func(t *testing.T) {
+		callers := rule(unwind.CFAPLT, frameBytes, unwind.FPOffset)
+		callers.Arg = uint8(r.back&15) + 1
+		require.True(t, whole(t, none, callers))
+	})
+	t.Run("plt_pushed", func(t *testing.T) {
+		callers := rule(unwind.CFAPLT, frameBytes-8, unwind.FPOffset)
+		callers.Arg = uint8(r.back & 15)
+		require.True(t, whole(t, none, callers))
+	})
+	t.Run("in_memory", func(t *testing.T) { // where the callee has its caller's frame pointer
+		callers := rule(unwind.CFADerefSP, -16, unwind.FPOffset)
+		callers.Arg = 16
+		require.True(t, whole(t, none, callers))
+	})
+	t.Run("in_memory_of_frame", func(t *testing.T) { // that of the frame after the next
+		callers := rule(unwind.CFADerefFP, 0, unwind.FPOffset)
+		callers.Arg = 16
+		_, own, _ := apply(t, none, callers)
+		require.InDelta(t, 2+(depth-1)/2, own, 1)
+	})
+	t.Run("aligned", func(t *testing.T) {
+		callers := rule(unwind.CFAFP, 16, unwind.FPFrame)
+		callers.FPOffset = 0
+		require.True(t, whole(t, none, callers))
+	})
+	t.Run("no_caller", func(t *testing.T) { // a word that is 0 in place of the return address
+		found := false
+		for offset := -24; offset >= -128 && !found; offset -= 8 {
+			leaf := byFP
+			leaf.RAOffset = int32(offset)
+			frames, _, outcome := apply(t, leaf, end)
+			found = frames == 1 && outcome == labels.OutcomePresent
+		}
+		require.True(t, found)
+	})
+}
