@@ -178,6 +178,7 @@ func TestRowsReleased(t *testing.T) {
 		require.NoError(t, s.RemoveUnwindTable(id), "twice")
 	}
 	require.EqualValues(t, 1, s.tables.used)
+	require.Zero(t, s.tables.bytes)
 
 	id := ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
 	count := func() (chunks, lists int) {
@@ -204,6 +205,22 @@ func TestRowsReleased(t *testing.T) {
 	require.NoError(t, s.ForgetMappings(id), "twice")
 	chunks, lists := count()
 	require.Zero(t, chunks+lists)
+}
+
+// There are as many slots as there may be tables.
+func TestTooManyTables(t *testing.T) {
+	var all tables
+	for slot := range uint32(MaxUnwindTables) {
+		got, ok := all.take()
+		require.True(t, ok)
+		require.Equal(t, slot, got)
+	}
+	_, ok := all.take()
+	require.False(t, ok)
+	all.free = append(all.free, 7)
+	got, ok := all.take()
+	require.True(t, ok)
+	require.EqualValues(t, 7, got)
 }
 
 // Package unwind knows the layout by values of its own.

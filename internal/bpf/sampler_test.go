@@ -255,26 +255,86 @@ func idleTicks(t *testing.T) (ticks int) {
 	return ticks
 }
 
-// A reader sleeps until there is enough to read: it is woken then, and not before.
+// A reader sleeps until there is enough to read, of all users or of one, and is woken then.
 func TestWatermark(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: MinRingBufferBytes})
-	s.samples.delay = time.Hour
-	require.NoError(t, s.samples.setDeadline())
-	startAs(t, floodUser, spin)
-	require.NoError(t, s.Start())
-	read := make(chan error, 1)
-	unread := 0
+	const ring = 1 << 20
+	for name, tc := range map[string]struct {
+		share  float64
+		enough int
+	}{"all users": {0, ring / 4}, "one user": {0.05, ring / 40}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: ring, UserShare: tc.share})
+			s.samples.delay = time.Hour
+			require.NoError(t, s.samples.setDeadline())
+			startAs(t, floodUser, spin)
+			require.NoError(t, s.Start())
+			woken := make(chan error, 1)
+			unread := 0
+			go func() {
+				err := s.samples.await()
+				unread = s.UnreadBytes()
+				woken <- err
+			}()
+			select {
+			case err := <-woken:
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, unread, tc.enough)
+			case <-time.After(30 * time.Second):
+				t.Fatalf("nothing woke the reader, %d bytes are unread", s.UnreadBytes())
+			}
+		})
+	}
+}
+
+// A reader is told that there is nothing to read, again and again; of closing it is told
+// while it waits.
+func TestReadIdle(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	told := make(chan error)
 	go func() {
-		err := s.samples.await()
-		unread = s.UnreadBytes()
-		read <- err
+		for {
+			err := s.Read(&Record{})
+			told <- err
+			if !errors.Is(err, ErrIdle) {
+				return
+			}
+		}
 	}()
-	select {
-	case err := <-read:
+	next := func() error {
+		select {
+		case err := <-told:
+			return err
+		case <-time.After(30 * time.Second):
+			t.Fatal("the reader is told nothing")
+			return nil
+		}
+	}
+	for range 3 {
+		require.ErrorIs(t, next(), ErrIdle)
+	}
+	require.NoError(t, s.Close())
+	err := next()
+	for errors.Is(err, ErrIdle) {
+		err = next()
+	}
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// Events end with Stop.
+func TestStopEndsEvents(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	require.NoError(t, s.Stop())
+	cmd := exec.Command("/bin/true")
+	require.NoError(t, cmd.Run())
+	require.NoError(t, s.events.drain())
+	for ev := (ProcessEvent{}); ; {
+		err := s.ReadEvent(&ev)
+		if errors.Is(err, ErrDrained) {
+			return
+		}
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, unread, int(watermark(MinRingBufferBytes)))
-	case <-time.After(time.Minute):
-		t.Fatalf("nothing woke the reader, %d bytes are unread", s.UnreadBytes())
+		require.NotEqual(t, uint32(cmd.Process.Pid), ev.PID)
 	}
 }
 
@@ -306,6 +366,48 @@ func TestMappingEvents(t *testing.T) {
 	require.ErrorIs(t, <-done, ErrClosed)
 	require.ErrorIs(t, s.Follow(), ErrClosed)
 	require.ErrorIs(t, s.Read(&Record{}), ErrClosed)
+}
+
+// A reader of mappings that comes too late is told that some were lost, and of a process
+// that has mapped many times it is told once.
+func TestMappingEventsLost(t *testing.T) {
+	const mappings = 10_000 // many more than there is room for
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	mapOnce := func() {
+		mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		require.NoError(t, err)
+		require.NoError(t, unix.Munmap(mem))
+	}
+	for range mappings {
+		mapOnce()
+	}
+	told := make(chan MappingEvent, mappings)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+	}()
+	own := 0
+	for deadline := time.After(time.Minute); ; {
+		mapOnce() // what was lost is told before what comes next
+		select {
+		case ev := <-told:
+			if ev.PID == uint32(os.Getpid()) {
+				own++
+			}
+			if !ev.Lost {
+				continue
+			}
+		case <-deadline:
+			t.Fatal("it is not told that mappings were lost")
+		default:
+			continue
+		}
+		break
+	}
+	require.Less(t, own, mappings/20)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
 }
 
 // Two samplers at once see each hit of their own.

@@ -107,11 +107,17 @@ func TestKernelStack(t *testing.T) {
 	})
 }
 
-// A frame pointer of 0 ends a stack where all code is known to have frame pointers, and
-// only there.
+// A frame pointer of 0 ends a stack where all code is known to have frame pointers, or is
+// taken to have them, and only there.
 func TestStackEndsAtZero(t *testing.T) {
+	t.Run("rows", func(t *testing.T) { endAtZero(t, false) })
+	t.Run("frame pointers only", func(t *testing.T) { endAtZero(t, true) })
+}
+
+func endAtZero(t *testing.T, framePointersOnly bool) {
+	t.Helper()
 	program := buildStacks(t)
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, FramePointersOnly: framePointersOnly})
 	require.NoError(t, s.Start())
 	maker, start := startStacks(t, program, "forked")
 	var child ProcessID
@@ -124,6 +130,10 @@ func TestStackEndsAtZero(t *testing.T) {
 			return true
 		})
 		return out
+	}
+	if framePointersOnly {
+		require.Equal(t, labels.OutcomePresent.String(), outcome(0).String())
+		return
 	}
 	require.Equal(t, labels.OutcomeNoRows.String(), outcome(0).String())
 	require.NoError(t, s.SetUnwindMappings(child, nil, 0))

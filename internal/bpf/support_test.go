@@ -92,3 +92,12 @@ func TestCopyRingWraps(t *testing.T) {
 	copyRing(dst, ring, 8*1000+6)
 	require.Equal(t, "6701", string(dst))
 }
+
+// A limit can be lowered, and only that.
+func TestLowered(t *testing.T) {
+	require.EqualValues(t, 5, lowered(5, 64))
+	require.EqualValues(t, 64, lowered(64, 64))
+	require.EqualValues(t, 64, lowered(65, 64))
+	require.EqualValues(t, 64, lowered(0, 64))
+	require.EqualValues(t, 64, lowered(-1, 64))
+}
