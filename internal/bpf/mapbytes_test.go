@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
@@ -52,6 +54,71 @@ func TestMapBytesEstimate(t *testing.T) {
 		computed := mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
 		require.InDelta(t, told, computed, float64(max(3*os.Getpagesize(), int(told)/10)), "%s", m)
 	}
+}
+
+// Elements that are made one by one, or once for each CPU, take no more than is computed,
+// by the kernel's own count.
+func TestMapBytesOfElements(t *testing.T) {
+	testutil.RequireBPF(t)
+	const entries = 4000
+	cpus, err := PossibleCPUs()
+	require.NoError(t, err)
+	for _, shape := range []mapShape{
+		{kind: ebpf.Hash, key: 24, value: 168, entries: entries, flags: unix.BPF_F_NO_PREALLOC},
+		{kind: ebpf.PerCPUArray, key: 4, value: 112, entries: entries},
+	} {
+		m, err := ebpf.NewMap(&ebpf.MapSpec{
+			Type: shape.kind, KeySize: shape.key, ValueSize: shape.value, MaxEntries: entries, Flags: shape.flags,
+		})
+		require.NoError(t, err)
+		defer m.Close()
+		key, value := make([]byte, shape.key), make([]byte, shape.value)
+		for i := range uint32(entries) {
+			binary.NativeEndian.PutUint32(key, i)
+			if shape.kind == ebpf.Hash {
+				require.NoError(t, m.Put(key, value))
+			}
+		}
+		info, err := m.Info()
+		require.NoError(t, err)
+		told, ok := info.Memlock()
+		if !ok {
+			t.Skip("the kernel does not tell what a map takes")
+		}
+		require.LessOrEqual(t, told, uint64(shape.bytes(cpus)+3*os.Getpagesize()), "%v", shape.kind)
+		require.Greater(t, told, uint64(shape.bytes(cpus)/2), "%v", shape.kind)
+	}
+}
+
+// Whatever the limit is, all maps together stay below, or it is an error.
+func TestMapBytesOfAnyLimit(t *testing.T) {
+	const cpus, ring, offCPURing, tables = 4, 1 << 20, 4 << 20, 32 << 20
+	off, err := offCPUBytes(offCPURing, cpus)
+	require.NoError(t, err)
+	contexts, err := contextsBytes(cpus)
+	require.NoError(t, err)
+	fits := 0
+	for limit := 16 << 20; limit < 128<<20; limit += 1<<20 - 4096 {
+		s := &Sampler{possibleCPUs: cpus, config: Config{
+			RingBufferBytes: ring, OffCPURingBytes: offCPURing, MaxMapBytes: limit, MaxTableBytes: tables,
+		}}
+		spec, err := loadProfiler()
+		require.NoError(t, err)
+		spec.Maps[profilerMapSamples].MaxEntries = ring
+		rest := tables + off + contexts + mapsBytes(spec, cpus, growing())
+		err = s.sizeMaps(spec)
+		if limit-rest < minGrowingBytes {
+			require.ErrorIs(t, err, ErrMapBytes)
+			continue
+		}
+		require.NoError(t, err)
+		for name := range growing() {
+			rest += shapeOf(spec.Maps[name]).bytes(cpus)
+		}
+		require.LessOrEqual(t, rest, limit)
+		fits++
+	}
+	require.NotZero(t, fits)
 }
 
 // A limit that does not hold the ring buffer and the tables is an error that says so.

@@ -309,9 +309,12 @@ func TestReadIdle(t *testing.T) {
 			return nil
 		}
 	}
-	for range 3 {
+	require.ErrorIs(t, next(), ErrIdle)
+	began := time.Now()
+	for range 2 {
 		require.ErrorIs(t, next(), ErrIdle)
 	}
+	require.Greater(t, time.Since(began), s.samples.delay, "it does not wait")
 	require.NoError(t, s.Close())
 	err := next()
 	for errors.Is(err, ErrIdle) {
@@ -406,6 +409,33 @@ func TestMappingEventsLost(t *testing.T) {
 		break
 	}
 	require.Less(t, own, mappings/20)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+}
+
+// All processes are told of that have mapped something since the reader looked last.
+func TestMappingEventsOfAll(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	wanted := map[uint32]bool{}
+	for range 5 {
+		cmd := exec.Command("/bin/true")
+		require.NoError(t, cmd.Run())
+		wanted[uint32(cmd.Process.Pid)] = true
+	}
+	told := make(chan MappingEvent, 10_000)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+	}()
+	for deadline := time.After(time.Minute); len(wanted) > 0; {
+		select {
+		case ev := <-told:
+			delete(wanted, ev.PID)
+		case <-deadline:
+			t.Fatalf("nothing is told of %v", wanted)
+		}
+	}
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-done, ErrClosed)
 }
