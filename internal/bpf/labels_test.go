@@ -16,6 +16,9 @@ import (
 
 const samplesPerState = 5
 
+// outcomeOfBlock is where a label block has it: struct label_block of src/record.h.
+const outcomeOfBlock = 1
+
 func show(set *labels.Set) string {
 	var shown string
 	for l := range set.All() {
@@ -74,6 +77,8 @@ func TestLabelStates(t *testing.T) {
 				}
 				require.Equal(t, tc.Set, got)
 				require.Equal(t, tc.Outcome == "truncated", d.Set.Truncated())
+				// The programs say so themselves, whatever their reader makes of what they have copied.
+				require.Equal(t, tc.Outcome, labels.Outcome(r.Labels[outcomeOfBlock]).String())
 				if tc.Name == "null-value" {
 					require.EqualValues(t, 1, d.Counts.NullValues)
 				}
@@ -154,6 +159,7 @@ func TestLabelLimits(t *testing.T) {
 		require.True(t, d.Set.Truncated())
 		require.Equal(t, "k=v", show(d.Set), "three labels cut to the same key: the first wins")
 		require.EqualValues(t, 3, d.Counts.TruncatedKeys)
+		require.EqualValues(t, 3, d.Counts.TruncatedValues)
 		return true
 	})
 }

@@ -18,7 +18,8 @@ import (
 // has a frame pointer, and rules of our own for it.
 type recursion struct {
 	target
-	s *Sampler
+	program string
+	s       *Sampler
 	// back is where each of its frames returns to, but for the innermost one.
 	back uint64
 	// frames of the stack, and how many of them are the function's.
@@ -30,7 +31,8 @@ type recursion struct {
 func startRecursion(t *testing.T, depth int) *recursion {
 	t.Helper()
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	r := &recursion{target: startTarget(t, buildTarget(t), fmt.Sprintf("depth-%d", depth)), s: s}
+	r := &recursion{program: buildTarget(t), s: s}
+	r.target = startTarget(t, r.program, fmt.Sprintf("depth-%d", depth))
 	r.id = identify(t, s, r.pid)
 	require.NoError(t, s.SetUnwindMappings(r.id, nil, 0))
 	require.NoError(t, s.Start())
@@ -157,6 +159,23 @@ func TestRowBounds(t *testing.T) {
 		require.Equal(t, labels.OutcomePresent.String(), outcome.String())
 		r.drop(t)
 	})
+}
+
+// Rows that are known by their file hold for another process that maps it elsewhere,
+// wherever in the mapping their table begins.
+func TestLearntRows(t *testing.T) {
+	r := startRecursion(t, 50)
+	call := r.back - 1
+	for _, before := range []uint64{1, 2} { // blocks
+		base := call&^(UnwindBlockBytes-1) - before*UnwindBlockBytes
+		r.use(t, r.table(t, base, 5, []UnwindRule{{}, end}, []span{{call, 1}, {r.back, 0}}))
+		r.requireEndsAtCaller(t)
+		first := r.target
+		r.target = startTarget(t, r.program, "depth-50")
+		r.requireEndsAtCaller(t)
+		r.target = first
+		r.drop(t)
+	}
 }
 
 // A mapping is found wherever it stands in the list, from its first address to its last.

@@ -122,11 +122,14 @@ func TestProcessEvents(t *testing.T) {
 	var kinds []EventKind
 	var ids []ProcessID
 	var paths []string
+	last := uint64(0)
 	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != pid; {
 		require.NoError(t, s.ReadEvent(&ev))
 		if ev.PID != pid {
 			continue
 		}
+		require.Greater(t, ev.TimeNs, last)
+		last = ev.TimeNs
 		kinds, ids, paths = append(kinds, ev.Kind), append(ids, ev.Process), append(paths, ev.Path)
 		if ev.Kind == EventFork {
 			require.EqualValues(t, os.Getpid(), ev.Parent.TGID)

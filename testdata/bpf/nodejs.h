@@ -25,7 +25,7 @@ struct node_entry {
 struct node_table {
 	uint64_t map, length, elements, deleted, buckets;
 	uint64_t bucket[V8_BUCKETS];
-	struct node_entry entry[V8_CAPACITY];
+	struct node_entry entry[V8_CAPACITY + 1]; /* the last one is behind the table */
 };
 
 static __thread struct node_variable node;
@@ -62,6 +62,7 @@ static void node_fill(void *record)
 	for (int i = 0; i < V8_BUCKETS; i++)
 		node_table.bucket[i] = INTEGER(-1ULL);
 	node_chain(3);
+	node_table.entry[V8_CAPACITY] = (struct node_entry){ OBJECT(node_key), OBJECT(node_value), INTEGER(-1ULL) };
 	node_value[0] = OBJECT(node_map);
 	node_value[4] = (uintptr_t)record;
 	node_slot = OBJECT(node_context);
@@ -103,10 +104,10 @@ static int node_spoil(const char *state)
 		{ "length-object", &node_table.length, node_table.length | 1 },
 		{ "obsolete-table", &node_table.elements, OBJECT(&node_table) },
 		{ "deleted-object", &node_table.deleted, OBJECT(&node_table) },
-		{ "buckets-3", &node_table.buckets, INTEGER(3) },
 		{ "buckets-huge", &node_table.buckets, INTEGER(1U << 31) },
 		{ "index-huge", entry - 1, INTEGER(V8_CAPACITY) },
 		{ "index-negative", entry - 1, INTEGER(-2ULL) },
+		{ "index-odd", entry - 1, INTEGER(2) | 1 },
 		{ "index-object", entry - 1, OBJECT(node_map) },
 		{ "cycle", entry - 1, INTEGER(0) },
 		{ "tagged-record", &node_value[4], OBJECT(&node_table) },
@@ -130,7 +131,10 @@ static int node_spoil(const char *state)
 		node.field = 0x18;
 	else if (!strcmp(state, "field-untold"))
 		node.field = 0;
-	else if (!strcmp(state, "chain-64"))
+	else if (!strcmp(state, "buckets-3")) { /* as long as such a table would be */
+		node_table.buckets = INTEGER(3);
+		node_table.length = INTEGER(3 + 3 + 3 * 6);
+	} else if (!strcmp(state, "chain-64"))
 		node_chain(64);
 	else if (!strcmp(state, "chain-65"))
 		node_chain(65);

@@ -20,7 +20,7 @@ func nodeJS() (states []State) {
 		"invalid": {
 			"integer-context", "weak-context", "integer-key", "integer-table", "integer-value", "not-a-map",
 			"length", "length-object", "obsolete-table", "deleted-object", "buckets-3", "buckets-huge",
-			"index-huge", "index-negative", "index-object", "cycle", "chain-65",
+			"index-huge", "index-negative", "index-odd", "index-object", "cycle", "chain-65",
 			"tagged-record", "null-record", "field-other", "garbage", "attrs-3000",
 		},
 		"fault": {
