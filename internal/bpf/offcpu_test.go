@@ -161,6 +161,19 @@ func TestSwitchRecords(t *testing.T) {
 	require.NotZero(t, c.FilteredIdle+c.FilteredKernel)
 }
 
+// returnsOfDepartures checks that a thread returns once for each time that it was recorded
+// when it left.
+func returnsOfDepartures(t *testing.T) func(*Switch) {
+	away := map[[2]uint64]bool{}
+	return func(sw *Switch) {
+		which := [2]uint64{uint64(sw.Thread), sw.LeftNs}
+		if sw.Back {
+			require.True(t, away[which], "it returned, and was not recorded when it left")
+		}
+		away[which] = !sw.Back
+	}
+}
+
 // Each switch is drawn by itself.
 func TestSwitchThreshold(t *testing.T) {
 	const threshold = 0.1
@@ -168,7 +181,7 @@ func TestSwitchThreshold(t *testing.T) {
 	require.NoError(t, o.Start())
 	startStorm(t)
 	awaitSwitches(t, o, func(c *SwitchCounters) bool { return asked(c) > 1000 })
-	c := drainSwitches(t, o, func(*Switch) {})
+	c := drainSwitches(t, o, returnsOfDepartures(t))
 	all := float64(asked(&c))
 	drawn := all - float64(c.FilteredNotDrawn)
 	require.InDelta(t, threshold, drawn/all, 5*math.Sqrt(threshold*(1-threshold)/all))
@@ -195,15 +208,13 @@ func TestSwitchRingFull(t *testing.T) {
 			start(t)
 			awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedRingFull > 100 })
 			left, returns, last := 0, 0, 0 // bytes; last: of returns behind the last one that left
-			away := map[[2]uint64]bool{}
+			check := returnsOfDepartures(t)
 			c := drainSwitches(t, o, func(sw *Switch) {
-				which := [2]uint64{uint64(sw.Thread), sw.LeftNs}
+				check(sw)
 				if sw.Back {
-					require.True(t, away[which], "it returned, and was not recorded when it left")
 					last += returnBytes
 					return
 				}
-				away[which] = true
 				left += (ringHeadBytes + len(sw.Raw) + 7) &^ 7
 				// The last returns may have come between the look for room and the record.
 				require.LessOrEqual(t, left+returns, MinRingBufferBytes-MinRingBufferBytes/returnShare+4*returnBytes,

@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"testing"
@@ -20,8 +21,8 @@ type recursion struct {
 	target
 	program string
 	s       *Sampler
-	// back is where each of its frames returns to, but for the innermost one.
-	back uint64
+	// back is where each of its frames returns to, but for the outermost one, which returns to main.
+	back, main uint64
 	// frames of the stack, and how many of them are the function's.
 	frames, own int
 	id          ProcessID
@@ -36,8 +37,12 @@ func startRecursion(t *testing.T, depth int) *recursion {
 	r.id = identify(t, s, r.pid)
 	require.NoError(t, s.SetUnwindMappings(r.id, nil, 0))
 	require.NoError(t, s.Start())
-	r.frames, r.own, _ = r.walk(t, func(frames []uint64) { r.back = frames[1] })
+	r.frames, r.own, _ = r.walk(t, func(frames []uint64) { r.back, r.main = frames[1], frames[depth+1] })
 	require.Equal(t, depth+1, r.own)
+	if runtime.GOARCH == "amd64" { // it is behind the call of the function
+		call := textOf(t, r.pid, r.back-5, 5)
+		require.Equal(t, r.descend, r.back+uint64(int32(binary.LittleEndian.Uint32(call[1:]))))
+	}
 	return r
 }
 
@@ -260,7 +265,22 @@ func TestRules(t *testing.T) {
 		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
 	})
 	t.Run("frame_pointer_again", func(t *testing.T) {
-		require.True(t, whole(t, rule(unwind.CFAFP, 16, unwind.FPUndefined), rule(unwind.CFASP, frameBytes, unwind.FPOffset)))
+		lost, found := rule(unwind.CFAFP, 16, unwind.FPUndefined), rule(unwind.CFASP, frameBytes, unwind.FPOffset)
+		require.True(t, whole(t, lost, found))
+		// In main it is needed, with a rule that tells its caller.
+		spans := []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}}
+		inMain := []span{{r.main - 1, 3}, {r.main, 0}}
+		first, last := r.descend, r.main
+		if r.main < r.descend {
+			spans, first, last = append(inMain, spans...), r.main, r.descend
+		} else {
+			spans = append(spans, inMain...)
+		}
+		base := first&^(UnwindBlockBytes-1) - UnwindBlockBytes
+		r.use(t, r.table(t, base, int((last-base)/UnwindBlockBytes)+3, []UnwindRule{{}, lost, found, byFP}, spans))
+		frames, _, _ := r.walk(t, func([]uint64) {})
+		require.Greater(t, frames, depth+2)
+		r.drop(t)
 	})
 	t.Run("other_register", func(t *testing.T) {
 		leaf := rule(unwind.CFAReg, 16, unwind.FPOffset)

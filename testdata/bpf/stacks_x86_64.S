@@ -125,12 +125,22 @@ begin fp_kernel
 	movq	$KERNEL, %rbp
 	stay
 
+/* These two would have a caller. */
 begin fp_misaligned
+	subq	$64, %rsp
 	leaq	1(%rsp), %rbp
+	leaq	33(%rsp), %rax
+	movq	%rax, (%rbp)
+	leaq	9f(%rip), %rax
+	movq	%rax, 8(%rbp)
 	stay
 
 begin fp_below_sp
 	leaq	-64(%rsp), %rbp
+	leaq	-32(%rsp), %rax
+	movq	%rax, (%rbp)
+	leaq	9f(%rip), %rax
+	movq	%rax, 8(%rbp)
 	stay
 
 /*
@@ -158,6 +168,7 @@ begin \name
 .macro child
 2:	testl	%eax, %eax
 	jz	2b
+	subq	$64, %rsp /* the maker goes on */
 3:	movl	$34, %eax /* pause */
 	syscall
 	jmp	3b
