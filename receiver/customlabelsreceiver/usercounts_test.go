@@ -22,4 +22,5 @@ func TestUserDrops(t *testing.T) {
 	require.Equal(t, byUser{8, 5}, sums)
 	require.Equal(t, sums, d.update(&series, 20, func() (map[uint32]uint64, error) { return nil, errors.New("no") }))
 	require.Equal(t, byUser{9, 5}, look(20, map[uint32]uint64{7: 3, 8: 5}), "the look that failed is made up for")
+	require.Equal(t, byUser{10, 5}, look(27, map[uint32]uint64{7: 1, 8: 5}), "forgotten and back between two looks")
 }
