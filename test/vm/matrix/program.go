@@ -41,12 +41,14 @@ func programs(c *cell) []program {
 		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestNewbornStacks",
 		"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
+		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
+		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestFreshMappings", "TestReusedTableSlot",
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
 	// other has removed it: a guest panics now and then. Loading is tested all the same.
 	if c.arch != "amd64" {
-		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewbornSwitches")
+		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewbornSwitches", "TestSwitchThreads")
 		if c.thorough {
 			receiver = append(receiver, "TestOffCPU")
 		}
