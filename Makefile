@@ -76,6 +76,12 @@ $(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builde
 	cd $(@D) && GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ .
 	$(CC) -O2 -Wall -Wextra -o $(@D)/run test/bench/peer/run.c
 
+# Ours with what the peer's collector has besides, so that both are measured alike.
+.PHONY: peer peer-ours
+peer: $(PEER)
+peer-ours: $(BIN)/builder
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config test/bench/peer/ours-builder-config.yaml
+
 .PHONY: labelprof
 labelprof: ## the companion command, as bin/labelprof
 	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
@@ -204,8 +210,8 @@ truth: writers ## each of SAMPLES samples against what its thread had published 
 	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
 .PHONY: mutants
-mutants: ## what changes of the code the tests notice; some: MUTANTS='-package labels'
-	$(GO) run ./test/mutants $(MUTANTS)
+mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
+	CUSTOM_LABELS_MUST_RUN=1 $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
 # All of them in a quick form, in one process.
 .PHONY: e2e
@@ -222,23 +228,25 @@ BENCH_TESTS_churn := TestBenchChurn TestRoots
 BENCH_TESTS_startup := TestBenchStartup
 BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived
 
-bench-footprint bench-scale bench-unwind bench-churn bench-startup: collector
-bench-unwind bench-churn bench-startup: $(PEER)
+bench-footprint bench-scale: collector
+bench-unwind bench-churn bench-startup: peer peer-ours
 
 bench-%: export CUSTOM_LABELS_FULL ?= 1
 bench-%: writers FORCE
 	@$(FIGURE) ./test/bench $(or $(BENCH_TESTS_$*),$(error no measurement $*: $(BENCH)))
 
+bench-resolve: export CUSTOM_LABELS_FULL ?= 1
 bench-resolve:
 	$(FIGURE) ./internal/process TestBenchPlan
 	$(FIGURE) ./test/bench TestBenchAttach
 
-bench-short-lived: writers $(PEER)
+bench-short-lived: export CUSTOM_LABELS_FULL ?= 1
+bench-short-lived: writers peer
 	$(FIGURE) ./test/e2e TestShortLivedPeer
 
 # All of them in a quick form, which decides nothing: so that they do not rot.
 .PHONY: bench
-bench: writers collector $(PEER)
+bench: writers collector peer peer-ours
 	@CUSTOM_LABELS_FULL= $(FIGURE) ./test/bench $(foreach name,$(BENCH),$(BENCH_TESTS_$(name)))
 
 .PHONY: FORCE

@@ -22,7 +22,7 @@ ${GO:-go} test -c -o "$binary" "$package"
 status=0
 pattern=$(IFS='|' && echo "$*")
 (cd "$package" && CUSTOM_LABELS_MUST_RUN=1 "${as_root[@]}" "$OLDPWD/$binary" \
-	-test.v -test.count=1 -test.timeout "${TIMEOUT:-60m}" -test.run "^($pattern)\$") 2>&1 | tee "$log" || status=$?
+	-test.v -test.count=1 -test.timeout "${TIMEOUT:-90m}" -test.run "^($pattern)\$") 2>&1 | tee "$log" || status=$?
 
 echo
 # The last thing that each test has said by itself.

@@ -102,19 +102,16 @@ func (r *Rule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// What only a regular expression would have, and what says the same in a pattern of keys,
-// or about it. A key that really has such a character is matched by ? in its place.
-var (
-	class       = regexp.MustCompile(`\[[^]]*\]`)
-	expressions = strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "?*", `\.`, ".", `\`, "", "(", "", ")", "", "[", "?", "]", "?", "|", "?")
-)
+var class = regexp.MustCompile(`\[[^]]*\]`)
 
-// fromExpression returns a pattern for what looks like a regular expression.
+// fromExpression returns a pattern for what looks like a regular expression. A key that
+// really has a character of one is matched by ? in its place.
 func fromExpression(key string) (glob string, found bool) {
 	if !strings.HasPrefix(key, "^") && !strings.HasSuffix(key, "$") && !strings.Contains(key, ".+") && !strings.ContainsAny(key, `\()[]|`) {
 		return "", false
 	}
-	return expressions.Replace(class.ReplaceAllString(key, "?")), true
+	same := strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "?*", `\.`, ".", `\`, "", "(", "", ")", "", "[", "?", "]", "?", "|", "?")
+	return same.Replace(class.ReplaceAllString(key, "?")), true
 }
 
 // compiled is a Rule ready for use.

@@ -124,7 +124,7 @@ func run32Bit() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "exit32")
 	if err := os.WriteFile(path, program, 0o700); err != nil { //nolint:gosec // a program
 		return err
