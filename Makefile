@@ -215,7 +215,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 
 # All of them in a quick form, in one process.
 .PHONY: e2e
-e2e: writers node-writers labelprof collector collector-kubernetes web-browser
+e2e: writers node-writers labelprof collector web-browser
 	@$(FIGURE) ./test/e2e $(sort $(foreach name,$(E2E),$(E2E_TESTS_$(name))))
 
 # What measures each cost.

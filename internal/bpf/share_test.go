@@ -104,8 +104,8 @@ func TestUserShare(t *testing.T) {
 // A record takes of its user's share what it takes of the ring buffer, and no record goes
 // beyond it. A single thread is on one CPU at a time: the account is exact.
 func TestUserShareBytes(t *testing.T) {
-	const ring = 256 << 10
-	const share = 0.25
+	const ring = 1 << 20 // other users may have their shares, too
+	const share = 1. / 16
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
 	require.NoError(t, s.Start())
