@@ -145,7 +145,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	after := *before
 	if full || t.opts.Selection != nil {
-		if err := t.describe(&after, tid, &stat); err != nil {
+		if err := t.describe(p, &after, tid, &stat); err != nil {
 			return false, err
 		}
 		if !t.opts.Selection.wants(&after) {
@@ -188,7 +188,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 		if err := t.describeMore(&after, tid); err != nil {
 			return retry, err
 		}
-		after.Loaded, after.PID = true, p.pid
+		after.Loaded = true
 	}
 	t.reduce(p, &after)
 	if full || changed {
@@ -308,7 +308,8 @@ func (t *Table) publishFailed(p *Process, err error) {
 }
 
 // describe reads who a process is.
-func (t *Table) describe(info *Info, tid int, stat *procfs.Stat) error {
+func (t *Table) describe(p *Process, info *Info, tid int, stat *procfs.Stat) error {
+	info.PID = p.pid
 	status, err := t.opts.FS.Status(tid)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (t *Table) judge(p *Process, tid int, stat *procfs.Stat) error {
 		return nil
 	}
 	var info Info
-	if err := t.describe(&info, tid, stat); err != nil || t.opts.Selection.wants(&info) {
+	if err := t.describe(p, &info, tid, stat); err != nil || t.opts.Selection.wants(&info) {
 		return err
 	}
 	return t.leaveOut(p, &info)
@@ -96,7 +96,7 @@ func (t *Table) judge(p *Process, tid int, stat *procfs.Stat) error {
 // leaveOut takes note that a process is not wanted, whatever labels it may have.
 func (t *Table) leaveOut(p *Process, info *Info) error {
 	shown := *info
-	shown.Loaded, shown.PID, shown.Verdict = true, p.pid, VerdictFiltered
+	shown.Loaded, shown.Verdict = true, VerdictFiltered
 	shown.Mappings, shown.Sources = nil, nil
 	shown.setContext(&contextState{})
 	news := p.load.info == nil || !p.load.leftOut || !sameOwner(p.load.info, &shown)

@@ -88,6 +88,23 @@ func TestSelectionJudge(t *testing.T) {
 	require.Equal(t, VerdictWanted, f.process(second).Info().Verdict)
 }
 
+// Selectors by PID hold from the first look on, for what is there at the start and for
+// what comes.
+func TestSelectionByPID(t *testing.T) {
+	second := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	f := newFake(t, selecting(&Selection{ByPID: true, Wants: func(i *Info) bool { return i.PID == 43 }}))
+	f.image(42, 500, "/bin/one")
+	f.image(43, 600, "/bin/two")
+	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+	f.HandleEvent(Event{Kind: Exists, ID: second, PID: 43})
+	f.Judge()
+	require.True(t, f.published.filters(image1))
+	require.False(t, f.published.filters(second))
+	f.work()
+	require.Equal(t, VerdictFiltered, f.process(image1).Info().Verdict)
+	require.Equal(t, VerdictWanted, f.process(second).Info().Verdict)
+}
+
 // An exec makes another process, which is judged for itself.
 func TestSelectionExec(t *testing.T) {
 	f := newFake(t, selecting(&Selection{Wants: func(i *Info) bool { return i.Path == "/bin/two" }}))
