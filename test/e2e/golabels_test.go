@@ -149,7 +149,8 @@ func TestGoLabels(t *testing.T) {
 	for _, p := range programs {
 		n := &p.tally
 		fmt.Printf("%-22s %9d samples judged, %6d of them against their function, %6d without labels\n", p.name, n.judged, p.located, n.unlabelled)
-		assert.LessOrEqual(t, float64(n.unlabelled), goMaxUnlabelled*float64(n.judged)+1, p.name)
+		// Of the thousand samples of the quick form a few may be by chance.
+		assert.LessOrEqual(t, float64(n.unlabelled), goMaxUnlabelled*float64(n.judged)+size(1., 4., 1.), p.name)
 	}
 	fmt.Printf("%d samples of a program that sets no labels, %d of them with labels\n", plain.tally.unlabelled, plain.tally.judged)
 	require.Zero(t, plain.tally.judged+plain.tally.notJudged)

@@ -26,10 +26,12 @@ var (
 	// needed to unwind a program is only made when it has been sampled.
 	unwindWarmUp = size(3*time.Second, 2*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
-	unwindBegin   = 5 * time.Second
-	unwindTime    = size(6*time.Second, 2*time.Second, 12*time.Second) // for each pair of programs
-	unwindRate    = size(1999, 1999, 199)
-	unwindSamples = size(2000, 500, 200) // of each program, at least
+	unwindBegin = 5 * time.Second
+	unwindTime  = size(6*time.Second, 2*time.Second, 12*time.Second)
+	// unwindTogether programs run beside each other.
+	unwindTogether = size(2, 6, 1)
+	unwindRate     = size(1999, 1999, 199)
+	unwindSamples  = size(2000, 500, 200) // of each program, at least
 )
 
 // TestUnwind: each program tells at any time what its stack is, in its labels; each
@@ -41,8 +43,8 @@ func TestUnwind(t *testing.T) {
 	stop := startStackReceiver(t, sink)
 	time.Sleep(unwindBegin)
 	var programs []*stackProgram
-	for i := range specs {
-		programs = append(programs, runStackProgram(t, sink, &specs[i]))
+	for group := range slices.Chunk(specs, unwindTogether) {
+		programs = append(programs, runStackPrograms(t, sink, group)...)
 	}
 	stop()
 	reportStacks(t, programs)
@@ -59,21 +61,27 @@ func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
 	return r.stop
 }
 
-// runStackProgram runs a program to its end.
-func runStackProgram(t *testing.T, sink *stackSink, spec *stackSpec) *stackProgram {
-	p := &stackProgram{stackSpec: *spec, warmUp: unwindWarmUp + spec.compiling}
-	life := p.warmUp + unwindTime
-	w := testutil.StartPath(t, spec.command[0], append(spec.command[1:], fmt.Sprint(life.Seconds()))...)
-	p.started = time.Now()
-	sink.watch(w.PID, p)
-	if spec.compiling > 0 {
-		time.Sleep(spec.compiling)
-		if spec.compiled != nil {
-			spec.compiled(t, w.PID)
+// runStackPrograms runs programs beside each other to their end.
+func runStackPrograms(t *testing.T, sink *stackSink, specs []stackSpec) (programs []*stackProgram) {
+	var running []*testutil.Writer
+	for _, spec := range specs {
+		p := &stackProgram{stackSpec: spec, warmUp: unwindWarmUp + spec.compiling}
+		life := p.warmUp + unwindTime
+		w := testutil.StartPath(t, spec.command[0], append(slices.Clone(spec.command[1:]), fmt.Sprint(life.Seconds()))...)
+		p.started = time.Now()
+		sink.watch(w.PID, p)
+		programs, running = append(programs, p), append(running, w)
+	}
+	for i, p := range programs {
+		if p.compiled != nil {
+			time.Sleep(time.Until(p.started.Add(p.compiling)))
+			p.compiled(t, running[i].PID)
 		}
 	}
-	w.Wait(life + 30*time.Second)
-	return p
+	for _, w := range running {
+		w.Wait(2 * time.Minute)
+	}
+	return programs
 }
 
 // reportStacks prints a line for each program, and one for each of its cases where

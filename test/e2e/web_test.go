@@ -26,12 +26,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
+var webLoadSamples = size(1_000_000, 100_000, 100_000)
+
 const (
-	webProgram     = "writer-v1-exe"
-	webLoadSamples = 1_000_000
-	webSamples     = 2500 // of the program, before a person looks
-	webTimeout     = 6 * time.Minute
-	webBrowserDir  = "../../build/web-browser"
+	webProgram    = "writer-v1-exe"
+	webSamples    = 2500 // of the program, before a person looks
+	webTimeout    = 6 * time.Minute
+	webBrowserDir = "../../build/web-browser"
 )
 
 // What hostile programs publish. The page must show webMarkup as text.
@@ -43,7 +44,7 @@ const (
 )
 
 // TestWeb: the page of labelprof in Chromium, with the built collector and writers that
-// know their shares, hostile labels among them, and then with a million samples.
+// know their shares, hostile labels among them, and then with many samples.
 func TestWeb(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.RequireRoot(t)
