@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -195,13 +194,14 @@ func TestStuckWorker(t *testing.T) {
 	c.watch()
 	require.Zero(t, f.Stats().Stuck)
 	f.advance(int64(stuckAfter) + 1)
-	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
 	c.ctx = ctx
 	c.watch()
 	c.watch()
 	require.EqualValues(t, maxStuck, f.Stats().Stuck)
-	require.Equal(t, before+maxStuck, runtime.NumGoroutine())
+	c.mu.Lock()
+	require.Len(t, c.all, 2*maxStuck+maxStuck)
+	c.mu.Unlock()
 	cancel()
 	c.n.Wait()
 }
