@@ -35,7 +35,8 @@ const (
 	// quietEnough samples of each writer of user B.
 	quietEnough = 50
 
-	twoUsersEntries = 400
+	// More than user B has of them in a batch, and far less than user A.
+	twoUsersEntries = 1500
 	twoUsersMemory  = 128 << 20
 	twoUsersOverall = 128 << 20 // growth of the process, in which the test itself is
 )
