@@ -52,7 +52,7 @@ test: ## what to run before every commit: lint, unit tests, every promise in a q
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
 test-all: export CUSTOM_LABELS_FULL := 1
-test-all: ## everything in full, two hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
+test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
 	@scripts/setup.sh test
 	@$(PARTS) generate-check lint unit cross fuzz $(addprefix e2e-,$(E2E)) tls-matrix vm mutants bench
 
@@ -128,9 +128,10 @@ cross:
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 
 
+# Many tests wait: more packages at a time than there are CPUs.
 .PHONY: unit
 unit: ## unit tests with the race detector
-	$(GO) test -race -short -timeout 60m $(PRIVILEGED) $(UNIT)
+	$(GO) test -race -short -p 4 -timeout 60m $(PRIVILEGED) $(UNIT)
 
 .PHONY: lint
 lint: $(LINT) ## Go, C and shell
