@@ -128,10 +128,9 @@ cross:
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 
 
-# Many tests wait: more packages at a time than there are CPUs.
 .PHONY: unit
 unit: ## unit tests with the race detector
-	$(GO) test -race -short -p 4 -timeout 60m $(PRIVILEGED) $(UNIT)
+	$(GO) test -race -short -timeout 60m $(PRIVILEGED) $(UNIT)
 
 .PHONY: lint
 lint: $(LINT) ## Go, C and shell
