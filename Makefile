@@ -47,7 +47,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint unit cross collector e2e vm-quick
+	@$(PARTS) generated lint unit cross collector e2e+vm-quick
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
@@ -122,19 +122,16 @@ generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 # Compile for the other supported systems.
 .PHONY: cross
 cross:
-	GOOS=linux GOARCH=amd64 $(GO) build ./...
-	GOOS=linux GOARCH=arm64 $(GO) build ./...
-	GOOS=linux GOARCH=arm64 $(GO) vet ./internal/... ./receiver/...
+	for arch in $(filter-out $(shell $(GO) env GOARCH),amd64 arm64); do GOOS=linux GOARCH=$$arch $(GO) vet ./...; done
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 
 
 .PHONY: unit
-unit: ## unit tests with the race detector
-	$(GO) test -race -short -timeout 60m $(PRIVILEGED) $(UNIT)
+unit: ## unit tests, with the race detector where something runs beside something else
+	GO="$(GO)" scripts/unit.sh $(PRIVILEGED) $(UNIT)
 
 .PHONY: lint
-lint: $(LINT) ## Go, C and shell
-	$(GO) vet ./...
+lint: $(LINT) ## Go (vet is one of its linters), C and shell
 	$(LINT) run
 	clang-format-19 --dry-run -Werror $(C_SOURCES)
 	shellcheck $(SHELL_SOURCES)

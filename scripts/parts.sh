@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other, each to its end: scripts/parts.sh TARGET...
+# Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
+# Those with a + between them run at the same time.
 # Ends with a table of them, what this machine could not run, and, of those that failed,
 # the last lines they said: that is where each has its figures. Their logs stay in
 # build/parts.
@@ -10,31 +11,44 @@ logs=build/parts
 rm -rf "$logs"
 mkdir -p "$logs"
 export CUSTOM_LABELS_MISSING=$PWD/$logs/missing # test binaries add to it
-failed=()
-table=()
+parts=()
 start=$SECONDS
 
-for part in "$@"; do
-	log=$logs/$part.log
-	began=$SECONDS
-	echo "== $part"
-	if "${MAKE:-make}" --no-print-directory "$part" </dev/null 2>&1 | tee "$log"; then
-		result=passed
-	else
-		result=FAILED
-		failed+=("$part")
-	fi
-	table+=("$(printf '%-24s %6d s  %s' "$part" $((SECONDS - began)) "$result")")
+# run makes a target and puts its line of the table beside its log.
+run() {
+	local began=$SECONDS result=passed
+	"${MAKE:-make}" --no-print-directory "$1" </dev/null 2>&1 | tee "$logs/$1.log" || result=FAILED
+	printf '%-24s %6d s  %s\n' "$1" $((SECONDS - began)) $result >"$logs/$1.result"
+}
+
+for group in "$@"; do
+	read -ra beside <<<"${group//+/ }"
+	for part in "${beside[@]:1}"; do
+		run "$part" >/dev/null &
+	done
+	echo "== ${beside[0]}"
+	run "${beside[0]}"
+	wait
+	for part in "${beside[@]:1}"; do
+		echo "== $part, at the same time"
+		cat "$logs/$part.log"
+	done
+	parts+=("${beside[@]}")
 done
 
 echo
-printf '%s\n' "${table[@]}"
+for part in "${parts[@]}"; do
+	cat "$logs/$part.result"
+done
 printf '%-24s %6d s\n' "in all" $((SECONDS - start))
 echo
 [[ ! -e $CUSTOM_LABELS_MISSING ]] || sort -u "$CUSTOM_LABELS_MISSING"
-for part in "${failed[@]}"; do
+failed=0
+for part in "${parts[@]}"; do
+	! grep -q 'passed$' "$logs/$part.result" || continue
+	failed=$((failed + 1))
 	printf '\n== %s failed; all it said is in %s\n' "$part" "$logs/$part.log"
 	tail -n 60 "$logs/$part.log"
 done
-printf '\n%d passed, %d failed\n' $(($# - ${#failed[@]})) ${#failed[@]}
-((${#failed[@]} == 0))
+printf '\n%d passed, %d failed\n' $((${#parts[@]} - failed)) $failed
+((failed == 0))

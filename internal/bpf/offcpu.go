@@ -109,7 +109,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err := s.loadObjects(spec, &o.objs, shared); err != nil {
 		return nil, err
 	}
-	if o.ring, err = newRing(o.objs.Samples, int(watermark(ring)), s.config.readDelay()); err != nil {
+	if o.ring, err = newRing(o.objs.Samples, int(mark), s.config.readDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
 	}
 	s.tablesMu.Lock()

@@ -71,10 +71,7 @@ func New(config Config) (*Sampler, error) {
 	s := &Sampler{config: config, possibleCPUs: possible, lists: map[ProcessID]unwindList{}}
 	s.tables.slots = map[TableID]loadedTable{}
 	if err := s.load(); err != nil {
-		return nil, err
-	}
-	if s.samples, err = newRing(s.objs.Samples, int(watermark(config.RingBufferBytes)), config.readDelay()); err != nil {
-		return nil, errors.Join(fmt.Errorf("map sample ring buffer: %w", err), s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	if s.events, err = newRing(s.objs.Events, 1, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
@@ -130,6 +127,9 @@ func (s *Sampler) load() error {
 			return err
 		}
 		s.fixedBytes += contexts
+	}
+	if s.samples, err = newRing(s.objs.Samples, int(mark), c.readDelay()); err != nil {
+		return fmt.Errorf("map sample ring buffer: %w", err)
 	}
 	return nil
 }

@@ -56,9 +56,9 @@ func TestWeb(t *testing.T) {
 	load := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", "--max-memory", "512", loadFile)
 
 	truthFile := filepath.Join(dir, "truth.json")
-	writer := testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
+	writer := startIdle(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
 	pid := fmt.Sprint(writer.PID)
-	second := testutil.Start(t, "writer-ctx-lib", "shares", "--threads", "1", "--seconds", "300")
+	second := startIdle(t, "writer-ctx-lib", "shares", "--threads", "1", "--seconds", "300")
 	publishHostile(t)
 	prof := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--by", "tenant")
 	url := webURL(prof)
@@ -92,6 +92,13 @@ func TestWeb(t *testing.T) {
 	c.stop()
 	prof.stop()
 	require.NotContains(t, prof.stdout.String(), "\x07", "nor does the terminal get any of it")
+}
+
+// startIdle starts a writer that leaves the CPUs to the browser.
+func startIdle(t *testing.T, program string, args ...string) *testutil.Writer {
+	t.Helper()
+	args = append([]string{"-n", "19", filepath.Join(testutil.BuildWriters(t), program)}, args...)
+	return testutil.StartPath(t, "/usr/bin/nice", args...)
 }
 
 // webURL waits until the page is there; files are read before.
