@@ -37,8 +37,7 @@ const (
 	entriesPerBucket = 2
 )
 
-// nodeJS follows the way to the record of the async context that runs. An object
-// that the collector has moved is OutcomeUpdating.
+// nodeJS follows the way to the record of the async context that runs.
 func (s *source) nodeJS(addr uint64, layout v8heap.Layout) labels.Outcome {
 	var variable [nodeBytes]byte
 	if err := s.mem.ReadAt(variable[:], addr); err != nil {
@@ -182,7 +181,8 @@ func (h *heap) record(value, field uint64) (addr uint64, outcome labels.Outcome)
 	return addr, labels.OutcomePresent
 }
 
-// object returns the addresses of an object and of its map.
+// object returns the addresses of an object and of its map. An object that the collector
+// has moved has its new address, without tag, where the map was.
 func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome labels.Outcome) {
 	if !isObject(tagged) {
 		return 0, 0, h.invalid("%s: %#x is no object", what, tagged)
@@ -191,6 +191,12 @@ func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome la
 	kind, err := h.word(addr)
 	if err != nil {
 		return 0, 0, h.fault(what, err)
+	}
+	if kind != 0 && kind&7 == 0 {
+		addr = kind
+		if kind, err = h.word(addr); err != nil {
+			return 0, 0, h.fault(what+", which has moved", err)
+		}
 	}
 	if kind&heapTag == 0 {
 		return 0, 0, labels.OutcomeUpdating

@@ -74,11 +74,23 @@ static void node_fill(void *record)
 	node.undefined = OBJECT(node_undefined);
 }
 
+/* Moves an object as V8's collector does, some times: of the old one, nothing else is right. */
+static void node_move(void *object, size_t bytes, int times)
+{
+	for (; times > 0; times--) {
+		void *to = malloc(bytes);
+
+		memcpy(to, object, bytes);
+		memset(object, 0xee, bytes);
+		*(uint64_t *)object = (uintptr_t)to;
+		object = to;
+	}
+}
+
 /* Changes one word of what is right; state is without the prefix "node-". */
 static int node_spoil(const char *state)
 {
 	const uint64_t unmapped = 0x10001, kernel = 0xffff888000000001;
-	const uint64_t moved = (uintptr_t)node_undefined;
 	uint64_t *entry = &node_table.entry[2].key;
 	const struct {
 		const char *state;
@@ -91,9 +103,9 @@ static int node_spoil(const char *state)
 		{ "absent", &node_handle, OBJECT(node_map) },
 		{ "other-bucket", &node_table.bucket[V8_HASH % V8_BUCKETS], INTEGER(-1ULL) },
 		{ "cleared", entry + 1, OBJECT(node_undefined) },
-		{ "moved-context", node_context, moved },
-		{ "moved-table", &node_table.map, moved },
-		{ "moved-value", node_value, moved },
+		{ "moved-nowhere", node_context, 0 },
+		{ "moved-odd", node_context, (uintptr_t)node_undefined + 4 },
+		{ "moved-unmapped", node_context, 0x10000 },
 		{ "integer-context", &node_slot, 0 },
 		{ "weak-context", &node_slot, OBJECT(node_context) | 2 },
 		{ "integer-key", &node_handle, INTEGER(1) },
@@ -127,7 +139,19 @@ static int node_spoil(const char *state)
 			*words[i].at = words[i].word;
 			return 1;
 		}
-	if (!strcmp(state, "field-other"))
+	if (!strncmp(state, "moved-", 6)) {
+		int times = strncmp(state, "moved-twice", 11) ? 1 : 2;
+		const char *what = strrchr(state, '-') + 1;
+
+		if (!strcmp(what, "context"))
+			node_move(node_context, sizeof(node_context), times);
+		else if (!strcmp(what, "table"))
+			node_move(&node_table, sizeof(node_table), times);
+		else if (!strcmp(what, "value"))
+			node_move(node_value, sizeof(node_value), times);
+		else
+			return 0;
+	} else if (!strcmp(state, "field-other"))
 		node.field = 0x18;
 	else if (!strcmp(state, "field-untold"))
 		node.field = 0;

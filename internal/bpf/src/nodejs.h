@@ -25,7 +25,8 @@ _Static_assert(sizeof(struct nodejs_variable) == 32, "nodejs_variable");
  * V8's heap without pointer compression. A pointer to an object has the tag 1; a
  * small integer is the upper half of a word whose lower half is 0. The first word
  * of an object is the pointer to its map, which tells its type; of one that the
- * collector has moved, it is the new address, without tag.
+ * collector has moved, it is the new address, without tag. That is written when the
+ * object is whole at its new place, so a sample in the collector has its labels.
  */
 #define V8_TAG 1
 #define V8_MAP_INSTANCE_TYPE 12
@@ -80,6 +81,15 @@ static __always_inline bool v8_is_integer(__u64 word)
 	return !(word & 0xffffffff);
 }
 
+/* Whether the collector has moved the object with this first word; then addr is its new place. */
+static __always_inline bool v8_moved(__u64 first, __u64 *addr)
+{
+	if (!first || first & 7)
+		return false;
+	*addr = first;
+	return true;
+}
+
 /* bpf_loop callback: looks at one entry. */
 static long v8_next_entry(__u64 i, struct v8_chain *chain)
 {
@@ -120,7 +130,7 @@ static __always_inline enum outcome v8_look_up(__u64 table, __u64 key, __u32 has
 	if (!v8_is_object(table))
 		return OUTCOME_INVALID;
 	table -= V8_TAG;
-	if (read_user(&head, table))
+	if (read_user(&head, table) || (v8_moved(head.map, &table) && read_user(&head, table)))
 		return OUTCOME_FAULT;
 	if (!(head.map & V8_TAG))
 		return OUTCOME_UPDATING;
@@ -167,7 +177,8 @@ static __noinline int nodejs_record(__u64 addr, __u32 field, __u32 map_type, __u
 		return OUTCOME_NONE;
 	if (!v8_is_object(context) || !v8_is_object(key))
 		return OUTCOME_INVALID;
-	if (read_user(&map, context - V8_TAG))
+	context -= V8_TAG;
+	if (read_user(&map, context) || (v8_moved(map.map, &context) && read_user(&map, context)))
 		return OUTCOME_FAULT;
 	if (!(map.map & V8_TAG))
 		return OUTCOME_UPDATING;
@@ -182,11 +193,12 @@ static __noinline int nodejs_record(__u64 addr, __u32 field, __u32 map_type, __u
 		return OUTCOME_NONE;
 	if (!v8_is_object(value))
 		return OUTCOME_INVALID;
-	if (read_user(&head, value - V8_TAG))
+	value -= V8_TAG;
+	if (read_user(&head, value) || (v8_moved(head, &value) && read_user(&head, value)))
 		return OUTCOME_FAULT;
 	if (!(head & V8_TAG))
 		return OUTCOME_UPDATING;
-	if (read_user(record, value - V8_TAG + field))
+	if (read_user(record, value + field))
 		return OUTCOME_FAULT;
 	return !*record || *record & V8_TAG ? OUTCOME_INVALID : OUTCOME_PRESENT;
 }

@@ -12,11 +12,13 @@ const (
 // nodeJS returns every state of what V8 keeps.
 func nodeJS() (states []State) {
 	for outcome, names := range map[string][]string{
-		"present": {"right", "field-untold", "chain-64"},
+		"present": {"right", "field-untold", "chain-64", "moved-context", "moved-table", "moved-value"},
 		"none": {
 			"no-slot", "no-handle", "no-context", "absent", "other-bucket", "cleared", "empty", "chain-64-absent",
 		},
-		"updating": {"moved-context", "moved-table", "moved-value", "updating"},
+		"updating": {
+			"moved-twice-context", "moved-twice-table", "moved-twice-value", "moved-nowhere", "moved-odd", "updating",
+		},
 		"invalid": {
 			"integer-context", "weak-context", "integer-key", "integer-table", "integer-value", "not-a-map",
 			"length", "length-object", "obsolete-table", "deleted-object", "buckets-3", "buckets-huge",
@@ -25,7 +27,7 @@ func nodeJS() (states []State) {
 		},
 		"fault": {
 			"unmapped-slot", "unmapped-handle", "unmapped-context", "unmapped-type", "unmapped-table",
-			"unmapped-value", "unmapped-record", "kernel-record",
+			"unmapped-value", "unmapped-record", "kernel-record", "moved-unmapped",
 		},
 	} {
 		for _, name := range names {
