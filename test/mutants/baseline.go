@@ -12,7 +12,7 @@ import (
 
 // deadlineFactor is how many times as long as without a mutation a test may take, at
 // least, before it is said to hang.
-const deadlineFactor = 10
+const deadlineFactor = 5
 
 // expand puts the tests of a package in place of the package alone.
 func (p *programs) expand(ctx context.Context, mutations []*mutation) error {
@@ -54,7 +54,7 @@ func (p *programs) runBaseline(ctx context.Context, mutations []*mutation, o *op
 	var mu sync.Mutex
 	var errs []error
 	each(tests, o.parallel, func(t testRun) {
-		ran, err := p.run(ctx, t, 0, deadlineFactor*o.deadline)
+		ran, err := p.run(ctx, t, 0, 30*o.deadline)
 		switch {
 		case err != nil:
 		case !ran.passed:
@@ -98,7 +98,7 @@ func (p *programs) try(ctx context.Context, t testRun, number uint32, deadline t
 			return mutated, err
 		}
 		original, err := p.run(ctx, t, 0, deadline)
-		if err != nil || original.took < deadline/4 {
+		if err != nil || original.took < deadline/2 {
 			return mutated, err
 		}
 	}
