@@ -59,7 +59,7 @@ func (p *programs) runBaseline(ctx context.Context, mutations []*mutation, o *op
 		case err != nil:
 		case !ran.passed:
 			err = fmt.Errorf("%s fails without a mutation:\n%s", t, ran.output)
-		case len(ran.ran) == 0 && !t.listed:
+		case ran.ran == 0 && !t.listed:
 			err = fmt.Errorf("%s was not run, or skipped:\n%s", t, ran.output)
 		}
 		mu.Lock()

@@ -94,7 +94,7 @@ type result struct {
 	took                  time.Duration
 }
 
-// runAll runs the tests of each mutation, up to the first that fails.
+// runAll tells of each mutation what its tests say.
 func (o *options) runAll(ctx context.Context, p *programs, mutations []*mutation, out io.Writer) ([]result, error) {
 	results := make([]result, len(mutations))
 	numbers := make([]int, len(mutations))
@@ -104,39 +104,43 @@ func (o *options) runAll(ctx context.Context, p *programs, mutations []*mutation
 	var mu sync.Mutex
 	var failure error
 	each(numbers, o.parallel, func(i int) {
-		r := result{mutation: mutations[i]}
-		start := time.Now()
-		for _, t := range p.inOrder(r.mutation) {
-			if r.killed || ctx.Err() != nil {
-				break
-			}
-			ran, err := p.try(ctx, t, r.number, o.deadline)
-			if err != nil {
-				mu.Lock()
-				failure = err
-				mu.Unlock()
-				return
-			}
-			r.killed, r.hung, r.reached = !ran.passed, ran.hung, r.reached || ran.reaches(r.mutation)
-			if r.killed {
-				r.by = ran.by
-			}
-			if o.verbose {
-				mu.Lock()
-				fmt.Fprintf(out, "%s\n%s\n", r.name, ran.output)
-				mu.Unlock()
-			}
-		}
-		r.took = time.Since(start)
-		results[i] = r
+		r, printed, err := p.judge(ctx, mutations[i], o.deadline)
 		mu.Lock()
 		defer mu.Unlock()
+		if err != nil {
+			failure = err
+			return
+		}
+		results[i] = r
+		if o.verbose {
+			fmt.Fprintf(out, "%s\n%s\n", r.name, printed)
+		}
 		fmt.Fprintln(out, &r)
 	})
-	if failure == nil {
-		failure = ctx.Err()
-	}
 	return results, failure
+}
+
+// judge runs the tests of a mutation, up to the first that fails.
+func (p *programs) judge(ctx context.Context, m *mutation, deadline time.Duration) (r result, printed string, err error) {
+	r.mutation = m
+	start := time.Now()
+	for _, t := range p.inOrder(m) {
+		ran, err := p.try(ctx, t, m.number, deadline)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return r, printed, err
+		}
+		printed += ran.output
+		r.reached = r.reached || ran.reaches(m)
+		if !ran.passed {
+			r.killed, r.hung, r.by = true, ran.hung, ran.by
+			break
+		}
+	}
+	r.took = time.Since(start)
+	return r, printed, nil
 }
 
 func (r *result) String() string {
