@@ -103,3 +103,21 @@ func TestSeriesOfOthers(t *testing.T) {
 	require.True(t, others.Others)
 	require.Equal(t, append(make([]int64, maxClasses), 3, 2, 1), others.Ns)
 }
+
+// What left for newer samples is counted, and no more left than had to.
+func TestEvictedAreCounted(t *testing.T) {
+	s := New(MinBytes)
+	const sent = 20_000
+	s.Batch(func(add func(*Sample)) {
+		for i := range sent {
+			add(one(fmt.Sprint("tenant", i), location("run", 1), int64(i)))
+		}
+	})
+	status := s.Status()
+	require.NotZero(t, status.Evicted)
+	require.EqualValues(t, sent, status.Received)
+	require.Equal(t, sent-status.Evicted, s.Query(&Query{}).Hits[0])
+	require.EqualValues(t, sent-1, status.ToMs, "the latest are there")
+	require.Equal(t, status.Evicted, status.FromMs, "all since the oldest of them are, too")
+	require.Greater(t, status.Bytes, int64(MinBytes-2*MinBytes/segments))
+}
