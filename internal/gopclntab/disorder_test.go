@@ -75,3 +75,20 @@ func TestNoTree(t *testing.T) {
 		require.Equal(t, has, f.hasTree)
 	}
 }
+
+// The name of an inlined call begins where a name does.
+func TestWholeName(t *testing.T) {
+	r := newImage(1, all16, nil).reader() // "outer\x00inner\x00"
+	for off, want := range map[uint32]string{0: "outer", 6: "inner", 1: "", 5: "", 7: ""} {
+		s, err := r.wholeName(off)
+		require.Equal(t, want, s, off)
+		require.Equal(t, want == "", err != nil, off)
+	}
+}
+
+func TestContains(t *testing.T) {
+	table := newImage(3, all16, nil).table
+	for pc, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x102f: true, 0x1030: false} {
+		require.Equal(t, want, table.Contains(pc), "%#x", pc)
+	}
+}
