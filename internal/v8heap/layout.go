@@ -115,7 +115,7 @@ func checkMetadata(e *elffile.File) error {
 // readInt returns the initial value of an exported int.
 func readInt(e *elffile.File, name string) (v int32, ok bool, err error) {
 	sym, ok, err := e.DynamicSymbol(name)
-	if err != nil || !ok || !sym.Defined() {
+	if err != nil || !ok {
 		return 0, false, err
 	}
 	var b [4]byte

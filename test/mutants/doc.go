@@ -13,8 +13,10 @@
 // So each test program is built once. What is changed is handed to the go command as
 // an overlay: the tree is never touched, and no build of the product knows of it.
 //
-// Then the tests run, first without any mutation and then once for each. A mutation that
-// they do not notice has survived: a test is missing, or the change does no harm. The
-// latter is accepted with a reason in the data. The exit status is 1 if one survives
-// without a reason, or is noticed although there is a reason.
+// Then the tests run, each by itself: first without any mutation, which tells how long each
+// takes and which mutations of Go code it reaches, and then, for each mutation, those that
+// reach it, quick ones first, up to the first that fails. A mutation that none notices has
+// survived: a test is missing, or the change does no harm. The latter is accepted with a
+// reason in the data. The exit status is 1 if one survives without a reason, or is noticed
+// although there is a reason.
 package main

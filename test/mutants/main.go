@@ -48,7 +48,7 @@ func start(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.StringVar(&run, "run", "", "only mutations whose name this `pattern` matches")
 	flags.IntVar(&o.sample, "sample", 0, "only so many mutations, evenly from all; the same ones each time")
 	flags.IntVar(&o.parallel, "j", 2, "test programs at a time")
-	flags.DurationVar(&o.deadline, "deadline", time.Minute, "`time` after which tests are said to hang, if it is more than ten times what they take without a mutation")
+	flags.DurationVar(&o.deadline, "deadline", 20*time.Second, "`time` after which a test is said to hang, if it is more than five times what it takes without a mutation")
 	flags.BoolVar(&o.verbose, "v", false, "print what the tests of each mutation print")
 	flags.StringVar(&o.data, "data", "", "`directory` of the mutations; default: test/mutants/data")
 	flags.StringVar(&o.work, "work", "", "`directory` for what is generated, which is kept; default: a temporary one")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"text/tabwriter"
+	"time"
 )
 
 // mutate does all that the command is for.
@@ -34,17 +35,23 @@ func (o *options) mutate(ctx context.Context, out io.Writer) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("none of %d mutations is chosen", len(all))
 	}
-	p := &programs{root: o.root, dir: filepath.Join(work, "tests"), deadline: o.deadline}
+	p := &programs{root: o.root, dir: filepath.Join(work, "tests")}
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err
 	}
-	tests, dirs := testsOf(chosen)
-	if err := p.build(path, dirs); err != nil {
+	start := time.Now()
+	if err := p.build(ctx, path, dirsOf(chosen)); err != nil {
 		return err
 	}
-	if err := p.runBaseline(ctx, tests, o.parallel); err != nil {
+	if err := p.expand(ctx, chosen); err != nil {
 		return err
 	}
+	built := time.Now()
+	if err := p.runBaseline(ctx, chosen, o); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d test programs built in %v; %d tests without a mutation: %v\n", len(dirsOf(chosen)),
+		built.Sub(start).Round(time.Second), len(p.baseline), time.Since(built).Round(time.Second))
 	results, err := o.runAll(ctx, p, chosen, out)
 	if err != nil {
 		return err
@@ -67,18 +74,16 @@ func (o *options) choose(all []*mutation) []*mutation {
 	return sample
 }
 
-func testsOf(mutations []*mutation) (tests []testRun, dirs []string) {
+// dirsOf returns the packages whose tests have to notice mutations.
+func dirsOf(mutations []*mutation) (dirs []string) {
 	for _, m := range mutations {
 		for _, t := range m.tests {
-			if !slices.Contains(tests, t) {
-				tests = append(tests, t)
-			}
 			if !slices.Contains(dirs, t.dir) {
 				dirs = append(dirs, t.dir)
 			}
 		}
 	}
-	return tests, dirs
+	return dirs
 }
 
 // A result is what the tests said of one mutation.
@@ -86,9 +91,10 @@ type result struct {
 	*mutation
 	killed, hung, reached bool
 	by                    string
+	took                  time.Duration
 }
 
-// runAll runs the tests of each mutation, up to the first that fails.
+// runAll tells of each mutation what its tests say.
 func (o *options) runAll(ctx context.Context, p *programs, mutations []*mutation, out io.Writer) ([]result, error) {
 	results := make([]result, len(mutations))
 	numbers := make([]int, len(mutations))
@@ -98,41 +104,47 @@ func (o *options) runAll(ctx context.Context, p *programs, mutations []*mutation
 	var mu sync.Mutex
 	var failure error
 	each(numbers, o.parallel, func(i int) {
-		r := result{mutation: mutations[i]}
-		for _, t := range r.tests {
-			if r.killed || ctx.Err() != nil {
-				break
-			}
-			ran, err := p.run(ctx, t, r.number)
-			if err != nil {
-				mu.Lock()
-				failure = err
-				mu.Unlock()
-				return
-			}
-			r.killed, r.hung, r.reached = !ran.passed, ran.hung, r.reached || ran.reached
-			if r.killed {
-				r.by = ran.by
-			}
-			if o.verbose {
-				mu.Lock()
-				fmt.Fprintf(out, "%s\n%s\n", r.name, ran.output)
-				mu.Unlock()
-			}
-		}
-		results[i] = r
+		r, printed, err := p.judge(ctx, mutations[i], o.deadline)
 		mu.Lock()
 		defer mu.Unlock()
+		if err != nil {
+			failure = err
+			return
+		}
+		results[i] = r
+		if o.verbose {
+			fmt.Fprintf(out, "%s\n%s\n", r.name, printed)
+		}
 		fmt.Fprintln(out, &r)
 	})
-	if failure == nil {
-		failure = ctx.Err()
-	}
 	return results, failure
 }
 
+// judge runs the tests of a mutation, up to the first that fails.
+func (p *programs) judge(ctx context.Context, m *mutation, deadline time.Duration) (r result, printed string, err error) {
+	r.mutation = m
+	start := time.Now()
+	for _, t := range p.inOrder(m) {
+		ran, err := p.try(ctx, t, m.number, deadline)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return r, printed, err
+		}
+		printed += ran.output
+		r.reached = r.reached || ran.reaches(m)
+		if !ran.passed {
+			r.killed, r.hung, r.by = true, ran.hung, ran.by
+			break
+		}
+	}
+	r.took = time.Since(start)
+	return r, printed, nil
+}
+
 func (r *result) String() string {
-	line := fmt.Sprintf("%-60s ", r.name)
+	line := fmt.Sprintf("%6.1f s  %-60s ", r.took.Seconds(), r.name)
 	switch {
 	case r.hung:
 		return line + "killed: " + r.by + " hangs"
@@ -140,7 +152,7 @@ func (r *result) String() string {
 		return line + "killed: " + r.by
 	case r.accepted != "":
 		return line + "SURVIVED, accepted: " + r.accepted
-	case !r.reached && !r.isBPF():
+	case !r.reached:
 		return line + "SURVIVED: its tests do not reach it"
 	default:
 		return line + "SURVIVED"
@@ -149,7 +161,10 @@ func (r *result) String() string {
 
 // report prints the table, and fails when a result is not as the data says.
 func report(results []result, out io.Writer) error {
-	type sum struct{ mutations, killed, accepted, survived int }
+	type sum struct {
+		mutations, killed, accepted, survived int
+		took                                  time.Duration
+	}
 	sums := map[string]*sum{}
 	var groups []string
 	total := sum{}
@@ -162,6 +177,7 @@ func report(results []result, out io.Writer) error {
 		}
 		for _, s := range []*sum{sums[group], &total} {
 			s.mutations++
+			s.took += r.took
 			switch {
 			case r.killed:
 				s.killed++
@@ -177,14 +193,14 @@ func report(results []result, out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tmutations\tkilled\taccepted\tsurvived\t")
+	fmt.Fprintln(w, "\tmutations\tkilled\taccepted\tsurvived\tseconds\t")
 	slices.Sort(groups)
 	for _, group := range append(groups, "all") {
 		s := &total
 		if group != "all" {
 			s = sums[group]
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", group, s.mutations, s.killed, s.accepted, s.survived)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.0f\t\n", group, s.mutations, s.killed, s.accepted, s.survived, s.took.Seconds())
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,10 +23,22 @@ type mutation struct {
 	at       string // place in the data
 }
 
-// A testRun is tests of one package.
+// A testRun is a test of one package.
 type testRun struct {
-	dir     string // of the package, from the root of the repository
-	pattern string // of -test.run; empty: all tests
+	dir    string // of the package, from the root of the repository
+	name   string // TestOne or TestOne/sub; empty: all tests
+	listed bool   // one of all: it may skip
+}
+
+func (t testRun) String() string { return strings.TrimSpace(t.dir + " " + t.name) }
+
+// pattern of -test.run that selects it.
+func (t testRun) pattern() string {
+	parts := strings.Split(t.name, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
 }
 
 func (m *mutation) String() string { return fmt.Sprintf("%s: %q", m.at, m.name) }
@@ -168,7 +181,7 @@ func parseBlock(lines []string, defaults mutation) (*mutation, error) {
 			if !own {
 				m.tests, own = nil, true
 			}
-			m.tests = append(m.tests, parseTests(value))
+			m.tests = append(m.tests, parseTests(value)...)
 		default:
 			return nil, fmt.Errorf("%q is none of mutation, file, in, tests, accepted, -, +", line)
 		}
@@ -177,20 +190,16 @@ func parseBlock(lines []string, defaults mutation) (*mutation, error) {
 	return &m, nil
 }
 
-func parseTests(value string) testRun {
+func parseTests(value string) []testRun {
 	fields := strings.Fields(value)
-	if len(fields) == 0 {
-		return testRun{}
+	if len(fields) < 2 {
+		return []testRun{{dir: value}}
 	}
-	patterns := fields[1:]
-	for i, name := range patterns {
-		parts := strings.Split(name, "/")
-		for j := range parts {
-			parts[j] = "^" + parts[j] + "$"
-		}
-		patterns[i] = strings.Join(parts, "/")
+	var tests []testRun
+	for _, name := range fields[1:] {
+		tests = append(tests, testRun{dir: fields[0], name: name})
 	}
-	return testRun{dir: fields[0], pattern: strings.Join(patterns, "|")}
+	return tests
 }
 
 func (m *mutation) check() error {

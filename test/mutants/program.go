@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -20,63 +21,72 @@ const (
 	reachedVariable = "CUSTOM_LABELS_MUTANT_REACHED"
 )
 
-// deadlineFactor is how many times as long as without a mutation tests may take, at least:
-// other programs may have the CPUs.
-const deadlineFactor = 10
-
-// Programs are the test programs, by directory of the package.
+// Programs are the test programs.
 type programs struct {
 	root, dir string
-	deadline  time.Duration
-	paths     map[string]string
-	baseline  map[testRun]time.Duration
+	baseline  map[testRun]*outcome // of each test without a mutation
 }
 
-func (p *programs) build(overlayPath string, dirs []string) error {
-	p.paths, p.baseline = map[string]string{}, map[testRun]time.Duration{}
+// build builds the test programs of directories.
+func (p *programs) build(ctx context.Context, overlayPath string, dirs []string) error {
+	args := []string{"test", "-c", "-vet=off", "-overlay", overlayPath, "-o", p.dir + string(filepath.Separator)}
 	for _, dir := range dirs {
-		path := filepath.Join(p.dir, strings.ReplaceAll(dir, "/", "-")+".test")
-		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayPath, "-o", path, "./"+dir)
-		cmd.Dir = p.root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the tests of %s with the mutations: %w\n%s", dir, err, out)
-		}
-		p.paths[dir] = path
+		args = append(args, "./"+dir)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = p.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the tests with the mutations: %w\n%s", err, out)
 	}
 	return nil
+}
+
+func (p *programs) path(dir string) string {
+	return filepath.Join(p.dir, filepath.Base(dir)+".test")
+}
+
+// list returns the names of a package's tests.
+func (p *programs) list(ctx context.Context, dir string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, p.path(dir), "-test.list=^(Test|Example|Fuzz)")
+	cmd.Dir = filepath.Join(p.root, dir)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", dir, err)
+	}
+	return strings.Fields(string(out)), nil
 }
 
 // An outcome is what came of one run.
 type outcome struct {
 	passed  bool
 	hung    bool
-	reached bool     // the mutated place
+	reached []uint32 // mutations whose place was
 	by      string   // the test that failed first
-	ran     []string // top level, not skipped
-	skipped []string
+	ran     int      // tests of the top level that passed
 	output  string
 	took    time.Duration
 }
 
-// run runs tests with one mutation, 0 for none.
-func (p *programs) run(ctx context.Context, tests testRun, number uint32) (*outcome, error) {
-	deadline := deadlineFactor * p.deadline
-	if number != 0 {
-		deadline = max(p.deadline, deadlineFactor*p.baseline[tests])
-	}
+// run runs a test with one mutation, 0 for none.
+func (p *programs) run(ctx context.Context, test testRun, number uint32, deadline time.Duration) (*outcome, error) {
 	scratch, err := os.MkdirTemp(p.dir, "run")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	if err := os.Chmod(scratch, 0o777); err != nil { // tests have children of other users
+	reached := filepath.Join(scratch, "reached")
+	if err := os.WriteFile(reached, nil, 0o600); err != nil {
 		return nil, err
 	}
+	// Tests have children of other users.
+	if err := errors.Join(os.Chmod(scratch, 0o777), os.Chmod(reached, 0o666)); err != nil {
+		return nil, err
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.paths[tests.dir], "-test.v", "-test.failfast", "-test.run="+tests.pattern)
-	reached := filepath.Join(scratch, "reached")
-	cmd.Dir = filepath.Join(p.root, tests.dir)
+	cmd := exec.CommandContext(ctx, p.path(test.dir), "-test.v", "-test.failfast", "-test.run="+test.pattern())
+	cmd.Dir = filepath.Join(p.root, test.dir)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", mutantVariable, number), reachedVariable+"="+reached, "TMPDIR="+scratch)
 	// In a group of its own, so that its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -96,18 +106,24 @@ func (p *programs) run(ctx context.Context, tests testRun, number uint32) (*outc
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
-		return nil, fmt.Errorf("run the tests of %s: %w", tests.dir, err)
+		return nil, fmt.Errorf("run the tests of %s: %w", test.dir, err)
 	}
 	text, readErr := os.ReadFile(out.Name())
-	if readErr != nil {
-		return nil, readErr
+	numbers, numbersErr := os.ReadFile(reached)
+	if err := errors.Join(readErr, numbersErr); err != nil {
+		return nil, err
 	}
 	o := parseOutput(string(text))
 	o.took = took
 	o.passed = err == nil
 	o.hung = errors.Is(ctx.Err(), context.DeadlineExceeded)
-	_, err = os.Stat(reached)
-	o.reached = err == nil
+	for _, field := range strings.Fields(string(numbers)) {
+		n, err := strconv.ParseUint(field, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("read what %s has reached: %w", test, err)
+		}
+		o.reached = append(o.reached, uint32(n))
+	}
 	return o, nil
 }
 
@@ -115,18 +131,15 @@ func (p *programs) run(ctx context.Context, tests testRun, number uint32) (*outc
 func parseOutput(text string) *outcome {
 	o := &outcome{output: text}
 	running := ""
-	for _, line := range regexp.MustCompile(`(?m)^ *(=== RUN|--- FAIL:|--- SKIP:|--- PASS:) +(\S+)`).FindAllStringSubmatch(text, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^ *(=== RUN|--- FAIL:|--- PASS:) +(\S+)`).FindAllStringSubmatch(text, -1) {
 		name := line[2]
-		top := !strings.Contains(name, "/")
 		switch {
 		case line[1] == "=== RUN":
 			running = name
 		case line[1] == "--- FAIL:" && (o.by == "" || strings.HasPrefix(name, o.by+"/")):
 			o.by = name
-		case line[1] == "--- SKIP:":
-			o.skipped = append(o.skipped, name)
-		case line[1] == "--- PASS:" && top:
-			o.ran = append(o.ran, name)
+		case line[1] == "--- PASS:" && !strings.Contains(name, "/"):
+			o.ran++
 		}
 	}
 	if o.by == "" {
@@ -135,40 +148,8 @@ func parseOutput(text string) *outcome {
 	return o
 }
 
-// runBaseline runs each of the tests without a mutation: they must be there and pass.
-func (p *programs) runBaseline(ctx context.Context, tests []testRun, parallel int) error {
-	var mu sync.Mutex
-	var errs []error
-	each(tests, parallel, func(t testRun) {
-		o, err := p.run(ctx, t, 0)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err != nil:
-		case !o.passed:
-			err = fmt.Errorf("%s fails without a mutation:\n%s", t, o.output)
-		case len(o.ran) < strings.Count(t.pattern, "|")+1:
-			err = fmt.Errorf("%s: of these tests, only %v were run, and %v skipped", t, o.ran, o.skipped)
-		default:
-			p.baseline[t] = o.took
-		}
-		errs = append(errs, err)
-	})
-	return errors.Join(errs...)
-}
-
-func (t testRun) String() string { return t.dir + " " + t.pattern }
-
-// each calls f for all values, several at a time.
-func each[T any](values []T, parallel int, f func(T)) {
-	var wg sync.WaitGroup
-	free := make(chan struct{}, parallel)
-	for _, v := range values {
-		free <- struct{}{}
-		wg.Go(func() {
-			f(v)
-			<-free
-		})
-	}
-	wg.Wait()
+// reaches reports whether the test runs the place of a mutation. It is not known of BPF
+// programs: their tests are the ones that were named.
+func (o *outcome) reaches(m *mutation) bool {
+	return m.isBPF() || slices.Contains(o.reached, m.number)
 }

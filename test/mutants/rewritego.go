@@ -13,21 +13,22 @@ import (
 // mutantDir has the package that says which mutation is chosen. Only the overlay has it.
 const mutantDir = "internal/mutant"
 
-// mutantPackage is its source. A mutation that is reached leaves a file, so that one
-// that the tests do not run can be told from one that they do not notice.
+// mutantPackage is its source. The places of mutations that are reached are noted, each
+// once: all of them if none is chosen, so that it is known which tests can notice which
+// mutation. It does so without an allocation where it has been before: there are tests
+// that count those.
 const mutantPackage = `// Package mutant says which mutation is chosen.
 package mutant
 
 import (
+	"fmt"
 	"os"
 	"strconv"
-	"sync"
+	"sync/atomic"
 )
 
-var (
-	Number  = parse(os.Getenv("` + mutantVariable + `"))
-	reached   sync.Once
-)
+// Number of the mutation that is chosen, 0 for none.
+var Number = parse(os.Getenv("` + mutantVariable + `"))
 
 func parse(text string) uint32 {
 	n, _ := strconv.ParseUint(text, 10, 32)
@@ -36,15 +37,30 @@ func parse(text string) uint32 {
 
 // On reports whether the mutation of that number is chosen.
 func On(number uint32) bool {
-	if number != Number {
-		return false
+	if Number == 0 || Number == number {
+		note(number)
 	}
-	reached.Do(func() {
-		if f, err := os.Create(os.Getenv("` + reachedVariable + `")); err == nil {
-			f.Close()
+	return Number == number
+}
+
+// Numbers that were noted, more places than there are mutations.
+var noted [1 << 14]atomic.Uint32
+
+func note(number uint32) {
+	for i := number; ; i++ {
+		place := &noted[i%uint32(len(noted))]
+		if place.Load() == 0 && place.CompareAndSwap(0, number) {
+			break
 		}
-	})
-	return true
+		if place.Load() == number {
+			return
+		}
+	}
+	f, err := os.OpenFile(os.Getenv("` + reachedVariable + `"), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		fmt.Fprintln(f, number)
+		f.Close()
+	}
 }
 `
 

@@ -1,0 +1,123 @@
+package samplestore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// one is a sample of a tenant with one frame.
+func one(tenant string, at *Location, ms int64) *Sample {
+	return &Sample{
+		Labels: []Label{{Key: "tenant", Value: tenant}}, Stack: []*Location{at},
+		Points: []Point{{TimeNs: ms * 1e6, Hits: 1, Ns: 1}},
+	}
+}
+
+func location(function string, line int64) *Location {
+	return &Location{Lines: []Line{{Function: Function{Name: function}, Line: line}}}
+}
+
+// Whoever has the version of a status knows all that came in: each batch makes a new one.
+func TestVersion(t *testing.T) {
+	s := New(MinBytes)
+	seen := map[uint64]bool{s.Status().Version: true}
+	for range 3 {
+		s.Batch(func(add func(*Sample)) { add(one("acme", location("run", 1), 1)) })
+		version := s.Status().Version
+		require.NotContains(t, seen, version)
+		require.Equal(t, version, s.Query(&Query{}).Status.Version)
+		seen[version] = true
+	}
+}
+
+// Segments have numbers of their own for the places that a batch shares among them.
+func TestBatchOverSegments(t *testing.T) {
+	s := New(16 * MinBytes)
+	places := make([]*Location, 7)
+	for i := range places {
+		places[i] = location(fmt.Sprint("function", i), 1)
+	}
+	want := map[string]int64{}
+	s.Batch(func(add func(*Sample)) {
+		for i := 0; len(s.all) < 4; i++ {
+			// Not those of the first segment in their order there.
+			at := places[(len(places)-1)*i*i%len(places)]
+			add(one(fmt.Sprint("tenant", i), at, 1))
+			want[at.Lines[0].Function.Name]++
+		}
+	})
+	require.Zero(t, s.Status().Evicted)
+	got := map[string]int64{}
+	for _, f := range s.Query(&Query{}).Functions {
+		got[f.Frame.Name] = f.Self[0]
+	}
+	require.Equal(t, want, got)
+}
+
+// Lines of a function are told apart, for profiles that show them.
+func TestLines(t *testing.T) {
+	s := New(MinBytes)
+	s.Batch(func(add func(*Sample)) {
+		add(one("acme", location("run", 12), 1))
+		add(one("acme", location("run", 13), 1))
+		add(one("acme", location("run", 13), 2))
+	})
+	hits := map[int64]int64{}
+	s.Export(&Query{}, func(e *Entry) { hits[e.Stack[0].Lines[0].Line] += e.Hits })
+	require.Equal(t, map[int64]int64{12: 1, 13: 2}, hits)
+}
+
+// A range has the time that it begins with, and not the one that it ends with.
+func TestRange(t *testing.T) {
+	s := New(MinBytes)
+	s.Batch(func(add func(*Sample)) {
+		for _, ms := range []int64{999, 1000, 1999, 2000, 2001} {
+			add(one("acme", location("run", 1), ms))
+		}
+	})
+	require.Equal(t, Sides{2, 0}, s.Query(&Query{FromMs: 1000, ToMs: 2000}).Hits)
+	require.Equal(t, Sides{1, 0}, s.Query(&Query{FromMs: 2000, ToMs: 2001}).Hits)
+}
+
+// The series of the values with the most time are followed by one of all others.
+func TestSeriesOfOthers(t *testing.T) {
+	s := New(MinBytes)
+	const values = maxClasses + 3
+	s.Batch(func(add func(*Sample)) {
+		for i := range values {
+			for range values - i {
+				add(one(fmt.Sprintf("tenant%02d", i), location("run", 1), int64(i)))
+			}
+		}
+	})
+	all := s.Query(&Query{By: "tenant", Buckets: 100}).Series
+	require.Len(t, all.Values, maxClasses+1)
+	for i, v := range all.Values[:maxClasses] {
+		require.False(t, v.Others)
+		require.Equal(t, fmt.Sprintf("tenant%02d", i), v.Value.Text)
+		require.EqualValues(t, values-i, v.Ns[i])
+	}
+	others := all.Values[maxClasses]
+	require.True(t, others.Others)
+	require.Equal(t, append(make([]int64, maxClasses), 3, 2, 1), others.Ns)
+}
+
+// What left for newer samples is counted, and no more left than had to.
+func TestEvictedAreCounted(t *testing.T) {
+	s := New(MinBytes)
+	const sent = 20_000
+	s.Batch(func(add func(*Sample)) {
+		for i := range sent {
+			add(one(fmt.Sprint("tenant", i), location("run", 1), int64(i)))
+		}
+	})
+	status := s.Status()
+	require.NotZero(t, status.Evicted)
+	require.EqualValues(t, sent, status.Received)
+	require.Equal(t, sent-status.Evicted, s.Query(&Query{}).Hits[0])
+	require.EqualValues(t, sent-1, status.ToMs, "the latest are there")
+	require.Equal(t, status.Evicted, status.FromMs, "all since the oldest of them are, too")
+	require.Greater(t, status.Bytes, int64(MinBytes-2*MinBytes/segments))
+}

@@ -1,0 +1,36 @@
+package unwind
+
+import (
+	"debug/elf"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is described first stays alone in its addresses, also inside of a long function
+// behind a short one; the rest fills gaps.
+func TestKeepGaps(t *testing.T) {
+	of := func(start, end uint32) span { return span{start: start, bytes: end - start} }
+	first := []span{of(110, 120), of(100, 200), of(300, 310)}
+	kept := []span{of(0, 100), of(200, 300), of(310, 320)}
+	dropped := []span{of(90, 101), of(150, 160), of(199, 201), of(115, 116), of(250, 400), of(0, 500)}
+	b := builder{spans: append(append([]span{}, first...), dropped[0], kept[0], dropped[1], dropped[2], kept[1], dropped[3], dropped[4], kept[2], dropped[5])}
+	b.keepGaps(len(first))
+	require.Equal(t, append(first, kept...), b.spans)
+}
+
+// Where a function of Go has a frame, the caller's frame register is in it.
+func TestGoRule(t *testing.T) {
+	for _, c := range []struct {
+		machine elf.Machine
+		delta   int32
+		want    Rule
+	}{
+		{elf.EM_X86_64, 0, Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}},
+		{elf.EM_X86_64, 48, Rule{CFA: CFASP, CFAOffset: 56, RAOffset: -8, FP: FPOffset, FPOffset: -16}},
+		{elf.EM_AARCH64, 0, Rule{CFA: CFASP, RA: RARegister}},
+		{elf.EM_AARCH64, 48, Rule{CFA: CFASP, CFAOffset: 48, RAOffset: -48, FP: FPOffset, FPOffset: -56}},
+	} {
+		require.Equal(t, c.want, goRule(c.machine, c.delta))
+	}
+}
