@@ -163,7 +163,7 @@ fuzz-long:
 E2E_TESTS_attribution := TestAttribution
 E2E_TESTS_instant := TestInstant
 E2E_TESTS_fidelity := TestFidelity TestTruthNotices TestClockOffsets TestGoLabels TestRealWriterNode
-E2E_TESTS_contexts := TestContexts
+E2E_TESTS_contexts := TestContexts TestLatePublication
 E2E_TESTS_real-writers := TestRealWriterNode TestRealWriterDDTraceGo
 E2E_TESTS_symbols := TestGeneratedCode
 E2E_TESTS_accounting := TestAccounting
@@ -208,7 +208,7 @@ truth: writers ## each of SAMPLES samples against what its thread had published 
 
 .PHONY: mutants
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
-	CUSTOM_LABELS_MUST_RUN=1 $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
+	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
 # All of them in a quick form, in one process.
 .PHONY: e2e

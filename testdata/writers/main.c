@@ -19,6 +19,7 @@ static const struct mode {
 	{ "spin", mode_spin },	   { "hostile", mode_hostile }, { "updates", mode_updates },
 	{ "blocks", mode_blocks }, { "storm", mode_storm },	{ "brief", mode_brief },
 	{ "churn", mode_churn },   { "turn", mode_turn },	{ "flood", mode_flood },
+	{ "late", mode_late },
 };
 
 /* Of a short life nothing is spent before its work. */

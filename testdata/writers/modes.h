@@ -7,6 +7,7 @@ void mode_switch(void);	  /* one thread, one function, a log of every switch */
 void mode_fidelity(void); /* values that prove themselves, swapped very often */
 void mode_spin(void);	  /* fixed labels, for benchmarks */
 void mode_updates(void);  /* a process context that comes late and grows */
+void mode_late(void);	  /* one that comes late, after much code */
 void mode_blocks(void);	  /* waits of known length, off the CPU */
 void mode_storm(void);	  /* threads that do nothing but switch */
 void mode_brief(void);	  /* a short life */

@@ -37,6 +37,7 @@ static void usage(const char *problem)
 	      "  spin     [--threads N] [--labels N] [--value-bytes B]\n"
 	      "  updates  --log FILE [--dwell-us N] [--in-place] [--fork]\n"
 	      "  blocks   [--truth FILE] [--warmup-ms N] [--in-place]\n"
+	      "  late     [--warmup-ms N]\n"
 	      "  storm    [--threads N]\n"
 	      "  flood    [--threads N] [--labels N] [--value-bytes B] [--log FILE]\n"
 	      "  brief    [--life-ms N]\n"
