@@ -131,7 +131,7 @@ func FuzzReadFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		s := &sink{table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
-		_ = readFile(file, s.consume)
+		_ = readFile(file, newDecoder(64<<20), s.consume)
 		s.show(&bytes.Buffer{}, defaultView)
 		if len(s.pprof.samples) > 0 {
 			require.NoError(t, s.pprof.profile.CheckValid())
