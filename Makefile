@@ -209,6 +209,11 @@ e2e-%: writers FORCE
 truth: writers ## each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one
 	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
+.PHONY: soak
+soak: $(BIN)/builder writers ## MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config test/e2e/soak/builder-config.yaml
+	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
+
 .PHONY: mutants
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
 	CUSTOM_LABELS_MUST_RUN=1 $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
