@@ -214,6 +214,13 @@ soak: $(BIN)/builder writers ## MINUTES of churn, containers, libraries and relo
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config test/e2e/soak/builder-config.yaml
 	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
 
+# The unit of deploy/systemd as it is, under the systemd of a virtual machine. Not part of E2E,
+# for what it fetches and the minutes that an emulated machine takes.
+.PHONY: e2e-systemd
+e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload by a bad file
+	$(MAKE) -s -C test/vm ARCH=$$($(GO) env GOARCH) systemd
+	test/vm/systemd.sh
+
 .PHONY: mutants
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
 	CUSTOM_LABELS_MUST_RUN=1 $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)

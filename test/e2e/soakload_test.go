@@ -146,7 +146,6 @@ func (c *containerImage) run(ctx context.Context, root string, index int) error 
 type soakSeen struct {
 	mu       sync.Mutex
 	samples  int
-	all      int             // processes
 	pids     map[int64]bool  // of this round
 	labelled map[string]bool // kinds of load with labels
 	dlopen   bool
