@@ -54,12 +54,6 @@ func packed(t *testing.T, part []byte, times int) []byte {
 	return b.Bytes()
 }
 
-// frame is a request in a file of many.
-func frame(request []byte) []byte {
-	n := len(request)
-	return append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, request...)
-}
-
 // TestHostileFiles: what a small file stands for is refused before it takes the memory.
 func TestHostileFiles(t *testing.T) {
 	const room, decoded = "it has more than 16 MiB", "decoded it would take more than 32 MiB (--max-memory allows more)"

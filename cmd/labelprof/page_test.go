@@ -205,6 +205,9 @@ func FuzzReadPprof(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, p.profile.WriteUncompressed(&b))
 	f.Add(b.Bytes())
+	for _, bomb := range pprofBombs(50) {
+		f.Add(bomb)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
 		if newDecoder(64<<20).profile(data, s.consumePprof) != nil {

@@ -35,6 +35,12 @@ func number(field protowire.Number, n uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, field, protowire.VarintType), n)
 }
 
+// frame is a request in a file of many.
+func frame(request []byte) []byte {
+	n := len(request)
+	return append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, request...)
+}
+
 // looked is a dictionary of which everything has been looked up.
 func looked(p pprofile.Profiles) *dictionary {
 	d := newDictionary(p.Dictionary())

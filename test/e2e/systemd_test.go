@@ -38,6 +38,7 @@ func TestSystemd(t *testing.T) {
 	if _, err := os.Stat("/etc/systemd/system/" + systemdService); err != nil || os.Getenv("VMRUN") == "" {
 		t.Skip("make e2e-systemd starts it in a virtual machine")
 	}
+	setParanoid(t, 2) // above it, Debian's kernels want CAP_SYS_ADMIN
 	seen := &systemdSeen{}
 	write(t, systemdPlace, "OTLP_GATEWAY="+startEndpoint(t, &sink{t: t, visit: seen.visit})+"\n")
 	write(t, systemdConfig, systemdConfigOf(199))
@@ -175,7 +176,7 @@ func (s *systemdSeen) forget() {
 	s.batches = nil
 }
 
-// await waits for a sample at a rate for which something holds.
+// await waits for a sample at a rate for which something holds, while the service runs.
 func (s *systemdSeen) await(t *testing.T, what string, rate int64, holds func(*hit) bool) {
 	t.Helper()
 	found := func() bool {
@@ -185,11 +186,13 @@ func (s *systemdSeen) await(t *testing.T, what string, rate int64, holds func(*h
 			return b.period == int64(time.Second)/rate && slices.ContainsFunc(b.hits, func(h hit) bool { return holds(&h) })
 		})
 	}
-	for end := time.Now().Add(systemdPatience); !found(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(systemdPatience); !found(); time.Sleep(time.Second) {
+		require.Equal(t, "0", systemctl(t, "show", "--value", "-p", "NRestarts", systemdService), "it has ended")
 		if time.Now().After(end) {
 			require.FailNow(t, "did not come", "%s; last batches: %+v", what, s.last())
 		}
 	}
+	fmt.Println("systemd:", what)
 }
 
 // last is some of what came last.
