@@ -141,9 +141,21 @@ func TestHostileRequests(t *testing.T) {
 	}
 	clients.Wait()
 	export(t, address)
+	t.Logf("most memory: %s", highWater(t, command.Process.Pid))
 	require.NoError(t, command.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-done, "%s", s.stderr.String())
 	require.Contains(t, s.stdout.String(), "in 100 samples")
+}
+
+// highWater is the most memory that a process has had, as the kernel says it.
+func highWater(t *testing.T, pid int) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(status), "VmHWM:")
+	require.True(t, ok)
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
 }
 
 // silent opens connections that say what a client says first, and no more.

@@ -25,7 +25,8 @@ const (
 )
 
 func text() field            { return field{perByte: 1, message: &shape{bytes: entryHeadBytes}} }
-func varints() field         { return field{perByte: scalarBytes} }
+func varints() field         { return field{perByte: scalarBytes} } // 64 bits each
+func indexes() field         { return field{perByte: scalarBytes / 2} }
 func fixed64s() field        { return field{perByte: 8} } // they become points in time
 func message(s *shape) field { return field{message: s} }
 
@@ -41,22 +42,22 @@ func requestShape() *shape {
 	entity := &shape{bytes: 160, fields: map[protowire.Number]field{1: text(), 2: text(), 3: text(), 4: text()}}
 	resource := &shape{bytes: 160, fields: map[protowire.Number]field{1: message(pair), 3: message(entity)}}
 	scope := &shape{bytes: 100, fields: map[protowire.Number]field{1: text(), 2: text(), 3: message(pair)}}
-	sample := &shape{bytes: 140, fields: map[protowire.Number]field{2: varints(), 4: varints(), 5: fixed64s()}}
+	sample := &shape{bytes: 140, fields: map[protowire.Number]field{2: indexes(), 4: varints(), 5: fixed64s()}}
 	profile := &shape{bytes: 300, fields: map[protowire.Number]field{
-		1: message(&shape{}), 2: message(sample), 5: message(&shape{}), 9: text(), 10: text(), 11: varints(),
+		1: message(&shape{}), 2: message(sample), 5: message(&shape{}), 9: text(), 10: text(), 11: indexes(),
 	}}
 	scopeProfiles := &shape{bytes: 200, fields: map[protowire.Number]field{1: message(scope), 2: message(profile), 3: text()}}
 	resourceProfiles := &shape{bytes: 300, fields: map[protowire.Number]field{1: message(resource), 2: message(scopeProfiles), 3: text()}}
 
-	location := &shape{bytes: 500, fields: map[protowire.Number]field{3: message(&shape{bytes: 200}), 4: varints()}}
+	location := &shape{bytes: 500, fields: map[protowire.Number]field{3: message(&shape{bytes: 200}), 4: indexes()}}
 	dictionary := &shape{fields: map[protowire.Number]field{
-		1: message(&shape{bytes: 150, fields: map[protowire.Number]field{5: varints()}}), // mappings
+		1: message(&shape{bytes: 150, fields: map[protowire.Number]field{5: indexes()}}), // mappings
 		2: message(location),
 		3: message(&shape{bytes: 80}), // functions
 		4: message(&shape{bytes: 80}), // links
 		5: text(),
 		6: message(&shape{bytes: 200, fields: map[protowire.Number]field{2: message(value)}}), // attributes
-		7: message(&shape{bytes: 60, fields: map[protowire.Number]field{1: varints()}}),       // stacks
+		7: message(&shape{bytes: 60, fields: map[protowire.Number]field{1: indexes()}}),       // stacks
 	}}
 	return &shape{fields: map[protowire.Number]field{1: message(resourceProfiles), 2: message(dictionary)}}
 }

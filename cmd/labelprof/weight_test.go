@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -72,8 +73,10 @@ func requestBombs(n int) map[string][]byte {
 		"scopes":             empty(n, 1, 2),
 		"profiles":           empty(n, 1, 2, 2),
 		"samples":            empty(n, 1, 2, 2, 2),
-		"values":             in(make([]byte, n), 1, 2, 2, 2, 4),
-		"unpacked values":    in(bytes.Repeat(number(4, 1), n), 1, 2, 2, 2),
+		"values":             in(make([]byte, 8*n), 1, 2, 2, 2, 4),
+		"unpacked values":    in(bytes.Repeat(number(4, 1), 8*n), 1, 2, 2, 2),
+		"indexes":            in(make([]byte, 8*n), 1, 2, 2, 2, 2),
+		"frames":             in(make([]byte, 8*n), 2, 7, 1),
 		"mappings":           empty(n, 2, 1),
 		"locations":          append(empty(n, 2, 2), known...),
 		"lines":              append(empty(n, 2, 2, 3), known...),
@@ -162,6 +165,33 @@ func TestWeightOfJSON(t *testing.T) {
 	}))
 	require.NoError(t, checkJSONWeight([]byte(`{"a":"[[[[{{{{\"{{{{,,,,"}`), 1200), "texts are texts")
 	require.ErrorIs(t, checkJSONWeight(bytes.Repeat([]byte("["), maxNesting+1), unlimited), errNested)
+}
+
+// TestTooLarge: what would take more is refused in each form, what takes less is not.
+func TestTooLarge(t *testing.T) {
+	took := 0
+	d := newDecoder(1 << 20)
+	samples := func(n int) []byte { return append(empty(n, 2), empty(3, 6)...) }
+	for name, decode := range map[string]func(n int) error{
+		"request": func(n int) error { return d.request(empty(n, 1), func(pprofile.Profiles) { took++ }) },
+		"line": func(n int) error {
+			return d.line([]byte(`{"resourceProfiles":[{}`+strings.Repeat(",{}", n)+`]}`), func(pprofile.Profiles) { took++ })
+		},
+		"pprof": func(n int) error {
+			if err := d.profile(samples(n), func(*profile.Profile) {}); !errors.Is(err, errNoPprof) {
+				return err
+			}
+			took++ // it was decoded, and has no values
+			return nil
+		},
+	} {
+		took = 0
+		require.NoError(t, decode(100), name)
+		require.Equal(t, 1, took, name)
+		var tooLarge *tooLargeError
+		require.ErrorAs(t, decode(50_000), &tooLarge, name)
+		require.Equal(t, 1, took, name)
+	}
 }
 
 // nested is a request with a label whose value is a list in a list and so on, of about so
