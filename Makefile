@@ -219,7 +219,7 @@ soak: $(BIN)/builder writers ## MINUTES of churn, containers, libraries and relo
 .PHONY: e2e-systemd
 e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload by a bad file
 	$(MAKE) -s -C test/vm ARCH=$$($(GO) env GOARCH) systemd
-	test/vm/systemd.sh
+	test/vm/systemd.sh TestSystemd
 
 .PHONY: mutants
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'

@@ -121,7 +121,7 @@ func TestHostileRequests(t *testing.T) {
 	}{
 		"empty resources": {empty(3<<20, 1), codes.ResourceExhausted},
 		"empty samples":   {empty(3<<20, 1, 2, 2, 2), codes.ResourceExhausted},
-		"zeros":           {make([]byte, 16<<20), codes.ResourceExhausted},
+		"zeros":           {make([]byte, 9<<20), codes.ResourceExhausted},
 		"lists in lists":  {nested(7 << 20), codes.InvalidArgument},
 		"garbage":         {[]byte("\x0fgarbage"), codes.InvalidArgument},
 	}
@@ -129,7 +129,11 @@ func TestHostileRequests(t *testing.T) {
 	for range 3 {
 		for name, r := range requests {
 			clients.Go(func() {
-				err := send(address, r.data, grpc.UseCompressor(grpcgzip.Name))
+				var options []grpc.CallOption
+				if name == "zeros" { // the others are small already
+					options = append(options, grpc.UseCompressor(grpcgzip.Name))
+				}
+				err := send(address, r.data, options...)
 				// On a busy machine the place that they wait for may come too late.
 				if got := status.Code(err); got != r.want && got != codes.DeadlineExceeded {
 					t.Errorf("%s: %v", name, err)
