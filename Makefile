@@ -206,6 +206,18 @@ e2e-%: writers FORCE
 truth: writers ## each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one
 	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
+.PHONY: soak
+soak: $(BIN)/builder writers ## MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config test/e2e/soak/builder-config.yaml
+	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
+
+# The unit of deploy/systemd as it is, under the systemd of a virtual machine. Not part of E2E,
+# for what it fetches and the minutes that an emulated machine takes.
+.PHONY: e2e-systemd
+e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload by a bad file
+	$(MAKE) -s -C test/vm ARCH=$$($(GO) env GOARCH) systemd
+	test/vm/systemd.sh TestSystemd
+
 .PHONY: mutants
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
 	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)

@@ -18,15 +18,19 @@ const (
 // are used. Indexes come from outside: each lookup says whether it was in range.
 type dictionary struct {
 	pprofile.ProfilesDictionary
+	texts      texts
 	locations  []*location
 	attributes []*attribute
+	work       int // that samples may still make by what they refer to
 }
 
 func newDictionary(d pprofile.ProfilesDictionary) *dictionary {
 	return &dictionary{
 		ProfilesDictionary: d,
+		texts:              texts{},
 		locations:          make([]*location, d.LocationTable().Len()),
 		attributes:         make([]*attribute, d.AttributeTable().Len()),
+		work:               maxWork,
 	}
 }
 
@@ -34,7 +38,7 @@ func (d *dictionary) text(i int32) (string, bool) {
 	if i < 0 || int(i) >= d.StringTable().Len() {
 		return "", false
 	}
-	return cut(d.StringTable().At(int(i))), true
+	return d.texts.of(d.StringTable().At(int(i))), true
 }
 
 func (d *dictionary) attribute(i int32) (*attribute, bool) {
@@ -47,7 +51,7 @@ func (d *dictionary) attribute(i int32) (*attribute, bool) {
 		if !ok {
 			return nil, false
 		}
-		a := newAttribute(key, entry.Value())
+		a := newAttribute(d.texts, key, entry.Value())
 		d.attributes[i] = &a
 	}
 	return d.attributes[i], true
@@ -65,6 +69,9 @@ func (d *dictionary) location(i int32) (*location, bool) {
 			return nil, false
 		}
 		for _, e := range entry.Lines().All() {
+			if len(l.Lines) == maxLines {
+				break
+			}
 			f, ok := d.function(e.FunctionIndex())
 			if !ok {
 				return nil, false

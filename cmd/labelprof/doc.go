@@ -6,8 +6,8 @@
 //	labelprof serve [--listen 127.0.0.1:4317] [--by tenant,route] [--duration 40s]
 //	                [--web 127.0.0.1:7317] [--web-host NAME,...] [--max-memory 256]
 //	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE] [FILE...]
-//	labelprof top   [--by tenant,route] [--truth FILE]... FILE...
-//	labelprof pprof -o OUT.pb.gz FILE...
+//	labelprof top   [--by tenant,route] [--max-memory 1024] [--truth FILE]... FILE...
+//	labelprof pprof [--max-memory 1024] -o OUT.pb.gz FILE...
 //	labelprof inspect [--json] [--threads 64] PID...
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
@@ -46,5 +46,8 @@
 //
 // Everything received or read is untrusted. Indexes are checked, values are escaped before
 // they reach the terminal, and memory is bounded: what exceeds a bound is counted,
-// summed up as (others) in the tables, and left out of the pprof file.
+// summed up as (others) in the tables, and left out of the pprof file. What a request or
+// file would take decoded is estimated before it is decoded, from its bytes alone, and
+// refused above --max-memory; where many want to send, the connection that has been silent
+// longest ends. Files that are written are for their owner only.
 package main

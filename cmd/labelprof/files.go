@@ -20,12 +20,13 @@ func top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof top", flag.ContinueOnError)
 	var v viewFlags
 	v.register(flags)
+	m := registerReadMemory(flags)
 	files, err := parse(flags, args, stderr)
 	if err != nil {
 		return err
 	}
 	s := &sink{truthFiles: v.truth, table: newTable(v.by)}
-	if err := readAll(ctx, files, s, stderr); err != nil {
+	if err := m.readAll(ctx, files, s, stderr); err != nil {
 		return err
 	}
 	s.show(stdout, v)
@@ -39,6 +40,7 @@ func top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func convert(ctx context.Context, args []string, _, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof pprof", flag.ContinueOnError)
 	out := flags.String("o", "", "pprof `file` to write")
+	m := registerReadMemory(flags)
 	files, err := parse(flags, args, stderr)
 	if err != nil {
 		return err
@@ -47,7 +49,7 @@ func convert(ctx context.Context, args []string, _, stderr io.Writer) error {
 		return usageError(stderr, "labelprof pprof: -o is missing")
 	}
 	s := &sink{pprof: newPprofProfile(maxPprofBytes)}
-	if err := readAll(ctx, files, s, stderr); err != nil {
+	if err := m.readAll(ctx, files, s, stderr); err != nil {
 		return err
 	}
 	for _, note := range s.notes() {
@@ -59,12 +61,27 @@ func convert(ctx context.Context, args []string, _, stderr io.Writer) error {
 	return s.finish(*out)
 }
 
-func readAll(ctx context.Context, files []string, s *sink, stderr io.Writer) error {
+// registerReadMemory registers the flag of commands that only read files.
+func registerReadMemory(flags *flag.FlagSet) *memoryFlag {
+	m := &memoryFlag{}
+	m.register(flags, 1024, "`MiB` that reading and decoding a file may take")
+	return m
+}
+
+func (f *memoryFlag) readAll(ctx context.Context, files []string, s *sink, stderr io.Writer) error {
+	if !f.valid() {
+		return usageError(stderr, "--max-memory must be from 1 to %d", maxMemoryMiB)
+	}
+	collectBefore(int64(f.memory()))
+	return readAll(ctx, files, newDecoder(f.memory()), s, stderr)
+}
+
+func readAll(ctx context.Context, files []string, d *decoder, s *sink, stderr io.Writer) error {
 	if len(files) == 0 {
 		return usageError(stderr, "no files given")
 	}
 	for _, file := range files {
-		if err := readInto(ctx, file, s); err != nil {
+		if err := readInto(ctx, file, d, s); err != nil {
 			return err
 		}
 	}
@@ -72,16 +89,11 @@ func readAll(ctx context.Context, files []string, s *sink, stderr io.Writer) err
 }
 
 // readInto reads a file of OTLP profiles or of pprof.
-func readInto(ctx context.Context, file string, s *sink) error {
-	p, err := readPprof(file)
-	if err != nil {
+func readInto(ctx context.Context, file string, d *decoder, s *sink) error {
+	if isPprof, err := readPprof(file, d, s.consumePprof); isPprof || err != nil {
 		return err
 	}
-	if p != nil {
-		s.consumePprof(p)
-		return nil
-	}
-	return readFile(file, func(profiles pprofile.Profiles) {
+	return readFile(file, d, func(profiles pprofile.Profiles) {
 		if ctx.Err() == nil {
 			s.consume(profiles)
 		}

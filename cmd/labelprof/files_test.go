@@ -127,11 +127,18 @@ func FuzzReadFile(f *testing.F) {
 	request, err := pprofileotlp.NewExportRequestFromProfiles(tenants(f).profiles).MarshalProto()
 	require.NoError(f, err)
 	f.Add(request)
+	for _, bomb := range requestBombs(50) {
+		f.Add(bomb)
+		f.Add(frame(bomb))
+	}
+	f.Add(nested(1000))
+	f.Add([]byte(`{"resourceProfiles":[{},{},{"scopeProfiles":[{"profiles":[{"samples":[{},{},{}]}]}]}]}`))
+	f.Add([]byte(`{"a":[[[[[[[[[[{{{{{{{{"`))
 	file := filepath.Join(f.TempDir(), "file")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		s := &sink{table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
-		_ = readFile(file, s.consume)
+		_ = readFile(file, newDecoder(64<<20), s.consume)
 		s.show(&bytes.Buffer{}, defaultView)
 		if len(s.pprof.samples) > 0 {
 			require.NoError(t, s.pprof.profile.CheckValid())

@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"io"
 	stdlog "log"
-	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/web"
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
@@ -33,18 +30,16 @@ const (
 type pageFlags struct {
 	listen string
 	hosts  commaList
-	memory int64 // MiB
 }
 
 func (p *pageFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&p.listen, "web", "127.0.0.1:7317", "`address` of the page with flame graphs; \"\": no page")
 	flags.Var(&p.hosts, "web-host", "`names` of this host under which the page may be opened, besides addresses and localhost")
-	flags.Int64Var(&p.memory, "max-memory", 256, "`MiB` of samples that the page keeps; older ones leave first")
 }
 
 // page serves what the sink's store has.
 type page struct {
-	listener net.Listener
+	listener *listener
 	server   *http.Server
 	served   chan error
 }
@@ -59,7 +54,7 @@ func newPage(flags *pageFlags, by []string, s *sink, source string, live bool) (
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", flags.listen)
+	listener, err := listen(flags.listen, maxPageConnections)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the page (--web chooses another address): %w", err)
 	}
@@ -72,7 +67,7 @@ func newPage(flags *pageFlags, by []string, s *sink, source string, live bool) (
 		},
 		served: make(chan error, 1),
 	}
-	go func() { p.served <- p.server.Serve(netutil.LimitListener(listener, maxPageConnections)) }()
+	go func() { p.served <- p.server.Serve(listener) }()
 	return p, nil
 }
 

@@ -180,10 +180,8 @@ func TestPprofOfBoth(t *testing.T) {
 	from.consume(absences().profiles)
 	file := filepath.Join(t.TempDir(), "both.pb.gz")
 	require.NoError(t, from.pprof.writeFile(file))
-	p, err := readPprof(file)
-	require.NoError(t, err)
 	s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"})}
-	s.consumePprof(p)
+	require.NoError(t, readInto(t.Context(), file, newDecoder(64<<20), s))
 	on, off := s.store.Query(&samplestore.Query{}), s.store.Query(&samplestore.Query{Kind: samplestore.OffCPU})
 	require.Equal(t, []int64{100, 100 * periodNs}, []int64{on.Hits[0], on.Ns[0]})
 	require.Equal(t, []int64{3, 4e9}, []int64{off.Hits[0], off.Ns[0]})
@@ -193,10 +191,8 @@ func TestPprofOfBoth(t *testing.T) {
 	// What the page gives of one kind, it reads again.
 	var b bytes.Buffer
 	require.NoError(t, writeSelection(&b, s.store, &samplestore.Query{Kind: samplestore.OffCPU}))
-	p, err = readPprof(writeTemp(t, b.Bytes()))
-	require.NoError(t, err)
 	again := &sink{store: samplestore.New(1 << 20)}
-	again.consumePprof(p)
+	require.NoError(t, readInto(t.Context(), writeTemp(t, b.Bytes()), newDecoder(64<<20), again))
 	off = again.store.Query(&samplestore.Query{Kind: samplestore.OffCPU})
 	require.Equal(t, []int64{3, 4e9}, []int64{off.Hits[0], off.Ns[0]})
 	require.Zero(t, again.store.Query(&samplestore.Query{}).Hits[0])
@@ -209,13 +205,14 @@ func FuzzReadPprof(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, p.profile.WriteUncompressed(&b))
 	f.Add(b.Bytes())
+	for _, bomb := range pprofBombs(50) {
+		f.Add(bomb)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := decodePprof(data)
-		if err != nil {
+		s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
+		if newDecoder(64<<20).profile(data, s.consumePprof) != nil {
 			return
 		}
-		s := &sink{store: samplestore.New(1 << 20), table: newTable([]string{"tenant"}), pprof: newPprofProfile(maxPprofBytes)}
-		s.consumePprof(p)
 		s.store.Query(&samplestore.Query{By: "tenant", Buckets: 10})
 		require.NoError(t, s.pprof.profile.CheckValid())
 	})

@@ -18,57 +18,36 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxPprofFileBytes bounds a pprof file, unpacked.
-const maxPprofFileBytes = 256 << 20
-
 // errNoTime says that a pprof file is of something else.
 var errNoTime = errors.New("it has neither CPU time nor off-CPU time")
 
-// readPprof reads a gzipped pprof file; nil: the file is not gzipped, so it is none.
-func readPprof(path string) (*profile.Profile, error) {
+// readPprof hands over a gzipped pprof file; false: the file is not gzipped, so it is none.
+func readPprof(path string, d *decoder, visit func(*profile.Profile)) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer file.Close()
 	r := bufio.NewReader(file)
 	if magic, _ := r.Peek(2); string(magic) != "\x1f\x8b" {
-		return nil, nil
+		return false, nil
 	}
-	p, err := parsePprof(r)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+	if err := unpackPprof(r, d, visit); err != nil {
+		return true, fmt.Errorf("read %s: %w", path, err)
 	}
-	return p, nil
+	return true, nil
 }
 
-func parsePprof(r io.Reader) (*profile.Profile, error) {
+func unpackPprof(r io.Reader, d *decoder, visit func(*profile.Profile)) error {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	data, err := io.ReadAll(io.LimitReader(unpacked, maxPprofFileBytes+1))
+	data, err := readUpTo(unpacked, d.memory.file())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(data) > maxPprofFileBytes {
-		return nil, fmt.Errorf("more than %d bytes", maxPprofFileBytes)
-	}
-	return decodePprof(data)
-}
-
-func decodePprof(data []byte) (*profile.Profile, error) {
-	p, err := profile.ParseUncompressed(data)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.CheckValid(); err != nil {
-		return nil, err
-	}
-	if len(pprofKinds(p)) == 0 {
-		return nil, errNoTime
-	}
-	return p, nil
+	return d.profile(data, visit)
 }
 
 // pprofValues says where the values of a kind are.
@@ -126,26 +105,32 @@ func (v pprofValues) point(values []int64) (hits, ns int64) {
 // walkPprof hands over every sample of a pprof profile, all at its one time.
 func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 	b := batch{startNs: uint64(max(p.TimeNanos, 0)), endNs: uint64(max(p.TimeNanos, 0) + max(p.DurationNanos, 0))}
-	kinds := pprofKinds(p)
+	kinds, known := pprofKinds(p), texts{}
 	locations := make(map[*profile.Location]*location, len(p.Location))
 	for _, l := range p.Location {
-		locations[l] = fromPprof(l)
+		locations[l] = fromPprof(known, l)
 	}
 	noProcess := &process{}
+	work := maxWork
 	var s sample
 	for _, entry := range p.Sample {
+		if len(entry.Location) > maxFrames || len(entry.Label)+len(entry.NumLabel) > maxAttributes || work < 0 {
+			b.malformed++
+			continue
+		}
 		s = sample{process: noProcess, points: s.points, stack: s.stack[:0], attributes: s.attributes[:0]}
 		for _, l := range entry.Location {
 			s.stack = append(s.stack, locations[l])
+			work -= 1 + len(l.Line)
 		}
 		for _, key := range slices.Sorted(maps.Keys(entry.Label)) {
 			if values := entry.Label[key]; len(values) > 0 {
-				s.attributes = append(s.attributes, attribute{key: cut(key), text: cut(values[0])})
+				s.attributes = append(s.attributes, attribute{key: known.of(key), text: known.of(values[0])})
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(entry.NumLabel)) {
 			if values := entry.NumLabel[key]; len(values) > 0 {
-				s.attributes = append(s.attributes, attribute{key: cut(key), text: strconv.FormatInt(values[0], 10), number: values[0], isNumber: true})
+				s.attributes = append(s.attributes, attribute{key: known.of(key), text: strconv.FormatInt(values[0], 10), number: values[0], isNumber: true})
 			}
 		}
 		for _, kind := range kinds {
@@ -165,15 +150,16 @@ func walkPprof(p *profile.Profile, visit func(*sample)) batch {
 	return b
 }
 
-func fromPprof(l *profile.Location) *location {
+func fromPprof(known texts, l *profile.Location) *location {
 	made := &location{Address: l.Address}
+	l.Line = l.Line[:min(len(l.Line), maxLines)]
 	if m := l.Mapping; m != nil {
-		made.Mapping = mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: cut(m.File), BuildID: cut(m.BuildID)}
+		made.Mapping = mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: known.of(m.File), BuildID: known.of(m.BuildID)}
 	}
 	for _, entry := range l.Line {
 		if f := entry.Function; f != nil {
 			made.Lines = append(made.Lines, line{
-				Function: function{Name: cut(f.Name), File: cut(f.Filename), StartLine: f.StartLine}, Line: entry.Line,
+				Function: function{Name: known.of(f.Name), File: known.of(f.Filename), StartLine: f.StartLine}, Line: entry.Line,
 			})
 		}
 	}

@@ -12,23 +12,28 @@ import (
 	"os"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 )
 
-// maxRequestBytes bounds one export request in a file. The first byte of its length
-// is then less than firstField: see readFile.
-const maxRequestBytes = 128 << 20
+// maxFrameBytes bounds one export request in a file of many. The first byte of its
+// length is then less than firstField: see readFile.
+const maxFrameBytes = 128 << 20
 
-// firstField is the least first byte of a protobuf export request: the tag of field
-// 1, resource_profiles.
-const firstField = 0x0a
+// firstField is the first byte of a protobuf export request: the tag of field 1,
+// resource_profiles, or, in one that has none, of field 2, dictionary.
+const (
+	firstField  = 0x0a
+	secondField = 0x12
+)
 
 // frameHeadBytes is the length before each request in a file of many, big-endian.
 const frameHeadBytes = 4
 
+// errKind says that a file is of something else.
+var errKind = errors.New("it is neither a file of OTLP profiles, in protobuf or JSON, nor a gzipped pprof file")
+
 // readFile hands over every batch in a file of OTLP profiles. The kind of file shows
 // in the first byte: that of JSON, of the length of a request, or of a request.
-func readFile(path string, visit func(pprofile.Profiles)) error {
+func readFile(path string, d *decoder, visit func(pprofile.Profiles)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -48,25 +53,41 @@ func readFile(path string, visit func(pprofile.Profiles)) error {
 		read = readLines
 	case first[0] < firstField:
 		read = readFrames
+	case first[0] != firstField && first[0] != secondField:
+		return fmt.Errorf("read %s: %w", path, errKind)
 	}
-	if err := read(r, visit); err != nil {
+	if err := read(r, d, visit); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
 }
 
-func readSingle(r *bufio.Reader, visit func(pprofile.Profiles)) error {
-	data, err := io.ReadAll(io.LimitReader(r, maxRequestBytes+1))
+func readSingle(r *bufio.Reader, d *decoder, visit func(pprofile.Profiles)) error {
+	data, err := readUpTo(r, d.memory.file())
 	if err != nil {
 		return err
 	}
-	if len(data) > maxRequestBytes {
-		return fmt.Errorf("a request of more than %d bytes", maxRequestBytes)
+	err = d.request(data, visit)
+	if errors.Is(err, errWire) {
+		return fmt.Errorf("%w: %w", errKind, err)
 	}
-	return decode(data, pprofileotlp.ExportRequest.UnmarshalProto, visit)
+	return err
 }
 
-func readFrames(r *bufio.Reader, visit func(pprofile.Profiles)) error {
+// readUpTo reads all there is, if it is not more.
+func readUpTo(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("it has more than %s (--max-memory allows more)", mebibytes(limit))
+	}
+	return data, nil
+}
+
+func readFrames(r *bufio.Reader, d *decoder, visit func(pprofile.Profiles)) error {
+	limit := min(maxFrameBytes, d.memory.file())
 	for n := 1; ; n++ {
 		var head [frameHeadBytes]byte
 		if _, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
@@ -74,55 +95,43 @@ func readFrames(r *bufio.Reader, visit func(pprofile.Profiles)) error {
 		} else if err != nil {
 			return fmt.Errorf("request %d: %w", n, err)
 		}
-		size := binary.BigEndian.Uint32(head[:])
-		if size > maxRequestBytes {
-			return fmt.Errorf("request %d: %d bytes, more than %d", n, size, maxRequestBytes)
+		size := int64(binary.BigEndian.Uint32(head[:]))
+		if n == 1 && size > maxFrameBytes {
+			return errKind
+		}
+		if size > limit {
+			return fmt.Errorf("request %d: %d bytes, more than %d", n, size, limit)
 		}
 		// The length may lie: memory grows with what is there.
 		var data bytes.Buffer
-		if _, err := io.CopyN(&data, r, int64(size)); err != nil {
+		if _, err := io.CopyN(&data, r, size); err != nil {
 			return fmt.Errorf("request %d: %w", n, io.ErrUnexpectedEOF)
 		}
-		if err := decode(data.Bytes(), pprofileotlp.ExportRequest.UnmarshalProto, visit); err != nil {
+		if err := d.request(data.Bytes(), visit); err != nil {
+			if n == 1 && errors.Is(err, errWire) {
+				err = fmt.Errorf("%w: %w", errKind, err)
+			}
 			return fmt.Errorf("request %d: %w", n, err)
 		}
 	}
 }
 
-func readLines(r *bufio.Reader, visit func(pprofile.Profiles)) error {
+func readLines(r *bufio.Reader, d *decoder, visit func(pprofile.Profiles)) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxRequestBytes)
+	lines.Buffer(nil, int(d.memory.file()))
 	for n := 1; lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		if err := decode(line, pprofileotlp.ExportRequest.UnmarshalJSON, visit); err != nil {
+		if err := d.line(line, visit); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	return lines.Err()
-}
-
-func decode(data []byte, unmarshal func(pprofileotlp.ExportRequest, []byte) error, visit func(pprofile.Profiles)) error {
-	request := pprofileotlp.NewExportRequest()
-	if err := unmarshal(request, data); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("a line has more than %s (--max-memory allows more)", mebibytes(d.memory.file()))
+	} else if err != nil {
 		return err
 	}
-	visit(request.Profiles())
 	return nil
-}
-
-// appendFrame writes a batch as one request of a file of many. It changes the batch.
-func appendFrame(w io.Writer, profiles pprofile.Profiles) (int64, error) {
-	data, err := pprofileotlp.NewExportRequestFromProfiles(profiles).MarshalProto()
-	if err != nil {
-		return 0, err
-	}
-	if len(data) > maxRequestBytes {
-		return 0, fmt.Errorf("a request of %d bytes, more than %d", len(data), maxRequestBytes)
-	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, frameHeadBytes+len(data)), uint32(len(data)))
-	n, err := w.Write(append(frame, data...))
-	return int64(n), err
 }

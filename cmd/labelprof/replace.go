@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile writes a file under another name first: a reader finds all or nothing.
+// replaceFile writes a file under another name first: a reader finds all or nothing. Only
+// its owner may read it, whatever the one before was: labels may be secrets.
 func replaceFile(name string, write func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
@@ -21,9 +22,6 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	if err := write(file); err != nil {
-		return err
-	}
-	if err := file.Chmod(0o644); err != nil {
 		return err
 	}
 	if err := file.Close(); err != nil {

@@ -115,34 +115,47 @@ func find(attributes []attribute, key string) (string, bool) {
 	return "", false
 }
 
-// newAttribute copies a key and a value, cut to maxTextBytes.
-func newAttribute(key string, value pcommon.Value) attribute {
-	a := attribute{key: cut(key)}
+// newAttribute copies a key and a value.
+func newAttribute(known texts, key string, value pcommon.Value) attribute {
+	a := attribute{key: known.of(key)}
 	switch value.Type() {
 	case pcommon.ValueTypeInt:
 		a.number, a.isNumber = value.Int(), true
 		a.text = strconv.FormatInt(a.number, 10)
 	case pcommon.ValueTypeBytes:
-		a.text = cut(string(value.Bytes().AsRaw()))
+		a.text = known.of(string(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		a.text = fmt.Sprintf("(%s)", strings.ToLower(value.Type().String())) // no label is one
 	default:
-		a.text = cut(value.AsString())
+		a.text = known.of(value.AsString())
 	}
 	return a
 }
 
+// texts are the texts of a batch, each once: any number of entries may refer to one.
+type texts map[string]string
+
+// of returns a text, cut, that shares no memory with the batch, which is much larger.
+func (t texts) of(s string) string {
+	s = cut(s)
+	known, ok := t[s]
+	if !ok {
+		known = strings.Clone(s)
+		t[known] = known
+	}
+	return known
+}
+
 // cut shortens to maxTextBytes, between two characters.
 func cut(s string) string {
-	if len(s) > maxTextBytes {
-		end := maxTextBytes
-		for end > maxTextBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-			end--
-		}
-		s = s[:end]
+	if len(s) <= maxTextBytes {
+		return s
 	}
-	// A string of pdata shares memory with the batch, which is much larger.
-	return strings.Clone(s)
+	end := maxTextBytes
+	for end > maxTextBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 func hexID(id []byte) string {

@@ -20,13 +20,13 @@ const (
 	liveInterval = time.Second
 	clearScreen  = "\x1b[H\x1b[2J\x1b[3J"
 	unknownRows  = 24 // of a terminal that does not say
-	maxMemoryMiB = 1 << 16
 )
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	viewFlags
 	pageFlags
+	memoryFlag
 	listen              string
 	duration, interval  time.Duration
 	pprofFile, otlpFile string
@@ -38,6 +38,7 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	f := &serveFlags{}
 	f.viewFlags.register(flags)
 	f.pageFlags.register(flags)
+	f.memoryFlag.register(flags, 256, "`MiB` of samples that the page keeps, older ones leave first; and as many for what is received and decoded")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
@@ -47,7 +48,7 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	if f.files, err = parse(flags, args, stderr); err != nil {
 		return nil, err
 	}
-	if f.interval <= 0 || f.duration < 0 || f.memory <= 0 || f.memory > maxMemoryMiB {
+	if f.interval <= 0 || f.duration < 0 || !f.memoryFlag.valid() {
 		return nil, usageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", maxMemoryMiB)
 	}
 	return f, nil
@@ -60,12 +61,13 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	collectBefore(2 * int64(f.memory()))
 	s := &sink{truthFiles: f.truth, table: newTable(f.by)}
 	if f.pprofFile != "" {
 		s.pprof = newPprofProfile(maxPprofBytes)
 	}
 	if f.pageFlags.listen != "" {
-		s.store = samplestore.New(f.memory << 20)
+		s.store = samplestore.New(int64(f.memory()))
 	}
 	if f.otlpFile != "" {
 		file, err := createOTLP(f.otlpFile)
@@ -100,11 +102,11 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func serveUntil(ctx context.Context, f *serveFlags, s *sink, stdout, stderr io.Writer) (err error) {
 	source := "files " + strings.Join(f.files, ", ")
 	if len(f.files) > 0 {
-		if err := readAll(ctx, f.files, s, stderr); err != nil {
+		if err := readAll(ctx, f.files, newDecoder(f.memory()), s, stderr); err != nil {
 			return err
 		}
 	} else {
-		server, err := newServer(f.listen, s)
+		server, err := newServer(f.listen, s, newDecoder(f.memory()), defaultPatience())
 		if err != nil {
 			return err
 		}

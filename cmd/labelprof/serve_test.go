@@ -61,15 +61,32 @@ func startServe(t *testing.T, args ...string) (*served, string) {
 	s := newServed()
 	s.start(append([]string{"serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0"}, args...))
 	t.Cleanup(s.cancel)
+	return s, s.address(t)
+}
+
+// address waits until it says where it receives.
+func (s *served) address(t *testing.T) string {
+	t.Helper()
+	return s.said(t, `OTLP profiles at (127\.0\.0\.1:\d+)\n`)
+}
+
+// page waits until it says where its page is.
+func (s *served) page(t *testing.T) string {
+	t.Helper()
+	return s.said(t, `flame graphs by label: http://(127\.0\.0\.1:\d+)/\n`)
+}
+
+func (s *served) said(t *testing.T, what string) string {
+	t.Helper()
 	var address string
 	require.Eventually(t, func() bool {
-		found := regexp.MustCompile(`OTLP profiles at (127\.0\.0\.1:\d+)\n`).FindStringSubmatch(s.stderr.String())
+		found := regexp.MustCompile(what).FindStringSubmatch(s.stderr.String())
 		if found != nil {
 			address = found[1]
 		}
 		return found != nil
-	}, time.Minute, time.Millisecond)
-	return s, address
+	}, time.Minute, time.Millisecond, "%s", &s.stderr)
+	return address
 }
 
 func (s *served) wait(t *testing.T) int {

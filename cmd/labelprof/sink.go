@@ -160,7 +160,17 @@ func (s *sink) finish(pprofFile string) error {
 	return nil
 }
 
-// createOTLP makes the file of received requests.
+// createOTLP makes the file of received requests, which only its owner may read.
 func createOTLP(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // no terminal, no pipe
+		if err := file.Chmod(0o600); err != nil {
+			file.Close()
+			return nil, err
+		}
+	}
+	return file, nil
 }

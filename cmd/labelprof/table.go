@@ -14,6 +14,7 @@ const (
 	maxShares     = 50_000 // pairs of process and label values
 	maxFunctions  = 50_000 // over all rows
 	maxProcesses  = 10_000
+	maxTableBytes = 64 << 20 // of all their texts
 	otherFunction = "(others)"
 )
 
@@ -25,6 +26,7 @@ type table struct {
 	shares    map[share]int64
 	processes map[processKey]struct{}
 	functions int
+	bytes     int
 
 	hits, cpuNs   int64
 	absences      int64 // from the CPU
@@ -83,8 +85,9 @@ func newRow(values []value) row {
 }
 
 func (t *table) add(s *sample) {
-	if len(t.processes) < maxProcesses {
-		t.processes[processKey{s.process.pid, s.process.name}] = struct{}{}
+	process := processKey{s.process.pid, s.process.name}
+	if _, ok := t.processes[process]; !ok && len(t.processes) < maxProcesses && t.room(len(process.name)) {
+		t.processes[process] = struct{}{}
 	}
 	values := make([]value, len(t.by))
 	for i, key := range t.by {
@@ -113,11 +116,20 @@ func (t *table) add(s *sample) {
 	t.addShare(share{s.process.pid, key}, s.cpuNs)
 }
 
+// room takes room for a text, if there is some.
+func (t *table) room(bytes int) bool {
+	if t.bytes+bytes > maxTableBytes {
+		return false
+	}
+	t.bytes += bytes
+	return true
+}
+
 func (t *table) row(key rowKey, values []value) *row {
 	if r, ok := t.rows[key]; ok {
 		return r
 	}
-	if len(t.rows) >= maxRows {
+	if len(t.rows) >= maxRows || !t.room(2*len(key)) {
 		return &t.others
 	}
 	r := newRow(values)
@@ -132,7 +144,7 @@ func (t *table) addFunction(functions map[functionKey]int64, s *sample) {
 	}
 	key := functionKey{frameName(top), top.Mapping.File, named(top)}
 	if _, ok := functions[key]; !ok {
-		if t.functions >= maxFunctions {
+		if t.functions >= maxFunctions || !t.room(len(key.name)+len(key.file)) {
 			key = functionKey{name: otherFunction}
 			t.otherFuncHits += s.hits
 		} else {
@@ -143,7 +155,7 @@ func (t *table) addFunction(functions map[functionKey]int64, s *sample) {
 }
 
 func (t *table) addShare(key share, cpuNs int64) {
-	if _, ok := t.shares[key]; !ok && len(t.shares) >= maxShares {
+	if _, ok := t.shares[key]; !ok && (len(t.shares) >= maxShares || !t.room(len(key.row))) {
 		t.unsharedNs += cpuNs
 		return
 	}

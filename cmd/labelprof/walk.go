@@ -7,6 +7,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
+// Bounds of what a batch may refer to: a few bytes can name the same thing again and again.
+// Samples beyond count as malformed.
+const (
+	maxFrames     = 4096    // of a sample
+	maxLines      = 256     // of a location: functions inlined there
+	maxAttributes = 512     // of a sample or resource
+	maxWork       = 1 << 26 // frames, lines and attributes of all samples
+)
+
 // batch is what walk found besides samples.
 type batch struct {
 	samples       int64 // handed over
@@ -22,7 +31,7 @@ func walk(profiles pprofile.Profiles, visit func(*sample)) batch {
 	var b batch
 	dict := newDictionary(profiles.Dictionary())
 	for _, rp := range profiles.ResourceProfiles().All() {
-		proc := newProcess(rp.Resource())
+		proc := newProcess(dict.texts, rp.Resource())
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				b.walkProfile(dict, proc, p, visit)
@@ -32,10 +41,13 @@ func walk(profiles pprofile.Profiles, visit func(*sample)) batch {
 	return b
 }
 
-func newProcess(resource pcommon.Resource) *process {
+func newProcess(known texts, resource pcommon.Resource) *process {
 	p := &process{}
 	for key, value := range resource.Attributes().All() {
-		a := newAttribute(key, value)
+		if len(p.attributes) == maxAttributes {
+			break
+		}
+		a := newAttribute(known, key, value)
 		p.attributes = append(p.attributes, a)
 		switch {
 		case a.key == keyPID && a.isNumber:
@@ -79,14 +91,20 @@ func (s *sample) fill(dict *dictionary, entry pprofile.Sample) bool {
 	if i := entry.StackIndex(); i < 0 || int(i) >= stacks.Len() {
 		return false
 	}
-	for _, i := range stacks.At(int(entry.StackIndex())).LocationIndices().All() {
+	frames, attributes := stacks.At(int(entry.StackIndex())).LocationIndices(), entry.AttributeIndices()
+	if frames.Len() > maxFrames || attributes.Len() > maxAttributes || dict.work < 0 {
+		return false
+	}
+	dict.work -= attributes.Len() + len(s.process.attributes)
+	for _, i := range frames.All() {
 		l, ok := dict.location(i)
 		if !ok {
 			return false
 		}
+		dict.work -= 1 + len(l.Lines)
 		s.stack = append(s.stack, l)
 	}
-	for _, i := range entry.AttributeIndices().All() {
+	for _, i := range attributes.All() {
 		a, ok := dict.attribute(i)
 		if !ok {
 			return false

@@ -31,9 +31,15 @@ type collector struct {
 // merged over the example.
 func startCollector(t *testing.T, address, changes string) *collector {
 	t.Helper()
+	return startCollectorOf(t, collectorProgram, address, changes)
+}
+
+// startCollectorOf does so with another build of it.
+func startCollectorOf(t *testing.T, program, address, changes string) *collector {
+	t.Helper()
 	c := &collector{changes: filepath.Join(t.TempDir(), "changes.yaml")}
 	c.write(t, changes)
-	c.child = startChild(t, []string{"OTLP_ENDPOINT=" + address}, collectorProgram,
+	c.child = startChild(t, []string{"OTLP_ENDPOINT=" + address}, program,
 		"--config", quickstartConfig, "--config", c.changes, "--feature-gates=service.profilesSupport")
 	c.awaitLine(collectorReady)
 	return c

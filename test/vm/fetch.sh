@@ -4,7 +4,7 @@
 # dpkg architectures.
 #
 #   fetch.sh kernel ARCH SERIES              prints the path of the kernel image
-#   fetch.sh deb ARCH SUITE PACKAGE DIR      unpacks PACKAGE into DIR
+#   fetch.sh deb ARCH SUITE PACKAGES DIR     unpacks PACKAGES, one argument, into DIR
 #
 # ARCH is amd64 or arm64; SERIES is 5.10, 6.1, 6.12, 6.12-16k (arm64) or newest.
 # The cache is ${XDG_CACHE_HOME:-~/.cache}/vmrun, about 70 MB a kernel. Several may run
@@ -83,10 +83,10 @@ update() {
 	again update_lists && touch "$cache/apt/$suite-$arch/ok"
 }
 
-# download PACKAGE: into the current directory. The lists may name a version that the
+# download PACKAGE...: into the current directory. The lists may name a version that the
 # archive has just replaced.
 download() {
-	apt-get "${apt_options[@]}" -qq download "$1" >&2 && return
+	apt-get "${apt_options[@]}" -qq download "$@" >&2 && return
 	update_lists || true
 	return 1
 }
@@ -96,11 +96,15 @@ depends() {
 	apt-cache "${apt_options[@]}" depends "$1" | sed -n 's/^ *Depends: //p' | grep -E -m1 "$2" || true
 }
 
-# unpack PACKAGE DIR
+# unpack PACKAGES DIR
 unpack() {
+	local packages deb
+	read -ra packages <<<"$1"
 	mkdir -p "$work/deb" "$2" &&
-		(cd "$work/deb" && again download "$1") &&
-		dpkg-deb -x "$work"/deb/*.deb "$2"
+		(cd "$work/deb" && again download "${packages[@]}") || return
+	for deb in "$work"/deb/*.deb; do
+		dpkg-deb -x "$deb" "$2" || return
+	done
 }
 
 # The image has another name with each update of the ABI: the meta package knows it.

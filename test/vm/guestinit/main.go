@@ -12,11 +12,11 @@ import (
 )
 
 func main() {
-	if os.Getpid() != 1 {
+	if os.Getpid() != 1 && os.Getenv(serviceEnv) == "" {
 		fmt.Fprintln(os.Stderr, "guestinit: it is PID 1 of a virtual machine, and powers it off")
 		os.Exit(2)
 	}
-	if err := serve(); err != nil {
+	if err := boot(); err != nil {
 		fmt.Println("guestinit:", err) // on the console, of which vmrun shows the end
 	}
 	syscall.Sync()
@@ -25,12 +25,37 @@ func main() {
 	select {} // PID 1 must not end
 }
 
+// boot makes the guest ready and serves, or lets systemd start it for that.
+func boot() error {
+	if os.Getpid() == 1 {
+		if err := mountAll(); err != nil {
+			return err
+		}
+		if err := sayUp(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(systemdPath); err == nil {
+			return startSystemd()
+		}
+	}
+	return serve()
+}
+
+// sayUp tells by way of the control port that the guest is in user space.
+func sayUp() error {
+	ports, err := openPorts()
+	if err != nil {
+		return err
+	}
+	defer ports.close()
+	_, err = ports.control.WriteString(guest.Up + "\n")
+	ports.control.drain()
+	return err
+}
+
 // serve does all of the guest's work. An error that it returns could not be told by
 // way of the control port.
 func serve() error {
-	if err := mountAll(); err != nil {
-		return err
-	}
 	result := guest.Result{Release: kernelRelease(), PageSize: os.Getpagesize()}
 	if b, err := os.ReadFile("/proc/uptime"); err == nil {
 		fmt.Sscan(string(b), &result.Boot) //nolint:errcheck // a figure, no more
@@ -38,9 +63,6 @@ func serve() error {
 	enableTracing()
 	ports, err := openPorts()
 	if err != nil {
-		return err
-	}
-	if _, err := ports.control.WriteString(guest.Up + "\n"); err != nil {
 		return err
 	}
 	if err := runAll(ports.output, &result); err != nil {

@@ -26,6 +26,11 @@ func (p port) drain() {
 
 type ports struct{ output, control port }
 
+func (p ports) close() {
+	p.output.Close()
+	p.control.Close()
+}
+
 // openPorts finds the two ports of the card. Their ttyS numbers differ between kernels
 // and architectures, so sysfs tells.
 func openPorts() (ports, error) {
