@@ -39,6 +39,6 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		t.Logf("%d values: %d false alarms and %d of a trend missed in %d", n, alarms, missed, rounds)
 		require.LessOrEqual(t, alarms, rounds/400)
-		require.LessOrEqual(t, missed, rounds/100)
+		require.LessOrEqual(t, missed, rounds/50)
 	}
 }
