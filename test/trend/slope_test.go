@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestOf(t *testing.T) {
@@ -23,7 +25,7 @@ func TestFalseAlarms(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{12, 40, 110} {
 		alarms, missed := 0, 0
-		const rounds = 4000
+		rounds := testutil.Size(4000, 1000, 1000)
 		for range rounds {
 			flat, growing := make([]float64, n), make([]float64, n)
 			for i := range flat {
