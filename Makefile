@@ -52,9 +52,10 @@ test: ## what to run before every commit: lint, unit tests, every promise in a q
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
 test-all: export CUSTOM_LABELS_FULL := 1
+test-all: export MINUTES ?= 3
 test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
 	@scripts/setup.sh test
-	@$(PARTS) generate-check lint unit cross fuzz $(addprefix e2e-,$(E2E)) tls-matrix vm mutants bench
+	@$(PARTS) generate-check lint unit cross fuzz $(addprefix e2e-,$(E2E)) e2e-systemd soak tls-matrix vm mutants bench
 
 
 .PHONY: collector
