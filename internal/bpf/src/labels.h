@@ -261,29 +261,39 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 {
 	struct scratch *s = this_scratch();
 	struct process_entry *entry;
-	__u32 at = 0;
+	__u32 at = 0, sources, presumed;
 
 	if (!id || !s)
 		return 0;
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
+	sources = entry->num_sources;
+	presumed = entry->presumed;
+	if (!still_of(entry, owner, id->tgid))
+		return 0;
 	s->header.known = 1;
-	s->header.presumed = !!entry->presumed;
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->num_sources; i++) {
-		struct label_block block = { .abi = entry->sources[i].abi };
+	s->header.presumed = !!presumed;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++) {
+		struct label_block block = {};
 		__u32 start = at + sizeof(block), end = start, bytes;
 
 		opaque(at);
 		if (start > MAX_LABEL_BYTES || at > MAX_LABEL_BYTES)
 			break;
+		s->source = entry->sources[i];
+		if (!still_of(entry, owner, id->tgid)) {
+			s->header.known = s->header.presumed = 0;
+			return 0;
+		}
+		block.abi = s->source.abi;
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp && entry->sources[i].kind != TLS_KIND_REGISTER)
+		else if (!tp && s->source.kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
-			block.outcome = read_source(s, tp, g, &entry->sources[i], start, &block, &end);
+			block.outcome = read_source(s, tp, g, &s->source, start, &block, &end);
 		if (block.outcome != OUTCOME_PRESENT && block.outcome != OUTCOME_TRUNCATED)
 			end = start;
 		bytes = end - start;
