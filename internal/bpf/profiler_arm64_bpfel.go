@@ -270,7 +270,7 @@ type profilerScratch struct {
 		Outcome    uint32
 		Pad        uint32
 	}
-	Source  profilerLabelSource
+	Sources [4]profilerLabelSource
 	End     uint32
 	Skipped uint32
 	User    struct {

@@ -270,30 +270,26 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		return 0;
 	sources = entry->num_sources;
 	presumed = entry->presumed;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++)
+		s->sources[i] = entry->sources[i];
 	if (!still_of(entry, owner, id->tgid))
 		return 0;
 	s->header.known = 1;
 	s->header.presumed = !!presumed;
 	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++) {
-		struct label_block block = {};
+		struct label_block block = { .abi = s->sources[i].abi };
 		__u32 start = at + sizeof(block), end = start, bytes;
 
 		opaque(at);
 		if (start > MAX_LABEL_BYTES || at > MAX_LABEL_BYTES)
 			break;
-		s->source = entry->sources[i];
-		if (!still_of(entry, owner, id->tgid)) {
-			s->header.known = s->header.presumed = 0;
-			return 0;
-		}
-		block.abi = s->source.abi;
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp && s->source.kind != TLS_KIND_REGISTER)
+		else if (!tp && s->sources[i].kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
-			block.outcome = read_source(s, tp, g, &s->source, start, &block, &end);
+			block.outcome = read_source(s, tp, g, &s->sources[i], start, &block, &end);
 		if (block.outcome != OUTCOME_PRESENT && block.outcome != OUTCOME_TRUNCATED)
 			end = start;
 		bytes = end - start;

@@ -120,7 +120,7 @@ struct scratch {
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	struct label_source source; /* that is being read */
+	struct label_source sources[MAX_LABEL_SOURCES]; /* copies, for as long as reading takes */
 	__u32 end;		    /* of copy_slots: where the labels end */
 	__u32 skipped;		    /* and those without a value */
 	struct user_regs user;	    /* of the task */
