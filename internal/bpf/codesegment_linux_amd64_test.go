@@ -1,14 +1,16 @@
 package bpf
 
 import (
+	"fmt"
 	"os/exec"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
@@ -16,80 +18,83 @@ import (
 // What kind of code was running follows from the code segment, of which Xen's guests have
 // another one. A tracer gives it to a thread for as long as that is in the kernel.
 func TestCodeSegment(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	var segment atomic.Uint64
-	segment.Store(0x33)
-	pid, ended := make(chan int), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		ended <- traceReader(&segment, pid)
-	}()
-	reader := <-pid
-	require.NotZero(t, reader)
-	t.Cleanup(func() {
-		_ = syscall.Kill(reader, syscall.SIGKILL)
-		require.NoError(t, <-ended)
-	})
-	require.NoError(t, s.Start())
 	start, limit := kernelFunction(t, "vfs_read")
 	for _, tc := range []struct {
 		segment uint64
 		compat  bool
-	}{{0x33, false}, {0xe033, false}, {0x23, true}} {
-		segment.Store(tc.segment)
-		seen, before := 0, 0
-		readUntil(t, s, func(r *Record) bool {
-			if r.PID != uint32(reader) || len(r.KernelFrames) == 0 {
-				return false
+	}{{0x33, false}, {0xe033, false}, {0x23, true}, {0xe023, true}} {
+		t.Run(fmt.Sprintf("%#x", tc.segment), func(t *testing.T) {
+			s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+			require.NoError(t, s.Start())
+			pid, ended := make(chan int), make(chan error, 1)
+			go func() {
+				runtime.LockOSThread() // which is the tracer
+				ended <- traceReader(tc.segment, pid)
+			}()
+			reader := <-pid
+			if reader == 0 {
+				require.NoError(t, <-ended)
 			}
-			inRead := slices.ContainsFunc(r.KernelFrames, func(addr uint64) bool { return addr >= start && addr < limit })
-			compat := labels.Outcome(r.UserStack) == labels.OutcomeCompat
-			switch {
-			case tc.compat && compat:
-				require.Empty(t, r.UserFrames)
-			case tc.compat || !inRead:
-				return false
-			case before < samplesPerState: // the call may have begun before
-				before++
-				return false
-			default:
-				require.False(t, compat, "%#x", tc.segment)
-				require.NotEmpty(t, r.UserFrames)
-			}
-			seen++
-			return seen == samplesPerState
+			t.Cleanup(func() {
+				_ = syscall.Kill(reader, syscall.SIGKILL)
+				<-ended
+			})
+			var since unix.Timespec
+			require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &since))
+			seen := 0
+			readUntil(t, s, func(r *Record) bool {
+				inRead := func(addr uint64) bool { return addr >= start && addr < limit }
+				if r.PID != uint32(reader) || r.TimeNs < uint64(since.Nano()) || !slices.ContainsFunc(r.KernelFrames, inRead) {
+					return false
+				}
+				require.Equal(t, tc.compat, labels.Outcome(r.UserStack) == labels.OutcomeCompat)
+				require.Equal(t, tc.compat, len(r.UserFrames) == 0)
+				seen++
+				return seen == samplesPerState
+			})
 		})
 	}
 }
 
-// traceReader runs a program whose system calls take long, with a code segment of our own.
-func traceReader(segment *atomic.Uint64, pid chan<- int) error {
-	cmd := exec.Command("/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=16M")
+// traceReader starts a program that reads much at a time and tells its PID when it is in
+// that call, with a code segment of our own. It ends when the call or the program does.
+func traceReader(segment uint64, pid chan<- int) error {
+	const size, read = 1 << 30, 0
+	cmd := exec.Command("/bin/dd", "if=/dev/zero", "of=/dev/null", fmt.Sprintf("bs=%d", size))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
 		pid <- 0
 		return err
 	}
-	defer cmd.Wait() //nolint:errcheck // it is killed
-	pid <- cmd.Process.Pid
-	for entry := true; ; entry = !entry {
+	end := func(err error) error {
+		pid <- 0
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return err
+	}
+	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		var status syscall.WaitStatus
 		if _, err := syscall.Wait4(cmd.Process.Pid, &status, 0, nil); err != nil || !status.Stopped() {
-			return err
+			return end(fmt.Errorf("wait: %w, status %#x", err, status))
 		}
 		var regs syscall.PtraceRegs
 		if err := syscall.PtraceGetRegs(cmd.Process.Pid, &regs); err != nil {
-			return nil //nolint:nilerr // it was killed
+			return end(err)
 		}
-		regs.Cs = 0x33
-		if !entry { // the first stop is that of the exec
-			regs.Cs = segment.Load()
-		}
-		if err := syscall.PtraceSetRegs(cmd.Process.Pid, &regs); err != nil {
-			return nil //nolint:nilerr // it was killed
+		entered := regs.Orig_rax == read && regs.Rdx == size
+		if entered {
+			regs.Cs = segment
+			if err := syscall.PtraceSetRegs(cmd.Process.Pid, &regs); err != nil {
+				return end(err)
+			}
 		}
 		if err := syscall.PtraceSyscall(cmd.Process.Pid, 0); err != nil {
-			return nil //nolint:nilerr // it was killed
+			return end(err)
+		}
+		if entered {
+			pid <- cmd.Process.Pid
+			return cmd.Wait()
 		}
 	}
+	return end(syscall.ETIMEDOUT)
 }
