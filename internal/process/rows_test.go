@@ -23,6 +23,7 @@ type rowsRecorder struct {
 	next     RowsID
 	tables   map[RowsID]*unwind.Table
 	mappings map[ID][]RowMapping
+	files    map[FileKey]RowsID
 }
 
 func (r *rowsRecorder) AddRows(t *unwind.Table) (RowsID, error) {
@@ -40,7 +41,17 @@ func (r *rowsRecorder) RemoveRows(id RowsID) error {
 	return nil
 }
 
-func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ int64) error {
+func (r *rowsRecorder) SetFileRows(file FileKey, id RowsID, texts []FileText) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files == nil {
+		r.files = map[FileKey]RowsID{}
+	}
+	r.files[file] = id
+	return nil
+}
+
+func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mappings[id] = mappings
