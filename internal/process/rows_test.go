@@ -82,8 +82,10 @@ func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
 }
 
 // start runs a program without labels, and returns its identity.
-func (f *rowsFake) start() (ID, *exec.Cmd) {
-	cmd := exec.Command("sleep", "60")
+func (f *rowsFake) start() (ID, *exec.Cmd) { return f.startProgram("sleep") }
+
+func (f *rowsFake) startProgram(path string) (ID, *exec.Cmd) {
+	cmd := exec.Command(path, "60")
 	require.NoError(f.t, cmd.Start())
 	f.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
