@@ -270,8 +270,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		return 0;
 	sources = entry->num_sources;
 	presumed = entry->presumed;
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++)
-		s->sources[i] = entry->sources[i];
+	__builtin_memcpy(s->sources, entry->sources, sizeof(s->sources));
 	if (!still_of(entry, owner, id->tgid))
 		return 0;
 	s->header.known = 1;
