@@ -48,7 +48,7 @@ func (s *Sampler) NameFile(f *os.File) (FileKey, error) {
 	if err := errors.Join(failed, err); err != nil {
 		return FileKey{}, fmt.Errorf("name file: %w", err)
 	}
-	defer unix.Munmap(mem)
+	defer func() { _ = unix.Munmap(mem) }()
 	s.namedMu.Lock()
 	defer s.namedMu.Unlock()
 	for range nameTries {
