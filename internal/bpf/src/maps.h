@@ -121,10 +121,10 @@ struct scratch {
 	struct go_bucket bucket;
 	struct go_map_walk walk;
 	struct label_source sources[MAX_LABEL_SOURCES]; /* copies, for as long as reading takes */
-	__u32 end;		    /* of copy_slots: where the labels end */
-	__u32 skipped;		    /* and those without a value */
-	struct user_regs user;	    /* of the task */
-	__u64 regs[NUM_REGS];	    /* that rules may refer to, by DWARF number */
+	__u32 end;					/* of copy_slots: where the labels end */
+	__u32 skipped;					/* and those without a value */
+	struct user_regs user;				/* of the task */
+	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct signal_regs signal;
 };

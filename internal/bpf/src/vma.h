@@ -145,13 +145,13 @@ static __always_inline bool use_known_rows(struct stack_walk *w, const struct kn
  * Makes w->mapping the one that holds pc, if its file's rows are known. Code that belongs to
  * no file is generated at run time, and keeps frame pointers.
  */
-__noinline int find_vma_mapping(struct stack_walk *w, __u64 pc)
+static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 {
 	struct known_rows *known;
 	struct file_key key; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 	int kind;
 
-	if (!w || (pc >= w->bare_start && pc < w->bare_limit))
+	if (pc >= w->bare_start && pc < w->bare_limit)
 		return false;
 	kind = find_vma(&w->vma, pc);
 	if (kind == VMA_FILE) {
