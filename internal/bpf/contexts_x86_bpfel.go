@@ -33,6 +33,7 @@ const (
 	contextsVarMaxKeyBytes    = "max_key_bytes"
 	contextsVarMaxLabels      = "max_labels"
 	contextsVarMaxValueBytes  = "max_value_bytes"
+	contextsVarPageBytes      = "page_bytes"
 	contextsVarPidNsInum      = "pid_ns_inum"
 	contextsVarReadLabels     = "read_labels"
 	contextsVarSelectTargets  = "select_targets"
@@ -111,6 +112,7 @@ type contextsVariableSpecs struct {
 	MaxKeyBytes    *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels      *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes  *ebpf.VariableSpec `ebpf:"max_value_bytes"`
+	PageBytes      *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum      *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels     *ebpf.VariableSpec `ebpf:"read_labels"`
 	SelectTargets  *ebpf.VariableSpec `ebpf:"select_targets"`
@@ -177,6 +179,7 @@ type contextsVariables struct {
 	MaxKeyBytes    *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels      *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes  *ebpf.Variable `ebpf:"max_value_bytes"`
+	PageBytes      *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum      *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels     *ebpf.Variable `ebpf:"read_labels"`
 	SelectTargets  *ebpf.Variable `ebpf:"select_targets"`

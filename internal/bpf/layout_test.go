@@ -44,6 +44,7 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"UNWIND_BLOCK_BYTES":      UnwindBlockBytes,
 		"UNWIND_PAGE_BYTES":       UnwindPageBytes,
 		"MAX_FILE_ROWS":           maxFileRows,
+		"MAX_FILE_TEXTS":          MaxFileTexts,
 		"MAX_PROGRAMS":            maxPrograms,
 		"COMM_BYTES":              commBytes,
 		"EXEC_PATH_BYTES":         execPathBytes,
@@ -72,6 +73,8 @@ func TestStructsEqualBTF(t *testing.T) {
 		"user_share":    unsafe.Sizeof(profilerUserShare{}),
 		"unwind_list":   unsafe.Sizeof(profilerUnwindList{}),
 		"file_key":      unsafe.Sizeof(profilerFileKey{}),
+		"known_rows":    unsafe.Sizeof(profilerKnownRows{}),
+		"named_file":    unsafe.Sizeof(profilerNamedFile{}),
 	} {
 		var s *btf.Struct
 		require.NoError(t, spec.Types.TypeByName(name, &s))

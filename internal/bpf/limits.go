@@ -16,7 +16,8 @@ const (
 	UnwindChunkMappings  = 16
 	UnwindBlockBytes     = 1024
 	UnwindPageBytes      = 4096
-	maxFileRows          = 2048
+	maxFileRows          = 4096
+	MaxFileTexts         = 4
 	maxPrograms          = 1024
 	unwindRuleBytes      = 16
 	sampleHeaderBytes    = 88

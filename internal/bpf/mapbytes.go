@@ -104,7 +104,7 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	processes, lists, mappings := spec.Maps[profilerMapProcesses], spec.Maps[profilerMapUnwindLists], spec.Maps[profilerMapUnwindMappings]
 	processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
 	if c.FramePointersOnly {
-		lists.MaxEntries, mappings.MaxEntries = 1, 1
+		lists.MaxEntries, mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1, 1
 	} else {
 		lists.MaxEntries = processes.MaxEntries
 	}

@@ -30,11 +30,11 @@ type unwindList struct {
 }
 
 // SetUnwindMappings replaces what is known of a process's mappings, which are
-// sorted by address. Until a time (CLOCK_MONOTONIC, ns) the process may have mapped more,
-// which is then looked for in the kernel. None is news, too: all code of the process has frame
-// pointers. More than MaxUnwindMappings is an error. After an error nothing is known of
-// them: what was known before may not be true any more.
-func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, freshUntilNs uint64) error {
+// sorted by address, while it had so many pages mapped executable and not writable. Whenever
+// it has another number of them, what it maps is looked for in the kernel. None is news, too:
+// all code of the process has frame pointers. More than MaxUnwindMappings is an error. After
+// an error nothing is known of them: what was known before may not be true any more.
+func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, execPages uint64) error {
 	if len(mappings) > MaxUnwindMappings {
 		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), MaxUnwindMappings)
 	}
@@ -43,14 +43,14 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, fres
 	s.listID++
 	list := unwindList{id: s.listID}
 	for len(mappings) > int(list.chunks)*UnwindChunkMappings {
-		chunk := s.chunk(mappings[list.chunks*UnwindChunkMappings:])
+		chunk := s.chunk(list.id, mappings[list.chunks*UnwindChunkMappings:])
 		if err := s.objs.UnwindMappings.Put(profilerUnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
 			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
 		}
 		list.chunks++
 	}
 	err := s.objs.UnwindLists.Put(id.key(), profilerUnwindList{
-		Id: list.id, Count: uint32(len(mappings)), FreshUntilNs: freshUntilNs,
+		Id: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
@@ -60,8 +60,8 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, fres
 	return s.removeList(old)
 }
 
-func (s *Sampler) chunk(mappings []UnwindMapping) *profilerUnwindChunk {
-	c := &profilerUnwindChunk{}
+func (s *Sampler) chunk(list uint64, mappings []UnwindMapping) *profilerUnwindChunk {
+	c := &profilerUnwindChunk{List: list}
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
 	for i := range min(len(mappings), UnwindChunkMappings) {

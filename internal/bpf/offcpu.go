@@ -139,6 +139,7 @@ func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 func sharedMapNames() map[string]bool {
 	return map[string]bool{
 		offcpuMapProcesses: true, offcpuMapUnwindLists: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
+		offcpuMapFileRows: true,
 	}
 }
 

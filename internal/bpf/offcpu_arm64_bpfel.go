@@ -71,6 +71,7 @@ const (
 	offcpuVarMaxLabels        = "max_labels"
 	offcpuVarMaxValueBytes    = "max_value_bytes"
 	offcpuVarOwnTgid          = "own_tgid"
+	offcpuVarPageBytes        = "page_bytes"
 	offcpuVarPidNsInum        = "pid_ns_inum"
 	offcpuVarReadLabels       = "read_labels"
 	offcpuVarSelectTargets    = "select_targets"
@@ -157,6 +158,7 @@ type offcpuVariableSpecs struct {
 	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
+	PageBytes        *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
 	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
@@ -232,6 +234,7 @@ type offcpuVariables struct {
 	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
 	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
+	PageBytes        *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
 	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`

@@ -67,10 +67,16 @@ type profilerFileKey struct {
 	_         structs.HostLayout
 	Inode     uint64
 	Size      uint64
-	Page      uint64
 	ChangedS  int64
 	ChangedNs uint32
 	Dev       uint32
+}
+
+type profilerFileText struct {
+	_         structs.HostLayout
+	FirstPage uint32
+	LimitPage uint32
+	Text      int64
 }
 
 type profilerFpKind uint32
@@ -92,10 +98,11 @@ type profilerGoLayout struct {
 
 type profilerKnownRows struct {
 	_       structs.HostLayout
-	Text    uint64
+	Inode   uint64
 	TableId uint64
 	Slot    uint32
 	Blocks  uint32
+	Texts   [4]profilerFileText
 }
 
 type profilerLabelAbi uint32
@@ -133,6 +140,12 @@ type profilerLabelSource struct {
 	Go         profilerGoLayout
 }
 
+type profilerNamedFile struct {
+	_    structs.HostLayout
+	Addr uint64
+	Key  profilerFileKey
+}
+
 type profilerOutcome uint32
 
 const (
@@ -152,9 +165,11 @@ const (
 
 type profilerProcessEntry struct {
 	_          structs.HostLayout
-	NumSources uint32
-	Filtered   uint16
-	Presumed   uint16
+	NumSources uint8
+	Filtered   uint8
+	Presumed   uint8
+	Pad        uint8
+	Owner      uint32
 	Sources    [4]profilerLabelSource
 }
 
@@ -255,6 +270,7 @@ type profilerScratch struct {
 		Outcome    uint32
 		Pad        uint32
 	}
+	Sources [4]profilerLabelSource
 	End     uint32
 	Skipped uint32
 	User    struct {
@@ -287,13 +303,15 @@ type profilerScratch struct {
 		FpKnown   uint8
 		Doubtful  uint8
 		ByVma     uint8
-		Unknown   uint8
-		Learnt    uint8
-		_         [4]byte
+		Pad       [3]uint8
+		_         [3]byte
+		BareStart uint64
+		BareLimit uint64
 		Vma       struct {
 			_      structs.HostLayout
 			Start  uint64
 			Limit  uint64
+			Page   uint64
 			Key    profilerFileKey
 			Pivots [15]uint64
 		}
@@ -331,6 +349,7 @@ const (
 
 type profilerUnwindChunk struct {
 	_        structs.HostLayout
+	List     uint64
 	Mappings [16]profilerUnwindMapping
 }
 
@@ -349,11 +368,11 @@ type profilerUnwindHeader struct {
 }
 
 type profilerUnwindList struct {
-	_            structs.HostLayout
-	Id           uint64
-	FreshUntilNs uint64
-	Count        uint32
-	Pad          uint32
+	_         structs.HostLayout
+	Id        uint64
+	ExecPages uint64
+	Count     uint32
+	Owner     uint32
 }
 
 type profilerUnwindMapping struct {
@@ -392,6 +411,7 @@ const (
 	profilerMapCounts           = "counts"
 	profilerMapEvents           = "events"
 	profilerMapFileRows         = "file_rows"
+	profilerMapNamed            = "named"
 	profilerMapProcesses        = "processes"
 	profilerMapPrograms         = "programs"
 	profilerMapSamples          = "samples"
@@ -400,6 +420,7 @@ const (
 	profilerMapUnwindMappings   = "unwind_mappings"
 	profilerMapUnwindTables     = "unwind_tables"
 	profilerMapUsers            = "users"
+	profilerProgNameFile        = "name_file"
 	profilerProgProcessExec     = "process_exec"
 	profilerProgProcessExit     = "process_exit"
 	profilerProgProcessFork     = "process_fork"
@@ -409,6 +430,7 @@ const (
 	profilerVarMaxKeyBytes      = "max_key_bytes"
 	profilerVarMaxLabels        = "max_labels"
 	profilerVarMaxValueBytes    = "max_value_bytes"
+	profilerVarPageBytes        = "page_bytes"
 	profilerVarPidNsInum        = "pid_ns_inum"
 	profilerVarReadLabels       = "read_labels"
 	profilerVarSelectTargets    = "select_targets"
@@ -474,6 +496,7 @@ type profilerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerProgramSpecs struct {
+	NameFile      *ebpf.ProgramSpec `ebpf:"name_file"`
 	ProcessExec   *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit   *ebpf.ProgramSpec `ebpf:"process_exit"`
 	ProcessFork   *ebpf.ProgramSpec `ebpf:"process_fork"`
@@ -488,6 +511,7 @@ type profilerMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	Named          *ebpf.MapSpec `ebpf:"named"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
@@ -506,6 +530,7 @@ type profilerVariableSpecs struct {
 	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
+	PageBytes        *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
 	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
@@ -552,6 +577,7 @@ type profilerMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	Named          *ebpf.Map `ebpf:"named"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Samples        *ebpf.Map `ebpf:"samples"`
@@ -567,6 +593,7 @@ func (m *profilerMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.Named,
 		m.Processes,
 		m.Programs,
 		m.Samples,
@@ -586,6 +613,7 @@ type profilerVariables struct {
 	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
+	PageBytes        *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
 	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`
@@ -613,6 +641,7 @@ type profilerVariables struct {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerPrograms struct {
+	NameFile      *ebpf.Program `ebpf:"name_file"`
 	ProcessExec   *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit   *ebpf.Program `ebpf:"process_exit"`
 	ProcessFork   *ebpf.Program `ebpf:"process_fork"`
@@ -622,6 +651,7 @@ type profilerPrograms struct {
 
 func (p *profilerPrograms) Close() error {
 	return _ProfilerClose(
+		p.NameFile,
 		p.ProcessExec,
 		p.ProcessExit,
 		p.ProcessFork,

@@ -47,18 +47,20 @@ func (t *UnwindTable) pages() int {
 // TableID names a table in the kernel; 0 is none.
 type TableID uint64
 
-// tables are the slots of unwind_tables. Guarded by Sampler.tablesMu.
+// tables are the slots of unwind_tables, and what is in file_rows. Guarded by Sampler.tablesMu.
 type tables struct {
 	next  TableID
 	slots map[TableID]loadedTable
 	free  []uint32
 	bytes int
 	used  uint32 // slots that were used at least once
+	files map[FileKey][]fileRows
 }
 
 type loadedTable struct {
-	slot  uint32
-	bytes int
+	slot          uint32
+	bytes, blocks int
+	files         []FileKey // that it is known for
 }
 
 // AddUnwindTable loads a table into the kernel. It costs some milliseconds.
@@ -75,7 +77,7 @@ func (s *Sampler) AddUnwindTable(t *UnwindTable) (TableID, error) {
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = loadedTable{slot, t.Bytes()}
+	s.tables.slots[id] = loadedTable{slot: slot, bytes: t.Bytes(), blocks: t.Blocks()}
 	s.tables.bytes += t.Bytes()
 	return id, nil
 }
@@ -170,6 +172,11 @@ func (s *Sampler) RemoveUnwindTable(id TableID) error {
 	table, ok := s.tables.slots[id]
 	if !ok {
 		return nil
+	}
+	for _, file := range table.files {
+		if err := s.forgetFileRows(file, id); err != nil {
+			return fmt.Errorf("remove unwind table: %w", err)
+		}
 	}
 	if err := s.objs.UnwindTables.Delete(table.slot); err != nil {
 		return fmt.Errorf("remove unwind table: %w", err)

@@ -3,71 +3,14 @@
 package bpf
 
 import (
-	"errors"
-	"math"
-	"os"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
-
-// loadRows loads the rows of all files that a process maps.
-func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []TableID) {
-	t.Helper()
-	fs := procfs.FS{Root: "/proc"}
-	var mappings []UnwindMapping
-	for m, err := range fs.Mappings(int(pid)) {
-		require.NoError(t, err)
-		if m.Inode == 0 || m.Perms&procfs.PermExec == 0 {
-			continue
-		}
-		file, err := os.Open(m.Path)
-		require.NoError(t, err)
-		defer file.Close()
-		st, err := file.Stat()
-		require.NoError(t, err)
-		e, err := elffile.New(file, st.Size())
-		require.NoError(t, err)
-		rows, err := unwind.New(e, unwind.Limits{})
-		if errors.Is(err, unwind.ErrNone) {
-			continue
-		}
-		require.NoError(t, err, m.Path)
-		id, err := s.AddUnwindTable(tableOf(rows))
-		require.NoError(t, err)
-		tables = append(tables, id)
-		var loads []elffile.Segment
-		for l := range e.Loads() {
-			loads = append(loads, l)
-		}
-		bias, ok := elffile.LoadBias(e.Machine, loads, m.Start, m.Offset, true)
-		require.True(t, ok)
-		mappings = append(mappings, UnwindMapping{
-			Start: m.Start, Limit: m.Limit, Text: bias + rows.Base, Table: id, Blocks: len(rows.Index) - 1,
-		})
-	}
-	require.NotEmpty(t, mappings)
-	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings, 0))
-	return tables
-}
-
-func tableOf(t *unwind.Table) *UnwindTable {
-	out := &UnwindTable{Index: t.Index, Rows: unsafe.Slice((*uint32)(unsafe.SliceData(t.Rows)), len(t.Rows))}
-	for _, r := range t.Rules {
-		out.Rules = append(out.Rules, UnwindRule{
-			CFA: uint8(r.CFA), Arg: r.Arg, RA: uint8(r.RA), FP: uint8(r.FP),
-			CFAOffset: r.CFAOffset, RAOffset: r.RAOffset, FPOffset: r.FPOffset,
-		})
-	}
-	return out
-}
 
 // The frames of code without frame pointers, up to the program's entry, and
 // no more of them when the rows are gone.
@@ -251,67 +194,5 @@ func TestRowsEqualUnwind(t *testing.T) {
 		profilerFpKindFP_FRAME: unwind.FPFrame,
 	} {
 		require.EqualValues(t, c, g)
-	}
-}
-
-// A process that no list of mappings is known of is walked by the rows that a process of
-// the same files has used, from the kernel's own tree of mappings.
-func TestRowsByFile(t *testing.T) {
-	const depth = 100
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
-	known := startTarget(t, program, "depth-100")
-	require.NoError(t, s.Start())
-	whole := func(of *target, wanted labels.Outcome) func(r *Record) bool {
-		return func(r *Record) bool {
-			if r.PID != of.pid || len(r.KernelFrames) > 0 || !of.in(r.UserFrames[0]) || labels.Outcome(r.UserStack) != wanted {
-				return false
-			}
-			return wanted != labels.OutcomePresent || len(r.UserFrames) > depth+2
-		}
-	}
-	readUntil(t, s, whole(&known, labels.OutcomeNoRows))
-	tables := loadRows(t, s, known.pid)
-	for range 200 { // each sample makes one file known, whose rows it was the first to use
-		readUntil(t, s, whole(&known, labels.OutcomePresent))
-	}
-	next := startTarget(t, program, "depth-100")
-	readUntil(t, s, whole(&next, labels.OutcomePresent))
-	for _, id := range tables {
-		require.NoError(t, s.RemoveUnwindTable(id))
-	}
-	readUntil(t, s, whole(&next, labels.OutcomeNoRows))
-}
-
-// A process that may have mapped more than its list says is looked at in the kernel, too,
-// for as long as the list is fresh, and no longer.
-func TestFreshMappings(t *testing.T) {
-	const depth = 100
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
-	known := startTarget(t, program, "depth-100")
-	require.NoError(t, s.Start())
-	loadRows(t, s, known.pid)
-	whole := func(of *target) (is bool) { // from now on
-		var now unix.Timespec
-		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
-		readUntil(t, s, func(r *Record) bool {
-			if r.PID != of.pid || r.TimeNs < uint64(now.Nano()) || len(r.KernelFrames) > 0 || !of.in(r.UserFrames[0]) {
-				return false
-			}
-			is = len(r.UserFrames) > depth+2 && labels.Outcome(r.UserStack) == labels.OutcomePresent
-			return true
-		})
-		return is
-	}
-	for range 20 { // each sample makes one file known
-		require.True(t, whole(&known))
-	}
-	next := startTarget(t, program, "depth-100")
-	id := identify(t, s, next.pid)
-	another := []UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
-	for _, until := range []uint64{math.MaxUint64, 0} {
-		require.NoError(t, s.SetUnwindMappings(id, another, until))
-		require.Equal(t, until > 0, whole(&next))
 	}
 }

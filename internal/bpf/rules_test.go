@@ -5,6 +5,7 @@ package bpf
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -35,7 +37,7 @@ func startRecursion(t *testing.T, depth int) *recursion {
 	r := &recursion{program: buildTarget(t), s: s}
 	r.target = startTarget(t, r.program, fmt.Sprintf("depth-%d", depth))
 	r.id = identify(t, s, r.pid)
-	require.NoError(t, s.SetUnwindMappings(r.id, nil, 0))
+	require.NoError(t, s.SetUnwindMappings(r.id, nil, execPages(t, r.pid)))
 	require.NoError(t, s.Start())
 	r.frames, r.own, _ = r.walk(t, func(frames []uint64) { r.back, r.main = frames[1], frames[depth+1] })
 	require.Equal(t, depth+1, r.own)
@@ -96,7 +98,7 @@ func (r *recursion) table(t *testing.T, base uint64, blocks int, rules []UnwindR
 // use has the stack walked by these mappings only.
 func (r *recursion) use(t *testing.T, mappings ...UnwindMapping) {
 	t.Helper()
-	require.NoError(t, r.s.SetUnwindMappings(r.id, mappings, 0))
+	require.NoError(t, r.s.SetUnwindMappings(r.id, mappings, execPages(t, r.pid)))
 }
 
 // drop gives the tables back.
@@ -167,20 +169,51 @@ func TestRowBounds(t *testing.T) {
 }
 
 // Rows that are known by their file hold for another process that maps it elsewhere,
-// wherever in the mapping their table begins.
-func TestLearntRows(t *testing.T) {
+// wherever in the mapping their table begins, and for those pages only.
+func TestTextsOfFile(t *testing.T) {
 	r := startRecursion(t, 50)
 	call := r.back - 1
+	f, err := os.Open(r.program)
+	require.NoError(t, err)
+	defer f.Close()
+	file, err := r.s.NameFile(f)
+	require.NoError(t, err)
+	m := mappingOf(t, r.pid, r.descend)
+	page := uint64(os.Getpagesize())
+	first, limit := uint32(m.Offset/page), uint32((m.Offset+m.Limit-m.Start+page-1)/page)
+	next := startTarget(t, r.program, "depth-50")
+	before := r.target
 	for _, before := range []uint64{1, 2} { // blocks
 		base := call&^(UnwindBlockBytes-1) - before*UnwindBlockBytes
-		r.use(t, r.table(t, base, 5, []UnwindRule{{}, end}, []span{{call, 1}, {r.back, 0}}))
-		r.requireEndsAtCaller(t)
-		first := r.target
-		r.target = startTarget(t, r.program, "depth-50")
-		r.requireEndsAtCaller(t)
-		r.target = first
+		table := r.table(t, base, 5, []UnwindRule{{}, end}, []span{{call, 1}, {r.back, 0}})
+		text := int64(base - (m.Start - m.Offset))
+		r.target = next
+		other := FileText{limit, limit + 1, 4711}
+		for _, texts := range [][]FileText{{{first, limit, text}}, {other, other, {first, first + 1, text}}} {
+			require.NoError(t, r.s.SetFileRows(file, table.Table, texts))
+			r.requireEndsAtCaller(t)
+		}
+		for _, texts := range [][]FileText{{}, {other}, {{first + 1, limit + 1, text}}, {{0, first, text}}, {other, other, other, other, {first, limit, text}}} {
+			require.NoError(t, r.s.SetFileRows(file, table.Table, texts))
+			_, _, outcome := r.walk(t, func([]uint64) {})
+			require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+		}
 		r.drop(t)
 	}
+	r.target = before
+}
+
+// mappingOf is the mapping of a process that holds an address.
+func mappingOf(t *testing.T, pid uint32, addr uint64) procfs.Mapping {
+	t.Helper()
+	for m, err := range (procfs.FS{Root: "/proc"}).Mappings(int(pid)) {
+		require.NoError(t, err)
+		if addr >= m.Start && addr < m.Limit {
+			return m
+		}
+	}
+	require.FailNow(t, "no mapping", "%#x of process %d", addr, pid)
+	return procfs.Mapping{}
 }
 
 // A mapping is found wherever it stands in the list, from its first address to its last.

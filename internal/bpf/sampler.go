@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -40,6 +41,8 @@ type Sampler struct {
 	// fixedBytes of maps that do not grow; guarded by tablesMu.
 	fixedBytes int
 
+	namedMu sync.Mutex // what is asked of NameFile
+
 	listsMu sync.Mutex
 	listID  uint64
 	lists   map[ProcessID]unwindList
@@ -69,7 +72,7 @@ func New(config Config) (*Sampler, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	s := &Sampler{config: config, possibleCPUs: possible, lists: map[ProcessID]unwindList{}}
-	s.tables.slots = map[TableID]loadedTable{}
+	s.tables.slots, s.tables.files = map[TableID]loadedTable{}, map[FileKey][]fileRows{}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -105,6 +108,7 @@ func (s *Sampler) load() error {
 		profilerVarSelectTargets: flag(c.SelectTargets),
 		profilerVarJudgeForked:   flag(c.JudgeForked),
 		profilerVarPidNsInum:     namespace,
+		profilerVarPageBytes:     uint32(os.Getpagesize()),
 	}
 	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
 	if err = errors.Join(err, setVariables(spec, s.knobs), specs.WatermarkBytes.Set(mark)); err != nil {

@@ -181,8 +181,10 @@ func TestForkInheritsSources(t *testing.T) {
 	key = forked.Process.key()
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
 	require.EqualValues(t, 42, entry.Sources[0].Offset)
+	require.Equal(t, key.Tgid, entry.Owner)
 	var list profilerUnwindList
 	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
+	require.Equal(t, key.Tgid, list.Owner)
 	require.Equal(t, s.lists[parent].id, list.Id)
 	require.EqualValues(t, 1, list.Count)
 	require.NoError(t, stdin.Close())

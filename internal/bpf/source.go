@@ -37,7 +37,7 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	if len(sources) > MaxLabelSources {
 		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), MaxLabelSources)
 	}
-	entry := entryOf(sources)
+	entry := entryOf(sources, id.TGID)
 	key := id.key()
 	if err := s.objs.Processes.Put(&key, &entry); err != nil {
 		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
@@ -45,8 +45,9 @@ func (s *Sampler) SetLabelSources(id ProcessID, sources []LabelSource) error {
 	return nil
 }
 
-func entryOf(sources []LabelSource) profilerProcessEntry {
-	entry := profilerProcessEntry{NumSources: uint32(len(sources))}
+// entryOf makes an entry whose key the programs know by owner.
+func entryOf(sources []LabelSource, owner uint32) profilerProcessEntry {
+	entry := profilerProcessEntry{NumSources: uint8(len(sources)), Owner: owner}
 	for i, src := range sources {
 		entry.Sources[i] = src.entry()
 	}
@@ -56,20 +57,20 @@ func entryOf(sources []LabelSource) profilerProcessEntry {
 // FileKey stands for the contents of a file, as the kernel tells them. It can be
 // compared and given back; zero is none.
 type FileKey struct {
-	Inode, Size, Page uint64
-	ChangedSec        int64
-	ChangedNsec, Dev  uint32
+	Inode, Size      uint64
+	ChangedSec       int64
+	ChangedNsec, Dev uint32
 }
 
 func (k FileKey) key() *profilerFileKey {
 	return &profilerFileKey{
-		Inode: k.Inode, Size: k.Size, Page: k.Page, ChangedS: k.ChangedSec, ChangedNs: k.ChangedNsec, Dev: k.Dev,
+		Inode: k.Inode, Size: k.Size, ChangedS: k.ChangedSec, ChangedNs: k.ChangedNsec, Dev: k.Dev,
 	}
 }
 
 func (k profilerFileKey) fileKey() FileKey {
 	return FileKey{
-		Inode: k.Inode, Size: k.Size, Page: k.Page, ChangedSec: k.ChangedS, ChangedNsec: k.ChangedNs, Dev: k.Dev,
+		Inode: k.Inode, Size: k.Size, ChangedSec: k.ChangedS, ChangedNsec: k.ChangedNs, Dev: k.Dev,
 	}
 }
 
@@ -81,7 +82,7 @@ func (s *Sampler) SetProgram(program FileKey, sources []LabelSource, presumed bo
 	if len(sources) > MaxLabelSources {
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), MaxLabelSources)
 	}
-	entry := entryOf(sources)
+	entry := entryOf(sources, uint32(program.Inode))
 	if presumed {
 		entry.Presumed = 1
 	}
@@ -104,7 +105,7 @@ func (s *Sampler) ForgetProgram(program FileKey) error {
 // of them is read. It has an effect with Config.SelectTargets only.
 func (s *Sampler) Filter(id ProcessID) error {
 	key := id.key()
-	if err := s.objs.Processes.Put(&key, &profilerProcessEntry{Filtered: 1}); err != nil {
+	if err := s.objs.Processes.Put(&key, &profilerProcessEntry{Filtered: 1, Owner: id.TGID}); err != nil {
 		return fmt.Errorf("filter process %d: %w", id.TGID, err)
 	}
 	return nil

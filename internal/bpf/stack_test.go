@@ -136,7 +136,7 @@ func endAtZero(t *testing.T, framePointersOnly bool) {
 		return
 	}
 	require.Equal(t, labels.OutcomeNoRows.String(), outcome(0).String())
-	require.NoError(t, s.SetUnwindMappings(child, nil, 0))
+	require.NoError(t, s.SetUnwindMappings(child, nil, execPages(t, child.TGID)))
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 	require.Equal(t, labels.OutcomePresent.String(), outcome(now.Nano()).String())

@@ -34,9 +34,14 @@ type File struct {
 
 	debugging threadDB // of a C library
 	vdso      *vdso    // if it is that
-	rows      fileRows
+	rows      fileRows // of the first one
+
+	kernel FileKey // what it is to the kernel, if known
+	first  *File   // that is the same to the kernel, if it is not this one
+	closed bool    // it could not be opened when its rows were to be built; guarded by rows.mu
 
 	users  atomic.Int32          // processes that map it
+	others atomic.Int32          // processes that map a file whose first one it is
 	place  atomic.Pointer[place] // where it was last seen
 	logged atomic.Uint32         // bits of states that were logged, by ABI
 	broken atomic.Bool           // counted as one whose label sources cannot be read
@@ -51,6 +56,7 @@ type place struct {
 type fileOptions struct {
 	fs          procfs.FS
 	descriptors *descriptors
+	name        func(*os.File) (FileKey, error) // Options.NameFile
 }
 
 // facts are what there is to know of an ELF file.
@@ -83,7 +89,7 @@ type plan struct {
 const versionSymbol = "custom_labels_abi_version"
 
 // Key identifies the file's contents; it can be used as the key of caches.
-func (f *File) Key() procfs.FileID { return f.key }
+func (f *File) Key() procfs.FileID { return f.origin().key }
 
 // Path returns a path under which the file was seen. Valid UTF-8.
 func (f *File) Path() string { return f.path }
@@ -137,8 +143,9 @@ func (f *File) Open() (*os.File, int64, error) {
 	return file, f.key.Size, nil
 }
 
-// load reads the file once. Others that need it wait.
-func (f *File) load() {
+// load reads the file once. Others that need it wait. firstOf returns the first file that
+// is the same to the kernel, which may be this one.
+func (f *File) load(firstOf func(*File) *File) {
 	f.once.Do(func() {
 		file, size, err := f.Open()
 		if err != nil {
@@ -146,8 +153,35 @@ func (f *File) load() {
 			return
 		}
 		defer file.Close()
+		if f.kernel = f.named(file); f.kernel != (FileKey{}) {
+			if first := firstOf(f); first != f {
+				first.load(firstOf)
+				f.first, f.facts, f.err = first, first.facts, first.err
+				return
+			}
+		}
 		f.facts, f.err = readFacts(file, size)
 	})
+}
+
+// origin is the file that stands for all with the same contents.
+func (f *File) origin() *File {
+	if f.first != nil {
+		return f.first
+	}
+	return f
+}
+
+// named returns what an open file is to the kernel, zero if that cannot be known.
+func (f *File) named(file *os.File) FileKey {
+	if f.opts.name == nil || f.vdso != nil {
+		return FileKey{}
+	}
+	key, err := f.opts.name(file)
+	if err != nil || int64(key.Size) != f.key.Size {
+		return FileKey{}
+	}
+	return key
 }
 
 // unreadable reports whether the file says that it defines labels, or may, but is

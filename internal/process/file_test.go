@@ -290,10 +290,10 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	path := compile(t, "p", pauser)
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 	at := fileOf(t, table, start(t, path)).place.Load()
-	c := newFiles(&fileOptions{table.opts.FS, newDescriptors(0)}, 10, nil)
+	c := newFiles(&fileOptions{fs: table.opts.FS, descriptors: newDescriptors(0)}, 10, nil)
 	key, err := table.opts.FS.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
-	c.file(key, path).load() // nobody maps it yet
+	c.file(key, path).load(c.firstOf) // nobody maps it yet
 	_, err = c.of(at.pid, at.mapping)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	f, err := c.of(at.pid, at.mapping)

@@ -20,10 +20,11 @@ type files struct {
 	mu    sync.Mutex
 	order *list.List // of *File
 	byKey map[procfs.FileID]*list.Element
+	first map[FileKey]*File // of those that are the same to the kernel
 }
 
 func newFiles(opts *fileOptions, max int, used *budget.Memory) *files {
-	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}}
+	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[FileKey]*File{}}
 }
 
 // of returns the file behind a mapping, read as far as it could be.
@@ -34,10 +35,14 @@ func (c *files) of(pid int, m procfs.Mapping) (*File, error) {
 	}
 	f := c.file(key, m.Path)
 	f.place.Store(&place{pid, m})
-	f.load()
+	f.load(c.firstOf)
+	if f.first != nil {
+		c.touch(f.first)
+	}
 	if f.err != nil && f.facts.htlHash == "" {
 		// It could not be read at all. The next process may have more luck.
 		c.forget(f)
+		c.forget(f.origin())
 		return nil, f.err
 	}
 	return f, nil
@@ -59,9 +64,34 @@ func (c *files) file(key procfs.FileID, path string) *File {
 	return f
 }
 
+// firstOf returns the first file that is the same to the kernel as f, which may be f.
+func (c *files) firstOf(f *File) *File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := c.first[f.kernel]; first != nil {
+		return first
+	}
+	if e := c.byKey[f.key]; e != nil && e.Value.(*File) == f {
+		c.first[f.kernel] = f
+	}
+	return f
+}
+
+// touch keeps a file for as long as others that stand for it are used.
+func (c *files) touch(f *File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byKey[f.key]; e != nil {
+		c.order.MoveToFront(e)
+	}
+}
+
 func (c *files) drop(e *list.Element) {
 	f := c.order.Remove(e).(*File)
 	delete(c.byKey, f.key)
+	if c.first[f.kernel] == f {
+		delete(c.first, f.kernel)
+	}
 	c.used.Add(budget.OfFiles, -fileBytes-len(f.path))
 }
 
@@ -71,7 +101,7 @@ func (c *files) dropUnused(r *rows) (dropped int) {
 	defer c.mu.Unlock()
 	for e := c.order.Front(); e != nil; {
 		next := e.Next()
-		if f := e.Value.(*File); f.users.Load() == 0 && !r.loaded(f) {
+		if f := e.Value.(*File); f.unused() && (f.first != nil || !r.loaded(f)) {
 			c.drop(e)
 			dropped++
 		}
@@ -79,6 +109,9 @@ func (c *files) dropUnused(r *rows) (dropped int) {
 	}
 	return dropped
 }
+
+// unused reports whether no process maps a file, nor one with the same contents.
+func (f *File) unused() bool { return f.users.Load()+f.others.Load() == 0 }
 
 func (c *files) forget(f *File) {
 	c.mu.Lock()

@@ -62,6 +62,9 @@ func (i *Info) useFiles(n int32) {
 	for j := range i.Mappings {
 		if f := i.Mappings[j].File; f != nil {
 			f.users.Add(n)
+			if f.first != nil {
+				f.first.others.Add(n)
+			}
 		}
 	}
 }

@@ -4,6 +4,8 @@ package process
 
 import (
 	"debug/elf"
+	"math"
+	"os"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -28,6 +30,29 @@ func layoutOf(f *elffile.File) layout {
 // if several do and disagree.
 func (l *layout) bias(start, offset uint64) (bias uint64, ok bool) {
 	return elffile.LoadBias(l.machine, l.loads, start, offset, true)
+}
+
+// texts are the executable parts of the file, for rows whose first block is at a virtual
+// address. Pages that two segments claim, and disagree about, are nobody's.
+func (l *layout) texts(base uint64) (texts []FileText) {
+	page := uint64(os.Getpagesize())
+	for _, s := range l.loads {
+		if s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
+			continue
+		}
+		first, limit := s.Offset/page, (s.Offset+s.Filesz+page-1)/page
+		for first < limit {
+			if _, ok := l.bias(0, first*page); ok {
+				break
+			}
+			first++
+		}
+		if limit > math.MaxUint32 || first >= limit {
+			continue
+		}
+		texts = append(texts, FileText{uint32(first), uint32(limit), int64(base - (s.Vaddr - s.Offset))})
+	}
+	return texts
 }
 
 // complete reports whether all segments of an image are mapped where they

@@ -48,7 +48,9 @@ type loadState struct {
 	context  contextState
 	mappings []RowMapping // as published last
 	mapped   bool         // they were
-	reduced  bool         // for want of memory, not all is kept
+	// execPages are mapped executable and not writable, as read last and as published last.
+	execPages, listedPages uint64
+	reduced                bool // for want of memory, not all is kept
 }
 
 // run does the work that waits for a process.
@@ -156,6 +158,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	if err := t.readMappings(tid, s); err != nil {
 		return false, err
 	}
+	p.load.execPages = s.execPages()
 	var changed bool
 	after.Mappings, changed = t.execMappings(tid, s, before)
 	if changed && !p.load.reduced {

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"os"
 	"sort"
 
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
@@ -17,6 +18,8 @@ const (
 	maxAnonymousMappings = maxExecMappings / 2
 	// keptScratch is the length of the buffer that a worker keeps between processes.
 	keptScratch = 8 << 10
+	// vsyscallPath names what is no mapping of the process.
+	vsyscallPath = "[vsyscall]"
 )
 
 // findMapping returns the mapping that holds an address, or nil.
@@ -33,6 +36,7 @@ type scratch struct {
 	files []procfs.Mapping // all that show files
 	exec  []procfs.Mapping // executable ones
 	cut   bool
+	code  uint64 // bytes that are executable and not writable
 	// contexts are the addresses of what may be a process context.
 	contexts []uint64
 }
@@ -42,12 +46,12 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	if cap(s.files) > keptScratch {
 		s.files = nil
 	}
-	s.files, s.exec, s.contexts, s.cut = s.files[:0], s.exec[:0], s.contexts[:0], false
+	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
 	anonymous := 0
 	for m, err := range fs.Mappings(pid) {
 		switch {
 		case errors.Is(err, procfs.ErrTooManyMappings):
-			s.cut = true
+			s.cut, s.code = true, 0
 			return nil
 		case err != nil:
 			return err
@@ -60,6 +64,9 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 				s.contexts = append(s.contexts, m.Start)
 			}
 			continue
+		}
+		if m.Perms&procfs.PermWrite == 0 && m.Path != vsyscallPath {
+			s.code += m.Limit - m.Start
 		}
 		if m.Inode == 0 {
 			if s.extend(m) {
@@ -75,6 +82,10 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	}
 	return nil
 }
+
+// execPages is how many pages the process has executable and not writable, as the kernel
+// counts them (exec_vm of struct mm_struct); 0 if not all mappings were read.
+func (s *scratch) execPages() uint64 { return s.code / uint64(os.Getpagesize()) }
 
 // extend joins anonymous mappings that follow each other.
 func (s *scratch) extend(m procfs.Mapping) bool {

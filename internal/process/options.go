@@ -3,6 +3,7 @@
 package process
 
 import (
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,9 +30,12 @@ type Publisher interface {
 // Options of a Table. Zero values stand for the defaults.
 type Options struct {
 	FS        procfs.FS
-	Publisher Publisher   // required
-	Unwinder  Unwinder    // nil: nobody needs unwind rows
-	Programs  Programs    // nil: no process begins with label sources
+	Publisher Publisher // required
+	Unwinder  Unwinder  // nil: nobody needs unwind rows
+	Programs  Programs  // nil: no process begins with label sources
+	// NameFile returns what an open file is to the kernel when a process maps it; nil: what
+	// several mounts show of one file is several.
+	NameFile  func(*os.File) (FileKey, error)
 	Logger    *zap.Logger // default: none
 	Selection *Selection  // nil: all processes are wanted
 

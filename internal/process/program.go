@@ -10,13 +10,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
-// Program stands for the contents of an executable, as the kernel tells files apart. It
-// is only compared; zero is none.
-type Program struct {
-	Inode, Size, Page uint64
-	ChangedSec        int64
-	ChangedNsec, Dev  uint32
-}
+// Program is the executable that a process runs; zero is none.
+type Program = FileKey
 
 // Programs gives processes label sources from their exec on. Calls come from several
 // goroutines.

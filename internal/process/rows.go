@@ -44,7 +44,9 @@ type fileRows struct {
 	id     RowsID
 	base   uint64 // virtual address of the first block
 	blocks int
-	bytes  int
+	kernel FileKey // what they were made from, if known
+	// asked is the file to build them from: one that a process maps now.
+	asked *File
 	// waiting are the sampled processes that map the file.
 	waiting map[uint64]struct{} // by handle
 	// refusedAt is the value of rows.released then.
@@ -60,12 +62,13 @@ type rows struct {
 	mu       sync.Mutex
 	wanted   []*File
 	ready    map[*File]struct{}
+	tables   map[RowsID]*sharedRows
 	bytes    int
 	released uint64 // counts what was removed
 }
 
 func newRows(maxBytes int) *rows {
-	return &rows{max: maxBytes, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}}
+	return &rows{max: maxBytes, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[RowsID]*sharedRows{}}
 }
 
 // of returns the rows of a file, whose id is 0 as long as they are not there. ok
@@ -74,6 +77,8 @@ func newRows(maxBytes int) *rows {
 func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	asked := f
+	f = f.origin()
 	s := &f.rows
 	switch s.state {
 	case rowsReady:
@@ -89,11 +94,12 @@ func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 		}
 		s.state = rowsUnknown
 	}
-	if handle == 0 {
+	if handle == 0 || asked.closed {
 		return fileRows{}, true
 	}
 	if s.state == rowsUnknown {
 		s.state = rowsWanted
+		s.asked = asked
 		s.waiting = map[uint64]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.signal()
@@ -106,7 +112,7 @@ func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 func (r *rows) loaded(f *File) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return f.rows.state == rowsReady
+	return f.origin().rows.state == rowsReady
 }
 
 func (r *rows) signal() {
@@ -170,11 +176,13 @@ func (r *rows) settle(f *File, result fileRows) (handles []uint64) {
 	for h := range f.rows.waiting {
 		handles = append(handles, h)
 	}
+	if result.state == rowsUnknown {
+		f.rows.asked.closed = true
+	}
 	result.refusedAt = r.released
 	f.rows = result
 	if result.state == rowsReady {
 		r.ready[f] = struct{}{}
-		r.bytes += result.bytes
 	}
 	return handles
 }

@@ -23,6 +23,7 @@ type rowsRecorder struct {
 	next     RowsID
 	tables   map[RowsID]*unwind.Table
 	mappings map[ID][]RowMapping
+	files    map[FileKey]RowsID
 }
 
 func (r *rowsRecorder) AddRows(t *unwind.Table) (RowsID, error) {
@@ -40,7 +41,17 @@ func (r *rowsRecorder) RemoveRows(id RowsID) error {
 	return nil
 }
 
-func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ int64) error {
+func (r *rowsRecorder) SetFileRows(file FileKey, id RowsID, texts []FileText) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files == nil {
+		r.files = map[FileKey]RowsID{}
+	}
+	r.files[file] = id
+	return nil
+}
+
+func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mappings[id] = mappings
@@ -71,8 +82,10 @@ func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
 }
 
 // start runs a program without labels, and returns its identity.
-func (f *rowsFake) start() (ID, *exec.Cmd) {
-	cmd := exec.Command("sleep", "60")
+func (f *rowsFake) start() (ID, *exec.Cmd) { return f.startProgram("sleep") }
+
+func (f *rowsFake) startProgram(path string) (ID, *exec.Cmd) {
+	cmd := exec.Command(path, "60")
 	require.NoError(f.t, cmd.Start())
 	f.t.Cleanup(func() {
 		_ = cmd.Process.Kill()

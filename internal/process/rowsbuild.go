@@ -5,10 +5,15 @@ package process
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
+
+	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -18,6 +23,9 @@ const rowsHeld = 2
 
 // errNoRoom says that the rows of files in use leave no room.
 var errNoRoom = errors.New("no room for unwind rows")
+
+// errClosed says that a file could not be opened, through the process that asked for its rows.
+var errClosed = errors.New("open file")
 
 // buildRows reads the rows of a file and loads them.
 func (t *Table) buildRows(f *File) {
@@ -32,6 +40,11 @@ func (t *Table) buildRows(f *File) {
 		result = fileRows{state: rowsRefused}
 		t.counts.rowsRefused.Add(1)
 		t.rowsFailed(f, err)
+	case errors.Is(err, errClosed):
+		// Another process that maps it may have more luck, where it is the same file.
+		result = fileRows{state: rowsUnknown}
+		t.counts.rowsFailed.Add(1)
+		t.rowsFailed(f, err)
 	default:
 		result = fileRows{state: rowsFailed}
 		t.counts.rowsFailed.Add(1)
@@ -40,32 +53,54 @@ func (t *Table) buildRows(f *File) {
 	t.rowsChanged(t.rows.settle(f, result))
 }
 
-func (t *Table) loadRows(f *File) (fileRows, error) {
-	table, err := readRows(f)
+func (t *Table) loadRows(f *File) (result fileRows, err error) {
+	asked := f.rows.asked
+	file, size, err := asked.Open()
+	if err != nil {
+		return fileRows{}, fmt.Errorf("%w: %w", errClosed, err)
+	}
+	defer file.Close()
+	key := asked.named(file)
+	result, shared := t.shareRows(f, file, size)
+	if !shared {
+		if result, err = t.readRows(file, size); err != nil {
+			return fileRows{}, err
+		}
+	}
+	if asked.named(file) != key { // what was read may be of the one before and of the one after
+		t.dropTable(result.id)
+		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
+	}
+	result.kernel = key
+	if key != (FileKey{}) || f.vdso != nil {
+		if err := t.opts.Unwinder.SetFileRows(key, result.id, f.facts.layout.texts(result.base)); err != nil {
+			t.log.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
+		}
+	}
+	return result, nil
+}
+
+// readRows makes rows and loads them.
+func (t *Table) readRows(file *os.File, size int64) (fileRows, error) {
+	e, err := elffile.New(file, size)
 	if err != nil {
 		return fileRows{}, err
 	}
-	result := fileRows{base: table.Base, blocks: len(table.Index) - 1, bytes: table.Bytes()}
-	if !t.roomForRows(result.bytes) {
+	table, err := unwind.New(e, unwind.Limits{})
+	if err != nil {
+		return fileRows{}, err
+	}
+	result := fileRows{base: table.Base, blocks: len(table.Index) - 1}
+	bytes := table.Bytes()
+	if !t.roomForRows(bytes) {
 		return fileRows{}, errNoRoom
 	}
-	t.opts.Memory.Add(budget.OfRows, rowsHeld*result.bytes)
-	defer t.opts.Memory.Add(budget.OfRows, -rowsHeld*result.bytes)
-	result.id, err = t.opts.Unwinder.AddRows(table)
+	t.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
+	defer t.opts.Memory.Add(budget.OfRows, -rowsHeld*bytes)
+	if result.id, err = t.opts.Unwinder.AddRows(table); err == nil {
+		t.rows.hold(result.id, bytes)
+	}
 	return result, err
-}
-
-func readRows(f *File) (*unwind.Table, error) {
-	file, size, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	e, err := elffile.New(file, size)
-	if err != nil {
-		return nil, err
-	}
-	return unwind.New(e, unwind.Limits{})
 }
 
 // roomForRows makes room by removing the rows that no process needs, those first
@@ -90,7 +125,7 @@ func (t *Table) roomForRows(bytes int) bool {
 // idle returns the files with rows that no process maps, the longest idle first.
 func (r *rows) idle(now int64) (idle []*File) {
 	for f := range r.ready {
-		if f.users.Load() != 0 {
+		if !f.unused() {
 			f.rows.idleSince = 0
 			continue
 		}
@@ -126,13 +161,20 @@ func (t *Table) removeRows(f *File) {
 		return
 	}
 	id := f.rows.id
-	r.bytes -= f.rows.bytes
 	r.released++
 	delete(r.ready, f)
 	f.rows = fileRows{}
 	r.mu.Unlock()
+	t.dropTable(id)
+}
+
+// dropTable gives the rows' memory back when no file has them any more.
+func (t *Table) dropTable(id RowsID) {
+	if !t.rows.release(id) {
+		return
+	}
 	if err := t.opts.Unwinder.RemoveRows(id); err != nil {
-		t.rowsFailed(f, err)
+		t.log.Debug("Unwind rows cannot be removed.", zap.Error(err))
 	}
 }
 

@@ -59,7 +59,7 @@ func NewTable(opts Options) *Table {
 		opts.Logger.Warn("The time namespace is not known: processes may not be recognized.", zap.Error(err))
 	}
 	d := newDescriptors(opts.MaxDescriptors)
-	fileOpts := &fileOptions{opts.FS, d}
+	fileOpts := &fileOptions{opts.FS, d, opts.NameFile}
 	t := &Table{
 		opts: opts, now: opts.Now, log: opts.Logger, bootOffset: offset,
 		descriptors: d,

@@ -18,10 +18,13 @@ type Unwinder interface {
 	AddRows(t *unwind.Table) (RowsID, error)
 	// RemoveRows gives their memory back.
 	RemoveRows(id RowsID) error
+	// SetFileRows has the rows used wherever a process maps a file of which nothing else
+	// is known yet, until RemoveRows; the zero key is the vDSO's. The slice belongs to the callee.
+	SetFileRows(file FileKey, id RowsID, texts []FileText) error
 	// SetMappings says where a process maps files with rows, in address order, at
-	// most MaxRowMappings; none is news too. Until freshUntilNs (CLOCK_MONOTONIC) it may
-	// map more that is not told of at once. The slice belongs to the callee.
-	SetMappings(id ID, mappings []RowMapping, freshUntilNs int64) error
+	// most MaxRowMappings; none is news too. It holds while the process maps so many pages
+	// executable and not writable. The slice belongs to the callee.
+	SetMappings(id ID, mappings []RowMapping, execPages uint64) error
 	// ForgetMappings takes that back. An unknown process is no error.
 	ForgetMappings(id ID) error
 }
@@ -40,6 +43,13 @@ type RowMapping struct {
 	// Rows is 0 while the file has none, but should.
 	Rows   RowsID
 	Blocks int
+}
+
+// FileText says which pages of a file are mapped as one, executable.
+type FileText struct {
+	FirstPage, LimitPage uint32
+	// Text is the address of the first block of the rows less the one of the file's first byte.
+	Text int64
 }
 
 // runsKnown reports whether the rows of a process's program are there already.
@@ -100,14 +110,11 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		}
 		list = append(list, RowMapping{Start: m.Start, Limit: m.Limit, Text: m.bias + r.base, Rows: r.id, Blocks: r.blocks})
 	}
-	if p.load.mapped && slices.Equal(p.load.mappings, list) {
+	if p.load.mapped && p.load.listedPages == p.load.execPages && slices.Equal(p.load.mappings, list) {
 		return
 	}
-	p.load.mappings, p.load.mapped = list, true
-	t.mu.RLock()
-	freshUntil := p.youngUntilNs
-	t.mu.RUnlock()
-	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list), freshUntil); err != nil {
+	p.load.mappings, p.load.mapped, p.load.listedPages = list, true, p.load.execPages
+	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list), p.load.execPages); err != nil {
 		p.load.mapped = false
 		t.publishFailed(p, err)
 	}

@@ -142,6 +142,7 @@ func newPipelineWith(
 		Selection:        selection,
 		Publisher:        p.publisher,
 		Programs:         p.publisher,
+		NameFile:         fileNames(sampler),
 		Logger:           set.Logger,
 		CommandLineBytes: commandLineBytes(cfg),
 		Environment:      cfg.ResourceFromEnvironment,

@@ -3,6 +3,7 @@
 package customlabelsreceiver
 
 import (
+	"os"
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
@@ -39,15 +40,32 @@ func (u unwinder) RemoveRows(id process.RowsID) error {
 	return u.sampler.RemoveUnwindTable(bpf.TableID(id))
 }
 
+// SetFileRows implements process.Unwinder.
+func (u unwinder) SetFileRows(file process.FileKey, id process.RowsID, texts []process.FileText) error {
+	list := make([]bpf.FileText, len(texts))
+	for i, t := range texts {
+		list[i] = bpf.FileText(t)
+	}
+	return u.sampler.SetFileRows(bpf.FileKey(file), bpf.TableID(id), list)
+}
+
+// fileNames names files as the sampler does.
+func fileNames(sampler *bpf.Sampler) func(*os.File) (process.FileKey, error) {
+	return func(f *os.File) (process.FileKey, error) {
+		key, err := sampler.NameFile(f)
+		return process.FileKey(key), err
+	}
+}
+
 // SetMappings implements process.Unwinder.
-func (u unwinder) SetMappings(id process.ID, mappings []process.RowMapping, freshUntilNs int64) error {
+func (u unwinder) SetMappings(id process.ID, mappings []process.RowMapping, execPages uint64) error {
 	list := make([]bpf.UnwindMapping, len(mappings))
 	for i, m := range mappings {
 		list[i] = bpf.UnwindMapping{
 			Start: m.Start, Limit: m.Limit, Text: m.Text, Table: bpf.TableID(m.Rows), Blocks: m.Blocks,
 		}
 	}
-	return u.sampler.SetUnwindMappings(bpf.ProcessID(id), list, uint64(freshUntilNs))
+	return u.sampler.SetUnwindMappings(bpf.ProcessID(id), list, execPages)
 }
 
 // ForgetMappings implements process.Unwinder.

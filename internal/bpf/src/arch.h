@@ -21,7 +21,9 @@ struct user_regs {
 
 #if defined(__TARGET_ARCH_x86)
 
-#define USER_CS_64 0x33 /* __USER_CS, arch/x86/include/asm/segment.h */
+/* Selectors of 64-bit user code: __USER_CS, and FLAT_USER_CS64 of Xen's paravirtualised guests. */
+#define USER_CS_64 0x33	      /* arch/x86/include/asm/segment.h */
+#define USER_CS_64_XEN 0xe033 /* arch/x86/include/asm/xen/interface_64.h */
 /* TASK_SIZE_MAX with five levels of page tables, the most there are. */
 #define USER_ADDRESS_END (1ULL << 56)
 
@@ -32,6 +34,12 @@ struct user_regs {
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
 	return (ctx->cs & 3) == 3;
+}
+
+/* As the kernel's user_64bit_mode() has it. Outside of Xen the second lies beyond the descriptor table. */
+static __always_inline bool is_64bit_code(__u64 cs)
+{
+	return (__u16)cs == USER_CS_64 || (__u16)cs == USER_CS_64_XEN;
 }
 
 #define CALL_CLONE 56
@@ -72,7 +80,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->called = 0;
 	r->call = CALL_UNKNOWN;
 	r->second = ctx->si;
-	*compat = ctx->cs != USER_CS_64;
+	*compat = !is_64bit_code(ctx->cs);
 }
 
 static __always_inline void user_regs_from_task(const struct pt_regs *regs, struct user_regs *r, __u64 *all,
@@ -86,7 +94,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->called = regs->orig_ax != CALL_UNKNOWN;
 	r->call = regs->orig_ax;
 	r->second = regs->si;
-	*compat = regs->cs != USER_CS_64;
+	*compat = !is_64bit_code(regs->cs);
 }
 
 static __always_inline __u64 user_sp(const struct pt_regs *regs)

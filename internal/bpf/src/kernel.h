@@ -97,6 +97,7 @@ typedef struct {
 
 struct mm_struct {
 	struct maple_tree mm_mt;
+	unsigned long exec_vm;
 	mm_context_t context;
 };
 

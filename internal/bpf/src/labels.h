@@ -261,17 +261,22 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 {
 	struct scratch *s = this_scratch();
 	struct process_entry *entry;
-	__u32 at = 0;
+	__u32 at = 0, sources, presumed;
 
 	if (!id || !s)
 		return 0;
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
+	sources = entry->num_sources;
+	presumed = entry->presumed;
+	__builtin_memcpy(s->sources, entry->sources, sizeof(s->sources));
+	if (!still_of(entry, owner, id->tgid))
+		return 0;
 	s->header.known = 1;
-	s->header.presumed = !!entry->presumed;
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->num_sources; i++) {
-		struct label_block block = { .abi = entry->sources[i].abi };
+	s->header.presumed = !!presumed;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++) {
+		struct label_block block = { .abi = s->sources[i].abi };
 		__u32 start = at + sizeof(block), end = start, bytes;
 
 		opaque(at);
@@ -280,10 +285,10 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp && entry->sources[i].kind != TLS_KIND_REGISTER)
+		else if (!tp && s->sources[i].kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
-			block.outcome = read_source(s, tp, g, &entry->sources[i], start, &block, &end);
+			block.outcome = read_source(s, tp, g, &s->sources[i], start, &block, &end);
 		if (block.outcome != OUTCOME_PRESENT && block.outcome != OUTCOME_TRUNCATED)
 			end = start;
 		bytes = end - start;

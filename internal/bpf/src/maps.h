@@ -15,6 +15,7 @@ const volatile __u64 watermark_bytes = 1 << 20; /* of unread samples that wake t
 const volatile __u32 use_rows = 1;		/* 0: frame pointers only */
 const volatile __u32 select_targets;		/* some processes may be filtered */
 const volatile __u32 judge_forked;		/* whether one is, it does not inherit */
+const volatile __u32 page_bytes = 4096;
 /* Inode of the PID namespace whose numbers are reported; 0: the init namespace. */
 const volatile __u32 pid_ns_inum;
 
@@ -83,6 +84,7 @@ struct go_map_walk {
 struct vma_walk {
 	__u64 start;
 	__u64 limit;
+	__u64 page; /* of the file, at start */
 	struct file_key key;
 	__u64 pivots[MAPLE_PIVOTS];
 };
@@ -105,9 +107,10 @@ struct stack_walk {
 	__u8 regs_known; /* all of them, not only ip, sp and fp */
 	__u8 fp_known;
 	__u8 doubtful; /* some frame may have been found by a register that was no frame pointer */
-	__u8 by_vma;   /* what the list does not have may be found by its file */
-	__u8 unknown;  /* the rows that were used last are not known by their file */
-	__u8 learnt;   /* that was tried once, which is enough for a sample */
+	__u8 by_vma;   /* there is no list that holds: files are looked up in the kernel's tree */
+	__u8 pad[3];
+	__u64 bare_start; /* the mapping without rows that was looked up last */
+	__u64 bare_limit;
 	struct vma_walk vma;
 };
 
@@ -117,10 +120,11 @@ struct scratch {
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	__u32 end;	       /* of copy_slots: where the labels end */
-	__u32 skipped;	       /* and those without a value */
-	struct user_regs user; /* of the task */
-	__u64 regs[NUM_REGS];  /* that rules may refer to, by DWARF number */
+	struct label_source sources[MAX_LABEL_SOURCES]; /* copies, for as long as reading takes */
+	__u32 end;					/* of copy_slots: where the labels end */
+	__u32 skipped;					/* and those without a value */
+	struct user_regs user;				/* of the task */
+	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct signal_regs signal;
 };
@@ -176,9 +180,10 @@ struct {
 	__array(values, struct unwind_table);
 } unwind_tables SEC(".maps");
 
-/* Rows by the file that has them, learnt when samples use them. Few files make up most stacks. */
+/* Rows by the file that has them. User space alone says so, and takes it back with the table. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MAX_FILE_ROWS);
 	__type(key, struct file_key);
 	__type(value, struct known_rows);
@@ -226,6 +231,17 @@ static __always_inline void count(enum counter c)
 	if (cs)
 		cs->value[c]++;
 }
+
+/*
+ * Whether what was read of an element of a hash map was its owner's. Once an element is
+ * replaced or deleted, its memory may be another key's at once, while it is still looked at
+ * here. So whatever is read is copied, and its owner checked afterwards.
+ */
+#define still_of(element, field, of)                                                                                   \
+	({                                                                                                             \
+		asm volatile("" ::: "memory");                                                                         \
+		*(const volatile typeof((element)->field) *)&(element)->field == (typeof((element)->field))(of);       \
+	})
 
 /* Keeps the compiler from forgetting that a bound was just checked. */
 #define opaque(x) asm volatile("" : "+r"(x))

@@ -36,6 +36,20 @@ int sample_cpu(struct perf_context *ctx)
 	return 0;
 }
 
+/* Has a process begin with an entry of another owner. */
+static __always_inline void begin_with(const struct process_entry *entry, __u32 owner, const struct process_id *id,
+				       bool may_be_filtered)
+{
+	struct process_entry copy = *entry;
+
+	if (!still_of(entry, owner, owner))
+		return;
+	copy.owner = id->tgid;
+	if (!may_be_filtered)
+		copy.filtered = 0;
+	bpf_map_update_elem(&processes, id, &copy, BPF_NOEXIST);
+}
+
 /* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the
  * other. */
 SEC("tp_btf/sched_process_fork")
@@ -53,17 +67,17 @@ int process_fork(__u64 *ctx)
 	process_identity(parent, &parent_id);
 	process_identity(child, &child_id);
 	entry = bpf_map_lookup_elem(&processes, &parent_id);
-	if (entry) {
-		bpf_map_update_elem(&processes, &child_id, entry, BPF_NOEXIST);
-		if (judge_forked) {
-			entry = bpf_map_lookup_elem(&processes, &child_id);
-			if (entry)
-				entry->filtered = 0;
+	if (entry)
+		begin_with(entry, parent_id.tgid, &child_id, !judge_forked);
+	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
+	if (list) {
+		struct unwind_list copy = *list;
+
+		if (still_of(list, owner, parent_id.tgid)) {
+			copy.owner = child_id.tgid;
+			bpf_map_update_elem(&unwind_lists, &child_id, &copy, BPF_NOEXIST);
 		}
 	}
-	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
-	if (list)
-		bpf_map_update_elem(&unwind_lists, &child_id, list, BPF_NOEXIST);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -89,10 +103,10 @@ int process_exec(__u64 *ctx)
 	before.exec_id--; /* begin_new_exec() adds one */
 	bpf_map_delete_elem(&processes, &before);
 	bpf_map_delete_elem(&unwind_lists, &before);
-	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode), 0);
+	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	known = bpf_map_lookup_elem(&programs, &program);
 	if (known)
-		bpf_map_update_elem(&processes, &id, known, BPF_NOEXIST);
+		begin_with(known, program.inode, &id, true);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -138,6 +152,31 @@ int scan_processes(struct bpf_iter__task *ctx)
 	fill_event(&ev, task, EVENT_EXISTS);
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct named_file);
+} named SEC(".maps");
+
+/*
+ * Run by user space for itself: names the file that it maps at named.addr as the kernel has
+ * it at samples. What stat(2) says of a file of overlayfs or btrfs is something else.
+ */
+SEC("syscall")
+int name_file(void *ctx)
+{
+	struct vma_walk v = {};
+	struct named_file *n;
+	__u32 zero = 0;
+
+	n = bpf_map_lookup_elem(&named, &zero);
+	if (!n || find_vma(&v, n->addr) != VMA_FILE)
+		return false;
+	n->key = v.key;
+	return true;
 }
 
 /* Names for bpf2go: it sees only types that something refers to. */

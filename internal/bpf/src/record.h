@@ -19,15 +19,15 @@
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
-#define MAX_UNWIND_TABLES 8192		/* at the same time */
-#define MAX_UNWIND_MAPPINGS 1024	/* with rows, of one process */
-#define UNWIND_CHUNK_MAPPINGS 16	/* in one element of unwind_mappings */
-#define UNWIND_BLOCK_BYTES 1024		/* of text that share an index entry */
-#define UNWIND_PAGE_BYTES 4096		/* one element of an unwind table */
-#define UNWIND_KNOWN_BY_FILE (1U << 31) /* in unwind_header: file_rows has the table */
-#define MAX_FILE_ROWS 2048		/* files whose rows are found without a list of mappings */
-#define MAX_PROGRAMS 1024		/* executables whose processes begin with label sources */
-#define COMM_BYTES 16			/* TASK_COMM_LEN */
+#define MAX_UNWIND_TABLES 8192	 /* at the same time */
+#define MAX_UNWIND_MAPPINGS 1024 /* with rows, of one process */
+#define UNWIND_CHUNK_MAPPINGS 16 /* in one element of unwind_mappings */
+#define UNWIND_BLOCK_BYTES 1024	 /* of text that share an index entry */
+#define UNWIND_PAGE_BYTES 4096	 /* one element of an unwind table */
+#define MAX_FILE_ROWS 4096	 /* files whose rows are found without a list of mappings */
+#define MAX_FILE_TEXTS 4	 /* executable segments of such a file */
+#define MAX_PROGRAMS 1024	 /* executables whose processes begin with label sources */
+#define COMM_BYTES 16		 /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
@@ -178,8 +178,8 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
  *   u32 rows in order: low half the offset in the block, high half the number of the rule
  */
 struct unwind_header {
-	__u64 id;	  /* of the table; its slot may get another one */
-	__u32 index_page; /* and UNWIND_KNOWN_BY_FILE */
+	__u64 id; /* of the table; its slot may get another one */
+	__u32 index_page;
 	__u32 rows_page;
 };
 _Static_assert(sizeof(struct unwind_header) == sizeof(struct unwind_rule), "the header has the place of rule 0");
@@ -200,6 +200,7 @@ struct unwind_mapping {
 _Static_assert(sizeof(struct unwind_mapping) == 40, "unwind_mapping");
 
 struct unwind_chunk {
+	__u64 list; /* whose it is: the memory of an element is used again at once */
 	struct unwind_mapping mappings[UNWIND_CHUNK_MAPPINGS];
 };
 
@@ -212,37 +213,53 @@ struct unwind_chunk_key {
 /* The mappings of a process, in chunks in address order; a forked child shares them. */
 struct unwind_list {
 	__u64 id;
-	__u64 fresh_until_ns; /* CLOCK_MONOTONIC: until then the process may have mapped more meanwhile */
-	__u32 count;	      /* of mappings */
-	__u32 pad;
+	__u64 exec_pages; /* mapped executable when the list was made; it holds as long as there are as many */
+	__u32 count;	  /* of mappings */
+	__u32 owner;	  /* tgid, see still_of() */
 };
 
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.
- * page: of a program 0; of a mapping the page of the file at which it begins, plus one.
+ * All zero: the vDSO, which is no file.
  */
 struct file_key {
 	__u64 inode;
 	__u64 size;
-	__u64 page;
 	__s64 changed_s; /* ctime */
 	__u32 changed_ns;
 	__u32 dev;
 };
-_Static_assert(sizeof(struct file_key) == 40, "file_key");
+_Static_assert(sizeof(struct file_key) == 32, "file_key");
 
-/* The rows of a file, by file_key. */
+/* Pages of a file that are mapped as one, executable. */
+struct file_text {
+	__u32 first_page;
+	__u32 limit_page;
+	__s64 text; /* where the table's first block is, from where the file's first byte would be */
+};
+
+/* The rows of a file, by file_key: only for the very file that the table was made from. */
 struct known_rows {
-	__u64 text; /* of the table's first block, from the start of the mapping */
+	__u64 inode; /* of the key, see still_of() */
 	__u64 table_id;
 	__u32 slot;
 	__u32 blocks;
+	struct file_text texts[MAX_FILE_TEXTS]; /* an unused one has no pages */
+};
+_Static_assert(sizeof(struct known_rows) == 24 + 16 * MAX_FILE_TEXTS, "known_rows");
+
+/* A question of user space: which file does the caller map at an address? */
+struct named_file {
+	__u64 addr;
+	struct file_key key;
 };
 
 struct process_entry {
-	__u32 num_sources;
-	__u16 filtered; /* no sample of it is wanted */
-	__u16 presumed; /* the sources are those that others had of the same program, and not confirmed */
+	__u8 num_sources;
+	__u8 filtered; /* no sample of it is wanted */
+	__u8 presumed; /* the sources are those that others had of the same program, and not confirmed */
+	__u8 pad;
+	__u32 owner; /* tgid of a process, inode of a program, see still_of() */
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
 _Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "process_entry");
@@ -349,6 +366,6 @@ struct process_event {
 	struct file_key program;    /* EVENT_EXEC */
 	char path[EXEC_PATH_BYTES]; /* EVENT_EXEC: as passed to execve, maybe cut */
 };
-_Static_assert(sizeof(struct process_event) == 104 + EXEC_PATH_BYTES, "process_event");
+_Static_assert(sizeof(struct process_event) == 96 + EXEC_PATH_BYTES, "process_event");
 
 #endif

@@ -51,8 +51,10 @@ __noinline int find_mapping(struct stack_walk *w, __u64 pc)
 		return false;
 	if (pc >= w->mapping.start && pc < w->mapping.limit)
 		return true;
+	if (w->by_vma)
+		return find_vma_mapping(w, pc);
 	if (!w->mappings)
-		return w->by_vma && find_vma_mapping(w, pc);
+		return false;
 	high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS;
 	/* The last chunk that begins at or below pc. */
 	for (int i = 0; i < CHUNK_STEPS && high - low > 1; i++) {
@@ -65,6 +67,8 @@ __noinline int find_mapping(struct stack_walk *w, __u64 pc)
 			low = middle;
 		else
 			high = middle;
+		if (!still_of(c, list, w->list))
+			return unknown_mappings(w);
 	}
 	c = mapping_chunk(w->list, low);
 	if (!c)
@@ -81,14 +85,12 @@ __noinline int find_mapping(struct stack_walk *w, __u64 pc)
 			high = middle;
 	}
 	m = chunk_mapping(c, low);
-	if (pc < m->start || pc >= m->limit) {
-		if (!w->by_vma)
-			return false;
-		w->doubtful = 1;
-		return find_vma_mapping(w, pc);
-	}
 	__builtin_memcpy(&w->mapping, m, sizeof(w->mapping));
-	return true;
+	if (!still_of(c, list, w->list)) {
+		w->mapping.start = w->mapping.limit = 0;
+		return unknown_mappings(w);
+	}
+	return pc >= w->mapping.start && pc < w->mapping.limit;
 }
 
 /* Number n of the words that begin with a page of a table. */
@@ -129,11 +131,9 @@ __noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rul
 		return false;
 	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
 		return true;
-	if (!(header->index_page & UNWIND_KNOWN_BY_FILE))
-		w->unknown = 1;
 	block = offset / UNWIND_BLOCK_BYTES;
 	at = offset % UNWIND_BLOCK_BYTES;
-	index_page = header->index_page & ~UNWIND_KNOWN_BY_FILE;
+	index_page = header->index_page;
 	rows_page = header->rows_page;
 	if (!table_word(table, index_page, block, &low) || !table_word(table, index_page, block + 1, &high))
 		return false;
@@ -167,20 +167,6 @@ __noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rul
 	opaque(number);
 	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
 	return true;
-}
-
-/* Notes that the rows in use are known by their file. */
-static __always_inline void mark_known(struct stack_walk *w)
-{
-	struct unwind_page *page;
-	__u32 slot = w->mapping.slot, number = 0;
-	void *table = bpf_map_lookup_elem(&unwind_tables, &slot);
-
-	if (!table)
-		return;
-	page = bpf_map_lookup_elem(table, &number);
-	if (page && ((struct unwind_header *)page)->id == w->mapping.table_id)
-		((struct unwind_header *)page)->index_page |= UNWIND_KNOWN_BY_FILE;
 }
 
 #endif

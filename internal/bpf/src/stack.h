@@ -203,15 +203,6 @@ static __always_inline bool leaf_of_other_file(const struct stack_walk *w)
 	       strip_return_address(made) - 1 != caller;
 }
 
-/* So that the next process that maps the file has its rows at once. */
-static __always_inline void learn(struct stack_walk *w, __u64 pc)
-{
-	w->unknown = 0;
-	w->learnt = 1;
-	if (learn_file_rows(w, pc))
-		mark_known(w);
-}
-
 static __always_inline enum outcome next_frame(struct scratch *s, struct stack_walk *w)
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
@@ -221,8 +212,6 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	if (find_mapping(w, pc)) {
 		if (!find_rule(w, pc, &rule))
 			w->doubtful = 1;
-		else if (w->unknown && !w->learnt)
-			learn(w, pc);
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
@@ -256,6 +245,25 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	return 0;
 }
 
+/* Finds the list of what a process maps. One that does not hold any more is as good as none. */
+static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
+{
+	struct unwind_list *list = bpf_map_lookup_elem(&unwind_lists, id);
+	struct mm_struct *mm = task->mm;
+	__u64 exec_pages = 0;
+
+	w->list = w->mappings = 0;
+	if (list) {
+		w->list = list->id;
+		w->mappings = list->count;
+		exec_pages = list->exec_pages;
+		if (!still_of(list, owner, id->tgid))
+			list = NULL;
+	}
+	w->doubtful = use_rows && !list;
+	w->by_vma = use_rows && (!list || !mm || mm->exec_vm != exec_pages);
+}
+
 /*
  * Appends the user stack of the task, whose registers are regs and scratch.regs,
  * to scratch.body[at]; returns its frames.
@@ -265,7 +273,6 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 {
 	struct walk_context ctx = { .scratch = scratch };
 	struct stack_walk *w = &s->walk_state;
-	struct unwind_list *list;
 
 	opaque(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
@@ -285,12 +292,8 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
-	list = bpf_map_lookup_elem(&unwind_lists, &s->header.process);
-	w->list = list ? list->id : 0;
-	w->mappings = list ? list->count : 0;
-	w->doubtful = !list && use_rows;
-	w->by_vma = use_rows && (!list || s->header.time_ns < list->fresh_until_ns);
-	w->unknown = w->learnt = 0;
+	w->bare_start = w->bare_limit = 0;
+	use_list(w, task, &s->header.process);
 	s->header.user_stack = OUTCOME_TRUNCATED;
 	bpf_loop(MAX_USER_FRAMES - 1, walk_frame, &ctx, 0);
 	return w->frames;

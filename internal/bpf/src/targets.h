@@ -18,7 +18,7 @@ static __noinline bool filtered_target(const struct task_struct *task)
 		return false;
 	process_identity(task, &id);
 	entry = bpf_map_lookup_elem(&processes, &id);
-	return entry && entry->filtered;
+	return entry && entry->filtered && still_of(entry, owner, id.tgid);
 }
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What a process maps at an address, from the kernel's own tree of mappings: for a process
- * that user space has not looked at yet, or not since it has mapped more. So the stacks of
- * a process that has just begun are walked by the rows of files that others map as well.
+ * that user space has not looked at yet, or not since it has mapped other code. So the stacks
+ * of a process that has just begun are walked by the rows of files that others map as well,
+ * and what has moved is not taken for what was there before.
  *
  * The tree may be changed by another thread while it is read. Nothing is followed but by
  * reads that may fail, and what is found has to belong to the process and hold the address.
@@ -20,7 +21,6 @@
 #define MAPLE_RANGE_SLOTS_OFFSET 128 /* the same */
 #define MAPLE_ARANGE_SLOTS_OFFSET 80 /* struct maple_arange_64: parent, pivot[9], slot[10] */
 #define MAPLE_ARANGE_PIVOTS 9
-#define VMA_PAGE_SHIFT 12 /* of vm_pgoff where pages are that small; it only has to be the same always */
 
 /* The upper bits say whether somebody has asked for the time (I_CTIME_QUERIED, include/linux/fs.h). */
 #define CTIME_NSEC_MASK 0x3fffffff
@@ -31,8 +31,8 @@ enum maple_type {
 	MAPLE_ARANGE_64 = 3,
 };
 
-/* The contents of a file that the kernel knows; page is where a mapping of it begins. */
-static __always_inline void fill_file_key(struct file_key *key, struct inode *inode, __u64 page)
+/* The contents of a file that the kernel knows. */
+static __always_inline void fill_file_key(struct file_key *key, struct inode *inode)
 {
 	struct inode___6_10 *older = (void *)inode;
 	struct inode___6_5 *oldest = (void *)inode;
@@ -41,7 +41,6 @@ static __always_inline void fill_file_key(struct file_key *key, struct inode *in
 	key->inode = BPF_CORE_READ(inode, i_ino);
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	key->size = BPF_CORE_READ(inode, i_size);
-	key->page = page;
 	/* Unlike the time of modification, it cannot be set. */
 	if (bpf_core_field_exists(inode->i_ctime_sec)) {
 		key->changed_s = BPF_CORE_READ(inode, i_ctime_sec);
@@ -86,72 +85,92 @@ static __always_inline __u64 maple_slot(struct vma_walk *v, struct mm_struct *mm
 	return 0;
 }
 
+enum vma_kind {
+	VMA_NONE,
+	VMA_ANONYMOUS,
+	VMA_FILE, /* or the vDSO, which has the key without a file */
+};
+
 /*
- * Fills w->vma with the mapping that holds pc, if it shows a file. Not static, as the
- * searches of rows.h are not: the verifier goes through it once.
+ * Fills v with the mapping of the current process that holds pc, and tells what it shows. Not
+ * static, as the searches of rows.h are not: the verifier goes through it once.
  */
-__noinline int find_vma_file(struct stack_walk *w, __u64 pc)
+__noinline int find_vma(struct vma_walk *v, __u64 pc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
 	struct vm_area_struct *vma;
 	struct file *file;
 
-	if (!w || !mm)
-		return false;
-	vma = (struct vm_area_struct *)maple_slot(&w->vma, mm, pc);
+	if (!v || !mm)
+		return VMA_NONE;
+	vma = (struct vm_area_struct *)maple_slot(v, mm, pc);
 	if (!vma || (__u64)vma & 3 || BPF_CORE_READ(vma, vm_mm) != mm)
-		return false;
-	w->vma.start = BPF_CORE_READ(vma, vm_start);
-	w->vma.limit = BPF_CORE_READ(vma, vm_end);
-	if (pc < w->vma.start || pc >= w->vma.limit)
-		return false;
+		return VMA_NONE;
+	v->start = BPF_CORE_READ(vma, vm_start);
+	v->limit = BPF_CORE_READ(vma, vm_end);
+	if (pc < v->start || pc >= v->limit)
+		return VMA_NONE;
 	file = BPF_CORE_READ(vma, vm_file);
 	if (file) {
-		fill_file_key(&w->vma.key, BPF_CORE_READ(file, f_inode), BPF_CORE_READ(vma, vm_pgoff) + 1);
-		return true;
+		fill_file_key(&v->key, BPF_CORE_READ(file, f_inode));
+		v->page = BPF_CORE_READ(vma, vm_pgoff);
+		return VMA_FILE;
 	}
-	if (w->vma.start != (__u64)BPF_CORE_READ(mm, context.vdso))
-		return false;
-	__builtin_memset(&w->vma.key, 0, sizeof(w->vma.key)); /* the vDSO has the one without a file */
-	return true;
+	if (v->start != (__u64)BPF_CORE_READ(mm, context.vdso))
+		return VMA_ANONYMOUS;
+	__builtin_memset(&v->key, 0, sizeof(v->key));
+	v->page = 0;
+	return VMA_FILE;
 }
 
-/* Makes w->mapping the one that holds pc, if its file's rows are known by a process that maps it, too. */
+/* Makes w->mapping the one in w->vma. */
+static __always_inline bool use_known_rows(struct stack_walk *w, const struct known_rows *known)
+{
+	for (int i = 0; i < MAX_FILE_TEXTS; i++) {
+		const struct file_text *t = &known->texts[i];
+
+		if (w->vma.page < t->first_page || w->vma.page >= t->limit_page)
+			continue;
+		w->mapping.text = w->vma.start - w->vma.page * page_bytes + t->text;
+		w->mapping.table_id = known->table_id;
+		w->mapping.slot = known->slot;
+		w->mapping.blocks = known->blocks;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Makes w->mapping the one that holds pc, if its file's rows are known. Code that belongs to
+ * no file is generated at run time, and keeps frame pointers.
+ */
 static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 {
 	struct known_rows *known;
 	struct file_key key; /* on the stack: Linux 6.1 takes a key from nowhere else here */
+	int kind;
 
-	if (!find_vma_file(w, pc))
+	if (pc >= w->bare_start && pc < w->bare_limit)
 		return false;
-	__builtin_memcpy(&key, &w->vma.key, sizeof(key));
-	known = bpf_map_lookup_elem(&file_rows, &key);
-	if (!known)
-		return false;
-	w->mapping.start = w->vma.start;
-	w->mapping.limit = w->vma.limit;
-	w->mapping.text = w->vma.start + known->text;
-	w->mapping.table_id = known->table_id;
-	w->mapping.slot = known->slot;
-	w->mapping.blocks = known->blocks;
-	return true;
-}
-
-/* Remembers by file the rows that a process's list of mappings gave for pc. */
-__noinline int learn_file_rows(struct stack_walk *w, __u64 pc)
-{
-	struct known_rows known = {};
-	struct file_key key;
-
-	if (!w || !find_vma_file(w, pc))
-		return false;
-	__builtin_memcpy(&key, &w->vma.key, sizeof(key));
-	known.text = w->mapping.text - w->vma.start;
-	known.table_id = w->mapping.table_id;
-	known.slot = w->mapping.slot;
-	known.blocks = w->mapping.blocks;
-	return !bpf_map_update_elem(&file_rows, &key, &known, BPF_ANY);
+	kind = find_vma(&w->vma, pc);
+	if (kind == VMA_FILE) {
+		__builtin_memcpy(&key, &w->vma.key, sizeof(key));
+		known = bpf_map_lookup_elem(&file_rows, &key);
+		if (known && use_known_rows(w, known) && still_of(known, inode, key.inode)) {
+			w->mapping.start = w->vma.start;
+			w->mapping.limit = w->vma.limit;
+			return true;
+		}
+	}
+	if (kind != VMA_ANONYMOUS)
+		w->doubtful = 1;
+	if (kind != VMA_NONE) {
+		w->bare_start = w->vma.start;
+		w->bare_limit = w->vma.limit;
+	}
+	w->mapping.start = w->mapping.limit = 0;
+	return false;
 }
 
 #endif

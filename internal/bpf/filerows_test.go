@@ -1,0 +1,219 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+const rowsDepth = 100
+
+// A rowsTarget is a program without frame pointers that stays in rowsDepth frames of a function.
+type rowsTarget struct {
+	s       *Sampler
+	program string
+}
+
+func newRowsTarget(t *testing.T) *rowsTarget {
+	t.Helper()
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	return &rowsTarget{s, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")}
+}
+
+func (r *rowsTarget) start(t *testing.T) *target {
+	t.Helper()
+	tgt := startTarget(t, r.program, "depth-100")
+	return &tgt
+}
+
+// outcome is how the stack of a target is walked from now on.
+func (r *rowsTarget) outcome(t *testing.T, of *target) (outcome labels.Outcome, frames int) {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	readUntil(t, r.s, func(rec *Record) bool {
+		if rec.PID != of.pid || rec.TimeNs < uint64(now.Nano()) || len(rec.KernelFrames) > 0 || !of.in(rec.UserFrames[0]) {
+			return false
+		}
+		outcome, frames = labels.Outcome(rec.UserStack), len(rec.UserFrames)
+		return true
+	})
+	return outcome, frames
+}
+
+func (r *rowsTarget) requireWhole(t *testing.T, of *target) {
+	t.Helper()
+	for range samplesPerState {
+		outcome, frames := r.outcome(t, of)
+		require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+		require.Greater(t, frames, rowsDepth+2)
+	}
+}
+
+func (r *rowsTarget) requireNoRows(t *testing.T, of *target) {
+	t.Helper()
+	for range samplesPerState {
+		outcome, _ := r.outcome(t, of)
+		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+	}
+}
+
+func (r *rowsTarget) drop(t *testing.T, of *target, tables []TableID) {
+	t.Helper()
+	for _, id := range tables {
+		require.NoError(t, r.s.RemoveUnwindTable(id))
+	}
+	require.NoError(t, r.s.ForgetMappings(identify(t, r.s, of.pid)))
+}
+
+// A process that no list of mappings is known of is walked by the rows of the files that
+// it maps, from the kernel's own tree of mappings, as long as there are any.
+func TestRowsByFile(t *testing.T) {
+	r := newRowsTarget(t)
+	known := r.start(t)
+	r.requireNoRows(t, known)
+	tables := loadRows(t, r.s, known.pid)
+	r.requireWhole(t, known)
+	next := r.start(t)
+	r.requireWhole(t, next)
+	r.drop(t, known, tables)
+	r.requireNoRows(t, next)
+	require.Empty(t, r.s.tables.files)
+	var key profilerFileKey
+	require.False(t, r.s.objs.FileRows.Iterate().Next(&key, &profilerKnownRows{}), "nothing is left")
+}
+
+// Two tables of the same files, as two containers of one image had them: when one is
+// removed, in whichever order they came, new processes are walked by the other.
+func TestTwoTablesOfOneFile(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		r := newRowsTarget(t)
+		var containers [2]*target
+		var tables [2][]TableID
+		for i := range containers {
+			containers[i] = r.start(t)
+			tables[i] = loadRows(t, r.s, containers[i].pid)
+			r.requireWhole(t, r.start(t))
+		}
+		r.drop(t, containers[first], tables[first])
+		r.requireWhole(t, containers[1-first])
+		r.requireWhole(t, r.start(t))
+		r.drop(t, containers[1-first], tables[1-first])
+		r.requireNoRows(t, r.start(t))
+	}
+}
+
+// What was said of a file last holds: twice of a table is once, and what is newer is used.
+func TestFileRowsReplaced(t *testing.T) {
+	r := newRowsTarget(t)
+	known := r.start(t)
+	good := loadRows(t, r.s, known.pid)
+	ends := loadRowsAs(t, r.s, known.pid, endEverywhere)
+	next := r.start(t)
+	outcome, frames := r.outcome(t, next)
+	require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+	require.Equal(t, 1, frames)
+	for file, rows := range r.s.tables.files {
+		first := rows[0]
+		require.NoError(t, r.s.SetFileRows(file, first.table, first.texts))
+		require.Len(t, r.s.tables.files[file], 2)
+	}
+	r.requireWhole(t, next)
+	r.drop(t, known, ends)
+	r.requireWhole(t, next)
+	r.drop(t, known, good)
+	r.requireNoRows(t, next)
+	require.Error(t, r.s.SetFileRows(FileKey{Inode: 1}, good[0], nil), "of a table that is gone")
+}
+
+// endEverywhere has every frame be the outermost one.
+func endEverywhere(table *UnwindTable) {
+	for i := range table.Rules[1:] {
+		table.Rules[i+1] = UnwindRule{CFA: uint8(unwind.CFAEnd)}
+	}
+}
+
+// A list that is behind says that a process maps something else where it maps a file now.
+// Nobody but itself is walked by that.
+func TestListTeachesNobody(t *testing.T) {
+	r := newRowsTarget(t)
+	honest := r.start(t)
+	loadRows(t, r.s, honest.pid)
+	r.requireWhole(t, r.start(t))
+	evil := r.start(t)
+	tables := loadRowsAs(t, r.s, evil.pid, endEverywhere)
+	for _, id := range tables { // its list has them, its files have not
+		for _, file := range r.s.tables.slots[id].files {
+			require.NoError(t, r.s.forgetFileRows(file, id))
+		}
+	}
+	for range 100 {
+		_, frames := r.outcome(t, evil)
+		require.Equal(t, 1, frames)
+	}
+	r.requireWhole(t, r.start(t))
+}
+
+// A list holds as long as the process maps as much code as it did then. When it does not,
+// the files are looked up in the kernel's tree, whatever the list says.
+func TestChangedMappings(t *testing.T) {
+	r := newRowsTarget(t)
+	known := r.start(t)
+	loadRows(t, r.s, known.pid)
+	r.requireWhole(t, known)
+	next := r.start(t)
+	id, pages := identify(t, r.s, next.pid), execPages(t, next.pid)
+	another := []UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
+	for _, then := range []uint64{pages - 1, pages + 1, 0} {
+		require.NoError(t, r.s.SetUnwindMappings(id, another, then))
+		r.requireWhole(t, next)
+	}
+	require.NoError(t, r.s.SetUnwindMappings(id, another, pages))
+	r.requireNoRows(t, next)
+	require.NoError(t, r.s.SetUnwindMappings(id, nil, pages+1))
+	r.requireWhole(t, next)
+}
+
+// A file is named as the kernel has it in mappings, however it was opened: what is no file
+// cannot be, and a file that changes has another name.
+func TestNameFile(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	text, err := os.ReadFile("/bin/cat")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "cat")
+	require.NoError(t, os.WriteFile(path, text, 0o755))
+	name := func() FileKey {
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		defer f.Close()
+		key, err := s.NameFile(f)
+		require.NoError(t, err)
+		return key
+	}
+	first := name()
+	require.Equal(t, first, name())
+	executed, _ := execute(t, s, path)
+	require.Equal(t, executed, first, "as at its exec")
+	require.Eventually(t, func() bool {
+		require.NoError(t, os.Chmod(path, 0o700))
+		return name() != first
+	}, time.Minute, time.Millisecond)
+	pipe, _, err := os.Pipe()
+	require.NoError(t, err)
+	_, err = s.NameFile(pipe)
+	require.Error(t, err)
+	require.NoError(t, pipe.Close())
+	_, err = s.NameFile(pipe)
+	require.Error(t, err)
+}

@@ -1,0 +1,104 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+)
+
+// loadRows loads the rows of all files that a process maps, for it and for others that map them.
+func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []TableID) {
+	t.Helper()
+	return loadRowsAs(t, s, pid, func(*UnwindTable) {})
+}
+
+// loadRowsAs loads the rows as change has made them.
+func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*UnwindTable)) (tables []TableID) {
+	t.Helper()
+	fs := procfs.FS{Root: "/proc"}
+	var mappings []UnwindMapping
+	for m, err := range fs.Mappings(int(pid)) {
+		require.NoError(t, err)
+		if m.Inode == 0 || m.Perms&procfs.PermExec == 0 {
+			continue
+		}
+		file, err := os.Open(m.Path)
+		require.NoError(t, err)
+		defer file.Close()
+		st, err := file.Stat()
+		require.NoError(t, err)
+		e, err := elffile.New(file, st.Size())
+		require.NoError(t, err)
+		rows, err := unwind.New(e, unwind.Limits{})
+		if errors.Is(err, unwind.ErrNone) {
+			continue
+		}
+		require.NoError(t, err, m.Path)
+		table := tableOf(rows)
+		change(table)
+		id, err := s.AddUnwindTable(table)
+		require.NoError(t, err)
+		tables = append(tables, id)
+		key, err := s.NameFile(file)
+		require.NoError(t, err)
+		require.EqualValues(t, st.Size(), key.Size)
+		require.NoError(t, s.SetFileRows(key, id, textsOf(e, rows.Base)))
+		var loads []elffile.Segment
+		for l := range e.Loads() {
+			loads = append(loads, l)
+		}
+		bias, ok := elffile.LoadBias(e.Machine, loads, m.Start, m.Offset, true)
+		require.True(t, ok)
+		mappings = append(mappings, UnwindMapping{
+			Start: m.Start, Limit: m.Limit, Text: bias + rows.Base, Table: id, Blocks: len(rows.Index) - 1,
+		})
+	}
+	require.NotEmpty(t, mappings)
+	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings, execPages(t, pid)))
+	return tables
+}
+
+func textsOf(e *elffile.File, base uint64) (texts []FileText) {
+	page := uint64(os.Getpagesize())
+	for l := range e.Loads() {
+		if l.Flags&elf.PF_X != 0 {
+			first, limit := l.Offset/page, (l.Offset+l.Filesz+page-1)/page
+			texts = append(texts, FileText{uint32(first), uint32(limit), int64(base - (l.Vaddr - l.Offset))})
+		}
+	}
+	return texts
+}
+
+// execPages is how many pages a process maps executable and not writable.
+func execPages(t *testing.T, pid uint32) (pages uint64) {
+	t.Helper()
+	for m, err := range (procfs.FS{Root: "/proc"}).Mappings(int(pid)) {
+		require.NoError(t, err)
+		if m.Perms&(procfs.PermExec|procfs.PermWrite) == procfs.PermExec && m.Path != "[vsyscall]" {
+			pages += (m.Limit - m.Start) / uint64(os.Getpagesize())
+		}
+	}
+	require.NotZero(t, pages)
+	return pages
+}
+
+func tableOf(t *unwind.Table) *UnwindTable {
+	out := &UnwindTable{Index: t.Index, Rows: unsafe.Slice((*uint32)(unsafe.SliceData(t.Rows)), len(t.Rows))}
+	for _, r := range t.Rules {
+		out.Rules = append(out.Rules, UnwindRule{
+			CFA: uint8(r.CFA), Arg: r.Arg, RA: uint8(r.RA), FP: uint8(r.FP),
+			CFAOffset: r.CFAOffset, RAOffset: r.RAOffset, FPOffset: r.FPOffset,
+		})
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+//go:build linux
+
+package process
+
+import (
+	"crypto/sha256"
+	"io"
+	"os"
+)
+
+// sharedRows are rows that files have, one or several. Guarded by rows.mu.
+type sharedRows struct {
+	files, bytes int
+}
+
+// hold notes that a file has rows.
+func (r *rows) hold(id RowsID, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.tables[id]; s != nil {
+		s.files++
+		return
+	}
+	r.tables[id] = &sharedRows{1, bytes}
+	r.bytes += bytes
+}
+
+// release notes that a file does not have them any more. last: nor has any other.
+func (r *rows) release(id RowsID) (last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.tables[id]
+	if s == nil {
+		return false
+	}
+	if s.files--; s.files > 0 {
+		return false
+	}
+	r.bytes -= s.bytes
+	delete(r.tables, id)
+	return true
+}
+
+// shareRows gives a file the rows of another one with the same contents, as images have
+// that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
+// bytes are compared, by their hash, of files that did not change since their rows were made.
+func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
+	twins := t.rows.twins(f)
+	if len(twins) == 0 {
+		return fileRows{}, false
+	}
+	sum, err := sumOf(file, size)
+	if err != nil {
+		return fileRows{}, false
+	}
+	for twin, rows := range twins {
+		if rows.kernel == (FileKey{}) || !twin.holds(sum, rows.kernel) {
+			continue
+		}
+		if shared, ok := t.rows.share(twin, rows.id); ok {
+			return shared, true
+		}
+	}
+	return fileRows{}, false
+}
+
+// twins are the files with rows that look like another one.
+func (r *rows) twins(f *File) map[*File]fileRows {
+	if f.facts.buildID == "" && f.facts.goBuildID == "" || f.facts.htlHash == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	twins := map[*File]fileRows{}
+	for g := range r.ready {
+		if g != f && g.key.Size == f.key.Size && g.facts.htlHash == f.facts.htlHash &&
+			g.facts.buildID == f.facts.buildID && g.facts.goBuildID == f.facts.goBuildID {
+			twins[g] = g.rows
+		}
+	}
+	return twins
+}
+
+// share has one more file hold the rows of another one, if that still has them.
+func (r *rows) share(f *File, id RowsID) (fileRows, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.tables[id]
+	if s == nil || f.rows.state != rowsReady || f.rows.id != id {
+		return fileRows{}, false
+	}
+	s.files++
+	return fileRows{id: id, base: f.rows.base, blocks: f.rows.blocks}, true
+}
+
+// holds reports whether a file still has the contents that its rows were made of, and
+// whether these have a hash.
+func (f *File) holds(sum [sha256.Size]byte, kernel FileKey) bool {
+	file, size, err := f.Open()
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	own, err := sumOf(file, size)
+	return err == nil && own == sum && f.named(file) == kernel
+}
+
+func sumOf(file *os.File, size int64) (sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(file, 0, size)); err != nil {
+		return sum, err
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}

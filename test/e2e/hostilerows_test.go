@@ -1,0 +1,211 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+const (
+	// containerDepth is how many frames of its function a program of a container stays in.
+	containerDepth    = 100
+	containerFunction = "descend"
+	// containerProgram alone is sampled: the rows of other programs do not count.
+	containerProgram = "container-program"
+	// containerWait is how long each step may take, on a machine that does other things.
+	containerWait = 3 * time.Minute
+)
+
+// containersOfImage is how many containers of one image run at the same time.
+var containersOfImage = size(60, 12, 12)
+
+// containerSamples are looked at of each process.
+var containerSamples = size(200, 30, 30)
+
+// A containerHost has containers of one image: each is a mount of overlayfs of its own, and
+// its program the image's.
+type containerHost struct {
+	t     *testing.T
+	image string
+	r     *running
+
+	mu     sync.Mutex
+	whole  map[int64]int // samples of the function, by PID
+	short  map[int64]int
+	stacks map[int64][]string // an example of a short one
+}
+
+func newContainerHost(t *testing.T) *containerHost {
+	t.Helper()
+	testutil.RequireBPF(t)
+	h := &containerHost{t: t, image: t.TempDir(), whole: map[int64]int{}, short: map[int64]int{}, stacks: map[int64][]string{}}
+	out, err := exec.Command("gcc", "-O2", "-g", "-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-static",
+		"-o", filepath.Join(h.image, containerProgram), "../../testdata/bpf/target.c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	h.r = startReceiver(t, &sink{t: t, visit: h.visit}, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 997
+		c.ReportInterval = 200 * time.Millisecond
+		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: "**/" + containerProgram}}
+	})
+	return h
+}
+
+func (h *containerHost) visit(b flatBatch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range b.hits {
+		s := &b.hits[i]
+		if len(s.functions) == 0 || s.functions[0] != containerFunction {
+			continue
+		}
+		if len(s.functions) > containerDepth+2 && s.attrs["custom_labels.stack_truncated"] == "" && slices.Contains(s.functions, "main") {
+			h.whole[s.pid]++
+		} else {
+			h.short[s.pid]++
+			h.stacks[s.pid] = s.functions
+		}
+	}
+}
+
+// A container runs the image's program.
+type container struct {
+	h    *containerHost
+	root string // its mount
+	cmd  *exec.Cmd
+}
+
+func (h *containerHost) container() *container {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	c := &container{h: h, root: filepath.Join(dir, "root")}
+	for _, name := range []string{"root", "upper", "work"} {
+		require.NoError(h.t, os.Mkdir(filepath.Join(dir, name), 0o755)) //nolint:gosec // as those of images
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", h.image, dir, dir)
+	err := unix.Mount("overlay", c.root, "overlay", 0, options)
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
+		h.t.Skipf("no overlayfs on this file system: %v", err)
+	}
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = unix.Unmount(c.root, unix.MNT_DETACH) })
+	c.cmd = h.start(filepath.Join(c.root, containerProgram))
+	return c
+}
+
+// start runs a program of a container until the end of the test.
+func (h *containerHost) start(path string) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.Command(path, fmt.Sprintf("depth-%d", containerDepth))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(h.t, err)
+	require.NoError(h.t, cmd.Start())
+	_, err = bufio.NewReader(stdout).ReadString('\n') // it is where it stays
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { end(cmd) })
+	return cmd
+}
+
+func end(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // says that it was killed
+}
+
+// seen are the whole stacks and the short ones of a process.
+func (h *containerHost) seen(cmd *exec.Cmd) (whole, short int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pid := int64(cmd.Process.Pid)
+	return h.whole[pid], h.short[pid]
+}
+
+// awaitWhole waits until a process has so many whole stacks, however many short ones before.
+func (h *containerHost) awaitWhole(cmd *exec.Cmd, n int) {
+	h.t.Helper()
+	if !waitFor(containerWait, func() bool { whole, _ := h.seen(cmd); return whole >= n }) {
+		whole, short := h.seen(cmd)
+		require.FailNow(h.t, "no whole stacks", "%d of %d, %d short, %s", whole, n, short, h.stacks[int64(cmd.Process.Pid)])
+	}
+}
+
+// requireWhole: all stacks of a process, from its first sample on.
+func (h *containerHost) requireWhole(cmd *exec.Cmd) {
+	h.t.Helper()
+	h.awaitWhole(cmd, containerSamples)
+	whole, short := h.seen(cmd)
+	fmt.Printf("%s: %d whole stacks, %d short\n", h.t.Name(), whole, short)
+	require.Zero(h.t, short, "%s", h.stacks[int64(cmd.Process.Pid)])
+}
+
+func waitFor(most time.Duration, is func() bool) bool {
+	for begin := time.Now(); time.Since(begin) < most; time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return true
+		}
+	}
+	return is()
+}
+
+// TestSharedRows: the files of an image are those of all its containers. Whichever ends,
+// what is known of them holds for the others; and it is held once.
+func TestSharedRows(t *testing.T) {
+	t.Run("one of two containers ends", func(t *testing.T) {
+		h := newContainerHost(t)
+		a := h.container()
+		h.awaitWhole(a.cmd, containerSamples)
+		b := h.container()
+		h.requireWhole(b.cmd)
+		end(b.cmd)
+		require.True(t, waitFor(containerWait, func() bool { return unix.Unmount(b.root, 0) == nil }), "something holds it")
+		for range 3 {
+			next := h.start(filepath.Join(a.root, containerProgram))
+			h.requireWhole(next)
+			end(next)
+		}
+		end(a.cmd)
+		c := h.container()
+		h.requireWhole(c.cmd)
+		h.r.stop()
+	})
+	t.Run("many containers of one image", func(t *testing.T) {
+		h := newContainerHost(t)
+		first := h.container()
+		h.awaitWhole(first.cmd, containerSamples)
+		before := h.r.metric("unwind_tables")[""]
+		bytes := h.r.metric("unwind_used")[""]
+		all := []*container{first}
+		for len(all) < containersOfImage {
+			c := h.container()
+			require.NoError(t, unix.Setpriority(unix.PRIO_PROCESS, c.cmd.Process.Pid, hostileNice))
+			all = append(all, c)
+		}
+		for _, c := range all[1:] {
+			h.awaitWhole(c.cmd, 3)
+			end(c.cmd)
+			_, short := h.seen(c.cmd)
+			require.Zero(t, short)
+		}
+		files, now := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
+		fmt.Printf("rows of 1 container: %d files, %d bytes; of %d: %d files, %d bytes\n", before, bytes, len(all), files, now)
+		require.NotZero(t, bytes)
+		require.Equal(t, before, files)
+		require.Equal(t, bytes, now)
+		h.r.stop()
+	})
+}
