@@ -49,6 +49,9 @@ type loadState struct {
 	mappings []RowMapping // as published last
 	mapped   bool         // they were
 	reduced  bool         // for want of memory, not all is kept
+	owned    bool         // owner is known
+	owner    owner        // when it was read last
+	who      *who         // read for the owner just before this look
 }
 
 // run does the work that waits for a process.
@@ -310,16 +313,18 @@ func (t *Table) publishFailed(p *Process, err error) {
 // describe reads who a process is.
 func (t *Table) describe(p *Process, info *Info, tid int, stat *procfs.Stat) error {
 	info.PID = p.pid
-	status, err := t.opts.FS.Status(tid)
-	if err != nil {
-		return err
+	w := p.load.who
+	p.load.who = nil
+	if w == nil {
+		read, err := t.who(tid)
+		if err != nil {
+			return err
+		}
+		w = &read
 	}
-	info.UID = status.UID
-	group, err := t.opts.FS.Cgroup(tid)
-	if err != nil {
-		return err
-	}
-	info.ContainerID = group.ContainerID
+	group := w.group
+	info.UID, info.ContainerID = w.uid, group.ContainerID
+	p.load.owner, p.load.owned = owner{w.uid, group.ContainerID}, true
 	if sel := t.opts.Selection; sel != nil {
 		info.Cgroup = validUTF8(group.Path)
 		// A group that has been removed, or lies outside of what is mounted, has none.

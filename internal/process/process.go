@@ -55,6 +55,9 @@ type job struct {
 	sequence uint64
 	index    int // in the queue, -1 if it is not there
 	running  bool
+	waits    bool // in userLooks.waiting
+	// quarantinedNs is until when the process is left alone, because a look at it hung.
+	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64
