@@ -80,22 +80,23 @@ func (f FS) mapFile(pid int, m Mapping) string {
 // else as seen from the root of the process's mount namespace (a container).
 func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
 	var err error
-	for _, root := range []string{f.path(pid, "root"), "/"} {
+	for _, root := range []Root{ProcessRoot, OurRoot} {
 		var fd int
 		var id FileID
-		if fd, id, err = locateBelow(root, m); err == nil {
+		if fd, id, err = f.locateBelow(pid, root, m); err == nil {
 			return fd, id, nil
 		}
 	}
 	return -1, FileID{}, err
 }
 
-func locateBelow(root string, m Mapping) (int, FileID, error) {
-	fd, err := openBelow(root, m.Path, 0)
+// locateBelow looks below one root. Whose process has mapped the file may read or run it.
+func (f FS) locateBelow(pid int, root Root, m Mapping) (int, FileID, error) {
+	fd, st, _, err := f.locate(pid, root, m.Path, 0, mayRead|mayExecute)
 	if err != nil {
 		return -1, FileID{}, err
 	}
-	id, err := fstatRegular(fd)
+	id, err := regular(&st)
 	// Only the inode is compared: on btrfs and overlayfs the device numbers of
 	// maps and of stat differ.
 	if err == nil && id.Inode != m.Inode {
