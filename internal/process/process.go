@@ -24,6 +24,7 @@ type Process struct {
 	lineage
 	exited   bool   // or replaced by an exec
 	exitedIn uint64 // interval
+	awaited  bool   // by AwaitVerdicts
 	bytes    int    // told to Options.Memory
 
 	// Used by the worker that runs the job; there is at most one.
