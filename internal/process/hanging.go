@@ -3,13 +3,15 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -19,10 +21,11 @@ import (
 // such a wait but the process. So a worker that waits is replaced, and what that costs is
 // bounded: by user, and in a user's containers.
 const (
-	// lateAfter is how long a look may take before its worker is replaced. That others have
-	// to wait for so long is why it is short; that it often is a busy machine's doing is why
-	// nothing else follows.
+	// lateAfter is how long a look that waits may take before its worker is replaced: others
+	// have to wait for so long.
 	lateAfter = 100 * time.Millisecond
+	// slowAfter is the same for one that waits for a CPU, or for another worker's look.
+	slowAfter = 2 * time.Second
 	// hungAfter is when a look that is late, and waits, is given up.
 	hungAfter = 10 * time.Second
 	// quarantine is how long a process is left alone whose look was given up, once that has
@@ -205,7 +208,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	switch {
 	case w.process == nil || took < lateAfter:
 		return false // it has just ended
-	case !w.late && t.hanging.late == maxLate:
+	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !blocked(int(w.tid.Load()))):
 		w.alarm(lateAfter)
 	case !w.late:
 		u := t.hanging.of(w.owner.uid)
@@ -247,12 +250,13 @@ func (t *Table) isolate(p *Process, untilNs int64) {
 	}
 }
 
-// blocked reports whether a thread of ours waits for something else than a CPU.
+// blocked reports whether a thread of ours waits in the kernel for something else than a CPU
+// or for us: Go's scheduler and locks wait by futex.
 func blocked(tid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", tid))
+	call, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
 	if err != nil {
-		return true
+		return true // it has gone, or the kernel does not tell
 	}
-	_, state, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(" "))
-	return !bytes.HasPrefix(state, []byte("R"))
+	number, _, _ := strings.Cut(strings.TrimSpace(string(call)), " ")
+	return number != "running" && number != strconv.Itoa(unix.SYS_FUTEX)
 }

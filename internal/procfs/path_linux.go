@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -115,24 +116,23 @@ type walk struct {
 	links int
 }
 
+// anybody stands for the user of a process that has gone: below our root, what all may read
+// can still be.
+const anybody = math.MaxUint32
+
 // begin opens the root. What it needs of the process is read below one descriptor of its
 // directory, so that all of it is about one process, however fast its PID is used again.
 func (w *walk) begin(dir string, root Root) (user uint32, err error) {
 	proc, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT && root == OurRoot {
+		return anybody, w.beginAs(Credentials{UID: anybody})
+	}
 	if err != nil {
 		return 0, gone(err)
 	}
 	defer unix.Close(proc)
-	at, name := proc, "root"
-	if root == OurRoot {
-		at, name = unix.AT_FDCWD, "/"
-	}
-	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(proc, "status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, gone(err)
-	}
-	w.fds = append(w.fds, fd)
-	if fd, err = unix.Openat(proc, "status", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return 0, gone(err)
 	}
 	file := os.NewFile(uintptr(fd), "status")
@@ -142,8 +142,26 @@ func (w *walk) begin(dir string, root Root) (user uint32, err error) {
 		return 0, gone(err)
 	}
 	status, err := parseStatus(data)
+	if err != nil || root == OurRoot {
+		return status.UID, errors.Join(err, w.beginAs(status.Credentials()))
+	}
 	w.as = status.Credentials()
-	return status.UID, err
+	return status.UID, w.enter(proc, "root")
+}
+
+// beginAs begins at our root.
+func (w *walk) beginAs(as Credentials) error {
+	w.as = as
+	return w.enter(unix.AT_FDCWD, "/")
+}
+
+func (w *walk) enter(at int, dir string) error {
+	fd, err := unix.Openat(at, dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return gone(err)
+	}
+	w.fds = append(w.fds, fd)
+	return nil
 }
 
 func (w *walk) last() int { return w.fds[len(w.fds)-1] }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -104,11 +105,10 @@ func TestHostileRequests(t *testing.T) {
 	pprofileotlp.RegisterGRPCServer(serving, server)
 	var served sync.WaitGroup
 	served.Go(func() { _ = serving.Serve(listener) })
-	defer served.Wait()
-	defer serving.Stop()
+	t.Cleanup(func() { serving.Stop(); served.Wait() })
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() }) // after the receiver has ended
 	client := &otlpClient{GRPCClient: pprofileotlp.NewGRPCClient(conn)}
 
 	cmd := exec.Command(contexts, strconv.Itoa(processes))
@@ -136,7 +136,7 @@ func TestHostileRequests(t *testing.T) {
 		defer client.mu.Unlock()
 		return most.contexts*contextBytes > defaultLimit && server.byUser[quietUser] > goodEnough || len(client.refused) > 0
 	}
-	require.Eventually(t, enough, 4*time.Minute, 100*time.Millisecond, "of one interval: %+v", most)
+	assert.Eventually(t, enough, time.Duration(size(4,1,4))*time.Minute, 100*time.Millisecond)
 	_ = cmd.Process.Kill()
 	r.stop()
 	account := r.account()

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, 9);
 		publish(i);
 		for (volatile unsigned long turns = 0;; turns++)
-			if (turns % 1000000 == 0)
+			if (turns % 100000 == 0)
 				usleep(20000);
 	}
 	while (wait(NULL) > 0)
