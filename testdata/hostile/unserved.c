@@ -70,13 +70,15 @@ int main(int argc, char **argv)
 {
 	unsigned user = argc > 1 ? (unsigned)atoi(argv[1]) : 65534;
 
-	publish(unserved());
+	void *page = unserved();
+
 	if (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)) {
 		perror("become the user");
 		return 1;
 	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, 9);
+	publish(page);
 	puts("ready");
 	fflush(stdout);
 	for (volatile unsigned long turns = 0;; turns++)
