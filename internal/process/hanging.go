@@ -31,6 +31,8 @@ const (
 	// quarantine is how long a process is left alone whose look was given up, once that has
 	// ended after all.
 	quarantine = 10 * time.Minute
+	// ownerAge is for how long it is believed whose a process is.
+	ownerAge = time.Second
 	// maxLate looks take a thread each, maxUserLate of them at one user's processes, and
 	// maxOwnerLate at those in one container. A user who has as many has to wait.
 	maxLate, maxUserLate, maxOwnerLate = 128, 32, 8
@@ -99,11 +101,11 @@ func (t *Table) who(tid int) (who, error) {
 	return who{status.UID, group}, err
 }
 
-// owned finds out whose a process is, before the first look at it. What it reads is the
-// kernel's, which never hangs.
+// owned finds out whose a process is, before a look at it, if that was not done just now:
+// it may have become another user's. What it reads is the kernel's, which never hangs.
 func (t *Table) owned(p *Process) owner {
-	if !p.load.owned {
-		p.load.owner, p.load.owned = owner{uid: nobody}, true
+	if now := t.now(); p.load.ownedNs == 0 || now-p.load.ownedNs >= int64(ownerAge) {
+		p.load.owner, p.load.ownedNs = owner{uid: nobody}, now
 		if w, err := t.who(p.pid); err == nil {
 			p.load.owner, p.load.who = owner{w.uid, w.group.ContainerID}, &w
 		}

@@ -49,8 +49,8 @@ type loadState struct {
 	mappings []RowMapping // as published last
 	mapped   bool         // they were
 	reduced  bool         // for want of memory, not all is kept
-	owned    bool         // owner is known
-	owner    owner        // when it was read last
+	owner    owner        // as read at ownedNs
+	ownedNs  int64        // 0: not yet
 	who      *who         // read for the owner just before this look
 }
 
@@ -324,7 +324,7 @@ func (t *Table) describe(p *Process, info *Info, tid int, stat *procfs.Stat) err
 	}
 	group := w.group
 	info.UID, info.ContainerID = w.uid, group.ContainerID
-	p.load.owner, p.load.owned = owner{w.uid, group.ContainerID}, true
+	p.load.owner, p.load.ownedNs = owner{w.uid, group.ContainerID}, t.now()
 	if sel := t.opts.Selection; sel != nil {
 		info.Cgroup = validUTF8(group.Path)
 		// A group that has been removed, or lies outside of what is mounted, has none.

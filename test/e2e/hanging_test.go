@@ -125,6 +125,7 @@ func TestHostileHanging(t *testing.T) {
 	}
 	t.Cleanup(kill)
 	pids := map[int64]bool{}
+	var ready []*bufio.Reader
 	for range hangingProcesses {
 		cmd := exec.Command(unserved, strconv.Itoa(attacker))
 		cmd.Stderr = os.Stderr
@@ -133,7 +134,10 @@ func TestHostileHanging(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		hanging = append(hanging, cmd)
 		pids[int64(cmd.Process.Pid)] = true
-		line, err := bufio.NewReader(out).ReadString('\n')
+		ready = append(ready, bufio.NewReader(out))
+	}
+	for _, out := range ready {
+		line, err := out.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "ready\n", line)
 	}
@@ -150,7 +154,7 @@ func TestHostileHanging(t *testing.T) {
 	require.NotEmpty(t, told)
 	for _, entry := range told {
 		fields := entry.ContextMap()
-		require.EqualValues(t, attacker, fields["user"])
+		require.EqualValues(t, attacker, fields["user"], "%v", fields)
 		require.True(t, pids[fields["pid"].(int64)], "%v", fields)
 	}
 	fmt.Printf("hanging: %v; %d named\n", counted, len(told))
