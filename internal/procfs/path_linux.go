@@ -29,7 +29,7 @@ const (
 
 // may reports whether a file's mode allows one of some permissions.
 func (c *Credentials) may(st *unix.Stat_t, any uint32) bool {
-	mode := uint32(st.Mode)
+	mode := st.Mode
 	switch {
 	case c.UID == 0:
 		return true
@@ -65,7 +65,7 @@ var ErrNotAllowed = errors.New("the process's user may not read it")
 // before that is known. Links are followed, but not out of the root; with O_NOFOLLOW in
 // flags, the path must not end in one.
 func (f FS) OpenPath(pid int, root Root, path string, flags int) (*os.File, PathInfo, error) {
-	fd, st, user, err := f.locate(pid, root, path, flags, mayRead)
+	fd, st, user, err := f.locate(pid, root, path, walk{flags: flags, late: anybody}, mayRead)
 	if err != nil {
 		return nil, PathInfo{}, err
 	}
@@ -80,9 +80,8 @@ func (f FS) OpenPath(pid int, root Root, path string, flags int) (*os.File, Path
 
 // locate returns an O_PATH descriptor of what a path leads to, if a process's user has one
 // of some permissions to it.
-func (f FS) locate(pid int, root Root, path string, flags int, any uint32) (fd int, st unix.Stat_t, user uint32, err error) {
-	w := walk{flags: flags}
-	defer w.close()
+func (f FS) locate(pid int, root Root, path string, w walk, any uint32) (fd int, st unix.Stat_t, user uint32, err error) {
+	defer func() { w.back(0) }()
 	if user, err = w.begin(f.root()+"/"+strconv.Itoa(pid), root); err == nil {
 		err = w.to(path)
 	}
@@ -111,21 +110,21 @@ const (
 // take on the user's takes CAP_SETUID, which a profiler should not have.
 type walk struct {
 	as    Credentials
+	late  uint32 // the user, below our root, if the process has gone
 	flags int
 	fds   []int // O_PATH, from the root on
 	links int
 }
 
-// anybody stands for the user of a process that has gone: below our root, what all may read
-// can still be.
+// anybody has no more than what all have.
 const anybody = math.MaxUint32
 
 // begin opens the root. What it needs of the process is read below one descriptor of its
 // directory, so that all of it is about one process, however fast its PID is used again.
 func (w *walk) begin(dir string, root Root) (user uint32, err error) {
 	proc, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == unix.ENOENT && root == OurRoot {
-		return anybody, w.beginAs(Credentials{UID: anybody})
+	if errors.Is(err, unix.ENOENT) && root == OurRoot {
+		return w.late, w.beginAs(Credentials{UID: w.late})
 	}
 	if err != nil {
 		return 0, gone(err)
@@ -165,8 +164,6 @@ func (w *walk) enter(at int, dir string) error {
 }
 
 func (w *walk) last() int { return w.fds[len(w.fds)-1] }
-
-func (w *walk) close() { w.back(0) }
 
 // back goes back until so many directories are left.
 func (w *walk) back(n int) {
