@@ -7,12 +7,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
-// maxPoints of one pmetric.Metrics: receivers refuse requests of some megabytes.
-const maxPoints = 4096
+// roomShare of Options.MaxRequestBytes is left for what a last point, and what stands
+// around it, takes beyond.
+const roomShare = 8
 
 // Collection is what Collect returns.
 type Collection struct {
-	Metrics []pmetric.Metrics // of at most some thousand points each
+	Metrics []pmetric.Metrics // each of at most Options.MaxRequestBytes
 	Points  int
 	Bytes   int // by how much the Sums have grown, mostly less than 0
 }
@@ -43,38 +44,50 @@ type writer struct {
 	time   pcommon.Timestamp
 	all    []pmetric.Metrics
 	points int // in all
-	left   int // in the last
+	left   int // bytes, in the last
+	sizes  pmetric.ProtoMarshaler
 }
 
 func (w *writer) write(of *resource) {
 	var lists [numKinds]pmetric.NumberDataPointSlice
 	var known [numKinds]bool
-	scope := w.scope(of)
+	var scope pmetric.ScopeMetrics
+	begun := false
 	for k, se := range of.series {
-		if w.left == 0 {
-			scope, known = w.scope(of), [numKinds]bool{}
+		if !begun || w.left <= 0 {
+			scope, known, begun = w.scope(of), [numKinds]bool{}, true
 		}
 		if !known[k.kind] {
 			lists[k.kind], known[k.kind] = newMetric(scope.Metrics().AppendEmpty(), k.kind), true
+			w.left -= metricBytes
 		}
-		w.point(lists[k.kind].AppendEmpty(), se)
-		w.left--
+		p := lists[k.kind].AppendEmpty()
+		w.point(p, se)
+		w.left -= w.sizes.NumberDataPointSize(p) + headerBytes
 		w.points++
 	}
 }
 
-// scope begins what is about a resource, in new Metrics if the last are full.
+// What a metric takes beside its points, roughly, and the length of a point or resource
+// before it.
+const metricBytes, headerBytes = 128, 8
+
+// scope begins what is about a resource, in new Metrics if it has no room in the last.
 func (w *writer) scope(of *resource) pmetric.ScopeMetrics {
-	if w.left == 0 {
-		w.all = append(w.all, pmetric.NewMetrics())
-		w.left = maxPoints
-	}
-	rm := w.all[len(w.all)-1].ResourceMetrics().AppendEmpty()
+	rm := pmetric.NewResourceMetrics()
 	of.attrs.CopyTo(rm.Resource().Attributes())
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(w.sums.opts.ScopeName)
 	sm.Scope().SetVersion(w.sums.opts.ScopeVersion)
-	return sm
+	bytes := w.sizes.ResourceMetricsSize(rm) + headerBytes
+	if w.left < bytes {
+		w.all = append(w.all, pmetric.NewMetrics())
+		w.left = w.sums.opts.MaxRequestBytes - w.sums.opts.MaxRequestBytes/roomShare
+	}
+	w.left -= bytes
+	last := w.all[len(w.all)-1].ResourceMetrics().AppendEmpty()
+	rm.MoveTo(last)
+	return last.ScopeMetrics().At(0)
 }
 
 func newMetric(m pmetric.Metric, kind Kind) pmetric.NumberDataPointSlice {

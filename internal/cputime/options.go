@@ -40,9 +40,12 @@ type Options struct {
 	// MaxSeries and MaxBytes of a user, see the package documentation; MaxUsers that have their own.
 	MaxSeries, MaxBytes, MaxUsers int
 	// Expiry is how long after its last sample the series of a process that has ended stays.
-	Expiry       time.Duration
-	ScopeName    string
-	ScopeVersion string
+	Expiry time.Duration
+	// MaxRequestBytes of one pmetric.Metrics, as it is sent; what one point and its resource
+	// take must be a small part of it.
+	MaxRequestBytes int
+	ScopeName       string
+	ScopeVersion    string
 }
 
 // Resolver tells what is known of processes; a profile.Resolver is one.

@@ -20,10 +20,13 @@ import (
 
 const second = uint64(time.Second)
 
+const testRequestBytes = 64 << 10
+
 func testOptions() Options {
 	return Options{
 		LabelKeys: []string{"tenant", "route"}, Period: 10 * time.Millisecond,
 		MaxSeries: 100, MaxBytes: 1 << 20, MaxUsers: 4, Expiry: time.Minute, ScopeName: "scope",
+		MaxRequestBytes: testRequestBytes,
 	}
 }
 
@@ -89,7 +92,7 @@ func points(t *testing.T, all []pmetric.Metrics) map[string]point {
 	t.Helper()
 	found := map[string]point{}
 	for _, m := range all {
-		require.LessOrEqual(t, m.DataPointCount(), maxPoints)
+		require.LessOrEqual(t, new(pmetric.ProtoMarshaler).MetricsSize(m), testRequestBytes)
 		for _, rm := range m.ResourceMetrics().All() {
 			for _, sm := range rm.ScopeMetrics().All() {
 				require.Equal(t, "scope", sm.Scope().Name())
@@ -389,19 +392,31 @@ func TestSumsModel(t *testing.T) {
 	require.InDelta(t, float64(samples)*0.01, sum, 1e-6)
 }
 
-// Many points come in several pieces.
+// Many points, and large resources, come in several pieces.
 func TestCollectPieces(t *testing.T) {
+	const series, processes = 4000, 40
 	o := testOptions()
 	o.MaxSeries, o.MaxBytes = 1<<20, 1<<30
 	s := New(o)
-	var list []hits
-	for i := range maxPoints + 10 {
-		list = append(list, hits{process: uint64(i % 3), set: set("tenant", fmt.Sprint(i))})
+	large := &fakeProcesses{names: map[uint64]string{}}
+	for i := range uint64(processes) {
+		large.names[i] = fmt.Sprint(i, strings.Repeat("x", 5000))
 	}
-	add(s, Batch{}, &fakeProcesses{}, list...)
+	var list []hits
+	for i := range series {
+		list = append(list, hits{process: uint64(i % processes), set: set("tenant", fmt.Sprint(i))})
+	}
+	add(s, Batch{}, large, list...)
 	c := s.Collect(1, allAlive)
-	require.Len(t, c.Metrics, 2)
-	require.Len(t, points(t, c.Metrics), maxPoints+10)
+	require.Len(t, points(t, c.Metrics), series)
+	bytes := 0
+	for _, m := range c.Metrics {
+		bytes += new(pmetric.ProtoMarshaler).MetricsSize(m)
+		for _, rm := range m.ResourceMetrics().All() {
+			require.NotZero(t, rm.ScopeMetrics().At(0).Metrics().Len(), "a resource without points")
+		}
+	}
+	require.LessOrEqual(t, len(c.Metrics), 2*bytes/testRequestBytes, "they are filled")
 	require.Empty(t, New(o).Collect(1, allAlive).Metrics)
 }
 

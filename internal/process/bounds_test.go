@@ -182,7 +182,7 @@ func TestBadProcFiles(t *testing.T) {
 	}
 }
 
-// TestStuckWorker has a process block whoever reads it.
+// TestStuckWorker has a file block whoever builds its rows.
 func TestStuckWorker(t *testing.T) {
 	f := newFake(t)
 	c := &crew{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,11 +25,13 @@ type fake struct {
 	clock     atomic.Int64
 	published *recorder
 	scratch   scratch
+	worker    worker
 }
 
 func newFake(t *testing.T, change ...func(*Options)) *fake {
 	f := &fake{t: t, root: t.TempDir(), published: newRecorder()}
 	f.clock.Store(1e9)
+	f.worker.alarm = func(time.Duration) {}
 	opts := Options{FS: procfs.FS{Root: f.root}, Publisher: f.published, Now: f.clock.Load}
 	for _, c := range change {
 		c(&opts)
@@ -64,15 +67,21 @@ func (f *fake) advance(ns int64) { f.clock.Add(ns) }
 
 // work does what is due now, and returns how many jobs that were.
 func (f *fake) work() (n int) {
-	for ; ; n++ {
+	for {
 		p, w, _ := f.next()
 		if p == nil {
 			return n
 		}
-		f.run(p, w, &f.scratch)
-		f.done(p)
+		if f.begin(&f.worker, p, w) {
+			f.run(p, w, &f.scratch)
+			f.done(p)
+			n++
+		}
 	}
 }
+
+// done gives a process back that was taken from the queue.
+func (f *fake) done(p *Process) { f.Table.done(&f.worker, p) }
 
 // process returns a known process without marking it as sampled.
 func (f *fake) process(id ID) *Process {

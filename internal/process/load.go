@@ -50,7 +50,10 @@ type loadState struct {
 	mapped   bool         // they were
 	// execPages are mapped executable and not writable, as read last and as published last.
 	execPages, listedPages uint64
-	reduced                bool // for want of memory, not all is kept
+	reduced                bool  // for want of memory, not all is kept
+	owner                  owner // as read at ownedNs
+	ownedNs                int64 // 0: not yet
+	who                    *who  // read for the owner just before this look
 }
 
 // run does the work that waits for a process.
@@ -313,16 +316,18 @@ func (t *Table) publishFailed(p *Process, err error) {
 // describe reads who a process is.
 func (t *Table) describe(p *Process, info *Info, tid int, stat *procfs.Stat) error {
 	info.PID = p.pid
-	status, err := t.opts.FS.Status(tid)
-	if err != nil {
-		return err
+	w := p.load.who
+	p.load.who = nil
+	if w == nil {
+		read, err := t.who(tid)
+		if err != nil {
+			return err
+		}
+		w = &read
 	}
-	info.UID = status.UID
-	group, err := t.opts.FS.Cgroup(tid)
-	if err != nil {
-		return err
-	}
-	info.ContainerID = group.ContainerID
+	group := w.group
+	info.UID, info.ContainerID = w.uid, group.ContainerID
+	p.load.owner, p.load.ownedNs = owner{w.uid, group.ContainerID}, t.now()
 	if sel := t.opts.Selection; sel != nil {
 		info.Cgroup = validUTF8(group.Path)
 		// A group that has been removed, or lies outside of what is mounted, has none.

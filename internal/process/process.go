@@ -24,6 +24,7 @@ type Process struct {
 	lineage
 	exited   bool   // or replaced by an exec
 	exitedIn uint64 // interval
+	awaited  bool   // by AwaitVerdicts
 	bytes    int    // told to Options.Memory
 
 	// Used by the worker that runs the job; there is at most one.
@@ -55,6 +56,9 @@ type job struct {
 	sequence uint64
 	index    int // in the queue, -1 if it is not there
 	running  bool
+	waits    bool // in userLooks.waiting
+	// quarantinedNs is until when the process is left alone, because a look at it hung.
+	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64

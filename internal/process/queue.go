@@ -62,6 +62,12 @@ func (t *Table) schedule(p *Process, w work, dueNs int64) {
 	if p.running {
 		return // the worker puts it back
 	}
+	if p.waits {
+		if p.work.reads() {
+			return // for its user's turn
+		}
+		p.waits = false
+	}
 	t.enqueue(p)
 }
 
@@ -106,9 +112,10 @@ func (t *Table) next() (p *Process, w work, waitNs int64) {
 }
 
 // done gives a process back, to wait for the work that has come meanwhile.
-func (t *Table) done(p *Process) {
+func (t *Table) done(w *worker, p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.end(w)
 	p.running = false
 	if p.work != 0 {
 		t.enqueue(p)

@@ -22,7 +22,8 @@ type Stats struct {
 	MappingsCut   uint64 // readings with more executable mappings than are kept
 	PublishErrors uint64
 	Lost          uint64 // processes whose exit was noticed before an event told of it
-	Stuck         uint64 // workers that a process has made hang
+	Stuck         uint64 // processes that were given up because a look at them hung, and workers that build rows
+	Hanging       int    // of these processes, those of which a look has not ended
 
 	Due          int    // of those queued, for now
 	RowsWaiting  int    // files that wait for their rows to be built
@@ -53,6 +54,7 @@ func (t *Table) Stats() Stats {
 	t.mu.RLock()
 	processes, queued := len(t.byID), len(t.queue)
 	contexts, due, now := 0, 0, t.now()
+	hanging := t.hanging.hung
 	for _, p := range t.queue {
 		if p.dueNs <= now {
 			due++
@@ -66,6 +68,7 @@ func (t *Table) Stats() Stats {
 	t.mu.RUnlock()
 	rowFiles, rowBytes := t.rows.stats()
 	return Stats{
+		Hanging:      hanging,
 		Due:          due,
 		RowsWaiting:  t.rows.waiting(),
 		Reduced:      t.counts.reduced.Load(),

@@ -47,6 +47,7 @@ type Table struct {
 	queue    queue
 	sequence uint64
 	programs map[Program]*programSources
+	hanging  hanging
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
 }
@@ -73,6 +74,7 @@ func NewTable(opts Options) *Table {
 		byPID:       map[int]*Process{},
 		newest:      map[uint32]*Process{},
 		programs:    map[Program]*programSources{},
+		hanging:     hanging{users: map[uint32]*userLooks{}},
 	}
 	t.overflow.info.Store(&Info{})
 	return t
@@ -158,6 +160,7 @@ func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
 		older.older = nil
 		if older.id.StartNs == id.StartNs { // by exec
 			p.older = older
+			p.quarantinedNs = older.quarantinedNs
 			t.replaced(older, uint64(max(replacedNs, 1)))
 		}
 	}

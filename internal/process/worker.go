@@ -10,24 +10,36 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
 const (
-	// stuckAfter is when a worker is given up: filesystems and page faults of a
-	// process can block whoever reads it for as long as the process likes.
+	// stuckAfter is when the worker that builds rows is given up: a file can block whoever
+	// reads it.
 	stuckAfter = 10 * time.Second
-	// maxStuck workers are replaced by new ones.
+	// maxStuck of them are replaced by new ones.
 	maxStuck = 16
 	// stopGrace is how long Run waits for workers when it is to end.
 	stopGrace = 5 * time.Second
 	watchGap  = 5 * time.Second // between looks whether one hangs
 )
 
-// worker is a goroutine that reads processes.
+// worker is a goroutine that reads processes, or one that builds rows.
 type worker struct {
-	job     func(*worker, context.Context, *Table)
+	job   func(*worker, context.Context, *Table)
+	alarm func(time.Duration) // has Table.overdue called later
+	tid   atomic.Int32        // of its thread
+
+	// What it is looking at. Guarded by Table.mu.
+	process *Process // nil: nothing
+	owner   owner
+	began   time.Time
+	late    bool // replaced; ends when this look does
+	hung    bool // given up
+
+	// Of the one that builds rows.
 	sinceNs atomic.Int64 // of the present job, 0: none
 	stuck   atomic.Bool  // given up; ends when its job does
 }
@@ -66,6 +78,7 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Unlock()
 		case <-watch.C:
 			c.watch()
+			t.releaseAll()
 		}
 	}
 	go func() {
@@ -84,12 +97,19 @@ func (t *Table) Run(ctx context.Context) {
 
 func (c *crew) hire(job func(*worker, context.Context, *Table)) {
 	w := &worker{job: job}
+	timer := time.AfterFunc(time.Hour, func() {
+		if c.t.overdue(w) {
+			c.hire(job)
+		}
+	})
+	w.alarm = func(after time.Duration) { timer.Reset(after) }
 	c.mu.Lock()
 	c.all[w] = struct{}{}
 	c.mu.Unlock()
 	c.n.Add(1)
 	go func() {
 		defer c.n.Done()
+		defer timer.Stop()
 		job(w, c.ctx, c.t)
 		c.mu.Lock()
 		delete(c.all, w)
@@ -97,7 +117,7 @@ func (c *crew) hire(job func(*worker, context.Context, *Table)) {
 	}()
 }
 
-// watch replaces workers that hang.
+// watch replaces the worker that builds rows if it hangs.
 func (c *crew) watch() {
 	c.mu.Lock()
 	stuck := 0
@@ -117,7 +137,7 @@ func (c *crew) watch() {
 	c.mu.Unlock()
 	for _, w := range replace {
 		c.t.counts.stuck.Add(1)
-		c.t.log.Warn("A worker hangs in a process and is replaced.", zap.Int("others", stuck))
+		c.t.log.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.", zap.Int("others", stuck))
 		c.hire(w.job)
 	}
 }
@@ -135,13 +155,16 @@ func (w *worker) work(ctx context.Context, t *Table) {
 	var s scratch
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil && !w.stuck.Load() {
+	for ctx.Err() == nil && !w.late {
 		p, todo, waitNs := t.next()
 		if p != nil {
-			w.sinceNs.Store(max(t.now(), 1))
-			t.spend(func() { t.run(p, todo, &s) })
-			w.sinceNs.Store(0)
-			t.done(p)
+			if t.begin(w, p, todo) {
+				t.spend(func() {
+					w.tid.Store(int32(unix.Gettid()))
+					t.run(p, todo, &s)
+				})
+				t.done(w, p)
+			}
 			continue
 		}
 		if waitNs < 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,10 +100,10 @@ func FuzzStat(f *testing.F) {
 
 // FuzzStatus: the uid and the PID are numbers that stand in the file.
 func FuzzStatus(f *testing.F) {
-	fuzz.Run(f, [][]byte{[]byte("Name:\tUid:\\n\nUid:\t1000\t0\t0\t0\nNSpid:\t4242\t17\t3\n"), []byte("Uid:\t4294967295\nNSpid:\t2147483647")}, func(t testing.TB, data []byte) {
+	fuzz.Run(f, [][]byte{[]byte("Name:\tUid:\\n\nUid:\t1000\t0\t0\t0\nNSpid:\t4242\t17\t3\n"), []byte("Uid:\t4294967295\nGid:\t5\t6\t7\t8\nGroups:\t1 2\nNSpid:\t2147483647")}, func(t testing.TB, data []byte) {
 		s, err := parseStatus(data)
 		switch {
-		case err != nil && s != (Status{}):
+		case err != nil && !reflect.DeepEqual(s, Status{}):
 			t.Fatalf("%+v beside %v", s, err)
 		case err == nil && (!bytes.Contains(data, strconv.AppendUint(nil, uint64(s.UID), 10)) || s.NSPID < 0):
 			t.Fatalf("%+v of %q", s, data)

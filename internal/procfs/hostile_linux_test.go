@@ -178,14 +178,14 @@ func TestChrootEscape(t *testing.T) {
 	require.NoError(t, os.Link(filepath.Join(root, "bin", "p"), outside))
 	inside := byPath
 	inside.Path = outside
-	_, _, err = locateBelow(FS{}.path(pid, "root"), inside)
+	_, _, err = FS{}.locateBelow(pid, ProcessRoot, inside, anybody)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, target := range []string{outside, "../../../../../../../../.." + outside, "/proc/self/exe", "/proc/1/root" + outside} {
 		require.NoError(t, os.RemoveAll(filepath.Join(root, "bin")))
 		require.NoError(t, os.Mkdir(filepath.Join(root, "bin"), 0o755))
 		require.NoError(t, os.Symlink(target, filepath.Join(root, "bin", "p")))
 		inside.Path = "/bin/p"
-		fd, _, err := locateBelow(FS{}.path(pid, "root"), inside)
+		fd, _, err := FS{}.locateBelow(pid, ProcessRoot, inside, anybody)
 		require.Error(t, err, target)
 		require.Equal(t, -1, fd)
 	}
@@ -193,7 +193,7 @@ func TestChrootEscape(t *testing.T) {
 	require.NoError(t, os.Link(outside, filepath.Join(root, "real")))
 	require.NoError(t, os.Remove(filepath.Join(root, "bin", "p")))
 	require.NoError(t, os.Symlink("/real", filepath.Join(root, "bin", "p")))
-	fd, _, err := locateBelow(FS{}.path(pid, "root"), inside)
+	fd, _, err := FS{}.locateBelow(pid, ProcessRoot, inside, anybody)
 	require.NoError(t, err)
 	require.NoError(t, unix.Close(fd))
 }

@@ -68,7 +68,13 @@ func TestProcess(t *testing.T) {
 
 	status, err := FS{}.Status(pid)
 	require.NoError(t, err)
-	require.Equal(t, Status{UID: uint32(os.Getuid()), NSPID: pid, TGID: pid}, status)
+	groups, err := os.Getgroups()
+	require.NoError(t, err)
+	gids := []uint32{uint32(os.Getgid())}
+	for _, gid := range groups {
+		gids = append(gids, uint32(gid))
+	}
+	require.Equal(t, Status{UID: uint32(os.Getuid()), NSPID: pid, TGID: pid, GIDs: gids}, status)
 	args, more, err := FS{}.CommandLine(pid, 1000)
 	require.NoError(t, err)
 	require.False(t, more)
@@ -166,7 +172,7 @@ func TestOpenMapped(t *testing.T) {
 		require.NoError(t, os.Rename(path, path+".real"))
 		require.NoError(t, os.Symlink("/proc/self/exe", path))
 		_, _, err := FS{}.OpenMapped(pid, byPath(m))
-		require.ErrorIs(t, err, unix.ELOOP)
+		require.ErrorIs(t, err, ErrReplaced, "it says what we run, which is another file")
 	})
 	t.Run("no file", func(t *testing.T) {
 		_, _, err := FS{}.OpenMapped(1, Mapping{Start: 1, Limit: 2})

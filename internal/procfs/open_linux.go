@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const rootUser = 0
+
 // Errors of StatMapped and OpenMapped.
 var (
 	// ErrNotRegular says that a path leads to something else than a regular file.
@@ -30,7 +32,7 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 	if err == nil {
 		return regular(&st)
 	}
-	fd, id, err := f.locateByPath(pid, m)
+	fd, id, err := f.locateByPath(pid, m, anybody)
 	if err != nil {
 		return FileID{}, err
 	}
@@ -50,7 +52,9 @@ func (f FS) StatExecutable(pid int) (FileID, error) {
 // OpenMapped opens the file behind a mapping for reading. The file is taken
 // from /proc/PID/map_files, which is exact, also for deleted files, but needs
 // CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; else by its path below the root of
-// the process, when the inode there is the mapped one.
+// the process, when the inode there is the mapped one. When the process has gone, it is
+// opened by its path below our root, whoever may read it: only if it is the file that
+// StatMapped has identified is it the process's.
 func (f FS) OpenMapped(pid int, m Mapping) (*os.File, FileID, error) {
 	if m.Inode == 0 {
 		return nil, FileID{}, ErrNoFile
@@ -63,7 +67,7 @@ func (f FS) OpenMapped(pid int, m Mapping) (*os.File, FileID, error) {
 			unix.Close(fd)
 			return nil, FileID{}, err
 		}
-	} else if fd, id, err = f.locateByPath(pid, m); err != nil {
+	} else if fd, id, err = f.locateByPath(pid, m, rootUser); err != nil {
 		return nil, FileID{}, err
 	}
 	defer unix.Close(fd)
@@ -78,24 +82,26 @@ func (f FS) mapFile(pid int, m Mapping) string {
 // locateByPath returns an O_PATH descriptor of the mapped file. The kernel shows
 // the path as seen from our root if it can be reached from there (a chroot), and
 // else as seen from the root of the process's mount namespace (a container).
-func (f FS) locateByPath(pid int, m Mapping) (int, FileID, error) {
+// late is the user if the process has gone.
+func (f FS) locateByPath(pid int, m Mapping, late uint32) (int, FileID, error) {
 	var err error
-	for _, root := range []string{f.path(pid, "root"), "/"} {
+	for _, root := range []Root{ProcessRoot, OurRoot} {
 		var fd int
 		var id FileID
-		if fd, id, err = locateBelow(root, m); err == nil {
+		if fd, id, err = f.locateBelow(pid, root, m, late); err == nil {
 			return fd, id, nil
 		}
 	}
 	return -1, FileID{}, err
 }
 
-func locateBelow(root string, m Mapping) (int, FileID, error) {
-	fd, err := openBelow(root, m.Path, 0)
+// locateBelow looks below one root. Whose process has mapped the file may read or run it.
+func (f FS) locateBelow(pid int, root Root, m Mapping, late uint32) (int, FileID, error) {
+	fd, st, _, err := f.locate(pid, root, m.Path, walk{late: late}, mayRead|mayExecute)
 	if err != nil {
 		return -1, FileID{}, err
 	}
-	id, err := fstatRegular(fd)
+	id, err := regular(&st)
 	// Only the inode is compared: on btrfs and overlayfs the device numbers of
 	// maps and of stat differ.
 	if err == nil && id.Inode != m.Inode {

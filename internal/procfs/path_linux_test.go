@@ -1,35 +1,47 @@
 package procfs
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
+// process is a process directory of plain files, for a user and a group.
+func process(t *testing.T, uid, gid int) (f FS, root string) {
+	f = FS{Root: t.TempDir()}
+	dir := filepath.Join(f.Root, "7")
+	root = filepath.Join(dir, "root")
+	require.NoError(t, os.MkdirAll(root, 0o755))
+	status := fmt.Sprintf("Uid:\t%d\t0\t0\t0\nGid:\t%d\t0\t0\t0\nGroups:\t%d %d\n", uid, gid, gid+1, gid+2)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "status"), []byte(status), 0o600))
+	return f, root
+}
+
 // Paths are those of the process, and lead to regular files or nowhere.
 func TestOpenPath(t *testing.T) {
-	f := FS{Root: t.TempDir()}
-	root := filepath.Join(f.Root, "7", "root")
+	f, root := process(t, os.Getuid(), os.Getgid())
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "tmp"), 0o755))
 	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) }
 	write(filepath.Join(root, "tmp", "map"), "inside")
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(outside, "outside")
 	for name, target := range map[string]string{
-		"link": "map", "absolute": "/tmp/map", "up": "../../../../../tmp/map",
-		"out": outside, "own": "/proc/self/exe", "loop": "loop",
+		"link": "map", "absolute": "/tmp/map", "up": "../../../../../tmp/map", "here": "/tmp",
+		"out": outside, "own": "/proc/self/exe", "loop": "loop", "back": "../tmp/back/map",
 	} {
 		require.NoError(t, os.Symlink(target, filepath.Join(root, "tmp", name)))
 	}
 	require.NoError(t, unix.Mkfifo(filepath.Join(root, "tmp", "fifo"), 0o644))
 	require.NoError(t, os.Chown(filepath.Join(root, "tmp", "map"), os.Getuid(), os.Getgid()))
-	for _, name := range []string{"/tmp/map", "/tmp/link", "/tmp/absolute", "/tmp/up", "/../../tmp/map"} {
+	for _, name := range []string{"/tmp/map", "/tmp/link", "/tmp/absolute", "/tmp/up", "/tmp/here/./here//link", "/../../tmp/map"} {
 		inTime(t, name, func() {
-			file, info, err := f.OpenPath(7, name, 0)
+			file, info, err := f.OpenPath(7, ProcessRoot, name, 0)
 			require.NoError(t, err, name)
 			defer file.Close()
 			b, err := io.ReadAll(file)
@@ -37,23 +49,89 @@ func TestOpenPath(t *testing.T) {
 			require.Equal(t, "inside", string(b), name)
 			require.EqualValues(t, 6, info.Size)
 			require.EqualValues(t, os.Getuid(), info.UID)
+			require.EqualValues(t, os.Getuid(), info.User)
 		})
 	}
-	for _, name := range []string{"/tmp", "/tmp/fifo", "/tmp/out", "/tmp/own", "/tmp/loop", "/tmp/none", ""} {
+	deep := "/tmp" + strings.Repeat("/here/.", maxWalkLinks+1) + "/map"
+	for _, name := range []string{
+		"/tmp", "/tmp/fifo", "/tmp/out", "/tmp/own", "/tmp/loop", "/tmp/back", "/tmp/none", "/tmp/map/map", "tmp/map", "", deep,
+	} {
 		inTime(t, name, func() {
-			_, _, err := f.OpenPath(7, name, 0)
+			_, _, err := f.OpenPath(7, ProcessRoot, name, 0)
 			require.Error(t, err, name)
 		})
 	}
 	for _, name := range []string{"/tmp/link", "/tmp/absolute", "/tmp/up"} {
-		_, _, err := f.OpenPath(7, name, unix.O_NOFOLLOW)
+		_, _, err := f.OpenPath(7, ProcessRoot, name, unix.O_NOFOLLOW)
 		require.ErrorIs(t, err, ErrNotRegular, name)
 	}
-	_, _, err := f.OpenPath(8, "/tmp/map", 0)
+	file, _, err := f.OpenPath(7, ProcessRoot, "/tmp/here/map", unix.O_NOFOLLOW)
+	require.NoError(t, err, "the last part is no link")
+	file.Close()
+	_, _, err = f.OpenPath(8, ProcessRoot, "/tmp/map", 0)
 	require.ErrorIs(t, err, ErrNoProcess)
-	file, _, err := f.OpenPath(0, outside, 0)
+	file, _, err = f.OpenPath(7, OurRoot, outside, 0)
 	require.NoError(t, err, "as we see it")
 	file.Close()
-	_, _, err = FS{}.OpenPath(0, "/proc/self/exe", 0)
-	require.ErrorIs(t, err, unix.ELOOP)
+	file, _, err = f.OpenPath(8, OurRoot, "/etc/passwd", 0)
+	require.NoError(t, err, "for all to read, and the process has gone")
+	file.Close()
+	require.NoError(t, os.Chmod(outside, 0o640))
+	_, _, err = f.OpenPath(8, OurRoot, outside, 0)
+	require.ErrorIs(t, err, ErrNotAllowed)
+	open, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	require.Less(t, len(open), 50, "nothing stays open")
+}
+
+// A path leads no further than the process's user may go.
+func TestOpenPathAs(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to own what others may not read")
+	}
+	const uid, gid = 65534, 7000
+	f, root := process(t, uid, gid)
+	for _, c := range []struct {
+		uid, gid  int
+		dir, file os.FileMode
+		allowed   bool
+	}{
+		{0, 0, 0o755, 0o644, true},
+		{0, 0, 0o755, 0o640, false},
+		{0, 0, 0o700, 0o644, false}, // in a directory that it may not pass
+		{0, 0, 0o711, 0o644, true},
+		{uid, 0, 0o700, 0o400, true},
+		{uid, 0, 0o755, 0o044, false}, // the owner's bits are the owner's
+		{0, gid, 0o710, 0o640, true},
+		{0, gid + 2, 0o710, 0o640, true},
+		{0, gid + 3, 0o710, 0o640, false},
+		{0, gid, 0o755, 0o604, false},
+	} {
+		dir := filepath.Join(root, "dir")
+		path := filepath.Join(dir, "file")
+		require.NoError(t, os.Mkdir(dir, c.dir))
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
+		require.NoError(t, os.Symlink("/dir/file", filepath.Join(root, "link")))
+		for _, p := range []string{dir, path} {
+			require.NoError(t, os.Chown(p, c.uid, c.gid))
+		}
+		require.NoError(t, os.Chmod(path, c.file))
+		require.NoError(t, os.Chmod(dir, c.dir))
+		for _, name := range []string{"/dir/file", "/link"} {
+			file, info, err := f.OpenPath(7, ProcessRoot, name, 0)
+			if !c.allowed {
+				require.ErrorIs(t, err, ErrNotAllowed, "%+v", c)
+				continue
+			}
+			require.NoError(t, err, "%+v", c)
+			require.EqualValues(t, c.uid, info.UID)
+			require.NoError(t, file.Close())
+		}
+		require.NoError(t, os.RemoveAll(dir))
+		require.NoError(t, os.Remove(filepath.Join(root, "link")))
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	_, _, err := f.OpenPath(7, OurRoot, secret, 0)
+	require.ErrorIs(t, err, ErrNotAllowed)
 }

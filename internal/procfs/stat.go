@@ -89,7 +89,11 @@ type Status struct {
 	TGID  int    // of the process, if this is a thread; 0: not told
 	// TracerPID is the thread that traces it; 0: none, or one that is not visible here.
 	TracerPID int
+	GIDs      []uint32 // real group id, supplementary groups; in the reader's user namespace
 }
+
+// Credentials returns as whom files are opened on the process's behalf.
+func (s *Status) Credentials() Credentials { return Credentials{s.UID, s.GIDs} }
 
 // Status reads /proc/PID/status.
 func (f FS) Status(pid int) (Status, error) {
@@ -112,11 +116,21 @@ func parseStatus(data []byte) (Status, error) {
 		}
 		switch string(key) {
 		case "Uid":
-			uid, err := strconv.ParseUint(string(words[0]), 10, 32)
-			if err != nil {
-				return Status{}, &FormatError{Msg: "bad uid", Val: string(words[0])}
+			if s.UID, err = parseUserID("uid", words[0]); err != nil {
+				return Status{}, err
 			}
-			s.UID, found = uint32(uid), true
+			found = true
+		case "Gid":
+			words = words[:1]
+			fallthrough
+		case "Groups":
+			for _, word := range words {
+				gid, err := parseUserID("gid", word)
+				if err != nil {
+					return Status{}, err
+				}
+				s.GIDs = append(s.GIDs, gid)
+			}
 		case "NSpid":
 			if s.NSPID, err = parsePID("NSpid", words[len(words)-1]); err != nil {
 				return Status{}, err
@@ -135,6 +149,14 @@ func parseStatus(data []byte) (Status, error) {
 		return Status{}, &FormatError{Msg: "status without a uid"}
 	}
 	return s, nil
+}
+
+func parseUserID(what string, word []byte) (uint32, error) {
+	id, err := strconv.ParseUint(string(word), 10, 32)
+	if err != nil {
+		return 0, &FormatError{Msg: "bad " + what, Val: string(word)}
+	}
+	return uint32(id), nil
 }
 
 func parsePID(key string, word []byte) (int, error) {

@@ -38,6 +38,7 @@ type BuildStats struct {
 	RenamedKeys     uint64 // labels whose name is one of our attributes'
 	DroppedLabels   uint64 // labels whose name another label of the set has
 	BinaryValues    uint64 // labels with a value that is not UTF-8
+	TooLarge        uint64 // samples that no request has room for (Requests)
 }
 
 // build is the state of one Build.
@@ -86,24 +87,34 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 // profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
 // outside. Without samples of wanted processes there are no profiles.
 func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
+	b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+	return b.fill(wanted)
+}
+
+// newBuild prepares for what was added to Builders, and returns the entries of wanted
+// processes.
+func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (b *build, wanted [][]entryRef) {
+	b = &build{opts: &builders[0].opts, resolver: r, names: make(map[string]bool)}
+	for _, of := range builders {
+		b.parts = append(b.parts, part{of, byEntry(of, of.sampleTimes), byEntry(of, of.sampleValues)})
+	}
+	wanted = b.wanted(b.entriesByProcess())
+	b.start, b.end = b.widen(wanted, startUnixNano, endUnixNano)
+	return b, wanted
+}
+
+// fill makes profiles of entries, which are those of a process together.
+func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
 	out := pprofile.NewProfiles()
-	state := &build{
-		opts:     &builders[0].opts,
-		resolver: r,
-		tables:   newTables(out.Dictionary()),
-		sets:     make(map[*labels.Set]setAttributes),
-		names:    make(map[string]bool),
-		kernel:   make(map[uint64]int32),
+	b.tables = newTables(out.Dictionary())
+	b.sets = make(map[*labels.Set]setAttributes)
+	b.kernel = make(map[uint64]int32)
+	for _, entries := range groups {
+		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
 	}
-	for _, b := range builders {
-		state.parts = append(state.parts, part{b, byEntry(b, b.sampleTimes), byEntry(b, b.sampleValues)})
-	}
-	wanted := state.wanted(state.entriesByProcess())
-	state.start, state.end = state.widen(wanted, startUnixNano, endUnixNano)
-	for _, entries := range wanted {
-		state.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
-	}
-	return out, state.stats
+	stats := b.stats
+	b.stats = BuildStats{}
+	return out, stats
 }
 
 func (b *build) key(e entryRef) *key { return &b.parts[e.part].entries[e.entry] }

@@ -22,10 +22,6 @@ const (
 	defaultMaxBytes      = 64 << 20
 	defaultMaxTableBytes = 32 << 20
 	defaultWait          = 2 * time.Second
-	// waitShare of CacheOptions.Wait is for one file.
-	waitShare = 4
-	// maxLoads is the number of files that are read at the same time.
-	maxLoads = 8
 	// retryAfter is when a file is tried again that could not be read.
 	retryAfter = time.Minute
 	// minTableBytes is what a file counts for at least, and a failure.
@@ -45,10 +41,9 @@ type Cache[K comparable] struct {
 	byKey map[K]*list.Element
 	used  []*cached[K] // of Go programs, since CloseFiles
 	bytes int
-	loads int
-	// waited is how long lookups have waited since CloseFiles.
-	waited time.Duration
-	stats  CacheStats
+
+	reading reading
+	stats   CacheStats
 }
 
 // cached is what is known of a file, or a file that is being read.
@@ -56,6 +51,7 @@ type cached[K comparable] struct {
 	key      K
 	deadline time.Time     // until when callers wait
 	done     chan struct{} // closed when the rest is set
+	loading  *read         // until then; guarded by Cache.mu
 	known    *functions    // nil if the file could not be read
 	failedAt time.Time     // guarded by Cache.mu, once done is closed
 	bytes    int           // counted for it; guarded by Cache.mu
@@ -70,12 +66,15 @@ type CacheStats struct {
 	Truncated    uint64 // files with more functions than are kept
 	TimedOut     uint64 // lookups that gave up waiting for a file
 	Refused      uint64 // lookups for which too many files were being read
+	Hanging      int    // files that are being read, for long
 }
 
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
-	return &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
+	c := &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
+	c.reading = newReading(&c.opts)
+	return c
 }
 
 func (opts *CacheOptions) setDefaults() {
@@ -98,8 +97,9 @@ func (opts *CacheOptions) setDefaults() {
 // Lookup appends the functions that hold a virtual address of a file, the innermost
 // first, and says what they were written in. When the file is not known yet, it is
 // opened and read. Until CloseFiles is called, lookups together wait at most
-// CacheOptions.Wait for what is read, whatever the number of files, and a quarter of it for
-// one file, and then give up.
+// CacheOptions.Wait for what is read, whatever the number of files, half of it for files of
+// one user and a quarter for one file, and then give up. A file that never answers is not
+// opened again until it does.
 //
 // A Go program's own table stays in the file, and a file that was read for it stays
 // open until CloseFiles is called.
@@ -123,7 +123,7 @@ func (c *Cache[K]) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Files, s.Bytes = c.order.Len(), c.bytes
+	s.Files, s.Bytes, s.Hanging = c.order.Len(), c.bytes, c.reading.hanging()
 	return s
 }
 
@@ -136,7 +136,7 @@ func (c *Cache[K]) file(key K, file Source) *cached[K] {
 	select {
 	case <-e.done:
 	default:
-		if !c.wait(e.done, e.deadline) {
+		if !c.wait(e.done, e.deadline, file.Owner().UID) {
 			return nil
 		}
 	}
@@ -148,10 +148,10 @@ func (c *Cache[K]) file(key K, file Source) *cached[K] {
 
 // wait waits for done to be closed, until a deadline and for what is left of
 // CacheOptions.Wait, and counts when it gives up.
-func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time) bool {
+func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bool {
 	began := c.opts.Now()
 	c.mu.Lock()
-	left := min(deadline.Sub(began), c.opts.Wait-c.waited)
+	left := c.reading.left(uid, deadline.Sub(began))
 	c.mu.Unlock()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -163,7 +163,7 @@ func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waited += c.opts.Now().Sub(began)
+	c.reading.spend(uid, c.opts.Now().Sub(began))
 	if !answered {
 		c.stats.TimedOut++
 	}
@@ -186,17 +186,27 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 		}
 		c.drop(element)
 	}
-	if c.loads == maxLoads || c.opts.busy() {
-		c.stats.Refused++
+	one := c.begin(file)
+	if one == nil {
 		return nil, errBusy
 	}
-	c.loads++
 	c.stats.Loads++
-	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), bytes: minTableBytes}
+	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes}
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
 	go c.load(e, file)
 	return e, nil
+}
+
+// begin takes a place for reading a file; nil if there is none.
+func (c *Cache[K]) begin(file Source) (one *read) {
+	if !c.opts.busy() {
+		one = c.reading.begin(file.Owner(), file.Path())
+	}
+	if one == nil {
+		c.stats.Refused++
+	}
+	return one
 }
 
 // load fills an entry.
@@ -207,7 +217,8 @@ func (c *Cache[K]) load(e *cached[K], file Source) {
 	c.opts.work(func() { known, err = l.load() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loads--
+	c.reading.end(e.loading)
+	e.loading = nil
 	e.known = known
 	if err != nil {
 		c.stats.Failures++
@@ -236,8 +247,13 @@ func (c *Cache[K]) grow(e *cached[K], n int) {
 func (c *Cache[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
 
 func (c *Cache[K]) shrinkTo(bytes int) {
-	for c.bytes > bytes && c.order.Len() > 1 {
-		c.drop(c.order.Back())
+	for element := c.order.Back(); c.bytes > bytes && element != nil && element != c.order.Front(); {
+		next := element.Prev()
+		// What is being read may never answer: if it was forgotten, it would be read again.
+		if e := element.Value.(*cached[K]); e.loading == nil && e.lines.reading == nil {
+			c.drop(element)
+		}
+		element = next
 	}
 }
 

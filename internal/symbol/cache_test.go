@@ -3,6 +3,7 @@ package symbol
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,10 @@ type opener struct {
 	root  string // of OpenPath
 	opens atomic.Int32
 	wait  chan struct{}
+	owner Owner
 }
+
+func (o *opener) Owner() Owner { return o.owner }
 
 func (o *opener) Path() string { return o.path }
 
@@ -135,35 +139,72 @@ func TestCacheHangs(t *testing.T) {
 // cacheHangs runs where time passes when all that is left to do is to wait.
 func cacheHangs(t *testing.T, path string) {
 	wait := make(chan struct{})
-	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond})
+	vaddr := vaddrOf(t, path, "visible")
+	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond, MaxBytes: minTableBytes})
 	began := time.Now()
+	hostile := Owner{UID: 1, PID: 42}
 	look := func(from, to int) {
 		for i := from; i < to; i++ {
 			for range 10 {
-				_, ok := lookup(c, i, &opener{path: path, wait: wait}, 0)
+				_, ok := lookup(c, i, &opener{path: path, wait: wait, owner: hostile}, 0)
 				require.False(t, ok)
 			}
 		}
 	}
 	look(0, 1)
 	require.Equal(t, 5*time.Millisecond, time.Since(began), "one wait a file")
-	look(1, maxLoads)
-	require.Equal(t, 20*time.Millisecond, time.Since(began), "of all files together")
+	look(1, maxOwnerReads)
+	require.Equal(t, 10*time.Millisecond, time.Since(began), "of all files of a user together")
 	c.CloseFiles()
+	time.Sleep(c.fileWait())
 	began = time.Now()
-	look(0, waitShare)
+	look(0, maxOwnerReads)
 	require.Zero(t, time.Since(began), "they are not waited for again")
-	look(0, maxLoads)
 	s := c.Stats()
-	require.EqualValues(t, maxLoads, s.Loads)
-	require.EqualValues(t, 10*(maxLoads+waitShare+maxLoads), s.TimedOut)
-	_, ok := lookup(c, -1, &opener{path: path}, 0)
+	require.EqualValues(t, maxOwnerReads, s.Loads, "nor opened again, though there is no room for them")
+	require.EqualValues(t, 10*(2*maxOwnerReads), s.TimedOut)
+	require.Zero(t, s.Refused)
+	_, ok := lookup(c, -1, &opener{path: path, owner: hostile}, vaddr)
 	require.False(t, ok)
 	require.EqualValues(t, 1, c.Stats().Refused)
+	for i, owner := range []Owner{{UID: 2}, {UID: 1, Container: "other"}} {
+		_, ok = lookup(c, -2-i, &opener{path: path, owner: owner}, vaddr)
+		require.True(t, ok, "of somebody else")
+	}
 
+	require.Empty(t, c.Hung())
+	time.Sleep(hungAfter)
+	require.Equal(t, maxOwnerReads, c.Stats().Hanging)
+	hung := c.Hung()
+	require.Len(t, hung, maxOwnerReads)
+	require.Equal(t, Hung{Owner: hostile, Name: path}, hung[0])
+	require.Empty(t, c.Hung(), "each is told once")
 	close(wait)
 	synctest.Wait()
-	_, ok = lookup(c, 0, &opener{path: path}, vaddrOf(t, path, "visible"))
+	require.Zero(t, c.Stats().Hanging)
+	require.Equal(t, 1, c.Stats().Files)
+	_, ok = lookup(c, 0, &opener{path: path, owner: hostile}, vaddr)
 	require.True(t, ok)
-	require.Zero(t, c.loads)
+	require.Empty(t, c.reading.now)
+	require.Empty(t, c.reading.users)
+	require.Empty(t, c.reading.owners)
+}
+
+// Users and containers that are many take no more than a number of places together.
+func TestReadingBounds(t *testing.T) {
+	r := newReading(&CacheOptions{Now: time.Now})
+	reads := func(uid uint32, containers int) (n int) {
+		for i := range containers {
+			for r.begin(Owner{UID: uid, Container: strconv.Itoa(i)}, "") != nil {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, maxOwnerReads, reads(1, 1))
+	require.Equal(t, maxUserReads-maxOwnerReads, reads(1, 100))
+	for uid := range uint32(100) {
+		reads(uid+2, 100)
+	}
+	require.Len(t, r.now, maxReads)
 }

@@ -56,17 +56,23 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 		}
 		mine := l.reading == nil
 		if mine {
+			one := c.reading.begin(file.Owner(), file.Path())
+			if one == nil {
+				c.stats.Refused++
+				c.mu.Unlock()
+				return nil, Native
+			}
 			l.reading = make(chan struct{})
 			if !l.listed {
 				l.listed = true
 				c.used = append(c.used, e)
 			}
-			go c.readLines(e, file, vaddr)
+			go c.readLines(e, file, vaddr, one)
 		}
 		done, left := l.reading, c.fileWait()-l.spent
 		c.mu.Unlock()
 		began := c.opts.Now()
-		answered := c.wait(done, began.Add(left))
+		answered := c.wait(done, began.Add(left), file.Owner().UID)
 		c.mu.Lock()
 		if mine || !answered {
 			l.spent += c.opts.Now().Sub(began)
@@ -85,11 +91,12 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 }
 
 // readLines reads one address, and enters what it finds.
-func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64) {
+func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64, one *read) {
 	l := &e.lines
 	line, err := l.read(file, e.known.golang, vaddr)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reading.end(one)
 	var malformed *elffile.FormatError
 	if err != nil {
 		c.stats.Failures++
@@ -148,7 +155,7 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 func (c *Cache[K]) CloseFiles() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waited = 0
+	c.reading.rest()
 	kept := c.used[:0]
 	for _, e := range c.used {
 		l := &e.lines

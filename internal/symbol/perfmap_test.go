@@ -50,6 +50,9 @@ func (growingContents) Close() error { return nil }
 // OpenMap makes it a MapSource.
 func (g *growing) OpenMap() (MapFile, error) { return g.open(), nil }
 
+// Owner implements MapSource.
+func (g *growing) Owner() Owner { return Owner{UID: 2} }
+
 func nameAt(m *perfMap, addr uint64) string {
 	frames, _ := m.lookup(nil, addr, Native)
 	if len(frames) == 0 {
@@ -212,6 +215,8 @@ type missing struct{ err error }
 
 func (m missing) OpenMap() (MapFile, error) { return MapFile{}, m.err }
 
+func (m missing) Owner() Owner { return Owner{} }
+
 func TestPerfMapsMissing(t *testing.T) {
 	c := NewPerfMaps[int](CacheOptions{Wait: time.Minute, MaxBytes: 10 * minTableBytes})
 	for i := range 100 {
@@ -228,6 +233,8 @@ func TestPerfMapsMissing(t *testing.T) {
 // hung never opens.
 type hung struct{ wait chan struct{} }
 
+func (h hung) Owner() Owner { return Owner{UID: 1} }
+
 func (h hung) OpenMap() (MapFile, error) {
 	<-h.wait
 	return MapFile{}, os.ErrNotExist
@@ -241,23 +248,29 @@ func TestPerfMapsHang(t *testing.T) {
 func perfMapsHang(t *testing.T) {
 	const wait = 200 * time.Millisecond
 	h := hung{make(chan struct{})}
-	c := NewPerfMaps[int](CacheOptions{Wait: wait})
+	g := &growing{}
+	g.write("1 1 a\n")
+	c := NewPerfMaps[int](CacheOptions{Wait: wait, MaxBytes: minTableBytes})
 	for batch := range 3 {
 		began := time.Now()
-		for i := range 4 * maxLoads {
+		for i := range 4 * maxOwnerReads {
 			c.Lookup(nil, i, h, 1, Native)
 		}
-		require.LessOrEqual(t, time.Since(began), wait, "batch %d", batch)
+		require.LessOrEqual(t, time.Since(began), wait/userWaitShare, "batch %d", batch)
+		frames, _ := c.Lookup(nil, -1-batch, g, 1, Native)
+		require.Len(t, frames, 1, "another user's")
 		c.Refresh()
 	}
 	s := c.Stats()
 	require.NotZero(t, s.TimedOut)
 	require.NotZero(t, s.Refused)
+	time.Sleep(hungAfter)
+	require.Equal(t, maxOwnerReads, c.Stats().Hanging)
+	require.Len(t, c.Hung(), maxOwnerReads)
 	close(h.wait)
 	synctest.Wait()
-	g := &growing{}
-	g.write("1 1 a\n")
 	c.Refresh()
 	frames, _ := c.Lookup(nil, 0, g, 1, Native)
 	require.Len(t, frames, 1)
+	require.Empty(t, c.reading.now)
 }

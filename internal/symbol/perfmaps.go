@@ -14,6 +14,8 @@ import (
 // error that is os.ErrNotExist or procfs.ErrNoProcess stands for none.
 type MapSource interface {
 	OpenMap() (MapFile, error)
+	// Owner tells who the process is; it reads nothing.
+	Owner() Owner
 }
 
 // PerfMaps holds the perf maps of processes, those used last. K identifies a process.
@@ -21,14 +23,14 @@ type MapSource interface {
 type PerfMaps[K comparable] struct {
 	opts CacheOptions
 
-	mu     sync.Mutex
-	order  *list.List // of *mapped[K], the most recently used first
-	byKey  map[K]*list.Element
-	bytes  int
-	loads  int
-	waited time.Duration // since Refresh
-	batch  uint64
-	stats  CacheStats
+	mu    sync.Mutex
+	order *list.List // of *mapped[K], the most recently used first
+	byKey map[K]*list.Element
+	bytes int
+	batch uint64
+	stats CacheStats
+
+	reading reading
 }
 
 // mapped is the perf map of a process, or that there is none. Guarded by PerfMaps.mu.
@@ -43,18 +45,21 @@ type mapped[K comparable] struct {
 // NewPerfMaps makes an empty cache; MaxTableBytes is not used.
 func NewPerfMaps[K comparable](opts CacheOptions) *PerfMaps[K] {
 	opts.setDefaults()
-	return &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1}
+	c := &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1}
+	c.reading = newReading(&c.opts)
+	return c
 }
 
 // Lookup appends the function that a process has written down for an address, and
 // says what it was written in; otherwise, where the map does not tell. The map is
 // looked at once after each Refresh, in a goroutine of its own; after that, all
-// lookups together wait at most CacheOptions.Wait.
+// lookups together wait at most CacheOptions.Wait, half of it for maps of one user and a
+// quarter for one map.
 func (c *PerfMaps[K]) Lookup(to []Frame, key K, src MapSource, addr uint64, otherwise Language) ([]Frame, Language) {
 	c.mu.Lock()
 	e := c.entry(key)
 	if e.batch != c.batch && c.start(e, src) {
-		c.wait(e.reading)
+		c.wait(e.reading, src.Owner().UID)
 	}
 	current := e.current
 	c.mu.Unlock()
@@ -67,7 +72,7 @@ func (c *PerfMaps[K]) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.batch++
-	c.waited = 0
+	c.reading.rest()
 }
 
 // Stats returns the counts as of now.
@@ -75,7 +80,7 @@ func (c *PerfMaps[K]) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Files, s.Bytes = c.order.Len(), c.bytes
+	s.Files, s.Bytes, s.Hanging = c.order.Len(), c.bytes, c.reading.hanging()
 	return s
 }
 
@@ -98,19 +103,22 @@ func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
 		c.stats.TimedOut++
 		return false
 	}
-	if c.loads == maxLoads || c.opts.busy() {
+	var one *read
+	if !c.opts.busy() {
+		one = c.reading.begin(src.Owner(), "perf map")
+	}
+	if one == nil {
 		c.stats.Refused++
 		return false
 	}
-	c.loads++
 	e.reading = make(chan struct{})
-	go c.look(e, src, e.current)
+	go c.look(e, src, e.current, one)
 	return true
 }
 
 // wait waits for done to be closed. It lets go of the lock meanwhile.
-func (c *PerfMaps[K]) wait(done <-chan struct{}) {
-	left := c.opts.Wait - c.waited
+func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
+	left := c.reading.left(uid, c.opts.Wait/waitShare)
 	if left <= 0 {
 		c.stats.TimedOut++
 		return
@@ -126,20 +134,20 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}) {
 	}
 	timer.Stop()
 	c.mu.Lock()
-	c.waited += time.Since(began)
+	c.reading.spend(uid, time.Since(began))
 	if !answered {
 		c.stats.TimedOut++
 	}
 }
 
 // look reads what is new in a map.
-func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap) {
+func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap, one *read) {
 	var after *perfMap
 	var err error
 	c.opts.work(func() { after, err = c.read(src, before) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loads--
+	c.reading.end(one)
 	close(e.reading)
 	e.reading = nil
 	if err != nil {
@@ -180,9 +188,13 @@ func (c *PerfMaps[K]) count(e *mapped[K], n int) {
 func (c *PerfMaps[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
 
 func (c *PerfMaps[K]) shrinkTo(bytes int) {
-	for c.bytes > bytes && c.order.Len() > 1 {
-		e := c.order.Remove(c.order.Back()).(*mapped[K])
-		delete(c.byKey, e.key)
-		c.bytes -= e.bytes
+	for element := c.order.Back(); c.bytes > bytes && element != nil && element != c.order.Front(); {
+		next := element.Prev()
+		if e := element.Value.(*mapped[K]); e.reading == nil { // else it would be read again, and may never answer
+			c.order.Remove(element)
+			delete(c.byKey, e.key)
+			c.bytes -= e.bytes
+		}
+		element = next
 	}
 }

@@ -18,10 +18,12 @@ const (
 	numRoots   = iota
 )
 
-// Source is an ELF file whose functions are asked for. Its methods may block.
+// Source is an ELF file whose functions are asked for. Open and OpenPath may block.
 type Source interface {
 	// Open opens the file; whoever calls it closes it.
 	Open() (contents Contents, size int64, err error)
+	// Owner tells who has the file read; it reads nothing.
+	Owner() Owner
 	// Path is where the file is in TargetRoot; "" if it has no name there.
 	Path() string
 	// OpenPath opens another file, by an absolute path. It must neither wait for

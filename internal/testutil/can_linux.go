@@ -36,6 +36,8 @@ var (
 	Run32Bit = ability("32-bit programs", run32Bit)
 	// TraceFunctions: BPF programs run where a function of the kernel begins (fentry).
 	TraceFunctions = ability("BPF programs at functions of the kernel", traceFunction)
+	// Userfaultfd: a process can leave faults of its memory unserved.
+	Userfaultfd = ability("userfaultfd", userfaultfd)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
 	SwitchCPUs = ability("a second CPU that can be switched off", switchCPU)
 )
@@ -157,6 +159,14 @@ func traceFunction() error {
 		return fmt.Errorf("attach: %w", bare(err))
 	}
 	return attached.Close()
+}
+
+func userfaultfd() error {
+	fd, _, err := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0)
+	if err != 0 {
+		return err
+	}
+	return unix.Close(int(fd))
 }
 
 // bare is what the kernel said, without paths and advice.

@@ -32,6 +32,8 @@ const (
 	maxSymbolBytes      = 1 << 30
 	minBatchBytes       = 1 << 20
 	maxBatchBytes       = 1 << 30
+	minRequestBytes     = 512 << 10 // the largest resource has room
+	maxRequestBytes     = 1 << 30
 	minUserEntries      = 1
 	maxUserEntries      = 1 << 20
 	minUnwindBytes      = 1 << 20
@@ -131,6 +133,9 @@ type Config struct {
 	// MaxBatchBytes is the estimated memory of one batch at which the user who has most
 	// of it is handed over before the report interval has passed.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
+	// MaxRequestBytes of what is handed to the next consumer at once, as it is sent: receivers
+	// refuse more than they are set to, by default 4 MiB over gRPC. Batches are split.
+	MaxRequestBytes int `mapstructure:"max_request_bytes"`
 	// MaxUserEntries of one user in a batch that have labels of their own. Samples beyond
 	// lose their labels, and from twice as many on their stacks.
 	MaxUserEntries int `mapstructure:"max_user_entries"`
@@ -232,6 +237,7 @@ func createDefaultConfig() component.Config {
 		ErrorMode:         ErrorModePropagate,
 		MaxPendingBatches: 4,
 		MaxBatchBytes:     32 << 20,
+		MaxRequestBytes:   3584 << 10,
 		MaxMemoryBytes:    256 << 20,
 		MaxBPFMapBytes:    128 << 20,
 		MaxBackgroundCPU:  1,
@@ -267,6 +273,7 @@ func (c *Config) Validate() error {
 		within("max_pending_batches", c.MaxPendingBatches, 1, maxPendingBatches),
 		within("max_user_entries", c.MaxUserEntries, minUserEntries, maxUserEntries),
 		within("max_batch_bytes", c.MaxBatchBytes, minBatchBytes, maxBatchBytes),
+		within("max_request_bytes", c.MaxRequestBytes, minRequestBytes, maxRequestBytes),
 		c.validateLimits(),
 	)
 }

@@ -35,7 +35,7 @@ func TestConfigValid(t *testing.T) {
 	lowest.MaxPendingBatches = 1
 	lowest.MaxSymbolBytes, lowest.MaxBatchBytes, lowest.MaxUnwindBytes = 16<<20, 1<<20, 4<<20
 	lowest.MaxMemoryBytes, lowest.MaxBPFMapBytes, lowest.MaxBackgroundCPU = 64<<20, 16<<20, 0.01
-	lowest.MaxUserEntries = 1
+	lowest.MaxUserEntries, lowest.MaxRequestBytes = 1, 512<<10
 
 	highest := createDefaultConfig().(*Config)
 	highest.SamplesPerSecond = 10_000
@@ -45,7 +45,7 @@ func TestConfigValid(t *testing.T) {
 	highest.OffCPUThreshold, highest.OffCPUMinimum, highest.OffCPURingBufferBytes = 1, time.Minute, 1<<30
 	highest.MaxBatchBytes = 1 << 30
 	highest.MaxMemoryBytes, highest.MaxBPFMapBytes, highest.MaxBackgroundCPU = 1<<36, 1<<33, 64
-	highest.MaxUserEntries = 1 << 20
+	highest.MaxUserEntries, highest.MaxRequestBytes = 1<<20, 1<<30
 
 	for section, want := range map[string]*Config{
 		"custom_labels": {
@@ -69,6 +69,7 @@ func TestConfigValid(t *testing.T) {
 			ErrorMode:         ErrorModePropagate,
 			MaxPendingBatches: 4,
 			MaxBatchBytes:     32 << 20,
+			MaxRequestBytes:   3584 << 10,
 			MaxMemoryBytes:    256 << 20,
 			MaxBPFMapBytes:    128 << 20,
 			MaxBackgroundCPU:  1,
@@ -111,6 +112,7 @@ func TestConfigValid(t *testing.T) {
 			BPFVerifierLogLevel:     2,
 			MaxPendingBatches:       64,
 			MaxBatchBytes:           1 << 20,
+			MaxRequestBytes:         16 << 20,
 			MaxMemoryBytes:          128 << 20,
 			MaxBPFMapBytes:          64 << 20,
 			MaxBackgroundCPU:        0.25,
@@ -174,6 +176,8 @@ func TestConfigInvalid(t *testing.T) {
 		"max_pending_batches_low":     {"max_pending_batches must be between 1 and 64, not 0"},
 		"max_pending_batches_high":    {"max_pending_batches must be between 1 and 64, not 65"},
 		"max_batch_bytes_low":         {"max_batch_bytes must be between 1048576 and 1073741824, not 1048575"},
+		"max_request_bytes_low":       {"max_request_bytes must be between 524288 and 1073741824, not 524287"},
+		"max_request_bytes_high":      {"max_request_bytes must be between 524288 and 1073741824, not 1073741825"},
 		"max_batch_bytes_high":        {"max_batch_bytes must be between 1048576 and 1073741824, not 1073741825"},
 		"type_conflicts":              {`labels::type_conflicts must be "stringify" or "refuse", not "guess"`},
 		"budgets": {

@@ -146,6 +146,7 @@ func (p *samplingPipeline) snapshot(s *snapshot) {
 		unwindLoaded: int64(table.RowsBuilt), unwindFailed: int64(table.RowsFailed), unwindNoRoom: int64(table.RowsRefused),
 	}
 	symbols := p.exporter.resolver.symbolizer.stats()
+	s.hanging = [numHangKinds]int64{hangProcess: int64(table.Hanging), hangFile: int64(symbols.Hanging)}
 	s.symbolBytes = int64(symbols.Bytes)
 	s.symbolProblems = [numSymbolProblems]int64{
 		symbolFailed: int64(symbols.Failures), symbolTruncated: int64(symbols.Truncated),

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
@@ -32,6 +33,7 @@ type lane struct {
 	pending chan *batch
 
 	emitted, pendingFull, refused, noMemory *atomic.Int64
+	tooLarge                                *atomic.Int64
 	metered                                 *atomic.Int64
 	filtered                                *[numFilterReasons]atomic.Int64
 	users                                   *userCounts
@@ -56,8 +58,10 @@ type exporter struct {
 	byUser   bool  // each user has batches of its own
 	done     sync.WaitGroup
 	refused  bool
+	tooLarge bool // it has been said that an entry was
 	memory   *budget.Memory
 	interval time.Duration
+	request  int       // bytes at most
 	endedAt  time.Time // the last interval, for the process table
 }
 
@@ -97,12 +101,13 @@ func newExporter(
 		cancel:   cancel,
 		cpu:      newLane(cfg, options, limits.memory),
 		interval: cfg.ReportInterval,
+		request:  cfg.MaxRequestBytes,
 		memory:   limits.memory,
 		byUser:   cfg.BatchPerUser,
 	}
 	e.cpu.emitted, e.cpu.pendingFull, e.cpu.refused = &c.emitted, &c.dropped[dropPendingFull], &c.dropped[dropRefused]
 	e.cpu.noMemory, e.cpu.filtered, e.cpu.users = &c.dropped[dropNoMemory], &c.filtered, &c.byUser
-	e.cpu.metered = &c.metered
+	e.cpu.metered, e.cpu.tooLarge = &c.metered, &c.dropped[dropTooLarge]
 	if next.metrics != nil {
 		e.metering = newMetering(cfg, set, next.metrics, report, c, table, limits.memory)
 	}
@@ -113,6 +118,7 @@ func newExporter(
 		e.offCPU.emitted, e.offCPU.pendingFull, e.offCPU.refused = &off.emitted, &off.dropped[offCPUPendingFull], &off.dropped[offCPURefused]
 		e.offCPU.noMemory, e.offCPU.filtered, e.offCPU.users = &off.dropped[offCPUNoMemory], &off.filtered, &off.byUser
 		e.offCPU.metered, e.offCPU.kind = &off.metered, cputime.OffCPU
+		e.offCPU.tooLarge = &off.dropped[offCPUTooLarge]
 	}
 	return e
 }
@@ -253,6 +259,7 @@ func (e *exporter) finish(ctx context.Context) {
 }
 
 func (e *exporter) export(b *batch) {
+	e.await(b)
 	if e.next == nil {
 		e.meter(b)
 		return
@@ -274,7 +281,8 @@ func (e *exporter) export(b *batch) {
 	}
 }
 
-// deliver hands parts of a batch to the next consumer as profiles of one dictionary.
+// deliver hands parts of a batch to the next consumer: as profiles of one dictionary, or of
+// several where they would be too large for a request.
 func (e *exporter) deliver(ctx context.Context, b *batch, parts []*part, startMono uint64) {
 	builders := make([]*profile.Builder, len(parts))
 	output := 0
@@ -284,27 +292,45 @@ func (e *exporter) deliver(ctx context.Context, b *batch, parts []*part, startMo
 	}
 	e.memory.Add(budget.OfOutput, output)
 	defer e.memory.Add(budget.OfOutput, -output)
-	profiles, stats := profile.Build(builders, e.resolver, startMono+b.clockOffset, b.endMono+b.clockOffset)
-	e.counts.countBuild(stats)
+	start, end := startMono+b.clockOffset, b.endMono+b.clockOffset
+	for profiles, stats := range profile.Requests(builders, e.resolver, start, end, e.request) {
+		e.counts.countBuild(stats)
+		if stats.TooLarge > 0 {
+			e.dropTooLarge(b.lane, int64(stats.TooLarge))
+		}
+		if stats.Samples > 0 {
+			e.consume(ctx, b.lane, profiles, int64(stats.Samples))
+		}
+	}
 	for _, p := range parts {
 		e.countOverflow(b.lane, p)
 	}
 	for reason, n := range e.resolver.takeLeftOut() {
 		b.lane.filtered[reason].Add(n)
 	}
-	n := int64(stats.Samples)
-	if n == 0 {
-		return
+}
+
+// dropTooLarge gives up n samples that no request has room for.
+func (e *exporter) dropTooLarge(l *lane, n int64) {
+	l.tooLarge.Add(n)
+	if !e.tooLarge {
+		e.tooLarge = true
+		e.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes; further such samples are only counted.",
+			zap.Int64("samples", n), zap.Int("max_request_bytes", e.request))
 	}
+}
+
+// consume hands profiles of n samples to the next consumer.
+func (e *exporter) consume(ctx context.Context, l *lane, profiles pprofile.Profiles, n int64) {
 	err := e.next.ConsumeProfiles(ctx, profiles)
 	if err != nil {
-		b.lane.refused.Add(n)
+		l.refused.Add(n)
 		e.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
 		e.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
 		e.refused = true
 		return
 	}
-	b.lane.emitted.Add(n)
+	l.emitted.Add(n)
 	if e.refused {
 		e.refused = false
 		e.report(nil)

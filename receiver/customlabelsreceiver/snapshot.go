@@ -16,12 +16,13 @@ const (
 	dropPendingFull                   // too many or too large unsent batches
 	dropRefused                       // the next consumer refused the batch for good
 	dropNoMemory                      // max_memory_bytes
+	dropTooLarge                      // an entry larger than max_request_bytes
 
 	numDropReasons = iota
 )
 
 func (r dropReason) String() string {
-	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused", "no_memory"}[r]
+	return [numDropReasons]string{"ring_full", "user_share", "internal", "malformed", "pending_full", "refused", "no_memory", "too_large"}[r]
 }
 
 // userDropReason is a dropReason, or offCPUDropReason, for which one user is to blame.
@@ -44,7 +45,7 @@ type filterReason int
 const (
 	filterIdle           filterReason = iota // the idle task was interrupted
 	filterTarget                             // the process is not selected by targets
-	filterUnknownProcess                     // it had ended before it could be told whether it is
+	filterUnknownProcess                     // it could not be told whether it is, mostly as it had ended
 
 	numFilterReasons = iota
 )
@@ -146,6 +147,18 @@ func (p symbolProblem) String() string {
 	return [numSymbolProblems]string{"failed", "truncated", "timed_out", "refused"}[p]
 }
 
+// hangKind is what does not answer who reads it.
+type hangKind int
+
+const (
+	hangProcess hangKind = iota // a process: its memory, or a file that it maps
+	hangFile                    // a file or perf map with names of functions
+
+	numHangKinds = iota
+)
+
+func (k hangKind) String() string { return [numHangKinds]string{"process", "file"}[k] }
+
 // offCPUDropReason says why a switch was recorded, or should have been, and lost.
 type offCPUDropReason int
 
@@ -161,6 +174,7 @@ const (
 	offCPUPendingFull                         // too many or too large unsent batches
 	offCPURefused                             // the next consumer refused the batch for good
 	offCPUNoMemory                            // max_memory_bytes
+	offCPUTooLarge                            // an entry larger than max_request_bytes
 
 	numOffCPUDropReasons = iota
 )
@@ -168,6 +182,7 @@ const (
 func (r offCPUDropReason) String() string {
 	return [numOffCPUDropReasons]string{
 		"ring_full", "user_share", "table_full", "internal", "malformed", "evicted", "return_lost", "unfinished", "pending_full", "refused", "no_memory",
+		"too_large",
 	}[r]
 }
 
@@ -252,6 +267,7 @@ type snapshot struct {
 	unwindTables         int64
 	symbolProblems       [numSymbolProblems]int64
 	symbolBytes          int64
+	hanging              [numHangKinds]int64
 
 	limitUsed      [numLimits]float64 // part of it
 	limitActions   [numLimitActions]int64

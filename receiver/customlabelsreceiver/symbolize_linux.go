@@ -67,7 +67,7 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *process.Exe
 	language := symbol.Native
 	s.frames = s.frames[:0]
 	if vaddr, ok := m.Vaddr(addr); ok && m.File != nil {
-		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs}, vaddr)
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs, p.Info()}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
 		s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, s.generated(p.Info()))
@@ -159,10 +159,16 @@ func (s *symbolizer) weigh(m *budget.Memory) (dropped int64) {
 	return dropped
 }
 
-// release closes the files that the lookups of a batch have left open.
+// release closes the files that the lookups of a batch have left open, and tells of those
+// that never answer.
 func (s *symbolizer) release() {
-	if s != nil {
-		s.files.CloseFiles()
+	if s == nil {
+		return
+	}
+	s.files.CloseFiles()
+	for _, h := range append(s.files.Hung(), s.maps.Hung()...) {
+		s.log.Warn("A file with names of functions does not answer. It is left alone until it does.", zap.String("file", h.Name),
+			zap.Int("pid", h.PID), zap.Uint32("user", h.UID), zap.String("container", h.Container))
 	}
 }
 
@@ -179,5 +185,6 @@ func (s *symbolizer) stats() symbol.CacheStats {
 	sum.Truncated += maps.Truncated
 	sum.TimedOut += maps.TimedOut
 	sum.Refused += maps.Refused
+	sum.Hanging += maps.Hanging
 	return sum
 }

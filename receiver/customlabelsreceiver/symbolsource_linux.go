@@ -17,7 +17,8 @@ import (
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
 	*process.File
-	fs procfs.FS
+	fs   procfs.FS
+	info *process.Info // of the process that was sampled
 }
 
 // Open implements symbol.Source.
@@ -29,31 +30,28 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 	return f, size, nil
 }
 
-// OpenPath implements symbol.Source.
+// Owner implements symbol.Source.
+func (s fileSource) Owner() symbol.Owner { return ownerOf(s.info) }
+
+func ownerOf(info *process.Info) symbol.Owner {
+	return symbol.Owner{UID: info.UID, Container: info.ContainerID, PID: info.PID}
+}
+
+// OpenPath implements symbol.Source. Where a debug file lies, and what it is called, is the
+// target's choice: what its user may not read stays closed, on our side too.
 func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, int64, error) {
-	pid := 0
-	if root == symbol.TargetRoot {
-		if pid = s.PID(); pid == 0 {
-			return nil, 0, os.ErrNotExist
-		}
+	pid := s.PID()
+	if pid == 0 {
+		return nil, 0, os.ErrNotExist
 	}
-	f, info, err := s.fs.OpenPath(pid, path, 0)
+	f, info, err := s.fs.OpenPath(pid, roots[root], path, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	if pid != 0 {
-		// Where it lies is the target's choice.
-		status, err := s.fs.Status(pid)
-		if err == nil && !info.ReadableBy(status.UID) {
-			err = errNotReadable
-		}
-		if err != nil {
-			f.Close()
-			return nil, 0, err
-		}
-	}
 	return f, info.Size, nil
 }
+
+var roots = [...]procfs.Root{symbol.TargetRoot: procfs.ProcessRoot, symbol.HostRoot: procfs.OurRoot}
 
 // mapSource finds the perf map of a process.
 type mapSource struct {
@@ -62,13 +60,11 @@ type mapSource struct {
 	fs      procfs.FS
 }
 
-var (
-	// errOwner says that a perf map was not written by its process.
-	errOwner = errors.New("perf map of another user")
-	// errNotReadable says that a file lies where a process has us look, and that the
-	// process's user may not read it.
-	errNotReadable = errors.New("file that the process's user may not read")
-)
+// Owner implements symbol.MapSource.
+func (s mapSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
+
+// errOwner says that a perf map was not written by its process.
+var errOwner = errors.New("perf map of another user")
 
 // OpenMap implements symbol.MapSource: it opens /tmp/perf-PID.map in the mount
 // namespace of the process, PID being the one that the process itself sees. The file
@@ -90,7 +86,7 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 			pid = leader.NSPID
 		}
 	}
-	f, info, err := s.fs.OpenPath(tid, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
+	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
 	if err != nil {
 		return symbol.MapFile{}, err
 	}
@@ -98,15 +94,9 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 		f.Close()
 		return symbol.MapFile{}, os.ErrNotExist // it may have been another's
 	}
-	switch {
-	case info.UID != status.UID && info.UID != 0:
-		err = errOwner
-	case !info.ReadableBy(status.UID):
-		err = errNotReadable
-	}
-	if err != nil {
+	if info.UID != info.User && info.UID != 0 {
 		f.Close()
-		return symbol.MapFile{}, err
+		return symbol.MapFile{}, errOwner
 	}
 	return symbol.MapFile{Contents: f, ID: info.FileID}, nil
 }

@@ -50,7 +50,7 @@ func TestMapSource(t *testing.T) {
 	const text = "1000 10 name\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err = s.OpenMap()
-	require.ErrorIs(t, err, errNotReadable, "a file of root's, perhaps linked here")
+	require.ErrorIs(t, err, procfs.ErrNotAllowed, "a file of root's, perhaps linked here")
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.Rename(path, secret))
 	for _, mode := range []os.FileMode{0o600, 0o644} {
@@ -77,6 +77,9 @@ func TestMapSource(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "another process has the PID")
 
 	require.NoError(t, os.Chown(path, 12345, 12345))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, procfs.ErrNotAllowed)
+	require.NoError(t, os.Chmod(path, 0o644))
 	_, err = s.OpenMap()
 	require.ErrorIs(t, err, errOwner)
 

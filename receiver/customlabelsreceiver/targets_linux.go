@@ -4,6 +4,7 @@ package customlabelsreceiver
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -35,14 +36,37 @@ func newSelection(cfg *TargetsConfig) (*process.Selection, error) {
 // omission says whether the samples of a process are left out, and why.
 type omission struct {
 	selects bool // a verdict is given at all
-	strict  bool // without one, they are left out
 }
 
-func newOmission(cfg *TargetsConfig) omission {
-	return omission{selects: cfg.selects(), strict: len(cfg.Include) > 0 || cfg.LabelledOnly}
+func newOmission(cfg *TargetsConfig) omission { return omission{selects: cfg.selects()} }
+
+// verdictWait is how long a batch waits at most for verdicts on its processes, and
+// verdictShare the share of the report interval that it waits at most.
+const (
+	verdictShare = 4
+	verdictWait  = 500 * time.Millisecond
+)
+
+// await gives the processes of a batch on which there is no verdict time to be judged.
+func (e *exporter) await(b *batch) {
+	if !e.resolver.omission.selects {
+		return
+	}
+	var unknown []*process.Process
+	for _, p := range b.parts {
+		for _, proc := range p.processes {
+			if proc.Info().Verdict == process.VerdictUnknown {
+				unknown = append(unknown, proc)
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		e.table.AwaitVerdicts(e.ctx, unknown, min(verdictWait, e.interval/verdictShare))
+	}
 }
 
-// of is asked when a batch is built: then mostly there is a verdict.
+// of is asked when a batch is built: then mostly there is a verdict. Without one, a process
+// may be one that is not wanted, and is left out.
 func (o omission) of(info *process.Info) (why filterReason, omitted bool) {
 	if !o.selects {
 		return 0, false
@@ -53,5 +77,5 @@ func (o omission) of(info *process.Info) (why filterReason, omitted bool) {
 	case process.VerdictFiltered:
 		return filterTarget, true
 	}
-	return filterUnknownProcess, o.strict
+	return filterUnknownProcess, true
 }

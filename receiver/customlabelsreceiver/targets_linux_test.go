@@ -10,8 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
-// A process that ended before it was judged is left out where something must be known in its
-// favour.
+// A process that could not be judged is left out: it may be one that is not wanted.
 func TestOmission(t *testing.T) {
 	some := []TargetSelector{{PID: 1}}
 	for name, c := range map[string]struct {
@@ -21,7 +20,7 @@ func TestOmission(t *testing.T) {
 		"all":      {TargetsConfig{}, map[process.Verdict]bool{}},
 		"include":  {TargetsConfig{Include: some}, map[process.Verdict]bool{process.VerdictUnknown: true, process.VerdictFiltered: true}},
 		"labelled": {TargetsConfig{LabelledOnly: true}, map[process.Verdict]bool{process.VerdictUnknown: true, process.VerdictFiltered: true}},
-		"exclude":  {TargetsConfig{Exclude: some}, map[process.Verdict]bool{process.VerdictFiltered: true}},
+		"exclude":  {TargetsConfig{Exclude: some}, map[process.Verdict]bool{process.VerdictUnknown: true, process.VerdictFiltered: true}},
 	} {
 		o := newOmission(&c.config)
 		for _, verdict := range []process.Verdict{process.VerdictUnknown, process.VerdictWanted, process.VerdictFiltered} {

@@ -37,6 +37,7 @@ type attributeSets struct {
 	anomalies   [numAnomalies]metric.ObserveOption
 	unwindFiles [numUnwindResults]metric.ObserveOption
 	symbols     [numSymbolProblems]metric.ObserveOption
+	hanging     [numHangKinds]metric.ObserveOption
 
 	limits       [numLimits]metric.ObserveOption
 	limitActions [numLimitActions]metric.ObserveOption
@@ -67,6 +68,7 @@ func newTelemetry(set receiver.Settings, cfg *Config, read func(*snapshot)) (*te
 		b.ReceiverCustomLabelsDroppedSamples,
 		b.ReceiverCustomLabelsEmittedSamples,
 		b.ReceiverCustomLabelsFilteredSamples,
+		b.ReceiverCustomLabelsHanging,
 		b.ReceiverCustomLabelsHits,
 		b.ReceiverCustomLabelsLabelAnomalies,
 		b.ReceiverCustomLabelsLabelBudgetUsed,
@@ -172,6 +174,9 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	for r, n := range s.symbolProblems {
 		observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, n, a.symbols[r])
 	}
+	for k, n := range s.hanging {
+		o.ObserveInt64(b.ReceiverCustomLabelsHanging, n, a.hanging[k])
+	}
 	o.ObserveInt64(b.ReceiverCustomLabelsSymbolUsed, s.symbolBytes, a.receiver)
 	for r, n := range s.unwindFiles {
 		observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, n, a.unwindFiles[r])
@@ -251,6 +256,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	}
 	for r := range sets.symbols {
 		sets.symbols[r] = with(attribute.String("problem", symbolProblem(r).String()))
+	}
+	for k := range sets.hanging {
+		sets.hanging[k] = with(attribute.String("kind", hangKind(k).String()))
 	}
 	for r := range sets.unwindFiles {
 		sets.unwindFiles[r] = with(attribute.String("result", unwindResult(r).String()))

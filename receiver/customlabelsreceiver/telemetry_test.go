@@ -69,6 +69,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.processLoadErrors = 6
 		s.unwindTables, s.unwindBytes = 2, 8192
 		s.symbolProblems[symbolTimedOut], s.symbolBytes = 3, 4096
+		s.hanging[hangProcess], s.hanging[hangFile] = 24, 8
 		s.unwindFiles[unwindNoRoom] = 9
 	})
 	require.NoError(t, err)
@@ -88,6 +89,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
 		point(0, ra, "reason=no_memory"), point(0, rb, "reason=no_memory"),
+		point(0, ra, "reason=too_large"), point(0, rb, "reason=too_large"),
 		point(7, ra, "reason=ring_full"), point(0, ra, "reason=user_share"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
 		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
 		point(0, rb, "reason=ring_full"), point(0, rb, "reason=user_share"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
@@ -122,6 +124,9 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
 		[]metricdata.DataPoint[int64]{point(6, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsHanging(t, tt, []metricdata.DataPoint[int64]{
+		point(24, ra, "kind=process"), point(8, ra, "kind=file"), point(0, rb, "kind=process"), point(0, rb, "kind=file"),
+	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsSymbolProblems(t, tt,
 		[]metricdata.DataPoint[int64]{point(3, ra, "problem=timed_out")}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsSymbolUsed(t, tt,
@@ -202,10 +207,10 @@ func TestTelemetryOffCPU(t *testing.T) {
 		point(23, ra, "reason=internal"), point(24, ra, "reason=malformed"), point(25, ra, "reason=evicted"),
 		point(26, ra, "reason=return_lost"), point(27, ra, "reason=unfinished"), point(28, ra, "reason=pending_full"),
 		point(29, ra, "reason=refused"),
-		point(30, ra, "reason=no_memory"),
+		point(30, ra, "reason=no_memory"), point(31, ra, "reason=too_large"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-91-275, ra)}, opt)
+		[]metricdata.DataPoint[int64]{point(1000-100-91-275-31, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
 	require.NoError(t, a.close())

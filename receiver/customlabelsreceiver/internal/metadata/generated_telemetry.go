@@ -35,6 +35,7 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsDroppedSamples            metric.Int64ObservableCounter
 	ReceiverCustomLabelsEmittedSamples            metric.Int64ObservableCounter
 	ReceiverCustomLabelsFilteredSamples           metric.Int64ObservableCounter
+	ReceiverCustomLabelsHanging                   metric.Int64ObservableGauge
 	ReceiverCustomLabelsHits                      metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelAnomalies            metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelBudgetUsed           metric.Int64ObservableGauge
@@ -185,6 +186,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsFilteredSamplesCall
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsFilteredSamples, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsFilteredSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsHangingCallback sets callback for observable ReceiverCustomLabelsHanging metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsHangingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsHanging, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsHanging)
 	if err != nil {
 		return err
 	}
@@ -887,6 +903,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_filtered_samples",
 		metric.WithDescription("Samples left out on purpose, by reason. [Development]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsHanging, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_custom_labels_hanging",
+		metric.WithDescription("Processes and files that have not answered for long whoever reads them. They are named in the log, and left alone until they do. [Development]"),
+		metric.WithUnit("{target}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsHits, err = builder.meter.Int64ObservableCounter(

@@ -1,0 +1,264 @@
+//go:build linux
+
+package process
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// Who reads a process waits for as long as its memory and its files let it: a page that
+// nobody serves, a filesystem that is the process's own, a server that is gone. Nothing ends
+// such a wait but the process. So a worker that waits is replaced, and what that costs is
+// bounded: by user, and in a user's containers.
+const (
+	// lateAfter is how long a look that waits may take before its worker is replaced: others
+	// have to wait for so long.
+	lateAfter = 100 * time.Millisecond
+	// slowAfter is the same for one that waits for a CPU, or for another worker's look.
+	slowAfter = 2 * time.Second
+	// hungAfter is when a look that is late, and waits, is given up.
+	hungAfter = 10 * time.Second
+	// quarantine is how long a process is left alone whose look was given up, once that has
+	// ended after all.
+	quarantine = 10 * time.Minute
+	// ownerAge is for how long it is believed whose a process is.
+	ownerAge = time.Second
+	// maxLate looks take a thread each, maxUserLate of them at one user's processes, and
+	// maxOwnerLate at those in one container. A user who has as many has to wait.
+	maxLate, maxUserLate, maxOwnerLate = 128, 32, 8
+)
+
+// owner is whom a process belongs to.
+type owner struct {
+	uid       uint32
+	container string
+}
+
+// nobody stands for the owner of a process that is not known.
+const nobody = math.MaxUint32
+
+// hanging counts the looks that are late, and keeps the processes that wait because of
+// them. Guarded by Table.mu.
+type hanging struct {
+	late  int
+	hung  int
+	users map[uint32]*userLooks
+}
+
+// userLooks are the looks at the processes of one user.
+type userLooks struct {
+	running    int
+	late       int            // of these
+	containers map[string]int // late ones
+	waiting    []*Process     // in the order in which they came
+}
+
+// admits reports whether one more process of a user may be looked at. While looks at others
+// of them are late, that is one at a time: more might be late, too, and then nobody would be
+// left for the processes of others.
+func (u *userLooks) admits(container string) bool {
+	return u.late == 0 || u.late < maxUserLate && u.containers[container] < maxOwnerLate && u.running == u.late
+}
+
+func (h *hanging) of(uid uint32) *userLooks {
+	u := h.users[uid]
+	if u == nil {
+		u = &userLooks{containers: map[string]int{}}
+		h.users[uid] = u
+	}
+	return u
+}
+
+// settle forgets a user of whom nothing is left.
+func (h *hanging) settle(uid uint32) {
+	if u := h.users[uid]; u != nil && u.running == 0 && len(u.waiting) == 0 {
+		delete(h.users, uid)
+	}
+}
+
+// who is what the kernel says of a process's owner.
+type who struct {
+	uid   uint32
+	group procfs.Cgroup
+}
+
+func (t *Table) who(tid int) (who, error) {
+	status, err := t.opts.FS.Status(tid)
+	if err != nil {
+		return who{}, err
+	}
+	group, err := t.opts.FS.Cgroup(tid)
+	return who{status.UID, group}, err
+}
+
+// owned finds out whose a process is, before a look at it, if that was not done just now:
+// it may have become another user's. What it reads is the kernel's, which never hangs.
+func (t *Table) owned(p *Process) owner {
+	if now := t.now(); p.load.ownedNs == 0 || now-p.load.ownedNs >= int64(ownerAge) {
+		p.load.owner, p.load.ownedNs = owner{uid: nobody}, now
+		if w, err := t.who(p.pid); err == nil {
+			p.load.owner, p.load.who = owner{w.uid, w.group.ContainerID}, &w
+		}
+	}
+	return p.load.owner
+}
+
+// reads reports whether work takes a look at the process.
+func (w work) reads() bool { return w&workForget == 0 && w != workUnwind }
+
+// begin gives a worker a process to look at. Where its user's have to wait, or the process
+// itself does, it is put back.
+func (t *Table) begin(w *worker, p *Process, todo work) bool {
+	if !todo.reads() {
+		return true
+	}
+	of := t.owned(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.hanging.of(of.uid)
+	switch now := t.now(); {
+	case p.quarantinedNs > now:
+		p.running, p.dueNs = false, p.quarantinedNs
+		p.work |= todo
+		t.enqueue(p)
+		t.hanging.settle(of.uid)
+		return false
+	case !u.admits(of.container):
+		p.running, p.waits = false, true
+		p.work |= todo
+		u.waiting = append(u.waiting, p)
+		return false
+	}
+	u.running++
+	w.process, w.owner, w.began = p, of, time.Now()
+	w.alarm(lateAfter)
+	return true
+}
+
+// end notes that a worker has looked at its process. The table is locked.
+func (t *Table) end(w *worker) {
+	p, of := w.process, w.owner
+	if p == nil {
+		return
+	}
+	u := t.hanging.of(of.uid)
+	u.running--
+	if w.late {
+		t.hanging.late--
+		u.late--
+		if u.containers[of.container]--; u.containers[of.container] == 0 {
+			delete(u.containers, of.container)
+		}
+	}
+	if w.hung {
+		t.hanging.hung--
+		t.isolate(p, t.now()+int64(quarantine))
+	}
+	w.process, w.hung = nil, false
+	t.release(u)
+	t.hanging.settle(of.uid)
+}
+
+// release puts those back into the queue that need not wait any more.
+func (t *Table) release(u *userLooks) {
+	waiting := u.waiting
+	u.waiting = nil
+	for i, p := range waiting {
+		switch {
+		case p.work == 0 || !p.waits:
+			p.waits = false // it has exited
+		case u.admits(p.load.owner.container):
+			p.waits = false
+			t.enqueue(p)
+			if u.late > 0 { // the next one after this
+				u.waiting = append(u.waiting, waiting[i+1:]...)
+				return
+			}
+		default:
+			u.waiting = append(u.waiting, p)
+		}
+	}
+}
+
+// releaseAll makes up for processes that were put back into the queue and have exited: the
+// next ones still wait for them.
+func (t *Table) releaseAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for uid, u := range t.hanging.users {
+		t.release(u)
+		t.hanging.settle(uid)
+	}
+}
+
+// overdue is called when a look has taken long. It reports whether another worker is to
+// take the place of this one.
+func (t *Table) overdue(w *worker) (replace bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := time.Since(w.began)
+	switch {
+	case w.process == nil || took < lateAfter:
+		return false // it has just ended
+	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !blocked(int(w.tid.Load()))):
+		w.alarm(lateAfter)
+	case !w.late:
+		u := t.hanging.of(w.owner.uid)
+		w.late = true
+		t.hanging.late++
+		u.late++
+		u.containers[w.owner.container]++
+		t.release(u)
+		w.alarm(hungAfter - took)
+		return true
+	case took < hungAfter || !blocked(int(w.tid.Load())):
+		w.alarm(max(hungAfter-took, time.Second))
+	default:
+		t.hung(w)
+	}
+	return false
+}
+
+// hung gives up a look that is late. What its process runs next is the same process.
+func (t *Table) hung(w *worker) {
+	w.hung = true
+	t.hanging.hung++
+	t.counts.stuck.Add(1)
+	p := w.process
+	t.isolate(p, math.MaxInt64) // until it has ended
+	t.log.Warn("A process does not let itself be read: its memory or one of its files never answers. It is left alone.",
+		zap.Int("pid", p.pid), zap.Uint32("user", w.owner.uid), zap.String("container", w.owner.container),
+		zap.String("executable", p.Info().Name), zap.Int("hanging", t.hanging.hung))
+}
+
+// isolate leaves a process alone until a time, also if it has meanwhile run something else.
+func (t *Table) isolate(p *Process, untilNs int64) {
+	p.quarantinedNs = untilNs
+	if newest := t.newest[p.id.TGID]; newest != nil && newest.id.StartNs == p.id.StartNs {
+		newest.quarantinedNs = untilNs
+		if newest.work != 0 && !newest.exited {
+			t.schedule(newest, newest.work, untilNs) // earlier than it was, or no news
+		}
+	}
+}
+
+// blocked reports whether a thread of ours waits in the kernel for something else than a CPU
+// or for us: Go's scheduler and locks wait by futex.
+func blocked(tid int) bool {
+	call, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
+	if err != nil {
+		return true // it has gone, or the kernel does not tell
+	}
+	number, _, _ := strings.Cut(strings.TrimSpace(string(call)), " ")
+	return number != "running" && number != strconv.Itoa(unix.SYS_FUTEX)
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+package process
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// owned writes the /proc files of a process of a user, in a container.
+func (f *fake) owned(pid int, uid uint32, container string) ID {
+	f.t.Helper()
+	f.image(pid, 500, "/bin/some")
+	f.write(pid, "status", fmt.Sprintf("Uid:\t%d\t0\t0\t0\nNSpid:\t%d\n", uid, pid))
+	if container != "" {
+		f.write(pid, "cgroup", "0::/docker/"+container+"\n")
+	}
+	id := ID{TGID: uint32(pid), StartNs: 5e9}
+	f.HandleEvent(exists(id))
+	return id
+}
+
+const (
+	hostile  = 65534
+	harmless = 1000
+)
+
+// Processes that never answer whoever reads them delay nobody but their user.
+func TestHangingProcesses(t *testing.T) {
+	answer := make(chan struct{})
+	f := newFake(t, func(o *Options) {
+		o.Now = nil
+		o.RescanInterval = quiet
+		o.memory = func(pid int) tlsresolve.Memory {
+			if pid <= 24 {
+				<-answer
+			}
+			return nil
+		}
+	})
+	for pid := 1; pid <= 24; pid++ {
+		f.owned(pid, hostile, "")
+	}
+	f.Table = runTable(t, f.opts)
+	defer close(answer)
+	for pid := 1; pid <= 24; pid++ {
+		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	for pid := 100; pid < 104; pid++ {
+		loaded(t, f.Table, exists(f.owned(pid, harmless, "")))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.LessOrEqual(t, f.hanging.late, maxOwnerLate+2, "one of the others may be late for a moment")
+}
+
+// look has a worker take the next process.
+func (f *fake) look() *worker {
+	f.t.Helper()
+	w := &worker{alarm: func(time.Duration) {}}
+	p, todo, _ := f.next()
+	if p == nil || !f.begin(w, p, todo) {
+		return nil
+	}
+	return w
+}
+
+// late lets a look be late, by so much.
+func (f *fake) late(w *worker, by time.Duration) (replaced bool) {
+	w.began = time.Now().Add(-by)
+	return f.overdue(w)
+}
+
+// While one look at a user's processes is late, the others come one at a time, up to a
+// number for each container.
+func TestHangingQuota(t *testing.T) {
+	f := newFake(t)
+	const a, b = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	for pid := 1; pid <= 2*maxOwnerLate; pid++ {
+		f.owned(pid, hostile, a)
+	}
+	f.advance(int64(time.Second))
+	first, second := f.look(), f.look()
+	require.NotNil(t, second, "nothing is late")
+	require.False(t, f.late(first, lateAfter/2))
+	require.True(t, f.late(first, lateAfter))
+	require.False(t, f.late(first, lateAfter), "it has been replaced")
+	require.Nil(t, f.look(), "another one of the user's is looked at")
+	var late []*worker
+	for range maxOwnerLate - 1 {
+		require.True(t, f.late(second, lateAfter))
+		late = append(late, second)
+		second = f.look()
+	}
+	require.Nil(t, second)
+	require.Equal(t, maxOwnerLate, f.hanging.late)
+
+	f.owned(50, hostile, b)
+	f.owned(51, harmless, "")
+	f.advance(int64(time.Second))
+	var got []int
+	for p, todo, _ := f.next(); p != nil; p, todo, _ = f.next() {
+		if f.begin(&worker{alarm: first.alarm}, p, todo) {
+			got = append(got, p.pid)
+		}
+	}
+	require.Equal(t, []int{50, 51}, got, "another container, another user")
+
+	f.Table.done(late[0], late[0].process)
+	f.finish(f.process(ID{TGID: uint32(maxOwnerLate + 1), StartNs: 5e9}))
+	require.Nil(t, f.look(), "the other container's comes first")
+	w := &worker{alarm: first.alarm, process: f.process(ID{TGID: 50, StartNs: 5e9}), owner: owner{hostile, b}}
+	f.Table.done(w, w.process)
+	require.NotNil(t, f.look(), "one has answered")
+}
+
+// What hangs for long is left alone, whatever it runs next, and its name is told.
+func TestQuarantine(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	f := newFake(t, func(o *Options) { o.Logger = zap.New(core) })
+	f.owned(42, hostile, "")
+	f.advance(int64(time.Second))
+	w := f.look()
+	require.NotNil(t, w)
+	require.True(t, f.late(w, lateAfter))
+	w.tid.Store(math.MaxInt32) // no thread that runs
+	require.False(t, f.late(w, hungAfter))
+	require.Equal(t, 1, f.Stats().Hanging)
+	require.EqualValues(t, 1, f.Stats().Stuck)
+	told := logs.All()
+	require.Len(t, told, 1)
+	require.EqualValues(t, 42, told[0].ContextMap()["pid"])
+	require.EqualValues(t, hostile, told[0].ContextMap()["user"])
+
+	id := ID{TGID: 42, StartNs: 5e9, ExecID: 1}
+	f.HandleEvent(Event{Kind: Exec, ID: id, PID: 42, TimeNs: uint64(f.now())})
+	f.advance(int64(time.Hour))
+	require.Zero(t, f.work(), "it has not answered")
+	f.Table.done(w, w.process)
+	require.Zero(t, f.Stats().Hanging)
+	require.Zero(t, f.work(), "it has only just answered")
+	f.advance(int64(quarantine) + 1)
+	require.Equal(t, 1, f.work())
+	require.True(t, f.process(id).Info().Loaded)
+}
+
+// A thread that waits for a CPU, or for a lock of ours, is not blocked by a process.
+func TestBlocked(t *testing.T) {
+	require.True(t, blocked(math.MaxInt32), "no thread")
+	tids := make(chan int)
+	var end sync.WaitGroup
+	defer end.Wait()
+	waitFor := func(wait func()) (tid int) {
+		end.Go(func() {
+			runtime.LockOSThread() // and ends with it
+			tids <- unix.Gettid()
+			wait()
+		})
+		return <-tids
+	}
+	lock := make(chan struct{})
+	defer close(lock)
+	tid := waitFor(func() { <-lock })
+	eventually(t, "another goroutine", func() bool { return !blocked(tid) })
+	var spun atomic.Bool
+	defer spun.Store(true)
+	tid = waitFor(func() {
+		for !spun.Load() {
+			continue
+		}
+	})
+	eventually(t, "it runs, or waits for a CPU", func() bool { return !blocked(tid) })
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer w.Close()
+	defer r.Close()
+	fd := int(r.Fd()) // reading blocks from now on
+	tid = waitFor(func() { _, _ = unix.Read(fd, make([]byte, 1)) })
+	eventually(t, "a system call", func() bool { return blocked(tid) })
+	_, err = w.WriteString("x")
+	require.NoError(t, err)
+}

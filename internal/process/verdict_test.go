@@ -1,0 +1,51 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A batch waits until its processes are judged, or have ended; for one that cannot be judged
+// it waits once.
+func TestAwaitVerdicts(t *testing.T) {
+	f := newFake(t, func(o *Options) {
+		o.Selection = &Selection{Wants: func(info *Info) bool { return !strings.HasSuffix(info.Path, "unwanted") }}
+	})
+	f.image(1, 500, "/bin/wanted")
+	f.image(2, 500, "/bin/unwanted")
+	var list []*Process
+	for pid := 1; pid <= 4; pid++ {
+		list = append(list, f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil))
+	}
+	f.image(4, 500, "/bin/ended")
+	f.HandleEvent(exit(ID{TGID: 4, StartNs: 5e9}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.AwaitVerdicts(context.Background(), list, time.Hour)
+	}()
+	for waiting := true; waiting; {
+		f.work() // the third has no /proc, and is found to have ended
+		select {
+		case <-done:
+			waiting = false
+		default:
+		}
+	}
+	for i, want := range []Verdict{VerdictWanted, VerdictFiltered, VerdictUnknown, VerdictUnknown} {
+		require.Equal(t, want, list[i].Info().Verdict, fmt.Sprint(i+1))
+	}
+
+	f.image(5, 500, "/bin/wanted")
+	hangs := []*Process{f.Lookup(ID{TGID: 5, StartNs: 5e9}, 5, nil)}
+	f.AwaitVerdicts(context.Background(), hangs, time.Millisecond)
+	f.AwaitVerdicts(context.Background(), hangs, time.Hour)
+	require.Equal(t, VerdictUnknown, hangs[0].Info().Verdict)
+}

@@ -1,0 +1,152 @@
+package profile
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Requests yields what Build makes of Builders in pieces of at most maxBytes each, as they
+// are sent, with what is in each. Mostly that is one. Else the users with little come
+// first and together, and each user with more than one request has requests of its own: what
+// a user's processes are called or publish does not move the others' samples. A process
+// comes in several pieces if it must. A single entry that is too large is left out; its
+// samples are counted in a piece without profiles.
+func Requests(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int) iter.Seq2[pprofile.Profiles, BuildStats] {
+	return func(yield func(pprofile.Profiles, BuildStats) bool) {
+		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+		b.request(wanted, maxBytes, yield)
+	}
+}
+
+// request yields entries as one piece, or as several.
+func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.Profiles, BuildStats) bool) bool {
+	out, stats := b.fill(groups)
+	bytes := requestBytes(out)
+	if bytes <= maxBytes {
+		return yield(out, stats)
+	}
+	b.stats.LeftOut = stats.LeftOut // for the first piece
+	if len(groups) == 1 && len(groups[0]) == 1 {
+		lost := BuildStats{TooLarge: stats.Samples, LeftOut: stats.LeftOut}
+		b.stats = BuildStats{}
+		return yield(pprofile.NewProfiles(), lost)
+	}
+	for _, piece := range b.divide(weigh(groups, out, bytes), maxBytes) {
+		if !b.request(piece, maxBytes, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// weighed is the entries of a process and what they take of a request.
+type weighed struct {
+	entries []entryRef
+	bytes   int
+}
+
+// weigh shares out what a request takes: to each process its resource and its samples, and
+// as much of the dictionary as it has of all entries.
+func weigh(groups [][]entryRef, out pprofile.Profiles, bytes int) []weighed {
+	list := make([]weighed, len(groups))
+	shared, entries := bytes, 0
+	for i, group := range groups {
+		rp := out.ResourceProfiles().At(i)
+		own := new(pprofile.ProtoMarshaler).ResourceProfilesSize(rp) + referenceBytes*mapStrings(rp.Resource().Attributes())
+		list[i] = weighed{group, own}
+		shared -= own
+		entries += len(group)
+	}
+	for i := range list {
+		list[i].bytes += max(shared, 0) * len(list[i].entries) / entries
+	}
+	return list
+}
+
+// roomShare of a request is filled by what processes are weighed to take: a dictionary of
+// some of them is more than their part of the dictionary of all.
+const roomShare = 4
+
+// divide makes several pieces of one that is too large. Each has less than all.
+func (b *build) divide(processes []weighed, maxBytes int) (pieces [][][]entryRef) {
+	room := max(maxBytes-maxBytes/roomShare, 1)
+	if len(processes) == 1 {
+		return divideEntries(processes[0], room)
+	}
+	perUser := map[uint32]int{} // by part, of which each is a user's
+	for _, p := range processes {
+		perUser[p.entries[0].part] += p.bytes
+	}
+	slices.SortStableFunc(processes, func(a, b weighed) int {
+		x, y := a.entries[0].part, b.entries[0].part
+		return cmp.Or(cmp.Compare(perUser[x], perUser[y]), cmp.Compare(x, y))
+	})
+	var piece [][]entryRef
+	left := room
+	for i, p := range processes {
+		part := p.entries[0].part
+		begins := i > 0 && processes[i-1].entries[0].part != part && perUser[part] > room
+		if len(piece) > 0 && (p.bytes > left || begins) {
+			pieces = append(pieces, piece)
+			piece, left = nil, room
+		}
+		piece = append(piece, p.entries)
+		left -= p.bytes
+	}
+	if pieces = append(pieces, piece); len(pieces) == 1 {
+		half := len(piece) / 2
+		return [][][]entryRef{piece[:half], piece[half:]}
+	}
+	return pieces
+}
+
+// divideEntries divides those of one process, of which each piece has the resource.
+func divideEntries(p weighed, room int) (pieces [][][]entryRef) {
+	n := max((len(p.entries)+p.bytes/room)/(p.bytes/room+1), 1)
+	if n == len(p.entries) {
+		n = len(p.entries) / 2
+	}
+	for piece := range slices.Chunk(p.entries, n) {
+		pieces = append(pieces, [][]entryRef{piece})
+	}
+	return pieces
+}
+
+// referenceBytes is what a string takes at most if it is sent as a place in the table of
+// strings, in addition to what it takes itself: that is how the strings of attributes leave.
+const referenceBytes = 8
+
+// requestBytes bounds what profiles take when they are sent.
+func requestBytes(p pprofile.Profiles) int {
+	bytes := new(pprofile.ProtoMarshaler).ProfilesSize(p) + referenceBytes*p.Dictionary().AttributeTable().Len()
+	for _, rp := range p.ResourceProfiles().All() {
+		bytes += referenceBytes * mapStrings(rp.Resource().Attributes())
+	}
+	return bytes
+}
+
+// mapStrings counts the strings of attributes.
+func mapStrings(m pcommon.Map) (n int) {
+	for _, v := range m.All() {
+		n += 1 + valueStrings(v)
+	}
+	return n
+}
+
+func valueStrings(v pcommon.Value) (n int) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		n = 1
+	case pcommon.ValueTypeMap:
+		n = mapStrings(v.Map())
+	case pcommon.ValueTypeSlice:
+		for _, item := range v.Slice().All() {
+			n += valueStrings(item)
+		}
+	}
+	return n
+}

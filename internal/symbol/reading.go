@@ -1,0 +1,140 @@
+package symbol
+
+import "time"
+
+// Owner is on whose behalf something is read: a process, the user that it runs as and the
+// container that it is in.
+type Owner struct {
+	UID       uint32
+	Container string
+	PID       int
+}
+
+// What is read at the same time, in all, for one user and for one container of a user. A
+// file that never answers takes one of these places until it does.
+const maxReads, maxUserReads, maxOwnerReads = 128, 32, 8
+
+// Shares of CacheOptions.Wait: for one file, and for all files of one user.
+const waitShare, userWaitShare = 4, 2
+
+// hungAfter is when what is read counts as hanging.
+const hungAfter = 10 * time.Second
+
+// reading is what a cache reads, and how long its lookups have waited for that. Guarded by
+// the cache's mutex.
+type reading struct {
+	opts   *CacheOptions
+	now    map[*read]struct{}
+	users  map[uint32]int // reads
+	owners map[place]int  // reads
+	// Since the batch began:
+	waited  time.Duration
+	waitsOf map[uint32]time.Duration
+}
+
+// place is where an owner's processes are counted together.
+type place struct {
+	uid       uint32
+	container string
+}
+
+// read is something that is read.
+type read struct {
+	owner Owner
+	name  string
+	began time.Time
+	told  bool
+}
+
+func newReading(opts *CacheOptions) reading {
+	return reading{
+		opts: opts, now: map[*read]struct{}{}, users: map[uint32]int{},
+		owners: map[place]int{}, waitsOf: map[uint32]time.Duration{},
+	}
+}
+
+// begin takes a place for something that an owner has us read; nil if there is none.
+func (r *reading) begin(of Owner, name string) *read {
+	at := place{of.UID, of.Container}
+	if len(r.now) == maxReads || r.users[of.UID] == maxUserReads || r.owners[at] == maxOwnerReads {
+		return nil
+	}
+	one := &read{owner: of, name: name, began: r.opts.Now()}
+	r.now[one] = struct{}{}
+	r.users[of.UID]++
+	r.owners[at]++
+	return one
+}
+
+func (r *reading) end(one *read) {
+	delete(r.now, one)
+	release(r.users, one.owner.UID)
+	release(r.owners, place{one.owner.UID, one.owner.Container})
+}
+
+func release[K comparable](counts map[K]int, key K) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// left returns how long a lookup for a user may wait, at most so long.
+func (r *reading) left(uid uint32, most time.Duration) time.Duration {
+	return min(most, r.opts.Wait-r.waited, r.opts.Wait/userWaitShare-r.waitsOf[uid])
+}
+
+// spend notes that a lookup for a user has waited.
+func (r *reading) spend(uid uint32, waited time.Duration) {
+	r.waited += waited
+	r.waitsOf[uid] += waited
+}
+
+// rest begins a batch of lookups.
+func (r *reading) rest() {
+	r.waited = 0
+	clear(r.waitsOf)
+}
+
+// hanging returns how many reads have not ended for long.
+func (r *reading) hanging() (n int) {
+	now := r.opts.Now()
+	for one := range r.now {
+		if now.Sub(one.began) >= hungAfter {
+			n++
+		}
+	}
+	return n
+}
+
+// Hung is something that has not answered for long.
+type Hung struct {
+	Owner
+	Name string // of the file
+}
+
+// hung returns what hangs and was not returned before.
+func (r *reading) hung() (list []Hung) {
+	now := r.opts.Now()
+	for one := range r.now {
+		if !one.told && now.Sub(one.began) >= hungAfter {
+			one.told = true
+			list = append(list, Hung{one.owner, one.name})
+		}
+	}
+	return list
+}
+
+// Hung returns the files that have not answered for long, each once. They are left alone
+// until they do.
+func (c *Cache[K]) Hung() []Hung {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reading.hung()
+}
+
+// Hung returns the processes whose perf maps have not answered for long, like Cache.Hung.
+func (c *PerfMaps[K]) Hung() []Hung {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reading.hung()
+}
