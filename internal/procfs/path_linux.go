@@ -13,14 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Credentials are as whom a process has files opened on its behalf: its real user and
-// groups, as our user namespace sees them. What access control lists allow beyond a
-// file's mode does not count.
-type Credentials struct {
-	UID  uint32
-	GIDs []uint32
-}
-
 // Permissions of a file, as in the last three bits of a mode.
 const (
 	mayRead    = unix.S_IROTH

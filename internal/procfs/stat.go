@@ -92,6 +92,14 @@ type Status struct {
 	GIDs      []uint32 // real group id, supplementary groups; in the reader's user namespace
 }
 
+// Credentials are as whom a process has files opened on its behalf: its real user and
+// groups, as our user namespace sees them. What access control lists allow beyond a
+// file's mode does not count.
+type Credentials struct {
+	UID  uint32
+	GIDs []uint32
+}
+
 // Credentials returns as whom files are opened on the process's behalf.
 func (s *Status) Credentials() Credentials { return Credentials{s.UID, s.GIDs} }
 
