@@ -259,7 +259,7 @@ func TestOffCPUStorm(t *testing.T) {
 	}, 3*time.Minute, 50*time.Millisecond)
 	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
 	dropped := r.metric("off_cpu_dropped_switches", "reason")
-	require.Equal(t, 11, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
+	require.Equal(t, 12, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
 	r.stop()
 
 	cpu, switches := r.account(), r.switchAccount()
