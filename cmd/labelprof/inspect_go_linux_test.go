@@ -21,7 +21,7 @@ import (
 // Goroutines that change their labels all the time: what is shown of a thread is one
 // of the sets that they had, and whole.
 func TestInspectGo(t *testing.T) {
-	enough := testutil.Size(20, 5, 5)
+	enough := testutil.Size(20, 3, 3)
 	for _, path := range testutil.BuildGoWriters(t) {
 		name := strings.TrimPrefix(filepath.Base(path), "gowriter-")
 		t.Run(name, func(t *testing.T) {
