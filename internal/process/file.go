@@ -45,6 +45,7 @@ type File struct {
 	place  atomic.Pointer[place] // where it was last seen
 	logged atomic.Uint32         // bits of states that were logged, by ABI
 	broken atomic.Bool           // counted as one whose label sources cannot be read
+	hash   atomic.Pointer[[sha256.Size]byte]
 }
 
 // place is where a file can be found again.

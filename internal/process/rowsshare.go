@@ -41,15 +41,19 @@ func (r *rows) release(id RowsID) (last bool) {
 	return true
 }
 
+// maxHashedBytes is the size up to which a file is compared with others as a whole. Larger
+// ones have rows of their own.
+const maxHashedBytes = 256 << 20
+
 // shareRows gives a file the rows of another one with the same contents, as images have
 // that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
 // bytes are compared, by their hash, of files that did not change since their rows were made.
 func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
 	twins := t.rows.twins(f)
-	if len(twins) == 0 {
+	if len(twins) == 0 || size > maxHashedBytes {
 		return fileRows{}, false
 	}
-	sum, err := sumOf(file, size)
+	sum, err := f.sum(file, size)
 	if err != nil {
 		return fileRows{}, false
 	}
@@ -101,14 +105,21 @@ func (f *File) holds(sum [sha256.Size]byte, kernel FileKey) bool {
 		return false
 	}
 	defer file.Close()
-	own, err := sumOf(file, size)
+	own, err := f.sum(file, size)
 	return err == nil && own == sum && f.named(file) == kernel
 }
 
-func sumOf(file *os.File, size int64) (sum [sha256.Size]byte, err error) {
+// sum returns the hash of all bytes of a file. It is computed once: a file that changes is
+// another one. So as many copies as somebody makes are read once each.
+func (f *File) sum(file *os.File, size int64) (sum [sha256.Size]byte, err error) {
+	if known := f.hash.Load(); known != nil {
+		return *known, nil
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(file, 0, size)); err != nil {
 		return sum, err
 	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
+	sum = [sha256.Size]byte(h.Sum(nil))
+	f.hash.Store(&sum)
+	return sum, nil
 }
