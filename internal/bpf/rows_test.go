@@ -59,7 +59,7 @@ func TestEndsInSystemCall(t *testing.T) {
 	pid, start := startStacks(t, program, "ends_in_call")
 	loadRows(t, s, pid)
 	require.NoError(t, s.Start())
-	seen := 0
+	callers := map[uint64][]uint64{} // by where it is in user space
 	readUntil(t, s, func(r *Record) bool {
 		// An interrupt that waited for the system call to end finds the instruction behind it.
 		if r.PID != pid || len(r.KernelFrames) == 0 || r.UserFrames[0]-start >= stacksBytes || len(r.UserFrames) == 1 {
@@ -67,10 +67,17 @@ func TestEndsInSystemCall(t *testing.T) {
 		}
 		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
 		require.Greater(t, len(r.UserFrames), 3, "main and its callers")
-		require.Less(t, r.UserFrames[1]-start, uint64(stacksBytes))
-		seen++
-		return seen > 30
+		callers[r.UserFrames[0]] = append(callers[r.UserFrames[0]], r.UserFrames[1])
+		return len(callers[r.UserFrames[0]]) > 30
 	})
+	// Interrupts find it anywhere; only in the system call is it so often.
+	for _, of := range callers {
+		if len(of) > 30 {
+			for _, caller := range of {
+				require.Less(t, caller-start, uint64(stacksBytes))
+			}
+		}
+	}
 }
 
 // A table that was put into the slot of one that is gone is not taken for it.
