@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // process is a process directory of plain files, for a user and a group.
@@ -86,9 +88,7 @@ func TestOpenPath(t *testing.T) {
 
 // A path leads no further than the process's user may go.
 func TestOpenPathAs(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to own what others may not read")
-	}
+	testutil.RequireRoot(t) // to own what others may not read
 	const uid, gid = 65534, 7000
 	f, root := process(t, uid, gid)
 	for _, c := range []struct {
