@@ -162,7 +162,9 @@ func testMetricsAgree(t *testing.T) {
 		_ = processes.Wait() // it was killed
 	})
 	require.Eventually(t, func() bool {
-		enough := lost("process") > 0
+		enough := lost("process") > 0 && metrics.sum(metricCPU, func(s *series) bool {
+			return s.resource["process.pid"] == "" && s.attrs["custom_labels.overflow"] != ""
+		}) > 0
 		for _, w := range quiet {
 			labelled := func(s *series) bool {
 				return s.resource["process.pid"] == strconv.Itoa(w.PID) && s.attrs["tenant"] != ""
