@@ -38,6 +38,8 @@ var (
 	TraceFunctions = ability("BPF programs at functions of the kernel", traceFunction)
 	// Userfaultfd: a process can leave faults of its memory unserved.
 	Userfaultfd = ability("userfaultfd", userfaultfd)
+	// Overlay: directories can be mounted over others, as container engines do.
+	Overlay = ability("overlayfs", overlay)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
 	SwitchCPUs = ability("a second CPU that can be switched off", switchCPU)
 )
@@ -159,6 +161,14 @@ func traceFunction() error {
 		return fmt.Errorf("attach: %w", bare(err))
 	}
 	return attached.Close()
+}
+
+func overlay() error {
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fs)
 }
 
 func userfaultfd() error {
