@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -36,22 +38,17 @@ type File struct {
 	vdso      *vdso    // if it is that
 	rows      fileRows // of the first one
 
+	uid    uint32  // whose it is
 	kernel FileKey // what it is to the kernel, if known
 	first  *File   // that is the same to the kernel, if it is not this one
-	closed bool    // it could not be opened when its rows were to be built; guarded by rows.mu
+	closed uint64  // version of places when it could not be opened for its rows; guarded by rows.mu
 
-	users  atomic.Int32          // processes that map it
-	others atomic.Int32          // processes that map a file whose first one it is
-	place  atomic.Pointer[place] // where it was last seen
-	logged atomic.Uint32         // bits of states that were logged, by ABI
-	broken atomic.Bool           // counted as one whose label sources cannot be read
+	users  atomic.Int32 // processes that map it
+	others atomic.Int32 // processes that map a file whose first one it is
+	places places
+	logged atomic.Uint32 // bits of states that were logged, by ABI
+	broken atomic.Bool   // counted as one whose label sources cannot be read
 	hash   atomic.Pointer[[sha256.Size]byte]
-}
-
-// place is where a file can be found again.
-type place struct {
-	pid     int
-	mapping procfs.Mapping
 }
 
 type fileOptions struct {
@@ -95,19 +92,25 @@ func (f *File) Key() procfs.FileID { return f.origin().key }
 // Path returns a path under which the file was seen. Valid UTF-8.
 func (f *File) Path() string { return f.path }
 
+// UID returns the user who owns the file, and may so write what he likes into it.
+func (f *File) UID() uint32 { return f.uid }
+
+// PID returns the process of a user in a container that was seen last to map the file; 0 if
+// there was none.
+func (f *File) PID(uid uint32, container string) int {
+	for _, at := range f.places.all() {
+		if at.owner == (owner{uid, container}) {
+			return at.pid
+		}
+	}
+	return 0
+}
+
 // BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
 func (f *File) BuildIDGNU() string { return f.facts.buildID }
 
 // BuildIDGo returns the build id that Go's linker wrote, "" if there is none. Valid UTF-8.
 func (f *File) BuildIDGo() string { return f.facts.goBuildID }
-
-// PID returns a process that mapped the file when it was last seen, 0 if there was none.
-func (f *File) PID() int {
-	if at := f.place.Load(); at != nil {
-		return at.pid
-	}
-	return 0
-}
 
 // HTLHash returns process.executable.build_id.htlhash as OpenTelemetry defines
 // it: a hash of the file's head, tail and length. "" if it could not be read.
@@ -127,42 +130,55 @@ func (f *File) Open() (*os.File, int64, error) {
 	if file != nil {
 		return file, f.key.Size, nil
 	}
-	at := f.place.Load()
-	if at == nil {
-		return nil, 0, fmt.Errorf("open %q: %w", f.path, os.ErrNotExist)
+	err = os.ErrNotExist
+	for _, at := range f.places.all() {
+		if file, err = f.openAt(&at); err == nil {
+			// A file without a kept descriptor is still readable now.
+			_ = f.opts.descriptors.keep(f, file)
+			return file, f.key.Size, nil
+		}
 	}
+	return nil, 0, fmt.Errorf("open %q: %w", f.path, err)
+}
+
+func (f *File) openAt(at *place) (*os.File, error) {
 	file, id, err := f.opts.fs.OpenMapped(at.pid, at.mapping)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if id != f.key {
 		file.Close()
-		return nil, 0, fmt.Errorf("open %q: %w", f.path, procfs.ErrReplaced)
+		return nil, procfs.ErrReplaced
 	}
-	// A file without a kept descriptor is still readable now.
-	_ = f.opts.descriptors.keep(f, file)
-	return file, f.key.Size, nil
+	return file, nil
 }
 
-// load reads the file once. Others that need it wait. firstOf returns the first file that
-// is the same to the kernel, which may be this one.
-func (f *File) load(firstOf func(*File) *File) {
+// load reads the file once, and reports whether that was this call. Others that need it wait.
+// firstOf returns the first file that is the same to the kernel, which may be this one.
+func (f *File) load(firstOf func(*File) *File) (mine bool) {
 	f.once.Do(func() {
+		mine = true
 		file, size, err := f.Open()
 		if err != nil {
 			f.err = err
 			return
 		}
 		defer file.Close()
+		var st unix.Stat_t
+		if f.err = unix.Fstat(int(file.Fd()), &st); f.err != nil {
+			return
+		}
+		f.uid = st.Uid
 		if f.kernel = f.named(file); f.kernel != (FileKey{}) {
 			if first := firstOf(f); first != f {
-				first.load(firstOf)
+				mine = first.load(firstOf)
 				f.first, f.facts, f.err = first, first.facts, first.err
 				return
 			}
 		}
 		f.facts, f.err = readFacts(file, size)
 	})
+	return mine
 }
 
 // origin is the file that stands for all with the same contents.

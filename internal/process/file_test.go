@@ -289,16 +289,42 @@ func TestFilesGiveWay(t *testing.T) {
 func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	path := compile(t, "p", pauser)
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-	at := fileOf(t, table, start(t, path)).place.Load()
+	at := fileOf(t, table, start(t, path)).places.all()[0]
 	c := newFiles(&fileOptions{fs: table.opts.FS, descriptors: newDescriptors(0)}, 10, nil)
 	key, err := table.opts.FS.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
 	c.file(key, path).load(c.firstOf) // nobody maps it yet
-	_, err = c.of(at.pid, at.mapping)
-	require.ErrorIs(t, err, os.ErrNotExist)
-	f, err := c.of(at.pid, at.mapping)
+	f, err := c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
 	require.NotEmpty(t, f.HTLHash())
+}
+
+// A file is opened where any owner's process still maps it, whoever was seen last.
+func TestOpenThroughOthers(t *testing.T) {
+	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
+	at := fileOf(t, table, start(t, compile(t, "p", pauser))).places.all()[0]
+	elsewhere := fileOf(t, table, start(t, compile(t, "q", pauser))).places.all()[0]
+	c := newFiles(&fileOptions{fs: table.opts.FS, descriptors: newDescriptors(0)}, 10, nil)
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	version := f.places.version()
+	for i := range uint32(maxPlaces - 1) {
+		elsewhere.owner = owner{uid: 1000 + i}
+		f.places.see(elsewhere)
+		require.NotEqual(t, version, f.places.version())
+		version = f.places.version()
+		f.places.see(elsewhere)
+		require.Equal(t, version, f.places.version(), "the same process")
+		require.NotEmpty(t, contents(t, f))
+	}
+	require.Equal(t, at.pid, f.PID(at.owner.uid, at.owner.container))
+	require.Zero(t, f.PID(at.owner.uid, "another"))
+	elsewhere.owner.uid--
+	elsewhere.owner.container = "another"
+	f.places.see(elsewhere)
+	require.Len(t, f.places.all(), maxPlaces)
+	_, _, err = f.Open()
+	require.ErrorIs(t, err, procfs.ErrReplaced)
 }
 
 // What a process maps now is not read for a file that it mapped before.
@@ -308,7 +334,7 @@ func TestOpenReplaced(t *testing.T) {
 	now := fileOf(t, table, start(t, path))
 	before := &File{key: now.key, path: now.path, opts: now.opts}
 	before.key.CtimeNs--
-	before.place.Store(now.place.Load())
+	before.places.see(now.places.all()[0])
 	_, _, err := before.Open()
 	require.ErrorIs(t, err, procfs.ErrReplaced)
 }

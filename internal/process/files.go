@@ -27,25 +27,32 @@ func newFiles(opts *fileOptions, max int, used *budget.Memory) *files {
 	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[FileKey]*File{}}
 }
 
-// of returns the file behind a mapping, read as far as it could be.
-func (c *files) of(pid int, m procfs.Mapping) (*File, error) {
+// maxLoads is how often a file is read again that could not be read through others.
+const maxLoads = 4
+
+// of returns the file behind a mapping of an owner's process, read as far as it could be.
+func (c *files) of(pid int, by owner, m procfs.Mapping) (*File, error) {
 	key, err := c.opts.fs.StatMapped(pid, m)
 	if err != nil {
 		return nil, err
 	}
-	f := c.file(key, m.Path)
-	f.place.Store(&place{pid, m})
-	f.load(c.firstOf)
-	if f.first != nil {
-		c.touch(f.first)
-	}
-	if f.err != nil && f.facts.htlHash == "" {
+	for loads := 1; ; loads++ {
+		f := c.file(key, m.Path)
+		f.places.see(place{pid, by, m})
+		mine := f.load(c.firstOf)
+		if f.first != nil {
+			c.touch(f.first)
+		}
+		if f.err == nil || f.facts.htlHash != "" {
+			return f, nil
+		}
 		// It could not be read at all. The next process may have more luck.
 		c.forget(f)
 		c.forget(f.origin())
-		return nil, f.err
+		if mine || loads == maxLoads {
+			return nil, f.err
+		}
 	}
-	return f, nil
 }
 
 func (c *files) file(key procfs.FileID, path string) *File {

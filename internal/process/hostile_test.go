@@ -105,7 +105,7 @@ func TestFileChangesWhileRead(t *testing.T) {
 	writer.Go(func() { mangle(t, library, good, stop) })
 	whole, damaged := 0, 0
 	for range 2_000 {
-		f, err := cache.of(p.pid, raw)
+		f, err := cache.of(p.pid, owner{}, raw)
 		if err != nil || f.err != nil || len(f.facts.plans) != 1 || f.facts.plans[0].err != nil {
 			damaged++
 		} else {
@@ -120,7 +120,7 @@ func TestFileChangesWhileRead(t *testing.T) {
 	require.NotZero(t, damaged)
 
 	require.NoError(t, os.WriteFile(library, good, 0o644))
-	f, err := newFiles(opts, 8, nil).of(p.pid, raw)
+	f, err := newFiles(opts, 8, nil).of(p.pid, owner{}, raw)
 	require.NoError(t, err)
 	require.NoError(t, f.err)
 	require.Len(t, f.facts.plans, 1)

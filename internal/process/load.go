@@ -163,7 +163,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	}
 	p.load.execPages = s.execPages()
 	var changed bool
-	after.Mappings, changed = t.execMappings(tid, s, before)
+	after.Mappings, changed = t.execMappings(tid, p.load.owner, s, before)
 	if changed && !p.load.reduced {
 		p.load.attempt = 0
 	}

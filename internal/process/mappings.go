@@ -102,7 +102,7 @@ func (s *scratch) extend(m procfs.Mapping) bool {
 
 // execMappings turns what was read into mappings with files. It keeps those that
 // were known before, and reports whether there is any change.
-func (t *Table) execMappings(pid int, s *scratch, before *Info) (mappings []ExecMapping, changed bool) {
+func (t *Table) execMappings(pid int, by owner, s *scratch, before *Info) (mappings []ExecMapping, changed bool) {
 	changed = len(s.exec) != len(before.Mappings)
 	mappings = make([]ExecMapping, 0, len(s.exec))
 	for i := range s.exec {
@@ -112,7 +112,7 @@ func (t *Table) execMappings(pid int, s *scratch, before *Info) (mappings []Exec
 			continue
 		}
 		changed = true
-		mappings = append(mappings, t.execMapping(pid, raw))
+		mappings = append(mappings, t.execMapping(pid, by, raw))
 	}
 	return mappings, changed
 }
@@ -123,7 +123,7 @@ func (m *ExecMapping) shows(raw *procfs.Mapping) bool {
 		m.dev == raw.Dev && m.inode == raw.Inode
 }
 
-func (t *Table) execMapping(pid int, raw *procfs.Mapping) ExecMapping {
+func (t *Table) execMapping(pid int, by owner, raw *procfs.Mapping) ExecMapping {
 	m := ExecMapping{
 		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
 		Path: validUTF8(raw.Path), dev: raw.Dev, inode: raw.Inode,
@@ -135,7 +135,7 @@ func (t *Table) execMapping(pid int, raw *procfs.Mapping) ExecMapping {
 		return m
 	default:
 		var err error
-		if f, err = t.files.of(pid, *raw); err != nil {
+		if f, err = t.files.of(pid, by, *raw); err != nil {
 			t.counts.fileErrors.Add(1)
 			return m
 		}

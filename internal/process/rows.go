@@ -94,7 +94,7 @@ func (r *rows) of(f *File, handle uint64) (fr fileRows, ok bool) {
 		}
 		s.state = rowsUnknown
 	}
-	if handle == 0 || asked.closed {
+	if handle == 0 || asked.closed == asked.places.version() {
 		return fileRows{}, true
 	}
 	if s.state == rowsUnknown {
@@ -177,7 +177,7 @@ func (r *rows) settle(f *File, result fileRows) (handles []uint64) {
 		handles = append(handles, h)
 	}
 	if result.state == rowsUnknown {
-		f.rows.asked.closed = true
+		f.rows.asked.closed = f.rows.asked.places.version()
 	}
 	result.refusedAt = r.released
 	f.rows = result

@@ -46,7 +46,7 @@ func TestVDSOMapping(t *testing.T) {
 	table := NewTable(Options{FS: procfs.FS{Root: "/proc"}})
 	var s scratch
 	require.NoError(t, s.read(procfs.FS{Root: "/proc"}, os.Getpid()))
-	mappings, _ := table.execMappings(os.Getpid(), &s, &Info{})
+	mappings, _ := table.execMappings(os.Getpid(), owner{}, &s, &Info{})
 	found := 0
 	for i := range mappings {
 		if mappings[i].Path == vdsoPath {

@@ -24,6 +24,8 @@ const (
 	defaultWait          = 2 * time.Second
 	// retryAfter is when a file is tried again that could not be read.
 	retryAfter = time.Minute
+	// maxClosed owners are remembered who could not open a file.
+	maxClosed = 64
 	// minTableBytes is what a file counts for at least, and a failure.
 	minTableBytes = 512
 )
@@ -54,8 +56,11 @@ type cached[K comparable] struct {
 	loading  *read         // until then; guarded by Cache.mu
 	known    *functions    // nil if the file could not be read
 	failedAt time.Time     // guarded by Cache.mu, once done is closed
-	bytes    int           // counted for it; guarded by Cache.mu
-	lines    goLines       // if known.isGo
+	// closed is when owners' processes could not open the file: who no longer maps it, or
+	// says so only, takes its functions from no other owner. Guarded by Cache.mu.
+	closed map[place]time.Time
+	bytes  int     // counted for it; guarded by Cache.mu
+	lines  goLines // if known.isGo
 }
 
 // CacheStats counts what a cache has done and what it holds.
@@ -129,21 +134,24 @@ func (c *Cache[K]) Stats() CacheStats {
 
 // file returns what is known of a file, or nil.
 func (c *Cache[K]) file(key K, file Source) *cached[K] {
-	e, err := c.entry(key, file)
-	if err != nil {
-		return nil
-	}
-	select {
-	case <-e.done:
-	default:
-		if !c.wait(e.done, e.deadline, file.Owner().UID) {
+	var before *cached[K]
+	for {
+		e, err := c.entry(key, file)
+		if err != nil || e == before {
 			return nil
 		}
+		select {
+		case <-e.done:
+		default:
+			if !c.wait(e.done, e.deadline, file.Owner().UID) {
+				return nil
+			}
+		}
+		if e.known != nil {
+			return e
+		}
+		before = e // if it was not opened through another owner's process, it stays so
 	}
-	if e.known == nil {
-		return nil
-	}
-	return e
 }
 
 // wait waits for done to be closed, until a deadline and for what is left of
@@ -178,12 +186,14 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opts.Now()
+	var closed map[place]time.Time
 	if element := c.byKey[key]; element != nil {
 		e := element.Value.(*cached[K])
-		if e.failedAt.IsZero() || now.Sub(e.failedAt) < retryAfter {
+		if !e.mayRetry(file.Owner().place(), now) {
 			c.order.MoveToFront(element)
 			return e, nil
 		}
+		closed = e.closed
 		c.drop(element)
 	}
 	one := c.begin(file)
@@ -191,11 +201,36 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 		return nil, errBusy
 	}
 	c.stats.Loads++
-	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes}
+	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes, closed: closed}
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
 	go c.load(e, file)
 	return e, nil
+}
+
+// mayRetry reports whether a file that could not be read is to be read again.
+func (e *cached[K]) mayRetry(by place, now time.Time) bool {
+	failedAt := e.failedAt
+	if failedAt.IsZero() {
+		return false // known, or being read
+	}
+	if e.closed != nil {
+		failedAt = e.closed[by] // zero, long ago, if it was not tried
+	}
+	return now.Sub(failedAt) >= retryAfter
+}
+
+// fail notes that a file could not be read, and for whom.
+func (e *cached[K]) fail(by place, err error, now time.Time) {
+	e.failedAt = now
+	if _, ok := err.(openError); !ok { //nolint:errorlint // as load returns it
+		e.closed = nil // its contents are the same for all
+		return
+	}
+	if e.closed == nil || len(e.closed) == maxClosed {
+		e.closed = map[place]time.Time{}
+	}
+	e.closed[by] = now
 }
 
 // begin takes a place for reading a file; nil if there is none.
@@ -224,8 +259,9 @@ func (c *Cache[K]) load(e *cached[K], file Source) {
 		c.stats.Failures++
 	}
 	if known == nil {
-		e.failedAt = c.opts.Now()
+		e.fail(file.Owner().place(), err, c.opts.Now())
 	} else {
+		e.closed = nil
 		if known.table.Truncated() {
 			c.stats.Truncated++
 		}

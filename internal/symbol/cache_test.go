@@ -130,6 +130,67 @@ func TestCacheFailure(t *testing.T) {
 	require.False(t, ok)
 }
 
+// A file that cannot be opened through one owner's process is opened through another's at
+// once; what it says holds for all.
+func TestCacheClosedForOne(t *testing.T) {
+	now := time.Now()
+	path := build(t)
+	vaddr := vaddrOf(t, path, "visible")
+	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	gone := filepath.Join(t.TempDir(), "gone")
+	var hostile []*opener
+	for i := range 2 * maxClosed {
+		o := &opener{path: gone, owner: Owner{UID: uint32(i % 2), Container: strconv.Itoa(i)}}
+		for range 3 {
+			_, ok := lookup(c, 1, o, vaddr)
+			require.False(t, ok)
+		}
+		require.EqualValues(t, 1, o.opens.Load(), "once a minute")
+		hostile = append(hostile, o)
+	}
+	last := hostile[len(hostile)-1]
+	now = now.Add(retryAfter)
+	lookup(c, 1, last, vaddr)
+	require.EqualValues(t, 2, last.opens.Load())
+	require.LessOrEqual(t, len(c.byKey[1].Value.(*cached[int]).closed), maxClosed)
+	require.Equal(t, minTableBytes, c.Stats().Bytes)
+
+	for _, o := range []*opener{{path: path, owner: Owner{UID: 1000}}, last} {
+		_, ok := lookup(c, 1, o, vaddr)
+		require.True(t, ok)
+	}
+	require.EqualValues(t, 2, last.opens.Load())
+
+	require.NoError(t, os.WriteFile(gone, []byte("no ELF file"), 0o644))
+	for i := range 3 {
+		_, ok := lookup(c, 2, hostile[i], vaddr)
+		require.False(t, ok)
+	}
+	require.EqualValues(t, 2, hostile[0].opens.Load())
+	require.EqualValues(t, 1, hostile[1].opens.Load(), "the same for all")
+}
+
+// While a file is being opened through one owner's process, another waits, and has it opened
+// through his own when that fails.
+func TestCacheClosedMeanwhile(t *testing.T) {
+	path := build(t)
+	vaddr := vaddrOf(t, path, "visible")
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCache[int](CacheOptions{Wait: time.Hour})
+		wait := make(chan struct{})
+		go lookup(c, 1, &opener{path: "/nowhere", wait: wait, owner: Owner{UID: 1}}, vaddr)
+		synctest.Wait()
+		found := make(chan bool)
+		go func() {
+			_, ok := lookup(c, 1, &opener{path: path, owner: Owner{UID: 2}}, vaddr)
+			found <- ok
+		}()
+		synctest.Wait()
+		close(wait)
+		require.True(t, <-found)
+	})
+}
+
 // TestCacheHangs has files that never open.
 func TestCacheHangs(t *testing.T) {
 	path := build(t)
@@ -171,6 +232,8 @@ func cacheHangs(t *testing.T, path string) {
 		_, ok = lookup(c, -2-i, &opener{path: path, owner: owner}, vaddr)
 		require.True(t, ok, "of somebody else")
 	}
+	look(0, maxOwnerReads)
+	require.EqualValues(t, 1, c.Stats().Refused, "those that hang are not forgotten for others")
 
 	require.Empty(t, c.Hung())
 	time.Sleep(hungAfter)

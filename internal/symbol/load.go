@@ -29,6 +29,9 @@ type loader struct {
 	unpacks  *sync.Mutex // held while unpacking
 }
 
+// openError says that a file could not be opened, through the process that was sampled.
+type openError struct{ error }
+
 // load reads what is known of a file's functions. A damaged one may yield both
 // functions and an error.
 //
@@ -42,7 +45,7 @@ type loader struct {
 func (l *loader) load() (*functions, error) {
 	contents, size, err := l.src.Open()
 	if err != nil {
-		return nil, err
+		return nil, openError{err}
 	}
 	defer contents.Close()
 	f, err := elffile.New(contents, size)

@@ -38,6 +38,8 @@ type place struct {
 	container string
 }
 
+func (o Owner) place() place { return place{o.UID, o.Container} }
+
 // read is something that is read.
 type read struct {
 	owner Owner
@@ -55,7 +57,7 @@ func newReading(opts *CacheOptions) reading {
 
 // begin takes a place for something that an owner has us read; nil if there is none.
 func (r *reading) begin(of Owner, name string) *read {
-	at := place{of.UID, of.Container}
+	at := of.place()
 	if len(r.now) == maxReads || r.users[of.UID] == maxUserReads || r.owners[at] == maxOwnerReads {
 		return nil
 	}
@@ -69,7 +71,7 @@ func (r *reading) begin(of Owner, name string) *read {
 func (r *reading) end(one *read) {
 	delete(r.now, one)
 	release(r.users, one.owner.UID)
-	release(r.owners, place{one.owner.UID, one.owner.Container})
+	release(r.owners, one.owner.place())
 }
 
 func release[K comparable](counts map[K]int, key K) {

@@ -3,6 +3,7 @@
 package customlabelsreceiver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,16 +38,21 @@ func ownerOf(info *process.Info) symbol.Owner {
 	return symbol.Owner{UID: info.UID, Container: info.ContainerID, PID: info.PID}
 }
 
+// errDebugOwner says that a debug file is of a user who could not have written the file itself.
+var errDebugOwner = errors.New("debug file of another user")
+
 // OpenPath implements symbol.Source. Where a debug file lies, and what it is called, is the
-// target's choice: what its user may not read stays closed, on our side too.
+// target's choice: what its user may not read stays closed, on our side too. What it says
+// holds for all processes that map the file: so it must be root's, or of who owns the file.
 func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, int64, error) {
-	pid := s.PID()
-	if pid == 0 {
-		return nil, 0, os.ErrNotExist
-	}
-	f, info, err := s.fs.OpenPath(pid, roots[root], path, 0)
+	pid := s.PID(s.info.UID, s.info.ContainerID) // that of the sample may have ended
+	f, info, err := s.fs.OpenPath(cmp.Or(pid, s.info.PID), roots[root], path, 0)
 	if err != nil {
 		return nil, 0, err
+	}
+	if info.UID != 0 && info.UID != s.UID() {
+		f.Close()
+		return nil, 0, errDebugOwner
 	}
 	return f, info.Size, nil
 }

@@ -38,6 +38,7 @@ type frameSink struct {
 	t     *testing.T
 	mu    sync.Mutex
 	named map[namedFrame]int
+	files map[string]bool // that frames are of
 }
 
 func (*frameSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -50,8 +51,12 @@ func (s *frameSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) erro
 	text := func(i int32) string { return d.StringTable().At(int(i)) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.files == nil {
+		s.files = map[string]bool{}
+	}
 	for _, l := range d.LocationTable().All() {
 		f := namedFrame{mapping: text(d.MappingTable().At(int(l.MappingIndex())).FilenameStrindex())}
+		s.files[f.mapping] = true
 		for _, i := range l.AttributeIndices().All() {
 			if a := d.AttributeTable().At(int(i)); text(a.KeyStrindex()) == "profile.frame.type" {
 				f.kind = a.Value().Str()
@@ -76,6 +81,13 @@ func (s *frameSink) find(text string) (found []namedFrame) {
 		}
 	}
 	return found
+}
+
+// mapped reports whether there is a frame of a file, named or not.
+func (s *frameSink) mapped(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files[path]
 }
 
 const (
@@ -110,8 +122,8 @@ const javaSource = `public class Busy {
 `
 
 // leaveNothing removes a program's perf map at the end of the test.
-func leaveNothing(t *testing.T, w *testutil.Writer) {
-	t.Cleanup(func() { _ = os.Remove(fmt.Sprintf("/tmp/perf-%d.map", w.PID)) })
+func leaveNothing(t *testing.T, pid int) {
+	t.Cleanup(func() { _ = os.Remove(fmt.Sprintf("/tmp/perf-%d.map", pid)) })
 }
 
 // startJava runs a JVM that is told to write down what it has compiled, again and
@@ -126,7 +138,7 @@ func startJava(t *testing.T, source string) bool {
 		return false
 	}
 	w := testutil.StartPath(t, java, "-XX:+PreserveFramePointer", source)
-	leaveNothing(t, w)
+	leaveNothing(t, w.PID)
 	stop := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -188,10 +200,10 @@ func TestGeneratedCode(t *testing.T) {
 	// The sources are not on the new /tmp.
 	run := write("run.sh", `exec 4<"$2"; mount -t tmpfs none /tmp; exec "$1" -X perf /dev/fd/4`)
 	if py != "" {
-		leaveNothing(t, testutil.StartPath(t, py, "-X", "perf", plain))
+		leaveNothing(t, testutil.StartPath(t, py, "-X", "perf", plain).PID)
 		testutil.StartPath(t, "/usr/bin/env", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "/bin/sh", run, py, isolated)
 	}
-	leaveNothing(t, testutil.StartPath(t, node, "--perf-basic-prof", "--logfile="+filepath.Join(dir, "v8.log"), write("busy.js", nodeSource)))
+	leaveNothing(t, testutil.StartPath(t, node, "--perf-basic-prof", "--logfile="+filepath.Join(dir, "v8.log"), write("busy.js", nodeSource)).PID)
 	jvm := startJava(t, write("Busy.java", javaSource))
 
 	var found struct{ plain, isolated, node, java []namedFrame }

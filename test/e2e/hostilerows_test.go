@@ -37,18 +37,81 @@ var containersOfImage = size(60, 12, 12)
 // containerSamples are looked at of each process.
 var containerSamples = size(200, 30, 30)
 
-// A containerHost has containers of one image: each is a mount of overlayfs of its own, and
-// its program the image's.
-type containerHost struct {
-	t     *testing.T
-	base  string // where containers are
-	image string
-	r     *running
+// stackWatch judges the stacks of programs that stay in containerDepth frames of a function.
+type stackWatch struct {
+	t *testing.T
+	r *running
 
 	mu     sync.Mutex
 	whole  map[int64]int // samples of the function, by PID
 	short  map[int64]int
 	stacks map[int64][]string // an example of a short one
+}
+
+// watchStacks samples the programs of a name.
+func watchStacks(t *testing.T, executable string) *stackWatch {
+	t.Helper()
+	w := &stackWatch{t: t, whole: map[int64]int{}, short: map[int64]int{}, stacks: map[int64][]string{}}
+	w.r = startReceiver(t, &sink{t: t, visit: w.visit}, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 997
+		c.ReportInterval = 200 * time.Millisecond
+		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: "**/" + executable}}
+	})
+	return w
+}
+
+func (w *stackWatch) visit(b flatBatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range b.hits {
+		s := &b.hits[i]
+		if len(s.functions) == 0 || s.functions[0] != containerFunction {
+			continue
+		}
+		toMain := s.attrs["custom_labels.stack_truncated"] == "" && slices.Contains(s.functions, "main")
+		switch {
+		case toMain && len(s.functions) > containerDepth+2:
+			w.whole[s.pid]++
+		case toMain && w.whole[s.pid] == 0: // on its way down
+		default:
+			w.short[s.pid]++
+			w.stacks[s.pid] = s.functions
+		}
+	}
+}
+
+// seen are the whole stacks and the short ones of a process.
+func (w *stackWatch) seen(cmd *exec.Cmd) (whole, short int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pid := int64(cmd.Process.Pid)
+	return w.whole[pid], w.short[pid]
+}
+
+// awaitWhole waits until a process has so many whole stacks, however many short ones before.
+func (w *stackWatch) awaitWhole(cmd *exec.Cmd, n int) {
+	w.t.Helper()
+	if !waitFor(containerWait, func() bool { whole, _ := w.seen(cmd); return whole >= n }) {
+		whole, short := w.seen(cmd)
+		require.FailNow(w.t, "no whole stacks", "%d of %d, %d short, %s", whole, n, short, w.stacks[int64(cmd.Process.Pid)])
+	}
+}
+
+// requireWhole: all stacks of a process, from its first sample on.
+func (w *stackWatch) requireWhole(cmd *exec.Cmd) {
+	w.t.Helper()
+	w.awaitWhole(cmd, containerSamples)
+	whole, short := w.seen(cmd)
+	fmt.Printf("%s: %d whole stacks, %d short\n", w.t.Name(), whole, short)
+	require.Zero(w.t, short, "%s", w.stacks[int64(cmd.Process.Pid)])
+}
+
+// A containerHost has containers of one image: each is a mount of overlayfs of its own, and
+// its program the image's.
+type containerHost struct {
+	*stackWatch
+	base  string // where containers are
+	image string
 }
 
 func newContainerHost(t *testing.T) *containerHost {
@@ -60,37 +123,13 @@ func newContainerHost(t *testing.T) *containerHost {
 	base := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", base, "tmpfs", 0, "mode=755"))
 	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
-	h := &containerHost{t: t, base: base, image: filepath.Join(base, "image"), whole: map[int64]int{}, short: map[int64]int{}, stacks: map[int64][]string{}}
+	h := &containerHost{base: base, image: filepath.Join(base, "image")}
 	require.NoError(t, os.Mkdir(h.image, 0o755)) //nolint:gosec // as those of images
 	out, err := exec.Command("gcc", "-O2", "-g", "-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-static",
 		"-o", filepath.Join(h.image, containerProgram), "../../testdata/bpf/target.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	h.r = startReceiver(t, &sink{t: t, visit: h.visit}, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = 997
-		c.ReportInterval = 200 * time.Millisecond
-		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: "**/" + containerProgram}}
-	})
+	h.stackWatch = watchStacks(t, containerProgram)
 	return h
-}
-
-func (h *containerHost) visit(b flatBatch) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range b.hits {
-		s := &b.hits[i]
-		if len(s.functions) == 0 || s.functions[0] != containerFunction {
-			continue
-		}
-		toMain := s.attrs["custom_labels.stack_truncated"] == "" && slices.Contains(s.functions, "main")
-		switch {
-		case toMain && len(s.functions) > containerDepth+2:
-			h.whole[s.pid]++
-		case toMain && h.whole[s.pid] == 0: // on its way down
-		default:
-			h.short[s.pid]++
-			h.stacks[s.pid] = s.functions
-		}
-	}
 }
 
 // A container runs the image's program.
@@ -132,32 +171,6 @@ func (h *containerHost) start(path string) *exec.Cmd {
 func end(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // says that it was killed
-}
-
-// seen are the whole stacks and the short ones of a process.
-func (h *containerHost) seen(cmd *exec.Cmd) (whole, short int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	pid := int64(cmd.Process.Pid)
-	return h.whole[pid], h.short[pid]
-}
-
-// awaitWhole waits until a process has so many whole stacks, however many short ones before.
-func (h *containerHost) awaitWhole(cmd *exec.Cmd, n int) {
-	h.t.Helper()
-	if !waitFor(containerWait, func() bool { whole, _ := h.seen(cmd); return whole >= n }) {
-		whole, short := h.seen(cmd)
-		require.FailNow(h.t, "no whole stacks", "%d of %d, %d short, %s", whole, n, short, h.stacks[int64(cmd.Process.Pid)])
-	}
-}
-
-// requireWhole: all stacks of a process, from its first sample on.
-func (h *containerHost) requireWhole(cmd *exec.Cmd) {
-	h.t.Helper()
-	h.awaitWhole(cmd, containerSamples)
-	whole, short := h.seen(cmd)
-	fmt.Printf("%s: %d whole stacks, %d short\n", h.t.Name(), whole, short)
-	require.Zero(h.t, short, "%s", h.stacks[int64(cmd.Process.Pid)])
 }
 
 func waitFor(most time.Duration, is func() bool) bool {
