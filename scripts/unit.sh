@@ -23,7 +23,15 @@ while read -r package dir; do
 	fi
 done < <(${GO:-go} list -f '{{.ImportPath}} {{.Dir}}' "$@")
 
+# Both at the same time: tests wait for much, and what a few long ones leave idle at the end
+# of one is used by the other.
 status=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ((${#alone[@]} > 0)); then
+	${GO:-go} test -p 1 "${flags[@]}" "${alone[@]}" >"$log" 2>&1 &
+fi
 ${GO:-go} test -race "${flags[@]}" "${concurrent[@]}" || status=1
-((${#alone[@]} == 0)) || ${GO:-go} test "${flags[@]}" "${alone[@]}" || status=1
+((${#alone[@]} == 0)) || wait $! || status=1
+cat "$log"
 exit "$status"

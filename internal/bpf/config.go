@@ -39,6 +39,9 @@ type Config struct {
 	// UserShare is the part of the ring buffer that unread samples of one user may
 	// take, from MinUserShare to 1; 0 or 1: all of it.
 	UserShare float64
+	// ReadDelay is the longest that a record waits in a ring buffer while it is not filled so
+	// far that the reader is woken; 0: what suits SamplesPerSecond.
+	ReadDelay time.Duration
 	// EventRingBytes for the events of processes; a power of two and a multiple of the
 	// page size; 0: 256 KiB.
 	EventRingBytes int
@@ -110,10 +113,12 @@ func lowered(v, limit int) uint32 {
 	return uint32(v)
 }
 
-// readDelay is the longest that a record waits in the ring buffer while the watermark is
-// not reached: as long as a CPU needs for a few samples. To wake up costs as much CPU time
+// readDelay is ReadDelay, or as long as a CPU needs for a few samples. To wake up costs as much CPU time
 // as to read dozens of samples.
 func (c *Config) readDelay() time.Duration {
 	const samples = 4
+	if c.ReadDelay > 0 {
+		return c.ReadDelay
+	}
 	return min(max(samples*time.Second/time.Duration(c.SamplesPerSecond), minReadDelay), maxReadDelay)
 }

@@ -18,5 +18,6 @@ func TestReadDelay(t *testing.T) {
 		MaxSamplesPerSecond: 100 * time.Millisecond,
 	} {
 		require.Equal(t, want, (&Config{SamplesPerSecond: hz}).readDelay(), hz)
+		require.Equal(t, time.Second, (&Config{SamplesPerSecond: hz, ReadDelay: time.Second}).readDelay())
 	}
 }

@@ -268,23 +268,22 @@ func TestWatermark(t *testing.T) {
 	}{"all users": {0, ring / 4}, "one user": {0.05, ring / 40}} {
 		t.Run(name, func(t *testing.T) {
 			s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: ring, UserShare: tc.share})
-			s.samples.delay = time.Hour
-			require.NoError(t, s.samples.setDeadline())
+			s.samples.delay = 10 * time.Second
 			startAs(t, floodUser, spin)
 			require.NoError(t, s.Start())
-			woken := make(chan error, 1)
-			unread := 0
-			go func() {
-				err := s.samples.await()
-				unread = s.UnreadBytes()
-				woken <- err
-			}()
-			select {
-			case err := <-woken:
-				require.NoError(t, err)
-				require.GreaterOrEqual(t, unread, tc.enough)
-			case <-time.After(30 * time.Second):
-				t.Fatalf("nothing woke the reader, %d bytes are unread", s.UnreadBytes())
+			// Two CPUs may pass the mark together, and neither say so: the delay is for that.
+			for tries := 1; ; tries++ {
+				require.NoError(t, s.samples.setDeadline())
+				require.NoError(t, s.samples.await())
+				unread := s.UnreadBytes()
+				if !s.samples.idle {
+					require.GreaterOrEqual(t, unread, tc.enough)
+					return
+				}
+				require.Less(t, tries, 4, "nothing woke the reader, %d bytes are unread", unread)
+				for err := error(nil); !errors.Is(err, ErrIdle); err = s.Read(&Record{}) {
+					require.NoError(t, err)
+				}
 			}
 		})
 	}

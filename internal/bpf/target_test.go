@@ -107,9 +107,13 @@ func identify(t *testing.T, s *Sampler, pid uint32) ProcessID {
 	return id
 }
 
+// quickReadDelay is for tests that wait for one record after the other.
+const quickReadDelay = 5 * time.Millisecond
+
 func newSampler(t *testing.T, config Config) *Sampler {
 	t.Helper()
 	testutil.RequireBPF(t)
+	config.ReadDelay = quickReadDelay
 	s, err := New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -99,7 +99,7 @@ func TestLabelStates(t *testing.T) {
 func TestAgreesWithBPF(t *testing.T) {
 	testutil.RequireBPF(t)
 	program := labelstates.Build(t)
-	s, err := bpf.New(bpf.Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	s, err := bpf.New(bpf.Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, ReadDelay: 5 * time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	require.NoError(t, s.Start())

@@ -48,7 +48,7 @@ type sampling struct {
 }
 
 func startSampling() (*sampling, error) {
-	sampler, err := bpf.New(bpf.Config{SamplesPerSecond: samplesPerSecond, RingBufferBytes: 8 << 20})
+	sampler, err := bpf.New(bpf.Config{SamplesPerSecond: samplesPerSecond, RingBufferBytes: 8 << 20, ReadDelay: 20 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
