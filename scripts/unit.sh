@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Unit tests, as root: scripts/unit.sh [-exec COMMAND] PACKAGE...
 # The quick form leaves the race detector out where no file starts a goroutine or imports
-# sync: there is nothing for it to find, and parsers take five times as long with it. Nor has
-# internal/bpf it there, whose tests load the programs a hundred times; what runs it beside
-# others, the receiver's tests, have it.
+# sync: there is nothing for it to find, and parsers take five times as long with it. Of the
+# packages below, only the named tests have it, those that run something beside something
+# else; internal/bpf, whose tests load the programs a hundred times, is run beside other
+# things by the receiver's tests, which have it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,26 +13,44 @@ if [[ $1 == -exec ]]; then
 	flags+=("$1" "$2")
 	shift 2
 fi
+go=${GO:-go}
+module=github.com/customlabels/otelcol-customlabels
+declare -A few=(
+	[$module/cmd/labelprof]='^Test(Serve|HostileRequests|Silent|Patience|WorkIsBounded)'
+	[$module/internal/symbol]='^Test(Cache|PerfMaps|Reading|Kernel|GoFrames(Stuck|Concurrent)|OutsideOfHeap)'
+	[$module/internal/bpf]=''
+	[$module/internal/testutil]=''
+	[$module/test/mutants]=''
+)
 
 concurrent=()
 alone=()
+some=()
 while read -r package dir; do
-	if [[ ${CUSTOM_LABELS_FULL:-} == 1 ]] || { [[ $package != */internal/bpf ]] && grep -qE '^\s*go (func|[a-z])|"sync["/]|"errgroup' "$dir"/*.go; }; then
+	if [[ ${CUSTOM_LABELS_FULL:-} == 1 ]]; then
+		concurrent+=("$package")
+	elif [[ -v few[$package] ]]; then
+		alone+=("$package")
+		[[ -z ${few[$package]} ]] || some+=("$package")
+	elif grep -qE '^\s*go (func|[a-z])|"sync["/]|"errgroup' "$dir"/*.go; then
 		concurrent+=("$package")
 	else
 		alone+=("$package")
 	fi
-done < <(${GO:-go} list -f '{{.ImportPath}} {{.Dir}}' "$@")
+done < <("$go" list -f '{{.ImportPath}} {{.Dir}}' "$@")
 
-# Both at the same time: tests wait for much, and what a few long ones leave idle at the end
-# of one is used by the other.
+# Both kinds at the same time: tests wait for much, and what the longest leave idle at the end
+# of one kind is used by the other.
 status=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ((${#alone[@]} > 0)); then
-	${GO:-go} test -p 1 "${flags[@]}" "${alone[@]}" >"$log" 2>&1 &
+	"$go" test -p 1 "${flags[@]}" "${alone[@]}" >"$log" 2>&1 &
 fi
-${GO:-go} test -race "${flags[@]}" "${concurrent[@]}" || status=1
+"$go" test -race "${flags[@]}" "${concurrent[@]}" || status=1
+for package in "${some[@]}"; do
+	"$go" test -race -run "${few[$package]}" "${flags[@]}" "$package" || status=1
+done
 ((${#alone[@]} == 0)) || wait $! || status=1
 cat "$log"
 exit "$status"
