@@ -47,7 +47,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint unit cross collector e2e+vm-quick
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector e2e+vm-quick
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1

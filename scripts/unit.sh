@@ -45,7 +45,7 @@ status=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ((${#alone[@]} > 0)); then
-	"$go" test -p 1 "${flags[@]}" "${alone[@]}" >"$log" 2>&1 &
+	"$go" test "${flags[@]}" "${alone[@]}" >"$log" 2>&1 &
 fi
 "$go" test -race "${flags[@]}" "${concurrent[@]}" || status=1
 for package in "${some[@]}"; do

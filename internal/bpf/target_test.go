@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,24 +36,13 @@ func buildTargetWith(t *testing.T, flags ...string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) //nolint:gosec // other users run it, too
 	out := filepath.Join(dir, "target")
-	if program, ok := builtTargets.Load(strings.Join(flags, " ")); ok {
-		require.NoError(t, os.WriteFile(out, program.([]byte), 0o755)) //nolint:gosec // the same
-		return out
-	}
-	args := append([]string{"-O2", "-g", "-o", out, "../../testdata/bpf/target.c"}, flags...)
+	args := append([]string{"-O2", "-g", "../../testdata/bpf/target.c"}, flags...)
 	if runtime.GOARCH == "arm64" {
 		args = append(args, "-mbranch-protection=standard")
 	}
-	b, err := exec.Command("gcc", args...).CombinedOutput()
-	require.NoError(t, err, "%s", b)
-	program, err := os.ReadFile(out)
-	require.NoError(t, err)
-	builtTargets.Store(strings.Join(flags, " "), program)
+	testutil.Compile(t, out, "gcc", args...)
 	return out
 }
-
-// builtTargets are targets as they were built, by their flags.
-var builtTargets sync.Map
 
 // A target is a running testdata/bpf/target.c.
 type target struct {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -127,9 +128,7 @@ func compile(t *testing.T, name, source string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(out+".c", []byte(source), 0o644))
-	args := append([]string{"-O1", "-Wall", "-o", out, out + ".c"}, flags...)
-	msg, err := exec.Command("gcc", args...).CombinedOutput()
-	require.NoError(t, err, "%s", msg)
+	testutil.Compile(t, out, "gcc", append([]string{"-O1", "-Wall", out + ".c"}, flags...)...)
 	return out
 }
 

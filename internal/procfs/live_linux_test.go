@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // build compiles a C program and returns its path.
@@ -21,8 +23,7 @@ func build(t *testing.T, source string, flags ...string) string {
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "p.c"), filepath.Join(dir, "p")
 	require.NoError(t, os.WriteFile(src, []byte(source), 0o644))
-	msg, err := exec.Command("gcc", append([]string{"-O1", "-o", out, src}, flags...)...).CombinedOutput()
-	require.NoError(t, err, "%s", msg)
+	testutil.Compile(t, out, "gcc", append([]string{"-O1", src}, flags...)...)
 	return out
 }
 

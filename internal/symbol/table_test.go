@@ -3,7 +3,6 @@ package symbol
 import (
 	"debug/elf"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -135,8 +135,7 @@ func build(t testing.TB, flags ...string) string {
 static __attribute__((noinline)) int hidden(int x) { volatile int y = x; return y * 3; }
 int visible(int x) { return hidden(x) + 1; }
 `), 0o644))
-	msg, err := exec.Command("gcc", append([]string{"-O1", "-shared", "-fPIC", "-o", out, src}, flags...)...).CombinedOutput()
-	require.NoError(t, err, "%s", msg)
+	testutil.Compile(t, out, "gcc", append([]string{"-O1", "-shared", "-fPIC", src}, flags...)...)
 	return out
 }
 

@@ -2,9 +2,10 @@ package corpus
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // The compilers that the corpus is built with.
@@ -21,16 +22,14 @@ func Build(tb testing.TB, name, compiler string, args ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), name)
 	// The order of thread-local variables is what the sources say.
-	command := []string{"-O1", "-g0", "-fno-toplevel-reorder", "-o", out}
+	command := []string{"-O1", "-g0", "-fno-toplevel-reorder"}
 	for _, a := range args {
 		if filepath.Ext(a) == ".c" {
 			a = Source(tb, a)
 		}
 		command = append(command, a)
 	}
-	if text, err := exec.Command(compiler, command...).CombinedOutput(); err != nil {
-		tb.Fatalf("%s %v: %v\n%s", compiler, command, err, text)
-	}
+	testutil.Compile(tb, out, compiler, command...)
 	return out
 }
 
