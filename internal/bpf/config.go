@@ -113,8 +113,8 @@ func lowered(v, limit int) uint32 {
 	return uint32(v)
 }
 
-// readDelay is ReadDelay, or as long as a CPU needs for a few samples. To wake up costs as much CPU time
-// as to read dozens of samples.
+// readDelay is ReadDelay, or as long as a CPU needs for a few samples. To wake up costs as
+// much CPU time as to read dozens of samples.
 func (c *Config) readDelay() time.Duration {
 	const samples = 4
 	if c.ReadDelay > 0 {

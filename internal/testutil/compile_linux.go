@@ -51,7 +51,7 @@ func keptAt(out, compiler string, args []string) string {
 		}
 	}
 	for _, arg := range args {
-		if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
+		if filepath.Ext(arg) == ".c" {
 			if hashSource(h, arg) != nil {
 				return ""
 			}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,8 +57,9 @@ func TestReplacedProgram(t *testing.T) {
 		defer mu.Unlock()
 		return tenants[int64(pid)]
 	}
-	path := filepath.Join(t.TempDir(), "program")
+	path := filepath.Join(userDir(t, attacker), "program")
 	require.NoError(t, os.WriteFile(path, contents[0], 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.Chown(path, attacker, attacker))
 	before := time.Unix(1, 0)
 	var pids []int
 	for turn := range 4 {
@@ -65,6 +67,7 @@ func TestReplacedProgram(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, contents[turn%2], 0o700)) //nolint:gosec // a program
 		require.NoError(t, os.Chtimes(path, before, before))
 		cmd := exec.Command(path, "300")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: attacker, Gid: attacker}}
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		pids = append(pids, cmd.Process.Pid)
