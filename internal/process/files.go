@@ -48,7 +48,6 @@ func (c *files) of(pid int, by owner, m procfs.Mapping) (*File, error) {
 		}
 		// It could not be read at all. The next process may have more luck.
 		c.forget(f)
-		c.forget(f.origin())
 		if mine || loads == maxLoads {
 			return nil, f.err
 		}
@@ -120,11 +119,14 @@ func (c *files) dropUnused(r *rows) (dropped int) {
 // unused reports whether no process maps a file, nor one with the same contents.
 func (f *File) unused() bool { return f.users.Load()+f.others.Load() == 0 }
 
+// forget drops a file, and the one that stands for it.
 func (c *files) forget(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byKey[f.key]; e != nil && e.Value.(*File) == f {
-		c.drop(e)
+	for _, f := range []*File{f, f.origin()} {
+		if e := c.byKey[f.key]; e != nil && e.Value.(*File) == f {
+			c.drop(e)
+		}
 	}
 }
 

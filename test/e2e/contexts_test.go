@@ -75,7 +75,7 @@ func of(hits []contextHit, pid int64) []contextHit {
 // updatedRows runs the programs whose process context comes late and grows.
 func updatedRows(t *testing.T) (rows []*contextRow) {
 	testutil.BuildWriters(t)
-	seconds := size(20, 5, 8)
+	seconds := size(20, 8, 8)
 	variants := []string{"writer-ctx-exe", "writer-ctx-lib", "writer-ctx-dlopen", "writer-ctx-dlopengd", "writer-ctx-exe --in-place"}
 	var writers []*testutil.Writer
 	var logs []string

@@ -24,14 +24,14 @@ const (
 var (
 	// unwindWarmUp is how long a program has run when its samples begin to count: what is
 	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp = size(3*time.Second, time.Second, 8*time.Second)
+	unwindWarmUp = size(3*time.Second, 2*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin = 5 * time.Second
 	unwindTime  = size(6*time.Second, 2*time.Second, 12*time.Second)
 	// unwindTogether programs run beside each other.
-	unwindTogether = size(2, 10, 1)
+	unwindTogether = size(2, 6, 1)
 	unwindRate     = size(1999, 1999, 199)
-	unwindSamples  = size(2000, 300, 200) // of each program, at least
+	unwindSamples  = size(2000, 500, 200) // of each program, at least
 )
 
 // TestUnwind: each program tells at any time what its stack is, in its labels; each
