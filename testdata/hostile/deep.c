@@ -98,6 +98,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		fail("deep stay LIBRARY | replace LIBRARY OTHER | move LIBRARY OTHER");
+	alarm(600);
 	library = load(argv[2]);
 	if (argc > 3 && !strcmp(argv[1], "move"))
 		other = load(argv[3]);

@@ -4,6 +4,7 @@
  * is the outermost one; its code is the same. With MAIN it is a program.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "deep.h"
 
@@ -38,6 +39,7 @@ int main(void)
 {
 	volatile int stop = 0;
 
+	alarm(600);
 	puts("ready");
 	fflush(stdout);
 	return (int)descend(DEPTH, &stop);

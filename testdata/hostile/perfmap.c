@@ -34,6 +34,7 @@ int main(int argc, char **argv)
 	char path[64];
 	unsigned long (*code)(unsigned long);
 
+	alarm(600);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	unlink(path);
 	if (argc == 3 && !strcmp(argv[1], "link")) {
