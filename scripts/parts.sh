@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
 # Those with a + between them run at the same time.
-# Ends with a table of them, what this machine could not run, and, of those that failed,
-# the last lines they said: that is where each has its figures. Their logs stay in
-# build/parts.
+# Ends with a table of them, what this machine could not run, what was measured more than once,
+# and, of those that failed, the last lines they said: that is where each has its figures.
+# Their logs stay in build/parts.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -43,6 +43,7 @@ done
 printf '%-24s %6d s\n' "in all" $((SECONDS - start))
 echo
 [[ ! -e $CUSTOM_LABELS_MISSING ]] || sort -u "$CUSTOM_LABELS_MISSING"
+grep -h '^measured again: ' "$logs"/*.log || true
 failed=0
 for part in "${parts[@]}"; do
 	! grep -q 'passed$' "$logs/$part.result" || continue

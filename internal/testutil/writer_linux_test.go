@@ -80,7 +80,9 @@ func verify(t *testing.T, tid uint32, p published) uint64 {
 	return n
 }
 
-func TestSharesWriter(t *testing.T) {
+func TestSharesWriter(t *testing.T) { Measure(t, measureSharesWriter) }
+
+func measureSharesWriter(t *testing.T, bounds *Bounds) {
 	file := filepath.Join(t.TempDir(), "truth.json")
 	w := Start(t, "writer-v1-lib", "shares", "--threads", "2", "--seconds", "300", "--truth", file, "--uid-prefix", "x-")
 	_, err := ReadTruth(file)
@@ -102,7 +104,7 @@ func TestSharesWriter(t *testing.T) {
 		total += cpu
 	}
 	for name, percent := range map[string]float64{"x-acme": 50, "x-globex": 30, "x-initech": 15, "x-umbrella": 5} {
-		require.InDelta(t, percent, 100*float64(tenants[name])/float64(total), 1.5, name)
+		require.InDelta(bounds, percent, 100*float64(tenants[name])/float64(total), 1.5, name)
 	}
 }
 
@@ -128,7 +130,7 @@ func TestSwitchWriter(t *testing.T) {
 		{"writer-ctx-lib", "30,90", map[string]float64{"A": .25, "B": .75}, .05},
 	}
 	for _, tt := range tests {
-		t.Run(tt.pattern, func(t *testing.T) {
+		Measure(t, func(t *testing.T, bounds *Bounds) {
 			file := filepath.Join(t.TempDir(), "switches")
 			w := Start(t, tt.variant, "switch", "--seconds", "300", "--log", file, "--pattern", tt.pattern, "--print-variables")
 			require.Len(t, w.Variables, 1)
@@ -150,13 +152,15 @@ func TestSwitchWriter(t *testing.T) {
 			cpu := float64(last.CPUNs - first.CPUNs)
 			require.Len(t, window, len(tt.shares))
 			for tenant, share := range tt.shares {
-				require.InDelta(t, share, float64(window[tenant])/cpu, tt.delta, tenant)
+				require.InDelta(bounds, share, float64(window[tenant])/cpu, tt.delta, tenant)
 			}
 		})
 	}
 }
 
-func TestSwitchWriterSwitchesAboutEveryMillisecond(t *testing.T) {
+func TestSwitchWriterSwitchesAboutEveryMillisecond(t *testing.T) { Measure(t, measureDwells) }
+
+func measureDwells(t *testing.T, bounds *Bounds) {
 	file := filepath.Join(t.TempDir(), "switches")
 	w := Start(t, "writer-ctx-exe", "switch", "--seconds", "300", "--log", file, "--print-variables")
 	for range 20 {
@@ -176,7 +180,7 @@ func TestSwitchWriterSwitchesAboutEveryMillisecond(t *testing.T) {
 	require.NoError(t, err)
 	dwells := len(log.Switches) - 1
 	mean := float64(log.Switches[dwells].CPUNs-log.Switches[0].CPUNs) / float64(dwells)
-	require.InDelta(t, 1e6, mean, 0.3e6)
+	require.InDelta(bounds, 1e6, mean, 0.3e6)
 }
 
 func TestSpinWriter(t *testing.T) {

@@ -48,6 +48,10 @@ const (
 func TestAttribution(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
+	testutil.Measure(t, measureAttribution)
+}
+
+func measureAttribution(t *testing.T, bounds *testutil.Bounds) {
 	var runs []*attributionRun
 	for _, abi := range []string{"v0", "v1", "ctx"} {
 		for _, load := range []string{"exe", "lib", "dlopen"} {
@@ -59,7 +63,7 @@ func TestAttribution(t *testing.T) {
 
 	fmt.Printf("%-20s %-8s %6s %8s %10s  %s\n", "writer", "pattern", "batch", "samples", "p", "share measured (true), %")
 	for group := range slices.Chunk(runs, attributionTogether) {
-		checkAttribution(t, group, level)
+		checkAttribution(t, bounds, group, level)
 	}
 	fmt.Printf("%d checks at level %.1e each: false alarm in less than %.0e of all runs\n",
 		len(runs)*attributionBatches, level, attributionFalseAlarms)
@@ -84,7 +88,7 @@ type attributionCounts struct {
 }
 
 // checkAttribution runs a group of writers under one receiver and checks every batch that the writers' life covers.
-func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
+func checkAttribution(t *testing.T, bounds *testutil.Bounds, runs []*attributionRun, level float64) {
 	byPID := map[int64]*attributionRun{}
 	seconds := fmt.Sprint(int((attributionPatience + 3) * attributionBatch / time.Second))
 	for i, run := range runs {
@@ -144,7 +148,7 @@ func checkAttribution(t *testing.T, runs []*attributionRun, level float64) {
 	r.stop()
 	for _, run := range runs {
 		run.writer.Stop()
-		run.check(t, toUnix, level)
+		run.check(t, bounds, toUnix, level)
 	}
 }
 
@@ -170,7 +174,7 @@ func tenantOf(variant string, h *hit) string {
 	return fmt.Sprint(i)
 }
 
-func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
+func (run *attributionRun) check(t *testing.T, bounds *testutil.Bounds, toUnix uint64, level float64) {
 	log, err := testutil.ReadSwitchLog(run.log)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(run.batches), attributionBatches, run.variant)
@@ -200,19 +204,19 @@ func (run *attributionRun) check(t *testing.T, toUnix uint64, level float64) {
 			figures = append(figures, fmt.Sprintf("%s %.1f (%.1f)", log.Tenants[k], 100*float64(seen[name])/float64(total), 100*share))
 			delete(seen, name)
 		}
-		require.LessOrEqual(t, seen[""], uint64(1), "%s: samples without a label", run.variant)
+		require.LessOrEqual(bounds, seen[""], uint64(1), "%s: samples without a label", run.variant)
 		delete(seen, "")
 		require.Empty(t, seen, "%s: samples with foreign labels", run.variant)
 		fit, err := testutil.ChiSquare(observed, shares)
 		require.NoError(t, err)
 		run.compared += int(total)
 		fmt.Printf("%-20s %-8s %6d %8d %10.2g  %s\n", run.variant, run.pattern, i+1, total, fit.P, strings.Join(figures, ", "))
-		require.Greater(t, fit.P, level, "%s: the samples disagree with the truth", run.variant)
+		require.Greater(bounds, fit.P, level, "%s: the samples disagree with the truth", run.variant)
 
 		// The check has teeth: had two label sets been merged, it would have failed.
 		observed[0], observed[1] = observed[0]+observed[1], 0
 		merged, err := testutil.ChiSquare(observed, shares)
 		require.NoError(t, err)
-		require.Less(t, merged.P, level, "%s: too few samples to notice a merge", run.variant)
+		require.Less(bounds, merged.P, level, "%s: too few samples to notice a merge", run.variant)
 	}
 }

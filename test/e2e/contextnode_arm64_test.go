@@ -2,7 +2,11 @@
 
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
 
 // nodeContextRows: scripts/node-writers.sh installs Node.js for x86-64 only.
-func nodeContextRows(*testing.T) []*contextRow { return nil }
+func nodeContextRows(*testing.T, *testutil.Bounds) []*contextRow { return nil }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // A property is what samples of a program are checked for.
@@ -55,7 +57,7 @@ func (row *contextRow) check(t *testing.T, p property, good bool, format string,
 }
 
 // requireContextTable prints rows, and fails unless every cell was checked without a failure.
-func requireContextTable(t *testing.T, rows []*contextRow, others float64) (checked int) {
+func requireContextTable(t *testing.T, bounds *testutil.Bounds, rows []*contextRow, others float64) (checked int) {
 	fmt.Printf("%-20s", "samples checked")
 	for _, name := range propertyNames {
 		fmt.Printf(" %10s", name)
@@ -92,14 +94,14 @@ func requireContextTable(t *testing.T, rows []*contextRow, others float64) (chec
 		if !prompt {
 			continue
 		}
-		assert.Zero(t, row.late, row.writer)
+		assert.Zero(bounds, row.late, row.writer)
 		// When a busy machine gives the program no CPU time, there is no sample to have it.
 		var late []time.Duration
 		for i := range row.delays {
 			late = append(late, row.delays[i]-row.waits[i])
 		}
 		slices.Sort(late)
-		assert.LessOrEqual(t, late[len(late)/2], contextGoal, row.writer)
+		assert.LessOrEqual(bounds, late[len(late)/2], contextGoal, row.writer)
 	}
 	fmt.Printf("goal for p50: %v at %d samples a second; %d checks\n", contextGoal, contextRate, checked)
 	return checked

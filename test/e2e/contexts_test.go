@@ -42,11 +42,15 @@ type contextHit struct {
 // own, and runs another program; and the libraries for Go and Node.js from the registries.
 func TestContexts(t *testing.T) {
 	testutil.RequireBPF(t)
+	testutil.Measure(t, measureContexts)
+}
+
+func measureContexts(t *testing.T, bounds *testutil.Bounds) {
 	others := othersCPU(t)
 	rows := updatedRows(t)
 	rows = append(rows, goContextRow(t))
-	rows = append(rows, nodeContextRows(t)...)
-	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, rows, others()))
+	rows = append(rows, nodeContextRows(t, bounds)...)
+	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, bounds, rows, others()))
 }
 
 // gather samples at the usual rate while f runs.

@@ -38,7 +38,9 @@ const (
 func TestRealWriterNode(t *testing.T) {
 	for _, writer := range []string{"dd-trace", "pprof"} {
 		for _, release := range []string{"22", "24", "26"} {
-			t.Run(writer+"/"+release, func(t *testing.T) { testNode(t, writer, release) })
+			t.Run(writer+"/"+release, func(t *testing.T) {
+				testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureNode(t, bounds, writer, release) })
+			})
 		}
 	}
 }
@@ -51,7 +53,7 @@ type nodeTally struct {
 	wrong                  int
 }
 
-func testNode(t *testing.T, writer, release string) {
+func measureNode(t *testing.T, bounds *testutil.Bounds, writer, release string) {
 	var hits []hit
 	out := &sink{t: t, visit: func(b flatBatch) { hits = append(hits, b.hits...) }}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
@@ -62,7 +64,7 @@ func testNode(t *testing.T, writer, release string) {
 	server := startNode(t, writer, release)
 	requests, waited := int64(0), 0
 	for enough := false; !enough; waited++ {
-		require.Less(t, waited, nodeMaxLoads, "%d requests, %d samples", requests, len(hits))
+		require.Less(bounds, waited, nodeMaxLoads, "%d requests, %d samples", requests, len(hits))
 		requests += server.load(t, nodeLoad)
 		out.mu.Lock()
 		enough = server.sampled(hits, writer)
@@ -92,10 +94,10 @@ func testNode(t *testing.T, writer, release string) {
 	fmt.Printf("%-8s on Node.js %s: %d requests; %d samples while one burned: %d with its link, %d without (and %d in the first second); %d linked samples between; worker threads: %d in a context of theirs, %d in none; %d mismatches\n",
 		writer, release, requests, n.linked+n.missing+n.early, n.linked, n.missing, n.early, n.between, n.worker, n.plain, n.wrong)
 	require.Zero(t, n.wrong)
-	require.Greater(t, n.linked, nodeMinSamples)
-	require.Greater(t, n.plain, nodeMinWorker)
-	require.Equal(t, writer == "pprof", n.worker > nodeMinWorker, n.worker)
-	require.Greater(t, float64(n.linked)/float64(n.linked+n.missing), nodeMinLinked)
+	require.Greater(bounds, n.linked, nodeMinSamples)
+	require.Greater(bounds, n.plain, nodeMinWorker)
+	require.Equal(bounds, writer == "pprof", n.worker > nodeMinWorker, n.worker)
+	require.Greater(bounds, float64(n.linked)/float64(n.linked+n.missing), nodeMinLinked)
 	testutil.ReportLabelAssertions(t.Name(), n.linked+n.between+n.worker+n.plain)
 }
 

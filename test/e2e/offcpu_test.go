@@ -157,13 +157,16 @@ func TestOffCPU(t *testing.T) {
 	seconds := size(12, 3, 8)
 	variants := []string{"writer-v1-lib", "writer-ctx-exe"}
 	compared := 0
-	t.Run("every switch", func(t *testing.T) {
+	measure := func(name string, measurement func(*testing.T, *testutil.Bounds)) {
+		t.Run(name, func(t *testing.T) { testutil.Measure(t, measurement) })
+	}
+	measure("every switch", func(t *testing.T, bounds *testutil.Bounds) {
 		runs, r := sampleOffCPU(t, variants, seconds, func(*customlabelsreceiver.Config) {})
 		account := r.switchAccount()
 		requireSwitchesAccounted(t, account)
 		for name, n := range account {
 			if strings.HasPrefix(name, "dropped_") && name != "dropped_unfinished" {
-				require.Zero(t, n, name)
+				require.Zero(bounds, n, name)
 			}
 		}
 		fmt.Printf("%-16s %-6s %-5s %9s %12s %12s %8s\n", "writer", "op", "turn", "absences", "measured", "true", "off by")
@@ -175,8 +178,8 @@ func TestOffCPU(t *testing.T) {
 				fmt.Printf("%-16s %-6s %-5s %9d %12v %12v %+7.3f%%\n", run.variant, w.op, w.turn, run.absences[w],
 					run.total[w].Round(time.Microsecond), set.OffCPU.Round(time.Microsecond), 100*off)
 				require.NotZero(t, set.Blocks)
-				require.Greater(t, run.absences[w], set.Blocks/2) // a lock may be free by the time it is asked for
-				require.InDelta(t, 0, off, tolerance, "%s %v", run.variant, w)
+				require.Greater(bounds, run.absences[w], set.Blocks/2) // a lock may be free by the time it is asked for
+				require.InDelta(bounds, 0, off, tolerance, "%s %v", run.variant, w)
 			}
 			compared += run.compared
 		}
@@ -185,7 +188,7 @@ func TestOffCPU(t *testing.T) {
 	if testutil.LeftOut(t, "threshold and minimum") {
 		return // the rest is arithmetic, the same on every kernel
 	}
-	t.Run("threshold", func(t *testing.T) {
+	measure("threshold", func(t *testing.T, bounds *testutil.Bounds) {
 		const threshold = 0.25
 		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPUThreshold = threshold })
 		account := r.switchAccount()
@@ -206,13 +209,13 @@ func TestOffCPU(t *testing.T) {
 		sd := math.Sqrt(variance)
 		fmt.Printf("threshold %v: %.2f s of %.2f s, %+.1f standard deviations (%.1f%%)\n",
 			threshold, measured, truth, (measured-truth)/sd, 100*sd/truth)
-		require.InDelta(t, truth, measured, 5*sd)
+		require.InDelta(bounds, truth, measured, 5*sd)
 		user := account["switches"] - account["filtered_idle"] - account["filtered_kernel"] - account["filtered_own"]
 		drawn := float64(user-account["filtered_not_drawn"]) / float64(user)
-		require.InDelta(t, threshold, drawn, 5*math.Sqrt(threshold*(1-threshold)/float64(user)))
+		require.InDelta(bounds, threshold, drawn, 5*math.Sqrt(threshold*(1-threshold)/float64(user)))
 	})
 	// The minimum leaves the shorter waits out and the longer ones untouched.
-	t.Run("minimum", func(t *testing.T) {
+	measure("minimum", func(t *testing.T, bounds *testutil.Bounds) {
 		const minimum = 8 * time.Millisecond
 		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPUMinimum = minimum })
 		account := r.switchAccount()
@@ -225,10 +228,10 @@ func TestOffCPU(t *testing.T) {
 				if w.turn == "odd" {
 					// Besides the wait itself the truth has short ones for a CPU.
 					share := run.total[w].Seconds() / set.OffCPU.Seconds()
-					require.Less(t, share, 1+tolerance, "%v", w)
-					require.Greater(t, share, testutil.Threshold(t, "share of long waits", 0.9, 0.5), "%v", w)
+					require.Less(bounds, share, 1+tolerance, "%v", w)
+					require.Greater(bounds, share, testutil.Threshold(t, "share of long waits", 0.9, 0.5), "%v", w)
 				} else if w.op != "long" {
-					require.Less(t, run.absences[w], set.Blocks/2, "%v", w)
+					require.Less(bounds, run.absences[w], set.Blocks/2, "%v", w)
 				}
 			}
 		}

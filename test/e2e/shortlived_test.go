@@ -113,21 +113,25 @@ func TestShortLived(t *testing.T) {
 	require.NoError(t, err)
 	defer stats.Close()
 	for _, hz := range []int{97, 997} {
-		out := &briefSink{samples: map[int64][]briefSample{}}
-		r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
-			c.SamplesPerSecond = hz
-			c.ReportInterval = 500 * time.Millisecond
-		})
-		awaitKnown(t, dir, out)
-		program := samplingProgramOf(t, os.Getpid())
-		others := othersCPU(t)
-		lives := runBriefLives(t, dir)
-		taken := others()
-		r.stop()
-		fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
-		requireEachHitSampled(t, program, r.account(), taken)
-		reportBriefLives(t, lives, out, taken)
+		testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureShortLived(t, bounds, dir, hz) })
 	}
+}
+
+func measureShortLived(t *testing.T, bounds *testutil.Bounds, dir string, hz int) {
+	out := &briefSink{samples: map[int64][]briefSample{}}
+	r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = hz
+		c.ReportInterval = 500 * time.Millisecond
+	})
+	awaitKnown(t, dir, out)
+	program := samplingProgramOf(t, os.Getpid())
+	others := othersCPU(t)
+	lives := runBriefLives(t, dir)
+	taken := others()
+	r.stop()
+	fmt.Printf("%d Hz, %d processes of %v\n", hz, len(lives), briefLife)
+	requireEachHitSampled(t, bounds, program, r.account(), taken)
+	reportBriefLives(t, bounds, lives, out, taken)
 }
 
 // samplingProgramOf returns the program that a process has on perf events.
@@ -147,7 +151,7 @@ func samplingProgramOf(t *testing.T, pid int) *ebpf.Program {
 
 // requireEachHitSampled holds the samples against the kernel's own count of hits: the runs
 // of the program. The test may be too slow a consumer where others take the CPUs.
-func requireEachHitSampled(t *testing.T, program *ebpf.Program, account map[string]int64, others float64) {
+func requireEachHitSampled(t *testing.T, bounds *testutil.Bounds, program *ebpf.Program, account map[string]int64, others float64) {
 	t.Helper()
 	stats, err := program.Stats()
 	require.NoError(t, err)
@@ -157,7 +161,7 @@ func requireEachHitSampled(t *testing.T, program *ebpf.Program, account map[stri
 		stats.RunCount, account["emitted"], account["filtered_idle"], late)
 	require.EqualValues(t, stats.RunCount, account["emitted"]+account["filtered_idle"]+late, "%v", account)
 	if others <= maxOthersCPU {
-		require.Zero(t, late)
+		require.Zero(bounds, late)
 	}
 }
 
@@ -262,7 +266,7 @@ func count(yes bool) int {
 // reportBriefLives prints what came of the processes. No label may be wrong, and those of
 // ownVariant are there however busy the machine is. Whole stacks take rows, which the
 // receiver makes in time where others leave it the CPUs.
-func reportBriefLives(t *testing.T, lives []life, out *briefSink, others float64) {
+func reportBriefLives(t *testing.T, bounds *testutil.Bounds, lives []life, out *briefSink, others float64) {
 	t.Helper()
 	toUnix := monoToUnix(t)
 	all, byVariant := &briefTally{}, map[string]*briefTally{}
@@ -290,10 +294,10 @@ func reportBriefLives(t *testing.T, lives []life, out *briefSink, others float64
 	}
 	fmt.Printf("wrong labels %d\n", wrong)
 	require.Zero(t, wrong)
-	require.NotZero(t, all.hit)
+	require.NotZero(bounds, all.hit)
 	own := byVariant[ownVariant]
-	require.GreaterOrEqual(t, share(own.labelled, own.hit), goalBrief, "processes of %s with labels", ownVariant)
+	require.GreaterOrEqual(bounds, share(own.labelled, own.hit), goalBrief, "processes of %s with labels", ownVariant)
 	if measurable(others) {
-		require.GreaterOrEqual(t, share(all.whole, all.hit), goalBrief, "processes with a whole stack")
+		require.GreaterOrEqual(bounds, share(all.whole, all.hit), goalBrief, "processes with a whole stack")
 	}
 }

@@ -39,6 +39,10 @@ var (
 func TestUnwind(t *testing.T) {
 	testutil.RequireBPF(t)
 	specs := stackPrograms(t, testutil.BuildUnwind(t))
+	testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureUnwind(t, bounds, specs) })
+}
+
+func measureUnwind(t *testing.T, bounds *testutil.Bounds, specs []stackSpec) {
 	sink := newStackSink(t)
 	stop := startStackReceiver(t, sink)
 	time.Sleep(unwindBegin)
@@ -47,7 +51,7 @@ func TestUnwind(t *testing.T) {
 		programs = append(programs, runStackPrograms(t, sink, group)...)
 	}
 	stop()
-	reportStacks(t, programs)
+	reportStacks(t, bounds, programs)
 }
 
 func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
@@ -86,7 +90,7 @@ func runStackPrograms(t *testing.T, sink *stackSink, specs []stackSpec) (program
 
 // reportStacks prints a line for each program, and one for each of its cases where
 // something is short of the goal.
-func reportStacks(t *testing.T, programs []*stackProgram) {
+func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgram) {
 	fmt.Printf("%d samples a second on each CPU; they count from %v after the start of a program\n", unwindRate, unwindWarmUp)
 	fmt.Printf("%-16s %-12s %9s %10s %7s %14s\n", "program", "case", "samples", "complete", "wrong", "first complete")
 	line := func(p *stackProgram, name string, n tally, first string) {
@@ -127,8 +131,8 @@ func reportStacks(t *testing.T, programs []*stackProgram) {
 			assert.NotZero(t, all.samples, p.name)
 			continue
 		}
-		assert.GreaterOrEqual(t, all.samples, unwindSamples, p.name)
-		assert.GreaterOrEqual(t, all.share(), goalWhole, "%s: complete stacks", p.name)
+		assert.GreaterOrEqual(bounds, all.samples, unwindSamples, p.name)
+		assert.GreaterOrEqual(bounds, all.share(), goalWhole, "%s: complete stacks", p.name)
 		assert.Equal(t, goalWrong, all.wrong, "%s: wrong stacks", p.name)
 	}
 }
