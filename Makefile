@@ -47,7 +47,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint+node-writers+web-browser unit cross collector e2e+vm-quick
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+vm-quick,e2e-aside
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
@@ -223,10 +223,15 @@ e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload b
 mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
 	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
-# All of them in a quick form, in one process.
-.PHONY: e2e
-e2e: writers node-writers labelprof collector web-browser
-	@$(FIGURE) ./test/e2e $(sort $(foreach name,$(E2E),$(E2E_TESTS_$(name))))
+# All of them in a quick form, in two processes at the same time: those that measure nothing
+# use what the others leave idle. `make test` has built before what they run.
+E2E_ASIDE := web docs deploy
+e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
+.PHONY: e2e e2e-aside
+e2e: writers
+	@$(FIGURE) ./test/e2e $(call e2e_tests,$(filter-out $(E2E_ASIDE),$(E2E)))
+e2e-aside: writers
+	@$(FIGURE) ./test/e2e $(call e2e_tests,$(E2E_ASIDE))
 
 # What measures each cost.
 BENCH_TESTS_record := TestBenchRecord TestBenchFilter

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
-# Those with a + between them run at the same time.
+# Those with a + between them run at the same time; of these, those behind a comma when the
+# one before it has ended.
 # Ends with a table of them, what this machine could not run, what was measured more than once,
 # and, of those that failed, the last lines they said: that is where each has its figures.
 # Their logs stay in build/parts.
@@ -23,12 +24,15 @@ run() {
 
 for group in "$@"; do
 	read -ra beside <<<"${group//+/ }"
-	for part in "${beside[@]:1}"; do
-		run "$part" >/dev/null &
+	for chain in "${beside[@]:1}"; do
+		for part in ${chain//,/ }; do
+			run "$part" >/dev/null
+		done &
 	done
 	echo "== ${beside[0]}"
 	run "${beside[0]}"
 	wait
+	read -ra beside <<<"${group//[+,]/ }"
 	for part in "${beside[@]:1}"; do
 		echo "== $part, at the same time"
 		cat "$logs/$part.log"

@@ -72,3 +72,12 @@ func ChiSquareTail(x float64, degreesOfFreedom int) float64 {
 func Bonferroni(alpha float64, checks int) float64 {
 	return alpha / float64(max(checks, 1))
 }
+
+// PoissonTail is the probability that a Poisson variable of a mean above zero is at least n:
+// of many samples that each are bad by a small chance, so many or more.
+func PoissonTail(n int, mean float64) float64 {
+	if n <= 0 {
+		return 1
+	}
+	return 1 - gammaTail(float64(n), mean)
+}

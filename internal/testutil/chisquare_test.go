@@ -77,3 +77,19 @@ func TestBonferroni(t *testing.T) {
 	require.InDelta(t, 1e-6, Bonferroni(1e-4, 100), 1e-18)
 	require.Equal(t, 1e-4, Bonferroni(1e-4, 0))
 }
+
+func TestPoissonTail(t *testing.T) {
+	for _, tt := range []struct {
+		n    int
+		mean float64
+		p    float64
+	}{
+		{0, 1, 1},
+		{1, 0.778, 1 - math.Exp(-0.778)},
+		{2, 0.778, 1 - math.Exp(-0.778)*(1+0.778)},
+		{3, 2, 1 - math.Exp(-2)*(1+2+2)},
+		{40, 20, 5.32e-5},
+	} {
+		require.InEpsilon(t, tt.p, PoissonTail(tt.n, tt.mean), 0.02, "%d of %v", tt.n, tt.mean)
+	}
+}

@@ -39,8 +39,7 @@ func compileProgram(t *testing.T, source string, flags ...string) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // other users run what is in it
 	path := filepath.Join(dir, "program")
-	out, err := exec.Command("gcc", append(flags, "-O1", "-o", path, source)...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	testutil.Compile(t, path, "gcc", append(flags, "-O1", source)...)
 	return path
 }
 

@@ -31,8 +31,15 @@ const (
 	containerWait = 3 * time.Minute
 )
 
-// containersOfImage is how many containers of one image run at the same time.
-var containersOfImage = size(60, 12, 12)
+var (
+	// containersOfImage is how many containers of one image run at the same time.
+	containersOfImage = size(60, 12, 12)
+	// containersOfNode is the same of an image of Node.js, which takes 50 MB for a process.
+	containersOfNode = size(60, 3, 1)
+)
+
+// nodeRowBytes is less than the rows of Node.js take, and more than those of its libraries.
+const nodeRowBytes = 1 << 20
 
 // containerSamples are looked at of each process.
 var containerSamples = size(200, 30, 30)
@@ -43,7 +50,8 @@ type stackWatch struct {
 	r *running
 
 	mu     sync.Mutex
-	whole  map[int64]int // samples of the function, by PID
+	hits   map[int64]int // samples, by PID
+	whole  map[int64]int // those of the function
 	short  map[int64]int
 	stacks map[int64][]string // an example of a short one
 }
@@ -51,7 +59,7 @@ type stackWatch struct {
 // watchStacks samples the programs of a name.
 func watchStacks(t *testing.T, executable string) *stackWatch {
 	t.Helper()
-	w := &stackWatch{t: t, whole: map[int64]int{}, short: map[int64]int{}, stacks: map[int64][]string{}}
+	w := &stackWatch{t: t, hits: map[int64]int{}, whole: map[int64]int{}, short: map[int64]int{}, stacks: map[int64][]string{}}
 	w.r = startReceiver(t, &sink{t: t, visit: w.visit}, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 200 * time.Millisecond
@@ -65,6 +73,7 @@ func (w *stackWatch) visit(b flatBatch) {
 	defer w.mu.Unlock()
 	for i := range b.hits {
 		s := &b.hits[i]
+		w.hits[s.pid]++
 		if len(s.functions) == 0 || s.functions[0] != containerFunction {
 			continue
 		}
@@ -97,6 +106,16 @@ func (w *stackWatch) awaitWhole(cmd *exec.Cmd, n int) {
 	}
 }
 
+// awaitHits waits until a process has so many samples.
+func (w *stackWatch) awaitHits(cmd *exec.Cmd, n int) {
+	w.t.Helper()
+	require.True(w.t, waitFor(containerWait, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.hits[int64(cmd.Process.Pid)] >= n
+	}), "it is sampled")
+}
+
 // requireWhole: all stacks of a process, from its first sample on.
 func (w *stackWatch) requireWhole(cmd *exec.Cmd) {
 	w.t.Helper()
@@ -112,9 +131,12 @@ type containerHost struct {
 	*stackWatch
 	base  string // where containers are
 	image string
+	args  []string
 }
 
-func newContainerHost(t *testing.T) *containerHost {
+// newContainerHost makes an image: install puts its program where its argument says, and args
+// make that program run and tell when.
+func newContainerHost(t *testing.T, install func(program string), args ...string) *containerHost {
 	t.Helper()
 	testutil.RequireBPF(t)
 	testutil.Need(t, testutil.Overlay)
@@ -123,13 +145,27 @@ func newContainerHost(t *testing.T) *containerHost {
 	base := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", base, "tmpfs", 0, "mode=755"))
 	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
-	h := &containerHost{base: base, image: filepath.Join(base, "image")}
+	h := &containerHost{base: base, image: filepath.Join(base, "image"), args: args}
 	require.NoError(t, os.Mkdir(h.image, 0o755)) //nolint:gosec // as those of images
-	out, err := exec.Command("gcc", "-O2", "-g", "-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-static",
-		"-o", filepath.Join(h.image, containerProgram), "../../testdata/bpf/target.c").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	install(filepath.Join(h.image, containerProgram))
 	h.stackWatch = watchStacks(t, containerProgram)
 	return h
+}
+
+// newDeepHost has an image with a program that stays in containerDepth frames.
+func newDeepHost(t *testing.T) *containerHost {
+	t.Helper()
+	return newContainerHost(t, func(program string) {
+		testutil.Compile(t, program, "gcc", "-O2", "-g", "-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-static", "../../testdata/bpf/target.c")
+	}, fmt.Sprintf("depth-%d", containerDepth))
+}
+
+// newNodeHost has an image of Node.js.
+func newNodeHost(t *testing.T) *containerHost {
+	t.Helper()
+	node := filepath.Join(nodeBuild, "node_modules", "node24", "bin", "node")
+	return newContainerHost(t, func(program string) { copyFile(t, node, program, 0o755) },
+		"--eval", `require("fs").writeSync(1, "ready\n"); for (;;) { }`)
 }
 
 // A container runs the image's program.
@@ -157,7 +193,7 @@ func (h *containerHost) container() *container {
 // start runs a program of a container until the end of the test.
 func (h *containerHost) start(path string) *exec.Cmd {
 	h.t.Helper()
-	cmd := exec.Command(path, fmt.Sprintf("depth-%d", containerDepth))
+	cmd := exec.Command(path, h.args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(h.t, err)
@@ -186,7 +222,7 @@ func waitFor(most time.Duration, is func() bool) bool {
 // what is known of them holds for the others; and it is held once.
 func TestSharedRows(t *testing.T) {
 	t.Run("one of two containers ends", func(t *testing.T) {
-		h := newContainerHost(t)
+		h := newDeepHost(t)
 		a := h.container()
 		h.awaitWhole(a.cmd, containerSamples)
 		b := h.container()
@@ -204,28 +240,47 @@ func TestSharedRows(t *testing.T) {
 		h.r.stop()
 	})
 	t.Run("many containers of one image", func(t *testing.T) {
-		h := newContainerHost(t)
+		h := newDeepHost(t)
 		first := h.container()
 		h.awaitWhole(first.cmd, containerSamples)
-		before := h.r.metric("unwind_tables")[""]
-		bytes := h.r.metric("unwind_used")[""]
-		all := []*container{first}
-		for len(all) < containersOfImage {
-			c := h.container()
-			require.NoError(t, unix.Setpriority(unix.PRIO_PROCESS, c.cmd.Process.Pid, hostileNice))
-			all = append(all, c)
-		}
-		for _, c := range all[1:] {
+		h.requireRowsOfOne(first, containersOfImage, func(c *container) {
 			h.awaitWhole(c.cmd, 3)
 			end(c.cmd)
 			_, short := h.seen(c.cmd)
 			require.Zero(t, short, "%s", h.stacks[int64(c.cmd.Process.Pid)])
-		}
-		files, now := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
-		fmt.Printf("rows of 1 container: %d files, %d bytes; of %d: %d files, %d bytes\n", before, bytes, len(all), files, now)
-		require.NotZero(t, bytes)
-		require.Equal(t, before, files)
-		require.Equal(t, bytes, now)
+		})
 		h.r.stop()
 	})
+	t.Run("many containers of Node.js", func(t *testing.T) {
+		h := newNodeHost(t)
+		first := h.container()
+		h.awaitHits(first.cmd, containerSamples)
+		require.True(t, waitFor(containerWait, func() bool { return h.r.metric("unwind_used")[""] > nodeRowBytes }), "it has rows")
+		h.requireRowsOfOne(first, containersOfNode, func(c *container) {
+			h.awaitHits(c.cmd, containerSamples)
+			end(c.cmd)
+		})
+		h.r.stop()
+	})
+}
+
+// requireRowsOfOne starts further containers, and has each sampled: they have the rows of the
+// first.
+func (h *containerHost) requireRowsOfOne(first *container, containers int, sampled func(*container)) {
+	h.t.Helper()
+	before, bytes := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
+	all := []*container{first}
+	for len(all) < containers {
+		c := h.container()
+		require.NoError(h.t, unix.Setpriority(unix.PRIO_PROCESS, c.cmd.Process.Pid, hostileNice))
+		all = append(all, c)
+	}
+	for _, c := range all[1:] {
+		sampled(c)
+	}
+	files, now := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
+	fmt.Printf("rows of 1 container: %d files, %d bytes; of %d: %d files, %d bytes\n", before, bytes, len(all), files, now)
+	require.NotZero(h.t, bytes)
+	require.Equal(h.t, before, files)
+	require.Equal(h.t, bytes, now)
 }

@@ -32,25 +32,29 @@ const (
 func TestLimits(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	testutil.Start(t, "writer-v1-lib", "fidelity", "--threads", "2", "--seconds", "600")
-	t.Run("memory", limitMemory)
-	t.Run("BPF maps", limitMaps)
-	t.Run("background CPU", limitCPU)
+	w := testutil.Start(t, "writer-v1-lib", "fidelity", "--threads", "2", "--seconds", "600")
+	limit := func(name string, reach func(*testing.T, *checkedSink)) {
+		t.Run(name, func(t *testing.T) { reach(t, newCheckedSink(t, int64(w.PID))) })
+	}
+	limit("memory", limitMemory)
+	limit("BPF maps", limitMaps)
+	limit("background CPU", limitCPU)
 }
 
-// A checkedSink verifies every label set, which names its thread and has a checksum.
+// A checkedSink verifies every label set of a process, which names its thread and has a
+// checksum.
 type checkedSink struct {
 	sink
 	checked atomic.Int64
 }
 
-func newCheckedSink(t *testing.T) *checkedSink {
+func newCheckedSink(t *testing.T, pid int64) *checkedSink {
 	s := &checkedSink{}
 	s.sink = sink{t: t, visit: func(b flatBatch) {
 		for i := range b.hits {
 			h := &b.hits[i]
 			check, labelled := h.attrs[prefix+"check"]
-			if !labelled {
+			if !labelled || h.pid != pid {
 				continue
 			}
 			tid, err := strconv.ParseUint(h.attrs["thread.id"], 10, 32)
@@ -64,8 +68,7 @@ func newCheckedSink(t *testing.T) *checkedSink {
 }
 
 // limitMemory holds up the next consumer, so that samples pile up.
-func limitMemory(t *testing.T) {
-	out := newCheckedSink(t)
+func limitMemory(t *testing.T, out *checkedSink) {
 	held := make(chan struct{})
 	out.refuse = func() error { <-held; return nil }
 	before := anonymousBytes(t)
@@ -111,8 +114,7 @@ func limitMemory(t *testing.T) {
 }
 
 // limitMaps gives the maps the least room that there can be.
-func limitMaps(t *testing.T) {
-	out := newCheckedSink(t)
+func limitMaps(t *testing.T, out *checkedSink) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = time.Second
@@ -129,8 +131,7 @@ func limitMaps(t *testing.T) {
 }
 
 // limitCPU gives the background a fiftieth of a CPU.
-func limitCPU(t *testing.T) {
-	out := newCheckedSink(t)
+func limitCPU(t *testing.T, out *checkedSink) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = time.Second

@@ -144,6 +144,7 @@ func testMetricsAgree(t *testing.T) {
 		c.Metrics.LabelKeys = []string{"tenant", "route", "check"}
 		c.Metrics.Interval = time.Second
 		c.Metrics.MaxUserSeries = metricsSeries
+		c.MaxPendingBatches, c.MaxMemoryBytes = 64, 2<<30 // the consumer here may be slow
 		c.Targets.Exclude = []customlabelsreceiver.TargetSelector{{PID: os.Getpid()}}
 	})
 	lost := func(what string) int64 {

@@ -19,6 +19,10 @@ import (
 const (
 	goalWhole = 0.999
 	goalWrong = 0
+	// goalFalseAlarms is the chance that a program which keeps to goalWhole is found short of
+	// it. Of a thousand samples one may be incomplete, and it is chance whether it is none or
+	// two. Over all programs there are samples enough to do without.
+	goalFalseAlarms = 1e-3
 )
 
 var (
@@ -96,6 +100,7 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 	line := func(p *stackProgram, name string, n tally, first string) {
 		fmt.Printf("%-16s %-12s %9d %9.3f%% %7d %14s\n", p.name, name, n.samples, 100*n.share(), n.wrong, first)
 	}
+	pooled := tally{}
 	for _, p := range programs {
 		all := tally{}
 		if p.untold {
@@ -132,7 +137,10 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 			continue
 		}
 		assert.GreaterOrEqual(bounds, all.samples, unwindSamples, p.name)
-		assert.GreaterOrEqual(bounds, all.share(), goalWhole, "%s: complete stacks", p.name)
+		assert.GreaterOrEqual(bounds, testutil.PoissonTail(all.samples-all.whole, float64(all.samples)*(1-goalWhole)), goalFalseAlarms, "%s: complete stacks", p.name)
 		assert.Equal(t, goalWrong, all.wrong, "%s: wrong stacks", p.name)
+		pooled.add(&all)
 	}
+	fmt.Printf("%-29s %9d %9.3f%% %7d\n", "all that are held to the goal", pooled.samples, 100*pooled.share(), pooled.wrong)
+	assert.GreaterOrEqual(bounds, pooled.share(), goalWhole, "complete stacks")
 }
