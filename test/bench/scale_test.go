@@ -73,7 +73,8 @@ int main(int argc, char **argv) {
 }`
 
 // TestBenchScale measures what the receiver takes in the built collector with more and
-// more processes that do nothing, and with more and more busy threads with labels.
+// more processes that do nothing, with more and more busy threads with labels, and with many
+// programs that map executable memory all the time.
 func TestBenchScale(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
@@ -81,6 +82,7 @@ func TestBenchScale(t *testing.T) {
 	bare := measureBare(t)
 	t.Run("idle processes", func(t *testing.T) { scaleIdle(t, bare) })
 	t.Run("busy threads", func(t *testing.T) { scaleThreads(t, bare) })
+	t.Run("executable mappings", scaleMapping)
 }
 
 func scaleIdle(t *testing.T, bare footprint) {
