@@ -39,8 +39,9 @@
 //
 // inspect looks into processes: which label sources they have, how the thread-local
 // variables are reached and where they are, and what each thread has in them now; or
-// why there are none. It finds sources with the receiver's own code, so that what it
-// says holds for samples. Each thread is stopped while it is read, one at a time, for
+// why there are none. It finds sources with the receiver's own code (process.Inspect), so
+// that what it says holds for samples; only the last step, the labels of a thread, is read by
+// other code than BPF (package labelread). Each thread is stopped while it is read, one at a time, for
 // some 50 to 200 microseconds, longer on a busy machine; see internal/labelread for
 // what else that does to a thread. It needs root or CAP_SYS_PTRACE.
 //
@@ -48,6 +49,7 @@
 // they reach the terminal, and memory is bounded: what exceeds a bound is counted,
 // summed up as (others) in the tables, and left out of the pprof file. What a request or
 // file would take decoded is estimated before it is decoded, from its bytes alone, and
-// refused above --max-memory; where many want to send, the connection that has been silent
+// refused above --max-memory: two bytes of protobuf can stand for hundreds in memory. gRPC
+// decodes before it calls a handler, so Export is served as a stream of one message. Where many want to send, the connection that has been silent
 // longest ends. Files that are written are for their owner only.
 package main

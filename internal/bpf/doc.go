@@ -14,8 +14,125 @@
 // Invariants:
 //   - hits = submitted + filtered + dropped, exactly, once [Sampler.Stop] has
 //     returned (see [Counters]).
-//   - A record is self-contained: nothing in it refers to another record.
+//   - A record is self-contained and as long as it needs to be: there is no fixed array of
+//     labels, nothing in it refers to another record, and nothing has to be invalidated.
 //   - A process is a [ProcessID]: a reused PID and an exec are other processes,
 //     so what is known of one is never applied to another.
 //   - A process that has no label sources costs no read of its memory for labels.
+//
+// # Samples
+//
+// The programs are our own. The OTel eBPF profiler reads labels after the stack and
+// aggregates without them; here labels come first and are part of the key.
+//
+// Labels are read before the stack is walked, so that depth or a failing walk never costs
+// labels.
+//
+// A fault gives no labels rather than some. A set of which one string could not be read
+// would be one that never existed. What is cut by a bound is emitted and marked.
+//
+// What is read of an element of a hash map is copied, and its owner checked afterwards,
+// because the kernel uses the memory of a removed element again at once.
+//
+// A dead perf event is told by its count. The kernel removes the events of a CPU that goes
+// offline and does not put them back; a CPU that was away for an instant is noticed because
+// its event has stopped counting.
+//
+// # Processes
+//
+// Lifecycle events have a ring buffer of their own, so that a flood of samples cannot hide
+// an exec. They come from BTF tracepoints. New executable mappings have no tracepoint; they
+// come from the side-band records of a dummy perf event on each CPU, of which only the PID
+// is used: whatever happens to a process, the answer is to read its /proc again.
+//
+// A fork copies the label sources in BPF, before the child runs: its first sample already
+// has its labels.
+//
+// A process begins with what its program is known for. At exec, BPF gives it the label
+// sources that others of the same program had. Where the program's file alone says where
+// they are, they are its own; else they are presumed, its samples say so, and wait until
+// user space has found the same places in the process. When it has found others or has had
+// no time, they lose their labels and are counted (unconfirmed_source). When two processes
+// of a program differ, nothing is presumed of it any more.
+//
+// What a new process maps is read from the kernel's tree of mappings, by the sampling
+// program: the file at an address, by device, inode, size and time of change, and with it
+// the rows that user space made of that very file. So stacks are whole before user space
+// has looked at the process. The tree is that of Linux 6.1 and newer; nothing is followed
+// in it but by reads that may fail, and what is found must belong to the process and hold
+// the address. BPF learns nothing by itself: a list of mappings may be behind, and what one
+// process maps must not teach others. User space has the kernel name a file by mapping it
+// and asking a BPF program, because stat(2) names what overlayfs and btrfs make of it, and
+// asks again when the rows have been read. A table that goes takes its entries along;
+// another table of the file then holds again.
+//
+// The announcement of a process context is heard where that is free, and contexts are
+// polled everywhere. A publisher calls prctl at the end of each publication. A tracepoint
+// for it would put every system call of the host on the kernel's slow path, and tracing
+// data mappings would send a record for each mmap; so a BPF program is attached to
+// security_task_prctl, which prctl alone calls (src/context.bpf.c). That takes fentry:
+// Debian's kernels have it on x86-64 from 6.1 on and on aarch64 with 6.12, not with 6.1
+// (fentry came to aarch64 with Linux 6.4); some kernels refuse it although they have it.
+// prctl_set_vma itself is inlined. Without the program nothing is lost but time: the
+// timestamp of a context costs one read of 8 bytes, and sampled processes are looked at. No
+// process can flood the events: one of it in 10 ms, one on a CPU in 1 ms; what is not
+// announced for that is seen by another look 17 ms later.
+//
+// # Stacks
+//
+// Tables of unwind rows are maps of their own in pages of 4 KiB, as large as they need to
+// be and gone when they are removed, rather than a share of one large map that would have
+// to be paid for from the start.
+//
+// A process's mappings with rows are a sorted list in chunks, under a number that is never
+// used again. A forked child copies the number; a list that has been replaced is missing,
+// not wrong.
+//
+// A list holds while its process has as many executable pages as when it was read
+// (exec_vm): one comparison for each sample notices dlopen and mremap, of which the kernel
+// tells late or not at all. Else the tree is asked.
+//
+// A stack is whole only if it is known to be: it has reached a frame without a return
+// address, or a frame pointer of 0 in a process whose files have all been looked at.
+// Anything else is marked in the data and counted by reason.
+//
+// A thread begins where the system call that made it returns. Until then its registers are
+// its maker's, and so would its callers be. It is told by a result of 0 of clone or clone3,
+// by the stack that was passed, and by its maker's: the child of a fork or vfork, on a copy
+// of its maker's stack or on that itself, does have its callers. Where no number of the
+// system call is left, the instructions before tell it.
+//
+// # Time off the CPU
+//
+// A thread that leaves the CPU is recorded as it leaves, not when it is back: only then are
+// its memory and registers those of the current thread on every kernel, since a tracepoint
+// in a returning thread's own context does not exist everywhere. The kernel keeps when it
+// left, user space keeps the record, as bytes (package absence); a second small record
+// joins them. So the minimum saves output and not work; the threshold saves work.
+//
+// Switches have an object of their own, with ring buffer, scratch memory and counters: a
+// storm of switches cannot cost CPU samples, a sample that interrupts the recording of a
+// switch does not find its own scratch in use, and nothing is loaded where it is not
+// wanted. A quarter of that ring buffer is only for returns, as many as threads can be
+// away.
+//
+// A return that was not seen is made up for. A host may hide switches of its own tasks from
+// tracing. A thread that runs without having been switched to has been back for as long as
+// the CPU time it has used since it left.
+//
+// # Users
+//
+// A user's share of a ring buffer is held in BPF, without user space. Unread bytes of a
+// user are counted in two parts, before and behind a position; when the reader has passed
+// it, the older part is gone (src/share.h). The bound is never below what is unread, but
+// for a record or two of other CPUs at that instant, and exact for a user who is alone in
+// the buffer. A sample without room ends before its labels are read and its stack is
+// walked. The users are in an LRU map: one who is forgotten starts anew, which costs nobody
+// else anything.
+//
+// # Generated files
+//
+// Objects and Go twins are committed, so that users and ocb need no clang. `make
+// generate-check` compares them; objects only with the compiler version in
+// tools/clang-version, because another one makes other bytes.
 package bpf

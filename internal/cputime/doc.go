@@ -1,7 +1,8 @@
 // Package cputime adds up CPU time, and time off the CPU, by process and by the values of
 // some label keys: the metrics that go with the profiles. It is given what a batch of
 // profiles was given ([profile.Builder.Totals]), so that both say the same: each sample
-// is in exactly one series.
+// is in exactly one series, and the resource and the verdict about a process are the same
+// for both signals. It is given a batch when profiles are made of it, or where it is dropped.
 //
 // # Metrics
 //
@@ -29,7 +30,9 @@
 //
 // A series starts with the batch of its first sample. It stays as long as its process
 // lives. When that has ended (or its resource has changed), it is emitted unchanged for
-// Options.Expiry after its last sample, and until that was accepted once; then it goes. Should
+// Options.Expiry after its last sample, and until that was accepted once; then it goes. It does
+// not go because it is quiet: a rare tenant would begin at 0 each time, which a rate does not
+// see. What has been let go begins later than it ended. Should
 // equal attributes come again, the new series starts no earlier than the old one has gone:
 // cumulative sums never go back under one start.
 //

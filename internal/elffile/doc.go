@@ -15,4 +15,10 @@
 //
 // The package does not map files, resolve symbol versions across objects, or
 // cache anything beyond the life of a File.
+//
+// # Variables in .symtab
+//
+// .symtab is read once, as a whole, for thread-local variables and data of the size of an
+// int: a file's hidden variables, and all of a static executable's, are nowhere else.
+// Searching the string table for names first reads more, and reads twice.
 package elffile

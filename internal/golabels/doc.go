@@ -12,11 +12,17 @@
 // executable with neither is refused: see the errors.
 //
 // The package is pure and keeps nothing: it reads an executable that is not
-// trusted, within named bounds, and gives a Plan, which is a value. What debug
-// information says of the offsets is not believed blindly either: readers check
-// m.procid against the thread that they look at, so that a wrong offset gives no
-// labels rather than another thread's.
+// trusted, within named bounds, and gives a Plan, which is a value.
 //
 // Shared libraries written in Go are not looked at: each has a runtime, and a slot,
 // of its own.
+//
+// # Trust
+//
+// A goroutine is the thread's own, or none. The way from a thread to its labels leads
+// through m, which has the thread's id (m.procid); it is compared with the id that the
+// kernel has. So an offset or a slot that is wrong after all, or a register that holds
+// something else for the moment, gives no labels rather than another thread's. Debug
+// information goes before the table of releases: a changed toolchain may state an unchanged
+// version.
 package golabels

@@ -8,8 +8,10 @@
 // ([Reader.Functions]), and how far the stack pointer is below a function's frame
 // ([Reader.StackDeltas]).
 //
-// The table is tens of megabytes in large programs. A Reader reads pages of it as
-// they are needed and keeps a bounded number of them; it never reads it as a whole.
+// The table is tens of megabytes in large programs, of which a batch of samples needs some
+// pages. It stays in the file: a Reader reads pages of it as they are needed and keeps a
+// bounded number of them; it never reads it as a whole. Package symbol keeps what was
+// found, by address.
 //
 // The format is that of Go 1.18 and 1.20, which is still current. It has no
 // specification; what this package relies on is in Go's own source, runtime/symtab.go,

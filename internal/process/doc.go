@@ -8,8 +8,8 @@
 // ([Process.Info]); what became known of a file is shared by all that map it.
 //
 // Invariants:
-//   - A process is an [ID]: a reused PID or an exec is another process. What was
-//     read of one image is never shown for another; when that cannot be ruled
+//   - A process is an [ID], (PID, start time, exec generation): a reused PID or an
+//     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
 //   - A process that has exited stays for one whole interval ([Table.EndInterval]),
 //     so that samples still on their way find it.
@@ -20,4 +20,40 @@
 //     all processes makes them right.
 //
 // The package knows no BPF, no profiles and no symbols.
+//
+// # Files
+//
+// Files are shared by what they are to the kernel, so that mounts of one image are one
+// file; copies share rows when a hash of all their bytes is equal.
+//
+// Rows are built for what is sampled, by one worker that takes a quarter of a CPU, the file
+// first that most sampled processes wait for. They stay a minute after the last process: a
+// program that is run again and again need not wait for them each time. When
+// max_unwind_bytes are used by running processes, further files are refused rather than
+// others evicted: a stack that was whole stays so.
+//
+// What the dynamic loader knows is read anew at each look at a process, and only for places
+// in the DTV and libraries without relocations. It costs a few reads of some bytes; kept
+// between looks, it would be pointers into memory that the process has freed since. What a
+// C library says of its layout is kept by file, read from the file: a process that changes
+// its own copy in memory misleads only itself.
+//
+// # Looks
+//
+// A busy machine does not make its processes look expensive. What is spent on one process
+// is bounded to a share of a worker's time, so that no process can take it from others. CPU
+// time counts in full, waiting less: on a machine with five times as much to do as CPUs, a
+// look takes five times as long, and the next one would be due too late for the label that
+// it is for.
+//
+// A forked child keeps the label sources that it has inherited until its own are settled. A
+// place that the dynamic loader has filled in is believed when it has been seen twice; a
+// child's threads publish before that.
+//
+// Names of a thread context's attributes hold from their publication on. A record that a
+// forked child has inherited refers to its parent's names; a sample from before the child's
+// own context never gets the child's.
+//
+// A process that is not selected is not looked into. If no label could change the verdict,
+// neither its mappings nor its executables nor its memory are read.
 package process

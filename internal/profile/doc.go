@@ -6,7 +6,8 @@
 //
 // Two samples share an entry exactly when process, stack, label set, link, the
 // truncation mark of the stack, the thread's state and, where wanted, thread (id
-// and name) and CPU are equal. Keys are compared in full. An entry's samples are its timestamps.
+// and name) and CPU are equal. Keys are compared in full, never by
+// hash alone and never by concatenation. An entry's samples are its timestamps.
 //
 // A Builder with as many entries as Options.MaxEntries says gives further ones that have
 // labels the overflow set instead, and no link. From twice as many entries on, new ones
@@ -19,7 +20,9 @@
 // samples/count, period type cpu/nanoseconds, timestamps only; of absences from the
 // CPU, sample type off_cpu/nanoseconds, no period, a value with each timestamp, and
 // the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns
-// of the profile, which say what was left out. Entries that
+// of the profile, which say what was left out. Off-CPU values are divided by the
+// threshold, so that a sum does not depend on it: the kernel draws each switch by itself,
+// which makes the estimate unbiased whatever the program does. Entries that
 // become indistinguishable in the output (the same label from two sources with
 // one attribute key, say) are one sample there.
 //

@@ -20,5 +20,9 @@
 // its own, so that a file that never answers costs a bounded wait and not the caller.
 // An address without a symbol yields nothing, never the name of a function nearby.
 //
+// Of a perf map, later lines win. Code is moved and its memory used again, so the map is
+// looked at once a batch before its first name is given, and what was appended is laid over
+// what was there.
+//
 // The package knows no processes and no profiles.
 package symbol

@@ -21,4 +21,23 @@
 //
 // The package is pure: it does no I/O of its own and builds everywhere. Which
 // files and symbols to try, and when to retry, is the caller's business.
+//
+// # What the loader leaves open
+//
+// General-dynamic variables of libraries that were there at the start are read from static
+// TLS, because the loader says that they lie there: fewer reads at each sample, and the
+// same place as that of the definition that took theirs.
+//
+// A module of glibc counts from its generation on. A thread that has not come to know of a
+// dlclose and a dlopen behind it still has the old library's block under the new one's id.
+// The loader gives out the generation when all that it loads is relocated, so package
+// process looks at a place in the DTV again for 50 ms after it was found.
+//
+// A slot that holds what the file has is relocated only if a definition stands there. The
+// loader binds a library's own variable to the first definition in the process; whether an
+// offset of 0 is its last word is told by the module ids of all definitions, else the slot
+// stays not_relocated.
+//
+// musl's struct dso is searched for its copy of PT_TLS (address, sizes and alignment, 32
+// bytes that must agree), because musl exports no offsets; the module id stands behind it.
 package tlsresolve

@@ -17,6 +17,19 @@
 //   - Shutdown may be called at any time, any number of times. It flushes, and
 //     returns only when nothing of the receiver is left running.
 //   - There is no package state: several receivers can run in one process.
+//
+// # Signals
+//
+// Signals of one configuration share one sampler. The collector makes a receiver for each
+// signal; the factory knows them by their [Config]. The pipeline runs from the last Start
+// to the first Shutdown: only then are the consumers of all signals there, whatever order
+// the collector starts and stops them in.
+//
+// # Telemetry
+//
+// Metrics about the receiver are asynchronous. The path of a sample adds to plain counters,
+// the BPF counters are in kernel memory, and one callback observes all instruments from one
+// snapshot, so that hits = emitted + filtered + dropped + pending at each collection.
 package customlabelsreceiver
 
 //go:generate mdatagen metadata.yaml

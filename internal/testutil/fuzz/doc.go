@@ -8,4 +8,6 @@
 // The loop is deterministic: the same seed, corpus and number of executions make
 // the same inputs. An input that fails is kept where Go's engine keeps its own,
 // so that `go test` repeats it from then on.
+//
+// Where a parser is small, its target compares with a second one written for the test.
 package fuzz

@@ -1,5 +1,6 @@
 // Package labelstates knows the states of testdata/bpf/target.c and what a
-// reader of labels has to make of them: one list for all readers.
+// reader of labels has to make of them: one list, the expectation of both readers,
+// and a test compares their bytes.
 package labelstates
 
 import (

@@ -11,6 +11,10 @@
 // the root of the repository. The output of a cell is in build/vm/logs, and is shown
 // when the cell fails.
 //
+// Guests are slow, as they are always emulated, and their host may withhold CPU from them:
+// what they assert is each sample against what was published at its instant, not shares of
+// CPU time, which only hold where the clock's ticks are not lost.
+//
 // A cell fails when its guest does not boot, when a test fails, skips or is missing,
 // when a program has made no label assertion, and when the guest is not what the cell
 // is for: another architecture's pages, no pointer authentication.

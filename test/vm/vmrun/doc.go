@@ -19,5 +19,6 @@
 // has passed; 125 when the guest ended without a result (panic, out of memory, no boot)
 // or on bad usage, both with the end of the console.
 //
-// It always emulates: a /dev/kvm that is there need not be able to boot these kernels.
+// It always emulates: a /dev/kvm that is there need not be able to boot these kernels, and
+// aarch64 has none on x86-64 machines.
 package main
