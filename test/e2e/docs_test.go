@@ -26,8 +26,8 @@ type docsCount struct {
 	excusedFragments map[string]bool
 }
 
-// TestDocs runs every command and every configuration of README.md, docs, examples and
-// deploy, page by page in their order, as people would. What cannot be run here is listed
+// TestDocs runs every command and every configuration of README.md, CONTRIBUTING.md, docs,
+// examples and deploy, page by page in their order, as people would. What cannot be run here is listed
 // with its reason and checked as far as it can be; a block that is neither fails the test,
 // and so does an entry of the list that no page has.
 func TestDocs(t *testing.T) {

@@ -27,7 +27,7 @@ var (
 	namesFile  = regexp.MustCompile(`^(?:/\*|//|#)\s*([\w./-]+\.\w+)\s*(?:\*/)?$`)
 	inComment  = regexp.MustCompile(`^#   (\s*\S.*)$`)
 	noCommand  = regexp.MustCompile(`^(?:#.*|for .*; do|done|case .* in|\S+\) .*;;|esac|)$`)
-	ofThisRepo = []string{"README.md", "docs/*.md", "examples/*.yaml", "deploy/*", "deploy/*/*"}
+	ofThisRepo = []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.yaml", "deploy/*", "deploy/*/*"}
 )
 
 // docBlocks lists what the pages, the examples and deploy/ tell people to run or to write.

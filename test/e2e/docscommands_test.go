@@ -22,9 +22,10 @@ import (
 const docsTimeout = 10 * time.Minute
 
 const (
-	makeRuns   = "make runs this very test, or what takes minutes: only that it knows the target"
-	needDocker = "needs a container engine: TestDeploy runs what the Dockerfile runs"
-	needKube   = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
+	makeRuns     = "make runs this very test, or what takes minutes: only that it knows the target"
+	contributors = "works on the repository itself: only that make knows the target"
+	needDocker   = "needs a container engine: TestDeploy runs what the Dockerfile runs"
+	needKube     = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
 )
 
 // notRun are commands that are checked and not run, with the reason.
@@ -32,6 +33,16 @@ var notRun = map[string]string{
 	`sudo env "PATH=$PATH" make run # the demonstration: live table of CPU by tenant beside the true shares, 40 seconds`: makeRuns,
 	`make test # before every commit: lint, unit tests, every promise end to end`:                                        makeRuns,
 	`make collector`: makeRuns,
+
+	`scripts/setup.sh test # once: what builds and tests need, on Debian or Ubuntu`:                             contributors,
+	`make collector labelprof writers # build/otelcol-customlabels, bin/labelprof, build/writers`:               contributors,
+	`go test ./internal/labels # edit; test the package`:                                                        contributors,
+	`make generate # after internal/bpf/src or metadata.yaml; commit what it makes`:                             contributors,
+	`make web # after cmd/labelprof/web/src; commit what it makes`:                                              contributors,
+	`make format lint # Go, C, shell; which package may import which`:                                           contributors,
+	`make e2e-attribution # one promise in full, as root; make help lists them`:                                 contributors,
+	`make mutants MUTANTS='-package labels' # does a test notice each wrong change? add mutations for new code`: contributors,
+	`make test # before every commit, as root or with sudo: what CI runs`:                                       contributors,
 
 	`docker build -f deploy/Dockerfile -t registry.example.com/otelcol-customlabels:0.1.0 .`: needDocker,
 	`docker run --rm --pid=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +

@@ -19,15 +19,24 @@ var (
 	notInSlug = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// TestDocsLinks follows the links of README.md and docs to files and headings of the
-// repository.
+// readmeBytes is what README.md may have at most: it is for a first look.
+const readmeBytes = 10 << 10
+
+// TestDocsLinks follows the links of README.md, docs and the other pages to files and
+// headings of the repository.
 func TestDocsLinks(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(repositoryRoot, "docs", "*.md"))
 	require.NoError(t, err)
+	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "receiver/customlabelsreceiver/README.md", "test/README.md"} {
+		pages = append(pages, filepath.Join(repositoryRoot, name))
+	}
 	n := 0
-	for _, page := range append(pages, filepath.Join(repositoryRoot, "README.md")) {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
+		if page == filepath.Join(repositoryRoot, "README.md") {
+			require.LessOrEqual(t, len(text), readmeBytes, "README.md: move it to a page of docs")
+		}
 		for _, m := range localLink.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
