@@ -93,6 +93,10 @@ web:
 	scripts/web.sh
 	scripts/generate-check.sh sum >tools/generated.sum
 
+.PHONY: web-picture
+web-picture: writers labelprof collector web-browser ## the picture of README.md, from the real page (as root)
+	@scripts/web-picture.sh
+
 # The demo programs that publish labels, in build/writers.
 .PHONY: writers
 writers:
