@@ -16,7 +16,11 @@ fi
 go=${GO:-go}
 module=github.com/customlabels/otelcol-customlabels
 declare -A few=(
-	[$module/cmd/labelprof]='^Test(Serve|HostileRequests|Silent|Patience|WorkIsBounded)'
+	[$module/cmd/labelprof/internal/serve]='^Test(Serve|HostileRequests|Silent|Patience)'
+	[$module/cmd/labelprof/internal/otlp]='^TestWorkIsBounded'
+	[$module/cmd/labelprof/internal/inspect]=''
+	[$module/cmd/labelprof/internal/input]=''
+	[$module/cmd/labelprof/internal/sink]=''
 	[$module/internal/symbol]='^Test(Cache|PerfMaps|Reading|Kernel|GoFrames(Stuck|Concurrent)|OutsideOfHeap)'
 	[$module/internal/bpf]=''
 	[$module/internal/testutil]=''

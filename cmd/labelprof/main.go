@@ -4,13 +4,16 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/inspect"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/serve"
 )
 
 const usage = `usage:
@@ -20,23 +23,6 @@ const usage = `usage:
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
 labelprof COMMAND -h lists the flags.
 `
-
-// Exit codes.
-const (
-	exitOK       = 0
-	exitError    = 1
-	exitUsage    = 2
-	exitNoLabels = 3 // of inspect
-)
-
-// errUsage says that the command line makes no sense; what and how is printed already.
-var errUsage = errors.New("usage")
-
-// errReported says that something failed; what is printed already.
-var errReported = errors.New("failed")
-
-// errNoLabels says that a process has no labels that could be read.
-var errNoLabels = errors.New("no labels")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -49,27 +35,14 @@ func main() {
 // run is the command without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
-		"serve":   serve,
-		"top":     top,
-		"pprof":   convert,
-		"inspect": inspect,
+		"serve":   serve.Run,
+		"top":     files.Top,
+		"pprof":   files.Convert,
+		"inspect": inspect.Run,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
-		return exitUsage
+		return command.ExitUsage
 	}
-	err := commands[args[0]](ctx, args[1:], stdout, stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case errors.Is(err, errUsage):
-		return exitUsage
-	case errors.Is(err, errNoLabels):
-		return exitNoLabels
-	case errors.Is(err, errReported):
-		return exitError
-	default:
-		fmt.Fprintf(stderr, "labelprof %s: %v\n", args[0], err)
-		return exitError
-	}
+	return command.ExitCode(args[0], commands[args[0]](ctx, args[1:], stdout, stderr), stderr)
 }

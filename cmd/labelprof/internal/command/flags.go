@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+)
+
+// ViewFlags are the flags of everything that shows tables.
+type ViewFlags struct {
+	By        List
+	Truth     Repeated
+	Rows      int
+	Functions int
+}
+
+// Register adds the flags, with their defaults.
+func (v *ViewFlags) Register(flags *flag.FlagSet) {
+	v.By = List{"tenant"}
+	flags.Var(&v.By, "by", "label `keys` to tell CPU time apart by, separated by commas")
+	flags.Var(&v.Truth, "truth", "`file` with the CPU time that a program measured itself (repeatable)")
+	flags.IntVar(&v.Rows, "rows", 20, "label values to show")
+	flags.IntVar(&v.Functions, "functions", 5, "functions to show for each label value")
+}
+
+// Parse parses flags and arguments in any order and returns the arguments. What is wrong is
+// printed to stderr: it fails with ErrUsage, or flag.ErrHelp.
+func Parse(flags *flag.FlagSet, args []string, stderr io.Writer) ([]string, error) {
+	flags.SetOutput(stderr)
+	var rest []string
+	for {
+		if err := flags.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, ErrUsage // flags has printed it
+		}
+		if flags.NArg() == 0 {
+			return rest, nil
+		}
+		rest = append(rest, flags.Arg(0))
+		args = flags.Args()[1:]
+	}
+}
+
+// UsageError prints what makes no sense and returns ErrUsage.
+func UsageError(stderr io.Writer, format string, args ...any) error {
+	fmt.Fprintf(stderr, format+"\n", args...)
+	return ErrUsage
+}

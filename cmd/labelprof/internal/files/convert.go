@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+// Convert is `labelprof pprof`: it turns files into one pprof file. It fails with the errors
+// of package command, or with that of the first file that cannot be read or written.
+func Convert(ctx context.Context, args []string, _, stderr io.Writer) error {
+	flags := flag.NewFlagSet("labelprof pprof", flag.ContinueOnError)
+	out := flags.String("o", "", "pprof `file` to write")
+	m := registerMemory(flags)
+	files, err := command.Parse(flags, args, stderr)
+	if err != nil {
+		return err
+	}
+	if *out == "" {
+		return command.UsageError(stderr, "labelprof pprof: -o is missing")
+	}
+	p := pprof.New(pprof.MaxBytes)
+	s := sink.New(sink.Config{Pprof: p})
+	if err := readAll(ctx, files, m, s, stderr); err != nil {
+		return err
+	}
+	for _, note := range s.Notes() {
+		fmt.Fprintln(stderr, terminal.Escape(note))
+	}
+	if p.Empty() {
+		return command.ErrNoSamples
+	}
+	return s.WritePprof(*out)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+)
+
+// formats are the same two batches in every kind of file.
+func formats(t *testing.T) map[string][]byte {
+	t.Helper()
+	single, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.Tenants().Profiles).MarshalProto()
+	require.NoError(t, err)
+	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(profiletest.Tenants().Profiles)
+	require.NoError(t, err)
+	var frames bytes.Buffer
+	for range 2 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Tenants().Profiles)
+		require.NoError(t, err)
+	}
+	return map[string][]byte{
+		"single": single,
+		"frames": frames.Bytes(),
+		"lines":  append(append(append([]byte{}, line...), "\n\n"...), line...),
+	}
+}
+
+// run runs a command and returns its exit code and what it prints.
+func run(name string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{"top": Top, "pprof": Convert}
+	code = command.ExitCode(name, commands[name](context.Background(), args, &out, &errs), &errs)
+	return code, out.String(), errs.String()
+}
+
+func writeTemp(t *testing.T, data []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	return file
+}
+
+func TestTop(t *testing.T) {
+	for name, want := range map[string]string{
+		"single": "acme    3.00 s  60.0 %       60\n",
+		"frames": "acme    6.00 s  60.0 %      120\n",
+		"lines":  "acme    6.00 s  60.0 %      120\n",
+	} {
+		code, stdout, stderr := run("top", writeTemp(t, formats(t)[name]), "--by", "tenant")
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, want, name)
+		require.Contains(t, stdout, "parse_json", name)
+	}
+}
+
+func TestTopSeveralFiles(t *testing.T) {
+	f := formats(t)
+	code, stdout, _ := run("top", writeTemp(t, f["single"]), writeTemp(t, f["lines"]), writeTemp(t, nil))
+	require.Zero(t, code)
+	require.Contains(t, stdout, "15.00 s in 300 samples")
+}
+
+func TestConvert(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.pb.gz")
+	code, _, stderr := run("pprof", writeTemp(t, formats(t)["lines"]), "-o", out)
+	require.Zero(t, code, stderr)
+	file, err := os.Open(out)
+	require.NoError(t, err)
+	defer file.Close()
+	p, err := profile.Parse(file)
+	require.NoError(t, err)
+	require.Len(t, p.Sample, 4)
+	entries, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left over")
+}
+
+func TestBadFiles(t *testing.T) {
+	f := formats(t)
+	for name, data := range map[string][]byte{
+		"cut frame":      f["frames"][:len(f["frames"])-3],
+		"cut head":       append(append([]byte{}, f["frames"]...), 0, 0),
+		"huge frame":     {9, 0, 0, 0, 1},
+		"lying frame":    {7, 0xff, 0xff, 0xff, 1},
+		"garbage frame":  {0, 0, 0, 2, 0xff, 0xff},
+		"garbage":        []byte("garbage"),
+		"cut single":     f["single"][:len(f["single"])-5],
+		"cut line":       f["lines"][:100],
+		"garbage behind": append(append([]byte{}, f["lines"]...), "\n{]"...),
+	} {
+		code, _, stderr := run("top", writeTemp(t, data))
+		require.Equal(t, command.ExitError, code, name)
+		require.Contains(t, stderr, "labelprof top: read ", name)
+	}
+	code, _, stderr := run("top", filepath.Join(t.TempDir(), "missing"))
+	require.Equal(t, command.ExitError, code)
+	require.Contains(t, stderr, "missing")
+	code, _, stderr = run("top", writeTemp(t, nil))
+	require.Equal(t, command.ExitError, code)
+	require.Contains(t, stderr, "no samples")
+}
+
+func TestBadPprofFiles(t *testing.T) {
+	heap := &profile.Profile{SampleType: []*profile.ValueType{{Type: "space", Unit: "bytes"}}}
+	var packed bytes.Buffer
+	require.NoError(t, heap.Write(&packed))
+	name := writeTemp(t, packed.Bytes())
+	code, _, stderr := run("top", name)
+	require.Equal(t, command.ExitError, code)
+	require.Contains(t, stderr, "neither CPU time nor off-CPU time")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	for _, bad := range [][]byte{data[:len(data)-9], {0x1f, 0x8b, 1, 2, 3}} {
+		code, _, stderr = run("top", writeTemp(t, bad))
+		require.Equal(t, command.ExitError, code)
+		require.Contains(t, stderr, "labelprof top: read ")
+	}
+}

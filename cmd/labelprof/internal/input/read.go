@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/weight"
+)
+
+// firstField is the first byte of a protobuf export request: the tag of field 1,
+// resource_profiles, or, in one that has none, of field 2, dictionary.
+const (
+	firstField  = 0x0a
+	secondField = 0x12
+)
+
+// ErrKind says that a file is of something else.
+var ErrKind = errors.New("it is neither a file of OTLP profiles, in protobuf or JSON, nor a gzipped pprof file")
+
+// readFile hands over every batch in a file of OTLP profiles. The kind of file shows
+// in the first byte: that of JSON, of the length of a request, or of a request.
+func readFile(path string, d *Decoder, visit func(pprofile.Profiles)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReader(file)
+	first, err := r.Peek(1)
+	if errors.Is(err, io.EOF) {
+		return nil // nothing was exported
+	}
+	if err != nil {
+		return err
+	}
+	read := readSingle
+	switch {
+	case first[0] == '{':
+		read = readLines
+	case first[0] < firstField:
+		read = readFrames
+	case first[0] != firstField && first[0] != secondField:
+		return fmt.Errorf("read %s: %w", path, ErrKind)
+	}
+	if err := read(r, d, visit); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func readSingle(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+	data, err := readUpTo(r, d.memory.file())
+	if err != nil {
+		return err
+	}
+	err = d.Request(data, visit)
+	if errors.Is(err, weight.ErrWire) {
+		return fmt.Errorf("%w: %w", ErrKind, err)
+	}
+	return err
+}
+
+// readUpTo reads all there is, if it is not more.
+func readUpTo(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("it has more than %s (--max-memory allows more)", weight.Mebibytes(limit))
+	}
+	return data, nil
+}
+
+func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+	limit := min(otlp.MaxFrameBytes, d.memory.file())
+	for n := 1; ; n++ {
+		var head [otlp.FrameHeadBytes]byte
+		if _, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("request %d: %w", n, err)
+		}
+		size := int64(binary.BigEndian.Uint32(head[:]))
+		if n == 1 && size > otlp.MaxFrameBytes {
+			return ErrKind
+		}
+		if size > limit {
+			return fmt.Errorf("request %d: %d bytes, more than %d", n, size, limit)
+		}
+		// The length may lie: memory grows with what is there.
+		var data bytes.Buffer
+		if _, err := io.CopyN(&data, r, size); err != nil {
+			return fmt.Errorf("request %d: %w", n, io.ErrUnexpectedEOF)
+		}
+		if err := d.Request(data.Bytes(), visit); err != nil {
+			if n == 1 && errors.Is(err, weight.ErrWire) {
+				err = fmt.Errorf("%w: %w", ErrKind, err)
+			}
+			return fmt.Errorf("request %d: %w", n, err)
+		}
+	}
+}
+
+func readLines(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, int(d.memory.file()))
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if err := d.line(line, visit); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("a line has more than %s (--max-memory allows more)", weight.Mebibytes(d.memory.file()))
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

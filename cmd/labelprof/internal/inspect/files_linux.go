@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package inspect
+
+import (
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+const (
+	// maxFilesExamined bounds the files that are looked at for hints.
+	maxFilesExamined = 512
+	// maxLibraryBytes bounds what is read of a C library to find its version.
+	maxLibraryBytes = 4 << 20
+
+	versionSymbol = "custom_labels_abi_version"
+)
+
+// fileReport is a file that can have thread-local variables, and what keeps it
+// from being a label source.
+type fileReport struct {
+	Path     string   `json:"path"`
+	TLSBytes uint64   `json:"tls_bytes"`
+	Notes    []string `json:"notes"`
+
+	library bool // the C library or its loader
+}
+
+// visitFiles opens the files that a process runs, each once. It returns those
+// that cannot be read.
+func visitFiles(info *target.Info, visit func(m *target.ExecMapping, e *elffile.File, file *os.File)) (unread []string) {
+	seen := map[*target.File]bool{}
+	paths := map[string]bool{}
+	for i := range info.Mappings {
+		m := &info.Mappings[i]
+		switch {
+		case m.File == nil && strings.HasPrefix(m.Path, "/") && !paths[m.Path]:
+			paths[m.Path] = true
+			unread = append(unread, m.Path)
+		case m.File == nil || seen[m.File] || len(seen) == maxFilesExamined:
+		default:
+			seen[m.File] = true
+			if !visitFile(m, visit) {
+				unread = append(unread, m.Path)
+			}
+		}
+	}
+	return unread
+}
+
+func visitFile(m *target.ExecMapping, visit func(m *target.ExecMapping, e *elffile.File, file *os.File)) (readable bool) {
+	file, size, err := m.File.Open()
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	if e, err := elffile.New(file, size); err == nil {
+		visit(m, e, file)
+	}
+	return true // and no ELF file perhaps: that maps no variables
+}
+
+// describeLibrary finds out which C library a process uses.
+func (r *processReport) describeLibrary(info *target.Info) {
+	r.CLibrary = "unknown"
+	visitFiles(info, func(m *target.ExecMapping, e *elffile.File, file *os.File) {
+		switch {
+		case m.Path == info.Path:
+			if interp := e.Interp(); interp != "" {
+				r.CLibrary = tlsresolve.LibcOf(interp).String()
+			} else if e.IsExecutable() {
+				r.CLibrary = "static"
+			} else {
+				r.CLibrary = tlsresolve.LibcOf(info.Path).String() // a loader, run as a program
+			}
+		case r.LibraryVersion == "" && strings.HasPrefix(path.Base(m.Path), "libc.so.6"):
+			r.LibraryVersion = glibcVersion(file)
+		}
+	})
+	if r.CLibrary != tlsresolve.Glibc.String() {
+		r.LibraryVersion = ""
+	}
+}
+
+// glibcVersion finds the version in the banner of a glibc, such as
+// "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.".
+func glibcVersion(file io.ReaderAt) string {
+	data, err := io.ReadAll(io.NewSectionReader(file, 0, maxLibraryBytes))
+	if err != nil {
+		return ""
+	}
+	_, banner, ok := bytes.Cut(data, []byte("GNU C Library ("))
+	if !ok {
+		return ""
+	}
+	banner = banner[:min(len(banner), 200)]
+	m := regexp.MustCompile(`release version (\d+(\.\d+){1,2})`).FindSubmatch(banner)
+	if m == nil {
+		return ""
+	}
+	return string(m[1])
+}
+
+// explain says why a process has no label source that can be read.
+func (r *processReport) explain(info *target.Info) {
+	program := info.Path
+	unread := visitFiles(info, func(m *target.ExecMapping, e *elffile.File, _ *os.File) {
+		if f := newFileReport(m.Path, e, m.Path == program); f.TLSBytes > 0 || len(f.Notes) > 0 {
+			r.Files = append(r.Files, f)
+		}
+	})
+	own := 0
+	for i := range r.Files {
+		if f := &r.Files[i]; !f.library && f.TLSBytes > 0 {
+			own++
+		}
+	}
+	if own == 0 && len(unread) == 0 {
+		r.Hints = append(r.Hints, "No file but the C library has thread-local variables: what publishes labels is not linked in, or not loaded.")
+	}
+	if len(unread) > 0 {
+		r.Hints = append(r.Hints, "Not readable, so not looked at: "+strings.Join(unread[:min(len(unread), 5)], ", ")+more(len(unread)-5)+".")
+	}
+}
+
+// newFileReport looks at one file. Only what holds for it is noted.
+func newFileReport(name string, e *elffile.File, program bool) fileReport {
+	f := fileReport{Path: name, Notes: []string{}, library: isCLibrary(name)}
+	if tls, ok := e.TLS(); ok {
+		f.TLSBytes = tls.Memsz
+	}
+	defined := false
+	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+		if abi.Symbol() == "" {
+			continue
+		}
+		sym, ok, err := e.DynamicSymbol(abi.Symbol())
+		switch {
+		case err != nil:
+			f.note("its dynamic symbols cannot be read: " + err.Error())
+			return f
+		case ok && sym.Type != elf.STT_TLS:
+			f.note("defines " + abi.Symbol() + ", but not as a thread-local variable (__thread, thread_local)")
+		case ok:
+			defined = true // a label source, whose state says more
+		}
+	}
+	if _, ok, err := e.DynamicSymbol(versionSymbol); err == nil && ok && !defined {
+		f.note("defines " + versionSymbol + ", but exports no variable that goes with it")
+	}
+	if id, err := e.GoBuildID(); err == nil && id != "" && !e.IsExecutable() {
+		f.note("a library written in Go: the pprof labels of its goroutines are not supported yet")
+	}
+	if f.TLSBytes > 0 && !defined && !f.library {
+		f.noteStripped(e, program)
+	}
+	return f
+}
+
+// noteStripped says whether a variable could be there unseen.
+func (f *fileReport) noteStripped(e *elffile.File, program bool) {
+	_, dynamic := e.Dynamic()
+	switch stripped, err := e.Stripped(); {
+	case err != nil:
+		f.note("its symbol table cannot be read: " + err.Error())
+	case !stripped:
+		f.note("defines none of the symbols, hidden ones included")
+	case !dynamic:
+		f.note("static and stripped: a variable in it cannot be found; keep .symtab")
+	case program:
+		f.note("stripped, and exports none of the symbols: link with -rdynamic or --export-dynamic-symbol, or keep .symtab")
+	default:
+		f.note("stripped, and exports none of the symbols: a hidden variable (-fvisibility=hidden) cannot be found")
+	}
+}
+
+func (f *fileReport) note(text string) { f.Notes = append(f.Notes, text) }
+
+func isCLibrary(name string) bool {
+	base := path.Base(name)
+	return strings.HasPrefix(base, "libc.so") || strings.HasPrefix(base, "libc-2.") || strings.HasPrefix(base, "ld-")
+}

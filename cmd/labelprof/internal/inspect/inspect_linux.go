@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package inspect
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+const inspectUsage = `usage: labelprof inspect [flags] PID...
+
+Shows which labels the threads of a process publish now, where they come from, or
+why there are none. Threads are stopped one at a time, for a fraction of a
+millisecond each. Needs root or CAP_SYS_PTRACE.
+
+Exit codes:
+  0  every process has a label source that can be read
+  1  a process could not be inspected
+  2  wrong usage
+  3  a process has no label source that can be read
+
+Flags:
+`
+
+const (
+	defaultThreads = 64
+	maxThreads     = 4096
+)
+
+// Run is `labelprof inspect`: it shows the labels of processes. It fails with the errors of
+// package command, or when one of several processes cannot be inspected.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("labelprof inspect", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, inspectUsage)
+		flags.PrintDefaults()
+	}
+	asJSON := flags.Bool("json", false, "print JSON")
+	threads := flags.Int("threads", defaultThreads, "threads to look at in each process, at most "+strconv.Itoa(maxThreads))
+	rest, err := command.Parse(flags, args, stderr)
+	if err != nil {
+		return err
+	}
+	if *threads < 0 || *threads > maxThreads {
+		return command.UsageError(stderr, "labelprof inspect: --threads must be 0 to %d", maxThreads)
+	}
+	pids, err := parsePIDs(rest, stderr)
+	if err != nil {
+		return err
+	}
+	// A process can make whoever reads it wait for as long as it likes. The end
+	// of this one ends that, and lets its threads go.
+	done := make(chan []processReport, 1)
+	go func() {
+		var reports []processReport
+		for _, pid := range pids {
+			reports = append(reports, inspectProcess(ctx, pid, *threads))
+		}
+		done <- reports
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case reports := <-done:
+		return show(reports, *asJSON, stdout, stderr)
+	}
+}
+
+func parsePIDs(args []string, stderr io.Writer) (pids []int, err error) {
+	for _, arg := range args {
+		pid, err := strconv.ParseUint(arg, 10, 31)
+		if err != nil || pid == 0 {
+			return nil, command.UsageError(stderr, "labelprof inspect: %s is not a PID", terminal.Escape(arg))
+		}
+		if int(pid) == os.Getpid() {
+			return nil, command.UsageError(stderr, "labelprof inspect: %d is the PID of this command", pid)
+		}
+		pids = append(pids, int(pid))
+	}
+	if len(pids) == 0 {
+		return nil, command.UsageError(stderr, "labelprof inspect: which PID?")
+	}
+	return pids, nil
+}
+
+// show prints what was found. The error says what the exit code is to say.
+func show(reports []processReport, asJSON bool, stdout, stderr io.Writer) error {
+	if asJSON {
+		if err := writeJSON(stdout, reports); err != nil {
+			return err
+		}
+	}
+	var result error
+	failed := 0
+	for i := range reports {
+		r := &reports[i]
+		switch {
+		case r.err != nil:
+			failed++
+			if !asJSON {
+				fmt.Fprintf(stderr, "labelprof inspect: %s\n", terminal.Escape(r.Error))
+			}
+			continue
+		case !r.readable():
+			result = command.ErrNoLabels
+		}
+		if asJSON {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(stdout)
+		}
+		r.writeText(stdout)
+	}
+	switch {
+	case failed == 1 && len(reports) == 1 && !asJSON:
+		return command.ErrReported
+	case failed > 0:
+		return fmt.Errorf("%d of %d processes could not be inspected", failed, len(reports))
+	}
+	return result
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package inspect
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labelread"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// reasonOf says in words why a thread has no labels in a source, "" if it has some.
+func reasonOf(source *sourceReport, reading *labelread.Reading) string {
+	switch reading.Outcome {
+	case labels.OutcomePresent, labels.OutcomeTruncated:
+		return ""
+	case labels.OutcomeNone:
+		return whyNone(source.abi, reading)
+	case labels.OutcomeUpdating:
+		if source.abi == labels.ABIThreadContextNodeJS {
+			return "the context has ended or is being changed, or V8 is moving it"
+		}
+		if source.abi == labels.ABIGo {
+			return "a goroutine begins or ends on this thread"
+		}
+		return "the record is being changed: valid is 0"
+	case labels.OutcomeNotAllocated:
+		return "not allocated: this thread has never touched the thread-local variables of " + path.Base(source.File)
+	case labels.OutcomeStaleModule:
+		return "not allocated: this thread has not touched the thread-local variables of " + path.Base(source.File) + " since it was loaded"
+	case labels.OutcomeNoThreadPointer:
+		return "the thread has no thread pointer yet"
+	}
+	return fmt.Sprint(reading.Err)
+}
+
+// whyNone tells the ways to have no labels apart.
+func whyNone(abi labels.ABI, reading *labelread.Reading) string {
+	slots := binary.LittleEndian.Uint32(reading.Block[4:]) // label_block.count
+	switch {
+	case abi == labels.ABIThreadContextNodeJS && reading.Pointer == 0:
+		return "no labels: this thread runs no JavaScript that has published any"
+	case abi == labels.ABIThreadContextNodeJS:
+		return "no labels: the async context that runs has none"
+	case abi == labels.ABIGo && reading.Pointer == 0:
+		return "no labels: this thread runs no code of Go"
+	case abi == labels.ABIGo:
+		return "no labels: the goroutine that runs has none, or none runs"
+	case abi != labels.ABIV0 && reading.Pointer == 0:
+		return "no labels: the pointer is NULL"
+	case slots == 0:
+		return "no labels: the set is empty"
+	}
+	return fmt.Sprintf("no labels: none of the %d slots has a key and a value", slots)
+}
+
+// irregularities says what is odd about labels that could be read.
+func irregularities(c *labels.Counts) (all []string) {
+	for _, count := range []struct {
+		n    uint32
+		what string
+	}{
+		{c.NullValues, "value NULL, left out"},
+		{c.DuplicateKeys, "same key again, left out"},
+		{c.HalfIDs, "only one of trace id and span id set, no link"},
+		{c.TruncatedKeys, "key cut to 256 bytes"},
+		{c.TruncatedValues, "value cut"},
+	} {
+		if count.n > 0 {
+			all = append(all, fmt.Sprintf("%d × %s", count.n, count.what))
+		}
+	}
+	return all
+}
+
+// modelText says how a file reaches its variable, in words of compilers.
+func modelText(model string) string {
+	switch model {
+	case tlsresolve.LocalExec.String():
+		return model + " (in the executable, at an offset that the linker has set)"
+	case tlsresolve.InitialExec.String():
+		return model + " (a slot with the offset from the thread pointer)"
+	case tlsresolve.Descriptor.String():
+		return model + " (-mtls-dialect=gnu2 or desc: a slot with a descriptor)"
+	case tlsresolve.GeneralDynamic.String():
+		return model + " (__tls_get_addr: slots with module and offset)"
+	case tlsresolve.ModuleOnly.String():
+		return model + " (no slot: from the dynamic loader's list of libraries)"
+	case "":
+		return "not known"
+	}
+	return model
+}
+
+func (l *locationReport) String() string {
+	if l.Kind == tlsresolve.Register.String() {
+		return "register x28"
+	}
+	if l.Module == 0 {
+		sign, n := "+", l.Offset
+		if n < 0 {
+			sign, n = "-", -n
+		}
+		return fmt.Sprintf("thread pointer %s %d", sign, n)
+	}
+	text := fmt.Sprintf("module %d + %d in the DTV", l.Module, l.Offset)
+	if l.Generation != 0 {
+		text += fmt.Sprintf(", generation %d", l.Generation)
+	}
+	return text
+}
+
+// stateText says what became of a source.
+func stateText(s target.SourceState) string {
+	switch s {
+	case target.SourceActive:
+		return "labels can be read"
+	case target.SourceNotRelocated:
+		return "the dynamic loader has not told yet where the variable is"
+	case target.SourceNoRelocation:
+		return "nothing tells where the loader has put the variable"
+	case target.SourceUnsupportedSchema:
+		return "the process context says that thread contexts are of another form"
+	case target.SourceUnsupportedVersion:
+		return "a version, custom_labels_abi_version or V8's, that is not supported"
+	case target.SourceUnsupportedModel:
+		return "the way in which the file reaches the variable is not supported"
+	case target.SourceUndefined:
+		return "the dynamic loader found no definition of the variable"
+	case target.SourceFileName:
+		return "the ABI does not allow a library of that name"
+	case target.SourceNotProgram:
+		return "defined by an executable that the process maps but does not run"
+	case target.SourceUnreadable:
+		return "the file, or the memory of the process, does not make sense"
+	case target.SourceDuplicate:
+		return "the same variable as another source"
+	case target.SourceOverLimit:
+		return "left out: there are enough other sources"
+	}
+	return s.String()
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otlp
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/weight"
+)
+
+// ErrOtherSignal says that JSON is of something else.
+var ErrOtherSignal = errors.New(`it has no OTLP profiles ("resourceProfiles")`)
+
+// Decoder decodes export requests that take no more memory than allowed. It is safe for
+// concurrent use.
+type Decoder struct {
+	limit int64
+	shape *weight.Shape
+}
+
+// NewDecoder returns a decoder of requests that take at most limit bytes when they are decoded.
+func NewDecoder(limit int64) *Decoder { return &Decoder{limit: limit, shape: requestShape()} }
+
+// Request decodes a request in protobuf. It fails with the errors of weight.Estimate.
+func (d *Decoder) Request(data []byte) (pprofile.Profiles, error) {
+	if _, err := weight.Estimate(data, d.shape, d.limit); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	request := pprofileotlp.NewExportRequest()
+	if err := request.UnmarshalProto(data); err != nil {
+		return pprofile.Profiles{}, weight.ErrWire // the error names types of the wire, and nobody is helped
+	}
+	return request.Profiles(), nil
+}
+
+// Line decodes a request in JSON. It fails with the errors of weight.EstimateJSON, and with
+// ErrOtherSignal.
+func (d *Decoder) Line(data []byte) (pprofile.Profiles, error) {
+	if _, err := weight.EstimateJSON(data, d.limit); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	request := pprofileotlp.NewExportRequest()
+	if err := request.UnmarshalJSON(data); err != nil {
+		return pprofile.Profiles{}, fmt.Errorf("its JSON is not that of OTLP profiles: %w", err)
+	}
+	profiles := request.Profiles()
+	if len(data) > len("{}") && profiles.ResourceProfiles().Len() == 0 && profiles.Dictionary().StringTable().Len() == 0 {
+		return pprofile.Profiles{}, ErrOtherSignal
+	}
+	return profiles, nil
+}

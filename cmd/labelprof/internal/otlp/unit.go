@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otlp
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+)
+
+// unit is what the values of a profile count.
+type unit struct {
+	kind     sample.Kind
+	count    bool  // hits, of periodNs each; otherwise nanoseconds
+	periodNs int64 // 0: none, a value is one hit
+}
+
+// unitOf tells the ways to report samples apart: CPU as a count or as time, off-CPU as time.
+func unitOf(dict *dictionary, p pprofile.Profile) (unit, bool) {
+	kind, _ := dict.text(p.SampleType().TypeStrindex())
+	name, _ := dict.text(p.SampleType().UnitStrindex())
+	if kind == "off_cpu" && name == "nanoseconds" {
+		return unit{kind: sample.OffCPU}, true
+	}
+	periodKind, _ := dict.text(p.PeriodType().TypeStrindex())
+	periodUnit, _ := dict.text(p.PeriodType().UnitStrindex())
+	u := unit{kind: sample.OnCPU, periodNs: p.Period()}
+	switch {
+	case p.Period() <= 0 || p.Period() > sample.MaxNs || periodKind != "cpu" || periodUnit != "nanoseconds":
+		return unit{}, false
+	case kind == "samples" && name == "count":
+		u.count = true
+		return u, true
+	default:
+		return u, kind == "cpu" && name == "nanoseconds"
+	}
+}
+
+// of returns the hits and the time of a value.
+func (u unit) of(value int64) (hits, ns int64, ok bool) {
+	switch {
+	case value < 0 || value > sample.MaxNs:
+		return 0, 0, false
+	case u.count:
+		return value, value * u.periodNs, value <= sample.MaxNs/u.periodNs
+	case u.periodNs > 0:
+		return value / u.periodNs, value, true
+	default:
+		return 1, value, true
+	}
+}
+
+// weigh sums up what a sample counts: its values, or one for each timestamp. A value
+// has the time of its timestamp, or else that of the profile.
+func (u unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) bool {
+	values, times := entry.Values(), entry.TimestampsUnixNano()
+	if values.Len() > 0 {
+		for i, value := range values.All() {
+			at := startNs
+			if values.Len() == times.Len() {
+				at = times.At(i)
+			}
+			if !u.add(s, at, value) {
+				return false
+			}
+		}
+		return true
+	}
+	if u.kind == sample.OffCPU {
+		return times.Len() == 0 // the time of a return says nothing of how long
+	}
+	one := int64(1)
+	if !u.count {
+		one = u.periodNs
+	}
+	for _, at := range times.All() {
+		if !u.add(s, at, one) {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds a value to a sample.
+func (u unit) add(s *sample.Sample, timeNs uint64, value int64) bool {
+	hits, ns, ok := u.of(value)
+	if !ok || s.Ns+ns > sample.MaxNs {
+		return false
+	}
+	s.Hits += hits
+	s.Ns += ns
+	s.Points = append(s.Points, sample.Point{TimeNs: int64(min(timeNs, math.MaxInt64)), Hits: hits, Ns: ns})
+	return true
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otlp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+)
+
+// A count is one of CPU samples only where the period is CPU time.
+func TestCountOfSomethingElse(t *testing.T) {
+	for name, change := range map[string]func(*profiletest.Batch){
+		"another type": func(f *profiletest.Batch) { f.Profile.PeriodType().SetTypeStrindex(f.Text("wall")) },
+		"another unit": func(f *profiletest.Batch) { f.Profile.PeriodType().SetUnitStrindex(f.Text("cycles")) },
+	} {
+		f := profiletest.New().Process(7, "writer")
+		change(f)
+		f.Sample(3, []string{"f"}, "tenant", "acme")
+		found := Walk(f.Profiles, func(*sample.Sample) {})
+		require.EqualValues(t, 1, found.OtherProfiles, name)
+		require.Zero(t, found.Samples, name)
+	}
+}
+
+// The id that the linker wrote is preferred to a hash of the file, whichever comes first.
+func TestBuildIDs(t *testing.T) {
+	const gnu, hash = buildIDKeyPrefix + "gnu", buildIDKeyPrefix + "htlhash"
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{gnu, hash}, gnu},
+		{[]string{hash, gnu}, gnu},
+		{[]string{hash}, hash},
+		{[]string{buildIDKeyPrefix + "go", hash, hash + "2"}, hash},
+		{nil, ""},
+	} {
+		f := profiletest.New()
+		indices := pcommon.NewInt32Slice()
+		for _, key := range c.keys {
+			indices.Append(f.Attribute(key, func(v pcommon.Value) { v.SetStr(key) }))
+		}
+		require.Equal(t, c.want, newDictionary(f.Dict).buildID(indices), c.keys)
+	}
+}
+
+func TestEmptyDictionary(t *testing.T) {
+	f := profiletest.New().Process(7, "writer")
+	f.Sample(1, []string{"f"}, "tenant", "acme")
+	f.Dict.StringTable().FromRaw(nil)
+	found := Walk(f.Profiles, func(*sample.Sample) {})
+	require.Zero(t, found.Samples)
+	require.EqualValues(t, 1, found.OtherProfiles)
+}
+
+// TestWorkIsBounded: samples that name one stack again and again end.
+func TestWorkIsBounded(t *testing.T) {
+	f := profiletest.New().Process(7, "writer")
+	stack := make([]string, 1)
+	f.Sample(1, stack)
+	frames := f.Dict.StackTable().At(1).LocationIndices()
+	for frames.Len() < sample.MaxFrames {
+		frames.Append(frames.At(0))
+	}
+	const most = sample.MaxWork/sample.MaxFrames + 2
+	for range 2 * most {
+		s := f.Profile.Samples().AppendEmpty()
+		s.SetStackIndex(1)
+		s.Values().Append(1)
+	}
+	b := Walk(f.Profiles, func(*sample.Sample) {})
+	require.LessOrEqual(t, b.Samples, int64(most))
+	require.Positive(t, b.Samples)
+	require.EqualValues(t, 2*most+1, b.Samples+b.Malformed)
+
+	frames.Append(frames.At(0))
+	require.Zero(t, Walk(f.Profiles, func(*sample.Sample) {}).Samples, "a stack that nobody has")
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pprof
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+const (
+	// MaxBytes bounds a profile in memory, by estimate.
+	MaxBytes = 256 << 20
+	// A sample, location, function or mapping without its strings.
+	entryBytes = 128
+)
+
+// Builder gathers samples into one pprof profile. Labels keep their keys but for
+// the prefix, so that a tag is called what the program called it.
+type Builder struct {
+	maxBytes int
+	bytes    int
+	dropped  int64 // samples that found no room
+	lost     int64 // labels whose key was taken already
+
+	profile   profile.Profile
+	samples   map[string]*profile.Sample
+	locations map[string]*profile.Location
+	functions map[sample.Function]*profile.Function
+	mappings  map[sample.Mapping]*profile.Mapping
+}
+
+// New returns a builder of a profile that takes about maxBytes of memory.
+func New(maxBytes int) *Builder {
+	return &Builder{
+		maxBytes:  maxBytes,
+		samples:   map[string]*profile.Sample{},
+		locations: map[string]*profile.Location{},
+		functions: map[sample.Function]*profile.Function{},
+		mappings:  map[sample.Mapping]*profile.Mapping{},
+		profile: profile.Profile{
+			SampleType:        []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+			DefaultSampleType: "cpu",
+			PeriodType:        &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		},
+	}
+}
+
+// OffCPU makes it a profile of off-CPU time alone.
+func (p *Builder) OffCPU() {
+	p.profile.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "off_cpu", Unit: "nanoseconds"}}
+	p.profile.DefaultSampleType, p.profile.PeriodType = "off_cpu", nil
+}
+
+// Add takes in a sample, and counts it if there is no room.
+func (p *Builder) Add(s *sample.Sample) {
+	if p.bytes > p.maxBytes {
+		p.dropped += s.Hits
+		return
+	}
+	at := 0 // of its values
+	if s.OffCPU() {
+		p.addOffCPUTypes()
+		at = 2
+	}
+	if p.profile.Period == 0 {
+		p.profile.Period = s.PeriodNs
+	}
+	tags, lost := tagsOf(s)
+	p.lost += int64(lost)
+	stack := make([]*profile.Location, len(s.Stack))
+	key := make([]byte, 0, 256)
+	for i, l := range s.Stack {
+		stack[i] = p.location(l)
+		key = binary.AppendUvarint(key, stack[i].ID)
+	}
+	key = append(key, 0) // no location has this id
+	for _, tag := range tags {
+		key = appendTag(key, tag)
+	}
+	entry, ok := p.samples[string(key)]
+	if !ok {
+		entry = &profile.Sample{Location: stack, Value: make([]int64, len(p.profile.SampleType))}
+		setTags(entry, tags)
+		p.samples[string(key)] = entry
+		p.profile.Sample = append(p.profile.Sample, entry)
+		p.bytes += 2*len(key) + entryBytes*(1+len(tags)) + 8*len(stack)
+	}
+	entry.Value[at] += s.Hits
+	entry.Value[at+1] = sample.AddNs(entry.Value[at+1], s.Ns)
+}
+
+// addOffCPUTypes gives all samples values for time off the CPU, once there is any.
+func (p *Builder) addOffCPUTypes() {
+	if len(p.profile.SampleType) > 2 {
+		return
+	}
+	p.profile.SampleType = append(p.profile.SampleType,
+		&profile.ValueType{Type: "absences", Unit: "count"}, &profile.ValueType{Type: "off_cpu", Unit: "nanoseconds"})
+	for _, entry := range p.profile.Sample {
+		entry.Value = append(entry.Value, 0, 0)
+	}
+}
+
+// Span widens the time that the profile covers.
+func (p *Builder) Span(startNs, endNs uint64) {
+	start, end := int64(startNs), int64(endNs)
+	if start <= 0 || end < start {
+		return
+	}
+	last := max(end, p.profile.TimeNanos+p.profile.DurationNanos)
+	if p.profile.TimeNanos == 0 || start < p.profile.TimeNanos {
+		p.profile.TimeNanos = start
+	}
+	p.profile.DurationNanos = last - p.profile.TimeNanos
+}
+
+func (p *Builder) location(l *sample.Location) *profile.Location {
+	m := p.mapping(l.Mapping)
+	var mappingID uint64 // none
+	if m != nil {
+		mappingID = m.ID
+	}
+	key := binary.AppendUvarint(binary.AppendUvarint(nil, l.Address), mappingID)
+	lines := make([]profile.Line, 0, len(l.Lines))
+	for _, entry := range l.Lines {
+		f := p.function(entry.Function)
+		lines = append(lines, profile.Line{Function: f, Line: entry.Line})
+		key = binary.AppendVarint(binary.AppendUvarint(key, f.ID), entry.Line)
+	}
+	if known, ok := p.locations[string(key)]; ok {
+		return known
+	}
+	made := &profile.Location{ID: uint64(len(p.locations) + 1), Mapping: m, Address: l.Address, Line: lines}
+	if m != nil {
+		describe(m, lines)
+	}
+	p.locations[string(key)] = made
+	p.profile.Location = append(p.profile.Location, made)
+	p.bytes += entryBytes + 2*len(key)
+	return made
+}
+
+// describe notes what is known of code in a mapping.
+func describe(m *profile.Mapping, lines []profile.Line) {
+	m.HasInlineFrames = m.HasInlineFrames || len(lines) > 1
+	for _, l := range lines {
+		m.HasFilenames = m.HasFilenames || l.Function.Filename != ""
+		m.HasLineNumbers = m.HasLineNumbers || l.Line != 0
+	}
+}
+
+func (p *Builder) function(f sample.Function) *profile.Function {
+	if known, ok := p.functions[f]; ok {
+		return known
+	}
+	made := &profile.Function{
+		ID: uint64(len(p.functions) + 1), Name: terminal.ValidUTF8(f.Name), Filename: terminal.ValidUTF8(f.File), StartLine: f.StartLine,
+	}
+	made.SystemName = made.Name
+	p.functions[f] = made
+	p.profile.Function = append(p.profile.Function, made)
+	p.bytes += entryBytes + len(f.Name) + len(f.File)
+	return made
+}
+
+func (p *Builder) mapping(m sample.Mapping) *profile.Mapping {
+	if m == (sample.Mapping{}) {
+		return nil
+	}
+	if known, ok := p.mappings[m]; ok {
+		return known
+	}
+	made := &profile.Mapping{
+		ID: uint64(len(p.mappings) + 1), Start: m.Start, Limit: m.Limit, Offset: m.Offset,
+		File: terminal.ValidUTF8(m.File), BuildID: terminal.ValidUTF8(m.BuildID),
+		// Functions are what they are: pprof shall not look for symbols by itself.
+		HasFunctions: true,
+	}
+	p.mappings[m] = made
+	p.profile.Mapping = append(p.profile.Mapping, made)
+	p.bytes += entryBytes + len(m.File) + len(m.BuildID)
+	return made
+}
+
+// WriteFile writes the profile, gzipped, in place of a file of this name. A reader finds all
+// of one or all of the other; only its owner may read it.
+func (p *Builder) WriteFile(name string) error {
+	return replaceFile(name, p.profile.Write)
+}
+
+// Empty reports whether no sample is in the profile.
+func (p *Builder) Empty() bool { return len(p.samples) == 0 }
+
+// Profile returns what has been gathered. It stays the builder's.
+func (p *Builder) Profile() *profile.Profile { return &p.profile }
+
+// Notes are the counters of what was left out, as far as there is any, a sentence each.
+func (p *Builder) Notes() []string {
+	var notes []string
+	if p.dropped > 0 {
+		notes = append(notes, fmt.Sprintf("%d samples not in the pprof file: no room", p.dropped))
+	}
+	if p.lost > 0 {
+		notes = append(notes, fmt.Sprintf("%d labels not in the pprof file: another one has the key", p.lost))
+	}
+	return notes
+}

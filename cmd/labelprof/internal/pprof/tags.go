@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pprof
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+// tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels
+// gave way to another with the same key.
+func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
+	taken := map[string]bool{}
+	put := func(a sample.Attribute, keys ...string) {
+		for _, key := range keys {
+			if key != "" && !taken[key] {
+				taken[key] = true
+				a.Key, a.Text = terminal.ValidUTF8(key), terminal.ValidUTF8(a.Text)
+				tags = append(tags, a)
+				return
+			}
+		}
+		lost++
+	}
+	if s.Process.PID != 0 {
+		put(sample.Attribute{Number: s.Process.PID, IsNumber: true}, sample.KeyPID)
+	}
+	if s.Process.Name != "" {
+		put(sample.Attribute{Text: s.Process.Name}, sample.KeyProcessName)
+	}
+	if s.TraceID != "" {
+		put(sample.Attribute{Text: s.TraceID}, sample.KeyTraceID)
+	}
+	if s.SpanID != "" {
+		put(sample.Attribute{Text: s.SpanID}, sample.KeySpanID)
+	}
+	for _, a := range s.Attributes {
+		if a.Key == sample.KeyTraceID && a.Text == s.TraceID || a.Key == sample.KeySpanID && a.Text == s.SpanID {
+			continue // from the link already
+		}
+		put(a, strings.TrimPrefix(a.Key, sample.LabelPrefix), a.Key)
+	}
+	slices.SortFunc(tags, func(a, b sample.Attribute) int { return cmp.Compare(a.Key, b.Key) })
+	return tags, lost
+}
+
+func setTags(entry *profile.Sample, tags []sample.Attribute) {
+	for _, tag := range tags {
+		if tag.IsNumber {
+			if entry.NumLabel == nil {
+				entry.NumLabel = map[string][]int64{}
+			}
+			entry.NumLabel[tag.Key] = []int64{tag.Number}
+			continue
+		}
+		if entry.Label == nil {
+			entry.Label = map[string][]string{}
+		}
+		entry.Label[tag.Key] = []string{tag.Text}
+	}
+}
+
+func appendTag(b []byte, tag sample.Attribute) []byte {
+	b = appendText(b, tag.Key)
+	if tag.IsNumber {
+		return binary.AppendVarint(append(b, 1), tag.Number)
+	}
+	return appendText(append(b, 0), tag.Text)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}

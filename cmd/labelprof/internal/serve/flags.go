@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"flag"
+	"io"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+)
+
+// settings are the flags of serve.
+type settings struct {
+	view                command.ViewFlags
+	page                pageFlags
+	memory              command.MemoryFlag
+	listen              string
+	duration, interval  time.Duration
+	pprofFile, otlpFile string
+	files               []string // to show instead of what is received
+}
+
+func parseFlags(args []string, stderr io.Writer) (*settings, error) {
+	flags := flag.NewFlagSet("labelprof serve", flag.ContinueOnError)
+	f := &settings{}
+	f.view.Register(flags)
+	f.page.register(flags)
+	f.memory.Register(flags, 256, "`MiB` of samples that the page keeps, older ones leave first; and as many for what is received and decoded")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
+	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
+	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to append the received requests to, for top and pprof")
+	var err error
+	if f.files, err = command.Parse(flags, args, stderr); err != nil {
+		return nil, err
+	}
+	if f.interval <= 0 || f.duration < 0 || !f.memory.Valid() {
+		return nil, command.UsageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", command.MaxMemoryMiB)
+	}
+	return f, nil
+}
+
+// pageFlags are the flags of the page.
+type pageFlags struct {
+	listen string
+	hosts  command.List
+}
+
+func (p *pageFlags) register(flags *flag.FlagSet) {
+	flags.StringVar(&p.listen, "web", "127.0.0.1:7317", "`address` of the page with flame graphs; \"\": no page")
+	flags.Var(&p.hosts, "web-host", "`names` of this host under which the page may be opened, besides addresses and localhost")
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/input"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pagestore"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/web"
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
+)
+
+// Run is `labelprof serve`: it receives profiles, or reads files, until the context ends or the
+// duration is over, then prints the tables for the last time and writes the files. It fails
+// with the errors of package command, or where it cannot listen, read or write.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parseFlags(args, stderr)
+	if err != nil {
+		return err
+	}
+	command.CollectBefore(2 * int64(f.memory.Memory()))
+	keep := sink.Config{Table: table.New(f.view.By), TruthFiles: f.view.Truth}
+	if f.pprofFile != "" {
+		keep.Pprof = pprof.New(pprof.MaxBytes)
+	}
+	if f.page.listen != "" {
+		keep.Store = samplestore.New(int64(f.memory.Memory()))
+	}
+	if f.otlpFile != "" {
+		file, err := sink.CreateOTLP(f.otlpFile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		keep.OTLP = file
+	}
+	if f.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.duration)
+		defer cancel()
+	}
+	if terminal.Rows(stdout) > 0 {
+		f.interval = liveInterval
+	}
+	s := sink.New(keep)
+	if err := fill(ctx, f, s, keep.Store, stdout, stderr); err != nil {
+		return err
+	}
+	if terminal.Rows(stdout) > 0 {
+		_, _ = io.WriteString(stdout, terminal.Clear)
+	}
+	s.Show(stdout, f.view.Rows, f.view.Functions) // in full
+	if keep.Table.Empty() {
+		return command.ErrNoSamples
+	}
+	return errors.Join(s.WritePprof(f.pprofFile), s.WriteError())
+}
+
+// fill fills the sink and shows it until the context ends.
+func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Store, stdout, stderr io.Writer) (err error) {
+	source := "files " + strings.Join(f.files, ", ")
+	if len(f.files) > 0 {
+		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
+			return err
+		}
+	} else {
+		server, err := newServer(f.listen, s.Consume, input.NewDecoder(f.memory.Memory()), defaultPatience())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.stop()) }()
+		source = fmt.Sprintf("OTLP profiles at %s", server.addr())
+		fmt.Fprintf(stderr, "receiving %s\n", source)
+	}
+	if store != nil {
+		page, err := newPage(f.page.listen, web.Config{
+			Store: store, Source: source, Live: len(f.files) == 0, By: f.view.By[0], Hosts: f.page.hosts,
+			WriteProfile: func(w io.Writer, q *samplestore.Query) error { return pagestore.WriteProfile(w, store, q) },
+			Notes:        s.StoreNotes,
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, page.stop()) }()
+		fmt.Fprintf(stderr, "flame graphs by label: %s\n", page.url())
+	}
+	showUntil(ctx, stdout, s, f.view, f.interval)
+	return nil
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+)
+
+// log is what a running command prints.
+type log struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// served is a running `labelprof serve`.
+type served struct {
+	stdout, stderr log
+	cancel         context.CancelFunc
+	code           chan int
+}
+
+func newServed() *served { return &served{code: make(chan int, 1)} }
+
+func (s *served) start(args []string) {
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(context.Background())
+	go func() { s.code <- command.ExitCode("serve", Run(ctx, args, &s.stdout, &s.stderr), &s.stderr) }()
+}
+
+func startServe(t *testing.T, args ...string) (*served, string) {
+	t.Helper()
+	s := newServed()
+	s.start(append([]string{"--listen", "127.0.0.1:0", "--web", "127.0.0.1:0"}, args...))
+	t.Cleanup(s.cancel)
+	return s, s.address(t)
+}
+
+// address waits until it says where it receives.
+func (s *served) address(t *testing.T) string {
+	t.Helper()
+	return s.said(t, `OTLP profiles at (127\.0\.0\.1:\d+)\n`)
+}
+
+// page waits until it says where its page is.
+func (s *served) page(t *testing.T) string {
+	t.Helper()
+	return s.said(t, `flame graphs by label: http://(127\.0\.0\.1:\d+)/\n`)
+}
+
+func (s *served) said(t *testing.T, what string) string {
+	t.Helper()
+	var address string
+	require.Eventually(t, func() bool {
+		found := regexp.MustCompile(what).FindStringSubmatch(s.stderr.String())
+		if found != nil {
+			address = found[1]
+		}
+		return found != nil
+	}, time.Minute, time.Millisecond, "%s", &s.stderr)
+	return address
+}
+
+func (s *served) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-s.code:
+		return code
+	case <-time.After(time.Minute):
+		t.Fatal("serve did not end")
+		return -1
+	}
+}
+
+// export sends the shared batch the way an exporter does.
+func export(t *testing.T, address string) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	request := pprofileotlp.NewExportRequestFromProfiles(profiletest.Tenants().Profiles)
+	_, err = pprofileotlp.NewGRPCClient(conn).Export(context.Background(), request, grpc.UseCompressor(gzip.Name))
+	require.NoError(t, err)
+}
+
+// run runs a command that ends by itself and returns its exit code and what it prints.
+func run(name string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
+		"serve": Run, "top": files.Top, "pprof": files.Convert,
+	}
+	code = command.ExitCode(name, commands[name](context.Background(), args, &out, &errs), &errs)
+	return code, out.String(), errs.String()
+}
+
+// single is a file with the shared batch.
+func single(t *testing.T) string {
+	t.Helper()
+	request, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.Tenants().Profiles).MarshalProto()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, request, 0o600))
+	return file
+}
+
+func TestServe(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	pprofFile, otlpFile, truthFile := filepath.Join(dir, "out.pb.gz"), filepath.Join(dir, "out.otlp"), filepath.Join(dir, "truth")
+	require.NoError(t, os.WriteFile(truthFile, []byte(`{"pid": 7, "sets": [{"labels": {"tenant": "acme"}, "cpu_ns": 100}]}`), 0o600))
+	s, address := startServe(t, "--by", "tenant,route", "--pprof", pprofFile, "--out-otlp", otlpFile, "--truth", truthFile)
+	export(t, address)
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t), s.stderr.String())
+
+	require.Contains(t, s.stdout.String(), "CPU by tenant, route: 10.00 s in 200 samples of 2 processes")
+	require.Regexp(t, `acme +/a +4\.00 s +40\.0 % +80 `, s.stdout.String())
+	require.Contains(t, s.stdout.String(), "labelled CPU of 1 processes")
+
+	file, err := os.Open(pprofFile)
+	require.NoError(t, err)
+	defer file.Close()
+	p, err := profile.Parse(file)
+	require.NoError(t, err)
+	require.Len(t, p.Sample, 4)
+	require.Equal(t, []int64{80, 80 * profiletest.PeriodNs}, p.Sample[0].Value)
+	require.Equal(t, []string{"writer"}, p.Sample[0].Label[sample.KeyProcessName])
+
+	// The kept requests say the same.
+	code, stdout, stderr := run("top", "--by", "tenant,route", "--truth", truthFile, otlpFile)
+	require.Zero(t, code, stderr)
+	require.Equal(t, s.stdout.String(), stdout)
+}
+
+func TestServeStopsByItself(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, address := startServe(t, "--duration", "3s", "--interval", "50ms")
+	export(t, address)
+	require.Eventually(t, func() bool { return strings.Count(s.stdout.String(), "CPU by tenant") > 1 }, time.Minute, time.Millisecond)
+	require.Zero(t, s.wait(t))
+	require.NotContains(t, s.stdout.String(), "\x1b", "no terminal, no control")
+}
+
+func TestServeWithoutSamples(t *testing.T) {
+	s, _ := startServe(t, "--duration", "10ms")
+	require.Equal(t, command.ExitError, s.wait(t))
+	require.Contains(t, s.stderr.String(), "no samples")
+}
+
+func TestServeIsNotHeldUpByAClient(t *testing.T) {
+	s, address := startServe(t)
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	require.NoError(t, err)
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t))
+}
+
+func TestServeRefusesBatchesThatAreNone(t *testing.T) {
+	s, address := startServe(t)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	f := profiletest.Tenants()
+	f.Dict.StringTable().FromRaw(nil)
+	_, err = pprofileotlp.NewGRPCClient(conn).Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(f.Profiles))
+	_ = err // refused or without a sample: the next one counts
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t))
+	require.Contains(t, s.stdout.String(), "in 100 samples")
+}
+
+func TestServeAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	code, _, stderr := run("serve", "--web", "127.0.0.1:0", "--listen", listener.Addr().String())
+	require.Equal(t, command.ExitError, code)
+	require.Contains(t, stderr, "address already in use")
+}

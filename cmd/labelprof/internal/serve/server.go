@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // exporters compress
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/input"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/weight"
+)
+
+// profilesService is the service of OTLP; its one method is Export.
+const profilesService = "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
+
+// Bounds of what may be on its way at once.
+const (
+	maxConnections = 64
+	maxStreams     = 2 // of a connection
+	maxReceiving   = 2 // requests that are taken off the wire
+	// A connection can have so many bytes on their way that nobody has asked for yet.
+	windowBytes    = 256 << 10
+	maxHeaderBytes = 16 << 10
+	drainTimeout   = 3 * time.Second
+	// The server cannot stop while a client is silent in the handshake.
+	handshakeTimeout = 3 * time.Second
+)
+
+// patience is how long others are waited for.
+type patience struct {
+	request time.Duration // until all of it is there
+	idle    time.Duration // a connection without a request
+}
+
+func defaultPatience() patience { return patience{request: 20 * time.Second, idle: time.Minute} }
+
+// server receives OTLP profiles by gRPC. A request is only taken off the wire when there
+// is a place for it, and only decoded when what that takes is known: gRPC decodes before it
+// calls the handler of a single request, so this is the handler of a stream of them.
+type server struct {
+	consume   func(pprofile.Profiles)
+	decoder   *input.Decoder
+	receiving chan struct{} // has an element for each request that is taken off the wire
+	listener  *listener
+	grpc      *grpc.Server
+	served    chan error
+}
+
+// newServer listens and serves in the background.
+func newServer(address string, consume func(pprofile.Profiles), d *input.Decoder, wait patience) (*server, error) {
+	l, err := listen(address, maxConnections)
+	if err != nil {
+		return nil, err
+	}
+	srv := &server{
+		consume:   consume,
+		decoder:   d,
+		receiving: make(chan struct{}, maxReceiving),
+		listener:  l,
+		grpc: grpc.NewServer(grpc.MaxRecvMsgSize(int(d.Memory().Message(maxReceiving))), grpc.ForceServerCodecV2(rawCodec{}),
+			grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
+			grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes), grpc.MaxHeaderListSize(maxHeaderBytes),
+			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: wait.idle}), grpc.InTapHandle(wait.tap),
+			grpc.WaitForHandlers(true)), // what they took in is counted
+		served: make(chan error, 1),
+	}
+	srv.grpc.RegisterService(&grpc.ServiceDesc{
+		ServiceName: profilesService,
+		HandlerType: (*any)(nil),
+		Streams:     []grpc.StreamDesc{{StreamName: "Export", Handler: srv.export}},
+	}, srv)
+	go func() { srv.served <- srv.grpc.Serve(l) }()
+	return srv, nil
+}
+
+// tap gives each request a deadline.
+func (p patience) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.request)
+	context.AfterFunc(ctx, cancel)
+	return ctx, nil
+}
+
+func (s *server) addr() net.Addr { return s.listener.Addr() }
+
+// export takes in one request.
+func (s *server) export(_ any, stream grpc.ServerStream) error {
+	select {
+	case s.receiving <- struct{}{}:
+		defer func() { <-s.receiving }()
+	case <-stream.Context().Done():
+		return status.FromContextError(stream.Context().Err()).Err()
+	}
+	var request []byte
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	var tooLarge *weight.TooLargeError
+	switch err := s.decoder.Request(request, s.consume); {
+	case errors.As(err, &tooLarge):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case err != nil:
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	response, err := pprofileotlp.NewExportResponse().MarshalProto()
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(response)
+}
+
+// stop finishes the requests under way, and gives up those that take too long.
+func (s *server) stop() error {
+	timer := time.AfterFunc(drainTimeout, s.grpc.Stop)
+	s.grpc.GracefulStop()
+	timer.Stop()
+	if err := <-s.served; err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
+)
+
+// Show prints the tables as they are now, with so many rows and functions of each.
+func (s *Sink) Show(w io.Writer, rows, functions int) {
+	v := table.View{Rows: rows, Functions: functions}
+	missing := 0 // their programs have not begun
+	for _, path := range s.cfg.TruthFiles {
+		switch t, err := table.ReadTruth(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			missing++
+		case err != nil:
+			v.Notes = append(v.Notes, err.Error())
+		default:
+			v.Truths = append(v.Truths, t)
+		}
+	}
+	if missing > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d truth files do not exist", missing, len(s.cfg.TruthFiles)))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.Notes = append(v.Notes, s.notes()...)
+	s.cfg.Table.Render(w, v)
+}
+
+// Notes are the counters of what was left out, as far as there is any, a sentence each.
+func (s *Sink) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notes()
+}
+
+func (s *Sink) notes() []string {
+	notes := s.counted("%d profiles that are neither of CPU time nor off-CPU ignored")
+	if s.cfg.Table != nil {
+		notes = append(notes, s.cfg.Table.Notes()...)
+	}
+	if s.cfg.Pprof != nil {
+		notes = append(notes, s.cfg.Pprof.Notes()...)
+	}
+	if s.unwritten > 0 {
+		notes = append(notes, fmt.Sprintf("%d batches not in the OTLP file", s.unwritten))
+	}
+	if s.writeErr != nil {
+		notes = append(notes, s.writeErr.Error())
+	}
+	return notes
+}
+
+// StoreNotes are the counters of what never reached the store.
+func (s *Sink) StoreNotes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time")
+}
+
+// counted are the counters of what is in none of them.
+func (s *Sink) counted(ignored string) []string {
+	var notes []string
+	if s.malformed > 0 {
+		notes = append(notes, fmt.Sprintf("%d malformed samples ignored", s.malformed))
+	}
+	if s.ignored > 0 {
+		notes = append(notes, fmt.Sprintf(ignored, s.ignored))
+	}
+	return notes
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sink
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pagestore"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
+)
+
+// maxOTLPBytes bounds the file of received requests.
+const maxOTLPBytes = 1 << 30
+
+// Config is what samples are kept for; nil: not wanted.
+type Config struct {
+	Table *table.Table
+	Pprof *pprof.Builder
+	Store *samplestore.Store
+	// OTLP gets the batches as requests of a file of many.
+	OTLP io.Writer
+	// TruthFiles have the CPU time that programs measured themselves.
+	TruthFiles []string
+}
+
+// Sink takes batches, from files or from the network, and keeps what is shown and
+// written. It is safe for concurrent use; what it was made of is its own meanwhile.
+type Sink struct {
+	cfg Config
+
+	mu        sync.Mutex
+	otlpBytes int64
+	unwritten int64 // batches that are not in the OTLP file
+	writeErr  error
+	batches   int64
+	malformed int64
+	ignored   int64 // profiles of another type
+}
+
+// New returns a sink.
+func New(cfg Config) *Sink { return &Sink{cfg: cfg} }
+
+// Consume takes in a batch and owns it.
+func (s *Sink) Consume(profiles pprofile.Profiles) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(func(visit func(*sample.Sample)) sample.Batch { return otlp.Walk(profiles, visit) })
+	s.keep(profiles)
+}
+
+// ConsumePprof takes in a file of pprof.
+func (s *Sink) ConsumePprof(p *profile.Profile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(func(visit func(*sample.Sample)) sample.Batch { return pprof.Walk(p, visit) })
+}
+
+// take hands the samples of a batch to all that want them.
+func (s *Sink) take(walk sample.Walk) {
+	visit := func(entry *sample.Sample) {
+		if s.cfg.Table != nil {
+			s.cfg.Table.Add(entry)
+		}
+		if s.cfg.Pprof != nil {
+			s.cfg.Pprof.Add(entry)
+		}
+	}
+	var found sample.Batch
+	if s.cfg.Store == nil {
+		found = walk(visit)
+	} else {
+		found = pagestore.Add(s.cfg.Store, func(add func(*sample.Sample)) sample.Batch {
+			return walk(func(entry *sample.Sample) {
+				visit(entry)
+				add(entry)
+			})
+		})
+	}
+	if s.cfg.Pprof != nil {
+		s.cfg.Pprof.Span(found.StartNs, found.EndNs)
+	}
+	s.batches++
+	s.malformed += found.Malformed
+	s.ignored += found.OtherProfiles
+}
+
+func (s *Sink) keep(profiles pprofile.Profiles) {
+	if s.cfg.OTLP == nil {
+		return
+	}
+	if s.otlpBytes > maxOTLPBytes || s.writeErr != nil {
+		s.unwritten++
+		return
+	}
+	n, err := otlp.AppendFrame(s.cfg.OTLP, profiles)
+	s.otlpBytes += n
+	if err != nil {
+		s.writeErr = err
+		s.unwritten++
+	}
+}
+
+// Received reports whether a batch has come.
+func (s *Sink) Received() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batches > 0
+}
+
+// WritePprof writes the pprof file, if one is wanted; batches taken in later are not in it.
+func (s *Sink) WritePprof(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.Pprof == nil {
+		return nil
+	}
+	if err := s.cfg.Pprof.WriteFile(name); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteError is why the OTLP file is not whole; nil if it is.
+func (s *Sink) WriteError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writeErr
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+const (
+	valueColumns    = 32
+	functionColumns = 44
+	fileColumns     = 20 // 80 in all with the others
+	absent          = "(none)"
+	others          = "(others)"
+)
+
+// View is what of a table is shown, and what besides.
+type View struct {
+	Rows      int // label values
+	Functions int // of each label value
+	Truths    []Truth
+	Notes     []string // what went wrong, one line each; escaped when they are shown
+}
+
+// Render prints the table of CPU time by label, then the hottest functions. Where there
+// are off-CPU profiles, it has time off the CPU, too.
+func (t *Table) Render(w io.Writer, v View) {
+	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %d processes",
+		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, len(t.processes))
+	if t.tracedNs > 0 {
+		fmt.Fprintf(w, ", %s with a trace", percent(t.tracedNs, t.cpuNs))
+	}
+	if t.absences > 0 {
+		fmt.Fprintf(w, "; %s off it, in %d absences", seconds(t.offCPUNs), t.absences)
+	}
+	fmt.Fprint(w, "\n\n")
+	rows := t.sorted()
+	c := t.compare(v.Truths)
+	renderRows(w, t, rows, c, v)
+	if c.told > 0 {
+		renderComparison(w, c)
+	}
+	shown := rows[:min(len(rows), v.Rows)]
+	renderFunctions(w, "hottest functions, by self time", shown, v.Functions,
+		func(r *row) (map[functionKey]int64, int64) { return r.functions, r.cpuNs })
+	if t.absences > 0 {
+		renderFunctions(w, "functions that leave the CPU, by the time until they have it back", shown, v.Functions,
+			func(r *row) (map[functionKey]int64, int64) { return r.waits, r.offCPUNs })
+	}
+	for _, note := range v.Notes {
+		fmt.Fprintf(w, "! %s\n", terminal.Escape(note))
+	}
+}
+
+func renderRows(w io.Writer, t *Table, rows []*row, c comparison, v View) {
+	g := &terminal.Grid{Left: len(t.by)}
+	var head []string
+	for _, key := range t.by {
+		head = append(head, terminal.Shorten(terminal.Escape(key), valueColumns))
+	}
+	head = append(head, "CPU", "share", "samples")
+	if t.absences > 0 {
+		head = append(head, "off CPU")
+	}
+	if c.told > 0 {
+		head = append(head, "measured", "true", "difference")
+	}
+	g.Add(head...)
+
+	missing := c.missing(t)
+	shown := min(len(rows), v.Rows)
+	for _, r := range rows[:shown] {
+		g.Add(cells(t, r, c)...)
+	}
+	for _, values := range missing[:min(len(missing), max(v.Rows-shown, 0))] {
+		g.Add(cells(t, &row{values: values}, c)...)
+	}
+	if rest := restOf(rows[shown:], t.others); rest.hits > 0 || rest.offCPUNs > 0 {
+		g.Add(cells(t, &rest, c)...)
+	}
+	g.Render(w)
+	fmt.Fprintln(w)
+}
+
+func cells(t *Table, r *row, c comparison) []string {
+	var line []string
+	for i := range t.by {
+		if r.values == nil {
+			line = append(line, others)
+		} else {
+			line = append(line, showValue(r.values[i]))
+		}
+	}
+	line = append(line, seconds(r.cpuNs), percent(r.cpuNs, t.cpuNs), strconv.FormatInt(r.hits, 10))
+	if t.absences > 0 {
+		line = append(line, seconds(r.offCPUNs))
+	}
+	return append(line, c.columns(r)...)
+}
+
+// restOf sums up rows that are not shown.
+func restOf(hidden []*row, overflow row) row {
+	rest := row{hits: overflow.hits, cpuNs: overflow.cpuNs, offCPUNs: overflow.offCPUNs}
+	for _, r := range hidden {
+		rest.hits += r.hits
+		rest.cpuNs += r.cpuNs
+		rest.offCPUNs = sample.AddNs(rest.offCPUNs, r.offCPUNs)
+	}
+	return rest
+}
+
+// showValue keeps a value apart from what the table itself says.
+func showValue(v value) string {
+	if !v.present {
+		return absent
+	}
+	if v.text == "" || strings.HasPrefix(v.text, "(") || strings.HasPrefix(v.text, `"`) {
+		return terminal.Shorten(`"`+terminal.Escape(v.text)+`"`, valueColumns)
+	}
+	return terminal.Shorten(terminal.Escape(v.text), valueColumns)
+}
+
+func seconds(ns int64) string {
+	return fmt.Sprintf("%.2f s", float64(ns)/1e9)
+}
+
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
