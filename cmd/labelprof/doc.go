@@ -52,4 +52,8 @@
 // refused above --max-memory: two bytes of protobuf can stand for hundreds in memory. gRPC
 // decodes before it calls a handler, so Export is served as a stream of one message. Where many want to send, the connection that has been silent
 // longest ends. Files that are written are for their owner only.
+//
+// main only picks a command. Commands are in files (top, pprof), serve and inspect, what they
+// share in command; samples come from otlp and pprof by way of input, and go through sink to
+// table, pprof and pagestore.
 package main

@@ -5,27 +5,19 @@
 package inspect
 
 import (
-	"bytes"
 	"debug/elf"
-	"io"
 	"os"
-	"path"
-	"regexp"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
-	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 const (
 	// maxFilesExamined bounds the files that are looked at for hints.
 	maxFilesExamined = 512
-	// maxLibraryBytes bounds what is read of a C library to find its version.
-	maxLibraryBytes = 4 << 20
-
-	versionSymbol = "custom_labels_abi_version"
+	versionSymbol    = "custom_labels_abi_version"
 )
 
 // fileReport is a file that can have thread-local variables, and what keeps it
@@ -70,47 +62,6 @@ func visitFile(m *target.ExecMapping, visit func(m *target.ExecMapping, e *elffi
 		visit(m, e, file)
 	}
 	return true // and no ELF file perhaps: that maps no variables
-}
-
-// describeLibrary finds out which C library a process uses.
-func (r *processReport) describeLibrary(info *target.Info) {
-	r.CLibrary = "unknown"
-	visitFiles(info, func(m *target.ExecMapping, e *elffile.File, file *os.File) {
-		switch {
-		case m.Path == info.Path:
-			if interp := e.Interp(); interp != "" {
-				r.CLibrary = tlsresolve.LibcOf(interp).String()
-			} else if e.IsExecutable() {
-				r.CLibrary = "static"
-			} else {
-				r.CLibrary = tlsresolve.LibcOf(info.Path).String() // a loader, run as a program
-			}
-		case r.LibraryVersion == "" && strings.HasPrefix(path.Base(m.Path), "libc.so.6"):
-			r.LibraryVersion = glibcVersion(file)
-		}
-	})
-	if r.CLibrary != tlsresolve.Glibc.String() {
-		r.LibraryVersion = ""
-	}
-}
-
-// glibcVersion finds the version in the banner of a glibc, such as
-// "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.".
-func glibcVersion(file io.ReaderAt) string {
-	data, err := io.ReadAll(io.NewSectionReader(file, 0, maxLibraryBytes))
-	if err != nil {
-		return ""
-	}
-	_, banner, ok := bytes.Cut(data, []byte("GNU C Library ("))
-	if !ok {
-		return ""
-	}
-	banner = banner[:min(len(banner), 200)]
-	m := regexp.MustCompile(`release version (\d+(\.\d+){1,2})`).FindSubmatch(banner)
-	if m == nil {
-		return ""
-	}
-	return string(m[1])
 }
 
 // explain says why a process has no label source that can be read.
@@ -187,8 +138,3 @@ func (f *fileReport) noteStripped(e *elffile.File, program bool) {
 }
 
 func (f *fileReport) note(text string) { f.Notes = append(f.Notes, text) }
-
-func isCLibrary(name string) bool {
-	base := path.Base(name)
-	return strings.HasPrefix(base, "libc.so") || strings.HasPrefix(base, "libc-2.") || strings.HasPrefix(base, "ld-")
-}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
@@ -102,17 +101,6 @@ func cells(t *Table, r *row, c comparison) []string {
 		line = append(line, seconds(r.offCPUNs))
 	}
 	return append(line, c.columns(r)...)
-}
-
-// restOf sums up rows that are not shown.
-func restOf(hidden []*row, overflow row) row {
-	rest := row{hits: overflow.hits, cpuNs: overflow.cpuNs, offCPUNs: overflow.offCPUNs}
-	for _, r := range hidden {
-		rest.hits += r.hits
-		rest.cpuNs += r.cpuNs
-		rest.offCPUNs = sample.AddNs(rest.offCPUNs, r.offCPUNs)
-	}
-	return rest
 }
 
 // showValue keeps a value apart from what the table itself says.

@@ -3,9 +3,7 @@
 package table
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 )
@@ -38,15 +36,6 @@ type Table struct {
 	otherFuncHits int64
 }
 
-type row struct {
-	values    []value
-	hits      int64
-	cpuNs     int64
-	offCPUNs  int64
-	functions map[functionKey]int64 // self time in ns
-	waits     map[functionKey]int64 // time off the CPU in ns
-}
-
 type share struct {
 	pid int64
 	row rowKey
@@ -66,10 +55,6 @@ func New(by []string) *Table {
 		shares:    map[share]int64{},
 		processes: map[processKey]struct{}{},
 	}
-}
-
-func newRow(values []value) row {
-	return row{values: values, functions: map[functionKey]int64{}, waits: map[functionKey]int64{}}
 }
 
 // Add takes in a sample.
@@ -166,16 +151,4 @@ func (t *Table) Notes() []string {
 	note(t.otherFuncHits, "%d samples under "+others+": too many functions")
 	note(t.unsharedNs, "%d ns not compared with the truth: too many processes and label values")
 	return notes
-}
-
-// sorted returns the rows, the most CPU time first, then the most time off the CPU.
-func (t *Table) sorted() []*row {
-	rows := make([]*row, 0, len(t.rows))
-	for _, r := range t.rows {
-		rows = append(rows, r)
-	}
-	slices.SortFunc(rows, func(a, b *row) int {
-		return cmp.Or(cmp.Compare(b.cpuNs, a.cpuNs), cmp.Compare(b.offCPUNs, a.offCPUNs), slices.CompareFunc(a.values, b.values, compareValues))
-	})
-	return rows
 }
