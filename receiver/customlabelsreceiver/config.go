@@ -13,7 +13,7 @@ import (
 )
 
 // Bounds of the configuration. Those of labels and of the ring buffer are the
-// limits of internal/bpf; config_linux_test.go holds them together.
+// limits of internal/bpf; configbounds_test.go holds them together.
 const (
 	minSamplesPerSecond = 1
 	maxSamplesPerSecond = 10_000
@@ -249,10 +249,11 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	return errors.Join(
 		within("samples_per_second", c.SamplesPerSecond, minSamplesPerSecond, maxSamplesPerSecond),
-		c.validateReportInterval(),
+		within("report_interval", c.ReportInterval, minReportInterval, maxReportInterval),
 		validateRingBufferBytes("ring_buffer_bytes", c.leastRingBytes()),
-		c.validateUserShare(),
-		c.validateOffCPU(),
+		within("ring_buffer_user_share", c.RingBufferUserShare, minUserShare, 1),
+		c.validateOffCPUThreshold(),
+		within("off_cpu_minimum", c.OffCPUMinimum, 0, maxOffCPUMinimum),
 		validateRingBufferBytes("off_cpu_ring_buffer_bytes", c.OffCPURingBufferBytes),
 		c.Targets.validate(),
 		c.validatePrefix(),
@@ -278,30 +279,11 @@ func (c *Config) Validate() error {
 	)
 }
 
-func (c *Config) validateReportInterval() error {
-	if c.ReportInterval < minReportInterval || c.ReportInterval > maxReportInterval {
-		return fmt.Errorf("report_interval must be between %v and %v, not %v",
-			minReportInterval, maxReportInterval, c.ReportInterval)
-	}
-	return nil
-}
-
-func (c *Config) validateUserShare() error {
-	if s := c.RingBufferUserShare; !(s >= minUserShare && s <= 1) {
-		return fmt.Errorf("ring_buffer_user_share must be between %v and 1, not %v", minUserShare, s)
-	}
-	return nil
-}
-
-func (c *Config) validateOffCPU() error {
-	var errs []error
+func (c *Config) validateOffCPUThreshold() error {
 	if t := c.OffCPUThreshold; t != 0 && !(t >= minOffCPUThreshold && t <= 1) {
-		errs = append(errs, fmt.Errorf("off_cpu_threshold must be 0, or between %v and 1, not %v", minOffCPUThreshold, t))
+		return fmt.Errorf("off_cpu_threshold must be 0, or between %v and 1, not %v", minOffCPUThreshold, t)
 	}
-	if m := c.OffCPUMinimum; m < 0 || m > maxOffCPUMinimum {
-		errs = append(errs, fmt.Errorf("off_cpu_minimum must be between 0s and %v, not %v", maxOffCPUMinimum, m))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func validateRingBufferBytes(key string, n int) error {
@@ -346,9 +328,9 @@ func (c *Config) validateIDKeys() error {
 	return errors.Join(errs...)
 }
 
-func within(key string, value, low, high int) error {
-	if value < low || value > high {
-		return fmt.Errorf("%s must be between %d and %d, not %d", key, low, high, value)
+func within[T int | int64 | float64 | time.Duration](key string, value, low, high T) error {
+	if !(value >= low && value <= high) { // a float64 may be neither
+		return fmt.Errorf("%s must be between %v and %v, not %v", key, low, high, value)
 	}
 	return nil
 }

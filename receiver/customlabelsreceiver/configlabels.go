@@ -98,17 +98,14 @@ func (r *LabelRule) rule() (labels.Rule, error) {
 	}
 	out := labels.Rule{Key: r.Key, Source: source, Executable: r.Executable, Action: action, To: r.To, Limit: r.Limit}
 	for _, uid := range r.UID {
-		if uid < 0 || uid > math.MaxUint32 {
-			errs = append(errs, fmt.Errorf("uid must be between 0 and %d, not %d", uint32(math.MaxUint32), uid))
-			continue
-		}
+		errs = append(errs, within("uid", uid, 0, math.MaxUint32))
 		out.UIDs = append(out.UIDs, uint32(uid))
 	}
 	if r.Executable != "" {
 		selector := targets.Selector{Executable: r.Executable} // the same globs
 		errs = append(errs, selector.Validate())
 	}
-	if len(errs) == 0 || errors.Join(errs...) == nil {
+	if errors.Join(errs...) == nil {
 		errs = append(errs, out.Validate())
 	}
 	return out, errors.Join(errs...)

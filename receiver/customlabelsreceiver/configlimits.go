@@ -5,13 +5,9 @@ import (
 	"fmt"
 )
 
-const (
-	// batchWeight times max_batch_bytes must find room in max_memory_bytes: one batch that
-	// fills and one that is handed over, each twice for the garbage collector.
-	batchWeight = 4
-	// restMapBytes of max_bpf_map_bytes is for what is no ring buffer and no unwind rows.
-	restMapBytes = 8 << 20
-)
+// batchWeight times max_batch_bytes must find room in max_memory_bytes: one batch that
+// fills and one that is handed over, each twice for the garbage collector.
+const batchWeight = 4
 
 // partsInBounds reports whether what must fit into the limits is itself within bounds.
 func (c *Config) partsInBounds() bool {
@@ -26,16 +22,15 @@ func (c *Config) partsInBounds() bool {
 
 // validateLimits checks the limits of the whole receiver, and that its parts fit.
 func (c *Config) validateLimits() error {
-	errs := []error{
+	err := errors.Join(
 		within("max_memory_bytes", c.MaxMemoryBytes, minMemoryBytes, maxMemoryBytes),
 		within("max_bpf_map_bytes", c.MaxBPFMapBytes, minBPFMapBytes, maxBPFMapBytes),
-	}
-	if m := c.MaxBackgroundCPU; !(m >= minBackgroundCPU && m <= maxBackgroundCPU) {
-		errs = append(errs, fmt.Errorf("max_background_cpu must be between %v and %v, not %v", minBackgroundCPU, maxBackgroundCPU, m))
-	}
-	if err := errors.Join(errs...); err != nil || !c.partsInBounds() {
+		within("max_background_cpu", c.MaxBackgroundCPU, minBackgroundCPU, maxBackgroundCPU),
+	)
+	if err != nil || !c.partsInBounds() {
 		return err // what is wrong with a part is said of that
 	}
+	var errs []error
 	symbols := 0
 	if c.Symbolize == SymbolizeLocal {
 		symbols = c.MaxSymbolBytes
@@ -44,9 +39,10 @@ func (c *Config) validateLimits() error {
 		errs = append(errs, fmt.Errorf("max_memory_bytes %d must be at least max_symbol_bytes + %d * max_batch_bytes = %d: raise it, or lower max_batch_bytes (%d) or max_symbol_bytes (%d)",
 			c.MaxMemoryBytes, batchWeight, need, c.MaxBatchBytes, symbols))
 	}
-	if need := c.leastRingBytes() + c.fixedMapBytes(); need > c.MaxBPFMapBytes {
+	o := c.options()
+	if maps := o.MapBytes(); maps.Sum() > c.MaxBPFMapBytes {
 		errs = append(errs, fmt.Errorf("max_bpf_map_bytes %d must be at least %d, for ring buffers %d, max_unwind_bytes %d and the rest %d: raise it, or lower ring_buffer_bytes or max_unwind_bytes",
-			c.MaxBPFMapBytes, need, c.leastRingBytes()+offCPURingBytes(c), tableBytes(c), restMapBytes))
+			c.MaxBPFMapBytes, maps.Sum(), maps.Ring+maps.OffCPURing, maps.Unwind, maps.Rest))
 	}
 	return errors.Join(errs...)
 }

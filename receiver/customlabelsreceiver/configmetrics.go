@@ -42,12 +42,10 @@ func defaultMetrics() MetricsConfig {
 }
 
 func (c *MetricsConfig) validate() error {
-	errs := []error{within("metrics::max_user_series", c.MaxUserSeries, 1, maxMetricSeries)}
-	if c.Interval < minMetricInterval || c.Interval > maxMetricInterval {
-		errs = append(errs, fmt.Errorf("metrics::interval must be between %v and %v, not %v", minMetricInterval, maxMetricInterval, c.Interval))
-	}
-	if c.Expiry < minMetricExpiry || c.Expiry > maxMetricExpiry {
-		errs = append(errs, fmt.Errorf("metrics::expiry must be between %v and %v, not %v", minMetricExpiry, maxMetricExpiry, c.Expiry))
+	errs := []error{
+		within("metrics::max_user_series", c.MaxUserSeries, 1, maxMetricSeries),
+		within("metrics::interval", c.Interval, minMetricInterval, maxMetricInterval),
+		within("metrics::expiry", c.Expiry, minMetricExpiry, maxMetricExpiry),
 	}
 	if len(c.LabelKeys) > maxMetricLabelKeys {
 		errs = append(errs, fmt.Errorf("metrics::label_keys must have at most %d keys, not %d", maxMetricLabelKeys, len(c.LabelKeys)))
@@ -65,14 +63,4 @@ func (c *MetricsConfig) validate() error {
 		seen[key] = true
 	}
 	return errors.Join(errs...)
-}
-
-// withoutProfiles returns the configuration of a receiver that makes metrics only: what
-// profiles alone have costs nothing then.
-func (c *Config) withoutProfiles() *Config {
-	only := *c
-	only.Unwind, only.Symbolize = UnwindFramePointers, SymbolizeNone
-	only.TraceAttributes, only.ThreadAttributes, only.CPUAttribute = false, false, false
-	only.Labels.Enabled = c.Labels.Enabled && len(c.Metrics.LabelKeys) > 0
-	return &only
 }

@@ -40,19 +40,14 @@ type TargetSelector struct {
 	_ struct{}
 }
 
-// selects reports whether there are processes that are not wanted.
-func (c *TargetsConfig) selects() bool {
-	return len(c.Include) > 0 || len(c.Exclude) > 0 || c.LabelledOnly
-}
-
-func (c *TargetsConfig) selection() *targets.Selection {
+func (c *TargetsConfig) selection() targets.Selection {
 	list := func(selectors []TargetSelector) (out []targets.Selector) {
 		for i := range selectors {
 			out = append(out, selectors[i].selector())
 		}
 		return out
 	}
-	return &targets.Selection{Include: list(c.Include), Exclude: list(c.Exclude)}
+	return targets.Selection{Include: list(c.Include), Exclude: list(c.Exclude)}
 }
 
 func (s *TargetSelector) selector() targets.Selector {
@@ -76,8 +71,8 @@ func (c *TargetsConfig) validate() error {
 			errs = append(errs, fmt.Errorf("%s must have at most %d selectors, not %d", list.name, targets.MaxSelectors, len(list.selectors)))
 		}
 		for i := range list.selectors {
-			if uid := list.selectors[i].UID; uid != nil && (*uid < 0 || *uid > math.MaxUint32) {
-				errs = append(errs, fmt.Errorf("%s::%d: uid must be between 0 and %d, not %d", list.name, i, uint32(math.MaxUint32), *uid))
+			if uid := list.selectors[i].UID; uid != nil {
+				errs = append(errs, within(fmt.Sprintf("%s::%d: uid", list.name, i), *uid, 0, math.MaxUint32))
 			}
 			s := list.selectors[i].selector()
 			if err := s.Validate(); err != nil {

@@ -31,9 +31,9 @@ func TestTargetsConfig(t *testing.T) {
 		Exclude:      []TargetSelector{{ContainerID: "abc*"}, {PID: 1234}},
 		LabelledOnly: true,
 	}, cfg.Targets)
-	require.True(t, cfg.Targets.selects())
-	require.True(t, cfg.Targets.selection().ByPID())
-	require.False(t, createDefaultConfig().(*Config).Targets.selects())
+	selection := cfg.Targets.selection()
+	require.True(t, selection.ByPID())
+	require.Zero(t, createDefaultConfig().(*Config).options().Targets, "all")
 }
 
 func TestTargetsConfigInvalid(t *testing.T) {

@@ -4,12 +4,13 @@
 // published about itself, and CPU time by process and label as metrics.
 //
 // This package is the component's shell: [Config], the factory, start and
-// shutdown, status and telemetry. What runs between Start and Shutdown is a
-// pipeline, which wires the internal packages together; it is an interface here,
-// so that the lifecycle can be tested without privileges.
+// shutdown, status and telemetry. What runs between Start and Shutdown is
+// internal/pipeline, driven by the options that a Config translates to; it is an
+// interface here, so that the lifecycle can be tested without privileges.
 //
-// It is the only package that knows the collector, apart from internal/profile,
-// which knows its data model, and internal/cputime, which knows that of metrics.
+// It is the only package that knows components of the collector. Apart from it
+// internal/pipeline knows consumers, internal/profile the data model, and
+// internal/cputime that of metrics.
 //
 // Invariants:
 //   - After Start has returned nothing stops the collector: what goes wrong is

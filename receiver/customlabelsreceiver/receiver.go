@@ -7,52 +7,40 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 )
 
 var errStarted = errors.New("custom_labels is already started")
 
-// pipeline is what runs between Start and Shutdown. It is used once.
-type pipeline interface {
-	// start loads and attaches everything and returns quickly; what goes on
-	// afterwards does so on goroutines with a context of their own. After an
-	// error nothing is left behind, and shutdown is not called.
-	start(ctx context.Context) error
-	// shutdown stops sampling, hands over what was sampled, and releases
-	// everything. When ctx ends first, what was not handed over yet is dropped
-	// and counted, but everything is still released.
-	shutdown(ctx context.Context) error
+// engine is what runs between Start and Shutdown: a pipeline.Pipeline with telemetry. It is
+// used once. After an error of Start nothing is left behind, and Shutdown is not called.
+type engine interface {
+	Start(ctx context.Context) error
+	Shutdown(ctx context.Context) error
 }
 
-// consumers are what comes next in the pipelines of each signal; nil: the receiver is in
-// none of that signal. There is at least one.
-type consumers struct {
-	profiles xconsumer.Profiles
-	metrics  consumer.Metrics
-}
-
-// newPipelineFunc makes a pipeline that delivers to next. The pipeline tells
+// newEngineFunc makes an engine that delivers to next. The engine tells
 // report how it is: an error while it is degraded, nil when it has recovered.
 // report does not block and may be called at any time from any goroutine.
-type newPipelineFunc func(cfg *Config, set receiver.Settings, next consumers, report func(error)) (pipeline, error)
+type newEngineFunc func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error)
 
-// shared starts and stops the pipeline of a configuration for all of its signals. It runs
+// shared starts and stops the engine of a configuration for all of its signals. It runs
 // while all of them are started: the collector starts what comes next in a pipeline before
 // its receiver and stops it afterwards, so that from the last Start to the first
 // Shutdown, and not before or after, all consumers are there.
 type shared struct {
-	cfg         *Config
-	set         receiver.Settings // of the signal that was made first
-	newPipeline newPipelineFunc
-	forget      func(*shared)
+	cfg       *Config
+	set       receiver.Settings // of the signal that was made first
+	newEngine newEngineFunc
+	forget    func(*shared)
 
 	mu      sync.Mutex
-	next    consumers
+	next    pipeline.Consumers
 	signals []*signal
-	running pipeline // nil: not started, idle after an ignored error, or shut down
+	running engine // nil: not started, idle after an ignored error, or shut down
 	status  *status
 }
 
@@ -63,14 +51,14 @@ type signal struct {
 }
 
 // join adds a consumer; not if there is one of its signal.
-func (s *shared) join(next consumers) bool {
+func (s *shared) join(next pipeline.Consumers) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case next.profiles != nil && s.next.profiles == nil:
-		s.next.profiles = next.profiles
-	case next.metrics != nil && s.next.metrics == nil:
-		s.next.metrics = next.metrics
+	case next.Profiles != nil && s.next.Profiles == nil:
+		s.next.Profiles = next.Profiles
+	case next.Metrics != nil && s.next.Metrics == nil:
+		s.next.Metrics = next.Metrics
 	default:
 		return false
 	}
@@ -94,7 +82,10 @@ func (r *signal) Start(ctx context.Context, host component.Host) error {
 		return nil
 	}
 	st := newStatus(hosts...)
-	p, err := s.startPipeline(ctx, st)
+	e, err := s.newEngine(s.cfg, s.set, s.next, st.report)
+	if err == nil {
+		err = e.Start(ctx)
+	}
 	if err != nil {
 		st.close()
 		if s.cfg.ErrorMode != ErrorModeIgnore {
@@ -107,7 +98,7 @@ func (r *signal) Start(ctx context.Context, host component.Host) error {
 		}
 		return nil
 	}
-	s.running, s.status = p, st
+	s.running, s.status = e, st
 	return nil
 }
 
@@ -122,17 +113,6 @@ func (s *shared) hosts() (hosts []component.Host, all bool) {
 	return hosts, true
 }
 
-func (s *shared) startPipeline(ctx context.Context, st *status) (pipeline, error) {
-	p, err := s.newPipeline(s.cfg, s.set, s.next, st.report)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.start(ctx); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
 // Shutdown hands over what was sampled, of all signals, and releases everything. It does
 // nothing when the receiver is not running.
 func (r *signal) Shutdown(ctx context.Context) error {
@@ -144,9 +124,9 @@ func (r *signal) Shutdown(ctx context.Context) error {
 	if s.running == nil {
 		return nil
 	}
-	p := s.running
+	e := s.running
 	s.running = nil
 	// The collector reports the end of the component itself; nothing may follow.
 	s.status.close()
-	return p.shutdown(ctx)
+	return e.Shutdown(ctx)
 }

@@ -20,33 +20,34 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
 
 var errTest = errors.New("attach perf event: permission denied")
 
-// fakePipeline delivers one batch when it is shut down, as a flush does.
-type fakePipeline struct {
-	next      consumers
+// fakeEngine delivers one batch when it is shut down, as a flush does.
+type fakeEngine struct {
+	next      pipeline.Consumers
 	report    func(error)
 	startErr  error
 	starts    atomic.Int32
 	shutdowns atomic.Int32
 }
 
-func (p *fakePipeline) start(context.Context) error {
+func (p *fakeEngine) Start(context.Context) error {
 	p.starts.Add(1)
 	return p.startErr
 }
 
-func (p *fakePipeline) shutdown(ctx context.Context) error {
+func (p *fakeEngine) Shutdown(ctx context.Context) error {
 	p.shutdowns.Add(1)
 	var errs []error
-	if p.next.profiles != nil {
-		errs = append(errs, p.next.profiles.ConsumeProfiles(ctx, twoSamples()))
+	if p.next.Profiles != nil {
+		errs = append(errs, p.next.Profiles.ConsumeProfiles(ctx, twoSamples()))
 	}
-	if p.next.metrics != nil {
-		errs = append(errs, p.next.metrics.ConsumeMetrics(ctx, threePoints()))
+	if p.next.Metrics != nil {
+		errs = append(errs, p.next.Metrics.ConsumeMetrics(ctx, threePoints()))
 	}
 	return errors.Join(errs...)
 }
@@ -68,18 +69,18 @@ func threePoints() pmetric.Metrics {
 	return metrics
 }
 
-// fakes makes pipelines and remembers them.
+// fakes makes engines and remembers them.
 type fakes struct {
-	made     []*fakePipeline
+	made     []*fakeEngine
 	makeErr  error
 	startErr error
 }
 
-func (f *fakes) newPipeline(_ *Config, _ receiver.Settings, next consumers, report func(error)) (pipeline, error) {
+func (f *fakes) newEngine(_ *Config, _ receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
 	if f.makeErr != nil {
 		return nil, f.makeErr
 	}
-	p := &fakePipeline{next: next, report: report, startErr: f.startErr}
+	p := &fakeEngine{next: next, report: report, startErr: f.startErr}
 	f.made = append(f.made, p)
 	return p, nil
 }
@@ -96,7 +97,7 @@ func (h *statusHost) Report(e *componentstatus.Event) { h.events = append(h.even
 
 func newReceiver(t *testing.T, f *fakes, cfg *Config, set receiver.Settings, next xconsumer.Profiles) component.Component {
 	t.Helper()
-	r, err := newReceivers(f.newPipeline).createProfiles(t.Context(), set, cfg, next)
+	r, err := newReceivers(f.newEngine).createProfiles(t.Context(), set, cfg, next)
 	require.NoError(t, err)
 	return r
 }
@@ -127,7 +128,7 @@ func TestReceiverLifecycle(t *testing.T) {
 	require.Empty(t, host.events, "the collector reports start and stop itself")
 
 	require.NoError(t, r.Start(t.Context(), host), "started again")
-	require.Len(t, f.made, 2, "with a new pipeline")
+	require.Len(t, f.made, 2, "with a new engine")
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.Len(t, sink.AllProfiles(), 2)
 }
@@ -156,7 +157,7 @@ func TestReceiverStartError(t *testing.T) {
 			require.Empty(t, host.events, "the collector reports what Start returns")
 			require.NoError(t, r.Shutdown(t.Context()))
 			for _, p := range f.made {
-				require.Zero(t, p.shutdowns.Load(), "a pipeline that did not start is not shut down")
+				require.Zero(t, p.shutdowns.Load(), "an engine that did not start is not shut down")
 			}
 		})
 	}

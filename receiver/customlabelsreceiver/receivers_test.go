@@ -23,7 +23,7 @@ type twoSignals struct {
 func newTwoSignals(t *testing.T, cfg *Config) *twoSignals {
 	t.Helper()
 	s := &twoSignals{fakes: &fakes{}, hosts: [2]*statusHost{newStatusHost(), newStatusHost()}}
-	s.all = newReceivers(s.newPipeline)
+	s.all = newReceivers(s.newEngine)
 	var err error
 	s.profiles, err = s.all.createProfiles(t.Context(), nopSettings(), cfg, &s.profileSink)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestConfigurationsShareNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, other.Start(t.Context(), newStatusHost()))
 	require.Len(t, s.made, 1)
-	require.Nil(t, s.made[0].next.profiles)
+	require.Nil(t, s.made[0].next.Profiles)
 	require.NoError(t, other.Shutdown(t.Context()))
 
 	cfg := defaultConfig()

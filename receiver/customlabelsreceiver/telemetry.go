@@ -3,6 +3,7 @@ package customlabelsreceiver
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
 
@@ -20,7 +22,7 @@ import (
 type telemetry struct {
 	instruments  *metadata.TelemetryBuilder
 	registration metric.Registration
-	read         func(*snapshot)
+	read         func() pipeline.Snapshot
 	attrs        attributeSets
 }
 
@@ -29,92 +31,51 @@ type attributeSets struct {
 	own         attribute.KeyValue
 	receiver    metric.ObserveOption
 	rules       []metric.ObserveOption
-	filtered    [numFilterReasons]metric.ObserveOption
-	dropped     [numDropReasons]metric.ObserveOption
+	filtered    [pipeline.NumFilterReasons]metric.ObserveOption
+	dropped     [pipeline.NumDropReasons]metric.ObserveOption
 	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
 	userStacks  [labels.NumOutcomes]metric.ObserveOption
-	collections [numCollectionResults]metric.ObserveOption
-	anomalies   [numAnomalies]metric.ObserveOption
-	unwindFiles [numUnwindResults]metric.ObserveOption
-	symbols     [numSymbolProblems]metric.ObserveOption
-	hanging     [numHangKinds]metric.ObserveOption
+	collections [pipeline.NumCollectionResults]metric.ObserveOption
+	anomalies   [pipeline.NumAnomalies]metric.ObserveOption
+	unwindFiles [pipeline.NumUnwindResults]metric.ObserveOption
+	symbols     [pipeline.NumSymbolProblems]metric.ObserveOption
+	hanging     [pipeline.NumHangKinds]metric.ObserveOption
 
-	limits       [numLimits]metric.ObserveOption
-	limitActions [numLimitActions]metric.ObserveOption
+	limits       [pipeline.NumLimits]metric.ObserveOption
+	limitActions [pipeline.NumLimitActions]metric.ObserveOption
 	memory       [budget.NumParts]metric.ObserveOption
 	background   [budget.NumWork]metric.ObserveOption
 
-	offCPUFiltered [numOffCPUFilterReasons]metric.ObserveOption
-	offCPUDropped  [numOffCPUDropReasons]metric.ObserveOption
+	offCPUFiltered [pipeline.NumOffCPUFilterReasons]metric.ObserveOption
+	offCPUDropped  [pipeline.NumOffCPUDropReasons]metric.ObserveOption
 }
 
 // newTelemetry registers the instruments. read is called on a goroutine of the
 // collector until close has returned; it must not wait for a lock that is held
 // while close is called.
-func newTelemetry(set receiver.Settings, cfg *Config, read func(*snapshot)) (*telemetry, error) {
+func newTelemetry(set receiver.Settings, cfg *Config, read func() pipeline.Snapshot) (*telemetry, error) {
 	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
-	t := &telemetry{
-		instruments: b, read: read, attrs: newAttributeSets(set.ID.String()),
-	}
+	t := &telemetry{instruments: b, read: read, attrs: newAttributeSets(set.ID.String())}
 	t.attrs.rules = ruleAttributes(set.ID.String(), &cfg.Labels)
-	t.registration, err = metadata.Meter(set.TelemetrySettings).RegisterCallback(t.observe,
-		b.ReceiverCustomLabelsBackgroundCPU,
-		b.ReceiverCustomLabelsBackgroundWaiting,
-		b.ReceiverCustomLabelsBpfMapUsed,
-		b.ReceiverCustomLabelsDroppedProcessEvents,
-		b.ReceiverCustomLabelsDroppedSamples,
-		b.ReceiverCustomLabelsEmittedSamples,
-		b.ReceiverCustomLabelsFilteredSamples,
-		b.ReceiverCustomLabelsHanging,
-		b.ReceiverCustomLabelsHits,
-		b.ReceiverCustomLabelsLabelAnomalies,
-		b.ReceiverCustomLabelsLabelBudgetUsed,
-		b.ReceiverCustomLabelsLabelReads,
-		b.ReceiverCustomLabelsLabelSourceProcesses,
-		b.ReceiverCustomLabelsLabelUsers,
-		b.ReceiverCustomLabelsLimitActions,
-		b.ReceiverCustomLabelsLimitUsed,
-		b.ReceiverCustomLabelsMemoryUsed,
-		b.ReceiverCustomLabelsMetricCollections,
-		b.ReceiverCustomLabelsMetricOverflow,
-		b.ReceiverCustomLabelsMetricSamples,
-		b.ReceiverCustomLabelsMetricSeries,
-		b.ReceiverCustomLabelsOffCPUAwayBytes,
-		b.ReceiverCustomLabelsOffCPUDroppedSwitches,
-		b.ReceiverCustomLabelsOffCPUEmittedSwitches,
-		b.ReceiverCustomLabelsOffCPUFilteredSwitches,
-		b.ReceiverCustomLabelsOffCPUMetricSwitches,
-		b.ReceiverCustomLabelsOffCPUPendingSwitches,
-		b.ReceiverCustomLabelsOffCPURingBufferUsed,
-		b.ReceiverCustomLabelsOffCPUSwitches,
-		b.ReceiverCustomLabelsOffCPUUserDroppedSwitches,
-		b.ReceiverCustomLabelsOverflowSamples,
-		b.ReceiverCustomLabelsPendingSamples,
-		b.ReceiverCustomLabelsProcessContextErrors,
-		b.ReceiverCustomLabelsProcessContextProcesses,
-		b.ReceiverCustomLabelsProcessContextReads,
-		b.ReceiverCustomLabelsProcessLoadErrors,
-		b.ReceiverCustomLabelsRingBufferUsed,
-		b.ReceiverCustomLabelsRuleMatches,
-		b.ReceiverCustomLabelsSharedBudgetSamples,
-		b.ReceiverCustomLabelsSymbolProblems,
-		b.ReceiverCustomLabelsSymbolUsed,
-		b.ReceiverCustomLabelsTrackedProcesses,
-		b.ReceiverCustomLabelsTypeConflicts,
-		b.ReceiverCustomLabelsUnwindFiles,
-		b.ReceiverCustomLabelsUnwindTables,
-		b.ReceiverCustomLabelsUnwindUsed,
-		b.ReceiverCustomLabelsUserDroppedSamples,
-		b.ReceiverCustomLabelsUserEntryOverflow,
-		b.ReceiverCustomLabelsUserStacks,
-	)
+	t.registration, err = metadata.Meter(set.TelemetrySettings).RegisterCallback(t.observe, observables(b)...)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return t, nil
+}
+
+// observables are all instruments.
+func observables(b *metadata.TelemetryBuilder) (all []metric.Observable) {
+	v := reflect.ValueOf(b).Elem()
+	for i := range v.NumField() {
+		if field := v.Field(i); field.CanInterface() {
+			all = append(all, field.Interface().(metric.Observable))
+		}
+	}
+	return all
 }
 
 // close ends the publication; read is not called afterwards.
@@ -128,168 +89,130 @@ func (t *telemetry) close() error {
 }
 
 func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
-	var s snapshot
-	t.read(&s)
-
+	s := t.read()
 	b, a := t.instruments, &t.attrs
-	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.hits, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.emitted, a.receiver)
-	for reason, n := range s.filtered {
-		o.ObserveInt64(b.ReceiverCustomLabelsFilteredSamples, n, a.filtered[reason])
+	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.Hits, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.Emitted, a.receiver)
+	observeAll(o, b.ReceiverCustomLabelsFilteredSamples, s.Filtered[:], a.filtered[:])
+	observeAll(o, b.ReceiverCustomLabelsDroppedSamples, s.Dropped[:], a.dropped[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.Pending(), a.receiver)
+	if s.OffCPU.Enabled {
+		t.observeOffCPU(o, &s.OffCPU)
 	}
-	for reason, n := range s.dropped {
-		o.ObserveInt64(b.ReceiverCustomLabelsDroppedSamples, n, a.dropped[reason])
-	}
-	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.pending(), a.receiver)
-	if s.offCPU.enabled {
-		t.observeOffCPU(o, &s.offCPU)
-	}
-	if s.metering.enabled {
+	if s.Metering.Enabled {
 		t.observeMetering(o, &s)
 	}
-	if s.users != nil {
-		t.observeUsers(o, &s)
-		t.observeLabels(o, &s)
-	}
+	t.observeUsers(o, &s)
+	t.observeLabels(o, &s)
 
 	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {
-		for outcome, n := range s.labelReads[abi] {
-			observeSeen(o, b.ReceiverCustomLabelsLabelReads, n, a.labelReads[abi][outcome])
-		}
+		observeSeen(o, b.ReceiverCustomLabelsLabelReads, s.LabelReads[abi][:], a.labelReads[abi][:])
 	}
-	for outcome, n := range s.userStacks {
-		observeSeen(o, b.ReceiverCustomLabelsUserStacks, n, a.userStacks[outcome])
-	}
-	for kind, n := range s.anomalies {
-		observeSeen(o, b.ReceiverCustomLabelsLabelAnomalies, n, a.anomalies[kind])
-	}
-	o.ObserveInt64(b.ReceiverCustomLabelsDroppedProcessEvents, s.droppedProcessEvents, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextErrors, s.contextErrors, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.contextProcesses, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.contextReads, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.processLoadErrors, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.ringBufferUsedBytes, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.trackedProcesses, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.labelSourceProcesses, a.receiver)
-	for r, n := range s.symbolProblems {
-		observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, n, a.symbols[r])
-	}
-	for k, n := range s.hanging {
-		o.ObserveInt64(b.ReceiverCustomLabelsHanging, n, a.hanging[k])
-	}
-	o.ObserveInt64(b.ReceiverCustomLabelsSymbolUsed, s.symbolBytes, a.receiver)
-	for r, n := range s.unwindFiles {
-		observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, n, a.unwindFiles[r])
-	}
-	o.ObserveInt64(b.ReceiverCustomLabelsUnwindTables, s.unwindTables, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsUnwindUsed, s.unwindBytes, a.receiver)
+	observeSeen(o, b.ReceiverCustomLabelsUserStacks, s.UserStacks[:], a.userStacks[:])
+	observeSeen(o, b.ReceiverCustomLabelsLabelAnomalies, s.Anomalies[:], a.anomalies[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsDroppedProcessEvents, s.DroppedProcessEvents, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextErrors, s.ContextErrors, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.ContextProcesses, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.ContextReads, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.ProcessLoadErrors, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.RingBufferUsedBytes, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.TrackedProcesses, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.LabelSourceProcesses, a.receiver)
+	observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, s.SymbolProblems[:], a.symbols[:])
+	observeAll(o, b.ReceiverCustomLabelsHanging, s.Hanging[:], a.hanging[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsSymbolUsed, s.SymbolBytes, a.receiver)
+	observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, s.UnwindFiles[:], a.unwindFiles[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsUnwindTables, s.UnwindTables, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsUnwindUsed, s.UnwindBytes, a.receiver)
 	t.observeLimits(o, &s)
 	return nil
 }
 
-func (t *telemetry) observeLimits(o metric.Observer, s *snapshot) {
+func (t *telemetry) observeLimits(o metric.Observer, s *pipeline.Snapshot) {
 	b, a := t.instruments, &t.attrs
-	o.ObserveInt64(b.ReceiverCustomLabelsBpfMapUsed, s.bpfMapBytes, a.receiver)
-	for l, part := range s.limitUsed {
+	o.ObserveInt64(b.ReceiverCustomLabelsBpfMapUsed, s.BPFMapBytes, a.receiver)
+	for l, part := range s.LimitUsed {
 		o.ObserveFloat64(b.ReceiverCustomLabelsLimitUsed, part, a.limits[l])
 	}
-	for l, n := range s.limitActions {
-		observeSeen(o, b.ReceiverCustomLabelsLimitActions, n, a.limitActions[l])
-	}
-	for p, n := range s.memory {
-		o.ObserveInt64(b.ReceiverCustomLabelsMemoryUsed, n, a.memory[p])
-	}
-	for w, seconds := range s.background {
+	observeSeen(o, b.ReceiverCustomLabelsLimitActions, s.LimitActions[:], a.limitActions[:])
+	observeAll(o, b.ReceiverCustomLabelsMemoryUsed, s.Memory[:], a.memory[:])
+	for w, seconds := range s.Background {
 		o.ObserveFloat64(b.ReceiverCustomLabelsBackgroundCPU, seconds, a.background[w])
-		o.ObserveInt64(b.ReceiverCustomLabelsBackgroundWaiting, s.backgroundLeft[w], a.background[w])
 	}
+	observeAll(o, b.ReceiverCustomLabelsBackgroundWaiting, s.BackgroundLeft[:], a.background[:])
 }
 
-func (t *telemetry) observeOffCPU(o metric.Observer, s *offCPUSnapshot) {
+func (t *telemetry) observeOffCPU(o metric.Observer, s *pipeline.OffCPUSnapshot) {
 	b, a := t.instruments, &t.attrs
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUSwitches, s.switches, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUEmittedSwitches, s.emitted, a.receiver)
-	for reason, n := range s.filtered {
-		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUFilteredSwitches, n, a.offCPUFiltered[reason])
-	}
-	for reason, n := range s.dropped {
-		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUDroppedSwitches, n, a.offCPUDropped[reason])
-	}
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUPendingSwitches, s.pending(), a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPURingBufferUsed, s.ringBytes, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUAwayBytes, s.awayBytes, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUSwitches, s.Switches, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUEmittedSwitches, s.Emitted, a.receiver)
+	observeAll(o, b.ReceiverCustomLabelsOffCPUFilteredSwitches, s.Filtered[:], a.offCPUFiltered[:])
+	observeAll(o, b.ReceiverCustomLabelsOffCPUDroppedSwitches, s.Dropped[:], a.offCPUDropped[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUPendingSwitches, s.Pending(), a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPURingBufferUsed, s.RingBytes, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUAwayBytes, s.AwayBytes, a.receiver)
 }
 
-func (t *telemetry) observeUsers(o metric.Observer, s *snapshot) {
-	for r := range s.userDropped {
-		reason := attribute.String("reason", userDropReason(r).String())
-		s.users.observe(o, t.instruments.ReceiverCustomLabelsUserDroppedSamples, &s.userDropped[r], t.attrs.own, reason)
-		s.users.observe(o, t.instruments.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.offCPU.userDropped[r], t.attrs.own, reason)
+// observeMetering tells of the metrics, where the receiver makes any.
+func (t *telemetry) observeMetering(o metric.Observer, all *pipeline.Snapshot) {
+	b, a, s := t.instruments, &t.attrs, &all.Metering
+	o.ObserveInt64(b.ReceiverCustomLabelsMetricSamples, s.Samples, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsMetricSeries, s.Series, a.receiver)
+	if all.OffCPU.Enabled {
+		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUMetricSwitches, s.Switches, a.receiver)
 	}
-	overflow := t.instruments.ReceiverCustomLabelsUserEntryOverflow
-	s.users.observe(o, overflow, &s.lostLabels, t.attrs.own, attribute.String("lost", "labels"))
-	s.users.observe(o, overflow, &s.lostStacks, t.attrs.own, attribute.String("lost", "stacks"))
+	observeAll(o, b.ReceiverCustomLabelsMetricCollections, s.Collections[:], a.collections[:])
+	for l := range s.Lost {
+		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsMetricOverflow, &s.Lost[l], attribute.String("lost", pipeline.SeriesLost(l).String()))
+	}
 }
 
-// observeSeen leaves out what has not happened yet: most combinations of
+// observeAll passes on values of which each has attributes of its own.
+func observeAll(o metric.Observer, instrument metric.Int64Observable, values []int64, attrs []metric.ObserveOption) {
+	for i, n := range values {
+		o.ObserveInt64(instrument, n, attrs[i])
+	}
+}
+
+// observeSeen is observeAll without what has not happened yet: most combinations of
 // attributes never do.
-func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, n int64, attrs metric.ObserveOption) {
-	if n != 0 {
-		o.ObserveInt64(counter, n, attrs)
+func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, values []int64, attrs []metric.ObserveOption) {
+	for i, n := range values {
+		if n != 0 {
+			o.ObserveInt64(counter, n, attrs[i])
+		}
 	}
 }
 
 func newAttributeSets(receiverID string) attributeSets {
 	own := attribute.String("receiver", receiverID)
-	with := func(kvs ...attribute.KeyValue) metric.ObserveOption {
-		return metric.WithAttributeSet(attribute.NewSet(append(kvs, own)...))
-	}
-	sets := attributeSets{own: own, receiver: with()}
-	for r := range sets.filtered {
-		sets.filtered[r] = with(attribute.String("reason", filterReason(r).String()))
-	}
-	for r := range sets.dropped {
-		sets.dropped[r] = with(attribute.String("reason", dropReason(r).String()))
-	}
-	for r := range sets.collections {
-		sets.collections[r] = with(attribute.String("result", collectionResult(r).String()))
-	}
-	for r := range sets.symbols {
-		sets.symbols[r] = with(attribute.String("problem", symbolProblem(r).String()))
-	}
-	for k := range sets.hanging {
-		sets.hanging[k] = with(attribute.String("kind", hangKind(k).String()))
-	}
-	for r := range sets.unwindFiles {
-		sets.unwindFiles[r] = with(attribute.String("result", unwindResult(r).String()))
-	}
-	for r := range sets.offCPUFiltered {
-		sets.offCPUFiltered[r] = with(attribute.String("reason", offCPUFilterReason(r).String()))
-	}
-	for r := range sets.offCPUDropped {
-		sets.offCPUDropped[r] = with(attribute.String("reason", offCPUDropReason(r).String()))
-	}
-	for l := range sets.limits {
-		sets.limits[l] = with(attribute.String("limit", limit(l).String()))
-	}
-	for l := range sets.limitActions {
-		sets.limitActions[l] = with(attribute.String("action", limitAction(l).String()))
-	}
-	for p := range sets.memory {
-		sets.memory[p] = with(attribute.String("part", budget.Part(p).String()))
-	}
-	for w := range sets.background {
-		sets.background[w] = with(attribute.String("work", budget.Work(w).String()))
-	}
-	for k := range sets.anomalies {
-		sets.anomalies[k] = with(attribute.String("kind", anomaly(k).String()))
-	}
-	for o := range sets.userStacks {
-		outcome := attribute.String("outcome", labels.Outcome(o).String())
-		sets.userStacks[o] = with(outcome)
-		for abi := range sets.labelReads {
-			sets.labelReads[abi][o] = with(outcome, attribute.String("abi", labels.ABI(abi).String()))
-		}
+	sets := attributeSets{own: own, receiver: metric.WithAttributeSet(attribute.NewSet(own))}
+	attributesOf[pipeline.FilterReason](sets.filtered[:], "reason", own)
+	attributesOf[pipeline.DropReason](sets.dropped[:], "reason", own)
+	attributesOf[pipeline.CollectionResult](sets.collections[:], "result", own)
+	attributesOf[pipeline.SymbolProblem](sets.symbols[:], "problem", own)
+	attributesOf[pipeline.HangKind](sets.hanging[:], "kind", own)
+	attributesOf[pipeline.UnwindResult](sets.unwindFiles[:], "result", own)
+	attributesOf[pipeline.OffCPUFilterReason](sets.offCPUFiltered[:], "reason", own)
+	attributesOf[pipeline.OffCPUDropReason](sets.offCPUDropped[:], "reason", own)
+	attributesOf[pipeline.Limit](sets.limits[:], "limit", own)
+	attributesOf[pipeline.LimitAction](sets.limitActions[:], "action", own)
+	attributesOf[budget.Part](sets.memory[:], "part", own)
+	attributesOf[budget.Work](sets.background[:], "work", own)
+	attributesOf[pipeline.Anomaly](sets.anomalies[:], "kind", own)
+	attributesOf[labels.Outcome](sets.userStacks[:], "outcome", own)
+	for abi := range sets.labelReads {
+		attributesOf[labels.Outcome](sets.labelReads[abi][:], "outcome", own, attribute.String("abi", labels.ABI(abi).String()))
 	}
 	return sets
+}
+
+// name makes the attributes of all values of an enum.
+func attributesOf[E interface {
+	~int | ~uint8
+	fmt.Stringer
+}](sets []metric.ObserveOption, key string, others ...attribute.KeyValue) {
+	for i := range sets {
+		sets[i] = metric.WithAttributeSet(attribute.NewSet(append(others, attribute.String(key, E(i).String()))...))
+	}
 }

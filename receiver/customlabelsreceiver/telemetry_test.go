@@ -18,6 +18,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadatatest"
 )
@@ -27,6 +28,14 @@ func settingsOf(tt *componenttest.Telemetry, name string) receiver.Settings {
 	set.ID = component.NewIDWithName(metadata.Type, name)
 	set.TelemetrySettings = tt.NewTelemetrySettings()
 	return set
+}
+
+// telemetryOf shows a snapshot of a receiver.
+func telemetryOf(tt *componenttest.Telemetry, name string, cfg *Config, fill func(*pipeline.Snapshot)) (*telemetry, error) {
+	return newTelemetry(settingsOf(tt, name), cfg, func() (s pipeline.Snapshot) {
+		fill(&s)
+		return s
+	})
 }
 
 func point(value int64, kvs ...string) metricdata.DataPoint[int64] {
@@ -48,32 +57,32 @@ func TestTelemetryAccounting(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
 
-	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
-		s.hits = 1000
-		s.filtered = [numFilterReasons]int64{filterIdle: 300, filterTarget: 95, filterUnknownProcess: 5}
-		s.emitted = 500
-		s.dropped[dropRingFull] = 7
-		s.dropped[dropRefused] = 3
-		s.users = new(userSeries)
-		s.userDropped[userDropShare][s.users.of(1000)] = 5
-		s.userDropped[userDropPendingFull][otherUsers] = 2
-		s.offCPU.userDropped[userDropShare][s.users.of(1001)] = 4
-		s.lostLabels[s.users.of(1001)], s.lostStacks[s.users.of(1001)] = 11, 7
-		s.labelReads[labels.ABIV1][labels.OutcomePresent] = 21
-		s.userStacks[labels.OutcomeTruncated] = 5
-		s.anomalies[anomalyTruncatedValue] = 2
-		s.trackedProcesses = 12
-		s.labelSourceProcesses = 4
-		s.ringBufferUsedBytes = 4096
-		s.droppedProcessEvents = 1
-		s.processLoadErrors = 6
-		s.unwindTables, s.unwindBytes = 2, 8192
-		s.symbolProblems[symbolTimedOut], s.symbolBytes = 3, 4096
-		s.hanging[hangProcess], s.hanging[hangFile] = 24, 8
-		s.unwindFiles[unwindNoRoom] = 9
+	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
+		s.Hits = 1000
+		s.Filtered = [pipeline.NumFilterReasons]int64{pipeline.FilterIdle: 300, pipeline.FilterTarget: 95, pipeline.FilterUnknownProcess: 5}
+		s.Emitted = 500
+		s.Dropped[pipeline.DropRingFull] = 7
+		s.Dropped[pipeline.DropRefused] = 3
+		s.Users = []uint32{1000, 1001}
+		s.UserDropped[pipeline.UserDropShare][0] = 5
+		s.UserDropped[pipeline.UserDropPendingFull][pipeline.OtherUsers] = 2
+		s.OffCPU.UserDropped[pipeline.UserDropShare][1] = 4
+		s.LostLabels[1], s.LostStacks[1] = 11, 7
+		s.LabelReads[labels.ABIV1][labels.OutcomePresent] = 21
+		s.UserStacks[labels.OutcomeTruncated] = 5
+		s.Anomalies[pipeline.AnomalyTruncatedValue] = 2
+		s.TrackedProcesses = 12
+		s.LabelSourceProcesses = 4
+		s.RingBufferUsedBytes = 4096
+		s.DroppedProcessEvents = 1
+		s.ProcessLoadErrors = 6
+		s.UnwindTables, s.UnwindBytes = 2, 8192
+		s.SymbolProblems[pipeline.SymbolTimedOut], s.SymbolBytes = 3, 4096
+		s.Hanging[pipeline.HangProcess], s.Hanging[pipeline.HangFile] = 24, 8
+		s.UnwindFiles[pipeline.UnwindNoRoom] = 9
 	})
 	require.NoError(t, err)
-	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(s *snapshot) { s.hits = 1 })
+	b, err := telemetryOf(tt, "b", &Config{}, func(s *pipeline.Snapshot) { s.Hits = 1 })
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
@@ -180,17 +189,17 @@ func requireSum(t *testing.T, tt *componenttest.Telemetry, name string, want int
 func TestTelemetryOffCPU(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
-	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
-		s.offCPU = offCPUSnapshot{enabled: true, switches: 1000, emitted: 100, ringBytes: 64, awayBytes: 4096}
-		for r := range s.offCPU.filtered {
-			s.offCPU.filtered[r] = int64(10 + r)
+	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
+		s.OffCPU = pipeline.OffCPUSnapshot{Enabled: true, Switches: 1000, Emitted: 100, RingBytes: 64, AwayBytes: 4096}
+		for r := range s.OffCPU.Filtered {
+			s.OffCPU.Filtered[r] = int64(10 + r)
 		}
-		for r := range s.offCPU.dropped {
-			s.offCPU.dropped[r] = int64(20 + r)
+		for r := range s.OffCPU.Dropped {
+			s.OffCPU.Dropped[r] = int64(20 + r)
 		}
 	})
 	require.NoError(t, err)
-	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(*snapshot) {})
+	b, err := telemetryOf(tt, "b", &Config{}, func(*pipeline.Snapshot) {})
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
@@ -221,15 +230,15 @@ func TestTelemetryOffCPU(t *testing.T) {
 func TestTelemetryMetering(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
-	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
-		s.users, s.offCPU.enabled = new(userSeries), true
-		s.metering = meteringSnapshot{enabled: true, samples: 10, switches: 11, series: 12}
-		s.metering.lost[seriesLostLabels][s.users.of(1000)] = 13
-		s.metering.lost[seriesLostProcess][otherUsers] = 14
-		s.metering.collections = [numCollectionResults]int64{collectionAccepted: 15, collectionRefused: 16}
+	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
+		s.Users, s.OffCPU.Enabled = []uint32{1000}, true
+		s.Metering = pipeline.MeteringSnapshot{Enabled: true, Samples: 10, Switches: 11, Series: 12}
+		s.Metering.Lost[pipeline.SeriesLostLabels][0] = 13
+		s.Metering.Lost[pipeline.SeriesLostProcess][pipeline.OtherUsers] = 14
+		s.Metering.Collections = [pipeline.NumCollectionResults]int64{pipeline.CollectionAccepted: 15, pipeline.CollectionRefused: 16}
 	})
 	require.NoError(t, err)
-	b, err := newTelemetry(settingsOf(tt, "b"), &Config{}, func(*snapshot) {})
+	b, err := telemetryOf(tt, "b", &Config{}, func(*pipeline.Snapshot) {})
 	require.NoError(t, err)
 	opt := metricdatatest.IgnoreTimestamp()
 	const ra = "receiver=custom_labels/a"
@@ -251,12 +260,12 @@ func TestTelemetryMetering(t *testing.T) {
 func TestTelemetryLimits(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
-	a, err := newTelemetry(settingsOf(tt, "a"), &Config{}, func(s *snapshot) {
-		s.limitUsed = [numLimits]float64{limitMemory: 0.5, limitBPFMaps: 0.25, limitBackgroundCPU: 0.125}
-		s.limitActions[limitProcessesReduced] = 3
-		s.memory[budget.OfBatches] = 4096
-		s.bpfMapBytes = 8192
-		s.background[budget.Rows], s.backgroundLeft[budget.Rows] = 1.5, 2
+	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
+		s.LimitUsed = [pipeline.NumLimits]float64{pipeline.LimitMemory: 0.5, pipeline.LimitBPFMaps: 0.25, pipeline.LimitBackgroundCPU: 0.125}
+		s.LimitActions[pipeline.LimitProcessesReduced] = 3
+		s.Memory[budget.OfBatches] = 4096
+		s.BPFMapBytes = 8192
+		s.Background[budget.Rows], s.BackgroundLeft[budget.Rows] = 1.5, 2
 	})
 	require.NoError(t, err)
 	opt := metricdatatest.IgnoreTimestamp()
@@ -292,18 +301,18 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	md := readMetadata(t)
 	require.Equal(t, md["action"], names(labels.NumActions, func(i int) string { return labels.Action(i).String() }))
 	require.Equal(t, md["budget"], names(labels.NumBudgets, func(i int) string { return labels.Budget(i).String() }))
-	require.Equal(t, md["type_conflict_result"], names(numTypeConflictResults, func(i int) string { return typeConflictResult(i).String() }))
-	require.Equal(t, md["collection_result"], names(numCollectionResults, func(i int) string { return collectionResult(i).String() }))
-	require.Equal(t, md["series_lost"], names(numSeriesLost, func(i int) string { return seriesLost(i).String() }))
-	require.Equal(t, md["drop_reason"], names(numDropReasons, func(i int) string { return dropReason(i).String() }))
-	require.Equal(t, md["off_cpu_drop_reason"], names(numOffCPUDropReasons, func(i int) string { return offCPUDropReason(i).String() }))
-	require.Equal(t, md["filter_reason"], names(numFilterReasons, func(i int) string { return filterReason(i).String() }))
-	require.Equal(t, md["off_cpu_filter_reason"], names(numOffCPUFilterReasons, func(i int) string { return offCPUFilterReason(i).String() }))
-	require.Equal(t, md["limit"], names(numLimits, func(i int) string { return limit(i).String() }))
-	require.Equal(t, md["limit_action"], names(numLimitActions, func(i int) string { return limitAction(i).String() }))
+	require.Equal(t, md["type_conflict_result"], names(pipeline.NumTypeConflictResults, func(i int) string { return pipeline.TypeConflictResult(i).String() }))
+	require.Equal(t, md["collection_result"], names(pipeline.NumCollectionResults, func(i int) string { return pipeline.CollectionResult(i).String() }))
+	require.Equal(t, md["series_lost"], names(pipeline.NumSeriesLost, func(i int) string { return pipeline.SeriesLost(i).String() }))
+	require.Equal(t, md["drop_reason"], names(pipeline.NumDropReasons, func(i int) string { return pipeline.DropReason(i).String() }))
+	require.Equal(t, md["off_cpu_drop_reason"], names(pipeline.NumOffCPUDropReasons, func(i int) string { return pipeline.OffCPUDropReason(i).String() }))
+	require.Equal(t, md["filter_reason"], names(pipeline.NumFilterReasons, func(i int) string { return pipeline.FilterReason(i).String() }))
+	require.Equal(t, md["off_cpu_filter_reason"], names(pipeline.NumOffCPUFilterReasons, func(i int) string { return pipeline.OffCPUFilterReason(i).String() }))
+	require.Equal(t, md["limit"], names(pipeline.NumLimits, func(i int) string { return pipeline.Limit(i).String() }))
+	require.Equal(t, md["limit_action"], names(pipeline.NumLimitActions, func(i int) string { return pipeline.LimitAction(i).String() }))
 	require.Equal(t, md["memory_part"], names(budget.NumParts, func(i int) string { return budget.Part(i).String() }))
 	require.Equal(t, md["background_work"], names(budget.NumWork, func(i int) string { return budget.Work(i).String() }))
-	require.Equal(t, md["kind"], names(numAnomalies, func(i int) string { return anomaly(i).String() }))
+	require.Equal(t, md["kind"], names(pipeline.NumAnomalies, func(i int) string { return pipeline.Anomaly(i).String() }))
 	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
 	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))
 }

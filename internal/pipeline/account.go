@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+// Snapshot returns what has been counted so far. It may be called at any time from any
+// goroutine, and after Shutdown says what was counted in the end.
+func (p *Pipeline) Snapshot() Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last != nil {
+		return *p.last
+	}
+	var s Snapshot
+	p.read(&s)
+	return s
+}
+
+// read fills s with the state of the pipeline; see there for the order.
+func (p *Pipeline) read(s *Snapshot) {
+	c := p.counts
+	p.snapshotMetering(&s.Metering)
+	s.Emitted = c.emitted.Load()
+	for r := range c.filtered {
+		s.Filtered[r] = c.filtered[r].Load()
+	}
+	for r := range c.dropped {
+		s.Dropped[r] = c.dropped[r].Load()
+	}
+	for abi := range c.labelReads {
+		for o := range c.labelReads[abi] {
+			s.LabelReads[abi][o] = c.labelReads[abi][o].Load()
+		}
+	}
+	for o := range c.userStacks {
+		s.UserStacks[o] = c.userStacks[o].Load()
+	}
+	for a := range c.anomalies {
+		s.Anomalies[a] = c.anomalies[a].Load()
+	}
+	s.Labels.readRegistry(p.registry, &c.users, len(p.options.Labels.Rules))
+	table := p.table.Stats()
+	s.TrackedProcesses = int64(table.Processes)
+	s.Anomalies[AnomalyChangedKey] = int64(table.KeyConflicts)
+	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
+	s.LabelSourceProcesses = int64(p.publisher.labelled())
+	s.ProcessLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
+	s.UnwindBytes, s.UnwindTables = int64(table.RowBytes), int64(table.RowFiles)
+	s.UnwindFiles = [NumUnwindResults]int64{
+		UnwindLoaded: int64(table.RowsBuilt), UnwindFailed: int64(table.RowsFailed), UnwindNoRoom: int64(table.RowsRefused),
+	}
+	symbols := p.exporter.resolver.symbolizer.stats()
+	s.Hanging = [NumHangKinds]int64{HangProcess: int64(table.Hanging), HangFile: int64(symbols.Hanging)}
+	s.SymbolBytes = int64(symbols.Bytes)
+	s.SymbolProblems = [NumSymbolProblems]int64{
+		SymbolFailed: int64(symbols.Failures), SymbolTruncated: int64(symbols.Truncated),
+		SymbolTimedOut: int64(symbols.TimedOut), SymbolRefused: int64(symbols.Refused),
+	}
+	s.RingBufferUsedBytes = int64(p.sampler.UnreadBytes())
+	p.snapshotLimits(s, &table)
+
+	counters := c.bpfCounters(p.sampler)
+	s.DroppedProcessEvents = int64(counters.EventsDropped)
+	s.Filtered[FilterIdle] = int64(counters.FilteredIdle)
+	s.Filtered[FilterTarget] += int64(counters.FilteredTarget)
+	s.Dropped[DropRingFull] = int64(counters.DroppedRingFull)
+	s.Dropped[DropUserShare] = int64(counters.DroppedUserShare)
+	s.UserDropped[UserDropPendingFull] = loaded(&c.byUser.dropped)
+	s.LostLabels = sum(loaded(&c.byUser.lostLabels), loaded(&c.offCPU.byUser.lostLabels))
+	s.LostStacks = sum(loaded(&c.byUser.lostStacks), loaded(&c.offCPU.byUser.lostStacks))
+	s.UserDropped[UserDropShare] = c.userDrops.update(&c.users, counters.DroppedUserShare, p.sampler.UserDrops)
+	s.Dropped[DropInternal] = int64(counters.DroppedInternal)
+	s.Hits = int64(counters.Hits)
+	if p.offCPU != nil {
+		p.offCPU.snapshot(&s.OffCPU)
+	}
+	s.Users = c.users.users() // last: all that were counted are there
+}
+
+func (p *Pipeline) snapshotMetering(s *MeteringSnapshot) {
+	m, c := p.exporter.metering, p.counts
+	if m == nil {
+		return
+	}
+	s.Enabled, s.Series = true, int64(m.sums.Stats().Series)
+	s.Samples, s.Switches = c.metered.Load(), c.offCPU.metered.Load()
+	for l := range s.Lost {
+		s.Lost[l] = loaded(&c.meterLost[l])
+	}
+	for r := range s.Collections {
+		s.Collections[r] = c.collections[r].Load()
+	}
+}
+
+// snapshotLimits tells how near the limits of the whole pipeline are.
+func (p *Pipeline) snapshotLimits(s *Snapshot, table *process.Stats) {
+	memory, cpu := p.budgets.memory, p.budgets.cpu.Use()
+	for part := range s.Memory {
+		s.Memory[part] = memory.Part(budget.Part(part))
+	}
+	s.BPFMapBytes = int64(p.sampler.MapBytes())
+	s.LimitUsed = [NumLimits]float64{
+		LimitMemory:        float64(memory.Used()) / float64(p.budgets.limits.memory),
+		LimitBPFMaps:       float64(s.BPFMapBytes) / float64(p.budgets.limits.bpfMaps),
+		LimitBackgroundCPU: cpu.Load,
+	}
+	for w := range s.Background {
+		s.Background[w] = cpu.Spent[w].Seconds()
+		s.LimitActions[LimitWorkDelayed] += cpu.Delayed[w]
+	}
+	s.BackgroundLeft[budget.Processes], s.BackgroundLeft[budget.Rows] = int64(table.Due), int64(table.RowsWaiting)
+	for a := range p.counts.limits {
+		s.LimitActions[a] += p.counts.limits[a].Load()
+	}
+	s.LimitActions[LimitFilesDropped] += int64(table.FilesDropped)
+	s.LimitActions[LimitProcessesReduced] += int64(table.Reduced)
+}

@@ -1,0 +1,236 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// aggregator decodes samples and puts them into the batches of a lane. It belongs
+// to one goroutine.
+type aggregator struct {
+	table    *process.Table
+	exporter *exporter
+	lane     *lane
+	counts   *counts
+
+	interval time.Duration
+	maxBytes int
+	labels   *labels.Channel
+	registry *labels.Registry
+	// budgets says when the interval of the labels' budgets began, CLOCK_MONOTONIC.
+	budgets      uint64
+	perContainer bool
+	profiles     bool // wanted, and so stacks and links
+	batch        *batch
+	sample       profile.Sample
+	awaiting     awaiting
+
+	memory                  *budget.Memory
+	labelsHeld, waitingHeld weight
+	awayBytes               int // of threads that are off the CPU
+}
+
+func newAggregator(o *Options, registry *labels.Registry, exp *exporter, to *lane) aggregator {
+	return aggregator{
+		table:    exp.table,
+		exporter: exp,
+		lane:     to,
+		counts:   exp.counts,
+		interval: o.ReportInterval,
+		maxBytes: o.Batches.MaxBytes,
+		labels:   registry.NewChannel(),
+		registry: registry,
+		budgets:  monotonicNow(),
+		memory:   exp.memory,
+
+		perContainer: o.Labels.PerContainer,
+		profiles:     exp.next != nil,
+	}
+}
+
+// absenceEnd says how long a thread was off the CPU; zero of a sample of CPU time.
+type absenceEnd struct {
+	endNs  uint64 // CLOCK_MONOTONIC
+	weight int64  // ns that it counts
+}
+
+// add takes a sample, and with it the end of an absence that began with it.
+func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
+	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	if d.filtered(proc) {
+		return
+	}
+	if d.memory.Pressure() == budget.Full && !d.batch.spares(rec.UID) {
+		d.lane.noMemory.Add(1)
+		return
+	}
+	d.table.Sampled(proc, int64(rec.TimeNs))
+	if rec.Presumed && !d.confirmed(proc, rec, end) {
+		return
+	}
+	decoded := d.decode(proc, rec)
+	if decoded.Counts.UnknownKeys > 0 {
+		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
+			return
+		}
+		decoded = d.decode(proc, rec) // by names that may have come meanwhile
+	}
+	d.aggregate(proc, rec, end, decoded)
+}
+
+// decode gives what the labels of a sample mean, and whose they are.
+func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Decoded {
+	info := proc.Info()
+	from := labels.Origin{User: labels.User{UID: rec.UID}}
+	if info.Loaded {
+		from.Executable = info.Path // before, it is what exec was asked for
+	}
+	if d.perContainer {
+		from.Container = info.ContainerID
+	}
+	return d.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
+}
+
+// filtered reports whether a process is known not to be wanted, and counts its sample
+// then. BPF may not know yet, or have no room for it.
+func (d *aggregator) filtered(proc *process.Process) bool {
+	if proc.Info().Verdict != process.VerdictFiltered {
+		return false
+	}
+	d.lane.filtered[FilterTarget].Add(1)
+	return true
+}
+
+func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {
+	d.counts.countRecord(rec, decoded)
+	d.registry.Count(decoded)
+	part := d.batch.part(rec.UID)
+	part.processes[proc.Handle()] = proc
+	d.sample = profile.Sample{
+		Process:      proc.Handle(),
+		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
+		OffCPUNs:     end.weight,
+		State:        profile.ThreadState(rec.State),
+		TID:          rec.TID,
+		Comm:         rec.Comm,
+		CPU:          rec.CPU,
+		KernelFrames: rec.KernelFrames,
+		UserFrames:   rec.UserFrames,
+		Set:          decoded.Set,
+		Link:         decoded.Link,
+		Sampled:      sampled(proc.Info().Context, decoded),
+		UserStack:    labels.Outcome(rec.UserStack),
+	}
+	if !d.profiles { // only what metrics tell apart
+		s := &d.sample
+		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, labels.OutcomeNone
+	}
+	d.batch.add(part, &d.sample)
+}
+
+// flagSampled is a W3C trace flag.
+const flagSampled = 1
+
+// sampled tells whether a trace may have been recorded. Only the merged OTEP has
+// the flags; in records of its prototypes the byte is reserved, and labels have none.
+// Writers for Node.js have the flags by now, but began without: 0 says nothing there.
+func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
+	if c == nil || d.Promoted {
+		return profile.SampledUnknown
+	}
+	set := d.Flags&flagSampled != 0
+	switch {
+	case set && (c.Schema == processctx.SchemaTLS || c.Schema.NodeJS()):
+		return profile.SampledYes
+	case c.Schema == processctx.SchemaTLS:
+		return profile.SampledNo
+	}
+	return profile.SampledUnknown
+}
+
+// handOverAt hands the batch over when its interval has passed at the given
+// time (CLOCK_MONOTONIC). When it has grown too large before, the user who has most of
+// it has to hand over early; the others do not notice.
+func (d *aggregator) handOverAt(now uint64) {
+	d.weigh()
+	pressure := d.memory.Pressure()
+	full := false
+	if d.batch.bytes >= d.batchBytes(pressure) {
+		if d.batch.bytes < d.maxBytes {
+			d.counts.limits[LimitBatchesEarly].Add(1)
+		}
+		full = !d.handOverLargest()
+		if pressure >= budget.Scarce {
+			d.labels.ForgetReads()
+		}
+	}
+	if !full && now < d.batch.startMono+uint64(d.interval) {
+		return
+	}
+	// Not with each batch that is too large: what fills it is no reason for new budgets. And
+	// not before it is handed over: equal sets of one batch must be one set.
+	ended := now >= d.budgets+uint64(d.interval)
+	if ended {
+		d.releaseLabels()
+	}
+	d.handOver()
+	if ended {
+		d.labels.EndInterval()
+		d.budgets = now
+	}
+	d.batch = d.exporter.newBatch(d.lane)
+}
+
+// handOverLargest hands over what the user has who has most; false if there are too
+// many users to find out.
+func (d *aggregator) handOverLargest() bool {
+	early := d.batch.split()
+	if early != nil {
+		d.exporter.enqueue(early)
+	}
+	return early != nil
+}
+
+func (d *aggregator) handOver() {
+	d.exporter.enqueue(d.batch)
+	d.batch = nil
+}
+
+func monotonicNow() uint64 { return clockNow(unix.CLOCK_MONOTONIC) }
+
+func clockNow(clock int32) uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts) // these clocks always exist
+	return uint64(ts.Nano())
+}
+
+// clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
+// clock is read between two readings of the other, whose middle it is set against.
+// When the thread was interrupted in between, that middle is off: the shortest of
+// a few tries counts.
+func clockOffset() (offset, mono uint64) {
+	const tries = 5
+	shortest := uint64(math.MaxUint64)
+	for range tries {
+		before := monotonicNow()
+		realtime := clockNow(unix.CLOCK_REALTIME)
+		took := monotonicNow() - before
+		if took < shortest {
+			shortest = took
+			mono = before + took/2
+			offset = realtime - mono
+		}
+	}
+	return offset, mono
+}

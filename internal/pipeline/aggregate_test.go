@@ -1,0 +1,222 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// labelBlock is a block of a label section (internal/bpf/src/record.h).
+func labelBlock(abi labels.ABI, payload []byte) []byte {
+	b := make([]byte, 16, 16+len(payload)+8)
+	b[0], b[1] = byte(abi), byte(labels.OutcomePresent)
+	binary.LittleEndian.PutUint16(b[2:], uint16(len(payload)))
+	return append(b, payload...)[:16+(len(payload)+7)&^7]
+}
+
+// oneLabel is a section with one custom label.
+func oneLabel(key, value string) []byte {
+	var p []byte
+	p = binary.LittleEndian.AppendUint32(p, uint32(len(key)))
+	p = binary.LittleEndian.AppendUint32(p, uint32(len(value)))
+	p = binary.LittleEndian.AppendUint16(p, uint16(len(key)))
+	p = binary.LittleEndian.AppendUint16(p, uint16(len(value)))
+	return labelBlock(labels.ABIV1, append(append(p, key...), value...))
+}
+
+// unnamedAttribute is a section with a thread context that refers to a name.
+func unnamedAttribute() []byte {
+	record := make([]byte, 28, 31)
+	record[24], record[26] = 1, 3
+	return labelBlock(labels.ABIThreadContext, append(record, 7, 1, 'x'))
+}
+
+// unpublished is a process.Publisher that does nothing.
+type unpublished struct{}
+
+func (unpublished) SetLabelSources(process.ID, []process.LabelSource) error { return nil }
+func (unpublished) Filter(process.ID) error                                 { return nil }
+func (unpublished) Forget(process.ID) error                                 { return nil }
+
+// testAggregator has an empty batch; its table's /proc is a directory.
+func testAggregator(t *testing.T, change func(*Options), selection *process.Selection) (d *aggregator, proc string) {
+	t.Helper()
+	o, _ := testOptions(change)
+	registry, err := newRegistry(&o.Labels, zap.NewNop())
+	require.NoError(t, err)
+	proc = t.TempDir()
+	table := process.NewTable(process.Options{FS: procfs.FS{Root: proc}, Publisher: unpublished{}, Selection: selection})
+	e := newExporter(o, &counts{}, table, procfs.FS{}, newBudgets(&o.Limits))
+	of := newAggregator(o, registry, e, e.cpu)
+	of.batch = e.newBatch(e.cpu)
+	return &of, proc
+}
+
+// readProcess has the table read a process of the given path and container.
+func readProcess(t *testing.T, d *aggregator, proc string, pid int, path, container string) *bpf.Record {
+	t.Helper()
+	dir := filepath.Join(proc, fmt.Sprint(pid))
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for name, text := range map[string]string{
+		"stat":   fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 4096 1\n", pid),
+		"status": "Uid:\t10\t10\t10\t10\n", "cgroup": "0::/" + container + "\n", "maps": "", "cmdline": path + "\x00",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.NoError(t, os.Symlink(path, filepath.Join(dir, "exe")))
+	rec := &bpf.Record{Process: bpf.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: uint32(pid), TID: uint32(pid), UID: 10, TimeNs: monotonicNow()}
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { d.table.Run(ctx) })
+	p := d.table.Lookup(process.ID(rec.Process), pid, nil)
+	require.Eventually(t, func() bool { return p.Info().Loaded }, time.Minute, time.Millisecond)
+	cancel()
+	run.Wait()
+	return rec
+}
+
+// What a record says of a sample is in the sample, and counts for its user.
+func TestAggregate(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	rec := &bpf.Record{
+		Process: bpf.ProcessID{TGID: 1, StartNs: 2}, TID: 12, PID: 11, UID: 10, CPU: 3, TimeNs: monotonicNow(),
+		State: bpf.ThreadState(profile.ThreadUninterruptible), Comm: []byte("comm"), Labels: oneLabel("of ten", "1"),
+		KernelFrames: []uint64{1, 2}, UserFrames: []uint64{3},
+	}
+	d.add(rec, absenceEnd{})
+	at := rec.TimeNs + d.batch.clockOffset
+	got := d.sample
+	require.Equal(t, labels.Label{Key: "of ten", Value: "1", Source: labels.ABIV1}, firstLabel(got.Set))
+	got.Set = nil
+	require.Equal(t, profile.Sample{
+		Process: d.table.Lookup(process.ID(rec.Process), 11, nil).Handle(), TimeUnixNano: at, State: profile.ThreadUninterruptible,
+		TID: 12, Comm: rec.Comm, CPU: 3, KernelFrames: rec.KernelFrames, UserFrames: rec.UserFrames,
+	}, got)
+
+	rec.UID, rec.Labels = 20, oneLabel("of twenty", "1")
+	d.add(rec, absenceEnd{endNs: rec.TimeNs + 500, weight: 7})
+	require.Equal(t, at+500, d.sample.TimeUnixNano)
+	require.EqualValues(t, 7, d.sample.OffCPUNs)
+	require.Len(t, d.batch.parts, 2)
+	require.Equal(t, 1, d.batch.parts[10].builder.Samples())
+	require.Equal(t, 1, d.batch.parts[20].builder.Samples())
+	d.registry.Users(func(u *labels.UserStats) { require.Equal(t, 1, u.Used[labels.BudgetKeys], "%+v", u) })
+}
+
+func firstLabel(s *labels.Set) (first labels.Label) {
+	for first = range s.All() {
+		break
+	}
+	return first
+}
+
+// Rules go by the executable that a process was found to run, not by what exec was asked for,
+// and containers have budgets of their own.
+func TestAggregateOrigin(t *testing.T) {
+	const container = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Labels.PerContainer = true
+		o.Labels.Rules = []labels.Rule{{Key: "secret", Executable: "/bin/hidden", Action: labels.Drop}}
+	}, nil)
+	left := func(rec *bpf.Record) int {
+		rec.UID, rec.Labels = 10, oneLabel("secret", "1")
+		d.add(rec, absenceEnd{})
+		return d.sample.Set.Len()
+	}
+	asked := process.Event{Kind: process.Exec, ID: process.ID{TGID: 1, StartNs: 1}, Path: "/bin/other"}
+	d.table.HandleEvent(asked)
+	require.Zero(t, left(&bpf.Record{Process: bpf.ProcessID(asked.ID)}), "it may be the hidden one")
+	require.Zero(t, left(readProcess(t, d, proc, 2, "/bin/hidden", container)))
+	require.Equal(t, 1, left(readProcess(t, d, proc, 3, "/bin/other", container)))
+	containers := map[string]bool{}
+	d.registry.Users(func(u *labels.UserStats) { containers[u.Container] = true })
+	require.Equal(t, map[string]bool{"": true, container: true}, containers)
+}
+
+// Samples of processes that are not wanted, and those without memory, are left out and counted.
+func TestAggregateLeavesOut(t *testing.T) {
+	d, proc := testAggregator(t, func(*Options) {}, &process.Selection{Wants: func(*process.Info) bool { return false }})
+	d.add(readProcess(t, d, proc, 2, "/bin/x", ""), absenceEnd{})
+	require.Empty(t, d.batch.parts)
+	require.EqualValues(t, 1, d.counts.filtered[FilterTarget].Load())
+
+	d, _ = testAggregator(t, func(*Options) {}, nil)
+	fill(d.batch, 10, 1000, "large")
+	rec := &bpf.Record{Process: bpf.ProcessID{TGID: 1, StartNs: 1}, UID: 10}
+	d.add(rec, absenceEnd{})
+	require.Equal(t, 1001, d.batch.samples())
+	d.memory.Add(budget.OfBatches, int(d.memory.Limit()))
+	d.add(rec, absenceEnd{})
+	require.Equal(t, 1001, d.batch.samples())
+	require.EqualValues(t, 1, d.counts.dropped[DropNoMemory].Load())
+}
+
+// A sample that waits for a name is its own, waits no longer than it may, and counts once.
+func TestAwaiting(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	rec := &bpf.Record{
+		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(),
+		Labels: unnamedAttribute(), KernelFrames: []uint64{1}, UserFrames: []uint64{2, 3}, Comm: []byte("comm"),
+	}
+	d.add(rec, absenceEnd{})
+	require.Len(t, d.awaiting.samples, 1)
+	clear(rec.Labels)
+	clear(rec.KernelFrames)
+	clear(rec.UserFrames)
+	clear(rec.Comm)
+	d.settle(rec.TimeNs + uint64(maxAwait) - 1)
+	require.Len(t, d.awaiting.samples, 1)
+	require.Zero(t, d.batch.samples())
+	d.settle(rec.TimeNs + uint64(maxAwait))
+	require.Equal(t, 1, d.batch.samples())
+	require.Equal(t, []uint64{1}, d.sample.KernelFrames)
+	require.Equal(t, []uint64{2, 3}, d.sample.UserFrames)
+	require.Equal(t, "comm", string(d.sample.Comm))
+	require.EqualValues(t, 1, d.counts.anomalies[AnomalyUnknownKey].Load())
+	require.EqualValues(t, 1, d.counts.labelReads[labels.ABIThreadContext][labels.OutcomePresent].Load())
+	require.Zero(t, d.awaiting.bytes)
+	require.Empty(t, d.awaiting.byUser)
+}
+
+// All that wait are bounded, whoever's they are.
+func TestAwaitingOfManyUsers(t *testing.T) {
+	var a awaiting
+	for uid := range uint32(10_000) {
+		a.add(nil, &bpf.Record{UID: uid, Labels: make([]byte, 4096)}, absenceEnd{}, true)
+	}
+	require.LessOrEqual(t, a.bytes, maxAwaitingBytes)
+	require.Less(t, len(a.samples), 10_000)
+}
+
+// Labels from sources that were presumed wait until these are confirmed, and are dropped if
+// they are not.
+func TestUnconfirmed(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	rec := &bpf.Record{
+		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(), Presumed: true, Labels: oneLabel("a", "1"),
+	}
+	d.add(rec, absenceEnd{})
+	d.settle(rec.TimeNs)
+	require.Zero(t, d.batch.samples(), "it waits")
+	d.settle(rec.TimeNs + uint64(maxAwait))
+	require.Equal(t, 1, d.batch.samples())
+	require.Zero(t, d.sample.Set.Len())
+	require.EqualValues(t, 1, d.counts.anomalies[AnomalyUnconfirmedSource].Load())
+}

@@ -1,0 +1,123 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+const (
+	// maxAwaitingBytes of samples wait for a name, half of them of one user; further
+	// ones do without.
+	maxAwaitingBytes     = 1 << 20
+	maxUserAwaitingBytes = maxAwaitingBytes / 2
+	// maxAwait is how long one waits.
+	maxAwait = time.Second
+)
+
+// awaiting holds samples with attributes whose names were not known when they
+// came: a program may publish a name only just before it uses it. They wait, in
+// order, until the process context has been looked at again. So do samples with labels
+// from sources that are only presumed, until these are confirmed.
+type awaiting struct {
+	samples []awaitingSample
+	bytes   int
+	byUser  map[uint32]int // bytes, of users who have any
+}
+
+type awaitingSample struct {
+	process *process.Process
+	record  bpf.Record
+	end     absenceEnd
+	sinceNs uint64 // CLOCK_MONOTONIC
+	bytes   int
+	names   bool // are awaited
+}
+
+// add copies a sample, unless there is no room.
+func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd, names bool) bool {
+	size := len(rec.Labels) + 8*(len(rec.KernelFrames)+len(rec.UserFrames)) + 256
+	if a.bytes+size > maxAwaitingBytes || a.byUser[rec.UID]+size > maxUserAwaitingBytes {
+		return false
+	}
+	if a.byUser == nil {
+		a.byUser = map[uint32]int{}
+	}
+	a.byUser[rec.UID] += size
+	r := bpf.Record{
+		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
+		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
+		Presumed:    rec.Presumed,
+		KernelStack: rec.KernelStack, UserStack: rec.UserStack,
+		Comm:         bytes.Clone(rec.Comm),
+		Labels:       bytes.Clone(rec.Labels),
+		KernelFrames: slices.Clone(rec.KernelFrames),
+		UserFrames:   slices.Clone(rec.UserFrames),
+	}
+	a.samples = append(a.samples, awaitingSample{p, r, end, max(rec.TimeNs, end.endNs), size, names})
+	a.bytes += size
+	return true
+}
+
+func (a *awaiting) forget(uid uint32, bytes int) {
+	if a.byUser[uid] -= bytes; a.byUser[uid] == 0 {
+		delete(a.byUser, uid)
+	}
+}
+
+// settle aggregates the samples that wait no longer: their process has been
+// looked at since they were taken, or will not be in time.
+func (d *aggregator) settle(now uint64) {
+	n := 0
+	for ; n < len(d.awaiting.samples); n++ {
+		s := &d.awaiting.samples[n]
+		if s.waits() && now < s.sinceNs+uint64(maxAwait) {
+			break
+		}
+	}
+	d.release(n)
+}
+
+func (s *awaitingSample) waits() bool {
+	return s.names && s.process.ContextCheckedNs() < int64(s.record.TimeNs) ||
+		s.record.Presumed && s.process.Confirm() == process.Unconfirmed
+}
+
+// confirmed reports whether a sample with presumed label sources can be decoded now; it
+// has lost its labels then if the sources were not the process's. Else it waits.
+func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end absenceEnd) bool {
+	if proc.Confirm() == process.Unconfirmed {
+		names := d.labels.UnknownKeys(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) &&
+			d.table.AwaitContext(proc, int64(rec.TimeNs))
+		if d.awaiting.add(proc, rec, end, names) {
+			return false
+		}
+	}
+	d.dropUnconfirmed(proc, rec)
+	return true
+}
+
+// dropUnconfirmed takes the labels from a sample whose sources were presumed, and are not
+// known to be the process's.
+func (d *aggregator) dropUnconfirmed(proc *process.Process, rec *bpf.Record) {
+	if rec.Presumed && proc.Confirm() != process.Confirmed && len(rec.Labels) > 0 {
+		d.counts.anomalies[AnomalyUnconfirmedSource].Add(1)
+		rec.Labels = nil
+	}
+}
+
+func (d *aggregator) release(n int) {
+	for i := range n {
+		s := &d.awaiting.samples[i]
+		d.dropUnconfirmed(s.process, &s.record)
+		d.aggregate(s.process, &s.record, s.end, d.decode(s.process, &s.record))
+		d.awaiting.bytes -= s.bytes
+		d.awaiting.forget(s.record.UID, s.bytes)
+	}
+	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)
+}

@@ -1,0 +1,202 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// received is one call of ConsumeProfiles.
+type received struct {
+	users   []string // of the context
+	uid     int64    // of the resource; -1: none
+	text    []byte   // all of it
+	samples int
+}
+
+type recorder struct {
+	calls  []received
+	refuse int64 // a user, whose batches are refused
+}
+
+func (r *recorder) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (r *recorder) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) error {
+	call := received{users: client.FromContext(ctx).Metadata.Get(metadataUser), uid: -1}
+	for _, rp := range p.ResourceProfiles().All() {
+		if v, ok := rp.Resource().Attributes().Get("process.real_user.id"); ok {
+			call.uid = v.Int()
+		}
+		for _, s := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
+			call.samples += s.TimestampsUnixNano().Len()
+		}
+	}
+	var err error // marshalling makes references of attributes
+	if call.text, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(p); err != nil {
+		return err
+	}
+	if call.uid == r.refuse {
+		return errors.New("not this user")
+	}
+	r.calls = append(r.calls, call)
+	return nil
+}
+
+// testOptions are the default ones without names of functions, changed, and who gets profiles.
+func testOptions(change func(*Options)) (*Options, *recorder) {
+	o, out := Defaults(), &recorder{refuse: -2}
+	o.Next.Profiles, o.Symbols.Skip = out, true
+	change(&o)
+	o.complete()
+	return &o, out
+}
+
+func testExporter(change func(*Options)) (*exporter, *recorder) {
+	o, out := testOptions(change)
+	return newExporter(o, &counts{}, nil, procfs.FS{}, newBudgets(&o.Limits)), out
+}
+
+// fill adds samples of a user, of a process of its own, with one label.
+func fill(b *batch, uid uint32, samples int, value string) {
+	set := labels.NewSet(false, labels.Label{Key: "key-" + value, Value: value, Source: labels.ABIV1})
+	for i := range samples {
+		b.add(b.part(uid), &profile.Sample{
+			Process: uint64(uid), TimeUnixNano: b.startMono + b.clockOffset, UserFrames: []uint64{uint64(uid)<<32 + uint64(i)}, Set: set,
+		})
+	}
+}
+
+// With batch_per_user each user has a batch of its own, which says whose it is and has
+// nothing of the others; a refusal costs the one user only.
+func TestBatchPerUser(t *testing.T) {
+	e, out := testExporter(func(o *Options) { o.Batches.PerUser = true })
+	out.refuse = 30
+	b := e.newBatch(e.cpu)
+	b.endMono = b.startMono + 1
+	fill(b, 20, 3, "twenty")
+	fill(b, 10, 2, "ten")
+	fill(b, 30, 5, "thirty")
+	e.export(b)
+	require.Len(t, out.calls, 2)
+	for i, want := range []struct {
+		uid         int64
+		user        string
+		samples     int
+		has, hasNot string
+	}{{10, "10", 2, "ten", "twenty"}, {20, "20", 3, "twenty", "key-ten"}} {
+		got := out.calls[i]
+		require.Equal(t, []string{want.user}, got.users)
+		require.Equal(t, want.uid, got.uid)
+		require.Equal(t, want.samples, got.samples)
+		require.True(t, bytes.Contains(got.text, []byte(want.has)))
+		require.False(t, bytes.Contains(got.text, []byte(want.hasNot)))
+	}
+	require.EqualValues(t, 5, e.counts.emitted.Load())
+	require.EqualValues(t, 5, e.counts.dropped[DropRefused].Load())
+
+	e, out = testExporter(func(*Options) {})
+	b = e.newBatch(e.cpu)
+	fill(b, 20, 3, "twenty")
+	fill(b, 10, 2, "ten")
+	e.export(b)
+	require.Len(t, out.calls, 1)
+	require.Nil(t, out.calls[0].users)
+	require.Equal(t, 5, out.calls[0].samples)
+}
+
+// The user who has most of a full batch hands over early, and cannot take all the room
+// of those that wait: that of the others remains.
+func TestEarlyHandOver(t *testing.T) {
+	e, _ := testExporter(func(o *Options) { o.Batches.MaxPending = 4 })
+	b := e.newBatch(e.cpu)
+	fill(b, 20, 10, "small")
+	for range 3 {
+		fill(b, 10, 1000, "large")
+		before := b.bytes
+		early := b.split()
+		require.Len(t, early.parts, 1)
+		require.Contains(t, early.parts, uint32(10))
+		require.Equal(t, before, b.bytes+early.bytes)
+		e.enqueue(early)
+	}
+	require.Len(t, e.cpu.pending, 2)
+	require.EqualValues(t, 1000, e.counts.dropped[DropPendingFull].Load())
+	require.EqualValues(t, 1000, e.counts.byUser.dropped[e.counts.users.of(10)].Load())
+	fill(b, 10, 1, "large")
+	require.Greater(t, b.parts[10].startMono, b.startMono)
+	e.enqueue(b)
+	require.Len(t, e.cpu.pending, 3)
+	require.Equal(t, 11, b.samples())
+}
+
+// Too many users to look for the largest hand over together.
+func TestEarlyHandOverOfMany(t *testing.T) {
+	e, _ := testExporter(func(*Options) {})
+	b := e.newBatch(e.cpu)
+	for uid := range uint32(maxSplitUsers + 1) {
+		fill(b, uid, 1, "many")
+	}
+	require.Nil(t, b.split())
+}
+
+// Who has little is spared when memory has run out, unless there are many.
+func TestSparedUsers(t *testing.T) {
+	e, _ := testExporter(func(*Options) {})
+	b := e.newBatch(e.cpu)
+	fill(b, 10, 1000, "large")
+	fill(b, 20, 1, "small")
+	require.False(t, b.spares(10))
+	require.True(t, b.spares(20))
+	require.True(t, b.spares(30))
+	for uid := range uint32(sparedUsers) {
+		fill(b, 100+uid, 1, "many")
+	}
+	require.False(t, b.spares(20))
+}
+
+// Emptied parts are used again, by the same user first, and not kept without bound.
+func TestPartPool(t *testing.T) {
+	e, _ := testExporter(func(*Options) {})
+	b := e.newBatch(e.cpu)
+	for uid := range uint32(2 * maxPooledParts) {
+		fill(b, uid, 2, "pool")
+	}
+	last := b.parts[3]
+	e.cpu.parts.give(last)
+	require.Zero(t, last.builder.Samples())
+	require.Same(t, last, e.cpu.parts.take(3))
+	e.recycle(b)
+	require.Len(t, e.cpu.parts.parts, maxPooledParts)
+	for range maxPooledParts {
+		e.cpu.parts.take(e.cpu.parts.parts[0].uid)
+	}
+	require.Zero(t, e.cpu.parts.bytes)
+}
+
+// Samples of one user that wait for names leave room for those of another.
+func TestAwaitingOfOneUser(t *testing.T) {
+	var a awaiting
+	rec := &bpf.Record{UID: 10, Labels: make([]byte, 4096)}
+	for a.add(nil, rec, absenceEnd{}, true) {
+	}
+	require.LessOrEqual(t, a.bytes, maxUserAwaitingBytes)
+	rec.UID = 20
+	require.True(t, a.add(nil, rec, absenceEnd{}, true))
+	for _, s := range a.samples {
+		a.forget(s.record.UID, s.bytes)
+	}
+	require.Empty(t, a.byUser)
+}

@@ -1,0 +1,136 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+)
+
+// follower tells the process table what happens to processes, makes up for what it has
+// missed, and follows CPU hotplug. It reads until the sampler is closed.
+type follower struct {
+	log     *zap.Logger
+	report  func(error)
+	sampler *bpf.Sampler
+	table   *process.Table
+	counts  *counts
+	handle  func(process.Event) // of the table
+	stopped chan struct{}       // closed when sampling has ended
+	done    sync.WaitGroup
+}
+
+func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, c *counts) *follower {
+	return &follower{
+		log: o.Logger, report: o.Report, sampler: sampler, table: table, counts: c,
+		handle: table.HandleEvent, stopped: make(chan struct{}),
+	}
+}
+
+func (f *follower) start() {
+	f.done.Go(f.followProcesses)
+	f.done.Go(f.followMappings)
+	f.done.Go(f.repair)
+}
+
+// stop ends what does not end with the sampler.
+func (f *follower) stop() { close(f.stopped) }
+
+// scan lists the processes that there are.
+func (f *follower) scan() error {
+	return f.sampler.Scan(func(ev bpf.ProcessEvent) { f.table.HandleEvent(processEvent(ev)) })
+}
+
+func (f *follower) followProcesses() {
+	for {
+		var ev bpf.ProcessEvent
+		err := f.sampler.ReadEvent(&ev)
+		if errors.Is(err, bpf.ErrClosed) {
+			return
+		}
+		if err != nil {
+			f.degraded("process events have ended: new processes will be seen late", err)
+			return
+		}
+		f.handle(processEvent(ev))
+	}
+}
+
+func (f *follower) followMappings() {
+	err := f.sampler.ReadMappingEvents(func(ev bpf.MappingEvent) {
+		kind := process.Mapping
+		if ev.Lost {
+			kind = process.MappingsLost
+		}
+		f.table.HandleEvent(process.Event{Kind: kind, PID: int(ev.PID)})
+	})
+	if !errors.Is(err, bpf.ErrClosed) {
+		f.degraded("mapping events have ended: libraries loaded later will be seen late", err)
+	}
+}
+
+func (f *follower) degraded(what string, err error) {
+	f.log.Error(what, zap.Error(err))
+	f.report(fmt.Errorf("%s: %w", what, err))
+}
+
+// repairInterval is how often CPUs that came or went are looked for, and events of
+// processes that found no room.
+const repairInterval = time.Second
+
+// repair follows what no event tells of.
+func (f *follower) repair() {
+	tick := time.NewTicker(repairInterval)
+	defer tick.Stop()
+	var r repairs
+	for {
+		select {
+		case <-f.stopped:
+			return
+		case <-tick.C:
+		}
+		f.followCPUs(&r)
+		f.followLosses(&r)
+	}
+}
+
+// repairs is what was found before.
+type repairs struct {
+	cpus      string // what is wrong with CPUs, if something is
+	madeUpFor uint64 // lost events
+}
+
+func (f *follower) followCPUs(r *repairs) {
+	err := f.sampler.UpdateCPUs()
+	switch {
+	case err == nil && r.cpus != "":
+		r.cpus = ""
+		f.report(nil)
+	case err != nil && err.Error() != r.cpus:
+		r.cpus = err.Error()
+		f.degraded("some CPUs are not sampled", err)
+	}
+}
+
+// followLosses makes up for events of processes that were lost: the processes that run are
+// listed again, and those that are known are looked at. Both are done within two seconds
+// of the loss, unless the machine has no time for it.
+func (f *follower) followLosses(r *repairs) {
+	lost := f.counts.bpfCounters(f.sampler).EventsDropped
+	if lost == r.madeUpFor {
+		return
+	}
+	if err := f.scan(); err != nil {
+		f.log.Warn("Events of processes were lost, and the processes cannot be listed again.", zap.Error(err))
+		return
+	}
+	f.table.HandleEvent(process.Event{Kind: process.EventsLost})
+	r.madeUpFor = lost
+}

@@ -1,0 +1,75 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// TestEventLoss has the events of processes find no room while many begin: when the reader
+// goes on, all of them get known with the labels that they have. None is sampled.
+func TestEventLoss(t *testing.T) {
+	testutil.RequireBPF(t)
+	path := filepath.Join(testutil.BuildWriters(t), "writer-v1-lib")
+	o := Defaults()
+	o.Next.Profiles = consumertest.NewNop()
+	o.SamplesPerSecond = 1
+	o.ReportInterval = 100 * time.Millisecond
+	p, err := newPipeline(o, os.Getpagesize())
+	require.NoError(t, err)
+	var stalled atomic.Bool
+	p.follower.handle = func(ev process.Event) {
+		for stalled.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		p.table.HandleEvent(ev)
+	}
+	require.NoError(t, p.Start(t.Context()))
+	defer func() { require.NoError(t, p.Shutdown(context.Background())) }()
+
+	stalled.Store(true)
+	begun := map[uint32]bool{}
+	for range 40 {
+		// Without threads, it only waits.
+		cmd := exec.Command(path, "storm", "--threads", "1", "--seconds", "300")
+		require.NoError(t, cmd.Start())
+		begun[uint32(cmd.Process.Pid)] = true
+		defer func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		}()
+	}
+	lost := p.counts.bpfCounters(p.sampler).EventsDropped
+	require.NotZero(t, lost, "no event was lost")
+	stalled.Store(false)
+	began := time.Now()
+	require.Eventually(t, func() bool { return labelledAs(t, p, begun) == len(begun) }, time.Minute, 20*time.Millisecond)
+	t.Logf("%d events were lost; all processes were known %v later", lost, time.Since(began).Round(time.Millisecond))
+}
+
+// labelledAs counts the processes, of those with some PIDs, whose label sources are
+// published under the identity that they have now.
+func labelledAs(t *testing.T, p *Pipeline, pids map[uint32]bool) (n int) {
+	t.Helper()
+	require.NoError(t, p.sampler.Scan(func(ev bpf.ProcessEvent) {
+		p.publisher.mu.Lock()
+		defer p.publisher.mu.Unlock()
+		if _, ok := p.publisher.sources[process.ID(ev.Process)]; ok && pids[ev.PID] {
+			n++
+		}
+	}))
+	return n
+}

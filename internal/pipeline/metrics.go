@@ -1,0 +1,180 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/cputime"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// pointBytes is what a data point takes until the next consumer has it, roughly.
+const pointBytes = 512
+
+// metering adds batches to the sums by process and label, and hands these to the next
+// consumer of metrics from time to time, on a goroutine of its own. Sums are cumulative:
+// what the consumer refuses, or is too slow for, comes with the next ones.
+type metering struct {
+	log      *zap.Logger
+	report   func(error)
+	next     consumer.Metrics
+	sums     *cputime.Sums
+	counts   *counts
+	alive    func(process uint64) bool
+	memory   *budget.Memory
+	omission omission
+	interval time.Duration
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stop    chan struct{}
+	done    sync.WaitGroup
+	refused bool
+}
+
+func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Memory) *metering {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &metering{
+		log: o.Logger, report: o.Report, next: o.Next.Metrics, counts: c, memory: memory,
+		sums: cputime.New(cputime.Options{
+			LabelKeys: o.Metrics.LabelKeys,
+			Period:    o.period(),
+			MaxSeries: o.Metrics.MaxUserSeries,
+			MaxBytes:  o.Labels.Budgets.Bytes,
+			MaxUsers:  o.Labels.Budgets.Users,
+			Expiry:    o.Metrics.Expiry,
+
+			MaxRequestBytes: o.Batches.MaxRequestBytes,
+			ScopeName:       o.Scope.Name,
+			ScopeVersion:    o.Scope.Version,
+		}),
+		alive:    func(handle uint64) bool { _, known := table.Process(handle); return known },
+		omission: newOmission(&o.Targets),
+		interval: o.Metrics.Interval,
+		ctx:      ctx,
+		cancel:   cancel,
+		stop:     make(chan struct{}),
+	}
+}
+
+// known is what is known of the processes of a batch at one time: for its metrics and its
+// profiles it is the same.
+type known struct {
+	infos    map[uint64]*process.Info
+	omission omission
+	leftOut  [NumFilterReasons]int64 // samples
+}
+
+var _ cputime.Resolver = (*known)(nil)
+
+// Wanted implements cputime.Resolver.
+func (k *known) Wanted(handle uint64, samples int) bool {
+	info := k.infos[handle]
+	if info == nil {
+		return true
+	}
+	why, omitted := k.omission.of(info)
+	if omitted {
+		k.leftOut[why] += int64(samples)
+	}
+	return !omitted
+}
+
+// Resource implements cputime.Resolver.
+func (k *known) Resource(handle uint64, attrs pcommon.Map) {
+	if info := k.infos[handle]; info != nil {
+		putProcess(attrs, info)
+		profile.CleanMap(attrs)
+	}
+}
+
+// add adds a batch to the sums, whatever becomes of its profiles; it returns how many
+// of its samples count, and what was known of its processes. It never waits for a consumer.
+func (m *metering) add(b *batch) (int64, *known) {
+	k := &known{infos: map[uint64]*process.Info{}, omission: m.omission}
+	for _, p := range b.parts {
+		for handle, proc := range p.processes {
+			if k.infos[handle] == nil {
+				k.infos[handle] = proc.Info()
+			}
+		}
+	}
+	counted := int64(0)
+	for _, p := range b.parts {
+		result := m.sums.Add(p.builder, cputime.Batch{
+			Kind: b.lane.kind, User: p.uid,
+			StartUnixNano: p.startMono + b.clockOffset, EndUnixNano: b.endMono + b.clockOffset,
+			Tight: m.memory.Pressure() >= budget.Scarce,
+		}, k)
+		m.memory.Add(budget.OfMetrics, result.Bytes)
+		counted += int64(result.Counted)
+		m.counts.meteredOverflow(p.uid, &result)
+	}
+	b.lane.metered.Add(counted)
+	return counted, k
+}
+
+func (m *metering) start() {
+	m.done.Go(func() {
+		tick := time.NewTicker(m.interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-m.stop:
+				m.collect()
+				return
+			case <-tick.C:
+				m.collect()
+			}
+		}
+	})
+}
+
+// finish hands over what the sums are in the end. When ctx ends first, the consumer's
+// context does too.
+func (m *metering) finish(ctx context.Context) {
+	stop := context.AfterFunc(ctx, m.cancel)
+	defer stop()
+	close(m.stop)
+	m.done.Wait()
+	m.cancel()
+}
+
+// collect hands all sums to the next consumer, however long that takes: ticks that pass
+// meanwhile are left out.
+func (m *metering) collect() {
+	c := m.sums.Collect(clockNow(unix.CLOCK_REALTIME), m.alive)
+	m.memory.Add(budget.OfMetrics, c.Bytes)
+	output := c.Points * pointBytes
+	m.memory.Add(budget.OfOutput, output)
+	defer m.memory.Add(budget.OfOutput, -output)
+	var errs []error
+	for _, metrics := range c.Metrics {
+		errs = append(errs, m.next.ConsumeMetrics(m.ctx, metrics))
+	}
+	if err := errors.Join(errs...); err != nil {
+		m.counts.collections[CollectionRefused].Add(1)
+		m.log.Error("the next consumer refused metrics", zap.Int("points", c.Points), zap.Error(err))
+		m.report(fmt.Errorf("the next consumer refuses metrics: %w", err))
+		m.refused = true
+		return
+	}
+	m.sums.Delivered()
+	m.counts.collections[CollectionAccepted].Add(1)
+	if m.refused {
+		m.refused = false
+		m.report(nil)
+	}
+}

@@ -1,0 +1,151 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// meter is a next consumer of metrics; it keeps the last value of each label.
+type meter struct {
+	mu     sync.Mutex
+	last   map[string]float64 // by the label tenant
+	calls  int
+	refuse bool
+	block  bool // until the context ends
+}
+
+func (m *meter) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (m *meter) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	if m.block {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.refuse {
+		return errors.New("not now")
+	}
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, p := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+			tenant, _ := p.Attributes().Get("key-tenant")
+			m.last[tenant.Str()] = p.DoubleValue()
+		}
+	}
+	return nil
+}
+
+// meteredExporter has a consumer of metrics, and one of profiles if wanted.
+func meteredExporter(profiles bool, change func(*Options)) (*exporter, *recorder, *meter) {
+	m := &meter{last: map[string]float64{}}
+	o, out := testOptions(func(o *Options) {
+		o.SamplesPerSecond = 100
+		o.Metrics.LabelKeys = []string{"key-tenant"}
+		o.Next.Metrics = m
+		if !profiles {
+			o.Next.Profiles = nil
+		}
+		change(o)
+	})
+	fs := procfs.FS{Root: "/nowhere"}
+	table := process.NewTable(process.Options{FS: fs})
+	return newExporter(o, &counts{}, table, fs, newBudgets(&o.Limits)), out, m
+}
+
+func (m *meter) samples(tenant string) int { return int(math.Round(m.last[tenant] * 100)) }
+
+// A batch is in the metrics once, whatever becomes of its profiles.
+func TestMeteringOnce(t *testing.T) {
+	e, out, m := meteredExporter(true, func(o *Options) { o.Batches.MaxPending = 1 })
+	enqueue := func(n int) {
+		b := e.newBatch(e.cpu)
+		fill(b, 10, n, "tenant")
+		e.enqueue(b)
+	}
+	enqueue(1)
+	enqueue(20) // finds no room
+	require.EqualValues(t, 20, e.counts.dropped[DropPendingFull].Load())
+	e.start()
+	e.finish(t.Context())
+	require.Len(t, out.calls, 1)
+	require.Equal(t, 1, out.calls[0].samples)
+	require.Equal(t, 21, m.samples("tenant"))
+	require.EqualValues(t, 21, e.counts.metered.Load())
+
+	e, out, m = meteredExporter(true, func(*Options) {})
+	out.refuse = -1
+	enqueue(300)
+	e.start()
+	e.finish(t.Context())
+	require.EqualValues(t, 300, e.counts.dropped[DropRefused].Load())
+	require.Equal(t, 300, m.samples("tenant"))
+}
+
+// Without a consumer of profiles the samples are emitted as metrics, and none is dropped
+// for want of room.
+func TestMeteringAlone(t *testing.T) {
+	e, out, m := meteredExporter(false, func(o *Options) { o.Batches.MaxPending = 1 })
+	for range 3 {
+		b := e.newBatch(e.cpu)
+		fill(b, 10, 5, "tenant")
+		e.enqueue(b)
+	}
+	e.start()
+	e.finish(t.Context())
+	require.Empty(t, out.calls)
+	require.Equal(t, 15, m.samples("tenant"))
+	require.EqualValues(t, 15, e.counts.emitted.Load())
+	require.Zero(t, e.counts.dropped[DropPendingFull].Load())
+}
+
+// What is refused comes with the next metrics; a consumer that blocks is left when the
+// shutdown may take no longer.
+func TestMeteringRefused(t *testing.T) {
+	e, _, m := meteredExporter(false, func(*Options) {})
+	m.refuse = true
+	b := e.newBatch(e.cpu)
+	fill(b, 10, 7, "tenant")
+	b.endMono = monotonicNow()
+	e.export(b)
+	e.metering.collect()
+	require.EqualValues(t, 1, e.counts.collections[CollectionRefused].Load())
+	require.Zero(t, m.samples("tenant"))
+	m.refuse = false
+	e.metering.collect()
+	require.EqualValues(t, 1, e.counts.collections[CollectionAccepted].Load())
+	require.Equal(t, 7, m.samples("tenant"))
+
+	m.block = true
+	e.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.finish(ctx)
+	require.EqualValues(t, 2, e.counts.collections[CollectionRefused].Load())
+}
+
+// Without profiles no option that only they have costs anything.
+func TestWithoutProfiles(t *testing.T) {
+	o := Defaults()
+	only := o.withoutProfiles()
+	require.True(t, only.Labels.Skip, "no label is asked for")
+	require.True(t, only.Unwind.FramePointersOnly)
+	require.True(t, only.Symbols.Skip)
+	require.Equal(t, Defaults(), o)
+	o.Metrics.LabelKeys = []string{"tenant"}
+	require.False(t, o.withoutProfiles().Labels.Skip)
+	e, _, _ := meteredExporter(false, func(*Options) {})
+	require.Nil(t, e.resolver.symbolizer)
+}

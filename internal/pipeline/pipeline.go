@@ -1,0 +1,285 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// Pipeline is the flow bpf → process → labels → profile → consumer; of metrics
+// the last steps are cputime → consumer. It is used once.
+//
+// Its goroutines: one reads samples, decodes labels and aggregates (drain); one
+// builds and hands over batches (exporter); one hands over metrics, where they are wanted (metering); one follows threads off the CPU, where
+// that is wanted (offCPUDrain); two pass on what happens to
+// processes, and one makes up for what they missed, and follows CPU hotplug (follower); the process
+// table has its own. Reading
+// never waits for the next consumer.
+type Pipeline struct {
+	options   Options
+	sampler   *bpf.Sampler
+	publisher *publisher
+	table     *process.Table
+	registry  *labels.Registry
+	follower  *follower
+	drain     *drain
+	offCPU    *offCPUDrain // nil: not wanted
+	exporter  *exporter
+	counts    *counts
+	budgets   budgets
+
+	stopTable context.CancelFunc // nil: not started
+	drained   sync.WaitGroup
+	tabled    sync.WaitGroup // the process table, which publishes to the sampler
+
+	mu   sync.Mutex
+	last *Snapshot // once the samplers are closed
+}
+
+// Supported tells why there can be no pipeline on this system.
+func Supported() error { return nil }
+
+// maxCommandLineBytes of process.command_line, where it is asked for.
+const maxCommandLineBytes = 4096
+
+func commandLineBytes(o *Options) int {
+	if o.Attributes.CommandLine {
+		return maxCommandLineBytes
+	}
+	return 0
+}
+
+// sayDegradations warns of what there will not be for want of a capability.
+func sayDegradations(log *zap.Logger) {
+	sentences, err := bpf.Degradations()
+	if err != nil {
+		log.Warn("the own capabilities could not be read", zap.Error(err))
+	}
+	for _, sentence := range sentences {
+		log.Warn(sentence)
+	}
+}
+
+var errNoConsumer = errors.New("nobody consumes profiles or metrics")
+
+// New loads a pipeline, which runs from Start to Shutdown. Whether it is started or not,
+// Shutdown releases it. An error names what this host lacks.
+func New(o Options) (*Pipeline, error) { return newPipeline(o, 0) }
+
+// newPipeline is New with a ring buffer for events of so many bytes; 0: the default. It wires
+// sampler, process table, label decoder and profile builder.
+func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
+	o.complete()
+	if o.Next == (Consumers{}) {
+		return nil, errNoConsumer
+	}
+	if o.Next.Profiles == nil {
+		o = o.withoutProfiles()
+	}
+	selection, err := newSelection(&o.Targets)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := newRegistry(&o.Labels, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	sampler, err := newSampler(&o, selection, eventRingBytes)
+	if err != nil {
+		return nil, err
+	}
+	sayDegradations(o.Logger)
+	p := &Pipeline{
+		options:   o,
+		sampler:   sampler,
+		publisher: newPublisher(sampler),
+		registry:  registry,
+		counts:    &counts{},
+		budgets:   newBudgets(&o.Limits),
+	}
+	fs := procfs.FS{Root: "/proc"}
+	p.table = newTable(&o, sampler, p.publisher, selection, fs, p.budgets)
+	p.follower = newFollower(&o, sampler, p.table, p.counts)
+	p.exporter = newExporter(&p.options, p.counts, p.table, fs, p.budgets)
+	p.drain = &drain{newAggregator(&o, registry, p.exporter, p.exporter.cpu), sampler}
+	if o.OffCPU.Threshold > 0 {
+		if p.offCPU, err = newOffCPUDrain(&o, sampler, newAggregator(&o, registry, p.exporter, p.exporter.offCPU), fs); err != nil {
+			return nil, errors.Join(fmt.Errorf("start off-CPU sampler: %w", err), sampler.Close())
+		}
+	}
+	return p, nil
+}
+
+func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
+	cpus, err := bpf.PossibleCPUs()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	ring, maps := o.ringBytes(cpus), o.MapBytes()
+	sampler, err := bpf.New(bpf.Config{
+		EventRingBytes:         eventRingBytes,
+		SelectTargets:          selection != nil,
+		JudgeForked:            selection != nil && selection.ByPID,
+		SamplesPerSecond:       o.SamplesPerSecond,
+		RingBufferBytes:        ring,
+		UserShare:              o.Ring.UserShare,
+		MaxMapBytes:            o.Limits.BPFMapBytes,
+		MaxTableBytes:          maps.Unwind,
+		OffCPURingBytes:        maps.OffCPURing,
+		SkipLabels:             o.Labels.Skip,
+		FramePointersOnly:      o.Unwind.FramePointersOnly,
+		MaxLabels:              o.Labels.MaxLabels,
+		MaxKeyBytes:            o.Labels.MaxKeyBytes,
+		MaxValueBytes:          o.Labels.MaxValueBytes,
+		VerifierLogLevel:       o.Kernel.VerifierLogLevel,
+		SkipKernelVersionCheck: o.Kernel.SkipVersionCheck,
+	})
+	if errors.Is(err, bpf.ErrMapBytes) {
+		// How much some maps take depends on the number of CPUs.
+		return nil, fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host: raise it, or lower max_unwind_bytes (%d), ring_buffer_bytes (%d) or off_cpu_ring_buffer_bytes (%d): %w",
+			o.Limits.BPFMapBytes, maps.Unwind, ring, maps.OffCPURing, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start sampler: %w", err)
+	}
+	return sampler, nil
+}
+
+func newTable(
+	o *Options, sampler *bpf.Sampler, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets,
+) *process.Table {
+	var rows process.Unwinder
+	if !o.Unwind.FramePointersOnly {
+		rows = unwinder{sampler}
+	}
+	return process.NewTable(process.Options{
+		Unwinder:         rows,
+		Memory:           limits.memory,
+		CPU:              limits.cpu,
+		MaxRowBytes:      o.Unwind.MaxBytes,
+		FS:               fs,
+		Selection:        selection,
+		Publisher:        to,
+		Programs:         to,
+		NameFile:         fileNames(sampler),
+		Logger:           o.Logger,
+		CommandLineBytes: commandLineBytes(o),
+		Environment:      o.Attributes.Environment,
+		StrictFileNames:  o.Labels.StrictFileNames,
+	})
+}
+
+// Start attaches everything and returns quickly; what goes on afterwards does so on
+// goroutines with a context of their own. After an error nothing is left behind.
+//
+// Events are followed before the scan and the scan
+// comes before the first sample, so that no process is missed between; what is not
+// wanted of the processes that are there is known by then.
+func (p *Pipeline) Start(context.Context) error {
+	if err := p.sampler.Follow(); err != nil {
+		return p.abandon(fmt.Errorf("follow processes: %w", err))
+	}
+	if err := p.sampler.ContextEvents(); err != nil {
+		p.options.Logger.Info("The kernel does not tell when processes publish a process context; they are searched for it alone.", zap.Error(err))
+	}
+	if err := p.follower.scan(); err != nil {
+		return p.abandon(fmt.Errorf("scan processes: %w", err))
+	}
+	p.table.Judge()
+	if err := p.sampler.Start(); err != nil {
+		return p.abandon(fmt.Errorf("start sampling: %w", err))
+	}
+	if p.offCPU != nil {
+		if err := p.offCPU.source.Start(); err != nil {
+			return p.abandon(fmt.Errorf("start off-CPU sampling: %w", err))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stopTable = cancel
+	p.exporter.start()
+	p.drained.Go(p.drain.run)
+	if p.offCPU != nil {
+		p.drained.Go(p.offCPU.run)
+	}
+	p.follower.start()
+	p.tabled.Go(func() { p.table.Run(ctx) })
+	return nil
+}
+
+func (p *Pipeline) abandon(err error) error { return errors.Join(err, p.release()) }
+
+// release closes the samplers, if that has not been done; snapshots stay what they are then.
+func (p *Pipeline) release() error {
+	last := p.Snapshot()
+	p.mu.Lock()
+	released := p.last != nil
+	p.last = &last
+	p.mu.Unlock()
+	if released {
+		return nil
+	}
+	if p.offCPU == nil {
+		return p.sampler.Close()
+	}
+	return errors.Join(p.offCPU.source.Close(), p.sampler.Close())
+}
+
+// Shutdown stops sampling, hands over what was sampled, and releases everything. When ctx
+// ends first, what was not handed over yet is dropped and counted, but everything is still
+// released. It does nothing the second time, and must not be called while Start runs.
+func (p *Pipeline) Shutdown(ctx context.Context) error {
+	if p.stopTable == nil {
+		return p.release()
+	}
+	p.follower.stop()
+	errs := []error{p.sampler.Stop(), p.sampler.Drain()}
+	if p.offCPU != nil {
+		errs = append(errs, p.offCPU.source.Stop(), p.offCPU.source.Drain())
+	}
+	p.drained.Wait() // what is in the ring buffer now; no consumer is waited for
+	p.exporter.finish(ctx)
+	p.counts.freeze(p.sampler)
+	if p.offCPU != nil {
+		p.offCPU.freeze()
+	}
+	p.logAccount()
+	p.stopTable()
+	p.stopTable = nil
+	p.tabled.Wait()
+	errs = append(errs, p.release())
+	p.registry.Reset()
+	p.follower.done.Wait()
+	return errors.Join(errs...)
+}
+
+// logAccount says what became of every hit; the metrics end before they could.
+func (p *Pipeline) logAccount() {
+	s := p.Snapshot()
+	fields := []zap.Field{
+		zap.Int64("hits", s.Hits),
+		zap.Int64("emitted", s.Emitted),
+	}
+	for reason, n := range s.Filtered {
+		fields = append(fields, zap.Int64("filtered_"+FilterReason(reason).String(), n))
+	}
+	for reason, n := range s.Dropped {
+		fields = append(fields, zap.Int64("dropped_"+DropReason(reason).String(), n))
+	}
+	if s.Metering.Enabled {
+		fields = append(fields, zap.Int64("metric_samples", s.Metering.Samples))
+	}
+	p.options.Logger.Info("sampling has ended", append(fields, zap.Int64("pending", s.Pending()))...)
+	if p.offCPU != nil {
+		p.options.Logger.Info("off-CPU sampling has ended", s.OffCPU.fields()...)
+	}
+}

@@ -1,0 +1,177 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"maps"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
+)
+
+// Values of profile.frame.type.
+const (
+	frameKernel  = "kernel"
+	frameNative  = "native"
+	frameGo      = "go"
+	frameCPython = "cpython"
+	frameJVM     = "jvm"
+	frameV8JS    = "v8js"
+)
+
+// resolver tells the profile builder what the process table and the symbol
+// tables know. It belongs to the exporter's goroutine.
+type resolver struct {
+	symbolizer *symbolizer                 // nil: addresses stay without names
+	lines      []profile.Line              // of the last frame
+	processes  map[uint64]*process.Process // of the batch that is built
+	infos      map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
+	mappings   map[mappingKey]*profile.Mapping
+	omission   omission
+	leftOut    [NumFilterReasons]int64 // samples since takeLeftOut
+	user       int64                   // whose batch it is; -1: all users'
+	// modules stand for the kernel and its modules, whose extent is not known.
+	modules map[string]*profile.Mapping
+}
+
+// kernelName is the file of the kernel itself.
+const kernelName = "[kernel.kallsyms]"
+
+func newResolver(s *symbolizer, o omission) *resolver {
+	return &resolver{
+		symbolizer: s,
+		omission:   o,
+		processes:  map[uint64]*process.Process{},
+		mappings:   map[mappingKey]*profile.Mapping{},
+		modules:    map[string]*profile.Mapping{},
+	}
+}
+
+// mappingKey tells mappings apart that come out differently.
+type mappingKey struct {
+	start, limit, offset uint64
+	file                 *process.File
+	path                 string
+}
+
+var _ profile.Resolver = (*resolver)(nil)
+
+// Wanted implements profile.Resolver.
+func (r *resolver) Wanted(handle uint64, samples int) bool {
+	info := r.info(handle)
+	if info == nil {
+		return true
+	}
+	why, omitted := r.omission.of(info)
+	if omitted {
+		r.leftOut[why] += int64(samples)
+	}
+	return !omitted
+}
+
+// info returns what is known of a process, nil if nothing is.
+func (r *resolver) info(handle uint64) *process.Info {
+	if info := r.infos[handle]; info != nil {
+		return info
+	}
+	if p := r.processes[handle]; p != nil {
+		return p.Info()
+	}
+	return nil
+}
+
+// Resource implements profile.Resolver.
+func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
+	if r.user >= 0 {
+		defer attrs.PutInt("process.real_user.id", r.user)
+	}
+	if info := r.info(handle); info != nil {
+		putProcess(attrs, info)
+	}
+}
+
+// Frame implements profile.Resolver.
+func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
+	if kind == profile.Kernel {
+		name, module := r.symbolizer.kernelFunction(addr)
+		frame := profile.Frame{Mapping: r.module(module), Type: frameKernel}
+		if name != "" {
+			r.lines = append(r.lines[:0], profile.Line{Function: name})
+			frame.Lines = r.lines
+		}
+		return frame
+	}
+	frame := profile.Frame{Type: frameNative}
+	p := r.processes[handle]
+	if p == nil {
+		return frame
+	}
+	m := p.Info().Mapping(addr)
+	if m == nil {
+		return frame
+	}
+	frame.Mapping = r.mapping(m)
+	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], p, m, addr)
+	r.lines = frame.Lines
+	return frame
+}
+
+// module returns what stands for a module of the kernel, "" for the kernel itself. The
+// names are those that perf and pprof use.
+func (r *resolver) module(name string) *profile.Mapping {
+	known := r.modules[name]
+	if known == nil {
+		known = &profile.Mapping{Filename: kernelName, BuildIDGNU: symbol.KernelBuildID("/sys", name)}
+		if name != "" {
+			known.Filename = "[" + name + "]"
+		}
+		r.modules[name] = known
+	}
+	return known
+}
+
+func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
+	key := mappingKey{m.Start, m.Limit, m.Offset, m.File, m.Path}
+	known := r.mappings[key]
+	if known == nil {
+		known = &profile.Mapping{Start: m.Start, Limit: m.Limit, FileOffset: m.Offset, Filename: m.Path}
+		if m.File != nil {
+			known.BuildIDGNU, known.BuildIDGo, known.BuildIDHTLHash = m.File.BuildIDGNU(), m.File.BuildIDGo(), m.File.HTLHash()
+		}
+		r.mappings[key] = known
+	}
+	return known
+}
+
+// begin prepares for a batch.
+func (r *resolver) begin(parts map[uint32]*part, infos map[uint64]*process.Info) {
+	clear(r.processes)
+	r.infos = infos
+	for _, p := range parts {
+		maps.Copy(r.processes, p.processes)
+	}
+	r.user = -1
+	clear(r.mappings)
+	clear(r.modules) // one may have been replaced
+	r.symbolizer.refresh()
+}
+
+// only says that what follows is the batch of one user.
+func (r *resolver) only(uid uint32) { r.user = int64(uid) }
+
+// takeLeftOut returns the samples of processes that were not wanted, since the last call.
+func (r *resolver) takeLeftOut() [NumFilterReasons]int64 {
+	n := r.leftOut
+	r.leftOut = [NumFilterReasons]int64{}
+	return n
+}
+
+// end lets go of what was needed for the batch only.
+func (r *resolver) end() {
+	clear(r.processes)
+	r.infos = nil
+	r.symbolizer.release()
+}

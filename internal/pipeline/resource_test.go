@@ -1,0 +1,66 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+)
+
+func TestPutResource(t *testing.T) {
+	text := func(s string) *commonpb.AnyValue {
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+	}
+	array := &commonpb.ArrayValue{Values: []*commonpb.AnyValue{text("a"), {Value: &commonpb.AnyValue_IntValue{IntValue: 2}}, {}}}
+	list := &commonpb.KeyValueList{Values: []*commonpb.KeyValue{{Key: "k", Value: text("v")}, {Key: "k", Value: text("again")}}}
+	attrs := pcommon.NewMap()
+	putResource(attrs, []*commonpb.KeyValue{{Key: "service.name", Value: text("of the environment")}, {Key: "only.there", Value: text("x")}})
+	putResource(attrs, []*commonpb.KeyValue{
+		{Key: "service.name", Value: text("shop")},
+		{Key: "bool", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: true}}},
+		{Key: "int", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: -1}}},
+		{Key: "double", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: 0.5}}},
+		{Key: "bytes", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BytesValue{BytesValue: []byte{0xff}}}},
+		{Key: "array", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: array}}},
+		{Key: "list", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_KvlistValue{KvlistValue: list}}},
+		{Key: "process.pid", Value: text("1")},
+		{Key: "container.id", Value: text("another's")},
+		{Key: "process.executable.path", Value: text("/bin/other")},
+	})
+	require.Equal(t, map[string]any{
+		"service.name": "shop", "only.there": "x",
+		"bool": true, "int": int64(-1), "double": 0.5, "bytes": []byte{0xff},
+		"array": []any{"a", int64(2), nil},
+		"list":  map[string]any{"k": "again"},
+	}, attrs.AsRaw())
+}
+
+// Of what a process says of itself, its context goes before its environment, and what the kernel
+// says goes before both.
+func TestResourceOfProcess(t *testing.T) {
+	text := func(key, s string) *commonpb.KeyValue {
+		return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}}
+	}
+	info := &process.Info{
+		PID: 7, Name: "x", Path: "/bin/x", UID: 10, ContainerID: "c",
+		Environment: []*commonpb.KeyValue{text("service.name", "environment"), text("container.id", "other")},
+		Context:     &processctx.Context{Resource: []*commonpb.KeyValue{text("service.name", "context"), text("process.real_user.id", "0")}},
+	}
+	attrs := pcommon.NewMap()
+	putProcess(attrs, info)
+	want := map[string]any{
+		"service.name": "context", "container.id": "c", "process.pid": int64(7),
+		"process.executable.name": "x", "process.executable.path": "/bin/x",
+	}
+	require.Equal(t, want, attrs.AsRaw(), "the user is not known yet")
+	info.Loaded = true
+	putProcess(attrs, info)
+	want["process.real_user.id"] = int64(10)
+	require.Equal(t, want, attrs.AsRaw())
+}

@@ -1,0 +1,64 @@
+package pipeline
+
+const (
+	// secondBytes of a sample and CPU is what the ring buffer has room for where its size is
+	// not given: a second of samples with stacks of 200 frames and some labels.
+	secondBytes = 2 << 10
+	// The bounds of that.
+	lowRingBytes  = 1 << 20
+	highRingBytes = 32 << 20
+	// minRingBytes is the least that the sampler takes.
+	minRingBytes = 64 << 10
+	// cpuMapBytes is what other maps have for each CPU, twice with off-CPU profiles.
+	cpuMapBytes = 32 << 10
+	// restMapBytes of LimitOptions.BPFMapBytes is for what is no ring buffer and no unwind rows.
+	restMapBytes = 8 << 20
+)
+
+// MapBytes is what options need of [LimitOptions].BPFMapBytes, however many CPUs there are.
+type MapBytes struct {
+	Ring       int // of samples; where RingOptions.Bytes is 0, the least that it can be
+	OffCPURing int
+	Unwind     int // rows
+	Rest       int // all other maps
+}
+
+// Sum of all parts.
+func (m MapBytes) Sum() int { return m.Ring + m.fixed() }
+
+// fixed is what is not for the ring buffer of samples.
+func (m MapBytes) fixed() int { return m.OffCPURing + m.Unwind + m.Rest }
+
+// MapBytes returns what the options need; no default stands for what is 0.
+func (o *Options) MapBytes() MapBytes {
+	m := MapBytes{Ring: o.Ring.Bytes, Rest: restMapBytes}
+	if m.Ring == 0 {
+		m.Ring = minRingBytes
+	}
+	if o.OffCPU.Threshold != 0 {
+		m.OffCPURing = o.OffCPU.RingBytes
+	}
+	if !o.Unwind.FramePointersOnly {
+		m.Unwind = o.Unwind.MaxBytes
+	}
+	return m
+}
+
+// ringBytes returns the size of the ring buffer on a host of so many CPUs: what is given,
+// or what fits the rate of samples and LimitOptions.BPFMapBytes.
+func (o *Options) ringBytes(cpus int) int {
+	if o.Ring.Bytes != 0 {
+		return o.Ring.Bytes
+	}
+	want := min(max(o.SamplesPerSecond*cpus*secondBytes, lowRingBytes), highRingBytes)
+	perCPU := cpuMapBytes
+	if o.OffCPU.Threshold > 0 {
+		perCPU *= 2
+	}
+	room := max(o.Limits.BPFMapBytes-o.MapBytes().fixed()-cpus*perCPU, minRingBytes)
+	n := highRingBytes
+	for n/2 >= want || n > room {
+		n /= 2
+	}
+	return n
+}

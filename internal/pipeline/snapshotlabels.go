@@ -1,0 +1,50 @@
+package pipeline
+
+import "github.com/customlabels/otelcol-customlabels/internal/labels"
+
+// TypeConflictResult is what became of a label whose type is another than its key's.
+type TypeConflictResult int
+
+// What becomes of it.
+const (
+	TypeConflictRefused     TypeConflictResult = iota // it was left out
+	TypeConflictStringified                           // it was made text
+
+	NumTypeConflictResults = iota
+)
+
+func (r TypeConflictResult) String() string {
+	return [NumTypeConflictResults]string{"refused", "stringified"}[r]
+}
+
+// LabelsSnapshot is what a registry of labels has counted.
+type LabelsSnapshot struct {
+	Overflow      [labels.NumBudgets]ByUser // samples
+	BudgetUsed    [labels.NumBudgets]ByUser
+	TypeConflicts [NumTypeConflictResults]ByUser // labels of samples
+	Users         int64                          // with budgets of their own
+	OthersSamples int64                          // of the users without
+	RuleMatches   []int64                        // by number
+}
+
+// readRegistry fills s. Where users share a series, or containers of a user have budgets
+// of their own, the one that uses most of a budget is shown.
+func (s *LabelsSnapshot) readRegistry(r *labels.Registry, series *userSeries, rules int) {
+	r.Users(func(u *labels.UserStats) {
+		at := OtherUsers
+		if !u.Others {
+			s.Users++
+			at = series.of(u.UID)
+		}
+		for b := range u.Overflow {
+			s.Overflow[b][at] += int64(u.Overflow[b])
+			s.BudgetUsed[b][at] = max(s.BudgetUsed[b][at], int64(u.Used[b]))
+		}
+		s.TypeConflicts[TypeConflictRefused][at] += int64(u.Refused)
+		s.TypeConflicts[TypeConflictStringified][at] += int64(u.Stringified)
+	})
+	s.OthersSamples = int64(r.OthersSamples())
+	for i := range rules {
+		s.RuleMatches = append(s.RuleMatches, int64(r.RuleMatches(i)))
+	}
+}

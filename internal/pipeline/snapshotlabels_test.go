@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// labelSection has one label of ABI v1, as internal/bpf/src/record.h has it.
+func labelSection(key, value string) []byte {
+	b := make([]byte, 16+12, 128)
+	b[0], b[1] = byte(labels.ABIV1), byte(labels.OutcomePresent)
+	binary.LittleEndian.PutUint16(b[2:], uint16(12+len(key)+len(value)))
+	binary.LittleEndian.PutUint32(b[16:], uint32(len(key)))
+	binary.LittleEndian.PutUint32(b[20:], uint32(len(value)))
+	binary.LittleEndian.PutUint16(b[24:], uint16(len(key)))
+	binary.LittleEndian.PutUint16(b[26:], uint16(len(value)))
+	return append(append(b, key...), value...)
+}
+
+// What a registry counts is told by user, budget and rule; users beyond the cap share a series.
+func TestLabelsSnapshot(t *testing.T) {
+	o := Defaults().Labels
+	o.Budgets.Users, o.Budgets.Sets = 2, 1
+	o.Rules = []labels.Rule{{Key: "a", Action: labels.Drop}, {Key: "b", Action: labels.Keep}}
+	registry, err := labels.NewRegistry(labels.Options{Rules: o.Rules, Budgets: o.Budgets})
+	require.NoError(t, err)
+	channel := registry.NewChannel()
+	add := func(uid uint32, container, key, value string) {
+		registry.Count(channel.Decode(labels.Origin{User: labels.User{UID: uid, Container: container}}, nil, labelSection(key, value)))
+	}
+	for range 2 {
+		add(7, "", "a", "1")
+		add(7, "", "b", "1")
+	}
+	add(7, "", "b", "2")
+	add(7, "c", "b", "2")
+	add(7, "c", "b", "\xff")
+	add(7, "c", "b", "\xff")
+	add(8, "", "b", "1")
+	add(9, "", "b", "2")
+	channel.EndInterval()
+
+	var users userSeries
+	var s LabelsSnapshot
+	s.readRegistry(registry, &users, len(o.Rules))
+	const seven = 0
+	require.Equal(t, []uint32{7}, users.users())
+	require.Equal(t, ByUser{seven: 3, OtherUsers: 1}, s.Overflow[labels.BudgetSets])
+	require.Equal(t, []int64{2, 8}, s.RuleMatches)
+	require.Equal(t, ByUser{seven: 2}, s.TypeConflicts[TypeConflictStringified])
+	require.EqualValues(t, 2, s.Users)
+	require.EqualValues(t, 2, s.OthersSamples)
+	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][seven])
+	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetKeys][seven], "not both containers' together")
+}

@@ -1,0 +1,190 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"path"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
+)
+
+// mapShare of the memory for symbols is for perf maps.
+const mapShare = 4
+
+// frameTypes are the values of profile.frame.type.
+var frameTypes = [...]string{
+	symbol.Native: frameNative, symbol.Go: frameGo,
+	symbol.CPython: frameCPython, symbol.JVM: frameJVM, symbol.V8JS: frameV8JS,
+}
+
+// symbolizer names functions. A nil symbolizer names none. Its methods belong to the
+// exporter's goroutine, but for stats.
+type symbolizer struct {
+	log    *zap.Logger
+	fs     procfs.FS
+	table  *process.Table
+	limits *budgets
+	files  *symbol.Cache[procfs.FileID]
+	maps   *symbol.PerfMaps[uint64] // by handle of the process
+	kernel *symbol.Kernel           // nil where it can't be had
+	frames []symbol.Frame           // scratch
+	jvms   map[*process.Info]bool   // of the batch
+}
+
+func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budgets) *symbolizer {
+	forMaps := o.Symbols.MaxBytes / mapShare
+	options := func(bytes int) symbol.CacheOptions {
+		return symbol.CacheOptions{
+			MaxBytes: bytes,
+			Busy:     func() bool { return limits.cpu.Delay(budget.Names) > 0 || limits.memory.Pressure() >= budget.Scarce },
+			Work:     func(read func()) { limits.spend(budget.Names, read) },
+		}
+	}
+	return &symbolizer{
+		log:    o.Logger,
+		fs:     fs,
+		table:  table,
+		limits: limits,
+		files:  symbol.NewCache[procfs.FileID](options(o.Symbols.MaxBytes - forMaps)),
+		maps:   symbol.NewPerfMaps[uint64](options(forMaps)),
+		jvms:   map[*process.Info]bool{},
+	}
+}
+
+// lines appends the functions at an address of a process, innermost first, and
+// returns the type of the frame. What the mapped file does not name may be code that
+// the process has generated.
+func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *process.ExecMapping, addr uint64) ([]profile.Line, string) {
+	if s == nil {
+		return to, frameNative
+	}
+	language := symbol.Native
+	s.frames = s.frames[:0]
+	if vaddr, ok := m.Vaddr(addr); ok && m.File != nil {
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs, p.Info()}, vaddr)
+	}
+	if len(s.frames) == 0 && p.Handle() != 0 {
+		s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, s.generated(p.Info()))
+	}
+	if len(s.frames) == 0 {
+		return to, frameNative
+	}
+	for _, f := range s.frames {
+		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
+	}
+	return to, frameTypes[language]
+}
+
+// generated returns what code that a process generates was written in, as far as that
+// is sure: a JVM generates nothing but its own.
+func (s *symbolizer) generated(info *process.Info) symbol.Language {
+	jvm, known := s.jvms[info]
+	if !known {
+		for i := range info.Mappings {
+			jvm = jvm || path.Base(info.Mappings[i].Path) == "libjvm.so"
+		}
+		s.jvms[info] = jvm
+	}
+	if jvm {
+		return symbol.JVM
+	}
+	return symbol.Native
+}
+
+// readKernel reads the kernel's symbols, before the first batch: every host has kernel frames.
+func (s *symbolizer) readKernel() {
+	if s == nil {
+		return
+	}
+	var err error
+	s.limits.spend(budget.Names, func() { s.kernel, err = symbol.NewKernel(s.fs) })
+	if err != nil {
+		s.log.Warn("kernel frames stay without names", zap.Error(err))
+	}
+}
+
+// kernelFunction names the function at a kernel address and its module, "" for the
+// kernel itself; function is "" when it is not known.
+func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
+	if s == nil || s.kernel == nil {
+		return "", ""
+	}
+	fn, module, ok := s.kernel.Lookup(addr)
+	if !ok {
+		return "", ""
+	}
+	return fn.Name, module
+}
+
+// refresh makes up for kernel modules that were loaded meanwhile, and for code that
+// was generated. It is called between batches.
+func (s *symbolizer) refresh() {
+	if s == nil {
+		return
+	}
+	s.maps.Refresh()
+	clear(s.jvms)
+	if s.kernel == nil {
+		return
+	}
+	var err error
+	s.limits.spend(budget.Names, func() { err = s.kernel.Refresh() })
+	if err != nil {
+		s.log.Warn("the kernel's symbols could not be read again", zap.Error(err))
+	}
+}
+
+// weigh tells what names take, and drops files and perf maps when memory is tight. It
+// returns how many.
+func (s *symbolizer) weigh(m *budget.Memory) (dropped int64) {
+	if s == nil {
+		return 0
+	}
+	if s.kernel != nil {
+		m.Set(budget.OfKernel, s.kernel.Bytes())
+	}
+	m.Set(budget.OfSymbols, s.stats().Bytes)
+	if excess := m.Excess(); excess > 0 {
+		dropped = int64(s.maps.Yield(excess))
+		m.Set(budget.OfSymbols, s.stats().Bytes)
+		dropped += int64(s.files.Yield(m.Excess()))
+		m.Set(budget.OfSymbols, s.stats().Bytes)
+	}
+	return dropped
+}
+
+// release closes the files that the lookups of a batch have left open, and tells of those
+// that never answer.
+func (s *symbolizer) release() {
+	if s == nil {
+		return
+	}
+	s.files.CloseFiles()
+	for _, h := range append(s.files.Hung(), s.maps.Hung()...) {
+		s.log.Warn("A file with names of functions does not answer. It is left alone until it does.", zap.String("file", h.Name),
+			zap.Int("pid", h.PID), zap.Uint32("user", h.UID), zap.String("container", h.Container))
+	}
+}
+
+// stats sums up what files and perf maps have cost.
+func (s *symbolizer) stats() symbol.CacheStats {
+	if s == nil {
+		return symbol.CacheStats{}
+	}
+	sum, maps := s.files.Stats(), s.maps.Stats()
+	sum.Files += maps.Files
+	sum.Bytes += maps.Bytes
+	sum.Loads += maps.Loads
+	sum.Failures += maps.Failures
+	sum.Truncated += maps.Truncated
+	sum.TimedOut += maps.TimedOut
+	sum.Refused += maps.Refused
+	sum.Hanging += maps.Hanging
+	return sum
+}

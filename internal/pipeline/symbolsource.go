@@ -1,0 +1,108 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
+)
+
+// fileSource shows a file of the process table to the symbol cache.
+type fileSource struct {
+	*process.File
+	fs   procfs.FS
+	info *process.Info // of the process that was sampled
+}
+
+// Open implements symbol.Source.
+func (s fileSource) Open() (symbol.Contents, int64, error) {
+	f, size, err := s.File.Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
+// Owner implements symbol.Source.
+func (s fileSource) Owner() symbol.Owner { return ownerOf(s.info) }
+
+func ownerOf(info *process.Info) symbol.Owner {
+	return symbol.Owner{UID: info.UID, Container: info.ContainerID, PID: info.PID}
+}
+
+// errDebugOwner says that a debug file is of a user who could not have written the file itself.
+var errDebugOwner = errors.New("debug file of another user")
+
+// OpenPath implements symbol.Source. Where a debug file lies, and what it is called, is the
+// target's choice: what its user may not read stays closed, on our side too. What it says
+// holds for all processes that map the file: so it must be root's, or of who owns the file.
+func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, int64, error) {
+	pid := s.PID(s.info.UID, s.info.ContainerID) // that of the sample may have ended
+	f, info, err := s.fs.OpenPath(cmp.Or(pid, s.info.PID), roots[root], path, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info.UID != 0 && info.UID != s.UID() {
+		f.Close()
+		return nil, 0, errDebugOwner
+	}
+	return f, info.Size, nil
+}
+
+var roots = [...]procfs.Root{symbol.TargetRoot: procfs.ProcessRoot, symbol.HostRoot: procfs.OurRoot}
+
+// mapSource finds the perf map of a process.
+type mapSource struct {
+	process *process.Process
+	table   *process.Table
+	fs      procfs.FS
+}
+
+// Owner implements symbol.MapSource.
+func (s mapSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
+
+// errOwner says that a perf map was not written by its process.
+var errOwner = errors.New("perf map of another user")
+
+// OpenMap implements symbol.MapSource: it opens /tmp/perf-PID.map in the mount
+// namespace of the process, PID being the one that the process itself sees. The file
+// must belong to the process's user, or to root and be readable by that user, and be no
+// link: otherwise a process could have us read, and emit as names, what it may not read.
+func (s mapSource) OpenMap() (symbol.MapFile, error) {
+	tid, err := s.table.Thread(s.process)
+	if err != nil {
+		return symbol.MapFile{}, os.ErrNotExist // it has gone
+	}
+	status, err := s.fs.Status(tid)
+	if err != nil {
+		return symbol.MapFile{}, err
+	}
+	// Of a thread that is not the leader, NSpid is its own id.
+	pid := status.NSPID
+	if tid != s.process.Info().PID {
+		if leader, err := s.fs.Status(s.process.Info().PID); err == nil {
+			pid = leader.NSPID
+		}
+	}
+	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
+	if err != nil {
+		return symbol.MapFile{}, err
+	}
+	if _, gone := s.table.Thread(s.process); gone != nil {
+		f.Close()
+		return symbol.MapFile{}, os.ErrNotExist // it may have been another's
+	}
+	if info.UID != info.User && info.UID != 0 {
+		f.Close()
+		return symbol.MapFile{}, errOwner
+	}
+	return symbol.MapFile{Contents: f, ID: info.FileID}, nil
+}

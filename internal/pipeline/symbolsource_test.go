@@ -1,0 +1,132 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// A perf map counts if it is a file of the process's user or of root, and the PID still
+// that of the process.
+func TestMapSource(t *testing.T) {
+	testutil.RequireRoot(t)
+	fs := procfs.FS{Root: "/proc"}
+	cmd := exec.Command("sleep", "60")
+	const user = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid := cmd.Process.Pid
+	stat, err := fs.Stat(pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table := process.NewTable(process.Options{FS: fs})
+	source := func(later time.Duration) mapSource {
+		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
+		id := process.ID{TGID: uint32(pid), StartNs: uint64(started)}
+		return mapSource{table.Lookup(id, pid, []byte("sleep")), table, fs}
+	}
+	s := source(0)
+	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
+	t.Cleanup(func() { _ = os.Remove(path) })
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	const text = "1000 10 name\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, procfs.ErrNotAllowed, "a file of root's, perhaps linked here")
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.Rename(path, secret))
+	for _, mode := range []os.FileMode{0o600, 0o644} {
+		require.NoError(t, os.Chmod(secret, mode))
+		require.NoError(t, os.Symlink(secret, path))
+		_, err = s.OpenMap()
+		require.ErrorIs(t, err, procfs.ErrNotRegular, "a link to it")
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	f, err := s.OpenMap()
+	require.NoError(t, err, "root's, for all to read")
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chown(path, user, user))
+	require.NoError(t, os.Chmod(path, 0o600))
+	f, err = s.OpenMap()
+	require.NoError(t, err)
+	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
+	require.NoError(t, f.Close())
+
+	_, err = source(time.Second).OpenMap()
+	require.ErrorIs(t, err, os.ErrNotExist, "another process has the PID")
+
+	require.NoError(t, os.Chown(path, 12345, 12345))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, procfs.ErrNotAllowed)
+	require.NoError(t, os.Chmod(path, 0o644))
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, errOwner)
+
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o666))
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.OpenMap()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, procfs.ErrNotRegular)
+	case <-time.After(time.Minute):
+		require.Fail(t, "waits for a FIFO")
+	}
+}
+
+// A process in a PID namespace writes its map under the PID that it sees, below its own root.
+func TestMapSourceInNamespace(t *testing.T) {
+	testutil.RequireRoot(t)
+	root := t.TempDir()
+	source := filepath.Join(root, "pause.c")
+	require.NoError(t, os.WriteFile(source, []byte("#include <unistd.h>\nint main(void) { pause(); }\n"), 0o600))
+	out, err := exec.Command("gcc", "-static", "-o", filepath.Join(root, "pause"), source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Mkdir(filepath.Join(root, "tmp"), 0o755))
+	cmd := exec.Command("/pause")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWPID}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	fs := procfs.FS{Root: "/proc"}
+	stat, err := fs.Stat(cmd.Process.Pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table := process.NewTable(process.Options{FS: fs})
+	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
+	s := mapSource{table.Lookup(process.ID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, nil), table, fs}
+	for name, text := range map[string]string{"perf-1.map": "1000 10 inside\n", fmt.Sprintf("perf-%d.map", cmd.Process.Pid): "1000 10 other\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "tmp", name), []byte(text), 0o600))
+	}
+	f, err := s.OpenMap()
+	require.NoError(t, err)
+	defer f.Close()
+	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
+	require.NoError(t, err)
+	require.Equal(t, "1000 10 inside\n", string(got))
+}

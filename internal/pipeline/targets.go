@@ -1,0 +1,81 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/targets"
+)
+
+// newSelection tells the process table which processes are wanted; nil: all.
+func newSelection(o *TargetOptions) (*process.Selection, error) {
+	if !o.selects() {
+		return nil, nil
+	}
+	wanted := o.Selection
+	s := &process.Selection{LabelledOnly: o.LabelledOnly, ByPID: wanted.ByPID()}
+	if wanted.ByCgroupID() {
+		var err error
+		if s.Cgroups, err = procfs.FindCgroupFS(); err != nil {
+			return nil, fmt.Errorf("targets by cgroup_id: %w", err)
+		}
+	}
+	s.Wants = func(info *process.Info) bool {
+		return wanted.Wants(&targets.Process{
+			PID: info.PID, UID: info.UID, Executable: info.Path, Cgroup: info.Cgroup, CgroupID: info.CgroupID,
+			ContainerID: info.ContainerID, Kernel: info.KernelThread,
+		})
+	}
+	return s, nil
+}
+
+// omission says whether the samples of a process are left out, and why.
+type omission struct {
+	selects bool // a verdict is given at all
+}
+
+func newOmission(o *TargetOptions) omission { return omission{selects: o.selects()} }
+
+// verdictWait is how long a batch waits at most for verdicts on its processes, and
+// verdictShare the share of the report interval that it waits at most.
+const (
+	verdictShare = 4
+	verdictWait  = 500 * time.Millisecond
+)
+
+// await gives the processes of a batch on which there is no verdict time to be judged.
+func (e *exporter) await(b *batch) {
+	if !e.resolver.omission.selects {
+		return
+	}
+	var unknown []*process.Process
+	for _, p := range b.parts {
+		for _, proc := range p.processes {
+			if proc.Info().Verdict == process.VerdictUnknown {
+				unknown = append(unknown, proc)
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		e.table.AwaitVerdicts(e.ctx, unknown, min(verdictWait, e.interval/verdictShare))
+	}
+}
+
+// of is asked when a batch is built: then mostly there is a verdict. Without one, a process
+// may be one that is not wanted, and is left out.
+func (o omission) of(info *process.Info) (why FilterReason, omitted bool) {
+	if !o.selects {
+		return 0, false
+	}
+	switch info.Verdict {
+	case process.VerdictWanted:
+		return 0, false
+	case process.VerdictFiltered:
+		return FilterTarget, true
+	}
+	return FilterUnknownProcess, true
+}

@@ -1,0 +1,56 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+)
+
+// weightStep is how far what was told of memory may be off, so that not each sample
+// touches what all goroutines share.
+const weightStep = 16 << 10
+
+// weight is what was told of the memory of something. It belongs to who holds that.
+type weight struct{ told int }
+
+func (w *weight) set(m *budget.Memory, part budget.Part, bytes int) {
+	if diff := bytes - w.told; diff >= weightStep || diff <= -weightStep {
+		m.Add(part, diff)
+		w.told = bytes
+	}
+}
+
+func (w *weight) forget(m *budget.Memory, part budget.Part) {
+	m.Add(part, -w.told)
+	w.told = 0
+}
+
+// weigh tells what the aggregator holds.
+func (d *aggregator) weigh() {
+	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
+	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.awayBytes)
+	if p := d.batch.last; p != nil { // no other has changed
+		p.held.set(d.memory, budget.OfBatches, p.builder.Held())
+	}
+}
+
+// batchBytes is at how many bytes a batch is handed over: the less memory there is left,
+// the sooner.
+func (d *aggregator) batchBytes(p budget.Pressure) int {
+	switch p {
+	case budget.Relaxed:
+		return d.maxBytes
+	case budget.Tight:
+		return d.maxBytes / 4
+	case budget.Scarce:
+		return d.maxBytes / 16
+	}
+	return d.maxBytes / 64
+}
+
+// releaseLabels lets go of the label sets once the batch has been handed over, which
+// takes over what they count until it has been exported.
+func (d *aggregator) releaseLabels() {
+	d.batch.labels += d.labelsHeld.told
+	d.labelsHeld.told = 0
+}

@@ -1,0 +1,75 @@
+package customlabelsreceiver
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+)
+
+// Attributes of metrics by user.
+const (
+	attrUserID     = "user.id"    // in the init user namespace
+	attrUserOthers = "user.other" // true, instead of an id: the users without a series of their own
+)
+
+// userAttribute returns what tells a series from others.
+func userAttribute(users []uint32, series int) attribute.KeyValue {
+	if series >= len(users) {
+		return attribute.Bool(attrUserOthers, true)
+	}
+	return attribute.Int64(attrUserID, int64(users[series]))
+}
+
+// observeByUser passes on the values that are not 0.
+func (t *telemetry) observeByUser(
+	o metric.Observer, users []uint32, instrument metric.Int64Observable, values *pipeline.ByUser, attr attribute.KeyValue,
+) {
+	for series, n := range values {
+		if n != 0 {
+			set := attribute.NewSet(userAttribute(users, series), t.attrs.own, attr)
+			o.ObserveInt64(instrument, n, metric.WithAttributeSet(set))
+		}
+	}
+}
+
+func (t *telemetry) observeUsers(o metric.Observer, s *pipeline.Snapshot) {
+	b := t.instruments
+	for r := range s.UserDropped {
+		reason := attribute.String("reason", pipeline.UserDropReason(r).String())
+		t.observeByUser(o, s.Users, b.ReceiverCustomLabelsUserDroppedSamples, &s.UserDropped[r], reason)
+		t.observeByUser(o, s.Users, b.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.OffCPU.UserDropped[r], reason)
+	}
+	overflow := b.ReceiverCustomLabelsUserEntryOverflow
+	t.observeByUser(o, s.Users, overflow, &s.LostLabels, attribute.String("lost", "labels"))
+	t.observeByUser(o, s.Users, overflow, &s.LostStacks, attribute.String("lost", "stacks"))
+}
+
+// ruleAttributes are those of each rule's matches.
+func ruleAttributes(receiverID string, cfg *LabelsConfig) (sets []metric.ObserveOption) {
+	for i, name := range cfg.ruleNames() {
+		sets = append(sets, metric.WithAttributeSet(attribute.NewSet(
+			attribute.String("receiver", receiverID),
+			attribute.String("rule", name),
+			attribute.String("action", cfg.Rules[i].Action),
+		)))
+	}
+	return sets
+}
+
+func (t *telemetry) observeLabels(o metric.Observer, all *pipeline.Snapshot) {
+	b, a, s := t.instruments, &t.attrs, &all.Labels
+	for i := range s.Overflow {
+		budget := attribute.String("budget", labels.Budget(i).String())
+		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsOverflowSamples, &s.Overflow[i], budget)
+		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsLabelBudgetUsed, &s.BudgetUsed[i], budget)
+	}
+	for i := range s.TypeConflicts {
+		result := attribute.String("result", pipeline.TypeConflictResult(i).String())
+		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsTypeConflicts, &s.TypeConflicts[i], result)
+	}
+	o.ObserveInt64(b.ReceiverCustomLabelsLabelUsers, s.Users, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsSharedBudgetSamples, s.OthersSamples, a.receiver)
+	observeAll(o, b.ReceiverCustomLabelsRuleMatches, s.RuleMatches, a.rules)
+}
