@@ -53,7 +53,7 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.UnwindFiles = [NumUnwindResults]int64{
 		UnwindLoaded: int64(table.RowsBuilt), UnwindFailed: int64(table.RowsFailed), UnwindNoRoom: int64(table.RowsRefused),
 	}
-	symbols := p.exporter.resolver.symbolizer.stats()
+	symbols := p.exporter.symbols.stats()
 	s.Hanging = [NumHangKinds]int64{HangProcess: int64(table.Hanging), HangFile: int64(symbols.Hanging)}
 	s.SymbolBytes = int64(symbols.Bytes)
 	s.SymbolProblems = [NumSymbolProblems]int64{

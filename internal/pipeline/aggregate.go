@@ -55,7 +55,7 @@ func newAggregator(o *Options, registry *labels.Registry, exp *exporter, to *lan
 		memory:   exp.memory,
 
 		perContainer: o.Labels.PerContainer,
-		profiles:     exp.next != nil,
+		profiles:     exp.deliverer != nil,
 	}
 }
 

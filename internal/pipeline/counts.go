@@ -65,6 +65,12 @@ func (c *counts) countBuild(stats profile.BuildStats) {
 	c.anomalies[AnomalyConflict].Add(int64(stats.DroppedLabels))
 }
 
+// countOverflow counts samples of a part that lack something because of max_user_entries.
+func (c *counts) countOverflow(l *lane, p *part) {
+	sets, stacks := p.builder.Overflown()
+	l.users.overflow(c.users.of(p.uid), sets, stacks)
+}
+
 // meteredOverflow counts samples of a user that are in overflow series of the metrics.
 func (c *counts) meteredOverflow(uid uint32, r *cputime.Result) {
 	if r.LostLabels+r.LostOwner == 0 {

@@ -147,5 +147,6 @@ func TestWithoutProfiles(t *testing.T) {
 	o.Metrics.LabelKeys = []string{"tenant"}
 	require.False(t, o.withoutProfiles().Labels.Skip)
 	e, _, _ := meteredExporter(false, func(*Options) {})
-	require.Nil(t, e.resolver.symbolizer)
+	require.Nil(t, e.symbols)
+	require.Nil(t, e.deliverer)
 }

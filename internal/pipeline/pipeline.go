@@ -19,12 +19,11 @@ import (
 // Pipeline is the flow bpf → process → labels → profile → consumer; of metrics
 // the last steps are cputime → consumer. It is used once.
 //
-// Its goroutines: one reads samples, decodes labels and aggregates (drain); one
-// builds and hands over batches (exporter); one hands over metrics, where they are wanted (metering); one follows threads off the CPU, where
-// that is wanted (offCPUDrain); two pass on what happens to
-// processes, and one makes up for what they missed, and follows CPU hotplug (follower); the process
-// table has its own. Reading
-// never waits for the next consumer.
+// Its goroutines: one reads samples, decodes labels and aggregates (drain); one builds and
+// hands over batches (exporter); one hands over metrics, where they are wanted (metering);
+// one follows threads off the CPU, where that is wanted (offCPUDrain); two pass on what
+// happens to processes, and one makes up for what they missed, and follows CPU hotplug
+// (follower); the process table has its own. Reading never waits for the next consumer.
 type Pipeline struct {
 	options   Options
 	sampler   *bpf.Sampler
@@ -182,9 +181,9 @@ func newTable(
 // Start attaches everything and returns quickly; what goes on afterwards does so on
 // goroutines with a context of their own. After an error nothing is left behind.
 //
-// Events are followed before the scan and the scan
-// comes before the first sample, so that no process is missed between; what is not
-// wanted of the processes that are there is known by then.
+// Events are followed before the scan and the scan comes before the first sample, so that no
+// process is missed between; what is not wanted of the processes that are there is known by
+// then.
 func (p *Pipeline) Start(context.Context) error {
 	if err := p.sampler.Follow(); err != nil {
 		return p.abandon(fmt.Errorf("follow processes: %w", err))

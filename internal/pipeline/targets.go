@@ -49,7 +49,7 @@ const (
 
 // await gives the processes of a batch on which there is no verdict time to be judged.
 func (e *exporter) await(b *batch) {
-	if !e.resolver.omission.selects {
+	if !e.omission.selects {
 		return
 	}
 	var unknown []*process.Process

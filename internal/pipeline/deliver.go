@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+)
+
+// deliverer builds profiles from batches and hands them to the next consumer. It belongs to
+// the exporter's goroutine.
+type deliverer struct {
+	log      *zap.Logger
+	report   func(error)
+	next     xconsumer.Profiles
+	counts   *counts
+	resolver *resolver
+	memory   *budget.Memory
+	byUser   bool // each user has batches of its own
+	request  int  // bytes at most
+	refused  bool
+	tooLarge bool // it has been said that an entry was
+}
+
+func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *deliverer {
+	return &deliverer{
+		log: o.Logger, report: o.Report, next: o.Next.Profiles, counts: c, resolver: r, memory: memory,
+		byUser: o.Batches.PerUser, request: o.Batches.MaxRequestBytes,
+	}
+}
+
+// deliverAll hands a batch to the next consumer: whole, or of each user apart. What its
+// metrics have said of its processes, its profiles say, too.
+func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
+	d.resolver.begin(b.parts, infos)
+	defer d.resolver.end()
+	if !d.byUser {
+		d.deliver(ctx, b, b.byUID(), b.startMono)
+		return
+	}
+	for _, p := range b.byUID() {
+		d.resolver.only(p.uid)
+		d.deliver(userContext(ctx, p.uid), b, []*part{p}, p.startMono)
+	}
+}
+
+// deliver hands parts of a batch to the next consumer: as profiles of one dictionary, or of
+// several where they would be too large for a request.
+func (d *deliverer) deliver(ctx context.Context, b *batch, parts []*part, startMono uint64) {
+	builders := make([]*profile.Builder, len(parts))
+	output := 0
+	for i, p := range parts {
+		builders[i] = p.builder
+		output += p.builder.OutputBytes()
+	}
+	d.memory.Add(budget.OfOutput, output)
+	defer d.memory.Add(budget.OfOutput, -output)
+	start, end := startMono+b.clockOffset, b.endMono+b.clockOffset
+	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request) {
+		d.counts.countBuild(stats)
+		if stats.TooLarge > 0 {
+			d.dropTooLarge(b.lane, int64(stats.TooLarge))
+		}
+		if stats.Samples > 0 {
+			d.consume(ctx, b.lane, profiles, int64(stats.Samples))
+		}
+	}
+	for _, p := range parts {
+		d.counts.countOverflow(b.lane, p)
+	}
+	for reason, n := range d.resolver.takeLeftOut() {
+		b.lane.filtered[reason].Add(n)
+	}
+}
+
+// dropTooLarge gives up n samples that no request has room for.
+func (d *deliverer) dropTooLarge(l *lane, n int64) {
+	l.tooLarge.Add(n)
+	if !d.tooLarge {
+		d.tooLarge = true
+		d.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes; further such samples are only counted.",
+			zap.Int64("samples", n), zap.Int("max_request_bytes", d.request))
+	}
+}
+
+// consume hands profiles of n samples to the next consumer.
+func (d *deliverer) consume(ctx context.Context, l *lane, profiles pprofile.Profiles, n int64) {
+	err := d.next.ConsumeProfiles(ctx, profiles)
+	if err != nil {
+		l.refused.Add(n)
+		d.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
+		d.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
+		d.refused = true
+		return
+	}
+	l.emitted.Add(n)
+	if d.refused {
+		d.refused = false
+		d.report(nil)
+	}
+}
+
+// metadataUser is the key under which the context of a batch of one user has its uid, as
+// if it had come with a request: exporters and extensions can pass it on.
+const metadataUser = "custom_labels.user"
+
+func userContext(ctx context.Context, uid uint32) context.Context {
+	return client.NewContext(ctx, client.Info{
+		Metadata: client.NewMetadata(map[string][]string{metadataUser: {strconv.FormatUint(uint64(uid), 10)}}),
+	})
+}
