@@ -107,7 +107,7 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		budgets:   newBudgets(&o.Limits),
 	}
 	fs := procfs.FS{Root: "/proc"}
-	p.table = newTable(&o, sampler, p.publisher, selection, fs, p.budgets)
+	p.table = newTable(&o, p.publisher, selection, fs, p.budgets)
 	p.follower = newFollower(&o, sampler, p.table, p.counts)
 	p.exporter = newExporter(&p.options, p.counts, p.table, fs, p.budgets)
 	p.drain = &drain{newAggregator(&o, registry, p.exporter, p.exporter.cpu), sampler}
@@ -154,12 +154,10 @@ func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*
 	return sampler, nil
 }
 
-func newTable(
-	o *Options, sampler *bpf.Sampler, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets,
-) *process.Table {
+func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets) *process.Table {
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
-		rows = unwinder{sampler}
+		rows = unwinder{to.sampler}
 	}
 	return process.NewTable(process.Options{
 		Unwinder:         rows,
@@ -170,7 +168,7 @@ func newTable(
 		Selection:        selection,
 		Publisher:        to,
 		Programs:         to,
-		NameFile:         fileNames(sampler),
+		NameFile:         fileNames(to.sampler),
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
