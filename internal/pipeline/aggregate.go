@@ -3,10 +3,7 @@
 package pipeline
 
 import (
-	"math"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
@@ -205,32 +202,4 @@ func (d *aggregator) handOverLargest() bool {
 func (d *aggregator) handOver() {
 	d.exporter.enqueue(d.batch)
 	d.batch = nil
-}
-
-func monotonicNow() uint64 { return clockNow(unix.CLOCK_MONOTONIC) }
-
-func clockNow(clock int32) uint64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(clock, &ts) // these clocks always exist
-	return uint64(ts.Nano())
-}
-
-// clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
-// clock is read between two readings of the other, whose middle it is set against.
-// When the thread was interrupted in between, that middle is off: the shortest of
-// a few tries counts.
-func clockOffset() (offset, mono uint64) {
-	const tries = 5
-	shortest := uint64(math.MaxUint64)
-	for range tries {
-		before := monotonicNow()
-		realtime := clockNow(unix.CLOCK_REALTIME)
-		took := monotonicNow() - before
-		if took < shortest {
-			shortest = took
-			mono = before + took/2
-			offset = realtime - mono
-		}
-	}
-	return offset, mono
 }

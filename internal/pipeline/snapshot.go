@@ -6,41 +6,40 @@ import (
 )
 
 // Snapshot is what a pipeline has counted since its start, in samples where nothing else is
-// said. The counters move on while it is taken, so its maker reads hits last: every sample
-// that the other counters know of is then a hit too.
+// said, and how large some things are. The counters move on while it is taken, so its maker
+// reads hits last: every sample that the other counters know of is then a hit too.
 type Snapshot struct {
-	Hits     int64
+	Hits     int64 // of the timers
 	Emitted  int64
 	Filtered [NumFilterReasons]int64
 	Dropped  [NumDropReasons]int64
 
-	Users       []uint32 // uids, in the order of all that is by user
+	Users       []uint32 // uids in the init user namespace, in the order of all that is by user
 	UserDropped [NumUserDropReasons]ByUser
 	LostLabels  ByUser // samples of all kinds that lack their labels because of max_user_entries
 	LostStacks  ByUser // and their stacks
 
-	OffCPU OffCPUSnapshot
-	Labels LabelsSnapshot
-
+	OffCPU   OffCPUSnapshot
+	Labels   LabelsSnapshot
 	Metering MeteringSnapshot
 
-	LabelReads           [labels.NumABIs][labels.NumOutcomes]int64
+	LabelReads           [labels.NumABIs][labels.NumOutcomes]int64 // reads
 	UserStacks           [labels.NumOutcomes]int64
 	Anomalies            [NumAnomalies]int64
-	DroppedProcessEvents int64 // events that found no room
-	ProcessLoadErrors    int64
-	ContextReads         int64
-	ContextErrors        int64
-	UnwindFiles          [NumUnwindResults]int64
+	DroppedProcessEvents int64                   // events that found no room
+	ProcessLoadErrors    int64                   // processes and executables of which something could not be read, kept or passed to BPF
+	ContextReads         int64                   // of process contexts
+	ContextErrors        int64                   // process contexts that could not be read, made no sense, or are not kept in whole
+	UnwindFiles          [NumUnwindResults]int64 // files
 
-	RingBufferUsedBytes  int64
+	RingBufferUsedBytes  int64 // unread
 	TrackedProcesses     int64
-	LabelSourceProcesses int64
-	ContextProcesses     int64
-	UnwindBytes          int64
+	LabelSourceProcesses int64 // processes with a label source
+	ContextProcesses     int64 // processes with a process context
+	UnwindBytes          int64 // of unwind rows
 	UnwindTables         int64
 	SymbolProblems       [NumSymbolProblems]int64
-	SymbolBytes          int64
+	SymbolBytes          int64 // of names of functions
 	Hanging              [NumHangKinds]int64
 
 	LimitUsed      [NumLimits]float64 // part of it
