@@ -1,25 +1,14 @@
+//go:build linux && (amd64 || arm64)
+
 package pipeline
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
-
-// labelSection has one label of ABI v1, as internal/bpf/src/record.h has it.
-func labelSection(key, value string) []byte {
-	b := make([]byte, 16+12, 128)
-	b[0], b[1] = byte(labels.ABIV1), byte(labels.OutcomePresent)
-	binary.LittleEndian.PutUint16(b[2:], uint16(12+len(key)+len(value)))
-	binary.LittleEndian.PutUint32(b[16:], uint32(len(key)))
-	binary.LittleEndian.PutUint32(b[20:], uint32(len(value)))
-	binary.LittleEndian.PutUint16(b[24:], uint16(len(key)))
-	binary.LittleEndian.PutUint16(b[26:], uint16(len(value)))
-	return append(append(b, key...), value...)
-}
 
 // What a registry counts is told by user, budget and rule; users beyond the cap share a series.
 func TestLabelsSnapshot(t *testing.T) {
@@ -30,7 +19,7 @@ func TestLabelsSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	channel := registry.NewChannel()
 	add := func(uid uint32, container, key, value string) {
-		registry.Count(channel.Decode(labels.Origin{User: labels.User{UID: uid, Container: container}}, nil, labelSection(key, value)))
+		registry.Count(channel.Decode(labels.Origin{User: labels.User{UID: uid, Container: container}}, nil, oneLabel(key, value)))
 	}
 	for range 2 {
 		add(7, "", "a", "1")
