@@ -30,4 +30,25 @@
 //     dropped with a reason, or pending.
 //   - Shutdown returns only when nothing of the pipeline is left running.
 //   - There is no package state: several pipelines can run in one process.
+//
+// # Decisions
+//
+// A sample waits for the names of its attributes. A program may publish a name and use it
+// in the same microsecond. A sample that refers to a name that is not known is set aside,
+// its process's context is looked at, and only then is it decoded; at most 1 MiB of
+// samples for at most a second. So the first sample after an update already has it.
+//
+// A sample without a verdict waits in its batch. The verdict mostly comes within
+// milliseconds; when the batch is built, processes that are not wanted are left out before
+// anything of them is in its dictionary. Those that could not be judged are left out and
+// counted (unknown_process): they may be excluded ones.
+//
+// A batch has a part for each user, with a builder of its own. In a common batch they
+// share one dictionary; with batch_per_user each has its own, so that nothing has to be
+// taken out of it. Entries are bounded by user, and what grows too large hands over alone:
+// a user cannot change another's batches, not even their boundaries. Batches that come
+// before their time take half of the room of those that wait.
+//
+// What the kernel knows of a process overrides what it says of itself: PID, executable,
+// user and container.
 package pipeline
