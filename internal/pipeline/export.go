@@ -180,6 +180,7 @@ func (e *exporter) finish(ctx context.Context) {
 	}
 	e.done.Wait()
 	e.cancel()
+	e.symbols.close()
 	if e.metering != nil {
 		e.metering.finish(ctx)
 	}

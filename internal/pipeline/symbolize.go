@@ -3,7 +3,10 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
 	"path"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -54,6 +57,21 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 		files:  symbol.NewCache[procfs.FileID](options(o.Symbols.MaxBytes - forMaps)),
 		maps:   symbol.NewPerfMaps[uint64](options(forMaps)),
 		jvms:   map[*process.Info]bool{},
+	}
+}
+
+// closePatience is how long close waits for files that are being read.
+const closePatience = 5 * time.Second
+
+// close ends what is being read. A file that hangs is left behind.
+func (s *symbolizer) close() {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	if err := errors.Join(s.files.Close(ctx), s.maps.Close(ctx)); err != nil {
+		s.log.Warn("Files that were read for names of functions hang and are left behind.", zap.Error(err))
 	}
 }
 

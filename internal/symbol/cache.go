@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -81,6 +82,10 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	c.reading = newReading(&c.opts)
 	return c
 }
+
+// Close ends what is being read, and waits for that until ctx ends; a file that hangs is left
+// behind then, with an error. Lookups find what is known already.
+func (c *Cache[K]) Close(ctx context.Context) error { return c.reading.close(ctx, &c.mu) }
 
 func (opts *CacheOptions) setDefaults() {
 	if opts.MaxBytes == 0 {
@@ -246,7 +251,7 @@ func (c *Cache[K]) begin(file Source) (one *read) {
 
 // load fills an entry.
 func (c *Cache[K]) load(e *cached[K], file Source) {
-	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks}
+	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks, closed: c.reading.closed}
 	var known *functions
 	var err error
 	c.opts.work(func() { known, err = l.load() })

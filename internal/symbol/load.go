@@ -2,7 +2,9 @@ package symbol
 
 import (
 	"debug/elf"
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
@@ -25,12 +27,18 @@ type functions struct {
 // loader reads a file.
 type loader struct {
 	src      Source
-	maxBytes int         // of symbols
-	unpacks  *sync.Mutex // held while unpacking
+	maxBytes int          // of symbols
+	unpacks  *sync.Mutex  // held while unpacking
+	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 }
+
+// abandoned reports whether what is read is not wanted any more.
+func (l *loader) abandoned() bool { return l.closed != nil && l.closed.Load() }
 
 // openError says that a file could not be opened, through the process that was sampled.
 type openError struct{ error }
+
+var errClosed = errors.New("closed")
 
 // load reads what is known of a file's functions. A damaged one may yield both
 // functions and an error.
@@ -67,9 +75,12 @@ func (l *loader) load() (*functions, error) {
 			return true
 		}
 		fs.table.truncated = fs.table.truncated || !fs.table.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
-		return !fs.table.truncated
+		return !fs.table.truncated && !l.abandoned()
 	}
 	err = l.symbols(f, add)
+	if l.abandoned() {
+		return nil, errClosed
+	}
 	finish(fs.table, &fs.table.entries)
 	return fs, err
 }

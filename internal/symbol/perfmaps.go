@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -74,6 +75,10 @@ func (c *PerfMaps[K]) Refresh() {
 	c.batch++
 	c.reading.rest()
 }
+
+// Close lets nothing more be read, and waits for what is until ctx ends; a map that hangs is
+// left behind then, with an error.
+func (c *PerfMaps[K]) Close(ctx context.Context) error { return c.reading.close(ctx, &c.mu) }
 
 // Stats returns the counts as of now.
 func (c *PerfMaps[K]) Stats() CacheStats {

@@ -1,6 +1,12 @@
 package symbol
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Owner is on whose behalf something is read: a process, the user that it runs as and the
 // container that it is in.
@@ -24,6 +30,7 @@ const hungAfter = 10 * time.Second
 // the cache's mutex.
 type reading struct {
 	opts   *CacheOptions
+	closed *atomic.Bool // nothing more is read, and what is being read may end
 	now    map[*read]struct{}
 	users  map[uint32]int // reads
 	owners map[place]int  // reads
@@ -50,7 +57,7 @@ type read struct {
 
 func newReading(opts *CacheOptions) reading {
 	return reading{
-		opts: opts, now: map[*read]struct{}{}, users: map[uint32]int{},
+		opts: opts, closed: &atomic.Bool{}, now: map[*read]struct{}{}, users: map[uint32]int{},
 		owners: map[place]int{}, waitsOf: map[uint32]time.Duration{},
 	}
 }
@@ -58,6 +65,9 @@ func newReading(opts *CacheOptions) reading {
 // begin takes a place for something that an owner has us read; nil if there is none.
 func (r *reading) begin(of Owner, name string) *read {
 	at := of.place()
+	if r.closed.Load() {
+		return nil
+	}
 	if len(r.now) == maxReads || r.users[of.UID] == maxUserReads || r.owners[at] == maxOwnerReads {
 		return nil
 	}
@@ -77,6 +87,32 @@ func (r *reading) end(one *read) {
 func release[K comparable](counts map[K]int, key K) {
 	if counts[key]--; counts[key] == 0 {
 		delete(counts, key)
+	}
+}
+
+// closePoll is how often close looks whether all reads have ended.
+const closePoll = 2 * time.Millisecond
+
+// close lets nothing more begin, and waits until all reads have ended, or ctx has. The lock
+// that guards the reading must not be held.
+func (r *reading) close(ctx context.Context, mu *sync.Mutex) error {
+	mu.Lock()
+	r.closed.Store(true)
+	mu.Unlock()
+	for tick := time.NewTicker(closePoll); ; {
+		mu.Lock()
+		left := len(r.now)
+		mu.Unlock()
+		if left == 0 {
+			tick.Stop()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return fmt.Errorf("%d files are still being read: %w", left, ctx.Err())
+		case <-tick.C:
+		}
 	}
 }
 

@@ -1,0 +1,69 @@
+package symbol
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Close waits for a file that is being read, as long as it may, and nothing is read after it.
+func TestCacheClose(t *testing.T) {
+	path := build(t)
+	vaddr := vaddrOf(t, path, "visible")
+	synctest.Test(t, func(t *testing.T) {
+		wait := make(chan struct{})
+		c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond})
+		_, ok := lookup(c, 1, &opener{path: path}, vaddr)
+		require.True(t, ok)
+		_, ok = lookup(c, 2, &opener{path: path, wait: wait}, vaddr)
+		require.False(t, ok)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.ErrorContains(t, c.Close(ctx), "1 files are still being read")
+		require.Equal(t, time.Second, time.Since(began).Round(closePoll))
+
+		close(wait)
+		require.NoError(t, c.Close(t.Context()))
+		require.Empty(t, c.reading.now)
+		_, ok = lookup(c, 1, &opener{path: path}, vaddr)
+		require.True(t, ok, "what is known stays known")
+		_, ok = lookup(c, 3, &opener{path: path}, vaddr)
+		require.False(t, ok)
+		require.EqualValues(t, 2, c.Stats().Loads)
+	})
+}
+
+// What is being read when nobody wants it any more is not read to its end.
+func TestLoadAbandoned(t *testing.T) {
+	closed := &atomic.Bool{}
+	l := loader{src: &opener{path: build(t)}, maxBytes: 1 << 20, closed: closed}
+	known, err := l.load()
+	require.NoError(t, err)
+	require.NotZero(t, known.table.Bytes())
+	closed.Store(true)
+	known, err = l.load()
+	require.ErrorIs(t, err, errClosed)
+	require.Nil(t, known)
+}
+
+// Close waits for a perf map that is being read.
+func TestPerfMapsClose(t *testing.T) {
+	c := NewPerfMaps[int](CacheOptions{})
+	c.mu.Lock()
+	one := c.reading.begin(Owner{}, "perf map")
+	c.mu.Unlock()
+	ended := make(chan error)
+	go func() { ended <- c.Close(t.Context()) }()
+	require.Eventually(t, func() bool { return c.reading.closed.Load() }, time.Minute, time.Millisecond)
+	c.mu.Lock()
+	c.reading.end(one)
+	require.Nil(t, c.reading.begin(Owner{}, "another"))
+	c.mu.Unlock()
+	require.NoError(t, <-ended)
+}
