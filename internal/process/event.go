@@ -11,6 +11,10 @@ const (
 	// execSettle gives a new image time to map its libraries, and a
 	// process that only starts another one time to do so.
 	execSettle = time.Millisecond
+	// knownSettle is the same for a program whose processes have been looked at: what it
+	// has, and that it has nothing, is known. Most that are started again and again have
+	// ended by then, and cost nothing; a sample comes before it.
+	knownSettle = 10 * time.Millisecond
 	// young is how long after an exec a process may still be mapping what it starts
 	// with: until then it is looked at again soon when it maps something.
 	young    = 50 * time.Millisecond
@@ -84,8 +88,11 @@ func (t *Table) exec(ev Event) {
 		}
 	}
 	p.youngUntilNs = t.now() + int64(young)
-	t.begun(p, ev.Program, int64(ev.TimeNs))
-	t.scheduleLoad(p, execSettle)
+	if t.begun(p, ev.Program, int64(ev.TimeNs)) {
+		t.scheduleLoad(p, knownSettle)
+	} else {
+		t.scheduleLoad(p, execSettle)
+	}
 }
 
 func (t *Table) fork(ev Event) {
@@ -111,14 +118,14 @@ func (t *Table) fork(ev Event) {
 	}
 }
 
-// mapped looks at a process that has new executable mappings, unless it is about to be
-// read as a whole.
+// mapped looks at a process that has new executable mappings, unless it will be read as a
+// whole: soon, or, when it has just been forked, when it has had time to exec. What an exec
+// maps is told before the exec itself.
 func (t *Table) mapped(p *Process) {
-	now := t.now()
-	if p.work&workLoad != 0 && p.dueNs <= now+int64(execSettle) {
+	if p.work&workLoad != 0 {
 		return
 	}
-	t.schedule(p, workReread, max(now, p.notBeforeNs))
+	t.schedule(p, workReread, max(t.now(), p.notBeforeNs))
 }
 
 func (t *Table) scheduleLoad(p *Process, after time.Duration) {

@@ -93,6 +93,9 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	defer t.mu.Unlock()
 	p.forgetBirth(now)
 	t.account(p)
+	if err == nil && !retry {
+		t.noteWithout(p, p.load.sources)
+	}
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
 	if now < p.youngUntilNs {

@@ -63,6 +63,8 @@ type job struct {
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64
 	youngUntilNs                    int64
+	// countedWithout: it is one of Table.without.
+	countedWithout bool
 	// namedLooks are still to be taken at a context that was announced.
 	namedLooks int
 	published  bool

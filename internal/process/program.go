@@ -28,6 +28,16 @@ type Programs interface {
 // internal/bpf/src/record.h. When there are more, it begins anew.
 const maxPrograms = 1024
 
+const (
+	// maxWithout programs are remembered that have no label sources. When there are more, it
+	// begins anew.
+	maxWithout = 4096
+	// enoughWithout processes of a program in a row had none: the next will hardly have any.
+	enoughWithout = 3
+	// sometimesWith is of a program of which a process had some.
+	sometimesWith = -1
+)
+
 // longestStart is how long a process may take to map what it starts with, on a busy machine.
 const longestStart = time.Second
 
@@ -51,12 +61,37 @@ type programSources struct {
 // Confirm says whether the label sources that a process began with turned out to be its own.
 func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Load()) }
 
-// begun notes that a process has executed a program. The table is locked.
-func (t *Table) begun(p *Process, program Program, execNs int64) {
+// begun notes that a process has executed a program, and reports whether all that is to be
+// found in it is known: the label sources that others of the program had, or that they had
+// none. The table is locked.
+func (t *Table) begun(p *Process, program Program, execNs int64) (known bool) {
 	p.program, p.execNs = program, execNs
 	if known := t.programs[program]; known != nil && !known.varying && known.sinceNs < execNs {
 		p.inherited = len(known.sources)
+		return true
 	}
+	return t.without[program] == enoughWithout
+}
+
+// noteWithout counts the processes of a program that have no label sources, or none that
+// could be found before they ended. The table is locked.
+func (t *Table) noteWithout(p *Process, sources []LabelSource) {
+	n := t.without[p.program]
+	switch {
+	case p.program == (Program{}):
+		return
+	case len(sources) > 0:
+		n = sometimesWith
+	case p.countedWithout || n == sometimesWith || n == enoughWithout:
+		return
+	default:
+		p.countedWithout = true
+		n++
+	}
+	if len(t.without) >= maxWithout {
+		clear(t.without)
+	}
+	t.without[p.program] = n
 }
 
 // presumed returns the sources that a process began with.

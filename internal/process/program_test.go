@@ -154,6 +154,93 @@ func TestYoungProcess(t *testing.T) {
 	require.GreaterOrEqual(t, p.notBeforeNs-f.now(), int64(10*time.Millisecond))
 }
 
+// A process of a program whose processes have had no label sources is read late, when it has
+// been sampled or lives; what it maps until then is no reason.
+func TestKnownProgramIsReadLate(t *testing.T) {
+	f := newFake(t)
+	execute := func(pid int) (*Process, bool) {
+		f.image(pid, 500, "/bin/one")
+		p := f.executes(pid, programA)
+		f.HandleEvent(Event{Kind: Mapping, PID: pid})
+		f.advance(int64(execSettle))
+		return p, f.work() == 1
+	}
+	for pid := range enoughWithout {
+		_, read := execute(pid + 1)
+		require.True(t, read, "it is not known yet")
+	}
+	lives, read := execute(11)
+	require.False(t, read)
+	f.advance(int64(knownSettle - execSettle))
+	require.Equal(t, 1, f.work())
+	require.True(t, lives.Info().Loaded)
+
+	sampled, read := execute(12)
+	require.False(t, read)
+	f.Lookup(sampled.ID(), 12, nil)
+	require.Equal(t, 1, f.work())
+
+	ended, _ := execute(13)
+	f.HandleEvent(Event{Kind: Exit, ID: ended.ID()})
+	f.advance(int64(knownSettle))
+	require.Zero(t, f.work(), "it costs nothing")
+
+	f.noteWithout(lives, atOffset(-8)) // a library was loaded later
+	_, read = execute(14)
+	require.True(t, read, "others may have it too")
+}
+
+// What ends before anything can be read of it is like what has nothing.
+func TestBriefProgramIsReadLate(t *testing.T) {
+	f := newFake(t)
+	for pid := range enoughWithout {
+		p := f.executes(pid+1, programA)
+		f.HandleEvent(Event{Kind: Exit, ID: p.ID()})
+	}
+	f.image(11, 500, "/bin/one")
+	f.executes(11, programA)
+	f.advance(int64(execSettle))
+	require.Zero(t, f.work())
+	f.advance(int64(knownSettle - execSettle))
+	require.Equal(t, 1, f.work())
+}
+
+// A process of a program with label sources that are known begins with them, and is read late.
+func TestLearntProgramIsReadLate(t *testing.T) {
+	f, _ := newProgramsFake(t)
+	f.settled(f.executes(1, programA), atOffset(-8), true)
+	f.image(2, 500, "/bin/one")
+	f.executes(2, programA)
+	f.advance(int64(execSettle))
+	require.Zero(t, f.work())
+	f.advance(int64(knownSettle - execSettle))
+	require.Equal(t, 1, f.work())
+}
+
+// Programs that have no label sources are bounded.
+func TestWithoutBounded(t *testing.T) {
+	f := newFake(t)
+	for i := range maxWithout + 1 {
+		p := f.executes(i+1, Program{Inode: uint64(i + 1)})
+		f.HandleEvent(Event{Kind: Exit, ID: p.ID()})
+	}
+	require.Len(t, f.without, 1)
+}
+
+// What a forked child maps before it execs is told before the exec, and is another image's.
+func TestForkedChildMaps(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	f.HandleEvent(exists(ID{TGID: 1, StartNs: 5e9}))
+	f.work()
+	f.image(2, 500, "/bin/one")
+	f.HandleEvent(Event{Kind: Fork, ID: ID{TGID: 2, StartNs: 5e9}, Parent: ID{TGID: 1, StartNs: 5e9}, PID: 2})
+	f.HandleEvent(Event{Kind: Mapping, PID: 2})
+	require.Zero(t, f.work())
+	f.advance(int64(forkSettle))
+	require.Equal(t, 1, f.work())
+}
+
 // Processes that the PID namespace does not show are let go when events were lost, and
 // enter again when they are sampled.
 func TestEventsLost(t *testing.T) {

@@ -4,6 +4,7 @@ package process
 
 import (
 	"container/heap"
+	"math"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
@@ -52,7 +53,7 @@ func (t *Table) schedule(p *Process, w work, dueNs int64) {
 		if dueNs < p.dueNs {
 			p.dueNs, p.sequence = dueNs, t.nextSequence()
 			heap.Fix(&t.queue, p.index)
-			t.wakeWorkers()
+			t.wakeFor(p)
 		}
 		return
 	}
@@ -74,7 +75,13 @@ func (t *Table) schedule(p *Process, w work, dueNs int64) {
 func (t *Table) enqueue(p *Process) {
 	p.sequence = t.nextSequence()
 	heap.Push(&t.queue, p)
-	if p.index == 0 {
+	t.wakeFor(p)
+}
+
+// wakeFor wakes a worker if none of those that wait would be in time for a process. The
+// table is locked.
+func (t *Table) wakeFor(p *Process) {
+	if p.index == 0 && p.dueNs < t.awaitedNs {
 		t.wakeWorkers()
 	}
 }
@@ -93,13 +100,17 @@ const urgent = 0
 func (t *Table) next() (p *Process, w work, waitNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.awaitedNs = math.MaxInt64
 	if len(t.queue) == 0 {
 		return nil, 0, -1
 	}
-	if wait := t.queue[0].dueNs - t.now(); wait > 0 {
+	now := t.now()
+	if wait := t.queue[0].dueNs - now; wait > 0 {
+		t.awaitedNs = t.queue[0].dueNs
 		return nil, 0, wait
 	}
 	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
+		t.awaitedNs = urgent // no sooner than that, whatever comes
 		return nil, 0, int64(delay)
 	}
 	p = heap.Pop(&t.queue).(*Process)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -46,8 +47,11 @@ type Table struct {
 	interval uint64
 	queue    queue
 	sequence uint64
-	programs map[Program]*programSources
-	hanging  hanging
+	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
+	awaitedNs int64
+	programs  map[Program]*programSources
+	without   map[Program]int8 // processes in a row without label sources, or sometimesWith
+	hanging   hanging
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
 }
@@ -74,6 +78,8 @@ func NewTable(opts Options) *Table {
 		byPID:       map[int]*Process{},
 		newest:      map[uint32]*Process{},
 		programs:    map[Program]*programSources{},
+		without:     map[Program]int8{},
+		awaitedNs:   math.MaxInt64,
 		hanging:     hanging{users: map[uint32]*userLooks{}},
 	}
 	t.overflow.info.Store(&Info{})
@@ -184,6 +190,9 @@ func (t *Table) finish(p *Process) {
 		return
 	}
 	p.exited, p.exitedIn = true, t.interval
+	if p.current.info == nil {
+		t.noteWithout(p, nil)
+	}
 	t.exited = append(t.exited, p)
 	if t.byPID[p.pid] == p {
 		delete(t.byPID, p.pid)
