@@ -26,7 +26,7 @@ type ring struct {
 	delay  time.Duration // the longest that a record waits to be read; 0: each wakes the reader
 	// enough unread bytes wake the reader.
 	enough   int
-	wokenAt  time.Time          // when a wait ended last
+	burst    burst              // of records that each wake the reader
 	idle     bool               // a wait has ended without a record
 	woken    bool               // in this wait
 	ready    func(uintptr) bool // made once: a wait allocates nothing
@@ -98,7 +98,9 @@ func (r *ring) await() error {
 	err := r.wait.Read(r.ready)
 	switch {
 	case err == nil:
-		r.gather()
+		if r.delay == 0 {
+			r.burst.gather()
+		}
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.idle = true
@@ -108,26 +110,6 @@ func (r *ring) await() error {
 		return ErrClosed
 	}
 	return fmt.Errorf("wait for records: %w", err)
-}
-
-const (
-	// burstGap is how soon after a wake-up another one belongs to the same burst.
-	burstGap = 20 * time.Millisecond
-	// gatherTime is how long more of a burst is waited for.
-	gatherTime = 5 * time.Millisecond
-)
-
-// gather lets more of a burst come where each record wakes the reader: of processes that
-// start and end one after the other there are three records each, and to be woken costs more
-// than to take note of them.
-func (r *ring) gather() {
-	if r.delay > 0 {
-		return
-	}
-	if time.Since(r.wokenAt) < burstGap {
-		time.Sleep(gatherTime)
-	}
-	r.wokenAt = time.Now()
 }
 
 // setDeadline of the next wait. To do so at once, before anything is read, is cheaper:

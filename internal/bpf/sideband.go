@@ -176,8 +176,10 @@ func (s *Sampler) ReadMappingEvents(visit func(MappingEvent)) error { return s.s
 
 func (sb *sideband) run(visit func(MappingEvent)) error {
 	events := make([]unix.EpollEvent, deadAtOnce)
+	var burst burst
 	// One call for all: what comes between two waits of it is not lost.
 	err := sb.wait.Read(func(fd uintptr) bool {
+		burst.gather()
 		open := sb.drain(visit)
 		n, _ := unix.EpollWait(int(fd), events, 0) // interrupted: it is said again
 		sb.dropDead(events[:max(n, 0)])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -66,11 +67,11 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 		return
 	}
 	id := ID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7, ExecID: 1}
-	table.HandleEvent(Event{Kind: Fork, ID: id, PID: pid, TimeNs: uint64(monotonic())})
+	table.HandleEvent(Event{Kind: Fork, ID: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))})
 	first := table.Lookup(id, pid, []byte("sh"))
 	table.HandleEvent(Event{Kind: Mapping, PID: pid})
 	id.ExecID++
-	table.HandleEvent(Event{Kind: Exec, ID: id, PID: pid, TimeNs: uint64(monotonic()), Path: "/bin/sleep"})
+	table.HandleEvent(Event{Kind: Exec, ID: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
 	p := table.Lookup(id, pid, nil)
 	for range 20 {
 		table.HandleEvent(Event{Kind: Mapping, PID: pid})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -178,7 +179,7 @@ func (p *program) id() ID {
 }
 
 func (p *program) exists() Event {
-	return Event{Kind: Exists, ID: p.id(), PID: p.pid, TimeNs: uint64(monotonic())}
+	return Event{Kind: Exists, ID: p.id(), PID: p.pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
 }
 
 // loaded enters a process and waits for its information.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -186,8 +187,61 @@ func TestKnownProgramIsReadLate(t *testing.T) {
 	require.Zero(t, f.work(), "it costs nothing")
 
 	f.noteWithout(lives, atOffset(-8)) // a library was loaded later
-	_, read = execute(14)
-	require.True(t, read, "others may have it too")
+	for pid := range enoughWithout + 1 {
+		_, read = execute(14 + pid)
+		require.True(t, read, "others may have it too")
+	}
+}
+
+// One process says no more of its program the more often it is read.
+func TestOneProcessIsNoRule(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	f.executes(1, programA)
+	for range enoughWithout {
+		f.advance(int64(young))
+		f.HandleEvent(Event{Kind: Mapping, PID: 1})
+		require.Equal(t, 1, f.work())
+	}
+	f.image(2, 500, "/bin/one")
+	f.executes(2, programA)
+	f.advance(int64(execSettle))
+	require.Equal(t, 1, f.work())
+}
+
+// A worker is woken for what is due before it looks by itself, and for nothing else.
+func TestWoken(t *testing.T) {
+	f := newFake(t)
+	woken := func() bool {
+		select {
+		case <-f.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	idle := func() {
+		p, _, _ := f.next()
+		require.Nil(t, p)
+	}
+	fork := func(pid int) {
+		f.HandleEvent(Event{Kind: Fork, ID: ID{TGID: uint32(pid), StartNs: 5e9}, PID: pid})
+	}
+	idle()
+	fork(1)
+	require.True(t, woken(), "there was nothing to wait for")
+	idle()
+	f.advance(ms)
+	fork(2)
+	require.False(t, woken(), "it is due later")
+	f.HandleEvent(Event{Kind: Exit, ID: ID{TGID: 1, StartNs: 5e9}})
+	fork(3)
+	require.False(t, woken())
+	f.executes(4, programA)
+	require.True(t, woken(), "it is due earlier")
+	idle()
+	f.Lookup(ID{TGID: 2, StartNs: 5e9}, 2, nil)
+	require.True(t, woken(), "it is urgent")
 }
 
 // What ends before anything can be read of it is like what has nothing.
@@ -209,6 +263,8 @@ func TestBriefProgramIsReadLate(t *testing.T) {
 func TestLearntProgramIsReadLate(t *testing.T) {
 	f, _ := newProgramsFake(t)
 	f.settled(f.executes(1, programA), atOffset(-8), true)
+	f.advance(int64(execSettle))
+	f.work()
 	f.image(2, 500, "/bin/one")
 	f.executes(2, programA)
 	f.advance(int64(execSettle))
@@ -258,4 +314,17 @@ func TestEventsLost(t *testing.T) {
 	f.EndInterval()
 	require.Zero(t, f.Stats().Processes)
 	require.NotZero(t, f.Lookup(hidden, 0, []byte("hidden")).Handle())
+}
+
+// The clock is the kernel's, by which the events are told.
+func TestMonotonic(t *testing.T) {
+	now := monotonic()
+	for range 3 {
+		before := clock(unix.CLOCK_MONOTONIC)
+		told := now()
+		after := clock(unix.CLOCK_MONOTONIC)
+		require.GreaterOrEqual(t, told, before-int64(time.Millisecond))
+		require.LessOrEqual(t, told, after+int64(time.Millisecond))
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -1,0 +1,29 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What comes alone is read at once, what follows soon waits for more.
+func TestBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b burst
+		gather := func() time.Duration {
+			began := time.Now()
+			b.gather()
+			return time.Since(began)
+		}
+		require.Zero(t, gather())
+		require.Equal(t, gatherTime, gather())
+		time.Sleep(burstGap - time.Nanosecond)
+		require.Equal(t, gatherTime, gather())
+		time.Sleep(burstGap)
+		require.Zero(t, gather())
+	})
+}
