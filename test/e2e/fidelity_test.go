@@ -17,7 +17,7 @@ import (
 
 var (
 	fidelityRate    = size(10_000, 10_000, 499) // natively the highest there is
-	fidelitySamples = truthSamples(size(1_000_000, 15_000, 1000))
+	fidelitySamples = truthSamples(size(1_000_000, 10_000, 1000))
 	fidelityThreads = size(2, 2, 1)             // of each writer
 	fidelitySets    = size(1<<17, 1<<17, 1<<15) // of each thread that its log has: natively of 14 s or more
 )
