@@ -196,8 +196,9 @@ func TestTargetsLoad(t *testing.T) {
 // emitted, each is counted, and the account closes.
 func TestTargetsStorm(t *testing.T) {
 	testutil.RequireBPF(t)
-	dir := testutil.BuildWriters(t)
-	w := testutil.Start(t, "writer-v1-exe", "spin", "--seconds", "300")
+	program := filepath.Join(t.TempDir(), "writer-v1-exe") // which nobody else runs
+	copyFile(t, filepath.Join(testutil.BuildWriters(t), "writer-v1-exe"), program, 0o755)
+	w := testutil.StartPath(t, program, "spin", "--seconds", "300")
 	others := map[int64]int{}
 	out := &sink{t: t, visit: func(b flatBatch) {
 		for i := range b.hits {
@@ -210,7 +211,7 @@ func TestTargetsStorm(t *testing.T) {
 		c.SamplesPerSecond = 4999
 		c.ReportInterval = 250 * time.Millisecond
 		c.OffCPUThreshold = 1
-		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(dir, "writer-v1-exe")}}
+		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: program}}
 	})
 	stop := make(chan struct{})
 	var storm sync.WaitGroup
