@@ -8,7 +8,7 @@ const (
 	// burstGap is how soon after a wake-up another one belongs to the same burst.
 	burstGap = 20 * time.Millisecond
 	// gatherTime is how long more of a burst is waited for.
-	gatherTime = 5 * time.Millisecond
+	gatherTime = 2 * time.Millisecond
 )
 
 // burst is when a reader was woken last.

@@ -12,9 +12,10 @@ const (
 	// process that only starts another one time to do so.
 	execSettle = time.Millisecond
 	// knownSettle is the same for a program whose processes have been looked at: what it
-	// has, and that it has nothing, is known. Most that are started again and again have
-	// ended by then, and cost nothing; a sample comes before it.
-	knownSettle = 10 * time.Millisecond
+	// has, and that it has nothing, is known. Many that are started again and again have
+	// ended by then, and cost nothing. A sample is no reason to wait longer: it is read so
+	// much later that who took it may have gone, and only a look in time names its functions.
+	knownSettle = 3 * time.Millisecond
 	// young is how long after an exec a process may still be mapping what it starts
 	// with: until then it is looked at again soon when it maps something.
 	young    = 50 * time.Millisecond
@@ -88,11 +89,12 @@ func (t *Table) exec(ev Event) {
 		}
 	}
 	p.youngUntilNs = t.now() + int64(young)
+	settle := execSettle
 	if t.begun(p, ev.Program, int64(ev.TimeNs)) {
-		t.scheduleLoad(p, knownSettle)
-	} else {
-		t.scheduleLoad(p, execSettle)
+		settle = knownSettle
 	}
+	late := min(time.Duration(t.now()-int64(ev.TimeNs)), settle) // events are read a few together
+	t.scheduleLoad(p, settle-max(late, 0))
 }
 
 func (t *Table) fork(ev Event) {

@@ -316,6 +316,19 @@ func TestEventsLost(t *testing.T) {
 	require.NotZero(t, f.Lookup(hidden, 0, []byte("hidden")).Handle())
 }
 
+// An event that is read late does not make the look at its process late.
+func TestLateEvent(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	f.advance(int64(time.Second))
+	execNs := f.now()
+	f.advance(int64(execSettle) / 2)
+	f.HandleEvent(Event{Kind: Exec, ID: ID{TGID: 1, StartNs: 5e9, ExecID: 1}, PID: 1, TimeNs: uint64(execNs), Program: programA})
+	require.Zero(t, f.work())
+	f.advance(int64(execSettle) / 2)
+	require.Equal(t, 1, f.work())
+}
+
 // The clock is the kernel's, by which the events are told.
 func TestMonotonic(t *testing.T) {
 	now := monotonic()
