@@ -7,8 +7,9 @@ import "time"
 const (
 	// burstGap is how soon after a wake-up another one belongs to the same burst.
 	burstGap = 20 * time.Millisecond
-	// gatherTime is how long more of a burst is waited for.
-	gatherTime = 2 * time.Millisecond
+	// gatherTime is how long more of a burst is waited for: no longer than a new process is
+	// left alone anyway.
+	gatherTime = time.Millisecond
 )
 
 // burst is when a reader was woken last.

@@ -46,11 +46,9 @@
 // look takes five times as long, and the next one would be due too late for the label that
 // it is for.
 //
-// A process of a program that is known is read when it is sampled, or when it lives: its
-// label sources are those that others of the program had, which BPF gives it at its exec, or
-// it has none, as three in a row before it. Most that are started again and again have ended
-// by then, and cost two notes in a table. Events are read, and workers woken, for a few of
-// them together.
+// A process of a program of which three in a row had no label sources is read when it is
+// sampled, or when it lives: many that are started again and again have ended by then, and
+// cost two notes in a table. Events are read, and workers woken, for a few of them together.
 //
 // A forked child keeps the label sources that it has inherited until its own are settled. A
 // place that the dynamic loader has filled in is believed when it has been seen twice; a

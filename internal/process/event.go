@@ -11,11 +11,11 @@ const (
 	// execSettle gives a new image time to map its libraries, and a
 	// process that only starts another one time to do so.
 	execSettle = time.Millisecond
-	// knownSettle is the same for a program whose processes have been looked at: what it
-	// has, and that it has nothing, is known. Many that are started again and again have
-	// ended by then, and cost nothing. A sample is no reason to wait longer: it is read so
-	// much later that who took it may have gone, and only a look in time names its functions.
-	knownSettle = 3 * time.Millisecond
+	// plainSettle is the same for a program whose processes have had no label sources. Many
+	// that are started again and again have ended by then, and cost nothing. It is no longer,
+	// because a sample is read so much later that its process may have gone, and only a look
+	// in time names its functions.
+	plainSettle = 2 * time.Millisecond
 	// young is how long after an exec a process may still be mapping what it starts
 	// with: until then it is looked at again soon when it maps something.
 	young    = 50 * time.Millisecond
@@ -91,7 +91,7 @@ func (t *Table) exec(ev Event) {
 	p.youngUntilNs = t.now() + int64(young)
 	settle := execSettle
 	if t.begun(p, ev.Program, int64(ev.TimeNs)) {
-		settle = knownSettle
+		settle = plainSettle
 	}
 	late := min(time.Duration(t.now()-int64(ev.TimeNs)), settle) // events are read a few together
 	t.scheduleLoad(p, settle-max(late, 0))

@@ -61,14 +61,12 @@ type programSources struct {
 // Confirm says whether the label sources that a process began with turned out to be its own.
 func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Load()) }
 
-// begun notes that a process has executed a program, and reports whether all that is to be
-// found in it is known: the label sources that others of the program had, or that they had
-// none. The table is locked.
-func (t *Table) begun(p *Process, program Program, execNs int64) (known bool) {
+// begun notes that a process has executed a program, and reports whether it will hardly have
+// label sources. The table is locked.
+func (t *Table) begun(p *Process, program Program, execNs int64) (plain bool) {
 	p.program, p.execNs = program, execNs
 	if known := t.programs[program]; known != nil && !known.varying && known.sinceNs < execNs {
 		p.inherited = len(known.sources)
-		return true
 	}
 	return t.without[program] == enoughWithout
 }

@@ -157,7 +157,7 @@ func TestYoungProcess(t *testing.T) {
 
 // A process of a program whose processes have had no label sources is read late, when it has
 // been sampled or lives; what it maps until then is no reason.
-func TestKnownProgramIsReadLate(t *testing.T) {
+func TestPlainProgramIsReadLate(t *testing.T) {
 	f := newFake(t)
 	execute := func(pid int) (*Process, bool) {
 		f.image(pid, 500, "/bin/one")
@@ -172,7 +172,7 @@ func TestKnownProgramIsReadLate(t *testing.T) {
 	}
 	lives, read := execute(11)
 	require.False(t, read)
-	f.advance(int64(knownSettle - execSettle))
+	f.advance(int64(plainSettle - execSettle))
 	require.Equal(t, 1, f.work())
 	require.True(t, lives.Info().Loaded)
 
@@ -183,7 +183,7 @@ func TestKnownProgramIsReadLate(t *testing.T) {
 
 	ended, _ := execute(13)
 	f.HandleEvent(Event{Kind: Exit, ID: ended.ID()})
-	f.advance(int64(knownSettle))
+	f.advance(int64(plainSettle))
 	require.Zero(t, f.work(), "it costs nothing")
 
 	f.noteWithout(lives, atOffset(-8)) // a library was loaded later
@@ -255,21 +255,7 @@ func TestBriefProgramIsReadLate(t *testing.T) {
 	f.executes(11, programA)
 	f.advance(int64(execSettle))
 	require.Zero(t, f.work())
-	f.advance(int64(knownSettle - execSettle))
-	require.Equal(t, 1, f.work())
-}
-
-// A process of a program with label sources that are known begins with them, and is read late.
-func TestLearntProgramIsReadLate(t *testing.T) {
-	f, _ := newProgramsFake(t)
-	f.settled(f.executes(1, programA), atOffset(-8), true)
-	f.advance(int64(execSettle))
-	f.work()
-	f.image(2, 500, "/bin/one")
-	f.executes(2, programA)
-	f.advance(int64(execSettle))
-	require.Zero(t, f.work())
-	f.advance(int64(knownSettle - execSettle))
+	f.advance(int64(plainSettle - execSettle))
 	require.Equal(t, 1, f.work())
 }
 
