@@ -74,7 +74,7 @@ func (t *Table) begun(p *Process, program Program, execNs int64) (plain bool) {
 // noteWithout counts the processes of a program that have no label sources, or none that
 // could be found before they ended. The table is locked.
 func (t *Table) noteWithout(p *Process, sources []LabelSource) {
-	n := t.without[p.program]
+	n, known := t.without[p.program]
 	switch {
 	case p.program == (Program{}):
 		return
@@ -86,7 +86,7 @@ func (t *Table) noteWithout(p *Process, sources []LabelSource) {
 		p.countedWithout = true
 		n++
 	}
-	if len(t.without) >= maxWithout {
+	if !known && len(t.without) >= maxWithout {
 		clear(t.without)
 	}
 	t.without[p.program] = n

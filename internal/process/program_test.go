@@ -267,6 +267,12 @@ func TestWithoutBounded(t *testing.T) {
 		f.HandleEvent(Event{Kind: Exit, ID: p.ID()})
 	}
 	require.Len(t, f.without, 1)
+	for i := range maxWithout - 1 {
+		f.without[Program{Inode: uint64(i + 1)}] = 1
+	}
+	p := f.executes(1, Program{Inode: 1})
+	f.noteWithout(p, atOffset(-8))
+	require.Len(t, f.without, maxWithout, "it was one of them")
 }
 
 // What a forked child maps before it execs is told before the exec, and is another image's.
