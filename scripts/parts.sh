@@ -3,7 +3,7 @@
 # Those with a + between them run at the same time; of these, those behind a comma when the
 # one before it has ended.
 # Ends with a table of them, what this machine could not run, what was measured more than once,
-# and, of those that failed, the last lines they said: that is where each has its figures.
+# and, of those that failed, what their failed tests have said.
 # Their logs stay in build/parts.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -20,6 +20,31 @@ run() {
 	local began=$SECONDS result=passed
 	"${MAKE:-make}" --no-print-directory "$1" </dev/null 2>&1 | tee "$logs/$1.log" || result=FAILED
 	printf '%-24s %6d s  %s\n' "$1" $((SECONDS - began)) $result >"$logs/$1.result"
+}
+
+# failures prints what each failed test of a log has said, 30 lines of each at most, and
+# what a log without one has said last.
+failures() {
+	awk '
+		{ sub(/\r$/, "") }
+		/^=== / { test = $3; failed = 0; next }
+		/^ *--- / {
+			failed = $2 == "FAIL:"
+			if (failed) {
+				n = lines[$3]
+				for (i = n > 30 ? n - 30 : 0; i < n; i++) print said[$3, i]
+				print
+				any = 1
+			}
+			test = ""
+			next
+		}
+		/^(FAIL|PASS|ok) *$|^(FAIL|ok)\t/ { test = ""; failed = 0 }
+		failed { print; next }
+		test != "" { said[test, lines[test]++] = $0 }
+		{ last[NR % 60] = $0 }
+		END { if (!any) for (i = NR > 60 ? NR - 59 : 1; i <= NR; i++) if (last[i % 60] != "") print last[i % 60] }
+	' "$1"
 }
 
 for group in "$@"; do
@@ -53,7 +78,7 @@ for part in "${parts[@]}"; do
 	! grep -q 'passed$' "$logs/$part.result" || continue
 	failed=$((failed + 1))
 	printf '\n== %s failed; all it said is in %s\n' "$part" "$logs/$part.log"
-	tail -n 60 "$logs/$part.log"
+	failures "$logs/$part.log"
 done
 printf '\n%d passed, %d failed\n' $((${#parts[@]} - failed)) $failed
 ((failed == 0))

@@ -245,13 +245,23 @@ static int go_fill(const char *state)
 }
 
 #ifdef __aarch64__
-/* A program without C code: the goroutine is in a register, and nowhere else. */
-static void go_burn_in_register(void)
+/*
+ * A program without C code: the goroutine is in a register, and nowhere else. It is
+ * there before the line is written: whoever has read the line may look at once.
+ */
+static void go_burn_in_register(const char *line)
 {
+	register uint64_t number asm("x8") = SYS_write;
+	register uint64_t fd asm("x0") = STDOUT_FILENO;
+	register const char *from asm("x1") = line;
+	register uint64_t length asm("x2") = strlen(line);
 	uint64_t g = go_g;
 
 	go_g = 0;
-	asm volatile("mov x28, %0\n1:\n\tb 1b" : : "r"(g) : "x28");
+	asm volatile("mov x28, %4\n\tsvc 0\n1:\n\tb 1b"
+		     :
+		     : "r"(number), "r"(fd), "r"(from), "r"(length), "r"(g)
+		     : "x28", "memory");
 }
 #endif
 

@@ -395,6 +395,12 @@ int main(int argc, char **argv)
 		wait_for_thread(nap_in_thread, &set);
 	if (!strcmp(argv[1], "thread-ended"))
 		pthread_join(start_thread(return_at_once, NULL), NULL);
+#ifdef __aarch64__
+	if (!strcmp(argv[1], "go-register")) {
+		find_where();
+		go_burn_in_register(where);
+	}
+#endif
 	say_where();
 	if (!strcmp(argv[1], "ending-threads"))
 		end_threads(&set);
@@ -402,10 +408,6 @@ int main(int argc, char **argv)
 		burn_in_worker();
 	if (!strcmp(argv[1], "in-kernel"))
 		burn_in_kernel();
-#ifdef __aarch64__
-	if (!strcmp(argv[1], "go-register"))
-		go_burn_in_register();
-#endif
 	for (;;)
 		x++;
 }
