@@ -9,7 +9,7 @@ BIN := $(CURDIR)/bin
 BUILD := $(CURDIR)/build
 
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
-TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen
+TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
 # What benchmarks compare with.
 PEER := $(BUILD)/peer/otelcol-ebpf-profiler

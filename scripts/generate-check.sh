@@ -14,11 +14,13 @@ cd "$(dirname "$0")/.."
 
 inputs=(
 	'internal/bpf/src' 'internal/bpf/generate.go' 'cmd/labelprof/web'
+	'internal/labels/anomaly.go' 'internal/pipeline/reasons.go' 'internal/pipeline/snapshotlabels.go' 'internal/pipeline/snapshotmetrics.go' 'internal/profile/options.go'
 	'tools/clang-version' 'tools/go.mod' 'tools/go.sum'
 	':(glob)receiver/**/metadata.yaml' 'scripts/generate-check.sh' 'scripts/web.sh'
 )
 generated=(
 	':(glob)internal/bpf/*_bpfe[lb].go'
+	':(glob)internal/**/*_string.go'
 	':(glob)receiver/**/generated_*.go'
 	':(glob)receiver/**/documentation.md'
 	':(glob)receiver/**/README.md'

@@ -8,33 +8,50 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Counters since New, summed over all CPUs. After Stop:
-// Hits = Submitted + FilteredIdle + FilteredTarget + DroppedRingFull + DroppedUserShare + DroppedInternal.
+// Counters since the program was loaded, summed over all CPUs. After Stop:
+// Hits = Submitted + all that were filtered or dropped.
 type Counters struct {
 	// Hits are runs of the sampling program.
 	Hits uint64
 	// Submitted records are in the ring buffer or were read from it.
 	Submitted uint64
-	// FilteredIdle hits interrupted the idle task.
+
+	// FilteredIdle: the idle task was interrupted, or left the CPU.
 	FilteredIdle uint64
-	// FilteredTarget hits interrupted a process that Filter was called for.
+	// FilteredTarget: it was a thread of a process that Sampler.Filter was called for.
 	FilteredTarget uint64
-	// DroppedRingFull hits found no room in the ring buffer.
+	// FilteredKernel: a task without user space left the CPU.
+	FilteredKernel uint64
+	// FilteredOwn: a thread of this process left the CPU.
+	FilteredOwn uint64
+	// FilteredNotDrawn by OffCPUConfig.Threshold.
+	FilteredNotDrawn uint64
+
+	// DroppedRingFull: there was no room in the ring buffer, or in its part that is not for
+	// returns of threads.
 	DroppedRingFull uint64
-	// DroppedInternal hits found no scratch buffer.
-	DroppedInternal uint64
-	// DroppedUserShare hits found no room in the share of their user.
+	// DroppedUserShare: the share of the thread's user was full.
 	DroppedUserShare uint64
-	// EventsDropped are process events that found no room; not part of the sum.
+	// DroppedInternal: there was no scratch buffer.
+	DroppedInternal uint64
+	// DroppedTableFull: too many threads were off the CPU.
+	DroppedTableFull uint64
+
+	// What follows is not part of the sum.
+
+	// ReturnsLost are returns of submitted samples that found no room.
+	ReturnsLost uint64
+	// EventsDropped are process events that found no room.
 	EventsDropped uint64
-	// SourceReads are label sources looked at; not part of the sum. Only they
-	// read a target's memory for labels.
+	// SourceReads are label sources looked at. Only they read a target's memory for labels.
 	SourceReads uint64
 }
 
 // Counters reads the current values.
-func (s *Sampler) Counters() (Counters, error) {
-	sum, err := s.sumCounters(s.objs.Counts)
+func (s *Sampler) Counters() (Counters, error) { return s.readCounters(s.objs.Counts) }
+
+func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
+	sum, err := s.sumCounters(counts)
 	if err != nil {
 		return Counters{}, err
 	}
@@ -43,9 +60,14 @@ func (s *Sampler) Counters() (Counters, error) {
 		Submitted:        sum.Value[profilerCounterCOUNTER_SUBMITTED],
 		FilteredIdle:     sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
 		FilteredTarget:   sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
+		FilteredKernel:   sum.Value[profilerCounterCOUNTER_FILTERED_KERNEL],
+		FilteredOwn:      sum.Value[profilerCounterCOUNTER_FILTERED_OWN],
+		FilteredNotDrawn: sum.Value[profilerCounterCOUNTER_FILTERED_NOT_DRAWN],
 		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
-		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
 		DroppedUserShare: sum.Value[profilerCounterCOUNTER_DROPPED_USER_SHARE],
+		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
+		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],
+		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],
 		EventsDropped:    sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
 		SourceReads:      sum.Value[profilerCounterCOUNTER_SOURCE_READS],
 	}, nil

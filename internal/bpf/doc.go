@@ -124,7 +124,7 @@
 //
 // A user's share of a ring buffer is held in BPF, without user space. Unread bytes of a
 // user are counted in two parts, before and behind a position; when the reader has passed
-// it, the older part is gone (src/share.h). The bound is never below what is unread, but
+// it, the older part is gone (src/share.bpf.h). The bound is never below what is unread, but
 // for a record or two of other CPUs at that instant, and exact for a user who is alone in
 // the buffer. A sample without room ends before its labels are read and its stack is
 // walked. The users are in an LRU map: one who is forgotten starts anew, which costs nobody

@@ -80,7 +80,7 @@ func TestLabelStates(t *testing.T) {
 				// The programs say so themselves, whatever their reader makes of what they have copied.
 				require.Equal(t, tc.Outcome, labels.Outcome(r.Labels[outcomeOfBlock]).String())
 				if tc.Name == "null-value" {
-					require.EqualValues(t, 1, d.Counts.NullValues)
+					require.EqualValues(t, 1, d.Counts[labels.AnomalyNullValue])
 				}
 				seen++
 				return seen == samplesPerState
@@ -158,8 +158,8 @@ func TestLabelLimits(t *testing.T) {
 		d := cache.Decode(nil, r.Labels)
 		require.True(t, d.Set.Truncated())
 		require.Equal(t, "k=v", show(d.Set), "three labels cut to the same key: the first wins")
-		require.EqualValues(t, 3, d.Counts.TruncatedKeys)
-		require.EqualValues(t, 3, d.Counts.TruncatedValues)
+		require.EqualValues(t, 3, d.Counts[labels.AnomalyTruncatedKey])
+		require.EqualValues(t, 3, d.Counts[labels.AnomalyTruncatedValue])
 		return true
 	})
 }

@@ -254,53 +254,6 @@ func (o *OffCPU) Close() error {
 // UserDrops is Sampler.UserDrops of switches.
 func (o *OffCPU) UserDrops() (map[uint32]uint64, error) { return userDrops(o.objs.Users) }
 
-// SwitchCounters since the program was loaded, summed over all CPUs. After Stop:
-// Switches = Submitted + all that were filtered or dropped.
-type SwitchCounters struct {
-	// Switches of tasks on any CPU.
-	Switches uint64
-	// Submitted samples of threads that left.
-	Submitted uint64
-	// FilteredIdle: the idle task left.
-	FilteredIdle uint64
-	// FilteredKernel: a task without user space left.
-	FilteredKernel uint64
-	// FilteredOwn: a thread of this process left.
-	FilteredOwn uint64
-	// FilteredNotDrawn by OffCPUConfig.Threshold.
-	FilteredNotDrawn uint64
-	// FilteredTarget: a thread of a process left that Sampler.Filter was called for.
-	FilteredTarget uint64
-	// DroppedRingFull: the part of the ring buffer that is not for returns was full.
-	DroppedRingFull uint64
-	// DroppedUserShare: the share of the thread's user was full.
-	DroppedUserShare uint64
-	// DroppedTableFull: too many threads were away.
-	DroppedTableFull uint64
-	// DroppedInternal: there was no scratch buffer.
-	DroppedInternal uint64
-	// ReturnsLost are returns of submitted samples that found no room; not part of the sum.
-	ReturnsLost uint64
-}
-
-// Counters reads the current values.
-func (o *OffCPU) Counters() (SwitchCounters, error) {
-	sum, err := o.sampler.sumCounters(o.objs.Counts)
-	if err != nil {
-		return SwitchCounters{}, err
-	}
-	return SwitchCounters{
-		Switches:         sum.Value[profilerCounterCOUNTER_HITS],
-		Submitted:        sum.Value[profilerCounterCOUNTER_SUBMITTED],
-		FilteredIdle:     sum.Value[profilerCounterCOUNTER_FILTERED_IDLE],
-		FilteredKernel:   sum.Value[profilerCounterCOUNTER_FILTERED_KERNEL],
-		FilteredOwn:      sum.Value[profilerCounterCOUNTER_FILTERED_OWN],
-		FilteredTarget:   sum.Value[profilerCounterCOUNTER_FILTERED_TARGET],
-		FilteredNotDrawn: sum.Value[profilerCounterCOUNTER_FILTERED_NOT_DRAWN],
-		DroppedRingFull:  sum.Value[profilerCounterCOUNTER_DROPPED_RING_FULL],
-		DroppedUserShare: sum.Value[profilerCounterCOUNTER_DROPPED_USER_SHARE],
-		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],
-		DroppedInternal:  sum.Value[profilerCounterCOUNTER_DROPPED_INTERNAL],
-		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],
-	}, nil
-}
+// Counters is Sampler.Counters of switches: a hit is a switch of a task on any CPU. It counts
+// no events and no reads of label sources.
+func (o *OffCPU) Counters() (Counters, error) { return o.sampler.readCounters(o.objs.Counts) }

@@ -36,7 +36,7 @@ func startStorm(t *testing.T) {
 }
 
 // awaitSwitches waits until enough has been counted.
-func awaitSwitches(t *testing.T, o *OffCPU, enough func(*SwitchCounters) bool) {
+func awaitSwitches(t *testing.T, o *OffCPU, enough func(*Counters) bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := o.Counters()
@@ -49,18 +49,18 @@ func awaitSwitches(t *testing.T, o *OffCPU, enough func(*SwitchCounters) bool) {
 }
 
 // asked are the switches that were drawn or not.
-func asked(c *SwitchCounters) uint64 {
-	return c.Switches - c.FilteredIdle - c.FilteredKernel - c.FilteredOwn
+func asked(c *Counters) uint64 {
+	return c.Hits - c.FilteredIdle - c.FilteredKernel - c.FilteredOwn
 }
 
 // balanced reports whether it is known of each switch what became of it.
-func balanced(c *SwitchCounters) bool {
-	return c.Switches == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+c.FilteredTarget+
+func balanced(c *Counters) bool {
+	return c.Hits == c.Submitted+c.FilteredIdle+c.FilteredKernel+c.FilteredOwn+c.FilteredNotDrawn+c.FilteredTarget+
 		c.DroppedRingFull+c.DroppedUserShare+c.DroppedTableFull+c.DroppedInternal
 }
 
 // drainSwitches stops o, passes all that is left to visit and checks the account.
-func drainSwitches(t *testing.T, o *OffCPU, visit func(*Switch)) SwitchCounters {
+func drainSwitches(t *testing.T, o *OffCPU, visit func(*Switch)) Counters {
 	t.Helper()
 	require.NoError(t, o.Stop())
 	c, err := o.Counters()
@@ -180,7 +180,7 @@ func TestSwitchThreshold(t *testing.T) {
 	o := newOffCPU(t, OffCPUConfig{Threshold: threshold, RingBufferBytes: 64 << 20})
 	require.NoError(t, o.Start())
 	startStorm(t)
-	awaitSwitches(t, o, func(c *SwitchCounters) bool { return asked(c) > 1000 })
+	awaitSwitches(t, o, func(c *Counters) bool { return asked(c) > 1000 })
 	c := drainSwitches(t, o, returnsOfDepartures(t))
 	all := float64(asked(&c))
 	drawn := all - float64(c.FilteredNotDrawn)
@@ -206,7 +206,7 @@ func TestSwitchRingFull(t *testing.T) {
 			o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: MinRingBufferBytes})
 			require.NoError(t, o.Start())
 			start(t)
-			awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedRingFull > 100 })
+			awaitSwitches(t, o, func(c *Counters) bool { return c.DroppedRingFull > 100 })
 			left, returns, last := 0, 0, 0 // bytes; last: of returns behind the last one that left
 			check := returnsOfDepartures(t)
 			c := drainSwitches(t, o, func(sw *Switch) {
@@ -232,7 +232,7 @@ func TestSwitchTableFull(t *testing.T) {
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20, maxAway: 1})
 	require.NoError(t, o.Start())
 	startStorm(t)
-	awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.DroppedTableFull > 0 && c.Submitted > 0 })
+	awaitSwitches(t, o, func(c *Counters) bool { return c.DroppedTableFull > 0 && c.Submitted > 0 })
 	back := uint64(0)
 	c := drainSwitches(t, o, func(sw *Switch) {
 		if sw.Back {

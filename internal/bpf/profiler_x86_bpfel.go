@@ -301,7 +301,7 @@ type profilerScratch struct {
 		Exact     uint8
 		RegsKnown uint8
 		FpKnown   uint8
-		Doubtful  uint8
+		Guessed   uint8
 		ByVma     uint8
 		Pad       [3]uint8
 		_         [3]byte

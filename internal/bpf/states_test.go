@@ -35,7 +35,7 @@ func TestSwitchStates(t *testing.T) {
 		pin(t, tgt.pid, runtime.NumCPU()-1)
 		ready[tgt.pid] = true
 	}
-	awaitSwitches(t, o, func(c *SwitchCounters) bool { return c.Submitted > 0 })
+	awaitSwitches(t, o, func(c *Counters) bool { return c.Submitted > 0 })
 	time.Sleep(500 * time.Millisecond)
 	seen := map[uint32]map[ThreadState]int{}
 	drainSwitches(t, o, func(sw *Switch) {

@@ -49,13 +49,13 @@ type writer struct {
 }
 
 func (w *writer) write(of *resource) {
-	var lists [numKinds]pmetric.NumberDataPointSlice
-	var known [numKinds]bool
+	var lists [profile.NumKinds]pmetric.NumberDataPointSlice
+	var known [profile.NumKinds]bool
 	var scope pmetric.ScopeMetrics
 	begun := false
 	for k, se := range of.series {
 		if !begun || w.left <= 0 {
-			scope, known, begun = w.scope(of), [numKinds]bool{}, true
+			scope, known, begun = w.scope(of), [profile.NumKinds]bool{}, true
 		}
 		if !known[k.kind] {
 			lists[k.kind], known[k.kind] = newMetric(scope.Metrics().AppendEmpty(), k.kind), true
@@ -90,9 +90,9 @@ func (w *writer) scope(of *resource) pmetric.ScopeMetrics {
 	return last.ScopeMetrics().At(0)
 }
 
-func newMetric(m pmetric.Metric, kind Kind) pmetric.NumberDataPointSlice {
+func newMetric(m pmetric.Metric, kind profile.Kind) pmetric.NumberDataPointSlice {
 	m.SetUnit("s")
-	if kind == OnCPU {
+	if kind == profile.KindCPU {
 		m.SetName(MetricCPUTime)
 		m.SetDescription("Time that threads were on the CPU, by sampling.")
 	} else {

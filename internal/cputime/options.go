@@ -4,17 +4,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-)
 
-// Kind of time.
-type Kind uint8
-
-// The kinds, each a metric.
-const (
-	OnCPU  Kind = iota
-	OffCPU      // by the state of the thread
-
-	numKinds = iota
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // Names of the metrics, and of the attributes that are ours.
@@ -58,8 +49,8 @@ type Resolver interface {
 
 // Batch says what is added.
 type Batch struct {
-	Kind Kind
-	User uint32 // whose samples they are
+	Kind profile.Kind // CPU time, or off-CPU time by the state of the thread
+	User uint32       // whose samples they are
 	// Sampled from StartUnixNano until EndUnixNano.
 	StartUnixNano, EndUnixNano uint64
 	// Tight lets no new series begin but those for overflow: memory is short.

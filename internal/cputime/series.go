@@ -47,7 +47,7 @@ type resource struct {
 
 // seriesKey is what tells the series of a resource apart.
 type seriesKey struct {
-	kind     Kind
+	kind     profile.Kind
 	state    profile.ThreadState
 	marks    marks
 	encoding string // of the values
@@ -78,7 +78,7 @@ func (s *series) add(ns uint64) {
 }
 
 // keyOf returns the key of the series of a total, and leaves its values in s.values.
-func (s *Sums) keyOf(kind Kind, t *profile.Total) seriesKey {
+func (s *Sums) keyOf(kind profile.Kind, t *profile.Total) seriesKey {
 	k := seriesKey{kind: kind, state: t.State}
 	clear(s.values)
 	if t.Set == nil || len(s.values) == 0 {

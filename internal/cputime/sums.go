@@ -105,7 +105,7 @@ func (s *Sums) Add(b *profile.Builder, batch Batch, r Resolver) Result {
 			to = s.find(&t, &batch, r)
 			s.found[e] = to
 		}
-		if batch.Kind == OnCPU {
+		if batch.Kind == profile.KindCPU {
 			to.add(uint64(t.Samples) * s.period)
 		} else {
 			to.add(uint64(max(t.OffCPUNs, 0)))

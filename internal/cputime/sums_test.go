@@ -65,7 +65,7 @@ type hits struct {
 
 func add(s *Sums, b Batch, r Resolver, list ...hits) Result {
 	o := profile.Options{Period: 10 * time.Millisecond, ThreadAttributes: true}
-	if b.Kind == OffCPU {
+	if b.Kind == profile.KindOffCPU {
 		o.OffCPU = &profile.OffCPU{Threshold: 1}
 	}
 	builder := profile.NewBuilder(o)
@@ -137,7 +137,7 @@ func TestSumsByProcessAndLabel(t *testing.T) {
 	require.Zero(t, result.LostLabels+result.LostOwner)
 	require.Equal(t, s.bytes, result.Bytes)
 	off := batch
-	off.Kind = OffCPU
+	off.Kind = profile.KindOffCPU
 	add(s, off, r,
 		hits{process: 1, set: a, state: profile.ThreadSleeping, ns: 2_500_000_000},
 		hits{process: 1, set: b, state: profile.ThreadSleeping, ns: 1},
@@ -456,7 +456,7 @@ func TestSumsConcurrently(t *testing.T) {
 	s := New(testOptions())
 	var adding, collecting sync.WaitGroup
 	const rounds = 200
-	for kind := range Kind(numKinds) {
+	for kind := range profile.Kind(profile.NumKinds) {
 		adding.Go(func() {
 			for i := range rounds {
 				add(s, Batch{Kind: kind, User: uint32(kind)}, &fakeProcesses{}, hits{process: uint64(i % 5), set: set("tenant", fmt.Sprint(i%7)), ns: 10_000_000})

@@ -183,7 +183,7 @@ func TestBoundsEqualTheHeader(t *testing.T) {
 		require.NotNil(t, m, name)
 		require.Equal(t, strconv.Itoa(bound), string(m[1]), name)
 	}
-	goHeader, err := os.ReadFile("../bpf/src/go.h")
+	goHeader, err := os.ReadFile("../bpf/src/go.bpf.h")
 	require.NoError(t, err)
 	for name, bound := range map[string]int{
 		"GO_MAP_MAX_LOG_BUCKETS": maxMapLogBuckets, "GO_MAP_MAX_VISITS": maxMapVisits,

@@ -121,7 +121,7 @@ func (a *account) cap(d *decoder, bytes int) {
 	for _, e := range d.entries {
 		if e.limit > 0 && !a.capAllows(&e, bytes) {
 			d.cut = true
-			d.out.Counts.CappedValues++
+			d.out.Counts[AnomalyCappedValue]++
 			continue
 		}
 		kept = append(kept, e)

@@ -71,7 +71,7 @@ func (c *Channel) UnknownKeys(keys *KeyMap, section []byte) bool {
 	d := &c.decoder
 	d.decode(keys, section)
 	clear(d.entries) // they point into section
-	return d.out.Counts.UnknownKeys > 0
+	return d.out.Counts[AnomalyUnknownKey] > 0
 }
 
 func (c *Channel) account(id User) *account {

@@ -29,12 +29,12 @@ func (d *decoder) customLabels(h header, payload []byte) Outcome {
 		payload = payload[keyBytes+valueBytes:]
 		if uint32(keyBytes) < keyLen {
 			e.key, e.cutKey = trimRune(e.key), true
-			d.out.Counts.TruncatedKeys++
+			d.out.Counts[AnomalyTruncatedKey]++
 			outcome = OutcomeTruncated
 		}
 		if uint32(valueBytes) < valueLen {
 			e.value, e.cutValue = trimRune(e.value), true
-			d.out.Counts.TruncatedValues++
+			d.out.Counts[AnomalyTruncatedValue]++
 			outcome = OutcomeTruncated
 		}
 		d.entries = append(d.entries, e)

@@ -93,7 +93,7 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 	case OutcomePresent:
 	case OutcomeTruncated:
 		d.cut = true
-		d.out.Counts.TruncatedSets++
+		d.out.Counts[AnomalyTruncatedSet]++
 	default:
 		clear(d.entries[entries:])
 		d.entries = d.entries[:entries]
@@ -105,7 +105,7 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 // countNulls counts the labels that were left out for want of a value.
 func (d *decoder) countNulls(h header) {
 	if h.abi == ABIV0 || h.abi == ABIV1 {
-		d.out.Counts.NullValues = saturatingAdd(d.out.Counts.NullValues, h.skipped)
+		d.out.Counts[AnomalyNullValue] = saturatingAdd(d.out.Counts[AnomalyNullValue], h.skipped)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestCustomLabels(t *testing.T) {
 	}{
 		"v0":            {v0(kv("b", "2"), kv("a", "1")), []Label{{"a", "1", ABIV0}, {"b", "2", ABIV0}}, Counts{}},
 		"v1":            {v1(kv("b", "2"), kv("a", "1")), []Label{{"a", "1", ABIV1}, {"b", "2", ABIV1}}, Counts{}},
-		"first wins":    {v1(kv("a", "1"), kv("b", "2"), kv("a", "3"), kv("a", "1")), []Label{{"a", "1", ABIV1}, {"b", "2", ABIV1}}, Counts{DuplicateKeys: 2}},
+		"first wins":    {v1(kv("a", "1"), kv("b", "2"), kv("a", "3"), kv("a", "1")), []Label{{"a", "1", ABIV1}, {"b", "2", ABIV1}}, Counts{AnomalyDuplicateKey: 2}},
 		"empty value":   {v1(kv("a", "")), []Label{{"a", "", ABIV1}}, Counts{}},
 		"empty key":     {v1(kv("", "v")), []Label{{"", "v", ABIV1}}, Counts{}},
 		"both empty":    {v1(kv("", "")), []Label{{"", "", ABIV1}}, Counts{}},
@@ -73,10 +73,10 @@ func TestNullValuesAreCounted(t *testing.T) {
 		blockOf(ABIV1, OutcomePresent, 3, 2, payload),
 		blockOf(ABIV0, OutcomePresent, 1, 1<<32-1, nil),
 		blockOf(ABIV0, OutcomeFault, 1, 7, nil)))
-	require.Equal(t, Counts{NullValues: 1<<32 - 1}, d.Counts, "saturates; a fault has no trusted count")
+	require.Equal(t, Counts{AnomalyNullValue: 1<<32 - 1}, d.Counts, "saturates; a fault has no trusted count")
 	require.Equal(t, 1, d.Set.Len())
-	require.Equal(t, Counts{NullValues: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomePresent, 3, 2, payload)).Counts)
-	require.Equal(t, Counts{NullValues: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomeNone, 2, 2, nil)).Counts, "nothing but NULLs")
+	require.Equal(t, Counts{AnomalyNullValue: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomePresent, 3, 2, payload)).Counts)
+	require.Equal(t, Counts{AnomalyNullValue: 2}, decodeOnce(nil, blockOf(ABIV1, OutcomeNone, 2, 2, nil)).Counts, "nothing but NULLs")
 }
 
 func TestTruncation(t *testing.T) {
@@ -85,18 +85,18 @@ func TestTruncation(t *testing.T) {
 		want    []Label
 		counts  Counts
 	}{
-		"count":         {custom(ABIV1, OutcomeTruncated, kv("a", "1")), []Label{{"a", "1", ABIV1}}, Counts{TruncatedSets: 1}},
-		"value":         {v1(raw{"a", "12", 1, 3}), []Label{{"a", "12", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"value huge":    {v1(raw{"a", "12", 1, 1<<32 - 1}), []Label{{"a", "12", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"key":           {v0(raw{"ab", "1", 3, 1}), []Label{{"ab", "1", ABIV0}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
-		"nothing left":  {v1(raw{"", "", 9, 9}), []Label{{"", "", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
-		"stays text":    {v1(raw{"k\xe2\x82", "caf\xc3", 5, 5}), []Label{{"k", "caf", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
-		"4 byte rune":   {v1(raw{"a", "x\xf0\x9f\x98", 1, 9}), []Label{{"a", "x", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"whole rune":    {v1(raw{"a", "caf\xc3\xa9", 1, 6}), []Label{{"a", "café", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"bytes as they": {v1(raw{"a", "\x80\x80\x80\x80", 1, 6}), []Label{{"a", "\x80\x80\x80\x80", ABIV1}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
+		"count":         {custom(ABIV1, OutcomeTruncated, kv("a", "1")), []Label{{"a", "1", ABIV1}}, Counts{AnomalyTruncatedSet: 1}},
+		"value":         {v1(raw{"a", "12", 1, 3}), []Label{{"a", "12", ABIV1}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"value huge":    {v1(raw{"a", "12", 1, 1<<32 - 1}), []Label{{"a", "12", ABIV1}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"key":           {v0(raw{"ab", "1", 3, 1}), []Label{{"ab", "1", ABIV0}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}},
+		"nothing left":  {v1(raw{"", "", 9, 9}), []Label{{"", "", ABIV1}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"stays text":    {v1(raw{"k\xe2\x82", "caf\xc3", 5, 5}), []Label{{"k", "caf", ABIV1}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"4 byte rune":   {v1(raw{"a", "x\xf0\x9f\x98", 1, 9}), []Label{{"a", "x", ABIV1}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"whole rune":    {v1(raw{"a", "caf\xc3\xa9", 1, 6}), []Label{{"a", "café", ABIV1}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"bytes as they": {v1(raw{"a", "\x80\x80\x80\x80", 1, 6}), []Label{{"a", "\x80\x80\x80\x80", ABIV1}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
 		// Two keys with one prefix: the whole one keeps its value.
-		"key of another name": {v1(raw{"ab", "cut", 3, 3}, kv("ab", "whole")), []Label{{"ab", "whole", ABIV1}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
-		"cut thread wins not": {join(v0(kv("ab", "whole")), v1(raw{"ab", "cut", 3, 3})), []Label{{"ab", "whole", ABIV0}}, Counts{TruncatedKeys: 1, TruncatedSets: 1}},
+		"key of another name": {v1(raw{"ab", "cut", 3, 3}, kv("ab", "whole")), []Label{{"ab", "whole", ABIV1}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}},
+		"cut thread wins not": {join(v0(kv("ab", "whole")), v1(raw{"ab", "cut", 3, 3})), []Label{{"ab", "whole", ABIV0}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decodeOnce(nil, tc.section)

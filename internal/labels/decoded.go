@@ -19,21 +19,6 @@ type Read struct {
 	Outcome Outcome // a block found malformed by the decoder is OutcomeInvalid
 }
 
-// Counts says what was lost or irregular in one label section.
-type Counts struct {
-	DuplicateKeys   uint32 // labels that lost against one of the same key in the same source
-	NullValues      uint32 // custom labels whose value pointer is NULL
-	Conflicts       uint32 // labels and links that lost against a different one of another source
-	UnknownKeys     uint32 // thread context attributes whose key index has no known name
-	HalfIDs         uint32 // thread contexts with one of the two ids zero
-	MalformedIDs    uint32 // promotions that failed because a value is no id
-	TruncatedKeys   uint32 // keys of which only a prefix was copied
-	TruncatedValues uint32 // values of which only a prefix was copied
-	TruncatedSets   uint32 // label sources of which anything at all was cut
-	RenameConflicts uint32 // labels that a Rule has renamed onto another one, which stays
-	CappedValues    uint32 // labels left out because their key has as many values as a Rule allows
-}
-
 // KeyMap gives the attribute names of a thread context's key indexes. A nil
 // KeyMap knows none. It is immutable and compared by identity.
 type KeyMap struct {

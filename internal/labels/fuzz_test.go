@@ -97,7 +97,7 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 		previous, first = l.Key, false
 	}
 	require.Equal(t, d.Link.TraceID == [16]byte{}, d.Link.SpanID == [8]byte{}, "both ids or neither")
-	require.Equal(t, d.Counts.TruncatedSets > 0, d.Set.Truncated())
+	require.Equal(t, d.Counts[AnomalyTruncatedSet] > 0, d.Set.Truncated())
 	for _, r := range d.Reads {
 		require.Less(t, r.Outcome, Outcome(NumOutcomes))
 	}

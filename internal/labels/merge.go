@@ -37,9 +37,9 @@ func (d *decoder) merge() {
 			case e.cutKey:
 				// Already counted as cut; whether it is the same key is unknown.
 			case e.block == previous.block:
-				d.out.Counts.DuplicateKeys++
+				d.out.Counts[AnomalyDuplicateKey]++
 			case !bytes.Equal(e.value, winner.value):
-				d.out.Counts.Conflicts++
+				d.out.Counts[AnomalyConflict]++
 			}
 			previous = e
 		}

@@ -35,7 +35,7 @@ func (d *decoder) promote(p *Promotion) {
 	var link Link
 	goodTrace, goodSpan := trace.parse(link.TraceID[:], d.entries), span.parse(link.SpanID[:], d.entries)
 	if !goodTrace || !goodSpan {
-		d.out.Counts.MalformedIDs++
+		d.out.Counts[AnomalyMalformedID]++
 		d.leaveOut(func(i int) bool { return i == trace.at && !goodTrace || i == span.at && !goodSpan })
 		return
 	}
@@ -43,7 +43,7 @@ func (d *decoder) promote(p *Promotion) {
 	case d.out.Link.IsZero():
 		d.out.Link, d.out.Promoted = link, true
 	case d.out.Link != link:
-		d.out.Counts.Conflicts++ // the thread context's is the link
+		d.out.Counts[AnomalyConflict]++ // the thread context's is the link
 		return
 	}
 	d.leaveOut(func(i int) bool { return i == trace.at || i == span.at })

@@ -29,15 +29,15 @@ func TestPromote(t *testing.T) {
 		"span only":        {[][2]string{{"span id", "7"}}, Link{}, 1, Counts{}},
 		"trace only":       {[][2]string{{"trace", traceHex}}, Link{}, 1, Counts{}},
 		"upper case":       {[][2]string{{"trace", "000102030405060708090A0B0C0D0E0F"}, {"span", spanHex}}, full, 0, Counts{}},
-		"short":            {[][2]string{{"trace", traceHex[2:]}, {"span", spanHex}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"not hex":          {[][2]string{{"trace", "x" + traceHex[1:]}, {"span", spanHex}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"zero":             {[][2]string{{"trace", traceHex}, {"span", "0000000000000000"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"zero decimal":     {[][2]string{{"trace", traceHex}, {"span id", "0"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"too large":        {[][2]string{{"trace", traceHex}, {"span id", "18446744073709551616"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"negative":         {[][2]string{{"trace", traceHex}, {"span id", "-1"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"half written":     {[][2]string{{"trace", traceHex}, {"span id", "123\x00456"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"both malformed":   {[][2]string{{"trace", "?"}, {"span id", "?"}, {"x", "y"}}, Link{}, 1, Counts{MalformedIDs: 1}},
-		"empty":            {[][2]string{{"trace", traceHex}, {"span id", ""}}, Link{}, 1, Counts{MalformedIDs: 1}},
+		"short":            {[][2]string{{"trace", traceHex[2:]}, {"span", spanHex}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"not hex":          {[][2]string{{"trace", "x" + traceHex[1:]}, {"span", spanHex}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"zero":             {[][2]string{{"trace", traceHex}, {"span", "0000000000000000"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"zero decimal":     {[][2]string{{"trace", traceHex}, {"span id", "0"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"too large":        {[][2]string{{"trace", traceHex}, {"span id", "18446744073709551616"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"negative":         {[][2]string{{"trace", traceHex}, {"span id", "-1"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"half written":     {[][2]string{{"trace", traceHex}, {"span id", "123\x00456"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"both malformed":   {[][2]string{{"trace", "?"}, {"span id", "?"}, {"x", "y"}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
+		"empty":            {[][2]string{{"trace", traceHex}, {"span id", ""}}, Link{}, 1, Counts{AnomalyMalformedID: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var labels []raw
@@ -63,7 +63,7 @@ func TestPromoteCutValue(t *testing.T) {
 	d := cache.Decode(nil, custom(ABIV1, OutcomeTruncated, kv("t", "7"), raw{key: "s", value: "12", valueLen: 5}))
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, 1, d.Set.Len())
-	require.EqualValues(t, 1, d.Counts.MalformedIDs)
+	require.EqualValues(t, 1, d.Counts[AnomalyMalformedID])
 }
 
 // The ids of a thread context are the link, whatever labels say.
@@ -73,7 +73,7 @@ func TestPromoteBesideThreadContext(t *testing.T) {
 	d := cache.Decode(nil, join(v1(kv("t", "7"), kv("s", "8")), record{link: linkA, valid: 1}.block()))
 	require.Equal(t, linkA, d.Link)
 	require.Equal(t, 2, d.Set.Len())
-	require.EqualValues(t, 1, d.Counts.Conflicts)
+	require.EqualValues(t, 1, d.Counts[AnomalyConflict])
 }
 
 // An attribute of a thread context is no label, whatever its name.

@@ -90,11 +90,11 @@ func TestRules(t *testing.T) {
 		},
 		"renamed onto one that is there": {
 			[]Rule{{Key: "{ab}", Action: Drop}, {Key: "a", Action: Rename, To: "b"}}, v1(kv("a", "1"), kv("b", "2")),
-			[]Label{{"b", "2", ABIV1}}, false, Counts{RenameConflicts: 1}, []uint64{0, 1},
+			[]Label{{"b", "2", ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{0, 1},
 		},
 		"renamed onto each other": {
 			[]Rule{{Key: "?", Action: Rename, To: "zz"}}, v1(kv("b", "2"), kv("a", "1")),
-			[]Label{{"zz", "1", ABIV1}}, false, Counts{RenameConflicts: 1}, []uint64{2},
+			[]Label{{"zz", "1", ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{2},
 		},
 		"renamed is not looked at again": {
 			[]Rule{{Key: "a", Action: Rename, To: "b"}, {Key: "b", Action: Drop}}, v1(kv("a", "1")),
@@ -107,7 +107,7 @@ func TestRules(t *testing.T) {
 		},
 		"cap_value_bytes": {
 			[]Rule{{Action: CapValueBytes, Limit: 5}}, v1(kv("a", long), kv("b", "12345")),
-			[]Label{{"a", "éé", ABIV1}, {"b", "12345", ABIV1}}, true, Counts{TruncatedValues: 1}, []uint64{2},
+			[]Label{{"a", "éé", ABIV1}, {"b", "12345", ABIV1}}, true, Counts{AnomalyTruncatedValue: 1}, []uint64{2},
 		},
 		"nothing left": {
 			[]Rule{{Action: Drop}}, v1(kv("a", "1"), kv("b", "2")), nil, false, Counts{}, []uint64{2},
@@ -138,7 +138,7 @@ func TestCapDistinctValues(t *testing.T) {
 		r.Count(d)
 		labels := collected(d.Set)
 		require.Equal(t, len(labels) < 2, d.Set.Truncated())
-		require.Equal(t, uint32(2-len(labels)), d.Counts.CappedValues)
+		require.Equal(t, uint32(2-len(labels)), d.Counts[AnomalyCappedValue])
 		return labels[0].Key, len(labels) == 2
 	}
 	for range 2 {

@@ -61,7 +61,7 @@ func (s *ruleSet) apply(d *decoder, t *tally) {
 			if len(e.value) > r.Limit {
 				e.value = trimRune(e.value[:r.Limit])
 				d.cut = true
-				d.out.Counts.TruncatedValues++
+				d.out.Counts[AnomalyTruncatedValue]++
 			}
 		case CapDistinctValues:
 			e.limit = r.Limit
@@ -90,7 +90,7 @@ func (d *decoder) settleNames() {
 	kept := d.entries[:0]
 	for _, e := range d.entries {
 		if len(kept) > 0 && bytes.Equal(e.key, kept[len(kept)-1].key) {
-			d.out.Counts.RenameConflicts++
+			d.out.Counts[AnomalyRenameConflict]++
 			continue
 		}
 		kept = append(kept, e)

@@ -59,11 +59,11 @@ func (d *decoder) link(record []byte) {
 	switch {
 	case link.IsZero():
 	case link.TraceID == [16]byte{} || link.SpanID == [8]byte{}:
-		d.out.Counts.HalfIDs++
+		d.out.Counts[AnomalyHalfID]++
 	case d.out.Link.IsZero():
 		d.out.Link, d.out.Flags = link, record[contextFlags]
 	case d.out.Link != link:
-		d.out.Counts.Conflicts++
+		d.out.Counts[AnomalyConflict]++
 	}
 }
 
@@ -86,7 +86,7 @@ func (d *decoder) collect(attrs []byte, size int) {
 		}
 		slot := &d.last[attrs[pos]]
 		if slot.rank != 0 {
-			d.out.Counts.DuplicateKeys++
+			d.out.Counts[AnomalyDuplicateKey]++
 		}
 		*slot = a
 		pos = end
@@ -104,14 +104,14 @@ func (d *decoder) name() {
 		d.last[index] = attribute{}
 		key, ok := d.keys.name(byte(index))
 		if !ok {
-			d.out.Counts.UnknownKeys++
+			d.out.Counts[AnomalyUnknownKey]++
 			continue
 		}
 		if a.cut {
 			a.value = trimRune(a.value)
 		}
 		if a.cut || a.lost {
-			d.out.Counts.TruncatedValues++
+			d.out.Counts[AnomalyTruncatedValue]++
 		}
 		d.entries = append(d.entries, entry{
 			key: key, value: a.value, lost: a.lost,

@@ -21,30 +21,30 @@ func TestThreadContext(t *testing.T) {
 		"two":                 {join(attr(2, "b"), attr(0, "a")), 0, []Label{{"two", "b", 3}, {"zero", "a", 3}}, Counts{}},
 		"empty value":         {attr(0, ""), 0, []Label{{"zero", "", 3}}, Counts{}},
 		"longest value":       {attr(0, long), 0, []Label{{"zero", long, 3}}, Counts{}},
-		"last wins":           {join(attr(0, "a"), attr(1, "b"), attr(0, "c")), 0, []Label{{"one", "b", 3}, {"zero", "c", 3}}, Counts{DuplicateKeys: 1}},
-		"last wins by name":   {join(attr(3, "a"), attr(1, "b")), 0, []Label{{"one", "b", 3}}, Counts{DuplicateKeys: 1}},
-		"last wins by name 2": {join(attr(1, "a"), attr(3, "b")), 0, []Label{{"one", "b", 3}}, Counts{DuplicateKeys: 1}},
-		"unknown index":       {join(attr(4, "a"), attr(255, "b"), attr(2, "c")), 0, []Label{{"two", "c", 3}}, Counts{UnknownKeys: 2}},
+		"last wins":           {join(attr(0, "a"), attr(1, "b"), attr(0, "c")), 0, []Label{{"one", "b", 3}, {"zero", "c", 3}}, Counts{AnomalyDuplicateKey: 1}},
+		"last wins by name":   {join(attr(3, "a"), attr(1, "b")), 0, []Label{{"one", "b", 3}}, Counts{AnomalyDuplicateKey: 1}},
+		"last wins by name 2": {join(attr(1, "a"), attr(3, "b")), 0, []Label{{"one", "b", 3}}, Counts{AnomalyDuplicateKey: 1}},
+		"unknown index":       {join(attr(4, "a"), attr(255, "b"), attr(2, "c")), 0, []Label{{"two", "c", 3}}, Counts{AnomalyUnknownKey: 2}},
 		"incomplete header":   {join(attr(0, "a"), []byte{1}), 0, []Label{{"zero", "a", 3}}, Counts{}},
 		"incomplete value":    {join(attr(0, "a"), []byte{0, 2, 'x'}), 0, []Label{{"zero", "a", 3}}, Counts{}},
 		"size below copy":     {join(attr(0, "a"), attr(1, "b")), 3, []Label{{"zero", "a", 3}}, Counts{}},
 		// From here on less was copied than the record holds.
-		"cut value":                {join(attr(0, "a"), []byte{1, 5, 'x', 'y'}), 10, []Label{{"one", "xy", 3}, {"zero", "a", 3}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"cut value overrides":      {join(attr(0, "a"), []byte{0, 5, 'x', 'y'}), 10, []Label{{"zero", "xy", 3}}, Counts{DuplicateKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
-		"cut value stays text":     {[]byte{1, 5, 'x', 0xc3}, 10, []Label{{"one", "x", 3}}, Counts{TruncatedValues: 1, TruncatedSets: 1}},
-		"cut between entries":      {attr(0, "a"), 10, []Label{{"zero", "a", 3}}, Counts{TruncatedSets: 1}},
-		"cut behind index":         {join(attr(0, "a"), attr(2, "b"), []byte{0}), 10, []Label{{"two", "b", 3}}, Counts{DuplicateKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
-		"cut behind index, name":   {join(attr(3, "a"), []byte{1}), 10, nil, Counts{DuplicateKeys: 1, TruncatedValues: 1, TruncatedSets: 1}},
-		"cut behind unknown index": {join(attr(0, "a"), []byte{9}), 10, []Label{{"zero", "a", 3}}, Counts{UnknownKeys: 1, TruncatedSets: 1}},
-		"cut, and too long anyway": {join(attr(0, "a"), []byte{0, 200, 'x'}), 10, []Label{{"zero", "a", 3}}, Counts{TruncatedSets: 1}},
-		"cut at a lone last byte":  {join(attr(0, "a"), attr(1, "b")), 7, []Label{{"one", "b", 3}, {"zero", "a", 3}}, Counts{TruncatedSets: 1}},
-		"nothing copied":           {nil, 700, nil, Counts{TruncatedSets: 1}},
+		"cut value":                {join(attr(0, "a"), []byte{1, 5, 'x', 'y'}), 10, []Label{{"one", "xy", 3}, {"zero", "a", 3}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"cut value overrides":      {join(attr(0, "a"), []byte{0, 5, 'x', 'y'}), 10, []Label{{"zero", "xy", 3}}, Counts{AnomalyDuplicateKey: 1, AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"cut value stays text":     {[]byte{1, 5, 'x', 0xc3}, 10, []Label{{"one", "x", 3}}, Counts{AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"cut between entries":      {attr(0, "a"), 10, []Label{{"zero", "a", 3}}, Counts{AnomalyTruncatedSet: 1}},
+		"cut behind index":         {join(attr(0, "a"), attr(2, "b"), []byte{0}), 10, []Label{{"two", "b", 3}}, Counts{AnomalyDuplicateKey: 1, AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"cut behind index, name":   {join(attr(3, "a"), []byte{1}), 10, nil, Counts{AnomalyDuplicateKey: 1, AnomalyTruncatedValue: 1, AnomalyTruncatedSet: 1}},
+		"cut behind unknown index": {join(attr(0, "a"), []byte{9}), 10, []Label{{"zero", "a", 3}}, Counts{AnomalyUnknownKey: 1, AnomalyTruncatedSet: 1}},
+		"cut, and too long anyway": {join(attr(0, "a"), []byte{0, 200, 'x'}), 10, []Label{{"zero", "a", 3}}, Counts{AnomalyTruncatedSet: 1}},
+		"cut at a lone last byte":  {join(attr(0, "a"), attr(1, "b")), 7, []Label{{"one", "b", 3}, {"zero", "a", 3}}, Counts{AnomalyTruncatedSet: 1}},
+		"nothing copied":           {nil, 700, nil, Counts{AnomalyTruncatedSet: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decodeOnce(names, record{link: linkA, valid: 1, flags: 3, size: tc.size, attrs: tc.attrs}.block())
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.counts, d.Counts)
-			require.Equal(t, tc.counts.TruncatedSets > 0, d.Set.Truncated())
+			require.Equal(t, tc.counts[AnomalyTruncatedSet] > 0, d.Set.Truncated())
 			require.Equal(t, linkA, d.Link, "the ids are whole in any case")
 			require.Equal(t, byte(3), d.Flags)
 			want := OutcomePresent
@@ -61,7 +61,7 @@ func TestThreadContextWithoutRoom(t *testing.T) {
 	require.Equal(t, []Read{{ABIThreadContext, OutcomeTruncated}}, d.Reads)
 	require.True(t, d.Set.Truncated())
 	require.True(t, d.Link.IsZero())
-	require.Equal(t, Counts{TruncatedSets: 1}, d.Counts)
+	require.Equal(t, Counts{AnomalyTruncatedSet: 1}, d.Counts)
 }
 
 func TestThreadContextValid(t *testing.T) {
@@ -83,8 +83,8 @@ func TestThreadContextIDs(t *testing.T) {
 	}{
 		"both":          {linkA, linkA, 1, Counts{}},
 		"neither":       {Link{}, Link{}, 0, Counts{}},
-		"no span":       {Link{TraceID: linkA.TraceID}, Link{}, 0, Counts{HalfIDs: 1}},
-		"no trace":      {Link{SpanID: linkA.SpanID}, Link{}, 0, Counts{HalfIDs: 1}},
+		"no span":       {Link{TraceID: linkA.TraceID}, Link{}, 0, Counts{AnomalyHalfID: 1}},
+		"no trace":      {Link{SpanID: linkA.SpanID}, Link{}, 0, Counts{AnomalyHalfID: 1}},
 		"last byte set": {Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, 1, Counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestKeyMap(t *testing.T) {
 	section := record{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(255, "b"))}.block()
 	d := decodeOnce(nil, section)
 	require.Zero(t, d.Set.Len())
-	require.Equal(t, Counts{UnknownKeys: 2}, d.Counts)
+	require.Equal(t, Counts{AnomalyUnknownKey: 2}, d.Counts)
 	require.Equal(t, linkA, d.Link, "ids need no names")
 
 	many := make([]string, 300)
@@ -113,7 +113,7 @@ func TestKeyMap(t *testing.T) {
 	many[255] = "changed later"
 	d = decodeOnce(keys, section)
 	require.Equal(t, []Label{{strings.Repeat("k", 255), "b", ABIThreadContext}}, collected(d.Set))
-	require.Equal(t, Counts{UnknownKeys: 1}, d.Counts, "an empty name is none")
+	require.Equal(t, Counts{AnomalyUnknownKey: 1}, d.Counts, "an empty name is none")
 
 	name, ok := keys.Name(255)
 	require.True(t, ok)
@@ -136,16 +136,16 @@ func TestMerge(t *testing.T) {
 		counts  Counts
 	}{
 		"context, v1, v0": {join(v0(kv("zero", "0"), kv("z", "0")), v1(kv("zero", "1"), kv("z", "1")), context(linkA, "c")),
-			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{Conflicts: 3}},
+			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
 		"whatever the order": {join(context(linkA, "c"), v1(kv("zero", "1"), kv("z", "1")), v0(kv("zero", "0"), kv("z", "0"))),
-			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{Conflicts: 3}},
+			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
 		"equal values are no conflict": {join(v0(kv("a", "1")), v1(kv("a", "1"))), []Label{{"a", "1", ABIV1}}, Link{}, Counts{}},
 		"union":                        {join(v0(kv("a", "1")), v1(kv("b", "2"))), []Label{{"a", "1", ABIV0}, {"b", "2", ABIV1}}, Link{}, Counts{}},
-		"same ABI, first block":        {join(v1(kv("a", "1")), v1(kv("a", "2"))), []Label{{"a", "1", ABIV1}}, Link{}, Counts{Conflicts: 1}},
-		"duplicates in the loser":      {join(v0(kv("a", "1"), kv("a", "2")), v1(kv("a", "3"), kv("a", "4"))), []Label{{"a", "3", ABIV1}}, Link{}, Counts{DuplicateKeys: 2, Conflicts: 1}},
-		"two links":                    {join(context(linkA, "c"), context(linkB, "c")), []Label{{"zero", "c", ABIThreadContext}}, linkA, Counts{Conflicts: 1}},
+		"same ABI, first block":        {join(v1(kv("a", "1")), v1(kv("a", "2"))), []Label{{"a", "1", ABIV1}}, Link{}, Counts{AnomalyConflict: 1}},
+		"duplicates in the loser":      {join(v0(kv("a", "1"), kv("a", "2")), v1(kv("a", "3"), kv("a", "4"))), []Label{{"a", "3", ABIV1}}, Link{}, Counts{AnomalyDuplicateKey: 2, AnomalyConflict: 1}},
+		"two links":                    {join(context(linkA, "c"), context(linkB, "c")), []Label{{"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 1}},
 		"one link twice":               {join(context(linkA, "c"), context(linkA, "c")), []Label{{"zero", "c", ABIThreadContext}}, linkA, Counts{}},
-		"second has the link":          {join(context(Link{}, "c"), context(linkB, "d")), []Label{{"zero", "c", ABIThreadContext}}, linkB, Counts{Conflicts: 1}},
+		"second has the link":          {join(context(Link{}, "c"), context(linkB, "d")), []Label{{"zero", "c", ABIThreadContext}}, linkB, Counts{AnomalyConflict: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decodeOnce(names, tc.section)

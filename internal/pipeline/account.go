@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
@@ -24,13 +25,6 @@ func (p *Pipeline) Snapshot() Snapshot {
 func (p *Pipeline) read(s *Snapshot) {
 	c := p.counts
 	p.snapshotMetering(&s.Metering)
-	s.Emitted = c.emitted.Load()
-	for r := range c.filtered {
-		s.Filtered[r] = c.filtered[r].Load()
-	}
-	for r := range c.dropped {
-		s.Dropped[r] = c.dropped[r].Load()
-	}
 	for abi := range c.labelReads {
 		for o := range c.labelReads[abi] {
 			s.LabelReads[abi][o] = c.labelReads[abi][o].Load()
@@ -45,7 +39,7 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.Labels.readRegistry(p.registry, &c.users, len(p.options.Labels.Rules))
 	table := p.table.Stats()
 	s.TrackedProcesses = int64(table.Processes)
-	s.Anomalies[AnomalyChangedKey] = int64(table.KeyConflicts)
+	s.Anomalies[labels.AnomalyChangedKey] = int64(table.KeyConflicts)
 	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
 	s.LabelSourceProcesses = int64(p.publisher.labelled())
 	s.ProcessLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
@@ -53,41 +47,30 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.UnwindFiles = [NumUnwindResults]int64{
 		UnwindLoaded: int64(table.RowsBuilt), UnwindFailed: int64(table.RowsFailed), UnwindNoRoom: int64(table.RowsRefused),
 	}
-	symbols := p.exporter.symbols.stats()
+	symbols := p.output.symbols.stats()
 	s.Hanging = [NumHangKinds]int64{HangProcess: int64(table.Hanging), HangFile: int64(symbols.Hanging)}
-	s.SymbolBytes = int64(symbols.Bytes)
 	s.SymbolProblems = [NumSymbolProblems]int64{
 		SymbolFailed: int64(symbols.Failures), SymbolTruncated: int64(symbols.Truncated),
 		SymbolTimedOut: int64(symbols.TimedOut), SymbolRefused: int64(symbols.Refused),
 	}
-	s.RingBufferUsedBytes = int64(p.sampler.UnreadBytes())
 	p.snapshotLimits(s, &table)
 
-	counters := c.bpfCounters(p.sampler)
-	s.DroppedProcessEvents = int64(counters.EventsDropped)
-	s.Filtered[FilterIdle] = int64(counters.FilteredIdle)
-	s.Filtered[FilterTarget] += int64(counters.FilteredTarget)
-	s.Dropped[DropRingFull] = int64(counters.DroppedRingFull)
-	s.Dropped[DropUserShare] = int64(counters.DroppedUserShare)
-	s.UserDropped[UserDropPendingFull] = loaded(&c.byUser.dropped)
-	s.LostLabels = sum(loaded(&c.byUser.lostLabels), loaded(&c.offCPU.byUser.lostLabels))
-	s.LostStacks = sum(loaded(&c.byUser.lostStacks), loaded(&c.offCPU.byUser.lostStacks))
-	s.UserDropped[UserDropShare] = c.userDrops.update(&c.users, counters.DroppedUserShare, p.sampler.UserDrops)
-	s.Dropped[DropInternal] = int64(counters.DroppedInternal)
-	s.Hits = int64(counters.Hits)
-	if p.offCPU != nil {
-		p.offCPU.snapshot(&s.OffCPU)
+	for _, stream := range p.streams {
+		of, counters := stream.snapshot()
+		s.Streams[stream.kind] = of
+		s.DroppedProcessEvents += int64(counters.EventsDropped)
+		s.LostLabels = sum(s.LostLabels, loaded(&stream.byUser.lostLabels))
+		s.LostStacks = sum(s.LostStacks, loaded(&stream.byUser.lostStacks))
 	}
 	s.Users = c.users.users() // last: all that were counted are there
 }
 
 func (p *Pipeline) snapshotMetering(s *MeteringSnapshot) {
-	m, c := p.exporter.metering, p.counts
+	m, c := p.output.metering, p.counts
 	if m == nil {
 		return
 	}
 	s.Enabled, s.Series = true, int64(m.sums.Stats().Series)
-	s.Samples, s.Switches = c.metered.Load(), c.offCPU.metered.Load()
 	for l := range s.Lost {
 		s.Lost[l] = loaded(&c.meterLost[l])
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
-// aggregator decodes samples and puts them into the batches of a lane. It belongs
+// aggregator decodes samples and puts them into the batches of a stream. It belongs
 // to one goroutine.
 type aggregator struct {
-	table    *process.Table
-	exporter *exporter
-	lane     *lane
-	counts   *counts
+	table  *process.Table
+	output *output
+	stream *stream
+	counts *counts
 
 	interval time.Duration
 	maxBytes int
@@ -35,41 +35,41 @@ type aggregator struct {
 
 	memory                  *budget.Memory
 	labelsHeld, waitingHeld weight
-	awayBytes               int // of threads that are off the CPU
+	offCPUBytes             int // of threads that are off the CPU
 }
 
-func newAggregator(o *Options, registry *labels.Registry, exp *exporter, to *lane) aggregator {
+func newAggregator(o *Options, registry *labels.Registry, out *output, to *stream) aggregator {
 	return aggregator{
-		table:    exp.table,
-		exporter: exp,
-		lane:     to,
-		counts:   exp.counts,
+		table:    out.table,
+		output:   out,
+		stream:   to,
+		counts:   out.counts,
 		interval: o.ReportInterval,
 		maxBytes: o.Batches.MaxBytes,
 		labels:   registry.NewChannel(),
 		registry: registry,
 		budgets:  monotonicNow(),
-		memory:   exp.memory,
+		memory:   out.memory,
 
 		perContainer: o.Labels.PerContainer,
-		profiles:     exp.deliverer != nil,
+		profiles:     out.deliverer != nil,
 	}
 }
 
-// absenceEnd says how long a thread was off the CPU; zero of a sample of CPU time.
-type absenceEnd struct {
+// timeOff says how long a thread was off the CPU; zero of a sample of CPU time.
+type timeOff struct {
 	endNs  uint64 // CLOCK_MONOTONIC
 	weight int64  // ns that it counts
 }
 
-// add takes a sample, and with it the end of an absence that began with it.
-func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
+// add takes a sample, and how long the thread was off the CPU after it.
+func (d *aggregator) add(rec *bpf.Record, end timeOff) {
 	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
 	if d.filtered(proc) {
 		return
 	}
 	if d.memory.Pressure() == budget.Full && !d.batch.spares(rec.UID) {
-		d.lane.noMemory.Add(1)
+		d.stream.drop(DropNoMemory, 1)
 		return
 	}
 	d.table.Sampled(proc, int64(rec.TimeNs))
@@ -77,7 +77,7 @@ func (d *aggregator) add(rec *bpf.Record, end absenceEnd) {
 		return
 	}
 	decoded := d.decode(proc, rec)
-	if decoded.Counts.UnknownKeys > 0 {
+	if decoded.Counts[labels.AnomalyUnknownKey] > 0 {
 		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
 			return
 		}
@@ -105,15 +105,15 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 	if proc.Info().Verdict != process.VerdictFiltered {
 		return false
 	}
-	d.lane.filtered[FilterTarget].Add(1)
+	d.stream.filter(FilterTarget, 1)
 	return true
 }
 
-func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absenceEnd, decoded *labels.Decoded) {
+func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.registry.Count(decoded)
-	part := d.batch.part(rec.UID)
-	part.processes[proc.Handle()] = proc
+	of := d.batch.user(rec.UID)
+	of.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
 		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
@@ -133,7 +133,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end absen
 		s := &d.sample
 		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, labels.OutcomeNone
 	}
-	d.batch.add(part, &d.sample)
+	d.batch.add(of, &d.sample)
 }
 
 // flagSampled is a W3C trace flag.
@@ -186,7 +186,7 @@ func (d *aggregator) handOverAt(now uint64) {
 		d.labels.EndInterval()
 		d.budgets = now
 	}
-	d.batch = d.exporter.newBatch(d.lane)
+	d.batch = d.output.newBatch(d.stream)
 }
 
 // handOverLargest hands over what the user has who has most; false if there are too
@@ -194,12 +194,12 @@ func (d *aggregator) handOverAt(now uint64) {
 func (d *aggregator) handOverLargest() bool {
 	early := d.batch.split()
 	if early != nil {
-		d.exporter.enqueue(early)
+		d.output.enqueue(early)
 	}
 	return early != nil
 }
 
 func (d *aggregator) handOver() {
-	d.exporter.enqueue(d.batch)
+	d.output.enqueue(d.batch)
 	d.batch = nil
 }

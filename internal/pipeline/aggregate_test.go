@@ -63,8 +63,8 @@ func testAggregator(t *testing.T, change func(*Options), selection *process.Sele
 	require.NoError(t, err)
 	proc = t.TempDir()
 	table := process.NewTable(process.Options{FS: procfs.FS{Root: proc}, Publisher: unpublished{}, Selection: selection})
-	e := newExporter(o, &counts{}, table, procfs.FS{}, newBudgets(&o.Limits))
-	of := newAggregator(o, registry, e, e.cpu)
+	e := newCPUOutput(o, table, procfs.FS{})
+	of := newAggregator(o, registry, e.output, e.cpu)
 	of.batch = e.newBatch(e.cpu)
 	return &of, proc
 }
@@ -100,7 +100,7 @@ func TestAggregate(t *testing.T) {
 		State: bpf.ThreadState(profile.ThreadUninterruptible), Comm: []byte("comm"), Labels: oneLabel("of ten", "1"),
 		KernelFrames: []uint64{1, 2}, UserFrames: []uint64{3},
 	}
-	d.add(rec, absenceEnd{})
+	d.add(rec, timeOff{})
 	at := rec.TimeNs + d.batch.clockOffset
 	got := d.sample
 	require.Equal(t, labels.Label{Key: "of ten", Value: "1", Source: labels.ABIV1}, firstLabel(got.Set))
@@ -111,12 +111,12 @@ func TestAggregate(t *testing.T) {
 	}, got)
 
 	rec.UID, rec.Labels = 20, oneLabel("of twenty", "1")
-	d.add(rec, absenceEnd{endNs: rec.TimeNs + 500, weight: 7})
+	d.add(rec, timeOff{endNs: rec.TimeNs + 500, weight: 7})
 	require.Equal(t, at+500, d.sample.TimeUnixNano)
 	require.EqualValues(t, 7, d.sample.OffCPUNs)
-	require.Len(t, d.batch.parts, 2)
-	require.Equal(t, 1, d.batch.parts[10].builder.Samples())
-	require.Equal(t, 1, d.batch.parts[20].builder.Samples())
+	require.Len(t, d.batch.users, 2)
+	require.Equal(t, 1, d.batch.users[10].builder.Samples())
+	require.Equal(t, 1, d.batch.users[20].builder.Samples())
 	d.registry.Users(func(u *labels.UserStats) { require.Equal(t, 1, u.Used[labels.BudgetKeys], "%+v", u) })
 }
 
@@ -137,7 +137,7 @@ func TestAggregateOrigin(t *testing.T) {
 	}, nil)
 	left := func(rec *bpf.Record) int {
 		rec.UID, rec.Labels = 10, oneLabel("secret", "1")
-		d.add(rec, absenceEnd{})
+		d.add(rec, timeOff{})
 		return d.sample.Set.Len()
 	}
 	asked := process.Event{Kind: process.Exec, ID: process.ID{TGID: 1, StartNs: 1}, Path: "/bin/other"}
@@ -153,19 +153,19 @@ func TestAggregateOrigin(t *testing.T) {
 // Samples of processes that are not wanted, and those without memory, are left out and counted.
 func TestAggregateLeavesOut(t *testing.T) {
 	d, proc := testAggregator(t, func(*Options) {}, &process.Selection{Wants: func(*process.Info) bool { return false }})
-	d.add(readProcess(t, d, proc, 2, "/bin/x", ""), absenceEnd{})
-	require.Empty(t, d.batch.parts)
-	require.EqualValues(t, 1, d.counts.filtered[FilterTarget].Load())
+	d.add(readProcess(t, d, proc, 2, "/bin/x", ""), timeOff{})
+	require.Empty(t, d.batch.users)
+	require.EqualValues(t, 1, d.stream.filtered[FilterTarget].Load())
 
 	d, _ = testAggregator(t, func(*Options) {}, nil)
 	fill(d.batch, 10, 1000, "large")
 	rec := &bpf.Record{Process: bpf.ProcessID{TGID: 1, StartNs: 1}, UID: 10}
-	d.add(rec, absenceEnd{})
+	d.add(rec, timeOff{})
 	require.Equal(t, 1001, d.batch.samples())
 	d.memory.Add(budget.OfBatches, int(d.memory.Limit()))
-	d.add(rec, absenceEnd{})
+	d.add(rec, timeOff{})
 	require.Equal(t, 1001, d.batch.samples())
-	require.EqualValues(t, 1, d.counts.dropped[DropNoMemory].Load())
+	require.EqualValues(t, 1, d.stream.dropped[DropNoMemory].Load())
 }
 
 // A sample that waits for a name is its own, waits no longer than it may, and counts once.
@@ -175,7 +175,7 @@ func TestAwaiting(t *testing.T) {
 		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(),
 		Labels: unnamedAttribute(), KernelFrames: []uint64{1}, UserFrames: []uint64{2, 3}, Comm: []byte("comm"),
 	}
-	d.add(rec, absenceEnd{})
+	d.add(rec, timeOff{})
 	require.Len(t, d.awaiting.samples, 1)
 	clear(rec.Labels)
 	clear(rec.KernelFrames)
@@ -189,7 +189,7 @@ func TestAwaiting(t *testing.T) {
 	require.Equal(t, []uint64{1}, d.sample.KernelFrames)
 	require.Equal(t, []uint64{2, 3}, d.sample.UserFrames)
 	require.Equal(t, "comm", string(d.sample.Comm))
-	require.EqualValues(t, 1, d.counts.anomalies[AnomalyUnknownKey].Load())
+	require.EqualValues(t, 1, d.counts.anomalies[labels.AnomalyUnknownKey].Load())
 	require.EqualValues(t, 1, d.counts.labelReads[labels.ABIThreadContext][labels.OutcomePresent].Load())
 	require.Zero(t, d.awaiting.bytes)
 	require.Empty(t, d.awaiting.byUser)
@@ -199,7 +199,7 @@ func TestAwaiting(t *testing.T) {
 func TestAwaitingOfManyUsers(t *testing.T) {
 	var a awaiting
 	for uid := range uint32(10_000) {
-		a.add(nil, &bpf.Record{UID: uid, Labels: make([]byte, 4096)}, absenceEnd{}, true)
+		a.add(nil, &bpf.Record{UID: uid, Labels: make([]byte, 4096)}, timeOff{}, true)
 	}
 	require.LessOrEqual(t, a.bytes, maxAwaitingBytes)
 	require.Less(t, len(a.samples), 10_000)
@@ -212,11 +212,11 @@ func TestUnconfirmed(t *testing.T) {
 	rec := &bpf.Record{
 		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(), Presumed: true, Labels: oneLabel("a", "1"),
 	}
-	d.add(rec, absenceEnd{})
+	d.add(rec, timeOff{})
 	d.settle(rec.TimeNs)
 	require.Zero(t, d.batch.samples(), "it waits")
 	d.settle(rec.TimeNs + uint64(maxAwait))
 	require.Equal(t, 1, d.batch.samples())
 	require.Zero(t, d.sample.Set.Len())
-	require.EqualValues(t, 1, d.counts.anomalies[AnomalyUnconfirmedSource].Load())
+	require.EqualValues(t, 1, d.counts.anomalies[labels.AnomalyUnconfirmedSource].Load())
 }

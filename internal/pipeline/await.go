@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
@@ -33,14 +34,14 @@ type awaiting struct {
 type awaitingSample struct {
 	process *process.Process
 	record  bpf.Record
-	end     absenceEnd
+	end     timeOff
 	sinceNs uint64 // CLOCK_MONOTONIC
 	bytes   int
 	names   bool // are awaited
 }
 
 // add copies a sample, unless there is no room.
-func (a *awaiting) add(p *process.Process, rec *bpf.Record, end absenceEnd, names bool) bool {
+func (a *awaiting) add(p *process.Process, rec *bpf.Record, end timeOff, names bool) bool {
 	size := len(rec.Labels) + 8*(len(rec.KernelFrames)+len(rec.UserFrames)) + 256
 	if a.bytes+size > maxAwaitingBytes || a.byUser[rec.UID]+size > maxUserAwaitingBytes {
 		return false
@@ -90,7 +91,7 @@ func (s *awaitingSample) waits() bool {
 
 // confirmed reports whether a sample with presumed label sources can be decoded now; it
 // has lost its labels then if the sources were not the process's. Else it waits.
-func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end absenceEnd) bool {
+func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end timeOff) bool {
 	if proc.Confirm() == process.Unconfirmed {
 		names := d.labels.UnknownKeys(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) &&
 			d.table.AwaitContext(proc, int64(rec.TimeNs))
@@ -106,7 +107,7 @@ func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end absen
 // known to be the process's.
 func (d *aggregator) dropUnconfirmed(proc *process.Process, rec *bpf.Record) {
 	if rec.Presumed && proc.Confirm() != process.Confirmed && len(rec.Labels) > 0 {
-		d.counts.anomalies[AnomalyUnconfirmedSource].Add(1)
+		d.counts.anomalies[labels.AnomalyUnconfirmedSource].Add(1)
 		rec.Labels = nil
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
-// partBytes is the rough cost of a user in a batch beside what was sampled of it.
-const partBytes = 4 << 10
+// userBatchBytes is the rough cost of a user in a batch beside what was sampled of it.
+const userBatchBytes = 4 << 10
 
 // A batch is what was sampled in one interval, of each user apart: what one user has in
 // it bounds nobody else.
 type batch struct {
-	lane        *lane
-	parts       map[uint32]*part  // by uid in the init user namespace
-	last        *part             // of the last sample
-	bytes       int               // of all parts
-	startMono   uint64            // CLOCK_MONOTONIC
-	endMono     uint64            // when it was handed over
-	clockOffset uint64            // from CLOCK_MONOTONIC to Unix time
-	labels      int               // bytes of label sets that their cache has let go of
-	early       bool              // one user's, before the interval has passed
-	splits      map[uint32]uint64 // when users have handed over early, CLOCK_MONOTONIC
+	stream      *stream
+	users       map[uint32]*userBatch // by uid in the init user namespace
+	last        *userBatch            // of the last sample
+	bytes       int                   // of all users
+	startMono   uint64                // CLOCK_MONOTONIC
+	endMono     uint64                // when it was handed over
+	clockOffset uint64                // from CLOCK_MONOTONIC to Unix time
+	labels      int                   // bytes of label sets that their cache has let go of
+	early       bool                  // one user's, before the interval has passed
+	splits      map[uint32]uint64     // when users have handed over early, CLOCK_MONOTONIC
 }
 
-// A part is what a batch has of one user.
-type part struct {
+// A userBatch is what a batch has of one user.
+type userBatch struct {
 	uid       uint32
 	builder   *profile.Builder
 	processes map[uint64]*process.Process // by handle; keeps them while the batch lives
@@ -39,26 +39,26 @@ type part struct {
 	startMono uint64                      // later than the batch's, if the user has handed over early
 }
 
-// part returns that of a user.
-func (b *batch) part(uid uint32) *part {
+// user returns what the batch has of a user.
+func (b *batch) user(uid uint32) *userBatch {
 	if b.last != nil && b.last.uid == uid {
 		return b.last
 	}
-	p := b.parts[uid]
+	p := b.users[uid]
 	if p == nil {
-		p = b.lane.parts.take(uid)
-		p.bytes, p.startMono = partBytes, max(b.startMono, b.splits[uid])
-		b.bytes += partBytes
-		b.parts[uid] = p
+		p = b.stream.pool.take(uid)
+		p.bytes, p.startMono = userBatchBytes, max(b.startMono, b.splits[uid])
+		b.bytes += userBatchBytes
+		b.users[uid] = p
 	}
 	b.last = p
 	return p
 }
 
-// add adds a sample to a part.
-func (b *batch) add(p *part, s *profile.Sample) {
+// add adds a sample to those of a user.
+func (b *batch) add(p *userBatch, s *profile.Sample) {
 	p.builder.Add(s)
-	now := p.builder.Bytes() + partBytes
+	now := p.builder.Bytes() + userBatchBytes
 	b.bytes += now - p.bytes
 	p.bytes = now
 }
@@ -72,16 +72,16 @@ const (
 
 // spares reports whether a user has so little that it may have more in any case.
 func (b *batch) spares(uid uint32) bool {
-	if len(b.parts) >= sparedUsers {
+	if len(b.users) >= sparedUsers {
 		return false
 	}
-	p := b.parts[uid]
+	p := b.users[uid]
 	return p == nil || p.bytes < sparedBytes
 }
 
 func (b *batch) samples() int {
 	n := 0
-	for _, p := range b.parts {
+	for _, p := range b.users {
 		n += p.builder.Samples()
 	}
 	return n
@@ -90,18 +90,18 @@ func (b *batch) samples() int {
 // maxSplitUsers in a batch hand over one by one; finding the largest of more takes too long.
 const maxSplitUsers = 1024
 
-// split takes the largest part, as a batch of its own; nil if there are too many.
+// split takes what the user has who has most, as a batch of its own; nil if there are too many.
 func (b *batch) split() *batch {
-	if len(b.parts) > maxSplitUsers {
+	if len(b.users) > maxSplitUsers {
 		return nil
 	}
-	var largest *part
-	for _, p := range b.parts {
+	var largest *userBatch
+	for _, p := range b.users {
 		if largest == nil || p.bytes > largest.bytes {
 			largest = p
 		}
 	}
-	delete(b.parts, largest.uid)
+	delete(b.users, largest.uid)
 	b.bytes -= largest.bytes
 	b.last = nil
 	if b.splits == nil {
@@ -109,66 +109,66 @@ func (b *batch) split() *batch {
 	}
 	b.splits[largest.uid] = monotonicNow()
 	return &batch{
-		lane: b.lane, parts: map[uint32]*part{largest.uid: largest}, bytes: largest.bytes,
+		stream: b.stream, users: map[uint32]*userBatch{largest.uid: largest}, bytes: largest.bytes,
 		startMono: largest.startMono, clockOffset: b.clockOffset, early: true,
 	}
 }
 
-// byUID returns the parts in the order of the users.
-func (b *batch) byUID() []*part {
-	list := make([]*part, 0, len(b.parts))
-	for _, p := range b.parts {
+// byUID returns them in the order of the uids.
+func (b *batch) byUID() []*userBatch {
+	list := make([]*userBatch, 0, len(b.users))
+	for _, p := range b.users {
 		list = append(list, p)
 	}
-	slices.SortFunc(list, func(a, b *part) int { return int(int64(a.uid) - int64(b.uid)) })
+	slices.SortFunc(list, func(a, b *userBatch) int { return int(int64(a.uid) - int64(b.uid)) })
 	return list
 }
 
-// partPool keeps emptied parts to be used again, mostly by the same user, whose stacks
+// pool keeps emptied ones to be used again, mostly by the same user, whose stacks
 // they know. Its methods may be called from everywhere.
-type partPool struct {
+type pool struct {
 	options profile.Options
 	memory  *budget.Memory
 
-	mu    sync.Mutex
-	parts []*part // the longest unused first
-	bytes int
+	mu     sync.Mutex
+	unused []*userBatch // the longest unused first
+	bytes  int
 }
 
-// Bounds of a partPool.
+// Bounds of a pool.
 const (
-	maxPooledParts = 64
+	maxPooled      = 64
 	maxPooledBytes = 8 << 20
 )
 
-func (p *partPool) take(uid uint32) *part {
+func (p *pool) take(uid uint32) *userBatch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, known := range p.parts {
+	for i, known := range p.unused {
 		if known.uid == uid {
-			p.parts = slices.Delete(p.parts, i, i+1)
+			p.unused = slices.Delete(p.unused, i, i+1)
 			p.bytes -= known.builder.Held()
 			return known
 		}
 	}
-	return &part{uid: uid, builder: profile.NewBuilder(p.options), processes: map[uint64]*process.Process{}}
+	return &userBatch{uid: uid, builder: profile.NewBuilder(p.options), processes: map[uint64]*process.Process{}}
 }
 
-// give empties a part. Where there are too many, those unused for longest go; all of
+// give empties one. Where there are too many, those unused for longest go; all of
 // them, where memory is short.
-func (p *partPool) give(of *part) {
+func (p *pool) give(of *userBatch) {
 	of.builder.Reset()
 	clear(of.processes)
 	of.held.set(p.memory, budget.OfBatches, of.builder.Held())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parts = append(p.parts, of)
+	p.unused = append(p.unused, of)
 	p.bytes += of.builder.Held()
 	tight := p.memory.Pressure() >= budget.Tight
-	for len(p.parts) > 0 && (tight || len(p.parts) > maxPooledParts || p.bytes > maxPooledBytes) {
-		unused := p.parts[0]
-		unused.held.forget(p.memory, budget.OfBatches)
-		p.bytes -= unused.builder.Held()
-		p.parts = slices.Delete(p.parts, 0, 1)
+	for len(p.unused) > 0 && (tight || len(p.unused) > maxPooled || p.bytes > maxPooledBytes) {
+		oldest := p.unused[0]
+		oldest.held.forget(p.memory, budget.OfBatches)
+		p.bytes -= oldest.builder.Held()
+		p.unused = slices.Delete(p.unused, 0, 1)
 	}
 }

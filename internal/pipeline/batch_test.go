@@ -15,6 +15,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
@@ -64,16 +65,29 @@ func testOptions(change func(*Options)) (*Options, *recorder) {
 	return &o, out
 }
 
-func testExporter(change func(*Options)) (*exporter, *recorder) {
+// cpuOutput is an output with the stream of CPU time alone.
+type cpuOutput struct {
+	*output
+	cpu *stream
+}
+
+func newCPUOutput(o *Options, table *process.Table, fs procfs.FS) cpuOutput {
+	c, limits := &counts{}, newBudgets(&o.Limits)
+	e := cpuOutput{newOutput(o, c, table, fs, limits), newStream(o, profile.KindCPU, nil, &c.users, limits.memory)}
+	e.pending[profile.KindCPU] = e.cpu.pending
+	return e
+}
+
+func testOutput(change func(*Options)) (cpuOutput, *recorder) {
 	o, out := testOptions(change)
-	return newExporter(o, &counts{}, nil, procfs.FS{}, newBudgets(&o.Limits)), out
+	return newCPUOutput(o, nil, procfs.FS{}), out
 }
 
 // fill adds samples of a user, of a process of its own, with one label.
 func fill(b *batch, uid uint32, samples int, value string) {
 	set := labels.NewSet(false, labels.Label{Key: "key-" + value, Value: value, Source: labels.ABIV1})
 	for i := range samples {
-		b.add(b.part(uid), &profile.Sample{
+		b.add(b.user(uid), &profile.Sample{
 			Process: uint64(uid), TimeUnixNano: b.startMono + b.clockOffset, UserFrames: []uint64{uint64(uid)<<32 + uint64(i)}, Set: set,
 		})
 	}
@@ -82,7 +96,7 @@ func fill(b *batch, uid uint32, samples int, value string) {
 // With batch_per_user each user has a batch of its own, which says whose it is and has
 // nothing of the others; a refusal costs the one user only.
 func TestBatchPerUser(t *testing.T) {
-	e, out := testExporter(func(o *Options) { o.Batches.PerUser = true })
+	e, out := testOutput(func(o *Options) { o.Batches.PerUser = true })
 	out.refuse = 30
 	b := e.newBatch(e.cpu)
 	b.endMono = b.startMono + 1
@@ -104,10 +118,10 @@ func TestBatchPerUser(t *testing.T) {
 		require.True(t, bytes.Contains(got.text, []byte(want.has)))
 		require.False(t, bytes.Contains(got.text, []byte(want.hasNot)))
 	}
-	require.EqualValues(t, 5, e.counts.emitted.Load())
-	require.EqualValues(t, 5, e.counts.dropped[DropRefused].Load())
+	require.EqualValues(t, 5, e.cpu.emitted.Load())
+	require.EqualValues(t, 5, e.cpu.dropped[DropRefused].Load())
 
-	e, out = testExporter(func(*Options) {})
+	e, out = testOutput(func(*Options) {})
 	b = e.newBatch(e.cpu)
 	fill(b, 20, 3, "twenty")
 	fill(b, 10, 2, "ten")
@@ -120,23 +134,23 @@ func TestBatchPerUser(t *testing.T) {
 // The user who has most of a full batch hands over early, and cannot take all the room
 // of those that wait: that of the others remains.
 func TestEarlyHandOver(t *testing.T) {
-	e, _ := testExporter(func(o *Options) { o.Batches.MaxPending = 4 })
+	e, _ := testOutput(func(o *Options) { o.Batches.MaxPending = 4 })
 	b := e.newBatch(e.cpu)
 	fill(b, 20, 10, "small")
 	for range 3 {
 		fill(b, 10, 1000, "large")
 		before := b.bytes
 		early := b.split()
-		require.Len(t, early.parts, 1)
-		require.Contains(t, early.parts, uint32(10))
+		require.Len(t, early.users, 1)
+		require.Contains(t, early.users, uint32(10))
 		require.Equal(t, before, b.bytes+early.bytes)
 		e.enqueue(early)
 	}
 	require.Len(t, e.cpu.pending, 2)
-	require.EqualValues(t, 1000, e.counts.dropped[DropPendingFull].Load())
-	require.EqualValues(t, 1000, e.counts.byUser.dropped[e.counts.users.of(10)].Load())
+	require.EqualValues(t, 1000, e.cpu.dropped[DropPendingFull].Load())
+	require.EqualValues(t, 1000, e.cpu.byUser.dropped[e.counts.users.of(10)].Load())
 	fill(b, 10, 1, "large")
-	require.Greater(t, b.parts[10].startMono, b.startMono)
+	require.Greater(t, b.users[10].startMono, b.startMono)
 	e.enqueue(b)
 	require.Len(t, e.cpu.pending, 3)
 	require.Equal(t, 11, b.samples())
@@ -144,7 +158,7 @@ func TestEarlyHandOver(t *testing.T) {
 
 // Too many users to look for the largest hand over together.
 func TestEarlyHandOverOfMany(t *testing.T) {
-	e, _ := testExporter(func(*Options) {})
+	e, _ := testOutput(func(*Options) {})
 	b := e.newBatch(e.cpu)
 	for uid := range uint32(maxSplitUsers + 1) {
 		fill(b, uid, 1, "many")
@@ -154,7 +168,7 @@ func TestEarlyHandOverOfMany(t *testing.T) {
 
 // Who has little is spared when memory has run out, unless there are many.
 func TestSparedUsers(t *testing.T) {
-	e, _ := testExporter(func(*Options) {})
+	e, _ := testOutput(func(*Options) {})
 	b := e.newBatch(e.cpu)
 	fill(b, 10, 1000, "large")
 	fill(b, 20, 1, "small")
@@ -167,34 +181,34 @@ func TestSparedUsers(t *testing.T) {
 	require.False(t, b.spares(20))
 }
 
-// Emptied parts are used again, by the same user first, and not kept without bound.
+// What is emptied is used again, by the same user first, and not kept without bound.
 func TestPartPool(t *testing.T) {
-	e, _ := testExporter(func(*Options) {})
+	e, _ := testOutput(func(*Options) {})
 	b := e.newBatch(e.cpu)
-	for uid := range uint32(2 * maxPooledParts) {
+	for uid := range uint32(2 * maxPooled) {
 		fill(b, uid, 2, "pool")
 	}
-	last := b.parts[3]
-	e.cpu.parts.give(last)
+	last := b.users[3]
+	e.cpu.pool.give(last)
 	require.Zero(t, last.builder.Samples())
-	require.Same(t, last, e.cpu.parts.take(3))
+	require.Same(t, last, e.cpu.pool.take(3))
 	e.recycle(b)
-	require.Len(t, e.cpu.parts.parts, maxPooledParts)
-	for range maxPooledParts {
-		e.cpu.parts.take(e.cpu.parts.parts[0].uid)
+	require.Len(t, e.cpu.pool.unused, maxPooled)
+	for range maxPooled {
+		e.cpu.pool.take(e.cpu.pool.unused[0].uid)
 	}
-	require.Zero(t, e.cpu.parts.bytes)
+	require.Zero(t, e.cpu.pool.bytes)
 }
 
 // Samples of one user that wait for names leave room for those of another.
 func TestAwaitingOfOneUser(t *testing.T) {
 	var a awaiting
 	rec := &bpf.Record{UID: 10, Labels: make([]byte, 4096)}
-	for a.add(nil, rec, absenceEnd{}, true) {
+	for a.add(nil, rec, timeOff{}, true) {
 	}
 	require.LessOrEqual(t, a.bytes, maxUserAwaitingBytes)
 	rec.UID = 20
-	require.True(t, a.add(nil, rec, absenceEnd{}, true))
+	require.True(t, a.add(nil, rec, timeOff{}, true))
 	for _, s := range a.samples {
 		a.forget(s.record.UID, s.bytes)
 	}

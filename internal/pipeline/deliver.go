@@ -18,7 +18,7 @@ import (
 )
 
 // deliverer builds profiles from batches and hands them to the next consumer. It belongs to
-// the exporter's goroutine.
+// the output's goroutine.
 type deliverer struct {
 	log      *zap.Logger
 	report   func(error)
@@ -42,7 +42,7 @@ func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *de
 // deliverAll hands a batch to the next consumer: whole, or of each user apart. What its
 // metrics have said of its processes, its profiles say, too.
 func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
-	d.resolver.begin(b.parts, infos)
+	d.resolver.begin(b.users, infos)
 	defer d.resolver.end()
 	if !d.byUser {
 		d.deliver(ctx, b, b.byUID(), b.startMono)
@@ -50,16 +50,16 @@ func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*
 	}
 	for _, p := range b.byUID() {
 		d.resolver.only(p.uid)
-		d.deliver(userContext(ctx, p.uid), b, []*part{p}, p.startMono)
+		d.deliver(userContext(ctx, p.uid), b, []*userBatch{p}, p.startMono)
 	}
 }
 
-// deliver hands parts of a batch to the next consumer: as profiles of one dictionary, or of
+// deliver hands what a batch has of some users to the next consumer: as profiles of one dictionary, or of
 // several where they would be too large for a request.
-func (d *deliverer) deliver(ctx context.Context, b *batch, parts []*part, startMono uint64) {
-	builders := make([]*profile.Builder, len(parts))
+func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, startMono uint64) {
+	builders := make([]*profile.Builder, len(users))
 	output := 0
-	for i, p := range parts {
+	for i, p := range users {
 		builders[i] = p.builder
 		output += p.builder.OutputBytes()
 	}
@@ -69,23 +69,23 @@ func (d *deliverer) deliver(ctx context.Context, b *batch, parts []*part, startM
 	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request) {
 		d.counts.countBuild(stats)
 		if stats.TooLarge > 0 {
-			d.dropTooLarge(b.lane, int64(stats.TooLarge))
+			d.dropTooLarge(b.stream, int64(stats.TooLarge))
 		}
 		if stats.Samples > 0 {
-			d.consume(ctx, b.lane, profiles, int64(stats.Samples))
+			d.consume(ctx, b.stream, profiles, int64(stats.Samples))
 		}
 	}
-	for _, p := range parts {
-		d.counts.countOverflow(b.lane, p)
+	for _, p := range users {
+		b.stream.countOverflow(p)
 	}
 	for reason, n := range d.resolver.takeLeftOut() {
-		b.lane.filtered[reason].Add(n)
+		b.stream.filter(FilterReason(reason), n)
 	}
 }
 
 // dropTooLarge gives up n samples that no request has room for.
-func (d *deliverer) dropTooLarge(l *lane, n int64) {
-	l.tooLarge.Add(n)
+func (d *deliverer) dropTooLarge(s *stream, n int64) {
+	s.drop(DropTooLarge, n)
 	if !d.tooLarge {
 		d.tooLarge = true
 		d.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes; further such samples are only counted.",
@@ -94,16 +94,16 @@ func (d *deliverer) dropTooLarge(l *lane, n int64) {
 }
 
 // consume hands profiles of n samples to the next consumer.
-func (d *deliverer) consume(ctx context.Context, l *lane, profiles pprofile.Profiles, n int64) {
+func (d *deliverer) consume(ctx context.Context, s *stream, profiles pprofile.Profiles, n int64) {
 	err := d.next.ConsumeProfiles(ctx, profiles)
 	if err != nil {
-		l.refused.Add(n)
+		s.drop(DropRefused, n)
 		d.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
 		d.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
 		d.refused = true
 		return
 	}
-	l.emitted.Add(n)
+	s.emitted.Add(n)
 	if d.refused {
 		d.refused = false
 		d.report(nil)

@@ -43,7 +43,7 @@
 // anything of them is in its dictionary. Those that could not be judged are left out and
 // counted (unknown_process): they may be excluded ones.
 //
-// A batch has a part for each user, with a builder of its own. In a common batch they
+// A batch has the samples of each user apart, in a builder of their own. In a common batch they
 // share one dictionary; with batch_per_user each has its own, so that nothing has to be
 // taken out of it. Entries are bounded by user, and what grows too large hands over alone:
 // a user cannot change another's batches, not even their boundaries. Batches that come

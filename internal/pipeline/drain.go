@@ -8,34 +8,57 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 )
 
-// drain reads samples until the sampler is drained or closed and aggregates
-// them into batches. Everything in it belongs to its one goroutine.
+// drain reads a stream until its source is drained or closed, and aggregates its samples
+// into batches. Everything in it belongs to its one goroutine.
 type drain struct {
 	aggregator
-	sampler *bpf.Sampler
+	reader reader
+}
+
+// A reader takes what a source has next.
+type reader interface {
+	// take reads once, passes a sample on to the aggregator where that makes one whole, and
+	// returns when it was taken, CLOCK_MONOTONIC. The errors are those of bpf.Sampler.Read.
+	take(to *aggregator) (uint64, error)
+	// end tells that there will be no more.
+	end(of *stream)
 }
 
 func (d *drain) run() {
-	d.batch = d.exporter.newBatch(d.lane)
-	var rec bpf.Record
+	d.batch = d.output.newBatch(d.stream)
 	for {
-		err := d.sampler.Read(&rec)
+		now, err := d.reader.take(&d.aggregator)
 		var malformed *bpf.FormatError
 		switch {
 		case err == nil:
-			d.add(&rec, absenceEnd{})
-			d.settle(rec.TimeNs)
-			d.handOverAt(rec.TimeNs)
 		case errors.Is(err, bpf.ErrIdle):
-			now := monotonicNow()
-			d.settle(now)
-			d.handOverAt(now)
+			now = monotonicNow()
 		case errors.As(err, &malformed):
-			d.counts.dropped[DropMalformed].Add(1)
+			d.stream.drop(DropMalformed, 1)
+			continue
 		default: // drained, or closed without having been drained
+			d.reader.end(d.stream)
 			d.release(len(d.awaiting.samples))
 			d.handOver()
 			return
 		}
+		d.settle(now)
+		d.handOverAt(now)
 	}
 }
+
+// cpuReader reads samples of CPU time, each of which is whole.
+type cpuReader struct {
+	sampler *bpf.Sampler
+	record  bpf.Record
+}
+
+func (r *cpuReader) take(to *aggregator) (uint64, error) {
+	if err := r.sampler.Read(&r.record); err != nil {
+		return 0, err
+	}
+	to.add(&r.record, timeOff{})
+	return r.record.TimeNs, nil
+}
+
+func (*cpuReader) end(*stream) {}

@@ -21,15 +21,15 @@ type follower struct {
 	report  func(error)
 	sampler *bpf.Sampler
 	table   *process.Table
-	counts  *counts
+	stream  *stream             // of the sampler, which counts the events that were lost
 	handle  func(process.Event) // of the table
 	stopped chan struct{}       // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
-func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, c *counts) *follower {
+func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream) *follower {
 	return &follower{
-		log: o.Logger, report: o.Report, sampler: sampler, table: table, counts: c,
+		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
 		handle: table.HandleEvent, stopped: make(chan struct{}),
 	}
 }
@@ -123,7 +123,7 @@ func (f *follower) followCPUs(r *repairs) {
 // listed again, and those that are known are looked at. Both are done within two seconds
 // of the loss, unless the machine has no time for it.
 func (f *follower) followLosses(r *repairs) {
-	lost := f.counts.bpfCounters(f.sampler).EventsDropped
+	lost := f.stream.bpfCounters().EventsDropped
 	if lost == r.madeUpFor {
 		return
 	}

@@ -52,7 +52,7 @@ func TestEventLoss(t *testing.T) {
 			_ = cmd.Wait() // it was killed
 		}()
 	}
-	lost := p.counts.bpfCounters(p.sampler).EventsDropped
+	lost := p.streams[0].bpfCounters().EventsDropped
 	require.NotZero(t, lost, "no event was lost")
 	stalled.Store(false)
 	began := time.Now()

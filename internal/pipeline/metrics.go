@@ -27,15 +27,15 @@ const pointBytes = 512
 // consumer of metrics from time to time, on a goroutine of its own. Sums are cumulative:
 // what the consumer refuses, or is too slow for, comes with the next ones.
 type metering struct {
-	log      *zap.Logger
-	report   func(error)
-	next     consumer.Metrics
-	sums     *cputime.Sums
-	counts   *counts
-	alive    func(process uint64) bool
-	memory   *budget.Memory
-	omission omission
-	interval time.Duration
+	log          *zap.Logger
+	report       func(error)
+	next         consumer.Metrics
+	sums         *cputime.Sums
+	counts       *counts
+	alive        func(process uint64) bool
+	memory       *budget.Memory
+	targetFilter targetFilter
+	interval     time.Duration
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -60,21 +60,21 @@ func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Mem
 			ScopeName:       o.Scope.Name,
 			ScopeVersion:    o.Scope.Version,
 		}),
-		alive:    func(handle uint64) bool { _, known := table.Process(handle); return known },
-		omission: newOmission(&o.Targets),
-		interval: o.Metrics.Interval,
-		ctx:      ctx,
-		cancel:   cancel,
-		stop:     make(chan struct{}),
+		alive:        func(handle uint64) bool { _, known := table.Process(handle); return known },
+		targetFilter: newTargetFilter(&o.Targets),
+		interval:     o.Metrics.Interval,
+		ctx:          ctx,
+		cancel:       cancel,
+		stop:         make(chan struct{}),
 	}
 }
 
 // known is what is known of the processes of a batch at one time: for its metrics and its
 // profiles it is the same.
 type known struct {
-	infos    map[uint64]*process.Info
-	omission omission
-	leftOut  [NumFilterReasons]int64 // samples
+	infos        map[uint64]*process.Info
+	targetFilter targetFilter
+	leftOut      [NumFilterReasons]int64 // samples
 }
 
 var _ cputime.Resolver = (*known)(nil)
@@ -85,7 +85,7 @@ func (k *known) Wanted(handle uint64, samples int) bool {
 	if info == nil {
 		return true
 	}
-	why, omitted := k.omission.of(info)
+	why, omitted := k.targetFilter.of(info)
 	if omitted {
 		k.leftOut[why] += int64(samples)
 	}
@@ -103,8 +103,8 @@ func (k *known) Resource(handle uint64, attrs pcommon.Map) {
 // add adds a batch to the sums, whatever becomes of its profiles; it returns how many
 // of its samples count, and what was known of its processes. It never waits for a consumer.
 func (m *metering) add(b *batch) (int64, *known) {
-	k := &known{infos: map[uint64]*process.Info{}, omission: m.omission}
-	for _, p := range b.parts {
+	k := &known{infos: map[uint64]*process.Info{}, targetFilter: m.targetFilter}
+	for _, p := range b.users {
 		for handle, proc := range p.processes {
 			if k.infos[handle] == nil {
 				k.infos[handle] = proc.Info()
@@ -112,9 +112,9 @@ func (m *metering) add(b *batch) (int64, *known) {
 		}
 	}
 	counted := int64(0)
-	for _, p := range b.parts {
+	for _, p := range b.users {
 		result := m.sums.Add(p.builder, cputime.Batch{
-			Kind: b.lane.kind, User: p.uid,
+			Kind: b.stream.kind, User: p.uid,
 			StartUnixNano: p.startMono + b.clockOffset, EndUnixNano: b.endMono + b.clockOffset,
 			Tight: m.memory.Pressure() >= budget.Scarce,
 		}, k)
@@ -122,7 +122,7 @@ func (m *metering) add(b *batch) (int64, *known) {
 		counted += int64(result.Counted)
 		m.counts.meteredOverflow(p.uid, &result)
 	}
-	b.lane.metered.Add(counted)
+	b.stream.metered.Add(counted)
 	return counted, k
 }
 

@@ -48,8 +48,8 @@ func (m *meter) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) err
 	return nil
 }
 
-// meteredExporter has a consumer of metrics, and one of profiles if wanted.
-func meteredExporter(profiles bool, change func(*Options)) (*exporter, *recorder, *meter) {
+// meteredOutput has a consumer of metrics, and one of profiles if wanted.
+func meteredOutput(profiles bool, change func(*Options)) (cpuOutput, *recorder, *meter) {
 	m := &meter{last: map[string]float64{}}
 	o, out := testOptions(func(o *Options) {
 		o.SamplesPerSecond = 100
@@ -62,14 +62,14 @@ func meteredExporter(profiles bool, change func(*Options)) (*exporter, *recorder
 	})
 	fs := procfs.FS{Root: "/nowhere"}
 	table := process.NewTable(process.Options{FS: fs})
-	return newExporter(o, &counts{}, table, fs, newBudgets(&o.Limits)), out, m
+	return newCPUOutput(o, table, fs), out, m
 }
 
 func (m *meter) samples(tenant string) int { return int(math.Round(m.last[tenant] * 100)) }
 
 // A batch is in the metrics once, whatever becomes of its profiles.
 func TestMeteringOnce(t *testing.T) {
-	e, out, m := meteredExporter(true, func(o *Options) { o.Batches.MaxPending = 1 })
+	e, out, m := meteredOutput(true, func(o *Options) { o.Batches.MaxPending = 1 })
 	enqueue := func(n int) {
 		b := e.newBatch(e.cpu)
 		fill(b, 10, n, "tenant")
@@ -77,27 +77,27 @@ func TestMeteringOnce(t *testing.T) {
 	}
 	enqueue(1)
 	enqueue(20) // finds no room
-	require.EqualValues(t, 20, e.counts.dropped[DropPendingFull].Load())
+	require.EqualValues(t, 20, e.cpu.dropped[DropPendingFull].Load())
 	e.start()
 	e.finish(t.Context())
 	require.Len(t, out.calls, 1)
 	require.Equal(t, 1, out.calls[0].samples)
 	require.Equal(t, 21, m.samples("tenant"))
-	require.EqualValues(t, 21, e.counts.metered.Load())
+	require.EqualValues(t, 21, e.cpu.metered.Load())
 
-	e, out, m = meteredExporter(true, func(*Options) {})
+	e, out, m = meteredOutput(true, func(*Options) {})
 	out.refuse = -1
 	enqueue(300)
 	e.start()
 	e.finish(t.Context())
-	require.EqualValues(t, 300, e.counts.dropped[DropRefused].Load())
+	require.EqualValues(t, 300, e.cpu.dropped[DropRefused].Load())
 	require.Equal(t, 300, m.samples("tenant"))
 }
 
 // Without a consumer of profiles the samples are emitted as metrics, and none is dropped
 // for want of room.
 func TestMeteringAlone(t *testing.T) {
-	e, out, m := meteredExporter(false, func(o *Options) { o.Batches.MaxPending = 1 })
+	e, out, m := meteredOutput(false, func(o *Options) { o.Batches.MaxPending = 1 })
 	for range 3 {
 		b := e.newBatch(e.cpu)
 		fill(b, 10, 5, "tenant")
@@ -107,14 +107,14 @@ func TestMeteringAlone(t *testing.T) {
 	e.finish(t.Context())
 	require.Empty(t, out.calls)
 	require.Equal(t, 15, m.samples("tenant"))
-	require.EqualValues(t, 15, e.counts.emitted.Load())
-	require.Zero(t, e.counts.dropped[DropPendingFull].Load())
+	require.EqualValues(t, 15, e.cpu.emitted.Load())
+	require.Zero(t, e.cpu.dropped[DropPendingFull].Load())
 }
 
 // What is refused comes with the next metrics; a consumer that blocks is left when the
 // shutdown may take no longer.
 func TestMeteringRefused(t *testing.T) {
-	e, _, m := meteredExporter(false, func(*Options) {})
+	e, _, m := meteredOutput(false, func(*Options) {})
 	m.refuse = true
 	b := e.newBatch(e.cpu)
 	fill(b, 10, 7, "tenant")
@@ -146,7 +146,7 @@ func TestWithoutProfiles(t *testing.T) {
 	require.Equal(t, Defaults(), o)
 	o.Metrics.LabelKeys = []string{"tenant"}
 	require.False(t, o.withoutProfiles().Labels.Skip)
-	e, _, _ := meteredExporter(false, func(*Options) {})
+	e, _, _ := meteredOutput(false, func(*Options) {})
 	require.Nil(t, e.symbols)
 	require.Nil(t, e.deliverer)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -14,16 +15,17 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // Pipeline is the flow bpf → process → labels → profile → consumer; of metrics
 // the last steps are cputime → consumer. It is used once.
 //
-// Its goroutines: one reads samples, decodes labels and aggregates (drain); one builds and
-// hands over batches (exporter); one hands over metrics, where they are wanted (metering);
-// one follows threads off the CPU, where that is wanted (offCPUDrain); two pass on what
-// happens to processes, and one makes up for what they missed, and follows CPU hotplug
-// (follower); the process table has its own. Reading never waits for the next consumer.
+// Its goroutines: of each stream one reads samples, decodes labels and aggregates (drain); one
+// builds and hands over batches (output); one hands over metrics, where they are wanted
+// (metering); two pass on what happens to processes, and one makes up for what they missed,
+// and follows CPU hotplug (follower); the process table has its own. Reading never waits for
+// the next consumer.
 type Pipeline struct {
 	options   Options
 	sampler   *bpf.Sampler
@@ -31,9 +33,9 @@ type Pipeline struct {
 	table     *process.Table
 	registry  *labels.Registry
 	follower  *follower
-	drain     *drain
-	offCPU    *offCPUDrain // nil: not wanted
-	exporter  *exporter
+	streams   []*stream // those that are wanted, that of the sampler first
+	drains    []*drain  // one for each
+	output    *output
 	counts    *counts
 	budgets   budgets
 
@@ -108,15 +110,25 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	}
 	fs := procfs.FS{Root: "/proc"}
 	p.table = newTable(&o, p.publisher, selection, fs, p.budgets)
-	p.follower = newFollower(&o, sampler, p.table, p.counts)
-	p.exporter = newExporter(&p.options, p.counts, p.table, fs, p.budgets)
-	p.drain = &drain{newAggregator(&o, registry, p.exporter, p.exporter.cpu), sampler}
+	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
+	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
+	p.follower = newFollower(&o, sampler, p.table, p.streams[0])
 	if o.OffCPU.Threshold > 0 {
-		if p.offCPU, err = newOffCPUDrain(&o, sampler, newAggregator(&o, registry, p.exporter, p.exporter.offCPU), fs); err != nil {
+		source, err := openOffCPU(&o, sampler)
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("start off-CPU sampler: %w", err), sampler.Close())
 		}
+		p.open(profile.KindOffCPU, source, newOffCPUReader(&o, source, fs))
 	}
 	return p, nil
+}
+
+// open makes a stream from a source to the output.
+func (p *Pipeline) open(kind profile.Kind, from source, by reader) {
+	s := newStream(&p.options, kind, from, &p.counts.users, p.budgets.memory)
+	p.streams = append(p.streams, s)
+	p.output.pending[kind] = s.pending
+	p.drains = append(p.drains, &drain{newAggregator(&p.options, p.registry, p.output, s), by})
 }
 
 func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
@@ -193,20 +205,16 @@ func (p *Pipeline) Start(context.Context) error {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))
 	}
 	p.table.Judge()
-	if err := p.sampler.Start(); err != nil {
-		return p.abandon(fmt.Errorf("start sampling: %w", err))
-	}
-	if p.offCPU != nil {
-		if err := p.offCPU.source.Start(); err != nil {
-			return p.abandon(fmt.Errorf("start off-CPU sampling: %w", err))
+	for _, stream := range p.streams {
+		if err := stream.source.Start(); err != nil {
+			return p.abandon(fmt.Errorf("start sampling (%v): %w", stream.kind, err))
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stopTable = cancel
-	p.exporter.start()
-	p.drained.Go(p.drain.run)
-	if p.offCPU != nil {
-		p.drained.Go(p.offCPU.run)
+	p.output.start()
+	for _, drain := range p.drains {
+		p.drained.Go(drain.run)
 	}
 	p.follower.start()
 	p.tabled.Go(func() { p.table.Run(ctx) })
@@ -225,10 +233,11 @@ func (p *Pipeline) release() error {
 	if released {
 		return nil
 	}
-	if p.offCPU == nil {
-		return p.sampler.Close()
+	var errs []error
+	for _, stream := range slices.Backward(p.streams) { // the others use what the sampler has
+		errs = append(errs, stream.source.Close())
 	}
-	return errors.Join(p.offCPU.source.Close(), p.sampler.Close())
+	return errors.Join(errs...)
 }
 
 // Shutdown stops sampling, hands over what was sampled, and releases everything. When ctx
@@ -239,15 +248,14 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 		return p.release()
 	}
 	p.follower.stop()
-	errs := []error{p.sampler.Stop(), p.sampler.Drain()}
-	if p.offCPU != nil {
-		errs = append(errs, p.offCPU.source.Stop(), p.offCPU.source.Drain())
+	var errs []error
+	for _, stream := range p.streams {
+		errs = append(errs, stream.source.Stop(), stream.source.Drain())
 	}
 	p.drained.Wait() // what is in the ring buffer now; no consumer is waited for
-	p.exporter.finish(ctx)
-	p.counts.freeze(p.sampler)
-	if p.offCPU != nil {
-		p.offCPU.freeze()
+	p.output.finish(ctx)
+	for _, stream := range p.streams {
+		stream.freeze()
 	}
 	p.logAccount()
 	p.stopTable()
@@ -262,21 +270,12 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 // logAccount says what became of every hit; the metrics end before they could.
 func (p *Pipeline) logAccount() {
 	s := p.Snapshot()
-	fields := []zap.Field{
-		zap.Int64("hits", s.Hits),
-		zap.Int64("emitted", s.Emitted),
-	}
-	for reason, n := range s.Filtered {
-		fields = append(fields, zap.Int64("filtered_"+FilterReason(reason).String(), n))
-	}
-	for reason, n := range s.Dropped {
-		fields = append(fields, zap.Int64("dropped_"+DropReason(reason).String(), n))
-	}
-	if s.Metering.Enabled {
-		fields = append(fields, zap.Int64("metric_samples", s.Metering.Samples))
-	}
-	p.options.Logger.Info("sampling has ended", append(fields, zap.Int64("pending", s.Pending()))...)
-	if p.offCPU != nil {
-		p.options.Logger.Info("off-CPU sampling has ended", s.OffCPU.fields()...)
+	for _, stream := range p.streams {
+		of := &s.Streams[stream.kind]
+		fields := append([]zap.Field{zap.String("profile", stream.kind.String())}, of.fields()...)
+		if s.Metering.Enabled {
+			fields = append(fields, zap.Int64("metric_samples", of.Metered))
+		}
+		p.options.Logger.Info("sampling has ended", fields...)
 	}
 }

@@ -21,11 +21,11 @@ func TestPipeline(t *testing.T) {
 	p, err := New(Options{Next: Consumers{Profiles: sink}, SamplesPerSecond: 97, ReportInterval: 100 * time.Millisecond})
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context()))
-	require.Eventually(t, func() bool { return p.Snapshot().Emitted > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { s := p.Snapshot(); return s.CPU().Emitted > 0 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, p.Shutdown(context.Background()))
 	s := p.Snapshot()
 	require.NotZero(t, s.Users)
-	require.Zero(t, s.Pending())
+	require.Zero(t, s.CPU().Pending())
 	emitted := int64(0)
 	for _, profiles := range sink.AllProfiles() {
 		for _, rp := range profiles.ResourceProfiles().All() {
@@ -34,7 +34,7 @@ func TestPipeline(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, emitted, s.Emitted)
+	require.Equal(t, emitted, s.CPU().Emitted)
 	require.NoError(t, p.Shutdown(context.Background()), "again")
 	require.Equal(t, s, p.Snapshot())
 }
@@ -45,7 +45,8 @@ func TestPipelineNotStarted(t *testing.T) {
 	p, err := New(Options{Next: Consumers{Metrics: consumertest.NewNop()}})
 	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(context.Background()))
-	require.Zero(t, p.Snapshot().Hits)
+	s := p.Snapshot()
+	require.Zero(t, s.CPU().Hits)
 	require.NoError(t, p.Shutdown(context.Background()), "again")
 	_, err = New(Options{})
 	require.ErrorIs(t, err, errNoConsumer)

@@ -25,13 +25,13 @@ func noise(r *rand.Rand, bytes int) string {
 // A batch is split into requests that receivers take. What cannot be split is dropped with a
 // reason and not emitted; nobody else loses anything.
 func TestRequestsBounded(t *testing.T) {
-	e, out := testExporter(func(o *Options) { o.Batches.MaxRequestBytes = 8 << 10 })
+	e, out := testOutput(func(o *Options) { o.Batches.MaxRequestBytes = 8 << 10 })
 	b := e.newBatch(e.cpu)
 	b.endMono = b.startMono + 1
 	r := rand.New(rand.NewPCG(1, 2))
 	add := func(uid uint32, process uint64, valueBytes int) {
 		set := labels.NewSet(false, labels.Label{Key: "key", Value: noise(r, valueBytes), Source: labels.ABIV1})
-		b.add(b.part(uid), &profile.Sample{Process: process, TimeUnixNano: b.startMono + b.clockOffset, Set: set})
+		b.add(b.user(uid), &profile.Sample{Process: process, TimeUnixNano: b.startMono + b.clockOffset, Set: set})
 	}
 	add(10, 10, 9<<10)
 	for i := range 100 {
@@ -46,7 +46,7 @@ func TestRequestsBounded(t *testing.T) {
 	}
 	require.True(t, bytes.Contains(out.calls[0].text, []byte("quiet")), "who has little comes first")
 	require.Equal(t, 107, samples)
-	require.EqualValues(t, 107, e.counts.emitted.Load())
-	require.EqualValues(t, 1, e.counts.dropped[DropTooLarge].Load())
+	require.EqualValues(t, 107, e.cpu.emitted.Load())
+	require.EqualValues(t, 1, e.cpu.dropped[DropTooLarge].Load())
 	require.Less(t, len(out.calls), 40)
 }

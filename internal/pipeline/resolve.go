@@ -23,16 +23,16 @@ const (
 )
 
 // resolver tells the profile builder what the process table and the symbol
-// tables know. It belongs to the exporter's goroutine.
+// tables know. It belongs to the output's goroutine.
 type resolver struct {
-	symbolizer *symbolizer                 // nil: addresses stay without names
-	lines      []profile.Line              // of the last frame
-	processes  map[uint64]*process.Process // of the batch that is built
-	infos      map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
-	mappings   map[mappingKey]*profile.Mapping
-	omission   omission
-	leftOut    [NumFilterReasons]int64 // samples since takeLeftOut
-	user       int64                   // whose batch it is; -1: all users'
+	symbolizer   *symbolizer                 // nil: addresses stay without names
+	lines        []profile.Line              // of the last frame
+	processes    map[uint64]*process.Process // of the batch that is built
+	infos        map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
+	mappings     map[mappingKey]*profile.Mapping
+	targetFilter targetFilter
+	leftOut      [NumFilterReasons]int64 // samples since takeLeftOut
+	user         int64                   // whose batch it is; -1: all users'
 	// modules stand for the kernel and its modules, whose extent is not known.
 	modules map[string]*profile.Mapping
 }
@@ -40,13 +40,13 @@ type resolver struct {
 // kernelName is the file of the kernel itself.
 const kernelName = "[kernel.kallsyms]"
 
-func newResolver(s *symbolizer, o omission) *resolver {
+func newResolver(s *symbolizer, o targetFilter) *resolver {
 	return &resolver{
-		symbolizer: s,
-		omission:   o,
-		processes:  map[uint64]*process.Process{},
-		mappings:   map[mappingKey]*profile.Mapping{},
-		modules:    map[string]*profile.Mapping{},
+		symbolizer:   s,
+		targetFilter: o,
+		processes:    map[uint64]*process.Process{},
+		mappings:     map[mappingKey]*profile.Mapping{},
+		modules:      map[string]*profile.Mapping{},
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *resolver) Wanted(handle uint64, samples int) bool {
 	if info == nil {
 		return true
 	}
-	why, omitted := r.omission.of(info)
+	why, omitted := r.targetFilter.of(info)
 	if omitted {
 		r.leftOut[why] += int64(samples)
 	}
@@ -147,10 +147,10 @@ func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
 }
 
 // begin prepares for a batch.
-func (r *resolver) begin(parts map[uint32]*part, infos map[uint64]*process.Info) {
+func (r *resolver) begin(users map[uint32]*userBatch, infos map[uint64]*process.Info) {
 	clear(r.processes)
 	r.infos = infos
-	for _, p := range parts {
+	for _, p := range users {
 		maps.Copy(r.processes, p.processes)
 	}
 	r.user = -1

@@ -22,7 +22,7 @@ func TestRingBytes(t *testing.T) {
 		"the most":                   {cpus: 512, set: atMost(256), want: 32 << 20},
 		"as given":                   {cpus: 1024, set: func(o *Options) { o.Ring.Bytes = 1 << 16 }, want: 1 << 16},
 		"within the limit of maps":   {cpus: 16, set: atMost(81), want: 8 << 20},
-		"beside absences":            {cpus: 16, set: func(o *Options) { atMost(81)(o); o.OffCPU.Threshold = 1 }, want: 4 << 20},
+		"beside off-CPU":             {cpus: 16, set: func(o *Options) { atMost(81)(o); o.OffCPU.Threshold = 1 }, want: 4 << 20},
 		"beside what each CPU has":   {cpus: 1024, set: atMost(128), want: 16 << 20},
 		"as small as it can be made": {cpus: 16, set: func(o *Options) { atMost(16)(o); o.Unwind.MaxBytes = 8<<20 - 1<<16 }, want: 1 << 16},
 	} {

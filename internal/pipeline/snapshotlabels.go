@@ -2,27 +2,23 @@ package pipeline
 
 import "github.com/customlabels/otelcol-customlabels/internal/labels"
 
-// TypeConflictResult is what became of a label whose type is another than its key's.
+// TypeConflictResult is what became of a label whose type is another than its key's: it was
+// left out, or made text.
 type TypeConflictResult int
 
 // What becomes of it.
 const (
-	TypeConflictRefused     TypeConflictResult = iota // it was left out
-	TypeConflictStringified                           // it was made text
+	TypeConflictRefused     TypeConflictResult = iota // refused
+	TypeConflictStringified                           // stringified
 
 	NumTypeConflictResults = iota
 )
-
-func (r TypeConflictResult) String() string {
-	return [NumTypeConflictResults]string{"refused", "stringified"}[r]
-}
 
 // LabelsSnapshot is what a registry of labels has counted.
 type LabelsSnapshot struct {
 	Overflow      [labels.NumBudgets]ByUser // samples
 	BudgetUsed    [labels.NumBudgets]ByUser
 	TypeConflicts [NumTypeConflictResults]ByUser // labels of samples
-	Users         int64                          // with budgets of their own
 	OthersSamples int64                          // of the users without
 	RuleMatches   []int64                        // by number
 }
@@ -33,7 +29,6 @@ func (s *LabelsSnapshot) readRegistry(r *labels.Registry, series *userSeries, ru
 	r.Users(func(u *labels.UserStats) {
 		at := OtherUsers
 		if !u.Others {
-			s.Users++
 			at = series.of(u.UID)
 		}
 		for b := range u.Overflow {

@@ -41,7 +41,6 @@ func TestLabelsSnapshot(t *testing.T) {
 	require.Equal(t, ByUser{seven: 3, OtherUsers: 1}, s.Overflow[labels.BudgetSets])
 	require.Equal(t, []int64{2, 8}, s.RuleMatches)
 	require.Equal(t, ByUser{seven: 2}, s.TypeConflicts[TypeConflictStringified])
-	require.EqualValues(t, 2, s.Users)
 	require.EqualValues(t, 2, s.OthersSamples)
 	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][seven])
 	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetKeys][seven], "not both containers' together")

@@ -51,7 +51,7 @@ func TestSteadyAllocations(t *testing.T) {
 		d := startDrain(t, hz, writers)
 		d.read(t, hz*int(steadyFirst.Seconds()))
 		d.stop() // what happens to processes allocates, too
-		for _, p := range d.batch.parts {
+		for _, p := range d.batch.users {
 			p.builder.Reset()
 		}
 		d.read(t, hz*int(steadyWarmUp.Seconds()))
@@ -82,6 +82,7 @@ func TestSteadyAllocations(t *testing.T) {
 // samples but the test, and nobody builds profiles.
 type steadyDrain struct {
 	*drain
+	sampler *bpf.Sampler
 	writers map[uint32]bool
 	rec     bpf.Record
 	stop    func() // ends what follows processes
@@ -100,8 +101,9 @@ func startDrain(t *testing.T, hz int, writers map[uint32]bool) *steadyDrain {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { p.table.Run(ctx) })
-	p.drain.batch = p.exporter.newBatch(p.exporter.cpu)
-	return &steadyDrain{drain: p.drain, writers: writers, stop: func() { cancel(); running.Wait() }}
+	drain := p.drains[0]
+	drain.batch = p.output.newBatch(drain.stream)
+	return &steadyDrain{drain: drain, sampler: p.sampler, writers: writers, stop: func() { cancel(); running.Wait() }}
 }
 
 // read does what run does for n samples of the writers.
@@ -115,7 +117,7 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 			require.NoError(t, err)
 		}
 		if d.writers[d.rec.PID] {
-			d.add(&d.rec, absenceEnd{})
+			d.add(&d.rec, timeOff{})
 			n--
 		}
 	}
@@ -127,7 +129,7 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 // seen is how much has been remembered so far.
 func (d *steadyDrain) seen() [3]int {
 	var seen [3]int
-	for _, p := range d.batch.parts {
+	for _, p := range d.batch.users {
 		seen[0] += p.builder.Entries()
 		seen[2] += len(p.processes)
 	}

@@ -27,7 +27,7 @@ var frameTypes = [...]string{
 }
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
-// exporter's goroutine, but for stats.
+// output's goroutine, but for stats.
 type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS

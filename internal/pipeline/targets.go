@@ -33,12 +33,12 @@ func newSelection(o *TargetOptions) (*process.Selection, error) {
 	return s, nil
 }
 
-// omission says whether the samples of a process are left out, and why.
-type omission struct {
+// targetFilter says whether the samples of a process are left out, and why.
+type targetFilter struct {
 	selects bool // a verdict is given at all
 }
 
-func newOmission(o *TargetOptions) omission { return omission{selects: o.selects()} }
+func newTargetFilter(o *TargetOptions) targetFilter { return targetFilter{selects: o.selects()} }
 
 // verdictWait is how long a batch waits at most for verdicts on its processes, and
 // verdictShare the share of the report interval that it waits at most.
@@ -48,12 +48,12 @@ const (
 )
 
 // await gives the processes of a batch on which there is no verdict time to be judged.
-func (e *exporter) await(b *batch) {
-	if !e.omission.selects {
+func (e *output) await(b *batch) {
+	if !e.targetFilter.selects {
 		return
 	}
 	var unknown []*process.Process
-	for _, p := range b.parts {
+	for _, p := range b.users {
 		for _, proc := range p.processes {
 			if proc.Info().Verdict == process.VerdictUnknown {
 				unknown = append(unknown, proc)
@@ -67,7 +67,7 @@ func (e *exporter) await(b *batch) {
 
 // of is asked when a batch is built: then mostly there is a verdict. Without one, a process
 // may be one that is not wanted, and is left out.
-func (o omission) of(info *process.Info) (why FilterReason, omitted bool) {
+func (o targetFilter) of(info *process.Info) (why FilterReason, omitted bool) {
 	if !o.selects {
 		return 0, false
 	}

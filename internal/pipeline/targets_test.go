@@ -23,7 +23,7 @@ func TestOmission(t *testing.T) {
 		"labelled": {TargetOptions{LabelledOnly: true}, map[process.Verdict]bool{process.VerdictUnknown: true, process.VerdictFiltered: true}},
 		"exclude":  {TargetOptions{Selection: targets.Selection{Exclude: some}}, map[process.Verdict]bool{process.VerdictUnknown: true, process.VerdictFiltered: true}},
 	} {
-		o := newOmission(&c.options)
+		o := newTargetFilter(&c.options)
 		for _, verdict := range []process.Verdict{process.VerdictUnknown, process.VerdictWanted, process.VerdictFiltered} {
 			why, omitted := o.of(&process.Info{Verdict: verdict})
 			require.Equal(t, c.omitted[verdict], omitted, "%s %d", name, verdict)

@@ -28,7 +28,7 @@ func (w *weight) forget(m *budget.Memory, part budget.Part) {
 // weigh tells what the aggregator holds.
 func (d *aggregator) weigh() {
 	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
-	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.awayBytes)
+	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.offCPUBytes)
 	if p := d.batch.last; p != nil { // no other has changed
 		p.held.set(d.memory, budget.OfBatches, p.builder.Held())
 	}

@@ -17,6 +17,19 @@ type Options struct {
 	ScopeVersion string
 }
 
+//go:generate stringer -linecomment -output kind_string.go -type Kind
+
+// Kind of profile.
+type Kind uint8
+
+// The kinds.
+const (
+	KindCPU    Kind = iota // cpu
+	KindOffCPU             // off_cpu
+
+	NumKinds = iota
+)
+
 // OffCPU says what samples of off-CPU time stand for.
 type OffCPU struct {
 	Threshold float64       // part of all switches that were looked at

@@ -31,12 +31,11 @@ type attributeSets struct {
 	own         attribute.KeyValue
 	receiver    metric.ObserveOption
 	rules       []metric.ObserveOption
-	filtered    [pipeline.NumFilterReasons]metric.ObserveOption
-	dropped     [pipeline.NumDropReasons]metric.ObserveOption
+	streams     [pipeline.NumStreams]streamAttributes
 	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
 	userStacks  [labels.NumOutcomes]metric.ObserveOption
 	collections [pipeline.NumCollectionResults]metric.ObserveOption
-	anomalies   [pipeline.NumAnomalies]metric.ObserveOption
+	anomalies   [labels.NumAnomalies]metric.ObserveOption
 	unwindFiles [pipeline.NumUnwindResults]metric.ObserveOption
 	symbols     [pipeline.NumSymbolProblems]metric.ObserveOption
 	hanging     [pipeline.NumHangKinds]metric.ObserveOption
@@ -45,9 +44,14 @@ type attributeSets struct {
 	limitActions [pipeline.NumLimitActions]metric.ObserveOption
 	memory       [budget.NumParts]metric.ObserveOption
 	background   [budget.NumWork]metric.ObserveOption
+}
 
-	offCPUFiltered [pipeline.NumOffCPUFilterReasons]metric.ObserveOption
-	offCPUDropped  [pipeline.NumOffCPUDropReasons]metric.ObserveOption
+// streamAttributes are those of one kind of profile.
+type streamAttributes struct {
+	own      attribute.KeyValue
+	all      metric.ObserveOption
+	filtered [pipeline.NumFilterReasons]metric.ObserveOption
+	dropped  [pipeline.NumDropReasons]metric.ObserveOption
 }
 
 // newTelemetry registers the instruments. read is called on a goroutine of the
@@ -91,13 +95,10 @@ func (t *telemetry) close() error {
 func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	s := t.read()
 	b, a := t.instruments, &t.attrs
-	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.Hits, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.Emitted, a.receiver)
-	observeAll(o, b.ReceiverCustomLabelsFilteredSamples, s.Filtered[:], a.filtered[:])
-	observeAll(o, b.ReceiverCustomLabelsDroppedSamples, s.Dropped[:], a.dropped[:])
-	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.Pending(), a.receiver)
-	if s.OffCPU.Enabled {
-		t.observeOffCPU(o, &s.OffCPU)
+	for kind := range s.Streams {
+		if of := &s.Streams[kind]; of.Enabled {
+			t.observeStream(o, &s, of)
+		}
 	}
 	if s.Metering.Enabled {
 		t.observeMetering(o, &s)
@@ -115,12 +116,10 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.ContextProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.ContextReads, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.ProcessLoadErrors, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.RingBufferUsedBytes, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.TrackedProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.LabelSourceProcesses, a.receiver)
 	observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, s.SymbolProblems[:], a.symbols[:])
 	observeAll(o, b.ReceiverCustomLabelsHanging, s.Hanging[:], a.hanging[:])
-	o.ObserveInt64(b.ReceiverCustomLabelsSymbolUsed, s.SymbolBytes, a.receiver)
 	observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, s.UnwindFiles[:], a.unwindFiles[:])
 	o.ObserveInt64(b.ReceiverCustomLabelsUnwindTables, s.UnwindTables, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsUnwindUsed, s.UnwindBytes, a.receiver)
@@ -142,25 +141,28 @@ func (t *telemetry) observeLimits(o metric.Observer, s *pipeline.Snapshot) {
 	observeAll(o, b.ReceiverCustomLabelsBackgroundWaiting, s.BackgroundLeft[:], a.background[:])
 }
 
-func (t *telemetry) observeOffCPU(o metric.Observer, s *pipeline.OffCPUSnapshot) {
-	b, a := t.instruments, &t.attrs
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUSwitches, s.Switches, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUEmittedSwitches, s.Emitted, a.receiver)
-	observeAll(o, b.ReceiverCustomLabelsOffCPUFilteredSwitches, s.Filtered[:], a.offCPUFiltered[:])
-	observeAll(o, b.ReceiverCustomLabelsOffCPUDroppedSwitches, s.Dropped[:], a.offCPUDropped[:])
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUPendingSwitches, s.Pending(), a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPURingBufferUsed, s.RingBytes, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsOffCPUAwayBytes, s.AwayBytes, a.receiver)
+// observeStream tells what became of the hits of one kind of profile.
+func (t *telemetry) observeStream(o metric.Observer, all *pipeline.Snapshot, s *pipeline.StreamSnapshot) {
+	b, a := t.instruments, &t.attrs.streams[s.Kind]
+	o.ObserveInt64(b.ReceiverCustomLabelsHits, s.Hits, a.all)
+	o.ObserveInt64(b.ReceiverCustomLabelsEmittedSamples, s.Emitted, a.all)
+	observeAll(o, b.ReceiverCustomLabelsFilteredSamples, s.Filtered[:pipeline.FilterReasons(s.Kind)], a.filtered[:])
+	observeAll(o, b.ReceiverCustomLabelsDroppedSamples, s.Dropped[:pipeline.DropReasons(s.Kind)], a.dropped[:])
+	o.ObserveInt64(b.ReceiverCustomLabelsPendingSamples, s.Pending(), a.all)
+	o.ObserveInt64(b.ReceiverCustomLabelsRingBufferUsed, s.RingBytes, a.all)
+	for r := range s.UserDropped {
+		reason := attribute.String("reason", pipeline.UserDropReason(r).String())
+		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsUserDroppedSamples, &s.UserDropped[r], a.own, reason)
+	}
+	if all.Metering.Enabled {
+		o.ObserveInt64(b.ReceiverCustomLabelsMetricSamples, s.Metered, a.all)
+	}
 }
 
 // observeMetering tells of the metrics, where the receiver makes any.
 func (t *telemetry) observeMetering(o metric.Observer, all *pipeline.Snapshot) {
 	b, a, s := t.instruments, &t.attrs, &all.Metering
-	o.ObserveInt64(b.ReceiverCustomLabelsMetricSamples, s.Samples, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsMetricSeries, s.Series, a.receiver)
-	if all.OffCPU.Enabled {
-		o.ObserveInt64(b.ReceiverCustomLabelsOffCPUMetricSwitches, s.Switches, a.receiver)
-	}
 	observeAll(o, b.ReceiverCustomLabelsMetricCollections, s.Collections[:], a.collections[:])
 	for l := range s.Lost {
 		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsMetricOverflow, &s.Lost[l], attribute.String("lost", pipeline.SeriesLost(l).String()))
@@ -187,19 +189,22 @@ func observeSeen(o metric.Observer, counter metric.Int64ObservableCounter, value
 func newAttributeSets(receiverID string) attributeSets {
 	own := attribute.String("receiver", receiverID)
 	sets := attributeSets{own: own, receiver: metric.WithAttributeSet(attribute.NewSet(own))}
-	attributesOf[pipeline.FilterReason](sets.filtered[:], "reason", own)
-	attributesOf[pipeline.DropReason](sets.dropped[:], "reason", own)
+	for kind := range sets.streams {
+		s := &sets.streams[kind]
+		s.own = attribute.String("profile", pipeline.Kind(kind).String())
+		s.all = metric.WithAttributeSet(attribute.NewSet(own, s.own))
+		attributesOf[pipeline.FilterReason](s.filtered[:], "reason", own, s.own)
+		attributesOf[pipeline.DropReason](s.dropped[:], "reason", own, s.own)
+	}
 	attributesOf[pipeline.CollectionResult](sets.collections[:], "result", own)
 	attributesOf[pipeline.SymbolProblem](sets.symbols[:], "problem", own)
 	attributesOf[pipeline.HangKind](sets.hanging[:], "kind", own)
 	attributesOf[pipeline.UnwindResult](sets.unwindFiles[:], "result", own)
-	attributesOf[pipeline.OffCPUFilterReason](sets.offCPUFiltered[:], "reason", own)
-	attributesOf[pipeline.OffCPUDropReason](sets.offCPUDropped[:], "reason", own)
 	attributesOf[pipeline.Limit](sets.limits[:], "limit", own)
 	attributesOf[pipeline.LimitAction](sets.limitActions[:], "action", own)
 	attributesOf[budget.Part](sets.memory[:], "part", own)
 	attributesOf[budget.Work](sets.background[:], "work", own)
-	attributesOf[pipeline.Anomaly](sets.anomalies[:], "kind", own)
+	attributesOf[labels.Anomaly](sets.anomalies[:], "kind", own)
 	attributesOf[labels.Outcome](sets.userStacks[:], "outcome", own)
 	for abi := range sets.labelReads {
 		attributesOf[labels.Outcome](sets.labelReads[abi][:], "outcome", own, attribute.String("abi", labels.ABI(abi).String()))

@@ -33,6 +33,10 @@ func settingsOf(tt *componenttest.Telemetry, name string) receiver.Settings {
 // telemetryOf shows a snapshot of a receiver.
 func telemetryOf(tt *componenttest.Telemetry, name string, cfg *Config, fill func(*pipeline.Snapshot)) (*telemetry, error) {
 	return newTelemetry(settingsOf(tt, name), cfg, func() (s pipeline.Snapshot) {
+		s.CPU().Enabled = true
+		for kind := range s.Streams {
+			s.Streams[kind].Kind = pipeline.Kind(kind)
+		}
 		fill(&s)
 		return s
 	})
@@ -58,65 +62,62 @@ func TestTelemetryAccounting(t *testing.T) {
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
 
 	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
-		s.Hits = 1000
-		s.Filtered = [pipeline.NumFilterReasons]int64{pipeline.FilterIdle: 300, pipeline.FilterTarget: 95, pipeline.FilterUnknownProcess: 5}
-		s.Emitted = 500
-		s.Dropped[pipeline.DropRingFull] = 7
-		s.Dropped[pipeline.DropRefused] = 3
+		cpu := s.CPU()
+		cpu.Hits = 1000
+		cpu.Filtered = [pipeline.NumFilterReasons]int64{pipeline.FilterIdle: 300, pipeline.FilterTarget: 95, pipeline.FilterUnknownProcess: 5}
+		cpu.Emitted = 500
+		cpu.Dropped[pipeline.DropRingFull] = 7
+		cpu.Dropped[pipeline.DropRefused] = 3
 		s.Users = []uint32{1000, 1001}
-		s.UserDropped[pipeline.UserDropShare][0] = 5
-		s.UserDropped[pipeline.UserDropPendingFull][pipeline.OtherUsers] = 2
-		s.OffCPU.UserDropped[pipeline.UserDropShare][1] = 4
+		cpu.UserDropped[pipeline.UserDropShare][0] = 5
+		cpu.UserDropped[pipeline.UserDropPendingFull][pipeline.OtherUsers] = 2
 		s.LostLabels[1], s.LostStacks[1] = 11, 7
 		s.LabelReads[labels.ABIV1][labels.OutcomePresent] = 21
 		s.UserStacks[labels.OutcomeTruncated] = 5
-		s.Anomalies[pipeline.AnomalyTruncatedValue] = 2
+		s.Anomalies[labels.AnomalyTruncatedValue] = 2
 		s.TrackedProcesses = 12
 		s.LabelSourceProcesses = 4
-		s.RingBufferUsedBytes = 4096
+		cpu.RingBytes = 4096
 		s.DroppedProcessEvents = 1
 		s.ProcessLoadErrors = 6
 		s.UnwindTables, s.UnwindBytes = 2, 8192
-		s.SymbolProblems[pipeline.SymbolTimedOut], s.SymbolBytes = 3, 4096
+		s.SymbolProblems[pipeline.SymbolTimedOut] = 3
 		s.Hanging[pipeline.HangProcess], s.Hanging[pipeline.HangFile] = 24, 8
 		s.UnwindFiles[pipeline.UnwindNoRoom] = 9
 	})
 	require.NoError(t, err)
-	b, err := telemetryOf(tt, "b", &Config{}, func(s *pipeline.Snapshot) { s.Hits = 1 })
+	b, err := telemetryOf(tt, "b", &Config{}, func(s *pipeline.Snapshot) { s.CPU().Hits = 1 })
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
-	const ra, rb = "receiver=custom_labels/a", "receiver=custom_labels/b"
+	const ra, rb, cpu = "receiver=custom_labels/a", "receiver=custom_labels/b", "profile=cpu"
 	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000, ra), point(1, rb)}, opt)
+		[]metricdata.DataPoint[int64]{point(1000, ra, cpu), point(1, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsEmittedSamples(t, tt,
-		[]metricdata.DataPoint[int64]{point(500, ra), point(0, rb)}, opt)
+		[]metricdata.DataPoint[int64]{point(500, ra, cpu), point(0, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt,
 		[]metricdata.DataPoint[int64]{
-			point(300, ra, "reason=idle"), point(95, ra, "reason=target"), point(5, ra, "reason=unknown_process"),
-			point(0, rb, "reason=idle"), point(0, rb, "reason=target"), point(0, rb, "reason=unknown_process"),
+			point(300, ra, cpu, "reason=idle"), point(95, ra, cpu, "reason=target"), point(5, ra, cpu, "reason=unknown_process"),
+			point(0, rb, cpu, "reason=idle"), point(0, rb, cpu, "reason=target"), point(0, rb, cpu, "reason=unknown_process"),
 		}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		point(0, ra, "reason=no_memory"), point(0, rb, "reason=no_memory"),
-		point(0, ra, "reason=too_large"), point(0, rb, "reason=too_large"),
-		point(7, ra, "reason=ring_full"), point(0, ra, "reason=user_share"), point(0, ra, "reason=internal"), point(0, ra, "reason=malformed"),
-		point(0, ra, "reason=pending_full"), point(3, ra, "reason=refused"),
-		point(0, rb, "reason=ring_full"), point(0, rb, "reason=user_share"), point(0, rb, "reason=internal"), point(0, rb, "reason=malformed"),
-		point(0, rb, "reason=pending_full"), point(0, rb, "reason=refused"),
+		point(0, ra, cpu, "reason=no_memory"), point(0, rb, cpu, "reason=no_memory"),
+		point(0, ra, cpu, "reason=too_large"), point(0, rb, cpu, "reason=too_large"),
+		point(7, ra, cpu, "reason=ring_full"), point(0, ra, cpu, "reason=user_share"), point(0, ra, cpu, "reason=internal"), point(0, ra, cpu, "reason=malformed"),
+		point(0, ra, cpu, "reason=pending_full"), point(3, ra, cpu, "reason=refused"),
+		point(0, rb, cpu, "reason=ring_full"), point(0, rb, cpu, "reason=user_share"), point(0, rb, cpu, "reason=internal"), point(0, rb, cpu, "reason=malformed"),
+		point(0, rb, cpu, "reason=pending_full"), point(0, rb, cpu, "reason=refused"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(5, ra, "reason=user_share"), attribute.Int64("user.id", 1000)),
-		withAttribute(point(2, ra, "reason=pending_full"), attribute.Bool("user.other", true)),
-	}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUUserDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(4, ra, "reason=user_share"), attribute.Int64("user.id", 1001)),
+		withAttribute(point(5, ra, cpu, "reason=user_share"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(2, ra, cpu, "reason=pending_full"), attribute.Bool("user.other", true)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserEntryOverflow(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(11, ra, "lost=labels"), attribute.Int64("user.id", 1001)),
 		withAttribute(point(7, ra, "lost=stacks"), attribute.Int64("user.id", 1001)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
-		[]metricdata.DataPoint[int64]{point(90, ra), point(1, rb)}, opt)
+		[]metricdata.DataPoint[int64]{point(90, ra, cpu), point(1, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsLabelReads(t, tt,
 		[]metricdata.DataPoint[int64]{point(21, ra, "abi=custom_labels_v1", "outcome=present")}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserStacks(t, tt,
@@ -128,7 +129,7 @@ func TestTelemetryAccounting(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsLabelSourceProcesses(t, tt,
 		[]metricdata.DataPoint[int64]{point(4, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsRingBufferUsed(t, tt,
-		[]metricdata.DataPoint[int64]{point(4096, ra), point(0, rb)}, opt)
+		[]metricdata.DataPoint[int64]{point(4096, ra, cpu), point(0, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedProcessEvents(t, tt,
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
@@ -138,8 +139,6 @@ func TestTelemetryAccounting(t *testing.T) {
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsSymbolProblems(t, tt,
 		[]metricdata.DataPoint[int64]{point(3, ra, "problem=timed_out")}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsSymbolUsed(t, tt,
-		[]metricdata.DataPoint[int64]{point(4096, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUnwindTables(t, tt,
 		[]metricdata.DataPoint[int64]{point(2, ra), point(0, rb)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUnwindUsed(t, tt,
@@ -149,7 +148,7 @@ func TestTelemetryAccounting(t *testing.T) {
 
 	require.NoError(t, a.close())
 	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt,
-		[]metricdata.DataPoint[int64]{point(1, rb)}, opt)
+		[]metricdata.DataPoint[int64]{point(1, rb, cpu)}, opt)
 	require.NoError(t, b.close())
 	_, err = tt.GetMetric("otelcol_receiver_custom_labels_hits")
 	require.Error(t, err, "nothing is read after close")
@@ -185,45 +184,47 @@ func requireSum(t *testing.T, tt *componenttest.Telemetry, name string, want int
 	require.Equal(t, want, sum)
 }
 
-// Of switches, each belongs to exactly one sum; without off-CPU profiles there are none.
+// Of switches, each belongs to exactly one sum, too; without off-CPU profiles there are none.
 func TestTelemetryOffCPU(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
 	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
-		s.OffCPU = pipeline.OffCPUSnapshot{Enabled: true, Switches: 1000, Emitted: 100, RingBytes: 64, AwayBytes: 4096}
-		for r := range s.OffCPU.Filtered {
-			s.OffCPU.Filtered[r] = int64(10 + r)
+		s.CPU().Enabled = false
+		off := s.OffCPU()
+		off.Enabled, off.Hits, off.Emitted, off.RingBytes = true, 1000, 100, 64
+		for r := range off.Filtered {
+			off.Filtered[r] = int64(10 + r)
 		}
-		for r := range s.OffCPU.Dropped {
-			s.OffCPU.Dropped[r] = int64(20 + r)
+		for r := range off.Dropped {
+			off.Dropped[r] = int64(20 + r)
 		}
+		s.Users = []uint32{1000}
+		off.UserDropped[pipeline.UserDropShare][0] = 4
 	})
-	require.NoError(t, err)
-	b, err := telemetryOf(tt, "b", &Config{}, func(*pipeline.Snapshot) {})
 	require.NoError(t, err)
 
 	opt := metricdatatest.IgnoreTimestamp()
-	const ra = "receiver=custom_labels/a"
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUSwitches(t, tt, []metricdata.DataPoint[int64]{point(1000, ra)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUEmittedSwitches(t, tt, []metricdata.DataPoint[int64]{point(100, ra)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUFilteredSwitches(t, tt, []metricdata.DataPoint[int64]{
-		point(10, ra, "reason=idle"), point(11, ra, "reason=kernel"), point(12, ra, "reason=own"),
-		point(13, ra, "reason=not_drawn"), point(14, ra, "reason=below_minimum"),
-		point(15, ra, "reason=target"), point(16, ra, "reason=unknown_process"),
+	const ra, off = "receiver=custom_labels/a", "profile=off_cpu"
+	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt, []metricdata.DataPoint[int64]{point(1000, ra, off)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsEmittedSamples(t, tt, []metricdata.DataPoint[int64]{point(100, ra, off)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt, []metricdata.DataPoint[int64]{
+		point(10, ra, off, "reason=idle"), point(11, ra, off, "reason=target"), point(12, ra, off, "reason=unknown_process"),
+		point(13, ra, off, "reason=kernel"), point(14, ra, off, "reason=own"),
+		point(15, ra, off, "reason=not_drawn"), point(16, ra, off, "reason=below_minimum"),
 	}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUDroppedSwitches(t, tt, []metricdata.DataPoint[int64]{
-		point(20, ra, "reason=ring_full"), point(21, ra, "reason=user_share"), point(22, ra, "reason=table_full"),
-		point(23, ra, "reason=internal"), point(24, ra, "reason=malformed"), point(25, ra, "reason=evicted"),
-		point(26, ra, "reason=return_lost"), point(27, ra, "reason=unfinished"), point(28, ra, "reason=pending_full"),
-		point(29, ra, "reason=refused"),
-		point(30, ra, "reason=no_memory"), point(31, ra, "reason=too_large"),
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
+		point(20, ra, off, "reason=ring_full"), point(21, ra, off, "reason=user_share"), point(22, ra, off, "reason=internal"),
+		point(23, ra, off, "reason=malformed"), point(24, ra, off, "reason=pending_full"), point(25, ra, off, "reason=refused"),
+		point(26, ra, off, "reason=no_memory"), point(27, ra, off, "reason=too_large"), point(28, ra, off, "reason=table_full"),
+		point(29, ra, off, "reason=evicted"), point(30, ra, off, "reason=return_lost"), point(31, ra, off, "reason=unfinished"),
 	}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-91-275-31, ra)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t, tt, []metricdata.DataPoint[int64]{point(4096, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
+		withAttribute(point(4, ra, off, "reason=user_share"), attribute.Int64("user.id", 1000)),
+	}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
+		[]metricdata.DataPoint[int64]{point(1000-100-91-306, ra, off)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsRingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra, off)}, opt)
 	require.NoError(t, a.close())
-	require.NoError(t, b.close())
 }
 
 // What is said of the metrics, where the receiver makes any.
@@ -231,8 +232,9 @@ func TestTelemetryMetering(t *testing.T) {
 	tt := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tt.Shutdown(t.Context())) }()
 	a, err := telemetryOf(tt, "a", &Config{}, func(s *pipeline.Snapshot) {
-		s.Users, s.OffCPU.Enabled = []uint32{1000}, true
-		s.Metering = pipeline.MeteringSnapshot{Enabled: true, Samples: 10, Switches: 11, Series: 12}
+		s.Users, s.OffCPU().Enabled = []uint32{1000}, true
+		s.CPU().Metered, s.OffCPU().Metered = 10, 11
+		s.Metering = pipeline.MeteringSnapshot{Enabled: true, Series: 12}
 		s.Metering.Lost[pipeline.SeriesLostLabels][0] = 13
 		s.Metering.Lost[pipeline.SeriesLostProcess][pipeline.OtherUsers] = 14
 		s.Metering.Collections = [pipeline.NumCollectionResults]int64{pipeline.CollectionAccepted: 15, pipeline.CollectionRefused: 16}
@@ -242,8 +244,9 @@ func TestTelemetryMetering(t *testing.T) {
 	require.NoError(t, err)
 	opt := metricdatatest.IgnoreTimestamp()
 	const ra = "receiver=custom_labels/a"
-	metadatatest.AssertEqualReceiverCustomLabelsMetricSamples(t, tt, []metricdata.DataPoint[int64]{point(10, ra)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsOffCPUMetricSwitches(t, tt, []metricdata.DataPoint[int64]{point(11, ra)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsMetricSamples(t, tt, []metricdata.DataPoint[int64]{
+		point(10, ra, "profile=cpu"), point(11, ra, "profile=off_cpu"),
+	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsMetricSeries(t, tt, []metricdata.DataPoint[int64]{point(12, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsMetricOverflow(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(13, ra, "lost=labels"), attribute.Int64("user.id", 1000)),
@@ -305,14 +308,16 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	require.Equal(t, md["collection_result"], names(pipeline.NumCollectionResults, func(i int) string { return pipeline.CollectionResult(i).String() }))
 	require.Equal(t, md["series_lost"], names(pipeline.NumSeriesLost, func(i int) string { return pipeline.SeriesLost(i).String() }))
 	require.Equal(t, md["drop_reason"], names(pipeline.NumDropReasons, func(i int) string { return pipeline.DropReason(i).String() }))
-	require.Equal(t, md["off_cpu_drop_reason"], names(pipeline.NumOffCPUDropReasons, func(i int) string { return pipeline.OffCPUDropReason(i).String() }))
+	require.Equal(t, md["profile"], names(pipeline.NumStreams, func(i int) string { return pipeline.Kind(i).String() }))
+	require.Equal(t, md["hang_kind"], names(pipeline.NumHangKinds, func(i int) string { return pipeline.HangKind(i).String() }))
+	require.Equal(t, md["symbol_problem"], names(pipeline.NumSymbolProblems, func(i int) string { return pipeline.SymbolProblem(i).String() }))
+	require.Equal(t, md["unwind_result"], names(pipeline.NumUnwindResults, func(i int) string { return pipeline.UnwindResult(i).String() }))
 	require.Equal(t, md["filter_reason"], names(pipeline.NumFilterReasons, func(i int) string { return pipeline.FilterReason(i).String() }))
-	require.Equal(t, md["off_cpu_filter_reason"], names(pipeline.NumOffCPUFilterReasons, func(i int) string { return pipeline.OffCPUFilterReason(i).String() }))
 	require.Equal(t, md["limit"], names(pipeline.NumLimits, func(i int) string { return pipeline.Limit(i).String() }))
 	require.Equal(t, md["limit_action"], names(pipeline.NumLimitActions, func(i int) string { return pipeline.LimitAction(i).String() }))
 	require.Equal(t, md["memory_part"], names(budget.NumParts, func(i int) string { return budget.Part(i).String() }))
 	require.Equal(t, md["background_work"], names(budget.NumWork, func(i int) string { return budget.Work(i).String() }))
-	require.Equal(t, md["kind"], names(pipeline.NumAnomalies, func(i int) string { return pipeline.Anomaly(i).String() }))
+	require.Equal(t, md["kind"], names(labels.NumAnomalies, func(i int) string { return labels.Anomaly(i).String() }))
 	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
 	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))
 }

@@ -24,11 +24,11 @@ func userAttribute(users []uint32, series int) attribute.KeyValue {
 
 // observeByUser passes on the values that are not 0.
 func (t *telemetry) observeByUser(
-	o metric.Observer, users []uint32, instrument metric.Int64Observable, values *pipeline.ByUser, attr attribute.KeyValue,
+	o metric.Observer, users []uint32, instrument metric.Int64Observable, values *pipeline.ByUser, attrs ...attribute.KeyValue,
 ) {
 	for series, n := range values {
 		if n != 0 {
-			set := attribute.NewSet(userAttribute(users, series), t.attrs.own, attr)
+			set := attribute.NewSet(append(attrs, userAttribute(users, series), t.attrs.own)...)
 			o.ObserveInt64(instrument, n, metric.WithAttributeSet(set))
 		}
 	}
@@ -36,11 +36,6 @@ func (t *telemetry) observeByUser(
 
 func (t *telemetry) observeUsers(o metric.Observer, s *pipeline.Snapshot) {
 	b := t.instruments
-	for r := range s.UserDropped {
-		reason := attribute.String("reason", pipeline.UserDropReason(r).String())
-		t.observeByUser(o, s.Users, b.ReceiverCustomLabelsUserDroppedSamples, &s.UserDropped[r], reason)
-		t.observeByUser(o, s.Users, b.ReceiverCustomLabelsOffCPUUserDroppedSwitches, &s.OffCPU.UserDropped[r], reason)
-	}
 	overflow := b.ReceiverCustomLabelsUserEntryOverflow
 	t.observeByUser(o, s.Users, overflow, &s.LostLabels, attribute.String("lost", "labels"))
 	t.observeByUser(o, s.Users, overflow, &s.LostStacks, attribute.String("lost", "stacks"))
@@ -69,7 +64,6 @@ func (t *telemetry) observeLabels(o metric.Observer, all *pipeline.Snapshot) {
 		result := attribute.String("result", pipeline.TypeConflictResult(i).String())
 		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsTypeConflicts, &s.TypeConflicts[i], result)
 	}
-	o.ObserveInt64(b.ReceiverCustomLabelsLabelUsers, s.Users, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsSharedBudgetSamples, s.OthersSamples, a.receiver)
 	observeAll(o, b.ReceiverCustomLabelsRuleMatches, s.RuleMatches, a.rules)
 }

@@ -33,7 +33,7 @@ func TestTelemetryLabels(t *testing.T) {
 		s.Labels.Overflow[labels.BudgetSets] = pipeline.ByUser{0: 3, pipeline.OtherUsers: 1}
 		s.Labels.BudgetUsed[labels.BudgetSets][0], s.Labels.BudgetUsed[labels.BudgetKeys][0] = 1, 5
 		s.Labels.TypeConflicts[pipeline.TypeConflictStringified][0] = 2
-		s.Labels.Users, s.Labels.OthersSamples = 2, 2
+		s.Labels.OthersSamples = 2
 		s.Labels.RuleMatches = []int64{2, 8}
 	})
 	require.NoError(t, err)
@@ -51,7 +51,6 @@ func TestTelemetryLabels(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(2, ra, "rule=named", "action=drop"), point(8, ra, "rule=1", "action=keep")}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsTypeConflicts(t, tt,
 		[]metricdata.DataPoint[int64]{of(2, seven, "result=stringified")}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsLabelUsers(t, tt, []metricdata.DataPoint[int64]{point(2, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsSharedBudgetSamples(t, tt, []metricdata.DataPoint[int64]{point(2, ra)}, opt)
 	m, err := tt.GetMetric("otelcol_receiver_custom_labels_label_budget_used")
 	require.NoError(t, err)

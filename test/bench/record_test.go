@@ -204,7 +204,7 @@ func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decode
 	if c.abi.ThreadContext() {
 		// What its attributes are called is not known here.
 		require.NotZero(t, d.Link)
-		require.EqualValues(t, c.want, d.Counts.UnknownKeys)
+		require.EqualValues(t, c.want, d.Counts[labels.AnomalyUnknownKey])
 		return
 	}
 	require.Equal(t, c.want, d.Set.Len())

@@ -181,7 +181,7 @@ func churnInNamespace(t *testing.T) {
 	r.stop()
 	account := r.account()
 	tally.report(t, said, events)
-	requireClosed(t, account, "hits")
+	requireClosed(t, account)
 	require.True(t, after.near(before), "before %v, after %v", before, after)
 	during.requireGone(t)
 }

@@ -64,5 +64,5 @@ func TestExcluded(t *testing.T) {
 	fmt.Printf("emitted %d, %d of them of what is excluded; filtered: target %d, unknown_process %d\n",
 		account["emitted"], emitted, account["filtered_target"], account["filtered_unknown_process"])
 	require.Zero(t, emitted)
-	requireClosed(t, account, "hits")
+	requireClosed(t, account)
 }

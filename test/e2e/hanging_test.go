@@ -164,5 +164,5 @@ func measureHanging(t *testing.T, bounds *testutil.Bounds) {
 	kill()
 	require.Eventually(t, func() bool { return r.metric("hanging", "kind")["process"] == 0 }, time.Minute, 50*time.Millisecond)
 	r.stop()
-	requireClosed(t, r.account(), "hits")
+	requireClosed(t, r.account())
 }

@@ -83,28 +83,44 @@ func (r *running) stop() {
 }
 
 // account is what the receiver says at its end became of every hit.
-func (r *running) account() map[string]int64 { return r.accountOf("sampling has ended") }
+func (r *running) account() map[string]int64 { return r.accountOf(profileCPU) }
 
 // switchAccount is what it says of every switch.
-func (r *running) switchAccount() map[string]int64 { return r.accountOf("off-CPU sampling has ended") }
+func (r *running) switchAccount() map[string]int64 { return r.accountOf(profileOffCPU) }
 
-func (r *running) accountOf(message string) map[string]int64 {
-	entries := r.logs.FilterMessage(message).All()
+// What logs and metrics call the two kinds of profiles.
+const (
+	profileCPU    = "cpu"
+	profileOffCPU = "off_cpu"
+)
+
+func (r *running) accountOf(kind string) map[string]int64 {
+	entries := r.logs.FilterMessage("sampling has ended").FilterField(zap.String("profile", kind)).All()
 	require.Len(r.t, entries, 1)
 	account := map[string]int64{}
 	for name, n := range entries[0].ContextMap() {
-		account[name] = n.(int64)
+		if name != "profile" {
+			account[name] = n.(int64)
+		}
 	}
 	return account
 }
 
-// metric sums the data points of a metric of the receiver, by the values of attributes with / between them.
+// metric sums the data points of a metric of the receiver, by the values of attributes with /
+// between them; of those by profile, only the samples of CPU time.
 func (r *running) metric(name string, by ...string) map[string]int64 {
+	return r.metricOf(profileCPU, name, by...)
+}
+
+func (r *running) metricOf(kind, name string, by ...string) map[string]int64 {
 	m, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_" + name)
 	require.NoError(r.t, err)
 	sums := map[string]int64{}
 	add := func(points []metricdata.DataPoint[int64]) {
 		for _, p := range points {
+			if of, ok := p.Attributes.Value("profile"); ok && of.AsString() != kind {
+				continue
+			}
 			var values []string
 			for _, key := range by {
 				v, _ := p.Attributes.Value(attribute.Key(key))

@@ -131,20 +131,6 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 	return ordered, r
 }
 
-// requireSwitchesAccounted checks that each switch is emitted, filtered or dropped.
-func requireSwitchesAccounted(t *testing.T, account map[string]int64) {
-	rest := account["switches"] - account["emitted"]
-	for name, n := range account {
-		require.GreaterOrEqual(t, n, int64(0), name)
-		if strings.HasPrefix(name, "filtered_") || strings.HasPrefix(name, "dropped_") {
-			rest -= n
-		}
-	}
-	fmt.Printf("%v\n", account)
-	require.Zero(t, rest, "%v", account)
-	require.Zero(t, account["pending"])
-}
-
 // TestOffCPU: threads that wait in several ways for known times. The time off the CPU
 // by label set is what the threads themselves measured.
 func TestOffCPU(t *testing.T) {
@@ -163,7 +149,7 @@ func TestOffCPU(t *testing.T) {
 	measure("every switch", func(t *testing.T, bounds *testutil.Bounds) {
 		runs, r := sampleOffCPU(t, variants, seconds, func(*customlabelsreceiver.Config) {})
 		account := r.switchAccount()
-		requireSwitchesAccounted(t, account)
+		requireClosed(t, account)
 		for name, n := range account {
 			if strings.HasPrefix(name, "dropped_") && name != "dropped_unfinished" {
 				require.Zero(bounds, n, name)
@@ -192,7 +178,7 @@ func TestOffCPU(t *testing.T) {
 		const threshold = 0.25
 		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPUThreshold = threshold })
 		account := r.switchAccount()
-		requireSwitchesAccounted(t, account)
+		requireClosed(t, account)
 		var measured, truth, variance float64
 		for _, run := range runs {
 			for _, set := range run.measured(t).Sets {
@@ -210,7 +196,7 @@ func TestOffCPU(t *testing.T) {
 		fmt.Printf("threshold %v: %.2f s of %.2f s, %+.1f standard deviations (%.1f%%)\n",
 			threshold, measured, truth, (measured-truth)/sd, 100*sd/truth)
 		require.InDelta(bounds, truth, measured, 5*sd)
-		user := account["switches"] - account["filtered_idle"] - account["filtered_kernel"] - account["filtered_own"]
+		user := account["hits"] - account["filtered_idle"] - account["filtered_kernel"] - account["filtered_own"]
 		drawn := float64(user-account["filtered_not_drawn"]) / float64(user)
 		require.InDelta(bounds, threshold, drawn, 5*math.Sqrt(threshold*(1-threshold)/float64(user)))
 	})
@@ -219,7 +205,7 @@ func TestOffCPU(t *testing.T) {
 		const minimum = 8 * time.Millisecond
 		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPUMinimum = minimum })
 		account := r.switchAccount()
-		requireSwitchesAccounted(t, account)
+		requireClosed(t, account)
 		require.NotZero(t, account["filtered_below_minimum"])
 		for _, run := range runs {
 			truth := run.measured(t)
@@ -258,16 +244,16 @@ func TestOffCPUStorm(t *testing.T) {
 	})
 	time.Sleep(size(10*time.Second, 0, 0))
 	assert.Eventually(t, func() bool {
-		return r.metric("off_cpu_dropped_switches", "reason")["ring_full"] > 0 && out.hasHits()
+		return r.metricOf(profileOffCPU, "dropped_samples", "reason")["ring_full"] > 0 && out.hasHits()
 	}, 3*time.Minute, 50*time.Millisecond)
-	require.GreaterOrEqual(t, r.metric("off_cpu_pending_switches")[""], int64(0))
-	dropped := r.metric("off_cpu_dropped_switches", "reason")
+	require.GreaterOrEqual(t, r.metricOf(profileOffCPU, "pending_samples")[""], int64(0))
+	dropped := r.metricOf(profileOffCPU, "dropped_samples", "reason")
 	require.Equal(t, 12, len(dropped), "%v", slices.Collect(maps.Keys(dropped)))
 	r.stop()
 
 	cpu, switches := r.account(), r.switchAccount()
 	fmt.Printf("%v\n", cpu)
-	requireSwitchesAccounted(t, switches)
+	requireClosed(t, switches)
 	require.NotZero(t, switches["emitted"])
 	require.NotZero(t, switches["dropped_ring_full"], "the test did not reach the bound")
 	_, received := out.received()

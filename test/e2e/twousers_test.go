@@ -151,7 +151,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 	require.LessOrEqual(t, unsent, own, "batches of all users were dropped")
 	require.Zero(t, drops[strconv.Itoa(quietUser)+"/pending_full"])
-	requireClosed(t, account, "hits")
+	requireClosed(t, account)
 }
 
 func userShare(uid int) string { return strconv.Itoa(uid) + "/user_share" }

@@ -1,6 +1,6 @@
 /*
  * A thread pointer of our own, with a DTV as a C library keeps it, right and otherwise:
- * states of target.c. Layouts as in internal/bpf/src/tls.h. The variable is in module 2, at
+ * states of target.c. Layouts as in internal/bpf/src/tls.bpf.h. The variable is in module 2, at
  * DTV_OFFSET of its block, and was loaded in generation 7.
  */
 #ifndef TARGET_DTV_H

@@ -1,6 +1,6 @@
 /*
  * What Go's runtime has in memory of a thread, its goroutine and the labels of that,
- * right and otherwise: states of target.c. Layouts as in internal/bpf/src/go.h.
+ * right and otherwise: states of target.c. Layouts as in internal/bpf/src/go.bpf.h.
  */
 #ifndef TARGET_GO_H
 #define TARGET_GO_H

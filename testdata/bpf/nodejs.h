@@ -1,6 +1,6 @@
 /*
  * What a Node.js writer (schema nodejs_v1_dev) and V8 have in memory, right and
- * otherwise: states of target.c. Layouts as in internal/bpf/src/nodejs.h.
+ * otherwise: states of target.c. Layouts as in internal/bpf/src/nodejs.bpf.h.
  */
 #ifndef TARGET_NODEJS_H
 #define TARGET_NODEJS_H

@@ -6,7 +6,7 @@
  * that prctl alone calls is traced, as a tracepoint would slow down every system call.
  * Kernels may refuse that; contexts are polled for in any case.
  */
-#include "event.h"
+#include "event.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

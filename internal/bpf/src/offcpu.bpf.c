@@ -5,9 +5,9 @@
  * own: a storm of switches costs the CPU samples nothing, and a CPU sample that
  * interrupts this program finds its own scratch.
  */
-#include "offcpu.h"
-#include "sample.h"
-#include "targets.h"
+#include "offcpu.bpf.h"
+#include "sample.bpf.h"
+#include "targets.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* Samples the CPU: who runs, with which labels, where. Follows the life of processes. */
-#include "event.h"
-#include "sample.h"
-#include "targets.h"
+#include "event.bpf.h"
+#include "sample.bpf.h"
+#include "targets.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -38,7 +38,7 @@ func programs(c *cell) []program {
 	}
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
-		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestNewbornStacks",
+		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestNewTaskStacks",
 		"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
@@ -48,7 +48,7 @@ func programs(c *cell) []program {
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
 	// other has removed it: a guest panics now and then. Loading is tested all the same.
 	if c.arch != "amd64" {
-		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewbornSwitches", "TestSwitchThreads")
+		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewTaskSwitches", "TestSwitchThreads")
 		if c.thorough {
 			receiver = append(receiver, "TestOffCPU")
 		}

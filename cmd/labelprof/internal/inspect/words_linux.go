@@ -62,18 +62,18 @@ func whyNone(abi labels.ABI, reading *labelread.Reading) string {
 
 // irregularities says what is odd about labels that could be read.
 func irregularities(c *labels.Counts) (all []string) {
-	for _, count := range []struct {
-		n    uint32
+	for _, anomaly := range []struct {
+		kind labels.Anomaly
 		what string
 	}{
-		{c.NullValues, "value NULL, left out"},
-		{c.DuplicateKeys, "same key again, left out"},
-		{c.HalfIDs, "only one of trace id and span id set, no link"},
-		{c.TruncatedKeys, "key cut to 256 bytes"},
-		{c.TruncatedValues, "value cut"},
+		{labels.AnomalyNullValue, "value NULL, left out"},
+		{labels.AnomalyDuplicateKey, "same key again, left out"},
+		{labels.AnomalyHalfID, "only one of trace id and span id set, no link"},
+		{labels.AnomalyTruncatedKey, "key cut to 256 bytes"},
+		{labels.AnomalyTruncatedValue, "value cut"},
 	} {
-		if count.n > 0 {
-			all = append(all, fmt.Sprintf("%d × %s", count.n, count.what))
+		if n := c[anomaly.kind]; n > 0 {
+			all = append(all, fmt.Sprintf("%d × %s", n, anomaly.what))
 		}
 	}
 	return all

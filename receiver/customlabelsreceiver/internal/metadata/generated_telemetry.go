@@ -25,58 +25,47 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                         metric.Meter
-	mu                                            sync.Mutex
-	registrations                                 []metric.Registration
-	ReceiverCustomLabelsBackgroundCPU             metric.Float64ObservableCounter
-	ReceiverCustomLabelsBackgroundWaiting         metric.Int64ObservableGauge
-	ReceiverCustomLabelsBpfMapUsed                metric.Int64ObservableGauge
-	ReceiverCustomLabelsDroppedProcessEvents      metric.Int64ObservableCounter
-	ReceiverCustomLabelsDroppedSamples            metric.Int64ObservableCounter
-	ReceiverCustomLabelsEmittedSamples            metric.Int64ObservableCounter
-	ReceiverCustomLabelsFilteredSamples           metric.Int64ObservableCounter
-	ReceiverCustomLabelsHanging                   metric.Int64ObservableGauge
-	ReceiverCustomLabelsHits                      metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelAnomalies            metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelBudgetUsed           metric.Int64ObservableGauge
-	ReceiverCustomLabelsLabelReads                metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelSourceProcesses      metric.Int64ObservableGauge
-	ReceiverCustomLabelsLabelUsers                metric.Int64ObservableGauge
-	ReceiverCustomLabelsLimitActions              metric.Int64ObservableCounter
-	ReceiverCustomLabelsLimitUsed                 metric.Float64ObservableGauge
-	ReceiverCustomLabelsMemoryUsed                metric.Int64ObservableGauge
-	ReceiverCustomLabelsMetricCollections         metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricOverflow            metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricSamples             metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricSeries              metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUAwayBytes           metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUDroppedSwitches     metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUEmittedSwitches     metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUFilteredSwitches    metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUMetricSwitches      metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUPendingSwitches     metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPURingBufferUsed      metric.Int64ObservableGauge
-	ReceiverCustomLabelsOffCPUSwitches            metric.Int64ObservableCounter
-	ReceiverCustomLabelsOffCPUUserDroppedSwitches metric.Int64ObservableCounter
-	ReceiverCustomLabelsOverflowSamples           metric.Int64ObservableCounter
-	ReceiverCustomLabelsPendingSamples            metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextErrors      metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessContextProcesses   metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextReads       metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessLoadErrors         metric.Int64ObservableCounter
-	ReceiverCustomLabelsRingBufferUsed            metric.Int64ObservableGauge
-	ReceiverCustomLabelsRuleMatches               metric.Int64ObservableCounter
-	ReceiverCustomLabelsSharedBudgetSamples       metric.Int64ObservableCounter
-	ReceiverCustomLabelsSymbolProblems            metric.Int64ObservableCounter
-	ReceiverCustomLabelsSymbolUsed                metric.Int64ObservableGauge
-	ReceiverCustomLabelsTrackedProcesses          metric.Int64ObservableGauge
-	ReceiverCustomLabelsTypeConflicts             metric.Int64ObservableCounter
-	ReceiverCustomLabelsUnwindFiles               metric.Int64ObservableCounter
-	ReceiverCustomLabelsUnwindTables              metric.Int64ObservableGauge
-	ReceiverCustomLabelsUnwindUsed                metric.Int64ObservableGauge
-	ReceiverCustomLabelsUserDroppedSamples        metric.Int64ObservableCounter
-	ReceiverCustomLabelsUserEntryOverflow         metric.Int64ObservableCounter
-	ReceiverCustomLabelsUserStacks                metric.Int64ObservableCounter
+	meter                                       metric.Meter
+	mu                                          sync.Mutex
+	registrations                               []metric.Registration
+	ReceiverCustomLabelsBackgroundCPU           metric.Float64ObservableCounter
+	ReceiverCustomLabelsBackgroundWaiting       metric.Int64ObservableGauge
+	ReceiverCustomLabelsBpfMapUsed              metric.Int64ObservableGauge
+	ReceiverCustomLabelsDroppedProcessEvents    metric.Int64ObservableCounter
+	ReceiverCustomLabelsDroppedSamples          metric.Int64ObservableCounter
+	ReceiverCustomLabelsEmittedSamples          metric.Int64ObservableCounter
+	ReceiverCustomLabelsFilteredSamples         metric.Int64ObservableCounter
+	ReceiverCustomLabelsHanging                 metric.Int64ObservableGauge
+	ReceiverCustomLabelsHits                    metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelBudgetUsed         metric.Int64ObservableGauge
+	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
+	ReceiverCustomLabelsLimitActions            metric.Int64ObservableCounter
+	ReceiverCustomLabelsLimitUsed               metric.Float64ObservableGauge
+	ReceiverCustomLabelsMemoryUsed              metric.Int64ObservableGauge
+	ReceiverCustomLabelsMetricCollections       metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricOverflow          metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSamples           metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSeries            metric.Int64ObservableGauge
+	ReceiverCustomLabelsOverflowSamples         metric.Int64ObservableCounter
+	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessContextProcesses metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextReads     metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
+	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
+	ReceiverCustomLabelsRuleMatches             metric.Int64ObservableCounter
+	ReceiverCustomLabelsSharedBudgetSamples     metric.Int64ObservableCounter
+	ReceiverCustomLabelsSymbolProblems          metric.Int64ObservableCounter
+	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
+	ReceiverCustomLabelsTypeConflicts           metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindFiles             metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindTables            metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindUsed              metric.Int64ObservableGauge
+	ReceiverCustomLabelsUserDroppedSamples      metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserEntryOverflow       metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserStacks              metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -285,21 +274,6 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelSourceProcesse
 	return nil
 }
 
-// RegisterReceiverCustomLabelsLabelUsersCallback sets callback for observable ReceiverCustomLabelsLabelUsers metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelUsersCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelUsers, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsLabelUsers)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
 // RegisterReceiverCustomLabelsLimitActionsCallback sets callback for observable ReceiverCustomLabelsLimitActions metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLimitActionsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -396,141 +370,6 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricSeriesCallbac
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricSeries, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsMetricSeries)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUAwayBytesCallback sets callback for observable ReceiverCustomLabelsOffCPUAwayBytes metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUAwayBytesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUAwayBytes, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUAwayBytes)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUDroppedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUDroppedSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUDroppedSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUDroppedSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUDroppedSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUEmittedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUEmittedSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUEmittedSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUEmittedSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUEmittedSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUFilteredSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUFilteredSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUFilteredSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUFilteredSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUFilteredSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUMetricSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUMetricSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUMetricSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUMetricSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUMetricSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUPendingSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUPendingSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUPendingSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUPendingSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUPendingSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPURingBufferUsedCallback sets callback for observable ReceiverCustomLabelsOffCPURingBufferUsed metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPURingBufferUsedCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPURingBufferUsed, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPURingBufferUsed)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUSwitches)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsOffCPUUserDroppedSwitchesCallback sets callback for observable ReceiverCustomLabelsOffCPUUserDroppedSwitches metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsOffCPUUserDroppedSwitchesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches)
 	if err != nil {
 		return err
 	}
@@ -681,21 +520,6 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSymbolProblemsCallb
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsSymbolProblems, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsSymbolProblems)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsSymbolUsedCallback sets callback for observable ReceiverCustomLabelsSymbolUsed metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSymbolUsedCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsSymbolUsed, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsSymbolUsed)
 	if err != nil {
 		return err
 	}
@@ -913,7 +737,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsHits, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_hits",
-		metric.WithDescription("Times that the sampling program ran. [Development]"),
+		metric.WithDescription("Times that a sampling program ran; for off-CPU, switches of tasks away from a CPU. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -939,12 +763,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_label_source_processes",
 		metric.WithDescription("Tracked processes with at least one label source. [Development]"),
 		metric.WithUnit("{process}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsLabelUsers, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_custom_labels_label_users",
-		metric.WithDescription("Users with keys and budgets of labels of their own, of labels::budgets::users. [Development]"),
-		metric.WithUnit("{user}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsLimitActions, err = builder.meter.Int64ObservableCounter(
@@ -973,13 +791,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsMetricOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_metric_overflow",
-		metric.WithDescription("Samples, and switches off the CPU, that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]"),
+		metric.WithDescription("Samples that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsMetricSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_metric_samples",
-		metric.WithDescription("Samples of CPU time that the metrics count. [Development]"),
+		metric.WithDescription("Samples that the metrics count. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -987,60 +805,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_metric_series",
 		metric.WithDescription("Series of the metrics. [Development]"),
 		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUAwayBytes, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_custom_labels_off_cpu_away_bytes",
-		metric.WithDescription("Memory of the records of threads that are off the CPU. [Development]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUDroppedSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_dropped_switches",
-		metric.WithDescription("Switches that were recorded, or should have been, and lost, by reason. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUEmittedSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_emitted_switches",
-		metric.WithDescription("Absences from the CPU that the next consumer accepted. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUFilteredSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_filtered_switches",
-		metric.WithDescription("Switches left out on purpose, by reason. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUMetricSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_metric_switches",
-		metric.WithDescription("Switches off the CPU that the metrics count. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUPendingSwitches, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_custom_labels_off_cpu_pending_switches",
-		metric.WithDescription("Switches that are neither emitted, filtered nor dropped yet: the thread is away, or they wait in the ring buffer or in a batch. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPURingBufferUsed, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_custom_labels_off_cpu_ring_buffer_used",
-		metric.WithDescription("Bytes of the ring buffer of switches that wait to be read. [Development]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_switches",
-		metric.WithDescription("Times that a task left a CPU, with off_cpu_threshold above 0. [Development]"),
-		metric.WithUnit("{switch}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsOffCPUUserDroppedSwitches, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_off_cpu_user_dropped_switches",
-		metric.WithDescription("Switches of threads of a user that were dropped because of the user, by reason; part of off_cpu_dropped_switches. [Development]"),
-		metric.WithUnit("{switch}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsOverflowSamples, err = builder.meter.Int64ObservableCounter(
@@ -1051,7 +815,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsPendingSamples, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_pending_samples",
-		metric.WithDescription("Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch. [Development]"),
+		metric.WithDescription("Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch, or the thread is still off the CPU. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -1081,7 +845,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsRingBufferUsed, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_ring_buffer_used",
-		metric.WithDescription("Bytes of the ring buffer of samples that wait to be read. [Development]"),
+		metric.WithDescription("Bytes of a ring buffer that wait to be read. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -1101,12 +865,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_symbol_problems",
 		metric.WithDescription("Files, perf maps and lookups of which functions may have no names, by problem. [Development]"),
 		metric.WithUnit("{problem}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsSymbolUsed, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_custom_labels_symbol_used",
-		metric.WithDescription("Bytes of memory that names of functions take, of max_symbol_bytes. [Development]"),
-		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsTrackedProcesses, err = builder.meter.Int64ObservableGauge(

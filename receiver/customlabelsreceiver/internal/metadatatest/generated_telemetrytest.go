@@ -146,7 +146,7 @@ func AssertEqualReceiverCustomLabelsHanging(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverCustomLabelsHits(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_hits",
-		Description: "Times that the sampling program ran. [Development]",
+		Description: "Times that a sampling program ran; for off-CPU, switches of tasks away from a CPU. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -219,20 +219,6 @@ func AssertEqualReceiverCustomLabelsLabelSourceProcesses(t *testing.T, tt *compo
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualReceiverCustomLabelsLabelUsers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_label_users",
-		Description: "Users with keys and budgets of labels of their own, of labels::budgets::users. [Development]",
-		Unit:        "{user}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_label_users")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
 func AssertEqualReceiverCustomLabelsLimitActions(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_limit_actions",
@@ -296,7 +282,7 @@ func AssertEqualReceiverCustomLabelsMetricCollections(t *testing.T, tt *componen
 func AssertEqualReceiverCustomLabelsMetricOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_metric_overflow",
-		Description: "Samples, and switches off the CPU, that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]",
+		Description: "Samples that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -312,7 +298,7 @@ func AssertEqualReceiverCustomLabelsMetricOverflow(t *testing.T, tt *componentte
 func AssertEqualReceiverCustomLabelsMetricSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_metric_samples",
-		Description: "Samples of CPU time that the metrics count. [Development]",
+		Description: "Samples that the metrics count. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -339,144 +325,6 @@ func AssertEqualReceiverCustomLabelsMetricSeries(t *testing.T, tt *componenttest
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualReceiverCustomLabelsOffCPUAwayBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_away_bytes",
-		Description: "Memory of the records of threads that are off the CPU. [Development]",
-		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_away_bytes")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUDroppedSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_dropped_switches",
-		Description: "Switches that were recorded, or should have been, and lost, by reason. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_dropped_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUEmittedSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_emitted_switches",
-		Description: "Absences from the CPU that the next consumer accepted. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_emitted_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUFilteredSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_filtered_switches",
-		Description: "Switches left out on purpose, by reason. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_filtered_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUMetricSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_metric_switches",
-		Description: "Switches off the CPU that the metrics count. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_metric_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUPendingSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_pending_switches",
-		Description: "Switches that are neither emitted, filtered nor dropped yet: the thread is away, or they wait in the ring buffer or in a batch. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_pending_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPURingBufferUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_ring_buffer_used",
-		Description: "Bytes of the ring buffer of switches that wait to be read. [Development]",
-		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_ring_buffer_used")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_switches",
-		Description: "Times that a task left a CPU, with off_cpu_threshold above 0. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsOffCPUUserDroppedSwitches(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_off_cpu_user_dropped_switches",
-		Description: "Switches of threads of a user that were dropped because of the user, by reason; part of off_cpu_dropped_switches. [Development]",
-		Unit:        "{switch}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_off_cpu_user_dropped_switches")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
 func AssertEqualReceiverCustomLabelsOverflowSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_overflow_samples",
@@ -496,7 +344,7 @@ func AssertEqualReceiverCustomLabelsOverflowSamples(t *testing.T, tt *componentt
 func AssertEqualReceiverCustomLabelsPendingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_pending_samples",
-		Description: "Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch. [Development]",
+		Description: "Hits that are neither emitted, filtered nor dropped yet: they wait in the ring buffer or in a batch, or the thread is still off the CPU. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -572,7 +420,7 @@ func AssertEqualReceiverCustomLabelsProcessLoadErrors(t *testing.T, tt *componen
 func AssertEqualReceiverCustomLabelsRingBufferUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_ring_buffer_used",
-		Description: "Bytes of the ring buffer of samples that wait to be read. [Development]",
+		Description: "Bytes of a ring buffer that wait to be read. [Development]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -627,20 +475,6 @@ func AssertEqualReceiverCustomLabelsSymbolProblems(t *testing.T, tt *componentte
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_custom_labels_symbol_problems")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualReceiverCustomLabelsSymbolUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_custom_labels_symbol_used",
-		Description: "Bytes of memory that names of functions take, of max_symbol_bytes. [Development]",
-		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_receiver_custom_labels_symbol_used")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

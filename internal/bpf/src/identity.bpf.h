@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_IDENTITY_H
 #define CUSTOM_LABELS_IDENTITY_H
 
-#include "maps.h"
+#include "maps.bpf.h"
 
 static __always_inline void process_identity(const struct task_struct *task, struct process_id *id)
 {

@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_MAPS_H
 #define CUSTOM_LABELS_MAPS_H
 
-#include "arch.h"
+#include "arch.bpf.h"
 #include "record.h"
 
 /* Knobs, fixed when the programs are loaded. */
@@ -106,8 +106,8 @@ struct stack_walk {
 	__u8 exact;	 /* ip is that of an instruction, not a return address */
 	__u8 regs_known; /* all of them, not only ip, sp and fp */
 	__u8 fp_known;
-	__u8 doubtful; /* some frame may have been found by a register that was no frame pointer */
-	__u8 by_vma;   /* there is no list that holds: files are looked up in the kernel's tree */
+	__u8 guessed; /* some frame may have been found by a register that was no frame pointer */
+	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
 	__u8 pad[3];
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
@@ -242,8 +242,5 @@ static __always_inline void count(enum counter c)
 		asm volatile("" ::: "memory");                                                                         \
 		*(const volatile typeof((element)->field) *)&(element)->field == (typeof((element)->field))(of);       \
 	})
-
-/* Keeps the compiler from forgetting that a bound was just checked. */
-#define opaque(x) asm volatile("" : "+r"(x))
 
 #endif

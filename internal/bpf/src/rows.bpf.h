@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_ROWS_H
 #define CUSTOM_LABELS_ROWS_H
 
-#include "vma.h"
+#include "vma.bpf.h"
 
 #define UNWIND_PAGE_WORDS (UNWIND_PAGE_BYTES / 4)
 #define UNWIND_PAGE_RULES (UNWIND_PAGE_BYTES / sizeof(struct unwind_rule))
@@ -27,14 +27,14 @@ static __always_inline struct unwind_chunk *mapping_chunk(__u64 list, __u32 chun
 
 static __always_inline struct unwind_mapping *chunk_mapping(struct unwind_chunk *c, __u32 i)
 {
-	opaque(i);
+	barrier_var(i);
 	return &c->mappings[i & (UNWIND_CHUNK_MAPPINGS - 1)];
 }
 
 /* The list has just been replaced, or it was the parent's of a process that has changed since. */
 static __always_inline bool unknown_mappings(struct stack_walk *w)
 {
-	w->doubtful = 1;
+	w->guessed = 1;
 	return false;
 }
 
@@ -99,7 +99,7 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 	__u32 number = first_page + n / UNWIND_PAGE_WORDS;
 	struct unwind_page *page = bpf_map_lookup_elem(table, &number);
 
-	opaque(n);
+	barrier_var(n);
 	if (!page)
 		return false;
 	*word = *(__u32 *)&page->bytes[(n & (UNWIND_PAGE_WORDS - 1)) * 4];
@@ -164,7 +164,7 @@ __noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rul
 		if (!page)
 			return false;
 	}
-	opaque(number);
+	barrier_var(number);
 	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
 	return true;
 }

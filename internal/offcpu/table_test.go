@@ -1,4 +1,4 @@
-package absence
+package offcpu
 
 import (
 	"bytes"

@@ -1,17 +1,17 @@
-package absence
+package offcpu
 
-// Table holds threads that are away. It is for one goroutine.
+// Table holds the records of threads that are off the CPU. It is for one goroutine.
 type Table struct {
 	maxBytes int
 	bytes    int
 	entries  map[uint32]*entry
-	// From the one that has been away longest to the latest.
+	// From the one that left first to the latest.
 	first, last *entry
 	free        *entry // to be used again
 	counts      Counts
 }
 
-// Counts are how absences ended that did not end with a return, since NewTable.
+// Counts are of records that were given up since NewTable.
 type Counts struct {
 	// Evicted: there was no room.
 	Evicted uint64
@@ -70,7 +70,7 @@ func (t *Table) Leave(thread uint32, leftNs uint64, record []byte) {
 	}
 }
 
-// Return ends an absence: the record of the thread that left at that time, valid
+// Return takes out the record of the thread that left at that time, valid
 // until the next call, or false when it is not there any more.
 func (t *Table) Return(thread uint32, leftNs uint64) ([]byte, bool) {
 	e := t.entries[thread]
@@ -81,13 +81,13 @@ func (t *Table) Return(thread uint32, leftNs uint64) ([]byte, bool) {
 	return e.record, true
 }
 
-// Len returns how many threads are away.
+// Len returns how many threads are off the CPU.
 func (t *Table) Len() int { return len(t.entries) }
 
 // Bytes estimates the memory of the table.
 func (t *Table) Bytes() int { return t.bytes }
 
-// Counts returns how absences have ended.
+// Counts returns how many records were given up.
 func (t *Table) Counts() Counts { return t.counts }
 
 func (e *entry) size() int { return entryBytes + cap(e.record) }

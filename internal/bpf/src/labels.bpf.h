@@ -6,10 +6,10 @@
 #ifndef CUSTOM_LABELS_LABELS_H
 #define CUSTOM_LABELS_LABELS_H
 
-#include "go.h"
-#include "maps.h"
-#include "nodejs.h"
-#include "tls.h"
+#include "go.bpf.h"
+#include "maps.bpf.h"
+#include "nodejs.bpf.h"
+#include "tls.bpf.h"
 
 /* struct custom_labels_labelset_t without capacity, which has no meaning to readers; tls_t of v0. */
 struct label_set {
@@ -72,8 +72,8 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	value_bytes = slot.value_len;
 	if (value_bytes > max_value_bytes)
 		value_bytes = max_value_bytes;
-	opaque(key_bytes);
-	opaque(value_bytes);
+	barrier_var(key_bytes);
+	barrier_var(value_bytes);
 	/* again, with the bounds that the verifier can see */
 	if (key_bytes > MAX_LABEL_KEY_BYTES || value_bytes > MAX_LABEL_VALUE_BYTES)
 		return 1;
@@ -81,7 +81,7 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 		pass->outcome = OUTCOME_TRUNCATED;
 		return 1;
 	}
-	opaque(at);
+	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return 1;
 	raw = (struct raw_label *)&s->body[at];
@@ -178,7 +178,7 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 	__u64 size;
 
 	*end = at;
-	opaque(at);
+	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return OUTCOME_INVALID;
 	head = (struct thread_context *)&s->body[at];
@@ -194,7 +194,7 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 		return OUTCOME_INVALID;
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		size = MAX_CONTEXT_ATTRS_BYTES;
-	opaque(size);
+	barrier_var(size);
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		return OUTCOME_INVALID;
 	if (at + sizeof(*head) + size > MAX_LABEL_BYTES)
@@ -279,7 +279,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		struct label_block block = { .abi = s->sources[i].abi };
 		__u32 start = at + sizeof(block), end = start, bytes;
 
-		opaque(at);
+		barrier_var(at);
 		if (start > MAX_LABEL_BYTES || at > MAX_LABEL_BYTES)
 			break;
 		count(COUNTER_SOURCE_READS);
@@ -296,7 +296,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		__builtin_memcpy(&s->body[at], &block, sizeof(block));
 		end = start + bytes;
 		at = (end + 7) & ~7U;
-		opaque(end);
+		barrier_var(end);
 		if (end <= MAX_LABEL_BYTES)
 			*(__u64 *)&s->body[end] = 0; /* equal labels give equal bytes, padding included */
 	}

@@ -5,16 +5,16 @@
  * describe the maker: it returns to its caller, while who has a stack of its own begins
  * here.
  */
-#ifndef CUSTOM_LABELS_NEWBORN_H
-#define CUSTOM_LABELS_NEWBORN_H
+#ifndef CUSTOM_LABELS_NEWTASK_H
+#define CUSTOM_LABELS_NEWTASK_H
 
-#include "arch.h"
+#include "arch.bpf.h"
 
 /*
  * Whether the task, whose registers are r, has been made with a stack of its own and has
  * not used it yet. A function of its own does not share the stack of the rest.
  */
-static __noinline bool newborn(struct task_struct *task, const struct user_regs *r)
+static __noinline bool is_new_task(struct task_struct *task, const struct user_regs *r)
 {
 	struct task_struct *maker;
 	__u64 call;

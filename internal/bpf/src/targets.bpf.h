@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_TARGETS_H
 #define CUSTOM_LABELS_TARGETS_H
 
-#include "identity.h"
+#include "identity.bpf.h"
 
 /*
  * Whether no sample of a task is wanted. One lookup, and none unless targets are

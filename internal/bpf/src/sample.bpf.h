@@ -3,10 +3,10 @@
 #ifndef CUSTOM_LABELS_SAMPLE_H
 #define CUSTOM_LABELS_SAMPLE_H
 
-#include "identity.h"
-#include "labels.h"
-#include "share.h"
-#include "stack.h"
+#include "identity.bpf.h"
+#include "labels.bpf.h"
+#include "share.bpf.h"
+#include "stack.bpf.h"
 
 /*
  * When a reader has to be woken for a record of so many bytes: each time the

@@ -11,7 +11,7 @@
 #ifndef CUSTOM_LABELS_VMA_H
 #define CUSTOM_LABELS_VMA_H
 
-#include "maps.h"
+#include "maps.bpf.h"
 
 /* include/linux/maple_tree.h, unchanged since mappings are in such a tree (Linux 6.1). */
 #define MAPLE_LEVELS 6 /* of at least 5 children each */
@@ -164,7 +164,7 @@ static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 		}
 	}
 	if (kind != VMA_ANONYMOUS)
-		w->doubtful = 1;
+		w->guessed = 1;
 	if (kind != VMA_NONE) {
 		w->bare_start = w->vma.start;
 		w->bare_limit = w->vma.limit;

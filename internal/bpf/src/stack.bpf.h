@@ -7,8 +7,8 @@
 #ifndef CUSTOM_LABELS_STACK_H
 #define CUSTOM_LABELS_STACK_H
 
-#include "newborn.h"
-#include "rows.h"
+#include "newtask.bpf.h"
+#include "rows.bpf.h"
 
 /* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
 struct frame_link {
@@ -26,7 +26,7 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 {
 	long bytes;
 
-	opaque(at);
+	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return 0;
 	bytes = bpf_get_stack(ctx, &s->body[at], 8 * MAX_KERNEL_FRAMES, 0);
@@ -59,7 +59,7 @@ static __always_inline enum outcome by_signal_frame(struct scratch *s, struct st
 	if (!w->exact && w->frames > 1 && w->at >= 8 && w->at <= SAMPLE_BODY_BYTES) {
 		__u32 at = w->at - 8;
 
-		opaque(at);
+		barrier_var(at);
 		if (at <= SAMPLE_BODY_BYTES - 8)
 			*(__u64 *)&s->body[at] += 1;
 	}
@@ -169,8 +169,8 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 	if (!w->fp_known)
 		return OUTCOME_NO_ROWS;
 	if (!w->fp)
-		return w->doubtful ? OUTCOME_NO_ROWS
-				   : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
+		return w->guessed ? OUTCOME_NO_ROWS
+				  : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
 	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
 		return OUTCOME_NO_ROWS;
 	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
@@ -180,7 +180,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 		return OUTCOME_NO_ROWS;
 	out = to_caller(w, link.return_address, w->fp + sizeof(link), FP_GIVES_SP);
 	w->fp = link.fp;
-	if ((out == OUTCOME_PRESENT && w->doubtful) || out == OUTCOME_INVALID)
+	if ((out == OUTCOME_PRESENT && w->guessed) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
 	return out;
 }
@@ -211,7 +211,7 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 
 	if (find_mapping(w, pc)) {
 		if (!find_rule(w, pc, &rule))
-			w->doubtful = 1;
+			w->guessed = 1;
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
@@ -235,7 +235,7 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 		return 1;
 	}
 	at = s->walk_state.at;
-	opaque(at);
+	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8)
 		return 1;
 	/* Return addresses are behind an instruction, and so is what is put here for an exact address. */
@@ -260,7 +260,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 		if (!still_of(list, owner, id->tgid))
 			list = NULL;
 	}
-	w->doubtful = use_rows && !list;
+	w->guessed = use_rows && !list;
 	w->by_vma = use_rows && (!list || !mm || mm->exec_vm != exec_pages);
 }
 
@@ -274,11 +274,11 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	struct walk_context ctx = { .scratch = scratch };
 	struct stack_walk *w = &s->walk_state;
 
-	opaque(at);
+	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
 	*(__u64 *)&s->body[at] = regs->ip;
-	if (newborn(task, regs)) {
+	if (is_new_task(task, regs)) {
 		s->header.user_stack = OUTCOME_PRESENT;
 		return 1;
 	}

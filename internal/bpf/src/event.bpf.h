@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_EVENT_H
 #define CUSTOM_LABELS_EVENT_H
 
-#include "identity.h"
+#include "identity.bpf.h"
 
 static __always_inline void fill_event(struct process_event *ev, const struct task_struct *task, enum event_kind kind)
 {

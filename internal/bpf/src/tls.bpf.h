@@ -3,7 +3,7 @@
 #ifndef CUSTOM_LABELS_TLS_H
 #define CUSTOM_LABELS_TLS_H
 
-#include "arch.h"
+#include "arch.bpf.h"
 #include "record.h"
 
 #define read_user(dst, addr) bpf_probe_read_user(dst, sizeof(*(dst)), (const void *)(addr))

@@ -7,8 +7,8 @@
 #ifndef CUSTOM_LABELS_GO_H
 #define CUSTOM_LABELS_GO_H
 
-#include "maps.h"
-#include "tls.h"
+#include "maps.bpf.h"
+#include "tls.bpf.h"
 
 /* runtime/map.go before Go 1.24, type hmap. */
 struct go_map {

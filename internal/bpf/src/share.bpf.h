@@ -18,7 +18,7 @@
 #ifndef CUSTOM_LABELS_SHARE_H
 #define CUSTOM_LABELS_SHARE_H
 
-#include "maps.h"
+#include "maps.bpf.h"
 
 const volatile __u64 user_limit_bytes; /* of unread samples of one user; 0: no limit */
 

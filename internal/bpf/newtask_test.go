@@ -15,7 +15,7 @@ import (
 
 // A child that has just been made has its maker's registers. With a stack of its own it
 // has no caller; else its callers are those of its maker.
-func TestNewbornStacks(t *testing.T) {
+func TestNewTaskStacks(t *testing.T) {
 	program := buildStacks(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
@@ -51,7 +51,7 @@ func TestNewbornStacks(t *testing.T) {
 }
 
 // The same where such a thread leaves the CPU.
-func TestNewbornSwitches(t *testing.T) {
+func TestNewTaskSwitches(t *testing.T) {
 	program := buildStacks(t)
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
 	require.NoError(t, o.Start())

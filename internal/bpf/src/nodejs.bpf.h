@@ -8,8 +8,8 @@
 #ifndef CUSTOM_LABELS_NODEJS_H
 #define CUSTOM_LABELS_NODEJS_H
 
-#include "maps.h"
-#include "tls.h"
+#include "maps.bpf.h"
+#include "tls.bpf.h"
 
 /* otel_thread_ctx_nodejs_v1, as in @datadog/pprof 5.20. */
 struct nodejs_variable {

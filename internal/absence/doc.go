@@ -1,5 +1,0 @@
-// Package absence joins what is recorded of a thread when it leaves the CPU with
-// its return. Between the two it keeps the record, as bytes whose meaning it does
-// not know, in bounded memory: when that is full, the thread that has been away
-// longest is given up.
-package absence
