@@ -97,7 +97,9 @@ func (k *known) Resource(handle uint64, attrs pcommon.Map) {
 	if info := k.infos[handle]; info != nil {
 		putProcess(attrs, info)
 		profile.CleanMap(attrs)
+		return
 	}
+	putUnknownService(attrs, "")
 }
 
 // add adds a batch to the sums, whatever becomes of its profiles; it returns how many

@@ -90,7 +90,9 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 	}
 	if info := r.info(handle); info != nil {
 		putProcess(attrs, info)
+		return
 	}
+	putUnknownService(attrs, "")
 }
 
 // Frame implements profile.Resolver.

@@ -46,6 +46,21 @@ func putProcess(attrs pcommon.Map, info *process.Info) {
 	if info.Loaded {
 		attrs.PutInt("process.real_user.id", int64(info.UID))
 	}
+	putUnknownService(attrs, info.Name)
+}
+
+// putUnknownService names the service of a process that has not named one, as the semantic
+// conventions ask of SDKs: unknown_service:NAME, or unknown_service without a name. Backends
+// tell programs apart by it.
+func putUnknownService(attrs pcommon.Map, executable string) {
+	if v, ok := attrs.Get("service.name"); ok && v.Str() != "" {
+		return
+	}
+	name := "unknown_service"
+	if executable != "" {
+		name += ":" + executable
+	}
+	attrs.PutStr("service.name", name)
 }
 
 // putResource takes over the resource that a process has published. The builder

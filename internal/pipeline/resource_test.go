@@ -64,3 +64,35 @@ func TestResourceOfProcess(t *testing.T) {
 	want["process.real_user.id"] = int64(10)
 	require.Equal(t, want, attrs.AsRaw())
 }
+
+// TestUnknownService: a process that names no service has one by its executable's name.
+func TestUnknownService(t *testing.T) {
+	named := func(v *commonpb.AnyValue) *processctx.Context {
+		return &processctx.Context{Resource: []*commonpb.KeyValue{{Key: "service.name", Value: v}}}
+	}
+	for name, tc := range map[string]struct {
+		info *process.Info
+		want string
+	}{
+		"by its executable":   {&process.Info{Name: "bash"}, "unknown_service:bash"},
+		"nothing known":       {&process.Info{}, "unknown_service"},
+		"its own":             {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}})}, "shop"},
+		"an empty one":        {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{}})}, "unknown_service:bash"},
+		"one that is no text": {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 7}})}, "unknown_service:bash"},
+	} {
+		attrs := pcommon.NewMap()
+		putProcess(attrs, tc.info)
+		got, ok := attrs.Get("service.name")
+		require.True(t, ok, name)
+		require.Equal(t, tc.want, got.Str(), name)
+	}
+	for name, resource := range map[string]func(uint64, pcommon.Map){
+		"profiles": newResolver(nil, omission{}).Resource,
+		"metrics":  (&known{}).Resource,
+	} {
+		attrs := pcommon.NewMap()
+		resource(1, attrs)
+		got, _ := attrs.Get("service.name")
+		require.Equal(t, "unknown_service", got.Str(), "%s: of a process that is not known", name)
+	}
+}

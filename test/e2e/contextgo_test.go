@@ -64,7 +64,7 @@ func (row *contextRow) checkSpans(t *testing.T, hits []contextHit, log *ddLog) {
 		if labelled == 0 {
 			labelled = since
 		}
-		if name := h.resource["service.name"]; name == "" && !named {
+		if name := h.resource["service.name"]; !namesService(h.resource) && !named {
 			row.late += count(since >= contextGoal)
 		} else {
 			named = true

@@ -216,6 +216,12 @@ func countKeys(h *contextHit) (n int, err error) {
 	return n, nil
 }
 
+// namesService reports whether a process has named its service, and not the receiver for it.
+func namesService(resource map[string]string) bool {
+	name := resource["service.name"]
+	return name != "" && name != "unknown_service" && !strings.HasPrefix(name, "unknown_service:")
+}
+
 // checkChild: link only after the fork, names from its own context on, nothing
 // after the exec.
 func (row *contextRow) checkChild(t *testing.T, hits []contextHit, log contextLog) {
@@ -226,7 +232,7 @@ func (row *contextRow) checkChild(t *testing.T, hits []contextHit, log contextLo
 	for i := range hits {
 		h := &hits[i]
 		at := h.timeUnixNano
-		_, named := h.resource["service.name"]
+		named := namesService(h.resource)
 		keys, err := countKeys(h)
 		switch {
 		case at < log.own-slack:
@@ -255,7 +261,7 @@ func (row *contextRow) checkChild(t *testing.T, hits []contextHit, log contextLo
 
 // checkOther checks a sample of spin-plain, which was run by a writer.
 func (row *contextRow) checkOther(t *testing.T, h *contextHit) {
-	_, named := h.resource["service.name"]
+	named := namesService(h.resource)
 	none := h.link == link{} && h.attrs["trace_id"] == "" && !named && h.executable == "spin-plain"
 	for key := range h.attrs {
 		none = none && !strings.HasPrefix(key, "key_") && !strings.HasPrefix(key, prefix)
