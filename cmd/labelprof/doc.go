@@ -8,6 +8,8 @@
 //	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE] [FILE...]
 //	labelprof top   [--by tenant,route] [--max-memory 1024] [--truth FILE]... FILE...
 //	labelprof pprof [--max-memory 1024] -o OUT.pb.gz FILE...
+//	labelprof push  [--server URL] [--tenant ID] [--ca-file PEM] [--service NAME]
+//	                [--omit KEY,...] [--timeout 30s] [--patience 1m] [--max-memory 1024] FILE...
 //	labelprof inspect [--json] [--threads 64] PID...
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
@@ -37,6 +39,9 @@
 // (mode shares of testdata/writers); what was sampled in these processes is shown
 // beside it.
 //
+// push sends what files have to Grafana Pyroscope (POST /ingest), a service at a time, with
+// labels; see package push.
+//
 // inspect looks into processes: which label sources they have, how the thread-local
 // variables are reached and where they are, and what each thread has in them now; or
 // why there are none. It finds sources with the receiver's own code (process.Inspect), so
@@ -53,7 +58,7 @@
 // decodes before it calls a handler, so Export is served as a stream of one message. Where many want to send, the connection that has been silent
 // longest ends. Files that are written are for their owner only.
 //
-// main only picks a command. Commands are in files (top, pprof), serve and inspect, what they
+// main only picks a command. Commands are in files (top, pprof), serve, push and inspect, what they
 // share in command; samples come from otlp and pprof by way of input, and go through sink to
 // table, pprof and pagestore.
 package main

@@ -13,6 +13,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/inspect"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/push"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/serve"
 )
 
@@ -20,6 +21,7 @@ const usage = `usage:
   labelprof serve [flags] [FILE...] receive OTLP profiles or read files, show CPU by label, also as a web page
   labelprof top [flags] FILE...    show CPU by label in files of OTLP profiles
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
+  labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
 labelprof COMMAND -h lists the flags.
 `
@@ -38,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"serve":   serve.Run,
 		"top":     files.Top,
 		"pprof":   files.Convert,
+		"push":    push.Run,
 		"inspect": inspect.Run,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {

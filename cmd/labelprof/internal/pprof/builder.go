@@ -127,6 +127,15 @@ func (p *Builder) WriteFile(name string) error {
 // Empty reports whether no sample is in the profile.
 func (p *Builder) Empty() bool { return len(p.samples) == 0 }
 
+// Samples returns how many there are.
+func (p *Builder) Samples() int { return len(p.samples) }
+
+// Bytes estimates the memory that the profile takes, in bytes.
+func (p *Builder) Bytes() int { return p.bytes }
+
+// Lost returns how many labels gave way to another with the same key.
+func (p *Builder) Lost() int64 { return p.lost }
+
 // Profile returns what has been gathered. It stays the builder's.
 func (p *Builder) Profile() *profile.Profile { return &p.profile }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+const (
+	// maxAnswerBytes is what is read of an answer, shownBytes what is shown of it.
+	maxAnswerBytes = 64 << 10
+	shownBytes     = 300
+	// maxTries bounds how often a request is sent, maxWait the time between two of them.
+	maxTries = 12
+	maxWait  = 15 * time.Second
+	minWait  = 250 * time.Millisecond
+)
+
+// A refusal is an answer, or the lack of one, that is not "taken".
+type refusal struct {
+	err   error
+	again bool          // it was not taken, and may be later
+	after time.Duration // as the server asks; 0: it does not
+}
+
+// send sends a part until it is taken, refused, or patience ends.
+func (c *client) send(ctx context.Context, p *part) error {
+	b, err := bodyOf(p)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(c.patience)
+	for n := 1; ; n++ {
+		refused := c.try(ctx, p, b)
+		if refused == nil {
+			return nil
+		}
+		wait := max(refused.after, c.wait(n))
+		if !refused.again || n == maxTries || time.Now().Add(wait).After(deadline) {
+			if n > 1 {
+				return fmt.Errorf("%w (the last of %d tries)", refused.err, n)
+			}
+			return refused.err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// backoff is the wait after the try n: twice as long each time, and not the same for all who
+// have been refused at once.
+func backoff(n int) time.Duration {
+	wait := min(minWait<<min(n-1, 16), maxWait)
+	return wait/2 + rand.N(wait/2) //nolint:gosec // no secret
+}
+
+// try sends a part once; nil: it was taken.
+func (c *client) try(ctx context.Context, p *part, b *body) *refusal {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, err := c.request(ctx, p, b)
+	if err != nil {
+		return &refusal{err: c.clean(err)}
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return c.unanswered(err)
+	}
+	defer answer.Body.Close()
+	// The status is the answer: a text that breaks off takes nothing back.
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
+	return c.judge(answer, text)
+}
+
+// unanswered is a request without an answer. Only where there was no connection, it was not
+// taken for certain.
+func (c *client) unanswered(err error) *refusal {
+	err = c.clean(err)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		lookup := new(net.DNSError)
+		unknown := errors.As(err, &lookup) && lookup.IsNotFound
+		return &refusal{err: err, again: !unknown && !errors.Is(err, syscall.EACCES)}
+	}
+	// Of a certificate, the server decides what the error says.
+	said := errors.New(c.quote([]byte(err.Error())))
+	if certificate(err) {
+		return &refusal{err: said}
+	}
+	return &refusal{err: fmt.Errorf("no answer, so that nobody knows if it was taken: %w", said)}
+}
+
+// judge tells whether an answer says that a part was taken.
+func (c *client) judge(answer *http.Response, text []byte) *refusal {
+	said := c.quote(text)
+	switch status := answer.StatusCode; {
+	case status/100 == 2:
+		if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind == "text/html" {
+			return &refusal{err: errors.New("the answer is a web page: that is no /ingest of Pyroscope")}
+		}
+		return nil
+	case status/100 == 3:
+		return &refusal{err: fmt.Errorf("it is elsewhere, says status %d: %s", status, c.quote([]byte(answer.Header.Get("Location"))))}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return &refusal{err: fmt.Errorf("not allowed, status %d: %s (%s and --tenant say who sends)", status, said, envToken)}
+	case status == http.StatusRequestEntityTooLarge:
+		return &refusal{err: fmt.Errorf("too large, status %d: %s", status, said)}
+	default:
+		return &refusal{
+			err:   fmt.Errorf("status %d: %s", status, said),
+			again: status == http.StatusTooManyRequests || status/100 == 5 && status != http.StatusNotImplemented,
+			after: retryAfter(answer.Header.Get("Retry-After")),
+		}
+	}
+}
+
+// retryAfter is what a server asks for, within bounds: whole seconds, or a date.
+func retryAfter(text string) time.Duration {
+	wait := time.Duration(0)
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(text); err == nil {
+		wait = time.Until(date)
+	}
+	return min(max(wait, 0), maxWait)
+}
+
+// clean takes what an error says of its own request out of it: the address is known, and what
+// is in it is long.
+func (c *client) clean(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return err
+}
+
+// quote shows what a server has said: not all of it, nothing that a terminal acts upon, and
+// not the token, which it knows.
+func (c *client) quote(text []byte) string {
+	said := strings.TrimSpace(string(text))
+	if c.secret.token != "" {
+		pair := base64.StdEncoding.EncodeToString([]byte(c.secret.user + ":" + c.secret.token))
+		said = strings.NewReplacer(c.secret.token, "[token]", pair, "[token]").Replace(said)
+	}
+	if said == "" {
+		return "no text"
+	}
+	return shown(said)
+}
+
+func shown(s string) string {
+	if len(s) > shownBytes {
+		s = s[:shownBytes] + "..."
+	}
+	return terminal.Escape(strings.ToValidUTF8(s, "?"))
+}
