@@ -124,11 +124,12 @@ generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
 	scripts/generate-check.sh sum >tools/generated.sum
 
-# Compile for the other supported systems.
+# Compile for the other supported systems, and with other generations of the profiles' data model.
 .PHONY: cross
 cross:
 	for arch in $(filter-out $(shell $(GO) env GOARCH),amd64 arm64); do GOOS=linux GOARCH=$$arch $(GO) vet ./...; done
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	scripts/generations.sh
 
 
 .PHONY: unit
@@ -179,6 +180,7 @@ E2E_TESTS_unwind := TestUnwind TestUnwindPattern TestShare
 E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
+E2E_TESTS_backends := TestBackends TestBackendsNotice
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
@@ -198,8 +200,8 @@ web-browser:
 
 # What some of them run.
 e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
-e2e-metrics e2e-collector e2e-web e2e-deploy e2e-docs: collector
-e2e-collector e2e-web e2e-docs: labelprof
+e2e-metrics e2e-collector e2e-backends e2e-web e2e-deploy e2e-docs: collector
+e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
 
@@ -244,7 +246,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # All of them in a quick form, in two processes at the same time: those that measure nothing
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
-UNMEASURED := web docs deploy lifecycle privileges hostile rules
+UNMEASURED := backends web docs deploy lifecycle privileges hostile rules
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers

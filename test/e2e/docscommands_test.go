@@ -25,6 +25,7 @@ const (
 	makeRuns     = "make runs this very test, or what takes minutes: only that it knows the target"
 	contributors = "works on the repository itself: only that make knows the target"
 	needDocker   = "needs a container engine: TestDeploy runs what the Dockerfile runs"
+	needBackend  = "needs a Pyroscope: TestBackends pushes to a stand-in for one"
 	needKube     = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
 )
 
@@ -49,6 +50,8 @@ var notRun = map[string]string{
 		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined ` +
 		`-e OTLP_GATEWAY=gateway.example.com:4317 -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
+
+	`bin/labelprof push --server https://pyroscope.example.com --tenant team-a profiles.otlp`: needBackend,
 
 	`kubectl apply -f deploy/kubernetes/daemonset.yaml`:                      needKube,
 	`kubectl -n custom-labels rollout status daemonset/otelcol-customlabels`: needKube,
