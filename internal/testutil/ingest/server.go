@@ -94,7 +94,10 @@ func take(r *http.Request) (*Taken, error) {
 	if t.Profile, err = profile.ParseData(data); err != nil {
 		return nil, err
 	}
-	return t, t.check(config)
+	if err := t.check(config); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // A sampleType is an entry of the form field sample_type_config.

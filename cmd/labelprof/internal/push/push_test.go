@@ -143,9 +143,9 @@ func TestPushOffCPU(t *testing.T) {
 // nothing is lost.
 func TestPushParts(t *testing.T) {
 	b := profiletest.New().Process(7, "many")
-	const labels, hits = 40_000, 2
+	const labels, hits = 20_000, 2
 	for i := range labels {
-		b.Sample(hits, []string{"f"}, "tenant", fmt.Sprintf("%s%d", strings.Repeat("t", 200), i))
+		b.Sample(hits, []string{"f"}, "tenant", fmt.Sprintf("%s%d", strings.Repeat("t", 100), i))
 	}
 	s, url := serve(t)
 	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
@@ -336,7 +336,7 @@ func TestSendPatience(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.wait = func(int) time.Duration { cancel(); return time.Second }
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	require.ErrorIs(t, c.send(ctx, partOf()), context.Canceled)
 }
 
