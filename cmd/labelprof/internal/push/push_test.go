@@ -437,3 +437,55 @@ func TestPushStops(t *testing.T) {
 	require.Contains(t, stderr, "sent before that: 1 profiles of 1 services, 20 samples")
 	require.EqualValues(t, 2, n.Load())
 }
+
+// TestSendElsewhere: a profile, and the token, go to the server that was named and no other.
+func TestSendElsewhere(t *testing.T) {
+	s, url := serve(t)
+	server := httptest.NewServer(http.RedirectHandler(url+"/ingest?"+query(partOf()), http.StatusFound))
+	defer server.Close()
+	require.ErrorContains(t, clientOf(t, server.URL).send(t.Context(), partOf()), "it is elsewhere")
+	require.Empty(t, s.Taken())
+	p := partOf()
+	p.end = 2e9 + 1
+	require.Contains(t, query(p), "until=3")
+}
+
+// TestSendReset: a connection that breaks is no word that the profile was not taken.
+func TestSendReset(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	var n atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n.Add(1)
+			_, _ = conn.Read(make([]byte, 1<<16))
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		}
+	}()
+	require.ErrorContains(t, clientOf(t, "http://"+l.Addr().String()).send(t.Context(), partOf()), "nobody knows")
+	require.EqualValues(t, 1, n.Load())
+}
+
+// TestPushStopsGathering: of a file that is sent in parts, none follows one that was refused.
+func TestPushStopsGathering(t *testing.T) {
+	b := profiletest.New().Process(7, "many")
+	for i := range 2*partSamples + 1 {
+		b.Sample(1, []string{"f"}, "tenant", fmt.Sprint(i))
+	}
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.Add(1)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}))
+	defer server.Close()
+	g := newGatherer(&settings{}, func(p *part) error { return clientOf(t, server.URL).send(t.Context(), p) }, func() {})
+	g.Consume(b.Profiles)
+	require.ErrorContains(t, g.err, "status 422")
+	require.EqualValues(t, 1, n.Load())
+}
