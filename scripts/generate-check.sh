@@ -16,7 +16,7 @@ inputs=(
 	'internal/bpf/src' 'internal/bpf/generate.go' 'cmd/labelprof/web'
 	'internal/labels/anomaly.go' 'internal/pipeline/reasons.go' 'internal/pipeline/snapshotlabels.go' 'internal/pipeline/snapshotmetrics.go' 'internal/profile/options.go'
 	'tools/clang-version' 'tools/go.mod' 'tools/go.sum'
-	':(glob)receiver/**/metadata.yaml' 'scripts/generate-check.sh' 'scripts/web.sh'
+	':(glob)receiver/**/metadata.yaml' ':(glob)receiver/**/configtable/*.go' 'scripts/generate-check.sh' 'scripts/web.sh'
 )
 generated=(
 	':(glob)internal/bpf/*_bpfe[lb].go'
@@ -24,6 +24,7 @@ generated=(
 	':(glob)receiver/**/generated_*.go'
 	':(glob)receiver/**/documentation.md'
 	':(glob)receiver/**/README.md'
+	':(glob)receiver/**/config.schema.json'
 	'cmd/labelprof/web/dist'
 )
 objects=(':(glob)internal/bpf/*_bpfe[lb].o')

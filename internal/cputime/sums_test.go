@@ -64,7 +64,7 @@ type hits struct {
 }
 
 func add(s *Sums, b Batch, r Resolver, list ...hits) Result {
-	o := profile.Options{Period: 10 * time.Millisecond, ThreadAttributes: true}
+	o := profile.Options{Period: 10 * time.Millisecond, ThreadID: true, ThreadName: true}
 	if b.Kind == profile.KindOffCPU {
 		o.OffCPU = &profile.OffCPU{Threshold: 1}
 	}
@@ -489,7 +489,7 @@ func TestSumsConcurrently(t *testing.T) {
 // BenchmarkAdd is the cost of an entry of a batch whose series are there.
 func BenchmarkAdd(b *testing.B) {
 	s := New(testOptions())
-	builder := profile.NewBuilder(profile.Options{Period: time.Millisecond, ThreadAttributes: true})
+	builder := profile.NewBuilder(profile.Options{Period: time.Millisecond, ThreadID: true, ThreadName: true})
 	sets := []*labels.Set{set("tenant", "a"), set("tenant", "b"), set("tenant", "c")}
 	const entries = 1000
 	for i := range entries {

@@ -12,7 +12,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
-// offCPUShare of max_batch_bytes is what the records of threads that are off the CPU may take.
+// offCPUShare of BatchOptions.MaxBytes is what the records of threads that are off the CPU may take.
 const offCPUShare = 2
 
 // offCPUReader reads switches, and joins a thread's leaving of the CPU with its return: those

@@ -131,8 +131,10 @@ type MetricOptions struct {
 type AttributeOptions struct {
 	// Trace also emits the trace link as sample attributes trace_id and span_id.
 	Trace bool
-	// Thread emits thread.id and thread.name, and so keeps samples of different threads apart.
-	Thread bool
+	// ThreadID emits thread.id, and so keeps samples of different threads apart.
+	ThreadID bool
+	// ThreadName emits thread.name, and so keeps samples of threads of different names apart.
+	ThreadName bool
 	// CPU emits cpu.logical_number, and so keeps samples of different CPUs apart.
 	CPU bool
 	// CommandLine emits the resource attribute process.command_line, which may hold secrets.
@@ -215,7 +217,7 @@ func Defaults() Options {
 			MaxLabels: 64, MaxKeyBytes: 256, MaxValueBytes: 1024,
 		},
 		Metrics:    MetricOptions{Interval: 15 * time.Second, MaxUserSeries: 2048, Expiry: 5 * time.Minute},
-		Attributes: AttributeOptions{Trace: true, Thread: true},
+		Attributes: AttributeOptions{Trace: true, ThreadID: true, ThreadName: true},
 		Unwind:     UnwindOptions{MaxBytes: 64 << 20},
 		Symbols:    SymbolOptions{MaxBytes: 32 << 20},
 		Batches:    BatchOptions{MaxPending: 4, MaxBytes: 32 << 20, MaxRequestBytes: 3584 << 10, MaxUserEntries: 65536},
@@ -260,7 +262,7 @@ func orDefault[T comparable](value *T, otherwise T) { *value = cmp.Or(*value, ot
 // alone have costs nothing then.
 func (o Options) withoutProfiles() Options {
 	o.Unwind.FramePointersOnly, o.Symbols.Skip = true, true
-	o.Attributes.Trace, o.Attributes.Thread, o.Attributes.CPU = false, false, false
+	o.Attributes.Trace, o.Attributes.ThreadID, o.Attributes.ThreadName, o.Attributes.CPU = false, false, false, false
 	o.Labels.Skip = o.Labels.Skip || len(o.Metrics.LabelKeys) == 0
 	return o
 }

@@ -71,7 +71,7 @@ func (e *output) recycle(b *batch) {
 	b.users, b.last, b.labels = nil, nil, 0
 }
 
-// earlyShare of max_pending_batches is what batches of one user that come before their
+// earlyShare of BatchOptions.MaxPending is what batches of one user that come before their
 // time may take: so they cost this user samples, and not the others.
 const earlyShare = 2
 

@@ -157,7 +157,7 @@ func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*
 	})
 	if errors.Is(err, bpf.ErrMapBytes) {
 		// How much some maps take depends on the number of CPUs.
-		return nil, fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host: raise it, or lower max_unwind_bytes (%d), ring_buffer_bytes (%d) or off_cpu_ring_buffer_bytes (%d): %w",
+		return nil, fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host, with %d for unwind rows, %d for the ring buffer and %d for that of off-CPU profiles: raise it: %w",
 			o.Limits.BPFMapBytes, maps.Unwind, ring, maps.OffCPURing, err)
 	}
 	if err != nil {

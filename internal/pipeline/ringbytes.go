@@ -4,11 +4,12 @@ const (
 	// secondBytes of a sample and CPU is what the ring buffer has room for where its size is
 	// not given: a second of samples with stacks of 200 frames and some labels.
 	secondBytes = 2 << 10
-	// The bounds of that.
-	lowRingBytes  = 1 << 20
-	highRingBytes = 32 << 20
-	// minRingBytes is the least that the sampler takes.
+	// The bounds of that are these parts of LimitOptions.BPFMapBytes.
+	lowRingShare  = 128
+	highRingShare = 4
+	// minRingBytes and maxRingBytes are what the sampler takes.
 	minRingBytes = 64 << 10
+	maxRingBytes = 1 << 30
 	// cpuMapBytes is what other maps have for each CPU, twice with off-CPU profiles.
 	cpuMapBytes = 32 << 10
 	// restMapBytes of LimitOptions.BPFMapBytes is for what is no ring buffer and no unwind rows.
@@ -50,13 +51,14 @@ func (o *Options) ringBytes(cpus int) int {
 	if o.Ring.Bytes != 0 {
 		return o.Ring.Bytes
 	}
-	want := min(max(o.SamplesPerSecond*cpus*secondBytes, lowRingBytes), highRingBytes)
+	maps := o.Limits.BPFMapBytes
+	want := min(max(o.SamplesPerSecond*cpus*secondBytes, maps/lowRingShare, minRingBytes), maps/highRingShare)
 	perCPU := cpuMapBytes
 	if o.OffCPU.Threshold > 0 {
 		perCPU *= 2
 	}
-	room := max(o.Limits.BPFMapBytes-o.MapBytes().fixed()-cpus*perCPU, minRingBytes)
-	n := highRingBytes
+	room := max(maps-o.MapBytes().fixed()-cpus*perCPU, minRingBytes)
+	n := maxRingBytes
 	for n/2 >= want || n > room {
 		n /= 2
 	}

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Streams [NumStreams]StreamSnapshot // by kind
 
 	Users      []uint32 // uids in the init user namespace, in the order of all that is by user
-	LostLabels ByUser   // samples of all kinds that lack their labels because of max_user_entries
+	LostLabels ByUser   // samples of all kinds that lack their labels because of BatchOptions.MaxUserEntries
 	LostStacks ByUser   // and their stacks
 
 	Labels   LabelsSnapshot

@@ -11,7 +11,7 @@ const (
 	NumCollectionResults = iota
 )
 
-// SeriesLost is what samples lack in the metrics because of max_user_series, or because
+// SeriesLost is what samples lack in the metrics because of MetricOptions.MaxUserSeries, or because
 // memory is short: those without labels are in the overflow series of their process, those
 // without a process in that of their user.
 type SeriesLost int

@@ -14,7 +14,7 @@ import (
 )
 
 // A stream is the way of one kind of profile from BPF to the next consumer. At most
-// max_pending_batches wait in it; what comes beyond that is dropped and counted,
+// BatchOptions.MaxPending wait in it; what comes beyond that is dropped and counted,
 // because reading must not wait. Streams do not take each other's room.
 type stream struct {
 	kind    profile.Kind
@@ -53,14 +53,15 @@ func newStream(o *Options, kind profile.Kind, from source, users *userSeries, me
 		source: from,
 		users:  users,
 		pool: pool{memory: memory, options: profile.Options{
-			Period:           o.period(),
-			LabelPrefix:      o.Labels.Prefix,
-			TraceAttributes:  o.Attributes.Trace,
-			ThreadAttributes: o.Attributes.Thread,
-			CPUAttribute:     o.Attributes.CPU,
-			MaxEntries:       o.Batches.MaxUserEntries,
-			ScopeName:        o.Scope.Name,
-			ScopeVersion:     o.Scope.Version,
+			Period:          o.period(),
+			LabelPrefix:     o.Labels.Prefix,
+			TraceAttributes: o.Attributes.Trace,
+			ThreadID:        o.Attributes.ThreadID,
+			ThreadName:      o.Attributes.ThreadName,
+			CPUAttribute:    o.Attributes.CPU,
+			MaxEntries:      o.Batches.MaxUserEntries,
+			ScopeName:       o.Scope.Name,
+			ScopeVersion:    o.Scope.Version,
 		}},
 		pending: make(chan *batch, o.Batches.MaxPending),
 	}
@@ -77,7 +78,7 @@ func (s *stream) filter(why FilterReason, samples int64) { s.filtered[why].Add(s
 // dropEarly drops the samples of a batch of one user for which there is no room.
 func (s *stream) dropEarly(uid uint32, samples int) { s.byUser.pendingFull(s.users.of(uid), samples) }
 
-// countOverflow counts samples of a user that lack something because of max_user_entries.
+// countOverflow counts samples of a user that lack something because of BatchOptions.MaxUserEntries.
 func (s *stream) countOverflow(of *userBatch) {
 	sets, stacks := of.builder.Overflown()
 	s.byUser.overflow(s.users.of(of.uid), sets, stacks)

@@ -8,7 +8,7 @@ import (
 // userCounts is what happened to samples of users because of the users, by series.
 type userCounts struct {
 	dropped    [maxUserSeries + 1]atomic.Int64 // early batches that found no room
-	lostLabels [maxUserSeries + 1]atomic.Int64 // max_user_entries
+	lostLabels [maxUserSeries + 1]atomic.Int64 // BatchOptions.MaxUserEntries
 	lostStacks [maxUserSeries + 1]atomic.Int64 // twice as many
 }
 

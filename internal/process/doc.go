@@ -29,7 +29,7 @@
 // Rows are built for what is sampled, by one worker that takes a quarter of a CPU, the file
 // first that most sampled processes wait for. They stay a minute after the last process: a
 // program that is run again and again need not wait for them each time. When
-// max_unwind_bytes are used by running processes, further files are refused rather than
+// what unwind rows may take is used by running processes, further files are refused rather than
 // others evicted: a stack that was whole stays so.
 //
 // What the dynamic loader knows is read anew at each look at a process, and only for places

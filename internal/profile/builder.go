@@ -85,8 +85,10 @@ func (b *Builder) Add(s *Sample) {
 	if b.opts.TraceAttributes && !s.Link.IsZero() {
 		k.sampled = s.Sampled
 	}
-	if b.opts.ThreadAttributes {
+	if b.opts.ThreadID {
 		k.tid = s.TID
+	}
+	if b.opts.ThreadName {
 		comm, _, _ := bytes.Cut(s.Comm, []byte{0})
 		copy(k.comm[:], comm)
 	}

@@ -54,8 +54,8 @@ func TestAggregationKey(t *testing.T) {
 		never  func(*Options) // turns the distinction off
 	}{
 		"process":        {change: func(s *Sample) { s.Process++ }},
-		"thread":         {func(s *Sample) { s.TID++ }, func(o *Options) { o.ThreadAttributes = false }},
-		"thread name":    {func(s *Sample) { s.Comm = []byte("worker2") }, func(o *Options) { o.ThreadAttributes = false }},
+		"thread":         {func(s *Sample) { s.TID++ }, func(o *Options) { o.ThreadID = false }},
+		"thread name":    {func(s *Sample) { s.Comm = []byte("worker2") }, func(o *Options) { o.ThreadName = false }},
 		"CPU":            {func(s *Sample) { s.CPU++ }, func(o *Options) { o.CPUAttribute = false }},
 		"kernel frame":   {change: func(s *Sample) { s.KernelFrames = []uint64{0xff10, 0xff22} }},
 		"user frame":     {change: func(s *Sample) { s.UserFrames = []uint64{0x10, 0x21, 0x32} }},
@@ -334,7 +334,7 @@ func TestAgainstReference(t *testing.T) {
 	for round := range 60 {
 		opts := Options{
 			Period: 1, LabelPrefix: "label.", TraceAttributes: round&1 != 0,
-			ThreadAttributes: round&2 != 0, CPUAttribute: round&4 != 0,
+			ThreadID: round&2 != 0, CPUAttribute: round&4 != 0, ThreadName: round&8 != 0,
 		}
 		b, want := NewBuilder(opts), &reference{opts, map[string]*flatSample{}}
 		for range 200 {

@@ -24,7 +24,7 @@ func TestLeftOut(t *testing.T) {
 		{Process: 2, TimeUnixNano: 9001, UserFrames: []uint64{0x5ec0e7, 0x10}, Set: secret},
 	}
 	build := func(r *resolver, samples ...Sample) (pprofile.Profiles, BuildStats) {
-		b := NewBuilder(Options{ThreadAttributes: true, TraceAttributes: true})
+		b := NewBuilder(Options{ThreadID: true, ThreadName: true, TraceAttributes: true})
 		for i := range samples {
 			b.Add(&samples[i])
 		}

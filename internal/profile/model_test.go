@@ -132,7 +132,7 @@ var (
 func everything() Options {
 	return Options{
 		Period: time.Second / 19, LabelPrefix: "label.", TraceAttributes: true,
-		ThreadAttributes: true, CPUAttribute: true, ScopeName: "scope", ScopeVersion: "1",
+		ThreadID: true, ThreadName: true, CPUAttribute: true, ScopeName: "scope", ScopeVersion: "1",
 	}
 }
 
@@ -163,11 +163,11 @@ func (r *reference) add(s *Sample) {
 	if len(names) == 0 {
 		f.stack = "[unknown]"
 	}
-	if r.opts.ThreadAttributes {
+	if r.opts.ThreadID {
 		f.attrs["thread.id"] = int64(s.TID)
-		if len(s.Comm) > 0 {
-			f.attrs["thread.name"] = string(s.Comm)
-		}
+	}
+	if r.opts.ThreadName && len(s.Comm) > 0 {
+		f.attrs["thread.name"] = string(s.Comm)
 	}
 	if r.opts.CPUAttribute {
 		f.attrs["cpu.logical_number"] = int64(s.CPU)

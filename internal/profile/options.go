@@ -4,12 +4,13 @@ import "time"
 
 // Options say what the output has.
 type Options struct {
-	Period           time.Duration // CPU time between two samples: 1e9/Hz ns
-	OffCPU           *OffCPU       // the samples are of off-CPU time; nil: of CPU time
-	LabelPrefix      string        // of attribute keys of labels other than the thread context's
-	TraceAttributes  bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
-	ThreadAttributes bool          // thread.id and thread.name; part of the aggregation key
-	CPUAttribute     bool          // cpu.logical_number; part of the aggregation key
+	Period          time.Duration // CPU time between two samples: 1e9/Hz ns
+	OffCPU          *OffCPU       // the samples are of off-CPU time; nil: of CPU time
+	LabelPrefix     string        // of attribute keys of labels other than the thread context's
+	TraceAttributes bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
+	ThreadID        bool          // thread.id; part of the aggregation key
+	ThreadName      bool          // thread.name; part of the aggregation key
+	CPUAttribute    bool          // cpu.logical_number; part of the aggregation key
 	// MaxEntries of a Builder whose label sets are told apart; see the package
 	// documentation. 0: no bound.
 	MaxEntries   int

@@ -12,7 +12,7 @@ import (
 // Totals are what Build's profiles have: each sample once, under its process, set and state.
 func TestTotals(t *testing.T) {
 	a := labels.NewSet(false, labels.Label{Key: "tenant", Value: "a"})
-	b := NewBuilder(Options{Period: 1000, OffCPU: &OffCPU{Threshold: 1}, ThreadAttributes: true})
+	b := NewBuilder(Options{Period: 1000, OffCPU: &OffCPU{Threshold: 1}, ThreadID: true, ThreadName: true})
 	add := func(process uint64, set *labels.Set, state ThreadState, tid uint32, ns int64) {
 		b.Add(&Sample{Process: process, Set: set, State: state, TID: tid, OffCPUNs: ns, TimeUnixNano: 1})
 	}

@@ -12,13 +12,19 @@ import (
 
 // What the configuration allows is what the sampler takes.
 func TestConfigBoundsAreTheSamplers(t *testing.T) {
-	require.Equal(t, bpf.MinSamplesPerSecond, minSamplesPerSecond)
-	require.Equal(t, bpf.MaxSamplesPerSecond, maxSamplesPerSecond)
-	require.Equal(t, bpf.MinRingBufferBytes, minRingBufferBytes)
-	require.Equal(t, bpf.MaxRingBufferBytes, maxRingBufferBytes)
-	require.Equal(t, bpf.MinOffCPUThreshold, minOffCPUThreshold)
-	require.Equal(t, bpf.MinUserShare, minUserShare)
-	require.Equal(t, bpf.MaxLabels, maxLabels)
-	require.Equal(t, bpf.MaxLabelKeyBytes, maxLabelKeyBytes)
-	require.Equal(t, bpf.MaxLabelValueBytes, maxLabelValueBytes)
+	s := readSchema(t)
+	rate, threshold := s.Properties["samples_per_second"], s.Properties["off_cpu"].Properties["threshold"]
+	require.EqualValues(t, bpf.MinSamplesPerSecond, *rate.Minimum)
+	require.EqualValues(t, bpf.MaxSamplesPerSecond, *rate.Maximum)
+	require.InEpsilon(t, bpf.MinOffCPUThreshold, *threshold.Minimum, 1e-9)
+	require.EqualValues(t, 1, *threshold.Maximum)
+	require.Equal(t, bpf.MinRingBufferBytes, minOffCPURingBytes)
+	require.Equal(t, bpf.MaxRingBufferBytes, maxOffCPURingBytes)
+	o := defaultConfig().options()
+	require.GreaterOrEqual(t, o.Ring.UserShare, bpf.MinUserShare)
+	require.Equal(t, bpf.MaxLabels, o.Labels.MaxLabels)
+	require.Equal(t, bpf.MaxLabelKeyBytes, o.Labels.MaxKeyBytes)
+	require.Equal(t, bpf.MaxLabelValueBytes, o.Labels.MaxValueBytes)
+	require.Equal(t, bpf.MaxLabelKeyBytes, maxIDKeyBytes)
+	require.Equal(t, bpf.MaxLabelKeyBytes, maxMetricLabelKeyBytes)
 }

@@ -14,7 +14,7 @@ func targetsOf(t *testing.T, value map[string]any) (*Config, error) {
 	return cfg, confmap.NewFromStringMap(map[string]any{"targets": value}).Unmarshal(cfg)
 }
 
-func TestTargetsConfig(t *testing.T) {
+func TestTargets(t *testing.T) {
 	cfg, err := targetsOf(t, map[string]any{
 		"include": []any{
 			map[string]any{"executable": "/usr/lib/postgresql/**", "uid": 0},
@@ -26,7 +26,7 @@ func TestTargetsConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cfg.Validate())
 	root := int64(0)
-	require.Equal(t, TargetsConfig{
+	require.Equal(t, Targets{
 		Include:      []TargetSelector{{Executable: "/usr/lib/postgresql/**", UID: &root}, {Cgroup: "/system.slice/nginx.service"}, {CgroupID: 77}},
 		Exclude:      []TargetSelector{{ContainerID: "abc*"}, {PID: 1234}},
 		LabelledOnly: true,
@@ -36,7 +36,7 @@ func TestTargetsConfig(t *testing.T) {
 	require.Zero(t, createDefaultConfig().(*Config).options().Targets, "all")
 }
 
-func TestTargetsConfigInvalid(t *testing.T) {
+func TestTargetsInvalid(t *testing.T) {
 	many := make([]any, 65)
 	for i := range many {
 		many[i] = map[string]any{"pid": 1}

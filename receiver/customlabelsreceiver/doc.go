@@ -34,3 +34,4 @@
 package customlabelsreceiver
 
 //go:generate mdatagen metadata.yaml
+//go:generate go run ./internal/configtable metadata.yaml README.md

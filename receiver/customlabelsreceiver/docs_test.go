@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -84,7 +85,6 @@ func withKey(key string, value any) map[string]any {
 func tryKey(t *testing.T, key string, value any) error {
 	t.Helper()
 	cfg := NewFactory().CreateDefaultConfig().(*Config)
-	roomForParts(cfg)
 	require.NoError(t, confmap.NewFromStringMap(withKey(key, value)).Unmarshal(cfg), key)
 	if key == "labels::trace_id_keys" {
 		cfg.Labels.SpanIDKeys = []IDKey{{Key: "s"}}
@@ -92,14 +92,20 @@ func tryKey(t *testing.T, key string, value any) error {
 	if key == "labels::span_id_keys" {
 		cfg.Labels.TraceIDKeys = []IDKey{{Key: "t"}}
 	}
-	return cfg.Validate()
+	return confmap.Validate(cfg)
 }
 
-// docsDefaults are the defaults that docs/configuration.md has, by key.
+// settingsPage has the table of all keys, and rulesPage those of selectors and rules.
+const (
+	settingsPage = "receiver/customlabelsreceiver/README.md"
+	rulesPage    = "docs/configuration.md"
+)
+
+// docsDefaults are the defaults that settingsPage has, by key.
 func docsDefaults(t *testing.T) *confmap.Conf {
 	t.Helper()
 	conf := confmap.New()
-	for _, row := range docsRows(t, "docs/configuration.md", "key") {
+	for _, row := range docsRows(t, settingsPage, "key") {
 		for _, key := range codeSpans(row[0]) {
 			var value any
 			if row[1] != "none" {
@@ -116,28 +122,29 @@ func docsDefaults(t *testing.T) *confmap.Conf {
 	return conf
 }
 
-// TestDocsDefaults: docs/configuration.md has every key and no other, with its default.
+// TestDocsDefaults: settingsPage has every key and no other, with its default.
 func TestDocsDefaults(t *testing.T) {
-	said, is := docsDefaults(t), confmap.New()
-	require.NoError(t, is.Marshal(NewFactory().CreateDefaultConfig()))
-	require.ElementsMatch(t, is.AllKeys(), said.AllKeys())
+	said := docsDefaults(t)
+	require.ElementsMatch(t, readSchema(t).keys(""), said.AllKeys())
 	cfg := new(Config)
 	require.NoError(t, said.Unmarshal(cfg))
+	require.Equal(t, NewDefaultOffCPU(), *cfg.OffCPU.Get())
+	cfg.OffCPU = configoptional.Default(NewDefaultOffCPU()) // without the block
 	require.Equal(t, NewFactory().CreateDefaultConfig(), cfg)
 }
 
-// TestDocsBounds: the bounds of docs/configuration.md are those of Validate: what they allow
+// TestDocsBounds: the bounds of settingsPage are those of Validate: what they allow
 // passes, and one step outside does not.
 func TestDocsBounds(t *testing.T) {
 	defaults := docsDefaults(t)
-	for _, row := range docsRows(t, "docs/configuration.md", "key") {
+	for _, row := range docsRows(t, settingsPage, "key") {
 		for _, key := range codeSpans(row[0]) {
 			within, without := boundsOf(t, key, row[2], defaults.Get(key))
 			for _, value := range within {
 				assert.NoError(t, tryKey(t, key, value), "%s: %v", key, value)
 			}
 			for _, value := range without {
-				assert.ErrorContains(t, tryKey(t, key, value), key, "%v", value)
+				assert.ErrorContains(t, tryKey(t, key, value), key[strings.LastIndex(key, ":")+1:], "%v", value)
 			}
 		}
 	}
@@ -170,7 +177,7 @@ func boundsOf(t *testing.T, key, bounds string, byDefault any) (within, without 
 		within = append(within, name)
 	}
 	err := tryKey(t, key, "neither")
-	require.ErrorContains(t, err, "must be \""+strings.Join(names, "\" or \"")+"\", not", key)
+	require.ErrorContains(t, err, "must be one of ["+strings.Join(names, ", ")+"]", key)
 	return within, []any{"neither"}
 }
 
@@ -224,18 +231,18 @@ func numbersAt(t *testing.T, low, high string, powers bool) (within, without []a
 // and actions.
 func TestDocsRules(t *testing.T) {
 	first := func(heading string) (names []string) {
-		for _, row := range docsRows(t, "docs/configuration.md", heading) {
+		for _, row := range docsRows(t, rulesPage, heading) {
 			names = append(names, codeSpans(row[0])...)
 		}
 		return names
 	}
-	selector, rule := confmap.New(), confmap.New()
-	require.NoError(t, selector.Marshal(&TargetSelector{}))
-	require.ElementsMatch(t, selector.AllKeys(), first("field of a selector"))
-	require.NoError(t, rule.Marshal(&LabelRule{}))
-	require.ElementsMatch(t, rule.AllKeys(), append(first("condition"), "name", "action", "to", "limit"))
+	fields := func(section, list string) []string {
+		return slices.Collect(maps.Keys(readSchema(t).Properties[section].Properties[list].Items.Properties))
+	}
+	require.ElementsMatch(t, fields("targets", "include"), first("field of a selector"))
+	require.ElementsMatch(t, fields("labels", "rules"), append(first("condition"), "name", "action", "to", "limit"))
 	require.Equal(t, names(labels.NumActions, func(i int) string { return labels.Action(i).String() }), first("action"))
-	for _, row := range docsRows(t, "docs/configuration.md", "condition") {
+	for _, row := range docsRows(t, rulesPage, "condition") {
 		if slices.Equal(codeSpans(row[0]), []string{"source"}) {
 			require.ElementsMatch(t, slices.Collect(maps.Keys(ruleSources())), append(codeSpans(row[1]), ""))
 		}

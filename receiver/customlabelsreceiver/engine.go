@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
@@ -16,9 +17,22 @@ type observedPipeline struct {
 	telemetry *telemetry
 }
 
+// debugVerifierLogLevel is how much the BPF verifier says in a load error, where the
+// collector logs what is for debugging.
+const debugVerifierLogLevel = 2
+
 // newPipeline makes the engine of the receivers.
 func newPipeline(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
-	o := cfg.options()
+	return newPipelineWith(cfg.options(), cfg, set, next, report)
+}
+
+// newPipelineWith has options that may be other than the configuration's.
+func newPipelineWith(
+	o pipeline.Options, cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error),
+) (engine, error) {
+	if set.Logger.Core().Enabled(zapcore.DebugLevel) {
+		o.Kernel.VerifierLogLevel = debugVerifierLogLevel
+	}
 	o.Next, o.Logger, o.Report = next, set.Logger, report
 	o.Scope = pipeline.Scope{Name: metadata.ScopeName, Version: set.BuildInfo.Version}
 	p, err := pipeline.New(o)

@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
 
@@ -11,8 +12,20 @@ import (
 // which share one sampler for one configuration. On
 // systems that the receiver does not support it can be registered too; creating
 // a receiver then returns an error.
-func NewFactory() receiver.Factory {
-	all := newReceivers(newPipeline)
+func NewFactory() receiver.Factory { return newFactory(newPipeline) }
+
+// NewFactoryWith is [NewFactory] for tests of this module: change may set otherwise what no
+// key says.
+func NewFactoryWith(change func(*pipeline.Options)) receiver.Factory {
+	return newFactory(func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
+		o := cfg.options()
+		change(&o)
+		return newPipelineWith(o, cfg, set, next, report)
+	})
+}
+
+func newFactory(newEngine newEngineFunc) receiver.Factory {
+	all := newReceivers(newEngine)
 	return xreceiver.NewFactory(
 		metadata.Type,
 		createDefaultConfig,

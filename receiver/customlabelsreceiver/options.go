@@ -8,51 +8,41 @@ import (
 // options translates a configuration that Validate has checked. They lack what is not
 // configured: who gets what is made, and how that is reported.
 func (c *Config) options() pipeline.Options {
-	return pipeline.Options{
-		SamplesPerSecond: c.SamplesPerSecond,
-		ReportInterval:   c.ReportInterval,
-		Ring:             pipeline.RingOptions{Bytes: c.RingBufferBytes, UserShare: c.RingBufferUserShare},
-		OffCPU: pipeline.OffCPUOptions{
-			Threshold: c.OffCPUThreshold, Minimum: c.OffCPUMinimum, RingBytes: c.OffCPURingBufferBytes,
-		},
-		Targets: pipeline.TargetOptions{Selection: c.Targets.selection(), LabelledOnly: c.Targets.LabelledOnly},
-		Labels:  c.Labels.options(),
-		Metrics: pipeline.MetricOptions{
-			LabelKeys: c.Metrics.LabelKeys, Interval: c.Metrics.Interval,
-			MaxUserSeries: c.Metrics.MaxUserSeries, Expiry: c.Metrics.Expiry,
-		},
-		Attributes: pipeline.AttributeOptions{
-			Trace: c.TraceAttributes, Thread: c.ThreadAttributes, CPU: c.CPUAttribute,
-			CommandLine: c.CommandLine, Environment: c.ResourceFromEnvironment,
-		},
-		Unwind:  pipeline.UnwindOptions{FramePointersOnly: c.Unwind != UnwindRows, MaxBytes: c.MaxUnwindBytes},
-		Symbols: pipeline.SymbolOptions{Skip: c.Symbolize != SymbolizeLocal, MaxBytes: c.MaxSymbolBytes},
-		Batches: pipeline.BatchOptions{
-			MaxPending: c.MaxPendingBatches, MaxBytes: c.MaxBatchBytes, MaxRequestBytes: c.MaxRequestBytes,
-			MaxUserEntries: c.MaxUserEntries, PerUser: c.BatchPerUser,
-		},
-		Limits: pipeline.LimitOptions{
-			MemoryBytes: c.MaxMemoryBytes, BPFMapBytes: c.MaxBPFMapBytes, BackgroundCPU: c.MaxBackgroundCPU,
-		},
-		Kernel: pipeline.KernelOptions{SkipVersionCheck: c.NoKernelVersionCheck, VerifierLogLevel: c.BPFVerifierLogLevel},
+	o := pipeline.Defaults()
+	c.derive(&o)
+	o.SamplesPerSecond = c.SamplesPerSecond
+	o.ReportInterval = c.ReportInterval
+	if off := c.OffCPU.Get(); off != nil {
+		o.OffCPU.Threshold, o.OffCPU.Minimum = off.Threshold, off.Minimum
 	}
+	o.Targets = pipeline.TargetOptions{Selection: c.Targets.selection(), LabelledOnly: c.Targets.LabelledOnly}
+	c.Labels.setOptions(&o.Labels)
+	o.Metrics.LabelKeys, o.Metrics.Interval = c.Metrics.LabelKeys, c.Metrics.Interval
+	o.Attributes = pipeline.AttributeOptions{
+		Trace:    c.Attributes.TraceID.Enabled,
+		ThreadID: c.Attributes.ThreadID.Enabled, ThreadName: c.Attributes.ThreadName.Enabled,
+		CPU:         c.Attributes.CPULogicalNumber.Enabled,
+		CommandLine: c.ResourceAttributes.ProcessCommandLine.Enabled,
+		Environment: c.ResourceFromEnvironment,
+	}
+	o.Unwind.FramePointersOnly = c.Unwind != UnwindRows
+	o.Symbols.Skip = c.Symbolize != SymbolizeLocal
+	o.Batches.MaxRequestBytes, o.Batches.PerUser = c.MaxRequestBytes, c.BatchPerUser
+	o.Limits = pipeline.LimitOptions{
+		MemoryBytes: c.MaxMemoryBytes, BPFMapBytes: c.MaxBpfMapBytes, BackgroundCPU: c.MaxBackgroundCPU,
+	}
+	o.Kernel.SkipVersionCheck = c.NoKernelVersionCheck
+	return o
 }
 
-func (c *LabelsConfig) options() pipeline.LabelOptions {
-	return pipeline.LabelOptions{
-		Skip:            !c.Enabled,
-		Prefix:          c.Prefix,
-		StrictFileNames: c.StrictFileNames,
-		Promotion:       labels.Promotion{TraceID: idKeys(c.TraceIDKeys), SpanID: idKeys(c.SpanIDKeys)},
-		Rules:           c.rules(),
-		HashSalt:        []byte(c.HashSalt),
-		RefuseConflicts: c.TypeConflicts == TypeConflictsRefuse,
-		PerContainer:    c.PerContainer,
-		Budgets:         c.Budgets.budgets(),
-		MaxLabels:       c.MaxLabels,
-		MaxKeyBytes:     c.MaxKeyBytes,
-		MaxValueBytes:   c.MaxValueBytes,
-	}
+func (c *Labels) setOptions(o *pipeline.LabelOptions) {
+	o.Skip = !c.Enabled
+	o.Prefix = c.Prefix
+	o.Promotion = labels.Promotion{TraceID: idKeys(c.TraceIDKeys), SpanID: idKeys(c.SpanIDKeys)}
+	o.Rules = c.rules()
+	o.HashSalt = []byte(c.HashSalt)
+	o.RefuseConflicts = c.TypeConflicts == TypeConflictsRefuse
+	o.PerContainer = c.PerContainer
 }
 
 func idKeys(list []IDKey) (out []labels.IDKey) {

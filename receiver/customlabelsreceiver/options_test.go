@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
@@ -22,48 +23,52 @@ func TestOptionsDefault(t *testing.T) {
 func TestOptionsEverything(t *testing.T) {
 	cfg, err := load(t, "custom_labels/everything")
 	require.NoError(t, err)
-	uid := int64(1000)
-	cfg.Targets = TargetsConfig{Include: []TargetSelector{{Executable: "/bin/**", UID: &uid}}, Exclude: []TargetSelector{{PID: 7}}, LabelledOnly: true}
-	cfg.TraceAttributes, cfg.ThreadAttributes = true, true
 	user := uint32(1000)
-	require.Equal(t, pipeline.Options{
-		SamplesPerSecond: 97,
-		ReportInterval:   time.Second,
-		Ring:             pipeline.RingOptions{Bytes: 1 << 20, UserShare: 0.25},
-		OffCPU:           pipeline.OffCPUOptions{Threshold: 0.25, Minimum: 5 * time.Microsecond, RingBytes: 2 << 20},
-		Targets: pipeline.TargetOptions{
-			Selection: targets.Selection{
-				Include: []targets.Selector{{Executable: "/bin/**", UID: &user}}, Exclude: []targets.Selector{{PID: 7}},
-			},
-			LabelledOnly: true,
+	want := pipeline.Defaults()
+	cfg.derive(&want)
+	want.SamplesPerSecond = 97
+	want.ReportInterval = time.Second
+	want.OffCPU.Threshold, want.OffCPU.Minimum = 0.25, 5*time.Microsecond
+	want.Targets = pipeline.TargetOptions{
+		Selection: targets.Selection{
+			Include: []targets.Selector{{Executable: "/bin/**", UID: &user}}, Exclude: []targets.Selector{{PID: 7}},
 		},
-		Labels: pipeline.LabelOptions{
-			Skip:            true,
-			StrictFileNames: true,
-			Promotion: labels.Promotion{
-				TraceID: []labels.IDKey{{Key: "trace"}, {Key: "root-span-id", Decimal: true}}, SpanID: []labels.IDKey{{Key: "span"}},
-			},
-			Rules: []labels.Rule{
-				{Key: "secret.*", Source: labels.ABIV1, Executable: "/usr/bin/**", UIDs: []uint32{0, 1000}, Action: labels.Drop},
-				{Key: "user?", Action: labels.Rename, To: "user"},
-				{Action: labels.CapDistinctValues, Limit: 100},
-			},
-			HashSalt:        []byte("pepper"),
-			RefuseConflicts: true,
-			PerContainer:    true,
-			Budgets:         labels.Budgets{Users: 1, Keys: 2, Values: 3, Sets: 4, Bytes: 64 << 10},
-			MaxLabels:       10, MaxKeyBytes: 64, MaxValueBytes: 128,
-		},
-		Metrics: pipeline.MetricOptions{
-			LabelKeys: []string{"tenant", "http.route"}, Interval: time.Minute, MaxUserSeries: 10, Expiry: time.Hour,
-		},
-		Attributes: pipeline.AttributeOptions{Trace: true, Thread: true, CPU: true, CommandLine: true, Environment: true},
-		Unwind:     pipeline.UnwindOptions{FramePointersOnly: true, MaxBytes: 32 << 20},
-		Symbols:    pipeline.SymbolOptions{Skip: true, MaxBytes: 64 << 20},
-		Batches: pipeline.BatchOptions{
-			MaxPending: 64, MaxBytes: 1 << 20, MaxRequestBytes: 16 << 20, MaxUserEntries: 100, PerUser: true,
-		},
-		Limits: pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25},
-		Kernel: pipeline.KernelOptions{SkipVersionCheck: true, VerifierLogLevel: 2},
-	}, cfg.options())
+		LabelledOnly: true,
+	}
+	want.Labels.Skip = true
+	want.Labels.Prefix = ""
+	want.Labels.Promotion = labels.Promotion{
+		TraceID: []labels.IDKey{{Key: "trace"}, {Key: "root-span-id", Decimal: true}}, SpanID: []labels.IDKey{{Key: "span"}},
+	}
+	want.Labels.Rules = []labels.Rule{
+		{Key: "secret.*", Source: labels.ABIV1, Executable: "/usr/bin/**", UIDs: []uint32{0, 1000}, Action: labels.Drop},
+		{Key: "user?", Action: labels.Rename, To: "user"},
+		{Action: labels.CapDistinctValues, Limit: 100},
+	}
+	want.Labels.HashSalt = []byte("pepper")
+	want.Labels.RefuseConflicts = true
+	want.Labels.PerContainer = true
+	want.Metrics.LabelKeys, want.Metrics.Interval = []string{"tenant", "http.route"}, time.Minute
+	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandLine: true, Environment: true}
+	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
+	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
+	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
+	want.Kernel.SkipVersionCheck = true
+	require.Equal(t, want, cfg.options())
+	require.Equal(t, 16<<20, want.Symbols.MaxBytes, "what is derived follows the keys")
+	require.Equal(t, 20*time.Minute, want.Metrics.Expiry)
+}
+
+// Each attribute has an option of its own.
+func TestOptionsAttributes(t *testing.T) {
+	for want, key := range map[pipeline.AttributeOptions]string{
+		{ThreadID: true}: "attributes::thread.id", {ThreadName: true}: "attributes::thread.name",
+		{CPU: true}: "attributes::cpu.logical_number", {Trace: true}: "attributes::trace_id",
+		{CommandLine: true}: "resource_attributes::process.command_line",
+	} {
+		cfg := defaultConfig()
+		cfg.Attributes, cfg.ResourceAttributes = Attributes{}, ResourceAttributes{}
+		require.NoError(t, confmap.NewFromStringMap(withKey(key+"::enabled", true)).Unmarshal(cfg))
+		require.Equal(t, want, cfg.options().Attributes)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -15,15 +16,16 @@ import (
 )
 
 type schema struct {
-	Type       string
-	Default    any
-	Minimum    *int
-	Maximum    *int
-	MaxLength  *int
-	MaxItems   *int
-	Items      *schema
-	Enum       []string
-	Properties map[string]schema
+	Type        string
+	Description string
+	Default     any
+	Minimum     *float64
+	Maximum     *float64
+	MaxLength   *int
+	MaxItems    *int
+	Items       *schema
+	Enum        []string
+	Properties  map[string]schema
 }
 
 // defaults returns the keys of the schema with their default values.
@@ -48,22 +50,35 @@ func readSchema(t *testing.T) schema {
 	return s
 }
 
+// keys are those of the schema that are no sections, separated as confmap does.
+func (s schema) keys(prefix string) (keys []string) {
+	for key, p := range s.Properties {
+		if p.Properties != nil {
+			keys = append(keys, p.keys(prefix+key+confmap.KeyDelimiter)...)
+		} else {
+			keys = append(keys, prefix+key)
+		}
+	}
+	return keys
+}
+
 // The schema's defaults are the defaults, and it knows every key.
 func TestSchemaDefaults(t *testing.T) {
 	s := readSchema(t)
+	defaults := s.defaults()
+	require.Equal(t, map[string]any{"threshold": 0.01, "minimum": "1ms"}, defaults["off_cpu"])
+	delete(defaults, "off_cpu") // absent
 	cfg := new(Config)
-	require.NoError(t, confmap.NewFromStringMap(s.defaults()).Unmarshal(cfg))
+	require.NoError(t, confmap.NewFromStringMap(defaults).Unmarshal(cfg))
+	cfg.OffCPU = configoptional.Default(NewDefaultOffCPU())
 	require.Equal(t, createDefaultConfig(), cfg)
 
+	everything, err := load(t, "custom_labels/everything")
+	require.NoError(t, err)
+	everything.Labels.Prefix = "p." // what is empty is not marshaled
 	conf := confmap.New()
-	require.NoError(t, conf.Marshal(createDefaultConfig()))
-	require.ElementsMatch(t, confmap.NewFromStringMap(s.defaults()).AllKeys(), conf.AllKeys())
-}
-
-// roomForParts lets each part of a limit be as large, and as small, as it may be.
-func roomForParts(cfg *Config) {
-	cfg.MaxMemoryBytes, cfg.MaxBPFMapBytes = maxMemoryBytes, maxBPFMapBytes
-	cfg.MaxSymbolBytes, cfg.MaxBatchBytes, cfg.MaxUnwindBytes, cfg.RingBufferBytes = minSymbolBytes, minBatchBytes, minUnwindBytes, minRingBufferBytes
+	require.NoError(t, conf.Marshal(everything))
+	require.ElementsMatch(t, s.keys(""), conf.AllKeys())
 }
 
 // The schema's bounds are those of Validate: each passes, and one step outside does not.
@@ -76,22 +91,15 @@ func TestSchemaBounds(t *testing.T) {
 				check(full+confmap.KeyDelimiter, p)
 			}
 			try := func(value any) error {
-				cfg := createDefaultConfig().(*Config)
-				roomForParts(cfg)
-				nested := map[string]any{key: value}
-				if path != "" {
-					nested = map[string]any{path[:len(path)-len(confmap.KeyDelimiter)]: nested}
-				}
-				require.NoError(t, confmap.NewFromStringMap(nested).Unmarshal(cfg))
-				return cfg.Validate()
+				return tryKey(t, full, value)
 			}
 			if p.Minimum != nil {
 				require.NoError(t, try(*p.Minimum), full)
-				require.ErrorContains(t, try(*p.Minimum-1), full)
+				require.ErrorContains(t, try(*p.Minimum-1), key)
 			}
 			if p.Maximum != nil {
 				require.NoError(t, try(*p.Maximum), full)
-				require.ErrorContains(t, try(*p.Maximum+1), full)
+				require.ErrorContains(t, try(*p.Maximum+1), key)
 			}
 			for _, value := range p.Enum {
 				require.NoError(t, try(value), full)
@@ -105,45 +113,34 @@ func TestSchemaBounds(t *testing.T) {
 	check("", readSchema(t))
 }
 
-// The schema of selectors has their fields, and their bounds are those of Validate.
+// The schema of selectors has their fields.
 func TestSchemaTargets(t *testing.T) {
 	of := readSchema(t).Properties["targets"].Properties
-	conf := confmap.New()
-	require.NoError(t, conf.Marshal(&TargetSelector{}))
+	uid, conf := int64(1), confmap.New()
+	require.NoError(t, conf.Marshal(&TargetSelector{Executable: "e", Cgroup: "c", CgroupID: 1, ContainerID: "c", UID: &uid, PID: 1}))
 	for _, list := range []string{"include", "exclude"} {
 		require.Equal(t, targets.MaxSelectors, *of[list].MaxItems)
 		require.ElementsMatch(t, conf.AllKeys(), slices.Collect(maps.Keys(of[list].Items.Properties)))
-		for key, p := range of[list].Items.Properties {
-			if p.MaxLength != nil {
-				require.Equal(t, targets.MaxGlobBytes, *p.MaxLength, key)
-			}
-			for _, bound := range []*int{p.Minimum, p.Maximum} {
-				if bound == nil {
-					continue
-				}
-				cfg := createDefaultConfig().(*Config)
-				one := map[string]any{"targets": map[string]any{list: []any{map[string]any{key: *bound}}}}
-				require.NoError(t, confmap.NewFromStringMap(one).Unmarshal(cfg), key)
-				require.NoError(t, cfg.Validate(), key)
-			}
-		}
 	}
 }
 
-// The schema of rules has their fields, actions and sources, and its bounds are those of Validate.
+// The schema of rules has their fields, and says their actions and sources.
 func TestSchemaRules(t *testing.T) {
-	of := readSchema(t).Properties["labels"].Properties["rules"]
+	s := readSchema(t)
+	of := s.Properties["labels"].Properties["rules"]
 	conf := confmap.New()
-	require.NoError(t, conf.Marshal(&LabelRule{}))
+	require.NoError(t, conf.Marshal(&LabelRule{
+		Name: "n", Key: "k", Source: "v0", Executable: "e", UID: []int64{1}, Action: "drop", To: "t", Limit: 1,
+	}))
 	require.Equal(t, labels.MaxRules, *of.MaxItems)
 	require.ElementsMatch(t, conf.AllKeys(), slices.Collect(maps.Keys(of.Items.Properties)))
-	require.ElementsMatch(t, of.Items.Properties["source"].Enum, slices.Collect(maps.Keys(ruleSources())))
-	require.Equal(t, of.Items.Properties["action"].Enum, names(labels.NumActions, func(i int) string { return labels.Action(i).String() }))
-	for key, want := range map[string]int{
-		"name": maxRuleNameBytes, "key": labels.MaxPatternBytes, "executable": targets.MaxGlobBytes, "to": labels.MaxRenamedBytes,
-	} {
-		require.Equal(t, want, *of.Items.Properties[key].MaxLength, key)
+	for source := range ruleSources() {
+		require.Contains(t, of.Items.Properties["source"].Description, source)
 	}
-	require.Equal(t, labels.MaxDistinctLimit, *of.Items.Properties["limit"].Maximum)
-	require.Equal(t, maxHashSaltBytes, *readSchema(t).Properties["labels"].Properties["hash_salt"].MaxLength)
+	for _, action := range names(labels.NumActions, func(i int) string { return labels.Action(i).String() }) {
+		require.Contains(t, of.Items.Properties["action"].Description, action)
+	}
+	require.Equal(t, maxIDKeys, *s.Properties["labels"].Properties["trace_id_keys"].MaxItems)
+	require.Equal(t, maxIDKeys, *s.Properties["labels"].Properties["span_id_keys"].MaxItems)
+	require.Equal(t, maxMetricLabelKeys, *s.Properties["metrics"].Properties["label_keys"].MaxItems)
 }

@@ -42,7 +42,7 @@ func (t *telemetry) observeUsers(o metric.Observer, s *pipeline.Snapshot) {
 }
 
 // ruleAttributes are those of each rule's matches.
-func ruleAttributes(receiverID string, cfg *LabelsConfig) (sets []metric.ObserveOption) {
+func ruleAttributes(receiverID string, cfg *Labels) (sets []metric.ObserveOption) {
 	for i, name := range cfg.ruleNames() {
 		sets = append(sets, metric.WithAttributeSet(attribute.NewSet(
 			attribute.String("receiver", receiverID),

@@ -25,7 +25,7 @@ var (
 
 var switchThresholds = []float64{bpf.MinOffCPUThreshold, 0.01, 0.1, 1}
 
-// TestBenchSwitch measures the BPF time of a switch by off_cpu_threshold, while pairs
+// TestBenchSwitch measures the BPF time of a switch by off_cpu::threshold, while pairs
 // of labelled threads on each CPU do nothing but switch. Stacks are walked by frame
 // pointer.
 func TestBenchSwitch(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -41,10 +42,10 @@ func TestAccounting(t *testing.T) {
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
-		c.RingBufferBytes = 64 << 10
-		c.RingBufferUserShare = 1 // all writers are root's
 		c.ReportInterval = 100 * time.Millisecond
-		c.MaxPendingBatches = 1
+	}, func(o *pipeline.Options) {
+		o.Ring = pipeline.RingOptions{Bytes: 64 << 10, UserShare: 1} // all writers are root's
+		o.Batches.MaxPending = 1
 	})
 	time.Sleep(size(10*time.Second, 0, 0))
 	bounds := []string{"ring_full", "refused", "pending_full"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -134,8 +135,7 @@ func checkAttribution(t *testing.T, bounds *testutil.Bounds, runs []*attribution
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = attributionRate
 		c.ReportInterval = attributionBatch
-		c.RingBufferBytes = 16 << 20
-	})
+	}, func(o *pipeline.Options) { o.Ring.Bytes = 16 << 20 })
 	select {
 	case <-enough:
 	case <-time.After(time.Duration(attributionPatience) * attributionBatch):

@@ -24,7 +24,7 @@ import (
 // backendsChanges are merged over the documented configurations: batches come soon, and the
 // same profiles go over HTTP, in both encodings, too.
 const backendsChanges = `
-receivers::custom_labels: {samples_per_second: 97, report_interval: 1s, max_pending_batches: 64}
+receivers::custom_labels: {samples_per_second: 97, report_interval: 1s, max_memory_bytes: 4294967296}
 exporters:
   otlp_http/proto: {endpoint: "http://%[1]s", compression: none}
   otlp_http/json: {endpoint: "http://%[1]s", encoding: json, compression: none}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -156,8 +157,7 @@ func churnInNamespace(t *testing.T) {
 	r := startReceiver(t, &sink{t: t, visit: tally.visit}, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 250 * time.Millisecond
-		c.MaxSymbolBytes = 2 << 20 // full soon
-	})
+	}, func(o *pipeline.Options) { o.Symbols.MaxBytes = 2 << 20 /* full soon */ })
 	churn(t, dir, size(3*time.Second, time.Second, 3*time.Second)) // whatever is made once is made now
 	time.Sleep(2 * time.Second)                                    // processes stay for a batch or two
 	before := holdingsOf(t, r)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -88,7 +89,8 @@ func TestFidelity(t *testing.T) {
 	judge := newTruthJudge(t, writers)
 	out := &truthSink{t: t, visit: judge.judgeBatch}
 	plain := startPlain(t)
-	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) { fidelityConfig(c, plain, writers) })
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) { fidelityConfig(c, plain, writers) },
+		manySets, func(o *pipeline.Options) { o.Ring.Bytes = 32 << 20 })
 	said := time.Now()
 	out.await("samples judged", fidelitySamples, func() int {
 		if time.Since(said) > truthProgress {
@@ -124,13 +126,11 @@ func TestFidelity(t *testing.T) {
 // fidelityConfig is that of a receiver of writers, and of a program without labels. What
 // else runs on a machine would take most of what the receiver can do at this rate.
 func fidelityConfig(c *customlabelsreceiver.Config, plain *testutil.Writer, writers map[int64]*truthWriter) {
-	manySets(c)
 	c.Targets.Include = []customlabelsreceiver.TargetSelector{{PID: plain.PID}}
 	for pid := range writers {
 		c.Targets.Include = append(c.Targets.Include, customlabelsreceiver.TargetSelector{PID: int(pid)})
 	}
 	c.SamplesPerSecond = fidelityRate
 	c.ReportInterval = size(time.Second, 250*time.Millisecond, 500*time.Millisecond)
-	c.RingBufferBytes = 32 << 20
 	c.Symbolize = customlabelsreceiver.SymbolizeNone
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -107,11 +108,9 @@ func TestGoLabels(t *testing.T) {
 	judge := newTruthJudge(t, map[int64]*truthWriter{})
 	out := &truthSink{t: t, visit: func(p pprofile.Profiles) { judge.judgeBatch(p) }}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		manySets(c)
 		c.SamplesPerSecond = size(4999, 4999, 499)
 		c.ReportInterval = size(time.Second, 250*time.Millisecond, time.Second)
-		c.RingBufferBytes = 32 << 20
-	})
+	}, manySets, func(o *pipeline.Options) { o.Ring.Bytes = 32 << 20 })
 	start := func(path string, args ...string) *goProgram {
 		p := startGo(t, path, args...)
 		out.mu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
@@ -22,6 +23,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -40,15 +42,24 @@ type running struct {
 	stopped   bool
 }
 
-// startReceiver runs the receiver as the collector would, with out as next consumer.
-func startReceiver(t *testing.T, out xconsumer.Profiles, change func(*customlabelsreceiver.Config)) *running {
+// startReceiver runs the receiver as the collector would, with out as next consumer. What no
+// key says is set by derived.
+func startReceiver(
+	t *testing.T, out xconsumer.Profiles, change func(*customlabelsreceiver.Config), derived ...func(*pipeline.Options),
+) *running {
 	t.Helper()
 	testutil.RequireBPF(t)
-	factory := customlabelsreceiver.NewFactory()
+	factory := customlabelsreceiver.NewFactoryWith(func(o *pipeline.Options) {
+		o.Batches.MaxPending = 64 // nothing is to be dropped, however busy the machine
+		for _, set := range derived {
+			if set != nil {
+				set(o)
+			}
+		}
+	})
 	cfg := factory.CreateDefaultConfig().(*customlabelsreceiver.Config)
-	cfg.MaxPendingBatches = 64 // nothing is to be dropped, however busy the machine
 	change(cfg)
-	require.NoError(t, cfg.Validate())
+	require.NoError(t, confmap.Validate(cfg))
 	r := &running{t: t, telemetry: componenttest.NewTelemetry()}
 	set := receivertest.NewNopSettings(factory.Type())
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
@@ -66,8 +77,8 @@ func startReceiver(t *testing.T, out xconsumer.Profiles, change func(*customlabe
 }
 
 // manySets leaves room for samples that have a label set each, at any rate.
-func manySets(c *customlabelsreceiver.Config) {
-	c.Labels.Budgets.Sets, c.Labels.Budgets.Values, c.Labels.Budgets.Bytes = 1<<20, 1<<20, 256<<20
+func manySets(o *pipeline.Options) {
+	o.Labels.Budgets.Sets, o.Labels.Budgets.Values, o.Labels.Budgets.Bytes = 1<<20, 1<<20, 256<<20
 }
 
 // stop shuts the receiver down; everything sampled has reached the sink then.

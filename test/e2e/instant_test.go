@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -80,9 +81,8 @@ func measureInstant(t *testing.T, bounds *testutil.Bounds) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = instantRate
 		c.ReportInterval = 500 * time.Millisecond
-		c.RingBufferBytes = 16 << 20
 		c.Symbolize = customlabelsreceiver.SymbolizeNone
-	})
+	}, func(o *pipeline.Options) { o.Ring.Bytes = 16 << 20 })
 	select {
 	case <-enough:
 	case <-time.After(5 * time.Minute):

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -76,9 +77,7 @@ func limitMemory(t *testing.T, out *checkedSink) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
 		c.MaxMemoryBytes = limitsMemory
-		c.MaxBatchBytes, c.MaxPendingBatches = 8<<20, 64
-		c.MaxSymbolBytes = 4 << 20
-	})
+	}, func(o *pipeline.Options) { o.Batches.MaxBytes, o.Symbols.MaxBytes = 8<<20, 4<<20 })
 	released := false
 	release := func() {
 		if !released {
@@ -118,8 +117,7 @@ func limitMaps(t *testing.T, out *checkedSink) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = time.Second
-		c.RingBufferBytes, c.MaxUnwindBytes = 1<<20, 1<<20
-		c.MaxBPFMapBytes = 16 << 20
+		c.MaxBpfMapBytes = 16 << 20
 	})
 	require.Eventually(t, func() bool { return out.checked.Load() > 1000 }, limitsPatience, 20*time.Millisecond)
 	used := r.limitUsed("max_bpf_map_bytes")

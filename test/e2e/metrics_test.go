@@ -16,12 +16,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -49,12 +51,14 @@ func TestMetrics(t *testing.T) {
 }
 
 // startSignals runs a receiver in a pipeline of metrics, and of profiles unless out is nil.
-func startSignals(t *testing.T, out *sink, metrics *metricSink, change func(*customlabelsreceiver.Config)) *running {
+func startSignals(
+	t *testing.T, out *sink, metrics *metricSink, change func(*customlabelsreceiver.Config), derived func(*pipeline.Options),
+) *running {
 	t.Helper()
-	factory := customlabelsreceiver.NewFactory().(xreceiver.Factory)
+	factory := customlabelsreceiver.NewFactoryWith(derived).(xreceiver.Factory)
 	cfg := factory.CreateDefaultConfig().(*customlabelsreceiver.Config)
 	change(cfg)
-	require.NoError(t, cfg.Validate())
+	require.NoError(t, confmap.Validate(cfg))
 	r := &running{t: t, telemetry: componenttest.NewTelemetry()}
 	set := receivertest.NewNopSettings(factory.Type())
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
@@ -138,15 +142,13 @@ func testMetricsAgree(t *testing.T) {
 	r := startSignals(t, out, metrics, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = metricsRate
 		c.ReportInterval = 500 * time.Millisecond
-		c.OffCPUThreshold, c.OffCPUMinimum = 1, 0
-		c.RingBufferUserShare = 1
+		*c.OffCPU.GetOrInsertDefault() = customlabelsreceiver.OffCPU{Threshold: 1}
 		c.Unwind, c.Symbolize = customlabelsreceiver.UnwindFramePointers, customlabelsreceiver.SymbolizeNone
 		c.Metrics.LabelKeys = []string{"tenant", "route", "check"}
 		c.Metrics.Interval = time.Second
-		c.Metrics.MaxUserSeries = metricsSeries
-		c.MaxPendingBatches, c.MaxMemoryBytes = 64, 2<<30 // the consumer here may be slow
+		c.MaxMemoryBytes = 4 << 30 // the consumer here may be slow
 		c.Targets.Exclude = []customlabelsreceiver.TargetSelector{{PID: os.Getpid()}}
-	})
+	}, func(o *pipeline.Options) { o.Ring.UserShare, o.Metrics.MaxUserSeries = 1, metricsSeries })
 	lost := func(what string) int64 {
 		if _, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_metric_overflow"); err != nil {
 			return 0 // nothing yet
@@ -270,8 +272,7 @@ func testMetricsAlone(t *testing.T) {
 			c.ReportInterval = 500 * time.Millisecond
 			c.Metrics.Interval = time.Second
 			c.Metrics.LabelKeys = []string{"tenant"}
-			c.Metrics.Expiry = metricsExpiry
-		}))
+		}, func(o *pipeline.Options) { o.Metrics.Expiry = metricsExpiry }))
 		sinks = append(sinks, metrics)
 	}
 	require.Eventually(t, func() bool { all, _ := sinks[0].count(ofBrief); return all > 0 }, 3*time.Minute, 50*time.Millisecond)
@@ -303,7 +304,7 @@ func testMetricsCollector(t *testing.T) {
 	metrics := newMetricSink(t)
 	address := startEndpoints(t, &sink{t: t, visit: truth.visit}, metrics)
 	c := startCollector(t, address, fmt.Sprintf(`
-receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, max_pending_batches: 64, metrics: {label_keys: [tenant, route], interval: 1s}}
+receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, max_memory_bytes: 4294967296, metrics: {label_keys: [tenant, route], interval: 1s}}
 service::pipelines::metrics: {receivers: [custom_labels], exporters: [otlp_grpc]}
 `, metricsRate))
 	labelled := func(s *series) bool { return s.resource["process.pid"] == pid && s.attrs["tenant"] != "" }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -98,14 +99,12 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 97
 		c.ReportInterval = 500 * time.Millisecond
-		c.OffCPUThreshold = 1
-		c.OffCPUMinimum = 0
-		c.OffCPURingBufferBytes, c.MaxBPFMapBytes = 32<<20, 256<<20
+		*c.OffCPU.GetOrInsertDefault() = customlabelsreceiver.OffCPU{Threshold: 1}
+		c.MaxBpfMapBytes = 256 << 20
 		// Not those of all that a busy machine does.
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(testutil.BuildWriters(t), "writer-*")}}
-		c.RingBufferUserShare = 1
 		change(c)
-	})
+	}, func(o *pipeline.Options) { o.OffCPU.RingBytes, o.Ring.UserShare = 32<<20, 1 })
 	warmup := size(3, 2, 20) // until the receiver has met the writers
 	var writers []*testutil.Writer
 	for i, variant := range variants {
@@ -176,7 +175,7 @@ func TestOffCPU(t *testing.T) {
 	}
 	measure("threshold", func(t *testing.T, bounds *testutil.Bounds) {
 		const threshold = 0.25
-		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPUThreshold = threshold })
+		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Threshold = threshold })
 		account := r.switchAccount()
 		requireClosed(t, account)
 		var measured, truth, variance float64
@@ -203,7 +202,7 @@ func TestOffCPU(t *testing.T) {
 	// The minimum leaves the shorter waits out and the longer ones untouched.
 	measure("minimum", func(t *testing.T, bounds *testutil.Bounds) {
 		const minimum = 8 * time.Millisecond
-		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPUMinimum = minimum })
+		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Minimum = minimum })
 		account := r.switchAccount()
 		requireClosed(t, account)
 		require.NotZero(t, account["filtered_below_minimum"])
@@ -237,10 +236,10 @@ func TestOffCPUStorm(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 200 * time.Millisecond
-		c.OffCPUThreshold = 1
-		c.OffCPUMinimum = 0
-		c.OffCPURingBufferBytes = 64 << 10
-		c.RingBufferUserShare = 1 // all writers are root's
+		*c.OffCPU.GetOrInsertDefault() = customlabelsreceiver.OffCPU{Threshold: 1}
+	}, func(o *pipeline.Options) {
+		o.OffCPU.RingBytes = 64 << 10
+		o.Ring.UserShare = 1 // all writers are root's
 	})
 	time.Sleep(size(10*time.Second, 0, 0))
 	assert.Eventually(t, func() bool {

@@ -51,7 +51,7 @@ func startCollectorOf(t *testing.T, program, address, changes string) *collector
 func (c *collector) write(t *testing.T, changes string) {
 	t.Helper()
 	const always = "service::telemetry::logs::encoding: json\nexporters::otlp_grpc::timeout: 30s\n" +
-		"receivers::custom_labels::max_pending_batches: 64\n"
+		"receivers::custom_labels::max_memory_bytes: 4294967296\n"
 	require.NoError(t, os.WriteFile(c.changes, []byte(always+changes), 0o600))
 }
 

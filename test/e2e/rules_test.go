@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -27,6 +28,8 @@ type labelCase struct {
 	// most different values of a label in a batch, by PID.
 	key  string
 	most map[int64]int
+	// What is set that no key says.
+	derived func(*pipeline.Options)
 }
 
 func (c *labelCase) visit(b flatBatch) {
@@ -64,7 +67,7 @@ func (c *labelCase) samples(t *testing.T, writers []*testutil.Writer, change fun
 			cfg.Targets.Include = append(cfg.Targets.Include, customlabelsreceiver.TargetSelector{PID: w.PID})
 		}
 		change(cfg)
-	})
+	}, c.derived)
 	require.Eventually(t, func() bool {
 		for _, w := range writers {
 			if len(c.of(w.PID)) < enoughOfRules {
@@ -199,6 +202,7 @@ func TestBudgets(t *testing.T) {
 	flood := runAs(t, filepath.Join(dir, "writer-ctx-exe"), uid, "fidelity", "--seconds", "300")
 	other := testutil.Start(t, "writer-v1-lib", "spin", "--seconds", "300", "--labels", "10")
 	c := &labelCase{hits: map[int64][]hit{}, most: map[int64]int{}, key: "check"}
+	c.derived = func(o *pipeline.Options) { o.Labels.Budgets.Sets = 20 }
 	overflow := func() (n int64) {
 		for _, h := range c.of(flood.PID) {
 			if h.attrs["custom_labels.overflow"] != "" {
@@ -208,9 +212,7 @@ func TestBudgets(t *testing.T) {
 		return n
 	}
 	var counted map[string]int64
-	c.samples(t, []*testutil.Writer{flood, other}, func(cfg *customlabelsreceiver.Config) {
-		cfg.Labels.Budgets.Sets = 20
-	}, func(r *running) bool {
+	c.samples(t, []*testutil.Writer{flood, other}, func(*customlabelsreceiver.Config) {}, func(r *running) bool {
 		counted = r.metric("overflow_samples", "user.id", "budget")
 		return overflow() > 0 && counted[fmt.Sprintf("%d/sets", uid)] == overflow()
 	})

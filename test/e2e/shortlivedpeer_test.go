@@ -69,7 +69,6 @@ func TestShortLivedPeer(t *testing.T) {
 		r := startReceiver(t, &sink{t: t, visit: out.visit}, func(c *customlabelsreceiver.Config) {
 			c.SamplesPerSecond = hz
 			c.ReportInterval = 500 * time.Millisecond
-			c.MaxPendingBatches = 64
 		})
 		time.Sleep(peerStart)
 		awaitKnown(t, dir, out)

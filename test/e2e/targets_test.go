@@ -36,33 +36,33 @@ func TestTargets(t *testing.T) {
 	other := startUser(t, filepath.Join(dir, "writer-v1-exe"), 54321, 0, "spin", "--seconds", "300")
 	uid := int64(54321)
 
-	checkTargets(t, "include executable", in, out, customlabelsreceiver.TargetsConfig{
+	checkTargets(t, "include executable", in, out, customlabelsreceiver.Targets{
 		Include: []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(dir, "writer-v1-e*")}},
 	})
-	checkTargets(t, "include uid", other, in, customlabelsreceiver.TargetsConfig{
+	checkTargets(t, "include uid", other, in, customlabelsreceiver.Targets{
 		Include: []customlabelsreceiver.TargetSelector{{UID: &uid}},
 	})
-	checkTargets(t, "exclude uid", in, other, customlabelsreceiver.TargetsConfig{
+	checkTargets(t, "exclude uid", in, other, customlabelsreceiver.Targets{
 		Exclude: []customlabelsreceiver.TargetSelector{{UID: &uid}},
 	})
-	checkTargets(t, "exclude pid", in, out, customlabelsreceiver.TargetsConfig{
+	checkTargets(t, "exclude pid", in, out, customlabelsreceiver.Targets{
 		Exclude: []customlabelsreceiver.TargetSelector{{PID: out.PID}},
 	})
-	checkTargets(t, "exclude wins", in, out, customlabelsreceiver.TargetsConfig{
+	checkTargets(t, "exclude wins", in, out, customlabelsreceiver.Targets{
 		Include: []customlabelsreceiver.TargetSelector{{Executable: "/**"}},
 		Exclude: []customlabelsreceiver.TargetSelector{{Executable: "**/writer-v1-lib", PID: out.PID}},
 	})
 	if path, id, err := moveToCgroup(t, out.PID, fmt.Sprintf("custom-labels-targets-%d", os.Getpid())); err != nil {
 		fmt.Printf("cgroup: this machine lets root make no cgroup v2: %v\n", err)
 	} else {
-		checkTargets(t, "exclude cgroup", in, out, customlabelsreceiver.TargetsConfig{
+		checkTargets(t, "exclude cgroup", in, out, customlabelsreceiver.Targets{
 			Exclude: []customlabelsreceiver.TargetSelector{{Cgroup: path + "*"}},
 		})
-		checkTargets(t, "include cgroup id", out, in, customlabelsreceiver.TargetsConfig{
+		checkTargets(t, "include cgroup id", out, in, customlabelsreceiver.Targets{
 			Include: []customlabelsreceiver.TargetSelector{{CgroupID: id}},
 		})
 	}
-	checkTargets(t, "labelled only", in, spin("spin-plain"), customlabelsreceiver.TargetsConfig{LabelledOnly: true})
+	checkTargets(t, "labelled only", in, spin("spin-plain"), customlabelsreceiver.Targets{LabelledOnly: true})
 }
 
 // runAs runs a writer as another user, as busy as others.
@@ -98,7 +98,7 @@ func moveToCgroup(t *testing.T, pid int, name string) (path string, id uint64, e
 }
 
 // checkTargets samples under a selection that wants one writer and not the other.
-func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection customlabelsreceiver.TargetsConfig) {
+func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection customlabelsreceiver.Targets) {
 	t.Helper()
 	byPID := map[int64]int{}
 	var mu sync.Mutex
@@ -112,7 +112,7 @@ func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection
 	r := startReceiver(t, next, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 499
 		c.ReportInterval = time.Second // in which each process is judged
-		c.OffCPUThreshold = 1
+		c.OffCPU.GetOrInsertDefault().Threshold = 1
 		c.Targets = selection
 	})
 	require.Eventually(t, func() bool {
@@ -210,7 +210,7 @@ func TestTargetsStorm(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 4999
 		c.ReportInterval = 250 * time.Millisecond
-		c.OffCPUThreshold = 1
+		c.OffCPU.GetOrInsertDefault().Threshold = 1
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: program}}
 	})
 	stop := make(chan struct{})

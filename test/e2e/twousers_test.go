@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
@@ -68,16 +69,16 @@ func TestTwoUsers(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
-		c.RingBufferBytes = 4 << 20 // a second of user B, some milliseconds of user A
-		c.RingBufferUserShare = 0.25
 		floods, isQuiet := int64(floodUser), int64(quietUser) // not what else a busy machine does
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{UID: &floods}, {UID: &isQuiet}}
 		c.BatchPerUser = true
-		c.MaxUserEntries = twoUsersEntries
-		c.MaxBatchBytes = 8 << 20
-		c.MaxPendingBatches = 16
-		c.MaxSymbolBytes = 16 << 20
 		c.MaxMemoryBytes = twoUsersMemory
+	}, func(o *pipeline.Options) {
+		// A second of user B, some milliseconds of user A.
+		o.Ring = pipeline.RingOptions{Bytes: 4 << 20, UserShare: 0.25}
+		o.Batches.MaxUserEntries = twoUsersEntries
+		o.Batches.MaxBytes, o.Batches.MaxPending = 8<<20, 16
+		o.Symbols.MaxBytes = 16 << 20
 	})
 	var memory, heap int64
 	dropped := func() map[string]int64 { return r.metric("user_dropped_samples", "user.id", "reason") }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -62,9 +63,11 @@ func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
 	r := startReceiver(t, sink, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = unwindRate
 		c.ReportInterval = time.Second
-		c.RingBufferBytes, c.MaxBPFMapBytes = 64<<20, 256<<20
-		c.MaxBatchBytes, c.MaxMemoryBytes = 256<<20, 2<<30
-		c.MaxPendingBatches = 64 // judging takes long where all is emulated
+		c.MaxBpfMapBytes = 256 << 20
+		c.MaxMemoryBytes = 2 << 30
+	}, func(o *pipeline.Options) {
+		o.Ring.Bytes, o.Batches.MaxBytes = 64<<20, 256<<20
+		o.Batches.MaxPending = 64 // judging takes long where all is emulated
 	})
 	return r.stop
 }

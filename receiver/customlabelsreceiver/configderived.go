@@ -1,0 +1,66 @@
+package customlabelsreceiver
+
+import (
+	"math/bits"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+)
+
+// What follows from max_memory_bytes.
+const (
+	symbolShare       = 8        // of it for names of functions
+	batchShare        = 8        // of it for one batch
+	pendingBatchBytes = 64 << 20 // of it for each batch that waits
+	minPendingBatches = 4
+	maxPendingBatches = 64
+	maxPartBytes      = 1 << 30
+)
+
+// What follows from max_bpf_map_bytes; the ring buffer of samples also goes by their rate, in
+// the pipeline.
+const (
+	offCPURingShare    = 32 // of it for the ring buffer of off-CPU profiles
+	unwindShare        = 2  // of it for unwind rows, where that leaves enough
+	otherMapBytes      = 8 << 20
+	otherRingShare     = 4 // of what other maps leave is not for unwind rows
+	minOffCPURingBytes = 64 << 10
+	maxOffCPURingBytes = 1 << 30
+)
+
+// What follows from max_user_label_sets.
+const (
+	setsPerKey    = 8
+	valuesPerSet  = 2
+	bytesPerSet   = 512
+	entriesPerSet = 8 // a label set comes with some stacks and threads
+	setsPerSeries = 4
+)
+
+// metricExpiry is for how many intervals the series of a process that has ended is emitted.
+const metricExpiry = 20
+
+// derive sets what no key says, from the limits.
+func (c *Config) derive(o *pipeline.Options) {
+	o.Symbols.MaxBytes = min(c.MaxMemoryBytes/symbolShare, maxPartBytes)
+	o.Batches.MaxBytes = min(c.MaxMemoryBytes/batchShare, maxPartBytes)
+	o.Batches.MaxPending = min(max(c.MaxMemoryBytes/pendingBatchBytes, minPendingBatches), maxPendingBatches)
+
+	o.OffCPU.RingBytes = min(max(powerOfTwo(c.MaxBpfMapBytes/offCPURingShare), minOffCPURingBytes), maxOffCPURingBytes)
+	rest := c.MaxBpfMapBytes - otherMapBytes
+	o.Unwind.MaxBytes = min(c.MaxBpfMapBytes/unwindShare, rest-rest/otherRingShare, maxPartBytes)
+
+	sets := c.MaxUserLabelSets
+	o.Labels.Budgets = labels.Budgets{
+		Keys: sets / setsPerKey, Values: valuesPerSet * sets, Sets: sets,
+		Bytes: max(bytesPerSet*sets, labels.MinBudgetBytes),
+	}
+	// As many users have budgets of their own as the memory has room for.
+	o.Labels.Budgets.Users = min(c.MaxMemoryBytes/o.Labels.Budgets.Bytes, labels.MaxBudgetUsers)
+	o.Batches.MaxUserEntries = entriesPerSet * sets
+	o.Metrics.MaxUserSeries = sets / setsPerSeries
+	o.Metrics.Expiry = metricExpiry * c.Metrics.Interval
+}
+
+// powerOfTwo is the largest one that is no more than n.
+func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
