@@ -68,8 +68,8 @@ type Config struct {
 	MaxKeyBytes int
 	// MaxValueBytes of one label value, up to 1024.
 	MaxValueBytes int
-	// VerifierLogLevel 0 to 2: how much the verifier's log in a load error says.
-	VerifierLogLevel int
+	// WholeVerifierLog is in a load error; else its last lines are.
+	WholeVerifierLog bool
 	// SkipKernelVersionCheck tries kernels that report a version below 6.1.
 	SkipKernelVersionCheck bool
 }

@@ -160,13 +160,12 @@ func watermark(ringBytes int) uint64 { return uint64(ringBytes / 4) }
 
 // loadObjects loads what objs names. Maps in shared are used instead of new ones.
 func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[string]*ebpf.Map) error {
-	opts := ebpf.CollectionOptions{
-		Programs:        ebpf.ProgramOptions{LogLevel: ebpf.LogLevel(s.config.VerifierLogLevel)},
-		MapReplacements: shared,
-	}
+	// No level of the verifier's log: a program that is refused is loaded once more with one,
+	// and for those that are not the log would only take memory.
+	opts := ebpf.CollectionOptions{MapReplacements: shared}
 	if err := spec.LoadAndAssign(objs, &opts); err != nil {
 		var verifier *ebpf.VerifierError
-		if errors.As(err, &verifier) && s.config.VerifierLogLevel > 0 {
+		if errors.As(err, &verifier) && s.config.WholeVerifierLog {
 			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
 		}
 		return fmt.Errorf("load programs: %w", err)

@@ -196,8 +196,8 @@ type LimitOptions struct {
 type KernelOptions struct {
 	// SkipVersionCheck tries kernels that report a version older than 6.1.
 	SkipVersionCheck bool
-	// VerifierLogLevel is how much the BPF verifier says in a load error, 0 (least) to 2.
-	VerifierLogLevel int
+	// WholeVerifierLog of the BPF verifier is in a load error; else its last lines are.
+	WholeVerifierLog bool
 }
 
 // Defaults are the options that the receiver has where nothing is configured. They lack who

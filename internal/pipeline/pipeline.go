@@ -152,7 +152,7 @@ func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*
 		MaxLabels:              o.Labels.MaxLabels,
 		MaxKeyBytes:            o.Labels.MaxKeyBytes,
 		MaxValueBytes:          o.Labels.MaxValueBytes,
-		VerifierLogLevel:       o.Kernel.VerifierLogLevel,
+		WholeVerifierLog:       o.Kernel.WholeVerifierLog,
 		SkipKernelVersionCheck: o.Kernel.SkipVersionCheck,
 	})
 	if errors.Is(err, bpf.ErrMapBytes) {

@@ -17,10 +17,6 @@ type observedPipeline struct {
 	telemetry *telemetry
 }
 
-// debugVerifierLogLevel is how much the BPF verifier says in a load error, where the
-// collector logs what is for debugging.
-const debugVerifierLogLevel = 2
-
 // newPipeline makes the engine of the receivers.
 func newPipeline(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
 	return newPipelineWith(cfg.options(), cfg, set, next, report)
@@ -30,9 +26,7 @@ func newPipeline(cfg *Config, set receiver.Settings, next pipeline.Consumers, re
 func newPipelineWith(
 	o pipeline.Options, cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error),
 ) (engine, error) {
-	if set.Logger.Core().Enabled(zapcore.DebugLevel) {
-		o.Kernel.VerifierLogLevel = debugVerifierLogLevel
-	}
+	o.Kernel.WholeVerifierLog = set.Logger.Core().Enabled(zapcore.DebugLevel)
 	o.Next, o.Logger, o.Report = next, set.Logger, report
 	o.Scope = pipeline.Scope{Name: metadata.ScopeName, Version: set.BuildInfo.Version}
 	p, err := pipeline.New(o)
