@@ -169,7 +169,7 @@ func NewDefaultMetrics() Metrics {
 type OffCPU struct {
 	// Leave out threads that were off the CPU for less. Operator: 0s if short waits count, more for fewer samples.
 	Minimum time.Duration `mapstructure:"minimum"`
-	// Part of all switches from a thread that are looked at, drawn at random. Operator: 1 on a quiet host, less where off_cpu_dropped_switches grows.
+	// Part of all switches from a thread that are looked at, drawn at random. Operator: 1 on a quiet host, less where dropped_samples of profile off_cpu grow.
 	Threshold float64 `mapstructure:"threshold"`
 	// prevent unkeyed literal initialization
 	_ struct{}

@@ -791,7 +791,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsMetricOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_metric_overflow",
-		metric.WithDescription("Samples that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]"),
+		metric.WithDescription("Samples that are in overflow series of the metrics because their user has as many series as max_user_label_sets allows, or because memory is short. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -857,7 +857,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsSharedBudgetSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_shared_budget_samples",
-		metric.WithDescription("Samples with labels of users beyond labels::budgets::users, who share one user's keys and budgets. [Development]"),
+		metric.WithDescription("Samples with labels of users beyond those that have budgets of their own (docs/limits.md), who share one user's keys and budgets. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -893,7 +893,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUnwindUsed, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_unwind_used",
-		metric.WithDescription("Bytes of kernel memory that unwind rows take, of max_unwind_bytes. [Development]"),
+		metric.WithDescription("Bytes of kernel memory that unwind rows take, of their half of max_bpf_map_bytes. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -905,7 +905,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUserEntryOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_user_entry_overflow",
-		metric.WithDescription("Samples of a user that lack something because the batch had max_user_entries of this user. [Development]"),
+		metric.WithDescription("Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

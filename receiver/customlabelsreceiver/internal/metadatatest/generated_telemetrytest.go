@@ -282,7 +282,7 @@ func AssertEqualReceiverCustomLabelsMetricCollections(t *testing.T, tt *componen
 func AssertEqualReceiverCustomLabelsMetricOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_metric_overflow",
-		Description: "Samples that are in overflow series of the metrics because of metrics::max_user_series, or because memory is short. [Development]",
+		Description: "Samples that are in overflow series of the metrics because their user has as many series as max_user_label_sets allows, or because memory is short. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -450,7 +450,7 @@ func AssertEqualReceiverCustomLabelsRuleMatches(t *testing.T, tt *componenttest.
 func AssertEqualReceiverCustomLabelsSharedBudgetSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_shared_budget_samples",
-		Description: "Samples with labels of users beyond labels::budgets::users, who share one user's keys and budgets. [Development]",
+		Description: "Samples with labels of users beyond those that have budgets of their own (docs/limits.md), who share one user's keys and budgets. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -542,7 +542,7 @@ func AssertEqualReceiverCustomLabelsUnwindTables(t *testing.T, tt *componenttest
 func AssertEqualReceiverCustomLabelsUnwindUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_unwind_used",
-		Description: "Bytes of kernel memory that unwind rows take, of max_unwind_bytes. [Development]",
+		Description: "Bytes of kernel memory that unwind rows take, of their half of max_bpf_map_bytes. [Development]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -572,7 +572,7 @@ func AssertEqualReceiverCustomLabelsUserDroppedSamples(t *testing.T, tt *compone
 func AssertEqualReceiverCustomLabelsUserEntryOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_user_entry_overflow",
-		Description: "Samples of a user that lack something because the batch had max_user_entries of this user. [Development]",
+		Description: "Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
