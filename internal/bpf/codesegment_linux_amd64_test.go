@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What kind of code was running follows from the code segment, of which Xen's guests have
@@ -47,7 +47,7 @@ func TestCodeSegment(t *testing.T) {
 				if r.PID != uint32(reader) || r.TimeNs < uint64(since.Nano()) || !slices.ContainsFunc(r.KernelFrames, inRead) {
 					return false
 				}
-				require.Equal(t, tc.compat, labels.Outcome(r.UserStack) == labels.OutcomeCompat)
+				require.Equal(t, tc.compat, r.UserStack == record.OutcomeCompat)
 				require.Equal(t, tc.compat, len(r.UserFrames) == 0)
 				seen++
 				return seen == samplesPerState

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -44,11 +45,11 @@ func TestContextEvents(t *testing.T) {
 		require.Equal(t, testutil.Can(t, testutil.TraceFunctions), err == nil, "events: %v", err)
 	}
 	self := identify(t, s, uint32(os.Getpid()))
-	events := make(chan ProcessEvent, 100_000)
+	events := make(chan record.Event, 100_000)
 	go func() {
-		var ev ProcessEvent
+		var ev record.Event
 		for s.ReadEvent(&ev) == nil {
-			if ev.Kind == EventContextNamed && ev.Process == self || ev.Kind == EventFork && ev.Parent == self {
+			if ev.Kind == record.EventContextNamed && ev.Process == self || ev.Kind == record.EventFork && ev.Parent == self {
 				events <- ev
 			}
 		}
@@ -66,7 +67,7 @@ func TestContextEvents(t *testing.T) {
 	require.NoError(t, exec.Command("true").Run()) // an event that comes behind
 	named := 0
 	for ev := range events {
-		if ev.Kind == EventFork {
+		if ev.Kind == record.EventFork {
 			break
 		}
 		require.EqualValues(t, os.Getpid(), ev.PID)

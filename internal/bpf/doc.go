@@ -9,14 +9,16 @@
 //
 // The package knows no ELF, no symbols and no meaning of labels: a [Record]
 // carries raw bytes with explicit lengths. Layouts, limits and enums that C
-// and Go share are in src/record.h; their Go twins are generated.
+// and Go share are in src/record.h and in package record, whose types go to the
+// kernel's maps and come from the ring buffers as they are. The generated twins are
+// private, and what a test compares package record with.
 //
 // Invariants:
 //   - hits = submitted + filtered + dropped, exactly, once [Sampler.Stop] has
 //     returned (see [Counters]).
 //   - A record is self-contained and as long as it needs to be: there is no fixed array of
 //     labels, nothing in it refers to another record, and nothing has to be invalidated.
-//   - A process is a [ProcessID]: a reused PID and an exec are other processes,
+//   - A process is a [record.ProcessID]: a reused PID and an exec are other processes,
 //     so what is known of one is never applied to another.
 //   - A process that has no label sources costs no read of its memory for labels.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A program that was written anew is another one, however alike its file looks: nothing
@@ -30,7 +30,7 @@ func TestProgramWrittenAnew(t *testing.T) {
 	key, known := execute(t, s, path)
 	require.NotZero(t, key)
 	require.False(t, known)
-	require.NoError(t, s.SetProgram(key, []LabelSource{{ABI: uint8(labels.ABIV1)}}, false))
+	require.NoError(t, s.SetProgram(key, []record.LabelSource{{ABI: record.ABIV1}}, false))
 	again, known := execute(t, s, path)
 	require.Equal(t, key, again)
 	require.True(t, known)
@@ -64,7 +64,7 @@ func TestProgramsOfOneTime(t *testing.T) {
 		for _, path := range paths {
 			require.NoError(t, os.Truncate(path, int64(len(text)+n+1)))
 		}
-		var keys [2]FileKey
+		var keys [2]record.FileKey
 		for i, path := range paths {
 			keys[i], _ = execute(t, s, path)
 			require.EqualValues(t, len(text)+n+1, keys[i].Size)
@@ -80,16 +80,16 @@ func TestProgramsOfOneTime(t *testing.T) {
 
 // execute runs a program, which ends when there is nothing to read, and returns its key,
 // and whether the process began with the label sources of its program.
-func execute(t *testing.T, s *Sampler, path string) (key FileKey, known bool) {
+func execute(t *testing.T, s *Sampler, path string) (key record.FileKey, known bool) {
 	t.Helper()
 	cmd := exec.Command(path)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	for ev := (ProcessEvent{}); ev.Kind != EventExec || ev.PID != uint32(cmd.Process.Pid); key = ev.Program {
+	for ev := (record.Event{}); ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid; key = ev.Program {
 		require.NoError(t, s.ReadEvent(&ev))
-		process := ev.Process.key()
-		var entry profilerProcessEntry
+		process := ev.Process
+		var entry record.ProcessEntry
 		err := s.objs.Processes.Lookup(&process, &entry)
 		if err != nil {
 			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)

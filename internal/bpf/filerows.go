@@ -11,6 +11,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // ErrNoFileKey says that the kernel does not tell what a file is to it.
@@ -19,70 +21,62 @@ var ErrNoFileKey = errors.New("the kernel does not name the file")
 // nameTries is how often a file is named anew: the tree of mappings may change while it is read.
 const nameTries = 8
 
-// FileText says which pages of a file are mapped as one, executable.
-type FileText struct {
-	FirstPage, LimitPage uint32
-	// Text is the address of the table's first block less the one of the file's first byte,
-	// which need not be mapped.
-	Text int64
-}
-
 // fileRows is a table that a file has.
 type fileRows struct {
-	table TableID
-	texts []FileText
+	table record.TableID
+	texts []record.FileText
 }
 
 // NameFile returns the key by which the kernel tells an open regular file from others when
 // a process maps it: that of the file itself, where stat(2) names what a container's or a
 // subvolume's file system makes of it. It may block on the file's file system.
-func (s *Sampler) NameFile(f *os.File) (FileKey, error) {
+func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return FileKey{}, fmt.Errorf("name file: %w", err)
+		return record.FileKey{}, fmt.Errorf("name file: %w", err)
 	}
 	var mem []byte
 	failed := raw.Control(func(fd uintptr) {
 		mem, err = unix.Mmap(int(fd), 0, 1, unix.PROT_READ, unix.MAP_PRIVATE) // nothing of it is read
 	})
 	if err := errors.Join(failed, err); err != nil {
-		return FileKey{}, fmt.Errorf("name file: %w", err)
+		return record.FileKey{}, fmt.Errorf("name file: %w", err)
 	}
 	defer func() { _ = unix.Munmap(mem) }()
 	s.namedMu.Lock()
 	defer s.namedMu.Unlock()
 	for range nameTries {
-		named := profilerNamedFile{Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))}
+		named := record.NamedFile{Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))}
 		if err := s.objs.Named.Put(uint32(0), &named); err != nil {
-			return FileKey{}, fmt.Errorf("name file: %w", err)
+			return record.FileKey{}, fmt.Errorf("name file: %w", err)
 		}
 		found, err := s.objs.NameFile.Run(&ebpf.RunOptions{})
 		if err != nil {
-			return FileKey{}, fmt.Errorf("name file: %w", err)
+			return record.FileKey{}, fmt.Errorf("name file: %w", err)
 		}
 		if found == 0 {
 			continue
 		}
 		if err := s.objs.Named.Lookup(uint32(0), &named); err != nil {
-			return FileKey{}, fmt.Errorf("name file: %w", err)
+			return record.FileKey{}, fmt.Errorf("name file: %w", err)
 		}
-		return named.Key.fileKey(), nil
+		return named.Key, nil
 	}
-	return FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
+	return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
 }
 
 // SetFileRows has stacks of processes that no list of mappings is known of walked by a
 // table wherever they map a file; the key without a file stands for the vDSO. What is said
 // last of a file holds, until that table is removed; then what was said before. At most
 // MaxFileTexts are taken.
-func (s *Sampler) SetFileRows(file FileKey, id TableID, texts []FileText) error {
+func (s *Sampler) SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
 	table, ok := s.tables.slots[id]
 	if !ok {
 		return fmt.Errorf("set rows of a file: no table %d", id)
 	}
-	rows := fileRows{id, slices.Clone(texts[:min(len(texts), MaxFileTexts)])}
+	rows := fileRows{id, slices.Clone(texts[:min(len(texts), record.MaxFileTexts)])}
 	if err := s.putFileRows(file, rows); err != nil {
 		return fmt.Errorf("set rows of a file: %w", err)
 	}
@@ -95,19 +89,17 @@ func (s *Sampler) SetFileRows(file FileKey, id TableID, texts []FileText) error 
 	return nil
 }
 
-func (s *Sampler) putFileRows(file FileKey, rows fileRows) error {
+func (s *Sampler) putFileRows(file record.FileKey, rows fileRows) error {
 	table := s.tables.slots[rows.table]
-	known := profilerKnownRows{
-		Inode: file.Inode, TableId: uint64(rows.table), Slot: table.slot, Blocks: uint32(table.blocks),
+	known := record.KnownRows{
+		Inode: file.Inode, Table: rows.table, Slot: table.slot, Blocks: uint32(table.blocks),
 	}
-	for i, t := range rows.texts {
-		known.Texts[i] = profilerFileText{FirstPage: t.FirstPage, LimitPage: t.LimitPage, Text: t.Text}
-	}
-	return s.objs.FileRows.Put(file.key(), &known)
+	copy(known.Texts[:], rows.texts)
+	return s.objs.FileRows.Put(&file, &known)
 }
 
 // forgetFileRows takes back that a file has a table. Another one that it has holds again.
-func (s *Sampler) forgetFileRows(file FileKey, id TableID) error {
+func (s *Sampler) forgetFileRows(file record.FileKey, id record.TableID) error {
 	known := s.tables.files[file]
 	held := len(known) > 0 && known[len(known)-1].table == id
 	known = slices.DeleteFunc(known, func(r fileRows) bool { return r.table == id })
@@ -119,7 +111,7 @@ func (s *Sampler) forgetFileRows(file FileKey, id TableID) error {
 		return nil
 	}
 	delete(s.tables.files, file)
-	if err := s.objs.FileRows.Delete(file.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := s.objs.FileRows.Delete(&file); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
 	return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const rowsDepth = 100
@@ -37,7 +36,7 @@ func (r *rowsTarget) start(t *testing.T) *target {
 }
 
 // outcome is how the stack of a target is walked from now on.
-func (r *rowsTarget) outcome(t *testing.T, of *target) (outcome labels.Outcome, frames int) {
+func (r *rowsTarget) outcome(t *testing.T, of *target) (outcome record.Outcome, frames int) {
 	t.Helper()
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
@@ -45,7 +44,7 @@ func (r *rowsTarget) outcome(t *testing.T, of *target) (outcome labels.Outcome, 
 		if rec.PID != of.pid || rec.TimeNs < uint64(now.Nano()) || len(rec.KernelFrames) > 0 || !of.in(rec.UserFrames[0]) {
 			return false
 		}
-		outcome, frames = labels.Outcome(rec.UserStack), len(rec.UserFrames)
+		outcome, frames = rec.UserStack, len(rec.UserFrames)
 		return true
 	})
 	return outcome, frames
@@ -55,7 +54,7 @@ func (r *rowsTarget) requireWhole(t *testing.T, of *target) {
 	t.Helper()
 	for range samplesPerState {
 		outcome, frames := r.outcome(t, of)
-		require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+		require.Equal(t, record.OutcomePresent.String(), outcome.String())
 		require.Greater(t, frames, rowsDepth+2)
 	}
 }
@@ -64,11 +63,11 @@ func (r *rowsTarget) requireNoRows(t *testing.T, of *target) {
 	t.Helper()
 	for range samplesPerState {
 		outcome, _ := r.outcome(t, of)
-		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+		require.Equal(t, record.OutcomeNoRows.String(), outcome.String())
 	}
 }
 
-func (r *rowsTarget) drop(t *testing.T, of *target, tables []TableID) {
+func (r *rowsTarget) drop(t *testing.T, of *target, tables []record.TableID) {
 	t.Helper()
 	for _, id := range tables {
 		require.NoError(t, r.s.RemoveUnwindTable(id))
@@ -89,8 +88,8 @@ func TestRowsByFile(t *testing.T) {
 	r.drop(t, known, tables)
 	r.requireNoRows(t, next)
 	require.Empty(t, r.s.tables.files)
-	var key profilerFileKey
-	require.False(t, r.s.objs.FileRows.Iterate().Next(&key, &profilerKnownRows{}), "nothing is left")
+	var key record.FileKey
+	require.False(t, r.s.objs.FileRows.Iterate().Next(&key, &record.KnownRows{}), "nothing is left")
 }
 
 // Two tables of the same files, as two containers of one image had them: when one is
@@ -99,7 +98,7 @@ func TestTwoTablesOfOneFile(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		r := newRowsTarget(t)
 		var containers [2]*target
-		var tables [2][]TableID
+		var tables [2][]record.TableID
 		for i := range containers {
 			containers[i] = r.start(t)
 			tables[i] = loadRows(t, r.s, containers[i].pid)
@@ -121,7 +120,7 @@ func TestFileRowsReplaced(t *testing.T) {
 	ends := loadRowsAs(t, r.s, known.pid, endEverywhere)
 	next := r.start(t)
 	outcome, frames := r.outcome(t, next)
-	require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+	require.Equal(t, record.OutcomePresent.String(), outcome.String())
 	require.Equal(t, 1, frames)
 	for file, rows := range r.s.tables.files {
 		first := rows[0]
@@ -133,13 +132,13 @@ func TestFileRowsReplaced(t *testing.T) {
 	r.requireWhole(t, next)
 	r.drop(t, known, good)
 	r.requireNoRows(t, next)
-	require.Error(t, r.s.SetFileRows(FileKey{Inode: 1}, good[0], nil), "of a table that is gone")
+	require.Error(t, r.s.SetFileRows(record.FileKey{Inode: 1}, good[0], nil), "of a table that is gone")
 }
 
 // endEverywhere has every frame be the outermost one.
-func endEverywhere(table *UnwindTable) {
+func endEverywhere(table *record.UnwindTable) {
 	for i := range table.Rules[1:] {
-		table.Rules[i+1] = UnwindRule{CFA: uint8(unwind.CFAEnd)}
+		table.Rules[i+1] = record.UnwindRule{CFA: record.CFAEnd}
 	}
 }
 
@@ -173,7 +172,7 @@ func TestChangedMappings(t *testing.T) {
 	r.requireWhole(t, known)
 	next := r.start(t)
 	id, pages := identify(t, r.s, next.pid), execPages(t, next.pid)
-	another := []UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
+	another := []record.UnwindMapping{{Start: 0x10000, Limit: 0x11000}}
 	for _, then := range []uint64{pages - 1, pages + 1, 0} {
 		require.NoError(t, r.s.SetUnwindMappings(id, another, then))
 		r.requireWhole(t, next)
@@ -193,7 +192,7 @@ func TestNameFile(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "cat")
 	require.NoError(t, os.WriteFile(path, text, 0o755))
-	name := func() FileKey {
+	name := func() record.FileKey {
 		f, err := os.Open(path)
 		require.NoError(t, err)
 		defer f.Close()

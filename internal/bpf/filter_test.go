@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A process that is filtered gives no record, is counted, and comes back when it is
@@ -102,13 +104,13 @@ func TestFilterFork(t *testing.T) {
 			require.NoError(t, s.Filter(awaitExec(t, s, sh.Process.Pid)))
 			_, err = stdin.Write([]byte("\n"))
 			require.NoError(t, err)
-			for ev := (ProcessEvent{}); ev.Kind != EventFork || ev.Parent.TGID != uint32(sh.Process.Pid); {
+			for ev := (record.Event{}); ev.Kind != record.EventFork || ev.Parent.TGID != uint32(sh.Process.Pid); {
 				require.NoError(t, s.ReadEvent(&ev))
-				if ev.Kind == EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
-					key := ev.Process.key()
-					var entry profilerProcessEntry
+				if ev.Kind == record.EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
+					key := ev.Process
+					var entry record.ProcessEntry
 					require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
-					require.EqualValues(t, flag(!judge), entry.Filtered)
+					require.Equal(t, !judge, entry.Filtered)
 				}
 			}
 			require.NoError(t, stdin.Close())

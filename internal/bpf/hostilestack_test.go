@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // stacksEnv names a compiled testdata/bpf/stacks.c, for machines without a compiler.
@@ -39,22 +39,22 @@ func TestHostileStacks(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
 	for kind, want := range map[string]struct {
-		outcome labels.Outcome
+		outcome record.Outcome
 		frames  int
 	}{
-		"wild_sp":       {labels.OutcomeFault, 1},
-		"kernel_sp":     {labels.OutcomeFault, 1},
-		"far_cfa":       {labels.OutcomeFault, 1},
-		"cfa_below":     {labels.OutcomeInvalid, 1},
-		"cfa_stays":     {labels.OutcomeInvalid, 2},
-		"kernel_caller": {labels.OutcomeInvalid, 1},
-		"calls_itself":  {labels.OutcomeTruncated, MaxUserFrames},
-		"signal_loop":   {labels.OutcomeTruncated, MaxUserFrames},
-		"fp_circle":     {labels.OutcomeNoRows, 1},
-		"fp_unmapped":   {labels.OutcomeNoRows, 1},
-		"fp_kernel":     {labels.OutcomeNoRows, 1},
-		"fp_misaligned": {labels.OutcomeNoRows, 1},
-		"fp_below_sp":   {labels.OutcomeNoRows, 1},
+		"wild_sp":       {record.OutcomeFault, 1},
+		"kernel_sp":     {record.OutcomeFault, 1},
+		"far_cfa":       {record.OutcomeFault, 1},
+		"cfa_below":     {record.OutcomeInvalid, 1},
+		"cfa_stays":     {record.OutcomeInvalid, 2},
+		"kernel_caller": {record.OutcomeInvalid, 1},
+		"calls_itself":  {record.OutcomeTruncated, record.MaxUserFrames},
+		"signal_loop":   {record.OutcomeTruncated, record.MaxUserFrames},
+		"fp_circle":     {record.OutcomeNoRows, 1},
+		"fp_unmapped":   {record.OutcomeNoRows, 1},
+		"fp_kernel":     {record.OutcomeNoRows, 1},
+		"fp_misaligned": {record.OutcomeNoRows, 1},
+		"fp_below_sp":   {record.OutcomeNoRows, 1},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			pid, start := startStacks(t, program, kind)
@@ -67,7 +67,7 @@ func TestHostileStacks(t *testing.T) {
 					return false
 				}
 				seen++
-				require.Equal(t, want.outcome.String(), labels.Outcome(r.UserStack).String())
+				require.Equal(t, want.outcome.String(), r.UserStack.String())
 				require.Len(t, r.UserFrames, want.frames)
 				return seen > 30
 			})

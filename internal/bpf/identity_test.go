@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A record says whose process it was: the user, not the group.
@@ -68,8 +69,8 @@ func TestRecordKnown(t *testing.T) {
 	labelled, other := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
 	pin(t, labelled.pid, 0)
 	pin(t, other.pid, 0)
-	source := LabelSource{ABI: uint8(labels.ABIV1), Offset: labelled.offsetV1}
-	require.NoError(t, s.SetLabelSources(identify(t, s, labelled.pid), []LabelSource{source}))
+	source := record.LabelSource{ABI: record.ABIV1, Offset: labelled.offsetV1}
+	require.NoError(t, s.SetLabelSources(identify(t, s, labelled.pid), []record.LabelSource{source}))
 	require.NoError(t, s.Start())
 	followed, last := 0, uint32(0)
 	readUntil(t, s, func(r *Record) bool {
@@ -95,7 +96,7 @@ func TestRecordKnown(t *testing.T) {
 func TestKernelThreads(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: 1 << 20})
 	ofKernel := map[uint32]bool{} // by the process's number on the host
-	require.NoError(t, s.Scan(func(ev ProcessEvent) {
+	require.NoError(t, s.Scan(func(ev record.Event) {
 		if ev.PID == 0 {
 			return
 		}
@@ -145,10 +146,10 @@ func TestScan(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	tgt := startTarget(t, program, "thread")
 	visits := 0
-	require.NoError(t, s.Scan(func(ev ProcessEvent) {
-		require.Equal(t, EventExists, ev.Kind)
+	require.NoError(t, s.Scan(func(ev record.Event) {
+		require.Equal(t, record.EventExists, ev.Kind)
 		require.NotZero(t, ev.TimeNs)
-		if ev.PID == tgt.pid {
+		if ev.PID == int(tgt.pid) {
 			visits++
 		}
 	}))
@@ -162,7 +163,7 @@ func TestRecordThread(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, program, "thread")
 	id := identify(t, s, tgt.pid)
-	require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
 	cache := labels.NewCache(1 << 20)
 	seen := 0
@@ -191,14 +192,14 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 	awaitState(t, int(tgt.pid), "Z")
 	behind := exec.Command("/bin/true") // its events come behind all of the target's
 	require.NoError(t, behind.Run())
-	var told []EventKind
-	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != uint32(behind.Process.Pid); {
+	var told []record.EventKind
+	for ev := (record.Event{}); ev.Kind != record.EventExit || ev.PID != behind.Process.Pid; {
 		require.NoError(t, s.ReadEvent(&ev))
-		if ev.PID == tgt.pid {
+		if ev.PID == int(tgt.pid) {
 			told = append(told, ev.Kind)
 		}
 	}
-	require.Equal(t, []EventKind{EventFork, EventExec, EventExit}, told)
+	require.Equal(t, []record.EventKind{record.EventFork, record.EventExec, record.EventExit}, told)
 }
 
 // A thread that ends has no labels and no user stack any more: its memory may be another
@@ -209,7 +210,7 @@ func TestEndingThreads(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, program, "ending-threads")
-	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
 	ending, alive := 0, 0
 	readUntil(t, s, func(r *Record) bool {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
@@ -38,23 +39,23 @@ func TestLabelStates(t *testing.T) {
 	for _, tc := range labelstates.All() {
 		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
 			tgt := startTarget(t, program, tc.Name)
-			var abi labels.ABI
+			var abi record.ABI
 			for abi.String() != tc.ABI {
 				abi++
 			}
-			offset := [labels.NumABIs]int64{
-				labels.ABIV0: tgt.offsetV0, labels.ABIV1: tgt.offsetV1, labels.ABIThreadContext: tgt.offsetCtx,
-				labels.ABIThreadContextNodeJS: tgt.offsetNode, labels.ABIGo: tgt.offsetGo,
+			offset := [record.NumABIs]int64{
+				record.ABIV0: tgt.offsetV0, record.ABIV1: tgt.offsetV1, record.ABIThreadContext: tgt.offsetCtx,
+				record.ABIThreadContextNodeJS: tgt.offsetNode, record.ABIGo: tgt.offsetGo,
 			}[abi]
 			id := identify(t, s, tgt.pid)
-			src := LabelSource{
-				ABI: uint8(abi), Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-				Go: GoLayout{labelstates.GoM, labelstates.GoLabels, labelstates.GoMProcID, labelstates.GoMCurG, tc.GoMap},
+			src := record.LabelSource{
+				ABI: abi, Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+				Go: record.GoLayout{GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG}, GoMap: tc.GoMap,
 			}
 			if tc.GoRegister {
-				src.Kind = uint8(profilerTlsKindTLS_KIND_REGISTER)
+				src.Kind = record.TLSRegister
 			}
-			require.NoError(t, s.SetLabelSources(id, []LabelSource{src}))
+			require.NoError(t, s.SetLabelSources(id, []record.LabelSource{src}))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
 				if r.PID != tgt.pid || !r.Known {
@@ -78,7 +79,7 @@ func TestLabelStates(t *testing.T) {
 				require.Equal(t, tc.Set, got)
 				require.Equal(t, tc.Outcome == "truncated", d.Set.Truncated())
 				// The programs say so themselves, whatever their reader makes of what they have copied.
-				require.Equal(t, tc.Outcome, labels.Outcome(r.Labels[outcomeOfBlock]).String())
+				require.Equal(t, tc.Outcome, record.Outcome(r.Labels[outcomeOfBlock]).String())
 				if tc.Name == "null-value" {
 					require.EqualValues(t, 1, d.Counts[labels.AnomalyNullValue])
 				}
@@ -102,9 +103,9 @@ func TestLabelsThroughDTV(t *testing.T) {
 	// block is therefore found by trying: only one can be right.
 	require.NoError(t, s.Start())
 	cache := labels.NewCache(1 << 20)
-	outcomeOf := func(src LabelSource) (labels.Outcome, string) {
-		require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABINone)}, src}))
-		var out labels.Outcome
+	outcomeOf := func(src record.LabelSource) (record.Outcome, string) {
+		require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABINone}, src}))
+		var out record.Outcome
 		var set string
 		readUntil(t, s, func(r *Record) bool {
 			d := cache.Decode(nil, r.Labels)
@@ -119,7 +120,7 @@ func TestLabelsThroughDTV(t *testing.T) {
 		readUntil(t, s, func(r *Record) bool { return r.PID == tgt.pid && len(r.Labels) == 0 })
 		return out, set
 	}
-	glibc := LabelSource{ABI: uint8(labels.ABIV1), Kind: uint8(profilerTlsKindTLS_KIND_DTV_GLIBC), Module: 1}
+	glibc := record.LabelSource{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 1}
 	found := false
 	for offset := int64(0); offset < 64 && !found; offset += 8 {
 		src := glibc
@@ -132,15 +133,15 @@ func TestLabelsThroughDTV(t *testing.T) {
 	far := glibc
 	far.Module = 1 << 40
 	out, _ := outcomeOf(far)
-	require.Equal(t, labels.OutcomeNotAllocated, out)
+	require.Equal(t, record.OutcomeNotAllocated, out)
 	zero := glibc
 	zero.Module = 0
 	out, _ = outcomeOf(zero)
-	require.Equal(t, labels.OutcomeInvalid, out)
+	require.Equal(t, record.OutcomeInvalid, out)
 	young := glibc
 	young.Generation = 1 << 40
 	out, _ = outcomeOf(young)
-	require.Equal(t, labels.OutcomeStaleModule, out)
+	require.Equal(t, record.OutcomeStaleModule, out)
 }
 
 // Limits set by the user lower the built-in ones.
@@ -148,7 +149,7 @@ func TestLabelLimits(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, MaxLabels: 3, MaxKeyBytes: 1, MaxValueBytes: 1})
 	tgt := startTarget(t, program, "labels-10")
-	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
 	cache := labels.NewCache(1 << 20)
 	readUntil(t, s, func(r *Record) bool {
@@ -171,16 +172,16 @@ func TestSourcesShareSection(t *testing.T) {
 	require.NoError(t, s.Start())
 	tgt := startTarget(t, program, "section-full-context")
 	id := identify(t, s, tgt.pid)
-	set := LabelSource{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}
-	context := LabelSource{ABI: uint8(labels.ABIThreadContext), Offset: tgt.offsetCtx}
+	set := record.LabelSource{ABI: record.ABIV1, Offset: tgt.offsetV1}
+	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
 	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
-		sources []LabelSource
-		want    []labels.Outcome
+		sources []record.LabelSource
+		want    []record.Outcome
 		link    bool
 	}{
-		{[]LabelSource{set, context}, []labels.Outcome{labels.OutcomeTruncated, labels.OutcomeTruncated}, false},
-		{[]LabelSource{context, set}, []labels.Outcome{labels.OutcomePresent, labels.OutcomeTruncated}, true},
+		{[]record.LabelSource{set, context}, []record.Outcome{record.OutcomeTruncated, record.OutcomeTruncated}, false},
+		{[]record.LabelSource{context, set}, []record.Outcome{record.OutcomePresent, record.OutcomeTruncated}, true},
 	} {
 		var changed unix.Timespec
 		require.NoError(t, s.SetLabelSources(id, tc.sources))
@@ -214,10 +215,10 @@ func TestLabelPadding(t *testing.T) {
 	padded, other := startTarget(t, program, "context"), startTarget(t, program, "value-1024")
 	pin(t, padded.pid, 0)
 	pin(t, other.pid, 0)
-	context := LabelSource{ABI: uint8(labels.ABIThreadContext), Offset: padded.offsetCtx}
-	set := LabelSource{ABI: uint8(labels.ABIV1), Offset: other.offsetV1}
-	require.NoError(t, s.SetLabelSources(identify(t, s, padded.pid), []LabelSource{context}))
-	require.NoError(t, s.SetLabelSources(identify(t, s, other.pid), []LabelSource{set}))
+	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: padded.offsetCtx}
+	set := record.LabelSource{ABI: record.ABIV1, Offset: other.offsetV1}
+	require.NoError(t, s.SetLabelSources(identify(t, s, padded.pid), []record.LabelSource{context}))
+	require.NoError(t, s.SetLabelSources(identify(t, s, other.pid), []record.LabelSource{set}))
 	require.NoError(t, s.Start())
 	followed, last := 0, uint32(0)
 	readUntil(t, s, func(r *Record) bool {
@@ -242,7 +243,7 @@ func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, program, "io-worker")
-	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
 	cache := labels.NewCache(1 << 20)
 	workers, own := 0, 0
@@ -283,8 +284,8 @@ func TestNoSourcesNoReads(t *testing.T) {
 			s := newSampler(t, tc.config)
 			tgt := startTarget(t, program, "labels-1")
 			if tc.set {
-				src := LabelSource{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}
-				require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []LabelSource{src}[:tc.sources]))
+				src := record.LabelSource{ABI: record.ABIV1, Offset: tgt.offsetV1}
+				require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{src}[:tc.sources]))
 			}
 			require.NoError(t, s.Start())
 			seen := 0

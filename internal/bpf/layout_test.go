@@ -4,17 +4,18 @@ package bpf
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // The limits in Go equal those in C.
@@ -27,60 +28,103 @@ func TestLimitsEqualHeader(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, map[string]int{
-		"MAX_LABEL_SOURCES":       MaxLabelSources,
-		"MAX_LABELS":              MaxLabels,
-		"MAX_LABEL_SLOTS":         MaxLabelSlots,
-		"MAX_LABEL_KEY_BYTES":     MaxLabelKeyBytes,
-		"MAX_LABEL_VALUE_BYTES":   MaxLabelValueBytes,
-		"MAX_CONTEXT_ATTRS_BYTES": MaxContextAttrsBytes,
-		"MAX_LABEL_BYTES":         MaxLabelBytes,
-		"MAX_NODEJS_BUCKETS":      maxNodeJSBuckets,
-		"MAX_NODEJS_CHAIN":        maxNodeJSChain,
-		"MAX_KERNEL_FRAMES":       MaxKernelFrames,
-		"MAX_USER_FRAMES":         MaxUserFrames,
-		"MAX_UNWIND_TABLES":       MaxUnwindTables,
-		"MAX_UNWIND_MAPPINGS":     MaxUnwindMappings,
-		"UNWIND_CHUNK_MAPPINGS":   UnwindChunkMappings,
-		"UNWIND_BLOCK_BYTES":      UnwindBlockBytes,
-		"UNWIND_PAGE_BYTES":       UnwindPageBytes,
-		"MAX_FILE_ROWS":           maxFileRows,
-		"MAX_FILE_TEXTS":          MaxFileTexts,
-		"MAX_PROGRAMS":            maxPrograms,
-		"COMM_BYTES":              commBytes,
-		"EXEC_PATH_BYTES":         execPathBytes,
+		"MAX_LABEL_SOURCES":       record.MaxLabelSources,
+		"MAX_LABELS":              record.MaxLabels,
+		"MAX_LABEL_SLOTS":         record.MaxLabelSlots,
+		"MAX_LABEL_KEY_BYTES":     record.MaxLabelKeyBytes,
+		"MAX_LABEL_VALUE_BYTES":   record.MaxLabelValueBytes,
+		"MAX_CONTEXT_ATTRS_BYTES": record.MaxContextAttrsBytes,
+		"MAX_LABEL_BYTES":         record.MaxLabelBytes,
+		"MAX_NODEJS_BUCKETS":      record.MaxNodeJSBuckets,
+		"MAX_NODEJS_CHAIN":        record.MaxNodeJSChain,
+		"MAX_KERNEL_FRAMES":       record.MaxKernelFrames,
+		"MAX_USER_FRAMES":         record.MaxUserFrames,
+		"MAX_UNWIND_TABLES":       record.MaxUnwindTables,
+		"MAX_UNWIND_MAPPINGS":     record.MaxUnwindMappings,
+		"UNWIND_CHUNK_MAPPINGS":   record.UnwindChunkMappings,
+		"UNWIND_BLOCK_BYTES":      record.UnwindBlockBytes,
+		"UNWIND_PAGE_BYTES":       record.UnwindPageBytes,
+		"MAX_FILE_ROWS":           record.MaxFileRows,
+		"MAX_FILE_TEXTS":          record.MaxFileTexts,
+		"MAX_PROGRAMS":            record.MaxPrograms,
+		"COMM_BYTES":              record.CommBytes,
+		"EXEC_PATH_BYTES":         record.ExecPathBytes,
 	}, defines)
 }
 
-// The structs that are read by a cast have the layout that the object's BTF gives.
+// The structs of package record have the layout that the objects' BTF gives: as many fields
+// in the same order, of the same names, places and sizes.
 func TestStructsEqualBTF(t *testing.T) {
-	spec, err := loadProfiler()
+	profiler, err := loadProfiler()
 	require.NoError(t, err)
 	switches, err := loadOffcpu()
 	require.NoError(t, err)
-	var back *btf.Struct
-	require.NoError(t, switches.Types.TypeByName("thread_return", &back))
-	require.EqualValues(t, back.Size, unsafe.Sizeof(offcpuThreadReturn{}))
-	require.EqualValues(t, threadReturnBytes, back.Size)
-	for name, size := range map[string]uintptr{
-		"sample_header": unsafe.Sizeof(profilerSampleHeader{}),
-		"process_event": unsafe.Sizeof(profilerProcessEvent{}),
-		"process_entry": unsafe.Sizeof(profilerProcessEntry{}),
-		"process_id":    unsafe.Sizeof(profilerProcessId{}),
-		"label_source":  unsafe.Sizeof(profilerLabelSource{}),
-		"unwind_rule":   unwindRuleBytes,
-		"unwind_header": unwindRuleBytes,
-		"unwind_chunk":  unsafe.Sizeof(profilerUnwindChunk{}),
-		"user_share":    unsafe.Sizeof(profilerUserShare{}),
-		"unwind_list":   unsafe.Sizeof(profilerUnwindList{}),
-		"file_key":      unsafe.Sizeof(profilerFileKey{}),
-		"known_rows":    unsafe.Sizeof(profilerKnownRows{}),
-		"named_file":    unsafe.Sizeof(profilerNamedFile{}),
+	for name, twin := range map[string]any{
+		"process_id":       record.ProcessID{},
+		"file_key":         record.FileKey{},
+		"file_text":        record.FileText{},
+		"known_rows":       record.KnownRows{},
+		"named_file":       record.NamedFile{},
+		"go_layout":        record.GoLayout{},
+		"label_source":     record.LabelSource{},
+		"process_entry":    record.ProcessEntry{},
+		"unwind_rule":      record.UnwindRule{},
+		"unwind_mapping":   record.UnwindMapping{},
+		"unwind_chunk":     record.UnwindChunk{},
+		"unwind_chunk_key": record.UnwindChunkKey{},
+		"unwind_list":      record.UnwindList{},
+		"sample_header":    record.SampleHeader{},
+		"process_event":    record.ProcessEvent{},
 	} {
-		var s *btf.Struct
-		require.NoError(t, spec.Types.TypeByName(name, &s))
-		require.EqualValues(t, s.Size, size, name)
+		requireLayout(t, profiler, name, twin)
 	}
-	require.EqualValues(t, sampleHeaderBytes, unsafe.Sizeof(profilerSampleHeader{}))
+	requireLayout(t, switches, "thread_return", record.ThreadReturn{})
+	for name, size := range map[string]uintptr{
+		"sample_header": record.SampleHeaderBytes,
+		"unwind_rule":   record.UnwindRuleBytes,
+		"unwind_header": record.UnwindRuleBytes,
+		"label_block":   record.LabelBlockBytes,
+		"raw_label":     record.RawLabelBytes,
+		"user_share":    unsafe.Sizeof(profilerUserShare{}),
+	} {
+		require.EqualValues(t, structOf(t, profiler, name).Size, size, name)
+	}
+	require.EqualValues(t, structOf(t, switches, "thread_return").Size, record.ThreadReturnBytes)
+}
+
+func structOf(t *testing.T, spec *ebpf.CollectionSpec, name string) *btf.Struct {
+	t.Helper()
+	var s *btf.Struct
+	require.NoError(t, spec.Types.TypeByName(name, &s))
+	return s
+}
+
+func requireLayout(t *testing.T, spec *ebpf.CollectionSpec, name string, twin any) {
+	t.Helper()
+	s := structOf(t, spec, name)
+	typ := reflect.TypeOf(twin)
+	require.EqualValues(t, s.Size, typ.Size(), name)
+	require.Len(t, s.Members, typ.NumField(), name)
+	for i, m := range s.Members {
+		field := typ.Field(i)
+		of := name + "." + m.Name
+		require.EqualValues(t, m.Offset.Bytes(), field.Offset, of)
+		size, err := btf.Sizeof(m.Type)
+		require.NoError(t, err)
+		require.EqualValues(t, size, field.Type.Size(), of)
+		require.Equal(t, inC(m.Name), strings.ToLower(field.Name), of)
+	}
+}
+
+// inC is how a field is called in Go, in lower case. Units and the kinds of enums are spelt
+// out there, or follow from the type.
+func inC(name string) string {
+	for short, long := range map[string]string{"changed_s": "changed_sec", "changed_ns": "changed_nsec", "table_id": "table"} {
+		if name == short {
+			name = long
+		}
+	}
+	return strings.ReplaceAll(name, "_", "")
 }
 
 // Every map of the object of switches is its own or the sampler's: one that was
@@ -103,46 +147,63 @@ func TestMapsOfSwitches(t *testing.T) {
 	require.ElementsMatch(t, all, append(own, unused...))
 }
 
-// Package profile knows the states of threads by values of its own.
-func TestThreadStatesEqualProfile(t *testing.T) {
-	for c, g := range map[offcpuThreadState]profile.ThreadState{
-		offcpuThreadStateTHREAD_RUNNING:         profile.ThreadRunning,
-		offcpuThreadStateTHREAD_RUNNABLE:        profile.ThreadRunnable,
-		offcpuThreadStateTHREAD_SLEEPING:        profile.ThreadSleeping,
-		offcpuThreadStateTHREAD_UNINTERRUPTIBLE: profile.ThreadUninterruptible,
-		offcpuThreadStateTHREAD_STOPPED:         profile.ThreadStopped,
-		offcpuThreadStateTHREAD_OTHER:           profile.ThreadOther,
-		offcpuThreadStateTHREAD_STATE_MAX:       profile.NumThreadStates,
+// Package record knows the states of threads by values of its own.
+func TestThreadStatesEqualRecord(t *testing.T) {
+	for c, g := range map[offcpuThreadState]record.ThreadState{
+		offcpuThreadStateTHREAD_RUNNING:         record.ThreadRunning,
+		offcpuThreadStateTHREAD_RUNNABLE:        record.ThreadRunnable,
+		offcpuThreadStateTHREAD_SLEEPING:        record.ThreadSleeping,
+		offcpuThreadStateTHREAD_UNINTERRUPTIBLE: record.ThreadUninterruptible,
+		offcpuThreadStateTHREAD_STOPPED:         record.ThreadStopped,
+		offcpuThreadStateTHREAD_OTHER:           record.ThreadOther,
+		offcpuThreadStateTHREAD_STATE_MAX:       record.NumThreadStates,
 	} {
 		require.EqualValues(t, c, g)
 	}
 }
 
-// Package labels knows the enums by values of its own.
-func TestEnumsEqualLabels(t *testing.T) {
-	for c, g := range map[profilerOutcome]labels.Outcome{
-		profilerOutcomeOUTCOME_NONE:              labels.OutcomeNone,
-		profilerOutcomeOUTCOME_PRESENT:           labels.OutcomePresent,
-		profilerOutcomeOUTCOME_TRUNCATED:         labels.OutcomeTruncated,
-		profilerOutcomeOUTCOME_FAULT:             labels.OutcomeFault,
-		profilerOutcomeOUTCOME_UPDATING:          labels.OutcomeUpdating,
-		profilerOutcomeOUTCOME_INVALID:           labels.OutcomeInvalid,
-		profilerOutcomeOUTCOME_NOT_ALLOCATED:     labels.OutcomeNotAllocated,
-		profilerOutcomeOUTCOME_STALE_MODULE:      labels.OutcomeStaleModule,
-		profilerOutcomeOUTCOME_NO_THREAD_POINTER: labels.OutcomeNoThreadPointer,
-		profilerOutcomeOUTCOME_COMPAT:            labels.OutcomeCompat,
-		profilerOutcomeOUTCOME_NO_ROWS:           labels.OutcomeNoRows,
-		profilerOutcomeOUTCOME_MAX:               labels.NumOutcomes,
+// Package record knows the enums by values of its own.
+func TestEnumsEqualRecord(t *testing.T) {
+	for c, g := range map[profilerOutcome]record.Outcome{
+		profilerOutcomeOUTCOME_NONE:              record.OutcomeNone,
+		profilerOutcomeOUTCOME_PRESENT:           record.OutcomePresent,
+		profilerOutcomeOUTCOME_TRUNCATED:         record.OutcomeTruncated,
+		profilerOutcomeOUTCOME_FAULT:             record.OutcomeFault,
+		profilerOutcomeOUTCOME_UPDATING:          record.OutcomeUpdating,
+		profilerOutcomeOUTCOME_INVALID:           record.OutcomeInvalid,
+		profilerOutcomeOUTCOME_NOT_ALLOCATED:     record.OutcomeNotAllocated,
+		profilerOutcomeOUTCOME_STALE_MODULE:      record.OutcomeStaleModule,
+		profilerOutcomeOUTCOME_NO_THREAD_POINTER: record.OutcomeNoThreadPointer,
+		profilerOutcomeOUTCOME_COMPAT:            record.OutcomeCompat,
+		profilerOutcomeOUTCOME_NO_ROWS:           record.OutcomeNoRows,
+		profilerOutcomeOUTCOME_MAX:               record.NumOutcomes,
 	} {
 		require.EqualValues(t, c, g)
 	}
-	for c, g := range map[profilerLabelAbi]labels.ABI{
-		profilerLabelAbiLABEL_ABI_NONE:           labels.ABINone,
-		profilerLabelAbiLABEL_ABI_V0:             labels.ABIV0,
-		profilerLabelAbiLABEL_ABI_V1:             labels.ABIV1,
-		profilerLabelAbiLABEL_ABI_THREAD_CONTEXT: labels.ABIThreadContext,
-		profilerLabelAbiLABEL_ABI_GO:             labels.ABIGo,
-		profilerLabelAbiLABEL_ABI_NODEJS:         labels.ABIThreadContextNodeJS,
+	for c, g := range map[profilerLabelAbi]record.ABI{
+		profilerLabelAbiLABEL_ABI_NONE:           record.ABINone,
+		profilerLabelAbiLABEL_ABI_V0:             record.ABIV0,
+		profilerLabelAbiLABEL_ABI_V1:             record.ABIV1,
+		profilerLabelAbiLABEL_ABI_THREAD_CONTEXT: record.ABIThreadContext,
+		profilerLabelAbiLABEL_ABI_GO:             record.ABIGo,
+		profilerLabelAbiLABEL_ABI_NODEJS:         record.ABIThreadContextNodeJS,
+	} {
+		require.EqualValues(t, c, g)
+	}
+	for c, g := range map[profilerTlsKind]record.TLSKind{
+		profilerTlsKindTLS_KIND_STATIC:    record.TLSStatic,
+		profilerTlsKindTLS_KIND_DTV_GLIBC: record.TLSDTVGlibc,
+		profilerTlsKindTLS_KIND_DTV_MUSL:  record.TLSDTVMusl,
+		profilerTlsKindTLS_KIND_REGISTER:  record.TLSRegister,
+	} {
+		require.EqualValues(t, c, g)
+	}
+	for c, g := range map[profilerEventKind]record.EventKind{
+		profilerEventKindEVENT_EXISTS:        record.EventExists,
+		profilerEventKindEVENT_EXEC:          record.EventExec,
+		profilerEventKindEVENT_FORK:          record.EventFork,
+		profilerEventKindEVENT_EXIT:          record.EventExit,
+		profilerEventKindEVENT_CONTEXT_NAMED: record.EventContextNamed,
 	} {
 		require.EqualValues(t, c, g)
 	}

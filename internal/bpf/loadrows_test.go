@@ -7,26 +7,26 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
 // loadRows loads the rows of all files that a process maps, for it and for others that map them.
-func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []TableID) {
+func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []record.TableID) {
 	t.Helper()
-	return loadRowsAs(t, s, pid, func(*UnwindTable) {})
+	return loadRowsAs(t, s, pid, func(*record.UnwindTable) {})
 }
 
 // loadRowsAs loads the rows as change has made them.
-func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*UnwindTable)) (tables []TableID) {
+func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*record.UnwindTable)) (tables []record.TableID) {
 	t.Helper()
 	fs := procfs.FS{Root: "/proc"}
-	var mappings []UnwindMapping
+	var mappings []record.UnwindMapping
 	for m, err := range fs.Mappings(int(pid)) {
 		require.NoError(t, err)
 		if m.Inode == 0 || m.Perms&procfs.PermExec == 0 {
@@ -44,7 +44,7 @@ func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*UnwindTable))
 			continue
 		}
 		require.NoError(t, err, m.Path)
-		table := tableOf(rows)
+		table := &rows.UnwindTable
 		change(table)
 		id, err := s.AddUnwindTable(table)
 		require.NoError(t, err)
@@ -59,8 +59,8 @@ func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*UnwindTable))
 		}
 		bias, ok := elffile.LoadBias(e.Machine, loads, m.Start, m.Offset, true)
 		require.True(t, ok)
-		mappings = append(mappings, UnwindMapping{
-			Start: m.Start, Limit: m.Limit, Text: bias + rows.Base, Table: id, Blocks: len(rows.Index) - 1,
+		mappings = append(mappings, record.UnwindMapping{
+			Start: m.Start, Limit: m.Limit, Text: bias + rows.Base, Table: id, Blocks: uint32(rows.Blocks()),
 		})
 	}
 	require.NotEmpty(t, mappings)
@@ -68,12 +68,12 @@ func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*UnwindTable))
 	return tables
 }
 
-func textsOf(e *elffile.File, base uint64) (texts []FileText) {
+func textsOf(e *elffile.File, base uint64) (texts []record.FileText) {
 	page := uint64(os.Getpagesize())
 	for l := range e.Loads() {
 		if l.Flags&elf.PF_X != 0 {
 			first, limit := l.Offset/page, (l.Offset+l.Filesz+page-1)/page
-			texts = append(texts, FileText{uint32(first), uint32(limit), int64(base - (l.Vaddr - l.Offset))})
+			texts = append(texts, record.FileText{FirstPage: uint32(first), LimitPage: uint32(limit), Text: int64(base - (l.Vaddr - l.Offset))})
 		}
 	}
 	return texts
@@ -90,15 +90,4 @@ func execPages(t *testing.T, pid uint32) (pages uint64) {
 	}
 	require.NotZero(t, pages)
 	return pages
-}
-
-func tableOf(t *unwind.Table) *UnwindTable {
-	out := &UnwindTable{Index: t.Index, Rows: unsafe.Slice((*uint32)(unsafe.SliceData(t.Rows)), len(t.Rows))}
-	for _, r := range t.Rules {
-		out.Rules = append(out.Rules, UnwindRule{
-			CFA: uint8(r.CFA), Arg: r.Arg, RA: uint8(r.RA), FP: uint8(r.FP),
-			CFAOffset: r.CFAOffset, RAOffset: r.RAOffset, FPOffset: r.FPOffset,
-		})
-	}
-	return out
 }

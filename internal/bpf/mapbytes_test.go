@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -131,11 +132,11 @@ func TestMapBytesTooLow(t *testing.T) {
 // true before, and the others keep theirs.
 func TestMappingsWithoutRoom(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 6 << 20})
-	list := make([]UnwindMapping, MaxUnwindMappings)
+	list := make([]record.UnwindMapping, record.MaxUnwindMappings)
 	set, failed := 0, 0
 	for pid := uint32(1); failed == 0; pid++ {
 		require.Less(t, pid, uint32(10_000))
-		if err := s.SetUnwindMappings(ProcessID{TGID: pid, StartNs: 1}, list, 0); err != nil {
+		if err := s.SetUnwindMappings(record.ProcessID{TGID: pid, StartNs: 1}, list, 0); err != nil {
 			require.True(t, errors.Is(err, ebpf.ErrKeyExist) || strings.Contains(err.Error(), "argument list too long"), "%v", err)
 			failed++
 			continue
@@ -144,12 +145,12 @@ func TestMappingsWithoutRoom(t *testing.T) {
 	}
 	require.NotZero(t, set)
 	require.LessOrEqual(t, s.MapBytes(), 6<<20)
-	first := ProcessID{TGID: 1, StartNs: 1}
+	first := record.ProcessID{TGID: 1, StartNs: 1}
 	require.Error(t, s.SetUnwindMappings(first, list, 0))
-	var known profilerUnwindList
-	require.ErrorIs(t, s.objs.UnwindLists.Lookup(first.key(), &known), ebpf.ErrKeyNotExist)
+	var known record.UnwindList
+	require.ErrorIs(t, s.objs.UnwindLists.Lookup(&first, &known), ebpf.ErrKeyNotExist)
 	for pid := uint32(2); pid <= uint32(set); pid++ {
-		require.NoError(t, s.objs.UnwindLists.Lookup(ProcessID{TGID: pid, StartNs: 1}.key(), &known))
+		require.NoError(t, s.objs.UnwindLists.Lookup(record.ProcessID{TGID: pid, StartNs: 1}, &known))
 	}
 	// It has left room, in which it finds its place again.
 	require.NoError(t, s.SetUnwindMappings(first, list[:1], 0))

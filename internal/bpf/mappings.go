@@ -7,21 +7,12 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// UnwindMapping says where a process maps a file with unwind rows.
-type UnwindMapping struct {
-	Start, Limit uint64
-	// Text is the address of the first block of the table.
-	Text uint64
-	// Table is 0 while the file has no table, but may get one.
-	Table TableID
-	// Blocks of the table.
-	Blocks int
-}
-
 // noSlot is a slot without a table.
-const noSlot = MaxUnwindTables
+const noSlot = record.MaxUnwindTables
 
 // unwindList is what the kernel knows of a process's mappings. Guarded by Sampler.listsMu.
 type unwindList struct {
@@ -34,23 +25,23 @@ type unwindList struct {
 // it has another number of them, what it maps is looked for in the kernel. None is news, too:
 // all code of the process has frame pointers. More than MaxUnwindMappings is an error. After
 // an error nothing is known of them: what was known before may not be true any more.
-func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, execPages uint64) error {
-	if len(mappings) > MaxUnwindMappings {
-		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), MaxUnwindMappings)
+func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error {
+	if len(mappings) > record.MaxUnwindMappings {
+		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), record.MaxUnwindMappings)
 	}
 	s.listsMu.Lock()
 	defer s.listsMu.Unlock()
 	s.listID++
 	list := unwindList{id: s.listID}
-	for len(mappings) > int(list.chunks)*UnwindChunkMappings {
-		chunk := s.chunk(list.id, mappings[list.chunks*UnwindChunkMappings:])
-		if err := s.objs.UnwindMappings.Put(profilerUnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
+	for len(mappings) > int(list.chunks)*record.UnwindChunkMappings {
+		chunk := s.chunk(list.id, mappings[list.chunks*record.UnwindChunkMappings:])
+		if err := s.objs.UnwindMappings.Put(record.UnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
 			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
 		}
 		list.chunks++
 	}
-	err := s.objs.UnwindLists.Put(id.key(), profilerUnwindList{
-		Id: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID,
+	err := s.objs.UnwindLists.Put(&id, &record.UnwindList{
+		ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
@@ -60,19 +51,15 @@ func (s *Sampler) SetUnwindMappings(id ProcessID, mappings []UnwindMapping, exec
 	return s.removeList(old)
 }
 
-func (s *Sampler) chunk(list uint64, mappings []UnwindMapping) *profilerUnwindChunk {
-	c := &profilerUnwindChunk{List: list}
+func (s *Sampler) chunk(list uint64, mappings []record.UnwindMapping) *record.UnwindChunk {
+	c := &record.UnwindChunk{List: list}
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
-	for i := range min(len(mappings), UnwindChunkMappings) {
-		m := &mappings[i]
-		slot := uint32(noSlot)
-		if table, ok := s.tables.slots[m.Table]; ok {
-			slot = table.slot
-		}
-		c.Mappings[i] = profilerUnwindMapping{
-			Start: m.Start, Limit: m.Limit, Text: m.Text,
-			TableId: uint64(m.Table), Slot: slot, Blocks: uint32(m.Blocks),
+	for i := range min(len(mappings), record.UnwindChunkMappings) {
+		c.Mappings[i] = mappings[i]
+		c.Mappings[i].Slot = noSlot
+		if table, ok := s.tables.slots[mappings[i].Table]; ok {
+			c.Mappings[i].Slot = table.slot
 		}
 	}
 	return c
@@ -81,7 +68,7 @@ func (s *Sampler) chunk(list uint64, mappings []UnwindMapping) *profilerUnwindCh
 func (s *Sampler) removeList(l unwindList) error {
 	var errs []error
 	for i := range l.chunks {
-		err := s.objs.UnwindMappings.Delete(profilerUnwindChunkKey{List: l.id, Chunk: i})
+		err := s.objs.UnwindMappings.Delete(record.UnwindChunkKey{List: l.id, Chunk: i})
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, fmt.Errorf("remove mappings: %w", err))
 		}
@@ -90,14 +77,14 @@ func (s *Sampler) removeList(l unwindList) error {
 }
 
 // ForgetMappings takes back what SetUnwindMappings did. Unknown processes are no error.
-func (s *Sampler) ForgetMappings(id ProcessID) error {
+func (s *Sampler) ForgetMappings(id record.ProcessID) error {
 	s.listsMu.Lock()
 	defer s.listsMu.Unlock()
 	return s.forgetMappings(id)
 }
 
-func (s *Sampler) forgetMappings(id ProcessID) error {
-	err := s.objs.UnwindLists.Delete(id.key())
+func (s *Sampler) forgetMappings(id record.ProcessID) error {
+	err := s.objs.UnwindLists.Delete(&id)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil // the kernel removes it when the process exits
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Code that a process has moved over other code, of which no event tells, is not walked by
@@ -26,16 +26,16 @@ func TestMovedCode(t *testing.T) {
 	_, err = fmt.Sscan(startProgram(t, program, ""), &pid, &start, &bytes, &wrong)
 	require.NoError(t, err)
 	// By these rows, what is on top of the stack is a return address.
-	table := &UnwindTable{
-		Rules: []UnwindRule{{}, {CFA: uint8(unwind.CFASP), CFAOffset: 16, RAOffset: -16}},
-		Rows:  []uint32{1 << 16}, Index: make([]uint32, bytes/UnwindBlockBytes+1),
+	table := &record.UnwindTable{
+		Rules: []record.UnwindRule{{}, {CFA: record.CFASP, CFAOffset: 16, RAOffset: -16}},
+		Rows:  []record.UnwindRow{1 << 16}, Index: make([]uint32, bytes/record.UnwindBlockBytes+1),
 	}
 	for i := range table.Index[1:] {
 		table.Index[i+1] = 1
 	}
 	rows, err := s.AddUnwindTable(table)
 	require.NoError(t, err)
-	list := []UnwindMapping{{Start: start, Limit: start + bytes, Text: start, Table: rows, Blocks: table.Blocks()}}
+	list := []record.UnwindMapping{{Start: start, Limit: start + bytes, Text: start, Table: rows, Blocks: uint32(table.Blocks())}}
 	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), list, execPages(t, pid)))
 	require.NoError(t, s.Start())
 	moved := func(walked bool) {

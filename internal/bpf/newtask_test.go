@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A child that has just been made has its maker's registers. With a stack of its own it
@@ -32,15 +32,15 @@ func TestNewTaskStacks(t *testing.T) {
 				if r.TID == maker || len(r.UserFrames) == 0 || !inKind(r.UserFrames[0]) {
 					return false
 				}
-				outcome := labels.Outcome(r.UserStack)
+				outcome := r.UserStack
 				if own {
 					require.Len(t, r.UserFrames, 1)
-					require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+					require.Equal(t, record.OutcomePresent.String(), outcome.String())
 				} else if len(r.UserFrames) > 1 {
 					require.GreaterOrEqual(t, len(r.UserFrames), 3)
 					require.True(t, inKind(r.UserFrames[1]))
 				} else { // its copy of the stack may not be there yet
-					require.NotEqual(t, labels.OutcomePresent.String(), outcome.String())
+					require.NotEqual(t, record.OutcomePresent.String(), outcome.String())
 					return false
 				}
 				seen++
@@ -77,7 +77,7 @@ func TestNewTaskSwitches(t *testing.T) {
 			continue
 		}
 		require.Len(t, r.UserFrames, 1)
-		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())
 		seen++
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // MinOffCPUThreshold is the least part of all switches that can be looked at.
@@ -22,7 +24,7 @@ const MinOffCPUThreshold = 1e-6
 const ringHeadBytes = 8
 
 // returnBytes of the ring buffer that the return of one thread takes.
-const returnBytes = ringHeadBytes + threadReturnBytes
+const returnBytes = ringHeadBytes + record.ThreadReturnBytes
 
 // returnShare of the ring buffer of switches is only for returns.
 const returnShare = 4
@@ -145,8 +147,8 @@ func sharedMapNames() map[string]bool {
 
 // ownTGID returns this process's number in the init PID namespace.
 func (s *Sampler) ownTGID() (tgid uint32, err error) {
-	pid := uint32(os.Getpid())
-	err = s.Scan(func(ev ProcessEvent) {
+	pid := os.Getpid()
+	err = s.Scan(func(ev record.Event) {
 		if ev.PID == pid {
 			tgid = ev.Process.TGID
 		}
@@ -200,15 +202,15 @@ func (o *OffCPU) Read(s *Switch) error {
 }
 
 func (s *Switch) parse(b []byte) error {
-	if len(b) == threadReturnBytes {
-		r := (*offcpuThreadReturn)(unsafe.Pointer(&b[0]))
+	if len(b) == record.ThreadReturnBytes {
+		r := (*record.ThreadReturn)(unsafe.Pointer(&b[0]))
 		*s = Switch{Thread: r.Thread, LeftNs: r.LeftNs, Back: true, BackNs: r.TimeNs, raw: s.raw}
 		return nil
 	}
-	if len(b) < sampleHeaderBytes {
+	if len(b) < record.SampleHeaderBytes {
 		return &FormatError{"shorter than its header", len(b)}
 	}
-	h := (*profilerSampleHeader)(unsafe.Pointer(&b[0]))
+	h := (*record.SampleHeader)(unsafe.Pointer(&b[0]))
 	*s = Switch{Thread: h.Thread, LeftNs: h.TimeNs, Raw: b, raw: s.raw}
 	return nil
 }

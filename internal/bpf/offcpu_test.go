@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -125,7 +126,7 @@ func TestSwitchRecords(t *testing.T) {
 
 	away := map[uint32]Record{}
 	var longest time.Duration
-	var longestState ThreadState
+	var longestState record.ThreadState
 	c := drainSwitches(t, o, func(sw *Switch) {
 		if !sw.Back {
 			var r Record

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A process begins with the label sources of its program, which its samples call presumed
@@ -17,12 +17,12 @@ func TestProgramSources(t *testing.T) {
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	first := startTarget(t, program, "labels-1")
-	var exec ProcessEvent
-	for exec.Kind != EventExec || exec.PID != first.pid {
+	var exec record.Event
+	for exec.Kind != record.EventExec || exec.PID != int(first.pid) {
 		require.NoError(t, s.ReadEvent(&exec))
 	}
 	require.NotZero(t, exec.Program)
-	sources := []LabelSource{{ABI: uint8(labels.ABIV1), Offset: first.offsetV1}}
+	sources := []record.LabelSource{{ABI: record.ABIV1, Offset: first.offsetV1}}
 	require.NoError(t, s.Start())
 	for _, presumed := range []bool{true, false} {
 		require.NoError(t, s.SetProgram(exec.Program, sources, presumed))
@@ -44,5 +44,5 @@ func TestProgramSources(t *testing.T) {
 		require.False(t, r.PID == last.pid && r.Known)
 		return r.PID == last.pid
 	})
-	require.Error(t, s.SetProgram(exec.Program, make([]LabelSource, MaxLabelSources+1), true))
+	require.Error(t, s.SetProgram(exec.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
 }

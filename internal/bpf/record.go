@@ -9,36 +9,15 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
-
-// ProcessID identifies a process image: TGID as in the init PID namespace, the
-// leader's start time (CLOCK_BOOTTIME, ns) and the number of execs.
-type ProcessID struct {
-	TGID    uint32
-	StartNs uint64
-	ExecID  uint64
-}
-
-func (id profilerProcessId) processID() ProcessID {
-	return ProcessID{TGID: id.Tgid, StartNs: id.StartNs, ExecID: id.ExecId}
-}
-
-func (id ProcessID) key() profilerProcessId {
-	return profilerProcessId{Tgid: id.TGID, StartNs: id.StartNs, ExecId: id.ExecID}
-}
-
-// Outcome of reading labels or walking a stack: enum outcome of src/record.h.
-type Outcome uint8
-
-// ThreadState is what a thread does, or why it leaves the CPU: enum thread_state
-// of src/record.h.
-type ThreadState uint8
 
 // Record is one sample. Its slices are valid until the next Read into it.
 type Record struct {
 	// TimeNs of the interrupt, CLOCK_MONOTONIC; of a switch: when the thread left.
 	TimeNs  uint64
-	Process ProcessID
+	Process record.ProcessID
 	// CgroupID in the v2 hierarchy.
 	CgroupID uint64
 	// PID and TID as the reader's PID namespace sees them; 0: not visible there.
@@ -49,7 +28,7 @@ type Record struct {
 	// Thread is the TID in the init PID namespace.
 	Thread uint32
 	// State of the thread.
-	State ThreadState
+	State record.ThreadState
 	// Comm is the thread's name.
 	Comm []byte
 	// KernelThread has no user part.
@@ -60,7 +39,7 @@ type Record struct {
 	// had (SetProgram); no SetLabelSources has come since.
 	Presumed bool
 	// KernelStack and UserStack say how the walks ended.
-	KernelStack, UserStack Outcome
+	KernelStack, UserStack record.Outcome
 	// Labels is the label section: label blocks as in src/record.h.
 	Labels []byte
 	// KernelFrames and UserFrames, leaf first. The leaf of each stack is an
@@ -85,34 +64,34 @@ func (r *Record) parse() error { return r.Parse(r.raw.RawSample) }
 
 // Parse fills r from the bytes of a sample, which its slices then refer to.
 func (r *Record) Parse(b []byte) error {
-	if len(b) < sampleHeaderBytes {
+	if len(b) < record.SampleHeaderBytes {
 		return &FormatError{"shorter than its header", len(b)}
 	}
-	h := (*profilerSampleHeader)(unsafe.Pointer(&b[0]))
+	h := (*record.SampleHeader)(unsafe.Pointer(&b[0]))
 	labels, kernel, user := int(h.LabelBytes), int(h.KernelFrames), int(h.UserFrames)
-	if want := sampleHeaderBytes + labels + 8*(kernel+user); len(b) < want || labels%8 != 0 {
+	if want := record.SampleHeaderBytes + labels + 8*(kernel+user); len(b) < want || labels%8 != 0 {
 		return &FormatError{"shorter than its sections", want}
 	}
-	if kernel > MaxKernelFrames || user > MaxUserFrames {
+	if kernel > record.MaxKernelFrames || user > record.MaxUserFrames {
 		return &FormatError{"number of frames", kernel + user}
 	}
 	r.TimeNs = h.TimeNs
-	r.Process = h.Process.processID()
-	r.CgroupID = h.CgroupId
-	r.PID, r.TID, r.UID, r.CPU = h.Pid, h.Tid, h.Uid, h.Cpu
-	r.Thread, r.State = h.Thread, ThreadState(h.ThreadState)
+	r.Process = h.Process
+	r.CgroupID = h.CgroupID
+	r.PID, r.TID, r.UID, r.CPU = h.PID, h.TID, h.UID, h.CPU
+	r.Thread, r.State = h.Thread, h.ThreadState
 	r.KernelThread, r.Known = h.KernelThread != 0, h.Known != 0
 	r.Presumed = h.Presumed != 0
-	r.KernelStack, r.UserStack = Outcome(h.KernelStack), Outcome(h.UserStack)
-	comm := b[unsafe.Offsetof(h.Comm):][:commBytes]
+	r.KernelStack, r.UserStack = h.KernelStack, h.UserStack
+	comm := b[unsafe.Offsetof(h.Comm):][:record.CommBytes]
 	if i := bytes.IndexByte(comm, 0); i >= 0 {
 		comm = comm[:i]
 	}
 	r.Comm = comm
-	b = b[sampleHeaderBytes:]
+	b = b[record.SampleHeaderBytes:]
 	r.Labels, b = b[:labels], b[labels:]
 	if cap(r.frames) < kernel+user {
-		r.frames = make([]uint64, MaxKernelFrames+MaxUserFrames)
+		r.frames = make([]uint64, record.MaxKernelFrames+record.MaxUserFrames)
 	}
 	frames := r.frames[:kernel+user]
 	for i := range frames {

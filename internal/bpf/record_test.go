@@ -8,14 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
 // Whatever bytes a record has, its slices lie within them or it is refused.
 func FuzzRecord(f *testing.F) {
-	whole := make([]byte, sampleHeaderBytes+16+8+16)
+	whole := make([]byte, record.SampleHeaderBytes+16+8+16)
 	whole[56], whole[58], whole[60] = 1, 2, 16 // kernel frames, user frames, label bytes
-	seeds := [][]byte{whole, whole[:sampleHeaderBytes], whole[:len(whole)-1]}
+	seeds := [][]byte{whole, whole[:record.SampleHeaderBytes], whole[:len(whole)-1]}
 	fuzz.Run(f, seeds, func(t testing.TB, b []byte) {
 		var r Record
 		r.raw.RawSample = b
@@ -26,19 +27,19 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		if total := sampleHeaderBytes + len(r.Labels) + 8*(len(r.KernelFrames)+len(r.UserFrames)); total > len(b) {
+		if total := record.SampleHeaderBytes + len(r.Labels) + 8*(len(r.KernelFrames)+len(r.UserFrames)); total > len(b) {
 			t.Fatalf("%d bytes of a record of %d", total, len(b))
 		}
 	})
 }
 
 func TestRecordSections(t *testing.T) {
-	b := make([]byte, sampleHeaderBytes+16+8+16)
+	b := make([]byte, record.SampleHeaderBytes+16+8+16)
 	b[56], b[58], b[60] = 1, 2, 16
-	b[sampleHeaderBytes] = 7      // label section
-	b[sampleHeaderBytes+16] = 8   // kernel frame
-	b[sampleHeaderBytes+16+8] = 9 // user frames
-	b[sampleHeaderBytes+16+16] = 10
+	b[record.SampleHeaderBytes] = 7      // label section
+	b[record.SampleHeaderBytes+16] = 8   // kernel frame
+	b[record.SampleHeaderBytes+16+8] = 9 // user frames
+	b[record.SampleHeaderBytes+16+16] = 10
 	var r Record
 	r.raw.RawSample = b
 	require.NoError(t, r.parse())
@@ -50,9 +51,17 @@ func TestRecordSections(t *testing.T) {
 	require.Error(t, r.parse())
 
 	// More frames than there can be.
-	b = make([]byte, sampleHeaderBytes+8*0x1010)
+	b = make([]byte, record.SampleHeaderBytes+8*0x1010)
 	b[57], b[58] = 0x10, 0x10
 	r = Record{}
 	r.raw.RawSample = b
 	require.Error(t, r.parse())
+}
+
+// Of what is too short to be an event nothing is read.
+func TestShortEvent(t *testing.T) {
+	var ev record.Event
+	var format *FormatError
+	require.ErrorAs(t, parseEvent(&ev, make([]byte, eventBytes-1)), &format)
+	require.NoError(t, parseEvent(&ev, make([]byte, eventBytes)))
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What was read of an element counts only if the element is still whose it was: here, each
@@ -20,9 +21,9 @@ func TestElementsOfOthers(t *testing.T) {
 	tables := loadRows(t, r.s, tgt.pid)
 	id := identify(t, r.s, tgt.pid)
 	t.Run("label sources", func(t *testing.T) {
-		key := id.key()
-		require.NoError(t, r.s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1}}))
-		var entry profilerProcessEntry
+		key := id
+		require.NoError(t, r.s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
+		var entry record.ProcessEntry
 		require.NoError(t, r.s.objs.Processes.Lookup(&key, &entry))
 		for _, of := range []uint32{id.TGID, id.TGID + 1, id.TGID} {
 			entry.Owner = of
@@ -40,18 +41,18 @@ func TestElementsOfOthers(t *testing.T) {
 	}
 	r.requireWhole(t, tgt)
 	t.Run("list", func(t *testing.T) {
-		var list profilerUnwindList
-		require.NoError(t, r.s.objs.UnwindLists.Lookup(id.key(), &list))
+		var list record.UnwindList
+		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
 		list.Owner++
-		require.NoError(t, r.s.objs.UnwindLists.Put(id.key(), &list))
+		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
 		r.requireNoRows(t, tgt)
 		list.Owner--
-		require.NoError(t, r.s.objs.UnwindLists.Put(id.key(), &list))
+		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
 		r.requireWhole(t, tgt)
 	})
 	t.Run("mappings", func(t *testing.T) {
-		key := profilerUnwindChunkKey{List: r.s.lists[id].id}
-		var chunk profilerUnwindChunk
+		key := record.UnwindChunkKey{List: r.s.lists[id].id}
+		var chunk record.UnwindChunk
 		require.NoError(t, r.s.objs.UnwindMappings.Lookup(&key, &chunk))
 		chunk.List++
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))
@@ -66,10 +67,10 @@ func TestElementsOfOthers(t *testing.T) {
 		require.NoError(t, r.s.ForgetMappings(id))
 		r.requireWhole(t, tgt)
 		for file := range r.s.tables.files {
-			var known profilerKnownRows
-			require.NoError(t, r.s.objs.FileRows.Lookup(file.key(), &known))
+			var known record.KnownRows
+			require.NoError(t, r.s.objs.FileRows.Lookup(&file, &known))
 			known.Inode++
-			require.NoError(t, r.s.objs.FileRows.Put(file.key(), &known))
+			require.NoError(t, r.s.objs.FileRows.Put(&file, &known))
 		}
 		r.requireNoRows(t, tgt)
 	})
@@ -99,10 +100,10 @@ func TestReplacedElements(t *testing.T) {
 	pin(t, tgt.pid, runtime.NumCPU()-1)
 	id, otherID := identify(t, s, tgt.pid), identify(t, s, other.pid)
 	require.NoError(t, unix.Kill(int(other.pid), unix.SIGSTOP))
-	var own, others []LabelSource
-	for range MaxLabelSources {
-		own = append(own, LabelSource{ABI: uint8(labels.ABIV1), Offset: tgt.offsetV1})
-		others = append(others, LabelSource{ABI: uint8(labels.ABIThreadContext), Offset: 4711})
+	var own, others []record.LabelSource
+	for range record.MaxLabelSources {
+		own = append(own, record.LabelSource{ABI: record.ABIV1, Offset: tgt.offsetV1})
+		others = append(others, record.LabelSource{ABI: record.ABIThreadContext, Offset: 4711})
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -132,10 +133,10 @@ func TestReplacedElements(t *testing.T) {
 		d := cache.Decode(nil, r.Labels)
 		if r.Known {
 			known++
-			require.Len(t, d.Reads, MaxLabelSources)
+			require.Len(t, d.Reads, record.MaxLabelSources)
 		}
 		for _, read := range d.Reads {
-			require.Equal(t, labels.ABIV1, read.ABI, "sample %d", seen)
+			require.Equal(t, record.ABIV1, read.ABI, "sample %d", seen)
 		}
 		return seen == samples
 	})

@@ -9,62 +9,46 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // ErrTooManyTables says that MaxUnwindTables are loaded.
 var ErrTooManyTables = errors.New("too many unwind tables")
 
-// UnwindRule tells how to get from a frame to its caller: struct unwind_rule of src/record.h.
-type UnwindRule struct {
-	CFA, Arg, RA, FP              uint8
-	CFAOffset, RAOffset, FPOffset int32
-}
-
-// UnwindTable has the rules of one file, as src/record.h describes it.
-type UnwindTable struct {
-	Rules []UnwindRule // the first one stands for no information
-	Index []uint32     // one more than there are blocks
-	Rows  []uint32
-}
-
-// Blocks of text that the table describes.
-func (t *UnwindTable) Blocks() int { return max(len(t.Index)-1, 0) }
-
-// Bytes is the memory that the table takes in the kernel, within a few hundred bytes.
-func (t *UnwindTable) Bytes() int { return t.pages() * UnwindPageBytes }
-
 const (
-	pageRules = UnwindPageBytes / unwindRuleBytes
-	pageWords = UnwindPageBytes / 4
+	pageRules = record.UnwindPageBytes / record.UnwindRuleBytes
+	pageWords = record.UnwindPageBytes / 4
 )
 
 func pagesOf(n, each int) int { return (n + each - 1) / each }
 
-func (t *UnwindTable) pages() int {
+// tablePages of UnwindPageBytes that a table takes.
+func tablePages(t *record.UnwindTable) int {
 	return pagesOf(max(len(t.Rules), 1), pageRules) + pagesOf(len(t.Index), pageWords) + pagesOf(len(t.Rows), pageWords)
 }
 
-// TableID names a table in the kernel; 0 is none.
-type TableID uint64
+// tableBytes is the memory that a table takes in the kernel, within a few hundred bytes.
+func tableBytes(t *record.UnwindTable) int { return tablePages(t) * record.UnwindPageBytes }
 
 // tables are the slots of unwind_tables, and what is in file_rows. Guarded by Sampler.tablesMu.
 type tables struct {
-	next  TableID
-	slots map[TableID]loadedTable
+	next  record.TableID
+	slots map[record.TableID]loadedTable
 	free  []uint32
 	bytes int
 	used  uint32 // slots that were used at least once
-	files map[FileKey][]fileRows
+	files map[record.FileKey][]fileRows
 }
 
 type loadedTable struct {
 	slot          uint32
 	bytes, blocks int
-	files         []FileKey // that it is known for
+	files         []record.FileKey // that it is known for
 }
 
 // AddUnwindTable loads a table into the kernel. It costs some milliseconds.
-func (s *Sampler) AddUnwindTable(t *UnwindTable) (TableID, error) {
+func (s *Sampler) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
 	slot, ok := s.tables.take()
@@ -77,8 +61,8 @@ func (s *Sampler) AddUnwindTable(t *UnwindTable) (TableID, error) {
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = loadedTable{slot: slot, bytes: t.Bytes(), blocks: t.Blocks()}
-	s.tables.bytes += t.Bytes()
+	s.tables.slots[id] = loadedTable{slot: slot, bytes: tableBytes(t), blocks: t.Blocks()}
+	s.tables.bytes += tableBytes(t)
 	return id, nil
 }
 
@@ -87,18 +71,18 @@ func (t *tables) take() (slot uint32, ok bool) {
 		slot, t.free = t.free[n-1], t.free[:n-1]
 		return slot, true
 	}
-	if t.used == MaxUnwindTables {
+	if t.used == record.MaxUnwindTables {
 		return 0, false
 	}
 	t.used++
 	return t.used - 1, true
 }
 
-func (s *Sampler) loadTable(t *UnwindTable, id TableID, slot uint32) error {
-	pages := t.pages()
+func (s *Sampler) loadTable(t *record.UnwindTable, id record.TableID, slot uint32) error {
+	pages := tablePages(t)
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "unwind_table", Type: ebpf.Array, Flags: unix.BPF_F_INNER_MAP,
-		KeySize: 4, ValueSize: UnwindPageBytes, MaxEntries: uint32(pages),
+		KeySize: 4, ValueSize: record.UnwindPageBytes, MaxEntries: uint32(pages),
 	})
 	if err != nil {
 		return err
@@ -107,8 +91,8 @@ func (s *Sampler) loadTable(t *UnwindTable, id TableID, slot uint32) error {
 	defer m.Close()
 	w := tableWriter{m: m}
 	w.rules(t, id)
-	w.words(t.Index)
-	w.words(t.Rows)
+	writeWords(&w, t.Index)
+	writeWords(&w, t.Rows)
 	if w.err != nil {
 		return w.err
 	}
@@ -118,7 +102,7 @@ func (s *Sampler) loadTable(t *UnwindTable, id TableID, slot uint32) error {
 // tableWriter fills a table's map page by page.
 type tableWriter struct {
 	m    *ebpf.Map
-	page [UnwindPageBytes]byte
+	page [record.UnwindPageBytes]byte
 	next uint32 // page
 	err  error
 }
@@ -131,7 +115,7 @@ func (w *tableWriter) flush() {
 	clear(w.page[:])
 }
 
-func (w *tableWriter) rules(t *UnwindTable, id TableID) {
+func (w *tableWriter) rules(t *record.UnwindTable, id record.TableID) {
 	rulePages := pagesOf(max(len(t.Rules), 1), pageRules)
 	order := binary.NativeEndian
 	order.PutUint64(w.page[:], uint64(id))
@@ -144,8 +128,8 @@ func (w *tableWriter) rules(t *UnwindTable, id TableID) {
 		if i%pageRules == 0 {
 			w.flush()
 		}
-		b := w.page[i%pageRules*unwindRuleBytes:]
-		b[0], b[1], b[2], b[3] = r.CFA, r.Arg, r.RA, r.FP
+		b := w.page[i%pageRules*record.UnwindRuleBytes:]
+		b[0], b[1], b[2], b[3] = byte(r.CFA), r.Arg, byte(r.RA), byte(r.FP)
 		order.PutUint32(b[4:], uint32(r.CFAOffset))
 		order.PutUint32(b[8:], uint32(r.RAOffset))
 		order.PutUint32(b[12:], uint32(r.FPOffset))
@@ -153,11 +137,11 @@ func (w *tableWriter) rules(t *UnwindTable, id TableID) {
 	w.flush()
 }
 
-func (w *tableWriter) words(words []uint32) {
+func writeWords[T ~uint32](w *tableWriter, words []T) {
 	for len(words) > 0 {
 		n := min(len(words), pageWords)
 		for i, v := range words[:n] {
-			binary.NativeEndian.PutUint32(w.page[4*i:], v)
+			binary.NativeEndian.PutUint32(w.page[4*i:], uint32(v))
 		}
 		words = words[n:]
 		w.flush()
@@ -166,7 +150,7 @@ func (w *tableWriter) words(words []uint32) {
 
 // RemoveUnwindTable gives its memory back. Mappings that refer to it have no
 // rows any more.
-func (s *Sampler) RemoveUnwindTable(id TableID) error {
+func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
 	table, ok := s.tables.slots[id]

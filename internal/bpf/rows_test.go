@@ -8,8 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // The frames of code without frame pointers, up to the program's entry, and
@@ -32,7 +31,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 			require.Equal(t, depth, same)
-			require.Equal(t, labels.OutcomePresent, labels.Outcome(r.UserStack))
+			require.Equal(t, record.OutcomePresent, r.UserStack)
 			require.Greater(t, len(r.UserFrames), depth+2, "main and its callers")
 			return true
 		})
@@ -42,12 +41,12 @@ func TestRows(t *testing.T) {
 	}
 	before := 0
 	readUntil(t, s, func(r *Record) bool {
-		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || labels.Outcome(r.UserStack) == labels.OutcomePresent {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || r.UserStack == record.OutcomePresent {
 			before++
 			require.Less(t, before, 10_000, "without rows")
 			return false
 		}
-		require.Equal(t, labels.OutcomeNoRows, labels.Outcome(r.UserStack))
+		require.Equal(t, record.OutcomeNoRows, r.UserStack)
 		return true
 	})
 }
@@ -65,7 +64,7 @@ func TestEndsInSystemCall(t *testing.T) {
 		if r.PID != pid || len(r.KernelFrames) == 0 || r.UserFrames[0]-start >= stacksBytes || len(r.UserFrames) == 1 {
 			return false
 		}
-		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())
 		require.Greater(t, len(r.UserFrames), 3, "main and its callers")
 		callers[r.UserFrames[0]] = append(callers[r.UserFrames[0]], r.UserFrames[1])
 		return len(callers[r.UserFrames[0]]) > 30
@@ -90,8 +89,8 @@ func TestReusedTableSlot(t *testing.T) {
 	}
 	// By its rows, any frame is the outermost one.
 	const blocks = 4096
-	other := &UnwindTable{
-		Rules: []UnwindRule{{}, {CFA: uint8(unwind.CFAEnd)}}, Rows: []uint32{1 << 16}, Index: make([]uint32, blocks+1),
+	other := &record.UnwindTable{
+		Rules: []record.UnwindRule{{}, {CFA: record.CFAEnd}}, Rows: []record.UnwindRow{1 << 16}, Index: make([]uint32, blocks+1),
 	}
 	for i := range other.Index[1:] {
 		other.Index[i+1] = 1
@@ -107,7 +106,7 @@ func TestReusedTableSlot(t *testing.T) {
 		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) {
 			return false
 		}
-		require.Equal(t, labels.OutcomeNoRows.String(), labels.Outcome(r.UserStack).String())
+		require.Equal(t, record.OutcomeNoRows.String(), r.UserStack.String())
 		seen++
 		return seen == samplesPerState
 	})
@@ -116,9 +115,9 @@ func TestReusedTableSlot(t *testing.T) {
 // What is set is there, and what is taken back is gone: no more memory than was asked for.
 func TestRowsReleased(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
-	table := &UnwindTable{Rules: make([]UnwindRule, 300), Index: make([]uint32, 2000), Rows: make([]uint32, 5000)}
-	require.Equal(t, (2+2+5)*UnwindPageBytes, table.Bytes())
-	seen := map[TableID]bool{}
+	table := &record.UnwindTable{Rules: make([]record.UnwindRule, 300), Index: make([]uint32, 2000), Rows: make([]record.UnwindRow, 5000)}
+	require.Equal(t, (2+2+5)*record.UnwindPageBytes, tableBytes(table))
+	seen := map[record.TableID]bool{}
 	for range 3 * 10 {
 		id, err := s.AddUnwindTable(table)
 		require.NoError(t, err)
@@ -130,27 +129,27 @@ func TestRowsReleased(t *testing.T) {
 	require.EqualValues(t, 1, s.tables.used)
 	require.Zero(t, s.tables.bytes)
 
-	id := ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
+	id := record.ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
 	count := func() (chunks, lists int) {
-		var key profilerUnwindChunkKey
-		var chunk profilerUnwindChunk
+		var key record.UnwindChunkKey
+		var chunk record.UnwindChunk
 		for it := s.objs.UnwindMappings.Iterate(); it.Next(&key, &chunk); {
 			chunks++
 		}
-		var process profilerProcessId
-		var list profilerUnwindList
+		var process record.ProcessID
+		var list record.UnwindList
 		for it := s.objs.UnwindLists.Iterate(); it.Next(&process, &list); {
 			lists++
 		}
 		return chunks, lists
 	}
-	for _, n := range []int{17, 0, MaxUnwindMappings, 1} {
-		require.NoError(t, s.SetUnwindMappings(id, make([]UnwindMapping, n), 0))
+	for _, n := range []int{17, 0, record.MaxUnwindMappings, 1} {
+		require.NoError(t, s.SetUnwindMappings(id, make([]record.UnwindMapping, n), 0))
 		chunks, lists := count()
-		require.Equal(t, (n+UnwindChunkMappings-1)/UnwindChunkMappings, chunks)
+		require.Equal(t, (n+record.UnwindChunkMappings-1)/record.UnwindChunkMappings, chunks)
 		require.Equal(t, 1, lists)
 	}
-	require.Error(t, s.SetUnwindMappings(id, make([]UnwindMapping, MaxUnwindMappings+1), 0))
+	require.Error(t, s.SetUnwindMappings(id, make([]record.UnwindMapping, record.MaxUnwindMappings+1), 0))
 	require.NoError(t, s.ForgetMappings(id))
 	require.NoError(t, s.ForgetMappings(id), "twice")
 	chunks, lists := count()
@@ -160,7 +159,7 @@ func TestRowsReleased(t *testing.T) {
 // There are as many slots as there may be tables.
 func TestTooManyTables(t *testing.T) {
 	var all tables
-	for slot := range uint32(MaxUnwindTables) {
+	for slot := range uint32(record.MaxUnwindTables) {
 		got, ok := all.take()
 		require.True(t, ok)
 		require.Equal(t, slot, got)
@@ -175,30 +174,30 @@ func TestTooManyTables(t *testing.T) {
 
 // Package unwind knows the layout by values of its own.
 func TestRowsEqualUnwind(t *testing.T) {
-	require.EqualValues(t, unwind.BlockBytes, UnwindBlockBytes)
-	require.EqualValues(t, unwindRuleBytes, unsafe.Sizeof(unwind.Rule{}))
-	for c, g := range map[profilerCfaKind]unwind.CFAKind{
-		profilerCfaKindCFA_NONE:     unwind.CFANone,
-		profilerCfaKindCFA_END:      unwind.CFAEnd,
-		profilerCfaKindCFA_SP:       unwind.CFASP,
-		profilerCfaKindCFA_FP:       unwind.CFAFP,
-		profilerCfaKindCFA_REG:      unwind.CFAReg,
-		profilerCfaKindCFA_DEREF_SP: unwind.CFADerefSP,
-		profilerCfaKindCFA_DEREF_FP: unwind.CFADerefFP,
-		profilerCfaKindCFA_PLT:      unwind.CFAPLT,
-		profilerCfaKindCFA_SIGNAL:   unwind.CFASignal,
-		profilerCfaKindCFA_SWITCH:   unwind.CFASwitch,
+	require.EqualValues(t, record.UnwindBlockBytes, record.UnwindBlockBytes)
+	require.EqualValues(t, record.UnwindRuleBytes, unsafe.Sizeof(record.UnwindRule{}))
+	for c, g := range map[profilerCfaKind]record.CFAKind{
+		profilerCfaKindCFA_NONE:     record.CFANone,
+		profilerCfaKindCFA_END:      record.CFAEnd,
+		profilerCfaKindCFA_SP:       record.CFASP,
+		profilerCfaKindCFA_FP:       record.CFAFP,
+		profilerCfaKindCFA_REG:      record.CFAReg,
+		profilerCfaKindCFA_DEREF_SP: record.CFADerefSP,
+		profilerCfaKindCFA_DEREF_FP: record.CFADerefFP,
+		profilerCfaKindCFA_PLT:      record.CFAPLT,
+		profilerCfaKindCFA_SIGNAL:   record.CFASignal,
+		profilerCfaKindCFA_SWITCH:   record.CFASwitch,
 	} {
 		require.EqualValues(t, c, g)
 	}
-	for c, g := range map[profilerRaKind]unwind.RAKind{
-		profilerRaKindRA_OFFSET: unwind.RAOffset, profilerRaKindRA_REGISTER: unwind.RARegister,
+	for c, g := range map[profilerRaKind]record.RAKind{
+		profilerRaKindRA_OFFSET: record.RAOffset, profilerRaKindRA_REGISTER: record.RARegister,
 	} {
 		require.EqualValues(t, c, g)
 	}
-	for c, g := range map[profilerFpKind]unwind.FPKind{
-		profilerFpKindFP_SAME: unwind.FPSame, profilerFpKindFP_OFFSET: unwind.FPOffset, profilerFpKindFP_UNDEFINED: unwind.FPUndefined,
-		profilerFpKindFP_FRAME: unwind.FPFrame,
+	for c, g := range map[profilerFpKind]record.FPKind{
+		profilerFpKindFP_SAME: record.FPSame, profilerFpKindFP_OFFSET: record.FPOffset, profilerFpKindFP_UNDEFINED: record.FPUndefined,
+		profilerFpKindFP_FRAME: record.FPFrame,
 	} {
 		require.EqualValues(t, c, g)
 	}

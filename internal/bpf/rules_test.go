@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A recursion is a target that stays in a known number of frames of one function, which
@@ -27,8 +26,8 @@ type recursion struct {
 	back, main uint64
 	// frames of the stack, and how many of them are the function's.
 	frames, own int
-	id          ProcessID
-	tables      []TableID
+	id          record.ProcessID
+	tables      []record.TableID
 }
 
 func startRecursion(t *testing.T, depth int) *recursion {
@@ -49,7 +48,7 @@ func startRecursion(t *testing.T, depth int) *recursion {
 }
 
 // walk returns how the stack is walked from now on.
-func (r *recursion) walk(t *testing.T, visit func([]uint64)) (frames, own int, outcome labels.Outcome) {
+func (r *recursion) walk(t *testing.T, visit func([]uint64)) (frames, own int, outcome record.Outcome) {
 	t.Helper()
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
@@ -57,7 +56,7 @@ func (r *recursion) walk(t *testing.T, visit func([]uint64)) (frames, own int, o
 		if rec.PID != r.pid || rec.TimeNs < uint64(now.Nano()) || len(rec.KernelFrames) > 0 || !r.in(rec.UserFrames[0]) {
 			return false
 		}
-		frames, outcome = len(rec.UserFrames), labels.Outcome(rec.UserStack)
+		frames, outcome = len(rec.UserFrames), rec.UserStack
 		for _, addr := range rec.UserFrames {
 			if r.in(addr) {
 				own++
@@ -76,14 +75,14 @@ type span struct {
 }
 
 // table loads one that begins at base and has the spans.
-func (r *recursion) table(t *testing.T, base uint64, blocks int, rules []UnwindRule, spans []span) UnwindMapping {
+func (r *recursion) table(t *testing.T, base uint64, blocks int, rules []record.UnwindRule, spans []span) record.UnwindMapping {
 	t.Helper()
-	table := &UnwindTable{Rules: rules}
+	table := &record.UnwindTable{Rules: rules}
 	for _, s := range spans {
-		for uint64(len(table.Index))*UnwindBlockBytes <= s.from-base {
+		for uint64(len(table.Index))*record.UnwindBlockBytes <= s.from-base {
 			table.Index = append(table.Index, uint32(len(table.Rows)))
 		}
-		table.Rows = append(table.Rows, uint32((s.from-base)%UnwindBlockBytes)|uint32(s.rule)<<16)
+		table.Rows = append(table.Rows, record.NewUnwindRow((s.from-base)%record.UnwindBlockBytes, uint16(s.rule)))
 	}
 	for len(table.Index) <= blocks {
 		table.Index = append(table.Index, uint32(len(table.Rows)))
@@ -91,12 +90,12 @@ func (r *recursion) table(t *testing.T, base uint64, blocks int, rules []UnwindR
 	id, err := r.s.AddUnwindTable(table)
 	require.NoError(t, err)
 	r.tables = append(r.tables, id)
-	limit := base + uint64(blocks)*UnwindBlockBytes
-	return UnwindMapping{Start: base, Limit: limit, Text: base, Table: id, Blocks: blocks}
+	limit := base + uint64(blocks)*record.UnwindBlockBytes
+	return record.UnwindMapping{Start: base, Limit: limit, Text: base, Table: id, Blocks: uint32(blocks)}
 }
 
 // use has the stack walked by these mappings only.
-func (r *recursion) use(t *testing.T, mappings ...UnwindMapping) {
+func (r *recursion) use(t *testing.T, mappings ...record.UnwindMapping) {
 	t.Helper()
 	require.NoError(t, r.s.SetUnwindMappings(r.id, mappings, execPages(t, r.pid)))
 }
@@ -110,14 +109,14 @@ func (r *recursion) drop(t *testing.T) {
 	r.tables = nil
 }
 
-var end = UnwindRule{CFA: uint8(unwind.CFAEnd)}
+var end = record.UnwindRule{CFA: record.CFAEnd}
 
 // requireEndsAtCaller: the stack ends at the innermost frame's caller.
 func (r *recursion) requireEndsAtCaller(t *testing.T) {
 	t.Helper()
 	frames, _, outcome := r.walk(t, func([]uint64) {})
 	require.Equal(t, 2, frames)
-	require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+	require.Equal(t, record.OutcomePresent.String(), outcome.String())
 }
 
 // A row holds from its address up to the next one's, in whichever block and page those
@@ -125,33 +124,33 @@ func (r *recursion) requireEndsAtCaller(t *testing.T) {
 func TestRowBounds(t *testing.T) {
 	r := startRecursion(t, 50)
 	call := r.back - 1
-	few := []UnwindRule{{}, end}
-	many := make([]UnwindRule, 600)
+	few := []record.UnwindRule{{}, end}
+	many := make([]record.UnwindRule, 600)
 	many[599] = end
 	var filled, full []span
-	const far = 2000 * UnwindBlockBytes
+	const far = 2000 * record.UnwindBlockBytes
 	for i := range uint64(3000) {
 		filled = append(filled, span{from: call - far + i*600, rule: 0})
 	}
-	for i := range uint64(UnwindBlockBytes) {
+	for i := range uint64(record.UnwindBlockBytes) {
 		s := span{from: call + i}
 		if i == 0 {
 			s.rule = 1
 		}
 		full = append(full, s)
 	}
-	near := call &^ (UnwindBlockBytes - 1)
+	near := call &^ (record.UnwindBlockBytes - 1)
 	for name, tc := range map[string]struct {
 		base   uint64
 		blocks int
-		rules  []UnwindRule
+		rules  []record.UnwindRule
 		spans  []span
 	}{
-		"one byte":                {near - 2*UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
-		"begins its block":        {call - 2*UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
+		"one byte":                {near - 2*record.UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
+		"begins its block":        {call - 2*record.UnwindBlockBytes, 5, few, []span{{call, 1}, {r.back, 0}}},
 		"far behind":              {call - far, 2002, many, append(filled, span{call, 599}, span{r.back, 0})},
-		"a block full of rows":    {call - UnwindBlockBytes, 3, few, full},
-		"ends where another does": {near - 2*UnwindBlockBytes, 5, few, []span{{call - 1, 0}, {call, 1}, {r.back, 0}, {r.back + 1, 0}}},
+		"a block full of rows":    {call - record.UnwindBlockBytes, 3, few, full},
+		"ends where another does": {near - 2*record.UnwindBlockBytes, 5, few, []span{{call - 1, 0}, {call, 1}, {r.back, 0}, {r.back + 1, 0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.use(t, r.table(t, tc.base, tc.blocks, tc.rules, tc.spans))
@@ -160,10 +159,10 @@ func TestRowBounds(t *testing.T) {
 		})
 	}
 	t.Run("of a block before", func(t *testing.T) {
-		r.use(t, r.table(t, near-3*UnwindBlockBytes, 8, few, []span{{near - 3*UnwindBlockBytes + 7, 1}}))
+		r.use(t, r.table(t, near-3*record.UnwindBlockBytes, 8, few, []span{{near - 3*record.UnwindBlockBytes + 7, 1}}))
 		frames, _, outcome := r.walk(t, func([]uint64) {})
 		require.Equal(t, 1, frames)
-		require.Equal(t, labels.OutcomePresent.String(), outcome.String())
+		require.Equal(t, record.OutcomePresent.String(), outcome.String())
 		r.drop(t)
 	})
 }
@@ -184,19 +183,19 @@ func TestTextsOfFile(t *testing.T) {
 	next := startTarget(t, r.program, "depth-50")
 	before := r.target
 	for _, before := range []uint64{1, 2} { // blocks
-		base := call&^(UnwindBlockBytes-1) - before*UnwindBlockBytes
-		table := r.table(t, base, 5, []UnwindRule{{}, end}, []span{{call, 1}, {r.back, 0}})
+		base := call&^(record.UnwindBlockBytes-1) - before*record.UnwindBlockBytes
+		table := r.table(t, base, 5, []record.UnwindRule{{}, end}, []span{{call, 1}, {r.back, 0}})
 		text := int64(base - (m.Start - m.Offset))
 		r.target = next
-		other := FileText{limit, limit + 1, 4711}
-		for _, texts := range [][]FileText{{{first, limit, text}}, {other, other, {first, first + 1, text}}} {
+		other := record.FileText{FirstPage: limit, LimitPage: limit + 1, Text: 4711}
+		for _, texts := range [][]record.FileText{{{FirstPage: first, LimitPage: limit, Text: text}}, {other, other, {FirstPage: first, LimitPage: first + 1, Text: text}}} {
 			require.NoError(t, r.s.SetFileRows(file, table.Table, texts))
 			r.requireEndsAtCaller(t)
 		}
-		for _, texts := range [][]FileText{{}, {other}, {{first + 1, limit + 1, text}}, {{0, first, text}}, {other, other, other, other, {first, limit, text}}} {
+		for _, texts := range [][]record.FileText{{}, {other}, {{FirstPage: first + 1, LimitPage: limit + 1, Text: text}}, {{FirstPage: 0, LimitPage: first, Text: text}}, {other, other, other, other, {FirstPage: first, LimitPage: limit, Text: text}}} {
 			require.NoError(t, r.s.SetFileRows(file, table.Table, texts))
 			_, _, outcome := r.walk(t, func([]uint64) {})
-			require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+			require.Equal(t, record.OutcomeNoRows.String(), outcome.String())
 		}
 		r.drop(t)
 	}
@@ -220,27 +219,27 @@ func mappingOf(t *testing.T, pid uint32, addr uint64) procfs.Mapping {
 func TestManyMappings(t *testing.T) {
 	r := startRecursion(t, 50)
 	call := r.back - 1
-	base := call&^(UnwindBlockBytes-1) - UnwindBlockBytes
-	rules := []UnwindRule{{}, end}
+	base := call&^(record.UnwindBlockBytes-1) - record.UnwindBlockBytes
+	rules := []record.UnwindRule{{}, end}
 	nothing, ends := r.table(t, base, 4, rules, nil), r.table(t, base, 4, rules, []span{{base, 1}})
-	part := func(m UnwindMapping, start, limit uint64) UnwindMapping {
+	part := func(m record.UnwindMapping, start, limit uint64) record.UnwindMapping {
 		m.Start, m.Limit = start, limit
 		return m
 	}
-	own := []UnwindMapping{part(nothing, base, call), part(ends, call, r.back), part(nothing, r.back, nothing.Limit)}
-	fill := func(list []UnwindMapping, n int, from uint64) []UnwindMapping {
+	own := []record.UnwindMapping{part(nothing, base, call), part(ends, call, r.back), part(nothing, r.back, nothing.Limit)}
+	fill := func(list []record.UnwindMapping, n int, from uint64) []record.UnwindMapping {
 		for i := range uint64(n) {
 			list = append(list, part(nothing, from+i*0x1000, from+(i+1)*0x1000))
 		}
 		return list
 	}
-	befores := []int{500, MaxUnwindMappings - 3}
-	for n := range 2*UnwindChunkMappings + 1 {
+	befores := []int{500, record.MaxUnwindMappings - 3}
+	for n := range 2*record.UnwindChunkMappings + 1 {
 		befores = append(befores, n)
 	}
 	for _, before := range befores {
-		for _, behind := range []int{0, 5, MaxUnwindMappings - 3 - before} {
-			if before+3+behind > MaxUnwindMappings {
+		for _, behind := range []int{0, 5, record.MaxUnwindMappings - 3 - before} {
+			if before+3+behind > record.MaxUnwindMappings {
 				continue
 			}
 			list := append(fill(nil, before, 0x10000), own...)
@@ -259,31 +258,31 @@ func TestRules(t *testing.T) {
 	const depth = 50
 	r := startRecursion(t, depth)
 	call := r.back - 1
-	base := call&^(UnwindBlockBytes-1) - UnwindBlockBytes
+	base := call&^(record.UnwindBlockBytes-1) - record.UnwindBlockBytes
 	// apply sets the rules of the innermost frame and of its callers.
-	apply := func(t *testing.T, leaf, callers UnwindRule) (frames, own int, outcome labels.Outcome) {
+	apply := func(t *testing.T, leaf, callers record.UnwindRule) (frames, own int, outcome record.Outcome) {
 		t.Helper()
-		table := r.table(t, base, 4, []UnwindRule{{}, leaf, callers}, []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}})
+		table := r.table(t, base, 4, []record.UnwindRule{{}, leaf, callers}, []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}})
 		r.use(t, table)
 		frames, own, outcome = r.walk(t, func([]uint64) {})
 		r.drop(t)
 		return frames, own, outcome
 	}
-	whole := func(t *testing.T, leaf, callers UnwindRule) bool {
+	whole := func(t *testing.T, leaf, callers record.UnwindRule) bool {
 		t.Helper()
 		frames, own, _ := apply(t, leaf, callers)
 		return frames == r.frames && own == r.own
 	}
-	rule := func(cfa unwind.CFAKind, offset int, fp unwind.FPKind) UnwindRule {
-		return UnwindRule{CFA: uint8(cfa), CFAOffset: int32(offset), RAOffset: -8, FP: uint8(fp), FPOffset: -16}
+	rule := func(cfa record.CFAKind, offset int, fp record.FPKind) record.UnwindRule {
+		return record.UnwindRule{CFA: cfa, CFAOffset: int32(offset), RAOffset: -8, FP: fp, FPOffset: -16}
 	}
-	none := UnwindRule{}
-	byFP := rule(unwind.CFAFP, 16, unwind.FPOffset)
+	none := record.UnwindRule{}
+	byFP := rule(record.CFAFP, 16, record.FPOffset)
 
 	// The bytes of a frame are found by trying: only one number can be right.
 	frameBytes := 0
 	for n := 16; n <= 256 && frameBytes == 0; n += 8 {
-		if whole(t, none, rule(unwind.CFASP, n, unwind.FPOffset)) {
+		if whole(t, none, rule(record.CFASP, n, record.FPOffset)) {
 			frameBytes = n
 		}
 	}
@@ -293,12 +292,12 @@ func TestRules(t *testing.T) {
 		require.True(t, whole(t, byFP, byFP))
 	})
 	t.Run("lost_frame_pointer", func(t *testing.T) {
-		frames, _, outcome := apply(t, none, rule(unwind.CFAFP, 16, unwind.FPUndefined))
+		frames, _, outcome := apply(t, none, rule(record.CFAFP, 16, record.FPUndefined))
 		require.Equal(t, 3, frames)
-		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+		require.Equal(t, record.OutcomeNoRows.String(), outcome.String())
 	})
 	t.Run("frame_pointer_again", func(t *testing.T) {
-		lost, found := rule(unwind.CFAFP, 16, unwind.FPUndefined), rule(unwind.CFASP, frameBytes, unwind.FPOffset)
+		lost, found := rule(record.CFAFP, 16, record.FPUndefined), rule(record.CFASP, frameBytes, record.FPOffset)
 		require.True(t, whole(t, lost, found))
 		// In main it is needed, with a rule that tells its caller.
 		spans := []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}}
@@ -309,43 +308,43 @@ func TestRules(t *testing.T) {
 		} else {
 			spans = append(spans, inMain...)
 		}
-		base := first&^(UnwindBlockBytes-1) - UnwindBlockBytes
-		r.use(t, r.table(t, base, int((last-base)/UnwindBlockBytes)+3, []UnwindRule{{}, lost, found, byFP}, spans))
+		base := first&^(record.UnwindBlockBytes-1) - record.UnwindBlockBytes
+		r.use(t, r.table(t, base, int((last-base)/record.UnwindBlockBytes)+3, []record.UnwindRule{{}, lost, found, byFP}, spans))
 		frames, _, _ := r.walk(t, func([]uint64) {})
 		require.Greater(t, frames, depth+2)
 		r.drop(t)
 	})
 	t.Run("other_register", func(t *testing.T) {
-		leaf := rule(unwind.CFAReg, 16, unwind.FPOffset)
+		leaf := rule(record.CFAReg, 16, record.FPOffset)
 		leaf.Arg = 6 // RBP
 		require.True(t, whole(t, leaf, none))
 		frames, _, outcome := apply(t, none, leaf) // which is not known of callers
 		require.Equal(t, 2, frames)
-		require.Equal(t, labels.OutcomeNoRows.String(), outcome.String())
+		require.Equal(t, record.OutcomeNoRows.String(), outcome.String())
 	})
 	t.Run("plt", func(t *testing.T) {
-		callers := rule(unwind.CFAPLT, frameBytes, unwind.FPOffset)
+		callers := rule(record.CFAPLT, frameBytes, record.FPOffset)
 		callers.Arg = uint8(r.back&15) + 1
 		require.True(t, whole(t, none, callers))
 	})
 	t.Run("plt_pushed", func(t *testing.T) {
-		callers := rule(unwind.CFAPLT, frameBytes-8, unwind.FPOffset)
+		callers := rule(record.CFAPLT, frameBytes-8, record.FPOffset)
 		callers.Arg = uint8(r.back & 15)
 		require.True(t, whole(t, none, callers))
 	})
 	t.Run("in_memory", func(t *testing.T) { // where the callee has its caller's frame pointer
-		callers := rule(unwind.CFADerefSP, -16, unwind.FPOffset)
+		callers := rule(record.CFADerefSP, -16, record.FPOffset)
 		callers.Arg = 16
 		require.True(t, whole(t, none, callers))
 	})
 	t.Run("in_memory_of_frame", func(t *testing.T) { // that of the frame after the next
-		callers := rule(unwind.CFADerefFP, 0, unwind.FPOffset)
+		callers := rule(record.CFADerefFP, 0, record.FPOffset)
 		callers.Arg = 16
 		_, own, _ := apply(t, none, callers)
 		require.InDelta(t, 2+(depth-1)/2, own, 1)
 	})
 	t.Run("aligned", func(t *testing.T) {
-		callers := rule(unwind.CFAFP, 16, unwind.FPFrame)
+		callers := rule(record.CFAFP, 16, record.FPFrame)
 		callers.FPOffset = 0
 		require.True(t, whole(t, none, callers))
 	})
@@ -355,7 +354,7 @@ func TestRules(t *testing.T) {
 			leaf := byFP
 			leaf.RAOffset = int32(offset)
 			frames, _, outcome := apply(t, leaf, end)
-			found = frames == 1 && outcome == labels.OutcomePresent
+			found = frames == 1 && outcome == record.OutcomePresent
 		}
 		require.True(t, found)
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Errors of the read functions.
@@ -45,7 +47,7 @@ type Sampler struct {
 
 	listsMu sync.Mutex
 	listID  uint64
-	lists   map[ProcessID]unwindList
+	lists   map[record.ProcessID]unwindList
 
 	mu          sync.Mutex
 	contextHook contextHook
@@ -71,8 +73,8 @@ func New(config Config) (*Sampler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
-	s := &Sampler{config: config, possibleCPUs: possible, lists: map[ProcessID]unwindList{}}
-	s.tables.slots, s.tables.files = map[TableID]loadedTable{}, map[FileKey][]fileRows{}
+	s := &Sampler{config: config, possibleCPUs: possible, lists: map[record.ProcessID]unwindList{}}
+	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -101,9 +103,9 @@ func (s *Sampler) load() error {
 	c := &s.config
 	s.knobs = map[string]any{
 		profilerVarReadLabels:    flag(!c.SkipLabels),
-		profilerVarMaxLabels:     lowered(c.MaxLabels, MaxLabels),
-		profilerVarMaxKeyBytes:   lowered(c.MaxKeyBytes, MaxLabelKeyBytes),
-		profilerVarMaxValueBytes: lowered(c.MaxValueBytes, MaxLabelValueBytes),
+		profilerVarMaxLabels:     lowered(c.MaxLabels, record.MaxLabels),
+		profilerVarMaxKeyBytes:   lowered(c.MaxKeyBytes, record.MaxLabelKeyBytes),
+		profilerVarMaxValueBytes: lowered(c.MaxValueBytes, record.MaxLabelValueBytes),
 		profilerVarUseRows:       flag(!c.FramePointersOnly),
 		profilerVarSelectTargets: flag(c.SelectTargets),
 		profilerVarJudgeForked:   flag(c.JudgeForked),

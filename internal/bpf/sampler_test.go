@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -118,23 +119,23 @@ func TestProcessEvents(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	pid := uint32(cmd.Process.Pid)
 	require.NoError(t, cmd.Wait())
-	var kinds []EventKind
-	var ids []ProcessID
+	var kinds []record.EventKind
+	var ids []record.ProcessID
 	var paths []string
 	last := uint64(0)
-	for ev := (ProcessEvent{}); ev.Kind != EventExit || ev.PID != pid; {
+	for ev := (record.Event{}); ev.Kind != record.EventExit || ev.PID != int(pid); {
 		require.NoError(t, s.ReadEvent(&ev))
-		if ev.PID != pid {
+		if ev.PID != int(pid) {
 			continue
 		}
 		require.Greater(t, ev.TimeNs, last)
 		last = ev.TimeNs
 		kinds, ids, paths = append(kinds, ev.Kind), append(ids, ev.Process), append(paths, ev.Path)
-		if ev.Kind == EventFork {
+		if ev.Kind == record.EventFork {
 			require.EqualValues(t, os.Getpid(), ev.Parent.TGID)
 		}
 	}
-	require.Equal(t, []EventKind{EventFork, EventExec, EventExec, EventExit}, kinds)
+	require.Equal(t, []record.EventKind{record.EventFork, record.EventExec, record.EventExec, record.EventExit}, kinds)
 	require.Equal(t, []string{"", "/bin/sh", "/bin/true", ""}, paths)
 	require.Equal(t, ids[0].ExecID+1, ids[1].ExecID)
 	require.Equal(t, ids[1].ExecID+1, ids[2].ExecID)
@@ -147,20 +148,20 @@ func TestForkInheritsSources(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	self := identify(t, s, uint32(os.Getpid()))
-	require.NoError(t, s.SetLabelSources(self, []LabelSource{{ABI: 2, Offset: 4711}}))
+	require.NoError(t, s.SetLabelSources(self, []record.LabelSource{{ABI: 2, Offset: 4711}}))
 	require.NoError(t, s.SetUnwindMappings(self, nil, 0))
 	cmd := exec.Command("/bin/cat") // vfork, then exec: the entry lives in between
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	child := awaitExec(t, s, cmd.Process.Pid)
-	var entry profilerProcessEntry
-	key := child.key()
+	var entry record.ProcessEntry
+	key := child
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
-	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
-	key.ExecId--
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &record.UnwindList{}))
+	key.ExecID--
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "and removes the old one")
-	require.Error(t, s.objs.UnwindLists.Lookup(&key, &profilerUnwindList{}))
+	require.Error(t, s.objs.UnwindLists.Lookup(&key, &record.UnwindList{}))
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 
@@ -170,22 +171,22 @@ func TestForkInheritsSources(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, sh.Start())
 	parent := awaitExec(t, s, sh.Process.Pid)
-	require.NoError(t, s.SetLabelSources(parent, []LabelSource{{ABI: 2, Offset: 42}}))
-	require.NoError(t, s.SetUnwindMappings(parent, []UnwindMapping{{Start: 1, Limit: 2}}, 0))
+	require.NoError(t, s.SetLabelSources(parent, []record.LabelSource{{ABI: 2, Offset: 42}}))
+	require.NoError(t, s.SetUnwindMappings(parent, []record.UnwindMapping{{Start: 1, Limit: 2}}, 0))
 	_, err = stdin.Write([]byte("\n"))
 	require.NoError(t, err)
-	forked := ProcessEvent{}
-	for forked.Kind != EventFork || forked.Parent != parent {
+	forked := record.Event{}
+	for forked.Kind != record.EventFork || forked.Parent != parent {
 		require.NoError(t, s.ReadEvent(&forked))
 	}
-	key = forked.Process.key()
+	key = forked.Process
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
 	require.EqualValues(t, 42, entry.Sources[0].Offset)
-	require.Equal(t, key.Tgid, entry.Owner)
-	var list profilerUnwindList
+	require.Equal(t, key.TGID, entry.Owner)
+	var list record.UnwindList
 	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
-	require.Equal(t, key.Tgid, list.Owner)
-	require.Equal(t, s.lists[parent].id, list.Id)
+	require.Equal(t, key.TGID, list.Owner)
+	require.Equal(t, s.lists[parent].id, list.ID)
 	require.EqualValues(t, 1, list.Count)
 	require.NoError(t, stdin.Close())
 	require.NoError(t, sh.Wait())
@@ -196,11 +197,11 @@ func TestForkInheritsSources(t *testing.T) {
 
 // awaitExec waits until a process has another program and returns its identity. When
 // Start returns, the process may not have it yet.
-func awaitExec(t *testing.T, s *Sampler, pid int) ProcessID {
+func awaitExec(t *testing.T, s *Sampler, pid int) record.ProcessID {
 	t.Helper()
-	for ev := (ProcessEvent{}); ; {
+	for ev := (record.Event{}); ; {
 		require.NoError(t, s.ReadEvent(&ev))
-		if ev.Kind == EventExec && ev.PID == uint32(pid) {
+		if ev.Kind == record.EventExec && ev.PID == pid {
 			return ev.Process
 		}
 	}
@@ -220,7 +221,7 @@ func TestEventsDropped(t *testing.T) {
 	require.NotZero(t, c.EventsDropped)
 	require.NoError(t, s.events.drain())
 	read := uint64(0)
-	for ev := (ProcessEvent{}); ; read++ {
+	for ev := (record.Event{}); ; read++ {
 		err := s.ReadEvent(&ev)
 		if errors.Is(err, ErrDrained) {
 			break
@@ -334,7 +335,7 @@ func TestStopEndsEvents(t *testing.T) {
 	cmd := exec.Command("/bin/true")
 	require.NoError(t, cmd.Run())
 	require.NoError(t, s.events.drain())
-	for ev := (ProcessEvent{}); ; {
+	for ev := (record.Event{}); ; {
 		err := s.ReadEvent(&ev)
 		if errors.Is(err, ErrDrained) {
 			return
@@ -351,9 +352,9 @@ func TestMappingEvents(t *testing.T) {
 	seen := make(chan uint32, 1024)
 	done := make(chan error)
 	go func() {
-		done <- s.ReadMappingEvents(func(ev MappingEvent) {
+		done <- s.ReadMappingEvents(func(ev record.Event) {
 			select {
-			case seen <- ev.PID:
+			case seen <- uint32(ev.PID):
 			default:
 			}
 		})
@@ -388,20 +389,20 @@ func TestMappingEventsLost(t *testing.T) {
 	for range mappings {
 		mapOnce()
 	}
-	told := make(chan MappingEvent, mappings)
+	told := make(chan record.Event, mappings)
 	done := make(chan error)
 	go func() {
-		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+		done <- s.ReadMappingEvents(func(ev record.Event) { told <- ev })
 	}()
 	own := 0
 	for deadline := time.After(time.Minute); ; {
 		mapOnce() // what was lost is told before what comes next
 		select {
 		case ev := <-told:
-			if ev.PID == uint32(os.Getpid()) {
+			if ev.PID == os.Getpid() {
 				own++
 			}
-			if !ev.Lost {
+			if ev.Kind != record.EventMappingsLost {
 				continue
 			}
 		case <-deadline:
@@ -426,15 +427,15 @@ func TestMappingEventsOfAll(t *testing.T) {
 		require.NoError(t, cmd.Run())
 		wanted[uint32(cmd.Process.Pid)] = true
 	}
-	told := make(chan MappingEvent, 10_000)
+	told := make(chan record.Event, 10_000)
 	done := make(chan error)
 	go func() {
-		done <- s.ReadMappingEvents(func(ev MappingEvent) { told <- ev })
+		done <- s.ReadMappingEvents(func(ev record.Event) { told <- ev })
 	}()
 	for deadline := time.After(time.Minute); len(wanted) > 0; {
 		select {
 		case ev := <-told:
-			delete(wanted, ev.PID)
+			delete(wanted, uint32(ev.PID))
 		case <-deadline:
 			t.Fatalf("nothing is told of %v", wanted)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Users who run nothing else, of the same group.
@@ -188,7 +190,7 @@ func TestLeastUserShare(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: MinRingBufferBytes, UserShare: MinUserShare})
 	require.NoError(t, s.Start())
 	tgt := startTarget(t, program, "depth-2000")
-	readUntil(t, s, func(r *Record) bool { return r.PID == tgt.pid && len(r.UserFrames) == MaxUserFrames })
+	readUntil(t, s, func(r *Record) bool { return r.PID == tgt.pid && len(r.UserFrames) == record.MaxUserFrames })
 }
 
 // Without a share, one user fills all of the ring buffer.

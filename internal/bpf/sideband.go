@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // The kernel tells of new executable mappings only in the side-band records of
@@ -29,14 +31,6 @@ const (
 	perfRecordMmap2 = 10
 	perfHeaderBytes = 8
 )
-
-// MappingEvent says that a process mapped something executable.
-type MappingEvent struct {
-	// PID as the reader's PID namespace sees it.
-	PID uint32
-	// Lost says that records were lost: any process may have new mappings.
-	Lost bool
-}
 
 type sideband struct {
 	epoll *os.File // of the rings; Go's poller waits for it, for the reason given at ring
@@ -172,9 +166,9 @@ func copyRing(dst, ring []byte, at uint64) {
 // ReadMappingEvents waits for new executable mappings and calls visit for each
 // process that has some, once for a run of mappings. It returns ErrClosed after
 // Close. It may be called once; visit must not block nor call the Sampler.
-func (s *Sampler) ReadMappingEvents(visit func(MappingEvent)) error { return s.sideband.run(visit) }
+func (s *Sampler) ReadMappingEvents(visit func(record.Event)) error { return s.sideband.run(visit) }
 
-func (sb *sideband) run(visit func(MappingEvent)) error {
+func (sb *sideband) run(visit func(record.Event)) error {
 	events := make([]unix.EpollEvent, deadAtOnce)
 	var burst burst
 	// One call for all: what comes between two waits of it is not lost.
@@ -227,7 +221,7 @@ func (sb *sideband) dropDead(events []unix.EpollEvent) {
 }
 
 // drain visits what has happened since; false after close.
-func (sb *sideband) drain(visit func(MappingEvent)) bool {
+func (sb *sideband) drain(visit func(record.Event)) bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
@@ -238,11 +232,11 @@ func (sb *sideband) drain(visit func(MappingEvent)) bool {
 		ring.drain(func(kind uint32, body []byte) {
 			switch {
 			case kind == perfRecordLost:
-				visit(MappingEvent{Lost: true})
+				visit(record.Event{Kind: record.EventMappingsLost})
 			case kind == perfRecordMmap2 && len(body) >= 4:
 				if pid := binary.NativeEndian.Uint32(body); pid != last {
 					last = pid
-					visit(MappingEvent{PID: pid})
+					visit(record.Event{Kind: record.EventMapping, PID: int(pid)})
 				}
 			}
 		})

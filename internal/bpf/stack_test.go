@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // userAddressEnd is the end of what a process can map that does not ask for more.
@@ -41,7 +41,7 @@ func TestUserStackDepth(t *testing.T) {
 	signs := signsReturnAddresses(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
-	for _, tc := range []struct{ depth, frames int }{{1, 1}, {50, 50}, {500, 500}, {2000, MaxUserFrames - 1}} {
+	for _, tc := range []struct{ depth, frames int }{{1, 1}, {50, 50}, {500, 500}, {2000, record.MaxUserFrames - 1}} {
 		t.Run(fmt.Sprint(tc.depth), func(t *testing.T) {
 			tgt := startTarget(t, program, fmt.Sprintf("depth-%d", tc.depth))
 			if signs {
@@ -69,7 +69,7 @@ func TestUserStackDepth(t *testing.T) {
 					}
 				}
 				require.Equal(t, tc.frames, same)
-				require.Equal(t, tc.depth > MaxUserFrames, labels.Outcome(r.UserStack) == labels.OutcomeTruncated)
+				require.Equal(t, tc.depth > record.MaxUserFrames, r.UserStack == record.OutcomeTruncated)
 				return true
 			})
 		})
@@ -96,7 +96,7 @@ func TestKernelStack(t *testing.T) {
 		if len(r.KernelFrames) < 3 { // it has just come, or is about to go
 			return false
 		}
-		require.Equal(t, labels.OutcomePresent, labels.Outcome(r.KernelStack))
+		require.Equal(t, record.OutcomePresent, r.KernelStack)
 		for _, name := range []string{"vfs_read", "ksys_read"} {
 			start, limit := kernelFunction(t, name)
 			if !slices.ContainsFunc(r.KernelFrames, func(addr uint64) bool { return addr >= start && addr < limit }) {
@@ -120,26 +120,26 @@ func endAtZero(t *testing.T, framePointersOnly bool) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, FramePointersOnly: framePointersOnly})
 	require.NoError(t, s.Start())
 	maker, start := startStacks(t, program, "forked")
-	var child ProcessID
-	outcome := func(after int64) (out labels.Outcome) {
+	var child record.ProcessID
+	outcome := func(after int64) (out record.Outcome) {
 		readUntil(t, s, func(r *Record) bool {
 			if r.TID == maker || r.TimeNs < uint64(after) || len(r.UserFrames) < 3 || r.UserFrames[0]-start >= stacksBytes {
 				return false
 			}
-			child, out = r.Process, labels.Outcome(r.UserStack)
+			child, out = r.Process, r.UserStack
 			return true
 		})
 		return out
 	}
 	if framePointersOnly {
-		require.Equal(t, labels.OutcomePresent.String(), outcome(0).String())
+		require.Equal(t, record.OutcomePresent.String(), outcome(0).String())
 		return
 	}
-	require.Equal(t, labels.OutcomeNoRows.String(), outcome(0).String())
+	require.Equal(t, record.OutcomeNoRows.String(), outcome(0).String())
 	require.NoError(t, s.SetUnwindMappings(child, nil, execPages(t, child.TGID)))
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
-	require.Equal(t, labels.OutcomePresent.String(), outcome(now.Nano()).String())
+	require.Equal(t, record.OutcomePresent.String(), outcome(now.Nano()).String())
 }
 
 // A handler's callers are what the kernel made for the signal, and the code that the
@@ -157,7 +157,7 @@ func TestSignalStack(t *testing.T) {
 		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || len(r.UserFrames) < 3 || tgt.in(r.UserFrames[0]) || !tgt.in(r.UserFrames[2]) {
 			return false
 		}
-		require.Equal(t, labels.OutcomePresent.String(), labels.Outcome(r.UserStack).String())
+		require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())
 		own := 0
 		for _, addr := range r.UserFrames {
 			if tgt.in(addr) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A record says why the thread left the CPU.
@@ -37,7 +39,7 @@ func TestSwitchStates(t *testing.T) {
 	}
 	awaitSwitches(t, o, func(c *Counters) bool { return c.Submitted > 0 })
 	time.Sleep(500 * time.Millisecond)
-	seen := map[uint32]map[ThreadState]int{}
+	seen := map[uint32]map[record.ThreadState]int{}
 	drainSwitches(t, o, func(sw *Switch) {
 		var r Record
 		if sw.Back {
@@ -49,16 +51,16 @@ func TestSwitchStates(t *testing.T) {
 			pid = 0
 		}
 		if seen[pid] == nil {
-			seen[pid] = map[ThreadState]int{}
+			seen[pid] = map[record.ThreadState]int{}
 		}
 		seen[pid][r.State]++
 	})
-	require.NotZero(t, seen[uint32(sleeper.Process.Pid)][ThreadState(offcpuThreadStateTHREAD_SLEEPING)])
-	require.NotZero(t, seen[stopped.pid][ThreadState(offcpuThreadStateTHREAD_STOPPED)])
-	require.NotZero(t, seen[waiting][ThreadState(offcpuThreadStateTHREAD_UNINTERRUPTIBLE)])
-	require.NotZero(t, seen[0][ThreadState(offcpuThreadStateTHREAD_RUNNABLE)])
+	require.NotZero(t, seen[uint32(sleeper.Process.Pid)][record.ThreadState(offcpuThreadStateTHREAD_SLEEPING)])
+	require.NotZero(t, seen[stopped.pid][record.ThreadState(offcpuThreadStateTHREAD_STOPPED)])
+	require.NotZero(t, seen[waiting][record.ThreadState(offcpuThreadStateTHREAD_UNINTERRUPTIBLE)])
+	require.NotZero(t, seen[0][record.ThreadState(offcpuThreadStateTHREAD_RUNNABLE)])
 	for _, states := range seen {
-		require.Zero(t, states[ThreadState(offcpuThreadStateTHREAD_RUNNING)], "it left")
+		require.Zero(t, states[record.ThreadState(offcpuThreadStateTHREAD_RUNNING)], "it left")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -82,11 +83,11 @@ func startProgram(t *testing.T, path, state string) string {
 }
 
 // identify finds the identity of a process by a scan.
-func identify(t *testing.T, s *Sampler, pid uint32) ProcessID {
+func identify(t *testing.T, s *Sampler, pid uint32) record.ProcessID {
 	t.Helper()
-	var id ProcessID
-	require.NoError(t, s.Scan(func(ev ProcessEvent) {
-		if ev.PID == pid {
+	var id record.ProcessID
+	require.NoError(t, s.Scan(func(ev record.Event) {
+		if ev.PID == int(pid) {
 			id = ev.Process
 		}
 	}))

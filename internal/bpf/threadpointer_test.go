@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -25,10 +26,10 @@ func TestThreadPointerNotKnownYet(t *testing.T) {
 	require.NoError(t, s.Follow())
 	require.NoError(t, s.Start())
 	cache := labels.NewCache(1 << 20)
-	outcomes := map[labels.Outcome]int{}
+	outcomes := map[record.Outcome]int{}
 	done := func() bool {
-		return outcomes[labels.OutcomePresent] > 0 &&
-			(runtime.GOARCH != "arm64" || outcomes[labels.OutcomeNoThreadPointer] > 0)
+		return outcomes[record.OutcomePresent] > 0 &&
+			(runtime.GOARCH != "arm64" || outcomes[record.OutcomeNoThreadPointer] > 0)
 	}
 	// Another process on its CPU may switch it out at once: then the next one tells.
 	for end := time.Now().Add(time.Minute); !done(); {
@@ -39,14 +40,14 @@ func TestThreadPointerNotKnownYet(t *testing.T) {
 			require.Len(t, d.Reads, 1)
 			outcomes[d.Reads[0].Outcome]++
 			switch d.Reads[0].Outcome {
-			case labels.OutcomeNone: // before main has set them
+			case record.OutcomeNone: // before main has set them
 				require.Zero(t, d.Set.Len())
-			case labels.OutcomeNoThreadPointer:
+			case record.OutcomeNoThreadPointer:
 				require.Zero(t, d.Set.Len())
 				require.False(t, known)
 				return false
 			default:
-				require.Equal(t, labels.OutcomePresent, d.Reads[0].Outcome)
+				require.Equal(t, record.OutcomePresent, d.Reads[0].Outcome)
 				require.Equal(t, "k0=v0", show(d.Set))
 			}
 			known = true
@@ -74,7 +75,7 @@ func sampleFresh(t *testing.T, s *Sampler, program string, offset int64, visit f
 	}()
 	pid := uint32(cmd.Process.Pid)
 	id := awaitExec(t, s, cmd.Process.Pid)
-	require.NoError(t, s.SetLabelSources(id, []LabelSource{{ABI: uint8(labels.ABIV1), Offset: offset}}))
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: offset}}))
 	end := time.Now().Add(2 * time.Second)
 	readUntil(t, s, func(r *Record) bool {
 		ours := r.PID == pid && r.Process == id && len(r.Labels) > 0

@@ -5,6 +5,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // roomShare of Options.MaxRequestBytes is left for what a last point, and what stands
@@ -117,7 +118,7 @@ func (w *writer) point(p pmetric.NumberDataPoint, se *series) {
 			attrs.PutStr(w.sums.opts.LabelKeys[i], v)
 		}
 	}
-	if se.state != profile.ThreadRunning {
+	if se.state != record.ThreadRunning {
 		attrs.PutStr(AttrThreadState, se.state.String())
 	}
 	if se.marks&truncated != 0 {

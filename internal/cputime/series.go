@@ -9,6 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Estimated memory, map buckets included.
@@ -48,7 +49,7 @@ type resource struct {
 // seriesKey is what tells the series of a resource apart.
 type seriesKey struct {
 	kind     profile.Kind
-	state    profile.ThreadState
+	state    record.ThreadState
 	marks    marks
 	encoding string // of the values
 }

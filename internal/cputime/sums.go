@@ -8,6 +8,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Sums of time by process and label. Make them with New.
@@ -40,7 +41,7 @@ type Sums struct {
 type entry struct {
 	process uint64
 	set     *labels.Set
-	state   profile.ThreadState
+	state   record.ThreadState
 }
 
 // found is the series of an entry.

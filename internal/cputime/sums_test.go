@@ -16,6 +16,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const second = uint64(time.Second)
@@ -49,7 +50,7 @@ func (f *fakeProcesses) Resource(process uint64, attrs pcommon.Map) {
 func set(kvs ...string) *labels.Set {
 	var list []labels.Label
 	for i := 0; i < len(kvs); i += 2 {
-		list = append(list, labels.Label{Key: kvs[i], Value: kvs[i+1], Source: labels.ABIV1})
+		list = append(list, labels.Label{Key: kvs[i], Value: kvs[i+1], Source: record.ABIV1})
 	}
 	return labels.NewSet(false, list...)
 }
@@ -59,7 +60,7 @@ type hits struct {
 	process uint64
 	set     *labels.Set
 	n       int
-	state   profile.ThreadState
+	state   record.ThreadState
 	ns      int64
 }
 
@@ -139,9 +140,9 @@ func TestSumsByProcessAndLabel(t *testing.T) {
 	off := batch
 	off.Kind = profile.KindOffCPU
 	add(s, off, r,
-		hits{process: 1, set: a, state: profile.ThreadSleeping, ns: 2_500_000_000},
-		hits{process: 1, set: b, state: profile.ThreadSleeping, ns: 1},
-		hits{process: 1, set: a, state: profile.ThreadRunnable, ns: 3})
+		hits{process: 1, set: a, state: record.ThreadSleeping, ns: 2_500_000_000},
+		hits{process: 1, set: b, state: record.ThreadSleeping, ns: 1},
+		hits{process: 1, set: a, state: record.ThreadRunnable, ns: 3})
 
 	c := s.Collect(106*second, allAlive)
 	found := points(t, c.Metrics)

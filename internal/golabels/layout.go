@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // firstSliceMinor is the release since which labels are a slice.
@@ -16,15 +17,15 @@ const firstSliceMinor = 24
 func layoutOfRelease(minor int) (Layout, bool) {
 	switch minor {
 	case 22:
-		return Layout{GM: 48, GLabels: 344, MProcID: 72, MCurG: 192, Map: true}, true
+		return Layout{record.GoLayout{GM: 48, GLabels: 344, MProcID: 72, MCurG: 192}, true}, true
 	case 23:
-		return Layout{GM: 48, GLabels: 352, MProcID: 72, MCurG: 192, Map: true}, true
+		return Layout{record.GoLayout{GM: 48, GLabels: 352, MProcID: 72, MCurG: 192}, true}, true
 	case 24:
-		return Layout{GM: 48, GLabels: 352, MProcID: 72, MCurG: 192}, true
+		return Layout{record.GoLayout{GM: 48, GLabels: 352, MProcID: 72, MCurG: 192}, false}, true
 	case 25:
-		return Layout{GM: 48, GLabels: 344, MProcID: 64, MCurG: 184}, true
+		return Layout{record.GoLayout{GM: 48, GLabels: 344, MProcID: 64, MCurG: 184}, false}, true
 	case 26, 27:
-		return Layout{GM: 48, GLabels: 352, MProcID: 64, MCurG: 184}, true
+		return Layout{record.GoLayout{GM: 48, GLabels: 352, MProcID: 64, MCurG: 184}, false}, true
 	}
 	return Layout{}, false
 }

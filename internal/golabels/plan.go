@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Errors of NewPlan. They hold for the file, whatever process runs it. Others say
@@ -24,8 +25,7 @@ var (
 // Layout has the offsets, in bytes, in Go's runtime.g and runtime.m. It is
 // comparable.
 type Layout struct {
-	GM, GLabels    uint16 // g.m, g.labels
-	MProcID, MCurG uint16 // m.procid, m.curg
+	record.GoLayout
 	// Map tells that labels are a pointer to a map[string]string, as before Go
 	// 1.24, and not to a slice of key and value.
 	Map bool

@@ -13,14 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
-	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
-	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 func machine() elf.Machine {
@@ -30,8 +29,8 @@ func machine() elf.Machine {
 	return elf.EM_X86_64
 }
 
-func abiOf(name string) labels.ABI {
-	for abi := range labels.ABI(labels.NumABIs) {
+func abiOf(name string) record.ABI {
+	for abi := range record.ABI(record.NumABIs) {
 		if abi.String() == name {
 			return abi
 		}
@@ -40,22 +39,23 @@ func abiOf(name string) labels.ABI {
 }
 
 // sourceOf is where a target in a state has its labels.
-func sourceOf(tc *labelstates.State, target labelstates.Target) labelread.Source {
-	src := labelread.Source{
-		ABI: abiOf(tc.ABI), At: tlsresolve.Location{Offset: target.Offsets[tc.ABI]},
-		V8: v8heap.Layout{Field: labelstates.V8Field, MapType: labelstates.V8MapType},
-		Go: golabels.Layout{
-			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG, Map: tc.GoMap,
+func sourceOf(tc *labelstates.State, target labelstates.Target) record.LabelSource {
+	src := record.LabelSource{
+		ABI: abiOf(tc.ABI), Offset: target.Offsets[tc.ABI],
+		V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+		Go: record.GoLayout{
+			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG,
 		},
+		GoMap: tc.GoMap,
 	}
 	if tc.GoRegister {
-		src.At.Kind = tlsresolve.Register
+		src.Kind = record.TLSRegister
 	}
 	return src
 }
 
 // look stops the first thread of a process and reads a source.
-func look(t *testing.T, pid int, src labelread.Source) labelread.Reading {
+func look(t *testing.T, pid int, src record.LabelSource) labelread.Reading {
 	t.Helper()
 	var r labelread.Reading
 	_, err := labelread.Stop(pid, pid, func(s labelread.Stopped) {
@@ -112,31 +112,27 @@ func TestAgreesWithBPF(t *testing.T) {
 	target := labelstates.Start(t, program, "labels-1")
 	const huge = 1 << 40
 	for name, at := range map[string]tlsresolve.Location{
-		"module 1":     {Kind: tlsresolve.DTVGlibc, Module: 1},
-		"far module":   {Kind: tlsresolve.DTVGlibc, Module: huge},
-		"module 0":     {Kind: tlsresolve.DTVGlibc},
-		"generation":   {Kind: tlsresolve.DTVGlibc, Module: 1, Generation: huge},
-		"as musl":      {Kind: tlsresolve.DTVMusl, Module: huge},
+		"module 1":     {Kind: record.TLSDTVGlibc, Module: 1},
+		"far module":   {Kind: record.TLSDTVGlibc, Module: huge},
+		"module 0":     {Kind: record.TLSDTVGlibc},
+		"generation":   {Kind: record.TLSDTVGlibc, Module: 1, Generation: huge},
+		"as musl":      {Kind: record.TLSDTVMusl, Module: huge},
 		"unknown kind": {Kind: 7, Module: 1},
 		"wild offset":  {Offset: -huge},
 	} {
-		t.Run(name, func(t *testing.T) { requireAgreement(t, s, target.PID, labelread.Source{ABI: labels.ABIV1, At: at}) })
+		t.Run(name, func(t *testing.T) { requireAgreement(t, s, target.PID, at.Source(record.ABIV1)) })
 	}
 }
 
-func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, src labelread.Source) {
+func requireAgreement(t *testing.T, s *bpf.Sampler, pid int, src record.LabelSource) {
 	t.Helper()
-	var id bpf.ProcessID
-	require.NoError(t, s.Scan(func(ev bpf.ProcessEvent) {
-		if ev.PID == uint32(pid) {
+	var id record.ProcessID
+	require.NoError(t, s.Scan(func(ev record.Event) {
+		if ev.PID == pid {
 			id = ev.Process
 		}
 	}))
-	require.NoError(t, s.SetLabelSources(id, []bpf.LabelSource{{
-		ABI: uint8(src.ABI), Kind: uint8(src.At.Kind), Offset: src.At.Offset, Module: src.At.Module, Generation: src.At.Generation,
-		V8Field: src.V8.Field, V8MapType: src.V8.MapType,
-		Go: bpf.GoLayout{GM: src.Go.GM, GLabels: src.Go.GLabels, MProcID: src.Go.MProcID, MCurG: src.Go.MCurG, Map: src.Go.Map},
-	}}))
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{src}))
 	ours := look(t, pid, src)
 	// What was sampled before the sources were set may still be on its way.
 	since, err := monotonic()

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // blockAlign is what a label block is padded to.
@@ -17,16 +17,18 @@ type block struct {
 }
 
 // room reports whether n more bytes of payload fit a label section.
-func (b *block) room(n int) bool { return blockBytes+len(b.payload)+n <= maxSectionBytes }
+func (b *block) room(n int) bool {
+	return record.LabelBlockBytes+len(b.payload)+n <= record.MaxLabelBytes
+}
 
 // finish returns the bytes of the block. Only an outcome that comes with labels
 // keeps the payload.
-func (b *block) finish(abi labels.ABI, outcome labels.Outcome) []byte {
+func (b *block) finish(abi record.ABI, outcome record.Outcome) []byte {
 	payload := b.payload
-	if outcome != labels.OutcomePresent && outcome != labels.OutcomeTruncated {
+	if outcome != record.OutcomePresent && outcome != record.OutcomeTruncated {
 		payload = nil
 	}
-	out := make([]byte, 0, blockBytes+len(payload)+blockAlign)
+	out := make([]byte, 0, record.LabelBlockBytes+len(payload)+blockAlign)
 	out = append(out, byte(abi), byte(outcome))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(payload))) // fits: maxSectionBytes
 	out = binary.LittleEndian.AppendUint32(out, b.count)

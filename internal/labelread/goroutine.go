@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/customlabels/otelcol-customlabels/internal/golabels"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -32,10 +31,10 @@ const (
 //	g -> g.m -> m.curg -> curg.labels
 //
 // m must have the thread's own id.
-func (s *source) goroutine(machine elf.Machine, thread *Stopped, src *Source) labels.Outcome {
+func (s *source) goroutine(machine elf.Machine, thread *Stopped, src *record.LabelSource) record.Outcome {
 	g := thread.Goroutine
-	if src.At.Kind != tlsresolve.Register {
-		addr, err := (tlsresolve.Location{Offset: src.At.Offset}).Address(s.mem, machine, thread.ThreadPointer)
+	if src.Kind != record.TLSRegister {
+		addr, err := (tlsresolve.Location{Offset: src.Offset}).Address(s.mem, machine, thread.ThreadPointer)
 		if err != nil {
 			return s.noAddress(err)
 		}
@@ -45,13 +44,13 @@ func (s *source) goroutine(machine elf.Machine, thread *Stopped, src *Source) la
 		}
 	}
 	if s.Pointer = g; g == 0 {
-		return labels.OutcomeNone // not a thread of Go's
+		return record.OutcomeNone // not a thread of Go's
 	}
 	addr, outcome := s.goroutineLabels(g, uint64(thread.TID), &src.Go)
-	if outcome != labels.OutcomePresent {
+	if outcome != record.OutcomePresent {
 		return outcome
 	}
-	if src.Go.Map {
+	if src.GoMap {
 		return s.labelMap(addr)
 	}
 	return s.labelSet(addr, true)
@@ -59,13 +58,13 @@ func (s *source) goroutine(machine elf.Machine, thread *Stopped, src *Source) la
 
 // goroutineLabels returns what the labels of the goroutine that g's thread runs are
 // kept in, not 0 if the outcome is present.
-func (s *source) goroutineLabels(g, tid uint64, at *golabels.Layout) (addr uint64, outcome labels.Outcome) {
+func (s *source) goroutineLabels(g, tid uint64, at *record.GoLayout) (addr uint64, outcome record.Outcome) {
 	m, err := s.word(g + uint64(at.GM))
 	switch {
 	case err != nil:
 		return 0, s.fault("the goroutine", err)
 	case m == 0:
-		return 0, labels.OutcomeUpdating
+		return 0, record.OutcomeUpdating
 	}
 	id, err := s.word(m + uint64(at.MProcID))
 	if err != nil {
@@ -76,11 +75,11 @@ func (s *source) goroutineLabels(g, tid uint64, at *golabels.Layout) (addr uint6
 	case err != nil:
 		return 0, s.fault("the thread's m", err)
 	case id == 0:
-		return 0, labels.OutcomeUpdating
+		return 0, record.OutcomeUpdating
 	case id != tid:
 		return 0, s.invalid("an m of thread %d on thread %d", id, tid)
 	case current == 0:
-		return 0, labels.OutcomeNone // the scheduler is at work
+		return 0, record.OutcomeNone // the scheduler is at work
 	}
 	if current != g {
 		owner, err := s.word(current + uint64(at.GM))
@@ -88,7 +87,7 @@ func (s *source) goroutineLabels(g, tid uint64, at *golabels.Layout) (addr uint6
 		case err != nil:
 			return 0, s.fault("the current goroutine", err)
 		case owner == 0:
-			return 0, labels.OutcomeUpdating
+			return 0, record.OutcomeUpdating
 		case owner != m:
 			return 0, s.invalid("a current goroutine of another thread")
 		}
@@ -97,20 +96,20 @@ func (s *source) goroutineLabels(g, tid uint64, at *golabels.Layout) (addr uint6
 		return 0, s.fault("the current goroutine", err)
 	}
 	if addr == 0 {
-		return 0, labels.OutcomeNone
+		return 0, record.OutcomeNone
 	}
-	return addr, labels.OutcomePresent
+	return addr, record.OutcomePresent
 }
 
 // labelMap copies the labels of the map to which there is a pointer at an address. A
 // map that was still growing when it was set has entries in old buckets, too.
-func (s *source) labelMap(addr uint64) labels.Outcome {
+func (s *source) labelMap(addr uint64) record.Outcome {
 	at, err := s.word(addr)
 	if err != nil {
 		return s.fault("the labels", err)
 	}
 	if at == 0 {
-		return labels.OutcomeNone
+		return record.OutcomeNone
 	}
 	var head [mapBytes]byte
 	if err := s.mem.ReadAt(head[:], at); err != nil {
@@ -119,7 +118,7 @@ func (s *source) labelMap(addr uint64) labels.Outcome {
 	count := binary.LittleEndian.Uint64(head[:])
 	s.block.count = saturate(count)
 	if count == 0 {
-		return labels.OutcomeNone
+		return record.OutcomeNone
 	}
 	buckets, old := binary.LittleEndian.Uint64(head[mapBuckets:]), binary.LittleEndian.Uint64(head[mapOldBuckets:])
 	if buckets == 0 || head[mapLogBuckets] > maxMapLogBuckets {
@@ -138,11 +137,11 @@ func (s *source) labelMap(addr uint64) labels.Outcome {
 	case err != nil:
 		return s.fault("the map of labels", err)
 	case !complete || w.visits == maxMapVisits: // and nobody knows whether that was all
-		return s.copySlots(w.slots, true, labels.OutcomeTruncated)
+		return s.copySlots(w.slots, true, record.OutcomeTruncated)
 	case uint64(len(w.slots)) != count:
 		return s.invalid("a map of %d labels with a count of %d", len(w.slots), count)
 	}
-	return s.copySlots(w.slots, true, labels.OutcomePresent)
+	return s.copySlots(w.slots, true, record.OutcomePresent)
 }
 
 // mapWalk collects the entries of a map.
@@ -168,7 +167,7 @@ func (w *mapWalk) table(addr, n uint64) (complete bool, err error) {
 				if b[k] < mapMinTopHash {
 					continue
 				}
-				if len(w.slots) == maxSlots {
+				if len(w.slots) == record.MaxLabelSlots {
 					return false, nil
 				}
 				key, value := mapKeys+stringBytes*k, mapKeys+stringBytes*(mapSlots+k)

@@ -3,7 +3,7 @@ package labelread
 import (
 	"encoding/binary"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Layouts of the custom labels ABI, v0 and v1: custom_labels_labelset_t (of
@@ -30,7 +30,7 @@ func slotAt(b []byte, goStrings bool) slot {
 
 // labelSet copies the live labels of the set at an address. goStrings: they are
 // Go's, whose slices of labels begin as a set does.
-func (s *source) labelSet(addr uint64, goStrings bool) labels.Outcome {
+func (s *source) labelSet(addr uint64, goStrings bool) record.Outcome {
 	var head [setBytes]byte
 	if err := s.mem.ReadAt(head[:], addr); err != nil {
 		return s.fault("the label set", err)
@@ -38,12 +38,12 @@ func (s *source) labelSet(addr uint64, goStrings bool) labels.Outcome {
 	storage, count := binary.LittleEndian.Uint64(head[:]), binary.LittleEndian.Uint64(head[8:])
 	s.block.count = saturate(count)
 	if count == 0 {
-		return labels.OutcomeNone // storage may be garbage then
+		return record.OutcomeNone // storage may be garbage then
 	}
 	if storage == 0 {
 		return s.invalid("a label set with a count of %d and no storage", count)
 	}
-	storageBytes := make([]byte, slotBytes*min(count, maxSlots))
+	storageBytes := make([]byte, slotBytes*min(count, record.MaxLabelSlots))
 	if err := s.mem.ReadAt(storageBytes, storage); err != nil {
 		return s.fault("the storage of the label set", err)
 	}
@@ -51,14 +51,14 @@ func (s *source) labelSet(addr uint64, goStrings bool) labels.Outcome {
 	for i := range slots {
 		slots[i] = slotAt(storageBytes[slotBytes*i:], goStrings)
 	}
-	if count > maxSlots {
-		return s.copySlots(slots, goStrings, labels.OutcomeTruncated)
+	if count > record.MaxLabelSlots {
+		return s.copySlots(slots, goStrings, record.OutcomeTruncated)
 	}
-	return s.copySlots(slots, goStrings, labels.OutcomePresent)
+	return s.copySlots(slots, goStrings, record.OutcomePresent)
 }
 
 // copySlots copies the live ones of some labels. outcome is what it is so far.
-func (s *source) copySlots(slots []slot, goStrings bool, outcome labels.Outcome) labels.Outcome {
+func (s *source) copySlots(slots []slot, goStrings bool, outcome record.Outcome) record.Outcome {
 	live := 0
 	for _, slot := range slots {
 		if !goStrings && slot.keyBuf == 0 { // Go's empty string may be anywhere, also at 0
@@ -68,49 +68,49 @@ func (s *source) copySlots(slots []slot, goStrings bool, outcome labels.Outcome)
 			s.block.skipped++
 			continue
 		}
-		if live == maxLabels {
-			return labels.OutcomeTruncated
+		if live == record.MaxLabels {
+			return record.OutcomeTruncated
 		}
 		switch s.label(slot) {
-		case labels.OutcomeFault:
-			return labels.OutcomeFault
-		case labels.OutcomeNone:
-			return labels.OutcomeTruncated
-		case labels.OutcomeTruncated:
-			outcome = labels.OutcomeTruncated
+		case record.OutcomeFault:
+			return record.OutcomeFault
+		case record.OutcomeNone:
+			return record.OutcomeTruncated
+		case record.OutcomeTruncated:
+			outcome = record.OutcomeTruncated
 		}
 		live++
 	}
-	if live == 0 && outcome == labels.OutcomePresent {
-		return labels.OutcomeNone // nothing but holes
+	if live == 0 && outcome == record.OutcomePresent {
+		return record.OutcomeNone // nothing but holes
 	}
 	return outcome
 }
 
 // label copies one label. The outcome is none when there is no room for it, and
 // truncated when only a part was copied.
-func (s *source) label(slot slot) labels.Outcome {
-	key, value := min(slot.keyLen, maxKeyBytes), min(slot.valueLen, maxValueBytes)
-	if !s.block.room(rawLabelBytes + int(key+value)) {
-		return labels.OutcomeNone
+func (s *source) label(slot slot) record.Outcome {
+	key, value := min(slot.keyLen, record.MaxLabelKeyBytes), min(slot.valueLen, record.MaxLabelValueBytes)
+	if !s.block.room(record.RawLabelBytes + int(key+value)) {
+		return record.OutcomeNone
 	}
-	head := make([]byte, 0, rawLabelBytes+key+value)
+	head := make([]byte, 0, record.RawLabelBytes+key+value)
 	head = binary.LittleEndian.AppendUint32(head, saturate(slot.keyLen))
 	head = binary.LittleEndian.AppendUint32(head, saturate(slot.valueLen))
 	head = binary.LittleEndian.AppendUint16(head, uint16(key))
 	head = binary.LittleEndian.AppendUint16(head, uint16(value))
 	raw := head[:cap(head)]
-	if err := s.bytes(raw[rawLabelBytes:rawLabelBytes+key], slot.keyBuf); err != nil {
+	if err := s.bytes(raw[record.RawLabelBytes:record.RawLabelBytes+key], slot.keyBuf); err != nil {
 		return s.fault("a key", err)
 	}
-	if err := s.bytes(raw[rawLabelBytes+key:], slot.valueBuf); err != nil {
+	if err := s.bytes(raw[record.RawLabelBytes+key:], slot.valueBuf); err != nil {
 		return s.fault("a value", err)
 	}
 	s.block.payload = append(s.block.payload, raw...)
 	if key < slot.keyLen || value < slot.valueLen {
-		return labels.OutcomeTruncated
+		return record.OutcomeTruncated
 	}
-	return labels.OutcomePresent
+	return record.OutcomePresent
 }
 
 // bytes reads a string of a label. An empty one is read from nowhere.

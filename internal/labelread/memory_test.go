@@ -32,8 +32,8 @@ func words(values ...uint64) []byte {
 	return b
 }
 
-// record is a thread context record.
-func record(valid byte, size int, attrs string) []byte {
+// contextRecord is a thread context record.
+func contextRecord(valid byte, size int, attrs string) []byte {
 	b := append(make([]byte, 0, contextBytes+len(attrs)), "0123456789abcdefABCDEFGH"...)
 	b = append(b, valid, 1)
 	b = binary.LittleEndian.AppendUint16(b, uint16(size))

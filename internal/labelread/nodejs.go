@@ -3,7 +3,7 @@ package labelread
 import (
 	"encoding/binary"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
@@ -38,7 +38,7 @@ const (
 )
 
 // nodeJS follows the way to the record of the async context that runs.
-func (s *source) nodeJS(addr uint64, layout v8heap.Layout) labels.Outcome {
+func (s *source) nodeJS(addr uint64, layout v8heap.Layout) record.Outcome {
 	var variable [nodeBytes]byte
 	if err := s.mem.ReadAt(variable[:], addr); err != nil {
 		return s.fault("the variable", err)
@@ -48,21 +48,21 @@ func (s *source) nodeJS(addr uint64, layout v8heap.Layout) labels.Outcome {
 	field := binary.LittleEndian.Uint32(variable[nodeField:])
 	s.Pointer = at(nodeSlot)
 	if at(nodeSlot) == 0 || at(nodeHandle) == 0 {
-		return labels.OutcomeNone // this thread has not begun
+		return record.OutcomeNone // this thread has not begun
 	}
 	if field != 0 && field != uint32(layout.Field) {
 		return s.invalid("the writer has records at %#x of an object, V8 at %#x", field, layout.Field)
 	}
 	h := heap{source: s, undefined: at(nodeUndefined)}
 	value, outcome := h.current(at(nodeSlot), at(nodeHandle), hash, layout.MapType)
-	if outcome != labels.OutcomePresent {
+	if outcome != record.OutcomePresent {
 		return outcome
 	}
-	record, outcome := h.record(value, uint64(layout.Field))
-	if outcome != labels.OutcomePresent {
+	context, outcome := h.record(value, uint64(layout.Field))
+	if outcome != record.OutcomePresent {
 		return outcome
 	}
-	return s.threadContext(record, true)
+	return s.threadContext(context, true)
 }
 
 // heap reads V8's heap.
@@ -73,7 +73,7 @@ type heap struct {
 
 // current returns the value that the current async context has for a key, both
 // known by where V8 keeps them.
-func (h *heap) current(slot, handle uint64, hash uint32, mapType uint16) (value uint64, outcome labels.Outcome) {
+func (h *heap) current(slot, handle uint64, hash uint32, mapType uint16) (value uint64, outcome record.Outcome) {
 	context, err := h.word(slot)
 	if err != nil {
 		return 0, h.fault("the current async context", err)
@@ -83,13 +83,13 @@ func (h *heap) current(slot, handle uint64, hash uint32, mapType uint16) (value 
 		return 0, h.fault("the AsyncLocalStorage", err)
 	}
 	if context == h.undefined {
-		return 0, labels.OutcomeNone
+		return 0, record.OutcomeNone
 	}
 	if !isObject(key) {
 		return 0, h.invalid("%#x is no AsyncLocalStorage", key)
 	}
 	frame, kind, outcome := h.object("the async context", context)
-	if outcome != labels.OutcomePresent {
+	if outcome != record.OutcomePresent {
 		return 0, outcome
 	}
 	table, err := h.word(frame + collectionTable)
@@ -107,9 +107,9 @@ func (h *heap) current(slot, handle uint64, hash uint32, mapType uint16) (value 
 }
 
 // lookUp returns what an OrderedHashMap has for a key.
-func (h *heap) lookUp(tagged, key uint64, hash uint32) (value uint64, outcome labels.Outcome) {
+func (h *heap) lookUp(tagged, key uint64, hash uint32) (value uint64, outcome record.Outcome) {
 	table, _, outcome := h.object("the hash table", tagged)
-	if outcome != labels.OutcomePresent {
+	if outcome != record.OutcomePresent {
 		return 0, outcome
 	}
 	var counts [4]uint64 // length, elements, deleted, buckets
@@ -125,11 +125,11 @@ func (h *heap) lookUp(tagged, key uint64, hash uint32) (value uint64, outcome la
 	}
 	length, buckets := counts[0], counts[3]
 	capacity := entriesPerBucket * buckets
-	if buckets > maxBuckets || buckets&(buckets-1) != 0 || length != 3+buckets+3*capacity {
+	if buckets > record.MaxNodeJSBuckets || buckets&(buckets-1) != 0 || length != 3+buckets+3*capacity {
 		return 0, h.invalid("a hash table of %d words with %d buckets", length, buckets)
 	}
 	if buckets == 0 {
-		return 0, labels.OutcomeNone
+		return 0, record.OutcomeNone
 	}
 	next, err := h.word(table + tableFirst + bucketBytes*(uint64(hash)&(buckets-1)))
 	if err != nil {
@@ -139,10 +139,10 @@ func (h *heap) lookUp(tagged, key uint64, hash uint32) (value uint64, outcome la
 }
 
 // chain looks for a key along the entries of a bucket.
-func (h *heap) chain(entries, capacity, next, key uint64) (value uint64, outcome labels.Outcome) {
-	for range maxEntries {
+func (h *heap) chain(entries, capacity, next, key uint64) (value uint64, outcome record.Outcome) {
+	for range record.MaxNodeJSChain {
 		if int64(next) == -1<<32 {
-			return 0, labels.OutcomeNone
+			return 0, record.OutcomeNone
 		}
 		if uint32(next) != 0 || next>>32 >= capacity {
 			return 0, h.invalid("an entry %#x of %d", next, capacity)
@@ -152,23 +152,23 @@ func (h *heap) chain(entries, capacity, next, key uint64) (value uint64, outcome
 			return 0, h.fault("an entry", err)
 		}
 		if binary.LittleEndian.Uint64(entry[:]) == key {
-			return binary.LittleEndian.Uint64(entry[8:]), labels.OutcomePresent
+			return binary.LittleEndian.Uint64(entry[8:]), record.OutcomePresent
 		}
 		next = binary.LittleEndian.Uint64(entry[16:])
 	}
 	if int64(next) == -1<<32 {
-		return 0, labels.OutcomeNone
+		return 0, record.OutcomeNone
 	}
-	return 0, h.invalid("more than %d entries in a bucket", maxEntries)
+	return 0, h.invalid("more than %d entries in a bucket", record.MaxNodeJSChain)
 }
 
 // record returns the pointer in a value's first internal field.
-func (h *heap) record(value, field uint64) (addr uint64, outcome labels.Outcome) {
+func (h *heap) record(value, field uint64) (addr uint64, outcome record.Outcome) {
 	if value == h.undefined {
-		return 0, labels.OutcomeNone
+		return 0, record.OutcomeNone
 	}
 	object, _, outcome := h.object("the value", value)
-	if outcome != labels.OutcomePresent {
+	if outcome != record.OutcomePresent {
 		return 0, outcome
 	}
 	addr, err := h.word(object + field)
@@ -178,12 +178,12 @@ func (h *heap) record(value, field uint64) (addr uint64, outcome labels.Outcome)
 	if addr == 0 || addr&heapTag != 0 {
 		return 0, h.invalid("a value whose record is %#x", addr)
 	}
-	return addr, labels.OutcomePresent
+	return addr, record.OutcomePresent
 }
 
 // object returns the addresses of an object and of its map. An object that the collector
 // has moved has its new address, without tag, where the map was.
-func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome labels.Outcome) {
+func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome record.Outcome) {
 	if !isObject(tagged) {
 		return 0, 0, h.invalid("%s: %#x is no object", what, tagged)
 	}
@@ -199,9 +199,9 @@ func (h *heap) object(what string, tagged uint64) (addr, kind uint64, outcome la
 		}
 	}
 	if kind&heapTag == 0 {
-		return 0, 0, labels.OutcomeUpdating
+		return 0, 0, record.OutcomeUpdating
 	}
-	return addr, kind - heapTag, labels.OutcomePresent
+	return addr, kind - heapTag, record.OutcomePresent
 }
 
 func isObject(word uint64) bool { return word&3 == heapTag }

@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/customlabels/otelcol-customlabels/internal/golabels"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
@@ -20,17 +19,9 @@ type Stopped struct {
 	Compat        bool   // it runs 32-bit code: there is no thread pointer that we know
 }
 
-// Source is a label source of a process.
-type Source struct {
-	ABI labels.ABI
-	At  tlsresolve.Location
-	V8  v8heap.Layout   // labels.ABIThreadContextNodeJS only
-	Go  golabels.Layout // labels.ABIGo only
-}
-
 // Reading is what one thread has in one label source.
 type Reading struct {
-	Outcome labels.Outcome
+	Outcome record.Outcome
 	Addr    uint64 // of the thread-local variable; 0: this thread has none
 	Pointer uint64 // what the variable holds, for v1, the thread context and Go (or the register)
 	// Block is a label block for labels.Cache.Decode, whatever the outcome.
@@ -46,55 +37,55 @@ type source struct {
 }
 
 // Read reads one label source of a stopped thread.
-func Read(mem tlsresolve.Memory, machine elf.Machine, thread Stopped, src Source) Reading {
+func Read(mem tlsresolve.Memory, machine elf.Machine, thread Stopped, src record.LabelSource) Reading {
 	s := source{mem: mem}
 	s.Outcome = s.read(machine, &thread, &src)
 	s.Block = s.block.finish(src.ABI, s.Outcome)
 	return s.Reading
 }
 
-func (s *source) read(machine elf.Machine, thread *Stopped, src *Source) labels.Outcome {
-	if src.ABI == labels.ABIGo {
+func (s *source) read(machine elf.Machine, thread *Stopped, src *record.LabelSource) record.Outcome {
+	if src.ABI == record.ABIGo {
 		return s.goroutine(machine, thread, src)
 	}
-	if src.At.Kind != tlsresolve.Static && src.At.Module == 0 {
+	if src.Kind != record.TLSStatic && src.Module == 0 {
 		return s.invalid("a module id of 0") // dtv[0] is no block
 	}
-	addr, err := src.At.Address(s.mem, machine, thread.ThreadPointer)
+	addr, err := tlsresolve.LocationOf(src).Address(s.mem, machine, thread.ThreadPointer)
 	if err != nil {
 		return s.noAddress(err)
 	}
 	s.Addr = addr
 	switch src.ABI {
-	case labels.ABIV0:
+	case record.ABIV0:
 		return s.labelSet(addr, false)
-	case labels.ABIThreadContextNodeJS:
-		return s.nodeJS(addr, src.V8)
+	case record.ABIThreadContextNodeJS:
+		return s.nodeJS(addr, v8heap.Layout{Field: src.V8Field, MapType: src.V8MapType})
 	}
 	if s.Pointer, err = s.word(addr); err != nil {
 		return s.fault("the variable", err)
 	}
 	if s.Pointer == 0 {
-		return labels.OutcomeNone
+		return record.OutcomeNone
 	}
 	switch src.ABI {
-	case labels.ABIV1:
+	case record.ABIV1:
 		return s.labelSet(s.Pointer, false)
-	case labels.ABIThreadContext:
+	case record.ABIThreadContext:
 		return s.threadContext(s.Pointer, false)
 	}
 	return s.invalid("no known ABI")
 }
 
 // noAddress turns the reasons of tlsresolve into outcomes.
-func (s *source) noAddress(err error) labels.Outcome {
+func (s *source) noAddress(err error) record.Outcome {
 	for _, c := range []struct {
 		err     error
-		outcome labels.Outcome
+		outcome record.Outcome
 	}{
-		{tlsresolve.ErrNoThreadPointer, labels.OutcomeNoThreadPointer},
-		{tlsresolve.ErrNotAllocated, labels.OutcomeNotAllocated},
-		{tlsresolve.ErrStaleModule, labels.OutcomeStaleModule},
+		{tlsresolve.ErrNoThreadPointer, record.OutcomeNoThreadPointer},
+		{tlsresolve.ErrNotAllocated, record.OutcomeNotAllocated},
+		{tlsresolve.ErrStaleModule, record.OutcomeStaleModule},
 	} {
 		if errors.Is(err, c.err) {
 			return c.outcome
@@ -102,9 +93,9 @@ func (s *source) noAddress(err error) labels.Outcome {
 	}
 	s.Err = err
 	if errors.Is(err, tlsresolve.ErrUnknownLibc) { // no known kind of location
-		return labels.OutcomeInvalid
+		return record.OutcomeInvalid
 	}
-	return labels.OutcomeFault
+	return record.OutcomeFault
 }
 
 func (s *source) word(addr uint64) (uint64, error) {
@@ -115,12 +106,12 @@ func (s *source) word(addr uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-func (s *source) fault(what string, err error) labels.Outcome {
+func (s *source) fault(what string, err error) record.Outcome {
 	s.Err = fmt.Errorf("%s: %w", what, err)
-	return labels.OutcomeFault
+	return record.OutcomeFault
 }
 
-func (s *source) invalid(format string, args ...any) labels.Outcome {
+func (s *source) invalid(format string, args ...any) record.Outcome {
 	s.Err = fmt.Errorf(format, args...)
-	return labels.OutcomeInvalid
+	return record.OutcomeInvalid
 }

@@ -3,7 +3,7 @@ package labelread
 import (
 	"encoding/binary"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Layout of the head of a thread context record (OTEP 4947, "Thread Local
@@ -16,32 +16,32 @@ const (
 
 // threadContext copies the record at an address. One that was found in V8's heap
 // is no record if it claims more attributes than are read of any.
-func (s *source) threadContext(addr uint64, fromHeap bool) labels.Outcome {
-	head := make([]byte, contextBytes, contextBytes+maxAttrsBytes)
+func (s *source) threadContext(addr uint64, fromHeap bool) record.Outcome {
+	head := make([]byte, contextBytes, contextBytes+record.MaxContextAttrsBytes)
 	if err := s.mem.ReadAt(head, addr); err != nil {
 		return s.fault("the thread context record", err)
 	}
 	switch valid := head[contextValid]; valid {
 	case 1:
 	case 0:
-		return labels.OutcomeUpdating
+		return record.OutcomeUpdating
 	default:
 		return s.invalid("a thread context record whose field valid is %d", valid)
 	}
 	size := int(binary.LittleEndian.Uint16(head[contextAttrsSize:]))
 	s.block.count = uint32(size)
-	if fromHeap && size > maxAttrsBytes {
+	if fromHeap && size > record.MaxContextAttrsBytes {
 		return s.invalid("%d bytes of attributes", size)
 	}
-	record := head[:contextBytes+min(size, maxAttrsBytes)]
-	if len(record) > contextBytes {
-		if err := s.mem.ReadAt(record[contextBytes:], addr+contextBytes); err != nil {
+	bytes := head[:contextBytes+min(size, record.MaxContextAttrsBytes)]
+	if len(bytes) > contextBytes {
+		if err := s.mem.ReadAt(bytes[contextBytes:], addr+contextBytes); err != nil {
 			return s.fault("the attributes of the thread context record", err)
 		}
 	}
-	s.block.payload = record
-	if size > maxAttrsBytes {
-		return labels.OutcomeTruncated
+	s.block.payload = bytes
+	if size > record.MaxContextAttrsBytes {
+		return record.OutcomeTruncated
 	}
-	return labels.OutcomePresent
+	return record.OutcomePresent
 }

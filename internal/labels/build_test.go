@@ -1,6 +1,10 @@
 package labels
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // raw describes one label of a v0 or v1 block. Lengths default to the bytes.
 type raw struct {
@@ -20,7 +24,7 @@ func (r raw) append(b []byte) []byte {
 }
 
 // blockOf frames a payload as struct label_block does.
-func blockOf(abi ABI, outcome Outcome, count, skipped uint32, payload []byte) []byte {
+func blockOf(abi record.ABI, outcome record.Outcome, count, skipped uint32, payload []byte) []byte {
 	b := []byte{byte(abi), byte(outcome)}
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(payload)))
 	b = binary.LittleEndian.AppendUint32(b, count)
@@ -33,7 +37,7 @@ func blockOf(abi ABI, outcome Outcome, count, skipped uint32, payload []byte) []
 	return b
 }
 
-func custom(abi ABI, outcome Outcome, labels ...raw) []byte {
+func custom(abi record.ABI, outcome record.Outcome, labels ...raw) []byte {
 	var payload []byte
 	for _, l := range labels {
 		payload = l.append(payload)
@@ -41,11 +45,11 @@ func custom(abi ABI, outcome Outcome, labels ...raw) []byte {
 	return blockOf(abi, outcome, uint32(len(labels)), 0, payload)
 }
 
-func v0(labels ...raw) []byte { return custom(ABIV0, OutcomePresent, labels...) }
-func v1(labels ...raw) []byte { return custom(ABIV1, OutcomePresent, labels...) }
+func v0(labels ...raw) []byte { return custom(record.ABIV0, record.OutcomePresent, labels...) }
+func v1(labels ...raw) []byte { return custom(record.ABIV1, record.OutcomePresent, labels...) }
 
-// record describes a thread context record.
-type record struct {
+// contextRecord describes a thread context record.
+type contextRecord struct {
 	link  Link
 	valid byte
 	flags byte
@@ -53,7 +57,7 @@ type record struct {
 	attrs []byte
 }
 
-func (r record) payload() []byte {
+func (r contextRecord) payload() []byte {
 	size := r.size
 	if size == 0 {
 		size = len(r.attrs)
@@ -65,8 +69,8 @@ func (r record) payload() []byte {
 	return append(b, r.attrs...)
 }
 
-func (r record) block() []byte {
-	return blockOf(ABIThreadContext, OutcomePresent, uint32(len(r.attrs)), 0, r.payload())
+func (r contextRecord) block() []byte {
+	return blockOf(record.ABIThreadContext, record.OutcomePresent, uint32(len(r.attrs)), 0, r.payload())
 }
 
 func attr(index byte, value string) []byte {

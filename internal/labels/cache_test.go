@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func TestCacheSharesResults(t *testing.T) {
@@ -22,9 +24,9 @@ func TestCacheKeepsNothingOfTheSection(t *testing.T) {
 	d := c.Decode(nil, section)
 	copied := append([]byte(nil), section...)
 	clear(section)
-	c.Decode(nil, custom(ABIV0, OutcomeFault)) // uses the same scratch memory
-	require.Equal(t, []Read{{ABIV1, OutcomePresent}}, d.Reads)
-	require.Equal(t, []Label{{"key", "value", ABIV1}}, collected(d.Set))
+	c.Decode(nil, custom(record.ABIV0, record.OutcomeFault)) // uses the same scratch memory
+	require.Equal(t, []Read{{record.ABIV1, record.OutcomePresent}}, d.Reads)
+	require.Equal(t, []Label{{"key", "value", record.ABIV1}}, collected(d.Set))
 	require.Same(t, d, c.Decode(nil, copied))
 }
 
@@ -35,8 +37,8 @@ func TestEqualSetsAreOnePointer(t *testing.T) {
 		"order":     v1(kv("b", "2"), kv("a", "1")),
 		"duplicate": v1(kv("a", "1"), kv("a", "3"), kv("b", "2")),
 		"loser":     join(v0(kv("a", "4")), v1(kv("a", "1"), kv("b", "2"))),
-		"bad block": join(v1(kv("a", "1"), kv("b", "2")), custom(ABIV0, OutcomeFault)),
-		"with link": join(v1(kv("a", "1"), kv("b", "2")), record{link: linkA, valid: 1}.block()),
+		"bad block": join(v1(kv("a", "1"), kv("b", "2")), custom(record.ABIV0, record.OutcomeFault)),
+		"with link": join(v1(kv("a", "1"), kv("b", "2")), contextRecord{link: linkA, valid: 1}.block()),
 	} {
 		require.Same(t, set, c.Decode(nil, section).Set, name)
 	}
@@ -45,7 +47,7 @@ func TestEqualSetsAreOnePointer(t *testing.T) {
 		"value":     v1(kv("a", "1"), kv("b", "3")),
 		"key":       v1(kv("a", "1"), kv("c", "2")),
 		"fewer":     v1(kv("a", "1")),
-		"truncated": custom(ABIV1, OutcomeTruncated, kv("a", "1"), kv("b", "2")),
+		"truncated": custom(record.ABIV1, record.OutcomeTruncated, kv("a", "1"), kv("b", "2")),
 	} {
 		require.NotSame(t, set, c.Decode(nil, section).Set, name)
 	}
@@ -64,7 +66,7 @@ func TestCacheFull(t *testing.T) {
 
 	sections := len(c.decoded)
 	fresh := c.Decode(nil, v1(kv("b", "fresh")))
-	require.Equal(t, []Label{{"b", "fresh", ABIV1}}, collected(fresh.Set))
+	require.Equal(t, []Label{{"b", "fresh", record.ABIV1}}, collected(fresh.Set))
 	require.Len(t, c.decoded, sections)
 	require.Same(t, fresh.Set, c.Decode(nil, v1(kv("b", "fresh"))).Set, "sets are unique even now")
 	bytes := c.Bytes()
@@ -77,12 +79,12 @@ func TestCacheFull(t *testing.T) {
 	require.False(t, c.Full())
 	require.Zero(t, c.Bytes())
 	require.NotSame(t, known, c.Decode(nil, v1(kv("a", "0"))))
-	require.Equal(t, []Label{{"a", "0", ABIV1}}, collected(known.Set), "old results stay valid")
+	require.Equal(t, []Label{{"a", "0", record.ABIV1}}, collected(known.Set), "old results stay valid")
 }
 
 func TestNewSet(t *testing.T) {
-	s := NewSet(true, Label{"b", "2", ABIV1}, Label{"a", "1", ABIV0}, Label{"b", "3", ABIV0})
-	require.Equal(t, []Label{{"a", "1", ABIV0}, {"b", "2", ABIV1}}, collected(s))
+	s := NewSet(true, Label{"b", "2", record.ABIV1}, Label{"a", "1", record.ABIV0}, Label{"b", "3", record.ABIV0})
+	require.Equal(t, []Label{{"a", "1", record.ABIV0}, {"b", "2", record.ABIV1}}, collected(s))
 	require.Equal(t, 2, s.Len())
 	require.True(t, s.Truncated())
 	require.Zero(t, NewSet(false).Len())
@@ -101,7 +103,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	set := c.Decode(nil, v1(kv("a", "1"), kv("b", "2"))).Set
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for l := range set.All() {
-			if l.Source != ABIV1 {
+			if l.Source != record.ABIV1 {
 				panic("another source")
 			}
 		}
@@ -117,9 +119,9 @@ func TestDecodeOfKnownSetAllocatesLittle(t *testing.T) {
 
 // decodeOtherSpans returns a function that decodes a new span each time.
 func decodeOtherSpans(c *Cache) func() {
-	section := record{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(1, "b"))}.block()
+	section := contextRecord{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(1, "b"))}.block()
 	return func() {
-		for i := blockHeaderBytes; ; i++ {
+		for i := record.LabelBlockBytes; ; i++ {
 			if section[i]++; section[i] != 0 {
 				break
 			}
@@ -139,11 +141,11 @@ func benchSections() map[string][]byte {
 	}
 	return map[string][]byte{
 		"none":           nil,
-		"v1 no labels":   custom(ABIV1, OutcomeNone),
+		"v1 no labels":   custom(record.ABIV1, record.OutcomeNone),
 		"v1 1 label":     v1(ten[0]),
 		"v1 10 labels":   v1(ten...),
-		"thread context": record{link: linkA, valid: 1, attrs: attrs}.block(),
-		"four sources":   join(v0(ten...), v1(ten...), v1(ten[:5]...), record{link: linkA, valid: 1, attrs: attrs}.block()),
+		"thread context": contextRecord{link: linkA, valid: 1, attrs: attrs}.block(),
+		"four sources":   join(v0(ten...), v1(ten...), v1(ten[:5]...), contextRecord{link: linkA, valid: 1, attrs: attrs}.block()),
 	}
 }
 

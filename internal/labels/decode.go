@@ -1,13 +1,13 @@
 package labels
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// Sizes of the structs in internal/bpf/src/record.h.
-const (
-	blockHeaderBytes = 16 // struct label_block
-	blockAlign       = 8  // payloads are padded to it
-	rawLabelBytes    = 12 // struct raw_label
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
+
+// blockAlign is what payloads of label blocks are padded to.
+const blockAlign = 8
 
 // decoder holds the scratch memory of decoding; nothing in it outlives a call.
 type decoder struct {
@@ -22,15 +22,15 @@ type decoder struct {
 
 // header is the part of struct label_block that decoding depends on.
 type header struct {
-	abi     ABI
-	outcome Outcome
+	abi     record.ABI
+	outcome record.Outcome
 	skipped uint32
 }
 
 // entry is a label before duplicates and conflicts are resolved.
 type entry struct {
 	key, value []byte
-	source     ABI
+	source     record.ABI
 	cutKey     bool // key is but a prefix
 	cutValue   bool // value is but a prefix
 	lost       bool // there is a value, but nothing is known of it
@@ -48,20 +48,20 @@ type entry struct {
 func (d *decoder) decode(keys *KeyMap, section []byte) {
 	d.keys, d.entries, d.out, d.reads, d.cut = keys, d.entries[:0], Decoded{}, d.reads[:0], false
 	for len(section) > 0 {
-		if len(section) < blockHeaderBytes {
-			d.reads = append(d.reads, Read{Outcome: OutcomeInvalid})
+		if len(section) < record.LabelBlockBytes {
+			d.reads = append(d.reads, Read{Outcome: record.OutcomeInvalid})
 			return
 		}
 		block := header{
-			abi:     ABI(section[0]),
-			outcome: Outcome(section[1]),
+			abi:     record.ABI(section[0]),
+			outcome: record.Outcome(section[1]),
 			skipped: binary.LittleEndian.Uint32(section[8:]),
 		}
 		size := int(binary.LittleEndian.Uint16(section[2:]))
-		section = section[blockHeaderBytes:]
+		section = section[record.LabelBlockBytes:]
 		if size > len(section) {
 			// Where the next block would begin is unknown, too.
-			d.reads = append(d.reads, Read{ABI: block.abi, Outcome: OutcomeInvalid})
+			d.reads = append(d.reads, Read{ABI: block.abi, Outcome: record.OutcomeInvalid})
 			return
 		}
 		outcome := d.block(block, section[:size])
@@ -72,26 +72,26 @@ func (d *decoder) decode(keys *KeyMap, section []byte) {
 
 // block decodes one payload and returns the final outcome. Of a block that
 // turns out to be malformed nothing is kept.
-func (d *decoder) block(h header, payload []byte) Outcome {
+func (d *decoder) block(h header, payload []byte) record.Outcome {
 	switch {
-	case h.abi == ABINone || h.abi >= NumABIs || h.outcome >= NumOutcomes:
-		return OutcomeInvalid
-	case h.outcome == OutcomeNone:
+	case h.abi == record.ABINone || h.abi >= record.NumABIs || h.outcome >= record.NumOutcomes:
+		return record.OutcomeInvalid
+	case h.outcome == record.OutcomeNone:
 		d.countNulls(h) // possibly all that there is
-		return OutcomeNone
-	case !h.outcome.trusted():
+		return record.OutcomeNone
+	case !trusted(h.outcome):
 		return h.outcome
 	}
 	entries, counts, link, flags := len(d.entries), d.out.Counts, d.out.Link, d.out.Flags
-	var outcome Outcome
+	var outcome record.Outcome
 	if h.abi.ThreadContext() {
 		outcome = d.threadContext(h, payload)
 	} else {
 		outcome = d.customLabels(h, payload)
 	}
 	switch outcome {
-	case OutcomePresent:
-	case OutcomeTruncated:
+	case record.OutcomePresent:
+	case record.OutcomeTruncated:
 		d.cut = true
 		d.out.Counts[AnomalyTruncatedSet]++
 	default:
@@ -104,7 +104,7 @@ func (d *decoder) block(h header, payload []byte) Outcome {
 
 // countNulls counts the labels that were left out for want of a value.
 func (d *decoder) countNulls(h header) {
-	if h.abi == ABIV0 || h.abi == ABIV1 {
+	if h.abi == record.ABIV0 || h.abi == record.ABIV1 {
 		d.out.Counts[AnomalyNullValue] = saturatingAdd(d.out.Counts[AnomalyNullValue], h.skipped)
 	}
 }

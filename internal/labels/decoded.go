@@ -1,5 +1,7 @@
 package labels
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // Decoded is what one label section means. It is shared and never changes.
 type Decoded struct {
 	Set  *Set // never nil
@@ -15,8 +17,8 @@ type Decoded struct {
 
 // Read is the result of reading one label source.
 type Read struct {
-	ABI     ABI
-	Outcome Outcome // a block found malformed by the decoder is OutcomeInvalid
+	ABI     record.ABI
+	Outcome record.Outcome // a block found malformed by the decoder is OutcomeInvalid
 }
 
 // KeyMap gives the attribute names of a thread context's key indexes. A nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
@@ -22,8 +23,8 @@ func FuzzSection(f *testing.F) {
 		add(section, "zero\none\ntwo\none")
 	}
 	add(join(v0(raw{"ab", "cut", 3, 3}, kv("ab", "")), v1(kv("a", "1"), kv("a", "2"))), "")
-	add(record{link: Link{SpanID: [8]byte{1}}, valid: 1, size: 10, attrs: join(attr(3, "a"), []byte{1})}.block(), "a\n\n\na")
-	add(v1(kv("a", "b"))[:blockHeaderBytes+5], "")
+	add(contextRecord{link: Link{SpanID: [8]byte{1}}, valid: 1, size: 10, attrs: join(attr(3, "a"), []byte{1})}.block(), "a\n\n\na")
+	add(v1(kv("a", "b"))[:record.LabelBlockBytes+5], "")
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
 		keyNames, section, _ := bytes.Cut(data, []byte{0xff})
 		check(t, NewKeyMap(strings.Split(string(keyNames), "\n")), section)
@@ -54,11 +55,11 @@ func randomSection(r *rand.Rand) []byte {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	var section []byte
 	for range r.IntN(5) {
-		outcome := OutcomePresent + Outcome(r.IntN(2))
+		outcome := record.OutcomePresent + record.Outcome(r.IntN(2))
 		if r.IntN(6) == 0 {
-			outcome = Outcome(r.IntN(NumOutcomes + 1))
+			outcome = record.Outcome(r.IntN(record.NumOutcomes + 1))
 		}
-		abi := ABI(1 + r.IntN(NumABIs-1))
+		abi := record.ABI(1 + r.IntN(record.NumABIs-1))
 		if !abi.ThreadContext() {
 			var labels []raw
 			for range r.IntN(6) {
@@ -69,7 +70,7 @@ func randomSection(r *rand.Rand) []byte {
 			section = append(section, custom(abi, outcome, labels...)...)
 			continue
 		}
-		c := record{link: Link{TraceID: [16]byte{byte(r.IntN(3))}, SpanID: [8]byte{byte(r.IntN(3))}}, valid: 1}
+		c := contextRecord{link: Link{TraceID: [16]byte{byte(r.IntN(3))}, SpanID: [8]byte{byte(r.IntN(3))}}, valid: 1}
 		for range r.IntN(6) {
 			c.attrs = append(c.attrs, attr(byte(r.IntN(6)), pick("", "1", "2", "caf\xc3\xa9"))...)
 		}
@@ -93,13 +94,13 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 	previous, first := "", true
 	for l := range d.Set.All() {
 		require.True(t, first || l.Key > previous, "sorted and unique")
-		require.True(t, l.Source > ABINone && l.Source < NumABIs)
+		require.True(t, l.Source > record.ABINone && l.Source < record.NumABIs)
 		previous, first = l.Key, false
 	}
 	require.Equal(t, d.Link.TraceID == [16]byte{}, d.Link.SpanID == [8]byte{}, "both ids or neither")
 	require.Equal(t, d.Counts[AnomalyTruncatedSet] > 0, d.Set.Truncated())
 	for _, r := range d.Reads {
-		require.Less(t, r.Outcome, Outcome(NumOutcomes))
+		require.Less(t, r.Outcome, record.Outcome(record.NumOutcomes))
 	}
 	if len(section) == 0 {
 		return
@@ -112,7 +113,7 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 
 	// The scratch memory of an earlier section must not show.
 	used := NewCache(0)
-	used.Decode(names, join(v0(kv("q", "r")), record{link: linkB, valid: 1, attrs: join(attr(0, "x"), attr(5, "y"))}.block()))
+	used.Decode(names, join(v0(kv("q", "r")), contextRecord{link: linkB, valid: 1, attrs: join(attr(0, "x"), attr(5, "y"))}.block()))
 	require.Equal(t, d, used.Decode(keys, section))
 }
 
@@ -138,7 +139,7 @@ func FuzzTrimRune(f *testing.F) {
 // label without its key.
 type value struct {
 	value  string
-	source ABI
+	source record.ABI
 }
 
 func setMap(s *Set) map[string]value {
@@ -158,7 +159,7 @@ type oracleResult struct {
 
 type oracleLabel struct {
 	value  string
-	source ABI
+	source record.ABI
 	cutKey bool
 	lost   bool
 }
@@ -167,23 +168,23 @@ type oracleLabel struct {
 // other from the weakest to the strongest.
 func oracle(keys *KeyMap, section []byte) oracleResult {
 	r := oracleResult{labels: map[string]value{}}
-	bySource := map[ABI][]map[string]oracleLabel{}
+	bySource := map[record.ABI][]map[string]oracleLabel{}
 	for len(section) > 0 {
 		if len(section) < 16 || 16+int(section[2])+int(section[3])<<8 > len(section) {
-			abi := ABINone
+			abi := record.ABINone
 			if len(section) >= 16 {
-				abi = ABI(section[0])
+				abi = record.ABI(section[0])
 			}
-			r.reads = append(r.reads, Read{abi, OutcomeInvalid})
+			r.reads = append(r.reads, Read{abi, record.OutcomeInvalid})
 			break
 		}
 		n := int(section[2]) + int(section[3])<<8
-		abi, payload := ABI(section[0]), string(section[16:16+n])
-		found, outcome := map[string]oracleLabel(nil), Outcome(section[1])
+		abi, payload := record.ABI(section[0]), string(section[16:16+n])
+		found, outcome := map[string]oracleLabel(nil), record.Outcome(section[1])
 		switch {
-		case abi == 0 || abi >= NumABIs || outcome > OutcomeNoRows:
-			outcome = OutcomeInvalid
-		case outcome != OutcomePresent && outcome != OutcomeTruncated:
+		case abi == 0 || abi >= record.NumABIs || outcome > record.OutcomeNoRows:
+			outcome = record.OutcomeInvalid
+		case outcome != record.OutcomePresent && outcome != record.OutcomeTruncated:
 		case abi.ThreadContext():
 			var link Link
 			found, link, outcome = oracleContext(keys, payload, outcome)
@@ -195,13 +196,13 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		}
 		r.reads = append(r.reads, Read{abi, outcome})
 		if abi.ThreadContext() {
-			abi = ABIThreadContext
+			abi = record.ABIThreadContext
 		}
 		bySource[abi] = append(bySource[abi], found)
 		section = section[min(16+(n+7)/8*8, len(section)):]
 	}
 	all := map[string]oracleLabel{}
-	for _, abi := range []ABI{ABIGo, ABIV0, ABIV1, ABIThreadContext} {
+	for _, abi := range []record.ABI{record.ABIGo, record.ABIV0, record.ABIV1, record.ABIThreadContext} {
 		for _, found := range slices.Backward(bySource[abi]) {
 			for key, l := range found {
 				if old, ok := all[key]; !ok || old.cutKey || !l.cutKey {
@@ -218,23 +219,23 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 	return r
 }
 
-func oracleCustom(abi ABI, p string, outcome Outcome) (map[string]oracleLabel, Outcome) {
+func oracleCustom(abi record.ABI, p string, outcome record.Outcome) (map[string]oracleLabel, record.Outcome) {
 	found := map[string]oracleLabel{}
 	for p != "" {
 		if len(p) < 12 {
-			return nil, OutcomeInvalid
+			return nil, record.OutcomeInvalid
 		}
 		u32 := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32([]byte(p[at : at+4]))) }
 		keyLen, valueLen := u32(0), u32(4)
 		keyBytes, valueBytes := u32(8)&0xffff, u32(8)>>16
 		p = p[12:]
 		if keyBytes > keyLen || valueBytes > valueLen || keyBytes+valueBytes > uint64(len(p)) {
-			return nil, OutcomeInvalid
+			return nil, record.OutcomeInvalid
 		}
 		key, v := p[:keyBytes], p[keyBytes:keyBytes+valueBytes]
 		p = p[keyBytes+valueBytes:]
 		if keyBytes < keyLen || valueBytes < valueLen {
-			outcome = OutcomeTruncated
+			outcome = record.OutcomeTruncated
 		}
 		if keyBytes < keyLen {
 			key = string(trimRune([]byte(key)))
@@ -249,26 +250,26 @@ func oracleCustom(abi ABI, p string, outcome Outcome) (map[string]oracleLabel, O
 	return found, outcome
 }
 
-func oracleContext(keys *KeyMap, p string, outcome Outcome) (map[string]oracleLabel, Link, Outcome) {
-	if p == "" && outcome == OutcomeTruncated {
+func oracleContext(keys *KeyMap, p string, outcome record.Outcome) (map[string]oracleLabel, Link, record.Outcome) {
+	if p == "" && outcome == record.OutcomeTruncated {
 		return nil, Link{}, outcome
 	}
 	if len(p) < 28 || p[24] > 1 {
-		return nil, Link{}, OutcomeInvalid
+		return nil, Link{}, record.OutcomeInvalid
 	}
 	if p[24] == 0 {
-		return nil, Link{}, OutcomeUpdating
+		return nil, Link{}, record.OutcomeUpdating
 	}
 	size, attrs := int(p[26])+int(p[27])<<8, p[28:]
 	if len(attrs) < size {
-		outcome = OutcomeTruncated
+		outcome = record.OutcomeTruncated
 	} else {
 		attrs = attrs[:size]
 	}
 	found := map[string]oracleLabel{}
 	for size >= 2 && attrs != "" {
 		name, known := keys.Name(attrs[0])
-		l := oracleLabel{source: ABIThreadContext}
+		l := oracleLabel{source: record.ABIThreadContext}
 		if len(attrs) == 1 {
 			l.lost = true
 		} else if n := 2 + int(attrs[1]); n > size {

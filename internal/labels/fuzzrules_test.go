@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
@@ -110,7 +111,7 @@ func simply(rules []Rule, list []raw) (out []Label, matches []uint64) {
 		set["to"] = renamed["to"]
 	}
 	for key, value := range set {
-		out = append(out, Label{key, value, ABIV1})
+		out = append(out, Label{key, value, record.ABIV1})
 	}
 	slices.SortFunc(out, func(a, b Label) int { return bytes.Compare([]byte(a.Key), []byte(b.Key)) })
 	return out, matches

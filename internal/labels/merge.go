@@ -19,7 +19,7 @@ func precedence(a, b entry) int {
 		return -1
 	}
 	return cmp.Or(
-		cmp.Compare(b.source.rank(), a.source.rank()),
+		cmp.Compare(rank(b.source), rank(a.source)),
 		cmp.Compare(a.block, b.block),
 		cmp.Compare(a.rank, b.rank),
 	)

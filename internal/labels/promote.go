@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // IDKey is the key of a label that holds an id as text.
@@ -71,7 +73,7 @@ func (d *decoder) find(keys []IDKey) found {
 	for _, k := range keys {
 		for i := range d.entries {
 			e := &d.entries[i]
-			if string(e.key) == k.Key && !e.cutKey && e.source != ABIThreadContext {
+			if string(e.key) == k.Key && !e.cutKey && e.source != record.ABIThreadContext {
 				return found{i, k.Decimal}
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func TestPromote(t *testing.T) {
@@ -60,7 +62,7 @@ func TestPromote(t *testing.T) {
 func TestPromoteCutValue(t *testing.T) {
 	cache := NewCache(1 << 20)
 	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
-	d := cache.Decode(nil, custom(ABIV1, OutcomeTruncated, kv("t", "7"), raw{key: "s", value: "12", valueLen: 5}))
+	d := cache.Decode(nil, custom(record.ABIV1, record.OutcomeTruncated, kv("t", "7"), raw{key: "s", value: "12", valueLen: 5}))
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, 1, d.Set.Len())
 	require.EqualValues(t, 1, d.Counts[AnomalyMalformedID])
@@ -70,7 +72,7 @@ func TestPromoteCutValue(t *testing.T) {
 func TestPromoteBesideThreadContext(t *testing.T) {
 	cache := NewCache(1 << 20)
 	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
-	d := cache.Decode(nil, join(v1(kv("t", "7"), kv("s", "8")), record{link: linkA, valid: 1}.block()))
+	d := cache.Decode(nil, join(v1(kv("t", "7"), kv("s", "8")), contextRecord{link: linkA, valid: 1}.block()))
 	require.Equal(t, linkA, d.Link)
 	require.Equal(t, 2, d.Set.Len())
 	require.EqualValues(t, 1, d.Counts[AnomalyConflict])
@@ -80,7 +82,7 @@ func TestPromoteBesideThreadContext(t *testing.T) {
 func TestPromoteNoAttribute(t *testing.T) {
 	cache := NewCache(1 << 20)
 	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "zero", Decimal: true}}, SpanID: []IDKey{{Key: "one", Decimal: true}}}
-	d := cache.Decode(names, record{valid: 1, attrs: join(attr(0, "7"), attr(1, "8"))}.block())
+	d := cache.Decode(names, contextRecord{valid: 1, attrs: join(attr(0, "7"), attr(1, "8"))}.block())
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, 2, d.Set.Len())
 	require.Zero(t, d.Counts)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 var alice, bob = User{UID: 1000}, User{UID: 1001}
@@ -82,7 +84,7 @@ func TestKeysAreStable(t *testing.T) {
 
 // The set keeps the sample; labels and link go, and each is counted by user.
 func TestBudgets(t *testing.T) {
-	withLink := func(s []byte) []byte { return join(s, record{link: linkA, valid: 1}.block()) }
+	withLink := func(s []byte) []byte { return join(s, contextRecord{link: linkA, valid: 1}.block()) }
 	for budget, tc := range map[Budget]struct {
 		limits       Budgets
 		first, again []byte // fit, the second in the next interval, too
@@ -184,7 +186,7 @@ func TestTypeConflicts(t *testing.T) {
 		for range 3 { // rescans, other processes, later intervals
 			got, truncated := decode(alice, v1(kv("a", "\xfe"), kv("b", "\xff"), kv("c", "1")))
 			require.Equal(t, refuse, truncated)
-			want := []Label{{"a", `\xfe`, ABIV1}, {"b", "\xff", ABIV1}, {"c", "1", ABIV1}}
+			want := []Label{{"a", `\xfe`, record.ABIV1}, {"b", "\xff", record.ABIV1}, {"c", "1", record.ABIV1}}
 			if refuse {
 				want = want[1:]
 			}
@@ -192,7 +194,7 @@ func TestTypeConflicts(t *testing.T) {
 			ch.EndInterval()
 		}
 		require.Equal(t, []Conflict{{
-			User: alice, Key: "a", Source: ABIV1, Before: "text", Now: "bytes", Refused: refuse, Executable: "/usr/bin/1000",
+			User: alice, Key: "a", Source: record.ABIV1, Before: "text", Now: "bytes", Refused: refuse, Executable: "/usr/bin/1000",
 		}}, reports)
 		require.EqualValues(t, 3, statsOf(r, alice).Refused+statsOf(r, alice).Stringified)
 
@@ -207,15 +209,15 @@ func TestTypeConflicts(t *testing.T) {
 		}
 
 		got, _ := decode(bob, v1(kv("a", "\xfe"))) // who has his own types
-		require.Equal(t, []Label{{"a", "\xfe", ABIV1}}, got)
+		require.Equal(t, []Label{{"a", "\xfe", record.ABIV1}}, got)
 		if refuse {
 			continue
 		}
 		// Text that looks like escaped bytes stays another value.
 		got, _ = decode(alice, v1(kv("a", `\xfe`)))
-		require.Equal(t, []Label{{"a", `\x5cxfe`, ABIV1}}, got)
+		require.Equal(t, []Label{{"a", `\x5cxfe`, record.ABIV1}}, got)
 		got, _ = decode(alice, v1(kv("a", "plain")))
-		require.Equal(t, []Label{{"a", "plain", ABIV1}}, got)
+		require.Equal(t, []Label{{"a", "plain", record.ABIV1}}, got)
 	}
 }
 
@@ -224,7 +226,7 @@ func TestTypesBySource(t *testing.T) {
 	r := newTestRegistry(t, func(o *Options) { o.OnConflict = func(Conflict) { t.Error("a conflict") } })
 	ch := r.NewChannel()
 	ch.Decode(of(alice), nil, v1(kv("zero", "text")))
-	ch.Decode(of(alice), names, record{valid: 1, attrs: attr(0, "\xff")}.block())
+	ch.Decode(of(alice), names, contextRecord{valid: 1, attrs: attr(0, "\xff")}.block())
 	require.Len(t, r.users[alice].keys, 2)
 }
 

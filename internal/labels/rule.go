@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Action is what a Rule does to a label.
@@ -53,9 +55,9 @@ const (
 // A Rule applies to the labels that all of its conditions hold for. An empty condition
 // always holds.
 type Rule struct {
-	Key        string // pattern: * any run of characters, ? one
-	Source     ABI    // ABIThreadContext is all thread contexts'
-	Executable string // glob of the path that the process's mount namespace shows, as doublestar has them
+	Key        string     // pattern: * any run of characters, ? one
+	Source     record.ABI // ABIThreadContext is all thread contexts'
+	Executable string     // glob of the path that the process's mount namespace shows, as doublestar has them
 	UIDs       []uint32
 
 	Action Action
@@ -158,6 +160,6 @@ func (r *compiled) concerns(uid uint32, executable string) bool {
 }
 
 // applies reports whether the rule is for labels of a key and a source.
-func (r *compiled) applies(key []byte, source ABI) bool {
-	return (r.Source == ABINone || r.Source == source) && r.pattern.matches(key)
+func (r *compiled) applies(key []byte, source record.ABI) bool {
+	return (r.Source == record.ABINone || r.Source == source) && r.pattern.matches(key)
 }

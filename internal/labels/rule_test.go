@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func TestPattern(t *testing.T) {
@@ -69,12 +71,12 @@ func TestRules(t *testing.T) {
 		"first wins": {
 			[]Rule{{Key: "a", Action: Keep}, {Key: "?", Action: Drop}, {Action: Rename, To: "x"}},
 			v1(kv("a", "1"), kv("b", "2"), kv("cc", "3")),
-			[]Label{{"a", "1", ABIV1}, {"x", "3", ABIV1}}, false, Counts{}, []uint64{1, 1, 1},
+			[]Label{{"a", "1", record.ABIV1}, {"x", "3", record.ABIV1}}, false, Counts{}, []uint64{1, 1, 1},
 		},
 		"source": {
-			[]Rule{{Source: ABIV0, Action: Drop}, {Source: ABIThreadContext, Action: Drop}},
-			join(v0(kv("a", "1")), v1(kv("b", "2")), record{valid: 1, attrs: attr(0, "3")}.block()),
-			[]Label{{"b", "2", ABIV1}}, false, Counts{}, []uint64{1, 1},
+			[]Rule{{Source: record.ABIV0, Action: Drop}, {Source: record.ABIThreadContext, Action: Drop}},
+			join(v0(kv("a", "1")), v1(kv("b", "2")), contextRecord{valid: 1, attrs: attr(0, "3")}.block()),
+			[]Label{{"b", "2", record.ABIV1}}, false, Counts{}, []uint64{1, 1},
 		},
 		"executable and user": {
 			[]Rule{
@@ -82,32 +84,32 @@ func TestRules(t *testing.T) {
 				{Key: "c", UIDs: []uint32{1001}, Action: Drop},
 			},
 			v1(kv("a", "1"), kv("b", "2"), kv("c", "3")),
-			[]Label{{"b", "2", ABIV1}, {"c", "3", ABIV1}}, false, Counts{}, []uint64{1, 0, 0},
+			[]Label{{"b", "2", record.ABIV1}, {"c", "3", record.ABIV1}}, false, Counts{}, []uint64{1, 0, 0},
 		},
 		"rename": {
 			[]Rule{{Key: "a", Action: Rename, To: "z"}}, v1(kv("a", "1"), kv("m", "2")),
-			[]Label{{"m", "2", ABIV1}, {"z", "1", ABIV1}}, false, Counts{}, []uint64{1},
+			[]Label{{"m", "2", record.ABIV1}, {"z", "1", record.ABIV1}}, false, Counts{}, []uint64{1},
 		},
 		"renamed onto one that is there": {
 			[]Rule{{Key: "{ab}", Action: Drop}, {Key: "a", Action: Rename, To: "b"}}, v1(kv("a", "1"), kv("b", "2")),
-			[]Label{{"b", "2", ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{0, 1},
+			[]Label{{"b", "2", record.ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{0, 1},
 		},
 		"renamed onto each other": {
 			[]Rule{{Key: "?", Action: Rename, To: "zz"}}, v1(kv("b", "2"), kv("a", "1")),
-			[]Label{{"zz", "1", ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{2},
+			[]Label{{"zz", "1", record.ABIV1}}, false, Counts{AnomalyRenameConflict: 1}, []uint64{2},
 		},
 		"renamed is not looked at again": {
 			[]Rule{{Key: "a", Action: Rename, To: "b"}, {Key: "b", Action: Drop}}, v1(kv("a", "1")),
-			[]Label{{"b", "1", ABIV1}}, false, Counts{}, []uint64{1, 0},
+			[]Label{{"b", "1", record.ABIV1}}, false, Counts{}, []uint64{1, 0},
 		},
 		"hash": {
 			// printf 'user\0alice' | openssl dgst -sha256 -hmac salt | cut -c-32
 			[]Rule{{Key: "user", Action: Hash}}, v1(kv("user", "alice")),
-			[]Label{{"user", "251ec56e7137d064e8d42f9ddacd6c5d", ABIV1}}, false, Counts{}, []uint64{1},
+			[]Label{{"user", "251ec56e7137d064e8d42f9ddacd6c5d", record.ABIV1}}, false, Counts{}, []uint64{1},
 		},
 		"cap_value_bytes": {
 			[]Rule{{Action: CapValueBytes, Limit: 5}}, v1(kv("a", long), kv("b", "12345")),
-			[]Label{{"a", "éé", ABIV1}, {"b", "12345", ABIV1}}, true, Counts{AnomalyTruncatedValue: 1}, []uint64{2},
+			[]Label{{"a", "éé", record.ABIV1}, {"b", "12345", record.ABIV1}}, true, Counts{AnomalyTruncatedValue: 1}, []uint64{2},
 		},
 		"nothing left": {
 			[]Rule{{Action: Drop}}, v1(kv("a", "1"), kv("b", "2")), nil, false, Counts{}, []uint64{2},
@@ -171,9 +173,9 @@ func TestUnknownExecutable(t *testing.T) {
 		}
 		_, ch := ruled(t, rule)
 		got := collected(ch.Decode(Origin{User: alice}, nil, v1(kv("a", "1"))).Set)
-		require.Equal(t, kept, len(got) == 1 && got[0] == Label{"a", "1", ABIV1}, action)
+		require.Equal(t, kept, len(got) == 1 && got[0] == Label{"a", "1", record.ABIV1}, action)
 		got = collected(ch.Decode(Origin{User: alice, Executable: "/usr/bin/perl"}, nil, v1(kv("a", "1"))).Set)
-		require.Equal(t, []Label{{"a", "1", ABIV1}}, got, action)
+		require.Equal(t, []Label{{"a", "1", record.ABIV1}}, got, action)
 	}
 }
 

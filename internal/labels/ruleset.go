@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // hashBytes of a keyed hash are kept: equal ones of different values do not happen.
@@ -25,7 +27,7 @@ type match struct {
 }
 
 // first returns the rule for a label, or nil.
-func (s *ruleSet) first(key []byte, source ABI) *compiled {
+func (s *ruleSet) first(key []byte, source record.ABI) *compiled {
 	for _, r := range s.rules {
 		if r.applies(key, source) {
 			return r

@@ -5,13 +5,15 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Label is one key and value. Both are arbitrary bytes: they may be empty,
 // contain NUL or be no valid UTF-8.
 type Label struct {
 	Key, Value string
-	Source     ABI // whose value won
+	Source     record.ABI // whose value won
 }
 
 // Set is an immutable label set in canonical form: sorted by key, keys unique.
@@ -71,7 +73,7 @@ func appendSetHead(b []byte, truncated bool) []byte {
 	return append(b, 0)
 }
 
-func appendLabelHead(b []byte, source ABI, keyLen, valueLen int) []byte {
+func appendLabelHead(b []byte, source record.ABI, keyLen, valueLen int) []byte {
 	b = append(b, byte(source))
 	b = binary.AppendUvarint(b, uint64(keyLen))
 	return binary.AppendUvarint(b, uint64(valueLen))

@@ -1,6 +1,10 @@
 package labels
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // Layout of a thread context record (OTEP 4947, "Thread Local Reference Data").
 const (
@@ -24,26 +28,26 @@ type attribute struct {
 
 // threadContext decodes the payload of a thread context block: the record's
 // header and as much of its attrs-data as was copied.
-func (d *decoder) threadContext(h header, payload []byte) Outcome {
-	if len(payload) == 0 && h.outcome == OutcomeTruncated {
-		return OutcomeTruncated // there was no room for any of it
+func (d *decoder) threadContext(h header, payload []byte) record.Outcome {
+	if len(payload) == 0 && h.outcome == record.OutcomeTruncated {
+		return record.OutcomeTruncated // there was no room for any of it
 	}
 	if len(payload) < contextAttrs {
-		return OutcomeInvalid
+		return record.OutcomeInvalid
 	}
 	switch payload[contextValid] {
 	case 1:
 	case 0:
-		return OutcomeUpdating
+		return record.OutcomeUpdating
 	default:
-		return OutcomeInvalid
+		return record.OutcomeInvalid
 	}
 	d.link(payload)
 	size := int(binary.LittleEndian.Uint16(payload[contextAttrsSize:]))
 	attrs := payload[contextAttrs:]
 	outcome := h.outcome
 	if len(attrs) < size {
-		outcome = OutcomeTruncated
+		outcome = record.OutcomeTruncated
 	}
 	d.collect(attrs, size)
 	d.name()
@@ -115,7 +119,7 @@ func (d *decoder) name() {
 		}
 		d.entries = append(d.entries, entry{
 			key: key, value: a.value, lost: a.lost,
-			source: ABIThreadContext, block: len(d.reads), rank: -a.rank,
+			source: record.ABIThreadContext, block: len(d.reads), rank: -a.rank,
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 var names = NewKeyMap([]string{"zero", "one", "two", "one"})
@@ -41,36 +43,36 @@ func TestThreadContext(t *testing.T) {
 		"nothing copied":           {nil, 700, nil, Counts{AnomalyTruncatedSet: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(names, record{link: linkA, valid: 1, flags: 3, size: tc.size, attrs: tc.attrs}.block())
+			d := decodeOnce(names, contextRecord{link: linkA, valid: 1, flags: 3, size: tc.size, attrs: tc.attrs}.block())
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.counts, d.Counts)
 			require.Equal(t, tc.counts[AnomalyTruncatedSet] > 0, d.Set.Truncated())
 			require.Equal(t, linkA, d.Link, "the ids are whole in any case")
 			require.Equal(t, byte(3), d.Flags)
-			want := OutcomePresent
+			want := record.OutcomePresent
 			if d.Set.Truncated() {
-				want = OutcomeTruncated
+				want = record.OutcomeTruncated
 			}
-			require.Equal(t, []Read{{ABIThreadContext, want}}, d.Reads)
+			require.Equal(t, []Read{{record.ABIThreadContext, want}}, d.Reads)
 		})
 	}
 }
 
 func TestThreadContextWithoutRoom(t *testing.T) {
-	d := decodeOnce(names, blockOf(ABIThreadContext, OutcomeTruncated, 100, 0, nil))
-	require.Equal(t, []Read{{ABIThreadContext, OutcomeTruncated}}, d.Reads)
+	d := decodeOnce(names, blockOf(record.ABIThreadContext, record.OutcomeTruncated, 100, 0, nil))
+	require.Equal(t, []Read{{record.ABIThreadContext, record.OutcomeTruncated}}, d.Reads)
 	require.True(t, d.Set.Truncated())
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, Counts{AnomalyTruncatedSet: 1}, d.Counts)
 }
 
 func TestThreadContextValid(t *testing.T) {
-	for valid, want := range map[byte]Outcome{0: OutcomeUpdating, 1: OutcomePresent, 2: OutcomeInvalid, 212: OutcomeInvalid, 255: OutcomeInvalid} {
-		d := decodeOnce(names, record{link: linkA, valid: valid, flags: 1, attrs: attr(9, "a")}.block())
-		require.Equal(t, []Read{{ABIThreadContext, want}}, d.Reads)
-		require.Equal(t, want != OutcomePresent, d.Link.IsZero())
-		require.Equal(t, want != OutcomePresent, d.Counts == Counts{})
-		require.Equal(t, want != OutcomePresent, d.Flags == 0)
+	for valid, want := range map[byte]record.Outcome{0: record.OutcomeUpdating, 1: record.OutcomePresent, 2: record.OutcomeInvalid, 212: record.OutcomeInvalid, 255: record.OutcomeInvalid} {
+		d := decodeOnce(names, contextRecord{link: linkA, valid: valid, flags: 1, attrs: attr(9, "a")}.block())
+		require.Equal(t, []Read{{record.ABIThreadContext, want}}, d.Reads)
+		require.Equal(t, want != record.OutcomePresent, d.Link.IsZero())
+		require.Equal(t, want != record.OutcomePresent, d.Counts == Counts{})
+		require.Equal(t, want != record.OutcomePresent, d.Flags == 0)
 	}
 }
 
@@ -88,17 +90,17 @@ func TestThreadContextIDs(t *testing.T) {
 		"last byte set": {Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, 1, Counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(names, record{link: tc.link, valid: 1, flags: 1, attrs: attr(0, "a")}.block())
+			d := decodeOnce(names, contextRecord{link: tc.link, valid: 1, flags: 1, attrs: attr(0, "a")}.block())
 			require.Equal(t, tc.want, d.Link)
 			require.Equal(t, tc.flags, d.Flags)
 			require.Equal(t, tc.counts, d.Counts)
-			require.Equal(t, []Label{{"zero", "a", ABIThreadContext}}, collected(d.Set), "attributes do not depend on the ids")
+			require.Equal(t, []Label{{"zero", "a", record.ABIThreadContext}}, collected(d.Set), "attributes do not depend on the ids")
 		})
 	}
 }
 
 func TestKeyMap(t *testing.T) {
-	section := record{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(255, "b"))}.block()
+	section := contextRecord{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(255, "b"))}.block()
 	d := decodeOnce(nil, section)
 	require.Zero(t, d.Set.Len())
 	require.Equal(t, Counts{AnomalyUnknownKey: 2}, d.Counts)
@@ -112,7 +114,7 @@ func TestKeyMap(t *testing.T) {
 	require.Equal(t, 256, keys.Len())
 	many[255] = "changed later"
 	d = decodeOnce(keys, section)
-	require.Equal(t, []Label{{strings.Repeat("k", 255), "b", ABIThreadContext}}, collected(d.Set))
+	require.Equal(t, []Label{{strings.Repeat("k", 255), "b", record.ABIThreadContext}}, collected(d.Set))
 	require.Equal(t, Counts{AnomalyUnknownKey: 1}, d.Counts, "an empty name is none")
 
 	name, ok := keys.Name(255)
@@ -127,7 +129,7 @@ func TestKeyMap(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	context := func(link Link, value string) []byte {
-		return record{link: link, valid: 1, flags: link.SpanID[0], attrs: attr(0, value)}.block()
+		return contextRecord{link: link, valid: 1, flags: link.SpanID[0], attrs: attr(0, value)}.block()
 	}
 	for name, tc := range map[string]struct {
 		section []byte
@@ -136,16 +138,16 @@ func TestMerge(t *testing.T) {
 		counts  Counts
 	}{
 		"context, v1, v0": {join(v0(kv("zero", "0"), kv("z", "0")), v1(kv("zero", "1"), kv("z", "1")), context(linkA, "c")),
-			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
+			[]Label{{"z", "1", record.ABIV1}, {"zero", "c", record.ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
 		"whatever the order": {join(context(linkA, "c"), v1(kv("zero", "1"), kv("z", "1")), v0(kv("zero", "0"), kv("z", "0"))),
-			[]Label{{"z", "1", ABIV1}, {"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
-		"equal values are no conflict": {join(v0(kv("a", "1")), v1(kv("a", "1"))), []Label{{"a", "1", ABIV1}}, Link{}, Counts{}},
-		"union":                        {join(v0(kv("a", "1")), v1(kv("b", "2"))), []Label{{"a", "1", ABIV0}, {"b", "2", ABIV1}}, Link{}, Counts{}},
-		"same ABI, first block":        {join(v1(kv("a", "1")), v1(kv("a", "2"))), []Label{{"a", "1", ABIV1}}, Link{}, Counts{AnomalyConflict: 1}},
-		"duplicates in the loser":      {join(v0(kv("a", "1"), kv("a", "2")), v1(kv("a", "3"), kv("a", "4"))), []Label{{"a", "3", ABIV1}}, Link{}, Counts{AnomalyDuplicateKey: 2, AnomalyConflict: 1}},
-		"two links":                    {join(context(linkA, "c"), context(linkB, "c")), []Label{{"zero", "c", ABIThreadContext}}, linkA, Counts{AnomalyConflict: 1}},
-		"one link twice":               {join(context(linkA, "c"), context(linkA, "c")), []Label{{"zero", "c", ABIThreadContext}}, linkA, Counts{}},
-		"second has the link":          {join(context(Link{}, "c"), context(linkB, "d")), []Label{{"zero", "c", ABIThreadContext}}, linkB, Counts{AnomalyConflict: 1}},
+			[]Label{{"z", "1", record.ABIV1}, {"zero", "c", record.ABIThreadContext}}, linkA, Counts{AnomalyConflict: 3}},
+		"equal values are no conflict": {join(v0(kv("a", "1")), v1(kv("a", "1"))), []Label{{"a", "1", record.ABIV1}}, Link{}, Counts{}},
+		"union":                        {join(v0(kv("a", "1")), v1(kv("b", "2"))), []Label{{"a", "1", record.ABIV0}, {"b", "2", record.ABIV1}}, Link{}, Counts{}},
+		"same ABI, first block":        {join(v1(kv("a", "1")), v1(kv("a", "2"))), []Label{{"a", "1", record.ABIV1}}, Link{}, Counts{AnomalyConflict: 1}},
+		"duplicates in the loser":      {join(v0(kv("a", "1"), kv("a", "2")), v1(kv("a", "3"), kv("a", "4"))), []Label{{"a", "3", record.ABIV1}}, Link{}, Counts{AnomalyDuplicateKey: 2, AnomalyConflict: 1}},
+		"two links":                    {join(context(linkA, "c"), context(linkB, "c")), []Label{{"zero", "c", record.ABIThreadContext}}, linkA, Counts{AnomalyConflict: 1}},
+		"one link twice":               {join(context(linkA, "c"), context(linkA, "c")), []Label{{"zero", "c", record.ABIThreadContext}}, linkA, Counts{}},
+		"second has the link":          {join(context(Link{}, "c"), context(linkB, "d")), []Label{{"zero", "c", record.ABIThreadContext}}, linkB, Counts{AnomalyConflict: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decodeOnce(names, tc.section)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // maxChannels of a Registry have their use of budgets shown apart.
@@ -55,7 +57,7 @@ type Conflict struct {
 	User
 	Others     bool   // the user is one of those beyond Budgets.Users
 	Key        string // escaped
-	Source     ABI
+	Source     record.ABI
 	Before     string // the type of the values so far: text or bytes
 	Now        string // that of the one which differs
 	Refused    bool   // which is left out; else values are text from now on
@@ -81,7 +83,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 	fresh := 0
 	for i := range d.entries {
 		e := &d.entries[i]
-		e.name = u.keys[keyName{e.source == ABIThreadContext, string(e.key)}]
+		e.name = u.keys[keyName{e.source == record.ABIThreadContext, string(e.key)}]
 		if e.name == nil {
 			fresh++
 		}
@@ -124,7 +126,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 
 func (u *user) add(e *entry) *key {
 	k := &key{id: uint32(len(u.keys)), name: string(e.key), kind: kindOf(e.value)}
-	u.keys[keyName{e.source == ABIThreadContext, k.name}] = k
+	u.keys[keyName{e.source == record.ABIThreadContext, k.name}] = k
 	u.held.Add(int64(keyBytes + len(k.name)))
 	return k
 }

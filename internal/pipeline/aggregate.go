@@ -11,6 +11,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // aggregator decodes samples and puts them into the batches of a stream. It belongs
@@ -64,7 +65,7 @@ type timeOff struct {
 
 // add takes a sample, and how long the thread was off the CPU after it.
 func (d *aggregator) add(rec *bpf.Record, end timeOff) {
-	proc := d.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	proc := d.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
 	if d.filtered(proc) {
 		return
 	}
@@ -118,7 +119,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		Process:      proc.Handle(),
 		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
 		OffCPUNs:     end.weight,
-		State:        profile.ThreadState(rec.State),
+		State:        rec.State,
 		TID:          rec.TID,
 		Comm:         rec.Comm,
 		CPU:          rec.CPU,
@@ -127,11 +128,11 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		Set:          decoded.Set,
 		Link:         decoded.Link,
 		Sampled:      sampled(proc.Info().Context, decoded),
-		UserStack:    labels.Outcome(rec.UserStack),
+		UserStack:    rec.UserStack,
 	}
 	if !d.profiles { // only what metrics tell apart
 		s := &d.sample
-		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, labels.OutcomeNone
+		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, record.OutcomeNone
 	}
 	d.batch.add(of, &d.sample)
 }

@@ -21,12 +21,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // labelBlock is a block of a label section (internal/bpf/src/record.h).
-func labelBlock(abi labels.ABI, payload []byte) []byte {
+func labelBlock(abi record.ABI, payload []byte) []byte {
 	b := make([]byte, 16, 16+len(payload)+8)
-	b[0], b[1] = byte(abi), byte(labels.OutcomePresent)
+	b[0], b[1] = byte(abi), byte(record.OutcomePresent)
 	binary.LittleEndian.PutUint16(b[2:], uint16(len(payload)))
 	return append(b, payload...)[:16+(len(payload)+7)&^7]
 }
@@ -38,22 +39,22 @@ func oneLabel(key, value string) []byte {
 	p = binary.LittleEndian.AppendUint32(p, uint32(len(value)))
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(key)))
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(value)))
-	return labelBlock(labels.ABIV1, append(append(p, key...), value...))
+	return labelBlock(record.ABIV1, append(append(p, key...), value...))
 }
 
 // unnamedAttribute is a section with a thread context that refers to a name.
 func unnamedAttribute() []byte {
-	record := make([]byte, 28, 31)
-	record[24], record[26] = 1, 3
-	return labelBlock(labels.ABIThreadContext, append(record, 7, 1, 'x'))
+	context := make([]byte, 28, 31)
+	context[24], context[26] = 1, 3
+	return labelBlock(record.ABIThreadContext, append(context, 7, 1, 'x'))
 }
 
 // unpublished is a process.Publisher that does nothing.
 type unpublished struct{}
 
-func (unpublished) SetLabelSources(process.ID, []process.LabelSource) error { return nil }
-func (unpublished) Filter(process.ID) error                                 { return nil }
-func (unpublished) Forget(process.ID) error                                 { return nil }
+func (unpublished) SetLabelSources(record.ProcessID, []record.LabelSource) error { return nil }
+func (unpublished) Filter(record.ProcessID) error                                { return nil }
+func (unpublished) Forget(record.ProcessID) error                                { return nil }
 
 // testAggregator has an empty batch; its table's /proc is a directory.
 func testAggregator(t *testing.T, change func(*Options), selection *process.Selection) (d *aggregator, proc string) {
@@ -81,11 +82,11 @@ func readProcess(t *testing.T, d *aggregator, proc string, pid int, path, contai
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	require.NoError(t, os.Symlink(path, filepath.Join(dir, "exe")))
-	rec := &bpf.Record{Process: bpf.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: uint32(pid), TID: uint32(pid), UID: 10, TimeNs: monotonicNow()}
+	rec := &bpf.Record{Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: uint32(pid), TID: uint32(pid), UID: 10, TimeNs: monotonicNow()}
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { d.table.Run(ctx) })
-	p := d.table.Lookup(process.ID(rec.Process), pid, nil)
+	p := d.table.Lookup(rec.Process, pid, nil)
 	require.Eventually(t, func() bool { return p.Info().Loaded }, time.Minute, time.Millisecond)
 	cancel()
 	run.Wait()
@@ -96,17 +97,17 @@ func readProcess(t *testing.T, d *aggregator, proc string, pid int, path, contai
 func TestAggregate(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
 	rec := &bpf.Record{
-		Process: bpf.ProcessID{TGID: 1, StartNs: 2}, TID: 12, PID: 11, UID: 10, CPU: 3, TimeNs: monotonicNow(),
-		State: bpf.ThreadState(profile.ThreadUninterruptible), Comm: []byte("comm"), Labels: oneLabel("of ten", "1"),
+		Process: record.ProcessID{TGID: 1, StartNs: 2}, TID: 12, PID: 11, UID: 10, CPU: 3, TimeNs: monotonicNow(),
+		State: record.ThreadUninterruptible, Comm: []byte("comm"), Labels: oneLabel("of ten", "1"),
 		KernelFrames: []uint64{1, 2}, UserFrames: []uint64{3},
 	}
 	d.add(rec, timeOff{})
 	at := rec.TimeNs + d.batch.clockOffset
 	got := d.sample
-	require.Equal(t, labels.Label{Key: "of ten", Value: "1", Source: labels.ABIV1}, firstLabel(got.Set))
+	require.Equal(t, labels.Label{Key: "of ten", Value: "1", Source: record.ABIV1}, firstLabel(got.Set))
 	got.Set = nil
 	require.Equal(t, profile.Sample{
-		Process: d.table.Lookup(process.ID(rec.Process), 11, nil).Handle(), TimeUnixNano: at, State: profile.ThreadUninterruptible,
+		Process: d.table.Lookup(rec.Process, 11, nil).Handle(), TimeUnixNano: at, State: record.ThreadUninterruptible,
 		TID: 12, Comm: rec.Comm, CPU: 3, KernelFrames: rec.KernelFrames, UserFrames: rec.UserFrames,
 	}, got)
 
@@ -140,9 +141,9 @@ func TestAggregateOrigin(t *testing.T) {
 		d.add(rec, timeOff{})
 		return d.sample.Set.Len()
 	}
-	asked := process.Event{Kind: process.Exec, ID: process.ID{TGID: 1, StartNs: 1}, Path: "/bin/other"}
+	asked := record.Event{Kind: record.EventExec, Process: record.ProcessID{TGID: 1, StartNs: 1}, Path: "/bin/other"}
 	d.table.HandleEvent(asked)
-	require.Zero(t, left(&bpf.Record{Process: bpf.ProcessID(asked.ID)}), "it may be the hidden one")
+	require.Zero(t, left(&bpf.Record{Process: asked.Process}), "it may be the hidden one")
 	require.Zero(t, left(readProcess(t, d, proc, 2, "/bin/hidden", container)))
 	require.Equal(t, 1, left(readProcess(t, d, proc, 3, "/bin/other", container)))
 	containers := map[string]bool{}
@@ -159,7 +160,7 @@ func TestAggregateLeavesOut(t *testing.T) {
 
 	d, _ = testAggregator(t, func(*Options) {}, nil)
 	fill(d.batch, 10, 1000, "large")
-	rec := &bpf.Record{Process: bpf.ProcessID{TGID: 1, StartNs: 1}, UID: 10}
+	rec := &bpf.Record{Process: record.ProcessID{TGID: 1, StartNs: 1}, UID: 10}
 	d.add(rec, timeOff{})
 	require.Equal(t, 1001, d.batch.samples())
 	d.memory.Add(budget.OfBatches, int(d.memory.Limit()))
@@ -172,7 +173,7 @@ func TestAggregateLeavesOut(t *testing.T) {
 func TestAwaiting(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
 	rec := &bpf.Record{
-		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(),
+		Process: record.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(),
 		Labels: unnamedAttribute(), KernelFrames: []uint64{1}, UserFrames: []uint64{2, 3}, Comm: []byte("comm"),
 	}
 	d.add(rec, timeOff{})
@@ -190,7 +191,7 @@ func TestAwaiting(t *testing.T) {
 	require.Equal(t, []uint64{2, 3}, d.sample.UserFrames)
 	require.Equal(t, "comm", string(d.sample.Comm))
 	require.EqualValues(t, 1, d.counts.anomalies[labels.AnomalyUnknownKey].Load())
-	require.EqualValues(t, 1, d.counts.labelReads[labels.ABIThreadContext][labels.OutcomePresent].Load())
+	require.EqualValues(t, 1, d.counts.labelReads[record.ABIThreadContext][record.OutcomePresent].Load())
 	require.Zero(t, d.awaiting.bytes)
 	require.Empty(t, d.awaiting.byUser)
 }
@@ -210,7 +211,7 @@ func TestAwaitingOfManyUsers(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
 	rec := &bpf.Record{
-		Process: bpf.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(), Presumed: true, Labels: oneLabel("a", "1"),
+		Process: record.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(), Presumed: true, Labels: oneLabel("a", "1"),
 	}
 	d.add(rec, timeOff{})
 	d.settle(rec.TimeNs)

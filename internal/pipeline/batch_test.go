@@ -18,6 +18,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // received is one call of ConsumeProfiles.
@@ -85,7 +86,7 @@ func testOutput(change func(*Options)) (cpuOutput, *recorder) {
 
 // fill adds samples of a user, of a process of its own, with one label.
 func fill(b *batch, uid uint32, samples int, value string) {
-	set := labels.NewSet(false, labels.Label{Key: "key-" + value, Value: value, Source: labels.ABIV1})
+	set := labels.NewSet(false, labels.Label{Key: "key-" + value, Value: value, Source: record.ABIV1})
 	for i := range samples {
 		b.add(b.user(uid), &profile.Sample{
 			Process: uint64(uid), TimeUnixNano: b.startMono + b.clockOffset, UserFrames: []uint64{uint64(uid)<<32 + uint64(i)}, Set: set,

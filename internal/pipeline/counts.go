@@ -9,12 +9,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/cputime"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // counts is what user space counts that is not of one stream.
 type counts struct {
-	labelReads [labels.NumABIs][labels.NumOutcomes]atomic.Int64
-	userStacks [labels.NumOutcomes]atomic.Int64
+	labelReads [record.NumABIs][record.NumOutcomes]atomic.Int64
+	userStacks [record.NumOutcomes]atomic.Int64
 	anomalies  [labels.NumAnomalies]atomic.Int64
 	users      userSeries
 	limits     [NumLimitActions]atomic.Int64 // those that the output and the aggregators count
@@ -25,7 +26,7 @@ type counts struct {
 
 func (c *counts) countRecord(rec *bpf.Record, d *labels.Decoded) {
 	for _, r := range d.Reads {
-		if r.ABI < labels.NumABIs && r.Outcome < labels.NumOutcomes {
+		if r.ABI < record.NumABIs && r.Outcome < record.NumOutcomes {
 			c.labelReads[r.ABI][r.Outcome].Add(1)
 		}
 	}

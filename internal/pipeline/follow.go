@@ -12,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // follower tells the process table what happens to processes, makes up for what it has
@@ -21,9 +22,9 @@ type follower struct {
 	report  func(error)
 	sampler *bpf.Sampler
 	table   *process.Table
-	stream  *stream             // of the sampler, which counts the events that were lost
-	handle  func(process.Event) // of the table
-	stopped chan struct{}       // closed when sampling has ended
+	stream  *stream            // of the sampler, which counts the events that were lost
+	handle  func(record.Event) // of the table
+	stopped chan struct{}      // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
@@ -45,12 +46,12 @@ func (f *follower) stop() { close(f.stopped) }
 
 // scan lists the processes that there are.
 func (f *follower) scan() error {
-	return f.sampler.Scan(func(ev bpf.ProcessEvent) { f.table.HandleEvent(processEvent(ev)) })
+	return f.sampler.Scan(f.table.HandleEvent)
 }
 
 func (f *follower) followProcesses() {
 	for {
-		var ev bpf.ProcessEvent
+		var ev record.Event
 		err := f.sampler.ReadEvent(&ev)
 		if errors.Is(err, bpf.ErrClosed) {
 			return
@@ -59,18 +60,12 @@ func (f *follower) followProcesses() {
 			f.degraded("process events have ended: new processes will be seen late", err)
 			return
 		}
-		f.handle(processEvent(ev))
+		f.handle(ev)
 	}
 }
 
 func (f *follower) followMappings() {
-	err := f.sampler.ReadMappingEvents(func(ev bpf.MappingEvent) {
-		kind := process.Mapping
-		if ev.Lost {
-			kind = process.MappingsLost
-		}
-		f.table.HandleEvent(process.Event{Kind: kind, PID: int(ev.PID)})
-	})
+	err := f.sampler.ReadMappingEvents(f.table.HandleEvent)
 	if !errors.Is(err, bpf.ErrClosed) {
 		f.degraded("mapping events have ended: libraries loaded later will be seen late", err)
 	}
@@ -131,6 +126,6 @@ func (f *follower) followLosses(r *repairs) {
 		f.log.Warn("Events of processes were lost, and the processes cannot be listed again.", zap.Error(err))
 		return
 	}
-	f.table.HandleEvent(process.Event{Kind: process.EventsLost})
+	f.table.HandleEvent(record.Event{Kind: record.EventLost})
 	r.madeUpFor = lost
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/customlabels/otelcol-customlabels/internal/bpf"
-	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -31,7 +30,7 @@ func TestEventLoss(t *testing.T) {
 	p, err := newPipeline(o, os.Getpagesize())
 	require.NoError(t, err)
 	var stalled atomic.Bool
-	p.follower.handle = func(ev process.Event) {
+	p.follower.handle = func(ev record.Event) {
 		for stalled.Load() {
 			time.Sleep(time.Millisecond)
 		}
@@ -64,10 +63,10 @@ func TestEventLoss(t *testing.T) {
 // published under the identity that they have now.
 func labelledAs(t *testing.T, p *Pipeline, pids map[uint32]bool) (n int) {
 	t.Helper()
-	require.NoError(t, p.sampler.Scan(func(ev bpf.ProcessEvent) {
+	require.NoError(t, p.sampler.Scan(func(ev record.Event) {
 		p.publisher.mu.Lock()
 		defer p.publisher.mu.Unlock()
-		if _, ok := p.publisher.sources[process.ID(ev.Process)]; ok && pids[ev.PID] {
+		if _, ok := p.publisher.sources[ev.Process]; ok && pids[uint32(ev.PID)] {
 			n++
 		}
 	}))

@@ -8,7 +8,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/offcpu"
-	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
@@ -87,7 +86,7 @@ func (r *offCPUReader) leave(to *aggregator) {
 	}
 	// Now, and not only when it is back: what has to be found out about its process
 	// is known by then.
-	proc := to.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+	proc := to.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
 	if to.filtered(proc) {
 		return // what comes back is not known then
 	}

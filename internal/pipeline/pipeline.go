@@ -169,7 +169,7 @@ func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*
 func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets) *process.Table {
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
-		rows = unwinder{to.sampler}
+		rows = to.sampler
 	}
 	return process.NewTable(process.Options{
 		Unwinder:         rows,
@@ -180,7 +180,7 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Selection:        selection,
 		Publisher:        to,
 		Programs:         to,
-		NameFile:         fileNames(to.sampler),
+		NameFile:         to.sampler.NameFile,
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // noise is a text that is in no other one.
@@ -30,7 +31,7 @@ func TestRequestsBounded(t *testing.T) {
 	b.endMono = b.startMono + 1
 	r := rand.New(rand.NewPCG(1, 2))
 	add := func(uid uint32, process uint64, valueBytes int) {
-		set := labels.NewSet(false, labels.Label{Key: "key", Value: noise(r, valueBytes), Source: labels.ABIV1})
+		set := labels.NewSet(false, labels.Label{Key: "key", Value: noise(r, valueBytes), Source: record.ABIV1})
 		b.add(b.user(uid), &profile.Sample{Process: process, TimeUnixNano: b.startMono + b.clockOffset, Set: set})
 	}
 	add(10, 10, 9<<10)

@@ -4,6 +4,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // NumStreams is the number of kinds of profiles, each of which has a stream of its own.
@@ -25,8 +26,8 @@ type Snapshot struct {
 	Labels   LabelsSnapshot
 	Metering MeteringSnapshot
 
-	LabelReads           [labels.NumABIs][labels.NumOutcomes]int64 // reads
-	UserStacks           [labels.NumOutcomes]int64
+	LabelReads           [record.NumABIs][record.NumOutcomes]int64 // reads
+	UserStacks           [record.NumOutcomes]int64
 	Anomalies            [labels.NumAnomalies]int64
 	DroppedProcessEvents int64                   // events that found no room
 	ProcessLoadErrors    int64                   // processes and executables of which something could not be read, kept or passed to BPF

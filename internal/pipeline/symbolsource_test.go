@@ -17,6 +17,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -38,7 +39,7 @@ func TestMapSource(t *testing.T) {
 	table := process.NewTable(process.Options{FS: fs})
 	source := func(later time.Duration) mapSource {
 		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
-		id := process.ID{TGID: uint32(pid), StartNs: uint64(started)}
+		id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}
 		return mapSource{table.Lookup(id, pid, []byte("sleep")), table, fs}
 	}
 	s := source(0)
@@ -119,7 +120,7 @@ func TestMapSourceInNamespace(t *testing.T) {
 	require.NoError(t, err)
 	table := process.NewTable(process.Options{FS: fs})
 	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
-	s := mapSource{table.Lookup(process.ID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, nil), table, fs}
+	s := mapSource{table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, nil), table, fs}
 	for name, text := range map[string]string{"perf-1.map": "1000 10 inside\n", fmt.Sprintf("perf-%d.map", cmd.Process.Pid): "1000 10 other\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "tmp", name), []byte(text), 0o600))
 	}

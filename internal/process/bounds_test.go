@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func TestLookupAllocates(t *testing.T) {
@@ -31,9 +32,9 @@ func TestLookupAllocates(t *testing.T) {
 func BenchmarkLookup(b *testing.B) {
 	table := NewTable(Options{Publisher: newRecorder()})
 	comm := []byte("comm")
-	ids := make([]ID, 1024)
+	ids := make([]record.ProcessID, 1024)
 	for i := range ids {
-		ids[i] = ID{TGID: uint32(i + 1), StartNs: uint64(i)}
+		ids[i] = record.ProcessID{TGID: uint32(i + 1), StartNs: uint64(i)}
 		table.Lookup(ids[i], 0, comm)
 	}
 	b.ReportAllocs()
@@ -44,12 +45,12 @@ func BenchmarkLookup(b *testing.B) {
 
 func TestMaxProcesses(t *testing.T) {
 	f := newFake(t, func(o *Options) { o.MaxProcesses = 2 })
-	f.HandleEvent(exists(ID{TGID: 1, StartNs: 1}))
-	f.Lookup(ID{TGID: 2, StartNs: 1}, 2, nil)
-	for _, kind := range []EventKind{Exists, Exec, Fork} {
-		f.HandleEvent(Event{Kind: kind, ID: ID{TGID: 3, StartNs: 1}, PID: 3})
+	f.HandleEvent(exists(record.ProcessID{TGID: 1, StartNs: 1}))
+	f.Lookup(record.ProcessID{TGID: 2, StartNs: 1}, 2, nil)
+	for _, kind := range []record.EventKind{record.EventExists, record.EventExec, record.EventFork} {
+		f.HandleEvent(record.Event{Kind: kind, Process: record.ProcessID{TGID: 3, StartNs: 1}, PID: 3})
 	}
-	other := f.Lookup(ID{TGID: 4, StartNs: 1}, 4, []byte("x"))
+	other := f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, []byte("x"))
 	require.Zero(t, other.Handle())
 	require.Equal(t, &Info{}, other.Info())
 	got, ok := f.Process(0)
@@ -58,17 +59,17 @@ func TestMaxProcesses(t *testing.T) {
 	require.EqualValues(t, 4, f.Stats().Refused)
 	require.Equal(t, 2, f.Stats().Processes)
 
-	f.HandleEvent(exit(ID{TGID: 1, StartNs: 1}))
+	f.HandleEvent(exit(record.ProcessID{TGID: 1, StartNs: 1}))
 	f.EndInterval()
 	f.EndInterval()
-	require.NotZero(t, f.Lookup(ID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")
+	require.NotZero(t, f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")
 }
 
 // TestExecStorm replaces one image after the other: none may hold on to all before it.
 func TestExecStorm(t *testing.T) {
 	f := newFake(t)
 	for i := range 1000 {
-		f.HandleEvent(execAt(ID{TGID: 42, StartNs: 5e9, ExecID: uint64(i)}, f.now(), "x"))
+		f.HandleEvent(execAt(record.ProcessID{TGID: 42, StartNs: 5e9, ExecID: uint64(i)}, f.now(), "x"))
 		if i%10 == 0 {
 			f.EndInterval()
 		}
@@ -90,11 +91,11 @@ func TestMappingStorm(t *testing.T) {
 	f.work()
 	for range 1000 {
 		f.advance(ms)
-		f.HandleEvent(Event{Kind: Mapping, PID: 42})
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 		f.work()
 	}
 	require.InDelta(t, 1000/int64(rereadGap/1e6), int64(f.Stats().Rereads), 2)
-	f.HandleEvent(Event{Kind: Mapping, PID: 4711})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 4711})
 	require.Zero(t, f.work(), "an unknown process")
 }
 
@@ -113,7 +114,7 @@ func TestCostlyProcess(t *testing.T) {
 		f.advance(int64(time.Second))
 		f.work()
 		p := f.process(image1)
-		f.HandleEvent(Event{Kind: Mapping, PID: 42})
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 		return p.dueNs - f.clock.Load()
 	}
 	require.Greater(t, gap(false), 20*cost)
@@ -126,12 +127,12 @@ func TestMappingsLost(t *testing.T) {
 	f := newFake(t)
 	for pid := 1; pid <= 100; pid++ {
 		f.image(pid, 500, "/bin/one")
-		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
 	}
 	require.Equal(t, 100, f.work())
 	f.advance(int64(time.Second))
 	for range 10 {
-		f.HandleEvent(Event{Kind: MappingsLost})
+		f.HandleEvent(record.Event{Kind: record.EventMappingsLost})
 		f.advance(int64(lostSpread) / 10)
 		require.InDelta(t, 10, f.work(), 2)
 	}
@@ -216,7 +217,7 @@ func benchmarkWork(b *testing.B, w work) {
 	require.NoError(b, err)
 	table := NewTable(Options{Publisher: newRecorder()})
 	defer table.descriptors.closeAll()
-	p := table.Lookup(ID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nil)
+	p := table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nil)
 	var s scratch
 	table.run(p, workLoad, &s)
 	require.True(b, p.Info().Loaded)

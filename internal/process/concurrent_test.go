@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // TestConcurrent lets short processes come and go while samples, events,
@@ -29,7 +30,7 @@ func TestConcurrent(t *testing.T) {
 				return
 			case <-time.After(5 * time.Millisecond):
 				table.EndInterval()
-				table.HandleEvent(Event{Kind: MappingsLost})
+				table.HandleEvent(record.Event{Kind: record.EventMappingsLost})
 				table.Stats()
 			}
 		}
@@ -66,15 +67,15 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 		t.Error(err)
 		return
 	}
-	id := ID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7, ExecID: 1}
-	table.HandleEvent(Event{Kind: Fork, ID: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))})
+	id := record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7, ExecID: 1}
+	table.HandleEvent(record.Event{Kind: record.EventFork, Process: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))})
 	first := table.Lookup(id, pid, []byte("sh"))
-	table.HandleEvent(Event{Kind: Mapping, PID: pid})
+	table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 	id.ExecID++
-	table.HandleEvent(Event{Kind: Exec, ID: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
+	table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
 	p := table.Lookup(id, pid, nil)
 	for range 20 {
-		table.HandleEvent(Event{Kind: Mapping, PID: pid})
+		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 		for _, m := range p.Info().Mappings {
 			if m.File != nil {
 				if f, _, err := m.File.Open(); err == nil {
@@ -90,7 +91,7 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 		t.Error(err)
 	}
 	if !loseExit {
-		table.HandleEvent(Event{Kind: Exit, ID: id, PID: pid})
+		table.HandleEvent(record.Event{Kind: record.EventExit, Process: id, PID: pid})
 	}
 	require.Equal(t, pid, p.Info().PID)
 }

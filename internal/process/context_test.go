@@ -17,6 +17,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -78,7 +79,7 @@ func contextFake(t *testing.T) (*fake, contextMemory, *Process) {
 	f.opts.memory = func(int) tlsresolve.Memory { return memory }
 	f.opts.bootTime = func() int64 { return f.clock.Load() + bootLead }
 	f.image(42, 500, "/bin/x")
-	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 	f.work()
 	f.Lookup(image1, 42, []byte("x"))
 	return f, memory, f.process(image1)
@@ -189,7 +190,7 @@ func TestContextAwaited(t *testing.T) {
 	require.Equal(t, "tenant", f.name(p, 1))
 	require.False(t, f.AwaitContext(p, sample), "looked at since")
 
-	f.HandleEvent(Event{Kind: Exit, ID: image1, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: image1, PID: 42})
 	require.False(t, f.AwaitContext(p, f.clock.Load()), "nothing left to look at")
 }
 
@@ -255,13 +256,13 @@ func TestContextNotInherited(t *testing.T) {
 	f.work()
 	require.NotNil(t, p.Info().Context)
 
-	child := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
-	f.HandleEvent(Event{Kind: Fork, ID: child, Parent: image1, PID: 43})
+	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 	require.Nil(t, f.process(child).Info().Context)
 	require.Empty(t, f.name(f.process(child), 0))
 
 	f.write(42, "maps", noContextMaps)
-	f.HandleEvent(Event{Kind: Exec, ID: image2, PID: 42, TimeNs: uint64(f.clock.Load())})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: image2, PID: 42, TimeNs: uint64(f.clock.Load())})
 	require.Nil(t, f.process(image2).Info().Context)
 }
 
@@ -320,7 +321,7 @@ func TestContextInTheSecondMapping(t *testing.T) {
 // A process with label sources is searched for a context every maxLateGap at least.
 func TestContextSearchGap(t *testing.T) {
 	f, _, p := contextFake(t)
-	p.load.sources = []LabelSource{{}}
+	p.load.sources = []record.LabelSource{{}}
 	for range 20 {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
@@ -381,7 +382,7 @@ func TestContextOfProcessThatMapsCode(t *testing.T) {
 		f.advance(int64(200 * time.Millisecond))
 		for range mappings {
 			f.advance(int64(100 * time.Millisecond))
-			f.HandleEvent(Event{Kind: Mapping, PID: 42})
+			f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 			f.work()
 		}
 		memory.publish(t, f.clock.Load(), "nodejs_v1", "route")
@@ -401,7 +402,7 @@ func TestContextOfProcessThatMapsCode(t *testing.T) {
 // often for that.
 func TestContextNamed(t *testing.T) {
 	f, memory, p := contextFake(t)
-	named := Event{Kind: ContextNamed, ID: image1}
+	named := record.Event{Kind: record.EventContextNamed, Process: image1}
 	f.advance(int64(time.Second))
 	f.write(42, "maps", contextMaps)
 	memory.publish(t, f.clock.Load(), "tls_v1", "route")
@@ -429,8 +430,8 @@ func TestContextNamed(t *testing.T) {
 	}
 	require.LessOrEqual(t, q.contextDueNs.Load()-g.clock.Load(), int64(lateGap))
 
-	g.HandleEvent(Event{Kind: ContextNamed, ID: ID{TGID: 4711}})
-	g.HandleEvent(Event{Kind: Exit, ID: image1, PID: 42})
+	g.HandleEvent(record.Event{Kind: record.EventContextNamed, Process: record.ProcessID{TGID: 4711}})
+	g.HandleEvent(record.Event{Kind: record.EventExit, Process: image1, PID: 42})
 	g.work()
 	g.HandleEvent(named)
 	g.advance(int64(time.Minute))
@@ -446,7 +447,7 @@ func TestContextNamedStorm(t *testing.T) {
 	before := f.Stats().Rereads
 	began := f.clock.Load()
 	for f.clock.Load() < began+int64(10*time.Second) {
-		f.HandleEvent(Event{Kind: ContextNamed, ID: image1})
+		f.HandleEvent(record.Event{Kind: record.EventContextNamed, Process: image1})
 		f.work()
 		f.clock.Add(ms)
 	}

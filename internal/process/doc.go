@@ -8,7 +8,7 @@
 // ([Process.Info]); what became known of a file is shared by all that map it.
 //
 // Invariants:
-//   - A process is an [ID], (PID, start time, exec generation): a reused PID or an
+//   - A process is a [record.ProcessID], (PID, start time, exec generation): a reused PID or an
 //     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
 //   - A process that has exited stays for one whole interval ([Table.EndInterval]),

@@ -5,6 +5,8 @@ package process
 import (
 	"path"
 	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -30,48 +32,48 @@ const (
 // HandleEvent takes note of an event. It does no I/O and never blocks. An event
 // of a process for which there is no room is counted (Stats.Refused), and the
 // process enters with its first sample when there is.
-func (t *Table) HandleEvent(ev Event) {
+func (t *Table) HandleEvent(ev record.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch ev.Kind {
-	case Exists:
+	case record.EventExists:
 		t.exists(ev)
-	case Exec:
+	case record.EventExec:
 		t.exec(ev)
-	case Fork:
+	case record.EventFork:
 		t.fork(ev)
-	case Exit:
-		if p := t.byID[ev.ID]; p != nil {
+	case record.EventExit:
+		if p := t.byID[ev.Process]; p != nil {
 			t.finish(p)
 		}
-	case Mapping:
+	case record.EventMapping:
 		if p := t.byPID[ev.PID]; p != nil {
 			t.mapped(p)
 		}
-	case ContextNamed:
-		if p := t.byID[ev.ID]; p != nil {
+	case record.EventContextNamed:
+		if p := t.byID[ev.Process]; p != nil {
 			t.contextNamed(p)
 		}
-	case MappingsLost:
+	case record.EventMappingsLost:
 		t.mappingsLost()
-	case EventsLost:
+	case record.EventLost:
 		t.finishInvisible()
 		t.mappingsLost()
 	}
 }
 
-func (t *Table) exists(ev Event) {
-	if t.byID[ev.ID] != nil {
+func (t *Table) exists(ev record.Event) {
+	if t.byID[ev.Process] != nil {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
-	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {
+	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p != nil {
 		t.scheduleLoad(p, 0)
 	}
 }
 
-func (t *Table) exec(ev Event) {
-	p := t.byID[ev.ID]
+func (t *Table) exec(ev record.Event) {
+	p := t.byID[ev.Process]
 	if p != nil {
 		// A sample was faster than the event. What may have been read of the
 		// process meanwhile was read too early.
@@ -84,7 +86,7 @@ func (t *Table) exec(ev Event) {
 		if full != "" {
 			info.Name = path.Base(full)
 		}
-		if p = t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p == nil {
+		if p = t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p == nil {
 			return
 		}
 	}
@@ -97,8 +99,8 @@ func (t *Table) exec(ev Event) {
 	t.scheduleLoad(p, settle-max(late, 0))
 }
 
-func (t *Table) fork(ev Event) {
-	if t.byID[ev.ID] != nil {
+func (t *Table) fork(ev record.Event) {
+	if t.byID[ev.Process] != nil {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
@@ -114,7 +116,7 @@ func (t *Table) fork(ev Event) {
 		inherited.setContext(&contextState{})
 		info = &inherited
 	}
-	if p := t.admit(ev.ID, ev.PID, info, int64(ev.TimeNs)); p != nil {
+	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p != nil {
 		p.inherited = sources
 		t.scheduleLoad(p, forkSettle)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // fake is a table over a /proc of plain files, with a clock that tests set.
@@ -84,7 +85,7 @@ func (f *fake) work() (n int) {
 func (f *fake) done(p *Process) { f.Table.done(&f.worker, p) }
 
 // process returns a known process without marking it as sampled.
-func (f *fake) process(id ID) *Process {
+func (f *fake) process(id record.ProcessID) *Process {
 	f.t.Helper()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -96,9 +97,9 @@ const ms = int64(1e6)
 
 // image1 and image2 are images of one process; reused has its PID later.
 var (
-	image1 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 1}
-	image2 = ID{TGID: 42, StartNs: 5_000_000_001, ExecID: 2}
-	reused = ID{TGID: 42, StartNs: 7_000_000_001, ExecID: 1}
+	image1 = record.ProcessID{TGID: 42, StartNs: 5_000_000_001, ExecID: 1}
+	image2 = record.ProcessID{TGID: 42, StartNs: 5_000_000_001, ExecID: 2}
+	reused = record.ProcessID{TGID: 42, StartNs: 7_000_000_001, ExecID: 1}
 )
 
 // write replaces a /proc file of a process.

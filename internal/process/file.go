@@ -17,8 +17,8 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
@@ -38,10 +38,10 @@ type File struct {
 	vdso      *vdso    // if it is that
 	rows      fileRows // of the first one
 
-	uid    uint32  // whose it is
-	kernel FileKey // what it is to the kernel, if known
-	first  *File   // that is the same to the kernel, if it is not this one
-	closed uint64  // version of places when it could not be opened for its rows; guarded by rows.mu
+	uid    uint32         // whose it is
+	kernel record.FileKey // what it is to the kernel, if known
+	first  *File          // that is the same to the kernel, if it is not this one
+	closed uint64         // version of places when it could not be opened for its rows; guarded by rows.mu
 
 	users  atomic.Int32 // processes that map it
 	others atomic.Int32 // processes that map a file whose first one it is
@@ -54,7 +54,7 @@ type File struct {
 type fileOptions struct {
 	fs          procfs.FS
 	descriptors *descriptors
-	name        func(*os.File) (FileKey, error) // Options.NameFile
+	name        func(*os.File) (record.FileKey, error) // Options.NameFile
 }
 
 // facts are what there is to know of an ELF file.
@@ -74,7 +74,7 @@ type facts struct {
 // plan is how to find one kind of labels. err says why there is no way though
 // the file defines the symbol.
 type plan struct {
-	abi   labels.ABI
+	abi   record.ABI
 	plan  tlsresolve.Plan
 	err   error
 	model string
@@ -169,7 +169,7 @@ func (f *File) load(firstOf func(*File) *File) (mine bool) {
 			return
 		}
 		f.uid = st.Uid
-		if f.kernel = f.named(file); f.kernel != (FileKey{}) {
+		if f.kernel = f.named(file); f.kernel != (record.FileKey{}) {
 			if first := firstOf(f); first != f {
 				mine = first.load(firstOf)
 				f.first, f.facts, f.err = first, first.facts, first.err
@@ -190,13 +190,13 @@ func (f *File) origin() *File {
 }
 
 // named returns what an open file is to the kernel, zero if that cannot be known.
-func (f *File) named(file *os.File) FileKey {
+func (f *File) named(file *os.File) record.FileKey {
 	if f.opts.name == nil || f.vdso != nil {
-		return FileKey{}
+		return record.FileKey{}
 	}
 	key, err := f.opts.name(file)
 	if err != nil || int64(key.Size) != f.key.Size {
-		return FileKey{}
+		return record.FileKey{}
 	}
 	return key
 }
@@ -230,7 +230,7 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 	id, _ := e.GoBuildID()
 	k.goBuildID = validUTF8(id)
 	k.v8, k.v8Err = v8heap.LayoutOf(e)
-	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+	for abi := record.ABIV0; abi < record.NumABIs; abi++ {
 		if abi.Symbol() == "" {
 			continue
 		}
@@ -255,7 +255,7 @@ func readFacts(r io.ReaderAt, size int64) (facts, error) {
 
 // goroutines plans how to read the labels of a Go program's goroutines.
 func goroutines(e *elffile.File) (p plan, ok bool) {
-	p = plan{abi: labels.ABIGo}
+	p = plan{abi: record.ABIGo}
 	if p.goroutines, p.err = golabels.NewPlan(e); errors.Is(p.err, golabels.ErrNotGo) {
 		return plan{}, false
 	}
@@ -263,7 +263,7 @@ func goroutines(e *elffile.File) (p plan, ok bool) {
 }
 
 // versionAddress finds the version that goes with a kind of custom labels.
-func versionAddress(e *elffile.File, abi labels.ABI) (uint64, error) {
+func versionAddress(e *elffile.File, abi record.ABI) (uint64, error) {
 	if abi.ThreadContext() {
 		return 0, nil
 	}

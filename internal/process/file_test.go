@@ -229,7 +229,7 @@ func TestDamagedSymbolIsCounted(t *testing.T) {
 		info := loaded(t, table, ev).Info()
 		require.Len(t, info.Sources, 1)
 		require.Equal(t, SourceUnreadable, info.Sources[0].State)
-		sources, known := r.of(ev.ID)
+		sources, known := r.of(ev.Process)
 		require.True(t, known)
 		require.Empty(t, sources)
 		require.EqualValues(t, 1, table.Stats().FileErrors)
@@ -256,7 +256,7 @@ int main(void) {
 	ev := p.exists()
 	info := loaded(t, table, ev).Info()
 	require.Equal(t, path, info.Path)
-	sources, _ := r.of(ev.ID)
+	sources, _ := r.of(ev.Process)
 	require.Len(t, sources, 1)
 }
 

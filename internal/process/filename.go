@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // conforms reports whether a library has a name that the custom labels ABI
@@ -17,13 +17,13 @@ import (
 //	v1  libcustomlabels.*\.so$|customlabels\.node$
 //
 // Thread contexts may be in any library (OTEP 4947).
-func conforms(abi labels.ABI, file string) bool {
+func conforms(abi record.ABI, file string) bool {
 	name := path.Base(file)
 	at := strings.Index(name, "libcustomlabels")
 	switch abi {
-	case labels.ABIV0:
+	case record.ABIV0:
 		return at >= 0 && strings.Contains(name[at+len("libcustomlabels"):], ".so")
-	case labels.ABIV1:
+	case record.ABIV1:
 		return at >= 0 && strings.HasSuffix(name[at+len("libcustomlabels"):], ".so") ||
 			strings.HasSuffix(name, "customlabels.node")
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func TestConforms(t *testing.T) {
@@ -18,17 +18,17 @@ func TestConforms(t *testing.T) {
 		"customlabels.node", "xcustomlabels.node", "customlabels.node.bak", "libjavaProfiler123.so", "libcustomlabels.so.so",
 		"notlibcustomlabels.so", "libcustomlabels.node", "libcustomlabels.soup", ".so", "", "so.libcustomlabels",
 	} {
-		require.Equal(t, v0.MatchString(name), conforms(labels.ABIV0, "/usr/lib/"+name), name)
-		require.Equal(t, v1.MatchString(name), conforms(labels.ABIV1, "/usr/lib/"+name), name)
-		require.True(t, conforms(labels.ABIThreadContext, name))
+		require.Equal(t, v0.MatchString(name), conforms(record.ABIV0, "/usr/lib/"+name), name)
+		require.Equal(t, v1.MatchString(name), conforms(record.ABIV1, "/usr/lib/"+name), name)
+		require.True(t, conforms(record.ABIThreadContext, name))
 	}
-	require.False(t, conforms(labels.ABIV1, "/opt/libcustomlabels.so/other.so"), "the directory does not count")
+	require.False(t, conforms(record.ABIV1, "/opt/libcustomlabels.so/other.so"), "the directory does not count")
 }
 
 // Only where it is asked for, the name of a library decides.
 func TestStrictFileNames(t *testing.T) {
-	lib := libraryOf(t, defineV1, labels.ABIV1.Symbol())
-	require.False(t, conforms(labels.ABIV1, lib))
+	lib := libraryOf(t, defineV1, record.ABIV1.Symbol())
+	require.False(t, conforms(record.ABIV1, lib))
 	path := compile(t, "p", common+`
 void *where(void);
 int main(void) { say(where()); await(); return 0; }`, lib)
@@ -48,7 +48,7 @@ int main(void) { say(where()); await(); return 0; }`, lib)
 			proc, ok := table.Process(1)
 			return ok && len(proc.Info().Sources) == 1 && proc.Info().Sources[0].State == want
 		})
-		sources, _ := r.of(ev.ID)
+		sources, _ := r.of(ev.Process)
 		require.Equal(t, strict, len(sources) == 0)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // files caches what is known of files, the most recently mapped ones.
@@ -20,11 +21,11 @@ type files struct {
 	mu    sync.Mutex
 	order *list.List // of *File
 	byKey map[procfs.FileID]*list.Element
-	first map[FileKey]*File // of those that are the same to the kernel
+	first map[record.FileKey]*File // of those that are the same to the kernel
 }
 
 func newFiles(opts *fileOptions, max int, used *budget.Memory) *files {
-	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[FileKey]*File{}}
+	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{}}
 }
 
 // maxLoads is how often a file is read again that could not be read through others.

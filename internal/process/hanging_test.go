@@ -17,18 +17,19 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 // owned writes the /proc files of a process of a user, in a container.
-func (f *fake) owned(pid int, uid uint32, container string) ID {
+func (f *fake) owned(pid int, uid uint32, container string) record.ProcessID {
 	f.t.Helper()
 	f.image(pid, 500, "/bin/some")
 	f.write(pid, "status", fmt.Sprintf("Uid:\t%d\t0\t0\t0\nNSpid:\t%d\n", uid, pid))
 	if container != "" {
 		f.write(pid, "cgroup", "0::/docker/"+container+"\n")
 	}
-	id := ID{TGID: uint32(pid), StartNs: 5e9}
+	id := record.ProcessID{TGID: uint32(pid), StartNs: 5e9}
 	f.HandleEvent(exists(id))
 	return id
 }
@@ -57,7 +58,7 @@ func TestHangingProcesses(t *testing.T) {
 	f.Table = runTable(t, f.opts)
 	defer close(answer)
 	for pid := 1; pid <= 24; pid++ {
-		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
 	}
 	for pid := 100; pid < 104; pid++ {
 		loaded(t, f.Table, exists(f.owned(pid, harmless, "")))
@@ -120,9 +121,9 @@ func TestHangingQuota(t *testing.T) {
 	require.Equal(t, []int{50, 51}, got, "another container, another user")
 
 	f.Table.done(late[0], late[0].process)
-	f.finish(f.process(ID{TGID: uint32(maxOwnerLate + 1), StartNs: 5e9}))
+	f.finish(f.process(record.ProcessID{TGID: uint32(maxOwnerLate + 1), StartNs: 5e9}))
 	require.Nil(t, f.look(), "the other container's comes first")
-	w := &worker{alarm: first.alarm, process: f.process(ID{TGID: 50, StartNs: 5e9}), owner: owner{hostile, b}}
+	w := &worker{alarm: first.alarm, process: f.process(record.ProcessID{TGID: 50, StartNs: 5e9}), owner: owner{hostile, b}}
 	f.Table.done(w, w.process)
 	require.NotNil(t, f.look(), "one has answered")
 }
@@ -145,8 +146,8 @@ func TestQuarantine(t *testing.T) {
 	require.EqualValues(t, 42, told[0].ContextMap()["pid"])
 	require.EqualValues(t, hostile, told[0].ContextMap()["user"])
 
-	id := ID{TGID: 42, StartNs: 5e9, ExecID: 1}
-	f.HandleEvent(Event{Kind: Exec, ID: id, PID: 42, TimeNs: uint64(f.now())})
+	id := record.ProcessID{TGID: 42, StartNs: 5e9, ExecID: 1}
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: 42, TimeNs: uint64(f.now())})
 	f.advance(int64(time.Hour))
 	require.Zero(t, f.work(), "it has not answered")
 	f.Table.done(w, w.process)

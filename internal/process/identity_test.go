@@ -9,14 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-func exists(id ID) Event { return Event{Kind: Exists, ID: id, PID: int(id.TGID)} }
-func exit(id ID) Event   { return Event{Kind: Exit, ID: id, PID: int(id.TGID)} }
+func exists(id record.ProcessID) record.Event {
+	return record.Event{Kind: record.EventExists, Process: id, PID: int(id.TGID)}
+}
+func exit(id record.ProcessID) record.Event {
+	return record.Event{Kind: record.EventExit, Process: id, PID: int(id.TGID)}
+}
 
-func execAt(id ID, ns int64, path string) Event {
-	return Event{Kind: Exec, ID: id, PID: int(id.TGID), TimeNs: uint64(ns), Path: path}
+func execAt(id record.ProcessID, ns int64, path string) record.Event {
+	return record.Event{Kind: record.EventExec, Process: id, PID: int(id.TGID), TimeNs: uint64(ns), Path: path}
 }
 
 func TestLoad(t *testing.T) {
@@ -50,11 +54,11 @@ func TestUnknownProcessIsLoadedFirst(t *testing.T) {
 	for _, pid := range []int{42, 43, 44} {
 		f.image(pid, 500, "/bin/some")
 	}
-	f.HandleEvent(exists(ID{TGID: 43, StartNs: 5e9}))
-	f.HandleEvent(exists(ID{TGID: 44, StartNs: 5e9}))
+	f.HandleEvent(exists(record.ProcessID{TGID: 43, StartNs: 5e9}))
+	f.HandleEvent(exists(record.ProcessID{TGID: 44, StartNs: 5e9}))
 	p := f.Lookup(image1, 42, []byte("thread\xff"))
 	require.Equal(t, &Info{PID: 42, Name: "thread\uFFFD"}, p.Info())
-	second := f.Lookup(ID{TGID: 44, StartNs: 5e9}, 44, []byte("known"))
+	second := f.Lookup(record.ProcessID{TGID: 44, StartNs: 5e9}, 44, []byte("known"))
 	require.Equal(t, "known", second.Info().Name)
 
 	for _, want := range []*Process{p, second} {
@@ -69,7 +73,7 @@ func TestUnknownProcessIsLoadedFirst(t *testing.T) {
 func TestProcessInvisible(t *testing.T) {
 	f := newFake(t)
 	p := f.Lookup(image1, 0, []byte("hidden"))
-	f.HandleEvent(Event{Kind: Exists, ID: ID{TGID: 43, StartNs: 1}})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: record.ProcessID{TGID: 43, StartNs: 1}})
 	require.Zero(t, f.work())
 	require.Equal(t, &Info{Name: "hidden"}, p.Info())
 }
@@ -108,7 +112,7 @@ func TestPIDReusedBetween(t *testing.T) {
 	require.Equal(t, "new", p.Info().Name)
 	require.Equal(t, "old", old.Info().Name, "was read when it was true")
 	require.True(t, f.published.forgotten(image1))
-	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 	f.advance(int64(time.Second))
 	f.work()
 	require.Equal(t, "new", p.Info().Name)
@@ -226,14 +230,14 @@ func TestLateSampleOfOlderImage(t *testing.T) {
 	f.advance(int64(time.Hour))
 	f.work()
 	require.Equal(t, &Info{PID: 42, Name: "one"}, p.Info())
-	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 	f.work()
 	require.False(t, p.Info().Loaded, "the mapping is the newest image's")
 }
 
 func TestFork(t *testing.T) {
-	child := ID{TGID: 77, StartNs: 6e9, ExecID: 1}
-	fork := Event{Kind: Fork, ID: child, Parent: image1, PID: 77}
+	child := record.ProcessID{TGID: 77, StartNs: 6e9, ExecID: 1}
+	fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 77}
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
@@ -249,14 +253,14 @@ func TestFork(t *testing.T) {
 	exec := child
 	exec.ExecID++
 	f.image(77, 600, "/bin/other")
-	f.HandleEvent(Event{Kind: Exec, ID: exec, PID: 77, TimeNs: uint64(f.now()), Path: "other"})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: exec, PID: 77, TimeNs: uint64(f.now()), Path: "other"})
 	f.advance(int64(time.Second))
 	f.work()
 	require.Equal(t, "one", p.Info().Name)
 	require.Equal(t, "other", f.process(exec).Info().Name)
 
 	// It is read after its exec, before the event of that: back to the inherited.
-	child.TGID, fork.ID.TGID, fork.PID, exec.TGID = 78, 78, 78, 78
+	child.TGID, fork.Process.TGID, fork.PID, exec.TGID = 78, 78, 78, 78
 	f.HandleEvent(fork)
 	f.image(78, 600, "/bin/other")
 	at := f.now()
@@ -264,14 +268,14 @@ func TestFork(t *testing.T) {
 	f.work()
 	p = f.process(child)
 	require.Equal(t, "other", p.Info().Name)
-	f.HandleEvent(Event{Kind: Exec, ID: exec, PID: 78, TimeNs: uint64(at), Path: "other"})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: exec, PID: 78, TimeNs: uint64(at), Path: "other"})
 	require.Equal(t, "one", p.Info().Name)
 	require.Equal(t, 78, p.Info().PID)
 
 	// A child of an unknown process is read like any other.
-	orphan := ID{TGID: 79, StartNs: 6e9}
+	orphan := record.ProcessID{TGID: 79, StartNs: 6e9}
 	f.image(79, 600, "/bin/third")
-	f.HandleEvent(Event{Kind: Fork, ID: orphan, Parent: ID{TGID: 1}, PID: 79})
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: orphan, Parent: record.ProcessID{TGID: 1}, PID: 79})
 	f.advance(int64(time.Second))
 	f.work()
 	require.Equal(t, "third", f.process(orphan).Info().Name)
@@ -285,7 +289,7 @@ func TestExit(t *testing.T) {
 	f.HandleEvent(exit(image1))
 	f.HandleEvent(exit(image1))
 	f.work()
-	require.Equal(t, []ID{image1}, f.published.forgot)
+	require.Equal(t, []record.ProcessID{image1}, f.published.forgot)
 
 	f.EndInterval()
 	got, ok := f.Process(p.Handle())
@@ -371,11 +375,11 @@ func TestKernelThread(t *testing.T) {
 
 // A forked child keeps the sources that it has inherited until its own are settled.
 func TestForkKeepsSources(t *testing.T) {
-	child := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
-	sources := []LabelSource{{ABI: labels.ABIV1}}
+	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	sources := []record.LabelSource{{ABI: record.ABIV1}}
 	for name, tc := range map[string]struct {
 		parent bool // its sources were published
-		found  []LabelSource
+		found  []record.LabelSource
 		again  bool
 		keeps  bool
 	}{
@@ -388,12 +392,12 @@ func TestForkKeepsSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			f.image(42, 500, "/bin/x")
-			f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+			f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 			f.work()
 			parent := f.process(image1)
 			parent.published = tc.parent
 			parent.info.Store(&Info{Sources: []SourceStatus{{State: SourceActive}, {State: SourceNotRelocated}}})
-			f.HandleEvent(Event{Kind: Fork, ID: child, Parent: image1, PID: 43})
+			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 			p := f.process(child)
 			f.publish(p, tc.found, tc.again)
 			_, published := f.published.of(child)
@@ -443,7 +447,7 @@ func TestBirthIsForgotten(t *testing.T) {
 	p := f.process(image1)
 	require.NotSame(t, p.Info(), p.birth)
 	f.advance(int64(execDuration+sampleDelay) + ms)
-	f.HandleEvent(Event{Kind: Mapping, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
 	f.work()
 	require.Same(t, p.Info(), p.birth)
 }

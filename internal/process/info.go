@@ -10,6 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
@@ -125,13 +126,21 @@ func (s SourceState) String() string {
 // SourceStatus is one label source of a process and what became of it.
 type SourceStatus struct {
 	Path     string // of the file that defines it
-	ABI      labels.ABI
+	ABI      record.ABI
 	Model    string              // TLS model; "" if there is no plan
 	Location tlsresolve.Location // if Active or Duplicate
 	V8       v8heap.Layout       // likewise; labels.ABIThreadContextNodeJS only
 	Go       golabels.Plan       // as far as it is known; labels.ABIGo only
 	State    SourceState
 	Err      string // why it is not active
+}
+
+// Source is the label source, if it is Active or Duplicate.
+func (s *SourceStatus) Source() record.LabelSource {
+	source := s.Location.Source(s.ABI)
+	source.V8Field, source.V8MapType = s.V8.Field, s.V8.MapType
+	source.Go, source.GoMap = s.Go.Layout.GoLayout, s.Go.Layout.Map
+	return source
 }
 
 // activeSources is the number of label sources that are read.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -81,7 +82,7 @@ func inspect(ctx context.Context, proc procfs.FS, pid int) (*Info, error) {
 // adopt enters a process that no event has told of.
 func (t *Table) adopt(pid int, stat *procfs.Stat) *Process {
 	const tick = int64(time.Second) / procfs.TicksPerSecond
-	id := ID{TGID: uint32(pid), StartNs: uint64(int64(stat.StartTicks)*tick - t.bootOffset)}
+	id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(int64(stat.StartTicks)*tick - t.bootOffset)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.admit(id, pid, &Info{PID: pid}, 0)
@@ -155,6 +156,6 @@ func (m guarded) ReadAt(p []byte, addr uint64) error {
 // discard is the Publisher of those that sample nothing.
 type discard struct{}
 
-func (discard) SetLabelSources(ID, []LabelSource) error { return nil }
-func (discard) Filter(ID) error                         { return nil }
-func (discard) Forget(ID) error                         { return nil }
+func (discard) SetLabelSources(record.ProcessID, []record.LabelSource) error { return nil }
+func (discard) Filter(record.ProcessID) error                                { return nil }
+func (discard) Forget(record.ProcessID) error                                { return nil }

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestInspectExecutable(t *testing.T) {
 	source := "#include <stdint.h>\n" + defineV1 + definer
-	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+labels.ABIV1.Symbol())
+	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+record.ABIV1.Symbol())
 	p := start(t, path)
 	var tp, variable uint64
 	p.line(&tp, &variable)
@@ -42,7 +42,7 @@ func TestInspectExecutable(t *testing.T) {
 	s := info.Sources[0]
 	require.Equal(t, SourceActive, s.State, s.Err)
 	require.Equal(t, "local-exec", s.Model)
-	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8, s.Go.Layout}}, labels.ABIV1, tp, variable)
+	requireSource(t, p, []record.LabelSource{s.Source()}, record.ABIV1, tp, variable)
 
 	file, size, err := info.Mappings[0].File.Open()
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestInspectExecutable(t *testing.T) {
 
 // A slot that the loader has relocated is believed at the second look only.
 func TestInspectSettles(t *testing.T) {
-	lib := libraryOf(t, defineV1, labels.ABIV1.Symbol())
+	lib := libraryOf(t, defineV1, record.ABIV1.Symbol())
 	p := start(t, compile(t, "p", common+`
 		int main(int argc, char **argv) {
 			void *(*where)(void) = (void *(*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "where");
@@ -67,12 +67,12 @@ func TestInspectSettles(t *testing.T) {
 	s := info.Sources[0]
 	require.Equal(t, SourceActive, s.State, s.Err)
 	require.Equal(t, lib, s.Path)
-	requireSource(t, p, []LabelSource{{s.ABI, s.Location, s.V8, s.Go.Layout}}, labels.ABIV1, tp, variable)
+	requireSource(t, p, []record.LabelSource{s.Source()}, record.ABIV1, tp, variable)
 }
 
 // A slot that never gets relocated costs no more than the bound.
 func TestInspectEnds(t *testing.T) {
-	lib := libraryOf(t, defineV1, labels.ABIV1.Symbol(), "-Wl,-z,noseparate-code")
+	lib := libraryOf(t, defineV1, record.ABIV1.Symbol(), "-Wl,-z,noseparate-code")
 	// Mapped the way a loader would, and left at that.
 	p := start(t, compile(t, "p", common+`
 		#include <fcntl.h>
@@ -156,7 +156,7 @@ func TestInspectPermission(t *testing.T) {
 	testutil.RequireRoot(t)
 	const nobody = 65534
 	source := "#include <stdint.h>\n" + defineV1 + definer
-	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+labels.ABIV1.Symbol())
+	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+record.ABIV1.Symbol())
 	for dir := filepath.Dir(path); dir != os.TempDir(); dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}

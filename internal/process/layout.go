@@ -9,6 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // layout is how an ELF file is to be mapped. It outlives the open file.
@@ -34,7 +35,7 @@ func (l *layout) bias(start, offset uint64) (bias uint64, ok bool) {
 
 // texts are the executable parts of the file, for rows whose first block is at a virtual
 // address. Pages that two segments claim, and disagree about, are nobody's.
-func (l *layout) texts(base uint64) (texts []FileText) {
+func (l *layout) texts(base uint64) (texts []record.FileText) {
 	page := uint64(os.Getpagesize())
 	for _, s := range l.loads {
 		if s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
@@ -50,7 +51,7 @@ func (l *layout) texts(base uint64) (texts []FileText) {
 		if limit > math.MaxUint32 || first >= limit {
 			continue
 		}
-		texts = append(texts, FileText{uint32(first), uint32(limit), int64(base - (s.Vaddr - s.Offset))})
+		texts = append(texts, record.FileText{FirstPage: uint32(first), LimitPage: uint32(limit), Text: int64(base - (s.Vaddr - s.Offset))})
 	}
 	return texts
 }

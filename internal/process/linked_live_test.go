@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -62,16 +62,16 @@ func TestSourceWithoutRelocation(t *testing.T) {
 		how  int
 		musl bool
 		link string
-		kind tlsresolve.Kind
+		kind record.TLSKind
 	}{
-		"start-up":          {started, false, "-pie", tlsresolve.Static},
-		"dlopen":            {dlopened, false, "-pie", tlsresolve.DTVGlibc},
-		"dlopen, not PIE":   {dlopened, false, "-no-pie", tlsresolve.DTVGlibc},
-		"dlmopen":           {namespace, false, "-pie", tlsresolve.DTVGlibc},
-		"program of loader": {byLoader, false, "-pie", tlsresolve.DTVGlibc},
-		"musl, start-up":    {started, true, "-pie", tlsresolve.DTVMusl},
-		"musl, dlopen":      {dlopened, true, "-no-pie", tlsresolve.DTVMusl},
-		"musl, of loader":   {byLoader, true, "-pie", tlsresolve.DTVMusl},
+		"start-up":          {started, false, "-pie", record.TLSStatic},
+		"dlopen":            {dlopened, false, "-pie", record.TLSDTVGlibc},
+		"dlopen, not PIE":   {dlopened, false, "-no-pie", record.TLSDTVGlibc},
+		"dlmopen":           {namespace, false, "-pie", record.TLSDTVGlibc},
+		"program of loader": {byLoader, false, "-pie", record.TLSDTVGlibc},
+		"musl, start-up":    {started, true, "-pie", record.TLSDTVMusl},
+		"musl, dlopen":      {dlopened, true, "-no-pie", record.TLSDTVMusl},
+		"musl, of loader":   {byLoader, true, "-pie", record.TLSDTVMusl},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var specs []string
@@ -99,8 +99,8 @@ func TestSourceWithoutRelocation(t *testing.T) {
 			require.Equal(t, SourceActive, status.State, status.Err)
 			require.Equal(t, "link map", status.Model)
 			require.Equal(t, tc.kind, status.Location.Kind)
-			require.Equal(t, tc.kind == tlsresolve.DTVGlibc, status.Location.Generation != 0)
-			requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8, status.Go.Layout}}, labels.ABIV1, tp, variable)
+			require.Equal(t, tc.kind == record.TLSDTVGlibc, status.Location.Generation != 0)
+			requireSource(t, p, []record.LabelSource{status.Source()}, record.ABIV1, tp, variable)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestCLibrarySaysNothing(t *testing.T) {
 			require.Contains(t, status.Err, tc.err)
 			if tc.state == SourceActive {
 				require.Zero(t, status.Location.Generation)
-				requireSource(t, p, []LabelSource{{status.ABI, status.Location, status.V8, status.Go.Layout}}, labels.ABIV1, tp, variable)
+				requireSource(t, p, []record.LabelSource{status.Source()}, record.ABIV1, tp, variable)
 			}
 		})
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 // TestUnconfirmed looks again at places in the DTV of glibc for a while.
 func TestUnconfirmed(t *testing.T) {
 	const since = int64(1e9)
-	for kind, again := range map[tlsresolve.Kind]bool{tlsresolve.Static: false, tlsresolve.DTVGlibc: true, tlsresolve.DTVMusl: false} {
+	for kind, again := range map[record.TLSKind]bool{record.TLSStatic: false, record.TLSDTVGlibc: true, record.TLSDTVMusl: false} {
 		seen := map[sourceKey]sighting{{}: {tlsresolve.Location{Kind: kind}, since}}
 		require.Equal(t, again, unconfirmed(seen, since+int64(confirm)-1), "%v", kind)
 		require.False(t, unconfirmed(seen, since+int64(confirm)), "%v", kind)
@@ -102,19 +102,19 @@ func TestThreadDBCandidates(t *testing.T) {
 // TestDefinitions are those of the libraries and of the program that runs.
 func TestDefinitions(t *testing.T) {
 	file := func(inode uint64, executable bool) *File {
-		return &File{key: id(inode), facts: facts{executable: executable, plans: []plan{{abi: labels.ABIV1}, {abi: labels.ABIV0, err: elffile.ErrNotELF}}}}
+		return &File{key: id(inode), facts: facts{executable: executable, plans: []plan{{abi: record.ABIV1}, {abi: record.ABIV0, err: elffile.ErrNotELF}}}}
 	}
 	images := []image{{file: file(1, true), bias: 1}, {file: file(2, true), bias: 2}, {file: file(3, false), bias: 3}}
 	env := &surroundings{program: id(1), target: tlsresolve.Target{Machine: elf.EM_X86_64}}
-	biases := func(env *surroundings, abi labels.ABI, images ...image) (b []uint64) {
+	biases := func(env *surroundings, abi record.ABI, images ...image) (b []uint64) {
 		for _, d := range definitions(images, abi, env) {
 			b = append(b, d.Bias)
 		}
 		return b
 	}
-	require.Equal(t, []uint64{1, 3}, biases(env, labels.ABIV1, images...))
-	require.Empty(t, biases(env, labels.ABIV0, images...))
-	require.Empty(t, biases(env, labels.ABIV1, images[0]), "alone")
+	require.Equal(t, []uint64{1, 3}, biases(env, record.ABIV1, images...))
+	require.Empty(t, biases(env, record.ABIV0, images...))
+	require.Empty(t, biases(env, record.ABIV1, images[0]), "alone")
 	env.byLoader = true
-	require.Equal(t, []uint64{1, 2, 3}, biases(env, labels.ABIV1, images...))
+	require.Equal(t, []uint64{1, 2, 3}, biases(env, record.ABIV1, images...))
 }

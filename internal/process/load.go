@@ -14,6 +14,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
@@ -41,13 +42,13 @@ type loadState struct {
 	info     *Info // as loaded last, whether it was shown or not
 	program  procfs.FileID
 	resolver resolver
-	sources  []LabelSource // as published last
-	filtered bool          // published last: not wanted
-	leftOut  bool          // not wanted, so that its sources and mappings were not looked for
-	attempt  int           // index into retryDelays
+	sources  []record.LabelSource // as published last
+	filtered bool                 // published last: not wanted
+	leftOut  bool                 // not wanted, so that its sources and mappings were not looked for
+	attempt  int                  // index into retryDelays
 	context  contextState
-	mappings []RowMapping // as published last
-	mapped   bool         // they were
+	mappings []record.UnwindMapping // as published last
+	mapped   bool                   // they were
 	// execPages are mapped executable and not writable, as read last and as published last.
 	execPages, listedPages uint64
 	reduced                bool  // for want of memory, not all is kept
@@ -179,7 +180,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	memory := t.opts.memory(tid)
 	updating := t.readContext(p, memory, s.contexts)
 	newContext := after.setContext(&p.load.context)
-	var sources []LabelSource
+	var sources []record.LabelSource
 	sources, after.Sources, retry = t.resolve(p, memory, after.Mappings, s.files)
 	retry = retry || updating
 	again := retry && p.load.attempt < len(retryDelays)
@@ -265,7 +266,7 @@ func (t *Table) readMappings(tid int, s *scratch) error {
 }
 
 // resolve looks for label sources among the mappings of a process.
-func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMapping, all []procfs.Mapping) ([]LabelSource, []SourceStatus, bool) {
+func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMapping, all []procfs.Mapping) ([]record.LabelSource, []SourceStatus, bool) {
 	images := imagesOf(mappings)
 	if len(images) == 0 {
 		return nil, nil, false
@@ -293,7 +294,7 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 // there will be another look, soon, a forked child keeps what it has inherited: sources
 // are missing until they have been seen twice, but its threads publish all the time. So
 // does a process that began with those of its program.
-func (t *Table) publish(p *Process, sources []LabelSource, again bool) {
+func (t *Table) publish(p *Process, sources []record.LabelSource, again bool) {
 	t.mu.RLock()
 	known, inherited, young := p.published, p.inherited, p.youngUntilNs
 	t.mu.RUnlock()

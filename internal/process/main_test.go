@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -28,18 +29,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recorder is a Publisher that remembers.
 type recorder struct {
 	mu       sync.Mutex
-	sources  map[ID][]LabelSource
+	sources  map[record.ProcessID][]record.LabelSource
 	calls    int
-	filtered map[ID]bool
-	forgot   []ID
+	filtered map[record.ProcessID]bool
+	forgot   []record.ProcessID
 	err      error
 }
 
 func newRecorder() *recorder {
-	return &recorder{sources: map[ID][]LabelSource{}, filtered: map[ID]bool{}}
+	return &recorder{sources: map[record.ProcessID][]record.LabelSource{}, filtered: map[record.ProcessID]bool{}}
 }
 
-func (r *recorder) SetLabelSources(id ID, sources []LabelSource) error {
+func (r *recorder) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
@@ -50,7 +51,7 @@ func (r *recorder) SetLabelSources(id ID, sources []LabelSource) error {
 	return r.err
 }
 
-func (r *recorder) Filter(id ID) error {
+func (r *recorder) Filter(id record.ProcessID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
@@ -62,13 +63,13 @@ func (r *recorder) Filter(id ID) error {
 }
 
 // filters reports whether a process was published as not wanted.
-func (r *recorder) filters(id ID) bool {
+func (r *recorder) filters(id record.ProcessID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.filtered[id]
 }
 
-func (r *recorder) Forget(id ID) error {
+func (r *recorder) Forget(id record.ProcessID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgot = append(r.forgot, id)
@@ -78,14 +79,14 @@ func (r *recorder) Forget(id ID) error {
 }
 
 // of returns the sources of a process, and whether it is known.
-func (r *recorder) of(id ID) ([]LabelSource, bool) {
+func (r *recorder) of(id record.ProcessID) ([]record.LabelSource, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, ok := r.sources[id]
 	return s, ok
 }
 
-func (r *recorder) forgotten(id ID) bool {
+func (r *recorder) forgotten(id record.ProcessID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Contains(r.forgot, id)
@@ -171,22 +172,22 @@ func (p *program) tell() {
 	require.NoError(p.t, err)
 }
 
-func (p *program) id() ID {
+func (p *program) id() record.ProcessID {
 	p.t.Helper()
 	st, err := procfs.FS{}.Stat(p.pid)
 	require.NoError(p.t, err)
-	return ID{TGID: uint32(p.pid), StartNs: st.StartTicks*1e7 + 12345, ExecID: 1}
+	return record.ProcessID{TGID: uint32(p.pid), StartNs: st.StartTicks*1e7 + 12345, ExecID: 1}
 }
 
-func (p *program) exists() Event {
-	return Event{Kind: Exists, ID: p.id(), PID: p.pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
+func (p *program) exists() record.Event {
+	return record.Event{Kind: record.EventExists, Process: p.id(), PID: p.pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
 }
 
 // loaded enters a process and waits for its information.
-func loaded(t *testing.T, table *Table, ev Event) *Process {
+func loaded(t *testing.T, table *Table, ev record.Event) *Process {
 	t.Helper()
 	table.HandleEvent(ev)
-	p := table.Lookup(ev.ID, ev.PID, []byte("comm"))
+	p := table.Lookup(ev.Process, ev.PID, []byte("comm"))
 	eventually(t, "process loaded", func() bool { return p.Info().Loaded })
 	return p
 }

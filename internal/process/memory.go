@@ -7,6 +7,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What is held for each process and file, beside what depends on it.
@@ -15,8 +16,8 @@ const (
 	mapEntryBytes = 64
 	processBytes  = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(Info{})) + 6*mapEntryBytes
 	fileBytes     = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*mapEntryBytes
-	mappingBytes  = int(unsafe.Sizeof(ExecMapping{}) + unsafe.Sizeof(RowMapping{}))
-	sourceBytes   = int(unsafe.Sizeof(SourceStatus{})+unsafe.Sizeof(LabelSource{})+unsafe.Sizeof(sighting{})) + mapEntryBytes
+	mappingBytes  = int(unsafe.Sizeof(ExecMapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
+	sourceBytes   = int(unsafe.Sizeof(SourceStatus{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(sighting{})) + mapEntryBytes
 )
 
 // The table may take half of all memory: from three eighths on processes are reduced,

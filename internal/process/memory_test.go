@@ -13,6 +13,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // manyMappings of code, as a program with generated code has them.
@@ -28,9 +29,9 @@ func manyMappings(n int) string {
 func TestMemoryAccount(t *testing.T) {
 	memory := budget.NewMemory(1 << 30)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
-	ids := make([]ID, 100)
+	ids := make([]record.ProcessID, 100)
 	for i := range ids {
-		ids[i] = ID{TGID: uint32(i + 1), StartNs: 5e9}
+		ids[i] = record.ProcessID{TGID: uint32(i + 1), StartNs: 5e9}
 		f.image(i+1, 500, "/bin/one")
 		f.write(i+1, "maps", manyMappings(50))
 		f.HandleEvent(exists(ids[i]))
@@ -58,20 +59,20 @@ func TestMemoryAccount(t *testing.T) {
 // has what is another's, those before keep all, and all is read when there is room again.
 func TestMemoryReduces(t *testing.T) {
 	memory := budget.NewMemory(4 << 20)
-	rec := &rowsRecorder{mappings: map[ID][]RowMapping{}}
+	rec := &rowsRecorder{mappings: map[record.ProcessID][]record.UnwindMapping{}}
 	f := newFake(t, func(o *Options) { o.Memory, o.Unwinder = memory, rec })
 	const n = 60
 	for pid := 1; pid <= n; pid++ {
 		f.image(pid, 500, fmt.Sprintf("/bin/p%d", pid))
 		f.write(pid, "maps", manyMappings(150))
-		p := f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
 		f.work()
 		require.Equal(t, fmt.Sprintf("p%d", pid), p.Info().Name)
 		require.EqualValues(t, 1000, p.Info().UID)
 	}
 	whole, reduced := 0, 0
 	for pid := 1; pid <= n; pid++ {
-		id := ID{TGID: uint32(pid), StartNs: 5e9}
+		id := record.ProcessID{TGID: uint32(pid), StartNs: 5e9}
 		p := f.process(id)
 		_, listed := rec.mappings[id]
 		if len(p.Info().Mappings) == 0 {
@@ -93,20 +94,20 @@ func TestMemoryReduces(t *testing.T) {
 	f.advance(int64(time.Second))
 	f.work()
 	for pid := 1; pid <= whole; pid++ {
-		require.NotEmpty(t, f.process(ID{TGID: uint32(pid), StartNs: 5e9}).Info().Mappings, "another look takes nothing from it")
+		require.NotEmpty(t, f.process(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}).Info().Mappings, "another look takes nothing from it")
 	}
 
 	for pid := 1; pid <= whole; pid++ {
-		f.HandleEvent(exit(ID{TGID: uint32(pid), StartNs: 5e9}))
+		f.HandleEvent(exit(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
 	}
 	f.EndInterval()
 	f.EndInterval()
-	last := f.process(ID{TGID: n, StartNs: 5e9})
+	last := f.process(record.ProcessID{TGID: n, StartNs: 5e9})
 	f.advance(int64(defaultRescanInterval))
 	f.rereadAll(f.now(), time.Second)
 	f.advance(int64(time.Second))
 	f.work()
-	info := f.process(ID{TGID: uint32(whole + 1), StartNs: 5e9}).Info()
+	info := f.process(record.ProcessID{TGID: uint32(whole + 1), StartNs: 5e9}).Info()
 	require.Len(t, info.Mappings, 150, "there is room again")
 	require.NotNil(t, info.Mapping(0x10000))
 	require.Contains(t, rec.mappings, last.ID())
@@ -141,7 +142,7 @@ func TestMemoryRefuses(t *testing.T) {
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	refused := 0
 	for pid := 1; pid <= 1000; pid++ {
-		if f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil).Handle() == 0 {
+		if f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil).Handle() == 0 {
 			refused++
 		}
 	}
@@ -163,7 +164,7 @@ func TestCPUBudget(t *testing.T) {
 	const n = 200
 	for pid := 1; pid <= n; pid++ {
 		f.image(pid, 500, "/bin/one")
-		f.HandleEvent(exists(ID{TGID: uint32(pid), StartNs: 5e9}))
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
 	}
 	const each = 10 * time.Millisecond
 	began := f.clock.Load()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -21,11 +22,11 @@ type Publisher interface {
 	// SetLabelSources replaces the label sources of a process; none is news too.
 	// The slice belongs to the callee.
 	// Samples of the process are wanted again if they were not.
-	SetLabelSources(id ID, sources []LabelSource) error
+	SetLabelSources(id record.ProcessID, sources []record.LabelSource) error
 	// Filter tells that no samples of a process are wanted.
-	Filter(id ID) error
+	Filter(id record.ProcessID) error
 	// Forget takes back what was set. An unknown process is no error.
-	Forget(id ID) error
+	Forget(id record.ProcessID) error
 }
 
 // Options of a Table. Zero values stand for the defaults.
@@ -36,7 +37,7 @@ type Options struct {
 	Programs  Programs  // nil: no process begins with label sources
 	// NameFile returns what an open file is to the kernel when a process maps it; nil: what
 	// several mounts show of one file is several.
-	NameFile  func(*os.File) (FileKey, error)
+	NameFile  func(*os.File) (record.FileKey, error)
 	Logger    *zap.Logger // default: none
 	Selection *Selection  // nil: all processes are wanted
 

@@ -2,11 +2,15 @@
 
 package process
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // Process is one process image. Its methods may be called from everywhere.
 type Process struct {
-	id     ID
+	id     record.ProcessID
 	handle uint64
 	pid    int
 	info   atomic.Pointer[Info]
@@ -73,7 +77,7 @@ type job struct {
 	// began with because others of its program had them.
 	inherited int
 	// program is what it runs, since execNs, if an event has told.
-	program Program
+	program record.FileKey
 	execNs  int64
 }
 
@@ -94,7 +98,7 @@ const (
 func (p *Process) Handle() uint64 { return p.handle }
 
 // ID returns the identity of the process.
-func (p *Process) ID() ID { return p.id }
+func (p *Process) ID() record.ProcessID { return p.id }
 
 // Info returns what is known of the process now, never nil.
 func (p *Process) Info() *Info { return p.info.Load() }

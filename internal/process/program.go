@@ -6,12 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
-
-// Program is the executable that a process runs; zero is none.
-type Program = FileKey
 
 // Programs gives processes label sources from their exec on. Calls come from several
 // goroutines.
@@ -19,14 +15,10 @@ type Programs interface {
 	// SetProgram has each process that executes a program begin with these sources; if
 	// they are presumed, samples that were taken with them have to be confirmed
 	// (Table.Confirm). The slice belongs to the callee.
-	SetProgram(p Program, sources []LabelSource, presumed bool) error
+	SetProgram(p record.FileKey, sources []record.LabelSource, presumed bool) error
 	// ForgetProgram takes that back. An unknown program is no error.
-	ForgetProgram(p Program) error
+	ForgetProgram(p record.FileKey) error
 }
-
-// maxPrograms whose label sources are remembered: MAX_PROGRAMS of
-// internal/bpf/src/record.h. When there are more, it begins anew.
-const maxPrograms = 1024
 
 const (
 	// maxWithout programs are remembered that have no label sources. When there are more, it
@@ -53,7 +45,7 @@ const (
 
 // programSources is what the processes of a program begin with. Guarded by Table.mu.
 type programSources struct {
-	sources []LabelSource
+	sources []record.LabelSource
 	sinceNs int64 // processes that executed it later began with that
 	varying bool  // processes differ: nothing is presumed any more
 }
@@ -63,7 +55,7 @@ func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Lo
 
 // begun notes that a process has executed a program, and reports whether it will hardly have
 // label sources. The table is locked.
-func (t *Table) begun(p *Process, program Program, execNs int64) (plain bool) {
+func (t *Table) begun(p *Process, program record.FileKey, execNs int64) (plain bool) {
 	p.program, p.execNs = program, execNs
 	if known := t.programs[program]; known != nil && !known.varying && known.sinceNs < execNs {
 		p.inherited = len(known.sources)
@@ -73,10 +65,10 @@ func (t *Table) begun(p *Process, program Program, execNs int64) (plain bool) {
 
 // noteWithout counts the processes of a program that have no label sources, or none that
 // could be found before they ended. The table is locked.
-func (t *Table) noteWithout(p *Process, sources []LabelSource) {
+func (t *Table) noteWithout(p *Process, sources []record.LabelSource) {
 	n, known := t.without[p.program]
 	switch {
-	case p.program == (Program{}):
+	case p.program == (record.FileKey{}):
 		return
 	case len(sources) > 0:
 		n = sometimesWith
@@ -93,7 +85,7 @@ func (t *Table) noteWithout(p *Process, sources []LabelSource) {
 }
 
 // presumed returns the sources that a process began with.
-func (t *Table) presumed(p *Process) []LabelSource {
+func (t *Table) presumed(p *Process) []record.LabelSource {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if known := t.programs[p.program]; known != nil && p.inherited > 0 && !known.varying {
@@ -109,21 +101,21 @@ func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
 	if p.exited || p.load.context.context != nil || nowNs >= p.youngUntilNs {
 		return 0, false
 	}
-	threads := slices.ContainsFunc(p.load.sources, func(s LabelSource) bool { return s.ABI.ThreadContext() })
+	threads := slices.ContainsFunc(p.load.sources, func(s record.LabelSource) bool { return s.ABI.ThreadContext() })
 	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
 }
 
 // settled compares the first settled label sources of a process with those that others of
 // its program had, and remembers them for the next ones. certain: they follow from the
 // program's file alone.
-func (t *Table) settled(p *Process, sources []LabelSource, certain bool) {
+func (t *Table) settled(p *Process, sources []record.LabelSource, certain bool) {
 	if t.opts.Programs == nil {
 		return
 	}
 	t.mu.RLock()
 	program := p.program
 	t.mu.RUnlock()
-	if program == (Program{}) || p.Confirm() != Unconfirmed {
+	if program == (record.FileKey{}) || p.Confirm() != Unconfirmed {
 		return
 	}
 	// One at a time, so that what the kernel has is what is remembered.
@@ -159,10 +151,10 @@ func (t *Table) settled(p *Process, sources []LabelSource, certain bool) {
 }
 
 // learn has further processes of a program begin with label sources. t.learning is locked.
-func (t *Table) learn(program Program, sources []LabelSource, certain bool) error {
+func (t *Table) learn(program record.FileKey, sources []record.LabelSource, certain bool) error {
 	t.mu.Lock()
-	var old []Program
-	if len(t.programs) >= maxPrograms {
+	var old []record.FileKey
+	if len(t.programs) >= record.MaxPrograms {
 		for p := range t.programs {
 			old = append(old, p)
 		}
@@ -186,9 +178,9 @@ func (t *Table) learn(program Program, sources []LabelSource, certain bool) erro
 // presumable reports whether sources can be those of another process: a place in a table
 // of modules depends on what was loaded when, and the way through V8's heap on what the
 // process says of itself.
-func presumable(sources []LabelSource) bool {
+func presumable(sources []record.LabelSource) bool {
 	for _, s := range sources {
-		if s.Location.Kind != tlsresolve.Static && s.Location.Kind != tlsresolve.Register || s.ABI == labels.ABIThreadContextNodeJS {
+		if s.Kind != record.TLSStatic && s.Kind != record.TLSRegister || s.ABI == record.ABIThreadContextNodeJS {
 			return false
 		}
 	}

@@ -9,43 +9,42 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // programs remembers what processes of a program begin with.
 type programs struct {
-	sources  map[Program][]LabelSource
-	presumed map[Program]bool
+	sources  map[record.FileKey][]record.LabelSource
+	presumed map[record.FileKey]bool
 }
 
-func (p *programs) SetProgram(program Program, sources []LabelSource, presumed bool) error {
+func (p *programs) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
 	p.sources[program], p.presumed[program] = sources, presumed
 	return nil
 }
 
-func (p *programs) ForgetProgram(program Program) error {
+func (p *programs) ForgetProgram(program record.FileKey) error {
 	delete(p.sources, program)
 	return nil
 }
 
 var (
-	programA = Program{Inode: 7, Dev: 1}
-	atOffset = func(offset int64) []LabelSource {
-		return []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.Static, Offset: offset}}}
+	programA = record.FileKey{Inode: 7, Dev: 1}
+	atOffset = func(offset int64) []record.LabelSource {
+		return []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSStatic, Offset: offset}}
 	}
 )
 
 func newProgramsFake(t *testing.T) (*fake, *programs) {
-	known := &programs{map[Program][]LabelSource{}, map[Program]bool{}}
+	known := &programs{map[record.FileKey][]record.LabelSource{}, map[record.FileKey]bool{}}
 	return newFake(t, func(o *Options) { o.Programs = known }), known
 }
 
 // executes returns a new process that has executed a program now.
-func (f *fake) executes(pid int, program Program) *Process {
-	id := ID{TGID: uint32(pid), StartNs: 5e9, ExecID: 1}
+func (f *fake) executes(pid int, program record.FileKey) *Process {
+	id := record.ProcessID{TGID: uint32(pid), StartNs: 5e9, ExecID: 1}
 	f.advance(ms)
-	f.HandleEvent(Event{Kind: Exec, ID: id, PID: pid, TimeNs: uint64(f.now()), Program: program})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(f.now()), Program: program})
 	return f.process(id)
 }
 
@@ -65,12 +64,12 @@ func TestProgramIsLearnt(t *testing.T) {
 	f.settled(second, atOffset(-8), false)
 	require.Equal(t, Confirmed, second.Confirm())
 
-	other := f.executes(3, Program{Inode: 8})
+	other := f.executes(3, record.FileKey{Inode: 8})
 	require.Nil(t, f.presumed(other))
 	f.settled(other, nil, true)
 	require.Len(t, known.sources, 1, "without labels there is nothing to remember")
-	f.settled(f.executes(4, Program{Inode: 9}), atOffset(0), true)
-	require.False(t, known.presumed[Program{Inode: 9}], "its file alone says so")
+	f.settled(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
+	require.False(t, known.presumed[record.FileKey{Inode: 9}], "its file alone says so")
 }
 
 // A process that was executed before the program was learnt has not begun with that,
@@ -115,17 +114,17 @@ func TestProgramStartsSlowly(t *testing.T) {
 // Places that depend on what a process has loaded are not presumed of another one.
 func TestProgramNotPresumable(t *testing.T) {
 	f, known := newProgramsFake(t)
-	inTable := []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVGlibc, Module: 2}}}
+	inTable := []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}
 	f.settled(f.executes(1, programA), inTable, false)
-	f.settled(f.executes(2, Program{Inode: 8}), []LabelSource{{ABI: labels.ABIThreadContextNodeJS}}, false)
+	f.settled(f.executes(2, record.FileKey{Inode: 8}), []record.LabelSource{{ABI: record.ABIThreadContextNodeJS}}, false)
 	require.Empty(t, known.sources)
 }
 
 // Programs that are remembered are bounded.
 func TestProgramsBounded(t *testing.T) {
 	f, known := newProgramsFake(t)
-	for i := range maxPrograms + 1 {
-		f.settled(f.executes(i+1, Program{Inode: uint64(i + 1)}), atOffset(-8), false)
+	for i := range record.MaxPrograms + 1 {
+		f.settled(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
 	}
 	require.Len(t, known.sources, 1)
 	require.Len(t, f.programs, 1)
@@ -137,19 +136,19 @@ func TestYoungProcess(t *testing.T) {
 	f := newFake(t)
 	f.image(1, 500, "/bin/one")
 	p := f.executes(1, programA)
-	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1})
 	require.Zero(t, f.work(), "it is about to be read as a whole")
 	f.advance(int64(execSettle))
 	require.Equal(t, 1, f.work())
 	for range 10 {
-		f.HandleEvent(Event{Kind: Mapping, PID: 1})
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1})
 		f.advance(ms)
 		require.Equal(t, 1, f.work())
 	}
 	f.advance(int64(young))
-	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1})
 	f.work()
-	f.HandleEvent(Event{Kind: Mapping, PID: 1})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1})
 	f.advance(ms)
 	require.Zero(t, f.work())
 	require.GreaterOrEqual(t, p.notBeforeNs-f.now(), int64(10*time.Millisecond))
@@ -162,7 +161,7 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 	execute := func(pid int) (*Process, bool) {
 		f.image(pid, 500, "/bin/one")
 		p := f.executes(pid, programA)
-		f.HandleEvent(Event{Kind: Mapping, PID: pid})
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 		f.advance(int64(execSettle))
 		return p, f.work() == 1
 	}
@@ -182,7 +181,7 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 	require.Equal(t, 1, f.work())
 
 	ended, _ := execute(13)
-	f.HandleEvent(Event{Kind: Exit, ID: ended.ID()})
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: ended.ID()})
 	f.advance(int64(plainSettle))
 	require.Zero(t, f.work(), "it costs nothing")
 
@@ -200,7 +199,7 @@ func TestOneProcessIsNoRule(t *testing.T) {
 	f.executes(1, programA)
 	for range enoughWithout {
 		f.advance(int64(young))
-		f.HandleEvent(Event{Kind: Mapping, PID: 1})
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1})
 		require.Equal(t, 1, f.work())
 	}
 	f.image(2, 500, "/bin/one")
@@ -225,7 +224,7 @@ func TestWoken(t *testing.T) {
 		require.Nil(t, p)
 	}
 	fork := func(pid int) {
-		f.HandleEvent(Event{Kind: Fork, ID: ID{TGID: uint32(pid), StartNs: 5e9}, PID: pid})
+		f.HandleEvent(record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: pid})
 	}
 	idle()
 	fork(1)
@@ -234,13 +233,13 @@ func TestWoken(t *testing.T) {
 	f.advance(ms)
 	fork(2)
 	require.False(t, woken(), "it is due later")
-	f.HandleEvent(Event{Kind: Exit, ID: ID{TGID: 1, StartNs: 5e9}})
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: record.ProcessID{TGID: 1, StartNs: 5e9}})
 	fork(3)
 	require.False(t, woken())
 	f.executes(4, programA)
 	require.True(t, woken(), "it is due earlier")
 	idle()
-	f.Lookup(ID{TGID: 2, StartNs: 5e9}, 2, nil)
+	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nil)
 	require.True(t, woken(), "it is urgent")
 }
 
@@ -249,7 +248,7 @@ func TestBriefProgramIsReadLate(t *testing.T) {
 	f := newFake(t)
 	for pid := range enoughWithout {
 		p := f.executes(pid+1, programA)
-		f.HandleEvent(Event{Kind: Exit, ID: p.ID()})
+		f.HandleEvent(record.Event{Kind: record.EventExit, Process: p.ID()})
 	}
 	f.image(11, 500, "/bin/one")
 	f.executes(11, programA)
@@ -263,14 +262,14 @@ func TestBriefProgramIsReadLate(t *testing.T) {
 func TestWithoutBounded(t *testing.T) {
 	f := newFake(t)
 	for i := range maxWithout + 1 {
-		p := f.executes(i+1, Program{Inode: uint64(i + 1)})
-		f.HandleEvent(Event{Kind: Exit, ID: p.ID()})
+		p := f.executes(i+1, record.FileKey{Inode: uint64(i + 1)})
+		f.HandleEvent(record.Event{Kind: record.EventExit, Process: p.ID()})
 	}
 	require.Len(t, f.without, 1)
 	for i := range maxWithout - 1 {
-		f.without[Program{Inode: uint64(i + 1)}] = 1
+		f.without[record.FileKey{Inode: uint64(i + 1)}] = 1
 	}
-	p := f.executes(1, Program{Inode: 1})
+	p := f.executes(1, record.FileKey{Inode: 1})
 	f.noteWithout(p, atOffset(-8))
 	require.Len(t, f.without, maxWithout, "it was one of them")
 }
@@ -279,11 +278,11 @@ func TestWithoutBounded(t *testing.T) {
 func TestForkedChildMaps(t *testing.T) {
 	f := newFake(t)
 	f.image(1, 500, "/bin/one")
-	f.HandleEvent(exists(ID{TGID: 1, StartNs: 5e9}))
+	f.HandleEvent(exists(record.ProcessID{TGID: 1, StartNs: 5e9}))
 	f.work()
 	f.image(2, 500, "/bin/one")
-	f.HandleEvent(Event{Kind: Fork, ID: ID{TGID: 2, StartNs: 5e9}, Parent: ID{TGID: 1, StartNs: 5e9}, PID: 2})
-	f.HandleEvent(Event{Kind: Mapping, PID: 2})
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: 2, StartNs: 5e9}, Parent: record.ProcessID{TGID: 1, StartNs: 5e9}, PID: 2})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 2})
 	require.Zero(t, f.work())
 	f.advance(int64(forkSettle))
 	require.Equal(t, 1, f.work())
@@ -296,10 +295,10 @@ func TestEventsLost(t *testing.T) {
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
 	f.work()
-	hidden := ID{TGID: 43, StartNs: 1}
+	hidden := record.ProcessID{TGID: 43, StartNs: 1}
 	f.Lookup(hidden, 0, []byte("hidden"))
 	f.remove(42)
-	f.HandleEvent(Event{Kind: EventsLost})
+	f.HandleEvent(record.Event{Kind: record.EventLost})
 	f.advance(int64(lostSpread))
 	f.work()
 	f.EndInterval()
@@ -315,7 +314,7 @@ func TestLateEvent(t *testing.T) {
 	f.advance(int64(time.Second))
 	execNs := f.now()
 	f.advance(int64(execSettle) / 2)
-	f.HandleEvent(Event{Kind: Exec, ID: ID{TGID: 1, StartNs: 5e9, ExecID: 1}, PID: 1, TimeNs: uint64(execNs), Program: programA})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: record.ProcessID{TGID: 1, StartNs: 5e9, ExecID: 1}, PID: 1, TimeNs: uint64(execNs), Program: programA})
 	require.Zero(t, f.work())
 	f.advance(int64(execSettle) / 2)
 	require.Equal(t, 1, f.work())

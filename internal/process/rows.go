@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -41,10 +42,10 @@ const (
 // fileRows are the rows of one file. Guarded by rows.mu.
 type fileRows struct {
 	state  rowsState
-	id     RowsID
+	id     record.TableID
 	base   uint64 // virtual address of the first block
 	blocks int
-	kernel FileKey // what they were made from, if known
+	kernel record.FileKey // what they were made from, if known
 	// asked is the file to build them from: one that a process maps now.
 	asked *File
 	// waiting are the sampled processes that map the file.
@@ -62,13 +63,13 @@ type rows struct {
 	mu       sync.Mutex
 	wanted   []*File
 	ready    map[*File]struct{}
-	tables   map[RowsID]*sharedRows
+	tables   map[record.TableID]*sharedRows
 	bytes    int
 	released uint64 // counts what was removed
 }
 
 func newRows(maxBytes int) *rows {
-	return &rows{max: maxBytes, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[RowsID]*sharedRows{}}
+	return &rows{max: maxBytes, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}}
 }
 
 // of returns the rows of a file, whose id is 0 as long as they are not there. ok

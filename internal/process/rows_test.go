@@ -14,19 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // rowsRecorder is an Unwinder that remembers.
 type rowsRecorder struct {
 	mu       sync.Mutex
-	next     RowsID
-	tables   map[RowsID]*unwind.Table
-	mappings map[ID][]RowMapping
-	files    map[FileKey]RowsID
+	next     record.TableID
+	tables   map[record.TableID]*record.UnwindTable
+	mappings map[record.ProcessID][]record.UnwindMapping
+	files    map[record.FileKey]record.TableID
 }
 
-func (r *rowsRecorder) AddRows(t *unwind.Table) (RowsID, error) {
+func (r *rowsRecorder) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next++
@@ -34,31 +34,31 @@ func (r *rowsRecorder) AddRows(t *unwind.Table) (RowsID, error) {
 	return r.next, nil
 }
 
-func (r *rowsRecorder) RemoveRows(id RowsID) error {
+func (r *rowsRecorder) RemoveUnwindTable(id record.TableID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.tables, id)
 	return nil
 }
 
-func (r *rowsRecorder) SetFileRows(file FileKey, id RowsID, texts []FileText) error {
+func (r *rowsRecorder) SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.files == nil {
-		r.files = map[FileKey]RowsID{}
+		r.files = map[record.FileKey]record.TableID{}
 	}
 	r.files[file] = id
 	return nil
 }
 
-func (r *rowsRecorder) SetMappings(id ID, mappings []RowMapping, _ uint64) error {
+func (r *rowsRecorder) SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, _ uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mappings[id] = mappings
 	return nil
 }
 
-func (r *rowsRecorder) ForgetMappings(id ID) error {
+func (r *rowsRecorder) ForgetMappings(id record.ProcessID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.mappings, id)
@@ -72,7 +72,7 @@ type rowsFake struct {
 }
 
 func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
-	rec := &rowsRecorder{tables: map[RowsID]*unwind.Table{}, mappings: map[ID][]RowMapping{}}
+	rec := &rowsRecorder{tables: map[record.TableID]*record.UnwindTable{}, mappings: map[record.ProcessID][]record.UnwindMapping{}}
 	f := newFake(t, func(o *Options) {
 		o.FS = procfs.FS{Root: "/proc"}
 		o.Unwinder = rec
@@ -82,9 +82,9 @@ func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
 }
 
 // start runs a program without labels, and returns its identity.
-func (f *rowsFake) start() (ID, *exec.Cmd) { return f.startProgram("sleep") }
+func (f *rowsFake) start() (record.ProcessID, *exec.Cmd) { return f.startProgram("sleep") }
 
-func (f *rowsFake) startProgram(path string) (ID, *exec.Cmd) {
+func (f *rowsFake) startProgram(path string) (record.ProcessID, *exec.Cmd) {
 	cmd := exec.Command(path, "60")
 	require.NoError(f.t, cmd.Start())
 	f.t.Cleanup(func() {
@@ -100,7 +100,7 @@ func (f *rowsFake) startProgram(path string) (ID, *exec.Cmd) {
 	}, time.Minute, time.Millisecond)
 	stat, err := f.opts.FS.Stat(cmd.Process.Pid)
 	require.NoError(f.t, err)
-	return ID{TGID: uint32(cmd.Process.Pid), StartNs: stat.StartTicks*1e7 - uint64(f.bootOffset)}, cmd
+	return record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: stat.StartTicks*1e7 - uint64(f.bootOffset)}, cmd
 }
 
 // build makes the rows that are wanted, at most so many files.
@@ -121,7 +121,7 @@ func (f *rowsFake) build(files int) (built int) {
 func TestRowsOfSampled(t *testing.T) {
 	f := newRowsFake(t, 64<<20)
 	id, cmd := f.start()
-	f.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 	f.work()
 	require.True(t, f.process(id).Info().Loaded)
 	require.Zero(t, f.build(1), "not sampled")
@@ -132,7 +132,7 @@ func TestRowsOfSampled(t *testing.T) {
 	pending := f.rec.mappings[id]
 	require.GreaterOrEqual(t, len(pending), 3, "sleep, libc, ld.so, maybe the vDSO")
 	for _, m := range pending {
-		require.Zero(t, m.Rows)
+		require.Zero(t, m.Table)
 	}
 	require.Equal(t, 1, f.build(1))
 	n := f.build(100)
@@ -140,14 +140,14 @@ func TestRowsOfSampled(t *testing.T) {
 	mappings := f.rec.mappings[id]
 	require.Len(t, mappings, n+1)
 	for i, m := range mappings {
-		table := f.rec.tables[m.Rows]
+		table := f.rec.tables[m.Table]
 		require.NotNil(t, table)
 		em := f.process(id).Info().Mapping(m.Start)
 		require.Equal(t, em.Limit, m.Limit)
 		vaddr, ok := em.Vaddr(m.Text)
 		require.True(t, ok)
 		require.Equal(t, table.Base, vaddr)
-		require.Len(t, table.Index, m.Blocks+1)
+		require.Len(t, table.Index, int(m.Blocks)+1)
 		require.True(t, i == 0 || m.Start >= mappings[i-1].Limit)
 	}
 	s := f.Stats()
@@ -161,11 +161,11 @@ func TestRowsOfSampled(t *testing.T) {
 	require.Len(t, f.rec.mappings[other], n+1)
 
 	third, thirdCmd := f.start()
-	f.HandleEvent(Event{Kind: Exists, ID: third, PID: thirdCmd.Process.Pid})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: third, PID: thirdCmd.Process.Pid})
 	f.work()
 	require.Len(t, f.rec.mappings[third], n+1, "before its first sample")
 
-	f.HandleEvent(Event{Kind: Exit, ID: other, PID: otherCmd.Process.Pid})
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: other, PID: otherCmd.Process.Pid})
 	f.work()
 	require.NotContains(t, f.rec.mappings, other)
 }
@@ -182,16 +182,16 @@ func TestRowsBounded(t *testing.T) {
 	require.Empty(t, f.rec.tables)
 	require.EqualValues(t, n, f.Stats().RowsRefused)
 	for _, m := range f.rec.mappings[id] {
-		require.Zero(t, m.Rows)
+		require.Zero(t, m.Table)
 	}
 	f.rows.max = 64 << 20
 	f.process(id).load.mapped = false
-	f.HandleEvent(Event{Kind: Mapping, PID: cmd.Process.Pid})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: cmd.Process.Pid})
 	f.advance(int64(time.Hour))
 	f.work()
 	require.Zero(t, f.build(100), "nothing has been released")
 	f.rows.released++
-	f.HandleEvent(Event{Kind: Mapping, PID: cmd.Process.Pid})
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: cmd.Process.Pid})
 	f.advance(int64(time.Hour))
 	f.work()
 	require.Equal(t, n, f.build(100))
@@ -214,7 +214,7 @@ func TestRowsReleased(t *testing.T) {
 		f.sweepRows()
 		require.Len(t, f.rec.tables, loaded, "in use")
 
-		f.HandleEvent(Event{Kind: Exit, ID: id, PID: cmd.Process.Pid})
+		f.HandleEvent(record.Event{Kind: record.EventExit, Process: id, PID: cmd.Process.Pid})
 		for range 3 {
 			f.EndInterval()
 		}
@@ -266,17 +266,17 @@ func TestMappingsForgotten(t *testing.T) {
 		f := newRowsFake(t, 64<<20)
 		id, cmd := f.start()
 		f.published.err = errors.New("no room for labels")
-		f.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+		f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 		f.Lookup(id, cmd.Process.Pid, nil)
 		p, w, _ := f.next()
 		if exitFirst {
-			f.HandleEvent(Event{Kind: Exit, ID: id})
+			f.HandleEvent(record.Event{Kind: record.EventExit, Process: id})
 		}
 		f.run(p, w, &f.scratch)
 		f.done(p)
 		if !exitFirst {
 			require.NotEmpty(t, f.rec.mappings)
-			f.HandleEvent(Event{Kind: Exit, ID: id})
+			f.HandleEvent(record.Event{Kind: record.EventExit, Process: id})
 		}
 		f.work()
 		require.Empty(t, f.rec.mappings)
@@ -317,11 +317,11 @@ func TestMappingsCutAndFiltered(t *testing.T) {
 	p := f.Lookup(image1, 42, nil)
 	info := &Info{}
 	file := &File{rows: fileRows{state: rowsReady, id: 1, blocks: 1}}
-	for i := range MaxRowMappings + 3 {
+	for i := range record.MaxUnwindMappings + 3 {
 		info.Mappings = append(info.Mappings, ExecMapping{Start: uint64(i) << 12, Limit: uint64(i+1) << 12, File: file, biased: true})
 	}
 	f.publishMappings(p, info)
-	require.Len(t, f.rec.mappings[image1], MaxRowMappings)
+	require.Len(t, f.rec.mappings[image1], record.MaxUnwindMappings)
 	require.EqualValues(t, 1, f.Stats().MappingsCut)
 	info.Verdict = VerdictFiltered
 	f.publishMappings(p, info)

@@ -14,6 +14,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -72,7 +73,7 @@ func (t *Table) loadRows(f *File) (result fileRows, err error) {
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
 	}
 	result.kernel = key
-	if key != (FileKey{}) || f.vdso != nil {
+	if key != (record.FileKey{}) || f.vdso != nil {
 		if err := t.opts.Unwinder.SetFileRows(key, result.id, f.facts.layout.texts(result.base)); err != nil {
 			t.log.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
 		}
@@ -97,7 +98,7 @@ func (t *Table) readRows(file *os.File, size int64) (fileRows, error) {
 	}
 	t.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
 	defer t.opts.Memory.Add(budget.OfRows, -rowsHeld*bytes)
-	if result.id, err = t.opts.Unwinder.AddRows(table); err == nil {
+	if result.id, err = t.opts.Unwinder.AddUnwindTable(&table.UnwindTable); err == nil {
 		t.rows.hold(result.id, bytes)
 	}
 	return result, err
@@ -169,11 +170,11 @@ func (t *Table) removeRows(f *File) {
 }
 
 // dropTable gives the rows' memory back when no file has them any more.
-func (t *Table) dropTable(id RowsID) {
+func (t *Table) dropTable(id record.TableID) {
 	if !t.rows.release(id) {
 		return
 	}
-	if err := t.opts.Unwinder.RemoveRows(id); err != nil {
+	if err := t.opts.Unwinder.RemoveUnwindTable(id); err != nil {
 		t.log.Debug("Unwind rows cannot be removed.", zap.Error(err))
 	}
 }

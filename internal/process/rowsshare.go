@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"io"
 	"os"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // sharedRows are rows that files have, one or several. Guarded by rows.mu.
@@ -14,7 +16,7 @@ type sharedRows struct {
 }
 
 // hold notes that a file has rows.
-func (r *rows) hold(id RowsID, bytes int) {
+func (r *rows) hold(id record.TableID, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.tables[id]; s != nil {
@@ -26,7 +28,7 @@ func (r *rows) hold(id RowsID, bytes int) {
 }
 
 // release notes that a file does not have them any more. last: nor has any other.
-func (r *rows) release(id RowsID) (last bool) {
+func (r *rows) release(id record.TableID) (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tables[id]
@@ -58,7 +60,7 @@ func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
 		return fileRows{}, false
 	}
 	for twin, rows := range twins {
-		if rows.kernel == (FileKey{}) || !twin.holds(sum, rows.kernel) {
+		if rows.kernel == (record.FileKey{}) || !twin.holds(sum, rows.kernel) {
 			continue
 		}
 		if shared, ok := t.rows.share(twin, rows.id); ok {
@@ -86,7 +88,7 @@ func (r *rows) twins(f *File) map[*File]fileRows {
 }
 
 // share has one more file hold the rows of another one, if that still has them.
-func (r *rows) share(f *File, id RowsID) (fileRows, bool) {
+func (r *rows) share(f *File, id record.TableID) (fileRows, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tables[id]
@@ -99,7 +101,7 @@ func (r *rows) share(f *File, id RowsID) (fileRows, bool) {
 
 // holds reports whether a file still has the contents that its rows were made of, and
 // whether these have a hash.
-func (f *File) holds(sum [sha256.Size]byte, kernel FileKey) bool {
+func (f *File) holds(sum [sha256.Size]byte, kernel record.FileKey) bool {
 	file, size, err := f.Open()
 	if err != nil {
 		return false

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // copies are the same program under several names, and the files that a table knows.
@@ -26,12 +28,12 @@ func newCopies(t *testing.T, n int, change func(i int, text []byte), name func(o
 	text, err := os.ReadFile("/bin/sleep")
 	require.NoError(t, err)
 	c := &copies{rowsFake: newRowsFake(t, 64<<20)}
-	c.files.opts.name = func(f *os.File) (FileKey, error) {
+	c.files.opts.name = func(f *os.File) (record.FileKey, error) {
 		info, err := f.Stat()
 		if err != nil {
-			return FileKey{}, err
+			return record.FileKey{}, err
 		}
-		return FileKey{Inode: name(info), Size: uint64(info.Size())}, nil
+		return record.FileKey{Inode: name(info), Size: uint64(info.Size())}, nil
 	}
 	for i := range n {
 		path := filepath.Join(t.TempDir(), "sleep")
@@ -49,7 +51,7 @@ func inodeOf(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino 
 func (c *copies) run(i int) (*File, *exec.Cmd) {
 	c.t.Helper()
 	id, cmd := c.startProgram(c.paths[i])
-	c.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+	c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 	c.work()
 	c.Lookup(id, cmd.Process.Pid, nil)
 	c.work()
@@ -82,7 +84,7 @@ func TestOneFileOfManyMounts(t *testing.T) {
 	// The first one's only process goes, its rows stay.
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	c.HandleEvent(Event{Kind: Exit, ID: c.idOf(cmd.Process.Pid)})
+	c.HandleEvent(record.Event{Kind: record.EventExit, Process: c.idOf(cmd.Process.Pid)})
 	c.work()
 	c.EndInterval()
 	c.EndInterval()
@@ -103,11 +105,11 @@ func TestOneFileOfManyMounts(t *testing.T) {
 // file gives them.
 func TestRowsOfAnotherMount(t *testing.T) {
 	c := newCopies(t, 2, func(int, []byte) {}, func(os.FileInfo) uint64 { return 1 })
-	var ids []ID
+	var ids []record.ProcessID
 	var cmds []*exec.Cmd
 	for i := range c.paths {
 		id, cmd := c.startProgram(c.paths[i])
-		c.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+		c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 		c.work()
 		c.Lookup(id, cmd.Process.Pid, nil)
 		c.work()
@@ -129,8 +131,8 @@ func TestRowsOfAnotherMount(t *testing.T) {
 func TestRowsOfNextProcess(t *testing.T) {
 	c := newCopies(t, 1, func(int, []byte) {}, inodeOf)
 	id, cmd := c.startProgram(c.paths[0])
-	ask := func(id ID, cmd *exec.Cmd) rowsState {
-		c.HandleEvent(Event{Kind: Exists, ID: id, PID: cmd.Process.Pid})
+	ask := func(id record.ProcessID, cmd *exec.Cmd) rowsState {
+		c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 		c.work()
 		c.Lookup(id, cmd.Process.Pid, nil)
 		c.work()
@@ -208,7 +210,7 @@ func TestChangesWhileRowsAreRead(t *testing.T) {
 }
 
 // idOf returns the identity of a process that the table knows.
-func (c *copies) idOf(pid int) ID {
+func (c *copies) idOf(pid int) record.ProcessID {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.byPID[pid].id

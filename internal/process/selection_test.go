@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // wantsUID is a Selection of one user's processes.
@@ -62,7 +63,7 @@ func TestSelection(t *testing.T) {
 	require.Equal(t, VerdictFiltered, p.Info().Verdict)
 	require.True(t, f.published.filters(image1))
 
-	f.HandleEvent(Event{Kind: Exit, ID: image1})
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: image1})
 	f.work()
 	require.True(t, f.published.forgotten(image1))
 	require.False(t, f.published.filters(image1))
@@ -70,14 +71,14 @@ func TestSelection(t *testing.T) {
 
 // What is there at the start is judged before the first sample, without workers.
 func TestSelectionJudge(t *testing.T) {
-	second := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	second := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
 	f := newFake(t, selecting(wantsUID(0)))
 	f.image(42, 500, "/bin/one")
 	f.image(43, 600, "/bin/two")
 	f.setUID(43, "0")
-	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
-	f.HandleEvent(Event{Kind: Exists, ID: second, PID: 43})
-	f.HandleEvent(Event{Kind: Exists, ID: ID{TGID: 44, StartNs: 1}, PID: 44}) // has gone meanwhile
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: second, PID: 43})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: record.ProcessID{TGID: 44, StartNs: 1}, PID: 44}) // has gone meanwhile
 	f.Judge()
 	require.True(t, f.published.filters(image1))
 	require.Equal(t, VerdictFiltered, f.process(image1).Info().Verdict)
@@ -91,12 +92,12 @@ func TestSelectionJudge(t *testing.T) {
 // Selectors by PID hold from the first look on, for what is there at the start and for
 // what comes.
 func TestSelectionByPID(t *testing.T) {
-	second := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	second := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
 	f := newFake(t, selecting(&Selection{ByPID: true, Wants: func(i *Info) bool { return i.PID == 43 }}))
 	f.image(42, 500, "/bin/one")
 	f.image(43, 600, "/bin/two")
-	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
-	f.HandleEvent(Event{Kind: Exists, ID: second, PID: 43})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: second, PID: 43})
 	f.Judge()
 	require.True(t, f.published.filters(image1))
 	require.False(t, f.published.filters(second))
@@ -109,12 +110,12 @@ func TestSelectionByPID(t *testing.T) {
 func TestSelectionExec(t *testing.T) {
 	f := newFake(t, selecting(&Selection{Wants: func(i *Info) bool { return i.Path == "/bin/two" }}))
 	f.image(42, 500, "/bin/one")
-	f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42, TimeNs: 1})
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42, TimeNs: 1})
 	f.work()
 	require.Equal(t, VerdictFiltered, f.process(image1).Info().Verdict)
 	f.image(42, 500, "/bin/two")
 	f.advance(1e9)
-	f.HandleEvent(Event{Kind: Exec, ID: image2, PID: 42, TimeNs: uint64(f.now()), Path: "/bin/two"})
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: image2, PID: 42, TimeNs: uint64(f.now()), Path: "/bin/two"})
 	require.Equal(t, VerdictUnknown, f.process(image2).Info().Verdict)
 	f.advance(int64(execSettle))
 	f.work()
@@ -123,7 +124,7 @@ func TestSelectionExec(t *testing.T) {
 
 // A forked child has its parent's verdict, but not where that may be about the PID.
 func TestSelectionFork(t *testing.T) {
-	child := ID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
 	for name, tc := range map[string]struct {
 		byPID bool
 		want  Verdict
@@ -133,11 +134,11 @@ func TestSelectionFork(t *testing.T) {
 			s.ByPID = tc.byPID
 			f := newFake(t, selecting(s))
 			f.image(42, 500, "/bin/one")
-			f.HandleEvent(Event{Kind: Exists, ID: image1, PID: 42})
+			f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 			f.work()
 			f.image(43, 600, "/bin/one")
 			f.setUID(43, "0")
-			f.HandleEvent(Event{Kind: Fork, ID: child, Parent: image1, PID: 43})
+			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 			require.Equal(t, tc.want, f.process(child).Info().Verdict)
 			f.advance(int64(forkSettle))
 			f.work()

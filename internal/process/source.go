@@ -11,16 +11,12 @@ import (
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
-
-// maxSources is the number of label sources that are read of one process:
-// MAX_LABEL_SOURCES of internal/bpf/src/record.h.
-const maxSources = 4
 
 // maxSourceStatuses bounds the sources that are looked at, useful or not.
 const maxSourceStatuses = 64
@@ -34,14 +30,6 @@ const settle = time.Millisecond
 // though it is believed: the loader gives a module its generation when all that
 // it loads has been relocated.
 const confirm = 50 * time.Millisecond
-
-// LabelSource is where the threads of a process publish labels.
-type LabelSource struct {
-	ABI      labels.ABI
-	Location tlsresolve.Location
-	V8       v8heap.Layout   // labels.ABIThreadContextNodeJS only
-	Go       golabels.Layout // labels.ABIGo only
-}
 
 var (
 	errIncomplete = errors.New("library not completely mapped yet")
@@ -72,7 +60,7 @@ type resolver struct {
 type sourceKey struct {
 	file *File
 	bias uint64
-	abi  labels.ABI
+	abi  record.ABI
 }
 
 type sighting struct {
@@ -92,14 +80,14 @@ type surroundings struct {
 	v8       func() (v8heap.Layout, error)
 	// presumed are the sources that the process began with: a slot that leads to one of
 	// them has got its last value.
-	presumed []LabelSource
+	presumed []record.LabelSource
 	// strictNames holds libraries against the ABI's rule for their names.
 	strictNames bool
 }
 
 // resolve looks at all sources of some images. retry tells that another try,
 // soon, may find more.
-func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSource, statuses []SourceStatus, retry bool) {
+func (r *resolver) resolve(images []image, env *surroundings) (sources []record.LabelSource, statuses []SourceStatus, retry bool) {
 	next := map[sourceKey]sighting{}
 	r.certain = true
 	for i := range images {
@@ -113,12 +101,12 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 			target := env.target
 			target.Definitions = definitions(images, p.abi, env)
 			location, err := r.one(im, p, env, &target, next)
-			if err == nil && p.abi == labels.ABIThreadContextNodeJS {
+			if err == nil && p.abi == record.ABIThreadContextNodeJS {
 				status.V8, err = env.v8()
 			}
 			if err == nil {
-				sources, err = addSource(sources, LabelSource{p.abi, location, status.V8, p.goroutines.Layout})
 				status.Location = location
+				sources, err = addSource(sources, status.Source())
 			}
 			status.State = stateOf(err)
 			if err != nil {
@@ -135,7 +123,7 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []LabelSo
 // unconfirmed reports whether there are locations to be looked at again.
 func unconfirmed(seen map[sourceKey]sighting, nowNs int64) bool {
 	for _, s := range seen {
-		if s.location.Kind == tlsresolve.DTVGlibc && nowNs-s.sinceNs < int64(confirm) {
+		if s.location.Kind == record.TLSDTVGlibc && nowNs-s.sinceNs < int64(confirm) {
 			return true
 		}
 	}
@@ -143,7 +131,7 @@ func unconfirmed(seen map[sourceKey]sighting, nowNs int64) bool {
 }
 
 // definitions returns all definitions of a variable, when there are several.
-func definitions(images []image, abi labels.ABI, env *surroundings) (all []tlsresolve.Definition) {
+func definitions(images []image, abi record.ABI, env *surroundings) (all []tlsresolve.Definition) {
 	if len(images) == 1 {
 		return nil
 	}
@@ -189,7 +177,7 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	if err := checkVersion(p, im.bias, env.memory); err != nil {
 		return tlsresolve.Location{}, err
 	}
-	if p.abi == labels.ABIGo {
+	if p.abi == record.ABIGo {
 		r.certain = r.certain && im.file.key == env.program
 		return goroutineLocation(im, p.goroutines.Slot, target)
 	}
@@ -212,8 +200,8 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	return location, nil
 }
 
-func presumedAt(presumed []LabelSource, abi labels.ABI, location tlsresolve.Location) bool {
-	return slices.ContainsFunc(presumed, func(s LabelSource) bool { return s.ABI == abi && s.Location == location })
+func presumedAt(presumed []record.LabelSource, abi record.ABI, location tlsresolve.Location) bool {
+	return slices.ContainsFunc(presumed, func(s record.LabelSource) bool { return s.ABI == abi && tlsresolve.LocationOf(&s) == location })
 }
 
 // goroutineLocation is where the threads of a Go program have their goroutines,
@@ -223,19 +211,19 @@ func goroutineLocation(im *image, slot golabels.Slot, target *tlsresolve.Target)
 	case im.file.facts.layout.machine != target.Machine:
 		return tlsresolve.Location{}, tlsresolve.ErrMachine
 	case slot.Register:
-		return tlsresolve.Location{Kind: tlsresolve.Register}, nil
+		return tlsresolve.Location{Kind: record.TLSRegister}, nil
 	}
-	return tlsresolve.Location{Kind: tlsresolve.Static, Offset: slot.Offset}, nil
+	return tlsresolve.Location{Kind: record.TLSStatic, Offset: slot.Offset}, nil
 }
 
 // addSource appends a source unless it is there already.
-func addSource(sources []LabelSource, s LabelSource) ([]LabelSource, error) {
+func addSource(sources []record.LabelSource, s record.LabelSource) ([]record.LabelSource, error) {
 	for _, other := range sources {
 		if other == s {
 			return sources, errDuplicate
 		}
 	}
-	if len(sources) == maxSources {
+	if len(sources) == record.MaxLabelSources {
 		return sources, errOverLimit
 	}
 	return append(sources, s), nil
@@ -251,7 +239,7 @@ func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
 		return err
 	}
 	want := uint32(0)
-	if p.abi == labels.ABIV1 {
+	if p.abi == record.ABIV1 {
 		want = 1
 	}
 	if v := binary.LittleEndian.Uint32(b[:]); v != want {
@@ -265,7 +253,7 @@ func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
 // child, still has records, of which the ids can be read. Those of Node.js are not
 // looked for without: their form is still moving.
 func checkSchema(p *plan, c *processctx.Context) error {
-	nodeJS := p.abi == labels.ABIThreadContextNodeJS
+	nodeJS := p.abi == record.ABIThreadContextNodeJS
 	switch {
 	case !p.abi.ThreadContext():
 		return nil

@@ -10,37 +10,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 const definer = common + `
 int main(void) { say(&VARIABLE); await(); return 0; }`
 
 // requireSource checks that one source was published and leads to the variable.
-func requireSource(t *testing.T, p *program, sources []LabelSource, abi labels.ABI, tp, variable uint64) {
+func requireSource(t *testing.T, p *program, sources []record.LabelSource, abi record.ABI, tp, variable uint64) {
 	t.Helper()
 	require.Len(t, sources, 1)
 	require.Equal(t, abi, sources[0].ABI)
-	got, err := sources[0].Location.Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
+	got, err := tlsresolve.LocationOf(&sources[0]).Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
 	require.NoError(t, err)
 	require.Equal(t, variable, got)
 }
 
 func TestSourceInExecutable(t *testing.T) {
 	for name, tc := range map[string]struct {
-		abi    labels.ABI
+		abi    record.ABI
 		define string
 		flags  []string
 	}{
-		"v0 PIE":                   {labels.ABIV0, defineV0, []string{"-pie", "-rdynamic"}},
-		"v1 PIE":                   {labels.ABIV1, defineV1, []string{"-pie", "-rdynamic"}},
-		"thread context PIE":       {labels.ABIThreadContext, defineCtx, []string{"-pie", "-rdynamic"}},
-		"v1 not PIE":               {labels.ABIV1, defineV1, []string{"-no-pie", "-rdynamic"}},
-		"v0 static":                {labels.ABIV0, defineV0, []string{"-static"}},
-		"v1 static PIE":            {labels.ABIV1, defineV1, []string{"-static-pie"}},
-		"v1 without a version":     {labels.ABIV1, "__thread void *custom_labels_current_set;\n", []string{"-rdynamic"}},
-		"v1 not separate segments": {labels.ABIV1, defineV1, []string{"-rdynamic", "-Wl,-z,noseparate-code"}},
+		"v0 PIE":                   {record.ABIV0, defineV0, []string{"-pie", "-rdynamic"}},
+		"v1 PIE":                   {record.ABIV1, defineV1, []string{"-pie", "-rdynamic"}},
+		"thread context PIE":       {record.ABIThreadContext, defineCtx, []string{"-pie", "-rdynamic"}},
+		"v1 not PIE":               {record.ABIV1, defineV1, []string{"-no-pie", "-rdynamic"}},
+		"v0 static":                {record.ABIV0, defineV0, []string{"-static"}},
+		"v1 static PIE":            {record.ABIV1, defineV1, []string{"-static-pie"}},
+		"v1 without a version":     {record.ABIV1, "__thread void *custom_labels_current_set;\n", []string{"-rdynamic"}},
+		"v1 not separate segments": {record.ABIV1, defineV1, []string{"-rdynamic", "-Wl,-z,noseparate-code"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := "#include <stdint.h>\n" + tc.define + definer
@@ -53,11 +54,11 @@ func TestSourceInExecutable(t *testing.T) {
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 			ev := p.exists()
 			proc := loaded(t, table, ev)
-			sources, ok := r.of(ev.ID)
+			sources, ok := r.of(ev.Process)
 			require.True(t, ok, "published with the information")
 			requireSource(t, p, sources, tc.abi, tp, variable)
 			require.Equal(t, []SourceStatus{{
-				Path: path, ABI: tc.abi, Model: "local-exec", Location: sources[0].Location,
+				Path: path, ABI: tc.abi, Model: "local-exec", Location: tlsresolve.LocationOf(&sources[0]),
 			}}, proc.Info().Sources)
 		})
 	}
@@ -65,13 +66,13 @@ func TestSourceInExecutable(t *testing.T) {
 
 func TestSourceInLibrary(t *testing.T) {
 	for name, tc := range map[string]struct {
-		abi    labels.ABI
+		abi    record.ABI
 		define string
 		flags  []string
 	}{
-		"descriptor":      {labels.ABIV1, defineV1, []string{"-mtls-dialect=gnu2"}},
-		"general dynamic": {labels.ABIV0, defineV0, []string{"-mtls-dialect=gnu"}},
-		"initial-exec":    {labels.ABIThreadContext, defineCtx, []string{"-ftls-model=initial-exec"}},
+		"descriptor":      {record.ABIV1, defineV1, []string{"-mtls-dialect=gnu2"}},
+		"general dynamic": {record.ABIV0, defineV0, []string{"-mtls-dialect=gnu"}},
+		"initial-exec":    {record.ABIThreadContext, defineCtx, []string{"-ftls-model=initial-exec"}},
 	} {
 		if runtime.GOARCH == "arm64" {
 			continue // named otherwise there; the corpus of tlsresolve has them
@@ -89,8 +90,8 @@ int main(void) { say(where()); await(); return 0; }`, lib)
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 			ev := p.exists()
 			table.HandleEvent(ev)
-			var sources []LabelSource
-			eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
+			var sources []record.LabelSource
+			eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
 			requireSource(t, p, sources, tc.abi, tp, variable)
 		})
 	}
@@ -118,11 +119,11 @@ func TestLibraryLoadedLater(t *testing.T) {
 	path := compile(t, "p", loader)
 	for name, tc := range map[string]struct {
 		rescan time.Duration
-		event  func(pid int) *Event
+		event  func(pid int) *record.Event
 	}{
-		"mapping event": {quiet, func(pid int) *Event { return &Event{Kind: Mapping, PID: pid} }},
-		"events lost":   {quiet, func(int) *Event { return &Event{Kind: MappingsLost} }},
-		"periodic":      {100 * time.Millisecond, func(int) *Event { return nil }},
+		"mapping event": {quiet, func(pid int) *record.Event { return &record.Event{Kind: record.EventMapping, PID: pid} }},
+		"events lost":   {quiet, func(int) *record.Event { return &record.Event{Kind: record.EventMappingsLost} }},
+		"periodic":      {100 * time.Millisecond, func(int) *record.Event { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, path, lib)
@@ -132,7 +133,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 			table := runTable(t, Options{Publisher: r, RescanInterval: tc.rescan})
 			ev := p.exists()
 			proc := loaded(t, table, ev)
-			sources, ok := r.of(ev.ID)
+			sources, ok := r.of(ev.Process)
 			require.True(t, ok)
 			require.Empty(t, sources)
 
@@ -142,8 +143,8 @@ func TestLibraryLoadedLater(t *testing.T) {
 			if ev := tc.event(p.pid); ev != nil {
 				table.HandleEvent(*ev)
 			}
-			eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
-			requireSource(t, p, sources, labels.ABIV1, tp, variable)
+			eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
+			requireSource(t, p, sources, record.ABIV1, tp, variable)
 			eventually(t, "library shown", func() bool {
 				for _, m := range proc.Info().Mappings {
 					if m.Path == lib {
@@ -162,7 +163,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source of the unloaded library withdrawn", func() bool {
-				s, ok := r.of(ev.ID)
+				s, ok := r.of(ev.Process)
 				return ok && len(s) == 0
 			})
 		})
@@ -183,8 +184,8 @@ func TestSourceWhileLoading(t *testing.T) {
 	p.tell()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		table.HandleEvent(Event{Kind: Mapping, PID: p.pid})
-		if s, _ := r.of(ev.ID); len(s) != 0 {
+		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: p.pid})
+		if s, _ := r.of(ev.Process); len(s) != 0 {
 			break
 		}
 		require.True(t, time.Now().Before(deadline))
@@ -192,8 +193,8 @@ func TestSourceWhileLoading(t *testing.T) {
 	}
 	var tp, variable uint64
 	p.line(&tp, &variable)
-	sources, _ := r.of(ev.ID)
-	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+	sources, _ := r.of(ev.Process)
+	requireSource(t, p, sources, record.ABIV1, tp, variable)
 }
 
 func TestSourceRefused(t *testing.T) {
@@ -222,7 +223,7 @@ func TestSourceRefused(t *testing.T) {
 			require.Len(t, info.Sources, 1)
 			require.Equal(t, tc.state, info.Sources[0].State)
 			require.NotEmpty(t, info.Sources[0].Err)
-			sources, ok := r.of(ev.ID)
+			sources, ok := r.of(ev.Process)
 			require.True(t, ok)
 			require.Empty(t, sources)
 		})
@@ -245,9 +246,9 @@ int main(void) { say(where() == &custom_labels_current_set ? where() : 0); await
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
 	proc := loaded(t, table, ev)
-	var sources []LabelSource
-	eventually(t, "source published", func() bool { sources, _ = r.of(ev.ID); return len(sources) != 0 })
-	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+	var sources []record.LabelSource
+	eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
+	requireSource(t, p, sources, record.ABIV1, tp, variable)
 	require.Len(t, proc.Info().Sources, 1)
 	require.Equal(t, lib, proc.Info().Sources[0].Path)
 }
@@ -288,8 +289,8 @@ func TestStartedByLoader(t *testing.T) {
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
 	loaded(t, table, ev)
-	sources, _ := r.of(ev.ID)
-	requireSource(t, p, sources, labels.ABIV1, tp, variable)
+	sources, _ := r.of(ev.Process)
+	requireSource(t, p, sources, record.ABIV1, tp, variable)
 }
 
 func TestManySources(t *testing.T) {
@@ -310,7 +311,7 @@ int main(int argc, char **argv) {
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
 	proc := loaded(t, table, ev)
-	eventually(t, "sources settled", func() bool { s, _ := r.of(ev.ID); return len(s) == maxSources })
+	eventually(t, "sources settled", func() bool { s, _ := r.of(ev.Process); return len(s) == record.MaxLabelSources })
 	states := map[SourceState]int{}
 	eventually(t, "statuses shown", func() bool {
 		clear(states)

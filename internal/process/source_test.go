@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -58,7 +58,7 @@ func TestSourceSettles(t *testing.T) {
 		t.Skip("another dialect")
 	}
 	var r resolver
-	at := func(after time.Duration) ([]LabelSource, SourceStatus, bool) {
+	at := func(after time.Duration) ([]record.LabelSource, SourceStatus, bool) {
 		env.nowNs += int64(after)
 		sources, statuses, retry := r.resolve([]image{im}, env)
 		require.Len(t, statuses, 1)
@@ -76,7 +76,7 @@ func TestSourceSettles(t *testing.T) {
 		t.Helper()
 		sources, status, _ := at(after)
 		require.Equal(t, SourceActive, status.State, status.Err)
-		require.Equal(t, []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVMusl, Module: module}}}, sources)
+		require.Equal(t, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: module}}, sources)
 	}
 	env.mappings = mappings[:len(mappings)-1]
 	unsettled(errIncomplete, 0)
@@ -91,19 +91,19 @@ func TestSourceSettles(t *testing.T) {
 
 	// What others of the program have there is no chance.
 	memory.module = 3
-	env.presumed = []LabelSource{{ABI: labels.ABIV1, Location: tlsresolve.Location{Kind: tlsresolve.DTVMusl, Module: 3}}}
+	env.presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
 	active(3, 0)
 }
 
 // A variable that two files lead to is read once.
 func TestDuplicateSource(t *testing.T) {
-	source := LabelSource{ABI: labels.ABIV1, Location: tlsresolve.Location{Offset: -8}}
+	source := record.LabelSource{ABI: record.ABIV1, Offset: -8}
 	sources, err := addSource(nil, source)
 	require.NoError(t, err)
 	sources, err = addSource(sources, source)
 	require.ErrorIs(t, err, errDuplicate)
 	require.Len(t, sources, 1)
-	source.Location.Offset = -16
+	source.Offset = -16
 	sources, err = addSource(sources, source)
 	require.NoError(t, err)
 	require.Len(t, sources, 2)

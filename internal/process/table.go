@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -38,7 +39,7 @@ type Table struct {
 	learning    sync.Mutex // before mu
 
 	mu       sync.RWMutex
-	byID     map[ID]*Process
+	byID     map[record.ProcessID]*Process
 	byHandle map[uint64]*Process
 	byPID    map[int]*Process    // the newest image, unless it has exited
 	newest   map[uint32]*Process // by TGID, exited or not
@@ -49,8 +50,8 @@ type Table struct {
 	sequence uint64
 	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
 	awaitedNs int64
-	programs  map[Program]*programSources
-	without   map[Program]int8 // processes in a row without label sources, or sometimesWith
+	programs  map[record.FileKey]*programSources
+	without   map[record.FileKey]int8 // processes in a row without label sources, or sometimesWith
 	hanging   hanging
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
@@ -73,12 +74,12 @@ func NewTable(opts Options) *Table {
 		rows:        newRows(opts.MaxRowBytes),
 		overflow:    &Process{job: job{index: -1}},
 		wake:        make(chan struct{}, 1),
-		byID:        map[ID]*Process{},
+		byID:        map[record.ProcessID]*Process{},
 		byHandle:    map[uint64]*Process{},
 		byPID:       map[int]*Process{},
 		newest:      map[uint32]*Process{},
-		programs:    map[Program]*programSources{},
-		without:     map[Program]int8{},
+		programs:    map[record.FileKey]*programSources{},
+		without:     map[record.FileKey]int8{},
 		awaitedNs:   math.MaxInt64,
 		hanging:     hanging{users: map[uint32]*userLooks{}},
 	}
@@ -90,7 +91,7 @@ func NewTable(opts Options) *Table {
 // yet; comm then names it until more is known. pid is as the collector's PID
 // namespace sees it, or 0. It does no I/O, and for a known process allocates
 // nothing. It returns the process with handle 0 if there is no room.
-func (t *Table) Lookup(id ID, pid int, comm []byte) *Process {
+func (t *Table) Lookup(id record.ProcessID, pid int, comm []byte) *Process {
 	t.mu.RLock()
 	p := t.byID[id]
 	t.mu.RUnlock()
@@ -102,7 +103,7 @@ func (t *Table) Lookup(id ID, pid int, comm []byte) *Process {
 
 // firstSample makes the information of a process that is sampled for the first
 // time more urgent than that of others.
-func (t *Table) firstSample(id ID, pid int, comm []byte) *Process {
+func (t *Table) firstSample(id record.ProcessID, pid int, comm []byte) *Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.byID[id]
@@ -143,7 +144,7 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 
 // admit enters a new process. replacedNs is when it has replaced the older
 // image of the process, if there is one. It returns nil if there is no room.
-func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
+func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int64) *Process {
 	if len(t.byID) >= t.opts.MaxProcesses || t.used(fullEighths, budget.Full) {
 		t.counts.refused.Add(1)
 		return nil
@@ -157,7 +158,7 @@ func (t *Table) admit(id ID, pid int, birth *Info, replacedNs int64) *Process {
 	t.byHandle[p.handle] = p
 	t.account(p)
 	older := t.newest[id.TGID]
-	if older != nil && !id.after(older.id) {
+	if older != nil && !id.After(older.id) {
 		t.finish(p) // a late sample of an image that has been replaced
 		return p
 	}

@@ -8,48 +8,25 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Unwinder gives the sampling programs unwind rows. Calls come from several
 // goroutines, for one process one after the other.
 type Unwinder interface {
-	// AddRows loads the rows of a file.
-	AddRows(t *unwind.Table) (RowsID, error)
-	// RemoveRows gives their memory back.
-	RemoveRows(id RowsID) error
+	// AddUnwindTable loads the rows of a file.
+	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
+	// RemoveUnwindTable gives their memory back.
+	RemoveUnwindTable(id record.TableID) error
 	// SetFileRows has the rows used wherever a process maps a file of which nothing else
-	// is known yet, until RemoveRows; the zero key is the vDSO's. The slice belongs to the callee.
-	SetFileRows(file FileKey, id RowsID, texts []FileText) error
-	// SetMappings says where a process maps files with rows, in address order, at
-	// most MaxRowMappings; none is news too. It holds while the process maps so many pages
+	// is known yet, until RemoveUnwindTable; the zero key is the vDSO's. The slice belongs to the callee.
+	SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error
+	// SetUnwindMappings says where a process maps files with rows, in address order, at
+	// most record.MaxUnwindMappings; none is news too. It holds while the process maps so many pages
 	// executable and not writable. The slice belongs to the callee.
-	SetMappings(id ID, mappings []RowMapping, execPages uint64) error
+	SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error
 	// ForgetMappings takes that back. An unknown process is no error.
-	ForgetMappings(id ID) error
-}
-
-// RowsID names the rows of a file; 0 is none.
-type RowsID uint64
-
-// MaxRowMappings of one process are given to an Unwinder.
-const MaxRowMappings = 1024
-
-// RowMapping says where a process maps the rows of a file.
-type RowMapping struct {
-	Start, Limit uint64
-	// Text is the address of the first block of the rows.
-	Text uint64
-	// Rows is 0 while the file has none, but should.
-	Rows   RowsID
-	Blocks int
-}
-
-// FileText says which pages of a file are mapped as one, executable.
-type FileText struct {
-	FirstPage, LimitPage uint32
-	// Text is the address of the first block of the rows less the one of the file's first byte.
-	Text int64
+	ForgetMappings(id record.ProcessID) error
 }
 
 // runsKnown reports whether the rows of a process's program are there already.
@@ -94,7 +71,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		}
 		handle = 0
 	}
-	list := make([]RowMapping, 0, len(info.Mappings))
+	list := make([]record.UnwindMapping, 0, len(info.Mappings))
 	for i := range info.Mappings {
 		m := &info.Mappings[i]
 		if m.File == nil || !m.biased {
@@ -104,17 +81,17 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		if !ok {
 			continue
 		}
-		if len(list) == MaxRowMappings {
+		if len(list) == record.MaxUnwindMappings {
 			t.counts.mappingsCut.Add(1)
 			break
 		}
-		list = append(list, RowMapping{Start: m.Start, Limit: m.Limit, Text: m.bias + r.base, Rows: r.id, Blocks: r.blocks})
+		list = append(list, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: m.bias + r.base, Table: r.id, Blocks: uint32(r.blocks)})
 	}
 	if p.load.mapped && p.load.listedPages == p.load.execPages && slices.Equal(p.load.mappings, list) {
 		return
 	}
 	p.load.mappings, p.load.mapped, p.load.listedPages = list, true, p.load.execPages
-	if err := t.opts.Unwinder.SetMappings(p.id, slices.Clone(list), p.load.execPages); err != nil {
+	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.load.execPages); err != nil {
 		p.load.mapped = false
 		t.publishFailed(p, err)
 	}

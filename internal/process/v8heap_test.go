@@ -8,16 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
 // A process may have a map of Node.js and a thread context of another library: its
 // process context says which of them is meant.
 func TestSchemaDecides(t *testing.T) {
-	native, node := &plan{abi: labels.ABIThreadContext}, &plan{abi: labels.ABIThreadContextNodeJS}
+	native, node := &plan{abi: record.ABIThreadContext}, &plan{abi: record.ABIThreadContextNodeJS}
 	for schema, want := range map[processctx.Schema][2]bool{
 		"tls_v1":         {true, false},
 		"tlsdesc_v1_dev": {true, false},

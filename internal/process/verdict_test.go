@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A batch waits until its processes are judged, or have ended; for one that cannot be judged
@@ -22,10 +24,10 @@ func TestAwaitVerdicts(t *testing.T) {
 	f.image(2, 500, "/bin/unwanted")
 	var list []*Process
 	for pid := 1; pid <= 4; pid++ {
-		list = append(list, f.Lookup(ID{TGID: uint32(pid), StartNs: 5e9}, pid, nil))
+		list = append(list, f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil))
 	}
 	f.image(4, 500, "/bin/ended")
-	f.HandleEvent(exit(ID{TGID: 4, StartNs: 5e9}))
+	f.HandleEvent(exit(record.ProcessID{TGID: 4, StartNs: 5e9}))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -44,7 +46,7 @@ func TestAwaitVerdicts(t *testing.T) {
 	}
 
 	f.image(5, 500, "/bin/wanted")
-	hangs := []*Process{f.Lookup(ID{TGID: 5, StartNs: 5e9}, 5, nil)}
+	hangs := []*Process{f.Lookup(record.ProcessID{TGID: 5, StartNs: 5e9}, 5, nil)}
 	f.AwaitVerdicts(context.Background(), hangs, time.Millisecond)
 	f.AwaitVerdicts(context.Background(), hangs, time.Hour)
 	require.Equal(t, VerdictUnknown, hangs[0].Info().Verdict)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // setAttributes is a label set in terms of the dictionary.
@@ -34,12 +35,12 @@ func (b *build) setAttributes(s *labels.Set) setAttributes {
 	}
 	// Two passes, so that on one name the thread context wins here, too.
 	for l := range s.All() {
-		if l.Source == labels.ABIThreadContext {
+		if l.Source == record.ABIThreadContext {
 			b.addLabel(&a, l, "")
 		}
 	}
 	for l := range s.All() {
-		if l.Source != labels.ABIThreadContext {
+		if l.Source != record.ABIThreadContext {
 			b.addLabel(&a, l, b.opts.LabelPrefix)
 		}
 	}
@@ -94,7 +95,7 @@ func (b *build) appendAttributes(to []int32, k *key, link linkRef, set setAttrib
 			to = append(to, b.tables.attribute(boolAttr(attrTraceSampled, k.sampled == SampledYes)))
 		}
 	}
-	if k.state != ThreadRunning {
+	if k.state != record.ThreadRunning {
 		to = append(to, b.tables.attribute(textAttr(attrThreadState, k.state.String())))
 	}
 	if k.cut {

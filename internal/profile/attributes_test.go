@@ -7,14 +7,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func v1(key, value string) labels.Label {
-	return labels.Label{Key: key, Value: value, Source: labels.ABIV1}
+	return labels.Label{Key: key, Value: value, Source: record.ABIV1}
 }
 
 func context(key, value string) labels.Label {
-	return labels.Label{Key: key, Value: value, Source: labels.ABIThreadContext}
+	return labels.Label{Key: key, Value: value, Source: record.ABIThreadContext}
 }
 
 func TestLabelAttributes(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLabelAttributes(t *testing.T) {
 		stats  BuildStats
 	}{
 		"prefix":                 {"p.", labels.NewSet(false, v1("a", "1")), map[string]any{"p.a": "1"}, BuildStats{}},
-		"v0, too":                {"p.", labels.NewSet(false, labels.Label{Key: "a", Value: "1", Source: labels.ABIV0}), map[string]any{"p.a": "1"}, BuildStats{}},
+		"v0, too":                {"p.", labels.NewSet(false, labels.Label{Key: "a", Value: "1", Source: record.ABIV0}), map[string]any{"p.a": "1"}, BuildStats{}},
 		"no prefix":              {"", labels.NewSet(false, v1("a", "1")), map[string]any{"a": "1"}, BuildStats{}},
 		"thread context is bare": {"p.", labels.NewSet(false, context("http.route", "/")), map[string]any{"http.route": "/"}, BuildStats{}},
 		"empty value":            {"p.", labels.NewSet(false, v1("a", "")), map[string]any{"p.a": ""}, BuildStats{}},
@@ -83,7 +84,7 @@ func TestEqualOutputIsOneSample(t *testing.T) {
 	b := NewBuilder(Options{Period: 1, LabelPrefix: "p."})
 	for i, set := range []*labels.Set{
 		nil, labels.NewSet(false), labels.NewSet(false, v1("a", "1")),
-		labels.NewSet(false, labels.Label{Key: "a", Value: "1", Source: labels.ABIV0}),
+		labels.NewSet(false, labels.Label{Key: "a", Value: "1", Source: record.ABIV0}),
 		labels.NewSet(false, context("p.a", "1")),
 		// The same two attributes, added in different orders.
 		labels.NewSet(false, context("p.c", "1"), v1("b", "1")),
@@ -113,7 +114,7 @@ func TestEqualStacksAreOneSample(t *testing.T) {
 
 func TestStackMarks(t *testing.T) {
 	b := NewBuilder(Options{Period: 1})
-	b.Add(&Sample{TimeUnixNano: 1500, UserFrames: []uint64{1}, UserStack: labels.OutcomeTruncated})
+	b.Add(&Sample{TimeUnixNano: 1500, UserFrames: []uint64{1}, UserStack: record.OutcomeTruncated})
 	b.Add(&Sample{TimeUnixNano: 1500})
 	b.Add(&Sample{TimeUnixNano: 1501})
 	p, stats := b.Build(&resolver{}, 1000, 2000)

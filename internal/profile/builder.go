@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // key is the aggregation key. It is compared in full; the stack by an id that
@@ -19,7 +20,7 @@ type key struct {
 	comm     [commBytes]byte
 	cut      bool // the user stack lacks its outer frames
 	sampled  Sampled
-	state    ThreadState
+	state    record.ThreadState
 	overflow overflow
 }
 
@@ -134,8 +135,8 @@ func (b *Builder) entry(k key, stack bool) uint32 {
 }
 
 // incomplete reports whether a walk ended before the entry of the thread.
-func incomplete(o labels.Outcome) bool {
-	return o != labels.OutcomePresent && o != labels.OutcomeNone && o != labels.OutcomeCompat
+func incomplete(o record.Outcome) bool {
+	return o != record.OutcomePresent && o != record.OutcomeNone && o != record.OutcomeCompat
 }
 
 // Samples returns the number of samples added since the last Reset.

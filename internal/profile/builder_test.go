@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
@@ -66,11 +67,11 @@ func TestAggregationKey(t *testing.T) {
 		"span":           {change: func(s *Sample) { s.Link = linkB }},
 		"no link":        {change: func(s *Sample) { s.Link = labels.Link{} }},
 		"sampled":        {func(s *Sample) { s.Sampled = SampledYes }, func(o *Options) { o.TraceAttributes = false }},
-		"thread state":   {change: func(s *Sample) { s.State = ThreadSleeping }},
-		"truncation":     {change: func(s *Sample) { s.UserStack = labels.OutcomeTruncated }},
-		"lost frames":    {change: func(s *Sample) { s.UserStack = labels.OutcomeNoRows }},
+		"thread state":   {change: func(s *Sample) { s.State = record.ThreadSleeping }},
+		"truncation":     {change: func(s *Sample) { s.UserStack = record.OutcomeTruncated }},
+		"lost frames":    {change: func(s *Sample) { s.UserStack = record.OutcomeNoRows }},
 		"time":           {func(s *Sample) { s.TimeUnixNano++ }, func(*Options) {}},
-		"other outcome":  {func(s *Sample) { s.UserStack = labels.OutcomeCompat }, func(*Options) {}},
+		"other outcome":  {func(s *Sample) { s.UserStack = record.OutcomeCompat }, func(*Options) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			add := func(o Options) []flatSample {
@@ -321,9 +322,9 @@ func TestAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	cache := labels.NewCache(1 << 20)
 	sets := []*labels.Set{nil, cache.Decode(nil, nil).Set, setA, setB,
-		labels.NewSet(true, labels.Label{Key: "tenant", Value: "a", Source: labels.ABIV1}),
-		labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: labels.ABIV0}),
-		labels.NewSet(false, labels.Label{Key: "", Value: "", Source: labels.ABIV0})}
+		labels.NewSet(true, labels.Label{Key: "tenant", Value: "a", Source: record.ABIV1}),
+		labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: record.ABIV0}),
+		labels.NewSet(false, labels.Label{Key: "", Value: "", Source: record.ABIV0})}
 	frames := func(base uint64) []uint64 {
 		var f []uint64
 		for range r.IntN(3) {
@@ -343,7 +344,7 @@ func TestAgainstReference(t *testing.T) {
 				TID: uint32(r.IntN(2)), Comm: []byte([]string{"", "a", "b"}[r.IntN(3)]), CPU: uint32(r.IntN(2)),
 				KernelFrames: frames(0xff00), UserFrames: frames(0x10),
 				Set: sets[r.IntN(len(sets))], Link: []labels.Link{{}, linkA, linkB}[r.IntN(3)],
-				UserStack: labels.Outcome(r.IntN(labels.NumOutcomes)),
+				UserStack: record.Outcome(r.IntN(record.NumOutcomes)),
 			}
 			b.Add(&s)
 			want.add(&s)

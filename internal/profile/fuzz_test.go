@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // uncleanKey is the inverse of cleanKey.
@@ -59,12 +60,12 @@ func FuzzBuild(f *testing.F) {
 		for i, addr := range frames {
 			r.frames[addr] = Frame{Lines: []Line{{function, value, int64(addr), int64(i)}, {Function: key}}[:1+i%2], Type: key,
 				Mapping: &Mapping{Start: time, Limit: addr, Filename: comm}}
-			set := labels.NewSet(i%2 == 0, labels.Label{Key: key, Value: value, Source: labels.ABI(i % 4)},
-				labels.Label{Key: value, Value: key, Source: labels.ABIThreadContext},
-				labels.Label{Key: prefix + key, Value: key, Source: labels.ABIThreadContext})
+			set := labels.NewSet(i%2 == 0, labels.Label{Key: key, Value: value, Source: record.ABI(i % 4)},
+				labels.Label{Key: value, Value: key, Source: record.ABIThreadContext},
+				labels.Label{Key: prefix + key, Value: key, Source: record.ABIThreadContext})
 			b.Add(&Sample{Process: addr % 2, TimeUnixNano: max(time+addr, 1), TID: uint32(addr), Comm: []byte(comm),
 				KernelFrames: frames[:i], UserFrames: frames[i:], Set: set, Link: labels.Link{SpanID: [8]byte{1}, TraceID: [16]byte{1}},
-				UserStack: labels.Outcome(i)})
+				UserStack: record.Outcome(i)})
 		}
 		p, stats := b.Build(r, max(time, 1), time)
 		n := 0

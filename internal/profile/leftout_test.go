@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A process that is not wanted leaves no trace: no name, label, link, address or time
@@ -17,7 +18,7 @@ func TestLeftOut(t *testing.T) {
 		{Process: 1, TimeUnixNano: 1500, UserFrames: []uint64{0x10}, Set: setA, Link: linkA},
 		{Process: 1, TimeUnixNano: 1600, UserFrames: []uint64{0x10}, Set: setA, Link: linkA},
 	}
-	secret := labels.NewSet(false, labels.Label{Key: "secret-key", Value: "secret-value", Source: labels.ABIV1})
+	secret := labels.NewSet(false, labels.Label{Key: "secret-key", Value: "secret-value", Source: record.ABIV1})
 	unwanted := []Sample{
 		{Process: 2, TimeUnixNano: 1, UserFrames: []uint64{0x5ec0e7}, Set: secret, Link: linkB, TID: 77, Comm: []byte("secret-comm")},
 		{Process: 2, TimeUnixNano: 9000, UserFrames: []uint64{0x5ec0e7, 0x10}, Set: secret},

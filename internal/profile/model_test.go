@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
@@ -125,8 +126,8 @@ func buildFlat(t *testing.T, b *Builder) []flatSample {
 var (
 	linkA = labels.Link{TraceID: [16]byte{1, 0xab}, SpanID: [8]byte{2, 0xcd}}
 	linkB = labels.Link{TraceID: [16]byte{1, 0xab}, SpanID: [8]byte{3}}
-	setA  = labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: labels.ABIV1})
-	setB  = labels.NewSet(false, labels.Label{Key: "tenant", Value: "b", Source: labels.ABIV1})
+	setA  = labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: record.ABIV1})
+	setB  = labels.NewSet(false, labels.Label{Key: "tenant", Value: "b", Source: record.ABIV1})
 )
 
 func everything() Options {
@@ -140,7 +141,7 @@ func sample() Sample {
 	return Sample{
 		Process: 7, TimeUnixNano: 1500, TID: 8, Comm: []byte("worker"), CPU: 3,
 		KernelFrames: []uint64{0xff10, 0xff21}, UserFrames: []uint64{0x10, 0x21, 0x31},
-		Set: setA, Link: linkA, UserStack: labels.OutcomePresent,
+		Set: setA, Link: linkA, UserStack: record.OutcomePresent,
 	}
 }
 
@@ -177,7 +178,7 @@ func (r *reference) add(s *Sample) {
 		f.attrs["span_id"] = hex.EncodeToString(s.Link.SpanID[:])
 	}
 	switch s.UserStack {
-	case labels.OutcomePresent, labels.OutcomeNone, labels.OutcomeCompat:
+	case record.OutcomePresent, record.OutcomeNone, record.OutcomeCompat:
 	default:
 		f.attrs["custom_labels.stack_truncated"] = true
 	}

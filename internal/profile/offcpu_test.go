@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func offCPUOptions() Options {
@@ -16,7 +18,7 @@ func offCPUOptions() Options {
 // An off-CPU profile has a value with each timestamp, and says what was left out.
 func TestOffCPUProfile(t *testing.T) {
 	b := NewBuilder(offCPUOptions())
-	for i, state := range []ThreadState{ThreadSleeping, ThreadRunnable, ThreadSleeping, NumThreadStates} {
+	for i, state := range []record.ThreadState{record.ThreadSleeping, record.ThreadRunnable, record.ThreadSleeping, record.NumThreadStates} {
 		s := sample()
 		s.State = state
 		s.TimeUnixNano += uint64(i)
@@ -49,7 +51,7 @@ func TestOffCPUProfile(t *testing.T) {
 
 	b.Reset()
 	s := sample()
-	s.State, s.OffCPUNs = ThreadStopped, 7
+	s.State, s.OffCPUNs = record.ThreadStopped, 7
 	b.Add(&s)
 	p, _ = b.Build(&resolver{}, 1000, 2000)
 	require.Equal(t, []int64{7}, theProfile(t, p.ResourceProfiles().At(0)).Samples().At(0).Values().AsRaw())

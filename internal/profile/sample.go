@@ -1,6 +1,9 @@
 package profile
 
-import "github.com/customlabels/otelcol-customlabels/internal/labels"
+import (
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // Sample is one hit of the profiler, or one absence from the CPU. It belongs to the caller, who may reuse it
 // and its slices; the Builder copies what it keeps.
@@ -8,7 +11,7 @@ type Sample struct {
 	Process      uint64 // handle of the process, meaningful to the Resolver
 	TimeUnixNano uint64 // of an absence: when it ended
 	OffCPUNs     int64  // of an absence: what it counts
-	State        ThreadState
+	State        record.ThreadState
 	TID          uint32
 	Comm         []byte // of the thread; what follows a NUL is ignored
 	CPU          uint32
@@ -18,28 +21,7 @@ type Sample struct {
 	Set                      *labels.Set // canonical; nil: no labels
 	Link                     labels.Link
 	Sampled                  Sampled // meaningful with a Link
-	UserStack                labels.Outcome
-}
-
-// ThreadState is why a thread was off the CPU.
-type ThreadState uint8
-
-// The states of threads. ThreadRunning has no name in the output.
-const (
-	ThreadRunning         ThreadState = iota
-	ThreadRunnable                    // preempted, or gave way
-	ThreadSleeping                    // waits, and a signal can interrupt it
-	ThreadUninterruptible             // waits, mostly for storage
-	ThreadStopped                     // by a signal or a debugger
-	ThreadOther
-	NumThreadStates
-)
-
-func (s ThreadState) String() string {
-	if s >= NumThreadStates {
-		s = ThreadOther
-	}
-	return [NumThreadStates]string{"running", "runnable", "sleeping", "uninterruptible", "stopped", "other"}[s]
+	UserStack                record.Outcome
 }
 
 // Sampled is the W3C trace flag that says whether the trace of a Link may have

@@ -5,13 +5,14 @@ import (
 	"math"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Total is what the samples of one entry add up to.
 type Total struct {
 	Process  uint64
 	Set      *labels.Set // nil: no labels
-	State    ThreadState
+	State    record.ThreadState
 	Samples  int
 	OffCPUNs int64 // of absences: what they count together, at most math.MaxInt64
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 var errNotMapped = errors.New("not mapped")
@@ -68,11 +70,11 @@ func TestResolveDescriptor(t *testing.T) {
 		{"static far", elf.EM_X86_64, x86Static, entry, 1 << 63, Glibc, Location{}, ErrImplausible},
 		{"static unreadable", elf.EM_X86_64, "", gap, neg, Glibc, Location{Offset: -152}, nil},
 		{"static unknown code", elf.EM_X86_64, x86Lazy, entry, neg, Glibc, Location{Offset: -152}, nil},
-		{"dynamic", elf.EM_X86_64, glibcDynamic, entry, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
-		{"dynamic endbr64", elf.EM_X86_64, x86Landing + glibcDynamic, entry, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
-		{"dynamic musl", elf.EM_X86_64, muslDynamic, entry, low, Musl, Location{DTVMusl, 0x18, 3, 0}, nil},
+		{"dynamic", elf.EM_X86_64, glibcDynamic, entry, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
+		{"dynamic endbr64", elf.EM_X86_64, x86Landing + glibcDynamic, entry, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
+		{"dynamic musl", elf.EM_X86_64, muslDynamic, entry, low, Musl, Location{record.TLSDTVMusl, 0x18, 3, 0}, nil},
 		{"dynamic no libc", elf.EM_X86_64, glibcDynamic, entry, low, UnknownLibc, Location{}, ErrUnknownLibc},
-		{"dynamic unreadable", elf.EM_X86_64, "", gap, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
+		{"dynamic unreadable", elf.EM_X86_64, "", gap, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
 		{"dynamic fault", elf.EM_X86_64, glibcDynamic, entry, gap, Glibc, Location{}, errNotMapped},
 		{"weak", elf.EM_X86_64, x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"weak endbr64", elf.EM_X86_64, x86Landing + x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
@@ -87,10 +89,10 @@ func TestResolveDescriptor(t *testing.T) {
 		{"aarch64 static in TCB", elf.EM_AARCH64, armStatic, entry, 8, Glibc, Location{}, ErrImplausible},
 		{"aarch64 static large", elf.EM_AARCH64, armStatic, entry, low, Glibc, Location{Offset: low}, nil},
 		{"aarch64 static unreadable", elf.EM_AARCH64, "", gap, 160, Glibc, Location{Offset: 160}, nil},
-		{"aarch64 dynamic", elf.EM_AARCH64, armDynamic, entry, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
-		{"aarch64 dynamic bti", elf.EM_AARCH64, armBTI + armDynamic, entry, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
-		{"aarch64 dynamic musl", elf.EM_AARCH64, armMusl, entry, low, Musl, Location{DTVMusl, 0x18, 3, 0}, nil},
-		{"aarch64 dynamic unreadable", elf.EM_AARCH64, "", gap, low, Glibc, Location{DTVGlibc, 0x18, 3, 9}, nil},
+		{"aarch64 dynamic", elf.EM_AARCH64, armDynamic, entry, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
+		{"aarch64 dynamic bti", elf.EM_AARCH64, armBTI + armDynamic, entry, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
+		{"aarch64 dynamic musl", elf.EM_AARCH64, armMusl, entry, low, Musl, Location{record.TLSDTVMusl, 0x18, 3, 0}, nil},
+		{"aarch64 dynamic unreadable", elf.EM_AARCH64, "", gap, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
 		{"aarch64 weak", elf.EM_AARCH64, armWeak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"aarch64 weak bti", elf.EM_AARCH64, armBTI + armWeak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"aarch64 other", elf.EM_AARCH64, armOther, entry, low, Glibc, Location{}, ErrUnknownResolver},

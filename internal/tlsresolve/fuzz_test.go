@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -82,7 +83,7 @@ func FuzzPlan(f *testing.F) {
 func checkLocation(t testing.TB, plan tlsresolve.Plan, machine elf.Machine, libc tlsresolve.Libc, l tlsresolve.Location) {
 	ok := true
 	switch {
-	case l.Kind != tlsresolve.Static:
+	case l.Kind != record.TLSStatic:
 		ok = l.Module != 0 && l.Offset >= 0
 	case plan.Model() == tlsresolve.LocalExec:
 	case machine == elf.EM_X86_64:

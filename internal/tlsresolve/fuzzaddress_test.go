@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -46,10 +47,10 @@ func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, out
 	if tp == 0 {
 		return 0, noThreadPointer
 	}
-	if l.Kind == tlsresolve.Static {
+	if l.Kind == record.TLSStatic {
 		return tp + uint64(l.Offset), found
 	}
-	glibc := l.Kind == tlsresolve.DTVGlibc
+	glibc := l.Kind == record.TLSDTVGlibc
 	var where uint64 // of the pointer to the DTV
 	switch {
 	case !arm:
@@ -102,7 +103,7 @@ func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, out
 //	[0] kind  [1] machine  [2:10] thread pointer  [10:18] module
 //	[18:26] generation  [26:34] offset, then the memory
 func FuzzAddress(f *testing.F) {
-	seed := func(kind tlsresolve.Kind, arm byte, tp, module, generation, offset uint64, words ...uint64) []byte {
+	seed := func(kind record.TLSKind, arm byte, tp, module, generation, offset uint64, words ...uint64) []byte {
 		b := []byte{byte(kind), arm}
 		for _, w := range append([]uint64{tp, module, generation, offset}, words...) {
 			b = binary.LittleEndian.AppendUint64(b, w)
@@ -112,12 +113,12 @@ func FuzzAddress(f *testing.F) {
 	const none = ^uint64(0)
 	seeds := [][]byte{
 		// {tp, dtv} {slots, -, generation, -} {block, -} ...
-		seed(tlsresolve.DTVGlibc, 0, 0x100, 1, 1, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
-		seed(tlsresolve.DTVGlibc, 1, 0x108, 2, 4, 8, 0, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
-		seed(tlsresolve.DTVGlibc, 0, 0x100, 2, 3, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
-		seed(tlsresolve.DTVMusl, 0, 0x100, 2, 0, 8, 0x100, 0x110, 2, 0x5000, 0x6000),
-		seed(tlsresolve.DTVMusl, 1, 0x110, 1, 0, 8, 0, 0x110, 2, 0x5000, 0),
-		seed(tlsresolve.Static, 0, 0x100, 0, 0, none-7),
+		seed(record.TLSDTVGlibc, 0, 0x100, 1, 1, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(record.TLSDTVGlibc, 1, 0x108, 2, 4, 8, 0, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(record.TLSDTVGlibc, 0, 0x100, 2, 3, 8, 0x100, 0x120, 2, 0, 3, 0, 0x5000, 0, none, 0),
+		seed(record.TLSDTVMusl, 0, 0x100, 2, 0, 8, 0x100, 0x110, 2, 0x5000, 0x6000),
+		seed(record.TLSDTVMusl, 1, 0x110, 1, 0, 8, 0, 0x110, 2, 0x5000, 0),
+		seed(record.TLSStatic, 0, 0x100, 0, 0, none-7),
 	}
 	var m slab
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
@@ -125,7 +126,7 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		word := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
-		l := tlsresolve.Location{Kind: tlsresolve.Kind(data[0] % 3), Module: word(10), Generation: word(18), Offset: int64(word(26))}
+		l := tlsresolve.Location{Kind: record.TLSKind(data[0] % 3), Module: word(10), Generation: word(18), Offset: int64(word(26))}
 		machine, arm, tp := elf.EM_X86_64, data[1]&1 != 0, word(2)
 		if arm {
 			machine = elf.EM_AARCH64

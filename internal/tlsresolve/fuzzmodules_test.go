@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
@@ -115,7 +116,7 @@ func (r *loaderReference) glibc() Location {
 		fail(id != module, ErrNotRelocated)
 		switch value := int64(r.plan.value); {
 		case offset == 0 || offset == -1:
-			return Location{DTVGlibc, value, module, generation}
+			return Location{record.TLSDTVGlibc, value, module, generation}
 		case r.arm:
 			fail(offset+value < 16 || offset+value >= 1<<32, ErrImplausible)
 			return Location{Offset: offset + value}
@@ -142,7 +143,7 @@ func (r *loaderReference) musl() Location {
 		module := r.word(at + 40)
 		fail(module == 0, ErrNotRelocated)
 		fail(module > maxModule, ErrImplausible)
-		return Location{Kind: DTVMusl, Offset: int64(r.plan.value), Module: module}
+		return Location{Kind: record.TLSDTVMusl, Offset: int64(r.plan.value), Module: module}
 	}
 	panic(ErrNoRelocation)
 }

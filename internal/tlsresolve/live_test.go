@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -99,7 +100,7 @@ func (h host) bias(t *testing.T, f *elffile.File, path string) uint64 {
 
 // check resolves the variable of the file at path in the process and compares
 // each thread's address with what the thread itself said.
-func (h host) check(t *testing.T, path string, model tlsresolve.Model, kind tlsresolve.Kind, libc tlsresolve.Libc, startup bool) {
+func (h host) check(t *testing.T, path string, model tlsresolve.Model, kind record.TLSKind, libc tlsresolve.Libc, startup bool) {
 	t.Helper()
 	f := open(t, path)
 	plan, err := tlsresolve.NewPlan(f, symbol)
@@ -116,15 +117,15 @@ func (h host) check(t *testing.T, path string, model tlsresolve.Model, kind tlsr
 	target.Modules = tlsresolve.NewModules(files{t, h})
 	location, err = plan.Resolve(remote(h.pid), bias, target)
 	require.NoError(t, err)
-	if kind == tlsresolve.DTVGlibc && startup {
-		kind = tlsresolve.Static
+	if kind == record.TLSDTVGlibc && startup {
+		kind = record.TLSStatic
 	}
 	h.checkLocation(t, f, location, kind, startup)
-	require.Equal(t, kind == tlsresolve.DTVGlibc, location.Generation != 0)
+	require.Equal(t, kind == record.TLSDTVGlibc, location.Generation != 0)
 }
 
 // checkLocation compares each thread's address with what the thread itself said.
-func (h host) checkLocation(t *testing.T, f *elffile.File, location tlsresolve.Location, kind tlsresolve.Kind, startup bool) {
+func (h host) checkLocation(t *testing.T, f *elffile.File, location tlsresolve.Location, kind record.TLSKind, startup bool) {
 	t.Helper()
 	mem := remote(h.pid)
 	require.Equal(t, kind, location.Kind, "%+v", location)
@@ -134,7 +135,7 @@ func (h host) checkLocation(t *testing.T, f *elffile.File, location tlsresolve.L
 		if th.address == 0 {
 			// glibc allocates the blocks of dlopen'ed libraries when a thread
 			// first uses them, musl and start-up do so for all threads.
-			if kind == tlsresolve.DTVGlibc && !startup {
+			if kind == record.TLSDTVGlibc && !startup {
 				require.True(t, errors.Is(err, tlsresolve.ErrNotAllocated) || errors.Is(err, tlsresolve.ErrStaleModule), "%s: %v", th.name, err)
 			} else {
 				require.NoError(t, err, "%s", th.name)
@@ -164,7 +165,7 @@ func TestLiveExecutable(t *testing.T) {
 					args := append([]string{"host.c", "variable.c", "-DLINKED", "-pthread"}, flags...)
 					program := corpus.Build(t, "host", compiler, append(args, layout...)...)
 					h := start(t, program, nil)
-					h.check(t, program, tlsresolve.LocalExec, tlsresolve.Static, tlsresolve.UnknownLibc, true)
+					h.check(t, program, tlsresolve.LocalExec, record.TLSStatic, tlsresolve.UnknownLibc, true)
 				})
 			}
 		}
@@ -179,7 +180,7 @@ type libraryCase struct {
 	startup  bool     // else dlopen'ed
 	env      string
 	model    tlsresolve.Model
-	kind     tlsresolve.Kind
+	kind     record.TLSKind
 }
 
 func libraryCases() []libraryCase {
@@ -190,7 +191,7 @@ func libraryCases() []libraryCase {
 		desc   = "-mtls-dialect=gnu2"
 	)
 	ie, gd, td := tlsresolve.InitialExec, tlsresolve.GeneralDynamic, tlsresolve.Descriptor
-	static, glibc, musl := tlsresolve.Static, tlsresolve.DTVGlibc, tlsresolve.DTVMusl
+	static, glibc, musl := record.TLSStatic, record.TLSDTVGlibc, record.TLSDTVMusl
 	return []libraryCase{
 		{"startup TLSDESC", corpus.GCC, []string{desc}, true, "", td, static},
 		{"startup TLSDESC big", corpus.GCC, []string{desc, big, "-DALIGN=64"}, true, "", td, static},
@@ -281,7 +282,7 @@ func (h host) checkSibling(t *testing.T, library, program string) {
 	}
 	plan, err := tlsresolve.NewPlan(f, symbol)
 	require.NoError(t, err)
-	h.check(t, library, plan.Model(), tlsresolve.DTVGlibc, tlsresolve.LibcOf(open(t, program).Interp()), false)
+	h.check(t, library, plan.Model(), record.TLSDTVGlibc, tlsresolve.LibcOf(open(t, program).Interp()), false)
 }
 
 // An executable's definition takes the place of a library's: both plans must
@@ -322,9 +323,9 @@ func TestLiveVersions(t *testing.T) {
 					"-mtls-dialect="+dialect, "-Wl,--hash-style="+hash, "-Wl,--version-script="+corpus.Source(t, "versioned.map"))
 				program := corpus.Build(t, "host", corpus.GCC, "host.c", "-pthread", "-ldl")
 				h := start(t, program, nil, library)
-				model, kind := tlsresolve.Descriptor, tlsresolve.Static
+				model, kind := tlsresolve.Descriptor, record.TLSStatic
 				if dialect == "gnu" {
-					model, kind = tlsresolve.GeneralDynamic, tlsresolve.DTVGlibc
+					model, kind = tlsresolve.GeneralDynamic, record.TLSDTVGlibc
 				}
 				h.check(t, library, model, kind, tlsresolve.Glibc, false)
 			})

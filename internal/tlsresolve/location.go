@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Memory reads the memory of a process.
@@ -12,42 +14,25 @@ type Memory interface {
 	ReadAt(p []byte, addr uint64) error
 }
 
-// Kind is the way in which a thread-local address is computed. The values
-// equal enum tls_kind of the BPF programs.
-type Kind uint8
-
-// The kinds of locations.
-const (
-	Static   Kind = iota // thread pointer + offset
-	DTVGlibc             // dtv[module] + offset, 16-byte entries
-	DTVMusl              // dtv[module] + offset, 8-byte entries
-	Register             // no variable: the register that Go keeps its goroutine in (aarch64)
-)
-
-// String returns the kind in words.
-func (k Kind) String() string {
-	switch k {
-	case Static:
-		return "static"
-	case DTVGlibc:
-		return "glibc DTV"
-	case DTVMusl:
-		return "musl DTV"
-	case Register:
-		return "register"
-	}
-	return "unknown"
-}
-
 // Location is where a thread-local variable of one process lives, relative to
 // a thread. It is comparable: equal locations are the same variable.
 type Location struct {
-	Kind   Kind
+	Kind   record.TLSKind
 	Offset int64  // from the thread pointer, or in the module's TLS block
 	Module uint64 // DTV kinds: the module's id, from 1
 	// Generation, when not 0, is the one that a thread's DTV must have
 	// reached for its entry to be this module's (DTVGlibc).
 	Generation uint64
+}
+
+// LocationOf is where the variable of a label source is.
+func LocationOf(s *record.LabelSource) Location {
+	return Location{Kind: s.Kind, Offset: s.Offset, Module: s.Module, Generation: s.Generation}
+}
+
+// Source is a label source of an ABI at the location.
+func (l Location) Source(abi record.ABI) record.LabelSource {
+	return record.LabelSource{ABI: abi, Kind: l.Kind, Offset: l.Offset, Module: l.Module, Generation: l.Generation}
 }
 
 // Address computes the variable's address on the thread with thread pointer
@@ -60,11 +45,11 @@ func (l Location) Address(mem Memory, machine elf.Machine, tp uint64) (uint64, e
 		return 0, ErrNoThreadPointer
 	}
 	switch l.Kind {
-	case Static:
+	case record.TLSStatic:
 		return tp + uint64(l.Offset), nil
-	case DTVGlibc:
+	case record.TLSDTVGlibc:
 		return l.glibc(mem, machine, tp)
-	case DTVMusl:
+	case record.TLSDTVMusl:
 		return l.musl(mem, machine, tp)
 	}
 	return 0, fmt.Errorf("location kind %d: %w", l.Kind, ErrUnknownLibc)

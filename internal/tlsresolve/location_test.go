@@ -6,12 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 func TestAddress(t *testing.T) {
 	const x86, arm = elf.EM_X86_64, elf.EM_AARCH64
-	const kindGlibc, kindMusl = tlsresolve.DTVGlibc, tlsresolve.DTVMusl
+	const kindGlibc, kindMusl = record.TLSDTVGlibc, record.TLSDTVMusl
 	glibc := func(block, slots, generation uint64) memory {
 		m := memory{}
 		m.put(pointer, vector, vector) // {dtv} on aarch64, {self, dtv} on x86-64

@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // ProcessFiles tells a Modules of files of its process. Each method is called
@@ -109,7 +111,7 @@ func (m *Modules) find(mem Memory, p Plan, bias uint64, libc Libc) (module uint6
 func (m *Modules) glibc(mem Memory, machine elf.Machine, module uint64, offset int64, generation uint64) (Location, error) {
 	db, err := m.threadDB()
 	if errors.Is(err, ErrNoThreadDB) {
-		return Location{Kind: DTVGlibc, Offset: offset, Module: module, Generation: generation}, nil
+		return Location{Kind: record.TLSDTVGlibc, Offset: offset, Module: module, Generation: generation}, nil
 	}
 	if err != nil {
 		return Location{}, err
@@ -131,7 +133,7 @@ func (m *Modules) glibc(mem Memory, machine elf.Machine, module uint64, offset i
 		}
 		return static(machine, Glibc, offset+int64(tls.offset))
 	}
-	return Location{Kind: DTVGlibc, Offset: offset, Module: module, Generation: max(generation, slot.generation)}, nil
+	return Location{Kind: record.TLSDTVGlibc, Offset: offset, Module: module, Generation: max(generation, slot.generation)}, nil
 }
 
 // linkTLS is what struct link_map says of a library's TLS block.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -92,11 +93,11 @@ func TestLiveModuleOnly(t *testing.T) {
 						h := start(t, program, nil, programArgs...)
 						location, err := h.resolve(t, library)
 						require.NoError(t, err)
-						kind := tlsresolve.DTVMusl
+						kind := record.TLSDTVMusl
 						if compiler == corpus.GCC {
-							kind = tlsresolve.DTVGlibc
+							kind = record.TLSDTVGlibc
 							if startup {
-								kind = tlsresolve.Static
+								kind = record.TLSStatic
 							}
 						}
 						h.checkLocation(t, open(t, library), location, kind, startup)
@@ -194,7 +195,7 @@ func TestLiveModuleIDReuse(t *testing.T) {
 			locate := func(path string) tlsresolve.Location {
 				l, err := r.resolve(t, path)
 				require.NoError(t, err)
-				require.Equal(t, tlsresolve.DTVGlibc, l.Kind)
+				require.Equal(t, record.TLSDTVGlibc, l.Kind)
 				return l
 			}
 			address := func(l tlsresolve.Location, thread int) (uint64, error) {

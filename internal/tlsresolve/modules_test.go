@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Where the dynamic loader of these tests keeps things.
@@ -67,7 +69,7 @@ func libraryPlan(machine elf.Machine) Plan {
 
 func TestModuleOnlyGlibc(t *testing.T) {
 	const unset, forced = 0, ^uint64(0)
-	dtv := Location{DTVGlibc, libValue, libModule, 9}
+	dtv := Location{record.TLSDTVGlibc, libValue, libModule, 9}
 	slot := uint64(listAt + 0x800 + 0x20 + 24)
 	tests := []struct {
 		name      string
@@ -153,14 +155,14 @@ func TestGeneration(t *testing.T) {
 		wantErr    error
 		wantAsking int
 	}{
-		{"slot", gd, Glibc, 0, nil, Location{DTVGlibc, 0x18, libModule, 9}, nil, 1},
-		{"slot, old C library", gd, Glibc, 0, ErrNoThreadDB, Location{DTVGlibc, 0x18, libModule, 0}, nil, 1},
+		{"slot", gd, Glibc, 0, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 9}, nil, 1},
+		{"slot, old C library", gd, Glibc, 0, ErrNoThreadDB, Location{record.TLSDTVGlibc, 0x18, libModule, 0}, nil, 1},
 		{"slot, other layout", gd, Glibc, 0, ErrLayout, Location{}, ErrLayout, 1},
 		{"slot, unreadable C library", gd, Glibc, 0, errNotMapped, Location{}, errNotMapped, 1},
-		{"slot, musl", gd, Musl, 0, nil, Location{DTVMusl, 0x18, libModule, 0}, nil, 0},
-		{"descriptor older", desc, Glibc, 4, nil, Location{DTVGlibc, 0x18, libModule, 9}, nil, 1},
-		{"descriptor newer", desc, Glibc, 11, nil, Location{DTVGlibc, 0x18, libModule, 11}, nil, 1},
-		{"descriptor, old C library", desc, Glibc, 4, ErrNoThreadDB, Location{DTVGlibc, 0x18, libModule, 4}, nil, 1},
+		{"slot, musl", gd, Musl, 0, nil, Location{record.TLSDTVMusl, 0x18, libModule, 0}, nil, 0},
+		{"descriptor older", desc, Glibc, 4, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 9}, nil, 1},
+		{"descriptor newer", desc, Glibc, 11, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 11}, nil, 1},
+		{"descriptor, old C library", desc, Glibc, 4, ErrNoThreadDB, Location{record.TLSDTVGlibc, 0x18, libModule, 4}, nil, 1},
 		{"descriptor, other layout", desc, Glibc, 4, ErrLayout, Location{}, ErrLayout, 1},
 		{"static", static, Glibc, 0, ErrLayout, Location{Offset: -16}, nil, 0},
 	} {
@@ -205,7 +207,7 @@ func muslProcess(at uint64, p Plan) words {
 }
 
 func TestModuleOnlyMusl(t *testing.T) {
-	want := Location{DTVMusl, libValue, libModule, 0}
+	want := Location{record.TLSDTVMusl, libValue, libModule, 0}
 	const at = 240
 	for _, test := range []struct {
 		name   string

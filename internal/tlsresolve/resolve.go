@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -59,7 +61,7 @@ func (p Plan) Resolve(mem Memory, bias uint64, env Target) (Location, error) {
 }
 
 func (p Plan) resolveLocalExec(mem Memory, bias uint64, env Target) (Location, error) {
-	l := Location{Kind: Static, Offset: p.offset}
+	l := Location{Kind: record.TLSStatic, Offset: p.offset}
 	if p.slot == 0 {
 		return l, nil
 	}
@@ -99,7 +101,7 @@ func static(machine elf.Machine, libc Libc, offset int64) (Location, error) {
 	if !ok {
 		return Location{}, fmt.Errorf("%w: offset %d from the thread pointer", ErrImplausible, offset)
 	}
-	return Location{Kind: Static, Offset: offset}, nil
+	return Location{Kind: record.TLSStatic, Offset: offset}, nil
 }
 
 func (p Plan) resolveGeneralDynamic(mem Memory, bias uint64, env Target) (Location, error) {
@@ -133,9 +135,9 @@ func (p Plan) dynamic(mem Memory, env Target, module uint64, offset int64, gener
 		if env.Modules != nil {
 			return env.Modules.glibc(mem, p.machine, module, offset, generation)
 		}
-		return Location{Kind: DTVGlibc, Offset: offset, Module: module, Generation: generation}, nil
+		return Location{Kind: record.TLSDTVGlibc, Offset: offset, Module: module, Generation: generation}, nil
 	case Musl:
-		return Location{Kind: DTVMusl, Offset: offset, Module: module}, nil
+		return Location{Kind: record.TLSDTVMusl, Offset: offset, Module: module}, nil
 	}
 	return Location{}, ErrUnknownLibc
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Of several relocations the nearest kin wins, then the cheapest model,
@@ -77,8 +78,8 @@ func TestResolveGeneralDynamic(t *testing.T) {
 	}{
 		{0, 0, Location{}, ErrNotRelocated},
 		{3, 0, Location{}, ErrNotRelocated},
-		{3, 0x50, Location{DTVGlibc, 0x50, 3, 0}, nil},
-		{1, 0x8, Location{DTVGlibc, 0x8, 1, 0}, nil}, // interposed
+		{3, 0x50, Location{record.TLSDTVGlibc, 0x50, 3, 0}, nil},
+		{1, 0x8, Location{record.TLSDTVGlibc, 0x8, 1, 0}, nil}, // interposed
 		{1 << 40, 0x50, Location{}, ErrImplausible},
 	}
 	for _, test := range tests {
@@ -90,7 +91,7 @@ func TestResolveGeneralDynamic(t *testing.T) {
 	p.offsetSlot = false
 	got, err := p.Resolve(words{0x1000: 3, 0x1008: 0x999}, 0, env)
 	require.NoError(t, err)
-	require.Equal(t, Location{DTVGlibc, 0x50, 3, 0}, got)
+	require.Equal(t, Location{record.TLSDTVGlibc, 0x50, 3, 0}, got)
 }
 
 // An executable's own TPOFF64 slot must agree with the formula.

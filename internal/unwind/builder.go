@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // chunkRows are allocated at a time while reading.
@@ -31,7 +32,7 @@ type builder struct {
 	limits  Limits
 	machine machine
 	text    []addresses // that may be executed, in ascending order
-	origin  uint64      // a multiple of BlockBytes at or before all text
+	origin  uint64      // a multiple of record.UnwindBlockBytes at or before all text
 	stats   Stats
 
 	// The section that is being read.
@@ -44,19 +45,19 @@ type builder struct {
 	row         func(from, to uint64) bool // addRow, bound once
 	signal      bool                       // the FDE describes a signal frame
 	full        bool                       // addRow was refused a row
-	ruleOf      map[Rule]uint16
-	rules       []Rule
-	lastRule    Rule
+	ruleOf      map[record.UnwindRule]uint16
+	rules       []record.UnwindRule
+	lastRule    record.UnwindRule
 	lastRuleNum uint16
 
 	// Each row is the bytes that it lasts and its rule, in chunks.
-	rows  [][]Row
+	rows  [][]record.UnwindRow
 	count int
 	spans []span
 }
 
 func newBuilder(e *elffile.File, limits Limits) (*builder, error) {
-	b := &builder{file: e, limits: limits, rules: make([]Rule, 1), ruleOf: map[Rule]uint16{{}: 0}}
+	b := &builder{file: e, limits: limits, rules: make([]record.UnwindRule, 1), ruleOf: map[record.UnwindRule]uint16{{}: 0}}
 	b.machine.arch = archOf(e.Machine)
 	b.row = b.addRow
 	for p := range e.Loads() {
@@ -73,7 +74,7 @@ func newBuilder(e *elffile.File, limits Limits) (*builder, error) {
 		return nil, ErrNone
 	}
 	slices.SortFunc(b.text, func(x, y addresses) int { return cmp.Compare(x.start, y.start) })
-	b.origin = b.text[0].start &^ (BlockBytes - 1)
+	b.origin = b.text[0].start &^ (record.UnwindBlockBytes - 1)
 	for _, t := range b.text {
 		if t.end-b.origin > b.limits.TextBytes {
 			return nil, &LimitError{"bytes of text", b.limits.TextBytes}
@@ -110,7 +111,7 @@ func (b *builder) addRow(from, to uint64) bool {
 }
 
 // ruleNumber returns the index of a rule.
-func (b *builder) ruleNumber(r Rule) uint16 {
+func (b *builder) ruleNumber(r record.UnwindRule) uint16 {
 	n, ok := b.ruleOf[r]
 	if !ok {
 		if len(b.rules) >= b.limits.Rules {
@@ -133,10 +134,10 @@ func (b *builder) add(bytes uint64, rule uint16) bool {
 			return false
 		}
 		if b.count%chunkRows == 0 {
-			b.rows = append(b.rows, make([]Row, chunkRows))
+			b.rows = append(b.rows, make([]record.UnwindRow, chunkRows))
 		}
 		n := min(bytes, 0xffff)
-		b.rows[b.count/chunkRows][b.count%chunkRows] = makeRow(n, rule)
+		b.rows[b.count/chunkRows][b.count%chunkRows] = record.NewUnwindRow(n, rule)
 		b.count++
 		bytes -= n
 	}

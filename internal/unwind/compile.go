@@ -1,6 +1,10 @@
 package unwind
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // Offsets from the stack pointer in a signal trampoline on x86-64: the handler
 // has returned, so struct ucontext of struct rt_sigframe lies at SP
@@ -14,65 +18,65 @@ const (
 
 // compile turns the machine's state into a rule. The reason is why that is not
 // all that the state says.
-func (m *machine) compile(signal bool) (Rule, Reason) {
+func (m *machine) compile(signal bool) (record.UnwindRule, Reason) {
 	s := &m.state
 	if s.ra.how == undefined {
-		return Rule{CFA: CFAEnd}, ReasonNone
+		return record.UnwindRule{CFA: record.CFAEnd}, ReasonNone
 	}
 	if signal {
 		return m.compileSignal()
 	}
 	r, reason := m.compileCFA()
 	if reason != ReasonNone {
-		return Rule{}, reason
+		return record.UnwindRule{}, reason
 	}
 	switch {
 	case s.ra.how == atOffset:
 		r.RAOffset = s.ra.off
 	case s.ra.how == tooFar:
-		return Rule{}, ReasonOffset
+		return record.UnwindRule{}, ReasonOffset
 	case m.machine == elf.EM_AARCH64 && m.ra == m.arch.ra && (s.ra.how == unspecified || s.ra.how == same):
-		r.RA = RARegister
+		r.RA = record.RARegister
 	default:
-		return Rule{}, ReasonReturnAddress
+		return record.UnwindRule{}, ReasonReturnAddress
 	}
 	switch s.fp.how {
 	case unspecified, same:
 	case atOffset:
-		r.FP, r.FPOffset = FPOffset, s.fp.off
+		r.FP, r.FPOffset = record.FPOffset, s.fp.off
 	case atFP:
-		r.FP, r.FPOffset = FPFrame, s.fp.off
+		r.FP, r.FPOffset = record.FPFrame, s.fp.off
 	case undefined:
-		r.FP = FPUndefined
+		r.FP = record.FPUndefined
 	default:
-		r.FP, reason = FPUndefined, ReasonFrameRegister
+		r.FP, reason = record.FPUndefined, ReasonFrameRegister
 	}
 	return r, reason
 }
 
-func (m *machine) compileCFA() (Rule, Reason) {
+func (m *machine) compileCFA() (record.UnwindRule, Reason) {
 	x := &m.state.cfa
-	if x.bad || x.kind == CFANone {
-		return Rule{}, ReasonCFA
+	if x.bad || x.kind == record.CFANone {
+		return record.UnwindRule{}, ReasonCFA
 	}
 	off := x.base
-	if x.kind == CFAReg {
+	if x.kind == record.CFAReg {
 		off = x.off
 	}
 	if !fits(off) {
-		return Rule{}, ReasonOffset
+		return record.UnwindRule{}, ReasonOffset
 	}
-	r := Rule{CFA: x.kind, Arg: x.arg, CFAOffset: int32(off)}
-	if x.kind == CFAReg {
+	r := record.UnwindRule{CFA: x.kind, Arg: x.arg, CFAOffset: int32(off)}
+	if x.kind == record.CFAReg {
 		switch {
 		case x.reg == m.sp:
-			r.CFA = CFASP
+			r.CFA = record.CFASP
 		case x.reg == m.fp:
-			r.CFA = CFAFP
+			r.CFA = record.CFAFP
 		case x.reg < m.registers:
 			r.Arg = uint8(x.reg)
 		default:
-			return Rule{}, ReasonCFA
+			return record.UnwindRule{}, ReasonCFA
 		}
 	}
 	return r, ReasonNone
@@ -81,12 +85,12 @@ func (m *machine) compileCFA() (Rule, Reason) {
 // compileSignal accepts a signal frame if it is where the kernel puts it. On
 // aarch64 no rule of a register tells: FDEs are accepted by their code, see
 // builder.trampolineAt.
-func (m *machine) compileSignal() (Rule, Reason) {
+func (m *machine) compileSignal() (record.UnwindRule, Reason) {
 	s := &m.state
 	at := func(x saved, off int32) bool { return x.how == atSP && x.off == off }
-	sp := at(s.sp, signalSP) || s.cfa.kind == CFADerefSP && !s.cfa.bad && s.cfa.base == signalSP && s.cfa.arg == 0 && s.sp.how == unspecified
+	sp := at(s.sp, signalSP) || s.cfa.kind == record.CFADerefSP && !s.cfa.bad && s.cfa.base == signalSP && s.cfa.arg == 0 && s.sp.how == unspecified
 	if m.machine == elf.EM_AARCH64 || !sp || !at(s.ra, signalIP) || !at(s.fp, signalFP) {
-		return Rule{}, ReasonSignal
+		return record.UnwindRule{}, ReasonSignal
 	}
-	return Rule{CFA: CFASignal}, ReasonNone
+	return record.UnwindRule{CFA: record.CFASignal}, ReasonNone
 }

@@ -1,5 +1,7 @@
 package unwind
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // Operations of DWARF expressions that are recognised (DWARF 5, section 7.7.1).
 const (
 	opDeref      = 0x06
@@ -52,9 +54,9 @@ func (m *machine) dereference(b []byte) (cfa, bool) {
 	x.base = off
 	switch reg {
 	case m.sp:
-		x.kind = CFADerefSP
+		x.kind = record.CFADerefSP
 	case m.fp:
-		x.kind = CFADerefFP
+		x.kind = record.CFADerefFP
 	default:
 		return x, false
 	}
@@ -85,7 +87,7 @@ func (m *machine) pltExpression(b []byte) (cfa, bool) {
 	if n > 15 || !c.operations(opGE, opLit0+3, opShl, opPlus) || c.left() != 0 {
 		return cfa{}, false
 	}
-	return cfa{kind: CFAPLT, arg: n, base: off}, true
+	return cfa{kind: record.CFAPLT, arg: n, base: off}, true
 }
 
 // addressExpression recognises the expressions of where a register was saved.

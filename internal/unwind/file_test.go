@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -33,16 +34,16 @@ func compile(b []byte, limits unwind.Limits) (*unwind.Table, error) {
 // consistent checks what readers of a table rely on.
 func consistent(t testing.TB, made *unwind.Table) {
 	t.Helper()
-	require.Zero(t, made.Base%unwind.BlockBytes)
+	require.Zero(t, made.Base%record.UnwindBlockBytes)
 	require.NotEmpty(t, made.Rows)
-	require.Equal(t, unwind.Rule{}, made.Rules[0])
+	require.Equal(t, record.UnwindRule{}, made.Rules[0])
 	require.LessOrEqual(t, len(made.Rules), 1<<16)
 	require.Zero(t, made.Index[0])
 	require.EqualValues(t, len(made.Rows), made.Index[len(made.Index)-1])
 	require.Zero(t, made.Rows[0].Offset())
-	last, lastRule := uint64(0), unwind.Rule{}
+	last, lastRule := uint64(0), record.UnwindRule{}
 	n := 0
-	made.Each(func(vaddr uint64, r unwind.Rule) bool {
+	made.Each(func(vaddr uint64, r record.UnwindRule) bool {
 		if n > 0 && (vaddr <= last || r == lastRule) {
 			t.Fatalf("row %d at %#x after %#x: %+v after %+v", n, vaddr, last, r, lastRule)
 		}

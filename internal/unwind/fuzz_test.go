@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
@@ -106,7 +107,7 @@ func check(t testing.TB, file []byte) {
 		}
 		text = last - first
 	}
-	if made.Limit()-made.Base > min(text, smallLimits.TextBytes)+2*unwind.BlockBytes {
+	if made.Limit()-made.Base > min(text, smallLimits.TextBytes)+2*record.UnwindBlockBytes {
 		t.Fatalf("%d bytes of table for %d of text", made.Limit()-made.Base, text)
 	}
 	if len(made.Rows) > 3*smallLimits.Rows || len(made.Rules) > smallLimits.Rules {

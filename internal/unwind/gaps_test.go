@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What is described first stays alone in its addresses, also inside of a long function
@@ -24,12 +26,12 @@ func TestGoRule(t *testing.T) {
 	for _, c := range []struct {
 		machine elf.Machine
 		delta   int32
-		want    Rule
+		want    record.UnwindRule
 	}{
-		{elf.EM_X86_64, 0, Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}},
-		{elf.EM_X86_64, 48, Rule{CFA: CFASP, CFAOffset: 56, RAOffset: -8, FP: FPOffset, FPOffset: -16}},
-		{elf.EM_AARCH64, 0, Rule{CFA: CFASP, RA: RARegister}},
-		{elf.EM_AARCH64, 48, Rule{CFA: CFASP, CFAOffset: 48, RAOffset: -48, FP: FPOffset, FPOffset: -56}},
+		{elf.EM_X86_64, 0, record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}},
+		{elf.EM_X86_64, 48, record.UnwindRule{CFA: record.CFASP, CFAOffset: 56, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}},
+		{elf.EM_AARCH64, 0, record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}},
+		{elf.EM_AARCH64, 48, record.UnwindRule{CFA: record.CFASP, CFAOffset: 48, RAOffset: -48, FP: record.FPOffset, FPOffset: -56}},
 	} {
 		require.Equal(t, c.want, goRule(c.machine, c.delta))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // maxDelta bounds how far a function moves the stack pointer; Go's largest frame
@@ -54,7 +55,7 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		return b.signalSpan(f.Entry-lead, f.End)
 	}
 	b.begin(f.Entry, f.End-f.Entry)
-	last := Rule{}
+	last := record.UnwindRule{}
 	thread, isClone := b.goThread(r, f)
 	switch {
 	case f.Flags&gopclntab.TopFrame != 0:
@@ -62,17 +63,17 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		if name, err := r.Name(f); err == nil && strings.HasPrefix(name, "runtime.sigtramp") {
 			return b.goRows(r, f)
 		}
-		last.CFA = CFAEnd
+		last.CFA = record.CFAEnd
 	case isClone:
 		maker := *f
 		maker.End = thread
 		if err := b.goRows(r, &maker); err != nil {
 			return err
 		}
-		return b.goRow(f.End-thread, Rule{CFA: CFAEnd})
+		return b.goRow(f.End-thread, record.UnwindRule{CFA: record.CFAEnd})
 	case f.Flags&gopclntab.SPWrite != 0:
 		// It goes to another stack, with the frame register of its caller.
-		last.CFA = CFASwitch
+		last.CFA = record.CFASwitch
 	default:
 		return b.goRows(r, f)
 	}
@@ -95,12 +96,12 @@ func (b *builder) isTrampoline(start, end uint64) bool {
 
 func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func) error {
 	var stop error
-	at, rule := f.Entry, Rule{}
+	at, rule := f.Entry, record.UnwindRule{}
 	err := r.StackDeltas(f, func(start uint64, delta int32) bool {
 		if stop = b.goRow(start-at, rule); stop != nil {
 			return false
 		}
-		at, rule = start, Rule{}
+		at, rule = start, record.UnwindRule{}
 		if delta >= 0 && delta <= maxDelta {
 			rule = goRule(b.machine.machine, delta)
 		}
@@ -111,12 +112,12 @@ func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func) error {
 	}
 	if err != nil {
 		b.stats.Counts[ReasonMalformed]++
-		rule = Rule{}
+		rule = record.UnwindRule{}
 	}
 	return b.goRow(f.End-at, rule)
 }
 
-func (b *builder) goRow(bytes uint64, r Rule) error {
+func (b *builder) goRow(bytes uint64, r record.UnwindRule) error {
 	if bytes == 0 {
 		return nil
 	}
@@ -137,14 +138,14 @@ func (b *builder) goRow(bytes uint64, r Rule) error {
 // x86-64: the return address is above the frame, and below it the frame register.
 // aarch64: the return address is at the stack pointer, and below it the frame
 // register, outside of the frame.
-func goRule(m elf.Machine, delta int32) Rule {
+func goRule(m elf.Machine, delta int32) record.UnwindRule {
 	switch {
 	case m == elf.EM_AARCH64 && delta == 0:
-		return Rule{CFA: CFASP, RA: RARegister}
+		return record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}
 	case m == elf.EM_AARCH64:
-		return Rule{CFA: CFASP, CFAOffset: delta, RAOffset: -delta, FP: FPOffset, FPOffset: -delta - 8}
+		return record.UnwindRule{CFA: record.CFASP, CFAOffset: delta, RAOffset: -delta, FP: record.FPOffset, FPOffset: -delta - 8}
 	case delta == 0:
-		return Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
+		return record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
 	}
-	return Rule{CFA: CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: FPOffset, FPOffset: -16}
+	return record.UnwindRule{CFA: record.CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
 }

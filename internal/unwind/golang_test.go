@@ -14,7 +14,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const goProgram = `package main
@@ -62,7 +62,7 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				}
 				r, ok := rows.Lookup(vaddr)
 				require.True(t, ok)
-				if r.CFA == unwind.CFASignal {
+				if r.CFA == record.CFASignal {
 					trampolines[vaddr] = true
 					return
 				}
@@ -70,11 +70,11 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				if arch == "arm64" {
 					got = fmt.Sprintf("sp+%d", r.CFAOffset)
 				}
-				if r.CFA != unwind.CFASP || got != cfa {
+				if r.CFA != record.CFASP || got != cfa {
 					t.Errorf("%#x: %+v, not CFA %s", vaddr, r, cfa)
 				}
 				want := "c" + strconv.Itoa(int(r.RAOffset))
-				if r.RA == unwind.RARegister {
+				if r.RA == record.RARegister {
 					want = "s"
 				}
 				require.Equal(t, want, ra, "%#x", vaddr)
@@ -87,10 +87,10 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 			require.LessOrEqual(t, len(trampolines), 2)
 			r, ok := rows.Lookup(symbol(t, path, "runtime.sigtramp.abi0") + 32)
 			require.True(t, ok)
-			require.Equal(t, unwind.CFASP, r.CFA, "the stack of a signal handler goes on")
+			require.Equal(t, record.CFASP, r.CFA, "the stack of a signal handler goes on")
 			r, ok = rows.Lookup(symbol(t, path, "runtime.goexit.abi0"))
 			require.True(t, ok)
-			require.Equal(t, unwind.CFAEnd, r.CFA)
+			require.Equal(t, record.CFAEnd, r.CFA)
 		})
 	}
 }

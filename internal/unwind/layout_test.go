@@ -9,19 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
 // piece is an address at which a rule begins, from imageText.
 type piece struct {
 	at   uint64
-	rule unwind.Rule
+	rule record.UnwindRule
 }
 
 func pieces(t *testing.T, made *unwind.Table) (all []piece) {
 	t.Helper()
 	consistent(t, made)
-	made.Each(func(vaddr uint64, r unwind.Rule) bool {
+	made.Each(func(vaddr uint64, r record.UnwindRule) bool {
 		all = append(all, piece{vaddr - imageText, r})
 		return true
 	})
@@ -40,7 +41,7 @@ func (m *image) functions(list ...function) *image {
 }
 
 func TestLayout(t *testing.T) {
-	none := unwind.Rule{}
+	none := record.UnwindRule{}
 	for name, c := range map[string]struct {
 		functions []function
 		want      []piece
@@ -124,7 +125,7 @@ func TestRandomLayouts(t *testing.T) {
 					best = i
 				}
 			}
-			want := unwind.Rule{}
+			want := record.UnwindRule{}
 			if best >= 0 && at < list[best].end {
 				want = pushed(int32(list[best].cfa))
 			}
@@ -139,7 +140,7 @@ func TestRandomLayouts(t *testing.T) {
 func TestLongFunction(t *testing.T) {
 	made, err := newImage(1 << 20).functions(function{10, 1<<20 - 1, 16}).compile()
 	require.NoError(t, err)
-	require.Equal(t, []piece{{0, unwind.Rule{}}, {10, pushed(16)}, {1<<20 - 1, unwind.Rule{}}}, pieces(t, made))
+	require.Equal(t, []piece{{0, record.UnwindRule{}}, {10, pushed(16)}, {1<<20 - 1, record.UnwindRule{}}}, pieces(t, made))
 }
 
 // Code that the linker has removed has FDEs at address 0.
@@ -167,11 +168,11 @@ func TestZeroStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, made.Stats.Counts[unwind.ReasonOutside])
 	var all []piece
-	made.Each(func(vaddr uint64, r unwind.Rule) bool {
+	made.Each(func(vaddr uint64, r record.UnwindRule) bool {
 		all = append(all, piece{vaddr, r})
 		return true
 	})
-	require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, unwind.Rule{}}}, all)
+	require.Equal(t, []piece{{0, record.UnwindRule{}}, {16, pushed(16)}, {32, record.UnwindRule{}}}, all)
 }
 
 func TestPointerEncodings(t *testing.T) {
@@ -204,7 +205,7 @@ func TestPointerEncodings(t *testing.T) {
 				m.entry(m.reference(cie), append(c.put(nil, at), 4, 1, 2, 3, 4, 0x0e, 16))
 				made, err := m.compile()
 				require.NoError(t, err)
-				require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {24, unwind.Rule{}}}, pieces(t, made))
+				require.Equal(t, []piece{{0, record.UnwindRule{}}, {16, pushed(16)}, {24, record.UnwindRule{}}}, pieces(t, made))
 			})
 		}
 	}
@@ -223,7 +224,7 @@ func sleb(b []byte, v int64) []byte {
 
 // What does not belong to any function costs none.
 func TestOddEntries(t *testing.T) {
-	want := []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, unwind.Rule{}}}
+	want := []piece{{0, record.UnwindRule{}}, {16, pushed(16)}, {32, record.UnwindRule{}}}
 	for name, c := range map[string]struct {
 		add    func(m *image)
 		reason unwind.Reason
@@ -262,7 +263,7 @@ func TestTooLongEntry(t *testing.T) {
 	m.functions(function{32, 48, 24})
 	made, err := m.compile()
 	require.NoError(t, err)
-	require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, unwind.Rule{}}}, pieces(t, made))
+	require.Equal(t, []piece{{0, record.UnwindRule{}}, {16, pushed(16)}, {32, record.UnwindRule{}}}, pieces(t, made))
 	require.Equal(t, 1, made.Stats.Counts[unwind.ReasonEntryBytes])
 }
 
@@ -274,7 +275,7 @@ func TestDebugFrameImage(t *testing.T) {
 		made, err := m.functions(function{16, 32, 16}, function{32, 48, 24}).compile()
 		require.NoError(t, err)
 		require.Equal(t, unwind.SourceDebugFrame, made.Stats.Source)
-		require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(16)}, {32, pushed(24)}, {48, unwind.Rule{}}}, pieces(t, made))
+		require.Equal(t, []piece{{0, record.UnwindRule{}}, {16, pushed(16)}, {32, pushed(24)}, {48, record.UnwindRule{}}}, pieces(t, made))
 	}
 }
 
@@ -305,7 +306,7 @@ func TestLimits(t *testing.T) {
 	got, _ := made.Lookup(imageText + 16*9)
 	require.Equal(t, pushed(17), got)
 	got, _ = made.Lookup(imageText + 16*10)
-	require.Equal(t, unwind.Rule{}, got)
+	require.Equal(t, record.UnwindRule{}, got)
 
 	_, err = newImage(4096).functions().compile()
 	require.True(t, errors.Is(err, unwind.ErrNone), "%v", err)
@@ -314,7 +315,7 @@ func TestLimits(t *testing.T) {
 // Trampolines of C libraries that describe none, wherever they lie.
 func TestTrampolines(t *testing.T) {
 	x86 := "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
-	signal := unwind.Rule{CFA: unwind.CFASignal}
+	signal := record.UnwindRule{CFA: record.CFASignal}
 	for name, c := range map[string]struct {
 		code    string
 		machine elf.Machine
@@ -388,6 +389,6 @@ func TestTrampolines(t *testing.T) {
 		got, _ := made.Lookup(imageText + 5000)
 		require.Equal(t, signal, got)
 		got, _ = made.Lookup(imageText + 6000)
-		require.Equal(t, unwind.Rule{}, got)
+		require.Equal(t, record.UnwindRule{}, got)
 	})
 }

@@ -1,5 +1,7 @@
 package unwind
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // Defaults of Limits: several times what the largest browsers and compilers
 // have.
 const (
@@ -53,7 +55,7 @@ func (l Limits) withDefaults() Limits {
 	if l.TextBytes == 0 {
 		l.TextBytes = DefaultTextBytes
 	}
-	l.TextBytes = min(l.TextBytes, 1<<32-2*BlockBytes)
+	l.TextBytes = min(l.TextBytes, 1<<32-2*record.UnwindBlockBytes)
 	if l.Functions <= 0 {
 		l.Functions = DefaultFunctions
 	}

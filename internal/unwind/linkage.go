@@ -3,6 +3,8 @@ package unwind
 import (
 	"bytes"
 	"debug/elf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // linkageEntryBytes of a linkage table, and what comes before the first entry is as
@@ -58,9 +60,9 @@ func (b *builder) linkageTable(start, end uint64) error {
 // linkageTableX86: entries jump through .got.plt. Those that are bound late then push a
 // number and jump to the head of the table, which pushes another word.
 func (b *builder) linkageTableX86(start, end uint64, code []byte) error {
-	atEntry := Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
-	pushed := func(from uint8, offset int32) Rule {
-		return Rule{CFA: CFAPLT, Arg: from, CFAOffset: offset, RAOffset: -8}
+	atEntry := record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
+	pushed := func(from uint8, offset int32) record.UnwindRule {
+		return record.UnwindRule{CFA: record.CFAPLT, Arg: from, CFAOffset: offset, RAOffset: -8}
 	}
 	head := []byte("\xff\x35") // push GOT+8(%rip)
 	if bytes.HasPrefix(code, head) && end-start > linkageEntryBytes {
@@ -70,7 +72,7 @@ func (b *builder) linkageTableX86(start, end uint64, code []byte) error {
 		start, code = start+linkageEntryBytes, code[linkageEntryBytes:]
 	}
 	const jump, pushImm, endbr, bnd = "\xff\x25", "\x68", "\xf3\x0f\x1e\xfa", "\xf2"
-	rule := Rule{}
+	rule := record.UnwindRule{}
 	switch {
 	case bytes.HasPrefix(code, []byte(jump)) && len(code) > 6 && code[6] == pushImm[0]:
 		rule = pushed(11, 8)
@@ -79,7 +81,7 @@ func (b *builder) linkageTableX86(start, end uint64, code []byte) error {
 	case bytes.HasPrefix(code, []byte(jump)), bytes.HasPrefix(code, []byte(endbr+jump)), bytes.HasPrefix(code, []byte(endbr+bnd+jump)):
 		rule = atEntry
 	}
-	if rule.CFA == CFAPLT && start%linkageEntryBytes != 0 {
+	if rule.CFA == record.CFAPLT && start%linkageEntryBytes != 0 {
 		return nil // the rule goes by the low bits of the address
 	}
 	return b.constant(start, end, rule)
@@ -88,14 +90,14 @@ func (b *builder) linkageTableX86(start, end uint64, code []byte) error {
 // linkageTableAArch64: entries jump through .got.plt with what they need in registers,
 // to the head of the table, which pushes x16 and x30, when they are bound late.
 func (b *builder) linkageTableAArch64(start, end uint64, code []byte) error {
-	atEntry := Rule{CFA: CFASP, RA: RARegister}
+	atEntry := record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}
 	const bti, push = "\x5f\x24\x03\xd5", "\xf0\x7b\xbf\xa9" // bti c; stp x16, x30, [sp, #-16]!
 	if i := bytes.Index(code[:min(8, len(code))], []byte(push)); i >= 0 && end-start > 2*linkageEntryBytes {
 		pushed := start + uint64(i) + 4
 		if err := b.constant(start, pushed, atEntry); err != nil {
 			return err
 		}
-		rest := Rule{CFA: CFASP, CFAOffset: 16, RAOffset: -8}
+		rest := record.UnwindRule{CFA: record.CFASP, CFAOffset: 16, RAOffset: -8}
 		if err := b.constant(pushed, start+2*linkageEntryBytes, rest); err != nil {
 			return err
 		}
@@ -109,8 +111,8 @@ func (b *builder) linkageTableAArch64(start, end uint64, code []byte) error {
 }
 
 // constant adds a span with one rule; none for the zero rule.
-func (b *builder) constant(start, end uint64, r Rule) error {
-	if r == (Rule{}) || start >= end {
+func (b *builder) constant(start, end uint64, r record.UnwindRule) error {
+	if r == (record.UnwindRule{}) || start >= end {
 		return nil
 	}
 	b.begin(start, end-start)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
 // linked builds a program that makes a thread and calls functions of libraries.
@@ -36,24 +36,24 @@ int main(int argc, char **argv)
 // Linkage tables that no linker describes: those of static executables, of lld, and of
 // aarch64.
 func TestLinkageTables(t *testing.T) {
-	entry := unwind.Rule{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8}
-	late := func(pushed uint8) unwind.Rule {
-		return unwind.Rule{CFA: unwind.CFAPLT, Arg: pushed, CFAOffset: 8, RAOffset: -8}
+	entry := record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
+	late := func(pushed uint8) record.UnwindRule {
+		return record.UnwindRule{CFA: record.CFAPLT, Arg: pushed, CFAOffset: 8, RAOffset: -8}
 	}
-	head := unwind.Rule{CFA: unwind.CFAPLT, Arg: 6, CFAOffset: 16, RAOffset: -8}
-	arm := unwind.Rule{CFA: unwind.CFASP, RA: unwind.RARegister}
-	armHead := unwind.Rule{CFA: unwind.CFASP, CFAOffset: 16, RAOffset: -8}
+	head := record.UnwindRule{CFA: record.CFAPLT, Arg: 6, CFAOffset: 16, RAOffset: -8}
+	arm := record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}
+	armHead := record.UnwindRule{CFA: record.CFASP, CFAOffset: 16, RAOffset: -8}
 	for _, c := range []struct {
 		name, compiler string
 		args           []string
-		want           map[uint64]unwind.Rule // by offset in .plt
+		want           map[uint64]record.UnwindRule // by offset in .plt
 	}{
-		{"static", corpus.GCC, []string{"-static"}, map[uint64]unwind.Rule{0: entry, 7: entry, 8: entry}},
-		{"ld", corpus.GCC, []string{"-Wl,-z,lazy"}, map[uint64]unwind.Rule{16: late(11)}},
-		{"lld", "clang-19", []string{"-fuse-ld=lld", "-Wl,-z,lazy"}, map[uint64]unwind.Rule{0: head, 15: head, 16: late(11), 32: late(11)}},
-		{"aarch64", corpus.AArch64GCC, nil, map[uint64]unwind.Rule{0: arm, 4: armHead, 31: armHead, 32: arm, 63: arm}},
-		{"aarch64-bti", corpus.AArch64GCC, []string{"-mbranch-protection=standard", "-Wl,-z,force-bti"}, map[uint64]unwind.Rule{4: arm, 8: armHead, 32: arm, 63: arm}},
-		{"aarch64-static", corpus.AArch64GCC, []string{"-static"}, map[uint64]unwind.Rule{0: arm, 31: arm}},
+		{"static", corpus.GCC, []string{"-static"}, map[uint64]record.UnwindRule{0: entry, 7: entry, 8: entry}},
+		{"ld", corpus.GCC, []string{"-Wl,-z,lazy"}, map[uint64]record.UnwindRule{16: late(11)}},
+		{"lld", "clang-19", []string{"-fuse-ld=lld", "-Wl,-z,lazy"}, map[uint64]record.UnwindRule{0: head, 15: head, 16: late(11), 32: late(11)}},
+		{"aarch64", corpus.AArch64GCC, nil, map[uint64]record.UnwindRule{0: arm, 4: armHead, 31: armHead, 32: arm, 63: arm}},
+		{"aarch64-bti", corpus.AArch64GCC, []string{"-mbranch-protection=standard", "-Wl,-z,force-bti"}, map[uint64]record.UnwindRule{4: arm, 8: armHead, 32: arm, 63: arm}},
+		{"aarch64-static", corpus.AArch64GCC, []string{"-static"}, map[uint64]record.UnwindRule{0: arm, 31: arm}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := linked(t, c.compiler, c.args...)
@@ -98,11 +98,11 @@ func TestEndOfClone(t *testing.T) {
 		for i := at; i < thread; i++ {
 			got, ok := made.Lookup(s.Value + uint64(i))
 			require.True(t, ok)
-			require.Equal(t, unwind.Rule{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8}, got, "%s+%#x", s.Name, i)
+			require.Equal(t, record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}, got, "%s+%#x", s.Name, i)
 		}
 		got, ok := made.Lookup(s.Value + uint64(thread))
 		require.True(t, ok)
-		require.Equal(t, unwind.CFAEnd, got.CFA, s.Name)
+		require.Equal(t, record.CFAEnd, got.CFA, s.Name)
 		checked++
 	}
 	require.NotZero(t, checked)

@@ -1,5 +1,7 @@
 package unwind
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // Call frame instructions (DWARF 5, section 7.24; LSB Core 5.0, section
 // 10.5.2; DWARF for the Arm 64-bit Architecture, section 4.3). The first three
 // have an operand in their low six bits.
@@ -140,11 +142,11 @@ func (m *machine) define(op uint8, c *cursor) bool {
 	s := &m.state
 	switch op {
 	case cfaDefCFA:
-		s.cfa = cfa{kind: CFAReg, reg: c.uleb(), off: int64(c.uleb())}
+		s.cfa = cfa{kind: record.CFAReg, reg: c.uleb(), off: int64(c.uleb())}
 	case cfaDefCFASF:
-		s.cfa = cfa{kind: CFAReg, reg: c.uleb(), off: m.scaled(c.sleb())}
+		s.cfa = cfa{kind: record.CFAReg, reg: c.uleb(), off: m.scaled(c.sleb())}
 	case cfaDefCFARegister:
-		s.cfa = cfa{kind: CFAReg, reg: c.uleb(), off: s.cfa.off}
+		s.cfa = cfa{kind: record.CFAReg, reg: c.uleb(), off: s.cfa.off}
 	case cfaDefCFAOffset:
 		s.cfa.off = int64(c.uleb())
 	case cfaDefCFAOffsetSF:

@@ -1,11 +1,13 @@
 package unwind
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // writer writes the rows of a table in ascending order, or only counts them.
 type writer struct {
 	base  uint64 // from builder.origin
 	last  uint64 // address of the last row
 	rule  uint16 // of the last row
-	rows  []Row
+	rows  []record.UnwindRow
 	index []uint32
 	count int
 	dry   bool
@@ -22,10 +24,10 @@ func (w *writer) put(at uint64, rule uint16) {
 	if w.dry {
 		return
 	}
-	for block := (at - w.base) / BlockBytes; uint64(len(w.index)) <= block; {
+	for block := (at - w.base) / record.UnwindBlockBytes; uint64(len(w.index)) <= block; {
 		w.index = append(w.index, uint32(len(w.rows)))
 	}
-	w.rows = append(w.rows, makeRow((at-w.base)%BlockBytes, rule))
+	w.rows = append(w.rows, record.NewUnwindRow((at-w.base)%record.UnwindBlockBytes, rule))
 }
 
 // walk puts all rows. Where spans overlap, the one that starts last holds, to
@@ -61,7 +63,7 @@ func (b *builder) walk(w *writer) {
 
 // table makes the table of the spans, which are sorted.
 func (b *builder) table() (*Table, error) {
-	base := uint64(b.spans[0].start) &^ (BlockBytes - 1)
+	base := uint64(b.spans[0].start) &^ (record.UnwindBlockBytes - 1)
 	last := uint64(0)
 	for i, s := range b.spans {
 		last = max(last, s.end())
@@ -69,12 +71,12 @@ func (b *builder) table() (*Table, error) {
 			b.stats.Counts[ReasonOverlap]++
 		}
 	}
-	blocks := (last - base + BlockBytes - 1) / BlockBytes
+	blocks := (last - base + record.UnwindBlockBytes - 1) / record.UnwindBlockBytes
 	counted := writer{base: base, dry: true}
 	b.walk(&counted)
-	w := writer{base: base, rows: make([]Row, 0, counted.count), index: make([]uint32, 0, blocks+1)}
+	w := writer{base: base, rows: make([]record.UnwindRow, 0, counted.count), index: make([]uint32, 0, blocks+1)}
 	b.walk(&w)
-	if end := base + blocks*BlockBytes; len(w.rows) > 0 && w.last == end {
+	if end := base + blocks*record.UnwindBlockBytes; len(w.rows) > 0 && w.last == end {
 		w.rows = w.rows[:len(w.rows)-1] // nothing holds behind the table
 	}
 	for uint64(len(w.index)) < blocks+1 {
@@ -82,5 +84,6 @@ func (b *builder) table() (*Table, error) {
 	}
 	w.index = w.index[:blocks+1]
 	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage, b.count
-	return &Table{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows, Stats: b.stats}, nil
+	rows := record.UnwindTable{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows}
+	return &Table{UnwindTable: rows, Stats: b.stats}, nil
 }

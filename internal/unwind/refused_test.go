@@ -9,11 +9,12 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
 // one compiles a single function of 8 bytes and returns the rule of its first one.
-func one(t *testing.T, instructions ...byte) unwind.Rule {
+func one(t *testing.T, instructions ...byte) record.UnwindRule {
 	t.Helper()
 	m := newImage(64)
 	m.fde(m.cie("", nil, usual), 0, 8, false, instructions...)
@@ -40,7 +41,7 @@ func TestExpressions(t *testing.T) {
 		"of other low bits":         {[]byte{0x77, 8, 0x80, 0, 0x3e, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}, false},
 	} {
 		r := one(t, append([]byte{0x0f, byte(len(c.expression))}, c.expression...)...)
-		require.Equal(t, c.known, r != unwind.Rule{}, "%s: %+v", name, r)
+		require.Equal(t, c.known, r != record.UnwindRule{}, "%s: %+v", name, r)
 	}
 }
 
@@ -48,7 +49,7 @@ func TestExpressions(t *testing.T) {
 func TestOverflowingOffset(t *testing.T) {
 	require.Equal(t, pushed(16), one(t, append([]byte{0x13}, sleb(nil, -2)...)...))
 	for _, v := range []int64{1 << 61, -1 << 61, 1<<61 + 1, 1 << 62} { // times -8, modulo 2^64
-		require.Equal(t, unwind.Rule{}, one(t, append([]byte{0x13}, sleb(nil, v)...)...), "%#x", v)
+		require.Equal(t, record.UnwindRule{}, one(t, append([]byte{0x13}, sleb(nil, v)...)...), "%#x", v)
 	}
 }
 
@@ -62,7 +63,7 @@ func TestRememberedStates(t *testing.T) {
 		return append(instructions, 0x0e, 24)
 	}
 	require.Equal(t, pushed(24), one(t, deep(most)...))
-	require.Equal(t, unwind.Rule{}, one(t, deep(most+1)...))
+	require.Equal(t, record.UnwindRule{}, one(t, deep(most+1)...))
 }
 
 // Advances count in units that the CIE says.
@@ -73,7 +74,7 @@ func TestCodeAlignment(t *testing.T) {
 		m.fde(cie, 16, 16, false, append(advance, 0x0e, 24)...)
 		made, err := m.compile()
 		require.NoError(t, err)
-		require.Equal(t, []piece{{0, unwind.Rule{}}, {16, pushed(8)}, {20, pushed(24)}, {32, unwind.Rule{}}}, pieces(t, made))
+		require.Equal(t, []piece{{0, record.UnwindRule{}}, {16, pushed(8)}, {20, pushed(24)}, {32, record.UnwindRule{}}}, pieces(t, made))
 	}
 }
 
@@ -94,7 +95,7 @@ func TestAddressBytes(t *testing.T) {
 		if c.ok {
 			require.Equal(t, pushed(8), r)
 		} else {
-			require.Equal(t, unwind.Rule{}, r)
+			require.Equal(t, record.UnwindRule{}, r)
 			require.Equal(t, 1, made.Stats.Counts[unwind.ReasonCIE])
 		}
 	}
@@ -119,7 +120,7 @@ func TestSegmentBehindTheFile(t *testing.T) {
 	}
 	made, err := compile(b, unwind.Limits{})
 	require.NoError(t, err)
-	require.Less(t, made.Limit()-imageText, uint64(len(b)+unwind.BlockBytes))
+	require.Less(t, made.Limit()-imageText, uint64(len(b)+record.UnwindBlockBytes))
 }
 
 // Go's functions that set the stack pointer go on from another stack, those that nothing
@@ -141,7 +142,7 @@ func TestGoSwitches(t *testing.T) {
 		if fn.Flags&gopclntab.SPWrite != 0 && fn.Flags&gopclntab.TopFrame == 0 {
 			r, ok := rows.Lookup(fn.Entry)
 			require.True(t, ok)
-			if r.CFA == unwind.CFASwitch {
+			if r.CFA == record.CFASwitch {
 				switches++
 			}
 		}

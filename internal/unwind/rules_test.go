@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -14,10 +15,12 @@ import (
 var usual = []byte{0x0c, 7, 8, 0x90, 1}
 
 // rule of a function on x86-64 that has pushed n bytes and saved nothing.
-func pushed(n int32) unwind.Rule { return unwind.Rule{CFA: unwind.CFASP, CFAOffset: n, RAOffset: -8} }
+func pushed(n int32) record.UnwindRule {
+	return record.UnwindRule{CFA: record.CFASP, CFAOffset: n, RAOffset: -8}
+}
 
-func saved(r unwind.Rule, off int32) unwind.Rule {
-	r.FP, r.FPOffset = unwind.FPOffset, off
+func saved(r record.UnwindRule, off int32) record.UnwindRule {
+	r.FP, r.FPOffset = record.FPOffset, off
 	return r
 }
 
@@ -25,71 +28,71 @@ func saved(r unwind.Rule, off int32) unwind.Rule {
 // function.
 func TestInstructions(t *testing.T) {
 	const advance = 0x41
-	none := unwind.Rule{}
+	none := record.UnwindRule{}
 	for name, c := range map[string]struct {
 		initial      []byte // after usual
 		instructions []byte
-		want         []unwind.Rule
+		want         []record.UnwindRule
 	}{
-		"none":              {want: []unwind.Rule{pushed(8)}},
-		"advance 1":         {instructions: []byte{0x02, 1, 0x0e, 16}, want: []unwind.Rule{pushed(8), pushed(16)}},
-		"advance 2":         {instructions: []byte{0x03, 1, 0, 0x0e, 16}, want: []unwind.Rule{pushed(8), pushed(16)}},
-		"advance 4":         {instructions: []byte{0x04, 1, 0, 0, 0, 0x0e, 16}, want: []unwind.Rule{pushed(8), pushed(16)}},
-		"advance 8":         {instructions: []byte{0x1d, 1, 0, 0, 0, 0, 0, 0, 0, 0x0e, 16}, want: []unwind.Rule{pushed(8), pushed(16)}},
-		"set location":      {instructions: []byte{0x01, 1, 0, 0x40, 0, 0, 0, 0, 0, 0x0e, 16}, want: []unwind.Rule{pushed(8), pushed(16)}},
-		"back":              {instructions: []byte{0x42, 0x0e, 16, 0x01, 1, 0, 0x40, 0, 0, 0, 0, 0, 0x0e, 24}, want: []unwind.Rule{pushed(8), pushed(8), none}},
-		"beyond the end":    {instructions: []byte{0x0e, 16, 0x7f, 0x0e, 24}, want: []unwind.Rule{none}},
-		"unknown":           {instructions: []byte{advance, 0x0e, 16, advance, 0x3f}, want: []unwind.Rule{pushed(8), pushed(16), none}},
-		"cut short":         {instructions: []byte{advance, 0x0e}, want: []unwind.Rule{pushed(8), none}},
-		"offset":            {instructions: []byte{0x86, 2}, want: []unwind.Rule{saved(pushed(8), -16)}},
-		"offset extended":   {instructions: []byte{0x05, 6, 2}, want: []unwind.Rule{saved(pushed(8), -16)}},
-		"offset signed":     {instructions: []byte{0x11, 6, 0x7e}, want: []unwind.Rule{saved(pushed(8), 16)}},
-		"negative offset":   {instructions: []byte{0x2f, 6, 2}, want: []unwind.Rule{saved(pushed(8), 16)}},
-		"offset too far":    {instructions: []byte{0x86, 0x80, 0x80, 0x80, 0x80, 0x02}, want: []unwind.Rule{{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"of others":         {instructions: []byte{0x83, 2, 0x8c, 3}, want: []unwind.Rule{pushed(8)}},
-		"restore":           {instructions: []byte{0x86, 2, advance, 0xc6}, want: []unwind.Rule{saved(pushed(8), -16), pushed(8)}},
-		"restore initial":   {initial: []byte{0x86, 4}, instructions: []byte{0x86, 2, advance, 0xc6}, want: []unwind.Rule{saved(pushed(8), -16), saved(pushed(8), -32)}},
-		"restore extended":  {initial: []byte{0x86, 4}, instructions: []byte{0x86, 2, advance, 0x06, 6}, want: []unwind.Rule{saved(pushed(8), -16), saved(pushed(8), -32)}},
-		"undefined":         {instructions: []byte{0x86, 2, advance, 0x07, 6}, want: []unwind.Rule{saved(pushed(8), -16), {CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"outermost":         {instructions: []byte{0x07, 16}, want: []unwind.Rule{{CFA: unwind.CFAEnd}}},
-		"same":              {instructions: []byte{0x86, 2, advance, 0x08, 6}, want: []unwind.Rule{saved(pushed(8), -16), pushed(8)}},
-		"in a register":     {instructions: []byte{0x09, 6, 0}, want: []unwind.Rule{{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"return elsewhere":  {instructions: []byte{0x09, 16, 2}, want: []unwind.Rule{none}},
-		"remember":          {instructions: []byte{0x0a, 0x0e, 16, 0x86, 2, advance, 0x0b}, want: []unwind.Rule{saved(pushed(16), -16), pushed(8)}},
-		"remember twice":    {instructions: []byte{0x0a, 0x0e, 16, 0x0a, 0x0e, 24, advance, 0x0b, advance, 0x0b}, want: []unwind.Rule{pushed(24), pushed(16), pushed(8)}},
-		"restore nothing":   {instructions: []byte{advance, 0x0b}, want: []unwind.Rule{pushed(8), none}},
-		"def cfa":           {instructions: []byte{0x0c, 6, 16}, want: []unwind.Rule{{CFA: unwind.CFAFP, CFAOffset: 16, RAOffset: -8}}},
-		"def cfa signed":    {instructions: []byte{0x12, 6, 0x7e}, want: []unwind.Rule{{CFA: unwind.CFAFP, CFAOffset: 16, RAOffset: -8}}},
-		"cfa register":      {instructions: []byte{0x0d, 6}, want: []unwind.Rule{{CFA: unwind.CFAFP, CFAOffset: 8, RAOffset: -8}}},
-		"other register":    {instructions: []byte{0x0d, 10}, want: []unwind.Rule{{CFA: unwind.CFAReg, Arg: 10, CFAOffset: 8, RAOffset: -8}}},
-		"no register":       {instructions: []byte{0x0d, 17}, want: []unwind.Rule{none}},
-		"cfa offset signed": {instructions: []byte{0x13, 0x7e}, want: []unwind.Rule{pushed(16)}},
-		"cfa too far":       {instructions: []byte{0x0e, 0x80, 0x80, 0x80, 0x80, 0x08}, want: []unwind.Rule{none}},
-		"value":             {instructions: []byte{0x14, 6, 2}, want: []unwind.Rule{{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"value signed":      {instructions: []byte{0x15, 6, 2}, want: []unwind.Rule{{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"value expression":  {instructions: []byte{0x16, 6, 2, 0x76, 0}, want: []unwind.Rule{{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8, FP: unwind.FPUndefined}}},
-		"arguments":         {instructions: []byte{0x2e, 16, 0x2d}, want: []unwind.Rule{pushed(8)}},
+		"none":              {want: []record.UnwindRule{pushed(8)}},
+		"advance 1":         {instructions: []byte{0x02, 1, 0x0e, 16}, want: []record.UnwindRule{pushed(8), pushed(16)}},
+		"advance 2":         {instructions: []byte{0x03, 1, 0, 0x0e, 16}, want: []record.UnwindRule{pushed(8), pushed(16)}},
+		"advance 4":         {instructions: []byte{0x04, 1, 0, 0, 0, 0x0e, 16}, want: []record.UnwindRule{pushed(8), pushed(16)}},
+		"advance 8":         {instructions: []byte{0x1d, 1, 0, 0, 0, 0, 0, 0, 0, 0x0e, 16}, want: []record.UnwindRule{pushed(8), pushed(16)}},
+		"set location":      {instructions: []byte{0x01, 1, 0, 0x40, 0, 0, 0, 0, 0, 0x0e, 16}, want: []record.UnwindRule{pushed(8), pushed(16)}},
+		"back":              {instructions: []byte{0x42, 0x0e, 16, 0x01, 1, 0, 0x40, 0, 0, 0, 0, 0, 0x0e, 24}, want: []record.UnwindRule{pushed(8), pushed(8), none}},
+		"beyond the end":    {instructions: []byte{0x0e, 16, 0x7f, 0x0e, 24}, want: []record.UnwindRule{none}},
+		"unknown":           {instructions: []byte{advance, 0x0e, 16, advance, 0x3f}, want: []record.UnwindRule{pushed(8), pushed(16), none}},
+		"cut short":         {instructions: []byte{advance, 0x0e}, want: []record.UnwindRule{pushed(8), none}},
+		"offset":            {instructions: []byte{0x86, 2}, want: []record.UnwindRule{saved(pushed(8), -16)}},
+		"offset extended":   {instructions: []byte{0x05, 6, 2}, want: []record.UnwindRule{saved(pushed(8), -16)}},
+		"offset signed":     {instructions: []byte{0x11, 6, 0x7e}, want: []record.UnwindRule{saved(pushed(8), 16)}},
+		"negative offset":   {instructions: []byte{0x2f, 6, 2}, want: []record.UnwindRule{saved(pushed(8), 16)}},
+		"offset too far":    {instructions: []byte{0x86, 0x80, 0x80, 0x80, 0x80, 0x02}, want: []record.UnwindRule{{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"of others":         {instructions: []byte{0x83, 2, 0x8c, 3}, want: []record.UnwindRule{pushed(8)}},
+		"restore":           {instructions: []byte{0x86, 2, advance, 0xc6}, want: []record.UnwindRule{saved(pushed(8), -16), pushed(8)}},
+		"restore initial":   {initial: []byte{0x86, 4}, instructions: []byte{0x86, 2, advance, 0xc6}, want: []record.UnwindRule{saved(pushed(8), -16), saved(pushed(8), -32)}},
+		"restore extended":  {initial: []byte{0x86, 4}, instructions: []byte{0x86, 2, advance, 0x06, 6}, want: []record.UnwindRule{saved(pushed(8), -16), saved(pushed(8), -32)}},
+		"undefined":         {instructions: []byte{0x86, 2, advance, 0x07, 6}, want: []record.UnwindRule{saved(pushed(8), -16), {CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"outermost":         {instructions: []byte{0x07, 16}, want: []record.UnwindRule{{CFA: record.CFAEnd}}},
+		"same":              {instructions: []byte{0x86, 2, advance, 0x08, 6}, want: []record.UnwindRule{saved(pushed(8), -16), pushed(8)}},
+		"in a register":     {instructions: []byte{0x09, 6, 0}, want: []record.UnwindRule{{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"return elsewhere":  {instructions: []byte{0x09, 16, 2}, want: []record.UnwindRule{none}},
+		"remember":          {instructions: []byte{0x0a, 0x0e, 16, 0x86, 2, advance, 0x0b}, want: []record.UnwindRule{saved(pushed(16), -16), pushed(8)}},
+		"remember twice":    {instructions: []byte{0x0a, 0x0e, 16, 0x0a, 0x0e, 24, advance, 0x0b, advance, 0x0b}, want: []record.UnwindRule{pushed(24), pushed(16), pushed(8)}},
+		"restore nothing":   {instructions: []byte{advance, 0x0b}, want: []record.UnwindRule{pushed(8), none}},
+		"def cfa":           {instructions: []byte{0x0c, 6, 16}, want: []record.UnwindRule{{CFA: record.CFAFP, CFAOffset: 16, RAOffset: -8}}},
+		"def cfa signed":    {instructions: []byte{0x12, 6, 0x7e}, want: []record.UnwindRule{{CFA: record.CFAFP, CFAOffset: 16, RAOffset: -8}}},
+		"cfa register":      {instructions: []byte{0x0d, 6}, want: []record.UnwindRule{{CFA: record.CFAFP, CFAOffset: 8, RAOffset: -8}}},
+		"other register":    {instructions: []byte{0x0d, 10}, want: []record.UnwindRule{{CFA: record.CFAReg, Arg: 10, CFAOffset: 8, RAOffset: -8}}},
+		"no register":       {instructions: []byte{0x0d, 17}, want: []record.UnwindRule{none}},
+		"cfa offset signed": {instructions: []byte{0x13, 0x7e}, want: []record.UnwindRule{pushed(16)}},
+		"cfa too far":       {instructions: []byte{0x0e, 0x80, 0x80, 0x80, 0x80, 0x08}, want: []record.UnwindRule{none}},
+		"value":             {instructions: []byte{0x14, 6, 2}, want: []record.UnwindRule{{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"value signed":      {instructions: []byte{0x15, 6, 2}, want: []record.UnwindRule{{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"value expression":  {instructions: []byte{0x16, 6, 2, 0x76, 0}, want: []record.UnwindRule{{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8, FP: record.FPUndefined}}},
+		"arguments":         {instructions: []byte{0x2e, 16, 0x2d}, want: []record.UnwindRule{pushed(8)}},
 		"aligned": {
 			instructions: []byte{0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0},
-			want:         []unwind.Rule{{CFA: unwind.CFADerefFP, CFAOffset: -8, RAOffset: -8, FP: unwind.FPFrame}},
+			want:         []record.UnwindRule{{CFA: record.CFADerefFP, CFAOffset: -8, RAOffset: -8, FP: record.FPFrame}},
 		},
 		"on the stack": {
 			instructions: []byte{0x0f, 5, 0x77, 16, 0x06, 0x23, 8},
-			want:         []unwind.Rule{{CFA: unwind.CFADerefSP, CFAOffset: 16, Arg: 8, RAOffset: -8}},
+			want:         []record.UnwindRule{{CFA: record.CFADerefSP, CFAOffset: 16, Arg: 8, RAOffset: -8}},
 		},
-		"too much added": {instructions: []byte{0x0f, 6, 0x77, 16, 0x06, 0x23, 0x80, 2}, want: []unwind.Rule{none}},
-		"by rbx":         {instructions: []byte{0x0f, 3, 0x73, 16, 0x06}, want: []unwind.Rule{none}},
+		"too much added": {instructions: []byte{0x0f, 6, 0x77, 16, 0x06, 0x23, 0x80, 2}, want: []record.UnwindRule{none}},
+		"by rbx":         {instructions: []byte{0x0f, 3, 0x73, 16, 0x06}, want: []record.UnwindRule{none}},
 		"offset beside an expression": {
 			instructions: []byte{0x0f, 3, 0x77, 16, 0x06, 0x0e, 24, advance, 0x0d, 7},
-			want:         []unwind.Rule{{CFA: unwind.CFADerefSP, CFAOffset: 16, RAOffset: -8}, pushed(24)},
+			want:         []record.UnwindRule{{CFA: record.CFADerefSP, CFAOffset: 16, RAOffset: -8}, pushed(24)},
 		},
 		"linkage table": {
 			instructions: []byte{0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
-			want:         []unwind.Rule{{CFA: unwind.CFAPLT, CFAOffset: 8, Arg: 11, RAOffset: -8}},
+			want:         []record.UnwindRule{{CFA: record.CFAPLT, CFAOffset: 8, Arg: 11, RAOffset: -8}},
 		},
 		"linkage table of 32": {
 			instructions: []byte{0x0f, 12, 0x77, 8, 0x80, 0, 0x08, 31, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
-			want:         []unwind.Rule{none},
+			want:         []record.UnwindRule{none},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,22 +117,22 @@ func TestInstructions(t *testing.T) {
 }
 
 func TestInstructionsAArch64(t *testing.T) {
-	leaf := unwind.Rule{CFA: unwind.CFASP, RA: unwind.RARegister}
+	leaf := record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}
 	for name, c := range map[string]struct {
 		instructions []byte
-		want         unwind.Rule
+		want         record.UnwindRule
 	}{
 		"leaf":            {nil, leaf},
 		"same":            {[]byte{0x08, 30}, leaf},
-		"frame":           {[]byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, unwind.Rule{CFA: unwind.CFASP, CFAOffset: 32, RAOffset: -24, FP: unwind.FPOffset, FPOffset: -32}},
-		"by x29":          {[]byte{0x0c, 29, 32, 0x9e, 3}, unwind.Rule{CFA: unwind.CFAFP, CFAOffset: 32, RAOffset: -24}},
-		"by x19":          {[]byte{0x0c, 19, 32, 0x9e, 3}, unwind.Rule{CFA: unwind.CFAReg, Arg: 19, CFAOffset: 32, RAOffset: -24}},
-		"signed":          {[]byte{0x2d, 0x0e, 32, 0x9e, 3, 0x2d}, unwind.Rule{CFA: unwind.CFASP, CFAOffset: 32, RAOffset: -24}},
-		"signed with pc":  {[]byte{0x2c, 0x0e, 32, 0x9e, 3}, unwind.Rule{CFA: unwind.CFASP, CFAOffset: 32, RAOffset: -24}},
+		"frame":           {[]byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24, FP: record.FPOffset, FPOffset: -32}},
+		"by x29":          {[]byte{0x0c, 29, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFAFP, CFAOffset: 32, RAOffset: -24}},
+		"by x19":          {[]byte{0x0c, 19, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFAReg, Arg: 19, CFAOffset: 32, RAOffset: -24}},
+		"signed":          {[]byte{0x2d, 0x0e, 32, 0x9e, 3, 0x2d}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
+		"signed with pc":  {[]byte{0x2c, 0x0e, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
 		"restored":        {[]byte{0x9e, 3, 0xde}, leaf},
-		"outermost":       {[]byte{0x07, 30}, unwind.Rule{CFA: unwind.CFAEnd}},
-		"return in x15":   {[]byte{0x09, 30, 15}, unwind.Rule{}},
-		"vector register": {[]byte{0x0c, 0x40, 0}, unwind.Rule{}},
+		"outermost":       {[]byte{0x07, 30}, record.UnwindRule{CFA: record.CFAEnd}},
+		"return in x15":   {[]byte{0x09, 30, 15}, record.UnwindRule{}},
+		"vector register": {[]byte{0x0c, 0x40, 0}, record.UnwindRule{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newImage(64)
@@ -154,14 +157,14 @@ func TestSignalFrame(t *testing.T) {
 	fp := byte(120 | 0x80)
 	for name, c := range map[string]struct {
 		instructions []byte
-		want         unwind.CFAKind
+		want         record.CFAKind
 	}{
-		"kernel":    {frame(fp, 0xa0, 0xa8), unwind.CFASignal},
-		"no rsp":    {[]byte{0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 6, 3, 0x77, fp, 0, 0x10, 16, 3, 0x77, 0xa8, 1}, unwind.CFASignal},
-		"other rip": {frame(fp, 0xa0, 0xb0), unwind.CFANone},
-		"other rsp": {frame(fp, 0xa8, 0xa8), unwind.CFANone},
-		"other rbp": {frame(112|0x80, 0xa0, 0xa8), unwind.CFANone},
-		"usual":     {nil, unwind.CFANone},
+		"kernel":    {frame(fp, 0xa0, 0xa8), record.CFASignal},
+		"no rsp":    {[]byte{0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 6, 3, 0x77, fp, 0, 0x10, 16, 3, 0x77, 0xa8, 1}, record.CFASignal},
+		"other rip": {frame(fp, 0xa0, 0xb0), record.CFANone},
+		"other rsp": {frame(fp, 0xa8, 0xa8), record.CFANone},
+		"other rbp": {frame(112|0x80, 0xa0, 0xa8), record.CFANone},
+		"usual":     {nil, record.CFANone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newImage(64)
@@ -169,8 +172,8 @@ func TestSignalFrame(t *testing.T) {
 			made, err := m.compile()
 			require.NoError(t, err)
 			got, _ := made.Lookup(imageText + 16)
-			require.Equal(t, unwind.Rule{CFA: c.want}, got)
-			if c.want == unwind.CFANone {
+			require.Equal(t, record.UnwindRule{CFA: c.want}, got)
+			if c.want == record.CFANone {
 				require.Equal(t, 1, made.Stats.Counts[unwind.ReasonSignal])
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -151,12 +152,12 @@ func (s *space) unwind(r *registers) []uint64 {
 			lookup--
 		}
 		rule, _ := m.table.Lookup(lookup - m.bias)
-		if rule.CFA == unwind.CFAEnd {
+		if rule.CFA == record.CFAEnd {
 			s.ended = true
 			return stack
 		}
 		var ok bool
-		s.lost = rule.CFA == unwind.CFAReg && !frame.known
+		s.lost = rule.CFA == record.CFAReg && !frame.known
 		if frame, exact, ok = s.caller(frame, rule); !ok {
 			return stack
 		}
@@ -166,28 +167,28 @@ func (s *space) unwind(r *registers) []uint64 {
 }
 
 // caller applies a rule.
-func (s *space) caller(r registers, rule unwind.Rule) (c registers, exact, ok bool) {
+func (s *space) caller(r registers, rule record.UnwindRule) (c registers, exact, ok bool) {
 	cfa := uint64(int64(rule.CFAOffset))
 	switch rule.CFA {
-	case unwind.CFASP:
+	case record.CFASP:
 		cfa += r.general[sp]
-	case unwind.CFAFP:
+	case record.CFAFP:
 		cfa += r.general[fp]
-	case unwind.CFAReg:
+	case record.CFAReg:
 		if !r.known {
 			return c, false, false
 		}
 		cfa += r.general[rule.Arg]
-	case unwind.CFADerefSP:
+	case record.CFADerefSP:
 		cfa = s.word(cfa+r.general[sp]) + uint64(rule.Arg)
-	case unwind.CFADerefFP:
+	case record.CFADerefFP:
 		cfa = s.word(cfa+r.general[fp]) + uint64(rule.Arg)
-	case unwind.CFAPLT:
+	case record.CFAPLT:
 		cfa += r.general[sp]
 		if r.ip&15 >= uint64(rule.Arg) {
 			cfa += 8
 		}
-	case unwind.CFASignal:
+	case record.CFASignal:
 		// struct sigcontext, 40 bytes into struct ucontext, has r8 to r15, rdi,
 		// rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
 		for i, reg := range []int{8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7} {
@@ -200,11 +201,11 @@ func (s *space) caller(r registers, rule unwind.Rule) (c registers, exact, ok bo
 	}
 	c.general[sp] = cfa
 	switch rule.FP {
-	case unwind.FPSame:
+	case record.FPSame:
 		c.general[fp] = r.general[fp]
-	case unwind.FPOffset:
+	case record.FPOffset:
 		c.general[fp] = s.word(cfa + uint64(int64(rule.FPOffset)))
-	case unwind.FPFrame:
+	case record.FPFrame:
 		c.general[fp] = s.word(r.general[fp] + uint64(int64(rule.FPOffset)))
 	}
 	c.ip = s.word(cfa + uint64(int64(rule.RAOffset)))

@@ -1,5 +1,7 @@
 package unwind
 
+import "github.com/customlabels/otelcol-customlabels/internal/record"
+
 // how tells where a value of the caller is.
 type how uint8
 
@@ -25,10 +27,10 @@ type saved struct {
 // cfa is the rule of the CFA. An expression leaves the register and the offset
 // as they were: handwritten descriptions go back to them.
 type cfa struct {
-	kind CFAKind // CFANone at first, CFAReg for any register, or that of the expression
-	bad  bool    // an expression that is not known
-	arg  uint8   // of the expression
-	base int64   // its offset
+	kind record.CFAKind // CFANone at first, CFAReg for any register, or that of the expression
+	bad  bool           // an expression that is not known
+	arg  uint8          // of the expression
+	base int64          // its offset
 	reg  uint64
 	off  int64
 }

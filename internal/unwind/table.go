@@ -3,39 +3,35 @@ package unwind
 import (
 	"sort"
 	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// BlockBytes of text share an index entry.
-const BlockBytes = 1024
-
 // Table holds the rows of a file. The row of an address in block b, which is
-// (address - Base) / BlockBytes, is the last of Rows[Index[b]:Index[b+1]] whose
-// offset is not above address % BlockBytes, or the one before Index[b].
+// (address - Base) / record.UnwindBlockBytes, is the last of Rows[Index[b]:Index[b+1]] whose
+// offset is not above address % record.UnwindBlockBytes, or the one before Index[b].
 type Table struct {
-	Base  uint64   // virtual address of block 0, a multiple of BlockBytes
-	Rules []Rule   // Rules[0] is the zero Rule: no information
-	Index []uint32 // one entry a block and one more: the first row at or behind the start of the block
-	Rows  []Row    // the first one begins at Base
+	record.UnwindTable
 	Stats Stats
 }
 
 // Lookup returns the rule that holds at a virtual address of the file; ok is
 // false when the table does not reach there.
-func (t *Table) Lookup(vaddr uint64) (rule Rule, ok bool) {
-	b := (vaddr - t.Base) / BlockBytes
+func (t *Table) Lookup(vaddr uint64) (rule record.UnwindRule, ok bool) {
+	b := (vaddr - t.Base) / record.UnwindBlockBytes
 	if vaddr < t.Base || b+1 >= uint64(len(t.Index)) {
-		return Rule{}, false
+		return record.UnwindRule{}, false
 	}
 	rows := t.Rows[t.Index[b]:t.Index[b+1]]
-	n := sort.Search(len(rows), func(i int) bool { return rows[i].Offset() > vaddr%BlockBytes })
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].Offset() > vaddr%record.UnwindBlockBytes })
 	return t.Rules[t.Rows[int(t.Index[b])+n-1].Rule()], true
 }
 
 // Each calls yield with the first address and the rule of every row until it
 // returns false.
-func (t *Table) Each(yield func(vaddr uint64, r Rule) bool) {
+func (t *Table) Each(yield func(vaddr uint64, r record.UnwindRule) bool) {
 	for b := 0; b+1 < len(t.Index); b++ {
-		block := t.Base + uint64(b)*BlockBytes
+		block := t.Base + uint64(b)*record.UnwindBlockBytes
 		for _, r := range t.Rows[t.Index[b]:t.Index[b+1]] {
 			if !yield(block+r.Offset(), t.Rules[r.Rule()]) {
 				return
@@ -45,9 +41,11 @@ func (t *Table) Each(yield func(vaddr uint64, r Rule) bool) {
 }
 
 // Limit returns the first virtual address behind the table.
-func (t *Table) Limit() uint64 { return t.Base + BlockBytes*uint64(max(len(t.Index), 1)-1) }
+func (t *Table) Limit() uint64 {
+	return t.Base + record.UnwindBlockBytes*uint64(max(len(t.Index), 1)-1)
+}
 
 // Bytes returns the memory that the rules, the index and the rows take.
 func (t *Table) Bytes() int {
-	return len(t.Rules)*int(unsafe.Sizeof(Rule{})) + 4*len(t.Index) + 4*len(t.Rows)
+	return len(t.Rules)*int(unsafe.Sizeof(record.UnwindRule{})) + 4*len(t.Index) + 4*len(t.Rows)
 }

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // cloneBytes: on x86-64, clone and clone3 of glibc end their description before the system
@@ -16,7 +17,7 @@ const cloneBytes = 32
 // begins, if the text between two spans is that: nothing has been pushed there.
 func (s *search) clone(before *span, start, end uint64) error {
 	const syscall = "\x0f\x05"
-	entry := Rule{CFA: CFASP, CFAOffset: 8, RAOffset: -8}
+	entry := record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
 	if s.b.machine.machine != elf.EM_X86_64 || end-start > cloneBytes || before.count == 0 || end-start < uint64(len(syscall)) {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -31,7 +32,7 @@ func TestThreadsOfMusl(t *testing.T) {
 			require.Equal(t, 2, made.Stats.Trampolines)
 			for i := uint64(0); i < uint64(len(clone)); i += 4 {
 				got, ok := made.Lookup(imageText + at + i)
-				require.Equal(t, i >= thread, ok && got.CFA == unwind.CFAEnd, i)
+				require.Equal(t, i >= thread, ok && got.CFA == record.CFAEnd, i)
 			}
 		})
 	}
@@ -45,9 +46,9 @@ func TestThreadsOfMusl(t *testing.T) {
 
 // Go's clone is that of its caller up to its return, then that of the thread.
 func TestThreadsOfGo(t *testing.T) {
-	for arch, entry := range map[string]unwind.Rule{
-		"amd64": {CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8},
-		"arm64": {CFA: unwind.CFASP, RA: unwind.RARegister},
+	for arch, entry := range map[string]record.UnwindRule{
+		"amd64": {CFA: record.CFASP, CFAOffset: 8, RAOffset: -8},
+		"arm64": {CFA: record.CFASP, RA: record.RARegister},
 	} {
 		t.Run(arch, func(t *testing.T) {
 			path := buildGo(t, arch)
@@ -73,7 +74,7 @@ func TestThreadsOfGo(t *testing.T) {
 					if i < ret {
 						require.Equal(t, entry, got, i)
 					} else {
-						require.Equal(t, unwind.Rule{CFA: unwind.CFAEnd}, got, i)
+						require.Equal(t, record.UnwindRule{CFA: record.CFAEnd}, got, i)
 					}
 				}
 			}

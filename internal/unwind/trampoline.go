@@ -6,6 +6,8 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -85,7 +87,7 @@ func (b *builder) signalSpan(start, end uint64) error {
 		end += lead
 	}
 	b.begin(start, end-start)
-	if !b.add(end-start, b.ruleNumber(Rule{CFA: CFASignal})) {
+	if !b.add(end-start, b.ruleNumber(record.UnwindRule{CFA: record.CFASignal})) {
 		return &LimitError{"rows", uint64(b.limits.Rows)}
 	}
 	return nil
@@ -172,7 +174,7 @@ func (s *search) gap(start, end uint64) error {
 			start = at + uint64(j+len(threadCode))
 			next = start
 			s.b.stats.Clones++
-			if err := s.b.constant(next-uint64(len(threadCode)), next, Rule{CFA: CFAEnd}); err != nil {
+			if err := s.b.constant(next-uint64(len(threadCode)), next, record.UnwindRule{CFA: record.CFAEnd}); err != nil {
 				return err
 			}
 		} else if i >= 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What the configuration allows is what the sampler takes.
@@ -22,9 +23,9 @@ func TestConfigBoundsAreTheSamplers(t *testing.T) {
 	require.Equal(t, bpf.MaxRingBufferBytes, maxOffCPURingBytes)
 	o := defaultConfig().options()
 	require.GreaterOrEqual(t, o.Ring.UserShare, bpf.MinUserShare)
-	require.Equal(t, bpf.MaxLabels, o.Labels.MaxLabels)
-	require.Equal(t, bpf.MaxLabelKeyBytes, o.Labels.MaxKeyBytes)
-	require.Equal(t, bpf.MaxLabelValueBytes, o.Labels.MaxValueBytes)
-	require.Equal(t, bpf.MaxLabelKeyBytes, maxIDKeyBytes)
-	require.Equal(t, bpf.MaxLabelKeyBytes, maxMetricLabelKeyBytes)
+	require.Equal(t, record.MaxLabels, o.Labels.MaxLabels)
+	require.Equal(t, record.MaxLabelKeyBytes, o.Labels.MaxKeyBytes)
+	require.Equal(t, record.MaxLabelValueBytes, o.Labels.MaxValueBytes)
+	require.Equal(t, record.MaxLabelKeyBytes, maxIDKeyBytes)
+	require.Equal(t, record.MaxLabelKeyBytes, maxMetricLabelKeyBytes)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
@@ -17,10 +18,10 @@ const (
 )
 
 // ruleSources are the names of sources in rules.
-func ruleSources() map[string]labels.ABI {
-	return map[string]labels.ABI{
-		"": labels.ABINone, "v0": labels.ABIV0, "v1": labels.ABIV1,
-		"thread_context": labels.ABIThreadContext, "go": labels.ABIGo,
+func ruleSources() map[string]record.ABI {
+	return map[string]record.ABI{
+		"": record.ABINone, "v0": record.ABIV0, "v1": record.ABIV1,
+		"thread_context": record.ABIThreadContext, "go": record.ABIGo,
 	}
 }
 

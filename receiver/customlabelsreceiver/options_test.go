@@ -9,6 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
@@ -41,7 +42,7 @@ func TestOptionsEverything(t *testing.T) {
 		TraceID: []labels.IDKey{{Key: "trace"}, {Key: "root-span-id", Decimal: true}}, SpanID: []labels.IDKey{{Key: "span"}},
 	}
 	want.Labels.Rules = []labels.Rule{
-		{Key: "secret.*", Source: labels.ABIV1, Executable: "/usr/bin/**", UIDs: []uint32{0, 1000}, Action: labels.Drop},
+		{Key: "secret.*", Source: record.ABIV1, Executable: "/usr/bin/**", UIDs: []uint32{0, 1000}, Action: labels.Drop},
 		{Key: "user?", Action: labels.Rename, To: "user"},
 		{Action: labels.CapDistinctValues, Limit: 100},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 )
 
@@ -32,8 +33,8 @@ type attributeSets struct {
 	receiver    metric.ObserveOption
 	rules       []metric.ObserveOption
 	streams     [pipeline.NumStreams]streamAttributes
-	labelReads  [labels.NumABIs][labels.NumOutcomes]metric.ObserveOption
-	userStacks  [labels.NumOutcomes]metric.ObserveOption
+	labelReads  [record.NumABIs][record.NumOutcomes]metric.ObserveOption
+	userStacks  [record.NumOutcomes]metric.ObserveOption
 	collections [pipeline.NumCollectionResults]metric.ObserveOption
 	anomalies   [labels.NumAnomalies]metric.ObserveOption
 	unwindFiles [pipeline.NumUnwindResults]metric.ObserveOption
@@ -106,7 +107,7 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	t.observeUsers(o, &s)
 	t.observeLabels(o, &s)
 
-	for abi := labels.ABINone + 1; abi < labels.NumABIs; abi++ {
+	for abi := record.ABINone + 1; abi < record.NumABIs; abi++ {
 		observeSeen(o, b.ReceiverCustomLabelsLabelReads, s.LabelReads[abi][:], a.labelReads[abi][:])
 	}
 	observeSeen(o, b.ReceiverCustomLabelsUserStacks, s.UserStacks[:], a.userStacks[:])
@@ -205,9 +206,9 @@ func newAttributeSets(receiverID string) attributeSets {
 	attributesOf[budget.Part](sets.memory[:], "part", own)
 	attributesOf[budget.Work](sets.background[:], "work", own)
 	attributesOf[labels.Anomaly](sets.anomalies[:], "kind", own)
-	attributesOf[labels.Outcome](sets.userStacks[:], "outcome", own)
+	attributesOf[record.Outcome](sets.userStacks[:], "outcome", own)
 	for abi := range sets.labelReads {
-		attributesOf[labels.Outcome](sets.labelReads[abi][:], "outcome", own, attribute.String("abi", labels.ABI(abi).String()))
+		attributesOf[record.Outcome](sets.labelReads[abi][:], "outcome", own, attribute.String("abi", record.ABI(abi).String()))
 	}
 	return sets
 }

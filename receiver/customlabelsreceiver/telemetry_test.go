@@ -19,6 +19,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadata"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver/internal/metadatatest"
 )
@@ -72,8 +73,8 @@ func TestTelemetryAccounting(t *testing.T) {
 		cpu.UserDropped[pipeline.UserDropShare][0] = 5
 		cpu.UserDropped[pipeline.UserDropPendingFull][pipeline.OtherUsers] = 2
 		s.LostLabels[1], s.LostStacks[1] = 11, 7
-		s.LabelReads[labels.ABIV1][labels.OutcomePresent] = 21
-		s.UserStacks[labels.OutcomeTruncated] = 5
+		s.LabelReads[record.ABIV1][record.OutcomePresent] = 21
+		s.UserStacks[record.OutcomeTruncated] = 5
 		s.Anomalies[labels.AnomalyTruncatedValue] = 2
 		s.TrackedProcesses = 12
 		s.LabelSourceProcesses = 4
@@ -318,8 +319,8 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	require.Equal(t, md["memory_part"], names(budget.NumParts, func(i int) string { return budget.Part(i).String() }))
 	require.Equal(t, md["background_work"], names(budget.NumWork, func(i int) string { return budget.Work(i).String() }))
 	require.Equal(t, md["kind"], names(labels.NumAnomalies, func(i int) string { return labels.Anomaly(i).String() }))
-	require.Equal(t, md["outcome"], names(labels.NumOutcomes, func(i int) string { return labels.Outcome(i).String() }))
-	require.Equal(t, md["abi"], names(labels.NumABIs-1, func(i int) string { return labels.ABI(i + 1).String() }))
+	require.Equal(t, md["outcome"], names(record.NumOutcomes, func(i int) string { return record.Outcome(i).String() }))
+	require.Equal(t, md["abi"], names(record.NumABIs-1, func(i int) string { return record.ABI(i + 1).String() }))
 }
 
 func names(n int, name func(int) string) []string {

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
 type attachCase struct {
 	name   string
 	flags  []string
-	events []process.Event
+	events []record.Event
 	labels bool
 
 	wallMs, cpuMs, ratio []float64 // by round
@@ -118,8 +118,8 @@ func (c *attachCase) start(t *testing.T) {
 		require.NoError(t, err)
 		st, err := procfs.FS{}.Stat(pid)
 		require.NoError(t, err)
-		id := process.ID{TGID: uint32(pid), StartNs: st.StartTicks * (1e9 / procfs.TicksPerSecond)}
-		c.events = append(c.events, process.Event{Kind: process.Exists, ID: id, PID: pid})
+		id := record.ProcessID{TGID: uint32(pid), StartNs: st.StartTicks * (1e9 / procfs.TicksPerSecond)}
+		c.events = append(c.events, record.Event{Kind: record.EventExists, Process: id, PID: pid})
 	}
 	require.Len(t, c.events, attachProcesses)
 }
@@ -154,7 +154,7 @@ func (c *attachCase) attach(t *testing.T, n int) (wallMs, cpuMs float64, bytes i
 	defer p.mu.Unlock()
 	for _, sources := range p.sources {
 		require.Equal(t, c.labels, len(sources) == 1, c.name)
-		require.False(t, c.labels && sources[0].ABI != labels.ABIV1)
+		require.False(t, c.labels && sources[0].ABI != record.ABIV1)
 	}
 	require.Equal(t, 3, table.Stats().Files, "the executable, libc and the loader")
 	return float64(wall) / 1e6, float64(cpu) / 1e6, bytes
@@ -163,14 +163,14 @@ func (c *attachCase) attach(t *testing.T, n int) (wallMs, cpuMs float64, bytes i
 // announced is a process.Publisher that tells when it has heard of so many processes.
 type announced struct {
 	mu      sync.Mutex
-	sources [][]process.LabelSource
+	sources [][]record.LabelSource
 	missing int
 	done    chan struct{}
 }
 
-func (a *announced) Filter(process.ID) error { return nil }
+func (a *announced) Filter(record.ProcessID) error { return nil }
 
-func (a *announced) SetLabelSources(_ process.ID, sources []process.LabelSource) error {
+func (a *announced) SetLabelSources(_ record.ProcessID, sources []record.LabelSource) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sources = append(a.sources, sources)
@@ -180,7 +180,7 @@ func (a *announced) SetLabelSources(_ process.ID, sources []process.LabelSource)
 	return nil
 }
 
-func (a *announced) Forget(process.ID) error { return nil }
+func (a *announced) Forget(record.ProcessID) error { return nil }
 
 // readBytes is what this process has asked read(2) and its like for, files and
 // /proc alike.

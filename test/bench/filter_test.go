@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -55,8 +56,8 @@ func TestBenchFilter(t *testing.T) {
 	}
 	excluded := cases[2]
 	excluded.filtered = true
-	require.NoError(t, excluded.sampler.Scan(func(ev bpf.ProcessEvent) {
-		if l.has(ev.PID) {
+	require.NoError(t, excluded.sampler.Scan(func(ev record.Event) {
+		if l.has(uint32(ev.PID)) {
 			require.NoError(t, excluded.sampler.Filter(ev.Process))
 		}
 	}))

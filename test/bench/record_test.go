@@ -15,6 +15,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
@@ -42,11 +43,11 @@ type recordCase struct {
 	state   string // instead of variant: of testdata/bpf/target.c, with what a runtime has in memory
 	args    []string
 	off     bool // labels are not read
-	abi     labels.ABI
+	abi     record.ABI
 	want    int
 
 	load    *load
-	source  bpf.LabelSource       // of a state
+	source  record.LabelSource    // of a state
 	results map[int]*recordResult // by rate
 }
 
@@ -64,14 +65,14 @@ func recordCases() []*recordCase {
 	return []*recordCase{
 		{name: "labels off", variant: "writer-v1-exe", args: spin(10), off: true},
 		{name: "process without labels", variant: "spin-plain"},
-		{name: "v1, 1 label", variant: "writer-v1-exe", args: spin(1), abi: labels.ABIV1, want: 1},
-		{name: "v1, 10 labels", variant: "writer-v1-exe", args: spin(10), abi: labels.ABIV1, want: 10},
-		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: labels.ABIThreadContext},
-		{name: "Go, 1 label", state: "go-labels-1", abi: labels.ABIGo, want: 1},
-		{name: "Go, 10 labels", state: "go-labels-10", abi: labels.ABIGo, want: 10},
-		{name: "Go before 1.24, 10 labels", state: "go-map-10-in-1", abi: labels.ABIGo, want: 10},
-		{name: "Node.js, 2 attributes", state: "node-right", abi: labels.ABIThreadContextNodeJS, want: 2},
-		{name: "thread context, 5 attributes", variant: "writer-ctx-exe", args: spin(5), abi: labels.ABIThreadContext, want: 5},
+		{name: "v1, 1 label", variant: "writer-v1-exe", args: spin(1), abi: record.ABIV1, want: 1},
+		{name: "v1, 10 labels", variant: "writer-v1-exe", args: spin(10), abi: record.ABIV1, want: 10},
+		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: record.ABIThreadContext},
+		{name: "Go, 1 label", state: "go-labels-1", abi: record.ABIGo, want: 1},
+		{name: "Go, 10 labels", state: "go-labels-10", abi: record.ABIGo, want: 10},
+		{name: "Go before 1.24, 10 labels", state: "go-map-10-in-1", abi: record.ABIGo, want: 10},
+		{name: "Node.js, 2 attributes", state: "node-right", abi: record.ABIThreadContextNodeJS, want: 2},
+		{name: "thread context, 5 attributes", variant: "writer-ctx-exe", args: spin(5), abi: record.ABIThreadContext, want: 5},
 	}
 }
 
@@ -190,17 +191,17 @@ func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
 }
 
 func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decoded) {
-	if c.abi == labels.ABINone {
+	if c.abi == record.ABINone {
 		require.Empty(t, rec.Labels)
 		return
 	}
 	require.Len(t, d.Reads, 1)
 	require.Equal(t, c.abi, d.Reads[0].ABI)
 	if rec.TID == rec.PID && c.state == "" { // the main thread only waits
-		require.Equal(t, labels.OutcomeNone, d.Reads[0].Outcome)
+		require.Equal(t, record.OutcomeNone, d.Reads[0].Outcome)
 		return
 	}
-	require.Equal(t, labels.OutcomePresent, d.Reads[0].Outcome)
+	require.Equal(t, record.OutcomePresent, d.Reads[0].Outcome)
 	if c.abi.ThreadContext() {
 		// What its attributes are called is not known here.
 		require.NotZero(t, d.Link)
@@ -222,7 +223,7 @@ func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decode
 // check: what is read of a target follows from its kind, exactly.
 func (c *recordCase) check(t *testing.T, r *recordResult) {
 	require.NotZero(t, r.inTarget, c.name)
-	if c.abi == labels.ABINone {
+	if c.abi == record.ABINone {
 		require.Zero(t, r.sourceReads, "%s: a target's memory was read for labels", c.name)
 		return
 	}

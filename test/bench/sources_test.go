@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
 )
 
@@ -22,7 +22,7 @@ import (
 // tells them to the samplers.
 func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	t.Helper()
-	p := &collected{sources: map[process.ID][]process.LabelSource{}}
+	p := &collected{sources: map[record.ProcessID][]record.LabelSource{}}
 	table := process.NewTable(process.Options{FS: procfs.FS{Root: "/proc"}, Publisher: p})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -30,17 +30,17 @@ func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	defer running.Wait()
 	defer cancel()
 
-	want := map[process.ID]bool{} // whether it has a source
-	require.NoError(t, samplers[0].Scan(func(ev bpf.ProcessEvent) {
+	want := map[record.ProcessID]bool{} // whether it has a source
+	require.NoError(t, samplers[0].Scan(func(ev record.Event) {
 		for _, c := range cases {
-			if c.load.has(ev.PID) && c.state != "" {
+			if c.load.has(uint32(ev.PID)) && c.state != "" {
 				for _, s := range samplers {
-					require.NoError(t, s.SetLabelSources(ev.Process, []bpf.LabelSource{c.source}))
+					require.NoError(t, s.SetLabelSources(ev.Process, []record.LabelSource{c.source}))
 				}
-			} else if c.load.has(ev.PID) {
-				want[process.ID(ev.Process)] = c.variant != "spin-plain"
-				table.HandleEvent(process.Event{
-					Kind: process.Exists, ID: process.ID(ev.Process), PID: int(ev.PID), TimeNs: ev.TimeNs,
+			} else if c.load.has(uint32(ev.PID)) {
+				want[ev.Process] = c.variant != "spin-plain"
+				table.HandleEvent(record.Event{
+					Kind: record.EventExists, Process: ev.Process, PID: int(ev.PID), TimeNs: ev.TimeNs,
 				})
 			}
 		}
@@ -49,52 +49,47 @@ func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, sources := range p.sources {
-		var list []bpf.LabelSource
 		for _, s := range sources {
-			require.NotEqual(t, labels.ABINone, s.ABI)
-			list = append(list, bpf.LabelSource{
-				ABI: uint8(s.ABI), Kind: uint8(s.Location.Kind), Offset: s.Location.Offset,
-				Module: s.Location.Module, Generation: s.Location.Generation,
-			})
+			require.NotEqual(t, record.ABINone, s.ABI)
 		}
 		for _, s := range samplers {
-			require.NoError(t, s.SetLabelSources(bpf.ProcessID(id), list))
+			require.NoError(t, s.SetLabelSources(id, sources))
 		}
 	}
 }
 
 // stateSource is where a state of testdata/bpf/target.c has its labels: it is a C program,
 // in which nobody would look for them.
-func stateSource(state string, abi labels.ABI, offset int64) bpf.LabelSource {
-	return bpf.LabelSource{
-		ABI: uint8(abi), Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-		Go: bpf.GoLayout{
+func stateSource(state string, abi record.ABI, offset int64) record.LabelSource {
+	return record.LabelSource{
+		ABI: abi, Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
+		Go: record.GoLayout{
 			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG,
-			Map: strings.HasPrefix(state, "go-map-"),
 		},
+		GoMap: strings.HasPrefix(state, "go-map-"),
 	}
 }
 
 // collected is a process.Publisher that keeps what it is told.
 type collected struct {
 	mu      sync.Mutex
-	sources map[process.ID][]process.LabelSource
+	sources map[record.ProcessID][]record.LabelSource
 }
 
-func (c *collected) Filter(process.ID) error { return nil }
+func (c *collected) Filter(record.ProcessID) error { return nil }
 
-func (c *collected) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+func (c *collected) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sources[id] = sources
 	return nil
 }
 
-func (c *collected) Forget(process.ID) error { return nil }
+func (c *collected) Forget(record.ProcessID) error { return nil }
 
 // complete: each process that has a source was found to have exactly one, and
 // of the others it is known that they have none.
-func (c *collected) complete(want map[process.ID]bool) bool {
+func (c *collected) complete(want map[record.ProcessID]bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, has := range want {

@@ -16,6 +16,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // tableMemory has a process table of its own read all processes of the host, and returns
@@ -40,8 +41,8 @@ func tableMemory(t *testing.T) (processes int, heap, told int64) {
 			continue
 		}
 		if st, err := (procfs.FS{}).Stat(pid); err == nil {
-			id := process.ID{TGID: uint32(pid), StartNs: st.StartTicks * (1e9 / procfs.TicksPerSecond)}
-			table.HandleEvent(process.Event{Kind: process.Exists, ID: id, PID: pid})
+			id := record.ProcessID{TGID: uint32(pid), StartNs: st.StartTicks * (1e9 / procfs.TicksPerSecond)}
+			table.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: pid})
 		}
 	}
 	running.Go(func() { table.Run(ctx) })

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
@@ -39,7 +39,7 @@ var hostileEnough = size(20, 3, 3)
 
 // abiNames are what metrics call the ABIs of the writers.
 var abiNames = map[string]string{
-	"v0": labels.ABIV0.String(), "v1": labels.ABIV1.String(), "ctx": labels.ABIThreadContext.String(),
+	"v0": record.ABIV0.String(), "v1": record.ABIV1.String(), "ctx": record.ABIThreadContext.String(),
 }
 
 // A hostileProcess is a program under test and what arrived of it.
@@ -73,13 +73,13 @@ func TestHostile(t *testing.T) {
 		byPID[int64(w.PID)] = p
 		return p
 	}
-	outcomes := map[string]map[labels.Outcome]bool{}
+	outcomes := map[string]map[record.Outcome]bool{}
 	for abi, kinds := range map[string]map[string]expectation{
 		"v0": hostileLabels(), "v1": hostileLabels(), "ctx": hostileContexts(),
 	} {
 		variant := "writer-" + abi + "-exe"
 		require.ElementsMatch(t, hostileKinds(t, variant), slices.Collect(maps.Keys(kinds)), "kinds with an expectation")
-		outcomes[abi] = map[labels.Outcome]bool{}
+		outcomes[abi] = map[record.Outcome]bool{}
 		for kind, want := range kinds {
 			outcomes[abi][want.outcome] = true
 			w := testutil.Start(t, variant, "hostile", kind, "--seconds", "600")
@@ -223,7 +223,7 @@ func (p *hostileProcess) add(h *hit, settled bool) {
 }
 
 func judgeUnlabelled(h *hit) error {
-	e := nothing(labels.OutcomeNone)
+	e := nothing(record.OutcomeNone)
 	return e.judge(h)
 }
 

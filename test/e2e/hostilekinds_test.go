@@ -7,7 +7,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // truncatedKey marks samples of whose labels anything was cut.
@@ -15,7 +15,7 @@ const truncatedKey = "custom_labels.truncated"
 
 // An expectation is what every sample of a hostile writer carries.
 type expectation struct {
-	outcome   labels.Outcome
+	outcome   record.Outcome
 	labels    map[string]string
 	cutLabels map[string]string // by key: a prefix of the value; what follows is the program's memory
 	cutKeys   []string          // a prefix of a key whose end is likewise unknown
@@ -37,19 +37,19 @@ func good(keysAndValues ...string) map[string]string {
 	return m
 }
 
-func nothing(o labels.Outcome) expectation { return expectation{outcome: o} }
+func nothing(o record.Outcome) expectation { return expectation{outcome: o} }
 
 func present(m map[string]string) expectation {
-	return expectation{outcome: labels.OutcomePresent, labels: m}
+	return expectation{outcome: record.OutcomePresent, labels: m}
 }
 
 func truncated(m map[string]string) expectation {
-	return expectation{outcome: labels.OutcomeTruncated, labels: m}
+	return expectation{outcome: record.OutcomeTruncated, labels: m}
 }
 
 // hostileLabels are the kinds of v0 and v1.
 func hostileLabels() map[string]expectation {
-	fault := nothing(labels.OutcomeFault)
+	fault := nothing(record.OutcomeFault)
 	first64 := map[string]string{}
 	for i := range 64 {
 		first64[fmt.Sprintf("k%d", i)] = "v"
@@ -57,13 +57,13 @@ func hostileLabels() map[string]expectation {
 	return map[string]expectation{
 		"many-slots":              truncated(nil),
 		"many-labels":             truncated(first64),
-		"storage-null":            nothing(labels.OutcomeInvalid),
+		"storage-null":            nothing(record.OutcomeInvalid),
 		"storage-unmapped":        fault,
 		"storage-kernel":          fault,
 		"storage-non-canonical":   fault,
 		"storage-misaligned":      present(map[string]string{"odd": "yes"}),
 		"storage-page-end":        fault,
-		"storage-garbage-count-0": nothing(labels.OutcomeNone),
+		"storage-garbage-count-0": nothing(record.OutcomeNone),
 		"set-unmapped":            fault,
 		"set-kernel":              fault,
 		"set-non-canonical":       fault,
@@ -87,21 +87,21 @@ func hostileLabels() map[string]expectation {
 		"duplicate-key":           present(good()),
 
 		// Lengths beyond what is there, in memory that is there: the beginning is right.
-		"key-huge":   {outcome: labels.OutcomeTruncated, labels: good(), cutKeys: []string{"key"}},
-		"value-huge": {outcome: labels.OutcomeTruncated, labels: good(), cutLabels: map[string]string{"key": "value"}},
-		"count-huge": {outcome: labels.OutcomeTruncated, labels: map[string]string{"good": "yes"}},
+		"key-huge":   {outcome: record.OutcomeTruncated, labels: good(), cutKeys: []string{"key"}},
+		"value-huge": {outcome: record.OutcomeTruncated, labels: good(), cutLabels: map[string]string{"key": "value"}},
+		"count-huge": {outcome: record.OutcomeTruncated, labels: map[string]string{"good": "yes"}},
 	}
 }
 
 // hostileContexts are the kinds of the thread context. Its attributes have no names.
 func hostileContexts() map[string]expectation {
-	fault, invalid := nothing(labels.OutcomeFault), nothing(labels.OutcomeInvalid)
-	linked := expectation{outcome: labels.OutcomePresent, link: true}
+	fault, invalid := nothing(record.OutcomeFault), nothing(record.OutcomeInvalid)
+	linked := expectation{outcome: record.OutcomePresent, link: true}
 	return map[string]expectation{
-		"valid-0":              nothing(labels.OutcomeUpdating),
+		"valid-0":              nothing(record.OutcomeUpdating),
 		"valid-2":              invalid,
 		"valid-212":            invalid,
-		"size-65535":           {outcome: labels.OutcomeTruncated, link: true},
+		"size-65535":           {outcome: record.OutcomeTruncated, link: true},
 		"size-65535-page-end":  fault,
 		"size-exact-page-end":  linked,
 		"record-page-end":      fault,
@@ -110,9 +110,9 @@ func hostileContexts() map[string]expectation {
 		"record-non-canonical": fault,
 		"record-small-number":  fault,
 		"record-misaligned":    linked,
-		"trace-id-only":        nothing(labels.OutcomePresent),
-		"span-id-only":         nothing(labels.OutcomePresent),
-		"no-ids":               nothing(labels.OutcomePresent),
+		"trace-id-only":        nothing(record.OutcomePresent),
+		"span-id-only":         nothing(record.OutcomePresent),
+		"no-ids":               nothing(record.OutcomePresent),
 		"entry-cut":            linked,
 		"entry-half":           linked,
 		"duplicate-index":      linked,
@@ -124,7 +124,7 @@ func hostileContexts() map[string]expectation {
 
 // bare reports whether nothing is to be seen.
 func (e *expectation) bare() bool {
-	return !e.link && e.outcome != labels.OutcomeTruncated && len(e.labels)+len(e.cutLabels)+len(e.cutKeys) == 0
+	return !e.link && e.outcome != record.OutcomeTruncated && len(e.labels)+len(e.cutLabels)+len(e.cutKeys) == 0
 }
 
 // judge says what is wrong with a hit; nil: nothing.
@@ -132,7 +132,7 @@ func (e *expectation) judge(h *hit) error {
 	if want := e.link; want != (h.link == hostileLink) || !want && h.link != (link{}) {
 		return fmt.Errorf("link %x, expected one: %v", h.link, want)
 	}
-	if got, want := h.attrs[truncatedKey] == "true", e.outcome == labels.OutcomeTruncated; got != want {
+	if got, want := h.attrs[truncatedKey] == "true", e.outcome == record.OutcomeTruncated; got != want {
 		return fmt.Errorf("marked as truncated: %v, want %v", got, want)
 	}
 	left := map[string]string{}

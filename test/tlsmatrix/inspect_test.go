@@ -15,6 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/test/tlsmatrix/cell"
 )
@@ -84,7 +85,7 @@ func (v *verdict) source(want cell.Source, got process.SourceStatus) error {
 	}
 	b := v.program.definers[want.Definer]
 	at := got.Location
-	if at.Kind != tlsresolve.Static && (at.Module != b.module || uint64(at.Offset) != b.offset) {
+	if at.Kind != record.TLSStatic && (at.Module != b.module || uint64(at.Offset) != b.offset) {
 		return fmt.Errorf("module %d offset %d, not %d, %d", at.Module, at.Offset, b.module, b.offset)
 	}
 	for _, name := range threadNames {
@@ -110,7 +111,7 @@ func (v *verdict) address(want cell.Source, at tlsresolve.Location, th *thread) 
 	}
 	// glibc allocates the blocks of libraries that are loaded later when a
 	// thread first uses them.
-	lazy := at.Kind == tlsresolve.DTVGlibc && v.cell.Load.Later()
+	lazy := at.Kind == record.TLSDTVGlibc && v.cell.Load.Later()
 	switch absent := errors.Is(err, tlsresolve.ErrNotAllocated) || errors.Is(err, tlsresolve.ErrStaleModule); {
 	case lazy && !absent:
 		return fmt.Errorf("address %#x (%w) of a variable that the thread does not have", got, err)
@@ -153,7 +154,7 @@ func (v *verdict) section(tid int) (tp uint64, section []byte, err error) {
 	_, err = labelread.Stop(v.program.pid(), tid, func(s labelread.Stopped) {
 		r := reading{tp: s.ThreadPointer}
 		for _, src := range v.sources {
-			r.section = append(r.section, labelread.Read(mem, machine(), s, labelread.Source{ABI: src.ABI, At: src.Location, V8: src.V8, Go: src.Go.Layout}).Block...)
+			r.section = append(r.section, labelread.Read(mem, machine(), s, src.Source()).Block...)
 		}
 		done <- r
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // samplesPerSecond gives a few samples in a few milliseconds.
@@ -41,9 +42,9 @@ type sampling struct {
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
-	ids     map[int]process.ID      // by PID, of the process that has it
-	samples map[process.ID][]sample // of processes that are being watched
-	sources map[process.ID][]process.LabelSource
+	ids     map[int]record.ProcessID      // by PID, of the process that has it
+	samples map[record.ProcessID][]sample // of processes that are being watched
+	sources map[record.ProcessID][]record.LabelSource
 	errs    []error
 }
 
@@ -56,12 +57,12 @@ func startSampling() (*sampling, error) {
 		sampler: sampler,
 		keys:    labels.NewKeyMap(keyNames[:]),
 		drained: make(chan struct{}),
-		samples: map[process.ID][]sample{},
-		ids:     map[int]process.ID{},
-		sources: map[process.ID][]process.LabelSource{},
+		samples: map[record.ProcessID][]sample{},
+		ids:     map[int]record.ProcessID{},
+		sources: map[record.ProcessID][]record.LabelSource{},
 	}
 	s.table = process.NewTable(process.Options{Publisher: s})
-	if err := errors.Join(sampler.Follow(), sampler.Scan(s.event), sampler.Start()); err != nil {
+	if err := errors.Join(sampler.Follow(), sampler.Scan(s.table.HandleEvent), sampler.Start()); err != nil {
 		return nil, errors.Join(err, sampler.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,41 +84,24 @@ func (s *sampling) stop() error {
 	return errors.Join(append(s.errs, err)...)
 }
 
-func (s *sampling) event(ev bpf.ProcessEvent) {
-	kind := map[bpf.EventKind]process.EventKind{
-		bpf.EventExists: process.Exists, bpf.EventExec: process.Exec,
-		bpf.EventFork: process.Fork, bpf.EventExit: process.Exit,
-	}[ev.Kind]
-	s.table.HandleEvent(process.Event{
-		Kind: kind, ID: process.ID(ev.Process), Parent: process.ID(ev.Parent), PID: int(ev.PID),
-		TimeNs: ev.TimeNs, Path: ev.Path, KernelThread: ev.KernelThread,
-	})
-}
-
 func (s *sampling) followProcesses() {
 	for {
-		var ev bpf.ProcessEvent
+		var ev record.Event
 		if err := s.sampler.ReadEvent(&ev); err != nil {
 			s.ended(err)
 			return
 		}
-		s.event(ev)
-		if ev.Kind == bpf.EventExec {
+		s.table.HandleEvent(ev)
+		if ev.Kind == record.EventExec {
 			s.mu.Lock()
-			s.ids[int(ev.PID)] = process.ID(ev.Process)
+			s.ids[ev.PID] = ev.Process
 			s.mu.Unlock()
 		}
 	}
 }
 
 func (s *sampling) followMappings() {
-	s.ended(s.sampler.ReadMappingEvents(func(ev bpf.MappingEvent) {
-		kind := process.Mapping
-		if ev.Lost {
-			kind = process.MappingsLost
-		}
-		s.table.HandleEvent(process.Event{Kind: kind, PID: int(ev.PID)})
-	}))
+	s.ended(s.sampler.ReadMappingEvents(s.table.HandleEvent))
 }
 
 func (s *sampling) ended(err error) {
@@ -137,10 +121,10 @@ func (s *sampling) read() {
 		err := s.sampler.Read(&rec)
 		switch {
 		case err == nil:
-			s.table.Lookup(process.ID(rec.Process), int(rec.PID), rec.Comm)
+			s.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
 			s.mu.Lock()
-			if list, ok := s.samples[process.ID(rec.Process)]; ok {
-				s.samples[process.ID(rec.Process)] = append(list, sample{
+			if list, ok := s.samples[rec.Process]; ok {
+				s.samples[rec.Process] = append(list, sample{
 					int(rec.TID), rec.TimeNs, rec.Known, cache.Decode(s.keys, rec.Labels),
 				})
 			}
@@ -157,7 +141,7 @@ func (s *sampling) read() {
 
 // watch keeps the samples of a process from now on. It waits for the process's
 // exec to be told: its PID may have been another's before.
-func (s *sampling) watch(pid int) (id process.ID, err error) {
+func (s *sampling) watch(pid int) (id record.ProcessID, err error) {
 	deadline := time.Now().Add(activeTimeout)
 	for time.Now().Before(deadline) {
 		s.mu.Lock()
@@ -174,14 +158,14 @@ func (s *sampling) watch(pid int) (id process.ID, err error) {
 }
 
 // active returns the sources that the programs read of a process.
-func (s *sampling) active(id process.ID) []process.LabelSource {
+func (s *sampling) active(id record.ProcessID) []record.LabelSource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sources[id]
 }
 
 // taken returns the samples of a process in a stretch of time.
-func (s *sampling) taken(id process.ID, sinceNs, untilNs uint64) []sample {
+func (s *sampling) taken(id record.ProcessID, sinceNs, untilNs uint64) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var taken []sample
@@ -194,21 +178,14 @@ func (s *sampling) taken(id process.ID, sinceNs, untilNs uint64) []sample {
 }
 
 // Filter implements process.Publisher: nothing is left out here.
-func (s *sampling) Filter(process.ID) error { return nil }
+func (s *sampling) Filter(record.ProcessID) error { return nil }
 
 // SetLabelSources implements process.Publisher.
-func (s *sampling) SetLabelSources(id process.ID, sources []process.LabelSource) error {
+func (s *sampling) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
 	if len(sources) == 0 {
 		return s.Forget(id)
 	}
-	list := make([]bpf.LabelSource, len(sources))
-	for i, src := range sources {
-		list[i] = bpf.LabelSource{
-			ABI: uint8(src.ABI), Kind: uint8(src.Location.Kind), Offset: src.Location.Offset,
-			Module: src.Location.Module, Generation: src.Location.Generation,
-		}
-	}
-	if err := s.sampler.SetLabelSources(bpf.ProcessID(id), list); err != nil {
+	if err := s.sampler.SetLabelSources(id, sources); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -218,11 +195,11 @@ func (s *sampling) SetLabelSources(id process.ID, sources []process.LabelSource)
 }
 
 // Forget implements process.Publisher.
-func (s *sampling) Forget(id process.ID) error {
+func (s *sampling) Forget(id record.ProcessID) error {
 	s.mu.Lock()
 	delete(s.sources, id)
 	s.mu.Unlock()
-	return s.sampler.Forget(bpf.ProcessID(id))
+	return s.sampler.Forget(id)
 }
 
 func monotonicNow() uint64 {

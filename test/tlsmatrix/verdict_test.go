@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/test/tlsmatrix/cell"
 )
 
@@ -29,7 +30,7 @@ const (
 type verdict struct {
 	cell    cell.Cell
 	program *program
-	id      process.ID
+	id      record.ProcessID
 	sources []process.SourceStatus // those that are read
 	sinceNs uint64                 // samples count from when the sources are active
 	untilNs uint64                 // up to when the program is ended

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
@@ -103,7 +104,7 @@ type comparison struct {
 
 func (c *comparison) starts() {
 	c.ours = make([]uint64, 0, len(c.table.Rows))
-	c.table.Each(func(vaddr uint64, _ unwind.Rule) bool {
+	c.table.Each(func(vaddr uint64, _ record.UnwindRule) bool {
 		c.ours = append(c.ours, vaddr)
 		return true
 	})
@@ -165,7 +166,7 @@ func (c *comparison) address(vaddr uint64, want expected, f *function, r row) {
 	switch {
 	case !ok || !slices.Contains(want.rules, got):
 		c.differ("%#x in [%#x, %#x) %s: readelf %+v, table %+v", vaddr, f.start, f.end, f.cie.augmentation, r, got)
-	case want.reason != "" && (got.CFA == unwind.CFANone || got.FP == unwind.FPUndefined):
+	case want.reason != "" && (got.CFA == record.CFANone || got.FP == record.FPUndefined):
 		c.count(want.reason)
 	default:
 		c.Agree++
@@ -181,13 +182,13 @@ func (c *comparison) gap(vaddr uint64) {
 	c.Starts++
 	got, _ := c.table.Lookup(vaddr)
 	switch {
-	case got.CFA == unwind.CFANone:
+	case got.CFA == record.CFANone:
 		c.Agree++
-	case got.CFA == unwind.CFASignal:
+	case got.CFA == record.CFASignal:
 		c.count(ReasonTrampoline)
 	case c.inLinkage(vaddr):
 		c.count(ReasonLinkage)
-	case got == (unwind.Rule{CFA: unwind.CFASP, CFAOffset: 8, RAOffset: -8}) && c.Reasons[ReasonClone] < c.table.Stats.Clones:
+	case got == (record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}) && c.Reasons[ReasonClone] < c.table.Stats.Clones:
 		c.count(ReasonClone)
 	default:
 		c.differ("%#x in no function: table %+v", vaddr, got)

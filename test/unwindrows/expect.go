@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Reasons for which a Table may say less than readelf.
@@ -21,7 +21,7 @@ const (
 // expected is what a Table should have for a row of readelf's. Several rules
 // are possible where readelf does not tell which.
 type expected struct {
-	rules  []unwind.Rule
+	rules  []record.UnwindRule
 	reason string // why that is less than what readelf prints, or ""
 }
 
@@ -64,21 +64,21 @@ func (ref *Reference) expect(f *function, r row) expected {
 			notes.undefinedRA, notes.undefinedFP = notes.undefinedRA || x.undefinedRA, notes.undefinedFP || x.undefinedFP
 		}
 	}
-	none := unwind.Rule{}
-	end := unwind.Rule{CFA: unwind.CFAEnd}
+	none := record.UnwindRule{}
+	end := record.UnwindRule{CFA: record.CFAEnd}
 
-	var ras []unwind.Rule // only their RA fields
+	var ras []record.UnwindRule // only their RA fields
 	reason := ""
 	mayEnd := false
 	switch m := offsetCell.FindStringSubmatch(string(r.ra)); {
 	case m != nil:
-		ras = append(ras, unwind.Rule{RAOffset: number(m[1])})
+		ras = append(ras, record.UnwindRule{RAOffset: number(m[1])})
 	case r.ra == "" || r.ra == "u" || r.ra == "s":
 		if r.ra == "u" && notes.undefinedRA {
 			mayEnd = true
 		}
 		if ref.aarch64 && f.cie.ra == "ra=30" {
-			ras = append(ras, unwind.Rule{RA: unwind.RARegister})
+			ras = append(ras, record.UnwindRule{RA: record.RARegister})
 		} else if !mayEnd {
 			reason = ReasonRA
 		}
@@ -86,17 +86,17 @@ func (ref *Reference) expect(f *function, r row) expected {
 		reason = ReasonRA
 	}
 	if strings.Contains(f.cie.augmentation, "S") {
-		return expected{rules: []unwind.Rule{{CFA: unwind.CFASignal}}}
+		return expected{rules: []record.UnwindRule{{CFA: record.CFASignal}}}
 	}
 	if mayEnd && !ref.aarch64 {
-		return expected{rules: []unwind.Rule{end}}
+		return expected{rules: []record.UnwindRule{end}}
 	}
 	cfas, cfaReason := ref.expectCFA(r.cfa, notes)
 	if cfaReason != "" {
 		reason = cfaReason
 	}
 	if reason != "" {
-		return expected{rules: []unwind.Rule{none}, reason: reason}
+		return expected{rules: []record.UnwindRule{none}, reason: reason}
 	}
 	fps, reason := ref.expectFP(r.fp, notes)
 	e := expected{reason: reason}
@@ -115,40 +115,40 @@ func (ref *Reference) expect(f *function, r row) expected {
 	return e
 }
 
-func (ref *Reference) expectCFA(c column, notes facts) (rules []unwind.Rule, reason string) {
+func (ref *Reference) expectCFA(c column, notes facts) (rules []record.UnwindRule, reason string) {
 	n := names(ref.aarch64)
 	if c != "exp" {
 		m := cfaCell.FindStringSubmatch(string(c))
 		if m == nil {
 			return nil, ReasonCFARegister
 		}
-		r := unwind.Rule{CFAOffset: number(m[2])}
+		r := record.UnwindRule{CFAOffset: number(m[2])}
 		switch m[1] {
 		case n.sp:
-			r.CFA = unwind.CFASP
+			r.CFA = record.CFASP
 		case n.fp:
-			r.CFA = unwind.CFAFP
+			r.CFA = record.CFAFP
 		default:
 			reg, ok := general(m[1], ref.aarch64)
 			if !ok {
 				return nil, ReasonCFARegister
 			}
-			r.CFA, r.Arg = unwind.CFAReg, reg
+			r.CFA, r.Arg = record.CFAReg, reg
 		}
-		return []unwind.Rule{r}, ""
+		return []record.UnwindRule{r}, ""
 	}
 	for _, text := range notes.cfa {
 		if m := derefCFA.FindStringSubmatch(text); len(m) > 3 && (m[1] == n.sp || m[1] == n.fp) {
-			r := unwind.Rule{CFA: unwind.CFADerefSP, CFAOffset: number(m[2])}
+			r := record.UnwindRule{CFA: record.CFADerefSP, CFAOffset: number(m[2])}
 			if m[1] == n.fp {
-				r.CFA = unwind.CFADerefFP
+				r.CFA = record.CFADerefFP
 			}
 			if m[3] != "" {
 				r.Arg = uint8(number(m[3]))
 			}
 			rules = append(rules, r)
 		} else if m := pltCFA.FindStringSubmatch(text); m != nil {
-			rules = append(rules, unwind.Rule{CFA: unwind.CFAPLT, CFAOffset: number(m[1]), Arg: uint8(number(m[2]))})
+			rules = append(rules, record.UnwindRule{CFA: record.CFAPLT, CFAOffset: number(m[1]), Arg: uint8(number(m[2]))})
 		} else {
 			reason = ReasonCFAExpression
 		}
@@ -160,22 +160,22 @@ func (ref *Reference) expectCFA(c column, notes facts) (rules []unwind.Rule, rea
 	return rules, reason
 }
 
-func (ref *Reference) expectFP(c column, notes facts) (rules []unwind.Rule, reason string) {
+func (ref *Reference) expectFP(c column, notes facts) (rules []record.UnwindRule, reason string) {
 	switch m := offsetCell.FindStringSubmatch(string(c)); {
 	case m != nil:
-		return []unwind.Rule{{FP: unwind.FPOffset, FPOffset: number(m[1])}}, ""
+		return []record.UnwindRule{{FP: record.FPOffset, FPOffset: number(m[1])}}, ""
 	case c == "" || c == "s":
-		return []unwind.Rule{{}}, ""
+		return []record.UnwindRule{{}}, ""
 	case c == "u":
-		rules = []unwind.Rule{{}}
+		rules = []record.UnwindRule{{}}
 		if notes.undefinedFP {
-			rules = append(rules, unwind.Rule{FP: unwind.FPUndefined})
+			rules = append(rules, record.UnwindRule{FP: record.FPUndefined})
 		}
 		return rules, ""
 	case c == "exp":
 		for _, text := range notes.fp {
 			if m := frameFP.FindStringSubmatch(text); m != nil {
-				rules = append(rules, unwind.Rule{FP: unwind.FPFrame, FPOffset: number(m[1])})
+				rules = append(rules, record.UnwindRule{FP: record.FPFrame, FPOffset: number(m[1])})
 			} else {
 				reason = ReasonFP
 			}
@@ -184,5 +184,5 @@ func (ref *Reference) expectFP(c column, notes facts) (rules []unwind.Rule, reas
 			return rules, ""
 		}
 	}
-	return append(rules, unwind.Rule{FP: unwind.FPUndefined}), ReasonFP
+	return append(rules, record.UnwindRule{FP: record.FPUndefined}), ReasonFP
 }

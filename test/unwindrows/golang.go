@@ -7,7 +7,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
-	"github.com/customlabels/otelcol-customlabels/internal/unwind"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Reasons for which rows of Go's functions, which are made of pclntab, differ from
@@ -55,19 +55,19 @@ func (v *view) goFunction(vaddr uint64) (goRange, bool) {
 }
 
 // goAddress compares at an address in a Go function that .debug_frame describes.
-func (c *comparison) goAddress(g goRange, got unwind.Rule, want expected) (reason string, ok bool) {
+func (c *comparison) goAddress(g goRange, got record.UnwindRule, want expected) (reason string, ok bool) {
 	switch {
-	case got.CFA == unwind.CFASignal:
+	case got.CFA == record.CFASignal:
 		return ReasonGoSignal, true
 	case g.switches:
-		return ReasonGoSwitch, got.CFA == unwind.CFASwitch || got.CFA == unwind.CFAEnd
+		return ReasonGoSwitch, got.CFA == record.CFASwitch || got.CFA == record.CFAEnd
 	}
 	entry := int32(8)
 	if c.ref.aarch64 {
 		entry = 0
 	}
 	for _, w := range want.rules {
-		if w.CFA == unwind.CFASP && w.CFAOffset < entry && got.CFA == unwind.CFANone {
+		if w.CFA == record.CFASP && w.CFAOffset < entry && got.CFA == record.CFANone {
 			return ReasonGoStart, true
 		}
 		if w.CFA == got.CFA && w.CFAOffset == got.CFAOffset && w.RA == got.RA && w.RAOffset == got.RAOffset {

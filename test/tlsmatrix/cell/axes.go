@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Target is what a cell is built for, and by what.
@@ -107,7 +107,7 @@ const (
 // Cell is one program of the matrix.
 type Cell struct {
 	Target
-	ABI     labels.ABI
+	ABI     record.ABI
 	Load    Load
 	Model   Model
 	Surplus Surplus
@@ -131,18 +131,18 @@ func (c Cell) Name() string {
 // Dir is where the files of the cell are, below the directory of the corpus.
 func (c Cell) Dir() string { return c.Target.String() + "/" + c.Name() }
 
-func abiName(a labels.ABI) string {
+func abiName(a record.ABI) string {
 	switch a {
-	case labels.ABIV0:
+	case record.ABIV0:
 		return "v0"
-	case labels.ABIV1:
+	case record.ABIV1:
 		return "v1"
 	}
 	return "ctx"
 }
 
 // rotate returns the ABI that comes n after another.
-func rotate(a labels.ABI, n int) labels.ABI {
-	abis := []labels.ABI{labels.ABIV0, labels.ABIV1, labels.ABIThreadContext}
-	return abis[(int(a-labels.ABIV0)+n)%len(abis)]
+func rotate(a record.ABI, n int) record.ABI {
+	abis := []record.ABI{record.ABIV0, record.ABIV1, record.ABIThreadContext}
+	return abis[(int(a-record.ABIV0)+n)%len(abis)]
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // File is one file to build. Paths in Inputs and Output are relative to the
@@ -152,7 +152,7 @@ func linkFlags(load Load) []string {
 
 func (c Cell) definerFlags(d definer) []string {
 	flags := []string{
-		fmt.Sprintf("-DABI=%d", d.abi-labels.ABIV0), "-DPART=" + d.part, fmt.Sprintf("-DNAME='%q'", d.name),
+		fmt.Sprintf("-DABI=%d", d.abi-record.ABIV0), "-DPART=" + d.part, fmt.Sprintf("-DNAME='%q'", d.name),
 		fmt.Sprintf("-DALIGN=%d", c.Place.Align),
 	}
 	if c.Place.First {

@@ -1,6 +1,6 @@
 package cell
 
-import "github.com/customlabels/otelcol-customlabels/internal/labels"
+import "github.com/customlabels/otelcol-customlabels/internal/record"
 
 // The axes whose values all combine.
 var (
@@ -15,10 +15,10 @@ const usualAlign = 8
 // List returns all cells of a target.
 func List(t Target) []Cell {
 	var l list
-	for abi := labels.ABIV0; abi <= labels.ABIThreadContext; abi++ {
+	for abi := record.ABIV0; abi <= record.ABIThreadContext; abi++ {
 		l.loads(Cell{Target: t, ABI: abi, Place: Place{Align: usualAlign}})
 	}
-	v1 := Cell{Target: t, ABI: labels.ABIV1, Place: Place{Align: usualAlign}}
+	v1 := Cell{Target: t, ABI: record.ABIV1, Place: Place{Align: usualAlign}}
 	l.places(v1)
 	l.looks(v1)
 	return l

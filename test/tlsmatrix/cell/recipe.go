@@ -3,7 +3,7 @@ package cell
 import (
 	"fmt"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Names of the files of a cell, and of definers as the program tells them.
@@ -19,7 +19,7 @@ type definer struct {
 	file string // in the directory of the cell
 	name string
 	part string // exe, lib, dl: see definer.c
-	abi  labels.ABI
+	abi  record.ABI
 	look Look
 	// extern: it only refers to it.
 	extern bool
@@ -91,7 +91,7 @@ func (c Cell) Env() []string {
 type Source struct {
 	Definer string // as the program names it
 	Path    string // of the file
-	ABI     labels.ABI
+	ABI     record.ABI
 	Model   string // as in process.SourceStatus
 	Kind    string // of the location
 	// Duplicate tells that it is the variable of another source.

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
@@ -93,7 +93,7 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 		f.TLSBytes = tls.Memsz
 	}
 	defined := false
-	for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+	for abi := record.ABIV0; abi < record.NumABIs; abi++ {
 		if abi.Symbol() == "" {
 			continue
 		}

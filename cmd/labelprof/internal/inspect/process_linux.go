@@ -96,7 +96,7 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 		compat = s.Compat
 		for i := range r.Sources {
 			if source := &r.Sources[i]; source.active() && !compat {
-				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s, labelread.Source{ABI: source.abi, At: source.at, V8: source.v8, Go: source.goLayout})
+				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s, source.source)
 			}
 		}
 	})

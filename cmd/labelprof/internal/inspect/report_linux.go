@@ -10,8 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
-	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
-	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // processReport is all that is said of one process. The JSON names are stable.
@@ -47,12 +46,8 @@ type sourceReport struct {
 	State    string          `json:"state"`
 	Reason   string          `json:"reason,omitempty"` // why it is not active
 
-	state target.SourceState
-	abi   labels.ABI
-	at    tlsresolve.Location
-	v8    v8heap.Layout
-
-	goLayout golabels.Layout
+	state  target.SourceState
+	source record.LabelSource
 }
 
 // locationReport is where the variable is: from the thread pointer, or in the
@@ -90,9 +85,9 @@ type readingReport struct {
 func newSourceReport(s *target.SourceStatus) sourceReport {
 	r := sourceReport{
 		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
-		State: s.State.String(), state: s.State, abi: s.ABI, at: s.Location, v8: s.V8, goLayout: s.Go.Layout,
+		State: s.State.String(), state: s.State, source: s.Source(),
 	}
-	if s.ABI == labels.ABIGo {
+	if s.ABI == record.ABIGo {
 		r.Symbol = "runtime.g.labels"
 		r.Model = runtimeText(&s.Go)
 	}

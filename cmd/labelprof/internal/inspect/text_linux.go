@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // writeText prints a report for people. All that comes from the process is escaped.
@@ -36,7 +36,7 @@ func (r *processReport) writeText(w io.Writer) {
 func (s *sourceReport) writeText(w io.Writer, number int) {
 	fmt.Fprintf(w, "\nsource %d  %s: %s\n", number, s.ABI, s.Symbol)
 	fmt.Fprintf(w, "  file        %s\n", terminal.Escape(s.File))
-	if s.abi == labels.ABIGo {
+	if s.source.ABI == record.ABIGo {
 		fmt.Fprintf(w, "  runtime     %s\n", terminal.Escape(s.Model))
 	} else {
 		fmt.Fprintf(w, "  TLS model   %s\n", modelText(s.Model))
@@ -56,7 +56,7 @@ func (r *processReport) writeWhy(w io.Writer) {
 		fmt.Fprintln(w, "\nno labels: none of the label sources can be read")
 	} else {
 		fmt.Fprintln(w, "\nno labels: no file that the process maps defines one of the thread-local variables")
-		for abi := labels.ABIV0; abi < labels.NumABIs; abi++ {
+		for abi := record.ABIV0; abi < record.NumABIs; abi++ {
 			if abi.Symbol() != "" {
 				fmt.Fprintf(w, "  %s (%s)\n", abi.Symbol(), abi)
 			}

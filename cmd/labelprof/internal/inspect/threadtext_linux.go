@@ -56,7 +56,7 @@ func (r *processReport) hasKeyIndexes() bool {
 	for i := range r.Threads {
 		for j := range r.Threads[i].Readings {
 			reading := &r.Threads[i].Readings[j]
-			if r.Sources[reading.Source-1].abi.ThreadContext() && slices.ContainsFunc(reading.Labels, isIndex) {
+			if r.Sources[reading.Source-1].source.ABI.ThreadContext() && slices.ContainsFunc(reading.Labels, isIndex) {
 				return true
 			}
 		}

@@ -12,47 +12,48 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 // reasonOf says in words why a thread has no labels in a source, "" if it has some.
 func reasonOf(source *sourceReport, reading *labelread.Reading) string {
 	switch reading.Outcome {
-	case labels.OutcomePresent, labels.OutcomeTruncated:
+	case record.OutcomePresent, record.OutcomeTruncated:
 		return ""
-	case labels.OutcomeNone:
-		return whyNone(source.abi, reading)
-	case labels.OutcomeUpdating:
-		if source.abi == labels.ABIThreadContextNodeJS {
+	case record.OutcomeNone:
+		return whyNone(source.source.ABI, reading)
+	case record.OutcomeUpdating:
+		if source.source.ABI == record.ABIThreadContextNodeJS {
 			return "the context has ended or is being changed, or V8 is moving it"
 		}
-		if source.abi == labels.ABIGo {
+		if source.source.ABI == record.ABIGo {
 			return "a goroutine begins or ends on this thread"
 		}
 		return "the record is being changed: valid is 0"
-	case labels.OutcomeNotAllocated:
+	case record.OutcomeNotAllocated:
 		return "not allocated: this thread has never touched the thread-local variables of " + path.Base(source.File)
-	case labels.OutcomeStaleModule:
+	case record.OutcomeStaleModule:
 		return "not allocated: this thread has not touched the thread-local variables of " + path.Base(source.File) + " since it was loaded"
-	case labels.OutcomeNoThreadPointer:
+	case record.OutcomeNoThreadPointer:
 		return "the thread has no thread pointer yet"
 	}
 	return fmt.Sprint(reading.Err)
 }
 
 // whyNone tells the ways to have no labels apart.
-func whyNone(abi labels.ABI, reading *labelread.Reading) string {
+func whyNone(abi record.ABI, reading *labelread.Reading) string {
 	slots := binary.LittleEndian.Uint32(reading.Block[4:]) // label_block.count
 	switch {
-	case abi == labels.ABIThreadContextNodeJS && reading.Pointer == 0:
+	case abi == record.ABIThreadContextNodeJS && reading.Pointer == 0:
 		return "no labels: this thread runs no JavaScript that has published any"
-	case abi == labels.ABIThreadContextNodeJS:
+	case abi == record.ABIThreadContextNodeJS:
 		return "no labels: the async context that runs has none"
-	case abi == labels.ABIGo && reading.Pointer == 0:
+	case abi == record.ABIGo && reading.Pointer == 0:
 		return "no labels: this thread runs no code of Go"
-	case abi == labels.ABIGo:
+	case abi == record.ABIGo:
 		return "no labels: the goroutine that runs has none, or none runs"
-	case abi != labels.ABIV0 && reading.Pointer == 0:
+	case abi != record.ABIV0 && reading.Pointer == 0:
 		return "no labels: the pointer is NULL"
 	case slots == 0:
 		return "no labels: the set is empty"
@@ -99,7 +100,7 @@ func modelText(model string) string {
 }
 
 func (l *locationReport) String() string {
-	if l.Kind == tlsresolve.Register.String() {
+	if l.Kind == record.TLSRegister.String() {
 		return "register x28"
 	}
 	if l.Module == 0 {

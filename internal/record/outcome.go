@@ -1,7 +1,7 @@
-package labels
+package record
 
-// Outcome is the result of reading a label source or of walking a stack. The
-// values equal enum outcome in internal/bpf/src/record.h.
+// Outcome is the result of reading a label source or of walking a stack: enum
+// outcome.
 type Outcome uint8
 
 // The results.
@@ -34,6 +34,3 @@ func (o Outcome) String() string {
 	}
 	return outcomeNames[o]
 }
-
-// trusted reports whether a block with this outcome carries a payload to decode.
-func (o Outcome) trusted() bool { return o == OutcomePresent || o == OutcomeTruncated }

@@ -1,7 +1,6 @@
-package labels
+package record
 
-// ABI is the format that a label source publishes. The values equal enum
-// label_abi in internal/bpf/src/record.h.
+// ABI is the format that a label source publishes: enum label_abi.
 type ABI uint8
 
 // The formats that are read.
@@ -40,12 +39,4 @@ func (a ABI) Symbol() string {
 		return ""
 	}
 	return abiSymbols[a]
-}
-
-// rank orders formats by precedence: on the same key, the higher one wins.
-func (a ABI) rank() int {
-	if a == ABIGo {
-		return -1 // labels that were published for this are worth more than those for a profiler
-	}
-	return int(a)
 }

@@ -1,4 +1,4 @@
-package labels
+package record
 
 import (
 	"os"
@@ -64,7 +64,7 @@ func TestABINames(t *testing.T) {
 func TestLayoutEqualsTheHeader(t *testing.T) {
 	source, err := os.ReadFile(recordHeader)
 	require.NoError(t, err)
-	for name, size := range map[string]int{"label_block": blockHeaderBytes, "raw_label": rawLabelBytes} {
+	for name, size := range map[string]int{"label_block": LabelBlockBytes, "raw_label": RawLabelBytes} {
 		require.Contains(t, string(source), "_Static_assert(sizeof(struct "+name+") == "+strconv.Itoa(size)+",")
 	}
 }

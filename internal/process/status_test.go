@@ -1,0 +1,29 @@
+//go:build linux
+
+package process
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
+)
+
+// A label source has all that became known of it.
+func TestSourceOfStatus(t *testing.T) {
+	layout := record.GoLayout{GM: 6, GLabels: 7, MProcID: 8, MCurG: 9}
+	status := SourceStatus{
+		ABI:      record.ABIGo,
+		Location: tlsresolve.Location{Kind: record.TLSDTVMusl, Offset: 1, Module: 2, Generation: 3},
+		V8:       v8heap.Layout{Field: 4, MapType: 5},
+		Go:       golabels.Plan{Layout: golabels.Layout{GoLayout: layout, Map: true}},
+	}
+	require.Equal(t, record.LabelSource{
+		ABI: record.ABIGo, Kind: record.TLSDTVMusl, Offset: 1, Module: 2, Generation: 3,
+		V8Field: 4, V8MapType: 5, Go: layout, GoMap: true,
+	}, status.Source())
+}

@@ -1,0 +1,45 @@
+package record
+
+// EventKind is what happened to a process: enum event_kind, and what is told of processes
+// otherwise.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventExists       EventKind = iota // it was found running
+	EventExec                          // it runs another executable, Process is new
+	EventFork                          // it is a copy of Parent
+	EventExit                          // its last thread has gone
+	EventContextNamed                  // it publishes a process context (OTEP 4719), or has just done so; only Process is needed
+
+	// Those that follow come from no process event of the BPF programs.
+
+	EventMapping      // it mapped something executable; only PID is set
+	EventMappingsLost // any process may have; nothing is set
+	EventLost         // any process may have ended; those that run have been told of (EventExists); nothing is set
+)
+
+// Event tells of the life of a process.
+type Event struct {
+	Kind         EventKind
+	Process      ProcessID
+	Parent       ProcessID // EventFork: whose memory was copied
+	PID          int       // in the PID namespace of the collector; 0: not visible there
+	TimeNs       uint64    // CLOCK_MONOTONIC
+	Program      FileKey   // EventExec: what it runs; zero if not known
+	Path         string    // EventExec: as given to execve, maybe relative, maybe cut; "" if not known
+	KernelThread bool
+}
+
+// ProcessEvent is an Event in the ring buffer: struct process_event.
+type ProcessEvent struct {
+	TimeNs       uint64
+	Process      ProcessID
+	Parent       ProcessID
+	PID          uint32
+	Kind         EventKind
+	KernelThread uint8
+	PathBytes    uint16 // of Path, without NUL; 0: not read
+	Program      FileKey
+	Path         [ExecPathBytes]byte
+}

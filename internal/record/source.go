@@ -1,0 +1,63 @@
+package record
+
+// TLSKind is the way in which a thread-local address is computed: enum tls_kind.
+type TLSKind uint8
+
+// The kinds of places.
+const (
+	TLSStatic   TLSKind = iota // thread pointer + offset
+	TLSDTVGlibc                // dtv[module] + offset, 16-byte entries
+	TLSDTVMusl                 // dtv[module] + offset, 8-byte entries
+	TLSRegister                // no variable: the register that Go keeps its goroutine in (aarch64)
+)
+
+// String returns the kind in words.
+func (k TLSKind) String() string {
+	switch k {
+	case TLSStatic:
+		return "static"
+	case TLSDTVGlibc:
+		return "glibc DTV"
+	case TLSDTVMusl:
+		return "musl DTV"
+	case TLSRegister:
+		return "register"
+	}
+	return "unknown"
+}
+
+// GoLayout has offsets in Go's runtime.g and runtime.m, which differ by release: struct go_layout.
+type GoLayout struct {
+	GM, GLabels    uint16 // g.m, g.labels
+	MProcID, MCurG uint16 // m.procid, m.curg
+}
+
+// LabelSource is where the threads of a process publish labels: struct label_source. Equal
+// ones are the same place.
+type LabelSource struct {
+	Offset int64  // from the thread pointer (static), or in the module's TLS block (DTV)
+	Module uint64 // DTV kinds: the module's id, from 1
+	// Generation, when not 0, is the one that a thread's DTV must have reached for its entry
+	// to be this module's (TLSDTVGlibc).
+	Generation uint64
+	ABI        ABI
+	Kind       TLSKind
+	// V8Field and V8MapType are those of the V8 that runs; ABIThreadContextNodeJS only.
+	V8Field uint8
+	// GoMap tells that labels are a pointer to a map, as before Go 1.24; ABIGo only.
+	GoMap     bool
+	Pad       [2]uint8 // 0
+	V8MapType uint16
+	Go        GoLayout // ABIGo only
+}
+
+// ProcessEntry is what the BPF programs know of a process, or have processes of a program
+// begin with: struct process_entry.
+type ProcessEntry struct {
+	NumSources uint8
+	Filtered   bool // no sample of it is wanted
+	Presumed   bool // the sources are those that others had of the same program, and not confirmed
+	Pad        uint8
+	Owner      uint32 // TGID of a process, inode of a program
+	Sources    [MaxLabelSources]LabelSource
+}
