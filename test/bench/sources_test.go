@@ -40,7 +40,7 @@ func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 			} else if c.load.has(uint32(ev.PID)) {
 				want[ev.Process] = c.variant != "spin-plain"
 				table.HandleEvent(record.Event{
-					Kind: record.EventExists, Process: ev.Process, PID: int(ev.PID), TimeNs: ev.TimeNs,
+					Kind: record.EventExists, Process: ev.Process, PID: ev.PID, TimeNs: ev.TimeNs,
 				})
 			}
 		}
