@@ -21,7 +21,7 @@ func TestHiddenRun(t *testing.T) {
 	const ran = time.Hour
 	program := buildTarget(t)
 	o := newOffCPU(t, OffCPUConfig{Threshold: MinOffCPUThreshold, RingBufferBytes: 1 << 20})
-	away, running := mapOfSwitches(t, o, offcpuMapAway), mapOfSwitches(t, o, offcpuMapRunning)
+	off, running := mapOfSwitches(t, o, offcpuMapOffCpuThreads), mapOfSwitches(t, o, offcpuMapRunning)
 	tgt := startTarget(t, program, "labels-1")
 	id := identify(t, o.sampler, tgt.pid)
 	key := offcpuThreadId{Thread: id.TGID, StartNs: id.StartNs}
@@ -35,15 +35,15 @@ func TestHiddenRun(t *testing.T) {
 		var before, after unix.Timespec
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
 		used, runs := schedule(t, tgt.pid)
-		// Now, as the program sees it, another thread runs, and the target has been away for long.
+		// Now, as the program sees it, another thread runs, and the target has been off the CPU for long.
 		require.NoError(t, running.Put(uint32(0), another))
 		left := struct{ TimeNs, UsedNs uint64 }{attempt, used - uint64(ran)}
-		require.NoError(t, away.Put(key, left))
+		require.NoError(t, off.Put(key, left))
 		require.NoError(t, syscall.Kill(int(tgt.pid), syscall.SIGSTOP))
 		awaitState(t, int(tgt.pid), "T")
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &after))
 		_, runsThen := schedule(t, tgt.pid)
-		if err := away.Delete(key); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := off.Delete(key); !errors.Is(err, ebpf.ErrKeyNotExist) {
 			require.NoError(t, err)
 		}
 		back := returnsOf(t, o, attempt)

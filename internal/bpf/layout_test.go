@@ -133,7 +133,7 @@ func TestMapsOfSwitches(t *testing.T) {
 	spec, err := loadOffcpu()
 	require.NoError(t, err)
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	own := []string{offcpuMapAway, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches, offcpuMapUsers}
+	own := []string{offcpuMapOffCpuThreads, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches, offcpuMapUsers}
 	unused := []string{offcpuMapEvents, offcpuMapPrograms}
 	for name := range s.sharedMaps() {
 		own = append(own, name)

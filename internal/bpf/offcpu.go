@@ -35,13 +35,13 @@ type OffCPUConfig struct {
 	// from MinOffCPUThreshold to 1.
 	Threshold float64
 	// RingBufferBytes for them, apart from the samples'; bounds as there. It also
-	// bounds how many threads can be away at a time: one for each 128 bytes.
+	// bounds how many threads can be off the CPU at a time: one for each 128 bytes.
 	RingBufferBytes int
 
 	// UserShare is Config.UserShare of the part of the ring buffer that is not for returns.
 	UserShare float64
 
-	maxAway int // for tests; 0: as many as fit
+	maxThreads int // for tests; 0: as many as fit
 }
 
 func (c *OffCPUConfig) validate() error {
@@ -123,7 +123,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, cpus int) {
 	spec.Maps[offcpuMapSamples].MaxEntries = uint32(c.RingBufferBytes)
 	// One less than there is room for: a ring buffer is never filled to the last byte.
-	spec.Maps[offcpuMapAway].MaxEntries = lowered(c.maxAway, c.RingBufferBytes/returnShare/returnBytes-1)
+	spec.Maps[offcpuMapOffCpuThreads].MaxEntries = lowered(c.maxThreads, c.RingBufferBytes/returnShare/returnBytes-1)
 	spec.Maps[offcpuMapScratches].MaxEntries = uint32(cpus)
 }
 

@@ -124,7 +124,7 @@ func TestSwitchRecords(t *testing.T) {
 	took := time.Since(began)
 	pid := uint32(cmd.Process.Pid)
 
-	away := map[uint32]Record{}
+	off := map[uint32]Record{}
 	var longest time.Duration
 	var longestState record.ThreadState
 	c := drainSwitches(t, o, func(sw *Switch) {
@@ -137,13 +137,13 @@ func TestSwitchRecords(t *testing.T) {
 			require.NotZero(t, r.State)
 			require.False(t, r.KernelThread)
 			require.NotEqual(t, uint32(os.Getpid()), r.PID, "the own process")
-			require.NotContains(t, away, sw.Thread, "it left without having returned")
-			away[sw.Thread] = r
+			require.NotContains(t, off, sw.Thread, "it left without having returned")
+			off[sw.Thread] = r
 			return
 		}
-		r, ok := away[sw.Thread]
+		r, ok := off[sw.Thread]
 		require.True(t, ok, "it returned without having left")
-		delete(away, sw.Thread)
+		delete(off, sw.Thread)
 		require.Equal(t, r.TimeNs, sw.LeftNs)
 		require.GreaterOrEqual(t, sw.BackNs, sw.LeftNs)
 		if took := time.Duration(sw.BackNs - sw.LeftNs); r.PID == pid && took > longest {
@@ -153,7 +153,7 @@ func TestSwitchRecords(t *testing.T) {
 			require.NotZero(t, r.UserFrames)
 		}
 	})
-	t.Logf("away for %v", longest)
+	t.Logf("off the CPU for %v", longest)
 	require.GreaterOrEqual(t, longest, wait)
 	require.Less(t, longest, took)
 	require.EqualValues(t, offcpuThreadStateTHREAD_SLEEPING, longestState)
@@ -165,13 +165,13 @@ func TestSwitchRecords(t *testing.T) {
 // returnsOfDepartures checks that a thread returns once for each time that it was recorded
 // when it left.
 func returnsOfDepartures(t *testing.T) func(*Switch) {
-	away := map[[2]uint64]bool{}
+	off := map[[2]uint64]bool{}
 	return func(sw *Switch) {
 		which := [2]uint64{uint64(sw.Thread), sw.LeftNs}
 		if sw.Back {
-			require.True(t, away[which], "it returned, and was not recorded when it left")
+			require.True(t, off[which], "it returned, and was not recorded when it left")
 		}
-		away[which] = !sw.Back
+		off[which] = !sw.Back
 	}
 }
 
@@ -228,9 +228,9 @@ func TestSwitchRingFull(t *testing.T) {
 	}
 }
 
-// More threads that are away than there is room for are counted.
+// More threads off the CPU than there is room for are counted.
 func TestSwitchTableFull(t *testing.T) {
-	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20, maxAway: 1})
+	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20, maxThreads: 1})
 	require.NoError(t, o.Start())
 	startStorm(t)
 	awaitSwitches(t, o, func(c *Counters) bool { return c.DroppedTableFull > 0 && c.Submitted > 0 })

@@ -49,10 +49,10 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	offcpuMapAway             = "away"
 	offcpuMapCounts           = "counts"
 	offcpuMapEvents           = "events"
 	offcpuMapFileRows         = "file_rows"
+	offcpuMapOffCpuThreads    = "off_cpu_threads"
 	offcpuMapProcesses        = "processes"
 	offcpuMapPrograms         = "programs"
 	offcpuMapRunning          = "running"
@@ -131,10 +131,10 @@ type offcpuProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type offcpuMapSpecs struct {
-	Away           *ebpf.MapSpec `ebpf:"away"`
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	OffCpuThreads  *ebpf.MapSpec `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Running        *ebpf.MapSpec `ebpf:"running"`
@@ -189,10 +189,10 @@ func (o *offcpuObjects) Close() error {
 //
 // It can be passed to loadOffcpuObjects or ebpf.CollectionSpec.LoadAndAssign.
 type offcpuMaps struct {
-	Away           *ebpf.Map `ebpf:"away"`
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	OffCpuThreads  *ebpf.Map `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Running        *ebpf.Map `ebpf:"running"`
@@ -206,10 +206,10 @@ type offcpuMaps struct {
 
 func (m *offcpuMaps) Close() error {
 	return _OffcpuClose(
-		m.Away,
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.OffCpuThreads,
 		m.Processes,
 		m.Programs,
 		m.Running,

@@ -70,7 +70,7 @@ func TestSwitchThreads(t *testing.T) {
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
 	require.NoError(t, o.Start())
 	tgt := startTarget(t, program, "napping-thread")
-	away := map[uint32]uint64{} // by thread: since when
+	off := map[uint32]uint64{} // by thread: since when
 	pairs := 0
 	var sw Switch
 	for end := time.Now().Add(time.Minute); pairs < 10; {
@@ -81,18 +81,18 @@ func TestSwitchThreads(t *testing.T) {
 		}
 		require.NoError(t, err)
 		if sw.Back {
-			if left, ok := away[sw.Thread]; ok {
+			if left, ok := off[sw.Thread]; ok {
 				require.Equal(t, left, sw.LeftNs)
 				pairs++
 			}
-			delete(away, sw.Thread)
+			delete(off, sw.Thread)
 			continue
 		}
 		var r Record
 		require.NoError(t, r.Parse(sw.Raw))
 		if r.PID == tgt.pid && r.TID != tgt.pid {
-			require.NotContains(t, away, sw.Thread, "it left without having returned")
-			away[sw.Thread] = sw.LeftNs
+			require.NotContains(t, off, sw.Thread, "it left without having returned")
+			off[sw.Thread] = sw.LeftNs
 		}
 	}
 }

@@ -14,7 +14,7 @@ const (
 	OfKernel                // names of the kernel's functions
 	OfLabels                // decoded label sets
 	OfBatches               // samples that were not handed over yet
-	OfWaiting               // samples that wait for a name, and threads that are away
+	OfWaiting               // samples that wait for a name, and threads that are off the CPU
 	OfMetrics               // sums of CPU time by process and label
 	OfOutput                // the profiles and metrics that are being built
 

@@ -46,7 +46,7 @@ func TestReturnLost(t *testing.T) {
 	require.Equal(t, "two", string(got))
 }
 
-// When there is no room, those go that have been away longest.
+// When there is no room, those go that left first.
 func TestEvict(t *testing.T) {
 	const record = 1000
 	table := NewTable(10 * (entryBytes + 1024))

@@ -6,26 +6,26 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
-// weightStep is how far what was told of memory may be off, so that not each sample
+// weightStep is how far what is counted of memory may be off, so that not each sample
 // touches what all goroutines share.
 const weightStep = 16 << 10
 
-// weight is what was told of the memory of something. It belongs to who holds that.
-type weight struct{ told int }
+// weight is what is counted of the memory of something. It belongs to who holds that.
+type weight struct{ counted int }
 
 func (w *weight) set(m *budget.Memory, part budget.Part, bytes int) {
-	if diff := bytes - w.told; diff >= weightStep || diff <= -weightStep {
+	if diff := bytes - w.counted; diff >= weightStep || diff <= -weightStep {
 		m.Add(part, diff)
-		w.told = bytes
+		w.counted = bytes
 	}
 }
 
 func (w *weight) forget(m *budget.Memory, part budget.Part) {
-	m.Add(part, -w.told)
-	w.told = 0
+	m.Add(part, -w.counted)
+	w.counted = 0
 }
 
-// weigh tells what the aggregator holds.
+// weigh counts what the aggregator holds.
 func (d *aggregator) weigh() {
 	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
 	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.offCPUBytes)
@@ -51,6 +51,6 @@ func (d *aggregator) batchBytes(p budget.Pressure) int {
 // releaseLabels lets go of the label sets once the batch has been handed over, which
 // takes over what they count until it has been exported.
 func (d *aggregator) releaseLabels() {
-	d.batch.labels += d.labelsHeld.told
-	d.labelsHeld.told = 0
+	d.batch.labels += d.labelsHeld.counted
+	d.labelsHeld.counted = 0
 }

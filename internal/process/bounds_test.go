@@ -186,7 +186,7 @@ func TestBadProcFiles(t *testing.T) {
 // TestStuckWorker has a file block whoever builds its rows.
 func TestStuckWorker(t *testing.T) {
 	f := newFake(t)
-	c := &crew{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}
+	c := &workers{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}
 	for range 2 * maxStuck {
 		w := &worker{job: (*worker).work}
 		w.sinceNs.Store(f.now())

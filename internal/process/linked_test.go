@@ -18,7 +18,7 @@ import (
 func TestUnconfirmed(t *testing.T) {
 	const since = int64(1e9)
 	for kind, again := range map[record.TLSKind]bool{record.TLSStatic: false, record.TLSDTVGlibc: true, record.TLSDTVMusl: false} {
-		seen := map[sourceKey]sighting{{}: {tlsresolve.Location{Kind: kind}, since}}
+		seen := map[sourceKey]located{{}: {tlsresolve.Location{Kind: kind}, since}}
 		require.Equal(t, again, unconfirmed(seen, since+int64(confirm)-1), "%v", kind)
 		require.False(t, unconfirmed(seen, since+int64(confirm)), "%v", kind)
 	}
@@ -105,8 +105,8 @@ func TestDefinitions(t *testing.T) {
 		return &File{key: id(inode), facts: facts{executable: executable, plans: []plan{{abi: record.ABIV1}, {abi: record.ABIV0, err: elffile.ErrNotELF}}}}
 	}
 	images := []image{{file: file(1, true), bias: 1}, {file: file(2, true), bias: 2}, {file: file(3, false), bias: 3}}
-	env := &surroundings{program: id(1), target: tlsresolve.Target{Machine: elf.EM_X86_64}}
-	biases := func(env *surroundings, abi record.ABI, images ...image) (b []uint64) {
+	env := &sourceContext{program: id(1), target: tlsresolve.Target{Machine: elf.EM_X86_64}}
+	biases := func(env *sourceContext, abi record.ABI, images ...image) (b []uint64) {
 		for _, d := range definitions(images, abi, env) {
 			b = append(b, d.Bias)
 		}

@@ -271,7 +271,7 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 	if len(images) == 0 {
 		return nil, nil, false
 	}
-	env := surroundings{
+	env := sourceContext{
 		memory:   memory,
 		target:   tlsresolve.Target{Machine: hostMachine(runtime.GOARCH)},
 		program:  p.load.program,

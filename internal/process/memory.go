@@ -17,7 +17,7 @@ const (
 	processBytes  = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(Info{})) + 6*mapEntryBytes
 	fileBytes     = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*mapEntryBytes
 	mappingBytes  = int(unsafe.Sizeof(ExecMapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
-	sourceBytes   = int(unsafe.Sizeof(SourceStatus{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(sighting{})) + mapEntryBytes
+	sourceBytes   = int(unsafe.Sizeof(SourceStatus{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(located{})) + mapEntryBytes
 )
 
 // The table may take half of all memory: from three eighths on processes are reduced,

@@ -52,7 +52,7 @@ type image struct {
 // resolver finds the label sources of one process. It remembers between runs
 // what it has seen before.
 type resolver struct {
-	seen map[sourceKey]sighting
+	seen map[sourceKey]located
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
 }
@@ -63,13 +63,13 @@ type sourceKey struct {
 	abi  record.ABI
 }
 
-type sighting struct {
+type located struct {
 	location tlsresolve.Location
 	sinceNs  int64
 }
 
-// surroundings are what sources of one process have in common.
-type surroundings struct {
+// sourceContext is what sources of one process have in common.
+type sourceContext struct {
 	memory   tlsresolve.Memory
 	target   tlsresolve.Target
 	program  procfs.FileID    // what it runs, zero if not known
@@ -87,8 +87,8 @@ type surroundings struct {
 
 // resolve looks at all sources of some images. retry tells that another try,
 // soon, may find more.
-func (r *resolver) resolve(images []image, env *surroundings) (sources []record.LabelSource, statuses []SourceStatus, retry bool) {
-	next := map[sourceKey]sighting{}
+func (r *resolver) resolve(images []image, env *sourceContext) (sources []record.LabelSource, statuses []SourceStatus, retry bool) {
+	next := map[sourceKey]located{}
 	r.certain = true
 	for i := range images {
 		im := &images[i]
@@ -121,7 +121,7 @@ func (r *resolver) resolve(images []image, env *surroundings) (sources []record.
 }
 
 // unconfirmed reports whether there are locations to be looked at again.
-func unconfirmed(seen map[sourceKey]sighting, nowNs int64) bool {
+func unconfirmed(seen map[sourceKey]located, nowNs int64) bool {
 	for _, s := range seen {
 		if s.location.Kind == record.TLSDTVGlibc && nowNs-s.sinceNs < int64(confirm) {
 			return true
@@ -131,7 +131,7 @@ func unconfirmed(seen map[sourceKey]sighting, nowNs int64) bool {
 }
 
 // definitions returns all definitions of a variable, when there are several.
-func definitions(images []image, abi record.ABI, env *surroundings) (all []tlsresolve.Definition) {
+func definitions(images []image, abi record.ABI, env *sourceContext) (all []tlsresolve.Definition) {
 	if len(images) == 1 {
 		return nil
 	}
@@ -153,12 +153,12 @@ func definitions(images []image, abi record.ABI, env *surroundings) (all []tlsre
 // runs reports whether an image is the program itself or a library. The offset
 // of a local-exec variable holds only for the program. Other executables are
 // mapped too, by debuggers and emulators.
-func (im *image) runs(env *surroundings) bool {
+func (im *image) runs(env *sourceContext) bool {
 	return !im.file.facts.executable || env.byLoader || im.file.key == env.program
 }
 
 // one resolves one source.
-func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve.Target, next map[sourceKey]sighting) (tlsresolve.Location, error) {
+func (r *resolver) one(im *image, p *plan, env *sourceContext, target *tlsresolve.Target, next map[sourceKey]located) (tlsresolve.Location, error) {
 	if p.err != nil {
 		return tlsresolve.Location{}, p.err
 	}
@@ -191,7 +191,7 @@ func (r *resolver) one(im *image, p *plan, env *surroundings, target *tlsresolve
 	key := sourceKey{im.file, im.bias, p.abi}
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
-		before = sighting{location: location, sinceNs: env.nowNs}
+		before = located{location: location, sinceNs: env.nowNs}
 	}
 	next[key] = before
 	if env.nowNs-before.sinceNs < int64(settle) && !presumedAt(env.presumed, p.abi, location) {

@@ -50,7 +50,7 @@ func TestSourceSettles(t *testing.T) {
 		})
 	}
 	memory := &slotMemory{module: 1}
-	env := &surroundings{
+	env := &sourceContext{
 		memory: memory, mappings: mappings, nowNs: 1e9,
 		target: tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
 	}

@@ -11,7 +11,7 @@ import (
 
 // v8Of returns the layout of the V8 among the mappings of a process: of the
 // program that it runs or of a library.
-func v8Of(mappings []ExecMapping, env *surroundings) (layout v8heap.Layout, err error) {
+func v8Of(mappings []ExecMapping, env *sourceContext) (layout v8heap.Layout, err error) {
 	err = fmt.Errorf("%w: there is none in the process", v8heap.ErrUnknown)
 	for i := range mappings {
 		f := mappings[i].File

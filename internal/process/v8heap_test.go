@@ -65,7 +65,7 @@ func TestV8Of(t *testing.T) {
 		"nothing but the kernel": {nil, v8heap.Layout{}, SourceUnsupportedVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layout, err := v8Of(tc.mappings, &surroundings{program: program})
+			layout, err := v8Of(tc.mappings, &sourceContext{program: program})
 			require.Equal(t, tc.state, stateOf(err), "%v", err)
 			require.Equal(t, tc.want, layout)
 		})

@@ -44,8 +44,8 @@ type worker struct {
 	stuck   atomic.Bool  // given up; ends when its job does
 }
 
-// crew is the workers of one Run.
-type crew struct {
+// workers are those of one Run.
+type workers struct {
 	t    *Table
 	ctx  context.Context
 	mu   sync.Mutex
@@ -58,7 +58,7 @@ type crew struct {
 // wait for it. The table is of no use afterwards but for
 // Process and the Info that it has.
 func (t *Table) Run(ctx context.Context) {
-	c := &crew{t: t, ctx: ctx, all: map[*worker]struct{}{}, gone: make(chan struct{})}
+	c := &workers{t: t, ctx: ctx, all: map[*worker]struct{}{}, gone: make(chan struct{})}
 	for range t.opts.Workers {
 		c.hire((*worker).work)
 	}
@@ -95,7 +95,7 @@ func (t *Table) Run(ctx context.Context) {
 	t.descriptors.closeAll()
 }
 
-func (c *crew) hire(job func(*worker, context.Context, *Table)) {
+func (c *workers) hire(job func(*worker, context.Context, *Table)) {
 	w := &worker{job: job}
 	timer := time.AfterFunc(time.Hour, func() {
 		if c.t.overdue(w) {
@@ -118,7 +118,7 @@ func (c *crew) hire(job func(*worker, context.Context, *Table)) {
 }
 
 // watch replaces the worker that builds rows if it hangs.
-func (c *crew) watch() {
+func (c *workers) watch() {
 	c.mu.Lock()
 	stuck := 0
 	var replace []*worker

@@ -49,10 +49,10 @@ func (o Owner) place() place { return place{o.UID, o.Container} }
 
 // read is something that is read.
 type read struct {
-	owner Owner
-	name  string
-	began time.Time
-	told  bool
+	owner    Owner
+	name     string
+	began    time.Time
+	reported bool
 }
 
 func newReading(opts *CacheOptions) reading {
@@ -154,8 +154,8 @@ type Hung struct {
 func (r *reading) hung() (list []Hung) {
 	now := r.opts.Now()
 	for one := range r.now {
-		if !one.told && now.Sub(one.began) >= hungAfter {
-			one.told = true
+		if !one.reported && now.Sub(one.began) >= hungAfter {
+			one.reported = true
 			list = append(list, Hung{one.owner, one.name})
 		}
 	}

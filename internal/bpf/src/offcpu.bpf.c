@@ -17,20 +17,20 @@ const volatile __u64 draw_below;
 const volatile __u32 own_tgid;
 /*
  * Unread bytes that no record of a thread that leaves goes beyond. The rest of the ring
- * buffer is for returns, of which there are at most as many as threads in away.
+ * buffer is for returns, of which there are at most as many as threads in off_cpu_threads.
  */
 const volatile __u64 leave_limit_bytes;
 
 /* Of records that are just being written, on all CPUs. */
 __u64 leaving_bytes;
 
-/* Threads that were recorded as they left. None ends while it is away: it dies on a CPU. */
+/* Threads that were recorded as they left. None ends while it is off the CPU: it dies on one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated: nothing can be allocated under a run queue's lock */
 	__uint(max_entries, 1 << 10);	 /* set by Go */
 	__type(key, struct thread_id);
 	__type(value, struct departure);
-} away SEC(".maps");
+} off_cpu_threads SEC(".maps");
 
 /* By CPU: the thread that was switched to last. */
 struct {
@@ -57,13 +57,13 @@ static __always_inline void come_back(const struct task_struct *task, __u64 used
 	if (!task->pid)
 		return;
 	thread_identity(task, &id);
-	left = bpf_map_lookup_elem(&away, &id);
+	left = bpf_map_lookup_elem(&off_cpu_threads, &id);
 	if (!left)
 		return;
 	back.left_ns = left->time_ns;
 	back.time_ns = bpf_ktime_get_ns() - (used_ns - left->used_ns);
 	back.thread = id.thread;
-	bpf_map_delete_elem(&away, &id);
+	bpf_map_delete_elem(&off_cpu_threads, &id);
 	if (bpf_ringbuf_output(&samples, &back, sizeof(back), wakeup_flags(sizeof(back))))
 		count(COUNTER_RETURNS_LOST);
 }
@@ -117,7 +117,7 @@ static __noinline int remember(const struct task_struct *task, __u64 time_ns)
 		return 1;
 	thread_identity(task, &id);
 	left.used_ns = task->se.sum_exec_runtime;
-	return bpf_map_update_elem(&away, &id, &left, BPF_ANY) != 0;
+	return bpf_map_update_elem(&off_cpu_threads, &id, &left, BPF_ANY) != 0;
 }
 
 static __noinline int forget(const struct task_struct *task)
@@ -127,7 +127,7 @@ static __noinline int forget(const struct task_struct *task)
 	if (!task)
 		return 0;
 	thread_identity(task, &id);
-	bpf_map_delete_elem(&away, &id);
+	bpf_map_delete_elem(&off_cpu_threads, &id);
 	return 0;
 }
 

@@ -78,7 +78,7 @@ enum counter {
 	COUNTER_FILTERED_KERNEL = 7,	 /* the task has no user space */
 	COUNTER_FILTERED_OWN = 8,	 /* a thread of the collector */
 	COUNTER_FILTERED_NOT_DRAWN = 9,	 /* by the threshold */
-	COUNTER_DROPPED_TABLE_FULL = 10, /* too many threads are away */
+	COUNTER_DROPPED_TABLE_FULL = 10, /* too many threads are off the CPU */
 	/* not part of the sum */
 	COUNTER_RETURNS_LOST = 11, /* no room in the ring buffer */
 	/* of samples and of switches, part of the sum */

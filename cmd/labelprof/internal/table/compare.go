@@ -13,7 +13,7 @@ import (
 // has a label is on neither side.
 type comparison struct {
 	processes   int // on both sides
-	told        int // that tell their truth
+	expected    int // that say what is right
 	sampledNs   int64
 	unlabelled  int64 // CPU time without labels in these processes, in ns
 	trueNs      int64
@@ -24,7 +24,7 @@ type comparison struct {
 
 func (t *Table) compare(truths []Truth) comparison {
 	c := comparison{
-		told:        len(truths),
+		expected:    len(truths),
 		sampledRows: map[rowKey]int64{},
 		trueRows:    map[rowKey]int64{},
 		trueValues:  map[rowKey][]value{},
@@ -109,7 +109,7 @@ func renderComparison(w io.Writer, c comparison) {
 	fmt.Fprintf(w, "measured: shares of the labelled CPU of %d processes (%s of theirs is unlabelled);\n",
 		c.processes, percent(c.unlabelled, c.unlabelled+c.sampledNs))
 	fmt.Fprint(w, "true: what these processes measured themselves")
-	if others := c.told - c.processes; others > 0 {
+	if others := c.expected - c.processes; others > 0 {
 		fmt.Fprintf(w, "; %d more did, and have no such labels", others)
 	}
 	fmt.Fprint(w, "\n\n")

@@ -42,7 +42,7 @@ func (t *Table) Render(w io.Writer, v View) {
 	rows := t.sorted()
 	c := t.compare(v.Truths)
 	renderRows(w, t, rows, c, v)
-	if c.told > 0 {
+	if c.expected > 0 {
 		renderComparison(w, c)
 	}
 	shown := rows[:min(len(rows), v.Rows)]
@@ -67,7 +67,7 @@ func renderRows(w io.Writer, t *Table, rows []*row, c comparison, v View) {
 	if t.absences > 0 {
 		head = append(head, "off CPU")
 	}
-	if c.told > 0 {
+	if c.expected > 0 {
 		head = append(head, "measured", "true", "difference")
 	}
 	g.Add(head...)
