@@ -101,14 +101,12 @@ func TestTelemetryAccounting(t *testing.T) {
 			point(300, ra, cpu, "reason=idle"), point(95, ra, cpu, "reason=target"), point(5, ra, cpu, "reason=unknown_process"),
 			point(0, rb, cpu, "reason=idle"), point(0, rb, cpu, "reason=target"), point(0, rb, cpu, "reason=unknown_process"),
 		}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		point(0, ra, cpu, "reason=no_memory"), point(0, rb, cpu, "reason=no_memory"),
-		point(0, ra, cpu, "reason=too_large"), point(0, rb, cpu, "reason=too_large"),
-		point(7, ra, cpu, "reason=ring_full"), point(0, ra, cpu, "reason=user_share"), point(0, ra, cpu, "reason=internal"), point(0, ra, cpu, "reason=malformed"),
-		point(0, ra, cpu, "reason=pending_full"), point(3, ra, cpu, "reason=refused"),
-		point(0, rb, cpu, "reason=ring_full"), point(0, rb, cpu, "reason=user_share"), point(0, rb, cpu, "reason=internal"), point(0, rb, cpu, "reason=malformed"),
-		point(0, rb, cpu, "reason=pending_full"), point(0, rb, cpu, "reason=refused"),
-	}, opt)
+	var dropped []metricdata.DataPoint[int64]
+	for r := range pipeline.DropReason(pipeline.DropReasons(0)) {
+		n := map[pipeline.DropReason]int64{pipeline.DropRingFull: 7, pipeline.DropRefused: 3}[r]
+		dropped = append(dropped, point(n, ra, cpu, "reason="+r.String()), point(0, rb, cpu, "reason="+r.String()))
+	}
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, dropped, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(5, ra, cpu, "reason=user_share"), attribute.Int64("user.id", 1000)),
 		withAttribute(point(2, ra, cpu, "reason=pending_full"), attribute.Bool("user.other", true)),
@@ -208,22 +206,23 @@ func TestTelemetryOffCPU(t *testing.T) {
 	const ra, off = "receiver=custom_labels/a", "profile=off_cpu"
 	metadatatest.AssertEqualReceiverCustomLabelsHits(t, tt, []metricdata.DataPoint[int64]{point(1000, ra, off)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsEmittedSamples(t, tt, []metricdata.DataPoint[int64]{point(100, ra, off)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt, []metricdata.DataPoint[int64]{
-		point(10, ra, off, "reason=idle"), point(11, ra, off, "reason=target"), point(12, ra, off, "reason=unknown_process"),
-		point(13, ra, off, "reason=kernel"), point(14, ra, off, "reason=own"),
-		point(15, ra, off, "reason=not_drawn"), point(16, ra, off, "reason=below_minimum"),
-	}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		point(20, ra, off, "reason=ring_full"), point(21, ra, off, "reason=user_share"), point(22, ra, off, "reason=internal"),
-		point(23, ra, off, "reason=malformed"), point(24, ra, off, "reason=pending_full"), point(25, ra, off, "reason=refused"),
-		point(26, ra, off, "reason=no_memory"), point(27, ra, off, "reason=too_large"), point(28, ra, off, "reason=table_full"),
-		point(29, ra, off, "reason=evicted"), point(30, ra, off, "reason=return_lost"), point(31, ra, off, "reason=unfinished"),
-	}, opt)
+	var filtered, dropped []metricdata.DataPoint[int64]
+	pending := int64(1000 - 100)
+	for r := range pipeline.FilterReason(pipeline.NumFilterReasons) {
+		filtered = append(filtered, point(10+int64(r), ra, off, "reason="+r.String()))
+		pending -= 10 + int64(r)
+	}
+	for r := range pipeline.DropReason(pipeline.NumDropReasons) {
+		dropped = append(dropped, point(20+int64(r), ra, off, "reason="+r.String()))
+		pending -= 20 + int64(r)
+	}
+	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt, filtered, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, dropped, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(4, ra, off, "reason=user_share"), attribute.Int64("user.id", 1000)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
-		[]metricdata.DataPoint[int64]{point(1000-100-91-306, ra, off)}, opt)
+		[]metricdata.DataPoint[int64]{point(pending, ra, off)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsRingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra, off)}, opt)
 	require.NoError(t, a.close())
 }

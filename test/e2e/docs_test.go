@@ -135,11 +135,11 @@ func TestDocsNameCounts(t *testing.T) {
 	attributes, ok := parseYAML(t, string(metadata)).Get("attributes").(map[string]any)
 	require.True(t, ok)
 	explained := []string{
-		"collection_result", "drop_reason", "filter_reason", "hang_kind", "kind", "limit_action", "lost", "off_cpu_drop_reason",
-		"off_cpu_filter_reason", "outcome", "series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
+		"collection_result", "drop_reason", "filter_reason", "hang_kind", "kind", "limit_action", "lost", "outcome",
+		"series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
 	}
 	// What counts are told apart by, without being good or bad.
-	plain := []string{"abi", "action", "background_work", "budget", "limit", "memory_part"}
+	plain := []string{"abi", "action", "background_work", "budget", "limit", "memory_part", "profile"}
 	n := 0
 	for name, a := range attributes {
 		values, ok := a.(map[string]any)["enum"].([]any)
