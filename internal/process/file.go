@@ -80,7 +80,7 @@ type plan struct {
 	model string
 	// version is the virtual address of custom_labels_abi_version, 0 if there is none.
 	version    uint64
-	goroutines golabels.Plan // instead of plan; labels.ABIGo only
+	goroutines golabels.Plan // instead of plan; record.ABIGo only
 }
 
 // versionSymbol names an int that tells v0 and v1 apart.

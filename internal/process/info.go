@@ -129,8 +129,8 @@ type SourceStatus struct {
 	ABI      record.ABI
 	Model    string              // TLS model; "" if there is no plan
 	Location tlsresolve.Location // if Active or Duplicate
-	V8       v8heap.Layout       // likewise; labels.ABIThreadContextNodeJS only
-	Go       golabels.Plan       // as far as it is known; labels.ABIGo only
+	V8       v8heap.Layout       // likewise; record.ABIThreadContextNodeJS only
+	Go       golabels.Plan       // as far as it is known; record.ABIGo only
 	State    SourceState
 	Err      string // why it is not active
 }

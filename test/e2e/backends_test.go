@@ -80,7 +80,7 @@ func testBackend(t *testing.T, backend string) [][]byte {
 		proto.add(readAsBackend(data))
 	}
 	require.Empty(t, proto.refused, "HTTP")
-	require.Equal(t, grpc, proto, "the same over HTTP")
+	require.Equal(t, grpc, proto, "the same over HTTP; requests: %v", c.counts())
 	inJSON := 0
 	for _, data := range c.requests("application/json") {
 		require.Empty(t, jsonReferences(t, data))

@@ -69,6 +69,17 @@ func (c *capture) requests(kind string) [][]byte {
 	return slices.Clone(c.all[kind])
 }
 
+// counts are the requests of each kind, those that were refused included.
+func (c *capture) counts() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := map[string]int{}
+	for kind, all := range c.all {
+		counts[kind] = len(all)
+	}
+	return counts
+}
+
 func (c *capture) export(_ any, stream grpc.ServerStream) error {
 	const method = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 	if name, _ := grpc.MethodFromServerStream(stream); name != method {
@@ -85,6 +96,7 @@ func (c *capture) export(_ any, stream grpc.ServerStream) error {
 func (c *capture) post(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1development/profiles" {
+		c.keep(fmt.Sprintf("refused: %s %s %v", r.Method, r.URL, err), data)
 		http.Error(w, fmt.Sprint(r.Method, r.URL, err), http.StatusBadRequest)
 		return
 	}

@@ -251,13 +251,14 @@ static int go_fill(const char *state)
  */
 static void go_burn_in_register(const char *line)
 {
+	uint64_t g = go_g, bytes = strlen(line);
+
+	go_g = 0;
+	/* Nothing may come between these and the instruction: a call may use the registers. */
 	register uint64_t number asm("x8") = SYS_write;
 	register uint64_t fd asm("x0") = STDOUT_FILENO;
 	register const char *from asm("x1") = line;
-	register uint64_t length asm("x2") = strlen(line);
-	uint64_t g = go_g;
-
-	go_g = 0;
+	register uint64_t length asm("x2") = bytes;
 	asm volatile("mov x28, %4\n\tsvc 0\n1:\n\tb 1b"
 		     :
 		     : "r"(number), "r"(fd), "r"(from), "r"(length), "r"(g)
