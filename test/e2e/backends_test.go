@@ -65,7 +65,8 @@ func testBackend(t *testing.T, backend string) [][]byte {
 		for _, data := range c.requests("grpc") {
 			seen.add(readAsBackend(data))
 		}
-		return seen.spans >= enough && seen.tenants["acme"] >= enough
+		return seen.spans >= enough && seen.tenants["acme"] >= enough &&
+			len(c.requests("application/x-protobuf")) > 0 && len(c.requests("application/json")) > 0
 	})
 	col.stop()
 
