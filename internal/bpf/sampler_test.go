@@ -341,7 +341,7 @@ func TestStopEndsEvents(t *testing.T) {
 			return
 		}
 		require.NoError(t, err)
-		require.NotEqual(t, uint32(cmd.Process.Pid), ev.PID)
+		require.NotEqual(t, cmd.Process.Pid, ev.PID)
 	}
 }
 

@@ -401,7 +401,7 @@ func TestCollectPieces(t *testing.T) {
 	s := New(o)
 	large := &fakeProcesses{names: map[uint64]string{}}
 	for i := range uint64(processes) {
-		large.names[i] = fmt.Sprint(i, strings.Repeat("x", 12_000)) // more than the room that is left
+		large.names[i] = fmt.Sprint(i, strings.Repeat("x", 20_000)) // more than the room that is left
 	}
 	var list []hits
 	for i := range series {
