@@ -93,9 +93,6 @@ type LabelOptions struct {
 	// Prefix of the attribute keys of custom labels; "": none. The attributes of a thread
 	// context come under their own names.
 	Prefix string
-	// StrictFileNames reads custom labels only of libraries whose names their ABI allows, and
-	// of executables; else the symbol is enough.
-	StrictFileNames bool
 	// Promotion names custom labels that hold ids: a set with both has them as its link
 	// instead of as labels.
 	Promotion labels.Promotion

@@ -184,7 +184,6 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
-		StrictFileNames:  o.Labels.StrictFileNames,
 	})
 }
 

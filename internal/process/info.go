@@ -103,7 +103,6 @@ const (
 	SourceUnsupportedModel                      // resolver, C library, machine or Go's slot not known
 	SourceUndefined                             // the loader found no definition
 	SourceNotProgram                            // an executable that is not what this process runs
-	SourceFileName                              // strict: a library of a name that the ABI does not allow
 	SourceUnreadable                            // the file or the memory cannot be read or make no sense
 	SourceDuplicate                             // leads to the variable of an active source
 	SourceOverLimit                             // there are maxSources others
@@ -112,7 +111,7 @@ const (
 var sourceStateNames = [...]string{
 	"active", "not_relocated", "no_relocation", "unsupported_version",
 	"unsupported_schema", "unsupported_model",
-	"undefined", "not_program", "file_name", "unreadable", "duplicate", "over_limit",
+	"undefined", "not_program", "unreadable", "duplicate", "over_limit",
 }
 
 // String returns the name used in metrics and logs.

@@ -279,8 +279,6 @@ func (t *Table) resolve(p *Process, memory tlsresolve.Memory, mappings []ExecMap
 		nowNs:    t.now(),
 		presumed: t.presumed(p),
 		context:  p.load.context.context,
-
-		strictNames: t.opts.StrictFileNames,
 	}
 	env.target.Libc, env.byLoader = loaderOf(mappings, p.load.program)
 	env.v8 = func() (v8heap.Layout, error) { return v8Of(mappings, &env) }

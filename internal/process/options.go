@@ -44,9 +44,6 @@ type Options struct {
 	// CommandLineBytes asks for the arguments of processes, of at most this many
 	// bytes; 0: not at all.
 	CommandLineBytes int
-	// StrictFileNames reads custom labels only of libraries whose names the ABI
-	// allows, and of executables.
-	StrictFileNames bool
 	// Environment reads the resource that a process's environment variables
 	// describe.
 	Environment bool

@@ -34,7 +34,6 @@ const confirm = 50 * time.Millisecond
 var (
 	errIncomplete = errors.New("library not completely mapped yet")
 	errSettling   = errors.New("slot relocated just now")
-	errFileName   = errors.New("library of a name that the ABI does not allow")
 	errNotProgram = errors.New("executable is not the program that runs")
 	errVersion    = errors.New("unsupported " + versionSymbol)
 	errSchema     = errors.New("thread contexts of another form")
@@ -81,8 +80,6 @@ type sourceContext struct {
 	// presumed are the sources that the process began with: a slot that leads to one of
 	// them has got its last value.
 	presumed []record.LabelSource
-	// strictNames holds libraries against the ABI's rule for their names.
-	strictNames bool
 }
 
 // resolve looks at all sources of some images. retry tells that another try,
@@ -164,9 +161,6 @@ func (r *resolver) one(im *image, p *plan, env *sourceContext, target *tlsresolv
 	}
 	if !im.runs(env) {
 		return tlsresolve.Location{}, errNotProgram
-	}
-	if env.strictNames && !im.file.facts.executable && !conforms(p.abi, im.file.path) {
-		return tlsresolve.Location{}, errFileName
 	}
 	if err := checkSchema(p, env.context); err != nil {
 		return tlsresolve.Location{}, err
@@ -293,7 +287,6 @@ func stateOf(err error) SourceState {
 		{tlsresolve.ErrMachine, SourceUnsupportedModel},
 		{tlsresolve.ErrUndefinedWeak, SourceUndefined},
 		{errNotProgram, SourceNotProgram},
-		{errFileName, SourceFileName},
 		{errDuplicate, SourceDuplicate},
 		{errOverLimit, SourceOverLimit},
 	} {

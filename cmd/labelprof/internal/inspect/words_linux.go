@@ -134,8 +134,6 @@ func stateText(s target.SourceState) string {
 		return "the way in which the file reaches the variable is not supported"
 	case target.SourceUndefined:
 		return "the dynamic loader found no definition of the variable"
-	case target.SourceFileName:
-		return "the ABI does not allow a library of that name"
 	case target.SourceNotProgram:
 		return "defined by an executable that the process maps but does not run"
 	case target.SourceUnreadable:
