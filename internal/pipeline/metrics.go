@@ -99,7 +99,7 @@ func (k *known) Resource(handle uint64, attrs pcommon.Map) {
 		profile.CleanMap(attrs)
 		return
 	}
-	putUnknownService(attrs, "")
+	putUnknownService(attrs, &process.Info{})
 }
 
 // add adds a batch to the sums, whatever becomes of its profiles; it returns how many

@@ -92,7 +92,7 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 		putProcess(attrs, info)
 		return
 	}
-	putUnknownService(attrs, "")
+	putUnknownService(attrs, &process.Info{})
 }
 
 // Frame implements profile.Resolver.

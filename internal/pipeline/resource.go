@@ -46,19 +46,26 @@ func putProcess(attrs pcommon.Map, info *process.Info) {
 	if info.Loaded {
 		attrs.PutInt("process.real_user.id", int64(info.UID))
 	}
-	putUnknownService(attrs, info.Name)
+	putUnknownService(attrs, info)
 }
+
+// kernelService follows unknown_service for threads of the kernel, whose names come and go
+// with their work: a backend would have a service for each.
+const kernelService = "kernel"
 
 // putUnknownService names the service of a process that has not named one, as the semantic
 // conventions ask of SDKs: unknown_service:NAME, or unknown_service without a name. Backends
 // tell programs apart by it.
-func putUnknownService(attrs pcommon.Map, executable string) {
+func putUnknownService(attrs pcommon.Map, info *process.Info) {
 	if v, ok := attrs.Get("service.name"); ok && v.Str() != "" {
 		return
 	}
 	name := "unknown_service"
-	if executable != "" {
-		name += ":" + executable
+	switch {
+	case info.KernelThread:
+		name += ":" + kernelService
+	case info.Name != "":
+		name += ":" + info.Name
 	}
 	attrs.PutStr("service.name", name)
 }

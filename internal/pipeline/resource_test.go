@@ -76,6 +76,7 @@ func TestUnknownService(t *testing.T) {
 	}{
 		"by its executable":   {&process.Info{Name: "bash"}, "unknown_service:bash"},
 		"nothing known":       {&process.Info{}, "unknown_service"},
+		"the kernel's":        {&process.Info{Name: "kworker/0:1-events", KernelThread: true}, "unknown_service:kernel"},
 		"its own":             {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}})}, "shop"},
 		"an empty one":        {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{}})}, "unknown_service:bash"},
 		"one that is no text": {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 7}})}, "unknown_service:bash"},
