@@ -71,6 +71,7 @@ type gatherer struct {
 	malformed int64
 	ignored   int64
 	lost      int64 // labels whose key was taken already
+	cut       int64 // samples whose service has a longer name
 	kept      sample.Sample
 	err       error // the first
 }
@@ -156,6 +157,7 @@ func (g *gatherer) nameOf(s *sample.Sample) string {
 	}
 	if len(name) > nameBytes {
 		name = name[:nameBytes]
+		g.cut++
 	}
 	return strings.ToValidUTF8(name, "_")
 }
@@ -213,6 +215,9 @@ func (g *gatherer) notes() []string {
 	var notes []string
 	if g.lost > 0 {
 		notes = append(notes, fmt.Sprintf("%d labels not sent: another one has the key", g.lost))
+	}
+	if g.cut > 0 {
+		notes = append(notes, fmt.Sprintf("%d samples of services with names of more than %d bytes, which were cut", g.cut, nameBytes))
 	}
 	if g.malformed > 0 {
 		notes = append(notes, fmt.Sprintf("%d malformed samples ignored", g.malformed))

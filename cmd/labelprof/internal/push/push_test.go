@@ -291,7 +291,8 @@ func TestSend(t *testing.T) {
 		"not allowed":       {[]int{401}, 1, "not allowed"},
 		"too large":         {[]int{413}, 1, "too large"},
 		"not there":         {[]int{404}, 1, "status 404"},
-		"not implemented":   {[]int{501}, 1, "status 501"},
+		"never":             {[]int{501}, 1, "status 501"},
+		"nobody knows":      {[]int{504}, 1, "status 504"},
 		"moved":             {[]int{301}, 1, "it is elsewhere"},
 		"busy, then refuse": {[]int{502, 422}, 2, "status 422"},
 	} {
@@ -488,4 +489,16 @@ func TestPushStopsGathering(t *testing.T) {
 	g.Consume(b.Profiles)
 	require.ErrorContains(t, g.err, "status 422")
 	require.EqualValues(t, 1, n.Load())
+}
+
+// TestPushLongNames: a service with a longer name than is sent has the beginning of it, and
+// its samples are counted.
+func TestPushLongNames(t *testing.T) {
+	b := profiletest.New().Process(7, strings.Repeat("n", 2*nameBytes))
+	b.Sample(1, []string{"f"}, "tenant", "acme")
+	s, url := serve(t)
+	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
+	require.Zero(t, code, stderr)
+	require.Len(t, s.Taken(), 1)
+	require.Contains(t, stderr, "1 samples of services with names of more than 256 bytes, which were cut")
 }

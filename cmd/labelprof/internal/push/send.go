@@ -126,7 +126,7 @@ func (c *client) judge(answer *http.Response, text []byte) *refusal {
 	default:
 		return &refusal{
 			err:   fmt.Errorf("status %d: %s", status, said),
-			again: status == http.StatusTooManyRequests || status/100 == 5 && status != http.StatusNotImplemented,
+			again: status == http.StatusTooManyRequests || status/100 == 5 && status != http.StatusNotImplemented && status != http.StatusGatewayTimeout,
 			after: retryAfter(answer.Header.Get("Retry-After")),
 		}
 	}
