@@ -2,12 +2,12 @@
 /*
  * What the BPF programs and Go share: limits, enums and the layout of every
  * record in the ring buffers and of every map value. Nothing else belongs here.
- * bpf2go makes the Go twins; layout_test.go compares both with the object's BTF.
+ * internal/record is the Go twin; layout_test.go compares both with the object's BTF.
  */
 #ifndef CUSTOM_LABELS_RECORD_H
 #define CUSTOM_LABELS_RECORD_H
 
-/* Upper bounds. The knobs in maps.h can only lower them. */
+/* Upper bounds. The knobs in maps.bpf.h can only lower them. */
 #define MAX_LABEL_SOURCES 4	     /* per process */
 #define MAX_LABELS 64		     /* live labels copied from one label set */
 #define MAX_LABEL_SLOTS 512	     /* slots of one label set examined, holes included */
