@@ -22,15 +22,17 @@ import (
 )
 
 // backendsChanges are merged over the documented configurations: batches come soon, and the
-// same profiles go over HTTP, in both encodings, too.
+// same profiles go over HTTP, in both encodings, too. A key with "::" is only for the first
+// level: further in, the collector takes it or what it is merged over, as it happens.
 const backendsChanges = `
-receivers::custom_labels: {samples_per_second: 97, report_interval: 1s, max_memory_bytes: 4294967296}
+receivers:
+  custom_labels: {samples_per_second: 97, report_interval: 1s, max_memory_bytes: 4294967296}
 exporters:
   otlp_http/proto: {endpoint: "http://%[1]s", compression: none}
   otlp_http/json: {endpoint: "http://%[1]s", encoding: json, compression: none}
   %[2]s: {timeout: 30s}
 service:
-  pipelines::profiles::exporters: [%[2]s, otlp_http/proto, otlp_http/json]
+  pipelines: {profiles: {exporters: [%[2]s, otlp_http/proto, otlp_http/json]}}
   telemetry: {logs: {encoding: json}, metrics: {level: none}}
 `
 

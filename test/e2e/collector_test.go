@@ -61,7 +61,7 @@ func testCollectorProfiles(t *testing.T) {
 		}
 	}}
 	finished := done
-	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels: {samples_per_second: 997, report_interval: 1s, max_memory_bytes: 4294967296}\n")
+	c := startCollector(t, startEndpoint(t, out), "receivers::custom_labels: {samples_per_second: 997, report_interval: 1s}\n")
 	select {
 	case <-finished:
 	case <-time.After(5 * time.Minute):

@@ -304,7 +304,7 @@ func testMetricsCollector(t *testing.T) {
 	metrics := newMetricSink(t)
 	address := startEndpoints(t, &sink{t: t, visit: truth.visit}, metrics)
 	c := startCollector(t, address, fmt.Sprintf(`
-receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, max_memory_bytes: 4294967296, metrics: {label_keys: [tenant, route], interval: 1s}}
+receivers::custom_labels: {samples_per_second: %d, report_interval: 500ms, metrics: {label_keys: [tenant, route], interval: 1s}}
 service::pipelines::metrics: {receivers: [custom_labels], exporters: [otlp_grpc]}
 `, metricsRate))
 	labelled := func(s *series) bool { return s.resource["process.pid"] == pid && s.attrs["tenant"] != "" }

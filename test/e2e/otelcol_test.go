@@ -39,20 +39,23 @@ func startCollectorOf(t *testing.T, program, address, changes string) *collector
 	t.Helper()
 	c := &collector{changes: filepath.Join(t.TempDir(), "changes.yaml")}
 	c.write(t, changes)
-	c.child = startChild(t, []string{"OTLP_ENDPOINT=" + address}, program,
-		"--config", quickstartConfig, "--config", c.changes, "--feature-gates=service.profilesSupport")
+	c.child = startChild(t, []string{"OTLP_ENDPOINT=" + address}, program, "--config", quickstartConfig,
+		"--config", "yaml:"+alwaysChanges, "--config", c.changes, "--feature-gates=service.profilesSupport")
 	c.awaitLine(collectorReady)
 	return c
 }
 
-// write replaces the changes; the log is made JSON with them, and for busy machines the
-// exporter waits long, because what it sends again would be counted twice, and the receiver
-// drops no batch.
+// alwaysChanges are merged over the example, before a test's own: the log is JSON, and for
+// busy machines the exporter waits long, because what it sends again would be counted twice,
+// and the receiver drops no batch. They are a file of their own, because of a key and one
+// within it in the same file, the collector takes either, as it happens.
+const alwaysChanges = "{service::telemetry::logs::encoding: json, exporters::otlp_grpc::timeout: 30s, " +
+	"receivers::custom_labels::max_memory_bytes: 4294967296}"
+
+// write replaces the changes.
 func (c *collector) write(t *testing.T, changes string) {
 	t.Helper()
-	const always = "service::telemetry::logs::encoding: json\nexporters::otlp_grpc::timeout: 30s\n" +
-		"receivers::custom_labels::max_memory_bytes: 4294967296\n"
-	require.NoError(t, os.WriteFile(c.changes, []byte(always+changes), 0o600))
+	require.NoError(t, os.WriteFile(c.changes, []byte(changes), 0o600))
 }
 
 // reload makes the collector read its configuration again and waits until it runs with it.
