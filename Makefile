@@ -216,7 +216,8 @@ e2e-hostile: export CUSTOM_LABELS_FULL ?= 1
 e2e-hostile: writers node-writers
 	@$(FIGURE) ./test/e2e $(E2E_TESTS_hostile)
 	@$(FIGURE) ./internal/bpf TestTwoTablesOfOneFile TestFileRowsReplaced TestListTeachesNobody TestElementsOfOthers TestReplacedElements $(if $(filter amd64,$(shell $(GO) env GOARCH)),TestCodeSegment)
-	@$(FIGURE) ./internal/process TestSchemaGate TestSchemaDecides TestHangingQuota TestQuarantine
+	@$(FIGURE) ./internal/labelsource TestSchemaGate TestSchemaDecides
+	@$(FIGURE) ./internal/process TestHangingQuota TestQuarantine
 	@$(FIGURE) ./internal/symbol TestCacheHangs TestPerfMapsHang
 	@$(FIGURE) ./internal/labels TestPromote TestRuleThatLooksLikeARegularExpression
 	@$(FIGURE) ./internal/targets TestSelectorValidate
@@ -273,7 +274,7 @@ bench-%: writers FORCE
 
 bench-resolve: export CUSTOM_LABELS_FULL ?= 1
 bench-resolve:
-	$(FIGURE) ./internal/process TestBenchPlan
+	$(FIGURE) ./internal/executable TestBenchPlan
 	$(FIGURE) ./test/bench TestBenchAttach
 
 bench-short-lived: export CUSTOM_LABELS_FULL ?= 1

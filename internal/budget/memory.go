@@ -52,6 +52,9 @@ const (
 // before the garbage collector runs.
 const heapWeight = 2
 
+// MapEntryBytes is what an entry of a map with small keys and values takes, at the usual load.
+const MapEntryBytes = 64
+
 // weight of what a part tells. Names are kept outside of Go's heap.
 func (p Part) weight() int64 {
 	if p == OfSymbols || p == OfKernel {

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
@@ -53,7 +54,7 @@ func newResolver(s *symbolizer, o targetFilter) *resolver {
 // mappingKey tells mappings apart that come out differently.
 type mappingKey struct {
 	start, limit, offset uint64
-	file                 *process.File
+	file                 *executable.File
 	path                 string
 }
 
@@ -135,7 +136,7 @@ func (r *resolver) module(name string) *profile.Mapping {
 	return known
 }
 
-func (r *resolver) mapping(m *process.ExecMapping) *profile.Mapping {
+func (r *resolver) mapping(m *executable.Mapping) *profile.Mapping {
 	key := mappingKey{m.Start, m.Limit, m.Offset, m.File, m.Path}
 	known := r.mappings[key]
 	if known == nil {

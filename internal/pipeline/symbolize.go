@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
@@ -78,7 +79,7 @@ func (s *symbolizer) close() {
 // lines appends the functions at an address of a process, innermost first, and
 // returns the type of the frame. What the mapped file does not name may be code that
 // the process has generated.
-func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *process.ExecMapping, addr uint64) ([]profile.Line, string) {
+func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.Mapping, addr uint64) ([]profile.Line, string) {
 	if s == nil {
 		return to, frameNative
 	}

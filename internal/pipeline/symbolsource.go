@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
@@ -17,7 +18,7 @@ import (
 
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
-	*process.File
+	*executable.File
 	fs   procfs.FS
 	info *process.Info // of the process that was sampled
 }

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -183,30 +182,6 @@ func TestBadProcFiles(t *testing.T) {
 	}
 }
 
-// TestStuckWorker has a file block whoever builds its rows.
-func TestStuckWorker(t *testing.T) {
-	f := newFake(t)
-	c := &workers{t: f.Table, ctx: t.Context(), all: map[*worker]struct{}{}}
-	for range 2 * maxStuck {
-		w := &worker{job: (*worker).work}
-		w.sinceNs.Store(f.now())
-		c.all[w] = struct{}{}
-	}
-	c.watch()
-	require.Zero(t, f.Stats().Stuck)
-	f.advance(int64(stuckAfter) + 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	c.ctx = ctx
-	c.watch()
-	c.watch()
-	require.EqualValues(t, maxStuck, f.Stats().Stuck)
-	c.mu.Lock()
-	require.Len(t, c.all, 2*maxStuck+maxStuck)
-	c.mu.Unlock()
-	cancel()
-	c.n.Wait()
-}
-
 // BenchmarkLoad reads this process as a whole, BenchmarkReread when nothing has changed.
 func BenchmarkLoad(b *testing.B)   { benchmarkWork(b, workLoad) }
 func BenchmarkReread(b *testing.B) { benchmarkWork(b, workReread) }
@@ -216,7 +191,7 @@ func benchmarkWork(b *testing.B, w work) {
 	stat, err := procfs.FS{}.Stat(pid)
 	require.NoError(b, err)
 	table := NewTable(Options{Publisher: newRecorder()})
-	defer table.descriptors.closeAll()
+	defer table.files.Close()
 	p := table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nil)
 	var s scratch
 	table.run(p, workLoad, &s)

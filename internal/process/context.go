@@ -46,9 +46,9 @@ type contextState struct {
 
 // readContext looks at the process context behind one of the mappings. again
 // tells that the publisher is writing.
-func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64) (again bool) {
-	s := &p.load.context
-	if t.mayRestore(s.reduced) {
+func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, mappings []uint64) (again bool) {
+	s := &known.context
+	if r.mayRestore(s.reduced) {
 		s.addr = 0 // as if it was new
 	}
 	if len(mappings) == 0 {
@@ -66,26 +66,28 @@ func (t *Table) readContext(p *Process, mem tlsresolve.Memory, mappings []uint64
 		case errors.Is(err, processctx.ErrUpdating):
 			return true // the one before, if any, holds until there is a new one
 		case err != nil:
-			t.contextFailed(p, addr, err)
+			r.contextFailed(s, pid, addr, err)
 			return false
 		}
-		t.counts.contextReads.Add(1)
-		t.counts.contextErrors.Add(uint64(c.LeftOut))
+		r.counts.contextReads.Add(1)
+		r.counts.contextErrors.Add(uint64(c.LeftOut))
 		s.addr, s.context, s.err, s.reduced = addr, c, nil, false
-		t.setKeys(p, c.Keys)
+		if s.keys == nil {
+			s.sinceNs = r.publishedNs(c)
+		}
+		r.countConflicts(pid, s.setNames(c.Keys))
 		return false
 	}
-	t.contextFailed(p, mappings[0], processctx.ErrNotContext)
+	r.contextFailed(s, pid, mappings[0], processctx.ErrNotContext)
 	return false
 }
 
 // contextFailed notes that there is no use in what is mapped as a context. It is
 // logged once for each process.
-func (t *Table) contextFailed(p *Process, addr uint64, err error) {
-	t.counts.contextErrors.Add(1)
-	s := &p.load.context
+func (r *reader) contextFailed(s *contextState, pid int, addr uint64, err error) {
+	r.counts.contextErrors.Add(1)
 	if !s.logged {
-		t.log.Info("A process context cannot be read.", zap.Int("pid", p.pid), zap.Error(err))
+		r.log.Info("A process context cannot be read.", zap.Int("pid", pid), zap.Error(err))
 	}
 	*s = contextState{addr: addr, err: err, gap: s.gap, logged: true}
 }
@@ -98,16 +100,11 @@ func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
 	return err == nil && at == s.context.PublishedAtNs
 }
 
-// setKeys takes over the names of key indexes. The list only grows: an index
+// setNames takes over the names of key indexes. The list only grows: an index
 // that has changed its name has none any more, because it cannot be told which
 // of the two a thread means.
-func (t *Table) setKeys(p *Process, published []string) {
-	s := &p.load.context
-	if s.keys == nil {
-		s.sinceNs = t.publishedNs(s.context)
-	}
+func (s *contextState) setNames(published []string) (conflicts int) {
 	names := append([]string(nil), published...)
-	conflicts := 0
 	for i, before := range s.names {
 		switch {
 		case i >= len(names):
@@ -119,27 +116,41 @@ func (t *Table) setKeys(p *Process, published []string) {
 			names[i] = ""
 		}
 	}
-	if conflicts > 0 && t.counts.keyConflicts.Add(uint64(conflicts)) == uint64(conflicts) {
-		t.log.Warn("A process has changed the meaning of thread context keys, which are ignored from now on; further ones are only counted.",
-			zap.Int("pid", p.pid), zap.Int("keys", conflicts))
+	s.names, s.keys = names, labels.NewKeyMap(names)
+	return conflicts
+}
+
+// countConflicts counts keys that have changed their meaning, and logs the first.
+func (r *reader) countConflicts(pid, conflicts int) {
+	if conflicts > 0 && r.counts.keyConflicts.Add(uint64(conflicts)) == uint64(conflicts) {
+		r.log.Warn("A process has changed the meaning of thread context keys, which are ignored from now on; further ones are only counted.",
+			zap.Int("pid", pid), zap.Int("keys", conflicts))
 	}
-	s.names = names
-	s.keys = labels.NewKeyMap(names)
+}
+
+// reduce keeps some of the names only, and reports whether that is news.
+func (s *contextState) reduce() bool {
+	if s.context == nil || s.context.Bytes() <= maxReducedNames {
+		return false
+	}
+	s.context, s.names, s.reduced = s.context.Reduced(maxReducedNames), nil, true
+	s.setNames(s.context.Keys)
+	return true
 }
 
 // publishedNs returns when a context was published, by CLOCK_MONOTONIC. It is not
 // later than now: a process in another time namespace has another clock.
-func (t *Table) publishedNs(c *processctx.Context) int64 {
-	now := t.now()
-	return min(now, int64(c.PublishedAtNs)-(t.opts.bootTime()-now))
+func (r *reader) publishedNs(c *processctx.Context) int64 {
+	now := r.now()
+	return min(now, int64(c.PublishedAtNs)-(r.opts.bootTime()-now))
 }
 
 // checkContext looks at the timestamp of a context that is known. known is
 // false if a look at the mappings is needed.
 func (t *Table) checkContext(p *Process) (known bool) {
 	began := t.now()
-	s := &p.load.context
-	if p.load.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
+	s := &p.worker.read.context
+	if p.worker.read.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
 		return false
 	}
 	t.contextChecked(p, began, workContext, false)
@@ -149,13 +160,13 @@ func (t *Table) checkContext(p *Process) (known bool) {
 // contextChecked notes that what is shown of the context was true at a time,
 // and decides when to look again, by the work that the look was part of.
 func (t *Table) contextChecked(p *Process, beganNs int64, w work, changed bool) {
-	s := &p.load.context
+	s := &p.worker.read.context
 	switch {
 	case s.context != nil || changed:
 		s.gap = contextGap
 	case w != workContext:
 		s.gap = lateGap
-	case len(p.load.sources) > 0:
+	case len(p.worker.sources) > 0:
 		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
 	default:
 		s.gap = min(max(2*s.gap, lateGap), max(maxLateGap, t.opts.RescanInterval))

@@ -321,16 +321,16 @@ func TestContextInTheSecondMapping(t *testing.T) {
 // A process with label sources is searched for a context every maxLateGap at least.
 func TestContextSearchGap(t *testing.T) {
 	f, _, p := contextFake(t)
-	p.load.sources = []record.LabelSource{{}}
+	p.worker.sources = []record.LabelSource{{}}
 	for range 20 {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
-	require.Equal(t, maxLateGap, p.load.context.gap)
-	p.load.sources = nil
+	require.Equal(t, maxLateGap, p.worker.read.context.gap)
+	p.worker.sources = nil
 	for range 20 {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
-	require.Equal(t, f.opts.RescanInterval, p.load.context.gap)
+	require.Equal(t, f.opts.RescanInterval, p.worker.read.context.gap)
 }
 
 // A sample does not wait for a look that comes later than it can wait.
@@ -360,18 +360,6 @@ func TestContextCost(t *testing.T) {
 	require.Less(t, looks, 12)
 	require.Greater(t, looks, 5)
 	require.Zero(t, testing.AllocsPerRun(100, func() { f.Sampled(p, 0) }))
-}
-
-func TestSchemaGate(t *testing.T) {
-	context := &plan{abi: 3}
-	require.NoError(t, checkSchema(context, nil), "a forked child has records and no context")
-	require.NoError(t, checkSchema(context, &processctx.Context{Schema: "tls_v1"}))
-	require.NoError(t, checkSchema(context, &processctx.Context{Schema: "tlsdesc_v1_dev"}))
-	for _, schema := range []processctx.Schema{"", "nodejs_v1_dev", "go_pprof_labels_v1", "tls_v2"} {
-		require.ErrorIs(t, checkSchema(context, &processctx.Context{Schema: schema}), errSchema)
-		require.NoError(t, checkSchema(&plan{abi: 2}, &processctx.Context{Schema: schema}), "custom labels need none")
-	}
-	require.Equal(t, "unsupported_schema", stateOf(errSchema).String())
 }
 
 // A process maps code all the time, as just-in-time compilers do, and publishes its context

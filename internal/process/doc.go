@@ -5,7 +5,14 @@
 // ([Table.Lookup]); neither waits for I/O. Workers ([Table.Run]) read /proc and
 // the memory of processes, and tell a [Publisher] what the sampling programs
 // need to know. What became known of a process is an immutable snapshot
-// ([Process.Info]); what became known of a file is shared by all that map it.
+// ([Process.Info]); what became known of a file is shared by all that map it
+// (package executable).
+//
+// A look at a process has three parts. It is read (reader.look), which tells nobody; what comes
+// of that is decided (decide), which reads nothing; and that is applied (Table.apply). Between
+// the last two it is made sure that the process is still the same. [Inspect] is the first part
+// alone. What the sampling programs were told of a process is its publication; where its job
+// is, its jobState; how much was read of it, its extent.
 //
 // Invariants:
 //   - A process is a [record.ProcessID], (PID, start time, exec generation): a reused PID or an
@@ -20,23 +27,6 @@
 //     all processes makes them right.
 //
 // The package knows no BPF, no profiles and no symbols.
-//
-// # Files
-//
-// Files are shared by what they are to the kernel, so that mounts of one image are one
-// file; copies share rows when a hash of all their bytes is equal.
-//
-// Rows are built for what is sampled, by one worker that takes a quarter of a CPU, the file
-// first that most sampled processes wait for. They stay a minute after the last process: a
-// program that is run again and again need not wait for them each time. When
-// what unwind rows may take is used by running processes, further files are refused rather than
-// others evicted: a stack that was whole stays so.
-//
-// What the dynamic loader knows is read anew at each look at a process, and only for places
-// in the DTV and libraries without relocations. It costs a few reads of some bytes; kept
-// between looks, it would be pointers into memory that the process has freed since. What a
-// C library says of its layout is kept by file, read from the file: a process that changes
-// its own copy in memory misleads only itself.
 //
 // # Looks
 //

@@ -107,7 +107,7 @@ func (t *Table) fork(ev record.Event) {
 	sources := 0
 	if parent := t.byID[ev.Parent]; parent != nil {
 		inherited := *parent.Info()
-		if parent.published || parent.inherited > 0 {
+		if parent.publication != unpublished || parent.inherited > 0 {
 			sources = inherited.activeSources()
 		}
 		inherited.PID = ev.PID

@@ -17,28 +17,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/budget"
-	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
-const pauser = common + `int main(void) { puts("1"); fflush(stdout); await(); return 0; }`
+const pauser = target.Common + `int main(void) { puts("1"); fflush(stdout); await(); return 0; }`
 
 // fileOf returns the file of a running program.
-func fileOf(t *testing.T, table *Table, p *program) *File {
+func fileOf(t *testing.T, table *Table, p *program) *executable.File {
 	t.Helper()
 	var ready int
-	p.line(&ready)
+	p.Line(&ready)
 	for _, m := range loaded(t, table, p.exists()).Info().Mappings {
-		if m.Path == p.path {
+		if m.Path == p.Path {
 			require.NotNil(t, m.File)
 			return m.File
 		}
 	}
-	require.Fail(t, "not mapped", p.path)
+	require.Fail(t, "not mapped", p.Path)
 	return nil
 }
 
-func contents(t *testing.T, f *File) []byte {
+func contents(t *testing.T, f *executable.File) []byte {
 	t.Helper()
 	file, size, err := f.Open()
 	require.NoError(t, err)
@@ -72,24 +73,6 @@ func TestFileFacts(t *testing.T) {
 	require.Same(t, f, fileOf(t, table, start(t, path)), "shared by processes")
 }
 
-// TestHTLHashSmall covers files in which head and tail overlap.
-func TestHTLHashSmall(t *testing.T) {
-	for _, n := range []int{0, 1, 4095, 4096, 4097, 8192} {
-		data := make([]byte, n)
-		for i := range data {
-			data[i] = byte(i * 7)
-		}
-		head, tail := data[:min(n, 4096)], data[max(0, n-4096):]
-		all := append(append(append([]byte{}, head...), tail...), binary.BigEndian.AppendUint64(nil, uint64(n))...)
-		want := sha256.Sum256(all)
-		got, err := htlHash(bytes.NewReader(data), int64(n))
-		require.NoError(t, err)
-		require.Equal(t, hex.EncodeToString(want[:16]), got)
-	}
-	_, err := htlHash(bytes.NewReader(nil), 10)
-	require.Error(t, err, "the file has shrunk")
-}
-
 // TestOpenAfterExit reads a deleted file whose last process has exited.
 func TestOpenAfterExit(t *testing.T) {
 	path := compile(t, "p", pauser)
@@ -100,7 +83,7 @@ func TestOpenAfterExit(t *testing.T) {
 	f := fileOf(t, table, p)
 	require.NoError(t, os.Remove(path))
 	id := p.id()
-	p.stop()
+	p.Stop()
 	table.HandleEvent(exit(id))
 	require.Equal(t, data, contents(t, f))
 
@@ -124,13 +107,13 @@ func TestDescriptorsBounded(t *testing.T) {
 	require.NotEmpty(t, contents(t, f), "opened again by way of the process")
 	require.Equal(t, 2, table.Stats().Descriptors)
 
-	first.stop()
+	first.Stop()
 	for range 2 {
 		fileOf(t, table, start(t, compile(t, "p", pauser)))
 	}
 	require.NotEmpty(t, contents(t, f), "opened again by its path")
-	require.NoError(t, os.WriteFile(f.path+"2", []byte("x"), 0o644))
-	require.NoError(t, os.Rename(f.path+"2", f.path))
+	require.NoError(t, os.WriteFile(f.Path()+"2", []byte("x"), 0o644))
+	require.NoError(t, os.Rename(f.Path()+"2", f.Path()))
 	for range 2 {
 		fileOf(t, table, start(t, compile(t, "p", pauser)))
 	}
@@ -154,14 +137,14 @@ func TestDeletedExecutable(t *testing.T) {
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 	f := fileOf(t, table, p)
 	require.Equal(t, "0123456789", f.BuildIDGNU())
-	info := table.Lookup(p.id(), p.pid, nil).Info()
+	info := table.Lookup(p.id(), p.PID, nil).Info()
 	require.Equal(t, path, info.Path)
 	require.Equal(t, "p", info.Name)
 }
 
 // TestStrangeFiles maps what is no ELF file executable.
 func TestStrangeFiles(t *testing.T) {
-	whole, err := os.ReadFile(compile(t, "p", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set"))
+	whole, err := os.ReadFile(compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for name, data := range map[string][]byte{
@@ -177,14 +160,14 @@ func TestStrangeFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name)
 			require.NoError(t, os.WriteFile(path, data, 0o644))
-			p := start(t, compile(t, "p", common+`
+			p := start(t, compile(t, "p", target.Common+`
 #include <fcntl.h>
 int main(int argc, char **argv) {
 	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);
 	say(at); await();
 }`), path)
 			var tp, at uint64
-			p.line(&tp, &at)
+			p.Line(&tp, &at)
 			r := newRecorder()
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 			info := loaded(t, table, p.exists()).Info()
@@ -194,7 +177,7 @@ int main(int argc, char **argv) {
 			require.NotNil(t, m.File)
 			require.NotEmpty(t, m.File.HTLHash())
 			for _, s := range info.Sources {
-				require.NotEqual(t, SourceActive, s.State)
+				require.NotEqual(t, labelsource.Active, s.State)
 			}
 			sources, known := r.of(p.id())
 			require.True(t, known)
@@ -205,7 +188,7 @@ int main(int argc, char **argv) {
 
 // TestDamagedSymbolIsCounted once for the file, in however many processes.
 func TestDamagedSymbolIsCounted(t *testing.T) {
-	path := compile(t, "p", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	path := compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	f, err := elf.NewFile(bytes.NewReader(data))
@@ -224,11 +207,11 @@ func TestDamagedSymbolIsCounted(t *testing.T) {
 	for range 2 {
 		p := start(t, path)
 		var tp, variable uint64
-		p.line(&tp, &variable)
+		p.Line(&tp, &variable)
 		ev := p.exists()
 		info := loaded(t, table, ev).Info()
 		require.Len(t, info.Sources, 1)
-		require.Equal(t, SourceUnreadable, info.Sources[0].State)
+		require.Equal(t, labelsource.Unreadable, info.Sources[0].State)
 		sources, known := r.of(ev.Process)
 		require.True(t, known)
 		require.Empty(t, sources)
@@ -237,7 +220,7 @@ func TestDamagedSymbolIsCounted(t *testing.T) {
 }
 
 func TestDeadLeader(t *testing.T) {
-	path := compile(t, "p", "#include <stdint.h>\n"+defineV1+common+`
+	path := compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+target.Common+`
 static void *run(void *leader) {
 	pthread_join((pthread_t)leader, NULL);
 	say(&custom_labels_current_set);
@@ -250,7 +233,7 @@ int main(void) {
 }`, "-rdynamic", "-pthread")
 	p := start(t, path)
 	var tp, variable uint64
-	p.line(&tp, &variable)
+	p.Line(&tp, &variable)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
@@ -258,83 +241,4 @@ int main(void) {
 	require.Equal(t, path, info.Path)
 	sources, _ := r.of(ev.Process)
 	require.Len(t, sources, 1)
-}
-
-// The files that were not mapped for the longest time give way, and their memory is free then.
-func TestFilesGiveWay(t *testing.T) {
-	memory := budget.NewMemory(1 << 30)
-	c := newFiles(&fileOptions{}, 2, memory)
-	key := func(inode uint64) procfs.FileID { return procfs.FileID{Inode: inode} }
-	first, second := c.file(key(1), "/1"), c.file(key(2), "/2")
-	held := memory.Part(budget.OfFiles)
-	require.Same(t, first, c.file(key(1), "/1"))
-	c.file(key(3), "/3")
-	require.Equal(t, 2, c.len())
-	require.Same(t, first, c.file(key(1), "/1"), "it was used after the second")
-	require.NotSame(t, second, c.file(key(2), "/2"))
-	require.Equal(t, held, memory.Part(budget.OfFiles))
-
-	// For want of memory all go that no process maps and that have no rows.
-	rows := newRows(1)
-	used, ready := c.file(key(1), "/1"), c.file(key(2), "/2")
-	used.users.Add(1)
-	ready.rows.state = rowsReady
-	require.Zero(t, c.dropUnused(rows))
-	ready.rows.state = rowsUnknown
-	require.Equal(t, 1, c.dropUnused(rows))
-	require.Same(t, used, c.file(key(1), "/1"))
-}
-
-// A file that could not be read is read for the next process that maps it.
-func TestUnreadableFileIsTriedAgain(t *testing.T) {
-	path := compile(t, "p", pauser)
-	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-	at := fileOf(t, table, start(t, path)).places.all()[0]
-	c := newFiles(&fileOptions{fs: table.opts.FS, descriptors: newDescriptors(0)}, 10, nil)
-	key, err := table.opts.FS.StatMapped(at.pid, at.mapping)
-	require.NoError(t, err)
-	c.file(key, path).load(c.firstOf) // nobody maps it yet
-	f, err := c.of(at.pid, at.owner, at.mapping)
-	require.NoError(t, err)
-	require.NotEmpty(t, f.HTLHash())
-}
-
-// A file is opened where any owner's process still maps it, whoever was seen last.
-func TestOpenThroughOthers(t *testing.T) {
-	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-	at := fileOf(t, table, start(t, compile(t, "p", pauser))).places.all()[0]
-	elsewhere := fileOf(t, table, start(t, compile(t, "q", pauser))).places.all()[0]
-	c := newFiles(&fileOptions{fs: table.opts.FS, descriptors: newDescriptors(0)}, 10, nil)
-	f, err := c.of(at.pid, at.owner, at.mapping)
-	require.NoError(t, err)
-	version := f.places.version()
-	for i := range uint32(maxPlaces - 1) {
-		elsewhere.owner = owner{uid: 1000 + i}
-		f.places.see(elsewhere)
-		require.NotEqual(t, version, f.places.version())
-		version = f.places.version()
-		f.places.see(elsewhere)
-		require.Equal(t, version, f.places.version(), "the same process")
-		require.NotEmpty(t, contents(t, f))
-	}
-	require.Equal(t, at.pid, f.PID(at.owner.uid, at.owner.container))
-	require.Zero(t, f.PID(at.owner.uid, "another"))
-	elsewhere.owner.uid--
-	elsewhere.owner.container = "another"
-	f.places.see(elsewhere)
-	require.Len(t, f.places.all(), maxPlaces)
-	_, _, err = f.Open()
-	require.ErrorIs(t, err, procfs.ErrReplaced)
-}
-
-// What a process maps now is not read for a file that it mapped before.
-func TestOpenReplaced(t *testing.T) {
-	path := compile(t, "p", pauser)
-	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-	now := fileOf(t, table, start(t, path))
-	before := &File{key: now.key, path: now.path, opts: now.opts}
-	before.key.CtimeNs--
-	before.places.see(now.places.all()[0])
-	_, _, err := before.Open()
-	require.ErrorIs(t, err, procfs.ErrReplaced)
 }

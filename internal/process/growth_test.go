@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 )
 
 // When memory is short, a process that takes no more than before keeps what it has; one
@@ -16,16 +17,21 @@ func TestMemoryReducesGrowth(t *testing.T) {
 	memory := budget.NewMemory(1 << 20)
 	memory.Add(budget.OfProcesses, 1<<20)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
-	p := &Process{}
-	p.load.info = &Info{Mappings: make([]ExecMapping, 10)}
+	p := f.Lookup(image1, 0, nil)
+	p.worker.read.info = &Info{Mappings: make([]executable.Mapping, 10)}
 	for _, c := range []struct{ mappings, kept, reduced int }{{10, 10, 0}, {9, 9, 0}, {11, 0, 1}, {9, 0, 1}} {
-		info := Info{Mappings: make([]ExecMapping, c.mappings)}
-		f.reduce(p, &info)
-		require.Len(t, info.Mappings, c.kept)
+		require.Equal(t, c.kept, reducedTo(f, p, c.mappings))
 		require.EqualValues(t, c.reduced, f.Stats().Reduced)
 	}
 	memory.Add(budget.OfProcesses, -1<<20)
-	info := Info{Mappings: make([]ExecMapping, 11)}
-	f.reduce(p, &info)
-	require.Len(t, info.Mappings, 11, "there is room again")
+	require.Equal(t, 11, reducedTo(f, p, 11), "there is room again")
+}
+
+// reducedTo is how many of a process's mappings are kept of a look.
+func reducedTo(f *fake, p *Process, mappings int) int {
+	l := &look{wanted: true, read: p.worker.read, info: Info{Mappings: make([]executable.Mapping, mappings)}}
+	d := decide(l, f.situation(p))
+	f.apply(p, workReread, l, &d)
+	p.worker.read.info.Mappings = make([]executable.Mapping, 10)
+	return len(l.info.Mappings)
 }

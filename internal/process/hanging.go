@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 )
 
 // Who reads a process waits for as long as its memory and its files let it: a page that
@@ -37,12 +37,6 @@ const (
 	// maxOwnerLate at those in one container. A user who has as many has to wait.
 	maxLate, maxUserLate, maxOwnerLate = 128, 32, 8
 )
-
-// owner is whom a process belongs to.
-type owner struct {
-	uid       uint32
-	container string
-}
 
 // nobody stands for the owner of a process that is not known.
 const nobody = math.MaxUint32
@@ -86,31 +80,16 @@ func (h *hanging) settle(uid uint32) {
 	}
 }
 
-// who is what the kernel says of a process's owner.
-type who struct {
-	uid   uint32
-	group procfs.Cgroup
-}
-
-func (t *Table) who(tid int) (who, error) {
-	status, err := t.opts.FS.Status(tid)
-	if err != nil {
-		return who{}, err
-	}
-	group, err := t.opts.FS.Cgroup(tid)
-	return who{status.UID, group}, err
-}
-
 // owned finds out whose a process is, before a look at it, if that was not done just now:
 // it may have become another user's. What it reads is the kernel's, which never hangs.
-func (t *Table) owned(p *Process) owner {
-	if now := t.now(); p.load.ownedNs == 0 || now-p.load.ownedNs >= int64(ownerAge) {
-		p.load.owner, p.load.ownedNs = owner{uid: nobody}, now
+func (t *Table) owned(p *Process) executable.Owner {
+	if now := t.now(); p.worker.ownedNs == 0 || now-p.worker.ownedNs >= int64(ownerAge) {
+		p.worker.owner, p.worker.ownedNs = executable.Owner{UID: nobody}, now
 		if w, err := t.who(p.pid); err == nil {
-			p.load.owner, p.load.who = owner{w.uid, w.group.ContainerID}, &w
+			p.worker.owner, p.worker.who = w.owner(), &w
 		}
 	}
-	return p.load.owner
+	return p.worker.owner
 }
 
 // reads reports whether work takes a look at the process.
@@ -125,16 +104,16 @@ func (t *Table) begin(w *worker, p *Process, todo work) bool {
 	of := t.owned(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	u := t.hanging.of(of.uid)
+	u := t.hanging.of(of.UID)
 	switch now := t.now(); {
 	case p.quarantinedNs > now:
-		p.running, p.dueNs = false, p.quarantinedNs
+		p.dueNs = p.quarantinedNs
 		p.work |= todo
 		t.enqueue(p)
-		t.hanging.settle(of.uid)
+		t.hanging.settle(of.UID)
 		return false
-	case !u.admits(of.container):
-		p.running, p.waits = false, true
+	case !u.admits(of.Container):
+		p.state = jobWaiting
 		p.work |= todo
 		u.waiting = append(u.waiting, p)
 		return false
@@ -151,13 +130,13 @@ func (t *Table) end(w *worker) {
 	if p == nil {
 		return
 	}
-	u := t.hanging.of(of.uid)
+	u := t.hanging.of(of.UID)
 	u.running--
 	if w.late {
 		t.hanging.late--
 		u.late--
-		if u.containers[of.container]--; u.containers[of.container] == 0 {
-			delete(u.containers, of.container)
+		if u.containers[of.Container]--; u.containers[of.Container] == 0 {
+			delete(u.containers, of.Container)
 		}
 	}
 	if w.hung {
@@ -166,7 +145,7 @@ func (t *Table) end(w *worker) {
 	}
 	w.process, w.hung = nil, false
 	t.release(u)
-	t.hanging.settle(of.uid)
+	t.hanging.settle(of.UID)
 }
 
 // release puts those back into the queue that need not wait any more.
@@ -175,10 +154,8 @@ func (t *Table) release(u *userLooks) {
 	u.waiting = nil
 	for i, p := range waiting {
 		switch {
-		case p.work == 0 || !p.waits:
-			p.waits = false // it has exited
-		case u.admits(p.load.owner.container):
-			p.waits = false
+		case p.state != jobWaiting: // it has exited
+		case u.admits(p.worker.owner.Container):
 			t.enqueue(p)
 			if u.late > 0 { // the next one after this
 				u.waiting = append(u.waiting, waiting[i+1:]...)
@@ -213,11 +190,11 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !blocked(int(w.tid.Load()))):
 		w.alarm(lateAfter)
 	case !w.late:
-		u := t.hanging.of(w.owner.uid)
+		u := t.hanging.of(w.owner.UID)
 		w.late = true
 		t.hanging.late++
 		u.late++
-		u.containers[w.owner.container]++
+		u.containers[w.owner.Container]++
 		t.release(u)
 		w.alarm(hungAfter - took)
 		return true
@@ -237,7 +214,7 @@ func (t *Table) hung(w *worker) {
 	p := w.process
 	t.isolate(p, math.MaxInt64) // until it has ended
 	t.log.Warn("A process does not let itself be read: its memory or one of its files never answers. It is left alone.",
-		zap.Int("pid", p.pid), zap.Uint32("user", w.owner.uid), zap.String("container", w.owner.container),
+		zap.Int("pid", p.pid), zap.Uint32("user", w.owner.UID), zap.String("container", w.owner.Container),
 		zap.String("executable", p.Info().Name), zap.Int("hanging", t.hanging.hung))
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -123,7 +124,7 @@ func TestHangingQuota(t *testing.T) {
 	f.Table.done(late[0], late[0].process)
 	f.finish(f.process(record.ProcessID{TGID: uint32(maxOwnerLate + 1), StartNs: 5e9}))
 	require.Nil(t, f.look(), "the other container's comes first")
-	w := &worker{alarm: first.alarm, process: f.process(record.ProcessID{TGID: 50, StartNs: 5e9}), owner: owner{hostile, b}}
+	w := &worker{alarm: first.alarm, process: f.process(record.ProcessID{TGID: 50, StartNs: 5e9}), owner: executable.Owner{UID: hostile, Container: b}}
 	f.Table.done(w, w.process)
 	require.NotNil(t, f.look(), "one has answered")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -30,7 +32,7 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, 1, f.work())
 	want := &Info{
 		Loaded: true, PID: 42, Name: "one", Path: "/bin/one", CommandLine: []string{"/bin/one"}, UID: 1000,
-		Mappings: []ExecMapping{{Start: 0x10000, Limit: 0x20000, Path: "[one]"}},
+		Mappings: []executable.Mapping{{Start: 0x10000, Limit: 0x20000, Path: "[one]"}},
 	}
 	p := f.process(image1)
 	require.Equal(t, want, p.Info())
@@ -395,15 +397,21 @@ func TestForkKeepsSources(t *testing.T) {
 			f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 			f.work()
 			parent := f.process(image1)
-			parent.published = tc.parent
-			parent.info.Store(&Info{Sources: []SourceStatus{{State: SourceActive}, {State: SourceNotRelocated}}})
+			parent.publication = unpublished
+			if tc.parent {
+				parent.publication = publishedSources
+			}
+			parent.info.Store(&Info{Sources: []labelsource.Status{{State: labelsource.Active}, {State: labelsource.NotRelocated}}})
 			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 			p := f.process(child)
-			f.publish(p, tc.found, tc.again)
+			publish := func(sources []record.LabelSource, again bool) {
+				f.publish(p, f.situation(p).news(VerdictUnknown, sources, again), sources)
+			}
+			publish(tc.found, tc.again)
 			_, published := f.published.of(child)
 			require.Equal(t, tc.keeps, !published)
 			if tc.keeps {
-				f.publish(p, sources, false)
+				publish(sources, false)
 				got, _ := f.published.of(child)
 				require.Equal(t, sources, got)
 			}

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -65,66 +65,66 @@ func inspect(ctx context.Context, proc procfs.FS, pid int) (*Info, error) {
 		return nil, fmt.Errorf("%w: it has exited", procfs.ErrNoProcess)
 	}
 	var denied bool
-	t := NewTable(Options{
-		FS: proc, Publisher: discard{}, MaxDescriptors: -1, // none is kept open
+	r := &reader{}
+	r.init(Options{
+		FS: proc, MaxDescriptors: -1, // none is kept open
 		memory: func(pid int) tlsresolve.Memory { return guarded{procfs.Memory{PID: pid}, &denied} },
 	})
-	p := t.adopt(pid, &stat)
-	if err := t.inspect(ctx, p); err != nil {
+	const tick = int64(time.Second) / procfs.TicksPerSecond
+	sub := &subject{pid: pid, id: record.ProcessID{TGID: uint32(pid), StartNs: uint64(int64(stat.StartTicks)*tick - r.bootOffset)}}
+	info, err := r.inspect(ctx, sub)
+	if err != nil {
 		return nil, permission(err)
 	}
 	if denied {
 		return nil, ErrPermission
 	}
-	return p.Info(), p.Info().readable(p.load.program)
-}
-
-// adopt enters a process that no event has told of.
-func (t *Table) adopt(pid int, stat *procfs.Stat) *Process {
-	const tick = int64(time.Second) / procfs.TicksPerSecond
-	id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(int64(stat.StartTicks)*tick - t.bootOffset)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.admit(id, pid, &Info{PID: pid}, 0)
+	return info, readable(info, sub.read.program)
 }
 
 // inspect reads a process until nothing is being loaded any more. Each look is
 // one at everything, so that an exec in between leaves nothing of the old image.
-func (t *Table) inspect(ctx context.Context, p *Process) error {
+func (r *reader) inspect(ctx context.Context, sub *subject) (*Info, error) {
 	var s scratch
-	began := t.now()
+	began := r.now()
 	for i := 0; ; i++ {
-		retry, err := t.load(p, workLoad, &s)
+		l, err := r.look(sub, workLoad, &s)
+		if err == nil {
+			_, _, err = r.identify(sub.id, sub.pid)
+		}
 		switch {
 		case errors.Is(err, errReplaced):
-			return fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+			return nil, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
 		case err != nil:
-			return err
-		case !retry || i == len(retryDelays):
-			return nil
-		case i > 0 && t.now()-began+int64(retryDelays[i]) > int64(maxInspectDuration):
-			return nil // but a second look there always is: the first one believes no slot
+			return nil, err
+		}
+		sub.read = l.read
+		switch {
+		case !l.loading && !l.updating || i == len(retryDelays):
+			return &l.info, nil
+		case i > 0 && r.now()-began+int64(retryDelays[i]) > int64(maxInspectDuration):
+			return &l.info, nil // but a second look there always is: the first one believes no slot
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(retryDelays[i]):
 		}
 	}
 }
 
 // readable reports why nothing of a process that could be read makes sense.
-func (i *Info) readable(program procfs.FileID) error {
+func readable(i *Info, program procfs.FileID) error {
 	if !i.Loaded || len(i.Mappings) == 0 {
 		return procfs.ErrNoProcess // it was exiting
 	}
 	for j := range i.Mappings {
 		f := i.Mappings[j].File
-		if f == nil || f.key != program {
+		if f == nil || f.ID() != program {
 			continue
 		}
-		other := f.err == nil && f.facts.layout.machine != hostMachine(runtime.GOARCH)
-		if other || errors.Is(f.err, elffile.ErrUnsupported) {
+		other := f.Err() == nil && f.Facts().Layout.Machine != labelsource.HostMachine()
+		if other || errors.Is(f.Err(), elffile.ErrUnsupported) {
 			return ErrArchitecture
 		}
 	}
@@ -152,10 +152,3 @@ func (m guarded) ReadAt(p []byte, addr uint64) error {
 	}
 	return err
 }
-
-// discard is the Publisher of those that sample nothing.
-type discard struct{}
-
-func (discard) SetLabelSources(record.ProcessID, []record.LabelSource) error { return nil }
-func (discard) Filter(record.ProcessID) error                                { return nil }
-func (discard) Forget(record.ProcessID) error                                { return nil }

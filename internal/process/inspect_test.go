@@ -3,7 +3,6 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"debug/elf"
 	"fmt"
@@ -19,28 +18,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
 func TestInspectExecutable(t *testing.T) {
-	source := "#include <stdint.h>\n" + defineV1 + definer
+	source := "#include <stdint.h>\n" + target.DefineV1 + definer
 	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+record.ABIV1.Symbol())
 	p := start(t, path)
 	var tp, variable uint64
-	p.line(&tp, &variable)
+	p.Line(&tp, &variable)
 	before := openFiles(t)
 
-	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	info, err := Inspect(t.Context(), procfs.FS{}, p.PID)
 	require.NoError(t, err)
 	require.True(t, info.Loaded)
 	require.Equal(t, path, info.Path)
-	require.Equal(t, p.pid, info.PID)
+	require.Equal(t, p.PID, info.PID)
 	require.NotNil(t, info.Mappings)
 	require.Len(t, info.Sources, 1)
 	s := info.Sources[0]
-	require.Equal(t, SourceActive, s.State, s.Err)
+	require.Equal(t, labelsource.Active, s.State, s.Err)
 	require.Equal(t, "local-exec", s.Model)
 	requireSource(t, p, []record.LabelSource{s.Source()}, record.ABIV1, tp, variable)
 
@@ -53,28 +55,28 @@ func TestInspectExecutable(t *testing.T) {
 
 // A slot that the loader has relocated is believed at the second look only.
 func TestInspectSettles(t *testing.T) {
-	lib := libraryOf(t, defineV1, record.ABIV1.Symbol())
-	p := start(t, compile(t, "p", common+`
+	lib := target.Library(t, target.DefineV1, record.ABIV1.Symbol())
+	p := start(t, compile(t, "p", target.Common+`
 		int main(int argc, char **argv) {
 			void *(*where)(void) = (void *(*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "where");
 			say(where()); await(); return 0;
 		}`), lib)
 	var tp, variable uint64
-	p.line(&tp, &variable)
-	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	p.Line(&tp, &variable)
+	info, err := Inspect(t.Context(), procfs.FS{}, p.PID)
 	require.NoError(t, err)
 	require.Len(t, info.Sources, 1)
 	s := info.Sources[0]
-	require.Equal(t, SourceActive, s.State, s.Err)
-	require.Equal(t, lib, s.Path)
+	require.Equal(t, labelsource.Active, s.State, s.Err)
+	require.Equal(t, lib, s.File.Path())
 	requireSource(t, p, []record.LabelSource{s.Source()}, record.ABIV1, tp, variable)
 }
 
 // A slot that never gets relocated costs no more than the bound.
 func TestInspectEnds(t *testing.T) {
-	lib := libraryOf(t, defineV1, record.ABIV1.Symbol(), "-Wl,-z,noseparate-code")
+	lib := target.Library(t, target.DefineV1, record.ABIV1.Symbol(), "-Wl,-z,noseparate-code")
 	// Mapped the way a loader would, and left at that.
-	p := start(t, compile(t, "p", common+`
+	p := start(t, compile(t, "p", target.Common+`
 		#include <fcntl.h>
 		int main(int argc, char **argv) {
 			int fd = open(argv[1], O_RDONLY);
@@ -82,60 +84,61 @@ func TestInspectEnds(t *testing.T) {
 			say(argv); await(); return 0;
 		}`), lib)
 	var a, b uint64
-	p.line(&a, &b)
+	p.Line(&a, &b)
 	began := time.Now()
-	info, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	info, err := Inspect(t.Context(), procfs.FS{}, p.PID)
 	require.NoError(t, err)
 	require.Greater(t, time.Since(began), maxInspectDuration/2, "it tries again")
 	require.Len(t, info.Sources, 1)
-	require.Equal(t, SourceNotRelocated, info.Sources[0].State)
+	require.Equal(t, labelsource.NotRelocated, info.Sources[0].State)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = Inspect(ctx, procfs.FS{}, p.pid)
+	_, err = Inspect(ctx, procfs.FS{}, p.PID)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestInspectThread(t *testing.T) {
-	p := start(t, compile(t, "p", common+`
+	p := start(t, compile(t, "p", target.Common+`
 		#include <sys/syscall.h>
 		static void *other(void *x) { printf("%ld 0\n", syscall(SYS_gettid)); fflush(stdout); pause(); return x; }
 		int main(void) { pthread_t t; pthread_create(&t, 0, other, 0); await(); return 0; }`, "-pthread"))
 	var tid, zero int
-	p.line(&tid, &zero)
-	require.NotEqual(t, p.pid, tid)
+	p.Line(&tid, &zero)
+	require.NotEqual(t, p.PID, tid)
 	info, err := Inspect(t.Context(), procfs.FS{}, tid)
 	require.NoError(t, err)
-	require.Equal(t, p.pid, info.PID)
+	require.Equal(t, p.PID, info.PID)
 }
 
 func TestInspectRefuses(t *testing.T) {
-	path := compile(t, "p", common+`int main(void) { printf("1\n"); fflush(stdout); await(); return 0; }`)
+	path := compile(t, "p", target.Common+`int main(void) { printf("1\n"); fflush(stdout); await(); return 0; }`)
 	p := start(t, path)
 	var one int
-	p.line(&one)
-	require.NoError(t, p.cmd.Process.Kill())
+	p.Line(&one)
+	require.NoError(t, p.Cmd.Process.Kill())
 	eventually(t, "a zombie", func() bool {
-		st, err := procfs.FS{}.Stat(p.pid)
+		st, err := procfs.FS{}.Stat(p.PID)
 		return err == nil && st.Dead()
 	})
-	_, err := Inspect(t.Context(), procfs.FS{}, p.pid)
+	_, err := Inspect(t.Context(), procfs.FS{}, p.PID)
 	require.ErrorIs(t, err, procfs.ErrNoProcess)
-	require.ErrorContains(t, err, fmt.Sprintf("inspect process %d", p.pid))
-	p.stop()
-	_, err = Inspect(t.Context(), procfs.FS{}, p.pid)
+	require.ErrorContains(t, err, fmt.Sprintf("inspect process %d", p.PID))
+	p.Stop()
+	_, err = Inspect(t.Context(), procfs.FS{}, p.PID)
 	require.ErrorIs(t, err, procfs.ErrNoProcess)
 
-	info := &Info{Loaded: true, Mappings: []ExecMapping{{File: &File{key: procfs.FileID{Inode: 1}}}}}
+	id := procfs.FileID{Inode: 1}
+	info := &Info{Loaded: true, Mappings: []executable.Mapping{{}}}
 	for want, machine := range map[error]elf.Machine{
-		nil:             hostMachine(runtime.GOARCH),
+		nil:             labelsource.HostMachine(),
 		ErrArchitecture: elf.EM_PPC64,
 	} {
-		info.Mappings[0].File.facts = facts{layout: layout{machine: machine}}
-		require.ErrorIs(t, info.readable(procfs.FileID{Inode: 1}), want)
+		info.Mappings[0].File = executable.NewFile(id, "", executable.Facts{Layout: executable.Layout{Machine: machine}}, nil)
+		require.ErrorIs(t, readable(info, id), want)
 	}
-	info.Mappings[0].File.err = fmt.Errorf("class: %w", elffile.ErrUnsupported)
-	require.ErrorIs(t, info.readable(procfs.FileID{Inode: 1}), ErrArchitecture)
-	require.NoError(t, info.readable(procfs.FileID{Inode: 2}), "a file that it maps, not what it runs")
+	info.Mappings[0].File = executable.NewFile(id, "", executable.Facts{}, fmt.Errorf("class: %w", elffile.ErrUnsupported))
+	require.ErrorIs(t, readable(info, id), ErrArchitecture)
+	require.NoError(t, readable(info, procfs.FileID{Inode: 2}), "a file that it maps, not what it runs")
 }
 
 func TestInspectKernelThread(t *testing.T) {
@@ -155,25 +158,25 @@ func TestInspectKernelThread(t *testing.T) {
 func TestInspectPermission(t *testing.T) {
 	testutil.RequireRoot(t)
 	const nobody = 65534
-	source := "#include <stdint.h>\n" + defineV1 + definer
+	source := "#include <stdint.h>\n" + target.DefineV1 + definer
 	path := compile(t, "p", source, "-rdynamic", "-DVARIABLE="+record.ABIV1.Symbol())
 	for dir := filepath.Dir(path); dir != os.TempDir(); dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
 	var tp, variable uint64
 	roots := start(t, path)
-	roots.line(&tp, &variable)
+	roots.Line(&tp, &variable)
 	var info *Info
 	var err error
-	asUser(nobody, func() { _, err = Inspect(t.Context(), procfs.FS{}, roots.pid) })
+	asUser(nobody, func() { _, err = Inspect(t.Context(), procfs.FS{}, roots.PID) })
 	require.ErrorIs(t, err, ErrPermission)
 	require.ErrorContains(t, err, "CAP_SYS_PTRACE")
 
 	own := startAs(t, nobody, path)
-	own.line(&tp, &variable)
-	asUser(nobody, func() { info, err = Inspect(t.Context(), procfs.FS{}, own.pid) })
+	own.Line(&tp, &variable)
+	asUser(nobody, func() { info, err = Inspect(t.Context(), procfs.FS{}, own.PID) })
 	require.NoError(t, err)
-	require.Equal(t, SourceActive, info.Sources[0].State)
+	require.Equal(t, labelsource.Active, info.Sources[0].State)
 }
 
 // asUser runs f as another user without capabilities: system calls, unlike the
@@ -196,16 +199,7 @@ func startAs(t *testing.T, uid uint32, path string) *program {
 	t.Helper()
 	cmd := exec.Command(path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid}} // the group, too, has to be the reader's
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	return &program{t: t, path: path, pid: cmd.Process.Pid, cmd: cmd, lines: bufio.NewReader(stdout)}
+	return &program{target.StartCmd(t, cmd)}
 }
 
 func openFiles(t *testing.T) int {

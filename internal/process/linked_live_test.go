@@ -7,22 +7,24 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 // asker loads the library that is its argument, if any, and asks the dynamic
 // loader for the variable's address.
-const asker = common + `
+const asker = target.Common + `
 int main(int argc, char **argv) {
 	void *lib = NULL;
 	if (argc > 1 && !(lib = LOAD)) { fputs(dlerror(), stderr); return 1; }
@@ -36,21 +38,21 @@ var muslSpecs = []string{"-specs", "/usr/lib/x86_64-linux-musl/musl-gcc.specs"}
 
 // lonely makes a library in which nothing refers to the variable that it defines.
 func lonely(t *testing.T, flags ...string) string {
-	return compile(t, "liblonely.so", defineV1, append([]string{"-shared", "-fPIC"}, flags...)...)
+	return compile(t, "liblonely.so", target.DefineV1, append([]string{"-shared", "-fPIC"}, flags...)...)
 }
 
 // only waits for the one source of a process to come to rest.
-func only(t *testing.T, p *program) (SourceStatus, *Table) {
+func only(t *testing.T, p *program) (labelsource.Status, *Table) {
 	t.Helper()
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 	proc := loaded(t, table, p.exists())
-	var status SourceStatus
+	var status labelsource.Status
 	eventually(t, "source at rest", func() bool {
 		s := proc.Info().Sources
 		if len(s) == 1 {
 			status = s[0]
 		}
-		return len(s) == 1 && status.State != SourceNotRelocated
+		return len(s) == 1 && status.State != labelsource.NotRelocated
 	})
 	return status, table
 }
@@ -94,9 +96,9 @@ func TestSourceWithoutRelocation(t *testing.T) {
 			}
 			p := start(t, path, args...)
 			var tp, variable uint64
-			p.line(&tp, &variable)
+			p.Line(&tp, &variable)
 			status, _ := only(t, p)
-			require.Equal(t, SourceActive, status.State, status.Err)
+			require.Equal(t, labelsource.Active, status.State, status.Err)
 			require.Equal(t, "link map", status.Model)
 			require.Equal(t, tc.kind, status.Location.Kind)
 			require.Equal(t, tc.kind == record.TLSDTVGlibc, status.Location.Generation != 0)
@@ -124,9 +126,9 @@ func TestStaticProgramLoads(t *testing.T) {
 	for _, link := range []string{"-static", "-static-pie"} {
 		p := start(t, compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)", link, "-Wno-all"), lib)
 		var tp, variable uint64
-		p.line(&tp, &variable)
+		p.Line(&tp, &variable)
 		status, _ := only(t, p)
-		require.Equal(t, SourceUnsupportedModel, status.State)
+		require.Equal(t, labelsource.UnsupportedModel, status.State)
 		require.Contains(t, status.Err, tlsresolve.ErrUnknownLibc.Error())
 	}
 }
@@ -135,17 +137,17 @@ func TestStaticProgramLoads(t *testing.T) {
 // something else, of themselves.
 func TestCLibrarySaysNothing(t *testing.T) {
 	const original = "/lib/x86_64-linux-gnu/libc.so.6"
-	withReference := libraryOf(t, defineV1, "custom_labels_current_set")
+	withReference := target.Library(t, target.DefineV1, "custom_labels_current_set")
 	program := compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)")
 	for name, tc := range map[string]struct {
 		libc  func(b []byte)
 		lib   string
-		state SourceState
+		state labelsource.State
 		err   string
 	}{
-		"no symbols":                {noSymbols, withReference, SourceActive, ""},
-		"no symbols, no relocation": {noSymbols, lonely(t), SourceNoRelocation, "no symbols for libthread_db"},
-		"other layout":              {otherLayout(t), withReference, SourceUnsupportedModel, "_thread_db_dtv_dtv"},
+		"no symbols":                {noSymbols, withReference, labelsource.Active, ""},
+		"no symbols, no relocation": {noSymbols, lonely(t), labelsource.NoRelocation, "no symbols for libthread_db"},
+		"other layout":              {otherLayout(t), withReference, labelsource.UnsupportedModel, "_thread_db_dtv_dtv"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := os.ReadFile(original)
@@ -156,11 +158,11 @@ func TestCLibrarySaysNothing(t *testing.T) {
 			t.Setenv("LD_LIBRARY_PATH", dir)
 			p := start(t, program, tc.lib)
 			var tp, variable uint64
-			p.line(&tp, &variable)
+			p.Line(&tp, &variable)
 			status, _ := only(t, p)
 			require.Equal(t, tc.state, status.State, status.Err)
 			require.Contains(t, status.Err, tc.err)
-			if tc.state == SourceActive {
+			if tc.state == labelsource.Active {
 				require.Zero(t, status.Location.Generation)
 				requireSource(t, p, []record.LabelSource{status.Source()}, record.ABIV1, tp, variable)
 			}
@@ -202,19 +204,16 @@ func TestLoaderAskedWhenNeeded(t *testing.T) {
 		"initial-exec":    {[]string{"-ftls-model=initial-exec"}, false},
 		"general-dynamic": {nil, true},
 	} {
-		lib := libraryOf(t, defineV1, "custom_labels_current_set", tc.flags...)
+		lib := target.Library(t, target.DefineV1, "custom_labels_current_set", tc.flags...)
 		p := start(t, compile(t, "p", asker, "-DLOAD=dlopen(argv[1], RTLD_NOW)"), lib)
 		var tp, variable uint64
-		p.line(&tp, &variable)
+		p.Line(&tp, &variable)
 		status, table := only(t, p)
-		require.Equal(t, SourceActive, status.State, status.Err)
-		info := table.Lookup(p.id(), p.pid, nil).Info()
-		i := slices.IndexFunc(info.Mappings, func(m ExecMapping) bool { return filepath.Base(m.Path) == "libc.so.6" })
+		require.Equal(t, labelsource.Active, status.State, status.Err)
+		info := table.Lookup(p.id(), p.PID, nil).Info()
+		i := slices.IndexFunc(info.Mappings, func(m executable.Mapping) bool { return filepath.Base(m.Path) == "libc.so.6" })
 		require.GreaterOrEqual(t, i, 0)
-		debugging := &info.Mappings[i].File.debugging
-		debugging.mu.Lock()
-		require.Equal(t, tc.asked, debugging.known, name)
-		debugging.mu.Unlock()
+		require.Equal(t, tc.asked, info.Mappings[i].File.ThreadDBKnown(), name)
 	}
 }
 
@@ -230,28 +229,28 @@ func TestInterposedAtStart(t *testing.T) {
 			var tp, variable uint64
 			for range 4 { // one of them does not use the variable
 				var t, v uint64
-				if p.line(&thread, &t, &v); v != 0 {
+				if p.Line(&thread, &t, &v); v != 0 {
 					tp, variable = t, v
 				}
 			}
 			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 			proc := loaded(t, table, p.exists())
-			var states []SourceState
+			var states []labelsource.State
 			eventually(t, "both at rest", func() bool {
 				states = nil
 				for _, s := range proc.Info().Sources {
 					states = append(states, s.State)
 				}
-				return len(states) == 2 && !slices.Contains(states, SourceNotRelocated)
+				return len(states) == 2 && !slices.Contains(states, labelsource.NotRelocated)
 			})
 			for _, s := range proc.Info().Sources {
-				got, err := s.Location.Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
+				got, err := s.Location.Address(procfs.Memory{PID: p.PID}, labelsource.HostMachine(), tp)
 				require.NoError(t, err)
 				require.Equal(t, variable, got)
 			}
-			require.Contains(t, states, SourceActive)
+			require.Contains(t, states, labelsource.Active)
 			if compiler == corpus.GCC { // musl's place in the DTV is not seen to be the same
-				require.Contains(t, states, SourceDuplicate)
+				require.Contains(t, states, labelsource.Duplicate)
 			}
 		})
 	}

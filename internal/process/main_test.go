@@ -3,14 +3,8 @@
 package process
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +15,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
-	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -116,71 +110,26 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // program is a running test program.
-type program struct {
-	t     *testing.T
-	path  string
-	pid   int
-	cmd   *exec.Cmd
-	lines *bufio.Reader
-	in    *os.File
-}
-
-// compile builds a C program or, with -shared, a library.
-func compile(t *testing.T, name, source string, flags ...string) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(out+".c", []byte(source), 0o644))
-	testutil.Compile(t, out, "gcc", append([]string{"-O1", "-Wall", out + ".c"}, flags...)...)
-	return out
-}
+type program struct{ *target.Program }
 
 // start runs a program until the end of the test.
 func start(t *testing.T, path string, args ...string) *program {
 	t.Helper()
-	cmd := exec.Command(path, args...)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	cmd.Stdin, cmd.Stderr = r, os.Stderr
-	require.NoError(t, cmd.Start())
-	r.Close()
-	p := &program{t: t, path: path, pid: cmd.Process.Pid, cmd: cmd, lines: bufio.NewReader(stdout), in: w}
-	t.Cleanup(p.stop)
-	return p
+	return &program{target.Start(t, path, args...)}
 }
 
-func (p *program) stop() {
-	p.in.Close()
-	p.cmd.Process.Kill()
-	p.cmd.Wait()
-}
-
-// line reads a line of output into values.
-func (p *program) line(values ...any) {
-	p.t.Helper()
-	s, err := p.lines.ReadString('\n')
-	require.NoError(p.t, err)
-	_, err = fmt.Sscan(s, values...)
-	require.NoError(p.t, err, "%q", s)
-}
-
-// tell lets the program go on.
-func (p *program) tell() {
-	p.t.Helper()
-	_, err := p.in.WriteString("x")
-	require.NoError(p.t, err)
+func compile(t *testing.T, name, source string, flags ...string) string {
+	t.Helper()
+	return target.Compile(t, name, source, flags...)
 }
 
 func (p *program) id() record.ProcessID {
-	p.t.Helper()
-	st, err := procfs.FS{}.Stat(p.pid)
-	require.NoError(p.t, err)
-	return record.ProcessID{TGID: uint32(p.pid), StartNs: st.StartTicks*1e7 + 12345, ExecID: 1}
+	st, _ := procfs.FS{}.Stat(p.PID) // without it, it is nobody's
+	return record.ProcessID{TGID: uint32(p.PID), StartNs: st.StartTicks*1e7 + 12345, ExecID: 1}
 }
 
 func (p *program) exists() record.Event {
-	return record.Event{Kind: record.EventExists, Process: p.id(), PID: p.pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
+	return record.Event{Kind: record.EventExists, Process: p.id(), PID: p.PID, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
 }
 
 // loaded enters a process and waits for its information.
@@ -190,35 +139,4 @@ func loaded(t *testing.T, table *Table, ev record.Event) *Process {
 	p := table.Lookup(ev.Process, ev.PID, []byte("comm"))
 	eventually(t, "process loaded", func() bool { return p.Info().Loaded })
 	return p
-}
-
-// common is C that all programs begin with.
-const common = `
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#if defined(__x86_64__)
-static inline void *tp(void) { void *p; __asm__("mov %%fs:0, %0" : "=r"(p)); return p; }
-#else
-static inline void *tp(void) { return __builtin_thread_pointer(); }
-#endif
-static void await(void) { char c; if (read(0, &c, 1) != 1) exit(0); }
-static void say(const void *variable) { printf("%lu %lu\n", (unsigned long)tp(), (unsigned long)variable); fflush(stdout); }
-`
-
-const (
-	defineV0  = "struct v0 { void *storage; uint64_t count; };\n__attribute__((visibility(\"default\"))) __thread struct v0 custom_labels_thread_local_data;\n__attribute__((visibility(\"default\"))) const int custom_labels_abi_version = 0;\n"
-	defineV1  = "__attribute__((visibility(\"default\"))) __thread void *custom_labels_current_set;\n__attribute__((visibility(\"default\"))) int custom_labels_abi_version = 1;\n"
-	defineCtx = "__attribute__((visibility(\"default\"))) __thread void *otel_thread_ctx_v1;\n"
-)
-
-// libraryOf makes a library that tells where its thread-local variable is.
-func libraryOf(t *testing.T, define, variable string, flags ...string) string {
-	source := "#include <stdint.h>\n" + define + "void *where(void) { return &" + variable + "; }\n"
-	return compile(t, "libtest"+strings.ToLower(variable)+".so", source, append([]string{"-shared", "-fPIC"}, flags...)...)
 }

@@ -5,8 +5,9 @@ package process
 import (
 	"errors"
 	"os"
-	"sort"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -20,16 +21,10 @@ const (
 	keptScratch = 8 << 10
 	// vsyscallPath names what is no mapping of the process.
 	vsyscallPath = "[vsyscall]"
+	// damagedNumber is that of executable.File.FirstTime for files whose label sources cannot
+	// be read; reader.explain takes those of the ABIs.
+	damagedNumber = 31
 )
-
-// findMapping returns the mapping that holds an address, or nil.
-func findMapping(mappings []procfs.Mapping, addr uint64) *procfs.Mapping {
-	n := sort.Search(len(mappings), func(n int) bool { return mappings[n].Limit > addr })
-	if n == len(mappings) || addr < mappings[n].Start {
-		return nil
-	}
-	return &mappings[n]
-}
 
 // scratch holds the mappings of the process that a worker is reading.
 type scratch struct {
@@ -102,67 +97,22 @@ func (s *scratch) extend(m procfs.Mapping) bool {
 
 // execMappings turns what was read into mappings with files. It keeps those that
 // were known before, and reports whether there is any change.
-func (t *Table) execMappings(pid int, by owner, s *scratch, before *Info) (mappings []ExecMapping, changed bool) {
-	changed = len(s.exec) != len(before.Mappings)
-	mappings = make([]ExecMapping, 0, len(s.exec))
+func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mapping, changed bool) {
+	changed = len(s.exec) != len(l.info.Mappings)
+	mappings = make([]executable.Mapping, 0, len(s.exec))
 	for i := range s.exec {
 		raw := &s.exec[i]
-		if known := before.Mapping(raw.Start); known != nil && known.shows(raw) {
+		if known := l.info.Mapping(raw.Start); known != nil && known.Shows(raw) {
 			mappings = append(mappings, *known)
 			continue
 		}
 		changed = true
-		mappings = append(mappings, t.execMapping(pid, by, raw))
+		m, err := r.files.Map(l.tid, l.owner, raw)
+		// The label sources of a file cannot be read: that counts once, in however many processes.
+		if err != nil || m.File != nil && labelsource.Damaged(m.File) && m.File.FirstTime(damagedNumber) {
+			r.counts.fileErrors.Add(1)
+		}
+		mappings = append(mappings, m)
 	}
 	return mappings, changed
-}
-
-// shows reports whether a mapping is the one that was read again.
-func (m *ExecMapping) shows(raw *procfs.Mapping) bool {
-	return m.Start == raw.Start && m.Limit == raw.Limit && m.Offset == raw.Offset &&
-		m.dev == raw.Dev && m.inode == raw.Inode
-}
-
-func (t *Table) execMapping(pid int, by owner, raw *procfs.Mapping) ExecMapping {
-	m := ExecMapping{
-		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
-		Path: validUTF8(raw.Path), dev: raw.Dev, inode: raw.Inode,
-	}
-	f := t.vdso.of(raw)
-	switch {
-	case f != nil:
-	case raw.Inode == 0:
-		return m
-	default:
-		var err error
-		if f, err = t.files.of(pid, by, *raw); err != nil {
-			t.counts.fileErrors.Add(1)
-			return m
-		}
-	}
-	if f.unreadable() && !f.broken.Swap(true) {
-		t.counts.fileErrors.Add(1)
-	}
-	m.File = f
-	if m.Path == f.path {
-		m.Path = f.path // the same bytes for all processes
-	}
-	m.bias, m.biased = f.facts.layout.bias(raw.Start, raw.Offset)
-	return m
-}
-
-// imagesOf returns the places of files that may have label sources.
-func imagesOf(mappings []ExecMapping) []image {
-	var images []image
-	for i := range mappings {
-		m := &mappings[i]
-		if !m.biased || len(m.File.facts.plans) == 0 {
-			continue
-		}
-		im := image{m.File, m.bias, m.dev, m.inode}
-		if len(images) == 0 || images[len(images)-1] != im {
-			images = append(images, im)
-		}
-	}
-	return images
 }

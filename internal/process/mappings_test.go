@@ -3,21 +3,18 @@
 package process
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
-
-func TestFindMapping(t *testing.T) {
-	mappings := []procfs.Mapping{{Start: 0x1000, Limit: 0x2000}, {Start: 0x3000, Limit: 0x4000}}
-	for addr, want := range map[uint64]*procfs.Mapping{
-		0xfff: nil, 0x1000: &mappings[0], 0x1fff: &mappings[0], 0x2000: nil, 0x2fff: nil, 0x3000: &mappings[1], 0x4000: nil,
-	} {
-		require.Same(t, want, findMapping(mappings, addr), "%#x", addr)
-	}
-}
 
 // Pieces of generated code are one mapping if they follow each other and have one name.
 func TestJoinedMappings(t *testing.T) {
@@ -67,19 +64,40 @@ func TestMappingReplaced(t *testing.T) {
 		var raw procfs.Mapping
 		for raw = range f.opts.FS.Mappings(42) {
 		}
-		require.True(t, m.shows(&raw), after)
+		require.True(t, m.Shows(&raw), after)
 		require.Equal(t, raw.Path, m.Path)
 	}
 }
 
+// The pages are those that the kernel counts.
+func TestExecPages(t *testing.T) {
+	var s scratch
+	f := newRowsFake(t, 1)
+	_, cmd := f.start()
+	require.NoError(t, s.read(f.opts.FS, cmd.Process.Pid))
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "status"))
+	require.NoError(t, err)
+	var told uint64
+	for _, name := range []string{"VmExe", "VmLib"} {
+		var kilobytes uint64
+		_, rest, _ := strings.Cut(string(status), name+":")
+		_, err := fmt.Sscan(rest, &kilobytes)
+		require.NoError(t, err)
+		told += kilobytes << 10
+	}
+	require.Equal(t, told, s.execPages()*uint64(os.Getpagesize()))
+}
+
 // Files are in use as long as what was read last refers to them.
 func TestFilesInUse(t *testing.T) {
-	old, kept := &File{}, &File{}
+	file := func() *executable.File { return executable.NewFile(procfs.FileID{}, "", executable.Facts{}, nil) }
+	old, kept := file(), file()
 	p := &Process{}
-	p.setCurrent(read{info: &Info{Mappings: []ExecMapping{{File: old}, {File: kept}}}})
-	p.setCurrent(read{info: &Info{Mappings: []ExecMapping{{File: kept}}}})
-	require.Zero(t, old.users.Load())
-	require.EqualValues(t, 1, kept.users.Load())
+	p.setCurrent(read{info: &Info{Mappings: []executable.Mapping{{File: old}, {File: kept}}}})
+	require.False(t, old.Unused())
+	p.setCurrent(read{info: &Info{Mappings: []executable.Mapping{{File: kept}}}})
+	require.True(t, old.Unused())
+	require.False(t, kept.Unused())
 	p.setCurrent(read{})
-	require.Zero(t, kept.users.Load())
+	require.True(t, kept.Unused())
 }

@@ -6,18 +6,16 @@ import (
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// What is held for each process and file, beside what depends on it.
+// What is held for each process, beside what depends on it.
 const (
-	// mapEntryBytes of a map with small keys and values, at the usual load.
-	mapEntryBytes = 64
-	processBytes  = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(Info{})) + 6*mapEntryBytes
-	fileBytes     = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*mapEntryBytes
-	mappingBytes  = int(unsafe.Sizeof(ExecMapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
-	sourceBytes   = int(unsafe.Sizeof(SourceStatus{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(located{})) + mapEntryBytes
+	processBytes = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(Info{})) + 6*budget.MapEntryBytes
+	mappingBytes = int(unsafe.Sizeof(executable.Mapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
 )
 
 // The table may take half of all memory: from three eighths on processes are reduced,
@@ -41,12 +39,12 @@ func (i *Info) bytes() int {
 	}
 	sum += mappingBytes * len(i.Mappings)
 	for j := range i.Mappings {
-		if m := &i.Mappings[j]; m.File == nil || m.Path != m.File.path {
+		if m := &i.Mappings[j]; m.File == nil || m.Path != m.File.Path() {
 			sum += len(m.Path)
 		}
 	}
 	for j := range i.Sources {
-		sum += sourceBytes + len(i.Sources[j].Err)
+		sum += labelsource.Bytes + len(i.Sources[j].Err)
 	}
 	return sum + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
 }
@@ -59,42 +57,6 @@ func (t *Table) account(p *Process) {
 	bytes := processBytes + p.current.bytes + p.previous.bytes
 	t.opts.Memory.Add(budget.OfProcesses, bytes-p.bytes)
 	p.bytes = bytes
-}
-
-// used reports whether processes and files take so many eighths of all memory, or all
-// parts together have reached a stage.
-func (t *Table) used(eighths int64, stage budget.Pressure) bool {
-	m := t.opts.Memory
-	return m != nil && (m.Pressure() >= stage || m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/8*eighths)
-}
-
-// reduce leaves out of what was read of a process what takes the most memory, when there
-// is little left: mappings, and so unwind rows and names, and the resource that it has
-// published. Who it is and where its labels are stays. It is looked at again as any
-// process is, and has all again when there is room.
-func (t *Table) reduce(p *Process, info *Info) {
-	reduced := t.used(reducedEighths, budget.Scarce) && (p.load.reduced || info.bytes() > p.load.info.bytes())
-	if reduced && !p.load.reduced {
-		t.counts.reduced.Add(1)
-	}
-	p.load.reduced = reduced
-	if !reduced {
-		return
-	}
-	info.Mappings, info.CommandLine, info.Environment = nil, nil, nil
-	s := &p.load.context
-	if s.context != nil && s.context.Bytes() > maxReducedNames {
-		s.context = s.context.Reduced(maxReducedNames)
-		s.names, s.keys = nil, nil
-		t.setKeys(p, s.context.Keys)
-		s.reduced = true
-		info.setContext(s)
-	}
-}
-
-// mayRestore reports whether there is room again for what was left out of a process.
-func (t *Table) mayRestore(reduced bool) bool {
-	return reduced && !t.used(reducedEighths, budget.Scarce)
 }
 
 // forgetBirth lets go of what a process was born with, and of what was known before,

@@ -119,20 +119,18 @@ func TestMemoryReducesNames(t *testing.T) {
 	memory.Add(budget.OfProcesses, 1<<20)
 	for names, kept := range map[int]int{10: 10, 100: 0} {
 		f := newFake(t, func(o *Options) { o.Memory = memory })
-		f.opts.bootTime = func() int64 { return f.now() }
-		p := &Process{}
-		s := &p.load.context
+		l := &look{wanted: true}
+		s := &l.read.context
 		s.context = &processctx.Context{Resource: []*commonpb.KeyValue{{Key: strings.Repeat("k", maxReducedNames)}}}
 		for i := range names {
 			s.context.Keys = append(s.context.Keys, fmt.Sprint(i))
 		}
-		f.setKeys(p, s.context.Keys)
-		var info Info
-		info.setContext(s)
-		f.reduce(p, &info)
+		s.setNames(s.context.Keys)
+		l.info.setContext(s)
+		decide(l, f.situation(f.overflow))
 		require.True(t, s.reduced)
-		require.Empty(t, info.Context.Resource)
-		require.Equal(t, kept, info.Keys(f.now()).Len())
+		require.Empty(t, l.info.Context.Resource)
+		require.Equal(t, kept, l.info.Keys(f.now()).Len())
 	}
 }
 

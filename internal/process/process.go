@@ -32,7 +32,7 @@ type Process struct {
 	bytes    int    // told to Options.Memory
 
 	// Used by the worker that runs the job; there is at most one.
-	load loadState
+	worker workerState
 }
 
 // lineage is what is shown for a process, and what was before. Guarded by Table.mu.
@@ -58,9 +58,8 @@ type job struct {
 	work     work
 	dueNs    int64
 	sequence uint64
-	index    int // in the queue, -1 if it is not there
-	running  bool
-	waits    bool // in userLooks.waiting
+	state    jobState
+	index    int // in the queue, if it is there
 	// quarantinedNs is until when the process is left alone, because a look at it hung.
 	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its
@@ -70,9 +69,9 @@ type job struct {
 	// countedWithout: it is one of Table.without.
 	countedWithout bool
 	// namedLooks are still to be taken at a context that was announced.
-	namedLooks int
-	published  bool
-	listed     bool // its mappings were published
+	namedLooks  int
+	publication publication
+	listed      bool // its mappings were published
 	// inherited is the number of label sources that a fork has copied for it, or that it
 	// began with because others of its program had them.
 	inherited int
@@ -80,6 +79,16 @@ type job struct {
 	program record.FileKey
 	execNs  int64
 }
+
+// jobState says where a process's job is.
+type jobState uint8
+
+const (
+	jobIdle    jobState = iota // there is nothing to do
+	jobQueued                  // in the queue; also while the process is left alone until quarantinedNs
+	jobRunning                 // a worker runs it
+	jobWaiting                 // in userLooks.waiting, for its user's turn
+)
 
 // work is a set of things to do for a process.
 type work uint8

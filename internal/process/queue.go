@@ -40,40 +40,33 @@ func (q *queue) Pop() any {
 	p := old[len(old)-1]
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
-	p.index = -1
 	return p
 }
 
 // schedule adds work for a process, due at a time. What is due earlier stays
 // so; an urgent job comes before all others. The table is locked.
 func (t *Table) schedule(p *Process, w work, dueNs int64) {
-	had := p.work
+	sooner := p.work == 0 || dueNs < p.dueNs
 	p.work |= w
-	if p.index >= 0 {
-		if dueNs < p.dueNs {
-			p.dueNs, p.sequence = dueNs, t.nextSequence()
+	if sooner {
+		p.dueNs = dueNs
+	}
+	switch {
+	case p.state == jobQueued:
+		if sooner {
+			p.sequence = t.nextSequence()
 			heap.Fix(&t.queue, p.index)
 			t.wakeFor(p)
 		}
-		return
+	case p.state == jobRunning: // the worker puts it back
+	case p.state == jobWaiting && p.work.reads(): // for its user's turn
+	default:
+		t.enqueue(p)
 	}
-	if had == 0 || dueNs < p.dueNs {
-		p.dueNs = dueNs
-	}
-	if p.running {
-		return // the worker puts it back
-	}
-	if p.waits {
-		if p.work.reads() {
-			return // for its user's turn
-		}
-		p.waits = false
-	}
-	t.enqueue(p)
 }
 
 func (t *Table) enqueue(p *Process) {
-	p.sequence = t.nextSequence()
+	p.state, p.sequence = jobQueued, t.nextSequence()
 	heap.Push(&t.queue, p)
 	t.wakeFor(p)
 }
@@ -115,7 +108,7 @@ func (t *Table) next() (p *Process, w work, waitNs int64) {
 	}
 	p = heap.Pop(&t.queue).(*Process)
 	w, p.work = p.work, 0
-	p.running = true
+	p.state = jobRunning
 	if len(t.queue) > 0 {
 		t.wakeWorkers() // another worker may take the next one
 	}
@@ -127,7 +120,7 @@ func (t *Table) done(w *worker, p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end(w)
-	p.running = false
+	p.state = jobIdle
 	if p.work != 0 {
 		t.enqueue(p)
 	}
@@ -143,7 +136,11 @@ func (t *Table) wakeWorkers() {
 // cancel takes a process out of the queue.
 func (t *Table) cancel(p *Process) {
 	p.work = 0
-	if p.index >= 0 {
+	switch p.state {
+	case jobQueued:
 		heap.Remove(&t.queue, p.index)
+		p.state = jobIdle
+	case jobWaiting:
+		p.state = jobIdle // Table.release takes it out of userLooks.waiting
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -105,12 +106,8 @@ func (f *rowsFake) startProgram(path string) (record.ProcessID, *exec.Cmd) {
 
 // build makes the rows that are wanted, at most so many files.
 func (f *rowsFake) build(files int) (built int) {
-	for ; built < files; built++ {
-		file, _ := f.rows.next(&buildTimes{}, 0)
-		if file == nil {
-			break
-		}
-		f.buildRows(file)
+	for built < files && f.rows.Build() {
+		built++
 	}
 	f.work()
 	return built
@@ -170,95 +167,6 @@ func TestRowsOfSampled(t *testing.T) {
 	require.NotContains(t, f.rec.mappings, other)
 }
 
-// Rows stay within their bytes: what finds no room is refused, and asked for
-// again when there is some.
-func TestRowsBounded(t *testing.T) {
-	f := newRowsFake(t, 1)
-	id, cmd := f.start()
-	f.Lookup(id, cmd.Process.Pid, nil)
-	f.work()
-	n := f.build(100)
-	require.NotZero(t, n)
-	require.Empty(t, f.rec.tables)
-	require.EqualValues(t, n, f.Stats().RowsRefused)
-	for _, m := range f.rec.mappings[id] {
-		require.Zero(t, m.Table)
-	}
-	f.rows.max = 64 << 20
-	f.process(id).load.mapped = false
-	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: cmd.Process.Pid})
-	f.advance(int64(time.Hour))
-	f.work()
-	require.Zero(t, f.build(100), "nothing has been released")
-	f.rows.released++
-	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: cmd.Process.Pid})
-	f.advance(int64(time.Hour))
-	f.work()
-	require.Equal(t, n, f.build(100))
-	require.Len(t, f.rec.tables, n)
-}
-
-// When the last process has gone, its rows make room for others at once, and go
-// by themselves after a while.
-func TestRowsReleased(t *testing.T) {
-	for _, needed := range []bool{false, true} {
-		f := newRowsFake(t, 64<<20)
-		id, cmd := f.start()
-		f.Lookup(id, cmd.Process.Pid, nil)
-		f.work()
-		f.build(100)
-		loaded := len(f.rec.tables)
-		require.NotZero(t, loaded)
-		f.sweepRows()
-		f.advance(int64(2 * keepRows))
-		f.sweepRows()
-		require.Len(t, f.rec.tables, loaded, "in use")
-
-		f.HandleEvent(record.Event{Kind: record.EventExit, Process: id, PID: cmd.Process.Pid})
-		for range 3 {
-			f.EndInterval()
-		}
-		f.sweepRows()
-		require.Len(t, f.rec.tables, loaded, "for a while")
-		if needed {
-			require.False(t, f.roomForRows(f.rows.max+1))
-		} else {
-			f.advance(int64(keepRows))
-			f.sweepRows()
-		}
-		require.Empty(t, f.rec.tables)
-		files, bytes := f.rows.stats()
-		require.Zero(t, files+bytes)
-	}
-}
-
-// What a large file has taken holds up large files only.
-func TestLargeFilesWait(t *testing.T) {
-	r := newRows(1 << 20)
-	files := map[string]*File{"large": {}, "larger": {}, "small": {}}
-	for name, size := range map[string]int64{"large": smallFile + 1, "larger": smallFile + 2, "small": smallFile} {
-		files[name].key.Size = size
-	}
-	var times buildTimes
-	next := func(now int64) (*File, int64) { return r.next(&times, now) }
-	for _, name := range []string{"large", "larger"} {
-		r.of(files[name], 1)
-	}
-	f, _ := next(0)
-	require.Same(t, files["large"], f)
-	*times.of(f) = 1000
-	f, wait := next(100)
-	require.Nil(t, f)
-	require.EqualValues(t, 900, wait)
-	r.of(files["small"], 1)
-	f, _ = next(100)
-	require.Same(t, files["small"], f)
-	f, _ = next(1000)
-	require.Same(t, files["larger"], f)
-	_, wait = next(1000)
-	require.EqualValues(t, -1, wait)
-}
-
 // What was said of a process's mappings is taken back though nothing was said of its
 // labels, also when the exit comes before it is said.
 func TestMappingsForgotten(t *testing.T) {
@@ -283,42 +191,15 @@ func TestMappingsForgotten(t *testing.T) {
 	}
 }
 
-// The file that most processes wait for comes first, of these the smallest.
-func TestMostWantedFirst(t *testing.T) {
-	r := newRows(1 << 20)
-	small, large, wanted := &File{}, &File{}, &File{}
-	small.key.Size, large.key.Size, wanted.key.Size = 1, 2, 3
-	for handle, f := range []*File{large, small, wanted, wanted} {
-		r.of(f, uint64(handle+1))
-	}
-	for _, want := range []*File{wanted, small, large} {
-		f, _ := r.next(&buildTimes{}, 0)
-		require.Same(t, want, f)
-	}
-}
-
-// Those rows go first that nobody has needed for the longest time.
-func TestLongestIdleFirst(t *testing.T) {
-	r := newRows(1 << 20)
-	files := []*File{{}, {}, {}, {}}
-	for i, since := range []int64{30, 10, 20, 5} {
-		files[i].rows = fileRows{state: rowsReady, idleSince: since}
-		r.ready[files[i]] = struct{}{}
-	}
-	files[3].users.Add(1)
-	require.Equal(t, []*File{files[1], files[2], files[0]}, r.idle(100))
-	require.Zero(t, files[3].rows.idleSince, "it is in use again")
-}
-
 // A process's list is cut where the sampling programs take no more, and has nothing when the
 // process is filtered.
 func TestMappingsCutAndFiltered(t *testing.T) {
 	f := newRowsFake(t, 1<<20)
 	p := f.Lookup(image1, 42, nil)
 	info := &Info{}
-	file := &File{rows: fileRows{state: rowsReady, id: 1, blocks: 1}}
+	file := &executable.File{}
 	for i := range record.MaxUnwindMappings + 3 {
-		info.Mappings = append(info.Mappings, ExecMapping{Start: uint64(i) << 12, Limit: uint64(i+1) << 12, File: file, biased: true})
+		info.Mappings = append(info.Mappings, executable.Mapping{Start: uint64(i) << 12, Limit: uint64(i+1) << 12, File: file, Biased: true})
 	}
 	f.publishMappings(p, info)
 	require.Len(t, f.rec.mappings[image1], record.MaxUnwindMappings)

@@ -75,74 +75,9 @@ func (t *Table) Judge() {
 	t.mu.RUnlock()
 	for _, p := range known {
 		// What cannot be read is counted when it is read as a whole.
-		if tid, stat, err := t.identify(p); err == nil {
-			_ = t.judge(p, tid, &stat)
+		l, err := t.beginLook(&subject{id: p.id, pid: p.pid}, workLoad)
+		if err == nil && (l.kernel || !l.wanted) {
+			_, _ = t.conclude(p, workLoad, l)
 		}
-	}
-}
-
-func (t *Table) judge(p *Process, tid int, stat *procfs.Stat) error {
-	if stat.KernelThread {
-		t.loadKernelThread(p, stat)
-		return nil
-	}
-	var info Info
-	if err := t.describe(p, &info, tid, stat); err != nil || t.opts.Selection.wants(&info) {
-		return err
-	}
-	return t.leaveOut(p, &info)
-}
-
-// leaveOut takes note that a process is not wanted, whatever labels it may have.
-func (t *Table) leaveOut(p *Process, info *Info) error {
-	shown := *info
-	shown.Loaded, shown.Verdict = true, VerdictFiltered
-	shown.Mappings, shown.Sources = nil, nil
-	shown.setContext(&contextState{})
-	news := p.load.info == nil || !p.load.leftOut || !sameOwner(p.load.info, &shown)
-	t.filter(p)
-	if !news {
-		return nil
-	}
-	// Only if the process is still the same, all of that was about it.
-	if _, _, err := t.identify(p); err != nil {
-		return err
-	}
-	t.commit(p, &shown)
-	p.load.leftOut, p.load.context = true, contextState{}
-	p.contextKnown.Store(false)
-	t.publishMappings(p, &shown)
-	return nil
-}
-
-// sameOwner reports whether what a process may change of itself is unchanged.
-func sameOwner(a, b *Info) bool {
-	return a.UID == b.UID && a.Path == b.Path && a.Cgroup == b.Cgroup && a.CgroupID == b.CgroupID &&
-		a.ContainerID == b.ContainerID
-}
-
-// filter tells the sampling programs that a process is not wanted, if that is news.
-func (t *Table) filter(p *Process) {
-	t.mu.RLock()
-	known := p.published
-	t.mu.RUnlock()
-	if known && p.load.filtered {
-		return
-	}
-	p.load.sources, p.load.filtered = nil, true
-	t.notePublished(p, t.opts.Publisher.Filter(p.id))
-}
-
-// notePublished remembers whether there is something to take back.
-func (t *Table) notePublished(p *Process, err error) {
-	if err != nil {
-		t.publishFailed(p, err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p.published = err == nil
-	if p.published && p.exited {
-		// The exit was not told, as there was nothing to take back yet.
-		t.schedule(p, workForget, urgent)
 	}
 }

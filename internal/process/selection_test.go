@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -158,8 +159,8 @@ func TestSelectionLabelledOnly(t *testing.T) {
 	require.True(t, f.published.filters(image1))
 	require.Len(t, p.Info().Mappings, 1, "a library may come that makes it wanted")
 
-	active := &Info{Sources: []SourceStatus{{State: SourceActive}}}
-	pending := &Info{Sources: []SourceStatus{{State: SourceNotRelocated}}}
+	active := &Info{Sources: []labelsource.Status{{State: labelsource.Active}}}
+	pending := &Info{Sources: []labelsource.Status{{State: labelsource.NotRelocated}}}
 	s := &Selection{LabelledOnly: true}
 	for name, tc := range map[string]struct {
 		selection *Selection

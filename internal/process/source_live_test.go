@@ -10,12 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
-const definer = common + `
+const definer = target.Common + `
 int main(void) { say(&VARIABLE); await(); return 0; }`
 
 // requireSource checks that one source was published and leads to the variable.
@@ -23,7 +26,7 @@ func requireSource(t *testing.T, p *program, sources []record.LabelSource, abi r
 	t.Helper()
 	require.Len(t, sources, 1)
 	require.Equal(t, abi, sources[0].ABI)
-	got, err := tlsresolve.LocationOf(&sources[0]).Address(procfs.Memory{PID: p.pid}, hostMachine(runtime.GOARCH), tp)
+	got, err := tlsresolve.LocationOf(&sources[0]).Address(procfs.Memory{PID: p.PID}, labelsource.HostMachine(), tp)
 	require.NoError(t, err)
 	require.Equal(t, variable, got)
 }
@@ -34,21 +37,21 @@ func TestSourceInExecutable(t *testing.T) {
 		define string
 		flags  []string
 	}{
-		"v0 PIE":                   {record.ABIV0, defineV0, []string{"-pie", "-rdynamic"}},
-		"v1 PIE":                   {record.ABIV1, defineV1, []string{"-pie", "-rdynamic"}},
-		"thread context PIE":       {record.ABIThreadContext, defineCtx, []string{"-pie", "-rdynamic"}},
-		"v1 not PIE":               {record.ABIV1, defineV1, []string{"-no-pie", "-rdynamic"}},
-		"v0 static":                {record.ABIV0, defineV0, []string{"-static"}},
-		"v1 static PIE":            {record.ABIV1, defineV1, []string{"-static-pie"}},
+		"v0 PIE":                   {record.ABIV0, target.DefineV0, []string{"-pie", "-rdynamic"}},
+		"v1 PIE":                   {record.ABIV1, target.DefineV1, []string{"-pie", "-rdynamic"}},
+		"thread context PIE":       {record.ABIThreadContext, target.DefineCtx, []string{"-pie", "-rdynamic"}},
+		"v1 not PIE":               {record.ABIV1, target.DefineV1, []string{"-no-pie", "-rdynamic"}},
+		"v0 static":                {record.ABIV0, target.DefineV0, []string{"-static"}},
+		"v1 static PIE":            {record.ABIV1, target.DefineV1, []string{"-static-pie"}},
 		"v1 without a version":     {record.ABIV1, "__thread void *custom_labels_current_set;\n", []string{"-rdynamic"}},
-		"v1 not separate segments": {record.ABIV1, defineV1, []string{"-rdynamic", "-Wl,-z,noseparate-code"}},
+		"v1 not separate segments": {record.ABIV1, target.DefineV1, []string{"-rdynamic", "-Wl,-z,noseparate-code"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := "#include <stdint.h>\n" + tc.define + definer
 			path := compile(t, "p", source, append(tc.flags, "-DVARIABLE="+tc.abi.Symbol())...)
 			p := start(t, path)
 			var tp, variable uint64
-			p.line(&tp, &variable)
+			p.Line(&tp, &variable)
 
 			r := newRecorder()
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
@@ -57,9 +60,10 @@ func TestSourceInExecutable(t *testing.T) {
 			sources, ok := r.of(ev.Process)
 			require.True(t, ok, "published with the information")
 			requireSource(t, p, sources, tc.abi, tp, variable)
-			require.Equal(t, []SourceStatus{{
-				Path: path, ABI: tc.abi, Model: "local-exec", Location: tlsresolve.LocationOf(&sources[0]),
+			require.Equal(t, []labelsource.Status{{
+				File: proc.Info().Sources[0].File, ABI: tc.abi, Model: "local-exec", Location: tlsresolve.LocationOf(&sources[0]),
 			}}, proc.Info().Sources)
+			require.Equal(t, path, proc.Info().Sources[0].File.Path())
 		})
 	}
 }
@@ -70,21 +74,21 @@ func TestSourceInLibrary(t *testing.T) {
 		define string
 		flags  []string
 	}{
-		"descriptor":      {record.ABIV1, defineV1, []string{"-mtls-dialect=gnu2"}},
-		"general dynamic": {record.ABIV0, defineV0, []string{"-mtls-dialect=gnu"}},
-		"initial-exec":    {record.ABIThreadContext, defineCtx, []string{"-ftls-model=initial-exec"}},
+		"descriptor":      {record.ABIV1, target.DefineV1, []string{"-mtls-dialect=gnu2"}},
+		"general dynamic": {record.ABIV0, target.DefineV0, []string{"-mtls-dialect=gnu"}},
+		"initial-exec":    {record.ABIThreadContext, target.DefineCtx, []string{"-ftls-model=initial-exec"}},
 	} {
 		if runtime.GOARCH == "arm64" {
 			continue // named otherwise there; the corpus of tlsresolve has them
 		}
 		t.Run(name, func(t *testing.T) {
-			lib := libraryOf(t, tc.define, tc.abi.Symbol(), tc.flags...)
-			path := compile(t, "p", common+`
+			lib := target.Library(t, tc.define, tc.abi.Symbol(), tc.flags...)
+			path := compile(t, "p", target.Common+`
 void *where(void);
 int main(void) { say(where()); await(); return 0; }`, lib)
 			p := start(t, path)
 			var tp, variable uint64
-			p.line(&tp, &variable)
+			p.Line(&tp, &variable)
 
 			r := newRecorder()
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
@@ -97,7 +101,7 @@ int main(void) { say(where()); await(); return 0; }`, lib)
 	}
 }
 
-const loader = common + `
+const loader = target.Common + `
 int main(int argc, char **argv) {
 	puts("1"); fflush(stdout);
 	await();
@@ -115,7 +119,7 @@ int main(int argc, char **argv) {
 // TestLibraryLoadedLater covers the three ways in which a library is noticed
 // that a known process loads: an event, lost events, no event at all.
 func TestLibraryLoadedLater(t *testing.T) {
-	lib := libraryOf(t, defineV1, "custom_labels_current_set")
+	lib := target.Library(t, target.DefineV1, "custom_labels_current_set")
 	path := compile(t, "p", loader)
 	for name, tc := range map[string]struct {
 		rescan time.Duration
@@ -128,7 +132,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, path, lib)
 			var ready int
-			p.line(&ready)
+			p.Line(&ready)
 			r := newRecorder()
 			table := runTable(t, Options{Publisher: r, RescanInterval: tc.rescan})
 			ev := p.exists()
@@ -137,10 +141,10 @@ func TestLibraryLoadedLater(t *testing.T) {
 			require.True(t, ok)
 			require.Empty(t, sources)
 
-			p.tell()
+			p.Tell()
 			var tp, variable uint64
-			p.line(&tp, &variable)
-			if ev := tc.event(p.pid); ev != nil {
+			p.Line(&tp, &variable)
+			if ev := tc.event(p.PID); ev != nil {
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
@@ -154,9 +158,9 @@ func TestLibraryLoadedLater(t *testing.T) {
 				return false
 			})
 
-			p.tell()
-			p.line(&ready)
-			if ev := tc.event(p.pid); ev != nil {
+			p.Tell()
+			p.Line(&ready)
+			if ev := tc.event(p.PID); ev != nil {
 				table.mu.Lock()
 				table.lostBeforeNs = 0
 				table.mu.Unlock()
@@ -172,19 +176,19 @@ func TestLibraryLoadedLater(t *testing.T) {
 
 // TestSourceWhileLoading sends the mapping event from the midst of the load.
 func TestSourceWhileLoading(t *testing.T) {
-	lib := libraryOf(t, defineV1, "custom_labels_current_set")
+	lib := target.Library(t, target.DefineV1, "custom_labels_current_set")
 	p := start(t, compile(t, "p", loader), lib)
 	var ready int
-	p.line(&ready)
+	p.Line(&ready)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
 	loaded(t, table, ev)
 
-	p.tell()
+	p.Tell()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: p.pid})
+		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: p.PID})
 		if s, _ := r.of(ev.Process); len(s) != 0 {
 			break
 		}
@@ -192,7 +196,7 @@ func TestSourceWhileLoading(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 	}
 	var tp, variable uint64
-	p.line(&tp, &variable)
+	p.Line(&tp, &variable)
 	sources, _ := r.of(ev.Process)
 	requireSource(t, p, sources, record.ABIV1, tp, variable)
 }
@@ -201,21 +205,21 @@ func TestSourceRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source string
 		flags  []string
-		state  SourceState
+		state  labelsource.State
 	}{
 		"v0 symbol with version 1": {
 			"#include <stdint.h>\n__thread struct { void *s; uint64_t n; } custom_labels_thread_local_data;\nint custom_labels_abi_version = 1;\n" + definer,
-			[]string{"-rdynamic", "-DVARIABLE=custom_labels_thread_local_data"}, SourceUnsupportedVersion,
+			[]string{"-rdynamic", "-DVARIABLE=custom_labels_thread_local_data"}, labelsource.UnsupportedVersion,
 		},
 		"v1 symbol with version 2": {
 			"__thread void *custom_labels_current_set; int custom_labels_abi_version = 2;\n" + definer,
-			[]string{"-rdynamic", "-DVARIABLE=custom_labels_current_set"}, SourceUnsupportedVersion,
+			[]string{"-rdynamic", "-DVARIABLE=custom_labels_current_set"}, labelsource.UnsupportedVersion,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, compile(t, "p", tc.source, tc.flags...))
 			var tp, variable uint64
-			p.line(&tp, &variable)
+			p.Line(&tp, &variable)
 			r := newRecorder()
 			table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 			ev := p.exists()
@@ -233,15 +237,15 @@ func TestSourceRefused(t *testing.T) {
 // TestVersionCopied has a program that refers to the library's version, so that
 // the linker gives it a copy. It defines no labels by that.
 func TestVersionCopied(t *testing.T) {
-	lib := libraryOf(t, defineV1, "custom_labels_current_set")
-	p := start(t, compile(t, "p", common+`
+	lib := target.Library(t, target.DefineV1, "custom_labels_current_set")
+	p := start(t, compile(t, "p", target.Common+`
 void *where(void);
 extern int custom_labels_abi_version;
 extern __thread void *custom_labels_current_set;
 int main(void) { say(where() == &custom_labels_current_set ? where() : 0); await(); return custom_labels_abi_version; }`,
 		"-fno-pie", "-no-pie", lib))
 	var tp, variable uint64
-	p.line(&tp, &variable)
+	p.Line(&tp, &variable)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
@@ -250,13 +254,13 @@ int main(void) { say(where() == &custom_labels_current_set ? where() : 0); await
 	eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
 	requireSource(t, p, sources, record.ABIV1, tp, variable)
 	require.Len(t, proc.Info().Sources, 1)
-	require.Equal(t, lib, proc.Info().Sources[0].Path)
+	require.Equal(t, lib, proc.Info().Sources[0].File.Path())
 }
 
 // TestNotProgram maps an executable that the process does not run.
 func TestNotProgram(t *testing.T) {
-	other := compile(t, "other", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
-	p := start(t, compile(t, "p", common+`
+	other := compile(t, "other", "#include <stdint.h>\n"+target.DefineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	p := start(t, compile(t, "p", target.Common+`
 #include <fcntl.h>
 int main(int argc, char **argv) {
 	int fd = open(argv[1], O_RDONLY);
@@ -264,27 +268,27 @@ int main(int argc, char **argv) {
 	puts("1"); fflush(stdout); await();
 }`), other)
 	var ready int
-	p.line(&ready)
+	p.Line(&ready)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	info := loaded(t, table, p.exists()).Info()
 	require.Len(t, info.Sources, 1)
-	require.Equal(t, SourceNotProgram, info.Sources[0].State)
+	require.Equal(t, labelsource.NotProgram, info.Sources[0].State)
 }
 
 // TestStartedByLoader runs a program as the argument of its dynamic loader.
 func TestStartedByLoader(t *testing.T) {
-	path := compile(t, "p", "#include <stdint.h>\n"+defineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
+	path := compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+definer, "-rdynamic", "-DVARIABLE=custom_labels_current_set")
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
 	st, err := file.Stat()
 	require.NoError(t, err)
-	facts, err := readFacts(file, st.Size())
+	facts, err := executable.ReadFacts(file, st.Size())
 	require.NoError(t, err)
-	p := start(t, facts.interp, path)
+	p := start(t, facts.Interp, path)
 	var tp, variable uint64
-	p.line(&tp, &variable)
+	p.Line(&tp, &variable)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
@@ -297,28 +301,28 @@ func TestManySources(t *testing.T) {
 	// Every library is a copy with a variable of its own, as RTLD_LOCAL makes them.
 	args := []string{}
 	for range 6 {
-		args = append(args, libraryOf(t, defineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
+		args = append(args, target.Library(t, target.DefineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
 	}
-	p := start(t, compile(t, "p", common+`
+	p := start(t, compile(t, "p", target.Common+`
 int main(int argc, char **argv) {
 	for (int i = 1; i < argc; i++)
 		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
 	puts("1"); fflush(stdout); await();
 }`), args...)
 	var ready int
-	p.line(&ready)
+	p.Line(&ready)
 	r := newRecorder()
 	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
 	ev := p.exists()
 	proc := loaded(t, table, ev)
 	eventually(t, "sources settled", func() bool { s, _ := r.of(ev.Process); return len(s) == record.MaxLabelSources })
-	states := map[SourceState]int{}
+	states := map[labelsource.State]int{}
 	eventually(t, "statuses shown", func() bool {
 		clear(states)
 		for _, s := range proc.Info().Sources {
 			states[s.State]++
 		}
-		return states[SourceNotRelocated] == 0
+		return states[labelsource.NotRelocated] == 0
 	})
-	require.Equal(t, map[SourceState]int{SourceActive: 4, SourceOverLimit: 2}, states)
+	require.Equal(t, map[labelsource.State]int{labelsource.Active: 4, labelsource.OverLimit: 2}, states)
 }

@@ -45,7 +45,6 @@ type counts struct {
 	loads, rereads, retries, loadErrors, fileErrors, discarded atomic.Uint64
 	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
 	contextReads, contextErrors, keyConflicts                  atomic.Uint64
-	rowsBuilt, rowsFailed, rowsRefused                         atomic.Uint64
 	reduced, filesDropped                                      atomic.Uint64
 }
 
@@ -66,22 +65,22 @@ func (t *Table) Stats() Stats {
 		}
 	}
 	t.mu.RUnlock()
-	rowFiles, rowBytes := t.rows.stats()
+	rows := t.rows.Stats()
 	return Stats{
 		Hanging:      hanging,
 		Due:          due,
-		RowsWaiting:  t.rows.waiting(),
+		RowsWaiting:  rows.Waiting,
 		Reduced:      t.counts.reduced.Load(),
 		FilesDropped: t.counts.filesDropped.Load(),
 
-		RowFiles:    rowFiles,
-		RowBytes:    rowBytes,
-		RowsBuilt:   t.counts.rowsBuilt.Load(),
-		RowsFailed:  t.counts.rowsFailed.Load(),
-		RowsRefused: t.counts.rowsRefused.Load(),
+		RowFiles:    rows.Files,
+		RowBytes:    rows.Bytes,
+		RowsBuilt:   rows.Built,
+		RowsFailed:  rows.Failed,
+		RowsRefused: rows.Refused,
 
 		Processes: processes, Queued: queued,
-		Files: t.files.len(), Descriptors: t.descriptors.len(), Contexts: contexts,
+		Files: t.files.Len(), Descriptors: t.files.Descriptors(), Contexts: contexts,
 		Loads:         t.counts.loads.Load(),
 		Rereads:       t.counts.rereads.Load(),
 		Retries:       t.counts.retries.Load(),
@@ -92,7 +91,7 @@ func (t *Table) Stats() Stats {
 		MappingsCut:   t.counts.mappingsCut.Load(),
 		PublishErrors: t.counts.publishErrors.Load(),
 		Lost:          t.counts.lost.Load(),
-		Stuck:         t.counts.stuck.Load(),
+		Stuck:         t.counts.stuck.Load() + rows.Stuck,
 		ContextReads:  t.counts.contextReads.Load(),
 		ContextErrors: t.counts.contextErrors.Load(),
 		KeyConflicts:  t.counts.keyConflicts.Load(),

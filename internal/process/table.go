@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -25,18 +24,11 @@ const (
 
 // Table knows the processes of the host. Make one with NewTable.
 type Table struct {
-	opts        Options
-	now         func() int64
-	log         *zap.Logger
-	bootOffset  int64 // of our time namespace, ns
-	descriptors *descriptors
-	files       *files
-	vdso        *vdso // nil if there is none
-	rows        *rows
-	overflow    *Process // stands for all that find no room
-	wake        chan struct{}
-	counts      counts
-	learning    sync.Mutex // before mu
+	reader
+	rows     *executable.Rows
+	overflow *Process // stands for all that find no room
+	wake     chan struct{}
+	learning sync.Mutex // before mu
 
 	mu       sync.RWMutex
 	byID     map[record.ProcessID]*Process
@@ -59,30 +51,24 @@ type Table struct {
 
 // NewTable makes an empty table.
 func NewTable(opts Options) *Table {
-	opts.setDefaults()
-	offset, err := opts.FS.BootTimeOffset()
-	if err != nil {
-		opts.Logger.Warn("The time namespace is not known: processes may not be recognized.", zap.Error(err))
-	}
-	d := newDescriptors(opts.MaxDescriptors)
-	fileOpts := &fileOptions{opts.FS, d, opts.NameFile}
 	t := &Table{
-		opts: opts, now: opts.Now, log: opts.Logger, bootOffset: offset,
-		descriptors: d,
-		files:       newFiles(fileOpts, opts.MaxFiles, opts.Memory),
-		vdso:        loadVDSO(fileOpts),
-		rows:        newRows(opts.MaxRowBytes),
-		overflow:    &Process{job: job{index: -1}},
-		wake:        make(chan struct{}, 1),
-		byID:        map[record.ProcessID]*Process{},
-		byHandle:    map[uint64]*Process{},
-		byPID:       map[int]*Process{},
-		newest:      map[uint32]*Process{},
-		programs:    map[record.FileKey]*programSources{},
-		without:     map[record.FileKey]int8{},
-		awaitedNs:   math.MaxInt64,
-		hanging:     hanging{users: map[uint32]*userLooks{}},
+		overflow:  &Process{},
+		wake:      make(chan struct{}, 1),
+		byID:      map[record.ProcessID]*Process{},
+		byHandle:  map[uint64]*Process{},
+		byPID:     map[int]*Process{},
+		newest:    map[uint32]*Process{},
+		programs:  map[record.FileKey]*programSources{},
+		without:   map[record.FileKey]int8{},
+		awaitedNs: math.MaxInt64,
+		hanging:   hanging{users: map[uint32]*userLooks{}},
 	}
+	t.reader.init(opts)
+	opts = t.opts
+	t.rows = executable.NewRows(executable.RowsOptions{
+		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, Memory: opts.Memory, CPU: opts.CPU,
+		Now: opts.Now, Logger: opts.Logger, Changed: t.rowsChanged,
+	})
 	t.overflow.info.Store(&Info{})
 	return t
 }
@@ -151,7 +137,6 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 	}
 	t.handles++
 	p := &Process{id: id, handle: t.handles, pid: pid}
-	p.index = -1
 	p.birth = birth
 	p.info.Store(birth)
 	t.byID[id] = p
@@ -199,7 +184,7 @@ func (t *Table) finish(p *Process) {
 		delete(t.byPID, p.pid)
 	}
 	t.cancel(p)
-	if p.published || p.listed {
+	if p.publication != unpublished || p.listed {
 		t.schedule(p, workForget, urgent)
 	}
 }
@@ -217,11 +202,11 @@ func (t *Table) EndInterval() {
 	}
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
-	t.descriptors.closeUnused()
+	t.files.CloseUnused()
 	if t.opts.Memory.Pressure() >= budget.Tight {
-		t.counts.filesDropped.Add(uint64(t.files.dropUnused(t.rows)))
+		t.counts.filesDropped.Add(uint64(t.files.DropUnused(t.rows)))
 	}
-	t.rows.signal()
+	t.rows.Wake()
 }
 
 func (t *Table) letGo(p *Process) {

@@ -11,6 +11,6 @@ func (t *Table) Thread(p *Process) (tid int, err error) {
 	if p.pid == 0 {
 		return 0, procfs.ErrNoProcess
 	}
-	tid, _, err = t.identify(p)
+	tid, _, err = t.identify(p.id, p.pid)
 	return tid, err
 }

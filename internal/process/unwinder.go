@@ -6,21 +6,14 @@ import (
 	"errors"
 	"slices"
 
-	"go.uber.org/zap"
-
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Unwinder gives the sampling programs unwind rows. Calls come from several
 // goroutines, for one process one after the other.
 type Unwinder interface {
-	// AddUnwindTable loads the rows of a file.
-	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
-	// RemoveUnwindTable gives their memory back.
-	RemoveUnwindTable(id record.TableID) error
-	// SetFileRows has the rows used wherever a process maps a file of which nothing else
-	// is known yet, until RemoveUnwindTable; the zero key is the vDSO's. The slice belongs to the callee.
-	SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error
+	executable.Tables
 	// SetUnwindMappings says where a process maps files with rows, in address order, at
 	// most record.MaxUnwindMappings; none is news too. It holds while the process maps so many pages
 	// executable and not writable. The slice belongs to the callee.
@@ -32,8 +25,8 @@ type Unwinder interface {
 // runsKnown reports whether the rows of a process's program are there already.
 func (t *Table) runsKnown(p *Process, info *Info) bool {
 	for i := range info.Mappings {
-		if f := info.Mappings[i].File; f != nil && f.key == p.load.program {
-			return t.rows.loaded(f)
+		if f := info.Mappings[i].File; f != nil && f.ID() == p.worker.read.program {
+			return t.rows.Loaded(f)
 		}
 	}
 	return false
@@ -47,10 +40,10 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
 	}
-	if p.load.reduced {
+	if p.worker.read.extent == extentReduced {
 		// No list, rather than an empty one: that would say that all code has frame pointers.
-		if p.load.mapped {
-			p.load.mappings, p.load.mapped = nil, false
+		if p.worker.mapped {
+			p.worker.mappings, p.worker.mapped = nil, false
 			if err := t.opts.Unwinder.ForgetMappings(p.id); err != nil {
 				t.publishFailed(p, err)
 			}
@@ -59,7 +52,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	}
 	if info.Verdict == VerdictFiltered {
 		// Nobody walks its stacks.
-		if !p.load.mapped {
+		if !p.worker.mapped {
 			return
 		}
 		info = &Info{}
@@ -74,10 +67,10 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	list := make([]record.UnwindMapping, 0, len(info.Mappings))
 	for i := range info.Mappings {
 		m := &info.Mappings[i]
-		if m.File == nil || !m.biased {
+		if m.File == nil || !m.Biased {
 			continue
 		}
-		r, ok := t.rows.of(m.File, handle)
+		r, ok := t.rows.Of(m.File, handle)
 		if !ok {
 			continue
 		}
@@ -85,14 +78,14 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 			t.counts.mappingsCut.Add(1)
 			break
 		}
-		list = append(list, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: m.bias + r.base, Table: r.id, Blocks: uint32(r.blocks)})
+		list = append(list, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: m.Bias + r.Base, Table: r.ID, Blocks: uint32(r.Blocks)})
 	}
-	if p.load.mapped && p.load.listedPages == p.load.execPages && slices.Equal(p.load.mappings, list) {
+	if p.worker.mapped && p.worker.pages == p.worker.read.execPages && slices.Equal(p.worker.mappings, list) {
 		return
 	}
-	p.load.mappings, p.load.mapped, p.load.listedPages = list, true, p.load.execPages
-	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.load.execPages); err != nil {
-		p.load.mapped = false
+	p.worker.mappings, p.worker.mapped, p.worker.pages = list, true, p.worker.read.execPages
+	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.worker.pages); err != nil {
+		p.worker.mapped = false
 		t.publishFailed(p, err)
 	}
 	t.mu.Lock()
@@ -124,9 +117,4 @@ func (t *Table) forget(p *Process) {
 	if err != nil {
 		t.publishFailed(p, err)
 	}
-}
-
-// rowsFailed logs a file whose rows cannot be had.
-func (t *Table) rowsFailed(f *File, err error) {
-	t.log.Debug("A file has no unwind rows.", zap.String("file", f.path), zap.Error(err))
 }

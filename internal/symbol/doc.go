@@ -4,7 +4,7 @@
 // /proc/kallsyms ([Kernel]).
 //
 // An address of a process is not what a file's symbols are about: the caller
-// converts it to a virtual address of the file (process.ExecMapping.Vaddr). Perf maps
+// converts it to a virtual address of the file (executable.Mapping.Vaddr). Perf maps
 // have addresses of the process.
 //
 // Of a file, the first of these counts that knows the address:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -42,7 +43,7 @@ func (v *verdict) inspect(dir string) error {
 		return fmt.Errorf("found %d sources, not %d: %+v", len(info.Sources), len(want), info.Sources)
 	}
 	for _, w := range want {
-		i := slices.IndexFunc(info.Sources, func(s process.SourceStatus) bool { return s.Path == w.Path })
+		i := slices.IndexFunc(info.Sources, func(s labelsource.Status) bool { return s.File.Path() == w.Path })
 		if i < 0 {
 			return fmt.Errorf("no source in %s: %+v", w.Path, info.Sources)
 		}
@@ -64,8 +65,8 @@ func inspect(pid int) (*process.Info, error) {
 	deadline := time.Now().Add(activeTimeout)
 	for {
 		info, err := process.Inspect(context.Background(), procfs.FS{}, pid)
-		if err != nil || time.Now().After(deadline) || !slices.ContainsFunc(info.Sources, func(s process.SourceStatus) bool {
-			return s.State == process.SourceNotRelocated
+		if err != nil || time.Now().After(deadline) || !slices.ContainsFunc(info.Sources, func(s labelsource.Status) bool {
+			return s.State == labelsource.NotRelocated
 		}) {
 			return info, err
 		}
@@ -74,10 +75,10 @@ func inspect(pid int) (*process.Info, error) {
 
 // source compares one source with what the cell's name says, and its location
 // with the program's own words.
-func (v *verdict) source(want cell.Source, got process.SourceStatus) error {
-	state := process.SourceActive
+func (v *verdict) source(want cell.Source, got labelsource.Status) error {
+	state := labelsource.Active
 	if want.Duplicate {
-		state = process.SourceDuplicate
+		state = labelsource.Duplicate
 	}
 	if got.State != state || got.ABI != want.ABI || got.Model != want.Model || got.Location.Kind.String() != want.Kind {
 		return fmt.Errorf("%s %s %s at %s %s, not %s %s at %s",
@@ -93,7 +94,7 @@ func (v *verdict) source(want cell.Source, got process.SourceStatus) error {
 			return fmt.Errorf("thread %s: %w", name, err)
 		}
 	}
-	if got.State == process.SourceActive {
+	if got.State == labelsource.Active {
 		v.sources = append(v.sources, got)
 	}
 	return nil

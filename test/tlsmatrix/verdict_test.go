@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/test/tlsmatrix/cell"
 )
@@ -31,10 +31,10 @@ type verdict struct {
 	cell    cell.Cell
 	program *program
 	id      record.ProcessID
-	sources []process.SourceStatus // those that are read
-	sinceNs uint64                 // samples count from when the sources are active
-	untilNs uint64                 // up to when the program is ended
-	samples int                    // that agree
+	sources []labelsource.Status // those that are read
+	sinceNs uint64               // samples count from when the sources are active
+	untilNs uint64               // up to when the program is ended
+	samples int                  // that agree
 	err     error
 }
 

@@ -92,7 +92,7 @@ type Source struct {
 	Definer string // as the program names it
 	Path    string // of the file
 	ABI     record.ABI
-	Model   string // as in process.SourceStatus
+	Model   string // as in labelsource.Status
 	Kind    string // of the location
 	// Duplicate tells that it is the variable of another source.
 	Duplicate bool

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -32,8 +33,8 @@ type fileReport struct {
 
 // visitFiles opens the files that a process runs, each once. It returns those
 // that cannot be read.
-func visitFiles(info *target.Info, visit func(m *target.ExecMapping, e *elffile.File, file *os.File)) (unread []string) {
-	seen := map[*target.File]bool{}
+func visitFiles(info *target.Info, visit func(m *executable.Mapping, e *elffile.File, file *os.File)) (unread []string) {
+	seen := map[*executable.File]bool{}
 	paths := map[string]bool{}
 	for i := range info.Mappings {
 		m := &info.Mappings[i]
@@ -52,7 +53,7 @@ func visitFiles(info *target.Info, visit func(m *target.ExecMapping, e *elffile.
 	return unread
 }
 
-func visitFile(m *target.ExecMapping, visit func(m *target.ExecMapping, e *elffile.File, file *os.File)) (readable bool) {
+func visitFile(m *executable.Mapping, visit func(m *executable.Mapping, e *elffile.File, file *os.File)) (readable bool) {
 	file, size, err := m.File.Open()
 	if err != nil {
 		return false
@@ -67,7 +68,7 @@ func visitFile(m *target.ExecMapping, visit func(m *target.ExecMapping, e *elffi
 // explain says why a process has no label source that can be read.
 func (r *processReport) explain(info *target.Info) {
 	program := info.Path
-	unread := visitFiles(info, func(m *target.ExecMapping, e *elffile.File, _ *os.File) {
+	unread := visitFiles(info, func(m *executable.Mapping, e *elffile.File, _ *os.File) {
 		if f := newFileReport(m.Path, e, m.Path == program); f.TLSBytes > 0 || len(f.Notes) > 0 {
 			r.Files = append(r.Files, f)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -23,7 +24,7 @@ const maxLibraryBytes = 4 << 20
 // describeLibrary finds out which C library a process uses.
 func (r *processReport) describeLibrary(info *target.Info) {
 	r.CLibrary = "unknown"
-	visitFiles(info, func(m *target.ExecMapping, e *elffile.File, file *os.File) {
+	visitFiles(info, func(m *executable.Mapping, e *elffile.File, file *os.File) {
 		switch {
 		case m.Path == info.Path:
 			if interp := e.Interp(); interp != "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -46,7 +46,7 @@ type sourceReport struct {
 	State    string          `json:"state"`
 	Reason   string          `json:"reason,omitempty"` // why it is not active
 
-	state  target.SourceState
+	state  labelsource.State
 	source record.LabelSource
 }
 
@@ -82,19 +82,19 @@ type readingReport struct {
 	Irregular []string    `json:"irregular,omitempty"` // what the format forbids or wastes
 }
 
-func newSourceReport(s *target.SourceStatus) sourceReport {
+func newSourceReport(s *labelsource.Status) sourceReport {
 	r := sourceReport{
-		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
+		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.File.Path(), Model: s.Model,
 		State: s.State.String(), state: s.State, source: s.Source(),
 	}
 	if s.ABI == record.ABIGo {
 		r.Symbol = "runtime.g.labels"
 		r.Model = runtimeText(&s.Go)
 	}
-	if s.State != target.SourceActive {
+	if s.State != labelsource.Active {
 		r.Reason = s.Err
 	}
-	if s.State == target.SourceActive || s.State == target.SourceDuplicate {
+	if s.State == labelsource.Active || s.State == labelsource.Duplicate {
 		at := s.Location
 		r.Location = &locationReport{at.Kind.String(), at.Offset, at.Module, at.Generation}
 	}
@@ -115,7 +115,7 @@ func runtimeText(p *golabels.Plan) string {
 }
 
 // active reports whether a source is read.
-func (s *sourceReport) active() bool { return s.state == target.SourceActive }
+func (s *sourceReport) active() bool { return s.state == labelsource.Active }
 
 // readable reports whether there is a source that can be read.
 func (r *processReport) readable() bool {

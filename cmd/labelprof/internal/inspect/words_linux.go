@@ -11,7 +11,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
-	target "github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -118,29 +118,29 @@ func (l *locationReport) String() string {
 }
 
 // stateText says what became of a source.
-func stateText(s target.SourceState) string {
+func stateText(s labelsource.State) string {
 	switch s {
-	case target.SourceActive:
+	case labelsource.Active:
 		return "labels can be read"
-	case target.SourceNotRelocated:
+	case labelsource.NotRelocated:
 		return "the dynamic loader has not told yet where the variable is"
-	case target.SourceNoRelocation:
+	case labelsource.NoRelocation:
 		return "nothing tells where the loader has put the variable"
-	case target.SourceUnsupportedSchema:
+	case labelsource.UnsupportedSchema:
 		return "the process context says that thread contexts are of another form"
-	case target.SourceUnsupportedVersion:
+	case labelsource.UnsupportedVersion:
 		return "a version, custom_labels_abi_version or V8's, that is not supported"
-	case target.SourceUnsupportedModel:
+	case labelsource.UnsupportedModel:
 		return "the way in which the file reaches the variable is not supported"
-	case target.SourceUndefined:
+	case labelsource.Undefined:
 		return "the dynamic loader found no definition of the variable"
-	case target.SourceNotProgram:
+	case labelsource.NotProgram:
 		return "defined by an executable that the process maps but does not run"
-	case target.SourceUnreadable:
+	case labelsource.Unreadable:
 		return "the file, or the memory of the process, does not make sense"
-	case target.SourceDuplicate:
+	case labelsource.Duplicate:
 		return "the same variable as another source"
-	case target.SourceOverLimit:
+	case labelsource.OverLimit:
 		return "left out: there are enough other sources"
 	}
 	return s.String()

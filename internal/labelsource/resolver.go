@@ -1,25 +1,28 @@
 //go:build linux
 
-package process
+package labelsource
 
 import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+	"unsafe"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
-	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
-// maxSourceStatuses bounds the sources that are looked at, useful or not.
-const maxSourceStatuses = 64
+// maxStatuses bounds the sources that are looked at, useful or not.
+const maxStatuses = 64
 
 // settle is the time after which a relocated slot must still say the same
 // before it is believed: the loader writes the two words of a slot one after
@@ -31,33 +34,55 @@ const settle = time.Millisecond
 // it loads has been relocated.
 const confirm = 50 * time.Millisecond
 
-var (
-	errIncomplete = errors.New("library not completely mapped yet")
-	errSettling   = errors.New("slot relocated just now")
-	errNotProgram = errors.New("executable is not the program that runs")
-	errVersion    = errors.New("unsupported " + versionSymbol)
-	errSchema     = errors.New("thread contexts of another form")
-	errDuplicate  = errors.New("same variable as another source")
-	errOverLimit  = errors.New("too many label sources")
-)
-
 // image is a file at one place in a process.
 type image struct {
-	file       *File
+	file       *executable.File
 	bias       uint64
 	dev, inode uint64
 }
 
-// resolver finds the label sources of one process. It remembers between runs
-// what it has seen before.
-type resolver struct {
+// imagesOf returns the places of files that may have label sources.
+func imagesOf(mappings []executable.Mapping) []image {
+	var images []image
+	for i := range mappings {
+		m := &mappings[i]
+		if !m.Biased || len(m.File.Facts().Plans) == 0 {
+			continue
+		}
+		im := image{m.File, m.Bias, m.Dev, m.Inode}
+		if len(images) == 0 || images[len(images)-1] != im {
+			images = append(images, im)
+		}
+	}
+	return images
+}
+
+// A Process is what sources of one process have in common.
+type Process struct {
+	Memory tlsresolve.Memory
+	// Program is what it runs, zero if not known.
+	Program procfs.FileID
+	// Mappings are the executable ones, Files all that show files; in address order.
+	Mappings []executable.Mapping
+	Files    []procfs.Mapping
+	// Context is what the process has published of itself; nil if nothing.
+	Context *processctx.Context
+	// Presumed are the sources that the process began with: a slot that leads to one of
+	// them has got its last value.
+	Presumed []record.LabelSource
+	NowNs    int64
+}
+
+// A Resolver finds the label sources of one process. It remembers between looks
+// what it has seen before. A copy of it is a state to come back to.
+type Resolver struct {
 	seen map[sourceKey]located
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
 }
 
 type sourceKey struct {
-	file *File
+	file *executable.File
 	bias uint64
 	abi  record.ABI
 }
@@ -67,39 +92,53 @@ type located struct {
 	sinceNs  int64
 }
 
-// sourceContext is what sources of one process have in common.
-type sourceContext struct {
-	memory   tlsresolve.Memory
-	target   tlsresolve.Target
-	program  procfs.FileID    // what it runs, zero if not known
-	byLoader bool             // the loader was started as the program
-	mappings []procfs.Mapping // all that show files, in address order
-	nowNs    int64
-	context  *processctx.Context // nil if there is none
-	v8       func() (v8heap.Layout, error)
-	// presumed are the sources that the process began with: a slot that leads to one of
-	// them has got its last value.
-	presumed []record.LabelSource
+// Bytes are held for each source of a process.
+const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(located{})) + budget.MapEntryBytes
+
+// Certain reports whether the sources that were found last follow from the program's file
+// alone.
+func (r *Resolver) Certain() bool { return r.certain }
+
+// Resolve looks at all sources of a process. retry tells that another look,
+// soon, may find more.
+func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses []Status, retry bool) {
+	images := imagesOf(p.Mappings)
+	if len(images) == 0 {
+		return nil, nil, false
+	}
+	env := &environment{
+		Process: p,
+		target:  tlsresolve.Target{Machine: HostMachine()},
+	}
+	env.target.Libc, env.byLoader = loaderOf(p.Mappings, p.Program)
+	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, (*executable.File).ThreadDB})
+	return r.resolve(images, env)
 }
 
-// resolve looks at all sources of some images. retry tells that another try,
-// soon, may find more.
-func (r *resolver) resolve(images []image, env *sourceContext) (sources []record.LabelSource, statuses []SourceStatus, retry bool) {
+// environment is a process, and what follows from its mappings.
+type environment struct {
+	*Process
+	target   tlsresolve.Target
+	byLoader bool // the loader was started as the program
+}
+
+func (r *Resolver) resolve(images []image, env *environment) (sources []record.LabelSource, statuses []Status, retry bool) {
 	next := map[sourceKey]located{}
 	r.certain = true
 	for i := range images {
 		im := &images[i]
-		for j := range im.file.facts.plans {
-			if len(statuses) == maxSourceStatuses {
+		plans := im.file.Facts().Plans
+		for j := range plans {
+			if len(statuses) == maxStatuses {
 				break
 			}
-			p := &im.file.facts.plans[j]
-			status := SourceStatus{Path: im.file.path, ABI: p.abi, Model: p.model, Go: p.goroutines}
+			p := &plans[j]
+			status := Status{File: im.file, ABI: p.ABI, Model: p.Model, Go: p.Goroutines}
 			target := env.target
-			target.Definitions = definitions(images, p.abi, env)
+			target.Definitions = definitions(images, p.ABI, env)
 			location, err := r.one(im, p, env, &target, next)
-			if err == nil && p.abi == record.ABIThreadContextNodeJS {
-				status.V8, err = env.v8()
+			if err == nil && p.ABI == record.ABIThreadContextNodeJS {
+				status.V8, err = v8Of(env)
 			}
 			if err == nil {
 				status.Location = location
@@ -114,7 +153,7 @@ func (r *resolver) resolve(images []image, env *sourceContext) (sources []record
 		}
 	}
 	r.seen = next
-	return sources, statuses, retry || unconfirmed(next, env.nowNs)
+	return sources, statuses, retry || unconfirmed(next, env.NowNs)
 }
 
 // unconfirmed reports whether there are locations to be looked at again.
@@ -128,7 +167,7 @@ func unconfirmed(seen map[sourceKey]located, nowNs int64) bool {
 }
 
 // definitions returns all definitions of a variable, when there are several.
-func definitions(images []image, abi record.ABI, env *sourceContext) (all []tlsresolve.Definition) {
+func definitions(images []image, abi record.ABI, env *environment) (all []tlsresolve.Definition) {
 	if len(images) == 1 {
 		return nil
 	}
@@ -137,10 +176,10 @@ func definitions(images []image, abi record.ABI, env *sourceContext) (all []tlsr
 		if !im.runs(env) {
 			continue
 		}
-		for j := range im.file.facts.plans {
-			p := &im.file.facts.plans[j]
-			if p.abi == abi && p.err == nil && len(all) < maxSourceStatuses {
-				all = append(all, tlsresolve.Definition{Plan: p.plan, Bias: im.bias})
+		for j := range im.file.Facts().Plans {
+			p := &im.file.Facts().Plans[j]
+			if p.ABI == abi && p.Err == nil && len(all) < maxStatuses {
+				all = append(all, tlsresolve.Definition{Plan: p.TLS, Bias: im.bias})
 			}
 		}
 	}
@@ -150,45 +189,44 @@ func definitions(images []image, abi record.ABI, env *sourceContext) (all []tlsr
 // runs reports whether an image is the program itself or a library. The offset
 // of a local-exec variable holds only for the program. Other executables are
 // mapped too, by debuggers and emulators.
-func (im *image) runs(env *sourceContext) bool {
-	return !im.file.facts.executable || env.byLoader || im.file.key == env.program
+func (im *image) runs(env *environment) bool {
+	return !im.file.Facts().Program || env.byLoader || im.file.ID() == env.Program
 }
 
 // one resolves one source.
-func (r *resolver) one(im *image, p *plan, env *sourceContext, target *tlsresolve.Target, next map[sourceKey]located) (tlsresolve.Location, error) {
-	if p.err != nil {
-		return tlsresolve.Location{}, p.err
+func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *tlsresolve.Target, next map[sourceKey]located) (tlsresolve.Location, error) {
+	if p.Err != nil {
+		return tlsresolve.Location{}, p.Err
 	}
 	if !im.runs(env) {
 		return tlsresolve.Location{}, errNotProgram
 	}
-	if err := checkSchema(p, env.context); err != nil {
+	if err := checkSchema(p, env.Context); err != nil {
 		return tlsresolve.Location{}, err
 	}
-	if !im.file.facts.layout.complete(im.bias, im.dev, im.inode, env.mappings) {
+	if !im.file.Facts().Layout.Complete(im.bias, im.dev, im.inode, env.Files) {
 		return tlsresolve.Location{}, errIncomplete
 	}
-	if err := checkVersion(p, im.bias, env.memory); err != nil {
+	if err := checkVersion(p, im.bias, env.Memory); err != nil {
 		return tlsresolve.Location{}, err
 	}
-	if p.abi == record.ABIGo {
-		r.certain = r.certain && im.file.key == env.program
-		return goroutineLocation(im, p.goroutines.Slot, target)
+	r.certain = r.certain && im.file.ID() == env.Program
+	if p.ABI == record.ABIGo {
+		return goroutineLocation(im, p.Goroutines.Slot, target)
 	}
-	r.certain = r.certain && im.file.key == env.program
-	mem := &countedMemory{Memory: env.memory}
-	location, err := p.plan.Resolve(mem, im.bias, *target)
+	mem := &countedMemory{Memory: env.Memory}
+	location, err := p.TLS.Resolve(mem, im.bias, *target)
 	if err != nil || mem.reads == 0 {
 		return location, err
 	}
 	r.certain = false
-	key := sourceKey{im.file, im.bias, p.abi}
+	key := sourceKey{im.file, im.bias, p.ABI}
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
-		before = located{location: location, sinceNs: env.nowNs}
+		before = located{location: location, sinceNs: env.NowNs}
 	}
 	next[key] = before
-	if env.nowNs-before.sinceNs < int64(settle) && !presumedAt(env.presumed, p.abi, location) {
+	if env.NowNs-before.sinceNs < int64(settle) && !presumedAt(env.Presumed, p.ABI, location) {
 		return tlsresolve.Location{}, errSettling
 	}
 	return location, nil
@@ -202,7 +240,7 @@ func presumedAt(presumed []record.LabelSource, abi record.ABI, location tlsresol
 // which its file tells.
 func goroutineLocation(im *image, slot golabels.Slot, target *tlsresolve.Target) (tlsresolve.Location, error) {
 	switch {
-	case im.file.facts.layout.machine != target.Machine:
+	case im.file.Facts().Layout.Machine != target.Machine:
 		return tlsresolve.Location{}, tlsresolve.ErrMachine
 	case slot.Register:
 		return tlsresolve.Location{Kind: record.TLSRegister}, nil
@@ -224,16 +262,16 @@ func addSource(sources []record.LabelSource, s record.LabelSource) ([]record.Lab
 }
 
 // checkVersion reads custom_labels_abi_version, an int, where the process has it.
-func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
-	if p.version == 0 {
+func checkVersion(p *executable.Plan, bias uint64, mem tlsresolve.Memory) error {
+	if p.Version == 0 {
 		return nil
 	}
 	var b [4]byte
-	if err := mem.ReadAt(b[:], bias+p.version); err != nil {
+	if err := mem.ReadAt(b[:], bias+p.Version); err != nil {
 		return err
 	}
 	want := uint32(0)
-	if p.abi == record.ABIV1 {
+	if p.ABI == record.ABIV1 {
 		want = 1
 	}
 	if v := binary.LittleEndian.Uint32(b[:]); v != want {
@@ -246,10 +284,10 @@ func checkVersion(p *plan, bias uint64, mem tlsresolve.Memory) error {
 // (OTEP 4947, "Process Context"). A process without a context, such as a forked
 // child, still has records, of which the ids can be read. Those of Node.js are not
 // looked for without: their form is still moving.
-func checkSchema(p *plan, c *processctx.Context) error {
-	nodeJS := p.abi == record.ABIThreadContextNodeJS
+func checkSchema(p *executable.Plan, c *processctx.Context) error {
+	nodeJS := p.ABI == record.ABIThreadContextNodeJS
 	switch {
-	case !p.abi.ThreadContext():
+	case !p.ABI.ThreadContext():
 		return nil
 	case c == nil && nodeJS:
 		return fmt.Errorf("%w: there is no process context", errSchema)
@@ -263,38 +301,6 @@ func checkSchema(p *plan, c *processctx.Context) error {
 		return fmt.Errorf("%w: the process context does not tell it", errSchema)
 	}
 	return fmt.Errorf("%w: %q", errSchema, c.Schema)
-}
-
-// stateOf classifies what became of a source.
-func stateOf(err error) SourceState {
-	for _, c := range []struct {
-		err   error
-		state SourceState
-	}{
-		{nil, SourceActive},
-		{errIncomplete, SourceNotRelocated},
-		{errSettling, SourceNotRelocated},
-		{tlsresolve.ErrNotRelocated, SourceNotRelocated},
-		{tlsresolve.ErrNoRelocation, SourceNoRelocation},
-		{errVersion, SourceUnsupportedVersion},
-		{v8heap.ErrUnknown, SourceUnsupportedVersion},
-		{golabels.ErrVersion, SourceUnsupportedVersion},
-		{golabels.ErrSlot, SourceUnsupportedModel},
-		{errSchema, SourceUnsupportedSchema},
-		{tlsresolve.ErrUnknownResolver, SourceUnsupportedModel},
-		{tlsresolve.ErrUnknownLibc, SourceUnsupportedModel},
-		{tlsresolve.ErrLayout, SourceUnsupportedModel},
-		{tlsresolve.ErrMachine, SourceUnsupportedModel},
-		{tlsresolve.ErrUndefinedWeak, SourceUndefined},
-		{errNotProgram, SourceNotProgram},
-		{errDuplicate, SourceDuplicate},
-		{errOverLimit, SourceOverLimit},
-	} {
-		if errors.Is(err, c.err) {
-			return c.state
-		}
-	}
-	return SourceUnreadable
 }
 
 // mayPass reports whether an error can be one of a library that is still being
@@ -311,9 +317,9 @@ func mayPass(err error) bool {
 	return false
 }
 
-// hostMachine is the machine of the processes of this host.
-func hostMachine(goarch string) elf.Machine {
-	if goarch == "arm64" {
+// HostMachine is the machine of the processes of this host.
+func HostMachine() elf.Machine {
+	if runtime.GOARCH == "arm64" {
 		return elf.EM_AARCH64
 	}
 	return elf.EM_X86_64

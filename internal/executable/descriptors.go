@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"container/list"
@@ -64,8 +64,7 @@ func (d *descriptors) open(f *File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.path), nil
 }
 
-// closeUnused closes the files that no process maps any more: an open file
-// keeps its filesystem from being unmounted and its blocks from being freed.
+// closeUnused closes the files that no process maps any more.
 func (d *descriptors) closeUnused() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package labelsource
 
 import (
 	"errors"
@@ -11,20 +11,21 @@ import (
 
 // v8Of returns the layout of the V8 among the mappings of a process: of the
 // program that it runs or of a library.
-func v8Of(mappings []ExecMapping, env *sourceContext) (layout v8heap.Layout, err error) {
+func v8Of(env *environment) (layout v8heap.Layout, err error) {
 	err = fmt.Errorf("%w: there is none in the process", v8heap.ErrUnknown)
-	for i := range mappings {
-		f := mappings[i].File
-		if f == nil || f.err != nil || errors.Is(f.facts.v8Err, v8heap.ErrNoV8) || !(&image{file: f}).runs(env) {
+	for i := range env.Mappings {
+		f := env.Mappings[i].File
+		if f == nil || f.Err() != nil || errors.Is(f.Facts().V8Err, v8heap.ErrNoV8) || !(&image{file: f}).runs(env) {
 			continue
 		}
-		if f.facts.v8Err != nil {
-			return v8heap.Layout{}, f.facts.v8Err
+		known := f.Facts()
+		if known.V8Err != nil {
+			return v8heap.Layout{}, known.V8Err
 		}
-		if err == nil && layout != f.facts.v8 {
+		if err == nil && layout != known.V8 {
 			return v8heap.Layout{}, fmt.Errorf("%w: there are several in the process", v8heap.ErrUnknown)
 		}
-		layout, err = f.facts.v8, nil
+		layout, err = known.V8, nil
 	}
 	return layout, err
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestVDSO(t *testing.T) {
 	require.Nil(t, v.of(&procfs.Mapping{Start: start, Limit: start + 2*size, Path: vdsoPath}), "another one")
 
 	require.NotEmpty(t, v.file.BuildIDGNU())
-	bias, ok := v.file.facts.layout.bias(start, 0)
+	bias, ok := v.file.facts.Layout.Bias(start, 0)
 	require.True(t, ok)
 	require.EqualValues(t, start, bias)
 
@@ -43,19 +43,20 @@ func TestVDSO(t *testing.T) {
 
 // A process's vDSO is a mapping with a file.
 func TestVDSOMapping(t *testing.T) {
-	table := NewTable(Options{FS: procfs.FS{Root: "/proc"}})
-	var s scratch
-	require.NoError(t, s.read(procfs.FS{Root: "/proc"}, os.Getpid()))
-	mappings, _ := table.execMappings(os.Getpid(), owner{}, &s, &Info{})
+	c := NewCache(Options{FS: procfs.FS{Root: "/proc"}})
 	found := 0
-	for i := range mappings {
-		if mappings[i].Path == vdsoPath {
-			require.NotNil(t, mappings[i].File)
-			vaddr, ok := mappings[i].Vaddr(mappings[i].Start + 1)
-			require.True(t, ok)
-			require.EqualValues(t, 1, vaddr)
-			found++
+	for raw, err := range (procfs.FS{}).Mappings(os.Getpid()) {
+		require.NoError(t, err)
+		if raw.Path != vdsoPath {
+			continue
 		}
+		m, err := c.Map(os.Getpid(), Owner{}, &raw)
+		require.NoError(t, err)
+		require.NotNil(t, m.File)
+		vaddr, ok := m.Vaddr(m.Start + 1)
+		require.True(t, ok)
+		require.EqualValues(t, 1, vaddr)
+		found++
 	}
 	require.Equal(t, 1, found)
 }

@@ -1,10 +1,9 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"debug/elf"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,8 +41,8 @@ func TestBias(t *testing.T) {
 		"overflow":           {elf.EM_X86_64, []elffile.Segment{segment(code, 1<<64-0x1000, 1<<64-0x1000, 1<<64-1)}, pie, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := layout{tc.machine, tc.loads}
-			bias, ok := l.bias(tc.start, tc.offset)
+			l := Layout{tc.machine, tc.loads}
+			bias, ok := l.Bias(tc.start, tc.offset)
 			require.Equal(t, tc.ok, ok)
 			if ok {
 				require.Equal(t, tc.bias, bias)
@@ -55,7 +54,7 @@ func TestBias(t *testing.T) {
 // TestComplete shows a library as the dynamic loader maps it, step by step.
 func TestComplete(t *testing.T) {
 	const bias, dev, inode = 0x7f0000000000, 1, 2
-	l := layout{elf.EM_X86_64, []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x1000, 0x1000, 0x1210), segment(data, 0x2dd8, 0x3dd8, 0x300)}}
+	l := Layout{elf.EM_X86_64, []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x1000, 0x1000, 0x1210), segment(data, 0x2dd8, 0x3dd8, 0x300)}}
 	mapping := func(start, limit, offset uint64) procfs.Mapping {
 		return procfs.Mapping{Start: bias + start, Limit: bias + limit, Offset: offset, Dev: dev, Inode: inode}
 	}
@@ -64,58 +63,20 @@ func TestComplete(t *testing.T) {
 	withData := []procfs.Mapping{mapping(0, 0x1000, 0), mapping(0x1000, 0x3000, 0x1000), mapping(0x3000, 0x5000, 0x2000)}
 	split := []procfs.Mapping{mapping(0, 0x1000, 0), mapping(0x1000, 0x3000, 0x1000), mapping(0x3000, 0x4000, 0x2000), mapping(0x4000, 0x5000, 0x3000)}
 	for i, mappings := range [][]procfs.Mapping{nil, whole, withCode, split[:3]} {
-		require.False(t, l.complete(bias, dev, inode, mappings), "%d", i)
+		require.False(t, l.Complete(bias, dev, inode, mappings), "%d", i)
 	}
 	for i, mappings := range [][]procfs.Mapping{withData, split} {
-		require.True(t, l.complete(bias, dev, inode, mappings), "%d", i)
-		require.False(t, l.complete(bias, dev, inode+1, mappings), "another file")
-		require.False(t, l.complete(bias+0x1000, dev, inode, mappings), "another place")
+		require.True(t, l.Complete(bias, dev, inode, mappings), "%d", i)
+		require.False(t, l.Complete(bias, dev, inode+1, mappings), "another file")
+		require.False(t, l.Complete(bias+0x1000, dev, inode, mappings), "another place")
 	}
 }
 
-// TestVaddr compares addresses in running programs with the symbols of their files.
-func TestVaddr(t *testing.T) {
-	for name, flags := range map[string][]string{
-		"PIE":                 {"-pie"},
-		"not PIE":             {"-no-pie"},
-		"static":              {"-static"},
-		"static PIE":          {"-static-pie"},
-		"shared segments":     {"-pie", "-Wl,-z,noseparate-code"},
-		"not PIE, high":       {"-no-pie", "-Wl,-Ttext-segment=0x10000000"},
-		"not PIE, one page":   {"-no-pie", "-Wl,-z,noseparate-code"},
-		"PIE, other segments": {"-pie", "-Wl,-z,max-page-size=0x200000"},
+func TestFindMapping(t *testing.T) {
+	mappings := []procfs.Mapping{{Start: 0x1000, Limit: 0x2000}, {Start: 0x3000, Limit: 0x4000}}
+	for addr, want := range map[uint64]*procfs.Mapping{
+		0xfff: nil, 0x1000: &mappings[0], 0x1fff: &mappings[0], 0x2000: nil, 0x2fff: nil, 0x3000: &mappings[1], 0x4000: nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := compile(t, "p", common+`int main(void) { say((void *)&main); await(); return 0; }`, flags...)
-			p := start(t, path)
-			var tp, addr uint64
-			p.line(&tp, &addr)
-			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-			info := loaded(t, table, p.exists()).Info()
-			m := info.Mapping(addr)
-			require.NotNil(t, m)
-			require.Equal(t, path, m.Path)
-			got, ok := m.Vaddr(addr)
-			require.True(t, ok)
-			require.Equal(t, symbolValue(t, path, "main"), got)
-		})
+		require.Same(t, want, findMapping(mappings, addr), "%#x", addr)
 	}
-}
-
-func symbolValue(t *testing.T, path, name string) uint64 {
-	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	defer file.Close()
-	e, err := elf.NewFile(file)
-	require.NoError(t, err)
-	symbols, err := e.Symbols()
-	require.NoError(t, err)
-	for _, s := range symbols {
-		if s.Name == name {
-			return s.Value
-		}
-	}
-	require.Fail(t, "no such symbol", name)
-	return 0
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package labelsource
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ import (
 // A label source has all that became known of it.
 func TestSourceOfStatus(t *testing.T) {
 	layout := record.GoLayout{GM: 6, GLabels: 7, MProcID: 8, MCurG: 9}
-	status := SourceStatus{
+	status := Status{
 		ABI:      record.ABIGo,
 		Location: tlsresolve.Location{Kind: record.TLSDTVMusl, Offset: 1, Module: 2, Generation: 3},
 		V8:       v8heap.Layout{Field: 4, MapType: 5},

@@ -1,22 +1,44 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"container/list"
+	"os"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// files caches what is known of files, the most recently mapped ones.
-type files struct {
+// Options of a Cache.
+type Options struct {
+	FS procfs.FS
+	// NameFile returns what an open file is to the kernel when a process maps it; nil: what
+	// several mounts show of one file is several.
+	NameFile func(*os.File) (record.FileKey, error)
+	// MaxFiles whose facts are kept, and MaxDescriptors that are kept open.
+	MaxFiles, MaxDescriptors int
+	Memory                   *budget.Memory // nil: no limit
+}
+
+// fileOptions are what files need of these.
+type fileOptions struct {
+	fs          procfs.FS
+	descriptors *descriptors
+	name        func(*os.File) (record.FileKey, error)
+}
+
+// A Cache keeps what is known of files, of those that were mapped most recently. It is safe
+// for concurrent use.
+type Cache struct {
 	opts *fileOptions
 	max  int
 	used *budget.Memory
+	vdso *vdso // nil if there is none
 
 	mu    sync.Mutex
 	order *list.List // of *File
@@ -24,15 +46,23 @@ type files struct {
 	first map[record.FileKey]*File // of those that are the same to the kernel
 }
 
-func newFiles(opts *fileOptions, max int, used *budget.Memory) *files {
-	return &files{opts: opts, max: max, used: used, order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{}}
+// fileBytes are held for each file, beside its path.
+const fileBytes = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*budget.MapEntryBytes
+
+// NewCache makes an empty one.
+func NewCache(opts Options) *Cache {
+	fileOpts := &fileOptions{opts.FS, newDescriptors(opts.MaxDescriptors), opts.NameFile}
+	return &Cache{
+		opts: fileOpts, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts),
+		order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{},
+	}
 }
 
 // maxLoads is how often a file is read again that could not be read through others.
 const maxLoads = 4
 
 // of returns the file behind a mapping of an owner's process, read as far as it could be.
-func (c *files) of(pid int, by owner, m procfs.Mapping) (*File, error) {
+func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 	key, err := c.opts.fs.StatMapped(pid, m)
 	if err != nil {
 		return nil, err
@@ -44,7 +74,7 @@ func (c *files) of(pid int, by owner, m procfs.Mapping) (*File, error) {
 		if f.first != nil {
 			c.touch(f.first)
 		}
-		if f.err == nil || f.facts.htlHash != "" {
+		if f.err == nil || f.facts.HTLHash != "" {
 			return f, nil
 		}
 		// It could not be read at all. The next process may have more luck.
@@ -55,7 +85,7 @@ func (c *files) of(pid int, by owner, m procfs.Mapping) (*File, error) {
 	}
 }
 
-func (c *files) file(key procfs.FileID, path string) *File {
+func (c *Cache) file(key procfs.FileID, path string) *File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byKey[key]; e != nil {
@@ -72,7 +102,7 @@ func (c *files) file(key procfs.FileID, path string) *File {
 }
 
 // firstOf returns the first file that is the same to the kernel as f, which may be f.
-func (c *files) firstOf(f *File) *File {
+func (c *Cache) firstOf(f *File) *File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if first := c.first[f.kernel]; first != nil {
@@ -85,7 +115,7 @@ func (c *files) firstOf(f *File) *File {
 }
 
 // touch keeps a file for as long as others that stand for it are used.
-func (c *files) touch(f *File) {
+func (c *Cache) touch(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byKey[f.key]; e != nil {
@@ -93,7 +123,7 @@ func (c *files) touch(f *File) {
 	}
 }
 
-func (c *files) drop(e *list.Element) {
+func (c *Cache) drop(e *list.Element) {
 	f := c.order.Remove(e).(*File)
 	delete(c.byKey, f.key)
 	if c.first[f.kernel] == f {
@@ -102,13 +132,13 @@ func (c *files) drop(e *list.Element) {
 	c.used.Add(budget.OfFiles, -fileBytes-len(f.path))
 }
 
-// dropUnused drops the files that no process maps and that have no rows.
-func (c *files) dropUnused(r *rows) (dropped int) {
+// DropUnused forgets the files that no process maps and that have no rows.
+func (c *Cache) DropUnused(r *Rows) (dropped int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.order.Front(); e != nil; {
 		next := e.Next()
-		if f := e.Value.(*File); f.unused() && (f.first != nil || !r.loaded(f)) {
+		if f := e.Value.(*File); f.Unused() && (f.first != nil || !r.Loaded(f)) {
 			c.drop(e)
 			dropped++
 		}
@@ -117,11 +147,8 @@ func (c *files) dropUnused(r *rows) (dropped int) {
 	return dropped
 }
 
-// unused reports whether no process maps a file, nor one with the same contents.
-func (f *File) unused() bool { return f.users.Load()+f.others.Load() == 0 }
-
 // forget drops a file, and the one that stands for it.
-func (c *files) forget(f *File) {
+func (c *Cache) forget(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range []*File{f, f.origin()} {
@@ -131,10 +158,21 @@ func (c *files) forget(f *File) {
 	}
 }
 
-func (c *files) len() int {
+// Len returns how many files are known.
+func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.order.Len()
 }
+
+// Descriptors returns how many are kept open.
+func (c *Cache) Descriptors() int { return c.opts.descriptors.len() }
+
+// CloseUnused closes the files that no process maps any more: an open file
+// keeps its filesystem from being unmounted and its blocks from being freed.
+func (c *Cache) CloseUnused() { c.opts.descriptors.closeUnused() }
+
+// Close closes all files.
+func (c *Cache) Close() { c.opts.descriptors.closeAll() }
 
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
@@ -117,13 +118,13 @@ func (f *planFile) read(t *testing.T) (ms float64) {
 	c := counting{r: f.file}
 	runtime.GC() // not in the middle of it
 	start := time.Now()
-	facts, err := readFacts(&c, f.size)
+	facts, err := ReadFacts(&c, f.size)
 	taken := time.Since(start)
 	require.NoError(t, err)
-	require.Equal(t, f.model != "", len(facts.plans) == 1, f.name)
+	require.Equal(t, f.model != "", len(facts.Plans) == 1, f.name)
 	if f.model != "" {
-		require.NoError(t, facts.plans[0].err)
-		require.Equal(t, f.model, facts.plans[0].model)
+		require.NoError(t, facts.Plans[0].Err)
+		require.Equal(t, f.model, facts.Plans[0].Model)
 	}
 	f.bytes, f.reads = c.bytes, c.reads
 	return float64(taken) / 1e6
@@ -132,19 +133,19 @@ func (f *planFile) read(t *testing.T) (ms float64) {
 // planFiles returns copies of the files, which nobody maps, so that they can
 // leave the page cache.
 func planFiles(t *testing.T) []*planFile {
-	v1 := "#include <stdint.h>\n" + defineV1
+	v1 := "#include <stdint.h>\n" + target.DefineV1
 	exported := v1 + "void *where(void) { return &custom_labels_current_set; }\n"
 	hidden := strings.ReplaceAll(exported, "default", "hidden")
 	program := v1 + "int main(void) { return custom_labels_current_set != 0; }\n"
 	general := tlsresolve.GeneralDynamic.String()
 	many, large := manySymbols(t, largeSymbols, 0), manySymbols(t, largeSymbols, largeDataBytes)
 	files := []*planFile{
-		{name: "small library", path: libraryOf(t, defineV1, "custom_labels_current_set"), model: general},
+		{name: "small library", path: target.Library(t, target.DefineV1, "custom_labels_current_set"), model: general},
 		{name: "libc", path: libcPath(t)},
-		{name: "static executable, 300,000 symbols", path: compile(t, "static", program, "-static", many), model: tlsresolve.LocalExec.String()},
-		{name: "large library, stripped", path: compile(t, "stripped.so", exported, "-shared", "-fPIC", "-s", large), model: general},
-		{name: "large library, exported, 300,000 symbols", path: compile(t, "large.so", exported, "-shared", "-fPIC", large), model: general},
-		{name: "large library, hidden, 300,000 symbols", path: compile(t, "hidden.so", hidden, "-shared", "-fPIC", large), model: general},
+		{name: "static executable, 300,000 symbols", path: target.Compile(t, "static", program, "-static", many), model: tlsresolve.LocalExec.String()},
+		{name: "large library, stripped", path: target.Compile(t, "stripped.so", exported, "-shared", "-fPIC", "-s", large), model: general},
+		{name: "large library, exported, 300,000 symbols", path: target.Compile(t, "large.so", exported, "-shared", "-fPIC", large), model: general},
+		{name: "large library, hidden, 300,000 symbols", path: target.Compile(t, "hidden.so", hidden, "-shared", "-fPIC", large), model: general},
 	}
 	if node, err := exec.LookPath("node"); err == nil {
 		files = append(files, &planFile{name: "node", path: node})

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package labelsource
 
 import (
 	"debug/elf"
@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -32,34 +34,33 @@ func (m *slotMemory) ReadAt(p []byte, _ uint64) error {
 // A place that the loader has filled in is believed when it has been the same for a while,
 // and only if the whole library is mapped: until then its slots show something else.
 func TestSourceSettles(t *testing.T) {
-	path := libraryOf(t, defineV1, "custom_labels_current_set", "-mtls-dialect=gnu")
+	path := target.Library(t, target.DefineV1, "custom_labels_current_set", "-mtls-dialect=gnu")
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
 	stat, err := file.Stat()
 	require.NoError(t, err)
-	f := &File{path: path}
-	f.facts, err = readFacts(file, stat.Size())
+	facts, err := executable.ReadFacts(file, stat.Size())
 	require.NoError(t, err)
-	im := image{file: f, bias: 0x10000000, dev: 1, inode: 2}
+	im := image{file: executable.NewFile(procfs.FileID{}, path, facts, nil), bias: 0x10000000, dev: 1, inode: 2}
 	var mappings []procfs.Mapping
-	for _, s := range f.facts.layout.loads {
+	for _, s := range facts.Layout.Loads {
 		start := (im.bias + s.Vaddr) &^ 0xfff
 		mappings = append(mappings, procfs.Mapping{
 			Start: start, Limit: (im.bias + s.Vaddr + s.Memsz + 0xfff) &^ 0xfff, Offset: s.Offset &^ 0xfff, Dev: im.dev, Inode: im.inode,
 		})
 	}
 	memory := &slotMemory{module: 1}
-	env := &sourceContext{
-		memory: memory, mappings: mappings, nowNs: 1e9,
-		target: tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
+	env := &environment{
+		Process: &Process{Memory: memory, Files: mappings, NowNs: 1e9},
+		target:  tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
 	}
-	if f.facts.layout.machine != elf.EM_X86_64 {
+	if facts.Layout.Machine != elf.EM_X86_64 {
 		t.Skip("another dialect")
 	}
-	var r resolver
-	at := func(after time.Duration) ([]record.LabelSource, SourceStatus, bool) {
-		env.nowNs += int64(after)
+	var r Resolver
+	at := func(after time.Duration) ([]record.LabelSource, Status, bool) {
+		env.NowNs += int64(after)
 		sources, statuses, retry := r.resolve([]image{im}, env)
 		require.Len(t, statuses, 1)
 		return sources, statuses[0], retry
@@ -68,20 +69,20 @@ func TestSourceSettles(t *testing.T) {
 		t.Helper()
 		sources, status, retry := at(after)
 		require.Empty(t, sources)
-		require.Equal(t, SourceNotRelocated, status.State)
+		require.Equal(t, NotRelocated, status.State)
 		require.Equal(t, err.Error(), status.Err)
 		require.True(t, retry)
 	}
 	active := func(module uint64, after time.Duration) {
 		t.Helper()
 		sources, status, _ := at(after)
-		require.Equal(t, SourceActive, status.State, status.Err)
+		require.Equal(t, Active, status.State, status.Err)
 		require.Equal(t, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: module}}, sources)
 	}
-	env.mappings = mappings[:len(mappings)-1]
+	env.Files = mappings[:len(mappings)-1]
 	unsettled(errIncomplete, 0)
 	unsettled(errIncomplete, settle)
-	env.mappings = mappings
+	env.Files = mappings
 	unsettled(errSettling, 0)
 	unsettled(errSettling, settle-1)
 	active(1, 1)
@@ -91,7 +92,7 @@ func TestSourceSettles(t *testing.T) {
 
 	// What others of the program have there is no chance.
 	memory.module = 3
-	env.presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
+	env.Presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
 	active(3, 0)
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -28,33 +29,33 @@ var errNoRoom = errors.New("no room for unwind rows")
 // errClosed says that a file could not be opened, through the process that asked for its rows.
 var errClosed = errors.New("open file")
 
-// buildRows reads the rows of a file and loads them.
-func (t *Table) buildRows(f *File) {
-	result, err := t.loadRows(f)
+// build reads the rows of a file and loads them.
+func (r *Rows) build(f *File) {
+	result, err := r.load(f)
 	switch {
 	case err == nil:
 		result.state = rowsReady
-		t.counts.rowsBuilt.Add(1)
+		r.counts.built.Add(1)
 	case errors.Is(err, unwind.ErrNone):
 		result = fileRows{state: rowsNone}
 	case errors.Is(err, errNoRoom):
 		result = fileRows{state: rowsRefused}
-		t.counts.rowsRefused.Add(1)
-		t.rowsFailed(f, err)
+		r.counts.refused.Add(1)
+		r.failed(f, err)
 	case errors.Is(err, errClosed):
 		// Another process that maps it may have more luck, where it is the same file.
 		result = fileRows{state: rowsUnknown}
-		t.counts.rowsFailed.Add(1)
-		t.rowsFailed(f, err)
+		r.counts.failed.Add(1)
+		r.failed(f, err)
 	default:
 		result = fileRows{state: rowsFailed}
-		t.counts.rowsFailed.Add(1)
-		t.rowsFailed(f, err)
+		r.counts.failed.Add(1)
+		r.failed(f, err)
 	}
-	t.rowsChanged(t.rows.settle(f, result))
+	r.opts.Changed(r.settle(f, result))
 }
 
-func (t *Table) loadRows(f *File) (result fileRows, err error) {
+func (r *Rows) load(f *File) (result fileRows, err error) {
 	asked := f.rows.asked
 	file, size, err := asked.Open()
 	if err != nil {
@@ -62,27 +63,27 @@ func (t *Table) loadRows(f *File) (result fileRows, err error) {
 	}
 	defer file.Close()
 	key := asked.named(file)
-	result, shared := t.shareRows(f, file, size)
+	result, shared := r.shareWith(f, file, size)
 	if !shared {
-		if result, err = t.readRows(file, size); err != nil {
+		if result, err = r.read(file, size); err != nil {
 			return fileRows{}, err
 		}
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
-		t.dropTable(result.id)
+		r.dropTable(result.ID)
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
 	}
 	result.kernel = key
 	if key != (record.FileKey{}) || f.vdso != nil {
-		if err := t.opts.Unwinder.SetFileRows(key, result.id, f.facts.layout.texts(result.base)); err != nil {
-			t.log.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
+		if err := r.opts.Tables.SetFileRows(key, result.ID, f.facts.Layout.texts(result.Base)); err != nil {
+			r.opts.Logger.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
 		}
 	}
 	return result, nil
 }
 
 // readRows makes rows and loads them.
-func (t *Table) readRows(file *os.File, size int64) (fileRows, error) {
+func (r *Rows) read(file *os.File, size int64) (fileRows, error) {
 	e, err := elffile.New(file, size)
 	if err != nil {
 		return fileRows{}, err
@@ -91,42 +92,41 @@ func (t *Table) readRows(file *os.File, size int64) (fileRows, error) {
 	if err != nil {
 		return fileRows{}, err
 	}
-	result := fileRows{base: table.Base, blocks: len(table.Index) - 1}
+	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
 	bytes := table.Bytes()
-	if !t.roomForRows(bytes) {
+	if !r.roomFor(bytes) {
 		return fileRows{}, errNoRoom
 	}
-	t.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
-	defer t.opts.Memory.Add(budget.OfRows, -rowsHeld*bytes)
-	if result.id, err = t.opts.Unwinder.AddUnwindTable(&table.UnwindTable); err == nil {
-		t.rows.hold(result.id, bytes)
+	r.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
+	defer r.opts.Memory.Add(budget.OfRows, -rowsHeld*bytes)
+	if result.ID, err = r.opts.Tables.AddUnwindTable(&table.UnwindTable); err == nil {
+		r.hold(result.ID, bytes)
 	}
 	return result, err
 }
 
 // roomForRows makes room by removing the rows that no process needs, those first
 // that have been idle for the longest time.
-func (t *Table) roomForRows(bytes int) bool {
-	r := t.rows
+func (r *Rows) roomFor(bytes int) bool {
 	for {
 		r.mu.Lock()
-		if r.bytes+bytes <= r.max {
+		if r.bytes+bytes <= r.opts.MaxBytes {
 			r.mu.Unlock()
 			return true
 		}
-		idle := r.idle(t.now())
+		idle := r.idle(r.opts.Now())
 		r.mu.Unlock()
 		if len(idle) == 0 {
 			return false
 		}
-		t.removeRows(idle[0])
+		r.remove(idle[0])
 	}
 }
 
 // idle returns the files with rows that no process maps, the longest idle first.
-func (r *rows) idle(now int64) (idle []*File) {
+func (r *Rows) idle(now int64) (idle []*File) {
 	for f := range r.ready {
-		if !f.unused() {
+		if !f.Unused() {
 			f.rows.idleSince = 0
 			continue
 		}
@@ -139,56 +139,75 @@ func (r *rows) idle(now int64) (idle []*File) {
 	return idle
 }
 
-// sweepRows removes the rows that have been idle for long.
-func (t *Table) sweepRows() {
-	t.rows.mu.Lock()
-	now := t.now()
-	idle := t.rows.idle(now)
+// sweep removes the rows that have been idle for long.
+func (r *Rows) sweep() {
+	r.mu.Lock()
+	now := r.opts.Now()
+	idle := r.idle(now)
 	n := 0
 	for n < len(idle) && now-idle[n].rows.idleSince >= int64(keepRows) {
 		n++
 	}
-	t.rows.mu.Unlock()
+	r.mu.Unlock()
 	for _, f := range idle[:n] {
-		t.removeRows(f)
+		r.remove(f)
 	}
 }
 
-func (t *Table) removeRows(f *File) {
-	r := t.rows
+func (r *Rows) remove(f *File) {
 	r.mu.Lock()
 	if _, ok := r.ready[f]; !ok {
 		r.mu.Unlock()
 		return
 	}
-	id := f.rows.id
+	id := f.rows.ID
 	r.released++
 	delete(r.ready, f)
 	f.rows = fileRows{}
 	r.mu.Unlock()
-	t.dropTable(id)
+	r.dropTable(id)
 }
 
 // dropTable gives the rows' memory back when no file has them any more.
-func (t *Table) dropTable(id record.TableID) {
-	if !t.rows.release(id) {
+func (r *Rows) dropTable(id record.TableID) {
+	if !r.release(id) {
 		return
 	}
-	if err := t.opts.Unwinder.RemoveUnwindTable(id); err != nil {
-		t.log.Debug("Unwind rows cannot be removed.", zap.Error(err))
+	if err := r.opts.Tables.RemoveUnwindTable(id); err != nil {
+		r.opts.Logger.Debug("Unwind rows cannot be removed.", zap.Error(err))
 	}
 }
 
 // waiting returns how many files wait to be built.
-func (r *rows) waiting() int {
+func (r *Rows) waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.wanted)
 }
 
-// stats returns how many files have rows, and the bytes of these.
-func (r *rows) stats() (files, bytes int) {
+// RowsStats counts what was built since the beginning, and what there is.
+type RowsStats struct {
+	Files   int // with rows
+	Bytes   int // of these
+	Waiting int // files that wait for their rows to be built
+
+	Built, Failed, Refused uint64 // files; refused: for want of room
+	Stuck                  uint64 // files that did not answer
+}
+
+type rowsCounts struct{ built, failed, refused, stuck atomic.Uint64 }
+
+// Stats returns the counts as of now.
+func (r *Rows) Stats() RowsStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.ready), r.bytes
+	return RowsStats{
+		Files: len(r.ready), Bytes: r.bytes, Waiting: len(r.wanted),
+		Built: r.counts.built.Load(), Failed: r.counts.failed.Load(), Refused: r.counts.refused.Load(), Stuck: r.counts.stuck.Load(),
+	}
+}
+
+// failed logs a file whose rows cannot be had.
+func (r *Rows) failed(f *File, err error) {
+	r.opts.Logger.Debug("A file has no unwind rows.", zap.String("file", f.path), zap.Error(err))
 }

@@ -1,49 +1,50 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"debug/elf"
 	"math"
 	"os"
+	"sort"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// layout is how an ELF file is to be mapped. It outlives the open file.
-type layout struct {
-	machine elf.Machine
-	loads   []elffile.Segment
+// Layout is how an ELF file is to be mapped. It outlives the open file.
+type Layout struct {
+	Machine elf.Machine
+	Loads   []elffile.Segment
 }
 
-func layoutOf(f *elffile.File) layout {
-	l := layout{machine: f.Machine}
+func layoutOf(f *elffile.File) Layout {
+	l := Layout{Machine: f.Machine}
 	for s := range f.Loads() {
-		l.loads = append(l.loads, s)
+		l.Loads = append(l.Loads, s)
 	}
 	return l
 }
 
-// bias returns what was added to the file's virtual addresses, from an
+// Bias returns what was added to the file's virtual addresses, from an
 // executable mapping of it. ok is false if no segment makes such a mapping, or
 // if several do and disagree.
-func (l *layout) bias(start, offset uint64) (bias uint64, ok bool) {
-	return elffile.LoadBias(l.machine, l.loads, start, offset, true)
+func (l *Layout) Bias(start, offset uint64) (bias uint64, ok bool) {
+	return elffile.LoadBias(l.Machine, l.Loads, start, offset, true)
 }
 
 // texts are the executable parts of the file, for rows whose first block is at a virtual
 // address. Pages that two segments claim, and disagree about, are nobody's.
-func (l *layout) texts(base uint64) (texts []record.FileText) {
+func (l *Layout) texts(base uint64) (texts []record.FileText) {
 	page := uint64(os.Getpagesize())
-	for _, s := range l.loads {
+	for _, s := range l.Loads {
 		if s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
 			continue
 		}
 		first, limit := s.Offset/page, (s.Offset+s.Filesz+page-1)/page
 		for first < limit {
-			if _, ok := l.bias(0, first*page); ok {
+			if _, ok := l.Bias(0, first*page); ok {
 				break
 			}
 			first++
@@ -56,12 +57,12 @@ func (l *layout) texts(base uint64) (texts []record.FileText) {
 	return texts
 }
 
-// complete reports whether all segments of an image are mapped where they
+// Complete reports whether all segments of a file that is mapped with a bias are mapped where they
 // belong. The loader first maps a library as a whole from its start, and then
 // puts the later segments in place: until then, the addresses of its slots show
 // other bytes of the file, which must not be taken for relocated values.
-func (l *layout) complete(bias, dev, inode uint64, mappings []procfs.Mapping) bool {
-	for _, s := range l.loads {
+func (l *Layout) Complete(bias, dev, inode uint64, mappings []procfs.Mapping) bool {
+	for _, s := range l.Loads {
 		if s.Filesz == 0 {
 			continue
 		}
@@ -74,4 +75,13 @@ func (l *layout) complete(bias, dev, inode uint64, mappings []procfs.Mapping) bo
 		}
 	}
 	return true
+}
+
+// findMapping returns the mapping that holds an address, or nil.
+func findMapping(mappings []procfs.Mapping, addr uint64) *procfs.Mapping {
+	n := sort.Search(len(mappings), func(n int) bool { return mappings[n].Limit > addr })
+	if n == len(mappings) || addr < mappings[n].Start {
+		return nil
+	}
+	return &mappings[n]
 }

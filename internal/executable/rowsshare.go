@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"crypto/sha256"
@@ -10,13 +10,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// sharedRows are rows that files have, one or several. Guarded by rows.mu.
+// sharedRows are rows that files have, one or several. Guarded by Rows.mu.
 type sharedRows struct {
 	files, bytes int
 }
 
 // hold notes that a file has rows.
-func (r *rows) hold(id record.TableID, bytes int) {
+func (r *Rows) hold(id record.TableID, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.tables[id]; s != nil {
@@ -28,7 +28,7 @@ func (r *rows) hold(id record.TableID, bytes int) {
 }
 
 // release notes that a file does not have them any more. last: nor has any other.
-func (r *rows) release(id record.TableID) (last bool) {
+func (r *Rows) release(id record.TableID) (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tables[id]
@@ -47,11 +47,11 @@ func (r *rows) release(id record.TableID) (last bool) {
 // ones have rows of their own.
 const maxHashedBytes = 256 << 20
 
-// shareRows gives a file the rows of another one with the same contents, as images have
+// shareWith gives a file the rows of another one with the same contents, as images have
 // that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
 // bytes are compared, by their hash, of files that did not change since their rows were made.
-func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
-	twins := t.rows.twins(f)
+func (r *Rows) shareWith(f *File, file *os.File, size int64) (fileRows, bool) {
+	twins := r.twins(f)
 	if len(twins) == 0 || size > maxHashedBytes {
 		return fileRows{}, false
 	}
@@ -63,7 +63,7 @@ func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
 		if rows.kernel == (record.FileKey{}) || !twin.holds(sum, rows.kernel) {
 			continue
 		}
-		if shared, ok := t.rows.share(twin, rows.id); ok {
+		if shared, ok := r.share(twin, rows.ID); ok {
 			return shared, true
 		}
 	}
@@ -71,16 +71,16 @@ func (t *Table) shareRows(f *File, file *os.File, size int64) (fileRows, bool) {
 }
 
 // twins are the files with rows that look like another one.
-func (r *rows) twins(f *File) map[*File]fileRows {
-	if f.facts.buildID == "" && f.facts.goBuildID == "" || f.facts.htlHash == "" {
+func (r *Rows) twins(f *File) map[*File]fileRows {
+	if f.facts.BuildIDGNU == "" && f.facts.BuildIDGo == "" || f.facts.HTLHash == "" {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	twins := map[*File]fileRows{}
 	for g := range r.ready {
-		if g != f && g.key.Size == f.key.Size && g.facts.htlHash == f.facts.htlHash &&
-			g.facts.buildID == f.facts.buildID && g.facts.goBuildID == f.facts.goBuildID {
+		if g != f && g.key.Size == f.key.Size && g.facts.HTLHash == f.facts.HTLHash &&
+			g.facts.BuildIDGNU == f.facts.BuildIDGNU && g.facts.BuildIDGo == f.facts.BuildIDGo {
 			twins[g] = g.rows
 		}
 	}
@@ -88,15 +88,15 @@ func (r *rows) twins(f *File) map[*File]fileRows {
 }
 
 // share has one more file hold the rows of another one, if that still has them.
-func (r *rows) share(f *File, id record.TableID) (fileRows, bool) {
+func (r *Rows) share(f *File, id record.TableID) (fileRows, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tables[id]
-	if s == nil || f.rows.state != rowsReady || f.rows.id != id {
+	if s == nil || f.rows.state != rowsReady || f.rows.ID != id {
 		return fileRows{}, false
 	}
 	s.files++
-	return fileRows{id: id, base: f.rows.base, blocks: f.rows.blocks}, true
+	return fileRows{FileRows: f.rows.FileRows}, true
 }
 
 // holds reports whether a file still has the contents that its rows were made of, and

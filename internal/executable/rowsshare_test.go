@@ -1,14 +1,11 @@
 //go:build linux
 
-package process
+package executable
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -17,7 +14,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// copies are the same program under several names, and the files that a table knows.
+// copies are the same program under several names.
 type copies struct {
 	*rowsFake
 	paths []string
@@ -27,14 +24,13 @@ func newCopies(t *testing.T, n int, change func(i int, text []byte), name func(o
 	t.Helper()
 	text, err := os.ReadFile("/bin/sleep")
 	require.NoError(t, err)
-	c := &copies{rowsFake: newRowsFake(t, 64<<20)}
-	c.files.opts.name = func(f *os.File) (record.FileKey, error) {
+	c := &copies{rowsFake: newRowsFake(t, func(f *os.File) (record.FileKey, error) {
 		info, err := f.Stat()
 		if err != nil {
 			return record.FileKey{}, err
 		}
 		return record.FileKey{Inode: name(info), Size: uint64(info.Size())}, nil
-	}
+	})}
 	for i := range n {
 		path := filepath.Join(t.TempDir(), "sleep")
 		mine := append([]byte(nil), text...)
@@ -47,23 +43,13 @@ func newCopies(t *testing.T, n int, change func(i int, text []byte), name func(o
 
 func inodeOf(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
-// run starts a copy, has it sampled, and returns the file of its program.
+// run starts a copy, has its rows built, and returns the file of its program.
 func (c *copies) run(i int) (*File, *exec.Cmd) {
 	c.t.Helper()
-	id, cmd := c.startProgram(c.paths[i])
-	c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
-	c.work()
-	c.Lookup(id, cmd.Process.Pid, nil)
-	c.work()
-	for c.build(1) > 0 {
-	}
-	for _, m := range c.process(id).Info().Mappings {
-		if m.Path == c.paths[i] {
-			return m.File, cmd
-		}
-	}
-	require.FailNow(c.t, "the program is not mapped")
-	return nil, nil
+	files, cmd := c.start(c.paths[i])
+	c.ask(cmd.Process.Pid)
+	c.buildAll()
+	return files[0], cmd
 }
 
 // What is one file to the kernel is read once and has one table, whichever of its mounts
@@ -71,29 +57,23 @@ func (c *copies) run(i int) (*File, *exec.Cmd) {
 func TestOneFileOfManyMounts(t *testing.T) {
 	c := newCopies(t, 3, func(int, []byte) {}, func(os.FileInfo) uint64 { return 1 })
 	first, cmd := c.run(0)
-	tables, built := len(c.rec.tables), c.counts.rowsBuilt.Load()
+	tables, built := len(c.rec.tables), c.Stats().Built
 	require.Equal(t, rowsReady, first.rows.state)
 	second, _ := c.run(1)
 	require.NotSame(t, first, second)
 	require.Equal(t, first.Key(), second.Key())
-	require.Equal(t, first.facts.buildID, second.facts.buildID)
+	require.Equal(t, first.facts.BuildIDGNU, second.facts.BuildIDGNU)
 	require.Len(t, c.rec.tables, tables)
-	require.Equal(t, built, c.counts.rowsBuilt.Load())
-	require.Equal(t, first.rows.id, c.rec.files[first.kernel])
+	require.Equal(t, built, c.Stats().Built)
+	require.Equal(t, first.rows.ID, c.rec.files[first.kernel])
 
 	// The first one's only process goes, its rows stay.
-	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait()
-	c.HandleEvent(record.Event{Kind: record.EventExit, Process: c.idOf(cmd.Process.Pid)})
-	c.work()
-	c.EndInterval()
-	c.EndInterval()
-	c.EndInterval()
+	c.end(cmd)
 	require.Zero(t, first.users.Load())
 	require.EqualValues(t, 1, first.others.Load())
 	for range 2 {
-		c.sweepRows()
-		c.advance(int64(2 * keepRows))
+		c.sweep()
+		c.clock.Add(int64(2 * keepRows))
 	}
 	require.Len(t, c.rec.tables, tables)
 	third, _ := c.run(2)
@@ -105,24 +85,17 @@ func TestOneFileOfManyMounts(t *testing.T) {
 // file gives them.
 func TestRowsOfAnotherMount(t *testing.T) {
 	c := newCopies(t, 2, func(int, []byte) {}, func(os.FileInfo) uint64 { return 1 })
-	var ids []record.ProcessID
-	var cmds []*exec.Cmd
-	for i := range c.paths {
-		id, cmd := c.startProgram(c.paths[i])
-		c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
-		c.work()
-		c.Lookup(id, cmd.Process.Pid, nil)
-		c.work()
-		ids, cmds = append(ids, id), append(cmds, cmd)
-	}
-	f := c.process(ids[0]).Info().Mappings[0].File
+	files, first := c.start(c.paths[0])
+	_, second := c.start(c.paths[1])
+	c.ask(first.Process.Pid)
+	c.ask(second.Process.Pid)
+	f := files[0]
 	require.Equal(t, rowsWanted, f.origin().rows.state)
-	require.NoError(t, cmds[0].Process.Kill())
-	_ = cmds[0].Wait()
+	require.NoError(t, first.Process.Kill())
+	_ = first.Wait()
 	require.NoError(t, os.Remove(c.paths[0]))
-	c.descriptors.closeAll()
-	for c.build(1) > 0 {
-	}
+	c.cache.Close()
+	c.buildAll()
 	require.Equal(t, rowsReady, f.origin().rows.state)
 	require.Equal(t, f.places.version(), f.closed)
 }
@@ -130,27 +103,23 @@ func TestRowsOfAnotherMount(t *testing.T) {
 // A file that could not be opened for its rows is opened again when another process maps it.
 func TestRowsOfNextProcess(t *testing.T) {
 	c := newCopies(t, 1, func(int, []byte) {}, inodeOf)
-	id, cmd := c.startProgram(c.paths[0])
-	ask := func(id record.ProcessID, cmd *exec.Cmd) rowsState {
-		c.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
-		c.work()
-		c.Lookup(id, cmd.Process.Pid, nil)
-		c.work()
-		return c.process(id).Info().Mappings[0].File.rows.state
+	files, cmd := c.start(c.paths[0])
+	f := files[0]
+	ask := func(cmd *exec.Cmd) rowsState {
+		c.ask(cmd.Process.Pid)
+		return f.rows.state
 	}
-	require.Equal(t, rowsWanted, ask(id, cmd))
-	f := c.process(id).Info().Mappings[0].File
+	require.Equal(t, rowsWanted, ask(cmd))
 	elsewhere := f.places.all()[0]
 	elsewhere.mapping.Start, elsewhere.mapping.Inode = 0, 1 // as of one that maps something else there by now
 	f.places.see(elsewhere)
-	c.descriptors.closeAll()
-	for c.build(1) > 0 {
-	}
+	c.cache.Close()
+	c.buildAll()
 	require.Equal(t, rowsUnknown, f.rows.state)
-	require.Equal(t, rowsUnknown, ask(id, cmd), "the same process")
-	require.Equal(t, rowsWanted, ask(c.startProgram(c.paths[0])))
-	for c.build(1) > 0 {
-	}
+	require.Equal(t, rowsUnknown, ask(cmd), "the same process")
+	_, next := c.start(c.paths[0])
+	require.Equal(t, rowsWanted, ask(next))
+	c.buildAll()
 	require.Equal(t, rowsReady, f.rows.state)
 }
 
@@ -168,18 +137,18 @@ func TestRowsOfCopies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCopies(t, 2, tc.change, inodeOf)
 			first, _ := c.run(0)
-			tables, bytes := len(c.rec.tables), c.rows.bytes
+			tables, bytes := len(c.rec.tables), c.bytes
 			second, _ := c.run(1)
 			require.Same(t, second, second.origin())
 			require.Equal(t, rowsReady, second.rows.state)
-			require.Equal(t, tc.shared, first.rows.id == second.rows.id)
+			require.Equal(t, tc.shared, first.rows.ID == second.rows.ID)
 			require.Equal(t, tc.shared, len(c.rec.tables) == tables)
-			require.Equal(t, tc.shared, c.rows.bytes == bytes)
-			require.Equal(t, second.rows.id, c.rec.files[second.kernel])
-			c.removeRows(first)
-			require.Contains(t, c.rec.tables, second.rows.id)
-			id := second.rows.id
-			c.removeRows(second)
+			require.Equal(t, tc.shared, c.bytes == bytes)
+			require.Equal(t, second.rows.ID, c.rec.files[second.kernel])
+			c.remove(first)
+			require.Contains(t, c.rec.tables, second.rows.ID)
+			id := second.rows.ID
+			c.remove(second)
 			require.NotContains(t, c.rec.tables, id)
 		})
 	}
@@ -192,7 +161,7 @@ func TestRowsOfChangedCopy(t *testing.T) {
 	first, _ := c.run(0)
 	named = 1 << 32 // as its ctime would say
 	second, _ := c.run(1)
-	require.NotEqual(t, first.rows.id, second.rows.id)
+	require.NotEqual(t, first.rows.ID, second.rows.ID)
 }
 
 // Rows are not used when the file has changed while they were read.
@@ -206,31 +175,5 @@ func TestChangesWhileRowsAreRead(t *testing.T) {
 		require.Zero(t, file, "the vDSO alone has rows")
 	}
 	require.Len(t, c.rec.tables, len(c.rec.files))
-	require.Len(t, c.rows.tables, len(c.rec.files))
-}
-
-// idOf returns the identity of a process that the table knows.
-func (c *copies) idOf(pid int) record.ProcessID {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.byPID[pid].id
-}
-
-// The pages are those that the kernel counts.
-func TestExecPages(t *testing.T) {
-	var s scratch
-	f := newRowsFake(t, 1)
-	_, cmd := f.start()
-	require.NoError(t, s.read(f.opts.FS, cmd.Process.Pid))
-	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "status"))
-	require.NoError(t, err)
-	var told uint64
-	for _, name := range []string{"VmExe", "VmLib"} {
-		var kilobytes uint64
-		_, rest, _ := strings.Cut(string(status), name+":")
-		_, err := fmt.Sscan(rest, &kilobytes)
-		require.NoError(t, err)
-		told += kilobytes << 10
-	}
-	require.Equal(t, told, s.execPages()*uint64(os.Getpagesize()))
+	require.Len(t, c.tables, len(c.rec.files))
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"slices"
@@ -12,10 +12,16 @@ import (
 // maxPlaces owners' places are kept of a file.
 const maxPlaces = 4
 
+// An Owner is whom a process belongs to.
+type Owner struct {
+	UID       uint32
+	Container string // "" for none
+}
+
 // place is where a file can be found again.
 type place struct {
 	pid     int
-	owner   owner // of the process
+	owner   Owner // of the process
 	mapping procfs.Mapping
 }
 

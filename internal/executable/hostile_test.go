@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package executable
 
 import (
 	"math/rand/v2"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // mapper maps the beginning of a file executable.
-const mapper = common + `
+const mapper = target.Common + `
 #include <fcntl.h>
 int main(int argc, char **argv) {
 	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);
@@ -30,12 +31,12 @@ int main(int argc, char **argv) {
 }`
 
 // mapped starts a program that maps a file, and returns the mapping.
-func mapped(t *testing.T, path string) (*program, procfs.Mapping) {
+func mapped(t *testing.T, path string) (*target.Program, procfs.Mapping) {
 	t.Helper()
-	p := start(t, compile(t, "p", mapper), path)
+	p := target.Start(t, target.Compile(t, "p", mapper), path)
 	var tp, at uint64
-	p.line(&tp, &at)
-	for m, err := range (procfs.FS{}).Mappings(p.pid) {
+	p.Line(&tp, &at)
+	for m, err := range (procfs.FS{}).Mappings(p.PID) {
 		require.NoError(t, err)
 		if m.Start == at {
 			return p, m
@@ -55,7 +56,7 @@ func contentsOf(t *testing.T, path string) []byte {
 // A file of 1 TiB costs what its headers and symbols do.
 func TestHugeFile(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"library": contentsOf(t, libraryOf(t, defineV1, "custom_labels_current_set", "-Wl,--build-id=0x0123")),
+		"library": contentsOf(t, target.Library(t, target.DefineV1, "custom_labels_current_set", "-Wl,--build-id=0x0123")),
 		"zeros":   nil,
 		"magic":   []byte("\x7fELF\x02\x01\x01"),
 	} {
@@ -63,29 +64,24 @@ func TestHugeFile(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "huge")
 			require.NoError(t, os.WriteFile(path, data, 0o644))
 			require.NoError(t, os.Truncate(path, hugeBytes))
-			p, _ := mapped(t, path)
-			table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
-			info := loaded(t, table, p.exists()).Info()
-			var f *File
-			for _, m := range info.Mappings {
-				if m.Path == path {
-					f = m.File
-				}
-			}
-			require.NotNil(t, f)
+			p, raw := mapped(t, path)
+			c := newCache(t)
+			m, err := c.Map(p.PID, Owner{}, &raw)
+			require.NoError(t, err)
+			f := m.File
 			require.NotEmpty(t, f.HTLHash())
 			if name == "library" {
 				require.Equal(t, "0123", f.BuildIDGNU())
-				require.Len(t, f.facts.plans, 1)
-				require.NoError(t, f.facts.plans[0].err)
+				require.Len(t, f.facts.Plans, 1)
+				require.NoError(t, f.facts.Plans[0].Err)
 			}
 			file, size, err := f.Open()
 			require.NoError(t, err)
 			defer file.Close()
 			require.EqualValues(t, hugeBytes, size)
-			c := counting{r: file}
-			_, _ = readFacts(&c, size)
-			require.Less(t, c.bytes, int64(hugeReadBytes))
+			read := counting{r: file}
+			_, _ = ReadFacts(&read, size)
+			require.Less(t, read.bytes, int64(hugeReadBytes))
 		})
 	}
 }
@@ -93,26 +89,25 @@ func TestHugeFile(t *testing.T) {
 // A file is rewritten and cut while it is read, again and again: each look at it
 // ends, reads a bounded number of bytes, and the last one is right.
 func TestFileChangesWhileRead(t *testing.T) {
-	library := libraryOf(t, defineV1, "custom_labels_current_set")
+	library := target.Library(t, target.DefineV1, "custom_labels_current_set")
 	good := contentsOf(t, library)
 	p, raw := mapped(t, library)
-	opts := &fileOptions{descriptors: newDescriptors(2)}
-	cache := newFiles(opts, 8, nil)
-	defer opts.descriptors.closeAll()
+	cache := NewCache(Options{MaxFiles: 8, MaxDescriptors: 2})
+	defer cache.Close()
 
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() { mangle(t, library, good, stop) })
 	whole, damaged := 0, 0
 	for range 2_000 {
-		f, err := cache.of(p.pid, owner{}, raw)
-		if err != nil || f.err != nil || len(f.facts.plans) != 1 || f.facts.plans[0].err != nil {
+		f, err := cache.of(p.PID, Owner{}, raw)
+		if err != nil || f.err != nil || len(f.facts.Plans) != 1 || f.facts.Plans[0].Err != nil {
 			damaged++
 		} else {
 			whole++
 		}
-		require.LessOrEqual(t, cache.len(), 8)
-		require.LessOrEqual(t, opts.descriptors.len(), 2)
+		require.LessOrEqual(t, cache.Len(), 8)
+		require.LessOrEqual(t, cache.Descriptors(), 2)
 	}
 	close(stop)
 	writer.Wait()
@@ -120,11 +115,11 @@ func TestFileChangesWhileRead(t *testing.T) {
 	require.NotZero(t, damaged)
 
 	require.NoError(t, os.WriteFile(library, good, 0o644))
-	f, err := newFiles(opts, 8, nil).of(p.pid, owner{}, raw)
+	f, err := NewCache(Options{MaxFiles: 8}).of(p.PID, Owner{}, raw)
 	require.NoError(t, err)
 	require.NoError(t, f.err)
-	require.Len(t, f.facts.plans, 1)
-	require.NoError(t, f.facts.plans[0].err)
+	require.Len(t, f.facts.Plans, 1)
+	require.NoError(t, f.facts.Plans[0].Err)
 }
 
 // mangle changes a file in place until it is stopped.

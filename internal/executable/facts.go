@@ -1,0 +1,134 @@
+//go:build linux
+
+package executable
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/golabels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
+)
+
+// Facts are what there is to know of an ELF file.
+type Facts struct {
+	Layout  Layout
+	Interp  string // the dynamic loader that it asks for, "" if none
+	Debug   uint64 // virtual address of the value of DT_DEBUG, 0 if nothing fills it
+	Program bool   // rather than a library
+
+	BuildIDGNU string // in hexadecimal, "" if there is none
+	BuildIDGo  string // valid UTF-8, "" if there is none
+	HTLHash    string // of OpenTelemetry: head, tail and length; "" if it could not be read
+
+	Plans []Plan
+	V8    v8heap.Layout
+	V8Err error // why there is no V8; v8heap.ErrNoV8 if there is nothing of it
+}
+
+// A Plan is how to find one kind of labels. Err says why there is no way though
+// the file defines the symbol.
+type Plan struct {
+	ABI   record.ABI
+	TLS   tlsresolve.Plan
+	Model string // TLS model
+	Err   error
+	// Version is the virtual address of custom_labels_abi_version, 0 if there is none.
+	Version    uint64
+	Goroutines golabels.Plan // instead of TLS; record.ABIGo only
+}
+
+// VersionSymbol names an int that tells v0 and v1 apart.
+const VersionSymbol = "custom_labels_abi_version"
+
+// ReadFacts reads what there is to know of a file. Of one that is no ELF file that is HTLHash.
+func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
+	hash, err := htlHash(r, size)
+	if err != nil {
+		return Facts{}, err
+	}
+	e, err := elffile.New(r, size)
+	if err != nil {
+		return Facts{HTLHash: hash}, err
+	}
+	k := Facts{Layout: layoutOf(e), Interp: e.Interp(), Program: e.IsExecutable(), HTLHash: hash}
+	if k.Interp != "" { // a static PIE has a place for it too, but no loader
+		k.Debug, _ = e.DebugAddress()
+	}
+	// A build id that cannot be read is no reason to give up labels.
+	k.BuildIDGNU, _ = e.BuildID()
+	id, _ := e.GoBuildID()
+	k.BuildIDGo = validUTF8(id)
+	k.V8, k.V8Err = v8heap.LayoutOf(e)
+	for abi := record.ABIV0; abi < record.NumABIs; abi++ {
+		if abi.Symbol() == "" {
+			continue
+		}
+		p := Plan{ABI: abi}
+		p.TLS, p.Err = tlsresolve.NewPlan(e, abi.Symbol())
+		if errors.Is(p.Err, tlsresolve.ErrNoSymbol) {
+			continue
+		}
+		if p.Err == nil {
+			p.Model = p.TLS.Model().String()
+			p.Version, p.Err = versionAddress(e, abi)
+		}
+		k.Plans = append(k.Plans, p)
+	}
+	if k.Program {
+		if p, ok := goroutines(e); ok {
+			k.Plans = append(k.Plans, p)
+		}
+	}
+	return k, nil
+}
+
+// goroutines plans how to read the labels of a Go program's goroutines.
+func goroutines(e *elffile.File) (p Plan, ok bool) {
+	p = Plan{ABI: record.ABIGo}
+	if p.Goroutines, p.Err = golabels.NewPlan(e); errors.Is(p.Err, golabels.ErrNotGo) {
+		return Plan{}, false
+	}
+	return p, true
+}
+
+// versionAddress finds the version that goes with a kind of custom labels.
+func versionAddress(e *elffile.File, abi record.ABI) (uint64, error) {
+	if abi.ThreadContext() {
+		return 0, nil
+	}
+	sym, ok, err := e.DynamicSymbol(VersionSymbol)
+	if err == nil && !ok {
+		sym, ok, err = e.IntSymbol(VersionSymbol)
+	}
+	if err != nil || !ok {
+		return 0, err
+	}
+	return sym.Value, nil
+}
+
+// htlPart is the length of head and tail in an HTL hash.
+const htlPart = 4096
+
+// htlHash computes hex(SHA256(head ‖ tail ‖ BigEndianUint64(length))[:16]).
+func htlHash(r io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	buf := make([]byte, min(size, htlPart))
+	for _, off := range [2]int64{0, size - int64(len(buf))} {
+		if n, err := r.ReadAt(buf, off); n < len(buf) {
+			return "", fmt.Errorf("hash file: %w", err)
+		}
+		h.Write(buf)
+	}
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(size))
+	h.Write(length[:])
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}

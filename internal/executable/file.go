@@ -1,0 +1,191 @@
+//go:build linux
+
+package executable
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// File is a file that processes map executable: what is known of it is read
+// once and shared.
+type File struct {
+	key  procfs.FileID
+	path string // where it was first seen
+	opts *fileOptions
+
+	once  sync.Once
+	err   error // of reading it; not an ELF file, and so on
+	facts Facts
+
+	threadDB threadDB // of a C library
+	vdso     *vdso    // if it is that
+	rows     fileRows // of the first one
+
+	uid    uint32         // whose it is
+	kernel record.FileKey // what it is to the kernel, if known
+	first  *File          // that is the same to the kernel, if it is not this one
+	closed uint64         // version of places when it could not be opened for its rows; guarded by Rows.mu
+
+	users  atomic.Int32 // processes that map it
+	others atomic.Int32 // processes that map a file whose first one it is
+	places places
+	said   atomic.Uint32 // bits of FirstTime
+	hash   atomic.Pointer[[sha256.Size]byte]
+}
+
+// NewFile returns a file of which this is known, or why it is not, and which cannot be opened:
+// for tests of what is done with files.
+func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
+	f := &File{key: id, path: path, facts: facts, err: err, opts: &fileOptions{descriptors: newDescriptors(0)}}
+	f.once.Do(func() {})
+	return f
+}
+
+// ID returns what the file is to the processes that map it.
+func (f *File) ID() procfs.FileID { return f.key }
+
+// Key identifies the file's contents; it can be used as the key of caches.
+func (f *File) Key() procfs.FileID { return f.origin().key }
+
+// Path returns a path under which the file was seen. Valid UTF-8.
+func (f *File) Path() string { return f.path }
+
+// UID returns the user who owns the file, and may so write what he likes into it.
+func (f *File) UID() uint32 { return f.uid }
+
+// Facts returns what was read of the file, as far as it could be (Err). They are not to be
+// changed.
+func (f *File) Facts() *Facts { return &f.facts }
+
+// Err returns why the file could not be read, for instance as it is no ELF file.
+func (f *File) Err() error { return f.err }
+
+// FirstTime reports whether it is asked for the first time with this number, which is below
+// 32: what there is to say of a file is said once, however many processes map it.
+func (f *File) FirstTime(number int) bool { return f.said.Or(1<<number)&(1<<number) == 0 }
+
+// Use counts the processes that map the file.
+func (f *File) Use(n int32) {
+	f.users.Add(n)
+	if f.first != nil {
+		f.first.others.Add(n)
+	}
+}
+
+// Unused reports whether no process maps a file, nor one with the same contents.
+func (f *File) Unused() bool { return f.users.Load()+f.others.Load() == 0 }
+
+// PID returns the process of a user in a container that was seen last to map the file; 0 if
+// there was none.
+func (f *File) PID(uid uint32, container string) int {
+	for _, at := range f.places.all() {
+		if at.owner == (Owner{uid, container}) {
+			return at.pid
+		}
+	}
+	return 0
+}
+
+// BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
+func (f *File) BuildIDGNU() string { return f.facts.BuildIDGNU }
+
+// BuildIDGo returns the build id that Go's linker wrote, "" if there is none. Valid UTF-8.
+func (f *File) BuildIDGo() string { return f.facts.BuildIDGo }
+
+// HTLHash returns process.executable.build_id.htlhash as OpenTelemetry defines
+// it: a hash of the file's head, tail and length. "" if it could not be read.
+func (f *File) HTLHash() string { return f.facts.HTLHash }
+
+// Open opens the file for reading; the caller closes it. It works for a while
+// after the last process that maps the file has exited. It may block on the
+// file's filesystem.
+func (f *File) Open() (*os.File, int64, error) {
+	if f.vdso != nil {
+		return f.vdso.open()
+	}
+	file, err := f.opts.descriptors.open(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	if file != nil {
+		return file, f.key.Size, nil
+	}
+	err = os.ErrNotExist
+	for _, at := range f.places.all() {
+		if file, err = f.openAt(&at); err == nil {
+			// A file without a kept descriptor is still readable now.
+			_ = f.opts.descriptors.keep(f, file)
+			return file, f.key.Size, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("open %q: %w", f.path, err)
+}
+
+func (f *File) openAt(at *place) (*os.File, error) {
+	file, id, err := f.opts.fs.OpenMapped(at.pid, at.mapping)
+	if err != nil {
+		return nil, err
+	}
+	if id != f.key {
+		file.Close()
+		return nil, procfs.ErrReplaced
+	}
+	return file, nil
+}
+
+// load reads the file once, and reports whether that was this call. Others that need it wait.
+// firstOf returns the first file that is the same to the kernel, which may be this one.
+func (f *File) load(firstOf func(*File) *File) (mine bool) {
+	f.once.Do(func() {
+		mine = true
+		file, size, err := f.Open()
+		if err != nil {
+			f.err = err
+			return
+		}
+		defer file.Close()
+		var st unix.Stat_t
+		if f.err = unix.Fstat(int(file.Fd()), &st); f.err != nil {
+			return
+		}
+		f.uid = st.Uid
+		if f.kernel = f.named(file); f.kernel != (record.FileKey{}) {
+			if first := firstOf(f); first != f {
+				mine = first.load(firstOf)
+				f.first, f.facts, f.err = first, first.facts, first.err
+				return
+			}
+		}
+		f.facts, f.err = ReadFacts(file, size)
+	})
+	return mine
+}
+
+// origin is the file that stands for all with the same contents.
+func (f *File) origin() *File {
+	if f.first != nil {
+		return f.first
+	}
+	return f
+}
+
+// named returns what an open file is to the kernel, zero if that cannot be known.
+func (f *File) named(file *os.File) record.FileKey {
+	if f.opts.name == nil || f.vdso != nil {
+		return record.FileKey{}
+	}
+	key, err := f.opts.name(file)
+	if err != nil || int64(key.Size) != f.key.Size {
+		return record.FileKey{}
+	}
+	return key
+}

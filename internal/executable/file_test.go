@@ -1,0 +1,151 @@
+//go:build linux
+
+package executable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const pauser = target.Common + `int main(void) { puts("1"); fflush(stdout); await(); return 0; }`
+
+func newCache(t *testing.T) *Cache {
+	c := NewCache(Options{MaxFiles: 10, MaxDescriptors: 10})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// placeOf returns where a program that runs pauser maps its code.
+func placeOf(t *testing.T, p *target.Program) place {
+	t.Helper()
+	var ready int
+	p.Line(&ready)
+	for m, err := range (procfs.FS{}).Mappings(p.PID) {
+		require.NoError(t, err)
+		if m.Path == p.Path && m.Perms&procfs.PermExec != 0 {
+			return place{pid: p.PID, mapping: m}
+		}
+	}
+	require.Fail(t, "not mapped", p.Path)
+	return place{}
+}
+
+func contents(t *testing.T, f *File) []byte {
+	t.Helper()
+	file, size, err := f.Open()
+	require.NoError(t, err)
+	defer file.Close()
+	data, err := io.ReadAll(io.NewSectionReader(file, 0, size))
+	require.NoError(t, err)
+	return data
+}
+
+// TestHTLHashSmall covers files in which head and tail overlap.
+func TestHTLHashSmall(t *testing.T) {
+	for _, n := range []int{0, 1, 4095, 4096, 4097, 8192} {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(i * 7)
+		}
+		head, tail := data[:min(n, 4096)], data[max(0, n-4096):]
+		all := append(append(append([]byte{}, head...), tail...), binary.BigEndian.AppendUint64(nil, uint64(n))...)
+		want := sha256.Sum256(all)
+		got, err := htlHash(bytes.NewReader(data), int64(n))
+		require.NoError(t, err)
+		require.Equal(t, hex.EncodeToString(want[:16]), got)
+	}
+	_, err := htlHash(bytes.NewReader(nil), 10)
+	require.Error(t, err, "the file has shrunk")
+}
+
+// The files that were not mapped for the longest time give way, and their memory is free then.
+func TestFilesGiveWay(t *testing.T) {
+	memory := budget.NewMemory(1 << 30)
+	c := NewCache(Options{MaxFiles: 2, Memory: memory})
+	key := func(inode uint64) procfs.FileID { return procfs.FileID{Inode: inode} }
+	first, second := c.file(key(1), "/1"), c.file(key(2), "/2")
+	held := memory.Part(budget.OfFiles)
+	require.Same(t, first, c.file(key(1), "/1"))
+	c.file(key(3), "/3")
+	require.Equal(t, 2, c.Len())
+	require.Same(t, first, c.file(key(1), "/1"), "it was used after the second")
+	require.NotSame(t, second, c.file(key(2), "/2"))
+	require.Equal(t, held, memory.Part(budget.OfFiles))
+
+	// For want of memory all go that no process maps and that have no rows.
+	rows := NewRows(RowsOptions{MaxBytes: 1})
+	used, ready := c.file(key(1), "/1"), c.file(key(2), "/2")
+	used.users.Add(1)
+	ready.rows.state = rowsReady
+	require.Zero(t, c.DropUnused(rows))
+	ready.rows.state = rowsUnknown
+	require.Equal(t, 1, c.DropUnused(rows))
+	require.Same(t, used, c.file(key(1), "/1"))
+}
+
+// A file that could not be read is read for the next process that maps it.
+func TestUnreadableFileIsTriedAgain(t *testing.T) {
+	p := target.Start(t, target.Compile(t, "p", pauser))
+	at := placeOf(t, p)
+	c := newCache(t)
+	key, err := procfs.FS{}.StatMapped(at.pid, at.mapping)
+	require.NoError(t, err)
+	c.file(key, p.Path).load(c.firstOf) // nobody maps it yet
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	require.NotEmpty(t, f.HTLHash())
+}
+
+// A file is opened where any owner's process still maps it, whoever was seen last.
+func TestOpenThroughOthers(t *testing.T) {
+	at := placeOf(t, target.Start(t, target.Compile(t, "p", pauser)))
+	elsewhere := placeOf(t, target.Start(t, target.Compile(t, "q", pauser)))
+	c := newCache(t)
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	c.Close()
+	c.opts.descriptors.max = 0
+	version := f.places.version()
+	for i := range uint32(maxPlaces - 1) {
+		elsewhere.owner = Owner{UID: 1000 + i}
+		f.places.see(elsewhere)
+		require.NotEqual(t, version, f.places.version())
+		version = f.places.version()
+		f.places.see(elsewhere)
+		require.Equal(t, version, f.places.version(), "the same process")
+		require.NotEmpty(t, contents(t, f))
+	}
+	require.Equal(t, at.pid, f.PID(at.owner.UID, at.owner.Container))
+	require.Zero(t, f.PID(at.owner.UID, "another"))
+	elsewhere.owner.UID--
+	elsewhere.owner.Container = "another"
+	f.places.see(elsewhere)
+	require.Len(t, f.places.all(), maxPlaces)
+	_, _, err = f.Open()
+	require.ErrorIs(t, err, procfs.ErrReplaced)
+}
+
+// What a process maps now is not read for a file that it mapped before.
+func TestOpenReplaced(t *testing.T) {
+	at := placeOf(t, target.Start(t, target.Compile(t, "p", pauser)))
+	now, err := newCache(t).of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	before := &File{key: now.key, path: now.path, opts: newCache(t).opts}
+	before.key.CtimeNs--
+	before.places.see(at)
+	_, _, err = before.Open()
+	require.ErrorIs(t, err, procfs.ErrReplaced)
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package executable
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// keepRows is how long rows stay without a process that maps their file:
+// a program that is run again and again need not wait for them each time.
+const keepRows = time.Minute
+
+// rowsState is what is known of the rows of a file.
+type rowsState uint8
+
+const (
+	rowsUnknown rowsState = iota // nobody has asked
+	rowsWanted                   // waiting to be built
+	rowsReady
+	rowsNone    // the file describes no code
+	rowsFailed  // the file cannot be read
+	rowsRefused // there was no room
+)
+
+// FileRows are the rows of one file.
+type FileRows struct {
+	ID     record.TableID // 0 as long as they are not there
+	Base   uint64         // virtual address of the first block
+	Blocks int
+}
+
+// fileRows is what there is to know of a file's rows. Guarded by Rows.mu.
+type fileRows struct {
+	FileRows
+	state  rowsState
+	kernel record.FileKey // what they were made from, if known
+	// asked is the file to build them from: one that a process maps now.
+	asked *File
+	// waiting are the sampled processes that map the file.
+	waiting map[uint64]struct{} // by handle
+	// refusedAt is the value of Rows.released then.
+	refusedAt uint64
+	idleSince int64 // when the last process was seen to be gone; 0: there is one
+}
+
+// Tables gives the sampling programs unwind rows. Calls come from several goroutines.
+type Tables interface {
+	// AddUnwindTable loads the rows of a file.
+	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
+	// RemoveUnwindTable gives their memory back.
+	RemoveUnwindTable(id record.TableID) error
+	// SetFileRows has the rows used wherever a process maps a file of which nothing else
+	// is known yet, until RemoveUnwindTable; the zero key is the vDSO's. The slice belongs to the callee.
+	SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error
+}
+
+// RowsOptions are what Rows needs.
+type RowsOptions struct {
+	Tables   Tables
+	MaxBytes int            // of rows that are kept loaded
+	Memory   *budget.Memory // nil: no limit
+	CPU      *budget.CPU    // nil: no limit
+	Now      func() int64   // ns
+	Logger   *zap.Logger
+	// Changed is called with the handles of the processes that waited for rows which are there
+	// now, or will not be.
+	Changed func(handles []uint64)
+}
+
+// Rows decides which files have their rows in the kernel, and builds them. It is safe for
+// concurrent use.
+type Rows struct {
+	opts   RowsOptions
+	wake   chan struct{}
+	counts rowsCounts
+
+	mu       sync.Mutex
+	wanted   []*File
+	ready    map[*File]struct{}
+	tables   map[record.TableID]*sharedRows
+	bytes    int
+	released uint64 // counts what was removed
+}
+
+// NewRows makes rows of no file yet; Run builds them.
+func NewRows(opts RowsOptions) *Rows {
+	return &Rows{opts: opts, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}}
+}
+
+// Of returns the rows of a file. ok is false if the file has none. The process is told when
+// that changes (RowsOptions.Changed), unless it only looks: handle 0.
+func (r *Rows) Of(f *File, handle uint64) (rows FileRows, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := f
+	f = f.origin()
+	s := &f.rows
+	switch s.state {
+	case rowsReady:
+		s.idleSince = 0
+		return s.FileRows, true
+	case rowsNone:
+		return FileRows{}, false
+	case rowsFailed:
+		return FileRows{}, true
+	case rowsRefused:
+		if handle == 0 || s.refusedAt == r.released {
+			return FileRows{}, true
+		}
+		s.state = rowsUnknown
+	}
+	if handle == 0 || asked.closed == asked.places.version() {
+		return FileRows{}, true
+	}
+	if s.state == rowsUnknown {
+		s.state = rowsWanted
+		s.asked = asked
+		s.waiting = map[uint64]struct{}{}
+		r.wanted = append(r.wanted, f)
+		r.Wake()
+	}
+	s.waiting[handle] = struct{}{}
+	return FileRows{}, true
+}
+
+// Loaded reports whether the rows of a file are there.
+func (r *Rows) Loaded(f *File) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return f.origin().rows.state == rowsReady
+}
+
+// Wake has Run see whether rows are idle.
+func (r *Rows) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle notes what became of a file and returns the processes that waited.
+func (r *Rows) settle(f *File, result fileRows) (handles []uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h := range f.rows.waiting {
+		handles = append(handles, h)
+	}
+	if result.state == rowsUnknown {
+		f.rows.asked.closed = f.rows.asked.places.version()
+	}
+	result.refusedAt = r.released
+	f.rows = result
+	if result.state == rowsReady {
+		r.ready[f] = struct{}{}
+	}
+	return handles
+}

@@ -1,0 +1,278 @@
+//go:build linux
+
+package executable
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// fakeTables remembers what the sampling programs were given.
+type fakeTables struct {
+	next   record.TableID
+	tables map[record.TableID]*record.UnwindTable
+	files  map[record.FileKey]record.TableID
+}
+
+func (r *fakeTables) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
+	r.next++
+	r.tables[r.next] = t
+	return r.next, nil
+}
+
+func (r *fakeTables) RemoveUnwindTable(id record.TableID) error {
+	delete(r.tables, id)
+	return nil
+}
+
+func (r *fakeTables) SetFileRows(file record.FileKey, id record.TableID, _ []record.FileText) error {
+	r.files[file] = id
+	return nil
+}
+
+// rowsFake has rows that are built when the test says so, of files that real processes map.
+type rowsFake struct {
+	*Rows
+	t       *testing.T
+	cache   *Cache
+	rec     *fakeTables
+	clock   atomic.Int64
+	told    []uint64 // handles
+	running map[int][]*File
+}
+
+func newRowsFake(t *testing.T, name func(*os.File) (record.FileKey, error)) *rowsFake {
+	f := &rowsFake{t: t, running: map[int][]*File{}}
+	f.clock.Store(1e9)
+	f.rec = &fakeTables{tables: map[record.TableID]*record.UnwindTable{}, files: map[record.FileKey]record.TableID{}}
+	f.cache = NewCache(Options{FS: procfs.FS{Root: "/proc"}, NameFile: name, MaxFiles: 100, MaxDescriptors: 100})
+	t.Cleanup(f.cache.Close)
+	f.Rows = NewRows(RowsOptions{
+		Tables: f.rec, MaxBytes: 64 << 20, Now: f.clock.Load, Logger: zap.NewNop(),
+		Changed: func(handles []uint64) {
+			f.told = append(f.told, handles...)
+			for _, pid := range handles {
+				f.ask(int(pid)) // as a process does that is told
+			}
+		},
+	})
+	return f
+}
+
+// start runs a program until it has mapped its libraries, and returns its files, in use.
+func (f *rowsFake) start(path string) (files []*File, cmd *exec.Cmd) {
+	f.t.Helper()
+	cmd = exec.Command(path, "60")
+	require.NoError(f.t, cmd.Start())
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	pid := cmd.Process.Pid
+	require.Eventually(f.t, func() bool {
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+		return err == nil && strings.Contains(string(maps), "libc.so")
+	}, time.Minute, time.Millisecond)
+	for raw, err := range (procfs.FS{}).Mappings(pid) {
+		require.NoError(f.t, err)
+		if raw.Perms&procfs.PermExec == 0 {
+			continue
+		}
+		m, err := f.cache.Map(pid, Owner{}, &raw)
+		require.NoError(f.t, err)
+		if m.File != nil {
+			m.File.Use(1)
+			files = append(files, m.File)
+		}
+	}
+	f.running[pid] = files
+	return files, cmd
+}
+
+// ask asks for the rows of the files of a process.
+func (f *rowsFake) ask(pid int) {
+	for _, file := range f.running[pid] {
+		f.Of(file, uint64(pid))
+	}
+}
+
+// end ends a process.
+func (f *rowsFake) end(cmd *exec.Cmd) {
+	require.NoError(f.t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	for _, file := range f.running[cmd.Process.Pid] {
+		file.Use(-1)
+	}
+	f.cache.CloseUnused()
+}
+
+// buildAll builds the rows that are wanted, and returns of how many files.
+func (f *rowsFake) buildAll() (built int) {
+	for f.Build() {
+		built++
+	}
+	return built
+}
+
+// Rows stay within their bytes: what finds no room is refused, and asked for
+// again when there is some. Who waits is told in any case.
+func TestRowsBounded(t *testing.T) {
+	f := newRowsFake(t, nil)
+	f.opts.MaxBytes = 1
+	_, cmd := f.start("sleep")
+	f.ask(cmd.Process.Pid)
+	n := f.buildAll()
+	require.NotZero(t, n)
+	require.Len(t, f.told, n)
+	require.Empty(t, f.rec.tables)
+	require.EqualValues(t, n, f.Stats().Refused)
+	f.opts.MaxBytes = 64 << 20
+	f.ask(cmd.Process.Pid)
+	require.Zero(t, f.buildAll(), "nothing has been released")
+	f.released++
+	f.ask(cmd.Process.Pid)
+	require.Equal(t, n, f.buildAll())
+	require.Len(t, f.rec.tables, n)
+	require.EqualValues(t, n, f.Stats().Built)
+}
+
+// When the last process has gone, its rows make room for others at once, and go
+// by themselves after a while.
+func TestRowsReleased(t *testing.T) {
+	for _, needed := range []bool{false, true} {
+		f := newRowsFake(t, nil)
+		_, cmd := f.start("sleep")
+		f.ask(cmd.Process.Pid)
+		f.buildAll()
+		loaded := len(f.rec.tables)
+		require.NotZero(t, loaded)
+		f.sweep()
+		f.clock.Add(int64(2 * keepRows))
+		f.sweep()
+		require.Len(t, f.rec.tables, loaded, "in use")
+
+		f.end(cmd)
+		f.sweep()
+		require.Len(t, f.rec.tables, loaded, "for a while")
+		if needed {
+			require.False(t, f.roomFor(f.opts.MaxBytes+1))
+		} else {
+			f.clock.Add(int64(keepRows))
+			f.sweep()
+		}
+		require.Empty(t, f.rec.tables)
+		stats := f.Stats()
+		require.Zero(t, stats.Files+stats.Bytes)
+	}
+}
+
+// A file that blocks whoever reads it costs the goroutine that does, a bounded number of times.
+func TestBuilderHangs(t *testing.T) {
+	f := newRowsFake(t, nil)
+	var builders []*builder
+	for n := range maxStuck + 1 {
+		b := &builder{}
+		builders = append(builders, b)
+		require.False(t, f.hangs(builders), "it has nothing to do")
+		b.sinceNs.Store(f.clock.Load())
+		f.clock.Add(int64(stuckAfter))
+		require.False(t, f.hangs(builders))
+		f.clock.Add(1)
+		require.Equal(t, n < maxStuck, f.hangs(builders))
+		require.EqualValues(t, min(n+1, maxStuck), f.Stats().Stuck)
+	}
+	require.False(t, builders[maxStuck].stuck.Load())
+	builders[3].sinceNs.Store(0)
+	require.True(t, builders[3].ended())
+	require.True(t, f.hangs(builders), "one has ended after all")
+}
+
+// Run builds what is asked for, and ends with its context.
+func TestRowsRun(t *testing.T) {
+	f := newRowsFake(t, nil)
+	f.opts.Now = func() int64 { return time.Now().UnixNano() }
+	changed := make(chan struct{}, 100)
+	f.opts.Changed = func([]uint64) { changed <- struct{}{} }
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.Run(ctx)
+	}()
+	files, cmd := f.start("sleep")
+	f.ask(cmd.Process.Pid)
+	for range files {
+		<-changed
+	}
+	cancel()
+	<-done
+	stats := f.Stats()
+	require.Zero(t, stats.Waiting)
+	require.GreaterOrEqual(t, stats.Built, uint64(3), "sleep, libc, ld.so, maybe the vDSO")
+}
+
+// What a large file has taken holds up large files only.
+func TestLargeFilesWait(t *testing.T) {
+	r := NewRows(RowsOptions{})
+	files := map[string]*File{"large": {}, "larger": {}, "small": {}}
+	for name, size := range map[string]int64{"large": smallFile + 1, "larger": smallFile + 2, "small": smallFile} {
+		files[name].key.Size = size
+	}
+	var times buildTimes
+	next := func(now int64) (*File, int64) { return r.next(&times, now) }
+	for _, name := range []string{"large", "larger"} {
+		r.Of(files[name], 1)
+	}
+	f, _ := next(0)
+	require.Same(t, files["large"], f)
+	*times.of(f) = 1000
+	f, wait := next(100)
+	require.Nil(t, f)
+	require.EqualValues(t, 900, wait)
+	r.Of(files["small"], 1)
+	f, _ = next(100)
+	require.Same(t, files["small"], f)
+	f, _ = next(1000)
+	require.Same(t, files["larger"], f)
+	_, wait = next(1000)
+	require.EqualValues(t, -1, wait)
+}
+
+// The file that most processes wait for comes first, of these the smallest.
+func TestMostWantedFirst(t *testing.T) {
+	r := NewRows(RowsOptions{})
+	small, large, wanted := &File{}, &File{}, &File{}
+	small.key.Size, large.key.Size, wanted.key.Size = 1, 2, 3
+	for handle, f := range []*File{large, small, wanted, wanted} {
+		r.Of(f, uint64(handle+1))
+	}
+	for _, want := range []*File{wanted, small, large} {
+		f, _ := r.next(&buildTimes{}, 0)
+		require.Same(t, want, f)
+	}
+}
+
+// Those rows go first that nobody has needed for the longest time.
+func TestLongestIdleFirst(t *testing.T) {
+	r := NewRows(RowsOptions{})
+	files := []*File{{}, {}, {}, {}}
+	for i, since := range []int64{30, 10, 20, 5} {
+		files[i].rows = fileRows{state: rowsReady, idleSince: since}
+		r.ready[files[i]] = struct{}{}
+	}
+	files[3].users.Add(1)
+	require.Equal(t, []*File{files[1], files[2], files[0]}, r.idle(100))
+	require.Zero(t, files[3].rows.idleSince, "it is in use again")
+}

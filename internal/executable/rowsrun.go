@@ -1,0 +1,205 @@
+//go:build linux
+
+package executable
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+)
+
+const (
+	// buildShare bounds the share of one CPU that building rows takes, to one in so many
+	// for small files and to as much for large ones: what takes seconds, and waits for a
+	// multiple of that, must not hold up what takes milliseconds.
+	buildShare = 4
+	smallFile  = 8 << 20
+	// memoryDelay is how long building waits when memory is scarce, before it looks again.
+	memoryDelay = time.Second
+	// stuckAfter is when the goroutine that builds rows is given up: a file can block whoever
+	// reads it.
+	stuckAfter = 10 * time.Second
+	// maxStuck of them are replaced by new ones.
+	maxStuck = 16
+	watchGap = 5 * time.Second // between looks whether one hangs
+)
+
+// buildTimes are when small and large files may be built again.
+type buildTimes [2]int64
+
+func (b *buildTimes) of(f *File) *int64 {
+	if f.key.Size <= smallFile {
+		return &b[0]
+	}
+	return &b[1]
+}
+
+// next takes the file that the most sampled processes wait for, of these the smallest,
+// among those that may be built now. If there is none, it says in how many ns there will
+// be, or -1 if none waits.
+func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	best := -1
+	waitNs = -1
+	for i, f := range r.wanted {
+		if wait := *times.of(f) - now; wait > 0 {
+			if waitNs < 0 || wait < waitNs {
+				waitNs = wait
+			}
+			continue
+		}
+		if best < 0 || f.moreWantedThan(r.wanted[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil, waitNs
+	}
+	f = r.wanted[best]
+	last := len(r.wanted) - 1
+	r.wanted[best] = r.wanted[last]
+	r.wanted[last] = nil
+	r.wanted = r.wanted[:last]
+	return f, 0
+}
+
+func (f *File) moreWantedThan(g *File) bool {
+	if a, b := len(f.rows.waiting), len(g.rows.waiting); a != b {
+		return a > b
+	}
+	return f.key.Size < g.key.Size
+}
+
+// builder is a goroutine that builds rows.
+type builder struct {
+	sinceNs atomic.Int64 // of the file that it builds, 0: none
+	stuck   atomic.Bool  // given up; ends when its file does
+}
+
+func (b *builder) ended() bool { return b.stuck.Load() && b.sinceNs.Load() == 0 }
+
+// Run builds rows until the context ends, and returns when nothing is being built. It has a
+// goroutine of its own for that: a large file takes seconds, which labels need not wait for.
+func (r *Rows) Run(ctx context.Context) {
+	var builders []*builder
+	var running sync.WaitGroup
+	hire := func() {
+		b := &builder{}
+		builders = append(slices.DeleteFunc(builders, (*builder).ended), b)
+		running.Go(func() { b.run(ctx, r) })
+	}
+	hire()
+	watch := time.NewTicker(watchGap)
+	defer watch.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-watch.C:
+			if r.hangs(builders) {
+				hire()
+			}
+		}
+	}
+	running.Wait()
+}
+
+// hangs reports whether the newest of the builders is to be replaced.
+func (r *Rows) hangs(builders []*builder) bool {
+	b := builders[len(builders)-1]
+	since := b.sinceNs.Load()
+	if since == 0 || r.opts.Now()-since <= int64(stuckAfter) {
+		return false
+	}
+	stuck := 0
+	for _, other := range builders {
+		if other.stuck.Load() && !other.ended() {
+			stuck++
+		}
+	}
+	if stuck >= maxStuck {
+		return false
+	}
+	b.stuck.Store(true)
+	r.counts.stuck.Add(1)
+	r.opts.Logger.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.", zap.Int("others", stuck))
+	return true
+}
+
+func (b *builder) run(ctx context.Context, r *Rows) {
+	runtime.LockOSThread() // whose CPU time is counted: on a busy machine, the time that passes is not spent here
+	defer runtime.UnlockOSThread()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var times buildTimes
+	for ctx.Err() == nil && !b.stuck.Load() {
+		b.sinceNs.Store(max(r.opts.Now(), 1))
+		built, waitNs := r.buildNext(&times)
+		b.sinceNs.Store(0)
+		if built {
+			continue
+		}
+		var pause <-chan time.Time
+		if waitNs > 0 {
+			timer.Reset(time.Duration(waitNs))
+			pause = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-pause:
+		}
+	}
+}
+
+// buildNext builds the rows of one file, if one may be built now. If not, it says in how many
+// ns that may be, or -1 if none waits.
+func (r *Rows) buildNext(times *buildTimes) (built bool, waitNs int64) {
+	r.sweep()
+	if delay := r.delay(); delay > 0 {
+		return false, int64(delay)
+	}
+	f, waitNs := r.next(times, r.opts.Now())
+	if f == nil {
+		return false, waitNs
+	}
+	began := threadTime()
+	r.build(f)
+	spent := threadTime() - began
+	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
+	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
+	return true, 0
+}
+
+// Build builds the rows of the most wanted file now, and reports whether there was one. Run
+// does so by itself, as far as its share of the CPUs allows.
+func (r *Rows) Build() bool {
+	built, _ := r.buildNext(&buildTimes{})
+	return built
+}
+
+// delay is how long building has to wait for CPU time or for memory.
+func (r *Rows) delay() time.Duration {
+	if r.waiting() == 0 {
+		return 0
+	}
+	if r.opts.Memory.Pressure() >= budget.Scarce {
+		return memoryDelay
+	}
+	return r.opts.CPU.Delay(budget.Rows)
+}
+
+// threadTime is the CPU time of the calling thread in ns.
+func threadTime() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // this clock always exists
+	return ts.Nano()
+}

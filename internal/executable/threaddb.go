@@ -1,0 +1,52 @@
+//go:build linux
+
+package executable
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+)
+
+// threadDB is what a file says of itself to debuggers, read when it is first
+// asked for.
+type threadDB struct {
+	mu    sync.Mutex
+	known bool
+	db    tlsresolve.ThreadDB
+	err   error
+}
+
+// ThreadDB returns what a C library says of itself to debuggers.
+func (f *File) ThreadDB() (tlsresolve.ThreadDB, error) {
+	t := &f.threadDB
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known {
+		return t.db, t.err
+	}
+	file, size, err := f.Open()
+	if err != nil {
+		return tlsresolve.ThreadDB{}, err
+	}
+	defer file.Close()
+	e, err := elffile.New(file, size)
+	if err != nil {
+		return tlsresolve.ThreadDB{}, err
+	}
+	t.db, t.err = tlsresolve.ReadThreadDB(e)
+	// What the file says stays so; that it could not be read may pass.
+	var format *elffile.FormatError
+	t.known = t.err == nil || errors.Is(t.err, tlsresolve.ErrNoThreadDB) ||
+		errors.Is(t.err, tlsresolve.ErrLayout) || errors.As(t.err, &format)
+	return t.db, t.err
+}
+
+// ThreadDBKnown reports whether ThreadDB has been answered.
+func (f *File) ThreadDBKnown() bool {
+	f.threadDB.mu.Lock()
+	defer f.threadDB.mu.Unlock()
+	return f.threadDB.known
+}

@@ -1,0 +1,300 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// errReplaced says that a PID belongs to another process by now.
+var errReplaced = errors.New("PID belongs to another process")
+
+// errEnding says that a process is exiting and has no memory any more, so that what is
+// known of it stays as it is. The event of its exit is still to come.
+var errEnding = fmt.Errorf("%w: it is exiting and has no memory any more", procfs.ErrNoProcess)
+
+// reader reads processes. It tells nobody: what came of it is decided and applied by others.
+// Files are remembered in its cache, though, and what was done is counted.
+type reader struct {
+	opts       Options
+	now        func() int64
+	log        *zap.Logger
+	bootOffset int64 // of our time namespace, ns
+	files      *executable.Cache
+	counts     counts
+}
+
+func (r *reader) init(opts Options) {
+	opts.setDefaults()
+	offset, err := opts.FS.BootTimeOffset()
+	if err != nil {
+		opts.Logger.Warn("The time namespace is not known: processes may not be recognized.", zap.Error(err))
+	}
+	r.opts, r.now, r.log, r.bootOffset = opts, opts.Now, opts.Logger, offset
+	r.files = executable.NewCache(executable.Options{
+		FS: opts.FS, NameFile: opts.NameFile, MaxFiles: opts.MaxFiles, MaxDescriptors: opts.MaxDescriptors, Memory: opts.Memory,
+	})
+}
+
+// extent is how much was read of a process.
+type extent uint8
+
+const (
+	extentNone    extent = iota
+	extentOwner          // who it is: it is not wanted, so that its mappings and sources were not looked for
+	extentReduced        // for want of memory, not all of it is kept
+	extentWhole
+)
+
+// subject is a process to look at, and what is known of it.
+type subject struct {
+	id    record.ProcessID
+	pid   int
+	read  remembered
+	owner executable.Owner // as known before
+	who   *who             // read just before this look; nil if it was not
+	// presumed are the label sources that it began with.
+	presumed []record.LabelSource
+}
+
+// remembered is what a worker keeps of a process from one look to the next. It is a value: a
+// look that comes to nothing leaves the one before.
+type remembered struct {
+	extent   extent
+	info     *Info // as read last, whether it was shown or not; nil: never
+	program  procfs.FileID
+	resolver labelsource.Resolver
+	context  contextState
+	attempt  int // index into retryDelays
+	// execPages are mapped executable and not writable.
+	execPages uint64
+}
+
+// look is what one look at a process has read.
+type look struct {
+	tid     int // of the thread that it was read from
+	beganNs int64
+	kernel  bool // a thread of the kernel
+	full    bool // all was read, not only what may have changed
+	wanted  bool // as far as who it is decides that; else no more was read
+	owner   executable.Owner
+	ownedNs int64 // when that was read, 0: it was not
+
+	info    Info
+	sources []record.LabelSource
+	// changed: the mappings; newContext: the process context.
+	changed, newContext bool
+	// loading and updating: a library is being loaded, a context written. There may be more
+	// to find soon.
+	loading, updating bool
+
+	read remembered
+}
+
+// look reads a process: who it is, and, if that is wanted, all that has changed.
+func (r *reader) look(sub *subject, w work, s *scratch) (*look, error) {
+	l, err := r.beginLook(sub, w)
+	if err != nil || l.kernel || !l.wanted {
+		return l, err
+	}
+	return l, r.finishLook(l, sub, s)
+}
+
+// beginLook reads who a process is.
+func (r *reader) beginLook(sub *subject, w work) (*look, error) {
+	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read}
+	tid, stat, err := r.identify(sub.id, sub.pid)
+	if err != nil {
+		return nil, err
+	}
+	l.tid = tid
+	if stat.KernelThread {
+		l.kernel = true
+		l.info = Info{Loaded: true, PID: sub.pid, Name: validUTF8(stat.Comm), KernelThread: true}
+		l.wanted = r.opts.Selection.wants(&l.info)
+		return l, nil
+	}
+	known := &sub.read
+	l.full = known.info == nil || w&workLoad != 0 || r.mayRestore(known.extent == extentReduced)
+	if !l.full {
+		l.info = *known.info
+	}
+	l.wanted = true
+	if l.full || r.opts.Selection != nil {
+		if err := r.describe(l, sub, &stat); err != nil {
+			return nil, err
+		}
+		l.wanted = r.opts.Selection.wants(&l.info)
+	}
+	l.full = l.full || known.extent == extentOwner
+	return l, nil
+}
+
+// finishLook reads what a process has mapped and publishes.
+func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
+	if err := r.readMappings(l.tid, s); err != nil {
+		return err
+	}
+	l.read.execPages = s.execPages()
+	l.info.Mappings, l.changed = r.execMappings(l, s)
+	if l.changed && l.read.extent != extentReduced {
+		l.read.attempt = 0
+	}
+	if l.full {
+		r.counts.loads.Add(1)
+		l.read.program, _ = r.opts.FS.StatExecutable(l.tid) // zero matches no file
+	} else {
+		r.counts.rereads.Add(1)
+	}
+	memory := r.opts.memory(l.tid)
+	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts)
+	l.newContext = l.info.setContext(&l.read.context)
+	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
+		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
+		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
+	})
+	r.explain(l.info.Sources)
+	if l.full {
+		if err := r.describeMore(&l.info, l.tid); err != nil {
+			return err
+		}
+		l.info.Loaded = true
+	}
+	return nil
+}
+
+// explain logs, once for each file and kind of labels, why there are none.
+func (r *reader) explain(statuses []labelsource.Status) {
+	for i := range statuses {
+		s := &statuses[i]
+		switch s.State {
+		case labelsource.Active, labelsource.NotRelocated, labelsource.Duplicate:
+			continue
+		}
+		if s.File.FirstTime(int(s.ABI)) {
+			r.log.Info("A label source cannot be read.", zap.String("file", s.File.Path()),
+				zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
+		}
+	}
+}
+
+// identify makes sure that the PID still belongs to the process. It returns the
+// thread to read from: the leader, or another one if the leader has exited.
+func (r *reader) identify(id record.ProcessID, pid int) (tid int, stat procfs.Stat, err error) {
+	stat, err = r.opts.FS.Stat(pid)
+	if err != nil {
+		return 0, stat, err
+	}
+	want := uint64(int64(id.StartNs)+r.bootOffset) / (uint64(time.Second) / procfs.TicksPerSecond)
+	if stat.StartTicks != want {
+		return 0, stat, fmt.Errorf("%w: start time %d, not %d", errReplaced, stat.StartTicks, want)
+	}
+	if !stat.Dead() && !stat.Ending {
+		return pid, stat, nil
+	}
+	tid, err = r.opts.FS.LiveThread(pid)
+	if errors.Is(err, procfs.ErrNoProcess) && stat.Ending && !stat.Dead() {
+		err = errEnding
+	}
+	return tid, stat, err
+}
+
+// who is what the kernel says of a process's owner.
+type who struct {
+	uid   uint32
+	group procfs.Cgroup
+}
+
+func (w *who) owner() executable.Owner {
+	return executable.Owner{UID: w.uid, Container: w.group.ContainerID}
+}
+
+func (r *reader) who(tid int) (who, error) {
+	status, err := r.opts.FS.Status(tid)
+	if err != nil {
+		return who{}, err
+	}
+	group, err := r.opts.FS.Cgroup(tid)
+	return who{status.UID, group}, err
+}
+
+// describe reads who a process is.
+func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
+	w, info := sub.who, &l.info
+	if w == nil {
+		read, err := r.who(l.tid)
+		if err != nil {
+			return err
+		}
+		w = &read
+	}
+	l.owner, l.ownedNs = w.owner(), r.now()
+	info.PID, info.UID, info.ContainerID = sub.pid, w.uid, w.group.ContainerID
+	if sel := r.opts.Selection; sel != nil {
+		info.Cgroup = validUTF8(w.group.Path)
+		// A group that has been removed, or lies outside of what is mounted, has none.
+		info.CgroupID, _ = sel.Cgroups.ID(w.group.Path)
+	}
+	info.Name = validUTF8(stat.Comm)
+	// Without permission, there is only the command name.
+	if exe, _, err := r.opts.FS.Executable(l.tid); err == nil {
+		info.Path = validUTF8(exe)
+		info.Name = path.Base(info.Path)
+	}
+	return nil
+}
+
+// describeMore reads what else is shown of a process, on request.
+func (r *reader) describeMore(info *Info, tid int) error {
+	if r.opts.Environment {
+		// Without permission, there is none.
+		env, err := r.opts.FS.Environment(tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
+		if err == nil {
+			info.Environment = processctx.FromEnvironment(env[processctx.EnvServiceName], env[processctx.EnvResourceAttributes])
+		}
+	}
+	if r.opts.CommandLineBytes == 0 {
+		return nil
+	}
+	args, _, err := r.opts.FS.CommandLine(tid, r.opts.CommandLineBytes)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		args[i] = validUTF8(arg)
+	}
+	info.CommandLine = args
+	return nil
+}
+
+func (r *reader) readMappings(tid int, s *scratch) error {
+	err := s.read(r.opts.FS, tid)
+	if s.cut {
+		r.counts.mappingsCut.Add(1)
+	}
+	return err
+}
+
+// used reports whether processes and files take so many eighths of all memory, or all
+// parts together have reached a stage.
+func (r *reader) used(eighths int64, stage budget.Pressure) bool {
+	m := r.opts.Memory
+	return m != nil && (m.Pressure() >= stage || m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/8*eighths)
+}
+
+// mayRestore reports whether there is room again for what was left out of a process.
+func (r *reader) mayRestore(reduced bool) bool {
+	return reduced && !r.used(reducedEighths, budget.Scarce)
+}
