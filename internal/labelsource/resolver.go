@@ -133,7 +133,7 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 				break
 			}
 			p := &plans[j]
-			status := Status{File: im.file, ABI: p.ABI, Model: p.Model, Go: p.Goroutines}
+			status := Status{Path: im.file.Path(), ABI: p.ABI, Model: p.Model, Go: p.Goroutines}
 			target := env.target
 			target.Definitions = definitions(images, p.ABI, env)
 			location, err := r.one(im, p, env, &target, next)

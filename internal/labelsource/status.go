@@ -46,7 +46,7 @@ func (s State) String() string {
 
 // Status is one label source of a process and what became of it.
 type Status struct {
-	File     *executable.File // that defines it
+	Path     string // of the file that defines it
 	ABI      record.ABI
 	Model    string              // TLS model; "" if there is no plan
 	Location tlsresolve.Location // if Active or Duplicate

@@ -68,7 +68,7 @@ func TestInspectSettles(t *testing.T) {
 	require.Len(t, info.Sources, 1)
 	s := info.Sources[0]
 	require.Equal(t, labelsource.Active, s.State, s.Err)
-	require.Equal(t, lib, s.File.Path())
+	require.Equal(t, lib, s.Path)
 	requireSource(t, p, []record.LabelSource{s.Source()}, record.ABIV1, tp, variable)
 }
 

@@ -165,7 +165,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
-	r.explain(l.info.Sources)
+	r.explain(&l.info)
 	if l.full {
 		if err := r.describeMore(&l.info, l.tid); err != nil {
 			return err
@@ -176,16 +176,18 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 }
 
 // explain logs, once for each file and kind of labels, why there are none.
-func (r *reader) explain(statuses []labelsource.Status) {
-	for i := range statuses {
-		s := &statuses[i]
+func (r *reader) explain(info *Info) {
+	for i := range info.Sources {
+		s := &info.Sources[i]
 		switch s.State {
 		case labelsource.Active, labelsource.NotRelocated, labelsource.Duplicate:
 			continue
 		}
-		if s.File.FirstTime(int(s.ABI)) {
-			r.log.Info("A label source cannot be read.", zap.String("file", s.File.Path()),
-				zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
+		for j := range info.Mappings {
+			if f := info.Mappings[j].File; f != nil && f.Path() == s.Path && f.FirstTime(int(s.ABI)) {
+				r.log.Info("A label source cannot be read.", zap.String("file", s.Path),
+					zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
+			}
 		}
 	}
 }

@@ -61,9 +61,8 @@ func TestSourceInExecutable(t *testing.T) {
 			require.True(t, ok, "published with the information")
 			requireSource(t, p, sources, tc.abi, tp, variable)
 			require.Equal(t, []labelsource.Status{{
-				File: proc.Info().Sources[0].File, ABI: tc.abi, Model: "local-exec", Location: tlsresolve.LocationOf(&sources[0]),
+				Path: path, ABI: tc.abi, Model: "local-exec", Location: tlsresolve.LocationOf(&sources[0]),
 			}}, proc.Info().Sources)
-			require.Equal(t, path, proc.Info().Sources[0].File.Path())
 		})
 	}
 }
@@ -254,7 +253,7 @@ int main(void) { say(where() == &custom_labels_current_set ? where() : 0); await
 	eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
 	requireSource(t, p, sources, record.ABIV1, tp, variable)
 	require.Len(t, proc.Info().Sources, 1)
-	require.Equal(t, lib, proc.Info().Sources[0].File.Path())
+	require.Equal(t, lib, proc.Info().Sources[0].Path)
 }
 
 // TestNotProgram maps an executable that the process does not run.

@@ -43,7 +43,7 @@ func (v *verdict) inspect(dir string) error {
 		return fmt.Errorf("found %d sources, not %d: %+v", len(info.Sources), len(want), info.Sources)
 	}
 	for _, w := range want {
-		i := slices.IndexFunc(info.Sources, func(s labelsource.Status) bool { return s.File.Path() == w.Path })
+		i := slices.IndexFunc(info.Sources, func(s labelsource.Status) bool { return s.Path == w.Path })
 		if i < 0 {
 			return fmt.Errorf("no source in %s: %+v", w.Path, info.Sources)
 		}

@@ -84,7 +84,7 @@ type readingReport struct {
 
 func newSourceReport(s *labelsource.Status) sourceReport {
 	r := sourceReport{
-		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.File.Path(), Model: s.Model,
+		ABI: s.ABI.String(), Symbol: s.ABI.Symbol(), File: s.Path, Model: s.Model,
 		State: s.State.String(), state: s.State, source: s.Source(),
 	}
 	if s.ABI == record.ABIGo {
