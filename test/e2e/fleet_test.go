@@ -126,8 +126,8 @@ func (f *fleet) awaitSent(n int) {
 // settle waits until all that the agents have sent by now has arrived.
 func (f *fleet) settle() {
 	f.t.Helper()
-	sent := readFleetEnd(f.t, f.sent.requests("grpc"))
-	f.agents[0].await("all that was sent", func() bool { return f.got.has(sent) })
+	f.read.read(f.t, f.sent.requests("grpc"))
+	f.agents[0].await("all that was sent", func() bool { return f.got.has(f.read) })
 }
 
 // requireOnce: as long as nobody is killed, nothing comes twice.
@@ -146,14 +146,14 @@ func (f *fleet) finish(way string, kills int) (figure string) {
 		agent.stop()
 		accounts = append(accounts, agent.accounts()...)
 	}
-	sent := readFleetEnd(f.t, f.sent.requests("grpc"))
-	require.Eventually(f.t, func() bool { return f.got.has(sent) }, childStopTimeout, 20*time.Millisecond)
-	requireNothingLost(f.t, accounts, len(sent.samples))
-	requireSameEnds(f.t, sent, f.got)
+	f.read.read(f.t, f.sent.requests("grpc"))
+	require.Eventually(f.t, func() bool { return f.got.has(f.read) }, childStopTimeout, 20*time.Millisecond)
+	requireNothingLost(f.t, accounts, len(f.read.samples))
+	requireSameEnds(f.t, f.read, f.got)
 	again, most := f.got.again()
 	require.LessOrEqual(f.t, most, 1+kills)
-	return fmt.Sprintf("%s: %d samples at both ends (%s), %d gateways killed, none lost, %d came again",
-		way, len(sent.samples), tenantSums(sent.tenants()), kills, again)
+	return fmt.Sprintf("%s: %d samples at both ends (%s), gateways killed: %d, lost: none, twice: %d",
+		way, len(f.read.samples), tenantSums(f.read.tenants()), kills, again)
 }
 
 // requireNoAnswer: with the broker away, the gateway acknowledges nothing. It is killed then.

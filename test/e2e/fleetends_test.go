@@ -28,12 +28,15 @@ type fleetSample struct {
 type fleetEnd struct {
 	mu       sync.Mutex
 	requests int
-	samples  map[fleetSample]string // all that was said of each
+	samples  map[fleetSample]fleetContent
 	arrivals map[fleetSample]int
 }
 
+// A fleetContent is what was said of a sample.
+type fleetContent struct{ tenant, all string }
+
 func newFleetEnd() *fleetEnd {
-	return &fleetEnd{samples: map[fleetSample]string{}, arrivals: map[fleetSample]int{}}
+	return &fleetEnd{samples: map[fleetSample]fleetContent{}, arrivals: map[fleetSample]int{}}
 }
 
 func (e *fleetEnd) add(b flatBatch) {
@@ -43,23 +46,21 @@ func (e *fleetEnd) add(b flatBatch) {
 	for i := range b.hits {
 		h := &b.hits[i]
 		s := fleetSample{h.resource[fleetAgent], h.attrs["thread.id"], h.pid, h.timeUnixNano}
-		e.samples[s] = fmt.Sprint(h.resource, h.attrs, h.link, h.functions, h.attrs[prefix+"tenant"])
+		e.samples[s] = fleetContent{h.attrs[prefix+"tenant"], fmt.Sprint(h.resource, h.attrs, h.link, h.functions)}
 		e.arrivals[s]++
 	}
 }
 
-// readFleetEnd is what requests have, as their bytes came from the agents.
-func readFleetEnd(t *testing.T, requests [][]byte) *fleetEnd {
+// read adds what has come since, of requests as agents have sent them.
+func (e *fleetEnd) read(t *testing.T, requests [][]byte) {
 	t.Helper()
-	e := newFleetEnd()
-	for _, data := range requests {
+	for _, data := range requests[e.requests:] {
 		request := pprofileotlp.NewExportRequest()
 		require.NoError(t, request.UnmarshalProto(data))
 		b, err := flatten(request.Profiles())
 		require.NoError(t, err)
 		e.add(b)
 	}
-	return e
 }
 
 // has reports whether all that another end has arrived here, too.
@@ -80,9 +81,8 @@ func (e *fleetEnd) tenants() map[string]int {
 	defer e.mu.Unlock()
 	sums := map[string]int{}
 	for _, said := range e.samples {
-		tenant := said[strings.LastIndexByte(said, ' ')+1:]
-		if slices.Contains(tenantNames, tenant) {
-			sums[tenant]++
+		if slices.Contains(tenantNames, said.tenant) {
+			sums[said.tenant]++
 		}
 	}
 	return sums

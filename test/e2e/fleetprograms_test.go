@@ -38,7 +38,8 @@ type fleet struct {
 	front string // address of the gateway that the agents send to
 	kafka string // address of the broker
 	back  string // address of the backend
-	sent  *capture
+	sent  *capture  // requests of the agents
+	read  *fleetEnd // what was read of them
 	got   *fleetEnd
 	gate  fleetGate
 
@@ -47,7 +48,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, certs: t.TempDir(), front: freeAddress(t), sent: startCapture(t), got: newFleetEnd()}
+	f := &fleet{t: t, certs: t.TempDir(), front: freeAddress(t), sent: startCapture(t), read: newFleetEnd(), got: newFleetEnd()}
 	f.back = startEndpoint(t, &sink{t: t, visit: f.got.add, refuse: f.gate.pass})
 	writeCertificate(t, f.certs)
 	return f
@@ -122,7 +123,7 @@ func (f *fleet) startGateway(config string, changes ...string) *child {
 // toTestAgent is merged over the configuration of an agent: batches come soon, and the same
 // goes to the test itself.
 const toTestAgent = `
-receivers: {custom_labels: {samples_per_second: 97, report_interval: 500ms, error_mode: propagate, max_memory_bytes: 4294967296}}
+receivers: {custom_labels: {samples_per_second: 499, report_interval: 500ms, error_mode: propagate, max_memory_bytes: 4294967296}}
 exporters:
   otlp_grpc: {tls: {ca_file: %[1]s/ca.crt}}
   otlp_grpc/sent: {endpoint: "%[2]s", timeout: 30s, tls: {insecure: true}}
