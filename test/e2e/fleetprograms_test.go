@@ -123,9 +123,9 @@ func (f *fleet) startGateway(config string, changes ...string) *child {
 // toTestAgent is merged over the configuration of an agent: batches come soon, and the same
 // goes to the test itself.
 const toTestAgent = `
-receivers: {custom_labels: {samples_per_second: 499, report_interval: 500ms, error_mode: propagate, max_memory_bytes: 4294967296}}
+receivers: {custom_labels: {samples_per_second: 199, report_interval: 500ms, error_mode: propagate, max_memory_bytes: 4294967296}}
 exporters:
-  otlp_grpc: {tls: {ca_file: %[1]s/ca.crt}}
+  otlp_grpc: {tls: {ca_file: %[1]s/ca.crt}, retry_on_failure: {initial_interval: 200ms, max_interval: 1s}}
   otlp_grpc/sent: {endpoint: "%[2]s", timeout: 30s, tls: {insecure: true}}
 service:
   pipelines: {profiles: {exporters: [otlp_grpc, otlp_grpc/sent]}}
