@@ -34,10 +34,10 @@ const (
 // the gateways pass on arrives at got.
 type fleet struct {
 	t     *testing.T
-	certs string // folder with tls.crt, tls.key and ca.crt
-	front string // address of the gateway that the agents send to
-	kafka string // address of the broker
-	back  string // address of the backend
+	certs string    // folder with tls.crt, tls.key and ca.crt
+	front string    // address of the gateway that the agents send to
+	kafka string    // address of the broker
+	back  string    // address of the backend
 	sent  *capture  // requests of the agents
 	read  *fleetEnd // what was read of them
 	got   *fleetEnd
