@@ -47,7 +47,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+vm-quick,unmeasured
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof gateway+fleet-programs e2e+vm-quick,unmeasured
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
@@ -69,6 +69,19 @@ collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 collector-kubernetes: $(BIN)/builder
 	mkdir -p $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config deploy/kubernetes/builder-config.yaml
+
+# The collector of gateways, as build/gateway/otelcol-gateway.
+.PHONY: gateway
+gateway: $(BIN)/builder
+	mkdir -p $(BUILD)
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config deploy/fleet/builder-config.yaml
+
+# What tests of fleets run besides, in build/fleet: a Kafka broker, and many agents in one. A
+# module of its own, for what they import.
+.PHONY: fleet-programs
+fleet-programs:
+	mkdir -p $(BUILD)/fleet
+	cd test/fleet && CGO_ENABLED=0 $(GO) build -o $(BUILD)/fleet/ ./...
 
 # ocb wants all modules that its module names, also those that no package comes from. What
 # matters is that the build finds its own.
@@ -181,6 +194,7 @@ E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
 E2E_TESTS_backends := TestBackends TestBackendsNotice
+E2E_TESTS_fleet := TestFleet
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
@@ -200,10 +214,11 @@ web-browser:
 
 # What some of them run.
 e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
-e2e-metrics e2e-collector e2e-backends e2e-web e2e-deploy e2e-docs: collector
+e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-web e2e-deploy e2e-docs: collector
 e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
+e2e-fleet: gateway fleet-programs
 
 e2e-%: export CUSTOM_LABELS_FULL ?= 1
 e2e-%: writers FORCE
@@ -247,7 +262,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # All of them in a quick form, in two processes at the same time: those that measure nothing
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
-UNMEASURED := web docs deploy lifecycle privileges hostile rules
+UNMEASURED := web docs deploy fleet lifecycle privileges hostile rules
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers
@@ -263,9 +278,11 @@ BENCH_TESTS_scale := TestBenchScale
 BENCH_TESTS_unwind := TestBenchUnwind
 BENCH_TESTS_churn := TestBenchChurn TestRoots
 BENCH_TESTS_startup := TestBenchStartup
+BENCH_TESTS_gateway := TestBenchGateway
 BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived
 
-bench-footprint bench-scale: collector
+bench-footprint bench-scale bench-gateway: collector
+bench-gateway: gateway fleet-programs
 bench-unwind bench-churn bench-startup: peer peer-ours
 
 bench-%: export CUSTOM_LABELS_FULL ?= 1
@@ -283,7 +300,7 @@ bench-short-lived: writers peer
 
 # All of them in a quick form, which decides nothing: so that they do not rot.
 .PHONY: bench
-bench: writers collector peer peer-ours
+bench: writers collector gateway fleet-programs peer peer-ours
 	@CUSTOM_LABELS_FULL= $(FIGURE) ./test/bench $(foreach name,$(BENCH),$(BENCH_TESTS_$(name)))
 
 .PHONY: FORCE
