@@ -47,7 +47,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof gateway+fleet-programs e2e+vm-quick,unmeasured
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+vm-quick,unmeasured
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
@@ -262,11 +262,13 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # All of them in a quick form, in two processes at the same time: those that measure nothing
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
-UNMEASURED := web docs deploy fleet lifecycle privileges hostile rules
+UNMEASURED := web docs deploy lifecycle privileges hostile rules
+# What only `make test-all` runs: programs of others, which take minutes to build.
+ONLY_IN_FULL := fleet
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers
-	@$(FIGURE) ./test/e2e $(call e2e_tests,$(filter-out $(UNMEASURED),$(E2E)))
+	@$(FIGURE) ./test/e2e $(call e2e_tests,$(filter-out $(UNMEASURED) $(ONLY_IN_FULL),$(E2E)))
 unmeasured: writers
 	@$(FIGURE) ./test/e2e $(call e2e_tests,$(UNMEASURED))
 

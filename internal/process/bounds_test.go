@@ -182,6 +182,23 @@ func TestBadProcFiles(t *testing.T) {
 	}
 }
 
+// What becomes due sooner than it was comes before what it stood behind.
+func TestSoonerComesFirst(t *testing.T) {
+	f := newFake(t)
+	first, second := &Process{}, &Process{}
+	f.schedule(first, workReread, f.now()+10*ms)
+	f.schedule(second, workReread, f.now()+20*ms)
+	f.schedule(second, workContext, f.now()+5*ms)
+	f.schedule(first, workContext, f.now()+30*ms)
+	f.advance(5 * ms)
+	p, w, _ := f.next()
+	require.Same(t, second, p)
+	require.Equal(t, workReread|workContext, w)
+	p, _, wait := f.next()
+	require.Nil(t, p)
+	require.EqualValues(t, 5*ms, wait)
+}
+
 // BenchmarkLoad reads this process as a whole, BenchmarkReread when nothing has changed.
 func BenchmarkLoad(b *testing.B)   { benchmarkWork(b, workLoad) }
 func BenchmarkReread(b *testing.B) { benchmarkWork(b, workReread) }

@@ -140,6 +140,9 @@ func TestDecide(t *testing.T) {
 			if tc.extent != extentWhole {
 				require.Empty(t, l.info.Mappings)
 			}
+			if tc.extent == extentOwner {
+				require.Empty(t, l.info.Sources)
+			}
 		})
 	}
 }
