@@ -11,6 +11,8 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
+# Of tools/prometheus: Debian's is too old to take OTLP.
+PROMETHEUS := $(BIN)/prometheus $(BIN)/promtool
 # What benchmarks compare with.
 PEER := $(BUILD)/peer/otelcol-ebpf-profiler
 
@@ -119,6 +121,11 @@ $(LINT): tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $(LINT)
 
+# Without service discovery in clouds, which is most of it.
+$(PROMETHEUS) &: tools/prometheus/go.mod tools/prometheus/go.sum
+	cd tools/prometheus && $(GO) build -tags remove_all_sd -ldflags='-s -w' -o $(BIN)/ tool
+	touch $(PROMETHEUS)
+
 .PHONY: generate
 generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
@@ -181,6 +188,7 @@ E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
 E2E_TESTS_backends := TestBackends TestBackendsNotice
+E2E_TESTS_prometheus := TestPrometheus TestPrometheusRules
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
@@ -200,7 +208,8 @@ web-browser:
 
 # What some of them run.
 e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
-e2e-metrics e2e-collector e2e-backends e2e-web e2e-deploy e2e-docs: collector
+e2e-metrics e2e-collector e2e-backends e2e-prometheus e2e-web e2e-deploy e2e-docs: collector
+e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
@@ -244,13 +253,13 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
 # All of them in a quick form, in two processes at the same time: those that measure nothing
-# use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
-# those are full by default.)
+# use what the others leave idle. `make test` has built before what they run, and does not
+# build a Prometheus. (No e2e-NAME: those are full by default.)
 UNMEASURED := web docs deploy lifecycle privileges hostile rules
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers
-	@$(FIGURE) ./test/e2e $(call e2e_tests,$(filter-out $(UNMEASURED),$(E2E)))
+	@$(FIGURE) ./test/e2e $(call e2e_tests,$(filter-out $(UNMEASURED) prometheus,$(E2E)))
 unmeasured: writers
 	@$(FIGURE) ./test/e2e $(call e2e_tests,$(UNMEASURED))
 

@@ -26,6 +26,7 @@ const (
 	contributors = "works on the repository itself: only that make knows the target"
 	needDocker   = "needs a container engine: TestDeploy runs what the Dockerfile runs"
 	needBackend  = "needs a Pyroscope: TestBackends pushes to a stand-in for one"
+	needHosts    = "runs until it is ended: TestPrometheus runs it"
 	needKube     = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
 )
 
@@ -52,6 +53,9 @@ var notRun = map[string]string{
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
 
 	`bin/labelprof push --server https://pyroscope.example.com --tenant team-a profiles.otlp`: needBackend,
+
+	`prometheus --config.file=deploy/prometheus/prometheus.yml --web.enable-otlp-receiver ` +
+		`--enable-feature=created-timestamp-zero-ingestion`: needHosts,
 
 	`kubectl apply -f deploy/kubernetes/daemonset.yaml`:                      needKube,
 	`kubectl -n custom-labels rollout status daemonset/otelcol-customlabels`: needKube,

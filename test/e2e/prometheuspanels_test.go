@@ -1,0 +1,137 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// lossPanels show nothing but zeros of hosts that lose nothing.
+var lossPanels = []string{
+	"Tenant not known", "Samples lost", "Tenant not known, by user", "Samples lost, by reason", "Refused and failed", "Hanging",
+}
+
+// A panelTruth is what a panel of CPU time is to show, in parts of the whole.
+type panelTruth struct {
+	by   []string
+	want map[string]float64
+}
+
+func cpuPanels(truth *promTruth) map[string]panelTruth {
+	tenants := maps.Clone(truth.tenant)
+	tenants[""] = truth.without
+	return map[string]panelTruth{
+		"CPUs in use":                  {nil, map[string]float64{"": truth.all}},
+		"CPU by tenant":                {[]string{"tenant"}, tenants},
+		"Top tenants":                  {[]string{"tenant"}, truth.tenant},
+		"CPU by route":                 {[]string{"tenant", "route"}, truth.route},
+		"CPU by service":               {[]string{"service_name"}, truth.service},
+		"Without a tenant, by service": {[]string{"service_name"}, truth.serviceWithout},
+	}
+}
+
+// checkPanels runs each query of the dashboard for healthy hosts: panels of CPU time show
+// what the writers measured, panels of losses zeros, and all others something.
+func checkPanels(t *testing.T, bounds *testutil.Bounds, p *prometheus, dash *dashboard, instances string, truth *promTruth) {
+	t.Helper()
+	cpu := cpuPanels(truth)
+	compared, zero, others := 0, 0, 0
+	for _, panel := range dash.panels() {
+		var series []promSeries
+		for _, target := range panel.Targets {
+			got := dash.ask(p, target, instances)
+			require.NotEmpty(t, got, "%s: no data: %s", panel.Title, target.Expr)
+			series = append(series, got...)
+		}
+		sum := sumsBy(series, (*promSeries).total)[""]
+		of, isCPU := cpu[panel.Title]
+		switch {
+		case isCPU:
+			comparePanel(t, bounds, panel.Title, sumsBy(series, (*promSeries).total, of.by...), of.want)
+			compared++
+		case slices.Contains(lossPanels, panel.Title):
+			require.Zero(t, sum, panel.Title)
+			zero++
+		default:
+			require.Positive(t, sum, panel.Title)
+			others++
+		}
+	}
+	require.Equal(t, len(cpu), compared, "panels of CPU time")
+	require.Equal(t, len(lossPanels), zero, "panels of losses")
+	fmt.Printf("%d panels show the CPU time that was measured, %d no loss, %d something\n", compared, zero, others)
+}
+
+// comparePanel holds the parts of what a panel shows against the truth. Time that belongs to
+// none is that of programs' first instants.
+func comparePanel(t *testing.T, bounds *testutil.Bounds, title string, got, want map[string]float64) {
+	t.Helper()
+	var gotSum, wantSum float64
+	for name := range got {
+		gotSum += got[name]
+	}
+	for name := range want {
+		wantSum += want[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		fmt.Printf("%-30s %-30s %5.1f %% (%5.1f)\n", title, name, 100*got[name]/gotSum, 100*want[name]/wantSum)
+		require.InDelta(bounds, want[name]/wantSum, got[name]/gotSum, promShare, "%s: %s", title, name)
+	}
+}
+
+// checkRules runs the query of each rule. All are evaluated, recorded ones are there, and no
+// alert is about a healthy host.
+func checkRules(t *testing.T, p *prometheus, healthy string) {
+	t.Helper()
+	recorded, alerts := 0, 0
+	for name, rule := range p.rules() {
+		require.Equal(t, "ok", rule.Health, "%s: %s", name, rule.LastError)
+		require.False(t, rule.LastEvaluation.IsZero(), name)
+		answer := p.query(rule.Query)
+		if rule.Type == "alerting" {
+			for _, series := range answer {
+				require.NotRegexp(t, healthy, series.Metric["instance"], name)
+			}
+			alerts++
+			continue
+		}
+		require.NotEmpty(t, answer, name)
+		require.NotEmpty(t, p.queryRange(name), name)
+		recorded++
+	}
+	require.Empty(t, p.query(`ALERTS{instance=~"`+healthy+`"}`), "alerts about healthy hosts")
+	fmt.Printf("%d recorded, %d alerts, none about a healthy host\n", recorded, alerts)
+}
+
+// checkAlerts waits until each alert fires and each panel of losses shows one, of hosts
+// that have what they are for.
+func checkAlerts(t *testing.T, p *prometheus, dash *dashboard, losing *promHost) {
+	t.Helper()
+	for name, rule := range p.rules() {
+		if rule.Type != "alerting" {
+			continue
+		}
+		p.await("the alert "+name, func() bool {
+			return len(p.query(`max_over_time(ALERTS{alertname="`+name+`", alertstate="firing"}[1h])`)) > 0
+		})
+		fmt.Printf("fired: %s\n", name)
+	}
+	losing.reload(losing.losing(p.address)) // whose metrics are taken from now on
+	for _, panel := range dash.panels() {
+		if !slices.Contains(append([]string{"Alerts"}, lossPanels...), panel.Title) {
+			continue
+		}
+		for _, target := range panel.Targets {
+			p.await("a loss in "+panel.Title+": "+target.Expr, func() bool {
+				return sumsBy(dash.ask(p, target, losing.scrape), (*promSeries).total)[""] > 0
+			})
+		}
+	}
+}
