@@ -12,27 +12,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-var (
-	// promSamples are those of each host before the writers end.
-	promSamples = size(20_000.0, 3_000.0, 500.0)
-	// promPatience is how long series may take that come within seconds.
-	promPatience = 3 * time.Minute
-)
+// promSamples are those of each host before the writers end.
+var promSamples = size(20_000.0, 3_000.0, 500.0)
 
 const (
 	// promFalseAlarms is the chance that a right build fails, over all comparisons by chi-square.
 	promFalseAlarms = 1e-4
-	// promShare is how far a share in a panel may be from the truth: a panel adds up rates of
-	// the last seconds, at each second.
-	promShare = 0.06
-	// promWhole is how far the sum of all counters may be: samples that a busy machine takes late.
+	// promShare is how far a share in a panel may be from the truth: a panel has rates over
+	// seconds, which Prometheus extrapolates.
+	promShare = 0.03
+	// promWhole is how far the sum of all CPU time may be, for the same reason.
 	promWhole = 0.1
 )
 
@@ -80,24 +75,27 @@ func measurePrometheus(t *testing.T, bounds *testutil.Bounds) {
 	b.run("writer-ctx-exe", "shop", "shop")
 	b.run("writer-v0-exe", "search", "unknown_service:search")
 
+	healthy := a.scrape + "|" + b.scrape
 	p.await("samples of the healthy hosts", func() bool {
 		sums := p.sums(`sum by (host_name) (custom_labels_cpu_time_seconds_total)`, "host_name")
 		return min(sums["host-a"], sums["host-b"]) > promSamples*prometheusPeriod
 	})
+	checkRules(t, p, healthy)
 	for _, h := range hosts {
 		h.stopWriters()
 	}
-	for _, h := range hosts {
-		p.await("all samples of "+h.name, func() bool { return h.agree(p) })
-	}
 	truth := newPromTruth()
 	for _, h := range hosts {
+		p.await("all samples of "+h.name, func() bool { return h.agree(p) })
 		h.addTruth(truth)
 	}
 	checkCounters(t, bounds, p, truth)
-	checkPanels(t, bounds, p, dash, a.scrape+"|"+b.scrape, truth)
-	checkRules(t, p, a.scrape+"|"+b.scrape)
-	checkAlerts(t, p, dash, losing)
+	p.await("the end of all rates", func() bool { return p.sums(`fleet:custom_labels_cpu_time_seconds:rate5m`)[""] == 0 })
+	checkPanels(t, bounds, p, dash, healthy, truth)
+	dash.checkVariables(p, map[string][]string{
+		"tenant": tenantNames, "service": slices.Collect(maps.Keys(truth.service)), "instance": {a.scrape, b.scrape},
+	})
+	checkAlerts(t, p, dash, losing, healthy)
 
 	for _, h := range hosts {
 		h.stop()
