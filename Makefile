@@ -11,8 +11,8 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
-# Of tools/prometheus: Debian's is too old to take OTLP.
-PROMETHEUS := $(BIN)/prometheus $(BIN)/promtool
+# Debian 12's is too old to take OTLP.
+PROMETHEUS := $(BIN)/prometheus
 # What benchmarks compare with.
 PEER := $(BUILD)/peer/otelcol-ebpf-profiler
 
@@ -121,10 +121,10 @@ $(LINT): tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $(LINT)
 
-# Without service discovery in clouds, which is most of it.
-$(PROMETHEUS) &: tools/prometheus/go.mod tools/prometheus/go.sum
+# Without service discovery in clouds. It takes minutes.
+$(PROMETHEUS): tools/prometheus/go.mod tools/prometheus/go.sum
 	cd tools/prometheus && $(GO) build -tags remove_all_sd -ldflags='-s -w' -o $(BIN)/ tool
-	touch $(PROMETHEUS)
+	touch $@
 
 .PHONY: generate
 generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
@@ -188,7 +188,7 @@ E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
 E2E_TESTS_backends := TestBackends TestBackendsNotice
-E2E_TESTS_prometheus := TestPrometheus TestPrometheusRules
+E2E_TESTS_prometheus := TestPrometheus
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
@@ -197,7 +197,7 @@ E2E_TESTS_privileges := TestPrivileges
 E2E_TESTS_short-lived := TestShortLived
 E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
-E2E_TESTS_docs := TestDocsNameCounts TestDocsLinks TestDocs TestListed
+E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
 .PHONY: node-writers web-browser

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,18 +43,11 @@ func TestPrometheus(t *testing.T) {
 
 // TestPrometheusRules runs the tests of the rules as they are, by minutes.
 func TestPrometheusRules(t *testing.T) {
-	cmd := exec.Command(mustAbs(t, promtoolProgram), "test", "rules", "rules_test.yaml")
+	cmd := exec.Command("promtool", "test", "rules", "rules_test.yaml")
 	cmd.Dir = prometheusFiles
 	out, err := cmd.CombinedOutput()
 	fmt.Print(string(out))
 	require.NoError(t, err)
-}
-
-func mustAbs(t *testing.T, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(path)
-	require.NoError(t, err)
-	return path
 }
 
 func measurePrometheus(t *testing.T, bounds *testutil.Bounds) {
@@ -129,19 +121,19 @@ func (h *promHost) startLosing(p *prometheus) {
 	require.NoError(h.t, err)
 	require.Equal(h.t, "ready\n", line)
 	h.run("writer-v1-exe", "many", "unknown_service:many")
-	h.start(p, deadAddress, h.losing(deadAddress))
+	h.start(p, deadAddress, h.losing(deadAddress, 0.01, 8))
 }
 
 // losing are its changes; the metrics go to a second address, which may be a good one.
-func (h *promHost) losing(metrics string) string {
+func (h *promHost) losing(metrics string, backgroundCPU float64, labelSets int) string {
 	return fmt.Sprintf(`
-receivers::custom_labels: {samples_per_second: 97, report_interval: 500ms, max_user_label_sets: 8, max_background_cpu: 0.01, metrics: {interval: 1s}, targets: {include: [{executable: "%s/*"}]}}
+receivers::custom_labels: {samples_per_second: 97, report_interval: 500ms, max_background_cpu: %g, max_user_label_sets: %d, metrics: {interval: 1s}, targets: {include: [{executable: "%s/*"}]}}
 exporters:
   otlp_grpc: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   otlp_http/prometheus: {metrics_endpoint: "http://%s/api/v1/otlp/v1/metrics", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   otlp_http/dead: {metrics_endpoint: "http://%s/", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
 service::pipelines::metrics::exporters: [otlp_http/prometheus, otlp_http/dead]
-`, h.dir, metrics, deadAddress)
+`, backgroundCPU, labelSets, h.dir, metrics, deadAddress)
 }
 
 // startUnprivileged has a collector run whose receiver cannot start.
