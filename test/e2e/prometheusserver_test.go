@@ -29,6 +29,7 @@ type prometheus struct {
 	*child
 	address string
 	began   time.Time
+	healthy time.Time // since when no alert is about a healthy host
 }
 
 // quickRules has rules look at seconds where they look at minutes: they are the same otherwise.
