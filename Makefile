@@ -11,6 +11,8 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
+# Debian 12's is too old to take OTLP.
+PROMETHEUS := $(BIN)/prometheus
 # What benchmarks compare with.
 PEER := $(BUILD)/peer/otelcol-ebpf-profiler
 
@@ -132,6 +134,11 @@ $(LINT): tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $(LINT)
 
+# Without service discovery in clouds. It takes minutes.
+$(PROMETHEUS): tools/prometheus/go.mod tools/prometheus/go.sum
+	cd tools/prometheus && $(GO) build -tags remove_all_sd -ldflags='-s -w' -o $(BIN)/ tool
+	touch $@
+
 .PHONY: generate
 generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
@@ -195,6 +202,7 @@ E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
 E2E_TESTS_backends := TestBackends TestBackendsNotice
 E2E_TESTS_fleet := TestFleet
+E2E_TESTS_prometheus := TestPrometheus
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
@@ -203,7 +211,7 @@ E2E_TESTS_privileges := TestPrivileges
 E2E_TESTS_short-lived := TestShortLived
 E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
-E2E_TESTS_docs := TestDocsNameCounts TestDocsLinks TestDocs TestListed
+E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
 .PHONY: node-writers web-browser
@@ -214,7 +222,8 @@ web-browser:
 
 # What some of them run.
 e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
-e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-web e2e-deploy e2e-docs: collector
+e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-prometheus e2e-web e2e-deploy e2e-docs: collector
+e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
@@ -264,7 +273,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # those are full by default.)
 UNMEASURED := web docs deploy lifecycle privileges hostile rules
 # What only `make test-all` runs: programs of others, which take minutes to build.
-ONLY_IN_FULL := fleet
+ONLY_IN_FULL := fleet prometheus
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers

@@ -27,6 +27,7 @@ const (
 	needDocker   = "needs a container engine: TestDeploy runs what the Dockerfile runs"
 	needBackend  = "needs a Pyroscope: TestBackends pushes to a stand-in for one"
 	needFleet    = "needs a cluster: TestFleet runs the configurations that the manifests have"
+	needHosts    = "runs until it is ended: TestPrometheus runs it"
 	needKube     = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
 )
 
@@ -58,6 +59,8 @@ var notRun = map[string]string{
 	`kubectl -n custom-labels create secret generic otelcol-gateway-tls --from-file=tls.crt --from-file=tls.key --from-file=ca.crt`: needKube,
 	`kubectl apply -k deploy/fleet/direct`:                               needFleet,
 	`kubectl -n custom-labels rollout status deployment/otelcol-gateway`: needFleet,
+	`prometheus --config.file=deploy/prometheus/prometheus.yml --web.enable-otlp-receiver ` +
+		`--enable-feature=created-timestamp-zero-ingestion`: needHosts,
 
 	`kubectl apply -f deploy/kubernetes/daemonset.yaml`:                      needKube,
 	`kubectl -n custom-labels rollout status daemonset/otelcol-customlabels`: needKube,

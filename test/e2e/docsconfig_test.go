@@ -27,8 +27,7 @@ import (
 
 // notValidated are parts of configurations that are only parsed, by something in them.
 var notValidated = map[string]string{
-	"headers_setter":              "the built collector has no such extension: it is not to be had in a version that builds with the others",
-	"promote_resource_attributes": "a part of Prometheus's own configuration",
+	"headers_setter": "the built collector has no such extension: it is not to be had in a version that builds with the others",
 }
 
 // The rest of a configuration of which a page shows a part.
@@ -95,7 +94,7 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 		env = append(env, name+"="+address)
 	}
 	series := &prometheusEndpoint{}
-	env = append(env, "PROMETHEUS="+series.start(t))
+	env = append(env, "PROMETHEUS="+series.start(t), "HOST_NAME=host")
 	args := []string{"--config", config, "--config", changes, profilesGate}
 	validate := exec.Command(collectorProgram, append([]string{"validate"}, args...)...)
 	validate.Env = append(os.Environ(), env...)
