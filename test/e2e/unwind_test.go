@@ -29,7 +29,7 @@ const (
 var (
 	// unwindWarmUp is how long a program has run when its samples begin to count: what is
 	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp = size(3*time.Second, 2*time.Second, 8*time.Second)
+	unwindWarmUp = size(5*time.Second, 5*time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin = 5 * time.Second
 	unwindTime  = size(6*time.Second, 2*time.Second, 12*time.Second)
