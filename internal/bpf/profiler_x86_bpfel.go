@@ -197,8 +197,9 @@ type profilerProcessId struct {
 type profilerRaKind uint32
 
 const (
-	profilerRaKindRA_OFFSET   profilerRaKind = 0
-	profilerRaKindRA_REGISTER profilerRaKind = 1
+	profilerRaKindRA_OFFSET      profilerRaKind = 0
+	profilerRaKindRA_REGISTER    profilerRaKind = 1
+	profilerRaKindRA_INTERRUPTED profilerRaKind = 2
 )
 
 type profilerRawLabel struct {

@@ -191,7 +191,7 @@ func TestRowsEqualUnwind(t *testing.T) {
 		require.EqualValues(t, c, g)
 	}
 	for c, g := range map[profilerRaKind]record.RAKind{
-		profilerRaKindRA_OFFSET: record.RAOffset, profilerRaKindRA_REGISTER: record.RARegister,
+		profilerRaKindRA_OFFSET: record.RAOffset, profilerRaKindRA_REGISTER: record.RARegister, profilerRaKindRA_INTERRUPTED: record.RAInterrupted,
 	} {
 		require.EqualValues(t, c, g)
 	}

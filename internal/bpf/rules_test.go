@@ -348,6 +348,17 @@ func TestRules(t *testing.T) {
 		callers.FPOffset = 0
 		require.True(t, whole(t, none, callers))
 	})
+	t.Run("interrupted", func(t *testing.T) { // the rule at the return address counts, not that of the call before it
+		interrupted := byFP
+		interrupted.RA = record.RAInterrupted
+		var caller uint64
+		r.use(t, r.table(t, base, 4, []record.UnwindRule{{}, interrupted, end}, []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}}))
+		frames, own, _ := r.walk(t, func(frames []uint64) { caller = frames[1] })
+		r.drop(t)
+		require.Equal(t, r.own, own)
+		require.Equal(t, r.frames, frames)
+		require.Equal(t, r.back+1, caller, "like a return address")
+	})
 	t.Run("no_caller", func(t *testing.T) { // a word that is 0 in place of the return address
 		found := false
 		for offset := -24; offset >= -128 && !found; offset -= 8 {

@@ -42,6 +42,9 @@ type Func struct {
 	// Foreign is code of another language that Go's linker has put in between, of
 	// which the table has nothing but the name.
 	Foreign bool
+	// Special is one that Go's runtime tells from others by a number, which differs by
+	// version (internal/abi/symtab.go, FuncID), or a wrapper.
+	Special bool
 
 	name, unit        uint32 // offsets in tables
 	stack, file, line uint32 // offsets of pc-value tables
@@ -157,7 +160,7 @@ func (r *Reader) function(i uint64) (Func, error) {
 	f := Func{
 		Entry: r.t.text + uint64(e.code), End: r.t.text + uint64(next.code),
 		name: u32(4), stack: u32(16), file: u32(20), line: u32(24), unit: u32(32),
-		Flags: Flags(fixed[size-3]),
+		Special: fixed[size-4] != 0, Flags: Flags(fixed[size-3]),
 	}
 	f.Foreign = f.stack == 0
 	if r.t.current {

@@ -26,6 +26,10 @@ type RAKind uint8
 const (
 	RAOffset   RAKind = iota // at CFA + RAOffset
 	RARegister               // in x30 (aarch64)
+	// RAInterrupted is or'ed to the others: it is the address of an instruction that was
+	// interrupted, at which a call was made to look as if it came from there. On aarch64 its
+	// x30 is at CFA - 16.
+	RAInterrupted
 )
 
 // FPKind says where the frame register of the caller is: enum fp_kind.

@@ -13,7 +13,7 @@ import (
 
 // maxDelta bounds how far a function moves the stack pointer; Go's largest frame
 // has 1 GiB (runtime.call1073741824).
-const maxDelta = 1<<31 - 16
+const maxDelta = 1<<31 - 64
 
 // readGo adds the rows of Go's functions, of which .eh_frame says nothing and
 // .debug_frame, where it was not stripped, knows no frame register. They are
@@ -58,16 +58,18 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 	last := record.UnwindRule{}
 	thread, isClone := b.goThread(r, f)
 	switch {
+	case b.isInjected(r, f):
+		return b.goRows(r, f, interrupted)
 	case f.Flags&gopclntab.TopFrame != 0:
 		// Go's traceback ends at a signal, too; the kernel's frame behind it tells what was interrupted.
 		if name, err := r.Name(f); err == nil && strings.HasPrefix(name, "runtime.sigtramp") {
-			return b.goRows(r, f)
+			return b.goRows(r, f, goRule)
 		}
 		last.CFA = record.CFAEnd
 	case isClone:
 		maker := *f
 		maker.End = thread
-		if err := b.goRows(r, &maker); err != nil {
+		if err := b.goRows(r, &maker, goRule); err != nil {
 			return err
 		}
 		return b.goRow(f.End-thread, record.UnwindRule{CFA: record.CFAEnd})
@@ -75,7 +77,7 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		// It goes to another stack, with the frame register of its caller.
 		last.CFA = record.CFASwitch
 	default:
-		return b.goRows(r, f)
+		return b.goRows(r, f, goRule)
 	}
 	return b.goRow(f.End-f.Entry, last)
 }
@@ -94,16 +96,31 @@ func (b *builder) isTrampoline(start, end uint64) bool {
 	return at == 0
 }
 
-func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func) error {
+// isInjected reports whether a function is one that a signal handler of Go's runtime makes a
+// call of, at the instruction that was interrupted (unwindTrap in runtime/traceback.go;
+// sigpanic0 in runtime/asm_amd64.s).
+func (b *builder) isInjected(r *gopclntab.Reader, f *gopclntab.Func) bool {
+	if !f.Special && f.Flags&gopclntab.Assembly == 0 {
+		return false
+	}
+	switch name, err := r.Name(f); name {
+	case "runtime.asyncPreempt", "runtime.sigpanic", "runtime.sigpanic0", "runtime.debugCallV2":
+		return err == nil
+	}
+	return false
+}
+
+// goRows adds a row of rule for each change of the stack pointer in a function.
+func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(m elf.Machine, delta int32) record.UnwindRule) error {
 	var stop error
-	at, rule := f.Entry, record.UnwindRule{}
+	at, last := f.Entry, record.UnwindRule{}
 	err := r.StackDeltas(f, func(start uint64, delta int32) bool {
-		if stop = b.goRow(start-at, rule); stop != nil {
+		if stop = b.goRow(start-at, last); stop != nil {
 			return false
 		}
-		at, rule = start, record.UnwindRule{}
+		at, last = start, record.UnwindRule{}
 		if delta >= 0 && delta <= maxDelta {
-			rule = goRule(b.machine.machine, delta)
+			last = rule(b.machine.machine, delta)
 		}
 		return true
 	})
@@ -112,9 +129,9 @@ func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func) error {
 	}
 	if err != nil {
 		b.stats.Counts[ReasonMalformed]++
-		rule = record.UnwindRule{}
+		last = record.UnwindRule{}
 	}
-	return b.goRow(f.End-at, rule)
+	return b.goRow(f.End-at, last)
 }
 
 func (b *builder) goRow(bytes uint64, r record.UnwindRule) error {
@@ -148,4 +165,21 @@ func goRule(m elf.Machine, delta int32) record.UnwindRule {
 		return record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
 	}
 	return record.UnwindRule{CFA: record.CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
+}
+
+// interrupted is the rule in a function that a signal handler of Go's runtime has called. On
+// aarch64 the handler has saved the link register of the interrupted function, 16 bytes above
+// the stack pointer that the call begins with (runtime/signal_arm64.go, pushCall).
+func interrupted(m elf.Machine, delta int32) record.UnwindRule {
+	rule := goRule(m, delta)
+	rule.RA |= record.RAInterrupted
+	if m != elf.EM_AARCH64 {
+		return rule
+	}
+	rule.CFAOffset += 16
+	if delta != 0 {
+		rule.RAOffset -= 16
+		rule.FPOffset -= 16
+	}
+	return rule
 }

@@ -55,7 +55,7 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 			special := switching(t, path)
 			rows := table(t, path)
 			require.Greater(t, rows.Stats.GoFunctions, 1000)
-			checked, trampolines := 0, map[uint64]bool{}
+			checked, interrupted, trampolines := 0, 0, map[uint64]bool{}
 			debugFrame(t, readelf, path, func(vaddr uint64, cfa, ra string) {
 				if special(vaddr) || strings.Contains(cfa, "-") || cfa == "rsp+0" {
 					return // to another stack, or back: assembler that leaves by a jump
@@ -65,6 +65,17 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				if r.CFA == record.CFASignal {
 					trampolines[vaddr] = true
 					return
+				}
+				if r.RA&record.RAInterrupted != 0 {
+					interrupted++
+					r.RA &^= record.RAInterrupted
+					if arch == "arm64" { // where the handler has saved x30
+						r.CFAOffset -= 16
+						if r.RA == record.RAOffset {
+							r.RAOffset += 16
+							require.Equal(t, r.RAOffset-8, r.FPOffset+16)
+						}
+					}
 				}
 				got := fmt.Sprintf("rsp+%d", r.CFAOffset)
 				if arch == "arm64" {
@@ -81,6 +92,16 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				checked++
 			})
 			require.Greater(t, checked, 5000)
+			require.Greater(t, interrupted, 5)
+			require.Less(t, interrupted, 100)
+			for _, name := range []string{"runtime.asyncPreempt.abi0", "runtime.sigpanic"} {
+				r, ok := rows.Lookup(symbol(t, path, name))
+				require.True(t, ok)
+				require.NotZero(t, r.RA&record.RAInterrupted, name)
+				r, ok = rows.Lookup(symbol(t, path, name) - 1)
+				require.True(t, ok)
+				require.Zero(t, r.RA&record.RAInterrupted, name)
+			}
 			if arch == "amd64" { // on aarch64 it is the kernel's
 				require.Contains(t, trampolines, symbol(t, path, "runtime.sigreturn__sigaction.abi0"))
 			}

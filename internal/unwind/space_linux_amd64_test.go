@@ -209,5 +209,5 @@ func (s *space) caller(r registers, rule record.UnwindRule) (c registers, exact,
 		c.general[fp] = s.word(r.general[fp] + uint64(int64(rule.FPOffset)))
 	}
 	c.ip = s.word(cfa + uint64(int64(rule.RAOffset)))
-	return c, false, c.ip != 0
+	return c, rule.RA&record.RAInterrupted != 0, c.ip != 0
 }

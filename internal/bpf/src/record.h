@@ -151,6 +151,11 @@ enum cfa_kind {
 enum ra_kind {
 	RA_OFFSET = 0,	 /* the return address is at CFA + ra_offset */
 	RA_REGISTER = 1, /* in the link register, where registers are known */
+	/*
+	 * Or'ed to the others: it is the address of an instruction that was interrupted, at which a
+	 * call was made to look as if it came from there. On aarch64 its x30 is at CFA - 16.
+	 */
+	RA_INTERRUPTED = 2,
 };
 
 enum fp_kind {

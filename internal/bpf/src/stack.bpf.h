@@ -38,6 +38,9 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 	return bytes / 8;
 }
 
+/* How far below the CFA a rule of RA_INTERRUPTED has the link register. */
+#define INTERRUPTED_LR 16
+
 /* What follows returns OUTCOME_NONE when there is a caller, which is then in w. */
 
 /*
@@ -129,9 +132,9 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	/* Stacks grow down: a caller's frame lies above. Only a leaf need not have pushed anything. */
 	if (cfa < w->sp || (cfa == w->sp && !w->regs_known))
 		return OUTCOME_INVALID;
-	if (rule->ra == RA_REGISTER && !w->regs_known)
+	if (rule->ra & RA_REGISTER && !w->regs_known)
 		return OUTCOME_INVALID;
-	if (rule->fp == FP_OFFSET && rule->ra == RA_OFFSET && rule->ra_offset == rule->fp_offset + 8) {
+	if (rule->fp == FP_OFFSET && !(rule->ra & RA_REGISTER) && rule->ra_offset == rule->fp_offset + 8) {
 		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(cfa + rule->fp_offset)))
 			return OUTCOME_FAULT;
 	} else {
@@ -142,8 +145,8 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
 		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(w->fp + rule->fp_offset)))
 			return OUTCOME_FAULT;
-		if (rule->ra == RA_OFFSET && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
-								 (const void *)(cfa + rule->ra_offset)))
+		if (!(rule->ra & RA_REGISTER) && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
+								     (const void *)(cfa + rule->ra_offset)))
 			return OUTCOME_FAULT;
 	}
 	w->fp = link.fp;
@@ -151,7 +154,16 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		w->fp_known = 1;
 	else if (rule->fp == FP_UNDEFINED)
 		w->fp_known = 0;
-	return to_caller(w, link.return_address, cfa, true);
+	out = to_caller(w, link.return_address, cfa, true);
+	if (rule->ra & RA_INTERRUPTED) {
+		w->exact = 1;
+		if (LINK_REGISTER) {
+			if (bpf_probe_read_user(&w->lr, sizeof(w->lr), (const void *)(cfa - INTERRUPTED_LR)))
+				return OUTCOME_FAULT;
+			w->regs_known = 1;
+		}
+	}
+	return out;
 }
 
 static __always_inline bool needs_sp(const struct unwind_rule *rule)
