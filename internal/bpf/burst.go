@@ -7,20 +7,30 @@ import "time"
 const (
 	// burstGap is how soon after a wake-up another one belongs to the same burst.
 	burstGap = 20 * time.Millisecond
-	// gatherTime is how long more of a burst is waited for: no longer than a new process is
-	// left alone anyway.
-	gatherTime = time.Millisecond
+	// A reader waits for more of a burst, twice as long each time.
+	minGather = time.Millisecond
+	maxGather = 50 * time.Millisecond
 )
 
-// burst is when a reader was woken last.
-type burst struct{ wokenAt time.Time }
+// burst is how long a reader has waited for more, and until when.
+type burst struct {
+	gathered time.Duration
+	until    time.Time
+}
 
 // gather is called by a reader that was woken. It lets more of a burst come: processes that
-// start and end one after the other make several records each, and to be woken costs more
-// than to take note of them. What comes alone is read at once.
+// start one after the other make several records each, and to be woken costs more than to take
+// note of them. What comes alone is read at once.
 func (b *burst) gather() {
-	if time.Since(b.wokenAt) < burstGap {
-		time.Sleep(gatherTime)
+	b.gathered = b.next(time.Since(b.until))
+	time.Sleep(b.gathered)
+	b.until = time.Now()
+}
+
+// next is how long to wait for more, of a record that has come so long after the last wait.
+func (b *burst) next(after time.Duration) time.Duration {
+	if after >= burstGap {
+		return 0
 	}
-	b.wokenAt = time.Now()
+	return min(max(minGather, 2*b.gathered), maxGather)
 }

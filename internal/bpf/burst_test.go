@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What comes alone is read at once, what follows soon waits for more.
+// What comes alone is read at once, what follows soon waits for more, the longer the burst.
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b burst
@@ -20,10 +20,15 @@ func TestBurst(t *testing.T) {
 			return time.Since(began)
 		}
 		require.Zero(t, gather())
-		require.Equal(t, gatherTime, gather())
+		require.Equal(t, minGather, gather())
 		time.Sleep(burstGap - time.Nanosecond)
-		require.Equal(t, gatherTime, gather())
+		require.Equal(t, 2*minGather, gather())
+		for range 5 {
+			gather()
+		}
+		require.Equal(t, maxGather, gather())
 		time.Sleep(burstGap)
 		require.Zero(t, gather())
+		require.Equal(t, minGather, gather())
 	})
 }

@@ -16,29 +16,30 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	contextsMapCounts         = "counts"
-	contextsMapEvents         = "events"
-	contextsMapFileRows       = "file_rows"
-	contextsMapLastContext    = "last_context"
-	contextsMapProcesses      = "processes"
-	contextsMapPrograms       = "programs"
-	contextsMapPublishers     = "publishers"
-	contextsMapSamples        = "samples"
-	contextsMapScratches      = "scratches"
-	contextsMapUnwindLists    = "unwind_lists"
-	contextsMapUnwindMappings = "unwind_mappings"
-	contextsMapUnwindTables   = "unwind_tables"
-	contextsProgContextNamed  = "context_named"
-	contextsVarJudgeForked    = "judge_forked"
-	contextsVarMaxKeyBytes    = "max_key_bytes"
-	contextsVarMaxLabels      = "max_labels"
-	contextsVarMaxValueBytes  = "max_value_bytes"
-	contextsVarPageBytes      = "page_bytes"
-	contextsVarPidNsInum      = "pid_ns_inum"
-	contextsVarReadLabels     = "read_labels"
-	contextsVarSelectTargets  = "select_targets"
-	contextsVarUseRows        = "use_rows"
-	contextsVarWatermarkBytes = "watermark_bytes"
+	contextsMapCounts               = "counts"
+	contextsMapEvents               = "events"
+	contextsMapFileRows             = "file_rows"
+	contextsMapLastContext          = "last_context"
+	contextsMapProcesses            = "processes"
+	contextsMapPrograms             = "programs"
+	contextsMapPublishers           = "publishers"
+	contextsMapSamples              = "samples"
+	contextsMapScratches            = "scratches"
+	contextsMapUnwindLists          = "unwind_lists"
+	contextsMapUnwindMappings       = "unwind_mappings"
+	contextsMapUnwindTables         = "unwind_tables"
+	contextsProgContextNamed        = "context_named"
+	contextsVarEventsWatermarkBytes = "events_watermark_bytes"
+	contextsVarJudgeForked          = "judge_forked"
+	contextsVarMaxKeyBytes          = "max_key_bytes"
+	contextsVarMaxLabels            = "max_labels"
+	contextsVarMaxValueBytes        = "max_value_bytes"
+	contextsVarPageBytes            = "page_bytes"
+	contextsVarPidNsInum            = "pid_ns_inum"
+	contextsVarReadLabels           = "read_labels"
+	contextsVarSelectTargets        = "select_targets"
+	contextsVarUseRows              = "use_rows"
+	contextsVarWatermarkBytes       = "watermark_bytes"
 )
 
 // loadContexts returns the embedded CollectionSpec for contexts.
@@ -108,16 +109,17 @@ type contextsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type contextsVariableSpecs struct {
-	JudgeForked    *ebpf.VariableSpec `ebpf:"judge_forked"`
-	MaxKeyBytes    *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels      *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes  *ebpf.VariableSpec `ebpf:"max_value_bytes"`
-	PageBytes      *ebpf.VariableSpec `ebpf:"page_bytes"`
-	PidNsInum      *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
-	ReadLabels     *ebpf.VariableSpec `ebpf:"read_labels"`
-	SelectTargets  *ebpf.VariableSpec `ebpf:"select_targets"`
-	UseRows        *ebpf.VariableSpec `ebpf:"use_rows"`
-	WatermarkBytes *ebpf.VariableSpec `ebpf:"watermark_bytes"`
+	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
+	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
+	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
+	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
 // contextsObjects contains all objects after they have been loaded into the kernel.
@@ -175,16 +177,17 @@ func (m *contextsMaps) Close() error {
 //
 // It can be passed to loadContextsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type contextsVariables struct {
-	JudgeForked    *ebpf.Variable `ebpf:"judge_forked"`
-	MaxKeyBytes    *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels      *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes  *ebpf.Variable `ebpf:"max_value_bytes"`
-	PageBytes      *ebpf.Variable `ebpf:"page_bytes"`
-	PidNsInum      *ebpf.Variable `ebpf:"pid_ns_inum"`
-	ReadLabels     *ebpf.Variable `ebpf:"read_labels"`
-	SelectTargets  *ebpf.Variable `ebpf:"select_targets"`
-	UseRows        *ebpf.Variable `ebpf:"use_rows"`
-	WatermarkBytes *ebpf.Variable `ebpf:"watermark_bytes"`
+	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
+	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
+	UseRows              *ebpf.Variable `ebpf:"use_rows"`
+	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 
 // contextsPrograms contains all programs after they have been loaded into the kernel.

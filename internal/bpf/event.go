@@ -3,14 +3,20 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf/link"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
+
+// eventDelay is the longest that an event waits which can: nothing is to be done before the
+// process is sampled, and that is told at once.
+const eventDelay = 200 * time.Millisecond
 
 // eventBytes of an event in the ring buffer.
 const eventBytes = int(unsafe.Sizeof(record.ProcessEvent{}))
@@ -40,7 +46,11 @@ func parseEvent(ev *record.Event, b []byte) error {
 // Close. Only one goroutine may call it.
 func (s *Sampler) ReadEvent(ev *record.Event) error {
 	for {
-		if err := s.events.read(&s.eventRaw); err != nil {
+		err := s.events.read(&s.eventRaw)
+		if errors.Is(err, ErrIdle) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if err := parseEvent(ev, s.eventRaw.RawSample); err == nil {

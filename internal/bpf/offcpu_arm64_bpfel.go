@@ -49,37 +49,38 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	offcpuMapCounts           = "counts"
-	offcpuMapEvents           = "events"
-	offcpuMapFileRows         = "file_rows"
-	offcpuMapOffCpuThreads    = "off_cpu_threads"
-	offcpuMapProcesses        = "processes"
-	offcpuMapPrograms         = "programs"
-	offcpuMapRunning          = "running"
-	offcpuMapSamples          = "samples"
-	offcpuMapScratches        = "scratches"
-	offcpuMapUnwindLists      = "unwind_lists"
-	offcpuMapUnwindMappings   = "unwind_mappings"
-	offcpuMapUnwindTables     = "unwind_tables"
-	offcpuMapUsers            = "users"
-	offcpuProgSwitchThreads   = "switch_threads"
-	offcpuVarDrawBelow        = "draw_below"
-	offcpuVarJudgeForked      = "judge_forked"
-	offcpuVarLeaveLimitBytes  = "leave_limit_bytes"
-	offcpuVarLeavingBytes     = "leaving_bytes"
-	offcpuVarMaxKeyBytes      = "max_key_bytes"
-	offcpuVarMaxLabels        = "max_labels"
-	offcpuVarMaxValueBytes    = "max_value_bytes"
-	offcpuVarOwnTgid          = "own_tgid"
-	offcpuVarPageBytes        = "page_bytes"
-	offcpuVarPidNsInum        = "pid_ns_inum"
-	offcpuVarReadLabels       = "read_labels"
-	offcpuVarSelectTargets    = "select_targets"
-	offcpuVarTypeThreadReturn = "type_thread_return"
-	offcpuVarTypeThreadState  = "type_thread_state"
-	offcpuVarUseRows          = "use_rows"
-	offcpuVarUserLimitBytes   = "user_limit_bytes"
-	offcpuVarWatermarkBytes   = "watermark_bytes"
+	offcpuMapCounts               = "counts"
+	offcpuMapEvents               = "events"
+	offcpuMapFileRows             = "file_rows"
+	offcpuMapOffCpuThreads        = "off_cpu_threads"
+	offcpuMapProcesses            = "processes"
+	offcpuMapPrograms             = "programs"
+	offcpuMapRunning              = "running"
+	offcpuMapSamples              = "samples"
+	offcpuMapScratches            = "scratches"
+	offcpuMapUnwindLists          = "unwind_lists"
+	offcpuMapUnwindMappings       = "unwind_mappings"
+	offcpuMapUnwindTables         = "unwind_tables"
+	offcpuMapUsers                = "users"
+	offcpuProgSwitchThreads       = "switch_threads"
+	offcpuVarDrawBelow            = "draw_below"
+	offcpuVarEventsWatermarkBytes = "events_watermark_bytes"
+	offcpuVarJudgeForked          = "judge_forked"
+	offcpuVarLeaveLimitBytes      = "leave_limit_bytes"
+	offcpuVarLeavingBytes         = "leaving_bytes"
+	offcpuVarMaxKeyBytes          = "max_key_bytes"
+	offcpuVarMaxLabels            = "max_labels"
+	offcpuVarMaxValueBytes        = "max_value_bytes"
+	offcpuVarOwnTgid              = "own_tgid"
+	offcpuVarPageBytes            = "page_bytes"
+	offcpuVarPidNsInum            = "pid_ns_inum"
+	offcpuVarReadLabels           = "read_labels"
+	offcpuVarSelectTargets        = "select_targets"
+	offcpuVarTypeThreadReturn     = "type_thread_return"
+	offcpuVarTypeThreadState      = "type_thread_state"
+	offcpuVarUseRows              = "use_rows"
+	offcpuVarUserLimitBytes       = "user_limit_bytes"
+	offcpuVarWatermarkBytes       = "watermark_bytes"
 )
 
 // loadOffcpu returns the embedded CollectionSpec for offcpu.
@@ -150,23 +151,24 @@ type offcpuMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type offcpuVariableSpecs struct {
-	DrawBelow        *ebpf.VariableSpec `ebpf:"draw_below"`
-	JudgeForked      *ebpf.VariableSpec `ebpf:"judge_forked"`
-	LeaveLimitBytes  *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
-	LeavingBytes     *ebpf.VariableSpec `ebpf:"leaving_bytes"`
-	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
-	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
-	PageBytes        *ebpf.VariableSpec `ebpf:"page_bytes"`
-	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
-	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
-	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
-	TypeThreadReturn *ebpf.VariableSpec `ebpf:"type_thread_return"`
-	TypeThreadState  *ebpf.VariableSpec `ebpf:"type_thread_state"`
-	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
-	UserLimitBytes   *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
-	WatermarkBytes   *ebpf.VariableSpec `ebpf:"watermark_bytes"`
+	DrawBelow            *ebpf.VariableSpec `ebpf:"draw_below"`
+	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	LeaveLimitBytes      *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
+	LeavingBytes         *ebpf.VariableSpec `ebpf:"leaving_bytes"`
+	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
+	OwnTgid              *ebpf.VariableSpec `ebpf:"own_tgid"`
+	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
+	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
+	TypeThreadState      *ebpf.VariableSpec `ebpf:"type_thread_state"`
+	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
+	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
+	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
 // offcpuObjects contains all objects after they have been loaded into the kernel.
@@ -226,23 +228,24 @@ func (m *offcpuMaps) Close() error {
 //
 // It can be passed to loadOffcpuObjects or ebpf.CollectionSpec.LoadAndAssign.
 type offcpuVariables struct {
-	DrawBelow        *ebpf.Variable `ebpf:"draw_below"`
-	JudgeForked      *ebpf.Variable `ebpf:"judge_forked"`
-	LeaveLimitBytes  *ebpf.Variable `ebpf:"leave_limit_bytes"`
-	LeavingBytes     *ebpf.Variable `ebpf:"leaving_bytes"`
-	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
-	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
-	PageBytes        *ebpf.Variable `ebpf:"page_bytes"`
-	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
-	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
-	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`
-	TypeThreadReturn *ebpf.Variable `ebpf:"type_thread_return"`
-	TypeThreadState  *ebpf.Variable `ebpf:"type_thread_state"`
-	UseRows          *ebpf.Variable `ebpf:"use_rows"`
-	UserLimitBytes   *ebpf.Variable `ebpf:"user_limit_bytes"`
-	WatermarkBytes   *ebpf.Variable `ebpf:"watermark_bytes"`
+	DrawBelow            *ebpf.Variable `ebpf:"draw_below"`
+	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	LeaveLimitBytes      *ebpf.Variable `ebpf:"leave_limit_bytes"`
+	LeavingBytes         *ebpf.Variable `ebpf:"leaving_bytes"`
+	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
+	OwnTgid              *ebpf.Variable `ebpf:"own_tgid"`
+	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
+	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`
+	TypeThreadState      *ebpf.Variable `ebpf:"type_thread_state"`
+	UseRows              *ebpf.Variable `ebpf:"use_rows"`
+	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
+	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 
 // offcpuPrograms contains all programs after they have been loaded into the kernel.

@@ -61,6 +61,7 @@ const (
 	profilerEventKindEVENT_FORK          profilerEventKind = 2
 	profilerEventKindEVENT_EXIT          profilerEventKind = 3
 	profilerEventKindEVENT_CONTEXT_NAMED profilerEventKind = 4
+	profilerEventKindEVENT_SAMPLED       profilerEventKind = 5
 )
 
 type profilerFileKey struct {
@@ -168,7 +169,7 @@ type profilerProcessEntry struct {
 	NumSources uint8
 	Filtered   uint8
 	Presumed   uint8
-	Pad        uint8
+	BySample   uint8
 	Owner      uint32
 	Sources    [4]profilerLabelSource
 }
@@ -271,10 +272,12 @@ type profilerScratch struct {
 		Outcome    uint32
 		Pad        uint32
 	}
-	Sources [4]profilerLabelSource
-	End     uint32
-	Skipped uint32
-	User    struct {
+	Sources  [4]profilerLabelSource
+	BySample uint32
+	End      uint32
+	Skipped  uint32
+	_        [4]byte
+	User     struct {
 		_      structs.HostLayout
 		Ip     uint64
 		Sp     uint64
@@ -395,50 +398,52 @@ type profilerUserShare struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	profilerMapCounts           = "counts"
-	profilerMapEvents           = "events"
-	profilerMapFileRows         = "file_rows"
-	profilerMapNamed            = "named"
-	profilerMapProcesses        = "processes"
-	profilerMapPrograms         = "programs"
-	profilerMapSamples          = "samples"
-	profilerMapScratches        = "scratches"
-	profilerMapUnwindLists      = "unwind_lists"
-	profilerMapUnwindMappings   = "unwind_mappings"
-	profilerMapUnwindTables     = "unwind_tables"
-	profilerMapUsers            = "users"
-	profilerProgNameFile        = "name_file"
-	profilerProgProcessExec     = "process_exec"
-	profilerProgProcessExit     = "process_exit"
-	profilerProgProcessFork     = "process_fork"
-	profilerProgSampleCpu       = "sample_cpu"
-	profilerProgScanProcesses   = "scan_processes"
-	profilerVarJudgeForked      = "judge_forked"
-	profilerVarMaxKeyBytes      = "max_key_bytes"
-	profilerVarMaxLabels        = "max_labels"
-	profilerVarMaxValueBytes    = "max_value_bytes"
-	profilerVarPageBytes        = "page_bytes"
-	profilerVarPidNsInum        = "pid_ns_inum"
-	profilerVarReadLabels       = "read_labels"
-	profilerVarSelectTargets    = "select_targets"
-	profilerVarTypeCfaKind      = "type_cfa_kind"
-	profilerVarTypeCounter      = "type_counter"
-	profilerVarTypeEventKind    = "type_event_kind"
-	profilerVarTypeFpKind       = "type_fp_kind"
-	profilerVarTypeLabelAbi     = "type_label_abi"
-	profilerVarTypeLabelBlock   = "type_label_block"
-	profilerVarTypeOutcome      = "type_outcome"
-	profilerVarTypeProcessEvent = "type_process_event"
-	profilerVarTypeRaKind       = "type_ra_kind"
-	profilerVarTypeRawLabel     = "type_raw_label"
-	profilerVarTypeSampleHeader = "type_sample_header"
-	profilerVarTypeTlsKind      = "type_tls_kind"
-	profilerVarTypeUnwindHeader = "type_unwind_header"
-	profilerVarTypeUnwindRule   = "type_unwind_rule"
-	profilerVarTypeUserShare    = "type_user_share"
-	profilerVarUseRows          = "use_rows"
-	profilerVarUserLimitBytes   = "user_limit_bytes"
-	profilerVarWatermarkBytes   = "watermark_bytes"
+	profilerMapCounts               = "counts"
+	profilerMapEvents               = "events"
+	profilerMapFileRows             = "file_rows"
+	profilerMapNamed                = "named"
+	profilerMapProcesses            = "processes"
+	profilerMapPrograms             = "programs"
+	profilerMapSampled              = "sampled"
+	profilerMapSamples              = "samples"
+	profilerMapScratches            = "scratches"
+	profilerMapUnwindLists          = "unwind_lists"
+	profilerMapUnwindMappings       = "unwind_mappings"
+	profilerMapUnwindTables         = "unwind_tables"
+	profilerMapUsers                = "users"
+	profilerProgNameFile            = "name_file"
+	profilerProgProcessExec         = "process_exec"
+	profilerProgProcessExit         = "process_exit"
+	profilerProgProcessFork         = "process_fork"
+	profilerProgSampleCpu           = "sample_cpu"
+	profilerProgScanProcesses       = "scan_processes"
+	profilerVarEventsWatermarkBytes = "events_watermark_bytes"
+	profilerVarJudgeForked          = "judge_forked"
+	profilerVarMaxKeyBytes          = "max_key_bytes"
+	profilerVarMaxLabels            = "max_labels"
+	profilerVarMaxValueBytes        = "max_value_bytes"
+	profilerVarPageBytes            = "page_bytes"
+	profilerVarPidNsInum            = "pid_ns_inum"
+	profilerVarReadLabels           = "read_labels"
+	profilerVarSelectTargets        = "select_targets"
+	profilerVarTypeCfaKind          = "type_cfa_kind"
+	profilerVarTypeCounter          = "type_counter"
+	profilerVarTypeEventKind        = "type_event_kind"
+	profilerVarTypeFpKind           = "type_fp_kind"
+	profilerVarTypeLabelAbi         = "type_label_abi"
+	profilerVarTypeLabelBlock       = "type_label_block"
+	profilerVarTypeOutcome          = "type_outcome"
+	profilerVarTypeProcessEvent     = "type_process_event"
+	profilerVarTypeRaKind           = "type_ra_kind"
+	profilerVarTypeRawLabel         = "type_raw_label"
+	profilerVarTypeSampleHeader     = "type_sample_header"
+	profilerVarTypeTlsKind          = "type_tls_kind"
+	profilerVarTypeUnwindHeader     = "type_unwind_header"
+	profilerVarTypeUnwindRule       = "type_unwind_rule"
+	profilerVarTypeUserShare        = "type_user_share"
+	profilerVarUseRows              = "use_rows"
+	profilerVarUserLimitBytes       = "user_limit_bytes"
+	profilerVarWatermarkBytes       = "watermark_bytes"
 )
 
 // loadProfiler returns the embedded CollectionSpec for profiler.
@@ -501,6 +506,7 @@ type profilerMapSpecs struct {
 	Named          *ebpf.MapSpec `ebpf:"named"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
+	Sampled        *ebpf.MapSpec `ebpf:"sampled"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
@@ -513,32 +519,33 @@ type profilerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerVariableSpecs struct {
-	JudgeForked      *ebpf.VariableSpec `ebpf:"judge_forked"`
-	MaxKeyBytes      *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels        *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes    *ebpf.VariableSpec `ebpf:"max_value_bytes"`
-	PageBytes        *ebpf.VariableSpec `ebpf:"page_bytes"`
-	PidNsInum        *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
-	ReadLabels       *ebpf.VariableSpec `ebpf:"read_labels"`
-	SelectTargets    *ebpf.VariableSpec `ebpf:"select_targets"`
-	TypeCfaKind      *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
-	TypeCounter      *ebpf.VariableSpec `ebpf:"type_counter"`
-	TypeEventKind    *ebpf.VariableSpec `ebpf:"type_event_kind"`
-	TypeFpKind       *ebpf.VariableSpec `ebpf:"type_fp_kind"`
-	TypeLabelAbi     *ebpf.VariableSpec `ebpf:"type_label_abi"`
-	TypeLabelBlock   *ebpf.VariableSpec `ebpf:"type_label_block"`
-	TypeOutcome      *ebpf.VariableSpec `ebpf:"type_outcome"`
-	TypeProcessEvent *ebpf.VariableSpec `ebpf:"type_process_event"`
-	TypeRaKind       *ebpf.VariableSpec `ebpf:"type_ra_kind"`
-	TypeRawLabel     *ebpf.VariableSpec `ebpf:"type_raw_label"`
-	TypeSampleHeader *ebpf.VariableSpec `ebpf:"type_sample_header"`
-	TypeTlsKind      *ebpf.VariableSpec `ebpf:"type_tls_kind"`
-	TypeUnwindHeader *ebpf.VariableSpec `ebpf:"type_unwind_header"`
-	TypeUnwindRule   *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
-	TypeUserShare    *ebpf.VariableSpec `ebpf:"type_user_share"`
-	UseRows          *ebpf.VariableSpec `ebpf:"use_rows"`
-	UserLimitBytes   *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
-	WatermarkBytes   *ebpf.VariableSpec `ebpf:"watermark_bytes"`
+	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
+	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
+	TypeCfaKind          *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
+	TypeCounter          *ebpf.VariableSpec `ebpf:"type_counter"`
+	TypeEventKind        *ebpf.VariableSpec `ebpf:"type_event_kind"`
+	TypeFpKind           *ebpf.VariableSpec `ebpf:"type_fp_kind"`
+	TypeLabelAbi         *ebpf.VariableSpec `ebpf:"type_label_abi"`
+	TypeLabelBlock       *ebpf.VariableSpec `ebpf:"type_label_block"`
+	TypeOutcome          *ebpf.VariableSpec `ebpf:"type_outcome"`
+	TypeProcessEvent     *ebpf.VariableSpec `ebpf:"type_process_event"`
+	TypeRaKind           *ebpf.VariableSpec `ebpf:"type_ra_kind"`
+	TypeRawLabel         *ebpf.VariableSpec `ebpf:"type_raw_label"`
+	TypeSampleHeader     *ebpf.VariableSpec `ebpf:"type_sample_header"`
+	TypeTlsKind          *ebpf.VariableSpec `ebpf:"type_tls_kind"`
+	TypeUnwindHeader     *ebpf.VariableSpec `ebpf:"type_unwind_header"`
+	TypeUnwindRule       *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
+	TypeUserShare        *ebpf.VariableSpec `ebpf:"type_user_share"`
+	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
+	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
+	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
 }
 
 // profilerObjects contains all objects after they have been loaded into the kernel.
@@ -567,6 +574,7 @@ type profilerMaps struct {
 	Named          *ebpf.Map `ebpf:"named"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
+	Sampled        *ebpf.Map `ebpf:"sampled"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
@@ -583,6 +591,7 @@ func (m *profilerMaps) Close() error {
 		m.Named,
 		m.Processes,
 		m.Programs,
+		m.Sampled,
 		m.Samples,
 		m.Scratches,
 		m.UnwindLists,
@@ -596,32 +605,33 @@ func (m *profilerMaps) Close() error {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerVariables struct {
-	JudgeForked      *ebpf.Variable `ebpf:"judge_forked"`
-	MaxKeyBytes      *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels        *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes    *ebpf.Variable `ebpf:"max_value_bytes"`
-	PageBytes        *ebpf.Variable `ebpf:"page_bytes"`
-	PidNsInum        *ebpf.Variable `ebpf:"pid_ns_inum"`
-	ReadLabels       *ebpf.Variable `ebpf:"read_labels"`
-	SelectTargets    *ebpf.Variable `ebpf:"select_targets"`
-	TypeCfaKind      *ebpf.Variable `ebpf:"type_cfa_kind"`
-	TypeCounter      *ebpf.Variable `ebpf:"type_counter"`
-	TypeEventKind    *ebpf.Variable `ebpf:"type_event_kind"`
-	TypeFpKind       *ebpf.Variable `ebpf:"type_fp_kind"`
-	TypeLabelAbi     *ebpf.Variable `ebpf:"type_label_abi"`
-	TypeLabelBlock   *ebpf.Variable `ebpf:"type_label_block"`
-	TypeOutcome      *ebpf.Variable `ebpf:"type_outcome"`
-	TypeProcessEvent *ebpf.Variable `ebpf:"type_process_event"`
-	TypeRaKind       *ebpf.Variable `ebpf:"type_ra_kind"`
-	TypeRawLabel     *ebpf.Variable `ebpf:"type_raw_label"`
-	TypeSampleHeader *ebpf.Variable `ebpf:"type_sample_header"`
-	TypeTlsKind      *ebpf.Variable `ebpf:"type_tls_kind"`
-	TypeUnwindHeader *ebpf.Variable `ebpf:"type_unwind_header"`
-	TypeUnwindRule   *ebpf.Variable `ebpf:"type_unwind_rule"`
-	TypeUserShare    *ebpf.Variable `ebpf:"type_user_share"`
-	UseRows          *ebpf.Variable `ebpf:"use_rows"`
-	UserLimitBytes   *ebpf.Variable `ebpf:"user_limit_bytes"`
-	WatermarkBytes   *ebpf.Variable `ebpf:"watermark_bytes"`
+	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
+	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
+	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
+	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
+	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
+	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
+	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
+	TypeCfaKind          *ebpf.Variable `ebpf:"type_cfa_kind"`
+	TypeCounter          *ebpf.Variable `ebpf:"type_counter"`
+	TypeEventKind        *ebpf.Variable `ebpf:"type_event_kind"`
+	TypeFpKind           *ebpf.Variable `ebpf:"type_fp_kind"`
+	TypeLabelAbi         *ebpf.Variable `ebpf:"type_label_abi"`
+	TypeLabelBlock       *ebpf.Variable `ebpf:"type_label_block"`
+	TypeOutcome          *ebpf.Variable `ebpf:"type_outcome"`
+	TypeProcessEvent     *ebpf.Variable `ebpf:"type_process_event"`
+	TypeRaKind           *ebpf.Variable `ebpf:"type_ra_kind"`
+	TypeRawLabel         *ebpf.Variable `ebpf:"type_raw_label"`
+	TypeSampleHeader     *ebpf.Variable `ebpf:"type_sample_header"`
+	TypeTlsKind          *ebpf.Variable `ebpf:"type_tls_kind"`
+	TypeUnwindHeader     *ebpf.Variable `ebpf:"type_unwind_header"`
+	TypeUnwindRule       *ebpf.Variable `ebpf:"type_unwind_rule"`
+	TypeUserShare        *ebpf.Variable `ebpf:"type_user_share"`
+	UseRows              *ebpf.Variable `ebpf:"use_rows"`
+	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
+	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`
 }
 
 // profilerPrograms contains all programs after they have been loaded into the kernel.

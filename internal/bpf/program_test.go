@@ -3,7 +3,10 @@
 package bpf
 
 import (
+	"os"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,15 +20,15 @@ func TestProgramSources(t *testing.T) {
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	first := startTarget(t, program, "labels-1")
-	var exec record.Event
-	for exec.Kind != record.EventExec || exec.PID != int(first.pid) {
-		require.NoError(t, s.ReadEvent(&exec))
+	var ev record.Event
+	for ev.Kind != record.EventExec || ev.PID != int(first.pid) {
+		require.NoError(t, s.ReadEvent(&ev))
 	}
-	require.NotZero(t, exec.Program)
+	require.NotZero(t, ev.Program)
 	sources := []record.LabelSource{{ABI: record.ABIV1, Offset: first.offsetV1}}
 	require.NoError(t, s.Start())
 	for _, presumed := range []bool{true, false} {
-		require.NoError(t, s.SetProgram(exec.Program, sources, presumed))
+		require.NoError(t, s.SetProgram(ev.Program, sources, presumed))
 		next := startTarget(t, program, "labels-1")
 		readUntil(t, s, func(r *Record) bool {
 			if r.PID != next.pid || len(r.Labels) <= 16 {
@@ -37,12 +40,114 @@ func TestProgramSources(t *testing.T) {
 		require.NoError(t, s.SetLabelSources(identify(t, s, next.pid), sources))
 		readUntil(t, s, func(r *Record) bool { return r.PID == next.pid && len(r.Labels) > 16 && !r.Presumed })
 	}
-	require.NoError(t, s.ForgetProgram(exec.Program))
-	require.NoError(t, s.ForgetProgram(exec.Program), "again")
+	require.NoError(t, s.ForgetProgram(ev.Program))
+	require.NoError(t, s.ForgetProgram(ev.Program), "again")
 	last := startTarget(t, program, "labels-1")
 	readUntil(t, s, func(r *Record) bool {
 		require.False(t, r.PID == last.pid && r.Known)
 		return r.PID == last.pid
 	})
-	require.Error(t, s.SetProgram(exec.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
+
+	// Without sources it begins with nothing.
+	require.NoError(t, s.SetProgram(ev.Program, nil, false))
+	plain := startTarget(t, program, "labels-1")
+	readUntil(t, s, func(r *Record) bool {
+		require.False(t, r.PID == plain.pid && r.Known)
+		return r.PID == plain.pid
+	})
+	require.Error(t, s.SetProgram(ev.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
+}
+
+// The first sample of a process that user space has not looked at is told, once, whatever it
+// began with.
+func TestFirstSampleIsTold(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Follow())
+	program := buildTarget(t)
+	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
+	require.NoError(t, s.SetLabelSources(identify(t, s, known.pid), nil))
+	require.NoError(t, s.Start())
+	samples := func(pid uint32) {
+		n := 0
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID == pid {
+				n++
+			}
+			return n == 20
+		})
+	}
+	// told counts those of a process up to that of one that begins now.
+	told := func(pid uint32) (n int) {
+		id := identify(t, s, pid)
+		var ev record.Event
+		for last := startTarget(t, program, "labels-1"); ev.Kind != record.EventSampled || ev.PID != int(last.pid); {
+			require.NoError(t, s.ReadEvent(&ev))
+			if ev.Kind == record.EventSampled && ev.Process == id {
+				n++
+			}
+		}
+		return n
+	}
+	samples(first.pid)
+	require.Equal(t, 1, told(first.pid))
+	samples(known.pid)
+	require.Zero(t, told(known.pid))
+
+	f, err := os.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	key, err := s.NameFile(f)
+	require.NoError(t, err)
+	for _, sources := range [][]record.LabelSource{{{ABI: record.ABIV1, Offset: first.offsetV1}}, nil} {
+		require.NoError(t, s.SetProgram(key, sources, false))
+		begun := startTarget(t, program, "labels-1")
+		samples(begun.pid)
+		require.Equal(t, 1, told(begun.pid))
+	}
+}
+
+// The exec of a program that has no labels does not wake the reader.
+func TestPlainExecCanWait(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	s.events.delay = time.Hour
+	require.NoError(t, s.events.setDeadline())
+	require.NoError(t, s.Follow())
+	program := buildTarget(t)
+	f, err := os.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	key, err := s.NameFile(f)
+	require.NoError(t, err)
+	require.NoError(t, s.SetProgram(key, nil, false))
+	execs := make(chan int, 1000)
+	go func() {
+		defer close(execs)
+		for {
+			var ev record.Event
+			if s.ReadEvent(&ev) != nil {
+				return
+			}
+			if ev.Kind == record.EventExec {
+				execs <- ev.PID
+			}
+		}
+	}()
+	waited := 0
+	for range 20 { // what others execute meanwhile wakes the reader
+		plain := startTarget(t, program, "labels-1")
+		time.Sleep(time.Millisecond)
+		early := len(execs) // told of by now
+		other := exec.Command("/bin/true")
+		require.NoError(t, other.Run())
+		for n, pid := 0, 0; pid != other.Process.Pid; n++ {
+			pid = <-execs
+			if pid == int(plain.pid) && n >= early {
+				waited++
+			}
+		}
+	}
+	require.NotZero(t, waited)
+	require.NoError(t, s.Close())
+	for range execs {
+	}
 }

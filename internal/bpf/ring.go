@@ -23,10 +23,9 @@ type ring struct {
 	reader *ringbuf.Reader // its deadline has always passed: it never waits
 	file   *os.File        // the map's descriptor, a copy
 	wait   syscall.RawConn
-	delay  time.Duration // the longest that a record waits to be read; 0: each wakes the reader
+	delay  time.Duration // the longest that a record waits to be read
 	// enough unread bytes wake the reader.
 	enough   int
-	burst    burst              // of records that each wake the reader
 	idle     bool               // a wait has ended without a record
 	woken    bool               // in this wait
 	ready    func(uintptr) bool // made once: a wait allocates nothing
@@ -98,9 +97,6 @@ func (r *ring) await() error {
 	err := r.wait.Read(r.ready)
 	switch {
 	case err == nil:
-		if r.delay == 0 {
-			r.burst.gather()
-		}
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.idle = true
@@ -115,11 +111,7 @@ func (r *ring) await() error {
 // setDeadline of the next wait. To do so at once, before anything is read, is cheaper:
 // later, another thread waits for the poller already, and has to be woken to hear of it.
 func (r *ring) setDeadline() error {
-	deadline := time.Time{}
-	if r.delay > 0 {
-		deadline = time.Now().Add(r.delay)
-	}
-	return r.file.SetReadDeadline(deadline)
+	return r.file.SetReadDeadline(time.Now().Add(r.delay))
 }
 
 // isReady reports whether a wait is over. A wake-up from before the wait is not seen again.

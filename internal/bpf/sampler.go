@@ -78,7 +78,7 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if s.events, err = newRing(s.objs.Events, 1, 0); err != nil {
+	if s.events, err = newRing(s.objs.Events, 1, eventDelay); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
 	}
 	if s.sideband, err = newSideband(); err != nil {
@@ -113,7 +113,7 @@ func (s *Sampler) load() error {
 		profilerVarPageBytes:     uint32(os.Getpagesize()),
 	}
 	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
-	if err = errors.Join(err, setVariables(spec, s.knobs), specs.WatermarkBytes.Set(mark)); err != nil {
+	if err = errors.Join(err, setVariables(spec, s.knobs), specs.WatermarkBytes.Set(mark), specs.EventsWatermarkBytes.Set(watermark(int(c.eventRingBytes())))); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
 	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)

@@ -146,6 +146,8 @@ func TestProcessEvents(t *testing.T) {
 // A forked child is read with its parent's sources and mappings from its first sample on.
 func TestForkInheritsSources(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	s.events.delay = time.Hour // that of a process with sources cannot wait
+	require.NoError(t, s.events.setDeadline())
 	require.NoError(t, s.Follow())
 	self := identify(t, s, uint32(os.Getpid()))
 	require.NoError(t, s.SetLabelSources(self, []record.LabelSource{{ABI: 2, Offset: 4711}}))
@@ -182,6 +184,7 @@ func TestForkInheritsSources(t *testing.T) {
 	key = forked.Process
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
 	require.EqualValues(t, 42, entry.Sources[0].Offset)
+	require.True(t, entry.BySample)
 	require.Equal(t, key.TGID, entry.Owner)
 	var list record.UnwindList
 	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))

@@ -33,7 +33,11 @@ const (
 )
 
 type sideband struct {
-	epoll *os.File // of the rings; Go's poller waits for it, for the reason given at ring
+	epoll int // of the rings
+	// outer is an epoll descriptor with nothing but epoll in it. Go's poller waits for it, for
+	// the reason given at ring. Between them, wake-ups are kept from the poller: it would take
+	// one for each record, whoever waits.
+	outer *os.File
 	wait  syscall.RawConn
 
 	mu     sync.Mutex
@@ -47,18 +51,48 @@ type sidebandRing struct {
 }
 
 func newSideband() (*sideband, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make epoll descriptor: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else the poller does not take it
-		return nil, errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(fd))
-	}
-	sb := &sideband{epoll: os.NewFile(uintptr(fd), "side-band events"), rings: map[int]*sidebandRing{}}
-	if sb.wait, err = sb.epoll.SyscallConn(); err != nil {
-		return nil, errors.Join(err, sb.epoll.Close())
+	sb := &sideband{epoll: epoll, rings: map[int]*sidebandRing{}}
+	if err := sb.openOuter(); err != nil {
+		return nil, errors.Join(err, unix.Close(epoll))
 	}
 	return sb, nil
+}
+
+func (sb *sideband) openOuter() error {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("make epoll descriptor: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // else the poller does not take it
+		return errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(fd))
+	}
+	sb.outer = os.NewFile(uintptr(fd), "side-band events")
+	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, sb.epoll, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
+		return errors.Join(fmt.Errorf("nest epoll descriptor: %w", err), sb.outer.Close())
+	}
+	if sb.wait, err = sb.outer.SyscallConn(); err != nil {
+		return errors.Join(err, sb.outer.Close())
+	}
+	return nil
+}
+
+// listen says whether records wake the poller.
+func (sb *sideband) listen(outer int, yes bool) {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	if sb.closed {
+		return
+	}
+	event := unix.EpollEvent{}
+	if yes {
+		event.Events = unix.EPOLLIN
+	}
+	// It cannot fail: it is there. If it did, wake-ups would only cost more, or come with the next CPU.
+	_ = unix.EpollCtl(outer, unix.EPOLL_CTL_MOD, sb.epoll, &event)
 }
 
 // follow opens events on the CPUs that have none yet and drops those of other CPUs.
@@ -100,12 +134,8 @@ func (sb *sideband) follow(cpus []int) error {
 
 // watch makes records of a ring end the wait.
 func (sb *sideband) watch(ring *sidebandRing) error {
-	var err error
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(ring.fd)}
-	failed := sb.wait.Control(func(fd uintptr) {
-		err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_ADD, ring.fd, &event)
-	})
-	if err := errors.Join(failed, err); err != nil {
+	if err := unix.EpollCtl(sb.epoll, unix.EPOLL_CTL_ADD, ring.fd, &event); err != nil {
 		return fmt.Errorf("watch side-band event: %w", err)
 	}
 	return nil
@@ -173,10 +203,11 @@ func (sb *sideband) run(visit func(record.Event)) error {
 	var burst burst
 	// One call for all: what comes between two waits of it is not lost.
 	err := sb.wait.Read(func(fd uintptr) bool {
+		sb.listen(int(fd), false)
 		burst.gather()
 		open := sb.drain(visit)
-		n, _ := unix.EpollWait(int(fd), events, 0) // interrupted: it is said again
-		sb.dropDead(events[:max(n, 0)])
+		sb.dropDead(events)
+		sb.listen(int(fd), true)
 		return !open
 	})
 	if !sb.open() {
@@ -207,7 +238,11 @@ func (sb *sideband) drop(cpu int) error {
 func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
-	for _, ev := range events {
+	if sb.closed {
+		return
+	}
+	n, _ := unix.EpollWait(sb.epoll, events, 0) // interrupted: it is said again
+	for _, ev := range events[:max(n, 0)] {
 		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
 			continue
 		}
@@ -249,11 +284,12 @@ func (sb *sideband) close() error {
 	var errs []error
 	if !sb.closed {
 		sb.closed = true
+		errs = append(errs, unix.Close(sb.epoll))
 		for cpu, ring := range sb.rings {
 			errs = append(errs, ring.close())
 			delete(sb.rings, cpu)
 		}
 	}
 	sb.mu.Unlock() // the reader may want it before it lets go of the descriptor
-	return errors.Join(append(errs, sb.epoll.Close())...)
+	return errors.Join(append(errs, sb.outer.Close())...)
 }

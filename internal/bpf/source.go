@@ -32,7 +32,8 @@ func entryOf(sources []record.LabelSource, owner uint32) record.ProcessEntry {
 }
 
 // SetProgram has each process that executes a program from now on begin with these
-// label sources. If they are presumed, its samples say so (Record.Presumed) until
+// label sources. Without any, events of their start can wait: the first sample of one is
+// told (record.EventSampled). If they are presumed, its samples say so (Record.Presumed) until
 // SetLabelSources is called for the process. The kernel forgets programs that have not
 // been executed for the longest time when there are too many.
 func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
@@ -40,7 +41,7 @@ func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSourc
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), record.MaxLabelSources)
 	}
 	entry := entryOf(sources, uint32(program.Inode))
-	entry.Presumed = presumed
+	entry.Presumed, entry.BySample = presumed, len(sources) == 0
 	if err := s.objs.Programs.Put(&program, &entry); err != nil {
 		return fmt.Errorf("set label sources of a program: %w", err)
 	}

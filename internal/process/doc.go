@@ -38,7 +38,11 @@
 //
 // A process of a program of which three in a row had no label sources is read when it is
 // sampled, or when it lives: many that are started again and again have ended by then, and
-// cost two notes in a table. Events are read, and workers woken, for a few of them together.
+// cost two notes in a table. The sampling programs are told of such programs, and
+// tell the first sample of each process at once (EventSampled): it mostly still runs then, and
+// only a look while it runs names its functions. Other events of them can wait. So can exits,
+// and forks of processes without label sources; the child of one that has some inherits what
+// its parent has published by then.
 //
 // A forked child keeps the label sources that it has inherited until its own are settled. A
 // place that the dynamic loader has filled in is believed when it has been seen twice; a

@@ -13,11 +13,10 @@ const (
 	// execSettle gives a new image time to map its libraries, and a
 	// process that only starts another one time to do so.
 	execSettle = time.Millisecond
-	// plainSettle is the same for a program whose processes have had no label sources. Many
-	// that are started again and again have ended by then, and cost nothing. It is no longer,
-	// because a sample is read so much later that its process may have gone, and only a look
-	// in time names its functions.
-	plainSettle = 2 * time.Millisecond
+	// plainSettle is the same for a program whose processes have had no label sources. Most
+	// that are started again and again have ended by then, and cost nothing. One that is
+	// sampled is looked at once, so that its functions have names.
+	plainSettle = 250 * time.Millisecond
 	// young is how long after an exec a process may still be mapping what it starts
 	// with: until then it is looked at again soon when it maps something.
 	young    = 50 * time.Millisecond
@@ -49,6 +48,10 @@ func (t *Table) HandleEvent(ev record.Event) {
 	case record.EventMapping:
 		if p := t.byPID[ev.PID]; p != nil {
 			t.mapped(p)
+		}
+	case record.EventSampled:
+		if p := t.byID[ev.Process]; p != nil && !p.exited && p.pid != 0 && !p.Info().Loaded {
+			t.schedule(p, workLoad, urgent)
 		}
 	case record.EventContextNamed:
 		if p := t.byID[ev.Process]; p != nil {
@@ -127,6 +130,9 @@ func (t *Table) fork(ev record.Event) {
 // maps is told before the exec itself.
 func (t *Table) mapped(p *Process) {
 	if p.work&workLoad != 0 {
+		if now := t.now(); p.youngUntilNs != 0 && now >= p.youngUntilNs {
+			t.schedule(p, workLoad, now) // it maps more than what it starts with
+		}
 		return
 	}
 	t.schedule(p, workReread, max(t.now(), p.notBeforeNs))

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 // Programs gives processes label sources from their exec on. Calls come from several
 // goroutines.
 type Programs interface {
-	// SetProgram has each process that executes a program begin with these sources; if
-	// they are presumed, samples that were taken with them have to be confirmed
+	// SetProgram has each process that executes a program begin with these sources. Without
+	// any, it is early enough to look at one when it is sampled (record.EventSampled). If they
+	// are presumed, samples that were taken with them have to be confirmed
 	// (Table.Confirm). The slice belongs to the callee.
 	SetProgram(p record.FileKey, sources []record.LabelSource, presumed bool) error
 	// ForgetProgram takes that back. An unknown program is no error.
@@ -79,9 +81,37 @@ func (t *Table) noteWithout(p *Process, sources []record.LabelSource) {
 		n++
 	}
 	if !known && len(t.without) >= maxWithout {
-		clear(t.without)
+		t.forgetWithout()
+	}
+	if n == enoughWithout || t.without[p.program] == enoughWithout {
+		t.tellWithout(p, n == enoughWithout)
 	}
 	t.without[p.program] = n
+}
+
+// tellWithout tells that processes of a program have no label sources, or takes that back. The
+// table is locked.
+func (t *Table) tellWithout(p *Process, without bool) {
+	if t.opts.Programs == nil || t.programs[p.program] != nil {
+		return // what it has is told
+	}
+	tell := t.opts.Programs.ForgetProgram
+	if without {
+		tell = func(program record.FileKey) error { return t.opts.Programs.SetProgram(program, nil, false) }
+	}
+	if err := tell(p.program); err != nil {
+		t.publishFailed(p, err)
+	}
+}
+
+// forgetWithout begins Table.without anew. The table is locked.
+func (t *Table) forgetWithout() {
+	for program, n := range t.without {
+		if n == enoughWithout {
+			t.tellWithout(&Process{job: job{program: program}}, false)
+		}
+	}
+	clear(t.without)
 }
 
 // presumed returns the sources that a process began with.
@@ -160,18 +190,23 @@ func (t *Table) learn(program record.FileKey, sources []record.LabelSource, cert
 		}
 		clear(t.programs)
 	}
+	// From now on nobody tells that it has none; no process has begun with them yet.
+	learnt := &programSources{sources: slices.Clone(sources), sinceNs: math.MaxInt64}
+	t.programs[program] = learnt
 	t.mu.Unlock()
 	for _, p := range old {
 		if err := t.opts.Programs.ForgetProgram(p); err != nil {
 			return err
 		}
 	}
-	if err := t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain); err != nil {
-		return err
-	}
+	err := t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.programs[program] = &programSources{sources: slices.Clone(sources), sinceNs: t.now()}
+	if err != nil {
+		delete(t.programs, program)
+		return err
+	}
+	learnt.sinceNs = t.now()
 	return nil
 }
 

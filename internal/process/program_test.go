@@ -177,8 +177,20 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 
 	sampled, read := execute(12)
 	require.False(t, read)
-	f.Lookup(sampled.ID(), 12, nil)
+	f.HandleEvent(record.Event{Kind: record.EventSampled, Process: sampled.ID()})
 	require.Equal(t, 1, f.work())
+	require.True(t, sampled.Info().Loaded)
+	f.HandleEvent(record.Event{Kind: record.EventSampled, Process: sampled.ID()})
+	require.Zero(t, f.work(), "it has been read")
+	early, _ := execute(21)
+	f.Lookup(early.ID(), 21, nil)
+	require.Equal(t, 1, f.work(), "its sample came first")
+
+	grows, _ := execute(22)
+	f.advance(int64(young))
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 22})
+	require.Equal(t, 1, f.work(), "it maps more than what it starts with")
+	require.True(t, grows.Info().Loaded)
 
 	ended, _ := execute(13)
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: ended.ID()})
@@ -190,6 +202,45 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 		_, read = execute(14 + pid)
 		require.True(t, read, "others may have it too")
 	}
+}
+
+// The kernel is told of programs without label sources, as long as that holds.
+func TestPlainProgramIsTold(t *testing.T) {
+	f, known := newProgramsFake(t)
+	ends := func(pid int, program record.FileKey) {
+		p := f.executes(pid, program)
+		f.HandleEvent(record.Event{Kind: record.EventExit, Process: p.ID()})
+	}
+	for pid := range enoughWithout {
+		require.NotContains(t, known.sources, programA)
+		ends(pid+1, programA)
+	}
+	require.Contains(t, known.sources, programA)
+	require.Empty(t, known.sources[programA])
+	has := f.executes(11, programA)
+	f.settled(has, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}, false)
+	f.noteWithout(has, atOffset(-8))
+	require.NotContains(t, known.sources, programA, "this one has some, others may have")
+
+	other := record.FileKey{Inode: 8}
+	for pid := range enoughWithout {
+		ends(pid+21, other)
+	}
+	learnt := f.executes(31, other)
+	f.settled(learnt, atOffset(-8), true)
+	f.noteWithout(learnt, atOffset(-8))
+	require.Equal(t, atOffset(-8), known.sources[other], "its processes begin with them")
+
+	third := record.FileKey{Inode: 9}
+	for pid := range enoughWithout {
+		ends(pid+41, third)
+	}
+	require.Contains(t, known.sources, third)
+	for i := range maxWithout {
+		f.without[record.FileKey{Inode: uint64(i + 100)}] = 1
+	}
+	ends(51, record.FileKey{Inode: 10})
+	require.NotContains(t, known.sources, third, "who is remembered anew is told anew")
 }
 
 // One process says no more of its program the more often it is read.

@@ -11,6 +11,7 @@ const (
 	EventFork                          // it is a copy of Parent
 	EventExit                          // its last thread has gone
 	EventContextNamed                  // it publishes a process context (OTEP 4719), or has just done so; only Process is needed
+	EventSampled                       // it is sampled, and was not looked at yet; only Process is needed
 
 	// Those that follow come from no process event of the BPF programs.
 

@@ -57,7 +57,9 @@ type ProcessEntry struct {
 	NumSources uint8
 	Filtered   bool // no sample of it is wanted
 	Presumed   bool // the sources are those that others had of the same program, and not confirmed
-	Pad        uint8
-	Owner      uint32 // TGID of a process, inode of a program
-	Sources    [MaxLabelSources]LabelSource
+	// BySample: user space has not looked at the process yet, and is told of its first sample
+	// (EventSampled). Of a program: that is early enough for its processes.
+	BySample bool
+	Owner    uint32 // TGID of a process, inode of a program
+	Sources  [MaxLabelSources]LabelSource
 }

@@ -81,6 +81,6 @@ int context_named(__u64 *ctx)
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_CONTEXT_NAMED);
-	bpf_ringbuf_submit(ev, 0);
+	submit_event(ev, false);
 	return 0;
 }

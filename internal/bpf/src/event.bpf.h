@@ -24,4 +24,15 @@ static __always_inline struct process_event *reserve_event(void)
 	return ev;
 }
 
+/*
+ * Passes an event on. One that can wait does not wake the reader, who comes by itself, unless
+ * there are many: to be woken costs more than to take note of dozens of them.
+ */
+static __always_inline void submit_event(struct process_event *ev, bool can_wait)
+{
+	bool few = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < events_watermark_bytes;
+
+	bpf_ringbuf_submit(ev, can_wait && few ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+}
+
 #endif

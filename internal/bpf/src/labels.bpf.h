@@ -265,9 +265,11 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 
 	if (!id || !s)
 		return 0;
+	s->by_sample = 1;
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
+	s->by_sample = entry->by_sample;
 	sources = entry->num_sources;
 	presumed = entry->presumed;
 	__builtin_memcpy(s->sources, entry->sources, sizeof(s->sources));

@@ -11,10 +11,11 @@ const volatile __u32 read_labels = 1;
 const volatile __u32 max_labels = MAX_LABELS;
 const volatile __u32 max_key_bytes = MAX_LABEL_KEY_BYTES;
 const volatile __u32 max_value_bytes = MAX_LABEL_VALUE_BYTES;
-const volatile __u64 watermark_bytes = 1 << 20; /* of unread samples that wake the reader */
-const volatile __u32 use_rows = 1;		/* 0: frame pointers only */
-const volatile __u32 select_targets;		/* some processes may be filtered */
-const volatile __u32 judge_forked;		/* whether one is, it does not inherit */
+const volatile __u64 watermark_bytes = 1 << 20;	       /* of unread samples that wake the reader */
+const volatile __u64 events_watermark_bytes = 1 << 16; /* of unread events that can wait */
+const volatile __u32 use_rows = 1;		       /* 0: frame pointers only */
+const volatile __u32 select_targets;		       /* some processes may be filtered */
+const volatile __u32 judge_forked;		       /* whether one is, it does not inherit */
 const volatile __u32 page_bytes = 4096;
 /* Inode of the PID namespace whose numbers are reported; 0: the init namespace. */
 const volatile __u32 pid_ns_inum;
@@ -121,6 +122,7 @@ struct scratch {
 	struct go_bucket bucket;
 	struct go_map_walk walk;
 	struct label_source sources[MAX_LABEL_SOURCES]; /* copies, for as long as reading takes */
+	__u32 by_sample;				/* user space has not looked at the process yet */
 	__u32 end;					/* of copy_slots: where the labels end */
 	__u32 skipped;					/* and those without a value */
 	struct user_regs user;				/* of the task */
@@ -189,7 +191,7 @@ struct {
 	__type(value, struct known_rows);
 } file_rows SEC(".maps");
 
-/* What is known of programs that have labels: their next processes begin with it. */
+/* What is known of programs: their next processes begin with it. Without sources, that they have no labels. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_PROGRAMS);

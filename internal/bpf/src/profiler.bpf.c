@@ -6,6 +6,35 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* Processes whose first sample has been told, see EVENT_SAMPLED. */
+#define MAX_SAMPLED 1024
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_SAMPLED);
+	__type(key, struct process_id);
+	__type(value, __u8);
+} sampled SEC(".maps");
+
+/* Has user space look at a process that it has not looked at, now that it has samples. */
+static __noinline void tell_sampled(const struct task_struct *task)
+{
+	struct process_event *ev;
+	struct process_id id;
+	__u8 yes = 1;
+
+	if (!task)
+		return;
+	process_identity(task, &id);
+	if (bpf_map_update_elem(&sampled, &id, &yes, BPF_NOEXIST) == -EEXIST) /* it has been told */
+		return;
+	ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0); /* if there is no room, its sample tells */
+	if (!ev)
+		return;
+	fill_event(ev, task, EVENT_SAMPLED);
+	submit_event(ev, false);
+}
+
 SEC("perf_event")
 int sample_cpu(struct perf_context *ctx)
 {
@@ -32,7 +61,8 @@ int sample_cpu(struct perf_context *ctx)
 	}
 	if (user)
 		user_regs_from_context(ctx, &s->user, s->regs, &compat);
-	submit(s, share, take_sample(s, task, ctx, user, compat));
+	if (submit(s, share, take_sample(s, task, ctx, user, compat)) && s->by_sample)
+		tell_sampled(task);
 	return 0;
 }
 
@@ -45,6 +75,7 @@ static __always_inline void begin_with(const struct process_entry *entry, __u32 
 	if (!still_of(entry, owner, owner))
 		return;
 	copy.owner = id->tgid;
+	copy.by_sample = 1;
 	if (!may_be_filtered)
 		copy.filtered = 0;
 	bpf_map_update_elem(&processes, id, &copy, BPF_NOEXIST);
@@ -61,12 +92,15 @@ int process_fork(__u64 *ctx)
 	struct process_entry *entry;
 	struct process_event *ev;
 	struct unwind_list *list;
+	bool labelled;
 
 	if (child->pid != child->tgid)
 		return 0;
 	process_identity(parent, &parent_id);
 	process_identity(child, &child_id);
 	entry = bpf_map_lookup_elem(&processes, &parent_id);
+	/* What the child inherits is what its parent has said of itself by now. */
+	labelled = entry && entry->num_sources;
 	if (entry)
 		begin_with(entry, parent_id.tgid, &child_id, !judge_forked);
 	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
@@ -83,7 +117,7 @@ int process_fork(__u64 *ctx)
 		return 0;
 	fill_event(ev, child, EVENT_FORK);
 	ev->parent = parent_id;
-	bpf_ringbuf_submit(ev, 0);
+	submit_event(ev, !labelled);
 	return 0;
 }
 
@@ -96,6 +130,7 @@ int process_exec(__u64 *ctx)
 	struct process_entry *known;
 	struct process_event *ev;
 	struct file_key program;
+	bool quiet = false;
 	long n;
 
 	process_identity(task, &id);
@@ -105,8 +140,11 @@ int process_exec(__u64 *ctx)
 	bpf_map_delete_elem(&unwind_lists, &before);
 	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	known = bpf_map_lookup_elem(&programs, &program);
-	if (known)
-		begin_with(known, program.inode, &id, true);
+	if (known) {
+		quiet = known->by_sample;
+		if (known->num_sources)
+			begin_with(known, program.inode, &id, true);
+	}
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -115,7 +153,7 @@ int process_exec(__u64 *ctx)
 	n = bpf_probe_read_kernel_str(ev->path, sizeof(ev->path), bprm->filename);
 	if (n > 0)
 		ev->path_bytes = n - 1;
-	bpf_ringbuf_submit(ev, 0);
+	submit_event(ev, quiet);
 	return 0;
 }
 
@@ -136,7 +174,7 @@ int process_exit(__u64 *ctx)
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_EXIT);
-	bpf_ringbuf_submit(ev, 0);
+	submit_event(ev, true);
 	return 0;
 }
 

@@ -263,7 +263,11 @@ struct process_entry {
 	__u8 num_sources;
 	__u8 filtered; /* no sample of it is wanted */
 	__u8 presumed; /* the sources are those that others had of the same program, and not confirmed */
-	__u8 pad;
+	/*
+	 * User space has not looked at the process yet, and is told of its first sample. Of a
+	 * program: that is early enough for its processes.
+	 */
+	__u8 by_sample;
 	__u32 owner; /* tgid of a process, inode of a program, see still_of() */
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
@@ -357,7 +361,8 @@ enum event_kind {
 	EVENT_FORK = 2, /* a new process, not a new thread */
 	EVENT_EXIT = 3, /* the last thread has gone */
 	EVENT_CONTEXT_NAMED =
-		4, /* it publishes a process context, or has changed it; not more than the kernel allows */
+		4,	   /* it publishes a process context, or has changed it; not more than the kernel allows */
+	EVENT_SAMPLED = 5, /* it is sampled, and user space has not looked at it yet; once */
 };
 
 struct process_event {

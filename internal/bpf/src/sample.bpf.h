@@ -71,6 +71,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	__u32 at = 0;
 
 	__builtin_memset(&s->header, 0, sizeof(s->header));
+	s->by_sample = 0;
 	s->header.time_ns = bpf_ktime_get_ns();
 	process_identity(task, id);
 	s->header.cgroup_id = cgroup_id(task);
