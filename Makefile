@@ -78,6 +78,13 @@ gateway: $(BIN)/builder
 	mkdir -p $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config deploy/fleet/builder-config.yaml
 
+# The one before Pyroscope and Parca: deploy/fleet/replaces-backends.yaml.
+.PHONY: gateway-backends
+gateway-backends: $(BIN)/builder
+	mkdir -p $(BUILD)/gateway-backends
+	sed 's|build/gateway$$|&-backends|' deploy/fleet/builder-config.yaml | cat - deploy/fleet/replaces-backends.yaml >$(BUILD)/gateway-backends.yaml
+	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config $(BUILD)/gateway-backends.yaml
+
 # What tests of fleets run besides, in build/fleet: a Kafka broker, and many agents in one. A
 # module of its own, for what they import.
 .PHONY: fleet-programs
@@ -201,7 +208,7 @@ E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
 E2E_TESTS_backends := TestBackends TestBackendsNotice
-E2E_TESTS_fleet := TestFleet
+E2E_TESTS_fleet := TestFleet TestFleetBackend
 E2E_TESTS_prometheus := TestPrometheus
 E2E_TESTS_web := TestWeb
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
@@ -227,7 +234,7 @@ e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
-e2e-fleet: gateway fleet-programs
+e2e-fleet: gateway gateway-backends fleet-programs
 
 e2e-%: export CUSTOM_LABELS_FULL ?= 1
 e2e-%: writers FORCE

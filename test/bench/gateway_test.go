@@ -54,11 +54,18 @@ func TestBenchGateway(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
 	printMachine(t)
-	startLoad(t, "writer-v1-lib", "--labels", "4")
+	dir := t.TempDir()
+	files := make([]string, len(gatewayRates))
+	t.Run("record", func(t *testing.T) {
+		startLoad(t, "writer-v1-lib", "--labels", "4") // which ends with this
+		for i, rate := range gatewayRates {
+			files[i] = filepath.Join(dir, strconv.Itoa(rate))
+			recordAgent(t, rate, files[i])
+		}
+	})
 	fmt.Printf("%d agents\n%-34s %9s %10s %12s %11s %14s %18s %8s\n", gatewayAgents, "samples a request, way",
 		"requests", "requests/s", "samples/s", "CPU/1,000", "bytes a sample", "memory MiB", "slowest")
-	for _, rate := range gatewayRates {
-		file := recordAgent(t, rate)
+	for _, file := range files {
 		for _, way := range []gatewayWay{
 			{name: "every " + gatewayInterval.String(), interval: gatewayInterval, batches: true},
 			{name: "as fast as it goes", batches: true},
@@ -89,8 +96,8 @@ service:
   telemetry: {metrics: {level: none}, logs: {encoding: json}}
 `
 
-// recordAgent runs a real agent and returns the file with its requests.
-func recordAgent(t *testing.T, rate int) string {
+// recordAgent runs a real agent and writes a file with its requests.
+func recordAgent(t *testing.T, rate int, file string) {
 	t.Helper()
 	r := &recorder{enough: make(chan struct{})}
 	address := r.start(t)
@@ -101,9 +108,7 @@ func recordAgent(t *testing.T, rate int) string {
 		require.Fail(t, "no requests", c.output.String())
 	}
 	c.stop()
-	name := filepath.Join(t.TempDir(), "requests")
-	require.NoError(t, os.WriteFile(name, r.file, 0o600))
-	return name
+	require.NoError(t, os.WriteFile(file, r.file, 0o600))
 }
 
 // A recorder keeps requests as they came, but for the first, for which processes are not
