@@ -100,6 +100,13 @@ func (s *Sampler) UpdateCPUs() error {
 	return errors.Join(append(errs, s.sideband.follow(cpus))...)
 }
 
+// CPUs is how many are sampled.
+func (s *Sampler) CPUs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clocks)
+}
+
 // updateCPU makes sure that an online CPU is sampled.
 func (s *Sampler) updateCPU(cpu int) error {
 	if c := s.clocks[cpu]; c != nil {

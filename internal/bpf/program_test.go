@@ -5,6 +5,7 @@ package bpf
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,32 +68,41 @@ func TestFirstSampleIsTold(t *testing.T) {
 	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
 	require.NoError(t, s.SetLabelSources(identify(t, s, known.pid), nil))
 	require.NoError(t, s.Start())
-	samples := func(pid uint32) {
-		n := 0
-		readUntil(t, s, func(r *Record) bool {
-			if r.PID == pid {
-				n++
+	var mu sync.Mutex
+	told := map[record.ProcessID]int{}
+	go func() {
+		for {
+			var ev record.Event
+			if s.ReadEvent(&ev) != nil {
+				return
 			}
-			return n == 20
-		})
-	}
-	// told counts those of a process up to that of one that begins now.
-	told := func(pid uint32) (n int) {
-		id := identify(t, s, pid)
-		var ev record.Event
-		for last := startTarget(t, program, "labels-1"); ev.Kind != record.EventSampled || ev.PID != int(last.pid); {
-			require.NoError(t, s.ReadEvent(&ev))
-			if ev.Kind == record.EventSampled && ev.Process == id {
-				n++
+			if ev.Kind == record.EventSampled {
+				mu.Lock()
+				told[ev.Process]++
+				mu.Unlock()
 			}
 		}
-		return n
+	}()
+	// requireTold: a process was told of so often that has been sampled many times.
+	requireTold := func(want int, pid uint32) {
+		t.Helper()
+		id, samples := identify(t, s, pid), 0
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID == pid {
+				samples++
+			}
+			return samples == 50
+		})
+		n := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return told[id]
+		}
+		require.Eventually(t, func() bool { return n() >= want }, time.Minute, time.Millisecond)
+		require.Equal(t, want, n())
 	}
-	samples(first.pid)
-	require.Equal(t, 1, told(first.pid))
-	samples(known.pid)
-	require.Zero(t, told(known.pid))
-
+	requireTold(1, first.pid)
+	requireTold(0, known.pid)
 	f, err := os.Open(program)
 	require.NoError(t, err)
 	defer f.Close()
@@ -100,9 +110,7 @@ func TestFirstSampleIsTold(t *testing.T) {
 	require.NoError(t, err)
 	for _, sources := range [][]record.LabelSource{{{ABI: record.ABIV1, Offset: first.offsetV1}}, nil} {
 		require.NoError(t, s.SetProgram(key, sources, false))
-		begun := startTarget(t, program, "labels-1")
-		samples(begun.pid)
-		require.Equal(t, 1, told(begun.pid))
+		requireTold(1, startTarget(t, program, "labels-1").pid)
 	}
 }
 

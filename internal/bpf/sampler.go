@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -169,6 +170,9 @@ func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[st
 		var verifier *ebpf.VerifierError
 		if errors.As(err, &verifier) && s.config.WholeVerifierLog {
 			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
+		}
+		if errors.Is(err, unix.EPERM) { // its own words advise to raise MEMLOCK, which these kernels do not look at
+			err = unix.EPERM
 		}
 		return fmt.Errorf("load programs: %w", err)
 	}

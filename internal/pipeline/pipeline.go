@@ -33,6 +33,7 @@ type Pipeline struct {
 	table     *process.Table
 	registry  *labels.Registry
 	follower  *follower
+	notices   *notices
 	streams   []*stream // those that are wanted, that of the sampler first
 	drains    []*drain  // one for each
 	output    *output
@@ -87,7 +88,8 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	if o.Next.Profiles == nil {
 		o = o.withoutProfiles()
 	}
-	selection, err := newSelection(&o.Targets)
+	matches := newSelectorMatches(&o.Targets.Selection)
+	selection, err := newSelection(&o.Targets, matches)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +114,7 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	p.table = newTable(&o, p.publisher, selection, fs, p.budgets)
 	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
 	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
+	p.notices = newNotices(&p.options, matches)
 	p.follower = newFollower(&o, sampler, p.table, p.streams[0])
 	if o.OffCPU.Threshold > 0 {
 		source, err := openOffCPU(&o, sampler)
@@ -197,8 +200,9 @@ func (p *Pipeline) Start(context.Context) error {
 	if err := p.sampler.Follow(); err != nil {
 		return p.abandon(fmt.Errorf("follow processes: %w", err))
 	}
-	if err := p.sampler.ContextEvents(); err != nil {
-		p.options.Logger.Info("The kernel does not tell when processes publish a process context; they are searched for it alone.", zap.Error(err))
+	noEvents := p.sampler.ContextEvents()
+	if noEvents != nil {
+		p.options.Logger.Info("The kernel does not tell when processes publish a process context; they are searched for it alone.", zap.Error(noEvents))
 	}
 	if err := p.follower.scan(); err != nil {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))
@@ -217,6 +221,8 @@ func (p *Pipeline) Start(context.Context) error {
 	}
 	p.follower.start()
 	p.tabled.Go(func() { p.table.Run(ctx) })
+	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
+	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // newSelection tells the process table which processes are wanted; nil: all.
-func newSelection(o *TargetOptions) (*process.Selection, error) {
+func newSelection(o *TargetOptions, matches *selectorMatches) (*process.Selection, error) {
 	if !o.selects() {
 		return nil, nil
 	}
@@ -25,10 +25,12 @@ func newSelection(o *TargetOptions) (*process.Selection, error) {
 		}
 	}
 	s.Wants = func(info *process.Info) bool {
-		return wanted.Wants(&targets.Process{
+		p := &targets.Process{
 			PID: info.PID, UID: info.UID, Executable: info.Path, Cgroup: info.Cgroup, CgroupID: info.CgroupID,
 			ContainerID: info.ContainerID, Kernel: info.KernelThread,
-		})
+		}
+		matches.note(p)
+		return wanted.Wants(p)
 	}
 	return s, nil
 }

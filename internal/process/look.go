@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -165,7 +166,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
-	r.explain(&l.info)
+	r.explain(l)
 	if l.full {
 		if err := r.describeMore(&l.info, l.tid); err != nil {
 			return err
@@ -175,12 +176,16 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	return nil
 }
 
-// explain logs, once for each file and kind of labels, why there are none.
-func (r *reader) explain(info *Info) {
+// explain logs, once for each file and kind of labels, why there are none. A program that is
+// not mapped has just replaced the one that was: what is mapped was read before.
+func (r *reader) explain(l *look) {
+	info := &l.info
+	program := slices.ContainsFunc(info.Mappings, func(m executable.Mapping) bool { return m.File != nil && m.File.ID() == l.read.program })
 	for i := range info.Sources {
 		s := &info.Sources[i]
-		switch s.State {
-		case labelsource.Active, labelsource.NotRelocated, labelsource.Duplicate:
+		switch {
+		case s.State == labelsource.Active, s.State == labelsource.NotRelocated, s.State == labelsource.Duplicate,
+			s.State == labelsource.NotProgram && !program:
 			continue
 		}
 		for j := range info.Mappings {

@@ -5,10 +5,13 @@ package process
 import (
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
@@ -269,10 +272,22 @@ int main(int argc, char **argv) {
 	var ready int
 	p.Line(&ready)
 	r := newRecorder()
-	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	core, said := observer.New(zap.InfoLevel)
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet, Logger: zap.New(core)})
 	info := loaded(t, table, p.exists()).Info()
 	require.Len(t, info.Sources, 1)
 	require.Equal(t, labelsource.NotProgram, info.Sources[0].State)
+	lines := func() int { return said.FilterMessage("A label source cannot be read.").Len() }
+	require.Equal(t, 1, lines())
+
+	// A program that is not mapped has begun while its mappings were read: they are another's.
+	again := &look{info: Info{Mappings: info.Mappings, Sources: slices.Clone(info.Sources)}}
+	again.info.Sources[0].ABI = record.ABIV0 // of which nothing was said yet
+	table.explain(again)
+	require.Equal(t, 1, lines())
+	again.read.program = info.Mappings[0].File.ID()
+	table.explain(again)
+	require.Equal(t, 2, lines())
 }
 
 // TestStartedByLoader runs a program as the argument of its dynamic loader.

@@ -3,6 +3,7 @@ package targets
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -76,6 +77,29 @@ func (s *Selector) Matches(p *Process) bool {
 		matches(s.ContainerID, p.ContainerID) &&
 		matches(s.Cgroup, p.Cgroup) &&
 		matches(s.Executable, p.Executable)
+}
+
+// String says the fields that are set, as in the configuration.
+func (s *Selector) String() string {
+	var words []string
+	add := func(name, value string) { words = append(words, name+": "+value) }
+	for _, glob := range []struct{ name, pattern string }{
+		{"executable", s.Executable}, {"cgroup", s.Cgroup}, {"container_id", s.ContainerID},
+	} {
+		if glob.pattern != "" {
+			add(glob.name, strconv.Quote(glob.pattern))
+		}
+	}
+	if s.CgroupID != 0 {
+		add("cgroup_id", strconv.FormatUint(s.CgroupID, 10))
+	}
+	if s.PID != 0 {
+		add("pid", strconv.Itoa(s.PID))
+	}
+	if s.UID != nil {
+		add("uid", strconv.FormatUint(uint64(*s.UID), 10))
+	}
+	return strings.Join(words, ", ")
 }
 
 func matches(glob, name string) bool {

@@ -28,9 +28,11 @@ static __noinline void tell_sampled(const struct task_struct *task)
 	process_identity(task, &id);
 	if (bpf_map_update_elem(&sampled, &id, &yes, BPF_NOEXIST) == -EEXIST) /* it has been told */
 		return;
-	ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0); /* if there is no room, its sample tells */
-	if (!ev)
+	ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
+	if (!ev) {
+		bpf_map_delete_elem(&sampled, &id); /* with the next sample */
 		return;
+	}
 	fill_event(ev, task, EVENT_SAMPLED);
 	submit_event(ev, false);
 }

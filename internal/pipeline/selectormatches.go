@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/customlabels/otelcol-customlabels/internal/targets"
+)
+
+// selectorMatches knows which selectors have matched a process, whatever came of it.
+type selectorMatches struct {
+	selectors []targets.Selector
+	names     []string // as in the configuration: include[0]
+	matched   []atomic.Bool
+	left      atomic.Int32 // selectors that have not
+}
+
+func newSelectorMatches(s *targets.Selection) *selectorMatches {
+	m := &selectorMatches{}
+	for i := range s.Include {
+		m.names = append(m.names, fmt.Sprintf("include[%d]", i))
+	}
+	for i := range s.Exclude {
+		m.names = append(m.names, fmt.Sprintf("exclude[%d]", i))
+	}
+	m.selectors = append(append(m.selectors, s.Include...), s.Exclude...)
+	m.matched = make([]atomic.Bool, len(m.selectors))
+	m.left.Store(int32(len(m.selectors)))
+	return m
+}
+
+// note costs nothing once each selector has matched.
+func (m *selectorMatches) note(p *targets.Process) {
+	if m.left.Load() == 0 {
+		return
+	}
+	for i := range m.selectors {
+		if !m.matched[i].Load() && m.selectors[i].Matches(p) && m.matched[i].CompareAndSwap(false, true) {
+			m.left.Add(-1)
+		}
+	}
+}
+
+// unmatched describes those that have matched nothing.
+func (m *selectorMatches) unmatched() (all []string) {
+	for i := range m.selectors {
+		if !m.matched[i].Load() {
+			all = append(all, m.names[i]+": "+m.selectors[i].String())
+		}
+	}
+	return all
+}
