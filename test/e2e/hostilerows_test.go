@@ -255,13 +255,26 @@ func TestSharedRows(t *testing.T) {
 		h := newNodeHost(t)
 		first := h.container()
 		h.awaitHits(first.cmd, containerSamples)
-		require.True(t, waitFor(containerWait, func() bool { return h.r.metric("unwind_used")[""] > nodeRowBytes }), "it has rows")
+		h.awaitRows(nodeRowBytes)
 		h.requireRowsOfOne(first, containersOfNode, func(c *container) {
 			h.awaitHits(c.cmd, containerSamples)
 			end(c.cmd)
 		})
 		h.r.stop()
 	})
+}
+
+// awaitRows waits until there are so many bytes of rows, and those of no file are still to come.
+func (h *containerHost) awaitRows(bytes int64) {
+	h.t.Helper()
+	files, since := int64(0), time.Now()
+	require.True(h.t, waitFor(containerWait, func() bool {
+		now := h.r.metric("unwind_tables")[""]
+		if now != files || h.r.metric("background_waiting", "work")["unwind_rows"] > 0 {
+			files, since = now, time.Now()
+		}
+		return time.Since(since) > time.Second && h.r.metric("unwind_used")[""] > bytes
+	}), "rows of %d files", files)
 }
 
 // requireRowsOfOne starts further containers, and has each sampled: they have the rows of the
