@@ -36,7 +36,7 @@ var (
 	// unwindTogether programs run beside each other.
 	unwindTogether = size(2, 6, 1)
 	unwindRate     = size(1999, 1999, 199)
-	unwindSamples  = size(2000, 300, 200) // of each program, at least
+	unwindSamples  = size(2000, 150, 200) // of each program, at least
 )
 
 // TestUnwind: each program tells at any time what its stack is, in its labels; each
