@@ -48,6 +48,7 @@ func testFleetDirect(t *testing.T) string {
 	f.kill(gateway)
 	f.gate.release()
 	gateway = f.startGateway("direct/config.yaml")
+	f.awaitSent(2) // an agent that ends while it tries again loses what it has
 	f.settle()
 	figure := f.finish("agents, gateway", 1)
 	gateway.stop()
