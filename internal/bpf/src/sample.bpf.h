@@ -87,7 +87,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (!user && has_user)
 		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &s->user, s->regs, &compat);
 
-	if (has_user && read_labels)
+	if (has_user)
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
