@@ -11,6 +11,7 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
+RELEASE := $(BIN)/release $(BIN)/nfpm
 # Debian 12's is too old to take OTLP.
 PROMETHEUS := $(BIN)/prometheus
 # What benchmarks compare with.
@@ -109,6 +110,10 @@ peer-ours: $(BIN)/builder
 labelprof: ## the companion command, as bin/labelprof
 	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
+.PHONY: release
+release: $(BIN)/builder $(RELEASE) ## all files of a release, in build/release: VERSION=0.1.0
+	@scripts/release.sh "$(VERSION)"
+
 # The page of labelprof serve, into cmd/labelprof/web/dist.
 .PHONY: web
 web:
@@ -140,6 +145,10 @@ $(TOOLS) &: tools/go.mod tools/go.sum
 $(LINT): tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $(LINT)
+
+$(RELEASE) &: tools/release/go.mod tools/release/go.sum tools/release/main.go
+	cd tools/release && $(GO) build -o $(BIN)/ tool .
+	touch $(RELEASE)
 
 # Without service discovery in clouds. It takes minutes.
 $(PROMETHEUS): tools/prometheus/go.mod tools/prometheus/go.sum
@@ -218,6 +227,8 @@ E2E_TESTS_privileges := TestPrivileges
 E2E_TESTS_short-lived := TestShortLived
 E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
+E2E_TESTS_quiet := TestQuiet
+E2E_TESTS_release := TestRelease
 E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
@@ -234,6 +245,7 @@ e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
+e2e-release: $(BIN)/builder $(RELEASE)
 e2e-fleet: gateway gateway-backends fleet-programs
 
 e2e-%: export CUSTOM_LABELS_FULL ?= 1
@@ -279,8 +291,8 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
 UNMEASURED := web docs deploy lifecycle privileges hostile rules
-# What only `make test-all` runs: programs of others, which take minutes to build.
-ONLY_IN_FULL := fleet prometheus
+# What only `make test-all` runs: it takes minutes.
+ONLY_IN_FULL := fleet prometheus release quiet
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers

@@ -32,6 +32,8 @@ test_needs=(
 	"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf|fonts-dejavu-core|text on that page"
 	"shellcheck|shellcheck|the check of the scripts"
 	"readelf|binutils|cross-checks in tests"
+	"rpm2cpio|rpm2cpio|looking into the packages of a release"
+	"cpio|cpio|likewise"
 	"promtool|prometheus|tests of the rules in deploy/prometheus"
 	"qemu-system-x86_64|qemu-system-x86|tests with other kernels"
 	"qemu-system-aarch64|qemu-system-arm|tests on aarch64"

@@ -23,8 +23,11 @@ const usage = `usage:
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
   labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
-labelprof COMMAND -h lists the flags.
+labelprof COMMAND -h lists the flags; labelprof --version says which one it is.
 `
+
+// version is set by the linker, which can set nothing else: scripts/release.sh.
+var version = "of a checkout"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -42,6 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"pprof":   files.Convert,
 		"push":    push.Run,
 		"inspect": inspect.Run,
+	}
+	if len(args) == 1 && args[0] == "--version" {
+		fmt.Fprintln(stdout, "labelprof", version)
+		return 0
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)

@@ -29,4 +29,7 @@ func TestUsage(t *testing.T) {
 	code, _, stderr := called("serve", "-h")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "-listen")
+	code, stdout, _ := called("--version")
+	require.Zero(t, code)
+	require.Equal(t, "labelprof "+version+"\n", stdout)
 }

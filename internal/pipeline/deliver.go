@@ -29,13 +29,14 @@ type deliverer struct {
 	byUser   bool // each user has batches of its own
 	request  int  // bytes at most
 	refused  bool
+	refusals refusals
 	tooLarge bool // it has been said that an entry was
 }
 
 func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *deliverer {
 	return &deliverer{
 		log: o.Logger, report: o.Report, next: o.Next.Profiles, counts: c, resolver: r, memory: memory,
-		byUser: o.Batches.PerUser, request: o.Batches.MaxRequestBytes,
+		byUser: o.Batches.PerUser, request: o.Batches.MaxRequestBytes, refusals: newRefusals(o.Logger, "profiles"),
 	}
 }
 
@@ -98,7 +99,7 @@ func (d *deliverer) consume(ctx context.Context, s *stream, profiles pprofile.Pr
 	err := d.next.ConsumeProfiles(ctx, profiles)
 	if err != nil {
 		s.drop(DropRefused, n)
-		d.log.Error("the next consumer refused a batch", zap.Int64("samples", n), zap.Error(err))
+		d.refusals.add(err)
 		d.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
 		d.refused = true
 		return

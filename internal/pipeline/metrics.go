@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
@@ -27,7 +26,7 @@ const pointBytes = 512
 // consumer of metrics from time to time, on a goroutine of its own. Sums are cumulative:
 // what the consumer refuses, or is too slow for, comes with the next ones.
 type metering struct {
-	log          *zap.Logger
+	refusals     refusals
 	report       func(error)
 	next         consumer.Metrics
 	sums         *cputime.Sums
@@ -47,7 +46,7 @@ type metering struct {
 func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Memory) *metering {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &metering{
-		log: o.Logger, report: o.Report, next: o.Next.Metrics, counts: c, memory: memory,
+		refusals: newRefusals(o.Logger, "metrics"), report: o.Report, next: o.Next.Metrics, counts: c, memory: memory,
 		sums: cputime.New(cputime.Options{
 			LabelKeys: o.Metrics.LabelKeys,
 			Period:    o.period(),
@@ -168,7 +167,7 @@ func (m *metering) collect() {
 	}
 	if err := errors.Join(errs...); err != nil {
 		m.counts.collections[CollectionRefused].Add(1)
-		m.log.Error("the next consumer refused metrics", zap.Int("points", c.Points), zap.Error(err))
+		m.refusals.add(err)
 		m.report(fmt.Errorf("the next consumer refuses metrics: %w", err))
 		m.refused = true
 		return

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// noticeInterval is over how long it is noticed that nothing is emitted.
-	noticeInterval = time.Minute
 	// noticeAgain is after how many such intervals in a row it is said again.
 	noticeAgain = 10
 	// noticeMatches is after how many intervals rules and selectors are named that have
@@ -33,6 +31,7 @@ type notices struct {
 	rules     []labels.Rule
 	targets   *TargetOptions
 	selectors *selectorMatches
+	interval  time.Duration
 
 	intervals int
 	last      StreamSnapshot // at the end of the interval before
@@ -70,21 +69,23 @@ func (n *notices) emission(now, before *StreamSnapshot) {
 	}
 }
 
-// why names what became of most samples.
+// why names what became of most samples of processes that are wanted; if there were none, why
+// most were not.
 func (n *notices) why(now, before *StreamSnapshot) string {
-	most, why := int64(0), "the samples are still on their way"
-	larger := func(count int64, sentence func() string) {
-		if count > most {
-			most, why = count, sentence()
-		}
-	}
-	for r := range now.Filtered {
-		if FilterReason(r) != FilterIdle {
-			larger(now.Filtered[r]-before.Filtered[r], func() string { return n.whyFiltered(FilterReason(r)) })
-		}
-	}
+	most, why := int64(0), ""
 	for r := range now.Dropped {
-		larger(now.Dropped[r]-before.Dropped[r], func() string { return whyDropped(DropReason(r)) })
+		if count := now.Dropped[r] - before.Dropped[r]; count > most {
+			most, why = count, whyDropped(DropReason(r))
+		}
+	}
+	if why != "" {
+		return why
+	}
+	why = "the samples are still on their way"
+	for r := range now.Filtered {
+		if count := now.Filtered[r] - before.Filtered[r]; FilterReason(r) != FilterIdle && count > most {
+			most, why = count, n.whyFiltered(FilterReason(r))
+		}
 	}
 	return why
 }
@@ -164,7 +165,7 @@ func targetWords(o *TargetOptions) string {
 
 // run calls look at the end of each interval, until stopped is closed.
 func (n *notices) run(stopped <-chan struct{}, snapshot func() Snapshot) {
-	tick := time.NewTicker(noticeInterval)
+	tick := time.NewTicker(n.interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -179,7 +180,7 @@ func (n *notices) run(stopped <-chan struct{}, snapshot func() Snapshot) {
 
 func newNotices(o *Options, matches *selectorMatches) *notices {
 	return &notices{
-		log: o.Logger, rules: slices.Clone(o.Labels.Rules), targets: &o.Targets, selectors: matches,
+		log: o.Logger, rules: slices.Clone(o.Labels.Rules), targets: &o.Targets, selectors: matches, interval: o.NoticeInterval,
 		last: StreamSnapshot{Kind: profile.KindCPU},
 	}
 }

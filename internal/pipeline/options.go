@@ -19,6 +19,9 @@ type Options struct {
 	Next Consumers
 	// Logger of what goes wrong and of what is missing on this host; nil: nothing is logged.
 	Logger *zap.Logger
+	// NoticeInterval is over how long it is noticed that nothing is emitted; what is logged
+	// says a minute, the default.
+	NoticeInterval time.Duration
 	// Report is told an error while the pipeline is degraded, and nil when it has recovered.
 	// It must not block and is called from any goroutine; nil: nobody is told.
 	Report func(error)
@@ -205,6 +208,7 @@ func Defaults() Options {
 		// lockstep with periodic work.
 		SamplesPerSecond: 19,
 		ReportInterval:   5 * time.Second,
+		NoticeInterval:   time.Minute,
 		Ring:             RingOptions{UserShare: 0.5},
 		OffCPU:           OffCPUOptions{Minimum: time.Millisecond, RingBytes: 4 << 20},
 		Labels: LabelOptions{
@@ -233,6 +237,7 @@ func (o *Options) complete() {
 	}
 	orDefault(&o.SamplesPerSecond, d.SamplesPerSecond)
 	orDefault(&o.ReportInterval, d.ReportInterval)
+	orDefault(&o.NoticeInterval, d.NoticeInterval)
 	orDefault(&o.Ring.UserShare, d.Ring.UserShare)
 	orDefault(&o.OffCPU.RingBytes, d.OffCPU.RingBytes)
 	orDefault(&o.Labels.Budgets, d.Labels.Budgets)

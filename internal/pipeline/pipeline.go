@@ -281,6 +281,6 @@ func (p *Pipeline) logAccount() {
 		if s.Metering.Enabled {
 			fields = append(fields, zap.Int64("metric_samples", of.Metered))
 		}
-		p.options.Logger.Info("sampling has ended", fields...)
+		p.options.Logger.Info("Sampling has ended.", fields...)
 	}
 }

@@ -49,7 +49,7 @@ const (
 	// signalDelay after it is ready, the collector listens to signals.
 	signalDelay    = 200 * time.Millisecond
 	messageReady   = "Everything is ready. Begin running and processing data."
-	messageAccount = "sampling has ended"
+	messageAccount = "Sampling has ended."
 )
 
 // A collector is a running one.

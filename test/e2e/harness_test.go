@@ -106,7 +106,7 @@ const (
 )
 
 func (r *running) accountOf(kind string) map[string]int64 {
-	entries := r.logs.FilterMessage("sampling has ended").FilterField(zap.String("profile", kind)).All()
+	entries := r.logs.FilterMessage("Sampling has ended.").FilterField(zap.String("profile", kind)).All()
 	require.Len(r.t, entries, 1)
 	account := map[string]int64{}
 	for name, n := range entries[0].ContextMap() {

@@ -91,7 +91,7 @@ func (c *collector) accounts() []account {
 	c.t.Helper()
 	var all []account
 	for line := range strings.Lines(c.stderr.String()) {
-		if !strings.Contains(line, `"sampling has ended"`) {
+		if !strings.Contains(line, `"Sampling has ended."`) {
 			continue
 		}
 		fields := map[string]any{}

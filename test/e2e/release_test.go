@@ -1,0 +1,184 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const releaseVersion = "9.8.7-test.1"
+
+// packaged are the files of a package, with their modes.
+var packaged = map[string]os.FileMode{
+	"etc/otelcol-customlabels/config.yaml":                0o644,
+	"etc/otelcol-customlabels/environment":                0o600,
+	"usr/bin/labelprof":                                   0o755,
+	"usr/bin/otelcol-customlabels":                        0o755,
+	"usr/lib/systemd/system/otelcol-customlabels.service": 0o644,
+	"usr/share/doc/otelcol-customlabels/copyright":        0o644,
+}
+
+// TestRelease: `make release` makes the same bytes twice, in two folders, in full with an empty
+// cache of Go the second time; and what it makes is whole.
+func TestRelease(t *testing.T) {
+	first := makeRelease(t, "first", "")
+	second := makeRelease(t, "a/second", size(t.TempDir(), "", ""))
+	sums := readText(t, filepath.Join(first, "SHA256SUMS"))
+	fmt.Print(sums)
+	require.Equal(t, sums, readText(t, filepath.Join(second, "SHA256SUMS")))
+	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	check.Dir = first
+	requireRun(t, check)
+
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	rpmNames := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
+	for arch, machine := range machines {
+		file := func(format string, args ...any) string { return filepath.Join(first, fmt.Sprintf(format, args...)) }
+		var programs []string
+		for _, program := range []string{"labelprof", "otelcol-customlabels"} {
+			to := t.TempDir()
+			requireRun(t, exec.Command("tar", "-xzf", file("%s-%s-linux-%s.tar.gz", program, releaseVersion, arch), "-C", to))
+			path := filepath.Join(to, fmt.Sprintf("%s-%s-linux-%s", program, releaseVersion, arch), program)
+			checkBill(t, file("%s-%s-linux-%s.cdx.json", program, releaseVersion, arch))
+			programs = append(programs, path)
+		}
+		deb, rpm := t.TempDir(), t.TempDir()
+		debs, err := filepath.Glob(file("*_%s.deb", arch))
+		require.NoError(t, err)
+		require.Len(t, debs, 1)
+		requireRun(t, exec.Command("dpkg-deb", "-x", debs[0], deb))
+		rpms, err := filepath.Glob(file("*.%s.rpm", rpmNames[arch]))
+		require.NoError(t, err)
+		require.Len(t, rpms, 1)
+		unpack := exec.Command("sh", "-c", `rpm2cpio "$0" | cpio -idm --quiet`, rpms[0])
+		unpack.Dir = rpm
+		requireRun(t, unpack)
+		for _, root := range []string{deb, rpm} {
+			require.Equal(t, packaged, filesBelow(t, root))
+			unit := readText(t, filepath.Join(root, "usr/lib/systemd/system/otelcol-customlabels.service"))
+			require.Contains(t, unit, "ExecStart=/usr/bin/otelcol-customlabels ")
+			require.NotContains(t, unit, "/usr/local")
+			programs = append(programs, filepath.Join(root, "usr/bin/labelprof"), filepath.Join(root, "usr/bin/otelcol-customlabels"))
+		}
+		for _, program := range programs {
+			checkProgram(t, program, machine)
+			if arch != runtime.GOARCH {
+				continue
+			}
+			out, err := exec.Command(program, "--version").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), releaseVersion)
+		}
+		if arch == runtime.GOARCH {
+			validate := exec.Command(filepath.Join(deb, "usr/bin/otelcol-customlabels"), "validate",
+				"--config", filepath.Join(deb, "etc/otelcol-customlabels/config.yaml"), "--feature-gates=service.profilesSupport")
+			validate.Env = append(os.Environ(), "OTLP_GATEWAY=gateway.example.com:4317")
+			requireRun(t, validate)
+		}
+	}
+}
+
+// makeRelease makes a release of a copy of the sources, in a folder of that name, and returns
+// the folder with its files. cache is of Go; "": the usual one.
+func makeRelease(t *testing.T, name, cache string) string {
+	t.Helper()
+	sources := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.MkdirAll(sources, 0o755))
+	requireRun(t, inRepository("sh", "-c", `git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C "$0"`, sources))
+	bin, err := filepath.Abs(filepath.Join(repositoryRoot, "bin"))
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(bin, filepath.Join(sources, "bin")))
+	release := exec.Command("scripts/release.sh", releaseVersion)
+	release.Dir = sources
+	release.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	if cache != "" {
+		release.Env = append(release.Env, "GOCACHE="+cache)
+	}
+	requireRun(t, release)
+	return filepath.Join(sources, "build", "release", releaseVersion)
+}
+
+func inRepository(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = repositoryRoot
+	return cmd
+}
+
+func requireRun(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s: %s", cmd, out)
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// checkProgram: it is static, of the machine, and names no folder that it was built in.
+func checkProgram(t *testing.T, path string, machine elf.Machine) {
+	t.Helper()
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.Equal(t, machine, f.Machine, path)
+	require.False(t, slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), "%s is static", path)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.False(t, bytes.Contains(text, []byte(os.TempDir()+"/TestRelease")), "%s names the folder that it was built in", path)
+}
+
+// checkBill: the modules are those of the program.
+func checkBill(t *testing.T, path string) {
+	t.Helper()
+	var bill struct {
+		BOMFormat  string
+		Components []struct{ Name, Version, PURL string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(readText(t, path)), &bill))
+	require.Equal(t, "CycloneDX", bill.BOMFormat)
+	versions := map[string]string{}
+	for _, c := range bill.Components {
+		require.Equal(t, "pkg:golang/"+c.Name+"@"+c.Version, c.PURL)
+		versions[c.Name] = c.Version
+	}
+	require.Equal(t, strings.TrimPrefix(runtime.Version(), "go"), versions["std"])
+	require.NotEmpty(t, versions["go.opentelemetry.io/collector/pdata"])
+	if strings.HasPrefix(filepath.Base(path), "otelcol") {
+		require.Equal(t, "v"+releaseVersion, versions["github.com/customlabels/otelcol-customlabels"])
+		require.Equal(t, "v0.160.0", versions["go.opentelemetry.io/collector/pdata/pprofile"], "what it was replaced by")
+	}
+}
+
+// filesBelow returns the modes of the files below a folder.
+func filesBelow(t *testing.T, root string) map[string]os.FileMode {
+	t.Helper()
+	files := map[string]os.FileMode{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		files[name] = info.Mode()
+		return err
+	}))
+	return files
+}
