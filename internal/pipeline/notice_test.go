@@ -60,6 +60,7 @@ func TestNoticeSilence(t *testing.T) {
 		"filtered":         {[]interval{filtered(noticeBusy)}, []string{silence}, "targets select no process that ran"},
 		"refused":          {[]interval{{filtered: map[FilterReason]int64{FilterTarget: 100}, dropped: map[DropReason]int64{DropRefused: 101}}}, []string{silence}, "the next consumer refused all profiles; the log of the exporters says why"},
 		"most filtered":    {[]interval{{idle: 5000, filtered: map[FilterReason]int64{FilterTarget: 101}, dropped: map[DropReason]int64{DropRefused: 1}}}, []string{silence}, "the next consumer refused all profiles; the log of the exporters says why"},
+		"largest reason":   {[]interval{{idle: 5000, filtered: map[FilterReason]int64{FilterTarget: 101, FilterUnknownProcess: 100}}}, []string{silence}, "targets select no process that ran"},
 		"too late":         {[]interval{{dropped: map[DropReason]int64{DropPendingFull: 100}}}, []string{silence}, "the next consumer takes longer than samples can wait, and they were dropped: pending_full"},
 		"dropped":          {[]interval{{dropped: map[DropReason]int64{DropRingFull: 100}}}, []string{silence}, "samples were dropped: ring_full"},
 		"unknown":          {[]interval{{filtered: map[FilterReason]int64{FilterUnknownProcess: 100}}}, []string{silence}, "of the processes that ran it was not known in time whether targets select them: they ended too soon, or cannot be looked at"},
