@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/check"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/inspect"
@@ -23,6 +24,7 @@ const usage = `usage:
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
   labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
+  labelprof check [flags] PID      judge by the specifications what a process, or -- COMMAND, publishes
 labelprof COMMAND -h lists the flags.
 `
 
@@ -42,6 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"pprof":   files.Convert,
 		"push":    push.Run,
 		"inspect": inspect.Run,
+		"check":   check.Run,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
