@@ -51,6 +51,7 @@ func examples() []example {
 	return []example{
 		{"c", "", made},
 		{"cpp", "", made},
+		{"rust", "", made},
 		{"go", "shop", func(t *testing.T, folder, dir string) *exec.Cmd {
 			build(t, folder, "go", "build", "-o", filepath.Join(dir, "server"), ".")
 			return exec.Command(filepath.Join(dir, "server"))
@@ -226,6 +227,14 @@ func (p *publisher) check(t *testing.T) {
 	}
 }
 
+// label is that of a sample: attributes of thread contexts have their own names.
+func (p *publisher) label(h *hit, key string) string {
+	if value, ok := h.attrs[key]; ok {
+		return value
+	}
+	return h.attrs[prefix+key]
+}
+
 // judge looks at the samples of a server.
 func (p *publisher) judge(t *testing.T, hits []hit) {
 	seen := map[published]int{}
@@ -235,7 +244,7 @@ func (p *publisher) judge(t *testing.T, hits []hit) {
 		if h.pid != int64(p.pid) {
 			continue
 		}
-		one := published{h.attrs[prefix+"tenant"], h.attrs[prefix+"route"]}
+		one := published{p.label(h, "tenant"), p.label(h, "route")}
 		if one == (published{}) {
 			none++
 			continue
