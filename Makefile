@@ -279,7 +279,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # All of them in a quick form, in two processes at the same time: those that measure nothing
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
-UNMEASURED := web docs deploy lifecycle privileges hostile rules
+UNMEASURED := web docs deploy lifecycle privileges hostile rules publish
 # What only `make test-all` runs: programs of others, which take minutes to build.
 ONLY_IN_FULL := fleet prometheus
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))

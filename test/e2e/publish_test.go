@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,18 +28,20 @@ import (
 
 const (
 	publishStart   = time.Minute // for a runtime on a busy machine
-	publishPhase   = 1500 * time.Millisecond
-	publishSeconds = "2" // that labelprof check watches
 	publishClients = 2
 )
 
-// publishSamples with labels must be seen of each tenant.
-var publishSamples = size(100, 20, 5)
+var (
+	publishPhase   = time.Duration(size(3000, 600, 1500)) * time.Millisecond // requests of one tenant
+	publishSeconds = strconv.Itoa(size(3, 1, 2))                             // that labelprof check watches
+	publishSamples = size(200, 20, 5)                                        // with labels, of each tenant
+)
 
 // example is a folder of examples/publish. command builds it into dir, and says how its
-// server is started, in which directory and what has to be in the environment.
+// server is started.
 type example struct {
 	name    string
+	folder  string // "": its name
 	service string // service.name of its process context; "" if it has none
 	command func(t *testing.T, folder, dir string) *exec.Cmd
 }
@@ -48,22 +51,57 @@ func examples() []example {
 		build(t, folder, "make", "-s", "OUT="+dir)
 		return exec.Command(filepath.Join(dir, "server"))
 	}
-	return []example{
-		{"c", "", made},
-		{"cpp", "", made},
-		{"rust", "", made},
-		{"go", "shop", func(t *testing.T, folder, dir string) *exec.Cmd {
+	all := []example{
+		{name: "c", command: made},
+		{name: "cpp", command: made},
+		{name: "rust", command: made},
+		{name: "go", service: "shop", command: func(t *testing.T, folder, dir string) *exec.Cmd {
 			build(t, folder, "go", "build", "-o", filepath.Join(dir, "server"), ".")
 			return exec.Command(filepath.Join(dir, "server"))
 		}},
-		{"python", "shop", func(_ *testing.T, folder, _ string) *exec.Cmd {
+		{name: "python", service: "shop", command: func(_ *testing.T, folder, _ string) *exec.Cmd {
 			python := "/usr/bin/python3" // rather than one that a shim starts
 			if _, err := os.Stat(python); err != nil {
 				python = "python3"
 			}
 			return exec.Command(python, "-B", filepath.Join(folder, "server.py"))
 		}},
+		{name: "java-jni", folder: "java", service: "shop", command: func(t *testing.T, folder, dir string) *exec.Cmd {
+			build(t, folder, "javac", "-nowarn", "-d", dir, "Server.java", "labels/Labels.java", "labels/JniNative.java")
+			return exec.Command("java", "-cp", dir, "Server")
+		}},
 	}
+	if jdk := newJDK(); jdk != "" {
+		all = append(all, example{name: "java-ffm", folder: "java", service: "shop", command: func(t *testing.T, folder, dir string) *exec.Cmd {
+			build(t, folder, filepath.Join(jdk, "javac"), "-nowarn", "-d", dir, "Server.java", "labels/Labels.java", "labels/FfmNative.java", "labels/JniNative.java")
+			require.NoError(t, os.Remove(filepath.Join(dir, "labels", "JniNative.class"))) // which it would fall back to
+			return exec.Command(filepath.Join(jdk, "java"), "--enable-native-access=ALL-UNNAMED", "-cp", dir, "Server")
+		}})
+	} else {
+		fmt.Println("left out: java-ffm, for which no JDK of Java 22 or newer is installed")
+	}
+	if runtime.GOARCH != "amd64" {
+		fmt.Println("left out: nodejs, of which npm has this Node.js for x86-64 only")
+		return all
+	}
+	return append(all, example{name: "nodejs", service: "shop", command: func(t *testing.T, folder, _ string) *exec.Cmd {
+		modules, err := filepath.Abs(filepath.Join(nodeBuild, "node_modules"))
+		require.NoError(t, err)
+		cmd := exec.Command(filepath.Join(modules, "node24", "bin", "node"), filepath.Join(folder, "server.js"))
+		cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+		return cmd
+	}})
+}
+
+// newJDK is the directory with the programs of a JDK that has the FFM API; "" if there is none.
+func newJDK() string {
+	compilers, _ := filepath.Glob("/usr/lib/jvm/*/bin/javac")
+	for _, javac := range compilers {
+		if exec.Command(javac, "--release", "22", "-version").Run() == nil {
+			return filepath.Dir(javac)
+		}
+	}
+	return ""
 }
 
 func build(t *testing.T, folder, name string, args ...string) {
@@ -126,7 +164,10 @@ func TestPublish(t *testing.T) {
 
 func startPublisher(t *testing.T, e example) *publisher {
 	t.Helper()
-	folder, err := filepath.Abs(filepath.Join("../../examples/publish", e.name))
+	if e.folder == "" {
+		e.folder = e.name
+	}
+	folder, err := filepath.Abs(filepath.Join("../../examples/publish", e.folder))
 	require.NoError(t, err)
 	cmd := e.command(t, folder, t.TempDir())
 	cmd.Args = append(cmd.Args, "0")
