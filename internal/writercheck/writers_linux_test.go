@@ -137,9 +137,10 @@ func TestOneRuleBrokenWhenRunning(t *testing.T) {
 			"payload-size", "payload-decodes", "payload-fields", "update", "resource-keys", "service-name", "coordination",
 		}},
 	} {
-		writer := of.build.writer(t)
+		writer := of.build.writer(t) // in a directory that lasts as long as the test
 		for _, rule := range of.rules {
 			t.Run(of.format.rule(rule), func(t *testing.T) {
+				t.Parallel()
 				ids, r := against(t, started(t, writer, rule))
 				require.Equal(t, []string{of.format.rule(rule)}, ids, "%+v", r.Reads)
 			})
@@ -176,6 +177,7 @@ func TestOneRuleBrokenWhenBuilt(t *testing.T) {
 		{ThreadContext, ruleDescriptor, build{abi: 2, library: "libctx.so", flags: []string{traditional()}}},
 	} {
 		t.Run(of.format.rule(of.rule), func(t *testing.T) {
+			t.Parallel()
 			ids, _ := against(t, started(t, of.build.writer(t)))
 			require.Equal(t, []string{of.format.rule(of.rule)}, ids)
 		})
