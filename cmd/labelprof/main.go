@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/check"
@@ -16,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/inspect"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/push"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/serve"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 const usage = `usage:
@@ -25,7 +27,7 @@ const usage = `usage:
   labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
   labelprof check [flags] PID      judge by the specifications what a process, or -- COMMAND, publishes
-labelprof COMMAND -h lists the flags.
+labelprof COMMAND -h lists the flags; labelprof --version.
 `
 
 func main() {
@@ -46,9 +48,41 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"inspect": inspect.Run,
 		"check":   check.Run,
 	}
-	if len(args) == 0 || commands[args[0]] == nil {
+	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
 		return command.ExitUsage
 	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		fmt.Fprint(stdout, usage)
+		return command.ExitOK
+	case "-version", "--version", "version":
+		fmt.Fprintln(stdout, version())
+		return command.ExitOK
+	}
+	if commands[args[0]] == nil {
+		fmt.Fprintf(stderr, "labelprof: there is no command %s\n%s", terminal.Escape(args[0]), usage)
+		return command.ExitUsage
+	}
 	return command.ExitCode(args[0], commands[args[0]](ctx, args[1:], stdout, stderr), stderr)
+}
+
+// version says which build this is: the version of the module, and the commit if the build knows
+// that, with a + if files were changed.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "labelprof, of an unknown build"
+	}
+	text := "labelprof " + info.Main.Version
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			text += " " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	return text + changed + " " + info.GoVersion
 }

@@ -21,12 +21,24 @@ func called(args ...string) (code int, stdout, stderr string) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"nothing"}, {"top"}, {"pprof", "x"}, {"pprof", "-o", "x"}, {"serve", "--max-memory", "0"}, {"top", "--by", "", "x"}, {"serve", "--interval", "0s"}, {"top", "--nothing"},
+		{"top", "--rows", "-1", "x"}, {"serve", "--functions", "-1"}, {"serve", "--rows", "many"},
 	} {
 		code, _, stderr := called(args...)
 		require.Equal(t, command.ExitUsage, code, "%q", args)
 		require.NotEmpty(t, stderr)
 	}
-	code, _, stderr := called("serve", "-h")
+	_, _, stderr := called("noth\x1bing")
+	require.Contains(t, stderr, `there is no command noth\x1bing`)
+	for _, args := range []string{"--version", "version"} {
+		code, stdout, _ := called(args)
+		require.Zero(t, code)
+		require.Regexp(t, `^labelprof .* go1\.`, stdout)
+	}
+	code, stdout, _ := called("--help")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "labelprof check")
+
+	code, _, stderr = called("serve", "-h")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "-listen")
 }
