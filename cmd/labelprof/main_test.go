@@ -27,8 +27,8 @@ func TestUsage(t *testing.T) {
 		require.Equal(t, command.ExitUsage, code, "%q", args)
 		require.NotEmpty(t, stderr)
 	}
-	_, _, stderr := called("noth\x1bing")
-	require.Contains(t, stderr, `there is no command noth\x1bing`)
+	_, _, stderr := called("none\x1b")
+	require.Contains(t, stderr, `there is no command none\x1b`)
 	for _, args := range []string{"--version", "version"} {
 		code, stdout, _ := called(args)
 		require.Zero(t, code)

@@ -35,9 +35,9 @@ func (w *watch) readThread(turn int) error {
 	if err != nil || len(tids) == 0 {
 		return procfs.ErrNoProcess
 	}
-	tid := tids[turn%min(len(tids), maxThreads)]
-	if len(tids) > maxThreads { // another part of them each time around
-		tid = tids[turn%len(tids)]
+	tid := tids[turn/2%len(tids)]
+	if turn%2 == 1 { // of many threads few do something
+		tid = w.running(tids, turn/2, tid)
 	}
 	readings := make([]reading, 0, len(w.sources))
 	_, err = labelread.Stop(w.pid, tid, func(s labelread.Stopped) {
@@ -62,6 +62,17 @@ func (w *watch) readThread(turn int) error {
 		w.judgeReading(tid, &readings[i])
 	}
 	return nil
+}
+
+// running returns a thread that runs or wants to, another one each turn, or else the given one.
+func (w *watch) running(tids []int, turn, otherwise int) int {
+	for i := range min(len(tids), maxThreads) {
+		tid := tids[(turn+i)%len(tids)]
+		if stat, err := w.fs.Stat(tid); err == nil && stat.State == 'R' {
+			return tid
+		}
+	}
+	return otherwise
 }
 
 // read copies what a stopped thread has in a source.

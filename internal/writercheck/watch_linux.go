@@ -29,8 +29,8 @@ const (
 	contextReadings = 8
 	// maxRefreshes bounds the attempts to read a process context that is being written.
 	maxRefreshes = 20
-	// maxThreads bounds the threads that are looked at in turn.
-	maxThreads = 256
+	// maxThreads bounds the threads among which one is looked for that runs.
+	maxThreads = 64
 	// maxHistories bounds the threads whose ways are remembered.
 	maxHistories = 4096
 	// clockSlackNs is how far CLOCK_BOOTTIME and the start of a process, in ticks, may disagree.

@@ -36,7 +36,7 @@ const (
 
 var (
 	publishPhase   = time.Duration(size(3000, 600, 1500)) * time.Millisecond // requests of one tenant
-	publishSeconds = strconv.Itoa(size(3, 1, 2))                             // that labelprof check watches
+	publishSeconds = strconv.Itoa(size(4, 2, 2))                             // that labelprof check watches
 	publishSamples = size(200, 20, 5)                                        // with labels, of each tenant
 )
 
