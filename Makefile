@@ -30,7 +30,7 @@ PRIVILEGED = $(if $(CUSTOM_LABELS_MUST_RUN),$(AS_ROOT))
 FIGURE = GO="$(GO)" scripts/figure.sh
 PARTS = MAKE="$(MAKE)" scripts/parts.sh
 
-C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'testdata/*.cc' 'test/*.c' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
+C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'testdata/*.cc' 'test/*.c' 'examples/*.c' 'examples/*.h' 'examples/*.cc' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
 
 
@@ -220,6 +220,7 @@ E2E_TESTS_backends := TestBackends TestBackendsNotice
 E2E_TESTS_fleet := TestFleet TestFleetBackend
 E2E_TESTS_prometheus := TestPrometheus
 E2E_TESTS_web := TestWeb
+E2E_TESTS_publish := TestPublish
 E2E_TESTS_hostile := TestHostile TestHostileCode TestHostileNames TestHostileHanging TestHostileRequests TestReplacedProgram TestSharedRows
 E2E_TESTS_two-users := TestTwoUsers
 E2E_TESTS_lifecycle := TestRestart TestNoPrivileges
@@ -239,10 +240,10 @@ web-browser:
 	@scripts/web-browser.sh
 
 # What some of them run.
-e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols: node-writers
+e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols e2e-publish: node-writers
 e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-prometheus e2e-web e2e-deploy e2e-docs: collector
 e2e-prometheus: $(PROMETHEUS)
-e2e-collector e2e-backends e2e-web e2e-docs: labelprof
+e2e-collector e2e-backends e2e-web e2e-docs e2e-publish: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
 e2e-release: $(BIN)/builder $(RELEASE)
@@ -292,7 +293,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # those are full by default.)
 UNMEASURED := web docs deploy lifecycle privileges hostile rules
 # What only `make test-all` runs: it takes minutes.
-ONLY_IN_FULL := fleet prometheus release quiet
+ONLY_IN_FULL := fleet prometheus release quiet publish
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))
 .PHONY: e2e unmeasured
 e2e: writers

@@ -26,6 +26,7 @@ test_needs=(
 	"musl-gcc|musl-tools|test programs for musl"
 	"g++|g++|test programs of C++"
 	"rustc|rustc|programs of the documentation in Rust"
+	"python3|python3-minimal|programs that publish labels in Python"
 	"javac|default-jdk-headless|test programs on the JVM"
 	"npm|npm|Node.js and the programs that publish labels on it"
 	"chromium|chromium|the page of labelprof, as people see it"

@@ -11,6 +11,8 @@
 //	labelprof push  [--server URL] [--tenant ID] [--ca-file PEM] [--service NAME]
 //	                [--omit KEY,...] [--timeout 30s] [--patience 1m] [--max-memory 1024] FILE...
 //	labelprof inspect [--json] [--threads 64] PID...
+//	labelprof check [--seconds 5] [--json | --summary markdown] PID
+//	labelprof check [--seconds 5] [--json | --summary markdown] -- COMMAND [ARGUMENT...]
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
 // and the hottest functions of each, live on a terminal, and stops by itself after
@@ -50,6 +52,9 @@
 // some 50 to 200 microseconds, longer on a busy machine; see internal/labelread for
 // what else that does to a thread. It needs root or CAP_SYS_PTRACE.
 //
+// check judges a program that publishes, rule by rule of the specifications; see package
+// writercheck. It exits with 1 if a rule is broken, with 2 if there was nothing to judge by.
+//
 // Everything received or read is untrusted. Indexes are checked, values are escaped before
 // they reach the terminal, and memory is bounded: what exceeds a bound is counted,
 // summed up as (others) in the tables, and left out of the pprof file. What a request or
@@ -58,7 +63,7 @@
 // decodes before it calls a handler, so Export is served as a stream of one message. Where many want to send, the connection that has been silent
 // longest ends. Files that are written are for their owner only.
 //
-// main only picks a command. Commands are in files (top, pprof), serve, push and inspect, what they
+// main only picks a command. Commands are in files (top, pprof), serve, push, inspect and check, what they
 // share in command; samples come from otlp and pprof by way of input, and go through sink to
 // table, pprof and pagestore.
 package main

@@ -8,13 +8,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/check"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/inspect"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/push"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/serve"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 const usage = `usage:
@@ -23,11 +26,12 @@ const usage = `usage:
   labelprof pprof -o OUT FILE...   convert files of OTLP profiles to pprof
   labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
-labelprof COMMAND -h lists the flags; labelprof --version says which one it is.
+  labelprof check [flags] PID      judge by the specifications what a process, or -- COMMAND, publishes
+labelprof COMMAND -h lists the flags; labelprof --version.
 `
 
-// version is set by the linker, which can set nothing else: scripts/release.sh.
-var version = "of a checkout"
+// release is the version of a release, which the linker sets: scripts/release.sh.
+var release string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -45,14 +49,46 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"pprof":   files.Convert,
 		"push":    push.Run,
 		"inspect": inspect.Run,
+		"check":   check.Run,
 	}
-	if len(args) == 1 && args[0] == "--version" {
-		fmt.Fprintln(stdout, "labelprof", version)
-		return 0
-	}
-	if len(args) == 0 || commands[args[0]] == nil {
+	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
 		return command.ExitUsage
 	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		fmt.Fprint(stdout, usage)
+		return command.ExitOK
+	case "-version", "--version", "version":
+		fmt.Fprintln(stdout, version())
+		return command.ExitOK
+	}
+	if commands[args[0]] == nil {
+		fmt.Fprintf(stderr, "labelprof: there is no command %s\n%s", terminal.Escape(args[0]), usage)
+		return command.ExitUsage
+	}
 	return command.ExitCode(args[0], commands[args[0]](ctx, args[1:], stdout, stderr), stderr)
+}
+
+// version says which build this is: the release; else the version of the module, and the commit
+// if the build knows that, with a + if files were changed.
+func version() string {
+	if release != "" {
+		return "labelprof " + release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "labelprof, of an unknown build"
+	}
+	text := "labelprof " + info.Main.Version
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			text += " " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	return text + changed + " " + info.GoVersion
 }

@@ -13,7 +13,7 @@ import (
 const (
 	ExitOK       = 0
 	ExitError    = 1
-	ExitUsage    = 2
+	ExitUsage    = 2 // also of check when it could not judge
 	ExitNoLabels = 3 // of inspect
 )
 
@@ -26,6 +26,9 @@ var ErrReported = errors.New("failed")
 // ErrNoLabels says that a process has no labels that could be read.
 var ErrNoLabels = errors.New("no labels")
 
+// ErrNotJudged says that there is nothing to judge by; what is printed already.
+var ErrNotJudged = errors.New("not judged")
+
 // ErrNoSamples keeps a script from taking an empty profile for a result.
 var ErrNoSamples = errors.New("no samples")
 
@@ -35,7 +38,7 @@ func ExitCode(name string, err error, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return ExitOK
-	case errors.Is(err, ErrUsage):
+	case errors.Is(err, ErrUsage), errors.Is(err, ErrNotJudged):
 		return ExitUsage
 	case errors.Is(err, ErrNoLabels):
 		return ExitNoLabels

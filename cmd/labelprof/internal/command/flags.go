@@ -13,8 +13,8 @@ import (
 type ViewFlags struct {
 	By        List
 	Truth     Repeated
-	Rows      int
-	Functions int
+	Rows      Count
+	Functions Count
 }
 
 // Register adds the flags, with their defaults.
@@ -22,8 +22,9 @@ func (v *ViewFlags) Register(flags *flag.FlagSet) {
 	v.By = List{"tenant"}
 	flags.Var(&v.By, "by", "label `keys` to tell CPU time apart by, separated by commas")
 	flags.Var(&v.Truth, "truth", "`file` with the CPU time that a program measured itself (repeatable)")
-	flags.IntVar(&v.Rows, "rows", 20, "label values to show")
-	flags.IntVar(&v.Functions, "functions", 5, "functions to show for each label value")
+	v.Rows, v.Functions = 20, 5
+	flags.Var(&v.Rows, "rows", "`number` of label values to show")
+	flags.Var(&v.Functions, "functions", "`number` of functions to show for each label value")
 }
 
 // Parse parses flags and arguments in any order and returns the arguments. What is wrong is

@@ -4,6 +4,7 @@ package command
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -34,5 +35,21 @@ func (r *Repeated) String() string { return strings.Join(*r, " ") }
 // Set implements flag.Value.
 func (r *Repeated) Set(s string) error {
 	*r = append(*r, s)
+	return nil
+}
+
+// Count is a flag of a number that is not below 0.
+type Count int
+
+// String implements flag.Value.
+func (c *Count) String() string { return strconv.Itoa(int(*c)) }
+
+// Set implements flag.Value.
+func (c *Count) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return errors.New("not a number from 0 on")
+	}
+	*c = Count(n)
 	return nil
 }

@@ -28,7 +28,7 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := readAll(ctx, files, m, s, stderr); err != nil {
 		return err
 	}
-	s.Show(stdout, v.Rows, v.Functions)
+	s.Show(stdout, int(v.Rows), int(v.Functions))
 	if t.Empty() {
 		return command.ErrNoSamples
 	}

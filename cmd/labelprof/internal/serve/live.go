@@ -36,7 +36,7 @@ func showUntil(ctx context.Context, stdout io.Writer, s *sink.Sink, v command.Vi
 // terminal as much of them as it has rows.
 func draw(stdout io.Writer, s *sink.Sink, v command.ViewFlags, rows int) {
 	var b bytes.Buffer
-	s.Show(&b, v.Rows, v.Functions)
+	s.Show(&b, int(v.Rows), int(v.Functions))
 	out := b.Bytes()
 	if rows > 0 {
 		out = append([]byte(terminal.Clear), terminal.FirstLines(out, rows-1)...)

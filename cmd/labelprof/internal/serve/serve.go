@@ -59,7 +59,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if terminal.Rows(stdout) > 0 {
 		_, _ = io.WriteString(stdout, terminal.Clear)
 	}
-	s.Show(stdout, f.view.Rows, f.view.Functions) // in full
+	s.Show(stdout, int(f.view.Rows), int(f.view.Functions)) // in full
 	if keep.Table.Empty() {
 		return command.ErrNoSamples
 	}

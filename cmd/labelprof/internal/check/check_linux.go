@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package check
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+	"github.com/customlabels/otelcol-customlabels/internal/writercheck"
+)
+
+const checkUsage = `usage: labelprof check [flags] PID
+       labelprof check [flags] -- COMMAND [ARGUMENT...]
+
+Judges what a program publishes by the specifications: custom labels v0 and v1, thread
+context (OTEP 4947), process context (OTEP 4719), what Node.js and Go publish. Watches a
+process, or runs a command, for some seconds, and stops its threads many times a second, for
+a fraction of a millisecond each. A command's output goes to stderr; it is ended afterwards.
+Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.
+
+Exit codes:
+  0  all rules hold that could be judged
+  1  a rule is broken
+  2  nothing could be judged, or wrong usage
+
+Flags:
+`
+
+const (
+	defaultSeconds = 5
+	maxSeconds     = 3600
+	// grace is for what goes on when the time is over: a look, a stop.
+	grace = 15 * time.Second
+)
+
+// options are the flags.
+type options struct {
+	asJSON  bool
+	summary string
+	seconds float64
+}
+
+func (o *options) duration() time.Duration { return time.Duration(o.seconds * float64(time.Second)) }
+
+// Run is `labelprof check`: it judges a process, or a command that it runs. It fails with
+// command.ErrReported if a rule is broken, and with command.ErrNotJudged.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("labelprof check", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, checkUsage)
+		flags.PrintDefaults()
+	}
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
+	flags.StringVar(&o.summary, "summary", "", "print a summary in this `format`: markdown")
+	flags.Float64Var(&o.seconds, "seconds", defaultSeconds, "how long to watch")
+	var program []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, program = args[:i], args[i+1:]
+		if len(program) == 0 {
+			return command.UsageError(stderr, "labelprof check: which command?")
+		}
+	}
+	rest, err := command.Parse(flags, args, stderr)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !(o.seconds > 0 && o.seconds <= maxSeconds):
+		return command.UsageError(stderr, "labelprof check: --seconds must be more than 0, at most %d", maxSeconds)
+	case o.summary != "" && o.summary != "markdown":
+		return command.UsageError(stderr, "labelprof check: --summary %s is not known, only markdown", terminal.Escape(o.summary))
+	case o.summary != "" && o.asJSON:
+		return command.UsageError(stderr, "labelprof check: --json or --summary, not both")
+	case program != nil && len(rest) > 0, program == nil && len(rest) != 1:
+		return command.UsageError(stderr, "labelprof check: one PID, or -- and a command")
+	}
+	report, err := judged(ctx, &o, program, rest, stderr)
+	if err != nil {
+		if !errors.Is(err, command.ErrUsage) {
+			fmt.Fprintf(stderr, "labelprof check: %s\n", terminal.Escape(err.Error()))
+			err = command.ErrNotJudged
+		}
+		return err
+	}
+	return show(&o, report, stdout)
+}
+
+// judged watches the process, or the command.
+func judged(ctx context.Context, o *options, program, rest []string, stderr io.Writer) (*writercheck.Report, error) {
+	if program != nil {
+		c, err := start(program, stderr)
+		if err != nil {
+			return nil, err
+		}
+		defer c.end()
+		return watched(ctx, c.publisher(ctx, min(o.duration(), maxSelection)), o.duration())
+	}
+	pid, err := strconv.ParseUint(rest[0], 10, 31)
+	if err != nil || pid == 0 {
+		return nil, command.UsageError(stderr, "labelprof check: %s is not a PID; a command stands behind --", terminal.Escape(rest[0]))
+	}
+	if int(pid) == os.Getpid() {
+		return nil, command.UsageError(stderr, "labelprof check: %d is the PID of this command", pid)
+	}
+	return watched(ctx, int(pid), o.duration())
+}
+
+// watched watches a process, which can keep whoever reads it waiting for as long as it likes:
+// the end of this command ends that, and lets its threads go.
+func watched(ctx context.Context, pid int, duration time.Duration) (*writercheck.Report, error) {
+	type result struct {
+		report *writercheck.Report
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		report, err := writercheck.Watch(ctx, pid, duration)
+		done <- result{report, err}
+	}()
+	timer := time.NewTimer(duration + grace)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return r.report, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, errors.New("reading the process hangs")
+	}
+}
+
+// show prints a report. The error says what the exit code is to say.
+func show(o *options, report *writercheck.Report, stdout io.Writer) (err error) {
+	switch {
+	case o.asJSON:
+		err = writeJSON(stdout, report)
+	case o.summary != "":
+		_, err = io.WriteString(stdout, markdown(report))
+	default:
+		_, err = io.WriteString(stdout, text(report))
+	}
+	if err != nil {
+		return err
+	}
+	switch report.Verdict() {
+	case writercheck.Broken:
+		return command.ErrReported
+	case writercheck.NotSeen:
+		return command.ErrNotJudged
+	}
+	return nil
+}

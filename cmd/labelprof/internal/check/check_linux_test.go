@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+// checked runs the command and returns its exit code and what it prints.
+func checked(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = command.ExitCode("check", Run(t.Context(), args, &out, &errs), &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestCheckCommand(t *testing.T) {
+	dir := testutil.BuildWriters(t)
+	good := []string{"--", filepath.Join(dir, "writer-v1-lib"), "shares", "--seconds", "60"}
+
+	code, text, stderr := checked(t, append([]string{"--seconds", "0.5"}, good...)...)
+	require.Zero(t, code, text)
+	require.Contains(t, text, "16 rules hold, 0 broken")
+	require.Contains(t, stderr, "ready", "what the command prints")
+
+	code, text, _ = checked(t, append([]string{"--seconds=0.5", "--json"}, good...)...)
+	require.Zero(t, code)
+	var report struct {
+		PID     int
+		Verdict string
+		Formats []string
+		Rules   []struct{ ID, Verdict, Document, Section, Remedy, Level string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &report), text)
+	require.Equal(t, "holds", report.Verdict)
+	require.Equal(t, []string{"custom_labels_v1"}, report.Formats)
+	require.Len(t, report.Rules, 16)
+	require.NotZero(t, report.PID)
+	require.Error(t, syscall.Kill(report.PID, 0), "the command has been ended")
+
+	code, text, _ = checked(t, "--seconds", "0.5", "--summary", "markdown", "--", filepath.Join(dir, "writer-v1-dlopen"), "shares", "--seconds", "60")
+	require.Equal(t, command.ExitError, code)
+	require.Contains(t, text, "| ❌ | custom_labels_v1/loaded-at-start: ")
+	require.Contains(t, text, "| ✅ | custom_labels_v1/version-value: ")
+
+	// One that a shell has started, and that is not the shell.
+	code, text, _ = checked(t, "--seconds", "0.5", "--", "sh", "-c", filepath.Join(dir, "writer-v1-lib")+" shares --seconds 60; true")
+	require.Zero(t, code, text)
+}
+
+func TestCheckPID(t *testing.T) {
+	w := testutil.Start(t, "writer-ctx-lib", "shares", "--seconds", "60")
+	code, text, _ := checked(t, "--seconds", "0.5", strconv.Itoa(w.PID))
+	require.Zero(t, code, text)
+	require.Contains(t, text, "thread_context (OTEP 4947)")
+	require.Contains(t, text, "process_context (OTEP 4719)")
+}
+
+func TestCheckNotJudged(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"1", "2"}, {"x"}, {"0"}, {"--"}, {"1", "--", "true"}, {"--seconds", "0", "1"}, {"--seconds", "NaN", "1"},
+		{"--summary", "html", "1"}, {"--summary", "markdown", "--json", "1"}, {"--nothing"}, {strconv.Itoa(os.Getpid())},
+		{"--", "/nothing/of/the/kind"}, {"2147483647"},
+	} {
+		code, _, stderr := checked(t, args...)
+		require.Equal(t, command.ExitUsage, code, "%q", args)
+		require.NotEmpty(t, stderr, "%q", args)
+	}
+	code, text, _ := checked(t, "--seconds", "0.2", "--", "sleep", "60")
+	require.Equal(t, command.ExitUsage, code)
+	require.Contains(t, text, "not judged: nothing is published")
+
+	began := time.Now()
+	code, _, _ = checked(t, "--seconds", "60", "--", "true")
+	require.Equal(t, command.ExitUsage, code)
+	require.Less(t, time.Since(began), 30*time.Second, "it does not wait for a command that has ended")
+
+	code, _, stderr := checked(t, "-h")
+	require.Zero(t, code)
+	require.Contains(t, stderr, "Exit codes:")
+}
+
+// What comes from a process is no Markdown.
+func TestCell(t *testing.T) {
+	require.Equal(t, `&#124;&lt;b&gt;\x1b&#91;31m&#96;x&#96; &amp;`, cell("|<b>\x1b[31m`x` &"))
+}

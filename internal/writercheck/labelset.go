@@ -1,0 +1,117 @@
+package writercheck
+
+import (
+	"encoding/binary"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// Memory reads the memory of a process.
+type Memory interface {
+	// ReadAt fills p from address addr, or returns an error.
+	ReadAt(p []byte, addr uint64) error
+}
+
+// Layouts of the custom labels ABIs: storage and count, then one label after the other of key.len,
+// key.buf, value.len, value.buf.
+const (
+	setBytes   = 16
+	labelBytes = 32
+	wordBytes  = 8
+)
+
+// labelSet is what a thread had published when it was stopped.
+type labelSet struct {
+	addr           uint64 // of the set
+	err            error  // why it could not be read
+	storage, count uint64
+	storageErr     error
+	labels         []label
+}
+
+// label is one that has a key.
+type label struct {
+	keyLen, keyBuf, valueLen, valueBuf uint64
+	keyErr, valueErr                   error
+	key                                string // as far as it is read
+}
+
+// readLabelSet copies what it needs of the set at an address while the thread stands still.
+func readLabelSet(mem Memory, addr uint64) *labelSet {
+	s := &labelSet{addr: addr}
+	var head [setBytes]byte
+	if s.err = mem.ReadAt(head[:], addr); s.err != nil {
+		return s
+	}
+	s.storage, s.count = binary.LittleEndian.Uint64(head[:]), binary.LittleEndian.Uint64(head[wordBytes:])
+	if s.count == 0 || s.storage == 0 {
+		return s
+	}
+	slots := make([]byte, labelBytes*min(s.count, record.MaxLabelSlots))
+	if s.storageErr = mem.ReadAt(slots, s.storage); s.storageErr != nil {
+		return s
+	}
+	var b [record.MaxLabelValueBytes]byte
+	for ; len(slots) > 0 && len(s.labels) < record.MaxLabels; slots = slots[labelBytes:] {
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(slots[wordBytes*i:]) }
+		l := label{keyLen: word(0), keyBuf: word(1), valueLen: word(2), valueBuf: word(3)}
+		if l.keyBuf == 0 {
+			continue // a hole, of which nothing else counts
+		}
+		key := b[:min(l.keyLen, record.MaxLabelKeyBytes)]
+		if l.keyErr = readBytes(mem, key, l.keyBuf); l.keyErr == nil {
+			l.key = string(key)
+		}
+		if l.valueBuf != 0 {
+			l.valueErr = readBytes(mem, b[:min(l.valueLen, record.MaxLabelValueBytes)], l.valueBuf)
+		}
+		s.labels = append(s.labels, l)
+	}
+	return s
+}
+
+// readBytes reads a string; an empty one from nowhere.
+func readBytes(mem Memory, p []byte, addr uint64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return mem.ReadAt(p, addr)
+}
+
+// judge counts what holds of a set. It reports whether there are labels, and whether a rule is
+// broken.
+func (s *labelSet) judge(t *tally, f Format) (present, ok bool) {
+	if !t.check(f.rule(ruleSet), s.err == nil, "set at %#x: %v", s.addr, said(s.err)) {
+		return false, false
+	}
+	if s.count == 0 {
+		return false, true // storage may be garbage
+	}
+	ok = t.check(f.rule(ruleStorage), s.storage != 0 && s.storageErr == nil, "set at %#x: storage %#x, count %d: %v", s.addr, s.storage, s.count, said(s.storageErr))
+	if !ok {
+		return false, false
+	}
+	t.check(f.rule(ruleSetAlignment), s.addr%wordBytes == 0 && s.storage%wordBytes == 0, "set at %#x, storage at %#x", s.addr, s.storage)
+	fits := len(s.labels) < record.MaxLabels && s.count <= record.MaxLabelSlots
+	for i := range s.labels {
+		l := &s.labels[i]
+		ok = t.check(f.rule(ruleKeys), l.keyErr == nil, "a key of %d bytes at %#x: %v", l.keyLen, l.keyBuf, said(l.keyErr)) && ok
+		if t.check(f.rule(ruleValuesPresent), l.valueBuf != 0, "the value of %q at %#x", l.key, l.valueBuf) {
+			ok = t.check(f.rule(ruleValues), l.valueErr == nil, "the value of %q, %d bytes at %#x: %v", l.key, l.valueLen, l.valueBuf, said(l.valueErr)) && ok
+		} else {
+			ok = false
+		}
+		fits = fits && l.keyLen <= record.MaxLabelKeyBytes && l.valueLen <= record.MaxLabelValueBytes
+	}
+	t.check(f.rule(ruleLimits), fits, "a set of %d labels%s", s.count, s.longest())
+	return len(s.labels) > 0, ok
+}
+
+// longest says how long the longest key and value are.
+func (s *labelSet) longest() string {
+	var key, value uint64
+	for i := range s.labels {
+		key, value = max(key, s.labels[i].keyLen), max(value, s.labels[i].valueLen)
+	}
+	return lengths(key, value)
+}

@@ -1,0 +1,54 @@
+package writercheck
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A rule tells all that its reader needs, and has a name of its own.
+func TestRules(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Rules() {
+		require.False(t, seen[r.ID], r.ID)
+		seen[r.ID] = true
+		require.True(t, strings.HasPrefix(r.ID, string(r.Format)+"/"), r.ID)
+		for _, text := range []string{r.Title, r.Document, r.Section, r.Remedy} {
+			require.NotEmpty(t, text, r.ID)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	tally := newTally()
+	id := V1.rule(ruleSet)
+	tally.note(id, "why")
+	verdict := func() (r Result) {
+		for _, r := range tally.all([]Format{V1}) {
+			if r.ID == id {
+				return r
+			}
+		}
+		t.Fatal(id)
+		return r
+	}
+	require.Equal(t, NotSeen, verdict().Verdict)
+	require.Equal(t, []string{"why"}, verdict().Observed)
+	tally.check(id, true, "%d", 1)
+	require.Equal(t, Holds, verdict().Verdict)
+	for i := range 9 {
+		tally.check(id, false, "%d%s", i%5, strings.Repeat("é", maxObservedBytes))
+	}
+	r := verdict()
+	require.Equal(t, Broken, r.Verdict)
+	require.EqualValues(t, 1, r.Held)
+	require.EqualValues(t, 9, r.Broke)
+	require.Len(t, r.Observed, maxObserved)
+	require.LessOrEqual(t, len(r.Observed[0]), maxObservedBytes+len("…"))
+
+	require.Empty(t, tally.all(nil))
+	require.Equal(t, NotSeen, (&Report{}).Verdict())
+	require.Equal(t, Holds, (&Report{Formats: []Format{ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
+	require.Equal(t, NotSeen, (&Report{Formats: []Format{V1, ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
+}

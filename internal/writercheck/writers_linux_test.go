@@ -1,0 +1,233 @@
+//go:build linux && (amd64 || arm64)
+
+package writercheck
+
+import (
+	"bufio"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+const (
+	sources  = "../../testdata/check/"
+	watching = 400 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+// build is how a writer of testdata/check is made.
+type build struct {
+	abi     int
+	library string   // "": the variable is in the executable
+	late    bool     // the library is loaded by dlopen
+	flags   []string // for the file with the variable
+	exports []string // of the executable; nil: all
+	apart   bool     // the executable, and not the library, refers to the variable
+}
+
+func traditional() string {
+	if runtime.GOARCH == "arm64" {
+		return "-mtls-dialect=trad"
+	}
+	return "-mtls-dialect=gnu"
+}
+
+func descriptor() string {
+	if runtime.GOARCH == "arm64" {
+		return "-mtls-dialect=desc"
+	}
+	return "-mtls-dialect=gnu2"
+}
+
+// writer builds a writer and returns its path.
+func (b build) writer(t *testing.T) string {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "writer")
+	common := []string{"-O1", "-D_GNU_SOURCE", "-Wno-array-bounds", "-pthread", "-DABI=" + strconv.Itoa(b.abi)}
+	args := append([]string{sources + "writer.c"}, common...)
+	if b.abi == 2 {
+		args = append(args, sources+"context.c")
+	}
+	if b.library == "" {
+		args = append(append(args, sources+"variable.c"), b.flags...)
+		if b.exports == nil {
+			args = append(args, "-rdynamic")
+		}
+		for _, name := range b.exports {
+			args = append(args, "-Wl,--export-dynamic-symbol="+name)
+		}
+		testutil.Compile(t, out, "gcc", append(args, "-ldl")...)
+		return out
+	}
+	library := filepath.Join(dir, b.library)
+	flags := append([]string{"-fPIC", "-shared", "-ftls-model=global-dynamic", sources + "variable.c"}, common...)
+	if len(b.flags) == 0 || !strings.HasPrefix(b.flags[0], "-mtls") {
+		flags = append(flags, descriptor())
+	}
+	testutil.Compile(t, library, "gcc", append(flags, b.flags...)...)
+	switch {
+	case b.late:
+		args = append(args, `-DLIBRARY="`+library+`"`)
+	default:
+		if b.apart {
+			args = append(args, sources+"elsewhere.c")
+		}
+		args = append(args, library, "-Wl,-rpath,"+dir)
+	}
+	testutil.Compile(t, out, "gcc", append(args, "-ldl")...)
+	return out
+}
+
+// started runs a writer until it is ready.
+func started(t *testing.T, path string, args ...string) int {
+	t.Helper()
+	cmd := exec.Command(path, args...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("ready %d\n", cmd.Process.Pid), line)
+	return cmd.Process.Pid
+}
+
+// against returns the rules that a writer does not keep.
+func against(t *testing.T, pid int) (ids []string, r *Report) {
+	t.Helper()
+	r, err := Watch(t.Context(), pid, watching)
+	require.NoError(t, err)
+	for i := range r.Results {
+		if x := &r.Results[i]; x.Verdict == Broken || x.Verdict == Against {
+			require.NotEmpty(t, x.Observed, x.ID)
+			ids = append(ids, x.ID)
+		}
+	}
+	return ids, r
+}
+
+// Each of these writers breaks one rule when it runs, and no other.
+func TestOneRuleBrokenWhenRunning(t *testing.T) {
+	for _, of := range []struct {
+		format Format
+		build  build
+		rules  []string
+	}{
+		{V0, build{abi: 0}, []string{ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
+		{V1, build{abi: 1}, []string{ruleSet, ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
+		{ThreadContext, build{abi: 2}, []string{
+			ruleRecord, ruleAlignment, ruleValid, ruleIDs, ruleFlags, ruleAttributes, ruleText, ruleRecordSize, ruleIndexes, ruleOneWay,
+			ruleSchema, ruleSchemaName, "key-map", "key-map-append-only",
+		}},
+		{ProcessContext, build{abi: 2}, []string{
+			"mapping-name", "single", "permissions", "dont-fork", "signature", "version", "timestamp", "clock", "payload-readable",
+			"payload-size", "payload-decodes", "payload-fields", "update", "resource-keys", "service-name", "coordination",
+		}},
+	} {
+		writer := of.build.writer(t) // in a directory that lasts as long as the test
+		for _, rule := range of.rules {
+			t.Run(of.format.rule(rule), func(t *testing.T) {
+				t.Parallel()
+				ids, r := against(t, started(t, writer, rule))
+				require.Equal(t, []string{of.format.rule(rule)}, ids, "%+v", r.Reads)
+			})
+		}
+	}
+}
+
+// Each of these breaks one by how it was built.
+func TestOneRuleBrokenWhenBuilt(t *testing.T) {
+	const version, v0, v1 = versionSymbol, "custom_labels_thread_local_data", "custom_labels_current_set"
+	const padded = "-DPAD=char pad[8];"
+	for _, of := range []struct {
+		format Format
+		rule   string
+		build  build
+	}{
+		{V0, ruleVersionExported, build{abi: 0, exports: []string{v0}}},
+		{V0, ruleExported, build{abi: 0, exports: []string{version}}},
+		{V0, ruleVersionValue, build{abi: 0, flags: []string{"-DVERSION=1"}}},
+		{V0, ruleSize, build{abi: 0, flags: []string{padded}}},
+		{V1, ruleVersionExported, build{abi: 1, exports: []string{v1}}},
+		{V1, ruleVersionSize, build{abi: 1, flags: []string{"-DVERSION_TYPE=uint64_t"}}},
+		{V1, ruleVersionValue, build{abi: 1, flags: []string{"-DVERSION=7"}}},
+		{V1, ruleExported, build{abi: 1, exports: []string{version}}},
+		{V1, ruleThreadLocal, build{abi: 1, flags: []string{"-DNOT_THREAD_LOCAL"}}},
+		{V1, ruleSize, build{abi: 1, flags: []string{padded}}},
+		{V1, ruleFileName, build{abi: 1, library: "liblabels.so"}},
+		{V1, ruleLoaded, build{abi: 1, library: "libcustomlabels.so", late: true}},
+		{V1, ruleModel, build{abi: 1, library: "libcustomlabels.so", flags: []string{traditional()}}},
+		{ThreadContext, ruleExported, build{abi: 2, exports: []string{version}}},
+		{ThreadContext, ruleThreadLocal, build{abi: 2, flags: []string{"-DNOT_THREAD_LOCAL"}}},
+		{ThreadContext, ruleSize, build{abi: 2, flags: []string{padded}}},
+		{ThreadContext, ruleModel, build{abi: 2, library: "libctx.so", apart: true, flags: []string{"-DELSEWHERE"}}},
+		{ThreadContext, ruleDescriptor, build{abi: 2, library: "libctx.so", flags: []string{traditional()}}},
+	} {
+		t.Run(of.format.rule(of.rule), func(t *testing.T) {
+			t.Parallel()
+			ids, _ := against(t, started(t, of.build.writer(t)))
+			require.Equal(t, []string{of.format.rule(of.rule)}, ids)
+		})
+	}
+}
+
+// Writers that keep all rules, while they publish as fast as they can.
+func TestNoRuleBroken(t *testing.T) {
+	for _, of := range []struct {
+		variant string
+		format  Format
+		args    []string
+	}{
+		{"v0-exe", V0, []string{"fidelity"}},
+		{"v0-lib", V0, []string{"fidelity"}},
+		{"v1-exe", V1, []string{"fidelity"}},
+		{"v1-lib", V1, []string{"shares"}},
+		{"ctx-exe", ThreadContext, []string{"fidelity", "--in-place"}},
+		{"ctx-lib", ThreadContext, []string{"fidelity"}},
+		{"ctx-dlopen", ThreadContext, []string{"shares"}},
+	} {
+		t.Run(of.variant, func(t *testing.T) {
+			w := testutil.Start(t, "writer-"+of.variant, append(of.args, "--seconds", "60")...)
+			ids, r := against(t, w.PID)
+			require.Empty(t, ids)
+			require.Equal(t, Holds, r.Verdict(), "%+v", r.Reads)
+			require.Contains(t, r.Formats, of.format)
+			require.Positive(t, r.Reads.Published)
+			require.Zero(t, r.Reads.Invalid)
+		})
+	}
+}
+
+// What publishes nothing is not judged.
+func TestNothingPublished(t *testing.T) {
+	w := testutil.Start(t, "spin-plain", "spin", "--seconds", "60")
+	ids, r := against(t, w.PID)
+	require.Empty(t, ids)
+	require.Empty(t, r.Results)
+	require.Equal(t, NotSeen, r.Verdict())
+	require.Contains(t, r.Why(), "nothing is published")
+}
+
+// What no program should publish neither crashes nor hangs the judge.
+func TestHostileWriters(t *testing.T) {
+	for _, variant := range []string{"v0-exe", "v1-exe", "ctx-exe"} {
+		w := testutil.Start(t, "writer-"+variant, "hostile", "all", "--seconds", "60")
+		r, err := Watch(t.Context(), w.PID, 2*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, Broken, r.Verdict())
+		require.Positive(t, r.Reads.Stops)
+	}
+}
