@@ -95,6 +95,9 @@ func identify(t *testing.T, s *Sampler, pid uint32) record.ProcessID {
 	return id
 }
 
+// olderEnv has tests use the objects for older kernels, on any.
+const olderEnv = "CUSTOM_LABELS_OLDER_KERNELS"
+
 // quickReadDelay is for tests that wait for one record after the other.
 const quickReadDelay = 5 * time.Millisecond
 
@@ -102,6 +105,7 @@ func newSampler(t *testing.T, config Config) *Sampler {
 	t.Helper()
 	testutil.RequireBPF(t)
 	config.ReadDelay = quickReadDelay
+	config.older = os.Getenv(olderEnv) != ""
 	s, err := New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

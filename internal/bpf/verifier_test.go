@@ -20,7 +20,7 @@ const maxVerified = 200_000
 // The programs are far from the verifier's limit on this kernel.
 func TestVerifierLimit(t *testing.T) {
 	testutil.RequireBPF(t)
-	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu, loadOlder, loadOlderoffcpu} {
 		spec, err := load()
 		require.NoError(t, err)
 		// 0 would make what follows dead code, here and below.

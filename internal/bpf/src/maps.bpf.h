@@ -79,6 +79,30 @@ struct go_map_walk {
 	__u32 pad;
 };
 
+/* State of one pass over the slots of a label set. */
+struct slot_pass {
+	__u32 at;      /* offset into scratch.body */
+	__u32 live;    /* labels copied */
+	__u32 skipped; /* labels with value.buf == NULL */
+	__u32 go;      /* Go's strings */
+	enum outcome outcome;
+};
+
+/* State of the walk along the entries of one bucket of V8's. */
+struct v8_chain {
+	__u64 entries; /* address of the first entry of the table */
+	__u64 capacity;
+	__u64 key;
+	__u64 next; /* a small integer */
+	__u64 value;
+	enum outcome outcome;
+};
+
+/* Where the scratch buffer of a stack walk is. */
+struct walk_context {
+	__u32 scratch; /* index */
+};
+
 #define MAPLE_PIVOTS 15
 
 /* A mapping of the current process, as the kernel has it. */
@@ -129,6 +153,12 @@ struct scratch {
 	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct signal_regs signal;
+#ifdef OLDER_KERNELS
+	struct slot_pass pass;
+	struct v8_chain chain;
+	struct walk_context context;
+	__u64 saved_regs[SAVED_REGS_WORDS];
+#endif
 };
 
 struct {
@@ -143,7 +173,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 15); /* set by Go */
 	__type(key, struct process_id);
 	__type(value, struct process_entry);
@@ -152,7 +182,7 @@ struct {
 /* What a process maps that has unwind rows. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 15); /* set by Go */
 	__type(key, struct process_id);
 	__type(value, struct unwind_list);
@@ -160,7 +190,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 16); /* set by Go */
 	__type(key, struct unwind_chunk_key);
 	__type(value, struct unwind_chunk);
@@ -185,7 +215,7 @@ struct {
 /* Rows by the file that has them. User space alone says so, and takes it back with the table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, MAX_FILE_ROWS);
 	__type(key, struct file_key);
 	__type(value, struct known_rows);

@@ -14,6 +14,10 @@
  * other: what one adds while another moves the position may be forgotten a record
  * too early, and two may find the same room free. A user exceeds its share by at most
  * two records for each further CPU.
+ *
+ * Where atomic operations have no results (before Linux 5.12), two CPUs that move the
+ * position at the same time forget what was unread before it: then a user may have up to
+ * twice its share, once.
  */
 #ifndef CUSTOM_LABELS_SHARE_H
 #define CUSTOM_LABELS_SHARE_H
@@ -61,12 +65,18 @@ static __noinline bool share_has_room(struct user_share *share, __u32 bytes)
 	if (read >= end) {
 		__u64 written = bpf_ringbuf_query(&samples, BPF_RB_PROD_POS);
 
+#ifdef OLDER_KERNELS
+		*(volatile __u64 *)&share->older = *(volatile __u64 *)&share->newer;
+		*(volatile __u64 *)&share->newer = 0;
+		*(volatile __u64 *)&share->end = end = written;
+#else
 		if (__sync_val_compare_and_swap(&share->end, end, written) == end) {
 			share->older = __sync_lock_test_and_set(&share->newer, 0);
 			end = written;
 		} else {
 			end = *(volatile __u64 *)&share->end; /* another CPU has moved it */
 		}
+#endif
 	}
 	older = *(volatile __u64 *)&share->older;
 	if (read >= end)
