@@ -18,7 +18,7 @@ import (
 type clock struct {
 	fd     int
 	link   *link.RawLink // nil before Linux 5.15
-	readNs uint64 // at the last call of alive
+	readNs uint64        // at the last call of alive
 }
 
 // openClock attaches prog to the CPU clock of a CPU; period is CPU time, fixed.

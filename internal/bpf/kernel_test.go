@@ -1,0 +1,94 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// without returns the features as a kernel shows them that lacks those named.
+func without(of []feature, names ...string) []feature {
+	of = slices.Clone(of)
+	for i := range of {
+		lacks := slices.Contains(names, of[i].name)
+		of[i].missing = func() bool { return lacks }
+	}
+	return of
+}
+
+var newKernel = kernelTypes{mappingTree: true, switchState: true}
+
+// A kernel that lacks what all programs need is refused, and all that is missing is named.
+func TestMissingFeatureIsNamed(t *testing.T) {
+	for _, f := range needed() {
+		_, err := checkKernel(without(needed(), f.name), without(better()), newKernel)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, "lacks "+f.name+" (Linux "+f.since+")")
+		require.NotContains(t, err.Error(), "\n")
+	}
+	_, err := checkKernel(without(needed(), "ring buffers", "BTF tracepoints"), without(better()), newKernel)
+	require.ErrorContains(t, err, "lacks BTF tracepoints (Linux 5.5), ring buffers (Linux 5.8)")
+}
+
+// One that lacks something else gets the programs for older kernels, and is told what that costs.
+func TestOlderObjectsAreChosen(t *testing.T) {
+	k, err := checkKernel(without(needed()), without(better()), newKernel)
+	require.NoError(t, err)
+	require.Equal(t, kernel{mappingTree: true, exactShares: true, switchState: true}, k)
+	require.Empty(t, k.degradations())
+	for _, f := range better() {
+		k, err := checkKernel(without(needed()), without(better(), f.name), newKernel)
+		require.NoError(t, err)
+		require.True(t, k.older, f.name)
+		require.False(t, k.mappingTree, f.name)
+		require.Equal(t, f.name != atomicResults, k.exactShares)
+		told := k.degradations()
+		require.Contains(t, told[0], "the kernel lacks "+f.name+" (Linux "+f.since+"): ")
+		require.Contains(t, told[1], "frame pointers")
+		require.Equal(t, f.name == atomicResults, strings.Contains(strings.Join(told, "\n"), "is not exact"))
+	}
+}
+
+// A kernel of another version string that has everything but the tree of mappings gets the
+// programs for newer ones.
+func TestMappingTreeIsMissing(t *testing.T) {
+	k, err := checkKernel(without(needed()), without(better()), kernelTypes{switchState: true})
+	require.NoError(t, err)
+	require.False(t, k.older)
+	require.False(t, k.mappingTree)
+	require.Len(t, k.degradations(), 1)
+}
+
+// This kernel has what is needed, and a sampler does what the probes of the rest say.
+func TestProbesOfThisKernel(t *testing.T) {
+	testutil.RequireBPF(t)
+	k, err := checkSupport()
+	require.NoError(t, err)
+	t.Logf("%+v", k)
+	names, _ := lacking(needed())
+	require.Empty(t, names)
+	names, _ = lacking(better())
+	require.Equal(t, names, k.lacks)
+	types, err := readKernelTypes()
+	require.NoError(t, err)
+	require.True(t, k.older || types.switchState, "a kernel with all helpers is not older than the argument")
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes})
+	require.Equal(t, s.kernel.mappingTree, s.CanNameFiles())
+	require.Equal(t, s.objs.NameFile != nil, !s.kernel.older)
+	require.Equal(t, s.kernel.degradations(), s.KernelLacks())
+}
+
+// A program that no kernel takes is refused, and one that all take is not.
+func TestRefused(t *testing.T) {
+	testutil.RequireBPF(t)
+	spec := tracepointProbe()
+	require.False(t, refused(spec))
+	spec.Instructions = spec.Instructions[1:] // it returns what was never set
+	require.True(t, refused(spec))
+}
