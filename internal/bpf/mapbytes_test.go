@@ -37,7 +37,9 @@ func TestMapBytesLimit(t *testing.T) {
 		most += mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
 	}
 	require.LessOrEqual(t, most, mapsLimit)
-	require.Greater(t, most, mapsLimit/2, "the maps use what they are given")
+	if !s.kernel.older {
+		require.Greater(t, most, mapsLimit/2, "the maps use what they are given")
+	}
 	require.Greater(t, s.fixedBytes, 12<<20, "with the ring buffers")
 	require.Less(t, s.MapBytes(), most)
 }

@@ -103,6 +103,7 @@ func TestFirstSampleIsTold(t *testing.T) {
 	}
 	requireTold(1, first.pid)
 	requireTold(0, known.pid)
+	needFileNames(t, s)
 	f, err := os.Open(program)
 	require.NoError(t, err)
 	defer f.Close()
@@ -117,6 +118,7 @@ func TestFirstSampleIsTold(t *testing.T) {
 // The exec of a program that has no labels does not wake the reader.
 func TestPlainExecCanWait(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s)
 	s.events.delay = time.Hour
 	require.NoError(t, s.events.setDeadline())
 	require.NoError(t, s.Follow())

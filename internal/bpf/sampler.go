@@ -72,7 +72,9 @@ func New(config Config) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	kernel.older = kernel.older || config.older
+	if config.older {
+		kernel.older, kernel.mappingTree = true, false
+	}
 	possible, err := PossibleCPUs()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)

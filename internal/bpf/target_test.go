@@ -112,6 +112,14 @@ func newSampler(t *testing.T, config Config) *Sampler {
 	return s
 }
 
+// needFileNames skips what only kernels can have whose mappings BPF finds.
+func needFileNames(t *testing.T, s *Sampler) {
+	t.Helper()
+	if !s.CanNameFiles() {
+		t.Skip("the kernel does not tell BPF what a process maps")
+	}
+}
+
 // readUntil passes records to visit until it returns true or a minute is over.
 func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 	t.Helper()

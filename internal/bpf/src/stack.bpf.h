@@ -270,11 +270,6 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	}
 	w->guessed = use_rows && !list;
 	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
-	if (!has_mapping_tree() && w->by_vma) {
-		/* The list is the best there is, but what it says may have moved. */
-		w->guessed = 1;
-		w->by_vma = 0;
-	}
 }
 
 /*
