@@ -44,8 +44,6 @@ func (o *outcome) String() string {
 	switch {
 	case o.err != nil:
 		text = "FAILED"
-	case o.cell.isRefused:
-		text = "refused"
 	}
 	if o.release != "" {
 		text += ", " + o.release
