@@ -26,7 +26,7 @@
 /* A member of a task, or of what members lead to. */
 #define FIELD(from, ...) BPF_CORE_READ(from, __VA_ARGS__)
 
-/* A function that takes pointers, which the verifier shall not inline into what calls it. */
+/* A function of its own that takes pointers: the verifier goes through it for each call. */
 #define SEPARATE static __noinline
 
 /* Flags of a hash map that programs of all types use. */
@@ -44,24 +44,26 @@
 		return !s || body(i, state);                                                                           \
 	}
 
-/* Runs a body up to times, and not more than most, times, until it returns 1. */
-#define LOOP(times, most, body)                                                                                        \
+#define MAX_LOOPS 1024
+
+/* Runs a body so many times, at most MAX_LOOPS, or until it returns 1. */
+#define LOOP(times, body)                                                                                              \
 	do {                                                                                                           \
-		for (__u32 i_ = 0; i_ < (most); i_++) {                                                                \
+		for (__u32 i_ = 0; i_ < MAX_LOOPS; i_++) {                                                             \
 			if (i_ >= (times) || body##_once(i_))                                                          \
 				break;                                                                                 \
 		}                                                                                                      \
 	} while (0)
 
 /* The same for a body whose state is a variable; its place is a member of the scratch buffer. */
-#define LOOP_WITH(times, most, body, variable, place)                                                                  \
+#define LOOP_WITH(times, body, variable, place)                                                                        \
 	do {                                                                                                           \
 		struct scratch *scratch_ = this_scratch();                                                             \
                                                                                                                        \
 		if (!scratch_)                                                                                         \
 			break;                                                                                         \
 		scratch_->place = variable;                                                                            \
-		LOOP(times, most, body);                                                                               \
+		LOOP(times, body);                                                                                     \
 		variable = scratch_->place;                                                                            \
 	} while (0)
 
@@ -77,8 +79,8 @@ static __always_inline struct task_struct *current_task(void)
 #define SEPARATE __noinline
 #define GROWING_MAP BPF_F_NO_PREALLOC
 #define LOOP_BODY(body, state)
-#define LOOP(times, most, body) bpf_loop(times, body, NULL, 0)
-#define LOOP_WITH(times, most, body, variable, place) bpf_loop(times, body, &(variable), 0)
+#define LOOP(times, body) bpf_loop(times, body, NULL, 0)
+#define LOOP_WITH(times, body, variable, place) bpf_loop(times, body, &(variable), 0)
 
 static __always_inline struct task_struct *current_task(void)
 {

@@ -164,7 +164,7 @@ __noinline int go_map_slots(__u64 labels)
 	if (map.old_buckets)
 		w->num_old = map.flags & GO_MAP_SAME_SIZE_GROW ? w->num : w->num >> 1;
 	w->outcome = OUTCOME_TRUNCATED;
-	LOOP(GO_MAP_MAX_VISITS, GO_MAP_MAX_VISITS, go_map_bucket);
+	LOOP(GO_MAP_MAX_VISITS, go_map_bucket);
 	if (w->outcome == OUTCOME_PRESENT && w->slots != w->count)
 		return OUTCOME_INVALID;
 	return w->outcome;

@@ -17,13 +17,13 @@
 /* include/linux/sched.h */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
-#define PF_IO_WORKER 0x00000010	  /* of io_uring */
+#define PF_IO_WORKER 0x00000010 /* of io_uring */
 #ifdef OLDER_KERNELS
 #define PF_USER_WORKER 0 /* the bit is PF_USED_ASYNC before 5.18 */
 #else
 #define PF_USER_WORKER 0x00004000 /* of io_uring, vhost; 6.4 and newer, unused before */
 #endif
-#define MAX_PID_NS_LEVEL 32	  /* include/linux/pid_namespace.h */
+#define MAX_PID_NS_LEVEL 32 /* include/linux/pid_namespace.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -105,7 +105,7 @@ __noinline int copy_slots(__u64 slots, __u32 at, __u32 go, __u32 outcome)
 
 	if (!s)
 		return OUTCOME_INVALID;
-	LOOP_WITH(slots, MAX_LABEL_SLOTS, copy_slot, pass, pass);
+	LOOP_WITH(slots, copy_slot, pass, pass);
 	s->skipped = pass.skipped;
 	s->end = pass.at;
 	if (pass.outcome == OUTCOME_PRESENT && !pass.live)

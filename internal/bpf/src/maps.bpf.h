@@ -36,6 +36,9 @@ struct counters {
 _Static_assert(LABEL_ITEM_MAX <= SAMPLE_BODY_SLACK, "a label fits into the slack");
 _Static_assert(8 * MAX_KERNEL_FRAMES <= SAMPLE_BODY_SLACK, "a kernel stack fits into the slack");
 _Static_assert(MAX_LABEL_BYTES < 1 << 16, "label_bytes is 16 bits wide");
+#ifdef OLDER_KERNELS
+_Static_assert(MAX_USER_FRAMES <= MAX_LOOPS && MAX_LABEL_SLOTS <= MAX_LOOPS, "loops are long enough");
+#endif
 
 /*
  * One slot of a custom label set: struct custom_labels_label_t (ABI v0 and v1).

@@ -140,7 +140,7 @@ static __always_inline enum outcome v8_look_up(__u64 table, __u64 key, __u32 has
 	if (read_user(&chain.next, table + sizeof(head) + 8 * (hash & (buckets - 1))))
 		return OUTCOME_FAULT;
 	/* one more than there may be entries: the end must be seen */
-	LOOP_WITH(MAX_NODEJS_CHAIN + 1, MAX_NODEJS_CHAIN + 1, v8_next_entry, chain, chain);
+	LOOP_WITH(MAX_NODEJS_CHAIN + 1, v8_next_entry, chain, chain);
 	*value = chain.value;
 	return chain.outcome;
 }

@@ -303,7 +303,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->bare_start = w->bare_limit = 0;
 	use_list(w, task, &s->header.process);
 	s->header.user_stack = OUTCOME_TRUNCATED;
-	LOOP_WITH(MAX_USER_FRAMES - 1, MAX_USER_FRAMES - 1, walk_frame, ctx, context);
+	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
 	return w->frames;
 }
 

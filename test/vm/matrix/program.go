@@ -40,10 +40,10 @@ func programs(c *cell) []program {
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
 		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestReusedTableSlot",
-		"TestProbesOfThisKernel", "TestMovedCode",
+		"TestProbesOfThisKernel",
 	}
 	if !c.older {
-		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestRowsByFile", "TestChangedMappings")
+		kernel = append(kernel, "TestTextsOfFile", "TestNameFile")
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
