@@ -48,7 +48,7 @@ func needed() []feature {
 func better() []feature {
 	return []feature{
 		helper("bpf_get_current_task_btf", "5.11", asm.FnGetCurrentTaskBtf),
-		{atomicResults, "5.12", func() bool { return refused(atomicProbe()) }},
+		{atomicResults, "5.12", atomicResultMissing},
 		{"programs of type syscall", "5.14", func() bool { return unsupported(features.HaveProgramType(ebpf.Syscall)) }},
 		helper("bpf_task_pt_regs", "5.15", asm.FnTaskPtRegs),
 		helper("bpf_loop", "5.17", asm.FnLoop),
@@ -75,17 +75,28 @@ func tracepointProbe() *ebpf.ProgramSpec {
 	}
 }
 
-func atomicProbe() *ebpf.ProgramSpec {
-	return &ebpf.ProgramSpec{
-		Type: ebpf.PerfEvent, License: "Dual BSD/GPL",
+// atomicResultMissing runs a program that adds 1 to 41 and returns what was there before.
+func atomicResultMissing() bool {
+	const before = 41
+	add := asm.FetchAdd.Mem(asm.RFP, asm.R0, asm.DWord, -8)
+	add.Constant = int64(asm.FetchAdd >> 8) // cilium/ebpf v0.22 writes what is here, and else a plain addition
+	p, err := ebpf.NewProgramWithOptions(&ebpf.ProgramSpec{
+		Type: ebpf.SocketFilter, License: "Dual BSD/GPL",
 		Instructions: asm.Instructions{
-			asm.Mov.Imm(asm.R0, 0),
+			asm.Mov.Imm(asm.R0, before),
 			asm.StoreMem(asm.RFP, -8, asm.R0, asm.DWord),
-			asm.FetchAdd.Mem(asm.RFP, asm.R0, asm.DWord, -8),
-			asm.Mov.Imm(asm.R0, 0),
+			asm.Mov.Imm(asm.R0, 1),
+			add,
 			asm.Return(),
 		},
+	}, ebpf.ProgramOptions{LogDisabled: true})
+	if err != nil {
+		return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
 	}
+	defer p.Close()
+	const ethernetHeader = 14 // the least that the kernel takes for a packet
+	got, err := p.Run(&ebpf.RunOptions{Data: make([]byte, ethernetHeader)})
+	return err == nil && got != before
 }
 
 // growingMapRefused tries to have a perf event's program use a hash map without preallocation.
