@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -91,4 +93,41 @@ func TestRefused(t *testing.T) {
 	require.False(t, refused(spec))
 	spec.Instructions = spec.Instructions[1:] // it returns what was never set
 	require.True(t, refused(spec))
+}
+
+// The objects for newer kernels load where mappings are in no maple tree, as on kernels of
+// distributions that have added the rest to older ones.
+func TestObjectsWithoutMappingTree(t *testing.T) {
+	testutil.RequireBPF(t)
+	k, err := checkSupport()
+	require.NoError(t, err)
+	if k.older {
+		t.Skip("the objects are not for this kernel")
+	}
+	types, err := btf.LoadKernelSpec()
+	require.NoError(t, err)
+	types = types.Copy()
+	var mm *btf.Struct
+	require.NoError(t, types.TypeByName("mm_struct", &mm))
+	require.True(t, renameMember(mm.Members, "mm_mt", "mm_rb"))
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+		spec, err := load()
+		require.NoError(t, err)
+		coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}})
+		require.NoError(t, err)
+		coll.Close()
+	}
+}
+
+func renameMember(members []btf.Member, from, to string) bool {
+	for i, m := range members {
+		if m.Name == from {
+			members[i].Name = to
+			return true
+		}
+		if inner, ok := btf.UnderlyingType(m.Type).(*btf.Struct); ok && m.Name == "" && renameMember(inner.Members, from, to) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -176,10 +175,7 @@ func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[st
 		if errors.As(err, &verifier) && s.config.WholeVerifierLog {
 			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
 		}
-		if errors.Is(err, unix.EPERM) { // its own words advise to raise MEMLOCK, which most kernels do not look at
-			err = errors.Join(unix.EPERM, s.kernel.memlock)
-		}
-		return fmt.Errorf("load programs: %w", err)
+		return fmt.Errorf("load programs: %w", s.kernel.loadError(err))
 	}
 	return nil
 }

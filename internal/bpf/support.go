@@ -59,6 +59,18 @@ func raiseMemlock() error {
 	return nil
 }
 
+// loadError is why something could not be loaded. Where that was not allowed, the library's own
+// words advise to raise RLIMIT_MEMLOCK, which most kernels do not look at.
+func (k *kernel) loadError(err error) error {
+	switch {
+	case !errors.Is(err, unix.EPERM):
+		return err
+	case k.memlock != nil:
+		return fmt.Errorf("%w: %w", unix.EPERM, k.memlock)
+	}
+	return unix.EPERM
+}
+
 // checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. paranoid is the
 // value of kernel.perf_event_paranoid if the kernel refuses CAP_PERFMON for it, else 0.
 func checkCapabilities(caps uint64, paranoid int) error {

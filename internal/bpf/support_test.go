@@ -3,6 +3,8 @@
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +38,16 @@ func TestCheckCapabilities(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnsupported)
 		require.ErrorContains(t, err, tc.missing)
 	}
+}
+
+// RLIMIT_MEMLOCK is named where it may be the reason, and only there.
+func TestLoadError(t *testing.T) {
+	refused := fmt.Errorf("create map: %w (MEMLOCK may be too low)", unix.EPERM)
+	k := kernel{memlock: errors.New("raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")}
+	require.ErrorIs(t, k.loadError(refused), unix.EPERM)
+	require.EqualError(t, k.loadError(refused), "operation not permitted: raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")
+	require.EqualError(t, (&kernel{}).loadError(refused), "operation not permitted")
+	require.Equal(t, unix.EINVAL, k.loadError(unix.EINVAL))
 }
 
 func TestDegradations(t *testing.T) {
