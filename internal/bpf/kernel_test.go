@@ -3,6 +3,8 @@
 package bpf
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -130,4 +132,19 @@ func renameMember(members []btf.Member, from, to string) bool {
 		}
 	}
 	return false
+}
+
+// The objects for older kernels do the same on this one, but for what those kernels do not have.
+func TestOlderObjects(t *testing.T) {
+	testutil.RequireBPF(t)
+	if os.Getenv(olderEnv) != "" {
+		t.Skip("all tests use them")
+	}
+	const tests = "^(TestLabelStates|TestLabelLimits|TestLabelsThroughDTV|TestRecordIdentity|TestRows|TestUserStackDepth|" +
+		"TestSignalStack|TestUserShare|TestProcessEvents|TestForkInheritsSources|TestSwitchRecords)$"
+	cmd := exec.Command(os.Args[0], "-test.run", tests, "-test.v")
+	cmd.Env = append(os.Environ(), olderEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, strings.Count(tests, "|")+1, strings.Count("\n"+string(out), "\n--- PASS: "), "%s", out)
 }
