@@ -60,9 +60,16 @@ func TestProgramSources(t *testing.T) {
 }
 
 // The first sample of a process that user space has not looked at is told, once, whatever it
-// began with.
+// began with, and whether labels are read or not.
 func TestFirstSampleIsTold(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	for name, skip := range map[string]bool{"labels": false, "no labels": true} {
+		t.Run(name, func(t *testing.T) { testFirstSample(t, skip) })
+	}
+}
+
+func testFirstSample(t *testing.T, skipLabels bool) {
+	t.Helper()
+	s := newSampler(t, Config{SamplesPerSecond: 97, RingBufferBytes: 1 << 20, SkipLabels: skipLabels})
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
@@ -91,7 +98,7 @@ func TestFirstSampleIsTold(t *testing.T) {
 			if r.PID == pid {
 				samples++
 			}
-			return samples == 50
+			return samples == 10
 		})
 		n := func() int {
 			mu.Lock()
@@ -111,37 +118,52 @@ func TestFirstSampleIsTold(t *testing.T) {
 	require.NoError(t, err)
 	for _, sources := range [][]record.LabelSource{{{ABI: record.ABIV1, Offset: first.offsetV1}}, nil} {
 		require.NoError(t, s.SetProgram(key, sources, false))
-		requireTold(1, startTarget(t, program, "labels-1").pid)
+		for range 2 { // one that is sampled while it is executed has nothing yet
+			requireTold(1, startTarget(t, program, "labels-1").pid)
+		}
 	}
 }
 
-// The exec of a program that has no labels does not wake the reader.
-func TestPlainExecCanWait(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+// execsOf makes a sampler whose events wait for ever if they can, and a program that is told to
+// have no labels. The channel has the PIDs of those that execute anything.
+func execsOf(t *testing.T) (s *Sampler, program string, execs <-chan int) {
+	t.Helper()
+	s = newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	needFileNames(t, s)
 	s.events.delay = time.Hour
 	require.NoError(t, s.events.setDeadline())
 	require.NoError(t, s.Follow())
-	program := buildTarget(t)
+	program = buildTarget(t)
 	f, err := os.Open(program)
 	require.NoError(t, err)
 	defer f.Close()
 	key, err := s.NameFile(f)
 	require.NoError(t, err)
 	require.NoError(t, s.SetProgram(key, nil, false))
-	execs := make(chan int, 1000)
+	read := make(chan int, 1000)
 	go func() {
-		defer close(execs)
+		defer close(read)
 		for {
 			var ev record.Event
 			if s.ReadEvent(&ev) != nil {
 				return
 			}
 			if ev.Kind == record.EventExec {
-				execs <- ev.PID
+				read <- ev.PID
 			}
 		}
 	}()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		for range read {
+		}
+	})
+	return s, program, read
+}
+
+// The exec of a program that has no labels does not wake the reader.
+func TestPlainExecCanWait(t *testing.T) {
+	_, program, execs := execsOf(t)
 	waited := 0
 	for range 20 { // what others execute meanwhile wakes the reader
 		plain := startTarget(t, program, "labels-1")
@@ -157,7 +179,35 @@ func TestPlainExecCanWait(t *testing.T) {
 		}
 	}
 	require.NotZero(t, waited)
-	require.NoError(t, s.Close())
-	for range execs {
+}
+
+// That of a process that user space has looked at does: it would go on to look at it.
+func TestExecOfKnownProcess(t *testing.T) {
+	s, program, execs := execsOf(t)
+	awaitExec := func(pid int) {
+		t.Helper()
+		for late := time.After(10 * time.Second); ; {
+			select {
+			case got := <-execs:
+				if got == pid {
+					return
+				}
+			case <-late:
+				require.Fail(t, "it is not told")
+			}
+		}
 	}
+	sh := exec.Command("/bin/sh", "-c", "read go; exec "+program+" labels-1")
+	in, err := sh.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sh.Start())
+	defer func() {
+		require.NoError(t, sh.Process.Kill())
+		_ = sh.Wait()
+	}()
+	awaitExec(sh.Process.Pid)
+	require.NoError(t, s.SetLabelSources(identify(t, s, uint32(sh.Process.Pid)), nil))
+	_, err = in.Write([]byte("\n"))
+	require.NoError(t, err)
+	awaitExec(sh.Process.Pid)
 }

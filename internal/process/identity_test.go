@@ -169,6 +169,18 @@ func TestExec(t *testing.T) {
 			f.work()
 			f.HandleEvent(execAt(image2, at, "/bin/two"))
 		}, "one"},
+		"read before and often after": {func(f *fake) {
+			f.work()
+			f.advance(2 * slack)
+			at := f.now()
+			f.image(42, 500, "/bin/two")
+			for range 4 {
+				f.advance(20 * ms)
+				f.schedule(f.process(image1), workLoad, urgent)
+				f.work()
+			}
+			f.HandleEvent(execAt(image2, at, "/bin/two"))
+		}, "one"},
 		"event while reading": {func(f *fake) {
 			p, w, _ := f.next()
 			f.HandleEvent(execAt(image2, f.now(), "/bin/two"))

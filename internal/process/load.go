@@ -232,7 +232,9 @@ func (t *Table) commit(p *Process, info *Info) {
 	if t.byHandle[p.handle] != p {
 		return // let go meanwhile
 	}
-	p.previous = p.current
+	if p.previous.info == nil || p.current.endNs+uint64(execDuration) <= endNs {
+		p.previous = p.current // what was read just before may be another image's as well
+	}
 	p.setCurrent(read{info, endNs, info.bytes()})
 	p.show()
 	t.account(p)

@@ -81,34 +81,36 @@ func (t *Table) noteWithout(p *Process, sources []record.LabelSource) {
 		n++
 	}
 	if !known && len(t.without) >= maxWithout {
-		t.forgetWithout()
+		t.forgetWithout(p)
 	}
 	if n == enoughWithout || t.without[p.program] == enoughWithout {
-		t.tellWithout(p, n == enoughWithout)
+		t.tellWithout(p, p.program, n == enoughWithout)
 	}
 	t.without[p.program] = n
 }
 
-// tellWithout tells that processes of a program have no label sources, or takes that back. The
-// table is locked.
-func (t *Table) tellWithout(p *Process, without bool) {
-	if t.opts.Programs == nil || t.programs[p.program] != nil {
+// tellWithout tells, because of what was found of a process, that processes of a program have
+// no label sources, or takes that back. The table is locked.
+func (t *Table) tellWithout(p *Process, program record.FileKey, without bool) {
+	if t.opts.Programs == nil || t.programs[program] != nil {
 		return // what it has is told
 	}
-	tell := t.opts.Programs.ForgetProgram
+	var err error
 	if without {
-		tell = func(program record.FileKey) error { return t.opts.Programs.SetProgram(program, nil, false) }
+		err = t.opts.Programs.SetProgram(program, nil, false)
+	} else {
+		err = t.opts.Programs.ForgetProgram(program)
 	}
-	if err := tell(p.program); err != nil {
+	if err != nil {
 		t.publishFailed(p, err)
 	}
 }
 
 // forgetWithout begins Table.without anew. The table is locked.
-func (t *Table) forgetWithout() {
+func (t *Table) forgetWithout(p *Process) {
 	for program, n := range t.without {
 		if n == enoughWithout {
-			t.tellWithout(&Process{job: job{program: program}}, false)
+			t.tellWithout(p, program, false)
 		}
 	}
 	clear(t.without)
@@ -194,12 +196,10 @@ func (t *Table) learn(program record.FileKey, sources []record.LabelSource, cert
 	learnt := &programSources{sources: slices.Clone(sources), sinceNs: math.MaxInt64}
 	t.programs[program] = learnt
 	t.mu.Unlock()
-	for _, p := range old {
-		if err := t.opts.Programs.ForgetProgram(p); err != nil {
-			return err
-		}
+	err := t.forgetPrograms(old)
+	if err == nil {
+		err = t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain)
 	}
-	err := t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -207,6 +207,15 @@ func (t *Table) learn(program record.FileKey, sources []record.LabelSource, cert
 		return err
 	}
 	learnt.sinceNs = t.now()
+	return nil
+}
+
+func (t *Table) forgetPrograms(all []record.FileKey) error {
+	for _, p := range all {
+		if err := t.opts.Programs.ForgetProgram(p); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -16,9 +17,13 @@ import (
 type programs struct {
 	sources  map[record.FileKey][]record.LabelSource
 	presumed map[record.FileKey]bool
+	refuse   bool
 }
 
 func (p *programs) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
+	if p.refuse {
+		return errors.New("not now")
+	}
 	p.sources[program], p.presumed[program] = sources, presumed
 	return nil
 }
@@ -36,7 +41,7 @@ var (
 )
 
 func newProgramsFake(t *testing.T) (*fake, *programs) {
-	known := &programs{map[record.FileKey][]record.LabelSource{}, map[record.FileKey]bool{}}
+	known := &programs{sources: map[record.FileKey][]record.LabelSource{}, presumed: map[record.FileKey]bool{}}
 	return newFake(t, func(o *Options) { o.Programs = known }), known
 }
 
@@ -70,6 +75,17 @@ func TestProgramIsLearnt(t *testing.T) {
 	require.Len(t, known.sources, 1, "without labels there is nothing to remember")
 	f.settled(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
 	require.False(t, known.presumed[record.FileKey{Inode: 9}], "its file alone says so")
+}
+
+// What the kernel has no room for is learnt when it has.
+func TestProgramIsLearntAgain(t *testing.T) {
+	f, known := newProgramsFake(t)
+	known.refuse = true
+	f.settled(f.executes(1, programA), atOffset(-8), false)
+	require.Empty(t, known.sources)
+	known.refuse = false
+	f.settled(f.executes(2, programA), atOffset(-8), false)
+	require.Equal(t, atOffset(-8), known.sources[programA])
 }
 
 // A process that was executed before the program was learnt has not begun with that,

@@ -168,8 +168,8 @@ func goRule(m elf.Machine, delta int32) record.UnwindRule {
 }
 
 // interrupted is the rule in a function that a signal handler of Go's runtime has called. On
-// aarch64 the handler has saved the link register of the interrupted function, 16 bytes above
-// the stack pointer that the call begins with (runtime/signal_arm64.go, pushCall).
+// aarch64 the handler has put the link register of the interrupted function on its stack,
+// which takes 16 bytes (runtime/signal_arm64.go, pushCall).
 func interrupted(m elf.Machine, delta int32) record.UnwindRule {
 	rule := goRule(m, delta)
 	rule.RA |= record.RAInterrupted

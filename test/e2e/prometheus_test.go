@@ -103,6 +103,15 @@ func measurePrometheus(t *testing.T, bounds *testutil.Bounds) {
 	}
 }
 
+// newPrograms runs copies of a program, each of which is a new file to read.
+const newPrograms = `n=0
+while :; do
+	n=$((n+1))
+	cp "$0" "$1/new-$n"
+	timeout 0.02 "$1/new-$n" 1
+	rm "$1/new-$n"
+done`
+
 // startLosing has a collector lose in all ways at once, with programs that give it work: no
 // backend takes anything, there is no room for labels, nor time to read files, and one
 // program does not answer.
@@ -121,6 +130,12 @@ func (h *promHost) startLosing(p *prometheus) {
 	require.NoError(h.t, err)
 	require.Equal(h.t, "ready\n", line)
 	h.run("writer-v1-exe", "many", "unknown_service:many")
+	files := exec.Command("/bin/sh", "-c", newPrograms, "/bin/sleep", h.dir)
+	require.NoError(h.t, files.Start())
+	h.t.Cleanup(func() {
+		_ = files.Process.Kill()
+		_ = files.Wait() // it was killed
+	})
 	h.start(p, deadAddress, h.losing(deadAddress, 0.01, 8))
 }
 

@@ -30,9 +30,9 @@ static __always_inline struct process_event *reserve_event(void)
  */
 static __always_inline void submit_event(struct process_event *ev, bool can_wait)
 {
-	bool few = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < events_watermark_bytes;
+	bool waits = can_wait && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < events_watermark_bytes;
 
-	bpf_ringbuf_submit(ev, can_wait && few ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(ev, waits ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }
 
 #endif

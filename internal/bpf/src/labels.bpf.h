@@ -262,6 +262,8 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	if (!entry)
 		return 0;
 	s->by_sample = entry->by_sample;
+	if (!read_labels)
+		return 0;
 	sources = entry->num_sources;
 	presumed = entry->presumed;
 	__builtin_memcpy(s->sources, entry->sources, sizeof(s->sources));

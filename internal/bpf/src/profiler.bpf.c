@@ -132,18 +132,21 @@ int process_exec(__u64 *ctx)
 	struct process_entry *known;
 	struct process_event *ev;
 	struct file_key program;
-	bool quiet = false;
+	bool looked_at, plain = false;
 	long n;
 
 	process_identity(task, &id);
 	before = id;
 	before.exec_id--; /* begin_new_exec() adds one */
+	known = bpf_map_lookup_elem(&processes, &before);
+	/* What user space goes on to read of what was there before would be the new program's. */
+	looked_at = known && !known->by_sample;
 	bpf_map_delete_elem(&processes, &before);
 	bpf_map_delete_elem(&unwind_lists, &before);
 	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	known = bpf_map_lookup_elem(&programs, &program);
 	if (known) {
-		quiet = known->by_sample;
+		plain = known->by_sample;
 		if (known->num_sources)
 			begin_with(known, program.inode, &id, true);
 	}
@@ -155,7 +158,7 @@ int process_exec(__u64 *ctx)
 	n = bpf_probe_read_kernel_str(ev->path, sizeof(ev->path), bprm->filename);
 	if (n > 0)
 		ev->path_bytes = n - 1;
-	submit_event(ev, quiet);
+	submit_event(ev, plain && !looked_at);
 	return 0;
 }
 

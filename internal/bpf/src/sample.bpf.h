@@ -88,7 +88,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (!user && has_user)
 		user_regs_from_task(copied_regs(task, s), &s->user, s->regs, &compat);
 
-	if (has_user && read_labels)
+	if (has_user)
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
