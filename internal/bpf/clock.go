@@ -17,8 +17,8 @@ import (
 // A clock is the perf event of one CPU that runs the sampling program once a period.
 type clock struct {
 	fd     int
-	link   *link.RawLink
-	readNs uint64 // at the last call of alive
+	link   *link.RawLink // nil before Linux 5.15
+	readNs uint64        // at the last call of alive
 }
 
 // openClock attaches prog to the CPU clock of a CPU; period is CPU time, fixed.
@@ -36,14 +36,23 @@ func openClock(cpu int, period time.Duration, prog *ebpf.Program) (*clock, error
 		return nil, fmt.Errorf("open perf event on CPU %d: %w", cpu, err)
 	}
 	c := &clock{fd: fd}
-	c.link, err = link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: prog, Attach: ebpf.AttachPerfEvent})
-	if err != nil {
+	if err := c.attach(prog); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach to perf event on CPU %d: %w", cpu, err), c.close())
 	}
 	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("enable perf event on CPU %d: %w", cpu, err), c.close())
 	}
 	return c, nil
+}
+
+// attach runs prog at the event's ticks. Before Linux 5.15 events have no links; what is
+// attached without one goes with the event.
+func (c *clock) attach(prog *ebpf.Program) (err error) {
+	c.link, err = link.AttachRawLink(link.RawLinkOptions{Target: c.fd, Program: prog, Attach: ebpf.AttachPerfEvent})
+	if err != nil && unix.IoctlSetInt(c.fd, unix.PERF_EVENT_IOC_SET_BPF, prog.FD()) == nil {
+		return nil
+	}
+	return err
 }
 
 // alive reports whether the event has counted since the last call. The kernel

@@ -22,6 +22,9 @@ const (
 const (
 	defaultEventRing    = 256 << 10 // bytes
 	defaultMaxProcesses = 32 << 10
+	// Where maps cannot grow: processes, and chunks of their mappings.
+	olderMaxProcesses = 8 << 10
+	olderMaxChunks    = 16 << 10
 )
 
 // Bounds of readDelay.
@@ -70,8 +73,8 @@ type Config struct {
 	MaxValueBytes int
 	// WholeVerifierLog is in a load error; else its last lines are.
 	WholeVerifierLog bool
-	// SkipKernelVersionCheck tries kernels that report a version below 6.1.
-	SkipKernelVersionCheck bool
+
+	older bool // for tests: the objects for older kernels are used
 }
 
 // Period between two samples of one CPU.

@@ -132,6 +132,22 @@
 // walked. The users are in an LRU map: one who is forgotten starts anew, which costs nobody
 // else anything.
 //
+// # Kernels
+//
+// What the kernel can do is tried before anything is loaded (kernel.go): helpers, maps and
+// instructions by small programs, fields by its BTF. A version says little, because
+// distributions add to old ones.
+//
+// There are two sets of objects from one source: what Linux 5.10 can do differs in loops,
+// atomic operations, the arguments of functions and the ways to a task (src/compat.bpf.h). A
+// loop's body is a global function there, to which only a number is passed: the verifier goes
+// through it once, where it would follow inlined bodies beyond its limit. The program of
+// process contexts is made for older kernels only, as it runs seldom.
+//
+// Older objects do not look at the kernel's mappings of a process, because the tree that they
+// could read came with the last of what they do without. A list that does not hold any more is
+// as good as none there, too: frames by frame pointers may be fewer, but not wrong.
+//
 // # Generated files
 //
 // Objects and Go twins are committed, so that users and ocb need no clang. `make

@@ -31,6 +31,9 @@ type fileRows struct {
 // a process maps it: that of the file itself, where stat(2) names what a container's or a
 // subvolume's file system makes of it. It may block on the file's file system.
 func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
+	if s.objs.NameFile == nil {
+		return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
+	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return record.FileKey{}, fmt.Errorf("name file: %w", err)

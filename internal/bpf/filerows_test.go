@@ -79,6 +79,7 @@ func (r *rowsTarget) drop(t *testing.T, of *target, tables []record.TableID) {
 // it maps, from the kernel's own tree of mappings, as long as there are any.
 func TestRowsByFile(t *testing.T) {
 	r := newRowsTarget(t)
+	needFileNames(t, r.s)
 	known := r.start(t)
 	r.requireNoRows(t, known)
 	tables := loadRows(t, r.s, known.pid)
@@ -97,6 +98,7 @@ func TestRowsByFile(t *testing.T) {
 func TestTwoTablesOfOneFile(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		r := newRowsTarget(t)
+		needFileNames(t, r.s)
 		var containers [2]*target
 		var tables [2][]record.TableID
 		for i := range containers {
@@ -115,6 +117,7 @@ func TestTwoTablesOfOneFile(t *testing.T) {
 // What was said of a file last holds: twice of a table is once, and what is newer is used.
 func TestFileRowsReplaced(t *testing.T) {
 	r := newRowsTarget(t)
+	needFileNames(t, r.s)
 	known := r.start(t)
 	good := loadRows(t, r.s, known.pid)
 	ends := loadRowsAs(t, r.s, known.pid, endEverywhere)
@@ -146,6 +149,7 @@ func endEverywhere(table *record.UnwindTable) {
 // Nobody but itself is walked by that.
 func TestListTeachesNobody(t *testing.T) {
 	r := newRowsTarget(t)
+	needFileNames(t, r.s)
 	honest := r.start(t)
 	loadRows(t, r.s, honest.pid)
 	r.requireWhole(t, r.start(t))
@@ -167,6 +171,7 @@ func TestListTeachesNobody(t *testing.T) {
 // the files are looked up in the kernel's tree, whatever the list says.
 func TestChangedMappings(t *testing.T) {
 	r := newRowsTarget(t)
+	needFileNames(t, r.s)
 	known := r.start(t)
 	loadRows(t, r.s, known.pid)
 	r.requireWhole(t, known)
@@ -187,6 +192,7 @@ func TestChangedMappings(t *testing.T) {
 // cannot be, and a file that changes has another name.
 func TestNameFile(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s)
 	require.NoError(t, s.Follow())
 	text, err := os.ReadFile("/bin/cat")
 	require.NoError(t, err)

@@ -199,7 +199,8 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 			told = append(told, ev.Kind)
 		}
 	}
-	require.Equal(t, []record.EventKind{record.EventFork, record.EventExec, record.EventExit}, told)
+	// Two last threads may both see that they are.
+	require.Equal(t, []record.EventKind{record.EventFork, record.EventExec, record.EventExit}, slices.Compact(told))
 }
 
 // A thread that ends has no labels and no user stack any more: its memory may be another

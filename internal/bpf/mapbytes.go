@@ -103,6 +103,10 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	c := &s.config
 	processes, lists, mappings := spec.Maps[profilerMapProcesses], spec.Maps[profilerMapUnwindLists], spec.Maps[profilerMapUnwindMappings]
 	processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
+	if s.kernel.older { // they take their memory from the start
+		processes.MaxEntries = min(processes.MaxEntries, olderMaxProcesses)
+		mappings.MaxEntries = olderMaxChunks
+	}
 	if c.FramePointersOnly {
 		lists.MaxEntries, mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1, 1
 	} else {
@@ -115,7 +119,7 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	}
 	fixed += contexts
 	if c.OffCPURingBytes > 0 {
-		off, err := offCPUBytes(c.OffCPURingBytes, s.possibleCPUs)
+		off, err := s.kernel.offCPUBytes(c.OffCPURingBytes, s.possibleCPUs)
 		if err != nil {
 			return err
 		}
@@ -150,8 +154,8 @@ func contextsBytes(cpus int) (int, error) {
 	return mapsBytes(spec, cpus, map[string]bool{"events": true, "counts": true}), nil
 }
 
-func offCPUBytes(ringBytes, cpus int) (int, error) {
-	spec, err := loadOffcpu()
+func (k *kernel) offCPUBytes(ringBytes, cpus int) (int, error) {
+	spec, err := k.loadOffCPU()
 	if err != nil {
 		return 0, fmt.Errorf("read programs: %w", err)
 	}

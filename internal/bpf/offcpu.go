@@ -86,7 +86,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := loadOffcpu()
+	spec, err := s.kernel.loadOffCPU()
 	if err != nil {
 		return nil, fmt.Errorf("read programs: %w", err)
 	}
@@ -94,10 +94,11 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	leave := ring - ring/returnShare
 	mark, err := s.setUserShare(spec, config.UserShare, leave, ring)
 	err = errors.Join(err, setVariables(spec, s.knobs), setVariables(spec, map[string]any{
-		offcpuVarDrawBelow:       config.drawBelow(),
-		offcpuVarOwnTgid:         own,
-		offcpuVarWatermarkBytes:  mark,
-		offcpuVarLeaveLimitBytes: uint64(leave),
+		offcpuVarDrawBelow:        config.drawBelow(),
+		offcpuVarOwnTgid:          own,
+		offcpuVarWatermarkBytes:   mark,
+		offcpuVarLeaveLimitBytes:  uint64(leave),
+		offcpuVarSwitchTellsState: flag(s.kernel.switchState),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("set knobs: %w", err)

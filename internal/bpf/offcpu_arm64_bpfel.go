@@ -76,6 +76,7 @@ const (
 	offcpuVarPidNsInum            = "pid_ns_inum"
 	offcpuVarReadLabels           = "read_labels"
 	offcpuVarSelectTargets        = "select_targets"
+	offcpuVarSwitchTellsState     = "switch_tells_state"
 	offcpuVarTypeThreadReturn     = "type_thread_return"
 	offcpuVarTypeThreadState      = "type_thread_state"
 	offcpuVarUseRows              = "use_rows"
@@ -164,6 +165,7 @@ type offcpuVariableSpecs struct {
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
+	SwitchTellsState     *ebpf.VariableSpec `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.VariableSpec `ebpf:"type_thread_state"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
@@ -241,6 +243,7 @@ type offcpuVariables struct {
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
+	SwitchTellsState     *ebpf.Variable `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.Variable `ebpf:"type_thread_state"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`

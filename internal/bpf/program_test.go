@@ -110,6 +110,7 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 	}
 	requireTold(1, first.pid)
 	requireTold(0, known.pid)
+	needFileNames(t, s)
 	f, err := os.Open(program)
 	require.NoError(t, err)
 	defer f.Close()
@@ -128,6 +129,7 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 func execsOf(t *testing.T) (s *Sampler, program string, execs <-chan int) {
 	t.Helper()
 	s = newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s)
 	s.events.delay = time.Hour
 	require.NoError(t, s.events.setDeadline())
 	require.NoError(t, s.Follow())

@@ -62,6 +62,7 @@ func TestElementsOfOthers(t *testing.T) {
 		r.requireWhole(t, tgt)
 	})
 	t.Run("rows of a file", func(t *testing.T) {
+		needFileNames(t, r.s)
 		require.NoError(t, r.s.ForgetMappings(id))
 		loadRows(t, r.s, tgt.pid)
 		require.NoError(t, r.s.ForgetMappings(id))

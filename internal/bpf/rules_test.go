@@ -171,6 +171,7 @@ func TestRowBounds(t *testing.T) {
 // wherever in the mapping their table begins, and for those pages only.
 func TestTextsOfFile(t *testing.T) {
 	r := startRecursion(t, 50)
+	needFileNames(t, r.s)
 	call := r.back - 1
 	f, err := os.Open(r.program)
 	require.NoError(t, err)

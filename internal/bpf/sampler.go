@@ -11,7 +11,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -33,7 +32,8 @@ var (
 type Sampler struct {
 	config       Config
 	knobs        map[string]any // what both objects have
-	objs         profilerObjects
+	kernel       kernel
+	objs         objects
 	samples      *ring
 	events       *ring
 	eventRaw     ringbuf.Record
@@ -67,14 +67,18 @@ func New(config Config) (*Sampler, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	if err := checkSupport(config.SkipKernelVersionCheck); err != nil {
+	kernel, err := checkSupport()
+	if err != nil {
 		return nil, err
+	}
+	if config.older {
+		kernel.older, kernel.mappingTree = true, false
 	}
 	possible, err := PossibleCPUs()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
-	s := &Sampler{config: config, possibleCPUs: possible, lists: map[record.ProcessID]unwindList{}}
+	s := &Sampler{config: config, kernel: kernel, possibleCPUs: possible, lists: map[record.ProcessID]unwindList{}}
 	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -89,12 +93,8 @@ func New(config Config) (*Sampler, error) {
 }
 
 func (s *Sampler) load() error {
-	spec, err := loadProfiler()
+	spec, err := s.kernel.loadProfiler()
 	if err != nil {
-		return fmt.Errorf("read programs: %w", err)
-	}
-	var specs profilerSpecs
-	if err := spec.Assign(&specs); err != nil {
 		return fmt.Errorf("read programs: %w", err)
 	}
 	namespace, err := pidNamespace()
@@ -114,17 +114,21 @@ func (s *Sampler) load() error {
 		profilerVarPageBytes:     uint32(os.Getpagesize()),
 	}
 	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
-	if err = errors.Join(err, setVariables(spec, s.knobs), specs.WatermarkBytes.Set(mark), specs.EventsWatermarkBytes.Set(watermark(int(c.eventRingBytes())))); err != nil {
+	err = errors.Join(err, setVariables(spec, s.knobs), setVariables(spec, map[string]any{
+		profilerVarWatermarkBytes:       mark,
+		profilerVarEventsWatermarkBytes: watermark(int(c.eventRingBytes())),
+	}))
+	if err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
-	specs.Samples.MaxEntries = uint32(c.RingBufferBytes)
-	specs.Events.MaxEntries = c.eventRingBytes()
-	specs.Scratches.MaxEntries = uint32(s.possibleCPUs)
+	spec.Maps[profilerMapSamples].MaxEntries = uint32(c.RingBufferBytes)
+	spec.Maps[profilerMapEvents].MaxEntries = c.eventRingBytes()
+	spec.Maps[profilerMapScratches].MaxEntries = uint32(s.possibleCPUs)
 	if err := s.sizeMaps(spec); err != nil {
 		return err
 	}
 
-	if err := s.loadObjects(spec, &s.objs, nil); err != nil {
+	if err := s.loadObjects(spec, s.kernel.loaded(&s.objs), nil); err != nil {
 		return err
 	}
 	s.fixedBytes = mapsBytes(spec, s.possibleCPUs, growing())
@@ -171,10 +175,7 @@ func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[st
 		if errors.As(err, &verifier) && s.config.WholeVerifierLog {
 			return fmt.Errorf("load programs: %+v", verifier) //nolint:errorlint // %+v prints the verifier's whole log
 		}
-		if errors.Is(err, unix.EPERM) { // its own words advise to raise MEMLOCK, which these kernels do not look at
-			err = unix.EPERM
-		}
-		return fmt.Errorf("load programs: %w", err)
+		return fmt.Errorf("load programs: %w", s.kernel.loadError(err))
 	}
 	return nil
 }

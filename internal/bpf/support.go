@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package bpf
 
@@ -11,14 +11,10 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
-)
-
-// The oldest kernel that has what the programs use: bpf_loop, and hash maps
-// without preallocation in tracing programs.
-const (
-	minKernelMajor = 6
-	minKernelMinor = 1
 )
 
 const btfPath = "/sys/kernel/btf/vmlinux"
@@ -26,36 +22,53 @@ const btfPath = "/sys/kernel/btf/vmlinux"
 // ErrUnsupported marks errors that name what this host or user lacks.
 var ErrUnsupported = errors.New("not supported")
 
-// checkSupport returns an error of one sentence that names what is missing.
-func checkSupport(skipVersion bool) error {
-	var uts unix.Utsname
-	if err := unix.Uname(&uts); err != nil {
-		return fmt.Errorf("read kernel version: %w", err)
-	}
-	if !skipVersion {
-		if err := checkKernelVersion(unix.ByteSliceToString(uts.Release[:])); err != nil {
-			return err
-		}
-	}
+// checkSupport returns what the kernel can do, or an error of one sentence that names what is
+// missing.
+func checkSupport() (kernel, error) {
 	if _, err := os.Stat(btfPath); err != nil {
-		return fmt.Errorf("%w: the kernel has no BTF (%s is missing; it needs CONFIG_DEBUG_INFO_BTF=y)", ErrUnsupported, btfPath)
+		return kernel{}, fmt.Errorf("%w: the kernel has no BTF (%s is missing; it needs CONFIG_DEBUG_INFO_BTF=y)", ErrUnsupported, btfPath)
 	}
 	caps, err := effectiveCapabilities()
 	if err != nil {
-		return err
+		return kernel{}, err
 	}
-	return checkCapabilities(caps, refusingParanoia())
+	if err := checkCapabilities(caps, refusingParanoia()); err != nil {
+		return kernel{}, err
+	}
+	memlock := raiseMemlock()
+	types, err := readKernelTypes()
+	if err != nil {
+		return kernel{}, err
+	}
+	k, err := checkKernel(needed(), better(), types)
+	k.memlock = memlock
+	return k, err
 }
 
-func checkKernelVersion(release string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		return nil // an unusual name is no proof of an old kernel; loading will tell
+// raiseMemlock lets maps and programs take more memory than RLIMIT_MEMLOCK on kernels that
+// count it there, and not to the memory of the cgroup as from Linux 5.11 on: those lack a
+// helper of the same release.
+func raiseMemlock() error {
+	if !unsupported(features.HaveProgramHelper(ebpf.PerfEvent, asm.FnGetCurrentTaskBtf)) {
+		return nil
 	}
-	if major < minKernelMajor || major == minKernelMajor && minor < minKernelMinor {
-		return fmt.Errorf("%w: the kernel is %s, Linux %d.%d or newer is needed", ErrUnsupported, release, minKernelMajor, minKernelMinor)
+	most := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	if err := unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &most, nil); err != nil {
+		return fmt.Errorf("raise RLIMIT_MEMLOCK, which kernels before 5.11 look at (grant CAP_SYS_RESOURCE, or raise it for the collector): %w", err)
 	}
 	return nil
+}
+
+// loadError is why something could not be loaded. Where that was not allowed, the library's own
+// words advise to raise RLIMIT_MEMLOCK, which most kernels do not look at.
+func (k *kernel) loadError(err error) error {
+	switch {
+	case !errors.Is(err, unix.EPERM):
+		return err
+	case k.memlock != nil:
+		return fmt.Errorf("%w: %w", unix.EPERM, k.memlock)
+	}
+	return unix.EPERM
 }
 
 // checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. paranoid is the

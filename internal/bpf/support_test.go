@@ -1,27 +1,15 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
-
-func TestCheckKernelVersion(t *testing.T) {
-	for release, ok := range map[string]bool{
-		"5.10.0-28-amd64": false, "6.0.12": false, "6.1.0-44-cloud-arm64": true, "6.18.44": true, "7.2.12+deb": true, "strange": true,
-	} {
-		err := checkKernelVersion(release)
-		if ok {
-			require.NoError(t, err, release)
-		} else {
-			require.ErrorIs(t, err, ErrUnsupported)
-			require.ErrorContains(t, err, "Linux 6.1 or newer")
-		}
-	}
-}
 
 func TestCheckCapabilities(t *testing.T) {
 	bit := func(caps ...int) (set uint64) {
@@ -50,6 +38,16 @@ func TestCheckCapabilities(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnsupported)
 		require.ErrorContains(t, err, tc.missing)
 	}
+}
+
+// RLIMIT_MEMLOCK is named where it may be the reason, and only there.
+func TestLoadError(t *testing.T) {
+	refused := fmt.Errorf("create map: %w (MEMLOCK may be too low)", unix.EPERM)
+	k := kernel{memlock: errors.New("raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")}
+	require.ErrorIs(t, k.loadError(refused), unix.EPERM)
+	require.EqualError(t, k.loadError(refused), "operation not permitted: raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")
+	require.EqualError(t, (&kernel{}).loadError(refused), "operation not permitted")
+	require.Equal(t, unix.EINVAL, k.loadError(unix.EINVAL))
 }
 
 func TestDegradations(t *testing.T) {

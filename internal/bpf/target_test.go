@@ -95,6 +95,9 @@ func identify(t *testing.T, s *Sampler, pid uint32) record.ProcessID {
 	return id
 }
 
+// olderEnv has tests use the objects for older kernels, on any.
+const olderEnv = "CUSTOM_LABELS_OLDER_KERNELS"
+
 // quickReadDelay is for tests that wait for one record after the other.
 const quickReadDelay = 5 * time.Millisecond
 
@@ -102,10 +105,19 @@ func newSampler(t *testing.T, config Config) *Sampler {
 	t.Helper()
 	testutil.RequireBPF(t)
 	config.ReadDelay = quickReadDelay
+	config.older = os.Getenv(olderEnv) != ""
 	s, err := New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// needFileNames skips what only kernels can have whose mappings BPF finds.
+func needFileNames(t *testing.T, s *Sampler) {
+	t.Helper()
+	if !s.CanNameFiles() {
+		t.Skip("the kernel does not tell BPF what a process maps")
+	}
 }
 
 // readUntil passes records to visit until it returns true or a minute is over.

@@ -20,7 +20,13 @@ const maxVerified = 200_000
 // The programs are far from the verifier's limit on this kernel.
 func TestVerifierLimit(t *testing.T) {
 	testutil.RequireBPF(t)
-	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+	k, err := checkSupport()
+	require.NoError(t, err)
+	objects := []func() (*ebpf.CollectionSpec, error){loadOlder, loadOlderoffcpu}
+	if !k.older {
+		objects = append(objects, loadProfiler, loadOffcpu)
+	}
+	for _, load := range objects {
 		spec, err := load()
 		require.NoError(t, err)
 		// 0 would make what follows dead code, here and below.
@@ -28,6 +34,7 @@ func TestVerifierLimit(t *testing.T) {
 		if draw := spec.Variables[offcpuVarDrawBelow]; draw != nil {
 			require.NoError(t, draw.Set(uint64(1)))
 			require.NoError(t, spec.Variables[offcpuVarLeaveLimitBytes].Set(uint64(1)))
+			require.NoError(t, spec.Variables[offcpuVarSwitchTellsState].Set(flag(k.switchState)))
 		}
 		requireFewInstructions(t, spec)
 	}

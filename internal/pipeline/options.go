@@ -194,8 +194,6 @@ type LimitOptions struct {
 
 // KernelOptions say how the BPF programs are loaded.
 type KernelOptions struct {
-	// SkipVersionCheck tries kernels that report a version older than 6.1.
-	SkipVersionCheck bool
 	// WholeVerifierLog of the BPF verifier is in a load error; else its last lines are.
 	WholeVerifierLog bool
 }

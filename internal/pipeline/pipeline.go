@@ -61,14 +61,18 @@ func commandLineBytes(o *Options) int {
 	return 0
 }
 
-// sayDegradations warns of what there will not be for want of a capability.
-func sayDegradations(log *zap.Logger) {
+// sayDegradations tells what there will not be for want of a capability, or of something in
+// the kernel.
+func sayDegradations(log *zap.Logger, sampler *bpf.Sampler) {
 	sentences, err := bpf.Degradations()
 	if err != nil {
 		log.Warn("the own capabilities could not be read", zap.Error(err))
 	}
 	for _, sentence := range sentences {
 		log.Warn(sentence)
+	}
+	for _, sentence := range sampler.KernelLacks() {
+		log.Info(sentence)
 	}
 }
 
@@ -101,7 +105,7 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	sayDegradations(o.Logger)
+	sayDegradations(o.Logger, sampler)
 	p := &Pipeline{
 		options:   o,
 		sampler:   sampler,
@@ -141,22 +145,21 @@ func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*
 	}
 	ring, maps := o.ringBytes(cpus), o.MapBytes()
 	sampler, err := bpf.New(bpf.Config{
-		EventRingBytes:         eventRingBytes,
-		SelectTargets:          selection != nil,
-		JudgeForked:            selection != nil && selection.ByPID,
-		SamplesPerSecond:       o.SamplesPerSecond,
-		RingBufferBytes:        ring,
-		UserShare:              o.Ring.UserShare,
-		MaxMapBytes:            o.Limits.BPFMapBytes,
-		MaxTableBytes:          maps.Unwind,
-		OffCPURingBytes:        maps.OffCPURing,
-		SkipLabels:             o.Labels.Skip,
-		FramePointersOnly:      o.Unwind.FramePointersOnly,
-		MaxLabels:              o.Labels.MaxLabels,
-		MaxKeyBytes:            o.Labels.MaxKeyBytes,
-		MaxValueBytes:          o.Labels.MaxValueBytes,
-		WholeVerifierLog:       o.Kernel.WholeVerifierLog,
-		SkipKernelVersionCheck: o.Kernel.SkipVersionCheck,
+		EventRingBytes:    eventRingBytes,
+		SelectTargets:     selection != nil,
+		JudgeForked:       selection != nil && selection.ByPID,
+		SamplesPerSecond:  o.SamplesPerSecond,
+		RingBufferBytes:   ring,
+		UserShare:         o.Ring.UserShare,
+		MaxMapBytes:       o.Limits.BPFMapBytes,
+		MaxTableBytes:     maps.Unwind,
+		OffCPURingBytes:   maps.OffCPURing,
+		SkipLabels:        o.Labels.Skip,
+		FramePointersOnly: o.Unwind.FramePointersOnly,
+		MaxLabels:         o.Labels.MaxLabels,
+		MaxKeyBytes:       o.Labels.MaxKeyBytes,
+		MaxValueBytes:     o.Labels.MaxValueBytes,
+		WholeVerifierLog:  o.Kernel.WholeVerifierLog,
 	})
 	if errors.Is(err, bpf.ErrMapBytes) {
 		// How much some maps take depends on the number of CPUs.
@@ -174,7 +177,7 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 	if !o.Unwind.FramePointersOnly {
 		rows = to.sampler
 	}
-	return process.NewTable(process.Options{
+	options := process.Options{
 		Unwinder:         rows,
 		Memory:           limits.memory,
 		CPU:              limits.cpu,
@@ -183,11 +186,14 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Selection:        selection,
 		Publisher:        to,
 		Programs:         to,
-		NameFile:         to.sampler.NameFile,
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
-	})
+	}
+	if to.sampler.CanNameFiles() {
+		options.NameFile = to.sampler.NameFile
+	}
+	return process.NewTable(options)
 }
 
 // Start attaches everything and returns quickly; what goes on afterwards does so on

@@ -96,7 +96,6 @@ func TestConfigValid(t *testing.T) {
 			Unwind:                  UnwindFramePointers,
 			Symbolize:               SymbolizeNone,
 			ErrorMode:               ErrorModeIgnore,
-			NoKernelVersionCheck:    true,
 			MaxMemoryBytes:          128 << 20,
 			MaxBpfMapBytes:          64 << 20,
 			MaxBackgroundCPU:        0.25,

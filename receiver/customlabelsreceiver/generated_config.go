@@ -271,8 +271,6 @@ type Config struct {
 	MaxUserLabelSets int `mapstructure:"max_user_label_sets"`
 	// Says what the metrics have, where the receiver is in a pipeline of metrics.
 	Metrics Metrics `mapstructure:"metrics"`
-	// Try kernels that report a version older than 6.1. Operator: a distribution has added to an older kernel what is needed.
-	NoKernelVersionCheck bool `mapstructure:"no_kernel_version_check"`
 	// Asks for off-CPU profiles; without this block there are none.
 	OffCPU configoptional.Optional[OffCPU] `mapstructure:"off_cpu"`
 	// How often a batch of profiles is handed to the next consumer. Backend: longer for fewer requests, shorter for a live view.
@@ -370,7 +368,6 @@ func createDefaultConfig() component.Config {
 		MaxRequestBytes:         3670016,
 		MaxUserLabelSets:        8192,
 		Metrics:                 NewDefaultMetrics(),
-		NoKernelVersionCheck:    false,
 		OffCPU:                  configoptional.Default(NewDefaultOffCPU()),
 		ReportInterval:          5 * time.Second,
 		ResourceAttributes:      NewDefaultResourceAttributes(),

@@ -31,7 +31,6 @@ func (c *Config) options() pipeline.Options {
 	o.Limits = pipeline.LimitOptions{
 		MemoryBytes: c.MaxMemoryBytes, BPFMapBytes: c.MaxBpfMapBytes, BackgroundCPU: c.MaxBackgroundCPU,
 	}
-	o.Kernel.SkipVersionCheck = c.NoKernelVersionCheck
 	return o
 }
 

@@ -54,7 +54,6 @@ func TestOptionsEverything(t *testing.T) {
 	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
 	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
 	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
-	want.Kernel.SkipVersionCheck = true
 	require.Equal(t, want, cfg.options())
 	require.Equal(t, 16<<20, want.Symbols.MaxBytes, "what is derived follows the keys")
 	require.Equal(t, 20*time.Minute, want.Metrics.Expiry)

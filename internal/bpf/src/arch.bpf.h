@@ -3,6 +3,7 @@
 #ifndef CUSTOM_LABELS_ARCH_H
 #define CUSTOM_LABELS_ARCH_H
 
+#include "compat.bpf.h"
 #include "kernel.h"
 
 /* Where a user stack walk starts, and what else of the registers matters. */
@@ -99,8 +100,12 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 
 static __always_inline __u64 user_sp(const struct pt_regs *regs)
 {
-	return regs->sp;
+	return FIELD(regs, sp);
 }
+
+/* THREAD_SIZE of arch/x86/include/asm/page_64_types.h, without KASAN */
+#define KERNEL_STACK_BYTES (1 << 14)
+#define SAVED_REGS_WORDS 21 /* of struct pt_regs: all */
 
 #define CLONE_ARGS_MIN 64 /* size of struct clone_args, second argument of clone3 (include/uapi/linux/sched.h) */
 #define CLONE_ARGS_MAX 256
@@ -153,7 +158,7 @@ struct signal_regs {
 
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {
-	return task->thread.fsbase;
+	return FIELD(task, thread.fsbase);
 }
 
 static __always_inline __u64 strip_return_address(__u64 addr)
@@ -224,8 +229,12 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 
 static __always_inline __u64 user_sp(const struct pt_regs *regs)
 {
-	return regs->user_regs.sp;
+	return FIELD(regs, user_regs.sp);
 }
+
+/* THREAD_SIZE of arch/arm64/include/asm/memory.h, without KASAN: at least a page. */
+#define KERNEL_STACK_BYTES (page_bytes > 1 << 14 ? page_bytes : 1 << 14)
+#define SAVED_REGS_WORDS 36 /* of struct pt_regs: to syscallno */
 
 #define SVC 0xd4000001 /* svc #0 */
 #define CLONE_TESTS 3  /* instructions, until a child has rows of its own (glibc) or has used its stack (musl) */
@@ -269,7 +278,7 @@ struct signal_regs {
 
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {
-	return task->thread.uw.tp_value;
+	return FIELD(task, thread.uw.tp_value);
 }
 
 static __always_inline __u64 strip_return_address(__u64 addr)

@@ -61,7 +61,7 @@ static __always_inline bool context_event_allowed(const struct task_struct *task
 SEC("fentry/security_task_prctl")
 int context_named(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	union {
 		char text[CONTEXT_NAME_BYTES + 2]; /* a longer name is another one */
 		__u64 word;

@@ -10,9 +10,9 @@ static __always_inline void fill_event(struct process_event *ev, const struct ta
 	__builtin_memset(ev, 0, sizeof(*ev));
 	ev->time_ns = bpf_ktime_get_ns();
 	process_identity(task, &ev->process);
-	ev->pid = number_in_namespace(task->group_leader);
+	ev->pid = number_in_namespace(FIELD(task, group_leader));
 	ev->kind = kind;
-	ev->kernel_thread = !!(task->flags & PF_KTHREAD);
+	ev->kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
 }
 
 static __always_inline struct process_event *reserve_event(void)

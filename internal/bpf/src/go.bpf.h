@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct go_map) == 32, "go_map");
 static __always_inline __u32 own_tid(void)
 {
 	/* Read, not dereferenced: to the verifier of 6.1 it is a number then, to which any level may be added. */
-	const struct pid *pid = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid);
+	const struct pid *pid = BPF_CORE_READ(current_task(), thread_pid);
 	struct upid upid;
 	unsigned int level;
 
@@ -54,7 +54,7 @@ static __always_inline __u32 own_tid(void)
  * come out, wherever g came from. g may be the one that the scheduler or a signal
  * handler runs on; m.curg is the goroutine all the same, as for Go's own profiler.
  */
-__noinline int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
+SEPARATE int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
 {
 	__u64 g = g_register, m, procid, curg, owner;
 
@@ -89,7 +89,7 @@ __noinline int go_labels(const struct label_source *src, __u64 tp, __u64 g_regis
 	return *labels ? OUTCOME_PRESENT : OUTCOME_NONE;
 }
 
-/* bpf_loop callback: takes the labels of one bucket. */
+/* Body of a loop: takes the labels of one bucket. */
 static long go_map_bucket(__u64 i, void *unused)
 {
 	struct scratch *s = this_scratch();
@@ -129,6 +129,7 @@ static long go_map_bucket(__u64 i, void *unused)
 	}
 	return 0;
 }
+LOOP_BODY(go_map_bucket, NULL)
 
 /*
  * Collects the labels of a map in scratch.slots; scratch.walk says how many. labels
@@ -163,7 +164,7 @@ __noinline int go_map_slots(__u64 labels)
 	if (map.old_buckets)
 		w->num_old = map.flags & GO_MAP_SAME_SIZE_GROW ? w->num : w->num >> 1;
 	w->outcome = OUTCOME_TRUNCATED;
-	bpf_loop(GO_MAP_MAX_VISITS, go_map_bucket, NULL, 0);
+	LOOP(GO_MAP_MAX_VISITS, go_map_bucket);
 	if (w->outcome == OUTCOME_PRESENT && w->slots != w->count)
 		return OUTCOME_INVALID;
 	return w->outcome;

@@ -7,12 +7,12 @@
 
 static __always_inline void process_identity(const struct task_struct *task, struct process_id *id)
 {
-	id->tgid = task->tgid;
+	id->tgid = FIELD(task, tgid);
 	id->pad = 0;
 	/* The leader's start time survives exec by another thread: de_thread() copies it. */
-	id->start_ns = task->group_leader->start_boottime;
+	id->start_ns = FIELD(task, group_leader, start_boottime);
 	/* Every thread of a process has the same value: exec leaves one thread alone, clone copies it. */
-	id->exec_id = task->self_exec_id;
+	id->exec_id = FIELD(task, self_exec_id);
 }
 
 /*
@@ -27,20 +27,20 @@ static __always_inline void process_identity(const struct task_struct *task, str
  */
 static __always_inline bool has_user_space(const struct task_struct *task)
 {
-	return task->mm && !(task->flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
+	return FIELD(task, mm) && !(FIELD(task, flags) & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
 }
 
 /* The number of a task in the namespace pid_ns_inum, 0 if it has none there. */
 static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 {
-	const struct pid *pid = task->thread_pid;
+	const struct pid *pid = FIELD(task, thread_pid);
 	unsigned int level;
 
 	if (!pid_ns_inum)
-		return task->pid;
+		return FIELD(task, pid);
 	if (!pid)
 		return 0; /* already released */
-	level = pid->level;
+	level = FIELD(pid, level);
 	for (unsigned int i = 0; i <= MAX_PID_NS_LEVEL; i++) {
 		struct upid upid;
 		const void *at;
@@ -59,7 +59,7 @@ static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 
 static __always_inline __u64 cgroup_id(const struct task_struct *task)
 {
-	return task->cgroups->dfl_cgrp->kn->id;
+	return FIELD(task, cgroups, dfl_cgrp, kn, id);
 }
 
 #endif

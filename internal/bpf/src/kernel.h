@@ -17,9 +17,13 @@
 /* include/linux/sched.h */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
-#define PF_IO_WORKER 0x00000010	  /* of io_uring */
+#define PF_IO_WORKER 0x00000010 /* of io_uring */
+#ifdef OLDER_KERNELS
+#define PF_USER_WORKER 0 /* the bit is PF_USED_ASYNC before 5.18 */
+#else
 #define PF_USER_WORKER 0x00004000 /* of io_uring, vhost; 6.4 and newer, unused before */
-#define MAX_PID_NS_LEVEL 32	  /* include/linux/pid_namespace.h */
+#endif
+#define MAX_PID_NS_LEVEL 32 /* include/linux/pid_namespace.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -166,6 +170,13 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct thread_struct thread;
 	char comm[16];
+	void *stack;
+	unsigned int __state; /* from 5.14 on */
+};
+
+/* before 5.14 */
+struct task_struct___5_13 {
+	long state;
 };
 
 struct seq_file;

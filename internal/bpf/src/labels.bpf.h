@@ -27,21 +27,12 @@ struct thread_context {
 };
 _Static_assert(sizeof(struct thread_context) == 28, "thread_context");
 
-/* State of one pass over the slots of a label set. */
-struct slot_pass {
-	__u32 at;      /* offset into scratch.body */
-	__u32 live;    /* labels copied */
-	__u32 skipped; /* labels with value.buf == NULL */
-	__u32 go;      /* Go's strings */
-	enum outcome outcome;
-};
-
 static __always_inline __u32 saturate(__u64 v)
 {
 	return v > 0xffffffff ? 0xffffffff : v;
 }
 
-/* bpf_loop callback: copies one slot. */
+/* Body of a loop: copies one slot. */
 static long copy_slot(__u64 i, struct slot_pass *pass)
 {
 	struct scratch *s = this_scratch();
@@ -100,6 +91,7 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	pass->live++;
 	return 0;
 }
+LOOP_BODY(copy_slot, &s->pass)
 
 /*
  * Copies the live ones of the slots in scratch to scratch.body[at]; scratch.end and
@@ -113,7 +105,7 @@ __noinline int copy_slots(__u64 slots, __u32 at, __u32 go, __u32 outcome)
 
 	if (!s)
 		return OUTCOME_INVALID;
-	bpf_loop(slots, copy_slot, &pass, 0);
+	LOOP_WITH(slots, copy_slot, pass, pass);
 	s->skipped = pass.skipped;
 	s->end = pass.at;
 	if (pass.outcome == OUTCOME_PRESENT && !pass.live)

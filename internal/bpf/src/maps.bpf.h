@@ -36,6 +36,9 @@ struct counters {
 _Static_assert(LABEL_ITEM_MAX <= SAMPLE_BODY_SLACK, "a label fits into the slack");
 _Static_assert(8 * MAX_KERNEL_FRAMES <= SAMPLE_BODY_SLACK, "a kernel stack fits into the slack");
 _Static_assert(MAX_LABEL_BYTES < 1 << 16, "label_bytes is 16 bits wide");
+#ifdef OLDER_KERNELS
+_Static_assert(MAX_USER_FRAMES <= MAX_LOOPS && MAX_LABEL_SLOTS <= MAX_LOOPS, "loops are long enough");
+#endif
 
 /*
  * One slot of a custom label set: struct custom_labels_label_t (ABI v0 and v1).
@@ -77,6 +80,30 @@ struct go_map_walk {
 	__u32 slots; /* filled */
 	__u32 outcome;
 	__u32 pad;
+};
+
+/* State of one pass over the slots of a label set. */
+struct slot_pass {
+	__u32 at;      /* offset into scratch.body */
+	__u32 live;    /* labels copied */
+	__u32 skipped; /* labels with value.buf == NULL */
+	__u32 go;      /* Go's strings */
+	enum outcome outcome;
+};
+
+/* State of the walk along the entries of one bucket of V8's. */
+struct v8_chain {
+	__u64 entries; /* address of the first entry of the table */
+	__u64 capacity;
+	__u64 key;
+	__u64 next; /* a small integer */
+	__u64 value;
+	enum outcome outcome;
+};
+
+/* Where the scratch buffer of a stack walk is. */
+struct walk_context {
+	__u32 scratch; /* index */
 };
 
 #define MAPLE_PIVOTS 15
@@ -129,6 +156,12 @@ struct scratch {
 	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct signal_regs signal;
+#ifdef OLDER_KERNELS
+	struct slot_pass pass;
+	struct v8_chain chain;
+	struct walk_context context;
+	__u64 saved_regs[SAVED_REGS_WORDS];
+#endif
 };
 
 struct {
@@ -143,7 +176,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 15); /* set by Go */
 	__type(key, struct process_id);
 	__type(value, struct process_entry);
@@ -152,7 +185,7 @@ struct {
 /* What a process maps that has unwind rows. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 15); /* set by Go */
 	__type(key, struct process_id);
 	__type(value, struct unwind_list);
@@ -160,7 +193,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 16); /* set by Go */
 	__type(key, struct unwind_chunk_key);
 	__type(value, struct unwind_chunk);
@@ -185,7 +218,7 @@ struct {
 /* Rows by the file that has them. User space alone says so, and takes it back with the table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, MAX_FILE_ROWS);
 	__type(key, struct file_key);
 	__type(value, struct known_rows);

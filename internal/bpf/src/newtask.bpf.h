@@ -8,7 +8,7 @@
 #ifndef CUSTOM_LABELS_NEWTASK_H
 #define CUSTOM_LABELS_NEWTASK_H
 
-#include "arch.bpf.h"
+#include "regs.bpf.h"
 
 /*
  * Whether the task, whose registers are r, has been made with a stack of its own and has
@@ -27,13 +27,13 @@ static __noinline bool is_new_task(struct task_struct *task, const struct user_r
 	/* Without a stack for it, a child goes on with its maker's, or with a copy. */
 	if (call == CALL_CLONE && r->second != r->sp)
 		return false;
-	if (task->pid != task->tgid)
+	if (FIELD(task, pid) != FIELD(task, tgid))
 		return true;
 	/* vfork() of glibc passes its own stack, and then waits. */
-	maker = task->real_parent;
-	if (user_sp((struct pt_regs *)bpf_task_pt_regs(maker)) == r->sp)
+	maker = FIELD(task, real_parent);
+	if (user_sp(saved_regs(maker)) == r->sp)
 		return false;
-	return call == CALL_CLONE || task->mm == maker->mm;
+	return call == CALL_CLONE || FIELD(task, mm) == FIELD(maker, mm);
 }
 
 #endif

@@ -61,16 +61,6 @@ struct v8_entry {
 _Static_assert(sizeof(struct v8_entry) == 8 * V8_ENTRY_WORDS, "v8_entry");
 _Static_assert((MAX_NODEJS_BUCKETS & (MAX_NODEJS_BUCKETS - 1)) == 0, "a power of 2");
 
-/* State of the walk along the entries of one bucket. */
-struct v8_chain {
-	__u64 entries; /* address of the first entry of the table */
-	__u64 capacity;
-	__u64 key;
-	__u64 next; /* a small integer */
-	__u64 value;
-	enum outcome outcome;
-};
-
 static __always_inline bool v8_is_object(__u64 word)
 {
 	return (word & 3) == V8_TAG;
@@ -90,7 +80,7 @@ static __always_inline bool v8_moved(__u64 first, __u64 *addr)
 	return true;
 }
 
-/* bpf_loop callback: looks at one entry. */
+/* Body of a loop: looks at one entry. */
 static long v8_next_entry(__u64 i, struct v8_chain *chain)
 {
 	struct v8_entry entry;
@@ -115,6 +105,7 @@ static long v8_next_entry(__u64 i, struct v8_chain *chain)
 	chain->next = entry.next;
 	return 0;
 }
+LOOP_BODY(v8_next_entry, &s->chain)
 
 /*
  * value = table[key]:
@@ -149,7 +140,7 @@ static __always_inline enum outcome v8_look_up(__u64 table, __u64 key, __u32 has
 	if (read_user(&chain.next, table + sizeof(head) + 8 * (hash & (buckets - 1))))
 		return OUTCOME_FAULT;
 	/* one more than there may be entries: the end must be seen */
-	bpf_loop(MAX_NODEJS_CHAIN + 1, v8_next_entry, &chain, 0);
+	LOOP_WITH(MAX_NODEJS_CHAIN + 1, v8_next_entry, chain, chain);
 	*value = chain.value;
 	return chain.outcome;
 }

@@ -21,6 +21,9 @@ const volatile __u32 own_tgid;
  */
 const volatile __u64 leave_limit_bytes;
 
+/* Whether the tracepoint of a switch has prev_state. */
+const volatile __u32 switch_tells_state = 1;
+
 /* Of records that are just being written, on all CPUs. */
 __u64 leaving_bytes;
 
@@ -42,9 +45,9 @@ struct {
 
 static __always_inline void thread_identity(const struct task_struct *task, struct thread_id *id)
 {
-	id->thread = task->pid;
+	id->thread = FIELD(task, pid);
 	id->pad = 0;
-	id->start_ns = task->start_boottime;
+	id->start_ns = FIELD(task, start_boottime);
 }
 
 /* used_ns: CPU time that it has used by now. */
@@ -141,7 +144,12 @@ static __always_inline bool submit_within_limit(struct scratch *s, struct user_s
 	__u64 ours = ring_bytes(bytes), all;
 	bool submitted = false;
 
+#ifdef OLDER_KERNELS
+	__sync_fetch_and_add(&leaving_bytes, ours);
+	all = *(volatile __u64 *)&leaving_bytes;
+#else
 	all = __sync_fetch_and_add(&leaving_bytes, ours) + ours;
+#endif
 	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + all <= leave_limit_bytes)
 		submitted = submit(s, share, bytes);
 	else
@@ -178,9 +186,19 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		forget(task);
 }
 
+/* The state in which a task leaves, where the tracepoint does not tell it. */
+static __always_inline __u32 state_of(const struct task_struct *task)
+{
+	const struct task_struct___5_13 *older = (const void *)task;
+
+	if (bpf_core_field_exists(older->state))
+		return BPF_CORE_READ(older, state);
+	return BPF_CORE_READ(task, __state);
+}
+
 /*
  * include/trace/events/sched.h: bool preempt, struct task_struct *prev, struct
- * task_struct *next, unsigned int prev_state. Runs with interrupts off.
+ * task_struct *next and, from 5.18 on, unsigned int prev_state. Runs with interrupts off.
  */
 SEC("tp_btf/sched_switch")
 int switch_threads(__u64 *ctx)
@@ -189,7 +207,7 @@ int switch_threads(__u64 *ctx)
 
 	count(COUNTER_HITS); /* first: a program that is under way shows in the counters */
 	follow(prev, (struct task_struct *)ctx[2]);
-	leave(ctx, prev, ctx[0], ctx[3]);
+	leave(ctx, prev, ctx[0], switch_tells_state ? ctx[3] : state_of(prev));
 	return 0;
 }
 

@@ -40,13 +40,13 @@ static __noinline void tell_sampled(const struct task_struct *task)
 SEC("perf_event")
 int sample_cpu(struct perf_context *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	bool user = context_is_user(ctx), compat = false;
 	struct user_share *share;
 	struct scratch *s;
 
 	count(COUNTER_HITS);
-	if (!task->pid) {
+	if (!FIELD(task, pid)) {
 		count(COUNTER_FILTERED_IDLE);
 		return 0;
 	}
@@ -197,6 +197,8 @@ int scan_processes(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+#ifndef OLDER_KERNELS
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -221,6 +223,8 @@ int name_file(void *ctx)
 	n->key = v.key;
 	return true;
 }
+
+#endif
 
 /* Names for bpf2go: it sees only types that something refers to. */
 const enum outcome *type_outcome __attribute__((unused));

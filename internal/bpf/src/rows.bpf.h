@@ -38,10 +38,10 @@ static __always_inline bool unknown_mappings(struct stack_walk *w)
 	return false;
 }
 
-/* The two searches are not static: so the verifier goes through each of them once, whatever calls it. */
+/* The two searches are functions of their own: so the verifier goes through each of them once, whatever calls it. */
 
 /* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
-__noinline int find_mapping(struct stack_walk *w, __u64 pc)
+SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 {
 	__u32 low = 0, high, count;
 	struct unwind_mapping *m;
@@ -107,7 +107,7 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 }
 
 /* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
-__noinline int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
+SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
 	__u32 index_page, rows_page, low, high, row = 0, number = 0, block, at, slot;
 	struct unwind_header *header;

@@ -5,6 +5,7 @@
 
 #include "identity.bpf.h"
 #include "labels.bpf.h"
+#include "regs.bpf.h"
 #include "share.bpf.h"
 #include "stack.bpf.h"
 
@@ -75,17 +76,17 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	s->header.time_ns = bpf_ktime_get_ns();
 	process_identity(task, id);
 	s->header.cgroup_id = cgroup_id(task);
-	s->header.thread = task->pid;
+	s->header.thread = FIELD(task, pid);
 	s->header.tid = number_in_namespace(task);
-	s->header.pid = number_in_namespace(task->group_leader);
+	s->header.pid = number_in_namespace(FIELD(task, group_leader));
 	s->header.uid = bpf_get_current_uid_gid();
 	s->header.cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
 
 	has_user = has_user_space(task);
-	s->header.kernel_thread = !!(task->flags & PF_KTHREAD);
+	s->header.kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
 	if (!user && has_user)
-		user_regs_from_task((struct pt_regs *)bpf_task_pt_regs(task), &s->user, s->regs, &compat);
+		user_regs_from_task(copied_regs(task, s), &s->user, s->regs, &compat);
 
 	if (has_user)
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);

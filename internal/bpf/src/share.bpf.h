@@ -14,6 +14,10 @@
  * other: what one adds while another moves the position may be forgotten a record
  * too early, and two may find the same room free. A user exceeds its share by at most
  * two records for each further CPU.
+ *
+ * Where atomic operations have no results (before Linux 5.12), two CPUs that move the
+ * position at the same time forget what was unread before it: then a user may have up to
+ * twice its share, once.
  */
 #ifndef CUSTOM_LABELS_SHARE_H
 #define CUSTOM_LABELS_SHARE_H
@@ -52,22 +56,31 @@ static __noinline struct user_share *current_share(void)
 	return bpf_map_lookup_elem(&users, &uid);
 }
 
+/* Moves the position at end to what has been written by now, unless another CPU has moved it; returns where it is. */
+static __always_inline __u64 move_position(struct user_share *share, __u64 end)
+{
+	__u64 written = bpf_ringbuf_query(&samples, BPF_RB_PROD_POS);
+
+#ifdef OLDER_KERNELS
+	*(volatile __u64 *)&share->older = *(volatile __u64 *)&share->newer;
+	*(volatile __u64 *)&share->newer = 0;
+	*(volatile __u64 *)&share->end = written;
+#else
+	if (__sync_val_compare_and_swap(&share->end, end, written) != end)
+		return *(volatile __u64 *)&share->end;
+	share->older = __sync_lock_test_and_set(&share->newer, 0);
+#endif
+	return written;
+}
+
 /* Whether a record of so many bytes fits; counts it if not. */
 static __noinline bool share_has_room(struct user_share *share, __u32 bytes)
 {
 	__u64 read = bpf_ringbuf_query(&samples, BPF_RB_CONS_POS);
 	__u64 end = *(volatile __u64 *)&share->end, older;
 
-	if (read >= end) {
-		__u64 written = bpf_ringbuf_query(&samples, BPF_RB_PROD_POS);
-
-		if (__sync_val_compare_and_swap(&share->end, end, written) == end) {
-			share->older = __sync_lock_test_and_set(&share->newer, 0);
-			end = written;
-		} else {
-			end = *(volatile __u64 *)&share->end; /* another CPU has moved it */
-		}
-	}
+	if (read >= end)
+		end = move_position(share, end);
 	older = *(volatile __u64 *)&share->older;
 	if (read >= end)
 		older = 0;

@@ -16,11 +16,6 @@ struct frame_link {
 	__u64 return_address;
 };
 
-/* Where the scratch buffer of a walk is. */
-struct walk_context {
-	__u32 scratch; /* index */
-};
-
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
 {
@@ -232,7 +227,7 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
 }
 
-/* bpf_loop callback: one frame up. */
+/* Body of a loop: one frame up. */
 static long walk_frame(__u64 i, struct walk_context *ctx)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
@@ -256,12 +251,13 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	s->walk_state.frames++;
 	return 0;
 }
+LOOP_BODY(walk_frame, &s->context)
 
 /* Finds the list of what a process maps. One that does not hold any more is as good as none. */
 static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
 {
 	struct unwind_list *list = bpf_map_lookup_elem(&unwind_lists, id);
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = FIELD(task, mm);
 	__u64 exec_pages = 0;
 
 	w->list = w->mappings = 0;
@@ -273,7 +269,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 			list = NULL;
 	}
 	w->guessed = use_rows && !list;
-	w->by_vma = use_rows && (!list || !mm || mm->exec_vm != exec_pages);
+	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
 }
 
 /*
@@ -307,7 +303,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->bare_start = w->bare_limit = 0;
 	use_list(w, task, &s->header.process);
 	s->header.user_stack = OUTCOME_TRUNCATED;
-	bpf_loop(MAX_USER_FRAMES - 1, walk_frame, &ctx, 0);
+	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
 	return w->frames;
 }
 

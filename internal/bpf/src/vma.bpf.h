@@ -95,14 +95,14 @@ enum vma_kind {
  * Fills v with the mapping of the current process that holds pc, and tells what it shows. Not
  * static, as the searches of rows.h are not: the verifier goes through it once.
  */
-__noinline int find_vma(struct vma_walk *v, __u64 pc)
+SEPARATE int find_vma(struct vma_walk *v, __u64 pc)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct mm_struct *mm = task->mm;
+	struct task_struct *task = current_task();
+	struct mm_struct *mm = FIELD(task, mm);
 	struct vm_area_struct *vma;
 	struct file *file;
 
-	if (!v || !mm)
+	if (!has_mapping_tree() || !v || !mm)
 		return VMA_NONE;
 	vma = (struct vm_area_struct *)maple_slot(v, mm, pc);
 	if (!vma || (__u64)vma & 3 || BPF_CORE_READ(vma, vm_mm) != mm)

@@ -15,13 +15,13 @@ type cell struct {
 	variant string // of the name, may be empty
 	cpu     string // qemu's model; empty: run.sh's choice
 	// What makes it this cell.
-	pageSize  int
-	says      string // text that its output has
-	isRefused bool   // the kernel is too old
-	thorough  bool   // the oldest and the newest kernel also run what takes long
-	stacks    bool   // it checks whole stacks: on aarch64, with pointer authentication and without
-	nobody    bool   // it runs the receiver as a user with the documented capabilities
-	quick     bool   // it only runs the states of labels
+	pageSize int
+	says     string // text that its output has
+	older    bool   // it gets the objects for older kernels
+	thorough bool   // the oldest and the newest kernel also run what takes long
+	stacks   bool   // it checks whole stacks: on aarch64, with pointer authentication and without
+	nobody   bool   // it runs the receiver as a user with the documented capabilities
+	quick    bool   // it only runs the states of labels
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 // cells in the order in which they run: what boots fastest and fails most easily first.
 func cells() []cell {
 	all := []cell{
-		{kernel: "5.10", series: "5.10", isRefused: true},
+		{kernel: "5.10", series: "5.10", older: true},
 		{kernel: "6.1", series: "6.1", thorough: true},
 		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
 			says: "signed return addresses: ", stacks: true},

@@ -29,10 +29,7 @@ func programs(c *cell) []program {
 			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestRecordIdentity"},
 		}}
 	}
-	if c.isRefused {
-		return []program{{name: "refusal", binary: "e2e.test", tests: []string{"TestOldKernel"}}}
-	}
-	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestOldKernel"}
+	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestKernelLacks"}
 	if c.thorough {
 		receiver = append(receiver, "TestRestart")
 	}
@@ -42,7 +39,11 @@ func programs(c *cell) []program {
 		"TestProcessEvents", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
-		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestFreshMappings", "TestReusedTableSlot",
+		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestReusedTableSlot",
+		"TestProbesOfThisKernel",
+	}
+	if !c.older {
+		kernel = append(kernel, "TestTextsOfFile", "TestNameFile")
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
@@ -93,7 +94,7 @@ func programs(c *cell) []program {
 // contextEvents tells the test whether the kernel lets functions be traced by BPF: "1" or
 // "0". On aarch64 that came with Linux 6.4.
 func contextEvents(c *cell) string {
-	if c.arch == "arm64" && c.kernel == "6.1" {
+	if c.arch == "arm64" && (c.kernel == "5.10" || c.kernel == "6.1") {
 		return "0"
 	}
 	return "1"

@@ -41,11 +41,8 @@ func printTable(w io.Writer, outcomes []outcome) error {
 // String is the outcome as the table has it.
 func (o *outcome) String() string {
 	text := fmt.Sprint(o.assertions)
-	switch {
-	case o.err != nil:
+	if o.err != nil {
 		text = "FAILED"
-	case o.cell.isRefused:
-		text = "refused"
 	}
 	if o.release != "" {
 		text += ", " + o.release

@@ -1,0 +1,268 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
+)
+
+// A feature is what some kernels lack. Its release says since when Linux has it, and nothing
+// of a distribution's kernel: only a try does.
+type feature struct {
+	name, since string
+	// missing reports whether a try has shown that the kernel lacks it. What cannot be tried
+	// is taken for there, and loading tells.
+	missing func() bool
+}
+
+func (f *feature) String() string { return fmt.Sprintf("%s (Linux %s)", f.name, f.since) }
+
+func unsupported(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }
+
+func helper(name, since string, fn asm.BuiltinFunc) feature {
+	return feature{"the helper " + name, since, func() bool {
+		return unsupported(features.HaveProgramHelper(ebpf.PerfEvent, fn))
+	}}
+}
+
+// needed is what the programs for older kernels use.
+func needed() []feature {
+	return []feature{
+		helper("bpf_probe_read_user", "5.5", asm.FnProbeReadUser),
+		{"BTF tracepoints", "5.5", func() bool { return refused(tracepointProbe()) }},
+		{"ring buffers", "5.8", func() bool { return unsupported(features.HaveMapType(ebpf.RingBuf)) }},
+		{"inner maps of any size", "5.10", func() bool { return unsupported(features.HaveMapFlag(features.BPF_F_INNER_MAP)) }},
+	}
+}
+
+// better is what the others use. Pointers to global functions came with atomic operations that
+// have results.
+func better() []feature {
+	return []feature{
+		helper("bpf_get_current_task_btf", "5.11", asm.FnGetCurrentTaskBtf),
+		{atomicResults, "5.12", atomicResultMissing},
+		{"programs of type syscall", "5.14", func() bool { return unsupported(features.HaveProgramType(ebpf.Syscall)) }},
+		helper("bpf_task_pt_regs", "5.15", asm.FnTaskPtRegs),
+		helper("bpf_loop", "5.17", asm.FnLoop),
+		{"maps that grow in programs of perf events", "6.1", growingMapRefused},
+	}
+}
+
+const atomicResults = "atomic operations with results"
+
+// refused reports whether the kernel does not take a program.
+func refused(spec *ebpf.ProgramSpec) bool {
+	p, err := ebpf.NewProgramWithOptions(spec, ebpf.ProgramOptions{LogDisabled: true})
+	if err == nil {
+		p.Close()
+		return false
+	}
+	return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
+}
+
+func tracepointProbe() *ebpf.ProgramSpec {
+	return &ebpf.ProgramSpec{
+		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: "sched_process_exit", License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	}
+}
+
+// atomicResultMissing runs a program that adds 1 to 41 and returns what was there before.
+func atomicResultMissing() bool {
+	const before = 41
+	add := asm.FetchAdd.Mem(asm.RFP, asm.R0, asm.DWord, -8)
+	add.Constant = int64(asm.FetchAdd >> 8) // cilium/ebpf v0.22 writes what is here, and else a plain addition
+	p, err := ebpf.NewProgramWithOptions(&ebpf.ProgramSpec{
+		Type: ebpf.SocketFilter, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{
+			asm.Mov.Imm(asm.R0, before),
+			asm.StoreMem(asm.RFP, -8, asm.R0, asm.DWord),
+			asm.Mov.Imm(asm.R0, 1),
+			add,
+			asm.Return(),
+		},
+	}, ebpf.ProgramOptions{LogDisabled: true})
+	if err != nil {
+		return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
+	}
+	defer p.Close()
+	const ethernetHeader = 14 // the least that the kernel takes for a packet
+	got, err := p.Run(&ebpf.RunOptions{Data: make([]byte, ethernetHeader)})
+	return err == nil && got != before
+}
+
+// growingMapRefused tries to have a perf event's program use a hash map without preallocation.
+func growingMapRefused() bool {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: 1, Flags: unix.BPF_F_NO_PREALLOC})
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	return refused(&ebpf.ProgramSpec{
+		Type: ebpf.PerfEvent, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{
+			asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+			asm.Mov.Reg(asm.R2, asm.RFP),
+			asm.Add.Imm(asm.R2, -4),
+			asm.LoadMapPtr(asm.R1, m.FD()),
+			asm.FnMapLookupElem.Call(),
+			asm.Mov.Imm(asm.R0, 0),
+			asm.Return(),
+		},
+	})
+}
+
+// lacking returns those of the features that the kernel lacks.
+func lacking(of []feature) (names []string, has func(name string) bool) {
+	absent := map[string]bool{}
+	for i := range of {
+		if of[i].missing() {
+			absent[of[i].name] = true
+			names = append(names, of[i].String())
+		}
+	}
+	return names, func(name string) bool { return !absent[name] }
+}
+
+// kernel is what the host's kernel can do.
+type kernel struct {
+	older       bool     // the objects for older kernels are used
+	lacks       []string // for that reason
+	mappingTree bool     // BPF finds what a process maps
+	exactShares bool     // atomic operations have results
+	switchState bool     // the tracepoint of a switch tells the state of the thread that leaves
+	memlock     error    // why RLIMIT_MEMLOCK, which the kernel looks at, was not raised
+}
+
+// checkKernel tries what the kernel can do. The error names all that the programs cannot do without.
+func checkKernel(needed, better []feature, types kernelTypes) (kernel, error) {
+	if names, _ := lacking(needed); len(names) > 0 {
+		return kernel{}, fmt.Errorf("%w: the kernel%s lacks %s", ErrUnsupported, release(), strings.Join(names, ", "))
+	}
+	k := kernel{switchState: types.switchState}
+	names, has := lacking(better)
+	k.lacks, k.older = names, len(names) > 0
+	k.exactShares = has(atomicResults)
+	k.mappingTree = types.mappingTree && !k.older
+	return k, nil
+}
+
+// release is in parentheses what uname(2) calls the kernel.
+func release() string {
+	var uts unix.Utsname
+	if unix.Uname(&uts) != nil {
+		return ""
+	}
+	return " (" + unix.ByteSliceToString(uts.Release[:]) + ")"
+}
+
+// kernelTypes is what the kernel's BTF says.
+type kernelTypes struct {
+	mappingTree bool // mm_struct has mm_mt
+	switchState bool // the tracepoint sched_switch has prev_state
+}
+
+func readKernelTypes() (kernelTypes, error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return kernelTypes{}, fmt.Errorf("read the kernel's types: %w", err)
+	}
+	var mm *btf.Struct
+	if err := spec.TypeByName("mm_struct", &mm); err != nil {
+		return kernelTypes{}, fmt.Errorf("read the kernel's types: mm_struct: %w", err)
+	}
+	return kernelTypes{mappingTree: hasMember(mm.Members, "mm_mt"), switchState: switchTellsState(spec)}, nil
+}
+
+func hasMember(members []btf.Member, name string) bool {
+	for _, m := range members {
+		if m.Name == name {
+			return true
+		}
+		if inner, ok := btf.UnderlyingType(m.Type).(*btf.Struct); ok && m.Name == "" && hasMember(inner.Members, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// switchTellsState finds prev_state, which is behind what other kernels have (include/trace/events/sched.h).
+func switchTellsState(spec *btf.Spec) bool {
+	const params = 5 // and what the tracepoint was registered with
+	var name *btf.Typedef
+	if spec.TypeByName("btf_trace_sched_switch", &name) != nil {
+		return false
+	}
+	pointer, ok := btf.UnderlyingType(name).(*btf.Pointer)
+	if !ok {
+		return false
+	}
+	proto, ok := pointer.Target.(*btf.FuncProto)
+	return ok && len(proto.Params) >= params
+}
+
+// objects are what is loaded of the sampling object. Those for older kernels cannot name files.
+type objects struct {
+	olderObjects
+	naming
+}
+
+type naming struct {
+	NameFile *ebpf.Program `ebpf:"name_file"`
+	Named    *ebpf.Map     `ebpf:"named"`
+}
+
+func (o *objects) Close() error {
+	return errors.Join(o.olderObjects.Close(), o.NameFile.Close(), o.Named.Close())
+}
+
+// loaded is the part of o that there is.
+func (k *kernel) loaded(o *objects) any {
+	if k.older {
+		return &o.olderObjects
+	}
+	return o
+}
+
+func (k *kernel) loadProfiler() (*ebpf.CollectionSpec, error) {
+	if k.older {
+		return loadOlder()
+	}
+	return loadProfiler()
+}
+
+func (k *kernel) loadOffCPU() (*ebpf.CollectionSpec, error) {
+	if k.older {
+		return loadOlderoffcpu()
+	}
+	return loadOffcpu()
+}
+
+// KernelLacks says in a sentence each what there is not, or not as well, for want of
+// something that newer kernels have. It does not change.
+func (s *Sampler) KernelLacks() []string { return s.kernel.degradations() }
+
+func (k *kernel) degradations() (sentences []string) {
+	if len(k.lacks) > 0 {
+		sentences = append(sentences, "the kernel lacks "+strings.Join(k.lacks, ", ")+
+			": the programs for older kernels are used, whose maps are smaller and take their memory from the start")
+	}
+	if !k.mappingTree {
+		sentences = append(sentences, "the kernel does not tell BPF what a process maps (Linux 6.1): stacks of a process that has just begun are walked by frame pointers until it has been looked at")
+	}
+	if !k.exactShares {
+		sentences = append(sentences, "without "+atomicResults+" (Linux 5.12) the share of a user in a ring buffer is not exact")
+	}
+	return sentences
+}
+
+// CanNameFiles reports whether NameFile can tell anything on this kernel.
+func (s *Sampler) CanNameFiles() bool { return s.kernel.mappingTree }

@@ -1,0 +1,150 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+)
+
+// without returns the features as a kernel shows them that lacks those named.
+func without(of []feature, names ...string) []feature {
+	of = slices.Clone(of)
+	for i := range of {
+		lacks := slices.Contains(names, of[i].name)
+		of[i].missing = func() bool { return lacks }
+	}
+	return of
+}
+
+var newKernel = kernelTypes{mappingTree: true, switchState: true}
+
+// A kernel that lacks what all programs need is refused, and all that is missing is named.
+func TestMissingFeatureIsNamed(t *testing.T) {
+	for _, f := range needed() {
+		_, err := checkKernel(without(needed(), f.name), without(better()), newKernel)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, "lacks "+f.name+" (Linux "+f.since+")")
+		require.NotContains(t, err.Error(), "\n")
+	}
+	_, err := checkKernel(without(needed(), "ring buffers", "BTF tracepoints"), without(better()), newKernel)
+	require.ErrorContains(t, err, "lacks BTF tracepoints (Linux 5.5), ring buffers (Linux 5.8)")
+}
+
+// One that lacks something else gets the programs for older kernels, and is told what that costs.
+func TestOlderObjectsAreChosen(t *testing.T) {
+	k, err := checkKernel(without(needed()), without(better()), newKernel)
+	require.NoError(t, err)
+	require.Equal(t, kernel{mappingTree: true, exactShares: true, switchState: true}, k)
+	require.Empty(t, k.degradations())
+	for _, f := range better() {
+		k, err := checkKernel(without(needed()), without(better(), f.name), newKernel)
+		require.NoError(t, err)
+		require.True(t, k.older, f.name)
+		require.False(t, k.mappingTree, f.name)
+		require.Equal(t, f.name != atomicResults, k.exactShares)
+		told := k.degradations()
+		require.Contains(t, told[0], "the kernel lacks "+f.name+" (Linux "+f.since+"): ")
+		require.Contains(t, told[1], "frame pointers")
+		require.Equal(t, f.name == atomicResults, strings.Contains(strings.Join(told, "\n"), "is not exact"))
+	}
+}
+
+// A kernel of another version string that has everything but the tree of mappings gets the
+// programs for newer ones.
+func TestMappingTreeIsMissing(t *testing.T) {
+	k, err := checkKernel(without(needed()), without(better()), kernelTypes{switchState: true})
+	require.NoError(t, err)
+	require.False(t, k.older)
+	require.False(t, k.mappingTree)
+	require.Len(t, k.degradations(), 1)
+}
+
+// This kernel has what is needed, and a sampler does what the probes of the rest say.
+func TestProbesOfThisKernel(t *testing.T) {
+	testutil.RequireBPF(t)
+	k, err := checkSupport()
+	require.NoError(t, err)
+	t.Logf("%+v", k)
+	names, _ := lacking(needed())
+	require.Empty(t, names)
+	names, _ = lacking(better())
+	require.Equal(t, names, k.lacks)
+	types, err := readKernelTypes()
+	require.NoError(t, err)
+	require.True(t, k.older || types.switchState, "a kernel with all helpers is not older than the argument")
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes})
+	require.Equal(t, s.kernel.mappingTree, s.CanNameFiles())
+	require.Equal(t, s.objs.NameFile != nil, !s.kernel.older)
+	require.Equal(t, s.kernel.degradations(), s.KernelLacks())
+}
+
+// A program that no kernel takes is refused, and one that all take is not.
+func TestRefused(t *testing.T) {
+	testutil.RequireBPF(t)
+	spec := tracepointProbe()
+	require.False(t, refused(spec))
+	spec.Instructions = spec.Instructions[1:] // it returns what was never set
+	require.True(t, refused(spec))
+}
+
+// The objects for newer kernels load where mappings are in no maple tree, as on kernels of
+// distributions that have added the rest to older ones.
+func TestObjectsWithoutMappingTree(t *testing.T) {
+	testutil.RequireBPF(t)
+	k, err := checkSupport()
+	require.NoError(t, err)
+	if k.older {
+		t.Skip("the objects are not for this kernel")
+	}
+	types, err := btf.LoadKernelSpec()
+	require.NoError(t, err)
+	types = types.Copy()
+	var mm *btf.Struct
+	require.NoError(t, types.TypeByName("mm_struct", &mm))
+	require.True(t, renameMember(mm.Members, "mm_mt", "mm_rb"))
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+		spec, err := load()
+		require.NoError(t, err)
+		coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}})
+		require.NoError(t, err)
+		coll.Close()
+	}
+}
+
+func renameMember(members []btf.Member, from, to string) bool {
+	for i, m := range members {
+		if m.Name == from {
+			members[i].Name = to
+			return true
+		}
+		if inner, ok := btf.UnderlyingType(m.Type).(*btf.Struct); ok && m.Name == "" && renameMember(inner.Members, from, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// The objects for older kernels do the same on this one, but for what those kernels do not have.
+func TestOlderObjects(t *testing.T) {
+	testutil.RequireBPF(t)
+	if os.Getenv(olderEnv) != "" {
+		t.Skip("all tests use them")
+	}
+	const tests = "^(TestLabelStates|TestLabelLimits|TestLabelsThroughDTV|TestRecordIdentity|TestRows|TestUserStackDepth|" +
+		"TestSignalStack|TestUserShare|TestProcessEvents|TestForkInheritsSources|TestSwitchRecords)$"
+	cmd := exec.Command(os.Args[0], "-test.run", tests, "-test.v")
+	cmd.Env = append(os.Environ(), olderEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, strings.Count(tests, "|")+1, strings.Count("\n"+string(out), "\n--- PASS: "), "%s", out)
+}
