@@ -187,6 +187,7 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
+		Runtimes:         o.runtimes(),
 	})
 }
 
