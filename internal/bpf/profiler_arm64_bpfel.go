@@ -386,6 +386,7 @@ type profilerScratch struct {
 		LastCode    uint64
 		LastCookie  uint64
 		LastUnits   uint64
+		LastShim    uint64
 		Tid         uint32
 		Outcome     uint32
 		Count       uint32

@@ -18,7 +18,7 @@ func stateOf(word uint32) state {
 	if word&0xfffc != 0 {
 		return state(word >> 2 & 31)
 	}
-	return state(word >> 18 & 31)
+	return state(word >> 16 & 31)
 }
 
 func (s state) charBytes() uint64 { return uint64(s & 7) }

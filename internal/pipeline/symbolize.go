@@ -12,9 +12,9 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
-	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"

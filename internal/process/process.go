@@ -97,13 +97,13 @@ const (
 type work uint8
 
 const (
-	workLoad    work = 1 << iota // read all there is to know
-	workReread                   // read its mappings again, look for label sources
-	workContext                  // see whether its context has changed
-	workUnwind                   // tell of its mappings with unwind rows
-	workForget                   // take back what was published
-	workNamed                    // with workContext: the process has announced a new one
-	workFunctions                // read what its runtime's frames stand for
+	workLoad      work = 1 << iota // read all there is to know
+	workReread                     // read its mappings again, look for label sources
+	workContext                    // see whether its context has changed
+	workUnwind                     // tell of its mappings with unwind rows
+	workForget                     // take back what was published
+	workNamed                      // with workContext: the process has announced a new one
+	workFunctions                  // read what its runtime's frames stand for
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

@@ -59,7 +59,7 @@ type build struct {
 
 	// Of the process at hand.
 	process   uint64
-	user      map[uint64]int32   // locations by address
+	user      map[uint64]int32 // locations by address
 	runtime   map[[2]uint64]int32
 	stackOf   map[stackRef]int32 // to stack table
 	samples   map[string]pprofile.Sample

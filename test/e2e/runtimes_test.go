@@ -58,10 +58,18 @@ var pythonChains = func() *regexp.Regexp {
 		`größe` + burn,
 	}, "|") + ")"
 	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>worker(>` + scenario + `)?`
-	event := `coroutine(>(BaseEventLoop|_UnixSelectorEventLoop|BaseSelectorEventLoop|BaseEventLoop|EpollSelector|_|Handle|Future|Task|sleep|__sleep0|isfuture|iscoroutine|ensure_future|_).*)?`
-	loop := `coroutine(>BaseEventLoop\.run_until_complete>BaseEventLoop\.run_forever>BaseEventLoop\._run_once>Handle\._run>outer>inner` + burn + `)`
-	return regexp.MustCompile(`^(` + thread + `|<module>(>(` + loop + `|` + event + `))?)$`)
+	event := `coroutine(>.*)?` // the event loop's own functions
+	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `)?)$`)
 }()
+
+// awaited is the chain that leads through most files.
+var awaited = regexp.MustCompile(
+	`^<module>>coroutine>BaseEventLoop\.run_until_complete>BaseEventLoop\.run_forever>BaseEventLoop\._run_once>Handle\._run>outer(>inner(>burn|>sleep.*)?)?$`)
+
+// wholeChain reports whether it is one of the program.
+func wholeChain(chain string) bool {
+	return pythonChains.MatchString(chain) && (!strings.Contains(chain, ">outer") || awaited.MatchString(chain))
+}
 
 type pythonFrame struct {
 	name, file, kind string
@@ -74,12 +82,12 @@ type pythonSink struct {
 
 	mu     sync.Mutex
 	stacks map[int64]map[string]*pythonStack // by process, then by all that is in the stack
-	// since is when each process had its first whole chain and a while more: what was sampled
+	// since is when each process had its first awaited chain and a while more: what was sampled
 	// before the rows of its files were there is not looked at.
 	since map[int64]uint64
 }
 
-// pythonWarm is how long a process is left out after its first whole chain.
+// pythonWarm is how long a process is left out after that.
 const pythonWarm = time.Second
 
 // A pythonStack is leaf first.
@@ -111,7 +119,7 @@ func (s *pythonSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) err
 			since, n := s.since[pid.Int()], 0
 			for _, at := range sample.TimestampsUnixNano().All() {
 				switch {
-				case since == 0 && pythonChains.MatchString(chainOf(pythonOnly(frames))):
+				case since == 0 && awaited.MatchString(chainOf(pythonOnly(frames))):
 					since = at + uint64(pythonWarm)
 					s.since[pid.Int()] = since
 				case since != 0 && at >= since:
@@ -152,7 +160,7 @@ func pythonFrames(dict pprofile.ProfilesDictionary, stack int32) (frames []pytho
 
 // take waits for so many samples of a process and returns their stacks.
 func (s *pythonSink) take(pid int64, samples int) []*pythonStack {
-	deadline := time.Now().Add(5 * time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		n := 0
@@ -174,7 +182,7 @@ func (s *pythonSink) take(pid int64, samples int) []*pythonStack {
 // pythons are the commands that run the CPythons of this machine, and those in PYTHONS, with
 // commas between.
 func pythons() (commands []string) {
-	for _, pattern := range []string{"/usr/bin/python3.1[1-4]", os.Getenv("HOME") + "/.pyenv/versions/3.1[1-4].*/bin/python3.1[1-4]"} {
+	for _, pattern := range []string{"/usr/bin/python3.1[1-4]", os.Getenv("HOME") + "/.pyenv/versions/3.1[1-4].*/bin/python3"} {
 		found, _ := filepath.Glob(pattern) // no bad pattern
 		commands = append(commands, found...)
 	}
@@ -280,7 +288,7 @@ func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, 
 					t.Logf("wrong: %+v in %s", f, chainOf(only))
 				}
 			}
-			if chain := chainOf(only); pythonChains.MatchString(chain) {
+			if chain := chainOf(only); wholeChain(chain) {
 				whole += stack.samples
 			} else {
 				odd[chain] += stack.samples

@@ -137,6 +137,7 @@ struct python_walk {
 	__u64 last_code; /* whose cookie is the last one */
 	__u64 last_cookie;
 	__u64 last_units;
+	__u64 last_shim; /* it belongs to no function */
 	__u32 tid;	 /* as the thread itself sees it */
 	__u32 outcome;	 /* enum counter, 0: go on */
 	__u32 count;	 /* of frames */

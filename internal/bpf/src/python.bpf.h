@@ -144,6 +144,8 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 		line = *(__u32 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 4)];
 	}
 	p->last_units = python_code_word(p, PYTHON_SIZE);
+	/* _Py_MakeShimCode(): the interpreter's own, between a class and its __init__ (3.12) */
+	p->last_shim = !line && python_code_word(p, of->code_filename) == name;
 	hash = mix(code, p->last_units);
 	hash = mix(hash, line);
 	hash = mix(hash, name);
@@ -206,6 +208,8 @@ static long next_python_frame(__u64 i, struct walk_context *ctx)
 		code = python_frame_word(p, of->frame_code) & PYTHON_OBJECT_MASK;
 		if (!read_python_code(p, code))
 			return python_stop(p, COUNTER_RUNTIME_INVALID);
+		if (p->last_shim)
+			return 0;
 		/* In a frame that was just made it may be anything. */
 		units = python_frame_word(p, of->frame_instruction) - (code + of->code_bytes) + 2;
 		units = units >> 1 > p->last_units || units >> 1 > RUNTIME_POSITION_MASK ? 0 : units >> 1;
