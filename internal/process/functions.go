@@ -250,9 +250,8 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime
 
 // functionsLater has the functions read that are still wanted, or will be, after a time.
 func (t *Table) functionsLater(p *Process, afterNs int64) {
-	more := false
 	p.functions.mu.Lock()
-	more = len(p.functions.wanted) > 0
+	more := len(p.functions.wanted) > 0
 	p.functions.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()

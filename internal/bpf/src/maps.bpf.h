@@ -116,7 +116,7 @@ struct stack_walk {
 	__u64 bare_limit;
 	struct vma_walk vma;
 	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
-	__u64 marker;	/* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
+	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
 };
 
 /* Where the frames end that one native evaluation runs. */

@@ -25,11 +25,11 @@ struct walk_context {
 	__u32 scratch; /* index */
 };
 
-#define PYTHON_OWNED_BY_C 3	/* enum _frameowner: from here on no frame of a function */
+#define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
 #define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
-#define PYTHON_TYPE 8		/* PyObject.ob_type */
-#define PYTHON_SIZE 16		/* PyVarObject.ob_size */
-#define PYTHON_LENGTH 16	/* PyASCIIObject.length, hash and state follow */
+#define PYTHON_TYPE 8		   /* PyObject.ob_type */
+#define PYTHON_SIZE 16		   /* PyVarObject.ob_size */
+#define PYTHON_LENGTH 16	   /* PyASCIIObject.length, hash and state follow */
 #define PYTHON_SCANNED (4 * MAX_PYTHON_FRAMES)
 
 _Static_assert((MAX_PYTHON_FRAMES & (MAX_PYTHON_FRAMES - 1)) == 0, "a power of 2");

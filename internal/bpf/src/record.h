@@ -19,22 +19,22 @@
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
-#define MAX_UNWIND_TABLES 8192	 /* at the same time */
-#define MAX_UNWIND_MAPPINGS 1024 /* with rows, of one process */
-#define UNWIND_CHUNK_MAPPINGS 16 /* in one element of unwind_mappings */
-#define UNWIND_BLOCK_BYTES 1024	 /* of text that share an index entry */
-#define UNWIND_PAGE_BYTES 4096	 /* one element of an unwind table */
-#define MAX_FILE_ROWS 4096	 /* files whose rows are found without a list of mappings */
-#define MAX_FILE_TEXTS 4	 /* executable segments of such a file */
-#define MAX_PROGRAMS 1024	 /* executables whose processes begin with label sources */
-#define MAX_RUNTIMES 4096	 /* processes with a language runtime */
-#define MAX_PYTHON_FRAMES 512	 /* of one thread that are recorded */
+#define MAX_UNWIND_TABLES 8192	   /* at the same time */
+#define MAX_UNWIND_MAPPINGS 1024   /* with rows, of one process */
+#define UNWIND_CHUNK_MAPPINGS 16   /* in one element of unwind_mappings */
+#define UNWIND_BLOCK_BYTES 1024	   /* of text that share an index entry */
+#define UNWIND_PAGE_BYTES 4096	   /* one element of an unwind table */
+#define MAX_FILE_ROWS 4096	   /* files whose rows are found without a list of mappings */
+#define MAX_FILE_TEXTS 4	   /* executable segments of such a file */
+#define MAX_PROGRAMS 1024	   /* executables whose processes begin with label sources */
+#define MAX_RUNTIMES 4096	   /* processes with a language runtime */
+#define MAX_PYTHON_FRAMES 512	   /* of one thread that are recorded */
 #define MAX_PYTHON_EVALUATIONS 256 /* native ones, of one thread */
-#define MAX_PYTHON_THREADS 1024	 /* of one process, and its interpreters, that are looked through */
-#define PYTHON_FRAME_BYTES 80	 /* of a frame that are read */
-#define PYTHON_CODE_BYTES 256	 /* of a code object */
-#define PYTHON_NAME_BYTES 16	 /* of a name that are in a cookie */
-#define COMM_BYTES 16		 /* TASK_COMM_LEN */
+#define MAX_PYTHON_THREADS 1024	   /* of one process, and its interpreters, that are looked through */
+#define PYTHON_FRAME_BYTES 80	   /* of a frame that are read */
+#define PYTHON_CODE_BYTES 256	   /* of a code object */
+#define PYTHON_NAME_BYTES 16	   /* of a name that are in a cookie */
+#define COMM_BYTES 16		   /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
