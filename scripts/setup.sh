@@ -31,6 +31,7 @@ test_needs=(
 	"chromium|chromium|the page of labelprof, as people see it"
 	"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf|fonts-dejavu-core|text on that page"
 	"shellcheck|shellcheck|the check of the scripts"
+	"python3|python3|programs whose Python functions are named"
 	"readelf|binutils|cross-checks in tests"
 	"promtool|prometheus|tests of the rules in deploy/prometheus"
 	"qemu-system-x86_64|qemu-system-x86|tests with other kernels"

@@ -27,7 +27,7 @@
 #define MAX_FILE_ROWS 4096	   /* files whose rows are found without a list of mappings */
 #define MAX_FILE_TEXTS 4	   /* executable segments of such a file */
 #define MAX_PROGRAMS 1024	   /* executables whose processes begin with label sources */
-#define MAX_RUNTIMES 4096	   /* processes with a language runtime */
+#define MAX_RUNTIMES 2048	   /* processes with a language runtime */
 #define MAX_PYTHON_FRAMES 512	   /* of one thread that are recorded */
 #define MAX_PYTHON_EVALUATIONS 256 /* native ones, of one thread */
 #define MAX_PYTHON_THREADS 1024	   /* of one process, and its interpreters, that are looked through */
