@@ -213,6 +213,7 @@ E2E_TESTS_limits := TestLimits
 E2E_TESTS_targets := TestTargets TestTargetsLoad TestTargetsStorm TestExcluded
 E2E_TESTS_rules := TestRules TestBudgets
 E2E_TESTS_unwind := TestUnwind TestUnwindPattern TestShare
+E2E_TESTS_runtimes := TestRuntimesPython
 E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector

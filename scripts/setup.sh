@@ -32,6 +32,7 @@ test_needs=(
 	"chromium|chromium|the page of labelprof, as people see it"
 	"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf|fonts-dejavu-core|text on that page"
 	"shellcheck|shellcheck|the check of the scripts"
+	"python3|python3|programs whose Python functions are named"
 	"readelf|binutils|cross-checks in tests"
 	"rpm2cpio|rpm2cpio|looking into the packages of a release"
 	"cpio|cpio|likewise"

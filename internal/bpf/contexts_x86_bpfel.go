@@ -23,6 +23,7 @@ const (
 	contextsMapProcesses            = "processes"
 	contextsMapPrograms             = "programs"
 	contextsMapPublishers           = "publishers"
+	contextsMapRuntimes             = "runtimes"
 	contextsMapSamples              = "samples"
 	contextsMapScratches            = "scratches"
 	contextsMapUnwindLists          = "unwind_lists"
@@ -98,6 +99,7 @@ type contextsMapSpecs struct {
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Publishers     *ebpf.MapSpec `ebpf:"publishers"`
+	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
@@ -149,6 +151,7 @@ type contextsMaps struct {
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Publishers     *ebpf.Map `ebpf:"publishers"`
+	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
@@ -165,6 +168,7 @@ func (m *contextsMaps) Close() error {
 		m.Processes,
 		m.Programs,
 		m.Publishers,
+		m.Runtimes,
 		m.Samples,
 		m.Scratches,
 		m.UnwindLists,

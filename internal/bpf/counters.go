@@ -45,6 +45,9 @@ type Counters struct {
 	EventsDropped uint64
 	// SourceReads are label sources looked at. Only they read a target's memory for labels.
 	SourceReads uint64
+	// Of samples of processes with a language runtime: all frames of the runtime are in the
+	// stack; some are not; it does not know the thread; what is in memory makes no sense.
+	RuntimeWhole, RuntimeCut, RuntimeNoThread, RuntimeInvalid uint64
 }
 
 // Counters reads the current values.
@@ -70,6 +73,10 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],
 		EventsDropped:    sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
 		SourceReads:      sum.Value[profilerCounterCOUNTER_SOURCE_READS],
+		RuntimeWhole:     sum.Value[profilerCounterCOUNTER_RUNTIME_WHOLE],
+		RuntimeCut:       sum.Value[profilerCounterCOUNTER_RUNTIME_CUT],
+		RuntimeNoThread:  sum.Value[profilerCounterCOUNTER_RUNTIME_NO_THREAD],
+		RuntimeInvalid:   sum.Value[profilerCounterCOUNTER_RUNTIME_INVALID],
 	}, nil
 }
 

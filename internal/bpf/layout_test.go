@@ -47,6 +47,15 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"MAX_FILE_ROWS":           record.MaxFileRows,
 		"MAX_FILE_TEXTS":          record.MaxFileTexts,
 		"MAX_PROGRAMS":            record.MaxPrograms,
+		"MAX_RUNTIMES":            record.MaxRuntimes,
+		"MAX_PYTHON_FRAMES":       record.MaxPythonFrames,
+		"MAX_PYTHON_EVALUATIONS":  record.MaxPythonEvaluations,
+		"MAX_PYTHON_THREADS":      record.MaxPythonThreads,
+		"PYTHON_FRAME_BYTES":      record.PythonFrameBytes,
+		"PYTHON_CODE_BYTES":       record.PythonCodeBytes,
+		"PYTHON_NAME_BYTES":       record.PythonNameBytes,
+		"RUNTIME_KIND_SHIFT":      record.RuntimeKindShift,
+		"RUNTIME_COOKIE_SHIFT":    record.RuntimeCookieShift,
 		"COMM_BYTES":              record.CommBytes,
 		"EXEC_PATH_BYTES":         record.ExecPathBytes,
 	}, defines)
@@ -75,6 +84,8 @@ func TestStructsEqualBTF(t *testing.T) {
 		"unwind_list":      record.UnwindList{},
 		"sample_header":    record.SampleHeader{},
 		"process_event":    record.ProcessEvent{},
+		"python_process":   record.PythonProcess{},
+		"runtime_process":  record.RuntimeProcess{},
 	} {
 		requireLayout(t, profiler, name, twin)
 	}

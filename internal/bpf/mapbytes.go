@@ -109,6 +109,7 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	}
 	if c.FramePointersOnly {
 		lists.MaxEntries, mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1, 1
+		spec.Maps[profilerMapRuntimes].MaxEntries = 1
 	} else {
 		lists.MaxEntries = processes.MaxEntries
 	}

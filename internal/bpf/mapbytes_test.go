@@ -131,7 +131,7 @@ func testMapBytesOfAnyLimit(t *testing.T, k kernel) {
 // A limit that does not hold the ring buffer and the tables is an error that says so.
 func TestMapBytesTooLow(t *testing.T) {
 	testutil.RequireBPF(t)
-	_, err := New(Config{SamplesPerSecond: 19, RingBufferBytes: 8 << 20, MaxMapBytes: 16 << 20, MaxTableBytes: 8 << 20})
+	_, err := New(Config{SamplesPerSecond: 19, RingBufferBytes: 8 << 20, MaxMapBytes: 17 << 20, MaxTableBytes: 8 << 20})
 	require.ErrorIs(t, err, ErrMapBytes)
 	require.Contains(t, err.Error(), "unwind tables may take 8388608")
 }
@@ -139,7 +139,7 @@ func TestMapBytesTooLow(t *testing.T) {
 // When there is no room for the mappings of a process, it has none rather than what was
 // true before, and the others keep theirs.
 func TestMappingsWithoutRoom(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 6 << 20})
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 7 << 20})
 	list := make([]record.UnwindMapping, record.MaxUnwindMappings)
 	set, failed := 0, 0
 	for pid := uint32(1); failed == 0; pid++ {

@@ -41,7 +41,7 @@ func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.Unwin
 		list.chunks++
 	}
 	err := s.objs.UnwindLists.Put(&id, &record.UnwindList{
-		ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID,
+		ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID, Runtime: s.runtimes[id],
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
@@ -76,11 +76,38 @@ func (s *Sampler) removeList(l unwindList) error {
 	return errors.Join(errs...)
 }
 
-// ForgetMappings takes back what SetUnwindMappings did. Unknown processes are no error.
+// SetRuntime tells of the language runtime of a process, before SetUnwindMappings, which has
+// it looked at. Kind RuntimeNone: it has none.
+func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error {
+	s.listsMu.Lock()
+	defer s.listsMu.Unlock()
+	if runtime.Kind == record.RuntimeNone {
+		return s.forgetRuntime(id)
+	}
+	runtime.Owner = id.TGID
+	if err := s.objs.Runtimes.Put(&id, &runtime); err != nil {
+		return fmt.Errorf("set runtime of process %d: %w", id.TGID, err)
+	}
+	s.runtimes[id] = runtime.Kind
+	return nil
+}
+
+func (s *Sampler) forgetRuntime(id record.ProcessID) error {
+	if s.runtimes[id] == record.RuntimeNone {
+		return nil
+	}
+	delete(s.runtimes, id)
+	if err := s.objs.Runtimes.Delete(&id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget runtime of process %d: %w", id.TGID, err)
+	}
+	return nil
+}
+
+// ForgetMappings takes back what SetUnwindMappings and SetRuntime did. Unknown processes are no error.
 func (s *Sampler) ForgetMappings(id record.ProcessID) error {
 	s.listsMu.Lock()
 	defer s.listsMu.Unlock()
-	return s.forgetMappings(id)
+	return errors.Join(s.forgetMappings(id), s.forgetRuntime(id))
 }
 
 func (s *Sampler) forgetMappings(id record.ProcessID) error {

@@ -133,6 +133,7 @@ func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		offcpuMapFileRows:       s.objs.FileRows,
 		offcpuMapProcesses:      s.objs.Processes,
+		offcpuMapRuntimes:       s.objs.Runtimes,
 		offcpuMapUnwindLists:    s.objs.UnwindLists,
 		offcpuMapUnwindMappings: s.objs.UnwindMappings,
 		offcpuMapUnwindTables:   s.objs.UnwindTables,
@@ -142,7 +143,7 @@ func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 func sharedMapNames() map[string]bool {
 	return map[string]bool{
 		offcpuMapProcesses: true, offcpuMapUnwindLists: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
-		offcpuMapFileRows: true,
+		offcpuMapFileRows: true, offcpuMapRuntimes: true,
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 type offcpuCounters struct {
 	_     structs.HostLayout
-	Value [14]uint64
+	Value [18]uint64
 }
 
 type offcpuThreadId struct {
@@ -56,6 +56,7 @@ const (
 	offcpuMapProcesses            = "processes"
 	offcpuMapPrograms             = "programs"
 	offcpuMapRunning              = "running"
+	offcpuMapRuntimes             = "runtimes"
 	offcpuMapSamples              = "samples"
 	offcpuMapScratches            = "scratches"
 	offcpuMapUnwindLists          = "unwind_lists"
@@ -140,6 +141,7 @@ type offcpuMapSpecs struct {
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Running        *ebpf.MapSpec `ebpf:"running"`
+	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
@@ -200,6 +202,7 @@ type offcpuMaps struct {
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Running        *ebpf.Map `ebpf:"running"`
+	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
@@ -217,6 +220,7 @@ func (m *offcpuMaps) Close() error {
 		m.Processes,
 		m.Programs,
 		m.Running,
+		m.Runtimes,
 		m.Samples,
 		m.Scratches,
 		m.UnwindLists,

@@ -21,6 +21,7 @@ const (
 	olderMapFileRows             = "file_rows"
 	olderMapProcesses            = "processes"
 	olderMapPrograms             = "programs"
+	olderMapRuntimes             = "runtimes"
 	olderMapSampled              = "sampled"
 	olderMapSamples              = "samples"
 	olderMapScratches            = "scratches"
@@ -52,6 +53,7 @@ const (
 	olderVarTypeProcessEvent     = "type_process_event"
 	olderVarTypeRaKind           = "type_ra_kind"
 	olderVarTypeRawLabel         = "type_raw_label"
+	olderVarTypeRuntimeKind      = "type_runtime_kind"
 	olderVarTypeSampleHeader     = "type_sample_header"
 	olderVarTypeTlsKind          = "type_tls_kind"
 	olderVarTypeUnwindHeader     = "type_unwind_header"
@@ -120,6 +122,7 @@ type olderMapSpecs struct {
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
+	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Sampled        *ebpf.MapSpec `ebpf:"sampled"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
@@ -152,6 +155,7 @@ type olderVariableSpecs struct {
 	TypeProcessEvent     *ebpf.VariableSpec `ebpf:"type_process_event"`
 	TypeRaKind           *ebpf.VariableSpec `ebpf:"type_ra_kind"`
 	TypeRawLabel         *ebpf.VariableSpec `ebpf:"type_raw_label"`
+	TypeRuntimeKind      *ebpf.VariableSpec `ebpf:"type_runtime_kind"`
 	TypeSampleHeader     *ebpf.VariableSpec `ebpf:"type_sample_header"`
 	TypeTlsKind          *ebpf.VariableSpec `ebpf:"type_tls_kind"`
 	TypeUnwindHeader     *ebpf.VariableSpec `ebpf:"type_unwind_header"`
@@ -187,6 +191,7 @@ type olderMaps struct {
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
+	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Sampled        *ebpf.Map `ebpf:"sampled"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
@@ -203,6 +208,7 @@ func (m *olderMaps) Close() error {
 		m.FileRows,
 		m.Processes,
 		m.Programs,
+		m.Runtimes,
 		m.Sampled,
 		m.Samples,
 		m.Scratches,
@@ -236,6 +242,7 @@ type olderVariables struct {
 	TypeProcessEvent     *ebpf.Variable `ebpf:"type_process_event"`
 	TypeRaKind           *ebpf.Variable `ebpf:"type_ra_kind"`
 	TypeRawLabel         *ebpf.Variable `ebpf:"type_raw_label"`
+	TypeRuntimeKind      *ebpf.Variable `ebpf:"type_runtime_kind"`
 	TypeSampleHeader     *ebpf.Variable `ebpf:"type_sample_header"`
 	TypeTlsKind          *ebpf.Variable `ebpf:"type_tls_kind"`
 	TypeUnwindHeader     *ebpf.Variable `ebpf:"type_unwind_header"`

@@ -23,6 +23,7 @@ const (
 	olderoffcpuMapProcesses            = "processes"
 	olderoffcpuMapPrograms             = "programs"
 	olderoffcpuMapRunning              = "running"
+	olderoffcpuMapRuntimes             = "runtimes"
 	olderoffcpuMapSamples              = "samples"
 	olderoffcpuMapScratches            = "scratches"
 	olderoffcpuMapUnwindLists          = "unwind_lists"
@@ -107,6 +108,7 @@ type olderoffcpuMapSpecs struct {
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Running        *ebpf.MapSpec `ebpf:"running"`
+	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
 	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
@@ -167,6 +169,7 @@ type olderoffcpuMaps struct {
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Running        *ebpf.Map `ebpf:"running"`
+	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
 	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
@@ -184,6 +187,7 @@ func (m *olderoffcpuMaps) Close() error {
 		m.Processes,
 		m.Programs,
 		m.Running,
+		m.Runtimes,
 		m.Samples,
 		m.Scratches,
 		m.UnwindLists,

@@ -45,12 +45,16 @@ const (
 	profilerCounterCOUNTER_RETURNS_LOST       profilerCounter = 11
 	profilerCounterCOUNTER_FILTERED_TARGET    profilerCounter = 12
 	profilerCounterCOUNTER_DROPPED_USER_SHARE profilerCounter = 13
-	profilerCounterCOUNTER_MAX                profilerCounter = 14
+	profilerCounterCOUNTER_RUNTIME_WHOLE      profilerCounter = 14
+	profilerCounterCOUNTER_RUNTIME_CUT        profilerCounter = 15
+	profilerCounterCOUNTER_RUNTIME_NO_THREAD  profilerCounter = 16
+	profilerCounterCOUNTER_RUNTIME_INVALID    profilerCounter = 17
+	profilerCounterCOUNTER_MAX                profilerCounter = 18
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [14]uint64
+	Value [18]uint64
 }
 
 type profilerEventKind uint32
@@ -195,6 +199,33 @@ type profilerProcessId struct {
 	ExecId  uint64
 }
 
+type profilerPythonProcess struct {
+	_                  structs.HostLayout
+	Interpreters       uint64
+	CodeType           uint64
+	InterpreterNext    uint32
+	InterpreterThreads uint32
+	ThreadNext         uint16
+	ThreadNativeId     uint16
+	ThreadFrame        uint16
+	CodeBytes          uint16
+	CodeFilename       uint16
+	CodeQualname       uint16
+	CodeLinetable      uint16
+	CodeFirstLine      uint16
+	ByCframe           uint8
+	CframeCurrent      uint8
+	CframePrevious     uint8
+	FrameEntry         uint8
+	FrameCode          uint8
+	FramePrevious      uint8
+	FrameInstruction   uint8
+	FrameOwner         uint8
+	TextOffset         uint8
+	WideOffset         uint8
+	Pad                [6]uint8
+}
+
 type profilerRaKind uint32
 
 const (
@@ -209,6 +240,21 @@ type profilerRawLabel struct {
 	ValueLen   uint32
 	KeyBytes   uint16
 	ValueBytes uint16
+}
+
+type profilerRuntimeKind uint32
+
+const (
+	profilerRuntimeKindRUNTIME_NONE    profilerRuntimeKind = 0
+	profilerRuntimeKindRUNTIME_CPYTHON profilerRuntimeKind = 1
+	profilerRuntimeKindRUNTIME_MAX     profilerRuntimeKind = 2
+)
+
+type profilerRuntimeProcess struct {
+	_      structs.HostLayout
+	Kind   uint32
+	Owner  uint32
+	Python profilerPythonProcess
 }
 
 type profilerSampleHeader struct {
@@ -236,7 +282,7 @@ type profilerSampleHeader struct {
 type profilerScratch struct {
 	_      structs.HostLayout
 	Header profilerSampleHeader
-	Body   [21504]uint8
+	Body   [25600]uint8
 	Slots  [512]struct {
 		_        structs.HostLayout
 		KeyLen   uint64
@@ -307,7 +353,8 @@ type profilerScratch struct {
 		FpKnown   uint8
 		Guessed   uint8
 		ByVma     uint8
-		Pad       [3]uint8
+		Runtime   uint8
+		Pad       [2]uint8
 		_         [3]byte
 		BareStart uint64
 		BareLimit uint64
@@ -319,12 +366,51 @@ type profilerScratch struct {
 			Key    profilerFileKey
 			Pivots [15]uint64
 		}
+		FrameSp uint64
+		Marker  uint64
 	}
 	Signal struct {
 		_  structs.HostLayout
 		X  [31]uint64
 		Sp uint64
 		Ip uint64
+	}
+	Python struct {
+		_           structs.HostLayout
+		Runtime     profilerRuntimeProcess
+		Interpreter uint64
+		Thread      uint64
+		Found       uint64
+		Cframe      uint64
+		Frame       uint64
+		LastCode    uint64
+		LastCookie  uint64
+		LastUnits   uint64
+		LastShim    uint64
+		Tid         uint32
+		Outcome     uint32
+		Count       uint32
+		Emitted     uint32
+		Evaluations uint32
+		Next        uint32
+		Overflow    uint32
+		Pad         uint32
+		FrameBytes  [128]uint8
+		CodeBytes   [264]uint8
+		Name        struct {
+			_      structs.HostLayout
+			Length uint64
+			Hash   uint64
+			State  uint64
+			Bytes  [16]uint8
+		}
+		Evaluation [256]struct {
+			_      structs.HostLayout
+			Marker uint64
+			End    uint32
+			Pad    uint32
+		}
+		Words [1024]uint64
 	}
 }
 
@@ -363,6 +449,8 @@ type profilerUnwindList struct {
 	ExecPages uint64
 	Count     uint32
 	Owner     uint32
+	Runtime   uint32
+	Pad       uint32
 }
 
 type profilerUnwindMapping struct {
@@ -404,6 +492,7 @@ const (
 	profilerMapNamed                = "named"
 	profilerMapProcesses            = "processes"
 	profilerMapPrograms             = "programs"
+	profilerMapRuntimes             = "runtimes"
 	profilerMapSampled              = "sampled"
 	profilerMapSamples              = "samples"
 	profilerMapScratches            = "scratches"
@@ -436,6 +525,7 @@ const (
 	profilerVarTypeProcessEvent     = "type_process_event"
 	profilerVarTypeRaKind           = "type_ra_kind"
 	profilerVarTypeRawLabel         = "type_raw_label"
+	profilerVarTypeRuntimeKind      = "type_runtime_kind"
 	profilerVarTypeSampleHeader     = "type_sample_header"
 	profilerVarTypeTlsKind          = "type_tls_kind"
 	profilerVarTypeUnwindHeader     = "type_unwind_header"
@@ -506,6 +596,7 @@ type profilerMapSpecs struct {
 	Named          *ebpf.MapSpec `ebpf:"named"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
+	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Sampled        *ebpf.MapSpec `ebpf:"sampled"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
@@ -538,6 +629,7 @@ type profilerVariableSpecs struct {
 	TypeProcessEvent     *ebpf.VariableSpec `ebpf:"type_process_event"`
 	TypeRaKind           *ebpf.VariableSpec `ebpf:"type_ra_kind"`
 	TypeRawLabel         *ebpf.VariableSpec `ebpf:"type_raw_label"`
+	TypeRuntimeKind      *ebpf.VariableSpec `ebpf:"type_runtime_kind"`
 	TypeSampleHeader     *ebpf.VariableSpec `ebpf:"type_sample_header"`
 	TypeTlsKind          *ebpf.VariableSpec `ebpf:"type_tls_kind"`
 	TypeUnwindHeader     *ebpf.VariableSpec `ebpf:"type_unwind_header"`
@@ -574,6 +666,7 @@ type profilerMaps struct {
 	Named          *ebpf.Map `ebpf:"named"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
+	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Sampled        *ebpf.Map `ebpf:"sampled"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
@@ -591,6 +684,7 @@ func (m *profilerMaps) Close() error {
 		m.Named,
 		m.Processes,
 		m.Programs,
+		m.Runtimes,
 		m.Sampled,
 		m.Samples,
 		m.Scratches,
@@ -624,6 +718,7 @@ type profilerVariables struct {
 	TypeProcessEvent     *ebpf.Variable `ebpf:"type_process_event"`
 	TypeRaKind           *ebpf.Variable `ebpf:"type_ra_kind"`
 	TypeRawLabel         *ebpf.Variable `ebpf:"type_raw_label"`
+	TypeRuntimeKind      *ebpf.Variable `ebpf:"type_runtime_kind"`
 	TypeSampleHeader     *ebpf.Variable `ebpf:"type_sample_header"`
 	TypeTlsKind          *ebpf.Variable `ebpf:"type_tls_kind"`
 	TypeUnwindHeader     *ebpf.Variable `ebpf:"type_unwind_header"`

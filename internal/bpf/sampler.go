@@ -49,6 +49,8 @@ type Sampler struct {
 	listsMu sync.Mutex
 	listID  uint64
 	lists   map[record.ProcessID]unwindList
+	// runtimes are the kinds of those that have one.
+	runtimes map[record.ProcessID]record.RuntimeKind
 
 	mu          sync.Mutex
 	contextHook contextHook
@@ -78,7 +80,10 @@ func New(config Config) (*Sampler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
-	s := &Sampler{config: config, kernel: kernel, possibleCPUs: possible, lists: map[record.ProcessID]unwindList{}}
+	s := &Sampler{
+		config: config, kernel: kernel, possibleCPUs: possible,
+		lists: map[record.ProcessID]unwindList{}, runtimes: map[record.ProcessID]record.RuntimeKind{},
+	}
 	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/customlabels/otelcol-customlabels/internal/cpython"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
@@ -31,6 +33,9 @@ type Facts struct {
 	Plans []Plan
 	V8    v8heap.Layout
 	V8Err error // why there is no V8; v8heap.ErrNoV8 if there is nothing of it
+
+	Runtime    langruntime.Runtime // nil: none that is supported
+	RuntimeErr error               // why there is none; langruntime.ErrNone if there is nothing of one
 }
 
 // A Plan is how to find one kind of labels. Err says why there is no way though
@@ -67,6 +72,7 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 	id, _ := e.GoBuildID()
 	k.BuildIDGo = validUTF8(id)
 	k.V8, k.V8Err = v8heap.LayoutOf(e)
+	k.Runtime, k.RuntimeErr = runtimeOf(e)
 	for abi := record.ABIV0; abi < record.NumABIs; abi++ {
 		if abi.Symbol() == "" {
 			continue
@@ -88,6 +94,15 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 		}
 	}
 	return k, nil
+}
+
+// runtimeOf returns the language runtime in a file.
+func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
+	python, err := cpython.LayoutOf(e)
+	if err != nil {
+		return nil, err
+	}
+	return python, nil
 }
 
 // goroutines plans how to read the labels of a Go program's goroutines.

@@ -55,10 +55,18 @@ func (p *Pipeline) read(s *Snapshot) {
 	}
 	p.snapshotLimits(s, &table)
 
+	s.RuntimeResults = [NumRuntimeResults]int64{
+		RuntimeFunctionRead: int64(table.FunctionsRead), RuntimeFunctionGone: int64(table.FunctionsGone),
+		RuntimeFunctionNoRoom: int64(table.FunctionsRefused), RuntimeFileUnsupported: int64(table.RuntimesUnknown),
+	}
 	for _, stream := range p.streams {
 		of, counters := stream.snapshot()
 		s.Streams[stream.kind] = of
 		s.DroppedProcessEvents += int64(counters.EventsDropped)
+		s.RuntimeResults[RuntimeStackWhole] += int64(counters.RuntimeWhole)
+		s.RuntimeResults[RuntimeStackCut] += int64(counters.RuntimeCut)
+		s.RuntimeResults[RuntimeStackNoThread] += int64(counters.RuntimeNoThread)
+		s.RuntimeResults[RuntimeStackInvalid] += int64(counters.RuntimeInvalid)
 		s.LostLabels = sum(s.LostLabels, loaded(&stream.byUser.lostLabels))
 		s.LostStacks = sum(s.LostStacks, loaded(&stream.byUser.lostStacks))
 	}

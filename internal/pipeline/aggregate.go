@@ -30,6 +30,7 @@ type aggregator struct {
 	budgets      uint64
 	perContainer bool
 	profiles     bool // wanted, and so stacks and links
+	functions    bool // of language runtimes are wanted
 	batch        *batch
 	sample       profile.Sample
 	awaiting     awaiting
@@ -54,6 +55,7 @@ func newAggregator(o *Options, registry *labels.Registry, out *output, to *strea
 
 		perContainer: o.Labels.PerContainer,
 		profiles:     out.deliverer != nil,
+		functions:    o.runtimes() != [record.NumRuntimes]bool{},
 	}
 }
 
@@ -134,7 +136,9 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		s := &d.sample
 		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, record.OutcomeNone
 	}
-	d.batch.add(of, &d.sample)
+	if d.batch.add(of, &d.sample) && d.functions {
+		d.table.WantFunctions(proc, d.sample.UserFrames)
+	}
 }
 
 // flagSampled is a W3C trace flag.

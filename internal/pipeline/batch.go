@@ -55,12 +55,13 @@ func (b *batch) user(uid uint32) *userBatch {
 	return p
 }
 
-// add adds a sample to those of a user.
-func (b *batch) add(p *userBatch, s *profile.Sample) {
-	p.builder.Add(s)
+// add adds a sample to those of a user, and reports whether it is unlike those before.
+func (b *batch) add(p *userBatch, s *profile.Sample) (news bool) {
+	news = p.builder.Add(s)
 	now := p.builder.Bytes() + userBatchBytes
 	b.bytes += now - p.bytes
 	p.bytes = now
+	return news
 }
 
 // Users with less than sparedBytes in a batch are spared when memory has run out, so that

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
@@ -41,6 +42,7 @@ type Options struct {
 	Attributes AttributeOptions
 	Unwind     UnwindOptions
 	Symbols    SymbolOptions
+	Runtimes   RuntimeOptions
 	Batches    BatchOptions
 	Limits     LimitOptions
 	Kernel     KernelOptions
@@ -152,6 +154,21 @@ type UnwindOptions struct {
 	// MaxBytes of unwind rows, in kernel memory. Files that find no room have their stacks
 	// walked by frame pointer.
 	MaxBytes int
+}
+
+// RuntimeOptions say which language runtimes have their functions named. That needs unwind
+// rows and names.
+type RuntimeOptions struct {
+	SkipPython bool
+}
+
+// runtimes are the kinds of language runtimes whose functions are wanted.
+func (o *Options) runtimes() (kinds [record.NumRuntimes]bool) {
+	if o.Unwind.FramePointersOnly || o.Symbols.Skip {
+		return kinds
+	}
+	kinds[record.RuntimeCPython] = !o.Runtimes.SkipPython
+	return kinds
 }
 
 // SymbolOptions say where addresses become function names.

@@ -189,6 +189,7 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
+		Runtimes:         o.runtimes(),
 	}
 	if to.sampler.CanNameFiles() {
 		options.NameFile = to.sampler.NameFile

@@ -4,7 +4,7 @@ import "github.com/customlabels/otelcol-customlabels/internal/profile"
 
 // What is counted has names: those of metrics and of log lines. Each stands behind its value
 // here, and in metadata.yaml of the receiver.
-//go:generate stringer -linecomment -output reasons_string.go -type DropReason,UserDropReason,FilterReason,LimitAction,Limit,UnwindResult,SymbolProblem,HangKind,CollectionResult,SeriesLost,TypeConflictResult
+//go:generate stringer -linecomment -output reasons_string.go -type DropReason,UserDropReason,FilterReason,LimitAction,Limit,UnwindResult,RuntimeResult,SymbolProblem,HangKind,CollectionResult,SeriesLost,TypeConflictResult
 
 // DropReason says why a sample was taken, or should have been, and lost.
 type DropReason int
@@ -106,6 +106,23 @@ const (
 	UnwindNoRoom                     // no_room
 
 	NumUnwindResults = iota
+)
+
+// RuntimeResult is what became of a stack, a function or a file of a language runtime.
+type RuntimeResult int
+
+// The results of language runtimes.
+const (
+	RuntimeStackWhole      RuntimeResult = iota // stack_whole
+	RuntimeStackCut                             // stack_cut
+	RuntimeStackNoThread                        // stack_no_thread
+	RuntimeStackInvalid                         // stack_invalid
+	RuntimeFunctionRead                         // function_read
+	RuntimeFunctionGone                         // function_gone
+	RuntimeFunctionNoRoom                       // function_no_room
+	RuntimeFileUnsupported                      // file_unsupported
+
+	NumRuntimeResults = iota
 )
 
 // SymbolProblem is why functions may have no names.

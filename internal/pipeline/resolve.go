@@ -10,6 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
 
@@ -122,6 +123,20 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 	return frame
 }
 
+// goneFunction stands for what a runtime's frame ran, where that had gone before it was read.
+const goneFunction = "<gone>"
+
+// RuntimeFrame implements profile.Resolver.
+func (r *resolver) RuntimeFrame(handle uint64, word record.RuntimeWord, object uint64) profile.Frame {
+	frame := profile.Frame{Type: runtimeFrameTypes[word.Kind()]}
+	r.lines = append(r.lines[:0], profile.Line{Function: goneFunction})
+	if f, ok := r.symbolizer.function(r.processes[handle], word, object); ok {
+		r.lines[0] = profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)}
+	}
+	frame.Lines = r.lines
+	return frame
+}
+
 // module returns what stands for a module of the kernel, "" for the kernel itself. The
 // names are those that perf and pprof use.
 func (r *resolver) module(name string) *profile.Mapping {
@@ -160,6 +175,7 @@ func (r *resolver) begin(users map[uint32]*userBatch, infos map[uint64]*process.
 	clear(r.mappings)
 	clear(r.modules) // one may have been replaced
 	r.symbolizer.refresh()
+	r.symbolizer.awaitFunctions(r.processes)
 }
 
 // only says that what follows is the batch of one user.

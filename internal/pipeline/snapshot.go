@@ -40,6 +40,7 @@ type Snapshot struct {
 	ContextProcesses     int64 // processes with a process context
 	UnwindBytes          int64 // of unwind rows
 	UnwindTables         int64
+	RuntimeResults       [NumRuntimeResults]int64
 	SymbolProblems       [NumSymbolProblems]int64
 	Hanging              [NumHangKinds]int64
 

@@ -12,9 +12,11 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
 
@@ -26,6 +28,9 @@ var frameTypes = [...]string{
 	symbol.Native: frameNative, symbol.Go: frameGo,
 	symbol.CPython: frameCPython, symbol.JVM: frameJVM, symbol.V8JS: frameV8JS,
 }
+
+// runtimeFrameTypes are the values of profile.frame.type for frames of language runtimes.
+var runtimeFrameTypes = [record.NumRuntimes]string{record.RuntimeCPython: frameCPython}
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
 // output's goroutine, but for stats.
@@ -98,6 +103,33 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
 	}
 	return to, frameTypes[language]
+}
+
+// function returns what a frame of a language runtime ran.
+func (s *symbolizer) function(p *process.Process, word record.RuntimeWord, object uint64) (f langruntime.Frame, ok bool) {
+	if s == nil || p == nil {
+		return langruntime.Frame{}, false
+	}
+	return s.table.Function(p, word, object)
+}
+
+// How long a batch waits for functions that were first seen just before its end.
+const (
+	functionsPatience = 200 * time.Millisecond
+	functionsPause    = 5 * time.Millisecond
+)
+
+// awaitFunctions waits for functions of a batch's processes that are still to be read.
+func (s *symbolizer) awaitFunctions(processes map[uint64]*process.Process) {
+	if s == nil {
+		return
+	}
+	deadline := time.Now().Add(functionsPatience)
+	for _, p := range processes {
+		for s.table.ReadsFunctions(p) && time.Now().Before(deadline) {
+			time.Sleep(functionsPause)
+		}
+	}
 }
 
 // generated returns what code that a process generates was written in, as far as that

@@ -33,10 +33,11 @@ type workerState struct {
 	sources  []record.LabelSource   // as published last
 	mappings []record.UnwindMapping // as published last, of so many pages
 	pages    uint64
-	mapped   bool             // they were
-	owner    executable.Owner // as read at ownedNs
-	ownedNs  int64            // 0: not yet
-	who      *who             // read for the owner just before this look
+	mapped   bool                  // they were
+	runtime  record.RuntimeProcess // as published last
+	owner    executable.Owner      // as read at ownedNs
+	ownedNs  int64                 // 0: not yet
+	who      *who                  // read for the owner just before this look
 }
 
 // run does the work that waits for a process.
@@ -48,6 +49,12 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&workUnwind != 0 {
 		t.publishMappings(p, p.worker.read.info)
 		if w &^= workUnwind; w == 0 {
+			return
+		}
+	}
+	if w&workFunctions != 0 {
+		t.readFunctions(p)
+		if w &^= workFunctions; w == 0 || t.postpone(p, w) {
 			return
 		}
 	}

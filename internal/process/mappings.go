@@ -24,6 +24,8 @@ const (
 	// damagedNumber is that of executable.File.FirstTime for files whose label sources cannot
 	// be read; reader.explain takes those of the ABIs.
 	damagedNumber = 31
+	// runtimeNumber is that for files with a language runtime that is not supported.
+	runtimeNumber = 30
 )
 
 // scratch holds the mappings of the process that a worker is reading.

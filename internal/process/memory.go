@@ -54,7 +54,7 @@ func (t *Table) account(p *Process) {
 	if t.byHandle[p.handle] != p {
 		return // let go
 	}
-	bytes := processBytes + p.current.bytes + p.previous.bytes
+	bytes := processBytes + p.current.bytes + p.previous.bytes + p.functions.held()
 	t.opts.Memory.Add(budget.OfProcesses, bytes-p.bytes)
 	p.bytes = bytes
 }

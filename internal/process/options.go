@@ -41,6 +41,8 @@ type Options struct {
 	Logger    *zap.Logger // default: none
 	Selection *Selection  // nil: all processes are wanted
 
+	// Runtimes are the kinds of language runtimes whose functions are wanted.
+	Runtimes [record.NumRuntimes]bool
 	// CommandLineBytes asks for the arguments of processes, of at most this many
 	// bytes; 0: not at all.
 	CommandLineBytes int

@@ -17,6 +17,8 @@ type Process struct {
 
 	sampled atomic.Bool // looked up at least once
 
+	functions functions
+
 	confirmation atomic.Int32 // Confirmation
 
 	// Of the process context; CLOCK_MONOTONIC.
@@ -65,6 +67,7 @@ type job struct {
 	// notBefore bounds the share of time that is spent on one process: on its
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64
+	functionsDueNs                  int64 // when functions may be read again
 	youngUntilNs                    int64
 	// countedWithout: it is one of Table.without.
 	countedWithout bool
@@ -94,12 +97,13 @@ const (
 type work uint8
 
 const (
-	workLoad    work = 1 << iota // read all there is to know
-	workReread                   // read its mappings again, look for label sources
-	workContext                  // see whether its context has changed
-	workUnwind                   // tell of its mappings with unwind rows
-	workForget                   // take back what was published
-	workNamed                    // with workContext: the process has announced a new one
+	workLoad      work = 1 << iota // read all there is to know
+	workReread                     // read its mappings again, look for label sources
+	workContext                    // see whether its context has changed
+	workUnwind                     // tell of its mappings with unwind rows
+	workForget                     // take back what was published
+	workNamed                      // with workContext: the process has announced a new one
+	workFunctions                  // read what its runtime's frames stand for
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

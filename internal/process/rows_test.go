@@ -25,6 +25,7 @@ type rowsRecorder struct {
 	tables   map[record.TableID]*record.UnwindTable
 	mappings map[record.ProcessID][]record.UnwindMapping
 	files    map[record.FileKey]record.TableID
+	runtimes map[record.ProcessID]record.RuntimeProcess
 }
 
 func (r *rowsRecorder) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
@@ -56,6 +57,16 @@ func (r *rowsRecorder) SetUnwindMappings(id record.ProcessID, mappings []record.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mappings[id] = mappings
+	return nil
+}
+
+func (r *rowsRecorder) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runtimes == nil {
+		r.runtimes = map[record.ProcessID]record.RuntimeProcess{}
+	}
+	r.runtimes[id] = runtime
 	return nil
 }
 

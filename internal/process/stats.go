@@ -30,6 +30,11 @@ type Stats struct {
 	Reduced      uint64 // processes of which not all was kept, for want of memory
 	FilesDropped uint64 // files that were forgotten, for want of memory
 
+	FunctionsRead    uint64 // of language runtimes
+	FunctionsGone    uint64 // that had gone before they were read
+	FunctionsRefused uint64 // that found no room
+	RuntimesUnknown  uint64 // files with a language runtime that is not supported
+
 	RowFiles    int    // files with unwind rows
 	RowBytes    int    // of these
 	RowsBuilt   uint64 // files whose unwind rows were loaded
@@ -46,6 +51,8 @@ type counts struct {
 	refused, mappingsCut, publishErrors, lost, stuck           atomic.Uint64
 	contextReads, contextErrors, keyConflicts                  atomic.Uint64
 	reduced, filesDropped                                      atomic.Uint64
+	functionsRead, functionsGone, functionsRefused             atomic.Uint64
+	runtimesUnknown                                            atomic.Uint64
 }
 
 // Stats returns the counts as of now.
@@ -72,6 +79,11 @@ func (t *Table) Stats() Stats {
 		RowsWaiting:  rows.Waiting,
 		Reduced:      t.counts.reduced.Load(),
 		FilesDropped: t.counts.filesDropped.Load(),
+
+		FunctionsRead:    t.counts.functionsRead.Load(),
+		FunctionsGone:    t.counts.functionsGone.Load(),
+		FunctionsRefused: t.counts.functionsRefused.Load(),
+		RuntimesUnknown:  t.counts.runtimesUnknown.Load(),
 
 		RowFiles:    rows.Files,
 		RowBytes:    rows.Bytes,

@@ -5,6 +5,7 @@ package process
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
@@ -45,6 +46,8 @@ type Table struct {
 	programs  map[record.FileKey]*programSources
 	without   map[record.FileKey]int8 // processes in a row without label sources, or sometimesWith
 	hanging   hanging
+	// functionsInterval counts the calls of EndInterval.
+	functionsInterval atomic.Uint64
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
 }
@@ -202,6 +205,7 @@ func (t *Table) EndInterval() {
 	}
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
+	t.functionsInterval.Add(1)
 	t.files.CloseUnused()
 	if t.opts.Memory.Pressure() >= budget.Tight {
 		t.counts.filesDropped.Add(uint64(t.files.DropUnused(t.rows)))

@@ -18,7 +18,10 @@ type Unwinder interface {
 	// most record.MaxUnwindMappings; none is news too. It holds while the process maps so many pages
 	// executable and not writable. The slice belongs to the callee.
 	SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error
-	// ForgetMappings takes that back. An unknown process is no error.
+	// SetRuntime tells of the language runtime of a process, before SetUnwindMappings makes
+	// that hold; of kind record.RuntimeNone: it has none any more.
+	SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error
+	// ForgetMappings takes all that back. An unknown process is no error.
 	ForgetMappings(id record.ProcessID) error
 }
 
@@ -44,6 +47,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		// No list, rather than an empty one: that would say that all code has frame pointers.
 		if p.worker.mapped {
 			p.worker.mappings, p.worker.mapped = nil, false
+			p.worker.runtime = record.RuntimeProcess{}
 			if err := t.opts.Unwinder.ForgetMappings(p.id); err != nil {
 				t.publishFailed(p, err)
 			}
@@ -80,7 +84,8 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		}
 		list = append(list, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: m.Bias + r.Base, Table: r.ID, Blocks: uint32(r.Blocks)})
 	}
-	if p.worker.mapped && p.worker.pages == p.worker.read.execPages && slices.Equal(p.worker.mappings, list) {
+	same := t.publishRuntime(p, info)
+	if same && p.worker.mapped && p.worker.pages == p.worker.read.execPages && slices.Equal(p.worker.mappings, list) {
 		return
 	}
 	p.worker.mappings, p.worker.mapped, p.worker.pages = list, true, p.worker.read.execPages
@@ -95,6 +100,23 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		// The exit may have been told before there was anything to take back.
 		t.schedule(p, workForget, urgent)
 	}
+}
+
+// publishRuntime tells the sampling programs of the language runtime of a process, and reports
+// whether that is no news.
+func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
+	var runtime record.RuntimeProcess
+	if known, bias := t.runtimeOf(info); known != nil {
+		runtime = known.Process(bias)
+	}
+	if runtime == p.worker.runtime {
+		return true
+	}
+	p.worker.runtime = runtime
+	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
+		t.publishFailed(p, err)
+	}
+	return false
 }
 
 // rowsChanged has the processes that wait for the rows of a file told.

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // workload is a batch of different entries: stacks of 30 frames out of 5,000
@@ -40,6 +41,8 @@ func (quietResolver) Wanted(uint64, int) bool { return true }
 func (quietResolver) Resource(process uint64, attrs pcommon.Map) {
 	attrs.PutInt("process.pid", int64(process))
 }
+
+func (quietResolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
 func (quietResolver) Frame(_ uint64, _ FrameKind, addr uint64) Frame {
 	return Frame{Lines: []Line{{Function: fmt.Sprintf("function_%x", addr>>4)}}, Type: "native"}

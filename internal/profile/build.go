@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Resolver tells a Builder what it does not know itself. It is called while
@@ -22,6 +23,8 @@ type Resolver interface {
 	// Frame describes an address, which is already inside of the instruction
 	// that was executed. Kernel addresses are asked for once, with any process.
 	Frame(process uint64, kind FrameKind, addr uint64) Frame
+	// RuntimeFrame describes a frame of a language runtime.
+	RuntimeFrame(process uint64, word record.RuntimeWord, object uint64) Frame
 }
 
 // BuildStats says what is in the output. Counts of labels are by sample: a
@@ -56,7 +59,8 @@ type build struct {
 
 	// Of the process at hand.
 	process   uint64
-	user      map[uint64]int32   // locations by address
+	user      map[uint64]int32 // locations by address
+	runtime   map[[2]uint64]int32
 	stackOf   map[stackRef]int32 // to stack table
 	samples   map[string]pprofile.Sample
 	identity  []byte
@@ -194,6 +198,7 @@ func (b *build) entriesByProcess() [][]entryRef {
 func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.process = b.key(entries[0]).process
 	b.user = emptied(b.user)
+	b.runtime = emptied(b.runtime)
 	b.stackOf = emptied(b.stackOf)
 	b.samples = emptied(b.samples)
 	b.resolved, b.locations = "", b.locations[:0]
@@ -297,15 +302,29 @@ func (b *build) stack(id stackRef) int32 {
 	return i
 }
 
-func (b *build) frame(kind FrameKind, addr uint64) int32 {
+func (b *build) frame(f decodedFrame) int32 {
+	if f.kind == Runtime {
+		return b.runtimeFrame(f)
+	}
 	known := b.kernel
-	if kind != Kernel {
+	if f.kind != Kernel {
 		known = b.user
 	}
-	i, ok := known[addr]
+	i, ok := known[f.addr]
 	if !ok {
-		i = b.tables.location(addr, b.resolver.Frame(b.process, kind, addr))
-		known[addr] = i
+		i = b.tables.location(f.addr, b.resolver.Frame(b.process, f.kind, f.addr))
+		known[f.addr] = i
+	}
+	return i
+}
+
+// runtimeFrame returns the location of a frame that has no address.
+func (b *build) runtimeFrame(f decodedFrame) int32 {
+	key := [2]uint64{f.addr, f.object}
+	i, ok := b.runtime[key]
+	if !ok {
+		i = b.tables.location(0, b.resolver.RuntimeFrame(b.process, record.RuntimeWord(f.addr), f.object))
+		b.runtime[key] = i
 	}
 	return i
 }

@@ -65,9 +65,9 @@ func NewBuilder(opts Options) *Builder {
 	return b
 }
 
-// Add adds a sample. A key that was seen before costs no allocation, except now
+// Add adds a sample, and reports whether its key is new in the batch. A key that was seen before costs no allocation, except now
 // and then one for the growing list of timestamps.
-func (b *Builder) Add(s *Sample) {
+func (b *Builder) Add(s *Sample) (news bool) {
 	stack, known := b.stacks.find(s.KernelFrames, s.UserFrames)
 	if !known && !b.stacksFull() {
 		var added int
@@ -96,6 +96,7 @@ func (b *Builder) Add(s *Sample) {
 	if b.opts.CPUAttribute {
 		k.cpu = s.CPU
 	}
+	before := len(b.entries)
 	entry := b.entry(k, known)
 	b.overflown[b.entries[entry].overflow]++
 	b.sampleEntries = append(b.sampleEntries, entry)
@@ -105,6 +106,7 @@ func (b *Builder) Add(s *Sample) {
 		b.sampleValues = append(b.sampleValues, s.OffCPUNs)
 		b.bytes += valueBytes
 	}
+	return len(b.entries) > before
 }
 
 // entry returns the entry of a key, or of what stands for it where there is no room

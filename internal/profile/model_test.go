@@ -41,6 +41,8 @@ func (r *resolver) Resource(process uint64, attrs pcommon.Map) {
 	}
 }
 
+func (r *resolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
+
 func (r *resolver) Frame(process uint64, kind FrameKind, addr uint64) Frame {
 	r.asked = append(r.asked, frameKey{process, kind, addr})
 	if f, ok := r.frames[addr]; ok {

@@ -15,7 +15,8 @@ type Sample struct {
 	TID          uint32
 	Comm         []byte // of the thread; what follows a NUL is ignored
 	CPU          uint32
-	// Both leaf first. The first element of each is the address of an
+	// Both leaf first; of user frames, those of a language runtime are two words
+	// (record.RuntimeWord). The first element of each is the address of an
 	// instruction, the others are addresses behind one, as return addresses are.
 	KernelFrames, UserFrames []uint64
 	Set                      *labels.Set // canonical; nil: no labels
@@ -42,6 +43,7 @@ type FrameKind uint8
 const (
 	Kernel FrameKind = iota // the same in every process
 	User
+	Runtime // of a language runtime, two words each
 )
 
 // Frame is what a Resolver knows of an address; the zero Frame is nothing.
@@ -50,7 +52,7 @@ type Frame struct {
 	// Lines are the functions that the address is in: the innermost that was inlined
 	// first, what it was inlined into last. The slice is not kept.
 	Lines []Line
-	Type  string // profile.frame.type: "kernel", "native", "go"
+	Type  string // profile.frame.type: "kernel", "native", "go", "cpython"
 }
 
 // Line is a place in a function; one with neither Function nor File is nothing.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 func buildFrames(t *testing.T, r Resolver, samples ...Sample) pprofile.Profiles {
@@ -86,6 +88,8 @@ func TestInlined(t *testing.T) {
 // byProcess has the frame of a process at all its addresses.
 type byProcess struct{ *resolver }
 
+func (r byProcess) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
+
 func (r byProcess) Frame(process uint64, _ FrameKind, _ uint64) Frame { return r.frames[process] }
 
 // Everything a frame lacks is left out; a frame of which nothing is known, and
@@ -140,6 +144,8 @@ func TestFramesAreAskedOnce(t *testing.T) {
 
 // perProcess names a user frame after its process, too.
 type perProcess struct{ resolver }
+
+func (r *perProcess) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
 func (r *perProcess) Frame(process uint64, kind FrameKind, addr uint64) Frame {
 	f := r.resolver.Frame(process, kind, addr)

@@ -21,6 +21,13 @@ const (
 	MaxFileRows          = 4096 // files whose rows are found without a list of mappings
 	MaxFileTexts         = 4    // executable segments of such a file
 	MaxPrograms          = 1024 // executables whose processes begin with label sources
+	MaxRuntimes          = 2048 // processes with a language runtime
+	MaxPythonFrames      = 512  // of one thread that are recorded
+	MaxPythonEvaluations = 256  // native ones, of one thread
+	MaxPythonThreads     = 1024 // of one process, and its interpreters, that are looked through
+	PythonFrameBytes     = 80   // of a frame that are read
+	PythonCodeBytes      = 256  // of a code object
+	PythonNameBytes      = 16   // of a name that are in a cookie
 	CommBytes            = 16   // TASK_COMM_LEN
 	ExecPathBytes        = 256
 )

@@ -112,6 +112,8 @@ type UnwindList struct {
 	ExecPages uint64 // mapped executable when the list was made; it holds as long as there are as many
 	Count     uint32 // of mappings
 	Owner     uint32 // TGID
+	Runtime   RuntimeKind
+	Pad       uint32 // 0
 }
 
 // KnownRows are the rows of a file, for the very file that they were made from: struct

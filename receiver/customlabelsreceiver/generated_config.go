@@ -212,6 +212,36 @@ func NewDefaultResourceAttributes() ResourceAttributes {
 	}
 }
 
+// RuntimeOn says whether functions of a language runtime are named, by default they are.
+type RuntimeOn struct {
+	// Name the functions.
+	Enabled bool `mapstructure:"enabled"`
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// NewDefaultRuntimeOn returns a new RuntimeOn with default values consistent with the annotations in the schema.
+func NewDefaultRuntimeOn() RuntimeOn {
+	return RuntimeOn{
+		Enabled: true,
+	}
+}
+
+// Runtimes says of which language runtimes functions are named where an interpreter runs them; with unwind rows and names of this host only.
+type Runtimes struct {
+	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
+	Python RuntimeOn `mapstructure:"python"`
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// NewDefaultRuntimes returns a new Runtimes with default values consistent with the annotations in the schema.
+func NewDefaultRuntimes() Runtimes {
+	return Runtimes{
+		Python: NewDefaultRuntimeOn(),
+	}
+}
+
 // TargetSelector matches a process if all of its fields that are set do.
 type TargetSelector struct {
 	// Glob for the path in cgroup v2, as the collector's cgroup namespace sees it.
@@ -279,6 +309,8 @@ type Config struct {
 	ResourceAttributes ResourceAttributes `mapstructure:"resource_attributes"`
 	// Add what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of a process's environment say to its resource; a process context goes before. Operator: programs have these and publish no process context.
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
+	// Says of which language runtimes functions are named where an interpreter runs them; with unwind rows and names of this host only.
+	Runtimes Runtimes `mapstructure:"runtimes"`
 	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; an uneven number does not beat with timers.
 	SamplesPerSecond int `mapstructure:"samples_per_second"`
 	// Where addresses become function names: on this host, or not here; mappings carry build ids. Backend: it has the symbols itself.
@@ -372,6 +404,7 @@ func createDefaultConfig() component.Config {
 		ReportInterval:          5 * time.Second,
 		ResourceAttributes:      NewDefaultResourceAttributes(),
 		ResourceFromEnvironment: false,
+		Runtimes:                NewDefaultRuntimes(),
 		SamplesPerSecond:        19,
 		Symbolize:               "local",
 		Targets:                 NewDefaultTargets(),

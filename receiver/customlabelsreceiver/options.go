@@ -26,6 +26,7 @@ func (c *Config) options() pipeline.Options {
 		Environment: c.ResourceFromEnvironment,
 	}
 	o.Unwind.FramePointersOnly = c.Unwind != UnwindRows
+	o.Runtimes.SkipPython = !c.Runtimes.Python.Enabled
 	o.Symbols.Skip = c.Symbolize != SymbolizeLocal
 	o.Batches.MaxRequestBytes, o.Batches.PerUser = c.MaxRequestBytes, c.BatchPerUser
 	o.Limits = pipeline.LimitOptions{

@@ -38,6 +38,7 @@ type attributeSets struct {
 	collections [pipeline.NumCollectionResults]metric.ObserveOption
 	anomalies   [labels.NumAnomalies]metric.ObserveOption
 	unwindFiles [pipeline.NumUnwindResults]metric.ObserveOption
+	runtimes    [pipeline.NumRuntimeResults]metric.ObserveOption
 	symbols     [pipeline.NumSymbolProblems]metric.ObserveOption
 	hanging     [pipeline.NumHangKinds]metric.ObserveOption
 
@@ -119,6 +120,7 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.ProcessLoadErrors, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.TrackedProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.LabelSourceProcesses, a.receiver)
+	observeSeen(o, b.ReceiverCustomLabelsRuntimeResults, s.RuntimeResults[:], a.runtimes[:])
 	observeSeen(o, b.ReceiverCustomLabelsSymbolProblems, s.SymbolProblems[:], a.symbols[:])
 	observeAll(o, b.ReceiverCustomLabelsHanging, s.Hanging[:], a.hanging[:])
 	observeSeen(o, b.ReceiverCustomLabelsUnwindFiles, s.UnwindFiles[:], a.unwindFiles[:])
@@ -198,6 +200,7 @@ func newAttributeSets(receiverID string) attributeSets {
 		attributesOf[pipeline.DropReason](s.dropped[:], "reason", own, s.own)
 	}
 	attributesOf[pipeline.CollectionResult](sets.collections[:], "result", own)
+	attributesOf[pipeline.RuntimeResult](sets.runtimes[:], "result", own)
 	attributesOf[pipeline.SymbolProblem](sets.symbols[:], "problem", own)
 	attributesOf[pipeline.HangKind](sets.hanging[:], "kind", own)
 	attributesOf[pipeline.UnwindResult](sets.unwindFiles[:], "result", own)

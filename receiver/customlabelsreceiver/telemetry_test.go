@@ -310,6 +310,7 @@ func TestTelemetryAttributeNames(t *testing.T) {
 	require.Equal(t, md["drop_reason"], names(pipeline.NumDropReasons, func(i int) string { return pipeline.DropReason(i).String() }))
 	require.Equal(t, md["profile"], names(pipeline.NumStreams, func(i int) string { return pipeline.Kind(i).String() }))
 	require.Equal(t, md["hang_kind"], names(pipeline.NumHangKinds, func(i int) string { return pipeline.HangKind(i).String() }))
+	require.Equal(t, md["runtime_result"], names(pipeline.NumRuntimeResults, func(i int) string { return pipeline.RuntimeResult(i).String() }))
 	require.Equal(t, md["symbol_problem"], names(pipeline.NumSymbolProblems, func(i int) string { return pipeline.SymbolProblem(i).String() }))
 	require.Equal(t, md["unwind_result"], names(pipeline.NumUnwindResults, func(i int) string { return pipeline.UnwindResult(i).String() }))
 	require.Equal(t, md["filter_reason"], names(pipeline.NumFilterReasons, func(i int) string { return pipeline.FilterReason(i).String() }))

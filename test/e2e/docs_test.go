@@ -136,7 +136,7 @@ func TestDocsNameCounts(t *testing.T) {
 	require.True(t, ok)
 	explained := []string{
 		"collection_result", "drop_reason", "filter_reason", "hang_kind", "kind", "limit_action", "lost", "outcome",
-		"series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
+		"runtime_result", "series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
 	}
 	// What counts are told apart by, without being good or bad.
 	plain := []string{"abi", "action", "background_work", "budget", "limit", "memory_part", "profile"}

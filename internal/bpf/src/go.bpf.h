@@ -8,6 +8,7 @@
 #define CUSTOM_LABELS_GO_H
 
 #include "maps.bpf.h"
+#include "tid.bpf.h"
 #include "tls.bpf.h"
 
 /* runtime/map.go before Go 1.24, type hmap. */
@@ -26,26 +27,6 @@ _Static_assert(sizeof(struct go_map) == 32, "go_map");
 #define GO_MAP_MIN_TOP_HASH 5 /* less: empty, or moved to the new buckets */
 #define GO_MAP_MAX_LOG_BUCKETS 16
 #define GO_MAP_MAX_VISITS 256 /* buckets looked at, overflow included */
-
-/* The thread id that the thread sees itself, in its own PID namespace: gettid(2). */
-static __always_inline __u32 own_tid(void)
-{
-	/* Read, not dereferenced: to the verifier of 6.1 it is a number then, to which any level may be added. */
-	const struct pid *pid = BPF_CORE_READ(current_task(), thread_pid);
-	struct upid upid;
-	unsigned int level;
-
-	if (!pid)
-		return 0;
-	level = BPF_CORE_READ(pid, level);
-	if (level > MAX_PID_NS_LEVEL)
-		return 0;
-	if (bpf_core_read(&upid, sizeof(upid),
-			  (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
-				  level * bpf_core_type_size(struct upid)))
-		return 0;
-	return upid.nr;
-}
 
 /*
  * OUTCOME_PRESENT and *labels (not 0), or the reason why there are none:

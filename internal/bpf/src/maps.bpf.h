@@ -31,10 +31,11 @@ struct counters {
  */
 #define LABEL_ITEM_MAX (sizeof(struct raw_label) + MAX_LABEL_KEY_BYTES + MAX_LABEL_VALUE_BYTES)
 #define SAMPLE_BODY_BYTES (MAX_LABEL_BYTES + 8 * (MAX_KERNEL_FRAMES + MAX_USER_FRAMES))
-#define SAMPLE_BODY_SLACK 4096
+#define SAMPLE_BODY_SLACK (16 * MAX_PYTHON_FRAMES)
 
 _Static_assert(LABEL_ITEM_MAX <= SAMPLE_BODY_SLACK, "a label fits into the slack");
 _Static_assert(8 * MAX_KERNEL_FRAMES <= SAMPLE_BODY_SLACK, "a kernel stack fits into the slack");
+_Static_assert(16 * MAX_PYTHON_FRAMES <= SAMPLE_BODY_SLACK, "the frames of a Python thread fit into the slack");
 _Static_assert(MAX_LABEL_BYTES < 1 << 16, "label_bytes is 16 bits wide");
 #ifdef OLDER_KERNELS
 _Static_assert(MAX_USER_FRAMES <= MAX_LOOPS && MAX_LABEL_SLOTS <= MAX_LOOPS, "loops are long enough");
@@ -136,10 +137,52 @@ struct stack_walk {
 	__u8 fp_known;
 	__u8 guessed; /* some frame may have been found by a register that was no frame pointer */
 	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
-	__u8 pad[3];
+	__u8 runtime; /* enum runtime_kind of the process */
+	__u8 pad[2];
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
 	struct vma_walk vma;
+	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
+	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
+};
+
+/* Where the frames end that one native evaluation runs. */
+struct python_evaluation {
+	__u64 marker; /* an address in its native frame */
+	__u32 end;    /* the number of its outermost frame, plus one */
+	__u32 pad;
+};
+
+/* From the current thread of a CPython to the frames that it runs. */
+struct python_walk {
+	struct runtime_process runtime;
+	__u64 interpreter;
+	__u64 thread;
+	__u64 found; /* the thread */
+	__u64 cframe;
+	__u64 frame;
+	__u64 last_code; /* whose cookie is the last one */
+	__u64 last_cookie;
+	__u64 last_units;
+	__u64 last_shim; /* it belongs to no function */
+	__u32 tid;	 /* as the thread itself sees it */
+	__u32 outcome;	 /* enum counter, 0: go on */
+	__u32 count;	 /* of frames */
+	__u32 emitted;	 /* of these */
+	__u32 evaluations;
+	__u32 next;	/* of evaluations: the innermost that was not emitted */
+	__u32 overflow; /* frames were left out */
+	__u32 pad;
+	__u8 frame_bytes[128]; /* PYTHON_FRAME_BYTES, and room for any offset */
+	__u8 code_bytes[PYTHON_CODE_BYTES + 8];
+	struct {
+		__u64 length;
+		__u64 hash;
+		__u64 state;
+		__u8 bytes[PYTHON_NAME_BYTES];
+	} name;
+	struct python_evaluation evaluation[MAX_PYTHON_EVALUATIONS];
+	__u64 words[2 * MAX_PYTHON_FRAMES];
 };
 
 struct scratch {
@@ -161,6 +204,8 @@ struct scratch {
 	struct v8_chain chain;
 	struct walk_context context;
 	__u64 saved_regs[SAVED_REGS_WORDS];
+#else
+	struct python_walk python;
 #endif
 };
 
@@ -231,6 +276,15 @@ struct {
 	__type(key, struct file_key);
 	__type(value, struct process_entry);
 } programs SEC(".maps");
+
+/* The language runtimes of processes, of which unwind_lists tells that they have one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, GROWING_MAP);
+	__uint(max_entries, MAX_RUNTIMES);
+	__type(key, struct process_id);
+	__type(value, struct runtime_process);
+} runtimes SEC(".maps");
 
 /* Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). */
 struct {

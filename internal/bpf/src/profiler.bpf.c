@@ -83,6 +83,20 @@ static __always_inline void begin_with(const struct process_entry *entry, __u32 
 	bpf_map_update_elem(&processes, id, &copy, BPF_NOEXIST);
 }
 
+/* The runtime of a child is where its parent's is. */
+static __always_inline void inherit_runtime(const struct process_id *parent, const struct process_id *child)
+{
+	struct runtime_process *runtime = bpf_map_lookup_elem(&runtimes, parent), copy;
+
+	if (!runtime)
+		return;
+	copy = *runtime;
+	if (!still_of(runtime, owner, parent->tgid))
+		return;
+	copy.owner = child->tgid;
+	bpf_map_update_elem(&runtimes, child, &copy, BPF_NOEXIST);
+}
+
 /* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the
  * other. */
 SEC("tp_btf/sched_process_fork")
@@ -111,6 +125,8 @@ int process_fork(__u64 *ctx)
 
 		if (still_of(list, owner, parent_id.tgid)) {
 			copy.owner = child_id.tgid;
+			if (copy.runtime)
+				inherit_runtime(&parent_id, &child_id);
 			bpf_map_update_elem(&unwind_lists, &child_id, &copy, BPF_NOEXIST);
 		}
 	}
@@ -175,6 +191,7 @@ int process_exit(__u64 *ctx)
 	process_identity(task, &id);
 	bpf_map_delete_elem(&processes, &id);
 	bpf_map_delete_elem(&unwind_lists, &id);
+	bpf_map_delete_elem(&runtimes, &id);
 	ev = reserve_event();
 	if (!ev)
 		return 0;
@@ -241,4 +258,5 @@ const enum ra_kind *type_ra_kind __attribute__((unused));
 const enum fp_kind *type_fp_kind __attribute__((unused));
 const struct unwind_rule *type_unwind_rule __attribute__((unused));
 const struct unwind_header *type_unwind_header __attribute__((unused));
+const enum runtime_kind *type_runtime_kind __attribute__((unused));
 const struct user_share *type_user_share __attribute__((unused));

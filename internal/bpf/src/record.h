@@ -19,15 +19,22 @@
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
 #define MAX_USER_FRAMES 1024
-#define MAX_UNWIND_TABLES 8192	 /* at the same time */
-#define MAX_UNWIND_MAPPINGS 1024 /* with rows, of one process */
-#define UNWIND_CHUNK_MAPPINGS 16 /* in one element of unwind_mappings */
-#define UNWIND_BLOCK_BYTES 1024	 /* of text that share an index entry */
-#define UNWIND_PAGE_BYTES 4096	 /* one element of an unwind table */
-#define MAX_FILE_ROWS 4096	 /* files whose rows are found without a list of mappings */
-#define MAX_FILE_TEXTS 4	 /* executable segments of such a file */
-#define MAX_PROGRAMS 1024	 /* executables whose processes begin with label sources */
-#define COMM_BYTES 16		 /* TASK_COMM_LEN */
+#define MAX_UNWIND_TABLES 8192	   /* at the same time */
+#define MAX_UNWIND_MAPPINGS 1024   /* with rows, of one process */
+#define UNWIND_CHUNK_MAPPINGS 16   /* in one element of unwind_mappings */
+#define UNWIND_BLOCK_BYTES 1024	   /* of text that share an index entry */
+#define UNWIND_PAGE_BYTES 4096	   /* one element of an unwind table */
+#define MAX_FILE_ROWS 4096	   /* files whose rows are found without a list of mappings */
+#define MAX_FILE_TEXTS 4	   /* executable segments of such a file */
+#define MAX_PROGRAMS 1024	   /* executables whose processes begin with label sources */
+#define MAX_RUNTIMES 2048	   /* processes with a language runtime */
+#define MAX_PYTHON_FRAMES 512	   /* of one thread that are recorded */
+#define MAX_PYTHON_EVALUATIONS 256 /* native ones, of one thread */
+#define MAX_PYTHON_THREADS 1024	   /* of one process, and its interpreters, that are looked through */
+#define PYTHON_FRAME_BYTES 80	   /* of a frame that are read */
+#define PYTHON_CODE_BYTES 256	   /* of a code object */
+#define PYTHON_NAME_BYTES 16	   /* of a name that are in a cookie */
+#define COMM_BYTES 16		   /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
 /* Which format a label source publishes. */
@@ -84,7 +91,12 @@ enum counter {
 	/* of samples and of switches, part of the sum */
 	COUNTER_FILTERED_TARGET = 12,	 /* the process is not wanted */
 	COUNTER_DROPPED_USER_SHARE = 13, /* the user has filled its share of the ring buffer */
-	COUNTER_MAX = 14,
+	/* not part of the sum: samples of processes with a language runtime */
+	COUNTER_RUNTIME_WHOLE = 14,	/* all its frames are in the stack */
+	COUNTER_RUNTIME_CUT = 15,	/* some are not: too many, or not where the native stack leads */
+	COUNTER_RUNTIME_NO_THREAD = 16, /* the runtime does not know the thread, or not for sure */
+	COUNTER_RUNTIME_INVALID = 17,	/* what is in memory makes no sense, or could not be read */
+	COUNTER_MAX = 18,
 };
 
 /* What a thread does, or why it leaves the CPU. */
@@ -221,7 +233,68 @@ struct unwind_list {
 	__u64 exec_pages; /* mapped executable when the list was made; it holds as long as there are as many */
 	__u32 count;	  /* of mappings */
 	__u32 owner;	  /* tgid, see still_of() */
+	__u32 runtime;	  /* enum runtime_kind: the process has an entry in runtimes */
+	__u32 pad;
 };
+
+/* Language runtimes, whose frames are not those of functions in files. */
+enum runtime_kind {
+	RUNTIME_NONE = 0,
+	RUNTIME_CPYTHON = 1,
+	RUNTIME_MAX = 2,
+};
+
+/*
+ * A frame of a runtime is two words of a user stack, behind the native frame that runs it.
+ * The first has, from the top: 1 bit that is set, 7 bits enum runtime_kind, 32 bits cookie,
+ * 24 bits position. No address looks like that: those of user space are below 2^56, those
+ * above have all of their upper bits set. The second is the address of the object that tells
+ * what runs; the cookie tells whether another one is there by now.
+ *
+ * CPython: a code object. Position: 1 + the index of the last instruction in code units;
+ * 0: not known.
+ */
+#define RUNTIME_FRAME (1ULL << 63)
+#define RUNTIME_KIND_SHIFT 56
+#define RUNTIME_COOKIE_SHIFT 24
+#define RUNTIME_POSITION_MASK ((1 << RUNTIME_COOKIE_SHIFT) - 1)
+
+/* Where a CPython keeps what its stacks are made of. Offsets are in the structs of its headers. */
+struct python_process {
+	__u64 interpreters; /* address of the pointer to the first PyInterpreterState */
+	__u64 code_type;    /* address of PyCode_Type */
+	__u32 interpreter_next;
+	__u32 interpreter_threads;
+	__u16 thread_next;
+	__u16 thread_native_id;
+	__u16 thread_frame; /* of the current frame, or of the current _PyCFrame */
+	__u16 code_bytes;   /* of PyCodeObject before its instructions */
+	__u16 code_filename;
+	__u16 code_qualname;
+	__u16 code_linetable;
+	__u16 code_first_line;
+	__u8 by_cframe; /* 3.11, 3.12: the current frame is in a _PyCFrame */
+	__u8 cframe_current;
+	__u8 cframe_previous;
+	/* 3.11: is_entry. Else 0: frames on the C stack are between those of two evaluations. */
+	__u8 frame_entry;
+	__u8 frame_code;
+	__u8 frame_previous;
+	__u8 frame_instruction;
+	__u8 frame_owner;
+	__u8 text_offset; /* of the characters of a compact ASCII string */
+	__u8 wide_offset; /* of another compact string */
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct python_process) == 56, "python_process");
+
+/* The runtime of a process. */
+struct runtime_process {
+	__u32 kind;  /* enum runtime_kind */
+	__u32 owner; /* tgid, see still_of() */
+	struct python_process python;
+};
+_Static_assert(sizeof(struct runtime_process) == 64, "runtime_process");
 
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.
@@ -278,7 +351,8 @@ _Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "proc
  *   label_bytes     of label blocks
  *   kernel_frames   u64 each, leaf first
  *   user_frames     u64 each, leaf first; the first is an instruction, the others are return addresses;
- *                   for a frame that a signal interrupted and for the signal's, the address plus one
+ *                   for a frame that a signal interrupted and for the signal's, the address plus one;
+ *                   for a frame of a language runtime two words, see RUNTIME_FRAME
  */
 struct sample_header {
 	__u64 time_ns; /* CLOCK_MONOTONIC */

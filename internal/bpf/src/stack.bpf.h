@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Kernel frames from the kernel's own unwinder, user frames by unwind rows where
- * there are rows and by frame pointer elsewhere. Unwinders of runtimes would be
- * further ways from a frame to its caller, beside by_rule and by_frame_pointer.
+ * there are rows and by frame pointer elsewhere. What a language runtime runs comes
+ * from its own frames, which are put behind the native frame that runs them.
  */
 #ifndef CUSTOM_LABELS_STACK_H
 #define CUSTOM_LABELS_STACK_H
 
 #include "newtask.bpf.h"
+#include "python.bpf.h"
 #include "rows.bpf.h"
 
 /* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
@@ -236,14 +237,17 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 
 	if (!s)
 		return 1;
+	s->walk_state.frame_sp = s->walk_state.sp;
 	out = next_frame(s, &s->walk_state);
 	if (out != OUTCOME_NONE) {
 		s->header.user_stack = out;
 		return 1;
 	}
+	if (runs_runtime(&s->walk_state))
+		emit_python(ctx->scratch);
 	at = s->walk_state.at;
 	barrier_var(at);
-	if (at > SAMPLE_BODY_BYTES - 8)
+	if (at > SAMPLE_BODY_BYTES - 8 || s->walk_state.frames >= MAX_USER_FRAMES)
 		return 1;
 	/* Return addresses are behind an instruction, and so is what is put here for an exact address. */
 	*(__u64 *)&s->body[at] = s->walk_state.ip + s->walk_state.exact;
@@ -260,13 +264,16 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	struct mm_struct *mm = FIELD(task, mm);
 	__u64 exec_pages = 0;
 
-	w->list = w->mappings = 0;
+	w->list = w->mappings = w->runtime = 0;
 	if (list) {
 		w->list = list->id;
 		w->mappings = list->count;
 		exec_pages = list->exec_pages;
-		if (!still_of(list, owner, id->tgid))
+		w->runtime = list->runtime;
+		if (!still_of(list, owner, id->tgid)) {
+			w->runtime = 0;
 			list = NULL;
+		}
 	}
 	w->guessed = use_rows && !list;
 	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
@@ -301,10 +308,15 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
 	w->bare_start = w->bare_limit = 0;
+	w->marker = 0;
 	use_list(w, task, &s->header.process);
+	if (w->runtime == RUNTIME_CPYTHON)
+		collect_python(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
 	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
-	return w->frames;
+	if (w->runtime)
+		count_python(scratch);
+	return w->frames > MAX_USER_FRAMES ? MAX_USER_FRAMES : w->frames;
 }
 
 #endif

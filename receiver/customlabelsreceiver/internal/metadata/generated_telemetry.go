@@ -56,6 +56,7 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
 	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
 	ReceiverCustomLabelsRuleMatches             metric.Int64ObservableCounter
+	ReceiverCustomLabelsRuntimeResults          metric.Int64ObservableCounter
 	ReceiverCustomLabelsSharedBudgetSamples     metric.Int64ObservableCounter
 	ReceiverCustomLabelsSymbolProblems          metric.Int64ObservableCounter
 	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
@@ -499,6 +500,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsRuleMatchesCallback
 	return nil
 }
 
+// RegisterReceiverCustomLabelsRuntimeResultsCallback sets callback for observable ReceiverCustomLabelsRuntimeResults metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsRuntimeResultsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsRuntimeResults, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsRuntimeResults)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterReceiverCustomLabelsSharedBudgetSamplesCallback sets callback for observable ReceiverCustomLabelsSharedBudgetSamples metric.
 func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsSharedBudgetSamplesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -853,6 +869,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_rule_matches",
 		metric.WithDescription("Labels of samples that a rule was applied to. [Development]"),
 		metric.WithUnit("{label}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsRuntimeResults, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_runtime_results",
+		metric.WithDescription("Stacks, functions and files of language runtimes, by what became of them; functions that have gone are named <gone>. [Development]"),
+		metric.WithUnit("{result}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsSharedBudgetSamples, err = builder.meter.Int64ObservableCounter(

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a thread of a CPython process runs: package cpython has the facts and their sources.
+ *
+ * A thread's frames are a list, the innermost first. One native evaluation
+ * (_PyEval_EvalFrameDefault) runs one or more of them and calls the next one by way of C.
+ * Each has something on the C stack that the list leads to: up to 3.11 its _PyCFrame, from
+ * 3.12 on a frame of its own that stands between those of two evaluations. So the native
+ * frame that holds this address is the one that runs the frames before it. No list of
+ * addresses of the evaluation's code is needed, which a compiler spreads over a file, and a
+ * list that does not fit to the stack is noticed.
+ *
+ * All is collected before the native stack is walked, and put in its place then. Global
+ * functions: the verifier goes through each once. All state is in scratch.
+ */
+#ifndef CUSTOM_LABELS_PYTHON_H
+#define CUSTOM_LABELS_PYTHON_H
+
+#include "maps.bpf.h"
+#include "tid.bpf.h"
+#include "tls.bpf.h"
+
+#ifdef OLDER_KERNELS
+
+/* Its loops are those of bpf_loop: stacks are native there. */
+static __always_inline bool runs_runtime(const struct stack_walk *w)
+{
+	return false;
+}
+
+static __always_inline void collect_python(__u32 scratch)
+{
+}
+
+static __always_inline void emit_python(__u32 scratch)
+{
+}
+
+static __always_inline void count_python(__u32 scratch)
+{
+}
+
+#else
+
+#define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
+#define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
+#define PYTHON_TYPE 8		   /* PyObject.ob_type */
+#define PYTHON_SIZE 16		   /* PyVarObject.ob_size */
+#define PYTHON_LENGTH 16	   /* PyASCIIObject.length, hash and state follow */
+#define PYTHON_SCANNED (4 * MAX_PYTHON_FRAMES)
+
+_Static_assert((MAX_PYTHON_FRAMES & (MAX_PYTHON_FRAMES - 1)) == 0, "a power of 2");
+_Static_assert((MAX_PYTHON_EVALUATIONS & (MAX_PYTHON_EVALUATIONS - 1)) == 0, "a power of 2");
+
+static __always_inline __u64 python_frame_word(const struct python_walk *p, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&p->frame_bytes[offset & 0x78];
+}
+
+static __always_inline __u8 python_frame_byte(const struct python_walk *p, __u64 offset)
+{
+	barrier_var(offset);
+	return p->frame_bytes[offset & 0x7f];
+}
+
+static __always_inline __u64 python_code_word(const struct python_walk *p, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 8)];
+}
+
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
+
+static __always_inline long python_stop(struct python_walk *p, enum counter why)
+{
+	p->outcome = why;
+	return 1;
+}
+
+/* bpf_loop callback: looks at one thread, or goes to the next interpreter. */
+static long find_python_thread(__u64 i, struct walk_context *ctx)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	struct python_process *of;
+	struct python_walk *p;
+	__u64 id;
+
+	if (!s)
+		return 1;
+	p = &s->python;
+	of = &p->runtime.python;
+	if (!p->thread) {
+		if (!p->interpreter)
+			return python_stop(p, p->found ? 0 : COUNTER_RUNTIME_NO_THREAD);
+		if (read_user(&p->thread, p->interpreter + of->interpreter_threads) ||
+		    read_user(&p->interpreter, p->interpreter + of->interpreter_next))
+			return python_stop(p, COUNTER_RUNTIME_INVALID);
+		return 0;
+	}
+	if (read_user(&id, p->thread + of->thread_native_id))
+		return python_stop(p, COUNTER_RUNTIME_INVALID);
+	if (id != p->tid)
+		return read_user(&p->thread, p->thread + of->thread_next) ? python_stop(p, COUNTER_RUNTIME_INVALID) : 0;
+	/* A thread that is in two interpreters runs in one of them, and nothing tells in which. */
+	if (p->found)
+		return python_stop(p, COUNTER_RUNTIME_NO_THREAD);
+	p->found = p->thread;
+	p->thread = 0;
+	return 0;
+}
+
+/*
+ * Whether the state of a string says that it is ASCII. Its bits are, from the lowest: 2 of
+ * interned, which later versions have as 16; 3 of kind, which is not 0; compact; ASCII.
+ */
+static __always_inline bool python_ascii(__u32 state)
+{
+	return (state & 0xfffc ? state >> 6 : state >> 20) & 1;
+}
+
+/* The code object at an address, and what tells it from another one there: last_code and last_cookie. */
+static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
+{
+	struct python_process *of = &p->runtime.python;
+	__u64 bytes = of->code_bytes, name, hash, text, n;
+	__u32 line;
+
+	if (code == p->last_code)
+		return true;
+	p->last_code = 0;
+	barrier_var(bytes);
+	if (bytes > PYTHON_CODE_BYTES || bpf_probe_read_user(p->code_bytes, bytes, (const void *)code))
+		return false;
+	if (python_code_word(p, PYTHON_TYPE) != of->code_type)
+		return false;
+	name = python_code_word(p, of->code_qualname);
+	if (bpf_probe_read_user(&p->name, 3 * 8, (const void *)(name + PYTHON_LENGTH)))
+		return false;
+	n = p->name.length;
+	if (!python_ascii(p->name.state))
+		text = name + of->wide_offset;
+	else if (n > PYTHON_NAME_BYTES)
+		text = name + of->text_offset + n - PYTHON_NAME_BYTES; /* names mostly differ in the end */
+	else
+		text = name + of->text_offset;
+	if (n > PYTHON_NAME_BYTES)
+		n = PYTHON_NAME_BYTES;
+	__builtin_memset(p->name.bytes, 0, sizeof(p->name.bytes));
+	barrier_var(n);
+	if (n > PYTHON_NAME_BYTES || bpf_probe_read_user(p->name.bytes, n, (const void *)text))
+		return false;
+	{
+		__u64 offset = of->code_first_line;
+
+		barrier_var(offset);
+		line = *(__u32 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 4)];
+	}
+	p->last_units = python_code_word(p, PYTHON_SIZE);
+	/* _Py_MakeShimCode(): the interpreter's own, between a class and its __init__ (3.12) */
+	p->last_shim = !line && python_code_word(p, of->code_filename) == name;
+	hash = mix(code, p->last_units);
+	hash = mix(hash, line);
+	hash = mix(hash, name);
+	hash = mix(hash, python_code_word(p, of->code_filename));
+	hash = mix(hash, python_code_word(p, of->code_linetable));
+	hash = mix(hash, p->name.length);
+	hash = mix(hash, *(__u64 *)&p->name.bytes[0]);
+	hash = mix(hash, *(__u64 *)&p->name.bytes[8]);
+	p->last_cookie = hash >> 32;
+	p->last_code = code;
+	return true;
+}
+
+static __always_inline struct python_evaluation *python_evaluation(struct python_walk *p, __u32 n)
+{
+	barrier_var(n);
+	return &p->evaluation[n & (MAX_PYTHON_EVALUATIONS - 1)];
+}
+
+/* The native frame that holds marker runs all frames that are not yet those of another. */
+static __always_inline bool end_evaluation(struct python_walk *p, __u64 marker)
+{
+	__u32 n = p->evaluations;
+
+	if (n >= MAX_PYTHON_EVALUATIONS)
+		return false;
+	python_evaluation(p, n)->marker = marker;
+	python_evaluation(p, n)->end = p->count;
+	p->evaluations = n + 1;
+	return true;
+}
+
+/* bpf_loop callback: collects one frame. */
+static long next_python_frame(__u64 i, struct walk_context *ctx)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	struct python_process *of;
+	struct python_walk *p;
+	__u64 frame, code, units;
+	__u32 n;
+
+	if (!s)
+		return 1;
+	p = &s->python;
+	of = &p->runtime.python;
+	frame = p->frame;
+	if (!frame)
+		return python_stop(p, p->overflow ? COUNTER_RUNTIME_CUT : COUNTER_RUNTIME_WHOLE);
+	if (bpf_probe_read_user(p->frame_bytes, PYTHON_FRAME_BYTES, (const void *)frame))
+		return python_stop(p, COUNTER_RUNTIME_INVALID);
+	p->frame = python_frame_word(p, of->frame_previous);
+	if (python_frame_byte(p, of->frame_owner) >= PYTHON_OWNED_BY_C) {
+		if (of->frame_entry)
+			return python_stop(p, COUNTER_RUNTIME_INVALID);
+		return end_evaluation(p, frame) ? 0 : python_stop(p, COUNTER_RUNTIME_CUT);
+	}
+	n = p->count;
+	barrier_var(n);
+	if (n < MAX_PYTHON_FRAMES) {
+		code = python_frame_word(p, of->frame_code) & PYTHON_OBJECT_MASK;
+		if (!read_python_code(p, code))
+			return python_stop(p, COUNTER_RUNTIME_INVALID);
+		if (p->last_shim)
+			return 0;
+		/* In a frame that was just made it may be anything. */
+		units = python_frame_word(p, of->frame_instruction) - (code + of->code_bytes) + 2;
+		units = units >> 1 > p->last_units || units >> 1 > RUNTIME_POSITION_MASK ? 0 : units >> 1;
+		p->words[2 * n] = RUNTIME_FRAME | (__u64)RUNTIME_CPYTHON << RUNTIME_KIND_SHIFT |
+				  (p->last_cookie & 0xffffffff) << RUNTIME_COOKIE_SHIFT | units;
+		p->words[2 * n + 1] = code;
+		p->count = n + 1;
+	} else if (p->evaluations && python_evaluation(p, p->evaluations - 1)->end == n) {
+		return python_stop(p, COUNTER_RUNTIME_CUT); /* the last one that has a place ends an evaluation */
+	} else {
+		p->overflow = 1;
+	}
+	if (of->frame_entry && python_frame_byte(p, of->frame_entry)) {
+		if (!end_evaluation(p, p->cframe))
+			return python_stop(p, COUNTER_RUNTIME_CUT);
+		if (read_user(&p->cframe, p->cframe + of->cframe_previous))
+			return python_stop(p, COUNTER_RUNTIME_INVALID);
+	}
+	return 0;
+}
+
+/* Makes w->marker the address in the native frame that runs the next frames. */
+static __always_inline void next_marker(struct scratch *s)
+{
+	__u32 n = s->python.next;
+	bool more = n < s->python.evaluations;
+
+	barrier_var(n);
+	s->walk_state.marker = more ? python_evaluation(&s->python, n)->marker : 0;
+}
+
+/* Collects the Python frames of the current thread into scratch.python. */
+__noinline int collect_python(__u32 scratch)
+{
+	struct walk_context ctx = { .scratch = scratch };
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct runtime_process *known;
+	struct python_process *of;
+	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
+	struct python_walk *p;
+
+	if (!s)
+		return 0;
+	p = &s->python;
+	of = &p->runtime.python;
+	p->outcome = COUNTER_RUNTIME_INVALID;
+	p->count = p->emitted = p->evaluations = p->next = p->overflow = 0;
+	p->thread = p->found = p->last_code = 0;
+	id = s->header.process;
+	known = bpf_map_lookup_elem(&runtimes, &id);
+	if (!known)
+		return 0;
+	__builtin_memcpy(&p->runtime, known, sizeof(p->runtime));
+	if (!still_of(known, owner, id.tgid) || p->runtime.kind != RUNTIME_CPYTHON)
+		return 0;
+	p->tid = own_tid();
+	if (read_user(&p->interpreter, of->interpreters))
+		return 0;
+	p->outcome = COUNTER_RUNTIME_NO_THREAD; /* not within the bound */
+	bpf_loop(MAX_PYTHON_THREADS, find_python_thread, &ctx, 0);
+	if (p->outcome)
+		return 0;
+	p->outcome = COUNTER_RUNTIME_INVALID;
+	if (read_user(&p->frame, p->found + of->thread_frame))
+		return 0;
+	p->cframe = p->frame;
+	if (of->by_cframe && read_user(&p->frame, p->cframe + of->cframe_current))
+		return 0;
+	p->outcome = COUNTER_RUNTIME_CUT;
+	bpf_loop(PYTHON_SCANNED, next_python_frame, &ctx, 0);
+	next_marker(s);
+	return 0;
+}
+
+/* Whether the frame whose caller was just found runs the next frames of the runtime. */
+static __always_inline bool runs_runtime(const struct stack_walk *w)
+{
+	return w->marker && w->marker >= w->frame_sp && w->marker < w->sp;
+}
+
+/* Appends the frames that the native frame at hand runs to the record. */
+__noinline int emit_python(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	__u64 from, end, room, at, bytes;
+	struct python_walk *p;
+	__u32 n;
+
+	if (!s)
+		return 0;
+	p = &s->python;
+	n = p->next;
+	from = p->emitted;
+	end = python_evaluation(p, n)->end;
+	if (s->walk_state.frames >= MAX_USER_FRAMES || end < from || end > MAX_PYTHON_FRAMES)
+		return 0;
+	room = (MAX_USER_FRAMES - s->walk_state.frames) / 2;
+	if (end - from > room)
+		end = from + room;
+	bytes = (end - from) * 16;
+	at = s->walk_state.at;
+	barrier_var(at);
+	barrier_var(bytes);
+	if (at > SAMPLE_BODY_BYTES || bytes > 16 * MAX_PYTHON_FRAMES)
+		return 0;
+	barrier_var(from);
+	if (bpf_probe_read_kernel(&s->body[at], bytes, &p->words[2 * (from & (MAX_PYTHON_FRAMES - 1))]))
+		return 0;
+	s->walk_state.at = at + bytes;
+	s->walk_state.frames += bytes / 8;
+	p->emitted = end;
+	p->next = n + 1;
+	next_marker(s);
+	return 0;
+}
+
+/* Counts what became of the frames of the runtime. */
+static __noinline int count_python(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	enum counter outcome;
+
+	if (!s)
+		return 0;
+	outcome = s->python.outcome;
+	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.emitted < s->python.count || s->walk_state.marker))
+		outcome = COUNTER_RUNTIME_CUT;
+	/* Constants, since the verifier knows no bounds of a value that was read. */
+	if (outcome == COUNTER_RUNTIME_WHOLE)
+		count(COUNTER_RUNTIME_WHOLE);
+	else if (outcome == COUNTER_RUNTIME_CUT)
+		count(COUNTER_RUNTIME_CUT);
+	else if (outcome == COUNTER_RUNTIME_NO_THREAD)
+		count(COUNTER_RUNTIME_NO_THREAD);
+	else
+		count(COUNTER_RUNTIME_INVALID);
+	return 0;
+}
+
+#endif
+#endif

@@ -1,0 +1,157 @@
+package cpython
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// Offsets that are the same in all versions.
+const (
+	objectType = 8  // PyObject.ob_type
+	objectSize = 16 // PyVarObject.ob_size
+	bytesText  = 32 // PyBytesObject.ob_sval
+	textLength = 16 // PyASCIIObject.length, in characters; the hash follows
+	textState  = 32 // PyASCIIObject.state
+)
+
+// Bounds of what is read of one function.
+const (
+	maxNameChars  = 1024
+	maxFileChars  = 4096
+	maxTableBytes = 64 << 10
+)
+
+// function is a code object that was read.
+type function struct {
+	name, file string
+	firstLine  int
+	table      []byte // co_linetable
+}
+
+// Frame implements langruntime.Function.
+func (f *function) Frame(position uint32) langruntime.Frame {
+	line := f.firstLine
+	if position > 0 {
+		if l, ok := lineAt(f.table, f.firstLine, uint64(position-1)); ok {
+			line = l
+		}
+	}
+	return langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine}
+}
+
+// Bytes implements langruntime.Function.
+func (f *function) Bytes() int {
+	return int(unsafe.Sizeof(*f)) + len(f.name) + len(f.file) + cap(f.table)
+}
+
+// code is what a cookie is made of, and what leads to the rest.
+type code struct {
+	cookie            uint32
+	name, file, table uint64
+	firstLine         int
+	nameLength        uint64
+}
+
+// Read implements langruntime.Runtime.
+func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
+	before, err := l.readCode(mem, object)
+	if err != nil {
+		return nil, err
+	}
+	if before.cookie != cookie {
+		return nil, fmt.Errorf("%w: another one is there", langruntime.ErrGone)
+	}
+	f := &function{firstLine: before.firstLine}
+	if f.name, err = l.readText(mem, before.name, maxNameChars); err != nil {
+		return nil, err
+	}
+	if f.file, err = l.readText(mem, before.file, maxFileChars); err != nil {
+		return nil, err
+	}
+	if f.table, err = readBytes(mem, before.table); err != nil {
+		return nil, err
+	}
+	after, err := l.readCode(mem, object)
+	if err != nil {
+		return nil, err
+	}
+	if after != before {
+		return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
+	}
+	return f, nil
+}
+
+// readCode reads a code object as the sampling programs do: read_python_code of python.bpf.h.
+func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
+	p := &l.process
+	b := make([]byte, p.CodeBytes)
+	if err := read(mem, b, object); err != nil {
+		return code{}, err
+	}
+	c := code{
+		name:      word(b, int(p.CodeQualname)),
+		file:      word(b, int(p.CodeFilename)),
+		table:     word(b, int(p.CodeLinetable)),
+		firstLine: int(int32(binary.LittleEndian.Uint32(b[p.CodeFirstLine:]))),
+	}
+	var head [24]byte // length, hash, state
+	if err := read(mem, head[:], c.name+textLength); err != nil {
+		return code{}, err
+	}
+	c.nameLength = word(head[:], 0)
+	text := c.name + uint64(p.WideOffset)
+	if stateOf(uint32(word(head[:], textState-textLength))).ascii() {
+		text = c.name + uint64(p.TextOffset)
+		if c.nameLength > record.PythonNameBytes {
+			text += c.nameLength - record.PythonNameBytes
+		}
+	}
+	var end [record.PythonNameBytes]byte
+	if err := read(mem, end[:min(c.nameLength, record.PythonNameBytes)], text); err != nil {
+		return code{}, err
+	}
+	hash := uint64(0)
+	for i, w := range [...]uint64{
+		object, word(b, objectSize), uint64(uint32(c.firstLine)), c.name, c.file, c.table,
+		c.nameLength, word(end[:], 0), word(end[:], 8),
+	} {
+		if i == 0 {
+			hash = w
+			continue
+		}
+		hash = mix(hash, w)
+	}
+	c.cookie = uint32(hash >> 32)
+	return c, nil
+}
+
+// mix is that of python.bpf.h.
+func mix(hash, word uint64) uint64 {
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15
+	return hash ^ hash>>32
+}
+
+// readBytes reads a PyBytesObject, the beginning of a long one.
+func readBytes(mem langruntime.Memory, object uint64) ([]byte, error) {
+	var size [8]byte
+	if err := read(mem, size[:], object+objectSize); err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(word(size[:], 0), maxTableBytes))
+	return b, read(mem, b, object+bytesText)
+}
+
+// read reads of an object, which has gone if it cannot be read.
+func read(mem langruntime.Memory, p []byte, addr uint64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if err := mem.ReadAt(p, addr); err != nil {
+		return fmt.Errorf("%w: %w", langruntime.ErrGone, err)
+	}
+	return nil
+}

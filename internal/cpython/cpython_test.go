@@ -1,0 +1,282 @@
+package cpython
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+var errFault = errors.New("bad address")
+
+// memory is what a process has from base on.
+type memory struct {
+	base  uint64
+	bytes []byte
+}
+
+func (m *memory) ReadAt(p []byte, addr uint64) error {
+	at := addr - m.base
+	if at > uint64(len(m.bytes)) || uint64(len(p)) > uint64(len(m.bytes))-at {
+		return errFault
+	}
+	copy(p, m.bytes[at:])
+	return nil
+}
+
+func (m *memory) put(addr uint64, words ...uint64) {
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(m.bytes[addr-m.base+8*uint64(i):], w)
+	}
+}
+
+// Places in the memory of tests.
+const (
+	base      = 0x7f0000000000
+	codeAt    = base
+	nameAt    = base + 0x400
+	fileAt    = base + 0x800
+	tableAt   = base + 0xc00
+	asciiText = 1<<2 | 1<<5 | 1<<6 // kind 1, compact, ASCII
+)
+
+func newMemory(name, file string, table []byte) *memory {
+	m := &memory{base, make([]byte, 0x2000)}
+	p := process312()
+	m.put(codeAt+objectType, 0x1234, 77)
+	m.put(codeAt+uint64(p.CodeFilename), fileAt)
+	m.put(codeAt+uint64(p.CodeQualname), nameAt)
+	m.put(codeAt+uint64(p.CodeLinetable), tableAt)
+	binary.LittleEndian.PutUint32(m.bytes[p.CodeFirstLine:], 10)
+	for at, text := range map[uint64]string{nameAt: name, fileAt: file} {
+		m.put(at+textLength, uint64(len(text)), 0, asciiText)
+		copy(m.bytes[at-base+uint64(p.TextOffset):], text)
+	}
+	m.put(tableAt+objectSize, uint64(len(table)))
+	copy(m.bytes[tableAt-base+bytesText:], table)
+	return m
+}
+
+func layout312() *Layout { return &Layout{version: 0x030c01f0, process: process312()} }
+
+func TestRead(t *testing.T) {
+	l := layout312()
+	m := newMemory("Class.method", "/srv/app.py", []byte{0x80 | locationOneLine<<3 + 8, 0, 0}) // 1 unit, one line down
+	known, err := l.readCode(m, codeAt)
+	require.NoError(t, err)
+	f, err := l.Read(m, codeAt, known.cookie)
+	require.NoError(t, err)
+	require.Equal(t, langruntime.Frame{Name: "Class.method", File: "/srv/app.py", Line: 11, StartLine: 10}, f.Frame(1))
+	require.Equal(t, 10, f.Frame(0).Line, "a position that is not known")
+	require.Equal(t, 10, f.Frame(2).Line, "behind the table")
+	require.Positive(t, f.Bytes())
+
+	// All that the cookie is made of tells another object.
+	for what, change := range map[string]func(m *memory){
+		"size":       func(m *memory) { m.put(codeAt+objectSize, 78) },
+		"first line": func(m *memory) { m.bytes[l.process.CodeFirstLine]++ },
+		"file":       func(m *memory) { m.put(codeAt+uint64(l.process.CodeFilename), nameAt) },
+		"table":      func(m *memory) { m.put(codeAt+uint64(l.process.CodeLinetable), fileAt) },
+		"name":       func(m *memory) { m.bytes[nameAt-base+uint64(l.process.TextOffset)]++ },
+		"length":     func(m *memory) { m.put(nameAt+textLength, 11) },
+		"unmapped":   func(m *memory) { m.put(codeAt+uint64(l.process.CodeQualname), 8) },
+	} {
+		changed := newMemory("Class.method", "/srv/app.py", nil)
+		change(changed)
+		_, err := l.Read(changed, codeAt, known.cookie)
+		require.ErrorIs(t, err, langruntime.ErrGone, what)
+	}
+	_, err = l.Read(m, 16, known.cookie)
+	require.ErrorIs(t, err, langruntime.ErrGone)
+}
+
+func TestText(t *testing.T) {
+	l := layout312()
+	wide := func(kind uint64, b ...byte) *memory {
+		m := &memory{base, make([]byte, 0x100)}
+		m.put(base+textLength, uint64(len(b))/kind, 0, kind<<2|1<<5)
+		copy(m.bytes[l.process.WideOffset:], b)
+		return m
+	}
+	for want, m := range map[string]*memory{
+		"größe":  wide(1, 'g', 'r', 0xf6, 0xdf, 'e'),
+		"名x":     wide(2, 0x0d, 0x54, 'x', 0),
+		"🐍":      wide(4, 0x0d, 0xf4, 1, 0),
+		"\ufffd": wide(2, 0, 0xd8), // half of a pair
+		"a\ufffd": func() *memory {
+			m := newMemory("a\n", "", nil)
+			m.base, m.bytes = base, m.bytes[nameAt-base:]
+			return m
+		}(),
+		"\ufffd\ufffd": wide(4, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x11, 0),
+	} {
+		got, err := l.readText(m, base, 10)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	cut, err := l.readText(newMemory(strings.Repeat("n", 900), "", nil), nameAt, 20)
+	require.NoError(t, err)
+	require.Len(t, cut, 20)
+	for _, state := range []uint64{0, 1 << 2, 1<<5 | 1<<6, 2<<2 | 1<<5 | 1<<6, 7<<2 | 1<<5} {
+		m := wide(1, 'x')
+		m.put(base+textState, state)
+		_, err := l.readText(m, base, 10)
+		require.ErrorIs(t, err, langruntime.ErrGone, state)
+	}
+}
+
+// The state has the kind behind 2 bits or behind 16.
+func TestState(t *testing.T) {
+	require.True(t, stateOf(3|asciiText).ascii())
+	require.True(t, stateOf(3|asciiText<<14).ascii())
+	require.True(t, stateOf(0xffff0000|asciiText).compact())
+	require.EqualValues(t, 2, stateOf(2<<2).charBytes())
+}
+
+func TestLines(t *testing.T) {
+	table := []byte{
+		0x80 | 1, 0x11, // 2 units on the first line
+		0x80 | 11<<3, 1, 2, // 1 unit, a line down
+		0x80 | 13<<3 | 2, 0x40 | 8, 2, // 3 units, no columns: 136 >> 1 = 68 further
+		0x80 | 14<<3, 3, 0, 1, 1, // long: a line up
+		0x80 | 15<<3 | 3, // 4 units without a line
+		0x80 | 12<<3 | 7, 0, 0,
+	}
+	want := []int{100, 100, 101, 169, 169, 169, 168, 0, 0, 0, 0, 170, 170, 170, 170, 170, 170, 170, 170, 0}
+	for i, line := range want {
+		got, ok := lineAt(table, 100, uint64(i))
+		require.Equal(t, line != 0, ok, i)
+		if ok {
+			require.Equal(t, line, got, i)
+		}
+	}
+	_, ok := lineAt([]byte{1}, 100, 0)
+	require.False(t, ok, "no entry")
+}
+
+// debugBlock is what CPython 3.13.0 and 3.14.10 on x86-64 have in their files.
+func debugBlock(version uint64) []byte {
+	w, code := debugWords313(), uint64(200)
+	if version>>16 == version314 {
+		w, code = debugWords314(), 208
+	}
+	b := make([]byte, debugOffsetsBytes)
+	copy(b, cookie)
+	put := func(n int, v uint64) { binary.LittleEndian.PutUint64(b[8*n:], v) }
+	put(debugVersion, version)
+	for n, v := range map[int]uint64{
+		w.interpretersHead: 632, w.interpreterNext: 7264, w.threadsHead: 7344,
+		w.threadNext: 8, w.currentFrame: 72, w.nativeThreadID: 160,
+		w.framePrevious: 8, w.frameCode: 0, w.frameInstruction: 56, w.owner: 70,
+		w.filename: 112, w.qualname: 128, w.linetable: 136, w.firstLine: 68, w.code: code,
+		w.objectType: 8, w.bytesSize: 16, w.bytesText: 32, w.textState: 32, w.textLength: 16, w.asciiBytes: 40,
+	} {
+		put(n, v)
+	}
+	return b
+}
+
+func TestDebugOffsets(t *testing.T) {
+	for _, version := range []uint64{0x030d00f0, 0x030e0af0} {
+		p, err := processOf(debugBlock(version), version)
+		require.NoError(t, err)
+		require.EqualValues(t, 632, p.Interpreters)
+		require.EqualValues(t, 56, p.WideOffset)
+		requireInBounds(t, &p)
+		for n := range debugOffsetsBytes / 8 {
+			b := debugBlock(version)
+			binary.LittleEndian.PutUint64(b[8*n:], 1<<40)
+			if p, err := processOf(b, version); err == nil {
+				requireInBounds(t, &p)
+				require.Equal(t, binary.LittleEndian.Uint64(debugBlock(version)[8*n:]), uint64(0), n) // unused
+			}
+		}
+	}
+	b := debugBlock(0x030d00f0)
+	b[8*debugFreeThreaded] = 1
+	_, err := processOf(b, 0x030d00f0)
+	require.ErrorIs(t, err, errFreeThreaded)
+	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	_, err = processOf(debugBlock(0x030d00f0), 0x030e00f0)
+	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+}
+
+// requireInBounds makes sure of what the sampling programs rely on.
+func requireInBounds(t *testing.T, p *record.PythonProcess) {
+	t.Helper()
+	require.LessOrEqual(t, p.CodeBytes, uint16(record.PythonCodeBytes))
+	for _, at := range []uint16{p.CodeFilename, p.CodeQualname, p.CodeLinetable} {
+		require.Zero(t, at%8)
+		require.LessOrEqual(t, at+8, p.CodeBytes)
+	}
+	require.LessOrEqual(t, p.CodeFirstLine+4, p.CodeBytes)
+	require.Zero(t, p.CodeFirstLine%4)
+	for _, at := range []uint8{p.FrameCode, p.FramePrevious, p.FrameInstruction} {
+		require.Zero(t, at%8)
+		require.LessOrEqual(t, int(at)+8, record.PythonFrameBytes)
+	}
+	require.Less(t, int(p.FrameOwner), record.PythonFrameBytes)
+	require.Less(t, int(p.FrameEntry), record.PythonFrameBytes)
+}
+
+func TestTablesInBounds(t *testing.T) {
+	for _, p := range []record.PythonProcess{process311(), process312()} {
+		requireInBounds(t, &p)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	l := layout312()
+	l.process.CodeType = 0x5000
+	p := l.Process(0x10000)
+	require.Equal(t, record.RuntimeCPython, p.Kind)
+	require.EqualValues(t, 0x15000, p.Python.CodeType)
+	require.EqualValues(t, 0x10000+40, p.Python.Interpreters)
+	require.Equal(t, "3.12.1", l.Version())
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add([]byte{0x80, 0x11, 0xd9, 1, 2, 0xf8}, 7, uint64(3))
+	f.Fuzz(func(t *testing.T, table []byte, firstLine int, instruction uint64) {
+		if line, ok := lineAt(table, firstLine, instruction); ok && line <= 0 {
+			t.Fatal(line)
+		}
+	})
+}
+
+func FuzzDebugOffsets(f *testing.F) {
+	f.Add(debugBlock(0x030d00f0), uint64(0x030d00f0))
+	f.Add(debugBlock(0x030e0af0), uint64(0x030e0af0))
+	f.Fuzz(func(t *testing.T, block []byte, version uint64) {
+		if p, err := processOf(block, version); err == nil {
+			requireInBounds(t, &p)
+		}
+	})
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(newMemory("name", "file", []byte{0x80, 0}).bytes)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, m := layout312(), &memory{base, b}
+		c, err := l.readCode(m, codeAt)
+		if err != nil {
+			return
+		}
+		fn, err := l.Read(m, codeAt, c.cookie)
+		if err != nil {
+			return
+		}
+		for position := range uint32(8) {
+			got := fn.Frame(position)
+			if !utf8.ValidString(got.Name) || !utf8.ValidString(got.File) {
+				t.Fatalf("%q %q", got.Name, got.File)
+			}
+		}
+	})
+}

@@ -1,0 +1,47 @@
+// Package cpython reads the functions of CPython 3.11 to 3.14, and tells the sampling programs
+// where a process has its Python frames (internal/bpf/src/python.bpf.h walks them).
+//
+// # Sources
+//
+// The headers of CPython 3.11.7, 3.12.1, 3.13.0 and 3.14: Include/internal/pycore_runtime.h,
+// pycore_interp.h, pycore_frame.h (3.14: pycore_interpframe_structs.h), pycore_debug_offsets.h,
+// Include/cpython/pystate.h, code.h and unicodeobject.h; Objects/locations.md (3.13 and later:
+// InternalDocs/code_objects.md) for the location table.
+//
+// # Which file, which offsets
+//
+// A file that defines the dynamic symbols _PyRuntime, PyCode_Type and Py_Version holds a CPython:
+// an executable, which exports them for its extensions, or libpython3. From 3.13 on _PyRuntime
+// begins with _Py_DebugOffsets, which the linker has filled: offsets are taken from the file
+// and checked. The places of these offsets differ by minor version, as do the structs of 3.11
+// and 3.12, for which there is a table. Other versions, builds without the global interpreter
+// lock and releases that are not final are not supported: their stacks stay native.
+//
+// # Which thread
+//
+// The thread's state is looked for in the lists of interpreters and threads, by the thread id
+// that the thread has in its own PID namespace (native_thread_id). That needs no knowledge of
+// the C library, nor a symbol that is stripped (_Py_tss_tstate), nor a word with user space
+// first: the first sample of a new thread has its frames. A thread that is in the lists of two
+// interpreters is left native, since nothing there tells in which it runs.
+//
+// # Which native frame
+//
+// Each native evaluation has something on the C stack that the frames lead to: its _PyCFrame
+// (3.11), or the frame that it puts below those that it runs (3.12 and later). The native frame
+// around that address is the evaluation, wherever a compiler has put its code: cold parts,
+// tail-calling interpreters and stripped files are no special cases. Python frames for which no
+// native frame comes are left out and counted: names are never put where they do not belong.
+//
+// A generator or coroutine that runs is a frame like others. What awaits it, but does not run,
+// is not on the stack.
+//
+// # What a frame says
+//
+// The code object and the last instruction. A code object may be freed and another one lie in
+// its place before it is read; so the sampling programs make a cookie of what differs between
+// two code objects: where its names and tables lie, its size and first line, and the end of its
+// qualified name. Names are read only if the cookie is still the same before and after. Two
+// code objects that agree in all of that, one made in place of the other, would have to have
+// the same name on the same line; they could differ in the text of the file's name and in lines.
+package cpython

@@ -1,0 +1,274 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// Bounds of what is kept of one process's functions. What was not on a stack for keptIntervals
+// makes room for others.
+const (
+	maxFunctions     = 16 << 10
+	maxFunctionBytes = 8 << 20
+	keptIntervals    = 8
+)
+
+const (
+	// functionsAtOnce are read without a look at whether the process is still the same.
+	functionsAtOnce = 64
+	// functionsGap is the least time between two readings of a process's functions, beside the
+	// share of a worker's time that they may take.
+	functionsGap   = 2 * time.Millisecond
+	functionsShare = 4
+	// unloadedGap is after which time it is looked again which runtime a process has that
+	// was not read yet; maxUnloaded times.
+	unloadedGap = 20 * time.Millisecond
+	maxUnloaded = 50
+	// functionBytes is the cost of one beside what it holds.
+	functionBytes = 2*budget.MapEntryBytes + 64
+)
+
+// functionKey is what the frames of a runtime tell of a function.
+type functionKey struct {
+	object uint64
+	cookie uint32
+	kind   record.RuntimeKind
+}
+
+type knownFunction struct {
+	function langruntime.Function // nil: not read, or gone
+	read     bool                 // it was tried
+	interval uint64               // when it was on a stack last
+}
+
+// functions are those of one process. They are read once, soon after they were first seen: what
+// they are made of may be freed.
+type functions struct {
+	mu     sync.Mutex
+	known  map[functionKey]*knownFunction
+	wanted []functionKey // not read yet
+	// reading are those that a worker reads.
+	reading int
+	bytes   int
+
+	// Used by the worker that runs the job; there is at most one.
+	unloaded int
+}
+
+func (f *functions) held() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes
+}
+
+// want notes a function on a stack; news tells that it has to be read. refused: there is no room.
+func (f *functions) want(k functionKey, interval uint64, short bool) (news, refused bool) {
+	if known := f.known[k]; known != nil {
+		known.interval = interval
+		return false, false
+	}
+	if len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes || short {
+		f.sweep(interval)
+		if len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes || short {
+			return false, true
+		}
+	}
+	if f.known == nil {
+		f.known = map[functionKey]*knownFunction{}
+	}
+	f.known[k] = &knownFunction{interval: interval}
+	f.bytes += functionBytes
+	f.wanted = append(f.wanted, k)
+	return true, false
+}
+
+// sweep lets go of what was not on a stack lately.
+func (f *functions) sweep(interval uint64) {
+	for k, known := range f.known {
+		if known.read && known.interval+keptIntervals < interval {
+			f.bytes -= functionBytes
+			if known.function != nil {
+				f.bytes -= known.function.Bytes()
+			}
+			delete(f.known, k)
+		}
+	}
+}
+
+// take returns functions to be read.
+func (f *functions) take() []functionKey {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := min(len(f.wanted), functionsAtOnce)
+	f.reading = n
+	keys := f.wanted[:n:n]
+	if f.wanted = f.wanted[n:]; len(f.wanted) == 0 {
+		f.wanted = nil
+	}
+	return keys
+}
+
+// WantFunctions has the functions read that the frames of a language runtime in a user stack
+// stand for, those that are not known yet. It does no I/O.
+func (t *Table) WantFunctions(p *Process, frames []uint64) {
+	if p.handle == 0 {
+		return
+	}
+	interval, any, short := t.functionsInterval.Load(), false, t.used(reducedEighths, budget.Scarce)
+	p.functions.mu.Lock()
+	for i := 0; i+1 < len(frames); i++ {
+		w, ok := record.RuntimeWordOf(frames[i])
+		if !ok {
+			continue
+		}
+		i++
+		news, refused := p.functions.want(functionKey{frames[i], w.Cookie(), w.Kind()}, interval, short)
+		any = any || news
+		if refused {
+			t.counts.functionsRefused.Add(1)
+		}
+	}
+	p.functions.mu.Unlock()
+	if !any {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !p.exited && p.pid != 0 {
+		t.schedule(p, workFunctions, p.functionsDueNs)
+	}
+}
+
+// Function returns what a frame of a language runtime stands for. ok is false if that is not
+// known: it had gone when it was to be read, or there was no room for it.
+func (t *Table) Function(p *Process, w record.RuntimeWord, object uint64) (frame langruntime.Frame, ok bool) {
+	p.functions.mu.Lock()
+	known := p.functions.known[functionKey{object, w.Cookie(), w.Kind()}]
+	var function langruntime.Function
+	if known != nil {
+		function = known.function
+	}
+	p.functions.mu.Unlock()
+	if function == nil {
+		return langruntime.Frame{}, false
+	}
+	return function.Frame(w.Position()), true
+}
+
+// ReadsFunctions reports whether functions of a process will be read soon.
+func (t *Table) ReadsFunctions(p *Process) bool {
+	t.mu.RLock()
+	exited := p.exited || p.quarantinedNs != 0
+	t.mu.RUnlock()
+	if exited {
+		return false
+	}
+	p.functions.mu.Lock()
+	defer p.functions.mu.Unlock()
+	return len(p.functions.wanted)+p.functions.reading > 0
+}
+
+// runtimeOf returns the language runtime of a process and its load bias; nil if there is none
+// that is wanted.
+func (t *Table) runtimeOf(info *Info) (runtime langruntime.Runtime, bias uint64) {
+	for i := range info.Mappings {
+		m := &info.Mappings[i]
+		if m.File == nil || !m.Biased {
+			continue
+		}
+		known := m.File.Facts().Runtime
+		if known != nil && t.opts.Runtimes[known.Kind()] {
+			return known, m.Bias
+		}
+		t.explainRuntime(m.File.Facts().RuntimeErr, m.Path, func() bool { return m.File.FirstTime(runtimeNumber) })
+	}
+	return nil, 0
+}
+
+// explainRuntime logs, once for each file, why its language runtime has no functions.
+func (t *Table) explainRuntime(err error, path string, first func() bool) {
+	if t.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) || !first() {
+		return
+	}
+	t.counts.runtimesUnknown.Add(1)
+	t.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
+		zap.String("file", path), zap.Error(err))
+}
+
+// readFunctions reads functions that are wanted of a process.
+func (t *Table) readFunctions(p *Process) {
+	began := t.now()
+	runtime, _ := t.runtimeOf(p.Info())
+	if runtime == nil && p.functions.unloaded < maxUnloaded {
+		p.functions.unloaded++
+		t.functionsLater(p, int64(unloadedGap))
+		return
+	}
+	keys := p.functions.take()
+	read := make([]langruntime.Function, len(keys))
+	tid, err := t.Thread(p)
+	if err == nil && runtime != nil {
+		mem := t.opts.memory(tid)
+		for i, k := range keys {
+			if k.kind == runtime.Kind() {
+				read[i], _ = runtime.Read(mem, k.object, k.cookie) // nil: gone
+			}
+		}
+		_, err = t.Thread(p)
+	}
+	if err != nil { // it may have been another process
+		clear(read)
+	}
+	t.keepFunctions(p, keys, read)
+	t.functionsLater(p, max(int64(functionsGap), functionsShare*(t.now()-began)))
+}
+
+func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime.Function) {
+	p.functions.mu.Lock()
+	defer p.functions.mu.Unlock()
+	p.functions.reading = 0
+	for i, k := range keys {
+		known := p.functions.known[k]
+		known.read = true
+		if known.function = read[i]; known.function == nil {
+			t.counts.functionsGone.Add(1)
+			continue
+		}
+		t.counts.functionsRead.Add(1)
+		p.functions.bytes += known.function.Bytes()
+	}
+}
+
+// functionsLater has the functions read that are still wanted, or will be, after a time.
+func (t *Table) functionsLater(p *Process, afterNs int64) {
+	p.functions.mu.Lock()
+	more := len(p.functions.wanted) > 0
+	p.functions.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.functionsDueNs = t.now() + afterNs
+	t.account(p)
+	if more && !p.exited {
+		t.schedule(p, workFunctions, p.functionsDueNs)
+	}
+}
+
+// postpone puts work back for which functions have not left the time that it has to wait for.
+func (t *Table) postpone(p *Process, w work) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w&(workLoad|workForget) != 0 || p.exited || t.now() >= p.notBeforeNs {
+		return false
+	}
+	t.schedule(p, w, p.notBeforeNs)
+	return true
+}
