@@ -30,8 +30,8 @@ const usage = `usage:
 labelprof COMMAND -h lists the flags; labelprof --version.
 `
 
-// release is the version of a release, which the linker sets: scripts/release.sh.
-var release string
+// version is that of a release, which the linker sets: scripts/release.sh.
+var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return command.ExitOK
 	case "-version", "--version", "version":
-		fmt.Fprintln(stdout, version())
+		fmt.Fprintln(stdout, build())
 		return command.ExitOK
 	}
 	if commands[args[0]] == nil {
@@ -70,11 +70,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(args[0], commands[args[0]](ctx, args[1:], stdout, stderr), stderr)
 }
 
-// version says which build this is: the release; else the version of the module, and the commit
+// build says which build this is: the release; else the version of the module, and the commit
 // if the build knows that, with a + if files were changed.
-func version() string {
-	if release != "" {
-		return "labelprof " + release
+func build() string {
+	if version != "" {
+		return "labelprof " + version
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
