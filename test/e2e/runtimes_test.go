@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -262,7 +261,7 @@ func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, 
 	w, facts := startPython(t, command, mode)
 	pids := []int64{int64(w.PID)}
 	if mode == "fork" {
-		children, err := exec.Command("pgrep", "-P", strconv.Itoa(w.PID)).Output()
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", w.PID, w.PID))
 		require.NoError(t, err)
 		child, err := strconv.Atoi(strings.TrimSpace(string(children)))
 		require.NoError(t, err)

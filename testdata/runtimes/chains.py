@@ -186,8 +186,9 @@ print("ready", os.getpid(), flush=True)
 if "churn" in sys.argv:
     churn()
 elif "fork" in sys.argv:
+    parent = os.getpid()
     child = os.fork()
-    while not stopped:
+    while not stopped and (child or os.getppid() == parent):
         coroutine()
     if child:
         os.kill(child, signal.SIGTERM)
