@@ -38,7 +38,7 @@ for arch in amd64 arm64; do
 	flags=(-trimpath -buildvcs=false)
 	(cd "$work/otelcol" && GOFLAGS=-mod=mod go build "${flags[@]}" -ldflags='-s -w' -o "$stage/otelcol-customlabels" .)
 	go build "${flags[@]}" -ldflags="-s -w -X main.version=$version" -o "$stage/labelprof" ./cmd/labelprof
-	sed 's|/usr/local/bin/|/usr/bin/|' deploy/systemd/otelcol-customlabels.service >"$stage/otelcol-customlabels.service"
+	sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/otelcol-customlabels.service >"$stage/otelcol-customlabels.service"
 
 	name=otelcol-customlabels-$version-linux-$arch
 	mkdir -p "$work/$name/systemd"

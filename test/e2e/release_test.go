@@ -62,7 +62,7 @@ func TestRelease(t *testing.T) {
 		rpms, err := filepath.Glob(file("*.%s.rpm", rpmNames[arch]))
 		require.NoError(t, err)
 		require.Len(t, rpms, 1)
-		unpack := exec.Command("sh", "-c", `rpm2cpio "$0" | cpio -idm --quiet`, rpms[0])
+		unpack := exec.Command("sh", "-c", `rpm2cpio "$0" | cpio -idm --quiet --no-absolute-filenames`, rpms[0])
 		unpack.Dir = rpm
 		requireRun(t, unpack)
 		for _, root := range []string{deb, rpm} {
