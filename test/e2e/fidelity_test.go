@@ -23,6 +23,10 @@ var (
 	fidelitySets    = size(1<<17, 1<<17, 1<<15) // of each thread that its log has: natively of 14 s or more
 )
 
+// fidelityFalseAlarms is the chance that a run fails in which the share of samples without labels
+// is just at its bound, over all writers.
+const fidelityFalseAlarms = 1e-6
+
 // fidelityMaxUnlabelled bounds the share of samples without labels. A writer replaces one
 // set by the next with one store, or (v0, a thread context in its place) with some
 // instructions in which it has none. An emulator takes interrupts between blocks of
@@ -111,8 +115,9 @@ func TestFidelity(t *testing.T) {
 	for _, w := range writers {
 		n := &w.tally
 		fmt.Printf("%-22s %9d samples judged, %6d without labels\n", w.name, n.judged, n.unlabelled)
-		// Of a few hundred samples one or two may be.
-		assert.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.judged)+2, "%s: without labels", w.name)
+		// Of a few hundred samples several may be, by chance.
+		chance := testutil.PoissonTail(n.unlabelled, fidelityMaxUnlabelled(t)*float64(n.judged))
+		assert.Greater(t, chance, testutil.Bonferroni(fidelityFalseAlarms, len(writers)), "%s: %d of %d without labels", w.name, n.unlabelled, n.judged)
 	}
 	n := judge.total()
 	testutil.ReportLabelAssertions(t.Name(), n.judged)
