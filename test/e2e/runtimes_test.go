@@ -236,9 +236,7 @@ func chainOf(frames []pythonFrame) string {
 // known chain is bounded. A forked child has its own from the beginning.
 func TestRuntimesPython(t *testing.T) {
 	commands := pythons()
-	if len(commands) == 0 {
-		t.Skip("no CPython 3.11 to 3.14")
-	}
+	require.NotEmpty(t, commands, "no CPython 3.11 to 3.14")
 	for _, command := range commands {
 		for _, mode := range []string{"threads", "fork"} {
 			t.Run(mode+" "+command, func(t *testing.T) {
