@@ -62,21 +62,22 @@ test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, m
 
 
 .PHONY: collector
-collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
-	mkdir -p $(BUILD)
+collector: $(BIN)/builder | $(BUILD) ## the collector, as build/otelcol-customlabels
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
 	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
+# ocb makes one folder, not what it is in.
+$(BUILD):
+	mkdir -p $@
+
 # The collector with the names of pods, as the image has it, in build/otelcol-kubernetes.
 .PHONY: collector-kubernetes
-collector-kubernetes: $(BIN)/builder
-	mkdir -p $(BUILD)
+collector-kubernetes: $(BIN)/builder | $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config deploy/kubernetes/builder-config.yaml
 
 # The collector of gateways, as build/gateway/otelcol-gateway.
 .PHONY: gateway
-gateway: $(BIN)/builder
-	mkdir -p $(BUILD)
+gateway: $(BIN)/builder | $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config deploy/fleet/builder-config.yaml
 
 # The one before Pyroscope and Parca: deploy/fleet/replaces-backends.yaml.
@@ -95,7 +96,7 @@ fleet-programs:
 
 # ocb wants all modules that its module names, also those that no package comes from. What
 # matters is that the build finds its own.
-$(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builder
+$(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builder | $(BUILD)
 	GOFLAGS="-mod=mod -e" $(BIN)/builder --skip-compilation --config $< || true
 	cd $(@D) && GOFLAGS=-mod=mod CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ .
 	$(CC) -O2 -Wall -Wextra -o $(@D)/run test/bench/peer/run.c
@@ -103,7 +104,7 @@ $(PEER): test/bench/peer/builder-config.yaml test/bench/peer/run.c $(BIN)/builde
 # Ours with what the peer's collector has besides, so that both are measured alike.
 .PHONY: peer peer-ours
 peer: $(PEER)
-peer-ours: $(BIN)/builder
+peer-ours: $(BIN)/builder | $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config test/bench/peer/ours-builder-config.yaml
 
 .PHONY: labelprof
@@ -274,7 +275,7 @@ truth: writers ## each of SAMPLES samples against what its thread had published 
 	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
 .PHONY: soak
-soak: $(BIN)/builder writers ## MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows
+soak: $(BIN)/builder writers | $(BUILD) ## MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config test/e2e/soak/builder-config.yaml
 	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
 
