@@ -51,7 +51,7 @@ type fileRows struct {
 
 // Tables gives the sampling programs unwind rows. Calls come from several goroutines.
 type Tables interface {
-	// AddUnwindTable loads the rows of a file.
+	// AddUnwindTable loads the rows of a file. It keeps nothing of t, whose memory is given back.
 	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
 	// RemoveUnwindTable gives their memory back.
 	RemoveUnwindTable(id record.TableID) error

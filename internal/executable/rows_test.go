@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ type fakeTables struct {
 
 func (r *fakeTables) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
 	r.next++
-	r.tables[r.next] = t
+	r.tables[r.next] = &record.UnwindTable{Base: t.Base, Rules: t.Rules, Index: slices.Clone(t.Index), Rows: slices.Clone(t.Rows)}
 	return r.next, nil
 }
 

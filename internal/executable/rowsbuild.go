@@ -92,6 +92,7 @@ func (r *Rows) read(file *os.File, size int64) (fileRows, error) {
 	if err != nil {
 		return fileRows{}, err
 	}
+	defer table.Close()
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
 	bytes := table.Bytes()
 	if !r.roomFor(bytes) {

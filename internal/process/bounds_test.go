@@ -64,6 +64,36 @@ func TestMaxProcesses(t *testing.T) {
 	require.NotZero(t, f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")
 }
 
+// A process without a sample makes room when none can come any more; one with samples, also one
+// that came after its end, when they have been handed over.
+func TestUnsampled(t *testing.T) {
+	f := newFake(t)
+	id := func(pid uint32) record.ProcessID { return record.ProcessID{TGID: pid, StartNs: 1} }
+	const plain, sampled, late = 1, 2, 3
+	for _, pid := range []uint32{plain, sampled, late} {
+		f.HandleEvent(exists(id(pid)))
+	}
+	f.Lookup(id(sampled), sampled, nil)
+	for _, pid := range []uint32{plain, sampled, late} {
+		f.HandleEvent(exit(id(pid)))
+	}
+	f.advance(int64(sampleDelay) - 1)
+	f.HandleEvent(exists(id(4)))
+	require.Contains(t, f.byID, id(plain), "a sample may come")
+	require.NotZero(t, f.Lookup(id(late), late, nil).Handle())
+	f.advance(1)
+	f.HandleEvent(exists(id(5)))
+	require.NotContains(t, f.byID, id(plain))
+	for range 2 {
+		require.Contains(t, f.byID, id(sampled), "its samples were not handed over")
+		require.Contains(t, f.byID, id(late), "its samples were not handed over")
+		f.EndInterval()
+	}
+	require.NotContains(t, f.byID, id(sampled))
+	require.NotContains(t, f.byID, id(late))
+	require.Equal(t, 2, f.Stats().Processes)
+}
+
 // TestExecStorm replaces one image after the other: none may hold on to all before it.
 func TestExecStorm(t *testing.T) {
 	f := newFake(t)

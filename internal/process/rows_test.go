@@ -32,7 +32,7 @@ func (r *rowsRecorder) AddUnwindTable(t *record.UnwindTable) (record.TableID, er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next++
-	r.tables[r.next] = t
+	r.tables[r.next] = &record.UnwindTable{Base: t.Base, Rules: t.Rules, Index: slices.Clone(t.Index), Rows: slices.Clone(t.Rows)}
 	return r.next, nil
 }
 

@@ -37,6 +37,7 @@ type Table struct {
 	byPID    map[int]*Process    // the newest image, unless it has exited
 	newest   map[uint32]*Process // by TGID, exited or not
 	exited   []*Process          // in the order of exitedIn
+	ended    []ended             // those that no sample has come of, in the order of their ends
 	handles  uint64
 	interval uint64
 	queue    queue
@@ -134,6 +135,7 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 // admit enters a new process. replacedNs is when it has replaced the older
 // image of the process, if there is one. It returns nil if there is no room.
 func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int64) *Process {
+	t.letGoUnsampled()
 	if len(t.byID) >= t.opts.MaxProcesses || t.used(fullEighths, budget.Full) {
 		t.counts.refused.Add(1)
 		return nil
@@ -182,7 +184,11 @@ func (t *Table) finish(p *Process) {
 	if p.current.info == nil {
 		t.noteWithout(p, nil)
 	}
-	t.exited = append(t.exited, p)
+	if p.sampled.Load() {
+		t.exited = append(t.exited, p)
+	} else {
+		t.ended = append(t.ended, ended{p, t.now()})
+	}
 	if t.byPID[p.pid] == p {
 		delete(t.byPID, p.pid)
 	}
@@ -192,13 +198,43 @@ func (t *Table) finish(p *Process) {
 	}
 }
 
+// ended is a process that has exited, and when that was known.
+type ended struct {
+	process *Process
+	ns      int64
+}
+
+// letGoUnsampled lets go of the processes whose last sample would have come by now if there
+// were one: where short programs come and go, most have none.
+func (t *Table) letGoUnsampled() {
+	if len(t.ended) == 0 {
+		return
+	}
+	before, n := t.now()-int64(sampleDelay), 0
+	for n < len(t.ended) && (t.ended[n].ns <= before || t.handedOver(t.ended[n].process)) {
+		if p := t.ended[n].process; p.sampled.Load() {
+			p.exitedIn = t.interval
+			t.exited = append(t.exited, p)
+		} else {
+			t.letGo(p)
+		}
+		t.ended[n] = ended{}
+		n++
+	}
+	t.ended = t.ended[n:]
+}
+
+// handedOver reports whether the samples of a process that has exited have been handed over.
+func (t *Table) handedOver(p *Process) bool { return p.exitedIn+2 <= t.interval }
+
 // EndInterval is called when a batch of samples has been handed over: it lets
 // go of the processes that had exited before the last such call.
 func (t *Table) EndInterval() {
 	t.mu.Lock()
 	t.interval++
+	t.letGoUnsampled()
 	n := 0
-	for n < len(t.exited) && t.exited[n].exitedIn+2 <= t.interval {
+	for n < len(t.exited) && t.handedOver(t.exited[n]) {
 		t.letGo(t.exited[n])
 		t.exited[n] = nil
 		n++

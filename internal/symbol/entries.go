@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
 // entryBytes is what an entry takes beside its name.
@@ -21,9 +23,7 @@ type entry struct {
 // entries are functions sorted by their start, without duplicates.
 //
 // Large ones live outside of Go's heap: tables are most of what a profiler
-// remembers, and every byte in the heap takes up to two, as the garbage
-// collector lets it grow to double its size. Lists that grow by appending would
-// leave behind several times what they hold besides.
+// remembers.
 type entries struct {
 	list  []entry
 	names []byte
@@ -35,14 +35,14 @@ const outsideBytes = 64 << 10
 // begin reserves room for entries of at most maxBytes. It costs only the pages
 // that add writes to. discard gives it back, once finish has copied the entries.
 func (e *entries) begin(maxBytes int) (discard func()) {
-	list, names := mapBytes(maxBytes), mapBytes(maxBytes)
+	list, names := offheap.Map(maxBytes), offheap.Map(maxBytes)
 	if list != nil && names != nil {
-		e.list, e.names = entriesIn(list)[:0], names[:0]
+		e.list, e.names = offheap.Of[entry](list)[:0], names[:0]
 	}
 	return func() {
 		for _, b := range [][]byte{list, names} {
 			if b != nil {
-				unmapBytes(b)
+				offheap.Unmap(b)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func finish[T any](owner *T, e *entries) {
 	nameBytes := e.tidy()
 	list, names, outside := allocate(len(e.list), nameBytes)
 	if outside != nil {
-		runtime.AddCleanup(owner, unmapBytes, outside)
+		runtime.AddCleanup(owner, offheap.Unmap, outside)
 	}
 	copy(list, e.list)
 	for i := range list {
@@ -107,13 +107,13 @@ func finish[T any](owner *T, e *entries) {
 // both are in, if it is not Go's.
 func allocate(n, nameBytes int) (list []entry, names, outside []byte) {
 	if bytes := n*entryBytes + nameBytes; bytes >= outsideBytes {
-		outside = mapBytes(bytes)
+		outside = offheap.Map(bytes)
 	}
 	if outside == nil {
 		return make([]entry, n), make([]byte, 0, nameBytes), nil
 	}
 	split := n * entryBytes
-	return entriesIn(outside[:split]), outside[split:split:len(outside)], outside
+	return offheap.Of[entry](outside[:split]), outside[split:split:len(outside)], outside
 }
 
 // better chooses among names of the same address: one with a size, then the

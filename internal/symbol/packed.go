@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
 const (
@@ -52,8 +54,8 @@ type packedFunction struct {
 func packEntries[T any](owner *T, e *entries) packed {
 	p := packed{n: len(e.list)}
 	var data []byte
-	if scratch := mapBytes(e.packedBytes()); scratch != nil {
-		defer unmapBytes(scratch)
+	if scratch := offheap.Map(e.packedBytes()); scratch != nil {
+		defer offheap.Unmap(scratch)
 		data = scratch[:0]
 	}
 	var last []byte
@@ -78,8 +80,8 @@ func packEntries[T any](owner *T, e *entries) packed {
 		data = append(data, name[shared:]...)
 		last = name
 	}
-	if p.data = mapBytes(max(len(data), 1)); p.data != nil {
-		runtime.AddCleanup(owner, unmapBytes, p.data)
+	if p.data = offheap.Map(max(len(data), 1)); p.data != nil {
+		runtime.AddCleanup(owner, offheap.Unmap, p.data)
 	} else {
 		p.data = make([]byte, len(data))
 	}

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"runtime"
 	"slices"
+
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
 // ranges are functions that do not overlap, sorted by their start. Of those that
@@ -62,7 +64,7 @@ func (r *ranges) merge(added *entries, maxBytes int) (merged *ranges, complete b
 	list, names, outside := allocate(n, nameBytes)
 	merged = &ranges{}
 	if outside != nil {
-		runtime.AddCleanup(merged, unmapBytes, outside)
+		runtime.AddCleanup(merged, offheap.Unmap, outside)
 	}
 	for i := range list {
 		c := &s.out[i]

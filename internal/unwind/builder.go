@@ -6,11 +6,9 @@ import (
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
-
-// chunkRows are allocated at a time while reading.
-const chunkRows = 8 << 10
 
 // span is what one FDE describes: addresses from start on, rows from first on to
 // the first row of the span that was read after it.
@@ -50,12 +48,14 @@ type builder struct {
 	lastRule    record.UnwindRule
 	lastRuleNum uint16
 
-	// Each row is the bytes that it lasts and its rule, in chunks.
-	rows  [][]record.UnwindRow
-	count int
+	// Each row is the bytes that it lasts and its rule. They are outside of Go's heap: there
+	// are several times more of them than most of what else a profiler holds.
+	rows  []record.UnwindRow
 	spans []span
+	free  func()
 }
 
+// newBuilder makes one that free must be called of.
 func newBuilder(e *elffile.File, limits Limits) (*builder, error) {
 	b := &builder{file: e, limits: limits, rules: make([]record.UnwindRule, 1), ruleOf: map[record.UnwindRule]uint16{{}: 0}}
 	b.machine.arch = archOf(e.Machine)
@@ -80,6 +80,14 @@ func newBuilder(e *elffile.File, limits Limits) (*builder, error) {
 			return nil, &LimitError{"bytes of text", b.limits.TextBytes}
 		}
 	}
+	rows, freeRows := offheap.Reserve[record.UnwindRow](b.limits.Rows)
+	spans, freeSpans := offheap.Reserve[span](b.limits.Functions + 1)
+	b.rows, b.spans = rows, spans
+	b.free = func() {
+		b.rows, b.spans = nil, nil
+		freeRows()
+		freeSpans()
+	}
 	return b, nil
 }
 
@@ -95,7 +103,7 @@ func (b *builder) executable(start, end uint64) bool {
 
 // begin starts a span.
 func (b *builder) begin(start, bytes uint64) {
-	b.spans = append(b.spans, span{start: uint32(start - b.origin), bytes: uint32(bytes), first: uint32(b.count)})
+	b.spans = append(b.spans, span{start: uint32(start - b.origin), bytes: uint32(bytes), first: uint32(len(b.rows))})
 }
 
 // addRow takes up a row in the machine's state. It returns false when there are
@@ -129,19 +137,15 @@ func (b *builder) ruleNumber(r record.UnwindRule) uint16 {
 // add appends a row that lasts some bytes; one of many takes several.
 func (b *builder) add(bytes uint64, rule uint16) bool {
 	for bytes > 0 {
-		if b.count == b.limits.Rows || len(b.spans) > b.limits.Functions {
+		if len(b.rows) == b.limits.Rows || len(b.spans) > b.limits.Functions {
 			b.full = true
 			return false
 		}
-		if b.count%chunkRows == 0 {
-			b.rows = append(b.rows, make([]record.UnwindRow, chunkRows))
-		}
 		n := min(bytes, 0xffff)
-		b.rows[b.count/chunkRows][b.count%chunkRows] = record.NewUnwindRow(n, rule)
-		b.count++
+		b.rows = append(b.rows, record.NewUnwindRow(n, rule))
 		bytes -= n
 	}
-	b.spans[len(b.spans)-1].count = uint32(b.count) - b.spans[len(b.spans)-1].first
+	b.spans[len(b.spans)-1].count = uint32(len(b.rows)) - b.spans[len(b.spans)-1].first
 	return true
 }
 

@@ -22,7 +22,7 @@ func (b *builder) readDebugFrame() error {
 	}
 	source, bytes := before.stats.Source, before.stats.SectionBytes
 	if errors.Is(err, ErrLimit) { // what .eh_frame says is as good as without it
-		b.forget(known, before.count)
+		b.forget(known, len(before.rows))
 		err = nil
 	}
 	b.stats.Source, b.stats.SectionBytes = source, bytes
@@ -40,8 +40,7 @@ func wrapDebugFrame(err error) error {
 // forget takes back all but the first spans and rows.
 func (b *builder) forget(spans, rows int) {
 	b.spans = b.spans[:spans]
-	b.count, b.full = rows, false
-	b.rows = b.rows[:(rows+chunkRows-1)/chunkRows]
+	b.rows, b.full = b.rows[:rows], false
 }
 
 // keepGaps drops the spans behind the first ones that overlap one of those.

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
@@ -28,7 +27,6 @@ func (b *builder) readGo() (ok bool, err error) {
 		return false, fmt.Errorf("find pclntab: %w", err)
 	}
 	r := gopclntab.NewReader(table, b.file.Source())
-	b.spans = slices.Grow(b.spans, min(r.Len(), b.limits.Functions, chunkRows))
 	var stop error
 	err = r.Functions(func(f gopclntab.Func) bool {
 		if f.End <= f.Entry || !b.executable(f.Entry, f.End) {

@@ -1,6 +1,11 @@
 package unwind
 
-import "github.com/customlabels/otelcol-customlabels/internal/record"
+import (
+	"runtime"
+
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // writer writes the rows of a table in ascending order, or only counts them.
 type writer struct {
@@ -49,7 +54,7 @@ func (b *builder) walk(w *writer) {
 			w.put(at, 0)
 		}
 		for n := s.first; n < s.first+s.count && from < to; n++ {
-			r := b.rows[n/chunkRows][n%chunkRows]
+			r := b.rows[n]
 			w.put(from, uint16(r.Rule()))
 			from += r.Offset()
 		}
@@ -74,7 +79,9 @@ func (b *builder) table() (*Table, error) {
 	blocks := (last - base + record.UnwindBlockBytes - 1) / record.UnwindBlockBytes
 	counted := writer{base: base, dry: true}
 	b.walk(&counted)
-	w := writer{base: base, rows: make([]record.UnwindRow, 0, counted.count), index: make([]uint32, 0, blocks+1)}
+	rows, freeRows := offheap.Reserve[record.UnwindRow](counted.count)
+	index, freeIndex := offheap.Reserve[uint32](int(blocks) + 1)
+	w := writer{base: base, rows: rows, index: index}
 	b.walk(&w)
 	if end := base + blocks*record.UnwindBlockBytes; len(w.rows) > 0 && w.last == end {
 		w.rows = w.rows[:len(w.rows)-1] // nothing holds behind the table
@@ -83,7 +90,15 @@ func (b *builder) table() (*Table, error) {
 		w.index = append(w.index, uint32(len(w.rows)))
 	}
 	w.index = w.index[:blocks+1]
-	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage, b.count
-	rows := record.UnwindTable{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows}
-	return &Table{UnwindTable: rows, Stats: b.stats}, nil
+	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage, len(b.rows)
+	t := &Table{
+		UnwindTable: record.UnwindTable{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows},
+		Stats:       b.stats,
+		free: func() {
+			freeRows()
+			freeIndex()
+		},
+	}
+	t.unreachable = runtime.AddCleanup(t, func(free func()) { free() }, t.free)
+	return t, nil
 }

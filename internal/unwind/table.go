@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"runtime"
 	"sort"
 	"unsafe"
 
@@ -13,6 +14,17 @@ import (
 type Table struct {
 	record.UnwindTable
 	Stats Stats
+
+	free        func()
+	unreachable runtime.Cleanup
+}
+
+// Close gives the memory of the table back, after which it must not be used. That of one that
+// is not closed is given back some time after its last use.
+func (t *Table) Close() {
+	t.unreachable.Stop()
+	t.UnwindTable = record.UnwindTable{}
+	t.free()
 }
 
 // Lookup returns the rule that holds at a virtual address of the file; ok is

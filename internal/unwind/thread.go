@@ -22,7 +22,7 @@ func (s *search) clone(before *span, start, end uint64) error {
 		return nil
 	}
 	last := before.first + before.count - 1
-	if s.b.rules[s.b.rows[last/chunkRows][last%chunkRows].Rule()] != entry {
+	if s.b.rules[s.b.rows[last].Rule()] != entry {
 		return nil
 	}
 	code, err := s.text(start, uint64(len(syscall)), end)

@@ -17,6 +17,7 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer b.free()
 	err = b.readEHFrame()
 	golang, goErr := b.readGo()
 	if errors.Is(goErr, ErrLimit) {
