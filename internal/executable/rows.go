@@ -40,10 +40,12 @@ type fileRows struct {
 	FileRows
 	state  rowsState
 	kernel record.FileKey // what they were made from, if known
-	// asked is the file to build them from: one that a process maps now.
+	// asked is the file to build them from: one that a process maps now, and uid its user.
 	asked *File
-	// waiting are the sampled processes that map the file.
-	waiting map[uint64]struct{} // by handle
+	uid   uint32
+	// waiting are the sampled processes that map the file, by handle.
+	waiting map[uint64]struct{}
+	users   map[uint32]struct{} // whose processes want them
 	// refusedAt is the value of Rows.released then.
 	refusedAt uint64
 	idleSince int64 // when the last process was seen to be gone; 0: there is one
@@ -82,6 +84,7 @@ type Rows struct {
 
 	mu       sync.Mutex
 	wanted   []*File
+	shares   shares
 	ready    map[*File]struct{}
 	tables   map[record.TableID]*sharedRows
 	bytes    int
@@ -90,12 +93,18 @@ type Rows struct {
 
 // NewRows makes rows of no file yet; Run builds them.
 func NewRows(opts RowsOptions) *Rows {
-	return &Rows{opts: opts, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}}
+	return &Rows{opts: opts, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, shares: newShares()}
+}
+
+// A Waiter is a process that maps files.
+type Waiter struct {
+	Handle uint64 // 0: it only looks
+	UID    uint32 // its user
 }
 
 // Of returns the rows of a file. ok is false if the file has none. The process is told when
-// that changes (RowsOptions.Changed), unless it only looks: handle 0.
-func (r *Rows) Of(f *File, handle uint64) (rows FileRows, ok bool) {
+// that changes (RowsOptions.Changed), unless it only looks.
+func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := f
@@ -104,28 +113,31 @@ func (r *Rows) Of(f *File, handle uint64) (rows FileRows, ok bool) {
 	switch s.state {
 	case rowsReady:
 		s.idleSince = 0
+		if w.Handle != 0 {
+			s.users[w.UID] = struct{}{}
+		}
 		return s.FileRows, true
 	case rowsNone:
 		return FileRows{}, false
 	case rowsFailed:
 		return FileRows{}, true
 	case rowsRefused:
-		if handle == 0 || s.refusedAt == r.released {
+		if w.Handle == 0 || s.refusedAt == r.released {
 			return FileRows{}, true
 		}
 		s.state = rowsUnknown
 	}
-	if handle == 0 || asked.closed == asked.places.version() {
+	if w.Handle == 0 || asked.closed == asked.places.version() {
 		return FileRows{}, true
 	}
 	if s.state == rowsUnknown {
 		s.state = rowsWanted
-		s.asked = asked
-		s.waiting = map[uint64]struct{}{}
+		s.asked, s.uid = asked, w.UID
+		s.waiting, s.users = map[uint64]struct{}{}, map[uint32]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.Wake()
 	}
-	s.waiting[handle] = struct{}{}
+	s.waiting[w.Handle], s.users[w.UID] = struct{}{}, struct{}{}
 	return FileRows{}, true
 }
 
@@ -154,7 +166,7 @@ func (r *Rows) settle(f *File, result fileRows) (handles []uint64) {
 	if result.state == rowsUnknown {
 		f.rows.asked.closed = f.rows.asked.places.version()
 	}
-	result.refusedAt = r.released
+	result.refusedAt, result.uid, result.users = r.released, f.rows.uid, f.rows.users
 	f.rows = result
 	if result.state == rowsReady {
 		r.ready[f] = struct{}{}

@@ -105,7 +105,7 @@ func (f *rowsFake) start(path string) (files []*File, cmd *exec.Cmd) {
 // ask asks for the rows of the files of a process.
 func (f *rowsFake) ask(pid int) {
 	for _, file := range f.running[pid] {
-		f.Of(file, uint64(pid))
+		f.Of(file, Waiter{Handle: uint64(pid)})
 	}
 }
 
@@ -168,7 +168,7 @@ func TestRowsReleased(t *testing.T) {
 		f.sweep()
 		require.Len(t, f.rec.tables, loaded, "for a while")
 		if needed {
-			require.False(t, f.roomFor(f.opts.MaxBytes+1))
+			require.False(t, f.roomFor(f.opts.MaxBytes+1, 0))
 		} else {
 			f.clock.Add(int64(keepRows))
 			f.sweep()
@@ -234,7 +234,7 @@ func TestLargeFilesWait(t *testing.T) {
 	var times buildTimes
 	next := func(now int64) (*File, int64) { return r.next(&times, now) }
 	for _, name := range []string{"large", "larger"} {
-		r.Of(files[name], 1)
+		r.Of(files[name], Waiter{Handle: 1})
 	}
 	f, _ := next(0)
 	require.Same(t, files["large"], f)
@@ -242,7 +242,7 @@ func TestLargeFilesWait(t *testing.T) {
 	f, wait := next(100)
 	require.Nil(t, f)
 	require.EqualValues(t, 900, wait)
-	r.Of(files["small"], 1)
+	r.Of(files["small"], Waiter{Handle: 1})
 	f, _ = next(100)
 	require.Same(t, files["small"], f)
 	f, _ = next(1000)
@@ -257,12 +257,136 @@ func TestMostWantedFirst(t *testing.T) {
 	small, large, wanted := &File{}, &File{}, &File{}
 	small.key.Size, large.key.Size, wanted.key.Size = 1, 2, 3
 	for handle, f := range []*File{large, small, wanted, wanted} {
-		r.Of(f, uint64(handle+1))
+		r.Of(f, Waiter{Handle: uint64(handle + 1)})
 	}
 	for _, want := range []*File{wanted, small, large} {
 		f, _ := r.next(&buildTimes{}, 0)
 		require.Same(t, want, f)
 	}
+}
+
+// A user for whom building takes long waits for others, who do not wait for him. A file that both
+// want does not wait.
+func TestRowsOfUsersTakeTurns(t *testing.T) {
+	r := NewRows(RowsOptions{Now: func() int64 { return 0 }})
+	const flooder, other = 1, 2
+	many, shared, one := &File{}, &File{}, &File{}
+	many.key.Size, shared.key.Size, one.key.Size = 1, 2, 3
+	ask := func() {
+		for handle := range uint64(10) {
+			r.Of(many, Waiter{Handle: 1 + handle, UID: flooder})
+		}
+		r.Of(shared, Waiter{Handle: 1, UID: flooder})
+		r.Of(shared, Waiter{Handle: 11, UID: other})
+		r.Of(one, Waiter{Handle: 11, UID: other})
+	}
+	order := func() (files []*File) {
+		for {
+			f, _ := r.next(&buildTimes{}, 0)
+			if f == nil {
+				return files
+			}
+			f.rows = fileRows{}
+			files = append(files, f)
+		}
+	}
+	ask()
+	require.Equal(t, []*File{many, shared, one}, order(), "nobody has taken much")
+	r.spend(flooder, turnTime)
+	ask()
+	require.Equal(t, []*File{shared, one, many}, order())
+	r.spend(other, turnTime)
+	ask()
+	require.Equal(t, []*File{many, shared, one}, order(), "both have")
+}
+
+// What was built for a user a while ago does not count any more.
+func TestSpentIsForgotten(t *testing.T) {
+	now := int64(0)
+	r := NewRows(RowsOptions{Now: func() int64 { return now }})
+	r.spend(1, 8*turnTime)
+	r.spend(2, turnTime/2)
+	now = 2 * spentHalves
+	r.spend(3, 1)
+	require.Equal(t, map[uint32]int64{1: 2 * turnTime, 3: 1}, r.shares.spent)
+	now = 100 * spentHalves
+	r.spend(4, 1)
+	require.Equal(t, map[uint32]int64{4: 1}, r.shares.spent)
+}
+
+// A user whose files do not answer has no more of them opened, which takes none from others.
+func TestStuckFilesOfUser(t *testing.T) {
+	f := newRowsFake(t, nil)
+	const hanging, other = 1, 2
+	var builders []*builder
+	for range maxStuckOfUser {
+		f.Of(&File{}, Waiter{Handle: 1, UID: hanging})
+		file, _ := f.next(&buildTimes{}, 0)
+		require.NotNil(t, file)
+		b := &builder{}
+		b.uid.Store(file.rows.uid)
+		b.sinceNs.Store(f.clock.Load())
+		builders = append(builders, b)
+		f.clock.Add(int64(stuckAfter) + 1)
+		require.True(t, f.hangs(builders))
+	}
+	own, others, both := &File{}, &File{}, &File{}
+	f.Of(own, Waiter{Handle: 1, UID: hanging})
+	file, wait := f.next(&buildTimes{}, 0)
+	require.Nil(t, file)
+	require.EqualValues(t, -1, wait)
+	f.Of(others, Waiter{Handle: 2, UID: other})
+	f.Of(both, Waiter{Handle: 1, UID: hanging})
+	f.Of(both, Waiter{Handle: 2, UID: other})
+	for _, want := range []*File{both, others, nil} {
+		file, _ = f.next(&buildTimes{}, 0)
+		require.Equal(t, want, file)
+	}
+	f.unstick(hanging)
+	file, _ = f.next(&buildTimes{}, 0)
+	require.Same(t, own, file)
+	for range maxStuckOfUser - 1 {
+		f.unstick(hanging)
+	}
+	require.Empty(t, f.shares.stuck)
+}
+
+// A user with many rows makes room for one with few, as far as that leaves both the same, first
+// with rows that nobody else wants.
+func TestRowsOfUsersShareRoom(t *testing.T) {
+	f := newRowsFake(t, nil)
+	f.opts.MaxBytes = 100
+	const flooder, other, third = 1, 2, 3
+	add := func(uid uint32, bytes int, users ...uint32) *File {
+		file := &File{}
+		file.users.Add(1)
+		f.rec.next++
+		f.rec.tables[f.rec.next] = nil
+		f.hold(f.rec.next, bytes)
+		file.rows = fileRows{FileRows: FileRows{ID: f.rec.next}, state: rowsReady, uid: uid, users: map[uint32]struct{}{uid: {}}}
+		for _, u := range users {
+			file.rows.users[u] = struct{}{}
+		}
+		f.ready[file] = struct{}{}
+		return file
+	}
+	shared, small, large := add(flooder, 30, other), add(flooder, 20), add(flooder, 50)
+	require.False(t, f.roomFor(100, other), "more than the other would keep")
+	require.Len(t, f.ready, 3, "and so nobody loses any")
+	require.False(t, f.roomFor(1, flooder), "his own room")
+	require.True(t, f.roomFor(10, other))
+	require.Equal(t, rowsRefused, large.rows.state)
+	require.NotContains(t, f.ready, large)
+	require.Len(t, f.rec.tables, 2, "it was removed from the kernel")
+	require.EqualValues(t, 1, f.Stats().Refused)
+	add(other, 40)
+	rows, ok := f.Of(large, Waiter{Handle: 1, UID: flooder})
+	require.True(t, ok)
+	require.Zero(t, rows)
+	require.Empty(t, f.wanted, "not before there is room again")
+	require.True(t, f.roomFor(20, third))
+	require.Equal(t, rowsRefused, small.rows.state, "rather than the one that others want")
+	require.Equal(t, rowsReady, shared.rows.state)
 }
 
 // Those rows go first that nobody has needed for the longest time.

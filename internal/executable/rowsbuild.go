@@ -65,7 +65,7 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	key := asked.named(file)
 	result, shared := r.shareWith(f, file, size)
 	if !shared {
-		if result, err = r.read(file, size); err != nil {
+		if result, err = r.read(file, size, f.rows.uid); err != nil {
 			return fileRows{}, err
 		}
 	}
@@ -82,8 +82,8 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	return result, nil
 }
 
-// readRows makes rows and loads them.
-func (r *Rows) read(file *os.File, size int64) (fileRows, error) {
+// read makes rows, for a user, and loads them.
+func (r *Rows) read(file *os.File, size int64, uid uint32) (fileRows, error) {
 	e, err := elffile.New(file, size)
 	if err != nil {
 		return fileRows{}, err
@@ -95,7 +95,7 @@ func (r *Rows) read(file *os.File, size int64) (fileRows, error) {
 	defer table.Close()
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
 	bytes := table.Bytes()
-	if !r.roomFor(bytes) {
+	if !r.roomFor(bytes, uid) {
 		return fileRows{}, errNoRoom
 	}
 	r.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
@@ -106,9 +106,9 @@ func (r *Rows) read(file *os.File, size int64) (fileRows, error) {
 	return result, err
 }
 
-// roomForRows makes room by removing the rows that no process needs, those first
-// that have been idle for the longest time.
-func (r *Rows) roomFor(bytes int) bool {
+// roomFor makes room for rows that a user wants: by removing those that no process needs, the
+// longest idle first, and then those of a user who has more.
+func (r *Rows) roomFor(bytes int, uid uint32) bool {
 	for {
 		r.mu.Lock()
 		if r.bytes+bytes <= r.opts.MaxBytes {
@@ -117,10 +117,17 @@ func (r *Rows) roomFor(bytes int) bool {
 		}
 		idle := r.idle(r.opts.Now())
 		r.mu.Unlock()
-		if len(idle) == 0 {
+		if len(idle) > 0 {
+			r.remove(idle[0])
+			continue
+		}
+		surplus := r.surplus(bytes, uid)
+		if len(surplus) == 0 {
 			return false
 		}
-		r.remove(idle[0])
+		for _, f := range surplus {
+			r.evict(f)
+		}
 	}
 }
 
@@ -155,7 +162,10 @@ func (r *Rows) sweep() {
 	}
 }
 
-func (r *Rows) remove(f *File) {
+func (r *Rows) remove(f *File) { r.replace(f, fileRows{}) }
+
+// replace takes the rows of a file back.
+func (r *Rows) replace(f *File, by fileRows) {
 	r.mu.Lock()
 	if _, ok := r.ready[f]; !ok {
 		r.mu.Unlock()
@@ -163,8 +173,9 @@ func (r *Rows) remove(f *File) {
 	}
 	id := f.rows.ID
 	r.released++
+	by.refusedAt = r.released
 	delete(r.ready, f)
-	f.rows = fileRows{}
+	f.rows = by
 	r.mu.Unlock()
 	r.dropTable(id)
 }

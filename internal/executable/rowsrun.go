@@ -27,9 +27,11 @@ const (
 	// stuckAfter is when the goroutine that builds rows is given up: a file can block whoever
 	// reads it.
 	stuckAfter = 10 * time.Second
-	// maxStuck of them are replaced by new ones.
-	maxStuck = 16
-	watchGap = 5 * time.Second // between looks whether one hangs
+	// maxStuck of them are replaced by new ones; maxStuckOfUser with files that one user's
+	// processes wait for.
+	maxStuck       = 16
+	maxStuckOfUser = 4
+	watchGap       = 5 * time.Second // between looks whether one hangs
 )
 
 // buildTimes are when small and large files may be built again.
@@ -43,22 +45,26 @@ func (b *buildTimes) of(f *File) *int64 {
 }
 
 // next takes the file that the most sampled processes wait for, of these the smallest,
-// among those that may be built now. If there is none, it says in how many ns there will
-// be, or -1 if none waits.
+// among those that may be built now; but first those of users for whom little was built
+// lately. If there is none, it says in how many ns there will be, or -1 if none waits.
 func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	best := -1
+	best, bestTurn := -1, int64(0)
 	waitNs = -1
 	for i, f := range r.wanted {
+		turn, may := r.shares.turn(&f.rows)
+		if !may {
+			continue
+		}
 		if wait := *times.of(f) - now; wait > 0 {
 			if waitNs < 0 || wait < waitNs {
 				waitNs = wait
 			}
 			continue
 		}
-		if best < 0 || f.moreWantedThan(r.wanted[best]) {
-			best = i
+		if best < 0 || turn < bestTurn || turn == bestTurn && f.moreWantedThan(r.wanted[best]) {
+			best, bestTurn = i, turn
 		}
 	}
 	if best < 0 {
@@ -81,8 +87,9 @@ func (f *File) moreWantedThan(g *File) bool {
 
 // builder is a goroutine that builds rows.
 type builder struct {
-	sinceNs atomic.Int64 // of the file that it builds, 0: none
-	stuck   atomic.Bool  // given up; ends when its file does
+	sinceNs atomic.Int64  // of the file that it builds, 0: none
+	uid     atomic.Uint32 // whose process waits for that
+	stuck   atomic.Bool   // given up; ends when its file does
 }
 
 func (b *builder) ended() bool { return b.stuck.Load() && b.sinceNs.Load() == 0 }
@@ -128,9 +135,14 @@ func (r *Rows) hangs(builders []*builder) bool {
 	if stuck >= maxStuck {
 		return false
 	}
+	uid := b.uid.Load()
+	r.mu.Lock()
+	r.shares.stuck[uid]++
+	r.mu.Unlock()
 	b.stuck.Store(true)
 	r.counts.stuck.Add(1)
-	r.opts.Logger.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.", zap.Int("others", stuck))
+	r.opts.Logger.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.",
+		zap.Uint32("uid", uid), zap.Int("others", stuck))
 	return true
 }
 
@@ -142,8 +154,11 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	var times buildTimes
 	for ctx.Err() == nil && !b.stuck.Load() {
 		b.sinceNs.Store(max(r.opts.Now(), 1))
-		built, waitNs := r.buildNext(&times)
+		built, waitNs := r.buildNext(&times, &b.uid)
 		b.sinceNs.Store(0)
+		if b.stuck.Load() {
+			r.unstick(b.uid.Load())
+		}
 		if built {
 			continue
 		}
@@ -160,9 +175,9 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	}
 }
 
-// buildNext builds the rows of one file, if one may be built now. If not, it says in how many
-// ns that may be, or -1 if none waits.
-func (r *Rows) buildNext(times *buildTimes) (built bool, waitNs int64) {
+// buildNext builds the rows of one file, if one may be built now, and sets uid to that of the
+// process that has asked for it. If not, it says in how many ns that may be, or -1 if none waits.
+func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, waitNs int64) {
 	r.sweep()
 	if delay := r.delay(); delay > 0 {
 		return false, int64(delay)
@@ -171,9 +186,12 @@ func (r *Rows) buildNext(times *buildTimes) (built bool, waitNs int64) {
 	if f == nil {
 		return false, waitNs
 	}
+	by := f.rows.uid
+	uid.Store(by)
 	began := threadTime()
 	r.build(f)
 	spent := threadTime() - began
+	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
 	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
 	return true, 0
@@ -182,7 +200,7 @@ func (r *Rows) buildNext(times *buildTimes) (built bool, waitNs int64) {
 // Build builds the rows of the most wanted file now, and reports whether there was one. Run
 // does so by itself, as far as its share of the CPUs allows.
 func (r *Rows) Build() bool {
-	built, _ := r.buildNext(&buildTimes{})
+	built, _ := r.buildNext(&buildTimes{}, &atomic.Uint32{})
 	return built
 }
 

@@ -61,12 +61,12 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		}
 		info = &Info{}
 	}
-	handle := p.handle
+	waiter := executable.Waiter{Handle: p.handle, UID: p.worker.owner.UID}
 	if !p.sampled.Load() {
 		if !t.runsKnown(p, info) {
 			return
 		}
-		handle = 0
+		waiter.Handle = 0
 	}
 	list := make([]record.UnwindMapping, 0, len(info.Mappings))
 	for i := range info.Mappings {
@@ -74,7 +74,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		if m.File == nil || !m.Biased {
 			continue
 		}
-		r, ok := t.rows.Of(m.File, handle)
+		r, ok := t.rows.Of(m.File, waiter)
 		if !ok {
 			continue
 		}

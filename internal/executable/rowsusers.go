@@ -1,0 +1,109 @@
+//go:build linux
+
+package executable
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// turnTime of a CPU is what building may take for a user before others come first.
+	turnTime = int64(time.Second)
+	// spentHalves is in what time half of what was spent for a user is forgotten.
+	spentHalves = int64(time.Minute)
+)
+
+// shares are what building rows takes for each user: who has many files, or files that do not
+// answer, does not hold up others. Guarded by Rows.mu.
+type shares struct {
+	spent    map[uint32]int64 // CPU time in ns, lately
+	halvedNs int64
+	stuck    map[uint32]int // workers that were given up
+}
+
+func newShares() shares { return shares{spent: map[uint32]int64{}, stuck: map[uint32]int{}} }
+
+// turn tells which files come before others, those with a lower number, and whether a file may
+// be built at all. A file that processes of several users wait for has the best of theirs.
+func (s *shares) turn(f *fileRows) (turn int64, may bool) {
+	turn = math.MaxInt64
+	for uid := range f.users {
+		if s.stuck[uid] < maxStuckOfUser {
+			turn, may = min(turn, s.spent[uid]/turnTime), true
+		}
+	}
+	return turn, may
+}
+
+// spend counts what a file took that a user's process has asked for.
+func (r *Rows) spend(uid uint32, ns int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	now := r.opts.Now()
+	for ; now-s.halvedNs >= spentHalves && len(s.spent) > 0; s.halvedNs += spentHalves {
+		for u, spent := range s.spent {
+			if s.spent[u] = spent / 2; spent < turnTime {
+				delete(s.spent, u)
+			}
+		}
+	}
+	if len(s.spent) == 0 {
+		s.halvedNs = now
+	}
+	s.spent[uid] += ns
+}
+
+// unstick notes that a file has answered after all.
+func (r *Rows) unstick(uid uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shares.stuck[uid]--; r.shares.stuck[uid] <= 0 {
+		delete(r.shares.stuck, uid)
+	}
+	r.Wake()
+}
+
+// surplus are files whose rows make room for some that a user wants: of the users who have more
+// than he would have then, from who has most, what fewest users share, the largest first. It is
+// empty if that is not enough.
+func (r *Rows) surplus(bytes int, uid uint32) (files []*File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := map[uint32]int{uid: 0}
+	of := map[uint32][]*File{}
+	size := func(f *File) int { return r.tables[f.rows.ID].bytes / r.tables[f.rows.ID].files }
+	for f := range r.ready {
+		held[f.rows.uid] += size(f)
+		of[f.rows.uid] = append(of[f.rows.uid], f)
+	}
+	for _, list := range of {
+		slices.SortFunc(list, func(f, g *File) int {
+			return cmp.Or(cmp.Compare(len(f.rows.users), len(g.rows.users)), -cmp.Compare(size(f), size(g)))
+		})
+	}
+	for missing := r.bytes + bytes - r.opts.MaxBytes; missing > 0; {
+		most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b uint32) int { return cmp.Compare(held[a], held[b]) })
+		if most == uid || held[most] <= held[uid]+bytes {
+			return nil
+		}
+		f := of[most][0]
+		of[most] = of[most][1:]
+		files = append(files, f)
+		held[most] -= size(f)
+		missing -= size(f)
+	}
+	return files
+}
+
+// evict takes the rows of a file back that processes map: its user has more than others, for whom
+// there is no room. Its processes' stacks are walked by frame pointer from now on.
+func (r *Rows) evict(f *File) {
+	r.replace(f, fileRows{state: rowsRefused})
+	r.counts.refused.Add(1)
+	r.failed(f, errNoRoom)
+}
