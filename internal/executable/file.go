@@ -40,6 +40,8 @@ type File struct {
 	places places
 	said   atomic.Uint32 // bits of FirstTime
 	hash   atomic.Pointer[[sha256.Size]byte]
+	// contents is the key of a file of the same owner with the same bytes; nil: none is known.
+	contents atomic.Pointer[procfs.FileID]
 }
 
 // NewFile returns a file of which this is known, or why it is not, and which cannot be opened:
@@ -53,8 +55,16 @@ func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
 // ID returns what the file is to the processes that map it.
 func (f *File) ID() procfs.FileID { return f.key }
 
-// Key identifies the file's contents; it can be used as the key of caches.
-func (f *File) Key() procfs.FileID { return f.origin().key }
+// Key identifies the file's contents; it can be used as the key of caches. Copies of a file have
+// one key from when they are known to be equal, if they have one owner: what comes with a file,
+// such as one for debuggers, is trusted as far as its owner.
+func (f *File) Key() procfs.FileID {
+	f = f.origin()
+	if same := f.contents.Load(); same != nil {
+		return *same
+	}
+	return f.key
+}
 
 // Path returns a path under which the file was seen. Valid UTF-8.
 func (f *File) Path() string { return f.path }

@@ -63,8 +63,8 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	}
 	defer file.Close()
 	key := asked.named(file)
-	result, shared := r.shareWith(f, file, size)
-	if !shared {
+	result, twin := r.shareWith(f, file, size)
+	if twin == nil {
 		if result, err = r.read(file, size, f.rows.uid); err != nil {
 			return fileRows{}, err
 		}
@@ -72,6 +72,10 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
 		r.dropTable(result.ID)
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
+	}
+	if twin != nil && twin.uid == f.uid {
+		same := twin.Key()
+		f.contents.Store(&same)
 	}
 	result.kernel = key
 	if key != (record.FileKey{}) || f.vdso != nil {

@@ -50,24 +50,24 @@ const maxHashedBytes = 256 << 20
 // shareWith gives a file the rows of another one with the same contents, as images have
 // that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
 // bytes are compared, by their hash, of files that did not change since their rows were made.
-func (r *Rows) shareWith(f *File, file *os.File, size int64) (fileRows, bool) {
+func (r *Rows) shareWith(f *File, file *os.File, size int64) (rows fileRows, with *File) {
 	twins := r.twins(f)
 	if len(twins) == 0 || size > maxHashedBytes {
-		return fileRows{}, false
+		return fileRows{}, nil
 	}
 	sum, err := f.sum(file, size)
 	if err != nil {
-		return fileRows{}, false
+		return fileRows{}, nil
 	}
 	for twin, rows := range twins {
 		if rows.kernel == (record.FileKey{}) || !twin.holds(sum, rows.kernel) {
 			continue
 		}
 		if shared, ok := r.share(twin, rows.ID); ok {
-			return shared, true
+			return shared, twin
 		}
 	}
-	return fileRows{}, false
+	return fileRows{}, nil
 }
 
 // twins are the files with rows that look like another one.

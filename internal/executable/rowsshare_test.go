@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // copies are the same program under several names.
@@ -144,6 +145,8 @@ func TestRowsOfCopies(t *testing.T) {
 			require.Equal(t, tc.shared, first.rows.ID == second.rows.ID)
 			require.Equal(t, tc.shared, len(c.rec.tables) == tables)
 			require.Equal(t, tc.shared, c.bytes == bytes)
+			require.Equal(t, tc.shared, first.Key() == second.Key())
+			require.NotEqual(t, first.ID(), second.ID())
 			require.Equal(t, second.rows.ID, c.rec.files[second.kernel])
 			c.remove(first)
 			require.Contains(t, c.rec.tables, second.rows.ID)
@@ -152,6 +155,18 @@ func TestRowsOfCopies(t *testing.T) {
 			require.NotContains(t, c.rec.tables, id)
 		})
 	}
+}
+
+// A copy that is another owner's has a key of its own: what he puts beside it is his word.
+func TestCopyOfAnotherOwner(t *testing.T) {
+	testutil.RequireRoot(t)
+	c := newCopies(t, 2, func(int, []byte) {}, inodeOf)
+	require.NoError(t, os.Chown(c.paths[1], 65534, 65534))
+	first, _ := c.run(0)
+	second, _ := c.run(1)
+	require.Equal(t, first.rows.ID, second.rows.ID)
+	require.NotEqual(t, first.Key(), second.Key())
+	require.Equal(t, second.ID(), second.Key())
 }
 
 // A file that has changed since its rows were made has no share in those of another one.
