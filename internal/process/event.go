@@ -3,7 +3,9 @@
 package process
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -165,9 +167,38 @@ func (t *Table) finishInvisible() {
 
 // rereadAll looks at all processes, spread over a time.
 func (t *Table) rereadAll(nowNs int64, spread time.Duration) {
-	step := int64(spread) / int64(len(t.byPID)+1)
+	t.reread(slices.Collect(maps.Values(t.byPID)), nowNs, spread)
+}
+
+// rescan looks at the processes that were sampled since the last call, at those of which no
+// samples come because they are not wanted, and at those that have gone without an event.
+// Nothing depends on what others are like before they are sampled again: they are looked at then.
+func (t *Table) rescan(spread time.Duration) {
+	var due, idle []*Process
+	t.mu.Lock()
 	for _, p := range t.byPID {
+		if p.lately.Swap(false) || p.Info().Verdict == VerdictFiltered {
+			due = append(due, p)
+		} else {
+			p.overdue = true
+			idle = append(idle, p)
+		}
+	}
+	t.mu.Unlock()
+	due = append(due, slices.DeleteFunc(idle, func(p *Process) bool { return t.opts.FS.Exists(p.pid) })...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reread(due, t.now(), spread)
+}
+
+func (t *Table) reread(all []*Process, nowNs int64, spread time.Duration) {
+	step := int64(spread) / int64(len(all)+1)
+	for _, p := range all {
 		nowNs += step
+		if p.exited {
+			continue
+		}
+		p.overdue = false
 		t.schedule(p, workReread, max(nowNs, p.notBeforeNs))
 	}
 }

@@ -58,7 +58,7 @@ type Options struct {
 	MaxDescriptors int
 	// MaxRowBytes of unwind rows are kept loaded.
 	MaxRowBytes int
-	// RescanInterval is the time in which each process is looked at anew, in
+	// RescanInterval is the time in which each process that is sampled is looked at anew, in
 	// case events were lost.
 	RescanInterval time.Duration
 	// Workers is the number of goroutines that read processes.

@@ -16,6 +16,7 @@ type Process struct {
 	info   atomic.Pointer[Info]
 
 	sampled atomic.Bool // looked up at least once
+	lately  atomic.Bool // since the last Table.rescan
 
 	functions functions
 
@@ -28,6 +29,7 @@ type Process struct {
 	// Guarded by Table.mu.
 	job
 	lineage
+	overdue  bool   // passed over by Table.rescan: looked at when it is sampled again
 	exited   bool   // or replaced by an exec
 	exitedIn uint64 // interval
 	awaited  bool   // by AwaitVerdicts

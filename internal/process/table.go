@@ -85,15 +85,15 @@ func (t *Table) Lookup(id record.ProcessID, pid int, comm []byte) *Process {
 	t.mu.RLock()
 	p := t.byID[id]
 	t.mu.RUnlock()
-	if p != nil && p.sampled.Load() {
+	if p != nil && p.lately.Load() {
 		return p
 	}
-	return t.firstSample(id, pid, comm)
+	return t.noteSample(id, pid, comm)
 }
 
-// firstSample makes the information of a process that is sampled for the first
-// time more urgent than that of others.
-func (t *Table) firstSample(id record.ProcessID, pid int, comm []byte) *Process {
+// noteSample makes the information of a process that is sampled for the first
+// time, or after a pause, more urgent than that of others.
+func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.byID[id]
@@ -110,13 +110,18 @@ func (t *Table) firstSample(id record.ProcessID, pid int, comm []byte) *Process 
 		p.birth = &named
 		p.show()
 	}
-	p.sampled.Store(true)
-	if !p.exited && p.pid != 0 {
-		if !p.Info().Loaded {
-			t.schedule(p, workLoad, urgent)
-		} else if t.opts.Unwinder != nil {
-			t.schedule(p, workUnwind, urgent)
-		}
+	p.lately.Store(true)
+	first := !p.sampled.Swap(true)
+	if p.exited || p.pid == 0 {
+		return p
+	}
+	if first && !p.Info().Loaded {
+		t.schedule(p, workLoad, urgent)
+	} else if first && t.opts.Unwinder != nil {
+		t.schedule(p, workUnwind, urgent)
+	}
+	if p.overdue {
+		t.schedule(p, workReread, urgent)
 	}
 	return p
 }

@@ -59,10 +59,7 @@ func (t *Table) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-rescan.C:
-			t.mu.Lock()
-			// Done before the next pass, and not all at once.
-			t.rereadAll(t.now(), t.opts.RescanInterval/2)
-			t.mu.Unlock()
+			t.rescan(t.opts.RescanInterval / 2) // done before the next pass, and not all at once
 		case <-watch.C:
 			t.releaseAll()
 		}
