@@ -249,10 +249,12 @@ func TestRuntimesPython(t *testing.T) {
 }
 
 func startPythonReceiver(t *testing.T, out *pythonSink) *running {
-	return startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = pythonRate
-		c.ReportInterval = 500 * time.Millisecond
-	}, manySets)
+	return startReceiver(t, out, changeForPython, manySets)
+}
+
+func changeForPython(c *customlabelsreceiver.Config) {
+	c.SamplesPerSecond = pythonRate
+	c.ReportInterval = 500 * time.Millisecond
 }
 
 func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, samples int) {
