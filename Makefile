@@ -322,6 +322,11 @@ bench-%: export CUSTOM_LABELS_FULL ?= 1
 bench-%: writers FORCE
 	@$(FIGURE) ./test/bench $(or $(BENCH_TESTS_$*),$(error no measurement $*: $(BENCH)))
 
+# What full measurements have come to, from build/bench into docs/benchmarks.md.
+.PHONY: figures
+figures:
+	$(GO) run ./test/bench/figures $(BUILD)/bench docs/benchmarks.md
+
 bench-resolve: export CUSTOM_LABELS_FULL ?= 1
 bench-resolve:
 	$(FIGURE) ./internal/executable TestBenchPlan
