@@ -83,7 +83,7 @@ func (b *builder) table() (*Table, error) {
 		w.index = append(w.index, uint32(len(w.rows)))
 	}
 	w.index = w.index[:blocks+1]
-	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage, b.count
+	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage-b.stats.FromCode, b.count
 	rows := record.UnwindTable{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows}
 	return &Table{UnwindTable: rows, Stats: b.stats}, nil
 }

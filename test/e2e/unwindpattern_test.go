@@ -149,8 +149,9 @@ func (p pattern) matchFrom(from int, frames []frame, rules *stackRules) bool {
 
 // stackRules is what holds for all stacks of a program.
 type stackRules struct {
-	entries        []string // functions that stacks begin with
-	noFile         bool     // foreign functions may be in no file: code made at run time
+	entries        []string    // functions that stacks begin with
+	roots          []codeRange // likewise, where they have no names
+	noFile         bool        // foreign functions may be in no file: code made at run time
 	moreRootFrames int
 	// Functions that a runtime's own stacks begin with, on which it works for the thread.
 	systemEntries []string
@@ -186,6 +187,11 @@ func (r *stackRules) foreign(f *frame) bool {
 func (r *stackRules) entry(f *frame) bool {
 	for _, name := range r.entries {
 		if f.function == name {
+			return true
+		}
+	}
+	for i := range r.roots {
+		if r.roots[i].holds(f) {
 			return true
 		}
 	}

@@ -38,7 +38,7 @@ var (
 )
 
 const (
-	limitMusl = "musl has no unwind tables, so what its functions do with the frame pointer is a guess"
+	limitBare = "of a function that realigns its stack and is described nowhere, the caller's frame is a guess"
 	limitJIT  = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
 )
 
@@ -57,8 +57,11 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 			s.rules.nameless, s.rules.file = "w_J", path // the part of it that is hardly ever run
 			s.untold = true
 		case strings.HasPrefix(e.Name(), "c-musl"):
-			s.limit = limitMusl
+			s.rules.roots = muslRoots(t, path)
 			s.untold = true
+			if e.Name() == "c-muslbare" {
+				s.limit = limitBare
+			}
 		case kind == "c" || kind == "cxx" || kind == "rust":
 			s.untold = true
 		case kind == "golang":
