@@ -30,10 +30,12 @@ func (w word) signed(from, bits int) int64 {
 
 func (w word) is(mask, value word) bool { return w&mask == value }
 
-func decodeARM64(code []byte, vaddr uint64) instruction {
-	if len(code) < 4 {
+func decodeARM64(code []byte, at int, vaddr uint64) instruction {
+	if len(code)-at < 4 {
 		return instruction{}
 	}
+	before := code[:at]
+	code = code[at:]
 	w := word(binary.LittleEndian.Uint32(code))
 	i := instruction{size: 4}
 	switch {
@@ -50,7 +52,7 @@ func decodeARM64(code []byte, vaddr uint64) instruction {
 	case w.is(0x0a000000, 0x08000000):
 		w.single(&i)
 	case w.is(0x0e000000, 0x0a000000):
-		w.register(&i)
+		w.register(&i, before)
 	case w.is(0x7f20fc00, 0x1e200000), w.is(0x7f200000, 0x1e000000):
 		if opcode := w >> 16 & 7; opcode != 2 && opcode != 3 && opcode != 7 { // to a general register
 			i.overwriteARM(w.rd())
@@ -245,13 +247,49 @@ func (i *instruction) transfer(reg, base int, load, wide bool, at int32) {
 	}
 }
 
+// maxBefore bounds how many instructions a number is put into a register before it is used.
+const maxBefore = 8
+
+// constant returns the number that the code before puts into a register: frames too large for
+// an instruction are made that way. Whether that is what happens is seen where the function
+// returns.
+func constant(reg int, before []byte) (n int32, ok bool) {
+	for at := len(before) - 4; at >= 0 && len(before)-at <= 4*maxBefore; at -= 4 {
+		w := word(binary.LittleEndian.Uint32(before[at:]))
+		part, high := int64(w>>5&0xffff), w>>21&3
+		switch {
+		case w.is(0x1c000000, 0x14000000): // branches
+			return 0, false
+		case w.rd() != reg:
+		case w.is(0x7fc00000, 0x52800000) && high < 2: // mov
+			v := int64(n) + part<<(16*high)
+			return int32(v), v <= maxFrame
+		case w.is(0xffe00000, 0xf2a00000) && n == 0: // movk of the upper half
+			if n = int32(part << 16); n < 0 || n > maxFrame {
+				return 0, false
+			}
+		case w.is(0x0e000000, 0x0a000000), w.is(0x1c000000, 0x10000000):
+			return 0, false // something else
+		}
+	}
+	return 0, false
+}
+
 // register is arithmetic with registers.
-func (w word) register(i *instruction) {
+func (w word) register(i *instruction, before []byte) {
 	if w.is(0xffe0ffe0, 0xaa0003e0) { // mov
 		i.uses.add(int(w >> 16 & 31))
 	}
 	switch rd := w.rd(); {
 	case w.is(0x1fe00000, 0x1a400000): // ccmp
+	case w.is(0xbfe0ffff, 0x8b2063ff): // add, sub of a register to the stack pointer
+		n, ok := constant(int(w>>16&31), before)
+		if w>>30&1 != 0 {
+			n = -n
+		}
+		if i.pre = n; !ok {
+			i.effect = effectLoseSP
+		}
 	case w.is(0x1fe00000, 0x0b200000) && rd == armSP && w>>29&1 == 0:
 		i.effect = effectLoseSP
 	case w == 0xaa1f03fd: // mov x29, xzr

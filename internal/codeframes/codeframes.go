@@ -120,7 +120,7 @@ func (f *flows) rows(sane bool) (rows []Row) {
 			if fn.wrong || !fn.returned && !sane || rule == (record.UnwindRule{}) {
 				continue
 			}
-			i := f.decode(r.Code[at:], r.Start+uint64(at))
+			i := f.decode(r.Code, at, r.Start+uint64(at))
 			start := r.Start + uint64(at)
 			end := start + uint64(i.size)
 			if last := len(rows) - 1; last >= 0 && rows[last].End >= start {

@@ -226,7 +226,7 @@ func (f *flows) follow(w way) {
 		f.steps--
 		inRegion := w.at - r.base
 		vaddr := r.Start + uint64(inRegion)
-		i := f.decode(r.Code[inRegion:], vaddr)
+		i := f.decode(r.Code, inRegion, vaddr)
 		if i.size == 0 {
 			f.failed(w.owner)
 			return

@@ -65,8 +65,8 @@ func (r *registers) add(reg int) {
 	}
 }
 
-// decoder decodes the instruction at the beginning of code, which is at an address.
-type decoder func(code []byte, vaddr uint64) instruction
+// decoder decodes the instruction at an offset of code, which is at an address.
+type decoder func(code []byte, at int, vaddr uint64) instruction
 
 // counts reports whether it changes what is followed.
 func (i *instruction) counts() bool {

@@ -141,6 +141,11 @@ var codeCases = []struct {
 		want: "0 sp+0 lr | 4 sp+4096 lr | 8 sp+4096 c-4088 fp@-4096 | 12 sp+4096 lr | 16 sp+0 lr",
 	},
 	{
+		name: "a frame too large for an instruction", machine: elf.EM_AARCH64,
+		code: arm(0xd2841a0c, 0xcb2c63ff, 0xa9007bfd, 0xa9407bfd, 0xd2841a0c, 0x8b2c63ff, 0xd65f03c0), // mov x12, #8400; sub sp, sp, x12; stp x29, x30, [sp]; ldp; mov x12, #8400; add sp, sp, x12; ret
+		want: "0 sp+0 lr | 8 sp+8400 lr | 12 sp+8400 c-8392 fp@-8400 | 16 sp+8400 lr | 24 sp+0 lr",
+	},
+	{
 		name: "only the link register", machine: elf.EM_AARCH64,
 		code: arm(0xf81f0ffe, 0x94000003, 0xf84107fe, 0xd65f03c0, 0xd65f03c0), // str x30, [sp, #-16]!; bl 16; ldr x30, [sp], #16; ret; ret
 		want: "0 sp+0 lr | 4 sp+16 c-16 | 12 sp+0 lr",

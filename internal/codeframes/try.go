@@ -57,7 +57,7 @@ func (f *flows) tryRest(sane bool) {
 		r := &f.regions[n]
 		failures := maxFailures * (len(r.Code)/1024 + 1)
 		for at := 0; at < len(r.Code) && f.steps > 0; {
-			i := f.decode(r.Code[at:], r.Start+uint64(at))
+			i := f.decode(r.Code, at, r.Start+uint64(at))
 			if f.at[r.base+at] != 0 {
 				owner = f.owner[r.base+at]
 				at += max(i.size, 1)
@@ -84,7 +84,7 @@ func (f *flows) tryRest(sane bool) {
 func (f *flows) behind(r *region, at int) int {
 	for at < len(r.Code) && f.at[r.base+at] == 0 && f.steps > 0 {
 		f.steps--
-		i := f.decode(r.Code[at:], r.Start+uint64(at))
+		i := f.decode(r.Code, at, r.Start+uint64(at))
 		at += max(i.size, int(f.align))
 		if i.size == 0 || i.ends() {
 			break

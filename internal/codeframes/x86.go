@@ -11,8 +11,8 @@ func x86Machine() machine {
 	}
 }
 
-func decodeX86(code []byte, vaddr uint64) instruction {
-	x, ok := parseX86(code)
+func decodeX86(code []byte, at int, vaddr uint64) instruction {
+	x, ok := parseX86(code[at:])
 	if !ok {
 		return instruction{}
 	}
