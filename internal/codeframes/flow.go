@@ -232,7 +232,7 @@ func (f *flows) follow(w way) {
 			return
 		}
 		next := way{at: w.at + i.size, state: w.state, num: w.num, owner: w.owner}
-		if i.counts() {
+		if i.counts() || i.writes>>x86AP&1 != 0 && w.state.realigned.known {
 			next.state = f.apply(w.state, &i)
 			next.num = f.number(next.state)
 		}

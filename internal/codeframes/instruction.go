@@ -18,16 +18,19 @@ const (
 type effect uint8
 
 const (
-	effectMove      effect = iota // as the fields of instruction say
-	effectLoseSP                  // the stack pointer becomes something else
-	effectLoseFP                  // the frame register does
-	effectLoseBoth                // both
-	effectLoseRA                  // the link register does
-	effectFPFromSP                // the frame register becomes SP + n
-	effectSPFromFP                // the stack pointer becomes FP + n
-	effectLeave                   // likewise with n = 0, then the frame register is popped
-	effectZeroFP                  // the frame register becomes 0
-	effectOddReturn               // returns, and does more than that
+	effectMove        effect = iota // as the fields of instruction say
+	effectLoseSP                    // the stack pointer becomes something else
+	effectLoseFP                    // the frame register does
+	effectLoseBoth                  // both
+	effectLoseRA                    // the link register does
+	effectFPFromSP                  // the frame register becomes SP + n
+	effectSPFromFP                  // the stack pointer becomes FP + n
+	effectLeave                     // likewise with n = 0, then the frame register is popped
+	effectZeroFP                    // the frame register becomes 0
+	effectAPFromSP                  // the argument pointer becomes SP + n
+	effectSPFromAP                  // the stack pointer becomes AP + n
+	effectAPFromFrame               // the argument pointer is loaded from FP + n
+	effectOddReturn                 // returns, and does more than that
 )
 
 // instruction is one of either architecture, as far as it matters.
@@ -44,6 +47,7 @@ type instruction struct {
 	pre, post    int32
 	store, load  bool
 	hasFP, hasRA bool
+	hasAP        bool // pushed or popped
 	fpAt, raAt   int32
 
 	// What tells whether a function can begin here.
@@ -70,7 +74,7 @@ type decoder func(code []byte, at int, vaddr uint64) instruction
 
 // counts reports whether it changes what is followed.
 func (i *instruction) counts() bool {
-	return i.effect != effectMove || i.pre|i.post != 0 || i.load || i.store || i.flow == flowCall || i.flow == flowCallIndirect
+	return i.effect != effectMove || i.pre|i.post != 0 || i.load || i.store || i.hasAP || i.flow == flowCall || i.flow == flowCallIndirect
 }
 
 func (i *instruction) ends() bool {

@@ -81,6 +81,14 @@ var codeCases = []struct {
 		want: "0 sp+8 c-8 | 3 end | 12 sp+8 c-8",
 	},
 	{
+		name: "realigned", machine: elf.EM_X86_64,
+		code: "\x4c\x8d\x54\x24\x08\x48\x83\xe4\xc0" + // lea 8(rsp), r10; and $-64, rsp
+			"\x41\xff\x72\xf8\x55\x48\x89\xe5\x41\x52\x53" + // push -8(r10); push rbp; mov rsp, rbp; push r10; push rbx
+			"\x48\x29\xc4\x49\x89\xc2" + // sub rax, rsp; mov rax, r10
+			"\x48\x8d\x65\xf0\x5b\x41\x5a\x5d\x49\x8d\x62\xf8\xc3", // lea -16(rbp), rsp; pop rbx; pop r10; pop rbp; lea -8(r10), rsp; ret
+		want: "0 sp+8 c-8 | 9 r10+0 c-8 | 17 r10+0 c-8 fp@fp | 19 *(fp-8) c-8 fp@fp | 34 r10+0 c-8 | 38 sp+8 c-8",
+	},
+	{
 		name: "a thread", machine: elf.EM_X86_64,
 		code: "\x0f\x05\x85\xc0\x75\x09" + // syscall; test eax, eax; jne 15
 			"\x31\xed\x5f\x41\xff\xd1\x0f\x05\xf4\xc3", // xor ebp, ebp; pop rdi; call *r9; syscall; hlt; ret
@@ -183,6 +191,10 @@ func describe(rows []codeframes.Row) string {
 			continue
 		case record.CFASP:
 			s += fmt.Sprintf("sp%+d", r.Rule.CFAOffset)
+		case record.CFAReg:
+			s += fmt.Sprintf("r%d%+d", r.Rule.Arg, r.Rule.CFAOffset)
+		case record.CFADerefFP:
+			s += fmt.Sprintf("*(fp%+d)", r.Rule.CFAOffset)
 		case record.CFAFP:
 			s += fmt.Sprintf("fp%+d", r.Rule.CFAOffset)
 		}
@@ -194,6 +206,8 @@ func describe(rows []codeframes.Row) string {
 		switch r.Rule.FP {
 		case record.FPOffset:
 			s += fmt.Sprintf(" fp@%d", r.Rule.FPOffset)
+		case record.FPFrame:
+			s += " fp@fp"
 		case record.FPUndefined:
 			s += " fp?"
 		}

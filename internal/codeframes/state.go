@@ -8,6 +8,7 @@ type where uint8
 const (
 	inPlace where = iota // in the register
 	saved                // in the frame, at an offset from the CFA
+	atFP                 // where the frame register points
 	lost
 )
 
@@ -26,6 +27,7 @@ type state struct {
 	sp, fp    int32
 	fpSlot    int32 // valid if saved
 	raSlot    int32 // the same
+	realigned realigned
 }
 
 // machine is what differs between architectures.
@@ -40,29 +42,44 @@ type machine struct {
 }
 
 func (m *machine) apply(s state, i *instruction) state {
+	a := &s.realigned
+	if i.flow == flowCall || i.flow == flowCallIndirect || i.writes>>x86AP&1 != 0 && !i.hasAP {
+		a.known = false
+	}
 	switch i.effect {
 	case effectMove:
 		s = m.move(s, i)
 	case effectLoseSP:
-		s.spKnown = false
+		s.spKnown, a.spKnown = false, false
 	case effectLoseFP:
 		s.loseFP()
 	case effectLoseBoth:
-		s.spKnown = false
+		s.spKnown, a.spKnown = false, false
 		s.loseFP()
 	case effectLoseRA:
 		if s.raWhere == inPlace {
 			s.raWhere = lost
 		}
 	case effectFPFromSP:
+		pushed := a.pushed && i.n == 0 && s.fpWhere == inPlace
 		s.loseFP()
 		if s.spKnown {
 			s.fpKnown, s.fp = true, s.sp+i.n
+		} else if pushed {
+			s.fpWhere, a.spKnown, a.sp = atFP, true, 0
 		}
 	case effectSPFromFP:
 		s.sp, s.spKnown = s.fp+i.n, s.fpKnown
+		a.sp, a.spKnown = i.n, s.fpWhere == atFP
+	case effectAPFromSP:
+		a.known, a.ap = s.spKnown, s.sp+i.n
+	case effectSPFromAP:
+		s.spKnown, s.sp = a.known, a.ap+i.n
+	case effectAPFromFrame:
+		a.loaded(s.fpWhere == atFP, i.n)
 	case effectLeave:
 		s.sp, s.spKnown = s.fp, s.fpKnown
+		a.sp, a.spKnown = 0, s.fpWhere == atFP
 		s = m.move(s, &instruction{load: true, hasFP: true, post: 8})
 	case effectZeroFP:
 		if s.fpWhere == inPlace {
@@ -80,13 +97,22 @@ func (m *machine) apply(s state, i *instruction) state {
 
 func (s *state) loseFP() {
 	s.fpKnown, s.fp = false, 0
-	if s.fpWhere == inPlace {
+	if s.fpWhere == inPlace || s.fpWhere == atFP {
 		s.fpWhere = lost
 	}
 }
 
 func (m *machine) move(s state, i *instruction) state {
+	a := &s.realigned
 	s.sp += i.pre
+	a.sp += i.pre
+	a.pushed = !s.spKnown && a.known && i.store && i.hasFP
+	if i.hasAP && i.store && a.known && a.spKnown && s.fpWhere == atFP {
+		a.saved, a.slot, a.inSlot = true, a.sp, a.ap
+	}
+	if i.hasAP && i.load {
+		a.loaded(a.spKnown && s.fpWhere == atFP, a.sp)
+	}
 	if i.store && s.spKnown {
 		if i.hasFP && s.fpWhere == inPlace {
 			s.fpWhere, s.fpSlot = saved, s.sp+i.fpAt
@@ -99,7 +125,9 @@ func (m *machine) move(s state, i *instruction) state {
 		s.fpKnown = false
 		if s.spKnown && s.fpWhere == saved && s.fpSlot == s.sp+i.fpAt {
 			s.fpWhere = inPlace
-		} else if s.fpWhere == inPlace {
+		} else if a.spKnown && s.fpWhere == atFP && a.sp+i.fpAt == 0 {
+			s.fpWhere = inPlace
+		} else if s.fpWhere != saved {
 			s.fpWhere = lost
 		}
 	}
@@ -111,6 +139,7 @@ func (m *machine) move(s state, i *instruction) state {
 		}
 	}
 	s.sp += i.post
+	a.sp += i.post
 	return s
 }
 
@@ -139,6 +168,7 @@ func (s state) normal(m *machine) state {
 	if s.raWhere != saved {
 		s.raSlot = 0
 	}
+	s.realigned = s.realigned.normal(s.fpWhere == atFP)
 	return s
 }
 
@@ -155,6 +185,7 @@ func (s state) meet(o state, m *machine) state {
 	if s.raWhere != o.raWhere || s.raSlot != o.raSlot {
 		s.raWhere = lost
 	}
+	s.realigned = s.realigned.meet(&o.realigned)
 	return s.normal(m)
 }
 
@@ -179,7 +210,9 @@ func (s state) rule() record.UnwindRule {
 	case s.fpKnown:
 		r.CFA, r.CFAOffset = record.CFAFP, -s.fp
 	default:
-		return r
+		if !s.realigned.rule(&r) {
+			return record.UnwindRule{}
+		}
 	}
 	if s.raWhere == saved {
 		r.RAOffset = s.raSlot
@@ -189,6 +222,8 @@ func (s state) rule() record.UnwindRule {
 	switch s.fpWhere {
 	case saved:
 		r.FP, r.FPOffset = record.FPOffset, s.fpSlot
+	case atFP:
+		r.FP = record.FPFrame
 	case lost:
 		r.FP = record.FPUndefined
 	}

@@ -94,6 +94,7 @@ func (x *x86) oneByte(i *instruction, next uint64) {
 		x.arithmetic(i)
 	case op < 0x58:
 		i.push(low == x86FP)
+		i.store, i.hasAP = i.store || low == x86AP, low == x86AP
 	case op < 0x60:
 		i.pop(low)
 	case op == 0x68 || op == 0x6a || op == 0x9c:
@@ -243,6 +244,8 @@ func (i *instruction) pop(reg int) {
 	switch reg {
 	case x86FP:
 		i.load, i.hasFP = true, true
+	case x86AP:
+		i.load, i.hasAP = true, true
 	case x86SP:
 		i.effect = effectLoseSP
 	}
@@ -314,6 +317,9 @@ func (x *x86) copied(i *instruction, to, from int, store bool) {
 		i.effect = effectSPFromFP
 	case to == noReg && store && from == x86FP && x.base == x86SP:
 		i.store, i.hasFP, i.fpAt = true, true, x.disp
+	case from == noReg && !store && to == x86AP && x.base == x86FP:
+		i.effect, i.n = effectAPFromFrame, x.disp
+		i.writes.add(to)
 	case from == noReg && !store && to == x86FP && x.base == x86SP:
 		i.load, i.hasFP, i.fpAt = true, true, x.disp
 	default:
@@ -335,6 +341,11 @@ func (x *x86) addressed(i *instruction, next uint64) {
 		i.effect, i.n = effectSPFromFP, x.disp
 	case x.reg == x86FP && x.base == x86SP:
 		i.effect, i.n = effectFPFromSP, x.disp
+	case x.reg == x86AP && x.base == x86SP:
+		i.effect, i.n = effectAPFromSP, x.disp
+		i.writes.add(x.reg)
+	case x.reg == x86SP && x.base == x86AP:
+		i.effect, i.n = effectSPFromAP, x.disp
 	default:
 		i.overwrite(x.reg, noReg)
 	}

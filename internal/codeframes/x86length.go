@@ -24,6 +24,7 @@ const twoByteForms = "" +
 const (
 	x86SP = 4
 	x86FP = 5
+	x86AP = 10 // what gcc keeps the CFA in where it realigns the stack
 	noReg = -1
 )
 

@@ -57,7 +57,7 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 			s.rules.nameless, s.rules.file = "w_J", path // the part of it that is hardly ever run
 			s.untold = true
 		case strings.HasPrefix(e.Name(), "c-musl"):
-			s.rules.roots = muslRoots(t, path)
+			s.rules.muslRoots(t, path)
 			s.untold = true
 			if e.Name() == "c-muslbare" {
 				s.limit = limitBare
