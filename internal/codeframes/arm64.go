@@ -119,6 +119,7 @@ func (w word) immediate(i *instruction, vaddr uint64, code []byte) {
 			i.pre = n
 		case rd == armFP && rn == armSP:
 			i.effect, i.n = effectFPFromSP, n
+			i.writes.add(rd)
 		case rd == armSP && rn == armFP:
 			i.effect, i.n = effectSPFromFP, n
 		case rd == armSP:

@@ -308,6 +308,7 @@ func (x *x86) copied(i *instruction, to, from int, store bool) {
 	if to != noReg {
 		i.uses.add(from)
 	}
+	i.writes.add(to)
 	switch {
 	case !x.wide():
 		i.overwrite(to, noReg)
@@ -319,7 +320,6 @@ func (x *x86) copied(i *instruction, to, from int, store bool) {
 		i.store, i.hasFP, i.fpAt = true, true, x.disp
 	case from == noReg && !store && to == x86AP && x.base == x86FP:
 		i.effect, i.n = effectAPFromFrame, x.disp
-		i.writes.add(to)
 	case from == noReg && !store && to == x86FP && x.base == x86SP:
 		i.load, i.hasFP, i.fpAt = true, true, x.disp
 	default:
@@ -329,6 +329,7 @@ func (x *x86) copied(i *instruction, to, from int, store bool) {
 
 // addressed tells what lea does.
 func (x *x86) addressed(i *instruction, next uint64) {
+	i.writes.add(x.reg)
 	switch {
 	case x.relative:
 		i.address = next + uint64(int64(x.disp))
@@ -343,7 +344,6 @@ func (x *x86) addressed(i *instruction, next uint64) {
 		i.effect, i.n = effectFPFromSP, x.disp
 	case x.reg == x86AP && x.base == x86SP:
 		i.effect, i.n = effectAPFromSP, x.disp
-		i.writes.add(x.reg)
 	case x.reg == x86SP && x.base == x86AP:
 		i.effect, i.n = effectSPFromAP, x.disp
 	default:

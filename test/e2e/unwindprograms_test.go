@@ -38,8 +38,7 @@ var (
 )
 
 const (
-	limitBare = "of a function that realigns its stack and is described nowhere, the caller's frame is a guess"
-	limitJIT  = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
+	limitJIT = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
 )
 
 // stackPrograms lists the built ones that tell their stacks.
@@ -59,9 +58,6 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 		case strings.HasPrefix(e.Name(), "c-musl"):
 			s.rules.muslRoots(t, path)
 			s.untold = true
-			if e.Name() == "c-muslbare" {
-				s.limit = limitBare
-			}
 		case kind == "c" || kind == "cxx" || kind == "rust":
 			s.untold = true
 		case kind == "golang":
