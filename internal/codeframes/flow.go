@@ -7,8 +7,8 @@ import (
 
 const (
 	// stepsPerByte bounds the instructions that are followed for each byte of code; functions
-	// take one or two.
-	stepsPerByte = 24
+	// take two or three at most.
+	stepsPerByte = 6
 
 	// maxStates bounds the different states; C libraries have some thousand.
 	maxStates = math.MaxUint16
