@@ -12,7 +12,7 @@ import (
 )
 
 func BenchmarkNew(b *testing.B) {
-	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*"} {
+	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*", "/usr/lib/x86_64-linux-musl/libc.so"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(b, err)
 		require.NotEmpty(b, paths)

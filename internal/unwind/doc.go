@@ -34,6 +34,9 @@
 // another one, and no row: Rule 0, "no information", counted by Reason. So BPF has no
 // interpreter, and no row means what its file did not say.
 //
+// What nothing describes, as musl, is followed by package codeframes, up to a bound on its
+// size: what is larger is not compiled, or keeps frame pointers.
+//
 // Signal trampolines are told by their code where a C library has not described them (musl,
 // the vDSO of aarch64): the system call that nothing else makes. So are the places where
 // threads begin in Go and in musl on aarch64, which have their maker's frame pointer.

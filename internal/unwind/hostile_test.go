@@ -165,7 +165,7 @@ func TestLargestFile(t *testing.T) {
 		m.fde(plain, i%1000, 1+i%50_000, false, 0x41, 0x0a, 0x0e, byte(i), 0x41, 0x0b)
 	}
 	s := sparse{head: m.bytes()}
-	allocated, made, err := cost(&s, int64(len(s.head)), unwind.Limits{})
+	allocated, made, err := cost(&s, int64(len(s.head)), unwind.Limits{CodeBytes: 1})
 	require.NoError(t, err)
 	consistent(t, made)
 	t.Logf("%d bytes allocated for %d of descriptions", allocated, len(m.frame))
@@ -176,6 +176,44 @@ func TestLargestFile(t *testing.T) {
 	allocated, _, err = cost(&s, int64(len(s.head)), unwind.Limits{Rows: 10_000})
 	require.ErrorIs(t, err, unwind.ErrLimit)
 	require.Less(t, allocated, uint64(1<<20))
+}
+
+// As much text without descriptions as is followed, of each kind that takes long: what is
+// allocated is bounded by its size.
+func TestMostCode(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine elf.Machine
+		code    string
+	}{
+		"pushes":        {elf.EM_X86_64, "\x55"},
+		"returns":       {elf.EM_X86_64, "\xc3"},
+		"pops":          {elf.EM_X86_64, "\x5d\xc3"},
+		"calls of each": {elf.EM_X86_64, "\xe8\x01\x00\x00\x00\x90\xc3"},
+		"jumps back":    {elf.EM_X86_64, "\x55\x74\xfd"},
+		"jumps ahead":   {elf.EM_X86_64, "\x53\x74\x7f\xc3"},
+		"switches":      {elf.EM_X86_64, "\x53\xff\xe0"},
+		"nothing":       {elf.EM_X86_64, "\x00"},
+		"no code":       {elf.EM_X86_64, "\x06"},
+		"arm returns":   {elf.EM_AARCH64, "\xc0\x03\x5f\xd6"},
+		"arm calls":     {elf.EM_AARCH64, "\x02\x00\x00\x94"},
+		"arm frames":    {elf.EM_AARCH64, "\xfd\x7b\xbf\xa9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newImage(unwind.DefaultCodeBytes)
+			m.machine = c.machine
+			for at := 0; at < len(m.text); at += copy(m.text[at:], c.code) {
+			}
+			s := sparse{head: m.bytes()}
+			allocated, made, err := cost(&s, int64(len(s.head)), unwind.Limits{})
+			if err == nil {
+				consistent(t, made)
+			} else {
+				require.ErrorIs(t, err, unwind.ErrNone)
+			}
+			t.Logf("%d bytes allocated for %d, %v", allocated, len(m.text), err)
+			require.Less(t, allocated, uint64(64*len(m.text)))
+		})
+	}
 }
 
 // Descriptions that take longest: each goes over many instructions.

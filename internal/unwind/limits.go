@@ -11,6 +11,7 @@ const (
 	DefaultRows         = 8 << 20
 	DefaultRules        = 1<<16 - 1
 	DefaultSearchBytes  = 16 << 20
+	DefaultCodeBytes    = 3 << 19
 )
 
 const (
@@ -46,6 +47,7 @@ type Limits struct {
 	Rows         int    // also those that are merged later
 	Rules        int    // at most DefaultRules; functions that need more get Rule 0
 	SearchBytes  uint64 // of text without call frame information, for signal trampolines
+	CodeBytes    int    // of such text; where there is more, none is followed
 }
 
 func (l Limits) withDefaults() Limits {
@@ -67,6 +69,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.SearchBytes == 0 {
 		l.SearchBytes = DefaultSearchBytes
+	}
+	if l.CodeBytes <= 0 {
+		l.CodeBytes = DefaultCodeBytes
 	}
 	return l
 }

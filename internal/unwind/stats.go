@@ -49,5 +49,7 @@ type Stats struct {
 	Linkage      int   // spans of linkage tables without call frame information
 	Clones       int   // ends of clone, and beginnings of threads, without call frame information
 	Trampolines  int   // signal trampolines found without call frame information
+	CodeBytes    int   // of text without call frame information that was followed
+	FromCode     int   // spans that came of that
 	Counts       [numReasons]int
 }

@@ -9,8 +9,8 @@ import (
 
 // New compiles the call frame information of a file: .eh_frame and Go's pclntab,
 // and .debug_frame for functions that .eh_frame leaves out. To it are added linkage tables, and
-// what text without any is known by: signal trampolines, and the ends of the system
-// calls that make threads. The error is ErrNone, an ErrLimit, or one of packages
+// what text without any is known by: signal trampolines, the ends of the system
+// calls that make threads, and what package codeframes makes of code. The error is ErrNone, an ErrLimit, or one of packages
 // elffile and gopclntab, maybe wrapped.
 func New(e *elffile.File, limits Limits) (*Table, error) {
 	b, err := newBuilder(e, limits.withDefaults())
@@ -38,6 +38,9 @@ func New(e *elffile.File, limits Limits) (*Table, error) {
 	}
 	if searchErr := b.searchTrampolines(); err == nil {
 		err = searchErr
+	}
+	if codeErr := b.followCode(); err == nil {
+		err = codeErr
 	}
 	// What could be read before an error is as good as without it.
 	if len(b.spans) == 0 {

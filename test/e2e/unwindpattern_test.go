@@ -149,8 +149,10 @@ func (p pattern) matchFrom(from int, frames []frame, rules *stackRules) bool {
 
 // stackRules is what holds for all stacks of a program.
 type stackRules struct {
-	entries        []string // functions that stacks begin with
-	noFile         bool     // foreign functions may be in no file: code made at run time
+	entries        []string    // functions that stacks begin with
+	roots          []codeRange // likewise, where they have no names
+	libc           string      // a C library's file, some of whose functions have none
+	noFile         bool        // foreign functions may be in no file: code made at run time
 	moreRootFrames int
 	// Functions that a runtime's own stacks begin with, on which it works for the thread.
 	systemEntries []string
@@ -189,7 +191,12 @@ func (r *stackRules) entry(f *frame) bool {
 			return true
 		}
 	}
-	return f.function == "" && (strings.Contains(f.mapping, "/libc.so") || strings.Contains(f.mapping, "/libc-"))
+	for i := range r.roots {
+		if r.roots[i].holds(f) {
+			return true
+		}
+	}
+	return f.function == "" && (f.mapping == r.libc || strings.Contains(f.mapping, "/libc.so") || strings.Contains(f.mapping, "/libc-"))
 }
 
 // normalize reduces the name of a function to its last component, without

@@ -38,8 +38,7 @@ var (
 )
 
 const (
-	limitMusl = "musl has no unwind tables, so what its functions do with the frame pointer is a guess"
-	limitJIT  = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
+	limitJIT = "generated code has no unwind tables: at the first and last instructions of a function the caller is not seen"
 )
 
 // stackPrograms lists the built ones that tell their stacks.
@@ -57,7 +56,7 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 			s.rules.nameless, s.rules.file = "w_J", path // the part of it that is hardly ever run
 			s.untold = true
 		case strings.HasPrefix(e.Name(), "c-musl"):
-			s.limit = limitMusl
+			s.rules.muslRoots(t, path)
 			s.untold = true
 		case kind == "c" || kind == "cxx" || kind == "rust":
 			s.untold = true

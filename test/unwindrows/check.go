@@ -40,7 +40,8 @@ func Check(path string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := unwind.New(e, unwind.Limits{})
+	// Of what nothing describes, readelf says nothing.
+	table, err := unwind.New(e, unwind.Limits{CodeBytes: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stacks that end in the C library, the kernel, the vDSO, or a linkage table. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -93,6 +94,59 @@ FRAME void w_qsort(struct turn *t)
 		w_down(w);
 }
 
+FRAME void w_in_strlen(struct walk *w)
+{
+	memset(blocks[1], 'x', BLOCK_BYTES - 1);
+	truth_publish(w->truth);
+	for (size_t i = 0; i < 300; i++) {
+		w->value += strlen(blocks[1] + i);
+		__asm__ volatile("" : : : "memory");
+	}
+	truth_publish(NULL);
+}
+
+FRAME void w_strlen(struct turn *t)
+{
+	call(t, "strlen", w_in_strlen, 2);
+	t->walk.value++;
+}
+
+FRAME void w_in_malloc(struct walk *w)
+{
+	truth_publish(w->truth);
+	for (size_t i = 1; i < 300; i++) {
+		void *memory = malloc(i * 7), *other = malloc(i);
+
+		__asm__ volatile("" : "+r"(memory), "+r"(other) : : "memory");
+		memory = realloc(memory, i * 9);
+		free(other);
+		free(memory);
+	}
+	truth_publish(NULL);
+	w->value++;
+}
+
+FRAME void w_malloc(struct turn *t)
+{
+	call(t, "malloc", w_in_malloc, 12);
+	t->walk.value++;
+}
+
+FRAME void w_in_printf(struct walk *w)
+{
+	truth_publish(w->truth);
+	for (unsigned i = 0; i < 100; i++)
+		w->value += (unsigned long)snprintf(blocks[0], BLOCK_BYTES, "%s %d %.17g %p", "text", i, i / 7.0,
+						    (void *)w);
+	truth_publish(NULL);
+}
+
+FRAME void w_printf(struct turn *t)
+{
+	call(t, "printf", w_in_printf, 12);
+	t->walk.value++;
+}
+
 /* System calls: entry and exit, and the kernel's frames on top. */
 FRAME void w_in_getppid(struct walk *w)
 {
@@ -155,8 +209,15 @@ FRAME void w_plt(struct turn *t)
 }
 
 const struct unwind_case library_cases[] = {
-	{ .name = "memset", .run = w_memset }, { .name = "memcpy", .run = w_memcpy },
-	{ .name = "qsort", .run = w_qsort },   { .name = "getppid", .run = w_getppid },
-	{ .name = "write", .run = w_write },   { .name = "vdso", .run = w_vdso },
-	{ .name = "plt", .run = w_plt },       { 0 },
+	{ .name = "memset", .run = w_memset },
+	{ .name = "memcpy", .run = w_memcpy },
+	{ .name = "strlen", .run = w_strlen },
+	{ .name = "malloc", .run = w_malloc },
+	{ .name = "printf", .run = w_printf },
+	{ .name = "qsort", .run = w_qsort },
+	{ .name = "getppid", .run = w_getppid },
+	{ .name = "write", .run = w_write },
+	{ .name = "vdso", .run = w_vdso },
+	{ .name = "plt", .run = w_plt },
+	{ 0 },
 };

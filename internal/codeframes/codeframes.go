@@ -1,0 +1,137 @@
+package codeframes
+
+import (
+	"debug/elf"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// Region is code at a virtual address.
+type Region struct {
+	Start uint64
+	Code  []byte
+}
+
+// Code is that of a file, or a part of it.
+type Code struct {
+	Machine elf.Machine // EM_X86_64 or EM_AARCH64
+	// Regions in ascending order, which do not overlap.
+	Regions []Region
+	// Functions are addresses at which functions begin, in any order; those outside of the
+	// regions are passed over.
+	Functions []uint64
+}
+
+// Row says which rule holds in [Start, End).
+type Row struct {
+	Start, End uint64
+	Rule       record.UnwindRule
+}
+
+// Stats tells what was found.
+type Stats struct {
+	Functions int // that were reached from what is known
+	Wrong     int // of these that do not return as functions do
+	Silent    int // of these that never return
+	Tried     int // that were found by trying
+}
+
+// Rows follows code and returns a row for each part of it in which the caller of a frame is
+// known, in ascending order.
+func Rows(c *Code) ([]Row, Stats) {
+	m := x86Machine()
+	if c.Machine == elf.EM_AARCH64 {
+		m = arm64Machine()
+	}
+	f := newFlows(m, c.Regions)
+	for _, vaddr := range c.Functions {
+		if at, ok := f.offset(vaddr); ok {
+			f.addStart(at)
+		}
+	}
+	stats, sane := f.rounds()
+	if f.steps <= 0 {
+		return nil, stats // what was followed in part is not known
+	}
+	return f.rows(sane), stats
+}
+
+const (
+	// maxRounds bounds how often the functions that were found by trying are taken for known
+	// ones, which call others.
+	maxRounds = 6
+	// enough is the share of functions, one in so many, that makes another round worth it.
+	enough = 32
+)
+
+func (f *flows) rounds() (stats Stats, sane bool) {
+	for round := 1; ; round++ {
+		f.passes()
+		stats = f.count()
+		sane = stats.sane()
+		starts, known := f.numStarts, len(f.functions)
+		f.tryRest(sane)
+		if f.steps <= 0 {
+			return stats, sane
+		}
+		stats.Tried = len(f.functions) - known
+		for _, fn := range f.functions[known:] {
+			f.addStart(fn.start)
+		}
+		if round == maxRounds || enough*(f.numStarts-starts) <= starts {
+			return stats, sane
+		}
+	}
+}
+
+// count judges the functions that are known.
+func (f *flows) count() Stats {
+	s := Stats{Functions: len(f.functions)}
+	for n := range f.functions {
+		switch fn := f.owned(int32(n)); {
+		case fn.wrong:
+			s.Wrong++
+		case !fn.returned && !fn.leaves:
+			s.Silent++
+		}
+	}
+	return s
+}
+
+// maxSilent functions of a small file need not return: those that begin programs do not.
+const maxSilent = 4
+
+// sane reports whether most functions return, and do it right.
+func (s *Stats) sane() bool {
+	return 4*s.Wrong <= s.Functions && 2*s.Silent <= s.Functions+2*maxSilent
+}
+
+// rows makes rows of the states.
+func (f *flows) rows(sane bool) (rows []Row) {
+	for n := range f.regions {
+		r := &f.regions[n]
+		for at := range r.Code {
+			num := f.at[r.base+at]
+			if num == 0 {
+				continue
+			}
+			fn := f.owned(f.owner[r.base+at])
+			rule := f.states[num].rule()
+			if fn.wrong || !fn.returned && !sane || rule == (record.UnwindRule{}) {
+				continue
+			}
+			i := f.decode(r.Code, at, r.Start+uint64(at))
+			start := r.Start + uint64(at)
+			end := start + uint64(i.size)
+			if last := len(rows) - 1; last >= 0 && rows[last].End >= start {
+				if rows[last].Rule == rule {
+					rows[last].End = max(rows[last].End, end)
+					continue
+				}
+				rows[last].End = start // jumps into the middle of an instruction
+			}
+			rows = append(rows, Row{start, end, rule})
+		}
+	}
+	return rows
+}
