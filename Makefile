@@ -65,7 +65,7 @@ test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, m
 collector: $(BIN)/builder ## the collector, as build/otelcol-customlabels
 	mkdir -p $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
-	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
+	ln -f $(BUILD)/otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
 # The collector with the names of pods, as the image has it, in build/otelcol-kubernetes.
 .PHONY: collector-kubernetes

@@ -24,7 +24,7 @@ import (
 // duration is over, then prints the tables for the last time and writes the files. It fails
 // with the errors of package command, or where it cannot listen, read or write.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parseFlags(args, stderr)
+	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -49,17 +49,18 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	if terminal.Rows(stdout) > 0 {
+	screen := terminal.Of(stdout)
+	if screen.Redraws() {
 		f.interval = liveInterval
 	}
 	s := sink.New(keep)
 	if err := fill(ctx, f, s, keep.Store, stdout, stderr); err != nil {
 		return err
 	}
-	if terminal.Rows(stdout) > 0 {
+	if screen.Redraws() {
 		_, _ = io.WriteString(stdout, terminal.Clear)
 	}
-	s.Show(stdout, int(f.view.Rows), int(f.view.Functions)) // in full
+	s.Show(stdout, tableView(f.view, screen)) // all rows of it
 	if keep.Table.Empty() {
 		return command.ErrNoSamples
 	}
