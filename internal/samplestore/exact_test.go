@@ -15,7 +15,7 @@ func one(tenant string, at *Location, ms int64) *Sample {
 	}
 }
 
-func location(function string, line int64) *Location {
+func place(function string, line int64) *Location {
 	return &Location{Lines: []Line{{Function: Function{Name: function}, Line: line}}}
 }
 
@@ -24,7 +24,7 @@ func TestVersion(t *testing.T) {
 	s := New(MinBytes)
 	seen := map[uint64]bool{s.Status().Version: true}
 	for range 3 {
-		s.Batch(func(add func(*Sample)) { add(one("acme", location("run", 1), 1)) })
+		s.Batch(func(add func(*Sample)) { add(one("acme", place("run", 1), 1)) })
 		version := s.Status().Version
 		require.NotContains(t, seen, version)
 		require.Equal(t, version, s.Query(&Query{}).Status.Version)
@@ -37,7 +37,7 @@ func TestBatchOverSegments(t *testing.T) {
 	s := New(16 * MinBytes)
 	places := make([]*Location, 7)
 	for i := range places {
-		places[i] = location(fmt.Sprint("function", i), 1)
+		places[i] = place(fmt.Sprint("function", i), 1)
 	}
 	want := map[string]int64{}
 	s.Batch(func(add func(*Sample)) {
@@ -60,9 +60,9 @@ func TestBatchOverSegments(t *testing.T) {
 func TestLines(t *testing.T) {
 	s := New(MinBytes)
 	s.Batch(func(add func(*Sample)) {
-		add(one("acme", location("run", 12), 1))
-		add(one("acme", location("run", 13), 1))
-		add(one("acme", location("run", 13), 2))
+		add(one("acme", place("run", 12), 1))
+		add(one("acme", place("run", 13), 1))
+		add(one("acme", place("run", 13), 2))
 	})
 	hits := map[int64]int64{}
 	s.Export(&Query{}, func(e *Entry) { hits[e.Stack[0].Lines[0].Line] += e.Hits })
@@ -74,7 +74,7 @@ func TestRange(t *testing.T) {
 	s := New(MinBytes)
 	s.Batch(func(add func(*Sample)) {
 		for _, ms := range []int64{999, 1000, 1999, 2000, 2001} {
-			add(one("acme", location("run", 1), ms))
+			add(one("acme", place("run", 1), ms))
 		}
 	})
 	require.Equal(t, Sides{2, 0}, s.Query(&Query{FromMs: 1000, ToMs: 2000}).Hits)
@@ -88,7 +88,7 @@ func TestSeriesOfOthers(t *testing.T) {
 	s.Batch(func(add func(*Sample)) {
 		for i := range values {
 			for range values - i {
-				add(one(fmt.Sprintf("tenant%02d", i), location("run", 1), int64(i)))
+				add(one(fmt.Sprintf("tenant%02d", i), place("run", 1), int64(i)))
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func TestEvictedAreCounted(t *testing.T) {
 	const sent = 20_000
 	s.Batch(func(add func(*Sample)) {
 		for i := range sent {
-			add(one(fmt.Sprint("tenant", i), location("run", 1), int64(i)))
+			add(one(fmt.Sprint("tenant", i), place("run", 1), int64(i)))
 		}
 	})
 	status := s.Status()
