@@ -16,7 +16,7 @@ type FunctionSum struct {
 // functions fills in what a view says of functions, modules and types.
 func (m *merge) functions(v *View, search string) {
 	modules, types := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}, &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
-	most := 0
+	most := len(m.groups)
 	for _, s := range m.scans {
 		most += len(s.part.frames)
 	}
