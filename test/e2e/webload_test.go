@@ -38,9 +38,12 @@ const (
 	webLoadFresh    = 0.25 // of the samples have a stack that was not there before
 )
 
-// Goals of the page with webLoadSamples. Of the CPU time a busy machine gets several times as much.
+// Of few samples, what they share has a larger part.
+var webBytesASample = size(300, 700, 700)
+
+// The goal of a question of a page, with a million samples; a busy machine takes several times
+// as much.
 const (
-	webBytesASample = 300
 	webCPUAQuestion = 250 * time.Millisecond
 	webCPUSlack     = 4
 )
