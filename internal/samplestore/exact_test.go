@@ -121,3 +121,71 @@ func TestEvictedAreCounted(t *testing.T) {
 	require.Equal(t, status.Evicted, status.FromMs, "all since the oldest of them are, too")
 	require.Greater(t, status.Bytes, int64(MinBytes-2*MinBytes/segments))
 }
+
+// Keys that are asked for stand first, then those that cover the most time, whatever their names.
+func TestOrderOfKeys(t *testing.T) {
+	s := New(MinBytes)
+	s.Batch(func(add func(*Sample)) {
+		for i := range 2 * MaxFacets {
+			sample := one("acme", place("run", 1), 1)
+			sample.Labels = append(sample.Labels, Label{Key: fmt.Sprintf("flag%03d", i), Value: "on"})
+			if i%2 == 0 {
+				sample.Labels = append(sample.Labels, Label{Key: "zone", Value: "a"})
+			}
+			add(sample)
+		}
+	})
+	v := s.Query(&Query{First: []string{"flag007", "none"}})
+	require.Len(t, v.Facets, MaxFacets)
+	require.Equal(t, MaxFacets+2, v.MoreKeys)
+	keys := []string{v.Facets[0].Key, v.Facets[1].Key, v.Facets[2].Key, v.Facets[3].Key}
+	require.Equal(t, []string{"flag007", "tenant", "zone", "flag000"}, keys)
+	require.EqualValues(t, MaxFacets, v.Facets[2].Covered)
+	require.EqualValues(t, 2*MaxFacets, v.Facets[2].Ns)
+}
+
+// A grouped tree has the values with the most time; a zoom into it, and its export, are of one
+// group only, the one of all others included.
+func TestGroups(t *testing.T) {
+	s := New(MinBytes)
+	const values = MaxGroups + 3
+	s.Batch(func(add func(*Sample)) {
+		for i := range values {
+			for range values - i {
+				add(one(fmt.Sprintf("tenant%02d", i), place("run", 1), 1))
+			}
+		}
+		none := one("", place("run", 1), 1)
+		none.Labels = nil
+		none.Points[0].Ns = 1000
+		add(none)
+	})
+	tree := s.Query(&Query{Group: "tenant"}).Tree
+	groups := map[string]TreeNode{}
+	for i, n := range tree.Nodes {
+		if n.Parent == 0 {
+			f := tree.Frames[n.Frame]
+			groups[fmt.Sprint(f.Group, f.Name)] = tree.Nodes[i]
+		}
+	}
+	require.Len(t, groups, MaxGroups+1)
+	require.EqualValues(t, 1000, groups[fmt.Sprint(GroupNone)].Total[0])
+	require.EqualValues(t, values, groups[fmt.Sprint(GroupValue, "tenant00")].Total[0])
+	const others = 4 + 3 + 2 + 1 // one less than values over the bound, for the absence
+	require.EqualValues(t, others, groups[fmt.Sprint(GroupOthers)].Total[0])
+	for _, n := range groups {
+		q := &Query{Group: "tenant", Zoom: n.ID}
+		zoomed := s.Query(q).Tree
+		require.Equal(t, n, withoutIndexes(zoomed.Nodes[zoomed.Zoom], n))
+		require.Len(t, zoomed.Nodes, 3, "the root, the group and its function")
+		var ns int64
+		s.Export(q, func(e *Entry) { ns += e.Ns })
+		require.Equal(t, n.Total[0], ns)
+	}
+}
+
+// withoutIndexes makes a node comparable with one of another answer.
+func withoutIndexes(n, like TreeNode) TreeNode {
+	n.Parent, n.Frame = like.Parent, like.Frame
+	return n
+}

@@ -25,10 +25,10 @@ func (m *merge) functions(v *View, search string) {
 		local, found := s.sumFrames(search, modules, types)
 		v.Found.add(found)
 		for i := range local {
-			if f := &local[i]; f.Total.Sum() > 0 {
+			if f := &local[i]; f.total.Sum() > 0 {
 				id := int(m.local(part, uint32(i)))
-				sums[id].Self.add(f.Self)
-				sums[id].Total.add(f.Total)
+				sums[id].Self.add(f.self)
+				sums[id].Total.add(f.total)
 			}
 		}
 	}
@@ -46,11 +46,16 @@ func matches(f Frame, search string) bool {
 	return search != "" && strings.Contains(strings.ToLower(f.Name), search)
 }
 
+// frameSums are the times of a frame; modules and types have theirs where they are first.
+type frameSums struct {
+	self, total      Sides
+	moduleNs, typeNs int64
+}
+
 // sumFrames adds up the time of each frame of a part; modules and types get theirs. found is
 // the time of stacks with a frame that matches.
-func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []FunctionSum, found Sides) {
-	sums = make([]FunctionSum, len(s.part.frames))
-	moduleNs, typeNs := make([]int64, len(sums)), make([]int64, len(sums))
+func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []frameSums, found Sides) {
+	sums = make([]frameSums, len(s.part.frames))
 	above := make([]bool, len(s.tree)) // a match is on the way to this node
 	matched := make([]bool, len(sums))
 	for i, f := range s.part.frames {
@@ -64,18 +69,19 @@ func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []Funct
 		marked := s.part.trie[n.at].frame
 		frame := marked & frameBits
 		// What a node has itself is what its children do not have.
-		sums[frame].Self.add(n.total)
+		sum := &sums[frame]
+		sum.self.add(n.total)
 		if p := s.tree[n.parent].at; n.parent != 0 && p&groupMark == 0 {
-			sums[s.part.trie[p].frame&frameBits].Self.subtract(n.total)
+			sums[s.part.trie[p].frame&frameBits].self.subtract(n.total)
 		}
 		if marked&firstFunction != 0 {
-			sums[frame].Total.add(n.total)
+			sum.total.add(n.total)
 		}
 		if marked&firstModule != 0 {
-			moduleNs[frame] += n.total.Sum()
+			sum.moduleNs += n.total.Sum()
 		}
 		if marked&firstType != 0 {
-			typeNs[frame] += n.total.Sum()
+			sum.typeNs += n.total.Sum()
 		}
 		above[i] = above[n.parent]
 		if matched[frame] && !above[i] {
@@ -84,9 +90,9 @@ func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []Funct
 		}
 	}
 	for i, f := range s.part.frames {
-		if sums[i].Total.Sum() > 0 {
-			modules.values[f.Module] += moduleNs[i]
-			types.values[f.Type] += typeNs[i]
+		if sums[i].total.Sum() > 0 {
+			modules.values[f.Module] += sums[i].moduleNs
+			types.values[f.Type] += sums[i].typeNs
 		}
 	}
 	return sums, found

@@ -32,6 +32,7 @@ func groupsOf(scans []*scan, q *Query) []Frame {
 type grower struct {
 	trie  []trieNode
 	tree  []treeNode
+	sums  []Sides // by trie node
 	slots []int32 // by trie node: where it is in the tree, if it is there and of this group
 	begin int32   // the first node that can be of this group
 	root  int32   // of the group
@@ -45,12 +46,35 @@ func (s *scan) grow(g *grower, groups []Frame) {
 	}
 	g.trie, g.tree, g.begin, g.root = s.part.trie, append(g.tree[:0], treeNode{}), 1, 0
 	if groups == nil {
-		s.selected(func(r *row, side int8) { g.add(r.at, side, r.ns) })
+		s.growAll(g)
 	} else {
 		s.growGroups(g, groups)
 	}
-	g.sum()
+	g.link()
 	s.tree = g.tree
+}
+
+// growAll adds the rows where their stacks are in the trie, and takes over what has any: passes
+// over arrays in their order are much cheaper than going from node to node.
+func (s *scan) growAll(g *grower) {
+	n := len(s.part.trie)
+	if cap(g.sums) < n {
+		g.sums = make([]Sides, n*5/4)
+	}
+	sums := g.sums[:n]
+	clear(sums)
+	s.selected(func(r *row, side int8) { sums[r.at][side] += r.ns })
+	for i := n - 1; i > 0; i-- {
+		sums[s.part.trie[i].parent].add(sums[i])
+	}
+	g.tree[0].total = sums[0]
+	g.slots[0] = 0
+	for i := 1; i < n; i++ {
+		if sums[i].Sum() > 0 {
+			g.slots[i] = int32(len(g.tree))
+			g.tree = append(g.tree, treeNode{at: uint32(i), parent: g.slots[s.part.trie[i].parent], total: sums[i]})
+		}
+	}
 }
 
 // growGroups adds the rows group by group, so that one slot for each trie node is enough.
@@ -79,6 +103,9 @@ func (s *scan) growGroups(g *grower, groups []Frame) {
 		for _, r := range rows {
 			g.add(r.at, r.side, r.ns)
 		}
+	}
+	for i := len(g.tree) - 1; i > 0; i-- {
+		g.tree[g.tree[i].parent].total.add(g.tree[i].total)
 	}
 }
 
@@ -120,12 +147,11 @@ func (g *grower) add(at uint32, side int8, ns int64) {
 	g.tree[node].total[side] += ns
 }
 
-// sum makes totals of what nodes have themselves, and links children.
-func (g *grower) sum() {
+// link makes lists of children.
+func (g *grower) link() {
 	for i := len(g.tree) - 1; i > 0; i-- {
 		n := &g.tree[i]
 		p := &g.tree[n.parent]
-		p.total.add(n.total)
 		n.next, p.first = p.first, int32(i)
 	}
 }

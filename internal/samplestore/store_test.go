@@ -127,7 +127,7 @@ func queries() map[string]*Query {
 		"function": {Frames: []FrameFilter{{ByFunction, "Function3"}}},
 		"module":   {Frames: []FrameFilter{{ByModule, "module1"}, {ByType, "type0"}}},
 		"compare":  {Compare: &Compare{Key: "key2", A: text("value1"), B: text("value3")}},
-		"times":   {FromMs: 1, ToMs: 2, Compare: &Compare{Times: &[2]Range{{1_010_000, 1_030_000}, {1_020_000, 1_050_000}}}, Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}},
+		"times":    {FromMs: 1, ToMs: 2, Compare: &Compare{Times: &[2]Range{{1_010_000, 1_030_000}, {1_020_000, 1_050_000}}}, Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}},
 		"to none": {
 			Compare: &Compare{Key: "key2", A: Value{}, B: text("value3")}, FromMs: 1_010_000, ToMs: 1_050_000,
 			Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}, Frames: []FrameFilter{{ByModule, "module1"}},
