@@ -64,7 +64,7 @@ test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, m
 .PHONY: collector
 collector: $(BIN)/builder | $(BUILD) ## the collector, as build/otelcol-customlabels
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config builder-config.yaml
-	ln -sf otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
+	ln -f $(BUILD)/otelcol/otelcol-customlabels $(BUILD)/otelcol-customlabels
 
 # ocb makes one folder, not what it is in.
 $(BUILD):

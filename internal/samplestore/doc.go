@@ -8,10 +8,16 @@
 // its end: a query takes a snapshot of slice headers under the lock and works on them
 // without it, so that nobody who looks holds up what comes in.
 //
-// Stacks are a trie from the root function to the leaf. A parent has a smaller number than
-// its children, so that sums over subtrees, and whether something stands on the way to a
-// leaf, are one pass over an array, and the cost of a query hardly depends on the depth of
-// stacks.
+// Stacks are a trie of locations from the root function to the leaf, and beside it one of frames,
+// which is what a flame graph has; label sets are a trie of labels, those with few values first,
+// so that what is alike is there once. A parent has a smaller number than its children, so that
+// sums over subtrees, whether a filter holds, and whether something stands on the way to a leaf,
+// are one pass over an array. Where a function, a module or a type is the first of its kind on
+// the way is marked when a stack comes: sums over these nodes count it once.
+//
+// A query makes a tree of what it selects in each segment. These are put together from the
+// root, the frames with the most time first, and what is too small to be drawn is never looked
+// into: the cost is that of the samples, and hardly that of the frames that differ.
 //
 // The package knows no format: who reads OTLP or pprof fills in Sample. Texts are any
 // bytes that the caller lets pass; bounds on the length of a text are the caller's, bounds

@@ -15,7 +15,7 @@ func one(tenant string, at *Location, ms int64) *Sample {
 	}
 }
 
-func location(function string, line int64) *Location {
+func place(function string, line int64) *Location {
 	return &Location{Lines: []Line{{Function: Function{Name: function}, Line: line}}}
 }
 
@@ -24,7 +24,7 @@ func TestVersion(t *testing.T) {
 	s := New(MinBytes)
 	seen := map[uint64]bool{s.Status().Version: true}
 	for range 3 {
-		s.Batch(func(add func(*Sample)) { add(one("acme", location("run", 1), 1)) })
+		s.Batch(func(add func(*Sample)) { add(one("acme", place("run", 1), 1)) })
 		version := s.Status().Version
 		require.NotContains(t, seen, version)
 		require.Equal(t, version, s.Query(&Query{}).Status.Version)
@@ -37,7 +37,7 @@ func TestBatchOverSegments(t *testing.T) {
 	s := New(16 * MinBytes)
 	places := make([]*Location, 7)
 	for i := range places {
-		places[i] = location(fmt.Sprint("function", i), 1)
+		places[i] = place(fmt.Sprint("function", i), 1)
 	}
 	want := map[string]int64{}
 	s.Batch(func(add func(*Sample)) {
@@ -60,9 +60,9 @@ func TestBatchOverSegments(t *testing.T) {
 func TestLines(t *testing.T) {
 	s := New(MinBytes)
 	s.Batch(func(add func(*Sample)) {
-		add(one("acme", location("run", 12), 1))
-		add(one("acme", location("run", 13), 1))
-		add(one("acme", location("run", 13), 2))
+		add(one("acme", place("run", 12), 1))
+		add(one("acme", place("run", 13), 1))
+		add(one("acme", place("run", 13), 2))
 	})
 	hits := map[int64]int64{}
 	s.Export(&Query{}, func(e *Entry) { hits[e.Stack[0].Lines[0].Line] += e.Hits })
@@ -74,7 +74,7 @@ func TestRange(t *testing.T) {
 	s := New(MinBytes)
 	s.Batch(func(add func(*Sample)) {
 		for _, ms := range []int64{999, 1000, 1999, 2000, 2001} {
-			add(one("acme", location("run", 1), ms))
+			add(one("acme", place("run", 1), ms))
 		}
 	})
 	require.Equal(t, Sides{2, 0}, s.Query(&Query{FromMs: 1000, ToMs: 2000}).Hits)
@@ -88,7 +88,7 @@ func TestSeriesOfOthers(t *testing.T) {
 	s.Batch(func(add func(*Sample)) {
 		for i := range values {
 			for range values - i {
-				add(one(fmt.Sprintf("tenant%02d", i), location("run", 1), int64(i)))
+				add(one(fmt.Sprintf("tenant%02d", i), place("run", 1), int64(i)))
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func TestEvictedAreCounted(t *testing.T) {
 	const sent = 20_000
 	s.Batch(func(add func(*Sample)) {
 		for i := range sent {
-			add(one(fmt.Sprint("tenant", i), location("run", 1), int64(i)))
+			add(one(fmt.Sprint("tenant", i), place("run", 1), int64(i)))
 		}
 	})
 	status := s.Status()
@@ -120,4 +120,72 @@ func TestEvictedAreCounted(t *testing.T) {
 	require.EqualValues(t, sent-1, status.ToMs, "the latest are there")
 	require.Equal(t, status.Evicted, status.FromMs, "all since the oldest of them are, too")
 	require.Greater(t, status.Bytes, int64(MinBytes-2*MinBytes/segments))
+}
+
+// Keys that are asked for stand first, then those that cover the most time, whatever their names.
+func TestOrderOfKeys(t *testing.T) {
+	s := New(MinBytes)
+	s.Batch(func(add func(*Sample)) {
+		for i := range 2 * MaxFacets {
+			sample := one("acme", place("run", 1), 1)
+			sample.Labels = append(sample.Labels, Label{Key: fmt.Sprintf("flag%03d", i), Value: "on"})
+			if i%2 == 0 {
+				sample.Labels = append(sample.Labels, Label{Key: "zone", Value: "a"})
+			}
+			add(sample)
+		}
+	})
+	v := s.Query(&Query{First: []string{"flag007", "none"}})
+	require.Len(t, v.Facets, MaxFacets)
+	require.Equal(t, MaxFacets+2, v.MoreKeys)
+	keys := []string{v.Facets[0].Key, v.Facets[1].Key, v.Facets[2].Key, v.Facets[3].Key}
+	require.Equal(t, []string{"flag007", "tenant", "zone", "flag000"}, keys)
+	require.EqualValues(t, MaxFacets, v.Facets[2].Covered)
+	require.EqualValues(t, 2*MaxFacets, v.Facets[2].Ns)
+}
+
+// A grouped tree has the values with the most time; a zoom into it, and its export, are of one
+// group only, the one of all others included.
+func TestGroups(t *testing.T) {
+	s := New(MinBytes)
+	const values = MaxGroups + 3
+	s.Batch(func(add func(*Sample)) {
+		for i := range values {
+			for range values - i {
+				add(one(fmt.Sprintf("tenant%02d", i), place("run", 1), 1))
+			}
+		}
+		none := one("", place("run", 1), 1)
+		none.Labels = nil
+		none.Points[0].Ns = 1000
+		add(none)
+	})
+	tree := s.Query(&Query{Group: "tenant"}).Tree
+	groups := map[string]TreeNode{}
+	for i, n := range tree.Nodes {
+		if n.Parent == 0 {
+			f := tree.Frames[n.Frame]
+			groups[fmt.Sprint(f.Group, f.Name)] = tree.Nodes[i]
+		}
+	}
+	require.Len(t, groups, MaxGroups+1)
+	require.EqualValues(t, 1000, groups[fmt.Sprint(GroupNone)].Total[0])
+	require.EqualValues(t, values, groups[fmt.Sprint(GroupValue, "tenant00")].Total[0])
+	const others = 4 + 3 + 2 + 1 // one less than values over the bound, for the absence
+	require.EqualValues(t, others, groups[fmt.Sprint(GroupOthers)].Total[0])
+	for _, n := range groups {
+		q := &Query{Group: "tenant", Zoom: n.ID}
+		zoomed := s.Query(q).Tree
+		require.Equal(t, n, withoutIndexes(zoomed.Nodes[zoomed.Zoom], n))
+		require.Len(t, zoomed.Nodes, 3, "the root, the group and its function")
+		var ns int64
+		s.Export(q, func(e *Entry) { ns += e.Ns })
+		require.Equal(t, n.Total[0], ns)
+	}
+}
+
+// withoutIndexes makes a node comparable with one of another answer.
+func withoutIndexes(n, like TreeNode) TreeNode {
+	n.Parent, n.Frame = like.Parent, like.Frame
+	return n
 }

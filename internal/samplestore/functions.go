@@ -13,136 +13,106 @@ type FunctionSum struct {
 	Self, Total Sides
 }
 
-// functions fills in what a view says of functions, modules and types: one walk through
-// the tree with what is on the way to the root.
-func (t *tree) functions(v *View, search string) {
-	modules, types := newTally(t.frames, func(f Frame) string { return f.Module }), newTally(t.frames, func(f Frame) string { return f.Type })
-	found := make([]bool, len(t.frames))
-	for i, f := range t.frames {
-		found[i] = search != "" && strings.Contains(strings.ToLower(f.Name), search)
+// functions fills in what a view says of functions, modules and types.
+func (m *merge) functions(v *View, search string) {
+	modules, types := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}, &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
+	most := len(m.groups)
+	for _, s := range m.scans {
+		most += len(s.part.frames)
 	}
-	sums := make([]FunctionSum, len(t.frames))
-	active := make([]int32, len(t.frames))
-	foundAbove := 0
-	t.walk(func(n *treeNode) {
-		if active[n.frame] == 0 {
-			sums[n.frame].Total.add(n.total)
-		}
-		sums[n.frame].Self.add(n.self)
-		modules.enter(n)
-		types.enter(n)
-		if found[n.frame] {
-			if foundAbove == 0 {
-				v.Found.add(n.total)
+	sums := make([]FunctionSum, most) // by frame of the merge
+	for part, s := range m.scans {
+		local, found := s.sumFrames(search, modules, types)
+		v.Found.add(found)
+		for i := range local {
+			if f := &local[i]; f.total.Sum() > 0 {
+				id := int(m.local(part, uint32(i)))
+				sums[id].Self.add(f.self)
+				sums[id].Total.add(f.total)
 			}
-			foundAbove++
 		}
-		active[n.frame]++
-	}, func(n *treeNode) {
-		active[n.frame]--
-		modules.leave(n)
-		types.leave(n)
-		if found[n.frame] {
-			foundAbove--
-		}
-	})
-	for i := range sums {
-		sums[i].Frame = t.frames[i]
-		if search == "" || found[i] {
-			v.Functions = append(v.Functions, sums[i])
+	}
+	for id := range m.frames {
+		if f := &sums[id]; f.Total.Sum() > 0 && (search == "" || matches(m.frames[id], search)) {
+			f.Frame = m.frames[id]
+			v.Functions = append(v.Functions, *f)
 		}
 	}
 	v.Functions, v.MoreFuncs = top(v.Functions)
-	v.Modules, v.Types = modules.facet(v.Ns.Sum()), types.facet(v.Ns.Sum())
+	v.Modules, v.Types = newFacet("", modules), newFacet("", types)
+}
+
+func matches(f Frame, search string) bool {
+	return search != "" && strings.Contains(strings.ToLower(f.Name), search)
+}
+
+// frameSums are the times of a frame; modules and types have theirs where they are first.
+type frameSums struct {
+	self, total      Sides
+	moduleNs, typeNs int64
+}
+
+// sumFrames adds up the time of each frame of a part; modules and types get theirs. found is
+// the time of stacks with a frame that matches.
+func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []frameSums, found Sides) {
+	sums = make([]frameSums, len(s.part.frames))
+	above := make([]bool, len(s.tree)) // a match is on the way to this node
+	matched := make([]bool, len(sums))
+	for i, f := range s.part.frames {
+		matched[i] = matches(f, search)
+	}
+	for i := 1; i < len(s.tree); i++ {
+		n := &s.tree[i]
+		if n.at&groupMark != 0 {
+			continue
+		}
+		marked := s.part.trie[n.at].frame
+		frame := marked & frameBits
+		// What a node has itself is what its children do not have.
+		sum := &sums[frame]
+		sum.self.add(n.total)
+		if p := s.tree[n.parent].at; n.parent != 0 && p&groupMark == 0 {
+			sums[s.part.trie[p].frame&frameBits].self.subtract(n.total)
+		}
+		if marked&firstFunction != 0 {
+			sum.total.add(n.total)
+		}
+		if marked&firstModule != 0 {
+			sum.moduleNs += n.total.Sum()
+		}
+		if marked&firstType != 0 {
+			sum.typeNs += n.total.Sum()
+		}
+		above[i] = above[n.parent]
+		if matched[frame] && !above[i] {
+			found.add(n.total)
+			above[i] = true
+		}
+	}
+	for i, f := range s.part.frames {
+		if sums[i].total.Sum() > 0 {
+			modules.values[f.Module] += sums[i].moduleNs
+			types.values[f.Type] += sums[i].typeNs
+		}
+	}
+	return sums, found
 }
 
 // top keeps functions with much time of their own and functions with much time in all.
 func top(all []FunctionSum) ([]FunctionSum, int) {
-	by := func(of func(*FunctionSum) int64) {
-		slices.SortFunc(all, func(a, b FunctionSum) int {
-			return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Frame.Name, b.Frame.Name), cmp.Compare(a.Frame.Module, b.Frame.Module))
-		})
-	}
-	by(func(f *FunctionSum) int64 { return f.Self.Sum() })
-	more := max(len(all)-MaxFunctions, 0)
-	if more == 0 {
-		return all, 0
-	}
-	kept := slices.Clone(all[:MaxFunctions/2])
-	all = all[MaxFunctions/2:]
-	by(func(f *FunctionSum) int64 { return f.Total.Sum() })
-	return append(kept, all[:MaxFunctions/2]...), more
-}
-
-func (s *Sides) add(other Sides) {
-	s[0] += other[0]
-	s[1] += other[1]
-}
-
-// walk visits all nodes but the root, depth first.
-func (t *tree) walk(enter, leave func(*treeNode)) {
-	first, next := make([]int32, len(t.nodes)), make([]int32, len(t.nodes))
-	for i := len(t.nodes) - 1; i > 0; i-- {
-		p := t.nodes[i].parent
-		first[p], next[i] = int32(i), first[p]
-	}
-	at := first[0]
-	for at > 0 {
-		enter(&t.nodes[at])
-		if first[at] > 0 {
-			at = first[at]
-			continue
-		}
-		for at > 0 {
-			leave(&t.nodes[at])
-			if next[at] > 0 {
-				at = next[at]
-				break
+	by := func(of func(*FunctionSum) int64) func(a, b FunctionSum) int {
+		return func(a, b FunctionSum) int {
+			if c := cmp.Compare(of(&b), of(&a)); c != 0 {
+				return c
 			}
-			at = t.nodes[at].parent
+			return cmp.Or(cmp.Compare(a.Frame.Name, b.Frame.Name), cmp.Compare(a.Frame.Module, b.Frame.Module), cmp.Compare(a.Frame.Type, b.Frame.Type))
 		}
 	}
-}
-
-// tally adds up time by a property of frames, once for each stack that has it.
-type tally struct {
-	texts  []string
-	of     []int32 // by frame
-	active []int32
-	ns     []int64
-}
-
-func newTally(frames []Frame, property func(Frame) string) *tally {
-	t := &tally{of: make([]int32, len(frames))}
-	index := map[string]int32{}
-	for i, f := range frames {
-		text := property(f)
-		id, ok := index[text]
-		if !ok {
-			id = int32(len(t.texts))
-			index[text] = id
-			t.texts = append(t.texts, text)
-		}
-		t.of[i] = id
+	self := by(func(f *FunctionSum) int64 { return f.Self.Sum() })
+	if len(all) <= MaxFunctions {
+		return largest(all, MaxFunctions, self), 0
 	}
-	t.active, t.ns = make([]int32, len(t.texts)), make([]int64, len(t.texts))
-	return t
-}
-
-func (t *tally) enter(n *treeNode) {
-	id := t.of[n.frame]
-	if t.active[id] == 0 {
-		t.ns[id] += n.total.Sum()
-	}
-	t.active[id]++
-}
-
-func (t *tally) leave(n *treeNode) { t.active[t.of[n.frame]]-- }
-
-func (t *tally) facet(all int64) Facet {
-	sums := &facetSums{ns: all, values: map[string]int64{}}
-	for i, text := range t.texts {
-		sums.values[text] = t.ns[i]
-	}
-	return newFacet("", sums)
+	kept := slices.Clone(largest(all, MaxFunctions/2, self))
+	rest := largest(all[MaxFunctions/2:], MaxFunctions/2, by(func(f *FunctionSum) int64 { return f.Total.Sum() }))
+	return append(kept, rest...), len(all) - MaxFunctions
 }

@@ -1,9 +1,6 @@
 package samplestore
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Bounds of an answer.
 const (
@@ -12,8 +9,12 @@ const (
 	MaxFacets    = 48 // label keys
 	MaxValues    = 20 // of a label key
 	MaxBuckets   = 400
-	maxClasses   = 8 // values that the series tell apart
+	MaxGroups    = 40 // values that a grouped tree tells apart
+	maxClasses   = 8  // values that the series tell apart
 )
+
+// MaxFilters bounds Query.Filters; later ones do not count.
+const MaxFilters = 60
 
 // Value is the value of a label, or its absence.
 type Value struct {
@@ -56,10 +57,17 @@ func (f FrameFilter) matches(frame Frame) bool {
 	}
 }
 
-// Compare asks for two sides: the samples with one value of a label, and those with another.
+// Range is the time from FromMs up to ToMs, since 1970.
+type Range struct{ FromMs, ToMs int64 }
+
+func (r Range) has(ms int64) bool { return ms >= r.FromMs && ms < r.ToMs }
+
+// Compare asks for two sides: the samples with one value of a label and those with another, or,
+// with Times, those of one range of time and those of another. What is in both is of the first.
 type Compare struct {
-	Key  string
-	A, B Value
+	Key   string
+	A, B  Value
+	Times *[2]Range // in place of the range of the query
 }
 
 // Query selects samples and says what is to be told about them.
@@ -70,11 +78,13 @@ type Query struct {
 	Frames       []FrameFilter
 	Compare      *Compare
 
-	By      string // label key that the series tell apart
-	Buckets int    // of the series
-	Search  string // part of the names of functions, in any case
-	Find    string // part of label keys or values: facets list only these
-	Zoom    NodeID // 0: none
+	By      string   // label key that the series tell apart
+	First   []string // label keys that facets begin with
+	Group   string   // label key whose values are the first level of the tree; "": none
+	Buckets int      // of the series
+	Search  string   // part of the names of functions, in any case
+	Find    string   // part of label keys or values: facets list only these
+	Zoom    NodeID   // 0: none
 }
 
 // Sides is time in ns: of all in [0], or of the two sides of a comparison.
@@ -82,6 +92,16 @@ type Sides [2]int64
 
 // Sum is both.
 func (s Sides) Sum() int64 { return s[0] + s[1] }
+
+func (s *Sides) add(other Sides) {
+	s[0] += other[0]
+	s[1] += other[1]
+}
+
+func (s *Sides) subtract(other Sides) {
+	s[0] -= other[0]
+	s[1] -= other[1]
+}
 
 // View is the answer to a query, of one instant.
 type View struct {
@@ -103,37 +123,26 @@ type View struct {
 func (s *Store) Query(q *Query) View {
 	parts, status := s.snapshot()
 	v := View{Status: status}
+	scans := scanned(parts, q)
+	for _, scan := range scans {
+		v.Hits.add(scan.hits)
+		v.Ns.add(scan.ns)
+	}
+	v.Series = series(scans, q, status)
+	v.Facets, v.MoreKeys = facets(scans, q)
+	m := s.grown(scans, q)
+	defer m.release()
+	v.Tree = m.cut(q.Zoom)
+	m.functions(&v, strings.ToLower(q.Search))
+	return v
+}
+
+// scanned are the parts with the sums by label set.
+func scanned(parts []columns, q *Query) []*scan {
 	scans := make([]*scan, len(parts))
 	for i := range parts {
 		scans[i] = newScan(&parts[i], q)
 		scans[i].run()
-		for side := range 2 {
-			v.Hits[side] += scans[i].hits[side]
-			v.Ns[side] += scans[i].ns[side]
-		}
 	}
-	v.Series = series(scans, q, status)
-	v.Facets, v.MoreKeys = facets(scans, q)
-	t := newTree()
-	for _, scan := range scans {
-		t.merge(scan)
-	}
-	t.sum()
-	v.Tree = t.cut(q.Zoom)
-	t.functions(&v, strings.ToLower(q.Search))
-	return v
-}
-
-// ids returns the numbers of texts in a part; those that are not there are left out.
-func ids(texts []string, wanted []string) map[string]uint32 {
-	found := map[string]uint32{}
-	for i, text := range texts {
-		if slices.Contains(wanted, text) {
-			found[text] = uint32(i)
-			if len(found) == len(wanted) {
-				break
-			}
-		}
-	}
-	return found
+	return scans
 }

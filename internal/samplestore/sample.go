@@ -63,7 +63,23 @@ type Function struct {
 // of a module whose functions are not known.
 type Frame struct {
 	Name, Module, Type string
+	// Group makes it no function but the first level of a grouped tree: Name is the value.
+	Group Group
 }
+
+// Group says what of a label a frame stands for.
+type Group uint8
+
+const (
+	// NoGroup is a frame of code.
+	NoGroup Group = iota
+	// GroupValue is a value of the label.
+	GroupValue
+	// GroupNone is that the label is absent.
+	GroupNone
+	// GroupOthers are all values that are not told apart.
+	GroupOthers
+)
 
 // frames returns the frames of a location, outermost first.
 func (l *Location) frames() []Frame {

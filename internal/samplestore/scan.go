@@ -1,17 +1,22 @@
 package samplestore
 
-import "math"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
+// What a verdict has in place of a filter that does not hold.
 const (
-	noFilter = -1 // of failed: all hold
-	tooMany  = -2 // of failed: more than one does not hold
+	noFilter  = -1 // all hold
+	tooMany   = -2 // more than one does not hold
+	otherKind = -3 // of another kind of sample
 )
 
 // verdict is what a query says of a label set.
 type verdict struct {
-	kind   bool
-	failed int16 // the one filter that does not hold
-	side   int8  // of a comparison, -1: on none
+	failed int8 // the one filter that does not hold
+	side   int8 // of a comparison, -1: on none
 }
 
 // marks are some of the entries of a table; none: all of them.
@@ -23,21 +28,22 @@ func (m marks) has(i uint32) bool { return len(m) == 0 || m[i] }
 type scan struct {
 	part     *columns
 	q        *Query
+	filters  []Filter
 	verdicts []verdict // by set
-	pass     marks     // by node: a stack with this leaf passes the frame filters
+	pass     marks     // by trie node: a stack that ends here passes the frame filters
 	fromMs   int64     // inclusive
 	toMs     int64     // exclusive
 
-	setNs    []int64 // by set, in the range of time
-	allNs    []int64 // by set that passes, at any time
-	leafNs   []Sides // by node
+	allNs    []int64   // by set, where all filters hold, at any time
+	heldNs   []int64   // likewise in the range of time; of no side, too
+	failedNs [][]int64 // by filter: where only this one does not hold, by set; nil: none
 	hits, ns Sides
-	heldNs   int64   // in the range of time, all filters hold; of no side, too
-	failedNs []int64 // by filter, likewise where only this one does not hold
+
+	tree []treeNode // the stacks that were selected
 }
 
 func newScan(part *columns, q *Query) *scan {
-	s := &scan{part: part, q: q, fromMs: math.MinInt64, toMs: math.MaxInt64}
+	s := &scan{part: part, q: q, filters: q.Filters[:min(len(q.Filters), MaxFilters)], fromMs: math.MinInt64, toMs: math.MaxInt64}
 	if q.ToMs != 0 {
 		s.fromMs, s.toMs = q.FromMs, q.ToMs
 	}
@@ -49,26 +55,22 @@ func newScan(part *columns, q *Query) *scan {
 // compiled is a label to be compared by number.
 type compiled struct {
 	key    uint32
-	known  bool // the part has the key
-	values []compiledValue
+	known  bool     // the part has the key
+	absent bool     // a set without the key holds
+	values []uint32 // a set with one of these holds
 }
 
-type compiledValue struct {
-	value   uint32
-	present bool
-}
-
-// compile looks the texts of filters up once for a part.
+// compile looks the texts of filters up for a part.
 func compile(part *columns, filters []Filter) []compiled {
+	if len(filters) == 0 {
+		return nil
+	}
 	var wanted []string
 	for _, f := range filters {
 		wanted = append(wanted, f.Key)
 		for _, v := range f.Values {
 			wanted = append(wanted, v.Text)
 		}
-	}
-	if len(wanted) == 0 {
-		return nil
 	}
 	known := ids(part.strings, wanted)
 	all := make([]compiled, len(filters))
@@ -77,67 +79,101 @@ func compile(part *columns, filters []Filter) []compiled {
 		_, all[i].known = known[f.Key]
 		for _, v := range f.Values {
 			if !v.Present {
-				all[i].values = append(all[i].values, compiledValue{})
+				all[i].absent = true
 			} else if id, ok := known[v.Text]; ok {
-				all[i].values = append(all[i].values, compiledValue{value: id, present: true})
+				all[i].values = append(all[i].values, id)
 			}
 		}
 	}
 	return all
 }
 
-// of returns what a set has under the key.
-func (c *compiled) of(s *set) compiledValue {
-	if c.known {
-		for _, p := range s.pairs {
-			if p.key == c.key {
-				return compiledValue{value: p.value, present: true}
+// ids returns the numbers of texts in a part; those that are not there are left out.
+func ids(texts []string, wanted []string) map[string]uint32 {
+	found := map[string]uint32{}
+	for i, text := range texts {
+		if slices.Contains(wanted, text) {
+			found[text] = uint32(i)
+			if len(found) == len(wanted) {
+				break
 			}
 		}
 	}
-	return compiledValue{}
+	return found
 }
 
-func (c *compiled) holds(s *set) bool {
-	has := c.of(s)
-	for _, v := range c.values {
-		if v == has {
-			return true
-		}
-	}
-	return false
-}
-
+// judgeSets decides for each set, by what its parent has and its one label more.
 func (s *scan) judgeSets() {
-	filters := compile(s.part, s.q.Filters)
-	var sides []compiled
-	if c := s.q.Compare; c != nil {
-		sides = compile(s.part, []Filter{{Key: c.Key, Values: []Value{c.A}}, {Key: c.Key, Values: []Value{c.B}}})
+	filters := slices.Clone(s.filters)
+	if c := s.q.Compare; c != nil && c.Times == nil {
+		filters = append(filters, Filter{Key: c.Key, Values: []Value{c.A}}, Filter{Key: c.Key, Values: []Value{c.B}})
 	}
-	s.verdicts = make([]verdict, len(s.part.sets))
-	for i := range s.part.sets {
-		set := &s.part.sets[i]
-		v := verdict{kind: set.kind == s.q.Kind, failed: noFilter}
-		for j := range filters {
-			switch {
-			case filters[j].holds(set):
-			case v.failed == noFilter:
-				v.failed = int16(j)
-			default:
-				v.failed = tooMany
-			}
+	conditions := compile(s.part, filters)
+	var absent uint64 // conditions that hold without their key
+	for j, c := range conditions {
+		if c.absent {
+			absent |= 1 << j
 		}
-		if sides != nil {
-			switch {
-			case sides[0].holds(set):
-			case sides[1].holds(set):
-				v.side = 1
-			default:
-				v.side = -1
-			}
-		}
-		s.verdicts[i] = v
 	}
+	sets := s.part.sets
+	s.verdicts = make([]verdict, len(sets))
+	type state struct{ seen, holds uint64 } // conditions whose key is there, and whose value
+	var states []state
+	if len(conditions) > 0 {
+		states = make([]state, len(sets))
+	}
+	for i := range sets {
+		if i < int(Kinds) {
+			if Kind(i) != s.q.Kind {
+				s.verdicts[i].failed = otherKind
+				continue
+			}
+		} else if s.verdicts[sets[i].parent].failed == otherKind {
+			s.verdicts[i].failed = otherKind
+			continue
+		}
+		if len(conditions) == 0 {
+			s.verdicts[i].failed = noFilter
+			continue
+		}
+		var at state
+		if i >= int(Kinds) {
+			at = states[sets[i].parent]
+			p := &s.part.pairs[sets[i].pair]
+			for j := range conditions {
+				if c := &conditions[j]; c.known && c.key == p.key {
+					at.seen |= 1 << j
+					if slices.Contains(c.values, p.value) {
+						at.holds |= 1 << j
+					}
+				}
+			}
+			states[i] = at
+		}
+		s.verdicts[i] = judged(at.holds|absent&^at.seen, len(s.filters), len(conditions) > len(s.filters))
+	}
+}
+
+// judged makes a verdict of the conditions that hold: filters, then the sides of a comparison.
+func judged(holds uint64, filters int, sides bool) verdict {
+	v := verdict{failed: noFilter}
+	switch failed := ^holds & (1<<filters - 1); bits.OnesCount64(failed) {
+	case 0:
+	case 1:
+		v.failed = int8(bits.TrailingZeros64(failed))
+	default:
+		v.failed = tooMany
+	}
+	if sides {
+		switch {
+		case holds&(1<<filters) != 0:
+		case holds&(1<<(filters+1)) != 0:
+			v.side = 1
+		default:
+			v.side = -1
+		}
+	}
+	return v
 }
 
 // judgeStacks marks the nodes on whose way to the root each frame filter matches.
@@ -145,21 +181,15 @@ func (s *scan) judgeStacks() {
 	if len(s.q.Frames) == 0 {
 		return
 	}
-	s.pass = make(marks, len(s.part.nodes))
+	trie := s.part.trie
+	s.pass = make(marks, len(trie))
 	for i := range s.pass {
 		s.pass[i] = true
 	}
 	for _, f := range s.q.Frames {
-		matches := make([]bool, len(s.part.locations))
-		for i, l := range s.part.locations {
-			for _, frame := range l.frames() {
-				matches[i] = matches[i] || f.matches(frame)
-			}
-		}
-		on := make([]bool, len(s.part.nodes))
+		on := make([]bool, len(trie))
 		for i := 1; i < len(on); i++ {
-			n := s.part.nodes[i]
-			on[i] = on[n.parent] || matches[n.location]
+			on[i] = on[trie[i].parent] || f.matches(s.part.frames[trie[i].frame&frameBits])
 		}
 		for i := range on {
 			s.pass[i] = s.pass[i] && on[i]
@@ -167,40 +197,105 @@ func (s *scan) judgeStacks() {
 	}
 }
 
-// visit calls f with each row of the query's kind that passes the frame filters.
-func (s *scan) visit(f func(r *row, v verdict, inRange bool)) {
+// visit calls f with each row of the query's kind that passes the frame filters. Its side is
+// -1 outside of the range of time, or on neither side of a comparison; inRange tells these apart.
+func (s *scan) visit(f func(r *row, failed, side int8, inRange bool)) {
+	var times *[2]Range
+	if s.q.Compare != nil {
+		times = s.q.Compare.Times
+	}
 	for i := range s.part.rows {
 		r := &s.part.rows[i]
 		v := s.verdicts[r.set]
-		if !v.kind || v.failed == tooMany || !s.pass.has(r.leaf) {
+		if v.failed <= tooMany || !s.pass.has(r.at) {
 			continue
 		}
-		f(r, v, r.timeMs >= s.fromMs && r.timeMs < s.toMs)
+		inRange := r.timeMs >= s.fromMs && r.timeMs < s.toMs
+		if times != nil {
+			switch {
+			case times[0].has(r.timeMs):
+				v.side, inRange = 0, true
+			case times[1].has(r.timeMs):
+				v.side, inRange = 1, true
+			default:
+				inRange = false
+			}
+		}
+		if !inRange {
+			v.side = -1
+		}
+		f(r, v.failed, v.side, inRange)
 	}
 }
 
 func (s *scan) run() {
-	s.setNs = make([]int64, len(s.part.sets))
 	s.allNs = make([]int64, len(s.part.sets))
-	s.leafNs = make([]Sides, len(s.part.nodes))
-	s.failedNs = make([]int64, len(s.q.Filters))
-	s.visit(func(r *row, v verdict, inRange bool) {
-		if v.failed == noFilter {
-			s.allNs[r.set] += r.ns
-		}
-		if !inRange {
+	s.heldNs = make([]int64, len(s.part.sets))
+	s.failedNs = make([][]int64, len(s.filters))
+	s.visit(func(r *row, failed, side int8, inRange bool) {
+		if failed != noFilter {
+			if inRange {
+				if s.failedNs[failed] == nil {
+					s.failedNs[failed] = make([]int64, len(s.part.sets))
+				}
+				s.failedNs[failed][r.set] += r.ns
+			}
 			return
 		}
-		s.setNs[r.set] += r.ns
-		if v.failed == noFilter {
-			s.heldNs += r.ns
-		} else {
-			s.failedNs[v.failed] += r.ns
+		s.allNs[r.set] += r.ns
+		if inRange {
+			s.heldNs[r.set] += r.ns
 		}
-		if v.failed == noFilter && v.side >= 0 {
-			s.leafNs[r.leaf][v.side] += r.ns
-			s.hits[v.side] += int64(r.hits)
-			s.ns[v.side] += r.ns
+		if side >= 0 {
+			s.hits[side] += int64(r.hits)
+			s.ns[side] += r.ns
 		}
 	})
+}
+
+// byPair adds up times of sets by the labels that they have; all is the sum.
+func (s *scan) byPair(setNs []int64) (pairNs []int64, all int64) {
+	pairNs = make([]int64, len(s.part.pairs))
+	totals := slices.Clone(setNs)
+	for i := len(totals) - 1; i >= int(Kinds); i-- {
+		if totals[i] != 0 {
+			n := s.part.sets[i]
+			pairNs[n.pair] += totals[i]
+			totals[n.parent] += totals[i]
+		}
+	}
+	for i := range Kinds {
+		all += totals[i]
+	}
+	return pairNs, all
+}
+
+// classes returns for each set the index of the value that it has under the key, -1 for others.
+func (s *scan) classes(key string, values []Value) []int8 {
+	index, absent := map[string]int8{}, int8(-1)
+	for i, v := range values {
+		if v.Present {
+			index[v.Text] = int8(i)
+		} else {
+			absent = int8(i)
+		}
+	}
+	id, known := ids(s.part.strings, []string{key})[key]
+	out := make([]int8, len(s.part.sets))
+	for i := range out {
+		if i < int(Kinds) {
+			out[i] = absent
+			continue
+		}
+		n := s.part.sets[i]
+		out[i] = out[n.parent]
+		if p := &s.part.pairs[n.pair]; known && p.key == id {
+			class, ok := index[s.part.strings[p.value]]
+			if !ok {
+				class = -1
+			}
+			out[i] = class
+		}
+	}
+	return out
 }

@@ -46,7 +46,7 @@ func series(scans []*scan, q *Query, status Status) Series {
 		return out
 	}
 	out.Buckets = int((to-out.FromMs)/out.StepMs) + 1
-	classes := topValues(scans, q.By)
+	classes := topValues(scans, q.By, maxClasses, func(s *scan) []int64 { return s.allNs })
 	for _, v := range classes {
 		out.Values = append(out.Values, SeriesValue{Value: v, Ns: make([]int64, out.Buckets)})
 	}
@@ -54,8 +54,8 @@ func series(scans []*scan, q *Query, status Status) Series {
 	var otherNs int64
 	for _, s := range scans {
 		classOf := s.classes(q.By, classes)
-		s.visit(func(r *row, v verdict, _ bool) {
-			if v.failed != noFilter {
+		s.visit(func(r *row, failed, _ int8, _ bool) {
+			if failed != noFilter {
 				return
 			}
 			at := (r.timeMs - out.FromMs) / out.StepMs
@@ -76,19 +76,25 @@ func series(scans []*scan, q *Query, status Status) Series {
 	return out
 }
 
-// topValues returns the values of a label with the most time.
-func topValues(scans []*scan, key string) []Value {
+// topValues returns the values of a label with the most time, its absence among them, of times
+// by set.
+func topValues(scans []*scan, key string, count int, times func(*scan) []int64) []Value {
 	sums := map[Value]int64{}
 	for _, s := range scans {
-		c := compile(s.part, []Filter{{Key: key}})[0]
-		local := map[compiledValue]int64{}
-		for i, ns := range s.allNs {
-			if ns > 0 {
-				local[c.of(&s.part.sets[i])] += ns
+		pairNs, all := s.byPair(times(s))
+		id, known := ids(s.part.strings, []string{key})[key]
+		var there []valueNs
+		for i, ns := range pairNs {
+			if p := &s.part.pairs[i]; ns > 0 && known && p.key == id {
+				there = append(there, valueNs{p.value, ns})
+				all -= ns
 			}
 		}
-		for v, ns := range local {
-			sums[s.value(v)] += ns
+		for _, v := range most(there, mergedValues) {
+			sums[Value{Text: s.part.strings[v.value], Present: true}] += v.ns
+		}
+		if all > 0 {
+			sums[Value{}] += all
 		}
 	}
 	values := make([]Value, 0, len(sums))
@@ -98,43 +104,5 @@ func topValues(scans []*scan, key string) []Value {
 	slices.SortFunc(values, func(a, b Value) int {
 		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.Text, b.Text))
 	})
-	return values[:min(len(values), maxClasses)]
-}
-
-func (s *scan) value(v compiledValue) Value {
-	if !v.present {
-		return Value{}
-	}
-	return Value{Text: s.part.strings[v.value], Present: true}
-}
-
-// classes returns for each set the index of its value, -1 for others.
-func (s *scan) classes(key string, values []Value) []int {
-	c := compile(s.part, []Filter{{Key: key, Values: values}})[0]
-	known := ids(s.part.strings, texts(values))
-	index := map[compiledValue]int{}
-	for i, v := range values {
-		if id, ok := known[v.Text]; v.Present && ok {
-			index[compiledValue{value: id, present: true}] = i
-		} else if !v.Present {
-			index[compiledValue{}] = i
-		}
-	}
-	out := make([]int, len(s.part.sets))
-	for i := range s.part.sets {
-		class, ok := index[c.of(&s.part.sets[i])]
-		if !ok {
-			class = -1
-		}
-		out[i] = class
-	}
-	return out
-}
-
-func texts(values []Value) []string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = v.Text
-	}
-	return all
+	return values[:min(len(values), count)]
 }

@@ -1,6 +1,7 @@
 package samplestore
 
 import (
+	"hash/maphash"
 	"math"
 	"sync"
 )
@@ -15,11 +16,13 @@ const (
 const MinBytes = 1 << 20
 
 // segments is the number of segments in a full store: so much of it leaves at once.
-const segments = 16
+const segments = 8
 
 // Store keeps samples. It is safe for concurrent use.
 type Store struct {
 	maxBytes int64
+	seed     maphash.Seed
+	growers  sync.Pool
 
 	mu       sync.Mutex
 	all      []*segment // the oldest first, never empty of rows
@@ -33,7 +36,7 @@ type Store struct {
 
 // New returns a store that keeps samples in about maxBytes of memory, at least MinBytes.
 func New(maxBytes int64) *Store {
-	return &Store{maxBytes: max(maxBytes, MinBytes)}
+	return &Store{maxBytes: max(maxBytes, MinBytes), seed: maphash.MakeSeed()}
 }
 
 func (s *Store) segmentBytes() int64 { return s.maxBytes / segments }
@@ -73,7 +76,7 @@ func (s *Store) room() *segment {
 		s.all[0] = nil
 		s.all = s.all[1:]
 	}
-	made := newSegment()
+	made := newSegment(s.seed)
 	s.all = append(s.all, made)
 	s.bytes += made.bytes
 	return made

@@ -71,7 +71,8 @@ func (m *made) selects(q *Query, but string) (side int, ok bool) {
 		v, ok := m.labels[key]
 		return Value{Text: v, Present: ok}
 	}
-	if m.kind != q.Kind || q.ToMs != 0 && (m.ms < q.FromMs || m.ms >= q.ToMs) {
+	times := q.Compare != nil && q.Compare.Times != nil
+	if m.kind != q.Kind || !times && q.ToMs != 0 && (m.ms < q.FromMs || m.ms >= q.ToMs) {
 		return 0, false
 	}
 	for _, f := range q.Filters {
@@ -94,6 +95,14 @@ func (m *made) selects(q *Query, but string) (side int, ok bool) {
 	}
 	if q.Compare == nil {
 		return 0, true
+	}
+	if times {
+		for side, r := range q.Compare.Times {
+			if m.ms >= r.FromMs && m.ms < r.ToMs {
+				return side, true
+			}
+		}
+		return 0, false
 	}
 	switch has(q.Compare.Key) {
 	case q.Compare.A:
@@ -118,6 +127,7 @@ func queries() map[string]*Query {
 		"function": {Frames: []FrameFilter{{ByFunction, "Function3"}}},
 		"module":   {Frames: []FrameFilter{{ByModule, "module1"}, {ByType, "type0"}}},
 		"compare":  {Compare: &Compare{Key: "key2", A: text("value1"), B: text("value3")}},
+		"times":    {FromMs: 1, ToMs: 2, Compare: &Compare{Times: &[2]Range{{1_010_000, 1_030_000}, {1_020_000, 1_050_000}}}, Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}},
 		"to none": {
 			Compare: &Compare{Key: "key2", A: Value{}, B: text("value3")}, FromMs: 1_010_000, ToMs: 1_050_000,
 			Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}, Frames: []FrameFilter{{ByModule, "module1"}},
@@ -132,7 +142,7 @@ func TestAgainstNaive(t *testing.T) {
 	for i := range 5 {
 		fill(s, all[1000*i:1000*(i+1)])
 		s.all[i].seal()
-		s.all = append(s.all, newSegment()) // before there is need for it
+		s.all = append(s.all, newSegment(s.seed)) // before there is need for it
 	}
 	for name, q := range queries() {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +194,12 @@ func TestAgainstNaive(t *testing.T) {
 			requireFacets(t, all, q, &v)
 			requireSeries(t, all, q, &v)
 			requireTree(t, &v.Tree)
+			requireNaiveTree(t, all, q, &v.Tree, hits.Sum() > 0)
+			grouped := *q
+			grouped.Group = "key0"
+			tree := s.Query(&grouped).Tree
+			requireTree(t, &tree)
+			requireNaiveTree(t, all, &grouped, &tree, hits.Sum() > 0)
 			requireExport(t, s, q, hits, ns)
 		})
 	}
@@ -195,7 +211,7 @@ func requireFacets(t *testing.T, all []made, q *Query, v *View) {
 		var total int64
 		sums := map[string]int64{}
 		for i := range all {
-			if _, ok := all[i].selects(&Query{Kind: q.Kind, FromMs: q.FromMs, ToMs: q.ToMs, Filters: q.Filters, Frames: q.Frames}, f.Key); ok {
+			if _, ok := all[i].selects(withoutSides(q), f.Key); ok {
 				total += all[i].ns
 				if text, ok := all[i].labels[f.Key]; ok {
 					sums[text] += all[i].ns
@@ -203,11 +219,25 @@ func requireFacets(t *testing.T, all []made, q *Query, v *View) {
 			}
 		}
 		require.Equal(t, total, f.Ns, f.Key)
+		var covered int64
+		for _, ns := range sums {
+			covered += ns
+		}
+		require.Equal(t, covered, f.Covered, f.Key)
 		require.Len(t, f.Values, len(sums), f.Key)
 		for _, value := range f.Values {
 			require.Equal(t, sums[value.Text], value.Ns, value.Text)
 		}
 	}
+}
+
+// withoutSides selects for facets, which do not tell the values that are compared apart.
+func withoutSides(q *Query) *Query {
+	all := *q
+	if q.Compare != nil && q.Compare.Times == nil {
+		all.Compare = nil
+	}
+	return &all
 }
 
 func requireSeries(t *testing.T, all []made, q *Query, v *View) {
@@ -246,6 +276,53 @@ func requireTree(t *testing.T, tree *Tree) {
 			}
 		}
 	}
+}
+
+// requireNaiveTree compares every node with sums by the whole way to it. In a grouped tree that
+// begins with the value of the label.
+func requireNaiveTree(t *testing.T, all []made, q *Query, tree *Tree, some bool) {
+	t.Helper()
+	type sums struct{ self, total Sides }
+	want := map[string]*sums{"": {}}
+	for i := range all {
+		m := &all[i]
+		side, ok := m.selects(q, "")
+		if !ok {
+			continue
+		}
+		frames := m.frames
+		if q.Group != "" {
+			value, present := m.labels[q.Group]
+			group := Frame{Name: value, Group: GroupValue}
+			if !present {
+				group.Group = GroupNone
+			}
+			frames = append([]Frame{group}, frames...)
+		}
+		way := ""
+		want[way].total[side] += m.ns
+		for _, f := range frames {
+			way += fmt.Sprint(f, "|")
+			if want[way] == nil {
+				want[way] = &sums{}
+			}
+			want[way].total[side] += m.ns
+		}
+		want[way].self[side] += m.ns
+	}
+	if tree.Hidden == 0 {
+		require.Len(t, tree.Nodes, len(want))
+	}
+	ways := make([]string, len(tree.Nodes))
+	for i, n := range tree.Nodes {
+		if i > 0 {
+			ways[i] = ways[n.Parent] + fmt.Sprint(tree.Frames[n.Frame], "|")
+		}
+		require.Contains(t, want, ways[i])
+		require.Equal(t, want[ways[i]].total, n.Total, ways[i])
+		require.Equal(t, want[ways[i]].self, n.Self, ways[i])
+	}
+	require.Equal(t, some, len(tree.Nodes) > 1)
 }
 
 func requireExport(t *testing.T, s *Store, q *Query, hits, ns Sides) {

@@ -1,9 +1,11 @@
 package samplestore
 
 import (
-	"cmp"
+	"container/heap"
 	"hash/fnv"
+	"hash/maphash"
 	"slices"
+	"sync"
 )
 
 // NodeID tells a node by the frames on the way to it, alike in all answers. 0 is none.
@@ -14,7 +16,7 @@ type Tree struct {
 	Frames []Frame
 	Nodes  []TreeNode // parents before children; the first one is the root
 	Zoom   int        // index of the node that was asked for, 0 if it is not there
-	Hidden int        // nodes that were left out because they are small
+	Hidden int        // nodes that were left out, below nodes that were not, because they are small
 }
 
 // TreeNode is a frame in the context of its callers.
@@ -25,180 +27,254 @@ type TreeNode struct {
 	Self, Total Sides
 }
 
-// tree merges the stacks of all parts. Node 0 is the root, parents stand before children.
-type tree struct {
-	frames   []Frame
-	frameIDs map[Frame]int32
-	hashes   []uint64 // by frame
-	nodes    []treeNode
-	children map[[2]int32]int32 // parent and frame
+const rootID NodeID = 1
+
+// childID is the id of a frame below a node.
+func childID(parent NodeID, frame uint64) NodeID {
+	const prime = 1099511628211 // of FNV
+	return NodeID(max((uint64(parent)*prime^frame)*prime, uint64(rootID)+1))
 }
 
-type treeNode struct {
-	id            NodeID
-	parent, frame int32
-	self, total   Sides
+func frameHash(f Frame) uint64 {
+	h := fnv.New64a()
+	for _, text := range []string{f.Name, f.Module, f.Type} {
+		h.Write([]byte(text))
+		h.Write([]byte{0xff}) // in no UTF-8
+	}
+	h.Write([]byte{byte(f.Group)})
+	return h.Sum64()
 }
 
-func newTree() *tree {
-	return &tree{
-		frameIDs: map[Frame]int32{},
-		nodes:    []treeNode{{parent: -1, frame: -1, id: 1}},
-		children: map[[2]int32]int32{},
+// merge puts the trees of parts together, node by node from the root: what is too small to be
+// drawn is never looked into.
+type merge struct {
+	scans   []*scan
+	groups  []Frame
+	growers []*grower
+	pool    *sync.Pool
+
+	// Frames have a number here. They are found by a hash with a seed of the store's, so that
+	// nobody can choose two of one hash.
+	frames []Frame
+	ids    map[uint64]int32
+	known  [][]int32 // by part and frame there: the number here, and 1
+	seed   maphash.Seed
+
+	below map[int32]*merged // children of one node, by frame
+}
+
+// grown grows the trees of parts.
+func (s *Store) grown(scans []*scan, q *Query) *merge {
+	m := &merge{scans: scans, groups: groupsOf(scans, q), pool: &s.growers, ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
+	for i, scan := range scans {
+		g, ok := m.pool.Get().(*grower)
+		if !ok {
+			g = &grower{}
+		}
+		m.growers = append(m.growers, g)
+		scan.grow(g, m.groups)
+		m.known[i] = make([]int32, len(scan.part.frames))
+	}
+	return m
+}
+
+// release gives back the memory of the trees, which nobody may use any more.
+func (m *merge) release() {
+	for i, g := range m.growers {
+		m.scans[i].tree = nil
+		g.trie = nil
+		m.pool.Put(g)
 	}
 }
 
-func (t *tree) frame(f Frame) int32 {
-	id, ok := t.frameIDs[f]
+// merged is a node of several parts.
+type merged struct {
+	frame   int32 // -1 of the root
+	total   Sides
+	members []member
+}
+
+// member is the index of a node in the tree of a part.
+type member struct{ part, node int32 }
+
+func (m *merge) root() *merged {
+	r := &merged{frame: -1}
+	for i, s := range m.scans {
+		r.add(s, member{int32(i), 0})
+	}
+	return r
+}
+
+func (n *merged) add(s *scan, at member) {
+	n.total.add(s.tree[at.node].total)
+	n.members = append(n.members, at)
+}
+
+// frameOf returns the frame of a node of a part, by its number here.
+func (m *merge) frameOf(at member) int32 {
+	s := m.scans[at.part]
+	n := s.tree[at.node].at
+	if n&groupMark != 0 {
+		f := m.groups[n&^groupMark]
+		return m.id(f, maphash.Comparable(m.seed, f))
+	}
+	return m.local(int(at.part), s.part.trie[n].frame&frameBits)
+}
+
+// local returns the number here of a frame of a part.
+func (m *merge) local(part int, frame uint32) int32 {
+	known := &m.known[part][frame]
+	if *known == 0 {
+		p := m.scans[part].part
+		*known = m.id(p.frames[frame], p.hashes[frame]) + 1
+	}
+	return *known - 1
+}
+
+func (m *merge) id(f Frame, hash uint64) int32 {
+	id, ok := m.ids[hash]
 	if !ok {
-		id = int32(len(t.frames))
-		t.frameIDs[f] = id
-		t.frames = append(t.frames, f)
-		h := fnv.New64a()
-		for _, text := range []string{f.Name, f.Module, f.Type} {
-			h.Write([]byte(text))
-			h.Write([]byte{0xff}) // in no UTF-8
-		}
-		t.hashes = append(t.hashes, h.Sum64())
+		id = int32(len(m.frames))
+		m.frames = append(m.frames, f)
+		m.ids[hash] = id
 	}
 	return id
 }
 
-// child returns the node for a frame below another one. Code without names is one frame,
-// however many calls there are within it.
-func (t *tree) child(parent, frame int32) int32 {
-	if at := &t.nodes[parent]; at.frame == frame && t.frames[frame].Name == "" {
-		return parent
+// children returns what is below a node, in the order in which it came.
+func (m *merge) children(n *merged) []*merged {
+	var all []*merged
+	clear(m.below)
+	for _, at := range n.members {
+		s := m.scans[at.part]
+		for child := s.tree[at.node].first; child != 0; child = s.tree[child].next {
+			c := member{at.part, child}
+			frame := m.frameOf(c)
+			made := m.below[frame]
+			if made == nil {
+				made = &merged{frame: frame}
+				m.below[frame] = made
+				all = append(all, made)
+			}
+			made.add(s, c)
+		}
 	}
-	key := [2]int32{parent, frame}
-	id, ok := t.children[key]
-	if !ok {
-		const prime = 1099511628211 // of FNV
-		hash := (uint64(t.nodes[parent].id)*prime ^ t.hashes[frame]) * prime
-		id = int32(len(t.nodes))
-		t.nodes = append(t.nodes, treeNode{parent: parent, frame: frame, id: NodeID(max(hash, 1))})
-		t.children[key] = id
-	}
-	return id
+	return all
 }
 
-// merge adds the stacks of a part and returns for its nodes the nodes here, 0 for those
-// without samples.
-func (t *tree) merge(s *scan) []int32 {
-	part := s.part
-	used := make([]bool, len(part.nodes))
-	for i := len(part.nodes) - 1; i >= 0; i-- {
-		if used[i] = used[i] || s.leafNs[i].Sum() > 0; used[i] {
-			used[part.nodes[i].parent] = true
-		}
-	}
-	frames := make([][]int32, len(part.locations))
-	at := make([]int32, len(part.nodes))
-	for i := range part.nodes {
-		if !used[i] {
-			continue
-		}
-		if i > 0 {
-			n := part.nodes[i]
-			if frames[n.location] == nil {
-				for _, f := range part.locations[n.location].frames() {
-					frames[n.location] = append(frames[n.location], t.frame(f))
-				}
-			}
-			at[i] = at[n.parent]
-			for _, f := range frames[n.location] {
-				at[i] = t.child(at[i], f)
-			}
-		}
-		for side, ns := range s.leafNs[i] {
-			t.nodes[at[i]].self[side] += ns
-		}
-	}
-	return at
+// waiting are nodes to be drawn, the one with the most time first.
+type waiting []item
+
+type item struct {
+	node   *merged
+	parent int
+	weight float64
+	order  int
 }
 
-// sum computes the totals.
-func (t *tree) sum() {
-	for i := len(t.nodes) - 1; i >= 0; i-- {
-		n := &t.nodes[i]
-		for side, ns := range n.self {
-			n.total[side] += ns
-		}
-		if i > 0 {
-			for side, ns := range n.total {
-				t.nodes[n.parent].total[side] += ns
-			}
-		}
+func (w waiting) Len() int      { return len(w) }
+func (w waiting) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
+func (w waiting) Less(i, j int) bool {
+	if w[i].weight != w[j].weight {
+		return w[i].weight > w[j].weight
 	}
+	return w[i].order < w[j].order
+}
+func (w *waiting) Push(x any) { *w = append(*w, x.(item)) }
+func (w *waiting) Pop() any {
+	last := (*w)[len(*w)-1]
+	*w = (*w)[:len(*w)-1]
+	return last
 }
 
-// find returns the node with an id, or the root.
-func (t *tree) find(id NodeID) int32 {
-	if id != 0 {
-		for i := range t.nodes {
-			if t.nodes[i].id == id {
-				return int32(i)
-			}
+// cut draws the nodes with the most time, where the view is zoomed to a node: the way to it, and
+// what is below.
+func (m *merge) cut(zoom NodeID) Tree {
+	var out Tree
+	root := m.root()
+	emit := func(n *merged, parent int) int {
+		made := TreeNode{ID: rootID, Parent: parent, Frame: int(n.frame), Self: n.total, Total: n.total}
+		if parent >= 0 {
+			made.ID = childID(out.Nodes[parent].ID, frameHash(m.frames[n.frame]))
+		}
+		out.Nodes = append(out.Nodes, made)
+		return len(out.Nodes) - 1
+	}
+	target, at := root, emit(root, -1)
+	for _, frame := range m.locate(zoom) {
+		all := m.children(target)
+		i := slices.IndexFunc(all, func(c *merged) bool { return m.frames[c.frame] == frame })
+		if i < 0 {
+			break // never: it was found
+		}
+		for _, c := range all {
+			out.Nodes[at].Self.subtract(c.total)
+		}
+		target, at = all[i], emit(all[i], at)
+	}
+	out.Zoom = at
+	weight := func(n *merged) float64 { return share(n.total, root.total) }
+	least := weight(target) / 2500
+	var next waiting
+	order := 0
+	expand := func(n *merged, at int) {
+		for _, c := range m.children(n) {
+			out.Nodes[at].Self.subtract(c.total)
+			order++
+			heap.Push(&next, item{c, at, weight(c), order})
 		}
 	}
-	return 0
+	for expand(target, at); len(next) > 0 && next[0].weight >= least && len(out.Nodes)-out.Zoom <= MaxNodes; {
+		i := heap.Pop(&next).(item)
+		expand(i.node, emit(i.node, i.parent))
+	}
+	out.Hidden = len(next)
+	out.Frames = m.frames
+	return out.compact()
 }
 
-// weight is the width of a node: with two sides each counts for its share.
-func (t *tree) weight(n *treeNode) float64 {
-	root := &t.nodes[0]
+// share is the width of a node: with two sides each counts for its share.
+func share(of, all Sides) float64 {
 	var sum float64
-	for side, ns := range n.total {
-		if root.total[side] > 0 {
-			sum += float64(ns) / float64(root.total[side])
+	for side, ns := range of {
+		if all[side] > 0 {
+			sum += float64(ns) / float64(all[side])
 		}
 	}
 	return sum
 }
 
-// cut leaves out what is too small to be seen, where the view is zoomed to a node.
-func (t *tree) cut(zoom NodeID) Tree {
-	target := t.find(zoom)
-	under := make([]bool, len(t.nodes))
-	under[target] = true
-	for i := int(target) + 1; i < len(t.nodes); i++ {
-		under[i] = under[t.nodes[i].parent]
+// locate returns the frames on the way to the node with an id, none if it is not there.
+func (m *merge) locate(zoom NodeID) []Frame {
+	if zoom == 0 || zoom == rootID {
+		return nil
 	}
-	keep := make([]bool, len(t.nodes))
-	for at := target; at >= 0; at = t.nodes[at].parent {
-		keep[at], under[at] = true, true
-	}
-	var weights []float64
-	least := t.weight(&t.nodes[target]) / 2500
-	for i := range t.nodes {
-		if w := t.weight(&t.nodes[i]); under[i] && w >= least {
-			weights = append(weights, w)
-		}
-	}
-	if len(weights) > MaxNodes {
-		slices.SortFunc(weights, func(a, b float64) int { return cmp.Compare(b, a) })
-		least = weights[MaxNodes]
-	}
-	out := Tree{Frames: t.frames}
-	index := make([]int, len(t.nodes))
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		if !keep[i] && (!under[i] || t.weight(n) < least || len(out.Nodes) >= MaxNodes+MaxFrames) {
-			if under[i] {
-				out.Hidden++
+	for part, s := range m.scans {
+		ids := make([]NodeID, len(s.tree))
+		ids[0] = rootID
+		hashes := map[int32]uint64{}
+		for i := 1; i < len(s.tree); i++ {
+			frame := m.frameOf(member{int32(part), int32(i)})
+			hash, ok := hashes[frame]
+			if !ok {
+				hash = frameHash(m.frames[frame])
+				hashes[frame] = hash
 			}
-			index[i] = -1
-			continue
+			if ids[i] = childID(ids[s.tree[i].parent], hash); ids[i] == zoom {
+				return m.way(member{int32(part), int32(i)})
+			}
 		}
-		made := TreeNode{ID: n.id, Parent: -1, Frame: int(n.frame), Self: n.self, Total: n.total}
-		if i > 0 {
-			made.Parent = index[n.parent]
-		}
-		index[i] = len(out.Nodes)
-		out.Nodes = append(out.Nodes, made)
 	}
-	out.Zoom = index[target]
-	return out.compact()
+	return nil
+}
+
+// way returns the frames from the root to a node of a part.
+func (m *merge) way(to member) (frames []Frame) {
+	for tree := m.scans[to.part].tree; to.node != 0; to.node = tree[to.node].parent {
+		frames = append(frames, m.frames[m.frameOf(to)])
+	}
+	slices.Reverse(frames)
+	return frames
 }
 
 // compact leaves only the frames that are used.

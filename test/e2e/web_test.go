@@ -50,10 +50,9 @@ func TestWeb(t *testing.T) {
 	testutil.RequireRoot(t)
 	testutil.BuildWriters(t)
 	dir := t.TempDir()
-	loadFile := filepath.Join(dir, "load.otlp")
-	writeWebLoad(t, loadFile, webLoadSamples)
-
-	load := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", "--max-memory", "512", loadFile)
+	load := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", "--max-memory", "512", webLoadFile(t, dir))
+	requireWebFigures(t, load, webURL(load))
+	empty := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0")
 
 	truthFile := filepath.Join(dir, "truth.json")
 	writer := startIdle(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
@@ -74,7 +73,7 @@ func TestWeb(t *testing.T) {
 	pprofFile := filepath.Join(dir, "download.pb.gz")
 	given, err := json.Marshal(map[string]any{
 		"url": url, "pid": pid, "truth": truthShares(t, truthFile), "pprof": pprofFile,
-		"loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
+		"emptyUrl": webURL(empty), "loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
 		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
 	})
 	require.NoError(t, err)
@@ -101,7 +100,7 @@ func startIdle(t *testing.T, program string, args ...string) *testutil.Writer {
 	return testutil.StartPath(t, "/usr/bin/nice", args...)
 }
 
-// webURL waits until the page is there; files are read before.
+// webURL waits until the page is there.
 func webURL(c *child) string {
 	c.t.Helper()
 	var url string
@@ -115,15 +114,21 @@ func webURL(c *child) string {
 // webHits asks as the page does.
 func webHits(t *testing.T, url, query string) int64 {
 	t.Helper()
+	var v struct{ Hits [2]int64 }
+	webAsk(t, url, query, &v)
+	return v.Hits[0]
+}
+
+// webAsk puts an answer of the page into v.
+func webAsk(t *testing.T, url, query string, v any) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(url + "api/view?" + query)
 	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	var v struct{ Hits [2]int64 }
-	require.NoError(t, json.Unmarshal(body, &v), string(body))
-	return v.Hits[0]
+	require.NoError(t, json.Unmarshal(body, v), string(body))
 }
 
 // truthShares is the part of each tenant in the CPU time that a writer has measured.

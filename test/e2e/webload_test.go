@@ -7,16 +7,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
-// A webLoad makes profiles as of a busy host: services with tenants and routes, a few
-// thousand functions in deep stacks, a trace for every few samples.
+// A webLoad makes profiles as of a busy host: services with tenants and routes, thousands
+// of functions in deep stacks of which there are ever more, a trace for every few samples, and a
+// program that makes ten thousand label keys.
 type webLoad struct {
 	webBatch
 	rand      *rand.Rand
@@ -26,9 +32,78 @@ type webLoad struct {
 
 const (
 	webLoadServices = 6
-	webLoadStacks   = 20_000
+	webLoadStacks   = 20_000 // to begin with
 	webLoadTraces   = 50_000
+	webLoadKeys     = 10_000
+	webLoadFresh    = 0.25 // of the samples have a stack that was not there before
 )
+
+// Of few samples, what they share has a larger part.
+var webBytesASample = size(300, 700, 700)
+
+// The goal of a question of a page, with a million samples; a busy machine takes several times
+// as much.
+const (
+	webCPUAQuestion = 250 * time.Millisecond
+	webCPUSlack     = 4
+)
+
+// webLoadFile is what the page has much of: a file that was recorded (labelprof serve
+// --out-otlp), with at least webLoadSamples, or one that is made up.
+func webLoadFile(t *testing.T, dir string) string {
+	t.Helper()
+	if recorded := os.Getenv("CUSTOM_LABELS_WEB_LOAD"); recorded != "" {
+		return recorded
+	}
+	name := filepath.Join(dir, "load.otlp")
+	writeWebLoad(t, name, webLoadSamples)
+	return name
+}
+
+// requireWebFigures waits until the page has all of its file, and compares what it takes with
+// the goals.
+func requireWebFigures(t *testing.T, c *child, url string) {
+	t.Helper()
+	var view struct {
+		Live            bool
+		Received, Bytes int64
+		MoreKeys        int
+		Facets          []struct{}
+		MoreFunctions   int
+	}
+	require.Eventually(t, func() bool {
+		webAsk(t, url, "", &view)
+		return !view.Live
+	}, webTimeout, 500*time.Millisecond)
+	require.GreaterOrEqual(t, view.Received, int64(webLoadSamples-1000))
+	fmt.Printf("load: %d samples with %d label keys, %.0f bytes each (goal %d)\n",
+		view.Received, len(view.Facets)+view.MoreKeys, float64(view.Bytes)/float64(view.Received), webBytesASample)
+	require.LessOrEqual(t, view.Bytes/view.Received, int64(webBytesASample))
+	const rounds = 4
+	for _, query := range []string{"", "group=tenant", "l.tenant=tenant-1", "cmp=tenant&a=tenant-0&b=tenant-1", "find=tenant", "q=function"} {
+		before := cpuTime(t, c.cmd.Process.Pid)
+		for range rounds {
+			webAsk(t, url, query, &view)
+		}
+		took := (cpuTime(t, c.cmd.Process.Pid) - before) / rounds
+		fmt.Printf("load: %4d ms of CPU for %q (goal %d)\n", took.Milliseconds(), query, webCPUAQuestion.Milliseconds())
+		require.Less(t, took, webCPUSlack*webCPUAQuestion, query)
+	}
+}
+
+// cpuTime is what a process has used.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	user, err := strconv.Atoi(fields[11])
+	require.NoError(t, err)
+	system, err := strconv.Atoi(fields[12])
+	require.NoError(t, err)
+	return time.Duration(user+system) * time.Second / procfs.TicksPerSecond
+}
 
 // writeWebLoad writes a file of OTLP requests with as many samples, 5 seconds each request.
 func writeWebLoad(t *testing.T, name string, samples int) {
@@ -53,13 +128,21 @@ func writeWebLoad(t *testing.T, name string, samples int) {
 func (l *webLoad) grow() {
 	l.stacks = [][]int{{0}}
 	for len(l.stacks) < webLoadStacks {
-		below := l.stacks[int(float64(len(l.stacks))*l.rand.Float64()*l.rand.Float64())]
-		if len(below) > 60 {
-			continue
-		}
-		stack := append([]int{int(3000 * l.rand.Float64() * l.rand.Float64())}, below...)
-		l.stacks = append(l.stacks, stack)
+		l.branch()
 	}
+}
+
+// branch adds a stack: some frames more on one that is there.
+func (l *webLoad) branch() {
+	below := l.stacks[int(float64(len(l.stacks))*l.rand.Float64()*l.rand.Float64())]
+	if len(below) > 60 {
+		below = below[20:]
+	}
+	stack := make([]int, 1+l.rand.IntN(6), 7+len(below))
+	for i := range stack {
+		stack[i] = int(20_000 * l.rand.Float64() * l.rand.Float64())
+	}
+	l.stacks = append(l.stacks, append(stack, below...))
 }
 
 func (l *webLoad) fill(at time.Time, samples int) {
@@ -71,6 +154,9 @@ func (l *webLoad) fill(at time.Time, samples int) {
 	stacks := map[int]int32{}
 	for range samples {
 		s := all[int(webLoadServices*l.rand.Float64()*l.rand.Float64())].Samples().AppendEmpty()
+		if l.rand.Float64() < webLoadFresh {
+			l.branch()
+		}
 		number := l.rand.IntN(len(l.stacks))
 		if _, ok := stacks[number]; !ok {
 			stacks[number] = int32(l.dict.StackTable().Len())
@@ -84,6 +170,7 @@ func (l *webLoad) fill(at time.Time, samples int) {
 		s.AttributeIndices().Append(
 			l.attribute(prefix+"tenant", fmt.Sprintf("tenant-%d", tenant)),
 			l.attribute(prefix+"route", fmt.Sprintf("/route/%d", tenant*3+l.rand.IntN(3))),
+			l.attribute(prefix+fmt.Sprintf("flag_%d", l.rand.IntN(webLoadKeys)), "on"),
 			l.attribute("thread.name", fmt.Sprintf("worker-%d", l.rand.IntN(16))),
 			l.attribute("trace_id", fmt.Sprintf("%032x", l.rand.IntN(webLoadTraces)+1)),
 		)

@@ -14,7 +14,7 @@ export async function accessibility(w, given) {
 	const all = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 	for (const [scheme, runOnly] of [["light", all], ["dark", { type: "rule", values: ["color-contrast"] }]]) {
 		await page.emulateMedia({ colorScheme: scheme });
-		for (const view of ["color=module", "view=functions", "cmp=tenant&a=acme&b=globex"]) {
+		for (const view of ["color=module", "view=functions", "cmp=tenant&a=acme&b=globex", "group=tenant", "afrom=0&ato=1&bfrom=1&bto=9999999999999"]) {
 			const query = "?l.process.pid=" + given.pid + "&" + view;
 			await w.goto(query);
 			await page.evaluate(source);
@@ -41,7 +41,7 @@ export async function accessibility(w, given) {
 			order.push(at);
 		}
 	}
-	const places = ["download", "by", "legend", "strip", "find", "slices", "compare-key", "tab-flame", "search", "color", "flame"];
+	const places = ["copy", "download", "by", "legend", "strip", "find", "slices", "compare-key", "tab-flame", "search", "group", "color", "flame"];
 	assert.deepEqual(order.filter((id) => places.includes(id)), places, order.join());
 	console.log(`accessibility: ${checks} checks of WCAG 2.2 AA, those of colours in both themes`);
 }

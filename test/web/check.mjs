@@ -2,14 +2,15 @@
 
 // What TestWeb asks of the page, as a person would use it:
 //
-//	node check.mjs '{"url": ..., "loadUrl": ..., "pid": ..., "truth": {TENANT: SHARE}, "pprof": FILE}'
+//	node check.mjs '{"url": ..., "loadUrl": ..., "pid": ..., "truth": {TENANT: SHARE}, "emptyUrl": ..., "pprof": FILE}'
 //
-// The first page is live, the second one has many samples.
+// The first page is live, the second one has many samples, the third one none.
 import assert from "node:assert/strict";
 import { accessibility } from "./accessibility.mjs";
 import { launch, Watched } from "./browser.mjs";
 import { hostile } from "./hostile.mjs";
 import { load } from "./load.mjs";
+import { link, states, times } from "./states.mjs";
 
 const given = JSON.parse(process.argv[2]);
 
@@ -188,15 +189,14 @@ try {
 	await w.page.emulateMedia({ colorScheme: "dark" });
 	await w.shot("all-dark");
 	await w.page.emulateMedia({ colorScheme: "light" });
-	for (const step of [shares, slicing, difference, zoom, time, hostile, accessibility, download]) {
+	for (const step of [shares, slicing, difference, times, zoom, time, link, hostile, accessibility, download]) {
 		const begin = Date.now();
 		await step(w, given);
 		assert.deepEqual(w.problems, [], step.name);
 		console.log(`${step.name}: ${Date.now() - begin} ms`);
 	}
-	await w.page.setViewportSize({ width: 720, height: 900 });
-	await w.shot("narrow");
 	await w.close();
+	await states(browser, given);
 	await load(browser, given);
 } finally {
 	await browser.close();

@@ -53,11 +53,13 @@ type seriesValue struct {
 	Ns     []int64 `json:"ns"`
 }
 
+// facet is a key: ns of all samples that count, covered of those that have it.
 type facet struct {
-	Key    string       `json:"key"`
-	Ns     int64        `json:"ns"`
-	Values []facetValue `json:"values"`
-	More   int          `json:"more"`
+	Key     string       `json:"key"`
+	Ns      int64        `json:"ns"`
+	Covered int64        `json:"covered"`
+	Values  []facetValue `json:"values"`
+	More    int          `json:"more"`
 }
 
 type facetValue struct {
@@ -77,8 +79,9 @@ type tree struct {
 	Hidden int                 `json:"hidden"`
 }
 
-// frame is the name, the module and the type.
-type frame [3]string
+// frame is the name, the module and the type; of the first level of a grouped tree also "value",
+// "none" or "others", and the name is the value.
+type frame []string
 
 type function struct {
 	Frame frame             `json:"frame"`
@@ -110,10 +113,18 @@ func newAnswer(v *samplestore.View) *answer {
 	return a
 }
 
-func newFrame(f samplestore.Frame) frame { return frame{f.Name, f.Module, f.Type} }
+func newFrame(f samplestore.Frame) frame {
+	made := frame{f.Name, f.Module, f.Type}
+	if f.Group != samplestore.NoGroup {
+		made = append(made, map[samplestore.Group]string{
+			samplestore.GroupValue: "value", samplestore.GroupNone: "none", samplestore.GroupOthers: "others",
+		}[f.Group])
+	}
+	return made
+}
 
 func newFacet(f samplestore.Facet) facet {
-	out := facet{Key: f.Key, Ns: f.Ns, More: f.More, Values: make([]facetValue, len(f.Values))}
+	out := facet{Key: f.Key, Ns: f.Ns, Covered: f.Covered, More: f.More, Values: make([]facetValue, len(f.Values))}
 	for i, v := range f.Values {
 		out.Values[i] = facetValue{Text: v.Text, Ns: v.Ns}
 	}

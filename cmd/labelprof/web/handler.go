@@ -18,12 +18,11 @@ const maxQueries = 2
 // Config is what the page shows.
 type Config struct {
 	Store *samplestore.Store
-	// Source says where the samples are from, for people.
-	Source string
-	// Live says whether more may come.
-	Live bool
-	// By is the label key that the page tells samples apart by at first.
-	By string
+	// State says where the samples are from, for people, and whether more may come; called for
+	// each answer.
+	State func() (source string, live bool)
+	// By are label keys that the page lists first; it tells samples apart by the first of them.
+	By []string
 	// Hosts are names of this host under which the page may be asked for, besides its
 	// addresses and localhost.
 	Hosts []string
@@ -80,18 +79,21 @@ func (h *handler) limited(answer func(http.ResponseWriter, *http.Request, *sampl
 func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Query) {
 	w.Header().Set("Content-Type", "application/json")
 	var out any
+	source, live := h.State()
 	if have := r.URL.Query().Get("have"); have != "" && have == fmt.Sprint(h.Store.Status().Version) {
 		out = struct {
-			Unchanged bool `json:"unchanged"`
-		}{true}
+			Unchanged bool   `json:"unchanged"`
+			Source    string `json:"source"`
+			Live      bool   `json:"live"`
+		}{true, source, live}
 	} else {
 		begin := time.Now()
-		if q.By == "" {
-			q.By = h.By
+		if q.First = h.By; q.By == "" {
+			q.By = h.By[0]
 		}
 		v := h.Store.Query(q)
 		a := newAnswer(&v)
-		a.Source, a.Live, a.By, a.Notes = h.Source, h.Live, q.By, h.Notes()
+		a.Source, a.Live, a.By, a.Notes = source, live, q.By, h.Notes()
 		a.TookMs = float64(time.Since(begin).Microseconds()) / 1e3
 		out = a
 	}

@@ -27,12 +27,14 @@ var errTooManyFilters = errors.New("too many filters")
 //	l.KEY=VALUE (again for another value)  n.KEY (without this label)
 //	fn=NAME  module=FILE  frame=TYPE
 //	cmp=KEY with a=VALUE, b=VALUE, each without this label if it is not there
+//	afrom=MS&ato=MS&bfrom=MS&bto=MS in place of cmp: two ranges of time
+//	group=KEY: the first level of the tree
 func parseQuery(raw string) (*samplestore.Query, error) {
 	params, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, fmt.Errorf("read the query: %w", err)
 	}
-	q := &samplestore.Query{By: params.Get("by"), Search: params.Get("q"), Find: params.Get("find"), Buckets: seriesBuckets}
+	q := &samplestore.Query{By: params.Get("by"), Search: params.Get("q"), Find: params.Get("find"), Group: params.Get("group"), Buckets: seriesBuckets}
 	switch kind := params.Get("kind"); kind {
 	case "", "cpu":
 	case "off_cpu":
@@ -41,12 +43,11 @@ func parseQuery(raw string) (*samplestore.Query, error) {
 		return nil, fmt.Errorf("read the query: no such kind: %q", kind)
 	}
 	if params.Has("to") {
-		var err2 error
-		q.FromMs, err = strconv.ParseInt(params.Get("from"), 10, 64)
-		q.ToMs, err2 = strconv.ParseInt(params.Get("to"), 10, 64)
-		if err := errors.Join(err, err2); err != nil {
-			return nil, fmt.Errorf("read the range of time: %w", err)
+		r, err := timeRange(params, "")
+		if err != nil {
+			return nil, err
 		}
+		q.FromMs, q.ToMs = r.FromMs, r.ToMs
 	}
 	if params.Has("zoom") {
 		id, err := strconv.ParseUint(params.Get("zoom"), 16, 64)
@@ -55,10 +56,28 @@ func parseQuery(raw string) (*samplestore.Query, error) {
 		}
 		q.Zoom = samplestore.NodeID(id)
 	}
-	if params.Has("cmp") {
+	if params.Has("ato") {
+		a, errA := timeRange(params, "a")
+		b, errB := timeRange(params, "b")
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, err
+		}
+		q.Compare = &samplestore.Compare{Times: &[2]samplestore.Range{a, b}}
+	} else if params.Has("cmp") {
 		q.Compare = &samplestore.Compare{Key: params.Get("cmp"), A: value(params, "a"), B: value(params, "b")}
 	}
 	return q, filters(q, params)
+}
+
+// timeRange reads the range of a side, or that of all.
+func timeRange(params url.Values, side string) (r samplestore.Range, err error) {
+	var errTo error
+	r.FromMs, err = strconv.ParseInt(params.Get(side+"from"), 10, 64)
+	r.ToMs, errTo = strconv.ParseInt(params.Get(side+"to"), 10, 64)
+	if err := errors.Join(err, errTo); err != nil {
+		return r, fmt.Errorf("read the range of time: %w", err)
+	}
+	return r, nil
 }
 
 func value(params url.Values, name string) samplestore.Value {

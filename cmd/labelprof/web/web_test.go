@@ -31,7 +31,8 @@ func newHandler(t *testing.T) http.Handler {
 		}
 	})
 	h, err := New(Config{
-		Store: store, Source: "a test", By: "tenant", Hosts: []string{"devbox"},
+		Store: store, By: []string{"tenant", "route"}, Hosts: []string{"devbox"},
+		State: func() (string, bool) { return "a test", true },
 		Notes: func() []string { return []string{"1 malformed samples ignored"} },
 		WriteProfile: func(w io.Writer, q *samplestore.Query) error {
 			_, err := io.WriteString(w, strings.Repeat("x", len(q.Filters)))
@@ -84,12 +85,17 @@ func TestView(t *testing.T) {
 	require.Zero(t, view(t, h, "kind=off_cpu").Ns[0])
 	require.Equal(t, samplestore.Sides{200, 100}, view(t, h, "cmp=tenant&a=acme&b=globex").Ns)
 	require.Equal(t, samplestore.Sides{0, 200}, view(t, h, "cmp=tenant&b=acme").Ns)
+	require.Equal(t, samplestore.Sides{100, 200}, view(t, h, "afrom=0&ato=1000&bfrom=1000&bto=3000&from=5&to=6&cmp=tenant").Ns)
 	require.EqualValues(t, 400, view(t, h, "q=RU").Found[0])
+	grouped := view(t, h, "group=tenant")
+	require.Equal(t, frame{"acme", "", "", "value"}, grouped.Tree.Frames[grouped.Tree.Frame[1]])
+	require.Equal(t, samplestore.Sides{200, 0}, grouped.Tree.Total[1])
+	require.Equal(t, frame{"", "", "", "none"}, view(t, h, "group=nothing").Tree.Frames[0])
 	zoomed := view(t, h, "zoom="+a.Tree.ID[1])
 	require.Equal(t, 1, zoomed.Tree.Zoom)
 
 	w := get(t, h, "/api/view?have="+a.Version)
-	require.JSONEq(t, `{"unchanged": true}`, w.Body.String())
+	require.JSONEq(t, `{"unchanged": true, "source": "a test", "live": true}`, w.Body.String())
 	w = get(t, h, "/api/profile?l.tenant=acme")
 	require.Equal(t, "x", w.Body.String())
 	require.Contains(t, w.Header().Get("Content-Disposition"), "attachment")
@@ -97,7 +103,7 @@ func TestView(t *testing.T) {
 
 func TestBadQueries(t *testing.T) {
 	h := newHandler(t)
-	for _, query := range []string{"kind=wall", "to=x", "from=&to=1", "zoom=-1", "%zz", strings.Repeat("l.a=b&", maxFilters+1)} {
+	for _, query := range []string{"kind=wall", "to=x", "ato=1", "afrom=1&ato=2&bto=3", "from=&to=1", "zoom=-1", "%zz", strings.Repeat("l.a=b&", maxFilters+1)} {
 		require.Equal(t, http.StatusBadRequest, get(t, h, "/api/view?"+query).Code, query)
 	}
 }
@@ -147,6 +153,7 @@ func TestGuard(t *testing.T) {
 }
 
 func FuzzQuery(f *testing.F) {
+	f.Add("group=a&afrom=0&ato=2000&bfrom=1&bto=3000")
 	f.Add("kind=off_cpu&from=1&to=2&l.a=b&n.c&fn=x&zoom=ff&cmp=k&a=1")
 	store := samplestore.New(1 << 20)
 	store.Batch(func(add func(*samplestore.Sample)) {

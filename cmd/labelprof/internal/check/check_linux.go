@@ -20,23 +20,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/writercheck"
 )
 
-const checkUsage = `usage: labelprof check [flags] PID
-       labelprof check [flags] -- COMMAND [ARGUMENT...]
-
-Judges what a program publishes by the specifications: custom labels v0 and v1, thread
-context (OTEP 4947), process context (OTEP 4719), what Node.js and Go publish. Watches a
-process, or runs a command, for some seconds, and stops its threads many times a second, for
-a fraction of a millisecond each. A command's output goes to stderr; it is ended afterwards.
-Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.
-
-Exit codes:
-  0  all rules hold that could be judged
-  1  a rule is broken
-  2  nothing could be judged, or wrong usage
-
-Flags:
-`
-
 const (
 	defaultSeconds = 5
 	maxSeconds     = 3600
@@ -58,13 +41,9 @@ func (o *options) duration() time.Duration { return time.Duration(o.seconds * fl
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("labelprof check", flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprint(stderr, checkUsage)
-		flags.PrintDefaults()
-	}
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flags.StringVar(&o.summary, "summary", "", "print a summary in this `format`: markdown")
-	flags.Float64Var(&o.seconds, "seconds", defaultSeconds, "how long to watch")
+	flags.Float64Var(&o.seconds, "seconds", defaultSeconds, "`number` of seconds to watch")
 	var program []string
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, program = args[:i], args[i+1:]
@@ -72,7 +51,15 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return command.UsageError(stderr, "labelprof check: which command?")
 		}
 	}
-	rest, err := command.Parse(flags, args, stderr)
+	rest, err := command.Parse(&command.Help{
+		Name: "check", Synopsis: []string{"[flags] PID", "[flags] -- COMMAND [ARGUMENT...]"},
+		About: `
+Judges what a program publishes by the specifications: custom labels v0 and v1, thread
+context (OTEP 4947), process context (OTEP 4719), what Node.js and Go publish. Watches a
+process, or runs a command, for some seconds, and stops its threads many times a second, for
+a fraction of a millisecond each. A command's output goes to stderr; it is ended afterwards.
+Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.`,
+	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}

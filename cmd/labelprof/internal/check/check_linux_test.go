@@ -91,9 +91,9 @@ func TestCheckNotJudged(t *testing.T) {
 	require.Equal(t, command.ExitUsage, code)
 	require.Less(t, time.Since(began), 30*time.Second, "it does not wait for a command that has ended")
 
-	code, _, stderr := checked(t, "-h")
+	code, help, _ := checked(t, "-h")
 	require.Zero(t, code)
-	require.Contains(t, stderr, "Exit codes:")
+	require.Contains(t, help, "Exit codes:")
 }
 
 // What comes from a process is no Markdown.

@@ -9,13 +9,33 @@ import (
 	"io"
 )
 
-// Exit codes.
+// Exit codes of all commands; what each means for one of them is in [Exits].
 const (
 	ExitOK       = 0
 	ExitError    = 1
 	ExitUsage    = 2 // also of check when it could not judge
 	ExitNoLabels = 3 // of inspect
 )
+
+// Exits returns what the exit codes of a command mean, by code.
+func Exits(name string) []string {
+	const usage = "wrong usage"
+	switch name {
+	case "serve":
+		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, or there are no samples", usage}
+	case "top":
+		return []string{"printed", "a file cannot be read, or there are no samples", usage}
+	case "pprof":
+		return []string{"written", "a file cannot be read or written, or there are no samples", usage}
+	case "push":
+		return []string{"all is sent", "a file cannot be read, a request was not taken, or there are no samples", usage}
+	case "inspect":
+		return []string{"every process has a label source that can be read", "a process could not be inspected", usage, "a process has no label source that can be read"}
+	case "check":
+		return []string{"all rules hold that could be judged", "a rule is broken", "nothing could be judged, or wrong usage"}
+	}
+	return nil
+}
 
 // ErrUsage says that the command line makes no sense; what and how is printed already.
 var ErrUsage = errors.New("usage")

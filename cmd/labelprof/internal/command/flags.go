@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 // ViewFlags are the flags of everything that shows tables.
@@ -27,19 +29,21 @@ func (v *ViewFlags) Register(flags *flag.FlagSet) {
 	flags.Var(&v.Functions, "functions", "`number` of functions to show for each label value")
 }
 
-// Parse parses flags and arguments in any order and returns the arguments. What is wrong is
-// printed to stderr: it fails with ErrUsage, or flag.ErrHelp.
-func Parse(flags *flag.FlagSet, args []string, stderr io.Writer) ([]string, error) {
-	flags.SetOutput(stderr)
+// Parse parses flags and arguments in any order and returns the arguments. It prints the help to
+// stdout and fails with flag.ErrHelp if that is asked for; what is wrong is printed to stderr, and
+// it fails with ErrUsage.
+func Parse(h *Help, flags *flag.FlagSet, args []string, stdout, stderr io.Writer) ([]string, error) {
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
 	var rest []string
 	for {
-		if err := flags.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, err
-			}
-			return nil, ErrUsage // flags has printed it
-		}
-		if flags.NArg() == 0 {
+		switch err := flags.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			h.write(stdout, flags)
+			return nil, err
+		case err != nil:
+			return nil, UsageError(stderr, "labelprof %s: %s\nlabelprof %s -h lists the flags.", h.Name, terminal.Escape(err.Error()), h.Name)
+		case flags.NArg() == 0:
 			return rest, nil
 		}
 		rest = append(rest, flags.Arg(0))

@@ -16,11 +16,16 @@ import (
 
 // Convert is `labelprof pprof`: it turns files into one pprof file. It fails with the errors
 // of package command, or with that of the first file that cannot be read or written.
-func Convert(ctx context.Context, args []string, _, stderr io.Writer) error {
+func Convert(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof pprof", flag.ContinueOnError)
 	out := flags.String("o", "", "pprof `file` to write")
 	m := registerMemory(flags)
-	files, err := command.Parse(flags, args, stderr)
+	files, err := command.Parse(&command.Help{
+		Name: "pprof", Synopsis: []string{"[flags] -o OUT.pb.gz FILE..."},
+		About: `
+Turns files of OTLP profiles into one file for "go tool pprof", with labels as tags, and
+off-CPU time as a sample type of its own.`,
+	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}

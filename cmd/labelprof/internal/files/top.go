@@ -10,6 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 // Top is `labelprof top`: it prints the tables for files. It fails with the errors of
@@ -19,7 +20,14 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var v command.ViewFlags
 	v.Register(flags)
 	m := registerMemory(flags)
-	files, err := command.Parse(flags, args, stderr)
+	asJSON := flags.Bool("json", false, "print JSON: docs/operators.md says what is in it")
+	files, err := command.Parse(&command.Help{
+		Name: "top", Synopsis: []string{"[flags] FILE..."},
+		About: `
+Prints CPU time by the values of labels, and the hottest functions of each, of files of OTLP
+profiles or pprof. On a terminal names are cut to its width (COLUMNS overrides that), elsewhere
+they are whole. There are no colours.`,
+	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -28,7 +36,15 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := readAll(ctx, files, m, s, stderr); err != nil {
 		return err
 	}
-	s.Show(stdout, int(v.Rows), int(v.Functions))
+	show := table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: terminal.Of(stdout).Columns}
+	if *asJSON {
+		err = s.ShowJSON(stdout, show)
+	} else {
+		s.Show(stdout, show)
+	}
+	if err != nil {
+		return err
+	}
 	if t.Empty() {
 		return command.ErrNoSamples
 	}

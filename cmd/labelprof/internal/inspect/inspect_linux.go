@@ -16,21 +16,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
-const inspectUsage = `usage: labelprof inspect [flags] PID...
-
-Shows which labels the threads of a process publish now, where they come from, or
-why there are none. Threads are stopped one at a time, for a fraction of a
-millisecond each. Needs root or CAP_SYS_PTRACE.
-
-Exit codes:
-  0  every process has a label source that can be read
-  1  a process could not be inspected
-  2  wrong usage
-  3  a process has no label source that can be read
-
-Flags:
-`
-
 const (
 	defaultThreads = 64
 	maxThreads     = 4096
@@ -40,13 +25,15 @@ const (
 // package command, or when one of several processes cannot be inspected.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof inspect", flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprint(stderr, inspectUsage)
-		flags.PrintDefaults()
-	}
 	asJSON := flags.Bool("json", false, "print JSON")
-	threads := flags.Int("threads", defaultThreads, "threads to look at in each process, at most "+strconv.Itoa(maxThreads))
-	rest, err := command.Parse(flags, args, stderr)
+	threads := flags.Int("threads", defaultThreads, "`number` of threads to look at in each process, at most "+strconv.Itoa(maxThreads))
+	rest, err := command.Parse(&command.Help{
+		Name: "inspect", Synopsis: []string{"[flags] PID..."},
+		About: `
+Shows which labels the threads of a process publish now, where they come from, or why there
+are none and what to do about that. Threads are stopped one at a time, for a fraction of a
+millisecond each. Needs root or CAP_SYS_PTRACE.`,
+	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}

@@ -317,7 +317,6 @@ func TestInspectErrors(t *testing.T) {
 		"zero":      {[]string{"0"}, command.ExitUsage, "not a PID"},
 		"self":      {[]string{strconv.Itoa(os.Getpid())}, command.ExitUsage, "of this command"},
 		"threads":   {[]string{"--threads", "-1", "1"}, command.ExitUsage, "--threads must be"},
-		"help":      {[]string{"-h"}, command.ExitOK, "Exit codes"},
 		"nobody":    {[]string{"2147483647"}, command.ExitError, "no such process"},
 		"JSON":      {[]string{"--json", "2147483647"}, command.ExitError, "1 of 1 processes"},
 	} {

@@ -7,10 +7,10 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 // labelText is a label in JSON: {"key": ..., "value": ...}, where a key or value
@@ -49,24 +49,6 @@ func writeJSON(w io.Writer, reports []processReport) error {
 	if err := encoder.Encode(map[string]any{"processes": reports}); err != nil {
 		return err
 	}
-	_, err := w.Write(escapeJSON(b.Bytes()))
+	_, err := w.Write(terminal.EscapeJSON(b.Bytes()))
 	return err
-}
-
-// escapeJSON writes what is not printable as \u escapes. Outside of strings JSON
-// has nothing of the kind but newlines, which no string has.
-func escapeJSON(data []byte) []byte {
-	var out []byte
-	for _, r := range string(data) {
-		switch {
-		case r == '\n' || unicode.IsPrint(r):
-			out = utf8.AppendRune(out, r)
-		case r > 0xffff:
-			r -= 0x10000
-			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return out
 }

@@ -27,8 +27,8 @@ const (
 )
 
 // inspectProcess looks at one process and at most so many of its threads.
-func inspectProcess(ctx context.Context, pid, threads int) processReport {
-	r := processReport{PID: pid}
+func inspectProcess(ctx context.Context, pid, threads int) (r processReport) {
+	r.PID = pid
 	fs := procfs.FS{}
 	info, err := target.Inspect(ctx, fs, pid)
 	if err != nil {
@@ -40,6 +40,8 @@ func inspectProcess(ctx context.Context, pid, threads int) processReport {
 		r.Sources = append(r.Sources, newSourceReport(&info.Sources[i]))
 	}
 	r.describeLibrary(info)
+	r.describeLanguage(fs, info)
+	defer r.advise()
 	if !r.readable() {
 		r.explain(info)
 		return r

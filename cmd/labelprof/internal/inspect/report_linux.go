@@ -31,9 +31,15 @@ type processReport struct {
 	// when no label source can be read.
 	Files []fileReport `json:"files,omitempty"`
 	Hints []string     `json:"hints,omitempty"`
+	// Language is "go", "nodejs", "python", "java", or "" for all others.
+	Language string `json:"language,omitempty"`
+	// Advice is what to do next, a sentence or two each.
+	Advice []string `json:"advice,omitempty"`
 
-	err  error
-	keys *labels.KeyMap
+	err        error
+	keys       *labels.KeyMap
+	language   language
+	destroyers []string // what in the process takes labels away
 }
 
 // sourceReport is a label source and what became of it.

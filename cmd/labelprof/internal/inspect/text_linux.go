@@ -14,6 +14,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
+// adviceColumns is where lines of prose end.
+const adviceColumns = 96
+
 // writeText prints a report for people. All that comes from the process is escaped.
 func (r *processReport) writeText(w io.Writer) {
 	fmt.Fprintf(w, "process %d  %s\n", r.PID, terminal.Escape(r.Name))
@@ -23,13 +26,16 @@ func (r *processReport) writeText(w io.Writer) {
 	for i := range r.Sources {
 		r.Sources[i].writeText(w, i+1)
 	}
-	if !r.readable() {
+	if r.readable() {
+		r.writeThreads(w)
+	} else {
 		r.writeWhy(w)
-		return
 	}
-	r.writeThreads(w)
 	if r.Changed {
 		fmt.Fprintln(w, "\nThe process has changed meanwhile, by exec or by loading a library: look again.")
+	}
+	for _, text := range r.Advice {
+		fmt.Fprintf(w, "\n%s\n", terminal.Wrap("to do: "+terminal.Escape(text), adviceColumns))
 	}
 }
 

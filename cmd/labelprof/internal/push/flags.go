@@ -29,7 +29,7 @@ type settings struct {
 	files          []string
 }
 
-func parseFlags(args []string, stderr io.Writer) (*settings, error) {
+func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("labelprof push", flag.ContinueOnError)
 	f := &settings{}
 	flags.StringVar(&f.server, "server", "http://127.0.0.1:4040", "`URL` of Pyroscope; a token for it comes from "+envToken+", and "+envUser+" makes it the password of this user")
@@ -41,7 +41,13 @@ func parseFlags(args []string, stderr io.Writer) (*settings, error) {
 	flags.DurationVar(&f.patience, "patience", time.Minute, "try a request again for so long while the server is busy or not there")
 	f.memory.Register(flags, 1024, "`MiB` that reading and decoding a file may take")
 	var err error
-	if f.files, err = command.Parse(flags, args, stderr); err != nil {
+	f.files, err = command.Parse(&command.Help{
+		Name: "push", Synopsis: []string{"[flags] FILE..."},
+		About: `
+Sends files of OTLP profiles or pprof to Grafana Pyroscope (POST /ingest), a service at a time,
+with labels.`,
+	}, flags, args, stdout, stderr)
+	if err != nil {
 		return nil, err
 	}
 	switch {

@@ -16,7 +16,7 @@ import (
 // package command, with that of the first file that cannot be read, or with that of the first
 // request that was not taken; requests before it have been, and it says how many.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parseFlags(args, stderr)
+	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type settings struct {
 	files               []string // to show instead of what is received
 }
 
-func parseFlags(args []string, stderr io.Writer) (*settings, error) {
+func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("labelprof serve", flag.ContinueOnError)
 	f := &settings{}
 	f.view.Register(flags)
@@ -33,7 +33,15 @@ func parseFlags(args []string, stderr io.Writer) (*settings, error) {
 	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
 	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to append the received requests to, for top and pprof")
 	var err error
-	if f.files, err = command.Parse(flags, args, stderr); err != nil {
+	f.files, err = command.Parse(&command.Help{
+		Name: "serve", Synopsis: []string{"[flags]", "[flags] FILE..."},
+		About: `
+Receives OTLP profiles by gRPC until a signal, or reads files of OTLP profiles or pprof, and shows
+CPU time by the values of labels: in the terminal, and as flame graphs on a page. On a terminal
+tables are drawn again and again, as much as fits; elsewhere they follow each other, names are
+whole. There are no colours.`,
+	}, flags, args, stdout, stderr)
+	if err != nil {
 		return nil, err
 	}
 	if f.interval <= 0 || f.duration < 0 || !f.memory.Valid() {

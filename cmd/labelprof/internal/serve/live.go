@@ -10,6 +10,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
@@ -25,21 +26,26 @@ func showUntil(ctx context.Context, stdout io.Writer, s *sink.Sink, v command.Vi
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if rows := terminal.Rows(stdout); rows > 0 || s.Received() {
-				draw(stdout, s, v, rows)
+			if screen := terminal.Of(stdout); screen.Redraws() || s.Received() {
+				draw(stdout, s, v, screen)
 			}
 		}
 	}
 }
 
+// tableView is what the flags ask to be shown, in the width of a terminal.
+func tableView(v command.ViewFlags, screen terminal.Screen) table.View {
+	return table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: screen.Columns}
+}
+
 // draw prints the tables in one write, so that a terminal does not flicker, and on a
-// terminal as much of them as it has rows.
-func draw(stdout io.Writer, s *sink.Sink, v command.ViewFlags, rows int) {
+// terminal as much of them as it has room for.
+func draw(stdout io.Writer, s *sink.Sink, v command.ViewFlags, screen terminal.Screen) {
 	var b bytes.Buffer
-	s.Show(&b, int(v.Rows), int(v.Functions))
+	s.Show(&b, tableView(v, screen))
 	out := b.Bytes()
-	if rows > 0 {
-		out = append([]byte(terminal.Clear), terminal.FirstLines(out, rows-1)...)
+	if screen.Redraws() {
+		out = append([]byte(terminal.Clear), screen.Fit(out)...)
 	}
 	_, _ = stdout.Write(out) // a reader that went away is no reason to lose the files
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/input"
@@ -24,7 +25,7 @@ import (
 // duration is over, then prints the tables for the last time and writes the files. It fails
 // with the errors of package command, or where it cannot listen, read or write.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parseFlags(args, stderr)
+	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -49,31 +50,31 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	if terminal.Rows(stdout) > 0 {
+	screen := terminal.Of(stdout)
+	if screen.Redraws() {
 		f.interval = liveInterval
 	}
 	s := sink.New(keep)
 	if err := fill(ctx, f, s, keep.Store, stdout, stderr); err != nil {
 		return err
 	}
-	if terminal.Rows(stdout) > 0 {
+	if screen.Redraws() {
 		_, _ = io.WriteString(stdout, terminal.Clear)
 	}
-	s.Show(stdout, int(f.view.Rows), int(f.view.Functions)) // in full
+	s.Show(stdout, tableView(f.view, screen)) // all rows of it
 	if keep.Table.Empty() {
 		return command.ErrNoSamples
 	}
 	return errors.Join(s.WritePprof(f.pprofFile), s.WriteError())
 }
 
-// fill fills the sink and shows it until the context ends.
+// fill fills the sink and shows it until the context ends. The page is there before files are
+// read, and follows.
 func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Store, stdout, stderr io.Writer) (err error) {
+	var reading atomic.Bool
 	source := "files " + strings.Join(f.files, ", ")
-	if len(f.files) > 0 {
-		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
-			return err
-		}
-	} else {
+	reading.Store(len(f.files) > 0)
+	if len(f.files) == 0 {
 		server, err := newServer(f.listen, s.Consume, input.NewDecoder(f.memory.Memory()), defaultPatience())
 		if err != nil {
 			return err
@@ -84,7 +85,13 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 	}
 	if store != nil {
 		page, err := newPage(f.page.listen, web.Config{
-			Store: store, Source: source, Live: len(f.files) == 0, By: f.view.By[0], Hosts: f.page.hosts,
+			Store: store, By: f.view.By, Hosts: f.page.hosts,
+			State: func() (string, bool) {
+				if reading.Load() {
+					return source + " (reading)", true
+				}
+				return source, len(f.files) == 0
+			},
 			WriteProfile: func(w io.Writer, q *samplestore.Query) error { return pagestore.WriteProfile(w, store, q) },
 			Notes:        s.StoreNotes,
 		})
@@ -93,6 +100,12 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 		}
 		defer func() { err = errors.Join(err, page.stop()) }()
 		fmt.Fprintf(stderr, "flame graphs by label: %s\n", page.url())
+	}
+	if len(f.files) > 0 {
+		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
+			return err
+		}
+		reading.Store(false)
 	}
 	showUntil(ctx, stdout, s, f.view, f.interval)
 	return nil

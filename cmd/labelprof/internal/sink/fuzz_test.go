@@ -39,7 +39,8 @@ func FuzzReadFile(f *testing.F) {
 		p := pprof.New(pprof.MaxBytes)
 		s := byTenant(p)
 		_ = input.NewDecoder(64<<20).ReadFiles(t.Context(), []string{file}, s)
-		s.Show(&bytes.Buffer{}, 20, 5)
+		s.Show(&bytes.Buffer{}, table.View{Rows: 20, Functions: 5})
+		require.NoError(t, s.ShowJSON(&bytes.Buffer{}, table.View{Rows: 20, Functions: 5}))
 		if !p.Empty() {
 			require.NoError(t, p.Profile().CheckValid())
 		}

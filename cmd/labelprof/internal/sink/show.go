@@ -11,9 +11,19 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
 )
 
-// Show prints the tables as they are now, with so many rows and functions of each.
-func (s *Sink) Show(w io.Writer, rows, functions int) {
-	v := table.View{Rows: rows, Functions: functions}
+// Show prints the tables as they are now. Truths and notes of the view are filled in.
+func (s *Sink) Show(w io.Writer, v table.View) {
+	s.shown(v, func(v table.View) { s.cfg.Table.Render(w, v) })
+}
+
+// ShowJSON prints the same as JSON. It fails with the errors of the writer.
+func (s *Sink) ShowJSON(w io.Writer, v table.View) (err error) {
+	s.shown(v, func(v table.View) { err = s.cfg.Table.RenderJSON(w, v) })
+	return err
+}
+
+// shown calls render with the view filled in, while nothing comes in.
+func (s *Sink) shown(v table.View, render func(table.View)) {
 	missing := 0 // their programs have not begun
 	for _, path := range s.cfg.TruthFiles {
 		switch t, err := table.ReadTruth(path); {
@@ -31,7 +41,7 @@ func (s *Sink) Show(w io.Writer, rows, functions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Notes = append(v.Notes, s.notes()...)
-	s.cfg.Table.Render(w, v)
+	render(v)
 }
 
 // Notes are the counters of what was left out, as far as there is any, a sentence each.

@@ -25,7 +25,7 @@ func byTenant(p *pprof.Builder) *Sink {
 
 func shown(s *Sink) string {
 	var b bytes.Buffer
-	s.Show(&b, 20, 5)
+	s.Show(&b, table.View{Rows: 20, Functions: 5})
 	return b.String()
 }
 

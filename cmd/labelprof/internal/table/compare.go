@@ -79,18 +79,24 @@ func (t *Table) isLabelled(key rowKey) bool {
 	return key != encodeValues(make([]value, len(t.by)))
 }
 
-// columns are the shares among the processes that tell their truth, and how many
-// points they are apart.
-func (c comparison) columns(r *row) []string {
+// shares are the parts of a row among the processes that tell their truth, sampled and true.
+func (c comparison) shares(r *row) (measured, truth float64, ok bool) {
 	key := encodeValues(r.values)
 	_, sampled := c.sampledRows[key]
 	_, told := c.trueRows[key]
 	if r.values == nil || !sampled && !told || c.sampledNs == 0 || c.trueNs == 0 {
+		return 0, 0, false
+	}
+	return float64(c.sampledRows[key]) / float64(c.sampledNs), float64(c.trueRows[key]) / float64(c.trueNs), true
+}
+
+// columns are the shares and how many points they are apart.
+func (c comparison) columns(r *row) []string {
+	measured, truth, ok := c.shares(r)
+	if !ok {
 		return nil
 	}
-	measured := 100 * float64(c.sampledRows[key]) / float64(c.sampledNs)
-	truth := 100 * float64(c.trueRows[key]) / float64(c.trueNs)
-	return []string{fmt.Sprintf("%.1f %%", measured), fmt.Sprintf("%.1f %%", truth), fmt.Sprintf("%+.1f", measured-truth)}
+	return []string{fmt.Sprintf("%.1f %%", 100*measured), fmt.Sprintf("%.1f %%", 100*truth), fmt.Sprintf("%+.1f", 100*(measured-truth))}
 }
 
 // missing are the label values that have a truth and no sample.

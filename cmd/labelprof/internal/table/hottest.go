@@ -57,9 +57,14 @@ func hottest(times map[functionKey]int64) []functionTime {
 	return functions
 }
 
-func renderFunctions(w io.Writer, title string, rows []*row, count int, of func(*row) (times map[functionKey]int64, all int64)) {
-	if count <= 0 {
+func renderFunctions(w io.Writer, title string, rows []*row, v View, of func(*row) (times map[functionKey]int64, all int64)) {
+	if v.Functions <= 0 {
 		return
+	}
+	names, files := functionColumns(v.Columns)
+	padded := names
+	if names == 0 {
+		padded = wholeNames
 	}
 	fmt.Fprintln(w, title)
 	for _, r := range rows {
@@ -67,26 +72,63 @@ func renderFunctions(w io.Writer, title string, rows []*row, count int, of func(
 		if len(times) == 0 {
 			continue
 		}
-		names := make([]string, len(r.values))
+		values := make([]string, len(r.values))
 		for i, v := range r.values {
-			names[i] = showValue(v)
+			values[i] = showValue(v)
 		}
-		fmt.Fprintf(w, "\n  %s\n", strings.Join(names, ", "))
+		fmt.Fprintf(w, "\n  %s\n", shorten(strings.Join(values, ", "), v.Columns-2))
 		functions := hottest(times)
-		for _, f := range functions[:min(len(functions), count)] {
-			fmt.Fprintf(w, "  %8s  %-*s  %s\n", percent(f.ns, all), functionColumns,
-				terminal.Shorten(terminal.Escape(f.name), functionColumns), showFiles(f))
+		for _, f := range functions[:min(len(functions), v.Functions)] {
+			line := fmt.Sprintf("  %8s  %-*s", percent(f.ns, all), padded, shorten(terminal.Escape(f.name), names))
+			if names == 0 || files > 0 {
+				line += "  " + showFiles(f, files)
+			}
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
 		}
 	}
 	fmt.Fprintln(w)
 }
 
+// What the columns of functions have where there is room.
+const (
+	leastNames = 10
+	wholeNames = 44
+	mostFiles  = 20
+	leastFiles = 8
+)
+
+// functionColumns are the widths of the names of functions and of files in a row of so many
+// columns, whose first 12 and 2 in between are taken; no room for files is 0. Without bound
+// both are whole.
+func functionColumns(columns int) (names, files int) {
+	if columns <= 0 {
+		return 0, 0
+	}
+	room := max(columns-14, leastNames)
+	files = min(max(room-wholeNames, leastFiles), mostFiles)
+	if room-files < leastNames {
+		return room + 2, 0
+	}
+	return room - files, files
+}
+
+// shorten cuts a text where there is a bound.
+func shorten(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	return terminal.Shorten(text, columns)
+}
+
 // showFiles names the executable of a function, or one of several.
-func showFiles(f functionTime) string {
+func showFiles(f functionTime, columns int) string {
 	name := terminal.Escape(path.Base("/" + f.file))
 	if f.files == 1 {
-		return terminal.Shorten(name, fileColumns)
+		return shorten(name, columns)
 	}
 	more := fmt.Sprintf(" +%d", f.files-1)
-	return terminal.Shorten(name, fileColumns-len(more)) + more
+	if columns > 0 {
+		columns = max(columns-len(more), 1)
+	}
+	return shorten(name, columns) + more
 }

@@ -12,17 +12,15 @@ import (
 )
 
 const (
-	valueColumns    = 32
-	functionColumns = 44
-	fileColumns     = 20 // 80 in all with the others
-	absent          = "(none)"
-	others          = "(others)"
+	absent = "(none)"
+	others = "(others)"
 )
 
 // View is what of a table is shown, and what besides.
 type View struct {
 	Rows      int // label values
 	Functions int // of each label value
+	Columns   int // of the terminal, for which names are cut; 0: names are whole
 	Truths    []Truth
 	Notes     []string // what went wrong, one line each; escaped when they are shown
 }
@@ -30,8 +28,12 @@ type View struct {
 // Render prints the table of CPU time by label, then the hottest functions. Where there
 // are off-CPU profiles, it has time off the CPU, too.
 func (t *Table) Render(w io.Writer, v View) {
-	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %d processes",
-		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, len(t.processes))
+	atLeast := ""
+	if t.moreProcesses {
+		atLeast = "at least "
+	}
+	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %s%d processes",
+		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, atLeast, len(t.processes))
 	if t.tracedNs > 0 {
 		fmt.Fprintf(w, ", %s with a trace", percent(t.tracedNs, t.cpuNs))
 	}
@@ -46,10 +48,10 @@ func (t *Table) Render(w io.Writer, v View) {
 		renderComparison(w, c)
 	}
 	shown := rows[:min(len(rows), v.Rows)]
-	renderFunctions(w, "hottest functions, by self time", shown, v.Functions,
+	renderFunctions(w, "hottest functions, by self time", shown, v,
 		func(r *row) (map[functionKey]int64, int64) { return r.functions, r.cpuNs })
 	if t.absences > 0 {
-		renderFunctions(w, "functions that leave the CPU, by the time until they have it back", shown, v.Functions,
+		renderFunctions(w, "functions that leave the CPU, by the time until they have it back", shown, v,
 			func(r *row) (map[functionKey]int64, int64) { return r.waits, r.offCPUNs })
 	}
 	for _, note := range v.Notes {
@@ -58,10 +60,10 @@ func (t *Table) Render(w io.Writer, v View) {
 }
 
 func renderRows(w io.Writer, t *Table, rows []*row, c comparison, v View) {
-	g := &terminal.Grid{Left: len(t.by)}
+	g := &terminal.Grid{Left: len(t.by), Columns: v.Columns}
 	var head []string
 	for _, key := range t.by {
-		head = append(head, terminal.Shorten(terminal.Escape(key), valueColumns))
+		head = append(head, terminal.Escape(key))
 	}
 	head = append(head, "CPU", "share", "samples")
 	if t.absences > 0 {
@@ -109,9 +111,9 @@ func showValue(v value) string {
 		return absent
 	}
 	if v.text == "" || strings.HasPrefix(v.text, "(") || strings.HasPrefix(v.text, `"`) {
-		return terminal.Shorten(`"`+terminal.Escape(v.text)+`"`, valueColumns)
+		return `"` + terminal.Escape(v.text) + `"`
 	}
-	return terminal.Shorten(terminal.Escape(v.text), valueColumns)
+	return terminal.Escape(v.text)
 }
 
 func seconds(ns int64) string {

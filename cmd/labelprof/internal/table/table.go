@@ -26,6 +26,8 @@ type Table struct {
 	processes map[processKey]struct{}
 	functions int
 	bytes     int
+	// moreProcesses: some found no room.
+	moreProcesses bool
 
 	hits, cpuNs   int64
 	absences      int64 // from the CPU
@@ -60,8 +62,12 @@ func New(by []string) *Table {
 // Add takes in a sample.
 func (t *Table) Add(s *sample.Sample) {
 	process := processKey{s.Process.PID, s.Process.Name}
-	if _, ok := t.processes[process]; !ok && len(t.processes) < maxProcesses && t.room(len(process.name)) {
-		t.processes[process] = struct{}{}
+	if _, ok := t.processes[process]; !ok {
+		if len(t.processes) < maxProcesses && t.room(len(process.name)) {
+			t.processes[process] = struct{}{}
+		} else {
+			t.moreProcesses = true
+		}
 	}
 	values := make([]value, len(t.by))
 	for i, key := range t.by {

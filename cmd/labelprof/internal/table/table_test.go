@@ -76,9 +76,11 @@ func TestHottest(t *testing.T) {
 	require.Equal(t, []functionTime{
 		{"parse", "/bin/a", 2, 3e9}, {"0x1000", "/bin/a", 1, 2e9}, {"0x1000", "/bin/b", 1, 1e9},
 	}, hottest(r.functions))
-	require.Equal(t, "a +1", showFiles(hottest(r.functions)[0]))
-	require.Equal(t, "b", showFiles(hottest(r.functions)[2]))
-	require.Len(t, []rune(showFiles(functionTime{file: strings.Repeat("x", 40), files: 12})), fileColumns)
+	require.Equal(t, "a +1", showFiles(hottest(r.functions)[0], mostFiles))
+	require.Equal(t, "b", showFiles(hottest(r.functions)[2], 0))
+	many := functionTime{file: strings.Repeat("x", 40), files: 12}
+	require.Len(t, []rune(showFiles(many, mostFiles)), mostFiles)
+	require.Equal(t, many.file+" +11", showFiles(many, 0))
 }
 
 func TestShowTraced(t *testing.T) {
@@ -160,6 +162,18 @@ func TestTableIsBounded(t *testing.T) {
 	notes := strings.Join(table.Notes(), "\n")
 	require.Contains(t, notes, "too many label values")
 	require.Contains(t, notes, "too many functions")
+}
+
+// TestManyProcesses: a bound is not shown as a number.
+func TestManyProcesses(t *testing.T) {
+	table := New([]string{"tenant"})
+	for i := range maxProcesses + 1 {
+		if i == maxProcesses {
+			require.Contains(t, shown(table, View{}), "of 10000 processes")
+		}
+		table.Add(&sample.Sample{Hits: 1, Ns: 1, Process: &sample.Process{PID: int64(i)}})
+	}
+	require.Contains(t, shown(table, View{}), "of at least 10000 processes")
 }
 
 func TestLongTextIsCut(t *testing.T) {

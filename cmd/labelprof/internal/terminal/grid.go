@@ -4,16 +4,26 @@ package terminal
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
+)
+
+const (
+	// leastColumns is what a column keeps when there is little room.
+	leastColumns = 8
+	// mostPadding is the widest that a cell makes a column where there is no bound: a longer one
+	// moves only what is on its own row.
+	mostPadding = 48
 )
 
 // Grid is text in columns, the first few aligned to the left, the others to the
 // right.
 type Grid struct {
 	Left int // columns that are aligned to the left
-
-	rows [][]string
+	// Columns is the width of all, for which cells aligned to the left are cut; 0: no bound.
+	Columns int
+	rows    [][]string
 }
 
 // Add adds a row. Its cells are printed as they are: see [Escape].
@@ -24,19 +34,14 @@ func (g *Grid) Add(cells ...string) {
 // Render prints the rows. What the writer says is ignored: a reader that went away is no
 // reason to fail.
 func (g *Grid) Render(w io.Writer) {
-	var widths []int
-	for _, row := range g.rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
+	widths := g.widths()
 	for _, row := range g.rows {
 		var b strings.Builder
 		for i, cell := range row {
-			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if g.Columns > 0 && i < g.Left {
+				cell = Shorten(cell, widths[i])
+			}
+			padding := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0))
 			b.WriteString("  ")
 			if i < g.Left {
 				b.WriteString(cell + padding)
@@ -45,5 +50,41 @@ func (g *Grid) Render(w io.Writer) {
 			}
 		}
 		_, _ = io.WriteString(w, strings.TrimRight(b.String(), " ")+"\n")
+	}
+}
+
+// widths returns the width of each column.
+func (g *Grid) widths() []int {
+	var widths []int
+	for _, row := range g.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if n := utf8.RuneCountInString(cell); g.Columns > 0 || n <= mostPadding {
+				widths[i] = max(widths[i], n)
+			}
+		}
+	}
+	if g.Columns > 0 {
+		g.narrow(widths)
+	}
+	return widths
+}
+
+// narrow takes room from the widest of the columns that are aligned to the left, as long as the
+// rows are too wide.
+func (g *Grid) narrow(widths []int) {
+	over := -g.Columns
+	for _, n := range widths {
+		over += n + 2
+	}
+	left := widths[:min(g.Left, len(widths))]
+	for ; over > 0 && len(left) > 0; over-- {
+		widest := slices.Index(left, slices.Max(left))
+		if left[widest] <= leastColumns {
+			return
+		}
+		left[widest]--
 	}
 }

@@ -6,32 +6,59 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"strconv"
+	"unicode/utf8"
 )
 
 // Clear is what empties a terminal, with what it has scrolled away.
 const Clear = "\x1b[H\x1b[2J\x1b[3J"
 
-// unknownRows is the height of a terminal that does not say.
-const unknownRows = 24
+// The size of a terminal that does not say.
+const (
+	unknownRows    = 24
+	unknownColumns = 80
+)
 
-// Rows is the height of a terminal; 0: the output is none.
-func Rows(w io.Writer) int {
+// Screen is the size of a terminal; zero: the output is none.
+type Screen struct{ Rows, Columns int }
+
+// Of returns the size of the terminal that w is. The environment's COLUMNS is its width, if it is
+// set to a number. One that cannot move its cursor (TERM=dumb) has no rows.
+func Of(w io.Writer) Screen {
 	file, ok := w.(*os.File)
 	if !ok {
-		return 0
+		return Screen{}
 	}
-	return rowsOf(file)
+	s := sizeOf(file)
+	if s == (Screen{}) {
+		return s
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		s.Columns = n
+	}
+	if os.Getenv("TERM") == "dumb" {
+		s.Rows = 0
+	}
+	return s
 }
 
-// FirstLines returns the first n lines, at least one. It is a part of the text itself.
-func FirstLines(text []byte, n int) []byte {
-	end := 0
-	for i := 0; i < max(n, 1); i++ {
-		next := bytes.IndexByte(text[end:], '\n')
-		if next < 0 {
-			return text
+// Redraws says whether what is shown can take the place of what was there.
+func (s Screen) Redraws() bool { return s.Rows > 0 }
+
+// Fit returns as many of the first lines, at least one, as leave a row for the cursor, each cut
+// to the width: a line that is wrapped would push others out.
+func (s Screen) Fit(text []byte) []byte {
+	var out []byte
+	for i := 0; i < max(s.Rows-1, 1) && len(text) > 0; i++ {
+		line, rest, more := bytes.Cut(text, []byte("\n"))
+		if s.Columns > 0 && utf8.RuneCount(line) > s.Columns {
+			line = []byte(Shorten(string(line), s.Columns))
 		}
-		end += next + 1
+		out = append(out, line...)
+		if more {
+			out = append(out, '\n')
+		}
+		text = rest
 	}
-	return text[:end]
+	return out
 }

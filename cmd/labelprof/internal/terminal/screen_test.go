@@ -3,13 +3,40 @@
 package terminal
 
 import (
+	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestFirstLines(t *testing.T) {
-	for n, want := range []string{"a\n", "a\n", "a\nb\n", "a\nb\nc", "a\nb\nc"} {
-		require.Equal(t, want, string(FirstLines([]byte("a\nb\nc"), n)))
+func TestFit(t *testing.T) {
+	for rows, want := range []string{"a\n", "a\n", "a\n", "a\nb…\n", "a\nb…\nc", "a\nb…\nc"} {
+		require.Equal(t, want, string(Screen{rows, 2}.Fit([]byte("a\nb12\nc"))), "%d rows", rows)
 	}
+	require.Equal(t, "äöü\n", string(Screen{24, 3}.Fit([]byte("äöü\n"))))
+}
+
+// What is no terminal has no size, whatever the environment says.
+func TestNoTerminal(t *testing.T) {
+	t.Setenv("COLUMNS", "40")
+	file, err := os.Create(t.TempDir() + "/file")
+	require.NoError(t, err)
+	defer file.Close()
+	require.Zero(t, Of(file))
+	require.Zero(t, Of(&bytes.Buffer{}))
+	require.False(t, Screen{}.Redraws())
+}
+
+func TestGrid(t *testing.T) {
+	g := &Grid{Left: 2, Columns: 30}
+	g.Add("key", "other", "n")
+	g.Add("a-long-value-of-a-label", "ok", "12345")
+	var b bytes.Buffer
+	g.Render(&b)
+	require.Equal(t, "  key             other      n\n  a-long-value-…  ok     12345\n", b.String())
+	g.Columns = 5 // no room at all: numbers stay
+	b.Reset()
+	g.Render(&b)
+	require.Contains(t, b.String(), "  a-long-…  ok     12345\n")
 }

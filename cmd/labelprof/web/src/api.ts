@@ -3,11 +3,13 @@
 // What the server answers: answer.go has its twin. Times are in nanoseconds unless a name
 // says Ms. A pair is both sides of a comparison, or everything and 0.
 export type Sides = [number, number];
-export type Frame = [name: string, module: string, type: string];
+// A frame of the first level of a grouped tree says what of the label it is; its name is the value.
+export type Frame = [name: string, module: string, type: string, group?: "value" | "none" | "others"];
 
 export interface Facet {
 	key: string;
 	ns: number;
+	covered: number; // of samples with the key
 	values: { text: string; ns: number }[];
 	more: number;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Answer } from "./api";
-import { byId, el, setText } from "./dom";
+import { button, byId, el, setText } from "./dom";
 import type { State } from "./state";
-import { duration, short } from "./text";
+import { clock, duration, short } from "./text";
 
 // An option of a list; none stands for the absence of a label.
 interface Choice {
@@ -23,7 +23,10 @@ export function choices(list: HTMLSelectElement, options: Choice[], chosen: stri
 	}
 }
 
-// Compare chooses a label key and two of its values.
+const times = "times"; // of the list: no key, which begins with =
+
+// Compare chooses a label key and two of its values, or two ranges of time, which are set on the
+// strip of time.
 export class Compare {
 	private key = el("select", { id: "compare-key" });
 	private a = el("select", { id: "compare-a" });
@@ -33,30 +36,49 @@ export class Compare {
 	private swap = el("button", { type: "button" }, "Swap");
 	private sums = el("span", { class: "hint" });
 	private answer: Answer | null = null;
+	private drag = el("span", { class: "drag", role: "group", "aria-label": "What dragging over the time sets" });
 
-	constructor(private state: State) {
-		byId("compare").append(el("label", {}, "Compare ", this.key), this.sideA, this.sideB, this.swap, this.sums);
+	constructor(private state: State, side: () => "a" | "b", choose: (side: "a" | "b") => void) {
+		byId("compare").append(el("label", {}, "Compare ", this.key), this.sideA, this.sideB, this.drag, this.swap, this.sums);
+		for (const name of ["a", "b"] as const) {
+			const b = button("", () => choose(name), { class: "side-" + name, "data-side": name });
+			this.drag.append(b);
+		}
+		this.chosen = side;
 		this.key.addEventListener("change", () => this.chooseKey());
 		this.a.addEventListener("change", () => this.chooseSide("a", this.a.value));
 		this.b.addEventListener("change", () => this.chooseSide("b", this.b.value));
 		this.swap.addEventListener("click", () => {
 			const side = (name: string) => (state.has(name) ? state.get(name) : null);
-			state.change({ a: side("b"), b: side("a") });
+			if (state.comparing() === "times") {
+				state.change({ afrom: side("bfrom"), ato: side("bto"), bfrom: side("afrom"), bto: side("ato") });
+			} else {
+				state.change({ a: side("b"), b: side("a") });
+			}
 		});
 	}
+
+	private chosen: () => "a" | "b";
 
 	draw(answer: Answer): void {
 		this.answer = answer;
 		const { state } = this;
+		const byTime = state.comparing() === "times";
 		const key = state.get("cmp");
-		const on = state.has("cmp");
+		const on = state.comparing() === "label";
 		const keys = answer.facets.filter((f) => f.key === key || f.values.length > 1 || f.values.some((v) => v.ns < f.ns)).map((f) => f.key);
 		if (on && !keys.includes(key)) {
 			keys.push(key);
 		}
-		choices(this.key, [{ value: "", text: "nothing" }, ...keys.map((k) => ({ value: "=" + k, text: short(k, 40) }))], on ? "=" + key : "");
-		for (const e of [this.sideA, this.sideB, this.swap, this.sums]) {
-			e.hidden = !on;
+		choices(this.key, [{ value: "", text: "nothing" }, { value: times, text: "two times" }, ...keys.map((k) => ({ value: "=" + k, text: short(k, 40) }))], byTime ? times : on ? "=" + key : "");
+		this.sideA.hidden = this.sideB.hidden = !on;
+		this.drag.hidden = !byTime;
+		this.swap.hidden = this.sums.hidden = !on && !byTime;
+		setText(this.sums, `${duration(answer.ns[0])} to ${duration(answer.ns[1])}; widths and colours compare shares`);
+		for (const b of this.drag.querySelectorAll("button")) {
+			const name = b.dataset.side as "a" | "b";
+			b.setAttribute("aria-pressed", String(this.chosen() === name));
+			setText(b, byTime ? `${name.toUpperCase()} ${clock(Number(state.get(name + "from")))} – ${clock(Number(state.get(name + "to")))}` : "");
 		}
 		if (!on) {
 			return;
@@ -69,7 +91,6 @@ export class Compare {
 			}
 			choices(list, [{ value: "", text: "(none)" }, ...values.map((v) => ({ value: "=" + v, text: v === "" ? "(empty)" : short(v, 40) }))], chosen);
 		}
-		setText(this.sums, `${duration(answer.ns[0])} to ${duration(answer.ns[1])}; widths and colours compare shares`);
 	}
 
 	private values(key: string): string[] {
@@ -77,13 +98,22 @@ export class Compare {
 	}
 
 	private chooseKey(): void {
+		const none = { cmp: null, a: null, b: null, afrom: null, ato: null, bfrom: null, bto: null, zoom: null };
 		if (this.key.value === "") {
-			this.state.change({ cmp: null, a: null, b: null, zoom: null });
+			this.state.change(none);
+			return;
+		}
+		if (this.key.value === times) {
+			// The halves of what is shown, to begin with.
+			const answer = this.answer!;
+			const [from, to] = this.state.has("to") ? [Number(this.state.get("from")), Number(this.state.get("to"))] : [answer.fromMs, answer.toMs + 1];
+			const half = String(Math.round((from + to) / 2));
+			this.state.change({ ...none, from: null, to: null, afrom: String(from), ato: half, bfrom: half, bto: String(to) });
 			return;
 		}
 		const key = this.key.value.slice(1);
 		const [a, b] = this.values(key);
-		this.state.change({ cmp: key, a: a ?? null, b: b ?? null, zoom: null });
+		this.state.change({ ...none, cmp: key, a: a ?? null, b: b ?? null });
 	}
 
 	private chooseSide(name: string, value: string): void {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { sum, type Answer } from "./api";
-import { button, byId, el, wholeButton } from "./dom";
+import { button, byId, el, valueText, wholeButton } from "./dom";
 import { shares, type FlameData } from "./flame";
 import type { State } from "./state";
 import { baseName, duration, percent, short } from "./text";
@@ -36,6 +36,9 @@ export class Details {
 		const parts: (Node | string)[] = [];
 		if (!d.frame) {
 			parts.push(el("b", {}, "all"));
+		} else if (d.frame[3]) {
+			const value = { text: d.frame[0], none: d.frame[3] === "none", others: d.frame[3] === "others" };
+			parts.push(el("b", {}, el("bdi", {}, short(this.state.get("group"), 60)), " = ", valueText(value)), wholeButton(d.frame[0]) ?? "");
 		} else if (d.frame[0] !== "") {
 			parts.push(el("b", {}, el("bdi", {}, short(d.frame[0], 160))), wholeButton(d.frame[0], 160) ?? "");
 		} else {
@@ -47,15 +50,18 @@ export class Details {
 		if (d.frame && d.frame[2] !== "") {
 			parts.push(el("span", {}, short(d.frame[2], 16)));
 		}
-		if (this.state.has("cmp")) {
+		if (this.state.comparing() !== "") {
 			const s = shares(answer, d.total);
 			parts.push(el("span", { class: "side-a" }, "A " + percent(s[0], 1)), el("span", { class: "side-b" }, "B " + percent(s[1], 1)), el("span", {}, `${s[1] >= s[0] ? "+" : "−"}${Math.abs(100 * (s[1] - s[0])).toFixed(1)} points`));
 		} else {
 			parts.push(el("span", {}, `${percent(sum(d.total), sum(answer.ns))}, ${duration(sum(d.total))}`), el("span", {}, `self ${duration(sum(d.self))}`));
 		}
 		if (!this.over && zoomed) {
-			const [fn, module] = zoomed.frame;
-			if (fn !== "") {
+			const [fn, module, , group] = zoomed.frame;
+			if (group === "value" || group === "none") {
+				const key = this.state.get("group");
+				parts.push(button("Only this", () => this.state.toggle(group === "none" ? "n." + key : "l." + key, fn)));
+			} else if (fn !== "" && !group) {
 				parts.push(button("Only this function", () => this.state.toggle("fn", fn)));
 			}
 			if (module !== "") {

@@ -39,6 +39,9 @@ const cell = 20; // height of a frame in px
 
 // frameName is what a frame is called: code of a module without names by the module.
 export function frameName(frame: Frame): string {
+	if (frame[3]) {
+		return frame[3] === "none" ? "(none)" : frame[3] === "others" ? "(others)" : frame[0] === "" ? "(empty)" : frame[0];
+	}
 	return frame[0] !== "" ? frame[0] : "[" + (frame[1] === "" ? "unknown" : baseName(frame[1])) + "]";
 }
 
@@ -108,11 +111,15 @@ export class Flame {
 		if (!data.frame) {
 			return "var(--frame-root)";
 		}
+		if (data.frame[3] && !this.comparing()) {
+			return "var(--frame-group)";
+		}
 		return this.comparing() ? ofDifference(shares(this.answer!, data.total)) : ofFrame(this.by, data.frame);
 	}
 
 	private comparing(): boolean {
-		return this.answer!.ns[1] > 0 || new URLSearchParams(location.search).has("cmp");
+		const q = new URLSearchParams(location.search);
+		return this.answer!.ns[1] > 0 || q.has("cmp") || q.has("ato");
 	}
 
 	// describe makes the frames known to keyboards and screen readers. It also puts them where
@@ -133,7 +140,8 @@ export class Flame {
 			g.setAttribute("aria-level", String(d.depth + 1));
 			g.setAttribute("aria-label", d.data.name + ", " + summary(answer, d.data));
 			g.setAttribute("tabindex", "-1");
-			g.classList.toggle("match", this.term !== "" && d.data.frame !== null && d.data.frame[0].toLowerCase().includes(this.term));
+			g.classList.toggle("match", this.term !== "" && d.data.frame !== null && !d.data.frame[3] && d.data.frame[0].toLowerCase().includes(this.term));
+			g.classList.toggle("group", !!d.data.frame?.[3]);
 			g.classList.toggle("dim", this.term !== "" && !g.classList.contains("match"));
 			if (d.data.id === focus || !first) {
 				first = g;

@@ -55,7 +55,7 @@ export class Functions {
 	}
 
 	draw(answer: Answer): void {
-		const columns = this.state.has("cmp") ? both : single;
+		const columns = this.state.comparing() !== "" ? both : single;
 		const sort = columns.find((c) => c.id === this.state.get("sort")) ?? columns.find((c) => c.id === (columns === both ? "selfdiff" : "self"))!;
 		reconcile(this.head, columns, (c) => (columns === both ? "2" : "1") + c.id, (c) => this.header(c), (th, c) => th.setAttribute("aria-sort", c === sort ? (c.id === "name" || c.id === "module" || c.id === "type" ? "ascending" : "descending") : "none"));
 		const rows = answer.functions.map((f) => ({ f, by: sort.by(f, answer) }));
@@ -69,13 +69,13 @@ export class Functions {
 	private header(c: Column): HTMLTableCellElement {
 		const b = el("button", { type: "button" }, c.title);
 		b.addEventListener("click", () => this.state.change({ sort: c.id }));
-		return el("th", { scope: "col" }, b);
+		return el("th", { scope: "col", class: "column-" + c.id }, b);
 	}
 
 	private row(f: FunctionSum, columns: Column[]): HTMLTableRowElement {
 		const tr = el("tr");
 		for (const c of columns) {
-			const td = el(c === name ? "th" : "td", c === name ? { scope: "row" } : c === module || c === type ? {} : { class: "number" });
+			const td = el(c === name ? "th" : "td", c === name ? { scope: "row" } : { class: c === module || c === type ? "column-" + c.id : "number" });
 			if (c === name && f.frame[0] !== "") {
 				const b = el("button", { type: "button", class: "plain", title: "only stacks with this function" }, el("bdi", {}, short(f.frame[0], 90)));
 				b.addEventListener("click", () => this.state.toggle("fn", f.frame[0]));

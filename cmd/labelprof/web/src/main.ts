@@ -15,6 +15,9 @@ import { Strip } from "./strip";
 import { bytes, count, duration, percent, short } from "./text";
 
 const pollMs = 1000;
+const pollPart = 10; // of the time, at most, the server works for one page that only watches
+const busyMs = 250; // until a question is said to take long
+const narrow = matchMedia("(max-width: 900px)");
 const typeMs = 200; // after the last key
 
 const state = new State(() => {
@@ -24,7 +27,10 @@ const state = new State(() => {
 	void refresh();
 });
 const strip = new Strip(state);
-const compare = new Compare(state);
+const compare = new Compare(state, () => strip.chosen(), (side) => {
+	strip.choose(side);
+	draw();
+});
 const functions = new Functions(state);
 const details = new Details(state);
 const flame = new Flame(byId("flame"), {
@@ -48,9 +54,13 @@ async function refresh(): Promise<void> {
 	const query = state.query();
 	const have = answer && query === asked ? answer.version : "";
 	drawControls();
+	const slow = setTimeout(() => busy(mine, true), busyMs);
 	try {
 		const got = await ask(query, have, mine.signal);
-		if (!got.unchanged) {
+		if (got.unchanged) {
+			[answer!.source, answer!.live] = [got.source, got.live];
+			drawStatus();
+		} else {
 			answer = got;
 			asked = query;
 			draw();
@@ -60,12 +70,27 @@ async function refresh(): Promise<void> {
 		document.documentElement.dataset.query = query;
 	} catch (e) {
 		if (mine.signal.aborted) {
+			clearTimeout(slow);
 			return;
+		}
+		if (!answer) {
+			setText(byId("status"), "");
 		}
 		problem(e instanceof TypeError ? "labelprof does not answer; what is shown is what it said last." : String((e as Error).message));
 	}
+	clearTimeout(slow);
+	busy(mine, false);
 	if (!answer || answer.live) {
-		timer = setTimeout(() => (document.hidden ? void wait() : void refresh()), pollMs);
+		timer = setTimeout(() => (document.hidden ? void wait() : void refresh()), Math.max(pollMs, pollPart * (answer?.tookMs ?? 0)));
+	}
+}
+
+// busy shows that a question is worked on, and that the first answer is not there yet.
+function busy(asking: AbortController, on: boolean): void {
+	if (asking === flying) {
+		document.documentElement.classList.toggle("busy", on);
+		document.documentElement.classList.toggle("first", on && !answer);
+		byId("columns").setAttribute("aria-busy", String(on));
 	}
 }
 
@@ -83,9 +108,7 @@ function draw(): void {
 	if (!answer) {
 		return;
 	}
-	const selected = sum(answer.ns);
-	const off = state.get("kind") === "off_cpu";
-	setText(byId("status"), answer.received === 0 ? `waiting for ${short(answer.source, 200)}` : `${duration(selected)} ${off ? "off the CPU" : "of CPU"} in ${count(sum(answer.hits))} samples · ${answer.live ? "live: " : ""}${short(answer.source, 120)}`);
+	drawStatus();
 	const memory = [`${bytes(answer.bytes)} of ${bytes(answer.maxBytes)} in use`, `${count(answer.received)} samples received`];
 	if (answer.evicted > 0) {
 		memory.push(`${count(answer.evicted)} old ones left to make room`);
@@ -96,7 +119,7 @@ function draw(): void {
 	memory.push(...(answer.notes ?? []).map((n) => short(n, 200)));
 	setText(byId("memory"), memory.join(" · "));
 	byId("kind").hidden = !answer.offCpu;
-	setText(byId("found"), state.get("q") === "" ? "" : percent(sum(answer.found), selected) + " of the time");
+	setText(byId("found"), state.get("q") === "" ? "" : percent(sum(answer.found), sum(answer.ns)) + " of the time");
 	drawControls();
 	strip.draw(answer);
 	drawSlices(answer, state);
@@ -104,12 +127,21 @@ function draw(): void {
 	drawView();
 }
 
+function drawStatus(): void {
+	if (!answer) {
+		return;
+	}
+	const selected = sum(answer.ns);
+	const off = state.get("kind") === "off_cpu";
+	setText(byId("status"), answer.received === 0 ? `waiting for ${short(answer.source, 200)}` : `${duration(selected)} ${off ? "off the CPU" : "of CPU"} in ${count(sum(answer.hits))} samples · ${answer.live ? "live: " : ""}${short(answer.source, 120)}`);
+}
+
 function drawView(): void {
 	if (!answer) {
 		return;
 	}
 	const hidden = answer.tree.hidden;
-	setText(byId("hint"), selectedNothing() ? "No samples here." : `Arrow keys move, Enter zooms, Escape zooms out, / searches.${hidden > 0 ? ` ${count(hidden)} frames are too small to draw; zoom shows them.` : ""}`);
+	setText(byId("hint"), selectedNothing() ? "No samples here." : `Arrow keys move, Enter zooms, Escape zooms out, / searches.${hidden > 0 ? ` ${count(hidden)} frames and what they call are too small to draw; zoom shows them.` : ""}`);
 	if (view() === "flame") {
 		flame.draw(answer, state.get("color") || "type", state.get("q"));
 		details.update(answer);
@@ -144,8 +176,12 @@ function drawControls(): void {
 		keys.unshift(by);
 	}
 	choices(byId("by"), keys.map((k) => ({ value: k, text: short(k, 40) })), by);
+	const group = state.get("group");
+	const groups = [...new Set([...by === "" ? [] : [by], ...(answer?.facets ?? []).map((f) => f.key), ...(group === "" ? [] : [group])])];
+	choices(byId("group"), [{ value: "", text: "nothing" }, ...groups.map((k) => ({ value: "=" + k, text: short(k, 40) }))], group === "" ? "" : "=" + group);
+	byId("group-label").hidden = view() !== "flame";
 	choices(byId("color"), colors.map(([value, text]) => ({ value, text })), state.get("color") || "type");
-	byId("color-label").hidden = view() !== "flame" || state.has("cmp");
+	byId("color-label").hidden = view() !== "flame" || state.comparing() !== "";
 	byId("unzoom").hidden = view() !== "flame" || !state.has("zoom");
 	for (const [id, name] of [["search", "q"], ["find", "find"]] as const) {
 		const field = byId<HTMLInputElement>(id);
@@ -164,6 +200,21 @@ function typed(field: HTMLInputElement, name: string): void {
 		clearTimeout(later);
 		later = setTimeout(() => state.change({ [name]: field.value === "" ? null : field.value }, "replace"), typeMs);
 	});
+}
+
+// copyLink copies an address that says all of it, also what the server would choose.
+async function copyLink(): Promise<void> {
+	if (answer && !state.has("by") && answer.by !== "") {
+		state.change({ by: answer.by }, "replace");
+	}
+	let said = "Copied";
+	try {
+		await navigator.clipboard.writeText(location.href);
+	} catch {
+		said = "It is in the address bar"; // a browser that does not allow it
+	}
+	setText(byId("copy"), said);
+	setTimeout(() => setText(byId("copy"), "Copy link"), 2000);
 }
 
 function start(): void {
@@ -185,6 +236,14 @@ function start(): void {
 	byId("color").addEventListener("change", () => {
 		state.change({ color: byId<HTMLSelectElement>("color").value });
 	});
+	byId("group").addEventListener("change", () => {
+		const chosen = byId<HTMLSelectElement>("group").value;
+		state.change({ group: chosen === "" ? null : chosen.slice(1), zoom: null });
+	});
+	byId("copy").addEventListener("click", () => void copyLink());
+	const slices = byId<HTMLDetailsElement>("slices-box");
+	slices.open = !narrow.matches;
+	narrow.addEventListener("change", () => (slices.open = !narrow.matches));
 	byId("unzoom").addEventListener("click", () => state.change({ zoom: null }));
 	typed(byId("search"), "q");
 	typed(byId("find"), "find");

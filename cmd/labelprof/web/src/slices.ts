@@ -3,7 +3,7 @@
 import type { Answer, Facet } from "./api";
 import { byId, el, reconcile, setText, valueText, wholeButton } from "./dom";
 import type { State } from "./state";
-import { baseName, percent, short } from "./text";
+import { baseName, count, percent, short } from "./text";
 
 // A Slice is a list of values to choose from: of a label key, or a property of frames.
 interface Slice {
@@ -33,21 +33,51 @@ function groupOf(key: string): string {
 
 const openAtFirst = new Set(["process.executable.name", "service.name"]);
 
+const alwaysShown = 8; // keys of a group
+const leastShare = 0.01; // of the time, that other keys are to cover
+const openLabels = 4; // of these, as many show their values at first
+
+// rare says which keys are folded: many programs that label by request, flag or user make more
+// keys than anybody reads.
+function isRare(slice: Slice, place: number): boolean {
+	return place >= alwaysShown && slice.facet.covered < leastShare * slice.facet.ns;
+}
+
+// isTelling says whether the values are worth a look at first: those of an id are not.
+function isTelling(facet: Facet): boolean {
+	return facet.values.length > 0 && facet.values[0].ns >= leastShare * facet.ns;
+}
+
 // drawSlices lists what samples can be chosen by, each value with its share of the time.
 export function drawSlices(answer: Answer, state: State): void {
+	const finding = state.get("find") !== "";
+	let labels = 0;
 	const all: Slice[] = answer.facets.map((facet) => {
 		const group = groupOf(facet.key);
 		const param = "l." + facet.key;
-		return { id: param, group, title: facet.key, facet, param, open: group === "Labels" || openAtFirst.has(facet.key) || state.has(param) || state.get("find") !== "", base: false };
+		return { id: param, group, title: facet.key, facet, param, open: (group === "Labels" && isTelling(facet) && labels++ < openLabels) || openAtFirst.has(facet.key) || state.has(param) || finding, base: false };
 	});
 	all.push({ id: "frame", group: "Code", title: "frame type", facet: answer.types, param: "frame", open: true, base: false });
 	all.push({ id: "module", group: "Code", title: "module", facet: answer.modules, param: "module", open: state.has("module"), base: true });
 	all.sort((a, b) => groups.indexOf(a.group) - groups.indexOf(b.group));
 	const shownGroups = groups.filter((g) => all.some((s) => s.group === g && s.facet.values.length > 0));
-	reconcile(byId("slices"), shownGroups, (g) => g, (g) => el("section", { "aria-label": g }, el("h2", {}, g), el("div")), (e, g) => {
+	reconcile(byId("slices"), shownGroups, (g) => g, (g) => newGroup(g), (e, g) => {
 		const mine = all.filter((s) => s.group === g && s.facet.values.length > 0);
-		reconcile(e.querySelector("div")!, mine, (s) => s.id, (s) => newSlice(s), (d, s) => updateSlice(d, s, state));
+		const rare = finding ? [] : mine.filter((s, i) => isRare(s, i) && !state.has(s.param));
+		const list = (to: Element, slices: Slice[]) => reconcile(to, slices, (s) => s.id, (s) => newSlice(s), (d, s) => updateSlice(d, s, state));
+		list(e.querySelector(".keys")!, mine.filter((s) => !rare.includes(s)));
+		const fold = e.querySelector<HTMLDetailsElement>(".rare")!;
+		const unlisted = g === "Labels" ? answer.moreKeys : 0;
+		fold.hidden = rare.length + unlisted === 0;
+		setText(fold.querySelector("summary")!, `${count(rare.length + unlisted)} more ${rare.length + unlisted === 1 ? "key" : "keys"}${rare.length > 0 ? " of less than 1 % of the time" : ""}`);
+		list(fold.querySelector(".keys-rare")!, rare);
+		setText(fold.querySelector(".unlisted")!, unlisted > 0 ? `${count(unlisted)} of them are not listed: find them above.` : "");
 	});
+}
+
+function newGroup(name: string): HTMLElement {
+	const fold = el("details", { class: "rare" }, el("summary"), el("div", { class: "keys-rare" }), el("p", { class: "hint unlisted" }));
+	return el("section", { "aria-label": name }, el("h2", {}, name), el("div", { class: "keys" }), fold);
 }
 
 function newSlice(s: Slice): HTMLDetailsElement {
@@ -58,7 +88,8 @@ function newSlice(s: Slice): HTMLDetailsElement {
 
 function updateSlice(made: HTMLDetailsElement, s: Slice, state: State): void {
 	const distinct = s.facet.values.length + s.facet.more;
-	setText(made.querySelector(".count")!, String(distinct) + (s.facet.more > 0 ? "+" : ""));
+	const part = s.facet.covered > 0 && s.facet.covered < s.facet.ns ? " · " + percent(s.facet.covered, s.facet.ns) : "";
+	setText(made.querySelector(".count")!, count(distinct) + (s.facet.more > 0 ? "+" : "") + part);
 	if (state.has(s.param)) {
 		made.open = true;
 	}

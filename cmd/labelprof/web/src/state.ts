@@ -68,6 +68,11 @@ export class State {
 		this.store("push");
 	}
 
+	// comparing says which kind of difference is shown, if any.
+	comparing(): "" | "label" | "times" {
+		return this.has("ato") ? "times" : this.has("cmp") ? "label" : "";
+	}
+
 	clearFilters(): void {
 		for (const { name } of this.filters()) {
 			this.params.delete(name);

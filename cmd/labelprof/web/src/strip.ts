@@ -4,7 +4,7 @@ import type { Answer, SeriesValue } from "./api";
 import { Palette } from "./color";
 import { byId, el, reconcile, setText, svg, valueText } from "./dom";
 import type { State } from "./state";
-import { clock, duration } from "./text";
+import { clock, span } from "./text";
 
 const height = 64; // px of the bars
 
@@ -14,15 +14,17 @@ export class Strip {
 	private host = byId("strip");
 	private bars = svg("g");
 	private selection = svg("rect", { class: "selection", y: 0, height, visibility: "hidden" });
+	private other = svg("rect", { class: "selection", y: 0, height, visibility: "hidden" }); // side of a comparison
 	private picture = svg("svg", { height, width: "100%", "aria-hidden": "true" });
 	private from = this.handle("Start of the range");
 	private to = this.handle("End of the range");
 	private axis = el("div", { class: "axis", "aria-hidden": "true" });
 	private palette = new Palette();
 	private dragFrom: number | null = null;
+	private side: "a" | "b" = "b";
 
 	constructor(private state: State) {
-		this.picture.append(this.bars, this.selection);
+		this.picture.append(this.bars, this.other, this.selection);
 		this.host.append(this.picture, this.from, this.to, this.axis);
 		this.picture.addEventListener("pointerdown", (e) => {
 			this.picture.setPointerCapture(e.pointerId);
@@ -43,6 +45,23 @@ export class Strip {
 			}
 		});
 		byId("all-time").addEventListener("click", () => state.change({ from: null, to: null }));
+	}
+
+	// chosen is the side whose range the handles and the pointer change, of a comparison of times.
+	chosen(): "a" | "b" {
+		return this.side;
+	}
+
+	choose(side: "a" | "b"): void {
+		this.side = side;
+		if (this.answer) {
+			this.drawRange(this.answer);
+		}
+	}
+
+	// prefix is that of the range in the URL which is changed now.
+	private prefix(): string {
+		return this.state.comparing() === "times" ? this.side : "";
 	}
 
 	draw(answer: Answer): void {
@@ -78,27 +97,40 @@ export class Strip {
 		const at = buckets > 1 ? [0, 0.25, 0.5, 0.75, 1] : [];
 		reconcile(this.axis, at, String, () => el("span"), (e, part) => {
 			e.style.left = part * 100 + "%";
-			setText(e, clock(fromMs + part * buckets * stepMs, stepMs));
+			setText(e, clock(fromMs + part * buckets * stepMs, buckets * stepMs < 10_000 ? 1 : 1000));
 		});
 	}
 
 	private drawRange(answer: Answer): void {
-		const { fromMs, stepMs, buckets } = answer.series;
-		const chosen = this.state.has("to");
-		let a = 0;
-		let b = buckets;
-		if (chosen) {
-			a = Math.min(buckets, Math.max(0, (Number(this.state.get("from")) - fromMs) / stepMs));
-			b = Math.min(buckets, Math.max(a, (Number(this.state.get("to")) - fromMs) / stepMs));
-		}
+		const { buckets } = answer.series;
+		const prefix = this.prefix();
+		const chosen = this.state.has(prefix + "to");
+		const [a, b] = chosen ? this.buckets(prefix) : [0, buckets];
 		if (this.dragFrom === null) {
 			this.mark(a, b, chosen);
 		}
-		byId("all-time").hidden = !chosen;
-		const from = chosen ? Number(this.state.get("from")) : answer.fromMs;
-		const to = chosen ? Number(this.state.get("to")) : answer.toMs;
-		setText(byId("range"), buckets > 0 ? `${clock(from, stepMs)} – ${clock(to, stepMs)} (${duration((to - from) * 1e6)})` : "");
+		this.other.setAttribute("visibility", prefix === "" ? "hidden" : "visible");
+		this.selection.setAttribute("class", "selection" + (prefix === "" ? "" : " selection-" + prefix));
+		if (prefix !== "") {
+			const other = prefix === "a" ? "b" : "a";
+			const [from, to] = this.buckets(other);
+			this.other.setAttribute("x", String(from));
+			this.other.setAttribute("width", String(to - from));
+			this.other.setAttribute("class", "selection selection-" + other);
+		}
+		byId("all-time").hidden = !chosen || prefix !== "";
+		const from = chosen ? Number(this.state.get(prefix + "from")) : answer.fromMs;
+		const to = chosen ? Number(this.state.get(prefix + "to")) : answer.toMs;
+		setText(byId("range"), buckets > 0 ? (prefix === "" ? "" : prefix.toUpperCase() + " ") + span(from, to) : "");
 		this.host.classList.toggle("single", buckets <= 1);
+	}
+
+	// buckets are the ends of a range of the URL.
+	private buckets(prefix: string): [number, number] {
+		const { fromMs, stepMs, buckets } = this.answer!.series;
+		const at = (name: string) => (Number(this.state.get(prefix + name)) - fromMs) / stepMs;
+		const a = Math.min(buckets, Math.max(0, at("from")));
+		return [a, Math.min(buckets, Math.max(a, at("to")))];
 	}
 
 	private mark(a: number, b: number, visible = true): void {
@@ -118,7 +150,8 @@ export class Strip {
 
 	private select(a: number, b: number): void {
 		const s = this.answer!.series;
-		this.state.change({ from: String(s.fromMs + Math.round(a) * s.stepMs), to: String(s.fromMs + Math.round(b) * s.stepMs) });
+		const prefix = this.prefix();
+		this.state.change({ [prefix + "from"]: String(s.fromMs + Math.round(a) * s.stepMs), [prefix + "to"]: String(s.fromMs + Math.round(b) * s.stepMs) });
 	}
 
 	private bucketAt(e: PointerEvent): number {

@@ -57,9 +57,22 @@ export function bytes(n: number): string {
 	return n >= 1 << 20 ? (n / (1 << 20)).toFixed(n >= 10 << 20 ? 0 : 1) + " MiB" : (n / 1024).toFixed(0) + " KiB";
 }
 
-export function clock(ms: number, stepMs: number): string {
+const two = (n: number) => String(n).padStart(2, "0");
+
+export function clock(ms: number, stepMs = 1000): string {
 	const d = new Date(ms);
-	const two = (n: number) => String(n).padStart(2, "0");
 	const time = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 	return stepMs < 1000 ? time + "." + String(d.getMilliseconds()).padStart(3, "0") : time;
+}
+
+function day(ms: number): string {
+	const d = new Date(ms);
+	return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+}
+
+// span tells a range of time to the second, with the days.
+export function span(fromMs: number, toMs: number): string {
+	const [from, to] = [day(fromMs), day(toMs)];
+	const step = toMs - fromMs < 10_000 ? 1 : 1000;
+	return `${from} ${clock(fromMs, step)} – ${from === to ? "" : to + " "}${clock(toMs, step)} (${duration((toMs - fromMs) * 1e6)})`;
 }

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package inspect
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// TestAdvice: for each outcome and language there is something to do, in sentences that name what
+// to take: a library, a flag, a version, a file or a command.
+func TestAdvice(t *testing.T) {
+	languages := []language{anyLanguage, languageGo, languageNode, languagePython, languageJava}
+	outcomes := []string{outcomeNoSource, outcomeNoLabels}
+	for s := labelsource.Active + 1; s.String() != "unknown"; s++ {
+		if s != labelsource.Duplicate { // the other one is read
+			outcomes = append(outcomes, s.String())
+		}
+	}
+	for o := record.OutcomeNone; o < record.NumOutcomes; o++ {
+		switch o {
+		case record.OutcomeNone, record.OutcomePresent, record.OutcomeTruncated, record.OutcomeNoRows:
+		default:
+			outcomes = append(outcomes, o.String())
+		}
+	}
+	used := map[string]bool{}
+	for _, outcome := range outcomes {
+		for _, l := range languages {
+			text := adviceOn(outcome, l)
+			require.NotEmpty(t, text, "%s %s", outcome, l)
+			used[text] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, a := range advices() {
+		require.True(t, used[a.text], "no outcome leads to: %s", a.text)
+		require.False(t, seen[a.outcome+" "+string(a.language)], "twice: %s %s", a.outcome, a.language)
+		seen[a.outcome+" "+string(a.language)] = true
+		require.Regexp(t, `^[A-Z].*\.$`, a.text)
+	}
+	// What stops people most, in each language.
+	for l, names := range map[language][]string{
+		anyLanguage:    {"examples/publish/c/labels.h", "-Wl,--export-dynamic-symbol=custom_labels_current_set"},
+		languageGo:     {"runtime/pprof", "Go 1.22"},
+		languageNode:   {"@datadog/pprof 5.20", "DD_TRACE_OTEL_CTX_ENABLED=true", "Node.js 24", "--experimental-async-context-frame"},
+		languagePython: {"examples/publish/python/labels.py", "ddtrace 4.13"},
+		languageJava:   {"labels/Labels.java", "--enable-native-access=ALL-UNNAMED", "Java 22"},
+	} {
+		for _, name := range names {
+			require.Contains(t, adviceOn(outcomeNoSource, l), name)
+		}
+	}
+	for _, a := range advices() {
+		for word := range strings.FieldsSeq(a.text) {
+			if path, ok := strings.CutPrefix(strings.Trim(word, ",.;:()"), "examples/"); ok {
+				_, err := os.Stat("../../../../examples/" + path)
+				require.NoError(t, err, a.text)
+			}
+		}
+	}
+}
+
+// TestInspectAdvises: the advice is for the language of the program and for what was found.
+func TestInspectAdvises(t *testing.T) {
+	const set = "__thread void *custom_labels_current_set; int custom_labels_abi_version = 1; int main(void) "
+	for name, tc := range map[string]struct {
+		source          string
+		language, about string
+	}{
+		"C":         {"int main(void)" + ready, "", outcomeNoSource},
+		"Python":    {"int _PyRuntime; int main(void)" + ready, "python", outcomeNoSource},
+		"Node.js":   {"int _ZN4node5StartEiPPc; int main(void)" + ready, "nodejs", outcomeNoSource},
+		"Java":      {"int gHotSpotVMStructs; int main(void)" + ready, "java", outcomeNoSource},
+		"none now":  {set + ready, "", outcomeNoLabels},
+		"version 7": {strings.Replace(set, "= 1", "= 7", 1) + ready, "", labelsource.UnsupportedVersion.String()},
+		"Node.js 7": {"__thread void *otel_thread_ctx_nodejs_v1; int _ZN4node5StartEiPPc; int main(void)" + ready, "nodejs", labelsource.UnsupportedSchema.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid := strconv.Itoa(started(t, compiled(t, "p", tc.source, "-rdynamic")))
+			_, text, _ := inspected(t, "--json", pid)
+			r := parseReport(t, text)
+			require.Equal(t, tc.language, r.Language)
+			require.Equal(t, []string{adviceOn(tc.about, language(tc.language))}, r.Advice)
+			_, text, _ = inspected(t, pid)
+			require.Contains(t, strings.Join(strings.Fields(text), " "), "to do: "+r.Advice[0])
+		})
+	}
+	labelled := "static struct { unsigned long n; const char *s; } set[2] = { { 1, \"k\" }, { 1, \"v\" } }; static struct { void *l; unsigned long n; } all = { set, 1 };" +
+		set + "{ custom_labels_current_set = &all; write(1, \"x\", 1); for (;;) pause(); }"
+	code, text, _ := inspected(t, strconv.Itoa(started(t, compiled(t, "p", labelled, "-rdynamic"))))
+	require.Zero(t, code)
+	require.Contains(t, text, "k=v")
+	require.NotContains(t, text, "to do:", "nothing")
+}
+
+// buildInfo is that of a Go program with these modules.
+func buildInfo(modules string) []byte {
+	b := make([]byte, buildInfoHeaderBytes)
+	copy(b, buildInfoMagic)
+	for _, text := range []string{"go1.25.4", modules} {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return b
+}
+
+// TestGoDestroyers: the bridge of an older dd-trace-go is named, with its version.
+func TestGoDestroyers(t *testing.T) {
+	for version, named := range map[string]bool{"v2.10.0": true, "v2.2.3": true, "v2.10.0-rc.6": true, "v2.12.0": false, "v2.13.1": false, "v3.0.0": false, "": false} {
+		info := buildInfo("0123456789abcdef" + "path\tshop\nmod\tshop\t(devel)\t\ndep\tgithub.com/DataDog/dd-trace-go/v2/internal\tv2.1.0\th1:x\ndep\t" + ddTraceModule + "\t" + version + "\th1:y\n")
+		var source strings.Builder
+		source.WriteString("__attribute__((section(\".go.buildinfo\"), used)) unsigned char info[] = {")
+		for _, c := range info {
+			fmt.Fprintf(&source, "%d,", c)
+		}
+		source.WriteString("}; int main(void)" + ready)
+		file, err := os.Open(compiled(t, "p", source.String()))
+		require.NoError(t, err)
+		defer file.Close()
+		stat, err := file.Stat()
+		require.NoError(t, err)
+		e, err := elffile.New(file, stat.Size())
+		require.NoError(t, err)
+		got := goDestroyers(e)
+		if named {
+			require.Len(t, got, 1, version)
+			require.Contains(t, got[0], "dd-trace-go "+version+": ")
+		} else {
+			require.Empty(t, got, version)
+		}
+	}
+}
+
+// TestNodeDestroyers: a flag that turns off what carries contexts is named, wherever it is given.
+func TestNodeDestroyers(t *testing.T) {
+	const flag = "--no-async-context-frame"
+	for name, tc := range map[string]struct {
+		args []string
+		env  string
+		says string
+	}{
+		"line":        {[]string{flag}, "", "the command line"},
+		"environment": {nil, "NODE_OPTIONS=--enable-source-maps " + flag, "NODE_OPTIONS"},
+		"neither":     {[]string{"--async-context-frame"}, "NODE_OPTIONS=--x", ""},
+	} {
+		cmd := exec.Command(compiled(t, "p", "int main(void)"+ready), tc.args...)
+		cmd.Env = []string{tc.env}
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+		_, err = out.Read(make([]byte, 1))
+		require.NoError(t, err)
+		got := nodeDestroyers(procfs.FS{}, cmd.Process.Pid)
+		if tc.says == "" {
+			require.Empty(t, got, name)
+			continue
+		}
+		require.Len(t, got, 1, name)
+		require.Contains(t, got[0], tc.says)
+	}
+}
+
+func FuzzModuleVersion(f *testing.F) {
+	f.Add(buildInfo("dep\t" + ddTraceModule + "\tv2.10.0\th1:y\n"))
+	f.Add(buildInfo(""))
+	f.Add(append(buildInfo("")[:buildInfoHeaderBytes], 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		version := moduleVersion(data, ddTraceModule)
+		require.LessOrEqual(t, len(version), len(data))
+		minor, ok := minorOfV2(version)
+		require.True(t, ok || minor == 0)
+	})
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+)
+
+// TestWidths: on a terminal no row is wider than that, as long as the numbers fit; elsewhere
+// every name is whole.
+func TestWidths(t *testing.T) {
+	tenant, function := strings.Repeat("tenant", 20), strings.Repeat("function", 20)
+	f := profiletest.New().Process(7, "writer")
+	f.Sample(3, []string{function}, "tenant", tenant, "route", "/"+tenant)
+	f.Sample(1, []string{"f"}, "tenant", "a", "route", "/")
+	const file = "a-program-with-a-long-name-of-its-own"
+	f.Dict.MappingTable().At(1).SetFilenameStrindex(f.Text("/bin/" + file))
+	s := filled(f.Profiles, "tenant", "route")
+	for _, columns := range []int{48, 60, 80, 120, 200} {
+		out := shown(s, View{Rows: 20, Functions: 5, Columns: columns})
+		_, rows, _ := strings.Cut(out, "\n") // the first line is a sentence
+		widest := 0
+		for line := range strings.Lines(rows) {
+			widest = max(widest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+		}
+		require.LessOrEqual(t, widest, columns, out)
+		require.Greater(t, widest, columns*3/4, out)
+		require.Contains(t, out, "75.0 %", "numbers stay")
+		require.NotContains(t, out, tenant+" ", "cut")
+	}
+	out := shown(s, whole())
+	for _, name := range []string{"  " + tenant + "  /" + tenant + " ", function + "  " + file + "\n", tenant + ", /" + tenant + "\n"} {
+		require.Contains(t, out, name)
+	}
+	require.Contains(t, out, "\n  a ", "a long name moves only its own row")
+	require.NotContains(t, out, strings.Repeat(" ", 80))
+	require.NotContains(t, out, "\x1b")
+
+	names, files := functionColumns(30)
+	require.Equal(t, []int{18, 0}, []int{names, files}, "no room for files")
+}
