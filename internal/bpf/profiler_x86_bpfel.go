@@ -472,33 +472,33 @@ type profilerScratch struct {
 		Words [1024]uint64
 	}
 	Hotspot struct {
-		_            structs.HostLayout
-		Process      profilerHotspotProcess
-		Pc           uint64
-		Blob         uint64
-		Limit        uint64
-		Code         uint64
-		Entry        uint64
-		Deopt        uint64
-		DeoptMh      uint64
-		Complete     int64
-		FrameBytes   uint64
-		Cookie       uint64
-		Wanted       uint64
-		Method       uint64
-		MethodCookie uint64
-		Bytecodes    uint64
-		CodeSize     uint64
-		OrigPc       uint32
-		Nmethod      uint32
-		Frames       uint32
-		Failed       uint32
-		FromNative   uint32
-		Pad          uint32
-		Instructions [3]uint64
-		Frame        [12]uint64
-		ConstBytes   [72]uint8
-		BlobBytes    [520]uint8
+		_             structs.HostLayout
+		Process       profilerHotspotProcess
+		Pc            uint64
+		Blob          uint64
+		Limit         uint64
+		Code          uint64
+		Entry         uint64
+		Deopt         uint64
+		DeoptMh       uint64
+		Complete      int64
+		FrameBytes    uint64
+		Cookie        uint64
+		Wanted        uint64
+		Method        uint64
+		MethodCookie  uint64
+		Bytecodes     uint64
+		CodeSize      uint64
+		OrigPc        uint32
+		Nmethod       uint32
+		Frames        uint32
+		Failed        uint32
+		FromNative    uint32
+		InInterpreter uint32
+		Instructions  [3]uint64
+		Frame         [12]uint64
+		ConstBytes    [72]uint8
+		BlobBytes     [520]uint8
 	}
 }
 

@@ -259,18 +259,19 @@ func TestRuntimesHotSpot(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o755))
 	facts := buildChains(t, dir)
+	modes := size([]string{"default", "interpreted", "c1", "g1", "zgc"}, []string{"default", "interpreted"}, []string{"default"})
 	for _, command := range commands {
-		for _, mode := range size([]string{"default", "interpreted", "c1", "g1", "zgc"}, []string{"default", "interpreted"}, []string{"default", "interpreted"}) {
+		for _, mode := range modes {
 			t.Run(mode+" "+strings.ReplaceAll(strings.TrimSuffix(command, "/bin/java"), "/", "-"), func(t *testing.T) {
 				testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
-					measureHotSpot(t, bounds, command, dir, mode, facts)
+					measureHotSpot(t, bounds, command, dir, mode, facts, hotSpotSamples/len(commands)/len(modes))
 				})
 			})
 		}
 	}
 }
 
-func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[hotSpotFrame]bool) {
+func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[hotSpotFrame]bool, samples int) {
 	words := strings.Fields(command)
 	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], []string{"-cp", dir, "Chains", "4"})...)
 	lowerPriority(t, w.PID)
@@ -281,7 +282,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	}, manySets)
 	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed int
 	odd := map[string]int{}
-	for _, stack := range out.take(hotSpotSamples) {
+	for _, stack := range out.take(samples) {
 		all += stack.samples
 		var chain []string
 		for _, f := range slices.Backward(stack.frames) {

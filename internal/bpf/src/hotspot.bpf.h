@@ -262,29 +262,103 @@ static __always_inline bool returns_to_hotspot(const struct hotspot_walk *h, __u
 	return behind_call(addr);
 }
 
-/* The innermost frame, if nothing is known of it: the return address is the last word, or there is a frame pointer. */
-static __always_inline enum outcome by_hotspot_leaf(struct scratch *s, struct stack_walk *w)
+/*
+ * How far above SP the frame pointer of a stub's own frame is: of one that is interrupted, and of
+ * one that has called native code, whose caller's registers it has saved. Interpreted frames, which
+ * a stub without a frame may have been called from, have their pointer further up than the first.
+ */
+#define STUB_FRAME_BYTES 64
+#define STUB_SAVED_BYTES 512
+#define STUB_PUSHED_WORDS 8 /* on top of the return address, by a stub without a frame */
+
+/* By the frame pointer of the stub itself. */
+static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct stack_walk *w)
+{
+	__u64 far = w->exact ? STUB_FRAME_BYTES : STUB_SAVED_BYTES, sp = w->fp + 16;
+	struct frame_link link;
+
+	if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > far ||
+	    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+		return OUTCOME_NO_ROWS;
+	/* The barrier at the entry of a method has a word of its own there. */
+	if (!LINK_REGISTER && link.return_address == -1ULL) {
+		if (read_user(&link.return_address, sp))
+			return OUTCOME_NO_ROWS;
+		sp += 8;
+	}
+	if (!returns_to_hotspot(h, link.return_address))
+		return OUTCOME_NO_ROWS;
+	return hotspot_caller(w, &link, sp);
+}
+
+/* The frame of a stub of which nothing else is known: candidates are tried, the most likely first. */
+static __always_inline enum outcome by_stack(struct scratch *s, struct stack_walk *w)
 {
 	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
 	struct hotspot_walk *h = &s->hotspot;
-	__u64 sp = w->sp + (LINK_REGISTER ? 0 : 8);
+	__u64 sp = w->sp;
+	bool fp_known = w->fp_known;
+	enum outcome out;
 
-	if (w->exact && w->regs_known && w->sp_known) {
-		if (!LINK_REGISTER && read_user(&link.return_address, w->sp))
-			return OUTCOME_FAULT;
-		if (returns_to_hotspot(h, link.return_address))
-			return hotspot_caller(w, &link, sp);
-		sp = w->sp + h->frame_bytes;
-		if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
-		    !bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)) &&
-		    returns_to_hotspot(h, link.return_address))
-			return hotspot_caller(w, &link, sp);
+	if (!w->sp_known)
+		return by_stub_frame(h, w);
+	/* The return address is in its register, or the last word. */
+	if (LINK_REGISTER ? w->regs_known && returns_to_hotspot(h, w->lr)
+			  : !read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address)) {
+		out = hotspot_caller(w, &link, sp + (LINK_REGISTER ? 0 : 8));
+		w->fp_known = fp_known;
+		return out;
 	}
-	if (!w->fp_known || w->fp & 7 || w->fp < w->sp ||
-	    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp) ||
-	    !returns_to_hotspot(h, link.return_address))
+	out = by_stub_frame(h, w);
+	if (out != OUTCOME_NO_ROWS || !w->exact)
+		return out;
+	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
+	    !bpf_probe_read_user(&link, sizeof(link), (const void *)(sp + h->frame_bytes - 16)) &&
+	    returns_to_hotspot(h, link.return_address))
+		return hotspot_caller(w, &link, sp + h->frame_bytes);
+	link.fp = w->fp;
+	for (int i = 1; i <= STUB_PUSHED_WORDS && !LINK_REGISTER; i++) {
+		sp += 8;
+		if (read_user(&link.return_address, sp) || !returns_to_hotspot(h, link.return_address))
+			continue;
+		out = hotspot_caller(w, &link, sp + 8);
+		w->fp_known = fp_known;
+		return out;
+	}
+	/* One that native code calls. */
+	if (LINK_REGISTER)
+		link.return_address = w->lr;
+	else if (read_user(&link.return_address, w->sp))
 		return OUTCOME_NO_ROWS;
-	return hotspot_caller(w, &link, w->fp + 16);
+	if (!behind_call(strip_return_address(link.return_address)))
+		return OUTCOME_NO_ROWS;
+	out = hotspot_caller(w, &link, w->sp + (LINK_REGISTER ? 0 : 8));
+	w->fp_known = fp_known;
+	return out;
+}
+
+/*
+ * The interpreter before it has made its frame, or after it has taken it down: the caller's stack
+ * pointer, which adapters have changed, is in a register, and the return address is the last word or in
+ * a register too.
+ */
+static __always_inline enum outcome by_interpreter_entry(struct scratch *s, struct stack_walk *w)
+{
+	struct frame_link link = { .fp = w->fp };
+	__u64 sp = ENTRY_SENDER_SP(s, w);
+	bool fp_known = w->fp_known;
+	enum outcome out;
+
+	if (!w->sp_known || !w->regs_known || read_user(&link.return_address, w->sp))
+		return OUTCOME_NO_ROWS;
+	if (!returns_to_hotspot(&s->hotspot, link.return_address)) {
+		link.return_address = ENTRY_RETURN_ADDRESS(s, w);
+		if (!returns_to_hotspot(&s->hotspot, link.return_address))
+			return OUTCOME_NO_ROWS;
+	}
+	out = hotspot_caller(w, &link, sp > w->sp ? sp : w->sp + 8);
+	w->fp_known = fp_known;
+	return out;
 }
 
 /* The frame of the interpreter. */
@@ -342,7 +416,7 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 	if (!w->sp_known)
 		return OUTCOME_NO_ROWS;
 	if (h->frame_bytes < 16)
-		return by_hotspot_leaf(s, w);
+		return by_stack(s, w);
 	if (h->frame_bytes > HOTSPOT_FRAME_BYTES)
 		return OUTCOME_INVALID;
 	if (w->exact)
@@ -367,6 +441,12 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 		fp_known = true;
 		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
 			return OUTCOME_FAULT;
+		/* C1 pushes two arguments for some of its stubs. */
+		if (!w->exact && !in_hotspot(h, strip_return_address(link.return_address))) {
+			sp += 16;
+			if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
+				return OUTCOME_FAULT;
+		}
 	}
 	if (!in_hotspot(h, strip_return_address(link.return_address)))
 		return OUTCOME_INVALID;
@@ -390,7 +470,7 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 		return hotspot_caller(w, &link, w->fp + 16);
 	}
 	if (w->exact)
-		return by_hotspot_leaf(s, w);
+		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(s, w);
 	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
 		if (!w->sp_known ||
 		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)))
@@ -404,7 +484,7 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 		w->fp_known = 0;
 		return OUTCOME_NONE;
 	}
-	return by_hotspot_leaf(s, w);
+	return by_stack(s, w);
 }
 
 /* One frame up from code in a code heap. */
@@ -420,7 +500,8 @@ __noinline int step_hotspot(__u32 scratch)
 	h = &s->hotspot;
 	w = &s->walk_state;
 	h->pc = w->exact ? w->ip : w->ip - 1;
-	if (h->pc >= h->process.interpreter && h->pc < h->process.interpreter_limit) {
+	h->in_interpreter = h->pc >= h->process.interpreter && h->pc < h->process.interpreter_limit;
+	if (h->in_interpreter) {
 		out = by_interpreter(s, w, scratch);
 		if (out != OUTCOME_NO_ROWS || !w->exact)
 			goto out;

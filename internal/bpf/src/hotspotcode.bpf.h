@@ -22,9 +22,13 @@ enum frame_state {
 
 /* The interpreter keeps the address of the bytecode in r13. */
 #define BYTECODE_REGISTER(s, w) ((s)->regs[13])
+/* At its entry, r13 has the caller's stack pointer, and rax the return address for a while. */
+#define ENTRY_SENDER_SP(s, w) ((s)->regs[13])
+#define ENTRY_RETURN_ADDRESS(s, w) ((s)->regs[0])
 
 #define PUSH_RBP 0x55
 #define POP_RBP 0x5d
+#define LEAVE 0xc9
 #define RET 0xc3
 #define RET_POP 0xc2
 #define JMP_FAR 0xe9
@@ -54,32 +58,35 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 		return FRAME_WHOLE;
 	before = code[0];
 	next = code[1];
-	if ((__s64)(w->ip - h->code) < h->complete) {
-		/* mov %eax, -disp(%rsp): is the stack deep enough? */
-		if ((__u8)next == PUSH_RBP || begins(next, 0x248489, 3))
+	/* push %rbp; mov %eax, -disp(%rsp): is the stack deep enough? */
+	if ((__u8)next == PUSH_RBP || (begins(next, 0x248489, 3) && (next >> 48 & 0xff) == 0xff))
+		return FRAME_NONE;
+	/* sub $size, %rsp; mov %rsp, %rbp */
+	if (begins(next, 0xec8348, 3) || begins(next, 0xec8148, 3) || begins(next, 0xec8b48, 3) ||
+	    begins(next, 0xe58948, 3)) {
+		if (before >> 56 == PUSH_RBP || before >> 40 == 0xec8b48 || before >> 40 == 0xe58948)
+			return FRAME_LINK;
+		if ((__s64)(w->ip - h->code) < h->complete)
 			return FRAME_NONE;
-		/* sub $size, %rsp; mov %rsp, %rbp */
-		if (begins(next, 0xec8348, 3) || begins(next, 0xec8148, 3) || begins(next, 0xec8b48, 3) ||
-		    begins(next, 0xe58948, 3)) {
-			if (before >> 56 == PUSH_RBP)
-				return FRAME_LINK;
-			if (before >> 40 == 0xec8b48 || before >> 40 == 0xe58948)
-				return FRAME_LINK;
-			return FRAME_NONE;
-		}
-		/* mov %rbp, disp(%rsp) */
-		if (begins(next, 0x246c8948, 4) || begins(next, 0x24ac8948, 4))
-			return FRAME_SPACE;
-		return FRAME_WHOLE;
 	}
+	/* mov %rbp, disp(%rsp) */
+	if ((__s64)(w->ip - h->code) < h->complete)
+		return begins(next, 0x246c8948, 4) || begins(next, 0x24ac8948, 4) ? FRAME_SPACE : FRAME_WHOLE;
 	if ((__u8)next == RET || (__u8)next == RET_POP || polls(next))
 		return FRAME_NONE;
 	if ((__u8)next == POP_RBP)
 		return FRAME_LINK;
+	/* Of a native method: cmp $0, disp(%r15); jne; ret, behind leave */
+	if (before >> 56 == LEAVE && (begins(next, 0x8349, 2) || begins(next, 0x8149, 2)))
+		return FRAME_NONE;
+	if (begins(next, 0x850f, 2) && (next >> 48 & 0xff) == RET)
+		return FRAME_NONE;
 	/* ja, behind the poll */
 	if (begins(next, 0x870f, 2) && (polls(before >> 8) || polls(before >> 32)))
 		return FRAME_NONE;
-	if (((__u8)next == JMP_FAR || (__u8)next == JMP_NEAR || (__u8)next == JMP_REG) && before >> 56 == POP_RBP)
+	/* jmp, behind add $size, %rsp; pop %rbp */
+	if (((__u8)next == JMP_FAR || (__u8)next == JMP_NEAR || (__u8)next == JMP_REG) && before >> 56 == POP_RBP &&
+	    (begins(before >> 24, 0xc48348, 3) || begins(before, 0xc48148, 3)))
 		return FRAME_NONE;
 	/* Where a poll leads: lea disp(%rip), %r10; mov %r10, disp(%r15); jmp */
 	if (begins(next, 0x158d4c, 3) && begins(code[1] >> 56 | code[2] << 8, 0x97894d, 3))
@@ -111,6 +118,8 @@ static __always_inline bool behind_call(__u64 addr)
 
 /* No register but those of frames is known. */
 #define BYTECODE_REGISTER(s, w) 0ULL
+#define ENTRY_SENDER_SP(s, w) 0ULL
+#define ENTRY_RETURN_ADDRESS(s, w) ((w)->lr)
 
 #define A64_RET 0xd65f03c0
 #define A64_STP_LINK 0xa9007bfd	       /* stp x29, x30, [sp, #offset] */
