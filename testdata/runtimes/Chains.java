@@ -208,12 +208,41 @@ public final class Chains {
         }
     }
 
+    /** What a virtual thread runs: it gives way now and then, so that others have its carrier. */
+    static void virtual(int first) {
+        for (int i = first;; i++) {
+            yielding(60);
+            sink += descend(50);
+        }
+    }
+
+    static void yielding(int depth) {
+        if (depth > 0) {
+            yielding(depth - 1);
+            return;
+        }
+        Thread.yield();
+        sink += burn(50_000);
+    }
+
+    /** Thread.ofVirtual().start(run), for Java 21 and newer. */
+    static void startVirtual(Runnable run) throws ReflectiveOperationException {
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Class.forName("java.lang.Thread$Builder").getMethod("start", Runnable.class).invoke(builder, run);
+    }
+
     public static void main(String[] args) throws Exception {
         int threads = args.length > 0 ? Integer.parseInt(args[0]) : 4;
         for (int i = 0; i < threads; i++) {
-            new Worker(3 * i).start();
+            int first = 3 * i;
+            if (args.length > 1) {
+                startVirtual(() -> virtual(first));
+            } else {
+                new Worker(first).start();
+            }
         }
         System.out.println("ready " + ProcessHandle.current().pid());
         System.out.flush();
+        Thread.currentThread().join(); // virtual threads do not keep a program running
     }
 }

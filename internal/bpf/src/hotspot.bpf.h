@@ -291,50 +291,57 @@ static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct
 	return hotspot_caller(w, &link, sp);
 }
 
-/* The frame of a stub of which nothing else is known: candidates are tried, the most likely first. */
-static __always_inline enum outcome by_stack(struct scratch *s, struct stack_walk *w)
+/* With the return address at sp, and the frame pointer in its register. */
+static __always_inline enum outcome by_return_address(struct stack_walk *w, __u64 return_address, __u64 sp)
 {
-	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
-	struct hotspot_walk *h = &s->hotspot;
-	__u64 sp = w->sp;
+	struct frame_link link = { .fp = w->fp, .return_address = return_address };
 	bool fp_known = w->fp_known;
+	enum outcome out = hotspot_caller(w, &link, sp + (LINK_REGISTER ? 0 : 8));
+
+	w->fp_known = fp_known;
+	return out;
+}
+
+/* The frame of a stub of which nothing else is known: candidates are tried, the most certain first. */
+static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stack_walk *w)
+{
+	/* To call native code, a stub without a frame may have aligned the stack. */
+	__u32 words = w->exact ? 1 : 2;
+	struct frame_link link;
 	enum outcome out;
+	__u64 sp = w->sp;
 
 	if (!w->sp_known)
 		return by_stub_frame(h, w);
-	/* The return address is in its register, or the last word. */
-	if (LINK_REGISTER ? w->regs_known && returns_to_hotspot(h, w->lr)
-			  : !read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address)) {
-		out = hotspot_caller(w, &link, sp + (LINK_REGISTER ? 0 : 8));
-		w->fp_known = fp_known;
-		return out;
+	if (LINK_REGISTER) {
+		if (w->regs_known && returns_to_hotspot(h, w->lr))
+			return by_return_address(w, w->lr, sp);
+	} else {
+		for (__u32 i = 0; i < words; i++, sp += 8) {
+			if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
+				return by_return_address(w, link.return_address, sp);
+		}
 	}
+	if (w->exact && h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
+	    !bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)) &&
+	    returns_to_hotspot(h, link.return_address))
+		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
 	out = by_stub_frame(h, w);
 	if (out != OUTCOME_NO_ROWS || !w->exact)
 		return out;
-	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
-	    !bpf_probe_read_user(&link, sizeof(link), (const void *)(sp + h->frame_bytes - 16)) &&
-	    returns_to_hotspot(h, link.return_address))
-		return hotspot_caller(w, &link, sp + h->frame_bytes);
-	link.fp = w->fp;
-	for (int i = 1; i <= STUB_PUSHED_WORDS && !LINK_REGISTER; i++) {
-		sp += 8;
-		if (read_user(&link.return_address, sp) || !returns_to_hotspot(h, link.return_address))
-			continue;
-		out = hotspot_caller(w, &link, sp + 8);
-		w->fp_known = fp_known;
-		return out;
+	for (int i = 1; i <= STUB_PUSHED_WORDS && !LINK_REGISTER; i++, sp += 8) {
+		if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
+			return by_return_address(w, link.return_address, sp);
 	}
 	/* One that native code calls. */
-	if (LINK_REGISTER)
-		link.return_address = w->lr;
-	else if (read_user(&link.return_address, w->sp))
+	if (h->nmethod || h->frame_bytes)
+		return OUTCOME_NO_ROWS;
+	link.return_address = w->lr;
+	if (!LINK_REGISTER && read_user(&link.return_address, w->sp))
 		return OUTCOME_NO_ROWS;
 	if (!behind_call(strip_return_address(link.return_address)))
 		return OUTCOME_NO_ROWS;
-	out = hotspot_caller(w, &link, w->sp + (LINK_REGISTER ? 0 : 8));
-	w->fp_known = fp_known;
-	return out;
+	return by_return_address(w, link.return_address, w->sp);
 }
 
 /*
@@ -416,7 +423,7 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 	if (!w->sp_known)
 		return OUTCOME_NO_ROWS;
 	if (h->frame_bytes < 16)
-		return by_stack(s, w);
+		return by_stack(h, w);
 	if (h->frame_bytes > HOTSPOT_FRAME_BYTES)
 		return OUTCOME_INVALID;
 	if (w->exact)
@@ -470,7 +477,7 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 		return hotspot_caller(w, &link, w->fp + 16);
 	}
 	if (w->exact)
-		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(s, w);
+		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(h, w);
 	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
 		if (!w->sp_known ||
 		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)))
@@ -484,7 +491,7 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 		w->fp_known = 0;
 		return OUTCOME_NONE;
 	}
-	return by_stack(s, w);
+	return by_stack(h, w);
 }
 
 /* One frame up from code in a code heap. */
