@@ -59,6 +59,7 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"HOTSPOT_CONST_BYTES":     record.HotSpotConstBytes,
 		"HOTSPOT_CODE":            record.HotSpotCode,
 		"HOTSPOT_METHOD":          record.HotSpotMethod,
+		"HOTSPOT_IN_HEAP":         record.HotSpotInHeap,
 		"RUNTIME_KIND_SHIFT":      record.RuntimeKindShift,
 		"RUNTIME_COOKIE_SHIFT":    record.RuntimeCookieShift,
 		"COMM_BYTES":              record.CommBytes,

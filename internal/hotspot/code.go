@@ -91,8 +91,14 @@ func blobNameAt(r *reader, addr uint64) string {
 // stub is code that belongs to no method.
 type stub string
 
+// inHeap stands for frames of a virtual thread that are not on its carrier's stack.
+const inHeap = "<frames in the heap>"
+
 // Frames implements langruntime.Function.
-func (s stub) Frames(to []langruntime.Frame, _ uint32) []langruntime.Frame {
+func (s stub) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	if position == record.HotSpotInHeap {
+		return append(to, langruntime.Frame{Name: inHeap})
+	}
 	return append(to, langruntime.Frame{Name: string(s)})
 }
 

@@ -90,6 +90,9 @@ type PythonProcess struct {
 const (
 	HotSpotCode   = 0
 	HotSpotMethod = 1
+	// HotSpotInHeap is the position of a stub in whose place there are frames of a virtual
+	// thread that are in the heap: HOTSPOT_IN_HEAP.
+	HotSpotInHeap = 1
 )
 
 // HotSpotHeap is a range of code that HotSpot makes: struct hotspot_heap.

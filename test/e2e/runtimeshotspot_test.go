@@ -54,6 +54,13 @@ var hotSpotChains = regexp.MustCompile(`^Chains\$Worker\.run(>Chains\.turn(>(` +
 	`Chains\.callback(>Chains\.classes|>Chains\$Called\.<clinit>(>Chains\.<clinit>(>Chains\$\w+\.<init>)?|>Chains\.burn)?)?`,
 }, "|") + `))?)?$`)
 
+// hotSpotVirtual are those of its virtual threads, whose outer frames may be in the heap.
+var hotSpotVirtual = regexp.MustCompile(
+	`^(<frames in the heap>|Chains\.lambda\$main\$\d+)(>Chains\.virtual)?((>Chains\.descend){0,51}|(>Chains\.yielding){0,61})(>Chains\.burn)?$`)
+
+// inHeap stands for those.
+const inHeap = "<frames in the heap>"
+
 // hotSpotNamed are chains that have a function which publishes its name.
 var hotSpotNamed = regexp.MustCompile(`>Chains\.turn>Chains\.`)
 
@@ -200,6 +207,18 @@ func javas() (commands []string) {
 	return slices.DeleteFunc(append(real, strings.Split(os.Getenv("JAVAS"), ",")...), func(c string) bool { return c == "" })
 }
 
+// hasVirtualThreads reports whether a JVM is of Java 21 or newer.
+func hasVirtualThreads(command string) bool {
+	words := strings.Fields(command)
+	out, _ := exec.Command(words[0], append(words[1:], "-version")...).CombinedOutput()
+	m := regexp.MustCompile(`version "(\d+)`).FindSubmatch(out)
+	if m == nil {
+		return false
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	return err == nil && n >= 21
+}
+
 // buildChains compiles the program, and returns which lines its functions have.
 func buildChains(t *testing.T, dir string) (facts map[hotSpotFrame]bool) {
 	t.Helper()
@@ -246,6 +265,7 @@ var hotSpotModes = map[string][]string{
 	"c1":          {"-XX:TieredStopAtLevel=1"},
 	"zgc":         {"-XX:+UseZGC"},
 	"g1":          {"-XX:+UseG1GC", "-Xmx64m"},
+	"virtual":     nil,
 }
 
 // TestRuntimesHotSpot: a program with known call chains on each JVM 17, 21 and 25 that is here:
@@ -259,9 +279,12 @@ func TestRuntimesHotSpot(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o755))
 	facts := buildChains(t, dir)
-	modes := size([]string{"default", "interpreted", "c1", "g1", "zgc"}, []string{"default", "interpreted"}, []string{"default"})
+	modes := size([]string{"default", "interpreted", "c1", "g1", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
 	for _, command := range commands {
 		for _, mode := range modes {
+			if mode == "virtual" && !hasVirtualThreads(command) {
+				continue
+			}
 			t.Run(mode+" "+strings.ReplaceAll(strings.TrimSuffix(command, "/bin/java"), "/", "-"), func(t *testing.T) {
 				testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
 					measureHotSpot(t, bounds, command, dir, mode, facts, hotSpotSamples/len(commands)/len(modes))
@@ -273,14 +296,18 @@ func TestRuntimesHotSpot(t *testing.T) {
 
 func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[hotSpotFrame]bool, samples int) {
 	words := strings.Fields(command)
-	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], []string{"-cp", dir, "Chains", "4"})...)
+	args, known := []string{"-cp", dir, "Chains", "4"}, hotSpotChains
+	if mode == "virtual" {
+		args, known = append(args, mode), hotSpotVirtual
+	}
+	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
 	lowerPriority(t, w.PID)
 	out := &hotSpotSink{t: t, pid: int64(w.PID), stacks: map[string]*hotSpotStack{}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = hotSpotRate
 		c.ReportInterval = 500 * time.Millisecond
 	}, manySets)
-	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed int
+	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
 	odd := map[string]int{}
 	for _, stack := range out.take(samples) {
 		all += stack.samples
@@ -289,6 +316,9 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 			switch {
 			case f.name == goneFunction:
 				gone += stack.samples
+			case f.name == inHeap:
+				chain = append(chain, f.name)
+				heap += stack.samples
 			case strings.HasPrefix(f.name, "Chains"):
 				if strings.HasPrefix(f.name, "Chains$$Lambda") {
 					continue // it has no lines
@@ -310,7 +340,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 		if stack.cut {
 			cut += stack.samples
 		}
-		if hotSpotChains.MatchString(path) && !stack.cut {
+		if known.MatchString(path) && !stack.cut {
 			whole += stack.samples
 		} else {
 			odd[fmt.Sprint(stack.cut, " ", path, " at ", stack.frames[:min(3, len(stack.frames))])] += stack.samples
@@ -334,8 +364,12 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
 	require.Zero(t, wrong, "names and lines that no function has")
 	require.Zero(t, disagree, "labels of functions that are not on the stack")
-	assert.LessOrEqual(bounds, float64(unnamed)/float64(labelled), hotSpotMaxUnnamed)
-	require.Positive(t, labelled, "samples with a label")
+	if mode == "virtual" {
+		require.Positive(t, heap, "stacks that go on in the heap")
+	} else {
+		require.Positive(t, labelled, "samples with a label")
+		assert.LessOrEqual(bounds, float64(unnamed)/float64(labelled), hotSpotMaxUnnamed)
+	}
 	assert.LessOrEqual(bounds, float64(unknown)/float64(lines), 1-hotSpotMinWhole)
 	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), hotSpotMinWhole)
 }

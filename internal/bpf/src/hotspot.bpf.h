@@ -225,9 +225,9 @@ static __always_inline void emit_hotspot(struct scratch *s, struct stack_walk *w
 	s->hotspot.frames++;
 }
 
-static __always_inline void emit_hotspot_blob(struct scratch *s, struct stack_walk *w)
+static __always_inline void emit_hotspot_blob(struct scratch *s, struct stack_walk *w, __u64 position)
 {
-	emit_hotspot(s, w, s->hotspot.blob | HOTSPOT_CODE, s->hotspot.cookie, 0);
+	emit_hotspot(s, w, s->hotspot.blob | HOTSPOT_CODE, s->hotspot.cookie, position);
 }
 
 static __always_inline bool in_hotspot(const struct hotspot_walk *h, __u64 addr)
@@ -469,29 +469,35 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 	struct frame_link link;
 	__u64 ip;
 
-	emit_hotspot_blob(s, w);
 	if (w->ip == h->process.call_stub_return) {
+		emit_hotspot_blob(s, w, 0);
 		if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > HOTSPOT_FRAME_BYTES ||
 		    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
 			return OUTCOME_NO_ROWS;
 		return hotspot_caller(w, &link, w->fp + 16);
 	}
-	if (w->exact)
+	if (w->exact) {
+		emit_hotspot_blob(s, w, 0);
 		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(h, w);
+	}
 	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
+		emit_hotspot_blob(s, w, 0);
 		if (!w->sp_known ||
 		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)))
 			return OUTCOME_NO_ROWS;
 		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
 	}
-	/* The barrier below a virtual thread's frames: those further out are in the heap, the carrier's go on here. */
-	if (h->process.continuation_return && !h->from_native && !read_user(&ip, h->process.continuation_return) &&
-	    in_hotspot(h, ip)) {
-		w->ip = ip;
-		w->fp_known = 0;
-		return OUTCOME_NONE;
+	if (h->from_native) {
+		emit_hotspot_blob(s, w, 0);
+		return by_stack(h, w);
 	}
-	return by_stack(h, w);
+	/* The barrier below a virtual thread's frames: those further out are in the heap, the carrier's go on here. */
+	emit_hotspot_blob(s, w, HOTSPOT_IN_HEAP);
+	if (!h->process.continuation_return || read_user(&ip, h->process.continuation_return) || !in_hotspot(h, ip))
+		return by_stack(h, w);
+	w->ip = ip;
+	w->fp_known = 0;
+	return OUTCOME_NONE;
 }
 
 /* One frame up from code in a code heap. */

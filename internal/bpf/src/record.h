@@ -265,6 +265,7 @@ enum runtime_kind {
  */
 #define HOTSPOT_CODE 0ULL
 #define HOTSPOT_METHOD 1ULL
+#define HOTSPOT_IN_HEAP 1 /* position of a stub: here are frames of a virtual thread that are in the heap */
 #define RUNTIME_FRAME (1ULL << 63)
 #define RUNTIME_KIND_SHIFT 56
 #define RUNTIME_COOKIE_SHIFT 24
