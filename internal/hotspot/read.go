@@ -7,15 +7,29 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 )
 
+// Bounds of what is read for one object: a process may have made up what leads to more.
+const (
+	maxReads     = 1 << 15
+	maxReadBytes = 8 << 20
+)
+
 // reader reads memory of a process. After an error all is 0.
 type reader struct {
-	mem langruntime.Memory
-	err error
+	mem         langruntime.Memory
+	reads, read int // calls, bytes
+	err         error
 }
 
 // bytes fills p.
 func (r *reader) bytes(p []byte, addr uint64) {
 	if r.err != nil || len(p) == 0 {
+		clear(p)
+		return
+	}
+	r.reads++
+	r.read += len(p)
+	if r.reads > maxReads || r.read > maxReadBytes {
+		r.err = fmt.Errorf("%w: it leads to too much", langruntime.ErrGone)
 		clear(p)
 		return
 	}

@@ -1,5 +1,10 @@
 package hotspot
 
+import (
+	"slices"
+	"sort"
+)
+
 // stream takes numbers from a compressed stream. Behind its end all is 0, and bad is set.
 type stream struct {
 	b []byte
@@ -60,14 +65,14 @@ type lineEntry struct{ bytecode, line int32 }
 // escape begins an entry of a line table whose differences do not fit into a byte.
 const escape = 0xff
 
-// decodeLines reads a compressed line number table.
+// decodeLines reads a compressed line number table. Its entries are in order then.
 func decodeLines(s stream) (lines []lineEntry) {
 	bytecode, line := 0, 0
 	for len(lines) < maxLines {
 		c := s.byte()
 		switch {
 		case c == 0:
-			return lines
+			return inOrder(lines)
 		case c == escape:
 			bytecode += s.int()
 			line += s.int()
@@ -76,20 +81,24 @@ func decodeLines(s stream) (lines []lineEntry) {
 			line += int(c & 7)
 		}
 		if s.bad || bytecode < 0 || bytecode > 1<<16 || line < 0 || line > 1<<16 {
-			return lines
+			return inOrder(lines)
 		}
 		lines = append(lines, lineEntry{int32(bytecode), int32(line)})
 	}
-	return lines
+	return inOrder(lines)
+}
+
+// inOrder sorts entries; of those with one bytecode, the first counts.
+func inOrder(lines []lineEntry) []lineEntry {
+	slices.SortStableFunc(lines, func(a, b lineEntry) int { return int(a.bytecode - b.bytecode) })
+	return slices.CompactFunc(lines, func(a, b lineEntry) bool { return a.bytecode == b.bytecode })
 }
 
 // lineOf returns the line of a bytecode, 0 if it is not known.
 func lineOf(lines []lineEntry, bytecode int) int {
-	best := lineEntry{bytecode: -1}
-	for _, e := range lines {
-		if int(e.bytecode) <= bytecode && e.bytecode >= best.bytecode {
-			best = e
-		}
+	i := sort.Search(len(lines), func(i int) bool { return int(lines[i].bytecode) > bytecode })
+	if i == 0 {
+		return 0
 	}
-	return int(best.line)
+	return int(lines[i-1].line)
 }
