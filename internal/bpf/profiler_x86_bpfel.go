@@ -491,10 +491,12 @@ type profilerScratch struct {
 		CodeSize      uint64
 		OrigPc        uint32
 		Nmethod       uint32
+		Adapter       uint32
 		Frames        uint32
 		Failed        uint32
 		FromNative    uint32
 		InInterpreter uint32
+		Pad           uint32
 		Instructions  [3]uint64
 		Frame         [12]uint64
 		ConstBytes    [72]uint8

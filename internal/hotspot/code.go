@@ -152,6 +152,9 @@ type scope struct {
 // Frames implements langruntime.Function.
 func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
 	i := sort.Search(len(c.places), func(i int) bool { return c.places[i].pc >= position })
+	if i > 0 && i == len(c.places) && c.scopes[c.places[i-1].scope].sender < 0 {
+		i-- // behind the last one, in which nothing was inlined
+	}
 	if i == len(c.places) || position == 0 {
 		return append(to, c.name)
 	}

@@ -125,7 +125,7 @@ func TestCompiledMethod(t *testing.T) {
 		}
 		tax := langruntime.Frame{Name: "shop.Price$Tax.of", File: "Price.java", Line: 12}
 		for position, want := range map[uint32][]langruntime.Frame{
-			0: {cart(0)}, 1: {cart(10)}, 16: {cart(10)}, 17: {tax, cart(10)}, 32: {tax, cart(10)}, 48: {cart(112)}, 49: {cart(0)},
+			0: {cart(0)}, 1: {cart(10)}, 16: {cart(10)}, 17: {tax, cart(10)}, 32: {tax, cart(10)}, 48: {cart(112)}, 49: {cart(112)},
 		} {
 			require.Equal(t, want, f.Frames(nil, position), "%d: position %d", version, position)
 		}

@@ -37,7 +37,7 @@ const (
 	hotSpotMinWhole = 0.99
 	// hotSpotMaxUnnamed is the greatest share of samples in whose innermost frame an inlined function is not named.
 	hotSpotMaxUnnamed = 0.002
-	// hotSpotWarm is how long a process is left out after its first Java frame.
+	// hotSpotWarm is how long a process is left out after its first whole stack.
 	hotSpotWarm = time.Second
 	frameJVM    = "jvm"
 )
@@ -122,7 +122,8 @@ func (s *hotSpotSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) er
 	return nil
 }
 
-// add counts samples of threads that run Java, from hotSpotWarm after the first one on.
+// add counts samples of threads that run Java, from hotSpotWarm after the first whole one on: then
+// there are rows of the files that all have in their stacks.
 func (s *hotSpotSink) add(of *hotSpotStack, times []uint64) {
 	java := slices.ContainsFunc(of.frames, func(f hotSpotFrame) bool { return strings.HasPrefix(f.name, "Chains") })
 	if !java && of.function == "" {
@@ -130,7 +131,7 @@ func (s *hotSpotSink) add(of *hotSpotStack, times []uint64) {
 	}
 	key := fmt.Sprint(*of)
 	for _, at := range times {
-		if s.since == 0 && java {
+		if s.since == 0 && java && !of.cut {
 			s.since = at + uint64(hotSpotWarm)
 		}
 		if s.since == 0 || at < s.since {

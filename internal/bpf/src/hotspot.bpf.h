@@ -51,6 +51,7 @@ static __always_inline void count_hotspot(__u32 scratch)
 #define HOTSPOT_FREE 0xff			     /* a segment that belongs to no block */
 #define HOTSPOT_FRAME_BYTES (1U << 20)		     /* of one frame */
 #define HOTSPOT_NMETHOD 0x00646f6874656d6eULL	     /* "nmethod" */
+#define HOTSPOT_ADAPTER 0x204932432f433249ULL	     /* "I2C/C2I " */
 #define HOTSPOT_NATIVE_NMETHOD 0x6e2065766974616eULL /* "native n" */
 
 /* Interpreted frames: what is read of them, and where from the frame pointer. */
@@ -141,6 +142,7 @@ __noinline int read_hotspot_blob(__u32 scratch)
 	if (bpf_probe_read_user(&letters, sizeof(letters), (const void *)name))
 		return 0;
 	h->nmethod = letters == HOTSPOT_NMETHOD || letters == HOTSPOT_NATIVE_NMETHOD;
+	h->adapter = letters == HOTSPOT_ADAPTER;
 	h->frame_bytes = (__u64)blob_half(h, p->blob_frame_size) * 8;
 	hash = mix(blob, name);
 	if (p->relative) {
@@ -269,6 +271,7 @@ static __always_inline bool returns_to_hotspot(const struct hotspot_walk *h, __u
  */
 #define STUB_FRAME_BYTES 64
 #define STUB_SAVED_BYTES 512
+#define STUB_PROLOGUE_BYTES 32
 #define STUB_PUSHED_WORDS 8 /* on top of the return address, by a stub without a frame */
 
 /* By the frame pointer of the stub itself. */
@@ -322,13 +325,18 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 				return by_return_address(w, link.return_address, sp);
 		}
 	}
-	if (w->exact && h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
-	    !bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)) &&
-	    returns_to_hotspot(h, link.return_address))
-		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
-	out = by_stub_frame(h, w);
-	if (out != OUTCOME_NO_ROWS || !w->exact)
-		return out;
+	if (w->exact && h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
+		/* Before that is made, an older frame may be where it is to be. */
+		if (w->ip - h->code < STUB_PROLOGUE_BYTES)
+			return OUTCOME_NO_ROWS;
+		if (!bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)) &&
+		    returns_to_hotspot(h, link.return_address))
+			return hotspot_caller(w, &link, w->sp + h->frame_bytes);
+	} else {
+		out = by_stub_frame(h, w);
+		if (out != OUTCOME_NO_ROWS || !w->exact)
+			return out;
+	}
 	for (int i = 1; i <= STUB_PUSHED_WORDS && !LINK_REGISTER; i++, sp += 8) {
 		if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
 			return by_return_address(w, link.return_address, sp);
@@ -462,6 +470,25 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 	return out;
 }
 
+/*
+ * An adapter between compiled and interpreted code has moved the stack pointer, or not yet. An
+ * interpreted caller has a frame pointer.
+ */
+static __always_inline enum outcome by_adapter(const struct hotspot_walk *h, struct stack_walk *w)
+{
+	__u64 return_address = w->lr;
+	enum outcome out;
+
+	if (!w->exact || !w->sp_known || (!LINK_REGISTER && read_user(&return_address, w->sp)))
+		return OUTCOME_NO_ROWS;
+	return_address = strip_return_address(return_address);
+	if (return_address < h->process.interpreter || return_address >= h->process.interpreter_limit)
+		return OUTCOME_NO_ROWS;
+	out = by_return_address(w, return_address, w->sp);
+	w->sp_known = 0;
+	return out;
+}
+
 /* The frame of a stub. */
 static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk *w)
 {
@@ -475,6 +502,10 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 		    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
 			return OUTCOME_NO_ROWS;
 		return hotspot_caller(w, &link, w->fp + 16);
+	}
+	if (h->adapter) {
+		emit_hotspot_blob(s, w, 0);
+		return by_adapter(h, w);
 	}
 	if (w->exact) {
 		emit_hotspot_blob(s, w, 0);
