@@ -54,6 +54,12 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"PYTHON_FRAME_BYTES":      record.PythonFrameBytes,
 		"PYTHON_CODE_BYTES":       record.PythonCodeBytes,
 		"PYTHON_NAME_BYTES":       record.PythonNameBytes,
+		"MAX_HOTSPOT_HEAPS":       record.MaxHotSpotHeaps,
+		"HOTSPOT_BLOB_BYTES":      record.HotSpotBlobBytes,
+		"HOTSPOT_CONST_BYTES":     record.HotSpotConstBytes,
+		"HOTSPOT_CODE":            record.HotSpotCode,
+		"HOTSPOT_METHOD":          record.HotSpotMethod,
+		"HOTSPOT_IN_HEAP":         record.HotSpotInHeap,
 		"RUNTIME_KIND_SHIFT":      record.RuntimeKindShift,
 		"RUNTIME_COOKIE_SHIFT":    record.RuntimeCookieShift,
 		"COMM_BYTES":              record.CommBytes,
@@ -85,6 +91,8 @@ func TestStructsEqualBTF(t *testing.T) {
 		"sample_header":    record.SampleHeader{},
 		"process_event":    record.ProcessEvent{},
 		"python_process":   record.PythonProcess{},
+		"hotspot_heap":     record.HotSpotHeap{},
+		"hotspot_process":  record.HotSpotProcess{},
 		"runtime_process":  record.RuntimeProcess{},
 	} {
 		requireLayout(t, profiler, name, twin)

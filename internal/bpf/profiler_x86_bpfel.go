@@ -101,6 +101,49 @@ type profilerGoLayout struct {
 	M_curg   uint16
 }
 
+type profilerHotspotHeap struct {
+	_        structs.HostLayout
+	Start    uint64
+	Limit    uint64
+	Segments uint64
+}
+
+type profilerHotspotProcess struct {
+	_                  structs.HostLayout
+	Low                uint64
+	High               uint64
+	Interpreter        uint64
+	InterpreterLimit   uint64
+	CallStubReturn     uint64
+	ContinuationReturn uint64
+	Heaps              [4]profilerHotspotHeap
+	BlobName           uint16
+	BlobSize           uint16
+	BlobFrameSize      uint16
+	BlobFrameComplete  uint16
+	BlobCode           uint16
+	Method             uint16
+	CompileId          uint16
+	VerifiedEntry      uint16
+	DeoptHandler       uint16
+	DeoptMhHandler     uint16
+	OrigPc             uint16
+	ConstMethod        uint16
+	Constants          uint16
+	ConstBytes         uint16
+	CodeSize           uint16
+	NameIndex          uint16
+	SignatureIndex     uint16
+	Idnum              uint16
+	PoolHolder         uint16
+	KlassName          uint16
+	SegmentShift       uint8
+	BlockBytes         uint8
+	BytecodeSlot       uint8
+	Relative           uint8
+	Pad                [4]uint8
+}
+
 type profilerKnownRows struct {
 	_       structs.HostLayout
 	Inode   uint64
@@ -247,14 +290,16 @@ type profilerRuntimeKind uint32
 const (
 	profilerRuntimeKindRUNTIME_NONE    profilerRuntimeKind = 0
 	profilerRuntimeKindRUNTIME_CPYTHON profilerRuntimeKind = 1
-	profilerRuntimeKindRUNTIME_MAX     profilerRuntimeKind = 2
+	profilerRuntimeKindRUNTIME_HOTSPOT profilerRuntimeKind = 2
+	profilerRuntimeKindRUNTIME_MAX     profilerRuntimeKind = 3
 )
 
 type profilerRuntimeProcess struct {
-	_      structs.HostLayout
-	Kind   uint32
-	Owner  uint32
-	Python profilerPythonProcess
+	_       structs.HostLayout
+	Kind    uint32
+	Owner   uint32
+	Python  profilerPythonProcess
+	Hotspot profilerHotspotProcess
 }
 
 type profilerSampleHeader struct {
@@ -425,6 +470,37 @@ type profilerScratch struct {
 			Pad    uint32
 		}
 		Words [1024]uint64
+	}
+	Hotspot struct {
+		_             structs.HostLayout
+		Process       profilerHotspotProcess
+		Pc            uint64
+		Blob          uint64
+		Limit         uint64
+		Code          uint64
+		Entry         uint64
+		Deopt         uint64
+		DeoptMh       uint64
+		Complete      int64
+		FrameBytes    uint64
+		Cookie        uint64
+		Wanted        uint64
+		Method        uint64
+		MethodCookie  uint64
+		Bytecodes     uint64
+		CodeSize      uint64
+		OrigPc        uint32
+		Nmethod       uint32
+		Adapter       uint32
+		Frames        uint32
+		Failed        uint32
+		FromNative    uint32
+		InInterpreter uint32
+		Pad           uint32
+		Instructions  [3]uint64
+		Frame         [12]uint64
+		ConstBytes    [72]uint8
+		BlobBytes     [520]uint8
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/cpython"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
+	"github.com/customlabels/otelcol-customlabels/internal/hotspot"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -99,10 +100,17 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 // runtimeOf returns the language runtime in a file.
 func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
 	python, err := cpython.LayoutOf(e)
-	if err != nil {
+	if err == nil {
+		return python, nil
+	}
+	if !errors.Is(err, langruntime.ErrNone) {
 		return nil, err
 	}
-	return python, nil
+	jvm, err := hotspot.LibraryOf(e)
+	if err == nil {
+		return jvm, nil
+	}
+	return nil, err
 }
 
 // goroutines plans how to read the labels of a Go program's goroutines.

@@ -159,7 +159,8 @@ type UnwindOptions struct {
 // RuntimeOptions say which language runtimes have their functions named. That needs unwind
 // rows and names.
 type RuntimeOptions struct {
-	SkipPython bool
+	SkipPython  bool
+	SkipHotSpot bool
 }
 
 // runtimes are the kinds of language runtimes whose functions are wanted.
@@ -168,6 +169,7 @@ func (o *Options) runtimes() (kinds [record.NumRuntimes]bool) {
 		return kinds
 	}
 	kinds[record.RuntimeCPython] = !o.Runtimes.SkipPython
+	kinds[record.RuntimeHotSpot] = !o.Runtimes.SkipHotSpot
 	return kinds
 }
 

@@ -129,9 +129,9 @@ const goneFunction = "<gone>"
 // RuntimeFrame implements profile.Resolver.
 func (r *resolver) RuntimeFrame(handle uint64, word record.RuntimeWord, object uint64) profile.Frame {
 	frame := profile.Frame{Type: runtimeFrameTypes[word.Kind()]}
-	r.lines = append(r.lines[:0], profile.Line{Function: goneFunction})
-	if f, ok := r.symbolizer.function(r.processes[handle], word, object); ok {
-		r.lines[0] = profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)}
+	r.lines = r.symbolizer.functions(r.lines[:0], r.processes[handle], word, object)
+	if len(r.lines) == 0 {
+		r.lines = append(r.lines, profile.Line{Function: goneFunction})
 	}
 	frame.Lines = r.lines
 	return frame

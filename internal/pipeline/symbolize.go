@@ -30,7 +30,7 @@ var frameTypes = [...]string{
 }
 
 // runtimeFrameTypes are the values of profile.frame.type for frames of language runtimes.
-var runtimeFrameTypes = [record.NumRuntimes]string{record.RuntimeCPython: frameCPython}
+var runtimeFrameTypes = [record.NumRuntimes]string{record.RuntimeCPython: frameCPython, record.RuntimeHotSpot: frameJVM}
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
 // output's goroutine, but for stats.
@@ -43,6 +43,7 @@ type symbolizer struct {
 	maps   *symbol.PerfMaps[uint64] // by handle of the process
 	kernel *symbol.Kernel           // nil where it can't be had
 	frames []symbol.Frame           // scratch
+	ran    []langruntime.Frame      // scratch
 	jvms   map[*process.Info]bool   // of the batch
 }
 
@@ -105,12 +106,16 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	return to, frameTypes[language]
 }
 
-// function returns what a frame of a language runtime ran.
-func (s *symbolizer) function(p *process.Process, word record.RuntimeWord, object uint64) (f langruntime.Frame, ok bool) {
+// functions appends what a frame of a language runtime ran, the innermost function first.
+func (s *symbolizer) functions(to []profile.Line, p *process.Process, word record.RuntimeWord, object uint64) []profile.Line {
 	if s == nil || p == nil {
-		return langruntime.Frame{}, false
+		return to
 	}
-	return s.table.Function(p, word, object)
+	s.ran = s.table.Functions(s.ran[:0], p, word, object)
+	for _, f := range s.ran {
+		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
+	}
+	return to
 }
 
 // How long a batch waits for functions that were first seen just before its end.

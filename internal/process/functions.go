@@ -3,11 +3,8 @@
 package process
 
 import (
-	"errors"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
@@ -148,9 +145,10 @@ func (t *Table) WantFunctions(p *Process, frames []uint64) {
 	}
 }
 
-// Function returns what a frame of a language runtime stands for. ok is false if that is not
-// known: it had gone when it was to be read, or there was no room for it.
-func (t *Table) Function(p *Process, w record.RuntimeWord, object uint64) (frame langruntime.Frame, ok bool) {
+// Functions appends what a frame of a language runtime stands for, the innermost function first.
+// Nothing is appended if that is not known: it had gone when it was to be read, or there was no
+// room for it.
+func (t *Table) Functions(to []langruntime.Frame, p *Process, w record.RuntimeWord, object uint64) []langruntime.Frame {
 	p.functions.mu.Lock()
 	known := p.functions.known[functionKey{object, w.Cookie(), w.Kind()}]
 	var function langruntime.Function
@@ -159,9 +157,9 @@ func (t *Table) Function(p *Process, w record.RuntimeWord, object uint64) (frame
 	}
 	p.functions.mu.Unlock()
 	if function == nil {
-		return langruntime.Frame{}, false
+		return to
 	}
-	return function.Frame(w.Position()), true
+	return function.Frames(to, w.Position())
 }
 
 // ReadsFunctions reports whether functions of a process will be read soon.
@@ -177,37 +175,10 @@ func (t *Table) ReadsFunctions(p *Process) bool {
 	return len(p.functions.wanted)+p.functions.reading > 0
 }
 
-// runtimeOf returns the language runtime of a process and its load bias; nil if there is none
-// that is wanted.
-func (t *Table) runtimeOf(info *Info) (runtime langruntime.Runtime, bias uint64) {
-	for i := range info.Mappings {
-		m := &info.Mappings[i]
-		if m.File == nil || !m.Biased {
-			continue
-		}
-		known := m.File.Facts().Runtime
-		if known != nil && t.opts.Runtimes[known.Kind()] {
-			return known, m.Bias
-		}
-		t.explainRuntime(m.File.Facts().RuntimeErr, m.Path, func() bool { return m.File.FirstTime(runtimeNumber) })
-	}
-	return nil, 0
-}
-
-// explainRuntime logs, once for each file, why its language runtime has no functions.
-func (t *Table) explainRuntime(err error, path string, first func() bool) {
-	if t.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) || !first() {
-		return
-	}
-	t.counts.runtimesUnknown.Add(1)
-	t.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
-		zap.String("file", path), zap.Error(err))
-}
-
 // readFunctions reads functions that are wanted of a process.
 func (t *Table) readFunctions(p *Process) {
 	began := t.now()
-	runtime, _ := t.runtimeOf(p.Info())
+	runtime := t.openRuntime(p, p.Info())
 	if runtime == nil && p.functions.unloaded < maxUnloaded {
 		p.functions.unloaded++
 		t.functionsLater(p, int64(unloadedGap))

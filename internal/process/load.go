@@ -35,6 +35,7 @@ type workerState struct {
 	pages    uint64
 	mapped   bool                  // they were
 	runtime  record.RuntimeProcess // as published last
+	opened   openedRuntime
 	owner    executable.Owner      // as read at ownedNs
 	ownedNs  int64                 // 0: not yet
 	who      *who                  // read for the owner just before this look

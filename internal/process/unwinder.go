@@ -102,23 +102,6 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	}
 }
 
-// publishRuntime tells the sampling programs of the language runtime of a process, and reports
-// whether that is no news.
-func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
-	var runtime record.RuntimeProcess
-	if known, bias := t.runtimeOf(info); known != nil {
-		runtime = known.Process(bias)
-	}
-	if runtime == p.worker.runtime {
-		return true
-	}
-	p.worker.runtime = runtime
-	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
-		t.publishFailed(p, err)
-	}
-	return false
-}
-
 // rowsChanged has the processes that wait for the rows of a file told.
 func (t *Table) rowsChanged(handles []uint64) {
 	t.mu.Lock()

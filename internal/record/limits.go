@@ -28,6 +28,9 @@ const (
 	PythonFrameBytes     = 80   // of a frame that are read
 	PythonCodeBytes      = 256  // of a code object
 	PythonNameBytes      = 16   // of a name that are in a cookie
+	MaxHotSpotHeaps      = 4    // ranges of code of one process
+	HotSpotBlobBytes     = 384  // of an nmethod that are read
+	HotSpotConstBytes    = 64   // of a ConstMethod
 	CommBytes            = 16   // TASK_COMM_LEN
 	ExecPathBytes        = 256
 )

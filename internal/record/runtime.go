@@ -7,12 +7,13 @@ type RuntimeKind uint32
 const (
 	RuntimeNone RuntimeKind = iota
 	RuntimeCPython
+	RuntimeHotSpot
 
 	// NumRuntimes is the number of values, for arrays indexed by RuntimeKind.
 	NumRuntimes = iota
 )
 
-var runtimeNames = [NumRuntimes]string{"none", "cpython"}
+var runtimeNames = [NumRuntimes]string{"none", "cpython", "jvm"}
 
 // String returns the name used in metrics, logs and for profile.frame.type.
 func (k RuntimeKind) String() string {
@@ -85,9 +86,61 @@ type PythonProcess struct {
 	Pad                [6]uint8 // 0
 }
 
+// What the lower bits of the object of HotSpot's frames say: HOTSPOT_CODE, HOTSPOT_METHOD.
+const (
+	HotSpotCode   = 0
+	HotSpotMethod = 1
+	// HotSpotInHeap is the position of a stub in whose place there are frames of a virtual
+	// thread that are in the heap: HOTSPOT_IN_HEAP.
+	HotSpotInHeap = 1
+)
+
+// HotSpotHeap is a range of code that HotSpot makes: struct hotspot_heap.
+type HotSpotHeap struct {
+	Start, Limit uint64
+	Segments     uint64 // address of its segment map
+}
+
+// HotSpotProcess says where a HotSpot keeps what its stacks are made of: struct hotspot_process.
+// What is not an address is an offset in the structs that it names itself.
+type HotSpotProcess struct {
+	Low, High          uint64 // of all heaps
+	Interpreter        uint64
+	InterpreterLimit   uint64
+	CallStubReturn     uint64 // where the call stub goes on
+	ContinuationReturn uint64 // address of the variable with that of Continuation.enter's stub; 0: not known
+	Heaps              [MaxHotSpotHeaps]HotSpotHeap
+	BlobName           uint16 // of CodeBlob
+	BlobSize           uint16
+	BlobFrameSize      uint16
+	BlobFrameComplete  uint16
+	BlobCode           uint16
+	Method             uint16 // of nmethod
+	CompileID          uint16
+	VerifiedEntry      uint16
+	DeoptHandler       uint16
+	DeoptMHHandler     uint16
+	OrigPC             uint16
+	ConstMethod        uint16 // of Method
+	Constants          uint16 // of ConstMethod
+	ConstBytes         uint16 // its size: bytecodes follow
+	CodeSize           uint16
+	NameIndex          uint16
+	SignatureIndex     uint16
+	IDNum              uint16
+	PoolHolder         uint16 // of ConstantPool
+	KlassName          uint16 // of Klass
+	SegmentShift       uint8  // log2 of the bytes of a segment
+	BlockBytes         uint8  // of a heap block before its CodeBlob
+	BytecodeSlot       uint8  // bytes below an interpreted frame's pointer
+	Relative           uint8  // 25: places in code are offsets instead of addresses
+	Pad                [4]uint8
+}
+
 // RuntimeProcess is the language runtime of a process: struct runtime_process.
 type RuntimeProcess struct {
-	Kind   RuntimeKind
-	Owner  uint32 // TGID
-	Python PythonProcess
+	Kind    RuntimeKind
+	Owner   uint32 // TGID
+	Python  PythonProcess
+	HotSpot HotSpotProcess
 }

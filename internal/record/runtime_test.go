@@ -11,6 +11,8 @@ func TestRuntimesEqualTheHeader(t *testing.T) {
 	require.Equal(t, NumRuntimes, want["max"])
 	require.Equal(t, int(RuntimeCPython), want["cpython"])
 	require.Equal(t, "cpython", RuntimeCPython.String())
+	require.Equal(t, int(RuntimeHotSpot), want["hotspot"])
+	require.Equal(t, "jvm", RuntimeHotSpot.String())
 	require.Equal(t, "unknown", RuntimeKind(NumRuntimes).String())
 }
 

@@ -227,8 +227,10 @@ func NewDefaultRuntimeOn() RuntimeOn {
 	}
 }
 
-// Runtimes says of which language runtimes functions are named where an interpreter runs them; with unwind rows and names of this host only.
+// Runtimes says of which language runtimes functions are named that an interpreter or a compiler at run time runs; with unwind rows and names of this host only.
 type Runtimes struct {
+	// HotSpot 17, 21 and 25: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
+	Hotspot RuntimeOn `mapstructure:"hotspot"`
 	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
 	Python RuntimeOn `mapstructure:"python"`
 	// prevent unkeyed literal initialization
@@ -238,7 +240,8 @@ type Runtimes struct {
 // NewDefaultRuntimes returns a new Runtimes with default values consistent with the annotations in the schema.
 func NewDefaultRuntimes() Runtimes {
 	return Runtimes{
-		Python: NewDefaultRuntimeOn(),
+		Hotspot: NewDefaultRuntimeOn(),
+		Python:  NewDefaultRuntimeOn(),
 	}
 }
 
@@ -309,7 +312,7 @@ type Config struct {
 	ResourceAttributes ResourceAttributes `mapstructure:"resource_attributes"`
 	// Add what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of a process's environment say to its resource; a process context goes before. Operator: programs have these and publish no process context.
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
-	// Says of which language runtimes functions are named where an interpreter runs them; with unwind rows and names of this host only.
+	// Says of which language runtimes functions are named that an interpreter or a compiler at run time runs; with unwind rows and names of this host only.
 	Runtimes Runtimes `mapstructure:"runtimes"`
 	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; an uneven number does not beat with timers.
 	SamplesPerSecond int `mapstructure:"samples_per_second"`

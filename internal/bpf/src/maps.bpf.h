@@ -102,6 +102,12 @@ struct v8_chain {
 	enum outcome outcome;
 };
 
+/* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
+struct frame_link {
+	__u64 fp;
+	__u64 return_address;
+};
+
 /* Where the scratch buffer of a stack walk is. */
 struct walk_context {
 	__u32 scratch; /* index */
@@ -185,6 +191,38 @@ struct python_walk {
 	__u64 words[2 * MAX_PYTHON_FRAMES];
 };
 
+/* From code in HotSpot's code heaps to its caller. */
+struct hotspot_walk {
+	struct hotspot_process process;
+	__u64 pc;    /* whose block is looked for */
+	__u64 blob;  /* the last CodeBlob, 0: none */
+	__u64 limit; /* where it ends */
+	__u64 code;  /* where its code begins */
+	__u64 entry; /* of an nmethod: behind the check of the receiver's class */
+	__u64 deopt; /* the address to which a frame returns whose method is to be left */
+	__u64 deopt_mh;
+	__s64 complete; /* from code on, the frame has been made */
+	__u64 frame_bytes;
+	__u64 cookie;
+	__u64 wanted; /* the Method that is looked at */
+	__u64 method; /* the last one, 0: none */
+	__u64 method_cookie;
+	__u64 bytecodes; /* where its bytecodes are */
+	__u64 code_size;
+	__u32 orig_pc; /* where a frame has the address instead of which it returns to deopt */
+	__u32 nmethod;
+	__u32 adapter;
+	__u32 frames; /* of the runtime, in this stack */
+	__u32 failed;
+	__u32 from_native; /* the frame at hand has called native code */
+	__u32 in_interpreter;
+	__u32 pad;
+	__u64 instructions[3];
+	__u64 frame[12];
+	__u8 const_bytes[HOTSPOT_CONST_BYTES + 8];
+	__u8 blob_bytes[512 + 8]; /* HOTSPOT_BLOB_BYTES, and room for any offset */
+};
+
 struct scratch {
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
@@ -206,6 +244,7 @@ struct scratch {
 	__u64 saved_regs[SAVED_REGS_WORDS];
 #else
 	struct python_walk python;
+	struct hotspot_walk hotspot;
 #endif
 };
 
@@ -331,5 +370,12 @@ static __always_inline void count(enum counter c)
 		asm volatile("" ::: "memory");                                                                         \
 		*(const volatile typeof((element)->field) *)&(element)->field == (typeof((element)->field))(of);       \
 	})
+
+/* What cookies are made with. */
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
 
 #endif

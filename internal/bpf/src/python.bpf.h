@@ -70,12 +70,6 @@ static __always_inline __u64 python_code_word(const struct python_walk *p, __u64
 	return *(__u64 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 8)];
 }
 
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
-}
-
 static __always_inline long python_stop(struct python_walk *p, enum counter why)
 {
 	p->outcome = why;

@@ -34,6 +34,9 @@
 #define PYTHON_FRAME_BYTES 80	   /* of a frame that are read */
 #define PYTHON_CODE_BYTES 256	   /* of a code object */
 #define PYTHON_NAME_BYTES 16	   /* of a name that are in a cookie */
+#define MAX_HOTSPOT_HEAPS 4	   /* ranges of code of one process */
+#define HOTSPOT_BLOB_BYTES 384	   /* of an nmethod that are read */
+#define HOTSPOT_CONST_BYTES 64	   /* of a ConstMethod */
 #define COMM_BYTES 16		   /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
@@ -241,7 +244,8 @@ struct unwind_list {
 enum runtime_kind {
 	RUNTIME_NONE = 0,
 	RUNTIME_CPYTHON = 1,
-	RUNTIME_MAX = 2,
+	RUNTIME_HOTSPOT = 2,
+	RUNTIME_MAX = 3,
 };
 
 /*
@@ -253,7 +257,15 @@ enum runtime_kind {
  *
  * CPython: a code object. Position: 1 + the index of the last instruction in code units;
  * 0: not known.
+ *
+ * HotSpot: a frame takes the place of the native one. The lower bits of the object say what it
+ * is. HOTSPOT_CODE: a CodeBlob. Position: what is behind the instruction, from the begin of the
+ * code. HOTSPOT_METHOD: a Method that is interpreted. Position: 1 + the index of the bytecode;
+ * 0: not known.
  */
+#define HOTSPOT_CODE 0ULL
+#define HOTSPOT_METHOD 1ULL
+#define HOTSPOT_IN_HEAP 1 /* position of a stub: here are frames of a virtual thread that are in the heap */
 #define RUNTIME_FRAME (1ULL << 63)
 #define RUNTIME_KIND_SHIFT 56
 #define RUNTIME_COOKIE_SHIFT 24
@@ -288,13 +300,59 @@ struct python_process {
 };
 _Static_assert(sizeof(struct python_process) == 56, "python_process");
 
+/* A range of code that HotSpot makes. */
+struct hotspot_heap {
+	__u64 start;
+	__u64 limit;
+	__u64 segments; /* address of its segment map */
+};
+
+/* Where a HotSpot keeps what its stacks are made of. Else than addresses: offsets in the structs that it names itself.
+ */
+struct hotspot_process {
+	__u64 low; /* of all heaps */
+	__u64 high;
+	__u64 interpreter;
+	__u64 interpreter_limit;
+	__u64 call_stub_return;	   /* where the call stub goes on */
+	__u64 continuation_return; /* address of the variable with that of Continuation.enter's stub; 0: not known */
+	struct hotspot_heap heaps[MAX_HOTSPOT_HEAPS];
+	__u16 blob_name; /* of CodeBlob */
+	__u16 blob_size;
+	__u16 blob_frame_size;
+	__u16 blob_frame_complete;
+	__u16 blob_code;
+	__u16 method; /* of nmethod */
+	__u16 compile_id;
+	__u16 verified_entry;
+	__u16 deopt_handler;
+	__u16 deopt_mh_handler;
+	__u16 orig_pc;
+	__u16 const_method; /* of Method */
+	__u16 constants;    /* of ConstMethod */
+	__u16 const_bytes;  /* its size: bytecodes follow */
+	__u16 code_size;
+	__u16 name_index;
+	__u16 signature_index;
+	__u16 idnum;
+	__u16 pool_holder;  /* of ConstantPool */
+	__u16 klass_name;   /* of Klass */
+	__u8 segment_shift; /* log2 of the bytes of a segment */
+	__u8 block_bytes;   /* of a heap block before its CodeBlob */
+	__u8 bytecode_slot; /* bytes below an interpreted frame's pointer */
+	__u8 relative;	    /* 25: places in code are offsets instead of addresses */
+	__u8 pad[4];
+};
+_Static_assert(sizeof(struct hotspot_process) == 192, "hotspot_process");
+
 /* The runtime of a process. */
 struct runtime_process {
 	__u32 kind;  /* enum runtime_kind */
 	__u32 owner; /* tgid, see still_of() */
 	struct python_process python;
+	struct hotspot_process hotspot;
 };
-_Static_assert(sizeof(struct runtime_process) == 64, "runtime_process");
+_Static_assert(sizeof(struct runtime_process) == 256, "runtime_process");
 
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.

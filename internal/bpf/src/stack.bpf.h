@@ -7,15 +7,10 @@
 #ifndef CUSTOM_LABELS_STACK_H
 #define CUSTOM_LABELS_STACK_H
 
+#include "hotspot.bpf.h"
 #include "newtask.bpf.h"
 #include "python.bpf.h"
 #include "rows.bpf.h"
-
-/* Both architectures store {caller's frame pointer, return address} at the frame pointer. */
-struct frame_link {
-	__u64 fp;
-	__u64 return_address;
-};
 
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
@@ -238,7 +233,10 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	if (!s)
 		return 1;
 	s->walk_state.frame_sp = s->walk_state.sp;
-	out = next_frame(s, &s->walk_state);
+	if (runs_hotspot(s))
+		out = step_hotspot(ctx->scratch);
+	else
+		out = next_frame(s, &s->walk_state);
 	if (out != OUTCOME_NONE) {
 		s->header.user_stack = out;
 		return 1;
@@ -312,10 +310,14 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	use_list(w, task, &s->header.process);
 	if (w->runtime == RUNTIME_CPYTHON)
 		collect_python(scratch);
+	else if (w->runtime == RUNTIME_HOTSPOT)
+		find_hotspot(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
 	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
-	if (w->runtime)
+	if (w->runtime == RUNTIME_CPYTHON)
 		count_python(scratch);
+	else if (w->runtime == RUNTIME_HOTSPOT)
+		count_hotspot(scratch);
 	return w->frames > MAX_USER_FRAMES ? MAX_USER_FRAMES : w->frames;
 }
 

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Frames of HotSpot's code heaps: package hotspot has the facts and their sources.
+ *
+ * A code heap is divided into blocks. Its segment map leads from an address to the begin of
+ * its block, which holds a CodeBlob: the code of one method (an nmethod), the interpreter, or
+ * stubs. Compiled code keeps no frame pointer; its CodeBlob has the size of its frame, at whose
+ * upper end are the caller's frame pointer and the return address:
+ *
+ *   caller's SP = SP + size;  {caller's FP, return address} at caller's SP - 16
+ *
+ * Only the innermost frame may not have been made yet or be taken down already, which its next
+ * instructions tell. Interpreted frames have a frame pointer, and their Method below it.
+ *
+ * Return addresses of Java code lie in a code heap. The ways out are the call stub, which has a
+ * frame pointer, and the stubs of calls from native code. So what is wrong leads out of the
+ * heaps at once, mostly, and ends the stack.
+ *
+ * Global functions: the verifier goes through each once. All state is in scratch.
+ */
+#ifndef CUSTOM_LABELS_HOTSPOT_H
+#define CUSTOM_LABELS_HOTSPOT_H
+
+#include "maps.bpf.h"
+#include "hotspotcode.bpf.h"
+
+#ifdef OLDER_KERNELS
+
+/* As for Python: stacks are native there. */
+static __always_inline void find_hotspot(__u32 scratch)
+{
+}
+
+static __always_inline bool runs_hotspot(const struct scratch *s)
+{
+	return false;
+}
+
+static __always_inline int step_hotspot(__u32 scratch)
+{
+	return OUTCOME_NO_ROWS;
+}
+
+static __always_inline void count_hotspot(__u32 scratch)
+{
+}
+
+#else
+
+#define HOTSPOT_HOPS 64				     /* from a segment to the begin of its block: 16 KiB each */
+#define HOTSPOT_FREE 0xff			     /* a segment that belongs to no block */
+#define HOTSPOT_FRAME_BYTES (1U << 20)		     /* of one frame */
+#define HOTSPOT_NMETHOD 0x00646f6874656d6eULL	     /* "nmethod" */
+#define HOTSPOT_ADAPTER 0x204932432f433249ULL	     /* "I2C/C2I " */
+#define HOTSPOT_NATIVE_NMETHOD 0x6e2065766974616eULL /* "native n" */
+
+/* Interpreted frames: what is read of them, and where from the frame pointer. */
+#define INTERPRETED_BELOW 80
+#define INTERPRETED_METHOD 24
+#define INTERPRETED_SENDER_SP 8
+
+static __always_inline __u64 blob_word(const struct hotspot_walk *h, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&h->blob_bytes[offset & 0x1ff];
+}
+
+static __always_inline __u32 blob_half(const struct hotspot_walk *h, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u32 *)&h->blob_bytes[offset & 0x1ff];
+}
+
+static __always_inline __u16 const_short(const struct hotspot_walk *h, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u16 *)&h->const_bytes[offset & (HOTSPOT_CONST_BYTES - 1)];
+}
+
+static __always_inline __u64 const_word(const struct hotspot_walk *h, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&h->const_bytes[offset & (HOTSPOT_CONST_BYTES - 1)];
+}
+
+/* The block that holds h->pc, 0 if there is none. */
+static __always_inline __u64 hotspot_block(const struct hotspot_walk *h)
+{
+	__u64 start = 0, segments = 0, segment;
+	__u32 shift = h->process.segment_shift & 31;
+
+	for (int i = 0; i < MAX_HOTSPOT_HEAPS; i++) {
+		const struct hotspot_heap *heap = &h->process.heaps[i];
+
+		if (h->pc >= heap->start && h->pc < heap->limit) {
+			start = heap->start;
+			segments = heap->segments;
+		}
+	}
+	if (!segments)
+		return 0;
+	segment = (h->pc - start) >> shift;
+	for (int i = 0; i < HOTSPOT_HOPS; i++) {
+		__u8 back;
+
+		if (bpf_probe_read_user(&back, sizeof(back), (const void *)(segments + segment)))
+			return 0;
+		if (!back)
+			return start + (segment << shift);
+		if (back == HOTSPOT_FREE || back > segment)
+			return 0;
+		segment -= back;
+	}
+	return 0;
+}
+
+/* Reads the CodeBlob that holds h->pc; h->blob is 0 if there is none. */
+__noinline int read_hotspot_blob(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct hotspot_process *p;
+	struct hotspot_walk *h;
+	__u64 block, blob, name, letters, hash;
+
+	if (!s)
+		return 0;
+	h = &s->hotspot;
+	p = &h->process;
+	if (h->blob && h->pc >= h->blob && h->pc < h->limit)
+		return 0;
+	h->blob = 0;
+	block = hotspot_block(h);
+	if (!block)
+		return 0;
+	blob = block + p->block_bytes;
+	if (bpf_probe_read_user(h->blob_bytes, HOTSPOT_BLOB_BYTES, (const void *)blob))
+		return 0;
+	h->limit = blob + blob_half(h, p->blob_size);
+	if (h->pc < blob || h->pc >= h->limit)
+		return 0;
+	name = blob_word(h, p->blob_name);
+	if (bpf_probe_read_user(&letters, sizeof(letters), (const void *)name))
+		return 0;
+	h->nmethod = letters == HOTSPOT_NMETHOD || letters == HOTSPOT_NATIVE_NMETHOD;
+	h->adapter = letters == HOTSPOT_ADAPTER;
+	h->frame_bytes = (__u64)blob_half(h, p->blob_frame_size) * 8;
+	hash = mix(blob, name);
+	if (p->relative) {
+		h->code = blob + blob_half(h, p->blob_code);
+		h->complete = (__s16)blob_half(h, p->blob_frame_complete);
+		h->entry = h->code + (__u16)blob_half(h, p->verified_entry);
+		h->deopt = blob + blob_half(h, p->deopt_handler);
+		h->deopt_mh = blob + blob_half(h, p->deopt_mh_handler);
+	} else {
+		h->code = blob_word(h, p->blob_code);
+		h->complete = (__s32)blob_half(h, p->blob_frame_complete);
+		h->entry = blob_word(h, p->verified_entry);
+		h->deopt = blob_word(h, p->deopt_handler);
+		h->deopt_mh = blob_word(h, p->deopt_mh_handler);
+	}
+	if (h->nmethod) {
+		hash = mix(hash, blob_half(h, p->compile_id));
+		hash = mix(hash, blob_word(h, p->method));
+	} else {
+		hash = mix(hash, blob_half(h, p->blob_size));
+	}
+	h->orig_pc = blob_half(h, p->orig_pc);
+	h->cookie = hash >> 32;
+	h->blob = blob;
+	return 0;
+}
+
+/* Reads the Method at h->wanted; h->method is 0 if that makes no sense. */
+__noinline int read_hotspot_method(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	__u64 method, constant, constants, klass, symbol, word, hash;
+	struct hotspot_process *p;
+	struct hotspot_walk *h;
+
+	if (!s)
+		return 0;
+	h = &s->hotspot;
+	p = &h->process;
+	method = h->wanted;
+	if (method == h->method)
+		return 0;
+	h->method = 0;
+	if (!method || method & 7 || read_user(&constant, method + p->const_method))
+		return 0;
+	if (bpf_probe_read_user(h->const_bytes, HOTSPOT_CONST_BYTES, (const void *)constant))
+		return 0;
+	constants = const_word(h, p->constants);
+	if (read_user(&klass, constants + p->pool_holder) || read_user(&symbol, klass + p->klass_name) ||
+	    read_user(&word, symbol))
+		return 0;
+	h->bytecodes = constant + p->const_bytes;
+	h->code_size = const_short(h, p->code_size);
+	hash = mix(method, constant);
+	hash = mix(hash, constants);
+	hash = mix(hash, h->code_size | (__u64)const_short(h, p->name_index) << 16 |
+				 (__u64)const_short(h, p->signature_index) << 32 |
+				 (__u64)const_short(h, p->idnum) << 48);
+	hash = mix(hash, symbol);
+	hash = mix(hash, word & ~0xffffULL); /* but for the number of references */
+	h->method_cookie = hash >> 32;
+	h->method = method;
+	return 0;
+}
+
+/* Puts a frame of the runtime in the place of the native one that was appended last. */
+static __always_inline void emit_hotspot(struct scratch *s, struct stack_walk *w, __u64 object, __u64 cookie,
+					 __u64 position)
+{
+	__u32 at = w->at;
+
+	barrier_var(at);
+	if (at < 8 || at > SAMPLE_BODY_BYTES || w->frames >= MAX_USER_FRAMES)
+		return;
+	if (position > RUNTIME_POSITION_MASK)
+		position = 0;
+	*(__u64 *)&s->body[at - 8] = RUNTIME_FRAME | (__u64)RUNTIME_HOTSPOT << RUNTIME_KIND_SHIFT |
+				     (cookie & 0xffffffff) << RUNTIME_COOKIE_SHIFT | position;
+	*(__u64 *)&s->body[at] = object;
+	w->at = at + 8;
+	w->frames++;
+	s->hotspot.frames++;
+}
+
+static __always_inline void emit_hotspot_blob(struct scratch *s, struct stack_walk *w, __u64 position)
+{
+	emit_hotspot(s, w, s->hotspot.blob | HOTSPOT_CODE, s->hotspot.cookie, position);
+}
+
+static __always_inline bool in_hotspot(const struct hotspot_walk *h, __u64 addr)
+{
+	return addr >= h->process.low && addr < h->process.high;
+}
+
+/* Goes to the caller, whose stack pointer is known. */
+static __always_inline enum outcome hotspot_caller(struct stack_walk *w, const struct frame_link *link, __u64 sp)
+{
+	__u64 ip = strip_return_address(link->return_address);
+
+	if (!ip || ip >= USER_ADDRESS_END || sp <= w->sp - LINK_REGISTER || sp - w->sp > HOTSPOT_FRAME_BYTES)
+		return OUTCOME_INVALID;
+	w->ip = ip;
+	w->sp = sp;
+	w->fp = link->fp;
+	w->sp_known = w->fp_known = 1;
+	w->exact = w->regs_known = 0;
+	return OUTCOME_NONE;
+}
+
+/* Whether code at an address is what a call returns to, as far as its caller tells. */
+static __always_inline bool returns_to_hotspot(const struct hotspot_walk *h, __u64 addr)
+{
+	addr = strip_return_address(addr);
+	if (!in_hotspot(h, addr))
+		return false;
+	/* The interpreter pushes the address at which it goes on. */
+	if (addr >= h->process.interpreter && addr < h->process.interpreter_limit)
+		return true;
+	return behind_call(addr);
+}
+
+/*
+ * How far above SP the frame pointer of a stub's own frame is: of one that is interrupted, and of
+ * one that has called native code, whose caller's registers it has saved. Interpreted frames, which
+ * a stub without a frame may have been called from, have their pointer further up than the first.
+ */
+#define STUB_FRAME_BYTES 64
+#define STUB_SAVED_BYTES 512
+#define STUB_PROLOGUE_BYTES 32
+#define STUB_PUSHED_WORDS 8 /* on top of the return address, by a stub without a frame */
+
+/* By the frame pointer of the stub itself. */
+static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct stack_walk *w)
+{
+	__u64 far = w->exact ? STUB_FRAME_BYTES : STUB_SAVED_BYTES, sp = w->fp + 16;
+	struct frame_link link;
+
+	if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > far ||
+	    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+		return OUTCOME_NO_ROWS;
+	/* The barrier at the entry of a method has a word of its own there. */
+	if (!LINK_REGISTER && link.return_address == -1ULL) {
+		if (read_user(&link.return_address, sp))
+			return OUTCOME_NO_ROWS;
+		sp += 8;
+	}
+	if (!returns_to_hotspot(h, link.return_address))
+		return OUTCOME_NO_ROWS;
+	return hotspot_caller(w, &link, sp);
+}
+
+/* With the return address at sp, and the frame pointer in its register. */
+static __always_inline enum outcome by_return_address(struct stack_walk *w, __u64 return_address, __u64 sp)
+{
+	struct frame_link link = { .fp = w->fp, .return_address = return_address };
+	bool fp_known = w->fp_known;
+	enum outcome out = hotspot_caller(w, &link, sp + (LINK_REGISTER ? 0 : 8));
+
+	w->fp_known = fp_known;
+	return out;
+}
+
+/* The frame of a stub of which nothing else is known: candidates are tried, the most certain first. */
+static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stack_walk *w)
+{
+	/* To call native code, a stub without a frame may have aligned the stack. */
+	__u32 words = w->exact ? 1 : 2;
+	struct frame_link link;
+	enum outcome out;
+	__u64 sp = w->sp;
+
+	if (!w->sp_known)
+		return by_stub_frame(h, w);
+	if (LINK_REGISTER) {
+		if (w->regs_known && returns_to_hotspot(h, w->lr))
+			return by_return_address(w, w->lr, sp);
+	} else {
+		for (__u32 i = 0; i < words; i++, sp += 8) {
+			if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
+				return by_return_address(w, link.return_address, sp);
+		}
+	}
+	if (w->exact && h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
+		/* Before that is made, an older frame may be where it is to be. */
+		if (w->ip - h->code < STUB_PROLOGUE_BYTES)
+			return OUTCOME_NO_ROWS;
+		if (!bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)) &&
+		    returns_to_hotspot(h, link.return_address))
+			return hotspot_caller(w, &link, w->sp + h->frame_bytes);
+	} else {
+		out = by_stub_frame(h, w);
+		if (out != OUTCOME_NO_ROWS || !w->exact)
+			return out;
+	}
+	for (int i = 1; i <= STUB_PUSHED_WORDS && !LINK_REGISTER; i++, sp += 8) {
+		if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
+			return by_return_address(w, link.return_address, sp);
+	}
+	/* One that native code calls. */
+	if (h->nmethod || h->frame_bytes)
+		return OUTCOME_NO_ROWS;
+	link.return_address = w->lr;
+	if (!LINK_REGISTER && read_user(&link.return_address, w->sp))
+		return OUTCOME_NO_ROWS;
+	if (!behind_call(strip_return_address(link.return_address)))
+		return OUTCOME_NO_ROWS;
+	return by_return_address(w, link.return_address, w->sp);
+}
+
+/*
+ * The interpreter before it has made its frame, or after it has taken it down: the caller's stack
+ * pointer, which adapters have changed, is in a register, and the return address is the last word or in
+ * a register too.
+ */
+static __always_inline enum outcome by_interpreter_entry(struct scratch *s, struct stack_walk *w)
+{
+	struct frame_link link = { .fp = w->fp };
+	__u64 sp = ENTRY_SENDER_SP(s, w);
+	bool fp_known = w->fp_known;
+	enum outcome out;
+
+	if (!w->sp_known || !w->regs_known || read_user(&link.return_address, w->sp))
+		return OUTCOME_NO_ROWS;
+	if (!returns_to_hotspot(&s->hotspot, link.return_address)) {
+		link.return_address = ENTRY_RETURN_ADDRESS(s, w);
+		if (!returns_to_hotspot(&s->hotspot, link.return_address))
+			return OUTCOME_NO_ROWS;
+	}
+	out = hotspot_caller(w, &link, sp > w->sp ? sp : w->sp + 8);
+	w->fp_known = fp_known;
+	return out;
+}
+
+/* The frame of the interpreter. */
+static __always_inline enum outcome by_interpreter(struct scratch *s, struct stack_walk *w, __u32 scratch)
+{
+	struct hotspot_walk *h = &s->hotspot;
+	__u64 bytecode, index, sender, slot = h->process.bytecode_slot;
+	struct frame_link link;
+
+	if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > HOTSPOT_FRAME_BYTES ||
+	    bpf_probe_read_user(h->frame, sizeof(h->frame), (const void *)(w->fp - INTERPRETED_BELOW)))
+		return OUTCOME_NO_ROWS;
+	h->wanted = h->frame[(INTERPRETED_BELOW - INTERPRETED_METHOD) / 8];
+	sender = h->frame[(INTERPRETED_BELOW - INTERPRETED_SENDER_SP) / 8];
+	read_hotspot_method(scratch);
+	slot = (INTERPRETED_BELOW - slot) / 8;
+	barrier_var(slot);
+	bytecode = h->frame[slot & 7];
+	if (!h->method || sender < w->fp + 16)
+		return OUTCOME_NO_ROWS;
+	if (!h->code_size) { /* a native method has none */
+		if (bytecode && bytecode != h->bytecodes)
+			return OUTCOME_NO_ROWS;
+		index = -1;
+	} else {
+		index = BYTECODE_REGISTER(s, w) - h->bytecodes;
+		/* Between two bytecodes the register may have another use. */
+		if (!w->exact || !w->regs_known || index >= h->code_size)
+			index = bytecode - h->bytecodes;
+		if (index >= h->code_size)
+			return OUTCOME_NO_ROWS;
+	}
+	emit_hotspot(s, w, h->method | HOTSPOT_METHOD, h->method_cookie, index + 1);
+	link.fp = h->frame[INTERPRETED_BELOW / 8];
+	link.return_address = h->frame[INTERPRETED_BELOW / 8 + 1];
+	if (!in_hotspot(h, strip_return_address(link.return_address)))
+		return OUTCOME_INVALID;
+	return hotspot_caller(w, &link, sender);
+}
+
+/* The frame of an nmethod. */
+static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_walk *w)
+{
+	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
+	struct hotspot_walk *h = &s->hotspot;
+	enum frame_state state = FRAME_WHOLE;
+	__u64 sp = w->sp + h->frame_bytes, ip = w->ip;
+	bool fp_known = w->fp_known;
+	enum outcome out;
+
+	/* To have the method left at once, its return address was put elsewhere. */
+	if (!w->exact && (ip == h->deopt || ip == h->deopt_mh))
+		read_user(&ip, w->sp + h->orig_pc);
+	emit_hotspot(s, w, h->blob | HOTSPOT_CODE, h->cookie, ip + w->exact - h->code);
+	if (!w->sp_known)
+		return OUTCOME_NO_ROWS;
+	if (h->frame_bytes < 16)
+		return by_stack(h, w);
+	if (h->frame_bytes > HOTSPOT_FRAME_BYTES)
+		return OUTCOME_INVALID;
+	if (w->exact)
+		state = frame_state(h, w);
+	switch (state) {
+	case FRAME_NONE:
+		sp = w->sp + (LINK_REGISTER ? 0 : 8);
+		if (!LINK_REGISTER && read_user(&link.return_address, w->sp))
+			return OUTCOME_FAULT;
+		break;
+	case FRAME_LINK:
+		sp = w->sp + 16;
+		fp_known = true;
+		if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->sp))
+			return OUTCOME_FAULT;
+		break;
+	case FRAME_SPACE:
+		if (!LINK_REGISTER && read_user(&link.return_address, sp - 8))
+			return OUTCOME_FAULT;
+		break;
+	case FRAME_WHOLE:
+		fp_known = true;
+		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
+			return OUTCOME_FAULT;
+		/* C1 pushes two arguments for some of its stubs. */
+		if (!w->exact && !in_hotspot(h, strip_return_address(link.return_address))) {
+			sp += 16;
+			if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
+				return OUTCOME_FAULT;
+		}
+	}
+	if (!in_hotspot(h, strip_return_address(link.return_address)))
+		return OUTCOME_INVALID;
+	out = hotspot_caller(w, &link, sp);
+	w->fp_known = fp_known;
+	return out;
+}
+
+/*
+ * An adapter between compiled and interpreted code has moved the stack pointer, or not yet. An
+ * interpreted caller has a frame pointer.
+ */
+static __always_inline enum outcome by_adapter(const struct hotspot_walk *h, struct stack_walk *w)
+{
+	__u64 return_address = w->lr;
+	enum outcome out;
+
+	if (!w->exact || !w->sp_known || (!LINK_REGISTER && read_user(&return_address, w->sp)))
+		return OUTCOME_NO_ROWS;
+	return_address = strip_return_address(return_address);
+	if (return_address < h->process.interpreter || return_address >= h->process.interpreter_limit)
+		return OUTCOME_NO_ROWS;
+	out = by_return_address(w, return_address, w->sp);
+	w->sp_known = 0;
+	return out;
+}
+
+/* The frame of a stub. */
+static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk *w)
+{
+	struct hotspot_walk *h = &s->hotspot;
+	struct frame_link link;
+	__u64 ip;
+
+	if (w->ip == h->process.call_stub_return) {
+		emit_hotspot_blob(s, w, 0);
+		if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > HOTSPOT_FRAME_BYTES ||
+		    bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+			return OUTCOME_NO_ROWS;
+		return hotspot_caller(w, &link, w->fp + 16);
+	}
+	if (h->adapter) {
+		emit_hotspot_blob(s, w, 0);
+		return by_adapter(h, w);
+	}
+	if (w->exact) {
+		emit_hotspot_blob(s, w, 0);
+		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(h, w);
+	}
+	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
+		emit_hotspot_blob(s, w, 0);
+		if (!w->sp_known ||
+		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)))
+			return OUTCOME_NO_ROWS;
+		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
+	}
+	if (h->from_native) {
+		emit_hotspot_blob(s, w, 0);
+		return by_stack(h, w);
+	}
+	/* The barrier below a virtual thread's frames: those further out are in the heap, the carrier's go on here. */
+	emit_hotspot_blob(s, w, HOTSPOT_IN_HEAP);
+	if (!h->process.continuation_return || read_user(&ip, h->process.continuation_return) || !in_hotspot(h, ip))
+		return by_stack(h, w);
+	w->ip = ip;
+	w->fp_known = 0;
+	return OUTCOME_NONE;
+}
+
+/* One frame up from code in a code heap. */
+__noinline int step_hotspot(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct hotspot_walk *h;
+	struct stack_walk *w;
+	enum outcome out;
+
+	if (!s)
+		return OUTCOME_INVALID;
+	h = &s->hotspot;
+	w = &s->walk_state;
+	h->pc = w->exact ? w->ip : w->ip - 1;
+	h->in_interpreter = h->pc >= h->process.interpreter && h->pc < h->process.interpreter_limit;
+	if (h->in_interpreter) {
+		out = by_interpreter(s, w, scratch);
+		if (out != OUTCOME_NO_ROWS || !w->exact)
+			goto out;
+	}
+	read_hotspot_blob(scratch);
+	if (!h->blob)
+		out = OUTCOME_INVALID;
+	else if (h->nmethod)
+		out = by_nmethod(s, w);
+	else
+		out = by_stub(s, w);
+out:
+	h->from_native = !in_hotspot(h, w->ip);
+	h->failed = h->failed || out != OUTCOME_NONE;
+	return out;
+}
+
+/* Finds the code heaps of the process. */
+static __noinline int find_hotspot(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct runtime_process *known;
+	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
+	struct hotspot_walk *h;
+
+	if (!s)
+		return 0;
+	h = &s->hotspot;
+	h->blob = h->method = h->frames = h->failed = 0;
+	h->from_native = 1;
+	h->process.low = h->process.high = 0;
+	id = s->header.process;
+	known = bpf_map_lookup_elem(&runtimes, &id);
+	if (!known || known->kind != RUNTIME_HOTSPOT)
+		return 0;
+	__builtin_memcpy(&h->process, &known->hotspot, sizeof(h->process));
+	if (!still_of(known, owner, id.tgid))
+		h->process.low = h->process.high = 0;
+	return 0;
+}
+
+/* Whether the frame at hand is one of a code heap. */
+static __always_inline bool runs_hotspot(const struct scratch *s)
+{
+	const struct stack_walk *w = &s->walk_state;
+
+	return w->runtime == RUNTIME_HOTSPOT && in_hotspot(&s->hotspot, w->exact ? w->ip : w->ip - 1);
+}
+
+/* Counts what became of the frames of the runtime, if there are any. */
+static __noinline int count_hotspot(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+
+	if (!s)
+		return 0;
+	if (s->hotspot.failed)
+		count(COUNTER_RUNTIME_INVALID);
+	else if (s->hotspot.frames && s->header.user_stack != OUTCOME_PRESENT)
+		count(COUNTER_RUNTIME_CUT);
+	else if (s->hotspot.frames)
+		count(COUNTER_RUNTIME_WHOLE);
+	return 0;
+}
+
+#endif
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the instructions of HotSpot's code tell of its frames: macroAssembler, the compilers'
+ * prologues and epilogues and c2_safepointPollStubTable of both architectures.
+ */
+#ifndef CUSTOM_LABELS_HOTSPOTCODE_H
+#define CUSTOM_LABELS_HOTSPOTCODE_H
+
+#include "maps.bpf.h"
+
+#ifndef OLDER_KERNELS
+
+/* How much there is of the innermost frame of compiled code. */
+enum frame_state {
+	FRAME_WHOLE,
+	FRAME_NONE,  /* the return address is the last word, or in its register */
+	FRAME_LINK,  /* only the caller's frame pointer and the return address */
+	FRAME_SPACE, /* its size is right, and the caller's frame pointer (and link) in the register */
+};
+
+#if defined(__TARGET_ARCH_x86)
+
+/* The interpreter keeps the address of the bytecode in r13. */
+#define BYTECODE_REGISTER(s, w) ((s)->regs[13])
+/* At its entry, r13 has the caller's stack pointer, and rax the return address for a while. */
+#define ENTRY_SENDER_SP(s, w) ((s)->regs[13])
+#define ENTRY_RETURN_ADDRESS(s, w) ((s)->regs[0])
+
+#define PUSH_RBP 0x55
+#define POP_RBP 0x5d
+#define LEAVE 0xc9
+#define RET 0xc3
+#define RET_POP 0xc2
+#define JMP_FAR 0xe9
+#define JMP_NEAR 0xeb
+#define JMP_REG 0xff
+
+/* Whether the n bytes of a word, the lowest first, are these. */
+static __always_inline bool begins(__u64 code, __u64 bytes, int n)
+{
+	return (code & (~0ULL >> (64 - 8 * n))) == bytes;
+}
+
+/* cmp disp(%r15), %rsp: the poll at a return, whose frame has gone */
+static __always_inline bool polls(__u64 code)
+{
+	return begins(code, 0xa73b49, 3) || begins(code, 0x673b49, 3);
+}
+
+static __always_inline enum frame_state frame_state(struct hotspot_walk *h, const struct stack_walk *w)
+{
+	__u64 *code = h->instructions; /* 8 bytes before ip, 16 behind */
+	__u64 next, before;
+
+	if (w->ip <= h->entry && w->ip >= h->code && w->ip < h->code + h->complete)
+		return FRAME_NONE;
+	if (bpf_probe_read_user(code, sizeof(h->instructions), (const void *)(w->ip - 8)))
+		return FRAME_WHOLE;
+	before = code[0];
+	next = code[1];
+	/* push %rbp; mov %eax, -disp(%rsp): is the stack deep enough? */
+	if ((__u8)next == PUSH_RBP || (begins(next, 0x248489, 3) && (next >> 48 & 0xff) == 0xff))
+		return FRAME_NONE;
+	/* sub $size, %rsp; mov %rsp, %rbp */
+	if (begins(next, 0xec8348, 3) || begins(next, 0xec8148, 3) || begins(next, 0xec8b48, 3) ||
+	    begins(next, 0xe58948, 3)) {
+		if (before >> 56 == PUSH_RBP || before >> 40 == 0xec8b48 || before >> 40 == 0xe58948)
+			return FRAME_LINK;
+		if ((__s64)(w->ip - h->code) < h->complete)
+			return FRAME_NONE;
+	}
+	/* mov %rbp, disp(%rsp) */
+	if ((__s64)(w->ip - h->code) < h->complete)
+		return begins(next, 0x246c8948, 4) || begins(next, 0x24ac8948, 4) ? FRAME_SPACE : FRAME_WHOLE;
+	if ((__u8)next == RET || (__u8)next == RET_POP || polls(next))
+		return FRAME_NONE;
+	if ((__u8)next == POP_RBP)
+		return FRAME_LINK;
+	/* Of a native method: cmp $0, disp(%r15); jne; ret, behind leave */
+	if (before >> 56 == LEAVE && (begins(next, 0x8349, 2) || begins(next, 0x8149, 2)))
+		return FRAME_NONE;
+	if (begins(next, 0x850f, 2) && (next >> 48 & 0xff) == RET)
+		return FRAME_NONE;
+	/* ja, behind the poll */
+	if (begins(next, 0x870f, 2) && (polls(before >> 8) || polls(before >> 32)))
+		return FRAME_NONE;
+	/* jmp, behind add $size, %rsp; pop %rbp */
+	if (((__u8)next == JMP_FAR || (__u8)next == JMP_NEAR || (__u8)next == JMP_REG) && before >> 56 == POP_RBP &&
+	    (begins(before >> 24, 0xc48348, 3) || begins(before, 0xc48148, 3)))
+		return FRAME_NONE;
+	/* Where a poll leads: lea disp(%rip), %r10; mov %r10, disp(%r15); jmp */
+	if (begins(next, 0x158d4c, 3) && begins(code[1] >> 56 | code[2] << 8, 0x97894d, 3))
+		return FRAME_NONE;
+	if (begins(next, 0x97894d, 3) && begins(before >> 8, 0x158d4c, 3))
+		return FRAME_NONE;
+	if ((__u8)next == JMP_FAR && begins(before >> 8, 0x97894d, 3))
+		return FRAME_NONE;
+	return FRAME_WHOLE;
+}
+
+/* Whether a call comes before an address: e8, or ff /2 with a register or memory. */
+static __always_inline bool behind_call(__u64 addr)
+{
+	__u64 code;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 8)))
+		return false;
+	if ((__u8)(code >> 24) == 0xe8)
+		return true;
+	return (code >> 48 & 0xf8ff) == 0xd0ff || /* call *%reg */
+	       (code >> 40 & 0xf8ff) == 0x50ff || /* call *disp8(%reg) */
+	       (code >> 32 & 0xffff) == 0x54ff || /* call *disp8(%reg, %reg) */
+	       (code >> 16 & 0xf8ff) == 0x90ff || /* call *disp32(%reg) */
+	       (code >> 48 & 0xf8ff) == 0x10ff;	  /* call *(%reg) */
+}
+
+#else /* arm64 */
+
+/* No register but those of frames is known. */
+#define BYTECODE_REGISTER(s, w) 0ULL
+#define ENTRY_SENDER_SP(s, w) 0ULL
+#define ENTRY_RETURN_ADDRESS(s, w) ((w)->lr)
+
+#define A64_RET 0xd65f03c0
+#define A64_STP_LINK 0xa9007bfd	       /* stp x29, x30, [sp, #offset] */
+#define A64_STP_LINK_BEFORE 0xa9807bfd /* stp x29, x30, [sp, #-size]! */
+#define A64_LDP_LINK 0xa9407bfd	       /* ldp x29, x30, [sp, #offset] */
+#define A64_LDP_LINK_AFTER 0xa8c07bfd  /* ldp x29, x30, [sp], #size */
+#define A64_PAIR_MASK 0xffc07fff
+#define A64_SUB_SP 0xd10003ff /* sub sp, sp, #size */
+#define A64_ADD_SP 0x910003ff /* add sp, sp, #size */
+#define A64_SIZE_MASK 0xff8003ff
+#define A64_POLL 0xf9400380 /* ldr xN, [x28, #offset] */
+#define A64_POLL_MASK 0xffc003e0
+#define A64_CMP_SP 0xeb2063ff /* cmp sp, xN */
+#define A64_CMP_SP_MASK 0xffe0ffff
+#define A64_B_HI 0x54000008
+#define A64_B_HI_MASK 0xff00001f
+
+static __always_inline enum frame_state frame_state(struct hotspot_walk *h, const struct stack_walk *w)
+{
+	__u32 *code = (__u32 *)h->instructions; /* 2 before ip, 4 behind */
+	__u32 before, next;
+
+	if (w->ip <= h->entry && w->ip >= h->code && w->ip < h->code + h->complete)
+		return FRAME_NONE;
+	if (bpf_probe_read_user(code, sizeof(h->instructions), (const void *)(w->ip - 8)))
+		return FRAME_WHOLE;
+	before = code[1];
+	next = code[2];
+	if ((__s64)(w->ip - h->code) < h->complete) {
+		if ((next & A64_SIZE_MASK) == A64_SUB_SP || (next & A64_PAIR_MASK) == A64_STP_LINK_BEFORE)
+			return FRAME_NONE;
+		if ((next & A64_PAIR_MASK) == A64_STP_LINK)
+			return FRAME_SPACE;
+		return FRAME_WHOLE;
+	}
+	if (next == A64_RET)
+		return FRAME_NONE;
+	if ((next & A64_SIZE_MASK) == A64_ADD_SP && (before & A64_PAIR_MASK) == A64_LDP_LINK)
+		return FRAME_SPACE;
+	if ((next & A64_POLL_MASK) == A64_POLL &&
+	    ((before & A64_SIZE_MASK) == A64_ADD_SP || (before & A64_PAIR_MASK) == A64_LDP_LINK_AFTER))
+		return FRAME_NONE;
+	if ((next & A64_CMP_SP_MASK) == A64_CMP_SP)
+		return FRAME_NONE;
+	if ((next & A64_B_HI_MASK) == A64_B_HI && (before & A64_CMP_SP_MASK) == A64_CMP_SP)
+		return FRAME_NONE;
+	return FRAME_WHOLE;
+}
+
+/* Whether a call comes before an address: bl, blr. */
+static __always_inline bool behind_call(__u64 addr)
+{
+	__u32 code;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 4)))
+		return false;
+	return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
+}
+
+#endif
+#endif
+#endif

@@ -1,0 +1,43 @@
+// Package hotspot reads the methods that HotSpot 17, 21 and 25 run, and tells the sampling
+// programs where a process has its code heaps (internal/bpf/src/hotspot.bpf.h walks its frames).
+//
+// # Sources
+//
+// The OpenJDK files of these versions: runtime/vmStructs.hpp and .cpp for what a libjvm says of
+// itself; memory/heap.cpp for segment maps; code/codeBlob.hpp, nmethod.hpp, pcDesc.hpp,
+// scopeDesc.cpp and compressedStream.hpp (from 20 on utilities/unsigned5.hpp) for compiled code;
+// oops/method.hpp, constMethod.hpp, constantPool.hpp and symbol.hpp for names and lines;
+// cpu/x86 and cpu/aarch64: frame_*.hpp, macroAssembler_*.cpp, stubGenerator_*.cpp for frames.
+//
+// # Which file, which offsets
+//
+// A file that defines the dynamic symbol gHotSpotVMStructs is a libjvm. The tables that it
+// exports name structs, fields, offsets, addresses of static variables and constants. Their
+// entries are pointers that the loader sets: so they are read from each process, once, and
+// nothing that one process says holds for another. A version that is not 17, 21 or 25, or that
+// lacks a field, is not supported: its stacks stay native.
+//
+// # Frames
+//
+// A frame of Java replaces the native one, since its code belongs to no file. Its object tells
+// by its lower bits what it is:
+//
+//   - record.HotSpotCode: the CodeBlob that holds the code: an nmethod, whose position is the offset
+//     behind the instruction from the begin of its code; or a stub, which has a name only.
+//   - record.HotSpotMethod: the Method that the interpreter runs; the position is 1 + the index of the
+//     bytecode. 0 stands for one that is not known.
+//
+// # Lines and inlined methods
+//
+// What a compiler has inlined comes from the nmethod's scopes. At default flags HotSpot keeps
+// scopes for calls and safepoints only. For the innermost frame, between two of these, the next
+// one tells: function and line are then those of the call or the loop that comes next.
+//
+// # Cookies
+//
+// Code is freed and its place used again, and so is the memory of classes that were unloaded.
+// The cookie of an nmethod is made of its compile id, which counts up in a process, and its
+// Method; that of a Method of its ConstMethod, constant pool, indices, and the name of its class,
+// by the place of the symbol, its hash and its first letters. What is read counts only if the
+// cookie is the same before and after.
+package hotspot

@@ -1,0 +1,209 @@
+package hotspot
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+var versions = []uint64{version17, version25}
+
+func TestOpen(t *testing.T) {
+	for _, version := range versions {
+		p := newJVM(t, version, "").open(t)
+		require.Equal(t, record.RuntimeHotSpot, p.Record().Kind)
+		r := p.Record().HotSpot
+		require.EqualValues(t, heapStart, r.Low)
+		require.EqualValues(t, heapLimit, r.High)
+		require.Equal(t, record.HotSpotHeap{Start: heapStart, Limit: heapLimit, Segments: 0x7e1000000000}, r.Heaps[0])
+		require.EqualValues(t, heapStart+0x1000, r.Interpreter)
+		require.EqualValues(t, heapStart+0x3000, r.InterpreterLimit)
+		require.EqualValues(t, heapStart+0x800, r.CallStubReturn)
+		require.EqualValues(t, 7, r.SegmentShift)
+		require.Equal(t, version == version25, r.Relative == 1)
+		require.Equal(t, version == version25, r.ContinuationReturn != 0)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, version := range []uint64{8, 11, 19, 26} {
+		j := newJVM(t, version, "")
+		_, err := j.library.Open(j, 0)
+		require.ErrorIs(t, err, langruntime.ErrUnsupported, version)
+	}
+	for _, version := range versions {
+		for _, name := range []string{"CodeBlob._frame_size", "Symbol._length", "CodeCache._heaps", "CodeHeap._segmap"} {
+			j := newJVM(t, version, name)
+			_, err := j.library.Open(j, 0)
+			require.ErrorIs(t, err, langruntime.ErrUnsupported, name)
+			require.ErrorContains(t, err, name)
+		}
+	}
+}
+
+// A process that has no code heaps yet is looked at again.
+func TestOpenStarting(t *testing.T) {
+	for _, name := range []string{"CodeCache._heaps", "AbstractInterpreter._code", "StubRoutines._call_stub_return_address"} {
+		j := newJVM(t, version17, "")
+		j.put(j.statics[name], 0, 8)
+		_, err := j.library.Open(j, 0)
+		require.ErrorIs(t, err, langruntime.ErrStarting, name)
+	}
+}
+
+// Tables of a hostile process have an end.
+func TestTablesWithoutEnd(t *testing.T) {
+	j := newJVM(t, version17, "")
+	j.put(j.library.symbols[1], 0, 8) // the stride: the same entry again and again
+	_, err := j.library.Open(j, 0)
+	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	j = newJVM(t, version17, "")
+	j.put(j.library.symbols[1], 1<<40, 8)
+	_, err = j.library.Open(j, 0)
+	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+}
+
+// lines has line 10 from bytecode 0 on, 12 from 5 on, 112 from 105 on.
+func lines(p *process) []byte {
+	if p.version == version17 {
+		return []byte{escape, 0, 20, 5<<3 | 2, escape, 200, 0, 200, 0, 0} // twice the number
+	}
+	return []byte{escape, 1, 21, 5<<3 | 2, escape, 201, 1, 201, 1, 0}
+}
+
+func TestInterpretedMethod(t *testing.T) {
+	for _, version := range versions {
+		j := newJVM(t, version, "")
+		p := j.open(t)
+		method := j.method(p, "shop/Cart", "add", "Cart.java", 200, lines(p))
+		object, cookie := p.frameOfMethod(j.image, method)
+		f, err := p.Read(j, object, cookie)
+		require.NoError(t, err)
+		for position, line := range map[uint32]int{0: 0, 1: 10, 5: 10, 6: 12, 105: 12, 106: 112, 200: 112} {
+			require.Equal(t, []langruntime.Frame{{Name: "shop.Cart.add", File: "Cart.java", Line: line}},
+				f.Frames(nil, position), "%d: position %d", version, position)
+		}
+		require.Positive(t, f.Bytes())
+	}
+}
+
+// Another method in the place of one has never its name.
+func TestMethodGone(t *testing.T) {
+	j := newJVM(t, version17, "")
+	p := j.open(t)
+	method := j.method(p, "shop/Cart", "add", "Cart.java", 200, lines(p))
+	object, cookie := p.frameOfMethod(j.image, method)
+	other := j.method(p, "shop/Desk", "pay", "Desk.java", 200, lines(p))
+	copy(j.bytes[method-imageBase:][:88], j.bytes[other-imageBase:])
+	_, err := p.Read(j, object, cookie)
+	require.ErrorIs(t, err, langruntime.ErrGone)
+	_, err = p.Read(j, 0x1001, cookie)
+	require.ErrorIs(t, err, langruntime.ErrGone)
+	_, err = p.Read(j, method|2, cookie)
+	require.ErrorIs(t, err, langruntime.ErrGone)
+}
+
+func TestCompiledMethod(t *testing.T) {
+	for _, version := range versions {
+		j := newJVM(t, version, "")
+		p := j.open(t)
+		outer := j.method(p, "shop/Cart", "add", "Cart.java", 200, lines(p))
+		inner := j.method(p, "shop/Price$Tax", "of", "Price.java", 200, lines(p))
+		// A scope is the offset of the one around it, the number of the method, the bytecode plus 1.
+		scopes := append([]byte{0}, numbers(p, 0, 1, 1)...)  // at 1: outer, bytecode 0
+		scopes = append(scopes, numbers(p, 1, 2, 6)...)      // at 4: inner at bytecode 5, in outer
+		scopes = append(scopes, numbers(p, 0, 1, 150, 0)...) // at 7: outer at bytecode 149
+		code := j.nmethod(p, nameCompiled, outer, []uint64{outer, inner}, scopes, []part{{16, 1}, {32, 4}, {48, 7}})
+		object, cookie := p.frameOf(j.image, code)
+		f, err := p.Read(j, object, cookie)
+		require.NoError(t, err)
+		cart := func(line int) langruntime.Frame {
+			return langruntime.Frame{Name: "shop.Cart.add", File: "Cart.java", Line: line}
+		}
+		tax := langruntime.Frame{Name: "shop.Price$Tax.of", File: "Price.java", Line: 12}
+		for position, want := range map[uint32][]langruntime.Frame{
+			0: {cart(0)}, 1: {cart(10)}, 16: {cart(10)}, 17: {tax, cart(10)}, 32: {tax, cart(10)}, 48: {cart(112)}, 49: {cart(112)},
+		} {
+			require.Equal(t, want, f.Frames(nil, position), "%d: position %d", version, position)
+		}
+		require.Positive(t, f.Bytes())
+
+		_, err = p.Read(j, object, cookie+1)
+		require.ErrorIs(t, err, langruntime.ErrGone, "another cookie")
+		j.put(code+uint64(p.compileID), 78, 4)
+		_, err = p.Read(j, object, cookie)
+		require.ErrorIs(t, err, langruntime.ErrGone, "compiled again in the same place")
+	}
+}
+
+// Scopes in circles, methods and tables that are not there: no name, and no end without one.
+func TestHostileScopes(t *testing.T) {
+	for _, version := range versions {
+		for name, scope := range map[string][]byte{
+			"itself": {1, 1, 1}, "no method": {0, 0, 1}, "a method beyond": {0, 9, 1}, "an end": {0},
+		} {
+			j := newJVM(t, version, "")
+			p := j.open(t)
+			method := j.method(p, "A", "b", "A.java", 20, nil)
+			code := j.nmethod(p, nameCompiled, method, []uint64{method}, append([]byte{0}, numbers(p, scope...)...), []part{{16, 1}})
+			object, cookie := p.frameOf(j.image, code)
+			if name == "an end" {
+				j.bytes = j.bytes[:len(j.bytes)-8]
+			}
+			_, err := p.Read(j, object, cookie)
+			require.ErrorIs(t, err, langruntime.ErrGone, name)
+		}
+		j := newJVM(t, version, "")
+		p := j.open(t)
+		method := j.method(p, "A", "b", "A.java", 20, nil)
+		code := j.nmethod(p, nameCompiled, method, []uint64{method}, append([]byte{0}, numbers(p, 0, 1, 1)...), []part{{32, 1}, {16, 1}})
+		object, cookie := p.frameOf(j.image, code)
+		_, err := p.Read(j, object, cookie)
+		require.ErrorIs(t, err, langruntime.ErrGone, "code in no order")
+	}
+}
+
+func TestStub(t *testing.T) {
+	j := newJVM(t, version17, "")
+	p := j.open(t)
+	code := j.nmethod(p, "StubRoutines (1)", 0, nil, nil, nil)
+	object, cookie := p.frameOf(j.image, code)
+	f, err := p.Read(j, object, cookie)
+	require.NoError(t, err)
+	require.Equal(t, []langruntime.Frame{{Name: "StubRoutines (1)"}}, f.Frames(nil, 0))
+	require.Equal(t, []langruntime.Frame{{Name: inHeap}}, f.Frames(nil, record.HotSpotInHeap))
+	_, err = p.Read(j, object, cookie+1)
+	require.ErrorIs(t, err, langruntime.ErrGone)
+}
+
+func TestClassName(t *testing.T) {
+	for internal, want := range map[string]string{
+		"java/lang/String": "java.lang.String", "Main": "Main", "a/B$C": "a.B$C",
+		"a/B$$Lambda$14/0x0000000800c03000": "a.B$$Lambda$14", "a/B$$Lambda+0x00007f": "a.B$$Lambda", "a/0xyz": "a",
+	} {
+		require.Equal(t, want, className(internal))
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	s := stream{b: []byte{0, 191, 192, 0, 192, 1, 255, 255, 255, 255, 255}}
+	for _, want := range []uint32{0, 191, 192, 192 + 64, 4346097855 - 1<<32} {
+		require.Equal(t, want, s.uint())
+	}
+	require.False(t, s.bad)
+	s.uint()
+	require.True(t, s.bad, "behind the end")
+	s = stream{b: []byte{1, 191, 192, 1, 0}, excess: 1}
+	require.EqualValues(t, 0, s.uint())
+	require.EqualValues(t, 190, s.uint())
+	require.EqualValues(t, 191, s.uint())
+	s.uint()
+	require.True(t, s.bad, "a zero")
+	s = stream{b: []byte{0, 1, 2, 3}}
+	for _, want := range []int{0, -1, 1, -2} {
+		require.Equal(t, want, s.int())
+	}
+}

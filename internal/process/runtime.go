@@ -1,0 +1,115 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// A runtime that is starting is looked at again after startingGap, and after twice the time
+// before, maxStarting times. Then the next look at the process has to do.
+const (
+	startingGap = 5 * time.Millisecond
+	maxStarting = 10
+)
+
+// openedRuntime is the language runtime of a process. The worker that runs the job uses it.
+type openedRuntime struct {
+	runtime langruntime.Runtime
+	bias    uint64
+	process langruntime.Process // nil: it is starting, or not supported
+	refused bool                // it is not supported
+	attempt int
+}
+
+// openRuntime returns the language runtime of a process, nil if there is none that is wanted, or
+// not yet.
+func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
+	m := t.runtimeOf(info)
+	o := &p.worker.opened
+	if m == nil {
+		*o = openedRuntime{}
+		return nil
+	}
+	runtime := m.File.Facts().Runtime
+	if o.runtime != runtime || o.bias != m.Bias {
+		*o = openedRuntime{runtime: runtime, bias: m.Bias}
+	}
+	if o.process != nil || o.refused {
+		return o.process
+	}
+	tid, err := t.Thread(p)
+	if err != nil {
+		return nil
+	}
+	opened, err := runtime.Open(t.opts.memory(tid), m.Bias)
+	if _, gone := t.Thread(p); gone != nil { // it may have been another process
+		return nil
+	}
+	switch {
+	case err == nil:
+		o.process = opened
+	case errors.Is(err, langruntime.ErrUnsupported):
+		o.refused = true
+		t.explainRuntime(err, m)
+	case o.attempt < maxStarting:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !p.exited {
+			t.schedule(p, workUnwind, t.now()+int64(startingGap)<<o.attempt)
+		}
+		o.attempt++
+	}
+	return o.process
+}
+
+// runtimeOf returns the mapping of the language runtime of a process; nil if there is none that
+// is wanted.
+func (t *Table) runtimeOf(info *Info) *executable.Mapping {
+	for i := range info.Mappings {
+		m := &info.Mappings[i]
+		if m.File == nil || !m.Biased {
+			continue
+		}
+		if known := m.File.Facts().Runtime; known != nil && t.opts.Runtimes[known.Kind()] {
+			return m
+		}
+		t.explainRuntime(m.File.Facts().RuntimeErr, m)
+	}
+	return nil
+}
+
+// explainRuntime logs, once for each file, why its language runtime has no functions.
+func (t *Table) explainRuntime(err error, m *executable.Mapping) {
+	if t.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) ||
+		!m.File.FirstTime(runtimeNumber) {
+		return
+	}
+	t.counts.runtimesUnknown.Add(1)
+	t.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
+		zap.String("file", m.Path), zap.Error(err))
+}
+
+// publishRuntime tells the sampling programs of the language runtime of a process, and reports
+// whether that is no news.
+func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
+	var runtime record.RuntimeProcess
+	if opened := t.openRuntime(p, info); opened != nil {
+		runtime = opened.Record()
+	}
+	if runtime == p.worker.runtime {
+		return true
+	}
+	p.worker.runtime = runtime
+	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
+		t.publishFailed(p, err)
+	}
+	return false
+}

@@ -1,0 +1,398 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+var (
+	hotSpotSamples = size(100_000, 5_000, 1_500) // of all versions and modes
+	hotSpotRate    = size(1999, 999, 499)
+)
+
+const (
+	hotSpotMinWhole = 0.99
+	// hotSpotMaxUnnamed is the greatest share of samples in whose innermost frame an inlined function is not named.
+	hotSpotMaxUnnamed = 0.002
+	// hotSpotWarm is how long a process is left out after its first whole stack.
+	hotSpotWarm = time.Second
+	frameJVM    = "jvm"
+)
+
+// hotSpotChains are the stacks that testdata/runtimes/Chains.java may have, outermost first, its own functions only.
+var hotSpotChains = regexp.MustCompile(`^Chains\$Worker\.run(>Chains\.turn(>(` + strings.Join([]string{
+	`Chains\.recursion((>Chains\.descend){0,201}|(>Chains\.descend){201}>Chains\.burn)`,
+	`Chains\.inlining(>Chains\.outer(>Chains\.middle(>Chains\.inner)?)?)?`,
+	`Chains\.lambdas(>Chains\.lambda\$lambdas\$0(>Chains\.burn)?)?`,
+	`Chains\.sorting(>Chains\.compare(>Chains\.burn)?)?`,
+	`Chains\.exceptions((>Chains\.failing){0,7}|(>Chains\.failing){7}>Chains\.burn|>Chains\.burn)`,
+	`Chains\.interfaces(>Chains\$(Square|Circle|Line)\.area(>Chains\.burn)?)?`,
+	`Chains\.(copying|garbage|natives)`,
+	`Chains\.callback(>Chains\.classes|>Chains\$Called\.<clinit>(>Chains\.<clinit>(>Chains\$\w+\.<init>)?|>Chains\.burn)?)?`,
+}, "|") + `))?)?$`)
+
+// hotSpotVirtual are those of its virtual threads, whose outer frames may be in the heap.
+var hotSpotVirtual = regexp.MustCompile(
+	`^(<frames in the heap>|Chains\.lambda\$main\$\d+)(>Chains\.virtual)?((>Chains\.descend){0,51}|(>Chains\.yielding){0,61})(>Chains\.burn)?$`)
+
+// inHeap stands for those.
+const inHeap = "<frames in the heap>"
+
+// hotSpotNamed are chains that have a function which publishes its name.
+var hotSpotNamed = regexp.MustCompile(`>Chains\.turn>Chains\.`)
+
+// hotSpotFrame is a line of a location.
+type hotSpotFrame struct {
+	name, file, kind string
+	line             int64
+}
+
+type hotSpotStack struct {
+	frames   []hotSpotFrame // leaf first, inlined functions before those that they are in
+	function string         // label
+	cut      bool
+	samples  int
+}
+
+// hotSpotSink keeps what was said of the stacks of one process.
+type hotSpotSink struct {
+	t   testing.TB
+	pid int64
+
+	mu      sync.Mutex
+	stacks  map[string]*hotSpotStack
+	samples int
+	since   uint64
+}
+
+func (*hotSpotSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *hotSpotSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
+	for i, err := range conformance.Check(p) {
+		if i == 10 {
+			break
+		}
+		assert.NoError(s.t, err, "conformance")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dict := p.Dictionary()
+	text := func(i int32) string { return dict.StringTable().At(int(i)) }
+	for _, rp := range p.ResourceProfiles().All() {
+		if pid, _ := rp.Resource().Attributes().Get("process.pid"); pid.Int() != s.pid {
+			continue
+		}
+		for _, sample := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
+			of := &hotSpotStack{frames: hotSpotFrames(dict, sample.StackIndex())}
+			for _, i := range sample.AttributeIndices().All() {
+				kv := dict.AttributeTable().At(int(i))
+				switch text(kv.KeyStrindex()) {
+				case "function":
+					of.function = kv.Value().Str()
+				case "custom_labels.stack_truncated":
+					of.cut = true
+				}
+			}
+			s.add(of, sample.TimestampsUnixNano().AsRaw())
+		}
+	}
+	return nil
+}
+
+// add counts samples of threads that run Java, from hotSpotWarm after the first whole one on: then
+// there are rows of the files that all have in their stacks.
+func (s *hotSpotSink) add(of *hotSpotStack, times []uint64) {
+	java := slices.ContainsFunc(of.frames, func(f hotSpotFrame) bool { return strings.HasPrefix(f.name, "Chains") })
+	if !java && of.function == "" {
+		return
+	}
+	key := fmt.Sprint(*of)
+	for _, at := range times {
+		if s.since == 0 && java && !of.cut {
+			s.since = at + uint64(hotSpotWarm)
+		}
+		if s.since == 0 || at < s.since {
+			continue
+		}
+		if s.stacks[key] == nil {
+			s.stacks[key] = of
+		}
+		s.stacks[key].samples++
+		s.samples++
+	}
+}
+
+func hotSpotFrames(dict pprofile.ProfilesDictionary, stack int32) (frames []hotSpotFrame) {
+	text := func(i int32) string { return dict.StringTable().At(int(i)) }
+	for _, i := range dict.StackTable().At(int(stack)).LocationIndices().All() {
+		loc := dict.LocationTable().At(int(i))
+		kind := ""
+		for _, a := range loc.AttributeIndices().All() {
+			if kv := dict.AttributeTable().At(int(a)); text(kv.KeyStrindex()) == "profile.frame.type" {
+				kind = kv.Value().Str()
+			}
+		}
+		if loc.Lines().Len() == 0 {
+			frames = append(frames, hotSpotFrame{kind: kind})
+		}
+		for _, line := range loc.Lines().All() {
+			fn := dict.FunctionTable().At(int(line.FunctionIndex()))
+			frames = append(frames, hotSpotFrame{text(fn.NameStrindex()), text(fn.FilenameStrindex()), kind, line.Line()})
+		}
+	}
+	return frames
+}
+
+// take waits for so many samples and returns the stacks.
+func (s *hotSpotSink) take(samples int) (stacks []*hotSpotStack) {
+	deadline := time.Now().Add(4 * time.Minute)
+	for {
+		s.mu.Lock()
+		n := s.samples
+		if n >= samples {
+			defer s.mu.Unlock()
+			for _, stack := range s.stacks {
+				stacks = append(stacks, stack)
+			}
+			return stacks
+		}
+		s.mu.Unlock()
+		if time.Now().After(deadline) {
+			require.FailNow(s.t, "too few samples", "%d", n)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// jdk is the directory with the programs of a JDK that has a compiler.
+func jdk(t *testing.T) string {
+	path, err := exec.LookPath("javac")
+	require.NoError(t, err)
+	path, err = filepath.EvalSymlinks(path)
+	require.NoError(t, err)
+	return filepath.Dir(path)
+}
+
+// javas are the commands that run the JVMs of this machine, and those in JAVAS, with commas between.
+func javas() (commands []string) {
+	found, _ := filepath.Glob("/usr/lib/jvm/*/bin/java") // no bad pattern
+	var real []string
+	for _, path := range found {
+		if path, err := filepath.EvalSymlinks(path); err == nil && !slices.Contains(real, path) {
+			real = append(real, path)
+		}
+	}
+	return slices.DeleteFunc(append(real, strings.Split(os.Getenv("JAVAS"), ",")...), func(c string) bool { return c == "" })
+}
+
+// hasVirtualThreads reports whether a JVM is of Java 21 or newer.
+func hasVirtualThreads(command string) bool {
+	words := strings.Fields(command)
+	out, _ := exec.Command(words[0], append(words[1:], "-version")...).CombinedOutput()
+	m := regexp.MustCompile(`version "(\d+)`).FindSubmatch(out)
+	if m == nil {
+		return false
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	return err == nil && n >= 21
+}
+
+// buildChains compiles the program, and returns which lines its functions have.
+func buildChains(t *testing.T, dir string) (facts map[hotSpotFrame]bool) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	labels := filepath.Join(root, "examples", "publish", "java", "labels")
+	out, err := exec.Command(filepath.Join(jdk(t), "javac"), "--release", "17", "-nowarn", "-d", dir,
+		filepath.Join(root, "testdata", "runtimes", "Chains.java"),
+		filepath.Join(labels, "Labels.java"), filepath.Join(labels, "JniNative.java")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	classes, err := filepath.Glob(filepath.Join(dir, "Chains*.class"))
+	require.NoError(t, err)
+	out, err = exec.Command(filepath.Join(jdk(t), "javap"), append([]string{"-l", "-p"}, classes...)...).Output()
+	require.NoError(t, err)
+	facts = map[hotSpotFrame]bool{}
+	class, method := "", ""
+	named := regexp.MustCompile(`([\w$]+)\(.*\).*;$`)
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		words := strings.Fields(line)
+		switch {
+		case strings.HasSuffix(line, "{") && !strings.HasPrefix(line, "static {"):
+			i := slices.IndexFunc(words, func(w string) bool { return w == "class" || w == "interface" })
+			class = words[i+1]
+		case strings.HasPrefix(line, "static {"):
+			method = class + ".<clinit>"
+		case named.MatchString(line):
+			if method = class + "." + named.FindStringSubmatch(line)[1]; strings.HasSuffix(method, "."+class) {
+				method = class + ".<init>"
+			}
+		case strings.HasPrefix(line, "line "):
+			n, err := strconv.ParseInt(strings.TrimSuffix(words[1], ":"), 10, 64)
+			require.NoError(t, err)
+			facts[hotSpotFrame{method, "Chains.java", frameJVM, n}] = true
+		}
+	}
+	return facts
+}
+
+// hotSpotModes are options of the JVMs.
+var hotSpotModes = map[string][]string{
+	"default":     nil,
+	"interpreted": {"-Xint"},
+	"c1":          {"-XX:TieredStopAtLevel=1"},
+	"zgc":         {"-XX:+UseZGC"},
+	"g1":          {"-XX:+UseG1GC", "-Xmx64m"},
+	"virtual":     nil,
+}
+
+// TestRuntimesHotSpot: a program with known call chains on each JVM 17, 21 and 25 that is here:
+// recursion, lambdas, inlined methods, exceptions, callbacks from native code, stubs, garbage,
+// interpreted and compiled. Each frame of its own has a function, file and line that the
+// program has; the share of samples with a whole known chain is bounded; labels name the
+// function that runs.
+func TestRuntimesHotSpot(t *testing.T) {
+	commands := javas()
+	require.NotEmpty(t, commands, "no JVM 17, 21 or 25")
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	facts := buildChains(t, dir)
+	modes := size([]string{"default", "interpreted", "c1", "g1", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
+	for _, command := range commands {
+		for _, mode := range modes {
+			if mode == "virtual" && !hasVirtualThreads(command) {
+				continue
+			}
+			t.Run(mode+" "+strings.ReplaceAll(strings.TrimSuffix(command, "/bin/java"), "/", "-"), func(t *testing.T) {
+				testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
+					measureHotSpot(t, bounds, command, dir, mode, facts, hotSpotSamples/len(commands)/len(modes))
+				})
+			})
+		}
+	}
+}
+
+func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[hotSpotFrame]bool, samples int) {
+	words := strings.Fields(command)
+	args, known := []string{"-cp", dir, "Chains", "4"}, hotSpotChains
+	if mode == "virtual" {
+		args, known = append(args, mode), hotSpotVirtual
+	}
+	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
+	lowerPriority(t, w.PID)
+	out := &hotSpotSink{t: t, pid: int64(w.PID), stacks: map[string]*hotSpotStack{}}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = hotSpotRate
+		c.ReportInterval = 500 * time.Millisecond
+	}, manySets)
+	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
+	odd := map[string]int{}
+	for _, stack := range out.take(samples) {
+		all += stack.samples
+		var chain []string
+		for _, f := range slices.Backward(stack.frames) {
+			switch {
+			case f.name == goneFunction:
+				gone += stack.samples
+			case f.name == inHeap:
+				chain = append(chain, f.name)
+				heap += stack.samples
+			case strings.HasPrefix(f.name, "Chains"):
+				if strings.HasPrefix(f.name, "Chains$$Lambda") {
+					continue // it has no lines
+				}
+				chain = append(chain, f.name)
+				lines += stack.samples
+				if f.line == 0 {
+					unknown += stack.samples
+					odd["no line: "+f.name+fmt.Sprint(" leaf ", stack.frames[0])] += stack.samples
+					f.line = someLine(facts, f.name)
+				}
+				if !facts[f] {
+					wrong += stack.samples
+					t.Logf("wrong: %+v in %s", f, strings.Join(chain, ">"))
+				}
+			}
+		}
+		path := strings.Join(chain, ">")
+		if stack.cut {
+			cut += stack.samples
+		}
+		if known.MatchString(path) && !stack.cut {
+			whole += stack.samples
+		} else {
+			odd[fmt.Sprint(stack.cut, " ", path, " at ", stack.frames[:min(3, len(stack.frames))])] += stack.samples
+		}
+		if stack.function == "" || stack.cut {
+			continue
+		}
+		labelled += stack.samples
+		if !slices.Contains(chain, "Chains."+stack.function) {
+			// Of the innermost compiled frame, HotSpot does not keep what was inlined everywhere.
+			if hotSpotNamed.MatchString(path) || stack.frames[0].kind != frameJVM {
+				disagree += stack.samples
+			} else {
+				unnamed += stack.samples
+			}
+			t.Logf("label %s on %s: %v", stack.function, path, stack.frames)
+		}
+	}
+	logOdd(t, odd)
+	t.Logf("%s %s: %d samples, %.4f %% with the whole chain, %d cut, %d frames gone, of %d lines %d unknown, %d wrong; %d with label, %d disagree, %d unnamed; %v",
+		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
+	require.Zero(t, wrong, "names and lines that no function has")
+	require.Zero(t, disagree, "labels of functions that are not on the stack")
+	if mode == "virtual" {
+		require.Positive(t, heap, "stacks that go on in the heap")
+	} else {
+		require.Positive(t, labelled, "samples with a label")
+		assert.LessOrEqual(bounds, float64(unnamed)/float64(labelled), hotSpotMaxUnnamed)
+	}
+	assert.LessOrEqual(bounds, float64(unknown)/float64(lines), 1-hotSpotMinWhole)
+	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), hotSpotMinWhole)
+}
+
+// someLine returns a line of a function, 0 if there is no such function.
+func someLine(facts map[hotSpotFrame]bool, name string) int64 {
+	for f := range facts {
+		if f.name == name {
+			return f.line
+		}
+	}
+	return 0
+}
+
+// logOdd logs the most frequent of stacks that are not whole.
+func logOdd(t *testing.T, odd map[string]int) {
+	keys := make([]string, 0, len(odd))
+	for k := range odd {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return odd[b] - odd[a] })
+	for _, k := range keys[:min(20, len(keys))] {
+		t.Logf("not whole: %d of %q", odd[k], k)
+	}
+}
