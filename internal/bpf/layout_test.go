@@ -85,6 +85,7 @@ func TestStructsEqualBTF(t *testing.T) {
 		"sample_header":    record.SampleHeader{},
 		"process_event":    record.ProcessEvent{},
 		"python_process":   record.PythonProcess{},
+		"v8_process":       record.V8Process{},
 		"runtime_process":  record.RuntimeProcess{},
 	} {
 		requireLayout(t, profiler, name, twin)

@@ -32,15 +32,15 @@ type function struct {
 	table      []byte // co_linetable
 }
 
-// Frame implements langruntime.Function.
-func (f *function) Frame(position uint32) langruntime.Frame {
+// Frames implements langruntime.Function.
+func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
 	line := f.firstLine
 	if position > 0 {
 		if l, ok := lineAt(f.table, f.firstLine, uint64(position-1)); ok {
 			line = l
 		}
 	}
-	return langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine}
+	return append(to, langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine})
 }
 
 // Bytes implements langruntime.Function.
@@ -56,7 +56,7 @@ type code struct {
 	nameLength        uint64
 }
 
-// Read implements langruntime.Runtime.
+// Read implements langruntime.Process.
 func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
 	before, err := l.readCode(mem, object)
 	if err != nil {

@@ -72,9 +72,9 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	f, err := l.Read(m, codeAt, known.cookie)
 	require.NoError(t, err)
-	require.Equal(t, langruntime.Frame{Name: "Class.method", File: "/srv/app.py", Line: 11, StartLine: 10}, f.Frame(1))
-	require.Equal(t, 10, f.Frame(0).Line, "a position that is not known")
-	require.Equal(t, 10, f.Frame(2).Line, "behind the table")
+	require.Equal(t, langruntime.Frame{Name: "Class.method", File: "/srv/app.py", Line: 11, StartLine: 10}, f.Frames(nil, 1)[0])
+	require.Equal(t, 10, f.Frames(nil, 0)[0].Line, "a position that is not known")
+	require.Equal(t, 10, f.Frames(nil, 2)[0].Line, "behind the table")
 	require.Positive(t, f.Bytes())
 
 	// All that the cookie is made of tells another object.
@@ -234,7 +234,9 @@ func TestTablesInBounds(t *testing.T) {
 func TestProcess(t *testing.T) {
 	l := layout312()
 	l.process.CodeType = 0x5000
-	p := l.Process(0x10000)
+	opened, err := l.Open(nil, 0x10000)
+	require.NoError(t, err)
+	p := opened.Record()
 	require.Equal(t, record.RuntimeCPython, p.Kind)
 	require.EqualValues(t, 0x15000, p.Python.CodeType)
 	require.EqualValues(t, 0x10000+40, p.Python.Interpreters)
@@ -273,7 +275,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for position := range uint32(8) {
-			got := fn.Frame(position)
+			got := fn.Frames(nil, position)[0]
 			if !utf8.ValidString(got.Name) || !utf8.ValidString(got.File) {
 				t.Fatalf("%q %q", got.Name, got.File)
 			}

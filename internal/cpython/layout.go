@@ -140,17 +140,28 @@ func process312() record.PythonProcess {
 // Kind implements langruntime.Runtime.
 func (*Layout) Kind() record.RuntimeKind { return record.RuntimeCPython }
 
-// Version implements langruntime.Runtime.
+// Version is that of the CPython.
 func (l *Layout) Version() string {
 	return fmt.Sprintf("%d.%d.%d", l.version>>24&0xff, l.version>>16&0xff, l.version>>8&0xff)
 }
 
-// Process implements langruntime.Runtime.
-func (l *Layout) Process(bias uint64) record.RuntimeProcess {
-	p := l.process
-	p.Interpreters += bias
-	p.CodeType += bias
-	return record.RuntimeProcess{Kind: record.RuntimeCPython, Python: p}
+// Open implements langruntime.Runtime: the file says all.
+func (l *Layout) Open(_ langruntime.Memory, bias uint64) (langruntime.Process, error) {
+	p := &process{Layout: l, of: l.process}
+	p.of.Interpreters += bias
+	p.of.CodeType += bias
+	return p, nil
+}
+
+// process is the CPython of a process.
+type process struct {
+	*Layout
+	of record.PythonProcess
+}
+
+// Record implements langruntime.Process.
+func (p *process) Record() record.RuntimeProcess {
+	return record.RuntimeProcess{Kind: record.RuntimeCPython, Python: p.of}
 }
 
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }

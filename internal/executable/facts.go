@@ -16,6 +16,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	"github.com/customlabels/otelcol-customlabels/internal/v8"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
@@ -98,11 +99,17 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 
 // runtimeOf returns the language runtime in a file.
 func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
-	python, err := cpython.LayoutOf(e)
+	if python, err := cpython.LayoutOf(e); !errors.Is(err, langruntime.ErrNone) {
+		if err != nil {
+			return nil, err
+		}
+		return python, nil
+	}
+	engine, err := v8.LayoutOf(e)
 	if err != nil {
 		return nil, err
 	}
-	return python, nil
+	return engine, nil
 }
 
 // goroutines plans how to read the labels of a Go program's goroutines.

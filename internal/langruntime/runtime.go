@@ -12,6 +12,8 @@ var (
 	ErrNone = errors.New("no language runtime")
 	// ErrUnsupported says that it is one whose frames cannot be read, and why.
 	ErrUnsupported = errors.New("unsupported language runtime")
+	// ErrStarting says that a process has not set its runtime up yet.
+	ErrStarting = errors.New("the language runtime is starting")
 	// ErrGone says that the object of a frame is not there any more.
 	ErrGone = errors.New("the object has gone")
 )
@@ -27,11 +29,18 @@ type Memory interface {
 type Runtime interface {
 	// Kind of the runtime.
 	Kind() record.RuntimeKind
-	// Version of the runtime, for people.
-	Version() string
-	// Process returns what the sampling programs have to know of a process that maps the file
-	// with this load bias. Its owner is not set.
-	Process(bias uint64) record.RuntimeProcess
+	// Open returns the runtime of a process that maps the file with this load bias. The error
+	// wraps ErrStarting if the process has not set it up yet, or ErrUnsupported.
+	Open(mem Memory, bias uint64) (Process, error)
+}
+
+// A Process is the language runtime of one process. It is not changed: what it has read of the
+// process holds for as long as the process has the file there.
+type Process interface {
+	// Kind of the runtime.
+	Kind() record.RuntimeKind
+	// Record returns what the sampling programs have to know. Its owner is not set.
+	Record() record.RuntimeProcess
 	// Read reads what the object of a frame stands for. The error is ErrGone, wrapped, if it
 	// is not the one that the cookie was made of.
 	Read(mem Memory, object uint64, cookie uint32) (Function, error)
@@ -39,8 +48,9 @@ type Runtime interface {
 
 // A Function is what the object of a frame stands for. It is not changed.
 type Function interface {
-	// Frame returns the function with the line of a position.
-	Frame(position uint32) Frame
+	// Frames appends the function with the line of a position; the functions that a compiler
+	// has put into it there come before it, the innermost first.
+	Frames(to []Frame, position uint32) []Frame
 	// Bytes is the memory that it takes.
 	Bytes() int
 }

@@ -159,7 +159,7 @@ type UnwindOptions struct {
 // RuntimeOptions say which language runtimes have their functions named. That needs unwind
 // rows and names.
 type RuntimeOptions struct {
-	SkipPython bool
+	SkipPython, SkipV8 bool
 }
 
 // runtimes are the kinds of language runtimes whose functions are wanted.
@@ -168,6 +168,7 @@ func (o *Options) runtimes() (kinds [record.NumRuntimes]bool) {
 		return kinds
 	}
 	kinds[record.RuntimeCPython] = !o.Runtimes.SkipPython
+	kinds[record.RuntimeV8] = !o.Runtimes.SkipV8
 	return kinds
 }
 

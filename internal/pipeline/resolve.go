@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -29,6 +30,7 @@ const (
 type resolver struct {
 	symbolizer   *symbolizer                 // nil: addresses stay without names
 	lines        []profile.Line              // of the last frame
+	functions    []langruntime.Frame         // scratch
 	processes    map[uint64]*process.Process // of the batch that is built
 	infos        map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
 	mappings     map[mappingKey]*profile.Mapping
@@ -129,9 +131,13 @@ const goneFunction = "<gone>"
 // RuntimeFrame implements profile.Resolver.
 func (r *resolver) RuntimeFrame(handle uint64, word record.RuntimeWord, object uint64) profile.Frame {
 	frame := profile.Frame{Type: runtimeFrameTypes[word.Kind()]}
-	r.lines = append(r.lines[:0], profile.Line{Function: goneFunction})
-	if f, ok := r.symbolizer.function(r.processes[handle], word, object); ok {
-		r.lines[0] = profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)}
+	r.lines = r.lines[:0]
+	r.functions = r.symbolizer.functions(r.functions[:0], r.processes[handle], word, object)
+	for _, f := range r.functions {
+		r.lines = append(r.lines, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
+	}
+	if len(r.lines) == 0 {
+		r.lines = append(r.lines, profile.Line{Function: goneFunction})
 	}
 	frame.Lines = r.lines
 	return frame

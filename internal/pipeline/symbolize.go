@@ -30,7 +30,7 @@ var frameTypes = [...]string{
 }
 
 // runtimeFrameTypes are the values of profile.frame.type for frames of language runtimes.
-var runtimeFrameTypes = [record.NumRuntimes]string{record.RuntimeCPython: frameCPython}
+var runtimeFrameTypes = [record.NumRuntimes]string{record.RuntimeCPython: frameCPython, record.RuntimeV8: frameV8JS}
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
 // output's goroutine, but for stats.
@@ -105,12 +105,13 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	return to, frameTypes[language]
 }
 
-// function returns what a frame of a language runtime ran.
-func (s *symbolizer) function(p *process.Process, word record.RuntimeWord, object uint64) (f langruntime.Frame, ok bool) {
+// functions appends what a frame of a language runtime ran, innermost first: nothing if that is
+// not known.
+func (s *symbolizer) functions(to []langruntime.Frame, p *process.Process, word record.RuntimeWord, object uint64) []langruntime.Frame {
 	if s == nil || p == nil {
-		return langruntime.Frame{}, false
+		return to
 	}
-	return s.table.Function(p, word, object)
+	return s.table.Functions(to, p, word, object)
 }
 
 // How long a batch waits for functions that were first seen just before its end.

@@ -50,6 +50,13 @@ type knownFunction struct {
 	interval uint64               // when it was on a stack last
 }
 
+// openedRuntime is the language runtime of a process, and what it was opened with.
+type openedRuntime struct {
+	runtime langruntime.Runtime
+	bias    uint64
+	process langruntime.Process
+}
+
 // functions are those of one process. They are read once, soon after they were first seen: what
 // they are made of may be freed.
 type functions struct {
@@ -148,9 +155,9 @@ func (t *Table) WantFunctions(p *Process, frames []uint64) {
 	}
 }
 
-// Function returns what a frame of a language runtime stands for. ok is false if that is not
-// known: it had gone when it was to be read, or there was no room for it.
-func (t *Table) Function(p *Process, w record.RuntimeWord, object uint64) (frame langruntime.Frame, ok bool) {
+// Functions appends what a frame of a language runtime stands for, innermost first. Nothing if
+// that is not known: it had gone when it was to be read, or there was no room for it.
+func (t *Table) Functions(to []langruntime.Frame, p *Process, w record.RuntimeWord, object uint64) []langruntime.Frame {
 	p.functions.mu.Lock()
 	known := p.functions.known[functionKey{object, w.Cookie(), w.Kind()}]
 	var function langruntime.Function
@@ -159,9 +166,9 @@ func (t *Table) Function(p *Process, w record.RuntimeWord, object uint64) (frame
 	}
 	p.functions.mu.Unlock()
 	if function == nil {
-		return langruntime.Frame{}, false
+		return to
 	}
-	return function.Frame(w.Position()), true
+	return function.Frames(to, w.Position())
 }
 
 // ReadsFunctions reports whether functions of a process will be read soon.
@@ -194,6 +201,30 @@ func (t *Table) runtimeOf(info *Info) (runtime langruntime.Runtime, bias uint64)
 	return nil, 0
 }
 
+// openRuntime returns the language runtime of a process; nil if there is none that is wanted, or
+// not yet. Its worker calls it.
+func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
+	of := &p.worker.opened
+	runtime, bias := t.runtimeOf(info)
+	if of.runtime == runtime && of.bias == bias {
+		return of.process
+	}
+	*of = openedRuntime{}
+	if runtime == nil {
+		return nil
+	}
+	tid, err := t.Thread(p)
+	if err != nil {
+		return nil
+	}
+	process, err := runtime.Open(t.opts.memory(tid), bias)
+	if err != nil {
+		return nil // it is tried again with the next look
+	}
+	*of = openedRuntime{runtime, bias, process}
+	return process
+}
+
 // explainRuntime logs, once for each file, why its language runtime has no functions.
 func (t *Table) explainRuntime(err error, path string, first func() bool) {
 	if t.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) || !first() {
@@ -207,7 +238,7 @@ func (t *Table) explainRuntime(err error, path string, first func() bool) {
 // readFunctions reads functions that are wanted of a process.
 func (t *Table) readFunctions(p *Process) {
 	began := t.now()
-	runtime, _ := t.runtimeOf(p.Info())
+	runtime := t.openRuntime(p, p.Info())
 	if runtime == nil && p.functions.unloaded < maxUnloaded {
 		p.functions.unloaded++
 		t.functionsLater(p, int64(unloadedGap))

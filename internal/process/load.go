@@ -35,9 +35,10 @@ type workerState struct {
 	pages    uint64
 	mapped   bool                  // they were
 	runtime  record.RuntimeProcess // as published last
-	owner    executable.Owner      // as read at ownedNs
-	ownedNs  int64                 // 0: not yet
-	who      *who                  // read for the owner just before this look
+	opened   openedRuntime
+	owner    executable.Owner // as read at ownedNs
+	ownedNs  int64            // 0: not yet
+	who      *who             // read for the owner just before this look
 }
 
 // run does the work that waits for a process.

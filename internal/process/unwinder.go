@@ -106,8 +106,8 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 // whether that is no news.
 func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
 	var runtime record.RuntimeProcess
-	if known, bias := t.runtimeOf(info); known != nil {
-		runtime = known.Process(bias)
+	if known := t.openRuntime(p, info); known != nil {
+		runtime = known.Record()
 	}
 	if runtime == p.worker.runtime {
 		return true

@@ -53,6 +53,7 @@ func TestOptionsEverything(t *testing.T) {
 	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandLine: true, Environment: true}
 	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
 	want.Runtimes.SkipPython = true
+	want.Runtimes.SkipV8 = true
 	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
 	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
 	require.Equal(t, want, cfg.options())

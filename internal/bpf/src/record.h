@@ -241,7 +241,9 @@ struct unwind_list {
 enum runtime_kind {
 	RUNTIME_NONE = 0,
 	RUNTIME_CPYTHON = 1,
-	RUNTIME_MAX = 2,
+	RUNTIME_HOTSPOT = 2,
+	RUNTIME_V8 = 3,
+	RUNTIME_MAX = 4,
 };
 
 /*
@@ -253,6 +255,9 @@ enum runtime_kind {
  *
  * CPython: a code object. Position: 1 + the index of the last instruction in code units;
  * 0: not known.
+ * V8: a SharedFunctionInfo. Position: 1 + the offset in its bytecode, or, with a cookie of its
+ * own, in the code of the baseline compiler. Or the Code of an optimizing compiler. Position:
+ * 1 + the offset in it. 0: not known.
  */
 #define RUNTIME_FRAME (1ULL << 63)
 #define RUNTIME_KIND_SHIFT 56
@@ -288,13 +293,47 @@ struct python_process {
 };
 _Static_assert(sizeof(struct python_process) == 56, "python_process");
 
+/*
+ * Where a V8 keeps what its stacks are made of: types of objects, as their maps have them, and
+ * offsets in objects.
+ */
+struct v8_process {
+	__u16 function_first; /* types of JSFunctions */
+	__u16 function_last;
+	__u16 shared_type; /* SharedFunctionInfo */
+	__u16 script_type;
+	__u16 bytecode_type; /* BytecodeArray */
+	__u16 code_type;
+	__u16 stream_type; /* InstructionStream */
+	__u16 list_type;   /* the deoptimization data of a Code */
+	__u8 function_shared;
+	__u8 shared_data;
+	__u8 shared_builtin;
+	__u8 shared_name;
+	__u8 shared_script;
+	__u8 shared_literal;
+	__u8 code_deopt;
+	__u8 code_start;
+	__u8 code_flags;
+	__u8 code_size;
+	__u8 stream_header; /* bytes before the instructions */
+	__u8 deopt_shared;  /* in the deoptimization data */
+	__u8 shared_wrapped; /* that is a SharedFunctionInfoWrapper */
+	/* Kind of baseline code, in the lower 4 bits of a Code's flags; those of optimizing compilers follow. */
+	__u8 baseline;
+	__u8 bytecode_header; /* bytes of a BytecodeArray before its instructions */
+	__u8 pad;
+};
+_Static_assert(sizeof(struct v8_process) == 32, "v8_process");
+
 /* The runtime of a process. */
 struct runtime_process {
 	__u32 kind;  /* enum runtime_kind */
 	__u32 owner; /* tgid, see still_of() */
 	struct python_process python;
+	struct v8_process v8;
 };
-_Static_assert(sizeof(struct runtime_process) == 64, "runtime_process");
+_Static_assert(sizeof(struct runtime_process) == 96, "runtime_process");
 
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.
