@@ -51,8 +51,8 @@ func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 		return nil, err
 	}
 	var l lines
-	for t := (positionTable{b: table}); t.next(); {
-		l = l.add(t.offset, int32(of.line(position(t.position).offset())))
+	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
+		l = l.add(t.offset(), int32(of.line(position(t.position).offset())))
 	}
 	return l, nil
 }

@@ -184,13 +184,13 @@ func (p *process) readOptimized(h *heap, at uint64, cookie uint32) (langruntime.
 	if err != nil {
 		return nil, 0, err
 	}
-	for t := (positionTable{b: table}); t.next(); {
+	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
 		pos := position(t.position)
 		in := pos.in()
 		if int(in) >= len(f.inlinings) {
 			continue
 		}
-		pl := place{offset: t.offset, line: lineIn(f, of, in, pos), inlining: in}
+		pl := place{offset: t.offset(), line: lineIn(f, of, in, pos), inlining: in}
 		if n := len(f.places); n > 0 && f.places[n-1].line == pl.line && f.places[n-1].inlining == pl.inlining {
 			continue
 		}

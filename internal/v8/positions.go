@@ -9,14 +9,18 @@ func (p position) offset() int32  { return int32(p>>1&(1<<30-1)) - 1 }
 func (p position) in() int32      { return int32(p>>31&(1<<16-1)) - 1 }
 
 // positionTable takes a source position table from its beginning: differences of offset and
-// position, each zigzag in groups of 7 bits, the lowest first. Of the offset, a negative number
-// d stands for -d-1: a place that no statement begins at.
+// position, each zigzag in groups of 7 bits, the lowest first. A negative number d stands for
+// the offset -d-1, a place that no statement begins at. From 14.1 on its bit 0 is a flag. The
+// first one is counted from -1, which stands for the begin of a function.
 type positionTable struct {
 	b        []byte
-	offset   uint32
+	flagged  bool   // bit 0 of offsets is a flag
+	behind   uint32 // the offset, plus 1
 	position uint64
-	began    bool
 }
+
+// offset is that of the entry; 0 for the begin of a function.
+func (t *positionTable) offset() uint32 { return max(t.behind, 1) - 1 }
 
 // next goes to the next entry, false if there is none.
 func (t *positionTable) next() bool {
@@ -30,10 +34,10 @@ func (t *positionTable) next() bool {
 	if d < 0 {
 		d = -(d + 1)
 	}
-	if !t.began {
-		t.began = true
+	if t.flagged {
+		d >>= 1
 	}
-	t.offset += uint32(d)
+	t.behind += uint32(d)
 	t.position += uint64(signed(&t.b))
 	return true
 }

@@ -24,6 +24,7 @@ type release struct {
 	early                              bool // a ScopeInfo has its positions before names
 	trusted                            bool // code and what belongs to it have types of their own
 	wrapped                            bool // the deoptimization data leads to the function by a wrapper
+	flagged                            bool // bit 0 of offsets in a source position table is a flag
 	bytecodes                          string
 }
 
@@ -64,10 +65,10 @@ var releases = map[version]release{
 		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136,
 	}.newer(),
 	{14, 1}: release{ // 25
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes141,
+		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141,
 	}.newer(),
 	{14, 6}: release{ // 26
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, bytecodes: bytecodes146,
+		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146,
 	}.newer(),
 }
 

@@ -110,7 +110,7 @@ class Shape {
 
 function methods() {
   const shape = new Shape(); // > Shape
-  shape.area; // > area
+  shape.area; // > get_area
   Shape.make(); // > make
   return shape + 1; // > valueOf
 }
@@ -182,7 +182,7 @@ async function coroutine() {
     for (let i = 0; i < 100; i++) {
       await outer(); // > outer
     }
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve)); // > <anonymous>
   }
 }
 
