@@ -15,9 +15,9 @@ const (
 	maxInlinings     = 4096
 	maxInlineDepth   = 32
 	inliningBytes    = 16 // InliningPosition: position, number of the function
-	notInlined       = -1
 	codeHeaderBytes  = 64
 	maxBytecodeBytes = 1 << 20
+	maxLiterals      = 16 << 10
 )
 
 // code is a Code object.
@@ -82,7 +82,7 @@ func (h *heap) unwrapped(object uint64) (shared, error) {
 
 // An inlining is a place where a function was put into another.
 type inlining struct {
-	function int32 // in compiled.functions
+	function int32 // in compiled.functions; -1: not known
 	line     int32 // of the call
 	caller   int32 // the inlining that the call is in; -1: none
 }
@@ -99,20 +99,30 @@ type compiled struct {
 	functions []named // the first is the one that was compiled
 	inlinings []inlining
 	places    []place
+	calls     []call
+	frames    []callFrame // of calls
 }
 
 // Bytes implements langruntime.Function.
 func (c *compiled) Bytes() int {
 	n := int(unsafe.Sizeof(*c)) + cap(c.inlinings)*int(unsafe.Sizeof(inlining{})) +
-		cap(c.places)*int(unsafe.Sizeof(place{})) + cap(c.functions)*int(unsafe.Sizeof(named{}))
+		cap(c.places)*int(unsafe.Sizeof(place{})) + cap(c.functions)*int(unsafe.Sizeof(named{})) +
+		cap(c.calls)*int(unsafe.Sizeof(call{})) + cap(c.frames)*int(unsafe.Sizeof(callFrame{}))
 	for i := range c.functions {
 		n += c.functions[i].bytes()
 	}
 	return n
 }
 
-// Frames implements langruntime.Function.
+// Frames implements langruntime.Function. A position that is a return address is that of a
+// call; no instruction begins within one.
 func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	if frames := c.callAt(position); frames != nil {
+		for _, f := range frames {
+			to = append(to, c.functions[f.function].frame(int(f.line)))
+		}
+		return to
+	}
 	line, in := int32(0), int32(-1)
 	if position > 0 {
 		if p := c.placeAt(position - 1); p != nil {
@@ -139,6 +149,22 @@ func (c *compiled) placeAt(offset uint32) *place {
 	return found
 }
 
+// codeReader reads a Code of an optimizing compiler.
+type codeReader struct {
+	*heap
+	process *process
+	code    code
+	to      *compiled
+	// Of each function in to.functions.
+	scripts   []*script
+	bytecodes []uint64
+	linesOf   []lines // read for calls only
+	linesRead []bool
+	byShared  map[uint64]int32
+	literals  []byte // words
+	inlined   int    // so many literals are functions
+}
+
 // readOptimized reads a Code of an optimizing compiler.
 func (p *process) readOptimized(h *heap, at uint64, cookie uint32) (langruntime.Function, uint64, error) {
 	c, err := h.readCode(at)
@@ -153,139 +179,157 @@ func (p *process) readOptimized(h *heap, at uint64, cookie uint32) (langruntime.
 	if cookieOf(hash) != cookie {
 		return nil, 0, fmt.Errorf("%w: another one is there", langruntime.ErrGone)
 	}
-	f := &compiled{functions: make([]named, 1)}
-	of := []*script{nil}
-	if f.functions[0], of[0], err = p.name(h, &outer); err != nil {
+	r := &codeReader{heap: h, process: p, code: c, to: &compiled{}, byShared: map[uint64]int32{}}
+	if _, err := r.function(&outer); err != nil {
 		return nil, 0, err
 	}
-	literals, err := p.inlined(h, &c, f, &of)
-	if err != nil {
-		return nil, 0, err
-	}
-	raw, err := h.inlinings(&c)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, r := range raw {
-		i := inlining{function: 0, caller: -1}
-		if r.function >= 0 && int(r.function) < len(literals) {
-			i.function = literals[r.function]
-		} else {
-			i.function = -1
-		}
-		i.caller, i.line = position(r.position).in(), 0
-		f.inlinings = append(f.inlinings, i)
-	}
-	f.inlinings = soundInlinings(f.inlinings)
-	for k := range f.inlinings {
-		f.inlinings[k].line = lineIn(f, of, f.inlinings[k].caller, position(raw[k].position))
-	}
-	table, err := h.bytes(c.positions, maxTableBytes)
-	if err != nil {
-		return nil, 0, err
-	}
-	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
-		pos := position(t.position)
-		in := pos.in()
-		if int(in) >= len(f.inlinings) {
-			continue
-		}
-		pl := place{offset: t.offset(), line: lineIn(f, of, in, pos), inlining: in}
-		if n := len(f.places); n > 0 && f.places[n-1].line == pl.line && f.places[n-1].inlining == pl.inlining {
-			continue
-		}
-		f.places = append(f.places, pl)
-	}
-	return f, hash, nil
-}
-
-// lineIn returns the line of a position in the function that an inlining is of.
-func lineIn(f *compiled, of []*script, in int32, pos position) int32 {
-	function := int32(0)
-	if in >= 0 && int(in) < len(f.inlinings) {
-		function = f.inlinings[in].function
-	}
-	if of[function] == nil || pos.external() || pos.offset() < 0 {
-		return 0
-	}
-	return int32(of[function].line(pos.offset()))
-}
-
-// soundInlinings leaves only callers that come before what they call: V8 numbers them so, and
-// nothing goes in circles then.
-func soundInlinings(all []inlining) []inlining {
-	for i := range all {
-		if all[i].function < 0 || int(all[i].caller) >= i {
-			return all[:i]
+	for _, read := range []func() error{r.readLiterals, r.readInlinings, r.readPlaces, r.readCalls} {
+		if err := read(); err != nil {
+			return nil, 0, err
 		}
 	}
-	return all
+	return r.to, hash, nil
 }
 
-type rawInlining struct {
-	position uint64
-	function int32
+// function returns the number of a function, which is read if it was not; -1 if there are too many.
+func (r *codeReader) function(s *shared) (int32, error) {
+	if i, ok := r.byShared[s.at]; ok {
+		return i, nil
+	}
+	if len(r.to.functions) > maxInlined {
+		return -1, nil
+	}
+	name, script, err := r.process.name(r.heap, s)
+	if err != nil {
+		return -1, err
+	}
+	bytecode, _, err := r.bytecode(s.data)
+	if err != nil {
+		return -1, err
+	}
+	i := int32(len(r.to.functions))
+	r.byShared[s.at] = i
+	r.to.functions = append(r.to.functions, name)
+	r.scripts, r.bytecodes = append(r.scripts, script), append(r.bytecodes, bytecode)
+	r.linesOf, r.linesRead = append(r.linesOf, nil), append(r.linesRead, false)
+	return i, nil
 }
 
-// inlinings reads where functions were put into code.
-func (h *heap) inlinings(c *code) (raw []rawInlining, err error) {
-	object, err := h.word(c.deopt, arrayData+8*uint64(h.release.inline))
+// literal returns the number of the function that a literal is, with its lines; -1 if it is none.
+func (r *codeReader) literal(n int32) (int32, error) {
+	if n < 0 || int(n) >= len(r.literals)/8 {
+		return -1, nil
+	}
+	object := word(r.literals, 8*int(n))
+	if !isObject(object) {
+		return -1, nil
+	}
+	s, err := r.unwrapped(object)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
-	b, err := h.bytes(object, maxInlinings*inliningBytes)
-	if err != nil {
-		return nil, err
+	i, err := r.function(&s)
+	if err != nil || i < 0 || r.linesRead[i] {
+		return i, err
 	}
-	for ; len(b) >= inliningBytes; b = b[inliningBytes:] {
-		raw = append(raw, rawInlining{word(b, 0), int32(word(b, 8))})
+	r.linesRead[i] = true
+	if r.scripts[i] != nil && r.bytecodes[i] != 0 {
+		r.linesOf[i], err = r.bytecodeLines(r.bytecodes[i], r.scripts[i])
 	}
-	return raw, nil
+	return i, err
 }
 
-// inlined reads the functions that were put into code, and returns their numbers.
-func (p *process) inlined(h *heap, c *code, f *compiled, of *[]*script) (numbers []int32, err error) {
-	count, err := h.word(c.deopt, arrayData+8*deoptInlined)
+// readLiterals reads the literals of the code, of which the first are functions that were put
+// into it.
+func (r *codeReader) readLiterals() error {
+	count, err := r.word(r.code.deopt, arrayData+8*deoptInlined)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !isSmi(count) || smi(count) < 0 {
-		return nil, gone("deoptimization data")
+		return gone("deoptimization data")
 	}
-	if smi(count) == 0 {
-		return nil, nil
-	}
-	array, err := h.word(c.deopt, arrayData+8*uint64(h.release.deoptLiterals))
+	array, err := r.word(r.code.deopt, arrayData+8*uint64(r.release.deoptLiterals))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	at, t, err := h.typeOf(array)
+	at, t, err := r.typeOf(array)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if t != h.types.weakArray && t != h.types.trustedWeakArray {
-		return nil, gone("literals")
-	}
-	n, err := h.length(at, min(int(smi(count)), maxInlined))
-	if err != nil {
-		return nil, err
-	}
-	words := make([]byte, 8*n)
-	if err := h.read(words, at, arrayData); err != nil {
-		return nil, err
-	}
-	for i := range n {
-		s, err := h.unwrapped(word(words, 8*i))
-		if err != nil {
-			return nil, err
+	if t != r.types.weakArray && t != r.types.trustedWeakArray {
+		if smi(count) == 0 {
+			return nil
 		}
-		name, script, err := p.name(h, &s)
-		if err != nil {
-			return nil, err
-		}
-		numbers = append(numbers, int32(len(f.functions)))
-		f.functions = append(f.functions, name)
-		*of = append(*of, script)
+		return gone("literals")
 	}
-	return numbers, nil
+	n, err := r.length(at, maxLiterals)
+	if err != nil {
+		return err
+	}
+	r.inlined = min(int(smi(count)), n)
+	r.literals = make([]byte, 8*n)
+	return r.read(r.literals, at, arrayData)
+}
+
+// readInlinings reads where functions were put into the code. V8 numbers a caller before what
+// it calls; what does not is left out with all that follows, so that nothing goes in circles.
+func (r *codeReader) readInlinings() error {
+	object, err := r.word(r.code.deopt, arrayData+8*uint64(r.release.inline))
+	if err != nil {
+		return err
+	}
+	b, err := r.bytes(object, maxInlinings*inliningBytes)
+	if err != nil {
+		return err
+	}
+	for ; len(b) >= inliningBytes; b = b[inliningBytes:] {
+		pos := position(word(b, 0))
+		n := int32(word(b, 8))
+		if n < 0 || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
+			return nil
+		}
+		s, err := r.unwrapped(word(r.literals, 8*int(n)))
+		if err != nil {
+			return err
+		}
+		function, err := r.function(&s)
+		if err != nil || function < 0 {
+			return err
+		}
+		r.to.inlinings = append(r.to.inlinings, inlining{function, r.line(pos), pos.in()})
+	}
+	return nil
+}
+
+// line returns that of a position, 0 if it is not known.
+func (r *codeReader) line(pos position) int32 {
+	function := int32(0)
+	if in := pos.in(); in >= 0 {
+		function = r.to.inlinings[in].function
+	}
+	if r.scripts[function] == nil || pos.external() {
+		return 0
+	}
+	return int32(r.scripts[function].line(pos.offset()))
+}
+
+// readPlaces reads the source position table.
+func (r *codeReader) readPlaces() error {
+	table, err := r.bytes(r.code.positions, maxTableBytes)
+	if err != nil {
+		return err
+	}
+	for t := (positionTable{b: table, flagged: r.release.flagged}); t.next(); {
+		pos := position(t.position)
+		if int(pos.in()) >= len(r.to.inlinings) {
+			continue
+		}
+		p := place{t.offset(), r.line(pos), pos.in()}
+		if n := len(r.to.places); n > 0 && r.to.places[n-1].line == p.line && r.to.places[n-1].inlining == p.inlining {
+			continue
+		}
+		r.to.places = append(r.to.places, p)
+	}
+	return nil
 }

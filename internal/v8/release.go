@@ -26,6 +26,7 @@ type release struct {
 	wrapped                            bool // the deoptimization data leads to the function by a wrapper
 	flagged                            bool // bit 0 of offsets in a source position table is a flag
 	bytecodes                          string
+	translations                       string // "": the source position table has all calls
 }
 
 // older are the offsets in a SharedFunctionInfo up to 12.4, newer those from 12.9 on.
@@ -52,23 +53,23 @@ var releases = map[version]release{
 	}.older(),
 	{11, 8}: release{ // 21
 		functionShared: 32, deopt: 8, positions: 16, start: 32, flags: 40, size: 44,
-		bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, functions: 16, bytecodes: bytecodes118,
+		bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, functions: 16, bytecodes: bytecodes118, translations: translations118,
 	}.older(),
 	{12, 4}: release{ // 22
 		functionShared: 32, deopt: 8, positions: 16, start: 40, flags: 48, size: 52,
-		bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124,
+		bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
 	}.older(),
 	{12, 9}: release{ // 23
-		flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129,
+		flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129, translations: translations129,
 	}.newer(),
 	{13, 6}: release{ // 24
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136,
+		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136, translations: translations136,
 	}.newer(),
 	{14, 1}: release{ // 25
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141,
+		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141, translations: translations136,
 	}.newer(),
 	{14, 6}: release{ // 26
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146,
+		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146, translations: translations136,
 	}.newer(),
 }
 
