@@ -1,20 +1,21 @@
 // Package langruntime is the seam between the profiler and language runtimes, whose frames
 // are not those of functions in files: an interpreter runs all functions of its language in
-// one of its own.
+// one of its own, a compiler makes code that no file has.
 //
 // A runtime takes part in four places:
 //
 //   - A file that holds one is recognized when it is read (package executable), by what the
 //     file says of itself: a [Runtime] is what follows from a file alone.
-//   - [Runtime.Process] says what the sampling programs have to know to find its frames in a
-//     process. They hold it by the identity of the process; that there is something is in the
-//     process's list of mappings, which every sample looks at anyway: a process without a
-//     runtime costs one comparison a frame.
-//   - In BPF, one global function for each runtime collects the frames of the interrupted
-//     thread before its native stack is walked, and another one puts them behind the native
-//     frames that run them. In the record such a frame is two words (record.RuntimeWord): kind,
-//     cookie and position; and the object that tells what runs. Stacks are compared by these.
-//   - [Runtime.Read] gives the [Function] that an object stands for. The process table has it
+//   - [Runtime.Open] and [Process.Record] say what the sampling programs have to know to find
+//     its frames in a process. They hold it by the identity of the process; that there is
+//     something is in the process's list of mappings, which every sample looks at anyway: a
+//     process without a runtime costs one comparison a frame.
+//   - In BPF, global functions of each runtime put its frames into the stack: behind the native
+//     frames that run them, collected before the native stack is walked (CPython), or in the
+//     place of native frames, as the walk comes to them (V8). In the record such a frame is two
+//     words (record.RuntimeWord): kind, cookie and position; and the object that tells what
+//     runs. Stacks are compared by these.
+//   - [Process.Read] gives the [Function] that an object stands for. The process table has it
 //     read soon after an object was first seen in a process, since objects die; by a worker,
 //     whose waits are bounded. The cookie has what makes an object that one: if another
 //     lies there by now, there is no name rather than another's.

@@ -50,7 +50,9 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 		return nil, fmt.Errorf("%w: V8 %s", langruntime.ErrUnsupported, v)
 	}
 	l := &Layout{version: v, release: r}
-	r.check(&m)
+	for name, want := range r.expected() {
+		m.want(name, want)
+	}
 	l.types = m.types(&r)
 	l.process = r.process(&m, &l.types)
 	if m.err != nil {
