@@ -290,8 +290,9 @@ func (p *process) readFunction(h *heap, at uint64, cookie uint32) (langruntime.F
 		}
 	}
 	f := &function{}
-	script := (*script)(nil)
-	if f.named, script, err = p.name(h, &s); err != nil || script == nil || bytecode == 0 {
+	named, script, err := p.name(h, &s)
+	f.named = named
+	if err != nil || script == nil || bytecode == 0 {
 		return f, s.hash, err
 	}
 	f.lines, err = h.bytecodeLines(bytecode, script)

@@ -49,7 +49,7 @@ const (
 
 // testLayout is that of a version in a build with the types of tests.
 func testLayout(v version) *Layout {
-	r := releases[v]
+	r, _ := releaseOf(v)
 	l := &Layout{version: v, release: r, types: types{
 		shared: typeShared, script: typeScript, scopeInfo: typeScope, bytecode: typeBytecode,
 		interpreterData: typeInterpreterData, code: typeCode, byteArray: typeByteArray,

@@ -45,7 +45,7 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	if v.major < 0 {
 		return nil, langruntime.ErrNone
 	}
-	r, ok := releases[v]
+	r, ok := releaseOf(v)
 	if !ok {
 		return nil, fmt.Errorf("%w: V8 %s", langruntime.ErrUnsupported, v)
 	}

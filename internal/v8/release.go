@@ -45,32 +45,42 @@ func (r release) newer() release {
 	return r
 }
 
-// releases are those of Node.js 20 to 26.
-var releases = map[version]release{
-	{11, 3}: release{ // 20
-		functionShared: 24, deopt: 16, positions: 24, start: 40, flags: 48, size: 56,
-		bytecodePositions: 32, bytecodeData: 54, streamHeader: 16, baseline: 11, functions: 16, bytecodes: bytecodes113,
-	}.older(),
-	{11, 8}: release{ // 21
-		functionShared: 32, deopt: 8, positions: 16, start: 32, flags: 40, size: 44,
-		bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, functions: 16, bytecodes: bytecodes118, translations: translations118,
-	}.older(),
-	{12, 4}: release{ // 22
-		functionShared: 32, deopt: 8, positions: 16, start: 40, flags: 48, size: 52,
-		bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
-	}.older(),
-	{12, 9}: release{ // 23
-		flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129, translations: translations129,
-	}.newer(),
-	{13, 6}: release{ // 24
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136, translations: translations136,
-	}.newer(),
-	{14, 1}: release{ // 25
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141, translations: translations136,
-	}.newer(),
-	{14, 6}: release{ // 26
-		flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146, translations: translations136,
-	}.newer(),
+// releaseOf returns what is known of a version: those of Node.js 20 to 26.
+func releaseOf(v version) (r release, ok bool) {
+	switch v {
+	case version{11, 3}: // 20
+		return release{
+			functionShared: 24, deopt: 16, positions: 24, start: 40, flags: 48, size: 56,
+			bytecodePositions: 32, bytecodeData: 54, streamHeader: 16, baseline: 11, functions: 16, bytecodes: bytecodes113,
+		}.older(), true
+	case version{11, 8}: // 21
+		return release{
+			functionShared: 32, deopt: 8, positions: 16, start: 32, flags: 40, size: 44,
+			bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, functions: 16, bytecodes: bytecodes118, translations: translations118,
+		}.older(), true
+	case version{12, 4}: // 22
+		return release{
+			functionShared: 32, deopt: 8, positions: 16, start: 40, flags: 48, size: 52,
+			bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
+		}.older(), true
+	case version{12, 9}: // 23
+		return release{
+			flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129, translations: translations129,
+		}.newer(), true
+	case version{13, 6}: // 24
+		return release{
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136, translations: translations136,
+		}.newer(), true
+	case version{14, 1}: // 25
+		return release{
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141, translations: translations136,
+		}.newer(), true
+	case version{14, 6}: // 26
+		return release{
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146, translations: translations136,
+		}.newer(), true
+	}
+	return release{}, false
 }
 
 // expected is what a build has to say of what is taken for granted, here and in v8.bpf.h.
