@@ -16,7 +16,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
-	"github.com/customlabels/otelcol-customlabels/internal/v8"
+	v8 "github.com/customlabels/otelcol-customlabels/internal/v8"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 

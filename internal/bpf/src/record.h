@@ -316,8 +316,8 @@ struct v8_process {
 	__u8 code_start;
 	__u8 code_flags;
 	__u8 code_size;
-	__u8 stream_header; /* bytes before the instructions */
-	__u8 deopt_shared;  /* in the deoptimization data */
+	__u8 stream_header;  /* bytes before the instructions */
+	__u8 deopt_shared;   /* in the deoptimization data */
 	__u8 shared_wrapped; /* that is a SharedFunctionInfoWrapper */
 	/* Kind of baseline code, in the lower 4 bits of a Code's flags; those of optimizing compilers follow. */
 	__u8 baseline;

@@ -47,7 +47,7 @@ static __always_inline void count_v8(__u32 scratch)
 #define V8_CODE_ALIGNMENT 32
 #endif
 
-#define MAX_V8_SEARCHES 16	  /* for generated code, of one stack */
+#define MAX_V8_SEARCHES 16	 /* for generated code, of one stack */
 #define MAX_V8_CODE_BYTES 131072 /* that a search goes through */
 #define V8_KIND_MASK 15
 #define V8_SCRIPT_SOURCE 8
