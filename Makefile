@@ -214,7 +214,7 @@ E2E_TESTS_limits := TestLimits
 E2E_TESTS_targets := TestTargets TestTargetsLoad TestTargetsStorm TestExcluded
 E2E_TESTS_rules := TestRules TestBudgets
 E2E_TESTS_unwind := TestUnwind TestUnwindPattern TestShare
-E2E_TESTS_runtimes := TestRuntimesPython TestRuntimesHotSpot
+E2E_TESTS_runtimes := TestRuntimesPython TestRuntimesHotSpot TestRuntimesV8 TestRuntimesV8Labels
 E2E_TESTS_offcpu := TestOffCPU TestOffCPUStorm
 E2E_TESTS_metrics := TestMetrics
 E2E_TESTS_collector := TestCollector
@@ -242,7 +242,7 @@ web-browser:
 	@scripts/web-browser.sh
 
 # What some of them run.
-e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols e2e-publish: node-writers
+e2e-fidelity e2e-contexts e2e-real-writers e2e-symbols e2e-runtimes e2e-publish: node-writers
 e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-prometheus e2e-web e2e-deploy e2e-docs: collector
 e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs e2e-publish: labelprof

@@ -8,7 +8,7 @@ from=test/realwriters/node
 to=build/realwriters/node
 
 mkdir -p "$to"
-cp "$from"/server.js "$to"/
+cp "$from"/*.js "$to"/
 if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [[ -e $to/installed ]]; then
 	exit 0
 fi

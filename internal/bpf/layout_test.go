@@ -93,6 +93,7 @@ func TestStructsEqualBTF(t *testing.T) {
 		"python_process":   record.PythonProcess{},
 		"hotspot_heap":     record.HotSpotHeap{},
 		"hotspot_process":  record.HotSpotProcess{},
+		"v8_process":       record.V8Process{},
 		"runtime_process":  record.RuntimeProcess{},
 	} {
 		requireLayout(t, profiler, name, twin)

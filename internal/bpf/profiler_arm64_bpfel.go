@@ -291,7 +291,8 @@ const (
 	profilerRuntimeKindRUNTIME_NONE    profilerRuntimeKind = 0
 	profilerRuntimeKindRUNTIME_CPYTHON profilerRuntimeKind = 1
 	profilerRuntimeKindRUNTIME_HOTSPOT profilerRuntimeKind = 2
-	profilerRuntimeKindRUNTIME_MAX     profilerRuntimeKind = 3
+	profilerRuntimeKindRUNTIME_V8      profilerRuntimeKind = 3
+	profilerRuntimeKindRUNTIME_MAX     profilerRuntimeKind = 4
 )
 
 type profilerRuntimeProcess struct {
@@ -300,6 +301,7 @@ type profilerRuntimeProcess struct {
 	Owner   uint32
 	Python  profilerPythonProcess
 	Hotspot profilerHotspotProcess
+	V8      profilerV8Process
 }
 
 type profilerSampleHeader struct {
@@ -399,7 +401,8 @@ type profilerScratch struct {
 		Guessed   uint8
 		ByVma     uint8
 		Runtime   uint8
-		Pad       [2]uint8
+		Bare      uint8
+		Pad       uint8
 		_         [3]byte
 		BareStart uint64
 		BareLimit uint64
@@ -488,6 +491,44 @@ type profilerScratch struct {
 		ConstBytes    [72]uint8
 		BlobBytes     [520]uint8
 	}
+	V8 struct {
+		_     structs.HostLayout
+		Of    profilerV8Process
+		Pc    uint64
+		Sp    uint64
+		Fp    uint64
+		Slots struct {
+			_         structs.HostLayout
+			Offset    uint64
+			Bytecode  uint64
+			Arguments uint64
+			Function  uint64
+			Context   uint64
+		}
+		Leaf         uint8
+		Generated    uint8
+		Replaces     uint8
+		Found        uint8
+		Outcome      uint32
+		Shared       uint64
+		Hash         uint64
+		Data         uint64
+		LastFunction uint64
+		LastShared   uint64
+		LastHash     uint64
+		LastData     uint64
+		LastScript   uint64
+		ScriptId     uint64
+		SourceLength uint32
+		CodeBytes    uint32
+		Code         uint64
+		CodeStart    uint64
+		CodeDeopt    uint64
+		StreamMap    uint64
+		CodeKind     uint32
+		Searches     uint32
+		Object       [136]uint8
+	}
 }
 
 type profilerTlsKind uint32
@@ -556,6 +597,34 @@ type profilerUserShare struct {
 	Older   uint64
 	Newer   uint64
 	Dropped uint64
+}
+
+type profilerV8Process struct {
+	_              structs.HostLayout
+	FunctionFirst  uint16
+	FunctionLast   uint16
+	SharedType     uint16
+	ScriptType     uint16
+	BytecodeType   uint16
+	CodeType       uint16
+	StreamType     uint16
+	ListType       uint16
+	FunctionShared uint8
+	SharedData     uint8
+	SharedBuiltin  uint8
+	SharedName     uint8
+	SharedScript   uint8
+	SharedLiteral  uint8
+	CodeDeopt      uint8
+	CodeStart      uint8
+	CodeFlags      uint8
+	CodeSize       uint8
+	StreamHeader   uint8
+	DeoptShared    uint8
+	SharedWrapped  uint8
+	Baseline       uint8
+	BytecodeHeader uint8
+	Pad            uint8
 }
 
 // Names of all BPF objects in the ELF.

@@ -17,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
+	v8 "github.com/customlabels/otelcol-customlabels/internal/v8"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
 )
 
@@ -110,7 +111,14 @@ func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
 	if err == nil {
 		return jvm, nil
 	}
-	return nil, err
+	if !errors.Is(err, langruntime.ErrNone) {
+		return nil, err
+	}
+	engine, err := v8.LayoutOf(e)
+	if err != nil {
+		return nil, err
+	}
+	return engine, nil
 }
 
 // goroutines plans how to read the labels of a Go program's goroutines.

@@ -161,6 +161,7 @@ type UnwindOptions struct {
 type RuntimeOptions struct {
 	SkipPython  bool
 	SkipHotSpot bool
+	SkipV8      bool
 }
 
 // runtimes are the kinds of language runtimes whose functions are wanted.
@@ -170,6 +171,7 @@ func (o *Options) runtimes() (kinds [record.NumRuntimes]bool) {
 	}
 	kinds[record.RuntimeCPython] = !o.Runtimes.SkipPython
 	kinds[record.RuntimeHotSpot] = !o.Runtimes.SkipHotSpot
+	kinds[record.RuntimeV8] = !o.Runtimes.SkipV8
 	return kinds
 }
 

@@ -8,12 +8,13 @@ const (
 	RuntimeNone RuntimeKind = iota
 	RuntimeCPython
 	RuntimeHotSpot
+	RuntimeV8
 
 	// NumRuntimes is the number of values, for arrays indexed by RuntimeKind.
 	NumRuntimes = iota
 )
 
-var runtimeNames = [NumRuntimes]string{"none", "cpython", "jvm"}
+var runtimeNames = [NumRuntimes]string{"none", "cpython", "jvm", "v8js"}
 
 // String returns the name used in metrics, logs and for profile.frame.type.
 func (k RuntimeKind) String() string {
@@ -137,10 +138,40 @@ type HotSpotProcess struct {
 	Pad                [4]uint8
 }
 
+// V8Process says where a V8 keeps what its stacks are made of: struct v8_process. Types are
+// those of objects' maps; the others are offsets in objects.
+type V8Process struct {
+	FunctionFirst  uint16 // types of JSFunctions
+	FunctionLast   uint16
+	SharedType     uint16 // SharedFunctionInfo
+	ScriptType     uint16
+	BytecodeType   uint16 // BytecodeArray
+	CodeType       uint16
+	StreamType     uint16 // InstructionStream
+	ListType       uint16 // the deoptimization data of a Code
+	FunctionShared uint8
+	SharedData     uint8
+	SharedBuiltin  uint8
+	SharedName     uint8
+	SharedScript   uint8
+	SharedLiteral  uint8
+	CodeDeopt      uint8
+	CodeStart      uint8
+	CodeFlags      uint8
+	CodeSize       uint8
+	StreamHeader   uint8 // bytes before the instructions
+	DeoptShared    uint8 // in the deoptimization data
+	SharedWrapped  uint8 // that is a SharedFunctionInfoWrapper
+	Baseline       uint8 // kind of baseline code; those of optimizing compilers follow
+	BytecodeHeader uint8 // bytes of a BytecodeArray before its instructions
+	Pad            uint8 // 0
+}
+
 // RuntimeProcess is the language runtime of a process: struct runtime_process.
 type RuntimeProcess struct {
 	Kind    RuntimeKind
 	Owner   uint32 // TGID
 	Python  PythonProcess
 	HotSpot HotSpotProcess
+	V8      V8Process
 }

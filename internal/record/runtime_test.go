@@ -13,6 +13,8 @@ func TestRuntimesEqualTheHeader(t *testing.T) {
 	require.Equal(t, "cpython", RuntimeCPython.String())
 	require.Equal(t, int(RuntimeHotSpot), want["hotspot"])
 	require.Equal(t, "jvm", RuntimeHotSpot.String())
+	require.Equal(t, int(RuntimeV8), want["v8"])
+	require.Equal(t, "v8js", RuntimeV8.String())
 	require.Equal(t, "unknown", RuntimeKind(NumRuntimes).String())
 }
 

@@ -63,7 +63,7 @@ func TestConfigValid(t *testing.T) {
 			OffCPU:           configoptional.Default(OffCPU{Threshold: 0.01, Minimum: time.Millisecond}),
 			Unwind:           UnwindRows,
 			Symbolize:        SymbolizeLocal,
-			Runtimes:         Runtimes{Python: RuntimeOn{Enabled: true}, Hotspot: RuntimeOn{Enabled: true}},
+			Runtimes:         Runtimes{Python: RuntimeOn{Enabled: true}, Hotspot: RuntimeOn{Enabled: true}, V8: RuntimeOn{Enabled: true}},
 			ErrorMode:        ErrorModePropagate,
 			MaxMemoryBytes:   256 << 20,
 			MaxBpfMapBytes:   128 << 20,

@@ -227,12 +227,14 @@ func NewDefaultRuntimeOn() RuntimeOn {
 	}
 }
 
-// Runtimes says of which language runtimes functions are named that an interpreter or a compiler at run time runs; with unwind rows and names of this host only.
+// Runtimes says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 type Runtimes struct {
 	// HotSpot 17, 21 and 25: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
 	Hotspot RuntimeOn `mapstructure:"hotspot"`
 	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
 	Python RuntimeOn `mapstructure:"python"`
+	// V8 of Node.js 20 to 26: function, script and line of each JavaScript frame, interpreted or compiled, in place of the native one. Operator: off to have native frames only.
+	V8 RuntimeOn `mapstructure:"v8"`
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -242,6 +244,7 @@ func NewDefaultRuntimes() Runtimes {
 	return Runtimes{
 		Hotspot: NewDefaultRuntimeOn(),
 		Python:  NewDefaultRuntimeOn(),
+		V8:      NewDefaultRuntimeOn(),
 	}
 }
 
@@ -312,7 +315,7 @@ type Config struct {
 	ResourceAttributes ResourceAttributes `mapstructure:"resource_attributes"`
 	// Add what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of a process's environment say to its resource; a process context goes before. Operator: programs have these and publish no process context.
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
-	// Says of which language runtimes functions are named that an interpreter or a compiler at run time runs; with unwind rows and names of this host only.
+	// Says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 	Runtimes Runtimes `mapstructure:"runtimes"`
 	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; an uneven number does not beat with timers.
 	SamplesPerSecond int `mapstructure:"samples_per_second"`

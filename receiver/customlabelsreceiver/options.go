@@ -28,6 +28,7 @@ func (c *Config) options() pipeline.Options {
 	o.Unwind.FramePointersOnly = c.Unwind != UnwindRows
 	o.Runtimes.SkipPython = !c.Runtimes.Python.Enabled
 	o.Runtimes.SkipHotSpot = !c.Runtimes.Hotspot.Enabled
+	o.Runtimes.SkipV8 = !c.Runtimes.V8.Enabled
 	o.Symbols.Skip = c.Symbolize != SymbolizeLocal
 	o.Batches.MaxRequestBytes, o.Batches.PerUser = c.MaxRequestBytes, c.BatchPerUser
 	o.Limits = pipeline.LimitOptions{

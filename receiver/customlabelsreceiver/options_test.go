@@ -52,7 +52,7 @@ func TestOptionsEverything(t *testing.T) {
 	want.Metrics.LabelKeys, want.Metrics.Interval = []string{"tenant", "http.route"}, time.Minute
 	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandLine: true, Environment: true}
 	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
-	want.Runtimes.SkipPython, want.Runtimes.SkipHotSpot = true, true
+	want.Runtimes.SkipPython, want.Runtimes.SkipHotSpot, want.Runtimes.SkipV8 = true, true, true
 	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
 	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
 	require.Equal(t, want, cfg.options())

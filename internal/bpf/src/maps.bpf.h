@@ -144,7 +144,8 @@ struct stack_walk {
 	__u8 guessed; /* some frame may have been found by a register that was no frame pointer */
 	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
 	__u8 runtime; /* enum runtime_kind of the process */
-	__u8 pad[2];
+	__u8 bare;    /* the frame whose caller is looked for has no row */
+	__u8 pad;
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
 	struct vma_walk vma;
@@ -223,6 +224,52 @@ struct hotspot_walk {
 	__u8 blob_bytes[512 + 8]; /* HOTSPOT_BLOB_BYTES, and room for any offset */
 };
 
+/* What is below the frame pointer of a JavaScript function. */
+struct v8_slots {
+	__u64 offset;
+	__u64 bytecode;
+	__u64 arguments;
+	__u64 function;
+	__u64 context;
+};
+
+#define V8_OBJECT_BYTES 128 /* of an object that are read */
+
+/* State of the walk along frames of V8. */
+struct v8_walk {
+	struct v8_process of;
+	/* the frame at hand */
+	__u64 pc; /* in the instruction that runs, or calls */
+	__u64 sp;
+	__u64 fp;
+	struct v8_slots slots;
+	__u8 leaf;	/* pc was interrupted */
+	__u8 generated; /* pc is in no file */
+	__u8 replaces;	/* its address in the record gives way to the function */
+	__u8 found;
+	__u32 outcome; /* enum counter; 0: there is no V8 */
+	/* its function */
+	__u64 shared;
+	__u64 hash;
+	__u64 data;
+	/* the last of each */
+	__u64 last_function;
+	__u64 last_shared;
+	__u64 last_hash;
+	__u64 last_data;
+	__u64 last_script;
+	__u64 script_id;
+	__u32 source_length;
+	__u32 code_bytes;
+	__u64 code;
+	__u64 code_start;
+	__u64 code_deopt;
+	__u64 stream_map;
+	__u32 code_kind;
+	__u32 searches;
+	__u8 object[V8_OBJECT_BYTES + 8];
+};
+
 struct scratch {
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
@@ -245,6 +292,7 @@ struct scratch {
 #else
 	struct python_walk python;
 	struct hotspot_walk hotspot;
+	struct v8_walk v8;
 #endif
 };
 

@@ -245,7 +245,8 @@ enum runtime_kind {
 	RUNTIME_NONE = 0,
 	RUNTIME_CPYTHON = 1,
 	RUNTIME_HOTSPOT = 2,
-	RUNTIME_MAX = 3,
+	RUNTIME_V8 = 3,
+	RUNTIME_MAX = 4,
 };
 
 /*
@@ -262,6 +263,10 @@ enum runtime_kind {
  * is. HOTSPOT_CODE: a CodeBlob. Position: what is behind the instruction, from the begin of the
  * code. HOTSPOT_METHOD: a Method that is interpreted. Position: 1 + the index of the bytecode;
  * 0: not known.
+ *
+ * V8: a SharedFunctionInfo. Position: 1 + the offset in its bytecode, or, with a cookie of its
+ * own, in the code of the baseline compiler. Or the Code of an optimizing compiler. Position:
+ * 1 + the offset in it. 0: not known.
  */
 #define HOTSPOT_CODE 0ULL
 #define HOTSPOT_METHOD 1ULL
@@ -344,6 +349,38 @@ struct hotspot_process {
 	__u8 pad[4];
 };
 _Static_assert(sizeof(struct hotspot_process) == 192, "hotspot_process");
+/*
+ * Where a V8 keeps what its stacks are made of: types of objects, as their maps have them, and
+ * offsets in objects.
+ */
+struct v8_process {
+	__u16 function_first; /* types of JSFunctions */
+	__u16 function_last;
+	__u16 shared_type; /* SharedFunctionInfo */
+	__u16 script_type;
+	__u16 bytecode_type; /* BytecodeArray */
+	__u16 code_type;
+	__u16 stream_type; /* InstructionStream */
+	__u16 list_type;   /* the deoptimization data of a Code */
+	__u8 function_shared;
+	__u8 shared_data;
+	__u8 shared_builtin;
+	__u8 shared_name;
+	__u8 shared_script;
+	__u8 shared_literal;
+	__u8 code_deopt;
+	__u8 code_start;
+	__u8 code_flags;
+	__u8 code_size;
+	__u8 stream_header;  /* bytes before the instructions */
+	__u8 deopt_shared;   /* in the deoptimization data */
+	__u8 shared_wrapped; /* that is a SharedFunctionInfoWrapper */
+	/* Kind of baseline code, in the lower 4 bits of a Code's flags; those of optimizing compilers follow. */
+	__u8 baseline;
+	__u8 bytecode_header; /* bytes of a BytecodeArray before its instructions */
+	__u8 pad;
+};
+_Static_assert(sizeof(struct v8_process) == 32, "v8_process");
 
 /* The runtime of a process. */
 struct runtime_process {
@@ -351,8 +388,9 @@ struct runtime_process {
 	__u32 owner; /* tgid, see still_of() */
 	struct python_process python;
 	struct hotspot_process hotspot;
+	struct v8_process v8;
 };
-_Static_assert(sizeof(struct runtime_process) == 256, "runtime_process");
+_Static_assert(sizeof(struct runtime_process) == 288, "runtime_process");
 
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.

@@ -11,6 +11,7 @@
 #include "newtask.bpf.h"
 #include "python.bpf.h"
 #include "rows.bpf.h"
+#include "v8.bpf.h"
 
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
@@ -218,10 +219,47 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
+	w->bare = rule.cfa == CFA_NONE;
 	if (LINK_REGISTER && w->regs_known && rule.cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true);
 	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
 }
+
+#ifdef OLDER_KERNELS
+
+static __always_inline void note_v8(struct scratch *s)
+{
+}
+
+static __always_inline void frame_of_v8(struct scratch *s, __u32 scratch)
+{
+}
+
+#else
+
+/* Notes the frame at hand, before the walk goes on to its caller. */
+static __always_inline void note_v8(struct scratch *s)
+{
+	struct stack_walk *w = &s->walk_state;
+
+	w->bare = 0;
+	s->v8.leaf = w->exact;
+	s->v8.pc = w->exact ? w->ip : w->ip - 1;
+	s->v8.sp = w->sp;
+	s->v8.fp = w->fp_known ? w->fp : 0;
+}
+
+static __always_inline void frame_of_v8(struct scratch *s, __u32 scratch)
+{
+	struct stack_walk *w = &s->walk_state;
+
+	if (!w->bare)
+		return;
+	s->v8.generated = s->v8.pc < w->mapping.start || s->v8.pc >= w->mapping.limit;
+	step_v8(scratch);
+}
+
+#endif
 
 /* Body of a loop: one frame up. */
 static long walk_frame(__u64 i, struct walk_context *ctx)
@@ -233,10 +271,14 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	if (!s)
 		return 1;
 	s->walk_state.frame_sp = s->walk_state.sp;
+	if (s->walk_state.runtime == RUNTIME_V8)
+		note_v8(s);
 	if (runs_hotspot(s))
 		out = step_hotspot(ctx->scratch);
 	else
 		out = next_frame(s, &s->walk_state);
+	if (s->walk_state.runtime == RUNTIME_V8)
+		frame_of_v8(s, ctx->scratch);
 	if (out != OUTCOME_NONE) {
 		s->header.user_stack = out;
 		return 1;
@@ -312,12 +354,16 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 		collect_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)
 		find_hotspot(scratch);
+	else if (w->runtime == RUNTIME_V8)
+		begin_v8(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
 	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
 	if (w->runtime == RUNTIME_CPYTHON)
 		count_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)
 		count_hotspot(scratch);
+	else if (w->runtime == RUNTIME_V8)
+		count_v8(scratch);
 	return w->frames > MAX_USER_FRAMES ? MAX_USER_FRAMES : w->frames;
 }
 

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Which JavaScript function a frame of V8 runs: package v8 has the facts and their sources.
+ *
+ * V8 keeps frame pointers in all code that it generates and in its builtins, which have no
+ * unwind rows. Below its frame pointer, a frame of a JavaScript function has
+ *
+ *   -8 context  -16 JSFunction  -24 arguments  -32 BytecodeArray  -40 offset in it
+ *
+ * the last two of them only while the interpreter runs it. Another frame of V8 has a small
+ * integer instead of the context. Which code runs follows from the instruction: the interpreter
+ * and builtins are in a file; code that was generated is the contents of an InstructionStream,
+ * which leads to its Code.
+ *
+ * The frame of the function takes the place of the native one. Nothing in V8's heap is believed
+ * for itself: each object on the way is checked by the type that its map has, and where the
+ * collector has moved it, its new place is looked at.
+ */
+#ifndef CUSTOM_LABELS_V8_H
+#define CUSTOM_LABELS_V8_H
+
+#include "maps.bpf.h"
+#include "nodejs.bpf.h"
+#include "python.bpf.h"
+
+#ifdef OLDER_KERNELS
+
+/* Searches are loops of bpf_loop: stacks are native there. */
+static __always_inline void begin_v8(__u32 scratch)
+{
+}
+
+static __always_inline void step_v8(__u32 scratch)
+{
+}
+
+static __always_inline void count_v8(__u32 scratch)
+{
+}
+
+#else
+
+/* Code begins at multiples of this: kCodeAlignment, or a divisor of it. */
+#if defined(__TARGET_ARCH_x86)
+#define V8_CODE_ALIGNMENT 64
+#else
+#define V8_CODE_ALIGNMENT 32
+#endif
+
+#define MAX_V8_SEARCHES 16	 /* for generated code, of one stack */
+#define MAX_V8_CODE_BYTES 131072 /* that a search goes through */
+#define V8_KIND_MASK 15
+#define V8_SCRIPT_SOURCE 8
+#define V8_SCRIPT_ID 64
+#define V8_STRING_LENGTH 12
+#define V8_WRAPPED 8 /* SharedFunctionInfoWrapper.shared_info */
+#define V8_CODE_BYTES 64
+#define V8_SHARED_BYTES 72
+#define V8_FUNCTION_BYTES 40
+
+_Static_assert((V8_OBJECT_BYTES & (V8_OBJECT_BYTES - 1)) == 0, "a power of 2");
+_Static_assert(V8_SHARED_BYTES <= V8_OBJECT_BYTES && V8_CODE_BYTES <= V8_OBJECT_BYTES, "they fit");
+
+static __always_inline __u64 v8_word(const struct v8_walk *v, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&v->object[offset & (V8_OBJECT_BYTES - 8)];
+}
+
+static __always_inline __u32 v8_half(const struct v8_walk *v, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u32 *)&v->object[offset & (V8_OBJECT_BYTES - 4)];
+}
+
+/* The type of the object at *object, a pointer, which becomes its address; 0 if there is none. */
+static __noinline int v8_type(__u64 *object)
+{
+	__u64 first;
+	__u16 type;
+
+	if (!object || !v8_is_object(*object))
+		return 0;
+	*object -= V8_TAG;
+	if (read_user(&first, *object) || (v8_moved(first, object) && read_user(&first, *object)))
+		return 0;
+	if (!v8_is_object(first) || read_user(&type, first - V8_TAG + V8_MAP_INSTANCE_TYPE))
+		return 0;
+	return type;
+}
+
+/* Reads so many bytes of an object of a type into v->object; *object becomes its address. */
+static __always_inline bool v8_load(struct v8_walk *v, __u64 *object, __u16 type, const __u32 bytes)
+{
+	return v8_type(object) == type && !bpf_probe_read_user(v->object, bytes, (const void *)*object);
+}
+
+/* The function at hand: its SharedFunctionInfo, and what is hashed of it. Go's heap.readShared does the same. */
+static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
+{
+	__u64 script, name, builtin, source;
+	__u32 literal;
+
+	if (!v || !v8_load(v, &shared, v->of.shared_type, V8_SHARED_BYTES))
+		return false;
+	v->shared = shared + V8_TAG;
+	v->data = v8_word(v, v->of.shared_data);
+	name = v8_word(v, v->of.shared_name);
+	builtin = v8_word(v, v->of.shared_builtin);
+	script = v8_word(v, v->of.shared_script);
+	literal = v8_half(v, v->of.shared_literal);
+	if (script != v->last_script) {
+		__u64 at = script;
+
+		v->last_script = 0;
+		v->script_id = 0;
+		if (v8_type(&at) == v->of.script_type) {
+			if (read_user(&v->script_id, at + V8_SCRIPT_ID) || read_user(&source, at + V8_SCRIPT_SOURCE) ||
+			    read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH))
+				return false;
+		}
+		v->last_script = script;
+	}
+	if (v->script_id) {
+		v->hash = mix(v->shared, v->script_id);
+		v->hash = mix(v->hash, literal);
+		v->hash = mix(v->hash, v->source_length);
+	} else {
+		v->hash = mix(mix(v->shared, name), builtin);
+	}
+	return true;
+}
+
+/* Whether a Code at an address holds v->pc; it is the last one that was found then. */
+static __always_inline bool v8_holds(struct v8_walk *v, __u64 code)
+{
+	__u64 start;
+	__u32 size;
+
+	if (!v8_load(v, &code, v->of.code_type, V8_CODE_BYTES))
+		return false;
+	start = v8_word(v, v->of.code_start);
+	size = v8_half(v, v->of.code_size);
+	if (v->pc - start >= size)
+		return false;
+	v->code = code + V8_TAG;
+	v->code_start = start;
+	v->code_bytes = size;
+	v->code_kind = v8_half(v, v->of.code_flags) & V8_KIND_MASK;
+	v->code_deopt = v8_word(v, v->of.code_deopt);
+	return true;
+}
+
+/* bpf_loop callback: looks whether code begins so many steps before v->pc. */
+static long v8_search(__u64 i, struct walk_context *ctx)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	struct v8_walk *v;
+	struct {
+		__u64 map;
+		__u64 code;
+	} stream;
+	__u64 start;
+	__u16 type;
+
+	if (!s)
+		return 1;
+	v = &s->v8;
+	start = (v->pc & ~(__u64)(V8_CODE_ALIGNMENT - 1)) - i * V8_CODE_ALIGNMENT;
+	if (read_user(&stream, start - v->of.stream_header))
+		return 1; /* before the first page */
+	if (!v8_is_object(stream.map) || !v8_is_object(stream.code))
+		return 0;
+	if (v->stream_map) {
+		if (stream.map != v->stream_map)
+			return 0;
+	} else if (read_user(&type, stream.map - V8_TAG + V8_MAP_INSTANCE_TYPE) || type != v->of.stream_type) {
+		return 0;
+	}
+	v->stream_map = stream.map;
+	v->found = v8_holds(v, stream.code);
+	return 1;
+}
+
+/* Finds the Code that v->pc is in. */
+static __always_inline bool v8_find_code(struct v8_walk *v, __u32 scratch)
+{
+	struct walk_context ctx = { .scratch = scratch };
+
+	if (v->code && v->pc - v->code_start < v->code_bytes)
+		return true;
+	v->code = 0;
+	v->found = 0;
+	if (v->searches >= MAX_V8_SEARCHES)
+		return false;
+	v->searches++;
+	bpf_loop(MAX_V8_CODE_BYTES / V8_CODE_ALIGNMENT, v8_search, &ctx, 0);
+	return v->found;
+}
+
+/* The SharedFunctionInfo that the Code at hand, of an optimizing compiler, was made of; 0 if there is none. */
+static __noinline __u64 v8_code_shared(struct v8_walk *v)
+{
+	__u64 list, shared, at;
+
+	if (!v || v->code_kind <= v->of.baseline)
+		return 0;
+	list = v->code_deopt;
+	if (v8_type(&list) != v->of.list_type || read_user(&shared, list + v->of.deopt_shared))
+		return 0;
+	if (!v->of.shared_wrapped)
+		return shared;
+	at = shared;
+	if (!v8_type(&at) || read_user(&shared, at + V8_WRAPPED))
+		return 0;
+	return shared;
+}
+
+/* Appends a frame; at a frame's native address, which it replaces, if there is one. */
+static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash, __u64 position)
+{
+	struct stack_walk *w = &s->walk_state;
+	__u64 at = w->at;
+	__u32 added = 2;
+
+	if (s->v8.replaces && at >= 8) {
+		at -= 8;
+		added = 1;
+	}
+	s->v8.replaces = 0;
+	barrier_var(at);
+	if (at > SAMPLE_BODY_BYTES || w->frames + added > MAX_USER_FRAMES) {
+		s->v8.outcome = COUNTER_RUNTIME_CUT;
+		return;
+	}
+	if (position > RUNTIME_POSITION_MASK)
+		position = 0;
+	*(__u64 *)&s->body[at] = RUNTIME_FRAME | (__u64)RUNTIME_V8 << RUNTIME_KIND_SHIFT |
+				 (hash >> 32) << RUNTIME_COOKIE_SHIFT | position;
+	*(__u64 *)&s->body[at + 8] = object;
+	w->at = at + 16;
+	w->frames += added;
+}
+
+/*
+ * The frame of the function at hand, by the Code that v->pc is in, if it is the function's. A
+ * function that is entered or left just now has its caller's frame pointer: then it comes
+ * before its caller's frame.
+ */
+__noinline int v8_generated(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	__u64 shared, hash, data, at, of;
+	struct v8_walk *v;
+
+	if (!s)
+		return 0;
+	v = &s->v8;
+	shared = v->shared;
+	hash = v->hash;
+	data = v->data;
+	at = data;
+	/* Code of the baseline compiler is all that tells of it. */
+	if (shared && v8_type(&at) == v->of.code_type && v8_holds(v, data) && v->code_kind == v->of.baseline) {
+		v8_emit(s, shared, mix(hash, v->code_start), v->pc - v->code_start + 1);
+		return 1;
+	}
+	if (!v8_find_code(v, scratch))
+		return 0;
+	of = v8_code_shared(v);
+	if (!of)
+		return 0;
+	if (of == shared) {
+		v8_emit(s, v->code, mix(hash, v->code_start), v->pc - v->code_start + 1);
+		return 1;
+	}
+	if (!v->leaf || !v8_shared(v, of))
+		return 0;
+	v8_emit(s, v->code, mix(v->hash, v->code_start), v->pc - v->code_start + 1);
+	v->shared = shared;
+	v->hash = hash;
+	v->data = data;
+	return !shared;
+}
+
+/* The offset in the bytecode of an interpreted frame, plus 1; 0 if it is none. */
+static __always_inline __u64 v8_bytecode(struct v8_walk *v)
+{
+	__u64 bytecode = v->slots.bytecode;
+
+	if (!v8_is_integer(v->slots.offset) || v8_type(&bytecode) != v->of.bytecode_type)
+		return 0;
+	return (v->slots.offset >> 32) - v->of.bytecode_header + V8_TAG + 1;
+}
+
+/* Whether w->fp is the frame pointer of a JavaScript function, which is at hand then. */
+static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
+{
+	__u64 function;
+
+	if (!v->fp || v->fp & 7 || (v->leaf && v->sp > v->fp - 16))
+		return false;
+	if (bpf_probe_read_user(&v->slots, sizeof(v->slots), (const void *)(v->fp - sizeof(v->slots))))
+		return false;
+	if (!v8_is_object(v->slots.context) || !v8_is_object(v->slots.function))
+		return false;
+	if (v->leaf && v->sp > v->fp - sizeof(v->slots))
+		v->slots.bytecode = v->slots.offset = 0; /* not there yet */
+	function = v->slots.function;
+	if (v->last_function == function) {
+		v->shared = v->last_shared;
+		v->hash = v->last_hash;
+		v->data = v->last_data;
+		return true;
+	}
+	v->last_function = 0;
+	{
+		int type = v8_type(&function);
+		__u64 shared;
+
+		if (type < v->of.function_first || type > v->of.function_last ||
+		    read_user(&shared, function + v->of.function_shared) || !v8_shared(v, shared)) {
+			v->outcome = COUNTER_RUNTIME_INVALID;
+			return false;
+		}
+	}
+	v->last_function = v->slots.function;
+	v->last_shared = v->shared;
+	v->last_hash = v->hash;
+	v->last_data = v->data;
+	return true;
+}
+
+/* Looks whether the frame whose caller is looked for, which no row describes, is one of V8's. */
+__noinline int step_v8(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct v8_walk *v;
+	bool known;
+
+	if (!s)
+		return 0;
+	v = &s->v8;
+	if (!v->outcome)
+		return 0;
+	v->shared = v->data = v->hash = 0;
+	known = v8_function(s, v);
+	v->replaces = v->generated || !v->leaf;
+	if (!known && !(v->leaf && v->generated)) {
+		return 0;
+	}
+	if (v->generated) {
+		if (v8_generated(scratch) || !known)
+			return 0;
+	} else {
+		__u64 position = v8_bytecode(v);
+
+		if (position || !v->leaf) {
+			v8_emit(s, v->shared, v->hash, position);
+			return 0;
+		}
+		/* A builtin that has made no frame is called by code that was generated. */
+		if (!read_user(&v->pc, v->sp) && v->pc < USER_ADDRESS_END) {
+			v->pc--;
+			v->leaf = 0;
+			if (v8_generated(scratch))
+				return 0;
+		}
+	}
+	v8_emit(s, v->shared, v->hash, 0);
+	return 0;
+}
+
+/* Begins with the stack of a process that has a V8. */
+__noinline int begin_v8(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct runtime_process *known;
+	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
+	struct v8_walk *v;
+
+	if (!s)
+		return 0;
+	v = &s->v8;
+	v->outcome = 0;
+	v->last_function = v->last_script = v->code = v->stream_map = 0;
+	v->script_id = 0;
+	v->searches = 0;
+	id = s->header.process;
+	known = bpf_map_lookup_elem(&runtimes, &id);
+	if (!known)
+		return 0;
+	__builtin_memcpy(&v->of, &known->v8, sizeof(v->of));
+	if (!still_of(known, owner, id.tgid) || known->kind != RUNTIME_V8)
+		return 0;
+	v->outcome = COUNTER_RUNTIME_WHOLE;
+	return 0;
+}
+
+/* Counts what became of the frames of the runtime. */
+static __noinline int count_v8(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+
+	if (!s)
+		return 0;
+	if (s->v8.outcome == COUNTER_RUNTIME_WHOLE && s->header.user_stack == OUTCOME_PRESENT)
+		count(COUNTER_RUNTIME_WHOLE);
+	else if (s->v8.outcome == COUNTER_RUNTIME_WHOLE || s->v8.outcome == COUNTER_RUNTIME_CUT)
+		count(COUNTER_RUNTIME_CUT);
+	else
+		count(COUNTER_RUNTIME_INVALID);
+	return 0;
+}
+
+#endif
+#endif

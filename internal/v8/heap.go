@@ -1,0 +1,143 @@
+package v8
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+)
+
+// Offsets that are the same in all releases, and checked against their metadata as far as it
+// has them.
+const (
+	mapType     = 12 // Map.instance_type
+	arrayLength = 8  // FixedArrayBase.length
+	arrayData   = 16
+
+	stringLength   = 12
+	stringData     = 16 // of all kinds: the characters, or the first member
+	consSecond     = 24
+	slicedOffset   = 24
+	externalData   = 24 // ExternalString.resource_data
+	firstNonstring = 128
+
+	stringRepresentation = 7 // mask of the type
+	stringSequential     = 0
+	stringCons           = 1
+	stringExternal       = 2
+	stringSliced         = 3
+	stringThin           = 5
+	stringOneByte        = 8 // or else there are two
+	stringUncached       = 16
+
+	scriptSource     = 8
+	scriptName       = 16
+	scriptLineOffset = 24
+	scriptLineEnds   = 56
+	scriptID         = 64
+	scriptBytes      = 72 // that are read
+
+	codeKindMask = 15
+	sharedBytes  = 72 // of a SharedFunctionInfo that are read
+
+	deoptInlined = 1 // index in the deoptimization data
+)
+
+// heap reads the objects of a process. A pointer to one has the tag 1, or 3 if it is weak; a
+// small integer is the upper half of a word whose lower half is 0.
+type heap struct {
+	mem langruntime.Memory
+	*Layout
+}
+
+func isObject(word uint64) bool { return word&1 == 1 }
+func isSmi(word uint64) bool    { return word&0xffffffff == 0 }
+func smi(word uint64) int32     { return int32(word >> 32) }
+
+// gone says that an object is not what it has to be.
+func gone(what string) error { return fmt.Errorf("%w: no %s", langruntime.ErrGone, what) }
+
+func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+
+// read fills b from an offset in an object.
+func (h *heap) read(b []byte, object uint64, offset uint64) error {
+	if !isObject(object) {
+		return gone("object")
+	}
+	return h.readAt(b, object&^3+offset)
+}
+
+func (h *heap) readAt(b []byte, addr uint64) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := h.mem.ReadAt(b, addr); err != nil {
+		return fmt.Errorf("%w: %w", langruntime.ErrGone, err)
+	}
+	return nil
+}
+
+func (h *heap) word(object, offset uint64) (uint64, error) {
+	var b [8]byte
+	err := h.read(b[:], object, offset)
+	return word(b[:], 0), err
+}
+
+// typeOf returns the type of an object. The address of one that the collector has moved is
+// followed to its new place.
+func (h *heap) typeOf(object uint64) (at uint64, instanceType uint16, err error) {
+	first, err := h.word(object, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	if first != 0 && first&7 == 0 {
+		object = first | 1
+		if first, err = h.word(object, 0); err != nil {
+			return 0, 0, err
+		}
+	}
+	var b [2]byte
+	err = h.read(b[:], first, mapType)
+	return object, binary.LittleEndian.Uint16(b[:]), err
+}
+
+// of returns an object of a type, where it is now.
+func (h *heap) of(object uint64, want uint16, what string) (uint64, error) {
+	at, got, err := h.typeOf(object)
+	if err != nil {
+		return 0, err
+	}
+	if got != want {
+		return 0, gone(what)
+	}
+	return at, nil
+}
+
+// bytes returns what a byte array holds, the beginning of a long one.
+func (h *heap) bytes(object uint64, limit int) ([]byte, error) {
+	at, t, err := h.typeOf(object)
+	if err != nil {
+		return nil, err
+	}
+	if t != h.types.byteArray && t != h.types.trustedByteArray {
+		return nil, gone("bytes")
+	}
+	n, err := h.length(at, limit)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, n)
+	return b, h.read(b, at, arrayData)
+}
+
+// length returns that of an array, not more than a limit.
+func (h *heap) length(array uint64, limit int) (int, error) {
+	n, err := h.word(array, arrayLength)
+	if err != nil {
+		return 0, err
+	}
+	if !isSmi(n) || smi(n) < 0 {
+		return 0, gone("length")
+	}
+	return min(int(smi(n)), limit), nil
+}

@@ -1,0 +1,335 @@
+package v8
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+)
+
+// Bounds of what is read of code.
+const (
+	maxTableBytes    = 256 << 10
+	maxInlined       = 512 // functions
+	maxInlinings     = 4096
+	maxInlineDepth   = 32
+	inliningBytes    = 16 // InliningPosition: position, number of the function
+	codeHeaderBytes  = 64
+	maxBytecodeBytes = 1 << 20
+	maxLiterals      = 16 << 10
+)
+
+// code is a Code object.
+type code struct {
+	at, start, deopt, positions uint64
+	size                        uint32
+	kind                        uint8
+}
+
+// hash makes that of a function one of its code.
+func (c *code) hash(of uint64) uint64 { return mix(of, c.start) }
+
+func (h *heap) readCode(object uint64) (code, error) {
+	at, err := h.of(object, h.types.code, "Code")
+	if err != nil {
+		return code{}, err
+	}
+	var b [codeHeaderBytes]byte
+	if err := h.read(b[:], at, 0); err != nil {
+		return code{}, err
+	}
+	r := &h.release
+	return code{
+		at:        at,
+		start:     word(b[:], int(r.start)),
+		deopt:     word(b[:], int(r.deopt)),
+		positions: word(b[:], int(r.positions)),
+		size:      binary.LittleEndian.Uint32(b[r.size:]),
+		kind:      b[r.flags] & codeKindMask,
+	}, nil
+}
+
+// optimized returns the function that a Code of an optimizing compiler is of.
+func (h *heap) optimized(c *code) (shared, error) {
+	if c.kind <= h.release.baseline {
+		return shared{}, gone("optimized code")
+	}
+	deopt, err := h.of(c.deopt, h.process.ListType, "deoptimization data")
+	if err != nil {
+		return shared{}, err
+	}
+	object, err := h.word(deopt, uint64(h.process.DeoptShared))
+	if err != nil {
+		return shared{}, err
+	}
+	return h.unwrapped(object)
+}
+
+// unwrapped reads the SharedFunctionInfo that code refers to, maybe by a wrapper.
+func (h *heap) unwrapped(object uint64) (shared, error) {
+	at, t, err := h.typeOf(object)
+	if err != nil {
+		return shared{}, err
+	}
+	if h.release.wrapped && t == h.types.sharedInner {
+		if at, err = h.word(at, 8); err != nil {
+			return shared{}, err
+		}
+	}
+	return h.readShared(at)
+}
+
+// An inlining is a place where a function was put into another.
+type inlining struct {
+	function int32 // in compiled.functions; -1: not known
+	line     int32 // of the call
+	caller   int32 // the inlining that the call is in; -1: none
+}
+
+// A place is what the code from an offset on came from.
+type place struct {
+	offset   uint32
+	line     int32
+	inlining int32 // -1: the function itself
+}
+
+// compiled is code of an optimizing compiler.
+type compiled struct {
+	functions []named // the first is the one that was compiled
+	inlinings []inlining
+	places    []place
+	calls     []call
+	frames    []callFrame // of calls
+}
+
+// Bytes implements langruntime.Function.
+func (c *compiled) Bytes() int {
+	n := int(unsafe.Sizeof(*c)) + cap(c.inlinings)*int(unsafe.Sizeof(inlining{})) +
+		cap(c.places)*int(unsafe.Sizeof(place{})) + cap(c.functions)*int(unsafe.Sizeof(named{})) +
+		cap(c.calls)*int(unsafe.Sizeof(call{})) + cap(c.frames)*int(unsafe.Sizeof(callFrame{}))
+	for i := range c.functions {
+		n += c.functions[i].bytes()
+	}
+	return n
+}
+
+// Frames implements langruntime.Function. A position that is a return address is that of a
+// call; no instruction begins within one.
+func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	if frames := c.callAt(position); frames != nil {
+		for _, f := range frames {
+			to = append(to, c.functions[f.function].frame(int(f.line)))
+		}
+		return to
+	}
+	line, in := int32(0), int32(-1)
+	if position > 0 {
+		if p := c.placeAt(position - 1); p != nil {
+			line, in = p.line, p.inlining
+		}
+	}
+	for depth := 0; in >= 0 && int(in) < len(c.inlinings) && depth < maxInlineDepth; depth++ {
+		i := &c.inlinings[in]
+		to = append(to, c.functions[i.function].frame(int(line)))
+		line, in = i.line, i.caller
+	}
+	return append(to, c.functions[0].frame(int(line)))
+}
+
+// placeAt returns what the instruction at an offset came from.
+func (c *compiled) placeAt(offset uint32) *place {
+	var found *place
+	for i := range c.places {
+		if c.places[i].offset > offset {
+			break
+		}
+		found = &c.places[i]
+	}
+	return found
+}
+
+// codeReader reads a Code of an optimizing compiler.
+type codeReader struct {
+	*heap
+	process *process
+	code    code
+	to      *compiled
+	// Of each function in to.functions.
+	scripts   []*script
+	bytecodes []uint64
+	linesOf   []lines // read for calls only
+	linesRead []bool
+	byShared  map[uint64]int32
+	literals  []byte // words
+	inlined   int    // so many literals are functions
+}
+
+// readOptimized reads a Code of an optimizing compiler.
+func (p *process) readOptimized(h *heap, at uint64, cookie uint32) (langruntime.Function, uint64, error) {
+	c, err := h.readCode(at)
+	if err != nil {
+		return nil, 0, err
+	}
+	outer, err := h.optimized(&c)
+	if err != nil {
+		return nil, 0, err
+	}
+	hash := c.hash(outer.hash)
+	if cookieOf(hash) != cookie {
+		return nil, 0, fmt.Errorf("%w: another one is there", langruntime.ErrGone)
+	}
+	r := &codeReader{heap: h, process: p, code: c, to: &compiled{}, byShared: map[uint64]int32{}}
+	if _, err := r.function(&outer); err != nil {
+		return nil, 0, err
+	}
+	for _, read := range []func() error{r.readLiterals, r.readInlinings, r.readPlaces, r.readCalls} {
+		if err := read(); err != nil {
+			return nil, 0, err
+		}
+	}
+	return r.to, hash, nil
+}
+
+// function returns the number of a function, which is read if it was not; -1 if there are too many.
+func (r *codeReader) function(s *shared) (int32, error) {
+	if i, ok := r.byShared[s.at]; ok {
+		return i, nil
+	}
+	if len(r.to.functions) > maxInlined {
+		return -1, nil
+	}
+	name, script, err := r.process.name(r.heap, s)
+	if err != nil {
+		return -1, err
+	}
+	bytecode, _, err := r.bytecode(s.data)
+	if err != nil {
+		return -1, err
+	}
+	i := int32(len(r.to.functions))
+	r.byShared[s.at] = i
+	r.to.functions = append(r.to.functions, name)
+	r.scripts, r.bytecodes = append(r.scripts, script), append(r.bytecodes, bytecode)
+	r.linesOf, r.linesRead = append(r.linesOf, nil), append(r.linesRead, false)
+	return i, nil
+}
+
+// literal returns the number of the function that a literal is, with its lines; -1 if it is none.
+func (r *codeReader) literal(n int32) (int32, error) {
+	if n < 0 || int(n) >= len(r.literals)/8 {
+		return -1, nil
+	}
+	object := word(r.literals, 8*int(n))
+	if !isObject(object) {
+		return -1, nil
+	}
+	s, err := r.unwrapped(object)
+	if err != nil {
+		return -1, err
+	}
+	i, err := r.function(&s)
+	if err != nil || i < 0 || r.linesRead[i] {
+		return i, err
+	}
+	r.linesRead[i] = true
+	if r.scripts[i] != nil && r.bytecodes[i] != 0 {
+		r.linesOf[i], err = r.bytecodeLines(r.bytecodes[i], r.scripts[i])
+	}
+	return i, err
+}
+
+// readLiterals reads the literals of the code, of which the first are functions that were put
+// into it.
+func (r *codeReader) readLiterals() error {
+	count, err := r.word(r.code.deopt, arrayData+8*deoptInlined)
+	if err != nil {
+		return err
+	}
+	if !isSmi(count) || smi(count) < 0 {
+		return gone("deoptimization data")
+	}
+	array, err := r.word(r.code.deopt, arrayData+8*uint64(r.release.deoptLiterals))
+	if err != nil {
+		return err
+	}
+	at, t, err := r.typeOf(array)
+	if err != nil {
+		return err
+	}
+	if t != r.types.weakArray && t != r.types.trustedWeakArray {
+		if smi(count) == 0 {
+			return nil
+		}
+		return gone("literals")
+	}
+	n, err := r.length(at, maxLiterals)
+	if err != nil {
+		return err
+	}
+	r.inlined = min(int(smi(count)), n)
+	r.literals = make([]byte, 8*n)
+	return r.read(r.literals, at, arrayData)
+}
+
+// readInlinings reads where functions were put into the code. V8 numbers a caller before what
+// it calls; what does not is left out with all that follows, so that nothing goes in circles.
+func (r *codeReader) readInlinings() error {
+	object, err := r.word(r.code.deopt, arrayData+8*uint64(r.release.inline))
+	if err != nil {
+		return err
+	}
+	b, err := r.bytes(object, maxInlinings*inliningBytes)
+	if err != nil {
+		return err
+	}
+	for ; len(b) >= inliningBytes; b = b[inliningBytes:] {
+		pos := position(word(b, 0))
+		n := int32(word(b, 8))
+		if n < 0 || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
+			return nil
+		}
+		s, err := r.unwrapped(word(r.literals, 8*int(n)))
+		if err != nil {
+			return err
+		}
+		function, err := r.function(&s)
+		if err != nil || function < 0 {
+			return err
+		}
+		r.to.inlinings = append(r.to.inlinings, inlining{function, r.line(pos), pos.in()})
+	}
+	return nil
+}
+
+// line returns that of a position, 0 if it is not known.
+func (r *codeReader) line(pos position) int32 {
+	function := int32(0)
+	if in := pos.in(); in >= 0 {
+		function = r.to.inlinings[in].function
+	}
+	if r.scripts[function] == nil || pos.external() {
+		return 0
+	}
+	return int32(r.scripts[function].line(pos.offset()))
+}
+
+// readPlaces reads the source position table.
+func (r *codeReader) readPlaces() error {
+	table, err := r.bytes(r.code.positions, maxTableBytes)
+	if err != nil {
+		return err
+	}
+	for t := (positionTable{b: table, flagged: r.release.flagged}); t.next(); {
+		pos := position(t.position)
+		if int(pos.in()) >= len(r.to.inlinings) {
+			continue
+		}
+		p := place{t.offset(), r.line(pos), pos.in()}
+		if n := len(r.to.places); n > 0 && r.to.places[n-1].line == p.line && r.to.places[n-1].inlining == p.inlining {
+			continue
+		}
+		r.to.places = append(r.to.places, p)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package v8
+
+import (
+	"slices"
+	"sort"
+	"sync"
+)
+
+// Bounds of what is read of scripts, and kept of those of a process.
+const (
+	maxSourceChars = 16 << 20
+	maxLines       = 1 << 20
+	maxScriptLines = 1 << 19 // of all scripts that are kept
+	sourceAtOnce   = 64 << 10
+)
+
+// script is one that functions are of.
+type script struct {
+	file   string
+	first  int      // number of the first line, less 1
+	ends   []uint32 // positions of the characters that end lines
+	cut    bool     // there are more
+	source bool     // ends are known
+}
+
+// line returns the line of a position, 0 if it is not known.
+func (s *script) line(position int32) int {
+	if position < 0 || !s.source {
+		return 0
+	}
+	n := sort.Search(len(s.ends), func(i int) bool { return s.ends[i] >= uint32(position) })
+	if n == len(s.ends) && s.cut {
+		return 0
+	}
+	return s.first + n + 1
+}
+
+type scriptKey struct {
+	at, id, source uint64
+	length         int
+}
+
+// scripts are those of a process that were read last: to go through a source takes longer than
+// all else.
+type scripts struct {
+	mu    sync.Mutex
+	known []keptScript // the one that was used last is the last
+	lines int
+}
+
+type keptScript struct {
+	key scriptKey
+	*script
+}
+
+func (s *scripts) get(key scriptKey) *script {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.known {
+		if s.known[i].key == key {
+			found := s.known[i]
+			s.known = append(slices.Delete(s.known, i, i+1), found)
+			return found.script
+		}
+	}
+	return nil
+}
+
+func (s *scripts) put(key scriptKey, of *script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = append(s.known, keptScript{key, of})
+	for s.lines += len(of.ends) + 1; s.lines > maxScriptLines && len(s.known) > 1; {
+		s.lines -= len(s.known[0].ends) + 1
+		s.known = slices.Delete(s.known, 0, 1)
+	}
+}
+
+// scriptOf reads the script of a function.
+func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
+	var b [scriptBytes]byte
+	if err := h.read(b[:], of.script, 0); err != nil {
+		return nil, err
+	}
+	source := word(b[:], scriptSource)
+	text, err := h.resolve(source)
+	if err != nil {
+		text = pieces{n: -1} // undefined, of a script that has none
+	}
+	key := scriptKey{of.script, of.id, text.addr, text.n}
+	if known := p.scripts.get(key); known != nil {
+		return known, nil
+	}
+	s := &script{}
+	if offset := word(b[:], scriptLineOffset); isSmi(offset) && smi(offset) > 0 {
+		s.first = int(smi(offset))
+	}
+	if name := word(b[:], scriptName); isObject(name) {
+		if s.file, err = h.inferred(name); err != nil {
+			return nil, err
+		}
+	}
+	if text.n >= 0 && text.first == 0 {
+		if err := h.readLines(s, text.characters); err != nil {
+			return nil, err
+		}
+	}
+	p.scripts.put(key, s)
+	return s, nil
+}
+
+// readLines finds the ends of lines: LF, CR without LF behind it, and two separators of Unicode.
+func (h *heap) readLines(s *script, text characters) error {
+	s.source = true
+	if text.n > maxSourceChars {
+		text.n, s.cut = maxSourceChars, true
+	}
+	width := 1
+	if text.wide {
+		width = 2
+	}
+	b := make([]byte, width*min(text.n, sourceAtOnce))
+	before := rune(0)
+	for at := 0; at < text.n; {
+		n := min(text.n-at, sourceAtOnce)
+		if err := h.readAt(b[:n*width], text.addr+uint64(at*width)); err != nil {
+			return err
+		}
+		for i := range n {
+			c := rune(b[i*width])
+			if text.wide {
+				c |= rune(b[i*width+1]) << 8
+			}
+			if before == '\r' && c != '\n' {
+				s.ends = append(s.ends, uint32(at+i-1))
+			}
+			if c == '\n' || c == 0x2028 || c == 0x2029 {
+				s.ends = append(s.ends, uint32(at+i))
+			}
+			before = c
+		}
+		if at += n; len(s.ends) > maxLines {
+			s.cut = true
+			break
+		}
+	}
+	if before == '\r' {
+		s.ends = append(s.ends, uint32(text.n-1))
+	}
+	s.ends = slices.Clip(s.ends)
+	return nil
+}

@@ -1,0 +1,432 @@
+package v8
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+const (
+	testFile   = "/srv/app.js"
+	testSource = "one\r\ntwo\rthree\nfour\nfive\nsix\n" // lines begin at 0, 5, 9, 15, 20, 25
+)
+
+var versions = []version{{11, 3}, {11, 8}, {12, 4}, {12, 9}, {13, 6}, {14, 1}, {14, 6}}
+
+func everyVersion(t *testing.T, test func(t *testing.T, b *builder)) {
+	for _, v := range versions {
+		t.Run(v.String(), func(t *testing.T) { test(t, newBuilder(v)) })
+	}
+}
+
+// function makes one that begins on line 2, with a bytecode of 20, which is on line 3 from 5
+// on, and on line 4 from 12 on.
+func (b *builder) function(name string) (shared, bytecode uint64) {
+	bytecode = b.bytecode(20, b.table(-1, sourcePosition(5, -1), 5, sourcePosition(9, -1), 12, sourcePosition(16, -1)))
+	return b.shared(b.scope(name, "made.up", 5, 2), b.script(testFile, testSource), bytecode, 3), bytecode
+}
+
+func (b *builder) read(t *testing.T, object uint64, cookie uint32) (langruntime.Function, error) {
+	t.Helper()
+	p, err := b.l.Open(b.memory, 0)
+	require.NoError(t, err)
+	require.Equal(t, record.RuntimeV8, p.Kind())
+	return p.Read(b.memory, object, cookie)
+}
+
+func TestFunction(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, _ := b.function("work")
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(s.hash))
+		require.NoError(t, err)
+		want := langruntime.Frame{Name: "work", File: testFile, StartLine: 2}
+		for position, line := range map[uint32]int{0: 0, 1: 2, 5: 2, 6: 3, 12: 3, 13: 4, 1 << 20: 4} {
+			want.Line = line
+			require.Equal(t, []langruntime.Frame{{Name: "x"}, want}, f.Frames([]langruntime.Frame{{Name: "x"}}, position))
+		}
+		require.Greater(t, f.Bytes(), len("work")+len(testFile))
+		_, err = b.read(t, object, cookieOf(s.hash)+1)
+		require.ErrorIs(t, err, langruntime.ErrGone)
+	})
+}
+
+// All that a cookie is made of tells another function, and so does what cannot be read.
+func TestFunctionGone(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, _ := b.function("work")
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		script := s.script
+		source, err := b.heap().word(script, scriptSource)
+		require.NoError(t, err)
+		before := string(b.bytes)
+		for what, change := range map[string]func(){
+			"type":      func() { b.set(object, 0, b.maps[typeCode]|1) },
+			"map":       func() { b.set(object, 0, 0) },
+			"literal":   func() { b.half(object, b.l.release.id, 4) },
+			"script id": func() { b.set(script, scriptID, smiOf(78)) },
+			"source":    func() { b.half(source, stringLength, 7) },
+			"no script": func() { b.set(object, b.l.release.script, b.maps[typeCode]|1) },
+			"name":      func() { b.set(object, b.l.release.name, object) },
+			"bytecode":  func() { b.set(object, b.l.release.data, 0x13) },
+		} {
+			change()
+			_, err := b.read(t, object, cookieOf(s.hash))
+			require.ErrorIs(t, err, langruntime.ErrGone, what)
+			copy(b.bytes, before)
+		}
+		_, err = b.read(t, 0x11, cookieOf(s.hash))
+		require.ErrorIs(t, err, langruntime.ErrGone)
+		_, err = b.read(t, object, cookieOf(s.hash))
+		require.NoError(t, err)
+	})
+}
+
+// The collector leaves the new address in place of the map.
+func TestFunctionMoved(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, _ := b.function("work")
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		old := b.alloc(128) | 1
+		b.set(old, 0, object-1)
+		f, err := b.read(t, old, cookieOf(s.hash))
+		require.NoError(t, err)
+		require.Equal(t, "work", f.Frames(nil, 0)[0].Name)
+	})
+}
+
+func TestNames(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		undefined := b.object(typeUndefined, 16)
+		for want, name := range map[string]uint64{
+			"largest":   b.scope("largest", "", 5, 200),
+			"none.less": b.scope("", "none.less", 5, 3),
+			anonymous:   b.scope("", "", 5, 0),
+			"text":      b.text("text"),
+			"größe 🐍":   b.wide("größe 🐍"),
+		} {
+			object := b.shared(name, undefined, smiOf(5), 0)
+			s, err := b.heap().readShared(object)
+			require.NoError(t, err)
+			f, err := b.read(t, object, cookieOf(s.hash))
+			require.NoError(t, err)
+			require.Equal(t, []langruntime.Frame{{Name: want}}, f.Frames(nil, 7), "a builtin has no file")
+		}
+		object := b.shared(0, undefined, smiOf(5), 0)
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(s.hash))
+		require.NoError(t, err)
+		require.Equal(t, anonymous, f.Frames(nil, 0)[0].Name)
+	})
+}
+
+func TestText(t *testing.T) {
+	b := newBuilder(version{13, 6})
+	h := b.heap()
+	abc, long := b.text("abc"), b.text(strings.Repeat("x", 5000))
+	outside := b.alloc(16)
+	copy(b.bytes[outside-base:], "native")
+	cons := b.indirect(stringCons, 6, abc, b.text("def"))
+	deep := abc
+	for range maxPieceDepth + 1 {
+		deep = b.indirect(stringCons, 3, deep, b.text(""))
+	}
+	circle := b.indirect(stringThin, 3, 0)
+	b.set(circle, stringData, circle)
+	for want, s := range map[string]uint64{
+		"abc":                             abc,
+		"bc":                              b.indirect(stringSliced, 2, abc, smiOf(1)),
+		"abcdef":                          cons,
+		"native":                          b.indirect(stringExternal, 6, 0, outside),
+		"a\ufffdb":                        b.text("a\nb"),
+		"\ufffd":                          b.wide("\x00"),
+		strings.Repeat("x", maxNameChars): b.indirect(stringThin, 5000, long),
+	} {
+		got, err := h.text(s, maxNameChars)
+		require.NoError(t, err, want)
+		require.Equal(t, want, got)
+	}
+	for what, s := range map[string]uint64{
+		"too deep":          deep,
+		"circle":            circle,
+		"no string":         b.object(typeShared, 32),
+		"beyond its parent": b.indirect(stringSliced, 3, abc, smiOf(1)),
+		"before its parent": b.indirect(stringSliced, 1, abc, smiOf(-1)),
+		"no address":        b.indirect(stringExternal, 6, 0, 16),
+		"not cached":        b.indirect(stringExternal|stringUncached, 6, 0, outside),
+		"no kind":           b.indirect(4, 3, abc),
+		"small integer":     smiOf(4),
+	} {
+		_, err := h.text(s, maxNameChars)
+		require.ErrorIs(t, err, langruntime.ErrGone, what)
+	}
+}
+
+func TestScriptLines(t *testing.T) {
+	b := newBuilder(version{13, 6})
+	text := strings.Repeat("a\n", sourceAtOnce) + "\r\nb\rc\u2028d"
+	b.bytes = append(b.bytes, make([]byte, 1<<20)...)
+	b.next = base + 64<<10
+	at := b.wide(text)
+	p, err := b.heap().resolve(at)
+	require.NoError(t, err)
+	s := &script{first: 10}
+	require.NoError(t, b.heap().readLines(s, p.characters))
+	n := int32(2 * sourceAtOnce)
+	for position, line := range map[int32]int{
+		0: 11, 1: 11, 2: 12, n - 1: 10 + sourceAtOnce, n: 11 + sourceAtOnce, n + 1: 11 + sourceAtOnce,
+		n + 2: 12 + sourceAtOnce, n + 4: 13 + sourceAtOnce, n + 6: 14 + sourceAtOnce, -1: 0,
+	} {
+		require.Equal(t, line, s.line(position), "%d", position)
+	}
+	s.cut = true
+	require.Zero(t, s.line(n+6), "behind what was read")
+	require.Zero(t, (&script{}).line(0))
+}
+
+// What is kept of scripts is bounded, and the one that was used last stays.
+func TestScriptsBounded(t *testing.T) {
+	var s scripts
+	for i := range uint64(10) {
+		s.put(scriptKey{at: i}, &script{ends: make([]uint32, maxScriptLines/4)})
+		require.LessOrEqual(t, s.lines, maxScriptLines)
+		require.NotNil(t, s.get(scriptKey{at: i}))
+		if i > 0 {
+			require.NotNil(t, s.get(scriptKey{at: 0}), "in use")
+		}
+	}
+	require.Nil(t, s.get(scriptKey{at: 2}))
+	s.put(scriptKey{at: 20}, &script{ends: make([]uint32, 2*maxScriptLines)})
+	require.Len(t, s.known, 1)
+}
+
+func TestBaseline(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, bytecode := b.function("work")
+		table := []byte{50} // then 10 bytes for each bytecode, but 200 for that at 5
+		for i := range 20 {
+			if i == 5 {
+				table = binary.AppendUvarint(table, 200)
+			} else {
+				table = append(table, 10)
+			}
+		}
+		code := b.code(b.l.release.baseline, bytecode, b.array(table))
+		b.set(object, b.l.release.data, code)
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		c, err := b.heap().readCode(code)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+		require.NoError(t, err)
+		for offset, line := range map[uint32]int{0: 0, 49: 0, 50: 2, 99: 2, 100: 3, 299: 3, 359: 3, 360: 4, 999: 4} {
+			require.Equal(t, line, f.Frames(nil, offset+1)[0].Line, "%d", offset)
+		}
+		// The interpreter may run the same function.
+		f, err = b.read(t, object, cookieOf(s.hash))
+		require.NoError(t, err)
+		require.Equal(t, 3, f.Frames(nil, 6)[0].Line)
+	})
+}
+
+// optimized makes code of an optimizing compiler: outer has inner put into it, from 100 on and
+// on its line 4, and the call that goes on at 300 is inner's at 12, when outer was at 5.
+func (b *builder) optimized() (code uint64) {
+	r := &b.l.release
+	outer, _ := b.function("outer")
+	inner, _ := b.function("inner")
+	wrap := func(shared uint64) uint64 {
+		if !r.wrapped {
+			return shared
+		}
+		w := b.object(typeWrapper, 16)
+		b.set(w, 8, shared)
+		return w
+	}
+	list := make([]uint64, r.inline+entriesBehind+2*entryWords)
+	list[deoptInlined] = smiOf(1)
+	list[r.deoptLiterals] = b.words(typeWeakArray, wrap(inner), smiOf(1), wrap(outer)|2)
+	list[r.deoptShared] = wrap(outer)
+	inlinings := make([]byte, inliningBytes)
+	binary.LittleEndian.PutUint64(inlinings, uint64(sourcePosition(16, -1)))
+	list[r.inline] = b.array(inlinings)
+	list[r.inline+entriesBehind+2] = smiOf(-1)
+	if r.translations != "" {
+		// An earlier translation with the frame of outer, and one that repeats it.
+		tr := b.translation(0, 1, [2]int{5, 2})
+		at := len(tr)
+		tr = append(tr, b.translation(at, 2)...)
+		tr = append(tr, byte(len(r.translations)+1)) // one code of the earlier one
+		tr = append(tr, b.interpreted(12, 0)...)
+		list[0] = b.array(tr)
+		copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), smiOf(at), smiOf(300)})
+	}
+	table := b.table(10, sourcePosition(9, -1), 100, sourcePosition(9, 0), 200, sourcePosition(20, -1))
+	return b.code(r.baseline+2, b.words(typeList, list...), b.array(table))
+}
+
+// translation begins one with frames, of bytecode and literal.
+func (b *builder) translation(back, count int, frames ...[2]int) []byte {
+	t := binary.AppendUvarint([]byte{byte(strings.Index(b.l.release.translations[9:], "33") + 9)}, uint64(back))
+	t = append(t, byte(2*count), byte(2*count))
+	for _, f := range frames {
+		t = append(t, b.interpreted(f[0], f[1])...)
+	}
+	return t
+}
+
+// interpreted is the code of an interpreted frame that returns nothing.
+func (b *builder) interpreted(bytecode, literal int) []byte {
+	t := append([]byte{1}, byte(2*bytecode), byte(2*literal))
+	return append(t, make([]byte, b.l.release.translations[1]-'0'-2)...)
+}
+
+func TestOptimized(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object := b.optimized()
+		c, err := b.heap().readCode(object)
+		require.NoError(t, err)
+		s, err := b.heap().optimized(&c)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+		require.NoError(t, err)
+		frame := func(name string, line int) langruntime.Frame {
+			return langruntime.Frame{Name: name, File: testFile, Line: line, StartLine: 2}
+		}
+		for position, want := range map[uint32][]langruntime.Frame{
+			0:   {frame("outer", 0)},
+			11:  {frame("outer", 3)},
+			101: {frame("inner", 3), frame("outer", 4)},
+			201: {frame("outer", 5)},
+			999: {frame("outer", 5)},
+		} {
+			require.Equal(t, want, f.Frames(nil, position), "%d", position)
+		}
+		if b.l.release.translations != "" {
+			require.Equal(t, []langruntime.Frame{frame("inner", 4), frame("outer", 3)}, f.Frames(nil, 300))
+			require.Equal(t, []langruntime.Frame{frame("outer", 5)}, f.Frames(nil, 301))
+		}
+		require.Positive(t, f.Bytes())
+		for what, change := range map[string]func(){
+			"kind":  func() { b.half(object, b.l.release.flags, uint32(b.l.release.baseline)) },
+			"start": func() { b.set(object, b.l.release.start, 0x7fff00002000) },
+			"deopt": func() { b.set(object, b.l.release.deopt, object) },
+		} {
+			before := string(b.bytes)
+			change()
+			_, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+			require.ErrorIs(t, err, langruntime.ErrGone, what)
+			copy(b.bytes, before)
+		}
+	})
+}
+
+// Inlinings that call each other end.
+func TestInliningsInCircles(t *testing.T) {
+	c := &compiled{functions: []named{{name: "a"}}, inlinings: []inlining{{caller: 1}, {caller: 0}}, places: []place{{inlining: 0}}}
+	require.Len(t, c.Frames(nil, 1), maxInlineDepth+1)
+}
+
+func TestBytecodeLength(t *testing.T) {
+	r, _ := releaseOf(version{13, 6})
+	for _, tc := range []struct {
+		code []byte
+		want int
+	}{
+		{nil, 0}, {[]byte{0}, 0}, {[]byte{4}, 1}, {[]byte{13}, 2}, {[]byte{0, 13}, 4}, {[]byte{1, 13}, 6}, {[]byte{255}, 1},
+	} {
+		require.Equal(t, tc.want, r.bytecodeLength(tc.code), "% x", tc.code)
+	}
+}
+
+// FuzzRead changes words of a sound heap:
+//
+//	[0:2] where, in words  [2:10] to what  and so on
+func FuzzRead(f *testing.F) {
+	var heaps []*builder
+	var objects []uint64
+	for _, v := range versions {
+		b := newBuilder(v)
+		objects = append(objects, b.optimized())
+		b.bytes = b.bytes[:b.next-base]
+		heaps = append(heaps, b)
+		b = newBuilder(v)
+		object, bytecode := b.function("work")
+		code := b.code(b.l.release.baseline, bytecode, b.array([]byte{50, 10, 10, 10}))
+		b.set(object, b.l.release.data, code)
+		b.bytes = b.bytes[:b.next-base]
+		heaps, objects = append(heaps, b), append(objects, object)
+	}
+	for i := range heaps {
+		f.Add(uint8(i), []byte{0, 1, 5, 0, 0, 0, 1, 0, 0, 0})
+		f.Add(uint8(i), []byte(nil))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		i := int(which) % len(heaps)
+		m := &memory{slices.Clone(heaps[i].bytes)}
+		for ; len(edits) >= 10; edits = edits[10:] {
+			at := 8 * (int(binary.LittleEndian.Uint16(edits)) % (len(m.bytes) / 8))
+			copy(m.bytes[at:], edits[2:10])
+		}
+		h := &heap{mem: m, Layout: heaps[i].l}
+		at, kind, err := h.typeOf(objects[i])
+		if err != nil {
+			return
+		}
+		hash, err := h.hashOf(at, kind)
+		if err != nil {
+			return
+		}
+		fn, err := (&process{layout: h.Layout}).Read(m, at, cookieOf(hash))
+		if err != nil {
+			return
+		}
+		for position := range uint32(400) {
+			for _, frame := range fn.Frames(nil, position) {
+				if !utf8.ValidString(frame.Name) || !utf8.ValidString(frame.File) || frame.Name == "" || frame.Line < 0 {
+					t.Fatalf("%+v", frame)
+				}
+			}
+		}
+		if fn.Bytes() > 16<<20 {
+			t.Fatalf("%d bytes", fn.Bytes())
+		}
+	})
+}
+
+func FuzzTranslation(f *testing.F) {
+	f.Add([]byte{16, 0, 2, 2, 1, 10, 4, 0, 0}, 0)
+	f.Add([]byte{16, 0, 4, 4, 1, 10, 4, 0, 0, 46, 1, 2, 2, 0, 0}, 0)
+	f.Fuzz(func(t *testing.T, b []byte, at int) {
+		left := 1 << 12
+		tr := translation{counts: translations136, b: b, at: at, left: &left}
+		if n := len(tr.frames()); n > 1<<12 {
+			t.Fatal(n)
+		}
+	})
+}
+
+func FuzzPositions(f *testing.F) {
+	f.Add([]byte{1, 4, 3, 0, 0x52, 0x68}, true)
+	f.Fuzz(func(t *testing.T, b []byte, flagged bool) {
+		n := 0
+		for p := (positionTable{b: b, flagged: flagged}); p.next(); n++ {
+			_ = fmt.Sprint(p.offset(), position(p.position).offset(), position(p.position).in())
+		}
+		if n > len(b)/2 {
+			t.Fatal(n)
+		}
+	})
+}

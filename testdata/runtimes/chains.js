@@ -1,0 +1,196 @@
+// Burns CPU in known call chains: node chains.js [once]
+//
+// A line that calls functions of this file ends with their names behind "// >". "ready PID"
+// tells that all has begun. TestRuntimesV8 has the chains.
+'use strict';
+
+const { Worker, isMainThread } = require('worker_threads');
+
+function burn(turns) {
+  let x = 1;
+  for (let i = 0; i < turns; i++) {
+    x = (x * 31 + i) & 0xffff;
+  }
+  return x;
+}
+
+function descend(depth) {
+  if (depth === 0) {
+    return burn(20000); // > burn
+  }
+  return descend(depth - 1) + 1; // > descend
+}
+
+function recursion() {
+  return descend(200); // > descend
+}
+
+function* numbers() {
+  for (let i = 0; i < 4; i++) {
+    yield burn(4000); // > burn
+  }
+}
+
+function generator() {
+  let sum = 0;
+  for (const n of numbers()) { // > numbers
+    sum += n;
+  }
+  return sum;
+}
+
+function spread() {
+  return [...numbers()].length; // > numbers
+}
+
+function order(a, b) {
+  burn(2000); // > burn
+  return a - b;
+}
+
+function callback() {
+  return [3, 1, 2].sort(order); // > order
+}
+
+function nested() {
+  [1, 2].forEach(function visit(v) { // > visit
+    [v, v].map((w) => burn(2000 * w)); // > <anonymous> burn
+  });
+}
+
+function replaced(match) {
+  burn(3000); // > burn
+  return match;
+}
+
+function revived(key, value) {
+  burn(2000); // > burn
+  return value;
+}
+
+function natives() {
+  'aXbX'.replace(/X/g, replaced); // > replaced
+  return JSON.parse('{"a": [1, 2]}', revived); // > revived
+}
+
+function failing(depth) {
+  if (depth === 0) {
+    throw new Error('expected');
+  }
+  try {
+    failing(depth - 1); // > failing
+  } finally {
+    burn(1000); // > burn
+  }
+}
+
+function exception() {
+  try {
+    failing(5); // > failing
+  } catch {
+    burn(4000); // > burn
+  }
+}
+
+class Shape {
+  constructor() {
+    this.size = burn(1000); // > burn
+  }
+  get area() {
+    return burn(4000); // > burn
+  }
+  valueOf() {
+    return burn(2000); // > burn
+  }
+  static make() {
+    const closure = () => burn(4000); // > burn
+    return closure(); // > closure
+  }
+}
+
+function methods() {
+  const shape = new Shape(); // > Shape
+  shape.area; // > get_area
+  Shape.make(); // > make
+  return shape + 1; // > valueOf
+}
+
+function innermost(n) {
+  let x = n;
+  for (let i = 0; i < 50; i++) {
+    x = (x * 31 + i) & 0xffff;
+  }
+  return x;
+}
+
+function middle(n) {
+  return innermost(n) + innermost(n + 1); // > innermost
+}
+
+function inlined() {
+  let x = 0;
+  for (let i = 0; i < 400; i++) {
+    x += middle(i); // > middle innermost
+  }
+  return x;
+}
+
+function garbage() {
+  let list = [];
+  for (let i = 0; i < 3000; i++) {
+    list.push({ i, text: 'x' + i });
+    if (list.length > 500) {
+      list = [];
+    }
+  }
+  return list;
+}
+
+function größe() {
+  return burn(4000); // > burn
+}
+
+function worker() {
+  for (;;) {
+    recursion(); // > recursion
+    generator(); // > generator
+    spread(); // > spread
+    callback(); // > callback
+    nested(); // > nested
+    natives(); // > natives
+    exception(); // > exception
+    methods(); // > methods
+    inlined(); // > inlined
+    garbage(); // > garbage
+    größe(); // > größe
+  }
+}
+
+async function inner() {
+  burn(4000); // > burn
+  await null;
+  burn(4000); // > burn
+}
+
+async function outer() {
+  await inner(); // > inner
+  await inner(); // > inner
+}
+
+async function coroutine() {
+  for (;;) {
+    for (let i = 0; i < 100; i++) {
+      await outer(); // > outer
+    }
+    await new Promise((resolve) => setImmediate(resolve)); // > <anonymous>
+  }
+}
+
+if (isMainThread) {
+  new Worker(__filename).once('online', () => {
+    console.log('ready ' + process.pid);
+    coroutine(); // > coroutine
+  });
+} else {
+  worker(); // > worker
+}
