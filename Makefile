@@ -11,6 +11,7 @@ BUILD := $(CURDIR)/build
 # The generators and ocb, built from tools/ so that their versions are those of its go.mod.
 TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
+ACTIONLINT := $(BIN)/actionlint
 RELEASE := $(BIN)/release $(BIN)/nfpm
 # Debian 12's is too old to take OTLP.
 PROMETHEUS := $(BIN)/prometheus
@@ -137,15 +138,15 @@ tls-corpus:
 	$(MAKE) -s -j$$(nproc) -C testdata/tls OUT=../../build/tls
 
 .PHONY: tools
-tools: $(TOOLS) $(LINT)
+tools: $(TOOLS) $(LINT) $(ACTIONLINT)
 
 $(TOOLS) &: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o $(BIN)/ tool
 	touch $(TOOLS)
 
-$(LINT): tools/lint/go.mod tools/lint/go.sum
+$(LINT) $(ACTIONLINT) &: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
-	touch $(LINT)
+	touch $(LINT) $(ACTIONLINT)
 
 $(RELEASE) &: tools/release/go.mod tools/release/go.sum tools/release/main.go
 	cd tools/release && $(GO) build -o $(BIN)/ tool .
@@ -174,8 +175,9 @@ unit: ## unit tests, with the race detector where something runs beside somethin
 	GO="$(GO)" scripts/unit.sh $(PRIVILEGED) $(UNIT)
 
 .PHONY: lint
-lint: $(LINT) ## Go (vet is one of its linters), C and shell
+lint: $(LINT) $(ACTIONLINT) ## Go (vet is one of its linters), C, shell, workflows
 	$(LINT) run
+	$(ACTIONLINT)
 	clang-format-19 --dry-run -Werror $(C_SOURCES)
 	shellcheck $(SHELL_SOURCES)
 

@@ -13,7 +13,7 @@ try {
 	while ((await w.samples()) < Number(samples)) {
 		await w.page.waitForTimeout(1000);
 	}
-	await w.goto("?by=tenant&color=function");
+	await w.goto("?by=tenant&group=tenant&color=function");
 	await w.open("tenant");
 	await w.settled();
 	assert.ok((await w.frames()).acme_serve, "functions of the tenants");
