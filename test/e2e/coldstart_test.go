@@ -84,10 +84,12 @@ func coldPrograms(t *testing.T) []*coldProgram {
 	require.NoError(t, os.WriteFile(source, []byte(text.String()), 0o600))
 	cc1, err := exec.Command(corpus.GCC, "-print-prog-name=cc1").Output()
 	require.NoError(t, err)
+	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output() // python3 may be a script
+	require.NoError(t, err)
 	programs := []*coldProgram{
 		{name: "C", command: []string{spin}},
 		{name: "bash", command: []string{"bash", "-c", "while :; do :; done"}},
-		{name: "python3", command: []string{"python3", "-c", "while True: pass"}},
+		{name: "python3", command: []string{strings.TrimSpace(string(python)), "-c", "while True: pass"}},
 		{name: "cc1", command: []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", source, "-o", "/dev/null"}},
 		{name: "node", command: []string{"node", "-e", "for (;;);"}},
 	}
