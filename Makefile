@@ -314,7 +314,7 @@ BENCH_TESTS_unwind := TestBenchUnwind
 BENCH_TESTS_churn := TestBenchChurn TestRoots
 BENCH_TESTS_startup := TestBenchStartup
 BENCH_TESTS_gateway := TestBenchGateway
-BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived
+BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived cold-start
 
 bench-footprint bench-scale bench-gateway: collector
 bench-gateway: gateway fleet-programs
@@ -338,10 +338,15 @@ bench-short-lived: export CUSTOM_LABELS_FULL ?= 1
 bench-short-lived: writers peer
 	$(FIGURE) ./test/e2e TestShortLivedPeer
 
+bench-cold-start: export CUSTOM_LABELS_FULL ?= 1
+bench-cold-start:
+	@$(FIGURE) ./test/e2e TestBenchColdStart
+
 # All of them in a quick form, which decides nothing: so that they do not rot.
 .PHONY: bench
 bench: writers collector gateway fleet-programs peer peer-ours
 	@CUSTOM_LABELS_FULL= $(FIGURE) ./test/bench $(foreach name,$(BENCH),$(BENCH_TESTS_$(name)))
+	@CUSTOM_LABELS_FULL= $(FIGURE) ./test/e2e TestBenchColdStart
 
 .PHONY: FORCE
 FORCE:

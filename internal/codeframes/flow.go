@@ -85,7 +85,7 @@ type way struct {
 	state      state
 	num        stateNum // of state
 	owner      int32
-	behindCall bool // which may be one that does not return
+	behindCall bool // which may be one that does not return; nothing but padding is between
 }
 
 func newFlows(m machine, regions []Region) *flows {
@@ -231,7 +231,7 @@ func (f *flows) follow(w way) {
 			f.failed(w.owner)
 			return
 		}
-		next := way{at: w.at + i.size, state: w.state, num: w.num, owner: w.owner}
+		next := way{at: w.at + i.size, state: w.state, num: w.num, owner: w.owner, behindCall: w.behindCall && i.padding}
 		if i.counts() || i.writes>>x86AP&1 != 0 && w.state.realigned.known {
 			next.state = f.apply(w.state, &i)
 			next.num = f.number(next.state)
@@ -294,14 +294,12 @@ func (f *flows) arrive(w *way) bool {
 		return false
 	}
 	old := f.at[w.at]
-	behindCall := w.behindCall
-	w.behindCall = false
 	if old == 0 {
 		f.set(w.at, w.num, w.owner)
 		return true
 	}
 	if f.trial != nil && f.facts[w.at]&factTried == 0 {
-		if !behindCall {
+		if !w.behindCall {
 			f.meets(w)
 		}
 		return false
@@ -367,11 +365,10 @@ func (f *flows) goTo(target uint64, next way) {
 func (f *flows) takesOver(w *way) {
 	if w.state == f.entry {
 		f.owned(w.owner).leaves = true
-		if f.trial != nil {
-			f.trial.leaves = true
-		}
-	} else if f.trial != nil {
-		f.trial.failed = true
+	}
+	if f.trial != nil {
+		f.trial.leaves = f.trial.leaves || w.state == f.entry
+		f.trial.failed = f.trial.failed || w.state != f.entry
 	}
 }
 

@@ -123,11 +123,10 @@ func (m *machine) move(s state, i *instruction) state {
 	}
 	if i.load && i.hasFP {
 		s.fpKnown = false
-		if s.spKnown && s.fpWhere == saved && s.fpSlot == s.sp+i.fpAt {
+		switch {
+		case s.spKnown && s.fpWhere == saved && s.fpSlot == s.sp+i.fpAt, a.spKnown && s.fpWhere == atFP && a.sp+i.fpAt == 0:
 			s.fpWhere = inPlace
-		} else if a.spKnown && s.fpWhere == atFP && a.sp+i.fpAt == 0 {
-			s.fpWhere = inPlace
-		} else if s.fpWhere != saved {
+		case s.fpWhere != saved:
 			s.fpWhere = lost
 		}
 	}
