@@ -56,6 +56,21 @@ var codeCases = []struct {
 		want: "",
 	},
 	{
+		name: "ways that disagree and never return", machine: elf.EM_X86_64,
+		code: "\x85\xff\x74\x01\x53\xeb\xfe", // test edi, edi; je 5; push rbx; jmp 5
+		want: "0 sp+8 c-8",
+	},
+	{
+		name: "a call by address before what is known", machine: elf.EM_X86_64,
+		code: "\x85\xff\x74\x03\x50\xff\xd0\xc3", // test edi, edi; je 7; push rax; call *rax; ret
+		want: "0 sp+8 c-8 | 5 sp+16 c-8 | 7 sp+8 c-8",
+	},
+	{
+		name: "an address without a base", machine: elf.EM_X86_64,
+		code: "\x48\x8b\x04\xc5\x53\x53\x53\x53\xc3", // mov 0x53535353(, rax, 8), rax; ret
+		want: "0 sp+8 c-8",
+	},
+	{
 		name: "a return with a frame", machine: elf.EM_X86_64,
 		code: "\x53\xc3",
 		want: "",
@@ -120,7 +135,7 @@ var codeCases = []struct {
 	},
 	{
 		name: "what is behind and uses the registers of another", machine: elf.EM_X86_64,
-		code: "\x31\xc0\xc3\x48\x8b\x43\x08\xc3", // xor eax, eax; ret; mov 8(rbx), rax; ret
+		code: "\x31\xc0\xc3\x66\x90\x48\x8b\x43\x08\xc3", // xor eax, eax; ret; nop; mov 8(rbx), rax; ret
 		want: "0 sp+8 c-8",
 	},
 	{
