@@ -89,7 +89,7 @@ func TestExitCodes(t *testing.T) {
 		{0, []string{"pprof", "-o", filepath.Join(dir, "out"), good}},
 		{1, []string{"pprof", "-o", filepath.Join(missing, "out"), good}},
 		{2, []string{"pprof", good}},
-		{0, []string{"serve", "--web", "", "--duration", "1ms", good}},
+		{0, []string{"serve", "--web", "", "--duration", "5s", good}},
 		{1, []string{"serve", "--web", "", missing}},
 		{2, []string{"serve", "--interval", "0s"}},
 		{1, []string{"push", "--patience", "0s", missing}},

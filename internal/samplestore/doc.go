@@ -17,7 +17,7 @@
 //
 // A query makes a tree of what it selects in each segment. These are put together from the
 // root, the frames with the most time first, and what is too small to be drawn is never looked
-// into: the cost is that of the samples, and hardly that of the frames that differ.
+// into. The trees of full segments are kept until something else is selected.
 //
 // The package knows no format: who reads OTLP or pprof fills in Sample. Texts are any
 // bytes that the caller lets pass; bounds on the length of a text are the caller's, bounds

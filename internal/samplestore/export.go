@@ -15,13 +15,13 @@ type Entry struct {
 // are none.
 func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
 	parts, _ := s.snapshot()
-	scans := scanned(parts, q)
+	scans := s.scanned(parts, q)
 	var way []Frame
 	var groups []Frame
 	if q.Zoom != 0 {
 		m := s.grown(scans, q)
 		groups, way = m.groups, m.locate(q.Zoom)
-		m.release()
+		scans = m.scans
 	}
 	for _, scan := range scans {
 		from, to := scan.export(scan.under(way, groups), visit)
@@ -113,7 +113,7 @@ func (s *scan) export(wanted func(*row) bool, visit func(*Entry)) (fromMs, toMs 
 }
 
 // located returns a location as it came.
-func (c *columns) located(id uint32) *Location {
+func (c *part) located(id uint32) *Location {
 	l := &c.locations[id]
 	m := &c.mappings[l.mapping]
 	made := &Location{

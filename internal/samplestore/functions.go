@@ -22,10 +22,12 @@ func (m *merge) functions(v *View, search string) {
 	}
 	sums := make([]FunctionSum, most) // by frame of the merge
 	for part, s := range m.scans {
-		local, found := s.sumFrames(search, modules, types)
-		v.Found.add(found)
-		for i := range local {
-			if f := &local[i]; f.total.Sum() > 0 {
+		v.Found.add(s.found(search))
+		for i := range s.sums {
+			if f := &s.sums[i]; f.total.Sum() > 0 {
+				frame := &s.part.frames[i]
+				modules.values[frame.Module] += f.moduleNs
+				types.values[frame.Type] += f.typeNs
 				id := int(m.local(part, uint32(i)))
 				sums[id].Self.add(f.self)
 				sums[id].Total.add(f.total)
@@ -52,25 +54,18 @@ type frameSums struct {
 	moduleNs, typeNs int64
 }
 
-// sumFrames adds up the time of each frame of a part; modules and types get theirs. found is
-// the time of stacks with a frame that matches.
-func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []frameSums, found Sides) {
-	sums = make([]frameSums, len(s.part.frames))
-	above := make([]bool, len(s.tree)) // a match is on the way to this node
-	matched := make([]bool, len(sums))
-	for i, f := range s.part.frames {
-		matched[i] = matches(f, search)
-	}
+// sumFrames adds up the time of each frame of a part.
+func (s *scan) sumFrames() []frameSums {
+	sums := make([]frameSums, len(s.part.frames))
 	for i := 1; i < len(s.tree); i++ {
 		n := &s.tree[i]
 		if n.at&groupMark != 0 {
 			continue
 		}
 		marked := s.part.trie[n.at].frame
-		frame := marked & frameBits
-		// What a node has itself is what its children do not have.
-		sum := &sums[frame]
+		sum := &sums[marked&frameBits]
 		sum.self.add(n.total)
+		// What a node has itself is what its children do not have.
 		if p := s.tree[n.parent].at; n.parent != 0 && p&groupMark == 0 {
 			sums[s.part.trie[p].frame&frameBits].self.subtract(n.total)
 		}
@@ -83,19 +78,32 @@ func (s *scan) sumFrames(search string, modules, types *facetSums) (sums []frame
 		if marked&firstType != 0 {
 			sum.typeNs += n.total.Sum()
 		}
+	}
+	return sums
+}
+
+// found is the time of stacks with a frame that matches.
+func (s *scan) found(search string) (found Sides) {
+	if search == "" {
+		return found
+	}
+	matched := make([]bool, len(s.part.frames))
+	for i, f := range s.part.frames {
+		matched[i] = matches(f, search)
+	}
+	above := make([]bool, len(s.tree)) // a match is on the way to this node
+	for i := 1; i < len(s.tree); i++ {
+		n := &s.tree[i]
+		if n.at&groupMark != 0 {
+			continue
+		}
 		above[i] = above[n.parent]
-		if matched[frame] && !above[i] {
+		if !above[i] && matched[s.part.trie[n.at].frame&frameBits] {
 			found.add(n.total)
 			above[i] = true
 		}
 	}
-	for i, f := range s.part.frames {
-		if sums[i].total.Sum() > 0 {
-			modules.values[f.Module] += sums[i].moduleNs
-			types.values[f.Type] += sums[i].typeNs
-		}
-	}
-	return sums, found
+	return found
 }
 
 // top keeps functions with much time of their own and functions with much time in all.

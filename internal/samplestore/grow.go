@@ -28,7 +28,7 @@ func groupsOf(scans []*scan, q *Query) []Frame {
 	return append(frames, Frame{Group: GroupOthers})
 }
 
-// grower makes the tree of a part. Its memory is used again by other queries: trees are large.
+// grower makes the tree of a part. Its memory, but for the tree, is used again.
 type grower struct {
 	trie  []trieNode
 	tree  []treeNode
@@ -44,14 +44,15 @@ func (s *scan) grow(g *grower, groups []Frame) {
 	if g.slots = g.slots[:cap(g.slots)]; len(g.slots) < len(s.part.trie) {
 		g.slots = make([]int32, len(s.part.trie)*5/4)
 	}
-	g.trie, g.tree, g.begin, g.root = s.part.trie, append(g.tree[:0], treeNode{}), 1, 0
+	g.trie, g.tree, g.begin, g.root = s.part.trie, []treeNode{{}}, 1, 0
 	if groups == nil {
 		s.growAll(g)
 	} else {
 		s.growGroups(g, groups)
 	}
 	g.link()
-	s.tree = g.tree
+	s.tree, s.groups = g.tree, groups
+	s.sums = s.sumFrames()
 }
 
 // growAll adds the rows where their stacks are in the trie, and takes over what has any: passes
@@ -67,7 +68,13 @@ func (s *scan) growAll(g *grower) {
 	for i := n - 1; i > 0; i-- {
 		sums[s.part.trie[i].parent].add(sums[i])
 	}
-	g.tree[0].total = sums[0]
+	count := 1
+	for i := 1; i < n; i++ {
+		if sums[i].Sum() > 0 {
+			count++
+		}
+	}
+	g.tree = append(make([]treeNode, 0, count), treeNode{total: sums[0]})
 	g.slots[0] = 0
 	for i := 1; i < n; i++ {
 		if sums[i].Sum() > 0 {

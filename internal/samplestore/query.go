@@ -123,7 +123,7 @@ type View struct {
 func (s *Store) Query(q *Query) View {
 	parts, status := s.snapshot()
 	v := View{Status: status}
-	scans := scanned(parts, q)
+	scans := s.scanned(parts, q)
 	for _, scan := range scans {
 		v.Hits.add(scan.hits)
 		v.Ns.add(scan.ns)
@@ -131,18 +131,20 @@ func (s *Store) Query(q *Query) View {
 	v.Series = series(scans, q, status)
 	v.Facets, v.MoreKeys = facets(scans, q)
 	m := s.grown(scans, q)
-	defer m.release()
 	v.Tree = m.cut(q.Zoom)
 	m.functions(&v, strings.ToLower(q.Search))
 	return v
 }
 
 // scanned are the parts with the sums by label set.
-func scanned(parts []columns, q *Query) []*scan {
+func (s *Store) scanned(parts []*part, q *Query) []*scan {
+	known := s.kept.get(q.selection())
 	scans := make([]*scan, len(parts))
-	for i := range parts {
-		scans[i] = newScan(&parts[i], q)
-		scans[i].run()
+	for i, p := range parts {
+		if scans[i] = known[p.segment]; scans[i] == nil || !p.full {
+			scans[i] = newScan(p, q)
+			scans[i].run()
+		}
 	}
 	return scans
 }

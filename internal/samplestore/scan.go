@@ -26,7 +26,7 @@ func (m marks) has(i uint32) bool { return len(m) == 0 || m[i] }
 
 // scan is a query on one part.
 type scan struct {
-	part     *columns
+	part     *part
 	q        *Query
 	filters  []Filter
 	verdicts []verdict // by set
@@ -39,10 +39,12 @@ type scan struct {
 	failedNs [][]int64 // by filter: where only this one does not hold, by set; nil: none
 	hits, ns Sides
 
-	tree []treeNode // the stacks that were selected
+	groups []Frame     // of the tree
+	tree   []treeNode  // the stacks that were selected
+	sums   []frameSums // by frame
 }
 
-func newScan(part *columns, q *Query) *scan {
+func newScan(part *part, q *Query) *scan {
 	s := &scan{part: part, q: q, filters: q.Filters[:min(len(q.Filters), MaxFilters)], fromMs: math.MinInt64, toMs: math.MaxInt64}
 	if q.ToMs != 0 {
 		s.fromMs, s.toMs = q.FromMs, q.ToMs
@@ -61,7 +63,7 @@ type compiled struct {
 }
 
 // compile looks the texts of filters up for a part.
-func compile(part *columns, filters []Filter) []compiled {
+func compile(part *part, filters []Filter) []compiled {
 	if len(filters) == 0 {
 		return nil
 	}

@@ -23,6 +23,7 @@ type Store struct {
 	maxBytes int64
 	seed     maphash.Seed
 	growers  sync.Pool
+	kept     kept
 
 	mu       sync.Mutex
 	all      []*segment // the oldest first, never empty of rows
@@ -74,6 +75,7 @@ func (s *Store) room() *segment {
 		s.bytes -= s.all[0].bytes
 		s.evicted += s.all[0].hits
 		s.all[0] = nil
+		s.kept.forget()
 		s.all = s.all[1:]
 	}
 	made := newSegment(s.seed)
@@ -121,18 +123,25 @@ func (s *Store) Status() Status {
 	return status
 }
 
+// part is what a segment has at an instant.
+type part struct {
+	columns
+	segment *segment
+	full    bool // it takes no more
+}
+
 // snapshot returns what there is now.
-func (s *Store) snapshot() ([]columns, Status) {
+func (s *Store) snapshot() ([]*part, Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := Status{
 		Version: s.version, Bytes: s.bytes, Max: s.maxBytes, Received: s.received, Evicted: s.evicted, Cut: s.cut,
 		Kinds: s.kinds,
 	}
-	parts := make([]columns, len(s.all))
+	parts := make([]*part, len(s.all)) // one by one: some are kept
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for i, segment := range s.all {
-		parts[i] = segment.columns
+		parts[i] = &part{segment.columns, segment, segment.index == nil}
 		from, to = min(from, segment.minMs), max(to, segment.maxMs)
 	}
 	if from <= to {

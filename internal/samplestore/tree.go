@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"hash/maphash"
 	"slices"
-	"sync"
 )
 
 // NodeID tells a node by the frames on the way to it, alike in all answers. 0 is none.
@@ -48,10 +47,8 @@ func frameHash(f Frame) uint64 {
 // merge puts the trees of parts together, node by node from the root: what is too small to be
 // drawn is never looked into.
 type merge struct {
-	scans   []*scan
-	groups  []Frame
-	growers []*grower
-	pool    *sync.Pool
+	scans  []*scan
+	groups []Frame
 
 	// Frames have a number here. They are found by a hash with a seed of the store's, so that
 	// nobody can choose two of one hash.
@@ -63,28 +60,25 @@ type merge struct {
 	below map[int32]*merged // children of one node, by frame
 }
 
-// grown grows the trees of parts.
+// grown grows the trees of parts, as far as they are not there yet, and keeps them.
 func (s *Store) grown(scans []*scan, q *Query) *merge {
-	m := &merge{scans: scans, groups: groupsOf(scans, q), pool: &s.growers, ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
+	m := &merge{scans: scans, groups: groupsOf(scans, q), ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
+	g, ok := s.growers.Get().(*grower)
+	if !ok {
+		g = &grower{}
+	}
 	for i, scan := range scans {
-		g, ok := m.pool.Get().(*grower)
-		if !ok {
-			g = &grower{}
+		if scan.tree == nil || !slices.Equal(scan.groups, m.groups) {
+			other := *scan // others may be looking at it
+			other.grow(g, m.groups)
+			m.scans[i] = &other
 		}
-		m.growers = append(m.growers, g)
-		scan.grow(g, m.groups)
 		m.known[i] = make([]int32, len(scan.part.frames))
 	}
+	g.trie, g.tree = nil, nil
+	s.growers.Put(g)
+	s.kept.put(q.selection(), m.scans)
 	return m
-}
-
-// release gives back the memory of the trees, which nobody may use any more.
-func (m *merge) release() {
-	for i, g := range m.growers {
-		m.scans[i].tree = nil
-		g.trie = nil
-		m.pool.Put(g)
-	}
 }
 
 // merged is a node of several parts.
