@@ -36,9 +36,9 @@ type workerState struct {
 	mapped   bool                  // they were
 	runtime  record.RuntimeProcess // as published last
 	opened   openedRuntime
-	owner    executable.Owner      // as read at ownedNs
-	ownedNs  int64                 // 0: not yet
-	who      *who                  // read for the owner just before this look
+	owner    executable.Owner // as read at ownedNs
+	ownedNs  int64            // 0: not yet
+	who      *who             // read for the owner just before this look
 }
 
 // run does the work that waits for a process.
