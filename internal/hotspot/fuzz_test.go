@@ -1,7 +1,6 @@
 package hotspot
 
 import (
-	"debug/elf"
 	"testing"
 	"unicode/utf8"
 
@@ -87,7 +86,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(j.bytes, j.library.symbols[0]-imageBase, true)
 	}
 	f.Fuzz(func(t *testing.T, memory []byte, first uint64, whole bool) {
-		l := &Library{machine: elf.EM_X86_64}
+		l := &Library{}
 		for i := range l.symbols {
 			l.symbols[i] = imageBase + first + uint64(16*i)
 		}

@@ -61,7 +61,7 @@ func (p *process) addHeap(r *reader, heap, memory, segments, shift, low, high ui
 		return fmt.Errorf("%w: no code heaps yet", langruntime.ErrStarting)
 	}
 	if h.Limit < h.Start || h.Limit-h.Start > maxHeapBytes || bits < minSegmentShift || bits > maxSegmentShift ||
-		p.record.Heaps != [record.MaxHotSpotHeaps]record.HotSpotHeap{} && uint8(bits) != p.record.SegmentShift {
+		p.record.Heaps != [record.MaxHotSpotHeaps]record.HotSpotHeap{} && bits != uint32(p.record.SegmentShift) {
 		return fmt.Errorf("%w: HotSpot with code heaps from %#x to %#x", langruntime.ErrUnsupported, h.Start, h.Limit)
 	}
 	p.record.SegmentShift = uint8(bits)

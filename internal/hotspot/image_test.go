@@ -1,7 +1,6 @@
 package hotspot
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -103,7 +102,7 @@ type jvm struct {
 // newJVM makes the tables and code heaps of a version, without what without names.
 func newJVM(t testing.TB, version uint64, without string) *jvm {
 	t.Helper()
-	j := &jvm{image: &image{}, version: version, library: &Library{machine: elf.EM_X86_64}, statics: map[string]uint64{}}
+	j := &jvm{image: &image{}, version: version, library: &Library{}, statics: map[string]uint64{}}
 	fields := fields17
 	if version == 25 {
 		fields = fields25

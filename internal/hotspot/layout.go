@@ -14,7 +14,6 @@ import (
 // Library is a HotSpot in a file. It implements langruntime.Runtime.
 type Library struct {
 	symbols [len(tableSymbols)]uint64 // virtual addresses
-	machine elf.Machine
 }
 
 var _ langruntime.Runtime = (*Library)(nil)
@@ -26,9 +25,14 @@ func LibraryOf(e *elffile.File) (*Library, error) {
 	if err != nil || !ok || !sym.Defined() {
 		return nil, errors.Join(langruntime.ErrNone, err)
 	}
-	l := &Library{machine: e.Machine}
-	l.symbols, err = symbolValues(e)
-	return l, err
+	if e.Machine != elf.EM_X86_64 {
+		return nil, fmt.Errorf("%w: HotSpot on %v", langruntime.ErrUnsupported, e.Machine)
+	}
+	l := &Library{}
+	if l.symbols, err = symbolValues(e); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // Kind implements langruntime.Runtime.
@@ -44,7 +48,7 @@ func (l *Library) Open(mem langruntime.Memory, bias uint64) (langruntime.Process
 	if err != nil {
 		return nil, err
 	}
-	return open(mem, t, l.machine)
+	return open(mem, t)
 }
 
 // Versions whose structs are known.
@@ -112,7 +116,7 @@ func (f *fields) static(name string) uint64 {
 }
 
 // open finds out where a process has what is read.
-func open(mem langruntime.Memory, t *tables, machine elf.Machine) (*process, error) {
+func open(mem langruntime.Memory, t *tables) (*process, error) {
 	f := &fields{tables: t}
 	p := &process{}
 	var err error
@@ -128,7 +132,7 @@ func open(mem langruntime.Memory, t *tables, machine elf.Machine) (*process, err
 	if f.missing != "" {
 		return nil, fmt.Errorf("%w: HotSpot %d without %s", langruntime.ErrUnsupported, p.version, f.missing)
 	}
-	p.fillRecord(f, machine)
+	p.fillRecord(f)
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -195,14 +199,12 @@ func (p *process) check() error {
 	return nil
 }
 
-// Slots of interpreted frames, in bytes below the frame pointer.
-const (
-	bytecodeSlot    = 64
-	bytecodeSlotA64 = 72 // aarch64 from 21 on
-)
+// bytecodeSlot is how many bytes below an interpreted frame's pointer the place of its bytecode is.
+// On aarch64 it is 72 from version 21 on.
+const bytecodeSlot = 64
 
 // fillRecord sets what the sampling programs read by, but for the heaps.
-func (p *process) fillRecord(f *fields, machine elf.Machine) {
+func (p *process) fillRecord(f *fields) {
 	r := &p.record
 	r.BlobName, r.BlobSize, r.BlobFrameSize = uint16(p.blobName), uint16(p.blobSize), uint16(f.of("CodeBlob._frame_size"))
 	r.BlobFrameComplete, r.BlobCode = uint16(f.of("CodeBlob._frame_complete_offset")), uint16(f.of("CodeBlob._code_begin", "CodeBlob._code_offset"))
@@ -223,9 +225,6 @@ func (p *process) fillRecord(f *fields, machine elf.Machine) {
 	r.SignatureIndex, r.IDNum = uint16(p.signatureIndex), uint16(p.idnum)
 	r.PoolHolder, r.KlassName = uint16(p.poolHolder), uint16(p.klassName)
 	r.BytecodeSlot = bytecodeSlot
-	if machine == elf.EM_AARCH64 && p.version >= version21 {
-		r.BytecodeSlot = bytecodeSlotA64
-	}
 	r.BlockBytes = uint8(f.size("HeapBlock"))
 }
 

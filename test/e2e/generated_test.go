@@ -194,6 +194,7 @@ func TestGeneratedCode(t *testing.T) {
 	startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 199
 		c.ReportInterval = time.Second
+		c.Runtimes.Hotspot.Enabled = false // it would name what perf maps do
 	})
 	plain := script("plain")
 	isolated := script("isolated")

@@ -513,8 +513,11 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 	}
 	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
 		emit_hotspot_blob(s, w, 0);
+		/* While a frame is replaced by those of the interpreter, nothing is there yet. */
 		if (!w->sp_known ||
-		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)))
+		    bpf_probe_read_user(&link, sizeof(link), (const void *)(w->sp + h->frame_bytes - 16)) ||
+		    (!in_hotspot(h, strip_return_address(link.return_address)) &&
+		     !behind_call(strip_return_address(link.return_address))))
 			return OUTCOME_NO_ROWS;
 		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
 	}
