@@ -13,24 +13,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type offcpuCounters struct {
-	_     structs.HostLayout
-	Value [18]uint64
-}
-
 type offcpuThreadId struct {
 	_       structs.HostLayout
 	Thread  uint32
 	Pad     uint32
 	StartNs uint64
-}
-
-type offcpuThreadReturn struct {
-	_      structs.HostLayout
-	LeftNs uint64
-	TimeNs uint64
-	Thread uint32
-	Pad    uint32
 }
 
 type offcpuThreadState uint32

@@ -8,7 +8,8 @@
 // scope-info.tq, string.tq, bytecode-array.tq, objects/code.h, deoptimization-data.h and
 // instruction-stream.h for objects; codegen/source-position.h and source-position-table.cc,
 // baseline/bytecode-offset-iterator.h, interpreter/bytecodes.h and
-// deoptimizer/translation-opcode.h and deoptimization-data.cc for tables. Offsets that no file
+// deoptimizer/translation-opcode.h and deoptimization-data.cc,
+// codegen/safepoint-table.h and maglev-safepoint-table.h for tables. Offsets that no file
 // gives were observed in Node.js 20 to 26.
 //
 // # Which file, which offsets
@@ -32,7 +33,8 @@
 //
 // Lines are those of the source position tables. A function whose table V8 has not made yet has
 // the line on which it begins only. Maglev makes no such tables before V8 13.6, and in early
-// releases of that: its code is the function that was compiled, without those put into it.
+// releases of that: what is interrupted in its code is the function that was compiled, without
+// those put into it; what calls is right there, too.
 //
 // A builtin written in JavaScript's place (Array.prototype.map) is a function without a file. An
 // asynchronous function that waits is not on the stack.

@@ -207,7 +207,7 @@ func (b *builder) code(kind uint8, deopt, positions uint64) uint64 {
 	r := &b.l.release
 	b.set(o, r.deopt, deopt)
 	b.set(o, r.positions, positions)
-	b.set(o, r.start, 0x7fff00001000)
+	b.set(o, r.start, b.alloc(2000))
 	b.half(o, r.flags, uint32(kind)|0x130)
 	b.half(o, r.size, 1000)
 	return o

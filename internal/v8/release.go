@@ -26,6 +26,7 @@ type release struct {
 	wrapped                            bool // the deoptimization data leads to the function by a wrapper
 	flagged                            bool // bit 0 of offsets in a source position table is a flag
 	bytecodes                          string
+	slotsFirst                         bool   // a safepoint table begins with the number of slots
 	translations                       string // "": the source position table has all calls
 }
 
@@ -69,15 +70,15 @@ func releaseOf(v version) (r release, ok bool) {
 		}.newer(), true
 	case version{13, 6}: // 24
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, bytecodes: bytecodes136, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, slotsFirst: true, bytecodes: bytecodes136, translations: translations136,
 		}.newer(), true
 	case version{14, 1}: // 25
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, bytecodes: bytecodes141, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes141, translations: translations136,
 		}.newer(), true
 	case version{14, 6}: // 26
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, bytecodes: bytecodes146, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes146, translations: translations136,
 		}.newer(), true
 	}
 	return release{}, false

@@ -190,14 +190,26 @@ func (r *codeReader) readCalls() error {
 	if err != nil {
 		return err
 	}
+	safepoints, err := r.readSafepoints()
+	if err != nil {
+		return err
+	}
 	left := maxTranslated
-	for ; len(words) >= 8*entryWords; words = words[8*entryWords:] {
+	for i := uint32(0); len(words) >= 8*entryWords; i, words = i+1, words[8*entryWords:] {
 		at, pc := word(words, 8), word(words, 16)
 		if !isSmi(at) || !isSmi(pc) || smi(pc) <= 0 {
 			continue // no call
 		}
+		offset := uint32(smi(pc))
+		if r.isMaglev() {
+			s, ok := safepoints[i]
+			if !ok || s.trampoline != offset {
+				continue
+			}
+			offset = s.pc
+		}
 		t := translation{counts: r.release.translations, b: b, at: int(smi(at)), left: &left}
-		if err := r.addCall(uint32(smi(pc)), t.frames()); err != nil {
+		if err := r.addCall(offset, t.frames()); err != nil {
 			return err
 		}
 	}

@@ -243,7 +243,7 @@ func TestBaseline(t *testing.T) {
 
 // optimized makes code of an optimizing compiler: outer has inner put into it, from 100 on and
 // on its line 4, and the call that goes on at 300 is inner's at 12, when outer was at 5.
-func (b *builder) optimized() (code uint64) {
+func (b *builder) optimized(kind uint8) (code uint64) {
 	r := &b.l.release
 	outer, _ := b.function("outer")
 	inner, _ := b.function("inner")
@@ -274,7 +274,29 @@ func (b *builder) optimized() (code uint64) {
 		copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), smiOf(at), smiOf(300)})
 	}
 	table := b.table(10, sourcePosition(9, -1), 100, sourcePosition(9, 0), 200, sourcePosition(20, -1))
-	return b.code(r.baseline+2, b.words(typeList, list...), b.array(table))
+	code = b.code(kind, b.words(typeList, list...), b.array(table))
+	if kind == r.baseline+1 {
+		b.safepoints(code)
+	}
+	return code
+}
+
+// safepoints has the call of optimized as Maglev does: 300 is where the code goes on if it has
+// become invalid, 250 where it does else.
+func (b *builder) safepoints(code uint64) {
+	c, _ := b.heap().readCode(code)
+	words := []uint32{2, 1 | 1<<1 | 2<<4 | 1<<7, 0, 0}
+	if b.l.release.slotsFirst {
+		words = []uint32{9, 2, words[1], 0}
+	}
+	at := b.bytes[c.start+uint64(c.size)-base:]
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(at[4*i:], w)
+	}
+	copy(at[safepointHeader:], []byte{
+		7, 0, 0, 0, 0, 0, 0, // no deoptimization
+		250, 0, 2, 301 & 255, 301 >> 8, 0, 0,
+	})
 }
 
 // translation begins one with frames, of bytecode and literal.
@@ -295,7 +317,7 @@ func (b *builder) interpreted(bytecode, literal int) []byte {
 
 func TestOptimized(t *testing.T) {
 	everyVersion(t, func(t *testing.T, b *builder) {
-		object := b.optimized()
+		object := b.optimized(b.l.release.baseline + 2)
 		c, err := b.heap().readCode(object)
 		require.NoError(t, err)
 		s, err := b.heap().optimized(&c)
@@ -333,6 +355,31 @@ func TestOptimized(t *testing.T) {
 	})
 }
 
+// Maglev says otherwise where its calls go on.
+func TestMaglev(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		if b.l.release.translations == "" {
+			return
+		}
+		object := b.optimized(b.l.release.baseline + 1)
+		c, err := b.heap().readCode(object)
+		require.NoError(t, err)
+		s, err := b.heap().optimized(&c)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+		require.NoError(t, err)
+		names := func(position uint32) (names []string) {
+			for _, frame := range f.Frames(nil, position) {
+				names = append(names, frame.Name)
+			}
+			return names
+		}
+		require.Equal(t, []string{"inner", "outer"}, names(250))
+		require.Equal(t, []string{"outer"}, names(251))
+		require.Equal(t, []string{"outer"}, names(300))
+	})
+}
+
 // Inlinings that call each other end.
 func TestInliningsInCircles(t *testing.T) {
 	c := &compiled{functions: []named{{name: "a"}}, inlinings: []inlining{{caller: 1}, {caller: 0}}, places: []place{{inlining: 0}}}
@@ -357,9 +404,9 @@ func TestBytecodeLength(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	var heaps []*builder
 	var objects []uint64
-	for _, v := range versions {
+	for i, v := range versions {
 		b := newBuilder(v)
-		objects = append(objects, b.optimized())
+		objects = append(objects, b.optimized(b.l.release.baseline+1+uint8(i%2)))
 		b.bytes = b.bytes[:b.next-base]
 		heaps = append(heaps, b)
 		b = newBuilder(v)
