@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
-	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -30,7 +29,6 @@ const (
 type resolver struct {
 	symbolizer   *symbolizer                 // nil: addresses stay without names
 	lines        []profile.Line              // of the last frame
-	functions    []langruntime.Frame         // scratch
 	processes    map[uint64]*process.Process // of the batch that is built
 	infos        map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
 	mappings     map[mappingKey]*profile.Mapping

@@ -44,13 +44,13 @@ func (f FS) path(pid int, name string) string {
 	return f.root() + "/" + strconv.Itoa(pid) + "/" + name
 }
 
-// open opens a file of a process for reading.
 // Exists reports whether there is a process with a PID.
 func (f FS) Exists(pid int) bool {
 	_, err := os.Lstat(f.path(pid, ""))
 	return err == nil
 }
 
+// open opens a file of a process for reading.
 func (f FS) open(pid int, name string) (*os.File, error) {
 	file, err := os.Open(f.path(pid, name))
 	return file, gone(err)
