@@ -87,27 +87,39 @@ func (s *scan) growAll(g *grower) {
 // growGroups adds the rows group by group, so that one slot for each trie node is enough.
 func (s *scan) growGroups(g *grower, groups []Frame) {
 	type selected struct {
+		ns   int64
 		at   uint32
 		side int8
-		ns   int64
 	}
-	byGroup := make([][]selected, len(groups))
 	groupOf := s.classes(s.q.Group, groupValues(groups))
-	s.selected(func(r *row, side int8) {
-		group := int(groupOf[r.set])
-		if group < 0 {
-			group = len(groups) - 1
+	group := func(r *row) int {
+		if at := groupOf[r.set]; at >= 0 {
+			return int(at)
 		}
-		byGroup[group] = append(byGroup[group], selected{r.at, side, r.ns})
+		return len(groups) - 1
+	}
+	next := make([]int, len(groups)+1) // where the next row of a group goes
+	s.selected(func(r *row, _ int8) { next[group(r)+1]++ })
+	for i := range groups {
+		next[i+1] += next[i]
+	}
+	rows := make([]selected, next[len(groups)])
+	s.selected(func(r *row, side int8) {
+		at := &next[group(r)]
+		rows[*at] = selected{r.ns, r.at, side}
+		*at++
 	})
-	for i, rows := range byGroup {
-		if len(rows) == 0 {
+	g.tree = append(make([]treeNode, 0, len(s.part.trie)*9/8), g.tree...)
+	begin := 0
+	for i := range groups {
+		mine := rows[begin:next[i]]
+		if begin = next[i]; len(mine) == 0 {
 			continue
 		}
 		g.root = int32(len(g.tree))
 		g.begin = g.root + 1
 		g.tree = append(g.tree, treeNode{at: groupMark | uint32(i)})
-		for _, r := range rows {
+		for _, r := range mine {
 			g.add(r.at, r.side, r.ns)
 		}
 	}
