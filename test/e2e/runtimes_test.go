@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	pythonSamples = size(100_000, 3_000, 500) // of all versions
+	pythonSamples = size(100_000, 1_600, 500) // of all versions
 	pythonRate    = size(1999, 1999, 499)
 )
 
@@ -235,7 +235,7 @@ func chainOf(frames []pythonFrame) string {
 // frame has a function, file and line that its program has; the share of samples with a whole
 // known chain is bounded. A forked child has its own from the beginning.
 func TestRuntimesPython(t *testing.T) {
-	commands := pythons()
+	commands := ends(pythons())
 	require.NotEmpty(t, commands, "no CPython 3.11 to 3.14")
 	for _, command := range commands {
 		for _, mode := range []string{"threads", "fork"} {

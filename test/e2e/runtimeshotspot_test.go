@@ -275,7 +275,7 @@ var hotSpotModes = map[string][]string{
 // program has; the share of samples with a whole known chain is bounded; labels name the
 // function that runs.
 func TestRuntimesHotSpot(t *testing.T) {
-	commands := javas()
+	commands := ends(javas())
 	require.NotEmpty(t, commands, "no JVM 17, 21 or 25")
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o755))

@@ -229,7 +229,7 @@ func readV8Source(t *testing.T, path string) *v8Source {
 // where it begins as the script has it; the shares of samples with a whole known chain, and of
 // frames with the line of their call, are bounded.
 func TestRuntimesV8(t *testing.T) {
-	nodes := v8Nodes()
+	nodes := ends(v8Nodes())
 	require.NotEmpty(t, nodes, "no Node.js: run scripts/node-writers.sh")
 	script, err := filepath.Abs("../../testdata/runtimes/chains.js")
 	require.NoError(t, err)

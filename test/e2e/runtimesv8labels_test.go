@@ -79,7 +79,7 @@ func (s *v8LabelSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) er
 // runs, each sample's label is that of the function on its stack, with the garbage collector
 // running, and in an asynchronous function that goes on.
 func TestRuntimesV8Labels(t *testing.T) {
-	releases := []string{"22", "24", "26"}
+	releases := ends([]string{"22", "24", "26"})
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
 			node, err := filepath.Abs(filepath.Join(nodeBuild, "node_modules", "node"+release, "bin", "node"))
