@@ -73,7 +73,7 @@ func TestWeb(t *testing.T) {
 	pprofFile := filepath.Join(dir, "download.pb.gz")
 	given, err := json.Marshal(map[string]any{
 		"url": url, "pid": pid, "truth": truthShares(t, truthFile), "pprof": pprofFile,
-		"emptyUrl": webURL(empty), "loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
+		"pictures": testutil.Full(), "emptyUrl": webURL(empty), "loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
 		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
 	})
 	require.NoError(t, err)

@@ -5,9 +5,9 @@ import { Watched } from "./browser.mjs";
 
 const widths = [1400, 800, 500];
 
-// states takes a picture of the page in each of its states, at the widths of a desk, a tablet and
-// a telephone, in both themes; none is wider than its window, and on each the graph begins on the
-// first two screens.
+// states goes through the page's states at the widths of a desk, a tablet and a telephone; none is
+// wider than its window, and on each the graph begins on the first two screens. Full forms take
+// a picture of each, in both themes.
 export async function states(browser, given) {
 	const w = await Watched.open(browser, given.url);
 	const { fromMs, toMs } = await w.page.evaluate(() => fetch("api/view").then((r) => r.json()));
@@ -26,7 +26,7 @@ export async function states(browser, given) {
 			const { wide, top } = await w.page.evaluate(() => ({ wide: document.documentElement.scrollWidth, top: document.querySelector("#flame").getBoundingClientRect().top + scrollY }));
 			assert.ok(wide <= width, `${name} is ${wide} px wide at ${width}`);
 			assert.ok(top < 800, `${name}: the graph begins at ${top} px at ${width}`);
-			for (const scheme of ["light", "dark"]) {
+			for (const scheme of given.pictures ? ["light", "dark"] : []) {
 				await w.page.emulateMedia({ colorScheme: scheme });
 				await w.shot(`state-${name}-${width}-${scheme}`);
 				pictures++;
