@@ -237,6 +237,15 @@ E2E_TESTS_release := TestRelease
 E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
+# JVMs that this system's packages lack.
+JVMS := $(BUILD)/jvms
+comma := ,
+.PHONY: jvms
+jvms:
+	@scripts/jvms.sh $(JVMS)
+e2e-runtimes: jvms
+e2e-runtimes: export JAVAS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(JVMS)/java21$(comma)$(JVMS)/java25)
+
 .PHONY: node-writers web-browser
 node-writers:
 	@scripts/node-writers.sh

@@ -130,7 +130,7 @@ func open(mem langruntime.Memory, t *tables) (*process, error) {
 	}
 	p.places(f)
 	if f.missing != "" {
-		return nil, fmt.Errorf("%w: HotSpot %d without %s", langruntime.ErrUnsupported, p.version, f.missing)
+		return nil, p.lacks(f)
 	}
 	p.fillRecord(f)
 	if err := p.check(); err != nil {
@@ -140,9 +140,15 @@ func open(mem langruntime.Memory, t *tables) (*process, error) {
 		return nil, err
 	}
 	if f.missing != "" {
-		return nil, fmt.Errorf("%w: HotSpot %d without %s", langruntime.ErrUnsupported, p.version, f.missing)
+		return nil, p.lacks(f)
 	}
 	return p, nil
+}
+
+// lacks is the error of tables without a field. It may only not be there yet: while the loader
+// goes through a file, its tables seem to end where it has come to.
+func (p *process) lacks(f *fields) error {
+	return fmt.Errorf("%w: HotSpot %d without %s", langruntime.ErrStarting, p.version, f.missing)
 }
 
 // places sets the offsets that this package reads by.

@@ -12,7 +12,7 @@ var (
 	ErrNone = errors.New("no language runtime")
 	// ErrUnsupported says that it is one whose frames cannot be read, and why.
 	ErrUnsupported = errors.New("unsupported language runtime")
-	// ErrStarting says that a process has not set its runtime up yet.
+	// ErrStarting says that a process has not set its runtime up yet, as far as can be told.
 	ErrStarting = errors.New("the language runtime is starting")
 	// ErrGone says that the object of a frame is not there any more.
 	ErrGone = errors.New("the object has gone")

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -66,6 +67,8 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 			t.schedule(p, workUnwind, t.now()+int64(startingGap)<<o.attempt)
 		}
 		o.attempt++
+	default: // it is not what was expected, or very slow
+		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnsupported, err), m)
 	}
 	return o.process
 }

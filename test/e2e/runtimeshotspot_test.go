@@ -122,6 +122,13 @@ func (s *hotSpotSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) er
 	return nil
 }
 
+// follow has the samples of a process kept.
+func (s *hotSpotSink) follow(pid int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid = pid
+}
+
 // add counts samples of threads that run Java, from hotSpotWarm after the first whole one on: then
 // there are rows of the files that all have in their stacks.
 func (s *hotSpotSink) add(of *hotSpotStack, times []uint64) {
@@ -301,13 +308,15 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	if mode == "virtual" {
 		args, known = append(args, mode), hotSpotVirtual
 	}
-	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
-	lowerPriority(t, w.PID)
-	out := &hotSpotSink{t: t, pid: int64(w.PID), stacks: map[string]*hotSpotStack{}}
+	out := &hotSpotSink{t: t, stacks: map[string]*hotSpotStack{}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = hotSpotRate
 		c.ReportInterval = 500 * time.Millisecond
 	}, manySets)
+	// It is seen from its first instant on, when it has no code heaps yet.
+	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
+	lowerPriority(t, w.PID)
+	out.follow(int64(w.PID))
 	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
 	odd := map[string]int{}
 	for _, stack := range out.take(samples) {
