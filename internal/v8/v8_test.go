@@ -92,6 +92,34 @@ func TestFunctionGone(t *testing.T) {
 	})
 }
 
+// changing is memory in which a word changes when another address is read.
+type changing struct {
+	*builder
+	when, what uint64
+}
+
+func (c *changing) ReadAt(p []byte, addr uint64) error {
+	if addr == c.when {
+		c.put(c.what, 0x4_0000_0000)
+	}
+	return c.memory.ReadAt(p, addr)
+}
+
+// One that is replaced while it is read has gone.
+func TestFunctionReplaced(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, _ := b.function("work")
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		source, err := b.heap().word(s.script, scriptSource)
+		require.NoError(t, err)
+		p, err := b.l.Open(b.memory, 0)
+		require.NoError(t, err)
+		_, err = p.Read(&changing{b, source - 1 + stringData, s.script - 1 + scriptID}, object, cookieOf(s.hash))
+		require.ErrorIs(t, err, langruntime.ErrGone)
+	})
+}
+
 // The collector leaves the new address in place of the map.
 func TestFunctionMoved(t *testing.T) {
 	everyVersion(t, func(t *testing.T, b *builder) {
