@@ -73,6 +73,7 @@ func TestFunctionGone(t *testing.T) {
 		for what, change := range map[string]func(){
 			"type":      func() { b.set(object, 0, b.maps[typeCode]|1) },
 			"map":       func() { b.set(object, 0, 0) },
+			"no code":   func() { b.object(typeFunction, 16); b.set(object, 0, b.maps[typeFunction]|1) },
 			"literal":   func() { b.half(object, b.l.release.id, 4) },
 			"script id": func() { b.set(script, scriptID, smiOf(78)) },
 			"source":    func() { b.half(source, stringLength, 7) },
@@ -168,7 +169,7 @@ func TestText(t *testing.T) {
 	copy(b.bytes[outside-base:], "native")
 	cons := b.indirect(stringCons, 6, abc, b.text("def"))
 	deep := abc
-	for range maxPieceDepth + 1 {
+	for range maxPieces {
 		deep = b.indirect(stringCons, 3, deep, b.text(""))
 	}
 	circle := b.indirect(stringThin, 3, 0)
@@ -236,6 +237,8 @@ func TestScriptsBounded(t *testing.T) {
 		}
 	}
 	require.Nil(t, s.get(scriptKey{at: 2}))
+	require.Greater(t, s.bytes(), 4*maxScriptLines/2)
+	require.Less(t, s.bytes(), 4*maxScriptLines+4096)
 	s.put(scriptKey{at: 20}, &script{ends: make([]uint32, 2*maxScriptLines)})
 	require.Len(t, s.known, 1)
 }
