@@ -17,8 +17,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
-	v8 "github.com/customlabels/otelcol-customlabels/internal/v8"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
+	"github.com/customlabels/otelcol-customlabels/internal/v8js"
 )
 
 // Facts are what there is to know of an ELF file.
@@ -114,7 +114,7 @@ func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
 	if !errors.Is(err, langruntime.ErrNone) {
 		return nil, err
 	}
-	engine, err := v8.LayoutOf(e)
+	engine, err := v8js.LayoutOf(e)
 	if err != nil {
 		return nil, err
 	}

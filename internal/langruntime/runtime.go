@@ -46,6 +46,12 @@ type Process interface {
 	Read(mem Memory, object uint64, cookie uint32) (Function, error)
 }
 
+// A Holder is a Process that keeps something of what it has read, in bounded memory.
+type Holder interface {
+	// Held is the memory that it takes.
+	Held() int
+}
+
 // A Function is what the object of a frame stands for. It is not changed.
 type Function interface {
 	// Frames appends the function with the line of a position; the functions that a compiler

@@ -56,6 +56,8 @@ type functions struct {
 	// reading are those that a worker reads.
 	reading int
 	bytes   int
+	// kept by the runtime, beside them.
+	kept int
 
 	// Used by the worker that runs the job; there is at most one.
 	unloaded int
@@ -64,7 +66,7 @@ type functions struct {
 func (f *functions) held() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.bytes
+	return f.bytes + f.kept
 }
 
 // want notes a function on a stack; news tells that it has to be read. refused: there is no room.
@@ -199,13 +201,18 @@ func (t *Table) readFunctions(p *Process) {
 	if err != nil { // it may have been another process
 		clear(read)
 	}
-	t.keepFunctions(p, keys, read)
+	kept := 0
+	if holder, ok := runtime.(langruntime.Holder); ok {
+		kept = holder.Held()
+	}
+	t.keepFunctions(p, keys, read, kept)
 	t.functionsLater(p, max(int64(functionsGap), functionsShare*(t.now()-began)))
 }
 
-func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime.Function) {
+func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime.Function, kept int) {
 	p.functions.mu.Lock()
 	defer p.functions.mu.Unlock()
+	p.functions.kept = kept
 	p.functions.reading = 0
 	for i, k := range keys {
 		known := p.functions.known[k]

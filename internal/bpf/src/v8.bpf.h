@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Which JavaScript function a frame of V8 runs: package v8 has the facts and their sources.
+ * Which JavaScript function a frame of V8 runs: package v8js has the facts and their sources.
  *
  * V8 keeps frame pointers in all code that it generates and in its builtins, which have no
  * unwind rows. Below its frame pointer, a frame of a JavaScript function has

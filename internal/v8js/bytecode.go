@@ -1,4 +1,4 @@
-package v8
+package v8js
 
 // Operands of bytecodes by version, as src/interpreter/bytecodes.h of V8 declares them: two
 // digits for each bytecode, the bytes of operands of a fixed size, and the number of those that

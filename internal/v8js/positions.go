@@ -1,4 +1,4 @@
-package v8
+package v8js
 
 // position is a SourcePosition: bit 0 tells that it is none of a script; 30 bits of the place
 // in the script, plus 1; 16 bits of the number of the inlining that it is in, plus 1.

@@ -1,9 +1,10 @@
-package v8
+package v8js
 
 import (
 	"slices"
 	"sort"
 	"sync"
+	"unsafe"
 )
 
 // Bounds of what is read of scripts, and kept of those of a process.
@@ -51,6 +52,17 @@ type scripts struct {
 type keptScript struct {
 	key scriptKey
 	*script
+}
+
+// bytes is the memory that they take.
+func (s *scripts) bytes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := cap(s.known) * int(unsafe.Sizeof(keptScript{}))
+	for _, of := range s.known {
+		n += int(unsafe.Sizeof(script{})) + len(of.file) + 4*cap(of.ends)
+	}
+	return n
 }
 
 func (s *scripts) get(key scriptKey) *script {

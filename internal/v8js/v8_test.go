@@ -1,4 +1,4 @@
-package v8
+package v8js
 
 import (
 	"encoding/binary"
@@ -73,6 +73,7 @@ func TestFunctionGone(t *testing.T) {
 		for what, change := range map[string]func(){
 			"type":      func() { b.set(object, 0, b.maps[typeCode]|1) },
 			"map":       func() { b.set(object, 0, 0) },
+			"no code":   func() { b.object(typeFunction, 16); b.set(object, 0, b.maps[typeFunction]|1) },
 			"literal":   func() { b.half(object, b.l.release.id, 4) },
 			"script id": func() { b.set(script, scriptID, smiOf(78)) },
 			"source":    func() { b.half(source, stringLength, 7) },
@@ -89,6 +90,34 @@ func TestFunctionGone(t *testing.T) {
 		require.ErrorIs(t, err, langruntime.ErrGone)
 		_, err = b.read(t, object, cookieOf(s.hash))
 		require.NoError(t, err)
+	})
+}
+
+// changing is memory in which a word changes when another address is read.
+type changing struct {
+	*builder
+	when, what uint64
+}
+
+func (c *changing) ReadAt(p []byte, addr uint64) error {
+	if addr == c.when {
+		c.put(c.what, 0x4_0000_0000)
+	}
+	return c.memory.ReadAt(p, addr)
+}
+
+// One that is replaced while it is read has gone.
+func TestFunctionReplaced(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object, _ := b.function("work")
+		s, err := b.heap().readShared(object)
+		require.NoError(t, err)
+		source, err := b.heap().word(s.script, scriptSource)
+		require.NoError(t, err)
+		p, err := b.l.Open(b.memory, 0)
+		require.NoError(t, err)
+		_, err = p.Read(&changing{b, source - 1 + stringData, s.script - 1 + scriptID}, object, cookieOf(s.hash))
+		require.ErrorIs(t, err, langruntime.ErrGone)
 	})
 }
 
@@ -140,7 +169,7 @@ func TestText(t *testing.T) {
 	copy(b.bytes[outside-base:], "native")
 	cons := b.indirect(stringCons, 6, abc, b.text("def"))
 	deep := abc
-	for range maxPieceDepth + 1 {
+	for range maxPieces {
 		deep = b.indirect(stringCons, 3, deep, b.text(""))
 	}
 	circle := b.indirect(stringThin, 3, 0)
@@ -208,6 +237,8 @@ func TestScriptsBounded(t *testing.T) {
 		}
 	}
 	require.Nil(t, s.get(scriptKey{at: 2}))
+	require.Greater(t, s.bytes(), 4*maxScriptLines/2)
+	require.Less(t, s.bytes(), 4*maxScriptLines+4096)
 	s.put(scriptKey{at: 20}, &script{ends: make([]uint32, 2*maxScriptLines)})
 	require.Len(t, s.known, 1)
 }

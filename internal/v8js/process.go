@@ -1,4 +1,4 @@
-package v8
+package v8js
 
 import (
 	"unsafe"
@@ -25,6 +25,11 @@ func (*process) Kind() record.RuntimeKind { return record.RuntimeV8 }
 func (p *process) Record() record.RuntimeProcess {
 	return record.RuntimeProcess{Kind: record.RuntimeV8, V8: p.layout.process}
 }
+
+// Held implements langruntime.Holder.
+func (p *process) Held() int { return p.scripts.bytes() }
+
+var _ langruntime.Holder = (*process)(nil)
 
 // function is one that was read, for its interpreter or baseline code.
 type function struct {

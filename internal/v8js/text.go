@@ -1,4 +1,4 @@
-package v8
+package v8js
 
 import (
 	"encoding/binary"
@@ -9,11 +9,9 @@ import (
 
 // Bounds of what is read of strings.
 const (
-	maxNameChars  = 1024
-	maxFileChars  = 4096
-	maxIndirect   = 8  // strings that stand for another
-	maxPieces     = 64 // of a string that was put together
-	maxPieceDepth = 32
+	maxNameChars = 1024
+	maxIndirect  = 8  // strings that stand for another
+	maxPieces    = 64 // of a string that was put together
 )
 
 // characters are consecutive ones in memory.
@@ -99,7 +97,7 @@ func (h *heap) resolve(object uint64) (pieces, error) {
 func (h *heap) text(object uint64, maxChars int) (string, error) {
 	var to []uint16
 	left := maxPieces
-	err := h.gather(object, maxChars, maxPieceDepth, &left, &to)
+	err := h.gather(object, maxChars, &left, &to)
 	if err != nil {
 		return "", err
 	}
@@ -114,19 +112,19 @@ func (h *heap) text(object uint64, maxChars int) (string, error) {
 }
 
 // gather appends characters of a string until there are so many.
-func (h *heap) gather(object uint64, maxChars, depth int, left *int, to *[]uint16) error {
+func (h *heap) gather(object uint64, maxChars int, left *int, to *[]uint16) error {
 	p, err := h.resolve(object)
 	if err != nil {
 		return err
 	}
-	if *left--; *left < 0 || depth == 0 {
+	if *left--; *left < 0 {
 		return gone("simple string")
 	}
 	if p.first != 0 {
-		if err := h.gather(p.first, maxChars, depth-1, left, to); err != nil || len(*to) >= maxChars {
+		if err := h.gather(p.first, maxChars, left, to); err != nil || len(*to) >= maxChars {
 			return err
 		}
-		return h.gather(p.second, maxChars, depth-1, left, to)
+		return h.gather(p.second, maxChars, left, to)
 	}
 	n := min(p.n, maxChars-len(*to))
 	if !p.wide {

@@ -1,4 +1,4 @@
-// Package v8 reads the JavaScript functions of V8 as Node.js 20 to 26 has it, and tells the
+// Package v8js reads the JavaScript functions of V8 as Node.js 20 to 26 has it, and tells the
 // sampling programs how to find them in frames (internal/bpf/src/v8.bpf.h).
 //
 // # Sources
@@ -47,4 +47,4 @@
 // moved just now is found by the address that it leaves behind. Two functions that agree in all
 // of that, one in the place of the other, would have to be of different isolates of one process,
 // in scripts of the same length.
-package v8
+package v8js
