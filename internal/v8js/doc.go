@@ -16,7 +16,9 @@
 //
 // A file that exports V8's version and its metadata for post-mortem debuggers (symbols v8dbg_*),
 // as Node.js does. What the metadata lack is in a table by version, and what both have must
-// agree. A version that is not in the table, or a build with compressed pointers, is refused.
+// agree. A version that is not in the table, or a build with compressed
+// pointers, is refused. So is V8 on aarch64, for which the sampling programs know the frames, but
+// no Node.js was ever compared with what they make of them.
 //
 // # What a frame says
 //

@@ -1,6 +1,7 @@
 package v8js
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 
@@ -44,6 +45,9 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	}
 	if v.major < 0 {
 		return nil, langruntime.ErrNone
+	}
+	if e.Machine != elf.EM_X86_64 {
+		return nil, fmt.Errorf("%w: V8 on %v", langruntime.ErrUnsupported, e.Machine)
 	}
 	r, ok := releaseOf(v)
 	if !ok {

@@ -2,6 +2,8 @@ package v8js
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -60,7 +62,13 @@ func image(t testing.TB, ints map[string]int32) []byte {
 	require.NoError(t, err, "%s", out)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	return data
+	return of(elf.EM_X86_64, data)
+}
+
+// of makes a file one of another machine.
+func of(machine elf.Machine, file []byte) []byte {
+	binary.LittleEndian.PutUint16(file[18:], uint16(machine))
+	return file
 }
 
 func layoutIn(t testing.TB, data []byte) (*Layout, error) {
@@ -101,6 +109,8 @@ func TestLayoutOfRefuses(t *testing.T) {
 	_, err := layoutIn(t, image(t, map[string]int32{"x": 1, "v8dbg_TaggedSize": 8}))
 	require.ErrorIs(t, err, langruntime.ErrNone)
 	ints := exported(version{13, 6})
+	_, err = layoutIn(t, of(elf.EM_AARCH64, image(t, ints)))
+	require.ErrorIs(t, err, langruntime.ErrUnsupported)
 	for name := range ints {
 		if name == majorSymbol || name == minorSymbol {
 			continue
