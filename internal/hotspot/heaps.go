@@ -34,7 +34,7 @@ func (p *process) findHeaps(mem langruntime.Memory, f *fields) error {
 	n := r.half(array + uint64(length))
 	first := r.word(array + uint64(data))
 	if n > record.MaxHotSpotHeaps {
-		return fmt.Errorf("%w: HotSpot with %d code heaps", langruntime.ErrUnsupported, n)
+		return fmt.Errorf("%w: HotSpot with %d code heaps", langruntime.ErrStarting, n)
 	}
 	p.record.Interpreter = r.word(stubs + uint64(buffer))
 	p.record.InterpreterLimit = p.record.Interpreter + uint64(r.half(stubs+uint64(limit)))
@@ -62,7 +62,7 @@ func (p *process) addHeap(r *reader, heap, memory, segments, shift, low, high ui
 	}
 	if h.Limit < h.Start || h.Limit-h.Start > maxHeapBytes || bits < minSegmentShift || bits > maxSegmentShift ||
 		p.record.Heaps != [record.MaxHotSpotHeaps]record.HotSpotHeap{} && bits != uint32(p.record.SegmentShift) {
-		return fmt.Errorf("%w: HotSpot with code heaps from %#x to %#x", langruntime.ErrUnsupported, h.Start, h.Limit)
+		return fmt.Errorf("%w: HotSpot with code heaps from %#x to %#x", langruntime.ErrStarting, h.Start, h.Limit)
 	}
 	p.record.SegmentShift = uint8(bits)
 	for i := range p.record.Heaps {

@@ -59,11 +59,11 @@ func TestTablesWithoutEnd(t *testing.T) {
 	j := newJVM(t, version17, "")
 	j.put(j.library.symbols[1], 0, 8) // the stride: the same entry again and again
 	_, err := j.library.Open(j, 0)
-	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	require.ErrorIs(t, err, langruntime.ErrStarting)
 	j = newJVM(t, version17, "")
 	j.put(j.library.symbols[1], 1<<40, 8)
 	_, err = j.library.Open(j, 0)
-	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	require.ErrorIs(t, err, langruntime.ErrStarting)
 }
 
 // lines has line 10 from bytecode 0 on, 12 from 5 on, 112 from 105 on.

@@ -199,7 +199,7 @@ func (p *process) check() error {
 		{pool[:], p.poolEnd, maxOffset},
 	} {
 		if of.bytes > of.most || slices.Max(of.offsets) >= of.bytes {
-			return fmt.Errorf("%w: HotSpot %d whose structs have %d bytes", langruntime.ErrUnsupported, p.version, of.bytes)
+			return fmt.Errorf("%w: HotSpot %d whose structs have %d bytes", langruntime.ErrStarting, p.version, of.bytes)
 		}
 	}
 	return nil

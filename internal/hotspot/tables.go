@@ -50,7 +50,8 @@ type tables struct {
 	numbers map[string]uint64 // constants of type int
 }
 
-// readTables reads the tables, whose symbols have these addresses.
+// readTables reads the tables, whose symbols have these addresses. Until the loader and the
+// library's constructors have been there, they make no sense.
 func readTables(mem langruntime.Memory, symbols [len(tableSymbols)]uint64) (*tables, error) {
 	r := &pageReader{mem: mem, pages: map[uint64][]byte{}}
 	var v [len(tableSymbols)]uint64
@@ -98,15 +99,15 @@ type pageReader struct {
 func (r *pageReader) each(table, stride uint64, offsets []uint64, next func(entry uint64) bool) {
 	for _, o := range offsets {
 		if o+8 > stride && r.err == nil {
-			r.err = fmt.Errorf("%w: fields beyond the entries of a table", langruntime.ErrUnsupported)
+			r.err = fmt.Errorf("%w: fields beyond the entries of a table", langruntime.ErrStarting)
 		}
 	}
 	if stride > maxStride && r.err == nil {
-		r.err = fmt.Errorf("%w: entries of %d bytes", langruntime.ErrUnsupported, stride)
+		r.err = fmt.Errorf("%w: entries of %d bytes", langruntime.ErrStarting, stride)
 	}
 	for i := uint64(0); r.err == nil && next(table+i*stride); i++ {
 		if i == maxTableEntries {
-			r.err = fmt.Errorf("%w: a table without an end", langruntime.ErrUnsupported)
+			r.err = fmt.Errorf("%w: a table without an end", langruntime.ErrStarting)
 		}
 	}
 }
@@ -121,7 +122,7 @@ func (r *pageReader) page(addr uint64) []byte {
 		return nil
 	}
 	if len(r.pages) == maxTablePages {
-		r.err = fmt.Errorf("%w: tables that are spread over memory", langruntime.ErrUnsupported)
+		r.err = fmt.Errorf("%w: tables that are spread over memory", langruntime.ErrStarting)
 		return nil
 	}
 	p := make([]byte, pageBytes)
@@ -160,7 +161,7 @@ func (r *pageReader) text(addr uint64) string {
 	var b []byte
 	for c := r.byte(addr); c != 0; c = r.byte(addr) {
 		if len(b) == maxTableName {
-			r.err = fmt.Errorf("%w: names without an end", langruntime.ErrUnsupported)
+			r.err = fmt.Errorf("%w: names without an end", langruntime.ErrStarting)
 			return ""
 		}
 		b = append(b, c)

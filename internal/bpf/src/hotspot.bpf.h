@@ -289,7 +289,9 @@ static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct
 			return OUTCOME_NO_ROWS;
 		sp += 8;
 	}
-	if (!returns_to_hotspot(h, link.return_address))
+	/* Native code calls those that copy. */
+	if (!returns_to_hotspot(h, link.return_address) &&
+	    (!w->exact || !behind_call(strip_return_address(link.return_address))))
 		return OUTCOME_NO_ROWS;
 	return hotspot_caller(w, &link, sp);
 }
