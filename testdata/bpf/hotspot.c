@@ -97,6 +97,7 @@ int main(int argc, char **argv)
 		/* A Method that leads to itself: its bytecodes are behind 48 bytes of it. */
 		for (int i = 0; i < 4096; i += 8)
 			put(method + i, (uint64_t)method);
+		put(method + 32, 100); /* the size of the bytecodes, and indices */
 		fp = stack + 8192;
 		for (char *at = fp; at < stack + STACK_BYTES - 256; at += 128) {
 			put(at - 64, (uint64_t)method + 48 + 5); /* bytecode */
