@@ -271,13 +271,14 @@ static __always_inline bool returns_to_hotspot(const struct hotspot_walk *h, __u
  */
 #define STUB_FRAME_BYTES 64
 #define STUB_SAVED_BYTES 512
+#define STUB_LARGE_BYTES 1024 /* of a stub that searches strings */
 #define STUB_PROLOGUE_BYTES 32
 #define STUB_PUSHED_WORDS 8 /* on top of the return address, by a stub without a frame */
 
 /* By the frame pointer of the stub itself. */
-static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct stack_walk *w)
+static __always_inline enum outcome by_stub_frame(struct hotspot_walk *h, struct stack_walk *w, __u64 far)
 {
-	__u64 far = w->exact ? STUB_FRAME_BYTES : STUB_SAVED_BYTES, sp = w->fp + 16;
+	__u64 sp = w->fp + 16;
 	struct frame_link link;
 
 	if (!w->fp_known || w->fp & 7 || w->fp < w->sp || w->fp - w->sp > far ||
@@ -313,11 +314,11 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 	/* To call native code, a stub without a frame may have aligned the stack. */
 	__u32 words = w->exact ? 1 : 2;
 	struct frame_link link;
+	__u64 far = w->exact ? STUB_FRAME_BYTES : STUB_SAVED_BYTES, sp = w->sp, sender;
 	enum outcome out;
-	__u64 sp = w->sp;
 
 	if (!w->sp_known)
-		return by_stub_frame(h, w);
+		return by_stub_frame(h, w, far);
 	if (LINK_REGISTER) {
 		if (w->regs_known && returns_to_hotspot(h, w->lr))
 			return by_return_address(w, w->lr, sp);
@@ -335,7 +336,7 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 		    returns_to_hotspot(h, link.return_address))
 			return hotspot_caller(w, &link, w->sp + h->frame_bytes);
 	} else {
-		out = by_stub_frame(h, w);
+		out = by_stub_frame(h, w, far);
 		if (out != OUTCOME_NO_ROWS || !w->exact)
 			return out;
 	}
@@ -349,9 +350,13 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 	link.return_address = w->lr;
 	if (!LINK_REGISTER && read_user(&link.return_address, w->sp))
 		return OUTCOME_NO_ROWS;
-	if (!behind_call(strip_return_address(link.return_address)))
+	if (behind_call(strip_return_address(link.return_address)))
+		return by_return_address(w, link.return_address, w->sp);
+	/* One with a large frame of its own. The pointer may not be that of an interpreted frame. */
+	if (!w->fp_known || read_user(&sender, w->fp - INTERPRETED_SENDER_SP) ||
+	    (sender > w->fp && sender - w->fp <= HOTSPOT_FRAME_BYTES))
 		return OUTCOME_NO_ROWS;
-	return by_return_address(w, link.return_address, w->sp);
+	return by_stub_frame(h, w, STUB_LARGE_BYTES);
 }
 
 /*
