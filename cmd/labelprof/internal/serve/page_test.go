@@ -95,7 +95,8 @@ func TestServeFiles(t *testing.T) {
 	for _, file := range []string{otlpFile, pprofFile} {
 		s := startFiles(t, file)
 		url := s.pageURL(t)
-		require.False(t, pageView(t, url, "").Live)
+		// The page is there before the files are read.
+		require.Eventually(t, func() bool { return !pageView(t, url, "").Live }, time.Minute, 10*time.Millisecond)
 		require.EqualValues(t, 100, pageView(t, url, "").Hits[0])
 		require.EqualValues(t, 60, pageView(t, url, "l.tenant=acme").Hits[0])
 		require.EqualValues(t, 90, pageView(t, url, "l.process.pid=7").Hits[0])
