@@ -22,11 +22,12 @@ run() {
 	printf '%-24s %6d s  %s\n' "$1" $((SECONDS - began)) $result >"$logs/$1.result"
 }
 
-# failures prints what each failed test of a log has said, 30 lines of each at most, and
-# what a log without one has said last.
+# failures prints what each failed test of a log has said, 30 lines of each at most, without
+# what a collector says while all is well, and what a log without one has said last.
 failures() {
 	awk '
 		{ sub(/\r$/, "") }
+		/"level":"info"/ { next }
 		/^=== / { test = $3; failed = 0; next }
 		/^ *--- / {
 			failed = $2 == "FAIL:"

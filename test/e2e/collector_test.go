@@ -95,15 +95,16 @@ func testCollectorReload(t *testing.T) {
 			}
 		}
 	}}
+	// Of the writer alone: what is open for others changes with what else runs.
 	config := func(rate int64) string {
-		return fmt.Sprintf("receivers::custom_labels::samples_per_second: %d\n", rate)
+		return fmt.Sprintf("receivers::custom_labels: {samples_per_second: %d, targets: {include: [{pid: %d}]}}\n", rate, w.PID)
 	}
 	c := startCollector(t, startEndpoint(t, out), config(97))
 	flows := func(rate int64) {
 		c.await("labelled samples", func() bool { return labelledAt.Load() == int64(time.Second)/rate })
 	}
 	flows(97)
-	first := kernelObjectsOf(t, c.cmd.Process.Pid)
+	first := settledKernelObjectsOf(t, c.cmd.Process.Pid)
 	fmt.Printf("running: %v\n", first)
 	require.NotEmpty(t, first.programs)
 	require.NotEmpty(t, first.maps)

@@ -19,7 +19,10 @@ import (
 )
 
 // The kernel frees BPF objects some time after the last reference has gone.
-const freeTimeout = 10 * time.Second
+const freeTimeout = 2 * time.Minute
+
+// settledFor is for how long a process holds the same when nothing is on its way.
+const settledFor = time.Second
 
 // kernelObjects is what a process holds open.
 type kernelObjects struct {
@@ -113,6 +116,22 @@ func (k *kernelObjects) addFile(path string, seen map[fileID]bool) {
 		k.filesTwice++
 	}
 	seen[id] = true
+}
+
+// settledKernelObjectsOf waits until a process holds the same for a while: a map is open while
+// the rows of a file are put into it.
+func settledKernelObjectsOf(t *testing.T, pid int) kernelObjects {
+	t.Helper()
+	deadline := time.Now().Add(freeTimeout)
+	got, since := kernelObjectsOf(t, pid), time.Now()
+	for time.Since(since) < settledFor {
+		require.True(t, time.Now().Before(deadline), "what it holds changes all the time; now %v", got)
+		time.Sleep(50 * time.Millisecond)
+		if now := kernelObjectsOf(t, pid); now.counts() != got.counts() {
+			got, since = now, time.Now()
+		}
+	}
+	return got
 }
 
 // requireSame waits until a process holds what it held before: files may be open

@@ -73,13 +73,16 @@ type account struct {
 	Hits         int64  `json:"hits"`
 	Emitted      int64  `json:"emitted"`
 	FilteredIdle int64  `json:"filtered_idle"`
-	RingFull     int64  `json:"dropped_ring_full"`
-	UserShare    int64  `json:"dropped_user_share"`
-	Internal     int64  `json:"dropped_internal"`
-	Malformed    int64  `json:"dropped_malformed"`
-	PendingFull  int64  `json:"dropped_pending_full"`
-	Refused      int64  `json:"dropped_refused"`
-	Pending      int64  `json:"pending"`
+	// Of programs that targets exclude, and of those not judged yet.
+	FilteredTarget  int64 `json:"filtered_target"`
+	FilteredUnknown int64 `json:"filtered_unknown_process"`
+	RingFull        int64 `json:"dropped_ring_full"`
+	UserShare       int64 `json:"dropped_user_share"`
+	Internal        int64 `json:"dropped_internal"`
+	Malformed       int64 `json:"dropped_malformed"`
+	PendingFull     int64 `json:"dropped_pending_full"`
+	Refused         int64 `json:"dropped_refused"`
+	Pending         int64 `json:"pending"`
 }
 
 func (a account) dropped() int64 {
@@ -112,7 +115,7 @@ func requireNothingLost(t *testing.T, accounts []account, received int) {
 		require.NotZero(t, a.Emitted, "%+v", a)
 		require.Zero(t, a.dropped(), "%+v", a)
 		require.Zero(t, a.Pending, "%+v", a)
-		require.Equal(t, a.Hits, a.Emitted+a.FilteredIdle, "%+v", a)
+		require.Equal(t, a.Hits, a.Emitted+a.FilteredIdle+a.FilteredTarget+a.FilteredUnknown, "%+v", a)
 		emitted += a.Emitted
 	}
 	require.EqualValues(t, received, emitted, "samples that left the receiver and did not arrive")
