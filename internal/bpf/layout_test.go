@@ -20,12 +20,14 @@ import (
 
 // The limits in Go equal those in C.
 func TestLimitsEqualHeader(t *testing.T) {
-	src, err := os.ReadFile("src/record.h")
-	require.NoError(t, err)
 	defines := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)\s+(\d+)`).FindAllStringSubmatch(string(src), -1) {
-		defines[m[1]], err = strconv.Atoi(m[2])
+	for _, header := range []string{"src/record.h", "src/runtime.h"} {
+		src, err := os.ReadFile(header)
 		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^#define (\w+)\s+(\d+)`).FindAllStringSubmatch(string(src), -1) {
+			defines[m[1]], err = strconv.Atoi(m[2])
+			require.NoError(t, err)
+		}
 	}
 	require.Equal(t, map[string]int{
 		"MAX_LABEL_SOURCES":       record.MaxLabelSources,

@@ -22,6 +22,6 @@
 //     whose waits are bounded. The cookie has what makes an object that one: if another
 //     lies there by now, there is no name rather than another's.
 //
-// A new runtime is a package beside cpython, a struct in record.h with what its walk needs, a
+// A new runtime is a package beside cpython, a struct in runtime.h with what its walk needs, a
 // function in BPF and an entry in executable's list of runtimes.
 package langruntime

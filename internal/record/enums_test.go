@@ -10,16 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const recordHeader = "../bpf/src/record.h"
+// headers returns the text of those that the BPF programs are compiled with.
+func headers(t *testing.T) (text string) {
+	t.Helper()
+	for _, name := range []string{"record.h", "runtime.h"} {
+		source, err := os.ReadFile("../bpf/src/" + name)
+		require.NoError(t, err)
+		text += string(source)
+	}
+	return text
+}
 
-// enumerators returns name (without prefix, lower case) -> value of one enum of
-// the header that the BPF programs are compiled with.
+// enumerators returns name (without prefix, lower case) -> value of one enum of the headers.
 func enumerators(t *testing.T, prefix string) map[string]int {
 	t.Helper()
-	source, err := os.ReadFile(recordHeader)
-	require.NoError(t, err)
 	found := map[string]int{}
-	for _, m := range regexp.MustCompile(prefix+`(\w+) = (\d+)`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(prefix+`(\w+) = (\d+)`).FindAllStringSubmatch(headers(t), -1) {
 		value, err := strconv.Atoi(m[2])
 		require.NoError(t, err)
 		found[strings.ToLower(m[1])] = value
@@ -62,9 +68,8 @@ func TestABINames(t *testing.T) {
 }
 
 func TestLayoutEqualsTheHeader(t *testing.T) {
-	source, err := os.ReadFile(recordHeader)
-	require.NoError(t, err)
+	source := headers(t)
 	for name, size := range map[string]int{"label_block": LabelBlockBytes, "raw_label": RawLabelBytes} {
-		require.Contains(t, string(source), "_Static_assert(sizeof(struct "+name+") == "+strconv.Itoa(size)+",")
+		require.Contains(t, source, "_Static_assert(sizeof(struct "+name+") == "+strconv.Itoa(size)+",")
 	}
 }

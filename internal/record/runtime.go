@@ -25,7 +25,7 @@ func (k RuntimeKind) String() string {
 }
 
 // A RuntimeWord is the first of the two words that a frame of a language runtime has in a
-// user stack: RUNTIME_FRAME of record.h. The second is the address of the object that tells
+// user stack: RUNTIME_FRAME of runtime.h. The second is the address of the object that tells
 // what runs.
 type RuntimeWord uint64
 
