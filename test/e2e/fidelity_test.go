@@ -5,11 +5,13 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -19,8 +21,10 @@ import (
 var (
 	fidelityRate    = size(10_000, 10_000, 499) // natively the highest there is
 	fidelitySamples = truthSamples(size(1_000_000, 10_000, 1000))
-	fidelityThreads = size(2, 2, 1)             // of each writer
-	fidelitySets    = size(1<<17, 1<<17, 1<<15) // of each thread that its log has: natively of 14 s or more
+	fidelityThreads = size(2, 2, 1) // of each writer
+	// At the highest rate there is, so many receivers at once: each samples at instants of its own.
+	fidelityReceivers = size(4, 1, 1)
+	fidelitySets      = size(1<<17, 1<<17, 1<<15) // of each thread that its log has: natively of 14 s or more
 )
 
 // fidelityFalseAlarms is the chance that a run fails in which the share of samples without labels
@@ -55,8 +59,7 @@ func startFidelity(t *testing.T, kind string) (pid int64, w *truthWriter) {
 	args := append([]string{"fidelity", "--threads", fmt.Sprint(fidelityThreads), "--seconds", "86400", "--log", log.Path()}, strings.Fields(options)...)
 	running := testutil.Start(t, "writer-"+program, args...)
 	lowerPriority(t, running.PID)
-	w = &truthWriter{name: kind, verify: verifyLabels, log: log, owners: map[uint64]*truthOwner{}}
-	w.publishes = w.knowsThread
+	w = &truthWriter{name: kind, verify: verifyLabels, publishes: (*truthWriter).knowsThread, log: log, owners: map[uint64]*truthOwner{}}
 	if strings.HasPrefix(kind, "ctx") {
 		w.verify = verifyThreadContext
 	}
@@ -75,7 +78,8 @@ func startPlain(t *testing.T) *testutil.Writer {
 // of when each set was current. Each sample must have a whole set of its thread, which was
 // current at its instant, within the error of the clocks; and no set from before that of
 // an earlier sample of the thread. Of goroutines it must be one that the goroutine that it
-// names had at that instant.
+// names had at that instant. Several receivers sample them at the same time, in full; each is
+// held to it by itself.
 func TestFidelity(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
@@ -90,38 +94,56 @@ func TestFidelity(t *testing.T) {
 			writers[int64(p.running.PID)] = p.truthWriter
 		}
 	}
-	judge := newTruthJudge(t, writers)
-	out := &truthSink{t: t, visit: judge.judgeBatch}
+	judges := truthJudges{newTruthJudge(t, writers)}
+	for len(judges) < fidelityReceivers {
+		judges = append(judges, newTruthJudge(t, afresh(writers)))
+	}
 	plain := startPlain(t)
-	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) { fidelityConfig(c, plain, writers) },
-		manySets, func(o *pipeline.Options) { o.Ring.Bytes = 32 << 20 })
+	var mu sync.Mutex
+	var receivers []*running
+	for _, judge := range judges {
+		out := &truthSink{t: t, visit: func(p pprofile.Profiles) {
+			mu.Lock()
+			defer mu.Unlock()
+			judge.judgeBatch(p)
+		}}
+		receivers = append(receivers, startReceiver(t, out, func(c *customlabelsreceiver.Config) { fidelityConfig(c, plain, writers) },
+			manySets, func(o *pipeline.Options) { o.Ring.Bytes = 32 << 20 }))
+	}
 	said := time.Now()
-	out.await("samples judged", fidelitySamples, func() int {
+	awaitCount(t, &mu, "samples judged", fidelitySamples, func() int {
 		if time.Since(said) > truthProgress {
 			said = time.Now()
-			fmt.Println(judge)
+			fmt.Println(judges)
 		}
-		return judge.total().judged
+		return judges.total().judged
 	})
-	for _, w := range writers {
-		out.await(w.name, fidelitySamples/len(writers)/truthMinShare, func() int { return w.tally.judged })
+	for i, judge := range judges {
+		for _, w := range judge.writers {
+			what := fmt.Sprintf("samples of %s by receiver %d", w.name, i)
+			awaitCount(t, &mu, what, fidelitySamples/len(writers)/len(judges)/truthMinShare, func() int { return w.tally.judged })
+		}
+		awaitCount(t, &mu, "samples of a program without labels", 1, func() int { return judge.others })
 	}
-	out.await("samples of a program without labels", 1, func() int { return judge.others })
-	r.stop()
+	for _, r := range receivers {
+		r.stop()
+	}
 
-	for _, mistake := range judge.mistakes {
-		t.Error(mistake)
+	for _, judge := range judges {
+		for _, mistake := range judge.mistakes {
+			t.Error(mistake)
+		}
 	}
-	for _, w := range writers {
-		n := &w.tally
+	for pid, w := range writers {
+		n := judges.of(pid)
 		fmt.Printf("%-22s %9d samples judged, %6d without labels\n", w.name, n.judged, n.unlabelled)
 		// Of a few hundred samples several may be, by chance.
 		chance := testutil.PoissonTail(n.unlabelled, fidelityMaxUnlabelled(t)*float64(n.judged))
 		assert.Greater(t, chance, testutil.Bonferroni(fidelityFalseAlarms, len(writers)), "%s: %d of %d without labels", w.name, n.unlabelled, n.judged)
 	}
-	n := judge.total()
+	n := judges.total()
 	testutil.ReportLabelAssertions(t.Name(), n.judged)
-	fmt.Println(judge)
+	fmt.Println(judges)
 	require.Zero(t, n.wrong)
 	require.Zero(t, n.stale)
 	require.LessOrEqual(t, float64(n.notJudged), truthMaxNotJudged*float64(n.judged))

@@ -46,8 +46,8 @@ type goProgram struct {
 func startGo(t *testing.T, path string, args ...string) *goProgram {
 	name := "go-" + strings.TrimPrefix(filepath.Base(path), "gowriter-")
 	log := testutil.NewPublicationLog(t, goroutines, goSets)
-	p := &goProgram{truthWriter: &truthWriter{name: name, log: log, owners: map[uint64]*truthOwner{}}}
-	p.verify, p.publishes = p.verifyGoroutine, p.inLabelledCode
+	p := &goProgram{truthWriter: &truthWriter{name: name, publishes: inLabelledCode, log: log, owners: map[uint64]*truthOwner{}}}
+	p.verify = p.verifyGoroutine
 	p.running = testutil.StartPath(t, path, append(args, "-seconds", "86400", "-goroutines", fmt.Sprint(goroutines), "-log", log.Path())...)
 	lowerPriority(t, p.running.PID)
 	return p
@@ -55,8 +55,8 @@ func startGo(t *testing.T, path string, args ...string) *goProgram {
 
 // inLabelledCode reports whether a sample was taken where a goroutine has labels, in a
 // program that is known.
-func (p *goProgram) inLabelledCode(s *truthSample) bool {
-	return strings.HasPrefix(s.leaf(), "main.loop") && p.tally.judged > 0
+func inLabelledCode(w *truthWriter, s *truthSample) bool {
+	return strings.HasPrefix(s.leaf(), "main.loop") && w.tally.judged > 0
 }
 
 // verifyGoroutine checks labels against each other and against the function that ran;
@@ -119,7 +119,7 @@ func TestGoLabels(t *testing.T) {
 		return p
 	}
 	plain := start(paths[0], "-plain", "-threads", "1")
-	plain.publishes = func(s *truthSample) bool { return strings.HasPrefix(s.leaf(), "main.loop") }
+	plain.publishes = func(_ *truthWriter, s *truthSample) bool { return strings.HasPrefix(s.leaf(), "main.loop") }
 	var programs []*goProgram
 	for i, path := range paths {
 		var args []string

@@ -31,7 +31,7 @@ type truthJudge struct {
 type truthWriter struct {
 	name      string
 	verify    truthVerifier
-	publishes func(*truthSample) bool // whether a sample should have labels
+	publishes func(*truthWriter, *truthSample) bool // whether a sample should have labels
 	log       *testutil.PublicationLog
 	owners    map[uint64]*truthOwner // threads or goroutines
 	tally     truthTally
@@ -92,14 +92,38 @@ func (j *truthJudge) total() truthTally {
 }
 
 // String is the figure.
-func (j *truthJudge) String() string {
-	n := j.total()
-	took := time.Since(j.began)
-	if j.began.IsZero() {
-		took = 0
+func (j *truthJudge) String() string { return truthJudges{j}.String() }
+
+// truthJudges are of several receivers, one for each: the times of two receivers differ by what
+// they know of the clocks.
+type truthJudges []*truthJudge
+
+func (all truthJudges) total() (sum truthTally) {
+	for _, j := range all {
+		sum.add(j.total())
 	}
-	return fmt.Sprintf("%d samples judged, %d wrong, %d stale, %d not judged, %d without labels; %.1f %% could have had no other set; clocks within %v; %d writers, %.0f a second",
-		n.judged, n.wrong, n.stale, n.notJudged, n.unlabelled, 100*float64(n.sharp)/float64(max(n.judged, 1)), n.beyond, len(j.writers), float64(n.judged)/max(took, time.Millisecond).Seconds())
+	return sum
+}
+
+// of is the tally of a writer.
+func (all truthJudges) of(pid int64) (sum truthTally) {
+	for _, j := range all {
+		sum.add(j.writers[pid].tally)
+	}
+	return sum
+}
+
+// String is the figure.
+func (all truthJudges) String() string {
+	n := all.total()
+	var took time.Duration
+	for _, j := range all {
+		if !j.began.IsZero() {
+			took = max(took, time.Since(j.began))
+		}
+	}
+	return fmt.Sprintf("%d samples judged, %d wrong, %d stale, %d not judged, %d without labels; %.1f %% could have had no other set; clocks within %v; %d writers, %d receivers, %.0f a second",
+		n.judged, n.wrong, n.stale, n.notJudged, n.unlabelled, 100*float64(n.sharp)/float64(max(n.judged, 1)), n.beyond, len(all[0].writers), len(all), float64(n.judged)/max(took, time.Millisecond).Seconds())
 }
 
 // blame records a mistake.
@@ -115,7 +139,7 @@ func (j *truthJudge) see(w *truthWriter, s *truthSample) {
 	times := len(s.times)
 	switch {
 	case none:
-		if w.publishes(s) {
+		if w.publishes(w, s) {
 			w.tally.unlabelled += times
 		}
 		return

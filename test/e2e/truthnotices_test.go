@@ -106,8 +106,7 @@ func allPublish(writers map[int64]*truthWriter) bool {
 func afresh(writers map[int64]*truthWriter) map[int64]*truthWriter {
 	all := map[int64]*truthWriter{}
 	for pid, w := range writers {
-		copied := &truthWriter{name: w.name, verify: w.verify, log: w.log, owners: map[uint64]*truthOwner{}}
-		copied.publishes = copied.knowsThread
+		copied := &truthWriter{name: w.name, verify: w.verify, publishes: w.publishes, log: w.log, owners: map[uint64]*truthOwner{}}
 		for id, o := range w.owners {
 			copied.owners[id] = &truthOwner{id: id, log: o.log, latest: o.latest}
 		}
