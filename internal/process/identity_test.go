@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -356,6 +357,19 @@ func TestExitLost(t *testing.T) {
 	require.True(t, f.process(image1).exited)
 	require.True(t, f.published.forgotten(image1))
 	require.EqualValues(t, 1, f.Stats().Lost)
+}
+
+// A worker that was left behind in a process that did not answer comes back when all is closed.
+func TestPublishErrorAfterTheEnd(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.published.err = errors.New("closed")
+	f.HandleEvent(exists(image1))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.Run(ended)
+	f.work()
+	require.Zero(t, f.Stats().PublishErrors)
 }
 
 func TestPublishErrorIsRepeated(t *testing.T) {

@@ -219,8 +219,12 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 }
 
 // publishFailed counts failures and logs the first: when there is no room for
-// one process, there is none for many.
+// one process, there is none for many. A worker that was left behind in a process finds the
+// maps closed; that is no failure.
 func (t *Table) publishFailed(p *Process, err error) {
+	if t.over.Load() {
+		return
+	}
 	if t.counts.publishErrors.Add(1) == 1 {
 		t.log.Warn("Label sources or mappings cannot be published; further failures are only counted.",
 			zap.Uint32("tgid", p.id.TGID), zap.Error(err))

@@ -29,7 +29,8 @@ type Table struct {
 	rows     *executable.Rows
 	overflow *Process // stands for all that find no room
 	wake     chan struct{}
-	learning sync.Mutex // before mu
+	over     atomic.Bool // Run has ended
+	learning sync.Mutex  // before mu
 
 	mu       sync.RWMutex
 	byID     map[record.ProcessID]*Process

@@ -76,6 +76,7 @@ func (t *Table) Run(ctx context.Context) {
 	case <-grace.C:
 		t.log.Warn("A worker hangs in a process and is left behind.")
 	}
+	t.over.Store(true)
 	t.files.Close()
 }
 

@@ -38,6 +38,8 @@ var (
 	TraceFunctions = ability("BPF programs at functions of the kernel", traceFunction)
 	// Userfaultfd: a process can leave faults of its memory unserved.
 	Userfaultfd = ability("userfaultfd", userfaultfd)
+	// FUSE: a program can be a file system.
+	FUSE = ability("FUSE", fuse)
 	// Overlay: directories can be mounted over others, as container engines do.
 	Overlay = ability("overlayfs", overlay)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
@@ -177,6 +179,14 @@ func userfaultfd() error {
 		return err
 	}
 	return unix.Close(int(fd))
+}
+
+func fuse() error {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
 }
 
 // bare is what the kernel said, without paths and advice.

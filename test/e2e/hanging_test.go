@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
@@ -98,19 +100,93 @@ func (f *firstLabels) median(t *testing.T, program []byte) time.Duration {
 	return delays[victims/2]
 }
 
-// TestHostileHanging: processes of one user that never answer whoever reads them. New
-// processes of another user have their first label as if there were none; who hangs is
-// named in the log, and their number is in the metrics.
-func TestHostileHanging(t *testing.T) {
-	testutil.RequireBPF(t)
-	testutil.Need(t, testutil.Userfaultfd)
-	testutil.Measure(t, measureHanging)
+// hangingCrowd are processes of one user, the attacker, of which something never answers whoever
+// reads it, until end is called.
+type hangingCrowd struct {
+	pids map[int64]bool
+	cmds []*exec.Cmd
 }
 
-func measureHanging(t *testing.T, bounds *testutil.Bounds) {
+// start runs a program that says "ready", with further PIDs if it has children, and waits for it.
+func (c *hangingCrowd) start(t *testing.T, program string, args ...string) (ready func()) {
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	c.cmds = append(c.cmds, cmd)
+	c.pids[int64(cmd.Process.Pid)] = true
+	return func() {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		words := strings.Fields(line)
+		require.NotEmpty(t, words)
+		require.Equal(t, "ready", words[0])
+		for _, word := range words[1:] {
+			pid, err := strconv.ParseInt(word, 10, 64)
+			require.NoError(t, err)
+			c.pids[pid] = true
+		}
+	}
+}
+
+func (c *hangingCrowd) end() {
+	for _, cmd := range c.cmds {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	c.cmds = nil
+}
+
+// startUnserved has processes with memory that nobody serves.
+func startUnserved(t *testing.T) *hangingCrowd {
+	unserved := compileProgram(t, "../../testdata/hostile/unserved.c")
+	c := &hangingCrowd{pids: map[int64]bool{}}
+	t.Cleanup(c.end)
+	var ready []func()
+	for range hangingProcesses {
+		ready = append(ready, c.start(t, unserved, strconv.Itoa(attacker)))
+	}
+	for _, wait := range ready {
+		wait()
+	}
+	return c
+}
+
+// startUnanswered has processes of executables in a FUSE file system that answers nobody else.
+func startUnanswered(t *testing.T) *hangingCrowd {
+	server := compileProgram(t, "../../testdata/hostile/fuse.c")
+	program := compileProgram(t, "../../testdata/replaced/program.c", "-rdynamic")
+	dir := userDir(t, attacker)
+	c := &hangingCrowd{pids: map[int64]bool{}}
+	t.Cleanup(func() {
+		c.end()
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	})
+	c.start(t, server, program, dir, strconv.Itoa(attacker), strconv.Itoa(hangingProcesses))()
+	require.Len(t, c.pids, 1+hangingProcesses)
+	return c
+}
+
+// TestHostileHanging: processes of one user that never answer whoever reads their memory, or
+// their executables. New processes of another user have their first label as if there were
+// none; who hangs is named in the log, and their number is in the metrics; and a receiver ends
+// though they hang.
+func TestHostileHanging(t *testing.T) {
+	testutil.RequireBPF(t)
+	t.Run("memory", func(t *testing.T) {
+		testutil.Need(t, testutil.Userfaultfd)
+		testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureHanging(t, bounds, startUnserved) })
+	})
+	t.Run("files", func(t *testing.T) {
+		testutil.Need(t, testutil.FUSE)
+		testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureHanging(t, bounds, startUnanswered) })
+	})
+}
+
+func measureHanging(t *testing.T, bounds *testutil.Bounds, startCrowd func(*testing.T) *hangingCrowd) {
 	program, err := os.ReadFile(compileProgram(t, "../../testdata/replaced/program.c", "-rdynamic"))
 	require.NoError(t, err)
-	unserved := compileProgram(t, "../../testdata/hostile/unserved.c")
 	first := &firstLabels{at: map[int64]uint64{}}
 	r := startReceiver(t, &sink{t: t, visit: first.visit}, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
@@ -118,51 +194,31 @@ func measureHanging(t *testing.T, bounds *testutil.Bounds) {
 	})
 	without := first.median(t, program)
 
-	var hanging []*exec.Cmd
-	kill := func() {
-		for _, cmd := range hanging {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		hanging = nil
-	}
-	t.Cleanup(kill)
-	pids := map[int64]bool{}
-	var ready []*bufio.Reader
-	for range hangingProcesses {
-		cmd := exec.Command(unserved, strconv.Itoa(attacker))
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		hanging = append(hanging, cmd)
-		pids[int64(cmd.Process.Pid)] = true
-		ready = append(ready, bufio.NewReader(out))
-	}
-	for _, out := range ready {
-		line, err := out.ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, "ready\n", line)
-	}
+	crowd := startCrowd(t)
 	with := first.median(t, program)
 	fmt.Printf("first label of a new process: median %v, beside %d processes that hang %v\n", without, hangingProcesses, with)
 	require.LessOrEqual(bounds, with, without+hangingDelay)
 
 	var counted map[string]int64
-	require.Eventually(t, func() bool {
+	hanging := func() int64 {
 		counted = r.metric("hanging", "kind")
-		return counted["process"] > 0
-	}, 2*time.Minute, 50*time.Millisecond, "those that hang are counted")
-	told := r.logs.FilterMessageSnippet("does not let itself be read").All()
+		return counted["process"] + counted["file"]
+	}
+	require.Eventually(t, func() bool { return hanging() > 0 }, 2*time.Minute, 50*time.Millisecond, "those that hang are counted")
+	told := append(r.logs.FilterMessageSnippet("does not let itself be read").All(),
+		r.logs.FilterMessageSnippet("with names of functions does not answer").All()...)
 	require.NotEmpty(t, told)
 	for _, entry := range told {
 		fields := entry.ContextMap()
 		require.EqualValues(t, attacker, fields["user"], "%v", fields)
-		require.True(t, pids[fields["pid"].(int64)], "%v", fields)
+		require.True(t, crowd.pids[fields["pid"].(int64)], "%v", fields)
 	}
 	fmt.Printf("hanging: %v; %d named\n", counted, len(told))
-	kill()
-	require.Eventually(t, func() bool { return r.metric("hanging", "kind")["process"] == 0 }, time.Minute, 50*time.Millisecond)
+	crowd.end()
+	require.Eventually(t, func() bool { return hanging() == 0 }, time.Minute, 50*time.Millisecond)
+
+	startCrowd(t)
+	require.Eventually(t, func() bool { return hanging() > 0 }, 2*time.Minute, 50*time.Millisecond, "the next ones are, too")
 	r.stop()
 	requireClosed(t, r.account())
 }
