@@ -22,8 +22,9 @@
 // The thread's state is looked for in the lists of interpreters and threads, by the thread id
 // that the thread has in its own PID namespace (native_thread_id). That needs no knowledge of
 // the C library, nor a symbol that is stripped (_Py_tss_tstate), nor a word with user space
-// first: the first sample of a new thread has its frames. A thread that is in the lists of two
-// interpreters is left native, since nothing there tells in which it runs.
+// first: the first sample of a new thread has its frames. A thread on whose stack a
+// subinterpreter runs has a state with frames in two interpreters: which is the inner one, the
+// places on the C stack tell that the frames lead to. One with frames in three is left native.
 //
 // # Which native frame
 //

@@ -58,12 +58,16 @@ var pythonChains = func() *regexp.Regexp {
 	}, "|") + ")"
 	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>worker(>` + scenario + `)?`
 	event := `coroutine(>.*)?` // the event loop's own functions
-	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `)?)$`)
+	sub := `subinterpreter(><module>((>subdescend){0,6}|(>subdescend){6}>subburn))?`
+	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `|>` + sub + `)?)$`)
 }()
 
 // awaited is the chain that leads through most files.
 var awaited = regexp.MustCompile(
 	`^<module>>coroutine>BaseEventLoop\.run_until_complete>BaseEventLoop\.run_forever>BaseEventLoop\._run_once>Handle\._run>outer(>inner(>burn|>sleep.*)?)?$`)
+
+// warmPython is a chain of a process of which enough is known.
+var warmPython = regexp.MustCompile(awaited.String() + `|^<module>>subinterpreter><module>>`)
 
 // wholeChain reports whether it is one of the program.
 func wholeChain(chain string) bool {
@@ -81,7 +85,7 @@ type pythonSink struct {
 
 	mu     sync.Mutex
 	stacks map[int64]map[string]*pythonStack // by process, then by all that is in the stack
-	// since is when each process had its first awaited chain and a while more: what was sampled
+	// since is when each process had its first such chain and a while more: what was sampled
 	// before the rows of its files were there is not looked at.
 	since map[int64]uint64
 }
@@ -118,7 +122,7 @@ func (s *pythonSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) err
 			since, n := s.since[pid.Int()], 0
 			for _, at := range sample.TimestampsUnixNano().All() {
 				switch {
-				case since == 0 && awaited.MatchString(chainOf(pythonOnly(frames))):
+				case since == 0 && warmPython.MatchString(chainOf(pythonOnly(frames))):
 					since = at + uint64(pythonWarm)
 					s.since[pid.Int()] = since
 				case since != 0 && at >= since:
@@ -238,7 +242,7 @@ func TestRuntimesPython(t *testing.T) {
 	commands := ends(pythons())
 	require.NotEmpty(t, commands, "no CPython 3.11 to 3.14")
 	for _, command := range commands {
-		for _, mode := range []string{"threads", "fork"} {
+		for _, mode := range []string{"threads", "fork", "subinterpreter"} {
 			t.Run(mode+" "+command, func(t *testing.T) {
 				testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
 					measurePython(t, bounds, command, mode, pythonSamples/len(commands)/2)
@@ -311,13 +315,14 @@ func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, 
 	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), pythonMinWhole)
 }
 
-// inNative reports whether a callback has native frames between it and its caller.
+// inNative reports whether a callback, or what a subinterpreter runs, has native frames between it and its caller.
 func inNative(frames []pythonFrame) bool {
 	for i, f := range frames {
-		if f.name != "key" && f.name != "Shape.__lt__" || i+2 >= len(frames) {
+		if f.name != "key" && f.name != "Shape.__lt__" && f.name != "<module>" || i+2 >= len(frames) {
 			continue
 		}
-		return frames[i+1].kind != frameCPython && frames[i+2].kind != frameCPython
+		isPython := func(f pythonFrame) bool { return f.kind == frameCPython }
+		return !slices.ContainsFunc(frames[i+1:i+3], isPython) && slices.ContainsFunc(frames[i+3:], isPython)
 	}
 	return false
 }

@@ -164,11 +164,37 @@ def write_facts(path):
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType):
             codes(thing.__code__, seen)
+    codes(compile(SUBPROGRAM, "<string>", "exec"), seen)
     with open(path + ".new", "w", encoding="utf-8") as facts:
         for code in seen:
             for line in {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}:
                 print(code.co_qualname, code.co_filename, line, code.co_firstlineno, sep="\t", file=facts)
     os.rename(path + ".new", path)
+
+
+# What a subinterpreter runs, on the stack of the thread that has it run.
+SUBPROGRAM = """
+def subburn(turns):
+    x = 1
+    for i in range(turns):
+        x = (x * 31 + i) & 0xFFFF
+    return x
+
+def subdescend(depth):
+    return subdescend(depth - 1) if depth else subburn(20000)
+
+while True:
+    subdescend(5)
+"""
+
+
+def subinterpreter():
+    try:
+        import _interpreters as interpreters  # CPython 3.13 and newer
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it never comes back
+    interpreters.run_string(interpreters.create(), SUBPROGRAM)
 
 
 def stop(*_):
@@ -180,11 +206,14 @@ stopped = False
 loop = asyncio.new_event_loop()
 signal.signal(signal.SIGTERM, stop)
 loop.run_until_complete(outer())
-threading.Thread(target=worker, name="first", daemon=True).start()
+if "subinterpreter" not in sys.argv:  # which in 3.11 waits for ever for a lock that a thread holds
+    threading.Thread(target=worker, name="first", daemon=True).start()
 write_facts(sys.argv[1])
 print("ready", os.getpid(), flush=True)
 if "churn" in sys.argv:
     churn()
+elif "subinterpreter" in sys.argv:
+    subinterpreter()
 elif "fork" in sys.argv:
     parent = os.getpid()
     child = os.fork()

@@ -165,7 +165,8 @@ struct python_walk {
 	struct runtime_process runtime;
 	__u64 interpreter;
 	__u64 thread;
-	__u64 found; /* the thread */
+	__u64 found;  /* the thread's state, of those with frames the first */
+	__u64 second; /* another one with frames: it is in two interpreters */
 	__u64 cframe;
 	__u64 frame;
 	__u64 last_code; /* whose cookie is the last one */
@@ -175,11 +176,14 @@ struct python_walk {
 	__u32 tid;	 /* as the thread itself sees it */
 	__u32 outcome;	 /* enum counter, 0: go on */
 	__u32 count;	 /* of frames */
-	__u32 emitted;	 /* of these */
+	__u32 put;	 /* of these, into the record */
+	__u32 from;	 /* the next of these */
 	__u32 evaluations;
-	__u32 next;	/* of evaluations: the innermost that was not emitted */
-	__u32 overflow; /* frames were left out */
-	__u32 pad;
+	__u32 next;  /* of evaluations: the innermost that was not emitted */
+	__u32 end;   /* of evaluations, where the other state's begin */
+	__u32 first; /* evaluations of the state that was collected first, if those of the second are emitted first */
+	__u32 overflow;	       /* frames were left out */
+	__u32 known;	       /* CPython has the thread */
 	__u8 frame_bytes[128]; /* PYTHON_FRAME_BYTES, and room for any offset */
 	__u8 code_bytes[PYTHON_CODE_BYTES + 8];
 	struct {

@@ -8,7 +8,8 @@
  * 3.12 on a frame of its own that stands between those of two evaluations. So the native
  * frame that holds this address is the one that runs the frames before it. No list of
  * addresses of the evaluation's code is needed, which a compiler spreads over a file, and a
- * list that does not fit to the stack is noticed.
+ * list that does not fit to the stack is noticed. A thread that is in a subinterpreter, too,
+ * has a list in each; the addresses tell which of them is the inner one.
  *
  * All is collected before the native stack is walked, and put in its place then. Global
  * functions: the verifier goes through each once. All state is in scratch.
@@ -76,13 +77,26 @@ static __always_inline long python_stop(struct python_walk *p, enum counter why)
 	return 1;
 }
 
+/* Makes frame the innermost one of a thread's state, and p->cframe the _PyCFrame that it is in, if any. */
+static __always_inline long python_frame_of(struct python_walk *p, __u64 thread, __u64 *frame)
+{
+	struct python_process *of = &p->runtime.python;
+	__u64 at;
+
+	if (read_user(&at, thread + of->thread_frame))
+		return -1;
+	p->cframe = at;
+	*frame = at;
+	return at && of->by_cframe ? read_user(frame, at + of->cframe_current) : 0;
+}
+
 /* bpf_loop callback: looks at one thread, or goes to the next interpreter. */
 static long find_python_thread(__u64 i, struct walk_context *ctx)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
 	struct python_process *of;
 	struct python_walk *p;
-	__u64 id;
+	__u64 id, frame;
 
 	if (!s)
 		return 1;
@@ -90,7 +104,7 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 	of = &p->runtime.python;
 	if (!p->thread) {
 		if (!p->interpreter)
-			return python_stop(p, p->found ? 0 : COUNTER_RUNTIME_NO_THREAD);
+			return python_stop(p, p->known ? 0 : COUNTER_RUNTIME_NO_THREAD);
 		if (read_user(&p->thread, p->interpreter + of->interpreter_threads) ||
 		    read_user(&p->interpreter, p->interpreter + of->interpreter_next))
 			return python_stop(p, COUNTER_RUNTIME_INVALID);
@@ -100,11 +114,16 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 		return python_stop(p, COUNTER_RUNTIME_INVALID);
 	if (id != p->tid)
 		return read_user(&p->thread, p->thread + of->thread_next) ? python_stop(p, COUNTER_RUNTIME_INVALID) : 0;
-	/* A thread that is in two interpreters runs in one of them, and nothing tells in which. */
-	if (p->found)
-		return python_stop(p, COUNTER_RUNTIME_NO_THREAD);
-	p->found = p->thread;
-	p->thread = 0;
+	p->known = 1;
+	if (python_frame_of(p, p->thread, &frame))
+		return python_stop(p, COUNTER_RUNTIME_INVALID);
+	if (frame && p->second)
+		return python_stop(p, COUNTER_RUNTIME_NO_THREAD); /* in a third one */
+	if (frame && p->found)
+		p->second = p->thread;
+	else if (frame)
+		p->found = p->thread;
+	p->thread = 0; /* it has one state in each interpreter */
 	return 0;
 }
 
@@ -245,11 +264,55 @@ static long next_python_frame(__u64 i, struct walk_context *ctx)
 /* Makes w->marker the address in the native frame that runs the next frames. */
 static __always_inline void next_marker(struct scratch *s)
 {
-	__u32 n = s->python.next;
-	bool more = n < s->python.evaluations;
+	struct python_walk *p = &s->python;
+	__u32 n;
 
+	if (p->next >= p->end && p->first) { /* of the inner state there are no more */
+		p->end = p->first;
+		p->next = p->from = p->first = 0;
+	}
+	n = p->next;
 	barrier_var(n);
-	s->walk_state.marker = more ? python_evaluation(&s->python, n)->marker : 0;
+	s->walk_state.marker = n < p->end ? python_evaluation(p, n)->marker : 0;
+}
+
+/* Collects the frames of a thread's state. */
+static __always_inline void collect_python_state(struct walk_context *ctx, struct python_walk *p, __u64 thread)
+{
+	__u64 frame;
+
+	p->outcome = COUNTER_RUNTIME_INVALID;
+	if (python_frame_of(p, thread, &frame))
+		return;
+	p->frame = frame;
+	p->outcome = COUNTER_RUNTIME_CUT;
+	bpf_loop(PYTHON_SCANNED, next_python_frame, ctx, 0);
+}
+
+/* Whether the evaluations from the n-th on are inner ones of those before. */
+static __always_inline bool python_inner(struct python_walk *p, __u32 n)
+{
+	return n && n < p->evaluations && python_evaluation(p, n)->marker < python_evaluation(p, 0)->marker;
+}
+
+/* Collects the frames of the states that were found. */
+static __always_inline void collect_python_states(struct walk_context *ctx, struct python_walk *p)
+{
+	__u32 n;
+
+	p->outcome = COUNTER_RUNTIME_WHOLE;
+	if (p->found)
+		collect_python_state(ctx, p, p->found);
+	if (p->second && p->outcome == COUNTER_RUNTIME_WHOLE) {
+		n = p->evaluations;
+		collect_python_state(ctx, p, p->second);
+		if (python_inner(p, n)) {
+			p->first = p->next = n;
+			barrier_var(n);
+			p->from = python_evaluation(p, n - 1)->end;
+		}
+	}
+	p->end = p->evaluations;
 }
 
 /* Collects the Python frames of the current thread into scratch.python. */
@@ -267,8 +330,8 @@ __noinline int collect_python(__u32 scratch)
 	p = &s->python;
 	of = &p->runtime.python;
 	p->outcome = COUNTER_RUNTIME_INVALID;
-	p->count = p->emitted = p->evaluations = p->next = p->overflow = 0;
-	p->thread = p->found = p->last_code = 0;
+	p->count = p->put = p->from = p->evaluations = p->next = p->end = p->first = p->overflow = 0;
+	p->thread = p->found = p->second = p->known = p->last_code = 0;
 	id = s->header.process;
 	known = bpf_map_lookup_elem(&runtimes, &id);
 	if (!known)
@@ -283,14 +346,7 @@ __noinline int collect_python(__u32 scratch)
 	bpf_loop(MAX_PYTHON_THREADS, find_python_thread, &ctx, 0);
 	if (p->outcome)
 		return 0;
-	p->outcome = COUNTER_RUNTIME_INVALID;
-	if (read_user(&p->frame, p->found + of->thread_frame))
-		return 0;
-	p->cframe = p->frame;
-	if (of->by_cframe && read_user(&p->frame, p->cframe + of->cframe_current))
-		return 0;
-	p->outcome = COUNTER_RUNTIME_CUT;
-	bpf_loop(PYTHON_SCANNED, next_python_frame, &ctx, 0);
+	collect_python_states(&ctx, p);
 	next_marker(s);
 	return 0;
 }
@@ -313,7 +369,7 @@ __noinline int emit_python(__u32 scratch)
 		return 0;
 	p = &s->python;
 	n = p->next;
-	from = p->emitted;
+	from = p->from;
 	end = python_evaluation(p, n)->end;
 	if (s->walk_state.frames >= MAX_USER_FRAMES || end < from || end > MAX_PYTHON_FRAMES)
 		return 0;
@@ -331,7 +387,8 @@ __noinline int emit_python(__u32 scratch)
 		return 0;
 	s->walk_state.at = at + bytes;
 	s->walk_state.frames += bytes / 8;
-	p->emitted = end;
+	p->put += end - from;
+	p->from = end;
 	p->next = n + 1;
 	next_marker(s);
 	return 0;
@@ -346,7 +403,7 @@ static __noinline int count_python(__u32 scratch)
 	if (!s)
 		return 0;
 	outcome = s->python.outcome;
-	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.emitted < s->python.count || s->walk_state.marker))
+	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
 		outcome = COUNTER_RUNTIME_CUT;
 	/* Constants, since the verifier knows no bounds of a value that was read. */
 	if (outcome == COUNTER_RUNTIME_WHOLE)
