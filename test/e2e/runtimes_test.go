@@ -56,10 +56,10 @@ var pythonChains = func() *regexp.Regexp {
 		`comprehension(>comprehension\.<locals>\.<listcomp>)?` + burn,
 		`größe` + burn,
 	}, "|") + ")"
-	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>worker(>` + scenario + `)?`
+	sub := `<module>(>subdescend){0,6}|<module>(>subdescend){6}>subburn`
+	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>(worker(>` + scenario + `)?|subthread(>(` + sub + `))?)`
 	event := `coroutine(>.*)?` // the event loop's own functions
-	sub := `subinterpreter(><module>((>subdescend){0,6}|(>subdescend){6}>subburn))?`
-	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `|>` + sub + `)?)$`)
+	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `|>subinterpreter(>(` + sub + `))?)?)$`)
 }()
 
 // awaited is the chain that leads through most files.

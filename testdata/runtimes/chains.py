@@ -164,7 +164,8 @@ def write_facts(path):
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType):
             codes(thing.__code__, seen)
-    codes(compile(SUBPROGRAM, "<string>", "exec"), seen)
+    for program in SUBPROGRAM, SUBTHREAD.format(older=0, program=""):
+        codes(compile(program, "<string>", "exec"), seen)
     with open(path + ".new", "w", encoding="utf-8") as facts:
         for code in seen:
             for line in {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}:
@@ -172,7 +173,7 @@ def write_facts(path):
     os.rename(path + ".new", path)
 
 
-# What a subinterpreter runs, on the stack of the thread that has it run.
+# What subinterpreters run, on the stack of the thread that has them run it.
 SUBPROGRAM = """
 def subburn(turns):
     x = 1
@@ -187,13 +188,29 @@ while True:
     subdescend(5)
 """
 
+# What the newer of two runs before (3.13): a thread of its own that has the older one run it.
+SUBTHREAD = """
+import threading
+import _interpreters as interpreters
+
+def subthread():
+    interpreters.run_string({older}, {program!r})
+
+threading.Thread(target=subthread).start()
+"""
+
 
 def subinterpreter():
     try:
-        import _interpreters as interpreters  # CPython 3.13 and newer
+        import _interpreters as interpreters
     except ImportError:
         import _xxsubinterpreters as interpreters
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it never comes back
+    if sys.version_info >= (3, 13):
+        older, newer = interpreters.create(), interpreters.create("legacy")  # may have threads
+        failed = interpreters.run_string(newer, SUBTHREAD.format(older=int(older), program=SUBPROGRAM))
+        if failed:
+            sys.exit(failed)
     interpreters.run_string(interpreters.create(), SUBPROGRAM)
 
 
