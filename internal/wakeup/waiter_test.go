@@ -26,7 +26,7 @@ func newWaiter(t *testing.T, interval time.Duration, fd int) *wakeup.Waiter {
 func TestTickCost(t *testing.T) {
 	const ticks, most = 40, 2
 	least := int64(1 << 62)
-	for range 3 { // the garbage collector, or the runtime's monitor, may wake up meanwhile
+	for range 3 { // the garbage collector may wake up meanwhile
 		w := newWaiter(t, 20*time.Millisecond, -1)
 		before := sleeps(t)
 		for n := 0; n < ticks; {
