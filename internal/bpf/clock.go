@@ -60,8 +60,10 @@ func (c *clock) attach(prog *ebpf.Program) (err error) {
 // it returns: a CPU that was away between two calls is told by that alone.
 func (c *clock) alive() (bool, error) {
 	var b [8]byte
-	if _, err := unix.Read(c.fd, b[:]); err != nil {
-		return false, fmt.Errorf("read perf event: %w", err)
+	// Nothing blocks: see package wakeup.
+	_, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	if errno != 0 {
+		return false, fmt.Errorf("read perf event: %w", errno)
 	}
 	before := c.readNs
 	c.readNs = binary.NativeEndian.Uint64(b[:])
@@ -86,14 +88,14 @@ func (c *clock) close() error {
 // Before Start and after Stop it does nothing. Calls are to be a millisecond or
 // more apart.
 func (s *Sampler) UpdateCPUs() error {
-	cpus, err := readCPUs(onlineCPUsPath)
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clocks == nil {
 		return nil
+	}
+	cpus, err := s.online.read()
+	if err != nil {
+		return err
 	}
 	online := make(map[int]bool, len(cpus))
 	var errs []error

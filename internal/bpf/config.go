@@ -74,7 +74,9 @@ type Config struct {
 	// WholeVerifierLog is in a load error; else its last lines are.
 	WholeVerifierLog bool
 
-	older bool // for tests: the objects for older kernels are used
+	// For tests.
+	older      bool          // the objects for older kernels are used
+	eventDelay time.Duration // the longest that an event waits which can; 0: the default
 }
 
 // Period between two samples of one CPU.

@@ -3,10 +3,14 @@
 package bpf
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -15,6 +19,45 @@ const (
 	// maxCPUs bounds a list like "0-8191" (CONFIG_NR_CPUS).
 	maxCPUs = 8192
 )
+
+// onlineCPUs is the list of the CPUs that are online, read again and again.
+type onlineCPUs struct {
+	file *os.File // nil: not open yet
+	text []byte
+	last string // and what it says
+	cpus []int
+}
+
+// read returns the list, which stays o's.
+func (o *onlineCPUs) read() ([]int, error) {
+	if o.file == nil {
+		fd, err := unix.Open(onlineCPUsPath, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open CPU list: %w", err)
+		}
+		o.file, o.text = os.NewFile(uintptr(fd), onlineCPUsPath), make([]byte, 4<<10)
+	}
+	// Nothing blocks: see package wakeup.
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, o.file.Fd(), uintptr(unsafe.Pointer(&o.text[0])), uintptr(len(o.text)), 0, 0, 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("read CPU list: %w", errno)
+	}
+	if text := bytes.TrimSpace(o.text[:n]); o.cpus == nil || string(text) != o.last {
+		cpus, err := parseCPUs(string(text))
+		if err != nil {
+			return nil, err
+		}
+		o.last, o.cpus = string(text), cpus
+	}
+	return o.cpus, nil
+}
+
+func (o *onlineCPUs) close() error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Close()
+}
 
 func readCPUs(path string) ([]int, error) {
 	b, err := os.ReadFile(path)

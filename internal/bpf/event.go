@@ -18,6 +18,13 @@ import (
 // process is sampled, and that is told at once.
 const eventDelay = 200 * time.Millisecond
 
+func (c *Config) eventReadDelay() time.Duration {
+	if c.eventDelay > 0 {
+		return c.eventDelay
+	}
+	return eventDelay
+}
+
 // eventBytes of an event in the ring buffer.
 const eventBytes = int(unsafe.Sizeof(record.ProcessEvent{}))
 

@@ -128,10 +128,8 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 // have no labels. The channel has the PIDs of those that execute anything.
 func execsOf(t *testing.T) (s *Sampler, program string, execs <-chan int) {
 	t.Helper()
-	s = newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	s = newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, eventDelay: time.Hour})
 	needFileNames(t, s)
-	s.events.delay = time.Hour
-	require.NoError(t, s.events.setDeadline())
 	require.NoError(t, s.Follow())
 	program = buildTarget(t)
 	f, err := os.Open(program)

@@ -55,6 +55,7 @@ type Sampler struct {
 	mu          sync.Mutex
 	contextHook contextHook
 	clocks      map[int]*clock // by CPU; nil before Start and after Stop
+	online      onlineCPUs
 	lifecycle   []link.Link
 	sideband    *sideband
 	closed      bool
@@ -88,7 +89,7 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if s.events, err = newRing(s.objs.Events, 1, eventDelay); err != nil {
+	if s.events, err = newRing(s.objs.Events, 1, config.eventReadDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
 	}
 	if s.sideband, err = newSideband(); err != nil {
@@ -264,7 +265,7 @@ func (s *Sampler) Close() error {
 		return nil
 	}
 	s.closed = true
-	errs := []error{s.stop()}
+	errs := []error{s.stop(), s.online.close()}
 	if s.samples != nil {
 		errs = append(errs, s.samples.close())
 	}

@@ -145,9 +145,8 @@ func TestProcessEvents(t *testing.T) {
 
 // A forked child is read with its parent's sources and mappings from its first sample on.
 func TestForkInheritsSources(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	s.events.delay = time.Hour // that of a process with sources cannot wait
-	require.NoError(t, s.events.setDeadline())
+	// The event of a process with sources cannot wait.
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, eventDelay: time.Hour})
 	require.NoError(t, s.Follow())
 	self := identify(t, s, uint32(os.Getpid()))
 	require.NoError(t, s.SetLabelSources(self, []record.LabelSource{{ABI: 2, Offset: 4711}}))
@@ -271,13 +270,13 @@ func TestWatermark(t *testing.T) {
 		enough int
 	}{"all users": {0, ring / 4}, "one user": {0.05, ring / 40}} {
 		t.Run(name, func(t *testing.T) {
-			s := newSampler(t, Config{SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: ring, UserShare: tc.share})
-			s.samples.delay = 10 * time.Second
+			s := newSampler(t, Config{
+				SamplesPerSecond: MaxSamplesPerSecond, RingBufferBytes: ring, UserShare: tc.share, ReadDelay: 10 * time.Second,
+			})
 			startAs(t, floodUser, spin)
 			require.NoError(t, s.Start())
 			// Two CPUs may pass the mark together, and neither say so: the delay is for that.
 			for tries := 1; ; tries++ {
-				require.NoError(t, s.samples.setDeadline())
 				require.NoError(t, s.samples.await())
 				unread := s.UnreadBytes()
 				if !s.samples.idle {
@@ -321,7 +320,7 @@ func TestReadIdle(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, next(), ErrIdle)
 	}
-	require.Greater(t, time.Since(began), s.samples.delay, "it does not wait")
+	require.Greater(t, time.Since(began), s.config.readDelay(), "it does not wait")
 	require.NoError(t, s.Close())
 	err := next()
 	for errors.Is(err, ErrIdle) {

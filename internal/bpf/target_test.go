@@ -104,7 +104,9 @@ const quickReadDelay = 5 * time.Millisecond
 func newSampler(t *testing.T, config Config) *Sampler {
 	t.Helper()
 	testutil.RequireBPF(t)
-	config.ReadDelay = quickReadDelay
+	if config.ReadDelay == 0 {
+		config.ReadDelay = quickReadDelay
+	}
 	config.older = os.Getenv(olderEnv) != ""
 	s, err := New(config)
 	require.NoError(t, err)

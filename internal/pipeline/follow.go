@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // follower tells the process table what happens to processes, makes up for what it has
@@ -24,15 +26,21 @@ type follower struct {
 	table   *process.Table
 	stream  *stream            // of the sampler, which counts the events that were lost
 	handle  func(record.Event) // of the table
+	seconds *wakeup.Waiter     // between two repairs
+	some    atomic.Bool        // events were read since the last repair
 	stopped chan struct{}      // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
-func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream) *follower {
+func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream) (*follower, error) {
+	seconds, err := wakeup.New(repairInterval, -1)
+	if err != nil {
+		return nil, fmt.Errorf("follow processes: %w", err)
+	}
 	return &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
-		handle: table.HandleEvent, stopped: make(chan struct{}),
-	}
+		handle: table.HandleEvent, seconds: seconds, stopped: make(chan struct{}),
+	}, nil
 }
 
 func (f *follower) start() {
@@ -42,7 +50,13 @@ func (f *follower) start() {
 }
 
 // stop ends what does not end with the sampler.
-func (f *follower) stop() { close(f.stopped) }
+func (f *follower) stop() {
+	close(f.stopped)
+	f.close()
+}
+
+// close may be called twice.
+func (f *follower) close() { _ = f.seconds.Close() } // nothing can be done about an error
 
 // scan lists the processes that there are.
 func (f *follower) scan() error {
@@ -60,6 +74,7 @@ func (f *follower) followProcesses() {
 			f.degraded("process events have ended: new processes will be seen late", err)
 			return
 		}
+		f.some.Store(true)
 		f.handle(ev)
 	}
 }
@@ -82,17 +97,15 @@ const repairInterval = time.Second
 
 // repair follows what no event tells of.
 func (f *follower) repair() {
-	tick := time.NewTicker(repairInterval)
-	defer tick.Stop()
 	var r repairs
 	for {
-		select {
-		case <-f.stopped:
-			return
-		case <-tick.C:
+		if _, err := f.seconds.Wait(nil); err != nil {
+			return // closed
 		}
 		f.followCPUs(&r)
-		f.followLosses(&r)
+		if f.some.Swap(false) { // else there is room for them
+			f.followLosses(&r)
+		}
 	}
 }
 

@@ -119,10 +119,13 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
 	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
 	p.notices = newNotices(&p.options, matches)
-	p.follower = newFollower(&o, sampler, p.table, p.streams[0])
+	if p.follower, err = newFollower(&o, sampler, p.table, p.streams[0]); err != nil {
+		return nil, errors.Join(err, sampler.Close())
+	}
 	if o.OffCPU.Threshold > 0 {
 		source, err := openOffCPU(&o, sampler)
 		if err != nil {
+			p.follower.close()
 			return nil, errors.Join(fmt.Errorf("start off-CPU sampler: %w", err), sampler.Close())
 		}
 		p.open(profile.KindOffCPU, source, newOffCPUReader(&o, source, fs))
@@ -245,6 +248,7 @@ func (p *Pipeline) release() error {
 	if released {
 		return nil
 	}
+	p.follower.close()
 	var errs []error
 	for _, stream := range slices.Backward(p.streams) { // the others use what the sampler has
 		errs = append(errs, stream.source.Close())

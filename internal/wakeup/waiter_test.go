@@ -1,0 +1,132 @@
+//go:build linux
+
+package wakeup_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
+)
+
+func newWaiter(t *testing.T, interval time.Duration, fd int) *wakeup.Waiter {
+	t.Helper()
+	w, err := wakeup.New(interval, fd)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	return w
+}
+
+// A tick costs one sleep of one thread, or two where something else happens; a timer of Go's
+// takes four to six.
+func TestTickCost(t *testing.T) {
+	const ticks, most = 40, 2
+	least := int64(1 << 62)
+	for range 3 { // the garbage collector may wake up meanwhile
+		w := newWaiter(t, 20*time.Millisecond, -1)
+		before := sleeps(t)
+		for n := 0; n < ticks; {
+			ticked, err := w.Wait(nil)
+			require.NoError(t, err)
+			if ticked {
+				n++
+			}
+		}
+		least = min(least, sleeps(t)-before)
+	}
+	t.Logf("%d sleeps in %d ticks", least, ticks)
+	require.LessOrEqual(t, least, int64(most*ticks))
+}
+
+// sleeps of all threads of this process.
+func sleeps(t *testing.T) int64 {
+	t.Helper()
+	var usage unix.Rusage
+	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &usage))
+	return usage.Nvcsw
+}
+
+// Ticks are neither early nor more than there are intervals, and those that were not waited
+// for are one.
+func TestTicks(t *testing.T) {
+	const interval = 10 * time.Millisecond
+	began := time.Now()
+	w := newWaiter(t, interval, -1)
+	for n := 1; n <= 5; {
+		ticked, err := w.Wait(nil)
+		require.NoError(t, err)
+		if ticked {
+			require.GreaterOrEqual(t, time.Since(began), time.Duration(n)*interval)
+			n++
+		}
+	}
+	time.Sleep(5 * interval)
+	ticked, err := w.Wait(nil)
+	require.NoError(t, err)
+	require.True(t, ticked)
+	began = time.Now()
+	for ticked = false; !ticked; {
+		ticked, err = w.Wait(nil)
+		require.NoError(t, err)
+	}
+	require.Less(t, time.Since(began), time.Minute)
+}
+
+// The descriptor ends a wait each time that something is written to it, read or not, and no
+// tick is told of.
+func TestDescriptor(t *testing.T) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	require.NoError(t, err)
+	events := os.NewFile(uintptr(fd), "events")
+	defer events.Close()
+	w := newWaiter(t, time.Hour, fd)
+	for range 3 {
+		time.AfterFunc(10*time.Millisecond, func() { _, _ = events.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+		ticked, err := w.Wait(nil)
+		require.NoError(t, err)
+		require.False(t, ticked)
+	}
+	ticked, err := w.Wait(func() bool { return true }) // which does not wait
+	require.NoError(t, err)
+	require.False(t, ticked)
+}
+
+// Tick ends a wait or the next one, and ticks go on to come.
+func TestTick(t *testing.T) {
+	for _, first := range []time.Duration{0, 10 * time.Millisecond} {
+		w := newWaiter(t, time.Hour, -1)
+		if first == 0 {
+			require.NoError(t, w.Tick())
+		} else {
+			time.AfterFunc(first, func() { _ = w.Tick() })
+		}
+		ticked, err := w.Wait(nil)
+		require.NoError(t, err)
+		require.True(t, ticked)
+	}
+	w := newWaiter(t, 20*time.Millisecond, -1)
+	require.NoError(t, w.Tick())
+	for n := 0; n < 3; {
+		ticked, err := w.Wait(nil)
+		require.NoError(t, err)
+		if ticked {
+			n++
+		}
+	}
+}
+
+// Close ends a wait with an error, and all that come after it.
+func TestClose(t *testing.T) {
+	w := newWaiter(t, time.Hour, -1)
+	time.AfterFunc(10*time.Millisecond, func() { _ = w.Close() })
+	_, err := w.Wait(nil)
+	require.Error(t, err)
+	_, err = w.Wait(nil)
+	require.Error(t, err)
+	require.NoError(t, w.Tick())
+	require.NoError(t, w.Close())
+}
