@@ -57,9 +57,9 @@ var pythonChains = func() *regexp.Regexp {
 		`größe` + burn,
 	}, "|") + ")"
 	sub := `<module>(>subdescend){0,6}|<module>(>subdescend){6}>subburn`
-	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>(worker(>` + scenario + `)?|subthread(>(` + sub + `))?)`
+	thread := `Thread\._bootstrap>Thread\._bootstrap_inner>(Thread|_.*)\.run>(worker(>` + scenario + `)?|subthread>(` + sub + `))`
 	event := `coroutine(>.*)?` // the event loop's own functions
-	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `|>subinterpreter(>(` + sub + `))?)?)$`)
+	return regexp.MustCompile(`^(` + thread + `|<module>(>` + event + `|>subinterpreter>(` + sub + `))?)$`)
 }()
 
 // awaited is the chain that leads through most files.
