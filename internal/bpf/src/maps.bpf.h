@@ -113,6 +113,8 @@ struct walk_context {
 	__u32 scratch; /* index */
 };
 
+#define STACK_WINDOW_BYTES 512 /* of a stack that are read at once */
+
 #define MAPLE_PIVOTS 15
 
 /* A mapping of the current process, as the kernel has it. */
@@ -149,7 +151,10 @@ struct stack_walk {
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
 	struct vma_walk vma;
-	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
+	__u64 frame_sp;			      /* the stack pointer of the frame whose caller is looked for */
+	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
+	__u64 window_start;
+	__u64 window_bytes; /* a multiple of 8; 0: none */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
 };
 

@@ -30,6 +30,50 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 	return bytes / 8;
 }
 
+/*
+ * Has the window begin at an address. It ends with the page at the latest: so it can be read if
+ * its first word can. False: it cannot.
+ */
+SEPARATE int move_window(struct stack_walk *w, __u64 addr)
+{
+	__u64 bytes = MIN_PAGE_BYTES - (addr & (MIN_PAGE_BYTES - 1));
+
+	if (!w)
+		return false;
+	w->window_bytes = 0;
+	if (bytes < sizeof(__u64))
+		bytes = sizeof(__u64); /* the word lies across two */
+	if (bytes > STACK_WINDOW_BYTES)
+		bytes = STACK_WINDOW_BYTES;
+	/* again, where the verifier can see it */
+	barrier_var(bytes);
+	if (bytes > STACK_WINDOW_BYTES || bpf_probe_read_user(w->window, bytes, (const void *)addr))
+		return false;
+	w->window_start = addr;
+	w->window_bytes = bytes & ~7ULL;
+	return true;
+}
+
+/* Reads a word of the stack. Most of a frame and of those of its callers are in the window then. */
+static __always_inline bool stack_word(struct stack_walk *w, __u64 addr, __u64 *word)
+{
+	__u64 at = addr - w->window_start;
+
+	if (at >= w->window_bytes || at & 7) {
+		if (!move_window(w, addr))
+			return false;
+		at = 0;
+	}
+	barrier_var(at);
+	*word = w->window[at / 8 & (STACK_WINDOW_BYTES / 8 - 1)];
+	return true;
+}
+
+static __always_inline bool stack_link(struct stack_walk *w, __u64 addr, struct frame_link *link)
+{
+	return stack_word(w, addr, &link->fp) && stack_word(w, addr + 8, &link->return_address);
+}
+
 /* How far below the CFA a rule of RA_INTERRUPTED has the link register. */
 #define INTERRUPTED_LR 16
 
@@ -126,21 +170,15 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		return OUTCOME_INVALID;
 	if (rule->ra & RA_REGISTER && !w->regs_known)
 		return OUTCOME_INVALID;
-	if (rule->fp == FP_OFFSET && !(rule->ra & RA_REGISTER) && rule->ra_offset == rule->fp_offset + 8) {
-		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(cfa + rule->fp_offset)))
-			return OUTCOME_FAULT;
-	} else {
-		if (rule->fp == FP_OFFSET &&
-		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(cfa + rule->fp_offset)))
-			return OUTCOME_FAULT;
-		/* At its last instructions the function already has its caller's frame pointer back. */
-		if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
-		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(w->fp + rule->fp_offset)))
-			return OUTCOME_FAULT;
-		if (!(rule->ra & RA_REGISTER) && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
-								     (const void *)(cfa + rule->ra_offset)))
-			return OUTCOME_FAULT;
-	}
+	/* The frame pointer first: it lies below the return address. */
+	if (rule->fp == FP_OFFSET && !stack_word(w, cfa + rule->fp_offset, &link.fp))
+		return OUTCOME_FAULT;
+	/* At its last instructions the function already has its caller's frame pointer back. */
+	if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
+	    !stack_word(w, w->fp + rule->fp_offset, &link.fp))
+		return OUTCOME_FAULT;
+	if (!(rule->ra & RA_REGISTER) && !stack_word(w, cfa + rule->ra_offset, &link.return_address))
+		return OUTCOME_FAULT;
 	w->fp = link.fp;
 	if (rule->fp == FP_OFFSET)
 		w->fp_known = 1;
@@ -177,7 +215,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 				  : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
 	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
 		return OUTCOME_NO_ROWS;
-	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+	if (!stack_link(w, w->fp, &link))
 		return OUTCOME_NO_ROWS;
 	/* Anything else would let a target send us in circles. */
 	if (link.fp && link.fp <= w->fp)
@@ -348,6 +386,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
 	w->bare_start = w->bare_limit = 0;
+	w->window_bytes = 0;
 	w->marker = 0;
 	use_list(w, task, &s->header.process);
 	if (w->runtime == RUNTIME_CPYTHON)
