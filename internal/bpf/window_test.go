@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -26,9 +25,7 @@ func TestLinkedFrames(t *testing.T) {
 	for kind, f := range map[string]frames{"many_links": {0x10000, 120}, "few_links": {0x20000, 4}, "other_links": {0x30000, 4}} {
 		pid, _ := startStacks(t, program, kind)
 		want[pid] = f
-		var set unix.CPUSet
-		set.Set(0)
-		require.NoError(t, unix.SchedSetaffinity(int(pid), &set))
+		pin(t, pid, 0)
 		require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), nil, execPages(t, pid)))
 	}
 	require.NoError(t, s.Start())

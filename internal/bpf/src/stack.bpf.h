@@ -249,18 +249,22 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
 	__u64 pc = w->exact ? w->ip : w->ip - 1;
-	struct unwind_rule rule = {};
+	const struct unwind_rule *rule;
+	__u32 cfa = CFA_NONE;
 
 	if (find_mapping(w, pc)) {
-		if (!find_rule(w, pc, &rule))
+		rule = rule_at(s, w, pc);
+		if (!rule)
 			w->guessed = 1;
-		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
-			return by_rule(s, w, &rule);
+		else
+			cfa = rule->cfa;
+		if (rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule)))
+			return by_rule(s, w, rule);
 	}
-	w->bare = rule.cfa == CFA_NONE;
-	if (LINK_REGISTER && w->regs_known && rule.cfa == CFA_NONE && leaf_of_other_file(w))
+	w->bare = cfa == CFA_NONE;
+	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true);
-	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
+	return by_frame_pointer(w, cfa == CFA_SWITCH);
 }
 
 #ifdef OLDER_KERNELS
@@ -355,6 +359,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	}
 	w->guessed = use_rows && !list;
 	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
+	begin_recent(w);
 }
 
 /*
