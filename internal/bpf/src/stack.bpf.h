@@ -303,30 +303,30 @@ static __always_inline void frame_of_v8(struct scratch *s, __u32 scratch)
 
 #endif
 
-/* Body of a loop: one frame up. */
-static long walk_frame(__u64 i, struct walk_context *ctx)
+/* One frame up; 1: there is none. runtime: the process may have a language runtime. */
+static __always_inline long one_frame(__u32 scratch, bool runtime)
 {
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
 	enum outcome out;
 	__u32 at;
 
 	if (!s)
 		return 1;
 	s->walk_state.frame_sp = s->walk_state.sp;
-	if (s->walk_state.runtime == RUNTIME_V8)
+	if (runtime && s->walk_state.runtime == RUNTIME_V8)
 		note_v8(s);
-	if (runs_hotspot(s))
-		out = step_hotspot(ctx->scratch);
+	if (runtime && runs_hotspot(s))
+		out = step_hotspot(scratch);
 	else
 		out = next_frame(s, &s->walk_state);
-	if (s->walk_state.runtime == RUNTIME_V8)
-		frame_of_v8(s, ctx->scratch);
+	if (runtime && s->walk_state.runtime == RUNTIME_V8)
+		frame_of_v8(s, scratch);
 	if (out != OUTCOME_NONE) {
 		s->header.user_stack = out;
 		return 1;
 	}
-	if (runs_runtime(&s->walk_state))
-		emit_python(ctx->scratch);
+	if (runtime && runs_runtime(&s->walk_state))
+		emit_python(scratch);
 	at = s->walk_state.at;
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 || s->walk_state.frames >= MAX_USER_FRAMES)
@@ -337,7 +337,23 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	s->walk_state.frames++;
 	return 0;
 }
+
+/* Body of a loop. */
+static long walk_frame(__u64 i, struct walk_context *ctx)
+{
+	return one_frame(ctx->scratch, false);
+}
 LOOP_BODY(walk_frame, &s->context)
+
+#ifndef OLDER_KERNELS
+
+/* The same where a process has a language runtime: others do not pay for it. */
+static long walk_runtime_frame(__u64 i, struct walk_context *ctx)
+{
+	return one_frame(ctx->scratch, true);
+}
+
+#endif
 
 /* Finds the list of what a process maps. One that does not hold any more is as good as none. */
 static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
@@ -369,6 +385,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, struct task_struct *task,
 					     const struct user_regs *regs, __u32 at)
 {
+	const __u32 callers = MAX_USER_FRAMES - 1;
 	struct walk_context ctx = { .scratch = scratch };
 	struct stack_walk *w = &s->walk_state;
 
@@ -401,7 +418,14 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	else if (w->runtime == RUNTIME_V8)
 		begin_v8(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
-	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
+#ifndef OLDER_KERNELS
+	if (w->runtime) {
+		LOOP_WITH(callers, walk_runtime_frame, ctx, context);
+		/* Else clang makes one call of both, by a pointer, and the kernel no plain loop of that. */
+		asm volatile("" ::: "memory");
+	} else
+#endif
+		LOOP_WITH(callers, walk_frame, ctx, context);
 	if (w->runtime == RUNTIME_CPYTHON)
 		count_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)
