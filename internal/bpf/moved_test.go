@@ -39,6 +39,7 @@ func TestMovedCode(t *testing.T) {
 	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), list, execPages(t, pid)))
 	require.NoError(t, s.Start())
 	moved := func(walked bool) {
+		t.Helper()
 		seen := 0
 		readUntil(t, s, func(r *Record) bool {
 			if r.PID != pid || len(r.KernelFrames) > 0 || r.UserFrames[0]-start >= bytes {
@@ -58,5 +59,22 @@ func TestMovedCode(t *testing.T) {
 		drained = r.PID == pid && len(r.UserFrames) > 1 && r.UserFrames[1] == wrong
 		return drained
 	})
-	moved(true)
+	moved(true) // The same list, which has just been used, does not hold with other pages.
+	id := identify(t, s, pid)
+	var held record.UnwindList
+	require.NoError(t, s.objs.UnwindLists.Lookup(&id, &held))
+	for i := range 2 * samplesPerState {
+		other := held
+		other.ExecPages += uint64(i % 2)
+		require.NoError(t, s.objs.UnwindLists.Put(&id, &other))
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != pid || r.TimeNs < uint64(now.Nano()) || len(r.KernelFrames) > 0 || r.UserFrames[0]-start >= bytes {
+				return false
+			}
+			require.Equal(t, i%2 == 0, len(r.UserFrames) > 1 && r.UserFrames[1] == wrong, "%#x", r.UserFrames)
+			return true
+		})
+	}
 }

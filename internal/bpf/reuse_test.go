@@ -54,8 +54,13 @@ func TestElementsOfOthers(t *testing.T) {
 		key := record.UnwindChunkKey{List: r.s.lists[id].id}
 		var chunk record.UnwindChunk
 		require.NoError(t, r.s.objs.UnwindMappings.Lookup(&key, &chunk))
-		chunk.List++
+		// Those of a number that was met before may be known already.
+		var list record.UnwindList
+		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
+		key.List += 1000
+		list.ID, chunk.List = key.List, key.List+1
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))
+		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
 		r.requireNoRows(t, tgt)
 		chunk.List--
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))

@@ -167,6 +167,55 @@ func TestRowBounds(t *testing.T) {
 	})
 }
 
+// What was found for one address is not taken for another one's, or for that of another table,
+// although both have the same place among the known rules.
+func TestKnownRules(t *testing.T) {
+	const placeBits, depth = 9, 50
+	place := func(id record.TableID, offset uint64) uint64 { // as rule_at has it
+		hash := (uint64(id)<<32 ^ offset) * 0x9e3779b97f4a7c15
+		return (hash ^ hash>>32) >> (64 - placeBits)
+	}
+	r := startRecursion(t, depth)
+	pin(t, r.pid, 0)
+	call, at, other := r.back-1, uint64(100), uint64(200)
+	for place(r.s.tables.next+1, at) != place(r.s.tables.next+1, other) {
+		other++
+	}
+	byFP := record.UnwindRule{CFA: record.CFAFP, CFAOffset: 16, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
+	base := call - at
+	m := r.table(t, base, int(other/record.UnwindBlockBytes)+1, []record.UnwindRule{{}, end, byFP},
+		[]span{{call, 1}, {r.back, 0}, {base + other, 2}, {base + other + 1, 0}})
+	for range 3 {
+		m.Text = call - at
+		r.use(t, m)
+		r.requireEndsAtCaller(t)
+		m.Text = call - other
+		r.use(t, m)
+		r.requireWhole(t)
+	}
+	next := m.Table + 1
+	for place(next, at) != place(m.Table, at) {
+		next++
+	}
+	r.s.tables.next = next - 1
+	second := r.table(t, base, 1, []record.UnwindRule{{}, byFP}, []span{{call, 1}, {r.back, 0}})
+	for range 3 {
+		m.Text = call - at
+		r.use(t, m)
+		r.requireEndsAtCaller(t)
+		r.use(t, second)
+		r.requireWhole(t)
+	}
+}
+
+// requireWhole: the stack is as at the beginning.
+func (r *recursion) requireWhole(t *testing.T) {
+	t.Helper()
+	frames, own, _ := r.walk(t, func([]uint64) {})
+	require.Equal(t, r.own, own)
+	require.Equal(t, r.frames, frames)
+}
+
 // Rows that are known by their file hold for another process that maps it elsewhere,
 // wherever in the mapping their table begins, and for those pages only.
 func TestTextsOfFile(t *testing.T) {

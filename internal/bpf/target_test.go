@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -141,6 +142,15 @@ func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 		}
 	}
 	t.Fatal("the expected records did not come within a minute")
+}
+
+// skipOlder reads the records of samples that have been taken by now.
+func skipOlder(t *testing.T, s *Sampler) {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	time.Sleep(10 * time.Millisecond) // a sample that was under way
+	readUntil(t, s, func(r *Record) bool { return r.TimeNs > uint64(now.Nano()) })
 }
 
 // drain stops s and passes all records that are left to visit.

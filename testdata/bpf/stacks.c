@@ -6,8 +6,10 @@
  *   -> "PID START"
  * START is where that function begins. What burns CPU may be a child.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,12 +23,53 @@
 #define DECLARE(name) void name(void);
 KINDS(DECLARE)
 
+/* Where the last word of linked frames is, in every process that has them. */
+#define LINKS_END 0x3000100000
+#define LINK_BYTES 56 /* so that of many one lies across two pages of 4 KiB */
+
+/*
+ * Stays with the innermost of so many frame pointers, which lead up to the last word of what
+ * is mapped. Return addresses count from first, in steps of 16.
+ */
+static void link_frames(int links, uintptr_t first)
+{
+	size_t bytes = 1 << 16;
+	char *from = mmap((void *)(LINKS_END - bytes), bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	uintptr_t link = LINKS_END - 16 - (links - 1) * LINK_BYTES, innermost = link;
+
+	if (from == MAP_FAILED)
+		return;
+	for (int i = 0; i < links; i++, link += LINK_BYTES)
+		memcpy((void *)link, (uintptr_t[]){ i == links - 1 ? 0 : link + LINK_BYTES, first + 16 * i }, 16);
+#if defined(__x86_64__)
+	asm volatile("mov $1, %%eax; mov %0, %%rsp; mov %0, %%rbp; 9: jmp 9b" ::"r"(innermost) : "rax");
+#else
+	asm volatile("mov x0, #1; mov sp, %0; mov x29, %0; 9: b 9b" ::"r"(innermost) : "x0");
+#endif
+}
+
+static void many_links(void)
+{
+	link_frames(120, 0x10000);
+}
+
+static void few_links(void)
+{
+	link_frames(4, 0x20000);
+}
+
+static void other_links(void)
+{
+	link_frames(4, 0x30000);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } kinds[] = {
 #define ENTRY(name) { #name, name },
-	KINDS(ENTRY)
+	KINDS(ENTRY) ENTRY(many_links) ENTRY(few_links) ENTRY(other_links)
 };
 
 int main(int argc, char **argv)

@@ -6,6 +6,8 @@
 #include "compat.bpf.h"
 #include "kernel.h"
 
+#define MIN_PAGE_BYTES 4096 /* some kernels of aarch64 have larger ones */
+
 /* Where a user stack walk starts, and what else of the registers matters. */
 struct user_regs {
 	__u64 ip;

@@ -113,6 +113,17 @@ struct walk_context {
 	__u32 scratch; /* index */
 };
 
+#define STACK_WINDOW_BYTES 512 /* of a stack that are read at once */
+#define RECENT_MAPPINGS 4      /* of a process that are kept on a CPU, a power of 2 */
+#define KNOWN_RULES_BITS 9     /* log2 of the rules that are kept on a CPU */
+
+/* What find_rule() has found. It stays true: a table does not change, and no other one gets its number. */
+struct known_rule {
+	__u64 table_id; /* 0: nothing */
+	__u64 offset;	/* in the table's text */
+	struct unwind_rule rule;
+};
+
 #define MAPLE_PIVOTS 15
 
 /* A mapping of the current process, as the kernel has it. */
@@ -134,6 +145,12 @@ struct stack_walk {
 	__u64 lr;
 	__u64 list;		       /* of mappings */
 	struct unwind_mapping mapping; /* the last one used */
+	/* Those used before, of this list. They stay true: a list is replaced by one with another number. */
+	struct unwind_mapping recent[RECENT_MAPPINGS];
+	__u64 recent_list; /* 0: they are of this stack only */
+	__u32 recent_next; /* the one that gives way */
+	__u32 current;	   /* the one that is mapping */
+	__u32 has_table;   /* bits: in this stack, the table of a recent one was there */
 	__u32 mappings;
 	__u32 at; /* offset into scratch.body of the next frame */
 	__u32 frames;
@@ -149,7 +166,10 @@ struct stack_walk {
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
 	struct vma_walk vma;
-	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
+	__u64 frame_sp;			      /* the stack pointer of the frame whose caller is looked for */
+	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
+	__u64 window_start;
+	__u64 window_bytes; /* a multiple of 8; 0: none */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
 };
 
@@ -287,6 +307,7 @@ struct scratch {
 	struct user_regs user;				/* of the task */
 	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
+	struct known_rule rules[1 << KNOWN_RULES_BITS];
 	struct signal_regs signal;
 #ifdef OLDER_KERNELS
 	struct slot_pass pass;

@@ -31,6 +31,45 @@ static __always_inline struct unwind_mapping *chunk_mapping(struct unwind_chunk 
 	return &c->mappings[i & (UNWIND_CHUNK_MAPPINGS - 1)];
 }
 
+/* Makes w->mapping the recent one that holds pc. */
+static __always_inline bool find_recent(struct stack_walk *w, __u64 pc)
+{
+	for (__u32 i = 0; i < RECENT_MAPPINGS; i++) {
+		if (pc < w->recent[i].start || pc >= w->recent[i].limit)
+			continue;
+		__builtin_memcpy(&w->mapping, &w->recent[i], sizeof(w->mapping));
+		w->current = i;
+		return true;
+	}
+	return false;
+}
+
+/* Makes w->mapping a recent one. */
+static __always_inline void keep_mapping(struct stack_walk *w)
+{
+	__u32 i = w->recent_next & (RECENT_MAPPINGS - 1);
+
+	barrier_var(i);
+	i &= RECENT_MAPPINGS - 1;
+	__builtin_memcpy(&w->recent[i], &w->mapping, sizeof(w->mapping));
+	w->current = i;
+	w->recent_next = i + 1;
+	w->has_table &= ~(1U << i);
+}
+
+/* Those of another list are forgotten, and those that the kernel has told for one stack. */
+static __always_inline void begin_recent(struct stack_walk *w)
+{
+	__u64 list = w->by_vma ? 0 : w->list;
+
+	w->has_table = 0;
+	if (list && w->recent_list == list)
+		return;
+	w->recent_list = list;
+	for (int i = 0; i < RECENT_MAPPINGS; i++)
+		w->recent[i].start = w->recent[i].limit = 0;
+}
+
 /* The list has just been replaced, or it was the parent's of a process that has changed since. */
 static __always_inline bool unknown_mappings(struct stack_walk *w)
 {
@@ -51,8 +90,14 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 		return false;
 	if (pc >= w->mapping.start && pc < w->mapping.limit)
 		return true;
-	if (w->by_vma)
-		return find_vma_mapping(w, pc);
+	if (find_recent(w, pc))
+		return true;
+	if (w->by_vma) {
+		if (!find_vma_mapping(w, pc))
+			return false;
+		keep_mapping(w);
+		return true;
+	}
 	if (!w->mappings)
 		return false;
 	high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS;
@@ -90,7 +135,10 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 		w->mapping.start = w->mapping.limit = 0;
 		return unknown_mappings(w);
 	}
-	return pc >= w->mapping.start && pc < w->mapping.limit;
+	if (pc < w->mapping.start || pc >= w->mapping.limit)
+		return false;
+	keep_mapping(w);
+	return true;
 }
 
 /* Number n of the words that begin with a page of a table. */
@@ -106,10 +154,24 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 	return true;
 }
 
+/* The table of w->mapping, with *page its first one; NULL: it is not there. */
+static __always_inline void *mapped_table(const struct stack_walk *w, struct unwind_page **page)
+{
+	__u32 slot = w->mapping.slot, zero = 0;
+	void *table = bpf_map_lookup_elem(&unwind_tables, &slot);
+
+	if (!table)
+		return NULL;
+	*page = bpf_map_lookup_elem(table, &zero);
+	if (!*page || ((struct unwind_header *)*page)->id != w->mapping.table_id)
+		return NULL;
+	return table;
+}
+
 /* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
 SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
-	__u32 index_page, rows_page, low, high, row = 0, number = 0, block, at, slot;
+	__u32 index_page, rows_page, low, high, row = 0, number, block, at;
 	struct unwind_header *header;
 	struct unwind_page *page;
 	bool have = false;
@@ -119,16 +181,10 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 	if (!w || !rule)
 		return false;
 	offset = pc - w->mapping.text;
-	slot = w->mapping.slot;
-	table = bpf_map_lookup_elem(&unwind_tables, &slot);
+	table = mapped_table(w, &page);
 	if (!table)
 		return false;
-	page = bpf_map_lookup_elem(table, &number);
-	if (!page)
-		return false;
 	header = (struct unwind_header *)page;
-	if (header->id != w->mapping.table_id)
-		return false;
 	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
 		return true;
 	block = offset / UNWIND_BLOCK_BYTES;
@@ -167,6 +223,36 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 	barrier_var(number);
 	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
 	return true;
+}
+
+/*
+ * The same; NULL: the table is not there, which is looked at once for each mapping of a stack.
+ * What is found is kept for the next stack on this CPU that goes through the same code, of
+ * whichever process.
+ */
+static __always_inline const struct unwind_rule *rule_at(struct scratch *s, struct stack_walk *w, __u64 pc)
+{
+	__u64 offset = pc - w->mapping.text, place;
+	__u32 bit = 1U << (w->current & (RECENT_MAPPINGS - 1));
+	struct unwind_page *page;
+	struct known_rule *known;
+
+	if (!(w->has_table & bit)) {
+		if (!mapped_table(w, &page))
+			return NULL;
+		w->has_table |= bit;
+	}
+	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
+	known = &s->rules[place];
+	if (known->table_id == w->mapping.table_id && known->offset == offset)
+		return &known->rule;
+	known->table_id = 0;
+	__builtin_memset(&known->rule, 0, sizeof(known->rule));
+	if (!find_rule(w, pc, &known->rule))
+		return NULL;
+	known->table_id = w->mapping.table_id;
+	known->offset = offset;
+	return &known->rule;
 }
 
 #endif

@@ -30,6 +30,50 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 	return bytes / 8;
 }
 
+/*
+ * Has the window begin at an address. It ends with the page at the latest: so it can be read if
+ * its first word can. False: it cannot.
+ */
+SEPARATE int move_window(struct stack_walk *w, __u64 addr)
+{
+	__u64 bytes = MIN_PAGE_BYTES - (addr & (MIN_PAGE_BYTES - 1));
+
+	if (!w)
+		return false;
+	w->window_bytes = 0;
+	if (bytes < sizeof(__u64))
+		bytes = sizeof(__u64); /* the word lies across two */
+	if (bytes > STACK_WINDOW_BYTES)
+		bytes = STACK_WINDOW_BYTES;
+	/* again, where the verifier can see it */
+	barrier_var(bytes);
+	if (bytes > STACK_WINDOW_BYTES || bpf_probe_read_user(w->window, bytes, (const void *)addr))
+		return false;
+	w->window_start = addr;
+	w->window_bytes = bytes & ~7ULL;
+	return true;
+}
+
+/* Reads a word of the stack. Most of a frame and of those of its callers are in the window then. */
+static __always_inline bool stack_word(struct stack_walk *w, __u64 addr, __u64 *word)
+{
+	__u64 at = addr - w->window_start;
+
+	if (at >= w->window_bytes || at & 7) {
+		if (!move_window(w, addr))
+			return false;
+		at = 0;
+	}
+	barrier_var(at);
+	*word = w->window[at / 8 & (STACK_WINDOW_BYTES / 8 - 1)];
+	return true;
+}
+
+static __always_inline bool stack_link(struct stack_walk *w, __u64 addr, struct frame_link *link)
+{
+	return stack_word(w, addr, &link->fp) && stack_word(w, addr + 8, &link->return_address);
+}
+
 /* How far below the CFA a rule of RA_INTERRUPTED has the link register. */
 #define INTERRUPTED_LR 16
 
@@ -126,21 +170,15 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 		return OUTCOME_INVALID;
 	if (rule->ra & RA_REGISTER && !w->regs_known)
 		return OUTCOME_INVALID;
-	if (rule->fp == FP_OFFSET && !(rule->ra & RA_REGISTER) && rule->ra_offset == rule->fp_offset + 8) {
-		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(cfa + rule->fp_offset)))
-			return OUTCOME_FAULT;
-	} else {
-		if (rule->fp == FP_OFFSET &&
-		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(cfa + rule->fp_offset)))
-			return OUTCOME_FAULT;
-		/* At its last instructions the function already has its caller's frame pointer back. */
-		if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
-		    bpf_probe_read_user(&link.fp, sizeof(link.fp), (const void *)(w->fp + rule->fp_offset)))
-			return OUTCOME_FAULT;
-		if (!(rule->ra & RA_REGISTER) && bpf_probe_read_user(&link.return_address, sizeof(link.return_address),
-								     (const void *)(cfa + rule->ra_offset)))
-			return OUTCOME_FAULT;
-	}
+	/* The frame pointer first: it lies below the return address. */
+	if (rule->fp == FP_OFFSET && !stack_word(w, cfa + rule->fp_offset, &link.fp))
+		return OUTCOME_FAULT;
+	/* At its last instructions the function already has its caller's frame pointer back. */
+	if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
+	    !stack_word(w, w->fp + rule->fp_offset, &link.fp))
+		return OUTCOME_FAULT;
+	if (!(rule->ra & RA_REGISTER) && !stack_word(w, cfa + rule->ra_offset, &link.return_address))
+		return OUTCOME_FAULT;
 	w->fp = link.fp;
 	if (rule->fp == FP_OFFSET)
 		w->fp_known = 1;
@@ -177,7 +215,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 				  : OUTCOME_PRESENT; /* where the outermost frame is marked by a zero */
 	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
 		return OUTCOME_NO_ROWS;
-	if (bpf_probe_read_user(&link, sizeof(link), (const void *)w->fp))
+	if (!stack_link(w, w->fp, &link))
 		return OUTCOME_NO_ROWS;
 	/* Anything else would let a target send us in circles. */
 	if (link.fp && link.fp <= w->fp)
@@ -211,18 +249,22 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
 	__u64 pc = w->exact ? w->ip : w->ip - 1;
-	struct unwind_rule rule = {};
+	const struct unwind_rule *rule;
+	__u32 cfa = CFA_NONE;
 
 	if (find_mapping(w, pc)) {
-		if (!find_rule(w, pc, &rule))
+		rule = rule_at(s, w, pc);
+		if (!rule)
 			w->guessed = 1;
-		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
-			return by_rule(s, w, &rule);
+		else
+			cfa = rule->cfa;
+		if (rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule)))
+			return by_rule(s, w, rule);
 	}
-	w->bare = rule.cfa == CFA_NONE;
-	if (LINK_REGISTER && w->regs_known && rule.cfa == CFA_NONE && leaf_of_other_file(w))
+	w->bare = cfa == CFA_NONE;
+	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true);
-	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
+	return by_frame_pointer(w, cfa == CFA_SWITCH);
 }
 
 #ifdef OLDER_KERNELS
@@ -261,30 +303,30 @@ static __always_inline void frame_of_v8(struct scratch *s, __u32 scratch)
 
 #endif
 
-/* Body of a loop: one frame up. */
-static long walk_frame(__u64 i, struct walk_context *ctx)
+/* One frame up; 1: there is none. runtime: the process may have a language runtime. */
+static __always_inline long one_frame(__u32 scratch, bool runtime)
 {
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
 	enum outcome out;
 	__u32 at;
 
 	if (!s)
 		return 1;
 	s->walk_state.frame_sp = s->walk_state.sp;
-	if (s->walk_state.runtime == RUNTIME_V8)
+	if (runtime && s->walk_state.runtime == RUNTIME_V8)
 		note_v8(s);
-	if (runs_hotspot(s))
-		out = step_hotspot(ctx->scratch);
+	if (runtime && runs_hotspot(s))
+		out = step_hotspot(scratch);
 	else
 		out = next_frame(s, &s->walk_state);
-	if (s->walk_state.runtime == RUNTIME_V8)
-		frame_of_v8(s, ctx->scratch);
+	if (runtime && s->walk_state.runtime == RUNTIME_V8)
+		frame_of_v8(s, scratch);
 	if (out != OUTCOME_NONE) {
 		s->header.user_stack = out;
 		return 1;
 	}
-	if (runs_runtime(&s->walk_state))
-		emit_python(ctx->scratch);
+	if (runtime && runs_runtime(&s->walk_state))
+		emit_python(scratch);
 	at = s->walk_state.at;
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 || s->walk_state.frames >= MAX_USER_FRAMES)
@@ -295,7 +337,23 @@ static long walk_frame(__u64 i, struct walk_context *ctx)
 	s->walk_state.frames++;
 	return 0;
 }
+
+/* Body of a loop. */
+static long walk_frame(__u64 i, struct walk_context *ctx)
+{
+	return one_frame(ctx->scratch, false);
+}
 LOOP_BODY(walk_frame, &s->context)
+
+#ifndef OLDER_KERNELS
+
+/* The same where a process has a language runtime: others do not pay for it. */
+static long walk_runtime_frame(__u64 i, struct walk_context *ctx)
+{
+	return one_frame(ctx->scratch, true);
+}
+
+#endif
 
 /* Finds the list of what a process maps. One that does not hold any more is as good as none. */
 static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
@@ -317,6 +375,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	}
 	w->guessed = use_rows && !list;
 	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
+	begin_recent(w);
 }
 
 /*
@@ -326,6 +385,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, struct task_struct *task,
 					     const struct user_regs *regs, __u32 at)
 {
+	const __u32 callers = MAX_USER_FRAMES - 1;
 	struct walk_context ctx = { .scratch = scratch };
 	struct stack_walk *w = &s->walk_state;
 
@@ -348,6 +408,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->mapping.start = w->mapping.limit = 0;
 	w->bare_start = w->bare_limit = 0;
+	w->window_bytes = 0;
 	w->marker = 0;
 	use_list(w, task, &s->header.process);
 	if (w->runtime == RUNTIME_CPYTHON)
@@ -357,7 +418,14 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	else if (w->runtime == RUNTIME_V8)
 		begin_v8(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
-	LOOP_WITH(MAX_USER_FRAMES - 1, walk_frame, ctx, context);
+#ifndef OLDER_KERNELS
+	if (w->runtime) {
+		LOOP_WITH(callers, walk_runtime_frame, ctx, context);
+		/* Else clang makes one call of both, by a pointer, and the kernel no plain loop of that. */
+		asm volatile("" ::: "memory");
+	} else
+#endif
+		LOOP_WITH(callers, walk_frame, ctx, context);
 	if (w->runtime == RUNTIME_CPYTHON)
 		count_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)
