@@ -46,7 +46,7 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	if v.major < 0 {
 		return nil, langruntime.ErrNone
 	}
-	if e.Machine != elf.EM_X86_64 {
+	if e.Machine != elf.EM_X86_64 && e.Machine != elf.EM_AARCH64 {
 		return nil, fmt.Errorf("%w: V8 on %v", langruntime.ErrUnsupported, e.Machine)
 	}
 	r, ok := releaseOf(v)

@@ -219,9 +219,9 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 		if (rule.cfa != CFA_NONE && rule.cfa != CFA_SWITCH && (w->sp_known || !needs_sp(&rule)))
 			return by_rule(s, w, &rule);
 	}
-	w->bare = rule.cfa == CFA_NONE;
 	if (LINK_REGISTER && w->regs_known && rule.cfa == CFA_NONE && leaf_of_other_file(w))
-		return to_caller(w, w->lr, w->sp, true);
+		return to_caller(w, w->lr, w->sp, true); /* the frame pointer is its caller's */
+	w->bare = rule.cfa == CFA_NONE;
 	return by_frame_pointer(w, rule.cfa == CFA_SWITCH);
 }
 
@@ -245,7 +245,7 @@ static __always_inline void note_v8(struct scratch *s)
 	w->bare = 0;
 	s->v8.leaf = w->exact;
 	s->v8.pc = w->exact ? w->ip : w->ip - 1;
-	s->v8.sp = w->sp;
+	s->v8.sp = w->sp_known ? w->sp : 0;
 	s->v8.fp = w->fp_known ? w->fp : 0;
 }
 
