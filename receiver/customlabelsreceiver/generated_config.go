@@ -233,7 +233,7 @@ type Runtimes struct {
 	Hotspot RuntimeOn `mapstructure:"hotspot"`
 	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
 	Python RuntimeOn `mapstructure:"python"`
-	// V8 of Node.js 20 to 26 on x86-64: function, script and line of each JavaScript frame, interpreted or compiled, in place of the native one. Operator: off to have native frames only.
+	// V8 of Node.js 20 to 26, on aarch64 of 20, 22, 23, 24 and 26: function, script and line of each JavaScript frame, interpreted or compiled, in place of the native one. Operator: off to have native frames only.
 	V8 RuntimeOn `mapstructure:"v8"`
 	// prevent unkeyed literal initialization
 	_ struct{}

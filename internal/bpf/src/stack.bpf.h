@@ -94,7 +94,7 @@ static __always_inline enum outcome frame_address(struct scratch *s, struct stac
 		return w->fp_known ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_REG:
 		*cfa = s->regs[rule->arg & (NUM_REGS - 1)] + offset;
-		return w->regs_known && NUM_REGS > 1 ? OUTCOME_NONE : OUTCOME_NO_ROWS;
+		return w->regs_known && CFA_REGS ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_DEREF_SP:
 	case CFA_DEREF_FP:
 		if (rule->cfa == CFA_DEREF_FP && !w->fp_known)
