@@ -61,6 +61,8 @@ func TestQuick(t *testing.T) {
 	c.quick = true
 	require.Len(t, programs(&c), 1)
 	require.Contains(t, programs(&c)[0].tests, "TestLabelStates")
+	require.Contains(t, strings.Join(arguments(&chosen[0], "result"), " "), "/runtimes:/ ")
+	require.NotContains(t, strings.Join(arguments(&c, "result"), " "), "/runtimes:/ ")
 	out, r := good(&c)
 	r.Release = "6.12.0-1-arm64"
 	require.NoError(t, judge(&c, r, out).err)

@@ -90,7 +90,7 @@ func arguments(c *cell, result string) []string {
 	if c.cpu != "" {
 		args = append(args, "-cpu", c.cpu)
 	}
-	if c.stacks {
+	if c.stacks && !c.quick {
 		args = append(args, "-add", dir+"/runtimes:/", "-m", runtimesMiB)
 	}
 	separator := "--"
