@@ -12,8 +12,8 @@ import (
 
 const (
 	buildDir = "build/vm"
-	// A guest takes a minute or two; a host that does other things, several.
-	cellTimeout = 15 * time.Minute
+	// A guest takes a few minutes; a host that does other things, several times that.
+	cellTimeout = 20 * time.Minute
 	// runtimesMiB is the memory of guests that hold Node.js and a JVM in it, and run them.
 	runtimesMiB = "4096"
 )
