@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,10 @@ func TestHostileHotSpot(t *testing.T) {
 		"interpreted_no_method": {record.OutcomeInvalid, words, true},
 		"interpreted_below":     {record.OutcomeInvalid, words, true},
 	} {
+		if kind == "interpreted_below" && runtime.GOARCH == "arm64" {
+			// Where the caller is interpreted, that may be so: it is not looked at.
+			want.outcome, want.words = record.OutcomeTruncated, record.MaxUserFrames
+		}
 		t.Run(kind, func(t *testing.T) {
 			var pid uint32
 			var heap, segments uint64

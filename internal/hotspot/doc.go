@@ -15,8 +15,8 @@
 // exports name structs, fields, offsets, addresses of static variables and constants. Their
 // entries are pointers that the loader sets: so they are read from each process, once, and
 // nothing that one process says holds for another. A version that is not 17, 21 or 25, or that
-// lacks a field, is not supported: its stacks stay native. Nor is it on aarch64, for which the
-// sampling programs know the frames, but no JVM was ever compared with what they make of them.
+// lacks a field, is not supported: its stacks stay native. Nor are 21 and 25 on aarch64: no JVM of
+// these was compared there with what the sampling programs make of its frames.
 //
 // # Frames
 //

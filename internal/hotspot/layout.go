@@ -14,6 +14,7 @@ import (
 // Library is a HotSpot in a file. It implements langruntime.Runtime.
 type Library struct {
 	symbols [len(tableSymbols)]uint64 // virtual addresses
+	machine elf.Machine
 }
 
 var _ langruntime.Runtime = (*Library)(nil)
@@ -25,10 +26,7 @@ func LibraryOf(e *elffile.File) (*Library, error) {
 	if err != nil || !ok || !sym.Defined() {
 		return nil, errors.Join(langruntime.ErrNone, err)
 	}
-	if e.Machine != elf.EM_X86_64 {
-		return nil, fmt.Errorf("%w: HotSpot on %v", langruntime.ErrUnsupported, e.Machine)
-	}
-	l := &Library{}
+	l := &Library{machine: e.Machine}
 	if l.symbols, err = symbolValues(e); err != nil {
 		return nil, err
 	}
@@ -48,7 +46,7 @@ func (l *Library) Open(mem langruntime.Memory, bias uint64) (langruntime.Process
 	if err != nil {
 		return nil, err
 	}
-	return open(mem, t)
+	return open(mem, t, l.machine)
 }
 
 // Versions whose structs are known.
@@ -116,7 +114,7 @@ func (f *fields) static(name string) uint64 {
 }
 
 // open finds out where a process has what is read.
-func open(mem langruntime.Memory, t *tables) (*process, error) {
+func open(mem langruntime.Memory, t *tables, machine elf.Machine) (*process, error) {
 	f := &fields{tables: t}
 	p := &process{}
 	var err error
@@ -128,11 +126,15 @@ func open(mem langruntime.Memory, t *tables) (*process, error) {
 	default:
 		return nil, fmt.Errorf("%w: HotSpot %d", langruntime.ErrUnsupported, p.version)
 	}
+	if machine == elf.EM_AARCH64 && p.version != version17 {
+		return nil, fmt.Errorf("%w: HotSpot %d on %v", langruntime.ErrUnsupported, p.version, machine)
+	}
 	p.places(f)
 	if f.missing != "" {
 		return nil, p.lacks(f)
 	}
 	p.fillRecord(f)
+	p.record.BytecodeSlot = bytecodeSlot(machine)
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -206,8 +208,12 @@ func (p *process) check() error {
 }
 
 // bytecodeSlot is how many bytes below an interpreted frame's pointer the place of its bytecode is.
-// On aarch64 it is 72 from version 21 on.
-const bytecodeSlot = 64
+func bytecodeSlot(machine elf.Machine) uint8 {
+	if machine == elf.EM_AARCH64 {
+		return 72
+	}
+	return 64
+}
 
 // fillRecord sets what the sampling programs read by, but for the heaps.
 func (p *process) fillRecord(f *fields) {
@@ -230,7 +236,6 @@ func (p *process) fillRecord(f *fields) {
 	r.CodeSize, r.NameIndex = uint16(p.codeSize), uint16(p.nameIndex)
 	r.SignatureIndex, r.IDNum = uint16(p.signatureIndex), uint16(p.idnum)
 	r.PoolHolder, r.KlassName = uint16(p.poolHolder), uint16(p.klassName)
-	r.BytecodeSlot = bytecodeSlot
 	r.BlockBytes = uint8(f.size("HeapBlock"))
 }
 

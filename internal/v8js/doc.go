@@ -17,8 +17,8 @@
 // A file that exports V8's version and its metadata for post-mortem debuggers (symbols v8dbg_*),
 // as Node.js does. What the metadata lack is in a table by version, and what both have must
 // agree. A version that is not in the table, or a build with compressed
-// pointers, is refused. So is V8 on aarch64, for which the sampling programs know the frames, but
-// no Node.js was ever compared with what they make of them.
+// pointers, is refused. So are 11.8 and 14.1 on aarch64: nothing in the table differs there, but no
+// Node.js with them was compared with what the sampling programs make of its frames.
 //
 // # What a frame says
 //

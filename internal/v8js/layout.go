@@ -46,12 +46,12 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	if v.major < 0 {
 		return nil, langruntime.ErrNone
 	}
-	if e.Machine != elf.EM_X86_64 {
-		return nil, fmt.Errorf("%w: V8 on %v", langruntime.ErrUnsupported, e.Machine)
-	}
 	r, ok := releaseOf(v)
 	if !ok {
 		return nil, fmt.Errorf("%w: V8 %s", langruntime.ErrUnsupported, v)
+	}
+	if e.Machine == elf.EM_AARCH64 && !r.aarch64 {
+		return nil, fmt.Errorf("%w: V8 %s on %v", langruntime.ErrUnsupported, v, e.Machine)
 	}
 	l := &Layout{version: v, release: r}
 	for name, want := range r.expected() {

@@ -28,6 +28,7 @@ type release struct {
 	bytecodes                          string
 	slotsFirst                         bool   // a safepoint table begins with the number of slots
 	translations                       string // "": the source position table has all calls
+	aarch64                            bool   // stacks there were compared with what programs know of theirs
 }
 
 // older are the offsets in a SharedFunctionInfo up to 12.4, newer those from 12.9 on.
@@ -53,6 +54,7 @@ func releaseOf(v version) (r release, ok bool) {
 		return release{
 			functionShared: 24, deopt: 16, positions: 24, start: 40, flags: 48, size: 56,
 			bytecodePositions: 32, bytecodeData: 54, streamHeader: 16, baseline: 11, functions: 16, bytecodes: bytecodes113,
+			aarch64: true,
 		}.older(), true
 	case version{11, 8}: // 21
 		return release{
@@ -63,14 +65,17 @@ func releaseOf(v version) (r release, ok bool) {
 		return release{
 			functionShared: 32, deopt: 8, positions: 16, start: 40, flags: 48, size: 52,
 			bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
+			aarch64: true,
 		}.older(), true
 	case version{12, 9}: // 23
 		return release{
 			flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129, translations: translations129,
+			aarch64: true,
 		}.newer(), true
 	case version{13, 6}: // 24
 		return release{
 			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, slotsFirst: true, bytecodes: bytecodes136, translations: translations136,
+			aarch64: true,
 		}.newer(), true
 	case version{14, 1}: // 25
 		return release{
@@ -79,6 +84,7 @@ func releaseOf(v version) (r release, ok bool) {
 	case version{14, 6}: // 26
 		return release{
 			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes146, translations: translations136,
+			aarch64: true,
 		}.newer(), true
 	}
 	return release{}, false

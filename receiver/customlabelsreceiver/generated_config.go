@@ -229,11 +229,11 @@ func NewDefaultRuntimeOn() RuntimeOn {
 
 // Runtimes says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 type Runtimes struct {
-	// HotSpot 17, 21 and 25 on x86-64: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
+	// HotSpot 17, 21 and 25, on aarch64 17: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
 	Hotspot RuntimeOn `mapstructure:"hotspot"`
 	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
 	Python RuntimeOn `mapstructure:"python"`
-	// V8 of Node.js 20 to 26 on x86-64: function, script and line of each JavaScript frame, interpreted or compiled, in place of the native one. Operator: off to have native frames only.
+	// V8 of Node.js 20 to 26, on aarch64 of 20, 22, 23, 24 and 26: function, script and line of each JavaScript frame, interpreted or compiled, in place of the native one. Operator: off to have native frames only.
 	V8 RuntimeOn `mapstructure:"v8"`
 	// prevent unkeyed literal initialization
 	_ struct{}

@@ -37,10 +37,14 @@ const (
 	v8MinLines = 0.99
 )
 
-const frameV8 = "v8js"
+const (
+	frameV8  = "v8js"
+	cutStack = "<cut>" // the outermost frame of a stack that is
+)
 
-// v8Warm is how long a process is left out after its first whole chain: what was sampled before
-// the rows of its files were there is not looked at.
+// v8Warm is how long a process is left out after the first whole stack of its main thread: what
+// was sampled before the rows of its files were there is not looked at. The stack of another
+// thread is known to be whole by the C library's rows alone.
 const v8Warm = time.Second
 
 // v8Chains are the stacks that testdata/runtimes/chains.js may have, outermost first, its own
@@ -65,6 +69,9 @@ var v8Chains = func() *regexp.Regexp {
 	}, "|") + ")"
 	return regexp.MustCompile(`^(<anonymous>>worker(>` + scenario + `)?|(<anonymous>>)?(coroutine>)?(outer>)?(outer|inner(>burn)?)|(<anonymous>>)?coroutine(><anonymous>)?)$`)
 }()
+
+// v8Main are those of the main thread.
+var v8Main = regexp.MustCompile(`^(<anonymous>>)?coroutine`)
 
 // v8Sink keeps what was said of the stacks of a process.
 type v8Sink struct {
@@ -95,10 +102,10 @@ func (s *v8Sink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
 		}
 		for _, sample := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
 			frames := lineFrames(dict, sample.StackIndex())
-			n := 0
+			n, cut := 0, isCut(dict, sample)
 			for _, at := range sample.TimestampsUnixNano().All() {
 				switch {
-				case s.since == 0 && v8Chains.MatchString(s.chain(frames)):
+				case s.since == 0 && !cut && v8Main.MatchString(s.chain(frames)):
 					s.since = at + uint64(v8Warm)
 				case s.since != 0 && at >= s.since:
 					n++
@@ -106,6 +113,9 @@ func (s *v8Sink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
 			}
 			if n == 0 {
 				continue
+			}
+			if cut {
+				frames = append(frames, pythonFrame{name: cutStack})
 			}
 			key := fmt.Sprint(frames)
 			if s.stacks[key] == nil {
@@ -115,6 +125,16 @@ func (s *v8Sink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
 		}
 	}
 	return nil
+}
+
+// isCut reports whether a sample says that its stack is.
+func isCut(dict pprofile.ProfilesDictionary, sample pprofile.Sample) bool {
+	for _, i := range sample.AttributeIndices().All() {
+		if dict.StringTable().At(int(dict.AttributeTable().At(int(i)).KeyStrindex())) == "custom_labels.stack_truncated" {
+			return true
+		}
+	}
+	return false
 }
 
 // lineFrames returns the frames of a stack, leaf first: each line of a location is one.
@@ -251,12 +271,12 @@ func measureV8(t *testing.T, bounds *testutil.Bounds, node, script string, sampl
 		c.SamplesPerSecond = v8Rate
 		c.ReportInterval = 500 * time.Millisecond
 	}, manySets)
-	n := v8Counts{odd: map[string]int{}, lines: map[string]int{}}
+	n := v8Counts{odd: map[string]int{}, lines: map[string]int{}, cuts: map[string]int{}}
 	for _, stack := range out.take(samples) {
 		n.add(t, stack, out, source)
 	}
 	n.log(t, node)
-	t.Logf("%v", r.metric("runtime_results", "result"))
+	t.Logf("%v; %v", r.metric("runtime_results", "result"), r.metric("user_stacks", "outcome"))
 	require.Zero(t, n.wrong, "names that no function has")
 	assert.GreaterOrEqual(bounds, float64(n.whole)/float64(n.all-n.idle), v8MinWhole)
 	assert.GreaterOrEqual(bounds, float64(n.calls-n.otherLine)/float64(n.calls), v8MinLines)
@@ -264,9 +284,9 @@ func measureV8(t *testing.T, bounds *testutil.Bounds, node, script string, sampl
 
 // v8Counts is what the samples of a process came to.
 type v8Counts struct {
-	all, whole, wrong, gone, idle int
-	calls, otherLine              int
-	odd, lines                    map[string]int
+	all, whole, wrong, gone, idle, cut int
+	calls, otherLine                   int
+	odd, lines, cuts                   map[string]int
 }
 
 func (n *v8Counts) add(t *testing.T, stack *pythonStack, out *v8Sink, source *v8Source) {
@@ -274,6 +294,14 @@ func (n *v8Counts) add(t *testing.T, stack *pythonStack, out *v8Sink, source *v8
 	for _, f := range stack.frames {
 		if f.name == goneFunction {
 			n.gone += stack.samples
+		}
+		if f.name == cutStack {
+			n.cut += stack.samples
+			var names []string
+			for _, f := range stack.frames[max(0, len(stack.frames)-8):] {
+				names = append(names, f.kind+":"+f.name)
+			}
+			n.cuts[strings.Join(names, " < ")] += stack.samples
 		}
 	}
 	own := out.own(stack.frames)
@@ -296,15 +324,16 @@ func (n *v8Counts) add(t *testing.T, stack *pythonStack, out *v8Sink, source *v8
 			n.lines[fmt.Sprintf("%s:%d calls %s", f.name, f.line, own[i+1].name)] += stack.samples
 		}
 	}
-	if chain := chainOf(own); len(own) == 0 || v8Chains.MatchString(chain) {
+	cut := stack.frames[len(stack.frames)-1].name == cutStack
+	if chain := chainOf(own); !cut && (len(own) == 0 || v8Chains.MatchString(chain)) {
 		n.whole += stack.samples
-	} else {
+	} else if !cut {
 		n.odd[chain] += stack.samples
 	}
 }
 
 func (n *v8Counts) log(t *testing.T, node string) {
-	for what, of := range map[string]map[string]int{"not whole": n.odd, "line": n.lines} {
+	for what, of := range map[string]map[string]int{"not whole": n.odd, "line": n.lines, "cut": n.cuts} {
 		keys := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return of[b] - of[a] })
 		for i, key := range keys {
 			if i == 20 {
@@ -313,6 +342,6 @@ func (n *v8Counts) log(t *testing.T, node string) {
 			t.Logf("%s: %d of %q", what, of[key], key)
 		}
 	}
-	t.Logf("%s: %d samples, %d without JavaScript, %.4f %% with the whole chain, %d frames gone, %d wrong; %d of %d calls with another line",
-		node, n.all, n.idle, 100*float64(n.whole)/float64(n.all-n.idle), n.gone, n.wrong, n.otherLine, n.calls)
+	t.Logf("%s: %d samples, %d without JavaScript, %.4f %% with the whole chain, %d cut, %d frames gone, %d wrong; %d of %d calls with another line",
+		node, n.all, n.idle, 100*float64(n.whole)/float64(n.all-n.idle), n.cut, n.gone, n.wrong, n.otherLine, n.calls)
 }

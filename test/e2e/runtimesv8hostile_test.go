@@ -84,7 +84,7 @@ func TestRuntimesV8Hostile(t *testing.T) {
 		c.SamplesPerSecond = v8Rate
 		c.ReportInterval = 500 * time.Millisecond
 	}, manySets)
-	n := v8Counts{odd: map[string]int{}, lines: map[string]int{}}
+	n := v8Counts{odd: map[string]int{}, lines: map[string]int{}, cuts: map[string]int{}}
 	for _, stack := range out.take(v8HostileSamples) {
 		n.add(t, stack, out, readV8Source(t, script))
 	}

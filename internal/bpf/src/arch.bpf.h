@@ -51,6 +51,7 @@ static __always_inline bool is_64bit_code(__u64 cs)
 
 /* All registers, by DWARF number (System V ABI for x86-64, figure 3.36). */
 #define NUM_REGS 16
+#define CFA_REGS 1
 #define COPY_REGS(to, from)                                                                                            \
 	do {                                                                                                           \
 		(to)[0] = (from)->ax;                                                                                  \
@@ -184,6 +185,13 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 #define CALL_UNKNOWN (~0ULL)
 #define NO_SYSCALL (-1) /* arch/arm64/include/asm/ptrace.h */
 
+/* No compiler makes a CFA of other registers than the stack and frame pointer. These are HotSpot's. */
+#define NUM_REGS 4
+#define CFA_REGS 0
+#define REG_X13 0
+#define REG_X19 1
+#define REG_X22 2
+
 static __always_inline bool context_is_user(const struct perf_context *ctx)
 {
 	return (ctx->pstate & PSR_MODE_MASK) == 0;
@@ -211,6 +219,9 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->called = 0;
 	r->call = context_reg(ctx, 8);
 	r->second = context_reg(ctx, 1);
+	all[REG_X13] = context_reg(ctx, 13);
+	all[REG_X19] = context_reg(ctx, 19);
+	all[REG_X22] = context_reg(ctx, 22);
 	*compat = ctx->pstate & PSR_MODE32_BIT;
 }
 
@@ -226,6 +237,9 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->called = regs->syscallno != NO_SYSCALL;
 	r->call = regs->user_regs.regs[8];
 	r->second = regs->user_regs.regs[1];
+	all[REG_X13] = regs->user_regs.regs[13];
+	all[REG_X19] = regs->user_regs.regs[19];
+	all[REG_X22] = regs->user_regs.regs[22];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;
 }
 
@@ -265,10 +279,6 @@ static __always_inline __u64 made_by(const struct user_regs *r)
 #define FP_GIVES_SP 0
 #define LINK_REGISTER 1
 
-/* No compiler makes a CFA of other registers than the stack and frame pointer. */
-#define NUM_REGS 1
-#define COPY_REGS(to, from)
-
 /* Of struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, struct ucontext, in it struct sigcontext. */
 #define SIGNAL_REGS_OFFSET (128 + 176 + 8) /* behind fault_address */
 struct signal_regs {
@@ -276,7 +286,12 @@ struct signal_regs {
 };
 #define SIGNAL_FP(r) ((r)->x[29])
 #define SIGNAL_LR(r) ((r)->x[30])
-#define SIGNAL_COPY_REGS(to, r)
+#define SIGNAL_COPY_REGS(to, r)                                                                                        \
+	do {                                                                                                           \
+		(to)[REG_X13] = (r)->x[13];                                                                            \
+		(to)[REG_X19] = (r)->x[19];                                                                            \
+		(to)[REG_X22] = (r)->x[22];                                                                            \
+	} while (0)
 
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {

@@ -169,6 +169,9 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 	if (LINK_REGISTER) {
 		if (w->regs_known && returns_to_hotspot(h, w->lr))
 			return by_return_address(w, w->lr, sp);
+		/* One without a frame has saved it, to call native code. */
+		if (!w->exact && !read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
+			return by_return_address(w, link.return_address, sp + 16);
 	} else {
 		for (__u32 i = 0; i < words; i++, sp += 8) {
 			if (!read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
@@ -218,14 +221,14 @@ static __always_inline enum outcome by_interpreter_entry(struct scratch *s, stru
 	bool fp_known = w->fp_known;
 	enum outcome out;
 
-	if (!w->sp_known || !w->regs_known || read_user(&link.return_address, w->sp))
+	if (!w->sp_known || !w->regs_known || (!LINK_REGISTER && read_user(&link.return_address, w->sp)))
 		return OUTCOME_NO_ROWS;
-	if (!returns_to_hotspot(&s->hotspot, link.return_address)) {
+	if (LINK_REGISTER || !returns_to_hotspot(&s->hotspot, link.return_address)) {
 		link.return_address = ENTRY_RETURN_ADDRESS(s, w);
 		if (!returns_to_hotspot(&s->hotspot, link.return_address))
 			return OUTCOME_NO_ROWS;
 	}
-	out = hotspot_caller(w, &link, sp > w->sp ? sp : w->sp + 8);
+	out = hotspot_caller(w, &link, sp > w->sp ? sp : w->sp + (LINK_REGISTER ? 0 : 8));
 	w->fp_known = fp_known;
 	return out;
 }
@@ -246,6 +249,12 @@ static __always_inline enum outcome by_interpreter(struct scratch *s, struct sta
 	slot = (INTERPRETED_BELOW - slot) / 8;
 	barrier_var(slot);
 	bytecode = h->frame[slot & 7];
+	link.fp = h->frame[INTERPRETED_BELOW / 8];
+	link.return_address = strip_return_address(h->frame[INTERPRETED_BELOW / 8 + 1]);
+	/* On aarch64 an interpreted caller has made room, which the frames of those that it calls begin in. */
+	if (LINK_REGISTER && link.return_address >= h->process.interpreter &&
+	    link.return_address < h->process.interpreter_limit)
+		sender = w->fp + 16;
 	if (!h->method || sender < w->fp + 16)
 		return OUTCOME_NO_ROWS;
 	if (!h->code_size) { /* a native method has none */
@@ -261,9 +270,7 @@ static __always_inline enum outcome by_interpreter(struct scratch *s, struct sta
 			return OUTCOME_NO_ROWS;
 	}
 	emit_hotspot(s, w, h->method | HOTSPOT_METHOD, h->method_cookie, index + 1);
-	link.fp = h->frame[INTERPRETED_BELOW / 8];
-	link.return_address = h->frame[INTERPRETED_BELOW / 8 + 1];
-	if (!in_hotspot(h, strip_return_address(link.return_address)))
+	if (!in_hotspot(h, link.return_address))
 		return OUTCOME_INVALID;
 	return hotspot_caller(w, &link, sender);
 }
@@ -328,16 +335,23 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
  * An adapter between compiled and interpreted code has moved the stack pointer, or not yet. An
  * interpreted caller has a frame pointer.
  */
-static __always_inline enum outcome by_adapter(const struct hotspot_walk *h, struct stack_walk *w)
+static __always_inline enum outcome by_adapter(struct scratch *s, struct stack_walk *w)
 {
+	struct hotspot_walk *h = &s->hotspot;
 	__u64 return_address = w->lr;
 	enum outcome out;
 
+	/* There it makes a frame to call native code, and has the return address in its register else. */
+	if (LINK_REGISTER && !w->exact)
+		return by_stub_frame(h, w, STUB_LARGE_BYTES);
 	if (!w->exact || !w->sp_known || (!LINK_REGISTER && read_user(&return_address, w->sp)))
 		return OUTCOME_NO_ROWS;
 	return_address = strip_return_address(return_address);
-	if (return_address < h->process.interpreter || return_address >= h->process.interpreter_limit)
-		return OUTCOME_NO_ROWS;
+	if (return_address < h->process.interpreter || return_address >= h->process.interpreter_limit) {
+		if (!LINK_REGISTER || !w->regs_known || !returns_to_hotspot(h, return_address))
+			return OUTCOME_NO_ROWS;
+		return by_return_address(w, return_address, ENTRY_SENDER_SP(s, w));
+	}
 	out = by_return_address(w, return_address, w->sp);
 	w->sp_known = 0;
 	return out;
@@ -359,7 +373,7 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 	}
 	if (h->adapter) {
 		emit_hotspot_blob(s, w, 0);
-		return by_adapter(h, w);
+		return by_adapter(s, w);
 	}
 	if (w->exact) {
 		emit_hotspot_blob(s, w, 0);

@@ -116,10 +116,21 @@ static __always_inline bool behind_call(__u64 addr)
 
 #else /* arm64 */
 
-/* No register but those of frames is known. */
-#define BYTECODE_REGISTER(s, w) 0ULL
-#define ENTRY_SENDER_SP(s, w) 0ULL
+/* The interpreter keeps the address of the bytecode in x22. */
+#define BYTECODE_REGISTER(s, w) ((s)->regs[REG_X22])
+/* At its entry, x13 has the caller's stack pointer, in newer versions x19. */
+#define ENTRY_SENDER_SP(s, w) entry_sender_sp((s)->regs, (w)->sp)
 #define ENTRY_RETURN_ADDRESS(s, w) ((w)->lr)
+#define MAX_ADAPTER_BYTES 4096 /* that adapters move the stack pointer by */
+
+static __always_inline __u64 entry_sender_sp(const __u64 *regs, __u64 sp)
+{
+	if (regs[REG_X13] - sp < MAX_ADAPTER_BYTES)
+		return regs[REG_X13];
+	if (regs[REG_X19] - sp < MAX_ADAPTER_BYTES)
+		return regs[REG_X19];
+	return sp;
+}
 
 #define A64_RET 0xd65f03c0
 #define A64_STP_LINK 0xa9007bfd	       /* stp x29, x30, [sp, #offset] */
@@ -130,12 +141,18 @@ static __always_inline bool behind_call(__u64 addr)
 #define A64_SUB_SP 0xd10003ff /* sub sp, sp, #size */
 #define A64_ADD_SP 0x910003ff /* add sp, sp, #size */
 #define A64_SIZE_MASK 0xff8003ff
-#define A64_POLL 0xf9400380 /* ldr xN, [x28, #offset] */
+#define A64_SUB_SP_REG 0xcb2063ff /* sub sp, sp, xN */
+#define A64_POLL 0xf9400380	  /* ldr xN, [x28, #offset] */
 #define A64_POLL_MASK 0xffc003e0
 #define A64_CMP_SP 0xeb2063ff /* cmp sp, xN */
 #define A64_CMP_SP_MASK 0xffe0ffff
 #define A64_B_HI 0x54000008
 #define A64_B_HI_MASK 0xff00001f
+
+static __always_inline bool moves_sp_down(__u32 code)
+{
+	return (code & A64_SIZE_MASK) == A64_SUB_SP || (code & A64_CMP_SP_MASK) == A64_SUB_SP_REG;
+}
 
 static __always_inline enum frame_state frame_state(struct hotspot_walk *h, const struct stack_walk *w)
 {
@@ -149,18 +166,28 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 	before = code[1];
 	next = code[2];
 	if ((__s64)(w->ip - h->code) < h->complete) {
-		if ((next & A64_SIZE_MASK) == A64_SUB_SP || (next & A64_PAIR_MASK) == A64_STP_LINK_BEFORE)
-			return FRAME_NONE;
+		/* stp x29, x30, [sp, #-16]!; mov of the size, or to x29; sub sp, sp, size */
+		if ((before & A64_PAIR_MASK) == A64_STP_LINK_BEFORE ||
+		    ((code[0] & A64_PAIR_MASK) == A64_STP_LINK_BEFORE && moves_sp_down(next)))
+			return FRAME_LINK;
 		if ((next & A64_PAIR_MASK) == A64_STP_LINK)
 			return FRAME_SPACE;
+		/* Before that, the depth of the stack is looked at. */
+		for (int i = 2; i < 6; i++) {
+			if (moves_sp_down(code[i]) || (code[i] & A64_PAIR_MASK) == A64_STP_LINK_BEFORE)
+				return FRAME_NONE;
+		}
 		return FRAME_WHOLE;
 	}
-	if (next == A64_RET)
+	if (next == A64_RET || (before & A64_PAIR_MASK) == A64_LDP_LINK_AFTER)
 		return FRAME_NONE;
-	if ((next & A64_SIZE_MASK) == A64_ADD_SP && (before & A64_PAIR_MASK) == A64_LDP_LINK)
+	if ((next & A64_PAIR_MASK) == A64_LDP_LINK_AFTER)
+		return FRAME_LINK;
+	if ((before & A64_PAIR_MASK) == A64_LDP_LINK && (next & A64_SIZE_MASK) == A64_ADD_SP)
 		return FRAME_SPACE;
-	if ((next & A64_POLL_MASK) == A64_POLL &&
-	    ((before & A64_SIZE_MASK) == A64_ADD_SP || (before & A64_PAIR_MASK) == A64_LDP_LINK_AFTER))
+	if ((code[0] & A64_PAIR_MASK) == A64_LDP_LINK && (before & A64_SIZE_MASK) == A64_ADD_SP)
+		return FRAME_NONE;
+	if ((next & A64_POLL_MASK) == A64_POLL && (before & A64_SIZE_MASK) == A64_ADD_SP)
 		return FRAME_NONE;
 	if ((next & A64_CMP_SP_MASK) == A64_CMP_SP)
 		return FRAME_NONE;

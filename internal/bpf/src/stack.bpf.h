@@ -138,7 +138,7 @@ static __always_inline enum outcome frame_address(struct scratch *s, struct stac
 		return w->fp_known ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_REG:
 		*cfa = s->regs[rule->arg & (NUM_REGS - 1)] + offset;
-		return w->regs_known && NUM_REGS > 1 ? OUTCOME_NONE : OUTCOME_NO_ROWS;
+		return w->regs_known && CFA_REGS ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_DEREF_SP:
 	case CFA_DEREF_FP:
 		if (rule->cfa == CFA_DEREF_FP && !w->fp_known)
@@ -261,9 +261,9 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 		if (rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule)))
 			return by_rule(s, w, rule);
 	}
-	w->bare = cfa == CFA_NONE;
 	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
-		return to_caller(w, w->lr, w->sp, true);
+		return to_caller(w, w->lr, w->sp, true); /* the frame pointer is its caller's */
+	w->bare = cfa == CFA_NONE;
 	return by_frame_pointer(w, cfa == CFA_SWITCH);
 }
 
@@ -287,7 +287,7 @@ static __always_inline void note_v8(struct scratch *s)
 	w->bare = 0;
 	s->v8.leaf = w->exact;
 	s->v8.pc = w->exact ? w->ip : w->ip - 1;
-	s->v8.sp = w->sp;
+	s->v8.sp = w->sp_known ? w->sp : 0;
 	s->v8.fp = w->fp_known ? w->fp : 0;
 }
 

@@ -298,13 +298,14 @@ static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 {
 	__u64 function;
 
-	if (!v->fp || v->fp & 7 || (v->leaf && v->sp > v->fp - 16))
+	/* Nothing of a frame is below the stack pointer: one that is being made has not all of it. */
+	if (!v->fp || v->fp & 7 || v->sp > v->fp - 16)
 		return false;
 	if (bpf_probe_read_user(&v->slots, sizeof(v->slots), (const void *)(v->fp - sizeof(v->slots))))
 		return false;
 	if (!v8_is_object(v->slots.context) || !v8_is_object(v->slots.function))
 		return false;
-	if (v->leaf && v->sp > v->fp - sizeof(v->slots))
+	if (v->sp > v->fp - sizeof(v->slots))
 		v->slots.bytecode = v->slots.offset = 0; /* not there yet */
 	function = v->slots.function;
 	if (v->last_function == function) {
@@ -359,8 +360,10 @@ __noinline int step_v8(__u32 scratch)
 			v8_emit(s, v->shared, v->hash, position);
 			return 0;
 		}
-		/* A builtin that has made no frame is called by code that was generated. */
-		if (!read_user(&v->pc, v->sp) && v->pc < USER_ADDRESS_END) {
+		/* A builtin that has made no frame is called by code that was generated: where a register
+		 * has the return address, the walk leads there.
+		 */
+		if (!LINK_REGISTER && !read_user(&v->pc, v->sp) && v->pc < USER_ADDRESS_END) {
 			v->pc--;
 			v->leaf = 0;
 			if (v8_generated(scratch))

@@ -61,6 +61,8 @@ func TestQuick(t *testing.T) {
 	c.quick = true
 	require.Len(t, programs(&c), 1)
 	require.Contains(t, programs(&c)[0].tests, "TestLabelStates")
+	require.Contains(t, strings.Join(arguments(&chosen[0], "result"), " "), "/runtimes:/ ")
+	require.NotContains(t, strings.Join(arguments(&c, "result"), " "), "/runtimes:/ ")
 	out, r := good(&c)
 	r.Release = "6.12.0-1-arm64"
 	require.NoError(t, judge(&c, r, out).err)
@@ -86,7 +88,7 @@ func TestJudge(t *testing.T) {
 		"test skipped":    {add: "    --- SKIP: TestLabelStates/one (0.00s)\n", want: "TestLabelStates/one skipped"},
 		"no assertions":   {cut: "label assertions: 20 in TestOne\r\nlabel assertions: 22 in TestTwo\r\n", want: "bpf: no label assertions"},
 		"not signed":      {cut: c[0].says, want: "signed return addresses"},
-		"program missing": {cut: "PASS\r\n", want: "4 programs ran to their end"},
+		"program missing": {cut: "PASS\r\n", want: "6 programs ran to their end"},
 		"exit code":       {change: func(r *guest.Result) { r.Programs[2].Exit = 1 }, want: "musl: exit code 1"},
 		"signal":          {change: func(r *guest.Result) { r.Programs[0].Signal = 6 }, want: "bpf: exit code 134"},
 		"pages":           {change: func(r *guest.Result) { r.PageSize = 16 << 10 }, want: "pages of 16384 bytes"},

@@ -81,6 +81,12 @@ func programs(c *cell) []program {
 		all = append(all, program{
 			name: "stacks", binary: "e2e.test", env: []string{"CUSTOM_LABELS_UNWIND=/guest/unwind"},
 			tests: []string{"TestUnwind"},
+		}, program{
+			name: "Node.js", binary: "e2e.test", env: []string{"NODES=/guest/nodes/node24"},
+			tests: []string{"TestRuntimesV8"},
+		}, program{
+			name: "Java", binary: "e2e.test", env: []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains"},
+			tests: []string{"TestRuntimesHotSpot"},
 		})
 	}
 	if c.nobody {

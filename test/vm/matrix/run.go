@@ -12,8 +12,10 @@ import (
 
 const (
 	buildDir = "build/vm"
-	// A guest takes a minute or two; a host that does other things, several.
-	cellTimeout = 15 * time.Minute
+	// A guest takes a few minutes; a host that does other things, several times that.
+	cellTimeout = 20 * time.Minute
+	// runtimesMiB is the memory of guests that hold Node.js and a JVM in it, and run them.
+	runtimesMiB = "4096"
 )
 
 // prepare builds what the guests of the cell's architecture run.
@@ -21,6 +23,8 @@ func prepare(c *cell) error {
 	goal := "all"
 	if c.quick {
 		goal = "quick"
+	} else if c.stacks {
+		goal = "stacks"
 	}
 	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+c.arch, goal))
 }
@@ -85,6 +89,9 @@ func arguments(c *cell, result string) []string {
 	}
 	if c.cpu != "" {
 		args = append(args, "-cpu", c.cpu)
+	}
+	if c.stacks && !c.quick {
+		args = append(args, "-add", dir+"/runtimes:/", "-m", runtimesMiB)
 	}
 	separator := "--"
 	for _, p := range programs(c) {
