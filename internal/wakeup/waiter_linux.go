@@ -116,10 +116,11 @@ func (w *Waiter) Tick() error {
 // Close ends a wait with an error. It may be called twice.
 func (w *Waiter) Close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+	closed := w.closed
+	w.closed = true
+	w.mu.Unlock() // a wait that takes a tick now needs it, and the file's Close waits for the wait
+	if closed {
 		return nil
 	}
-	w.closed = true
 	return errors.Join(w.epoll.Close(), unix.Close(w.timer))
 }

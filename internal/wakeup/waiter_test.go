@@ -130,3 +130,22 @@ func TestClose(t *testing.T) {
 	require.NoError(t, w.Tick())
 	require.NoError(t, w.Close())
 }
+
+// A wait that takes a tick at that moment does not hold up the end.
+func TestCloseWhileItTicks(t *testing.T) {
+	for range 2000 {
+		w := newWaiter(t, 20*time.Microsecond, -1)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				if _, err := w.Wait(nil); err != nil {
+					return
+				}
+			}
+		}()
+		time.Sleep(100 * time.Microsecond)
+		require.NoError(t, w.Close())
+		<-ended
+	}
+}
