@@ -35,8 +35,8 @@ const (
 type sideband struct {
 	epoll int // of the rings
 	// outer is an epoll descriptor with nothing but epoll in it. Go's poller waits for it: a wait
-	// in a system call of its own would hold one of the runtime's processors. Between them, wake-ups are kept from the poller: it would take
-	// one for each record, whoever waits.
+	// in a system call of its own would hold one of the runtime's processors. Between them,
+	// wake-ups are kept from the poller: it would take one for each record, whoever waits.
 	outer *os.File
 	wait  syscall.RawConn
 
