@@ -320,6 +320,7 @@ BENCH_TESTS_switch := TestBenchSwitch
 BENCH_TESTS_footprint := TestBenchFootprint
 BENCH_TESTS_scale := TestBenchScale
 BENCH_TESTS_unwind := TestBenchUnwind
+BENCH_TESTS_runtimes := TestBenchRuntimes
 BENCH_TESTS_churn := TestBenchChurn TestRoots
 BENCH_TESTS_startup := TestBenchStartup
 BENCH_TESTS_gateway := TestBenchGateway
@@ -327,7 +328,7 @@ BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resol
 
 bench-footprint bench-scale bench-gateway: collector
 bench-gateway: gateway fleet-programs
-bench-unwind bench-churn bench-startup: peer peer-ours
+bench-unwind bench-runtimes bench-churn bench-startup: peer peer-ours
 
 bench-%: export CUSTOM_LABELS_FULL ?= 1
 bench-%: writers FORCE

@@ -15,11 +15,15 @@ export CUSTOM_LABELS_MISSING=$PWD/$logs/missing # test binaries add to it
 parts=()
 start=$SECONDS
 
-# run makes a target and puts its line of the table beside its log.
+# run makes a target and puts its line of the table beside its log: how long it took, and how
+# much time of CPUs.
 run() {
-	local began=$SECONDS result=passed
-	"${MAKE:-make}" --no-print-directory "$1" </dev/null 2>&1 | tee "$logs/$1.log" || result=FAILED
-	printf '%-24s %6d s  %s\n' "$1" $((SECONDS - began)) $result >"$logs/$1.result"
+	local began=$SECONDS result=passed TIMEFORMAT='%U %S'
+	{
+		time "${MAKE:-make}" --no-print-directory "$1" </dev/null 2>&1 | tee "$logs/$1.log"
+	} 2>"$logs/$1.cpu" || result=FAILED
+	printf '%-24s %6d s %6.0f s of CPU  %s\n' "$1" $((SECONDS - began)) \
+		"$(awk '{ print $1 + $2 }' "$logs/$1.cpu")" $result >"$logs/$1.result"
 }
 
 # failures prints what each failed test of a log has said, 30 lines of each at most, without

@@ -67,9 +67,9 @@ func StartPath(t testing.TB, path string, args ...string) *Writer {
 	if err != nil {
 		t.Fatalf("start %s: %v", path, err)
 	}
-	t.Cleanup(w.kill)
+	t.Cleanup(w.Kill)
 	if err := w.awaitReady(r); err != nil {
-		w.kill()
+		w.Kill()
 		t.Fatalf("start %s %s: %v\n%s", path, strings.Join(args, " "), err, w.stderr.String())
 	}
 	return w
@@ -115,7 +115,7 @@ func (w *Writer) Wait(timeout time.Duration) {
 	select {
 	case <-w.done:
 	case <-time.After(timeout):
-		w.kill()
+		w.Kill()
 		w.t.Fatalf("%s did not end within %v", w.cmd.Path, timeout)
 	}
 	if w.err != nil {
@@ -138,7 +138,8 @@ func (w *Writer) wait() {
 	})
 }
 
-func (w *Writer) kill() {
+// Kill ends the writer, however it would end by itself.
+func (w *Writer) Kill() {
 	_ = w.cmd.Process.Kill()
 	w.wait()
 	<-w.done

@@ -2,8 +2,8 @@
 // with real writers: the BPF programs a sample (TestBenchRecord), the receiver
 // in a collector (TestBenchFootprint, TestBenchStartup), the first look at processes
 // (TestBenchAttach; package process has TestBenchPlan, for one executable); and beside
-// another profiler, samples of deep stacks (TestBenchUnwind) and processes that come and
-// go (TestBenchChurn).
+// another profiler, samples of deep stacks (TestBenchUnwind), of languages with a runtime
+// (TestBenchRuntimes), and processes that come and go (TestBenchChurn).
 //
 // Each test prints its figures, and last what they say of its goals. Times are the
 // machine's, and a goal for one is judged by package paired: from many rounds, with an

@@ -27,12 +27,16 @@ const (
 )
 
 var (
-	// unwindWarmUp is how long a program has run when its samples begin to count: what is
-	// needed to unwind a program is only made when it has been sampled.
-	unwindWarmUp = size(5*time.Second, 5*time.Second, 8*time.Second)
+	// unwindWarmUp is how long a program has run when its samples begin to count, if its first
+	// whole stack is not later: what is needed to unwind a program is only made when it has
+	// been sampled.
+	unwindWarmUp = size(5*time.Second, time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
-	unwindBegin = 5 * time.Second
-	unwindTime  = size(6*time.Second, 2*time.Second, 12*time.Second)
+	unwindBegin = size(5*time.Second, 2*time.Second, 5*time.Second)
+	// unwindTime is how long a program then runs, unwindEnough how many samples are enough
+	// for it to end sooner; 0: none are.
+	unwindTime   = size(6*time.Second, time.Minute, 12*time.Second)
+	unwindEnough = size(0, 800, 0)
 	// unwindTogether programs run beside each other.
 	unwindTogether = size(2, 6, 1)
 	unwindRate     = size(1999, 1999, 199)
@@ -89,8 +93,16 @@ func runStackPrograms(t *testing.T, sink *stackSink, specs []stackSpec) (program
 			p.compiled(t, running[i].PID)
 		}
 	}
+	ends := time.Now().Add(unwindWarmUp + unwindTime)
+	for unwindEnough > 0 && time.Now().Before(ends) && !sink.enough(programs) {
+		time.Sleep(50 * time.Millisecond)
+	}
 	for _, w := range running {
-		w.Wait(2 * time.Minute)
+		if unwindEnough > 0 {
+			w.Kill()
+		} else {
+			w.Wait(2 * time.Minute)
+		}
 	}
 	return programs
 }
@@ -105,13 +117,7 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 	}
 	pooled := tally{}
 	for _, p := range programs {
-		all := tally{}
-		if p.untold {
-			all = p.unlabelled
-		}
-		for _, c := range p.cases {
-			all.add(c)
-		}
+		all := p.counted()
 		first := "never"
 		if !p.firstWhole.IsZero() {
 			first = p.firstWhole.Sub(p.started).Round(time.Millisecond).String()

@@ -68,6 +68,29 @@ func (s *stackSink) watch(pid int, p *stackProgram) {
 	s.programs[int64(pid)] = p
 }
 
+// enough reports whether each of the programs has as many samples as it needs.
+func (s *stackSink) enough(programs []*stackProgram) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range programs {
+		if all := p.counted(); all.samples < unwindEnough {
+			return false
+		}
+	}
+	return true
+}
+
+// counted is what is judged of a program, over all of its cases.
+func (p *stackProgram) counted() (all tally) {
+	if p.untold {
+		all = p.unlabelled
+	}
+	for _, c := range p.cases {
+		all.add(c)
+	}
+	return all
+}
+
 func (s *stackSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s *stackSink) ConsumeProfiles(_ context.Context, profiles pprofile.Profiles) error {

@@ -16,7 +16,7 @@ func batchOf(t *testing.T, pid int64) []byte {
 	t.Helper()
 	p := pprofile.NewProfiles()
 	dict := p.Dictionary()
-	dict.StringTable().FromRaw([]string{"", "thread.name", "busy", "profile.frame.type", "kernel", "/bin/busy", "main"})
+	dict.StringTable().FromRaw([]string{"", "thread.name", "busy", "profile.frame.type", "kernel", "/bin/busy", "main", "inlined"})
 	attribute := func(key int32, value string) int32 {
 		entry := dict.AttributeTable().AppendEmpty()
 		entry.SetKeyStrindex(key)
@@ -32,6 +32,7 @@ func batchOf(t *testing.T, pid int64) []byte {
 	mapping.SetFilenameStrindex(5)
 	dict.FunctionTable().AppendEmpty()
 	dict.FunctionTable().AppendEmpty().SetNameStrindex(6)
+	dict.FunctionTable().AppendEmpty().SetNameStrindex(7)
 	dict.LocationTable().AppendEmpty()
 	inKernel := dict.LocationTable().AppendEmpty()
 	inKernel.SetAddress(0xffff_0000)
@@ -39,6 +40,7 @@ func batchOf(t *testing.T, pid int64) []byte {
 	inProgram := dict.LocationTable().AppendEmpty()
 	inProgram.SetAddress(0x7123)
 	inProgram.SetMappingIndex(1)
+	inProgram.Lines().AppendEmpty().SetFunctionIndex(2)
 	inProgram.Lines().AppendEmpty().SetFunctionIndex(1)
 	dict.StackTable().AppendEmpty()
 	dict.StackTable().AppendEmpty().LocationIndices().Append(1, 2)
@@ -65,7 +67,7 @@ func TestReadFile(t *testing.T) {
 	require.Len(t, samples, 2)
 	stack := Stack{
 		{Kernel: true, Address: 0xffff_0000},
-		{File: "/bin/busy", Address: 0x7123, Start: 0x7000, Offset: 0x2000, Function: "main"},
+		{File: "/bin/busy", Address: 0x7123, Start: 0x7000, Offset: 0x2000, Function: "main", Inlined: []string{"inlined"}},
 	}
 	for i, at := range []uint64{100, 200} {
 		require.Equal(t, Sample{PID: 7, TimeUnixNano: at, Stack: stack, Attributes: map[string]string{"thread.name": "busy"}}, samples[i])

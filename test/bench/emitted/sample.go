@@ -28,6 +28,8 @@ type Frame struct {
 	// file: the place lies at Address - Start + Offset of the file.
 	Start, Offset uint64
 	Function      string // empty: not looked up
+	// Inlined are the functions that the compiler has put into it there, innermost first.
+	Inlined []string
 }
 
 // FileOffset is where the place lies in the file.
@@ -78,7 +80,10 @@ func stackAt(dict pprofile.ProfilesDictionary, index int32) (stack Stack) {
 			File:    text(dict, mapping.FilenameStrindex()),
 			Address: location.Address(), Start: mapping.MemoryStart(), Offset: mapping.FileOffset(),
 		}
-		for _, line := range location.Lines().All() { // the last one is the outermost function
+		for i, line := range location.Lines().All() { // the last one is the outermost function
+			if i > 0 {
+				f.Inlined = append(f.Inlined, f.Function)
+			}
 			f.Function = text(dict, dict.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())
 		}
 		stack = append(stack, f)
