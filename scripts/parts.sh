@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
-# Those with a + between them run at the same time; of these, those behind a comma when the
-# one before it has ended.
+# Those with a + between them run at the same time.
 # Ends with a table of them, what this machine could not run, what was measured more than once,
 # and, of those that failed, what their failed tests have said.
 # Their logs stay in build/parts.
@@ -54,15 +53,12 @@ failures() {
 
 for group in "$@"; do
 	read -ra beside <<<"${group//+/ }"
-	for chain in "${beside[@]:1}"; do
-		for part in ${chain//,/ }; do
-			run "$part" >/dev/null
-		done &
+	for part in "${beside[@]:1}"; do
+		run "$part" >/dev/null &
 	done
 	echo "== ${beside[0]}"
 	run "${beside[0]}"
 	wait
-	read -ra beside <<<"${group//[+,]/ }"
 	for part in "${beside[@]:1}"; do
 		echo "== $part, at the same time"
 		cat "$logs/$part.log"

@@ -111,7 +111,7 @@ func checkTargets(t *testing.T, name string, in, out *testutil.Writer, selection
 	}}
 	r := startReceiver(t, next, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 499
-		c.ReportInterval = time.Second // in which each process is judged
+		c.ReportInterval = 300 * time.Millisecond
 		c.OffCPU.GetOrInsertDefault().Threshold = 1
 		c.Targets = selection
 	})
