@@ -36,6 +36,28 @@ func partOf() *part {
 	return p
 }
 
+// answering listens, and has each connection answered after its first bytes; n counts them.
+func answering(t *testing.T, answer func(net.Conn)) (url string, n *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	n = &atomic.Int64{}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n.Add(1)
+			_, _ = conn.Read(make([]byte, 1<<16))
+			answer(conn)
+			conn.Close()
+		}
+	}()
+	return "http://" + l.Addr().String(), n
+}
+
 // TestSend: what a busy server has not taken is sent again, what it refuses is not, and no
 // number of answers makes it go on for ever.
 func TestSend(t *testing.T) {
@@ -144,23 +166,8 @@ func TestSendHostile(t *testing.T) {
 		"huge":               {"HTTP/1.1 400 No\r\n\r\n" + strings.Repeat("y", 8<<20), "status 400: " + strings.Repeat("y", shownBytes) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			defer l.Close()
-			var n atomic.Int64
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					n.Add(1)
-					_, _ = conn.Read(make([]byte, 1<<16))
-					_, _ = io.WriteString(conn, tc.answer)
-					conn.Close()
-				}
-			}()
-			err = clientOf(t, "http://"+l.Addr().String()).send(t.Context(), partOf())
+			url, n := answering(t, func(conn net.Conn) { _, _ = io.WriteString(conn, tc.answer) })
+			err := clientOf(t, url).send(t.Context(), partOf())
 			if tc.err == "" {
 				require.NoError(t, err)
 			} else {
@@ -196,22 +203,7 @@ func TestSendElsewhere(t *testing.T) {
 
 // TestSendReset: a connection that breaks is no word that the profile was not taken.
 func TestSendReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	var n atomic.Int64
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n.Add(1)
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_ = conn.(*net.TCPConn).SetLinger(0)
-			conn.Close()
-		}
-	}()
-	require.ErrorContains(t, clientOf(t, "http://"+l.Addr().String()).send(t.Context(), partOf()), "nobody knows")
+	url, n := answering(t, func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) })
+	require.ErrorContains(t, clientOf(t, url).send(t.Context(), partOf()), "nobody knows")
 	require.EqualValues(t, 1, n.Load())
 }
