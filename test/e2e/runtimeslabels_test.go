@@ -36,8 +36,8 @@ type functionLabels struct {
 	mu                                   sync.Mutex
 	agree, disagree, unlabelled, outside int
 	odd                                  []string
-	// since is when a sample first had the label of a function on its stack, and chainWarm
-	// more: before that there are no rows of some of its files.
+	// since is when a whole stack first had the function of its label, and chainWarm more: before
+	// that there are no rows of some of its files, and frame pointers may lead to functions.
 	since uint64
 }
 
@@ -62,7 +62,7 @@ func (s *functionLabels) compare(_ int64, of *chainStack, times []uint64) {
 	}
 	n := 0
 	for _, at := range times {
-		if s.since == 0 && on != "" && label == on {
+		if s.since == 0 && !of.cut && on != "" && label == on {
 			s.since = at + uint64(chainWarm)
 		}
 		if s.since != 0 && at >= s.since {
