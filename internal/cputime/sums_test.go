@@ -393,65 +393,6 @@ func TestSumsModel(t *testing.T) {
 	require.InDelta(t, float64(samples)*0.01, sum, 1e-6)
 }
 
-// Many points, and large resources, come in several pieces.
-func TestCollectPieces(t *testing.T) {
-	const series, processes = 4000, 40
-	o := testOptions()
-	o.MaxSeries, o.MaxBytes = 1<<20, 1<<30
-	s := New(o)
-	large := &fakeProcesses{names: map[uint64]string{}}
-	for i := range uint64(processes) {
-		large.names[i] = fmt.Sprint(i, strings.Repeat("x", 20_000)) // more than the room that is left
-	}
-	var list []hits
-	for i := range series {
-		list = append(list, hits{process: uint64(i % processes), set: set("tenant", fmt.Sprint(i))})
-	}
-	add(s, Batch{}, large, list...)
-	c := s.Collect(1, allAlive)
-	require.Len(t, points(t, c.Metrics), series)
-	bytes := 0
-	for _, m := range c.Metrics {
-		bytes += new(pmetric.ProtoMarshaler).MetricsSize(m)
-		for _, rm := range m.ResourceMetrics().All() {
-			require.NotZero(t, rm.ScopeMetrics().At(0).Metrics().Len(), "a resource without points")
-		}
-	}
-	require.LessOrEqual(t, len(c.Metrics), 2*bytes/testRequestBytes, "they are filled")
-	require.Empty(t, New(o).Collect(1, allAlive).Metrics)
-}
-
-// The identity of a resource does not depend on the order of keys, and on all else.
-func TestIdentity(t *testing.T) {
-	of := func(raw map[string]any, flip bool) string {
-		m, keys := pcommon.NewMap(), []string{}
-		for k := range raw {
-			keys = append(keys, k)
-		}
-		if flip {
-			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-		}
-		for _, k := range keys {
-			require.NoError(t, m.PutEmpty(k).FromRaw(raw[k]))
-		}
-		return string(appendMap(nil, m))
-	}
-	different := []map[string]any{
-		{}, {"a": "b"}, {"a": int64(1)}, {"a": 1.0}, {"a": true}, {"a": false}, {"a": []byte("b")}, {"a": nil},
-		{"a": []any{"b"}}, {"a": []any{"b", "c"}}, {"a": map[string]any{"b": "c"}}, {"a": "b", "c": "d"}, {"ab": "", "c": "d"}, {"a": "bc", "": "d"},
-		{"a": "x", "yz": "v"}, {"a": "xy", "z": "v"},
-	}
-	seen := map[string]int{}
-	for i, raw := range different {
-		id := of(raw, false)
-		require.NotContains(t, seen, id, "%v", raw)
-		seen[id] = i
-		for range 5 {
-			require.Equal(t, id, of(raw, true))
-		}
-	}
-}
-
 // Batches of both kinds come while metrics are collected.
 func TestSumsConcurrently(t *testing.T) {
 	s := New(testOptions())
@@ -501,22 +442,4 @@ func BenchmarkAdd(b *testing.B) {
 		s.Add(builder, Batch{}, &fakeProcesses{})
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
-}
-
-// BenchmarkCollect is the cost of a series each interval.
-func BenchmarkCollect(b *testing.B) {
-	o := testOptions()
-	const count = 10_000
-	o.MaxSeries, o.MaxBytes = count, 1<<30
-	s := New(o)
-	list := make([]hits, count)
-	for i := range list {
-		list[i] = hits{process: uint64(i % 100), set: set("tenant", fmt.Sprint(i))}
-	}
-	add(s, Batch{}, &fakeProcesses{}, list...)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Collect(1, allAlive)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/count, "ns/series")
 }

@@ -8,21 +8,8 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
-
-// anywhere is memory that has the same bytes again and again, wherever it is read.
-type anywhere []byte
-
-// ReadAt implements langruntime.Memory.
-func (m anywhere) ReadAt(p []byte, addr uint64) error {
-	if len(m) == 0 {
-		return errUnmapped
-	}
-	for i := range p {
-		p[i] = m[(addr+uint64(i))%uint64(len(m))]
-	}
-	return nil
-}
 
 func FuzzLines(f *testing.F) {
 	f.Add([]byte{7, 3, 42, 0xff, 200, 0, 200, 0, 0}, 12, false)
@@ -55,7 +42,7 @@ func FuzzRead(f *testing.F) {
 		if recent {
 			p = newer
 		}
-		for _, mem := range []langruntime.Memory{anywhere(memory), &image{bytes: memory}} {
+		for _, mem := range []langruntime.Memory{fakemem.Anywhere(memory), &image{bytes: memory}} {
 			r := &reader{mem: mem}
 			cookie := p.blob(r, object).cookie
 			if object&objectMask == record.HotSpotMethod {
@@ -92,7 +79,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		var mem langruntime.Memory = &image{bytes: memory}
 		if !whole {
-			mem = anywhere(memory)
+			mem = fakemem.Anywhere(memory)
 		}
 		p, err := l.Open(mem, 0)
 		if err != nil {

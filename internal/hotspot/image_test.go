@@ -2,13 +2,13 @@ package hotspot
 
 import (
 	"encoding/binary"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 // image is memory of a process that is made up.
@@ -18,12 +18,10 @@ type image struct {
 
 const imageBase = 0x7f0000000000
 
-var errUnmapped = errors.New("nothing is mapped there")
-
 // ReadAt implements langruntime.Memory.
 func (m *image) ReadAt(p []byte, addr uint64) error {
 	if addr < imageBase || addr-imageBase > uint64(len(m.bytes)) || uint64(len(p)) > uint64(len(m.bytes))-(addr-imageBase) {
-		return errUnmapped
+		return fakemem.ErrUnmapped
 	}
 	copy(p, m.bytes[addr-imageBase:])
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -69,7 +70,7 @@ func BenchmarkResolve(b *testing.B) {
 	f := open(b, corpus.Library(b, corpus.GCC, "-mtls-dialect=gnu2"))
 	plan, err := tlsresolve.NewPlan(f, symbol)
 	require.NoError(b, err)
-	mem := anywhere(make([]byte, 4096))
+	mem := fakemem.Anywhere(make([]byte, 4096))
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = plan.Resolve(mem, loadBias, tlsresolve.Target{Machine: f.Machine, Libc: tlsresolve.Glibc})

@@ -3,31 +3,19 @@ package tlsresolve
 import (
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
-
-var errNotMapped = errors.New("not mapped")
 
 // words is memory in 64-bit words.
 type words map[uint64]uint64
 
-func (m words) ReadAt(p []byte, addr uint64) error {
-	for i := range p {
-		a := addr + uint64(i)
-		w, ok := m[a&^7]
-		if !ok {
-			return errNotMapped
-		}
-		p[i] = byte(w >> (8 * (a & 7)))
-	}
-	return nil
-}
+func (m words) ReadAt(p []byte, addr uint64) error { return fakemem.Words(m).ReadAt(p, addr) }
 
 func (m words) code(addr uint64, code string) {
 	b := append([]byte(code), make([]byte, entryBytes)...)
@@ -75,7 +63,7 @@ func TestResolveDescriptor(t *testing.T) {
 		{"dynamic musl", elf.EM_X86_64, muslDynamic, entry, low, Musl, Location{record.TLSDTVMusl, 0x18, 3, 0}, nil},
 		{"dynamic no libc", elf.EM_X86_64, glibcDynamic, entry, low, UnknownLibc, Location{}, ErrUnknownLibc},
 		{"dynamic unreadable", elf.EM_X86_64, "", gap, low, Glibc, Location{record.TLSDTVGlibc, 0x18, 3, 9}, nil},
-		{"dynamic fault", elf.EM_X86_64, glibcDynamic, entry, gap, Glibc, Location{}, errNotMapped},
+		{"dynamic fault", elf.EM_X86_64, glibcDynamic, entry, gap, Glibc, Location{}, fakemem.ErrUnmapped},
 		{"weak", elf.EM_X86_64, x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"weak endbr64", elf.EM_X86_64, x86Landing + x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"lazy", elf.EM_X86_64, x86Lazy, entry, low, Glibc, Location{}, ErrUnknownResolver},

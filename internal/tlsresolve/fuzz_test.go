@@ -10,22 +10,10 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
-
-// anywhere is memory that answers every address from a short byte string.
-type anywhere []byte
-
-func (m anywhere) ReadAt(p []byte, addr uint64) error {
-	if len(m) == 0 {
-		return errFault
-	}
-	for i := range p {
-		p[i] = m[(addr+uint64(i))%uint64(len(m))]
-	}
-	return nil
-}
 
 // fuzzBiases are what is added to the file's addresses: none, a library's, and
 // one that makes addresses wrap.
@@ -54,7 +42,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		libc, bias := tlsresolve.Libc(data[0]%3), fuzzBiases[int(data[1])%len(fuzzBiases)]
-		mem, file := anywhere(data[3:3+int(data[2])]), data[3+int(data[2]):]
+		mem, file := fakemem.Anywhere(data[3:3+int(data[2])]), data[3+int(data[2]):]
 		reader.Reset(file)
 		e, err := elffile.New(&reader, int64(len(file)))
 		if err != nil {
@@ -114,7 +102,7 @@ func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return found
-	case errors.Is(err, errFault):
+	case errors.Is(err, fakemem.ErrUnmapped):
 		return fault
 	case errors.Is(err, tlsresolve.ErrNoThreadPointer):
 		return noThreadPointer

@@ -6,44 +6,27 @@ import (
 	"testing"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
-// slab is memory with one mapping, at a small address so that few bytes make a
-// pointer into it.
-type slab struct {
-	b     []byte
-	reads int
-	bytes int
-}
-
-const slabStart = 0x100
-
-func (m *slab) ReadAt(p []byte, addr uint64) error {
-	m.reads++
-	m.bytes += len(p)
-	if addr < slabStart || addr-slabStart > uint64(len(m.b)) || uint64(len(m.b))-(addr-slabStart) < uint64(len(p)) {
-		return errFault
-	}
-	copy(p, m.b[addr-slabStart:])
-	return nil
-}
+const windowStart = 0x100
 
 // word is the reference's way to read.
-func (m *slab) word(addr uint64) (value uint64, mapped bool) {
+func word(m *fakemem.Window, addr uint64) (value uint64, mapped bool) {
 	for i := range uint64(8) {
-		at := addr + i - slabStart
-		if addr+i < slabStart || at >= uint64(len(m.b)) {
+		at := addr + i - m.Start
+		if addr+i < m.Start || at >= uint64(len(m.Bytes)) {
 			return 0, false
 		}
-		value |= uint64(m.b[at]) << (8 * i)
+		value |= uint64(m.Bytes[at]) << (8 * i)
 	}
 	return value, true
 }
 
 // reference walks the DTV as the C libraries do, one word after the other.
-func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, outcome) {
+func reference(m *fakemem.Window, l tlsresolve.Location, arm bool, tp uint64) (uint64, outcome) {
 	if tp == 0 {
 		return 0, noThreadPointer
 	}
@@ -60,7 +43,7 @@ func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, out
 	default:
 		where = tp - 8 // the last member of struct pthread
 	}
-	dtv, ok := m.word(where)
+	dtv, ok := word(m, where)
 	if !ok {
 		return 0, fault
 	}
@@ -70,15 +53,15 @@ func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, out
 	entry, count, generation := uint64(8), dtv, dtv
 	if glibc {
 		entry, count = 16, dtv-16
-		if _, ok = m.word(dtv - 8); !ok {
+		if _, ok = word(m, dtv-8); !ok {
 			return 0, fault
 		}
 	}
-	slots, ok := m.word(count)
+	slots, ok := word(m, count)
 	if !ok {
 		return 0, fault
 	}
-	reached, ok := m.word(generation)
+	reached, ok := word(m, generation)
 	if !ok {
 		return 0, fault
 	}
@@ -88,7 +71,7 @@ func reference(m *slab, l tlsresolve.Location, arm bool, tp uint64) (uint64, out
 	if glibc && reached < l.Generation {
 		return 0, stale
 	}
-	block, ok := m.word(dtv + entry*l.Module)
+	block, ok := word(m, dtv+entry*l.Module)
 	if !ok {
 		return 0, fault
 	}
@@ -120,25 +103,25 @@ func FuzzAddress(f *testing.F) {
 		seed(record.TLSDTVMusl, 1, 0x110, 1, 0, 8, 0, 0x110, 2, 0x5000, 0),
 		seed(record.TLSStatic, 0, 0x100, 0, 0, none-7),
 	}
-	var m slab
+	var m fakemem.Window
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
 		if len(data) < 34 {
 			return
 		}
-		word := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
-		l := tlsresolve.Location{Kind: record.TLSKind(data[0] % 3), Module: word(10), Generation: word(18), Offset: int64(word(26))}
-		machine, arm, tp := elf.EM_X86_64, data[1]&1 != 0, word(2)
+		number := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+		l := tlsresolve.Location{Kind: record.TLSKind(data[0] % 3), Module: number(10), Generation: number(18), Offset: int64(number(26))}
+		machine, arm, tp := elf.EM_X86_64, data[1]&1 != 0, number(2)
 		if arm {
 			machine = elf.EM_AARCH64
 		}
-		m = slab{b: data[34:]}
+		m = fakemem.Window{Start: windowStart, Bytes: data[34:]}
 		got, err := l.Address(&m, machine, tp)
 		want, o := reference(&m, l, arm, tp)
 		if got != want || outcomeOf(err) != o {
 			t.Fatalf("%+v arm=%v tp=%#x: %#x, %v, want %#x, outcome %d", l, arm, tp, got, err, want, o)
 		}
-		if m.reads > 3 || m.bytes > 8+24+8 {
-			t.Fatalf("%d reads of %d bytes", m.reads, m.bytes)
+		if m.Reads > 3 || m.ReadBytes > 8+24+8 {
+			t.Fatalf("%d reads of %d bytes", m.Reads, m.ReadBytes)
 		}
 	})
 }

@@ -7,26 +7,11 @@ import (
 	"testing"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
 
-// shortMemory is memory with one mapping, at a small address so that few bytes
-// make a pointer into it.
-type shortMemory struct {
-	b     []byte
-	reads int
-}
-
 const shortStart = 0x100
-
-func (m *shortMemory) ReadAt(p []byte, addr uint64) error {
-	m.reads++
-	if addr < shortStart || addr-shortStart > uint64(len(m.b)) || uint64(len(m.b))-(addr-shortStart) < uint64(len(p)) {
-		return errNotMapped
-	}
-	copy(p, m.b[addr-shortStart:])
-	return nil
-}
 
 // Where the seeds have what the loader keeps, and what the files say.
 const (
@@ -51,7 +36,7 @@ func (shortFiles) ThreadDB() (ThreadDB, uint64, error) {
 // loaderReference walks the same structures in the simplest way; it panics with
 // the error.
 type loaderReference struct {
-	m    *shortMemory
+	m    *fakemem.Window
 	arm  bool
 	plan Plan
 }
@@ -132,7 +117,7 @@ func (r *loaderReference) musl() Location {
 	bytes := uint64(512)
 	if r.m.ReadAt(make([]byte, bytes), dso) != nil {
 		bytes = min(bytes, 4096-dso%4096)
-		fail(r.m.ReadAt(make([]byte, bytes), dso) != nil, errNotMapped)
+		fail(r.m.ReadAt(make([]byte, bytes), dso) != nil, fakemem.ErrUnmapped)
 	}
 	i := r.plan.image
 	for at := dso; at+48 <= dso+bytes; at += 8 {
@@ -195,11 +180,11 @@ func FuzzModules(f *testing.F) {
 		if data[0]&2 != 0 {
 			libc = Musl
 		}
-		m := &shortMemory{b: data[1:]}
+		m := &fakemem.Window{Start: shortStart, Bytes: data[1:]}
 		plan := libraryPlan(machine)
 		got, err := plan.Resolve(m, shortBias, Target{Machine: machine, Libc: libc, Modules: NewModules(shortFiles{})})
-		if m.reads > 3*maxNamespaces+maxLinks+2*maxSlotinfoLists+16 {
-			t.Fatalf("%d reads", m.reads)
+		if m.Reads > 3*maxNamespaces+maxLinks+2*maxSlotinfoLists+16 {
+			t.Fatalf("%d reads", m.Reads)
 		}
 		r := loaderReference{m, arm, plan}
 		want, wantErr := r.resolve(libc)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -219,7 +220,7 @@ func TestNotRelocated(t *testing.T) {
 				_, err = plan.Resolve(mem, loadBias, target)
 				require.ErrorIs(t, err, tlsresolve.ErrNotRelocated)
 				_, err = plan.Resolve(mem, 2*loadBias, target)
-				require.ErrorIs(t, err, errFault)
+				require.ErrorIs(t, err, fakemem.ErrUnmapped)
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -53,15 +54,15 @@ func TestAddress(t *testing.T) {
 		{"glibc module 0", tlsresolve.Location{kindGlibc, 24, 0, 0}, x86, glibc(blockStart, 64, 7), pointer, 0, tlsresolve.ErrNotAllocated},
 		{"glibc absurd module", tlsresolve.Location{kindGlibc, 24, 1 << 60, 0}, x86, glibc(blockStart, ^uint64(0), 7), pointer, 0, tlsresolve.ErrNotAllocated},
 		{"glibc no DTV", tlsresolve.Location{kindGlibc, 24, module, 0}, x86, noDTV, pointer, 0, tlsresolve.ErrNotAllocated},
-		{"glibc fault", tlsresolve.Location{kindGlibc, 24, module, 0}, x86, memory{}, pointer, 0, errFault},
-		{"glibc DTV fault", tlsresolve.Location{kindGlibc, 24, module, 0}, x86, memory{pointer + 8: vector}, pointer, 0, errFault},
+		{"glibc fault", tlsresolve.Location{kindGlibc, 24, module, 0}, x86, memory{}, pointer, 0, fakemem.ErrUnmapped},
+		{"glibc DTV fault", tlsresolve.Location{kindGlibc, 24, module, 0}, x86, memory{pointer + 8: vector}, pointer, 0, fakemem.ErrUnmapped},
 		{"musl", tlsresolve.Location{kindMusl, 24, module, 0}, x86, musl(blockStart, 64), pointer, blockStart + 24, nil},
 		{"musl aarch64", tlsresolve.Location{kindMusl, 24, module, 0}, arm, musl(blockStart, 64), pointer, blockStart + 24, nil},
 		{"musl last slot", tlsresolve.Location{kindMusl, 24, module, 0}, x86, musl(blockStart, module), pointer, blockStart + 24, nil},
 		{"musl few slots", tlsresolve.Location{kindMusl, 24, module, 0}, x86, musl(blockStart, module-1), pointer, 0, tlsresolve.ErrNotAllocated},
 		{"musl empty", tlsresolve.Location{kindMusl, 24, module, 0}, arm, musl(0, 64), pointer, 0, tlsresolve.ErrNotAllocated},
 		{"musl no DTV", tlsresolve.Location{kindMusl, 24, module, 0}, arm, noDTV, pointer, 0, tlsresolve.ErrNotAllocated},
-		{"musl fault", tlsresolve.Location{kindMusl, 24, module, 0}, arm, memory{pointer - 8: vector}, pointer, 0, errFault},
+		{"musl fault", tlsresolve.Location{kindMusl, 24, module, 0}, arm, memory{pointer - 8: vector}, pointer, 0, fakemem.ErrUnmapped},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

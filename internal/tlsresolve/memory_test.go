@@ -2,13 +2,12 @@ package tlsresolve_test
 
 import (
 	"encoding/binary"
-	"errors"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 // symbol is the variable of testdata/tls/variable.c.
 const symbol = "custom_labels_current_set"
-
-var errFault = errors.New("bad address")
 
 // memory is a process's memory made of 64-bit words at aligned addresses;
 // what was never written is not mapped.
@@ -28,14 +27,4 @@ func (m memory) code(addr uint64, code string) {
 	}
 }
 
-func (m memory) ReadAt(p []byte, addr uint64) error {
-	for i := range p {
-		a := addr + uint64(i)
-		w, ok := m[a&^7]
-		if !ok {
-			return errFault
-		}
-		p[i] = byte(w >> (8 * (a & 7)))
-	}
-	return nil
-}
+func (m memory) ReadAt(p []byte, addr uint64) error { return fakemem.Words(m).ReadAt(p, addr) }

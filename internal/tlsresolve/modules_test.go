@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 // Where the dynamic loader of these tests keeps things.
@@ -101,11 +102,11 @@ func TestModuleOnlyGlibc(t *testing.T) {
 		{"no rtld_global yet", elf.EM_X86_64, forced, words{libcBias + 0x88: 0}, Location{}, ErrNotRelocated},
 		{"no table yet", elf.EM_X86_64, forced, words{globalAt + 0x40: 0}, Location{}, ErrNotRelocated},
 		{"empty parts in a circle", elf.EM_X86_64, forced, words{listAt: listAt, listAt + 8: 0}, Location{}, ErrImplausible},
-		{"table not mapped", elf.EM_X86_64, forced, words{listAt: 0x9_0000}, Location{}, errNotMapped},
+		{"table not mapped", elf.EM_X86_64, forced, words{listAt: 0x9_0000}, Location{}, fakemem.ErrUnmapped},
 		{"list in a circle", elf.EM_X86_64, forced, words{linkAt + 24: linkAt}, Location{}, ErrImplausible},
-		{"list not mapped", elf.EM_X86_64, forced, words{linkAt + 24: 0x9_0000}, Location{}, errNotMapped},
-		{"r_debug not mapped", elf.EM_X86_64, forced, words{debugSlot: 0x9_0000}, Location{}, errNotMapped},
-		{"r_debug at the end", elf.EM_X86_64, forced, words{debugSlot: ^uint64(7)}, Location{}, errNotMapped},
+		{"list not mapped", elf.EM_X86_64, forced, words{linkAt + 24: 0x9_0000}, Location{}, fakemem.ErrUnmapped},
+		{"r_debug not mapped", elf.EM_X86_64, forced, words{debugSlot: 0x9_0000}, Location{}, fakemem.ErrUnmapped},
+		{"r_debug at the end", elf.EM_X86_64, forced, words{debugSlot: ^uint64(7)}, Location{}, fakemem.ErrUnmapped},
 		{"namespaces in a circle", elf.EM_X86_64, forced, words{debugAt: 2, debugAt + 8: 0, debugAt + 40: debugAt}, Location{}, ErrImplausible},
 		{"second namespace", elf.EM_X86_64, forced, words{
 			debugAt: 2, debugAt + 8: 0, debugAt + 40: 0x6000, 0x6000: 2, 0x6008: linkAt, 0x6028: 0,
@@ -158,7 +159,7 @@ func TestGeneration(t *testing.T) {
 		{"slot", gd, Glibc, 0, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 9}, nil, 1},
 		{"slot, old C library", gd, Glibc, 0, ErrNoThreadDB, Location{record.TLSDTVGlibc, 0x18, libModule, 0}, nil, 1},
 		{"slot, other layout", gd, Glibc, 0, ErrLayout, Location{}, ErrLayout, 1},
-		{"slot, unreadable C library", gd, Glibc, 0, errNotMapped, Location{}, errNotMapped, 1},
+		{"slot, unreadable C library", gd, Glibc, 0, fakemem.ErrUnmapped, Location{}, fakemem.ErrUnmapped, 1},
 		{"slot, musl", gd, Musl, 0, nil, Location{record.TLSDTVMusl, 0x18, libModule, 0}, nil, 0},
 		{"descriptor older", desc, Glibc, 4, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 9}, nil, 1},
 		{"descriptor newer", desc, Glibc, 11, nil, Location{record.TLSDTVGlibc, 0x18, libModule, 11}, nil, 1},
@@ -261,7 +262,7 @@ func TestMuslWindowAtPageEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, linkTLS{libModule, 0x100}, tls)
 	_, err = p.muslModule(words{}, dso, libBias)
-	require.ErrorIs(t, err, errNotMapped)
+	require.ErrorIs(t, err, fakemem.ErrUnmapped)
 }
 
 // echo is memory that holds one word everywhere, and counts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 // Of several relocations the nearest kin wins, then the cheapest model,
@@ -106,5 +107,5 @@ func TestResolveLocalExecSlot(t *testing.T) {
 	_, err = p.Resolve(words{0x1000: 0}, 0, env)
 	require.ErrorIs(t, err, ErrNotRelocated)
 	_, err = p.Resolve(words{}, 0, env)
-	require.ErrorIs(t, err, errNotMapped)
+	require.ErrorIs(t, err, fakemem.ErrUnmapped)
 }

@@ -2,22 +2,11 @@ package writercheck
 
 import (
 	"encoding/binary"
-	"errors"
 	"testing"
 
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fuzz"
 )
-
-// bytesAt is the memory of a process that has some bytes at address 0.
-type bytesAt []byte
-
-func (b bytesAt) ReadAt(p []byte, addr uint64) error {
-	if addr > uint64(len(b)) || uint64(len(p)) > uint64(len(b))-addr {
-		return errors.New("not mapped")
-	}
-	copy(p, b[addr:])
-	return nil
-}
 
 // FuzzPublished has the judges read what is published at some addresses of hostile memory.
 func FuzzPublished(f *testing.F) {
@@ -29,7 +18,7 @@ func FuzzPublished(f *testing.F) {
 	context := append([]byte(contextSignature), 2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 10, 2, 10, 0)
 	fuzz.Run(f, [][]byte{set, record, context}, func(t testing.TB, data []byte) {
 		tally := newTally()
-		mem := bytesAt(data)
+		mem := &fakemem.Window{Bytes: data}
 		for _, format := range []Format{V0, V1} {
 			readLabelSet(mem, 0).judge(tally, format)
 		}

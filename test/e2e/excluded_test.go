@@ -40,25 +40,11 @@ func TestExcluded(t *testing.T) {
 		c.ReportInterval = 100 * time.Millisecond
 		c.Targets.Exclude = []customlabelsreceiver.TargetSelector{{Executable: short}}
 	})
-	stop := make(chan struct{})
-	var storm sync.WaitGroup
-	for range 2 {
-		storm.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_ = exec.Command(short).Run() // however it ends
-				}
-			}
-		})
-	}
+	stop := startStorm(short)
 	require.Eventually(t, func() bool {
 		return r.metric("filtered_samples", "reason")["unknown_process"] > 100 && r.metric("emitted_samples")[""] > 100
 	}, 3*time.Minute, 50*time.Millisecond)
-	close(stop)
-	storm.Wait()
+	stop()
 	r.stop()
 	account := r.account()
 	fmt.Printf("emitted %d, %d of them of what is excluded; filtered: target %d, unknown_process %d\n",

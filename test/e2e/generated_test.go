@@ -16,13 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
@@ -44,9 +42,7 @@ type frameSink struct {
 func (*frameSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s *frameSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
-	for _, err := range conformance.Check(p) {
-		assert.NoError(s.t, err)
-	}
+	checkConformance(s.t, p)
 	d := p.Dictionary()
 	text := func(i int32) string { return d.StringTable().At(int(i)) }
 	s.mu.Lock()

@@ -73,8 +73,7 @@ type runtimeProcess struct {
 
 // runtimeSink keeps the stacks of one honest program, and judges those of hostile ones.
 type runtimeSink struct {
-	pythonSink
-	honest  int64
+	chainSink
 	hostile map[int64]*runtimeProcess
 	strayed map[string]int // functions of hostile programs in other processes
 
@@ -84,28 +83,24 @@ type runtimeSink struct {
 func (s *runtimeSink) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) error {
 	s.judging.Lock()
 	defer s.judging.Unlock()
-	for _, rp := range p.ResourceProfiles().All() {
-		pid, _ := rp.Resource().Attributes().Get("process.pid")
-		of := s.hostile[pid.Int()]
-		for _, sample := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
-			frames := pythonFrames(p.Dictionary(), sample.StackIndex())
-			if of != nil {
-				of.samples += sample.TimestampsUnixNano().Len()
-			}
-			for _, f := range frames {
-				switch {
-				case of == nil && strings.Contains(f.name, "hostile_"):
-					s.strayed[f.name]++
-				case of == nil || f.kind != frameCPython:
-				case of.functions != nil && of.functions.MatchString(f.name) && (f.file == "hostile" || f.name == goneFunction):
-					of.frames[f.name]++
-				default:
-					of.wrong[fmt.Sprintf("%+v", f)]++
-				}
+	visitStacks(p, func(int64) bool { return true }, func(pid int64, stack *chainStack, times []uint64) {
+		of := s.hostile[pid]
+		if of != nil {
+			of.samples += len(times)
+		}
+		for _, f := range stack.frames {
+			switch {
+			case of == nil && strings.Contains(f.name, "hostile_"):
+				s.strayed[f.name]++
+			case of == nil || f.kind != frameCPython:
+			case of.functions != nil && of.functions.MatchString(f.name) && (f.file == "hostile" || f.name == goneFunction):
+				of.frames[f.name]++
+			default:
+				of.wrong[fmt.Sprintf("%+v", f)]++
 			}
 		}
-	}
-	return s.pythonSink.ConsumeProfiles(ctx, p)
+	})
+	return s.chainSink.ConsumeProfiles(ctx, p)
 }
 
 // enough reports whether each hostile program has been judged often enough.
@@ -131,7 +126,7 @@ func TestHostileRuntimes(t *testing.T) {
 		const source = "../../testdata/hostile/python.c"
 		program := compileProgram(t, source, "-rdynamic")
 		unsupported := compileProgram(t, source, "-rdynamic", "-DBAD_OFFSET")
-		out := &runtimeSink{pythonSink: pythonSink{t: t, since: map[int64]uint64{}}, hostile: map[int64]*runtimeProcess{}, strayed: map[string]int{}}
+		out := &runtimeSink{chainSink: chainSink{t: t, warm: isWarmPython}, hostile: map[int64]*runtimeProcess{}, strayed: map[string]int{}}
 		for mode, functions := range hostileRuntimes() {
 			path := program
 			if mode == unsupportedRuntime {
@@ -142,12 +137,12 @@ func TestHostileRuntimes(t *testing.T) {
 			out.hostile[int64(w.PID)] = &runtimeProcess{mode: mode, functions: functions, frames: map[string]int{}, wrong: map[string]int{}}
 		}
 		w, facts := startPython(t, commands[0], "threads")
-		out.honest = int64(w.PID)
-		out.stacks = map[int64]map[string]*pythonStack{out.honest: {}}
-		r := startReceiver(t, out, changeForPython, manySets)
+		honest := int64(w.PID)
+		out.follow(honest)
+		r := startReceiver(t, out, atRate(chainRate), manySets)
 
 		all, whole := 0, 0
-		for _, stack := range out.take(out.honest, besideSamples) {
+		for _, stack := range out.take(honest, besideSamples) {
 			all += stack.samples
 			only := pythonOnly(stack.frames)
 			for _, f := range only {

@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -117,18 +115,7 @@ done`
 // program does not answer.
 func (h *promHost) startLosing(p *prometheus) {
 	h.t.Helper()
-	unserved := exec.Command(h.program(compileProgram(h.t, "../../testdata/hostile/unserved.c"), "unserved"), fmt.Sprint(attacker))
-	unserved.Stderr = os.Stderr
-	out, err := unserved.StdoutPipe()
-	require.NoError(h.t, err)
-	require.NoError(h.t, unserved.Start())
-	h.t.Cleanup(func() {
-		_ = unserved.Process.Kill()
-		_ = unserved.Wait() // it was killed
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(h.t, err)
-	require.Equal(h.t, "ready\n", line)
+	startUntilEnd(h.t, h.program(compileProgram(h.t, "../../testdata/hostile/unserved.c"), "unserved"), []string{fmt.Sprint(attacker)})
 	h.run("writer-v1-exe", "many", "unknown_service:many")
 	files := exec.Command("/bin/sh", "-c", newPrograms, "/bin/sleep", h.dir)
 	require.NoError(h.t, files.Start())

@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -97,15 +95,8 @@ func (h *promHost) visit(b flatBatch) {
 // program copies one into the host's folder, where the collector looks, under a name of its own.
 func (h *promHost) program(source, name string) string {
 	h.t.Helper()
-	from, err := os.Open(source)
-	require.NoError(h.t, err)
-	defer from.Close()
 	path := filepath.Join(h.dir, name)
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program
-	require.NoError(h.t, err)
-	_, err = io.Copy(to, from)
-	require.NoError(h.t, err)
-	require.NoError(h.t, to.Close())
+	copyFile(h.t, source, path, 0o755)
 	return path
 }
 
@@ -132,25 +123,10 @@ func (h *promHost) stopWriters() {
 	h.t.Helper()
 	for _, w := range h.writers {
 		if w.truth == "" {
-			w.cpu = cpuOf(h.t, w.PID)
+			w.cpu = cpuTime(h.t, w.PID)
 		}
 		w.Stop()
 	}
-}
-
-// cpuOf is the CPU time of a process, to 10 ms.
-func cpuOf(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	var ticks int64
-	for _, field := range fields[11:13] { // utime, stime
-		n, err := strconv.ParseInt(field, 10, 64)
-		require.NoError(t, err)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // sampled are the samples of the profiles, by PID, tenant and route.

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,18 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
-	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 var (
@@ -46,9 +39,7 @@ const (
 	hotSpotMaxDisagree = 1e-4
 	// hotSpotFalseAlarms is the chance that a run fails in which either share is no greater.
 	hotSpotFalseAlarms = 1e-6
-	// hotSpotWarm is how long a process is left out after its first whole stack.
-	hotSpotWarm = time.Second
-	frameJVM    = "jvm"
+	frameJVM           = "jvm"
 )
 
 // hotSpotChains are the stacks that testdata/runtimes/Chains.java may have, outermost first, its own functions only.
@@ -73,140 +64,9 @@ const inHeap = "<frames in the heap>"
 // hotSpotNamed are chains that have a function which publishes its name.
 var hotSpotNamed = regexp.MustCompile(`>Chains\.turn>Chains\.`)
 
-// hotSpotFrame is a line of a location.
-type hotSpotFrame struct {
-	name, file, kind string
-	line             int64
-}
-
-type hotSpotStack struct {
-	frames   []hotSpotFrame // leaf first, inlined functions before those that they are in
-	function string         // label
-	cut      bool
-	samples  int
-}
-
-// hotSpotSink keeps what was said of the stacks of one process.
-type hotSpotSink struct {
-	t   testing.TB
-	pid int64
-
-	mu      sync.Mutex
-	stacks  map[string]*hotSpotStack
-	samples int
-	ready   time.Time // the program's threads run, and nothing else
-	early   int
-	since   uint64
-}
-
-func (*hotSpotSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (s *hotSpotSink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
-	for i, err := range conformance.Check(p) {
-		if i == 10 {
-			break
-		}
-		assert.NoError(s.t, err, "conformance")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	dict := p.Dictionary()
-	text := func(i int32) string { return dict.StringTable().At(int(i)) }
-	for _, rp := range p.ResourceProfiles().All() {
-		if pid, _ := rp.Resource().Attributes().Get("process.pid"); pid.Int() != s.pid {
-			continue
-		}
-		for _, sample := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
-			of := &hotSpotStack{frames: hotSpotFrames(dict, sample.StackIndex())}
-			for _, i := range sample.AttributeIndices().All() {
-				kv := dict.AttributeTable().At(int(i))
-				switch text(kv.KeyStrindex()) {
-				case "function":
-					of.function = kv.Value().Str()
-				case "custom_labels.stack_truncated":
-					of.cut = true
-				}
-			}
-			s.add(of, sample.TimestampsUnixNano().AsRaw())
-		}
-	}
-	return nil
-}
-
-// follow has the samples of a process kept that are taken from now on.
-func (s *hotSpotSink) follow(pid int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pid, s.ready = pid, time.Now()
-}
-
-// add counts samples of threads that run Java, from hotSpotWarm after the first whole one on: then
-// there are rows of the files that all have in their stacks.
-func (s *hotSpotSink) add(of *hotSpotStack, times []uint64) {
-	java := slices.ContainsFunc(of.frames, func(f hotSpotFrame) bool { return strings.HasPrefix(f.name, "Chains") })
-	if !java && of.function == "" {
-		return
-	}
-	key := fmt.Sprint(*of)
-	for _, at := range times {
-		if at < uint64(s.ready.UnixNano()) {
-			continue
-		}
-		s.early++
-		if s.since == 0 && java && !of.cut && s.early > hotSpotEarly {
-			s.since = at + uint64(hotSpotWarm)
-		}
-		if s.since == 0 || at < s.since {
-			continue
-		}
-		if s.stacks[key] == nil {
-			s.stacks[key] = of
-		}
-		s.stacks[key].samples++
-		s.samples++
-	}
-}
-
-func hotSpotFrames(dict pprofile.ProfilesDictionary, stack int32) (frames []hotSpotFrame) {
-	text := func(i int32) string { return dict.StringTable().At(int(i)) }
-	for _, i := range dict.StackTable().At(int(stack)).LocationIndices().All() {
-		loc := dict.LocationTable().At(int(i))
-		kind := ""
-		for _, a := range loc.AttributeIndices().All() {
-			if kv := dict.AttributeTable().At(int(a)); text(kv.KeyStrindex()) == "profile.frame.type" {
-				kind = kv.Value().Str()
-			}
-		}
-		if loc.Lines().Len() == 0 {
-			frames = append(frames, hotSpotFrame{kind: kind})
-		}
-		for _, line := range loc.Lines().All() {
-			fn := dict.FunctionTable().At(int(line.FunctionIndex()))
-			frames = append(frames, hotSpotFrame{text(fn.NameStrindex()), text(fn.FilenameStrindex()), kind, line.Line()})
-		}
-	}
-	return frames
-}
-
-// take waits for so many samples and returns the stacks.
-func (s *hotSpotSink) take(samples int) (stacks []*hotSpotStack) {
-	deadline := time.Now().Add(4 * time.Minute)
-	for {
-		s.mu.Lock()
-		n := s.samples
-		if n >= samples {
-			defer s.mu.Unlock()
-			for _, stack := range s.stacks {
-				stacks = append(stacks, stack)
-			}
-			return stacks
-		}
-		s.mu.Unlock()
-		if time.Now().After(deadline) {
-			require.FailNow(s.t, "too few samples", "%d", n)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+// runsJava tells stacks of threads that run the program.
+func runsJava(of *chainStack) bool {
+	return slices.ContainsFunc(of.frames, func(f chainFrame) bool { return strings.HasPrefix(f.name, "Chains") })
 }
 
 // jdk is the directory with the programs of a JDK that has a compiler.
@@ -227,7 +87,7 @@ func javas() (commands []string) {
 			real = append(real, path)
 		}
 	}
-	return slices.DeleteFunc(append(real, strings.Split(os.Getenv("JAVAS"), ",")...), func(c string) bool { return c == "" })
+	return append(real, commandsIn("JAVAS")...)
 }
 
 // hasVirtualThreads reports whether a JVM is of Java 21 or newer.
@@ -249,7 +109,7 @@ const (
 )
 
 // buildChains compiles the program, and returns where it is, and which lines its functions have.
-func buildChains(t *testing.T) (dir string, facts map[hotSpotFrame]bool) {
+func buildChains(t *testing.T) (dir string, facts map[chainFrame]bool) {
 	t.Helper()
 	if dir = os.Getenv(chainsEnv); dir != "" {
 		lines, err := os.ReadFile(filepath.Join(dir, chainsLines))
@@ -273,9 +133,9 @@ func buildChains(t *testing.T) (dir string, facts map[hotSpotFrame]bool) {
 }
 
 // chainFacts returns the lines of functions by what javap says.
-func chainFacts(t *testing.T, out []byte) (facts map[hotSpotFrame]bool) {
+func chainFacts(t *testing.T, out []byte) (facts map[chainFrame]bool) {
 	t.Helper()
-	facts = map[hotSpotFrame]bool{}
+	facts = map[chainFrame]bool{}
 	class, method := "", ""
 	named := regexp.MustCompile(`([\w$]+)\(.*\).*;$`)
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -294,7 +154,7 @@ func chainFacts(t *testing.T, out []byte) (facts map[hotSpotFrame]bool) {
 		case strings.HasPrefix(line, "line "):
 			n, err := strconv.ParseInt(strings.TrimSuffix(words[1], ":"), 10, 64)
 			require.NoError(t, err)
-			facts[hotSpotFrame{method, "Chains.java", frameJVM, n}] = true
+			facts[chainFrame{name: method, file: "Chains.java", kind: frameJVM, line: n}] = true
 		}
 	}
 	return facts
@@ -334,24 +194,26 @@ func TestRuntimesHotSpot(t *testing.T) {
 	}
 }
 
-func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[hotSpotFrame]bool, samples int) {
+func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode string, facts map[chainFrame]bool, samples int) {
 	words := strings.Fields(command)
 	args, known := []string{"-cp", dir, "Chains", "4"}, hotSpotChains
 	if mode == "virtual" {
 		args, known = append(args, mode), hotSpotVirtual
 	}
-	out := &hotSpotSink{t: t, stacks: map[string]*hotSpotStack{}}
-	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = hotSpotRate
-		c.ReportInterval = 500 * time.Millisecond
-	}, manySets)
+	out := &chainSink{
+		t:      t,
+		warm:   func(of *chainStack) bool { return !of.cut && runsJava(of) }, // there are rows of the files that all have in their stacks
+		early:  hotSpotEarly,
+		counts: func(of *chainStack) bool { return of.function != "" || runsJava(of) },
+	}
+	r := startReceiver(t, out, atRate(hotSpotRate), manySets)
 	// It is seen from its first instant on, when it has no code heaps yet.
 	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
 	lowerPriority(t, w.PID)
 	out.follow(int64(w.PID))
 	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
 	odd := map[string]int{}
-	for _, stack := range out.take(samples) {
+	for _, stack := range out.take(int64(w.PID), samples) {
 		all += stack.samples
 		var chain []string
 		for _, f := range slices.Backward(stack.frames) {
@@ -401,7 +263,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 			t.Logf("label %s on %s: %v", stack.function, path, stack.frames)
 		}
 	}
-	logOdd(t, odd)
+	logOdd(t, "not whole", odd)
 	t.Logf("%s %s: %d samples, %.4f %% with the whole chain, %d cut, %d frames gone, of %d lines %d unknown, %d wrong; %d with label, %d disagree, %d unnamed; %v",
 		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
 	require.Zero(t, wrong, "names and lines that no function has")
@@ -419,32 +281,20 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 }
 
 // innermostUser returns the innermost frame that is not the kernel's.
-func innermostUser(frames []hotSpotFrame) hotSpotFrame {
-	i := slices.IndexFunc(frames, func(f hotSpotFrame) bool { return f.kind != "kernel" })
+func innermostUser(frames []chainFrame) chainFrame {
+	i := slices.IndexFunc(frames, func(f chainFrame) bool { return f.kind != "kernel" })
 	if i < 0 {
-		return hotSpotFrame{}
+		return chainFrame{}
 	}
 	return frames[i]
 }
 
 // someLine returns a line of a function, 0 if there is no such function.
-func someLine(facts map[hotSpotFrame]bool, name string) int64 {
+func someLine(facts map[chainFrame]bool, name string) int64 {
 	for f := range facts {
 		if f.name == name {
 			return f.line
 		}
 	}
 	return 0
-}
-
-// logOdd logs the most frequent of stacks that are not whole.
-func logOdd(t *testing.T, odd map[string]int) {
-	keys := make([]string, 0, len(odd))
-	for k := range odd {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return odd[b] - odd[a] })
-	for _, k := range keys[:min(20, len(keys))] {
-		t.Logf("not whole: %d of %q", odd[k], k)
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -37,50 +36,34 @@ type functionLabels struct {
 	mu                                   sync.Mutex
 	agree, disagree, unlabelled, outside int
 	odd                                  []string
-	// since is when a sample first had the label of a function on its stack, and pythonWarm
-	// more: before that there are no rows of some of its files.
+	// since is when a whole stack first had the function of its label, and chainWarm more: before
+	// that there are no rows of some of its files, and frame pointers may lead to functions.
 	since uint64
 }
 
 func (s *functionLabels) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s *functionLabels) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
-	dict := p.Dictionary()
-	text := func(i int32) string { return dict.StringTable().At(int(i)) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rp := range p.ResourceProfiles().All() {
-		if pid, _ := rp.Resource().Attributes().Get("process.pid"); pid.Int() != s.pid {
-			continue
-		}
-		for _, sample := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
-			label := ""
-			for _, i := range sample.AttributeIndices().All() {
-				if a := dict.AttributeTable().At(int(i)); text(a.KeyStrindex()) == "function" {
-					label = a.Value().Str()
-				}
-			}
-			frames := lineFrames(dict, sample.StackIndex())
-			i := slices.IndexFunc(frames, func(f pythonFrame) bool {
-				return f.kind == s.kind && slices.Contains(labelledFunctions, f.name) && filepath.Base(f.file) == s.file
-			})
-			on := ""
-			if i >= 0 {
-				on = frames[i].name
-			}
-			s.compare(label, on, chainOf(frames), sample.TimestampsUnixNano())
-		}
-	}
+	visitStacks(p, func(pid int64) bool { return pid == s.pid }, s.compare)
 	return nil
 }
 
 // compare takes a sample with a label, and a labelled function on its stack; of either there may
 // be none.
-func (s *functionLabels) compare(label, on, chain string, times pcommon.UInt64Slice) {
+func (s *functionLabels) compare(_ int64, of *chainStack, times []uint64) {
+	label, on := of.function, ""
+	i := slices.IndexFunc(of.frames, func(f chainFrame) bool {
+		return f.kind == s.kind && slices.Contains(labelledFunctions, f.name) && filepath.Base(f.file) == s.file
+	})
+	if i >= 0 {
+		on = of.frames[i].name
+	}
 	n := 0
-	for _, at := range times.All() {
-		if s.since == 0 && on != "" && label == on {
-			s.since = at + uint64(pythonWarm)
+	for _, at := range times {
+		if s.since == 0 && !of.cut && on != "" && label == on {
+			s.since = at + uint64(chainWarm)
 		}
 		if s.since != 0 && at >= s.since {
 			n++
@@ -88,8 +71,8 @@ func (s *functionLabels) compare(label, on, chain string, times pcommon.UInt64Sl
 	}
 	switch {
 	case on != "" && label != "" && on != label: // wrong at any time
-		s.disagree += times.Len()
-		s.odd = append(s.odd, label+" in "+chain)
+		s.disagree += len(times)
+		s.odd = append(s.odd, label+" in "+chainOf(of.frames))
 	case on != "" && label != "":
 		s.agree += n
 	case on != "":
@@ -135,7 +118,7 @@ func measurePythonLabels(t *testing.T, bounds *testutil.Bounds, command string, 
 	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], []string{script, publisher})...)
 	lowerPriority(t, w.PID)
 	out := &functionLabels{pid: int64(w.PID), kind: frameCPython, file: "labelled.py"}
-	r := startReceiver(t, out, changeForPython, manySets)
+	r := startReceiver(t, out, atRate(chainRate), manySets)
 	out.take(t, samples)
 	r.stop()
 	require.Empty(t, out.odd)

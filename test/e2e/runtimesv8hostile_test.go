@@ -75,20 +75,7 @@ func TestRuntimesV8Hostile(t *testing.T) {
 	}
 	hostile := testutil.StartPath(t, program, args...)
 	lowerPriority(t, hostile.PID)
-	script, err := filepath.Abs("../../testdata/runtimes/chains.js")
-	require.NoError(t, err)
-	victim := testutil.StartPath(t, node, script)
-	lowerPriority(t, victim.PID)
-	out := &v8Sink{t: t, script: script, pid: int64(victim.PID), stacks: map[string]*pythonStack{}}
-	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = v8Rate
-		c.ReportInterval = 500 * time.Millisecond
-	}, manySets)
-	n := v8Counts{odd: map[string]int{}, lines: map[string]int{}, cuts: map[string]int{}}
-	for _, stack := range out.take(v8HostileSamples) {
-		n.add(t, stack, out, readV8Source(t, script))
-	}
-	n.log(t, node)
+	n, r := sampleV8(t, node, v8HostileSamples)
 	results := r.metric("runtime_results", "result")
 	t.Logf("%v", results)
 	require.Zero(t, n.wrong)
@@ -109,10 +96,9 @@ int main(void) { printf("ready %d\n", getpid()); fflush(stdout); for (;;) x++; }
 `)
 	text, err := cc.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	out := &v8Sink{t: t, pid: -1, stacks: map[string]*pythonStack{}}
+	out := &chainSink{t: t}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = v8Rate
-		c.ReportInterval = 500 * time.Millisecond
+		atRate(chainRate)(c)
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: program}}
 	}, manySets)
 	var pids []int64
@@ -122,11 +108,8 @@ int main(void) { printf("ready %d\n", getpid()); fflush(stdout); for (;;) x++; }
 		pids = append(pids, int64(w.PID))
 	}
 	for _, pid := range pids {
-		out.mu.Lock()
-		out.pid, out.since = pid, 1
-		clear(out.stacks)
-		out.mu.Unlock()
-		for _, stack := range out.take(50) {
+		out.follow(pid)
+		for _, stack := range out.take(pid, 50) {
 			for _, f := range stack.frames {
 				require.NotEqual(t, frameV8, f.kind)
 			}

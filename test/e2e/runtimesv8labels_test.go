@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 var v8LabelSamples = size(30_000, 2_000, 300) // of all versions
@@ -35,10 +33,7 @@ func TestRuntimesV8Labels(t *testing.T) {
 			w := testutil.StartPath(t, node, args...)
 			lowerPriority(t, w.PID)
 			out := &functionLabels{pid: int64(w.PID), kind: frameV8, file: "functions.js"}
-			startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-				c.SamplesPerSecond = v8Rate
-				c.ReportInterval = 500 * time.Millisecond
-			}, manySets)
+			startReceiver(t, out, atRate(chainRate), manySets)
 			out.take(t, v8LabelSamples/len(releases))
 			require.Empty(t, out.odd)
 			assert.Greater(t, float64(out.agree), minLabelled*float64(out.agree+out.unlabelled))

@@ -64,12 +64,7 @@ func (s *sink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
 			return err
 		}
 	}
-	for i, err := range conformance.Check(p) {
-		if i == 10 {
-			break
-		}
-		assert.NoError(s.t, err, "conformance")
-	}
+	checkConformance(s.t, p)
 	b, err := flatten(p)
 	assert.NoError(s.t, err)
 	s.mu.Lock()
@@ -80,6 +75,16 @@ func (s *sink) ConsumeProfiles(_ context.Context, p pprofile.Profiles) error {
 		s.visit(b)
 	}
 	return nil
+}
+
+// checkConformance reports the first rules that profiles break.
+func checkConformance(t testing.TB, p pprofile.Profiles) {
+	for i, err := range conformance.Check(p) {
+		if i == 10 {
+			break
+		}
+		assert.NoError(t, err, "conformance")
+	}
 }
 
 func (s *sink) received() (batches, hits int) {

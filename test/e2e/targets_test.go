@@ -192,6 +192,28 @@ func TestTargetsLoad(t *testing.T) {
 	requireClosed(t, r.account())
 }
 
+// startStorm runs a short program again and again, two at a time, until it is stopped.
+func startStorm(program string) (stop func()) {
+	end := make(chan struct{})
+	var storm sync.WaitGroup
+	for range 2 {
+		storm.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+					_ = exec.Command(program).Run() // however it ends
+				}
+			}
+		})
+	}
+	return func() {
+		close(end)
+		storm.Wait()
+	}
+}
+
 // TestTargetsStorm: programs that end before they can be judged. No sample of them is
 // emitted, each is counted, and the account closes.
 func TestTargetsStorm(t *testing.T) {
@@ -213,28 +235,14 @@ func TestTargetsStorm(t *testing.T) {
 		c.OffCPU.GetOrInsertDefault().Threshold = 1
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: program}}
 	})
-	stop := make(chan struct{})
-	var storm sync.WaitGroup
-	for range 2 {
-		storm.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_ = exec.Command("/bin/true").Run() // however it ends
-				}
-			}
-		})
-	}
+	stop := startStorm("/bin/true")
 	time.Sleep(size(5*time.Second, 0, 0))
 	assert.Eventually(t, func() bool {
 		filtered := r.metric("filtered_samples", "reason")
 		return filtered["target"] > 0 && filtered["unknown_process"] > 0 && r.metric("emitted_samples")[""] > 0
 	}, 3*time.Minute, 50*time.Millisecond)
 	require.GreaterOrEqual(t, r.metric("pending_samples")[""], int64(0))
-	close(stop)
-	storm.Wait()
+	stop()
 	r.stop()
 	cpu, switches := r.account(), r.switchAccount()
 	_, received := out.received()

@@ -10,11 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
 // A tally counts judged samples.
@@ -94,12 +91,7 @@ func (p *stackProgram) counted() (all tally) {
 func (s *stackSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s *stackSink) ConsumeProfiles(_ context.Context, profiles pprofile.Profiles) error {
-	for i, err := range conformance.Check(profiles) {
-		if i == 10 {
-			break
-		}
-		assert.NoError(s.t, err, "conformance")
-	}
+	checkConformance(s.t, profiles)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stacks := stackReader{dict: profiles.Dictionary(), names: s.names}

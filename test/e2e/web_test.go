@@ -134,19 +134,12 @@ func webAsk(t *testing.T, url, query string, v any) {
 // truthShares is the part of each tenant in the CPU time that a writer has measured.
 func truthShares(t *testing.T, name string) map[string]float64 {
 	t.Helper()
-	data, err := os.ReadFile(name)
+	truth, err := testutil.ReadTruth(name)
 	require.NoError(t, err)
-	var truth struct {
-		Sets []struct {
-			Labels map[string]string `json:"labels"`
-			CPUNs  float64           `json:"cpu_ns"`
-		} `json:"sets"`
-	}
-	require.NoError(t, json.Unmarshal(data, &truth))
 	sum, shares := 0.0, map[string]float64{}
-	for _, set := range truth.Sets {
-		shares[set.Labels["tenant"]] += set.CPUNs
-		sum += set.CPUNs
+	for tenant, cpu := range truth.By("tenant") {
+		shares[tenant] = cpu.Seconds()
+		sum += cpu.Seconds()
 	}
 	for tenant := range shares {
 		shares[tenant] /= sum

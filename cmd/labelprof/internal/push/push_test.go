@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,7 +23,6 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
-	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
 )
 
@@ -257,169 +254,6 @@ func TestPushTLS(t *testing.T) {
 	require.Equal(t, "Bearer "+testToken, s.Taken()[0].Authorization)
 }
 
-// clientOf is a client that does not wait.
-func clientOf(t *testing.T, server string) *client {
-	t.Helper()
-	c, err := newClient(&settings{server: server, timeout: 2 * time.Second, patience: 10 * time.Second}, secret{})
-	require.NoError(t, err)
-	c.wait = func(int) time.Duration { return time.Millisecond }
-	return c
-}
-
-// partOf is a part with one sample.
-func partOf() *part {
-	p := newPart(partKey{service: "shop"}, &sample.Batch{StartNs: 1e9, EndNs: 2e9})
-	p.profile.Span(1e9, 2e9)
-	p.profile.Add(&sample.Sample{Hits: 1, Ns: 1, PeriodNs: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
-	return p
-}
-
-// TestSend: what a busy server has not taken is sent again, what it refuses is not, and no
-// number of answers makes it go on for ever.
-func TestSend(t *testing.T) {
-	for name, tc := range map[string]struct {
-		answers []int // the last one goes on
-		tries   int64
-		err     string
-	}{
-		"taken":             {[]int{200}, 1, ""},
-		"no content":        {[]int{204}, 1, ""},
-		"busy":              {[]int{429, 503, 500, 200}, 4, ""},
-		"always busy":       {[]int{503}, maxTries, "status 503: no text (the last of 12 tries)"},
-		"refused":           {[]int{422}, 1, "status 422"},
-		"bad":               {[]int{400}, 1, "status 400"},
-		"not allowed":       {[]int{401}, 1, "not allowed"},
-		"too large":         {[]int{413}, 1, "too large"},
-		"not there":         {[]int{404}, 1, "status 404"},
-		"never":             {[]int{501}, 1, "status 501"},
-		"nobody knows":      {[]int{504}, 1, "status 504"},
-		"moved":             {[]int{301}, 1, "it is elsewhere"},
-		"busy, then refuse": {[]int{502, 422}, 2, "status 422"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var n atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				w.WriteHeader(tc.answers[min(int(n.Add(1)), len(tc.answers))-1])
-			}))
-			defer server.Close()
-			err := clientOf(t, server.URL).send(t.Context(), partOf())
-			if tc.err == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, tc.err)
-			}
-			require.Equal(t, tc.tries, n.Load())
-		})
-	}
-}
-
-// TestSendPatience: patience bounds the time, also where the server asks for more.
-func TestSendPatience(t *testing.T) {
-	var n atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n.Add(1)
-		w.Header().Set("Retry-After", "4000000000")
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
-	c := clientOf(t, server.URL)
-	require.ErrorContains(t, c.send(t.Context(), partOf()), "status 503")
-	require.EqualValues(t, 1, n.Load(), "15 s are more than patience")
-	require.Equal(t, maxWait, retryAfter("4000000000"))
-	require.Equal(t, 3*time.Second, retryAfter("3"))
-	require.Zero(t, retryAfter("-3"))
-	require.Zero(t, retryAfter("soon"))
-	require.Zero(t, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
-	for n := 1; n < 100; n++ {
-		require.LessOrEqual(t, backoff(n), maxWait)
-		require.GreaterOrEqual(t, backoff(n), minWait/2)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	c.wait = func(int) time.Duration { cancel(); return time.Second }
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	require.ErrorIs(t, c.send(ctx, partOf()), context.Canceled)
-}
-
-// TestSendWithoutServer: where nobody listens, it is tried again.
-func TestSendWithoutServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	s := &ingest.Server{}
-	c := clientOf(t, "http://"+address)
-	tries := 0
-	c.wait = func(int) time.Duration {
-		if tries++; tries == 2 {
-			l, err := net.Listen("tcp", address)
-			require.NoError(t, err)
-			go func() { _ = http.Serve(l, s) }() //nolint:gosec // of a test
-			t.Cleanup(func() { l.Close() })
-		}
-		return time.Millisecond
-	}
-	require.NoError(t, c.send(t.Context(), partOf()))
-	require.Len(t, s.Taken(), 1)
-	require.Equal(t, 2, tries)
-}
-
-// TestSendHostile: answers that break off, never come, are huge or act upon terminals end in
-// an error or in nothing, and nothing is sent twice.
-func TestSendHostile(t *testing.T) {
-	for name, tc := range map[string]struct {
-		answer string
-		err    string
-	}{
-		"no answer":          {"", "nobody knows"},
-		"half a status":      {"HTTP/1.1 20", "nobody knows"},
-		"no HTTP":            {"SSH-2.0-OpenSSH_9.2\r\n", "nobody knows"},
-		"endless headers":    {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 4<<20), "nobody knows"},
-		"truncated, taken":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhal", ""},
-		"truncated, refused": {"HTTP/1.1 422 No\r\nContent-Length: 100\r\n\r\nhal", "status 422: hal"},
-		"web page":           {"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 6\r\n\r\n<html>", "web page"},
-		"terminal":           {"HTTP/1.1 400 No\r\nContent-Length: 8\r\n\r\n\x1b[2J\xff\u202e", `status 400: \x1b[2J?\u202e`},
-		"huge":               {"HTTP/1.1 400 No\r\n\r\n" + strings.Repeat("y", 8<<20), "status 400: " + strings.Repeat("y", shownBytes) + "..."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			defer l.Close()
-			var n atomic.Int64
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					n.Add(1)
-					_, _ = conn.Read(make([]byte, 1<<16))
-					_, _ = io.WriteString(conn, tc.answer)
-					conn.Close()
-				}
-			}()
-			err = clientOf(t, "http://"+l.Addr().String()).send(t.Context(), partOf())
-			if tc.err == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, tc.err)
-				require.Less(t, len(err.Error()), 1000)
-			}
-			require.EqualValues(t, 1, n.Load())
-		})
-	}
-}
-
-// TestSendSilent: a server that says nothing costs a timeout, and nothing is sent twice.
-func TestSendSilent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	c := clientOf(t, "http://"+l.Addr().String())
-	c.timeout = 100 * time.Millisecond
-	require.ErrorContains(t, c.send(t.Context(), partOf()), "nobody knows")
-}
-
 // TestPushStops: at the first request that is refused nothing more is read or sent, and what
 // was sent is said.
 func TestPushStops(t *testing.T) {
@@ -437,40 +271,6 @@ func TestPushStops(t *testing.T) {
 	require.Contains(t, stderr, "send a profile of writer-service: status 422")
 	require.Contains(t, stderr, "sent before that: 1 profiles of 1 services, 20 samples")
 	require.EqualValues(t, 2, n.Load())
-}
-
-// TestSendElsewhere: a profile, and the token, go to the server that was named and no other.
-func TestSendElsewhere(t *testing.T) {
-	s, url := serve(t)
-	server := httptest.NewServer(http.RedirectHandler(url+"/ingest?"+query(partOf()), http.StatusFound))
-	defer server.Close()
-	require.ErrorContains(t, clientOf(t, server.URL).send(t.Context(), partOf()), "it is elsewhere")
-	require.Empty(t, s.Taken())
-	p := partOf()
-	p.end = 2e9 + 1
-	require.Contains(t, query(p), "until=3")
-}
-
-// TestSendReset: a connection that breaks is no word that the profile was not taken.
-func TestSendReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	var n atomic.Int64
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n.Add(1)
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_ = conn.(*net.TCPConn).SetLinger(0)
-			conn.Close()
-		}
-	}()
-	require.ErrorContains(t, clientOf(t, "http://"+l.Addr().String()).send(t.Context(), partOf()), "nobody knows")
-	require.EqualValues(t, 1, n.Load())
 }
 
 // TestPushStopsGathering: of a file that is sent in parts, none follows one that was refused.

@@ -1,0 +1,168 @@
+package v8js
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+)
+
+// optimized makes code of an optimizing compiler: outer has inner put into it, from 100 on and
+// on its line 4, and the call that goes on at 300 is inner's at 12, when outer was at 5.
+func (b *builder) optimized(kind uint8) (code uint64) {
+	r := &b.l.release
+	outer, _ := b.function("outer")
+	inner, _ := b.function("inner")
+	wrap := func(shared uint64) uint64 {
+		if !r.wrapped {
+			return shared
+		}
+		w := b.object(typeWrapper, 16)
+		b.set(w, 8, shared)
+		return w
+	}
+	list := make([]uint64, r.inline+entriesBehind+2*entryWords)
+	list[deoptInlined] = smiOf(1)
+	list[r.deoptLiterals] = b.words(typeWeakArray, wrap(inner), smiOf(1), wrap(outer)|2)
+	list[r.deoptShared] = wrap(outer)
+	inlinings := make([]byte, inliningBytes)
+	binary.LittleEndian.PutUint64(inlinings, uint64(sourcePosition(16, -1)))
+	list[r.inline] = b.array(inlinings)
+	list[r.inline+entriesBehind+2] = smiOf(-1)
+	if r.translations != "" {
+		// An earlier translation with the frame of outer, and one that repeats it.
+		tr := b.translation(0, 1, [2]int{5, 2})
+		at := len(tr)
+		tr = append(tr, b.translation(at, 2)...)
+		tr = append(tr, byte(len(r.translations)+1)) // one code of the earlier one
+		tr = append(tr, b.interpreted(12, 0)...)
+		list[0] = b.array(tr)
+		copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), smiOf(at), smiOf(300)})
+	}
+	table := b.table(10, sourcePosition(9, -1), 100, sourcePosition(9, 0), 200, sourcePosition(20, -1))
+	code = b.code(kind, b.words(typeList, list...), b.array(table))
+	if kind == r.baseline+1 {
+		b.safepoints(code)
+	}
+	return code
+}
+
+// safepoints has the call of optimized as Maglev does: 300 is where the code goes on if it has
+// become invalid, 250 where it does else.
+func (b *builder) safepoints(code uint64) {
+	c, _ := b.heap().readCode(code)
+	words := []uint32{2, 1 | 1<<1 | 2<<4 | 1<<7, 0, 0}
+	if b.l.release.slotsFirst {
+		words = []uint32{9, 2, words[1], 0}
+	}
+	at := b.bytes[c.start+uint64(c.size)-base:]
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(at[4*i:], w)
+	}
+	copy(at[safepointHeader:], []byte{
+		7, 0, 0, 0, 0, 0, 0, // no deoptimization
+		250, 0, 2, 301 & 255, 301 >> 8, 0, 0,
+	})
+}
+
+// translation begins one with frames, of bytecode and literal.
+func (b *builder) translation(back, count int, frames ...[2]int) []byte {
+	t := binary.AppendUvarint([]byte{byte(strings.Index(b.l.release.translations[9:], "33") + 9)}, uint64(back))
+	t = append(t, byte(2*count), byte(2*count))
+	for _, f := range frames {
+		t = append(t, b.interpreted(f[0], f[1])...)
+	}
+	return t
+}
+
+// interpreted is the code of an interpreted frame that returns nothing.
+func (b *builder) interpreted(bytecode, literal int) []byte {
+	t := append([]byte{1}, byte(2*bytecode), byte(2*literal))
+	return append(t, make([]byte, b.l.release.translations[1]-'0'-2)...)
+}
+
+func TestOptimized(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		object := b.optimized(b.l.release.baseline + 2)
+		c, err := b.heap().readCode(object)
+		require.NoError(t, err)
+		s, err := b.heap().optimized(&c)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+		require.NoError(t, err)
+		frame := func(name string, line int) langruntime.Frame {
+			return langruntime.Frame{Name: name, File: testFile, Line: line, StartLine: 2}
+		}
+		for position, want := range map[uint32][]langruntime.Frame{
+			0:   {frame("outer", 0)},
+			11:  {frame("outer", 3)},
+			101: {frame("inner", 3), frame("outer", 4)},
+			201: {frame("outer", 5)},
+			999: {frame("outer", 5)},
+		} {
+			require.Equal(t, want, f.Frames(nil, position), "%d", position)
+		}
+		if b.l.release.translations != "" {
+			require.Equal(t, []langruntime.Frame{frame("inner", 4), frame("outer", 3)}, f.Frames(nil, 300))
+			require.Equal(t, []langruntime.Frame{frame("outer", 5)}, f.Frames(nil, 301))
+		}
+		require.Positive(t, f.Bytes())
+		for what, change := range map[string]func(){
+			"kind":  func() { b.half(object, b.l.release.flags, uint32(b.l.release.baseline)) },
+			"start": func() { b.set(object, b.l.release.start, 0x7fff00002000) },
+			"deopt": func() { b.set(object, b.l.release.deopt, object) },
+		} {
+			before := string(b.bytes)
+			change()
+			_, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+			require.ErrorIs(t, err, langruntime.ErrGone, what)
+			copy(b.bytes, before)
+		}
+	})
+}
+
+// Maglev says otherwise where its calls go on.
+func TestMaglev(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		if b.l.release.translations == "" {
+			return
+		}
+		object := b.optimized(b.l.release.baseline + 1)
+		c, err := b.heap().readCode(object)
+		require.NoError(t, err)
+		s, err := b.heap().optimized(&c)
+		require.NoError(t, err)
+		f, err := b.read(t, object, cookieOf(c.hash(s.hash)))
+		require.NoError(t, err)
+		names := func(position uint32) (names []string) {
+			for _, frame := range f.Frames(nil, position) {
+				names = append(names, frame.Name)
+			}
+			return names
+		}
+		require.Equal(t, []string{"inner", "outer"}, names(250))
+		require.Equal(t, []string{"outer"}, names(251))
+		require.Equal(t, []string{"outer"}, names(300))
+	})
+}
+
+// Inlinings that call each other end.
+func TestInliningsInCircles(t *testing.T) {
+	c := &compiled{functions: []named{{name: "a"}}, inlinings: []inlining{{caller: 1}, {caller: 0}}, places: []place{{inlining: 0}}}
+	require.Len(t, c.Frames(nil, 1), maxInlineDepth+1)
+}
+
+func FuzzTranslation(f *testing.F) {
+	f.Add([]byte{16, 0, 2, 2, 1, 10, 4, 0, 0}, 0)
+	f.Add([]byte{16, 0, 4, 4, 1, 10, 4, 0, 0, 46, 1, 2, 2, 0, 0}, 0)
+	f.Fuzz(func(t *testing.T, b []byte, at int) {
+		left := 1 << 12
+		tr := translation{counts: translations136, b: b, at: at, left: &left}
+		if n := len(tr.frames()); n > 1<<12 {
+			t.Fatal(n)
+		}
+	})
+}
