@@ -24,19 +24,19 @@ const (
 	// it. Of a thousand samples one may be incomplete, and it is chance whether it is none or
 	// two. Over all programs there are samples enough to do without.
 	goalFalseAlarms = 1e-3
+
+	// unwindSeconds is the longest that programs run.
+	unwindSeconds = 120
+	// unwindSettled polls in a row say that no file's rows are still to be made.
+	unwindSettled = 5
+	unwindPoll    = 50 * time.Millisecond
 )
 
 var (
-	// unwindWarmUp is how long a program has run when its samples begin to count, if its first
-	// whole stack is not later: what is needed to unwind a program is only made when it has
-	// been sampled.
-	unwindWarmUp = size(5*time.Second, time.Second, 8*time.Second)
 	// unwindBegin is how long the receiver has for what runs already.
 	unwindBegin = size(5*time.Second, 2*time.Second, 5*time.Second)
-	// unwindTime is how long a program then runs, unwindEnough how many samples are enough
-	// for it to end sooner; 0: none are.
-	unwindTime   = size(6*time.Second, time.Minute, 12*time.Second)
-	unwindEnough = size(0, 800, 0)
+	// unwindEnough samples of each program end their run.
+	unwindEnough = size(10_000, 800, 250)
 	// unwindTogether programs run beside each other.
 	unwindTogether = size(2, 6, 1)
 	unwindRate     = size(1999, 1999, 199)
@@ -53,18 +53,18 @@ func TestUnwind(t *testing.T) {
 
 func measureUnwind(t *testing.T, bounds *testutil.Bounds, specs []stackSpec) {
 	sink := newStackSink(t)
-	stop := startStackReceiver(t, sink)
+	r := startStackReceiver(t, sink)
 	time.Sleep(unwindBegin)
 	var programs []*stackProgram
 	for group := range slices.Chunk(specs, unwindTogether) {
-		programs = append(programs, runStackPrograms(t, sink, group)...)
+		programs = append(programs, runStackPrograms(t, r, sink, group)...)
 	}
-	stop()
+	r.stop()
 	reportStacks(t, bounds, programs)
 }
 
-func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
-	r := startReceiver(t, sink, func(c *customlabelsreceiver.Config) {
+func startStackReceiver(t *testing.T, sink *stackSink) *running {
+	return startReceiver(t, sink, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = unwindRate
 		c.ReportInterval = time.Second
 		c.MaxBpfMapBytes = 256 << 20
@@ -73,36 +73,47 @@ func startStackReceiver(t *testing.T, sink *stackSink) (stop func()) {
 		o.Ring.Bytes, o.Batches.MaxBytes = 64<<20, 256<<20
 		o.Batches.MaxPending = 64 // judging takes long where all is emulated
 	})
-	return r.stop
 }
 
-// runStackPrograms runs programs beside each other to their end.
-func runStackPrograms(t *testing.T, sink *stackSink, specs []stackSpec) (programs []*stackProgram) {
-	var running []*testutil.Writer
+// runStackPrograms runs programs beside each other until there are samples enough of each.
+func runStackPrograms(t *testing.T, r *running, sink *stackSink, specs []stackSpec) (programs []*stackProgram) {
+	var writers []*testutil.Writer
 	for _, spec := range specs {
-		p := &stackProgram{stackSpec: spec, warmUp: unwindWarmUp + spec.compiling}
-		life := p.warmUp + unwindTime
-		w := testutil.StartPath(t, spec.command[0], append(slices.Clone(spec.command[1:]), fmt.Sprint(life.Seconds()))...)
+		p := &stackProgram{stackSpec: spec}
+		w := testutil.StartPath(t, spec.command[0], append(slices.Clone(spec.command[1:]), fmt.Sprint(unwindSeconds))...)
 		p.started = time.Now()
 		sink.watch(w.PID, p)
-		programs, running = append(programs, p), append(running, w)
+		programs, writers = append(programs, p), append(writers, w)
+	}
+	ends := time.Now().Add(unwindSeconds * time.Second)
+	until := func(done func() bool) {
+		for !done() && time.Now().Before(ends) {
+			time.Sleep(unwindPoll)
+		}
 	}
 	for i, p := range programs {
+		time.Sleep(time.Until(p.started.Add(p.compiling)))
 		if p.compiled != nil {
-			time.Sleep(time.Until(p.started.Add(p.compiling)))
-			p.compiled(t, running[i].PID)
+			p.compiled(t, writers[i].PID)
 		}
 	}
-	ends := time.Now().Add(unwindWarmUp + unwindTime)
-	for unwindEnough > 0 && time.Now().Before(ends) && !sink.enough(programs) {
-		time.Sleep(50 * time.Millisecond)
-	}
-	for _, w := range running {
-		if unwindEnough > 0 {
-			w.Kill()
-		} else {
-			w.Wait(2 * time.Minute)
+	// What is needed to unwind a program is only made when it has been sampled.
+	until(func() bool {
+		return sink.all(programs, func(p *stackProgram) bool { return p.limit != "" || !p.firstWhole.IsZero() })
+	})
+	settled := 0
+	until(func() bool {
+		if settled++; r.metric("background_waiting", "work")["unwind_rows"] > 0 {
+			settled = 0
 		}
+		return settled == unwindSettled
+	})
+	sink.count(programs)
+	until(func() bool {
+		return sink.all(programs, func(p *stackProgram) bool { all := p.counted(); return all.samples >= unwindEnough })
+	})
+	for _, w := range writers {
+		w.Kill()
 	}
 	return programs
 }
@@ -110,7 +121,7 @@ func runStackPrograms(t *testing.T, sink *stackSink, specs []stackSpec) (program
 // reportStacks prints a line for each program, and one for each of its cases where
 // something is short of the goal.
 func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgram) {
-	fmt.Printf("%d samples a second on each CPU; they count from %v after the start of a program\n", unwindRate, unwindWarmUp)
+	fmt.Printf("%d samples a second on each CPU; they count when the rows of all files are there\n", unwindRate)
 	fmt.Printf("%-16s %-12s %9s %10s %7s %14s\n", "program", "case", "samples", "complete", "wrong", "first complete")
 	line := func(p *stackProgram, name string, n tally, first string) {
 		fmt.Printf("%-16s %-12s %9d %9.3f%% %7d %14s\n", p.name, name, n.samples, 100*n.share(), n.wrong, first)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,8 +41,8 @@ type stackSink struct {
 // A stackProgram is a running program that tells its stacks.
 type stackProgram struct {
 	stackSpec
-	warmUp  time.Duration
 	started time.Time
+	since   time.Time // when its samples begin to count
 
 	cases      map[string]*tally // of samples that tell their stack
 	order      []string          // of the cases
@@ -65,16 +66,20 @@ func (s *stackSink) watch(pid int, p *stackProgram) {
 	s.programs[int64(pid)] = p
 }
 
-// enough reports whether each of the programs has as many samples as it needs.
-func (s *stackSink) enough(programs []*stackProgram) bool {
+// all reports whether something holds of each program.
+func (s *stackSink) all(programs []*stackProgram, holds func(*stackProgram) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(programs, func(p *stackProgram) bool { return !holds(p) })
+}
+
+// count has the samples of programs count that are taken from now on.
+func (s *stackSink) count(programs []*stackProgram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range programs {
-		if all := p.counted(); all.samples < unwindEnough {
-			return false
-		}
+		p.since = time.Now()
 	}
-	return true
 }
 
 // counted is what is judged of a program, over all of its cases.
@@ -148,11 +153,11 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	}
 	for _, ns := range sample.TimestampsUnixNano().All() {
 		at := time.Unix(0, int64(ns))
-		if result == verdictWhole && (p.firstWhole.IsZero() || at.Before(p.firstWhole)) {
+		if known != nil && result == verdictWhole && (p.firstWhole.IsZero() || at.Before(p.firstWhole)) {
 			p.firstWhole = at
 		}
-		if p.firstWhole.IsZero() || at.Before(p.started.Add(p.warmUp)) || at.Before(p.firstWhole.Add(time.Second)) {
-			continue // on a busy machine its rows are late
+		if p.since.IsZero() || at.Before(p.since) {
+			continue
 		}
 		to.samples++
 		switch {
