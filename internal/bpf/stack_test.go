@@ -143,16 +143,29 @@ func endAtZero(t *testing.T, framePointersOnly bool) {
 }
 
 // A handler's callers are what the kernel made for the signal, and the code that the
-// signal interrupted: neither has called anything, and so their addresses are marked.
+// signal interrupted: neither has called anything, and so their addresses are marked. What a
+// handler returns to is in the C library, on aarch64 in the vDSO: by the list of what a
+// process maps, and without one, by its files.
 func TestSignalStack(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer")
+	listed := startTarget(t, program, "handler-50")
+	loadRows(t, s, listed.pid)
+	require.NoError(t, s.Start())
+	requireHandlerStack(t, s, &listed)
+	if s.CanNameFiles() {
+		other := startTarget(t, program, "handler-50")
+		requireHandlerStack(t, s, &other)
+	}
+}
+
+// requireHandlerStack waits for the stack of a target in a handler on top of 50 frames.
+func requireHandlerStack(t *testing.T, s *Sampler, tgt *target) {
+	t.Helper()
 	const depth = 50
 	// What is at both: the call that ends a handler, and behind it the call that was interrupted.
 	ends := map[string][]byte{"amd64": {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0}, "arm64": {0x68, 0x11, 0x80, 0xd2}}[runtime.GOARCH]
 	interrupted := map[string][]byte{"amd64": {0x0f, 0x05}, "arm64": {0x01, 0, 0, 0xd4}}[runtime.GOARCH]
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "handler-50")
-	loadRows(t, s, tgt.pid)
-	require.NoError(t, s.Start())
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || len(r.UserFrames) < 3 || tgt.in(r.UserFrames[0]) || !tgt.in(r.UserFrames[2]) {
 			return false
