@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
-// loadRows loads the rows of all files that a process maps, for it and for others that map them.
+// loadRows loads the rows of all files that a process maps, for it and for others that map
+// them. The vDSO is one of them: on aarch64 it has what handlers return to.
 func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []record.TableID) {
 	t.Helper()
 	return loadRowsAs(t, s, pid, func(*record.UnwindTable) {})
@@ -29,10 +31,16 @@ func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*record.Unwind
 	var mappings []record.UnwindMapping
 	for m, err := range fs.Mappings(int(pid)) {
 		require.NoError(t, err)
-		if m.Inode == 0 || m.Perms&procfs.PermExec == 0 {
+		isVDSO := m.Path == "[vdso]"
+		if (m.Inode == 0 && !isVDSO) || m.Perms&procfs.PermExec == 0 {
 			continue
 		}
-		file, err := os.Open(m.Path)
+		path := m.Path
+		if isVDSO {
+			path = filepath.Join(t.TempDir(), "vdso")
+			require.NoError(t, os.WriteFile(path, textOf(t, pid, m.Start, int(m.Limit-m.Start)), 0o600))
+		}
+		file, err := os.Open(path)
 		require.NoError(t, err)
 		defer file.Close()
 		st, err := file.Stat()
@@ -50,9 +58,12 @@ func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*record.Unwind
 		require.NoError(t, err)
 		tables = append(tables, id)
 		if s.CanNameFiles() {
-			key, err := s.NameFile(file)
-			require.NoError(t, err)
-			require.EqualValues(t, st.Size(), key.Size)
+			var key record.FileKey // the vDSO's
+			if !isVDSO {
+				key, err = s.NameFile(file)
+				require.NoError(t, err)
+				require.EqualValues(t, st.Size(), key.Size)
+			}
 			require.NoError(t, s.SetFileRows(key, id, textsOf(e, rows.Base)))
 		}
 		var loads []elffile.Segment

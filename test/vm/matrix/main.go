@@ -31,18 +31,18 @@ func runMatrix(names []string, list, quick bool) error {
 		return nil
 	}
 	start := time.Now()
-	prepared := map[string]bool{}
+	for i := range chosen {
+		if chosen[i].quick = quick; quick {
+			chosen[i].says = "" // by other tests
+		}
+	}
+	for _, g := range goals(chosen) {
+		if err := g.build(); err != nil {
+			return fmt.Errorf("build %s for %s: %w", g.name, g.arch, err)
+		}
+	}
 	for i := range chosen {
 		c := &chosen[i]
-		if c.quick = quick; quick {
-			c.says = "" // by other tests
-		}
-		if !prepared[c.arch] {
-			if err := prepare(c); err != nil {
-				return fmt.Errorf("build for %s: %w", c.arch, err)
-			}
-			prepared[c.arch] = true
-		}
 		if err := fetch(c); err != nil {
 			return fmt.Errorf("fetch the kernel of %s: %w", c.name(), err)
 		}

@@ -36,6 +36,19 @@ func TestCells(t *testing.T) {
 	require.ErrorContains(t, err, `no cell "arm64-6.13": amd64-5.10 `)
 }
 
+// Whatever cells come first, what each guest runs is built.
+func TestGoals(t *testing.T) {
+	all, err := choose(nil)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []goal{{"amd64", "all"}, {"arm64", "all"}, {"arm64", "stacks"}}, goals(all))
+	for i := range all {
+		require.Equal(t, strings.Contains(strings.Join(arguments(&all[i], "result"), " "), "/runtimes:/ "),
+			all[i].goal().name == "stacks", all[i].name())
+		all[i].quick = true
+	}
+	require.ElementsMatch(t, []goal{{"amd64", "quick"}, {"arm64", "quick"}}, goals(all))
+}
+
 // good is what a guest of the cell prints when everything is right.
 func good(c *cell) (string, *guest.Result) {
 	r := &guest.Result{Release: "6.1.0-1-" + c.arch, PageSize: c.pageSize}

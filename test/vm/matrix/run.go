@@ -7,26 +7,44 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 const (
 	buildDir = "build/vm"
-	// A guest takes a few minutes; a host that does other things, several times that.
-	cellTimeout = 20 * time.Minute
+	// A guest takes some minutes; a host that does other things, several times that.
+	cellTimeout = time.Hour
 	// runtimesMiB is the memory of guests that hold Node.js and a JVM in it, and run them.
 	runtimesMiB = "4096"
 )
 
-// prepare builds what the guests of the cell's architecture run.
-func prepare(c *cell) error {
-	goal := "all"
-	if c.quick {
-		goal = "quick"
-	} else if c.stacks {
-		goal = "stacks"
+// A goal of test/vm/Makefile.
+type goal struct{ arch, name string }
+
+// goal has what the cell's guest runs.
+func (c *cell) goal() goal {
+	switch {
+	case c.quick:
+		return goal{c.arch, "quick"}
+	case c.stacks:
+		return goal{c.arch, "stacks"}
 	}
-	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+c.arch, goal))
+	return goal{c.arch, "all"}
+}
+
+// goals returns those of all cells, each once.
+func goals(chosen []cell) (needed []goal) {
+	for i := range chosen {
+		if g := chosen[i].goal(); !slices.Contains(needed, g) {
+			needed = append(needed, g)
+		}
+	}
+	return needed
+}
+
+func (g goal) build() error {
+	return loud(exec.Command("make", "-s", "-C", "test/vm", "ARCH="+g.arch, g.name))
 }
 
 // fetch makes sure that the cell's kernel is there, so that the cell's time is its own.
