@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -98,9 +97,7 @@ func (w *Waiter) takeTick() bool {
 	if w.closed {
 		return false
 	}
-	var ticks [8]byte
-	_, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(w.timer), uintptr(unsafe.Pointer(&ticks[0])), uintptr(len(ticks)))
-	return errno == 0
+	return take(uintptr(w.timer))
 }
 
 // Tick makes one now, and the next one an interval later.
