@@ -230,11 +230,7 @@ func (p *Pipeline) Start(context.Context) error {
 		p.drained.Go(drain.run)
 	}
 	p.follower.start()
-	p.tabled.Go(func() {
-		if err := p.table.Run(ctx); err != nil {
-			p.follower.degraded("processes are not read: there are neither labels nor names", err)
-		}
-	})
+	p.tabled.Go(func() { p.table.Run(ctx) })
 	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
 	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
 	return nil

@@ -27,14 +27,12 @@ type fake struct {
 	published *recorder
 	scratch   scratch
 	worker    worker
-	wakes     []time.Duration // after which the worker was told to look at the queue; guarded by mu
 }
 
 func newFake(t *testing.T, change ...func(*Options)) *fake {
 	f := &fake{t: t, root: t.TempDir(), published: newRecorder()}
 	f.clock.Store(1e9)
 	f.worker.alarm = func(time.Duration) {}
-	f.worker.wake = func(after time.Duration) { f.wakes = append(f.wakes, after) }
 	opts := Options{FS: procfs.FS{Root: f.root}, Publisher: f.published, Now: f.clock.Load}
 	for _, c := range change {
 		c(&opts)
@@ -67,20 +65,6 @@ func (f *fake) remove(pid int) {
 }
 
 func (f *fake) advance(ns int64) { f.clock.Add(ns) }
-
-// next takes what is due, or says in how many ns something will be, -1 if nothing waits.
-func (f *fake) next() (p *Process, w work, waitNs int64) {
-	f.mu.Lock()
-	f.wakes = nil
-	f.mu.Unlock()
-	p, w = f.Table.next(&f.worker)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.wakes); p == nil && n > 0 {
-		return nil, 0, int64(f.wakes[n-1])
-	}
-	return p, w, -1
-}
 
 // work does what is due now, and returns how many jobs that were.
 func (f *fake) work() (n int) {

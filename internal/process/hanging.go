@@ -144,7 +144,6 @@ func (t *Table) end(w *worker) {
 		t.isolate(p, t.now()+int64(quarantine))
 	}
 	w.process, w.hung = nil, false
-	w.alarm(0)
 	t.release(u)
 	t.hanging.settle(of.UID)
 }

@@ -72,8 +72,8 @@ func TestHangingProcesses(t *testing.T) {
 // look has a worker take the next process.
 func (f *fake) look() *worker {
 	f.t.Helper()
-	w := &worker{alarm: func(time.Duration) {}, wake: func(time.Duration) {}}
-	p, todo := f.Table.next(w)
+	w := &worker{alarm: func(time.Duration) {}}
+	p, todo, _ := f.next()
 	if p == nil || !f.begin(w, p, todo) {
 		return nil
 	}

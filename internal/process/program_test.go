@@ -275,74 +275,39 @@ func TestOneProcessIsNoRule(t *testing.T) {
 	require.Equal(t, 1, f.work())
 }
 
-// A worker that is idle wakes up when something is due: for what is due earlier than that it
-// is told another time, for nothing else.
+// A worker is woken for what is due before it looks by itself, and for nothing else.
 func TestWoken(t *testing.T) {
 	f := newFake(t)
-	woken := func(after time.Duration, why string) {
-		t.Helper()
-		require.Equal(t, []time.Duration{after}, f.wakes, why)
-		f.wakes = nil
-	}
-	asleep := func(why string) {
-		t.Helper()
-		require.Empty(t, f.wakes, why)
+	woken := func() bool {
+		select {
+		case <-f.wake:
+			return true
+		default:
+			return false
+		}
 	}
 	idle := func() {
-		t.Helper()
 		p, _, _ := f.next()
 		require.Nil(t, p)
 	}
 	fork := func(pid int) {
 		f.HandleEvent(record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: pid})
 	}
-	fork(1)
-	asleep("nobody is idle")
 	idle()
-	woken(forkSettle, "the first one")
+	fork(1)
+	require.True(t, woken(), "there was nothing to wait for")
+	idle()
 	f.advance(ms)
 	fork(2)
-	asleep("it is due later")
+	require.False(t, woken(), "it is due later")
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: record.ProcessID{TGID: 1, StartNs: 5e9}})
 	fork(3)
-	asleep("it is due later than what has ended")
+	require.False(t, woken())
 	f.executes(4, programA)
-	woken(execSettle, "it is due earlier")
+	require.True(t, woken(), "it is due earlier")
 	idle()
-	woken(execSettle, "it has not begun")
 	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nil)
-	require.Len(t, f.wakes, 1)
-	require.Negative(t, f.wakes[0], "it is urgent")
-}
-
-// While a worker reads a process, an idle one is to look at what is due by then after the time
-// in which most have been read; at what becomes urgent, at once.
-func TestHelp(t *testing.T) {
-	f := newFake(t)
-	var told []time.Duration
-	other := &worker{wake: func(after time.Duration) { told = append(told, after) }}
-	p, _ := f.Table.next(other)
-	require.Nil(t, p)
-	p, _, _ = f.next()
-	require.Nil(t, p)
-	for pid := 1; pid <= 3; pid++ {
-		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
-	}
-	require.Equal(t, []time.Duration{0}, f.wakes, "one of them, once")
-	require.Empty(t, told)
-	first, _, _ := f.next()
-	require.NotNil(t, first)
-	require.Equal(t, []time.Duration{helpAfter}, told)
-	f.done(first)
-	second, _, _ := f.next()
-	require.NotNil(t, second)
-	require.Len(t, told, 1, "it will look by then")
-	third := f.Lookup(record.ProcessID{TGID: 3, StartNs: 5e9}, 3, nil)
-	require.Len(t, told, 2)
-	require.Negative(t, told[1])
-	p, _ = f.Table.next(other)
-	require.Same(t, third, p)
-	require.Len(t, told, 2, "it has come")
+	require.True(t, woken(), "it is urgent")
 }
 
 // What ends before anything can be read of it is like what has nothing.

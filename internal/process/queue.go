@@ -5,8 +5,6 @@ package process
 import (
 	"container/heap"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
@@ -68,53 +66,16 @@ func (t *Table) schedule(p *Process, w work, dueNs int64) {
 }
 
 func (t *Table) enqueue(p *Process) {
-	t.push(p)
+	p.state, p.sequence = jobQueued, t.nextSequence()
+	heap.Push(&t.queue, p)
 	t.wakeFor(p)
 }
 
-func (t *Table) push(p *Process) {
-	p.state, p.sequence = jobQueued, t.nextSequence()
-	heap.Push(&t.queue, p)
-}
-
-// wakeFor has a worker wake up for a process that is the most urgent one now. The table is locked.
+// wakeFor wakes a worker if none of those that wait would be in time for a process. The
+// table is locked.
 func (t *Table) wakeFor(p *Process) {
-	if p.index == 0 {
-		t.await(p.dueNs)
-	}
-}
-
-// await has one of the idle workers look at the queue at a time, unless one will before. Those
-// that are not idle do when they are. The table is locked.
-func (t *Table) await(ns int64) {
-	if ns >= t.awaitedNs {
-		return
-	}
-	if t.awaited == nil {
-		if len(t.idle) == 0 {
-			return
-		}
-		t.awaited = t.idle[len(t.idle)-1]
-	}
-	t.awaitedNs = ns
-	t.awaited.wake(time.Duration(ns - t.now()))
-}
-
-// rest has a worker be idle, and one of those that are look at the queue at a time. The table
-// is locked.
-func (t *Table) rest(w *worker, ns int64) {
-	t.idle = append(t.idle, w)
-	t.awaitedNs = never // whatever was awaited: this is the time now
-	t.await(ns)
-}
-
-// rouse notes that a worker is not idle. The table is locked.
-func (t *Table) rouse(w *worker) {
-	if i := slices.Index(t.idle, w); i >= 0 {
-		t.idle = slices.Delete(t.idle, i, i+1)
-	}
-	if t.awaited == w {
-		t.awaited, t.awaitedNs = nil, never
+	if p.index == 0 && p.dueNs < t.awaitedNs {
+		t.wakeWorkers()
 	}
 }
 
@@ -127,40 +88,31 @@ func (t *Table) nextSequence() uint64 {
 // urgent is a due time before all others.
 const urgent = 0
 
-// never is one after all others.
-const never = math.MaxInt64
-
-// helpAfter is when another worker is woken for what is due while one reads a process: most
-// often that has done by then, and takes it as well.
-const helpAfter = 500 * time.Microsecond
-
-// next gives a worker the most urgent process that is due, and the work, which is the
-// worker's now. If there is none, the worker is idle: it is to wait until it is woken.
-func (t *Table) next(w *worker) (p *Process, todo work) {
+// next takes the most urgent process that is due, or says in how many ns one
+// will be, or -1 if none waits. It returns the work, which is the caller's now.
+func (t *Table) next() (p *Process, w work, waitNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rouse(w)
+	t.awaitedNs = math.MaxInt64
 	if len(t.queue) == 0 {
-		t.rest(w, never)
-		return nil, 0
+		return nil, 0, -1
 	}
 	now := t.now()
-	if due := t.queue[0].dueNs; due > now {
-		t.rest(w, due)
-		return nil, 0
+	if wait := t.queue[0].dueNs - now; wait > 0 {
+		t.awaitedNs = t.queue[0].dueNs
+		return nil, 0, wait
 	}
 	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
-		t.rest(w, now+int64(delay))
 		t.awaitedNs = urgent // no sooner than that, whatever comes
-		return nil, 0
+		return nil, 0, int64(delay)
 	}
 	p = heap.Pop(&t.queue).(*Process)
-	todo, p.work = p.work, 0
+	w, p.work = p.work, 0
 	p.state = jobRunning
 	if len(t.queue) > 0 {
-		t.await(max(t.queue[0].dueNs, now+int64(helpAfter)))
+		t.wakeWorkers() // another worker may take the next one
 	}
-	return p, todo
+	return p, w, 0
 }
 
 // done gives a process back, to wait for the work that has come meanwhile.
@@ -169,12 +121,15 @@ func (t *Table) done(w *worker, p *Process) {
 	defer t.mu.Unlock()
 	t.end(w)
 	p.state = jobIdle
-	switch {
-	case p.work == 0:
-	case w.late:
+	if p.work != 0 {
 		t.enqueue(p)
-	default:
-		t.push(p) // the worker itself looks at the queue next
+	}
+}
+
+func (t *Table) wakeWorkers() {
+	select {
+	case t.wake <- struct{}{}:
+	default: // they are awake
 	}
 }
 

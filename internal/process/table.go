@@ -3,6 +3,7 @@
 package process
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,23 +27,23 @@ const (
 type Table struct {
 	reader
 	rows     *executable.Rows
-	overflow *Process    // stands for all that find no room
+	overflow *Process // stands for all that find no room
+	wake     chan struct{}
 	over     atomic.Bool // Run has ended
 	learning sync.Mutex  // before mu
 
-	mu        sync.RWMutex
-	byID      map[record.ProcessID]*Process
-	byHandle  map[uint64]*Process
-	byPID     map[int]*Process    // the newest image, unless it has exited
-	newest    map[uint32]*Process // by TGID, exited or not
-	exited    []*Process          // in the order of exitedIn
-	ended     []ended             // those that no sample has come of, in the order of their ends
-	handles   uint64
-	interval  uint64
-	queue     queue
-	sequence  uint64
-	idle      []*worker // those that have nothing to do, the one that has had last at the end
-	awaited   *worker   // of these the one that is to look at the queue at awaitedNs, if one is
+	mu       sync.RWMutex
+	byID     map[record.ProcessID]*Process
+	byHandle map[uint64]*Process
+	byPID    map[int]*Process    // the newest image, unless it has exited
+	newest   map[uint32]*Process // by TGID, exited or not
+	exited   []*Process          // in the order of exitedIn
+	ended    []ended             // those that no sample has come of, in the order of their ends
+	handles  uint64
+	interval uint64
+	queue    queue
+	sequence uint64
+	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
 	awaitedNs int64
 	programs  map[record.FileKey]*programSources
 	without   map[record.FileKey]int8 // processes in a row without label sources, or sometimesWith
@@ -57,13 +58,14 @@ type Table struct {
 func NewTable(opts Options) *Table {
 	t := &Table{
 		overflow:  &Process{},
+		wake:      make(chan struct{}, 1),
 		byID:      map[record.ProcessID]*Process{},
 		byHandle:  map[uint64]*Process{},
 		byPID:     map[int]*Process{},
 		newest:    map[uint32]*Process{},
 		programs:  map[record.FileKey]*programSources{},
 		without:   map[record.FileKey]int8{},
-		awaitedNs: never,
+		awaitedNs: math.MaxInt64,
 		hanging:   hanging{users: map[uint32]*userLooks{}},
 	}
 	t.reader.init(opts)

@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
-	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 const (
@@ -25,9 +23,7 @@ const (
 
 // worker is a goroutine that reads processes.
 type worker struct {
-	alarm func(time.Duration) // has Table.overdue called later; 0: not any more
-	wake  func(time.Duration) // has it look at the queue then, while it is idle
-	due   *wakeup.Alarm       // that it waits for then
+	alarm func(time.Duration) // has Table.overdue called later
 	tid   atomic.Int32        // of its thread
 
 	// What it is looking at. Guarded by Table.mu.
@@ -38,51 +34,24 @@ type worker struct {
 	hung    bool // given up
 }
 
-// workers are those of one Run. What they wait for is no timer of Go's: see package wakeup.
+// workers are those of one Run.
 type workers struct {
-	t       *Table
-	ctx     context.Context
-	n       sync.WaitGroup
-	lookout *lookout
+	t   *Table
+	ctx context.Context
+	n   sync.WaitGroup
 }
 
 // Run reads processes until the context ends. Events that were handled before
 // wait for it. The table is of no use afterwards but for
-// Process and the Info that it has. An error says that it cannot begin.
-func (t *Table) Run(ctx context.Context) error {
-	defer t.files.Close()
-	defer t.over.Store(true)
-	alarms, err := newAlarms(1 + t.opts.Workers)
-	if err != nil {
-		return fmt.Errorf("wait for processes: %w", err)
-	}
-	c := &workers{t: t, ctx: ctx, lookout: newLookout(alarms[0])}
-	c.n.Go(func() { c.lookout.run(c.late) })
-	for _, due := range alarms[1:] {
-		c.hire(due)
+// Process and the Info that it has.
+func (t *Table) Run(ctx context.Context) {
+	c := &workers{t: t, ctx: ctx}
+	for range t.opts.Workers {
+		c.hire()
 	}
 	if t.opts.Unwinder != nil {
 		c.n.Go(func() { t.rows.Run(ctx) })
 	}
-	t.makeUp(ctx)
-	closeAlarms(alarms)
-	gone := make(chan struct{})
-	go func() {
-		c.n.Wait()
-		close(gone)
-	}()
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
-	select {
-	case <-gone:
-	case <-grace.C:
-		t.log.Warn("A worker hangs in a process and is left behind.")
-	}
-	return nil
-}
-
-// makeUp does what no event tells of, until the context ends.
-func (t *Table) makeUp(ctx context.Context) {
 	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(releaseGap)
 	defer rescan.Stop()
 	defer watch.Stop()
@@ -95,39 +64,34 @@ func (t *Table) makeUp(ctx context.Context) {
 			t.releaseAll()
 		}
 	}
+	gone := make(chan struct{})
+	go func() {
+		c.n.Wait()
+		close(gone)
+	}()
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-gone:
+	case <-grace.C:
+		t.log.Warn("A worker hangs in a process and is left behind.")
+	}
+	t.over.Store(true)
+	t.files.Close()
 }
 
-func newAlarms(n int) ([]*wakeup.Alarm, error) {
-	var alarms []*wakeup.Alarm
-	for range n {
-		alarm, err := wakeup.NewAlarm()
-		if err != nil {
-			closeAlarms(alarms)
-			return nil, err
+func (c *workers) hire() {
+	w := &worker{}
+	timer := time.AfterFunc(time.Hour, func() {
+		if c.t.overdue(w) {
+			c.hire()
 		}
-		alarms = append(alarms, alarm)
-	}
-	return alarms, nil
-}
-
-func closeAlarms(alarms []*wakeup.Alarm) {
-	for _, alarm := range alarms {
-		_ = alarm.Close() // nothing can be done about an error
-	}
-}
-
-func (c *workers) hire(due *wakeup.Alarm) {
-	w := &worker{due: due, wake: due.Set}
-	w.alarm = func(after time.Duration) { c.lookout.set(w, after) }
-	c.n.Go(func() { w.work(c.ctx, c.t) })
-}
-
-// late is called when a look has taken long. A worker that is replaced waits no more: the new
-// one has its alarm.
-func (c *workers) late(w *worker) {
-	if c.t.overdue(w) {
-		c.hire(w.due)
-	}
+	})
+	w.alarm = func(after time.Duration) { timer.Reset(after) }
+	c.n.Go(func() {
+		defer timer.Stop()
+		w.work(c.ctx, c.t)
+	})
 }
 
 // spend counts the CPU time of reading processes.
@@ -141,20 +105,28 @@ func (t *Table) spend(job func()) {
 
 func (w *worker) work(ctx context.Context, t *Table) {
 	var s scratch
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for ctx.Err() == nil && !w.late {
-		p, todo := t.next(w)
-		if p == nil {
-			if w.due.Wait() != nil {
-				return // closed
+		p, todo, waitNs := t.next()
+		if p != nil {
+			if t.begin(w, p, todo) {
+				t.spend(func() {
+					w.tid.Store(int32(unix.Gettid()))
+					t.run(p, todo, &s)
+				})
+				t.done(w, p)
 			}
 			continue
 		}
-		if t.begin(w, p, todo) {
-			t.spend(func() {
-				w.tid.Store(int32(unix.Gettid()))
-				t.run(p, todo, &s)
-			})
-			t.done(w, p)
+		if waitNs < 0 {
+			waitNs = int64(time.Hour) // until woken
+		}
+		timer.Reset(time.Duration(waitNs))
+		select {
+		case <-ctx.Done():
+		case <-t.wake:
+		case <-timer.C:
 		}
 	}
 }
