@@ -18,20 +18,13 @@ type burst struct {
 	until    time.Time
 }
 
-// gather returns how long a reader is to wait that was woken, or has just read something of a
-// burst. That lets more of it come: processes that start one after the other make several
-// records each, and to be woken costs more than to take note of them. What comes alone is read
-// at once.
-func (b *burst) gather() time.Duration {
+// gather is called by a reader that was woken. It lets more of a burst come: processes that
+// start one after the other make several records each, and to be woken costs more than to take
+// note of them. What comes alone is read at once.
+func (b *burst) gather() {
 	b.gathered = b.next(time.Since(b.until))
-	return b.gathered
-}
-
-// read notes that all was read that has come. It reports whether the reader is to look for
-// more by itself: while a burst lasts, nobody need wake it.
-func (b *burst) read(some bool) (goOn bool) {
+	time.Sleep(b.gathered)
 	b.until = time.Now()
-	return some && b.gathered > 0
 }
 
 // next is how long to wait for more, of a record that has come so long after the last wait.

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
-	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // The kernel tells of new executable mappings only in the side-band records of
@@ -40,7 +39,6 @@ type sideband struct {
 	// wake-ups are kept from the poller: it would take one for each record, whoever waits.
 	outer *os.File
 	wait  syscall.RawConn
-	pause *wakeup.Alarm // between two looks at a burst
 
 	mu     sync.Mutex
 	rings  map[int]*sidebandRing // by CPU
@@ -58,11 +56,8 @@ func newSideband() (*sideband, error) {
 		return nil, fmt.Errorf("make epoll descriptor: %w", err)
 	}
 	sb := &sideband{epoll: epoll, rings: map[int]*sidebandRing{}}
-	if sb.pause, err = wakeup.NewAlarm(); err != nil {
-		return nil, errors.Join(err, unix.Close(epoll))
-	}
 	if err := sb.openOuter(); err != nil {
-		return nil, errors.Join(err, sb.pause.Close(), unix.Close(epoll))
+		return nil, errors.Join(err, unix.Close(epoll))
 	}
 	return sb, nil
 }
@@ -209,7 +204,9 @@ func (sb *sideband) run(visit func(record.Event)) error {
 	// One call for all: what comes between two waits of it is not lost.
 	err := sb.wait.Read(func(fd uintptr) bool {
 		sb.listen(int(fd), false)
-		open := sb.readBurst(&burst, visit, events)
+		burst.gather()
+		open := sb.drain(visit)
+		sb.dropDead(events)
 		sb.listen(int(fd), true)
 		return !open
 	})
@@ -217,23 +214,6 @@ func (sb *sideband) run(visit func(record.Event)) error {
 		return ErrClosed
 	}
 	return fmt.Errorf("wait for side-band records: %w", err)
-}
-
-// readBurst visits what has happened since and what follows soon; it returns false after close.
-func (sb *sideband) readBurst(b *burst, visit func(record.Event), events []unix.EpollEvent) bool {
-	for {
-		if gap := b.gather(); gap > 0 {
-			sb.pause.Set(gap)
-			if sb.pause.Wait() != nil {
-				return false
-			}
-		}
-		records, open := sb.drain(visit)
-		sb.dropDead(events)
-		if goOn := b.read(records > 0); !goOn || !open {
-			return open
-		}
-	}
 }
 
 func (sb *sideband) open() bool {
@@ -275,17 +255,16 @@ func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	}
 }
 
-// drain visits what has happened since, so many records; it is not open after close.
-func (sb *sideband) drain(visit func(record.Event)) (records int, open bool) {
+// drain visits what has happened since; false after close.
+func (sb *sideband) drain(visit func(record.Event)) bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
-		return 0, false
+		return false
 	}
 	last := uint32(0)
 	for _, ring := range sb.rings {
 		ring.drain(func(kind uint32, body []byte) {
-			records++
 			switch {
 			case kind == perfRecordLost:
 				visit(record.Event{Kind: record.EventMappingsLost})
@@ -297,7 +276,7 @@ func (sb *sideband) drain(visit func(record.Event)) (records int, open bool) {
 			}
 		})
 	}
-	return records, true
+	return true
 }
 
 func (sb *sideband) close() error {
@@ -312,5 +291,5 @@ func (sb *sideband) close() error {
 		}
 	}
 	sb.mu.Unlock() // the reader may want it before it lets go of the descriptor
-	return errors.Join(append(errs, sb.pause.Close(), sb.outer.Close())...)
+	return errors.Join(append(errs, sb.outer.Close())...)
 }

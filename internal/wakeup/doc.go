@@ -1,4 +1,4 @@
-// Package wakeup waits for a descriptor, or for a time to pass ([Waiter], [Alarm]), at the least cost that a Go
+// Package wakeup waits for a descriptor, or for a time to pass, at the least cost that a Go
 // program can have while it has nothing else to do.
 //
 // A Go timer is dear then: to be in time, the runtime wakes a thread that polls for it, some
