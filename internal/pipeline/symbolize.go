@@ -42,11 +42,11 @@ type symbolizer struct {
 	table  *process.Table
 	limits *budgets
 	files  *symbol.Cache[procfs.FileID]
-	maps   *symbol.PerfMaps[uint64] // by handle of the process
-	kernel *symbol.Kernel           // nil where it can't be had
-	frames []symbol.Frame           // scratch
-	ran    []langruntime.Frame      // scratch
-	jvms   map[*process.Info]bool   // of the batch
+	maps   *symbol.PerfMaps[uint64]    // by handle of the process
+	kernel *symbol.Kernel              // nil where it can't be had
+	frames []symbol.Frame              // scratch
+	ran    []langruntime.Frame         // scratch
+	wrote  map[*process.Info]generated // of the batch
 }
 
 func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budgets) *symbolizer {
@@ -65,7 +65,7 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 		limits: limits,
 		files:  symbol.NewCache[procfs.FileID](options(o.Symbols.MaxBytes - forMaps)),
 		maps:   symbol.NewPerfMaps[uint64](options(forMaps)),
-		jvms:   map[*process.Info]bool{},
+		wrote:  map[*process.Info]generated{},
 	}
 }
 
@@ -97,7 +97,9 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs, p.Info()}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
-		s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, s.generated(p.Info()))
+		if code := s.generated(p.Info()); code.any {
+			s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, code.language)
+		}
 	}
 	if len(s.frames) == 0 {
 		return to, frameNative
@@ -139,20 +141,33 @@ func (s *symbolizer) awaitFunctions(processes map[uint64]*process.Process) {
 	}
 }
 
-// generated returns what code that a process generates was written in, as far as that
-// is sure: a JVM generates nothing but its own.
-func (s *symbolizer) generated(info *process.Info) symbol.Language {
-	jvm, known := s.jvms[info]
-	if !known {
-		for i := range info.Mappings {
-			jvm = jvm || path.Base(info.Mappings[i].Path) == "libjvm.so"
+// kernelHalf is where addresses begin that no process can map: each has the vsyscall page there.
+const kernelHalf = 1 << 63
+
+// generated is the code that a process has generated itself.
+type generated struct {
+	any      bool // else all its code is of ELF files, and it need not be asked for names
+	language symbol.Language
+}
+
+// generated returns what a process generates and what that was written in, as far as that is
+// sure: a JVM generates nothing but its own.
+func (s *symbolizer) generated(info *process.Info) generated {
+	code, known := s.wrote[info]
+	if known {
+		return code
+	}
+	code.language = symbol.Native
+	for i := range info.Mappings {
+		m := &info.Mappings[i]
+		kernels := m.Start >= kernelHalf
+		code.any = code.any || !kernels && (m.File == nil || !m.Biased)
+		if path.Base(m.Path) == "libjvm.so" {
+			code.language = symbol.JVM
 		}
-		s.jvms[info] = jvm
 	}
-	if jvm {
-		return symbol.JVM
-	}
-	return symbol.Native
+	s.wrote[info] = code
+	return code
 }
 
 // readKernel reads the kernel's symbols, before the first batch: every host has kernel frames.
@@ -187,7 +202,7 @@ func (s *symbolizer) refresh() {
 		return
 	}
 	s.maps.Refresh()
-	clear(s.jvms)
+	clear(s.wrote)
 	if s.kernel == nil {
 		return
 	}

@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -130,4 +132,25 @@ func TestMapSourceInNamespace(t *testing.T) {
 	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.ID.Size))
 	require.NoError(t, err)
 	require.Equal(t, "1000 10 inside\n", string(got))
+}
+
+// A process all of whose code is of ELF files is not asked for the names of what it has
+// generated.
+func TestGenerated(t *testing.T) {
+	elf := executable.NewFile(procfs.FileID{Inode: 1}, "/bin/program", executable.Facts{}, nil)
+	file := executable.Mapping{Path: "/bin/program", File: elf, Biased: true}
+	jvm := executable.Mapping{Path: "/usr/lib/libjvm.so", File: elf, Biased: true}
+	vsyscall := executable.Mapping{Start: 0xffffffffff600000}
+	memory := executable.Mapping{Start: 0x10000}
+	other := executable.Mapping{Path: "/memfd:code", File: elf}
+	s := &symbolizer{wrote: map[*process.Info]generated{}}
+	for want, mappings := range map[generated][]executable.Mapping{
+		{language: symbol.Native}:            {file, file, vsyscall},
+		{language: symbol.JVM}:               {file, jvm},
+		{any: true, language: symbol.Native}: {file, memory, file},
+		{any: true, language: symbol.JVM}:    {jvm, memory},
+	} {
+		require.Equal(t, want, s.generated(&process.Info{Mappings: mappings}))
+	}
+	require.True(t, s.generated(&process.Info{Mappings: []executable.Mapping{file, other}}).any, "a file that is no ELF file")
 }
