@@ -93,11 +93,12 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	}
 	language := symbol.Native
 	s.frames = s.frames[:0]
-	if vaddr, ok := m.Vaddr(addr); ok && m.File != nil {
+	vaddr, inFile := m.Vaddr(addr)
+	if inFile = inFile && m.File != nil; inFile {
 		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs, p.Info()}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
-		if code := s.generated(p.Info()); code.any {
+		if code := s.generated(p.Info()); code.any || !inFile {
 			s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, code.language)
 		}
 	}
@@ -146,7 +147,7 @@ const kernelHalf = 1 << 63
 
 // generated is the code that a process has generated itself.
 type generated struct {
-	any      bool // else all its code is of ELF files, and it need not be asked for names
+	any      bool // else all code that is known of it is of ELF files
 	language symbol.Language
 }
 
