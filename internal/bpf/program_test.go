@@ -69,7 +69,7 @@ func TestFirstSampleIsTold(t *testing.T) {
 
 func testFirstSample(t *testing.T, skipLabels bool) {
 	t.Helper()
-	s := newSampler(t, Config{SamplesPerSecond: 97, RingBufferBytes: 1 << 20, SkipLabels: skipLabels})
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, SkipLabels: skipLabels})
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")

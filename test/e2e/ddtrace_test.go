@@ -18,7 +18,7 @@ import (
 
 var ddSamples = size(10_000, 1000, 1000)
 
-const ddFound = 2 // batches in which the program may be found
+const ddFound = 4 // batches in which the program may be found
 
 // TestRealWriterDDTraceGo: a service traced by dd-trace-go. Each sample of a request
 // has the ids of a span that the service logged, one of those that ran the function
@@ -40,8 +40,8 @@ func TestRealWriterDDTraceGo(t *testing.T) {
 		}
 	}}
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		c.SamplesPerSecond = 999
-		c.ReportInterval = time.Second
+		c.SamplesPerSecond = 1999
+		c.ReportInterval = 500 * time.Millisecond
 	})
 	awaitCount(t, &out.mu, "samples of the program", ddSamples*5/4, func() int { return len(hits) }) // most of them at work
 	r.stop()                                                                                         // before the program ends: all that is sampled gets logged
