@@ -155,8 +155,9 @@ func (r *run) decided() bool {
 
 func (r *run) section() string {
 	var to strings.Builder
+	kernel, _, _ := strings.Cut(r.Kernel, "-") // without what its builder calls it
 	fmt.Fprintf(&to, "\n*%s, %s, %d CPUs (%s), %s, kernel %s, load before the start %s; %d rounds.*\n",
-		r.Date.Format(time.DateOnly), r.Commit, r.CPUs, r.Processor, r.Arch, r.Kernel, r.Load, r.rounds)
+		r.Date.Format(time.DateOnly), r.Commit, r.CPUs, r.Processor, r.Arch, kernel, r.Load, r.rounds)
 	to.WriteString("\n| claim | median | interval | goal | verdict |\n|---|---|---|---|---|\n")
 	for _, c := range r.claims {
 		unit := ""
