@@ -15,15 +15,15 @@ parts=()
 start=$SECONDS
 
 # run makes a target and puts its line of the table beside its log: how long it took, and how
-# much time of CPUs.
-run() {
+# much time of CPUs. It is a shell of its own, which does not count what ends beside it.
+run() (
 	local began=$SECONDS result=passed TIMEFORMAT='%U %S'
 	{
 		time "${MAKE:-make}" --no-print-directory "$1" </dev/null 2>&1 | tee "$logs/$1.log"
 	} 2>"$logs/$1.cpu" || result=FAILED
 	printf '%-24s %6d s %6.0f s of CPU  %s\n' "$1" $((SECONDS - began)) \
 		"$(awk '{ print $1 + $2 }' "$logs/$1.cpu")" $result >"$logs/$1.result"
-}
+)
 
 # failures prints what each failed test of a log has said, 30 lines of each at most, without
 # what a collector says while all is well, and what a log without one has said last.
