@@ -304,7 +304,7 @@ mutants: $(TOOLS) writers ## single mutations of the product, each noticed by it
 # All of them in a quick form, in two processes at the same time: those that measure nothing
 # use what the others leave idle. `make test` has built before what they run. (No e2e-NAME:
 # those are full by default.)
-UNMEASURED := web docs deploy lifecycle privileges hostile rules metrics backends
+UNMEASURED := web docs deploy lifecycle privileges hostile rules metrics backends collector symbols
 # What only `make test-all` runs: it takes minutes.
 ONLY_IN_FULL := fleet prometheus release quiet publish
 e2e_tests = $(sort $(foreach name,$1,$(E2E_TESTS_$(name))))

@@ -12,13 +12,26 @@ import (
 )
 
 // The frames of code without frame pointers, up to the program's entry, and
-// no more of them when the rows are gone.
+// none of them while there are no rows.
 func TestRows(t *testing.T) {
 	const depth = 500
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, buildTargetWith(t, "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "depth-500")
-	tables := loadRows(t, s, tgt.pid)
+	for _, id := range loadRows(t, s, tgt.pid) {
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
 	require.NoError(t, s.Start())
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 {
+			return false
+		}
+		require.Equal(t, record.OutcomeNoRows.String(), r.UserStack.String())
+		seen++
+		return seen == samplesPerState
+	})
+	loadRows(t, s, tgt.pid)
+	skipOlder(t, s)
 	for range 3 {
 		readUntil(t, s, func(r *Record) bool {
 			if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) || len(r.UserFrames) < depth {
@@ -36,19 +49,6 @@ func TestRows(t *testing.T) {
 			return true
 		})
 	}
-	for _, id := range tables {
-		require.NoError(t, s.RemoveUnwindTable(id))
-	}
-	skipOlder(t, s)
-	seen := 0
-	readUntil(t, s, func(r *Record) bool {
-		if r.PID != tgt.pid || len(r.KernelFrames) > 0 {
-			return false
-		}
-		require.Equal(t, record.OutcomeNoRows.String(), r.UserStack.String())
-		seen++
-		return seen == samplesPerState
-	})
 }
 
 // Where a system call returns to may be behind the end of its function.

@@ -206,6 +206,8 @@ func TestKnownRules(t *testing.T) {
 		r.use(t, second)
 		r.requireWhole(t)
 	}
+	require.NoError(t, r.s.RemoveUnwindTable(second.Table))
+	r.requireWhole(t) // what is known of it is still true
 }
 
 // requireWhole: the stack is as at the beginning.

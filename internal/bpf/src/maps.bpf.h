@@ -149,8 +149,6 @@ struct stack_walk {
 	struct unwind_mapping recent[RECENT_MAPPINGS];
 	__u64 recent_list; /* 0: they are of this stack only */
 	__u32 recent_next; /* the one that gives way */
-	__u32 current;	   /* the one that is mapping */
-	__u32 has_table;   /* bits: in this stack, the table of a recent one was there */
 	__u32 mappings;
 	__u32 at; /* offset into scratch.body of the next frame */
 	__u32 frames;
@@ -257,7 +255,23 @@ struct v8_slots {
 	__u64 context;
 };
 
-#define V8_OBJECT_BYTES 128 /* of an object that are read */
+#define V8_OBJECT_BYTES 128  /* of an object that are read */
+#define V8_SEARCH_BYTES 1024 /* of generated code that are searched at once */
+#define V8_KNOWN 8	     /* functions, and maps, that are remembered within a stack; a power of 2 */
+
+/* A function that a stack has. */
+struct v8_function {
+	__u64 function; /* JSFunction; 0: none */
+	__u64 shared;	/* SharedFunctionInfo */
+	__u64 hash;
+	__u64 data;
+};
+
+/* The type that a map has. */
+struct v8_map {
+	__u64 map; /* 0: none */
+	__u64 type;
+};
 
 /* State of the walk along frames of V8. */
 struct v8_walk {
@@ -271,27 +285,26 @@ struct v8_walk {
 	__u8 generated; /* pc is in no file */
 	__u8 replaces;	/* its address in the record gives way to the function */
 	__u8 found;
-	__u32 outcome; /* enum counter; 0: there is no V8 */
-	/* its function */
-	__u64 shared;
-	__u64 hash;
-	__u64 data;
+	__u32 outcome;	       /* enum counter; 0: there is no V8 */
+	struct v8_function at; /* its function */
 	/* the last of each */
-	__u64 last_function;
-	__u64 last_shared;
-	__u64 last_hash;
-	__u64 last_data;
 	__u64 last_script;
 	__u64 script_id;
 	__u32 source_length;
 	__u32 code_bytes;
 	__u64 code;
+	__u64 code_of; /* SharedFunctionInfo; 0: not known */
 	__u64 code_start;
 	__u64 code_deopt;
 	__u64 stream_map;
 	__u32 code_kind;
 	__u32 searches;
+	__u64 search_at; /* the highest address where the InstructionStream that is looked for may begin */
+	__u64 search_end;
+	struct v8_function functions[V8_KNOWN];
+	struct v8_map maps[V8_KNOWN];
 	__u8 object[V8_OBJECT_BYTES + 8];
+	__u8 search[V8_SEARCH_BYTES];
 };
 
 struct scratch {

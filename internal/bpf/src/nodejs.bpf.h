@@ -146,7 +146,7 @@ static __always_inline enum outcome v8_look_up(__u64 table, __u64 key, __u32 has
 }
 
 /* OUTCOME_PRESENT and *record, or the reason why there is none. A function of its own for the stack's sake. */
-static __noinline int nodejs_record(__u64 addr, __u32 field, __u32 map_type, __u64 *record)
+SEPARATE int nodejs_record(__u64 addr, __u32 field, __u32 map_type, __u64 *record)
 {
 	struct nodejs_variable var;
 	struct v8_collection map;

@@ -38,7 +38,6 @@ static __always_inline bool find_recent(struct stack_walk *w, __u64 pc)
 		if (pc < w->recent[i].start || pc >= w->recent[i].limit)
 			continue;
 		__builtin_memcpy(&w->mapping, &w->recent[i], sizeof(w->mapping));
-		w->current = i;
 		return true;
 	}
 	return false;
@@ -52,9 +51,7 @@ static __always_inline void keep_mapping(struct stack_walk *w)
 	barrier_var(i);
 	i &= RECENT_MAPPINGS - 1;
 	__builtin_memcpy(&w->recent[i], &w->mapping, sizeof(w->mapping));
-	w->current = i;
 	w->recent_next = i + 1;
-	w->has_table &= ~(1U << i);
 }
 
 /* Those of another list are forgotten, and those that the kernel has told for one stack. */
@@ -62,7 +59,6 @@ static __always_inline void begin_recent(struct stack_walk *w)
 {
 	__u64 list = w->by_vma ? 0 : w->list;
 
-	w->has_table = 0;
 	if (list && w->recent_list == list)
 		return;
 	w->recent_list = list;
@@ -154,24 +150,10 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 	return true;
 }
 
-/* The table of w->mapping, with *page its first one; NULL: it is not there. */
-static __always_inline void *mapped_table(const struct stack_walk *w, struct unwind_page **page)
-{
-	__u32 slot = w->mapping.slot, zero = 0;
-	void *table = bpf_map_lookup_elem(&unwind_tables, &slot);
-
-	if (!table)
-		return NULL;
-	*page = bpf_map_lookup_elem(table, &zero);
-	if (!*page || ((struct unwind_header *)*page)->id != w->mapping.table_id)
-		return NULL;
-	return table;
-}
-
 /* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
 SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
-	__u32 index_page, rows_page, low, high, row = 0, number, block, at;
+	__u32 index_page, rows_page, low, high, row = 0, number, block, at, first = 0;
 	struct unwind_header *header;
 	struct unwind_page *page;
 	bool have = false;
@@ -181,10 +163,14 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 	if (!w || !rule)
 		return false;
 	offset = pc - w->mapping.text;
-	table = mapped_table(w, &page);
+	number = w->mapping.slot;
+	table = bpf_map_lookup_elem(&unwind_tables, &number);
 	if (!table)
 		return false;
+	page = bpf_map_lookup_elem(table, &first);
 	header = (struct unwind_header *)page;
+	if (!page || header->id != w->mapping.table_id)
+		return false;
 	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
 		return true;
 	block = offset / UNWIND_BLOCK_BYTES;
@@ -226,22 +212,14 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 }
 
 /*
- * The same; NULL: the table is not there, which is looked at once for each mapping of a stack.
- * What is found is kept for the next stack on this CPU that goes through the same code, of
- * whichever process.
+ * The same; NULL: the table is not there. What is found is kept for the next stack on this CPU
+ * that goes through the same code, of whichever process, and stays true when the table is gone.
  */
 static __always_inline const struct unwind_rule *rule_at(struct scratch *s, struct stack_walk *w, __u64 pc)
 {
 	__u64 offset = pc - w->mapping.text, place;
-	__u32 bit = 1U << (w->current & (RECENT_MAPPINGS - 1));
-	struct unwind_page *page;
 	struct known_rule *known;
 
-	if (!(w->has_table & bit)) {
-		if (!mapped_table(w, &page))
-			return NULL;
-		w->has_table |= bit;
-	}
 	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
 	known = &s->rules[place];
 	if (known->table_id == w->mapping.table_id && known->offset == offset)

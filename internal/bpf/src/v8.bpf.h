@@ -49,14 +49,18 @@ static __always_inline void count_v8(__u32 scratch)
 
 #define MAX_V8_SEARCHES 16	 /* for generated code, of one stack */
 #define MAX_V8_CODE_BYTES 131072 /* that a search goes through */
+#define MAX_V8_SEARCH_READS (2 * MAX_V8_CODE_BYTES / V8_SEARCH_BYTES)
+#define V8_SEARCH_STEPS (V8_SEARCH_BYTES / V8_CODE_ALIGNMENT)
 #define V8_KIND_MASK 15
 #define V8_SCRIPT_SOURCE 8
 #define V8_SCRIPT_ID 64
 #define V8_STRING_LENGTH 12
 #define V8_WRAPPED 8 /* SharedFunctionInfoWrapper.shared_info */
 #define V8_CODE_BYTES 64
+#define V8_STREAM_WORDS 16 /* bytes of an InstructionStream: its map, its Code */
 #define V8_SHARED_BYTES 72
 #define V8_FUNCTION_BYTES 40
+#define V8_SCRIPT_BYTES (V8_SCRIPT_ID + 8)
 
 _Static_assert((V8_OBJECT_BYTES & (V8_OBJECT_BYTES - 1)) == 0, "a power of 2");
 _Static_assert(V8_SHARED_BYTES <= V8_OBJECT_BYTES && V8_CODE_BYTES <= V8_OBJECT_BYTES, "they fit");
@@ -73,38 +77,56 @@ static __always_inline __u32 v8_half(const struct v8_walk *v, __u64 offset)
 	return *(__u32 *)&v->object[offset & (V8_OBJECT_BYTES - 4)];
 }
 
-/* The type of the object at *object, a pointer, which becomes its address; 0 if there is none. */
-static __noinline int v8_type(__u64 *object)
+/* The type that a map has; 0 if it is none. */
+static __noinline int v8_map_type(struct v8_walk *v, __u64 map)
 {
-	__u64 first;
+	struct v8_map *known;
 	__u16 type;
 
-	if (!object || !v8_is_object(*object))
+	if (!v || !v8_is_object(map))
 		return 0;
-	*object -= V8_TAG;
-	if (read_user(&first, *object) || (v8_moved(first, object) && read_user(&first, *object)))
-		return 0;
-	if (!v8_is_object(first) || read_user(&type, first - V8_TAG + V8_MAP_INSTANCE_TYPE))
-		return 0;
-	return type;
+	known = &v->maps[map / 8 & (V8_KNOWN - 1)];
+	if (known->map != map) {
+		if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE))
+			return 0;
+		known->type = type;
+		known->map = map;
+	}
+	return known->type;
 }
 
-/* Reads so many bytes of an object of a type into v->object; *object becomes its address. */
-static __always_inline bool v8_load(struct v8_walk *v, __u64 *object, __u16 type, const __u32 bytes)
+/* Reads the begin of the object at *object, a pointer, which becomes its address, into v->object; its type, 0 if there
+ * is none.
+ */
+static __noinline int v8_load(struct v8_walk *v, __u64 *object, const __u32 bytes)
 {
-	return v8_type(object) == type && !bpf_probe_read_user(v->object, bytes, (const void *)*object);
+	__u64 moved;
+
+	if (!v || !object || bytes > V8_OBJECT_BYTES || !v8_is_object(*object))
+		return 0;
+	*object -= V8_TAG;
+	if (bpf_probe_read_user(v->object, bytes, (const void *)*object))
+		return 0;
+	if (v8_moved(v8_word(v, 0), &moved)) {
+		*object = moved;
+		if (bpf_probe_read_user(v->object, bytes, (const void *)moved))
+			return 0;
+	}
+	return v8_map_type(v, v8_word(v, 0));
 }
 
 /* The function at hand: its SharedFunctionInfo, and what is hashed of it. Go's heap.readShared does the same. */
 static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 {
 	__u64 script, name, builtin, source;
+	struct v8_function *f;
 	__u32 literal;
 
-	if (!v || !v8_load(v, &shared, v->of.shared_type, V8_SHARED_BYTES))
+	if (!v || v8_load(v, &shared, V8_SHARED_BYTES) != v->of.shared_type)
 		return false;
-	v->shared = shared + V8_TAG;
-	v->data = v8_word(v, v->of.shared_data);
+	f = &v->at;
+	f->shared = shared + V8_TAG;
+	f->data = v8_word(v, v->of.shared_data);
 	name = v8_word(v, v->of.shared_name);
 	builtin = v8_word(v, v->of.shared_builtin);
 	script = v8_word(v, v->of.shared_script);
@@ -114,19 +136,20 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 
 		v->last_script = 0;
 		v->script_id = 0;
-		if (v8_type(&at) == v->of.script_type) {
-			if (read_user(&v->script_id, at + V8_SCRIPT_ID) || read_user(&source, at + V8_SCRIPT_SOURCE) ||
-			    read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH))
+		if (v8_load(v, &at, V8_SCRIPT_BYTES) == v->of.script_type) {
+			v->script_id = v8_word(v, V8_SCRIPT_ID);
+			source = v8_word(v, V8_SCRIPT_SOURCE);
+			if (read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH))
 				return false;
 		}
 		v->last_script = script;
 	}
 	if (v->script_id) {
-		v->hash = mix(v->shared, v->script_id);
-		v->hash = mix(v->hash, literal);
-		v->hash = mix(v->hash, v->source_length);
+		f->hash = mix(f->shared, v->script_id);
+		f->hash = mix(f->hash, literal);
+		f->hash = mix(f->hash, v->source_length);
 	} else {
-		v->hash = mix(mix(v->shared, name), builtin);
+		f->hash = mix(mix(f->shared, name), builtin);
 	}
 	return true;
 }
@@ -137,7 +160,7 @@ static __always_inline bool v8_holds(struct v8_walk *v, __u64 code)
 	__u64 start;
 	__u32 size;
 
-	if (!v8_load(v, &code, v->of.code_type, V8_CODE_BYTES))
+	if (v8_load(v, &code, V8_CODE_BYTES) != v->of.code_type)
 		return false;
 	start = v8_word(v, v->of.code_start);
 	size = v8_half(v, v->of.code_size);
@@ -151,34 +174,48 @@ static __always_inline bool v8_holds(struct v8_walk *v, __u64 code)
 	return true;
 }
 
-/* bpf_loop callback: looks whether code begins so many steps before v->pc. */
+/*
+ * bpf_loop callback: looks for the InstructionStream that begins last before v->pc, in a piece of one page. Its first
+ * words are its map and its Code.
+ */
 static long v8_search(__u64 i, struct walk_context *ctx)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
+	__u64 steps, bytes, map, code, at = 0;
 	struct v8_walk *v;
-	struct {
-		__u64 map;
-		__u64 code;
-	} stream;
-	__u64 start;
-	__u16 type;
 
 	if (!s)
 		return 1;
 	v = &s->v8;
-	start = (v->pc & ~(__u64)(V8_CODE_ALIGNMENT - 1)) - i * V8_CODE_ALIGNMENT;
-	if (read_user(&stream, start - v->of.stream_header))
+	steps = (v->search_at & (MIN_PAGE_BYTES - 1)) / V8_CODE_ALIGNMENT;
+	if (steps > V8_SEARCH_STEPS - 1)
+		steps = V8_SEARCH_STEPS - 1;
+	bytes = steps * V8_CODE_ALIGNMENT + V8_STREAM_WORDS;
+	barrier_var(bytes);
+	if (bytes > V8_SEARCH_BYTES)
+		return 1;
+	if (bpf_probe_read_user(v->search, bytes, (const void *)(v->search_at - steps * V8_CODE_ALIGNMENT)))
 		return 1; /* before the first page */
-	if (!v8_is_object(stream.map) || !v8_is_object(stream.code))
-		return 0;
-	if (v->stream_map) {
-		if (stream.map != v->stream_map)
-			return 0;
-	} else if (read_user(&type, stream.map - V8_TAG + V8_MAP_INSTANCE_TYPE) || type != v->of.stream_type) {
-		return 0;
+	for (__u32 n = 0; n < V8_SEARCH_STEPS; n++) {
+		at = steps * V8_CODE_ALIGNMENT;
+		barrier_var(at);
+		at &= V8_SEARCH_BYTES - V8_CODE_ALIGNMENT;
+		map = *(__u64 *)&v->search[at];
+		code = *(__u64 *)&v->search[at + 8];
+		v->search_at -= V8_CODE_ALIGNMENT;
+		if (v8_is_object(map) && v8_is_object(code) && map < USER_ADDRESS_END && code < USER_ADDRESS_END &&
+		    (!v->stream_map || map == v->stream_map))
+			goto found;
+		if (!steps)
+			break;
+		steps--;
 	}
-	v->stream_map = stream.map;
-	v->found = v8_holds(v, stream.code);
+	return v->search_at < v->search_end;
+found:
+	if (!v->stream_map && v8_map_type(v, map) != v->of.stream_type)
+		return 0;
+	v->stream_map = map;
+	v->found = v8_holds(v, code);
 	return 1;
 }
 
@@ -191,10 +228,12 @@ static __always_inline bool v8_find_code(struct v8_walk *v, __u32 scratch)
 		return true;
 	v->code = 0;
 	v->found = 0;
-	if (v->searches >= MAX_V8_SEARCHES)
+	if (v->searches >= MAX_V8_SEARCHES || v->pc < MAX_V8_CODE_BYTES)
 		return false;
 	v->searches++;
-	bpf_loop(MAX_V8_CODE_BYTES / V8_CODE_ALIGNMENT, v8_search, &ctx, 0);
+	v->search_at = (v->pc & ~(__u64)(V8_CODE_ALIGNMENT - 1)) - v->of.stream_header;
+	v->search_end = v->search_at - MAX_V8_CODE_BYTES;
+	bpf_loop(MAX_V8_SEARCH_READS, v8_search, &ctx, 0);
 	return v->found;
 }
 
@@ -206,14 +245,26 @@ static __noinline __u64 v8_code_shared(struct v8_walk *v)
 	if (!v || v->code_kind <= v->of.baseline)
 		return 0;
 	list = v->code_deopt;
-	if (v8_type(&list) != v->of.list_type || read_user(&shared, list + v->of.deopt_shared))
+	if (v8_load(v, &list, 8) != v->of.list_type || read_user(&shared, list + v->of.deopt_shared))
 		return 0;
 	if (!v->of.shared_wrapped)
 		return shared;
 	at = shared;
-	if (!v8_type(&at) || read_user(&shared, at + V8_WRAPPED))
-		return 0;
-	return shared;
+	return v8_load(v, &at, V8_WRAPPED + 8) ? v8_word(v, V8_WRAPPED) : 0;
+}
+
+/* Finds the Code that v->pc is in, and whose it is. */
+static __always_inline bool v8_code_at(struct v8_walk *v, __u32 scratch)
+{
+	if (v->code_of && v->pc - v->code_start < v->code_bytes)
+		return true;
+	v->code_of = 0;
+	/* Only the function tells of its code of the baseline compiler. */
+	if (v->at.shared && v8_holds(v, v->at.data) && v->code_kind == v->of.baseline)
+		v->code_of = v->at.shared;
+	else if (v8_find_code(v, scratch))
+		v->code_of = v8_code_shared(v);
+	return v->code_of;
 }
 
 /* Appends a frame; at a frame's native address, which it replaces, if there is one. */
@@ -250,37 +301,25 @@ static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash,
 __noinline int v8_generated(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
-	__u64 shared, hash, data, at, of;
+	struct v8_function known;
 	struct v8_walk *v;
 
 	if (!s)
 		return 0;
 	v = &s->v8;
-	shared = v->shared;
-	hash = v->hash;
-	data = v->data;
-	at = data;
-	/* Code of the baseline compiler is all that tells of it. */
-	if (shared && v8_type(&at) == v->of.code_type && v8_holds(v, data) && v->code_kind == v->of.baseline) {
-		v8_emit(s, shared, mix(hash, v->code_start), v->pc - v->code_start + 1);
-		return 1;
+	if (!v8_code_at(v, scratch))
+		return 0;
+	known = v->at;
+	if (v->code_of != known.shared && (!v->leaf || !v8_shared(v, v->code_of))) {
+		v->at = known;
+		return 0;
 	}
-	if (!v8_find_code(v, scratch))
-		return 0;
-	of = v8_code_shared(v);
-	if (!of)
-		return 0;
-	if (of == shared) {
-		v8_emit(s, v->code, mix(hash, v->code_start), v->pc - v->code_start + 1);
+	v8_emit(s, v->code_kind == v->of.baseline ? v->at.shared : v->code, mix(v->at.hash, v->code_start),
+		v->pc - v->code_start + 1);
+	if (v->code_of == known.shared)
 		return 1;
-	}
-	if (!v->leaf || !v8_shared(v, of))
-		return 0;
-	v8_emit(s, v->code, mix(v->hash, v->code_start), v->pc - v->code_start + 1);
-	v->shared = shared;
-	v->hash = hash;
-	v->data = data;
-	return !shared;
+	v->at = known;
+	return !known.shared;
 }
 
 /* The offset in the bytecode of an interpreted frame, plus 1; 0 if it is none. */
@@ -288,47 +327,57 @@ static __always_inline __u64 v8_bytecode(struct v8_walk *v)
 {
 	__u64 bytecode = v->slots.bytecode;
 
-	if (!v8_is_integer(v->slots.offset) || v8_type(&bytecode) != v->of.bytecode_type)
+	if (!v8_is_integer(v->slots.offset) || v8_load(v, &bytecode, 8) != v->of.bytecode_type)
 		return 0;
 	return (v->slots.offset >> 32) - v->of.bytecode_header + V8_TAG + 1;
 }
 
-/* Whether w->fp is the frame pointer of a JavaScript function, which is at hand then. */
+/* Reads what is below the frame pointer. Mostly the walk has just read that part of the stack. */
+static __always_inline bool v8_read_slots(struct stack_walk *w, struct v8_walk *v)
+{
+	const __u64 words = sizeof(v->slots) / 8;
+	__u64 addr = v->fp - sizeof(v->slots), at = addr - w->window_start;
+
+	if (at & 7 || at >= w->window_bytes || at + sizeof(v->slots) > w->window_bytes)
+		return !bpf_probe_read_user(&v->slots, sizeof(v->slots), (const void *)addr);
+	at /= 8;
+	barrier_var(at);
+	if (at > STACK_WINDOW_BYTES / 8 - words)
+		return false;
+	__builtin_memcpy(&v->slots, &w->window[at], sizeof(v->slots));
+	return true;
+}
+
+/* Whether v->fp is the frame pointer of a JavaScript function, which is at hand then. */
 static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 {
+	struct v8_function *known;
 	__u64 function;
+	int type;
 
 	/* Nothing of a frame is below the stack pointer: one that is being made has not all of it. */
 	if (!v->fp || v->fp & 7 || v->sp > v->fp - 16)
 		return false;
-	if (bpf_probe_read_user(&v->slots, sizeof(v->slots), (const void *)(v->fp - sizeof(v->slots))))
+	if (!v8_read_slots(&s->walk_state, v))
 		return false;
 	if (!v8_is_object(v->slots.context) || !v8_is_object(v->slots.function))
 		return false;
 	if (v->sp > v->fp - sizeof(v->slots))
 		v->slots.bytecode = v->slots.offset = 0; /* not there yet */
 	function = v->slots.function;
-	if (v->last_function == function) {
-		v->shared = v->last_shared;
-		v->hash = v->last_hash;
-		v->data = v->last_data;
+	known = &v->functions[function / 8 & (V8_KNOWN - 1)];
+	if (known->function == function) {
+		v->at = *known;
 		return true;
 	}
-	v->last_function = 0;
-	{
-		int type = v8_type(&function);
-		__u64 shared;
-
-		if (type < v->of.function_first || type > v->of.function_last ||
-		    read_user(&shared, function + v->of.function_shared) || !v8_shared(v, shared)) {
-			v->outcome = COUNTER_RUNTIME_INVALID;
-			return false;
-		}
+	type = v8_load(v, &function, V8_FUNCTION_BYTES);
+	if (type < v->of.function_first || type > v->of.function_last ||
+	    !v8_shared(v, v8_word(v, v->of.function_shared))) {
+		v->outcome = COUNTER_RUNTIME_INVALID;
+		return false;
 	}
-	v->last_function = v->slots.function;
-	v->last_shared = v->shared;
-	v->last_hash = v->hash;
-	v->last_data = v->data;
+	v->at.function = v->slots.function;
+	*known = v->at;
 	return true;
 }
 
@@ -344,7 +393,7 @@ __noinline int step_v8(__u32 scratch)
 	v = &s->v8;
 	if (!v->outcome)
 		return 0;
-	v->shared = v->data = v->hash = 0;
+	v->at.shared = 0;
 	known = v8_function(s, v);
 	v->replaces = v->generated || !v->leaf;
 	if (!known && !(v->leaf && v->generated)) {
@@ -357,7 +406,7 @@ __noinline int step_v8(__u32 scratch)
 		__u64 position = v8_bytecode(v);
 
 		if (position || !v->leaf) {
-			v8_emit(s, v->shared, v->hash, position);
+			v8_emit(s, v->at.shared, v->at.hash, position);
 			return 0;
 		}
 		/* A builtin that has made no frame is called by code that was generated: where a register
@@ -370,7 +419,7 @@ __noinline int step_v8(__u32 scratch)
 				return 0;
 		}
 	}
-	v8_emit(s, v->shared, v->hash, 0);
+	v8_emit(s, v->at.shared, v->at.hash, 0);
 	return 0;
 }
 
@@ -386,8 +435,9 @@ __noinline int begin_v8(__u32 scratch)
 		return 0;
 	v = &s->v8;
 	v->outcome = 0;
-	v->last_function = v->last_script = v->code = v->stream_map = 0;
-	v->script_id = 0;
+	v->last_script = v->script_id = v->code = v->code_of = v->stream_map = 0;
+	for (__u32 i = 0; i < V8_KNOWN; i++)
+		v->functions[i].function = v->maps[i].map = 0;
 	v->searches = 0;
 	id = s->header.process;
 	known = bpf_map_lookup_elem(&runtimes, &id);
