@@ -2,6 +2,7 @@ package codeframes
 
 import (
 	"debug/elf"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -20,6 +21,8 @@ type Code struct {
 	// Functions are addresses at which functions begin, in any order; those outside of the
 	// regions are passed over.
 	Functions []uint64
+	// Entry is where a process may begin.
+	Entry uint64
 }
 
 // Row says which rule holds in [Start, End).
@@ -44,7 +47,7 @@ func Rows(c *Code) ([]Row, Stats) {
 		m = arm64Machine()
 	}
 	f := newFlows(m, c.Regions)
-	for _, vaddr := range c.Functions {
+	for _, vaddr := range slices.Concat(c.Functions, []uint64{c.Entry}) {
 		if at, ok := f.offset(vaddr); ok {
 			f.addStart(at)
 		}
@@ -53,7 +56,22 @@ func Rows(c *Code) ([]Row, Stats) {
 	if f.steps <= 0 {
 		return nil, stats // what was followed in part is not known
 	}
-	return f.rows(sane), stats
+	return f.rows(sane, f.beginner(c.Entry)), stats
+}
+
+// beginner returns the function at the entry if it is where a process begins: nothing has called
+// it, from its first instruction on. Else noFunction: libraries have entries, too.
+func (f *flows) beginner(entry uint64) int32 {
+	begin, ok := f.offset(entry)
+	if !ok || f.at[begin] == 0 {
+		return noFunction
+	}
+	for at, owner := range f.owner {
+		if owner == f.owner[begin] && f.states[f.at[at]].outermost {
+			return owner
+		}
+	}
+	return noFunction
 }
 
 const (
@@ -106,8 +124,8 @@ func (s *Stats) sane() bool {
 	return 4*s.Wrong <= s.Functions && 2*s.Silent <= s.Functions+2*maxSilent
 }
 
-// rows makes rows of the states.
-func (f *flows) rows(sane bool) (rows []Row) {
+// rows makes rows of the states; one function may be where a process begins.
+func (f *flows) rows(sane bool, beginner int32) (rows []Row) {
 	for n := range f.regions {
 		r := &f.regions[n]
 		for at := range r.Code {
@@ -117,6 +135,9 @@ func (f *flows) rows(sane bool) (rows []Row) {
 			}
 			fn := f.owned(f.owner[r.base+at])
 			rule := f.states[num].rule()
+			if beginner != noFunction && f.owner[r.base+at] == beginner {
+				rule = record.UnwindRule{CFA: record.CFAEnd}
+			}
 			if fn.wrong || !fn.returned && !sane || rule == (record.UnwindRule{}) {
 				continue
 			}

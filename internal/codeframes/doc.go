@@ -24,7 +24,8 @@
 //
 // By convention of both architectures the outermost frame has a frame pointer of zero. Code
 // that sets the frame register to zero without having saved it is where a program or a
-// thread begins: nothing has called it.
+// thread begins: nothing has called it. The entry of a file is that from its first instruction
+// on, if it does so later: glibc's dynamic loader for x86-64 has loaded the program by then.
 //
 // # Bounds
 //

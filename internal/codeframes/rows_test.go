@@ -231,6 +231,28 @@ func describe(rows []codeframes.Row) string {
 	return strings.Join(all, " | ")
 }
 
+// Where a process begins nothing has called, also before the code shows it: glibc's dynamic
+// loader loads the program first. The entry of a library is a function like others.
+func TestEntry(t *testing.T) {
+	const loader = "\x48\x89\xe7\xe8\x00\x10\x00\x00" + // mov rsp, rdi; call 4104
+		"\x49\x89\xc4\x48\x83\xe4\xf0\x31\xed" + // mov rax, r12; and $-16, rsp; xor ebp, ebp
+		"\xe8\x00\x10\x00\x00\x41\xff\xe4" // call 4118; jmp *r12
+	const library = "\x53\x5b\xc3" // push rbx; pop rbx; ret
+	both := codeframes.Code{Machine: elf.EM_X86_64, Regions: []codeframes.Region{{Start: start, Code: []byte(loader + library)}}}
+	both.Functions = []uint64{start, start + uint64(len(loader))}
+	for _, c := range []struct {
+		entry uint64
+		want  string
+	}{
+		{start, "0 end | 25 sp+8 c-8 | 26 sp+16 c-8 | 27 sp+8 c-8"},
+		{start + uint64(len(loader)), "0 sp+8 c-8 | 17 end | 25 sp+8 c-8 | 26 sp+16 c-8 | 27 sp+8 c-8"},
+	} {
+		both.Entry = c.entry
+		rows, _ := codeframes.Rows(&both)
+		require.Equal(t, c.want, describe(rows))
+	}
+}
+
 func TestRows(t *testing.T) {
 	for _, c := range codeCases {
 		t.Run(c.machine.String()+" "+c.name, func(t *testing.T) {

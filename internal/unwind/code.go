@@ -22,7 +22,7 @@ const (
 // followCode adds rows for text that nothing describes, from its instructions. Of a file that
 // is described, that is next to nothing. The spans are sorted, and are afterwards.
 func (b *builder) followCode() error {
-	code := codeframes.Code{Machine: b.machine.machine, Functions: []uint64{b.file.Entry}}
+	code := codeframes.Code{Machine: b.machine.machine, Entry: b.file.Entry}
 	gaps, total := b.undescribed()
 	if total == 0 || total > uint64(b.limits.CodeBytes) {
 		return nil // that much is not compiled: V8's builtins, for instance, keep frame pointers

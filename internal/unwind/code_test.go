@@ -3,9 +3,11 @@ package unwind_test
 import (
 	"bytes"
 	"debug/elf"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +35,28 @@ pthread_create(&t, NULL, thread, a); pthread_join(t, NULL); return printf("%d %f
 	out, err := exec.Command(corpus.MuslGCC, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
+}
+
+// A stack ends where the dynamic loader has begun, also while it loads the program.
+func TestEntryOfLoader(t *testing.T) {
+	program, err := elf.Open("/bin/sh")
+	require.NoError(t, err)
+	defer program.Close()
+	interp := slices.IndexFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	require.NotEqual(t, -1, interp)
+	name, err := io.ReadAll(program.Progs[interp].Open())
+	require.NoError(t, err)
+	loader := string(bytes.TrimRight(name, "\x00"))
+	e, err := elf.Open(loader)
+	require.NoError(t, err)
+	defer e.Close()
+	const first = 8 // bytes, with the call of what loads it
+	made := table(t, loader)
+	for at := e.Entry; at < e.Entry+first; at++ {
+		r, ok := made.Lookup(at)
+		require.True(t, ok)
+		require.Equal(t, record.CFAEnd, r.CFA, "entry + %d", at-e.Entry)
+	}
 }
 
 // All code of musl has rows but the padding within functions, in a program with symbols and
