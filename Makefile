@@ -298,7 +298,7 @@ e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload b
 	test/vm/systemd.sh TestSystemd
 
 .PHONY: mutants
-mutants: $(TOOLS) writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
+mutants: $(TOOLS) writers node-writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
 	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
 # All of them in a quick form, in two processes at the same time: those that measure nothing
