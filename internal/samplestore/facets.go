@@ -108,15 +108,15 @@ type valueNs struct {
 // where only this one does not. With a text to find, only labels count that have it.
 func (s *scan) count(find string) *counts {
 	c := &counts{failedNs: make([]int64, len(s.filters)), byKey: make([]int64, len(s.part.strings))}
-	c.pairNs, c.heldNs = s.byPair(s.heldNs)
+	c.pairNs, c.heldNs = slices.Clone(s.held.ns), s.held.all
 	for j, setNs := range s.failedNs {
 		if setNs == nil {
 			continue
 		}
 		key, known := ids(s.part.strings, []string{s.filters[j].Key})[s.filters[j].Key]
-		failed, all := s.byPair(setNs)
-		c.failedNs[j] = all
-		for i, ns := range failed {
+		failed := s.byPair(slices.Clone(setNs)) // others may look at it
+		c.failedNs[j] = failed.all
+		for i, ns := range failed.ns {
 			if known && s.part.pairs[i].key == key {
 				c.pairNs[i] += ns
 			}

@@ -1,5 +1,7 @@
 package samplestore
 
+import "slices"
+
 // treeNode is a frame of the stacks that a query selects in a part, in a group if the tree has
 // any. Parents stand before children; node 0 is the root.
 type treeNode struct {
@@ -18,7 +20,7 @@ func groupsOf(scans []*scan, q *Query) []Frame {
 		return nil
 	}
 	var frames []Frame
-	for _, v := range topValues(scans, q.Group, MaxGroups, func(s *scan) []int64 { return s.heldNs }) {
+	for _, v := range topValues(scans, q.Group, MaxGroups, func(s *scan) pairSums { return s.held }) {
 		f := Frame{Name: v.Text, Group: GroupValue}
 		if !v.Present {
 			f.Group = GroupNone
@@ -32,10 +34,11 @@ func groupsOf(scans []*scan, q *Query) []Frame {
 type grower struct {
 	trie  []trieNode
 	tree  []treeNode
-	sums  []Sides // by trie node
-	slots []int32 // by trie node: where it is in the tree, if it is there and of this group
-	begin int32   // the first node that can be of this group
-	root  int32   // of the group
+	nodes []treeNode // memory for a tree whose size is not known before
+	sums  []Sides    // by trie node
+	slots []int32    // by trie node: where it is in the tree, if it is there and of this group
+	begin int32      // the first node that can be of this group
+	root  int32      // of the group
 	way   []uint32
 }
 
@@ -52,6 +55,9 @@ func (s *scan) grow(g *grower, groups []Frame) {
 	}
 	g.link()
 	s.tree, s.groups = g.tree, groups
+	if groups != nil {
+		s.tree, g.nodes = slices.Clone(g.tree), g.tree[:0]
+	}
 	s.sums = s.sumFrames()
 }
 
@@ -109,7 +115,7 @@ func (s *scan) growGroups(g *grower, groups []Frame) {
 		rows[*at] = selected{r.ns, r.at, side}
 		*at++
 	})
-	g.tree = append(make([]treeNode, 0, len(s.part.trie)*9/8), g.tree...)
+	g.tree = append(g.nodes[:0], g.tree...)
 	begin := 0
 	for i := range groups {
 		mine := rows[begin:next[i]]

@@ -34,8 +34,8 @@ type scan struct {
 	fromMs   int64     // inclusive
 	toMs     int64     // exclusive
 
-	allNs    []int64   // by set, where all filters hold, at any time
-	heldNs   []int64   // likewise in the range of time; of no side, too
+	all      pairSums  // where all filters hold, at any time
+	held     pairSums  // likewise in the range of time; of no side, too
 	failedNs [][]int64 // by filter: where only this one does not hold, by set; nil: none
 	hits, ns Sides
 
@@ -231,8 +231,12 @@ func (s *scan) visit(f func(r *row, failed, side int8, inRange bool)) {
 }
 
 func (s *scan) run() {
-	s.allNs = make([]int64, len(s.part.sets))
-	s.heldNs = make([]int64, len(s.part.sets))
+	allNs := make([]int64, len(s.part.sets))
+	heldNs := allNs
+	bounded := s.q.ToMs != 0 || s.q.Compare != nil && s.q.Compare.Times != nil
+	if bounded {
+		heldNs = make([]int64, len(s.part.sets))
+	}
 	s.failedNs = make([][]int64, len(s.filters))
 	s.visit(func(r *row, failed, side int8, inRange bool) {
 		if failed != noFilter {
@@ -244,32 +248,43 @@ func (s *scan) run() {
 			}
 			return
 		}
-		s.allNs[r.set] += r.ns
-		if inRange {
-			s.heldNs[r.set] += r.ns
+		allNs[r.set] += r.ns
+		if bounded && inRange {
+			heldNs[r.set] += r.ns
 		}
 		if side >= 0 {
 			s.hits[side] += int64(r.hits)
 			s.ns[side] += r.ns
 		}
 	})
+	s.all = s.byPair(allNs)
+	s.held = s.all
+	if bounded {
+		s.held = s.byPair(heldNs)
+	}
 }
 
-// byPair adds up times of sets by the labels that they have; all is the sum.
-func (s *scan) byPair(setNs []int64) (pairNs []int64, all int64) {
-	pairNs = make([]int64, len(s.part.pairs))
-	totals := slices.Clone(setNs)
-	for i := len(totals) - 1; i >= int(Kinds); i-- {
-		if totals[i] != 0 {
+// pairSums are times by label, and their sum over all sets, also those without labels.
+type pairSums struct {
+	ns  []int64
+	all int64
+}
+
+// byPair adds up times of sets by the labels that they have. The times become those of the sets
+// with all that begin with them.
+func (s *scan) byPair(setNs []int64) pairSums {
+	sums := pairSums{ns: make([]int64, len(s.part.pairs))}
+	for i := len(setNs) - 1; i >= int(Kinds); i-- {
+		if setNs[i] != 0 {
 			n := s.part.sets[i]
-			pairNs[n.pair] += totals[i]
-			totals[n.parent] += totals[i]
+			sums.ns[n.pair] += setNs[i]
+			setNs[n.parent] += setNs[i]
 		}
 	}
 	for i := range Kinds {
-		all += totals[i]
+		sums.all += setNs[i]
 	}
-	return pairNs, all
+	return sums
 }
 
 // classes returns for each set the index of the value that it has under the key, -1 for others.
@@ -282,7 +297,18 @@ func (s *scan) classes(key string, values []Value) []int8 {
 			absent = int8(i)
 		}
 	}
+	const otherKey = -2
 	id, known := ids(s.part.strings, []string{key})[key]
+	ofPair := make([]int8, len(s.part.pairs))
+	for i := range s.part.pairs {
+		ofPair[i] = otherKey
+		if p := &s.part.pairs[i]; known && p.key == id {
+			ofPair[i] = -1
+			if class, ok := index[s.part.strings[p.value]]; ok {
+				ofPair[i] = class
+			}
+		}
+	}
 	out := make([]int8, len(s.part.sets))
 	for i := range out {
 		if i < int(Kinds) {
@@ -290,13 +316,8 @@ func (s *scan) classes(key string, values []Value) []int8 {
 			continue
 		}
 		n := s.part.sets[i]
-		out[i] = out[n.parent]
-		if p := &s.part.pairs[n.pair]; known && p.key == id {
-			class, ok := index[s.part.strings[p.value]]
-			if !ok {
-				class = -1
-			}
-			out[i] = class
+		if out[i] = ofPair[n.pair]; out[i] == otherKey {
+			out[i] = out[n.parent]
 		}
 	}
 	return out

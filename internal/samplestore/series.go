@@ -46,7 +46,7 @@ func series(scans []*scan, q *Query, status Status) Series {
 		return out
 	}
 	out.Buckets = int((to-out.FromMs)/out.StepMs) + 1
-	classes := topValues(scans, q.By, maxClasses, func(s *scan) []int64 { return s.allNs })
+	classes := topValues(scans, q.By, maxClasses, func(s *scan) pairSums { return s.all })
 	for _, v := range classes {
 		out.Values = append(out.Values, SeriesValue{Value: v, Ns: make([]int64, out.Buckets)})
 	}
@@ -76,15 +76,15 @@ func series(scans []*scan, q *Query, status Status) Series {
 	return out
 }
 
-// topValues returns the values of a label with the most time, its absence among them, of times
-// by set.
-func topValues(scans []*scan, key string, count int, times func(*scan) []int64) []Value {
+// topValues returns the values of a label with the most time, its absence among them.
+func topValues(scans []*scan, key string, count int, times func(*scan) pairSums) []Value {
 	sums := map[Value]int64{}
 	for _, s := range scans {
-		pairNs, all := s.byPair(times(s))
+		pairs := times(s)
+		all := pairs.all
 		id, known := ids(s.part.strings, []string{key})[key]
 		var there []valueNs
-		for i, ns := range pairNs {
+		for i, ns := range pairs.ns {
 			if p := &s.part.pairs[i]; ns > 0 && known && p.key == id {
 				there = append(there, valueNs{p.value, ns})
 				all -= ns

@@ -486,11 +486,3 @@ func TestFind(t *testing.T) {
 	}
 	require.Len(t, s.Query(&Query{Find: "key1"}).Facets, 1)
 }
-
-func BenchmarkQuery(b *testing.B) {
-	s := New(1 << 30)
-	fill(s, random(200_000))
-	for b.Loop() {
-		s.Query(&Query{By: "key1", Buckets: 160})
-	}
-}
