@@ -67,6 +67,7 @@ func TestMappingTreeIsMissing(t *testing.T) {
 	require.False(t, k.older)
 	require.False(t, k.mappingTree)
 	require.Len(t, k.degradations(), 1)
+	require.False(t, (&Sampler{kernel: k}).CanNameFiles())
 }
 
 // This kernel has what is needed, and a sampler does what the probes of the rest say.

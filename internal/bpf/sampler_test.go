@@ -45,6 +45,7 @@ func TestAccountingUnderOverflow(t *testing.T) {
 	require.NotZero(t, c.Submitted)
 	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
 	require.Equal(t, c.Submitted, records)
+	time.Sleep(20 * time.Millisecond)
 	after, err := s.Counters()
 	require.NoError(t, err)
 	require.Equal(t, c, after, "nothing runs after Stop")

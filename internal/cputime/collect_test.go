@@ -11,17 +11,22 @@ import (
 
 // Many points, and large resources, come in several pieces.
 func TestCollectPieces(t *testing.T) {
-	const series, processes = 4000, 40
+	t.Run("of many processes", func(t *testing.T) { testCollectPieces(t, 40, 20_000) }) // more than the room that is left
+	t.Run("of one process", func(t *testing.T) { testCollectPieces(t, 1, 20) })
+}
+
+func testCollectPieces(t *testing.T, processes uint64, nameBytes int) {
+	const series = 4000
 	o := testOptions()
 	o.MaxSeries, o.MaxBytes = 1<<20, 1<<30
 	s := New(o)
 	large := &fakeProcesses{names: map[uint64]string{}}
-	for i := range uint64(processes) {
-		large.names[i] = fmt.Sprint(i, strings.Repeat("x", 20_000)) // more than the room that is left
+	for i := range processes {
+		large.names[i] = fmt.Sprint(i, strings.Repeat("x", nameBytes))
 	}
 	var list []hits
 	for i := range series {
-		list = append(list, hits{process: uint64(i % processes), set: set("tenant", fmt.Sprint(i))})
+		list = append(list, hits{process: uint64(i) % processes, set: set("tenant", fmt.Sprint(i))})
 	}
 	add(s, Batch{}, large, list...)
 	c := s.Collect(1, allAlive)

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ func TestRuntimeFramesOfStacks(t *testing.T) {
 	table.forget()
 	var encoded []string
 	var all [][]decodedFrame
+	var usersOf []int
 	for range 2000 {
 		var user []uint64
 		var want []decodedFrame
@@ -31,10 +33,18 @@ func TestRuntimeFramesOfStacks(t *testing.T) {
 			want = append(want, decodedFrame{kind: User, addr: inCall(addr, len(user))})
 			user = append(user, addr)
 		}
-		id, known := table.find(nil, user)
+		users := len(want)
+		var kernel []uint64
+		for range random.IntN(4) {
+			kernel = append(kernel, 0xffffffff81000000+random.Uint64N(3))
+		}
+		for i := len(kernel) - 1; i >= 0; i-- {
+			want = slices.Insert(want, 0, decodedFrame{kind: Kernel, addr: inCall(kernel[i], i)})
+		}
+		id, known := table.find(kernel, user)
 		if !known {
 			id, _ = table.add()
-			encoded, all = append(encoded, table.stacks[id]), append(all, want)
+			encoded, all, usersOf = append(encoded, table.stacks[id]), append(all, want), append(usersOf, users)
 		}
 		d := decodeStack(table.stacks[id])
 		require.Equal(t, len(want), d.left())
@@ -42,11 +52,11 @@ func TestRuntimeFramesOfStacks(t *testing.T) {
 			require.Equal(t, want[len(want)-1-i], d.next())
 		}
 	}
-	// What two stacks have in common is skipped, frame by frame.
-	for range 5000 {
+	// What two stacks have in common of user frames is skipped, frame by frame.
+	for range 50_000 {
 		i, j := random.IntN(len(all)), random.IntN(len(all))
 		n := 0
-		for n < min(len(all[i]), len(all[j])) && all[i][len(all[i])-1-n] == all[j][len(all[j])-1-n] {
+		for n < min(usersOf[i], usersOf[j]) && all[i][len(all[i])-1-n] == all[j][len(all[j])-1-n] {
 			n++
 		}
 		d := decodeStack(encoded[i])

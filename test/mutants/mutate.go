@@ -187,7 +187,7 @@ func report(results []result, out io.Writer) error {
 				s.survived++
 			}
 		}
-		if r.killed == (r.accepted != "") {
+		if r.killed == (r.accepted != "") && !r.unsure {
 			wrong = append(wrong, r)
 		}
 	}

@@ -264,6 +264,14 @@ accepted: there is a test
 	require.ErrorContains(t, err, "1 of 1")
 	require.Contains(t, out, `"noticed": the reason to accept it does not hold: TestSum notices it`)
 
+	_, err = mutateProduct(t, defaults+`
+mutation: noticed at times
+- sum += v
++ sum -= v
+unsure: it hangs on what else runs
+`)
+	require.NoError(t, err)
+
 	out, err = mutateProduct(t, defaults+`
 mutation: not noticed
 - v < 0

@@ -20,6 +20,7 @@ type mutation struct {
 	old, new string
 	tests    []testRun
 	accepted string // why no test has to notice
+	unsure   bool   // one may all the same
 	at       string // place in the data
 }
 
@@ -61,6 +62,7 @@ func (m *mutation) group() string { return filepath.ToSlash(filepath.Dir(m.file)
 //	tests: directory TestOne TestTwo/sub (more than one such line if it is several
 //	       packages; the directory alone for all tests of a package that is quick)
 //	accepted: why no test has to notice
+//	unsure: why one notices it at times only
 //	- old text
 //	+ new text; without such a line the old text is left out
 //	# comment
@@ -177,13 +179,15 @@ func parseBlock(lines []string, defaults mutation) (*mutation, error) {
 			m.function = value
 		case "accepted":
 			m.accepted = value
+		case "unsure":
+			m.accepted, m.unsure = value, true
 		case "tests":
 			if !own {
 				m.tests, own = nil, true
 			}
 			m.tests = append(m.tests, parseTests(value)...)
 		default:
-			return nil, fmt.Errorf("%q is none of mutation, file, in, tests, accepted, -, +", line)
+			return nil, fmt.Errorf("%q is none of mutation, file, in, tests, accepted, unsure, -, +", line)
 		}
 	}
 	m.old, m.new = strings.Join(before, "\n"), strings.Join(after, "\n")
