@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
-# Those with a + between them run at the same time.
+# Those with a + between them run at the same time; when the first of them has ended, the others
+# get the ordinary priority.
 # Ends with a table of them, what this machine could not run, what was measured more than once,
 # and, of those that failed, what their failed tests have said.
 # Their logs stay in build/parts.
@@ -51,6 +52,19 @@ failures() {
 	' "$1"
 }
 
+# hurry gives processes, all threads of them and of their children, the ordinary priority, where
+# that is allowed.
+hurry() {
+	local pid
+	for pid in "$@"; do
+		[[ -d /proc/$pid/task ]] || continue
+		# shellcheck disable=SC2046 # numbers
+		renice -n 0 -p $(ls "/proc/$pid/task") >/dev/null 2>&1 || true
+		# shellcheck disable=SC2046
+		hurry $(cat "/proc/$pid/task/"*/children 2>/dev/null)
+	done
+}
+
 for group in "$@"; do
 	read -ra beside <<<"${group//+/ }"
 	for part in "${beside[@]:1}"; do
@@ -58,6 +72,8 @@ for group in "$@"; do
 	done
 	echo "== ${beside[0]}"
 	run "${beside[0]}"
+	# shellcheck disable=SC2046
+	hurry $(jobs -p) # nothing is measured any more that they could disturb
 	wait
 	for part in "${beside[@]:1}"; do
 		echo "== $part, at the same time"
