@@ -31,8 +31,9 @@ struct node_table {
 static __thread struct node_variable node;
 
 static uint64_t node_map[4], node_undefined[4];
-static uint64_t node_context[4]; /* map, properties, elements, table */
-static uint64_t node_value[6];	 /* map, properties, elements, cppgc slot, record */
+static uint64_t node_odd[5] = { -1ULL, -1ULL, -1ULL, -1ULL, -1ULL }; /* what would be read behind it is tagged */
+static uint64_t node_context[4];				     /* map, properties, elements, table */
+static uint64_t node_value[6];					     /* map, properties, elements, cppgc slot, record */
 static uint64_t node_key[2];
 static uint64_t node_slot, node_handle;
 static struct node_table node_table;
@@ -104,7 +105,7 @@ static int node_spoil(const char *state)
 		{ "other-bucket", &node_table.bucket[V8_HASH % V8_BUCKETS], INTEGER(-1ULL) },
 		{ "cleared", entry + 1, OBJECT(node_undefined) },
 		{ "moved-nowhere", node_context, 0 },
-		{ "moved-odd", node_context, (uintptr_t)node_undefined + 4 },
+		{ "moved-odd", node_context, (uintptr_t)node_odd + 4 },
 		{ "moved-unmapped", node_context, 0x10000 },
 		{ "integer-context", &node_slot, 0 },
 		{ "weak-context", &node_slot, OBJECT(node_context) | 2 },

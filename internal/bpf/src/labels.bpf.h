@@ -245,8 +245,8 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 }
 
 /*
- * The same for one of the sources in scratch; all but block->abi and block->outcome is filled, which it
- * returns. A function of its own: the verifier goes through it once, instead of once for each source.
+ * The same for one of the sources in scratch, by its number. Returns the outcome; what else a block says, but
+ * for its abi, is in *block. The verifier goes through this function once, instead of once for each source.
  */
 SEPARATE int read_source(__u64 tp, __u64 g, __u32 source, __u32 at, struct label_block *block)
 {
