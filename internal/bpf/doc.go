@@ -33,8 +33,9 @@
 // A fault gives no labels rather than some. A set of which one string could not be read
 // would be one that never existed. What is cut by a bound is emitted and marked.
 //
-// What is read of an element of a hash map is copied, and its owner checked afterwards,
-// because the kernel uses the memory of a removed element again at once.
+// What is read of an element of a hash map is copied, and counts only with its seal, a hash of
+// key and value: the kernel uses the memory of a removed element again at once, for another
+// key and for the same one after that.
 //
 // A dead perf event is told by its count. The kernel removes the events of a CPU that goes
 // offline and does not put them back; a CPU that was away for an instant is noticed because

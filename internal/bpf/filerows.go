@@ -94,10 +94,9 @@ func (s *Sampler) SetFileRows(file record.FileKey, id record.TableID, texts []re
 
 func (s *Sampler) putFileRows(file record.FileKey, rows fileRows) error {
 	table := s.tables.slots[rows.table]
-	known := record.KnownRows{
-		Inode: file.Inode, Table: rows.table, Slot: table.slot, Blocks: uint32(table.blocks),
-	}
+	known := record.KnownRows{Table: rows.table, Slot: table.slot, Blocks: uint32(table.blocks)}
 	copy(known.Texts[:], rows.texts)
+	sealRows(&file, &known)
 	return s.objs.FileRows.Put(&file, &known)
 }
 

@@ -43,6 +43,13 @@ func TestFilter(t *testing.T) {
 			require.NotZero(t, c.FilteredTarget)
 			require.NoError(t, s.SetLabelSources(id, nil))
 			readUntil(t, s, func(r *Record) bool { return r.PID == out.pid })
+			// What another process says of itself does not count.
+			other, entry := id, record.ProcessEntry{Head: record.ProcessHead{Filtered: true}}
+			other.ExecID++
+			sealProcess(&other, &entry)
+			require.NoError(t, s.objs.Processes.Put(&id, &entry))
+			skipOlder(t, s)
+			readUntil(t, s, func(r *Record) bool { return r.PID == out.pid })
 			records := uint64(0)
 			drain(t, s, func(*Record) { records++ })
 			c, err = s.Counters()
@@ -110,7 +117,7 @@ func TestFilterFork(t *testing.T) {
 					key := ev.Process
 					var entry record.ProcessEntry
 					require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
-					require.Equal(t, !judge, entry.Filtered)
+					require.Equal(t, !judge, entry.Head.Filtered)
 				}
 			}
 			require.NoError(t, stdin.Close())

@@ -84,6 +84,7 @@ func TestStructsEqualBTF(t *testing.T) {
 		"named_file":       record.NamedFile{},
 		"go_layout":        record.GoLayout{},
 		"label_source":     record.LabelSource{},
+		"process_head":     record.ProcessHead{},
 		"process_entry":    record.ProcessEntry{},
 		"unwind_rule":      record.UnwindRule{},
 		"unwind_mapping":   record.UnwindMapping{},

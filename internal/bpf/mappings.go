@@ -40,10 +40,9 @@ func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.Unwin
 		}
 		list.chunks++
 	}
-	err := s.objs.UnwindLists.Put(&id, &record.UnwindList{
-		ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Owner: id.TGID, Runtime: s.runtimes[id],
-	})
-	if err != nil {
+	known := record.UnwindList{ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Runtime: s.runtimes[id]}
+	sealList(&id, &known)
+	if err := s.objs.UnwindLists.Put(&id, &known); err != nil {
 		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
 	}
 	old := s.lists[id]
@@ -84,7 +83,7 @@ func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess)
 	if runtime.Kind == record.RuntimeNone {
 		return s.forgetRuntime(id)
 	}
-	runtime.Owner = id.TGID
+	sealRuntime(&id, &runtime)
 	if err := s.objs.Runtimes.Put(&id, &runtime); err != nil {
 		return fmt.Errorf("set runtime of process %d: %w", id.TGID, err)
 	}

@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -13,24 +14,34 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// What was read of an element counts only if the element is still whose it was: here, each
-// is another's from the beginning.
+// What was read of an element counts only if it was set for its key, as a whole. Here an
+// element is another key's from the beginning, or has a part of another one.
 func TestElementsOfOthers(t *testing.T) {
 	r := newRowsTarget(t)
 	tgt := r.start(t)
 	tables := loadRows(t, r.s, tgt.pid)
 	id := identify(t, r.s, tgt.pid)
+	other := id
+	other.StartNs++
 	t.Run("label sources", func(t *testing.T) {
-		key := id
 		require.NoError(t, r.s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 		var entry record.ProcessEntry
-		require.NoError(t, r.s.objs.Processes.Lookup(&key, &entry))
-		for _, of := range []uint32{id.TGID, id.TGID + 1, id.TGID} {
-			entry.Owner = of
-			require.NoError(t, r.s.objs.Processes.Put(&key, &entry))
-			known := false
+		require.NoError(t, r.s.objs.Processes.Lookup(&id, &entry))
+		put := func(entry record.ProcessEntry) (known bool) {
+			require.NoError(t, r.s.objs.Processes.Put(&id, &entry))
 			r.from(t, &tgt.pid, func(rec *Record) { known = rec.Known && len(rec.Labels) > 0 })
-			require.Equal(t, of == id.TGID, known)
+			return known
+		}
+		for _, change := range []func(e *record.ProcessEntry){
+			func(e *record.ProcessEntry) { sealProcess(&other, e) },
+			func(e *record.ProcessEntry) { e.Sources[0].Offset += 8 },
+			func(e *record.ProcessEntry) { e.Head.NumSources++ },
+			func(e *record.ProcessEntry) { e.Head.Presumed = true },
+		} {
+			changed := entry
+			change(&changed)
+			require.False(t, put(changed))
+			require.True(t, put(entry))
 		}
 	})
 	// Nothing else tells of its mappings.
@@ -43,12 +54,17 @@ func TestElementsOfOthers(t *testing.T) {
 	t.Run("list", func(t *testing.T) {
 		var list record.UnwindList
 		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
-		list.Owner++
-		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
-		r.requireNoRows(t, tgt)
-		list.Owner--
-		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
-		r.requireWhole(t, tgt)
+		for _, change := range []func(l *record.UnwindList){
+			func(l *record.UnwindList) { sealList(&other, l) },
+			func(l *record.UnwindList) { l.Runtime = record.RuntimeV8 },
+		} {
+			changed := list
+			change(&changed)
+			require.NoError(t, r.s.objs.UnwindLists.Put(&id, &changed))
+			r.requireNoRows(t, tgt)
+			require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
+			r.requireWhole(t, tgt)
+		}
 	})
 	t.Run("mappings", func(t *testing.T) {
 		key := record.UnwindChunkKey{List: r.s.lists[id].id}
@@ -59,6 +75,7 @@ func TestElementsOfOthers(t *testing.T) {
 		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
 		key.List += 1000
 		list.ID, chunk.List = key.List, key.List+1
+		sealList(&id, &list)
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))
 		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
 		r.requireNoRows(t, tgt)
@@ -72,14 +89,70 @@ func TestElementsOfOthers(t *testing.T) {
 		loadRows(t, r.s, tgt.pid)
 		require.NoError(t, r.s.ForgetMappings(id))
 		r.requireWhole(t, tgt)
-		for file := range r.s.tables.files {
-			var known record.KnownRows
-			require.NoError(t, r.s.objs.FileRows.Lookup(&file, &known))
-			known.Inode++
-			require.NoError(t, r.s.objs.FileRows.Put(&file, &known))
+		for _, change := range []func(file record.FileKey, known *record.KnownRows){
+			func(file record.FileKey, known *record.KnownRows) {
+				file.Size++
+				sealRows(&file, known)
+			},
+			func(_ record.FileKey, known *record.KnownRows) { known.Texts[record.MaxFileTexts-1].Text++ },
+		} {
+			for file := range r.s.tables.files {
+				var known record.KnownRows
+				require.NoError(t, r.s.objs.FileRows.Lookup(&file, &known))
+				sealRows(&file, &known)
+				change(file, &known)
+				require.NoError(t, r.s.objs.FileRows.Put(&file, &known))
+			}
+			r.requireNoRows(t, tgt)
 		}
-		r.requireNoRows(t, tgt)
 	})
+}
+
+// The same for a language runtime.
+func TestRuntimeOfOthers(t *testing.T) {
+	program := buildHotSpot(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	require.NoError(t, s.Start())
+	var pid uint32
+	var heap, segments uint64
+	_, err := fmt.Sscan(startProgram(t, program, "endless"), &pid, &heap, &segments)
+	require.NoError(t, err)
+	id := identify(t, s, pid)
+	require.NoError(t, s.SetRuntime(id, hotSpotOf(heap, segments)))
+	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
+	var runtime record.RuntimeProcess
+	require.NoError(t, s.objs.Runtimes.Lookup(&id, &runtime))
+	other := id
+	other.ExecID++
+	for _, tc := range []struct {
+		change func(r *record.RuntimeProcess)
+		counts bool
+	}{
+		{func(*record.RuntimeProcess) {}, true},
+		{func(r *record.RuntimeProcess) { sealRuntime(&other, r) }, false},
+		{func(r *record.RuntimeProcess) { r.Python.ThreadNext++ }, true}, // it is none of its kind
+		{func(r *record.RuntimeProcess) { r.HotSpot.BlockBytes++ }, false},
+		{func(r *record.RuntimeProcess) { r.Kind = record.RuntimeV8; sealRuntime(&id, r) }, false}, // the list says another
+	} {
+		changed := runtime
+		tc.change(&changed)
+		require.NoError(t, s.objs.Runtimes.Put(&id, &changed))
+		var told unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &told))
+		seen := 0
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != pid || r.TimeNs < uint64(told.Nano()) || len(r.UserFrames) == 0 {
+				return false
+			}
+			if r.UserFrames[0] >= 1<<63 {
+				require.True(t, tc.counts)
+				return true
+			}
+			seen++
+			return !tc.counts && seen > 100
+		})
+	}
 }
 
 // from passes on the next sample that is taken of a process from now on.

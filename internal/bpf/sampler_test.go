@@ -184,11 +184,15 @@ func TestForkInheritsSources(t *testing.T) {
 	key = forked.Process
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
 	require.EqualValues(t, 42, entry.Sources[0].Offset)
-	require.True(t, entry.BySample)
-	require.Equal(t, key.TGID, entry.Owner)
+	require.True(t, entry.Head.BySample)
+	copied := entry
+	sealProcess(&key, &entry)
+	require.Equal(t, entry, copied)
 	var list record.UnwindList
 	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
-	require.Equal(t, key.TGID, list.Owner)
+	inherited := list
+	sealList(&key, &list)
+	require.Equal(t, list, inherited)
 	require.Equal(t, s.lists[parent].id, list.ID)
 	require.EqualValues(t, 1, list.Count)
 	require.NoError(t, stdin.Close())

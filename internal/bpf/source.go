@@ -17,16 +17,16 @@ func (s *Sampler) SetLabelSources(id record.ProcessID, sources []record.LabelSou
 	if len(sources) > record.MaxLabelSources {
 		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), record.MaxLabelSources)
 	}
-	entry := entryOf(sources, id.TGID)
+	entry := entryOf(sources)
+	sealProcess(&id, &entry)
 	if err := s.objs.Processes.Put(&id, &entry); err != nil {
 		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
 	}
 	return nil
 }
 
-// entryOf makes an entry whose key the programs know by owner.
-func entryOf(sources []record.LabelSource, owner uint32) record.ProcessEntry {
-	entry := record.ProcessEntry{NumSources: uint8(len(sources)), Owner: owner}
+func entryOf(sources []record.LabelSource) record.ProcessEntry {
+	entry := record.ProcessEntry{Head: record.ProcessHead{NumSources: uint8(len(sources))}}
 	copy(entry.Sources[:], sources)
 	return entry
 }
@@ -40,8 +40,9 @@ func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSourc
 	if len(sources) > record.MaxLabelSources {
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), record.MaxLabelSources)
 	}
-	entry := entryOf(sources, uint32(program.Inode))
-	entry.Presumed, entry.BySample = presumed, len(sources) == 0
+	entry := entryOf(sources)
+	entry.Head.Presumed, entry.Head.BySample = presumed, len(sources) == 0
+	sealProcess(&program, &entry)
 	if err := s.objs.Programs.Put(&program, &entry); err != nil {
 		return fmt.Errorf("set label sources of a program: %w", err)
 	}
@@ -60,7 +61,9 @@ func (s *Sampler) ForgetProgram(program record.FileKey) error {
 // Filter tells that no samples of a process are wanted: they are counted and nothing
 // of them is read. It has an effect with Config.SelectTargets only.
 func (s *Sampler) Filter(id record.ProcessID) error {
-	if err := s.objs.Processes.Put(&id, &record.ProcessEntry{Filtered: true, Owner: id.TGID}); err != nil {
+	entry := record.ProcessEntry{Head: record.ProcessHead{Filtered: true}}
+	sealProcess(&id, &entry)
+	if err := s.objs.Processes.Put(&id, &entry); err != nil {
 		return fmt.Errorf("filter process %d: %w", id.TGID, err)
 	}
 	return nil

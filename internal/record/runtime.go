@@ -170,7 +170,8 @@ type V8Process struct {
 // RuntimeProcess is the language runtime of a process: struct runtime_process.
 type RuntimeProcess struct {
 	Kind    RuntimeKind
-	Owner   uint32 // TGID
+	Pad     uint32 // 0
+	Seal    uint64 // package bpf fills it in
 	Python  PythonProcess
 	HotSpot HotSpotProcess
 	V8      V8Process

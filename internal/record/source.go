@@ -54,12 +54,18 @@ type LabelSource struct {
 // ProcessEntry is what the BPF programs know of a process, or have processes of a program
 // begin with: struct process_entry.
 type ProcessEntry struct {
+	Head    ProcessHead
+	Seal    uint64 // package bpf fills it in
+	Sources [MaxLabelSources]LabelSource
+}
+
+// ProcessHead is what they know but for the label sources: struct process_head.
+type ProcessHead struct {
 	NumSources uint8
 	Filtered   bool // no sample of it is wanted
 	Presumed   bool // the sources are those that others had of the same program, and not confirmed
 	// BySample: user space has not looked at the process yet, and is told of its first sample
 	// (EventSampled). Of a program: that is early enough for its processes.
 	BySample bool
-	Owner    uint32 // TGID of a process, inode of a program
-	Sources  [MaxLabelSources]LabelSource
+	Pad      uint32 // 0
 }

@@ -111,17 +111,16 @@ type UnwindList struct {
 	ID        uint64
 	ExecPages uint64 // mapped executable when the list was made; it holds as long as there are as many
 	Count     uint32 // of mappings
-	Owner     uint32 // TGID
 	Runtime   RuntimeKind
-	Pad       uint32 // 0
+	Seal      uint64 // package bpf fills it in
 }
 
 // KnownRows are the rows of a file, for the very file that they were made from: struct
 // known_rows.
 type KnownRows struct {
-	Inode  uint64 // of the key
 	Table  TableID
 	Slot   uint32
 	Blocks uint32
 	Texts  [MaxFileTexts]FileText // an unused one has no pages
+	Seal   uint64                 // package bpf fills it in
 }

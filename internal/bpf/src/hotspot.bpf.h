@@ -21,7 +21,7 @@
 #ifndef CUSTOM_LABELS_HOTSPOT_H
 #define CUSTOM_LABELS_HOTSPOT_H
 
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 #include "hotspotcode.bpf.h"
 #include "hotspotread.bpf.h"
 
@@ -438,8 +438,6 @@ out:
 static __noinline int find_hotspot(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
-	struct runtime_process *known;
-	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 	struct hotspot_walk *h;
 
 	if (!s)
@@ -448,13 +446,8 @@ static __noinline int find_hotspot(__u32 scratch)
 	h->blob = h->method = h->frames = h->failed = 0;
 	h->from_native = 1;
 	h->process.low = h->process.high = 0;
-	id = s->header.process;
-	known = bpf_map_lookup_elem(&runtimes, &id);
-	if (!known || known->kind != RUNTIME_HOTSPOT)
-		return 0;
-	__builtin_memcpy(&h->process, &known->hotspot, sizeof(h->process));
-	if (!still_of(known, owner, id.tgid))
-		h->process.low = h->process.high = 0;
+	if (find_runtime(s, RUNTIME_HOTSPOT))
+		__builtin_memcpy(&h->process, &s->runtime.hotspot, sizeof(h->process));
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #ifndef CUSTOM_LABELS_HOTSPOTCODE_H
 #define CUSTOM_LABELS_HOTSPOTCODE_H
 
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 
 #ifndef OLDER_KERNELS
 

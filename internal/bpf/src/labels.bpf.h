@@ -7,7 +7,7 @@
 #define CUSTOM_LABELS_LABELS_H
 
 #include "go.bpf.h"
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 #include "nodejs.bpf.h"
 #include "tls.bpf.h"
 
@@ -259,7 +259,7 @@ SEPARATE int read_source(__u64 tp, __u64 g, __u32 source, __u32 at, struct label
 	barrier_var(source);
 	if (source >= MAX_LABEL_SOURCES || at > MAX_LABEL_BYTES)
 		return OUTCOME_INVALID;
-	out = copy_source(s, tp, g, &s->sources[source], at, block, &end);
+	out = copy_source(s, tp, g, &s->entry.sources[source], at, block, &end);
 	if (out == OUTCOME_PRESENT || out == OUTCOME_TRUNCATED)
 		block->bytes = end - at;
 	return out;
@@ -274,7 +274,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 {
 	struct scratch *s = this_scratch();
 	struct process_entry *entry;
-	__u32 at = 0, sources, presumed;
+	__u32 at = 0;
 
 	if (!id || !s)
 		return 0;
@@ -282,18 +282,16 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
-	s->by_sample = entry->by_sample;
+	__builtin_memcpy(&s->entry, entry, sizeof(s->entry));
+	if (s->entry.seal != process_seal(seal(0, id, sizeof(*id)), &s->entry))
+		return 0;
+	s->by_sample = s->entry.head.by_sample;
 	if (!read_labels)
 		return 0;
-	sources = entry->num_sources;
-	presumed = entry->presumed;
-	__builtin_memcpy(s->sources, entry->sources, sizeof(s->sources));
-	if (!still_of(entry, owner, id->tgid))
-		return 0;
 	s->header.known = 1;
-	s->header.presumed = !!presumed;
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources; i++) {
-		struct label_block block = { .abi = s->sources[i].abi };
+	s->header.presumed = !!s->entry.head.presumed;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < s->entry.head.num_sources; i++) {
+		struct label_block block = { .abi = s->entry.sources[i].abi };
 		__u32 start = at + sizeof(block), end;
 
 		barrier_var(at);
@@ -302,7 +300,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp && s->sources[i].kind != TLS_KIND_REGISTER)
+		else if (!tp && s->entry.sources[i].kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
 			block.outcome = read_source(tp, g, i, start, &block);

@@ -164,6 +164,7 @@ struct stack_walk {
 	__u64 bare_start; /* the mapping without rows that was looked up last */
 	__u64 bare_limit;
 	struct vma_walk vma;
+	struct known_rows rows;		      /* a copy, of the file in vma */
 	__u64 frame_sp;			      /* the stack pointer of the frame whose caller is looked for */
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
 	__u64 window_start;
@@ -180,7 +181,7 @@ struct python_evaluation {
 
 /* From the current thread of a CPython to the frames that it runs. */
 struct python_walk {
-	struct runtime_process runtime;
+	struct python_process of;
 	__u64 interpreter;
 	__u64 thread;
 	__u64 found;  /* the thread's state, of those with frames the first */
@@ -313,12 +314,13 @@ struct scratch {
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	struct label_source sources[MAX_LABEL_SOURCES]; /* copies, for as long as reading takes */
-	__u32 by_sample;				/* user space has not looked at the process yet */
-	__u32 end;					/* of copy_slots: where the labels end */
-	__u32 skipped;					/* and those without a value */
-	struct user_regs user;				/* of the task */
-	__u64 regs[NUM_REGS];				/* that rules may refer to, by DWARF number */
+	struct process_entry entry;	/* a copy, for as long as reading takes */
+	struct runtime_process runtime; /* the same */
+	__u32 by_sample;		/* user space has not looked at the process yet */
+	__u32 end;			/* of copy_slots: where the labels end */
+	__u32 skipped;			/* and those without a value */
+	struct user_regs user;		/* of the task */
+	__u64 regs[NUM_REGS];		/* that rules may refer to, by DWARF number */
 	struct stack_walk walk_state;
 	struct known_rule rules[1 << KNOWN_RULES_BITS];
 	struct signal_regs signal;
@@ -444,24 +446,6 @@ static __always_inline void count(enum counter c)
 
 	if (cs)
 		cs->value[c]++;
-}
-
-/*
- * Whether what was read of an element of a hash map was its owner's. Once an element is
- * replaced or deleted, its memory may be another key's at once, while it is still looked at
- * here. So whatever is read is copied, and its owner checked afterwards.
- */
-#define still_of(element, field, of)                                                                                   \
-	({                                                                                                             \
-		asm volatile("" ::: "memory");                                                                         \
-		*(const volatile typeof((element)->field) *)&(element)->field == (typeof((element)->field))(of);       \
-	})
-
-/* What cookies are made with. */
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
 }
 
 #endif

@@ -68,18 +68,18 @@ int sample_cpu(struct perf_context *ctx)
 	return 0;
 }
 
-/* Has a process begin with an entry of another owner. */
-static __always_inline void begin_with(const struct process_entry *entry, __u32 owner, const struct process_id *id,
+/* Has a process begin with the entry of another key, which begins its seal. */
+static __always_inline void begin_with(const struct process_entry *entry, __u64 key, const struct process_id *id,
 				       bool may_be_filtered)
 {
 	struct process_entry copy = *entry;
 
-	if (!still_of(entry, owner, owner))
+	if (copy.seal != process_seal(key, &copy))
 		return;
-	copy.owner = id->tgid;
-	copy.by_sample = 1;
+	copy.head.by_sample = 1;
 	if (!may_be_filtered)
-		copy.filtered = 0;
+		copy.head.filtered = 0;
+	copy.seal = process_seal(seal(0, id, sizeof(*id)), &copy);
 	bpf_map_update_elem(&processes, id, &copy, BPF_NOEXIST);
 }
 
@@ -91,9 +91,9 @@ static __always_inline void inherit_runtime(const struct process_id *parent, con
 	if (!runtime)
 		return;
 	copy = *runtime;
-	if (!still_of(runtime, owner, parent->tgid))
+	if (copy.seal != runtime_seal(seal(0, parent, sizeof(*parent)), &copy))
 		return;
-	copy.owner = child->tgid;
+	copy.seal = runtime_seal(seal(0, child, sizeof(*child)), &copy);
 	bpf_map_update_elem(&runtimes, child, &copy, BPF_NOEXIST);
 }
 
@@ -116,15 +116,15 @@ int process_fork(__u64 *ctx)
 	process_identity(child, &child_id);
 	entry = bpf_map_lookup_elem(&processes, &parent_id);
 	/* What the child inherits is what its parent has said of itself by now. */
-	labelled = entry && entry->num_sources;
+	labelled = entry && entry->head.num_sources;
 	if (entry)
-		begin_with(entry, parent_id.tgid, &child_id, !judge_forked);
+		begin_with(entry, seal(0, &parent_id, sizeof(parent_id)), &child_id, !judge_forked);
 	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
 	if (list) {
 		struct unwind_list copy = *list;
 
-		if (still_of(list, owner, parent_id.tgid)) {
-			copy.owner = child_id.tgid;
+		if (copy.seal == seal_of(&copy, &parent_id)) {
+			copy.seal = seal_of(&copy, &child_id);
 			if (copy.runtime)
 				inherit_runtime(&parent_id, &child_id);
 			bpf_map_update_elem(&unwind_lists, &child_id, &copy, BPF_NOEXIST);
@@ -156,15 +156,15 @@ int process_exec(__u64 *ctx)
 	before.exec_id--; /* begin_new_exec() adds one */
 	known = bpf_map_lookup_elem(&processes, &before);
 	/* What user space goes on to read of what was there before would be the new program's. */
-	looked_at = known && !known->by_sample;
+	looked_at = known && !known->head.by_sample;
 	bpf_map_delete_elem(&processes, &before);
 	bpf_map_delete_elem(&unwind_lists, &before);
 	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	known = bpf_map_lookup_elem(&programs, &program);
 	if (known) {
-		plain = known->by_sample;
-		if (known->num_sources)
-			begin_with(known, program.inode, &id, true);
+		plain = known->head.by_sample;
+		if (known->head.num_sources)
+			begin_with(known, seal(0, &program, sizeof(program)), &id, true);
 	}
 	ev = reserve_event();
 	if (!ev)

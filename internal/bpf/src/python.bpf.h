@@ -17,7 +17,7 @@
 #ifndef CUSTOM_LABELS_PYTHON_H
 #define CUSTOM_LABELS_PYTHON_H
 
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 #include "tid.bpf.h"
 #include "tls.bpf.h"
 
@@ -80,7 +80,7 @@ static __always_inline long python_stop(struct python_walk *p, enum counter why)
 /* Makes frame the innermost one of a thread's state, and p->cframe the _PyCFrame that it is in, if any. */
 static __always_inline long python_frame_of(struct python_walk *p, __u64 thread, __u64 *frame)
 {
-	struct python_process *of = &p->runtime.python;
+	struct python_process *of = &p->of;
 	__u64 at;
 
 	if (read_user(&at, thread + of->thread_frame))
@@ -101,7 +101,7 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 	if (!s)
 		return 1;
 	p = &s->python;
-	of = &p->runtime.python;
+	of = &p->of;
 	if (!p->thread) {
 		if (!p->interpreter)
 			return python_stop(p, p->known ? 0 : COUNTER_RUNTIME_NO_THREAD);
@@ -139,7 +139,7 @@ static __always_inline bool python_ascii(__u32 state)
 /* The code object at an address, and what tells it from another one there: last_code and last_cookie. */
 static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 {
-	struct python_process *of = &p->runtime.python;
+	struct python_process *of = &p->of;
 	__u64 bytes = of->code_bytes, name, hash, text, n;
 	__u32 line;
 
@@ -220,7 +220,7 @@ static long next_python_frame(__u64 i, struct walk_context *ctx)
 	if (!s)
 		return 1;
 	p = &s->python;
-	of = &p->runtime.python;
+	of = &p->of;
 	frame = p->frame;
 	if (!frame)
 		return python_stop(p, p->overflow ? COUNTER_RUNTIME_CUT : COUNTER_RUNTIME_WHOLE);
@@ -320,25 +320,19 @@ __noinline int collect_python(__u32 scratch)
 {
 	struct walk_context ctx = { .scratch = scratch };
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
-	struct runtime_process *known;
 	struct python_process *of;
-	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 	struct python_walk *p;
 
 	if (!s)
 		return 0;
 	p = &s->python;
-	of = &p->runtime.python;
+	of = &p->of;
 	p->outcome = COUNTER_RUNTIME_INVALID;
 	p->count = p->put = p->from = p->evaluations = p->next = p->end = p->first = p->overflow = 0;
 	p->thread = p->found = p->second = p->known = p->last_code = 0;
-	id = s->header.process;
-	known = bpf_map_lookup_elem(&runtimes, &id);
-	if (!known)
+	if (!find_runtime(s, RUNTIME_CPYTHON))
 		return 0;
-	__builtin_memcpy(&p->runtime, known, sizeof(p->runtime));
-	if (!still_of(known, owner, id.tgid) || p->runtime.kind != RUNTIME_CPYTHON)
-		return 0;
+	__builtin_memcpy(of, &s->runtime.python, sizeof(*of));
 	p->tid = own_tid();
 	if (read_user(&p->interpreter, of->interpreters))
 		return 0;

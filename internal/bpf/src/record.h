@@ -227,9 +227,8 @@ struct unwind_list {
 	__u64 id;
 	__u64 exec_pages; /* mapped executable when the list was made; it holds as long as there are as many */
 	__u32 count;	  /* of mappings */
-	__u32 owner;	  /* tgid, see still_of() */
 	__u32 runtime;	  /* enum runtime_kind: the process has an entry in runtimes */
-	__u32 pad;
+	__u64 seal;	  /* see seal() */
 };
 
 /*
@@ -254,11 +253,11 @@ struct file_text {
 
 /* The rows of a file, by file_key: only for the very file that the table was made from. */
 struct known_rows {
-	__u64 inode; /* of the key, see still_of() */
 	__u64 table_id;
 	__u32 slot;
 	__u32 blocks;
 	struct file_text texts[MAX_FILE_TEXTS]; /* an unused one has no pages */
+	__u64 seal;				/* see seal() */
 };
 _Static_assert(sizeof(struct known_rows) == 24 + 16 * MAX_FILE_TEXTS, "known_rows");
 
@@ -268,7 +267,7 @@ struct named_file {
 	struct file_key key;
 };
 
-struct process_entry {
+struct process_head {
 	__u8 num_sources;
 	__u8 filtered; /* no sample of it is wanted */
 	__u8 presumed; /* the sources are those that others had of the same program, and not confirmed */
@@ -277,10 +276,16 @@ struct process_entry {
 	 * program: that is early enough for its processes.
 	 */
 	__u8 by_sample;
-	__u32 owner; /* tgid of a process, inode of a program, see still_of() */
+	__u32 pad;
+};
+
+/* What is known of a process, or what a program's processes begin with. */
+struct process_entry {
+	struct process_head head;
+	__u64 seal; /* of the head and the sources that there are, see process_seal() */
 	struct label_source sources[MAX_LABEL_SOURCES];
 };
-_Static_assert(sizeof(struct process_entry) == 8 + 40 * MAX_LABEL_SOURCES, "process_entry");
+_Static_assert(sizeof(struct process_entry) == 16 + 40 * MAX_LABEL_SOURCES, "process_entry");
 
 /*
  * Head of a sample in the ring buffer. Behind it, in this order and without gaps:

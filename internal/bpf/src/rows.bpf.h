@@ -18,6 +18,16 @@ _Static_assert(1 << CHUNK_STEPS == MAX_UNWIND_CHUNKS, "CHUNK_STEPS");
 _Static_assert(1 << MAPPING_STEPS == UNWIND_CHUNK_MAPPINGS, "MAPPING_STEPS");
 _Static_assert(1 << (ROW_STEPS - 1) == UNWIND_BLOCK_BYTES, "an instruction has at least one byte");
 
+/*
+ * Whether what was read of a chunk was its list's. The memory of a chunk that is gone may be another list's at once; a
+ * list's number is never used again, and is the first that is written of a chunk.
+ */
+static __always_inline bool still_of(const struct unwind_chunk *c, __u64 list)
+{
+	asm volatile("" ::: "memory");
+	return *(const volatile __u64 *)&c->list == list;
+}
+
 static __always_inline struct unwind_chunk *mapping_chunk(__u64 list, __u32 chunk)
 {
 	struct unwind_chunk_key key = { .list = list, .chunk = chunk };
@@ -108,7 +118,7 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 			low = middle;
 		else
 			high = middle;
-		if (!still_of(c, list, w->list))
+		if (!still_of(c, w->list))
 			return unknown_mappings(w);
 	}
 	c = mapping_chunk(w->list, low);
@@ -127,7 +137,7 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 	}
 	m = chunk_mapping(c, low);
 	__builtin_memcpy(&w->mapping, m, sizeof(w->mapping));
-	if (!still_of(c, list, w->list)) {
+	if (!still_of(c, w->list)) {
 		w->mapping.start = w->mapping.limit = 0;
 		return unknown_mappings(w);
 	}

@@ -161,12 +161,13 @@ _Static_assert(sizeof(struct v8_process) == 32, "v8_process");
 
 /* The runtime of a process. */
 struct runtime_process {
-	__u32 kind;  /* enum runtime_kind */
-	__u32 owner; /* tgid, see still_of() */
+	__u32 kind; /* enum runtime_kind */
+	__u32 pad;
+	__u64 seal; /* of the kind and the struct of that kind, see runtime_seal() */
 	struct python_process python;
 	struct hotspot_process hotspot;
 	struct v8_process v8;
 };
-_Static_assert(sizeof(struct runtime_process) == 288, "runtime_process");
+_Static_assert(sizeof(struct runtime_process) == 296, "runtime_process");
 
 #endif

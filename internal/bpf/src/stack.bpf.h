@@ -358,23 +358,19 @@ static long walk_runtime_frame(__u64 i, struct walk_context *ctx)
 /* Finds the list of what a process maps. One that does not hold any more is as good as none. */
 static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
 {
-	struct unwind_list *list = bpf_map_lookup_elem(&unwind_lists, id);
+	struct unwind_list *known = bpf_map_lookup_elem(&unwind_lists, id), list = {};
 	struct mm_struct *mm = FIELD(task, mm);
-	__u64 exec_pages = 0;
+	bool holds = false;
 
-	w->list = w->mappings = w->runtime = 0;
-	if (list) {
-		w->list = list->id;
-		w->mappings = list->count;
-		exec_pages = list->exec_pages;
-		w->runtime = list->runtime;
-		if (!still_of(list, owner, id->tgid)) {
-			w->runtime = 0;
-			list = NULL;
-		}
+	if (known) {
+		list = *known;
+		holds = list.seal == seal_of(&list, id);
 	}
-	w->guessed = use_rows && !list;
-	w->by_vma = use_rows && (!list || !mm || FIELD(mm, exec_vm) != exec_pages);
+	w->list = holds ? list.id : 0;
+	w->mappings = holds ? list.count : 0;
+	w->runtime = holds ? list.runtime : 0;
+	w->guessed = use_rows && !holds;
+	w->by_vma = use_rows && (!holds || !mm || FIELD(mm, exec_vm) != list.exec_pages);
 	begin_recent(w);
 }
 

@@ -4,6 +4,7 @@
 #define CUSTOM_LABELS_TARGETS_H
 
 #include "identity.bpf.h"
+#include "seal.bpf.h"
 
 /*
  * Whether no sample of a task is wanted. One lookup, and none unless targets are
@@ -12,13 +13,17 @@
 static __noinline bool filtered_target(const struct task_struct *task)
 {
 	struct process_entry *entry;
+	struct process_head head;
 	struct process_id id;
 
 	if (!select_targets)
 		return false;
 	process_identity(task, &id);
 	entry = bpf_map_lookup_elem(&processes, &id);
-	return entry && entry->filtered && still_of(entry, owner, id.tgid);
+	if (!entry)
+		return false;
+	head = entry->head;
+	return head.filtered && entry->seal == seal(seal(0, &id, sizeof(id)), &head, sizeof(head));
 }
 
 #endif

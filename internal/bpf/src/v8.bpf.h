@@ -19,7 +19,7 @@
 #ifndef CUSTOM_LABELS_V8_H
 #define CUSTOM_LABELS_V8_H
 
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 #include "nodejs.bpf.h"
 #include "python.bpf.h"
 
@@ -427,8 +427,6 @@ __noinline int step_v8(__u32 scratch)
 __noinline int begin_v8(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
-	struct runtime_process *known;
-	struct process_id id; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 	struct v8_walk *v;
 
 	if (!s)
@@ -439,13 +437,9 @@ __noinline int begin_v8(__u32 scratch)
 	for (__u32 i = 0; i < V8_KNOWN; i++)
 		v->functions[i].function = v->maps[i].map = 0;
 	v->searches = 0;
-	id = s->header.process;
-	known = bpf_map_lookup_elem(&runtimes, &id);
-	if (!known)
+	if (!find_runtime(s, RUNTIME_V8))
 		return 0;
-	__builtin_memcpy(&v->of, &known->v8, sizeof(v->of));
-	if (!still_of(known, owner, id.tgid) || known->kind != RUNTIME_V8)
-		return 0;
+	__builtin_memcpy(&v->of, &s->runtime.v8, sizeof(v->of));
 	v->outcome = COUNTER_RUNTIME_WHOLE;
 	return 0;
 }

@@ -11,7 +11,7 @@
 #ifndef CUSTOM_LABELS_VMA_H
 #define CUSTOM_LABELS_VMA_H
 
-#include "maps.bpf.h"
+#include "seal.bpf.h"
 
 /* include/linux/maple_tree.h, unchanged since mappings are in such a tree (Linux 6.1). */
 #define MAPLE_LEVELS 6 /* of at least 5 children each */
@@ -124,9 +124,11 @@ SEPARATE int find_vma(struct vma_walk *v, __u64 pc)
 	return VMA_FILE;
 }
 
-/* Makes w->mapping the one in w->vma. */
-static __always_inline bool use_known_rows(struct stack_walk *w, const struct known_rows *known)
+/* Makes w->mapping the one in w->vma, if w->rows describe it. */
+static __always_inline bool use_known_rows(struct stack_walk *w)
 {
+	const struct known_rows *known = &w->rows;
+
 	for (int i = 0; i < MAX_FILE_TEXTS; i++) {
 		const struct file_text *t = &known->texts[i];
 
@@ -157,7 +159,9 @@ static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 	if (kind == VMA_FILE) {
 		__builtin_memcpy(&key, &w->vma.key, sizeof(key));
 		known = bpf_map_lookup_elem(&file_rows, &key);
-		if (known && use_known_rows(w, known) && still_of(known, inode, key.inode)) {
+		if (known)
+			__builtin_memcpy(&w->rows, known, sizeof(w->rows));
+		if (known && w->rows.seal == seal_of(&w->rows, &key) && use_known_rows(w)) {
 			w->mapping.start = w->vma.start;
 			w->mapping.limit = w->vma.limit;
 			return true;

@@ -1,0 +1,59 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"unsafe"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// What is set for a key is sealed, so that the programs know a copy of it for the key's and
+// whole: src/seal.bpf.h says why, and makes the same seals.
+
+func sealProcess[K record.ProcessID | record.FileKey](key *K, e *record.ProcessEntry) {
+	e.Seal = seal(seal(0, wordsOf(key)), wordsOf(&e.Head))
+	for i := range e.Head.NumSources {
+		e.Seal = seal(e.Seal, wordsOf(&e.Sources[i]))
+	}
+}
+
+func sealRuntime(id *record.ProcessID, r *record.RuntimeProcess) {
+	r.Seal = mix(seal(0, wordsOf(id)), uint64(r.Kind))
+	switch r.Kind {
+	case record.RuntimeCPython:
+		r.Seal = seal(r.Seal, wordsOf(&r.Python))
+	case record.RuntimeHotSpot:
+		r.Seal = seal(r.Seal, wordsOf(&r.HotSpot))
+	case record.RuntimeV8:
+		r.Seal = seal(r.Seal, wordsOf(&r.V8))
+	}
+}
+
+func sealList(id *record.ProcessID, l *record.UnwindList) {
+	words := wordsOf(l)
+	l.Seal = seal(seal(0, wordsOf(id)), words[:len(words)-1])
+}
+
+func sealRows(file *record.FileKey, r *record.KnownRows) {
+	words := wordsOf(r)
+	r.Seal = seal(seal(0, wordsOf(file)), words[:len(words)-1])
+}
+
+func mix(hash, word uint64) uint64 {
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15
+	return hash ^ hash>>32
+}
+
+func seal(hash uint64, words []uint64) uint64 {
+	for _, w := range words {
+		hash = mix(hash, w)
+	}
+	return hash
+}
+
+// wordsOf returns what of is made of. The structs of package record have whole words and no
+// gaps.
+func wordsOf[T any](of *T) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(of)), unsafe.Sizeof(*of)/8)
+}

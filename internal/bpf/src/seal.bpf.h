@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What an element of a hash map says of its key is sealed. Once an element is replaced or deleted, its memory may be
+ * another key's at once, while it is still looked at here, and the first key's again after that. So whatever is read
+ * is copied, and counts only with the seal of the copy: then it was set for this key, and in one piece. seal.go makes
+ * the same ones.
+ */
+#ifndef CUSTOM_LABELS_SEAL_H
+#define CUSTOM_LABELS_SEAL_H
+
+#include "maps.bpf.h"
+
+/* What cookies and seals are made with. */
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
+
+/* Goes on with the words of a struct. A seal begins with 0 and its key. */
+static __always_inline __u64 seal(__u64 hash, const void *of, __u32 bytes)
+{
+	const __u64 *words = of;
+
+#pragma unroll
+	for (__u32 i = 0; i < bytes / sizeof(*words); i++)
+		hash = mix(hash, words[i]);
+	return hash;
+}
+
+/* The seal of a struct that ends with it. */
+#define seal_of(element, key) seal(seal(0, key, sizeof(*(key))), element, offsetof(typeof(*(element)), seal))
+
+static __always_inline __u64 process_seal(__u64 key, const struct process_entry *entry)
+{
+	key = seal(key, &entry->head, sizeof(entry->head));
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->head.num_sources; i++)
+		key = seal(key, &entry->sources[i], sizeof(entry->sources[i]));
+	return key;
+}
+
+static __always_inline __u64 runtime_seal(__u64 key, const struct runtime_process *runtime)
+{
+	key = mix(key, runtime->kind);
+	switch (runtime->kind) {
+	case RUNTIME_CPYTHON:
+		return seal(key, &runtime->python, sizeof(runtime->python));
+	case RUNTIME_HOTSPOT:
+		return seal(key, &runtime->hotspot, sizeof(runtime->hotspot));
+	case RUNTIME_V8:
+		return seal(key, &runtime->v8, sizeof(runtime->v8));
+	}
+	return key;
+}
+
+/* Whether a process has the runtime of a kind: then scratch.runtime is a copy of what is known of it. */
+static __always_inline bool find_runtime(struct scratch *s, __u32 kind)
+{
+	struct process_id id = s->header.process; /* on the stack: Linux 6.1 takes a key from nowhere else here */
+	struct runtime_process *known = bpf_map_lookup_elem(&runtimes, &id);
+
+	if (!known)
+		return false;
+	__builtin_memcpy(&s->runtime, known, sizeof(s->runtime));
+	return s->runtime.kind == kind && s->runtime.seal == runtime_seal(seal(0, &id, sizeof(id)), &s->runtime);
+}
+
+#endif
