@@ -15,9 +15,11 @@
 // are one pass over an array. Where a function, a module or a type is the first of its kind on
 // the way is marked when a stack comes: sums over these nodes count it once.
 //
-// A query makes a tree of what it selects in each segment. These are put together from the
-// root, the frames with the most time first, and what is too small to be drawn is never looked
-// into. The trees of full segments are kept until something else is selected.
+// A query numbers the frames of a segment as a walk along the trie meets them: a full segment
+// has these numbers. All that is below a frame is one stretch of numbers then, and its time the
+// difference of two running sums. What is drawn is put together from all segments, from the root
+// on, the frames with the most time first: nothing is made of what is too small to be drawn. The
+// running sums of full segments are kept until something else is selected.
 //
 // The package knows no format: who reads OTLP or pprof fills in Sample. Texts are any
 // bytes that the caller lets pass; bounds on the length of a text are the caller's, bounds

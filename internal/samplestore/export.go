@@ -14,7 +14,7 @@ type Entry struct {
 // locations as long as they are used. It returns the times that the samples span, 0, 0 if there
 // are none.
 func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
-	parts, _ := s.snapshot()
+	parts, _ := s.parts()
 	scans := s.scanned(parts, q)
 	var way []Frame
 	var groups []Frame

@@ -54,29 +54,30 @@ type frameSums struct {
 	moduleNs, typeNs int64
 }
 
-// sumFrames adds up the time of each frame of a part.
-func (s *scan) sumFrames() []frameSums {
+// sumFrames adds up the time of each frame of a part, by the own times of places, which become
+// those with all that is below.
+func (s *scan) sumFrames(ns []Sides) []frameSums {
 	sums := make([]frameSums, len(s.part.frames))
-	for i := 1; i < len(s.tree); i++ {
-		n := &s.tree[i]
-		if n.at&groupMark != 0 {
+	for i := 1; i < len(ns); i++ {
+		if ns[i] != (Sides{}) {
+			sums[s.part.trie[i].frame&frameBits].self.add(ns[i])
+		}
+	}
+	for i := len(ns) - 1; i > 0; i-- {
+		if ns[i] == (Sides{}) {
 			continue
 		}
-		marked := s.part.trie[n.at].frame
-		sum := &sums[marked&frameBits]
-		sum.self.add(n.total)
-		// What a node has itself is what its children do not have.
-		if p := s.tree[n.parent].at; n.parent != 0 && p&groupMark == 0 {
-			sums[s.part.trie[p].frame&frameBits].self.subtract(n.total)
+		n := s.part.trie[i]
+		ns[n.parent].add(ns[i])
+		sum := &sums[n.frame&frameBits]
+		if n.frame&firstFunction != 0 {
+			sum.total.add(ns[i])
 		}
-		if marked&firstFunction != 0 {
-			sum.total.add(n.total)
+		if n.frame&firstModule != 0 {
+			sum.moduleNs += ns[i].Sum()
 		}
-		if marked&firstModule != 0 {
-			sum.moduleNs += n.total.Sum()
-		}
-		if marked&firstType != 0 {
-			sum.typeNs += n.total.Sum()
+		if n.frame&firstType != 0 {
+			sum.typeNs += ns[i].Sum()
 		}
 	}
 	return sums
@@ -91,16 +92,16 @@ func (s *scan) found(search string) (found Sides) {
 	for i, f := range s.part.frames {
 		matched[i] = matches(f, search)
 	}
-	above := make([]bool, len(s.tree)) // a match is on the way to this node
-	for i := 1; i < len(s.tree); i++ {
-		n := &s.tree[i]
-		if n.at&groupMark != 0 {
-			continue
-		}
-		above[i] = above[n.parent]
-		if !above[i] && matched[s.part.trie[n.at].frame&frameBits] {
-			found.add(n.total)
-			above[i] = true
+	above := make([]bool, len(s.part.trie)) // a match is on the way to this place, or at it
+	for i := 1; i < len(above); i++ {
+		n := s.part.trie[i]
+		above[i] = above[n.parent] || matched[n.frame&frameBits]
+	}
+	for g := range s.grown {
+		for i, at := range s.grown[g].at {
+			if above[at] {
+				found.add(s.grown[g].ns(int32(i), int32(i)+1))
+			}
 		}
 	}
 	return found

@@ -121,7 +121,7 @@ type View struct {
 
 // Query answers a query.
 func (s *Store) Query(q *Query) View {
-	parts, status := s.snapshot()
+	parts, status := s.parts()
 	v := View{Status: status}
 	scans := s.scanned(parts, q)
 	for _, scan := range scans {

@@ -39,8 +39,8 @@ type scan struct {
 	failedNs [][]int64 // by filter: where only this one does not hold, by set; nil: none
 	hits, ns Sides
 
-	groups []Frame     // of the tree
-	tree   []treeNode  // the stacks that were selected
+	groups []Frame     // of the first level of the tree, if there is one
+	grown  []stretch   // the stacks that were selected, by group; nil: not grown yet
 	sums   []frameSums // by frame
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	rowBytes      = 40
 	nodeBytes     = 15
-	trieBytes     = 10
+	trieBytes     = 15
 	setBytes      = 10
 	edgeIndex     = 32 // of a node, a trie node or a set
 	pairBytes     = 15
@@ -106,6 +106,7 @@ type columns struct {
 	hashes       []uint64 // by frame, with a seed of the store's
 	nodes        []node
 	trie         []trieNode
+	ends         []uint32 // by place in the trie, if it is arranged: the first one that is not below
 	pairs        []pair
 	sets         []setNode
 	rows         []row
@@ -184,6 +185,7 @@ func (s *segment) cost(data, index int64) {
 // seal ends additions. Queries read the columns only.
 func (s *segment) seal() {
 	s.index = nil
+	s.arrange()
 	s.bytes -= s.indexBytes
 	s.indexBytes = 0
 }

@@ -130,6 +130,17 @@ type part struct {
 	full    bool // it takes no more
 }
 
+// parts returns what there is now, arranged.
+func (s *Store) parts() ([]*part, Status) {
+	parts, status := s.snapshot()
+	for _, p := range parts {
+		if !p.full {
+			p.arrange()
+		}
+	}
+	return parts, status
+}
+
 // snapshot returns what there is now.
 func (s *Store) snapshot() ([]*part, Status) {
 	s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"hash/fnv"
 	"hash/maphash"
+	"iter"
 	"slices"
 )
 
@@ -44,8 +45,8 @@ func frameHash(f Frame) uint64 {
 	return h.Sum64()
 }
 
-// merge puts the trees of parts together, node by node from the root: what is too small to be
-// drawn is never looked into.
+// merge puts what was selected in parts together as a tree, node by node from the root: what is too
+// small to be drawn is never looked into.
 type merge struct {
 	scans  []*scan
 	groups []Frame
@@ -60,7 +61,7 @@ type merge struct {
 	below map[int32]*merged // children of one node, by frame
 }
 
-// grown grows the trees of parts, as far as they are not there yet, and keeps them.
+// grown adds up what parts have by stack, as far as that was not done yet, and keeps it.
 func (s *Store) grown(scans []*scan, q *Query) *merge {
 	m := &merge{scans: scans, groups: groupsOf(scans, q), ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
 	g, ok := s.growers.Get().(*grower)
@@ -68,14 +69,13 @@ func (s *Store) grown(scans []*scan, q *Query) *merge {
 		g = &grower{}
 	}
 	for i, scan := range scans {
-		if scan.tree == nil || !slices.Equal(scan.groups, m.groups) {
+		if scan.grown == nil || !slices.Equal(scan.groups, m.groups) {
 			other := *scan // others may be looking at it
 			other.grow(g, m.groups)
 			m.scans[i] = &other
 		}
 		m.known[i] = make([]int32, len(scan.part.frames))
 	}
-	g.trie, g.tree = nil, nil
 	s.growers.Put(g)
 	s.kept.put(q.selection(), m.scans)
 	return m
@@ -88,31 +88,42 @@ type merged struct {
 	members []member
 }
 
-// member is the index of a node in the tree of a part.
-type member struct{ part, node int32 }
+// member is a place in the trie of a part, and what was selected there and below, by index in
+// the stretch of a group.
+type member struct {
+	part, group int32 // group -1: above all groups
+	at          uint32
+	from, to    int32
+}
 
 func (m *merge) root() *merged {
 	r := &merged{frame: -1}
 	for i, s := range m.scans {
-		r.add(s, member{int32(i), 0})
+		all := member{part: int32(i), to: int32(len(s.grown[0].at))}
+		if m.groups == nil {
+			r.add(s, all)
+			continue
+		}
+		r.members = append(r.members, member{part: int32(i), group: -1})
+		for g := range s.grown {
+			r.total.add(s.grown[g].ns(0, int32(len(s.grown[g].at))))
+		}
 	}
 	return r
 }
 
 func (n *merged) add(s *scan, at member) {
-	n.total.add(s.tree[at.node].total)
+	n.total.add(s.grown[at.group].ns(at.from, at.to))
 	n.members = append(n.members, at)
 }
 
-// frameOf returns the frame of a node of a part, by its number here.
+// frameOf returns the frame of a member that is no root, by its number here.
 func (m *merge) frameOf(at member) int32 {
-	s := m.scans[at.part]
-	n := s.tree[at.node].at
-	if n&groupMark != 0 {
-		f := m.groups[n&^groupMark]
+	if at.at == 0 {
+		f := m.groups[at.group]
 		return m.id(f, maphash.Comparable(m.seed, f))
 	}
-	return m.local(int(at.part), s.part.trie[n].frame&frameBits)
+	return m.local(int(at.part), m.scans[at.part].part.trie[at.at].frame&frameBits)
 }
 
 // local returns the number here of a frame of a part.
@@ -135,14 +146,12 @@ func (m *merge) id(f Frame, hash uint64) int32 {
 	return id
 }
 
-// children returns what is below a node, in the order in which it came.
+// children returns what is below a node, part by part in the order of the tries.
 func (m *merge) children(n *merged) []*merged {
 	var all []*merged
 	clear(m.below)
 	for _, at := range n.members {
-		s := m.scans[at.part]
-		for child := s.tree[at.node].first; child != 0; child = s.tree[child].next {
-			c := member{at.part, child}
+		for c := range m.steps(at) {
 			frame := m.frameOf(c)
 			made := m.below[frame]
 			if made == nil {
@@ -150,10 +159,42 @@ func (m *merge) children(n *merged) []*merged {
 				m.below[frame] = made
 				all = append(all, made)
 			}
-			made.add(s, c)
+			made.add(m.scans[at.part], c)
 		}
 	}
 	return all
+}
+
+// steps goes through what is below a member.
+func (m *merge) steps(of member) iter.Seq[member] {
+	s := m.scans[of.part]
+	return func(yield func(member) bool) {
+		if of.group < 0 {
+			for g := range s.grown {
+				if n := len(s.grown[g].at); n > 0 && !yield(member{part: of.part, group: int32(g), to: int32(n)}) {
+					return
+				}
+			}
+			return
+		}
+		places := &s.grown[of.group]
+		from := of.from
+		if from < of.to && places.at[from] == of.at {
+			from++ // its own
+		}
+		for child := of.at + 1; from < of.to; {
+			end := s.part.ends[child]
+			if end <= places.at[from] {
+				child = end
+				continue
+			}
+			to := places.search(from, of.to, end)
+			if !yield(member{of.part, of.group, child, from, to}) {
+				return
+			}
+			child, from = end, to
+		}
+	}
 }
 
 // waiting are nodes to be drawn, the one with the most time first.
@@ -243,32 +284,31 @@ func (m *merge) locate(zoom NodeID) []Frame {
 	if zoom == 0 || zoom == rootID {
 		return nil
 	}
-	for part, s := range m.scans {
-		ids := make([]NodeID, len(s.tree))
-		ids[0] = rootID
-		hashes := map[int32]uint64{}
-		for i := 1; i < len(s.tree); i++ {
-			frame := m.frameOf(member{int32(part), int32(i)})
+	hashes := map[int32]uint64{}
+	var way []Frame
+	var look func(at member, id NodeID) bool
+	look = func(at member, id NodeID) bool {
+		for c := range m.steps(at) {
+			frame := m.frameOf(c)
 			hash, ok := hashes[frame]
 			if !ok {
 				hash = frameHash(m.frames[frame])
 				hashes[frame] = hash
 			}
-			if ids[i] = childID(ids[s.tree[i].parent], hash); ids[i] == zoom {
-				return m.way(member{int32(part), int32(i)})
+			if below := childID(id, hash); below == zoom || look(c, below) {
+				way = append(way, m.frames[frame])
+				return true
 			}
 		}
+		return false
 	}
-	return nil
-}
-
-// way returns the frames from the root to a node of a part.
-func (m *merge) way(to member) (frames []Frame) {
-	for tree := m.scans[to.part].tree; to.node != 0; to.node = tree[to.node].parent {
-		frames = append(frames, m.frames[m.frameOf(to)])
+	for _, at := range m.root().members {
+		if look(at, rootID) {
+			slices.Reverse(way)
+			break
+		}
 	}
-	slices.Reverse(frames)
-	return frames
+	return way
 }
 
 // compact leaves only the frames that are used.
