@@ -15,16 +15,18 @@ type Entry struct {
 // are none.
 func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
 	parts, _ := s.parts()
-	scans := s.scanned(parts, q)
+	m := s.takeScratch()
+	defer s.scratches.Put(m)
+	scans := s.scanned(parts, q, m)
 	var way []Frame
 	var groups []Frame
 	if q.Zoom != 0 {
-		m := s.grown(scans, q)
-		groups, way = m.groups, m.locate(q.Zoom)
-		scans = m.scans
+		tree := s.grown(scans, q, m)
+		groups, way = tree.groups, tree.locate(q.Zoom)
+		scans = tree.scans
 	}
 	for _, scan := range scans {
-		from, to := scan.export(scan.under(way, groups), visit)
+		from, to := scan.export(scan.under(way, groups, m), visit)
 		if to != 0 && (fromMs == 0 || from < fromMs) {
 			fromMs = from
 		}
@@ -35,11 +37,11 @@ func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
 
 // under tells which rows have a stack that goes this way from the root; the first frame can be a
 // group.
-func (s *scan) under(way, groups []Frame) func(r *row) bool {
+func (s *scan) under(way, groups []Frame, m *scratch) func(r *row) bool {
 	var groupOf []int8
 	wanted := 0
 	if len(way) > 0 && way[0].Group != NoGroup {
-		groupOf = s.classes(s.q.Group, groupValues(groups))
+		groupOf = s.classes(s.q.Group, groupValues(groups), m)
 		wanted = slices.Index(groups, way[0])
 		way = way[1:]
 	}

@@ -109,12 +109,8 @@ type valueNs struct {
 func (s *scan) count(find string) *counts {
 	c := &counts{failedNs: make([]int64, len(s.filters)), byKey: make([]int64, len(s.part.strings))}
 	c.pairNs, c.heldNs = slices.Clone(s.held.ns), s.held.all
-	for j, setNs := range s.failedNs {
-		if setNs == nil {
-			continue
-		}
+	for j, failed := range s.failed {
 		key, known := ids(s.part.strings, []string{s.filters[j].Key})[s.filters[j].Key]
-		failed := s.byPair(slices.Clone(setNs)) // others may look at it
 		c.failedNs[j] = failed.all
 		for i, ns := range failed.ns {
 			if known && s.part.pairs[i].key == key {

@@ -16,11 +16,7 @@ type FunctionSum struct {
 // functions fills in what a view says of functions, modules and types.
 func (m *merge) functions(v *View, search string) {
 	modules, types := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}, &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
-	most := len(m.groups)
-	for _, s := range m.scans {
-		most += len(s.part.frames)
-	}
-	sums := make([]FunctionSum, most) // by frame of the merge
+	var sums []frameSums // by frame of the merge
 	for part, s := range m.scans {
 		v.Found.add(s.found(search))
 		for i := range s.sums {
@@ -29,15 +25,17 @@ func (m *merge) functions(v *View, search string) {
 				modules.values[frame.Module] += f.moduleNs
 				types.values[frame.Type] += f.typeNs
 				id := int(m.local(part, uint32(i)))
-				sums[id].Self.add(f.self)
-				sums[id].Total.add(f.total)
+				if n := len(m.frames); n > len(sums) {
+					sums = append(sums, make([]frameSums, n-len(sums))...)
+				}
+				sums[id].self.add(f.self)
+				sums[id].total.add(f.total)
 			}
 		}
 	}
-	for id := range m.frames {
-		if f := &sums[id]; f.Total.Sum() > 0 && (search == "" || matches(m.frames[id], search)) {
-			f.Frame = m.frames[id]
-			v.Functions = append(v.Functions, *f)
+	for id := range sums {
+		if f := &sums[id]; f.total.Sum() > 0 && (search == "" || matches(m.frames[id], search)) {
+			v.Functions = append(v.Functions, FunctionSum{Frame: m.frames[id], Self: f.self, Total: f.total})
 		}
 	}
 	v.Functions, v.MoreFuncs = top(v.Functions)

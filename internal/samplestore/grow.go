@@ -94,37 +94,23 @@ func groupValues(groups []Frame) (values []Value) {
 	return values
 }
 
-// grower has memory for what is made of one part after the other.
-type grower struct {
-	sums  []Sides  // by place
-	first []uint32 // by place: the first entry of it
-	rows  []grouped
-}
-
-// grouped is a row of a group.
-type grouped struct {
-	ns    int64
-	group uint8
-	side  int8
-}
-
 // grow adds up what was selected, by place, in each group if there are any, and by frame.
-func (s *scan) grow(g *grower, groups []Frame) {
+func (s *scan) grow(m *scratch, groups []Frame) {
 	n := len(s.part.trie)
-	sums := zeroed(&g.sums, n)
+	sums := zeroed(&m.sums, n)
 	s.groups, s.grown = groups, make([]stretch, max(len(groups), 1))
 	if groups == nil {
 		s.selected(func(r *row, side int8) { sums[r.at][side] += r.ns })
 		s.grown[0] = newStretch(sums)
 	} else {
-		s.growGroups(g, groups)
+		s.growGroups(m, groups)
 	}
 	s.sums = s.sumFrames(sums)
 }
 
 // growGroups goes through the rows by their places, so that those of each group are.
-func (s *scan) growGroups(g *grower, groups []Frame) {
-	sums, first := g.sums, zeroed(&g.first, len(g.sums)+1)
+func (s *scan) growGroups(m *scratch, groups []Frame) {
+	sums, first := m.sums, zeroed(&m.first, len(m.sums)+1)
 	s.selected(func(r *row, side int8) {
 		first[r.at+1]++
 		sums[r.at][side] += r.ns
@@ -132,8 +118,8 @@ func (s *scan) growGroups(g *grower, groups []Frame) {
 	for i := 1; i < len(first); i++ {
 		first[i] += first[i-1]
 	}
-	rows := zeroed(&g.rows, int(first[len(first)-1]))
-	groupOf := s.classes(s.q.Group, groupValues(groups))
+	rows := zeroed(&m.rows, int(first[len(first)-1]))
+	groupOf := s.classes(s.q.Group, groupValues(groups), m)
 	s.selected(func(r *row, side int8) {
 		group := groupOf[r.set]
 		if group < 0 {
@@ -148,16 +134,6 @@ func (s *scan) growGroups(g *grower, groups []Frame) {
 			s.grown[rows[i].group].add(uint32(at), rows[i].side, rows[i].ns)
 		}
 	}
-}
-
-// zeroed returns n zeros in memory that may have been used before.
-func zeroed[T any](memory *[]T, n int) []T {
-	if cap(*memory) < n {
-		*memory = make([]T, n*5/4)
-	}
-	*memory = (*memory)[:n]
-	clear(*memory)
-	return *memory
 }
 
 // selected calls f with each row that is on a side.

@@ -123,27 +123,28 @@ type View struct {
 func (s *Store) Query(q *Query) View {
 	parts, status := s.parts()
 	v := View{Status: status}
-	scans := s.scanned(parts, q)
+	m := s.takeScratch()
+	defer s.scratches.Put(m)
+	scans := s.scanned(parts, q, m)
 	for _, scan := range scans {
 		v.Hits.add(scan.hits)
 		v.Ns.add(scan.ns)
 	}
-	v.Series = series(scans, q, status)
+	v.Series = series(scans, q, status, m)
 	v.Facets, v.MoreKeys = facets(scans, q)
-	m := s.grown(scans, q)
-	v.Tree = m.cut(q.Zoom)
-	m.functions(&v, strings.ToLower(q.Search))
+	tree := s.grown(scans, q, m)
+	v.Tree = tree.cut(q.Zoom)
+	tree.functions(&v, strings.ToLower(q.Search))
 	return v
 }
 
 // scanned are the parts with the sums by label set.
-func (s *Store) scanned(parts []*part, q *Query) []*scan {
+func (s *Store) scanned(parts []*part, q *Query, m *scratch) []*scan {
 	known := s.kept.get(q.selection())
 	scans := make([]*scan, len(parts))
 	for i, p := range parts {
 		if scans[i] = known[p.segment]; scans[i] == nil || !p.full {
-			scans[i] = newScan(p, q)
-			scans[i].run()
+			scans[i] = newScan(p, q, m)
 		}
 	}
 	return scans

@@ -34,9 +34,9 @@ type scan struct {
 	fromMs   int64     // inclusive
 	toMs     int64     // exclusive
 
-	all      pairSums  // where all filters hold, at any time
-	held     pairSums  // likewise in the range of time; of no side, too
-	failedNs [][]int64 // by filter: where only this one does not hold, by set; nil: none
+	all      pairSums   // where all filters hold, at any time
+	held     pairSums   // likewise in the range of time; of no side, too
+	failed   []pairSums // by filter: where only this one does not hold; zero: nowhere
 	hits, ns Sides
 
 	groups []Frame     // of the first level of the tree, if there is one
@@ -44,13 +44,14 @@ type scan struct {
 	sums   []frameSums // by frame
 }
 
-func newScan(part *part, q *Query) *scan {
+func newScan(part *part, q *Query, m *scratch) *scan {
 	s := &scan{part: part, q: q, filters: q.Filters[:min(len(q.Filters), MaxFilters)], fromMs: math.MinInt64, toMs: math.MaxInt64}
 	if q.ToMs != 0 {
 		s.fromMs, s.toMs = q.FromMs, q.ToMs
 	}
-	s.judgeSets()
+	s.judgeSets(m)
 	s.judgeStacks()
+	s.run(m)
 	return s
 }
 
@@ -104,8 +105,12 @@ func ids(texts []string, wanted []string) map[string]uint32 {
 	return found
 }
 
-// judgeSets decides for each set, by what its parent has and its one label more.
-func (s *scan) judgeSets() {
+// holding says which conditions have their key in a label set, and which have a value of theirs.
+type holding struct{ seen, holds uint64 }
+
+// judgeSets decides for each set, by what its parent has and its one label more. Most labels
+// are in no condition, and most sets are like their parents: there are few states to judge.
+func (s *scan) judgeSets(m *scratch) {
 	filters := slices.Clone(s.filters)
 	if c := s.q.Compare; c != nil && c.Times == nil {
 		filters = append(filters, Filter{Key: c.Key, Values: []Value{c.A}}, Filter{Key: c.Key, Values: []Value{c.B}})
@@ -117,42 +122,48 @@ func (s *scan) judgeSets() {
 			absent |= 1 << j
 		}
 	}
-	sets := s.part.sets
-	s.verdicts = make([]verdict, len(sets))
-	type state struct{ seen, holds uint64 } // conditions whose key is there, and whose value
-	var states []state
-	if len(conditions) > 0 {
-		states = make([]state, len(sets))
-	}
-	for i := range sets {
-		if i < int(Kinds) {
-			if Kind(i) != s.q.Kind {
-				s.verdicts[i].failed = otherKind
-				continue
-			}
-		} else if s.verdicts[sets[i].parent].failed == otherKind {
-			s.verdicts[i].failed = otherKind
-			continue
-		}
-		if len(conditions) == 0 {
-			s.verdicts[i].failed = noFilter
-			continue
-		}
-		var at state
-		if i >= int(Kinds) {
-			at = states[sets[i].parent]
-			p := &s.part.pairs[sets[i].pair]
-			for j := range conditions {
-				if c := &conditions[j]; c.known && c.key == p.key {
-					at.seen |= 1 << j
-					if slices.Contains(c.values, p.value) {
-						at.holds |= 1 << j
-					}
+	of := zeroed(&m.holding, len(s.part.pairs)) // what a label adds
+	for i := range of {
+		p := &s.part.pairs[i]
+		for j := range conditions {
+			if c := &conditions[j]; c.known && c.key == p.key {
+				of[i].seen |= 1 << j
+				if slices.Contains(c.values, p.value) {
+					of[i].holds |= 1 << j
 				}
 			}
-			states[i] = at
 		}
-		s.verdicts[i] = judged(at.holds|absent&^at.seen, len(s.filters), len(conditions) > len(s.filters))
+	}
+	judge := func(h holding) verdict {
+		return judged(h.holds|absent&^h.seen, len(s.filters), len(conditions) > len(s.filters))
+	}
+	states, numbers := []holding{{}}, map[holding]uint32{{}: 0}
+	verdicts := []verdict{judge(holding{})}
+	sets := s.part.sets
+	state := zeroed(&m.states, len(sets))
+	s.verdicts = make([]verdict, len(sets))
+	for i := range sets {
+		if i < int(Kinds) {
+			if s.verdicts[i] = verdicts[0]; Kind(i) != s.q.Kind {
+				s.verdicts[i].failed = otherKind
+			}
+			continue
+		}
+		n := sets[i]
+		state[i], s.verdicts[i] = state[n.parent], s.verdicts[n.parent]
+		if of[n.pair].seen == 0 || s.verdicts[i].failed == otherKind {
+			continue
+		}
+		h := states[state[i]]
+		h.seen |= of[n.pair].seen
+		h.holds |= of[n.pair].holds
+		number, ok := numbers[h]
+		if !ok {
+			number = uint32(len(states))
+			numbers[h] = number
+			states, verdicts = append(states, h), append(verdicts, judge(h))
+		}
+		state[i], s.verdicts[i] = number, verdicts[number]
 	}
 }
 
@@ -230,21 +241,23 @@ func (s *scan) visit(f func(r *row, failed, side int8, inRange bool)) {
 	}
 }
 
-func (s *scan) run() {
-	allNs := make([]int64, len(s.part.sets))
+func (s *scan) run(m *scratch) {
+	sets := len(s.part.sets)
+	allNs := zeroed(&m.allNs, sets)
 	heldNs := allNs
 	bounded := s.q.ToMs != 0 || s.q.Compare != nil && s.q.Compare.Times != nil
 	if bounded {
-		heldNs = make([]int64, len(s.part.sets))
+		heldNs = zeroed(&m.heldNs, sets)
 	}
-	s.failedNs = make([][]int64, len(s.filters))
+	failedNs := make([][]int64, len(s.filters)) // by filter, nil: none
+	m.failedNs = slices.Grow(m.failedNs, len(s.filters))[:max(len(m.failedNs), len(s.filters))]
 	s.visit(func(r *row, failed, side int8, inRange bool) {
 		if failed != noFilter {
 			if inRange {
-				if s.failedNs[failed] == nil {
-					s.failedNs[failed] = make([]int64, len(s.part.sets))
+				if failedNs[failed] == nil {
+					failedNs[failed] = zeroed(&m.failedNs[failed], sets)
 				}
-				s.failedNs[failed][r.set] += r.ns
+				failedNs[failed][r.set] += r.ns
 			}
 			return
 		}
@@ -261,6 +274,12 @@ func (s *scan) run() {
 	s.held = s.all
 	if bounded {
 		s.held = s.byPair(heldNs)
+	}
+	s.failed = make([]pairSums, len(s.filters))
+	for j, setNs := range failedNs {
+		if setNs != nil {
+			s.failed[j] = s.byPair(setNs)
+		}
 	}
 }
 
@@ -287,8 +306,9 @@ func (s *scan) byPair(setNs []int64) pairSums {
 	return sums
 }
 
-// classes returns for each set the index of the value that it has under the key, -1 for others.
-func (s *scan) classes(key string, values []Value) []int8 {
+// classes returns for each set the index of the value that it has under the key, -1 for others. It
+// holds until the next call.
+func (s *scan) classes(key string, values []Value, m *scratch) []int8 {
 	index, absent := map[string]int8{}, int8(-1)
 	for i, v := range values {
 		if v.Present {
@@ -309,7 +329,7 @@ func (s *scan) classes(key string, values []Value) []int8 {
 			}
 		}
 	}
-	out := make([]int8, len(s.part.sets))
+	out := zeroed(&m.classes, len(s.part.sets))
 	for i := range out {
 		if i < int(Kinds) {
 			out[i] = absent

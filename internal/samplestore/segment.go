@@ -13,7 +13,7 @@ import (
 const (
 	rowBytes      = 40
 	nodeBytes     = 15
-	trieBytes     = 15
+	trieBytes     = 14
 	setBytes      = 10
 	edgeIndex     = 32 // of a node, a trie node or a set
 	pairBytes     = 15

@@ -37,7 +37,7 @@ func stepOf(spanMs int64, n int) int64 {
 	return last * (spanMs/(last*int64(n)) + 1)
 }
 
-func series(scans []*scan, q *Query, status Status) Series {
+func series(scans []*scan, q *Query, status Status, m *scratch) Series {
 	n := min(max(q.Buckets, 1), MaxBuckets)
 	from, to := status.FromMs, status.ToMs
 	out := Series{StepMs: stepOf(to-from+1, n)}
@@ -53,7 +53,7 @@ func series(scans []*scan, q *Query, status Status) Series {
 	others := SeriesValue{Others: true, Ns: make([]int64, out.Buckets)}
 	var otherNs int64
 	for _, s := range scans {
-		classOf := s.classes(q.By, classes)
+		classOf := s.classes(q.By, classes, m)
 		s.visit(func(r *row, failed, _ int8, _ bool) {
 			if failed != noFilter {
 				return

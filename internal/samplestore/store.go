@@ -20,10 +20,10 @@ const segments = 8
 
 // Store keeps samples. It is safe for concurrent use.
 type Store struct {
-	maxBytes int64
-	seed     maphash.Seed
-	growers  sync.Pool
-	kept     kept
+	maxBytes  int64
+	seed      maphash.Seed
+	scratches sync.Pool
+	kept      kept
 
 	mu       sync.Mutex
 	all      []*segment // the oldest first, never empty of rows

@@ -62,21 +62,16 @@ type merge struct {
 }
 
 // grown adds up what parts have by stack, as far as that was not done yet, and keeps it.
-func (s *Store) grown(scans []*scan, q *Query) *merge {
+func (s *Store) grown(scans []*scan, q *Query, memory *scratch) *merge {
 	m := &merge{scans: scans, groups: groupsOf(scans, q), ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
-	g, ok := s.growers.Get().(*grower)
-	if !ok {
-		g = &grower{}
-	}
 	for i, scan := range scans {
 		if scan.grown == nil || !slices.Equal(scan.groups, m.groups) {
 			other := *scan // others may be looking at it
-			other.grow(g, m.groups)
+			other.grow(memory, m.groups)
 			m.scans[i] = &other
 		}
 		m.known[i] = make([]int32, len(scan.part.frames))
 	}
-	s.growers.Put(g)
 	s.kept.put(q.selection(), m.scans)
 	return m
 }

@@ -89,14 +89,21 @@ func requireWebFigures(t *testing.T, c *child, url string) {
 		view.Received, len(view.Facets)+view.MoreKeys, float64(view.Bytes)/float64(view.Received), webBytesASample)
 	require.LessOrEqual(t, view.Bytes/view.Received, int64(webBytesASample))
 	const rounds = 4
-	for _, query := range []string{"", "group=tenant", "l.tenant=tenant-1", "cmp=tenant&a=tenant-0&b=tenant-1", "find=tenant", "q=function"} {
+	ask := func(query string) time.Duration {
 		before := cpuTime(t, c.cmd.Process.Pid)
+		webAsk(t, url, query, &view)
+		return cpuTime(t, c.cmd.Process.Pid) - before
+	}
+	for _, query := range []string{"", "group=tenant", "l.tenant=tenant-1", "cmp=tenant&a=tenant-0&b=tenant-1", "find=tenant", "q=function"} {
+		var first, again time.Duration
 		for range rounds {
-			webAsk(t, url, query, &view)
+			ask("l.tenant=tenant-2") // nothing of another selection is kept
+			first += ask(query) / rounds
+			again += ask(query) / rounds
 		}
-		took := (cpuTime(t, c.cmd.Process.Pid) - before) / rounds
-		fmt.Printf("load: %4d ms of CPU for %q (goal %d)\n", took.Milliseconds(), query, webCPUAQuestion.Milliseconds())
-		require.Less(t, took, webCPUSlack*webCPUAQuestion, query)
+		fmt.Printf("load: %4d ms of CPU for %q (goal %d), %d ms when it is asked again\n",
+			first.Milliseconds(), query, webCPUAQuestion.Milliseconds(), again.Milliseconds())
+		require.Less(t, first, webCPUSlack*webCPUAQuestion, query)
 	}
 }
 
