@@ -66,6 +66,7 @@ func TestMovedCode(t *testing.T) {
 	for i := range 100 { // whoever else is sampled in between takes the place of what is kept
 		other := held
 		other.ExecPages += uint64(i % 2)
+		sealList(&id, &other)
 		require.NoError(t, s.objs.UnwindLists.Put(&id, &other))
 		var now unix.Timespec
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
