@@ -50,4 +50,20 @@ func TestAwaitVerdicts(t *testing.T) {
 	f.AwaitVerdicts(context.Background(), hangs, time.Millisecond)
 	f.AwaitVerdicts(context.Background(), hangs, time.Hour)
 	require.Equal(t, VerdictUnknown, hangs[0].Info().Verdict)
+
+	// It ends while it is waited for, and nobody has looked at it.
+	f.image(6, 500, "/bin/ended")
+	ends := f.Lookup(record.ProcessID{TGID: 6, StartNs: 5e9}, 6, nil)
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		f.AwaitVerdicts(context.Background(), []*Process{ends}, time.Hour)
+	}()
+	require.Eventually(t, func() bool {
+		f.mu.RLock()
+		defer f.mu.RUnlock()
+		return ends.awaited
+	}, time.Minute, time.Millisecond)
+	f.HandleEvent(exit(record.ProcessID{TGID: 6, StartNs: 5e9}))
+	<-done
 }
