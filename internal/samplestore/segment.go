@@ -38,7 +38,7 @@ type row struct {
 	timeMs int64 // since 1970
 	ns     int64
 	leaf   uint32 // node of the stack's leaf
-	at     uint32 // its place in the trie of frames
+	at     uint32 // its place in the trie of frames, also when that is arranged
 	set    uint32
 	hits   uint32
 }
@@ -46,7 +46,7 @@ type row struct {
 // node is a location below those that it was called from. Node 0 is above all stacks.
 type node struct {
 	parent, location uint32
-	at               uint32 // in the trie of frames
+	at               uint32 // in the trie of frames, before that is arranged
 }
 
 // trieNode is a frame below those that it was called from, whatever their addresses. Node 0 is
