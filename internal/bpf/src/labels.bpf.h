@@ -282,7 +282,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
-	__builtin_memcpy(&s->entry, entry, sizeof(s->entry));
+	copy_element(&s->entry, entry);
 	if (s->entry.seal != process_seal(seal(0, id, sizeof(*id)), &s->entry))
 		return 0;
 	s->by_sample = s->entry.head.by_sample;

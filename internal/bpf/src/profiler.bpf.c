@@ -72,8 +72,9 @@ int sample_cpu(struct perf_context *ctx)
 static __always_inline void begin_with(const struct process_entry *entry, __u64 key, const struct process_id *id,
 				       bool may_be_filtered)
 {
-	struct process_entry copy = *entry;
+	struct process_entry copy;
 
+	copy_element(&copy, entry);
 	if (copy.seal != process_seal(key, &copy))
 		return;
 	copy.head.by_sample = 1;
@@ -90,7 +91,7 @@ static __always_inline void inherit_runtime(const struct process_id *parent, con
 
 	if (!runtime)
 		return;
-	copy = *runtime;
+	copy_element(&copy, runtime);
 	if (copy.seal != runtime_seal(seal(0, parent, sizeof(*parent)), &copy))
 		return;
 	copy.seal = runtime_seal(seal(0, child, sizeof(*child)), &copy);
@@ -121,8 +122,9 @@ int process_fork(__u64 *ctx)
 		begin_with(entry, seal(0, &parent_id, sizeof(parent_id)), &child_id, !judge_forked);
 	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
 	if (list) {
-		struct unwind_list copy = *list;
+		struct unwind_list copy;
 
+		copy_element(&copy, list);
 		if (copy.seal == seal_of(&copy, &parent_id)) {
 			copy.seal = seal_of(&copy, &child_id);
 			if (copy.runtime)

@@ -10,6 +10,13 @@
 
 #include "maps.bpf.h"
 
+/* Copies an element. Without the barrier the compiler might go on to read from where the copy came from. */
+#define copy_element(to, from)                                                                                         \
+	({                                                                                                             \
+		__builtin_memcpy((to), (from), sizeof(*(to)));                                                         \
+		asm volatile("" ::: "memory");                                                                         \
+	})
+
 /* What cookies and seals are made with. */
 static __always_inline __u64 mix(__u64 hash, __u64 word)
 {
@@ -61,7 +68,7 @@ static __always_inline bool find_runtime(struct scratch *s, __u32 kind)
 
 	if (!known)
 		return false;
-	__builtin_memcpy(&s->runtime, known, sizeof(s->runtime));
+	copy_element(&s->runtime, known);
 	return s->runtime.kind == kind && s->runtime.seal == runtime_seal(seal(0, &id, sizeof(id)), &s->runtime);
 }
 

@@ -363,7 +363,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	bool holds = false;
 
 	if (known) {
-		list = *known;
+		copy_element(&list, known);
 		holds = list.seal == seal_of(&list, id);
 	}
 	w->list = holds ? list.id : 0;

@@ -22,7 +22,7 @@ static __noinline bool filtered_target(const struct task_struct *task)
 	entry = bpf_map_lookup_elem(&processes, &id);
 	if (!entry)
 		return false;
-	head = entry->head;
+	copy_element(&head, &entry->head);
 	return head.filtered && entry->seal == seal(seal(0, &id, sizeof(id)), &head, sizeof(head));
 }
 

@@ -160,7 +160,7 @@ static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 		__builtin_memcpy(&key, &w->vma.key, sizeof(key));
 		known = bpf_map_lookup_elem(&file_rows, &key);
 		if (known)
-			__builtin_memcpy(&w->rows, known, sizeof(w->rows));
+			copy_element(&w->rows, known);
 		if (known && w->rows.seal == seal_of(&w->rows, &key) && use_known_rows(w)) {
 			w->mapping.start = w->vma.start;
 			w->mapping.limit = w->vma.limit;
