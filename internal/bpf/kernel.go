@@ -34,10 +34,10 @@ func helper(name, since string, fn asm.BuiltinFunc) feature {
 }
 
 // needed is what the programs for older kernels use.
-func needed() []feature {
+func needed(types *btf.Cache) []feature {
 	return []feature{
 		helper("bpf_probe_read_user", "5.5", asm.FnProbeReadUser),
-		{"BTF tracepoints", "5.5", func() bool { return refused(tracepointProbe()) }},
+		{"BTF tracepoints", "5.5", func() bool { return refused(tracepointProbe(), types) }},
 		{"ring buffers", "5.8", func() bool { return unsupported(features.HaveMapType(ebpf.RingBuf)) }},
 		{"inner maps of any size", "5.10", func() bool { return unsupported(features.HaveMapFlag(features.BPF_F_INNER_MAP)) }},
 	}
@@ -58,11 +58,14 @@ func better() []feature {
 
 const atomicResults = "atomic operations with results"
 
-// refused reports whether the kernel does not take a program.
-func refused(spec *ebpf.ProgramSpec) bool {
-	p, err := ebpf.NewProgramWithOptions(spec, ebpf.ProgramOptions{LogDisabled: true})
+// refused reports whether the kernel does not take a program, which may name its types.
+func refused(spec *ebpf.ProgramSpec, types *btf.Cache) bool {
+	probe, err := ebpf.NewCollectionWithOptions(
+		&ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{"probe": spec}},
+		ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogDisabled: true}, Cache: types},
+	)
 	if err == nil {
-		p.Close()
+		probe.Close()
 		return false
 	}
 	return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
@@ -117,7 +120,7 @@ func growingMapRefused() bool {
 			asm.Mov.Imm(asm.R0, 0),
 			asm.Return(),
 		},
-	})
+	}, nil)
 }
 
 // lacking returns those of the features that the kernel lacks.
@@ -170,8 +173,8 @@ type kernelTypes struct {
 	switchState bool // the tracepoint sched_switch has prev_state
 }
 
-func readKernelTypes() (kernelTypes, error) {
-	spec, err := btf.LoadKernelSpec()
+func readKernelTypes(types *btf.Cache) (kernelTypes, error) {
+	spec, err := types.Kernel()
 	if err != nil {
 		return kernelTypes{}, fmt.Errorf("read the kernel's types: %w", err)
 	}

@@ -30,24 +30,24 @@ var newKernel = kernelTypes{mappingTree: true, switchState: true}
 
 // A kernel that lacks what all programs need is refused, and all that is missing is named.
 func TestMissingFeatureIsNamed(t *testing.T) {
-	for _, f := range needed() {
-		_, err := checkKernel(without(needed(), f.name), without(better()), newKernel)
+	for _, f := range needed(nil) {
+		_, err := checkKernel(without(needed(nil), f.name), without(better()), newKernel)
 		require.ErrorIs(t, err, ErrUnsupported)
 		require.ErrorContains(t, err, "lacks "+f.name+" (Linux "+f.since+")")
 		require.NotContains(t, err.Error(), "\n")
 	}
-	_, err := checkKernel(without(needed(), "ring buffers", "BTF tracepoints"), without(better()), newKernel)
+	_, err := checkKernel(without(needed(nil), "ring buffers", "BTF tracepoints"), without(better()), newKernel)
 	require.ErrorContains(t, err, "lacks BTF tracepoints (Linux 5.5), ring buffers (Linux 5.8)")
 }
 
 // One that lacks something else gets the programs for older kernels, and is told what that costs.
 func TestOlderObjectsAreChosen(t *testing.T) {
-	k, err := checkKernel(without(needed()), without(better()), newKernel)
+	k, err := checkKernel(without(needed(nil)), without(better()), newKernel)
 	require.NoError(t, err)
 	require.Equal(t, kernel{mappingTree: true, exactShares: true, switchState: true}, k)
 	require.Empty(t, k.degradations())
 	for _, f := range better() {
-		k, err := checkKernel(without(needed()), without(better(), f.name), newKernel)
+		k, err := checkKernel(without(needed(nil)), without(better(), f.name), newKernel)
 		require.NoError(t, err)
 		require.True(t, k.older, f.name)
 		require.False(t, k.mappingTree, f.name)
@@ -62,7 +62,7 @@ func TestOlderObjectsAreChosen(t *testing.T) {
 // A kernel of another version string that has everything but the tree of mappings gets the
 // programs for newer ones.
 func TestMappingTreeIsMissing(t *testing.T) {
-	k, err := checkKernel(without(needed()), without(better()), kernelTypes{switchState: true})
+	k, err := checkKernel(without(needed(nil)), without(better()), kernelTypes{switchState: true})
 	require.NoError(t, err)
 	require.False(t, k.older)
 	require.False(t, k.mappingTree)
@@ -73,14 +73,14 @@ func TestMappingTreeIsMissing(t *testing.T) {
 // This kernel has what is needed, and a sampler does what the probes of the rest say.
 func TestProbesOfThisKernel(t *testing.T) {
 	testutil.RequireBPF(t)
-	k, err := checkSupport()
+	k, err := checkSupport(btf.NewCache())
 	require.NoError(t, err)
 	t.Logf("%+v", k)
-	names, _ := lacking(needed())
+	names, _ := lacking(needed(btf.NewCache()))
 	require.Empty(t, names)
 	names, _ = lacking(better())
 	require.Equal(t, names, k.lacks)
-	types, err := readKernelTypes()
+	types, err := readKernelTypes(btf.NewCache())
 	require.NoError(t, err)
 	require.True(t, k.older || types.switchState, "a kernel with all helpers is not older than the argument")
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes})
@@ -93,16 +93,16 @@ func TestProbesOfThisKernel(t *testing.T) {
 func TestRefused(t *testing.T) {
 	testutil.RequireBPF(t)
 	spec := tracepointProbe()
-	require.False(t, refused(spec))
+	require.False(t, refused(spec, nil))
 	spec.Instructions = spec.Instructions[1:] // it returns what was never set
-	require.True(t, refused(spec))
+	require.True(t, refused(spec, nil))
 }
 
 // The objects for newer kernels load where mappings are in no maple tree, as on kernels of
 // distributions that have added the rest to older ones.
 func TestObjectsWithoutMappingTree(t *testing.T) {
 	testutil.RequireBPF(t)
-	k, err := checkSupport()
+	k, err := checkSupport(btf.NewCache())
 	require.NoError(t, err)
 	if k.older {
 		t.Skip("the objects are not for this kernel")

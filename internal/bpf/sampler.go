@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
@@ -53,6 +54,7 @@ type Sampler struct {
 	runtimes map[record.ProcessID]record.RuntimeKind
 
 	mu          sync.Mutex
+	types       *btf.Cache // of the kernel, for what is loaded before Start; then nil
 	contextHook contextHook
 	clocks      map[int]*clock // by CPU; nil before Start and after Stop
 	online      onlineCPUs
@@ -70,7 +72,8 @@ func New(config Config) (*Sampler, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	kernel, err := checkSupport()
+	types := btf.NewCache()
+	kernel, err := checkSupport(types)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func New(config Config) (*Sampler, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	s := &Sampler{
-		config: config, kernel: kernel, possibleCPUs: possible,
+		config: config, kernel: kernel, types: types, possibleCPUs: possible,
 		lists: map[record.ProcessID]unwindList{}, runtimes: map[record.ProcessID]record.RuntimeKind{},
 	}
 	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
@@ -175,7 +178,9 @@ func watermark(ringBytes int) uint64 { return uint64(ringBytes / 4) }
 func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[string]*ebpf.Map) error {
 	// No level of the verifier's log: a program that is refused is loaded once more with one,
 	// and for those that are not the log would only take memory.
-	opts := ebpf.CollectionOptions{MapReplacements: shared}
+	s.mu.Lock()
+	opts := ebpf.CollectionOptions{MapReplacements: shared, Cache: s.types}
+	s.mu.Unlock()
 	if err := spec.LoadAndAssign(objs, &opts); err != nil {
 		var verifier *ebpf.VerifierError
 		if errors.As(err, &verifier) && s.config.WholeVerifierLog {
@@ -212,6 +217,7 @@ func (s *Sampler) Follow() error {
 // Start begins to sample on every online CPU.
 func (s *Sampler) Start() error {
 	s.mu.Lock()
+	s.types = nil
 	if s.clocks == nil {
 		s.clocks = map[int]*clock{}
 	}

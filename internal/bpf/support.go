@@ -13,6 +13,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,7 @@ var ErrUnsupported = errors.New("not supported")
 
 // checkSupport returns what the kernel can do, or an error of one sentence that names what is
 // missing.
-func checkSupport() (kernel, error) {
+func checkSupport(types *btf.Cache) (kernel, error) {
 	if _, err := os.Stat(btfPath); err != nil {
 		return kernel{}, fmt.Errorf("%w: the kernel has no BTF (%s is missing; it needs CONFIG_DEBUG_INFO_BTF=y)", ErrUnsupported, btfPath)
 	}
@@ -36,11 +37,11 @@ func checkSupport() (kernel, error) {
 		return kernel{}, err
 	}
 	memlock := raiseMemlock()
-	types, err := readKernelTypes()
+	known, err := readKernelTypes(types)
 	if err != nil {
 		return kernel{}, err
 	}
-	k, err := checkKernel(needed(), better(), types)
+	k, err := checkKernel(needed(types), better(), known)
 	k.memlock = memlock
 	return k, err
 }

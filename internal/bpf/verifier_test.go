@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -20,7 +21,7 @@ const maxVerified = 200_000
 // The programs are far from the verifier's limit on this kernel.
 func TestVerifierLimit(t *testing.T) {
 	testutil.RequireBPF(t)
-	k, err := checkSupport()
+	k, err := checkSupport(btf.NewCache())
 	require.NoError(t, err)
 	objects := []func() (*ebpf.CollectionSpec, error){loadOlder, loadOlderoffcpu}
 	if !k.older {
