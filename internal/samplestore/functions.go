@@ -54,28 +54,32 @@ type frameSums struct {
 
 // sumFrames adds up the time of each frame of a part, by the own times of places, which become
 // those with all that is below.
-func (s *scan) sumFrames(ns []Sides) []frameSums {
+func (s *scan) sumFrames(own sideSums) []frameSums {
 	sums := make([]frameSums, len(s.part.frames))
-	for i := 1; i < len(ns); i++ {
-		if ns[i] != (Sides{}) {
-			sums[s.part.trie[i].frame&frameBits].self.add(ns[i])
+	trie := s.part.trie
+	for g := range s.grown {
+		for i, at := range s.grown[g].at {
+			sums[trie[at].frame&frameBits].self.add(s.grown[g].ns(int32(i), int32(i)+1))
 		}
 	}
-	for i := len(ns) - 1; i > 0; i-- {
-		if ns[i] == (Sides{}) {
-			continue
-		}
-		n := s.part.trie[i]
-		ns[n.parent].add(ns[i])
-		sum := &sums[n.frame&frameBits]
-		if n.frame&firstFunction != 0 {
-			sum.total.add(ns[i])
-		}
-		if n.frame&firstModule != 0 {
-			sum.moduleNs += ns[i].Sum()
-		}
-		if n.frame&firstType != 0 {
-			sum.typeNs += ns[i].Sum()
+	for side, ns := range own {
+		for i := len(ns) - 1; i > 0; i-- {
+			sum := ns[i]
+			if sum == 0 {
+				continue
+			}
+			n := trie[i]
+			ns[n.parent] += sum
+			of := &sums[n.frame&frameBits]
+			if n.frame&firstFunction != 0 {
+				of.total[side] += sum
+			}
+			if n.frame&firstModule != 0 {
+				of.moduleNs += sum
+			}
+			if n.frame&firstType != 0 {
+				of.typeNs += sum
+			}
 		}
 	}
 	return sums

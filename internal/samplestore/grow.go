@@ -2,31 +2,41 @@ package samplestore
 
 import "slices"
 
+// sideSums are times by place; those of the second side only where two are compared.
+type sideSums [2][]int64
+
 // stretch is what a query selects in a part, or in one group of it: places of the trie that have
 // time of their own, in their order.
 type stretch struct {
 	at     []uint32
-	before []Sides // of a place: the time of those before it; the last one is the time of all
+	before sideSums // by index of a place: the time of those before it; the last one is the time of all
 }
 
-// newStretch makes one of the own times of all places.
-func newStretch(sums []Sides) stretch {
-	n := 0
-	for i := range sums {
-		if sums[i] != (Sides{}) {
-			n++
-		}
+// newStretch returns one without places.
+func newStretch(sides, places int) stretch {
+	s := stretch{at: make([]uint32, 0, places)}
+	for side := range sides {
+		s.before[side] = append(make([]int64, 0, places+1), 0)
 	}
-	s := stretch{at: make([]uint32, 0, n), before: make([]Sides, 0, n+1)}
-	var before Sides
-	for i := range sums {
-		if sums[i] != (Sides{}) {
-			s.at, s.before = append(s.at, uint32(i)), append(s.before, before)
-			before.add(sums[i])
-		}
-	}
-	s.before = append(s.before, before)
 	return s
+}
+
+// fill adds the own times of all places.
+func (s *stretch) fill(sums sideSums) {
+	a, b := sums[0], sums[1]
+	var ns Sides
+	for i := range a {
+		if a[i] == 0 && (b == nil || b[i] == 0) {
+			continue
+		}
+		s.at = append(s.at, uint32(i))
+		ns[0] += a[i]
+		s.before[0] = append(s.before[0], ns[0])
+		if b != nil {
+			ns[1] += b[i]
+			s.before[1] = append(s.before[1], ns[1])
+		}
+	}
 }
 
 // add adds time at a place, which is the last one or behind it.
@@ -35,22 +45,22 @@ func (s *stretch) add(at uint32, side int8, ns int64) {
 		return
 	}
 	if n := len(s.at); n == 0 || s.at[n-1] != at {
-		if n == 0 {
-			s.before = append(s.before, Sides{})
-		}
 		s.at = append(s.at, at)
-		s.before = append(s.before, s.before[n])
+		for i, before := range s.before {
+			if before != nil {
+				s.before[i] = append(before, before[n])
+			}
+		}
 	}
-	s.before[len(s.at)][side] += ns
+	s.before[side][len(s.at)] += ns
 }
 
 // ns is the time of places from one on and up to another one, by their index.
-func (s *stretch) ns(from, to int32) Sides {
-	if from == to {
-		return Sides{}
+func (s *stretch) ns(from, to int32) (sum Sides) {
+	sum[0] = s.before[0][to] - s.before[0][from]
+	if s.before[1] != nil {
+		sum[1] = s.before[1][to] - s.before[1][from]
 	}
-	sum := s.before[to]
-	sum.subtract(s.before[from])
 	return sum
 }
 
@@ -97,23 +107,39 @@ func groupValues(groups []Frame) (values []Value) {
 // grow adds up what was selected, by place, in each group if there are any, and by frame.
 func (s *scan) grow(m *scratch, groups []Frame) {
 	n := len(s.part.trie)
-	sums := zeroed(&m.sums, n)
+	sides := 1
+	if s.q.Compare != nil {
+		sides = 2
+	}
+	var sums sideSums
+	for side := range sides {
+		sums[side] = zeroed(&m.sums[side], n)
+	}
 	s.groups, s.grown = groups, make([]stretch, max(len(groups), 1))
 	if groups == nil {
-		s.selected(func(r *row, side int8) { sums[r.at][side] += r.ns })
-		s.grown[0] = newStretch(sums)
+		places := 0
+		s.selected(func(r *row, side int8) {
+			if sum := &sums[side][r.at]; *sum == 0 {
+				places++
+				*sum = r.ns
+			} else {
+				*sum += r.ns
+			}
+		})
+		s.grown[0] = newStretch(sides, places)
+		s.grown[0].fill(sums)
 	} else {
-		s.growGroups(m, groups)
+		s.growGroups(m, groups, sums, sides)
 	}
 	s.sums = s.sumFrames(sums)
 }
 
 // growGroups goes through the rows by their places, so that those of each group are.
-func (s *scan) growGroups(m *scratch, groups []Frame) {
-	sums, first := m.sums, zeroed(&m.first, len(m.sums)+1)
+func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums, sides int) {
+	first := zeroed(&m.first, len(sums[0])+1)
 	s.selected(func(r *row, side int8) {
 		first[r.at+1]++
-		sums[r.at][side] += r.ns
+		sums[side][r.at] += r.ns
 	})
 	for i := 1; i < len(first); i++ {
 		first[i] += first[i-1]
@@ -128,8 +154,11 @@ func (s *scan) growGroups(m *scratch, groups []Frame) {
 		rows[first[r.at]] = grouped{r.ns, uint8(group), side}
 		first[r.at]++
 	})
+	for g := range s.grown {
+		s.grown[g] = newStretch(sides, 0)
+	}
 	i := 0
-	for at := range sums {
+	for at := range sums[0] {
 		for ; i < int(first[at]); i++ {
 			s.grown[rows[i].group].add(uint32(at), rows[i].side, rows[i].ns)
 		}

@@ -10,7 +10,7 @@ type scratch struct {
 	failedNs      [][]int64 // by filter
 	classes       []int8
 	// by place of the trie
-	sums  []Sides
+	sums  sideSums
 	first []uint32 // the first row of it, in rows
 	rows  []grouped
 }

@@ -17,7 +17,7 @@ const (
 	setBytes      = 10
 	edgeIndex     = 32 // of a node, a trie node or a set
 	pairBytes     = 15
-	pairIndex     = 36
+	pairIndex     = 40
 	stringBytes   = 20
 	stringIndex   = 40
 	locationBytes = 30
@@ -138,7 +138,7 @@ type index struct {
 
 	frameTexts [][2]uint32 // by frame: strings of its module and its type
 	framesOf   [][]uint32  // by location: outermost first
-	distinct   map[uint32]int
+	pairSeen   []uint32    // by label: how often it came
 	scratch    []byte
 	order      []ranked
 
@@ -163,7 +163,7 @@ func newSegment(seed maphash.Seed) *segment {
 		index: &index{
 			stringIDs: map[string]uint32{}, mappingIDs: map[mapping]uint32{}, functionIDs: map[function]uint32{},
 			locationIDs: map[string]uint32{}, frameIDs: map[Frame]uint32{}, nodeIDs: map[edge]uint32{},
-			trieIDs: map[edge]uint32{}, pairIDs: map[pair]uint32{}, setIDs: map[edge]uint32{}, distinct: map[uint32]int{},
+			trieIDs: map[edge]uint32{}, pairIDs: map[pair]uint32{}, setIDs: map[edge]uint32{},
 		},
 	}
 	return s
@@ -201,8 +201,8 @@ func (s *segment) text(text string) uint32 {
 	return id
 }
 
-// set returns a label set. Keys with few values stand first, so that sets share what they begin
-// with; the order may change as values come, which makes another set of the same labels.
+// set returns a label set. Labels that came often stand first, so that sets share what they begin
+// with; the order may change as more come, which makes another set of the same labels.
 func (s *segment) set(kind Kind, labels []Label) uint32 {
 	s.order = s.order[:0]
 	for _, l := range labels {
@@ -212,14 +212,15 @@ func (s *segment) set(kind Kind, labels []Label) uint32 {
 			id = uint32(len(s.pairs))
 			s.pairs = append(s.pairs, p)
 			s.pairIDs[p] = id
-			s.distinct[p.key]++
+			s.pairSeen = append(s.pairSeen, 0)
 			s.cost(pairBytes, pairIndex)
 		}
-		s.order = append(s.order, ranked{rank: bits.Len(uint(s.distinct[p.key])), key: p.key, pair: id})
+		s.pairSeen[id]++
+		s.order = append(s.order, ranked{rank: bits.Len32(s.pairSeen[id]), key: p.key, pair: id})
 	}
 	slices.SortFunc(s.order, func(a, b ranked) int {
 		if a.rank != b.rank {
-			return a.rank - b.rank
+			return b.rank - a.rank
 		}
 		return int(a.key) - int(b.key)
 	})

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"hash/fnv"
 	"hash/maphash"
-	"iter"
 	"slices"
 )
 
@@ -58,12 +57,16 @@ type merge struct {
 	known  [][]int32 // by part and frame there: the number here, and 1
 	seed   maphash.Seed
 
-	below map[int32]*merged // children of one node, by frame
+	// What children of one node are found with: by number of the frame their times, and where one
+	// of them stands in the list of those that are drawn.
+	totals []Sides
+	drawn  []int32
+	steps  []step
 }
 
 // grown adds up what parts have by stack, as far as that was not done yet, and keeps it.
 func (s *Store) grown(scans []*scan, q *Query, memory *scratch) *merge {
-	m := &merge{scans: scans, groups: groupsOf(scans, q), ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed, below: map[int32]*merged{}}
+	m := &merge{scans: scans, groups: groupsOf(scans, q), ids: map[uint64]int32{}, known: make([][]int32, len(scans)), seed: s.seed}
 	for i, scan := range scans {
 		if scan.grown == nil || !slices.Equal(scan.groups, m.groups) {
 			other := *scan // others may be looking at it
@@ -112,15 +115,6 @@ func (n *merged) add(s *scan, at member) {
 	n.members = append(n.members, at)
 }
 
-// frameOf returns the frame of a member that is no root, by its number here.
-func (m *merge) frameOf(at member) int32 {
-	if at.at == 0 {
-		f := m.groups[at.group]
-		return m.id(f, maphash.Comparable(m.seed, f))
-	}
-	return m.local(int(at.part), m.scans[at.part].part.trie[at.at].frame&frameBits)
-}
-
 // local returns the number here of a frame of a part.
 func (m *merge) local(part int, frame uint32) int32 {
 	known := &m.known[part][frame]
@@ -141,55 +135,89 @@ func (m *merge) id(f Frame, hash uint64) int32 {
 	return id
 }
 
-// children returns what is below a node, part by part in the order of the tries.
-func (m *merge) children(n *merged) []*merged {
-	var all []*merged
-	clear(m.below)
+// step is what a part has below a node, with the number of its frame here.
+type step struct {
+	member
+	frame int32
+}
+
+// below are children of a node.
+type below struct {
+	drawn  []*merged // in the order of the tries, part by part
+	hidden int       // those that are too small
+	total  Sides     // of all
+}
+
+// children returns what is below a node. What has less than the least weight is only counted.
+func (m *merge) children(n *merged, least float64, weight func(Sides) float64) (all below) {
+	m.steps = m.steps[:0]
 	for _, at := range n.members {
-		for c := range m.steps(at) {
-			frame := m.frameOf(c)
-			made := m.below[frame]
-			if made == nil {
-				made = &merged{frame: frame}
-				m.below[frame] = made
-				all = append(all, made)
+		m.steps = m.below(m.steps, at)
+	}
+	if n := len(m.frames) - len(m.totals); n > 0 {
+		m.totals, m.drawn = append(m.totals, make([]Sides, n)...), append(m.drawn, make([]int32, n)...)
+	}
+	const unseen, small = 0, -1 // in place of 1 and the index of what is drawn
+	for i := range m.steps {
+		m.totals[m.steps[i].frame].add(m.ns(m.steps[i].member))
+	}
+	for i := range m.steps {
+		frame := m.steps[i].frame
+		if m.drawn[frame] == unseen {
+			total := m.totals[frame]
+			all.total.add(total)
+			if weight(total) < least {
+				m.drawn[frame] = small
+				all.hidden++
+			} else {
+				all.drawn = append(all.drawn, &merged{frame: frame, total: total})
+				m.drawn[frame] = int32(len(all.drawn))
 			}
-			made.add(m.scans[at.part], c)
 		}
+		if at := m.drawn[frame]; at != small {
+			made := all.drawn[at-1]
+			made.members = append(made.members, m.steps[i].member)
+		}
+	}
+	for i := range m.steps {
+		m.totals[m.steps[i].frame], m.drawn[m.steps[i].frame] = Sides{}, unseen
 	}
 	return all
 }
 
-// steps goes through what is below a member.
-func (m *merge) steps(of member) iter.Seq[member] {
+// ns is the time of a member.
+func (m *merge) ns(of member) Sides {
+	return m.scans[of.part].grown[of.group].ns(of.from, of.to)
+}
+
+// below appends what is below a member.
+func (m *merge) below(to []step, of member) []step {
 	s := m.scans[of.part]
-	return func(yield func(member) bool) {
-		if of.group < 0 {
-			for g := range s.grown {
-				if n := len(s.grown[g].at); n > 0 && !yield(member{part: of.part, group: int32(g), to: int32(n)}) {
-					return
-				}
+	if of.group < 0 {
+		for g := range s.grown {
+			if n := len(s.grown[g].at); n > 0 {
+				f := m.groups[g]
+				to = append(to, step{member{part: of.part, group: int32(g), to: int32(n)}, m.id(f, maphash.Comparable(m.seed, f))})
 			}
-			return
 		}
-		places := &s.grown[of.group]
-		from := of.from
-		if from < of.to && places.at[from] == of.at {
-			from++ // its own
-		}
-		for child := of.at + 1; from < of.to; {
-			end := s.part.ends[child]
-			if end <= places.at[from] {
-				child = end
-				continue
-			}
-			to := places.search(from, of.to, end)
-			if !yield(member{of.part, of.group, child, from, to}) {
-				return
-			}
-			child, from = end, to
-		}
+		return to
 	}
+	places := &s.grown[of.group]
+	from := of.from
+	if from < of.to && places.at[from] == of.at {
+		from++ // its own
+	}
+	for child := of.at + 1; from < of.to; {
+		end := s.part.ends[child]
+		if end <= places.at[from] {
+			child = end
+			continue
+		}
+		next := places.search(from, of.to, end)
+		to = append(to, step{member{of.part, of.group, child, from, next}, m.local(int(of.part), s.part.trie[child].frame&frameBits)})
+		child, from = end, next
+	}
+	return to
 }
 
 // waiting are nodes to be drawn, the one with the most time first.
@@ -230,35 +258,35 @@ func (m *merge) cut(zoom NodeID) Tree {
 		out.Nodes = append(out.Nodes, made)
 		return len(out.Nodes) - 1
 	}
+	weight := func(ns Sides) float64 { return share(ns, root.total) }
 	target, at := root, emit(root, -1)
 	for _, frame := range m.locate(zoom) {
-		all := m.children(target)
-		i := slices.IndexFunc(all, func(c *merged) bool { return m.frames[c.frame] == frame })
+		all := m.children(target, 0, weight)
+		i := slices.IndexFunc(all.drawn, func(c *merged) bool { return m.frames[c.frame] == frame })
 		if i < 0 {
 			break // never: it was found
 		}
-		for _, c := range all {
-			out.Nodes[at].Self.subtract(c.total)
-		}
-		target, at = all[i], emit(all[i], at)
+		out.Nodes[at].Self.subtract(all.total)
+		target, at = all.drawn[i], emit(all.drawn[i], at)
 	}
 	out.Zoom = at
-	weight := func(n *merged) float64 { return share(n.total, root.total) }
-	least := weight(target) / 2500
+	least := weight(target.total) / 2500
 	var next waiting
 	order := 0
 	expand := func(n *merged, at int) {
-		for _, c := range m.children(n) {
-			out.Nodes[at].Self.subtract(c.total)
+		all := m.children(n, least, weight)
+		out.Nodes[at].Self.subtract(all.total)
+		out.Hidden += all.hidden
+		for _, c := range all.drawn {
 			order++
-			heap.Push(&next, item{c, at, weight(c), order})
+			heap.Push(&next, item{c, at, weight(c.total), order})
 		}
 	}
-	for expand(target, at); len(next) > 0 && next[0].weight >= least && len(out.Nodes)-out.Zoom <= MaxNodes; {
+	for expand(target, at); len(next) > 0 && len(out.Nodes)-out.Zoom <= MaxNodes; {
 		i := heap.Pop(&next).(item)
 		expand(i.node, emit(i.node, i.parent))
 	}
-	out.Hidden = len(next)
+	out.Hidden += len(next)
 	out.Frames = m.frames
 	return out.compact()
 }
@@ -281,20 +309,24 @@ func (m *merge) locate(zoom NodeID) []Frame {
 	}
 	hashes := map[int32]uint64{}
 	var way []Frame
+	var waiting []step // below the nodes that were come by
 	var look func(at member, id NodeID) bool
 	look = func(at member, id NodeID) bool {
-		for c := range m.steps(at) {
-			frame := m.frameOf(c)
-			hash, ok := hashes[frame]
+		first := len(waiting)
+		waiting = m.below(waiting, at)
+		for i := first; i < len(waiting); i++ {
+			c := waiting[i]
+			hash, ok := hashes[c.frame]
 			if !ok {
-				hash = frameHash(m.frames[frame])
-				hashes[frame] = hash
+				hash = frameHash(m.frames[c.frame])
+				hashes[c.frame] = hash
 			}
-			if below := childID(id, hash); below == zoom || look(c, below) {
-				way = append(way, m.frames[frame])
+			if below := childID(id, hash); below == zoom || look(c.member, below) {
+				way = append(way, m.frames[c.frame])
 				return true
 			}
 		}
+		waiting = waiting[:first]
 		return false
 	}
 	for _, at := range m.root().members {
