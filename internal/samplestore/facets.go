@@ -27,8 +27,10 @@ type FacetValue struct {
 
 // facetSums adds up what parts have of one key.
 type facetSums struct {
+	key         string
 	ns, covered int64
-	values      map[string]int64
+	place       int              // among the keys that are listed
+	values      map[string]int64 // nil: it is not listed
 	more        int
 }
 
@@ -36,49 +38,45 @@ type facetSums struct {
 // there are besides.
 func facets(scans []*scan, q *Query) ([]Facet, int) {
 	counted := make([]*counts, len(scans))
-	covered := map[string]int64{}
+	sums := map[string]*facetSums{}
 	for i, s := range scans {
 		counted[i] = s.count(strings.ToLower(q.Find))
-		for key, ns := range counted[i].byKey {
-			if ns > 0 {
-				covered[s.part.strings[key]] += ns
-			}
-		}
+		counted[i].addKeys(s.part.strings, sums)
 	}
-	chosen, more := chooseKeys(covered, q.First)
-	sums := map[string]*facetSums{}
-	for _, key := range chosen {
-		sums[key] = &facetSums{covered: covered[key], values: map[string]int64{}}
+	keys := make([]*facetSums, 0, len(sums))
+	for _, sum := range sums {
+		keys = append(keys, sum)
+	}
+	chosen := chooseKeys(keys, q.First)
+	for i, sum := range chosen {
+		sum.place, sum.values = i, map[string]int64{}
 	}
 	for i, s := range scans {
-		s.addFacets(sums, counted[i])
+		s.addFacets(chosen, counted[i])
 	}
 	out := make([]Facet, 0, len(chosen))
-	for _, key := range chosen {
-		out = append(out, newFacet(key, sums[key]))
+	for _, sum := range chosen {
+		out = append(out, newFacet(sum))
 	}
-	return out, more
+	return out, len(keys) - len(chosen)
 }
 
-// chooseKeys orders keys: first those that were asked for, then those that cover the most time.
-func chooseKeys(covered map[string]int64, first []string) (keys []string, more int) {
-	for key := range covered {
-		keys = append(keys, key)
-	}
+// chooseKeys returns keys in order: first those that were asked for, then those that cover the
+// most time.
+func chooseKeys(keys []*facetSums, first []string) []*facetSums {
 	rank := func(key string) int {
 		if i := slices.Index(first, key); i >= 0 {
 			return i
 		}
 		return len(first)
 	}
-	chosen := largest(keys, MaxFacets, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(covered[b], covered[a]), cmp.Compare(a, b))
+	return largest(keys, MaxFacets, func(a, b *facetSums) int {
+		return cmp.Or(cmp.Compare(rank(a.key), rank(b.key)), cmp.Compare(b.covered, a.covered), cmp.Compare(a.key, b.key))
 	})
-	return chosen, len(keys) - len(chosen)
 }
 
-func newFacet(key string, sums *facetSums) Facet {
-	f := Facet{Key: key, Ns: sums.ns, Covered: sums.covered, More: sums.more}
+func newFacet(sums *facetSums) Facet {
+	f := Facet{Key: sums.key, Ns: sums.ns, Covered: sums.covered, More: sums.more}
 	for text, ns := range sums.values {
 		f.Values = append(f.Values, FacetValue{Text: text, Ns: ns})
 	}
@@ -93,9 +91,28 @@ func newFacet(key string, sums *facetSums) Facet {
 // counts are the times of labels in a part.
 type counts struct {
 	heldNs   int64
-	failedNs []int64 // by filter
-	pairNs   []int64 // of the labels that are listed
-	byKey    []int64 // likewise, by the number of the key's text
+	failedNs []int64      // by filter
+	pairNs   []int64      // of the labels that are listed
+	byKey    []int64      // likewise, by the number of the key's text
+	sums     []*facetSums // by the number of a key's text; nil: no time
+}
+
+// addKeys adds the times of keys to those of all parts.
+func (c *counts) addKeys(texts []string, sums map[string]*facetSums) {
+	c.sums = make([]*facetSums, len(c.byKey))
+	for key, ns := range c.byKey {
+		if ns <= 0 {
+			continue
+		}
+		text := texts[key]
+		sum := sums[text]
+		if sum == nil {
+			sum = &facetSums{key: text}
+			sums[text] = sum
+		}
+		sum.covered += ns
+		c.sums[key] = sum
+	}
 }
 
 // valueNs is the time of a value, by the number of its text.
@@ -142,31 +159,32 @@ func (s *scan) matches(find string) marks {
 }
 
 // addFacets adds the times of a part. A value can stand twice, as a text and as a number.
-func (s *scan) addFacets(sums map[string]*facetSums, c *counts) {
-	for key, sum := range sums {
+func (s *scan) addFacets(chosen []*facetSums, c *counts) {
+	for _, sum := range chosen {
 		sum.ns += c.heldNs
 		for j, f := range s.filters {
-			if f.Key == key {
+			if f.Key == sum.key {
 				sum.ns += c.failedNs[j]
 			}
 		}
 	}
-	const unchosen = -1
-	place := make([]int, len(s.part.strings)) // of a key, by the number of its text
-	var chosen []*facetSums
-	for key, ns := range c.byKey {
-		place[key] = unchosen
-		if ns > 0 && sums[s.part.strings[key]] != nil {
-			place[key] = len(chosen)
-			chosen = append(chosen, sums[s.part.strings[key]])
+	each := func(visit func(at int, v valueNs)) {
+		for i, ns := range c.pairNs {
+			if ns > 0 {
+				p := &s.part.pairs[i]
+				if sum := c.sums[p.key]; sum != nil && sum.values != nil {
+					visit(sum.place, valueNs{p.value, ns})
+				}
+			}
 		}
 	}
+	there := make([]int, len(chosen))
+	each(func(at int, _ valueNs) { there[at]++ })
 	values := make([][]valueNs, len(chosen))
-	for i, ns := range c.pairNs {
-		if p := &s.part.pairs[i]; ns > 0 && place[p.key] != unchosen {
-			values[place[p.key]] = append(values[place[p.key]], valueNs{p.value, ns})
-		}
+	for i, n := range there {
+		values[i] = make([]valueNs, 0, n)
 	}
+	each(func(at int, v valueNs) { values[at] = append(values[at], v) })
 	for i, there := range values {
 		chosen[i].more = max(chosen[i].more, len(there)-mergedValues)
 		for _, v := range most(there, mergedValues) {
@@ -178,6 +196,9 @@ func (s *scan) addFacets(sums map[string]*facetSums, c *counts) {
 // most returns the values with the most time.
 func most(values []valueNs, count int) []valueNs {
 	return largest(values, count, func(a, b valueNs) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.value, b.value))
+		if a.ns != b.ns {
+			return cmp.Compare(b.ns, a.ns)
+		}
+		return cmp.Compare(a.value, b.value)
 	})
 }

@@ -17,8 +17,11 @@ type FunctionSum struct {
 func (m *merge) functions(v *View, search string) {
 	modules, types := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}, &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
 	var sums []frameSums // by frame of the merge
+	matching := m.matching(search)
 	for part, s := range m.scans {
-		v.Found.add(s.found(search))
+		if search != "" {
+			v.Found.add(m.found(part, matching))
+		}
 		for i := range s.sums {
 			if f := &s.sums[i]; f.total.Sum() > 0 {
 				frame := &s.part.frames[i]
@@ -34,16 +37,34 @@ func (m *merge) functions(v *View, search string) {
 		}
 	}
 	for id := range sums {
-		if f := &sums[id]; f.total.Sum() > 0 && (search == "" || matches(m.frames[id], search)) {
+		if f := &sums[id]; f.total.Sum() > 0 && matching(int32(id)) {
 			v.Functions = append(v.Functions, FunctionSum{Frame: m.frames[id], Self: f.self, Total: f.total})
 		}
 	}
 	v.Functions, v.MoreFuncs = top(v.Functions)
-	v.Modules, v.Types = newFacet("", modules), newFacet("", types)
+	v.Modules, v.Types = newFacet(modules), newFacet(types)
 }
 
-func matches(f Frame, search string) bool {
-	return search != "" && strings.Contains(strings.ToLower(f.Name), search)
+// matching tells by their number here which frames have a text in their name. It looks at each
+// once.
+func (m *merge) matching(search string) func(frame int32) bool {
+	const no, yes = 1, 2
+	var known []uint8
+	return func(frame int32) bool {
+		if search == "" {
+			return true
+		}
+		if n := len(m.frames) - len(known); n > 0 {
+			known = append(known, make([]uint8, n)...)
+		}
+		if known[frame] == 0 {
+			known[frame] = no
+			if strings.Contains(strings.ToLower(m.frames[frame].Name), search) {
+				known[frame] = yes
+			}
+		}
+		return known[frame] == yes
+	}
 }
 
 // frameSums are the times of a frame; modules and types have theirs where they are first.
@@ -85,14 +106,12 @@ func (s *scan) sumFrames(own sideSums) []frameSums {
 	return sums
 }
 
-// found is the time of stacks with a frame that matches.
-func (s *scan) found(search string) (found Sides) {
-	if search == "" {
-		return found
-	}
+// found is the time of a part's stacks with a frame that matches.
+func (m *merge) found(part int, matching func(frame int32) bool) (found Sides) {
+	s := m.scans[part]
 	matched := make([]bool, len(s.part.frames))
-	for i, f := range s.part.frames {
-		matched[i] = matches(f, search)
+	for i := range matched {
+		matched[i] = matching(m.local(part, uint32(i)))
 	}
 	above := make([]bool, len(s.part.trie)) // a match is on the way to this place, or at it
 	for i := 1; i < len(above); i++ {
