@@ -82,6 +82,38 @@ func TestRange(t *testing.T) {
 }
 
 // The series of the values with the most time are followed by one of all others.
+// TestHidden counts what a tree leaves out: what is too small, and what is more than MaxNodes.
+func TestHidden(t *testing.T) {
+	s := New(64 << 20)
+	s.Batch(func(add func(*Sample)) {
+		for i := range 3 {
+			deep := one("a", place("", 0), 1)
+			deep.Points[0].Ns = 1e6
+			deep.Stack = nil
+			for j := range MaxFrames {
+				deep.Stack = append(deep.Stack, place(fmt.Sprint("f", i, "-", j), 0))
+			}
+			add(deep)
+		}
+	})
+	tree := s.Query(&Query{}).Tree
+	require.Len(t, tree.Nodes, 1+MaxNodes)
+	require.Equal(t, 3, tree.Hidden, "of each stack what comes next")
+
+	s = New(MinBytes)
+	s.Batch(func(add func(*Sample)) {
+		large := one("a", place("large", 0), 1)
+		large.Points[0].Ns = 1e6
+		add(large)
+		add(one("a", place("small", 0), 1))
+		add(one("a", place("smaller", 0), 1))
+	})
+	tree = s.Query(&Query{}).Tree
+	require.Len(t, tree.Nodes, 2)
+	require.Equal(t, 2, tree.Hidden)
+	require.Zero(t, tree.Nodes[0].Self, "what is too small is no time of its caller's own")
+}
+
 func TestSeriesOfOthers(t *testing.T) {
 	s := New(MinBytes)
 	const values = maxClasses + 3
