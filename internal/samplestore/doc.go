@@ -9,7 +9,7 @@
 // without it, so that nobody who looks holds up what comes in.
 //
 // Stacks are a trie of locations from the root function to the leaf, and beside it one of frames,
-// which is what a flame graph has; label sets are a trie of labels, those with few values first,
+// which is what a flame graph has; label sets are a trie of labels, those that come often first,
 // so that what is alike is there once. A parent has a smaller number than its children, so that
 // sums over subtrees, whether a filter holds, and whether something stands on the way to a leaf,
 // are one pass over an array. Where a function, a module or a type is the first of its kind on
