@@ -27,12 +27,13 @@ const (
 	NumDropReasons = iota
 )
 
-// DropReasons returns the number of reasons that a stream can have, the first ones.
+// DropReasons returns the number of reasons that a stream can have, the first ones: those before
+// the first one of off-CPU profiles.
 func DropReasons(kind Kind) int {
 	if kind == profile.KindOffCPU {
 		return NumDropReasons
 	}
-	return int(DropTooLarge) + 1
+	return int(DropTableFull)
 }
 
 // UserDropReason is a DropReason for which one user is to blame.
@@ -62,12 +63,13 @@ const (
 	NumFilterReasons = iota
 )
 
-// FilterReasons returns the number of reasons that a stream can have, the first ones.
+// FilterReasons returns the number of reasons that a stream can have, the first ones: those before
+// the first one of off-CPU profiles.
 func FilterReasons(kind Kind) int {
 	if kind == profile.KindOffCPU {
 		return NumFilterReasons
 	}
-	return int(FilterUnknownProcess) + 1
+	return int(FilterKernel)
 }
 
 // LimitAction is what was done for a limit of the whole pipeline.
