@@ -116,7 +116,7 @@ func (s *symbolizer) functions(to []profile.Line, p *process.Process, word recor
 	if s == nil || p == nil {
 		return to
 	}
-	s.ran = s.table.Functions(s.ran[:0], p, word, object)
+	s.ran = p.Functions(s.ran[:0], word, object)
 	for _, f := range s.ran {
 		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
 	}

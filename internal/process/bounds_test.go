@@ -109,7 +109,7 @@ func TestExecStorm(t *testing.T) {
 		chain++
 	}
 	require.LessOrEqual(t, chain, 2)
-	require.Len(t, f.queue, 1, "only the newest is to be read")
+	require.Len(t, f.jobs.queue, 1, "only the newest is to be read")
 }
 
 // TestMappingStorm sends many events: the process is read at a bounded rate.
@@ -191,7 +191,7 @@ func TestManyExecMappings(t *testing.T) {
 	require.EqualValues(t, 1, f.Stats().MappingsCut)
 
 	f.write(42, "maps", strings.Join(strings.SplitAfter(maps.String(), "\n")[code:], ""))
-	f.schedule(p, workReread, urgent)
+	f.jobs.schedule(p, workReread, urgent)
 	f.work()
 	require.Len(t, p.Info().Mappings, 2)
 	require.NotNil(t, p.Info().Mapping(uint64(base+99*0x1000)))
@@ -216,10 +216,10 @@ func TestBadProcFiles(t *testing.T) {
 func TestSoonerComesFirst(t *testing.T) {
 	f := newFake(t)
 	first, second := &Process{}, &Process{}
-	f.schedule(first, workReread, f.now()+10*ms)
-	f.schedule(second, workReread, f.now()+20*ms)
-	f.schedule(second, workContext, f.now()+5*ms)
-	f.schedule(first, workContext, f.now()+30*ms)
+	f.jobs.schedule(first, workReread, f.now()+10*ms)
+	f.jobs.schedule(second, workReread, f.now()+20*ms)
+	f.jobs.schedule(second, workContext, f.now()+5*ms)
+	f.jobs.schedule(first, workContext, f.now()+30*ms)
 	f.advance(5 * ms)
 	p, w, _ := f.next()
 	require.Same(t, second, p)

@@ -209,7 +209,7 @@ func (t *Table) Sampled(p *Process, timeNs int64) {
 	defer t.mu.Unlock()
 	p.contextDueNs.Store(timeNs + int64(maxLateGap)) // until the look has been taken
 	if !p.exited && p.pid != 0 && !p.Info().KernelThread {
-		t.schedule(p, workContext, t.now())
+		t.jobs.schedule(p, workContext, t.now())
 	}
 }
 
@@ -233,7 +233,7 @@ func (t *Table) AwaitContext(p *Process, timeNs int64) (pending bool) {
 	if due > now+int64(keyPatience) {
 		return false
 	}
-	t.schedule(p, workContext, due)
+	t.jobs.schedule(p, workContext, due)
 	return true
 }
 
@@ -248,7 +248,7 @@ func (t *Table) contextNamed(p *Process) {
 		return
 	}
 	p.namedLooks = len(namedDelays)
-	t.schedule(p, workContext|workNamed, max(t.now(), p.contextNotBeforeNs))
+	t.jobs.schedule(p, workContext|workNamed, max(t.now(), p.contextNotBeforeNs))
 }
 
 // contextSeen comes after a look at a context that may be another one soon.
@@ -260,7 +260,7 @@ func (t *Table) contextSeen(p *Process) {
 	}
 	delay := namedDelays[len(namedDelays)-p.namedLooks]
 	p.namedLooks--
-	t.schedule(p, workContext|workNamed, max(t.now()+int64(delay), p.contextNotBeforeNs))
+	t.jobs.schedule(p, workContext|workNamed, max(t.now()+int64(delay), p.contextNotBeforeNs))
 }
 
 // ContextCheckedNs returns a time (CLOCK_MONOTONIC) at which what Info says of

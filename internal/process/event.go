@@ -53,7 +53,7 @@ func (t *Table) HandleEvent(ev record.Event) {
 		}
 	case record.EventSampled:
 		if p := t.byID[ev.Process]; p != nil && !p.exited && p.pid != 0 && !p.Info().Loaded {
-			t.schedule(p, workLoad, urgent)
+			t.jobs.schedule(p, workLoad, urgent)
 		}
 	case record.EventContextNamed:
 		if p := t.byID[ev.Process]; p != nil {
@@ -97,7 +97,7 @@ func (t *Table) exec(ev record.Event) {
 	}
 	p.youngUntilNs = t.now() + int64(young)
 	settle := execSettle
-	if t.begun(p, ev.Program, int64(ev.TimeNs)) {
+	if t.programs.begun(p, ev.Program, int64(ev.TimeNs)) {
 		settle = plainSettle
 	}
 	late := min(time.Duration(t.now()-int64(ev.TimeNs)), settle) // events are read a few together
@@ -133,18 +133,18 @@ func (t *Table) fork(ev record.Event) {
 func (t *Table) mapped(p *Process) {
 	if p.work&workLoad != 0 {
 		if now := t.now(); p.youngUntilNs != 0 && now >= p.youngUntilNs {
-			t.schedule(p, workLoad, now) // it maps more than what it starts with
+			t.jobs.schedule(p, workLoad, now) // it maps more than what it starts with
 		}
 		return
 	}
-	t.schedule(p, workReread, max(t.now(), p.notBeforeNs))
+	t.jobs.schedule(p, workReread, max(t.now(), p.notBeforeNs))
 }
 
 func (t *Table) scheduleLoad(p *Process, after time.Duration) {
 	if p.exited || p.pid == 0 {
 		return
 	}
-	t.schedule(p, workLoad, t.now()+int64(after))
+	t.jobs.schedule(p, workLoad, t.now()+int64(after))
 }
 
 // mappingsLost looks at all processes, unless that is being done.
@@ -199,6 +199,6 @@ func (t *Table) reread(all []*Process, nowNs int64, spread time.Duration) {
 			continue
 		}
 		p.overdue = false
-		t.schedule(p, workReread, max(nowNs, p.notBeforeNs))
+		t.jobs.schedule(p, workReread, max(nowNs, p.notBeforeNs))
 	}
 }

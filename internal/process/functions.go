@@ -143,14 +143,14 @@ func (t *Table) WantFunctions(p *Process, frames []uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !p.exited && p.pid != 0 {
-		t.schedule(p, workFunctions, p.functionsDueNs)
+		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
 }
 
 // Functions appends what a frame of a language runtime stands for, the innermost function first.
 // Nothing is appended if that is not known: it had gone when it was to be read, or there was no
 // room for it.
-func (t *Table) Functions(to []langruntime.Frame, p *Process, w record.RuntimeWord, object uint64) []langruntime.Frame {
+func (p *Process) Functions(to []langruntime.Frame, w record.RuntimeWord, object uint64) []langruntime.Frame {
 	p.functions.mu.Lock()
 	known := p.functions.known[functionKey{object, w.Cookie(), w.Kind()}]
 	var function langruntime.Function
@@ -236,7 +236,7 @@ func (t *Table) functionsLater(p *Process, afterNs int64) {
 	p.functionsDueNs = t.now() + afterNs
 	t.account(p)
 	if more && !p.exited {
-		t.schedule(p, workFunctions, p.functionsDueNs)
+		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
 }
 
@@ -247,6 +247,6 @@ func (t *Table) postpone(p *Process, w work) bool {
 	if w&(workLoad|workForget) != 0 || p.exited || t.now() >= p.notBeforeNs {
 		return false
 	}
-	t.schedule(p, w, p.notBeforeNs)
+	t.jobs.schedule(p, w, p.notBeforeNs)
 	return true
 }

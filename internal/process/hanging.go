@@ -82,10 +82,10 @@ func (h *hanging) settle(uid uint32) {
 
 // owned finds out whose a process is, before a look at it, if that was not done just now:
 // it may have become another user's. What it reads is the kernel's, which never hangs.
-func (t *Table) owned(p *Process) executable.Owner {
-	if now := t.now(); p.worker.ownedNs == 0 || now-p.worker.ownedNs >= int64(ownerAge) {
+func (r *reader) owned(p *Process) executable.Owner {
+	if now := r.now(); p.worker.ownedNs == 0 || now-p.worker.ownedNs >= int64(ownerAge) {
 		p.worker.owner, p.worker.ownedNs = executable.Owner{UID: nobody}, now
-		if w, err := t.who(p.pid); err == nil {
+		if w, err := r.who(p.pid); err == nil {
 			p.worker.owner, p.worker.who = w.owner(), &w
 		}
 	}
@@ -109,7 +109,7 @@ func (t *Table) begin(w *worker, p *Process, todo work) bool {
 	case p.quarantinedNs > now:
 		p.dueNs = p.quarantinedNs
 		p.work |= todo
-		t.enqueue(p)
+		t.jobs.enqueue(p)
 		t.hanging.settle(of.UID)
 		return false
 	case !u.admits(of.Container):
@@ -144,19 +144,19 @@ func (t *Table) end(w *worker) {
 		t.isolate(p, t.now()+int64(quarantine))
 	}
 	w.process, w.hung = nil, false
-	t.release(u)
+	t.hanging.release(u, t.jobs)
 	t.hanging.settle(of.UID)
 }
 
 // release puts those back into the queue that need not wait any more.
-func (t *Table) release(u *userLooks) {
+func (h *hanging) release(u *userLooks, to *jobs) {
 	waiting := u.waiting
 	u.waiting = nil
 	for i, p := range waiting {
 		switch {
 		case p.state != jobWaiting: // it has exited
 		case u.admits(p.worker.owner.Container):
-			t.enqueue(p)
+			to.enqueue(p)
 			if u.late > 0 { // the next one after this
 				u.waiting = append(u.waiting, waiting[i+1:]...)
 				return
@@ -169,12 +169,10 @@ func (t *Table) release(u *userLooks) {
 
 // releaseAll makes up for processes that were put back into the queue and have exited: the
 // next ones still wait for them.
-func (t *Table) releaseAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for uid, u := range t.hanging.users {
-		t.release(u)
-		t.hanging.settle(uid)
+func (h *hanging) releaseAll(to *jobs) {
+	for uid, u := range h.users {
+		h.release(u, to)
+		h.settle(uid)
 	}
 }
 
@@ -195,7 +193,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		t.hanging.late++
 		u.late++
 		u.containers[w.owner.Container]++
-		t.release(u)
+		t.hanging.release(u, t.jobs)
 		w.alarm(hungAfter - took)
 		return true
 	case took < hungAfter || !blocked(int(w.tid.Load())):
@@ -224,7 +222,7 @@ func (t *Table) isolate(p *Process, untilNs int64) {
 	if newest := t.newest[p.id.TGID]; newest != nil && newest.id.StartNs == p.id.StartNs {
 		newest.quarantinedNs = untilNs
 		if newest.work != 0 && !newest.exited {
-			t.schedule(newest, newest.work, untilNs) // earlier than it was, or no news
+			t.jobs.schedule(newest, newest.work, untilNs) // earlier than it was, or no news
 		}
 	}
 }

@@ -166,7 +166,7 @@ func TestExec(t *testing.T) {
 			at := f.now()
 			f.advance(slack)
 			f.image(42, 500, "/bin/two")
-			f.schedule(f.process(image1), workLoad, urgent)
+			f.jobs.schedule(f.process(image1), workLoad, urgent)
 			f.work()
 			f.HandleEvent(execAt(image2, at, "/bin/two"))
 		}, "one"},
@@ -177,7 +177,7 @@ func TestExec(t *testing.T) {
 			f.image(42, 500, "/bin/two")
 			for range 4 {
 				f.advance(20 * ms)
-				f.schedule(f.process(image1), workLoad, urgent)
+				f.jobs.schedule(f.process(image1), workLoad, urgent)
 				f.work()
 			}
 			f.HandleEvent(execAt(image2, at, "/bin/two"))

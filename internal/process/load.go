@@ -85,7 +85,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	p.forgetBirth(now)
 	t.account(p)
 	if err == nil && !retry {
-		t.noteWithout(p, p.worker.sources)
+		t.programs.noteWithout(p, p.worker.sources)
 	}
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
@@ -93,10 +93,10 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		p.notBeforeNs, p.contextNotBeforeNs = now+youngGapOf(cost), now+youngGapOf(cost)
 	}
 	if !p.exited && p.inherited > 0 && now < p.youngUntilNs && p.publication == unpublished {
-		t.schedule(p, workReread, p.youngUntilNs)
+		t.jobs.schedule(p, workReread, p.youngUntilNs)
 	}
 	if gap, ok := p.awaitsContext(now); ok {
-		t.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
+		t.jobs.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
 	}
 	if retry && !p.exited && p.worker.read.attempt < len(retryDelays) {
 		t.counts.retries.Add(1)
@@ -104,7 +104,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		if now < p.youngUntilNs {
 			gap = youngGapOf(cost)
 		}
-		t.schedule(p, workReread, now+max(int64(retryDelays[p.worker.read.attempt]), gap))
+		t.jobs.schedule(p, workReread, now+max(int64(retryDelays[p.worker.read.attempt]), gap))
 		p.worker.read.attempt++
 	}
 }
@@ -127,7 +127,7 @@ func (t *Table) notePassing(p *Process) {
 // load looks at a process, decides what comes of that, and applies it. retry tells that there
 // may be more to find soon.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
-	sub := &subject{id: p.id, pid: p.pid, read: p.worker.read, owner: p.worker.owner, who: p.worker.who, presumed: t.presumed(p)}
+	sub := &subject{id: p.id, pid: p.pid, read: p.worker.read, owner: p.worker.owner, who: p.worker.who, presumed: t.programs.presumed(p)}
 	p.worker.who = nil
 	l, err := t.look(sub, w, s)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *Table) apply(p *Process, w work, l *look, d *decision) {
 	p.worker.read.info = info // until it is shown
 	t.publish(p, d.tell, l.sources)
 	if d.settled {
-		t.settled(p, l.sources, l.read.resolver.Certain())
+		t.programs.settled(p, l.sources, l.read.resolver.Certain())
 	}
 	shown := l.info
 	if d.show {
@@ -214,7 +214,7 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	p.publication = what
 	if what != unpublished && p.exited {
 		// The exit was not told, as there was nothing to take back yet.
-		t.schedule(p, workForget, urgent)
+		t.jobs.schedule(p, workForget, urgent)
 	}
 }
 

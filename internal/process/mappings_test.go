@@ -46,7 +46,7 @@ func TestMappingReplaced(t *testing.T) {
 	f.work()
 	p := f.process(image1)
 	reread := func() *Info {
-		f.schedule(p, workReread, urgent)
+		f.jobs.schedule(p, workReread, urgent)
 		f.work()
 		return p.Info()
 	}

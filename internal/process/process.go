@@ -71,7 +71,7 @@ type job struct {
 	notBeforeNs, contextNotBeforeNs int64
 	functionsDueNs                  int64 // when functions may be read again
 	youngUntilNs                    int64
-	// countedWithout: it is one of Table.without.
+	// countedWithout: it is one of knownPrograms.without.
 	countedWithout bool
 	// namedLooks are still to be taken at a context that was announced.
 	namedLooks  int

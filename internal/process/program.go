@@ -5,6 +5,7 @@ package process
 import (
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -52,23 +53,43 @@ type programSources struct {
 	varying bool  // processes differ: nothing is presumed any more
 }
 
+// knownPrograms are what was learnt of programs by their processes, and told to the kernel, so
+// that the next processes begin with it.
+type knownPrograms struct {
+	kernel   Programs              // may be nil
+	failed   func(*Process, error) // told of what the kernel did not take
+	now      func() int64
+	learning sync.Mutex // before mu
+
+	mu      *sync.RWMutex // Table.mu, which guards what follows
+	sources map[record.FileKey]*programSources
+	without map[record.FileKey]int8 // processes in a row without label sources, or sometimesWith
+}
+
+func newKnownPrograms(t *Table) *knownPrograms {
+	return &knownPrograms{
+		kernel: t.opts.Programs, failed: t.publishFailed, now: t.now, mu: &t.mu,
+		sources: map[record.FileKey]*programSources{}, without: map[record.FileKey]int8{},
+	}
+}
+
 // Confirm says whether the label sources that a process began with turned out to be its own.
 func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Load()) }
 
 // begun notes that a process has executed a program, and reports whether it will hardly have
 // label sources. The table is locked.
-func (t *Table) begun(p *Process, program record.FileKey, execNs int64) (plain bool) {
+func (k *knownPrograms) begun(p *Process, program record.FileKey, execNs int64) (plain bool) {
 	p.program, p.execNs = program, execNs
-	if known := t.programs[program]; known != nil && !known.varying && known.sinceNs < execNs {
+	if known := k.sources[program]; known != nil && !known.varying && known.sinceNs < execNs {
 		p.inherited = len(known.sources)
 	}
-	return t.without[program] == enoughWithout
+	return k.without[program] == enoughWithout
 }
 
 // noteWithout counts the processes of a program that have no label sources, or none that
 // could be found before they ended. The table is locked.
-func (t *Table) noteWithout(p *Process, sources []record.LabelSource) {
-	n, known := t.without[p.program]
+func (k *knownPrograms) noteWithout(p *Process, sources []record.LabelSource) {
+	n, known := k.without[p.program]
 	switch {
 	case p.program == (record.FileKey{}):
 		return
@@ -80,47 +101,47 @@ func (t *Table) noteWithout(p *Process, sources []record.LabelSource) {
 		p.countedWithout = true
 		n++
 	}
-	if !known && len(t.without) >= maxWithout {
-		t.forgetWithout(p)
+	if !known && len(k.without) >= maxWithout {
+		k.forgetWithout(p)
 	}
-	if n == enoughWithout || t.without[p.program] == enoughWithout {
-		t.tellWithout(p, p.program, n == enoughWithout)
+	if n == enoughWithout || k.without[p.program] == enoughWithout {
+		k.tellWithout(p, p.program, n == enoughWithout)
 	}
-	t.without[p.program] = n
+	k.without[p.program] = n
 }
 
 // tellWithout tells, because of what was found of a process, that processes of a program have
 // no label sources, or takes that back. The table is locked.
-func (t *Table) tellWithout(p *Process, program record.FileKey, without bool) {
-	if t.opts.Programs == nil || t.programs[program] != nil {
+func (k *knownPrograms) tellWithout(p *Process, program record.FileKey, without bool) {
+	if k.kernel == nil || k.sources[program] != nil {
 		return // what it has is told
 	}
 	var err error
 	if without {
-		err = t.opts.Programs.SetProgram(program, nil, false)
+		err = k.kernel.SetProgram(program, nil, false)
 	} else {
-		err = t.opts.Programs.ForgetProgram(program)
+		err = k.kernel.ForgetProgram(program)
 	}
 	if err != nil {
-		t.publishFailed(p, err)
+		k.failed(p, err)
 	}
 }
 
-// forgetWithout begins Table.without anew. The table is locked.
-func (t *Table) forgetWithout(p *Process) {
-	for program, n := range t.without {
+// forgetWithout begins knownPrograms.without anew. The table is locked.
+func (k *knownPrograms) forgetWithout(p *Process) {
+	for program, n := range k.without {
 		if n == enoughWithout {
-			t.tellWithout(p, program, false)
+			k.tellWithout(p, program, false)
 		}
 	}
-	clear(t.without)
+	clear(k.without)
 }
 
 // presumed returns the sources that a process began with.
-func (t *Table) presumed(p *Process) []record.LabelSource {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if known := t.programs[p.program]; known != nil && p.inherited > 0 && !known.varying {
+func (k *knownPrograms) presumed(p *Process) []record.LabelSource {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if known := k.sources[p.program]; known != nil && p.inherited > 0 && !known.varying {
 		return known.sources
 	}
 	return nil
@@ -140,24 +161,24 @@ func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
 // settled compares the first settled label sources of a process with those that others of
 // its program had, and remembers them for the next ones. certain: they follow from the
 // program's file alone.
-func (t *Table) settled(p *Process, sources []record.LabelSource, certain bool) {
-	if t.opts.Programs == nil {
+func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certain bool) {
+	if k.kernel == nil {
 		return
 	}
-	t.mu.RLock()
+	k.mu.RLock()
 	program := p.program
-	t.mu.RUnlock()
+	k.mu.RUnlock()
 	if program == (record.FileKey{}) || p.Confirm() != Unconfirmed {
 		return
 	}
 	// One at a time, so that what the kernel has is what is remembered.
-	t.learning.Lock()
-	defer t.learning.Unlock()
-	t.mu.Lock()
-	known := t.programs[program]
+	k.learning.Lock()
+	defer k.learning.Unlock()
+	k.mu.Lock()
+	known := k.sources[program]
 	equal := known != nil && slices.Equal(known.sources, sources)
-	if !equal && p.inherited > len(sources) && t.now() < p.execNs+int64(longestStart) {
-		t.mu.Unlock()
+	if !equal && p.inherited > len(sources) && k.now() < p.execNs+int64(longestStart) {
+		k.mu.Unlock()
 		return // not all that it starts with is mapped yet
 	}
 	if equal && known.sinceNs < p.execNs {
@@ -169,50 +190,50 @@ func (t *Table) settled(p *Process, sources []record.LabelSource, certain bool) 
 	if forget {
 		known.varying = true
 	}
-	t.mu.Unlock()
+	k.mu.Unlock()
 	var err error
 	switch {
 	case forget:
-		err = t.opts.Programs.ForgetProgram(program)
+		err = k.kernel.ForgetProgram(program)
 	case known == nil && len(sources) > 0 && presumable(sources):
-		err = t.learn(program, sources, certain)
+		err = k.learn(program, sources, certain)
 	}
 	if err != nil {
-		t.publishFailed(p, err)
+		k.failed(p, err)
 	}
 }
 
-// learn has further processes of a program begin with label sources. t.learning is locked.
-func (t *Table) learn(program record.FileKey, sources []record.LabelSource, certain bool) error {
-	t.mu.Lock()
+// learn has further processes of a program begin with label sources. k.learning is locked.
+func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSource, certain bool) error {
+	k.mu.Lock()
 	var old []record.FileKey
-	if len(t.programs) >= record.MaxPrograms {
-		for p := range t.programs {
+	if len(k.sources) >= record.MaxPrograms {
+		for p := range k.sources {
 			old = append(old, p)
 		}
-		clear(t.programs)
+		clear(k.sources)
 	}
 	// From now on nobody tells that it has none; no process has begun with them yet.
 	learnt := &programSources{sources: slices.Clone(sources), sinceNs: math.MaxInt64}
-	t.programs[program] = learnt
-	t.mu.Unlock()
-	err := t.forgetPrograms(old)
+	k.sources[program] = learnt
+	k.mu.Unlock()
+	err := k.forgetPrograms(old)
 	if err == nil {
-		err = t.opts.Programs.SetProgram(program, slices.Clone(sources), !certain)
+		err = k.kernel.SetProgram(program, slices.Clone(sources), !certain)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if err != nil {
-		delete(t.programs, program)
+		delete(k.sources, program)
 		return err
 	}
-	learnt.sinceNs = t.now()
+	learnt.sinceNs = k.now()
 	return nil
 }
 
-func (t *Table) forgetPrograms(all []record.FileKey) error {
+func (k *knownPrograms) forgetPrograms(all []record.FileKey) error {
 	for _, p := range all {
-		if err := t.opts.Programs.ForgetProgram(p); err != nil {
+		if err := k.kernel.ForgetProgram(p); err != nil {
 			return err
 		}
 	}

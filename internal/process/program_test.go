@@ -58,22 +58,22 @@ func (f *fake) executes(pid int, program record.FileKey) *Process {
 func TestProgramIsLearnt(t *testing.T) {
 	f, known := newProgramsFake(t)
 	first := f.executes(1, programA)
-	f.settled(first, atOffset(-8), false)
+	f.programs.settled(first, atOffset(-8), false)
 	require.Equal(t, Refuted, first.Confirm(), "it began with nothing")
 	require.Equal(t, atOffset(-8), known.sources[programA])
 	require.True(t, known.presumed[programA])
 
 	second := f.executes(2, programA)
 	require.Equal(t, Unconfirmed, second.Confirm())
-	require.Equal(t, atOffset(-8), f.presumed(second))
-	f.settled(second, atOffset(-8), false)
+	require.Equal(t, atOffset(-8), f.programs.presumed(second))
+	f.programs.settled(second, atOffset(-8), false)
 	require.Equal(t, Confirmed, second.Confirm())
 
 	other := f.executes(3, record.FileKey{Inode: 8})
-	require.Nil(t, f.presumed(other))
-	f.settled(other, nil, true)
+	require.Nil(t, f.programs.presumed(other))
+	f.programs.settled(other, nil, true)
 	require.Len(t, known.sources, 1, "without labels there is nothing to remember")
-	f.settled(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
+	f.programs.settled(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
 	require.False(t, known.presumed[record.FileKey{Inode: 9}], "its file alone says so")
 }
 
@@ -81,10 +81,10 @@ func TestProgramIsLearnt(t *testing.T) {
 func TestProgramIsLearntAgain(t *testing.T) {
 	f, known := newProgramsFake(t)
 	known.refuse = true
-	f.settled(f.executes(1, programA), atOffset(-8), false)
+	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
 	require.Empty(t, known.sources)
 	known.refuse = false
-	f.settled(f.executes(2, programA), atOffset(-8), false)
+	f.programs.settled(f.executes(2, programA), atOffset(-8), false)
 	require.Equal(t, atOffset(-8), known.sources[programA])
 }
 
@@ -93,36 +93,36 @@ func TestProgramIsLearntAgain(t *testing.T) {
 func TestProgramLearntLater(t *testing.T) {
 	f, _ := newProgramsFake(t)
 	early := f.executes(1, programA)
-	f.settled(f.executes(2, programA), atOffset(-8), false)
-	f.settled(early, atOffset(-8), false)
+	f.programs.settled(f.executes(2, programA), atOffset(-8), false)
+	f.programs.settled(early, atOffset(-8), false)
 	require.Equal(t, Refuted, early.Confirm())
 }
 
 // When processes of a program differ, nothing is presumed of it any more.
 func TestProgramVaries(t *testing.T) {
 	f, known := newProgramsFake(t)
-	f.settled(f.executes(1, programA), atOffset(-8), false)
+	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
 	second, third := f.executes(2, programA), f.executes(3, programA)
-	f.settled(second, atOffset(-16), false)
+	f.programs.settled(second, atOffset(-16), false)
 	require.Equal(t, Refuted, second.Confirm())
 	require.Empty(t, known.sources)
-	require.Nil(t, f.presumed(third))
-	f.settled(third, atOffset(-8), false)
+	require.Nil(t, f.programs.presumed(third))
+	f.programs.settled(third, atOffset(-8), false)
 	require.Equal(t, Confirmed, third.Confirm(), "it did begin with that")
-	f.settled(f.executes(4, programA), atOffset(-8), false)
+	f.programs.settled(f.executes(4, programA), atOffset(-8), false)
 	require.Empty(t, known.sources)
 }
 
 // A process is not judged while it may not have mapped all that it starts with.
 func TestProgramStartsSlowly(t *testing.T) {
 	f, known := newProgramsFake(t)
-	f.settled(f.executes(1, programA), atOffset(-8), false)
+	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
 	slow := f.executes(2, programA)
-	f.settled(slow, nil, true)
+	f.programs.settled(slow, nil, true)
 	require.Equal(t, Unconfirmed, slow.Confirm())
 	require.NotEmpty(t, known.sources)
 	f.advance(int64(longestStart))
-	f.settled(slow, nil, true)
+	f.programs.settled(slow, nil, true)
 	require.Equal(t, Refuted, slow.Confirm())
 	require.Empty(t, known.sources)
 }
@@ -131,8 +131,8 @@ func TestProgramStartsSlowly(t *testing.T) {
 func TestProgramNotPresumable(t *testing.T) {
 	f, known := newProgramsFake(t)
 	inTable := []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}
-	f.settled(f.executes(1, programA), inTable, false)
-	f.settled(f.executes(2, record.FileKey{Inode: 8}), []record.LabelSource{{ABI: record.ABIThreadContextNodeJS}}, false)
+	f.programs.settled(f.executes(1, programA), inTable, false)
+	f.programs.settled(f.executes(2, record.FileKey{Inode: 8}), []record.LabelSource{{ABI: record.ABIThreadContextNodeJS}}, false)
 	require.Empty(t, known.sources)
 }
 
@@ -140,10 +140,10 @@ func TestProgramNotPresumable(t *testing.T) {
 func TestProgramsBounded(t *testing.T) {
 	f, known := newProgramsFake(t)
 	for i := range record.MaxPrograms + 1 {
-		f.settled(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
+		f.programs.settled(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
 	}
 	require.Len(t, known.sources, 1)
-	require.Len(t, f.programs, 1)
+	require.Len(t, f.programs.sources, 1)
 }
 
 // A process that has just begun is looked at again soon when it maps something, an older
@@ -213,7 +213,7 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 	f.advance(int64(plainSettle))
 	require.Zero(t, f.work(), "it costs nothing")
 
-	f.noteWithout(lives, atOffset(-8)) // a library was loaded later
+	f.programs.noteWithout(lives, atOffset(-8)) // a library was loaded later
 	for pid := range enoughWithout + 1 {
 		_, read = execute(14 + pid)
 		require.True(t, read, "others may have it too")
@@ -234,8 +234,8 @@ func TestPlainProgramIsTold(t *testing.T) {
 	require.Contains(t, known.sources, programA)
 	require.Empty(t, known.sources[programA])
 	has := f.executes(11, programA)
-	f.settled(has, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}, false)
-	f.noteWithout(has, atOffset(-8))
+	f.programs.settled(has, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}, false)
+	f.programs.noteWithout(has, atOffset(-8))
 	require.NotContains(t, known.sources, programA, "this one has some, others may have")
 
 	other := record.FileKey{Inode: 8}
@@ -243,8 +243,8 @@ func TestPlainProgramIsTold(t *testing.T) {
 		ends(pid+21, other)
 	}
 	learnt := f.executes(31, other)
-	f.settled(learnt, atOffset(-8), true)
-	f.noteWithout(learnt, atOffset(-8))
+	f.programs.settled(learnt, atOffset(-8), true)
+	f.programs.noteWithout(learnt, atOffset(-8))
 	require.Equal(t, atOffset(-8), known.sources[other], "its processes begin with them")
 
 	third := record.FileKey{Inode: 9}
@@ -253,7 +253,7 @@ func TestPlainProgramIsTold(t *testing.T) {
 	}
 	require.Contains(t, known.sources, third)
 	for i := range maxWithout {
-		f.without[record.FileKey{Inode: uint64(i + 100)}] = 1
+		f.programs.without[record.FileKey{Inode: uint64(i + 100)}] = 1
 	}
 	ends(51, record.FileKey{Inode: 10})
 	require.NotContains(t, known.sources, third, "who is remembered anew is told anew")
@@ -280,7 +280,7 @@ func TestWoken(t *testing.T) {
 	f := newFake(t)
 	woken := func() bool {
 		select {
-		case <-f.wake:
+		case <-f.jobs.wake:
 			return true
 		default:
 			return false
@@ -332,13 +332,13 @@ func TestWithoutBounded(t *testing.T) {
 		p := f.executes(i+1, record.FileKey{Inode: uint64(i + 1)})
 		f.HandleEvent(record.Event{Kind: record.EventExit, Process: p.ID()})
 	}
-	require.Len(t, f.without, 1)
+	require.Len(t, f.programs.without, 1)
 	for i := range maxWithout - 1 {
-		f.without[record.FileKey{Inode: uint64(i + 1)}] = 1
+		f.programs.without[record.FileKey{Inode: uint64(i + 1)}] = 1
 	}
 	p := f.executes(1, record.FileKey{Inode: 1})
-	f.noteWithout(p, atOffset(-8))
-	require.Len(t, f.without, maxWithout, "it was one of them")
+	f.programs.noteWithout(p, atOffset(-8))
+	require.Len(t, f.programs.without, maxWithout, "it was one of them")
 }
 
 // What a forked child maps before it execs is told before the exec, and is another image's.

@@ -43,9 +43,20 @@ func (q *queue) Pop() any {
 	return p
 }
 
+// jobs are what is to be done for processes, and who waits to do it. Guarded by Table.mu.
+type jobs struct {
+	queue    queue
+	sequence uint64
+	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
+	awaitedNs int64
+	wake      chan struct{} // a worker that waits takes from it
+}
+
+func newJobs() *jobs { return &jobs{awaitedNs: math.MaxInt64, wake: make(chan struct{}, 1)} }
+
 // schedule adds work for a process, due at a time. What is due earlier stays
 // so; an urgent job comes before all others. The table is locked.
-func (t *Table) schedule(p *Process, w work, dueNs int64) {
+func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 	sooner := p.work == 0 || dueNs < p.dueNs
 	p.work |= w
 	if sooner {
@@ -54,35 +65,35 @@ func (t *Table) schedule(p *Process, w work, dueNs int64) {
 	switch {
 	case p.state == jobQueued:
 		if sooner {
-			p.sequence = t.nextSequence()
-			heap.Fix(&t.queue, p.index)
-			t.wakeFor(p)
+			p.sequence = j.nextSequence()
+			heap.Fix(&j.queue, p.index)
+			j.wakeFor(p)
 		}
 	case p.state == jobRunning: // the worker puts it back
 	case p.state == jobWaiting && p.work.reads(): // for its user's turn
 	default:
-		t.enqueue(p)
+		j.enqueue(p)
 	}
 }
 
-func (t *Table) enqueue(p *Process) {
-	p.state, p.sequence = jobQueued, t.nextSequence()
-	heap.Push(&t.queue, p)
-	t.wakeFor(p)
+func (j *jobs) enqueue(p *Process) {
+	p.state, p.sequence = jobQueued, j.nextSequence()
+	heap.Push(&j.queue, p)
+	j.wakeFor(p)
 }
 
 // wakeFor wakes a worker if none of those that wait would be in time for a process. The
 // table is locked.
-func (t *Table) wakeFor(p *Process) {
-	if p.index == 0 && p.dueNs < t.awaitedNs {
-		t.wakeWorkers()
+func (j *jobs) wakeFor(p *Process) {
+	if p.index == 0 && p.dueNs < j.awaitedNs {
+		j.wakeWorkers()
 	}
 }
 
 // nextSequence keeps those that are equally urgent in order.
-func (t *Table) nextSequence() uint64 {
-	t.sequence++
-	return t.sequence
+func (j *jobs) nextSequence() uint64 {
+	j.sequence++
+	return j.sequence
 }
 
 // urgent is a due time before all others.
@@ -93,24 +104,24 @@ const urgent = 0
 func (t *Table) next() (p *Process, w work, waitNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.awaitedNs = math.MaxInt64
-	if len(t.queue) == 0 {
+	t.jobs.awaitedNs = math.MaxInt64
+	if len(t.jobs.queue) == 0 {
 		return nil, 0, -1
 	}
 	now := t.now()
-	if wait := t.queue[0].dueNs - now; wait > 0 {
-		t.awaitedNs = t.queue[0].dueNs
+	if wait := t.jobs.queue[0].dueNs - now; wait > 0 {
+		t.jobs.awaitedNs = t.jobs.queue[0].dueNs
 		return nil, 0, wait
 	}
 	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
-		t.awaitedNs = urgent // no sooner than that, whatever comes
+		t.jobs.awaitedNs = urgent // no sooner than that, whatever comes
 		return nil, 0, int64(delay)
 	}
-	p = heap.Pop(&t.queue).(*Process)
+	p = heap.Pop(&t.jobs.queue).(*Process)
 	w, p.work = p.work, 0
 	p.state = jobRunning
-	if len(t.queue) > 0 {
-		t.wakeWorkers() // another worker may take the next one
+	if len(t.jobs.queue) > 0 {
+		t.jobs.wakeWorkers() // another worker may take the next one
 	}
 	return p, w, 0
 }
@@ -122,25 +133,25 @@ func (t *Table) done(w *worker, p *Process) {
 	t.end(w)
 	p.state = jobIdle
 	if p.work != 0 {
-		t.enqueue(p)
+		t.jobs.enqueue(p)
 	}
 }
 
-func (t *Table) wakeWorkers() {
+func (j *jobs) wakeWorkers() {
 	select {
-	case t.wake <- struct{}{}:
+	case j.wake <- struct{}{}:
 	default: // they are awake
 	}
 }
 
 // cancel takes a process out of the queue.
-func (t *Table) cancel(p *Process) {
+func (j *jobs) cancel(p *Process) {
 	p.work = 0
 	switch p.state {
 	case jobQueued:
-		heap.Remove(&t.queue, p.index)
+		heap.Remove(&j.queue, p.index)
 		p.state = jobIdle
 	case jobWaiting:
-		p.state = jobIdle // Table.release takes it out of userLooks.waiting
+		p.state = jobIdle // hanging.release takes it out of userLooks.waiting
 	}
 }

@@ -64,7 +64,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !p.exited {
-			t.schedule(p, workUnwind, t.now()+int64(startingGap)<<o.attempt)
+			t.jobs.schedule(p, workUnwind, t.now()+int64(startingGap)<<o.attempt)
 		}
 		o.attempt++
 	default: // it is not what was expected, or very slow
@@ -75,28 +75,28 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 
 // runtimeOf returns the mapping of the language runtime of a process; nil if there is none that
 // is wanted.
-func (t *Table) runtimeOf(info *Info) *executable.Mapping {
+func (r *reader) runtimeOf(info *Info) *executable.Mapping {
 	for i := range info.Mappings {
 		m := &info.Mappings[i]
 		if m.File == nil || !m.Biased {
 			continue
 		}
-		if known := m.File.Facts().Runtime; known != nil && t.opts.Runtimes[known.Kind()] {
+		if known := m.File.Facts().Runtime; known != nil && r.opts.Runtimes[known.Kind()] {
 			return m
 		}
-		t.explainRuntime(m.File.Facts().RuntimeErr, m)
+		r.explainRuntime(m.File.Facts().RuntimeErr, m)
 	}
 	return nil
 }
 
 // explainRuntime logs, once for each file, why its language runtime has no functions.
-func (t *Table) explainRuntime(err error, m *executable.Mapping) {
-	if t.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) ||
+func (r *reader) explainRuntime(err error, m *executable.Mapping) {
+	if r.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) ||
 		!m.File.FirstTime(runtimeNumber) {
 		return
 	}
-	t.counts.runtimesUnknown.Add(1)
-	t.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
+	r.counts.runtimesUnknown.Add(1)
+	r.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
 		zap.String("file", m.Path), zap.Error(err))
 }
 

@@ -58,10 +58,10 @@ type counts struct {
 // Stats returns the counts as of now.
 func (t *Table) Stats() Stats {
 	t.mu.RLock()
-	processes, queued := len(t.byID), len(t.queue)
+	processes, queued := len(t.byID), len(t.jobs.queue)
 	contexts, due, now := 0, 0, t.now()
 	hanging := t.hanging.hung
-	for _, p := range t.queue {
+	for _, p := range t.jobs.queue {
 		if p.dueNs <= now {
 			due++
 		}

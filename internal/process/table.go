@@ -3,7 +3,6 @@
 package process
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,10 +26,9 @@ const (
 type Table struct {
 	reader
 	rows     *executable.Rows
-	overflow *Process // stands for all that find no room
-	wake     chan struct{}
+	programs *knownPrograms
+	overflow *Process    // stands for all that find no room
 	over     atomic.Bool // Run has ended
-	learning sync.Mutex  // before mu
 
 	mu       sync.RWMutex
 	byID     map[record.ProcessID]*Process
@@ -41,13 +39,8 @@ type Table struct {
 	ended    []ended             // those that no sample has come of, in the order of their ends
 	handles  uint64
 	interval uint64
-	queue    queue
-	sequence uint64
-	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
-	awaitedNs int64
-	programs  map[record.FileKey]*programSources
-	without   map[record.FileKey]int8 // processes in a row without label sources, or sometimesWith
-	hanging   hanging
+	jobs     *jobs
+	hanging  hanging
 	// functionsInterval counts the calls of EndInterval.
 	functionsInterval atomic.Uint64
 	// lostBeforeNs is when the last search for lost mappings will have ended.
@@ -57,19 +50,17 @@ type Table struct {
 // NewTable makes an empty table.
 func NewTable(opts Options) *Table {
 	t := &Table{
-		overflow:  &Process{},
-		wake:      make(chan struct{}, 1),
-		byID:      map[record.ProcessID]*Process{},
-		byHandle:  map[uint64]*Process{},
-		byPID:     map[int]*Process{},
-		newest:    map[uint32]*Process{},
-		programs:  map[record.FileKey]*programSources{},
-		without:   map[record.FileKey]int8{},
-		awaitedNs: math.MaxInt64,
-		hanging:   hanging{users: map[uint32]*userLooks{}},
+		overflow: &Process{},
+		byID:     map[record.ProcessID]*Process{},
+		byHandle: map[uint64]*Process{},
+		byPID:    map[int]*Process{},
+		newest:   map[uint32]*Process{},
+		jobs:     newJobs(),
+		hanging:  hanging{users: map[uint32]*userLooks{}},
 	}
 	t.reader.init(opts)
 	opts = t.opts
+	t.programs = newKnownPrograms(t)
 	t.rows = executable.NewRows(executable.RowsOptions{
 		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, Memory: opts.Memory, CPU: opts.CPU,
 		Now: opts.Now, Logger: opts.Logger, Changed: t.rowsChanged,
@@ -117,12 +108,12 @@ func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 		return p
 	}
 	if first && !p.Info().Loaded {
-		t.schedule(p, workLoad, urgent)
+		t.jobs.schedule(p, workLoad, urgent)
 	} else if first && t.opts.Unwinder != nil {
-		t.schedule(p, workUnwind, urgent)
+		t.jobs.schedule(p, workUnwind, urgent)
 	}
 	if p.overdue {
-		t.schedule(p, workReread, urgent)
+		t.jobs.schedule(p, workReread, urgent)
 	}
 	return p
 }
@@ -188,7 +179,7 @@ func (t *Table) finish(p *Process) {
 	}
 	p.exited, p.exitedIn = true, t.interval
 	if p.current.info == nil {
-		t.noteWithout(p, nil)
+		t.programs.noteWithout(p, nil)
 	}
 	if p.sampled.Load() {
 		t.exited = append(t.exited, p)
@@ -198,9 +189,9 @@ func (t *Table) finish(p *Process) {
 	if t.byPID[p.pid] == p {
 		delete(t.byPID, p.pid)
 	}
-	t.cancel(p)
+	t.jobs.cancel(p)
 	if p.publication != unpublished || p.listed {
-		t.schedule(p, workForget, urgent)
+		t.jobs.schedule(p, workForget, urgent)
 	}
 }
 

@@ -7,10 +7,10 @@ import "github.com/customlabels/otelcol-customlabels/internal/procfs"
 // Thread returns a living thread of a process: its leader, or another one if the
 // leader has exited. It makes sure that the PID is still that process's; whoever reads
 // /proc by it asks again afterwards. It reads /proc.
-func (t *Table) Thread(p *Process) (tid int, err error) {
+func (r *reader) Thread(p *Process) (tid int, err error) {
 	if p.pid == 0 {
 		return 0, procfs.ErrNoProcess
 	}
-	tid, _, err = t.identify(p.id, p.pid)
+	tid, _, err = r.identify(p.id, p.pid)
 	return tid, err
 }

@@ -98,7 +98,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	p.listed = true
 	if p.exited {
 		// The exit may have been told before there was anything to take back.
-		t.schedule(p, workForget, urgent)
+		t.jobs.schedule(p, workForget, urgent)
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *Table) rowsChanged(handles []uint64) {
 	defer t.mu.Unlock()
 	for _, h := range handles {
 		if p := t.byHandle[h]; p != nil && !p.exited {
-			t.schedule(p, workUnwind, urgent)
+			t.jobs.schedule(p, workUnwind, urgent)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (t *Table) AwaitVerdicts(ctx context.Context, processes []*Process, atMost 
 			continue
 		}
 		p.awaited = true
-		t.schedule(p, workLoad, urgent)
+		t.jobs.schedule(p, workLoad, urgent)
 		waiting = append(waiting, p)
 	}
 	t.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 const (
 	// stopGrace is how long Run waits for workers when it is to end.
 	stopGrace  = 5 * time.Second
-	releaseGap = 5 * time.Second // between two calls of Table.releaseAll
+	releaseGap = 5 * time.Second // between two calls of hanging.releaseAll
 )
 
 // worker is a goroutine that reads processes.
@@ -61,7 +61,9 @@ func (t *Table) Run(ctx context.Context) {
 		case <-rescan.C:
 			t.rescan(t.opts.RescanInterval / 2) // done before the next pass, and not all at once
 		case <-watch.C:
-			t.releaseAll()
+			t.mu.Lock()
+			t.hanging.releaseAll(t.jobs)
+			t.mu.Unlock()
 		}
 	}
 	gone := make(chan struct{})
@@ -125,7 +127,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 		timer.Reset(time.Duration(waitNs))
 		select {
 		case <-ctx.Done():
-		case <-t.wake:
+		case <-t.jobs.wake:
 		case <-timer.C:
 		}
 	}
