@@ -149,8 +149,8 @@ func (r *reader) publishedNs(c *processctx.Context) int64 {
 // false if a look at the mappings is needed.
 func (t *Table) checkContext(p *Process) (known bool) {
 	began := t.now()
-	s := &p.worker.read.context
-	if p.worker.read.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
+	s := &p.worker().read.context
+	if p.worker().read.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
 		return false
 	}
 	t.contextChecked(p, began, workContext, false)
@@ -160,13 +160,13 @@ func (t *Table) checkContext(p *Process) (known bool) {
 // contextChecked notes that what is shown of the context was true at a time,
 // and decides when to look again, by the work that the look was part of.
 func (t *Table) contextChecked(p *Process, beganNs int64, w work, changed bool) {
-	s := &p.worker.read.context
+	s := &p.worker().read.context
 	switch {
 	case s.context != nil || changed:
 		s.gap = contextGap
 	case w != workContext:
 		s.gap = lateGap
-	case len(p.worker.sources) > 0:
+	case len(p.worker().sources) > 0:
 		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
 	default:
 		s.gap = min(max(2*s.gap, lateGap), max(maxLateGap, t.opts.RescanInterval))

@@ -321,16 +321,16 @@ func TestContextInTheSecondMapping(t *testing.T) {
 // A process with label sources is searched for a context every maxLateGap at least.
 func TestContextSearchGap(t *testing.T) {
 	f, _, p := contextFake(t)
-	p.worker.sources = []record.LabelSource{{}}
+	p.worker().sources = []record.LabelSource{{}}
 	for range 20 {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
-	require.Equal(t, maxLateGap, p.worker.read.context.gap)
-	p.worker.sources = nil
+	require.Equal(t, maxLateGap, p.worker().read.context.gap)
+	p.worker().sources = nil
 	for range 20 {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
-	require.Equal(t, f.opts.RescanInterval, p.worker.read.context.gap)
+	require.Equal(t, f.opts.RescanInterval, p.worker().read.context.gap)
 }
 
 // A sample does not wait for a look that comes later than it can wait.

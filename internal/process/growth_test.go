@@ -18,7 +18,7 @@ func TestMemoryReducesGrowth(t *testing.T) {
 	memory.Add(budget.OfProcesses, 1<<20)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	p := f.Lookup(image1, 0, nil)
-	p.worker.read.info = &Info{Mappings: make([]executable.Mapping, 10)}
+	p.worker().read.info = &Info{Mappings: make([]executable.Mapping, 10)}
 	for _, c := range []struct{ mappings, kept, reduced int }{{10, 10, 0}, {9, 9, 0}, {11, 0, 1}, {9, 0, 1}} {
 		require.Equal(t, c.kept, reducedTo(f, p, c.mappings))
 		require.EqualValues(t, c.reduced, f.Stats().Reduced)
@@ -29,9 +29,9 @@ func TestMemoryReducesGrowth(t *testing.T) {
 
 // reducedTo is how many of a process's mappings are kept of a look.
 func reducedTo(f *fake, p *Process, mappings int) int {
-	l := &look{wanted: true, read: p.worker.read, info: Info{Mappings: make([]executable.Mapping, mappings)}}
+	l := &look{wanted: true, read: p.worker().read, info: Info{Mappings: make([]executable.Mapping, mappings)}}
 	d := decide(l, f.situation(p))
 	f.apply(p, workReread, l, &d)
-	p.worker.read.info.Mappings = make([]executable.Mapping, 10)
+	p.worker().read.info.Mappings = make([]executable.Mapping, 10)
 	return len(l.info.Mappings)
 }

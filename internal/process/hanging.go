@@ -83,13 +83,13 @@ func (h *hanging) settle(uid uint32) {
 // owned finds out whose a process is, before a look at it, if that was not done just now:
 // it may have become another user's. What it reads is the kernel's, which never hangs.
 func (r *reader) owned(p *Process) executable.Owner {
-	if now := r.now(); p.worker.ownedNs == 0 || now-p.worker.ownedNs >= int64(ownerAge) {
-		p.worker.owner, p.worker.ownedNs = executable.Owner{UID: nobody}, now
+	if now := r.now(); p.worker().ownedNs == 0 || now-p.worker().ownedNs >= int64(ownerAge) {
+		p.worker().owner, p.worker().ownedNs = executable.Owner{UID: nobody}, now
 		if w, err := r.who(p.pid); err == nil {
-			p.worker.owner, p.worker.who = w.owner(), &w
+			p.worker().owner, p.worker().who = w.owner(), &w
 		}
 	}
-	return p.worker.owner
+	return p.worker().owner
 }
 
 // reads reports whether work takes a look at the process.
@@ -155,7 +155,7 @@ func (h *hanging) release(u *userLooks, to *jobs) {
 	for i, p := range waiting {
 		switch {
 		case p.state != jobWaiting: // it has exited
-		case u.admits(p.worker.owner.Container):
+		case u.admits(p.worker().owner.Container):
 			to.enqueue(p)
 			if u.late > 0 { // the next one after this
 				u.waiting = append(u.waiting, waiting[i+1:]...)

@@ -33,8 +33,8 @@ type workerState struct {
 	sources  []record.LabelSource   // as published last
 	mappings []record.UnwindMapping // as published last, of so many pages
 	pages    uint64
-	mapped   bool                  // they were
-	runtime  record.RuntimeProcess // as published last
+	mapped   bool                   // they were
+	runtime  *record.RuntimeProcess // as published last; nil: none
 	opened   openedRuntime
 	owner    executable.Owner // as read at ownedNs
 	ownedNs  int64            // 0: not yet
@@ -48,7 +48,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		return
 	}
 	if w&workUnwind != 0 {
-		t.publishMappings(p, p.worker.read.info)
+		t.publishMappings(p, p.worker().read.info)
 		if w &^= workUnwind; w == 0 {
 			return
 		}
@@ -85,7 +85,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	p.forgetBirth(now)
 	t.account(p)
 	if err == nil && !retry {
-		t.programs.noteWithout(p, p.worker.sources)
+		t.programs.noteWithout(p, p.worker().sources)
 	}
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
@@ -98,14 +98,14 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	if gap, ok := p.awaitsContext(now); ok {
 		t.jobs.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
 	}
-	if retry && !p.exited && p.worker.read.attempt < len(retryDelays) {
+	if retry && !p.exited && p.worker().read.attempt < len(retryDelays) {
 		t.counts.retries.Add(1)
 		gap := cost.gap(retryCostShare)
 		if now < p.youngUntilNs {
 			gap = youngGapOf(cost)
 		}
-		t.jobs.schedule(p, workReread, now+max(int64(retryDelays[p.worker.read.attempt]), gap))
-		p.worker.read.attempt++
+		t.jobs.schedule(p, workReread, now+max(int64(retryDelays[p.worker().read.attempt]), gap))
+		p.worker().read.attempt++
 	}
 }
 
@@ -127,8 +127,8 @@ func (t *Table) notePassing(p *Process) {
 // load looks at a process, decides what comes of that, and applies it. retry tells that there
 // may be more to find soon.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
-	sub := &subject{id: p.id, pid: p.pid, read: p.worker.read, owner: p.worker.owner, who: p.worker.who, presumed: t.programs.presumed(p)}
-	p.worker.who = nil
+	sub := &subject{id: p.id, pid: p.pid, read: p.worker().read, owner: p.worker().owner, who: p.worker().who, presumed: t.programs.presumed(p)}
+	p.worker().who = nil
 	l, err := t.look(sub, w, s)
 	if err != nil {
 		return false, err
@@ -157,7 +157,7 @@ func (t *Table) situation(p *Process) *situation {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return &situation{
-		selection: t.opts.Selection, publication: p.publication, sources: p.worker.sources,
+		selection: t.opts.Selection, publication: p.publication, sources: p.worker().sources,
 		inherited: p.inherited, young: t.now() < p.youngUntilNs, shown: p.Info().Verdict,
 		short: t.used(reducedEighths, budget.Scarce),
 	}
@@ -165,15 +165,15 @@ func (t *Table) situation(p *Process) *situation {
 
 // apply tells the sampling programs what is news to them, and shows it.
 func (t *Table) apply(p *Process, w work, l *look, d *decision) {
-	if l.read.extent == extentReduced && p.worker.read.extent != extentReduced {
+	if l.read.extent == extentReduced && p.worker().read.extent != extentReduced {
 		t.counts.reduced.Add(1)
 	}
 	if l.ownedNs != 0 {
-		p.worker.owner, p.worker.ownedNs = l.owner, l.ownedNs
+		p.worker().owner, p.worker().ownedNs = l.owner, l.ownedNs
 	}
-	info := p.worker.read.info
-	p.worker.read = l.read
-	p.worker.read.info = info // until it is shown
+	info := p.worker().read.info
+	p.worker().read = l.read
+	p.worker().read.info = info // until it is shown
 	t.publish(p, d.tell, l.sources)
 	if d.settled {
 		t.programs.settled(p, l.sources, l.read.resolver.Certain())
@@ -199,10 +199,10 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	case unpublished:
 		return
 	case publishedSources:
-		p.worker.sources = sources
+		p.worker().sources = sources
 		err = t.opts.Publisher.SetLabelSources(p.id, slices.Clone(sources))
 	case publishedFilter:
-		p.worker.sources = nil
+		p.worker().sources = nil
 		err = t.opts.Publisher.Filter(p.id)
 	}
 	if err != nil {
@@ -236,7 +236,7 @@ func (t *Table) commit(p *Process, info *Info) {
 	endNs := uint64(t.now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.worker.read.info = info
+	p.worker().read.info = info
 	if p.tooLate(endNs) {
 		t.counts.discarded.Add(1)
 		return

@@ -14,7 +14,7 @@ import (
 
 // What is held for each process, beside what depends on it.
 const (
-	processBytes = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(Info{})) + 6*budget.MapEntryBytes
+	processBytes = int(unsafe.Sizeof(Process{})+unsafe.Sizeof(workerState{})+unsafe.Sizeof(Info{})) + 6*budget.MapEntryBytes
 	mappingBytes = int(unsafe.Sizeof(executable.Mapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
 )
 

@@ -35,8 +35,8 @@ type Process struct {
 	awaited  bool   // by AwaitVerdicts
 	bytes    int    // told to Options.Memory
 
-	// Used by the worker that runs the job; there is at most one.
-	worker workerState
+	// Used by the worker that runs the job; there is at most one. Most short programs end before.
+	known *workerState
 }
 
 // lineage is what is shown for a process, and what was before. Guarded by Table.mu.
@@ -117,6 +117,14 @@ func (p *Process) ID() record.ProcessID { return p.id }
 
 // Info returns what is known of the process now, never nil.
 func (p *Process) Info() *Info { return p.info.Load() }
+
+// worker returns what the worker that runs the job knows of the process.
+func (p *Process) worker() *workerState {
+	if p.known == nil {
+		p.known = &workerState{}
+	}
+	return p.known
+}
 
 // discardSince takes back what was read when the process may already have been
 // replaced by an exec at the given time. The table is locked.

@@ -151,10 +151,10 @@ func (k *knownPrograms) presumed(p *Process) []record.LabelSource {
 // contexts and has not published what their names are: it may end before a sample asks
 // for them. The table is locked.
 func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
-	if p.exited || p.worker.read.context.context != nil || nowNs >= p.youngUntilNs {
+	if p.exited || p.worker().read.context.context != nil || nowNs >= p.youngUntilNs {
 		return 0, false
 	}
-	threads := slices.ContainsFunc(p.worker.sources, func(s record.LabelSource) bool { return s.ABI.ThreadContext() })
+	threads := slices.ContainsFunc(p.worker().sources, func(s record.LabelSource) bool { return s.ABI.ThreadContext() })
 	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
 }
 

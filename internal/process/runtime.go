@@ -34,7 +34,7 @@ type openedRuntime struct {
 // not yet.
 func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	m := t.runtimeOf(info)
-	o := &p.worker.opened
+	o := &p.worker().opened
 	if m == nil {
 		*o = openedRuntime{}
 		return nil
@@ -107,10 +107,14 @@ func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
 	if opened := t.openRuntime(p, info); opened != nil {
 		runtime = opened.Record()
 	}
-	if runtime == p.worker.runtime {
+	w := p.worker()
+	if known := w.runtime; known != nil && *known == runtime || known == nil && runtime == (record.RuntimeProcess{}) {
 		return true
 	}
-	p.worker.runtime = runtime
+	w.runtime = nil
+	if runtime != (record.RuntimeProcess{}) {
+		w.runtime = &runtime
+	}
 	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
 		t.publishFailed(p, err)
 	}

@@ -28,7 +28,7 @@ type Unwinder interface {
 // runsKnown reports whether the rows of a process's program are there already.
 func (t *Table) runsKnown(p *Process, info *Info) bool {
 	for i := range info.Mappings {
-		if f := info.Mappings[i].File; f != nil && f.ID() == p.worker.read.program {
+		if f := info.Mappings[i].File; f != nil && f.ID() == p.worker().read.program {
 			return t.rows.Loaded(f)
 		}
 	}
@@ -43,11 +43,11 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
 	}
-	if p.worker.read.extent == extentReduced {
+	if p.worker().read.extent == extentReduced {
 		// No list, rather than an empty one: that would say that all code has frame pointers.
-		if p.worker.mapped {
-			p.worker.mappings, p.worker.mapped = nil, false
-			p.worker.runtime = record.RuntimeProcess{}
+		if p.worker().mapped {
+			p.worker().mappings, p.worker().mapped = nil, false
+			p.worker().runtime = nil
 			if err := t.opts.Unwinder.ForgetMappings(p.id); err != nil {
 				t.publishFailed(p, err)
 			}
@@ -56,12 +56,12 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	}
 	if info.Verdict == VerdictFiltered {
 		// Nobody walks its stacks.
-		if !p.worker.mapped {
+		if !p.worker().mapped {
 			return
 		}
 		info = &Info{}
 	}
-	waiter := executable.Waiter{Handle: p.handle, UID: p.worker.owner.UID}
+	waiter := executable.Waiter{Handle: p.handle, UID: p.worker().owner.UID}
 	if !p.sampled.Load() {
 		if !t.runsKnown(p, info) {
 			return
@@ -85,12 +85,12 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		list = append(list, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: m.Bias + r.Base, Table: r.ID, Blocks: uint32(r.Blocks)})
 	}
 	same := t.publishRuntime(p, info)
-	if same && p.worker.mapped && p.worker.pages == p.worker.read.execPages && slices.Equal(p.worker.mappings, list) {
+	if same && p.worker().mapped && p.worker().pages == p.worker().read.execPages && slices.Equal(p.worker().mappings, list) {
 		return
 	}
-	p.worker.mappings, p.worker.mapped, p.worker.pages = list, true, p.worker.read.execPages
-	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.worker.pages); err != nil {
-		p.worker.mapped = false
+	p.worker().mappings, p.worker().mapped, p.worker().pages = list, true, p.worker().read.execPages
+	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.worker().pages); err != nil {
+		p.worker().mapped = false
 		t.publishFailed(p, err)
 	}
 	t.mu.Lock()
