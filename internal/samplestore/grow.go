@@ -106,14 +106,9 @@ func groupValues(groups []Frame) (values []Value) {
 
 // grow adds up what was selected, by place, in each group if there are any, and by frame.
 func (s *scan) grow(m *scratch, groups []Frame) {
-	n := len(s.part.trie)
-	sides := 1
-	if s.q.Compare != nil {
-		sides = 2
-	}
 	var sums sideSums
-	for side := range sides {
-		sums[side] = zeroed(&m.sums[side], n)
+	for side := range s.sides() {
+		sums[side] = zeroed(&m.sums[side], len(s.part.trie))
 	}
 	s.groups, s.grown = groups, make([]stretch, max(len(groups), 1))
 	if groups == nil {
@@ -126,16 +121,24 @@ func (s *scan) grow(m *scratch, groups []Frame) {
 				*sum += r.ns
 			}
 		})
-		s.grown[0] = newStretch(sides, places)
+		s.grown[0] = newStretch(s.sides(), places)
 		s.grown[0].fill(sums)
 	} else {
-		s.growGroups(m, groups, sums, sides)
+		s.growGroups(m, groups, sums)
 	}
 	s.sums = s.sumFrames(sums)
 }
 
+// sides is how many sides a query has.
+func (s *scan) sides() int {
+	if s.q.Compare != nil {
+		return 2
+	}
+	return 1
+}
+
 // growGroups goes through the rows by their places, so that those of each group are.
-func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums, sides int) {
+func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums) {
 	first := zeroed(&m.first, len(sums[0])+1)
 	s.selected(func(r *row, side int8) {
 		first[r.at+1]++
@@ -155,7 +158,7 @@ func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums, sides int) 
 		first[r.at]++
 	})
 	for g := range s.grown {
-		s.grown[g] = newStretch(sides, 0)
+		s.grown[g] = newStretch(s.sides(), 0)
 	}
 	i := 0
 	for at := range sums[0] {
