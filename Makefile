@@ -291,11 +291,13 @@ soak: $(BIN)/builder writers | $(BUILD) ## MINUTES of churn, containers, librari
 	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
 
 # The unit of deploy/systemd as it is, under the systemd of a virtual machine. Not part of E2E,
-# for what it fetches and the minutes that an emulated machine takes.
+# for what it fetches and the minutes that an emulated machine takes. ARCH is this machine's, or the
+# other one.
 .PHONY: e2e-systemd
+e2e-systemd: SYSTEMD_ARCH = $(or $(ARCH),$(shell $(GO) env GOARCH))
 e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload by a bad file
-	$(MAKE) -s -C test/vm ARCH=$$($(GO) env GOARCH) systemd
-	test/vm/systemd.sh TestSystemd
+	$(MAKE) -s -C test/vm ARCH=$(SYSTEMD_ARCH) systemd
+	test/vm/systemd.sh $(SYSTEMD_ARCH) TestSystemd
 
 .PHONY: mutants
 mutants: $(TOOLS) writers node-writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
