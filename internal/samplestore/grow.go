@@ -140,14 +140,12 @@ func (s *scan) sides() int {
 // growGroups goes through the rows by their places, so that those of each group are.
 func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums) {
 	first := zeroed(&m.first, len(sums[0])+1)
-	s.selected(func(r *row, side int8) {
-		first[r.at+1]++
-		sums[side][r.at] += r.ns
-	})
+	s.selected(func(r *row, _ int8) { first[r.at+1]++ })
 	for i := 1; i < len(first); i++ {
 		first[i] += first[i-1]
 	}
 	rows := zeroed(&m.rows, int(first[len(first)-1]))
+	sizes := make([]int, len(groups)) // no fewer than its places
 	groupOf := s.classes(s.q.Group, groupValues(groups), m)
 	s.selected(func(r *row, side int8) {
 		group := groupOf[r.set]
@@ -156,14 +154,17 @@ func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums) {
 		}
 		rows[first[r.at]] = grouped{r.ns, uint8(group), side}
 		first[r.at]++
+		sizes[group]++
 	})
 	for g := range s.grown {
-		s.grown[g] = newStretch(s.sides(), 0)
+		s.grown[g] = newStretch(s.sides(), sizes[g])
 	}
 	i := 0
 	for at := range sums[0] {
 		for ; i < int(first[at]); i++ {
-			s.grown[rows[i].group].add(uint32(at), rows[i].side, rows[i].ns)
+			r := &rows[i]
+			s.grown[r.group].add(uint32(at), r.side, r.ns)
+			sums[r.side][at] += r.ns
 		}
 	}
 }
