@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
@@ -10,36 +12,51 @@ import (
 // schedule is the function of the kernel in which a thread leaves the CPU.
 const schedule = "__schedule"
 
-// kernelTrim removes the frames of the program that took the sample from kernel
-// stacks of switches. How many there are depends on the kernel, but is the same for
-// all stacks; it is found out with the first one. Without the kernel's symbols none
-// are removed.
+const (
+	// maxLeading frames of the program that took the sample, and of what called it, stand before
+	// schedule.
+	maxLeading = 16
+	// maxTrimLooks are taken at the kernel's symbols, which takes milliseconds.
+	maxTrimLooks = 4
+)
+
+// kernelTrim removes the frames of the program that took the sample from kernel stacks of
+// switches. How many there are depends on the kernel, and on whether others trace switches at the
+// time; the place in schedule that they were called from does not. It is found out with the first
+// stack. Without the kernel's symbols no frames are removed.
 type kernelTrim struct {
-	fs     procfs.FS
-	known  bool
-	frames int
+	fs    procfs.FS
+	calls []uint64 // addresses in schedule
+	looks int
 }
 
 // trim returns the frames from schedule on; leaf first.
 func (k *kernelTrim) trim(frames []uint64) []uint64 {
-	if !k.known && len(frames) > 0 {
-		k.known, k.frames = true, k.leading(frames)
+	first := frames[:min(len(frames), maxLeading)]
+	for i, addr := range first {
+		if slices.Contains(k.calls, addr) {
+			return frames[i:]
+		}
 	}
-	if k.frames >= len(frames) {
+	if len(first) == 0 || k.looks == maxTrimLooks {
 		return frames
 	}
-	return frames[k.frames:]
+	k.looks++
+	if i := k.leading(first); i >= 0 {
+		k.calls = append(k.calls, frames[i])
+		return frames[i:]
+	}
+	return frames
 }
 
+// leading returns how many frames stand before schedule, -1 if that is not known.
 func (k *kernelTrim) leading(frames []uint64) int {
 	kernel, err := symbol.NewKernel(k.fs)
 	if err != nil {
-		return 0
+		return -1
 	}
-	for i, addr := range frames {
-		if fn, _, ok := kernel.Lookup(addr); ok && fn.Name == schedule {
-			return i
-		}
-	}
-	return 0
+	return slices.IndexFunc(frames, func(addr uint64) bool {
+		fn, _, ok := kernel.Lookup(addr)
+		return ok && fn.Name == schedule
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,10 @@ func TestKernelTrim(t *testing.T) {
 	k := &kernelTrim{fs: procfs.FS{Root: root}}
 	require.Equal(t, stack[2:], k.trim(stack))
 	require.Empty(t, k.trim(nil))
+	require.NoError(t, os.Remove(filepath.Join(root, "kallsyms")))
+	traced := slices.Insert(slices.Clone(stack), 1, 0xffffffff81000128) // what calls all programs when there are several
+	require.Equal(t, stack[2:], k.trim(traced), "others trace switches as well")
+	require.Equal(t, stack[2:], k.trim(stack[1:]))
 	require.Equal(t, stack[:2], k.trim(stack[:2]), "a shorter stack is not one that it was learned from")
 
 	// Without the kernel's symbols nothing is known to be ours.

@@ -82,6 +82,24 @@ func TestRange(t *testing.T) {
 }
 
 // The series of the values with the most time are followed by one of all others.
+// A sample without a stack is time of the root's own.
+func TestNoStack(t *testing.T) {
+	for name, q := range map[string]Query{"all": {}, "grouped": {Group: "tenant"}} {
+		s := New(MinBytes)
+		s.Batch(func(add func(*Sample)) {
+			without := one("a", place("f", 0), 1)
+			without.Stack = nil
+			add(without)
+			add(one("a", place("f", 0), 1))
+		})
+		v := s.Query(&q)
+		require.Equal(t, Sides{2}, v.Ns, name)
+		require.Equal(t, Sides{2}, v.Tree.Nodes[0].Total, name)
+		require.Len(t, v.Functions, 1, name)
+		require.Equal(t, Sides{1}, v.Functions[0].Self, name)
+	}
+}
+
 // TestHidden counts what a tree leaves out: what is too small, and what is more than MaxNodes.
 func TestHidden(t *testing.T) {
 	s := New(64 << 20)

@@ -80,6 +80,9 @@ func (s *scan) sumFrames(own sideSums) []frameSums {
 	trie := s.part.trie
 	for g := range s.grown {
 		for i, at := range s.grown[g].at {
+			if at == 0 {
+				continue // without a stack
+			}
 			sums[trie[at].frame&frameBits].self.add(s.grown[g].ns(int32(i), int32(i)+1))
 		}
 	}
