@@ -26,13 +26,13 @@ func (s *stretch) fill(sums sideSums) {
 	a, b := sums[0], sums[1]
 	var ns Sides
 	for i := range a {
-		if a[i] == 0 && (b == nil || b[i] == 0) {
+		if a[i] == 0 && (len(b) == 0 || b[i] == 0) {
 			continue
 		}
 		s.at = append(s.at, uint32(i))
 		ns[0] += a[i]
 		s.before[0] = append(s.before[0], ns[0])
-		if b != nil {
+		if len(b) > 0 {
 			ns[1] += b[i]
 			s.before[1] = append(s.before[1], ns[1])
 		}
