@@ -23,7 +23,7 @@ const (
 // kernelTrim removes the frames of the program that took the sample from kernel stacks of
 // switches. How many there are depends on the kernel, and on whether others trace switches at the
 // time; the place in schedule that they were called from does not. It is found out with the first
-// stack. Without the kernel's symbols no frames are removed.
+// stacks. Without the kernel's symbols no frames are removed.
 type kernelTrim struct {
 	fs    procfs.FS
 	calls []uint64 // addresses in schedule

@@ -99,7 +99,8 @@ func (m *merge) root() *merged {
 	for i, s := range m.scans {
 		all := member{part: int32(i), to: int32(len(s.grown[0].at))}
 		if m.groups == nil {
-			r.add(s, all)
+			r.members = append(r.members, all)
+			r.total.add(m.ns(all))
 			continue
 		}
 		r.members = append(r.members, member{part: int32(i), group: -1})
@@ -108,11 +109,6 @@ func (m *merge) root() *merged {
 		}
 	}
 	return r
-}
-
-func (n *merged) add(s *scan, at member) {
-	n.total.add(s.grown[at.group].ns(at.from, at.to))
-	n.members = append(n.members, at)
 }
 
 // local returns the number here of a frame of a part.
