@@ -34,12 +34,14 @@ PARTS = MAKE="$(MAKE)" scripts/parts.sh
 C_SOURCES = $(shell git ls-files --cached --others --exclude-standard 'internal/bpf/src/*.c' 'internal/bpf/src/*.h' 'testdata/*.c' 'testdata/*.h' 'testdata/*.cc' 'test/*.c' 'examples/*.c' 'examples/*.h' 'examples/*.cc' 'internal/unwind/testdata/*.c' | grep -v vmlinux)
 SHELL_SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.sh') .ci/run
 
+SUITES := fuzz mutants soak tls-matrix truth unwind-rows vm
 
 .PHONY: help
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '  %-16s %s\n' e2e-NAME 'one promise shown end to end (as root or with sudo): $(E2E)' \
-		bench-NAME 'one measurement: $(BENCH)' | fold -s -w 100 | sed 's/^\([^ ]\)/                   \1/'
+		bench-NAME 'one measurement: $(BENCH)' \
+		others 'what takes long, or runs rarely (test/README.md): $(SUITES)' | fold -s -w 100 | sed 's/^\([^ ]\)/                   \1/'
 	@echo "CUSTOM_LABELS_FULL=1 takes full numbers of samples, processes and rounds; test/README.md has what protects what."
 
 .PHONY: run
@@ -122,8 +124,9 @@ web:
 	scripts/web.sh
 	scripts/generate-check.sh sum >tools/generated.sum
 
+# The picture of README.md, from the real page (as root).
 .PHONY: web-picture
-web-picture: writers labelprof collector web-browser ## the picture of README.md, from the real page (as root)
+web-picture: writers labelprof collector web-browser
 	@scripts/web-picture.sh
 
 # The demo programs that publish labels, in build/writers.
@@ -195,8 +198,9 @@ generate-check:
 generated:
 	scripts/generate-check.sh changed
 
+# Every fuzz target, 3,000 executions.
 .PHONY: fuzz
-fuzz: ## every fuzz target, 3,000 executions
+fuzz:
 	scripts/fuzz.sh short 3000x
 
 # 10^8 executions of each parser's target, from what fuzz has found; hours.
@@ -281,12 +285,14 @@ e2e-hostile: writers node-writers
 	@$(FIGURE) ./cmd/labelprof TestHostileFiles
 	@$(FIGURE) ./cmd/labelprof/internal/serve TestHostileRequests TestSilentConnections TestPatience TestOwnersOnly
 
+# Each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one.
 .PHONY: truth
-truth: writers ## each of SAMPLES samples against what its thread had published at its instant: no wrong label, no stale one
+truth: writers
 	@TIMEOUT=0 CUSTOM_LABELS_FULL=1 CUSTOM_LABELS_SAMPLES=$(or $(SAMPLES),10000000) $(FIGURE) ./test/e2e TestFidelity
 
+# MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows.
 .PHONY: soak
-soak: $(BIN)/builder writers | $(BUILD) ## MINUTES of churn, containers, libraries and reloads (120): nothing that the collector holds grows
+soak: $(BIN)/builder writers | $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" $(BIN)/builder --config test/e2e/soak/builder-config.yaml
 	@TIMEOUT=0 CUSTOM_LABELS_SOAK_MINUTES=$(or $(MINUTES),120) $(FIGURE) ./test/e2e TestSoak
 
@@ -299,8 +305,9 @@ e2e-systemd: collector ## the systemd unit in its whole sandbox, with a reload b
 	$(MAKE) -s -C test/vm ARCH=$(SYSTEMD_ARCH) systemd
 	test/vm/systemd.sh $(SYSTEMD_ARCH) TestSystemd
 
+# Single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'.
 .PHONY: mutants
-mutants: $(TOOLS) writers node-writers ## single mutations of the product, each noticed by its tests; some: MUTANTS='-package labels'
+mutants: $(TOOLS) writers node-writers
 	CUSTOM_LABELS_MUST_RUN=1 CUSTOM_LABELS_FULL= $(GO) run $(AS_ROOT) ./test/mutants $(MUTANTS)
 
 # All of them in a quick form, in two processes at the same time: those that measure nothing
@@ -374,8 +381,9 @@ tls-matrix: tls-corpus
 unwind-rows:
 	$(FIGURE) ./test/unwindrows TestUnwindRows
 
+# Labels on other kernels and the other architecture, in virtual machines; one cell: CELL=arm64-6.12.
 .PHONY: vm
-vm: ## labels on other kernels and the other architecture, in virtual machines; one cell: CELL=arm64-6.12
+vm:
 	$(GO) test ./test/vm/...
 	$(GO) run ./test/vm/matrix $(CELL)
 
