@@ -18,14 +18,16 @@ type burst struct {
 	until    time.Time
 }
 
-// gather is called by a reader that was woken. It lets more of a burst come: processes that
-// start one after the other make several records each, and to be woken costs more than to take
-// note of them. What comes alone is read at once.
-func (b *burst) gather() {
+// gather returns how long a reader that was woken is to let more of a burst come: processes
+// that start one after the other make several records each, and to be woken costs more than to
+// take note of them. What comes alone is read at once.
+func (b *burst) gather() time.Duration {
 	b.gathered = b.next(time.Since(b.until))
-	time.Sleep(b.gathered)
-	b.until = time.Now()
+	return b.gathered
 }
+
+// read notes that all was read that has come.
+func (b *burst) read() { b.until = time.Now() }
 
 // next is how long to wait for more, of a record that has come so long after the last wait.
 func (b *burst) next(after time.Duration) time.Duration {

@@ -48,7 +48,7 @@ func TestContextEvents(t *testing.T) {
 	events := make(chan record.Event, 100_000)
 	go func() {
 		var ev record.Event
-		for s.ReadEvent(&ev) == nil {
+		for readEvent(s, &ev) == nil {
 			if ev.Kind == record.EventContextNamed && ev.Process == self || ev.Kind == record.EventFork && ev.Parent == self {
 				events <- ev
 			}

@@ -3,7 +3,7 @@
 //
 // A [Sampler] loads the programs, attaches one perf event to each online CPU,
 // and gives two streams: samples ([Sampler.Read]) and the life of processes
-// ([Sampler.ReadEvent], [Sampler.Scan], [Sampler.ReadMappingEvents]). In the
+// ([Sampler.ReadEvents], [Sampler.Scan], [Sampler.ReadMappingEvents]). In the
 // other direction it is told where a process publishes its labels
 // ([Sampler.SetLabelSources]).
 //

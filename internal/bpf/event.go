@@ -49,19 +49,23 @@ func parseEvent(ev *record.Event, b []byte) error {
 	return nil
 }
 
-// ReadEvent waits for the next event of a process. It returns ErrClosed after
-// Close. Only one goroutine may call it.
-func (s *Sampler) ReadEvent(ev *record.Event) error {
+// ReadEvents waits for events of processes and fills evs, which is not empty, with those that are
+// there. It returns their number, and ErrClosed after Close. Only one goroutine may call it.
+func (s *Sampler) ReadEvents(evs []record.Event) (int, error) {
 	for {
-		err := s.events.read(&s.eventRaw)
-		if errors.Is(err, ErrIdle) {
+		if err := s.events.read(&s.eventRaw); err != nil && !errors.Is(err, ErrIdle) {
+			return 0, err
+		} else if err != nil {
 			continue
 		}
-		if err != nil {
-			return err
+		n := 0
+		for more := true; more; more = n < len(evs) && s.events.take(&s.eventRaw) == nil {
+			if parseEvent(&evs[n], s.eventRaw.RawSample) == nil {
+				n++
+			}
 		}
-		if err := parseEvent(ev, s.eventRaw.RawSample); err == nil {
-			return nil
+		if n > 0 {
+			return n, nil
 		}
 	}
 }

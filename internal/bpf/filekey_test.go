@@ -87,7 +87,7 @@ func execute(t *testing.T, s *Sampler, path string) (key record.FileKey, known b
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	for ev := (record.Event{}); ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid; key = ev.Program {
-		require.NoError(t, s.ReadEvent(&ev))
+		require.NoError(t, readEvent(s, &ev))
 		process := ev.Process
 		var entry record.ProcessEntry
 		err := s.objs.Processes.Lookup(&process, &entry)

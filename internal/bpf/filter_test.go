@@ -112,7 +112,7 @@ func TestFilterFork(t *testing.T) {
 			_, err = stdin.Write([]byte("\n"))
 			require.NoError(t, err)
 			for ev := (record.Event{}); ev.Kind != record.EventFork || ev.Parent.TGID != uint32(sh.Process.Pid); {
-				require.NoError(t, s.ReadEvent(&ev))
+				require.NoError(t, readEvent(s, &ev))
 				if ev.Kind == record.EventFork && ev.Parent.TGID == uint32(sh.Process.Pid) {
 					key := ev.Process
 					var entry record.ProcessEntry

@@ -199,7 +199,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 	require.NoError(t, behind.Run())
 	var told []record.EventKind
 	for ev := (record.Event{}); ev.Kind != record.EventExit || ev.PID != behind.Process.Pid; {
-		require.NoError(t, s.ReadEvent(&ev))
+		require.NoError(t, readEvent(s, &ev))
 		if ev.PID == int(tgt.pid) {
 			told = append(told, ev.Kind)
 		}

@@ -23,7 +23,7 @@ func TestProgramSources(t *testing.T) {
 	first := startTarget(t, program, "labels-1")
 	var ev record.Event
 	for ev.Kind != record.EventExec || ev.PID != int(first.pid) {
-		require.NoError(t, s.ReadEvent(&ev))
+		require.NoError(t, readEvent(s, &ev))
 	}
 	require.NotZero(t, ev.Program)
 	sources := []record.LabelSource{{ABI: record.ABIV1, Offset: first.offsetV1}}
@@ -80,7 +80,7 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 	go func() {
 		for {
 			var ev record.Event
-			if s.ReadEvent(&ev) != nil {
+			if readEvent(s, &ev) != nil {
 				return
 			}
 			if ev.Kind == record.EventSampled {
@@ -143,7 +143,7 @@ func execsOf(t *testing.T) (s *Sampler, program string, execs <-chan int) {
 		defer close(read)
 		for {
 			var ev record.Event
-			if s.ReadEvent(&ev) != nil {
+			if readEvent(s, &ev) != nil {
 				return
 			}
 			if ev.Kind == record.EventExec {

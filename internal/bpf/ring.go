@@ -51,10 +51,7 @@ func newRing(m *ebpf.Map, enough int, delay time.Duration) (*ring, error) {
 func (r *ring) read(raw *ringbuf.Record) error {
 	for {
 		drain := r.draining.Load() // before the look that finds nothing more
-		err := os.ErrDeadlineExceeded
-		if r.unreadBytes() > 0 { // else the reader would ask its own poller
-			err = r.reader.ReadInto(raw)
-		}
+		err := r.take(raw)
 		switch {
 		case err == nil:
 			return nil
@@ -73,6 +70,14 @@ func (r *ring) read(raw *ringbuf.Record) error {
 			return err
 		}
 	}
+}
+
+// take returns the next record that is there, or os.ErrDeadlineExceeded.
+func (r *ring) take(raw *ringbuf.Record) error {
+	if r.unreadBytes() == 0 {
+		return os.ErrDeadlineExceeded // the reader would ask its own poller
+	}
+	return r.reader.ReadInto(raw)
 }
 
 // await returns when there is enough, or the delay has passed since it did so last.

@@ -28,7 +28,7 @@ var (
 
 // A Sampler owns the programs, their maps and what they are attached to.
 //
-// Read and ReadEvent are for one goroutine each; the other methods may be
+// Read and ReadEvents are for one goroutine each; the other methods may be
 // called from anywhere.
 type Sampler struct {
 	config       Config

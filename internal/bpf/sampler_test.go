@@ -125,7 +125,7 @@ func TestProcessEvents(t *testing.T) {
 	var paths []string
 	last := uint64(0)
 	for ev := (record.Event{}); ev.Kind != record.EventExit || ev.PID != int(pid); {
-		require.NoError(t, s.ReadEvent(&ev))
+		require.NoError(t, readEvent(s, &ev))
 		if ev.PID != int(pid) {
 			continue
 		}
@@ -179,7 +179,7 @@ func TestForkInheritsSources(t *testing.T) {
 	require.NoError(t, err)
 	forked := record.Event{}
 	for forked.Kind != record.EventFork || forked.Parent != parent {
-		require.NoError(t, s.ReadEvent(&forked))
+		require.NoError(t, readEvent(s, &forked))
 	}
 	key = forked.Process
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
@@ -207,7 +207,7 @@ func TestForkInheritsSources(t *testing.T) {
 func awaitExec(t *testing.T, s *Sampler, pid int) record.ProcessID {
 	t.Helper()
 	for ev := (record.Event{}); ; {
-		require.NoError(t, s.ReadEvent(&ev))
+		require.NoError(t, readEvent(s, &ev))
 		if ev.Kind == record.EventExec && ev.PID == pid {
 			return ev.Process
 		}
@@ -229,7 +229,7 @@ func TestEventsDropped(t *testing.T) {
 	require.NoError(t, s.events.drain())
 	read := uint64(0)
 	for ev := (record.Event{}); ; read++ {
-		err := s.ReadEvent(&ev)
+		err := readEvent(s, &ev)
 		if errors.Is(err, ErrDrained) {
 			break
 		}
@@ -343,7 +343,7 @@ func TestStopEndsEvents(t *testing.T) {
 	require.NoError(t, cmd.Run())
 	require.NoError(t, s.events.drain())
 	for ev := (record.Event{}); ; {
-		err := s.ReadEvent(&ev)
+		err := readEvent(s, &ev)
 		if errors.Is(err, ErrDrained) {
 			return
 		}
@@ -352,103 +352,19 @@ func TestStopEndsEvents(t *testing.T) {
 	}
 }
 
-// A new executable mapping is told of, with the process's PID.
-func TestMappingEvents(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	require.NoError(t, s.Follow())
-	seen := make(chan uint32, 1024)
-	done := make(chan error)
-	go func() {
-		done <- s.ReadMappingEvents(func(ev record.Event) {
-			select {
-			case seen <- uint32(ev.PID):
-			default:
-			}
-		})
-	}()
-	mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	require.NoError(t, err)
-	require.NoError(t, unix.Munmap(mem))
-	for pid := uint32(0); pid != uint32(os.Getpid()); {
-		select {
-		case pid = <-seen:
-		case <-time.After(time.Minute):
-			t.Fatal("no event")
-		}
-	}
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, <-done, ErrClosed)
-	require.ErrorIs(t, s.Follow(), ErrClosed)
-	require.ErrorIs(t, s.Read(&Record{}), ErrClosed)
+func monotonicNs(t *testing.T) uint64 {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	return uint64(now.Nano())
 }
 
-// A reader of mappings that comes too late is told that some were lost, and of a process
-// that has mapped many times it is told once.
-func TestMappingEventsLost(t *testing.T) {
-	const mappings = 10_000 // many more than there is room for
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	require.NoError(t, s.Follow())
-	mapOnce := func() {
-		mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-		require.NoError(t, err)
-		require.NoError(t, unix.Munmap(mem))
-	}
-	for range mappings {
-		mapOnce()
-	}
-	told := make(chan record.Event, mappings)
-	done := make(chan error)
-	go func() {
-		done <- s.ReadMappingEvents(func(ev record.Event) { told <- ev })
-	}()
-	own := 0
-	for deadline := time.After(time.Minute); ; {
-		mapOnce() // what was lost is told before what comes next
-		select {
-		case ev := <-told:
-			if ev.PID == os.Getpid() {
-				own++
-			}
-			if ev.Kind != record.EventMappingsLost {
-				continue
-			}
-		case <-deadline:
-			t.Fatal("it is not told that mappings were lost")
-		default:
-			continue
-		}
-		break
-	}
-	require.Less(t, own, mappings/20)
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, <-done, ErrClosed)
-}
-
-// All processes are told of that have mapped something since the reader looked last.
-func TestMappingEventsOfAll(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
-	require.NoError(t, s.Follow())
-	wanted := map[uint32]bool{}
-	for range 5 {
-		cmd := exec.Command("/bin/true")
-		require.NoError(t, cmd.Run())
-		wanted[uint32(cmd.Process.Pid)] = true
-	}
-	told := make(chan record.Event, 10_000)
-	done := make(chan error)
-	go func() {
-		done <- s.ReadMappingEvents(func(ev record.Event) { told <- ev })
-	}()
-	for deadline := time.After(time.Minute); len(wanted) > 0; {
-		select {
-		case ev := <-told:
-			delete(wanted, uint32(ev.PID))
-		case <-deadline:
-			t.Fatalf("nothing is told of %v", wanted)
-		}
-	}
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, <-done, ErrClosed)
+// readEvent reads one, and leaves others where they are.
+func readEvent(s *Sampler, ev *record.Event) error {
+	var one [1]record.Event
+	_, err := s.ReadEvents(one[:])
+	*ev = one[0]
+	return err
 }
 
 // Two samplers at once see each hit of their own.

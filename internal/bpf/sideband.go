@@ -10,16 +10,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // The kernel tells of new executable mappings only in the side-band records of
 // a perf event (no tracepoint has them). One dummy event for each CPU carries
-// them; all that is taken from a record is whose mappings changed.
+// them; all that is taken from a record is whose mappings changed, and when.
 
 const (
 	// sidebandPages of ring buffer for each CPU; a power of two.
@@ -30,15 +32,18 @@ const (
 	perfRecordLost  = 2
 	perfRecordMmap2 = 10
 	perfHeaderBytes = 8
+	// perfTimeBytes end a record: PERF_SAMPLE_TIME alone, by sample_id_all.
+	perfTimeBytes = 8
 )
 
 type sideband struct {
 	epoll int // of the rings
-	// outer is an epoll descriptor with nothing but epoll in it. Go's poller waits for it: a wait
-	// in a system call of its own would hold one of the runtime's processors. Between them,
-	// wake-ups are kept from the poller: it would take one for each record, whoever waits.
+	// outer is an epoll descriptor with epoll and pause in it. Go's poller waits for it: a wait
+	// in a system call of its own would hold one of the runtime's processors. While more is let
+	// come, wake-ups by records are kept from the poller: it would take one for each, whoever waits.
 	outer *os.File
 	wait  syscall.RawConn
+	pause wakeup.Timer // ends that
 
 	mu     sync.Mutex
 	rings  map[int]*sidebandRing // by CPU
@@ -56,8 +61,11 @@ func newSideband() (*sideband, error) {
 		return nil, fmt.Errorf("make epoll descriptor: %w", err)
 	}
 	sb := &sideband{epoll: epoll, rings: map[int]*sidebandRing{}}
-	if err := sb.openOuter(); err != nil {
+	if sb.pause, err = wakeup.NewTimer(); err != nil {
 		return nil, errors.Join(err, unix.Close(epoll))
+	}
+	if err := sb.openOuter(); err != nil {
+		return nil, errors.Join(err, sb.pause.Close(), unix.Close(epoll))
 	}
 	return sb, nil
 }
@@ -71,8 +79,10 @@ func (sb *sideband) openOuter() error {
 		return errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(fd))
 	}
 	sb.outer = os.NewFile(uintptr(fd), "side-band events")
-	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, sb.epoll, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
-		return errors.Join(fmt.Errorf("nest epoll descriptor: %w", err), sb.outer.Close())
+	for _, inner := range []int{sb.epoll, sb.pause.FD()} {
+		if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, inner, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
+			return errors.Join(fmt.Errorf("nest descriptor: %w", err), sb.outer.Close())
+		}
 	}
 	if sb.wait, err = sb.outer.SyscallConn(); err != nil {
 		return errors.Join(err, sb.outer.Close())
@@ -91,8 +101,28 @@ func (sb *sideband) listen(outer int, yes bool) {
 	if yes {
 		event.Events = unix.EPOLLIN
 	}
-	// It cannot fail: it is there. If it did, wake-ups would only cost more, or come with the next CPU.
-	_ = unix.EpollCtl(outer, unix.EPOLL_CTL_MOD, sb.epoll, &event)
+	// It cannot fail: it is there. If it did, wake-ups would only cost more, or come with the next
+	// CPU. It does not block: see package wakeup.
+	_, _, _ = unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(outer), unix.EPOLL_CTL_MOD, uintptr(sb.epoll),
+		uintptr(unsafe.Pointer(&event)), 0, 0)
+}
+
+// letCome keeps wake-ups from the poller for a time; false after close.
+func (sb *sideband) letCome(outer int, gap time.Duration) bool {
+	sb.listen(outer, false)
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	if !sb.closed {
+		sb.pause.Set(gap)
+	}
+	return !sb.closed
+}
+
+// come reports whether that time has passed.
+func (sb *sideband) come() bool {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	return sb.closed || sb.pause.Expired()
 }
 
 // follow opens events on the CPUs that have none yet and drops those of other CPUs.
@@ -146,8 +176,11 @@ func openSidebandRing(cpu int) (*sidebandRing, error) {
 		Type:   unix.PERF_TYPE_SOFTWARE,
 		Config: unix.PERF_COUNT_SW_DUMMY,
 		Size:   uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Bits:   unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitWatermark,
-		Wakeup: 1,
+		Bits: unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitWatermark |
+			unix.PerfBitSampleIDAll | unix.PerfBitUseClockID,
+		Sample_type: unix.PERF_SAMPLE_TIME,
+		Clockid:     unix.CLOCK_MONOTONIC,
+		Wakeup:      1,
 	}
 	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
@@ -162,25 +195,24 @@ func openSidebandRing(cpu int) (*sidebandRing, error) {
 
 func (r *sidebandRing) close() error { return errors.Join(unix.Munmap(r.mem), unix.Close(r.fd)) }
 
-// drain calls visit for each record and frees its place.
-func (r *sidebandRing) drain(visit func(kind uint32, body []byte)) {
+// drain calls visit for each record, of which pid is what it begins with, and frees its place.
+func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
 	data := r.mem[os.Getpagesize():]
 	size := uint64(len(data))
 	head := atomic.LoadUint64(&page.Data_head)
 	tail := page.Data_tail
-	var body [64]byte // as much of a record as anyone looks at
 	for head-tail >= perfHeaderBytes {
-		var header [perfHeaderBytes]byte
-		copyRing(header[:], data, tail)
-		length := uint64(binary.NativeEndian.Uint16(header[6:]))
-		if length < perfHeaderBytes || length > head-tail || length > size {
+		var begin [perfHeaderBytes + 4]byte
+		var end [perfTimeBytes]byte
+		copyRing(begin[:], data, tail)
+		length := uint64(binary.NativeEndian.Uint16(begin[6:]))
+		if length < uint64(len(begin)+len(end)) || length > head-tail || length > size {
 			tail = head // not what the kernel writes; start afresh
 			break
 		}
-		n := min(length-perfHeaderBytes, uint64(len(body)))
-		copyRing(body[:n], data, tail+perfHeaderBytes)
-		visit(binary.NativeEndian.Uint32(header[:]), body[:n])
+		copyRing(end[:], data, tail+length-perfTimeBytes)
+		visit(binary.NativeEndian.Uint32(begin[:]), binary.NativeEndian.Uint32(begin[perfHeaderBytes:]), binary.NativeEndian.Uint64(end[:]))
 		tail += length
 	}
 	atomic.StoreUint64(&page.Data_tail, tail)
@@ -193,21 +225,36 @@ func copyRing(dst, ring []byte, at uint64) {
 	copy(dst[n:], ring)
 }
 
-// ReadMappingEvents waits for new executable mappings and calls visit for each
-// process that has some, once for a run of mappings. It returns ErrClosed after
-// Close. It may be called once; visit must not block nor call the Sampler.
-func (s *Sampler) ReadMappingEvents(visit func(record.Event)) error { return s.sideband.run(visit) }
+// ReadMappingEvents waits for new executable mappings and calls visit with the processes that
+// have some, once for a run of mappings, with the time of the last. It returns ErrClosed after
+// Close. It may be called once; visit must not block, call the Sampler or keep the events.
+func (s *Sampler) ReadMappingEvents(visit func([]record.Event)) error { return s.sideband.run(visit) }
 
-func (sb *sideband) run(visit func(record.Event)) error {
+func (sb *sideband) run(visit func([]record.Event)) error {
 	events := make([]unix.EpollEvent, deadAtOnce)
 	var burst burst
+	var told []record.Event
+	gathering := false
 	// One call for all: what comes between two waits of it is not lost.
 	err := sb.wait.Read(func(fd uintptr) bool {
-		sb.listen(int(fd), false)
-		burst.gather()
-		open := sb.drain(visit)
+		if gathering && !sb.come() {
+			return false
+		}
+		if !gathering {
+			if gap := burst.gather(); gap > 0 {
+				gathering = sb.letCome(int(fd), gap)
+				return !gathering
+			}
+		}
+		var open bool
+		told, open = sb.drain(told[:0])
+		visit(told)
 		sb.dropDead(events)
-		sb.listen(int(fd), true)
+		burst.read()
+		if gathering {
+			gathering = false
+			sb.listen(int(fd), true)
+		}
 		return !open
 	})
 	if !sb.open() {
@@ -255,28 +302,28 @@ func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	}
 }
 
-// drain visits what has happened since; false after close.
-func (sb *sideband) drain(visit func(record.Event)) bool {
+// drain adds what has happened since to events; it is not open after close.
+func (sb *sideband) drain(events []record.Event) (_ []record.Event, open bool) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
-		return false
+		return events, false
 	}
-	last := uint32(0)
 	for _, ring := range sb.rings {
-		ring.drain(func(kind uint32, body []byte) {
+		ring.drain(func(kind, pid uint32, timeNs uint64) {
+			last := len(events) - 1
 			switch {
 			case kind == perfRecordLost:
-				visit(record.Event{Kind: record.EventMappingsLost})
-			case kind == perfRecordMmap2 && len(body) >= 4:
-				if pid := binary.NativeEndian.Uint32(body); pid != last {
-					last = pid
-					visit(record.Event{Kind: record.EventMapping, PID: int(pid)})
-				}
+				events = append(events, record.Event{Kind: record.EventMappingsLost})
+			case kind != perfRecordMmap2:
+			case last >= 0 && events[last].PID == int(pid):
+				events[last].TimeNs = max(events[last].TimeNs, timeNs)
+			default:
+				events = append(events, record.Event{Kind: record.EventMapping, PID: int(pid), TimeNs: timeNs})
 			}
 		})
 	}
-	return true
+	return events, true
 }
 
 func (sb *sideband) close() error {
@@ -284,7 +331,7 @@ func (sb *sideband) close() error {
 	var errs []error
 	if !sb.closed {
 		sb.closed = true
-		errs = append(errs, unix.Close(sb.epoll))
+		errs = append(errs, unix.Close(sb.epoll), sb.pause.Close())
 		for cpu, ring := range sb.rings {
 			errs = append(errs, ring.close())
 			delete(sb.rings, cpu)

@@ -24,11 +24,11 @@ type follower struct {
 	report  func(error)
 	sampler *bpf.Sampler
 	table   *process.Table
-	stream  *stream            // of the sampler, which counts the events that were lost
-	handle  func(record.Event) // of the table
-	seconds *wakeup.Waiter     // between two repairs
-	some    atomic.Bool        // events were read since the last repair
-	stopped chan struct{}      // closed when sampling has ended
+	stream  *stream              // of the sampler, which counts the events that were lost
+	handle  func([]record.Event) // of the table
+	seconds *wakeup.Waiter       // between two repairs
+	some    atomic.Bool          // events were read since the last repair
+	stopped chan struct{}        // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
@@ -39,7 +39,7 @@ func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *str
 	}
 	return &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
-		handle: table.HandleEvent, seconds: seconds, stopped: make(chan struct{}),
+		handle: table.HandleEvents, seconds: seconds, stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -63,10 +63,13 @@ func (f *follower) scan() error {
 	return f.sampler.Scan(f.table.HandleEvent)
 }
 
+// eventsAtOnce are taken note of together.
+const eventsAtOnce = 64
+
 func (f *follower) followProcesses() {
+	events := make([]record.Event, eventsAtOnce)
 	for {
-		var ev record.Event
-		err := f.sampler.ReadEvent(&ev)
+		n, err := f.sampler.ReadEvents(events)
 		if errors.Is(err, bpf.ErrClosed) {
 			return
 		}
@@ -75,12 +78,12 @@ func (f *follower) followProcesses() {
 			return
 		}
 		f.some.Store(true)
-		f.handle(ev)
+		f.handle(events[:n])
 	}
 }
 
 func (f *follower) followMappings() {
-	err := f.sampler.ReadMappingEvents(f.table.HandleEvent)
+	err := f.sampler.ReadMappingEvents(f.table.HandleEvents)
 	if !errors.Is(err, bpf.ErrClosed) {
 		f.degraded("mapping events have ended: libraries loaded later will be seen late", err)
 	}

@@ -30,11 +30,11 @@ func TestEventLoss(t *testing.T) {
 	p, err := newPipeline(o, os.Getpagesize())
 	require.NoError(t, err)
 	var stalled atomic.Bool
-	p.follower.handle = func(ev record.Event) {
+	p.follower.handle = func(events []record.Event) {
 		for stalled.Load() {
 			time.Sleep(time.Millisecond)
 		}
-		p.table.HandleEvent(ev)
+		p.table.HandleEvents(events)
 	}
 	require.NoError(t, p.Start(t.Context()))
 	defer func() { require.NoError(t, p.Shutdown(context.Background())) }()

@@ -1,7 +1,7 @@
 // Package process keeps the table of processes: who they are, what they have
 // mapped, and where they publish labels.
 //
-// A Table is fed with events ([Table.HandleEvent]) and asked on each sample
+// A Table is fed with events ([Table.HandleEvents]) and asked on each sample
 // ([Table.Lookup]); neither waits for I/O. Workers ([Table.Run]) read /proc and
 // the memory of processes, and tell a [Publisher] what the sampling programs
 // need to know. What became known of a process is an immutable snapshot

@@ -30,12 +30,24 @@ const (
 	lostSpread = time.Second
 )
 
-// HandleEvent takes note of an event. It does no I/O and never blocks. An event
+// HandleEvents takes note of events, in their order. It does no I/O and never blocks. An event
 // of a process for which there is no room is counted (Stats.Refused), and the
-// process enters with its first sample when there is.
-func (t *Table) HandleEvent(ev record.Event) {
+// process enters with its first sample when there is. Workers are woken for what is left to be
+// done after all of them: most short programs have ended by then.
+func (t *Table) HandleEvents(events []record.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.jobs.hold()
+	for i := range events {
+		t.handle(&events[i])
+	}
+	t.jobs.release()
+}
+
+// HandleEvent is HandleEvents with one.
+func (t *Table) HandleEvent(ev record.Event) { t.HandleEvents([]record.Event{ev}) }
+
+func (t *Table) handle(ev *record.Event) {
 	switch ev.Kind {
 	case record.EventExists:
 		t.exists(ev)
@@ -49,7 +61,7 @@ func (t *Table) HandleEvent(ev record.Event) {
 		}
 	case record.EventMapping:
 		if p := t.byPID[ev.PID]; p != nil {
-			t.mapped(p)
+			t.mapped(p, int64(ev.TimeNs))
 		}
 	case record.EventSampled:
 		if p := t.byID[ev.Process]; p != nil && !p.exited && p.pid != 0 && !p.Info().Loaded {
@@ -67,7 +79,7 @@ func (t *Table) HandleEvent(ev record.Event) {
 	}
 }
 
-func (t *Table) exists(ev record.Event) {
+func (t *Table) exists(ev *record.Event) {
 	if t.byID[ev.Process] != nil {
 		return
 	}
@@ -77,7 +89,7 @@ func (t *Table) exists(ev record.Event) {
 	}
 }
 
-func (t *Table) exec(ev record.Event) {
+func (t *Table) exec(ev *record.Event) {
 	p := t.byID[ev.Process]
 	if p != nil {
 		// A sample was faster than the event. What may have been read of the
@@ -104,7 +116,7 @@ func (t *Table) exec(ev record.Event) {
 	t.scheduleLoad(p, settle-max(late, 0))
 }
 
-func (t *Table) fork(ev record.Event) {
+func (t *Table) fork(ev *record.Event) {
 	if t.byID[ev.Process] != nil {
 		return
 	}
@@ -127,17 +139,28 @@ func (t *Table) fork(ev record.Event) {
 	}
 }
 
-// mapped looks at a process that has new executable mappings, unless it will be read as a
+// clockSkew bounds what the clock of mapping events, which is read without locks
+// (ktime_get_mono_fast_ns), differs from ours.
+const clockSkew = time.Millisecond
+
+// mapped looks at a process that has new executable mappings since a time, 0 if that is not
+// known, unless a look has seen them, or it will be read as a
 // whole: soon, or, when it has just been forked, when it has had time to exec. What an exec
 // maps is told before the exec itself.
-func (t *Table) mapped(p *Process) {
-	if p.work&workLoad != 0 {
+func (t *Table) mapped(p *Process, ns int64) {
+	if ns == 0 {
+		ns = t.now()
+	}
+	switch {
+	case p.work&workLoad != 0:
 		if now := t.now(); p.youngUntilNs != 0 && now >= p.youngUntilNs {
 			t.jobs.schedule(p, workLoad, now) // it maps more than what it starts with
 		}
-		return
+	case p.state == jobRunning: // when that has ended
+		p.mappedNs = max(p.mappedNs, ns)
+	case ns+int64(clockSkew) > p.lookedNs:
+		t.jobs.schedule(p, workReread, max(t.now(), p.notBeforeNs))
 	}
-	t.jobs.schedule(p, workReread, max(t.now(), p.notBeforeNs))
 }
 
 func (t *Table) scheduleLoad(p *Process, after time.Duration) {

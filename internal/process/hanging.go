@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,23 @@ type hanging struct {
 	late  int
 	hung  int
 	users map[uint32]*userLooks
+	// looking are the workers that look at a process, without those that are late.
+	looking []*worker
+}
+
+// watch has those that look for long replaced. A timer for each look would wake a thread for
+// nothing, so it is called when nobody is left to look at another process, and from time to time.
+func (h *hanging) watch() {
+	for _, w := range h.looking {
+		w.alarm(max(lateAfter-time.Since(w.began), 0))
+	}
+}
+
+// rest notes that a worker looks at nothing any more, or is late.
+func (h *hanging) rest(w *worker) {
+	if i := slices.Index(h.looking, w); i >= 0 {
+		h.looking = slices.Delete(h.looking, i, i+1)
+	}
 }
 
 // userLooks are the looks at the processes of one user.
@@ -120,7 +138,9 @@ func (t *Table) begin(w *worker, p *Process, todo work) bool {
 	}
 	u.running++
 	w.process, w.owner, w.began = p, of, time.Now()
-	w.alarm(lateAfter)
+	if t.hanging.looking = append(t.hanging.looking, w); len(t.hanging.looking) >= t.opts.Workers {
+		t.hanging.watch()
+	}
 	return true
 }
 
@@ -144,6 +164,7 @@ func (t *Table) end(w *worker) {
 		t.isolate(p, t.now()+int64(quarantine))
 	}
 	w.process, w.hung = nil, false
+	t.hanging.rest(w)
 	t.hanging.release(u, t.jobs)
 	t.hanging.settle(of.UID)
 }
@@ -190,6 +211,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	case !w.late:
 		u := t.hanging.of(w.owner.UID)
 		w.late = true
+		t.hanging.rest(w)
 		t.hanging.late++
 		u.late++
 		u.containers[w.owner.Container]++

@@ -86,6 +86,42 @@ func (f *fake) late(w *worker, by time.Duration) (replaced bool) {
 	return f.overdue(w)
 }
 
+// How long looks take is watched when no worker is left for another process, or from time to
+// time. Alarms count from when a look began.
+func TestWatch(t *testing.T) {
+	f := newFake(t, func(o *Options) { o.Workers = 2 })
+	for pid := 1; pid <= 3; pid++ {
+		f.owned(pid, harmless, "")
+	}
+	f.advance(int64(time.Second))
+	alarms := map[*worker]time.Duration{}
+	begin := func() *worker {
+		w := &worker{}
+		w.alarm = func(after time.Duration) { alarms[w] = after }
+		p, todo, _ := f.next()
+		require.NotNil(t, p)
+		require.True(t, f.begin(w, p, todo))
+		return w
+	}
+	first := begin()
+	require.Empty(t, alarms, "the other worker is there")
+	first.began = time.Now().Add(-time.Hour)
+	second := begin()
+	require.Len(t, alarms, 2)
+	require.Zero(t, alarms[first])
+	require.LessOrEqual(t, alarms[second], lateAfter)
+	require.Greater(t, alarms[second], lateAfter/2)
+
+	require.True(t, f.overdue(first))
+	f.Table.done(second, second.process)
+	clear(alarms)
+	third := begin()
+	require.Empty(t, alarms, "one is replaced, one is free again")
+	f.hanging.watch()
+	require.Len(t, alarms, 1)
+	require.Contains(t, alarms, third)
+}
+
 // While one look at a user's processes is late, the others come one at a time, up to a
 // number for each container.
 func TestHangingQuota(t *testing.T) {

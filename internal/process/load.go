@@ -67,7 +67,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	watch := t.startWatch()
+	watch, beganNs := t.startWatch(), t.now()
 	retry, err := t.load(p, w, s)
 	cost, now := watch.stop(), t.now()
 	switch {
@@ -84,8 +84,11 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	defer t.mu.Unlock()
 	p.forgetBirth(now)
 	t.account(p)
-	if err == nil && !retry {
-		t.programs.noteWithout(p, p.worker().sources)
+	if err == nil {
+		p.lookedNs = beganNs
+		if !retry {
+			t.programs.noteWithout(p, p.worker().sources)
+		}
 	}
 	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
 	p.contextNotBeforeNs = now + cost.gap(contextCostShare)

@@ -70,7 +70,10 @@ type job struct {
 	// mappings, and on its context.
 	notBeforeNs, contextNotBeforeNs int64
 	functionsDueNs                  int64 // when functions may be read again
-	youngUntilNs                    int64
+	// mappedNs is when it mapped something last, as far as that was told while its job ran; 0: nothing.
+	// lookedNs is when the last look at what it maps began.
+	mappedNs, lookedNs int64
+	youngUntilNs       int64
 	// countedWithout: it is one of knownPrograms.without.
 	countedWithout bool
 	// namedLooks are still to be taken at a context that was announced.

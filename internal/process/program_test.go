@@ -275,6 +275,76 @@ func TestOneProcessIsNoRule(t *testing.T) {
 	require.Equal(t, 1, f.work())
 }
 
+// What is mapped before a look at a process begins is seen by it; what is mapped meanwhile, or
+// later, is looked at again.
+func TestMappedBeforeLook(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	p := f.executes(1, programA)
+	f.advance(int64(time.Second)) // it is not young any more
+	mapped := func(ns int64) {
+		f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1, TimeNs: uint64(ns)})
+		f.advance(int64(time.Second))
+	}
+	began := f.now()
+	require.Equal(t, 1, f.work())
+	mapped(began - int64(clockSkew))
+	require.Zero(t, f.work(), "it has been seen")
+	mapped(began - int64(clockSkew) + 1)
+	require.Equal(t, 1, f.work(), "the clocks may differ by that")
+	mapped(0)
+	require.Equal(t, 1, f.work(), "nobody knows when")
+
+	look := func(tellAt func(began int64) int64) {
+		mapped(f.now())
+		next, todo, _ := f.next()
+		require.Same(t, p, next)
+		require.True(t, f.begin(&f.worker, p, todo))
+		began = f.now()
+		f.run(p, todo, &f.scratch)
+		mapped(tellAt(began))
+		f.done(p)
+		f.advance(int64(time.Second))
+	}
+	look(func(began int64) int64 { return began - int64(clockSkew) })
+	require.Zero(t, f.work(), "it was told late")
+	look(func(began int64) int64 { return began })
+	require.Equal(t, 1, f.work(), "it was mapped while the look went on")
+	require.Zero(t, f.work())
+}
+
+// A look that has failed has seen nothing.
+func TestMappedBeforeFailure(t *testing.T) {
+	f := newFake(t)
+	f.image(1, 500, "/bin/one")
+	f.executes(1, programA)
+	f.advance(int64(time.Second))
+	f.write(1, "maps", "nothing of the kind\n")
+	mapped := uint64(f.now() - int64(clockSkew))
+	require.Equal(t, 1, f.work())
+	require.NotZero(t, f.Stats().LoadErrors)
+	f.image(1, 500, "/bin/one")
+	f.advance(int64(time.Second))
+	f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 1, TimeNs: mapped})
+	require.Equal(t, 1, f.work())
+}
+
+// Nobody is woken for what has ended by the last of events that are read together.
+func TestEventsTogether(t *testing.T) {
+	f := newFake(t)
+	next, _, _ := f.next()
+	require.Nil(t, next)
+	begun := func(pid int) record.Event {
+		return record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: pid}
+	}
+	ended := begun(1)
+	ended.Kind = record.EventExit
+	f.HandleEvents([]record.Event{begun(1), ended})
+	require.Empty(t, f.jobs.wake)
+	f.HandleEvents([]record.Event{begun(2), begun(1), ended})
+	require.Len(t, f.jobs.wake, 1)
+}
+
 // A worker is woken for what is due before it looks by itself, and for nothing else.
 func TestWoken(t *testing.T) {
 	f := newFake(t)

@@ -50,6 +50,7 @@ type jobs struct {
 	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
 	awaitedNs int64
 	wake      chan struct{} // a worker that waits takes from it
+	held      bool          // nobody is woken before more has been scheduled
 }
 
 func newJobs() *jobs { return &jobs{awaitedNs: math.MaxInt64, wake: make(chan struct{}, 1)} }
@@ -85,8 +86,19 @@ func (j *jobs) enqueue(p *Process) {
 // wakeFor wakes a worker if none of those that wait would be in time for a process. The
 // table is locked.
 func (j *jobs) wakeFor(p *Process) {
-	if p.index == 0 && p.dueNs < j.awaitedNs {
+	if p.index == 0 && p.dueNs < j.awaitedNs && !j.held {
 		j.wakeWorkers()
+	}
+}
+
+// hold has what is scheduled until release wake nobody.
+func (j *jobs) hold() { j.held = true }
+
+// release wakes a worker for what is the most urgent by now.
+func (j *jobs) release() {
+	j.held = false
+	if len(j.queue) > 0 {
+		j.wakeFor(j.queue[0])
 	}
 }
 
@@ -134,6 +146,10 @@ func (t *Table) done(w *worker, p *Process) {
 	p.state = jobIdle
 	if p.work != 0 {
 		t.jobs.enqueue(p)
+	}
+	if ns := p.mappedNs; ns != 0 && !p.exited {
+		p.mappedNs = 0
+		t.mapped(p, ns)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 const (
 	// stopGrace is how long Run waits for workers when it is to end.
-	stopGrace  = 5 * time.Second
-	releaseGap = 5 * time.Second // between two calls of hanging.releaseAll
+	stopGrace = 5 * time.Second
+	watchGap  = 5 * time.Second // between two looks at what hangs, whatever happens
 )
 
 // worker is a goroutine that reads processes.
@@ -52,7 +52,7 @@ func (t *Table) Run(ctx context.Context) {
 	if t.opts.Unwinder != nil {
 		c.n.Go(func() { t.rows.Run(ctx) })
 	}
-	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(releaseGap)
+	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(watchGap)
 	defer rescan.Stop()
 	defer watch.Stop()
 	for ctx.Err() == nil {
@@ -63,6 +63,7 @@ func (t *Table) Run(ctx context.Context) {
 		case <-watch.C:
 			t.mu.Lock()
 			t.hanging.releaseAll(t.jobs)
+			t.hanging.watch()
 			t.mu.Unlock()
 		}
 	}

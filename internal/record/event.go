@@ -15,7 +15,7 @@ const (
 
 	// Those that follow come from no process event of the BPF programs.
 
-	EventMapping      // it mapped something executable; only PID is set
+	EventMapping      // it mapped something executable; only PID and TimeNs are set, the latter to when that was done or 0
 	EventMappingsLost // any process may have; nothing is set
 	EventLost         // any process may have ended; those that run have been told of (EventExists); nothing is set
 )

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,12 +24,13 @@ type Waiter struct {
 	woken, ticked bool
 
 	mu     sync.Mutex
-	timer  int
+	timer  Timer
 	closed bool
 }
 
-// New returns one with a tick in each interval, the first after one. If fd is not negative, it
-// waits for that, too; the descriptor stays the caller's.
+// New returns one with a tick in each interval, the first after one to two of them: at the multiples of
+// the interval on the clock, so that one wake-up of a thread serves all that tick. If fd is
+// not negative, it waits for that, too; the descriptor stays the caller's.
 func New(interval time.Duration, fd int) (*Waiter, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -41,10 +41,10 @@ func New(interval time.Duration, fd int) (*Waiter, error) {
 	}
 	w := &Waiter{interval: interval, epoll: os.NewFile(uintptr(epoll), "wake-ups")}
 	w.over = w.isOver
-	if w.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
-		return nil, errors.Join(fmt.Errorf("make timer: %w", err), w.epoll.Close())
+	if w.timer, err = NewTimer(); err != nil {
+		return nil, errors.Join(err, w.epoll.Close())
 	}
-	errs := []error{w.set(interval), watch(epoll, w.timer)}
+	errs := []error{w.tickFrom(2 * interval), watch(epoll, w.timer.FD())}
 	if fd >= 0 {
 		errs = append(errs, watch(epoll, fd))
 	}
@@ -62,10 +62,16 @@ func watch(epoll, fd int) error {
 	return nil
 }
 
-// set has the timer tell after some time, and then in each interval.
-func (w *Waiter) set(after time.Duration) error {
-	value := unix.ItimerSpec{Interval: unix.NsecToTimespec(int64(w.interval)), Value: unix.NsecToTimespec(int64(after))}
-	if err := unix.TimerfdSettime(w.timer, 0, &value, nil); err != nil {
+// tickFrom has the timer tell at the last multiple of the interval that is not after some time from now,
+// and then in each interval.
+func (w *Waiter) tickFrom(after time.Duration) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("read clock: %w", err)
+	}
+	first := (time.Duration(now.Nano()) + after).Truncate(w.interval)
+	value := unix.ItimerSpec{Interval: unix.NsecToTimespec(int64(w.interval)), Value: unix.NsecToTimespec(int64(max(first, 1)))}
+	if err := unix.TimerfdSettime(w.timer.FD(), unix.TFD_TIMER_ABSTIME, &value, nil); err != nil {
 		return fmt.Errorf("set timer: %w", err)
 	}
 	return nil
@@ -98,19 +104,17 @@ func (w *Waiter) takeTick() bool {
 	if w.closed {
 		return false
 	}
-	var ticks [8]byte
-	_, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(w.timer), uintptr(unsafe.Pointer(&ticks[0])), uintptr(len(ticks)))
-	return errno == 0
+	return w.timer.Expired()
 }
 
-// Tick makes one now, and the next one an interval later.
+// Tick makes one now; the others come when they would have come.
 func (w *Waiter) Tick() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil
 	}
-	return w.set(1)
+	return w.tickFrom(0) // a time that has passed
 }
 
 // Close ends a wait with an error. It may be called twice.
@@ -122,5 +126,5 @@ func (w *Waiter) Close() error {
 	if closed {
 		return nil
 	}
-	return errors.Join(w.epoll.Close(), unix.Close(w.timer))
+	return errors.Join(w.epoll.Close(), w.timer.Close())
 }

@@ -76,6 +76,53 @@ func TestTicks(t *testing.T) {
 	require.Less(t, time.Since(began), time.Minute)
 }
 
+// Ticks come at multiples of the interval on the clock, also after one that was asked for, and
+// not before an interval has passed.
+func TestTogether(t *testing.T) {
+	const interval = time.Hour
+	w := newWaiter(t, interval, -1)
+	check := func(least, most time.Duration) {
+		before := monotonic(t)
+		left, err := w.Left()
+		after := monotonic(t)
+		require.NoError(t, err)
+		tick := (after + left).Truncate(interval)
+		require.GreaterOrEqual(t, tick, before+left, "it lies between these")
+		require.GreaterOrEqual(t, tick, before+least)
+		require.LessOrEqual(t, tick, after+most)
+	}
+	check(interval-time.Minute, 2*interval)
+	require.NoError(t, w.Tick())
+	ticked, err := w.Wait(nil)
+	require.NoError(t, err)
+	require.True(t, ticked)
+	check(0, interval)
+}
+
+func monotonic(t *testing.T) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	return time.Duration(now.Nano())
+}
+
+// A timer expires once, not before its time, and is told of once.
+func TestTimer(t *testing.T) {
+	const after = 20 * time.Millisecond
+	timer, err := wakeup.NewTimer()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, timer.Close()) }()
+	require.False(t, timer.Expired())
+	began := time.Now()
+	timer.Set(after)
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(timer.FD()), Events: unix.POLLIN}}, 60_000)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.GreaterOrEqual(t, time.Since(began), after)
+	require.True(t, timer.Expired())
+	require.False(t, timer.Expired())
+}
+
 // The descriptor ends a wait each time that something is written to it, read or not, and no
 // tick is told of.
 func TestDescriptor(t *testing.T) {

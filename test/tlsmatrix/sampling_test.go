@@ -85,23 +85,26 @@ func (s *sampling) stop() error {
 }
 
 func (s *sampling) followProcesses() {
+	events := make([]record.Event, 64)
 	for {
-		var ev record.Event
-		if err := s.sampler.ReadEvent(&ev); err != nil {
+		n, err := s.sampler.ReadEvents(events)
+		if err != nil {
 			s.ended(err)
 			return
 		}
-		s.table.HandleEvent(ev)
-		if ev.Kind == record.EventExec {
-			s.mu.Lock()
-			s.ids[ev.PID] = ev.Process
-			s.mu.Unlock()
+		s.table.HandleEvents(events[:n])
+		for _, ev := range events[:n] {
+			if ev.Kind == record.EventExec {
+				s.mu.Lock()
+				s.ids[ev.PID] = ev.Process
+				s.mu.Unlock()
+			}
 		}
 	}
 }
 
 func (s *sampling) followMappings() {
-	s.ended(s.sampler.ReadMappingEvents(s.table.HandleEvent))
+	s.ended(s.sampler.ReadMappingEvents(s.table.HandleEvents))
 }
 
 func (s *sampling) ended(err error) {

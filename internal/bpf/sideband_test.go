@@ -1,0 +1,205 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+func readMappingEvents(s *Sampler, visit func(record.Event)) error {
+	return s.ReadMappingEvents(func(events []record.Event) {
+		for _, ev := range events {
+			visit(ev)
+		}
+	})
+}
+
+// A new executable mapping is told of, with the process's PID and when that was.
+func TestMappingEvents(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	seen := make(chan record.Event, 1024)
+	done := make(chan error)
+	go func() {
+		done <- readMappingEvents(s, func(ev record.Event) {
+			select {
+			case seen <- ev:
+			default:
+			}
+		})
+	}()
+	const skew = uint64(time.Millisecond) // of the clocks
+	before := monotonicNs(t)
+	mapCode(t)
+	after := monotonicNs(t)
+	for ev := (record.Event{}); ev.PID != os.Getpid(); {
+		select {
+		case ev = <-seen:
+		case <-time.After(time.Minute):
+			t.Fatal("no event")
+		}
+		if ev.PID == os.Getpid() {
+			require.GreaterOrEqual(t, ev.TimeNs+skew, before)
+			require.LessOrEqual(t, ev.TimeNs, after+skew)
+		}
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+	require.ErrorIs(t, s.Follow(), ErrClosed)
+	require.ErrorIs(t, s.Read(&Record{}), ErrClosed)
+}
+
+// Of several mappings of a process that are told together, the last one's time is.
+func TestMappingTimes(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	onOneCPU(t)
+	mapCode(t)
+	time.Sleep(10 * time.Millisecond)
+	last := monotonicNs(t)
+	mapCode(t)
+	events, open := s.sideband.drain(nil)
+	require.True(t, open)
+	events = slices.DeleteFunc(events, func(ev record.Event) bool { return ev.PID != os.Getpid() })
+	require.NotEmpty(t, events)
+	require.GreaterOrEqual(t, events[len(events)-1].TimeNs+uint64(time.Millisecond), last)
+}
+
+// While mappings follow each other, the reader looks for them some times a second, and misses
+// none, nor those that come after a pause.
+func TestMappingBurst(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	looks, told := 0, make(chan uint64, 10_000)
+	done := make(chan error)
+	go func() {
+		done <- s.ReadMappingEvents(func(events []record.Event) {
+			looks++
+			for _, ev := range events {
+				if ev.PID == os.Getpid() {
+					told <- ev.TimeNs
+				}
+			}
+		})
+	}()
+	const mappings, gap, most = 1000, 200 * time.Microsecond, 2 * 1000 / 4
+	for range 2 {
+		for range mappings {
+			mapCode(t)
+			for began := time.Now(); time.Since(began) < gap; {
+			}
+		}
+		last := monotonicNs(t)
+		mapCode(t)
+		for ns := uint64(0); ns+uint64(time.Millisecond) < last; {
+			select {
+			case ns = <-told:
+			case <-time.After(time.Minute):
+				t.Fatal("a mapping is not told of")
+			}
+		}
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+	require.LessOrEqual(t, looks, most)
+}
+
+// onOneCPU keeps the goroutine on one CPU until the test ends.
+func onOneCPU(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	var before, only unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &before))
+	for cpu := 0; only.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			only.Set(cpu)
+		}
+	}
+	require.NoError(t, unix.SchedSetaffinity(0, &only))
+	t.Cleanup(func() {
+		require.NoError(t, unix.SchedSetaffinity(0, &before))
+		runtime.UnlockOSThread()
+	})
+}
+
+// mapCode maps something executable, and takes it away again.
+func mapCode(t *testing.T) {
+	t.Helper()
+	mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	require.NoError(t, err)
+	require.NoError(t, unix.Munmap(mem))
+}
+
+// A reader of mappings that comes too late is told that some were lost, and of a process
+// that has mapped many times it is told once.
+func TestMappingEventsLost(t *testing.T) {
+	const mappings = 10_000 // many more than there is room for
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	for range mappings {
+		mapCode(t)
+	}
+	told := make(chan record.Event, mappings)
+	done := make(chan error)
+	go func() {
+		done <- readMappingEvents(s, func(ev record.Event) { told <- ev })
+	}()
+	own := 0
+	for deadline := time.After(time.Minute); ; {
+		mapCode(t) // what was lost is told before what comes next
+		select {
+		case ev := <-told:
+			if ev.PID == os.Getpid() {
+				own++
+			}
+			if ev.Kind != record.EventMappingsLost {
+				continue
+			}
+		case <-deadline:
+			t.Fatal("it is not told that mappings were lost")
+		default:
+			continue
+		}
+		break
+	}
+	require.Less(t, own, mappings/20)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+}
+
+// All processes are told of that have mapped something since the reader looked last.
+func TestMappingEventsOfAll(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	wanted := map[uint32]bool{}
+	for range 5 {
+		cmd := exec.Command("/bin/true")
+		require.NoError(t, cmd.Run())
+		wanted[uint32(cmd.Process.Pid)] = true
+	}
+	told := make(chan record.Event, 10_000)
+	done := make(chan error)
+	go func() {
+		done <- readMappingEvents(s, func(ev record.Event) { told <- ev })
+	}()
+	for deadline := time.After(time.Minute); len(wanted) > 0; {
+		select {
+		case ev := <-told:
+			delete(wanted, uint32(ev.PID))
+		case <-deadline:
+			t.Fatalf("nothing is told of %v", wanted)
+		}
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, ErrClosed)
+}
