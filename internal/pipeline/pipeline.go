@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -233,6 +234,9 @@ func (p *Pipeline) Start(context.Context) error {
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
 	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
+	// Loading has taken tens of MiB, above all to decode the kernel's types. Go would keep most
+	// of it for minutes: the heap is small from now on.
+	p.follower.done.Go(debug.FreeOSMemory)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -20,8 +21,11 @@ func TestPipeline(t *testing.T) {
 	sink := new(consumertest.ProfilesSink)
 	p, err := New(Options{Next: Consumers{Profiles: sink}, SamplesPerSecond: 97, ReportInterval: 100 * time.Millisecond})
 	require.NoError(t, err)
+	forced := forcedCollections()
 	require.NoError(t, p.Start(t.Context()))
 	require.Eventually(t, func() bool { s := p.Snapshot(); return s.CPU().Emitted > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return forcedCollections() > forced }, time.Minute, 10*time.Millisecond,
+		"what loading has taken is given back")
 	require.NoError(t, p.Shutdown(context.Background()))
 	s := p.Snapshot()
 	require.NotZero(t, s.Users)
@@ -37,6 +41,12 @@ func TestPipeline(t *testing.T) {
 	require.Equal(t, emitted, s.CPU().Emitted)
 	require.NoError(t, p.Shutdown(context.Background()), "again")
 	require.Equal(t, s, p.Snapshot())
+}
+
+func forcedCollections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumForcedGC
 }
 
 // What was loaded is released without a start, too; without a consumer nothing is.
