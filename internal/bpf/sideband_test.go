@@ -70,6 +70,9 @@ func TestMappingTimes(t *testing.T) {
 	mapCode(t)
 	events, open := s.sideband.drain(nil)
 	require.True(t, open)
+	for i := 1; i < len(events); i++ {
+		require.NotEqual(t, events[i-1], record.Event{Kind: record.EventMapping, PID: events[i].PID, TimeNs: events[i-1].TimeNs}, "once for a run")
+	}
 	events = slices.DeleteFunc(events, func(ev record.Event) bool { return ev.PID != os.Getpid() })
 	require.NotEmpty(t, events)
 	require.GreaterOrEqual(t, events[len(events)-1].TimeNs+uint64(time.Millisecond), last)
