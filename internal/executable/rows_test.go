@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -177,6 +178,31 @@ func TestRowsReleased(t *testing.T) {
 		stats := f.Stats()
 		require.Zero(t, stats.Files+stats.Bytes)
 	}
+}
+
+// A builder that waits for a CPU, or uses one, does not hang.
+func TestBuilderIsSlow(t *testing.T) {
+	f := newRowsFake(t, nil)
+	b := &builder{}
+	b.sinceNs.Store(f.clock.Load())
+	f.clock.Add(int64(stuckAfter) + 1)
+	thread, ended := make(chan int), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and ends with it
+		thread <- procfs.Thread()
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+		}
+	}()
+	defer close(ended)
+	b.thread.Store(int32(<-thread))
+	require.Eventually(t, func() bool { return !f.hangs([]*builder{b}) }, time.Minute, time.Millisecond)
+	b.stuck.Store(false)
+	require.False(t, f.hangs([]*builder{b}))
 }
 
 // A file that blocks whoever reads it costs the goroutine that does, a bounded number of times.

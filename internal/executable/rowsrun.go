@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const (
@@ -89,6 +90,7 @@ func (f *File) moreWantedThan(g *File) bool {
 type builder struct {
 	sinceNs atomic.Int64  // of the file that it builds, 0: none
 	uid     atomic.Uint32 // whose process waits for that
+	thread  atomic.Int32  // that it runs on
 	stuck   atomic.Bool   // given up; ends when its file does
 }
 
@@ -119,11 +121,11 @@ func (r *Rows) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// hangs reports whether the newest of the builders is to be replaced.
+// hangs reports whether the newest of the builders is to be replaced: not because it waits for a CPU.
 func (r *Rows) hangs(builders []*builder) bool {
 	b := builders[len(builders)-1]
 	since := b.sinceNs.Load()
-	if since == 0 || r.opts.Now()-since <= int64(stuckAfter) {
+	if since == 0 || r.opts.Now()-since <= int64(stuckAfter) || !procfs.Blocked(int(b.thread.Load())) {
 		return false
 	}
 	stuck := 0
@@ -149,6 +151,7 @@ func (r *Rows) hangs(builders []*builder) bool {
 func (b *builder) run(ctx context.Context, r *Rows) {
 	runtime.LockOSThread() // whose CPU time is counted: on a busy machine, the time that passes is not spent here
 	defer runtime.UnlockOSThread()
+	b.thread.Store(int32(procfs.Thread()))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var times buildTimes

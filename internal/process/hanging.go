@@ -3,18 +3,14 @@
 package process
 
 import (
-	"fmt"
 	"math"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 // Who reads a process waits for as long as its memory and its files let it: a page that
@@ -206,7 +202,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	switch {
 	case w.process == nil || took < lateAfter:
 		return false // it has just ended
-	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !blocked(int(w.tid.Load()))):
+	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !procfs.Blocked(int(w.tid.Load()))):
 		w.alarm(lateAfter)
 	case !w.late:
 		u := t.hanging.of(w.owner.UID)
@@ -218,7 +214,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		t.hanging.release(u, t.jobs)
 		w.alarm(hungAfter - took)
 		return true
-	case took < hungAfter || !blocked(int(w.tid.Load())):
+	case took < hungAfter || !procfs.Blocked(int(w.tid.Load())):
 		w.alarm(max(hungAfter-took, time.Second))
 	default:
 		t.hung(w)
@@ -247,15 +243,4 @@ func (t *Table) isolate(p *Process, untilNs int64) {
 			t.jobs.schedule(newest, newest.work, untilNs) // earlier than it was, or no news
 		}
 	}
-}
-
-// blocked reports whether a thread of ours waits in the kernel for something else than a CPU
-// or for us: Go's scheduler and locks wait by futex.
-func blocked(tid int) bool {
-	call, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
-	if err != nil {
-		return true // it has gone, or the kernel does not tell
-	}
-	number, _, _ := strings.Cut(strings.TrimSpace(string(call)), " ")
-	return number != "running" && number != strconv.Itoa(unix.SYS_FUTEX)
 }

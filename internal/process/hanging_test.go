@@ -5,17 +5,12 @@ package process
 import (
 	"fmt"
 	"math"
-	"os"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -193,41 +188,4 @@ func TestQuarantine(t *testing.T) {
 	f.advance(int64(quarantine) + 1)
 	require.Equal(t, 1, f.work())
 	require.True(t, f.process(id).Info().Loaded)
-}
-
-// A thread that waits for a CPU, or for a lock of ours, is not blocked by a process.
-func TestBlocked(t *testing.T) {
-	require.True(t, blocked(math.MaxInt32), "no thread")
-	tids := make(chan int)
-	var end sync.WaitGroup
-	defer end.Wait()
-	waitFor := func(wait func()) (tid int) {
-		end.Go(func() {
-			runtime.LockOSThread() // and ends with it
-			tids <- unix.Gettid()
-			wait()
-		})
-		return <-tids
-	}
-	lock := make(chan struct{})
-	defer close(lock)
-	tid := waitFor(func() { <-lock })
-	eventually(t, "another goroutine", func() bool { return !blocked(tid) })
-	var spun atomic.Bool
-	defer spun.Store(true)
-	tid = waitFor(func() {
-		for !spun.Load() {
-			continue
-		}
-	})
-	eventually(t, "it runs, or waits for a CPU", func() bool { return !blocked(tid) })
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	defer w.Close()
-	defer r.Close()
-	fd := int(r.Fd()) // reading blocks from now on
-	tid = waitFor(func() { _, _ = unix.Read(fd, make([]byte, 1)) })
-	eventually(t, "a system call", func() bool { return blocked(tid) })
-	_, err = w.WriteString("x")
-	require.NoError(t, err)
 }

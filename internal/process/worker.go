@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const (
@@ -115,7 +114,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 		if p != nil {
 			if t.begin(w, p, todo) {
 				t.spend(func() {
-					w.tid.Store(int32(unix.Gettid()))
+					w.tid.Store(int32(procfs.Thread()))
 					t.run(p, todo, &s)
 				})
 				t.done(w, p)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 // CacheOptions bound a Cache. Zero values stand for the defaults.
@@ -17,6 +19,8 @@ type CacheOptions struct {
 	// Busy reports whether nothing is to be read for now, Work runs what reads. Both may be nil.
 	Busy func() bool
 	Work func(read func())
+
+	blocked func(thread int) bool // procfs.Blocked
 }
 
 const (
@@ -101,6 +105,9 @@ func (opts *CacheOptions) setDefaults() {
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if opts.blocked == nil {
+		opts.blocked = procfs.Blocked
 	}
 }
 
@@ -254,7 +261,7 @@ func (c *Cache[K]) load(e *cached[K], file Source) {
 	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks, closed: c.reading.closed}
 	var known *functions
 	var err error
-	c.opts.work(func() { known, err = l.load() })
+	c.opts.work(e.loading, func() { known, err = l.load() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(e.loading)

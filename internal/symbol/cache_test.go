@@ -201,7 +201,8 @@ func TestCacheHangs(t *testing.T) {
 func cacheHangs(t *testing.T, path string) {
 	wait := make(chan struct{})
 	vaddr := vaddrOf(t, path, "visible")
-	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond, MaxBytes: minTableBytes})
+	blocked := true
+	c := NewCache[int](CacheOptions{Wait: 20 * time.Millisecond, MaxBytes: minTableBytes, blocked: func(int) bool { return blocked }})
 	began := time.Now()
 	hostile := Owner{UID: 1, PID: 42}
 	look := func(from, to int) {
@@ -237,6 +238,10 @@ func cacheHangs(t *testing.T, path string) {
 
 	require.Empty(t, c.Hung())
 	time.Sleep(hungAfter)
+	blocked = false
+	require.Zero(t, c.Stats().Hanging, "who reads waits for a CPU")
+	require.Empty(t, c.Hung())
+	blocked = true
 	require.Equal(t, maxOwnerReads, c.Stats().Hanging)
 	hung := c.Hung()
 	require.Len(t, hung, maxOwnerReads)

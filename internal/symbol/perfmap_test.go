@@ -250,7 +250,7 @@ func perfMapsHang(t *testing.T) {
 	h := hung{make(chan struct{})}
 	g := &growing{}
 	g.write("1 1 a\n")
-	c := NewPerfMaps[int](CacheOptions{Wait: wait, MaxBytes: minTableBytes})
+	c := NewPerfMaps[int](CacheOptions{Wait: wait, MaxBytes: minTableBytes, blocked: func(int) bool { return true }})
 	for batch := range 3 {
 		began := time.Now()
 		for i := range 4 * maxOwnerReads {

@@ -149,7 +149,7 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
 func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap, one *read) {
 	var after *perfMap
 	var err error
-	c.opts.work(func() { after, err = c.read(src, before) })
+	c.opts.work(one, func() { after, err = c.read(src, before) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(one)

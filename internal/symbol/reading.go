@@ -23,7 +23,7 @@ const maxReads, maxUserReads, maxOwnerReads = 128, 32, 8
 // Shares of CacheOptions.Wait: for one file, and for all files of one user.
 const waitShare, userWaitShare = 4, 2
 
-// hungAfter is when what is read counts as hanging.
+// hungAfter is when what is read counts as hanging, if its thread does not only wait for a CPU.
 const hungAfter = 10 * time.Second
 
 // reading is what a cache reads, and how long its lookups have waited for that. Guarded by
@@ -52,6 +52,7 @@ type read struct {
 	owner    Owner
 	name     string
 	began    time.Time
+	thread   atomic.Int32 // that reads it; 0: none yet
 	reported bool
 }
 
@@ -135,13 +136,17 @@ func (r *reading) rest() {
 
 // hanging returns how many reads have not ended for long.
 func (r *reading) hanging() (n int) {
-	now := r.opts.Now()
 	for one := range r.now {
-		if now.Sub(one.began) >= hungAfter {
+		if r.hangs(one) {
 			n++
 		}
 	}
 	return n
+}
+
+func (r *reading) hangs(one *read) bool {
+	thread := int(one.thread.Load())
+	return r.opts.Now().Sub(one.began) >= hungAfter && thread != 0 && r.opts.blocked(thread)
 }
 
 // Hung is something that has not answered for long.
@@ -152,9 +157,8 @@ type Hung struct {
 
 // hung returns what hangs and was not returned before.
 func (r *reading) hung() (list []Hung) {
-	now := r.opts.Now()
 	for one := range r.now {
-		if !one.reported && now.Sub(one.began) >= hungAfter {
+		if !one.reported && r.hangs(one) {
 			one.reported = true
 			list = append(list, Hung{one.owner, one.name})
 		}

@@ -1,13 +1,25 @@
 package symbol
 
+import (
+	"runtime"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
 func (opts *CacheOptions) busy() bool { return opts.Busy != nil && opts.Busy() }
 
-func (opts *CacheOptions) work(read func()) {
-	if opts.Work == nil {
-		read()
-		return
+// work reads something.
+func (opts *CacheOptions) work(one *read, read func()) {
+	work := opts.Work
+	if work == nil {
+		work = func(do func()) { do() }
 	}
-	opts.Work(read)
+	work(func() {
+		runtime.LockOSThread() // which may block meanwhile
+		defer runtime.UnlockOSThread()
+		one.thread.Store(int32(procfs.Thread()))
+		read()
+	})
 }
 
 // Yield drops files until they take so many bytes less, and returns how many it has
