@@ -19,7 +19,7 @@ type cell struct {
 	says     string // text that its output has
 	older    bool   // it gets the objects for older kernels
 	thorough bool   // the oldest and the newest kernel also run what takes long
-	stacks   bool   // it checks whole stacks, those of Node.js and Java too: on aarch64, with pointer authentication and without
+	stacks   bool   // it checks whole stacks, those of Node.js, Java and Python too: on aarch64, with pointer authentication and without
 	nobody   bool   // it runs the receiver as a user with the documented capabilities
 	quick    bool   // it only runs the states of labels
 }

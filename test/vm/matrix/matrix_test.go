@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 		"test skipped":    {add: "    --- SKIP: TestLabelStates/one (0.00s)\n", want: "TestLabelStates/one skipped"},
 		"no assertions":   {cut: "label assertions: 20 in TestOne\r\nlabel assertions: 22 in TestTwo\r\n", want: "bpf: no label assertions"},
 		"not signed":      {cut: c[0].says, want: "signed return addresses"},
-		"program missing": {cut: "PASS\r\n", want: "6 programs ran to their end"},
+		"program missing": {cut: "PASS\r\n", want: "7 programs ran to their end"},
 		"exit code":       {change: func(r *guest.Result) { r.Programs[2].Exit = 1 }, want: "musl: exit code 1"},
 		"signal":          {change: func(r *guest.Result) { r.Programs[0].Signal = 6 }, want: "bpf: exit code 134"},
 		"pages":           {change: func(r *guest.Result) { r.PageSize = 16 << 10 }, want: "pages of 16384 bytes"},

@@ -87,6 +87,9 @@ func programs(c *cell) []program {
 		}, program{
 			name: "Java", binary: "e2e.test", env: []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains"},
 			tests: []string{"TestRuntimesHotSpot"},
+		}, program{
+			name: "Python", binary: "e2e.test", // it finds the guest's
+			tests: []string{"TestRuntimesPython"},
 		})
 	}
 	if c.nobody {
