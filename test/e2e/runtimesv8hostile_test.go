@@ -12,12 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
-	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 var v8HostileSamples = size(20_000, 1_000, 300)
@@ -81,41 +79,4 @@ func TestRuntimesV8Hostile(t *testing.T) {
 	require.Zero(t, n.wrong)
 	require.GreaterOrEqual(t, float64(n.whole), v8MinWhole*float64(n.all-n.idle))
 	require.Greater(t, results["stack_invalid"], int64(v8HostileSamples/10))
-}
-
-// TestRuntimesV8Unknown: a V8 of a version that is not known is told once for its file, and its
-// processes have the stacks that any other program has.
-func TestRuntimesV8Unknown(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "future")
-	cc := exec.Command("cc", "-O2", "-rdynamic", "-o", program, "-x", "c", "-")
-	cc.Stdin = strings.NewReader(`#include <stdio.h>
-#include <unistd.h>
-int _ZN2v88internal7Version6major_E = 99, _ZN2v88internal7Version6minor_E = 1;
-volatile int x;
-int main(void) { printf("ready %d\n", getpid()); fflush(stdout); for (;;) x++; }
-`)
-	text, err := cc.CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	out := &chainSink{t: t}
-	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
-		atRate(chainRate)(c)
-		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: program}}
-	}, manySets)
-	var pids []int64
-	for range 2 {
-		w := testutil.StartPath(t, program)
-		lowerPriority(t, w.PID)
-		pids = append(pids, int64(w.PID))
-	}
-	for _, pid := range pids {
-		out.follow(pid)
-		for _, stack := range out.take(pid, 50) {
-			for _, f := range stack.frames {
-				require.NotEqual(t, frameV8, f.kind)
-			}
-		}
-	}
-	require.Eventually(t, func() bool {
-		return r.metric("runtime_results", "result")["file_unsupported"] == 1
-	}, time.Minute, 50*time.Millisecond, "once for the file of two processes")
 }

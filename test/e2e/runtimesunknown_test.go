@@ -1,0 +1,76 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+// unknownRuntimes are those of testdata/runtimes/unknown.c, with what the log says of each.
+var unknownRuntimes = map[string]string{
+	"V8":                   "V8 99.1",
+	"HOTSPOT":              "HotSpot 26",
+	"PYTHON_NEWER":         "CPython 3.15.0",
+	"PYTHON_OLDER":         "CPython before 3.11",
+	"PYTHON_FREE_THREADED": "free-threaded build",
+}
+
+// logUnknownRuntime is said once for each file.
+const logUnknownRuntime = "The functions of a language runtime are not known: its stacks have native frames only."
+
+// TestRuntimesUnknown: a runtime of a version or build that is not known is told once for its file,
+// with the version, and counted; its processes have the stacks that any other program has.
+func TestRuntimesUnknown(t *testing.T) {
+	programs := map[string]string{} // what the log says of them, by path
+	include := []customlabelsreceiver.TargetSelector{}
+	for kind, want := range unknownRuntimes {
+		program := filepath.Join(t.TempDir(), "unknown")
+		text, err := exec.Command("cc", "-O2", "-rdynamic", "-D"+kind, "-o", program, "../../testdata/runtimes/unknown.c").CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		programs[program] = want
+		include = append(include, customlabelsreceiver.TargetSelector{Executable: program})
+	}
+	out := &chainSink{t: t}
+	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+		atRate(chainRate)(c)
+		c.Targets.Include = include
+	}, manySets)
+	var pids []int64
+	for program := range programs {
+		for range 2 {
+			w := testutil.StartPath(t, program)
+			lowerPriority(t, w.PID)
+			pids = append(pids, int64(w.PID))
+		}
+	}
+	out.follow(pids...)
+	for _, pid := range pids {
+		for _, stack := range out.take(pid, 50) {
+			for _, f := range stack.frames {
+				require.NotContains(t, []string{frameV8, frameJVM, frameCPython}, f.kind)
+			}
+		}
+	}
+	require.Eventually(t, func() bool {
+		return r.metric("runtime_results", "result")["file_unsupported"] >= int64(len(programs))
+	}, time.Minute, 50*time.Millisecond)
+	require.EqualValues(t, len(programs), r.metric("runtime_results", "result")["file_unsupported"], "once for the file of two processes")
+	r.stop()
+	lines := r.logs.FilterMessage(logUnknownRuntime).All()
+	require.Len(t, lines, len(programs))
+	for _, line := range lines {
+		file := line.ContextMap()["file"].(string)
+		assert.Contains(t, line.ContextMap()["error"], programs[file], file)
+		delete(programs, file)
+	}
+	require.Empty(t, programs)
+}
