@@ -137,7 +137,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, record.OutcomeNone
 	}
 	if d.batch.add(of, &d.sample) && d.functions {
-		d.table.WantFunctions(proc, d.sample.UserFrames)
+		d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames)
 	}
 }
 

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -58,15 +59,20 @@ type functions struct {
 	bytes   int
 	// kept by the runtime, beside them.
 	kept int
+	// user has them counted; nil: there were none yet. Set with Table.mu held, too.
+	user *userFunctions
+	// swept is 1 + the interval in which it was last tried to make room.
+	swept uint64
 
 	// Used by the worker that runs the job; there is at most one.
 	unloaded int
 }
 
-func (f *functions) held() int {
+// held is the memory that they take, and with whose functions that is counted.
+func (f *functions) held() (bytes int, user *userFunctions) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.bytes + f.kept
+	return f.bytes + f.kept, f.user
 }
 
 // want notes a function on a stack; news tells that it has to be read. refused: there is no room.
@@ -75,9 +81,9 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 		known.interval = interval
 		return false, false
 	}
-	if len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes || short {
+	if f.full(short) {
 		f.sweep(interval)
-		if len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes || short {
+		if f.full(short) {
 			return false, true
 		}
 	}
@@ -90,8 +96,17 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	return true, false
 }
 
-// sweep lets go of what was not on a stack lately.
+func (f *functions) full(short bool) bool {
+	return short || len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes
+}
+
+// sweep lets go of what was not on a stack lately, once in an interval: stacks may have
+// thousands of functions for which there is no room.
 func (f *functions) sweep(interval uint64) {
+	if f.swept == interval+1 {
+		return
+	}
+	f.swept = interval + 1
 	for k, known := range f.known {
 		if known.read && known.interval+keptIntervals < interval {
 			f.bytes -= functionBytes
@@ -117,13 +132,16 @@ func (f *functions) take() []functionKey {
 }
 
 // WantFunctions has the functions read that the frames of a language runtime in a user stack
-// stand for, those that are not known yet. It does no I/O.
-func (t *Table) WantFunctions(p *Process, frames []uint64) {
-	if p.handle == 0 {
+// stand for, those that are not known yet. It does no I/O. The user is that of the sample.
+func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) {
+	if p.handle == 0 || !slices.ContainsFunc(frames, isRuntimeWord) {
 		return
 	}
+	user := t.functionsUser(p, uid)
 	interval, any, short := t.functionsInterval.Load(), false, t.used(reducedEighths, budget.Scarce)
 	p.functions.mu.Lock()
+	short = short || t.tooMany(user)
+	before := p.functions.swept
 	for i := 0; i+1 < len(frames); i++ {
 		w, ok := record.RuntimeWordOf(frames[i])
 		if !ok {
@@ -136,15 +154,22 @@ func (t *Table) WantFunctions(p *Process, frames []uint64) {
 			t.counts.functionsRefused.Add(1)
 		}
 	}
+	swept := p.functions.swept != before // what they take has changed
 	p.functions.mu.Unlock()
-	if !any {
+	if !any && !swept {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !p.exited && p.pid != 0 {
+	t.account(p)
+	if any && !p.exited && p.pid != 0 {
 		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
+}
+
+func isRuntimeWord(word uint64) bool {
+	_, ok := record.RuntimeWordOf(word)
+	return ok
 }
 
 // Functions appends what a frame of a language runtime stands for, the innermost function first.

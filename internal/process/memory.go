@@ -54,7 +54,12 @@ func (t *Table) account(p *Process) {
 	if t.byHandle[p.handle] != p {
 		return // let go
 	}
-	bytes := processBytes + p.current.bytes + p.previous.bytes + p.functions.held()
+	functions, user := p.functions.held()
+	bytes := processBytes + p.current.bytes + p.previous.bytes + functions
+	if user != nil {
+		user.bytes.Add(int64(functions - p.functionBytes))
+		p.functionBytes = functions
+	}
 	t.opts.Memory.Add(budget.OfProcesses, bytes-p.bytes)
 	p.bytes = bytes
 }

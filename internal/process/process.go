@@ -34,6 +34,9 @@ type Process struct {
 	exitedIn uint64 // interval
 	awaited  bool   // by AwaitVerdicts
 	bytes    int    // told to Options.Memory
+	// functionBytes of these are told to functions.user, who has this user id.
+	functionBytes int
+	functionUID   uint32
 
 	// Used by the worker that runs the job; there is at most one. Most short programs end before.
 	known *workerState

@@ -43,6 +43,8 @@ type Table struct {
 	hanging  hanging
 	// functionsInterval counts the calls of EndInterval.
 	functionsInterval atomic.Uint64
+	// functionUsers are those whose processes have functions, by user id. Guarded by mu.
+	functionUsers map[uint32]*userFunctions
 	// lostBeforeNs is when the last search for lost mappings will have ended.
 	lostBeforeNs int64
 }
@@ -57,6 +59,8 @@ func NewTable(opts Options) *Table {
 		newest:   map[uint32]*Process{},
 		jobs:     newJobs(),
 		hanging:  hanging{users: map[uint32]*userLooks{}},
+
+		functionUsers: map[uint32]*userFunctions{},
 	}
 	t.reader.init(opts)
 	opts = t.opts
@@ -247,6 +251,7 @@ func (t *Table) EndInterval() {
 }
 
 func (t *Table) letGo(p *Process) {
+	t.forgetFunctions(p)
 	p.current.info.useFiles(-1)
 	p.current, p.previous = read{}, read{}
 	t.opts.Memory.Add(budget.OfProcesses, -p.bytes)

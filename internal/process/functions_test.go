@@ -1,0 +1,126 @@
+//go:build linux
+
+package process
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// stack returns words of a user stack: an address, and so many frames of a runtime.
+func stack(first, frames int) []uint64 {
+	words := []uint64{0x401000}
+	for i := range frames {
+		object := uint64(0x7f0000000000 + 64*(first+i))
+		words = append(words, uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2)), object)
+	}
+	return words
+}
+
+// largeFunction is one that takes so many bytes.
+type largeFunction int
+
+func (f largeFunction) Bytes() int { return int(f) }
+func (largeFunction) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	return append(to, langruntime.Frame{Name: "large", Line: int(position)})
+}
+
+// readAll has what is wanted of a process read, each function as large as that.
+func (f *fake) readAll(p *Process, size int) {
+	for keys := p.functions.take(); len(keys) > 0; keys = p.functions.take() {
+		read := make([]langruntime.Function, len(keys))
+		for i := range read {
+			read[i] = largeFunction(size)
+		}
+		f.keepFunctions(p, keys, read, 0)
+		f.functionsLater(p, 0)
+	}
+}
+
+// What finds no room is counted, and has no name; what is not on stacks any more makes room, for
+// which all is looked through once in an interval.
+func TestFunctionsBounded(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nil)
+	f.WantFunctions(p, 1000, stack(0, maxFunctions))
+	require.Zero(t, f.Stats().FunctionsRefused)
+	f.readAll(p, 10)
+	require.EqualValues(t, maxFunctions, f.Stats().FunctionsRead)
+	word, object := record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2]
+	require.Equal(t, []langruntime.Frame{{Name: "large", Line: 2}}, p.Functions(nil, word, object))
+
+	f.WantFunctions(p, 1000, stack(maxFunctions, 3))
+	require.EqualValues(t, 3, f.Stats().FunctionsRefused)
+	require.Empty(t, p.Functions(nil, word, stack(maxFunctions, 1)[2]))
+	for range keptIntervals + 1 {
+		f.EndInterval()
+	}
+	f.WantFunctions(p, 1000, stack(100, 1)) // on a stack again
+	f.WantFunctions(p, 1000, stack(maxFunctions, 3))
+	require.EqualValues(t, 3, f.Stats().FunctionsRefused, "there is room again")
+	require.Len(t, p.functions.known, 4)
+
+	f.readAll(p, maxFunctionBytes)
+	f.WantFunctions(p, 1000, stack(2*maxFunctions, 1))
+	require.EqualValues(t, 4, f.Stats().FunctionsRefused, "bytes are bounded, too")
+	swept := p.functions.swept
+	for _, known := range p.functions.known {
+		known.interval = 0 // long ago
+	}
+	f.WantFunctions(p, 1000, stack(2*maxFunctions, 2))
+	require.EqualValues(t, 6, f.Stats().FunctionsRefused, "not again in this interval")
+	require.Equal(t, swept, p.functions.swept)
+}
+
+// A user whose processes have many functions takes no room from another's.
+func TestFunctionsOfUser(t *testing.T) {
+	const limit = 64 << 20
+	memory := budget.NewMemory(limit)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	const large = 1 << 20
+	others := f.Lookup(record.ProcessID{TGID: 1, StartNs: 1, ExecID: 1}, 1, nil)
+	var processes []*Process
+	for i := range 20 {
+		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nil)
+		processes = append(processes, p)
+		for n := range 4 {
+			f.WantFunctions(p, 1000, stack(n, 1))
+			f.readAll(p, large)
+		}
+	}
+	require.Positive(t, f.Stats().FunctionsRefused)
+	require.Less(t, memory.Part(budget.OfProcesses), int64(limit/8*reducedEighths), "new processes are not reduced")
+	held := f.functionUsers[1000].bytes.Load()
+	require.InDelta(t, limit/32*userFunctions32nds, held, large+functionBytes*80)
+
+	refused := f.Stats().FunctionsRefused
+	f.WantFunctions(others, 1001, stack(0, 3))
+	f.readAll(others, 100)
+	require.Equal(t, refused, f.Stats().FunctionsRefused)
+	require.EqualValues(t, 3*(functionBytes+100), f.functionUsers[1001].bytes.Load())
+
+	// What a process has not used lately makes room for others of its user.
+	for range keptIntervals + 1 {
+		f.EndInterval()
+	}
+	last := processes[len(processes)-1]
+	for _, p := range processes {
+		f.WantFunctions(p, 1000, stack(9, 1))
+	}
+	f.WantFunctions(last, 1000, stack(9, 1))
+	require.Contains(t, last.functions.known, functionKey{stack(9, 1)[2], 1, record.RuntimeCPython})
+	require.Less(t, f.functionUsers[1000].bytes.Load(), held)
+
+	f.mu.Lock()
+	for _, p := range append(processes, others) {
+		f.letGo(p)
+	}
+	f.mu.Unlock()
+	require.Empty(t, f.functionUsers)
+	require.Zero(t, memory.Part(budget.OfProcesses))
+}
