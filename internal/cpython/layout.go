@@ -50,7 +50,7 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	}
 	l := &Layout{}
 	if l.version, err = e.ReadWord(number.Value); err != nil {
-		return nil, fmt.Errorf("read version of CPython: %w", err)
+		return nil, fmt.Errorf("%w: read version of CPython: %w", langruntime.ErrUnsupported, err)
 	}
 	if err := l.fill(e, runtime.Value); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (l *Layout) fill(e *elffile.File, runtime uint64) error {
 	case version313, version314:
 		block := make([]byte, debugOffsetsBytes)
 		if err := e.ReadVaddr(block, runtime); err != nil {
-			return fmt.Errorf("read _Py_DebugOffsets: %w", err)
+			return fmt.Errorf("%w: read _Py_DebugOffsets: %w", langruntime.ErrUnsupported, err)
 		}
 		var err error
 		l.process, err = processOf(block, l.version)
