@@ -5,6 +5,8 @@ package e2e
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,4 +75,54 @@ func TestRuntimesUnknown(t *testing.T) {
 		delete(programs, file)
 	}
 	require.Empty(t, programs)
+}
+
+// TestRuntimesOff: of a runtime that is off, no function is named, and stacks are native; the
+// others have theirs.
+func TestRuntimesOff(t *testing.T) {
+	pythons, nodes, javas := pythons(), v8Nodes(), javas()
+	require.NotEmpty(t, pythons, "no CPython 3.11 to 3.14")
+	require.NotEmpty(t, nodes, "no Node.js: run scripts/node-writers.sh")
+	require.NotEmpty(t, javas, "no JVM 17, 21 or 25")
+	python, _ := startPython(t, pythons[0], "threads")
+	script, err := filepath.Abs("../../testdata/runtimes/chains.js")
+	require.NoError(t, err)
+	node := testutil.StartPath(t, nodes[0], script)
+	classes, _ := buildChains(t)
+	java := testutil.StartPath(t, strings.Fields(javas[0])[0], "-cp", classes, "Chains", "1")
+	kinds := map[int64]string{int64(python.PID): frameCPython, int64(node.PID): frameV8, int64(java.PID): frameJVM}
+	for pid := range kinds {
+		lowerPriority(t, int(pid))
+	}
+	for name, on := range map[string]map[string]bool{
+		"HotSpot alone":   {frameJVM: true},
+		"all but HotSpot": {frameCPython: true, frameV8: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := &chainSink{t: t}
+			r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
+				atRate(chainRate)(c)
+				c.Runtimes.Python.Enabled = on[frameCPython]
+				c.Runtimes.V8.Enabled = on[frameV8]
+				c.Runtimes.Hotspot.Enabled = on[frameJVM]
+			}, manySets)
+			for pid, kind := range kinds {
+				out.follow(pid)
+				named, all := 0, 0
+				for _, stack := range out.take(pid, 200) {
+					all += stack.samples
+					if slices.ContainsFunc(stack.frames, func(f chainFrame) bool { return f.kind == kind && f.file != "" }) {
+						named += stack.samples
+					}
+				}
+				t.Logf("%s: %d of %d samples have a function with a file", kind, named, all)
+				if on[kind] {
+					require.Positive(t, named, kind)
+				} else {
+					require.Zero(t, named, kind)
+				}
+			}
+			r.stop()
+		})
+	}
 }
