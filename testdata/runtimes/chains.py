@@ -165,7 +165,7 @@ def write_facts(path):
         if isinstance(thing, types.FunctionType):
             codes(thing.__code__, seen)
     for program in SUBPROGRAM, SUBTHREAD.format(older=0, program=""):
-        codes(compile(program, "<string>", "exec"), seen)
+        codes(compile(program, "<script>" if sys.version_info >= (3, 14) else "<string>", "exec"), seen)
     with open(path + ".new", "w", encoding="utf-8") as facts:
         for code in seen:
             for line in {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}:
