@@ -16,7 +16,7 @@ export async function states(browser, given) {
 	const [a, b] = Object.keys(given.truth).sort();
 	const all = {
 		all: "", label: `l.tenant=${a}`, grouped: "group=tenant", nothing: "l.tenant=no+such+tenant",
-		values: `cmp=tenant&a=${a}&b=${b}`, times: `group=tenant&${times}`, functions: `view=functions&cmp=tenant&a=${a}&b=${b}`,
+		values: `cmp=tenant&a=${a}&b=${b}`, times: `group=tenant&${times}`, functions: "view=functions", "two-functions": `view=functions&cmp=tenant&a=${a}&b=${b}`,
 	};
 	let pictures = 0;
 	const shoot = async (w, name) => {
@@ -26,6 +26,9 @@ export async function states(browser, given) {
 			const { wide, top } = await w.page.evaluate(() => ({ wide: document.documentElement.scrollWidth, top: document.querySelector("#flame").getBoundingClientRect().top + scrollY }));
 			assert.ok(wide <= width, `${name} is ${wide} px wide at ${width}`);
 			assert.ok(top < 800, `${name}: the graph begins at ${top} px at ${width}`);
+			if (name.endsWith("functions")) {
+				await wholeTable(w, `${name} at ${width}`);
+			}
 			for (const scheme of given.pictures ? ["light", "dark"] : []) {
 				await w.page.emulateMedia({ colorScheme: scheme });
 				await w.shot(`state-${name}-${width}-${scheme}`);
@@ -39,6 +42,7 @@ export async function states(browser, given) {
 			const groups = await w.page.$$eval("#flame g.group", (all) => all.map((g) => g.getAttribute("name")));
 			assert.ok(groups.includes(a) && groups.includes(b), groups.join());
 		}
+		await meanings(w, name);
 		await shoot(w, name);
 	}
 	await w.close();
@@ -47,10 +51,42 @@ export async function states(browser, given) {
 	if (given.emptyUrl) {
 		const empty = await Watched.open(browser, given.emptyUrl);
 		assert.match(await empty.page.locator("#status").textContent(), /^waiting for /);
+		assert.match(await empty.page.locator("#hint").textContent(), /^Nothing has come yet/);
 		await shoot(empty, "empty");
 		await empty.close();
 	}
 	console.log(`states: ${pictures} pictures`);
+}
+
+// wholeTable: all columns are seen, and names have room.
+async function wholeTable(w, where) {
+	const { inner, outer, name } = await w.page.evaluate(() => {
+		const host = document.querySelector("#functions");
+		return { inner: host.scrollWidth, outer: host.clientWidth, name: host.querySelector("thead th").clientWidth };
+	});
+	assert.ok(inner <= outer, `${where}: the table has ${inner} px of ${outer}`);
+	assert.ok(name >= 140, `${where}: names have ${name} px`);
+}
+
+// meanings: what the colours are is said, and functions of Go stand without the path of their
+// package.
+async function meanings(w, name) {
+	if (name.endsWith("functions")) {
+		return;
+	}
+	const key = await w.page.$$eval("#key li", (all) => all.map((li) => li.textContent));
+	if (name === "values" || name === "times") {
+		assert.deepEqual(key, ["larger part of A", "of both alike", "larger part of B"]);
+	} else if (name !== "nothing") {
+		const types = Object.keys(await w.shares("frame type")).slice(0, 8);
+		assert.deepEqual(key.map((text) => text.slice(0, 15)), types.map((text) => (text === "empty" ? "unknown" : text.slice(0, 15))));
+	}
+	const labels = await w.page.$$eval("#flame g.frame:not(.group)", (all) => all.map((g) => [g.getAttribute("name"), g.querySelector("div").textContent]));
+	const long = labels.filter(([whole]) => /^[a-z][\w.%-]*(\/[\w.%-]+)+\.[\w(]/.test(whole));
+	assert.ok(name !== "all" || long.length > 0, "no function of a Go program");
+	for (const [whole, label] of long) {
+		assert.ok(whole.endsWith(label) && !label.split("[", 1)[0].includes("/"), `${whole} stands as ${label}`);
+	}
 }
 
 // unanswered is the page with a server that does not answer, or answers with an error.
@@ -60,6 +96,7 @@ async function unanswered(browser, given, fails) {
 	await page.route("**/api/view*", (route) => (fails ? route.fulfill({ status: 400, body: "read the query: no such kind" }) : undefined));
 	await page.goto(given.url);
 	await page.waitForSelector(fails ? "#problem:not([hidden])" : "html.busy.first");
+	assert.ok(!(await page.locator("#compare select").first().isVisible()), "nothing to choose from yet");
 	const w = new Watched();
 	[w.page, w.context] = [page, context];
 	return w;

@@ -37,6 +37,11 @@ export function ofFrame(by: string, frame: Frame): string {
 	}
 }
 
+// ofType is the colour that frames of a type have, if the page is set to that.
+export function ofType(type: string): string {
+	return type === "" ? fill(0, 0) : fill(typeHues[type] ?? hash(type) % 360, 60, 0.5);
+}
+
 // ofDifference goes from blue, only in A, over grey to orange, only in B.
 export function ofDifference(shares: Sides): string {
 	const all = shares[0] + shares[1];

@@ -74,7 +74,7 @@ export class Compare {
 		this.sideA.hidden = this.sideB.hidden = !on;
 		this.drag.hidden = !byTime;
 		this.swap.hidden = this.sums.hidden = !on && !byTime;
-		setText(this.sums, `${duration(answer.ns[0])} to ${duration(answer.ns[1])}; widths and colours compare shares`);
+		setText(this.sums, `A ${duration(answer.ns[0])}, B ${duration(answer.ns[1])}; widths and colours compare parts of these`);
 		for (const b of this.drag.querySelectorAll("button")) {
 			const name = b.dataset.side as "a" | "b";
 			b.setAttribute("aria-pressed", String(this.chosen() === name));

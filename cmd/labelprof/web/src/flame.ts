@@ -11,6 +11,7 @@ import { baseName, cut, duration, percent, visible } from "./text";
 export interface FlameData {
 	id: string;
 	name: string;
+	label: string; // what stands in the graph, where room is short
 	value: number;
 	frame: Frame | null; // null: the root
 	self: Sides;
@@ -45,6 +46,13 @@ export function frameName(frame: Frame): string {
 	return frame[0] !== "" ? frame[0] : "[" + (frame[1] === "" ? "unknown" : baseName(frame[1])) + "]";
 }
 
+// goLabel leaves the path of the package out, which all functions of a program share: of
+// cmd/compile/internal/ssa.applyRewrite it is ssa.applyRewrite.
+function goLabel(name: string): string {
+	const [plain] = name.split("[", 1); // type arguments have paths, too
+	return name.startsWith("type:") ? name : name.slice(plain.lastIndexOf("/") + 1);
+}
+
 // Flame draws the tree of an answer; callers stand above.
 export class Flame {
 	private chart;
@@ -70,7 +78,7 @@ export class Flame {
 			.minFrameSize(1)
 			.resetHeightOnZoom(true)
 			.tooltip(tooltip)
-			.getName((d: FlameNode) => d.data.name)
+			.getName((d: FlameNode) => d.data.label)
 			.setLabelHandler((d: FlameNode) => d.data.name)
 			.setSearchMatch(() => false)
 			.setColorMapper((d: FlameNode) => this.color(d.data))
@@ -134,7 +142,8 @@ export class Flame {
 			const g = all[i];
 			g.setAttribute("transform", `translate(${d.x0 * this.host.clientWidth},${d.depth * cell})`);
 			g.querySelector("rect")!.setAttribute("width", g.getAttribute("width") ?? "0");
-			g.querySelector("div")!.textContent = d.data.name;
+			g.querySelector("div")!.textContent = d.data.label;
+			g.setAttribute("name", d.data.name);
 			g.dataset.id = d.data.id;
 			g.setAttribute("role", "treeitem");
 			g.setAttribute("aria-level", String(d.depth + 1));
@@ -177,9 +186,11 @@ function toData(answer: Answer): FlameData {
 	const { tree } = answer;
 	const nodes: FlameData[] = tree.id.map((id, i) => {
 		const frame = i === 0 ? null : tree.frames[tree.frame[i]];
+		const name = frame ? visible(cut(frameName(frame), 300)) : "all";
 		return {
 			id,
-			name: frame ? visible(cut(frameName(frame), 300)) : "all",
+			name,
+			label: frame && !frame[3] && frame[2] === "go" ? goLabel(name) : name,
 			value: width(answer, tree.total[i]),
 			frame,
 			self: tree.self[i],

@@ -38,24 +38,26 @@ const both: Column[] = [
 	name, module,
 	{ id: "self", title: "Self A", by: (f) => -f.self[0], text: (f, a) => percent(f.self[0], a.ns[0]) },
 	{ id: "selfb", title: "Self B", by: (f) => -f.self[1], text: (f, a) => percent(f.self[1], a.ns[1]) },
-	{ id: "selfdiff", title: "Difference", by: (f, a) => -Math.abs(difference(f, "self", a)), text: (f, a) => points(difference(f, "self", a)) },
+	{ id: "selfdiff", title: "Self B − A", by: (f, a) => -Math.abs(difference(f, "self", a)), text: (f, a) => points(difference(f, "self", a)) },
 	{ id: "total", title: "Total A", by: (f) => -f.total[0], text: (f, a) => percent(f.total[0], a.ns[0]) },
 	{ id: "totalb", title: "Total B", by: (f) => -f.total[1], text: (f, a) => percent(f.total[1], a.ns[1]) },
-	{ id: "totaldiff", title: "Difference", by: (f, a) => -Math.abs(difference(f, "total", a)), text: (f, a) => points(difference(f, "total", a)) },
+	{ id: "totaldiff", title: "Total B − A", by: (f, a) => -Math.abs(difference(f, "total", a)), text: (f, a) => points(difference(f, "total", a)) },
 ];
 
 // Functions is the table: what the flame graph shows, as text.
 export class Functions {
 	private head = el("tr");
 	private body = el("tbody");
+	private table = el("table", {}, el("caption", {}, "Functions: self is time in the function itself, total with what it calls"), el("thead", {}, this.head), this.body);
 	private note = el("p", { class: "hint" });
 
 	constructor(private state: State) {
-		byId("functions").append(el("table", {}, el("caption", {}, "Functions: self is time in the function itself, total with what it calls"), el("thead", {}, this.head), this.body), this.note);
+		byId("functions").append(this.table, this.note);
 	}
 
 	draw(answer: Answer): void {
 		const columns = this.state.comparing() !== "" ? both : single;
+		this.table.classList.toggle("both", columns === both);
 		const sort = columns.find((c) => c.id === this.state.get("sort")) ?? columns.find((c) => c.id === (columns === both ? "selfdiff" : "self"))!;
 		reconcile(this.head, columns, (c) => (columns === both ? "2" : "1") + c.id, (c) => this.header(c), (th, c) => th.setAttribute("aria-sort", c === sort ? (c.id === "name" || c.id === "module" || c.id === "type" ? "ascending" : "descending") : "none"));
 		const rows = answer.functions.map((f) => ({ f, by: sort.by(f, answer) }));
@@ -75,9 +77,9 @@ export class Functions {
 	private row(f: FunctionSum, columns: Column[]): HTMLTableRowElement {
 		const tr = el("tr");
 		for (const c of columns) {
-			const td = el(c === name ? "th" : "td", c === name ? { scope: "row" } : { class: c === module || c === type ? "column-" + c.id : "number" });
+			const td = el(c === name ? "th" : "td", c === name ? { scope: "row" } : { class: (c === module || c === type ? "" : "number ") + "column-" + c.id });
 			if (c === name && f.frame[0] !== "") {
-				const b = el("button", { type: "button", class: "plain", title: "only stacks with this function" }, el("bdi", {}, short(f.frame[0], 90)));
+				const b = el("button", { type: "button", class: "plain", title: short(f.frame[0], 300) + ": only stacks with this function" }, el("bdi", {}, short(f.frame[0], 90)));
 				b.addEventListener("click", () => this.state.toggle("fn", f.frame[0]));
 				td.append(b, wholeButton(f.frame[0], 90) ?? "");
 			} else if (c === name) {

@@ -9,6 +9,7 @@ import { Details } from "./details";
 import { button, byId, setText } from "./dom";
 import { Flame } from "./flame";
 import { Functions } from "./functions";
+import { drawKey } from "./key";
 import { drawSlices } from "./slices";
 import { State } from "./state";
 import { Strip } from "./strip";
@@ -108,6 +109,7 @@ function draw(): void {
 	if (!answer) {
 		return;
 	}
+	document.documentElement.classList.remove("bare");
 	drawStatus();
 	const memory = [`${bytes(answer.bytes)} of ${bytes(answer.maxBytes)} in use`, `${count(answer.received)} samples received`];
 	if (answer.evicted > 0) {
@@ -141,17 +143,26 @@ function drawView(): void {
 		return;
 	}
 	const hidden = answer.tree.hidden;
-	setText(byId("hint"), selectedNothing() ? "No samples here." : `Arrow keys move, Enter zooms, Escape zooms out, / searches.${hidden > 0 ? ` ${count(hidden)} frames and what they call are too small to draw; zoom shows them.` : ""}`);
+	setText(byId("hint"), selectedNothing() ? whyNothing(answer) : `Arrow keys move, Enter zooms, Escape zooms out, / searches.${hidden > 0 ? ` ${count(hidden)} frames and what they call are too small to draw; zoom shows them.` : ""}`);
 	if (view() === "flame") {
+		drawKey(answer, state.get("color") || "type", state.comparing() !== "");
 		flame.draw(answer, state.get("color") || "type", state.get("q"));
 		details.update(answer);
 	} else {
+		byId("key").hidden = true;
 		functions.draw(answer);
 	}
 }
 
 function selectedNothing(): boolean {
 	return answer !== null && sum(answer.ns) === 0;
+}
+
+function whyNothing(answer: Answer): string {
+	if (answer.received > 0) {
+		return "No samples here: take a filter away, or choose another time.";
+	}
+	return answer.source.startsWith("OTLP") ? "Nothing has come yet: a collector with examples/quickstart.yaml sends what it samples." : "No samples yet.";
 }
 
 function view(): string {
