@@ -88,11 +88,36 @@ func examples() []example {
 		return all
 	}
 	return append(all, example{name: "nodejs", service: "shop", command: func(t *testing.T, folder, _ string) *exec.Cmd {
-		modules, err := filepath.Abs(filepath.Join(nodeBuild, "node_modules"))
-		require.NoError(t, err)
-		cmd := exec.Command(filepath.Join(modules, "node24", "bin", "node"), filepath.Join(folder, "server.js"))
-		cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
-		return cmd
+		return nodeExample(t, folder, "node24")
+	}})
+}
+
+func nodeExample(t *testing.T, folder, version string) *exec.Cmd {
+	modules, err := filepath.Abs(filepath.Join(nodeBuild, "node_modules"))
+	require.NoError(t, err)
+	cmd := exec.Command(filepath.Join(modules, version, "bin", "node"), filepath.Join(folder, "server.js"))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	return cmd
+}
+
+// unpublishable are examples where nothing can be published: a machine that the code does not know,
+// a directory for the library that cannot be written to, Node.js without async context frames.
+func unpublishable() []example {
+	const unknownMachine = "import platform, runpy, sys; platform.machine = lambda: 'other'; sys.path.insert(0, 'FOLDER'); runpy.run_path('FOLDER/server.py', run_name='__main__')"
+	all := []example{
+		{name: "python", command: func(_ *testing.T, folder, _ string) *exec.Cmd {
+			return exec.Command("python3", "-B", "-c", strings.ReplaceAll(unknownMachine, "FOLDER", folder))
+		}},
+		{name: "java", command: func(t *testing.T, folder, dir string) *exec.Cmd {
+			build(t, folder, "javac", "-nowarn", "-d", dir, "Server.java", "labels/Labels.java", "labels/JniNative.java")
+			return exec.Command("java", "-Djava.io.tmpdir=/proc", "-cp", dir, "Server")
+		}},
+	}
+	if runtime.GOARCH != "amd64" {
+		return all
+	}
+	return append(all, example{name: "nodejs", command: func(t *testing.T, folder, _ string) *exec.Cmd {
+		return nodeExample(t, folder, "node22")
 	}})
 }
 
@@ -126,8 +151,9 @@ var (
 // publisher is the server of an example.
 type publisher struct {
 	example
-	pid int
-	url string
+	pid    int
+	url    string
+	stderr string // a file
 	// when each tenant alone had requests, Unix ns
 	alone map[published][2]uint64
 }
@@ -135,7 +161,7 @@ type publisher struct {
 // TestPublish: what examples/publish tells people to copy. Each server gets requests of one
 // tenant, then of another, then of both at once. Samples with labels have those of one
 // request, never a part or a mixture, and while one tenant is alone, no other's.
-// labelprof check finds that all rules hold.
+// labelprof check finds that all rules hold. Where nothing can be published, a server works as well.
 func TestPublish(t *testing.T) {
 	var hits []hit
 	out := &sink{t: t, visit: func(b flatBatch) { hits = append(hits, b.hits...) }}
@@ -160,6 +186,14 @@ func TestPublish(t *testing.T) {
 			servers = append(servers, p)
 		})
 	}
+	for _, e := range unpublishable() {
+		t.Run("unpublishable-"+e.name, func(t *testing.T) {
+			p := startPublisher(t, e)
+			p.request(t, 3, 0, acme, globex) // are answered
+			said := fileText(p.stderr)
+			require.Equal(t, 1, strings.Count(said, "no labels for profilers"), "it is said, once: %s", said)
+		})
+	}
 	r.stop()
 	for _, p := range servers {
 		t.Run(p.name+"/samples", func(t *testing.T) { p.judge(t, hits) })
@@ -173,10 +207,13 @@ func startPublisher(t *testing.T, e example) *publisher {
 	}
 	folder, err := filepath.Abs(filepath.Join("../../examples/publish", e.folder))
 	require.NoError(t, err)
-	cmd := e.command(t, folder, t.TempDir())
+	dir := t.TempDir()
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = stderr.Close() })
+	cmd := e.command(t, folder, dir)
 	cmd.Args = append(cmd.Args, "0")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	cmd.Stderr = stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -195,11 +232,17 @@ func startPublisher(t *testing.T, e example) *publisher {
 	select {
 	case text := <-line:
 		_, err = fmt.Sscanf(text, "listening on %d\n", &port)
-		require.NoError(t, err, "%q %s", text, stderr.String())
+		require.NoError(t, err, "%q %s", text, fileText(stderr.Name()))
 	case <-time.After(publishStart):
-		require.Fail(t, "it does not listen", stderr.String())
+		require.Fail(t, "it does not listen", fileText(stderr.Name()))
 	}
-	return &publisher{example: e, pid: cmd.Process.Pid, url: "http://127.0.0.1:" + strconv.Itoa(port), alone: map[published][2]uint64{}}
+	return &publisher{example: e, pid: cmd.Process.Pid, url: "http://127.0.0.1:" + strconv.Itoa(port), stderr: stderr.Name(), alone: map[published][2]uint64{}}
+}
+
+// fileText is what a file has, for messages.
+func fileText(name string) string {
+	text, _ := os.ReadFile(name)
+	return string(text)
 }
 
 // request sends requests of some tenants for a while, at least so many of each.

@@ -4,10 +4,10 @@
 //
 //   const labels = require('./labels')('shop', ['tenant', 'route'])
 //   labels.run(['acme', '/browse'], () => { ... })  // and what is awaited in it
+//
+// Where nothing can be published (Node.js without async context frames, a package that is missing),
+// that is said once, by a warning, and the program goes on without labels.
 'use strict'
-
-const { ThreadContext, getProcessContextAttributes } = require('@datadog/pprof').otelThreadCtx
-const { TracerMetadata, storeMetadata } = require('@datadog/libdatadog-extras').maybeLoad('process-discovery')
 
 // Index 0 is datadog.local_root_span_id, which the library puts in front of the names.
 const FIRST = 1
@@ -15,6 +15,17 @@ const NO_TRACE = Buffer.alloc(16)
 const NO_SPAN = Buffer.alloc(8)
 
 module.exports = function (service, names) {
+  try {
+    return publisher(service, names)
+  } catch (e) {
+    process.emitWarning('no labels for profilers: ' + e.message.split('\n')[0])
+    return { run: (values, f) => f() }
+  }
+}
+
+function publisher (service, names) {
+  const { ThreadContext, getProcessContextAttributes } = require('@datadog/pprof').otelThreadCtx
+  const { TracerMetadata, storeMetadata } = require('@datadog/libdatadog-extras').maybeLoad('process-discovery')
   const published = getProcessContextAttributes(names)
   const metadata = new TracerMetadata('runtime', '1', require('os').hostname(), service, null, null, null, null, {
     attributeKeys: [...published['threadlocal.attribute_key_map']],

@@ -15,6 +15,9 @@ library of a few hundred bytes into memory, of nothing but that variable and a f
 returns its address, and has it loaded (memfd_create; where that may not be executed, load()
 takes a directory for a file). Entering a scope is then a store.
 
+Where nothing can be published (another system, memory that may not be executed), that is said once,
+by a RuntimeWarning, and the program goes on without labels.
+
 A scope belongs to its thread. Code that gives its thread to others inside of a scope, such as an
 asyncio task at an await, gives them its labels, too: let scopes end before.
 """
@@ -27,6 +30,7 @@ import struct
 import tempfile
 import threading
 import time
+import warnings
 
 __all__ = ["describe", "load", "scope"]
 
@@ -164,6 +168,25 @@ def load(directory=None):
         _address = function
 
 
+_silent = False  # nothing can be published, which has been said
+
+
+def _able():
+    """Whether anything can be published. Labels are for profilers: no program fails for them."""
+    global _silent
+    if _address is not None or _silent:
+        return not _silent
+    try:
+        load()
+        with _process.lock:
+            if _process.header is None:
+                _process.header = _map()
+    except (OSError, AttributeError) as e:  # a policy; a system that has no such thing
+        _silent = True
+        warnings.warn("no labels for profilers: %s" % e, RuntimeWarning, stacklevel=3)
+    return not _silent
+
+
 # -- The process context --------------------------------------------------------------------
 
 
@@ -277,7 +300,8 @@ def describe(service=None, **resource):
     """
     if service is not None:
         resource["service.name"] = service
-    _process.describe(resource)
+    if _able():
+        _process.describe(resource)
 
 
 # -- Scopes ---------------------------------------------------------------------------------
@@ -289,8 +313,6 @@ def _variable():
     try:
         return _thread.variable
     except AttributeError:
-        if _address is None:
-            load()
         _thread.variable = ctypes.c_void_p.from_address(_address())
         _thread.labels = {}
         return _thread.variable
@@ -313,8 +335,11 @@ class scope:
     def __init__(self, trace_id=None, span_id=None, **labels):
         self._labels = labels
         self._ids = (trace_id, span_id) if trace_id and span_id else None
+        self._record = None
 
     def __enter__(self):
+        if not _able():
+            return self
         variable = _variable()
         self._before = (variable.value, _thread.labels, getattr(_thread, "ids", None))
         labels = {**_thread.labels, **self._labels}
@@ -333,5 +358,7 @@ class scope:
         return self
 
     def __exit__(self, *_):
+        if self._record is None:
+            return
         _thread.variable.value, _thread.labels, _thread.ids = self._before
         self._record = None

@@ -27,6 +27,9 @@ import java.util.Map;
  * a kilobyte to a file for a moment, of that variable, a function that returns its address, and one that
  * makes system calls. {@link FfmNative} calls it from Java 22 on, {@link JniNative} before.
  *
+ * Where nothing can be published (another system, a temporary directory whose files may not be run),
+ * that is logged once, and the program goes on without labels.
+ *
  * A scope belongs to its platform thread. On a virtual thread, which changes its carrier without
  * a word, scopes publish nothing.
  */
@@ -64,7 +67,7 @@ public final class Labels {
         void fence();
     }
 
-    private static final Native NATIVE = loadNative();
+    private static final Native NATIVE = loadNative(); // null: nothing can be published here
     private static final ThreadLocal<Scope> CURRENT = new ThreadLocal<>();
     private static final ThreadLocal<Long> VARIABLE = ThreadLocal.withInitial(() -> NATIVE.address());
     private static final Process PROCESS = new Process();
@@ -73,7 +76,9 @@ public final class Labels {
 
     /** Publishes resource attributes of the process: name, value, name, value. */
     public static void describe(String... pairs) {
-        PROCESS.describe(pairs);
+        if (NATIVE != null) {
+            PROCESS.describe(pairs);
+        }
     }
 
     /** Publishes labels, with those of the scopes around it, until it is closed: name, value, ... */
@@ -91,7 +96,7 @@ public final class Labels {
 
         private Scope(String... pairs) {
             outer = CURRENT.get();
-            published = !"java.lang.VirtualThread".equals(Thread.currentThread().getClass().getName());
+            published = NATIVE != null && !"java.lang.VirtualThread".equals(Thread.currentThread().getClass().getName());
             if (!published) {
                 return;
             }
@@ -163,14 +168,15 @@ public final class Labels {
         return java.util.Arrays.copyOf(bytes, end);
     }
 
+    /** Labels are for profilers: no program fails for them. */
     private static Native loadNative() {
-        Native found;
         try {
-            found = (Native) Class.forName("labels.FfmNative").getDeclaredConstructor().newInstance();
-        } catch (ReflectiveOperationException | LinkageError e) { // not there, or older than Java 22
-            found = new JniNative();
-        }
-        try {
+            Native found;
+            try {
+                found = (Native) Class.forName("labels.FfmNative").getDeclaredConstructor().newInstance();
+            } catch (ReflectiveOperationException | LinkageError e) { // not there, or older than Java 22
+                found = new JniNative();
+            }
             Path file = Files.createTempFile("libotelctx", ".so");
             try {
                 Files.write(file, Library.image(System.getProperty("os.arch")));
@@ -178,10 +184,15 @@ public final class Labels {
             } finally {
                 Files.delete(file);
             }
-        } catch (IOException e) {
-            throw new IllegalStateException("write the library with the variable of threads", e);
+            return found;
+        } catch (IOException | RuntimeException | LinkageError e) {
+            warn(e);
+            return null;
         }
-        return found;
+    }
+
+    private static void warn(Throwable e) {
+        System.err.println("no labels for profilers: " + e);
     }
 
     /** What the process says of itself, and the names of attributes by index. */
@@ -192,6 +203,7 @@ public final class Labels {
         private volatile Map<String, Integer> indexes = new LinkedHashMap<>(); // an index never changes its name
         private long header;
         private long last; // payload that a reader may be at
+        private boolean refused; // by the kernel, which has been said
 
         /** The index of a name, which is published before it is used; -1: there are too many. */
         int index(String name) {
@@ -206,7 +218,9 @@ public final class Labels {
                     return -1;
                 }
                 next.put(name, next.size());
-                publish(next);
+                if (!publish(next)) {
+                    return -1;
+                }
                 indexes = next;
             }
             return next.get(name);
@@ -219,14 +233,22 @@ public final class Labels {
             publish(indexes);
         }
 
-        private void publish(Map<String, Integer> names) {
+        private boolean publish(Map<String, Integer> names) {
+            if (header == 0 && !refused) {
+                try {
+                    header = map();
+                } catch (IllegalStateException e) {
+                    refused = true;
+                    warn(e);
+                }
+            }
+            if (header == 0) {
+                return false;
+            }
             byte[] bytes = payload(names);
             long payload = NATIVE.allocate(bytes.length);
             for (int i = 0; i < bytes.length; i++) {
                 NATIVE.putByte(payload + i, bytes[i]);
-            }
-            if (header == 0) {
-                header = map();
             }
             NATIVE.putLong(header + 16, 0); // being written
             NATIVE.fence();
@@ -245,6 +267,7 @@ public final class Labels {
                 NATIVE.free(last);
             }
             last = payload;
+            return true;
         }
 
         private byte[] payload(Map<String, Integer> names) {
