@@ -79,8 +79,10 @@ func adviceOn(outcome string, l language) string {
 	return text
 }
 
-// advise adds what to do about all that was found, each once.
+// advise adds what to do about all that was found, each once: first what nothing else helps
+// without.
 func (r *processReport) advise() {
+	r.Advice = append(r.Advice, r.destroyers...)
 	add := func(outcome string) {
 		if text := adviceOn(outcome, r.language); text != "" && !slices.Contains(r.Advice, text) {
 			r.Advice = append(r.Advice, text)
@@ -99,7 +101,6 @@ func (r *processReport) advise() {
 			add(outcome)
 		}
 	}
-	r.Advice = append(r.Advice, r.destroyers...)
 }
 
 // labelled reports whether a thread has labels, or ids.

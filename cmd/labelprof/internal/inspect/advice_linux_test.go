@@ -17,7 +17,6 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
-	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -145,36 +144,54 @@ func TestGoDestroyers(t *testing.T) {
 	}
 }
 
-// TestNodeDestroyers: a flag that turns off what carries contexts is named, wherever it is given.
+// TestNodeDestroyers: a Node.js without what carries contexts is named, and why it is without: its
+// version, a flag that is missing, or one that turns that off, wherever it is given.
 func TestNodeDestroyers(t *testing.T) {
-	const flag = "--no-async-context-frame"
+	const on, off = "--experimental-async-context-frame", "--no-async-context-frame"
 	for name, tc := range map[string]struct {
-		args []string
-		env  string
-		says string
+		major, minor int // of V8
+		args         []string
+		env          string
+		says         []string
 	}{
-		"line":        {[]string{flag}, "", "the command line"},
-		"environment": {nil, "NODE_OPTIONS=--enable-source-maps " + flag, "NODE_OPTIONS"},
-		"neither":     {[]string{"--async-context-frame"}, "NODE_OPTIONS=--x", ""},
+		"off on the line":        {13, 6, []string{off}, "", []string{off, "the command line"}},
+		"off in the environment": {13, 6, nil, "NODE_OPTIONS=--enable-source-maps " + off, []string{off, "NODE_OPTIONS"}},
+		"24":                     {13, 6, []string{"--async-context-frame"}, "NODE_OPTIONS=--x", nil},
+		"26":                     {14, 6, nil, "", nil},
+		"22":                     {12, 4, nil, "", []string{"V8 12.4: Node.js 22 or 23", on}},
+		"22, on":                 {12, 4, []string{on}, "", nil},
+		"23, on":                 {12, 9, nil, "NODE_OPTIONS=--experimental_async_context_frame", nil},
+		"20":                     {11, 3, []string{on}, "", []string{"V8 11.3: Node.js 21 or older", "Node.js 24"}},
+		"unknown":                {0, 0, nil, "", nil},
 	} {
-		cmd := exec.Command(compiled(t, "p", "int main(void)"+ready), tc.args...)
-		cmd.Env = []string{tc.env}
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() {
-			cmd.Process.Kill()
-			cmd.Wait()
+		t.Run(name, func(t *testing.T) {
+			source := "int _ZN4node5StartEiPPc; "
+			if tc.major > 0 {
+				source += fmt.Sprintf("int %s = %d, %s = %d; ", v8MajorSymbol, tc.major, v8MinorSymbol, tc.minor)
+			}
+			cmd := exec.Command(compiled(t, "p", source+"int main(void)"+ready, "-rdynamic"), tc.args...)
+			cmd.Env = []string{tc.env}
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			t.Cleanup(func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+			})
+			_, err = out.Read(make([]byte, 1))
+			require.NoError(t, err)
+			_, text, _ := inspected(t, "--json", strconv.Itoa(cmd.Process.Pid))
+			advice := parseReport(t, text).Advice
+			require.Equal(t, adviceOn(outcomeNoSource, languageNode), advice[len(advice)-1])
+			if tc.says == nil {
+				require.Len(t, advice, 1)
+				return
+			}
+			require.Len(t, advice, 2, "what nothing else helps without stands first")
+			for _, says := range tc.says {
+				require.Contains(t, advice[0], says)
+			}
 		})
-		_, err = out.Read(make([]byte, 1))
-		require.NoError(t, err)
-		got := nodeDestroyers(procfs.FS{}, cmd.Process.Pid)
-		if tc.says == "" {
-			require.Empty(t, got, name)
-			continue
-		}
-		require.Len(t, got, 1, name)
-		require.Contains(t, got[0], tc.says)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -88,20 +87,71 @@ func minorOfV2(version string) (minor int, ok bool) {
 	return minor, err == nil
 }
 
+// Mangled names of v8::internal::Version::major_ and minor_, which are ints.
+const (
+	v8MajorSymbol = "_ZN2v88internal7Version6major_E"
+	v8MinorSymbol = "_ZN2v88internal7Version6minor_E"
+)
+
+// v8Version is the version of the V8 in a file.
+func v8Version(e *elffile.File) (major, minor uint32, ok bool) {
+	read := func(symbol string) (uint32, bool) {
+		s, ok, err := e.DynamicSymbol(symbol)
+		if err != nil || !ok {
+			return 0, false
+		}
+		var b [4]byte
+		if e.ReadVaddr(b[:], s.Value) != nil {
+			return 0, false
+		}
+		return binary.LittleEndian.Uint32(b[:]), true
+	}
+	major, ok = read(v8MajorSymbol)
+	if !ok {
+		return 0, 0, false
+	}
+	minor, ok = read(v8MinorSymbol)
+	return major, minor, ok
+}
+
 // nodeDestroyers says what in a Node.js takes labels away: contexts that do not follow
-// asynchronous code.
-func nodeDestroyers(fs procfs.FS, pid int) []string {
-	const off = "--no-async-context-frame"
-	where := ""
-	if args, _, err := fs.CommandLine(pid, maxCommandLine); err == nil && slices.Contains(args, off) {
-		where = "the command line"
-	}
-	const options = "NODE_OPTIONS"
-	if env, err := fs.Environment(pid, maxCommandLine, options); err == nil && slices.Contains(strings.Fields(env[options]), off) {
-		where = options
-	}
-	if where == "" {
+// asynchronous code. What carries them, async context frames, came with Node.js 22, behind a flag,
+// and is on from 24 on.
+func nodeDestroyers(fs procfs.FS, pid int, e *elffile.File) []string {
+	const (
+		on   = "--experimental-async-context-frame"
+		off  = "--no-async-context-frame"
+		lost = "labels do not go with asynchronous code, libraries publish none, and no reader finds them."
+	)
+	given := nodeOptions(fs, pid)
+	major, minor, known := v8Version(e)
+	switch {
+	case given[off] != "":
+		return []string{fmt.Sprintf("Node.js runs with %s (in %s): %s Take it away.", off, given[off], lost)}
+	case !known, major > 12: // from V8 13.6, of Node.js 24
 		return nil
+	case major < 12: // to 11.8, of Node.js 21
+		return []string{fmt.Sprintf("This Node.js (V8 %d.%d: Node.js 21 or older) has no async context frames: %s Run Node.js 24 or newer, or 22 with %s.", major, minor, lost, on)}
+	case given[on] == "":
+		return []string{fmt.Sprintf("This Node.js (V8 %d.%d: Node.js 22 or 23) runs without %s: %s Give it that flag, on the command line or in NODE_OPTIONS, or run Node.js 24 or newer.", major, minor, on, lost)}
 	}
-	return []string{fmt.Sprintf("Node.js runs with %s (in %s): labels do not go with asynchronous code, and no reader finds them. Take it away.", off, where)}
+	return nil
+}
+
+// nodeOptions are the flags that a Node.js has been given, and where.
+func nodeOptions(fs procfs.FS, pid int) map[string]string {
+	const variable = "NODE_OPTIONS"
+	where := map[string]string{}
+	add := func(flags []string, from string) {
+		for _, flag := range flags {
+			where[strings.ReplaceAll(flag, "_", "-")] = from // Node.js takes both
+		}
+	}
+	if env, err := fs.Environment(pid, maxCommandLine, variable); err == nil {
+		add(strings.Fields(env[variable]), variable)
+	}
+	if args, _, err := fs.CommandLine(pid, maxCommandLine); err == nil {
+		add(args, "the command line")
+	}
+	return where
 }

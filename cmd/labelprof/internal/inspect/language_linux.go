@@ -50,9 +50,9 @@ func (r *processReport) describeLanguage(fs procfs.FS, info *target.Info) {
 				r.language = l
 			}
 		}
+		if r.language == languageNode {
+			r.destroyers = nodeDestroyers(fs, info.PID, e)
+		}
 	})
-	if r.language == languageNode {
-		r.destroyers = nodeDestroyers(fs, info.PID)
-	}
 	r.Language = string(r.language)
 }
