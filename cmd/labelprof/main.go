@@ -27,7 +27,7 @@ const usage = `usage:
   labelprof push [flags] FILE...   send files of OTLP profiles or pprof to Pyroscope
   labelprof inspect [flags] PID... show which labels a process publishes, or why none
   labelprof check [flags] PID      judge by the specifications what a process, or -- COMMAND, publishes
-labelprof COMMAND -h lists the flags; labelprof --version.
+labelprof help COMMAND, or COMMAND -h, says what it does, its flags and exit codes; labelprof --version.
 `
 
 // version is that of a release, which the linker sets: scripts/release.sh.
@@ -57,6 +57,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	switch args[0] {
 	case "-h", "-help", "--help", "help":
+		if len(args) > 1 && args[0] == "help" {
+			args = []string{args[1], "-h"}
+			break
+		}
 		fmt.Fprint(stdout, usage)
 		return command.ExitOK
 	case "-version", "--version", "version":

@@ -43,6 +43,11 @@ func TestUsage(t *testing.T) {
 	code, stdout, _ := called("--help")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "labelprof check")
+	for _, name := range []string{"top", "push"} {
+		code, _, stderr := called(name)
+		require.Equal(t, command.ExitUsage, code)
+		require.Equal(t, "labelprof "+name+": no files given\n", stderr)
+	}
 }
 
 // TestHelp: each command says how it is called, what its exit codes mean, and its flags.
@@ -65,7 +70,15 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	code, stdout, stderr := called("top", "--nothing\x1b")
+	_, asked, _ := called("check", "-h")
+	code, stdout, _ := called("help", "check")
+	require.Zero(t, code)
+	require.Equal(t, asked, stdout)
+	code, _, stderr := called("help", "nothing")
+	require.Equal(t, command.ExitUsage, code)
+	require.Contains(t, stderr, "there is no command nothing")
+
+	code, stdout, stderr = called("top", "--nothing\x1b")
 	require.Equal(t, command.ExitUsage, code)
 	require.Empty(t, stdout)
 	require.Equal(t, "labelprof top: flag provided but not defined: -nothing\\x1b\nlabelprof top -h lists the flags.\n", stderr)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/writercheck"
 )
 
@@ -91,8 +92,13 @@ func judged(ctx context.Context, o *options, program, rest []string, stderr io.W
 		if err != nil {
 			return nil, err
 		}
-		defer c.end()
-		return watched(ctx, c.publisher(ctx, min(o.duration(), maxSelection)), o.duration())
+		report, err := watched(ctx, c.publisher(ctx, min(o.duration(), maxSelection)), o.duration())
+		over := c.over()
+		c.end()
+		if errors.Is(err, procfs.ErrNoProcess) && over {
+			err = fmt.Errorf("the command ended before it was judged (%s): have it run for the %g seconds that it is watched", c.cmd.ProcessState, o.seconds)
+		}
+		return report, err
 	}
 	pid, err := strconv.ParseUint(rest[0], 10, 31)
 	if err != nil || pid == 0 {

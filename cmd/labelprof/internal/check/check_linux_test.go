@@ -87,8 +87,9 @@ func TestCheckNotJudged(t *testing.T) {
 	require.Contains(t, text, "not judged: nothing is published")
 
 	began := time.Now()
-	code, _, _ = checked(t, "--seconds", "60", "--", "true")
+	code, _, stderr := checked(t, "--seconds", "60", "--", "false")
 	require.Equal(t, command.ExitUsage, code)
+	require.Equal(t, "labelprof check: the command ended before it was judged (exit status 1): have it run for the 60 seconds that it is watched\n", stderr)
 	require.Less(t, time.Since(began), 30*time.Second, "it does not wait for a command that has ended")
 
 	code, help, _ := checked(t, "-h")

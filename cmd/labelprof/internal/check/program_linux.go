@@ -78,6 +78,16 @@ func (p *program) awaitEnd() {
 	}
 }
 
+// over reports whether the command has ended by itself.
+func (p *program) over() bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(2 * endEvery): // for it to be noticed
+		return false
+	}
+}
+
 // end ends the command and what is left of its process group.
 func (p *program) end() {
 	group := -p.cmd.Process.Pid

@@ -60,7 +60,7 @@ func text(r *writercheck.Report) string {
 }
 
 func readsText(r *writercheck.Reads) string {
-	return fmt.Sprintf("%d threads stopped %d times: %d readings with labels or a context, %d of records being written, %d that break a rule; process context read %d times, %d of them while it was being written",
+	return fmt.Sprintf("%d thread(s) stopped %d times: %d readings with labels or a context, %d of records being written, %d that break a rule; process context read %d times, %d of them while it was being written",
 		r.Threads, r.Stops, r.Published, r.Updating, r.Invalid, r.Contexts, r.Written)
 }
 

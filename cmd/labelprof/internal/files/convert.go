@@ -34,7 +34,7 @@ off-CPU time as a sample type of its own.`,
 	}
 	p := pprof.New(pprof.MaxBytes)
 	s := sink.New(sink.Config{Pprof: p})
-	if err := readAll(ctx, files, m, s, stderr); err != nil {
+	if err := readAll(ctx, "pprof", files, m, s, stderr); err != nil {
 		return err
 	}
 	for _, note := range s.Notes() {

@@ -19,13 +19,13 @@ func registerMemory(flags *flag.FlagSet) *command.MemoryFlag {
 	return m
 }
 
-func readAll(ctx context.Context, files []string, m *command.MemoryFlag, s *sink.Sink, stderr io.Writer) error {
+func readAll(ctx context.Context, name string, files []string, m *command.MemoryFlag, s *sink.Sink, stderr io.Writer) error {
 	if !m.Valid() {
-		return command.UsageError(stderr, "--max-memory must be from 1 to %d", command.MaxMemoryMiB)
+		return command.UsageError(stderr, "labelprof %s: --max-memory must be from 1 to %d", name, command.MaxMemoryMiB)
 	}
 	command.CollectBefore(int64(m.Memory()))
 	if len(files) == 0 {
-		return command.UsageError(stderr, "no files given")
+		return command.UsageError(stderr, "labelprof %s: no files given", name)
 	}
 	return input.NewDecoder(m.Memory()).ReadFiles(ctx, files, s)
 }

@@ -33,7 +33,7 @@ they are whole. There are no colours.`,
 	}
 	t := table.New(v.By)
 	s := sink.New(sink.Config{Table: t, TruthFiles: v.Truth})
-	if err := readAll(ctx, files, m, s, stderr); err != nil {
+	if err := readAll(ctx, "top", files, m, s, stderr); err != nil {
 		return err
 	}
 	show := table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: terminal.Of(stdout).Columns}
