@@ -31,7 +31,7 @@ var packaged = map[string]os.FileMode{
 }
 
 // TestRelease: `make release` makes the same bytes twice, in two folders, in full with an empty
-// cache of Go the second time; and what it makes is whole.
+// cache of Go the second time; and what it makes is whole. Its notes are a section of CHANGELOG.md.
 func TestRelease(t *testing.T) {
 	first := makeRelease(t, "first", "")
 	second := makeRelease(t, "a/second", size(t.TempDir(), "", ""))
@@ -41,6 +41,13 @@ func TestRelease(t *testing.T) {
 	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = first
 	requireRun(t, check)
+
+	notes, err := inRepository("scripts/release-notes.sh", "Unreleased").Output()
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(readText(t, filepath.Join(repositoryRoot, "CHANGELOG.md")), "## [Unreleased]\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	require.Equal(t, strings.TrimSpace(section), strings.TrimSpace(string(notes)))
+	require.Error(t, inRepository("scripts/release-notes.sh", releaseVersion).Run(), "CHANGELOG.md knows nothing of it")
 
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	rpmNames := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}

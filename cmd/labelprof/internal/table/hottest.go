@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
@@ -61,15 +62,25 @@ func renderFunctions(w io.Writer, title string, rows []*row, v View, of func(*ro
 	if v.Functions <= 0 {
 		return
 	}
-	names, files := functionColumns(v.Columns)
+	hot := make([][]functionTime, len(rows))
+	longest := 0
+	for i, r := range rows {
+		times, _ := of(r)
+		functions := hottest(times)
+		hot[i] = functions[:min(len(functions), v.Functions)]
+		for _, f := range hot[i] {
+			longest = max(longest, utf8.RuneCountInString(terminal.Escape(f.name)))
+		}
+	}
+	names, files := functionColumns(v.Columns, longest)
 	padded := names
 	if names == 0 {
 		padded = wholeNames
 	}
 	fmt.Fprintln(w, title)
-	for _, r := range rows {
-		times, all := of(r)
-		if len(times) == 0 {
+	for i, r := range rows {
+		_, all := of(r)
+		if len(hot[i]) == 0 {
 			continue
 		}
 		values := make([]string, len(r.values))
@@ -77,8 +88,7 @@ func renderFunctions(w io.Writer, title string, rows []*row, v View, of func(*ro
 			values[i] = showValue(v)
 		}
 		fmt.Fprintf(w, "\n  %s\n", shorten(strings.Join(values, ", "), v.Columns-2))
-		functions := hottest(times)
-		for _, f := range functions[:min(len(functions), v.Functions)] {
+		for _, f := range hot[i] {
 			line := fmt.Sprintf("  %8s  %-*s", percent(f.ns, all), padded, shorten(terminal.Escape(f.name), names))
 			if names == 0 || files > 0 {
 				line += "  " + showFiles(f, files)
@@ -98,14 +108,14 @@ const (
 )
 
 // functionColumns are the widths of the names of functions and of files in a row of so many
-// columns, whose first 12 and 2 in between are taken; no room for files is 0. Without bound
-// both are whole.
-func functionColumns(columns int) (names, files int) {
+// columns, whose first 12 and 2 in between are taken; no room for files is 0. What names do not
+// need, files have. Without bound both are whole.
+func functionColumns(columns, longest int) (names, files int) {
 	if columns <= 0 {
 		return 0, 0
 	}
 	room := max(columns-14, leastNames)
-	files = min(max(room-wholeNames, leastFiles), mostFiles)
+	files = min(max(room-min(longest, wholeNames), leastFiles), mostFiles)
 	if room-files < leastNames {
 		return room + 2, 0
 	}

@@ -42,6 +42,14 @@ func TestWidths(t *testing.T) {
 	require.NotContains(t, out, strings.Repeat(" ", 80))
 	require.NotContains(t, out, "\x1b")
 
-	names, files := functionColumns(30)
-	require.Equal(t, []int{18, 0}, []int{names, files}, "no room for files")
+	for _, tc := range []struct{ columns, longest, names, files int }{
+		{30, 100, 18, 0}, // no room for files
+		{50, 100, 28, 8},
+		{50, 20, 20, 16}, // what names do not need
+		{50, 3, 16, 20},
+		{100, 100, 66, 20},
+	} {
+		names, files := functionColumns(tc.columns, tc.longest)
+		require.Equal(t, []int{tc.names, tc.files}, []int{names, files}, "%+v", tc)
+	}
 }
