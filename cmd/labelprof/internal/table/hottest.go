@@ -132,6 +132,9 @@ func shorten(text string, columns int) string {
 
 // showFiles names the executable of a function, or one of several.
 func showFiles(f functionTime, columns int) string {
+	if f.file == "" && f.files == 1 {
+		return "" // generated code, or memory that no process has a file for
+	}
 	name := terminal.Escape(path.Base("/" + f.file))
 	if f.files == 1 {
 		return shorten(name, columns)

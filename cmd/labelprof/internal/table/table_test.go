@@ -76,6 +76,7 @@ func TestHottest(t *testing.T) {
 	require.Equal(t, []functionTime{
 		{"parse", "/bin/a", 2, 3e9}, {"0x1000", "/bin/a", 1, 2e9}, {"0x1000", "/bin/b", 1, 1e9},
 	}, hottest(r.functions))
+	require.Empty(t, showFiles(functionTime{name: "0x7f00", files: 1}, 0), "no file")
 	require.Equal(t, "a +1", showFiles(hottest(r.functions)[0], mostFiles))
 	require.Equal(t, "b", showFiles(hottest(r.functions)[2], 0))
 	many := functionTime{file: strings.Repeat("x", 40), files: 12}
