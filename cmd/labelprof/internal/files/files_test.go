@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -87,6 +88,13 @@ func TestConvert(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(out))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left over")
+
+	// What is said of the file is said of the pprof file, processes included.
+	_, before, _ := run("top", writeTemp(t, formats(t)["lines"]))
+	_, after, _ := run("top", out)
+	first, _, _ := strings.Cut(before, "\n")
+	require.Contains(t, first, "10.00 s in 200 samples of 2 processes")
+	require.Contains(t, after, "10.00 s in 200 samples of 2 processes")
 }
 
 func TestBadFiles(t *testing.T) {
@@ -105,6 +113,7 @@ func TestBadFiles(t *testing.T) {
 		code, _, stderr := run("top", writeTemp(t, data))
 		require.Equal(t, command.ExitError, code, name)
 		require.Contains(t, stderr, "labelprof top: read ", name)
+		require.Equal(t, name == "cut frame" || name == "cut head" || name == "lying frame", strings.Contains(stderr, "it is cut, or still being written"), stderr)
 	}
 	code, _, stderr := run("top", filepath.Join(t.TempDir(), "missing"))
 	require.Equal(t, command.ExitError, code)

@@ -82,6 +82,14 @@ func readUpTo(r io.Reader, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// ended says that a request could not be read to its end.
+func ended(n int, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("request %d: the file ends within it: it is cut, or still being written: %w", n, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("request %d: %w", n, err)
+}
+
 func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	limit := min(otlp.MaxFrameBytes, d.memory.file())
 	for n := 1; ; n++ {
@@ -89,7 +97,7 @@ func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) erro
 		if _, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("request %d: %w", n, err)
+			return ended(n, err)
 		}
 		size := int64(binary.BigEndian.Uint32(head[:]))
 		if n == 1 && size > otlp.MaxFrameBytes {
@@ -101,7 +109,7 @@ func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) erro
 		// The length may lie: memory grows with what is there.
 		var data bytes.Buffer
 		if _, err := io.CopyN(&data, r, size); err != nil {
-			return fmt.Errorf("request %d: %w", n, io.ErrUnexpectedEOF)
+			return ended(n, err)
 		}
 		if err := d.Request(data.Bytes(), visit); err != nil {
 			if n == 1 && errors.Is(err, weight.ErrWire) {

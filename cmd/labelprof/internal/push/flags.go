@@ -58,6 +58,9 @@ with labels.`,
 	case len(f.files) == 0:
 		return nil, command.UsageError(stderr, "labelprof push: no files given")
 	}
+	if _, err := parseServer(f.server); err != nil {
+		return nil, command.UsageError(stderr, "labelprof push: %v", err)
+	}
 	return f, nil
 }
 

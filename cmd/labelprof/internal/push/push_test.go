@@ -205,11 +205,18 @@ func TestPushUsage(t *testing.T) {
 		require.Equal(t, command.ExitUsage, code, "%q", args)
 		require.NotEmpty(t, stderr)
 	}
+	for want, server := range map[string]string{
+		"is no URL of http": "pyroscope:4040",
+		"has a user in it":  "https://u:p@pyroscope",
+		"more than a host":  "https://pyroscope?x=1",
+	} {
+		code, _, stderr := pushed("--server", server, file)
+		require.Equal(t, command.ExitUsage, code, server)
+		require.Contains(t, stderr, want)
+		require.NotContains(t, stderr, server)
+	}
 	t.Setenv(envToken, testToken)
 	for want, args := range map[string][]string{
-		"is no URL of http":        {"--server", "pyroscope:4040"},
-		"has a user in it":         {"--server", "https://u:p@pyroscope"},
-		"more than a host":         {"--server", "https://pyroscope?x=1"},
 		"goes over https":          {"--server", "http://pyroscope:4040"},
 		"one line each":            {"--server", "https://pyroscope", "--tenant", "a\nb"},
 		"of use with https only":   {"--server", "http://127.0.0.1:1", "--ca-file", file},

@@ -25,15 +25,25 @@ type View struct {
 	Notes     []string // what went wrong, one line each; escaped when they are shown
 }
 
+// ofProcesses says of how many processes the samples are; nothing where that is not known.
+func (t *Table) ofProcesses() string {
+	switch n := len(t.processes); {
+	case t.moreProcesses:
+		return fmt.Sprintf(" of at least %d processes", n)
+	case n == 0 && t.hits > 0:
+		return ""
+	case n == 1:
+		return " of 1 process"
+	default:
+		return fmt.Sprintf(" of %d processes", n)
+	}
+}
+
 // Render prints the table of CPU time by label, then the hottest functions. Where there
 // are off-CPU profiles, it has time off the CPU, too.
 func (t *Table) Render(w io.Writer, v View) {
-	atLeast := ""
-	if t.moreProcesses {
-		atLeast = "at least "
-	}
-	fmt.Fprintf(w, "CPU by %s: %s in %d samples of %s%d processes",
-		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, atLeast, len(t.processes))
+	fmt.Fprintf(w, "CPU by %s: %s in %d samples%s",
+		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, t.ofProcesses())
 	if t.tracedNs > 0 {
 		fmt.Fprintf(w, ", %s with a trace", percent(t.tracedNs, t.cpuNs))
 	}

@@ -4,6 +4,7 @@ package table
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 )
@@ -59,10 +60,21 @@ func New(by []string) *Table {
 	}
 }
 
+// processOf tells processes apart; in a pprof file they are labels. None is one that is not known.
+func processOf(s *sample.Sample) processKey {
+	if s.Process.PID != 0 || s.Process.Name != "" {
+		return processKey{s.Process.PID, s.Process.Name}
+	}
+	pid, _ := s.Lookup(sample.KeyPID)
+	name, _ := s.Lookup(sample.KeyProcessName)
+	number, _ := strconv.ParseInt(pid, 10, 64)
+	return processKey{number, name}
+}
+
 // Add takes in a sample.
 func (t *Table) Add(s *sample.Sample) {
-	process := processKey{s.Process.PID, s.Process.Name}
-	if _, ok := t.processes[process]; !ok {
+	process := processOf(s)
+	if _, ok := t.processes[process]; !ok && process != (processKey{}) {
 		if len(t.processes) < maxProcesses && t.room(len(process.name)) {
 			t.processes[process] = struct{}{}
 		} else {

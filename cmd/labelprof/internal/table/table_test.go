@@ -92,7 +92,7 @@ func TestShowTraced(t *testing.T) {
 	l.SetTraceID([16]byte{1})
 	l.SetSpanID([8]byte{2})
 	s := filled(f.Profiles, "tenant")
-	require.Contains(t, shown(s, whole()), "of 1 processes, 25.0 % with a trace\n")
+	require.Contains(t, shown(s, whole()), "of 1 process, 25.0 % with a trace\n")
 }
 
 func TestLabelValuesAreEscaped(t *testing.T) {
@@ -168,11 +168,13 @@ func TestTableIsBounded(t *testing.T) {
 // TestManyProcesses: a bound is not shown as a number.
 func TestManyProcesses(t *testing.T) {
 	table := New([]string{"tenant"})
+	table.Add(&sample.Sample{Hits: 1, Ns: 1, Process: &sample.Process{}})
+	require.Contains(t, shown(table, View{}), " in 1 samples\n", "of which nobody says the process")
 	for i := range maxProcesses + 1 {
 		if i == maxProcesses {
 			require.Contains(t, shown(table, View{}), "of 10000 processes")
 		}
-		table.Add(&sample.Sample{Hits: 1, Ns: 1, Process: &sample.Process{PID: int64(i)}})
+		table.Add(&sample.Sample{Hits: 1, Ns: 1, Process: &sample.Process{PID: int64(1 + i)}})
 	}
 	require.Contains(t, shown(table, View{}), "of at least 10000 processes")
 }
