@@ -34,6 +34,12 @@ func TestWidths(t *testing.T) {
 		require.Contains(t, out, "75.0 %", "numbers stay")
 		require.NotContains(t, out, tenant+" ", "cut")
 	}
+	for columns, ends := range map[int]string{45: "samples", 44: "share", 36: "share", 35: "CPU", 20: "CPU"} {
+		out := shown(s, View{Rows: 20, Columns: columns})
+		lines := strings.Split(out, "\n")
+		require.True(t, strings.HasSuffix(lines[2], " "+ends), "%d columns, last numbers that have no room are left out whole:\n%s", columns, out)
+		require.NotContains(t, strings.Join(lines[3:], "\n"), "s…")
+	}
 	out := shown(s, whole())
 	for _, name := range []string{"  " + tenant + "  /" + tenant + " ", function + "  " + file + "\n", tenant + ", /" + tenant + "\n"} {
 		require.Contains(t, out, name)

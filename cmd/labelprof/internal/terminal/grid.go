@@ -21,7 +21,8 @@ const (
 // right.
 type Grid struct {
 	Left int // columns that are aligned to the left
-	// Columns is the width of all, for which cells aligned to the left are cut; 0: no bound.
+	// Columns is the width of all, for which cells aligned to the left are cut, and the last of the
+	// others left out; 0: no bound.
 	Columns int
 	rows    [][]string
 }
@@ -37,7 +38,7 @@ func (g *Grid) Render(w io.Writer) {
 	widths := g.widths()
 	for _, row := range g.rows {
 		var b strings.Builder
-		for i, cell := range row {
+		for i, cell := range row[:min(len(row), len(widths))] {
 			if g.Columns > 0 && i < g.Left {
 				cell = Shorten(cell, widths[i])
 			}
@@ -67,14 +68,15 @@ func (g *Grid) widths() []int {
 		}
 	}
 	if g.Columns > 0 {
-		g.narrow(widths)
+		return g.narrow(widths)
 	}
 	return widths
 }
 
 // narrow takes room from the widest of the columns that are aligned to the left, as long as the
-// rows are too wide.
-func (g *Grid) narrow(widths []int) {
+// rows are too wide. Numbers are not cut, which would make others of them: where there is still no
+// room, the last columns are left out, down to the first number.
+func (g *Grid) narrow(widths []int) []int {
 	over := -g.Columns
 	for _, n := range widths {
 		over += n + 2
@@ -83,8 +85,13 @@ func (g *Grid) narrow(widths []int) {
 	for ; over > 0 && len(left) > 0; over-- {
 		widest := slices.Index(left, slices.Max(left))
 		if left[widest] <= leastColumns {
-			return
+			break
 		}
 		left[widest]--
 	}
+	for over > 0 && len(widths) > g.Left+1 {
+		over -= widths[len(widths)-1] + 2
+		widths = widths[:len(widths)-1]
+	}
+	return widths
 }
