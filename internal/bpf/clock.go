@@ -120,6 +120,9 @@ func (s *Sampler) CPUs() int {
 
 // updateCPU makes sure that an online CPU is sampled.
 func (s *Sampler) updateCPU(cpu int) error {
+	if cpu >= s.cpus.Room {
+		return fmt.Errorf("CPU %d was added to the host, for which there is no room before the receiver is started anew", cpu)
+	}
 	if c := s.clocks[cpu]; c != nil {
 		alive, err := c.alive()
 		if alive || err != nil {

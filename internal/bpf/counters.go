@@ -82,7 +82,7 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 
 // sumCounters adds up the counters of an object over all CPUs.
 func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error) {
-	perCPU := make([]profilerCounters, s.possibleCPUs)
+	perCPU := make([]profilerCounters, s.cpus.Possible)
 	if err := counts.Lookup(uint32(0), perCPU); err != nil {
 		return sum, fmt.Errorf("read counters: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -16,9 +17,31 @@ import (
 const (
 	onlineCPUsPath   = "/sys/devices/system/cpu/online"
 	possibleCPUsPath = "/sys/devices/system/cpu/possible"
+	presentCPUsPath  = "/sys/devices/system/cpu/present"
+	// leastRoom is for how many CPUs there is room at least, where so many may come.
+	leastRoom = 16
 	// maxCPUs bounds a list like "0-8191" (CONFIG_NR_CPUS).
 	maxCPUs = 8192
 )
+
+// HostCPUs counts those of this host.
+func HostCPUs() (CPUs, error) {
+	var lists [3][]int
+	for i, path := range []string{possibleCPUsPath, onlineCPUsPath, presentCPUsPath} {
+		var err error
+		if lists[i], err = readCPUs(path); err != nil {
+			return CPUs{}, err
+		}
+	}
+	return countCPUs(lists[0], lists[1], lists[2]), nil
+}
+
+func countCPUs(possible, online, present []int) CPUs {
+	end := func(cpus []int) int { return slices.Max(append(cpus, 0)) + 1 }
+	c := CPUs{Possible: end(possible), Online: len(online)}
+	c.Room = min(c.Possible, max(2*end(present), leastRoom))
+	return c
+}
 
 // onlineCPUs is the list of the CPUs that are online, read again and again.
 type onlineCPUs struct {

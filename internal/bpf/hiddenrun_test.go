@@ -25,7 +25,7 @@ func TestHiddenRun(t *testing.T) {
 	tgt := startTarget(t, program, "labels-1")
 	id := identify(t, o.sampler, tgt.pid)
 	key := offcpuThreadId{Thread: id.TGID, StartNs: id.StartNs}
-	another := make([]uint32, o.sampler.possibleCPUs)
+	another := make([]uint32, o.sampler.cpus.Possible)
 	for cpu := range another {
 		another[cpu] = 1 << 31
 	}

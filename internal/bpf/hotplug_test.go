@@ -5,6 +5,7 @@ package bpf
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -51,6 +52,37 @@ func TestCPUHotplug(t *testing.T) {
 		sampled()
 		require.NoError(t, s.Close())
 	}
+}
+
+// Of CPUs that may come there is room for as many as are present, or some; one beyond that is told of.
+func TestRoomForCPUs(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	cpus, err := HostCPUs()
+	require.NoError(t, err)
+	require.Equal(t, runtime.NumCPU(), cpus.Online, "all of this process's are online")
+	require.LessOrEqual(t, cpus.Online, cpus.Room)
+	require.LessOrEqual(t, cpus.Room, cpus.Possible)
+	require.EqualValues(t, cpus.Room, s.objs.Scratches.MaxEntries())
+	most := 6<<20 + cpus.Possible*PossibleCPUBytes + cpus.Room*RoomCPUBytes
+	require.Less(t, s.MapBytes(), most)
+	t.Logf("%d possible CPUs, %d online, room for %d: %.1f MiB of BPF maps", cpus.Possible, cpus.Online, cpus.Room, float64(s.MapBytes())/(1<<20))
+	require.NoError(t, s.Start())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.ErrorContains(t, s.updateCPU(cpus.Room), "there is no room")
+
+	require.Equal(t, CPUs{Possible: 4, Online: 2, Room: 4}, cpusOf("0-3", "0,3", "0-3"))
+	require.Equal(t, CPUs{Possible: 128, Online: 2, Room: leastRoom}, cpusOf("0-127", "0-1", "0-1"))
+	require.Equal(t, CPUs{Possible: 512, Online: 64, Room: 128}, cpusOf("0-511", "0-63", "0-63"))
+	require.Equal(t, CPUs{Possible: 512, Online: 1, Room: 512}, cpusOf("0-511", "0", "0-511"))
+}
+
+func cpusOf(possible, online, present string) CPUs {
+	var lists [3][]int
+	for i, list := range []string{possible, online, present} {
+		lists[i], _ = parseCPUs(list)
+	}
+	return countCPUs(lists[0], lists[1], lists[2])
 }
 
 // drainNow reads what is in the ring buffer.

@@ -113,14 +113,14 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	} else {
 		lists.MaxEntries = processes.MaxEntries
 	}
-	fixed := mapsBytes(spec, s.possibleCPUs, growing())
-	contexts, err := contextsBytes(s.possibleCPUs)
+	fixed := mapsBytes(spec, s.cpus.Possible, growing())
+	contexts, err := contextsBytes(s.cpus.Possible)
 	if err != nil {
 		return err
 	}
 	fixed += contexts
 	if c.OffCPURingBytes > 0 {
-		off, err := s.kernel.offCPUBytes(c.OffCPURingBytes, s.possibleCPUs)
+		off, err := s.kernel.offCPUBytes(c.OffCPURingBytes, s.cpus)
 		if err != nil {
 			return err
 		}
@@ -135,13 +135,13 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 			ErrMapBytes, c.MaxMapBytes, c.MaxTableBytes, fixed, minGrowingBytes)
 	}
 	ofProcesses := func() int {
-		return shapeOf(processes).bytes(s.possibleCPUs) + shapeOf(lists).bytes(s.possibleCPUs)
+		return shapeOf(processes).bytes(s.cpus.Possible) + shapeOf(lists).bytes(s.cpus.Possible)
 	}
 	for ofProcesses() > room/2 {
 		processes.MaxEntries /= 2
 		lists.MaxEntries = min(lists.MaxEntries, processes.MaxEntries)
 	}
-	for shapeOf(mappings).bytes(s.possibleCPUs) > room-ofProcesses() {
+	for shapeOf(mappings).bytes(s.cpus.Possible) > room-ofProcesses() {
 		mappings.MaxEntries /= 2
 	}
 	return nil
@@ -155,15 +155,15 @@ func contextsBytes(cpus int) (int, error) {
 	return mapsBytes(spec, cpus, map[string]bool{"events": true, "counts": true}), nil
 }
 
-func (k *kernel) offCPUBytes(ringBytes, cpus int) (int, error) {
+func (k *kernel) offCPUBytes(ringBytes int, cpus CPUs) (int, error) {
 	spec, err := k.loadOffCPU()
 	if err != nil {
 		return 0, fmt.Errorf("read programs: %w", err)
 	}
 	config := OffCPUConfig{RingBufferBytes: ringBytes}
-	config.sizeMaps(spec, cpus)
-	spec.Maps[offcpuMapUsers].MaxEntries = userEntries(cpus)
-	return mapsBytes(spec, cpus, sharedMapNames()), nil
+	config.sizeMaps(spec, cpus.Room)
+	spec.Maps[offcpuMapUsers].MaxEntries = userEntries(cpus.Possible)
+	return mapsBytes(spec, cpus.Possible, sharedMapNames()), nil
 }
 
 // MapBytes returns the kernel memory that the maps of the sampler take, those of OffCPU

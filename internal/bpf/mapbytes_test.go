@@ -34,7 +34,7 @@ func TestMapBytesLimit(t *testing.T) {
 	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.UnwindLists, s.objs.UnwindMappings} {
 		info, err := m.Info()
 		require.NoError(t, err)
-		most += mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
+		most += mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.cpus.Possible)
 	}
 	require.LessOrEqual(t, most, mapsLimit)
 	if !s.kernel.older {
@@ -54,7 +54,7 @@ func TestMapBytesEstimate(t *testing.T) {
 		if !ok || m.Type() == ebpf.RingBuf && told < 1<<20 {
 			continue // an older kernel
 		}
-		computed := mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.possibleCPUs)
+		computed := mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.cpus.Possible)
 		require.InDelta(t, told, computed, float64(max(3*os.Getpagesize(), int(told)/10)), "%s", m)
 	}
 }
@@ -64,7 +64,7 @@ func TestMapBytesEstimate(t *testing.T) {
 func TestMapBytesOfElements(t *testing.T) {
 	testutil.RequireBPF(t)
 	const entries = 4000
-	cpus, err := PossibleCPUs()
+	cpus, err := HostCPUs()
 	require.NoError(t, err)
 	for _, shape := range []mapShape{
 		{kind: ebpf.Hash, key: 24, value: 168, entries: entries, flags: unix.BPF_F_NO_PREALLOC},
@@ -86,8 +86,8 @@ func TestMapBytesOfElements(t *testing.T) {
 		require.NoError(t, err)
 		told, ok := info.Memlock()
 		require.True(t, ok, "the kernel tells what a map takes")
-		require.LessOrEqual(t, told, uint64(shape.bytes(cpus)+3*os.Getpagesize()), "%v", shape.kind)
-		require.Greater(t, told, uint64(shape.bytes(cpus)/2), "%v", shape.kind)
+		require.LessOrEqual(t, told, uint64(shape.bytes(cpus.Possible)+3*os.Getpagesize()), "%v", shape.kind)
+		require.Greater(t, told, uint64(shape.bytes(cpus.Possible)/2), "%v", shape.kind)
 	}
 }
 
@@ -99,20 +99,21 @@ func TestMapBytesOfAnyLimit(t *testing.T) {
 
 func testMapBytesOfAnyLimit(t *testing.T, k kernel) {
 	t.Helper()
-	const cpus, ring, offCPURing, tables = 4, 1 << 20, 4 << 20, 32 << 20
+	const ring, offCPURing, tables = 1 << 20, 4 << 20, 32 << 20
+	cpus := CPUs{Possible: 64, Room: 4}
 	off, err := k.offCPUBytes(offCPURing, cpus)
 	require.NoError(t, err)
-	contexts, err := contextsBytes(cpus)
+	contexts, err := contextsBytes(cpus.Possible)
 	require.NoError(t, err)
 	fits := 0
 	for limit := 16 << 20; limit < 128<<20; limit += 1<<20 - 4096 {
-		s := &Sampler{possibleCPUs: cpus, kernel: k, config: Config{
+		s := &Sampler{cpus: cpus, kernel: k, config: Config{
 			RingBufferBytes: ring, OffCPURingBytes: offCPURing, MaxMapBytes: limit, MaxTableBytes: tables,
 		}}
 		spec, err := k.loadProfiler()
 		require.NoError(t, err)
 		spec.Maps[profilerMapSamples].MaxEntries = ring
-		rest := tables + off + contexts + mapsBytes(spec, cpus, growing())
+		rest := tables + off + contexts + mapsBytes(spec, cpus.Possible, growing())
 		err = s.sizeMaps(spec)
 		if limit-rest < minGrowingBytes {
 			require.ErrorIs(t, err, ErrMapBytes)
@@ -120,12 +121,38 @@ func testMapBytesOfAnyLimit(t *testing.T, k kernel) {
 		}
 		require.NoError(t, err)
 		for name := range growing() {
-			rest += shapeOf(spec.Maps[name]).bytes(cpus)
+			rest += shapeOf(spec.Maps[name]).bytes(cpus.Possible)
 		}
 		require.LessOrEqual(t, rest, limit)
 		fits++
 	}
 	require.NotZero(t, fits)
+}
+
+// What maps take for each CPU is within what the receiver reckons with.
+func TestMapBytesOfCPUs(t *testing.T) {
+	for _, k := range []kernel{{}, {older: true}} {
+		for object, bytes := range map[string]func(CPUs) int{
+			"samples": func(c CPUs) int {
+				spec, err := k.loadProfiler()
+				require.NoError(t, err)
+				spec.Maps[profilerMapScratches].MaxEntries = uint32(c.Room)
+				spec.Maps[profilerMapUsers].MaxEntries = userEntries(c.Possible)
+				return mapsBytes(spec, c.Possible, growing())
+			},
+			"switches": func(c CPUs) int {
+				bytes, err := k.offCPUBytes(1<<20, c)
+				require.NoError(t, err)
+				return bytes
+			},
+		} {
+			least := bytes(CPUs{Possible: 1024, Room: 1})
+			require.LessOrEqual(t, least-bytes(CPUs{Possible: 16, Room: 1}), (1024-16)*PossibleCPUBytes, object)
+			room := bytes(CPUs{Possible: 1024, Room: 2}) - least
+			require.LessOrEqual(t, room, RoomCPUBytes, object)
+			require.Greater(t, room, RoomCPUBytes/2, object)
+		}
+	}
 }
 
 // A limit that does not hold the ring buffer and the tables is an error that says so.

@@ -103,7 +103,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set knobs: %w", err)
 	}
-	config.sizeMaps(spec, s.possibleCPUs)
+	config.sizeMaps(spec, s.cpus.Room)
 	shared := s.sharedMaps()
 	for name, m := range shared {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
@@ -117,15 +117,15 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	}
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
-	s.fixedBytes += mapsBytes(spec, s.possibleCPUs, sharedMapNames())
+	s.fixedBytes += mapsBytes(spec, s.cpus.Possible, sharedMapNames())
 	return o, nil
 }
 
-func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, cpus int) {
+func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, room int) {
 	spec.Maps[offcpuMapSamples].MaxEntries = uint32(c.RingBufferBytes)
 	// One less than there is room for: a ring buffer is never filled to the last byte.
 	spec.Maps[offcpuMapOffCpuThreads].MaxEntries = lowered(c.maxThreads, c.RingBufferBytes/returnShare/returnBytes-1)
-	spec.Maps[offcpuMapScratches].MaxEntries = uint32(cpus)
+	spec.Maps[offcpuMapScratches].MaxEntries = uint32(room)
 }
 
 // sharedMaps are those of the sampler that the program of switches uses as well.

@@ -31,14 +31,14 @@ var (
 // Read and ReadEvents are for one goroutine each; the other methods may be
 // called from anywhere.
 type Sampler struct {
-	config       Config
-	knobs        map[string]any // what both objects have
-	kernel       kernel
-	objs         objects
-	samples      *ring
-	events       *ring
-	eventRaw     ringbuf.Record
-	possibleCPUs int
+	config   Config
+	knobs    map[string]any // what both objects have
+	kernel   kernel
+	objs     objects
+	samples  *ring
+	events   *ring
+	eventRaw ringbuf.Record
+	cpus     CPUs
 
 	tablesMu sync.Mutex
 	tables   tables
@@ -63,9 +63,6 @@ type Sampler struct {
 	closed      bool
 }
 
-// PossibleCPUs is how many CPUs the host may have as long as it runs.
-func PossibleCPUs() (int, error) { return ebpf.PossibleCPU() }
-
 // New loads the programs into the kernel. Nothing is sampled before Start. An
 // error that wraps ErrUnsupported names what the host or the user lacks.
 func New(config Config) (*Sampler, error) {
@@ -80,12 +77,12 @@ func New(config Config) (*Sampler, error) {
 	if config.older {
 		kernel.older, kernel.mappingTree = true, false
 	}
-	possible, err := PossibleCPUs()
+	cpus, err := HostCPUs()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	s := &Sampler{
-		config: config, kernel: kernel, types: types, possibleCPUs: possible,
+		config: config, kernel: kernel, types: types, cpus: cpus,
 		lists: map[record.ProcessID]unwindList{}, runtimes: map[record.ProcessID]record.RuntimeKind{},
 	}
 	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
@@ -132,7 +129,7 @@ func (s *Sampler) load() error {
 	}
 	spec.Maps[profilerMapSamples].MaxEntries = uint32(c.RingBufferBytes)
 	spec.Maps[profilerMapEvents].MaxEntries = c.eventRingBytes()
-	spec.Maps[profilerMapScratches].MaxEntries = uint32(s.possibleCPUs)
+	spec.Maps[profilerMapScratches].MaxEntries = uint32(s.cpus.Room)
 	if err := s.sizeMaps(spec); err != nil {
 		return err
 	}
@@ -140,9 +137,9 @@ func (s *Sampler) load() error {
 	if err := s.loadObjects(spec, s.kernel.loaded(&s.objs), nil); err != nil {
 		return err
 	}
-	s.fixedBytes = mapsBytes(spec, s.possibleCPUs, growing())
+	s.fixedBytes = mapsBytes(spec, s.cpus.Possible, growing())
 	if s.contextHook.err = s.loadContextHook(); s.contextHook.err == nil {
-		contexts, err := contextsBytes(s.possibleCPUs)
+		contexts, err := contextsBytes(s.cpus.Possible)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (s *Sampler) setUserShare(spec *ebpf.CollectionSpec, share float64, sampleB
 	users := uint32(1)
 	mark := watermark(ringBytes)
 	if limit > 0 {
-		users = userEntries(s.possibleCPUs)
+		users = userEntries(s.cpus.Possible)
 		mark = min(mark, limit/2)
 	}
 	spec.Maps[profilerMapUsers].MaxEntries = users

@@ -102,7 +102,12 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	sampler, err := newSampler(&o, selection, eventRingBytes)
+	on, err := bpf.HostCPUs()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	o.fit(on)
+	sampler, err := newSampler(&o, on, selection, eventRingBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +147,8 @@ func (p *Pipeline) open(kind profile.Kind, from source, by reader) {
 	p.drains = append(p.drains, &drain{newAggregator(&p.options, p.registry, p.output, s), by})
 }
 
-func newSampler(o *Options, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
-	cpus, err := bpf.PossibleCPUs()
-	if err != nil {
-		return nil, fmt.Errorf("count CPUs: %w", err)
-	}
-	ring, maps := o.ringBytes(cpus), o.MapBytes()
+func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
+	ring, maps := o.ringBytes(on), o.MapBytes()
 	sampler, err := bpf.New(bpf.Config{
 		EventRingBytes:    eventRingBytes,
 		SelectTargets:     selection != nil,

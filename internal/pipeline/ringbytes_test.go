@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 )
 
 func TestRingBytes(t *testing.T) {
@@ -11,9 +13,9 @@ func TestRingBytes(t *testing.T) {
 		return func(o *Options) { o.SamplesPerSecond, o.Limits.BPFMapBytes = 10000, mib<<20 }
 	}
 	for name, tc := range map[string]struct {
-		cpus int
-		set  func(*Options)
-		want int
+		cpus, possible int // possible: 0: as many
+		set            func(*Options)
+		want           int
 	}{
 		"the least":                  {cpus: 2, want: 1 << 20},
 		"by CPUs":                    {cpus: 100, want: 4 << 20},
@@ -24,10 +26,12 @@ func TestRingBytes(t *testing.T) {
 		"more of more":               {cpus: 2, set: func(o *Options) { o.Limits.BPFMapBytes = 1 << 30 }, want: 8 << 20},
 		"the most there is":          {cpus: 4096, set: atMost(8 << 10), want: 1 << 30},
 		"less of less":               {cpus: 2, set: func(o *Options) { o.Limits.BPFMapBytes, o.Unwind.MaxBytes = 16<<20, 4<<20 }, want: 128 << 10},
+		"of those that are there":    {cpus: 2, possible: 1024, want: 1 << 20},
+		"beside those that may come": {cpus: 2, possible: 1024, set: func(o *Options) { o.SamplesPerSecond, o.Unwind.MaxBytes = 10000, 88<<20 }, want: 8 << 20},
 		"as given":                   {cpus: 1024, set: func(o *Options) { o.Ring.Bytes = 1 << 16 }, want: 1 << 16},
-		"within the limit of maps":   {cpus: 16, set: atMost(81), want: 8 << 20},
-		"beside off-CPU":             {cpus: 16, set: func(o *Options) { atMost(81)(o); o.OffCPU.Threshold = 1 }, want: 4 << 20},
-		"beside what each CPU has":   {cpus: 1024, set: atMost(128), want: 16 << 20},
+		"within the limit of maps":   {cpus: 16, set: atMost(82), want: 8 << 20},
+		"beside off-CPU":             {cpus: 16, set: func(o *Options) { atMost(82)(o); o.OffCPU.Threshold = 1 }, want: 2 << 20},
+		"beside what each CPU has":   {cpus: 512, set: atMost(128), want: 8 << 20},
 		"as small as it can be made": {cpus: 16, set: func(o *Options) { atMost(16)(o); o.Unwind.MaxBytes = 8<<20 - 1<<16 }, want: 1 << 16},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +40,26 @@ func TestRingBytes(t *testing.T) {
 				tc.set(&o)
 			}
 			require.LessOrEqual(t, o.MapBytes().Sum(), o.Limits.BPFMapBytes)
-			require.Equal(t, tc.want, o.ringBytes(tc.cpus))
+			require.Equal(t, tc.want, o.ringBytes(bpf.CPUs{Possible: max(tc.possible, tc.cpus), Online: tc.cpus, Room: tc.cpus}))
 		})
+	}
+}
+
+// With the defaults a host has room for all maps up to a thousand CPUs, unwind rows give way; of
+// CPUs that may come, most of what they take does not count.
+func TestMapBytesOfHosts(t *testing.T) {
+	for on, want := range map[bpf.CPUs]struct{ unwind, ring int }{
+		{Possible: 2, Online: 2, Room: 2}:          {64 << 20, 1 << 20},
+		{Possible: 128, Online: 128, Room: 128}:    {64 << 20, 8 << 20},
+		{Possible: 128, Online: 2, Room: 16}:       {64 << 20, 1 << 20},
+		{Possible: 512, Online: 512, Room: 512}:    {54 << 20, 16 << 20},
+		{Possible: 1024, Online: 4, Room: 16}:      {64 << 20, 1 << 20},
+		{Possible: 1024, Online: 1024, Room: 1024}: {18 << 20, 4 << 20},
+	} {
+		o := Defaults()
+		o.fit(on)
+		require.Equal(t, want.unwind, o.Unwind.MaxBytes, "%+v", on)
+		require.Equal(t, want.ring, o.ringBytes(on), "%+v", on)
+		require.LessOrEqual(t, o.ringBytes(on)+o.MapBytes().fixed()+o.cpuBytes(on), o.Limits.BPFMapBytes, "%+v", on)
 	}
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,7 +82,11 @@ func TestTruthNotices(t *testing.T) {
 	fmt.Printf("as it is: %v\n", honest)
 	require.Empty(t, honest.mistakes)
 	require.Zero(t, n.wrong+n.stale)
-	require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.judged)+2)
+	var by []string
+	for _, w := range writers {
+		by = append(by, fmt.Sprintf("%s %d of %d", w.name, w.tally.unlabelled, w.tally.judged))
+	}
+	require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.judged)+2, "without labels: %s", strings.Join(by, ", "))
 	for _, trial := range trials {
 		found := trial.judge.total()
 		noticed := found.wrong + found.stale + found.unlabelled - n.unlabelled

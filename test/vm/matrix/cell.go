@@ -22,6 +22,7 @@ type cell struct {
 	stacks   bool   // it checks whole stacks, those of Node.js, Java and Python too: on aarch64, with pointer authentication and without
 	nobody   bool   // it runs the receiver as a user with the documented capabilities
 	quick    bool   // it only runs the states of labels
+	mayCome  int    // CPUs that the guest may have, of which it has two
 }
 
 const (
@@ -37,6 +38,7 @@ func cells() []cell {
 		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
 			says: "signed return addresses: ", stacks: true},
 		{kernel: "6.12", series: "6.12", stacks: true},
+		{kernel: "6.12", series: "6.12", arch: "amd64", variant: "128cpus", mayCome: 128, says: "128 possible CPUs, 2 online"},
 		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
 		{kernel: "newest", series: "newest", thorough: true, nobody: true,
 			says: "CAP_SYS_ADMIN, which kernel.perf_event_paranoid=3 asks for"},
@@ -74,6 +76,8 @@ func (c *cell) row() string {
 	switch {
 	case c.variant == "pac":
 		return c.kernel + ", pointer authentication"
+	case c.mayCome != 0:
+		return fmt.Sprintf("%s, %d CPUs may come", c.kernel, c.mayCome)
 	case c.pageSize != page4K:
 		return fmt.Sprintf("%s, %d KiB pages", c.kernel, c.pageSize>>10)
 	}

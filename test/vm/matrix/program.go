@@ -29,6 +29,16 @@ func programs(c *cell) []program {
 			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestRecordIdentity"},
 		}}
 	}
+	if c.mayCome != 0 {
+		return []program{{
+			name: "bpf", binary: "bpf.test", labels: true,
+			env:   []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
+			tests: []string{"TestLabelStates", "TestRoomForCPUs", "TestCPUHotplug", "TestMapBytesLimit", "TestMapBytesEstimate", "TestMapBytesOfElements"},
+		}, {
+			name: "glibc", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-glibc"}, labels: true,
+			tests: []string{"TestInstant", "TestAccounting"},
+		}}
+	}
 	receiver := []string{"TestInstant", "TestFidelity", "TestAccounting", "TestNoPrivileges", "TestKernelLacks"}
 	if c.thorough {
 		receiver = append(receiver, "TestRestart")

@@ -105,6 +105,9 @@ func arguments(c *cell, result string) []string {
 		c.arch, c.series, "-v", "-result", result, "-timeout", cellTimeout.String(), "-boots", "3", "-add", dir + "/root:/",
 		"-env", "CUSTOM_LABELS_MUST_RUN=1", "-env", "CUSTOM_LABELS_EMULATED=1",
 	}
+	if c.mayCome != 0 {
+		args = append(args, "-qemu", "-smp", "-qemu", fmt.Sprintf("2,maxcpus=%d", c.mayCome))
+	}
 	if c.cpu != "" {
 		args = append(args, "-cpu", c.cpu)
 	}
