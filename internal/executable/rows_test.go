@@ -186,19 +186,16 @@ func TestBuilderIsSlow(t *testing.T) {
 	b := &builder{}
 	b.sinceNs.Store(f.clock.Load())
 	f.clock.Add(int64(stuckAfter) + 1)
-	thread, ended := make(chan int), make(chan struct{})
+	var ended atomic.Bool
+	defer ended.Store(true)
+	thread := make(chan int)
 	go func() {
 		runtime.LockOSThread() // and ends with it
 		thread <- procfs.Thread()
-		for {
-			select {
-			case <-ended:
-				return
-			default:
-			}
+		for !ended.Load() {
+			continue
 		}
 	}()
-	defer close(ended)
 	b.thread.Store(int32(<-thread))
 	require.Eventually(t, func() bool { return !f.hangs([]*builder{b}) }, time.Minute, time.Millisecond)
 	b.stuck.Store(false)
