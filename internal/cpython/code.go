@@ -9,14 +9,21 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// Offsets that are the same in all versions.
+// Offsets behind an object's PyObject that are the same in all versions.
 const (
-	objectType = 8  // PyObject.ob_type
-	objectSize = 16 // PyVarObject.ob_size
-	bytesText  = 32 // PyBytesObject.ob_sval
-	textLength = 16 // PyASCIIObject.length, in characters; the hash follows
-	textState  = 32 // PyASCIIObject.state
+	bytesText = 16 // PyBytesObject.ob_sval, behind size and hash
+	textState = 16 // PyASCIIObject.state, behind length and hash
 )
+
+// PyObject.ob_type: what stands before it, has the references. A free-threaded build counts
+// those of the owning thread and others apart.
+const (
+	objectType             = 8
+	objectTypeFreeThreaded = 24
+)
+
+// headerBytes is the size of PyObject: PyVarObject.ob_size and PyASCIIObject.length follow.
+func (l *Layout) headerBytes() uint64 { return uint64(l.process.ObjectType) + 8 }
 
 // Bounds of what is read of one function.
 const (
@@ -72,7 +79,7 @@ func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (lan
 	if f.file, err = l.readText(mem, before.file, maxFileChars); err != nil {
 		return nil, err
 	}
-	if f.table, err = readBytes(mem, before.table); err != nil {
+	if f.table, err = l.readBytes(mem, before.table); err != nil {
 		return nil, err
 	}
 	after, err := l.readCode(mem, object)
@@ -99,12 +106,12 @@ func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
 		firstLine: int(int32(binary.LittleEndian.Uint32(b[p.CodeFirstLine:]))),
 	}
 	var head [24]byte // length, hash, state
-	if err := read(mem, head[:], c.name+textLength); err != nil {
+	if err := read(mem, head[:], c.name+l.headerBytes()); err != nil {
 		return code{}, err
 	}
 	c.nameLength = word(head[:], 0)
 	text := c.name + uint64(p.WideOffset)
-	if stateOf(uint32(word(head[:], textState-textLength))).ascii() {
+	if stateOf(uint32(word(head[:], textState))).ascii() {
 		text = c.name + uint64(p.TextOffset)
 		if c.nameLength > record.PythonNameBytes {
 			text += c.nameLength - record.PythonNameBytes
@@ -116,7 +123,7 @@ func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
 	}
 	hash := uint64(0)
 	for i, w := range [...]uint64{
-		object, word(b, objectSize), uint64(uint32(c.firstLine)), c.name, c.file, c.table,
+		object, word(b, int(l.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table,
 		c.nameLength, word(end[:], 0), word(end[:], 8),
 	} {
 		if i == 0 {
@@ -136,13 +143,13 @@ func mix(hash, word uint64) uint64 {
 }
 
 // readBytes reads a PyBytesObject, the beginning of a long one.
-func readBytes(mem langruntime.Memory, object uint64) ([]byte, error) {
+func (l *Layout) readBytes(mem langruntime.Memory, object uint64) ([]byte, error) {
 	var size [8]byte
-	if err := read(mem, size[:], object+objectSize); err != nil {
+	if err := read(mem, size[:], object+l.headerBytes()); err != nil {
 		return nil, err
 	}
 	b := make([]byte, min(word(size[:], 0), maxTableBytes))
-	return b, read(mem, b, object+bytesText)
+	return b, read(mem, b, object+l.headerBytes()+bytesText)
 }
 
 // read reads of an object, which has gone if it cannot be read.

@@ -1,6 +1,7 @@
 package cpython
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -47,27 +48,47 @@ const (
 )
 
 func newMemory(name, file string, table []byte) *memory {
+	return newMemoryOf(layout312(), name, file, table)
+}
+
+// newMemoryOf has a code object of a layout.
+func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
 	m := &memory{base, make([]byte, 0x2000)}
-	p := process312()
-	m.put(codeAt+objectType, 0x1234, 77)
+	p, header := l.process, l.headerBytes()
+	m.put(codeAt+uint64(p.ObjectType), 0x1234, 77)
 	m.put(codeAt+uint64(p.CodeFilename), fileAt)
 	m.put(codeAt+uint64(p.CodeQualname), nameAt)
 	m.put(codeAt+uint64(p.CodeLinetable), tableAt)
 	binary.LittleEndian.PutUint32(m.bytes[p.CodeFirstLine:], 10)
 	for at, text := range map[uint64]string{nameAt: name, fileAt: file} {
-		m.put(at+textLength, uint64(len(text)), 0, asciiText)
+		m.put(at+header, uint64(len(text)), 0, asciiText)
 		copy(m.bytes[at-base+uint64(p.TextOffset):], text)
 	}
-	m.put(tableAt+objectSize, uint64(len(table)))
-	copy(m.bytes[tableAt-base+bytesText:], table)
+	m.put(tableAt+header, uint64(len(table)))
+	copy(m.bytes[tableAt-base+header+bytesText:], table)
 	return m
 }
 
 func layout312() *Layout { return &Layout{version: 0x030c01f0, process: process312()} }
 
+// layoutFreeThreaded is that of a build without the global interpreter lock.
+func layoutFreeThreaded(t *testing.T) *Layout {
+	t.Helper()
+	const version = 0x030d0ff0
+	p, err := processOf(debugBlockFreeThreaded(version), version)
+	require.NoError(t, err)
+	return &Layout{version: version, process: p}
+}
+
 func TestRead(t *testing.T) {
-	l := layout312()
-	m := newMemory("Class.method", "/srv/app.py", []byte{0x80 | locationOneLine<<3 + 8, 0, 0}) // 1 unit, one line down
+	for name, l := range map[string]*Layout{"3.12": layout312(), "free-threaded 3.13": layoutFreeThreaded(t)} {
+		t.Run(name, func(t *testing.T) { testRead(t, l) })
+	}
+}
+
+func testRead(t *testing.T, l *Layout) {
+	t.Helper()
+	m := newMemoryOf(l, "Class.method", "/srv/app.py", []byte{0x80 | locationOneLine<<3 + 8, 0, 0}) // 1 unit, one line down
 	known, err := l.readCode(m, codeAt)
 	require.NoError(t, err)
 	f, err := l.Read(m, codeAt, known.cookie)
@@ -79,15 +100,15 @@ func TestRead(t *testing.T) {
 
 	// All that the cookie is made of tells another object.
 	for what, change := range map[string]func(m *memory){
-		"size":       func(m *memory) { m.put(codeAt+objectSize, 78) },
+		"size":       func(m *memory) { m.put(codeAt+l.headerBytes(), 78) },
 		"first line": func(m *memory) { m.bytes[l.process.CodeFirstLine]++ },
 		"file":       func(m *memory) { m.put(codeAt+uint64(l.process.CodeFilename), nameAt) },
 		"table":      func(m *memory) { m.put(codeAt+uint64(l.process.CodeLinetable), fileAt) },
 		"name":       func(m *memory) { m.bytes[nameAt-base+uint64(l.process.TextOffset)]++ },
-		"length":     func(m *memory) { m.put(nameAt+textLength, 11) },
+		"length":     func(m *memory) { m.put(nameAt+l.headerBytes(), 11) },
 		"unmapped":   func(m *memory) { m.put(codeAt+uint64(l.process.CodeQualname), 8) },
 	} {
-		changed := newMemory("Class.method", "/srv/app.py", nil)
+		changed := newMemoryOf(l, "Class.method", "/srv/app.py", nil)
 		change(changed)
 		_, err := l.Read(changed, codeAt, known.cookie)
 		require.ErrorIs(t, err, langruntime.ErrGone, what)
@@ -100,7 +121,7 @@ func TestText(t *testing.T) {
 	l := layout312()
 	wide := func(kind uint64, b ...byte) *memory {
 		m := &memory{base, make([]byte, 0x100)}
-		m.put(base+textLength, uint64(len(b))/kind, 0, kind<<2|1<<5)
+		m.put(base+l.headerBytes(), uint64(len(b))/kind, 0, kind<<2|1<<5)
 		copy(m.bytes[l.process.WideOffset:], b)
 		return m
 	}
@@ -125,7 +146,7 @@ func TestText(t *testing.T) {
 	require.Len(t, cut, 20)
 	for _, state := range []uint64{0, 1 << 2, 1<<5 | 1<<6, 2<<2 | 1<<5 | 1<<6, 7<<2 | 1<<5} {
 		m := wide(1, 'x')
-		m.put(base+textState, state)
+		m.put(base+l.headerBytes()+textState, state)
 		_, err := l.readText(m, base, 10)
 		require.ErrorIs(t, err, langruntime.ErrGone, state)
 	}
@@ -161,7 +182,17 @@ func TestLines(t *testing.T) {
 }
 
 // debugBlock is what CPython 3.13.0 and 3.14.10 on x86-64 have in their files.
-func debugBlock(version uint64) []byte {
+func debugBlock(version uint64) []byte { return debugBlockOf(version, 0) }
+
+// debugBlockFreeThreaded is that of 3.13.15 without the global interpreter lock.
+func debugBlockFreeThreaded(version uint64) []byte {
+	b := debugBlockOf(version, 16)
+	b[8*debugFreeThreaded] = 1
+	return b
+}
+
+// debugBlockOf has objects whose header is so many bytes larger.
+func debugBlockOf(version, larger uint64) []byte {
 	w, code := debugWords313(), uint64(200)
 	if version>>16 == version314 {
 		w, code = debugWords314(), 208
@@ -174,8 +205,10 @@ func debugBlock(version uint64) []byte {
 		w.interpretersHead: 632, w.interpreterNext: 7264, w.threadsHead: 7344,
 		w.threadNext: 8, w.currentFrame: 72, w.nativeThreadID: 160,
 		w.framePrevious: 8, w.frameCode: 0, w.frameInstruction: 56, w.owner: 70,
-		w.filename: 112, w.qualname: 128, w.linetable: 136, w.firstLine: 68, w.code: code,
-		w.objectType: 8, w.bytesSize: 16, w.bytesText: 32, w.textState: 32, w.textLength: 16, w.asciiBytes: 40,
+		w.filename: larger + 112, w.qualname: larger + 128, w.linetable: larger + 136,
+		w.firstLine: larger + 68, w.code: larger + code,
+		w.objectType: larger + 8, w.bytesSize: larger + 16, w.bytesText: larger + 32,
+		w.textState: larger + 32, w.textLength: larger + 16, w.asciiBytes: larger + 40,
 	} {
 		put(n, v)
 	}
@@ -183,24 +216,31 @@ func debugBlock(version uint64) []byte {
 }
 
 func TestDebugOffsets(t *testing.T) {
-	for _, version := range []uint64{0x030d00f0, 0x030e0af0} {
-		p, err := processOf(debugBlock(version), version)
+	for _, block := range [][]byte{debugBlock(0x030d00f0), debugBlock(0x030e0af0), debugBlockFreeThreaded(0x030d0ff0)} {
+		version := binary.LittleEndian.Uint64(block[8*debugVersion:])
+		larger := 16 * uint64(block[8*debugFreeThreaded])
+		p, err := processOf(block, version)
 		require.NoError(t, err)
 		require.EqualValues(t, 632, p.Interpreters)
-		require.EqualValues(t, 56, p.WideOffset)
+		require.EqualValues(t, larger+56, p.WideOffset)
+		require.EqualValues(t, larger+8, p.ObjectType)
 		requireInBounds(t, &p)
 		for n := range debugOffsetsBytes / 8 {
-			b := debugBlock(version)
+			b := bytes.Clone(block)
 			binary.LittleEndian.PutUint64(b[8*n:], 1<<40)
 			if p, err := processOf(b, version); err == nil {
 				requireInBounds(t, &p)
-				require.Equal(t, binary.LittleEndian.Uint64(debugBlock(version)[8*n:]), uint64(0), n) // unused
+				require.Zero(t, binary.LittleEndian.Uint64(block[8*n:]), n) // unused
 			}
 		}
 	}
-	b := debugBlock(0x030d00f0)
-	b[8*debugFreeThreaded] = 1
-	_, err := processOf(b, 0x030d00f0)
+	// What the file says of its build and of its objects has to be the same.
+	for _, b := range [][]byte{debugBlock(0x030d00f0), debugBlockFreeThreaded(0x030d00f0)} {
+		b[8*debugFreeThreaded] ^= 1
+		_, err := processOf(b, 0x030d00f0)
+		require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	}
+	_, err := processOf(debugBlockFreeThreaded(0x030e00f0), 0x030e00f0)
 	require.ErrorIs(t, err, errFreeThreaded)
 	require.ErrorIs(t, err, langruntime.ErrUnsupported)
 	_, err = processOf(debugBlock(0x030d00f0), 0x030e00f0)
@@ -217,6 +257,8 @@ func requireInBounds(t *testing.T, p *record.PythonProcess) {
 	}
 	require.LessOrEqual(t, p.CodeFirstLine+4, p.CodeBytes)
 	require.Zero(t, p.CodeFirstLine%4)
+	require.Zero(t, p.ObjectType%8)
+	require.LessOrEqual(t, int(p.ObjectType)+16, int(record.PythonCodeBytes))
 	for _, at := range []uint8{p.FrameCode, p.FramePrevious, p.FrameInstruction} {
 		require.Zero(t, at%8)
 		require.LessOrEqual(t, int(at)+8, record.PythonFrameBytes)
@@ -255,6 +297,7 @@ func FuzzLine(f *testing.F) {
 func FuzzDebugOffsets(f *testing.F) {
 	f.Add(debugBlock(0x030d00f0), uint64(0x030d00f0))
 	f.Add(debugBlock(0x030e0af0), uint64(0x030e0af0))
+	f.Add(debugBlockFreeThreaded(0x030d0ff0), uint64(0x030d0ff0))
 	f.Fuzz(func(t *testing.T, block []byte, version uint64) {
 		if p, err := processOf(block, version); err == nil {
 			requireInBounds(t, &p)

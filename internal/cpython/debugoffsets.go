@@ -56,8 +56,9 @@ func debugWords314() debugWords {
 	}
 }
 
-// errFreeThreaded says that a build has no global interpreter lock.
-var errFreeThreaded = errors.New("free-threaded build")
+// errFreeThreaded says that a build has no global interpreter lock. In 3.14 its threads have
+// copies of instructions of their own (co_tlbc).
+var errFreeThreaded = errors.New("free-threaded build of CPython 3.14")
 
 // Bounds of offsets: far more than any version has.
 const (
@@ -75,12 +76,18 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 	if v := at(debugVersion); v != version {
 		return p, fmt.Errorf("%w: _Py_DebugOffsets of version %#x, not %#x", langruntime.ErrUnsupported, v, version)
 	}
-	if at(debugFreeThreaded) != 0 {
-		return p, fmt.Errorf("%w: %w", langruntime.ErrUnsupported, errFreeThreaded)
-	}
-	w := debugWords313()
+	w, typeAt := debugWords313(), uint64(objectType)
 	if version>>16 == version314 {
 		w = debugWords314()
+	}
+	switch v := at(debugFreeThreaded); {
+	case v == 0:
+	case v == 1 && version>>16 == version313:
+		typeAt = objectTypeFreeThreaded
+	case v == 1:
+		return p, fmt.Errorf("%w: %w", langruntime.ErrUnsupported, errFreeThreaded)
+	default:
+		return p, fmt.Errorf("%w: free_threaded %d in _Py_DebugOffsets", langruntime.ErrUnsupported, v)
 	}
 	// offset checks one: of a field of so many bytes in a part of a struct.
 	offset := func(n int, bytes, limit uint64) uint64 {
@@ -112,10 +119,11 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 		CodeFirstLine:      inCode(w.firstLine, 4),
 		TextOffset:         uint8(ascii),
 		WideOffset:         uint8(ascii + 16), // utf8_length and utf8 of PyCompactUnicodeObject
+		ObjectType:         uint8(typeAt),
 	}
 	for n, want := range map[int]uint64{
-		w.objectType: objectType, w.bytesSize: objectSize, w.bytesText: bytesText,
-		w.textLength: textLength, w.textState: textState,
+		w.objectType: typeAt, w.bytesSize: typeAt + 8, w.bytesText: typeAt + 8 + bytesText,
+		w.textLength: typeAt + 8, w.textState: typeAt + 8 + textState,
 	} {
 		if v := at(n); err == nil && v != want {
 			err = fmt.Errorf("%w: offset %d in _Py_DebugOffsets: %d, not %d", langruntime.ErrUnsupported, n, v, want)

@@ -3,10 +3,10 @@
 //
 // # Sources
 //
-// The headers of CPython 3.11.7, 3.12.1, 3.13.0 and 3.14: Include/internal/pycore_runtime.h,
+// The headers of CPython 3.11.7, 3.12.1, 3.13.0, 3.13.15 and 3.14: Include/internal/pycore_runtime.h,
 // pycore_interp.h, pycore_frame.h (3.14: pycore_interpframe_structs.h), pycore_debug_offsets.h,
-// Include/cpython/pystate.h, code.h and unicodeobject.h; Objects/locations.md (3.13 and later:
-// InternalDocs/code_objects.md) for the location table.
+// Include/object.h, Include/cpython/pystate.h, code.h and unicodeobject.h; Objects/locations.md
+// (3.13 and later: InternalDocs/code_objects.md) for the location table.
 //
 // # Which file, which offsets
 //
@@ -14,8 +14,16 @@
 // an executable, which exports them for its extensions, or libpython3. From 3.13 on _PyRuntime
 // begins with _Py_DebugOffsets, which the linker has filled: offsets are taken from the file
 // and checked. The places of these offsets differ by minor version, as do the structs of 3.11
-// and 3.12, for which there is a table. Other versions, builds without the global interpreter
-// lock and releases that are not final are not supported: their stacks stay native.
+// and 3.12, for which there is a table. Other versions and releases that are not final are not
+// supported: their stacks stay native.
+//
+// # Free-threaded builds
+//
+// Without the global interpreter lock, objects have a larger header: what leads to the rest of
+// an object begins 16 bytes later. All else is where _Py_DebugOffsets says, and the lists of
+// threads and frames are the same. 3.13 has one copy of a function's instructions, which no
+// thread changes: a frame says its position as in other builds. In 3.14 each thread has a copy
+// of its own (co_tlbc), and its position in that: such builds are not supported.
 //
 // # Which thread
 //

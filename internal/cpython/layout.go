@@ -108,6 +108,7 @@ func process311() record.PythonProcess {
 		CodeFirstLine:      72,
 		TextOffset:         48,
 		WideOffset:         72,
+		ObjectType:         objectType,
 	}
 }
 
@@ -134,6 +135,7 @@ func process312() record.PythonProcess {
 		CodeFirstLine:      68,
 		TextOffset:         40,
 		WideOffset:         56,
+		ObjectType:         objectType,
 	}
 }
 

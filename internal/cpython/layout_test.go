@@ -49,6 +49,7 @@ func TestLayoutOf(t *testing.T) {
 	for version, block := range map[uint64][]byte{
 		0x030b02f0: nil, 0x030c01f0: nil,
 		0x030d00f0: debugBlock(0x030d00f0), 0x030e0af0: debugBlock(0x030e0af0),
+		0x030d0ff0: debugBlockFreeThreaded(0x030d0ff0),
 	} {
 		l, err := layoutIn(t, library(t, version, block))
 		require.NoError(t, err)
@@ -61,8 +62,6 @@ func TestLayoutOf(t *testing.T) {
 
 // What is not known is refused, and named.
 func TestLayoutOfRefuses(t *testing.T) {
-	freeThreaded := debugBlock(0x030e00f0)
-	freeThreaded[8*debugFreeThreaded] = 1
 	for want, data := range map[string][]byte{
 		"CPython before 3.11":        library(t, 0, nil),
 		"CPython 2.7.18":             library(t, 0x020712f0, nil),
@@ -71,7 +70,7 @@ func TestLayoutOfRefuses(t *testing.T) {
 		"no _Py_DebugOffsets":        library(t, 0x030d00f0, bytes.Repeat([]byte("x"), debugOffsetsBytes)),
 		"read _Py_DebugOffsets":      library(t, 0x030d00f0, make([]byte, debugOffsetsBytes)), // not in the file
 		"of version 0x30d00f0":       library(t, 0x030d01f0, debugBlock(0x030d00f0)),
-		errFreeThreaded.Error():      library(t, 0x030e00f0, freeThreaded),
+		errFreeThreaded.Error():      library(t, 0x030e00f0, debugBlockFreeThreaded(0x030e00f0)),
 		"offset 36 in _Py_DebugOffs": library(t, 0x030e00f0, func() []byte { b := debugBlock(0x030e00f0); b[8*36+1] = 1; return b }()),
 	} {
 		_, err := layoutIn(t, data)

@@ -29,10 +29,10 @@ func (s state) ascii() bool       { return s&16 != 0 }
 // people: what does not belong into a line is replaced.
 func (l *Layout) readText(mem langruntime.Memory, object uint64, maxChars uint64) (string, error) {
 	var head [24]byte
-	if err := read(mem, head[:], object+textLength); err != nil {
+	if err := read(mem, head[:], object+l.headerBytes()); err != nil {
 		return "", err
 	}
-	s := stateOf(uint32(word(head[:], textState-textLength)))
+	s := stateOf(uint32(word(head[:], textState)))
 	size := s.charBytes()
 	if !s.compact() || (size != 1 && size != 2 && size != 4) || s.ascii() && size != 1 {
 		return "", fmt.Errorf("%w: no string", langruntime.ErrGone)

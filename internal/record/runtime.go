@@ -84,7 +84,8 @@ type PythonProcess struct {
 	FrameOwner         uint8
 	TextOffset         uint8    // of the characters of a compact ASCII string
 	WideOffset         uint8    // of those of another compact string
-	Pad                [6]uint8 // 0
+	ObjectType         uint8    // PyObject.ob_type, the last field of an object's header
+	Pad                [5]uint8 // 0
 }
 
 // What the lower bits of the object of HotSpot's frames say: HOTSPOT_CODE, HOTSPOT_METHOD.

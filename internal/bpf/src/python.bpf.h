@@ -45,9 +45,6 @@ static __always_inline void count_python(__u32 scratch)
 
 #define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
 #define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
-#define PYTHON_TYPE 8		   /* PyObject.ob_type */
-#define PYTHON_SIZE 16		   /* PyVarObject.ob_size */
-#define PYTHON_LENGTH 16	   /* PyASCIIObject.length, hash and state follow */
 #define PYTHON_SCANNED (4 * MAX_PYTHON_FRAMES)
 
 _Static_assert((MAX_PYTHON_FRAMES & (MAX_PYTHON_FRAMES - 1)) == 0, "a power of 2");
@@ -69,6 +66,15 @@ static __always_inline __u64 python_code_word(const struct python_walk *p, __u64
 {
 	barrier_var(offset);
 	return *(__u64 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 8)];
+}
+
+/*
+ * Where an object goes on behind its PyObject, whose last field is the type: PyVarObject.ob_size;
+ * PyASCIIObject.length, which hash and state follow.
+ */
+static __always_inline __u64 python_header_bytes(const struct python_process *of)
+{
+	return of->object_type + 8;
 }
 
 static __always_inline long python_stop(struct python_walk *p, enum counter why)
@@ -149,10 +155,10 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	barrier_var(bytes);
 	if (bytes > PYTHON_CODE_BYTES || bpf_probe_read_user(p->code_bytes, bytes, (const void *)code))
 		return false;
-	if (python_code_word(p, PYTHON_TYPE) != of->code_type)
+	if (python_code_word(p, of->object_type) != of->code_type)
 		return false;
 	name = python_code_word(p, of->code_qualname);
-	if (bpf_probe_read_user(&p->name, 3 * 8, (const void *)(name + PYTHON_LENGTH)))
+	if (bpf_probe_read_user(&p->name, 3 * 8, (const void *)(name + python_header_bytes(of))))
 		return false;
 	n = p->name.length;
 	if (!python_ascii(p->name.state))
@@ -173,7 +179,7 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 		barrier_var(offset);
 		line = *(__u32 *)&p->code_bytes[offset & (PYTHON_CODE_BYTES - 4)];
 	}
-	p->last_units = python_code_word(p, PYTHON_SIZE);
+	p->last_units = python_code_word(p, python_header_bytes(of));
 	/* _Py_MakeShimCode(): the interpreter's own, between a class and its __init__ (3.12) */
 	p->last_shim = !line && python_code_word(p, of->code_filename) == name;
 	hash = mix(code, p->last_units);

@@ -78,7 +78,8 @@ struct python_process {
 	__u8 frame_owner;
 	__u8 text_offset; /* of the characters of a compact ASCII string */
 	__u8 wide_offset; /* of another compact string */
-	__u8 pad[6];
+	__u8 object_type; /* PyObject.ob_type, the last field of an object's header */
+	__u8 pad[5];
 };
 _Static_assert(sizeof(struct python_process) == 56, "python_process");
 
