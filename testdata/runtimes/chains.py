@@ -154,16 +154,19 @@ def codes(code, seen):
     return seen
 
 
-def write_facts(path):
+def functions():
+    return [thing for thing in gc.get_objects() if isinstance(thing, types.FunctionType)]
+
+
+def write_facts(path, known):
     seen = set()
     codes(sys._getframe(1).f_code, seen)
     for module in list(sys.modules.values()):
         for thing in list(vars(module).values()):
             if isinstance(thing, types.FunctionType):
                 codes(thing.__code__, seen)
-    for thing in gc.get_objects():
-        if isinstance(thing, types.FunctionType):
-            codes(thing.__code__, seen)
+    for thing in known + functions():
+        codes(thing.__code__, seen)
     for program in SUBPROGRAM, SUBTHREAD.format(older=0, program=""):
         codes(compile(program, "<script>" if sys.version_info >= (3, 14) else "<string>", "exec"), seen)
     with open(path + ".new", "w", encoding="utf-8") as facts:
@@ -223,9 +226,10 @@ stopped = False
 loop = asyncio.new_event_loop()
 signal.signal(signal.SIGTERM, stop)
 loop.run_until_complete(outer())
+known = functions()  # a free-threaded 3.13 does not tell of them once a thread has started
 if "subinterpreter" not in sys.argv:  # which in 3.11 waits for ever for a lock that a thread holds
     threading.Thread(target=worker, name="first", daemon=True).start()
-write_facts(sys.argv[1])
+write_facts(sys.argv[1], known)
 print("ready", os.getpid(), flush=True)
 if "churn" in sys.argv:
     churn()
