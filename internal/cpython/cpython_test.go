@@ -54,7 +54,7 @@ func newMemory(name, file string, table []byte) *memory {
 // newMemoryOf has a code object of a layout.
 func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
 	m := &memory{base, make([]byte, 0x2000)}
-	p, header := l.process, l.headerBytes()
+	p, header := l.process, uint64(l.process.ObjectType)+8
 	m.put(codeAt+uint64(p.ObjectType), 0x1234, 77)
 	m.put(codeAt+uint64(p.CodeFilename), fileAt)
 	m.put(codeAt+uint64(p.CodeQualname), nameAt)
