@@ -251,7 +251,7 @@ jvms:
 pythons:
 	@scripts/pythons.sh $(PYTHON_BUILDS)
 e2e-runtimes: jvms pythons
-e2e-runtimes: export PYTHONS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(PYTHON_BUILDS)/python3.14)
+e2e-runtimes: export PYTHONS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(PYTHON_BUILDS)/python3.14$(comma)$(PYTHON_BUILDS)/python3.13t)
 e2e-runtimes: export JAVAS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(JVMS)/java21$(comma)$(JVMS)/java25)
 
 .PHONY: node-writers web-browser

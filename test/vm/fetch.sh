@@ -5,6 +5,7 @@
 #
 #   fetch.sh kernel ARCH SERIES              prints the path of the kernel image
 #   fetch.sh deb ARCH SUITE PACKAGES DIR     unpacks PACKAGES, one argument, into DIR
+#   fetch.sh source ARCH SUITE PACKAGE DIR   unpacks the upstream sources of PACKAGE into DIR
 #
 # ARCH is amd64 or arm64; SERIES is 5.10, 6.1, 6.12, 6.12-16k (arm64) or newest.
 # The cache is ${XDG_CACHE_HOME:-~/.cache}/vmrun, about 70 MB a kernel. Several may run
@@ -17,7 +18,7 @@ fresh_minutes=720
 tries=4
 
 usage() {
-	sed -n '6,7s/^# \{0,1\}//p' "$0" >&2
+	sed -n '6,8s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 }
 
@@ -50,10 +51,11 @@ is_fresh() {
 	[[ -e $1 && -z $(find "$1" -mmin "+$fresh_minutes") ]]
 }
 
-# use_suite SUITE: a private apt root for one suite; sets the array apt_options. Its lock is
-# held until this script ends.
+# use_suite SUITE [TYPE]: a private apt root for one suite, of TYPE deb or deb-src; sets the
+# array apt_options. Its lock is held until this script ends.
 use_suite() {
-	local suite=$1 root=$cache/apt/$1-$arch
+	local suite=$1 type=${2:-deb} root=$cache/apt/$1-$arch
+	[[ $type == deb ]] || root+=-source
 	[[ -e $keyring ]] || die "$keyring is missing: install debian-archive-keyring"
 	mkdir -p "$root/lists/partial" "$root/cache/archives/partial"
 	exec {lock}>"$root/lock"
@@ -67,20 +69,16 @@ use_suite() {
 		-o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false
 	)
 	{
-		echo "deb [signed-by=$keyring] $(mirror debian) $suite main"
+		echo "$type [signed-by=$keyring] $(mirror debian) $suite main"
 		case $suite in # where old ABIs of the stable kernels are replaced
-		bookworm | trixie) echo "deb [signed-by=$keyring] $(mirror debian-security) $suite-security main" ;;
+		bookworm | trixie) echo "$type [signed-by=$keyring] $(mirror debian-security) $suite-security main" ;;
 		esac
 	} >"$root/sources.list"
-	is_fresh "$root/ok" || update
+	is_fresh "$root/ok" || { again update_lists && touch "$root/ok"; }
 }
 
 update_lists() {
 	apt-get "${apt_options[@]}" -qq -o APT::Update::Error-Mode=any update >&2
-}
-
-update() {
-	again update_lists && touch "$cache/apt/$suite-$arch/ok"
 }
 
 # download PACKAGE...: into the current directory. The lists may name a version that the
@@ -105,6 +103,20 @@ unpack() {
 	for deb in "$work"/deb/*.deb; do
 		dpkg-deb -x "$deb" "$2" || return
 	done
+}
+
+# download_source PACKAGE: into the current directory.
+download_source() {
+	apt-get "${apt_options[@]}" -qq source --download-only "$1" >&2 && return
+	update_lists || true
+	return 1
+}
+
+# unpack_source PACKAGE DIR: what upstream has released, without Debian's changes.
+unpack_source() {
+	mkdir -p "$work/source" "$2" &&
+		(cd "$work/source" && again download_source "$1") &&
+		tar --extract --strip-components=1 --directory "$2" --file "$work"/source/*.orig.tar.?z
 }
 
 # The image has another name with each update of the ABI: the meta package knows it.
@@ -161,6 +173,12 @@ deb)
 	suite=$3
 	use_suite "$suite" || die "cannot fetch the lists of $suite for $arch"
 	unpack "$4" "$5" || die "cannot fetch $4 of $suite for $arch"
+	;;
+source)
+	[[ $# -ge 5 ]] || usage
+	suite=$3
+	use_suite "$suite" deb-src || die "cannot fetch the lists of $suite's sources"
+	unpack_source "$4" "$5" || die "cannot fetch the sources of $4 of $suite"
 	;;
 *) usage ;;
 esac
