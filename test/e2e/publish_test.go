@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -196,8 +195,8 @@ func TestPublish(t *testing.T) {
 		})
 	}
 	if runtime.GOARCH == "amd64" {
-		for _, rule := range []string{"none", "key-map-complete", "schema", "ids", "trace-flags"} {
-			t.Run("broken-nodejs-"+rule, func(t *testing.T) { requireBrokenNode(t, rule) })
+		for _, w := range nodeWriters() {
+			t.Run("broken-nodejs-"+w.name(), func(t *testing.T) { requireBrokenNode(t, &w) })
 		}
 	}
 	r.stop()
@@ -319,37 +318,6 @@ func (p *publisher) check(t *testing.T) {
 			p.request(t, 1, 100*time.Millisecond, acme, globex)
 		}
 	}
-}
-
-// requireBrokenNode: of a writer for Node.js that breaks one rule, labelprof check finds that one.
-func requireBrokenNode(t *testing.T, rule string) {
-	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
-	modules := filepath.Join(root, "test", "e2e", nodeBuild, "node_modules")
-	cmd := exec.Command(filepath.Join(root, "bin", "labelprof"), "check", "--seconds", publishSeconds, "--json", "--",
-		filepath.Join(modules, "node24", "bin", "node"), filepath.Join(root, "testdata", "check", "node.js"), rule)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
-	text, err := cmd.Output()
-	var want []string
-	if rule == "none" {
-		require.NoError(t, err)
-	} else {
-		var exit *exec.ExitError
-		require.ErrorAs(t, err, &exit)
-		require.Equal(t, 1, exit.ExitCode(), "%s", exit.Stderr)
-		want = []string{"thread_context_nodejs/" + rule}
-	}
-	var report struct {
-		Rules []struct{ ID, Verdict string }
-	}
-	require.NoError(t, json.Unmarshal(text, &report), "%s", text)
-	var broken []string
-	for _, r := range report.Rules {
-		if r.Verdict == "broken" {
-			broken = append(broken, r.ID)
-		}
-	}
-	require.Equal(t, want, broken)
 }
 
 // label is that of a sample: attributes of thread contexts have their own names.
