@@ -119,13 +119,15 @@ func against(t *testing.T, pid int) (ids []string, r *Report) {
 	return ids, r
 }
 
-// Each of these writers breaks one rule when it runs, and no other.
-func TestOneRuleBrokenWhenRunning(t *testing.T) {
-	for _, of := range []struct {
-		format Format
-		build  build
-		rules  []string
-	}{
+// running are writers that break one rule when they run.
+type running struct {
+	format Format
+	build  build
+	rules  []string
+}
+
+func runningWriters() []running {
+	return []running{
 		{V0, build{abi: 0}, []string{ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
 		{V1, build{abi: 1}, []string{ruleSet, ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
 		{ThreadContext, build{abi: 2}, []string{
@@ -136,7 +138,12 @@ func TestOneRuleBrokenWhenRunning(t *testing.T) {
 			"mapping-name", "single", "permissions", "dont-fork", "signature", "version", "timestamp", "clock", "payload-readable",
 			"payload-size", "payload-decodes", "payload-fields", "update", "resource-keys", "service-name", "coordination",
 		}},
-	} {
+	}
+}
+
+// Each of these writers breaks one rule when it runs, and no other.
+func TestOneRuleBrokenWhenRunning(t *testing.T) {
+	for _, of := range runningWriters() {
 		writer := of.build.writer(t) // in a directory that lasts as long as the test
 		for _, rule := range of.rules {
 			t.Run(of.format.rule(rule), func(t *testing.T) {
@@ -148,19 +155,26 @@ func TestOneRuleBrokenWhenRunning(t *testing.T) {
 	}
 }
 
-// Each of these breaks one by how it was built.
-func TestOneRuleBrokenWhenBuilt(t *testing.T) {
+// builtWriter breaks one rule by how it was built.
+type builtWriter struct {
+	format Format
+	rule   string
+	build  build
+}
+
+func builtWriters() []builtWriter {
 	const version, v0, v1 = versionSymbol, "custom_labels_thread_local_data", "custom_labels_current_set"
 	const padded = "-DPAD=char pad[8];"
-	for _, of := range []struct {
-		format Format
-		rule   string
-		build  build
-	}{
+	return []builtWriter{
 		{V0, ruleVersionExported, build{abi: 0, exports: []string{v0}}},
 		{V0, ruleExported, build{abi: 0, exports: []string{version}}},
+		{V0, ruleVersionSize, build{abi: 0, flags: []string{"-DVERSION_TYPE=uint64_t"}}},
 		{V0, ruleVersionValue, build{abi: 0, flags: []string{"-DVERSION=1"}}},
+		{V0, ruleThreadLocal, build{abi: 0, flags: []string{"-DNOT_THREAD_LOCAL"}}},
 		{V0, ruleSize, build{abi: 0, flags: []string{padded}}},
+		{V0, ruleFileName, build{abi: 0, library: "liblabels.so"}},
+		{V0, ruleLoaded, build{abi: 0, library: "libcustomlabels.so", late: true}},
+		{V0, ruleModel, build{abi: 0, library: "libcustomlabels.so", flags: []string{traditional()}}},
 		{V1, ruleVersionExported, build{abi: 1, exports: []string{v1}}},
 		{V1, ruleVersionSize, build{abi: 1, flags: []string{"-DVERSION_TYPE=uint64_t"}}},
 		{V1, ruleVersionValue, build{abi: 1, flags: []string{"-DVERSION=7"}}},
@@ -175,7 +189,12 @@ func TestOneRuleBrokenWhenBuilt(t *testing.T) {
 		{ThreadContext, ruleSize, build{abi: 2, flags: []string{padded}}},
 		{ThreadContext, ruleModel, build{abi: 2, library: "libctx.so", apart: true, flags: []string{"-DELSEWHERE"}}},
 		{ThreadContext, ruleDescriptor, build{abi: 2, library: "libctx.so", flags: []string{traditional()}}},
-	} {
+	}
+}
+
+// Each of these breaks one by how it was built.
+func TestOneRuleBrokenWhenBuilt(t *testing.T) {
+	for _, of := range builtWriters() {
 		t.Run(of.format.rule(of.rule), func(t *testing.T) {
 			t.Parallel()
 			ids, _ := against(t, started(t, of.build.writer(t)))
