@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// What deploy/Dockerfile says; TestRelease compares them.
+const (
+	programPath      = "/otelcol-customlabels"
+	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
+	configArgument   = "--config=/etc/otelcol-customlabels/config.yaml"
+	gateArgument     = "--feature-gates=service.profilesSupport"
+)
+
+// annotation is what the OCI image specification puts before the keys that it defines.
+const annotation = "org.opencontainers.image."
+
+// A release is what an image is made from.
+type release struct {
+	version, revision string
+	created           time.Time
+	programs          []program
+}
+
+// A program is a static one, of an architecture by Go's name, which is OCI's too.
+type program struct {
+	arch    string
+	content []byte
+}
+
+// write writes the layout into a folder and returns the digest of the index of the images.
+func (r *release) write(folder string) (digest string, err error) {
+	authorities, err := certificates()
+	if err != nil {
+		return "", err
+	}
+	// The same layer for all architectures.
+	trust, err := r.layer(file{certificatesPath, 0o644, authorities})
+	if err != nil {
+		return "", err
+	}
+	var images []mutate.IndexAddendum
+	for _, p := range r.programs {
+		image, err := r.image(p, trust)
+		if err != nil {
+			return "", fmt.Errorf("make the image for %s: %w", p.arch, err)
+		}
+		platform := v1.Platform{OS: "linux", Architecture: p.arch}
+		images = append(images, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+	}
+	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, images...), r.labels()).(v1.ImageIndex)
+	if !ok {
+		return "", fmt.Errorf("annotate the index: it is none anymore")
+	}
+	hash, err := index.Digest()
+	if err != nil {
+		return "", fmt.Errorf("make the index: %w", err)
+	}
+	// The layout's own index has one entry, the index of the images, which tools find without
+	// being told a name.
+	to, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return "", fmt.Errorf("write the layout: %w", err)
+	}
+	name := layout.WithAnnotations(map[string]string{annotation + "ref.name": r.version})
+	if err := to.AppendIndex(index, name); err != nil {
+		return "", fmt.Errorf("write the images: %w", err)
+	}
+	return hash.String(), nil
+}
+
+// image makes the image of one architecture, with a layer for the program and one that is given.
+func (r *release) image(p program, trust v1.Layer) (v1.Image, error) {
+	layer, err := r.layer(file{programPath, 0o755, p.content})
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		Architecture: p.arch,
+		OS:           "linux",
+		Created:      v1.Time{Time: r.created},
+		RootFS:       v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			Entrypoint: []string{programPath},
+			Cmd:        []string{configArgument, gateArgument},
+			Labels:     r.labels(),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	history := func(path string) v1.History {
+		return v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + path}
+	}
+	return mutate.Append(image,
+		mutate.Addendum{Layer: trust, History: history(certificatesPath)},
+		mutate.Addendum{Layer: layer, History: history(programPath)})
+}
+
+func (r *release) labels() map[string]string {
+	return map[string]string{
+		annotation + "title":    "otelcol-customlabels",
+		annotation + "version":  r.version,
+		annotation + "revision": r.revision,
+		annotation + "created":  r.created.Format(time.RFC3339),
+		annotation + "source":   "https://github.com/customlabels/otelcol-customlabels",
+		annotation + "licenses": "Apache-2.0",
+	}
+}
