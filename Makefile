@@ -13,6 +13,7 @@ TOOLS := $(BIN)/bpf2go $(BIN)/builder $(BIN)/mdatagen $(BIN)/stringer
 LINT := $(BIN)/golangci-lint
 ACTIONLINT := $(BIN)/actionlint
 RELEASE := $(BIN)/release $(BIN)/nfpm
+RELEASE_IMAGE := $(BIN)/release-image
 # Debian 12's is too old to take OTLP.
 PROMETHEUS := $(BIN)/prometheus
 # What benchmarks compare with.
@@ -115,7 +116,7 @@ labelprof: ## the companion command, as bin/labelprof
 	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
 .PHONY: release
-release: $(BIN)/builder $(RELEASE) ## all files of a release, in build/release: VERSION=0.1.0
+release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE) ## all files of a release, in build/release: VERSION=0.1.0
 	@scripts/release.sh "$(VERSION)"
 
 # The page of labelprof serve, into cmd/labelprof/web/dist.
@@ -154,6 +155,9 @@ $(LINT) $(ACTIONLINT) &: tools/lint/go.mod tools/lint/go.sum
 $(RELEASE) &: tools/release/go.mod tools/release/go.sum tools/release/main.go
 	cd tools/release && $(GO) build -o $(BIN)/ tool .
 	touch $(RELEASE)
+
+$(RELEASE_IMAGE): $(addprefix tools/release/image/,go.mod go.sum main.go image.go layer.go)
+	cd tools/release/image && $(GO) build -o $@ .
 
 # Without service discovery in clouds. It takes minutes.
 $(PROMETHEUS): tools/prometheus/go.mod tools/prometheus/go.sum
@@ -267,7 +271,7 @@ e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs e2e-publish: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes
-e2e-release: $(BIN)/builder $(RELEASE)
+e2e-release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE)
 e2e-fleet: gateway gateway-backends fleet-programs
 
 e2e-%: export CUSTOM_LABELS_FULL ?= 1
