@@ -28,6 +28,7 @@ const (
 	needBackend  = "needs a Pyroscope: TestBackends pushes to a stand-in for one"
 	needFleet    = "needs a cluster: TestFleet runs the configurations that the manifests have"
 	needHosts    = "runs until it is ended: TestPrometheus runs it"
+	needRegistry = "needs a registry: TestRelease reads what would be pushed"
 	needKube     = "needs a cluster: TestDeploy reads the manifest and runs what is in it"
 )
 
@@ -52,6 +53,13 @@ var notRun = map[string]string{
 		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined ` +
 		`-e OTLP_GATEWAY=gateway.example.com:4317 -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
+
+	`skopeo copy --all --preserve-digests oci-archive:otelcol-customlabels-0.1.0-oci.tar ` +
+		`docker://registry.example.com/otelcol-customlabels:0.1.0`: needRegistry,
+	`mkdir image && tar -xf otelcol-customlabels-0.1.0-oci.tar -C image`: needRegistry,
+	`crane push image registry.example.com/otelcol-customlabels:0.1.0`:   needRegistry,
+	`sed "s|/otelcol-customlabels:0.1.0|/otelcol-customlabels@$(cat otelcol-customlabels-0.1.0-image.digest)|" ` +
+		`deploy/kubernetes/daemonset.yaml | kubectl apply -f -`: needKube,
 
 	`bin/labelprof push --server https://pyroscope.example.com --tenant team-a profiles.otlp`: needBackend,
 

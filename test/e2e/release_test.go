@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,6 +51,7 @@ func TestRelease(t *testing.T) {
 	require.Error(t, inRepository("scripts/release-notes.sh", releaseVersion).Run(), "CHANGELOG.md knows nothing of it")
 
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	checkImage(t, first, machines)
 	rpmNames := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 	for arch, machine := range machines {
 		file := func(format string, args ...any) string { return filepath.Join(first, fmt.Sprintf(format, args...)) }
@@ -109,7 +111,7 @@ func makeRelease(t *testing.T, name, cache string) string {
 	require.NoError(t, os.Symlink(bin, filepath.Join(sources, "bin")))
 	release := exec.Command("scripts/release.sh", releaseVersion)
 	release.Dir = sources
-	release.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	release.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.Itoa(releaseEpoch), "SOURCE_REVISION="+releaseRevision)
 	if cache != "" {
 		release.Env = append(release.Env, "GOCACHE="+cache)
 	}
