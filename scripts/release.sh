@@ -77,6 +77,7 @@ done
 bin/release-image "$version" "$SOURCE_REVISION" "$work/image" \
 	"amd64=$work/amd64/image/otelcol-customlabels" "arm64=$work/arm64/image/otelcol-customlabels" \
 	>"$out/otelcol-customlabels-$version-image.digest"
+find "$work/image" -type f -exec chmod 0644 {} +
 pack "$work/image" blobs index.json oci-layout >"$out/otelcol-customlabels-$version-oci.tar"
 rm -rf "$work"
 cd "$out"

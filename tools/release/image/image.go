@@ -37,6 +37,13 @@ type program struct {
 	content []byte
 }
 
+// untyped is an image whose entry in an index has no artifactType, which the library would take
+// from its config: older skopeos (1.9) drop the field when they push, so the digest would change.
+type untyped struct{ v1.Image }
+
+// ArtifactType is none.
+func (untyped) ArtifactType() (string, error) { return "", nil }
+
 // write writes the layout into a folder and returns the digest of the index of the images.
 func (r *release) write(folder string) (digest string, err error) {
 	authorities, err := certificates()
@@ -55,7 +62,7 @@ func (r *release) write(folder string) (digest string, err error) {
 			return "", fmt.Errorf("make the image for %s: %w", p.arch, err)
 		}
 		platform := v1.Platform{OS: "linux", Architecture: p.arch}
-		images = append(images, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+		images = append(images, mutate.IndexAddendum{Add: untyped{image}, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
 	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, images...), r.labels()).(v1.ImageIndex)
 	if !ok {
