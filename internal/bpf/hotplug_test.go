@@ -63,9 +63,9 @@ func TestRoomForCPUs(t *testing.T) {
 	require.LessOrEqual(t, cpus.Online, cpus.Room)
 	require.LessOrEqual(t, cpus.Room, cpus.Possible)
 	require.EqualValues(t, cpus.Room, s.objs.Scratches.MaxEntries())
-	most := 6<<20 + cpus.Possible*PossibleCPUBytes + cpus.Room*RoomCPUBytes
-	require.Less(t, s.MapBytes(), most)
-	t.Logf("%d possible CPUs, %d online, room for %d: %.1f MiB of BPF maps", cpus.Possible, cpus.Online, cpus.Room, float64(s.MapBytes())/(1<<20))
+	most := 5<<20 + cpus.Possible*PossibleCPUBytes + cpus.Room*RoomCPUBytes
+	require.Less(t, s.fixedBytes, most)
+	t.Logf("%d possible CPUs, %d online, room for %d: %.1f MiB of BPF maps of fixed size", cpus.Possible, cpus.Online, cpus.Room, float64(s.fixedBytes)/(1<<20))
 	require.NoError(t, s.Start())
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func cells() []cell {
 		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
 			says: "signed return addresses: ", stacks: true},
 		{kernel: "6.12", series: "6.12", stacks: true},
-		{kernel: "6.12", series: "6.12", arch: "amd64", variant: "128cpus", mayCome: 128, says: "128 possible CPUs, 2 online"},
+		{kernel: "6.1", series: "6.1", arch: "amd64", variant: "128cpus", mayCome: 128, says: "128 possible CPUs, 2 online"},
 		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
 		{kernel: "newest", series: "newest", thorough: true, nobody: true,
 			says: "CAP_SYS_ADMIN, which kernel.perf_event_paranoid=3 asks for"},
