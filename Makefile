@@ -54,7 +54,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, one virtual machine
 	@scripts/setup.sh test
-	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+unmeasured+vm-quick
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+unmeasured+~vm-quick
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
@@ -62,8 +62,8 @@ test-all: export CUSTOM_LABELS_FULL := 1
 test-all: export MINUTES ?= 3
 test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
 	@scripts/setup.sh test
-	@$(PARTS) generate-check lint unit cross fuzz $(addprefix e2e-,$(E2E)) e2e-systemd soak tls-matrix vm mutants bench
-
+	@$(PARTS) generate-check lint+node-writers+web-browser unit cross collector+labelprof \
+		$(subst $(space),$(comma),$(addprefix e2e-,$(E2E)) e2e-systemd soak)+~mutants,vm,tls-matrix,fuzz bench
 
 .PHONY: collector
 collector: $(BIN)/builder | $(BUILD) ## the collector, as build/otelcol-customlabels
@@ -249,6 +249,7 @@ E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 JVMS := $(BUILD)/jvms
 PYTHON_BUILDS := $(BUILD)/pythons
 comma := ,
+space := $(subst ,, )
 .PHONY: jvms pythons
 jvms:
 	@scripts/jvms.sh $(JVMS)
@@ -395,12 +396,11 @@ vm:
 	$(GO) test ./test/vm/...
 	$(GO) run ./test/vm/matrix $(CELL)
 
-# Label states and whole processes' labels on one kernel of the other architecture. It runs
-# beside what measures, which it leaves the CPUs to.
+# Label states and whole processes' labels on one kernel of the other architecture.
 .PHONY: vm-quick
 vm-quick:
 	$(GO) test ./test/vm/...
-	nice -n 19 $(GO) run ./test/vm/matrix -quick arm64-6.12
+	$(GO) run ./test/vm/matrix -quick arm64-6.12
 
 
 # Removes what was built, except the tools.

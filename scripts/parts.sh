@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other, each to its end: scripts/parts.sh TARGET[+TARGET]...
-# Those with a + between them run at the same time; when the first of them has ended, the others
-# get the ordinary priority.
+# Runs make targets one after the other, each to its end: scripts/parts.sh ROW[+ROW]...
+# A row is targets with a comma between them. Rows with a + between them run at the same time; one
+# that begins with ~ uses what the others leave idle, until the first row has ended.
 # Ends with a table of them, what this machine could not run, what was measured more than once,
 # and, of those that failed, what their failed tests have said.
 # Their logs stay in build/parts.
@@ -59,27 +59,35 @@ hurry() {
 	for pid in "$@"; do
 		[[ -d /proc/$pid/task ]] || continue
 		# shellcheck disable=SC2046 # numbers
-		renice -n 0 -p $(ls "/proc/$pid/task") >/dev/null 2>&1 || true
+		renice -n 0 -p $(ls "/proc/$pid/task" 2>/dev/null) >/dev/null 2>&1 || true
 		# shellcheck disable=SC2046
 		hurry $(cat "/proc/$pid/task/"*/children 2>/dev/null)
 	done
 }
 
 for group in "$@"; do
-	read -ra beside <<<"${group//+/ }"
-	for part in "${beside[@]:1}"; do
-		run "$part" >/dev/null &
+	IFS=+ read -ra rows <<<"$group"
+	for row in "${rows[@]:1}"; do
+		(
+			[[ $row != '~'* ]] || renice -n 19 -p $BASHPID >/dev/null
+			tr , '\n' <<<"${row#\~}" | while read -r part; do run "$part"; done
+		) >/dev/null &
 	done
-	echo "== ${beside[0]}"
-	run "${beside[0]}"
+	for part in ${rows[0]//,/ }; do
+		echo "== $part"
+		run "$part"
+	done
 	# shellcheck disable=SC2046
 	hurry $(jobs -p) # nothing is measured any more that they could disturb
 	wait
-	for part in "${beside[@]:1}"; do
-		echo "== $part, at the same time"
-		cat "$logs/$part.log"
+	for row in "${rows[@]:1}"; do
+		tr , '\n' <<<"${row#\~}" | while read -r part; do
+			printf '== %s, at the same time\n' "$part"
+			cat "$logs/$part.log"
+		done
 	done
-	parts+=("${beside[@]}")
+	# shellcheck disable=SC2206 # names
+	parts+=(${group//[,+~]/ })
 done
 
 echo
