@@ -288,8 +288,13 @@ func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	if sb.closed {
 		return
 	}
-	n, _ := unix.EpollWait(sb.epoll, events, 0) // interrupted: it is said again
-	for _, ev := range events[:max(n, 0)] {
+	// It does not block: see package wakeup. Interrupted: it is said again.
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(sb.epoll), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	for _, ev := range events[:n] {
 		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
 			continue
 		}

@@ -191,9 +191,9 @@ func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, wai
 	}
 	by := f.rows.uid
 	uid.Store(by)
-	began := threadTime()
+	began := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	r.build(f)
-	spent := threadTime() - began
+	spent := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
 	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
@@ -216,11 +216,4 @@ func (r *Rows) delay() time.Duration {
 		return memoryDelay
 	}
 	return r.opts.CPU.Delay(budget.Rows)
-}
-
-// threadTime is the CPU time of the calling thread in ns.
-func threadTime() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // this clock always exists
-	return ts.Nano()
 }

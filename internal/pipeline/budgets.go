@@ -33,7 +33,7 @@ func newBudgets(o *LimitOptions) budgets {
 func (b *budgets) spend(w budget.Work, work func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := clockNow(unix.CLOCK_THREAD_CPUTIME_ID)
+	began := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	work()
-	b.cpu.Spend(w, time.Duration(clockNow(unix.CLOCK_THREAD_CPUTIME_ID)-began))
+	b.cpu.Spend(w, time.Duration(budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)-began))
 }

@@ -4,20 +4,14 @@ package pipeline
 
 import (
 	"math"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
 
 // monotonicNow is CLOCK_MONOTONIC, in ns.
-func monotonicNow() uint64 { return clockNow(unix.CLOCK_MONOTONIC) }
-
-func clockNow(clock int32) uint64 {
-	var ts unix.Timespec
-	// These clocks always exist, and nothing blocks: see package wakeup.
-	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&ts)), 0)
-	return uint64(ts.Nano())
-}
+func monotonicNow() uint64 { return uint64(budget.Clock(unix.CLOCK_MONOTONIC)) }
 
 // clockOffset is what turns CLOCK_MONOTONIC into Unix time now. The realtime
 // clock is read between two readings of the other, whose middle it is set against.
@@ -28,7 +22,7 @@ func clockOffset() (offset, mono uint64) {
 	shortest := uint64(math.MaxUint64)
 	for range tries {
 		before := monotonicNow()
-		realtime := clockNow(unix.CLOCK_REALTIME)
+		realtime := uint64(budget.Clock(unix.CLOCK_REALTIME))
 		took := monotonicNow() - before
 		if took < shortest {
 			shortest = took

@@ -156,7 +156,7 @@ func (m *metering) finish(ctx context.Context) {
 // collect hands all sums to the next consumer, however long that takes: ticks that pass
 // meanwhile are left out.
 func (m *metering) collect() {
-	c := m.sums.Collect(clockNow(unix.CLOCK_REALTIME), m.alive)
+	c := m.sums.Collect(uint64(budget.Clock(unix.CLOCK_REALTIME)), m.alive)
 	m.memory.Add(budget.OfMetrics, c.Bytes)
 	output := c.Points * pointBytes
 	m.memory.Add(budget.OfOutput, output)

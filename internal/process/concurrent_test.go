@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -68,11 +69,11 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 		return
 	}
 	id := record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7, ExecID: 1}
-	table.HandleEvent(record.Event{Kind: record.EventFork, Process: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))})
+	table.HandleEvent(record.Event{Kind: record.EventFork, Process: id, PID: pid, TimeNs: uint64(budget.Clock(unix.CLOCK_MONOTONIC))})
 	first := table.Lookup(id, pid, []byte("sh"))
 	table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 	id.ExecID++
-	table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
+	table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(budget.Clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
 	p := table.Lookup(id, pid, nil)
 	for range 20 {
 		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})

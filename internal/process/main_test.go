@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
@@ -129,7 +130,7 @@ func (p *program) id() record.ProcessID {
 }
 
 func (p *program) exists() record.Event {
-	return record.Event{Kind: record.EventExists, Process: p.id(), PID: p.PID, TimeNs: uint64(clock(unix.CLOCK_MONOTONIC))}
+	return record.Event{Kind: record.EventExists, Process: p.id(), PID: p.PID, TimeNs: uint64(budget.Clock(unix.CLOCK_MONOTONIC))}
 }
 
 // loaded enters a process and waits for its information.

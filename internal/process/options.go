@@ -116,10 +116,10 @@ func (o *Options) setDefaults() {
 		o.Now = monotonic()
 	}
 	if o.cpuTime == nil {
-		o.cpuTime = func() int64 { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+		o.cpuTime = func() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 	}
 	if o.bootTime == nil {
-		o.bootTime = func() int64 { return clock(unix.CLOCK_BOOTTIME) }
+		o.bootTime = func() int64 { return budget.Clock(unix.CLOCK_BOOTTIME) }
 	}
 	if o.memory == nil {
 		o.memory = func(pid int) tlsresolve.Memory { return procfs.Memory{PID: pid} }
@@ -135,17 +135,10 @@ func monotonic() func() int64 {
 	closest := time.Duration(math.MaxInt64)
 	for range tries {
 		before := time.Now()
-		now := clock(unix.CLOCK_MONOTONIC)
+		now := budget.Clock(unix.CLOCK_MONOTONIC)
 		if took := time.Since(before); took < closest {
 			closest, base, at = took, now, before
 		}
 	}
 	return func() int64 { return base + int64(time.Since(at)) }
-}
-
-func clock(id int32) int64 {
-	var ts unix.Timespec
-	// It cannot fail: every kernel has these clocks.
-	_ = unix.ClockGettime(id, &ts)
-	return ts.Nano()
 }

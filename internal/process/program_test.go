@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -461,9 +462,9 @@ func TestLateEvent(t *testing.T) {
 func TestMonotonic(t *testing.T) {
 	now := monotonic()
 	for range 3 {
-		before := clock(unix.CLOCK_MONOTONIC)
+		before := budget.Clock(unix.CLOCK_MONOTONIC)
 		told := now()
-		after := clock(unix.CLOCK_MONOTONIC)
+		after := budget.Clock(unix.CLOCK_MONOTONIC)
 		require.GreaterOrEqual(t, told, before-int64(time.Millisecond))
 		require.LessOrEqual(t, told, after+int64(time.Millisecond))
 		time.Sleep(time.Millisecond)
