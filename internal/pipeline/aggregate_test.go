@@ -22,6 +22,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
 // labelBlock is a block of a label section (internal/bpf/src/record.h).
@@ -63,7 +64,7 @@ func testAggregator(t *testing.T, change func(*Options), selection *process.Sele
 	registry, err := newRegistry(&o.Labels, zap.NewNop())
 	require.NoError(t, err)
 	proc = t.TempDir()
-	table := process.NewTable(process.Options{FS: procfs.FS{Root: proc}, Publisher: unpublished{}, Selection: selection})
+	table := process.NewTable(process.Options{FS: procfs.FS{Root: proc}, Publisher: unpublished{}, Selection: selection, Alarm: wakeuptest.Alarm(t)})
 	e := newCPUOutput(o, table, procfs.FS{})
 	of := newAggregator(o, registry, e.output, e.cpu)
 	of.batch = e.newBatch(e.cpu)

@@ -27,19 +27,20 @@ type follower struct {
 	stream  *stream              // of the sampler, which counts the events that were lost
 	handle  func([]record.Event) // of the table
 	seconds *wakeup.Waiter       // between two repairs
+	alarm   *wakeup.Alarm        // of the table, which closes it if it ever runs
 	some    atomic.Bool          // events were read since the last repair
 	stopped chan struct{}        // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
-func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream) (*follower, error) {
+func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream, alarm *wakeup.Alarm) (*follower, error) {
 	seconds, err := wakeup.New(repairInterval, -1)
 	if err != nil {
 		return nil, fmt.Errorf("follow processes: %w", err)
 	}
 	return &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
-		handle: table.HandleEvents, seconds: seconds, stopped: make(chan struct{}),
+		handle: table.HandleEvents, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -56,7 +57,7 @@ func (f *follower) stop() {
 }
 
 // close may be called twice.
-func (f *follower) close() { _ = f.seconds.Close() } // nothing can be done about an error
+func (f *follower) close() { _ = errors.Join(f.seconds.Close(), f.alarm.Close()) } // nothing can be done about an error
 
 // scan lists the processes that there are.
 func (f *follower) scan() error {

@@ -17,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // Pipeline is the flow bpf → process → labels → profile → consumer; of metrics
@@ -121,12 +122,16 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		budgets:   newBudgets(&o.Limits),
 	}
 	fs := procfs.FS{Root: "/proc"}
-	p.table = newTable(&o, p.publisher, selection, fs, p.budgets)
+	alarm, err := wakeup.NewAlarm()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read processes in time: %w", err), sampler.Close())
+	}
+	p.table = newTable(&o, p.publisher, selection, fs, p.budgets, alarm)
 	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
 	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
 	p.notices = newNotices(&p.options, matches)
-	if p.follower, err = newFollower(&o, sampler, p.table, p.streams[0]); err != nil {
-		return nil, errors.Join(err, sampler.Close())
+	if p.follower, err = newFollower(&o, sampler, p.table, p.streams[0], alarm); err != nil {
+		return nil, errors.Join(err, alarm.Close(), sampler.Close())
 	}
 	if o.OffCPU.Threshold > 0 {
 		source, err := openOffCPU(&o, sampler)
@@ -177,7 +182,7 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 	return sampler, nil
 }
 
-func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets) *process.Table {
+func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets, alarm *wakeup.Alarm) *process.Table {
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
 		rows = to.sampler
@@ -186,6 +191,7 @@ func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs
 		Unwinder:         rows,
 		Memory:           limits.memory,
 		CPU:              limits.cpu,
+		Alarm:            alarm,
 		MaxRowBytes:      o.Unwind.MaxBytes,
 		FS:               fs,
 		Selection:        selection,

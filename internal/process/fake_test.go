@@ -27,13 +27,37 @@ type fake struct {
 	published *recorder
 	scratch   scratch
 	worker    worker
+	alarm     fakeAlarm
+}
+
+// fakeAlarm notes for when it was set; 0: not, or to never. It does not come.
+type fakeAlarm struct {
+	after  time.Duration
+	sets   int
+	closed chan struct{}
+}
+
+func (a *fakeAlarm) Set(after time.Duration) {
+	a.after = after
+	a.sets++
+}
+
+func (a *fakeAlarm) Wait() error {
+	<-a.closed
+	return os.ErrClosed
+}
+
+func (a *fakeAlarm) Close() error {
+	close(a.closed)
+	return nil
 }
 
 func newFake(t *testing.T, change ...func(*Options)) *fake {
 	f := &fake{t: t, root: t.TempDir(), published: newRecorder()}
 	f.clock.Store(1e9)
+	f.alarm.closed = make(chan struct{})
 	f.worker.alarm = func(time.Duration) {}
-	opts := Options{FS: procfs.FS{Root: f.root}, Publisher: f.published, Now: f.clock.Load}
+	opts := Options{FS: procfs.FS{Root: f.root}, Publisher: f.published, Now: f.clock.Load, Alarm: &f.alarm}
 	for _, c := range change {
 		c(&opts)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,6 +91,7 @@ func (r *recorder) forgotten(id record.ProcessID) bool {
 // runTable runs a table until the end of the test.
 func runTable(t *testing.T, opts Options) *Table {
 	t.Helper()
+	opts.Alarm = wakeuptest.Alarm(t)
 	table := NewTable(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

@@ -68,6 +68,8 @@ type Options struct {
 	Memory *budget.Memory
 	// CPU is what the workers may spend; nil: no limit.
 	CPU *budget.CPU
+	// Alarm wakes the workers, who need it; Run closes it.
+	Alarm Alarm
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 
@@ -77,6 +79,13 @@ type Options struct {
 	bootTime func() int64
 	// memory replaces the memory of processes in tests.
 	memory func(pid int) tlsresolve.Memory
+}
+
+// Alarm is *wakeup.Alarm: a timer that one goroutine waits for, until it is closed.
+type Alarm interface {
+	Set(after time.Duration) // 0: never
+	Wait() error
+	Close() error
 }
 
 // maxEnvironmentBytes of a process's environment are read.

@@ -330,23 +330,26 @@ func TestMappedBeforeFailure(t *testing.T) {
 	require.Equal(t, 1, f.work())
 }
 
-// Nobody is woken for what has ended by the last of events that are read together.
+// Nobody is woken for what has ended by the last of events that are read together, and no alarm is set.
 func TestEventsTogether(t *testing.T) {
 	f := newFake(t)
-	next, _, _ := f.next()
-	require.Nil(t, next)
 	begun := func(pid int) record.Event {
 		return record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: pid}
 	}
 	ended := begun(1)
 	ended.Kind = record.EventExit
 	f.HandleEvents([]record.Event{begun(1), ended})
-	require.Empty(t, f.jobs.wake)
+	require.Zero(t, f.alarm.sets)
 	f.HandleEvents([]record.Event{begun(2), begun(1), ended})
-	require.Len(t, f.jobs.wake, 1)
+	require.Equal(t, forkSettle, f.alarm.after)
+	require.Equal(t, 1, f.alarm.sets)
+	ended.Process.TGID = 2
+	f.HandleEvents([]record.Event{ended})
+	require.Zero(t, f.alarm.after, "there is nothing to wait for")
+	require.Empty(t, f.jobs.wake)
 }
 
-// A worker is woken for what is due before it looks by itself, and for nothing else.
+// A worker is woken for what is due, and by the alarm for what will be next, and for nothing else.
 func TestWoken(t *testing.T) {
 	f := newFake(t)
 	woken := func() bool {
@@ -364,21 +367,42 @@ func TestWoken(t *testing.T) {
 	fork := func(pid int) {
 		f.HandleEvent(record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: pid})
 	}
-	idle()
 	fork(1)
-	require.True(t, woken(), "there was nothing to wait for")
-	idle()
+	require.Equal(t, forkSettle, f.alarm.after)
 	f.advance(ms)
 	fork(2)
-	require.False(t, woken(), "it is due later")
+	require.Equal(t, forkSettle, f.alarm.after, "it is due later")
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: record.ProcessID{TGID: 1, StartNs: 5e9}})
-	fork(3)
+	require.Equal(t, forkSettle, f.alarm.after, "from now on: the second is the next one")
+	f.executes(3, programA)
+	require.Equal(t, execSettle, f.alarm.after, "it is due earlier")
 	require.False(t, woken())
-	f.executes(4, programA)
-	require.True(t, woken(), "it is due earlier")
-	idle()
 	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nil)
 	require.True(t, woken(), "it is urgent")
+	p, _, _ := f.next()
+	require.EqualValues(t, 2, p.ID().TGID)
+	require.False(t, woken(), "the other one is not due")
+	f.advance(int64(execSettle))
+	f.image(3, 500, "/bin/one")
+	fork(4)
+	require.True(t, woken(), "it is due, whenever the alarm comes")
+	p, _, _ = f.next()
+	require.EqualValues(t, 3, p.ID().TGID)
+	idle()
+	require.Equal(t, forkSettle, f.alarm.after, "the last one")
+}
+
+// An alarm that has come is set again for what is due later.
+func TestAlarmComesAgain(t *testing.T) {
+	f := newFake(t)
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: record.ProcessID{TGID: 1, StartNs: 5e9}, PID: 1})
+	f.alarm.after = 0
+	f.alarmed() // a little early
+	require.Equal(t, forkSettle, f.alarm.after)
+	require.Empty(t, f.jobs.wake)
+	f.advance(int64(forkSettle))
+	f.alarmed()
+	require.Len(t, f.jobs.wake, 1)
 }
 
 // What ends before anything can be read of it is like what has nothing.

@@ -5,6 +5,7 @@ package process
 import (
 	"container/heap"
 	"math"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 )
@@ -47,13 +48,21 @@ func (q *queue) Pop() any {
 type jobs struct {
 	queue    queue
 	sequence uint64
-	// awaitedNs is when the worker that began to wait last will look at the queue by itself.
-	awaitedNs int64
-	wake      chan struct{} // a worker that waits takes from it
-	held      bool          // nobody is woken before more has been scheduled
+	wake     chan struct{} // a worker that waits takes from it
+	held     bool          // nobody is woken before more has been scheduled
+	// alarm wakes a worker at alarmNs, or never: noAlarm. While there is CPU time for nothing, that
+	// is no sooner than pausedNs. Only tests have none.
+	alarm             Alarm
+	alarmNs, pausedNs int64
+	now               func() int64
 }
 
-func newJobs() *jobs { return &jobs{awaitedNs: math.MaxInt64, wake: make(chan struct{}, 1)} }
+// noAlarm is when an alarm comes that is not set.
+const noAlarm = math.MaxInt64
+
+func newJobs(alarm Alarm, now func() int64) *jobs {
+	return &jobs{alarm: alarm, alarmNs: noAlarm, now: now, wake: make(chan struct{}, 1)}
+}
 
 // schedule adds work for a process, due at a time. What is due earlier stays
 // so; an urgent job comes before all others. The table is locked.
@@ -68,7 +77,7 @@ func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 		if sooner {
 			p.sequence = j.nextSequence()
 			heap.Fix(&j.queue, p.index)
-			j.wakeFor(p)
+			j.rouse()
 		}
 	case p.state == jobRunning: // the worker puts it back
 	case p.state == jobWaiting && p.work.reads(): // for its user's turn
@@ -80,26 +89,45 @@ func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 func (j *jobs) enqueue(p *Process) {
 	p.state, p.sequence = jobQueued, j.nextSequence()
 	heap.Push(&j.queue, p)
-	j.wakeFor(p)
+	j.rouse()
 }
 
-// wakeFor wakes a worker if none of those that wait would be in time for a process. The
-// table is locked.
-func (j *jobs) wakeFor(p *Process) {
-	if p.index == 0 && p.dueNs < j.awaitedNs && !j.held {
+// rouse wakes a worker if something is due, or has the alarm do so when it will be, and returns
+// in how many ns: -1 if nothing waits. The table is locked.
+func (j *jobs) rouse() (waitNs int64) {
+	if j.held {
+		return 0
+	}
+	if len(j.queue) == 0 {
+		j.setAlarm(noAlarm, 0)
+		return -1
+	}
+	due, now := max(j.queue[0].dueNs, j.pausedNs), j.now()
+	if due <= now {
 		j.wakeWorkers()
+		return 0
+	}
+	j.setAlarm(due, due-now)
+	return due - now
+}
+
+func (j *jobs) setAlarm(ns, waitNs int64) {
+	if ns == j.alarmNs {
+		return
+	}
+	j.alarmNs = ns
+	if j.alarm != nil {
+		j.alarm.Set(time.Duration(waitNs))
 	}
 }
 
 // hold has what is scheduled until release wake nobody.
 func (j *jobs) hold() { j.held = true }
 
-// release wakes a worker for what is the most urgent by now.
+// release wakes a worker for what is the most urgent by now, then or when it is due.
 func (j *jobs) release() {
 	j.held = false
-	if len(j.queue) > 0 {
-		j.wakeFor(j.queue[0])
-	}
+	j.rouse()
 }
 
 // nextSequence keeps those that are equally urgent in order.
@@ -116,25 +144,19 @@ const urgent = 0
 func (t *Table) next() (p *Process, w work, waitNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.jobs.awaitedNs = math.MaxInt64
-	if len(t.jobs.queue) == 0 {
-		return nil, 0, -1
-	}
-	now := t.now()
-	if wait := t.jobs.queue[0].dueNs - now; wait > 0 {
-		t.jobs.awaitedNs = t.jobs.queue[0].dueNs
-		return nil, 0, wait
+	j := t.jobs
+	now := j.now()
+	if len(j.queue) == 0 || j.queue[0].dueNs > now {
+		return nil, 0, j.rouse()
 	}
 	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
-		t.jobs.awaitedNs = urgent // no sooner than that, whatever comes
-		return nil, 0, int64(delay)
+		j.pausedNs = now + int64(delay)
+		return nil, 0, j.rouse()
 	}
-	p = heap.Pop(&t.jobs.queue).(*Process)
+	p = heap.Pop(&j.queue).(*Process)
 	w, p.work = p.work, 0
 	p.state = jobRunning
-	if len(t.jobs.queue) > 0 {
-		t.jobs.wakeWorkers() // another worker may take the next one
-	}
+	j.rouse() // another worker may take the next one
 	return p, w, 0
 }
 

@@ -57,13 +57,13 @@ func NewTable(opts Options) *Table {
 		byHandle: map[uint64]*Process{},
 		byPID:    map[int]*Process{},
 		newest:   map[uint32]*Process{},
-		jobs:     newJobs(),
 		hanging:  hanging{users: map[uint32]*userLooks{}},
 
 		functionUsers: map[uint32]*userFunctions{},
 	}
 	t.reader.init(opts)
 	opts = t.opts
+	t.jobs = newJobs(opts.Alarm, opts.Now)
 	t.programs = newKnownPrograms(t)
 	t.rows = executable.NewRows(executable.RowsOptions{
 		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, Memory: opts.Memory, CPU: opts.CPU,

@@ -51,6 +51,7 @@ func (t *Table) Run(ctx context.Context) {
 	if t.opts.Unwinder != nil {
 		c.n.Go(func() { t.rows.Run(ctx) })
 	}
+	c.n.Go(t.wakeInTime)
 	rescan, watch := time.NewTicker(t.opts.RescanInterval), time.NewTicker(watchGap)
 	defer rescan.Stop()
 	defer watch.Stop()
@@ -66,6 +67,7 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Unlock()
 		}
 	}
+	_ = t.opts.Alarm.Close() // nothing can be done about an error
 	gone := make(chan struct{})
 	go func() {
 		c.n.Wait()
@@ -80,6 +82,20 @@ func (t *Table) Run(ctx context.Context) {
 	}
 	t.over.Store(true)
 	t.files.Close()
+}
+
+// wakeInTime wakes workers when something becomes due, until the alarm is closed.
+func (t *Table) wakeInTime() {
+	for t.opts.Alarm.Wait() == nil {
+		t.alarmed()
+	}
+}
+
+func (t *Table) alarmed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.jobs.alarmNs = noAlarm
+	t.jobs.rouse()
 }
 
 func (c *workers) hire() {
@@ -107,10 +123,8 @@ func (t *Table) spend(job func()) {
 
 func (w *worker) work(ctx context.Context, t *Table) {
 	var s scratch
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for ctx.Err() == nil && !w.late {
-		p, todo, waitNs := t.next()
+		p, todo, _ := t.next()
 		if p != nil {
 			if t.begin(w, p, todo) {
 				t.spend(func() {
@@ -121,14 +135,9 @@ func (w *worker) work(ctx context.Context, t *Table) {
 			}
 			continue
 		}
-		if waitNs < 0 {
-			waitNs = int64(time.Hour) // until woken
-		}
-		timer.Reset(time.Duration(waitNs))
 		select {
 		case <-ctx.Done():
 		case <-t.jobs.wake:
-		case <-timer.C:
 		}
 	}
 }

@@ -24,7 +24,7 @@ func NewTimer() (Timer, error) {
 // FD is its descriptor, which can be read once the timer has expired, and until Expired is called.
 func (t Timer) FD() int { return t.fd }
 
-// Set has it expire after a time, which is positive. It wakes nobody before.
+// Set has it expire after a time, 0: never. It wakes nobody before.
 func (t Timer) Set(after time.Duration) {
 	value := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}
 	// It cannot fail: the descriptor is that of a timer, and the time is one.

@@ -22,6 +22,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
 const attachTimeout = 2 * time.Minute
@@ -129,7 +130,7 @@ func (c *attachCase) start(t *testing.T) {
 func (c *attachCase) attach(t *testing.T, n int) (wallMs, cpuMs float64, bytes int64) {
 	t.Helper()
 	p := &announced{done: make(chan struct{}), missing: n}
-	table := process.NewTable(process.Options{Publisher: p, RescanInterval: time.Hour})
+	table := process.NewTable(process.Options{Publisher: p, RescanInterval: time.Hour, Alarm: wakeuptest.Alarm(t)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -16,6 +16,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
 // setSources finds the label sources of all targets, as the receiver does, and
@@ -23,7 +24,7 @@ import (
 func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	t.Helper()
 	p := &collected{sources: map[record.ProcessID][]record.LabelSource{}}
-	table := process.NewTable(process.Options{FS: procfs.FS{Root: "/proc"}, Publisher: p})
+	table := process.NewTable(process.Options{FS: procfs.FS{Root: "/proc"}, Publisher: p, Alarm: wakeuptest.Alarm(t)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { table.Run(ctx) })

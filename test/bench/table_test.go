@@ -17,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
 // tableMemory has a process table of its own read all processes of the host, and returns
@@ -28,7 +29,7 @@ func tableMemory(t *testing.T) (processes int, heap, told int64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	table := process.NewTable(process.Options{Publisher: &announced{missing: -1}, RescanInterval: time.Hour, Memory: memory})
+	table := process.NewTable(process.Options{Publisher: &announced{missing: -1}, RescanInterval: time.Hour, Memory: memory, Alarm: wakeuptest.Alarm(t)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -15,6 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // samplesPerSecond gives a few samples in a few milliseconds.
@@ -61,7 +62,11 @@ func startSampling() (*sampling, error) {
 		ids:     map[int]record.ProcessID{},
 		sources: map[record.ProcessID][]record.LabelSource{},
 	}
-	s.table = process.NewTable(process.Options{Publisher: s})
+	alarm, err := wakeup.NewAlarm()
+	if err != nil {
+		return nil, errors.Join(err, sampler.Close())
+	}
+	s.table = process.NewTable(process.Options{Publisher: s, Alarm: alarm})
 	if err := errors.Join(sampler.Follow(), sampler.Scan(s.table.HandleEvent), sampler.Start()); err != nil {
 		return nil, errors.Join(err, sampler.Close())
 	}

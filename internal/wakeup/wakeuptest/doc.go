@@ -1,0 +1,2 @@
+// Package wakeuptest makes what tests of others need of package wakeup.
+package wakeuptest
