@@ -64,6 +64,8 @@ func TestHostileHotSpot(t *testing.T) {
 		"free_segments":         {record.OutcomeInvalid, 1, false},
 		"no_segments":           {record.OutcomeInvalid, 1, false},
 		"long_way":              {record.OutcomeInvalid, 1, false},
+		"stubs":                 {record.OutcomeTruncated, record.MaxUserFrames, true},
+		"continuation":          {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"interpreted":           {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"interpreted_circle":    {record.OutcomeNoRows, 2*words - 1, true},
 		"interpreted_no_method": {record.OutcomeInvalid, words, true},
@@ -94,6 +96,10 @@ func TestHostileHotSpot(t *testing.T) {
 				seen++
 				require.Equal(t, want.outcome.String(), r.UserStack.String())
 				require.Len(t, r.UserFrames, want.words)
+				if kind == "stubs" || kind == "continuation" {
+					// Only behind one of the stubs of continuations there are frames in the heap.
+					require.Equal(t, kind == "continuation", record.RuntimeWord(r.UserFrames[words]).Position() == record.HotSpotInHeap)
+				}
 				return seen > 30
 			})
 			after, err := s.Counters()

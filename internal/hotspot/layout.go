@@ -126,15 +126,15 @@ func open(mem langruntime.Memory, t *tables, machine elf.Machine) (*process, err
 	default:
 		return nil, fmt.Errorf("%w: HotSpot %d", langruntime.ErrUnsupported, p.version)
 	}
-	if machine == elf.EM_AARCH64 && p.version != version17 {
-		return nil, fmt.Errorf("%w: HotSpot %d on %v", langruntime.ErrUnsupported, p.version, machine)
-	}
 	p.places(f)
 	if f.missing != "" {
 		return nil, p.lacks(f)
 	}
 	p.fillRecord(f)
 	p.record.BytecodeSlot = bytecodeSlot(machine)
+	if p.version != version17 {
+		p.record.SenderX19 = 1
+	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}

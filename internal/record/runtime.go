@@ -136,7 +136,8 @@ type HotSpotProcess struct {
 	BlockBytes         uint8  // of a heap block before its CodeBlob
 	BytecodeSlot       uint8  // bytes below an interpreted frame's pointer
 	Relative           uint8  // 25: places in code are offsets instead of addresses
-	Pad                [4]uint8
+	SenderX19          uint8  // aarch64: a method begins with its caller's stack pointer in x19, not in x13
+	Pad                [3]uint8
 }
 
 // V8Process says where a V8 keeps what its stacks are made of: struct v8_process. Types are

@@ -43,6 +43,16 @@ static void put_loop(char *at)
 #endif
 }
 
+/* A call, behind which is an address. */
+static void put_call(char *behind)
+{
+#if defined(__x86_64__)
+	put_half(behind - 5, 0xe8);
+#else
+	put_half(behind - 4, 0x94000000);
+#endif
+}
+
 static void run(char *code, char *sp, char *fp)
 {
 #if defined(__x86_64__)
@@ -73,6 +83,13 @@ int main(int argc, char **argv)
 	put_half(blob + 12, HEAP_BYTES - BLOCK);
 	put_half(blob + 28, words);
 	put(blob + 32, (uint64_t)code);
+	if (!strcmp(kind, "stubs") || !strcmp(kind, "continuation")) {
+		/* Frames without a size, of stubs that call each other. */
+		put(blob + 96,
+		    (uint64_t)(*kind == 's' ? "StubRoutines (final stubs)" : "StubRoutines (continuation stubs)"));
+		put_half(blob + 28, 0);
+		put_call(code + 8);
+	}
 	if (!strcmp(kind, "no_name"))
 		put(blob + 96, UNMAPPED);
 	if (!strcmp(kind, "small_blob"))

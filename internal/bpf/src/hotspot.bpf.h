@@ -155,8 +155,85 @@ static __always_inline enum outcome by_return_address(struct stack_walk *w, __u6
 	return out;
 }
 
+/* How far above SP the frame of a caller may begin, by what was pushed in between. */
+#define PUSHED_STEP 16
+#define PUSHED_STEPS 8
+
+/* The return address of a frame of compiled code that begins at sp, 0 if there is none. */
+static __always_inline __u64 frame_return_address(const struct hotspot_walk *h, __u64 sp)
+{
+	__u64 return_address;
+
+	return read_user(&return_address, sp + h->frame_bytes - 8) ? 0 : strip_return_address(return_address);
+}
+
+/*
+ * The caller of code without a frame of its own: if it is compiled, where its frame begins, which may be
+ * further up than w->sp says, but not below h->lowest_sp.
+ */
+__noinline int settle_hotspot(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct hotspot_walk *h;
+	struct stack_walk *w;
+
+	if (!s)
+		return 0;
+	h = &s->hotspot;
+	w = &s->walk_state;
+	h->pc = w->ip - 1;
+	if (!in_hotspot(h, h->pc))
+		return 0;
+	read_hotspot_blob(scratch);
+	if (!h->blob || !h->nmethod || h->frame_bytes < 16 || h->frame_bytes > HOTSPOT_FRAME_BYTES ||
+	    in_hotspot(h, frame_return_address(h, w->sp)))
+		return 0;
+	for (int i = 0; i < PUSHED_STEPS; i++) {
+		__u64 sp = h->lowest_sp + PUSHED_STEP * i;
+
+		if (returns_to_hotspot(h, frame_return_address(h, sp))) {
+			w->sp = sp;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* A frame that has the return address that is in its register too: it has been made. */
+static __always_inline bool holds_link(const struct stack_walk *w, struct frame_link *link, __u64 at)
+{
+	return !bpf_probe_read_user(link, sizeof(*link), (const void *)at) &&
+	       strip_return_address(link->return_address) == strip_return_address(w->lr);
+}
+
+/*
+ * The frame of an interrupted stub whose return address is in its register. What was called by it, and
+ * it itself behind a call, have one in the stub there.
+ */
+static __always_inline enum outcome by_link_register(struct hotspot_walk *h, struct stack_walk *w, __u32 scratch)
+{
+	struct frame_link link;
+	enum outcome out;
+
+	if (!returns_to_hotspot(h, w->lr) && !behind_call(strip_return_address(w->lr)))
+		return OUTCOME_NO_ROWS;
+	if (w->fp_known && !(w->fp & 7) && w->fp >= w->sp && w->fp - w->sp <= STUB_LARGE_BYTES &&
+	    holds_link(w, &link, w->fp))
+		return hotspot_caller(w, &link, w->fp + 16);
+	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES &&
+	    holds_link(w, &link, w->sp + h->frame_bytes - 16))
+		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
+	/* The frame pointer is to follow. */
+	if (holds_link(w, &link, w->sp) && link.fp == w->fp)
+		return hotspot_caller(w, &link, w->sp + 16);
+	h->lowest_sp = w->sp;
+	out = by_return_address(w, w->lr, w->sp);
+	settle_hotspot(scratch);
+	return out;
+}
+
 /* The frame of a stub of which nothing else is known: candidates are tried, the most certain first. */
-static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stack_walk *w)
+static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stack_walk *w, __u32 scratch)
 {
 	/* To call native code, a stub without a frame may have aligned the stack. */
 	__u32 words = w->exact ? 1 : 2;
@@ -167,8 +244,11 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 	if (!w->sp_known)
 		return by_stub_frame(h, w, far);
 	if (LINK_REGISTER) {
-		if (w->regs_known && returns_to_hotspot(h, w->lr))
-			return by_return_address(w, w->lr, sp);
+		if (w->regs_known) {
+			out = by_link_register(h, w, scratch);
+			if (out != OUTCOME_NO_ROWS)
+				return out;
+		}
 		/* One without a frame has saved it, to call native code. */
 		if (!w->exact && !read_user(&link.return_address, sp) && returns_to_hotspot(h, link.return_address))
 			return by_return_address(w, link.return_address, sp + 16);
@@ -276,7 +356,7 @@ static __always_inline enum outcome by_interpreter(struct scratch *s, struct sta
 }
 
 /* The frame of an nmethod. */
-static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_walk *w)
+static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_walk *w, __u32 scratch)
 {
 	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
 	struct hotspot_walk *h = &s->hotspot;
@@ -292,7 +372,7 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 	if (!w->sp_known)
 		return OUTCOME_NO_ROWS;
 	if (h->frame_bytes < 16)
-		return by_stack(h, w);
+		return by_stack(h, w, scratch);
 	if (h->frame_bytes > HOTSPOT_FRAME_BYTES)
 		return OUTCOME_INVALID;
 	if (w->exact)
@@ -335,14 +415,16 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
  * An adapter between compiled and interpreted code has moved the stack pointer, or not yet. An
  * interpreted caller has a frame pointer.
  */
-static __always_inline enum outcome by_adapter(struct scratch *s, struct stack_walk *w)
+static __always_inline enum outcome by_adapter(struct scratch *s, struct stack_walk *w, __u32 scratch)
 {
 	struct hotspot_walk *h = &s->hotspot;
 	__u64 return_address = w->lr;
+	struct frame_link link;
 	enum outcome out;
 
 	/* There it makes a frame to call native code, and has the return address in its register else. */
-	if (LINK_REGISTER && !w->exact)
+	if (LINK_REGISTER &&
+	    (!w->exact || (w->lr >= h->blob && w->lr < h->limit) || (w->fp >= w->sp && holds_link(w, &link, w->fp))))
 		return by_stub_frame(h, w, STUB_LARGE_BYTES);
 	if (!w->exact || !w->sp_known || (!LINK_REGISTER && read_user(&return_address, w->sp)))
 		return OUTCOME_NO_ROWS;
@@ -350,7 +432,10 @@ static __always_inline enum outcome by_adapter(struct scratch *s, struct stack_w
 	if (return_address < h->process.interpreter || return_address >= h->process.interpreter_limit) {
 		if (!LINK_REGISTER || !w->regs_known || !returns_to_hotspot(h, return_address))
 			return OUTCOME_NO_ROWS;
-		return by_return_address(w, return_address, ENTRY_SENDER_SP(s, w));
+		h->lowest_sp = w->sp;
+		out = by_return_address(w, return_address, ENTRY_SENDER_SP(s, w));
+		settle_hotspot(scratch);
+		return out;
 	}
 	out = by_return_address(w, return_address, w->sp);
 	w->sp_known = 0;
@@ -358,7 +443,7 @@ static __always_inline enum outcome by_adapter(struct scratch *s, struct stack_w
 }
 
 /* The frame of a stub. */
-static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk *w)
+static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk *w, __u32 scratch)
 {
 	struct hotspot_walk *h = &s->hotspot;
 	struct frame_link link;
@@ -373,11 +458,11 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 	}
 	if (h->adapter) {
 		emit_hotspot_blob(s, w, 0);
-		return by_adapter(s, w);
+		return by_adapter(s, w, scratch);
 	}
 	if (w->exact) {
 		emit_hotspot_blob(s, w, 0);
-		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(h, w);
+		return h->in_interpreter ? by_interpreter_entry(s, w) : by_stack(h, w, scratch);
 	}
 	if (h->frame_bytes >= 16 && h->frame_bytes <= HOTSPOT_FRAME_BYTES) {
 		emit_hotspot_blob(s, w, 0);
@@ -389,14 +474,15 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 			return OUTCOME_NO_ROWS;
 		return hotspot_caller(w, &link, w->sp + h->frame_bytes);
 	}
-	if (h->from_native) {
+	/* Stubs call each other too: those of one blob. */
+	if (h->from_native || !h->continuation) {
 		emit_hotspot_blob(s, w, 0);
-		return by_stack(h, w);
+		return by_stack(h, w, scratch);
 	}
 	/* The barrier below a virtual thread's frames: those further out are in the heap, the carrier's go on here. */
 	emit_hotspot_blob(s, w, HOTSPOT_IN_HEAP);
 	if (!h->process.continuation_return || read_user(&ip, h->process.continuation_return) || !in_hotspot(h, ip))
-		return by_stack(h, w);
+		return by_stack(h, w, scratch);
 	w->ip = ip;
 	w->fp_known = 0;
 	return OUTCOME_NONE;
@@ -418,16 +504,23 @@ __noinline int step_hotspot(__u32 scratch)
 	h->in_interpreter = h->pc >= h->process.interpreter && h->pc < h->process.interpreter_limit;
 	if (h->in_interpreter) {
 		out = by_interpreter(s, w, scratch);
-		if (out != OUTCOME_NO_ROWS || !w->exact)
+		if (out != OUTCOME_NO_ROWS)
 			goto out;
 	}
 	read_hotspot_blob(scratch);
+	/* It gives back what room it has not used, which may be after the process was looked at. */
+	if (h->in_interpreter && h->blob > h->process.interpreter)
+		h->in_interpreter = 0;
+	if (h->in_interpreter && !w->exact) {
+		out = OUTCOME_NO_ROWS;
+		goto out;
+	}
 	if (!h->blob)
 		out = OUTCOME_INVALID;
 	else if (h->nmethod)
-		out = by_nmethod(s, w);
+		out = by_nmethod(s, w, scratch);
 	else
-		out = by_stub(s, w);
+		out = by_stub(s, w, scratch);
 out:
 	h->from_native = !in_hotspot(h, w->ip);
 	h->failed = h->failed || out != OUTCOME_NONE;

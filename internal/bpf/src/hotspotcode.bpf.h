@@ -118,18 +118,16 @@ static __always_inline bool behind_call(__u64 addr)
 
 /* The interpreter keeps the address of the bytecode in x22. */
 #define BYTECODE_REGISTER(s, w) ((s)->regs[REG_X22])
-/* At its entry, x13 has the caller's stack pointer, in newer versions x19. */
-#define ENTRY_SENDER_SP(s, w) entry_sender_sp((s)->regs, (w)->sp)
+/* At its entry, a register has the caller's stack pointer. */
+#define ENTRY_SENDER_SP(s, w) entry_sender_sp(s, (w)->sp)
 #define ENTRY_RETURN_ADDRESS(s, w) ((w)->lr)
 #define MAX_ADAPTER_BYTES 4096 /* that adapters move the stack pointer by */
 
-static __always_inline __u64 entry_sender_sp(const __u64 *regs, __u64 sp)
+static __always_inline __u64 entry_sender_sp(const struct scratch *s, __u64 sp)
 {
-	if (regs[REG_X13] - sp < MAX_ADAPTER_BYTES)
-		return regs[REG_X13];
-	if (regs[REG_X19] - sp < MAX_ADAPTER_BYTES)
-		return regs[REG_X19];
-	return sp;
+	__u64 sender = s->hotspot.process.sender_x19 ? s->regs[REG_X19] : s->regs[REG_X13];
+
+	return sender - sp < MAX_ADAPTER_BYTES ? sender : sp;
 }
 
 #define A64_RET 0xd65f03c0
@@ -141,9 +139,23 @@ static __always_inline __u64 entry_sender_sp(const __u64 *regs, __u64 sp)
 #define A64_SUB_SP 0xd10003ff /* sub sp, sp, #size */
 #define A64_ADD_SP 0x910003ff /* add sp, sp, #size */
 #define A64_SIZE_MASK 0xff8003ff
+#define A64_BANG 0xd10003e9 /* sub x9, sp, #size; str xzr, [x9]: is the stack deep enough? */
+#define A64_TOUCH 0xf900013f
 #define A64_SUB_SP_REG 0xcb2063ff /* sub sp, sp, xN */
 #define A64_POLL 0xf9400380	  /* ldr xN, [x28, #offset] */
 #define A64_POLL_MASK 0xffc003e0
+#define A64_ADR 0x10000000 /* adr xN, offset */
+#define A64_ADR_MASK 0x9f000000
+#define A64_ADRP 0x90000000
+#define A64_B 0x14000000
+#define A64_B_MASK 0xfc000000
+#define A64_SAVE 0xf9000380 /* str xN, [x28, #offset] */
+#define A64_SAVE_MASK 0xffc003e0
+#define A64_REGISTER 0x1f
+#define A64_CBNZ 0xb5000000
+#define A64_CBNZ_MASK 0xff000000
+#define A64_TBZ 0x36000000 /* or tbnz */
+#define A64_TBZ_MASK 0x7e000000
 #define A64_CMP_SP 0xeb2063ff /* cmp sp, xN */
 #define A64_CMP_SP_MASK 0xffe0ffff
 #define A64_B_HI 0x54000008
@@ -152,6 +164,26 @@ static __always_inline __u64 entry_sender_sp(const __u64 *regs, __u64 sp)
 static __always_inline bool moves_sp_down(__u32 code)
 {
 	return (code & A64_SIZE_MASK) == A64_SUB_SP || (code & A64_CMP_SP_MASK) == A64_SUB_SP_REG;
+}
+
+/* sub sp, sp, size; stp x29, x30, [sp, #offset] */
+static __always_inline bool makes_frame(const __u32 *code)
+{
+	return (code[0] & A64_SIZE_MASK) == A64_SUB_SP && (code[1] & A64_PAIR_MASK) == A64_STP_LINK;
+}
+
+/* adr xN, offset; str xN, [x28, #offset]; a jump. Calls of native code go on otherwise. */
+static __always_inline bool saves_place(const __u32 *code)
+{
+	return (code[0] & A64_ADR_MASK) == A64_ADR && (code[1] & A64_SAVE_MASK) == A64_SAVE &&
+	       (code[0] & A64_REGISTER) == (code[1] & A64_REGISTER) &&
+	       ((code[2] & A64_B_MASK) == A64_B || (code[2] & A64_ADR_MASK) == A64_ADRP);
+}
+
+/* ldr xN, [x28, #offset]; cbnz; ret */
+static __always_inline bool ends_native(const __u32 *code)
+{
+	return (code[0] & A64_POLL_MASK) == A64_POLL && (code[1] & A64_CBNZ_MASK) == A64_CBNZ && code[2] == A64_RET;
 }
 
 static __always_inline enum frame_state frame_state(struct hotspot_walk *h, const struct stack_walk *w)
@@ -179,6 +211,12 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 		}
 		return FRAME_WHOLE;
 	}
+	/* A method whose loop is under way is entered further down. */
+	if (makes_frame(code + 2) || (next == A64_TOUCH && makes_frame(code + 3)) ||
+	    ((next & A64_SIZE_MASK) == A64_BANG && makes_frame(code + 4)))
+		return FRAME_NONE;
+	if (makes_frame(code + 1))
+		return FRAME_SPACE;
 	if (next == A64_RET || (before & A64_PAIR_MASK) == A64_LDP_LINK_AFTER)
 		return FRAME_NONE;
 	if ((next & A64_PAIR_MASK) == A64_LDP_LINK_AFTER)
@@ -188,6 +226,15 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 	if ((code[0] & A64_PAIR_MASK) == A64_LDP_LINK && (before & A64_SIZE_MASK) == A64_ADD_SP)
 		return FRAME_NONE;
 	if ((next & A64_POLL_MASK) == A64_POLL && (before & A64_SIZE_MASK) == A64_ADD_SP)
+		return FRAME_NONE;
+	/* Where a poll leads. */
+	if (saves_place(code + 2) || saves_place(code + 1) || saves_place(code))
+		return FRAME_NONE;
+	/* Of a native method, behind ldp x29, x30: ldr, tbz of a poll (25); is there an exception? */
+	if ((next & A64_TBZ_MASK) == A64_TBZ && (before & A64_POLL_MASK) == A64_POLL &&
+	    (code[0] & A64_PAIR_MASK) == A64_LDP_LINK_AFTER)
+		return FRAME_NONE;
+	if (ends_native(code + 2) || ends_native(code + 1))
 		return FRAME_NONE;
 	if ((next & A64_CMP_SP_MASK) == A64_CMP_SP)
 		return FRAME_NONE;

@@ -15,6 +15,9 @@
 #define HOTSPOT_NMETHOD 0x00646f6874656d6eULL	     /* "nmethod" */
 #define HOTSPOT_ADAPTER 0x204932432f433249ULL	     /* "I2C/C2I " */
 #define HOTSPOT_NATIVE_NMETHOD 0x6e2065766974616eULL /* "native n" */
+#define HOTSPOT_STUBS 0x74756f5262757453ULL	     /* "StubRout" */
+#define HOTSPOT_CONTINUATION 0x61756e69746e6f63ULL   /* "continua", behind "StubRoutines (" */
+#define HOTSPOT_STUBS_BYTES 14
 
 static __always_inline __u64 blob_word(const struct hotspot_walk *h, __u64 offset)
 {
@@ -100,6 +103,8 @@ __noinline int read_hotspot_blob(__u32 scratch)
 		return 0;
 	h->nmethod = letters == HOTSPOT_NMETHOD || letters == HOTSPOT_NATIVE_NMETHOD;
 	h->adapter = letters == HOTSPOT_ADAPTER;
+	h->continuation = letters == HOTSPOT_STUBS && !read_user(&letters, name + HOTSPOT_STUBS_BYTES) &&
+			  letters == HOTSPOT_CONTINUATION;
 	h->frame_bytes = (__u64)blob_half(h, p->blob_frame_size) * 8;
 	hash = mix(blob, name);
 	if (p->relative) {

@@ -233,14 +233,15 @@ struct hotspot_walk {
 	__u64 method_cookie;
 	__u64 bytecodes; /* where its bytecodes are */
 	__u64 code_size;
-	__u32 orig_pc; /* where a frame has the address instead of which it returns to deopt */
+	__u64 lowest_sp; /* below which the frame of a caller does not begin */
+	__u32 orig_pc;	 /* where a frame has the address instead of which it returns to deopt */
 	__u32 nmethod;
 	__u32 adapter;
 	__u32 frames; /* of the runtime, in this stack */
 	__u32 failed;
 	__u32 from_native; /* the frame at hand has called native code */
 	__u32 in_interpreter;
-	__u32 pad;
+	__u32 continuation; /* the stubs of continuations */
 	__u64 instructions[3];
 	__u64 frame[12];
 	__u8 const_bytes[HOTSPOT_CONST_BYTES + 8];

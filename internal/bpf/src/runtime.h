@@ -124,7 +124,8 @@ struct hotspot_process {
 	__u8 block_bytes;   /* of a heap block before its CodeBlob */
 	__u8 bytecode_slot; /* bytes below an interpreted frame's pointer */
 	__u8 relative;	    /* 25: places in code are offsets instead of addresses */
-	__u8 pad[4];
+	__u8 sender_x19;    /* aarch64: a method begins with its caller's stack pointer in x19, not in x13 */
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct hotspot_process) == 192, "hotspot_process");
 /*
