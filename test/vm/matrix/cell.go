@@ -20,6 +20,7 @@ type cell struct {
 	older    bool   // it gets the objects for older kernels
 	thorough bool   // the oldest and the newest kernel also run what takes long
 	stacks   bool   // it checks whole stacks, those of Node.js, Java and Python too: on aarch64, with pointer authentication and without
+	java     int    // a newer JVM whose stacks it checks, besides 17
 	nobody   bool   // it runs the receiver as a user with the documented capabilities
 	quick    bool   // it only runs the states of labels
 	mayCome  int    // CPUs that the guest may have, of which it has two
@@ -36,8 +37,8 @@ func cells() []cell {
 		{kernel: "5.10", series: "5.10", older: true},
 		{kernel: "6.1", series: "6.1", thorough: true},
 		{kernel: "6.1", series: "6.1", arch: "arm64", variant: "pac", cpu: "max,pauth-impdef=on",
-			says: "signed return addresses: ", stacks: true},
-		{kernel: "6.12", series: "6.12", stacks: true},
+			says: "signed return addresses: ", stacks: true, java: 25},
+		{kernel: "6.12", series: "6.12", stacks: true, java: 21},
 		{kernel: "6.1", series: "6.1", arch: "amd64", variant: "128cpus", mayCome: 128, says: "128 possible CPUs, 2 online"},
 		{kernel: "6.12", series: "6.12-16k", arch: "arm64", pageSize: page16K},
 		{kernel: "newest", series: "newest", thorough: true, nobody: true,

@@ -95,7 +95,8 @@ func programs(c *cell) []program {
 			name: "Node.js", binary: "e2e.test", env: []string{"NODES=/guest/nodes/node24"},
 			tests: []string{"TestRuntimesV8"},
 		}, program{
-			name: "Java", binary: "e2e.test", env: []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains"},
+			name: "Java", binary: "e2e.test",
+			env:   []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains", fmt.Sprintf("JAVAS=/guest/java%d", c.java)},
 			tests: []string{"TestRuntimesHotSpot"},
 		}, program{
 			name: "Python", binary: "e2e.test", // it finds the guest's

@@ -28,7 +28,7 @@ func (c *cell) goal() goal {
 	case c.quick:
 		return goal{c.arch, "quick"}
 	case c.stacks:
-		return goal{c.arch, "stacks"}
+		return goal{c.arch, fmt.Sprintf("stacks-java%d", c.java)}
 	}
 	return goal{c.arch, "all"}
 }
@@ -112,7 +112,7 @@ func arguments(c *cell, result string) []string {
 		args = append(args, "-cpu", c.cpu)
 	}
 	if c.stacks && !c.quick {
-		args = append(args, "-add", dir+"/runtimes:/", "-m", runtimesMiB)
+		args = append(args, "-add", dir+"/runtimes:/", "-add", fmt.Sprintf("%s/java%d:/", dir, c.java), "-m", runtimesMiB)
 	}
 	separator := "--"
 	for _, p := range programs(c) {
