@@ -229,7 +229,7 @@ func NewDefaultRuntimeOn() RuntimeOn {
 
 // Runtimes says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 type Runtimes struct {
-	// HotSpot 17, 21 and 25, on aarch64 17: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
+	// HotSpot 17, 21 and 25: class, method, file and line of each Java frame, compiled, inlined or interpreted. Operator: off to have native frames and perf maps only.
 	Hotspot RuntimeOn `mapstructure:"hotspot"`
 	// CPython 3.11 to 3.14: function, file and line of each Python frame, behind the native frame that runs it. Operator: off to have native frames only.
 	Python RuntimeOn `mapstructure:"python"`
