@@ -88,6 +88,10 @@ func programs(c *cell) []program {
 		},
 	}
 	if c.stacks {
+		java := fmt.Sprintf("/guest/java%d", c.java)
+		if c.variant == "pac" {
+			java += " -XX:UseBranchProtection=standard" // of Java's own frames too
+		}
 		all = append(all, program{
 			name: "stacks", binary: "e2e.test", env: []string{"CUSTOM_LABELS_UNWIND=/guest/unwind"},
 			tests: []string{"TestUnwind"},
@@ -96,7 +100,7 @@ func programs(c *cell) []program {
 			tests: []string{"TestRuntimesV8"},
 		}, program{
 			name: "Java", binary: "e2e.test",
-			env:   []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains", fmt.Sprintf("JAVAS=/guest/java%d", c.java)},
+			env:   []string{"CUSTOM_LABELS_JAVA_CHAINS=/guest/chains", "JAVAS=" + java},
 			tests: []string{"TestRuntimesHotSpot"},
 		}, program{
 			name: "Python", binary: "e2e.test", // it finds the guest's
