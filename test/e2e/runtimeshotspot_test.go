@@ -272,6 +272,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	if mode == "virtual" {
 		require.Positive(t, heap, "stacks that go on in the heap")
 	} else {
+		require.Zero(t, heap, "stacks of other threads that go on in the heap")
 		require.Positive(t, labelled, "samples with a label")
 		chance := testutil.PoissonTail(unnamed, hotSpotMaxUnnamed*float64(labelled))
 		assert.Greater(t, chance, hotSpotFalseAlarms, "%d of %d functions that were inlined are not named", unnamed, labelled)
