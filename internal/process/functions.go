@@ -45,7 +45,14 @@ type functionKey struct {
 type knownFunction struct {
 	function langruntime.Function // nil: not read, or gone
 	read     bool                 // it was tried
-	interval uint64               // when it was on a stack last
+	refused  bool                 // there was no room for what was read
+	interval uint64               // when it was on a stack last; refused: when it was tried
+}
+
+// readFunction is what the reading of a function came to.
+type readFunction struct {
+	function langruntime.Function // nil: gone, or refused
+	refused  bool                 // there was no room for it
 }
 
 // functions are those of one process. They are read once, soon after they were first seen: what
@@ -63,6 +70,8 @@ type functions struct {
 	user *userFunctions
 	// swept is 1 + the interval in which it was last tried to make room.
 	swept uint64
+	// crowded tells that there was no room for one since.
+	crowded bool
 
 	// Used by the worker that runs the job; there is at most one.
 	unloaded int
@@ -77,11 +86,15 @@ func (f *functions) held() (bytes int, user *userFunctions) {
 
 // want notes a function on a stack; news tells that it has to be read. refused: there is no room.
 func (f *functions) want(k functionKey, interval uint64, short bool) (news, refused bool) {
-	if known := f.known[k]; known != nil {
+	known := f.known[k]
+	switch {
+	case known != nil && !known.refused:
 		known.interval = interval
 		return false, false
+	case known != nil && known.interval+keptIntervals >= interval:
+		return false, true // it is not read again yet
 	}
-	if f.full(short) {
+	if f.crowded || f.full(short) {
 		f.sweep(interval)
 		if f.full(short) {
 			return false, true
@@ -90,8 +103,10 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	if f.known == nil {
 		f.known = map[functionKey]*knownFunction{}
 	}
+	if f.known[k] == nil {
+		f.bytes += functionBytes
+	}
 	f.known[k] = &knownFunction{interval: interval}
-	f.bytes += functionBytes
 	f.wanted = append(f.wanted, k)
 	return true, false
 }
@@ -107,6 +122,7 @@ func (f *functions) sweep(interval uint64) {
 		return
 	}
 	f.swept = interval + 1
+	f.crowded = false
 	for k, known := range f.known {
 		if known.read && known.interval+keptIntervals < interval {
 			f.bytes -= functionBytes
@@ -212,15 +228,16 @@ func (t *Table) readFunctions(p *Process) {
 		return
 	}
 	keys := p.functions.take()
-	read := make([]langruntime.Function, len(keys))
+	read := make([]readFunction, len(keys))
 	tid, err := t.Thread(p)
 	if err == nil && runtime != nil {
 		mem := t.opts.memory(tid)
-		for i, k := range keys {
+		t.readWithin(p, keys, read, func(k functionKey) (function langruntime.Function) {
 			if k.kind == runtime.Kind() {
-				read[i], _ = runtime.Read(mem, k.object, k.cookie) // nil: gone
+				function, _ = runtime.Read(mem, k.object, k.cookie) // nil: gone
 			}
-		}
+			return function
+		})
 		_, err = t.Thread(p)
 	}
 	if err != nil { // it may have been another process
@@ -234,7 +251,34 @@ func (t *Table) readFunctions(p *Process) {
 	t.functionsLater(p, max(int64(functionsGap), functionsShare*(t.now()-began)))
 }
 
-func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime.Function, kept int) {
+// readWithin reads functions of a process for as long as there is room for them: how large one is,
+// which the process may have made up, is known only then.
+func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, read func(functionKey) langruntime.Function) {
+	p.functions.mu.Lock()
+	room := min(maxFunctionBytes-p.functions.bytes, t.userRoom(p.functions.user))
+	p.functions.mu.Unlock()
+	if t.used(reducedEighths, budget.Scarce) {
+		room = 0
+	}
+	for i, k := range keys {
+		if room <= 0 {
+			to[i].refused = true
+			continue
+		}
+		function := read(k)
+		if function == nil {
+			continue
+		}
+		if size := function.Bytes(); size <= room {
+			to[i].function = function
+			room -= size
+		} else {
+			to[i].refused = true
+		}
+	}
+}
+
+func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunction, kept int) {
 	p.functions.mu.Lock()
 	defer p.functions.mu.Unlock()
 	p.functions.kept = kept
@@ -242,7 +286,13 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []langruntime
 	for i, k := range keys {
 		known := p.functions.known[k]
 		known.read = true
-		if known.function = read[i]; known.function == nil {
+		known.function, known.refused = read[i].function, read[i].refused
+		if known.refused {
+			p.functions.crowded = true
+			t.counts.functionsRefused.Add(1)
+			continue
+		}
+		if known.function == nil {
 			t.counts.functionsGone.Add(1)
 			continue
 		}

@@ -33,10 +33,8 @@ func (largeFunction) Frames(to []langruntime.Frame, position uint32) []langrunti
 // readAll has what is wanted of a process read, each function as large as that.
 func (f *fake) readAll(p *Process, size int) {
 	for keys := p.functions.take(); len(keys) > 0; keys = p.functions.take() {
-		read := make([]langruntime.Function, len(keys))
-		for i := range read {
-			read[i] = largeFunction(size)
-		}
+		read := make([]readFunction, len(keys))
+		f.readWithin(p, keys, read, func(functionKey) langruntime.Function { return largeFunction(size) })
 		f.keepFunctions(p, keys, read, 0)
 		f.functionsLater(p, 0)
 	}
@@ -65,16 +63,52 @@ func TestFunctionsBounded(t *testing.T) {
 	require.EqualValues(t, 3, f.Stats().FunctionsRefused, "there is room again")
 	require.Len(t, p.functions.known, 4)
 
-	f.readAll(p, maxFunctionBytes)
-	f.WantFunctions(p, 1000, stack(2*maxFunctions, 1))
+	f.readAll(p, maxFunctionBytes/2-4*functionBytes)
 	require.EqualValues(t, 4, f.Stats().FunctionsRefused, "bytes are bounded, too")
+	f.WantFunctions(p, 1000, stack(maxFunctions, 3))
+	require.EqualValues(t, 5, f.Stats().FunctionsRefused, "it is not read again at once")
+	p.functions.bytes = maxFunctionBytes
+	f.WantFunctions(p, 1000, stack(2*maxFunctions, 1))
+	require.EqualValues(t, 6, f.Stats().FunctionsRefused)
 	swept := p.functions.swept
 	for _, known := range p.functions.known {
 		known.interval = 0 // long ago
 	}
 	f.WantFunctions(p, 1000, stack(2*maxFunctions, 2))
-	require.EqualValues(t, 6, f.Stats().FunctionsRefused, "not again in this interval")
+	require.EqualValues(t, 8, f.Stats().FunctionsRefused, "not again in this interval")
 	require.Equal(t, swept, p.functions.swept)
+}
+
+// How large functions are is known only when they are read: those that were wanted before take no more
+// than there is room for, neither of their process nor of its user, however large they say that they are.
+func TestLargeFunctions(t *testing.T) {
+	memory := budget.NewMemory(256 << 20)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	const large = 1 << 20
+	p := f.Lookup(image1, 42, nil)
+	f.WantFunctions(p, 1000, stack(0, 100))
+	f.readAll(p, large)
+	read := f.Stats().FunctionsRead
+	require.EqualValues(t, maxFunctionBytes/large-1, read)
+	require.EqualValues(t, 100-read, f.Stats().FunctionsRefused)
+	require.LessOrEqual(t, p.functions.bytes, maxFunctionBytes)
+
+	// They are read again when what is not used any more has made room.
+	for range keptIntervals + 1 {
+		f.EndInterval()
+	}
+	delete(p.functions.known, functionKey{stack(0, 1)[2], 1, record.RuntimeCPython})
+	p.functions.bytes -= large + functionBytes
+	f.WantFunctions(p, 1000, stack(99, 1))
+	f.readAll(p, large)
+	require.Equal(t, read+1, f.Stats().FunctionsRead)
+
+	for i := range 100 {
+		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nil)
+		f.WantFunctions(p, 1000, stack(0, 4))
+		f.readAll(p, large)
+	}
+	require.LessOrEqual(t, f.functionUsers[1000].bytes.Load(), memory.Limit()/32*userFunctions32nds)
 }
 
 // A user whose processes have many functions takes no room from another's.

@@ -2,7 +2,10 @@
 
 package process
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // userFunctions32nds of all memory are what functions of one user's processes may take, as they
 // are. In the account they count twice: it is half of what has new processes reduced, those of
@@ -16,9 +19,15 @@ type userFunctions struct {
 }
 
 // tooMany reports whether a user has no room for further functions.
-func (t *Table) tooMany(u *userFunctions) bool {
+func (t *Table) tooMany(u *userFunctions) bool { return t.userRoom(u) <= 0 }
+
+// userRoom is how much further functions of a user may take.
+func (t *Table) userRoom(u *userFunctions) int {
 	m := t.opts.Memory
-	return u != nil && m != nil && u.bytes.Load() >= m.Limit()/32*userFunctions32nds
+	if u == nil || m == nil {
+		return math.MaxInt
+	}
+	return int(m.Limit()/32*userFunctions32nds - u.bytes.Load())
 }
 
 // functionsUser returns with whose functions those of a process are counted: of the user that its

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program that says that it is CPython 3.13, and has in memory what its argument says. Its
+ * A program that says that it is CPython 3.13, and has in memory what its first argument says. Its
  * structs are its own; where their fields are is in _PyRuntime, as in 3.13's _Py_DebugOffsets
  * (Include/internal/pycore_debug_offsets.h). With BAD_OFFSET, one is where no field can be.
+ *
+ *   python MODE FILE    FILE is what its functions say that they are from
  */
 #define _GNU_SOURCE
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +27,12 @@ struct text {
 struct bytes {
 	uint64_t references, type, size, hash;
 	char text[64];
+};
+
+/* The longest table of lines that is read. */
+struct many_bytes {
+	struct bytes head;
+	char more[64 << 10];
 };
 
 struct code {
@@ -94,11 +103,12 @@ enum {
 	OWNED_BY_C = 3
 };
 
-static struct text file_name = { .length = 7, .state = ASCII, .ascii = "hostile" };
+static struct text file_name = { .state = ASCII };
 static struct text names[2] = {
 	{ .length = 9, .state = ASCII, .ascii = "hostile_a" },
 	{ .length = 9, .state = ASCII, .ascii = "hostile_b" },
 };
+static struct many_bytes many_lines;
 static struct bytes lines = { .size = 2, .text = { (char)0x80, 0 } };
 static struct code codes[CODES];
 static struct frame frames[FRAMES];
@@ -108,6 +118,11 @@ static struct interpreter interpreter;
 static int is(const char *mode, const char *name)
 {
 	return strcmp(mode, name) == 0;
+}
+
+static int many(const char *mode)
+{
+	return is(mode, "too-many") || is(mode, "large");
 }
 
 static void fill(struct code *c)
@@ -140,7 +155,7 @@ static __attribute__((noinline)) void run(const char *mode)
 			;
 		if (is(mode, "changing")) {
 			codes[0].name = &names[round & 1];
-		} else if (is(mode, "too-many")) {
+		} else if (many(mode)) {
 			for (unsigned i = 0; i < FRAMES; i++)
 				frames[i].code = &codes[(round * FRAMES + i) % CODES];
 		} else if (is(mode, "freed")) {
@@ -163,7 +178,7 @@ static __attribute__((noinline)) void evaluate(const char *mode)
 {
 	struct frame entry = { .owner = OWNED_BY_C };
 
-	chain(is(mode, "too-many") ? FRAMES : 2, &entry);
+	chain(many(mode) ? FRAMES : 2, &entry);
 	if (is(mode, "no-thread")) {
 		thread.native_id = 1;
 	} else if (is(mode, "thread-cycle")) {
@@ -203,6 +218,11 @@ static __attribute__((noinline)) void evaluate(const char *mode)
 		codes[0].file = (struct text *)0x10;
 	} else if (is(mode, "long-lines")) {
 		lines.size = UINT64_MAX;
+	} else if (is(mode, "large")) {
+		memset(many_lines.head.text, 0x80, sizeof(many_lines) - offsetof(struct many_bytes, head.text));
+		many_lines.head.size = sizeof(many_lines.more);
+		for (unsigned i = 0; i < CODES; i++)
+			codes[i].lines = &many_lines.head;
 	} else if (is(mode, "bad-lines")) {
 		lines.size = sizeof(lines.text);
 		memset(lines.text, 0x7f, sizeof(lines.text));
@@ -212,8 +232,10 @@ static __attribute__((noinline)) void evaluate(const char *mode)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
+	file_name.length = strnlen(argv[2], sizeof(file_name.ascii));
+	memcpy(file_name.ascii, argv[2], file_name.length);
 	for (unsigned i = 0; i < CODES; i++)
 		fill(&codes[i]);
 	thread = (struct thread){ .native_id = (uint64_t)syscall(SYS_gettid) };
