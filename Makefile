@@ -245,7 +245,7 @@ E2E_TESTS_release := TestRelease
 E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
-# JVMs and a CPython that this system's packages lack.
+# JVMs and CPythons that this system's packages lack.
 JVMS := $(BUILD)/jvms
 PYTHON_BUILDS := $(BUILD)/pythons
 comma := ,
@@ -256,7 +256,7 @@ jvms:
 pythons:
 	@scripts/pythons.sh $(PYTHON_BUILDS)
 e2e-runtimes: jvms pythons
-e2e-runtimes: export PYTHONS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(PYTHON_BUILDS)/python3.14$(comma)$(PYTHON_BUILDS)/python3.13t)
+e2e-runtimes: export PYTHONS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(PYTHON_BUILDS)/python3.14$(comma)$(PYTHON_BUILDS)/python3.13t$(comma)$(PYTHON_BUILDS)/python3.13m)
 e2e-runtimes: export JAVAS ?= $(if $(filter amd64,$(shell $(GO) env GOARCH)),$(JVMS)/java21$(comma)$(JVMS)/java25)
 
 .PHONY: node-writers web-browser
