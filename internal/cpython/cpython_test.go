@@ -238,13 +238,13 @@ func TestDebugOffsets(t *testing.T) {
 	for _, b := range [][]byte{debugBlock(0x030d00f0), debugBlockFreeThreaded(0x030d00f0)} {
 		b[8*debugFreeThreaded] ^= 1
 		_, err := processOf(b, 0x030d00f0)
-		require.ErrorIs(t, err, langruntime.ErrUnsupported)
+		require.ErrorIs(t, err, langruntime.ErrUnreadable)
 	}
 	_, err := processOf(debugBlockFreeThreaded(0x030e00f0), 0x030e00f0)
 	require.ErrorIs(t, err, errFreeThreaded)
 	require.ErrorIs(t, err, langruntime.ErrUnsupported)
 	_, err = processOf(debugBlock(0x030d00f0), 0x030e00f0)
-	require.ErrorIs(t, err, langruntime.ErrUnsupported)
+	require.ErrorIs(t, err, langruntime.ErrUnreadable)
 }
 
 // requireInBounds makes sure of what the sampling programs rely on.

@@ -70,11 +70,11 @@ const (
 // processOf reads a _Py_DebugOffsets that a file of this version has.
 func processOf(block []byte, version uint64) (p record.PythonProcess, err error) {
 	if len(block) < debugOffsetsBytes || string(block[:len(cookie)]) != cookie {
-		return p, fmt.Errorf("%w: no _Py_DebugOffsets", langruntime.ErrUnsupported)
+		return p, fmt.Errorf("%w: no _Py_DebugOffsets", langruntime.ErrUnreadable)
 	}
 	at := func(n int) uint64 { return word(block, 8*n) }
 	if v := at(debugVersion); v != version {
-		return p, fmt.Errorf("%w: _Py_DebugOffsets of version %#x, not %#x", langruntime.ErrUnsupported, v, version)
+		return p, fmt.Errorf("%w: _Py_DebugOffsets of version %#x, not %#x", langruntime.ErrUnreadable, v, version)
 	}
 	w, typeAt := debugWords313(), uint64(objectType)
 	if version>>16 == version314 {
@@ -87,13 +87,13 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 	case v == 1:
 		return p, fmt.Errorf("%w: %w", langruntime.ErrUnsupported, errFreeThreaded)
 	default:
-		return p, fmt.Errorf("%w: free_threaded %d in _Py_DebugOffsets", langruntime.ErrUnsupported, v)
+		return p, fmt.Errorf("%w: free_threaded %d in _Py_DebugOffsets", langruntime.ErrUnreadable, v)
 	}
 	// offset checks one: of a field of so many bytes in a part of a struct.
 	offset := func(n int, bytes, limit uint64) uint64 {
 		v := at(n)
 		if err == nil && (v%bytes != 0 || v > limit-bytes) {
-			err = fmt.Errorf("%w: offset %d in _Py_DebugOffsets: %d", langruntime.ErrUnsupported, n, v)
+			err = fmt.Errorf("%w: offset %d in _Py_DebugOffsets: %d", langruntime.ErrUnreadable, n, v)
 		}
 		return v
 	}
@@ -126,7 +126,7 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 		w.textLength: typeAt + 8, w.textState: typeAt + 8 + textState,
 	} {
 		if v := at(n); err == nil && v != want {
-			err = fmt.Errorf("%w: offset %d in _Py_DebugOffsets: %d, not %d", langruntime.ErrUnsupported, n, v, want)
+			err = fmt.Errorf("%w: offset %d in _Py_DebugOffsets: %d, not %d", langruntime.ErrUnreadable, n, v, want)
 		}
 	}
 	return p, err

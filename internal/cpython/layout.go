@@ -31,7 +31,7 @@ const (
 )
 
 // LayoutOf returns the CPython in a file. The error is langruntime.ErrNone if there is none, or
-// wraps langruntime.ErrUnsupported, or tells what is wrong with the file.
+// wraps langruntime.ErrUnsupported or ErrUnreadable, or tells what is wrong with the file.
 func LayoutOf(e *elffile.File) (*Layout, error) {
 	runtime, ok, err := e.DynamicSymbol("_PyRuntime")
 	if err != nil || !ok || !runtime.Defined() {
@@ -50,7 +50,7 @@ func LayoutOf(e *elffile.File) (*Layout, error) {
 	}
 	l := &Layout{}
 	if l.version, err = e.ReadWord(number.Value); err != nil {
-		return nil, fmt.Errorf("%w: read version of CPython: %w", langruntime.ErrUnsupported, err)
+		return nil, fmt.Errorf("%w: read version of CPython: %w", langruntime.ErrUnreadable, err)
 	}
 	if err := l.fill(e, runtime.Value); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (l *Layout) fill(e *elffile.File, runtime uint64) error {
 	case version313, version314:
 		block := make([]byte, debugOffsetsBytes)
 		if err := e.ReadVaddr(block, runtime); err != nil {
-			return fmt.Errorf("%w: read _Py_DebugOffsets: %w", langruntime.ErrUnsupported, err)
+			return fmt.Errorf("%w: read _Py_DebugOffsets: %w", langruntime.ErrUnreadable, err)
 		}
 		var err error
 		l.process, err = processOf(block, l.version)

@@ -63,18 +63,24 @@ func TestLayoutOf(t *testing.T) {
 // What is not known is refused, and named.
 func TestLayoutOfRefuses(t *testing.T) {
 	for want, data := range map[string][]byte{
-		"CPython before 3.11":        library(t, 0, nil),
-		"CPython 2.7.18":             library(t, 0x020712f0, nil),
-		"CPython 3.14.0":             library(t, 0x030e00b2, debugBlock(0x030e00b2)), // beta 2
-		"CPython 3.15.1":             library(t, 0x030f01f0, debugBlock(0x030f01f0)),
-		"no _Py_DebugOffsets":        library(t, 0x030d00f0, bytes.Repeat([]byte("x"), debugOffsetsBytes)),
-		"read _Py_DebugOffsets":      library(t, 0x030d00f0, make([]byte, debugOffsetsBytes)), // not in the file
-		"of version 0x30d00f0":       library(t, 0x030d01f0, debugBlock(0x030d00f0)),
-		errFreeThreaded.Error():      library(t, 0x030e00f0, debugBlockFreeThreaded(0x030e00f0)),
-		"offset 36 in _Py_DebugOffs": library(t, 0x030e00f0, func() []byte { b := debugBlock(0x030e00f0); b[8*36+1] = 1; return b }()),
+		"CPython before 3.11":   library(t, 0, nil),
+		"CPython 2.7.18":        library(t, 0x020712f0, nil),
+		"CPython 3.14.0":        library(t, 0x030e00b2, debugBlock(0x030e00b2)), // beta 2
+		"CPython 3.15.1":        library(t, 0x030f01f0, debugBlock(0x030f01f0)),
+		errFreeThreaded.Error(): library(t, 0x030e00f0, debugBlockFreeThreaded(0x030e00f0)),
 	} {
 		_, err := layoutIn(t, data)
 		require.ErrorIs(t, err, langruntime.ErrUnsupported, want)
+		require.ErrorContains(t, err, want)
+	}
+	for want, data := range map[string][]byte{
+		"no _Py_DebugOffsets":        library(t, 0x030d00f0, bytes.Repeat([]byte("x"), debugOffsetsBytes)),
+		"read _Py_DebugOffsets":      library(t, 0x030d00f0, make([]byte, debugOffsetsBytes)), // not in the file
+		"of version 0x30d00f0":       library(t, 0x030d01f0, debugBlock(0x030d00f0)),
+		"offset 36 in _Py_DebugOffs": library(t, 0x030e00f0, func() []byte { b := debugBlock(0x030e00f0); b[8*36+1] = 1; return b }()),
+	} {
+		_, err := layoutIn(t, data)
+		require.ErrorIs(t, err, langruntime.ErrUnreadable, want)
 		require.ErrorContains(t, err, want)
 	}
 	none, err := os.ReadFile("/bin/true")

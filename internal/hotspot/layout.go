@@ -20,7 +20,7 @@ type Library struct {
 var _ langruntime.Runtime = (*Library)(nil)
 
 // LibraryOf returns the HotSpot in a file. The error is langruntime.ErrNone if there is none, or
-// wraps langruntime.ErrUnsupported, or tells what is wrong with the file.
+// wraps langruntime.ErrUnreadable, or tells what is wrong with the file.
 func LibraryOf(e *elffile.File) (*Library, error) {
 	sym, ok, err := e.DynamicSymbol(tableSymbols[0])
 	if err != nil || !ok || !sym.Defined() {

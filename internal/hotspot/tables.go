@@ -35,7 +35,7 @@ func symbolValues(e *elffile.File) (values [len(tableSymbols)]uint64, err error)
 			return values, fmt.Errorf("find %s: %w", name, err)
 		}
 		if !ok || !sym.Defined() {
-			return values, fmt.Errorf("%w: HotSpot without %s", langruntime.ErrUnsupported, name)
+			return values, fmt.Errorf("%w: HotSpot without %s", langruntime.ErrUnreadable, name)
 		}
 		values[i] = sym.Value
 	}

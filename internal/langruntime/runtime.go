@@ -10,8 +10,12 @@ import (
 var (
 	// ErrNone says that a file holds no runtime of the kind.
 	ErrNone = errors.New("no language runtime")
-	// ErrUnsupported says that it is one whose frames cannot be read, and why.
+	// ErrUnsupported says that it is one of a version, a build or for an architecture whose frames
+	// are not known, and which.
 	ErrUnsupported = errors.New("unsupported language runtime")
+	// ErrUnreadable says that it cannot be told where its frames are, and why: what it says of itself
+	// lacks something or makes no sense.
+	ErrUnreadable = errors.New("unreadable language runtime")
 	// ErrStarting says that a process has not set its runtime up yet, as far as can be told.
 	ErrStarting = errors.New("the language runtime is starting")
 	// ErrGone says that the object of a frame is not there any more.

@@ -57,7 +57,8 @@ func (p *Pipeline) read(s *Snapshot) {
 
 	s.RuntimeResults = [NumRuntimeResults]int64{
 		RuntimeFunctionRead: int64(table.FunctionsRead), RuntimeFunctionGone: int64(table.FunctionsGone),
-		RuntimeFunctionNoRoom: int64(table.FunctionsRefused), RuntimeFileUnsupported: int64(table.RuntimesUnknown),
+		RuntimeFunctionNoRoom:  int64(table.FunctionsRefused),
+		RuntimeFileUnsupported: int64(table.RuntimesUnsupported), RuntimeFileUnreadable: int64(table.RuntimesUnreadable),
 	}
 	for _, stream := range p.streams {
 		of, counters := stream.snapshot()

@@ -123,6 +123,7 @@ const (
 	RuntimeFunctionGone                         // function_gone
 	RuntimeFunctionNoRoom                       // function_no_room
 	RuntimeFileUnsupported                      // file_unsupported
+	RuntimeFileUnreadable                       // file_unreadable
 
 	NumRuntimeResults = iota
 )

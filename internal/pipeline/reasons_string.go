@@ -150,11 +150,12 @@ func _() {
 	_ = x[RuntimeFunctionGone-5]
 	_ = x[RuntimeFunctionNoRoom-6]
 	_ = x[RuntimeFileUnsupported-7]
+	_ = x[RuntimeFileUnreadable-8]
 }
 
-const _RuntimeResult_name = "stack_wholestack_cutstack_no_threadstack_invalidfunction_readfunction_gonefunction_no_roomfile_unsupported"
+const _RuntimeResult_name = "stack_wholestack_cutstack_no_threadstack_invalidfunction_readfunction_gonefunction_no_roomfile_unsupportedfile_unreadable"
 
-var _RuntimeResult_index = [...]uint8{0, 11, 20, 35, 48, 61, 74, 90, 106}
+var _RuntimeResult_index = [...]uint8{0, 11, 20, 35, 48, 61, 74, 90, 106, 121}
 
 func (i RuntimeResult) String() string {
 	idx := int(i) - 0

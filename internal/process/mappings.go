@@ -24,7 +24,7 @@ const (
 	// damagedNumber is that of executable.File.FirstTime for files whose label sources cannot
 	// be read; reader.explain takes those of the ABIs.
 	damagedNumber = 31
-	// runtimeNumber is that for files with a language runtime that is not supported.
+	// runtimeNumber is that for files with a language runtime whose functions are not known.
 	runtimeNumber = 30
 )
 

@@ -68,7 +68,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 		}
 		o.attempt++
 	default: // it is not what was expected, or very slow
-		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnsupported, err), m)
+		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnreadable, err), m)
 	}
 	return o.process
 }
@@ -91,11 +91,16 @@ func (r *reader) runtimeOf(info *Info) *executable.Mapping {
 
 // explainRuntime logs, once for each file, why its language runtime has no functions.
 func (r *reader) explainRuntime(err error, m *executable.Mapping) {
-	if r.opts.Runtimes == ([record.NumRuntimes]bool{}) || !errors.Is(err, langruntime.ErrUnsupported) ||
-		!m.File.FirstTime(runtimeNumber) {
+	count := &r.counts.runtimesUnsupported
+	if errors.Is(err, langruntime.ErrUnreadable) {
+		count = &r.counts.runtimesUnreadable
+	} else if !errors.Is(err, langruntime.ErrUnsupported) {
 		return
 	}
-	r.counts.runtimesUnknown.Add(1)
+	if r.opts.Runtimes == ([record.NumRuntimes]bool{}) || !m.File.FirstTime(runtimeNumber) {
+		return
+	}
+	count.Add(1)
 	r.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
 		zap.String("file", m.Path), zap.Error(err))
 }

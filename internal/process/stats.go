@@ -33,7 +33,8 @@ type Stats struct {
 	FunctionsRead    uint64 // of language runtimes
 	FunctionsGone    uint64 // that had gone before they were read
 	FunctionsRefused uint64 // that found no room
-	RuntimesUnknown  uint64 // files with a language runtime that is not supported
+	// Files with a language runtime that is not supported, or that cannot be read.
+	RuntimesUnsupported, RuntimesUnreadable uint64
 
 	RowFiles    int    // files with unwind rows
 	RowBytes    int    // of these
@@ -52,7 +53,7 @@ type counts struct {
 	contextReads, contextErrors, keyConflicts                  atomic.Uint64
 	reduced, filesDropped                                      atomic.Uint64
 	functionsRead, functionsGone, functionsRefused             atomic.Uint64
-	runtimesUnknown                                            atomic.Uint64
+	runtimesUnsupported, runtimesUnreadable                    atomic.Uint64
 }
 
 // Stats returns the counts as of now.
@@ -80,10 +81,10 @@ func (t *Table) Stats() Stats {
 		Reduced:      t.counts.reduced.Load(),
 		FilesDropped: t.counts.filesDropped.Load(),
 
-		FunctionsRead:    t.counts.functionsRead.Load(),
-		FunctionsGone:    t.counts.functionsGone.Load(),
-		FunctionsRefused: t.counts.functionsRefused.Load(),
-		RuntimesUnknown:  t.counts.runtimesUnknown.Load(),
+		FunctionsRead:       t.counts.functionsRead.Load(),
+		FunctionsGone:       t.counts.functionsGone.Load(),
+		FunctionsRefused:    t.counts.functionsRefused.Load(),
+		RuntimesUnsupported: t.counts.runtimesUnsupported.Load(), RuntimesUnreadable: t.counts.runtimesUnreadable.Load(),
 
 		RowFiles:    rows.Files,
 		RowBytes:    rows.Bytes,

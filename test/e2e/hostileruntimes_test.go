@@ -280,7 +280,7 @@ func TestHostileRuntimes(t *testing.T) {
 		require.Less(t, heap, int64(runtimeHeap))
 		for _, result := range []string{
 			"stack_whole", "stack_cut", "stack_no_thread", "stack_invalid",
-			"function_read", "function_gone", "function_no_room", "file_unsupported",
+			"function_read", "function_gone", "function_no_room", "file_unsupported", "file_unreadable",
 		} {
 			assert.Positive(t, results[result], result)
 		}

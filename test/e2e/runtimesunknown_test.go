@@ -24,13 +24,17 @@ var unknownRuntimes = map[string]string{
 	"PYTHON_NEWER":         "CPython 3.15.0",
 	"PYTHON_OLDER":         "CPython before 3.11",
 	"PYTHON_FREE_THREADED": "free-threaded build",
+	"PYTHON_DAMAGED":       "no _Py_DebugOffsets",
 }
+
+// unreadableRuntimes are those of them that are of a known version.
+var unreadableRuntimes = []string{"PYTHON_DAMAGED"}
 
 // logUnknownRuntime is said once for each file.
 const logUnknownRuntime = "The functions of a language runtime are not known: its stacks have native frames only."
 
-// TestRuntimesUnknown: a runtime of a version or build that is not known is told once for its file,
-// with the version, and counted; its processes have the stacks that any other program has.
+// TestRuntimesUnknown: a runtime of a version or build that is not known, or that cannot be read, is
+// told once for its file, with the version or what is wrong, and counted; its processes have the stacks that any other program has.
 func TestRuntimesUnknown(t *testing.T) {
 	programs := map[string]string{} // what the log says of them, by path
 	include := []customlabelsreceiver.TargetSelector{}
@@ -62,10 +66,17 @@ func TestRuntimesUnknown(t *testing.T) {
 			}
 		}
 	}
+	of := func() (unsupported, unreadable int64) {
+		results := r.metric("runtime_results", "result")
+		return results["file_unsupported"], results["file_unreadable"]
+	}
 	require.Eventually(t, func() bool {
-		return r.metric("runtime_results", "result")["file_unsupported"] >= int64(len(programs))
+		unsupported, unreadable := of()
+		return unsupported+unreadable >= int64(len(programs))
 	}, time.Minute, 50*time.Millisecond)
-	require.EqualValues(t, len(programs), r.metric("runtime_results", "result")["file_unsupported"], "once for the file of two processes")
+	unsupported, unreadable := of()
+	require.EqualValues(t, len(unreadableRuntimes), unreadable)
+	require.EqualValues(t, len(programs)-len(unreadableRuntimes), unsupported, "once for the file of two processes")
 	r.stop()
 	lines := r.logs.FilterMessage(logUnknownRuntime).All()
 	require.Len(t, lines, len(programs))

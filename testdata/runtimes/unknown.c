@@ -1,6 +1,7 @@
 /*
  * Says that it is a language runtime of a version or build that is not known, and burns CPU:
- * compiled with -D and one of V8, HOTSPOT, PYTHON_NEWER, PYTHON_OLDER, PYTHON_FREE_THREADED.
+ * compiled with -D and one of V8, HOTSPOT, PYTHON_NEWER, PYTHON_OLDER, PYTHON_FREE_THREADED; or, with
+ * PYTHON_DAMAGED, of one that is known, without what tells of it.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -41,6 +42,9 @@ char PyCode_Type[8];
 #if defined(PYTHON_NEWER)
 const unsigned long Py_Version = 0x030f00f0;
 char _PyRuntime[8];
+#elif defined(PYTHON_DAMAGED)
+const unsigned long Py_Version = 0x030d00f0;
+char _PyRuntime[4096] = "x";
 #elif defined(PYTHON_OLDER)
 char _PyRuntime[8];
 #elif defined(PYTHON_FREE_THREADED)
