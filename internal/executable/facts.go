@@ -10,15 +10,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/customlabels/otelcol-customlabels/internal/cpython"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
-	"github.com/customlabels/otelcol-customlabels/internal/hotspot"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
-	"github.com/customlabels/otelcol-customlabels/internal/v8js"
 )
 
 // Facts are what there is to know of an ELF file.
@@ -96,29 +93,6 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 		}
 	}
 	return k, nil
-}
-
-// runtimeOf returns the language runtime in a file.
-func runtimeOf(e *elffile.File) (langruntime.Runtime, error) {
-	python, err := cpython.LayoutOf(e)
-	if err == nil {
-		return python, nil
-	}
-	if !errors.Is(err, langruntime.ErrNone) {
-		return nil, err
-	}
-	jvm, err := hotspot.LibraryOf(e)
-	if err == nil {
-		return jvm, nil
-	}
-	if !errors.Is(err, langruntime.ErrNone) {
-		return nil, err
-	}
-	engine, err := v8js.LayoutOf(e)
-	if err != nil {
-		return nil, err
-	}
-	return engine, nil
 }
 
 // goroutines plans how to read the labels of a Go program's goroutines.

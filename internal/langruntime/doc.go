@@ -22,6 +22,21 @@
 //     whose waits are bounded. The cookie has what makes an object that one: if another
 //     lies there by now, there is no name rather than another's.
 //
-// A new runtime is a package beside cpython, a struct in runtime.h with what its walk needs, a
-// function in BPF and an entry in executable's list of runtimes.
+// # What a new runtime touches
+//
+// A package beside cpython, which is pure, and a file beside python.bpf.h are its own. In other files it
+// has a line or two, where the others have theirs; a test compares this list with where they are
+// named, and others what these files say of each with one another:
+//
+//   - internal/bpf/src/runtime.h: enum runtime_kind, a struct of what its walk needs, a field in
+//     struct runtime_process, its limits. And internal/record/runtime.go, the same in Go.
+//   - internal/bpf/src/maps.bpf.h: the scratch of its walk. internal/bpf/src/stack.bpf.h: what begins it,
+//     what goes a frame up, what counts. C has no table of functions that a verifier takes.
+//   - internal/bpf/src/seal.bpf.h and internal/bpf/seal.go: which struct is sealed.
+//   - internal/executable/runtimes.go: what recognizes it in a file.
+//   - receiver/customlabelsreceiver/metadata.yaml: its key below runtimes; what is made from that
+//     follows. receiver/customlabelsreceiver/options.go: what the key switches off.
+//   - .golangci.yml and docs/architecture.md: its package, and who may import it.
+//
+// The process table, the pipeline and the builder of profiles know kinds by number and name only.
 package langruntime

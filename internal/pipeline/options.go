@@ -42,10 +42,12 @@ type Options struct {
 	Attributes AttributeOptions
 	Unwind     UnwindOptions
 	Symbols    SymbolOptions
-	Runtimes   RuntimeOptions
-	Batches    BatchOptions
-	Limits     LimitOptions
-	Kernel     KernelOptions
+	// SkipRuntimes are the language runtimes whose functions are not named; those of the others are,
+	// which needs unwind rows and names.
+	SkipRuntimes [record.NumRuntimes]bool
+	Batches      BatchOptions
+	Limits       LimitOptions
+	Kernel       KernelOptions
 }
 
 // Consumers are what comes next for each signal; nil: that signal is not made.
@@ -156,22 +158,14 @@ type UnwindOptions struct {
 	MaxBytes int
 }
 
-// RuntimeOptions say which language runtimes have their functions named. That needs unwind
-// rows and names.
-type RuntimeOptions struct {
-	SkipPython  bool
-	SkipHotSpot bool
-	SkipV8      bool
-}
-
 // runtimes are the kinds of language runtimes whose functions are wanted.
 func (o *Options) runtimes() (kinds [record.NumRuntimes]bool) {
 	if o.Unwind.FramePointersOnly || o.Symbols.Skip {
 		return kinds
 	}
-	kinds[record.RuntimeCPython] = !o.Runtimes.SkipPython
-	kinds[record.RuntimeHotSpot] = !o.Runtimes.SkipHotSpot
-	kinds[record.RuntimeV8] = !o.Runtimes.SkipV8
+	for kind := record.RuntimeNone + 1; kind < record.NumRuntimes; kind++ {
+		kinds[kind] = !o.SkipRuntimes[kind]
+	}
 	return kinds
 }
 

@@ -128,7 +128,7 @@ const goneFunction = "<gone>"
 
 // RuntimeFrame implements profile.Resolver.
 func (r *resolver) RuntimeFrame(handle uint64, word record.RuntimeWord, object uint64) profile.Frame {
-	frame := profile.Frame{Type: runtimeFrameTypes[word.Kind()]}
+	frame := profile.Frame{Type: word.Kind().String()}
 	r.lines = r.symbolizer.functions(r.lines[:0], r.processes[handle], word, object)
 	if len(r.lines) == 0 {
 		r.lines = append(r.lines, profile.Line{Function: goneFunction})

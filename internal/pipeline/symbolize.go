@@ -29,11 +29,6 @@ var frameTypes = [...]string{
 	symbol.CPython: frameCPython, symbol.JVM: frameJVM, symbol.V8JS: frameV8JS,
 }
 
-// runtimeFrameTypes are the values of profile.frame.type for frames of language runtimes.
-var runtimeFrameTypes = [record.NumRuntimes]string{
-	record.RuntimeCPython: frameCPython, record.RuntimeHotSpot: frameJVM, record.RuntimeV8: frameV8JS,
-}
-
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
 // output's goroutine, but for stats.
 type symbolizer struct {

@@ -16,6 +16,9 @@ func TestRuntimesEqualTheHeader(t *testing.T) {
 	require.Equal(t, int(RuntimeV8), want["v8"])
 	require.Equal(t, "v8js", RuntimeV8.String())
 	require.Equal(t, "unknown", RuntimeKind(NumRuntimes).String())
+	for kind := range RuntimeKind(NumRuntimes) {
+		require.NotEmpty(t, kind.String())
+	}
 }
 
 func TestRuntimeWord(t *testing.T) {

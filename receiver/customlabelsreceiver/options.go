@@ -3,6 +3,7 @@ package customlabelsreceiver
 import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // options translates a configuration that Validate has checked. They lack what is not
@@ -26,9 +27,12 @@ func (c *Config) options() pipeline.Options {
 		Environment: c.ResourceFromEnvironment,
 	}
 	o.Unwind.FramePointersOnly = c.Unwind != UnwindRows
-	o.Runtimes.SkipPython = !c.Runtimes.Python.Enabled
-	o.Runtimes.SkipHotSpot = !c.Runtimes.Hotspot.Enabled
-	o.Runtimes.SkipV8 = !c.Runtimes.V8.Enabled
+	o.SkipRuntimes = [...]bool{
+		record.RuntimeNone:    false,
+		record.RuntimeCPython: !c.Runtimes.Python.Enabled,
+		record.RuntimeHotSpot: !c.Runtimes.Hotspot.Enabled,
+		record.RuntimeV8:      !c.Runtimes.V8.Enabled,
+	}
 	o.Symbols.Skip = c.Symbolize != SymbolizeLocal
 	o.Batches.MaxRequestBytes, o.Batches.PerUser = c.MaxRequestBytes, c.BatchPerUser
 	o.Limits = pipeline.LimitOptions{

@@ -1,6 +1,7 @@
 package customlabelsreceiver
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -52,12 +53,37 @@ func TestOptionsEverything(t *testing.T) {
 	want.Metrics.LabelKeys, want.Metrics.Interval = []string{"tenant", "http.route"}, time.Minute
 	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandLine: true, Environment: true}
 	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
-	want.Runtimes.SkipPython, want.Runtimes.SkipHotSpot, want.Runtimes.SkipV8 = true, true, true
+	for kind := record.RuntimeNone + 1; kind < record.NumRuntimes; kind++ {
+		want.SkipRuntimes[kind] = true
+	}
 	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
 	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
 	require.Equal(t, want, cfg.options())
 	require.Equal(t, 16<<20, want.Symbols.MaxBytes, "what is derived follows the keys")
 	require.Equal(t, 20*time.Minute, want.Metrics.Expiry)
+}
+
+// Each language runtime has a key of its own that switches it off.
+func TestOptionsRuntimes(t *testing.T) {
+	all, names := 0, reflect.TypeFor[Runtimes]()
+	skipped := map[record.RuntimeKind]bool{}
+	for i := range names.NumField() {
+		name, isKey := names.Field(i).Tag.Lookup("mapstructure")
+		if !isKey {
+			continue
+		}
+		cfg, key := defaultConfig(), "runtimes::"+name
+		require.NoError(t, confmap.NewFromStringMap(withKey(key+"::enabled", false)).Unmarshal(cfg))
+		for kind, skip := range cfg.options().SkipRuntimes {
+			if skip {
+				skipped[record.RuntimeKind(kind)] = true
+				all++
+			}
+		}
+	}
+	require.Equal(t, record.NumRuntimes-1, all, "a key switches off one")
+	require.Len(t, skipped, all)
+	require.NotContains(t, skipped, record.RuntimeNone)
 }
 
 // Each attribute has an option of its own.
