@@ -183,10 +183,13 @@ func TestHostileRuntimes(t *testing.T) {
 			}
 			out.start(path, frameCPython, mode, want, mode, file)
 		}
-		program = compileProgram(t, "../../testdata/hostile/hotspot.c", "-rdynamic", "-pthread")
+		const hotSpot = "../../testdata/hostile/hotspot.c"
+		program = compileProgram(t, hotSpot, "-rdynamic", "-pthread")
 		for mode, want := range hostileHotSpots() {
 			out.start(program, frameJVM, mode, want, mode, file)
 		}
+		library := compileProgram(t, hotSpot, "-DLIBRARY", "-shared", "-fPIC", "-pthread")
+		out.start(compileProgram(t, hotSpot, "-DMAIN", "-Wl,--no-as-needed", library), frameJVM, "in a library", hostileHotSpots()["valid"], "valid", file)
 		if runtime.GOARCH == "amd64" {
 			program, types := compileHostileV8(t, v8Node(t))
 			out.start(program, frameV8, "nonsense", hostileRuntime{functions: regexp.MustCompile(`(?s)^.*$`)}, types...)

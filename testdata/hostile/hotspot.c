@@ -5,7 +5,20 @@
  * code heap that is made up, on a stack that is, too; another changes what a mode goes on to change.
  *
  *   hotspot MODE FILE    FILE is what its methods say that they are from
+ *
+ * With LIBRARY it is a library, with MAIN a program that has that do it.
  */
+#ifdef MAIN
+
+int run_hotspot(int argc, char **argv);
+
+int main(int argc, char **argv)
+{
+	return run_hotspot(argc, argv);
+}
+
+#else
+
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stddef.h>
@@ -558,7 +571,11 @@ static void *run(void *mode)
 	return NULL;
 }
 
+#ifdef LIBRARY
+int run_hotspot(int argc, char **argv)
+#else
 int main(int argc, char **argv)
+#endif
 {
 	pthread_t thread;
 
@@ -573,3 +590,5 @@ int main(int argc, char **argv)
 	change(argv[1]);
 	return 0;
 }
+
+#endif
