@@ -109,6 +109,14 @@ func TestLargeFunctions(t *testing.T) {
 		f.readAll(p, large)
 	}
 	require.LessOrEqual(t, f.functionUsers[1000].bytes.Load(), memory.Limit()/32*userFunctions32nds)
+
+	// Nor more than there is room for at all.
+	p = f.Lookup(record.ProcessID{TGID: 300, StartNs: 1, ExecID: 1}, 300, nil)
+	f.WantFunctions(p, 1001, stack(0, 3))
+	memory.Add(budget.OfBatches, int(memory.Limit()))
+	read = f.Stats().FunctionsRead
+	f.readAll(p, 1)
+	require.Equal(t, read, f.Stats().FunctionsRead)
 }
 
 // A user whose processes have many functions takes no room from another's.
