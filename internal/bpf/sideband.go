@@ -113,7 +113,11 @@ func (sb *sideband) letCome(outer int, gap time.Duration) bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if !sb.closed {
-		sb.pause.Set(gap)
+		if gap < maxGather {
+			sb.pause.Set(gap)
+		} else {
+			sb.pause.SetMultiple(gap) // other things come at multiples, too
+		}
 	}
 	return !sb.closed
 }
@@ -195,13 +199,18 @@ func openSidebandRing(cpu int) (*sidebandRing, error) {
 
 func (r *sidebandRing) close() error { return errors.Join(unix.Munmap(r.mem), unix.Close(r.fd)) }
 
-// drain calls visit for each record, of which pid is what it begins with, and frees its place.
-func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) {
+// size is how many bytes of records it holds.
+func (r *sidebandRing) size() uint64 { return uint64(len(r.mem) - os.Getpagesize()) }
+
+// drain calls visit for each record, of which pid is what it begins with, and frees its place; it
+// returns how many bytes they were.
+func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) (drained uint64) {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
 	data := r.mem[os.Getpagesize():]
-	size := uint64(len(data))
+	size := r.size()
 	head := atomic.LoadUint64(&page.Data_head)
 	tail := page.Data_tail
+	drained = head - tail
 	for head-tail >= perfHeaderBytes {
 		var begin [perfHeaderBytes + 4]byte
 		var end [perfTimeBytes]byte
@@ -216,6 +225,7 @@ func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) {
 		tail += length
 	}
 	atomic.StoreUint64(&page.Data_tail, tail)
+	return drained
 }
 
 // copyRing copies len(dst) bytes from position at of the ring, which may wrap.
@@ -246,11 +256,11 @@ func (sb *sideband) run(visit func([]record.Event)) error {
 				return !gathering
 			}
 		}
-		var open bool
-		told, open = sb.drain(told[:0])
+		var crowded, open bool
+		told, crowded, open = sb.drain(told[:0])
 		visit(told)
 		sb.dropDead(events)
-		burst.read()
+		burst.read(crowded)
 		if gathering {
 			gathering = false
 			sb.listen(int(fd), true)
@@ -307,15 +317,16 @@ func (sb *sideband) dropDead(events []unix.EpollEvent) {
 	}
 }
 
-// drain adds what has happened since to events; it is not open after close.
-func (sb *sideband) drain(events []record.Event) (_ []record.Event, open bool) {
+// drain adds what has happened since to events, and reports whether a ring was crowded; it is not open
+// after close.
+func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded, open bool) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
-		return events, false
+		return events, false, false
 	}
 	for _, ring := range sb.rings {
-		ring.drain(func(kind, pid uint32, timeNs uint64) {
+		drained := ring.drain(func(kind, pid uint32, timeNs uint64) {
 			last := len(events) - 1
 			switch {
 			case kind == perfRecordLost:
@@ -327,8 +338,9 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, open bool) {
 				events = append(events, record.Event{Kind: record.EventMapping, PID: int(pid), TimeNs: timeNs})
 			}
 		})
+		crowded = crowded || drained > ring.size()/crowdedShare
 	}
-	return events, true
+	return events, crowded, true
 }
 
 func (sb *sideband) close() error {

@@ -68,14 +68,29 @@ func TestMappingTimes(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	last := monotonicNs(t)
 	mapCode(t)
-	events, open := s.sideband.drain(nil)
+	events, crowded, open := s.sideband.drain(nil)
 	require.True(t, open)
+	require.False(t, crowded)
 	for i := 1; i < len(events); i++ {
 		require.NotEqual(t, events[i-1], record.Event{Kind: record.EventMapping, PID: events[i].PID, TimeNs: events[i-1].TimeNs}, "once for a run")
 	}
 	events = slices.DeleteFunc(events, func(ev record.Event) bool { return ev.PID != os.Getpid() })
 	require.NotEmpty(t, events)
 	require.GreaterOrEqual(t, events[len(events)-1].TimeNs+uint64(time.Millisecond), last)
+}
+
+// A ring that was filled by a good part says so, and is empty then.
+func TestMappingsCrowd(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	onOneCPU(t)
+	for range 400 { // some 120 bytes each
+		mapCode(t)
+	}
+	_, crowded, _ := s.sideband.drain(nil)
+	require.True(t, crowded)
+	_, crowded, _ = s.sideband.drain(nil)
+	require.False(t, crowded)
 }
 
 // While mappings follow each other, the reader looks for them some times a second, and misses

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
@@ -55,6 +56,27 @@ func TestAlarmSetAnew(t *testing.T) {
 		a.Set(soon)
 		require.NoError(t, <-waited)
 	}
+}
+
+// A timer that is set to a multiple expires where the ticks of that interval come.
+func TestTimerMultiple(t *testing.T) {
+	const interval = time.Hour
+	timer, err := wakeup.NewTimer()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, timer.Close()) })
+	before := monotonic(t)
+	timer.SetMultiple(interval)
+	var left unix.ItimerSpec
+	require.NoError(t, unix.TimerfdGettime(timer.FD(), &left))
+	after := monotonic(t)
+	tick := (after + time.Duration(left.Value.Nano())).Truncate(interval)
+	require.GreaterOrEqual(t, tick, before+time.Duration(left.Value.Nano()), "it lies between these")
+	require.Positive(t, tick-before)
+	require.LessOrEqual(t, tick-before, interval)
+	timer.SetMultiple(time.Millisecond)
+	time.Sleep(5 * time.Millisecond)
+	require.True(t, timer.Expired())
+	require.False(t, timer.Expired())
 }
 
 // Close ends a wait and all that come after it, and nothing is set any more.

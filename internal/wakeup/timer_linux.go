@@ -26,9 +26,26 @@ func (t Timer) FD() int { return t.fd }
 
 // Set has it expire after a time, 0: never. It wakes nobody before.
 func (t Timer) Set(after time.Duration) {
-	value := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}
+	t.set(0, unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))})
+}
+
+// SetMultiple has it expire at the next multiple of a time on the clock, where ticks of that interval
+// come.
+func (t Timer) SetMultiple(of time.Duration) {
+	t.set(unix.TFD_TIMER_ABSTIME, unix.ItimerSpec{Value: unix.NsecToTimespec(int64(monotonic().Truncate(of) + of))})
+}
+
+func (t Timer) set(flags uintptr, value unix.ItimerSpec) {
 	// It cannot fail: the descriptor is that of a timer, and the time is one.
-	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(t.fd), 0, uintptr(unsafe.Pointer(&value)), 0, 0, 0)
+	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(t.fd), flags, uintptr(unsafe.Pointer(&value)), 0, 0, 0)
+}
+
+// monotonic is CLOCK_MONOTONIC.
+func monotonic() time.Duration {
+	var now unix.Timespec
+	// It cannot fail: every kernel has this clock.
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
+	return time.Duration(now.Nano())
 }
 
 // Expired reports whether it has expired since it was set or asked last.

@@ -65,11 +65,7 @@ func watch(epoll, fd int) error {
 // tickFrom has the timer tell at the last multiple of the interval that is not after some time from now,
 // and then in each interval.
 func (w *Waiter) tickFrom(after time.Duration) error {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return fmt.Errorf("read clock: %w", err)
-	}
-	first := (time.Duration(now.Nano()) + after).Truncate(w.interval)
+	first := (monotonic() + after).Truncate(w.interval)
 	value := unix.ItimerSpec{Interval: unix.NsecToTimespec(int64(w.interval)), Value: unix.NsecToTimespec(int64(max(first, 1)))}
 	if err := unix.TimerfdSettime(w.timer.FD(), unix.TFD_TIMER_ABSTIME, &value, nil); err != nil {
 		return fmt.Errorf("set timer: %w", err)
