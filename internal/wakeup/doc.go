@@ -7,5 +7,6 @@
 // timer of the kernel, in Go's poller like any other descriptor, wakes the one thread that
 // polls, which runs what waits itself. The monitor also wakes up with a system call of which
 // the runtime is told: so those that cannot block are made without it (unix.RawSyscall).
-// What comes in intervals comes at their multiples on the clock, so that one wake-up serves all.
+// What comes in intervals comes at their multiples on the clock, so that one wake-up serves all; what
+// is due at a time that changes often has an [Alarm], which costs one such call to set.
 package wakeup
