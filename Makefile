@@ -183,7 +183,7 @@ unit: ## unit tests, with the race detector where something runs beside somethin
 
 .PHONY: lint
 lint: $(LINT) $(ACTIONLINT) ## Go (vet is one of its linters), C, shell, workflows
-	$(LINT) run
+	$(LINT) run --allow-parallel-runners
 	$(ACTIONLINT)
 	clang-format-19 --dry-run -Werror $(C_SOURCES)
 	shellcheck $(SHELL_SOURCES)
