@@ -25,7 +25,7 @@ func (c *Config) eventReadDelay() time.Duration {
 	return eventDelay
 }
 
-// eventBytes of an event in the ring buffer.
+// eventBytes of an event in the ring buffer, without a path.
 const eventBytes = int(unsafe.Sizeof(record.ProcessEvent{}))
 
 // parseEvent fills ev from the bytes of an event.
@@ -43,8 +43,8 @@ func parseEvent(ev *record.Event, b []byte) error {
 		KernelThread: raw.KernelThread != 0,
 		Program:      raw.Program,
 	}
-	if n := int(raw.PathBytes); n > 0 && n < record.ExecPathBytes {
-		ev.Path = string(raw.Path[:n])
+	if path, n := b[eventBytes:], int(raw.PathBytes); n > 0 && n < record.ExecPathBytes && n <= len(path) {
+		ev.Path = string(path[:n])
 	}
 	return nil
 }

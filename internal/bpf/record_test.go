@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,5 +64,13 @@ func TestShortEvent(t *testing.T) {
 	var ev record.Event
 	var format *FormatError
 	require.ErrorAs(t, parseEvent(&ev, make([]byte, eventBytes-1)), &format)
-	require.NoError(t, parseEvent(&ev, make([]byte, eventBytes)))
+	b := make([]byte, eventBytes+len("/bin/true"))
+	require.NoError(t, parseEvent(&ev, b[:eventBytes]))
+	copy(b[eventBytes:], "/bin/true")
+	raw := (*record.ProcessEvent)(unsafe.Pointer(&b[0]))
+	raw.PathBytes = uint16(len("/bin/true"))
+	require.NoError(t, parseEvent(&ev, b))
+	require.Equal(t, "/bin/true", ev.Path)
+	require.NoError(t, parseEvent(&ev, b[:len(b)-1]))
+	require.Empty(t, ev.Path, "one that is not all there")
 }

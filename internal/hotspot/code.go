@@ -57,7 +57,7 @@ func (b *blob) nmethod() bool { return b.name == nameCompiled || b.name == nameN
 func (b *blob) word(at int) uint64 { return word(b.bytes[:], at) }
 func (b *blob) half(at int) uint64 { return uint64(half(b.bytes[:], at)) }
 
-// blob reads a CodeBlob as the sampling programs do: read_hotspot_blob of hotspot.bpf.h.
+// blob reads a CodeBlob as the sampling programs do: read_hotspot_blob of hotspotread.bpf.h.
 func (p *process) blob(r *reader, addr uint64) *blob {
 	b := &blob{addr: addr}
 	r.bytes(b.bytes[:p.blobBytes], addr)

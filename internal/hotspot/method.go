@@ -28,7 +28,7 @@ type methodHead struct {
 	flags, words           uint32 // words: size of the ConstMethod
 }
 
-// head reads a Method as the sampling programs do: read_hotspot_method of hotspot.bpf.h.
+// head reads a Method as the sampling programs do: read_hotspot_method of hotspotread.bpf.h.
 func (p *process) head(r *reader, method uint64) methodHead {
 	h := methodHead{constMethod: r.word(method + uint64(p.constMethod))}
 	b := make([]byte, p.constBytes+8)

@@ -32,7 +32,8 @@ type Event struct {
 	KernelThread bool
 }
 
-// ProcessEvent is an Event in the ring buffer: struct process_event.
+// ProcessEvent is an Event in the ring buffer: struct process_event. ExecPathBytes of a path
+// follow that of an exec.
 type ProcessEvent struct {
 	TimeNs       uint64
 	Process      ProcessID
@@ -40,7 +41,6 @@ type ProcessEvent struct {
 	PID          uint32
 	Kind         EventKind
 	KernelThread uint8
-	PathBytes    uint16 // of Path, without NUL; 0: not read
+	PathBytes    uint16 // of the path, without NUL; 0: not read
 	Program      FileKey
-	Path         [ExecPathBytes]byte
 }

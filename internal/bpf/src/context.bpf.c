@@ -77,7 +77,7 @@ int context_named(__u64 *ctx)
 		return 0;
 	if (!context_event_allowed(task))
 		return 0;
-	ev = reserve_event();
+	ev = reserve_event(0);
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_CONTEXT_NAMED);

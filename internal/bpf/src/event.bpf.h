@@ -15,9 +15,10 @@ static __always_inline void fill_event(struct process_event *ev, const struct ta
 	ev->kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
 }
 
-static __always_inline struct process_event *reserve_event(void)
+/* With room for so many bytes of a path. */
+static __always_inline struct process_event *reserve_event(__u32 path_bytes)
 {
-	struct process_event *ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
+	struct process_event *ev = bpf_ringbuf_reserve(&events, sizeof(*ev) + path_bytes, 0);
 
 	if (!ev)
 		count(COUNTER_EVENTS_DROPPED);

@@ -132,7 +132,7 @@ int process_fork(__u64 *ctx)
 			bpf_map_update_elem(&unwind_lists, &child_id, &copy, BPF_NOEXIST);
 		}
 	}
-	ev = reserve_event();
+	ev = reserve_event(0);
 	if (!ev)
 		return 0;
 	fill_event(ev, child, EVENT_FORK);
@@ -168,12 +168,12 @@ int process_exec(__u64 *ctx)
 		if (known->head.num_sources)
 			begin_with(known, seal(0, &program, sizeof(program)), &id, true);
 	}
-	ev = reserve_event();
+	ev = reserve_event(EXEC_PATH_BYTES);
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_EXEC);
 	ev->program = program;
-	n = bpf_probe_read_kernel_str(ev->path, sizeof(ev->path), bprm->filename);
+	n = bpf_probe_read_kernel_str(ev->path, EXEC_PATH_BYTES, bprm->filename);
 	if (n > 0)
 		ev->path_bytes = n - 1;
 	submit_event(ev, plain && !looked_at);
@@ -194,7 +194,7 @@ int process_exit(__u64 *ctx)
 	bpf_map_delete_elem(&processes, &id);
 	bpf_map_delete_elem(&unwind_lists, &id);
 	bpf_map_delete_elem(&runtimes, &id);
-	ev = reserve_event();
+	ev = reserve_event(0);
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_EXIT);

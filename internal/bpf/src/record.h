@@ -387,10 +387,10 @@ struct process_event {
 	__u32 pid;		  /* as in sample_header */
 	__u8 kind;		  /* enum event_kind */
 	__u8 kernel_thread;
-	__u16 path_bytes;	    /* EVENT_EXEC: of path, without NUL; 0: not read */
-	struct file_key program;    /* EVENT_EXEC */
-	char path[EXEC_PATH_BYTES]; /* EVENT_EXEC: as passed to execve, maybe cut */
+	__u16 path_bytes;	 /* EVENT_EXEC: of path, without NUL; 0: not read */
+	struct file_key program; /* EVENT_EXEC */
+	char path[];		 /* EVENT_EXEC: EXEC_PATH_BYTES, as passed to execve, maybe cut */
 };
-_Static_assert(sizeof(struct process_event) == 96 + EXEC_PATH_BYTES, "process_event");
+_Static_assert(sizeof(struct process_event) == 96, "process_event");
 
 #endif
