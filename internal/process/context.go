@@ -10,6 +10,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -65,6 +66,8 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 			continue
 		case errors.Is(err, processctx.ErrUpdating):
 			return true // the one before, if any, holds until there is a new one
+		case errors.Is(err, procfs.ErrNoProcess):
+			return false // so does it now that the process has ended
 		case err != nil:
 			r.contextFailed(s, pid, addr, err)
 			return false

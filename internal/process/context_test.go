@@ -170,6 +170,27 @@ func TestContextOfTheEnding(t *testing.T) {
 	}
 }
 
+// The memory of a process that has just ended says nothing of its context, and is no error.
+func TestContextMemoryGone(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	f.opts.memory = func(int) tlsresolve.Memory { return goneMemory{} }
+	f.write(42, "maps", strings.ReplaceAll(contextMaps, "7f000000", "7f100000"))
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.NotNil(t, p.Info().Context)
+	require.Zero(t, f.Stats().ContextErrors)
+}
+
+type goneMemory struct{}
+
+func (goneMemory) ReadAt([]byte, uint64) error { return procfs.ErrNoProcess }
+
 // A sample with an index that has no name makes for a look at once.
 func TestContextAwaited(t *testing.T) {
 	f, memory, p := contextFake(t)
