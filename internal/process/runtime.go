@@ -15,7 +15,8 @@ import (
 )
 
 // A runtime that is starting is looked at again after startingGap, and after twice the time
-// before, maxStarting times. Then the next look at the process has to do.
+// before, maxStarting times. Then a look at the process has to do, if the longest of these times
+// has passed.
 const (
 	startingGap = 5 * time.Millisecond
 	maxStarting = 10
@@ -28,6 +29,7 @@ type openedRuntime struct {
 	process langruntime.Process // nil: it is starting, or not supported
 	refused bool                // it is not supported
 	attempt int
+	againNs int64 // when it may be looked at again; CLOCK_MONOTONIC
 }
 
 // openRuntime returns the language runtime of a process, nil if there is none that is wanted, or
@@ -43,7 +45,8 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	if o.runtime != runtime || o.bias != m.Bias {
 		*o = openedRuntime{runtime: runtime, bias: m.Bias}
 	}
-	if o.process != nil || o.refused {
+	now := t.now()
+	if o.process != nil || o.refused || now < o.againNs {
 		return o.process
 	}
 	tid, err := t.Thread(p)
@@ -54,6 +57,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	if _, gone := t.Thread(p); gone != nil { // it may have been another process
 		return nil
 	}
+	o.againNs = now + int64(startingGap)<<o.attempt
 	switch {
 	case err == nil:
 		o.process = opened
@@ -64,7 +68,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !p.exited {
-			t.jobs.schedule(p, workUnwind, t.now()+int64(startingGap)<<o.attempt)
+			t.jobs.schedule(p, workUnwind, o.againNs)
 		}
 		o.attempt++
 	default: // it is not what was expected, or very slow
