@@ -93,7 +93,7 @@ func (f *fake) advance(ns int64) { f.clock.Add(ns) }
 // work does what is due now, and returns how many jobs that were.
 func (f *fake) work() (n int) {
 	for {
-		p, w, _ := f.next()
+		p, w := f.next()
 		if p == nil {
 			return n
 		}

@@ -68,7 +68,7 @@ func TestHangingProcesses(t *testing.T) {
 func (f *fake) look() *worker {
 	f.t.Helper()
 	w := &worker{alarm: func(time.Duration) {}}
-	p, todo, _ := f.next()
+	p, todo := f.next()
 	if p == nil || !f.begin(w, p, todo) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func TestWatch(t *testing.T) {
 	begin := func() *worker {
 		w := &worker{}
 		w.alarm = func(after time.Duration) { alarms[w] = after }
-		p, todo, _ := f.next()
+		p, todo := f.next()
 		require.NotNil(t, p)
 		require.True(t, f.begin(w, p, todo))
 		return w
@@ -145,7 +145,7 @@ func TestHangingQuota(t *testing.T) {
 	f.owned(51, harmless, "")
 	f.advance(int64(time.Second))
 	var got []int
-	for p, todo, _ := f.next(); p != nil; p, todo, _ = f.next() {
+	for p, todo := f.next(); p != nil; p, todo = f.next() {
 		if f.begin(&worker{alarm: first.alarm}, p, todo) {
 			got = append(got, p.pid)
 		}

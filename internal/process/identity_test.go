@@ -65,7 +65,7 @@ func TestUnknownProcessIsLoadedFirst(t *testing.T) {
 	require.Equal(t, "known", second.Info().Name)
 
 	for _, want := range []*Process{p, second} {
-		got, w, _ := f.next()
+		got, w := f.next()
 		require.Same(t, want, got)
 		f.run(got, w, &f.scratch)
 		f.done(got)
@@ -183,7 +183,7 @@ func TestExec(t *testing.T) {
 			f.HandleEvent(execAt(image2, at, "/bin/two"))
 		}, "one"},
 		"event while reading": {func(f *fake) {
-			p, w, _ := f.next()
+			p, w := f.next()
 			f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
 			f.advance(ms)
 			f.run(p, w, &f.scratch)
@@ -325,7 +325,7 @@ func TestExitWhilePublishing(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
-	p, w, _ := f.next()
+	p, w := f.next()
 	f.HandleEvent(exit(image1))
 	f.run(p, w, &f.scratch)
 	_, known := f.published.of(image1)
@@ -450,7 +450,7 @@ func TestDiscardedIsCounted(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
-	p, w, _ := f.next()
+	p, w := f.next()
 	f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
 	f.run(p, w, &f.scratch)
 	f.done(p)
@@ -462,7 +462,7 @@ func TestLetGoWhileRead(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
-	p, w, _ := f.next()
+	p, w := f.next()
 	f.HandleEvent(exit(image1))
 	f.EndInterval()
 	f.EndInterval()

@@ -298,7 +298,7 @@ func TestMappedBeforeLook(t *testing.T) {
 
 	look := func(tellAt func(began int64) int64) {
 		mapped(f.now())
-		next, todo, _ := f.next()
+		next, todo := f.next()
 		require.Same(t, p, next)
 		require.True(t, f.begin(&f.worker, p, todo))
 		began = f.now()
@@ -361,7 +361,7 @@ func TestWoken(t *testing.T) {
 		}
 	}
 	idle := func() {
-		p, _, _ := f.next()
+		p, _ := f.next()
 		require.Nil(t, p)
 	}
 	fork := func(pid int) {
@@ -379,14 +379,14 @@ func TestWoken(t *testing.T) {
 	require.False(t, woken())
 	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nil)
 	require.True(t, woken(), "it is urgent")
-	p, _, _ := f.next()
+	p, _ := f.next()
 	require.EqualValues(t, 2, p.ID().TGID)
 	require.False(t, woken(), "the other one is not due")
 	f.advance(int64(execSettle))
 	f.image(3, 500, "/bin/one")
 	fork(4)
 	require.True(t, woken(), "it is due, whenever the alarm comes")
-	p, _, _ = f.next()
+	p, _ = f.next()
 	require.EqualValues(t, 3, p.ID().TGID)
 	idle()
 	require.Equal(t, forkSettle, f.alarm.after, "the last one")

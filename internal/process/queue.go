@@ -92,23 +92,22 @@ func (j *jobs) enqueue(p *Process) {
 	j.rouse()
 }
 
-// rouse wakes a worker if something is due, or has the alarm do so when it will be, and returns
-// in how many ns: -1 if nothing waits. The table is locked.
-func (j *jobs) rouse() (waitNs int64) {
+// rouse wakes a worker if something is due, or has the alarm do so when it will be. The table is
+// locked.
+func (j *jobs) rouse() {
 	if j.held {
-		return 0
+		return
 	}
 	if len(j.queue) == 0 {
 		j.setAlarm(noAlarm, 0)
-		return -1
+		return
 	}
 	due, now := max(j.queue[0].dueNs, j.pausedNs), j.now()
 	if due <= now {
 		j.wakeWorkers()
-		return 0
+		return
 	}
 	j.setAlarm(due, due-now)
-	return due - now
 }
 
 func (j *jobs) setAlarm(ns, waitNs int64) {
@@ -139,25 +138,27 @@ func (j *jobs) nextSequence() uint64 {
 // urgent is a due time before all others.
 const urgent = 0
 
-// next takes the most urgent process that is due, or says in how many ns one
-// will be, or -1 if none waits. It returns the work, which is the caller's now.
-func (t *Table) next() (p *Process, w work, waitNs int64) {
+// next takes the most urgent process that is due, nil if none is, and its work, which is the
+// caller's now.
+func (t *Table) next() (p *Process, w work) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := t.jobs
 	now := j.now()
 	if len(j.queue) == 0 || j.queue[0].dueNs > now {
-		return nil, 0, j.rouse()
+		j.rouse()
+		return nil, 0
 	}
 	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
 		j.pausedNs = now + int64(delay)
-		return nil, 0, j.rouse()
+		j.rouse()
+		return nil, 0
 	}
 	p = heap.Pop(&j.queue).(*Process)
 	w, p.work = p.work, 0
 	p.state = jobRunning
 	j.rouse() // another worker may take the next one
-	return p, w, 0
+	return p, w
 }
 
 // done gives a process back, to wait for the work that has come meanwhile.

@@ -187,7 +187,7 @@ func TestMappingsForgotten(t *testing.T) {
 		f.published.err = errors.New("no room for labels")
 		f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
 		f.Lookup(id, cmd.Process.Pid, nil)
-		p, w, _ := f.next()
+		p, w := f.next()
 		if exitFirst {
 			f.HandleEvent(record.Event{Kind: record.EventExit, Process: id})
 		}

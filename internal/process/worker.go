@@ -124,7 +124,7 @@ func (t *Table) spend(job func()) {
 func (w *worker) work(ctx context.Context, t *Table) {
 	var s scratch
 	for ctx.Err() == nil && !w.late {
-		p, todo, _ := t.next()
+		p, todo := t.next()
 		if p != nil {
 			if t.begin(w, p, todo) {
 				t.spend(func() {
