@@ -44,6 +44,8 @@ stop() {
 	trap - EXIT INT TERM
 	# shellcheck disable=SC2086 # those that are not running are empty
 	end $timer "${writers[@]}" $collector $sink || true
+	# Who called sudo goes on as himself.
+	[[ -z ${SUDO_UID:-} ]] || chown -Rh "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" bin build
 	exit "$status"
 }
 trap stop EXIT

@@ -117,7 +117,7 @@
 // A thread that leaves the CPU is recorded as it leaves, not when it is back: only then are
 // its memory and registers those of the current thread on every kernel, since a tracepoint
 // in a returning thread's own context does not exist everywhere. The kernel keeps when it
-// left, user space keeps the record, as bytes (package absence); a second small record
+// left, user space keeps the record, as bytes (package offcpu); a second small record
 // joins them. So the minimum saves output and not work; the threshold saves work.
 //
 // Switches have an object of their own, with ring buffer, scratch memory and counters: a

@@ -256,7 +256,7 @@ func (s *Sampler) KernelLacks() []string { return s.kernel.degradations() }
 func (k *kernel) degradations() (sentences []string) {
 	if len(k.lacks) > 0 {
 		sentences = append(sentences, "the kernel lacks "+strings.Join(k.lacks, ", ")+
-			": the programs for older kernels are used, whose maps are smaller and take their memory from the start, and which know no functions of Python")
+			": the programs for older kernels are used, whose maps are smaller and take their memory from the start, and which know no functions of Python, Java and JavaScript")
 	}
 	if !k.mappingTree {
 		sentences = append(sentences, "the kernel does not tell BPF what a process maps (Linux 6.1): stacks of a process that has just begun are walked by frame pointers until it has been looked at")

@@ -4,7 +4,7 @@
 // The BPF programs copy bounded bytes and nothing more; what these bytes mean
 // (order, duplicates, key names, precedence between sources) is decided here,
 // where it can be tested and fuzzed. The package is pure: it reads no memory
-// but its arguments and imports nothing of ours.
+// but its arguments and imports only package record of ours.
 //
 // Rules, where the specifications leave a choice to the reader:
 //
@@ -19,7 +19,7 @@
 //     sequence the incomplete sequence goes too, so that text stays text. A key
 //     that was cut never displaces a complete one: they may be different keys.
 //   - A block that is malformed contributes nothing and is reported as
-//     OutcomeInvalid.
+//     record.OutcomeInvalid.
 //
 // A [Registry] knows the keys of each user, the rules for labels, and how much of their
 // budgets users take; through a [Channel] of it go the samples of one kind of profile.

@@ -119,7 +119,7 @@ func (n *notices) matches(rules []int64) {
 	for i, matched := range rules {
 		if matched == 0 && i < len(n.rules) {
 			n.log.Info("A rule of labels has matched nothing for five minutes.",
-				zap.Int("rule", i+1), zap.String("key", n.rules[i].Key), zap.Stringer("action", n.rules[i].Action))
+				zap.Int("rule", i), zap.String("key", n.rules[i].Key), zap.Stringer("action", n.rules[i].Action))
 		}
 	}
 	for _, selector := range n.selectors.unmatched() {

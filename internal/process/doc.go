@@ -18,8 +18,8 @@
 //   - A process is a [record.ProcessID], (PID, start time, exec generation): a reused PID or an
 //     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
-//   - A process that has exited stays for one whole interval ([Table.EndInterval]),
-//     so that samples still on their way find it.
+//   - A process that has exited stays until the second [Table.EndInterval] after that, so that
+//     samples still on their way find it; one that was never sampled, two seconds.
 //   - Work is bounded for each process and in all: mappings, files, descriptors,
 //     retries, and the share of time spent on one process. A process that makes
 //     a worker hang costs that worker, which is replaced a bounded number of times.

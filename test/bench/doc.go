@@ -1,7 +1,7 @@
 // Package bench measures what the receiver costs, on the running kernel and
 // with real writers: the BPF programs a sample (TestBenchRecord), the receiver
 // in a collector (TestBenchFootprint, TestBenchStartup), the first look at processes
-// (TestBenchAttach; package process has TestBenchPlan, for one executable); and beside
+// (TestBenchAttach; package executable has TestBenchPlan, for one executable); and beside
 // another profiler, samples of deep stacks (TestBenchUnwind), of languages with a runtime
 // (TestBenchRuntimes), and processes that come and go (TestBenchChurn).
 //
