@@ -36,14 +36,14 @@ const (
 type function struct {
 	name, file string
 	firstLine  int
-	table      []byte // co_linetable
+	lines      lines // co_linetable
 }
 
 // Frames implements langruntime.Function.
 func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
 	line := f.firstLine
 	if position > 0 {
-		if l, ok := lineAt(f.table, f.firstLine, uint64(position-1)); ok {
+		if l := f.lines.at(position - 1); l > 0 {
 			line = l
 		}
 	}
@@ -52,7 +52,7 @@ func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime
 
 // Bytes implements langruntime.Function.
 func (f *function) Bytes() int {
-	return int(unsafe.Sizeof(*f)) + len(f.name) + len(f.file) + cap(f.table)
+	return int(unsafe.Sizeof(*f)) + len(f.name) + len(f.file) + cap(f.lines)*int(unsafe.Sizeof(lineEnd{}))
 }
 
 // code is what a cookie is made of, and what leads to the rest.
@@ -79,9 +79,11 @@ func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (lan
 	if f.file, err = l.readText(mem, before.file, maxFileChars); err != nil {
 		return nil, err
 	}
-	if f.table, err = l.readBytes(mem, before.table); err != nil {
+	table, err := l.readBytes(mem, before.table)
+	if err != nil {
 		return nil, err
 	}
+	f.lines = decodeLines(table, before.firstLine)
 	after, err := l.readCode(mem, object)
 	if err != nil {
 		return nil, err

@@ -170,15 +170,12 @@ func TestLines(t *testing.T) {
 		0x80 | 12<<3 | 7, 0, 0,
 	}
 	want := []int{100, 100, 101, 169, 169, 169, 168, 0, 0, 0, 0, 170, 170, 170, 170, 170, 170, 170, 170, 0}
+	all := decodeLines(table, 100)
 	for i, line := range want {
-		got, ok := lineAt(table, 100, uint64(i))
-		require.Equal(t, line != 0, ok, i)
-		if ok {
-			require.Equal(t, line, got, i)
-		}
+		require.Equal(t, line, all.at(uint32(i)), i)
 	}
-	_, ok := lineAt([]byte{1}, 100, 0)
-	require.False(t, ok, "no entry")
+	require.Len(t, all, 6, "one for each line")
+	require.Empty(t, decodeLines([]byte{1}, 100), "no entry")
 }
 
 // debugBlock is what CPython 3.13.0 and 3.14.10 on x86-64 have in their files.
@@ -234,6 +231,24 @@ func TestDebugOffsets(t *testing.T) {
 			}
 		}
 	}
+	// Whatever size code objects are said to have, reading one stays within.
+	for code := uint64(0); code <= record.PythonCodeBytes; code += 8 {
+		for _, block := range [][]byte{debugBlock(0x030d00f0), debugBlockFreeThreaded(0x030d0ff0)} {
+			w := debugWords313()
+			for _, n := range []int{w.code, w.filename, w.qualname, w.linetable, w.firstLine} {
+				binary.LittleEndian.PutUint64(block[8*n:], 0)
+			}
+			binary.LittleEndian.PutUint64(block[8*w.code:], code)
+			version := binary.LittleEndian.Uint64(block[8*debugVersion:])
+			p, err := processOf(block, version)
+			if err != nil {
+				continue
+			}
+			requireInBounds(t, &p)
+			l := &Layout{version: version, process: p}
+			_, _ = l.readCode(&memory{base, make([]byte, 0x2000)}, codeAt)
+		}
+	}
 	// What the file says of its build and of its objects has to be the same.
 	for _, b := range [][]byte{debugBlock(0x030d00f0), debugBlockFreeThreaded(0x030d00f0)} {
 		b[8*debugFreeThreaded] ^= 1
@@ -258,7 +273,7 @@ func requireInBounds(t *testing.T, p *record.PythonProcess) {
 	require.LessOrEqual(t, p.CodeFirstLine+4, p.CodeBytes)
 	require.Zero(t, p.CodeFirstLine%4)
 	require.Zero(t, p.ObjectType%8)
-	require.LessOrEqual(t, int(p.ObjectType)+16, int(record.PythonCodeBytes))
+	require.LessOrEqual(t, uint16(p.ObjectType)+16, p.CodeBytes)
 	for _, at := range []uint8{p.FrameCode, p.FramePrevious, p.FrameInstruction} {
 		require.Zero(t, at%8)
 		require.LessOrEqual(t, int(at)+8, record.PythonFrameBytes)
@@ -288,8 +303,9 @@ func TestProcess(t *testing.T) {
 func FuzzLine(f *testing.F) {
 	f.Add([]byte{0x80, 0x11, 0xd9, 1, 2, 0xf8}, 7, uint64(3))
 	f.Fuzz(func(t *testing.T, table []byte, firstLine int, instruction uint64) {
-		if line, ok := lineAt(table, firstLine, instruction); ok && line <= 0 {
-			t.Fatal(line)
+		all := decodeLines(table, firstLine)
+		if line := all.at(uint32(instruction)); line < 0 || len(all) > len(table) {
+			t.Fatal(line, len(all))
 		}
 	})
 }

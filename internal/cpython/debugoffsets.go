@@ -98,6 +98,9 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 		return v
 	}
 	code := offset(w.code, 8, record.PythonCodeBytes+8)
+	if err == nil && code < typeAt+16 { // it is a PyVarObject
+		err = fmt.Errorf("%w: code objects of %d bytes", langruntime.ErrUnreadable, code)
+	}
 	inCode := func(n int, bytes uint64) uint16 { return uint16(offset(n, bytes, max(code, bytes))) }
 	inFrame := func(n int, bytes uint64) uint8 { return uint8(offset(n, bytes, record.PythonFrameBytes)) }
 	ascii := offset(w.asciiBytes, 8, 128)

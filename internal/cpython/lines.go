@@ -1,5 +1,11 @@
 package cpython
 
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
 // Codes of entries in a location table, behind the short forms.
 const (
 	locationOneLine   = 10 // to 12: on the line so many further
@@ -8,19 +14,37 @@ const (
 	locationNone      = 15
 )
 
-// lineAt returns the line of an instruction, counted in code units, by a location table. An
-// entry is a byte whose upper bit is set, and what follows that has none:
+// lines are those of a function's instructions, in their order.
+type lines []lineEnd
+
+// lineEnd says that instructions up to one, which is counted in code units, have a line.
+type lineEnd struct {
+	next uint32 // the first behind them
+	line int32  // 0: none
+}
+
+// at returns the line of an instruction, 0 if it has none.
+func (l lines) at(instruction uint32) int {
+	i := sort.Search(len(l), func(i int) bool { return l[i].next > instruction })
+	if i == len(l) {
+		return 0
+	}
+	return int(l[i].line)
+}
+
+// decodeLines decodes a location table. An entry is a byte whose upper bit is set, and what
+// follows that has none:
 //
 //	bits 3 to 6 code, 0 to 2 the number of code units less one
-func lineAt(table []byte, firstLine int, instruction uint64) (line int, ok bool) {
+func decodeLines(table []byte, firstLine int) (all lines) {
 	r := tableReader{table}
-	line = firstLine
-	for next := uint64(0); len(r.b) > 0; {
+	line, next := firstLine, uint32(0)
+	for len(r.b) > 0 {
 		head := r.byte()
 		if head&0x80 == 0 {
-			return 0, false
+			break
 		}
-		next += uint64(head&7) + 1
+		next += uint32(head&7) + 1
 		code := head >> 3 & 15
 		switch {
 		case code == locationNone:
@@ -29,12 +53,18 @@ func lineAt(table []byte, firstLine int, instruction uint64) (line int, ok bool)
 		case code >= locationOneLine:
 			line += int(code - locationOneLine)
 		}
-		if instruction < next {
-			return line, code != locationNone && line > 0
+		here := lineEnd{next: next}
+		if code != locationNone && line > 0 && line <= math.MaxInt32 {
+			here.line = int32(line)
+		}
+		if n := len(all); n > 0 && all[n-1].line == here.line {
+			all[n-1].next = next
+		} else {
+			all = append(all, here)
 		}
 		r.skip()
 	}
-	return 0, false
+	return slices.Clip(all)
 }
 
 // tableReader takes a table from its beginning.
