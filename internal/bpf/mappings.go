@@ -92,10 +92,8 @@ func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess)
 }
 
 func (s *Sampler) forgetRuntime(id record.ProcessID) error {
-	if s.runtimes[id] == record.RuntimeNone {
-		return nil
-	}
 	delete(s.runtimes, id)
+	// A child has its parent's, of which only the sampling programs know.
 	if err := s.objs.Runtimes.Delete(&id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("forget runtime of process %d: %w", id.TGID, err)
 	}

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -200,6 +202,48 @@ func TestForkInheritsSources(t *testing.T) {
 	// Nothing is left of processes that are gone.
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry))
 	require.Error(t, s.objs.UnwindLists.Lookup(&key, &list))
+}
+
+// Of a process with a language runtime that starts other programs, nothing is left of them: the map
+// of runtimes has room for so many.
+func TestForkOfRuntime(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	require.NoError(t, s.Follow())
+	sh := exec.Command("/bin/sh", "-c", "read go; for i in 1 2 3 4 5; do /bin/true; (exit 0); done; read x; true")
+	stdin, err := sh.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sh.Start())
+	parent := awaitExec(t, s, sh.Process.Pid)
+	require.NoError(t, s.SetRuntime(parent, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	require.NoError(t, s.SetUnwindMappings(parent, []record.UnwindMapping{{Start: 1, Limit: 2}}, 0))
+	_, err = stdin.Write([]byte("\n"))
+	require.NoError(t, err)
+	var forked []record.ProcessID
+	for exited, ev := 0, (record.Event{}); exited < 10; {
+		require.NoError(t, readEvent(s, &ev))
+		switch {
+		case ev.Kind == record.EventFork && ev.Parent == parent:
+			forked = append(forked, ev.Process)
+		case ev.Kind == record.EventExit && slices.ContainsFunc(forked, func(id record.ProcessID) bool { return id.TGID == ev.Process.TGID }):
+			exited++
+		}
+	}
+	require.Len(t, forked, 10)
+	var left []record.ProcessID
+	var id record.ProcessID
+	var known record.RuntimeProcess
+	for all := s.objs.Runtimes.Iterate(); all.Next(&id, &known); {
+		left = append(left, id)
+	}
+	require.Equal(t, []record.ProcessID{parent}, left)
+	// What a child has that goes on, its parent's runtime, goes when the child is forgotten.
+	child := forked[0]
+	require.NoError(t, s.objs.Runtimes.Put(&child, &known))
+	require.NoError(t, s.ForgetMappings(child))
+	require.ErrorIs(t, s.objs.Runtimes.Lookup(&child, &known), ebpf.ErrKeyNotExist)
+	require.NoError(t, stdin.Close())
+	require.NoError(t, sh.Wait())
 }
 
 // awaitExec waits until a process has another program and returns its identity. When

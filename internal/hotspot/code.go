@@ -108,23 +108,28 @@ func (s stub) Bytes() int { return len(s) }
 func (p *process) readCode(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
 	r := &reader{mem: mem}
 	before := p.blob(r, object)
-	if r.err == nil && before.cookie != cookie {
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case before.cookie != cookie:
 		return nil, fmt.Errorf("%w: other code is there", langruntime.ErrGone)
-	}
-	if !before.nmethod() {
-		if before.name == "" && r.err == nil {
-			return nil, fmt.Errorf("%w: code without a name", langruntime.ErrGone)
-		}
-		return stub(before.name), r.err
+	case before.name == "":
+		return nil, fmt.Errorf("%w: code without a name", langruntime.ErrGone)
+	case !before.nmethod():
+		return stub(before.name), nil
 	}
 	c, err := p.compiled(r, before)
 	if err != nil {
 		return nil, err
 	}
-	if after := p.blob(r, object); r.err == nil && after.cookie != before.cookie {
+	after := p.blob(r, object)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if after.cookie != before.cookie {
 		return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
 	}
-	return c, r.err
+	return c, nil
 }
 
 // compiled is the code of a method and of what was inlined into it.
@@ -147,6 +152,7 @@ type scope struct {
 	method int32
 	line   int32
 	sender int32 // -1: it was not
+	depth  int32 // how many methods it is within
 }
 
 // Frames implements langruntime.Function.
@@ -265,12 +271,12 @@ func (s *scopeReader) method(addr uint64) (int32, error) {
 	return n, nil
 }
 
-// scope returns the number of the scope at an offset.
-func (s *scopeReader) scope(offset uint32, depth int) (int32, error) {
+// scope returns the number of the scope at an offset. inner is how many scopes have led there.
+func (s *scopeReader) scope(offset uint32, inner int) (int32, error) {
 	if n, ok := s.known[offset]; ok {
 		return n, nil
 	}
-	if uint64(offset) >= uint64(len(s.debug.scopes)) || depth == maxInlined || len(s.c.scopes) == maxScopes {
+	if uint64(offset) >= uint64(len(s.debug.scopes)) || inner == maxInlined || len(s.c.scopes) == maxScopes {
 		return 0, fmt.Errorf("%w: scopes that lead nowhere", langruntime.ErrGone)
 	}
 	in := stream{b: s.debug.scopes[offset:], excess: s.p.excess()}
@@ -278,11 +284,15 @@ func (s *scopeReader) scope(offset uint32, depth int) (int32, error) {
 	if in.bad || index == 0 || 8*uint64(index) > uint64(len(s.debug.metadata)) {
 		return 0, fmt.Errorf("%w: scopes without a method", langruntime.ErrGone)
 	}
-	sender := int32(-1)
+	sender, depth := int32(-1), int32(0)
 	var err error
 	if senderAt != 0 {
-		if sender, err = s.scope(senderAt, depth+1); err != nil {
+		if sender, err = s.scope(senderAt, inner+1); err != nil {
 			return 0, err
+		}
+		// Some of those that are known already may have led to it.
+		if depth = s.c.scopes[sender].depth + 1; depth == maxInlined {
+			return 0, fmt.Errorf("%w: scopes within too many others", langruntime.ErrGone)
 		}
 	}
 	m, err := s.method(word(s.debug.metadata, 8*int(index-1)))
@@ -290,7 +300,7 @@ func (s *scopeReader) scope(offset uint32, depth int) (int32, error) {
 		return 0, err
 	}
 	n := int32(len(s.c.scopes))
-	s.c.scopes = append(s.c.scopes, scope{m, int32(lineOf(s.read[m].lines, max(bytecode, 0))), sender})
+	s.c.scopes = append(s.c.scopes, scope{m, int32(lineOf(s.read[m].lines, max(bytecode, 0))), sender, depth})
 	s.known[offset] = n
 	return n, nil
 }

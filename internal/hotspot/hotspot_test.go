@@ -8,6 +8,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 var versions = []uint64{version17, version25}
@@ -178,6 +179,79 @@ func TestHostileScopes(t *testing.T) {
 		_, err := p.Read(j, object, cookie)
 		require.ErrorIs(t, err, langruntime.ErrGone, "code in no order")
 	}
+}
+
+// However scopes lead to each other, a place is within so many methods and no more.
+func TestInlinedTooDeep(t *testing.T) {
+	for _, version := range versions {
+		for n, ok := range map[int]bool{maxInlined: true, maxInlined + 1: false, 1000: false} {
+			j := newJVM(t, version, "")
+			p := j.open(t)
+			method := j.method(p, "A", "b", "A.java", 20, nil)
+			scopes, sender := []byte{0}, 0
+			var parts []part // one for each, so that the sender of each is known already
+			for i := range n {
+				at := len(scopes)
+				scopes = append(scopes, codeOf(p, sender)...)
+				scopes = append(scopes, numbers(p, 1, 1)...)
+				parts = append(parts, part{16 * (i + 1), at})
+				sender = at
+			}
+			code := j.nmethod(p, nameCompiled, method, []uint64{method}, scopes, parts)
+			object, cookie := p.frameOf(j.image, code)
+			f, err := p.Read(j, object, cookie)
+			if !ok {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				continue
+			}
+			require.NoError(t, err)
+			require.Len(t, f.Frames(nil, uint32(16*n)), n)
+		}
+	}
+}
+
+// What cannot be read has no name, be it unmapped before or while it is read.
+func TestUnmapped(t *testing.T) {
+	for _, version := range versions {
+		j := newJVM(t, version, "")
+		p := j.open(t)
+		method := j.method(p, "shop/Cart", "add", "Cart.java", 20, lines(p))
+		compiled := j.nmethod(p, nameCompiled, method, []uint64{method}, append([]byte{0}, numbers(p, 0, 1, 1)...), []part{{16, 1}})
+		stub := j.nmethod(p, "StubRoutines (1)", 0, nil, nil, nil)
+		for _, object := range []uint64{method | record.HotSpotMethod, compiled, stub} {
+			reads := 0
+			count := counted{j, &reads, -1}
+			_, cookie := p.frameOf(j.image, object)
+			if object&objectMask == record.HotSpotMethod {
+				_, cookie = p.frameOfMethod(j.image, method)
+			}
+			f, err := p.Read(count, object, cookie)
+			require.NoError(t, err)
+			require.NotNil(t, f)
+			all := reads
+			for unmapped := range all {
+				reads = 0
+				f, err = p.Read(counted{j, &reads, unmapped}, object, cookie)
+				require.ErrorIs(t, err, langruntime.ErrGone, "%d: read %d of %d", version, unmapped, all)
+				require.Nil(t, f)
+			}
+		}
+	}
+}
+
+// counted counts reads, and has one and those behind it fail.
+type counted struct {
+	langruntime.Memory
+	reads    *int
+	unmapped int
+}
+
+func (c counted) ReadAt(p []byte, addr uint64) error {
+	*c.reads++
+	if c.unmapped >= 0 && *c.reads > c.unmapped {
+		return fakemem.ErrUnmapped
+	}
+	return c.Memory.ReadAt(p, addr)
 }
 
 func TestStub(t *testing.T) {

@@ -279,6 +279,16 @@ func numbers(p *process, values ...byte) (b []byte) {
 	return b
 }
 
+// codeOf codes a number of any size.
+func codeOf(p *process, v int) (b []byte) {
+	for limit := highCode - int(p.excess()); v >= limit; {
+		low := (v - limit) & 63
+		b = append(b, byte(highCode+low))
+		v = (v - limit - low) >> 6
+	}
+	return append(b, byte(v)+p.excess())
+}
+
 // frameOf is the cookie of an object as the sampling programs make it.
 func (p *process) frameOf(m *image, object uint64) (uint64, uint32) {
 	r := &reader{mem: m}

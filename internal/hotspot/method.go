@@ -70,14 +70,21 @@ func (m *method) Bytes() int { return m.bytes() }
 func (p *process) readMethod(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
 	r := &reader{mem: mem}
 	before := p.head(r, object)
-	if r.err == nil && before.cookie != cookie {
+	if r.err != nil {
+		return nil, r.err
+	}
+	if before.cookie != cookie {
 		return nil, fmt.Errorf("%w: another method is there", langruntime.ErrGone)
 	}
 	m := p.contents(r, &before)
-	if after := p.head(r, object); r.err == nil && after != before {
+	after := p.head(r, object)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if after != before {
 		return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
 	}
-	return m, r.err
+	return m, nil
 }
 
 // contents reads what a head leads to.

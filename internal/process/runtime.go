@@ -125,6 +125,7 @@ func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
 		w.runtime = &runtime
 	}
 	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
+		w.runtime = nil // tried again with the next look
 		t.publishFailed(p, err)
 	}
 	return false

@@ -21,6 +21,8 @@ const (
 const (
 	// maxObserved bounds the breaches of one rule that are told apart.
 	maxObserved = 3
+	// movedShare is of how many readings one at most says nothing of what is moved meanwhile.
+	movedShare = 100
 	// maxObservedBytes bounds what is kept of each.
 	maxObservedBytes = 300
 )
@@ -142,7 +144,7 @@ func (t *tally) all(formats []Format) []Result {
 		switch {
 		case r.Broke > 0 && rule.Advice:
 			r.Verdict = Against
-		case r.Broke > 0:
+		case r.Broke > 0 && (!rule.Moved || r.Broke > r.Held/movedShare):
 			r.Verdict = Broken
 		case r.Held > 0:
 			r.Verdict = Holds

@@ -18,7 +18,10 @@ type Rule struct {
 	ID     string // stable: "format/name"
 	Format Format
 	// Advice tells that the specification recommends and does not require it.
-	Advice   bool
+	Advice bool
+	// Moved tells that it is about objects that a garbage collector moves, whose threads go on
+	// while one is stopped: it is broken only if it often is (movedShare).
+	Moved    bool
 	Title    string // what holds when it holds
 	Document string
 	Section  string

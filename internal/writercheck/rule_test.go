@@ -20,6 +20,29 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// An object that a collector is moving when its thread is stopped breaks no rule.
+func TestMoved(t *testing.T) {
+	tally := newTally()
+	id := NodeJS.rule(ruleRecord)
+	verdict := func() Verdict {
+		for _, r := range tally.all([]Format{NodeJS}) {
+			if r.ID == id {
+				return r.Verdict
+			}
+		}
+		return ""
+	}
+	for range 2 * movedShare {
+		tally.check(id, true, "")
+	}
+	tally.check(id, false, "an async context of type 268")
+	require.Equal(t, Holds, verdict())
+	tally.check(id, false, "an async context of type 268")
+	require.Equal(t, Holds, verdict())
+	tally.check(id, false, "an async context of type 268")
+	require.Equal(t, Broken, verdict())
+}
+
 func TestTally(t *testing.T) {
 	tally := newTally()
 	id := V1.rule(ruleSet)

@@ -158,6 +158,9 @@ func fidelityConfig(c *customlabelsreceiver.Config, plain *testutil.Writer, writ
 		c.Targets.Include = append(c.Targets.Include, customlabelsreceiver.TargetSelector{PID: int(pid)})
 	}
 	c.SamplesPerSecond = fidelityRate
+	// Nearly each sample has a label set of its own, and all writers are one user's. A busy machine
+	// hands a batch over late.
+	c.MaxUserLabelSets = 131072
 	c.ReportInterval = size(time.Second, 250*time.Millisecond, 500*time.Millisecond)
 	c.Symbolize = customlabelsreceiver.SymbolizeNone
 }

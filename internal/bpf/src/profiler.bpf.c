@@ -161,6 +161,7 @@ int process_exec(__u64 *ctx)
 	looked_at = known && !known->head.by_sample;
 	bpf_map_delete_elem(&processes, &before);
 	bpf_map_delete_elem(&unwind_lists, &before);
+	bpf_map_delete_elem(&runtimes, &before);
 	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	known = bpf_map_lookup_elem(&programs, &program);
 	if (known) {
