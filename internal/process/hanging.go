@@ -106,8 +106,9 @@ func (r *reader) owned(p *Process) executable.Owner {
 	return p.worker().owner
 }
 
-// reads reports whether work takes a look at the process.
-func (w work) reads() bool { return w&workForget == 0 && w != workUnwind }
+// reads reports whether work reads the process: to tell of its mappings, too, its language runtime
+// is looked for in its memory.
+func (w work) reads() bool { return w&workForget == 0 }
 
 // begin gives a worker a process to look at. Where its user's have to wait, or the process
 // itself does, it is put back.

@@ -160,6 +160,23 @@ func TestHangingQuota(t *testing.T) {
 	require.NotNil(t, f.look(), "one has answered")
 }
 
+// All that reads a process is watched, and waits for its user's turn.
+func TestAllReadingIsWatched(t *testing.T) {
+	for _, w := range []work{workLoad, workReread, workUnwind, workContext, workNamed, workFunctions} {
+		f := newFake(t)
+		f.owned(42, hostile, "")
+		f.advance(int64(time.Second))
+		p, _ := f.next()
+		f.jobs.cancel(p)
+		p.state, p.work = jobIdle, 0
+		f.jobs.schedule(p, w, urgent)
+		looking := f.look()
+		require.NotNil(t, looking, w)
+		require.Same(t, p, looking.process, w)
+		require.True(t, f.late(looking, lateAfter), w)
+	}
+}
+
 // What hangs for long is left alone, whatever it runs next, and its name is told.
 func TestQuarantine(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
