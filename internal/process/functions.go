@@ -21,8 +21,11 @@ const (
 )
 
 const (
-	// functionsAtOnce are read without a look at whether the process is still the same.
+	// functionsAtOnce are read without a look at whether the process is still the same, and no
+	// longer than for functionsPiece and the one that is then read: what it takes to read one is
+	// up to the process.
 	functionsAtOnce = 64
+	functionsPiece  = 20 * time.Millisecond
 	// functionsGap is the least time between two readings of a process's functions, beside the
 	// share of a worker's time that they may take.
 	functionsGap   = 2 * time.Millisecond
@@ -46,8 +49,12 @@ type knownFunction struct {
 	function langruntime.Function // nil: not read, or gone
 	read     bool                 // it was tried
 	refused  bool                 // there was no room for what was read
-	interval uint64               // when it was on a stack last; refused: when it was tried
+	interval uint64               // when it was on a stack last; refused or gone: when it was tried
 }
+
+// missed reports whether it was tried in vain: there was no room, or the process had it no more.
+// It may have been in the middle of moving it, or could not be read at the time.
+func (f *knownFunction) missed() bool { return f.refused || f.read && f.function == nil }
 
 // readFunction is what the reading of a function came to.
 type readFunction struct {
@@ -88,11 +95,11 @@ func (f *functions) held() (bytes int, user *userFunctions) {
 func (f *functions) want(k functionKey, interval uint64, short bool) (news, refused bool) {
 	known := f.known[k]
 	switch {
-	case known != nil && !known.refused:
+	case known != nil && !known.missed():
 		known.interval = interval
 		return false, false
 	case known != nil && known.interval+keptIntervals >= interval:
-		return false, true // it is not read again yet
+		return false, known.refused // it is not read again yet
 	}
 	if f.crowded || f.full(short) {
 		f.sweep(interval)
@@ -145,6 +152,14 @@ func (f *functions) take() []functionKey {
 		f.wanted = nil
 	}
 	return keys
+}
+
+// giveBack returns functions that were not read after all, the first to be taken.
+func (f *functions) giveBack(keys []functionKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wanted = append(slices.Clone(keys), f.wanted...)
+	f.reading -= len(keys)
 }
 
 // WantFunctions has the functions read that the frames of a language runtime in a user stack
@@ -231,13 +246,20 @@ func (t *Table) readFunctions(p *Process) {
 	read := make([]readFunction, len(keys))
 	tid, err := t.Thread(p)
 	if err == nil && runtime != nil {
+		p.functions.unloaded = 0
 		mem := t.opts.memory(tid)
-		t.readWithin(p, keys, read, func(k functionKey) (function langruntime.Function) {
-			if k.kind == runtime.Kind() {
-				function, _ = runtime.Read(mem, k.object, k.cookie) // nil: gone
+		tried := t.readWithin(p, keys, read, func(k functionKey) langruntime.Function {
+			if k.kind != runtime.Kind() {
+				return nil
+			}
+			function, err := runtime.Read(mem, k.object, k.cookie)
+			if err != nil {
+				return nil
 			}
 			return function
 		})
+		p.functions.giveBack(keys[tried:])
+		keys = keys[:tried]
 		_, err = t.Thread(p)
 	}
 	if err != nil { // it may have been another process
@@ -252,8 +274,9 @@ func (t *Table) readFunctions(p *Process) {
 }
 
 // readWithin reads functions of a process for as long as there is room for them: how large one is,
-// which the process may have made up, is known only then.
-func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, read func(functionKey) langruntime.Function) {
+// which the process may have made up, is known only then. It returns how many it has tried.
+func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, read func(functionKey) langruntime.Function) (tried int) {
+	until := t.now() + int64(functionsPiece)
 	p.functions.mu.Lock()
 	room := min(maxFunctionBytes-p.functions.bytes, t.userRoom(p.functions.user))
 	p.functions.mu.Unlock()
@@ -264,6 +287,9 @@ func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, re
 		if room <= 0 {
 			to[i].refused = true
 			continue
+		}
+		if i > 0 && t.now() >= until {
+			return i
 		}
 		function := read(k)
 		if function == nil {
@@ -276,6 +302,7 @@ func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, re
 			to[i].refused = true
 		}
 	}
+	return len(keys)
 }
 
 func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunction, kept int) {

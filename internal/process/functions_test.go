@@ -34,7 +34,7 @@ func (largeFunction) Frames(to []langruntime.Frame, position uint32) []langrunti
 func (f *fake) readAll(p *Process, size int) {
 	for keys := p.functions.take(); len(keys) > 0; keys = p.functions.take() {
 		read := make([]readFunction, len(keys))
-		f.readWithin(p, keys, read, func(functionKey) langruntime.Function { return largeFunction(size) })
+		require.Equal(f.t, len(keys), f.readWithin(p, keys, read, func(functionKey) langruntime.Function { return largeFunction(size) }))
 		f.keepFunctions(p, keys, read, 0)
 		f.functionsLater(p, 0)
 	}
@@ -117,6 +117,43 @@ func TestLargeFunctions(t *testing.T) {
 	read = f.Stats().FunctionsRead
 	f.readAll(p, 1)
 	require.Equal(t, read, f.Stats().FunctionsRead)
+}
+
+// A process that makes reading take long keeps a worker for a moment, and the rest waits.
+func TestFunctionsTakeLong(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nil)
+	f.WantFunctions(p, 1000, stack(0, 10))
+	keys := p.functions.take()
+	tried := f.readWithin(p, keys, make([]readFunction, len(keys)), func(functionKey) langruntime.Function {
+		f.advance(int64(functionsPiece) / 2)
+		return largeFunction(1)
+	})
+	require.Equal(t, 2, tried)
+	p.functions.giveBack(keys[tried:])
+	require.Equal(t, 2, p.functions.reading)
+	require.Equal(t, keys[2:], p.functions.take())
+	require.Empty(t, p.functions.wanted)
+}
+
+// What a process did not have when it was read, or could not be read, is read again after a while.
+func TestFunctionGone(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nil)
+	f.WantFunctions(p, 1000, stack(0, 1))
+	gone := p.functions.take()
+	f.keepFunctions(p, gone, make([]readFunction, 1), 0)
+	require.EqualValues(t, 1, f.Stats().FunctionsGone)
+	for range keptIntervals + 1 {
+		f.WantFunctions(p, 1000, stack(0, 1))
+		require.Empty(t, p.functions.wanted, "not at once")
+		f.EndInterval()
+	}
+	f.WantFunctions(p, 1000, stack(0, 1))
+	f.readAll(p, 10)
+	require.NotEmpty(t, p.Functions(nil, record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2]))
+	require.Equal(t, functionBytes+10, p.functions.bytes)
+	require.Zero(t, f.Stats().FunctionsRefused)
 }
 
 // A user whose processes have many functions takes no room from another's.
