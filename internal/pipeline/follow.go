@@ -50,10 +50,11 @@ func (f *follower) start() {
 	f.done.Go(f.repair)
 }
 
-// stop ends what does not end with the sampler.
+// stop ends what does not end with the sampler. The table's workers go on: the last batches wait
+// for what they read.
 func (f *follower) stop() {
 	close(f.stopped)
-	f.close()
+	_ = f.seconds.Close() // nothing can be done about an error
 }
 
 // close may be called twice.

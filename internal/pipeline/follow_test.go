@@ -16,7 +16,21 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
+	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
+
+// The last batches wait for what workers read, whom the alarm wakes: it goes on when sampling ends.
+func TestAlarmOutlivesSampling(t *testing.T) {
+	seconds, err := wakeup.New(time.Hour, -1)
+	require.NoError(t, err)
+	f := &follower{seconds: seconds, alarm: wakeuptest.Alarm(t), stopped: make(chan struct{})}
+	f.stop()
+	f.alarm.Set(time.Millisecond)
+	require.NoError(t, f.alarm.Wait())
+	f.close()
+	require.Error(t, f.alarm.Wait())
+}
 
 // TestEventLoss has the events of processes find no room while many begin: when the reader
 // goes on, all of them get known with the labels that they have. None is sampled.
