@@ -41,18 +41,18 @@ struct {
 /* Whether an event may be sent, which is noted. */
 static __always_inline bool context_event_allowed(const struct task_struct *task)
 {
-	__u64 now = bpf_ktime_get_ns(), *last;
+	__u64 now = bpf_ktime_get_ns(), *last, *own;
 	struct process_id id;
 	__u32 zero = 0;
 
-	process_identity(task, &id);
-	last = bpf_map_lookup_elem(&publishers, &id);
-	if (last && now - *last < CONTEXT_GAP_NS)
-		return false;
-	bpf_map_update_elem(&publishers, &id, &now, BPF_ANY);
 	last = bpf_map_lookup_elem(&last_context, &zero);
 	if (!last || now - *last < CONTEXT_CPU_GAP_NS)
 		return false;
+	process_identity(task, &id);
+	own = bpf_map_lookup_elem(&publishers, &id);
+	if (own && now - *own < CONTEXT_GAP_NS)
+		return false;
+	bpf_map_update_elem(&publishers, &id, &now, BPF_ANY);
 	*last = now;
 	return true;
 }
