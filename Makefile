@@ -63,7 +63,7 @@ test-all: export MINUTES ?= 3
 test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
 	@scripts/setup.sh test
 	@$(PARTS) generate-check lint+node-writers+web-browser unit cross collector+labelprof \
-		$(subst $(space),$(comma),$(addprefix e2e-,$(E2E)) e2e-systemd soak)+~mutants,vm,tls-matrix,fuzz bench
+		$(subst $(space),$(comma),$(addprefix e2e-,$(E2E)) e2e-systemd)+~mutants,vm,tls-matrix,fuzz soak,bench
 
 .PHONY: collector
 collector: $(BIN)/builder | $(BUILD) ## the collector, as build/otelcol-customlabels

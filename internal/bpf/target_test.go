@@ -70,7 +70,8 @@ func startProgram(t *testing.T, path, state string) string {
 	t.Helper()
 	cmd := exec.Command(path, state)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
+	// Its children end with it, and it ends with a test program that is ended.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
