@@ -43,11 +43,21 @@ const (
 	deoptInlined = 1 // index in the deoptimization data
 )
 
-// heap reads the objects of a process. A pointer to one has the tag 1, or 3 if it is weak; a
-// small integer is the upper half of a word whose lower half is 0.
+// Bounds of what is read for one object: a process may have made up what leads to more.
+const (
+	maxReads       = 1 << 15
+	maxReadBytes   = 8 << 20            // of all but sources
+	maxReadSources = 2 * maxSourceChars // characters; a source that is kept is not read again
+	maxReadLines   = 2 * maxLines       // of sources
+)
+
+// heap reads the objects of a process, for one that is asked for. A pointer to one has the tag 1,
+// or 3 if it is weak; a small integer is the upper half of a word whose lower half is 0.
 type heap struct {
 	mem langruntime.Memory
 	*Layout
+	reads, taken   int // calls, bytes of all but sources
+	sources, lines int // characters of sources, and their lines
 }
 
 func isObject(word uint64) bool { return word&1 == 1 }
@@ -56,6 +66,9 @@ func smi(word uint64) int32     { return int32(word >> 32) }
 
 // gone says that an object is not what it has to be.
 func gone(what string) error { return fmt.Errorf("%w: no %s", langruntime.ErrGone, what) }
+
+// tooMuch says that an object is none that V8 makes.
+func tooMuch() error { return fmt.Errorf("%w: it leads to too much", langruntime.ErrGone) }
 
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
@@ -68,8 +81,19 @@ func (h *heap) read(b []byte, object uint64, offset uint64) error {
 }
 
 func (h *heap) readAt(b []byte, addr uint64) error {
+	if h.taken += len(b); h.taken > maxReadBytes {
+		return tooMuch()
+	}
+	return h.readSource(b, addr)
+}
+
+// readSource fills b with characters of a source.
+func (h *heap) readSource(b []byte, addr uint64) error {
 	if len(b) == 0 {
 		return nil
+	}
+	if h.reads++; h.reads > maxReads {
+		return tooMuch()
 	}
 	if err := h.mem.ReadAt(b, addr); err != nil {
 		return fmt.Errorf("%w: %w", langruntime.ErrGone, err)

@@ -161,8 +161,9 @@ type codeReader struct {
 	linesOf   []lines // read for calls only
 	linesRead []bool
 	byShared  map[uint64]int32
-	literals  []byte // words
-	inlined   int    // so many literals are functions
+	byLiteral map[uint64]int32 // -1: there were too many
+	literals  []byte           // words
+	inlined   int              // so many literals are functions
 }
 
 // readOptimized reads a Code of an optimizing compiler.
@@ -179,7 +180,7 @@ func (p *process) readOptimized(h *heap, at uint64, cookie uint32) (langruntime.
 	if cookieOf(hash) != cookie {
 		return nil, 0, fmt.Errorf("%w: another one is there", langruntime.ErrGone)
 	}
-	r := &codeReader{heap: h, process: p, code: c, to: &compiled{}, byShared: map[uint64]int32{}}
+	r := &codeReader{heap: h, process: p, code: c, to: &compiled{}, byShared: map[uint64]int32{}, byLiteral: map[uint64]int32{}}
 	if _, err := r.function(&outer); err != nil {
 		return nil, 0, err
 	}
@@ -215,6 +216,21 @@ func (r *codeReader) function(s *shared) (int32, error) {
 	return i, nil
 }
 
+// ofLiteral returns the number of the function that a literal refers to; -1 if there are too many.
+// Calls and inlinings have the same few literals again and again.
+func (r *codeReader) ofLiteral(object uint64) (int32, error) {
+	if i, ok := r.byLiteral[object]; ok {
+		return i, nil
+	}
+	s, err := r.unwrapped(object)
+	if err != nil {
+		return -1, err
+	}
+	i, err := r.function(&s)
+	r.byLiteral[object] = i
+	return i, err
+}
+
 // literal returns the number of the function that a literal is, with its lines; -1 if it is none.
 func (r *codeReader) literal(n int32) (int32, error) {
 	if n < 0 || int(n) >= len(r.literals)/8 {
@@ -224,11 +240,7 @@ func (r *codeReader) literal(n int32) (int32, error) {
 	if !isObject(object) {
 		return -1, nil
 	}
-	s, err := r.unwrapped(object)
-	if err != nil {
-		return -1, err
-	}
-	i, err := r.function(&s)
+	i, err := r.ofLiteral(object)
 	if err != nil || i < 0 || r.linesRead[i] {
 		return i, err
 	}
@@ -289,11 +301,7 @@ func (r *codeReader) readInlinings() error {
 		if n < 0 || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
 			return nil
 		}
-		s, err := r.unwrapped(word(r.literals, 8*int(n)))
-		if err != nil {
-			return err
-		}
-		function, err := r.function(&s)
+		function, err := r.ofLiteral(word(r.literals, 8*int(n)))
 		if err != nil || function < 0 {
 			return err
 		}

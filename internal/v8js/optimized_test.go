@@ -71,7 +71,7 @@ func (b *builder) safepoints(code uint64) {
 // translation begins one with frames, of bytecode and literal.
 func (b *builder) translation(back, count int, frames ...[2]int) []byte {
 	t := binary.AppendUvarint([]byte{byte(strings.Index(b.l.release.translations[9:], "33") + 9)}, uint64(back))
-	t = append(t, byte(2*count), byte(2*count))
+	t = binary.AppendUvarint(binary.AppendUvarint(t, uint64(2*count)), uint64(2*count))
 	for _, f := range frames {
 		t = append(t, b.interpreted(f[0], f[1])...)
 	}
@@ -80,7 +80,7 @@ func (b *builder) translation(back, count int, frames ...[2]int) []byte {
 
 // interpreted is the code of an interpreted frame that returns nothing.
 func (b *builder) interpreted(bytecode, literal int) []byte {
-	t := append([]byte{1}, byte(2*bytecode), byte(2*literal))
+	t := binary.AppendUvarint(binary.AppendUvarint([]byte{1}, uint64(2*bytecode)), uint64(2*literal))
 	return append(t, make([]byte, b.l.release.translations[1]-'0'-2)...)
 }
 
@@ -147,6 +147,144 @@ func TestMaglev(t *testing.T) {
 		require.Equal(t, []string{"outer"}, names(251))
 		require.Equal(t, []string{"outer"}, names(300))
 	})
+}
+
+// A compilation is what an optimizing compiler makes of functions, the first of which it compiles.
+type compilation struct {
+	functions []uint64
+	callers   []int   // of each inlining, that of its call; -1: none. They are of the other functions, in turn
+	calls     [][]int // functions of the frames of each, outermost first
+	places    []int   // of the source position table
+}
+
+// compile returns the code.
+func (b *builder) compile(c *compilation) (code uint64) {
+	r := &b.l.release
+	list := make([]uint64, int(r.inline)+entriesBehind, int(r.inline)+entriesBehind+entryWords*len(c.calls))
+	var literals []uint64
+	for _, shared := range c.functions {
+		if r.wrapped {
+			w := b.object(typeWrapper, 16)
+			b.set(w, 8, shared)
+			shared = w
+		}
+		literals = append(literals, shared)
+	}
+	list[deoptInlined] = smiOf(len(literals))
+	list[r.deoptLiterals] = b.words(typeWeakArray, literals...)
+	list[r.deoptShared] = literals[0]
+	var inlinings, translations []byte
+	for i, caller := range c.callers {
+		inlinings = binary.LittleEndian.AppendUint64(inlinings, uint64(sourcePosition(16, caller)))
+		inlinings = binary.LittleEndian.AppendUint64(inlinings, uint64(1+i%(len(literals)-1)))
+	}
+	list[r.inline] = b.array(inlinings)
+	for i, frames := range c.calls {
+		list = append(list, smiOf(5), smiOf(len(translations)), smiOf(callOf(i)))
+		translations = append(translations, b.translation(0, len(frames))...)
+		for _, function := range frames {
+			translations = append(translations, b.interpreted(5, function)...)
+		}
+	}
+	list[0] = b.array(translations)
+	return b.code(r.baseline+2, b.words(typeList, list...), b.array(b.table(c.places...)))
+}
+
+// callOf is the position of a call of a compilation.
+func callOf(i int) int { return 10 * (i + 1) }
+
+// roomy is a builder that has room for what is large.
+func roomy(bytes int) *builder {
+	b := newBuilder(version{13, 6})
+	b.bytes = append(b.bytes, make([]byte, bytes)...)
+	return b
+}
+
+// readCode reads code, of which p may have read before.
+func (b *builder) readCode(t *testing.T, p langruntime.Process, object uint64) (langruntime.Function, error) {
+	t.Helper()
+	hash, err := b.heap().hashOf(object, typeCode)
+	require.NoError(t, err)
+	return p.Read(b.memory, object, cookieOf(hash))
+}
+
+// Scripts of their own that share a source are each gone through, until it is too much. What was
+// kept is not.
+func TestSourcesBounded(t *testing.T) {
+	for what, tc := range map[string]struct {
+		source       string
+		enough, more int // functions
+	}{
+		"lines":      {strings.Repeat("\n", maxLines), maxReadLines / maxLines, 1 + maxReadLines/maxLines},
+		"characters": {strings.Repeat(" ", maxSourceChars), maxReadSources / maxSourceChars, 1 + maxReadSources/maxSourceChars},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := roomy(len(tc.source) + 64<<10)
+			source := b.text(tc.source)
+			code := func(functions int, own bool) uint64 {
+				c := &compilation{}
+				script := b.script(testFile, "")
+				for i := range functions {
+					if own {
+						script = b.script(testFile, "")
+					}
+					b.set(script, scriptSource, source)
+					c.functions = append(c.functions, b.shared(b.scope("f", "", 5, 2), script, smiOf(5), uint32(i)))
+					if i > 0 {
+						c.callers = append(c.callers, -1)
+					}
+				}
+				return b.compile(c)
+			}
+			read := func(functions int, own bool) error {
+				p, err := b.l.Open(b.memory, 0)
+				require.NoError(t, err)
+				_, err = b.readCode(t, p, code(functions, own))
+				return err
+			}
+			require.NoError(t, read(tc.enough, true))
+			require.ErrorIs(t, read(tc.more, true), langruntime.ErrGone)
+			require.NoError(t, read(50, false), "one script of all")
+		})
+	}
+}
+
+// Neither reads nor bytes of one object have no end.
+func TestReadBounded(t *testing.T) {
+	const calls = 4000
+	table := make([]byte, maxTableBytes)
+	for what, tc := range map[string]struct {
+		functions int
+		table     []byte
+		gone      bool
+	}{
+		"as usual":     {functions: 2},
+		"many objects": {functions: calls, gone: true},
+		"large tables": {functions: 2 + maxReadBytes/maxTableBytes, table: table, gone: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := roomy(4 << 20)
+			c := &compilation{}
+			script := b.script(testFile, testSource)
+			bytecode := b.bytecode(20, tc.table)
+			name := b.scope("f", "", 5, 2)
+			for i := range tc.functions {
+				c.functions = append(c.functions, b.shared(name, script, bytecode, uint32(i)))
+			}
+			for i := range calls {
+				c.calls = append(c.calls, []int{0, i % tc.functions})
+			}
+			p, err := b.l.Open(b.memory, 0)
+			require.NoError(t, err)
+			f, err := b.readCode(t, p, b.compile(c))
+			if tc.gone {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, f.Frames(nil, uint32(callOf(calls-1))), 2)
+		})
+	}
 }
 
 // Inlinings that call each other end.

@@ -131,11 +131,14 @@ func (h *heap) readLines(s *script, text characters) error {
 	if text.wide {
 		width = 2
 	}
+	if h.sources += text.n; h.sources > maxReadSources {
+		return tooMuch()
+	}
 	b := make([]byte, width*min(text.n, sourceAtOnce))
 	before := rune(0)
 	for at := 0; at < text.n; {
 		n := min(text.n-at, sourceAtOnce)
-		if err := h.readAt(b[:n*width], text.addr+uint64(at*width)); err != nil {
+		if err := h.readSource(b[:n*width], text.addr+uint64(at*width)); err != nil {
 			return err
 		}
 		for i := range n {
@@ -158,6 +161,9 @@ func (h *heap) readLines(s *script, text characters) error {
 	}
 	if before == '\r' {
 		s.ends = append(s.ends, uint32(text.n-1))
+	}
+	if h.lines += len(s.ends); h.lines > maxReadLines {
+		return tooMuch()
 	}
 	s.ends = slices.Clip(s.ends)
 	return nil
