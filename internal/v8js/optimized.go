@@ -13,8 +13,8 @@ const (
 	maxTableBytes    = 256 << 10
 	maxInlined       = 512 // functions
 	maxInlinings     = 4096
-	maxInlineDepth   = 32
-	inliningBytes    = 16 // InliningPosition: position, number of the function
+	maxFrames        = 128 // functions within each other, at one position
+	inliningBytes    = 16  // InliningPosition: position, number of the function
 	codeHeaderBytes  = 64
 	maxBytecodeBytes = 1 << 20
 	maxLiterals      = 16 << 10
@@ -129,7 +129,7 @@ func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime
 			line, in = p.line, p.inlining
 		}
 	}
-	for depth := 0; in >= 0 && int(in) < len(c.inlinings) && depth < maxInlineDepth; depth++ {
+	for depth := 0; in >= 0 && int(in) < len(c.inlinings) && depth < maxFrames-1; depth++ {
 		i := &c.inlinings[in]
 		to = append(to, c.functions[i.function].frame(int(line)))
 		line, in = i.line, i.caller
@@ -286,6 +286,7 @@ func (r *codeReader) readLiterals() error {
 
 // readInlinings reads where functions were put into the code. V8 numbers a caller before what
 // it calls; what does not is left out with all that follows, so that nothing goes in circles.
+// Of a chain that is too long the middle would be missing: there is no such code.
 func (r *codeReader) readInlinings() error {
 	object, err := r.word(r.code.deopt, arrayData+8*uint64(r.release.inline))
 	if err != nil {
@@ -295,6 +296,7 @@ func (r *codeReader) readInlinings() error {
 	if err != nil {
 		return err
 	}
+	var frames []int // of each
 	for ; len(b) >= inliningBytes; b = b[inliningBytes:] {
 		pos := position(word(b, 0))
 		n := int32(word(b, 8))
@@ -305,6 +307,14 @@ func (r *codeReader) readInlinings() error {
 		if err != nil || function < 0 {
 			return err
 		}
+		within := 1 // the function itself
+		if in := pos.in(); in >= 0 {
+			within = frames[in]
+		}
+		if within == maxFrames {
+			return tooMuch()
+		}
+		frames = append(frames, within+1)
 		r.to.inlinings = append(r.to.inlinings, inlining{function, r.line(pos), pos.in()})
 	}
 	return nil

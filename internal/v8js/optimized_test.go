@@ -287,10 +287,48 @@ func TestReadBounded(t *testing.T) {
 	}
 }
 
+// A position stands for so many functions within each other, or the code for none.
+func TestFramesBounded(t *testing.T) {
+	for _, depth := range []int{maxFrames, maxFrames + 1} {
+		for _, calls := range []bool{false, true} {
+			b := roomy(64 << 10)
+			outer, _ := b.function("outer")
+			inner, _ := b.function("inner")
+			c := &compilation{functions: []uint64{outer, inner}}
+			position := 1000
+			if calls {
+				frames := make([]int, depth)
+				for i := range frames[1:] {
+					frames[1+i] = 1
+				}
+				c.calls, position = [][]int{frames}, callOf(0)
+			} else {
+				for i := range depth - 1 {
+					c.callers = append(c.callers, i-1)
+				}
+				c.places = []int{100, sourcePosition(9, depth-2)}
+			}
+			p, err := b.l.Open(b.memory, 0)
+			require.NoError(t, err)
+			f, err := b.readCode(t, p, b.compile(c))
+			if depth > maxFrames {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				continue
+			}
+			require.NoError(t, err)
+			frames := f.Frames(nil, uint32(position))
+			require.Len(t, frames, depth)
+			for i, frame := range frames {
+				require.Equal(t, i == depth-1, frame.Name == "outer")
+			}
+		}
+	}
+}
+
 // Inlinings that call each other end.
 func TestInliningsInCircles(t *testing.T) {
 	c := &compiled{functions: []named{{name: "a"}}, inlinings: []inlining{{caller: 1}, {caller: 0}}, places: []place{{inlining: 0}}}
-	require.Len(t, c.Frames(nil, 1), maxInlineDepth+1)
+	require.Len(t, c.Frames(nil, 1), maxFrames)
 }
 
 func FuzzTranslation(f *testing.F) {

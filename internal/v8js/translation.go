@@ -219,6 +219,9 @@ func (r *codeReader) readCalls() error {
 
 // addCall notes the frames of a call, which come outermost first.
 func (r *codeReader) addCall(offset uint32, frames []frameOf) error {
+	if len(frames) > maxFrames {
+		return tooMuch()
+	}
 	k := call{offset: offset, first: int32(len(r.to.frames))}
 	for i := len(frames) - 1; i >= 0; i-- {
 		function, err := r.literal(frames[i].literal)

@@ -327,7 +327,11 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for position := range uint32(400) {
-			for _, frame := range fn.Frames(nil, position) {
+			frames := fn.Frames(nil, position)
+			if len(frames) == 0 || len(frames) > maxFrames {
+				t.Fatalf("%d frames", len(frames))
+			}
+			for _, frame := range frames {
 				if !utf8.ValidString(frame.Name) || !utf8.ValidString(frame.File) || frame.Name == "" || frame.Line < 0 {
 					t.Fatalf("%+v", frame)
 				}
