@@ -3,6 +3,7 @@ package v8js
 import (
 	"encoding/binary"
 	"fmt"
+	"sort"
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
@@ -139,14 +140,11 @@ func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime
 
 // placeAt returns what the instruction at an offset came from.
 func (c *compiled) placeAt(offset uint32) *place {
-	var found *place
-	for i := range c.places {
-		if c.places[i].offset > offset {
-			break
-		}
-		found = &c.places[i]
+	n := sort.Search(len(c.places), func(i int) bool { return c.places[i].offset > offset })
+	if n == 0 {
+		return nil
 	}
-	return found
+	return &c.places[n-1]
 }
 
 // codeReader reads a Code of an optimizing compiler.
@@ -332,13 +330,18 @@ func (r *codeReader) line(pos position) int32 {
 	return int32(r.scripts[function].line(pos.offset()))
 }
 
-// readPlaces reads the source position table.
+// readPlaces reads the source position table, whose offsets do not go back.
 func (r *codeReader) readPlaces() error {
 	table, err := r.bytes(r.code.positions, maxTableBytes)
 	if err != nil {
 		return err
 	}
+	last := uint32(0)
 	for t := (positionTable{b: table, flagged: r.release.flagged}); t.next(); {
+		if t.offset() < last {
+			return gone("source position table")
+		}
+		last = t.offset()
 		pos := position(t.position)
 		if int(pos.in()) >= len(r.to.inlinings) {
 			continue

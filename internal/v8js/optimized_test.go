@@ -325,6 +325,26 @@ func TestFramesBounded(t *testing.T) {
 	}
 }
 
+// Places are looked up by their order, so there is no code whose table goes back.
+func TestPlacesInOrder(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		outer, _ := b.function("outer")
+		for _, last := range []int{100, 1<<32 + 99} {
+			p, err := b.l.Open(b.memory, 0)
+			require.NoError(t, err)
+			c := &compilation{functions: []uint64{outer}, places: []int{100, sourcePosition(9, -1), last, sourcePosition(20, -1)}}
+			f, err := b.readCode(t, p, b.compile(c))
+			if last > 100 {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, 0, f.Frames(nil, 100)[0].Line)
+			require.Equal(t, 5, f.Frames(nil, 101)[0].Line, "the last of one offset")
+		}
+	})
+}
+
 // Inlinings that call each other end.
 func TestInliningsInCircles(t *testing.T) {
 	c := &compiled{functions: []named{{name: "a"}}, inlinings: []inlining{{caller: 1}, {caller: 0}}, places: []place{{inlining: 0}}}
