@@ -45,8 +45,9 @@
 //
 // Objects move and die. The cookie of a function is made of its address, the number of its
 // script, its own number there and the length of the source; that of code, also of where it
-// begins. Names are read only if it is still the same before and after. What the collector has
+// begins, of its size and of its kind. Names are read only if it is still the same before and after. What the collector has
 // moved just now is found by the address that it leaves behind. Two functions that agree in all
 // of that, one in the place of the other, would have to be of different isolates of one process,
-// in scripts of the same length.
+// in scripts of the same length. A compilation of a function that has the place, the size and the
+// kind of an earlier one is taken for it.
 package v8js

@@ -28,8 +28,10 @@ type code struct {
 	kind                        uint8
 }
 
-// hash makes that of a function one of its code.
-func (c *code) hash(of uint64) uint64 { return mix(of, c.start) }
+// hash makes that of a function one of its code, as v8_code_hash of v8.bpf.h does.
+func (c *code) hash(of uint64) uint64 {
+	return mix(mix(of, c.start), uint64(c.size)<<32|uint64(c.kind))
+}
 
 func (h *heap) readCode(object uint64) (code, error) {
 	at, err := h.of(object, h.types.code, "Code")

@@ -113,6 +113,8 @@ func TestOptimized(t *testing.T) {
 		for what, change := range map[string]func(){
 			"kind":  func() { b.half(object, b.l.release.flags, uint32(b.l.release.baseline)) },
 			"start": func() { b.set(object, b.l.release.start, 0x7fff00002000) },
+			"size":  func() { b.half(object, b.l.release.size, 999) },
+			"other": func() { b.half(object, b.l.release.flags, uint32(b.l.release.baseline)+1) },
 			"deopt": func() { b.set(object, b.l.release.deopt, object) },
 		} {
 			before := string(b.bytes)

@@ -293,6 +293,12 @@ static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash,
 	w->frames += added;
 }
 
+/* What a cookie of the Code at hand is made of. Go's code.hash does the same. */
+static __always_inline __u64 v8_code_hash(const struct v8_walk *v)
+{
+	return mix(mix(v->at.hash, v->code_start), (__u64)v->code_bytes << 32 | v->code_kind);
+}
+
 /*
  * The frame of the function at hand, by the Code that v->pc is in, if it is the function's. A
  * function that is entered or left just now has its caller's frame pointer: then it comes
@@ -314,8 +320,7 @@ __noinline int v8_generated(__u32 scratch)
 		v->at = known;
 		return 0;
 	}
-	v8_emit(s, v->code_kind == v->of.baseline ? v->at.shared : v->code, mix(v->at.hash, v->code_start),
-		v->pc - v->code_start + 1);
+	v8_emit(s, v->code_kind == v->of.baseline ? v->at.shared : v->code, v8_code_hash(v), v->pc - v->code_start + 1);
 	if (v->code_of == known.shared)
 		return 1;
 	v->at = known;
