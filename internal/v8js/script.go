@@ -11,7 +11,7 @@ import (
 const (
 	maxSourceChars = 16 << 20
 	maxLines       = 1 << 20
-	maxScriptLines = 1 << 19 // of all scripts that are kept
+	maxScriptBytes = 2 << 20 // of all scripts that are kept, unless one alone has more
 	sourceAtOnce   = 64 << 10
 )
 
@@ -22,6 +22,11 @@ type script struct {
 	ends   []uint32 // positions of the characters that end lines
 	cut    bool     // there are more
 	source bool     // ends are known
+}
+
+// bytes is the memory that a script takes where it is kept.
+func (s *script) bytes() int {
+	return int(unsafe.Sizeof(keptScript{})+unsafe.Sizeof(*s)) + len(s.file) + 4*cap(s.ends)
 }
 
 // line returns the line of a position, 0 if it is not known.
@@ -46,7 +51,7 @@ type scriptKey struct {
 type scripts struct {
 	mu    sync.Mutex
 	known []keptScript // the one that was used last is the last
-	lines int
+	held  int          // bytes of known
 }
 
 type keptScript struct {
@@ -58,11 +63,7 @@ type keptScript struct {
 func (s *scripts) bytes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := cap(s.known) * int(unsafe.Sizeof(keptScript{}))
-	for _, of := range s.known {
-		n += int(unsafe.Sizeof(script{})) + len(of.file) + 4*cap(of.ends)
-	}
-	return n
+	return s.held + (cap(s.known)-len(s.known))*int(unsafe.Sizeof(keptScript{}))
 }
 
 func (s *scripts) get(key scriptKey) *script {
@@ -82,8 +83,8 @@ func (s *scripts) put(key scriptKey, of *script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = append(s.known, keptScript{key, of})
-	for s.lines += len(of.ends) + 1; s.lines > maxScriptLines && len(s.known) > 1; {
-		s.lines -= len(s.known[0].ends) + 1
+	for s.held += of.bytes(); s.held > maxScriptBytes && len(s.known) > 1; {
+		s.held -= s.known[0].script.bytes()
 		s.known = slices.Delete(s.known, 0, 1)
 	}
 }

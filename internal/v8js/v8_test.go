@@ -229,18 +229,23 @@ func TestScriptLines(t *testing.T) {
 func TestScriptsBounded(t *testing.T) {
 	var s scripts
 	for i := range uint64(10) {
-		s.put(scriptKey{at: i}, &script{ends: make([]uint32, maxScriptLines/4)})
-		require.LessOrEqual(t, s.lines, maxScriptLines)
+		s.put(scriptKey{at: i}, &script{ends: make([]uint32, maxScriptBytes/4/5)})
+		require.LessOrEqual(t, s.held, maxScriptBytes)
 		require.NotNil(t, s.get(scriptKey{at: i}))
 		if i > 0 {
 			require.NotNil(t, s.get(scriptKey{at: 0}), "in use")
 		}
 	}
 	require.Nil(t, s.get(scriptKey{at: 2}))
-	require.Greater(t, s.bytes(), 4*maxScriptLines/2)
-	require.Less(t, s.bytes(), 4*maxScriptLines+4096)
-	s.put(scriptKey{at: 20}, &script{ends: make([]uint32, 2*maxScriptLines)})
+	require.Greater(t, s.bytes(), maxScriptBytes/2)
+	require.Less(t, s.bytes(), maxScriptBytes+4096)
+	s.put(scriptKey{at: 20}, &script{ends: make([]uint32, maxScriptBytes/2)})
 	require.Len(t, s.known, 1)
+	for i := range uint64(4 * maxScriptBytes / maxNameChars) {
+		s.put(scriptKey{at: i}, &script{file: strings.Repeat("x", maxNameChars)})
+	}
+	require.Less(t, len(s.known), maxScriptBytes/maxNameChars, "without lines")
+	require.Less(t, s.bytes(), maxScriptBytes+maxScriptBytes/4)
 }
 
 func TestBaseline(t *testing.T) {
