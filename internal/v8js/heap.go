@@ -58,6 +58,7 @@ type heap struct {
 	*Layout
 	reads, taken   int // calls, bytes of all but sources
 	sources, lines int // characters of sources, and their lines
+	scripts        map[scriptKey]*script
 }
 
 func isObject(word uint64) bool { return word&1 == 1 }

@@ -251,6 +251,22 @@ func TestSourcesBounded(t *testing.T) {
 	}
 }
 
+// Scripts that leave no room for each other are read once for all functions of an object.
+func TestScriptsAlternate(t *testing.T) {
+	source := strings.Repeat("\n", maxLines*3/4)
+	b := roomy(2*len(source) + 64<<10)
+	scripts := []uint64{b.script("one.js", source), b.script("two.js", source)}
+	c := &compilation{}
+	for i := range 10 {
+		c.functions = append(c.functions, b.shared(b.scope("f", "", 5, 2), scripts[i%2], smiOf(5), uint32(i)))
+		c.callers = append(c.callers, -1)
+	}
+	p, err := b.l.Open(b.memory, 0)
+	require.NoError(t, err)
+	_, err = b.readCode(t, p, b.compile(c))
+	require.NoError(t, err)
+}
+
 // Neither reads nor bytes of one object have no end.
 func TestReadBounded(t *testing.T) {
 	const calls = 4000

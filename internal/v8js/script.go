@@ -89,7 +89,8 @@ func (s *scripts) put(key scriptKey, of *script) {
 	}
 }
 
-// scriptOf reads the script of a function.
+// scriptOf returns the script of a function. One that is not kept, for lack of room, is read once
+// for all functions of an object.
 func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
 	var b [scriptBytes]byte
 	if err := h.read(b[:], of.script, 0); err != nil {
@@ -101,25 +102,38 @@ func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
 		text = pieces{n: -1} // undefined, of a script that has none
 	}
 	key := scriptKey{of.script, of.id, text.addr, text.n}
-	if known := p.scripts.get(key); known != nil {
-		return known, nil
+	s := h.scripts[key]
+	if s == nil {
+		s = p.scripts.get(key)
 	}
-	s := &script{}
-	if offset := word(b[:], scriptLineOffset); isSmi(offset) && smi(offset) > 0 {
+	if s == nil {
+		if s, err = h.readScript(b[:], text); err != nil {
+			return nil, err
+		}
+		p.scripts.put(key, s)
+	}
+	if h.scripts == nil {
+		h.scripts = map[scriptKey]*script{}
+	}
+	h.scripts[key] = s
+	return s, nil
+}
+
+// readScript reads a script, of which the begin and the source are known.
+func (h *heap) readScript(b []byte, text pieces) (s *script, err error) {
+	s = &script{}
+	if offset := word(b, scriptLineOffset); isSmi(offset) && smi(offset) > 0 {
 		s.first = int(smi(offset))
 	}
-	if name := word(b[:], scriptName); isObject(name) {
+	if name := word(b, scriptName); isObject(name) {
 		if s.file, err = h.inferred(name); err != nil {
 			return nil, err
 		}
 	}
 	if text.n >= 0 && text.first == 0 {
-		if err := h.readLines(s, text.characters); err != nil {
-			return nil, err
-		}
+		err = h.readLines(s, text.characters)
 	}
-	p.scripts.put(key, s)
-	return s, nil
+	return s, err
 }
 
 // readLines finds the ends of lines: LF, CR without LF behind it, and two separators of Unicode.

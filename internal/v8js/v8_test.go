@@ -248,6 +248,24 @@ func TestScriptsBounded(t *testing.T) {
 	require.Less(t, s.bytes(), maxScriptBytes+maxScriptBytes/4)
 }
 
+// The source of a script that is kept is not read again.
+func TestScriptKept(t *testing.T) {
+	b := newBuilder(version{13, 6})
+	object, _ := b.function("work")
+	s, err := b.heap().readShared(object)
+	require.NoError(t, err)
+	source, err := b.heap().word(s.script, scriptSource)
+	require.NoError(t, err)
+	p, err := b.l.Open(b.memory, 0)
+	require.NoError(t, err)
+	for range 2 {
+		f, err := p.Read(b.memory, object, cookieOf(s.hash))
+		require.NoError(t, err)
+		require.Equal(t, 2, f.Frames(nil, 0)[0].StartLine)
+		b.set(source, stringData, 0) // its first line has no end any more
+	}
+}
+
 func TestBaseline(t *testing.T) {
 	everyVersion(t, func(t *testing.T, b *builder) {
 		object, bytecode := b.function("work")
