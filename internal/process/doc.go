@@ -46,7 +46,8 @@
 //
 // A forked child keeps the label sources that it has inherited until its own are settled. A
 // place that the dynamic loader has filled in is believed when it has been seen twice; a
-// child's threads publish before that.
+// child's threads publish before that. Where its parent's were presumed, its own look confirms or
+// refutes them: its parent may end before it is looked at. That says nothing of their program.
 //
 // Names of a thread context's attributes hold from their publication on. A record that a
 // forked child has inherited refers to its parent's names; a sample from before the child's

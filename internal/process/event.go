@@ -117,26 +117,29 @@ func (t *Table) exec(ev *record.Event) {
 }
 
 func (t *Table) fork(ev *record.Event) {
-	if t.byID[ev.Process] != nil {
-		return
-	}
-	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
-	sources := 0
-	if parent := t.byID[ev.Parent]; parent != nil {
-		inherited := *parent.Info()
-		if parent.publication != unpublished || parent.inherited > 0 {
-			sources = inherited.activeSources()
+	p, parent := t.byID[ev.Process], t.byID[ev.Parent]
+	sampled := p != nil // a sample was faster than the event
+	if !sampled {
+		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs)); p == nil {
+			return
 		}
-		inherited.PID = ev.PID
-		inherited.Verdict = t.opts.Selection.inherited(inherited.Verdict)
-		// The mapping of a process context is not inherited.
-		inherited.setContext(&contextState{})
-		info = &inherited
 	}
-	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p != nil {
-		p.inherited = sources
+	if presumed := p.inherit(parent); presumed || !sampled { // a look has not settled what is presumed
 		t.scheduleLoad(p, forkSettle)
 	}
+}
+
+// born returns what is known of the child of a process, which may not be known.
+func (t *Table) born(ev *record.Event, parent *Process) *Info {
+	if parent == nil {
+		return &Info{PID: ev.PID, KernelThread: ev.KernelThread}
+	}
+	inherited := *parent.Info()
+	inherited.PID = ev.PID
+	inherited.Verdict = t.opts.Selection.inherited(inherited.Verdict)
+	// The mapping of a process context is not inherited.
+	inherited.setContext(&contextState{})
+	return &inherited
 }
 
 // clockSkew bounds what the clock of mapping events, which is read without locks

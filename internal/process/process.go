@@ -86,9 +86,10 @@ type job struct {
 	// inherited is the number of label sources that a fork has copied for it, or that it
 	// began with because others of its program had them.
 	inherited int
-	// program is what it runs, since execNs, if an event has told.
+	// program is what it runs, since execNs, if an event has told. forked: its parent executed it.
 	program record.FileKey
 	execNs  int64
+	forked  bool
 }
 
 // jobState says where a process's job is.

@@ -86,12 +86,31 @@ func (k *knownPrograms) begun(p *Process, program record.FileKey, execNs int64) 
 	return k.without[program] == enoughWithout
 }
 
+// inherit notes what the sampling programs have copied for a child of a process, nil if that is not
+// known. It reports whether these may be label sources that were presumed when it was forked, whatever
+// has become of them in its parent since: the child's own look confirms or refutes them. The table is
+// locked.
+func (p *Process) inherit(parent *Process) (presumed bool) {
+	if parent == nil {
+		return false
+	}
+	p.inherited = parent.inherited
+	if parent.publication != unpublished {
+		p.inherited = parent.Info().activeSources()
+	}
+	if parent.inherited == 0 || parent.program == (record.FileKey{}) {
+		return false
+	}
+	p.program, p.execNs, p.forked = parent.program, parent.execNs, true
+	return true
+}
+
 // noteWithout counts the processes of a program that have no label sources, or none that
 // could be found before they ended. The table is locked.
 func (k *knownPrograms) noteWithout(p *Process, sources []record.LabelSource) {
 	n, known := k.without[p.program]
 	switch {
-	case p.program == (record.FileKey{}):
+	case p.program == (record.FileKey{}) || p.forked:
 		return
 	case len(sources) > 0:
 		n = sometimesWith
@@ -185,6 +204,10 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 		p.confirmation.Store(int32(Confirmed))
 	} else {
 		p.confirmation.Store(int32(Refuted))
+	}
+	if p.forked {
+		k.mu.Unlock()
+		return // it may have loaded what its parent has not; processes that execute the program speak for it
 	}
 	forget := known != nil && !known.varying && !equal
 	if forget {
