@@ -44,8 +44,10 @@ func BenchmarkLookup(b *testing.B) {
 
 func TestMaxProcesses(t *testing.T) {
 	f := newFake(t, func(o *Options) { o.MaxProcesses = 2 })
-	f.HandleEvent(exists(record.ProcessID{TGID: 1, StartNs: 1}))
-	f.Lookup(record.ProcessID{TGID: 2, StartNs: 1}, 2, nil)
+	for pid := 1; pid <= 2; pid++ {
+		f.lives(pid, uint32(pid))
+		require.True(t, f.enters(pid))
+	}
 	for _, kind := range []record.EventKind{record.EventExists, record.EventExec, record.EventFork} {
 		f.HandleEvent(record.Event{Kind: kind, Process: record.ProcessID{TGID: 3, StartNs: 1}, PID: 3})
 	}
@@ -58,7 +60,7 @@ func TestMaxProcesses(t *testing.T) {
 	require.EqualValues(t, 4, f.Stats().Refused)
 	require.Equal(t, 2, f.Stats().Processes)
 
-	f.HandleEvent(exit(record.ProcessID{TGID: 1, StartNs: 1}))
+	f.HandleEvent(exit(numbered(1)))
 	f.EndInterval()
 	f.EndInterval()
 	require.NotZero(t, f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")

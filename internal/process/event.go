@@ -84,7 +84,7 @@ func (t *Table) exists(ev *record.Event) {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
-	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p != nil {
+	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs), false); p != nil {
 		t.scheduleLoad(p, 0)
 	}
 }
@@ -103,7 +103,7 @@ func (t *Table) exec(ev *record.Event) {
 		if full != "" {
 			info.Name = path.Base(full)
 		}
-		if p = t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs)); p == nil {
+		if p = t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs), false); p == nil {
 			return
 		}
 	}
@@ -120,7 +120,7 @@ func (t *Table) fork(ev *record.Event) {
 	p, parent := t.byID[ev.Process], t.byID[ev.Parent]
 	sampled := p != nil // a sample was faster than the event
 	if !sampled {
-		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs)); p == nil {
+		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs), false); p == nil {
 			return
 		}
 	}

@@ -298,7 +298,13 @@ func (r *reader) readMappings(tid int, s *scratch) error {
 // parts together have reached a stage.
 func (r *reader) used(eighths int64, stage budget.Pressure) bool {
 	m := r.opts.Memory
-	return m != nil && (m.Pressure() >= stage || m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/8*eighths)
+	return m != nil && (m.Pressure() >= stage || r.held(eighths))
+}
+
+// held reports whether processes and files take so many eighths of all memory.
+func (r *reader) held(eighths int64) bool {
+	m := r.opts.Memory
+	return m != nil && m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/8*eighths
 }
 
 // mayRestore reports whether there is room again for what was left out of a process.

@@ -18,7 +18,7 @@ type Stats struct {
 	LoadErrors    uint64 // processes that could not be read
 	FileErrors    uint64 // mapped files that could not be read, or the label sources in them
 	Discarded     uint64 // readings that may have been of the next image
-	Refused       uint64 // processes for which there was no room
+	Refused       uint64 // processes for which there was no room, or that had to make some
 	MappingsCut   uint64 // readings with more executable mappings than are kept
 	PublishErrors uint64
 	Lost          uint64 // processes whose exit was noticed before an event told of it

@@ -41,6 +41,7 @@ type Table struct {
 	interval uint64
 	jobs     *jobs
 	hanging  hanging
+	spares   spares
 	// functionsInterval counts the calls of EndInterval.
 	functionsInterval atomic.Uint64
 	// functionUsers are those whose processes have functions, by user id. Guarded by mu.
@@ -97,7 +98,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 		info := &Info{PID: pid, Name: validUTF8(string(comm))}
 		// Without an event of it, all that is known of the exec that has
 		// replaced the process's older image is that it has happened.
-		if p = t.admit(id, pid, info, t.now()-int64(sampleDelay)); p == nil {
+		if p = t.admit(id, pid, info, t.now()-int64(sampleDelay), true); p == nil {
 			return t.overflow
 		}
 	} else if info := p.Info(); info.Name == "" {
@@ -134,12 +135,15 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 }
 
 // admit enters a new process. replacedNs is when it has replaced the older
-// image of the process, if there is one. It returns nil if there is no room.
-func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int64) *Process {
+// image of the process, if there is one. It returns nil if there is no room, and for one that is
+// sampled none can be made.
+func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int64, sampled bool) *Process {
 	t.letGoUnsampled()
-	if len(t.byID) >= t.opts.MaxProcesses || t.used(fullEighths, budget.Full) {
-		t.counts.refused.Add(1)
-		return nil
+	if t.full() {
+		if t.makeRoom(sampled); t.full() {
+			t.counts.refused.Add(1)
+			return nil
+		}
 	}
 	t.handles++
 	p := &Process{id: id, handle: t.handles, pid: pid}
@@ -181,7 +185,6 @@ func (t *Table) finish(p *Process) {
 	if p.exited {
 		return
 	}
-	p.exited, p.exitedIn = true, t.interval
 	if p.current.info == nil {
 		t.programs.noteWithout(p, nil)
 	}
@@ -190,13 +193,19 @@ func (t *Table) finish(p *Process) {
 	} else {
 		t.ended = append(t.ended, ended{p, t.now()})
 	}
+	t.withdraw(p)
+	if p.publication != unpublished || p.listed {
+		t.jobs.schedule(p, workForget, urgent)
+	}
+}
+
+// withdraw has nothing done for a process any more.
+func (t *Table) withdraw(p *Process) {
+	p.exited, p.exitedIn = true, t.interval
 	if t.byPID[p.pid] == p {
 		delete(t.byPID, p.pid)
 	}
 	t.jobs.cancel(p)
-	if p.publication != unpublished || p.listed {
-		t.jobs.schedule(p, workForget, urgent)
-	}
 }
 
 // ended is a process that has exited, and when that was known.
@@ -211,18 +220,24 @@ func (t *Table) letGoUnsampled() {
 	if len(t.ended) == 0 {
 		return
 	}
-	before, n := t.now()-int64(sampleDelay), 0
-	for n < len(t.ended) && (t.ended[n].ns <= before || t.handedOver(t.ended[n].process)) {
-		if p := t.ended[n].process; p.sampled.Load() {
-			p.exitedIn = t.interval
-			t.exited = append(t.exited, p)
-		} else {
-			t.letGo(p)
-		}
-		t.ended[n] = ended{}
-		n++
+	before := t.now() - int64(sampleDelay)
+	for len(t.ended) > 0 && (t.ended[0].ns <= before || t.handedOver(t.ended[0].process)) {
+		t.letGoEnded()
 	}
-	t.ended = t.ended[n:]
+}
+
+// letGoEnded lets go of the first of ended, and reports that, unless a sample has come of it.
+func (t *Table) letGoEnded() bool {
+	p := t.ended[0].process
+	t.ended[0] = ended{}
+	t.ended = t.ended[1:]
+	if p.sampled.Load() {
+		p.exitedIn = t.interval
+		t.exited = append(t.exited, p)
+		return false
+	}
+	t.letGo(p)
+	return true
 }
 
 // handedOver reports whether the samples of a process that has exited have been handed over.
@@ -251,6 +266,9 @@ func (t *Table) EndInterval() {
 }
 
 func (t *Table) letGo(p *Process) {
+	if t.byHandle[p.handle] != p {
+		return // expelled meanwhile
+	}
 	t.forgetFunctions(p)
 	p.current.info.useFiles(-1)
 	p.current, p.previous = read{}, read{}
