@@ -45,14 +45,17 @@ type sideband struct {
 	wait  syscall.RawConn
 	pause wakeup.Timer // ends that
 
-	mu     sync.Mutex
-	rings  map[int]*sidebandRing // by CPU
-	closed bool
+	mu      sync.Mutex
+	rings   map[int]*sidebandRing // by CPU
+	hung    [deadAtOnce]unix.EpollEvent
+	closed  bool
+	drained func() // of a test, what comes in between; nil
 }
 
 type sidebandRing struct {
-	fd  int
-	mem []byte // one page of struct perf_event_mmap_page, then the data
+	fd   int
+	mem  []byte // one page of struct perf_event_mmap_page, then the data
+	dead bool   // its descriptor has been hung up
 }
 
 func newSideband() (*sideband, error) {
@@ -90,13 +93,8 @@ func (sb *sideband) openOuter() error {
 	return nil
 }
 
-// listen says whether records wake the poller.
+// listen says whether records wake the poller; sb.mu is held.
 func (sb *sideband) listen(outer int, yes bool) {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
-		return
-	}
 	event := unix.EpollEvent{}
 	if yes {
 		event.Events = unix.EPOLLIN
@@ -109,17 +107,18 @@ func (sb *sideband) listen(outer int, yes bool) {
 
 // letCome keeps wake-ups from the poller for a time; false after close.
 func (sb *sideband) letCome(outer int, gap time.Duration) bool {
-	sb.listen(outer, false)
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
-	if !sb.closed {
-		if gap < maxGather {
-			sb.pause.Set(gap)
-		} else {
-			sb.pause.SetMultiple(gap) // other things come at multiples, too
-		}
+	if sb.closed {
+		return false
 	}
-	return !sb.closed
+	sb.listen(outer, false)
+	if gap < maxGather {
+		sb.pause.Set(gap)
+	} else {
+		sb.pause.SetMultiple(gap) // other things come at multiples, too
+	}
+	return true
 }
 
 // come reports whether that time has passed.
@@ -159,11 +158,16 @@ func (sb *sideband) follow(cpus []int) error {
 	}
 	for cpu, ring := range sb.rings {
 		if !online[cpu] {
-			errs = append(errs, ring.close())
-			delete(sb.rings, cpu)
+			errs = append(errs, sb.forget(cpu, ring))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// forget closes the ring of a CPU; sb.mu is held.
+func (sb *sideband) forget(cpu int, ring *sidebandRing) error {
+	delete(sb.rings, cpu)
+	return ring.close()
 }
 
 // watch makes records of a ring end the wait.
@@ -241,7 +245,6 @@ func copyRing(dst, ring []byte, at uint64) {
 func (s *Sampler) ReadMappingEvents(visit func([]record.Event)) error { return s.sideband.run(visit) }
 
 func (sb *sideband) run(visit func([]record.Event)) error {
-	events := make([]unix.EpollEvent, deadAtOnce)
 	var burst burst
 	var told []record.Event
 	gathering := false
@@ -257,14 +260,10 @@ func (sb *sideband) run(visit func([]record.Event)) error {
 			}
 		}
 		var crowded, open bool
-		told, crowded, open = sb.drain(told[:0])
+		told, crowded, open = sb.take(int(fd), gathering, told[:0])
+		gathering = false
 		visit(told)
-		sb.dropDead(events)
 		burst.read(crowded)
-		if gathering {
-			gathering = false
-			sb.listen(int(fd), true)
-		}
 		return !open
 	})
 	if !sb.open() {
@@ -287,44 +286,57 @@ func (sb *sideband) drop(cpu int) error {
 	if ring == nil {
 		return nil
 	}
-	delete(sb.rings, cpu)
-	return ring.close()
+	return sb.forget(cpu, ring)
 }
 
-// dropDead drops the rings whose descriptors have been hung up.
-func (sb *sideband) dropDead(events []unix.EpollEvent) {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
-		return
-	}
-	// It does not block: see package wakeup. Interrupted: it is said again.
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(sb.epoll), uintptr(unsafe.Pointer(&events[0])),
-		uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
-		return
-	}
-	for _, ev := range events[:n] {
-		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
-			continue
-		}
-		for cpu, ring := range sb.rings {
-			if ring.fd == int(ev.Fd) {
-				_ = ring.close() // its CPU went offline; nothing is to be done about an error
-				delete(sb.rings, cpu)
-			}
-		}
-	}
-}
-
-// drain adds what has happened since to events, and reports whether a ring was crowded; it is not open
-// after close.
-func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded, open bool) {
+// take adds what has come since to events, and reports whether a ring was crowded; it is not open after
+// close. From then on, records wake the poller, from which gathered says that they were kept.
+//
+// Who polls a ring takes the wake-up away with it (perf_poll in kernel/events/core.c), and to listen is to
+// poll, too: a record that came between would not be told of before the next one. So the rings are drained
+// after all that polls them.
+func (sb *sideband) take(outer int, gathered bool, events []record.Event) (_ []record.Event, crowded, open bool) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
 		return events, false, false
 	}
+	sb.findDead()
+	if gathered {
+		sb.listen(outer, true)
+	}
+	events, crowded = sb.drain(events)
+	if sb.drained != nil {
+		sb.drained()
+	}
+	for cpu, ring := range sb.rings {
+		if ring.dead {
+			_ = sb.forget(cpu, ring) // its CPU went offline; nothing is to be done about an error
+		}
+	}
+	return events, crowded, true
+}
+
+// findDead marks the rings whose descriptors have been hung up; sb.mu is held.
+func (sb *sideband) findDead() {
+	// It does not block: see package wakeup. Interrupted: it is said again.
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(sb.epoll), uintptr(unsafe.Pointer(&sb.hung[0])),
+		uintptr(len(sb.hung)), 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	for _, ev := range sb.hung[:n] {
+		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
+			continue
+		}
+		for _, ring := range sb.rings {
+			ring.dead = ring.dead || ring.fd == int(ev.Fd)
+		}
+	}
+}
+
+// drain adds what is in the rings to events, and reports whether one was crowded; sb.mu is held.
+func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool) {
 	for _, ring := range sb.rings {
 		drained := ring.drain(func(kind, pid uint32, timeNs uint64) {
 			last := len(events) - 1
@@ -340,7 +352,7 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded, ope
 		})
 		crowded = crowded || drained > ring.size()/crowdedShare
 	}
-	return events, crowded, true
+	return events, crowded
 }
 
 func (sb *sideband) close() error {
