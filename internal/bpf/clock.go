@@ -84,10 +84,16 @@ func (c *clock) close() error {
 }
 
 // UpdateCPUs follows CPU hotplug: it attaches to CPUs that came online, again to
-// those that were away since the last call, and lets go of those that went.
-// Before Start and after Stop it does nothing. Calls are to be a millisecond or
-// more apart.
-func (s *Sampler) UpdateCPUs() error {
+// those that were away since the last call, and lets go of those that went. It
+// reports whether mappings may have been made there of which no event tells.
+// Before Start and after Stop it does nothing else. Calls are to be a millisecond
+// or more apart.
+func (s *Sampler) UpdateCPUs() (mappingsLost bool, _ error) {
+	err := s.followCPUs()
+	return s.sideband.takeLost(), err
+}
+
+func (s *Sampler) followCPUs() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clocks == nil {

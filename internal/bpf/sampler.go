@@ -219,7 +219,7 @@ func (s *Sampler) Start() error {
 		s.clocks = map[int]*clock{}
 	}
 	s.mu.Unlock()
-	return s.UpdateCPUs()
+	return s.followCPUs()
 }
 
 // Read waits for the next sample. ErrIdle comes when none arrived for a while,

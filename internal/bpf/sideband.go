@@ -45,11 +45,13 @@ type sideband struct {
 	wait  syscall.RawConn
 	pause wakeup.Timer // ends that
 
-	mu      sync.Mutex
-	rings   map[int]*sidebandRing // by CPU
-	hung    [deadAtOnce]unix.EpollEvent
-	closed  bool
-	drained func() // of a test, what comes in between; nil
+	mu       sync.Mutex
+	rings    map[int]*sidebandRing // by CPU
+	hung     [deadAtOnce]unix.EpollEvent
+	followed bool // the CPUs that were online first have rings
+	lost     bool // records were, or there was no ring for them; not told yet
+	closed   bool
+	drained  func() // of a test, what comes in between; nil
 }
 
 type sidebandRing struct {
@@ -155,19 +157,31 @@ func (sb *sideband) follow(cpus []int) error {
 			continue
 		}
 		sb.rings[cpu] = ring
+		sb.lost = sb.lost || sb.followed // what came before it was watched
 	}
 	for cpu, ring := range sb.rings {
 		if !online[cpu] {
 			errs = append(errs, sb.forget(cpu, ring))
 		}
 	}
+	sb.followed = true
 	return errors.Join(errs...)
 }
 
-// forget closes the ring of a CPU; sb.mu is held.
+// forget closes the ring of a CPU. What is unread in it is lost; sb.mu is held.
 func (sb *sideband) forget(cpu int, ring *sidebandRing) error {
+	sb.lost = sb.lost || ring.unread() > 0
 	delete(sb.rings, cpu)
 	return ring.close()
+}
+
+// takeLost reports whether records were lost since it reported that last.
+func (sb *sideband) takeLost() bool {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	lost := sb.lost
+	sb.lost = false
+	return lost
 }
 
 // watch makes records of a ring end the wait.
@@ -206,10 +220,20 @@ func (r *sidebandRing) close() error { return errors.Join(unix.Munmap(r.mem), un
 // size is how many bytes of records it holds.
 func (r *sidebandRing) size() uint64 { return uint64(len(r.mem) - os.Getpagesize()) }
 
+func (r *sidebandRing) page() *unix.PerfEventMmapPage {
+	return (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
+}
+
+// unread is how many bytes of records have not been drained.
+func (r *sidebandRing) unread() uint64 {
+	page := r.page()
+	return atomic.LoadUint64(&page.Data_head) - page.Data_tail
+}
+
 // drain calls visit for each record, of which pid is what it begins with, and frees its place; it
 // returns how many bytes they were.
 func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) (drained uint64) {
-	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
+	page := r.page()
 	data := r.mem[os.Getpagesize():]
 	size := r.size()
 	head := atomic.LoadUint64(&page.Data_head)

@@ -64,3 +64,30 @@ func TestMappingsWake(t *testing.T) {
 		}
 	}
 }
+
+// Mappings of a CPU that has its ring late, or loses one with something in it, are told to be lost, once.
+func TestMappingsLostWithCPU(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	require.NoError(t, s.Start())
+	told := func() bool {
+		time.Sleep(10 * time.Millisecond) // a clock that has not counted would be taken for one that was away
+		lost, err := s.UpdateCPUs()
+		require.NoError(t, err)
+		return lost
+	}
+	require.False(t, told(), "all CPUs have had rings from the start")
+
+	cpu := onOneCPU(t)
+	require.NoError(t, s.sideband.drop(cpu))
+	require.True(t, told(), "it had none for a time")
+	require.Contains(t, s.sideband.rings, cpu)
+	require.False(t, told(), "once")
+
+	s.sideband.drain(nil)
+	mapCode(t)
+	require.NoError(t, s.sideband.drop(cpu))
+	require.True(t, s.sideband.takeLost(), "it was not read")
+	require.NoError(t, s.sideband.follow(nil))
+	require.Empty(t, s.sideband.rings)
+}

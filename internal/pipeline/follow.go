@@ -26,6 +26,7 @@ type follower struct {
 	table   *process.Table
 	stream  *stream              // of the sampler, which counts the events that were lost
 	handle  func([]record.Event) // of the table
+	update  func() (bool, error) // the sampler's UpdateCPUs
 	seconds *wakeup.Waiter       // between two repairs
 	alarm   *wakeup.Alarm        // of the table, which closes it if it ever runs
 	some    atomic.Bool          // events were read since the last repair
@@ -40,7 +41,7 @@ func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *str
 	}
 	return &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
-		handle: table.HandleEvents, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
+		handle: table.HandleEvents, update: sampler.UpdateCPUs, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -121,7 +122,10 @@ type repairs struct {
 }
 
 func (f *follower) followCPUs(r *repairs) {
-	err := f.sampler.UpdateCPUs()
+	lost, err := f.update()
+	if lost {
+		f.handle([]record.Event{{Kind: record.EventMappingsLost}})
+	}
 	switch {
 	case err == nil && r.cpus != "":
 		r.cpus = ""

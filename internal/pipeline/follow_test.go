@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -71,6 +73,24 @@ func TestEventLoss(t *testing.T) {
 	began := time.Now()
 	require.Eventually(t, func() bool { return labelledAs(t, p, begun) == len(begun) }, time.Minute, 20*time.Millisecond)
 	t.Logf("%d events were lost; all processes were known %v later", lost, time.Since(began).Round(time.Millisecond))
+}
+
+// When mappings may have been made of which no event tells, all processes are looked at, whatever is
+// wrong with CPUs; and not otherwise.
+func TestMappingsLostWithCPU(t *testing.T) {
+	var told []record.Event
+	var lost bool
+	var wrong error
+	f := &follower{
+		log: zap.NewNop(), report: func(error) {},
+		handle: func(events []record.Event) { told = append(told, events...) },
+		update: func() (bool, error) { return lost, wrong },
+	}
+	f.followCPUs(&repairs{})
+	require.Empty(t, told)
+	lost, wrong = true, errors.New("one has no room")
+	f.followCPUs(&repairs{})
+	require.Equal(t, []record.Event{{Kind: record.EventMappingsLost}}, told)
 }
 
 // labelledAs counts the processes, of those with some PIDs, whose label sources are
