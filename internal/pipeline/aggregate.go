@@ -115,6 +115,10 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.registry.Count(decoded)
+	if d.batch.clockSet(time.Now()) {
+		d.handOver()
+		d.batch = d.output.newBatch(d.stream)
+	}
 	of := d.batch.user(rec.UID)
 	of.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{

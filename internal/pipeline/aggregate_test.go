@@ -122,6 +122,37 @@ func TestAggregate(t *testing.T) {
 	d.registry.Users(func(u *labels.UserStats) { require.Equal(t, 1, u.Used[labels.BudgetKeys], "%+v", u) })
 }
 
+// Samples that are read after the clock was set, or the machine was suspended, have the time of then, in
+// a batch of their own. What clocks that are read one after the other differ by is no reason for one.
+func TestClockSet(t *testing.T) {
+	for _, test := range []struct {
+		ahead time.Duration
+		set   bool
+	}{
+		{0, false}, {maxClockError / 2, false}, {-maxClockError / 2, false}, {time.Hour, true}, {-time.Hour, true},
+	} {
+		t.Run(test.ahead.String(), func(t *testing.T) {
+			d, _ := testAggregator(t, func(*Options) {}, nil)
+			fill(d.batch, 10, 1, "before")
+			before := d.batch
+			before.clockOffset -= uint64(test.ahead)
+			rec := &bpf.Record{Process: record.ProcessID{TGID: 1, StartNs: 1}, UID: 10, TimeNs: monotonicNow()}
+			d.add(rec, timeOff{})
+			d.add(rec, timeOff{})
+			if !test.set {
+				require.Same(t, before, d.batch)
+				require.Equal(t, 3, d.batch.samples())
+				return
+			}
+			require.Len(t, d.stream.pending, 1)
+			require.Same(t, before, <-d.stream.pending)
+			require.Equal(t, 1, before.samples())
+			require.Equal(t, 2, d.batch.samples())
+			require.WithinDuration(t, time.Now(), time.Unix(0, int64(d.sample.TimeUnixNano)), time.Minute)
+		})
+	}
+}
+
 func firstLabel(s *labels.Set) (first labels.Label) {
 	for first = range s.All() {
 		break

@@ -5,6 +5,7 @@ package pipeline
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
@@ -24,6 +25,7 @@ type batch struct {
 	startMono   uint64                // CLOCK_MONOTONIC
 	endMono     uint64                // when it was handed over
 	clockOffset uint64                // from CLOCK_MONOTONIC to Unix time
+	began       time.Time             // at startMono, on Go's clocks
 	labels      int                   // bytes of label sets that their cache has let go of
 	early       bool                  // one user's, before the interval has passed
 	splits      map[uint32]uint64     // when users have handed over early, CLOCK_MONOTONIC
@@ -37,6 +39,18 @@ type userBatch struct {
 	bytes     int                         // counted in the batch
 	held      weight                      // of builder
 	startMono uint64                      // later than the batch's, if the user has handed over early
+}
+
+// maxClockError is by how much Unix time may be wrong in a batch. NTP slews both clocks alike, so it is
+// as much as a thread may be interrupted for between two readings of them.
+const maxClockError = 100 * time.Millisecond
+
+// clockSet reports whether Unix time has gone ahead or back since the batch began, other than by the time
+// that has passed: somebody has set it, or the machine was suspended, in which CLOCK_MONOTONIC stops.
+func (b *batch) clockSet(now time.Time) bool {
+	expected := time.Unix(0, int64(b.startMono+b.clockOffset)).Add(now.Sub(b.began))
+	ahead := now.Round(0).Sub(expected) // Round: by Unix time
+	return ahead.Abs() > maxClockError
 }
 
 // user returns what the batch has of a user.

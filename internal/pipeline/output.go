@@ -59,6 +59,7 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 func (e *output) newBatch(s *stream) *batch {
 	b := &batch{stream: s, users: map[uint32]*userBatch{}}
 	b.clockOffset, b.startMono = clockOffset()
+	b.began = time.Now()
 	return b
 }
 
