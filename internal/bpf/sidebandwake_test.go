@@ -33,7 +33,7 @@ func readable(t *testing.T, fd int, within time.Duration) bool {
 	t.Helper()
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
-		if err != unix.EINTR { //nolint:errorlint // never wrapped
+		if err != unix.EINTR {
 			require.NoError(t, err)
 			return n > 0
 		}
