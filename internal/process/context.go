@@ -203,8 +203,13 @@ func (i *Info) Keys(timeNs int64) *labels.KeyMap {
 }
 
 // Sampled tells that a process was sampled at a time (CLOCK_MONOTONIC): its
-// context is worth a look now and then. It does no I/O.
+// context is worth a look now and then, and what was found of it before was its own. It does no I/O.
 func (t *Table) Sampled(p *Process, timeNs int64) {
+	if timeNs >= p.lessonNs.Load() {
+		t.mu.Lock()
+		t.prove(p)
+		t.mu.Unlock()
+	}
 	if timeNs < p.contextDueNs.Load() {
 		return
 	}

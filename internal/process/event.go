@@ -57,7 +57,9 @@ func (t *Table) handle(ev *record.Event) {
 		t.fork(ev)
 	case record.EventExit:
 		if p := t.byID[ev.Process]; p != nil {
+			p.ended = true
 			t.finish(p)
+			t.prove(p)
 		}
 	case record.EventMapping:
 		if p := t.byPID[ev.PID]; p != nil {
@@ -123,6 +125,9 @@ func (t *Table) fork(ev *record.Event) {
 		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs), false); p == nil {
 			return
 		}
+	}
+	if parent != nil && int64(ev.TimeNs) >= parent.lessonNs.Load() {
+		t.prove(parent)
 	}
 	if presumed := p.inherit(parent); presumed || !sampled { // a look has not settled what is presumed
 		t.scheduleLoad(p, forkSettle)

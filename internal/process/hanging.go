@@ -108,7 +108,7 @@ func (r *reader) owned(p *Process) executable.Owner {
 
 // reads reports whether work reads the process: to tell of its mappings, too, its language runtime
 // is looked for in its memory.
-func (w work) reads() bool { return w&workForget == 0 }
+func (w work) reads() bool { return w&workForget == 0 && w != workTeach }
 
 // begin gives a worker a process to look at. Where its user's have to wait, or the process
 // itself does, it is put back.

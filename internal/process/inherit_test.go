@@ -22,7 +22,7 @@ func (f *fake) forks(parent *Process, pid int) *Process {
 // presuming returns a process of a program whose processes begin with presumed label sources.
 func presuming(t *testing.T) (*fake, *programs, *Process) {
 	f, known := newProgramsFake(t)
-	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
+	f.settle(f.executes(1, programA), atOffset(-8), false)
 	f.advance(ms)
 	return f, known, f.executes(2, programA)
 }
@@ -47,12 +47,12 @@ func TestForkBeforeLook(t *testing.T) {
 
 			f.publish(parent, publishedSources, atOffset(tc.parent))
 			parent.info.Store(&Info{Loaded: true, Sources: []labelsource.Status{{State: labelsource.Active}}})
-			f.programs.settled(parent, atOffset(tc.parent), false)
+			f.settle(parent, atOffset(tc.parent), false)
 			after := f.forks(parent, 5) // the kernel may have copied what was there before the look
 			for _, p := range []*Process{before, ofChild, after} {
 				require.Equal(t, 1, p.inherited)
 				require.Equal(t, Unconfirmed, p.Confirm(), "it was not looked at")
-				f.programs.settled(p, atOffset(tc.child), false)
+				f.settle(p, atOffset(tc.child), false)
 				require.Equal(t, tc.want, p.Confirm())
 			}
 		})
@@ -70,7 +70,7 @@ func TestSampledBeforeFork(t *testing.T) {
 	f.work()
 	child := f.forks(parent, 3)
 	require.Equal(t, forkSettle, time.Duration(child.dueNs-f.now()))
-	f.programs.settled(child, atOffset(-8), false)
+	f.settle(child, atOffset(-8), false)
 	require.Equal(t, Confirmed, child.Confirm())
 
 	other := f.executes(4, record.FileKey{Inode: 8})
@@ -83,7 +83,7 @@ func TestSampledBeforeFork(t *testing.T) {
 func TestForkedSaysNothingOfProgram(t *testing.T) {
 	f, known, parent := presuming(t)
 	child := f.forks(parent, 3)
-	f.programs.settled(child, append(atOffset(-8), atOffset(-16)...), false)
+	f.settle(child, append(atOffset(-8), atOffset(-16)...), false)
 	require.Equal(t, Refuted, child.Confirm())
 	require.Equal(t, atOffset(-8), known.sources[programA])
 	require.Equal(t, atOffset(-8), f.programs.presumed(f.executes(4, programA)))

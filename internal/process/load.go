@@ -43,8 +43,14 @@ type workerState struct {
 
 // run does the work that waits for a process.
 func (t *Table) run(p *Process, w work, s *scratch) {
+	if w&workTeach != 0 {
+		t.programs.teach(p)
+	}
 	if w&workForget != 0 {
 		t.forget(p)
+		return
+	}
+	if w &^= workTeach; w == 0 {
 		return
 	}
 	if w&workUnwind != 0 {

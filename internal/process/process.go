@@ -21,6 +21,8 @@ type Process struct {
 	functions functions
 
 	confirmation atomic.Int32 // Confirmation
+	// lessonNs is from when on a sample proves what job.lesson says; noLesson if there is none.
+	lessonNs atomic.Int64
 
 	// Of the process context; CLOCK_MONOTONIC.
 	contextDueNs, contextCheckedNs atomic.Int64
@@ -31,6 +33,7 @@ type Process struct {
 	lineage
 	overdue  bool   // passed over by Table.rescan: looked at when it is sampled again
 	exited   bool   // or replaced by an exec
+	ended    bool   // an event has told that it has exited as what it is
 	exitedIn uint64 // interval
 	awaited  bool   // by AwaitVerdicts
 	bytes    int    // told to Options.Memory
@@ -90,6 +93,9 @@ type job struct {
 	program record.FileKey
 	execNs  int64
 	forked  bool
+	// lesson is what was found of it that others of its program could begin with, until it is
+	// sure that it was found of it; nil: nothing.
+	lesson *lesson
 }
 
 // jobState says where a process's job is.
@@ -113,6 +119,7 @@ const (
 	workForget                     // take back what was published
 	workNamed                      // with workContext: the process has announced a new one
 	workFunctions                  // read what its runtime's frames stand for
+	workTeach                      // let others of its program begin with what was found of it
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

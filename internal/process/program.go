@@ -58,6 +58,7 @@ type programSources struct {
 type knownPrograms struct {
 	kernel   Programs              // may be nil
 	failed   func(*Process, error) // told of what the kernel did not take
+	prove    func(*Process)        // Table.prove
 	now      func() int64
 	learning sync.Mutex // before mu
 
@@ -68,7 +69,7 @@ type knownPrograms struct {
 
 func newKnownPrograms(t *Table) *knownPrograms {
 	return &knownPrograms{
-		kernel: t.opts.Programs, failed: t.publishFailed, now: t.now, mu: &t.mu,
+		kernel: t.opts.Programs, failed: t.publishFailed, prove: t.prove, now: t.now, mu: &t.mu,
 		sources: map[record.FileKey]*programSources{}, without: map[record.FileKey]int8{},
 	}
 }
@@ -177,8 +178,28 @@ func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
 	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
 }
 
+// lesson is what was found of a process that others of its program may begin with.
+type lesson struct {
+	sources []record.LabelSource
+	certain bool // they follow from the program's file alone
+}
+
+// noLesson is when a process is to be sampled that has none.
+const noLesson = math.MaxInt64
+
+// prove has what was found of a process taught, now that it is sure that it was found of it: it has
+// run, forked or ended after that as what it was. A look cannot tell: it may have read what the process
+// has executed meanwhile, of which the event is still to come, or was lost. The table is locked.
+func (t *Table) prove(p *Process) {
+	if p.lesson == nil {
+		return
+	}
+	p.lessonNs.Store(noLesson)
+	t.jobs.schedule(p, workTeach, urgent)
+}
+
 // settled compares the first settled label sources of a process with those that others of
-// its program had, and remembers them for the next ones. certain: they follow from the
+// its program had, and keeps them for the next ones. certain: they follow from the
 // program's file alone.
 func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certain bool) {
 	if k.kernel == nil {
@@ -190,14 +211,11 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 	if program == (record.FileKey{}) || p.Confirm() != Unconfirmed {
 		return
 	}
-	// One at a time, so that what the kernel has is what is remembered.
-	k.learning.Lock()
-	defer k.learning.Unlock()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	known := k.sources[program]
 	equal := known != nil && slices.Equal(known.sources, sources)
 	if !equal && p.inherited > len(sources) && k.now() < p.execNs+int64(longestStart) {
-		k.mu.Unlock()
 		return // not all that it starts with is mapped yet
 	}
 	if equal && known.sinceNs < p.execNs {
@@ -206,20 +224,49 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 		p.confirmation.Store(int32(Refuted))
 	}
 	if p.forked {
-		k.mu.Unlock()
 		return // it may have loaded what its parent has not; processes that execute the program speak for it
 	}
-	forget := known != nil && !known.varying && !equal
-	if forget {
+	found := &lesson{slices.Clone(sources), certain}
+	if !found.isNews(known) || p.exited && !p.ended {
+		return
+	}
+	p.lesson = found
+	p.lessonNs.Store(k.now())
+	if p.ended {
+		k.prove(p)
+	}
+}
+
+// isNews reports whether it changes what is known of a program, which may be nil.
+func (l *lesson) isNews(known *programSources) bool {
+	if known == nil {
+		return len(l.sources) > 0 && presumable(l.sources)
+	}
+	return !known.varying && !slices.Equal(known.sources, l.sources)
+}
+
+// teach has the next processes of a program begin with what was found of one.
+func (k *knownPrograms) teach(p *Process) {
+	// One at a time, so that what the kernel has is what is remembered.
+	k.learning.Lock()
+	defer k.learning.Unlock()
+	k.mu.Lock()
+	program, of := p.program, p.lesson
+	p.lesson = nil
+	known := k.sources[program]
+	if of == nil || !of.isNews(known) {
+		k.mu.Unlock()
+		return
+	}
+	if known != nil {
 		known.varying = true
 	}
 	k.mu.Unlock()
 	var err error
-	switch {
-	case forget:
+	if known != nil {
 		err = k.kernel.ForgetProgram(program)
-	case known == nil && len(sources) > 0 && presumable(sources):
-		err = k.learn(program, sources, certain)
+	} else {
+		err = k.learn(program, of.sources, of.certain)
 	}
 	if err != nil {
 		k.failed(p, err)

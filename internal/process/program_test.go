@@ -54,12 +54,75 @@ func (f *fake) executes(pid int, program record.FileKey) *Process {
 	return f.process(id)
 }
 
+// settle has something found of a process, of which it is sure then.
+func (f *fake) settle(p *Process, sources []record.LabelSource, certain bool) {
+	f.programs.settled(p, sources, certain)
+	f.programs.teach(p)
+}
+
+// What was found of a process is taught when it has run, forked or ended after that as what it was:
+// a look may have read what it has executed since.
+func TestTaughtWhenProven(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then   func(f *fake, p *Process)
+		taught bool
+	}{
+		"nothing":             {func(*fake, *Process) {}, false},
+		"it is sampled":       {func(f *fake, p *Process) { f.Sampled(p, f.now()) }, true},
+		"it was sampled":      {func(f *fake, p *Process) { f.Sampled(p, f.now()-2*ms) }, false},
+		"it forks":            {func(f *fake, p *Process) { f.forks(p, 2) }, true},
+		"it ends":             {func(f *fake, p *Process) { f.HandleEvent(exit(p.ID())) }, true},
+		"it has been told of": {func(f *fake, p *Process) { f.HandleEvent(exists(p.ID())) }, false},
+		"it has executed another program": {func(f *fake, p *Process) {
+			f.executesNext(p)
+			f.HandleEvent(exit(record.ProcessID{TGID: p.ID().TGID, StartNs: p.ID().StartNs, ExecID: p.ID().ExecID + 1}))
+		}, false},
+		"it has gone without a word": {func(f *fake, p *Process) { f.notePassing(p) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, known := newProgramsFake(t)
+			p := f.executes(1, programA)
+			f.jobs.cancel(p)
+			f.programs.settled(p, atOffset(-8), true)
+			require.Equal(t, Refuted, p.Confirm(), "it began with nothing")
+			f.advance(ms)
+			tc.then(f, p)
+			f.work()
+			if tc.taught {
+				require.Equal(t, atOffset(-8), known.sources[programA])
+			} else {
+				require.Empty(t, known.sources)
+			}
+		})
+	}
+}
+
+// executesNext has a process execute something else.
+func (f *fake) executesNext(p *Process) {
+	id := p.ID()
+	id.ExecID++
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: p.pid, TimeNs: uint64(f.now())})
+}
+
+// A look that ends after its process has ended was at it all the same.
+func TestTaughtByLastLook(t *testing.T) {
+	f, known := newProgramsFake(t)
+	ended, replaced := f.executes(1, programA), f.executes(2, record.FileKey{Inode: 8})
+	f.HandleEvent(exit(ended.ID()))
+	f.executesNext(replaced)
+	for _, p := range []*Process{ended, replaced} {
+		f.programs.settled(p, atOffset(-8), true)
+	}
+	f.work()
+	require.Equal(t, map[record.FileKey][]record.LabelSource{programA: atOffset(-8)}, known.sources)
+}
+
 // The second process of a program begins with what the first one was found to have, and
 // is confirmed when that is found again.
 func TestProgramIsLearnt(t *testing.T) {
 	f, known := newProgramsFake(t)
 	first := f.executes(1, programA)
-	f.programs.settled(first, atOffset(-8), false)
+	f.settle(first, atOffset(-8), false)
 	require.Equal(t, Refuted, first.Confirm(), "it began with nothing")
 	require.Equal(t, atOffset(-8), known.sources[programA])
 	require.True(t, known.presumed[programA])
@@ -67,14 +130,14 @@ func TestProgramIsLearnt(t *testing.T) {
 	second := f.executes(2, programA)
 	require.Equal(t, Unconfirmed, second.Confirm())
 	require.Equal(t, atOffset(-8), f.programs.presumed(second))
-	f.programs.settled(second, atOffset(-8), false)
+	f.settle(second, atOffset(-8), false)
 	require.Equal(t, Confirmed, second.Confirm())
 
 	other := f.executes(3, record.FileKey{Inode: 8})
 	require.Nil(t, f.programs.presumed(other))
-	f.programs.settled(other, nil, true)
+	f.settle(other, nil, true)
 	require.Len(t, known.sources, 1, "without labels there is nothing to remember")
-	f.programs.settled(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
+	f.settle(f.executes(4, record.FileKey{Inode: 9}), atOffset(0), true)
 	require.False(t, known.presumed[record.FileKey{Inode: 9}], "its file alone says so")
 }
 
@@ -82,10 +145,10 @@ func TestProgramIsLearnt(t *testing.T) {
 func TestProgramIsLearntAgain(t *testing.T) {
 	f, known := newProgramsFake(t)
 	known.refuse = true
-	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
+	f.settle(f.executes(1, programA), atOffset(-8), false)
 	require.Empty(t, known.sources)
 	known.refuse = false
-	f.programs.settled(f.executes(2, programA), atOffset(-8), false)
+	f.settle(f.executes(2, programA), atOffset(-8), false)
 	require.Equal(t, atOffset(-8), known.sources[programA])
 }
 
@@ -94,36 +157,36 @@ func TestProgramIsLearntAgain(t *testing.T) {
 func TestProgramLearntLater(t *testing.T) {
 	f, _ := newProgramsFake(t)
 	early := f.executes(1, programA)
-	f.programs.settled(f.executes(2, programA), atOffset(-8), false)
-	f.programs.settled(early, atOffset(-8), false)
+	f.settle(f.executes(2, programA), atOffset(-8), false)
+	f.settle(early, atOffset(-8), false)
 	require.Equal(t, Refuted, early.Confirm())
 }
 
 // When processes of a program differ, nothing is presumed of it any more.
 func TestProgramVaries(t *testing.T) {
 	f, known := newProgramsFake(t)
-	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
+	f.settle(f.executes(1, programA), atOffset(-8), false)
 	second, third := f.executes(2, programA), f.executes(3, programA)
-	f.programs.settled(second, atOffset(-16), false)
+	f.settle(second, atOffset(-16), false)
 	require.Equal(t, Refuted, second.Confirm())
 	require.Empty(t, known.sources)
 	require.Nil(t, f.programs.presumed(third))
-	f.programs.settled(third, atOffset(-8), false)
+	f.settle(third, atOffset(-8), false)
 	require.Equal(t, Confirmed, third.Confirm(), "it did begin with that")
-	f.programs.settled(f.executes(4, programA), atOffset(-8), false)
+	f.settle(f.executes(4, programA), atOffset(-8), false)
 	require.Empty(t, known.sources)
 }
 
 // A process is not judged while it may not have mapped all that it starts with.
 func TestProgramStartsSlowly(t *testing.T) {
 	f, known := newProgramsFake(t)
-	f.programs.settled(f.executes(1, programA), atOffset(-8), false)
+	f.settle(f.executes(1, programA), atOffset(-8), false)
 	slow := f.executes(2, programA)
-	f.programs.settled(slow, nil, true)
+	f.settle(slow, nil, true)
 	require.Equal(t, Unconfirmed, slow.Confirm())
 	require.NotEmpty(t, known.sources)
 	f.advance(int64(longestStart))
-	f.programs.settled(slow, nil, true)
+	f.settle(slow, nil, true)
 	require.Equal(t, Refuted, slow.Confirm())
 	require.Empty(t, known.sources)
 }
@@ -132,8 +195,8 @@ func TestProgramStartsSlowly(t *testing.T) {
 func TestProgramNotPresumable(t *testing.T) {
 	f, known := newProgramsFake(t)
 	inTable := []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}
-	f.programs.settled(f.executes(1, programA), inTable, false)
-	f.programs.settled(f.executes(2, record.FileKey{Inode: 8}), []record.LabelSource{{ABI: record.ABIThreadContextNodeJS}}, false)
+	f.settle(f.executes(1, programA), inTable, false)
+	f.settle(f.executes(2, record.FileKey{Inode: 8}), []record.LabelSource{{ABI: record.ABIThreadContextNodeJS}}, false)
 	require.Empty(t, known.sources)
 }
 
@@ -141,7 +204,7 @@ func TestProgramNotPresumable(t *testing.T) {
 func TestProgramsBounded(t *testing.T) {
 	f, known := newProgramsFake(t)
 	for i := range record.MaxPrograms + 1 {
-		f.programs.settled(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
+		f.settle(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
 	}
 	require.Len(t, known.sources, 1)
 	require.Len(t, f.programs.sources, 1)
@@ -235,7 +298,7 @@ func TestPlainProgramIsTold(t *testing.T) {
 	require.Contains(t, known.sources, programA)
 	require.Empty(t, known.sources[programA])
 	has := f.executes(11, programA)
-	f.programs.settled(has, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}, false)
+	f.settle(has, []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}}, false)
 	f.programs.noteWithout(has, atOffset(-8))
 	require.NotContains(t, known.sources, programA, "this one has some, others may have")
 
@@ -244,7 +307,7 @@ func TestPlainProgramIsTold(t *testing.T) {
 		ends(pid+21, other)
 	}
 	learnt := f.executes(31, other)
-	f.programs.settled(learnt, atOffset(-8), true)
+	f.settle(learnt, atOffset(-8), true)
 	f.programs.noteWithout(learnt, atOffset(-8))
 	require.Equal(t, atOffset(-8), known.sources[other], "its processes begin with them")
 

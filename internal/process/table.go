@@ -147,6 +147,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 	}
 	t.handles++
 	p := &Process{id: id, handle: t.handles, pid: pid}
+	p.lessonNs.Store(noLesson)
 	p.birth = birth
 	p.info.Store(birth)
 	t.byID[id] = p
@@ -187,6 +188,10 @@ func (t *Table) finish(p *Process) {
 	}
 	if p.current.info == nil {
 		t.programs.noteWithout(p, nil)
+	}
+	if !p.ended { // it may have executed what was found of it
+		p.lesson = nil
+		p.lessonNs.Store(noLesson)
 	}
 	if p.sampled.Load() {
 		t.exited = append(t.exited, p)
