@@ -89,6 +89,10 @@ func (d *aggregator) add(rec *bpf.Record, end timeOff) {
 	d.aggregate(proc, rec, end, decoded)
 }
 
+// unknownContainer is that of a process of which nothing is known yet: it takes nothing from the
+// user's processes outside of containers, nor from those in any that is known.
+const unknownContainer = "unknown"
+
 // decode gives what the labels of a sample mean, and whose they are.
 func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Decoded {
 	info := proc.Info()
@@ -98,6 +102,9 @@ func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Deco
 	}
 	if d.perContainer {
 		from.Container = info.ContainerID
+		if from.Executable == "" {
+			from.Container = unknownContainer
+		}
 	}
 	return d.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
 }

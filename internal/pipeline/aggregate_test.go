@@ -180,7 +180,7 @@ func TestAggregateOrigin(t *testing.T) {
 	require.Equal(t, 1, left(readProcess(t, d, proc, 3, "/bin/other", container)))
 	containers := map[string]bool{}
 	d.registry.Users(func(u *labels.UserStats) { containers[u.Container] = true })
-	require.Equal(t, map[string]bool{"": true, container: true}, containers)
+	require.Equal(t, map[string]bool{unknownContainer: true, container: true}, containers)
 }
 
 // Samples of processes that are not wanted, and those without memory, are left out and counted.
