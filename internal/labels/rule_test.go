@@ -132,6 +132,21 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// A rule can match as many labels as a thread context has names, and those of other sources.
+func TestRuleOfManyLabels(t *testing.T) {
+	all, attrs := make([]string, maxKeyNames), []byte(nil)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+		attrs = append(attrs, attr(byte(i), "")...)
+	}
+	require.LessOrEqual(t, len(attrs), record.MaxContextAttrsBytes)
+	r, ch := ruled(t, Rule{Action: Drop})
+	d := ch.Decode(of(alice), NewKeyMap(all), join(contextRecord{valid: 1, attrs: attrs}.block(), v1(kv("a", "1"))))
+	r.Count(d)
+	require.Zero(t, d.Set.Len())
+	require.EqualValues(t, maxKeyNames+1, r.RuleMatches(0))
+}
+
 // Values beyond the cap go, those that were there stay; keys, users and intervals have each their own.
 func TestCapDistinctValues(t *testing.T) {
 	r, ch := ruled(t, Rule{Key: "id.?", Action: CapDistinctValues, Limit: 2})

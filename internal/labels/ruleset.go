@@ -21,9 +21,10 @@ type ruleSet struct {
 	known bool // it is looked up rather than made each time
 }
 
-// match is how many labels of a set a rule was applied to.
+// match is how many labels of a set a rule was applied to: a thread context alone has up to 256.
 type match struct {
-	rule, labels uint8
+	rule   uint8
+	labels uint16
 }
 
 // first returns the rule for a label, or nil.
