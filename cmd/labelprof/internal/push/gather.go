@@ -73,7 +73,8 @@ type gatherer struct {
 	lost      int64 // labels whose key was taken already
 	cut       int64 // samples whose service has a longer name
 	kept      sample.Sample
-	err       error // the first
+	process   sample.Process // of kept
+	err       error          // the first
 }
 
 var _ interface {
@@ -166,7 +167,14 @@ func (g *gatherer) nameOf(s *sample.Sample) string {
 // What kind of time it has, its part says.
 func (g *gatherer) without(s *sample.Sample) *sample.Sample {
 	omitted := func(key string) bool { return slices.Contains(g.omit, strings.TrimPrefix(key, sample.LabelPrefix)) }
-	g.kept = sample.Sample{Kind: sample.OnCPU, Hits: s.Hits, Ns: s.Ns, PeriodNs: s.PeriodNs, Process: s.Process, Stack: s.Stack, Attributes: g.kept.Attributes[:0]}
+	g.process = *s.Process
+	if omitted(sample.KeyPID) {
+		g.process.PID = 0
+	}
+	if omitted(sample.KeyProcessName) {
+		g.process.Name = ""
+	}
+	g.kept = sample.Sample{Kind: sample.OnCPU, Hits: s.Hits, Ns: s.Ns, PeriodNs: s.PeriodNs, Process: &g.process, Stack: s.Stack, Attributes: g.kept.Attributes[:0]}
 	for _, a := range s.Attributes {
 		if a.Key != keyService && !omitted(a.Key) {
 			g.kept.Attributes = append(g.kept.Attributes, a)

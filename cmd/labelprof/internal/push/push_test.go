@@ -170,6 +170,30 @@ func TestPushOmit(t *testing.T) {
 	}
 }
 
+// TestPushOmitProcess: what the resource says of the process is left out as labels are, each
+// by its own key.
+func TestPushOmitProcess(t *testing.T) {
+	for omit, want := range map[string]string{"process.pid": "process.executable.name", "process.executable.name": "process.pid"} {
+		s, url := serve(t)
+		code, _, stderr := pushed("--server", url, "--omit", omit, fileOf(t, profiletest.Tenants().Profiles))
+		require.Zero(t, code, stderr)
+		require.Len(t, s.Taken(), 2)
+		for _, one := range s.Taken() {
+			for _, entry := range one.Profile.Sample {
+				var keys []string
+				for key := range entry.Label {
+					keys = append(keys, key)
+				}
+				for key := range entry.NumLabel {
+					keys = append(keys, key)
+				}
+				require.NotContains(t, keys, omit)
+				require.Contains(t, keys, want)
+			}
+		}
+	}
+}
+
 // TestPushSecret: the token is in the header and nowhere else, whatever the server says.
 func TestPushSecret(t *testing.T) {
 	file := fileOf(t, profiletest.Tenants().Profiles)
