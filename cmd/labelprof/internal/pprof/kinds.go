@@ -54,7 +54,7 @@ func (v kindValues) point(values []int64) (hits, ns int64) {
 	default:
 		ns = -1
 	}
-	if v.hits < 0 {
+	if v.hits < 0 && ns != 0 {
 		hits = 1
 		if v.periodNs > 0 {
 			hits = ns / v.periodNs
