@@ -21,6 +21,9 @@
 // on, the frames with the most time first: nothing is made of what is too small to be drawn. The
 // running sums of full segments are kept until something else is selected.
 //
+// Times of a segment can always be added up: it takes no more when they could not. Sums over
+// segments stay at the largest number there is, 292 years.
+//
 // The package knows no format: who reads OTLP or pprof fills in Sample. Texts are any
 // bytes that the caller lets pass; bounds on the length of a text are the caller's, bounds
 // on their number are here.

@@ -110,7 +110,7 @@ func (c *counts) addKeys(texts []string, sums map[string]*facetSums) {
 			sum = &facetSums{key: text}
 			sums[text] = sum
 		}
-		sum.covered += ns
+		sum.covered = AddNs(sum.covered, ns)
 		c.sums[key] = sum
 	}
 }
@@ -161,10 +161,10 @@ func (s *scan) matches(find string) marks {
 // addFacets adds the times of a part. A value can stand twice, as a text and as a number.
 func (s *scan) addFacets(chosen []*facetSums, c *counts) {
 	for _, sum := range chosen {
-		sum.ns += c.heldNs
+		sum.ns = AddNs(sum.ns, c.heldNs)
 		for j, f := range s.filters {
 			if f.Key == sum.key {
-				sum.ns += c.failedNs[j]
+				sum.ns = AddNs(sum.ns, c.failedNs[j])
 			}
 		}
 	}
@@ -188,7 +188,8 @@ func (s *scan) addFacets(chosen []*facetSums, c *counts) {
 	for i, there := range values {
 		chosen[i].more = max(chosen[i].more, len(there)-mergedValues)
 		for _, v := range most(there, mergedValues) {
-			chosen[i].values[s.part.strings[v.value]] += v.ns
+			text := s.part.strings[v.value]
+			chosen[i].values[text] = AddNs(chosen[i].values[text], v.ns)
 		}
 	}
 }

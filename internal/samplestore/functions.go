@@ -25,8 +25,8 @@ func (m *merge) functions(v *View, search string) {
 		for i := range s.sums {
 			if f := &s.sums[i]; f.total.Sum() > 0 {
 				frame := &s.part.frames[i]
-				modules.values[frame.Module] += f.moduleNs
-				types.values[frame.Type] += f.typeNs
+				modules.values[frame.Module] = AddNs(modules.values[frame.Module], f.moduleNs)
+				types.values[frame.Type] = AddNs(types.values[frame.Type], f.typeNs)
 				id := int(m.local(part, uint32(i)))
 				if n := len(m.frames); n > len(sums) {
 					sums = append(sums, make([]frameSums, n-len(sums))...)

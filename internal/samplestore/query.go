@@ -91,11 +91,11 @@ type Query struct {
 type Sides [2]int64
 
 // Sum is both.
-func (s Sides) Sum() int64 { return s[0] + s[1] }
+func (s Sides) Sum() int64 { return AddNs(s[0], s[1]) }
 
 func (s *Sides) add(other Sides) {
-	s[0] += other[0]
-	s[1] += other[1]
+	s[0] = AddNs(s[0], other[0])
+	s[1] = AddNs(s[1], other[1])
 }
 
 func (s *Sides) subtract(other Sides) {

@@ -23,8 +23,8 @@ type Sample struct {
 // Point is when a sample was taken and what it counts.
 type Point struct {
 	TimeNs int64 // since 1970
-	Hits   int64
-	Ns     int64 // time that the hits stand for
+	Hits   int64 // not negative
+	Ns     int64 // time that the hits stand for, not negative
 }
 
 // Label is a key with a value.

@@ -118,6 +118,7 @@ type segment struct {
 	bytes      int64 // of all, by estimate
 	indexBytes int64 // of these, what the index takes
 	hits       int64
+	ns         int64 // of all rows: no sum over some of them overflows
 	seed       maphash.Seed
 	*index
 }
@@ -169,9 +170,14 @@ func newSegment(seed maphash.Seed) *segment {
 	return s
 }
 
+// fits reports whether the times of all rows can still be added up with one more.
+func (s *segment) fits(ns int64) bool { return ns <= math.MaxInt64-s.ns }
+
+// add adds a row, whose time fits.
 func (s *segment) add(leaf, set uint32, ms, hits, ns int64) {
 	s.minMs, s.maxMs = min(s.minMs, ms), max(s.maxMs, ms)
-	s.hits += hits
+	s.hits = AddNs(s.hits, hits)
+	s.ns += ns
 	s.rows = append(s.rows, row{timeMs: ms, leaf: leaf, at: s.nodes[leaf].at, set: set, hits: uint32(min(hits, math.MaxUint32)), ns: ns})
 	s.bytes += rowBytes
 }

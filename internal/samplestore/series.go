@@ -63,10 +63,10 @@ func series(scans []*scan, q *Query, status Status, m *scratch) Series {
 				return
 			}
 			if class := classOf[r.set]; class >= 0 {
-				out.Values[class].Ns[at] += r.ns
+				out.Values[class].Ns[at] = AddNs(out.Values[class].Ns[at], r.ns)
 			} else {
-				others.Ns[at] += r.ns
-				otherNs += r.ns
+				others.Ns[at] = AddNs(others.Ns[at], r.ns)
+				otherNs = AddNs(otherNs, r.ns)
 			}
 		})
 	}
@@ -91,10 +91,11 @@ func topValues(scans []*scan, key string, count int, times func(*scan) pairSums)
 			}
 		}
 		for _, v := range most(there, mergedValues) {
-			sums[Value{Text: s.part.strings[v.value], Present: true}] += v.ns
+			value := Value{Text: s.part.strings[v.value], Present: true}
+			sums[value] = AddNs(sums[value], v.ns)
 		}
 		if all > 0 {
-			sums[Value{}] += all
+			sums[Value{}] = AddNs(sums[Value{}], all)
 		}
 	}
 	values := make([]Value, 0, len(sums))

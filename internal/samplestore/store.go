@@ -51,7 +51,7 @@ func (s *Store) Batch(fill func(add func(*Sample))) {
 	var current *segment
 	fill(func(sample *Sample) {
 		for len(sample.Points) > 0 {
-			next := s.room()
+			next := s.room(sample.Points[0].Ns)
 			if next != current {
 				current = next
 				clear(known)
@@ -62,10 +62,11 @@ func (s *Store) Batch(fill func(add func(*Sample))) {
 	s.version++
 }
 
-// room returns the segment that takes the next sample, and makes old ones leave.
-func (s *Store) room() *segment {
+// room returns the segment that takes the next sample, whose first point has so much time, and
+// makes old ones leave.
+func (s *Store) room(ns int64) *segment {
 	if n := len(s.all); n > 0 {
-		if last := s.all[n-1]; last.bytes < s.segmentBytes() {
+		if last := s.all[n-1]; last.bytes < s.segmentBytes() && last.fits(ns) {
 			return last
 		}
 		s.bytes -= s.all[n-1].indexBytes
@@ -73,7 +74,7 @@ func (s *Store) room() *segment {
 	}
 	for len(s.all) > 0 && s.bytes+s.segmentBytes() > s.maxBytes {
 		s.bytes -= s.all[0].bytes
-		s.evicted += s.all[0].hits
+		s.evicted = AddNs(s.evicted, s.all[0].hits)
 		s.all[0] = nil
 		s.kept.forget()
 		s.all = s.all[1:]
@@ -94,11 +95,11 @@ func (s *Store) put(to *segment, sample *Sample, known map[*Location]uint32) {
 	}
 	leaf, set := to.stack(stack, known), to.set(sample.Kind, labels)
 	for i, p := range sample.Points {
-		if i > 0 && to.bytes >= s.segmentBytes() {
+		if i > 0 && (to.bytes >= s.segmentBytes() || !to.fits(p.Ns)) {
 			break
 		}
 		to.add(leaf, set, p.TimeNs/1e6, p.Hits, p.Ns)
-		s.received += p.Hits
+		s.received = AddNs(s.received, p.Hits)
 		added++
 	}
 	sample.Points = sample.Points[added:]

@@ -2,7 +2,7 @@
 
 package sample
 
-import "math"
+import "github.com/customlabels/otelcol-customlabels/internal/samplestore"
 
 // Bounds of what a batch may refer to: a few bytes can name the same thing again and again.
 // Samples beyond count as malformed.
@@ -30,9 +30,4 @@ type Batch struct {
 type Walk func(visit func(*Sample)) Batch
 
 // AddNs adds up times and stays at the largest one.
-func AddNs(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
+func AddNs(a, b int64) int64 { return samplestore.AddNs(a, b) }
