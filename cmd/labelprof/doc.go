@@ -32,7 +32,8 @@
 // `process.context.label.tenant`, else the resource attribute `tenant`.
 //
 // Off-CPU profiles are shown beside: the time that threads with these labels were off the
-// CPU, and the functions that they left it in. A pprof file has it as a sample type of its
+// CPU, and the functions that they left it in. One sample counts at most 2^50 ns, 13 days,
+// weighted or not. A pprof file has it as a sample type of its
 // own, with why a thread was off the CPU as a tag:
 //
 //	go tool pprof -top -sample_index=off_cpu -tagignore=custom_labels.thread_state=runnable OUT.pb.gz

@@ -14,7 +14,7 @@ import (
 type unit struct {
 	kind     sample.Kind
 	count    bool  // hits, of periodNs each; otherwise nanoseconds
-	periodNs int64 // 0: none, a value is one hit
+	periodNs int64 // 0 off the CPU: a value is one hit
 }
 
 // unitOf tells the ways to report samples apart: CPU as a count or as time, off-CPU as time.
@@ -41,14 +41,14 @@ func unitOf(dict *dictionary, p pprofile.Profile) (unit, bool) {
 // of returns the hits and the time of a value.
 func (u unit) of(value int64) (hits, ns int64, ok bool) {
 	switch {
-	case value < 0 || value > sample.MaxNs:
+	case value < 0:
 		return 0, 0, false
+	case u.kind == sample.OffCPU:
+		return 1, value, true
 	case u.count:
 		return value, value * u.periodNs, value <= sample.MaxNs/u.periodNs
-	case u.periodNs > 0:
-		return value / u.periodNs, value, true
 	default:
-		return 1, value, true
+		return value / u.periodNs, value, true
 	}
 }
 
@@ -83,10 +83,15 @@ func (u unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) boo
 	return true
 }
 
-// add adds a value to a sample.
+// add adds a value to a sample. Time off the CPU is cut to what the sample may still have: where
+// few absences stand for all, one of hours can count weeks.
 func (u unit) add(s *sample.Sample, timeNs uint64, value int64) bool {
 	hits, ns, ok := u.of(value)
-	if !ok || s.Ns+ns > sample.MaxNs {
+	left := sample.MaxNs - s.Ns
+	if u.kind == sample.OffCPU {
+		ns = min(ns, left)
+	}
+	if !ok || ns > left {
 		return false
 	}
 	s.Hits += hits

@@ -3,7 +3,9 @@
 package otlp
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,11 +14,34 @@ import (
 
 // All values of one sample together are bounded as each is, so that no sum that matters overflows.
 func TestSampleIsBounded(t *testing.T) {
-	u := unit{kind: sample.OffCPU}
+	u := unit{kind: sample.OnCPU, periodNs: 1}
 	var s sample.Sample
 	require.True(t, u.add(&s, 1, sample.MaxNs-1))
 	require.True(t, u.add(&s, 2, 1))
 	require.False(t, u.add(&s, 3, 1))
 	require.EqualValues(t, sample.MaxNs, s.Ns)
 	require.Len(t, s.Points, 2)
+	require.False(t, u.add(&sample.Sample{}, 1, sample.MaxNs+1))
+}
+
+// A thread that slept for hours counts, with as much as a sample may have: its value is a
+// hundred times as long where one of a hundred such absences is told.
+func TestLongAbsences(t *testing.T) {
+	const slept = 4 * time.Hour * 100
+	require.Greater(t, int64(slept), int64(sample.MaxNs))
+	u := unit{kind: sample.OffCPU}
+	for values, want := range map[[3]int64][3]int64{
+		{int64(slept), 5, math.MaxInt64}: {sample.MaxNs, 0, 0},
+		{5, int64(slept), 7}:             {5, sample.MaxNs - 5, 0},
+		{1, 2, sample.MaxNs - 3}:         {1, 2, sample.MaxNs - 3},
+	} {
+		var s sample.Sample
+		for i, value := range values {
+			require.True(t, u.add(&s, uint64(i), value))
+			require.Equal(t, sample.Point{TimeNs: int64(i), Hits: 1, Ns: want[i]}, s.Points[i])
+		}
+		require.EqualValues(t, 3, s.Hits)
+		require.EqualValues(t, sample.MaxNs, s.Ns)
+		require.False(t, u.add(&s, 4, -1), "what is negative is no time")
+	}
 }

@@ -89,7 +89,7 @@ func (p *Builder) Add(s *sample.Sample) {
 		p.profile.Sample = append(p.profile.Sample, entry)
 		p.bytes += 2*len(key) + entryBytes*(1+len(tags)) + 8*len(stack)
 	}
-	entry.Value[at] += s.Hits
+	entry.Value[at] = sample.AddNs(entry.Value[at], s.Hits)
 	entry.Value[at+1] = sample.AddNs(entry.Value[at+1], s.Ns)
 }
 

@@ -52,7 +52,7 @@ func (v kindValues) point(values []int64) (hits, ns int64) {
 	case hits <= sample.MaxNs/v.periodNs:
 		ns = hits * v.periodNs
 	default:
-		ns = -1
+		ns = sample.MaxNs
 	}
 	if v.hits < 0 && ns != 0 {
 		hits = 1

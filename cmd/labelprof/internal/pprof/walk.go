@@ -47,9 +47,10 @@ func Walk(p *profile.Profile, visit func(*sample.Sample)) sample.Batch {
 			hits, ns := kind.point(entry.Value)
 			switch {
 			case hits == 0 && ns == 0: // it is of another kind
-			case hits < 0 || ns < 0 || hits > sample.MaxNs || ns > sample.MaxNs:
+			case hits < 0 || ns < 0:
 				b.Malformed++
 			default:
+				hits, ns = min(hits, sample.MaxNs), min(ns, sample.MaxNs) // sums of many samples
 				s.Kind, s.PeriodNs, s.Hits, s.Ns = kind.kind, kind.periodNs, hits, ns
 				s.Points = append(s.Points[:0], sample.Point{TimeNs: int64(b.StartNs), Hits: hits, Ns: ns})
 				b.Samples++

@@ -14,7 +14,8 @@ const (
 )
 
 // MaxNs bounds what a single sample may claim, two weeks of time, so that
-// no sum that matters can overflow.
+// no sum that matters can overflow. More CPU time is malformed in OTLP; time off the CPU, which
+// may be weighted, and sums of pprof are cut to it.
 const MaxNs = 1 << 50
 
 // Batch is what a reader found besides the samples that it handed over.

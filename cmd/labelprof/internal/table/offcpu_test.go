@@ -66,7 +66,7 @@ func TestOffCPUBounds(t *testing.T) {
 	for range 10_000 {
 		f.Absence(sample.MaxNs, "long", sample.LabelPrefix+"tenant", "acme")
 	}
-	f.Absence(sample.MaxNs+1, "too long")
+	f.Absence(sample.MaxNs+1, "longer", sample.LabelPrefix+"tenant", "sleeper")
 	f.Absence(-1, "negative")
 	f.Sample(1, []string{"no value"})
 	s, p := New([]string{"tenant"}), pprof.New(pprof.MaxBytes)
@@ -74,9 +74,10 @@ func TestOffCPUBounds(t *testing.T) {
 		s.Add(entry)
 		p.Add(entry)
 	})
-	require.EqualValues(t, 3, found.Malformed)
+	require.EqualValues(t, 2, found.Malformed)
 	require.EqualValues(t, math.MaxInt64, s.offCPUNs)
 	require.EqualValues(t, math.MaxInt64, s.sorted()[0].offCPUNs)
+	require.EqualValues(t, sample.MaxNs, s.sorted()[1].offCPUNs)
 	var b bytes.Buffer
 	require.NoError(t, p.Profile().Write(&b))
 	_, err := profile.Parse(&b)

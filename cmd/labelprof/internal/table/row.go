@@ -40,7 +40,7 @@ func restOf(hidden []*row, overflow row) row {
 	rest := row{hits: overflow.hits, cpuNs: overflow.cpuNs, offCPUNs: overflow.offCPUNs}
 	for _, r := range hidden {
 		rest.hits += r.hits
-		rest.cpuNs += r.cpuNs
+		rest.cpuNs = sample.AddNs(rest.cpuNs, r.cpuNs)
 		rest.offCPUNs = sample.AddNs(rest.offCPUNs, r.offCPUNs)
 	}
 	return rest

@@ -98,12 +98,12 @@ func (t *Table) Add(s *sample.Sample) {
 		return
 	}
 	t.hits += s.Hits
-	t.cpuNs += s.Ns
+	t.cpuNs = sample.AddNs(t.cpuNs, s.Ns)
 	if s.TraceID != "" {
-		t.tracedNs += s.Ns
+		t.tracedNs = sample.AddNs(t.tracedNs, s.Ns)
 	}
 	r.hits += s.Hits
-	r.cpuNs += s.Ns
+	r.cpuNs = sample.AddNs(r.cpuNs, s.Ns)
 	t.addFunction(r.functions, s)
 	t.addShare(share{s.Process.PID, key}, s.Ns)
 }
@@ -148,10 +148,10 @@ func (t *Table) addFunction(functions map[functionKey]int64, s *sample.Sample) {
 
 func (t *Table) addShare(key share, cpuNs int64) {
 	if _, ok := t.shares[key]; !ok && (len(t.shares) >= maxShares || !t.room(len(key.row))) {
-		t.unsharedNs += cpuNs
+		t.unsharedNs = sample.AddNs(t.unsharedNs, cpuNs)
 		return
 	}
-	t.shares[key] += cpuNs
+	t.shares[key] = sample.AddNs(t.shares[key], cpuNs)
 }
 
 // Empty reports whether there is nothing to show.

@@ -4,6 +4,7 @@ package table
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -199,4 +200,18 @@ func TestValuesOfARow(t *testing.T) {
 		hits[r.values[0].text+"|"+r.values[1].text] = r.hits
 	}
 	require.Equal(t, map[string]int64{"a\x01b|c": 1, "a|b\x01c": 2}, hits)
+}
+
+// Sums of CPU time stay at the largest one, as those of time off the CPU do.
+func TestCPUBounds(t *testing.T) {
+	s := New([]string{"tenant"})
+	for range 8192 {
+		s.Add(&sample.Sample{Ns: sample.MaxNs, TraceID: "1", Process: &sample.Process{PID: 7}})
+	}
+	require.EqualValues(t, math.MaxInt64, s.cpuNs)
+	require.EqualValues(t, math.MaxInt64, s.tracedNs)
+	require.EqualValues(t, math.MaxInt64, s.sorted()[0].cpuNs)
+	for _, ns := range s.shares {
+		require.EqualValues(t, math.MaxInt64, ns)
+	}
 }
