@@ -22,9 +22,28 @@ func newFunction(name []byte, start uint64) Function {
 	return Function{Name: demangled(system), SystemName: system, Start: start}
 }
 
+// maxConversions bounds how many conversion operators a name has that is demangled: the demangler
+// reads what follows one twice, and so the last of n 2^n times.
+const maxConversions = 3
+
+// conversions counts what may be conversion operators; identifiers may have these letters, too, and
+// keep a name as it is that has them often.
+func conversions(name string) (n int) {
+	for rest := name; ; n++ {
+		i := strings.Index(rest, "cv")
+		if i < 0 {
+			return n
+		}
+		rest = rest[i+len("cv"):]
+	}
+}
+
 // demangled returns a C++ or Rust name in readable form, others as they are.
 func demangled(name string) (readable string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") {
+		return name
+	}
+	if conversions(name) > maxConversions {
 		return name
 	}
 	// The names are the target's. A mistake of the demangler costs one name.
