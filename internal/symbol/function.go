@@ -23,19 +23,19 @@ func newFunction(name []byte, start uint64) Function {
 }
 
 // maxConversions bounds how many conversion operators a name has that is demangled: the demangler
-// reads what follows one twice, and so the last of n 2^n times.
+// reads the template arguments behind one twice (demangleCastTemplateArgs), and so those of the last
+// of n 2^n times.
 const maxConversions = 3
 
-// conversions counts what may be conversion operators; identifiers may have these letters, too, and
-// keep a name as it is that has them often.
+// conversions counts what may be conversion operators to a type that is a template parameter or made
+// of one: cv, not before the length of an identifier. Within identifiers it counts, too.
 func conversions(name string) (n int) {
-	for rest := name; ; n++ {
-		i := strings.Index(rest, "cv")
-		if i < 0 {
-			return n
+	for i := 0; i+2 < len(name); i++ {
+		if name[i:i+2] == "cv" && (name[i+2] < '0' || name[i+2] > '9') {
+			n++
 		}
-		rest = rest[i+len("cv"):]
 	}
+	return n
 }
 
 // demangled returns a C++ or Rust name in readable form, others as they are.
@@ -43,7 +43,7 @@ func demangled(name string) (readable string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") {
 		return name
 	}
-	if conversions(name) > maxConversions {
+	if name[1] == 'Z' && conversions(name) > maxConversions {
 		return name
 	}
 	// The names are the target's. A mistake of the demangler costs one name.

@@ -20,4 +20,5 @@ func TestNameWithoutEnd(t *testing.T) {
 		t.Fatal("it takes too long")
 	}
 	require.Equal(t, "C::operator int()", demangled("_ZN1CcviEv"))
+	require.Equal(t, "f(cv::A, cv::B, cv::C, cv::D)", demangled("_Z1fN2cv1AEN2cv1BEN2cv1CEN2cv1DE"), "a namespace")
 }
