@@ -29,8 +29,9 @@ type aggregator struct {
 	// budgets says when the interval of the labels' budgets began, CLOCK_MONOTONIC.
 	budgets      uint64
 	perContainer bool
-	profiles     bool // wanted, and so stacks and links
-	functions    bool // of language runtimes are wanted
+	clockDueNs   int64 // of the sample with which the clock is looked at again
+	profiles     bool  // wanted, and so stacks and links
+	functions    bool  // of language runtimes are wanted
 	batch        *batch
 	sample       profile.Sample
 	awaiting     awaiting
@@ -109,6 +110,21 @@ func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Deco
 	return d.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
 }
 
+// clockGap is how far samples are apart, by CLOCK_MONOTONIC, between which the clock is looked at.
+const clockGap = int64(time.Millisecond)
+
+// checkClock begins a new batch if the clock was set since this one began.
+func (d *aggregator) checkClock(timeNs int64) {
+	if timeNs < d.clockDueNs {
+		return
+	}
+	d.clockDueNs = timeNs + clockGap
+	if d.batch.clockSet(time.Now()) {
+		d.handOver()
+		d.batch = d.output.newBatch(d.stream)
+	}
+}
+
 // filtered reports whether a process is known not to be wanted, and counts its sample
 // then. BPF may not know yet, or have no room for it.
 func (d *aggregator) filtered(proc *process.Process) bool {
@@ -122,10 +138,7 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.registry.Count(decoded)
-	if d.batch.clockSet(time.Now()) {
-		d.handOver()
-		d.batch = d.output.newBatch(d.stream)
-	}
+	d.checkClock(int64(rec.TimeNs))
 	of := d.batch.user(rec.UID)
 	of.processes[proc.Handle()] = proc
 	d.sample = profile.Sample{
