@@ -29,6 +29,7 @@ type openedRuntime struct {
 	process langruntime.Process // nil: it is starting, or not supported
 	refused bool                // it is not supported
 	attempt int
+	awaited bool  // it is starting: it is looked at again at againNs
 	againNs int64 // when it may be looked at again; CLOCK_MONOTONIC
 }
 
@@ -45,9 +46,15 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	if o.runtime != runtime || o.bias != m.Bias {
 		*o = openedRuntime{runtime: runtime, bias: m.Bias}
 	}
-	now := t.now()
-	if o.process != nil || o.refused || now < o.againNs {
+	if o.process != nil || o.refused {
 		return o.process
+	}
+	now := t.now()
+	if now < o.againNs {
+		if o.awaited { // what is done sooner for the process has taken the job that was to open it
+			t.openLater(p, o.againNs)
+		}
+		return nil
 	}
 	tid, err := t.Thread(p)
 	if err != nil {
@@ -57,7 +64,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	if _, gone := t.Thread(p); gone != nil { // it may have been another process
 		return nil
 	}
-	o.againNs = now + int64(startingGap)<<o.attempt
+	o.againNs, o.awaited = now+int64(startingGap)<<o.attempt, false
 	switch {
 	case err == nil:
 		o.process = opened
@@ -65,16 +72,22 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 		o.refused = true
 		t.explainRuntime(err, m)
 	case o.attempt < maxStarting:
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if !p.exited {
-			t.jobs.schedule(p, workUnwind, o.againNs)
-		}
+		t.openLater(p, o.againNs)
+		o.awaited = true
 		o.attempt++
 	default: // it is not what was expected, or very slow
 		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnreadable, err), m)
 	}
 	return o.process
+}
+
+// openLater has the language runtime of a process looked at again.
+func (t *Table) openLater(p *Process, ns int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !p.exited {
+		t.jobs.schedule(p, workUnwind, ns)
+	}
 }
 
 // runtimeOf returns the mapping of the language runtime of a process; nil if there is none that

@@ -46,3 +46,22 @@ func TestUnreadableRuntime(t *testing.T) {
 	require.LessOrEqual(t, look(time.Minute, 10*time.Millisecond), 12)
 	require.GreaterOrEqual(t, look(time.Minute, 10*time.Second), 5, "it may have been slow")
 }
+
+// A runtime that is starting is opened when it is time, whatever is done for the process before.
+func TestStartingRuntimeIsNotForgotten(t *testing.T) {
+	f, _, p := contextFake(t)
+	file := executable.NewFile(procfs.FileID{}, "", executable.Facts{Runtime: &unreadableRuntime{}}, nil)
+	info := &Info{Mappings: []executable.Mapping{{File: file, Biased: true}}}
+	f.opts.Runtimes[record.RuntimeHotSpot] = true
+	require.Nil(t, f.openRuntime(p, info))
+	due := p.worker().opened.againNs
+	for range 3 {
+		require.NotZero(t, p.work&workUnwind)
+		require.Equal(t, due, p.dueNs)
+		p.work = 0 // done with other work, which is due sooner
+		f.advance(int64(startingGap) / 4)
+		require.Nil(t, f.openRuntime(p, info))
+	}
+	require.NotZero(t, p.work&workUnwind)
+	require.Equal(t, due, p.dueNs)
+}
