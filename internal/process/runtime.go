@@ -51,7 +51,8 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 	}
 	now := t.now()
 	if now < o.againNs {
-		if o.awaited { // what is done sooner for the process has taken the job that was to open it
+		// What is done sooner for the process has taken the job that was to open it.
+		if o.awaited {
 			t.openLater(p, o.againNs)
 		}
 		return nil
