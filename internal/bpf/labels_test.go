@@ -165,30 +165,33 @@ func TestLabelLimits(t *testing.T) {
 	})
 }
 
-// Sources are read in order into one section; of what finds no room in it, that is told.
+// Sources are read in order into one section; of what finds no room in it, that is told, also
+// if another source would fill it to its last byte.
 func TestSourcesShareSection(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
-	tgt := startTarget(t, program, "section-full-context")
-	id := identify(t, s, tgt.pid)
+	tgt, exact := startTarget(t, program, "section-full-context"), startTarget(t, program, "section-exact")
 	set := record.LabelSource{ABI: record.ABIV1, Offset: tgt.offsetV1}
 	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
+	const present, truncated = record.OutcomePresent, record.OutcomeTruncated
 	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
+		target  target
 		sources []record.LabelSource
 		want    []record.Outcome
 		link    bool
 	}{
-		{[]record.LabelSource{set, context}, []record.Outcome{record.OutcomeTruncated, record.OutcomeTruncated}, false},
-		{[]record.LabelSource{context, set}, []record.Outcome{record.OutcomePresent, record.OutcomeTruncated}, true},
+		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, truncated}, false},
+		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, true},
+		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{truncated, truncated, truncated, truncated}, false},
 	} {
 		var changed unix.Timespec
-		require.NoError(t, s.SetLabelSources(id, tc.sources))
+		require.NoError(t, s.SetLabelSources(identify(t, s, tc.target.pid), tc.sources))
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &changed))
 		seen := 0
 		readUntil(t, s, func(r *Record) bool {
-			if r.PID != tgt.pid || r.TimeNs < uint64(changed.Nano()) {
+			if r.PID != tc.target.pid || r.TimeNs < uint64(changed.Nano()) {
 				return false
 			}
 			d := cache.Decode(nil, r.Labels)

@@ -18,7 +18,7 @@ type block struct {
 
 // room reports whether n more bytes of payload fit a label section.
 func (b *block) room(n int) bool {
-	return record.LabelBlockBytes+len(b.payload)+n <= record.MaxLabelBytes
+	return record.LabelBlockBytes+len(b.payload)+n <= record.MaxLabelEnd
 }
 
 // finish returns the bytes of the block. Only an outcome that comes with labels

@@ -17,6 +17,7 @@
 #define MAX_LABEL_VALUE_BYTES 1024   /* of one value */
 #define MAX_CONTEXT_ATTRS_BYTES 2048 /* attrs-data of a thread context record */
 #define MAX_LABEL_BYTES 8192	     /* the label section of one record */
+#define MAX_LABEL_END 8144	     /* where labels end in it: the blocks of all sources have room */
 #define MAX_NODEJS_BUCKETS 65536     /* of the hash table of an async context; a power of 2 */
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128
@@ -359,6 +360,7 @@ struct label_block {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct label_block) == 16, "label_block");
+_Static_assert(MAX_LABEL_END + (MAX_LABEL_SOURCES - 1) * sizeof(struct label_block) == MAX_LABEL_BYTES, "blocks have room");
 
 /* Payload of v0, v1 and Go: one for each live slot in order; key_bytes of key and value_bytes of value follow. */
 struct raw_label {
