@@ -21,7 +21,7 @@ import (
 // the output's goroutine.
 type deliverer struct {
 	log      *zap.Logger
-	report   func(error)
+	report   func(Concern, error)
 	next     xconsumer.Profiles
 	counts   *counts
 	resolver *resolver
@@ -100,14 +100,14 @@ func (d *deliverer) consume(ctx context.Context, s *stream, profiles pprofile.Pr
 	if err != nil {
 		s.drop(DropRefused, n)
 		d.refusals.add(err)
-		d.report(fmt.Errorf("the next consumer refuses profiles: %w", err))
+		d.report(ConcernProfiles, fmt.Errorf("the next consumer refuses profiles: %w", err))
 		d.refused = true
 		return
 	}
 	s.emitted.Add(n)
 	if d.refused {
 		d.refused = false
-		d.report(nil)
+		d.report(ConcernProfiles, nil)
 	}
 }
 

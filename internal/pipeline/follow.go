@@ -21,7 +21,7 @@ import (
 // missed, and follows CPU hotplug. It reads until the sampler is closed.
 type follower struct {
 	log     *zap.Logger
-	report  func(error)
+	report  func(Concern, error)
 	sampler *bpf.Sampler
 	table   *process.Table
 	stream  *stream              // of the sampler, which counts the events that were lost
@@ -77,7 +77,7 @@ func (f *follower) followProcesses() {
 			return
 		}
 		if err != nil {
-			f.degraded("process events have ended: new processes will be seen late", err)
+			f.degraded(ConcernProcessEvents, "process events have ended: new processes will be seen late", err)
 			return
 		}
 		f.some.Store(true)
@@ -88,13 +88,13 @@ func (f *follower) followProcesses() {
 func (f *follower) followMappings() {
 	err := f.sampler.ReadMappingEvents(f.table.HandleEvents)
 	if !errors.Is(err, bpf.ErrClosed) {
-		f.degraded("mapping events have ended: libraries loaded later will be seen late", err)
+		f.degraded(ConcernMappingEvents, "mapping events have ended: libraries loaded later will be seen late", err)
 	}
 }
 
-func (f *follower) degraded(what string, err error) {
+func (f *follower) degraded(of Concern, what string, err error) {
 	f.log.Error(what, zap.Error(err))
-	f.report(fmt.Errorf("%s: %w", what, err))
+	f.report(of, fmt.Errorf("%s: %w", what, err))
 }
 
 // repairInterval is how often CPUs that came or went are looked for, and events of
@@ -129,10 +129,10 @@ func (f *follower) followCPUs(r *repairs) {
 	switch {
 	case err == nil && r.cpus != "":
 		r.cpus = ""
-		f.report(nil)
+		f.report(ConcernCPUs, nil)
 	case err != nil && err.Error() != r.cpus:
 		r.cpus = err.Error()
-		f.degraded("some CPUs are not sampled", err)
+		f.degraded(ConcernCPUs, "some CPUs are not sampled", err)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestMappingsLostWithCPU(t *testing.T) {
 	var lost bool
 	var wrong error
 	f := &follower{
-		log: zap.NewNop(), report: func(error) {},
+		log: zap.NewNop(), report: func(Concern, error) {},
 		handle: func(events []record.Event) { told = append(told, events...) },
 		update: func() (bool, error) { return lost, wrong },
 	}

@@ -27,7 +27,7 @@ const pointBytes = 512
 // what the consumer refuses, or is too slow for, comes with the next ones.
 type metering struct {
 	refusals     refusals
-	report       func(error)
+	report       func(Concern, error)
 	next         consumer.Metrics
 	sums         *cputime.Sums
 	counts       *counts
@@ -168,7 +168,7 @@ func (m *metering) collect() {
 	if err := errors.Join(errs...); err != nil {
 		m.counts.collections[CollectionRefused].Add(1)
 		m.refusals.add(err)
-		m.report(fmt.Errorf("the next consumer refuses metrics: %w", err))
+		m.report(ConcernMetrics, fmt.Errorf("the next consumer refuses metrics: %w", err))
 		m.refused = true
 		return
 	}
@@ -176,6 +176,6 @@ func (m *metering) collect() {
 	m.counts.collections[CollectionAccepted].Add(1)
 	if m.refused {
 		m.refused = false
-		m.report(nil)
+		m.report(ConcernMetrics, nil)
 	}
 }

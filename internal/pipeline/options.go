@@ -23,9 +23,9 @@ type Options struct {
 	// NoticeInterval is over how long it is noticed that nothing is emitted; what is logged
 	// says a minute, the default.
 	NoticeInterval time.Duration
-	// Report is told an error while the pipeline is degraded, and nil when it has recovered.
+	// Report is told an error of a concern while that is degraded, and nil when it has recovered.
 	// It must not block and is called from any goroutine; nil: nobody is told.
-	Report func(error)
+	Report func(Concern, error)
 	// Scope is the instrumentation scope of what is emitted.
 	Scope Scope
 
@@ -246,7 +246,7 @@ func (o *Options) complete() {
 		o.Logger = zap.NewNop()
 	}
 	if o.Report == nil {
-		o.Report = func(error) {}
+		o.Report = func(Concern, error) {}
 	}
 	orDefault(&o.SamplesPerSecond, d.SamplesPerSecond)
 	orDefault(&o.ReportInterval, d.ReportInterval)

@@ -15,7 +15,7 @@ func TestOptionsComplete(t *testing.T) {
 	var o Options
 	o.complete()
 	require.NotNil(t, o.Logger)
-	o.Report(nil)
+	o.Report(ConcernProfiles, nil)
 	o.Logger, o.Report = nil, nil
 	require.Equal(t, want, o)
 

@@ -18,13 +18,13 @@ type observedPipeline struct {
 }
 
 // newPipeline makes the engine of the receivers.
-func newPipeline(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
+func newPipeline(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(pipeline.Concern, error)) (engine, error) {
 	return newPipelineWith(cfg.options(), cfg, set, next, report)
 }
 
 // newPipelineWith has options that may be other than the configuration's.
 func newPipelineWith(
-	o pipeline.Options, cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error),
+	o pipeline.Options, cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(pipeline.Concern, error),
 ) (engine, error) {
 	o.Kernel.WholeVerifierLog = set.Logger.Core().Enabled(zapcore.DebugLevel)
 	o.Next, o.Logger, o.Report = next, set.Logger, report

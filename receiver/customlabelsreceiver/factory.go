@@ -17,7 +17,7 @@ func NewFactory() receiver.Factory { return newFactory(newPipeline) }
 // NewFactoryWith is [NewFactory] for tests of this module: change may set otherwise what no
 // key says.
 func NewFactoryWith(change func(*pipeline.Options)) receiver.Factory {
-	return newFactory(func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
+	return newFactory(func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(pipeline.Concern, error)) (engine, error) {
 		o := cfg.options()
 		change(&o)
 		return newPipelineWith(o, cfg, set, next, report)

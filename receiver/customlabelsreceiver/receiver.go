@@ -23,9 +23,9 @@ type engine interface {
 }
 
 // newEngineFunc makes an engine that delivers to next. The engine tells
-// report how it is: an error while it is degraded, nil when it has recovered.
+// report how it is, by concern: an error while it is degraded, nil when it has recovered.
 // report does not block and may be called at any time from any goroutine.
-type newEngineFunc func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error)
+type newEngineFunc func(cfg *Config, set receiver.Settings, next pipeline.Consumers, report func(pipeline.Concern, error)) (engine, error)
 
 // shared starts and stops the engine of a configuration for all of its signals. It runs
 // while all of them are started: the collector starts what comes next in a pipeline before

@@ -29,7 +29,7 @@ var errTest = errors.New("attach perf event: permission denied")
 // fakeEngine delivers one batch when it is shut down, as a flush does.
 type fakeEngine struct {
 	next      pipeline.Consumers
-	report    func(error)
+	report    func(pipeline.Concern, error)
 	startErr  error
 	starts    atomic.Int32
 	shutdowns atomic.Int32
@@ -76,7 +76,7 @@ type fakes struct {
 	startErr error
 }
 
-func (f *fakes) newEngine(_ *Config, _ receiver.Settings, next pipeline.Consumers, report func(error)) (engine, error) {
+func (f *fakes) newEngine(_ *Config, _ receiver.Settings, next pipeline.Consumers, report func(pipeline.Concern, error)) (engine, error) {
 	if f.makeErr != nil {
 		return nil, f.makeErr
 	}
@@ -196,26 +196,58 @@ func TestReceiverStatusOnChangeOnly(t *testing.T) {
 	require.NoError(t, r.Start(t.Context(), host))
 	report := f.made[0].report
 
-	report(nil)
+	report(pipeline.ConcernProfiles, nil)
 	require.Empty(t, host.events, "well from the start")
 
-	report(errTest)
-	report(errors.New(errTest.Error()))
+	report(pipeline.ConcernProfiles, errTest)
+	report(pipeline.ConcernProfiles, errors.New(errTest.Error()))
 	require.Len(t, host.events, 1)
 	require.Equal(t, componentstatus.StatusRecoverableError, host.events[0].Status())
 	require.ErrorIs(t, host.events[0].Err(), errTest)
 
-	report(errors.New("another one"))
+	report(pipeline.ConcernProfiles, errors.New("another one"))
 	require.Len(t, host.events, 2)
 
-	report(nil)
-	report(nil)
+	report(pipeline.ConcernProfiles, nil)
+	report(pipeline.ConcernProfiles, nil)
 	require.Len(t, host.events, 3)
 	require.Equal(t, componentstatus.StatusOK, host.events[2].Status())
 
 	require.NoError(t, r.Shutdown(t.Context()))
-	report(errTest)
+	report(pipeline.ConcernProfiles, errTest)
 	require.Len(t, host.events, 3, "nothing after Shutdown")
+}
+
+// What recovers says nothing of what else is wrong: the worst of it is reported, OK when all is well.
+func TestReceiverStatusByConcern(t *testing.T) {
+	f := new(fakes)
+	host := newStatusHost()
+	r := newReceiver(t, f, defaultConfig(), nopSettings(), consumertest.NewNop())
+	require.NoError(t, r.Start(t.Context(), host))
+	report := f.made[0].report
+	last := func(events int) error {
+		t.Helper()
+		require.Len(t, host.events, events)
+		return host.events[events-1].Err()
+	}
+	cpus, metrics := errors.New("a CPU"), errors.New("metrics")
+
+	report(pipeline.ConcernCPUs, cpus)
+	require.ErrorIs(t, last(1), cpus)
+	report(pipeline.ConcernMetrics, metrics)
+	require.ErrorIs(t, last(1), cpus, "it is worse")
+	report(pipeline.ConcernProfiles, errTest)
+	require.ErrorIs(t, last(2), errTest)
+	report(pipeline.ConcernProfiles, nil)
+	require.ErrorIs(t, last(3), cpus, "the next one is reported again")
+	report(pipeline.ConcernCPUs, nil)
+	require.ErrorIs(t, last(4), metrics)
+	report(pipeline.ConcernCPUs, nil)
+	require.ErrorIs(t, last(4), metrics, "nothing has changed")
+	report(pipeline.ConcernMetrics, nil)
+	require.NoError(t, last(5))
+	require.Equal(t, componentstatus.StatusOK, host.events[4].Status())
+	require.NoError(t, r.Shutdown(t.Context()))
 }
 
 func TestReceiverShutdownError(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 )
 
 // twoSignals are the receivers of both signals of one configuration.
@@ -48,7 +50,7 @@ func TestSignalsShareOnePipeline(t *testing.T) {
 			require.NoError(t, second.Start(t.Context(), s.hosts[1]))
 			require.Len(t, s.made, 1)
 
-			s.made[0].report(errTest)
+			s.made[0].report(pipeline.ConcernMetrics, errTest)
 			for _, h := range s.hosts {
 				require.Len(t, h.events, 1)
 				require.Equal(t, componentstatus.StatusRecoverableError, h.events[0].Status())

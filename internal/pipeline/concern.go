@@ -1,0 +1,16 @@
+package pipeline
+
+// Concern is what an error that a pipeline lives on with is about. Each goes wrong and recovers by
+// itself, whatever is wrong beside it.
+type Concern uint8
+
+// The concerns, the worst first.
+const (
+	ConcernProfiles      Concern = iota // the next consumer refuses profiles: samples are lost
+	ConcernCPUs                         // some CPUs are not sampled
+	ConcernProcessEvents                // new processes are seen late
+	ConcernMappingEvents                // libraries that are loaded later are seen late
+	ConcernMetrics                      // the next consumer refuses metrics: they come with the next ones
+
+	NumConcerns = iota
+)
