@@ -76,8 +76,8 @@ type part struct {
 	values [][]int64  // by entry; empty unless of absences
 }
 
-// entryRef is an entry of a part, stackRef a stack.
-type entryRef struct{ part, entry uint32 }
+// entryRef is an entry of a part, with the samples [from, to) of it; stackRef is a stack.
+type entryRef struct{ part, entry, from, to uint32 }
 
 type stackRef struct{ part, stack uint32 }
 
@@ -123,7 +123,15 @@ func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
 
 func (b *build) key(e entryRef) *key { return &b.parts[e.part].entries[e.entry] }
 
-func (b *build) times(e entryRef) []uint64 { return b.parts[e.part].times[e.entry] }
+func (b *build) times(e entryRef) []uint64 { return b.parts[e.part].times[e.entry][e.from:e.to] }
+
+// values are empty unless of absences.
+func (b *build) values(e entryRef) []int64 {
+	if b.opts.OffCPU == nil {
+		return nil
+	}
+	return b.parts[e.part].values[e.entry][e.from:e.to]
+}
 
 // wanted returns the groups of entries whose process is wanted.
 func (b *build) wanted(groups [][]entryRef) [][]entryRef {
@@ -188,7 +196,7 @@ func (b *build) entriesByProcess() [][]entryRef {
 				group[process] = g
 				groups = append(groups, nil)
 			}
-			groups[g] = append(groups[g], entryRef{uint32(p), uint32(entry)})
+			groups[g] = append(groups[g], entryRef{uint32(p), uint32(entry), 0, uint32(len(b.parts[p].times[entry]))})
 		}
 	}
 	return groups
@@ -264,7 +272,7 @@ func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 		b.samples[string(b.identity)] = sample
 	}
 	sample.TimestampsUnixNano().Append(times...)
-	sample.Values().Append(b.parts[entry.part].values[entry.entry]...)
+	sample.Values().Append(b.values(entry)...)
 }
 
 func (b *build) count(k *key, set setAttributes, samples uint64) {

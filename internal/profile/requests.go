@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -13,8 +14,8 @@ import (
 // are sent, with what is in each. Mostly that is one. Else the users with little come
 // first and together, and each user with more than one request has requests of its own: what
 // a user's processes are called or publish does not move the others' samples. A process
-// comes in several pieces if it must. A single entry that is too large is left out; its
-// samples are counted in a piece without profiles.
+// comes in several pieces if it must, and so does an entry that has many samples. A single entry
+// that leaves its samples too little room is left out; they are counted in a piece without profiles.
 func Requests(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int) iter.Seq2[pprofile.Profiles, BuildStats] {
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
 		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
@@ -29,13 +30,12 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 	if bytes <= maxBytes {
 		return yield(out, stats)
 	}
-	b.stats.LeftOut = stats.LeftOut // for the first piece
-	if len(groups) == 1 && len(groups[0]) == 1 {
-		lost := BuildStats{TooLarge: stats.Samples, LeftOut: stats.LeftOut}
-		b.stats = BuildStats{}
-		return yield(pprofile.NewProfiles(), lost)
+	pieces := b.divide(weigh(groups, out, bytes), maxBytes)
+	if len(pieces) == 0 {
+		return yield(pprofile.NewProfiles(), BuildStats{TooLarge: stats.Samples, LeftOut: stats.LeftOut})
 	}
-	for _, piece := range b.divide(weigh(groups, out, bytes), maxBytes) {
+	b.stats.LeftOut = stats.LeftOut // for the first piece
+	for _, piece := range pieces {
 		if !b.request(piece, maxBytes, yield) {
 			return false
 		}
@@ -71,10 +71,14 @@ func weigh(groups [][]entryRef, out pprofile.Profiles, bytes int) []weighed {
 // some of them is more than their part of the dictionary of all.
 const roomShare = 4
 
-// divide makes several pieces of one that is too large. Each has less than all.
+// divide makes several pieces of one that is too large, each of which has less than all; none, if
+// it cannot be divided.
 func (b *build) divide(processes []weighed, maxBytes int) (pieces [][][]entryRef) {
 	room := max(maxBytes-maxBytes/roomShare, 1)
-	if len(processes) == 1 {
+	switch {
+	case len(processes) == 1 && len(processes[0].entries) == 1:
+		return b.divideSamples(processes[0].entries[0], maxBytes)
+	case len(processes) == 1:
 		return divideEntries(processes[0], room)
 	}
 	perUser := map[uint32]int{} // by part, of which each is a user's
@@ -112,6 +116,41 @@ func divideEntries(p weighed, room int) (pieces [][][]entryRef) {
 	}
 	for piece := range slices.Chunk(p.entries, n) {
 		pieces = append(pieces, [][]entryRef{piece})
+	}
+	return pieces
+}
+
+// What a sample of an entry takes at most when it is sent, and what the lengths of all that it is
+// in grow by when it has more of them.
+const (
+	sentTimeBytes   = 8
+	sentValueBytes  = binary.MaxVarintLen64
+	sentLengthBytes = 6 * binary.MaxVarintLen32
+)
+
+// leastRoomShare of a request is left to the samples of an entry that is divided by them: its stack,
+// labels and resource come again in each piece, and a program chooses how large they are.
+const leastRoomShare = 16
+
+// divideSamples divides an entry by its samples, of which each piece has as many as it has room for;
+// not if that is too little.
+func (b *build) divideSamples(e entryRef, maxBytes int) (pieces [][][]entryRef) {
+	bare := e
+	bare.to = bare.from
+	out, _ := b.fill([][]entryRef{{bare}})
+	room := maxBytes - requestBytes(out) - sentLengthBytes
+	if e.to-e.from == 1 || room < maxBytes/leastRoomShare {
+		return nil
+	}
+	each := sentTimeBytes
+	if b.opts.OffCPU != nil {
+		each += sentValueBytes
+	}
+	n := uint32(max(min(room/each, int(e.to-e.from)/2), 1))
+	for from := e.from; from < e.to; from += n {
+		piece := e
+		piece.from, piece.to = from, min(from+n, e.to)
+		pieces = append(pieces, [][]entryRef{{piece}})
 	}
 	return pieces
 }

@@ -87,10 +87,9 @@ func TestRequests(t *testing.T) {
 	require.LessOrEqual(t, len(samples), 15, "not one for each process")
 }
 
-// A process is split if it must; an entry that is too large is lost, and nothing else.
+// A process is split if it must.
 func TestRequestsOfOneProcess(t *testing.T) {
 	b := of([]uint64{7, 8}, 400)
-	whole := b.opts
 	r := &resolver{unwanted: 9}
 	left := of([]uint64{9}, 5)
 	samples, stats := pieces(t, 8<<10, r, b, left)
@@ -103,23 +102,79 @@ func TestRequestsOfOneProcess(t *testing.T) {
 	}
 	require.Equal(t, 800, n)
 	require.EqualValues(t, 5, leftOut)
+}
 
-	one := NewBuilder(whole)
-	for range 3000 { // timestamps of one entry
+// many is a Builder of absences with so many samples of one entry, and one of another.
+func many(samples int) *Builder {
+	b := NewBuilder(offCPUOptions())
+	for i := range samples {
 		s := sample()
-		one.Add(&s)
+		s.TimeUnixNano, s.OffCPUNs = uint64(1000+i), int64(i)<<20
+		b.Add(&s)
 	}
 	other := sample()
 	other.TID++
-	one.Add(&other)
-	samples, stats = pieces(t, 8<<10, &resolver{}, one)
-	sent, lost := uint64(0), uint64(0)
-	for i := range stats {
-		sent += stats[i].Samples
-		lost += stats[i].TooLarge
+	b.Add(&other)
+	return b
+}
+
+// An entry with many samples comes in several pieces, which have each of its samples once, with
+// its value, and all else that the entry has.
+func TestRequestsOfOneEntry(t *testing.T) {
+	const n = 3000
+	b := many(n)
+	p, _ := b.Build(&resolver{}, 1000, 2000)
+	whole := flatten(t, p)[0]
+	values := map[uint64]int64{}
+	requests := 0
+	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10) {
+		requests++
+		require.Zero(t, stats.TooLarge)
+		require.LessOrEqual(t, requestBytes(p), 8<<10)
+		samples := theProfile(t, p.ResourceProfiles().At(0)).Samples()
+		for i, flat := range flatten(t, p) {
+			if flat.attrs["thread.id"] != whole.attrs["thread.id"] {
+				continue
+			}
+			times := flat.times
+			flat.times = whole.times
+			require.Equal(t, whole, flat)
+			require.Len(t, times, samples.At(i).Values().Len())
+			for j, time := range times {
+				_, twice := values[time]
+				require.False(t, twice)
+				values[time] = samples.At(i).Values().At(j)
+			}
+		}
 	}
-	require.EqualValues(t, 1, sent, "%v", samples)
-	require.EqualValues(t, 3000, lost)
+	require.Len(t, values, n)
+	for i := range n {
+		require.Equal(t, int64(i)<<20, values[uint64(1000+i)])
+	}
+	require.Less(t, requests, 10, "not one for each sample")
+}
+
+// An entry that leaves its samples too little room is lost, with all of them, and nothing else.
+func TestRequestsTooLarge(t *testing.T) {
+	for name, filled := range map[string]int{"all": 8 << 10, "nearly all": 7 << 10} {
+		t.Run(name, func(t *testing.T) {
+			r := &resolver{unwanted: 9, frames: map[uint64]Frame{0x77: {Lines: []Line{{Function: strings.Repeat("f", filled)}}}}}
+			b := of([]uint64{7, 9}, 5)
+			for range 3000 {
+				s := sample()
+				s.UserFrames = []uint64{0x77}
+				b.Add(&s)
+			}
+			_, stats := pieces(t, 8<<10, r, b)
+			total := BuildStats{}
+			for _, s := range stats {
+				total.Samples += s.Samples
+				total.TooLarge += s.TooLarge
+				total.LeftOut += s.LeftOut
+			}
+			require.Equal(t, [3]uint64{5, 3000, 5}, [3]uint64{total.Samples, total.TooLarge, total.LeftOut})
+		})
+	}
 }
 
 // Strings that are short take more as places in a table than they do as strings.
