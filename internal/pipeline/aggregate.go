@@ -140,7 +140,10 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 	d.registry.Count(decoded)
 	d.checkClock(int64(rec.TimeNs))
 	of := d.batch.user(rec.UID)
-	of.processes[proc.Handle()] = proc
+	if handle := proc.Handle(); of.processes[handle] == nil {
+		d.table.Hold(proc)
+		of.processes[handle] = proc
+	}
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
 		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,

@@ -35,7 +35,7 @@ type batch struct {
 type userBatch struct {
 	uid       uint32
 	builder   *profile.Builder
-	processes map[uint64]*process.Process // by handle; keeps them while the batch lives
+	processes map[uint64]*process.Process // by handle; held while the batch lives
 	bytes     int                         // counted in the batch
 	held      weight                      // of builder
 	startMono uint64                      // later than the batch's, if the user has handed over early

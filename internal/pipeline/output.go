@@ -29,7 +29,8 @@ type output struct {
 	pending  [profile.NumKinds]chan *batch // of the streams; nil: not wanted
 	done     sync.WaitGroup
 	interval time.Duration
-	endedAt  time.Time // the last interval, for the process table
+	read     chan struct{}  // has one when a batch has been read since endIntervals looked
+	ending   sync.WaitGroup // endIntervals
 }
 
 func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits budgets) *output {
@@ -42,6 +43,7 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 		ctx:          ctx,
 		cancel:       cancel,
 		interval:     o.ReportInterval,
+		read:         make(chan struct{}, 1),
 	}
 	if !o.Symbols.Skip {
 		e.symbols = newSymbolizer(o, fs, table, &limits)
@@ -66,6 +68,7 @@ func (e *output) newBatch(s *stream) *batch {
 // recycle empties a batch; what it has of its users is used again.
 func (e *output) recycle(b *batch) {
 	for _, p := range b.users {
+		e.table.Release(p.processes)
 		b.stream.pool.give(p)
 	}
 	e.memory.Add(budget.OfLabels, -b.labels)
@@ -79,6 +82,12 @@ const earlyShare = 2
 // enqueue passes a batch on or drops it; it never waits. Only one goroutine does this for a stream.
 func (e *output) enqueue(b *batch) {
 	b.endMono = monotonicNow()
+	if !b.early {
+		select {
+		case e.read <- struct{}{}:
+		default: // it has one
+		}
+	}
 	n := b.samples()
 	if n == 0 {
 		e.recycle(b)
@@ -128,6 +137,7 @@ func (e *output) start() {
 	if e.metering != nil {
 		e.metering.start()
 	}
+	e.ending.Go(e.endIntervals)
 	e.done.Go(func() {
 		e.symbols.readKernel()
 		pending := e.pending
@@ -144,19 +154,22 @@ func (e *output) start() {
 				continue
 			}
 			e.export(b)
-			e.endInterval()
 			e.recycle(b)
 			e.counts.limits[LimitSymbolsDropped].Add(e.symbols.weigh(e.memory))
 		}
 	})
 }
 
-// endInterval tells the process table that time has passed: batches of both streams
-// are those of one interval, and full ones come before it has passed.
-func (e *output) endInterval() {
-	if now := time.Now(); now.Sub(e.endedAt) > e.interval/2 {
-		e.endedAt = now
-		e.table.EndInterval()
+// endIntervals tells the process table when the samples of an interval have been read, however long the
+// next consumer takes. Batches of both streams are those of one interval, and full ones come before it
+// has passed.
+func (e *output) endIntervals() {
+	var ended time.Time
+	for range e.read {
+		if now := time.Now(); now.Sub(ended) > e.interval/2 {
+			ended = now
+			e.table.EndInterval()
+		}
 	}
 }
 
@@ -170,6 +183,8 @@ func (e *output) finish(ctx context.Context) {
 			close(pending)
 		}
 	}
+	close(e.read)
+	e.ending.Wait()
 	e.done.Wait()
 	e.cancel()
 	e.symbols.close()

@@ -19,8 +19,10 @@
 //     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
 //   - A process that has exited stays until the second [Table.EndInterval] after that, so that
-//     samples still on their way find it; one that was never sampled, two seconds. When there is
-//     no room, what loses the least makes some, and no user keeps more than half from others.
+//     samples that are still to be read find it; one that was never sampled, two seconds. What is
+//     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
+//     table. When there is no room, what loses the least makes some, and no user keeps more than
+//     half from others.
 //   - Work is bounded for each process and in all: mappings, files, descriptors,
 //     retries, and the share of time spent on one process. A process that makes
 //     a worker hang costs that worker, which is replaced a bounded number of times.

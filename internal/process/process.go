@@ -36,6 +36,7 @@ type Process struct {
 	ended    bool   // an event has told that it has exited as what it is
 	exitedIn uint64 // interval
 	awaited  bool   // by AwaitVerdicts
+	holds    int    // by Table.Hold
 	bytes    int    // told to Options.Memory
 	// functionBytes of these are told to functions.user, who has this user id.
 	functionBytes int

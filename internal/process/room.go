@@ -143,10 +143,10 @@ func (t *Table) findSpares() []spare {
 	})
 }
 
-// sparable reports whether nothing waits for a process: no worker, and no time until which it is to be
-// left alone.
+// sparable reports whether a process is still there, and nothing waits for it: no worker, and no time
+// until which it is to be left alone.
 func (t *Table) sparable(p *Process) bool {
-	return p.state != jobRunning && p.quarantinedNs <= t.now()
+	return t.has(p) && p.state != jobRunning && p.quarantinedNs <= t.now()
 }
 
 func (p *Process) loss() loss {
@@ -170,11 +170,13 @@ func (p *Process) user() uint32 {
 }
 
 // expel lets go of a process that may go on to run. No worker has it. What was published of it is
-// taken back here and not by a worker, who might do so when it has entered again.
+// taken back here and not by a worker, who might do so when it has entered again. Also what is held of
+// it goes, since it may be memory that there is too little of.
 func (t *Table) expel(p *Process) {
 	if !p.exited {
 		t.withdraw(p)
 		t.forget(p)
 	}
 	t.letGo(p)
+	t.forgetAll(p)
 }

@@ -32,7 +32,7 @@ type Table struct {
 
 	mu       sync.RWMutex
 	byID     map[record.ProcessID]*Process
-	byHandle map[uint64]*Process
+	byHandle map[uint64]*Process // also those that have left the table and are held
 	byPID    map[int]*Process    // the newest image, unless it has exited
 	newest   map[uint32]*Process // by TGID, exited or not
 	exited   []*Process          // in the order of exitedIn
@@ -123,7 +123,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 	return p
 }
 
-// Process returns the process with a handle, until it is let go (EndInterval).
+// Process returns the process with a handle, until it has been let go (EndInterval) and nothing holds it.
 func (t *Table) Process(handle uint64) (*Process, bool) {
 	if handle == 0 {
 		return t.overflow, true
@@ -226,7 +226,7 @@ func (t *Table) letGoUnsampled() {
 		return
 	}
 	before := t.now() - int64(sampleDelay)
-	for len(t.ended) > 0 && (t.ended[0].ns <= before || t.handedOver(t.ended[0].process)) {
+	for len(t.ended) > 0 && (t.ended[0].ns <= before || t.allRead(t.ended[0].process)) {
 		t.letGoEnded()
 	}
 }
@@ -245,17 +245,17 @@ func (t *Table) letGoEnded() bool {
 	return true
 }
 
-// handedOver reports whether the samples of a process that has exited have been handed over.
-func (t *Table) handedOver(p *Process) bool { return p.exitedIn+2 <= t.interval }
+// allRead reports whether the samples of a process that has exited have been read.
+func (t *Table) allRead(p *Process) bool { return p.exitedIn+2 <= t.interval }
 
-// EndInterval is called when a batch of samples has been handed over: it lets
-// go of the processes that had exited before the last such call.
+// EndInterval is called when the samples of an interval have been read, whether or not they have been
+// handed over: the processes that had exited before the last such call leave the table.
 func (t *Table) EndInterval() {
 	t.mu.Lock()
 	t.interval++
 	t.letGoUnsampled()
 	n := 0
-	for n < len(t.exited) && t.handedOver(t.exited[n]) {
+	for n < len(t.exited) && t.allRead(t.exited[n]) {
 		t.letGo(t.exited[n])
 		t.exited[n] = nil
 		n++
@@ -270,20 +270,18 @@ func (t *Table) EndInterval() {
 	t.rows.Wake()
 }
 
+// letGo takes its place in the table from a process; what is known of it stays while it is held.
 func (t *Table) letGo(p *Process) {
-	if t.byHandle[p.handle] != p {
+	if !t.has(p) {
 		return // expelled meanwhile
 	}
-	t.forgetFunctions(p)
-	p.current.info.useFiles(-1)
-	p.current, p.previous = read{}, read{}
-	t.opts.Memory.Add(budget.OfProcesses, -p.bytes)
-	p.bytes = 0
 	delete(t.byID, p.id)
-	delete(t.byHandle, p.handle)
 	if newest := t.newest[p.id.TGID]; newest == p {
 		delete(t.newest, p.id.TGID)
 	} else if newest != nil && newest.older == p {
 		newest.older = nil
+	}
+	if p.holds == 0 {
+		t.forgetAll(p)
 	}
 }

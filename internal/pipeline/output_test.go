@@ -1,0 +1,84 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// blocked is a next consumer that does not return until it may.
+type blocked struct {
+	consumertest.ProfilesSink
+	may chan struct{}
+}
+
+func (b *blocked) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) error {
+	<-b.may
+	return b.ProfilesSink.ConsumeProfiles(ctx, p)
+}
+
+// While the next consumer blocks, processes that have exited leave the table; their samples, which wait,
+// have their resources and labels when it goes on. Nothing of them is held afterwards.
+func TestBlockedConsumer(t *testing.T) {
+	const container = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	next := &blocked{may: make(chan struct{})}
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.ReportInterval = next, time.Millisecond
+	}, nil)
+	d.output.start()
+	handOver := func() {
+		d.handOver()
+		d.batch = d.output.newBatch(d.stream)
+	}
+	const processes = 3
+	var handles []uint64
+	for pid := 2; pid < 2+processes; pid++ {
+		rec := readProcess(t, d, proc, pid, fmt.Sprintf("/bin/p%d", pid), container)
+		rec.Labels = oneLabel("of", fmt.Sprint(pid))
+		d.add(rec, timeOff{})
+		handles = append(handles, d.sample.Process)
+		handOver()
+		d.table.HandleEvent(record.Event{Kind: record.EventExit, Process: rec.Process})
+	}
+	require.Eventually(t, func() bool {
+		handOver() // of an interval without samples
+		return d.table.Stats().Processes == 0
+	}, 10*time.Second, time.Millisecond)
+	for _, handle := range handles {
+		_, held := d.table.Process(handle)
+		require.True(t, held)
+	}
+	require.Zero(t, next.SampleCount())
+
+	close(next.may)
+	d.output.finish(t.Context())
+	require.Len(t, next.AllProfiles(), processes)
+	for i, p := range next.AllProfiles() {
+		pid := 2 + i
+		resource := p.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+		require.EqualValues(t, pid, resource["process.pid"])
+		require.Equal(t, fmt.Sprintf("/bin/p%d", pid), resource["process.executable.path"])
+		require.Equal(t, container, resource["container.id"])
+		labels := map[string]any{}
+		dictionary := p.Dictionary()
+		sample := p.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+		for _, at := range sample.AttributeIndices().All() {
+			a := dictionary.AttributeTable().At(int(at))
+			labels[dictionary.StringTable().At(int(a.KeyStrindex()))] = a.Value().AsRaw()
+		}
+		require.Equal(t, fmt.Sprint(pid), labels[Defaults().Labels.Prefix+"of"])
+	}
+	for _, handle := range handles {
+		_, held := d.table.Process(handle)
+		require.False(t, held)
+	}
+}
