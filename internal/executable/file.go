@@ -56,8 +56,7 @@ func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
 func (f *File) ID() procfs.FileID { return f.key }
 
 // Key identifies the file's contents; it can be used as the key of caches. Copies of a file have
-// one key from when they are known to be equal, if they have one owner: what comes with a file,
-// such as one for debuggers, is trusted as far as its owner.
+// one key from when they are known to be equal, if they have one owner.
 func (f *File) Key() procfs.FileID {
 	f = f.origin()
 	if same := f.contents.Load(); same != nil {

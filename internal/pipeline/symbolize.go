@@ -90,7 +90,7 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	s.frames = s.frames[:0]
 	vaddr, inFile := m.Vaddr(addr)
 	if inFile = inFile && m.File != nil; inFile {
-		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, s.fs, p.Info()}, vaddr)
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, p, s.table, s.fs}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
 		if code := s.generated(p.Info()); code.any || !inFile {

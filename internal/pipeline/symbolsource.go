@@ -19,8 +19,9 @@ import (
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
 	*executable.File
-	fs   procfs.FS
-	info *process.Info // of the process that was sampled
+	process *process.Process // that was sampled
+	table   *process.Table
+	fs      procfs.FS
 }
 
 // Open implements symbol.Source.
@@ -33,10 +34,10 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 }
 
 // Owner implements symbol.Source.
-func (s fileSource) Owner() symbol.Owner { return ownerOf(s.info) }
+func (s fileSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
 
 func ownerOf(info *process.Info) symbol.Owner {
-	return symbol.Owner{UID: info.UID, Container: info.ContainerID, PID: info.PID}
+	return symbol.Owner{UID: info.UID, Container: info.ContainerID, Cgroup: info.Cgroup, PID: info.PID}
 }
 
 // errDebugOwner says that a debug file is of a user who could not have written the file itself.
@@ -44,10 +45,9 @@ var errDebugOwner = errors.New("debug file of another user")
 
 // OpenPath implements symbol.Source. Where a debug file lies, and what it is called, is the
 // target's choice: what its user may not read stays closed, on our side too. What it says
-// holds for all processes that map the file: so it must be root's, or of who owns the file.
+// holds for other processes that map the file: so it must be root's, or of who owns the file.
 func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, int64, error) {
-	pid := s.PID(s.info.UID, s.info.ContainerID) // that of the sample may have ended
-	f, info, err := s.fs.OpenPath(cmp.Or(pid, s.info.PID), roots[root], path, 0)
+	f, info, err := s.openPath(root, path)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,7 +58,26 @@ func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, in
 	return f, info.Size, nil
 }
 
-var roots = [...]procfs.Root{symbol.TargetRoot: procfs.ProcessRoot, symbol.HostRoot: procfs.OurRoot}
+func (s fileSource) openPath(root symbol.Root, path string) (*os.File, procfs.PathInfo, error) {
+	if root == symbol.HostRoot {
+		info := s.process.Info()
+		pid := s.PID(info.UID, info.ContainerID) // that of the sample may have ended
+		return s.fs.OpenPath(cmp.Or(pid, info.PID), procfs.OurRoot, path, 0)
+	}
+	tid, err := s.table.Thread(s.process)
+	if err != nil {
+		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+	}
+	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, path, 0)
+	if err != nil {
+		return nil, procfs.PathInfo{}, err
+	}
+	if _, err := s.table.Thread(s.process); err != nil { // the root may have been another's
+		f.Close()
+		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+	}
+	return f, info, nil
+}
 
 // mapSource finds the perf map of a process.
 type mapSource struct {

@@ -134,6 +134,46 @@ func TestMapSourceInNamespace(t *testing.T) {
 	require.Equal(t, "1000 10 inside\n", string(got))
 }
 
+// A debug file is one that the sampled process sees, as long as it lives: what has its PID then
+// is perhaps in another container.
+func TestFileSource(t *testing.T) {
+	testutil.RequireRoot(t)
+	root := t.TempDir()
+	source := filepath.Join(root, "pause.c")
+	require.NoError(t, os.WriteFile(source, []byte("#include <unistd.h>\nint main(void) { pause(); }\n"), 0o600))
+	out, err := exec.Command("gcc", "-static", "-o", filepath.Join(root, "pause"), source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd := exec.Command("/pause")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid := cmd.Process.Pid
+	fs := procfs.FS{Root: "/proc"}
+	stat, err := fs.Stat(pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table := process.NewTable(process.Options{FS: fs})
+	in := func(later time.Duration) fileSource {
+		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
+		id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}
+		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/pause", executable.Facts{}, nil), table.Lookup(id, pid, nil), table, fs}
+	}
+	f, size, err := in(0).OpenPath(symbol.TargetRoot, "/pause.c")
+	require.NoError(t, err)
+	require.NotZero(t, size)
+	require.NoError(t, f.Close())
+	_, _, err = in(time.Second).OpenPath(symbol.TargetRoot, "/pause.c")
+	require.ErrorIs(t, err, procfs.ErrNoProcess, "another process has the PID")
+	_, _, err = in(0).OpenPath(symbol.HostRoot, "/pause.c")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotErrorIs(t, err, procfs.ErrNoProcess)
+	require.NoError(t, os.Chown(source, 12345, 12345))
+	_, _, err = in(0).OpenPath(symbol.TargetRoot, "/pause.c")
+	require.ErrorIs(t, err, errDebugOwner)
+}
+
 // A process all of whose code is of ELF files is not asked for the names of what it has
 // generated.
 func TestGenerated(t *testing.T) {

@@ -45,7 +45,7 @@ type Cache[K comparable] struct {
 
 	mu    sync.Mutex
 	order *list.List // of *cached[K], the most recently used first
-	byKey map[K]*list.Element
+	byKey map[cacheKey[K]]*list.Element
 	used  []*cached[K] // of Go programs, since CloseFiles
 	bytes int
 
@@ -53,9 +53,16 @@ type Cache[K comparable] struct {
 	stats   CacheStats
 }
 
+// cacheKey is a file, or the debug file that a container has for it.
+type cacheKey[K comparable] struct {
+	file  K
+	home  home // of the debug file
+	debug bool
+}
+
 // cached is what is known of a file, or a file that is being read.
 type cached[K comparable] struct {
-	key      K
+	key      cacheKey[K]
 	deadline time.Time     // until when callers wait
 	done     chan struct{} // closed when the rest is set
 	loading  *read         // until then; guarded by Cache.mu
@@ -82,7 +89,7 @@ type CacheStats struct {
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
-	c := &Cache[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}}
+	c := &Cache[K]{opts: opts, order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
 	c.reading = newReading(&c.opts)
 	return c
 }
@@ -120,14 +127,26 @@ func (opts *CacheOptions) setDefaults() {
 //
 // A Go program's own table stays in the file, and a file that was read for it stays
 // open until CloseFiles is called.
+//
+// What the file itself says, and a debug file of the host, holds for all who ask with the
+// same key; a debug file that is found in the TargetRoot holds for who has the same user,
+// container and cgroup.
 func (c *Cache[K]) Lookup(to []Frame, key K, file Source, vaddr uint64) ([]Frame, Language) {
-	e := c.file(key, file)
+	e := c.file(cacheKey[K]{file: key}, file, nil)
 	if e == nil {
 		return to, Native
 	}
 	if e.known.isGo && e.known.golang.Contains(vaddr) {
 		frames, language := c.goFrames(e, file, vaddr)
 		return append(to, frames...), language
+	}
+	if e.known.debug != nil {
+		debug := c.file(cacheKey[K]{key, file.Owner().home(), true}, file, e.known)
+		if debug != nil {
+			if fn, ok := debug.known.table.Lookup(vaddr); ok {
+				return append(to, Frame{Name: fn.Name}), Native
+			}
+		}
 	}
 	if fn, ok := e.known.table.Lookup(vaddr); ok {
 		return append(to, Frame{Name: fn.Name}), Native
@@ -144,11 +163,11 @@ func (c *Cache[K]) Stats() CacheStats {
 	return s
 }
 
-// file returns what is known of a file, or nil.
-func (c *Cache[K]) file(key K, file Source) *cached[K] {
+// file returns what is known of a file, or, if of is not nil, of its debug file; or nil.
+func (c *Cache[K]) file(key cacheKey[K], file Source, of *functions) *cached[K] {
 	var before *cached[K]
 	for {
-		e, err := c.entry(key, file)
+		e, err := c.entry(key, file, of)
 		if err != nil || e == before {
 			return nil
 		}
@@ -194,7 +213,7 @@ func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bo
 func (c *Cache[K]) fileWait() time.Duration { return c.opts.Wait / waitShare }
 
 // entry returns the entry of a file, perhaps one that is just being filled.
-func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
+func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opts.Now()
@@ -216,7 +235,7 @@ func (c *Cache[K]) entry(key K, file Source) (*cached[K], error) {
 	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes, closed: closed}
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
-	go c.load(e, file)
+	go c.load(e, file, of)
 	return e, nil
 }
 
@@ -257,8 +276,8 @@ func (c *Cache[K]) begin(file Source) (one *read) {
 }
 
 // load fills an entry.
-func (c *Cache[K]) load(e *cached[K], file Source) {
-	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks, closed: c.reading.closed}
+func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
+	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks, of: of, closed: c.reading.closed}
 	var known *functions
 	var err error
 	c.opts.work(e.loading, func() { known, err = l.load() })
@@ -267,7 +286,7 @@ func (c *Cache[K]) load(e *cached[K], file Source) {
 	c.reading.end(e.loading)
 	e.loading = nil
 	e.known = known
-	if err != nil {
+	if err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)) { // that its process has gone is no failure
 		c.stats.Failures++
 	}
 	if known == nil {

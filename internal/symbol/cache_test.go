@@ -152,7 +152,7 @@ func TestCacheClosedForOne(t *testing.T) {
 	now = now.Add(retryAfter)
 	lookup(c, 1, last, vaddr)
 	require.EqualValues(t, 2, last.opens.Load())
-	require.LessOrEqual(t, len(c.byKey[1].Value.(*cached[int]).closed), maxClosed)
+	require.LessOrEqual(t, len(c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int]).closed), maxClosed)
 	require.Equal(t, minTableBytes, c.Stats().Bytes)
 
 	for _, o := range []*opener{{path: path, owner: Owner{UID: 1000}}, last} {

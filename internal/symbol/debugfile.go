@@ -3,12 +3,13 @@ package symbol
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"io"
 	"path"
-	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const (
@@ -22,42 +23,92 @@ const (
 	maxChecksumBytes = 256 << 20
 )
 
-// findDebug looks for the separate debug file of a file; nil if there is none. In
-// each root it tries
+// debugID tells the debug file of a file from others: it must have the file's build id; for a
+// file without one, the checksum that .gnu_debuglink says.
+type debugID struct {
+	build  string // "": none
+	linked bool   // there is .gnu_debuglink, which says
+	link   string // the name of the debug file
+	sum    uint32
+}
+
+// newDebugID returns nil if a file can have no debug file.
+func newDebugID(f *elffile.File) *debugID {
+	// A file that is damaged here has no debug file.
+	d := &debugID{}
+	d.build, _ = f.BuildID()
+	d.link, d.sum, d.linked = debugLink(f)
+	if d.build == "" && !d.linked {
+		return nil
+	}
+	return d
+}
+
+// onHost looks for the debug file where only the host's administrator puts any, so that it
+// holds for all processes:
 //
 //	/usr/lib/debug/.build-id/NN/NNNN.debug, NNNNNN being the build id
-//	DIR/LINK, DIR/.debug/LINK, /usr/lib/debug/DIR/LINK
+//	/usr/lib/debug/DIR/LINK
 //
-// where DIR is the file's directory and LINK what .gnu_debuglink names. A debug file
-// must have the build id of the file. For a file without one, the checksum of
-// .gnu_debuglink must be that of the debug file.
-func findDebug(src Source, f *elffile.File) (*elffile.File, Contents, error) {
-	// A file that is damaged here has no debug file.
-	id, _ := f.BuildID()
-	link, sum, linked := debugLink(f)
-	var paths []string
-	if len(id) >= 2*minBuildIDBytes {
-		paths = append(paths, debugDir+"/.build-id/"+id[:2]+"/"+id[2:]+".debug")
-	}
-	if file := src.Path(); linked && strings.HasPrefix(file, "/") {
+// DIR is the file's directory and LINK what .gnu_debuglink names. DIR itself is not looked
+// into: a container can say that the file is in a directory of the host that it can write to.
+func (d *debugID) onHost(src Source) (*elffile.File, Contents) {
+	debug, contents, _ := d.find(src, HostRoot, d.installed(src.Path()))
+	return debug, contents
+}
+
+// inContainer looks for the debug file as the process sees it. In addition to the paths of
+// onHost it tries
+//
+//	DIR/LINK, DIR/.debug/LINK
+//
+// The error says that the process has gone.
+func (d *debugID) inContainer(src Source) (*elffile.File, Contents, error) {
+	file := src.Path()
+	paths := d.installed(file)
+	if d.linked && path.IsAbs(file) {
 		dir := path.Dir(path.Clean(file))
-		paths = append(paths, path.Join(dir, link), path.Join(dir, ".debug", link), path.Join(debugDir, dir, link))
+		paths = append(paths, path.Join(dir, d.link), path.Join(dir, ".debug", d.link))
 	}
-	for root := range Root(numRoots) {
-		for _, p := range paths {
-			debug, contents, err := openDebug(src, root, p)
-			if err != nil {
-				continue
-			}
-			if id != "" && sameBuildID(debug, id) || id == "" && linked && hasChecksum(contents, debug.Size(), sum) {
-				if stripped, err := debug.Stripped(); err == nil && !stripped {
-					return debug, contents, nil
-				}
-			}
-			contents.Close()
+	return d.find(src, TargetRoot, paths)
+}
+
+// installed returns where a debug file of a package is.
+func (d *debugID) installed(file string) (paths []string) {
+	if len(d.build) >= 2*minBuildIDBytes {
+		paths = append(paths, debugDir+"/.build-id/"+d.build[:2]+"/"+d.build[2:]+".debug")
+	}
+	if d.linked && path.IsAbs(file) {
+		paths = append(paths, path.Join(debugDir, path.Dir(path.Clean(file)), d.link))
+	}
+	return paths
+}
+
+// find returns the first of some files that is the debug file; nil if none is.
+func (d *debugID) find(src Source, root Root, paths []string) (*elffile.File, Contents, error) {
+	for _, p := range paths {
+		debug, contents, err := openDebug(src, root, p)
+		if errors.Is(err, procfs.ErrNoProcess) {
+			return nil, nil, err
 		}
+		if err != nil {
+			continue
+		}
+		if d.matches(debug, contents) {
+			if stripped, err := debug.Stripped(); err == nil && !stripped {
+				return debug, contents, nil
+			}
+		}
+		contents.Close()
 	}
 	return nil, nil, nil
+}
+
+func (d *debugID) matches(debug *elffile.File, contents Contents) bool {
+	if d.build != "" {
+		return sameBuildID(debug, d.build)
+	}
+	return hasChecksum(contents, debug.Size(), d.sum)
 }
 
 func openDebug(src Source, root Root, p string) (*elffile.File, Contents, error) {

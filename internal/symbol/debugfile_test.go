@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 // split is a library whose symbols were taken away, and where they are.
@@ -113,6 +114,108 @@ func TestDebugFileByLink(t *testing.T) {
 			require.Equal(t, "hidden", s.name(t), at)
 			require.NoError(t, os.Remove(s.root+at+linkName))
 		}
+	}
+}
+
+// container is a process that maps a library of an image that others map, too, and sees other
+// files beside it.
+type container struct {
+	opener
+	host  string // below it is what we see
+	gone  bool
+	paths []string // that were opened below the root of the container
+}
+
+func (c *container) Path() string { return "/opt/lib/p.so" }
+
+func (c *container) Open() (Contents, int64, error) { return c.opener.Open() }
+
+func (c *container) OpenPath(root Root, path string) (Contents, int64, error) {
+	if root == HostRoot {
+		return (&opener{path: c.host + path}).Open()
+	}
+	c.paths = append(c.paths, path)
+	if c.gone {
+		return nil, 0, procfs.ErrNoProcess
+	}
+	return c.opener.OpenPath(root, path)
+}
+
+// A debug file that is found in a container names the functions of processes of that
+// container, though others map the same file.
+func TestDebugFileOfContainer(t *testing.T) {
+	s := newSplit(t, "-Wl,--build-id")
+	s.link(t)
+	at := debugDir + "/.build-id/" + s.buildID[:2] + "/" + s.buildID[2:] + ".debug"
+	host := t.TempDir()
+	in := func(name string, owner Owner) *container {
+		c := &container{opener: opener{path: s.root + s.path, root: t.TempDir(), owner: owner}, host: host}
+		if name != "" {
+			renamed := filepath.Join(t.TempDir(), linkName)
+			tool(t, "objcopy", "--redefine-sym=hidden="+name, s.debug, renamed)
+			(&split{root: c.root}).place(t, renamed, at)
+		}
+		return c
+	}
+	now := time.Now()
+	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	name := func(c *Cache[int], of *container) string {
+		fn, _ := lookup(c, 1, of, s.hidden)
+		return fn.Name
+	}
+	hostile := in("forged", Owner{Container: "a", Cgroup: "/a"})
+	others := []*container{
+		in("", Owner{Container: "b", Cgroup: "/b"}),
+		in("mine", Owner{Container: "c", Cgroup: "/c"}),
+		in("", Owner{Container: "a", Cgroup: "/a", UID: 1}),
+		in("", Owner{Container: "a", Cgroup: "/d/a"}), // one of the two imitates the other
+		in("", Owner{Cgroup: "/e"}),
+	}
+	for range 3 {
+		require.Equal(t, "forged", name(c, hostile))
+		for i, other := range others {
+			want := ""
+			if i == 1 {
+				want = "mine"
+			}
+			require.Equal(t, want, name(c, other), i)
+		}
+	}
+	require.Len(t, hostile.paths, 1)
+	require.Len(t, others[0].paths, 4, "looked for once")
+	again := in("", hostile.owner)
+	require.Equal(t, "forged", name(c, again), "the same container")
+	require.Empty(t, again.paths)
+	require.Zero(t, c.Stats().Failures)
+
+	// Of whom the process has gone, another is asked after a while.
+	late := in("late", Owner{Container: "f"})
+	late.gone = true
+	for range 3 {
+		require.Empty(t, name(c, late))
+	}
+	require.Len(t, late.paths, 1)
+	late.gone = false
+	now = now.Add(retryAfter)
+	require.Equal(t, "late", name(c, late))
+	require.Zero(t, c.Stats().Failures)
+
+	// The directory of the library is on the host what a container says.
+	(&split{root: host}).place(t, s.debug, "/opt/lib/"+linkName)
+	c = NewCache[int](CacheOptions{Wait: time.Minute})
+	require.Empty(t, name(c, in("", Owner{Container: "g"})))
+
+	// What the host has installed holds for all, and goes before what a container has.
+	for _, installed := range []string{debugDir + "/opt/lib/" + linkName, at} {
+		(&split{root: host}).place(t, s.debug, installed)
+		c = NewCache[int](CacheOptions{Wait: time.Minute})
+		for _, of := range append(others, hostile) {
+			of.paths = nil
+			require.Equal(t, "hidden", name(c, of))
+			require.Empty(t, of.paths)
+		}
+		require.Equal(t, 1, c.Stats().Files)
+		require.NoError(t, os.Remove(host+installed))
 	}
 }
 

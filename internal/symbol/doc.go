@@ -15,6 +15,9 @@
 //     .gnu_debugdata;
 //  3. the dynamic symbols.
 //
+// What the file itself and the host say holds for all processes that map the file. A debug file
+// that a process sees below its own root is the word of its container, and holds for that only.
+//
 // Files come from processes that are not trusted. What is kept of one file or process,
 // and of all, is bounded in bytes; names are cut; reading takes place in goroutines of
 // its own, so that a file that never answers costs a bounded wait and not the caller.

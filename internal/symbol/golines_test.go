@@ -120,7 +120,7 @@ func TestGoFramesBounded(t *testing.T) {
 	c.CloseFiles()
 	require.Greater(t, before, maxGoLineBytes/2)
 	c.mu.Lock()
-	c.drop(c.byKey["a"])
+	c.drop(c.byKey[cacheKey[string]{file: "a"}])
 	c.mu.Unlock()
 	require.Zero(t, c.Stats().Bytes)
 }

@@ -22,6 +22,9 @@ type functions struct {
 	table  *Table          // symbols
 	golang gopclntab.Table // if isGo
 	isGo   bool
+	// debug is what a debug file would have to be that a container has for this file; nil if
+	// none is wanted.
+	debug *debugID
 }
 
 // loader reads a file.
@@ -29,6 +32,7 @@ type loader struct {
 	src      Source
 	maxBytes int          // of symbols
 	unpacks  *sync.Mutex  // held while unpacking
+	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 }
 
@@ -37,6 +41,8 @@ func (l *loader) abandoned() bool { return l.closed != nil && l.closed.Load() }
 
 // openError says that a file could not be opened, through the process that was sampled.
 type openError struct{ error }
+
+func (e openError) Unwrap() error { return e.error }
 
 var errClosed = errors.New("closed")
 
@@ -48,9 +54,15 @@ var errClosed = errors.New("closed")
 // symbol table in any case:
 //
 //  1. .symtab;
-//  2. a separate debug file (findDebug);
+//  2. a separate debug file that the host has (debugID.onHost);
 //  3. .gnu_debugdata.
+//
+// What is between 2 and 3, the debug file that a container has, is read apart (loadDebug): it
+// holds for processes of that container only.
 func (l *loader) load() (*functions, error) {
+	if l.of != nil {
+		return l.loadDebug()
+	}
 	contents, size, err := l.src.Open()
 	if err != nil {
 		return nil, openError{err}
@@ -68,16 +80,35 @@ func (l *loader) load() (*functions, error) {
 	if fs.isGo && coversCode(f, &fs.golang) {
 		return fs, nil
 	}
+	return l.fill(fs, fs, func(add func(elffile.Function) bool) error { return l.symbols(fs, f, add) })
+}
+
+// loadDebug reads the debug file that the Owner's container has for a file. If there is none,
+// it returns functions of which there are none.
+func (l *loader) loadDebug() (*functions, error) {
+	fs := &functions{table: &Table{memo: map[int]Function{}}}
+	debug, contents, err := l.of.debug.inContainer(l.src)
+	if err != nil {
+		return nil, openError{err}
+	}
+	if debug == nil {
+		return fs, nil
+	}
+	defer contents.Close()
+	return l.fill(fs, l.of, debug.StaticFunctions)
+}
+
+// fill enters the functions that each calls its argument with, but for Go's of a file.
+func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bool) error) (*functions, error) {
 	discard := fs.table.begin(l.maxBytes)
 	defer discard()
-	add := func(fn elffile.Function) bool {
-		if fs.isGo && fs.golang.Contains(fn.Value) {
+	err := each(func(fn elffile.Function) bool {
+		if of.isGo && of.golang.Contains(fn.Value) {
 			return true
 		}
 		fs.table.truncated = fs.table.truncated || !fs.table.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
 		return !fs.table.truncated && !l.abandoned()
-	}
-	err = l.symbols(f, add)
+	})
 	if l.abandoned() {
 		return nil, errClosed
 	}
@@ -86,10 +117,10 @@ func (l *loader) load() (*functions, error) {
 }
 
 // symbols calls add with the symbols of a file until it returns false.
-func (l *loader) symbols(f *elffile.File, add func(elffile.Function) bool) error {
+func (l *loader) symbols(fs *functions, f *elffile.File, add func(elffile.Function) bool) error {
 	stripped, err := f.Stripped()
 	if err == nil && stripped {
-		err = l.debug(f, add)
+		err = l.debug(fs, f, add)
 	} else if err == nil {
 		err = f.StaticFunctions(add)
 	}
@@ -100,18 +131,17 @@ func (l *loader) symbols(f *elffile.File, add func(elffile.Function) bool) error
 }
 
 // debug calls add with the symbols that were taken out of a file.
-func (l *loader) debug(f *elffile.File, add func(elffile.Function) bool) error {
-	debug, contents, err := findDebug(l.src, f)
-	if err != nil {
-		return err
-	}
-	if debug != nil {
-		defer contents.Close()
-		return debug.StaticFunctions(add)
+func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function) bool) error {
+	if id := newDebugID(f); id != nil {
+		if debug, contents := id.onHost(l.src); debug != nil {
+			defer contents.Close()
+			return debug.StaticFunctions(add)
+		}
+		fs.debug = id
 	}
 	l.unpacks.Lock()
 	defer l.unpacks.Unlock()
-	debug, err = debugData(f)
+	debug, err := debugData(f)
 	if err != nil || debug == nil {
 		return err
 	}

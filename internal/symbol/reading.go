@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Owner is on whose behalf something is read: a process, the user that it runs as and the
-// container that it is in.
+// Owner is on whose behalf something is read: a process, the user that it runs as, the
+// container that it is in and the path of its cgroup.
 type Owner struct {
 	UID       uint32
 	Container string
+	Cgroup    string
 	PID       int
 }
 
@@ -46,6 +47,16 @@ type place struct {
 }
 
 func (o Owner) place() place { return place{o.UID, o.Container} }
+
+// home is where processes of one user see the same files. The path of the cgroup is a part of
+// it because a container is recognized by the last part of that path, which can be imitated:
+// who may make cgroups makes them below his own only.
+type home struct {
+	place
+	cgroup string
+}
+
+func (o Owner) home() home { return home{o.place(), o.Cgroup} }
 
 // read is something that is read.
 type read struct {

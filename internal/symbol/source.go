@@ -11,11 +11,10 @@ type Contents interface {
 // Root says how a path is meant.
 type Root uint8
 
-// The roots, in the order in which they are tried.
+// The roots.
 const (
-	TargetRoot Root = iota // as the processes see it that map the file
+	TargetRoot Root = iota // as the process sees it, whose container shows what it likes
 	HostRoot               // as we see it
-	numRoots   = iota
 )
 
 // Source is an ELF file whose functions are asked for. Open and OpenPath may block.
@@ -27,6 +26,7 @@ type Source interface {
 	// Path is where the file is in TargetRoot; "" if it has no name there.
 	Path() string
 	// OpenPath opens another file, by an absolute path. It must neither wait for
-	// what is not a regular file nor be led out of the root.
+	// what is not a regular file nor be led out of the root. TargetRoot is that of a
+	// process of the Owner, or else the error is procfs.ErrNoProcess.
 	OpenPath(root Root, path string) (contents Contents, size int64, err error)
 }
