@@ -56,9 +56,8 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 		}
 		mine := l.reading == nil
 		if mine {
-			one := c.reading.begin(file.Owner(), file.Path())
+			one := c.begin(file)
 			if one == nil {
-				c.stats.Refused++
 				c.mu.Unlock()
 				return nil, Native
 			}
@@ -93,7 +92,9 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 // readLines reads one address, and enters what it finds.
 func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64, one *read) {
 	l := &e.lines
-	line, err := l.read(file, e.known.golang, vaddr)
+	var line goLine
+	var err error
+	c.opts.work(one, func() { line, err = l.read(file, e.known.golang, vaddr) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(one)

@@ -176,6 +176,33 @@ func goFramesStuck(t *testing.T, path string, start uint64) {
 	require.EqualValues(t, 1, c.Stats().Failures)
 }
 
+// Lines are read when there is CPU time for it, by what accounts for that.
+func TestGoFramesBusy(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	busy, works := false, 0
+	c := NewCache[string](CacheOptions{
+		Wait: time.Minute,
+		Busy: func() bool { return busy },
+		Work: func(read func()) { works++; read() },
+	})
+	defer c.CloseFiles()
+	o := &opener{path: path}
+	named := func(vaddr uint64) bool {
+		frames, _ := c.Lookup(nil, "a", o, vaddr)
+		return len(frames) > 0
+	}
+	require.True(t, named(table.Start))
+	require.Equal(t, 2, works, "the file and the address")
+	busy = true
+	require.True(t, named(table.Start), "it is known")
+	require.False(t, named(table.Limit-1))
+	require.Equal(t, 2, works)
+	require.EqualValues(t, 1, c.Stats().Refused)
+	busy = false
+	require.True(t, named(table.Limit-1), "later")
+	require.Equal(t, 3, works)
+}
+
 // Many ask for the same addresses.
 func TestGoFramesConcurrent(t *testing.T) {
 	path, table, r := goProgram(t, "tables-static")
