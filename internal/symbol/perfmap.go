@@ -36,6 +36,7 @@ type MapFile struct {
 type perfMap struct {
 	functions *ranges
 	complete  bool // nothing was left out
+	late      bool // there was no room to read on
 
 	id         procfs.FileID // when it was read last
 	read       int64         // bytes that were parsed: whole lines
@@ -46,9 +47,24 @@ type perfMap struct {
 
 func newPerfMap() *perfMap { return &perfMap{functions: &ranges{}, complete: true} }
 
-// update returns the map with what was appended to the file since. The maps
-// themselves do not change.
-func (m *perfMap) update(file MapFile, now time.Time) (*perfMap, error) {
+// update returns the map with what was appended to the file since, as far as there is room for
+// that. The maps themselves do not change. It closes the file.
+func (m *perfMap) update(file MapFile, now time.Time, room *newMap) (*perfMap, error) {
+	var added entries
+	updated, err := m.readOn(file, now, room, &added)
+	file.Close() // which may take for ever
+	if len(added.list) > 0 {
+		room.alone(func() {
+			merged, complete := updated.functions.merge(&added, maxMapBytes)
+			updated.functions = merged
+			updated.complete = updated.complete && complete
+		})
+	}
+	return updated, err
+}
+
+// readOn reads what was appended to the file, and returns the map without that.
+func (m *perfMap) readOn(file MapFile, now time.Time, room *newMap, added *entries) (*perfMap, error) {
 	switch {
 	case file.ID == m.id:
 		return m, nil
@@ -61,7 +77,10 @@ func (m *perfMap) update(file MapFile, now time.Time) (*perfMap, error) {
 	}
 	updated := *m
 	updated.id = file.ID
-	err := updated.append(file)
+	err := updated.append(file, room, added)
+	if updated.late {
+		updated.id.Size = updated.read // so that it is looked at again, though it stays as it is
+	}
 	return &updated, err
 }
 
@@ -77,17 +96,15 @@ func same(r io.ReaderAt, off int64, want []byte) bool {
 }
 
 // append reads what comes after the lines that were read, up to the last whole line.
-func (m *perfMap) append(file MapFile) error {
+func (m *perfMap) append(file MapFile, room *newMap, added *entries) error {
 	limit := min(file.ID.Size, maxMapFileBytes)
+	m.late = false
 	if m.read >= limit {
 		m.complete = m.complete && m.read >= file.ID.Size
 		return nil
 	}
-	var added entries
-	err := m.parse(bufio.NewReaderSize(io.NewSectionReader(file, m.read, limit-m.read), maxMapLine), &added)
-	merged, complete := m.functions.merge(&added, maxMapBytes)
-	m.functions = merged
-	m.complete = m.complete && complete && limit == file.ID.Size
+	err := m.parse(bufio.NewReaderSize(io.NewSectionReader(file, m.read, limit-m.read), maxMapLine), room, added)
+	m.complete = m.complete && limit == file.ID.Size
 	m.head, m.tail = make([]byte, min(m.read, probeBytes)), make([]byte, min(m.read, probeBytes))
 	if _, err := file.ReadAt(m.head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -98,9 +115,12 @@ func (m *perfMap) append(file MapFile) error {
 	return err
 }
 
-// parse adds the functions of whole lines.
-func (m *perfMap) parse(lines *bufio.Reader, added *entries) error {
+// parse adds the functions of whole lines, until there is no room for more.
+func (m *perfMap) parse(lines *bufio.Reader, room *newMap, added *entries) error {
 	for at := m.read; ; {
+		if m.late = !room.has(added.bytes()); m.late {
+			return nil
+		}
 		line, err := lines.ReadSlice('\n')
 		at += int64(len(line))
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -32,6 +32,7 @@ type PerfMaps[K comparable] struct {
 	stats CacheStats
 
 	reading reading
+	room    mapRoom
 }
 
 // mapped is the perf map of a process, or that there is none. Guarded by PerfMaps.mu.
@@ -162,6 +163,9 @@ func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap, one *re
 		return
 	}
 	c.stats.Loads++
+	if after.late {
+		c.stats.Refused++
+	}
 	if before.complete && !after.complete {
 		c.stats.Truncated++
 	}
@@ -178,8 +182,9 @@ func (c *PerfMaps[K]) read(src MapSource, before *perfMap) (*perfMap, error) {
 	if err != nil {
 		return before, err
 	}
-	defer file.Close()
-	return before.update(file, c.opts.Now())
+	room := c.room.begin(src.Owner().UID)
+	defer room.end()
+	return before.update(file, c.opts.Now(), room)
 }
 
 // count counts more bytes for an entry, unless it was dropped.

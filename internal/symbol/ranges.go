@@ -37,7 +37,7 @@ func (r *ranges) merge(added *entries, maxBytes int) (merged *ranges, complete b
 	for i, e := range added.list {
 		s.claims = append(s.claims, claim{start: e.start, size: e.size, name: e.name, order: int32(i) + 1})
 	}
-	s.run()
+	s.run(maxBytes/entryBytes + 1)
 	nameOf := func(c *claim) []byte {
 		if c.order > 0 {
 			return added.text(c.name)
@@ -104,12 +104,13 @@ type sweep struct {
 	out    []claim
 }
 
-func (s *sweep) run() {
+// run stops when there are so many pieces as are asked for.
+func (s *sweep) run(most int) {
 	slices.SortFunc(s.claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order))
 	})
 	next, at := 0, uint64(0)
-	for next < len(s.claims) || len(s.active) > 0 {
+	for len(s.out) < most && (next < len(s.claims) || len(s.active) > 0) {
 		if len(s.active) == 0 {
 			at = s.claims[next].start
 		}

@@ -1,0 +1,142 @@
+package symbol
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is read of maps has a bound, and each user a share of it.
+func TestMapRoom(t *testing.T) {
+	var r mapRoom
+	fill := func(uid uint32) (n *newMap, bytes int) {
+		n = r.begin(uid)
+		for n.has(bytes + 1) {
+			bytes += newMapStep / 16
+		}
+		return n, bytes
+	}
+	first, bytes := fill(1)
+	require.Equal(t, maxUserNewMapBytes+freeMapBytes, bytes)
+	second, bytes := fill(1)
+	require.Equal(t, freeMapBytes, bytes, "another of that user")
+	third, bytes := fill(2)
+	require.Equal(t, maxNewMapBytes-maxUserNewMapBytes+freeMapBytes, bytes)
+	fourth, bytes := fill(3)
+	require.Equal(t, freeMapBytes, bytes)
+	first.end()
+	fifth, bytes := fill(3)
+	require.Equal(t, maxUserNewMapBytes+freeMapBytes, bytes)
+	fifth.end()
+	require.True(t, second.has(2*freeMapBytes), "of the first user again")
+	for _, n := range []*newMap{second, third, fourth} {
+		n.end()
+	}
+	require.Empty(t, r.users)
+	require.Zero(t, r.taken)
+}
+
+// A map for which there is no room is read as far as there is, and on with the next batch.
+func TestPerfMapWithoutRoom(t *testing.T) {
+	g := &growing{now: time.Now()}
+	const functions = 20_000
+	var text strings.Builder
+	for i := range functions {
+		text.WriteString(hexText(uint64(i)*16) + " 10 f" + hexText(uint64(i)) + "\n")
+	}
+	g.write(text.String())
+	c := NewPerfMaps[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return g.now }})
+	last := func() bool {
+		frames, _ := c.Lookup(nil, 1, g, (functions-1)*16, Native)
+		return len(frames) > 0
+	}
+	hangs := c.room.begin(g.Owner().UID)
+	for bytes := 0; hangs.has(bytes); {
+		bytes += freeMapBytes
+	}
+	require.False(t, last())
+	require.EqualValues(t, 1, c.Stats().Refused)
+	require.Zero(t, c.Stats().Truncated)
+	c.Refresh()
+	require.False(t, last(), "a piece more")
+	require.Greater(t, g.reads, int64(freeMapBytes))
+	hangs.end()
+	c.Refresh()
+	require.True(t, last())
+	require.EqualValues(t, 2, c.Stats().Refused)
+	require.Equal(t, functions, len(c.byKey[1].Value.(*mapped[int]).current.functions.list))
+	require.Empty(t, c.room.users)
+}
+
+// closing tells when it is closed.
+type closing struct {
+	io.ReaderAt
+	closed chan struct{}
+}
+
+func (c closing) Close() error { close(c.closed); return nil }
+
+// One map is merged at a time, and when that takes place nothing is asked of its file.
+func TestPerfMapsMergeAlone(t *testing.T) {
+	var r mapRoom
+	var now, most atomic.Int32
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			n := r.begin(uint32(i % 3))
+			defer n.end()
+			n.alone(func() {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Millisecond)
+				now.Add(-1)
+			})
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, most.Load())
+
+	g := &growing{now: time.Now()}
+	g.write("100 10 a\n")
+	file := g.open()
+	closed := make(chan struct{})
+	file.Contents = closing{file.Contents, closed}
+	r.merging.Lock()
+	named := make(chan string)
+	go func() {
+		n := r.begin(1)
+		defer n.end()
+		m, err := newPerfMap().update(file, g.now, n)
+		if err != nil {
+			named <- err.Error()
+			return
+		}
+		named <- nameAt(m, 0x100)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		require.Fail(t, "the file is open while it waits")
+	}
+	select {
+	case <-named:
+		require.Fail(t, "merged beside another")
+	case <-time.After(20 * time.Millisecond):
+	}
+	r.merging.Unlock()
+	require.Equal(t, "a", <-named)
+}
+
+// What many overlapping functions are cut into is not more than is kept.
+func TestSweepBounded(t *testing.T) {
+	s := sweep{}
+	for i := range 1000 {
+		s.claims = append(s.claims, claim{start: uint64(i), size: uint32(2000 - 2*i), order: int32(i)})
+	}
+	s.run(100)
+	require.Len(t, s.out, 100)
+}
