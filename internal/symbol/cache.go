@@ -40,8 +40,8 @@ var errBusy = errors.New("too many files are being read")
 // Cache holds what is known of the functions of files, those used last. K identifies
 // the contents of a file. Its methods may be called from everywhere.
 type Cache[K comparable] struct {
-	opts    CacheOptions
-	unpacks sync.Mutex // held while .gnu_debugdata is unpacked, which takes memory
+	opts   CacheOptions
+	packed *room
 
 	mu    sync.Mutex
 	order *list.List // of *cached[K], the most recently used first
@@ -67,7 +67,7 @@ type cached[K comparable] struct {
 	done     chan struct{} // closed when the rest is set
 	loading  *read         // until then; guarded by Cache.mu
 	known    *functions    // nil if the file could not be read
-	failedAt time.Time     // guarded by Cache.mu, once done is closed
+	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
 	// closed is when owners' processes could not open the file: who no longer maps it, or
 	// says so only, takes its functions from no other owner. Guarded by Cache.mu.
 	closed map[place]time.Time
@@ -89,7 +89,7 @@ type CacheStats struct {
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
-	c := &Cache[K]{opts: opts, order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
+	c := &Cache[K]{opts: opts, packed: newRoom(packedLimits()), order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
 	c.reading = newReading(&c.opts)
 	return c
 }
@@ -277,7 +277,7 @@ func (c *Cache[K]) begin(file Source) (one *read) {
 
 // load fills an entry.
 func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
-	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, unpacks: &c.unpacks, of: of, closed: c.reading.closed}
+	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, packed: c.packed, of: of, closed: c.reading.closed}
 	var known *functions
 	var err error
 	c.opts.work(e.loading, func() { known, err = l.load() })
@@ -293,6 +293,9 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		e.fail(file.Owner().place(), err, c.opts.Now())
 	} else {
 		e.closed = nil
+		if errors.Is(err, errNoRoom) {
+			e.failedAt = c.opts.Now() // it is read again, and counts until then as it is
+		}
 		if known.table.Truncated() {
 			c.stats.Truncated++
 		}

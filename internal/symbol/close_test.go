@@ -42,7 +42,7 @@ func TestCacheClose(t *testing.T) {
 // What is being read when nobody wants it any more is not read to its end.
 func TestLoadAbandoned(t *testing.T) {
 	closed := &atomic.Bool{}
-	l := loader{src: &opener{path: build(t)}, maxBytes: 1 << 20, closed: closed}
+	l := loader{src: &opener{path: build(t)}, packed: newRoom(packedLimits()), maxBytes: 1 << 20, closed: closed}
 	known, err := l.load()
 	require.NoError(t, err)
 	require.NotZero(t, known.table.Bytes())

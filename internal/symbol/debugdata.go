@@ -2,6 +2,8 @@ package symbol
 
 import (
 	"bytes"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,18 +17,37 @@ const (
 	maxUnpackedBytes = 32 << 20
 )
 
-// debugData unpacks .gnu_debugdata, an ELF file with the functions that are not in
-// the dynamic symbol table, packed by xz; nil if there is none.
-func debugData(f *elffile.File) (*elffile.File, error) {
+// errNoRoom says that other files take what memory there is for .gnu_debugdata.
+var errNoRoom = errors.New("no room for .gnu_debugdata")
+
+// packedData reads .gnu_debugdata; nil if there is none.
+func packedData(f *elffile.File, room *fileRoom) ([]byte, error) {
 	s, ok, err := f.Section(".gnu_debugdata")
 	if err != nil || !ok {
 		return nil, err
 	}
-	packed, err := f.Contents(s, maxPackedBytes)
+	most := min(s.Size, maxPackedBytes)
+	if s.Flags&elf.SHF_COMPRESSED != 0 { // it never is, and so may become larger
+		most = maxPackedBytes
+	}
+	if !room.has(int(most)) {
+		return nil, errNoRoom
+	}
+	r, err := f.Contents(s, int64(most))
 	if err != nil {
 		return nil, fmt.Errorf("read .gnu_debugdata: %w", err)
 	}
-	b, err := unpack(packed, maxUnpackedBytes)
+	packed, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read .gnu_debugdata: %w", err)
+	}
+	return packed, nil
+}
+
+// debugData unpacks .gnu_debugdata, an ELF file with the functions that are not in
+// the dynamic symbol table, packed by xz.
+func debugData(packed []byte) (*elffile.File, error) {
+	b, err := unpack(bytes.NewReader(packed), maxUnpackedBytes)
 	if err != nil {
 		return nil, fmt.Errorf("unpack .gnu_debugdata: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -299,6 +300,95 @@ func TestDebugFileFirst(t *testing.T) {
 	require.Equal(t, "packed", s.name(t))
 	s.place(t, s.debug, debugDir+"/.build-id/"+s.buildID[:2]+"/"+s.buildID[2:]+".debug")
 	require.Equal(t, "hidden", s.name(t))
+}
+
+// packedAt is a library whose .gnu_debugdata is read when wait is closed.
+type packedAt struct {
+	rooted
+	offset int64
+	wait   chan struct{}
+}
+
+type packedContents struct {
+	Contents
+	p *packedAt
+}
+
+func (p *packedAt) Open() (Contents, int64, error) {
+	f, size, err := p.rooted.Open()
+	return packedContents{f, p}, size, err
+}
+
+func (c packedContents) ReadAt(b []byte, off int64) (int, error) {
+	if off == c.p.offset {
+		<-c.p.wait
+	}
+	return c.Contents.ReadAt(b, off)
+}
+
+// withPacked returns a library with packed symbols, and so many bytes behind them.
+func withPacked(t *testing.T, more int) (s *split, at int64) {
+	s = newSplit(t)
+	data, err := os.ReadFile(s.debug)
+	require.NoError(t, err)
+	s.withDebugData(t, append(pack(t, data), make([]byte, more)...))
+	f, e := open(t, s.root+s.path)
+	defer f.Close()
+	section, ok, err := e.Section(".gnu_debugdata")
+	require.NoError(t, err)
+	require.True(t, ok)
+	return s, int64(section.Offset)
+}
+
+// A file whose packed symbols are never read keeps no other from being unpacked.
+func TestDebugDataHangs(t *testing.T) {
+	s, at := withPacked(t, 0)
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCache[int](CacheOptions{Wait: time.Second})
+		of := func(wait chan struct{}) *packedAt {
+			return &packedAt{rooted{opener{path: s.root + s.path, root: s.root}, s.path}, at, wait}
+		}
+		hangs, answers := make(chan struct{}), make(chan struct{})
+		close(answers)
+		_, ok := lookup(c, 1, of(hangs), s.hidden)
+		require.False(t, ok)
+		fn, ok := lookup(c, 2, of(answers), s.hidden)
+		require.True(t, ok, "the same user's")
+		require.Equal(t, "hidden", fn.Name)
+		close(hangs)
+		synctest.Wait()
+		_, ok = lookup(c, 1, of(answers), s.hidden)
+		require.True(t, ok)
+		require.Empty(t, c.packed.users)
+	})
+}
+
+// Packed symbols for which there is no room are read a minute later; until then the file has
+// the names that it has without them.
+func TestDebugDataWithoutRoom(t *testing.T) {
+	s, _ := withPacked(t, packedLimits().free)
+	f, e := open(t, s.root+s.path)
+	defer f.Close()
+	sym, ok, err := e.DynamicSymbol("visible")
+	require.NoError(t, err)
+	require.True(t, ok)
+	now := time.Now()
+	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	o := &rooted{opener{path: s.root + s.path, root: s.root}, s.path}
+	others := c.packed.begin(Owner{})
+	require.True(t, others.has(packedLimits().free+packedLimits().place))
+	for range 3 {
+		_, ok = lookup(c, 1, o, s.hidden)
+		require.False(t, ok)
+		fn, ok := lookup(c, 1, o, sym.Value)
+		require.True(t, ok)
+		require.Equal(t, "visible", fn.Name)
+	}
+	require.EqualValues(t, 1, o.opens.Load())
+	others.end()
+	now = now.Add(retryAfter)
+	fn, _ := lookup(c, 1, o, s.hidden)
+	require.Equal(t, "hidden", fn.Name)
 }
 
 func TestUnpack(t *testing.T) {

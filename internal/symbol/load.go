@@ -3,7 +3,6 @@ package symbol
 import (
 	"debug/elf"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -31,7 +30,7 @@ type functions struct {
 type loader struct {
 	src      Source
 	maxBytes int          // of symbols
-	unpacks  *sync.Mutex  // held while unpacking
+	packed   *room        // of .gnu_debugdata
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 }
@@ -139,13 +138,19 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 		}
 		fs.debug = id
 	}
-	l.unpacks.Lock()
-	defer l.unpacks.Unlock()
-	debug, err := debugData(f)
-	if err != nil || debug == nil {
+	room := l.packed.begin(l.src.Owner())
+	defer room.end()
+	packed, err := packedData(f, room)
+	if err != nil || packed == nil {
 		return err
 	}
-	return debug.StaticFunctions(add)
+	room.alone(func() {
+		var debug *elffile.File
+		if debug, err = debugData(packed); err == nil {
+			err = debug.StaticFunctions(add)
+		}
+	})
+	return err
 }
 
 // coversCode reports whether all code of a file is Go's.

@@ -62,7 +62,7 @@ func FuzzPerfMap(f *testing.F) {
 		for _, part := range [][]byte{data[:len(data)/2], data[len(data)/2:]} {
 			file.write(string(part))
 			var err error
-			if m, err = m.update(file.open(), file.now, roomFor(1)); err != nil {
+			if m, err = m.update(file.open(), file.now, roomFor()); err != nil {
 				t.Fatal(err)
 			}
 			last := uint64(0)
@@ -77,7 +77,7 @@ func FuzzPerfMap(f *testing.F) {
 				}
 			}
 		}
-		whole, err := newPerfMap().update(file.open(), file.now, roomFor(1))
+		whole, err := newPerfMap().update(file.open(), file.now, roomFor())
 		if err != nil || len(whole.functions.list) != len(m.functions.list) {
 			t.Fatalf("%d ranges at once, %d in parts", len(whole.functions.list), len(m.functions.list))
 		}

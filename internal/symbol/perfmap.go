@@ -49,7 +49,7 @@ func newPerfMap() *perfMap { return &perfMap{functions: &ranges{}, complete: tru
 
 // update returns the map with what was appended to the file since, as far as there is room for
 // that. The maps themselves do not change. It closes the file.
-func (m *perfMap) update(file MapFile, now time.Time, room *newMap) (*perfMap, error) {
+func (m *perfMap) update(file MapFile, now time.Time, room *fileRoom) (*perfMap, error) {
 	var added entries
 	updated, err := m.readOn(file, now, room, &added)
 	file.Close() // which may take for ever
@@ -64,7 +64,7 @@ func (m *perfMap) update(file MapFile, now time.Time, room *newMap) (*perfMap, e
 }
 
 // readOn reads what was appended to the file, and returns the map without that.
-func (m *perfMap) readOn(file MapFile, now time.Time, room *newMap, added *entries) (*perfMap, error) {
+func (m *perfMap) readOn(file MapFile, now time.Time, room *fileRoom, added *entries) (*perfMap, error) {
 	switch {
 	case file.ID == m.id:
 		return m, nil
@@ -96,7 +96,7 @@ func same(r io.ReaderAt, off int64, want []byte) bool {
 }
 
 // append reads what comes after the lines that were read, up to the last whole line.
-func (m *perfMap) append(file MapFile, room *newMap, added *entries) error {
+func (m *perfMap) append(file MapFile, room *fileRoom, added *entries) error {
 	limit := min(file.ID.Size, maxMapFileBytes)
 	m.late = false
 	if m.read >= limit {
@@ -116,7 +116,7 @@ func (m *perfMap) append(file MapFile, room *newMap, added *entries) error {
 }
 
 // parse adds the functions of whole lines, until there is no room for more.
-func (m *perfMap) parse(lines *bufio.Reader, room *newMap, added *entries) error {
+func (m *perfMap) parse(lines *bufio.Reader, room *fileRoom, added *entries) error {
 	for at := m.read; ; {
 		if m.late = !room.has(added.bytes()); m.late {
 			return nil

@@ -61,8 +61,8 @@ func nameAt(m *perfMap, addr uint64) string {
 	return frames[0].Name
 }
 
-// roomFor returns that of a map of a user, while nothing else is read.
-func roomFor(uid uint32) *newMap { return (&mapRoom{}).begin(uid) }
+// roomFor returns that of a map while nothing else is read.
+func roomFor() *fileRoom { return newRoom(mapLimits()).begin(Owner{}) }
 
 // What is appended is read alone, and counts from then on.
 func TestPerfMapGrows(t *testing.T) {
@@ -70,7 +70,7 @@ func TestPerfMapGrows(t *testing.T) {
 	m := newPerfMap()
 	update := func() {
 		var err error
-		m, err = m.update(g.open(), g.now, roomFor(1))
+		m, err = m.update(g.open(), g.now, roomFor())
 		require.NoError(t, err)
 	}
 	for i := range 2000 {
@@ -104,14 +104,14 @@ func TestPerfMapReplaced(t *testing.T) {
 	} {
 		g := &growing{now: time.Now()}
 		g.write(strings.Repeat("100 10 a\n", 3))
-		m, err := newPerfMap().update(g.open(), g.now, roomFor(1))
+		m, err := newPerfMap().update(g.open(), g.now, roomFor())
 		require.NoError(t, err)
 		require.Equal(t, "a", nameAt(m, 0x100))
 		replace(g)
-		m, err = m.update(g.open(), g.now, roomFor(1))
+		m, err = m.update(g.open(), g.now, roomFor())
 		require.NoError(t, err)
 		require.Empty(t, nameAt(m, 0x200), "not so soon: %s", what)
-		m, err = m.update(g.open(), g.now.Add(rereadGap), roomFor(1))
+		m, err = m.update(g.open(), g.now.Add(rereadGap), roomFor())
 		require.NoError(t, err)
 		require.Equal(t, "b", nameAt(m, 0x200), what)
 		require.Equal(t, what == "another file", nameAt(m, 0x100) == "a", what)
@@ -127,12 +127,12 @@ func TestPerfMapEndlessLine(t *testing.T) {
 		g.write(strings.Repeat("x", maxMapLine-9) + " 200 10 b")
 		before := g.reads
 		var err error
-		m, err = m.update(g.open(), g.now, roomFor(1))
+		m, err = m.update(g.open(), g.now, roomFor())
 		require.NoError(t, err)
 		require.Less(t, g.reads-before, int64(4*maxMapLine))
 	}
 	g.write("\n300 10 c\n")
-	m, err := m.update(g.open(), g.now, roomFor(1))
+	m, err := m.update(g.open(), g.now, roomFor())
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "", "c"}, []string{nameAt(m, 0x100), nameAt(m, 0x200), nameAt(m, 0x300)})
 	require.False(t, m.complete)
@@ -149,7 +149,7 @@ func TestPerfMapSparse(t *testing.T) {
 	g := &growing{}
 	m := newPerfMap()
 	for i := range int64(5) {
-		m, err = m.update(MapFile{growingContents{g, f}, procfs.FileID{Size: 10<<30 + i}}, time.Now(), roomFor(1))
+		m, err = m.update(MapFile{growingContents{g, f}, procfs.FileID{Size: 10<<30 + i}}, time.Now(), roomFor())
 		require.NoError(t, err)
 	}
 	require.Less(t, g.reads, int64(2*maxMapFileBytes))
@@ -171,7 +171,7 @@ func TestPerfMapBounded(t *testing.T) {
 		text.WriteByte('\n')
 	}
 	g.write(text.String())
-	m, err := newPerfMap().update(g.open(), g.now, roomFor(1))
+	m, err := newPerfMap().update(g.open(), g.now, roomFor())
 	require.NoError(t, err)
 	require.False(t, m.complete)
 	require.LessOrEqual(t, m.functions.bytes(), maxMapBytes)

@@ -32,7 +32,7 @@ type PerfMaps[K comparable] struct {
 	stats CacheStats
 
 	reading reading
-	room    mapRoom
+	room    *room
 }
 
 // mapped is the perf map of a process, or that there is none. Guarded by PerfMaps.mu.
@@ -47,7 +47,7 @@ type mapped[K comparable] struct {
 // NewPerfMaps makes an empty cache; MaxTableBytes is not used.
 func NewPerfMaps[K comparable](opts CacheOptions) *PerfMaps[K] {
 	opts.setDefaults()
-	c := &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1}
+	c := &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1, room: newRoom(mapLimits())}
 	c.reading = newReading(&c.opts)
 	return c
 }
@@ -182,7 +182,7 @@ func (c *PerfMaps[K]) read(src MapSource, before *perfMap) (*perfMap, error) {
 	if err != nil {
 		return before, err
 	}
-	room := c.room.begin(src.Owner().UID)
+	room := c.room.begin(src.Owner())
 	defer room.end()
 	return before.update(file, c.opts.Now(), room)
 }

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,34 +12,46 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is read of maps has a bound, and each user a share of it.
-func TestMapRoom(t *testing.T) {
-	var r mapRoom
-	fill := func(uid uint32) (n *newMap, bytes int) {
-		n = r.begin(uid)
-		for n.has(bytes + 1) {
-			bytes += newMapStep / 16
+// What is held of files has a bound, and each user and container a share of it.
+func TestRoom(t *testing.T) {
+	for _, limits := range []roomLimits{mapLimits(), packedLimits()} {
+		r := newRoom(limits)
+		fill := func(uid uint32, container string) (f *fileRoom, taken int) {
+			f = r.begin(Owner{UID: uid, Container: container})
+			for f.has(limits.free + taken + 1) {
+				taken += roomStep
+			}
+			return f, taken
 		}
-		return n, bytes
+		first, taken := fill(1, "a")
+		require.Equal(t, limits.place, taken)
+		second, taken := fill(1, "a")
+		require.Zero(t, taken, "another of that container")
+		third, taken := fill(1, "b")
+		require.Equal(t, limits.user-limits.place, taken)
+		fourth, taken := fill(1, "c")
+		require.Zero(t, taken, "another of that user")
+		files := []*fileRoom{second, third, fourth}
+		uid := uint32(2)
+		for left := limits.all - limits.user; left > 0; uid++ {
+			file, taken := fill(uid, "")
+			require.Equal(t, limits.place, taken)
+			files = append(files, file)
+			left -= taken
+		}
+		last, taken := fill(uid, "")
+		require.Zero(t, taken)
+		require.True(t, last.has(limits.free))
+		first.end()
+		require.True(t, second.has(limits.free+limits.place), "all at once")
+		require.False(t, last.has(limits.free+1))
+		for _, f := range append(files, last) {
+			f.end()
+		}
+		require.Empty(t, r.users)
+		require.Empty(t, r.places)
+		require.Zero(t, r.taken)
 	}
-	first, bytes := fill(1)
-	require.Equal(t, maxUserNewMapBytes+freeMapBytes, bytes)
-	second, bytes := fill(1)
-	require.Equal(t, freeMapBytes, bytes, "another of that user")
-	third, bytes := fill(2)
-	require.Equal(t, maxNewMapBytes-maxUserNewMapBytes+freeMapBytes, bytes)
-	fourth, bytes := fill(3)
-	require.Equal(t, freeMapBytes, bytes)
-	first.end()
-	fifth, bytes := fill(3)
-	require.Equal(t, maxUserNewMapBytes+freeMapBytes, bytes)
-	fifth.end()
-	require.True(t, second.has(2*freeMapBytes), "of the first user again")
-	for _, n := range []*newMap{second, third, fourth} {
-		n.end()
-	}
-	require.Empty(t, r.users)
-	require.Zero(t, r.taken)
 }
 
 // A map for which there is no room is read as far as there is, and on with the next batch.
@@ -55,16 +68,16 @@ func TestPerfMapWithoutRoom(t *testing.T) {
 		frames, _ := c.Lookup(nil, 1, g, (functions-1)*16, Native)
 		return len(frames) > 0
 	}
-	hangs := c.room.begin(g.Owner().UID)
+	hangs := c.room.begin(g.Owner())
 	for bytes := 0; hangs.has(bytes); {
-		bytes += freeMapBytes
+		bytes += roomStep
 	}
 	require.False(t, last())
 	require.EqualValues(t, 1, c.Stats().Refused)
 	require.Zero(t, c.Stats().Truncated)
 	c.Refresh()
 	require.False(t, last(), "a piece more")
-	require.Greater(t, g.reads, int64(freeMapBytes))
+	require.Greater(t, g.reads, int64(mapLimits().free))
 	hangs.end()
 	c.Refresh()
 	require.True(t, last())
@@ -83,12 +96,12 @@ func (c closing) Close() error { close(c.closed); return nil }
 
 // One map is merged at a time, and when that takes place nothing is asked of its file.
 func TestPerfMapsMergeAlone(t *testing.T) {
-	var r mapRoom
+	r := newRoom(mapLimits())
 	var now, most atomic.Int32
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			n := r.begin(uint32(i % 3))
+			n := r.begin(Owner{UID: uint32(i % 2), Container: strconv.Itoa(i % 3)})
 			defer n.end()
 			n.alone(func() {
 				most.Store(max(most.Load(), now.Add(1)))
@@ -105,10 +118,10 @@ func TestPerfMapsMergeAlone(t *testing.T) {
 	file := g.open()
 	closed := make(chan struct{})
 	file.Contents = closing{file.Contents, closed}
-	r.merging.Lock()
+	r.turn.Lock()
 	named := make(chan string)
 	go func() {
-		n := r.begin(1)
+		n := r.begin(Owner{})
 		defer n.end()
 		m, err := newPerfMap().update(file, g.now, n)
 		if err != nil {
@@ -127,7 +140,7 @@ func TestPerfMapsMergeAlone(t *testing.T) {
 		require.Fail(t, "merged beside another")
 	case <-time.After(20 * time.Millisecond):
 	}
-	r.merging.Unlock()
+	r.turn.Unlock()
 	require.Equal(t, "a", <-named)
 }
 
