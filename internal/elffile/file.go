@@ -36,6 +36,9 @@ type File struct {
 	dynamic *dynamic // nil until first asked for
 	kept    *kept    // the same
 
+	step   func() error // of Pace
+	worked int          // bytes since it was called
+
 	scratch [64]byte // small reads; valid until the next one
 	batch   []byte   // nil while in use
 }

@@ -2,15 +2,11 @@ package elffile
 
 import (
 	"bufio"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
 )
-
-// compressionBytes is sizeof(Elf64_Chdr).
-const compressionBytes = 24
 
 // Section is a section header. All sizes are in bytes.
 type Section struct {
@@ -74,36 +70,15 @@ func (f *File) Section(name string) (s Section, ok bool, err error) {
 
 // Contents returns a reader of what a section holds, decompressed, that ends
 // after at most maxBytes. The error is ErrUnsupported for a compression other than
-// zlib and zstd. A reader may return any error when the contents are damaged.
+// zlib and zstd, and a *FormatError for a section that is too large without its
+// compression. A reader may return any error when the contents are damaged.
 func (f *File) Contents(s Section, maxBytes int64) (io.Reader, error) {
 	if s.Type == elf.SHT_NOBITS || s.Offset > f.size || s.Size > f.size-s.Offset {
 		return nil, &FormatError{s.Offset, "section outside of the file, bytes", s.Size}
 	}
-	if s.Flags&elf.SHF_COMPRESSED == 0 {
-		return bufio.NewReaderSize(io.NewSectionReader(f.r, int64(s.Offset), min(int64(s.Size), maxBytes)), batchBytes), nil
+	if s.Flags&elf.SHF_COMPRESSED != 0 {
+		return f.unpack(s, maxBytes)
 	}
-	if s.Size < compressionBytes {
-		return nil, &FormatError{s.Offset, "length of a compressed section", s.Size}
-	}
-	b, err := f.small(compressionBytes, s.Offset)
-	if err != nil {
-		return nil, err
-	}
-	switch t := elf.CompressionType(binary.LittleEndian.Uint32(b)); t {
-	case elf.COMPRESS_ZLIB:
-		packed := io.NewSectionReader(f.r, int64(s.Offset+compressionBytes), int64(s.Size-compressionBytes))
-		z, err := zlib.NewReader(bufio.NewReaderSize(packed, batchBytes))
-		if err != nil {
-			return nil, fmt.Errorf("decompress section at %#x: %w", s.Offset, err)
-		}
-		return io.LimitReader(z, maxBytes), nil
-	case elf.COMPRESS_ZSTD:
-		z, err := zstdReader(io.NewSectionReader(f.r, int64(s.Offset), int64(s.Size)), int64(s.Size))
-		if err != nil {
-			return nil, err
-		}
-		return io.LimitReader(z, maxBytes), nil
-	default:
-		return nil, fmt.Errorf("%w: compression %v", ErrUnsupported, t)
-	}
+	plain := io.NewSectionReader(&contents{f: f, off: int64(s.Offset)}, 0, min(int64(s.Size), maxBytes))
+	return bufio.NewReaderSize(plain, batchBytes), nil
 }

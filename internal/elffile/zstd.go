@@ -10,7 +10,8 @@ import (
 
 // zstdReader decompresses a compressed section. The standard library's decoder
 // is within reach by debug/elf alone, so it is shown an ELF file that has this
-// section and no other. It keeps at most 8 MiB of what it has written.
+// section and no other. It keeps at most 8 MiB of what it has written, whatever window
+// the section asks for.
 func zstdReader(section io.ReaderAt, bytesCompressed int64) (io.Reader, error) {
 	const contents = headerBytes + 3*sectionBytes + 1
 	var h bytes.Buffer

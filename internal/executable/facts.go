@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
@@ -62,6 +64,9 @@ func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 	if err != nil {
 		return Facts{HTLHash: hash}, err
 	}
+	runtime.LockOSThread() // whose CPU time is looked at
+	defer runtime.UnlockOSThread()
+	e.Pace(budget.FilePace(threadTime))
 	k := Facts{Layout: layoutOf(e), Interp: e.Interp(), Program: e.IsExecutable(), HTLHash: hash}
 	if k.Interp != "" { // a static PIE has a place for it too, but no loader
 		k.Debug, _ = e.DebugAddress()

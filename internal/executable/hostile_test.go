@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
@@ -150,4 +151,17 @@ func mangle(t *testing.T, path string, good []byte, stop <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// A file that would keep whoever reads it busy has no rows, which is counted.
+func TestRowsFileTime(t *testing.T) {
+	f := newRowsFake(t, nil)
+	now := int64(0)
+	f.cpuTime = func() int64 { now += int64(budget.MaxFileTime) + 1; return now }
+	_, cmd := f.start("sleep")
+	f.ask(cmd.Process.Pid)
+	n := f.buildAll()
+	require.NotZero(t, n)
+	require.Empty(t, f.rec.tables)
+	require.EqualValues(t, n, f.Stats().Failed)
 }

@@ -78,9 +78,10 @@ type RowsOptions struct {
 // Rows decides which files have their rows in the kernel, and builds them. It is safe for
 // concurrent use.
 type Rows struct {
-	opts   RowsOptions
-	wake   chan struct{}
-	counts rowsCounts
+	opts    RowsOptions
+	wake    chan struct{}
+	cpuTime func() int64 // of this thread, in ns
+	counts  rowsCounts
 
 	mu       sync.Mutex
 	wanted   []*File
@@ -93,7 +94,7 @@ type Rows struct {
 
 // NewRows makes rows of no file yet; Run builds them.
 func NewRows(opts RowsOptions) *Rows {
-	return &Rows{opts: opts, wake: make(chan struct{}, 1), ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, shares: newShares()}
+	return &Rows{opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, shares: newShares()}
 }
 
 // A Waiter is a process that maps files.

@@ -92,11 +92,17 @@ func (r *Rows) read(file *os.File, size int64, uid uint32) (fileRows, error) {
 	if err != nil {
 		return fileRows{}, err
 	}
+	pace := budget.FilePace(r.cpuTime)
+	e.Pace(pace)
 	table, err := unwind.New(e, unwind.Limits{})
 	if err != nil {
 		return fileRows{}, err
 	}
 	defer table.Close()
+	// The table has what could be read until then.
+	if err := pace(); err != nil {
+		return fileRows{}, err
+	}
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
 	bytes := table.Bytes()
 	if !r.roomFor(bytes, uid) {

@@ -191,14 +191,17 @@ func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, wai
 	}
 	by := f.rows.uid
 	uid.Store(by)
-	began := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	began := r.cpuTime()
 	r.build(f)
-	spent := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - began
+	spent := r.cpuTime() - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
 	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
 	return true, 0
 }
+
+// threadTime is the CPU time of this thread, in ns.
+func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 // Build builds the rows of the most wanted file now, and reports whether there was one. Run
 // does so by itself, as far as its share of the CPUs allows.

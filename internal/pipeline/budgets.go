@@ -29,11 +29,14 @@ func newBudgets(o *LimitOptions) budgets {
 	}
 }
 
+// threadTime is the CPU time of this thread, in ns.
+func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+
 // spend does some work and counts its CPU time.
 func (b *budgets) spend(w budget.Work, work func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	began := threadTime()
 	work()
-	b.cpu.Spend(w, time.Duration(budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID)-began))
+	b.cpu.Spend(w, time.Duration(threadTime()-began))
 }

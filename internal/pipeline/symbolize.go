@@ -51,6 +51,7 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 			MaxBytes: bytes,
 			Busy:     func() bool { return limits.cpu.Delay(budget.Names) > 0 || limits.memory.Pressure() >= budget.Scarce },
 			Work:     func(read func()) { limits.spend(budget.Names, read) },
+			Pace:     func() func() error { return budget.FilePace(threadTime) },
 		}
 	}
 	return &symbolizer{

@@ -19,6 +19,9 @@ type CacheOptions struct {
 	// Busy reports whether nothing is to be read for now, Work runs what reads. Both may be nil.
 	Busy func() bool
 	Work func(read func())
+	// Pace begins the reading of a file by this thread; what it returns is for elffile.File.Pace.
+	// It may be nil.
+	Pace func() (step func() error)
 
 	blocked func(thread int) bool // procfs.Blocked
 }
@@ -280,7 +283,12 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, packed: c.packed, of: of, closed: c.reading.closed}
 	var known *functions
 	var err error
-	c.opts.work(e.loading, func() { known, err = l.load() })
+	c.opts.work(e.loading, func() {
+		if c.opts.Pace != nil {
+			l.pace = c.opts.Pace()
+		}
+		known, err = l.load()
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(e.loading)

@@ -2,6 +2,8 @@ package symbol
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,23 @@ func TestLoadAbandoned(t *testing.T) {
 	known, err = l.load()
 	require.ErrorIs(t, err, errClosed)
 	require.Nil(t, known)
+}
+
+// A file that takes too much CPU time is not read to its end.
+func TestLoadPaced(t *testing.T) {
+	s := newSplit(t)
+	noise := make([]byte, 1<<20) // takes no less when it is packed
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	s.withDebugData(t, pack(t, noise))
+	enough := errors.New("enough")
+	steps := 0
+	l := loader{src: &opener{path: s.root + s.path}, maxBytes: 1 << 20, packed: newRoom(packedLimits()), pace: func() error {
+		steps++
+		return enough
+	}}
+	_, err := l.load()
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 1, steps)
 }
 
 // Close waits for a perf map that is being read.

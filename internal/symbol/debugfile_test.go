@@ -415,6 +415,16 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
+// Each block has a dictionary, also one that unpacks to nothing.
+func TestUnpackBlocks(t *testing.T) {
+	const block = 4096
+	data := make([]byte, (maxBlocks+1)*block)
+	_, err := unpack(bytes.NewReader(pack(t, data[block:], "--block-size=4096")), len(data))
+	require.NoError(t, err)
+	_, err = unpack(bytes.NewReader(pack(t, data, "--block-size=4096")), len(data))
+	require.ErrorContains(t, err, "number of blocks")
+}
+
 // A few bytes that unpack to much, with a dictionary of any size, take as much memory
 // as is allowed.
 func TestUnpackBomb(t *testing.T) {

@@ -33,6 +33,18 @@ type loader struct {
 	packed   *room        // of .gnu_debugdata
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
+	pace     func() error // of the reading of one file, see elffile.File.Pace; may be nil
+}
+
+// step says whether reading may go on.
+func (l *loader) step() error {
+	switch {
+	case l.abandoned():
+		return errClosed
+	case l.pace != nil:
+		return l.pace()
+	}
+	return nil
 }
 
 // abandoned reports whether what is read is not wanted any more.
@@ -71,6 +83,7 @@ func (l *loader) load() (*functions, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Pace(l.step)
 	fs := &functions{table: &Table{memo: map[int]Function{}}}
 	// Where the table is damaged, there may still be symbols.
 	if fs.golang, err = gopclntab.Find(f); err == nil {
@@ -94,6 +107,7 @@ func (l *loader) loadDebug() (*functions, error) {
 		return fs, nil
 	}
 	defer contents.Close()
+	debug.Pace(l.step)
 	return l.fill(fs, l.of, debug.StaticFunctions)
 }
 
@@ -134,6 +148,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	if id := newDebugID(f); id != nil {
 		if debug, contents := id.onHost(l.src); debug != nil {
 			defer contents.Close()
+			debug.Pace(l.step)
 			return debug.StaticFunctions(add)
 		}
 		fs.debug = id

@@ -20,6 +20,10 @@ const (
 )
 
 // xzChecks are the lengths of checks by their type.
+// maxBlocks bounds the blocks of a stream: each has a dictionary of its own, in which memory is
+// cleared. Those of xz have 24 MiB and more.
+const maxBlocks = 256
+
 var xzChecks = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
 // unpack unpacks the first stream of an xz file into at most most bytes. The
@@ -44,10 +48,13 @@ func unpack(r io.Reader, most int) (unpacked []byte, err error) {
 		return nil, &elffile.FormatError{Msg: "stream header"}
 	}
 	var out bytes.Buffer
-	for {
+	for blocks := 0; ; blocks++ {
 		dictionary, more, err := xzBlock(br)
 		if err != nil || !more {
 			return out.Bytes(), err
+		}
+		if blocks == maxBlocks {
+			return nil, &elffile.FormatError{Msg: "number of blocks", Val: blocks}
 		}
 		counted := &countingReader{r: br}
 		config := lzma.Reader2Config{DictCap: max(int(min(dictionary, int64(most))), lzma.MinDictCap)}
