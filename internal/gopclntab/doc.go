@@ -18,7 +18,8 @@
 // runtime/symtabinl.go, internal/abi/symtab.go and cmd/link/internal/ld/pcln.go.
 //
 // Files are not trusted. Every offset is checked against the table that it leads
-// into, every walk has a bound. Where inlined calls make no sense, or it is not known
+// into, every walk has a bound, and so have all walks for one address and all of one Reader
+// together ([ErrSteps]). Where inlined calls make no sense, or it is not known
 // where the file has them, the function itself remains.
 //
 // All addresses are virtual addresses of the file.

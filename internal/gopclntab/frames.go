@@ -21,8 +21,10 @@ type Frame struct {
 
 // Frames appends the functions that an address of an instruction stands for, the
 // innermost inlined one first, the one of the linker last. It appends nothing if
-// there is no Go function at the address.
+// there is no Go function at the address. With an error there may be frames, where the table
+// takes too many steps to say more; the error is ErrSteps where it will not say anything again.
 func (r *Reader) Frames(to []Frame, pc uint64) ([]Frame, error) {
+	r.steps.address = 0
 	f, ok, err := r.Func(pc)
 	if err != nil || !ok {
 		return to, err
@@ -41,7 +43,7 @@ func (r *Reader) Frames(to []Frame, pc uint64) ([]Frame, error) {
 	}
 	// Without its line, a function is better than nothing.
 	fr.File, fr.Line, _ = r.line(&f, outer)
-	return append(to, fr), nil
+	return append(to, fr), r.steps.err()
 }
 
 // call is runtime.inlinedCall.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -146,6 +147,51 @@ func TestEndlessValues(t *testing.T) {
 		_, err := newImage(1, bad, nil).reader().value(1, &Func{Entry: 0x1000, End: 0x1010}, 0x1000)
 		require.Error(t, err)
 	}
+}
+
+// slowValues is a pc-value table like all16 that gets there late.
+func slowValues(steps int) []byte {
+	values := []byte{2, 0}
+	for range steps/2 - 1 {
+		values = append(values, 2, 0, 1, 0)
+	}
+	return append(values, 2, 0, 1, 16, 0)
+}
+
+// What is taken for one address, and for all of a file, has a bound, and is told.
+func TestSteps(t *testing.T) {
+	outer := []Frame{{Function: "outer"}}
+	called := inlinedCallBytes(6, 0, 7) // by itself: as deep as may be
+	var format *elffile.FormatError
+	frames, err := newImage(1, slowValues(1000), called).reader().Frames(nil, 0x1000)
+	require.NoError(t, err)
+	require.Equal(t, "file.go", frames[0].File)
+	r := newImage(1, slowValues(40_000), called).reader()
+	for range MaxFileSteps/maxAddressSteps - 1 {
+		before := r.steps.taken
+		frames, err = r.Frames(nil, 0x1000)
+		require.ErrorAs(t, err, &format)
+		require.Equal(t, outer, frames)
+		require.Less(t, r.steps.taken-before, maxAddressSteps+100)
+	}
+	f, ok, err := r.Func(0x1000)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, r.StackDeltas(&f, func(uint64, int32) bool { return true }), "another address, for another one")
+	_, err = r.Frames(nil, 0x1000)
+	require.ErrorIs(t, err, ErrSteps)
+	require.ErrorIs(t, r.StackDeltas(&f, func(uint64, int32) bool { return true }), ErrSteps)
+	require.Less(t, r.steps.taken, MaxFileSteps+1000)
+}
+
+// Names count, too.
+func TestNameSteps(t *testing.T) {
+	r := newImage(1, all16, nil).reader()
+	f, _, err := r.Func(0x1000)
+	require.NoError(t, err)
+	r.steps.taken = MaxFileSteps
+	_, err = r.Name(&f)
+	require.ErrorIs(t, err, ErrSteps)
 }
 
 // A file that has become shorter.

@@ -24,6 +24,7 @@ type Reader struct {
 	t     Table
 	pages pages
 	names map[uint64]string // by offset in the file
+	steps steps
 }
 
 // NewReader reads a table through r, the file that it was found in.
@@ -213,6 +214,9 @@ func (r *Reader) text(start, end, off uint64) (string, error) {
 		}
 		text = append(text, b...)
 		from, left = from+uint64(len(b)), left-uint64(len(b))
+	}
+	if err := r.steps.takeName(len(text)); err != nil {
+		return "", err
 	}
 	s := strings.ToValidUTF8(string(text), "\uFFFD")
 	if len(r.names) == maxKeptNames {

@@ -48,6 +48,9 @@ func (c *cursor) next() bool {
 		c.err = &elffile.FormatError{Off: c.off, Msg: "length of pc-value table", Val: c.steps}
 		return false
 	}
+	if c.err = c.r.steps.take(); c.err != nil {
+		return false
+	}
 	c.value += int32(-(delta & 1) ^ delta>>1)
 	c.pc += uint64(c.varint()) * c.r.t.quantum
 	return c.err == nil
@@ -101,8 +104,10 @@ func (r *Reader) value(off uint32, f *Func, pc uint64) (int32, error) {
 // StackDeltas calls yield with the ranges of a function in the order of their
 // addresses: from start on, up to the next one or the function's end, the stack
 // pointer is delta bytes below where it was at entry. x86-64: the return address is
-// at SP + delta. aarch64: where delta is not 0, it is at SP; else it is in x30.
+// at SP + delta. aarch64: where delta is not 0, it is at SP; else it is in x30. The error may
+// be ErrSteps.
 func (r *Reader) StackDeltas(f *Func, yield func(start uint64, delta int32) bool) error {
+	r.steps.address = 0
 	c := r.values(f.stack, f)
 	for start := f.Entry; c.next() && start < f.End; start = c.pc {
 		if !yield(start, c.value) {

@@ -128,7 +128,7 @@ func (c *Cache[K]) keep(e *cached[K], vaddr uint64, line goLine) {
 	c.shrink()
 }
 
-// read reads one address.
+// read reads one address. With an error, something of it may be known.
 func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine, error) {
 	if l.reader == nil {
 		contents, _, err := file.Open()
@@ -138,7 +138,7 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 		l.file, l.reader = contents, gopclntab.NewReader(table, contents)
 	}
 	var err error
-	if l.frames, err = l.reader.Frames(l.frames[:0], vaddr); err != nil {
+	if l.frames, err = l.reader.Frames(l.frames[:0], vaddr); err != nil && len(l.frames) == 0 {
 		return goLine{}, err
 	}
 	line := goLine{frames: make([]Frame, len(l.frames)), language: Go}
@@ -148,7 +148,7 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 			line.frames[i].Name, line.language = demangled(f.Function), Native
 		}
 	}
-	return line, nil
+	return line, err
 }
 
 // CloseFiles closes the files that Lookup has left open. It is to be called when a

@@ -125,6 +125,9 @@ func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(m elf
 	if stop != nil {
 		return stop
 	}
+	if errors.Is(err, gopclntab.ErrSteps) {
+		return &LimitError{"steps through pclntab", gopclntab.MaxFileSteps}
+	}
 	if err != nil {
 		b.stats.Counts[ReasonMalformed]++
 		last = record.UnwindRule{}
