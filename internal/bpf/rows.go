@@ -4,7 +4,6 @@ package bpf
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -13,8 +12,8 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// ErrTooManyTables says that MaxUnwindTables are loaded.
-var ErrTooManyTables = errors.New("too many unwind tables")
+// ErrTooManyTables says that MaxUnwindTables are loaded. It is a unix.ENOSPC.
+var ErrTooManyTables = fmt.Errorf("too many unwind tables: %w", unix.ENOSPC)
 
 const (
 	pageRules = record.UnwindPageBytes / record.UnwindRuleBytes
@@ -22,14 +21,6 @@ const (
 )
 
 func pagesOf(n, each int) int { return (n + each - 1) / each }
-
-// tablePages of UnwindPageBytes that a table takes.
-func tablePages(t *record.UnwindTable) int {
-	return pagesOf(max(len(t.Rules), 1), pageRules) + pagesOf(len(t.Index), pageWords) + pagesOf(len(t.Rows), pageWords)
-}
-
-// tableBytes is the memory that a table takes in the kernel, within a few hundred bytes.
-func tableBytes(t *record.UnwindTable) int { return tablePages(t) * record.UnwindPageBytes }
 
 // tables are the slots of unwind_tables, and what is in file_rows. Guarded by Sampler.tablesMu.
 type tables struct {
@@ -47,7 +38,8 @@ type loadedTable struct {
 	files         []record.FileKey // that it is known for
 }
 
-// AddUnwindTable loads a table into the kernel. It costs some milliseconds.
+// AddUnwindTable loads a table into the kernel. It costs some milliseconds. The error may be
+// ErrTooManyTables, or unix.ENOMEM.
 func (s *Sampler) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
@@ -61,8 +53,8 @@ func (s *Sampler) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) 
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = loadedTable{slot: slot, bytes: tableBytes(t), blocks: t.Blocks()}
-	s.tables.bytes += tableBytes(t)
+	s.tables.slots[id] = loadedTable{slot: slot, bytes: t.KernelBytes(), blocks: t.Blocks()}
+	s.tables.bytes += t.KernelBytes()
 	return id, nil
 }
 
@@ -79,7 +71,7 @@ func (t *tables) take() (slot uint32, ok bool) {
 }
 
 func (s *Sampler) loadTable(t *record.UnwindTable, id record.TableID, slot uint32) error {
-	pages := tablePages(t)
+	pages := t.Pages()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "unwind_table", Type: ebpf.Array, Flags: unix.BPF_F_INNER_MAP,
 		KeySize: 4, ValueSize: record.UnwindPageBytes, MaxEntries: uint32(pages),

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -116,7 +118,7 @@ func TestReusedTableSlot(t *testing.T) {
 func TestRowsReleased(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
 	table := &record.UnwindTable{Rules: make([]record.UnwindRule, 300), Index: make([]uint32, 2000), Rows: make([]record.UnwindRow, 5000)}
-	require.Equal(t, (2+2+5)*record.UnwindPageBytes, tableBytes(table))
+	require.Equal(t, 2+2+5, table.Pages())
 	seen := map[record.TableID]bool{}
 	for range 3 * 10 {
 		id, err := s.AddUnwindTable(table)
@@ -156,6 +158,25 @@ func TestRowsReleased(t *testing.T) {
 	require.Zero(t, chunks+lists)
 }
 
+// What is counted for a table is no less than what the kernel says, and not twice as much.
+func TestTableBytes(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
+	for _, rows := range []int{1, 1000, 6000, 8000, 50_000} {
+		table := &record.UnwindTable{Rules: make([]record.UnwindRule, 2), Index: []uint32{0, uint32(rows)}, Rows: make([]record.UnwindRow, rows)}
+		id, err := s.AddUnwindTable(table)
+		require.NoError(t, err)
+		var m *ebpf.Map
+		require.NoError(t, s.objs.UnwindTables.Lookup(s.tables.slots[id].slot, &m))
+		told := memlock(m)
+		require.NoError(t, m.Close())
+		require.NotZero(t, told)
+		require.GreaterOrEqual(t, table.KernelBytes(), told, rows)
+		require.Less(t, table.KernelBytes(), 2*told)
+		require.Equal(t, table.KernelBytes(), s.tables.bytes)
+		require.NoError(t, s.RemoveUnwindTable(id))
+	}
+}
+
 // There are as many slots as there may be tables.
 func TestTooManyTables(t *testing.T) {
 	var all tables
@@ -166,6 +187,7 @@ func TestTooManyTables(t *testing.T) {
 	}
 	_, ok := all.take()
 	require.False(t, ok)
+	require.ErrorIs(t, ErrTooManyTables, unix.ENOSPC)
 	all.free = append(all.free, 7)
 	got, ok := all.take()
 	require.True(t, ok)

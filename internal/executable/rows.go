@@ -16,6 +16,10 @@ import (
 // a program that is run again and again need not wait for them each time.
 const keepRows = time.Minute
 
+// retryRows is when rows are tried again that the kernel had no room for: others than we may
+// have taken it, and given it back.
+const retryRows = time.Minute
+
 // rowsState is what is known of the rows of a file.
 type rowsState uint8
 
@@ -48,12 +52,14 @@ type fileRows struct {
 	users   map[uint32]struct{} // whose processes want them
 	// refusedAt is the value of Rows.released then.
 	refusedAt uint64
+	retryNs   int64 // when rows that the kernel had no room for are tried again; 0: they are not
 	idleSince int64 // when the last process was seen to be gone; 0: there is one
 }
 
 // Tables gives the sampling programs unwind rows. Calls come from several goroutines.
 type Tables interface {
 	// AddUnwindTable loads the rows of a file. It keeps nothing of t, whose memory is given back.
+	// An error that is unix.ENOMEM or unix.ENOSPC says that there is no room as things are.
 	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
 	// RemoveUnwindTable gives their memory back.
 	RemoveUnwindTable(id record.TableID) error
@@ -123,7 +129,8 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	case rowsFailed:
 		return FileRows{}, true
 	case rowsRefused:
-		if w.Handle == 0 || s.refusedAt == r.released {
+		again := s.refusedAt != r.released || s.retryNs != 0 && r.opts.Now() >= s.retryNs
+		if w.Handle == 0 || !again {
 			return FileRows{}, true
 		}
 		s.state = rowsUnknown

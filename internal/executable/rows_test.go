@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -23,12 +24,17 @@ import (
 
 // fakeTables remembers what the sampling programs were given.
 type fakeTables struct {
+	full   error // of AddUnwindTable, as long as it has more than most tables
+	most   int
 	next   record.TableID
 	tables map[record.TableID]*record.UnwindTable
 	files  map[record.FileKey]record.TableID
 }
 
 func (r *fakeTables) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) {
+	if r.full != nil && len(r.tables) >= r.most {
+		return 0, fmt.Errorf("add unwind table: %w", r.full)
+	}
 	r.next++
 	r.tables[r.next] = &record.UnwindTable{Base: t.Base, Rules: t.Rules, Index: slices.Clone(t.Index), Rows: slices.Clone(t.Rows)}
 	return r.next, nil
@@ -148,6 +154,44 @@ func TestRowsBounded(t *testing.T) {
 	require.Equal(t, n, f.buildAll())
 	require.Len(t, f.rec.tables, n)
 	require.EqualValues(t, n, f.Stats().Built)
+}
+
+// Rows that the kernel has no room for are refused for a while, and not for good.
+func TestRowsKernelFull(t *testing.T) {
+	for _, full := range []error{unix.ENOMEM, unix.ENOSPC} {
+		f := newRowsFake(t, nil)
+		f.rec.full = full
+		_, cmd := f.start("sleep")
+		f.ask(cmd.Process.Pid)
+		n := f.buildAll()
+		require.NotZero(t, n)
+		require.Empty(t, f.rec.tables)
+		require.EqualValues(t, n, f.Stats().Refused)
+		require.Zero(t, f.Stats().Failed)
+		f.rec.full = nil
+		f.clock.Add(int64(retryRows) - 1)
+		f.ask(cmd.Process.Pid)
+		require.Zero(t, f.buildAll())
+		f.clock.Add(1)
+		f.ask(cmd.Process.Pid)
+		require.Equal(t, n, f.buildAll())
+		require.Len(t, f.rec.tables, n)
+	}
+}
+
+// Rows that no process needs make room in the kernel.
+func TestRowsIdleMakeKernelRoom(t *testing.T) {
+	f := newRowsFake(t, nil)
+	_, cmd := f.start("sleep")
+	f.ask(cmd.Process.Pid)
+	f.buildAll()
+	f.end(cmd)
+	f.rec.full, f.rec.most = unix.ENOSPC, len(f.rec.tables)
+	idle := f.rec.next
+	id, err := f.add(&record.UnwindTable{})
+	require.NoError(t, err)
+	require.Equal(t, idle+1, id)
+	require.Len(t, f.rec.tables, f.rec.most)
 }
 
 // When the last process has gone, its rows make room for others at once, and go

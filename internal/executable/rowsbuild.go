@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -26,6 +27,9 @@ const rowsHeld = 2
 // errNoRoom says that the rows of files in use leave no room.
 var errNoRoom = errors.New("no room for unwind rows")
 
+// errKernelRoom says that the kernel has no memory for rows, or no place in its list of tables.
+var errKernelRoom = errors.New("load unwind rows")
+
 // errClosed says that a file could not be opened, through the process that asked for its rows.
 var errClosed = errors.New("open file")
 
@@ -38,8 +42,11 @@ func (r *Rows) build(f *File) {
 		r.counts.built.Add(1)
 	case errors.Is(err, unwind.ErrNone):
 		result = fileRows{state: rowsNone}
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, errNoRoom), errors.Is(err, errKernelRoom):
 		result = fileRows{state: rowsRefused}
+		if errors.Is(err, errKernelRoom) {
+			result.retryNs = r.opts.Now() + int64(retryRows)
+		}
 		r.counts.refused.Add(1)
 		r.failed(f, err)
 	case errors.Is(err, errClosed):
@@ -104,16 +111,33 @@ func (r *Rows) read(file *os.File, size int64, uid uint32) (fileRows, error) {
 		return fileRows{}, err
 	}
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
-	bytes := table.Bytes()
-	if !r.roomFor(bytes, uid) {
+	inKernel, held := table.KernelBytes(), rowsHeld*table.Bytes()
+	if !r.roomFor(inKernel, uid) {
 		return fileRows{}, errNoRoom
 	}
-	r.opts.Memory.Add(budget.OfRows, rowsHeld*bytes)
-	defer r.opts.Memory.Add(budget.OfRows, -rowsHeld*bytes)
-	if result.ID, err = r.opts.Tables.AddUnwindTable(&table.UnwindTable); err == nil {
-		r.hold(result.ID, bytes)
+	r.opts.Memory.Add(budget.OfRows, held)
+	defer r.opts.Memory.Add(budget.OfRows, -held)
+	if result.ID, err = r.add(&table.UnwindTable); err == nil {
+		r.hold(result.ID, inKernel)
 	}
 	return result, err
+}
+
+// add loads rows. Where the kernel has no room for them, those that no process needs make some.
+func (r *Rows) add(t *record.UnwindTable) (record.TableID, error) {
+	for {
+		id, err := r.opts.Tables.AddUnwindTable(t)
+		if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ENOSPC) {
+			return id, err
+		}
+		r.mu.Lock()
+		idle := r.idle(r.opts.Now())
+		r.mu.Unlock()
+		if len(idle) == 0 {
+			return 0, fmt.Errorf("%w: %w", errKernelRoom, err)
+		}
+		r.remove(idle[0])
+	}
 }
 
 // roomFor makes room for rows that a user wants: by removing those that no process needs, the
