@@ -50,6 +50,21 @@ func TestCPULargePieces(t *testing.T) {
 	require.GreaterOrEqual(t, spent, 90*time.Second)
 }
 
+// Work waits for what a very long piece has taken, up to a minute of CPU time.
+func TestCPUDebt(t *testing.T) {
+	for _, piece := range []time.Duration{maxDebt, time.Hour} {
+		clk := &clock{}
+		c := NewCPU(1, clk.now)
+		c.Spend(Rows, piece)
+		c.Spend(Rows, piece)
+		for c.Delay(Rows) > 0 {
+			clk.pass(time.Second)
+		}
+		// A quarter of a CPU of its own, and what the others leave.
+		require.InDelta(t, maxDebt.Seconds(), time.Duration(clk.ns).Seconds(), 4, piece)
+	}
+}
+
 // However much one kind wants, the others have their share.
 func TestCPUShares(t *testing.T) {
 	clk := &clock{}

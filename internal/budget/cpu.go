@@ -29,6 +29,9 @@ var shares = [NumWork]float64{Processes: 0.5, Rows: 0.25, Names: 0.25}
 const (
 	// burst is how much of the budget can be saved up.
 	burst = time.Second
+	// maxDebt is the most CPU time that a kind of work owes. What one piece takes beyond that is
+	// forgiven: nothing else would be done for too long.
+	maxDebt = time.Minute
 	// maxDelay is how long who has to wait does so before it asks again: others may
 	// have left something meanwhile.
 	maxDelay = 100 * time.Millisecond
@@ -126,6 +129,7 @@ func (c *CPU) Spend(w Work, d time.Duration) {
 		c.own[w] += paid
 		c.pool -= paid
 	}
+	c.own[w] = max(c.own[w], -float64(maxDebt))
 }
 
 // CPUUse is what has become of a budget.
