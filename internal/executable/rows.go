@@ -95,12 +95,14 @@ type Rows struct {
 	ready    map[*File]struct{}
 	tables   map[record.TableID]*sharedRows
 	bytes    int
+	places   map[uint32]int // of files, by user
+	unplaced []unplacedRows
 	released uint64 // counts what was removed
 }
 
 // NewRows makes rows of no file yet; Run builds them.
 func NewRows(opts RowsOptions) *Rows {
-	return &Rows{opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, shares: newShares()}
+	return &Rows{opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, places: map[uint32]int{}, shares: newShares()}
 }
 
 // A Waiter is a process that maps files.
@@ -121,7 +123,7 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	case rowsReady:
 		s.idleSince = 0
 		if w.Handle != 0 {
-			s.users[w.UID] = struct{}{}
+			r.seenBy(f, w.UID)
 		}
 		return s.FileRows, true
 	case rowsNone:

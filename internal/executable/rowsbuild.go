@@ -85,11 +85,7 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 		f.contents.Store(&same)
 	}
 	result.kernel = key
-	if key != (record.FileKey{}) || f.vdso != nil {
-		if err := r.opts.Tables.SetFileRows(key, result.ID, f.facts.Layout.texts(result.Base)); err != nil {
-			r.opts.Logger.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
-		}
-	}
+	r.place(f, &result, f.rows.uid)
 	return result, nil
 }
 
@@ -239,9 +235,10 @@ type RowsStats struct {
 
 	Built, Failed, Refused uint64 // files; refused: for want of room
 	Stuck                  uint64 // files that did not answer
+	Unplaced               uint64 // files whose rows only processes have that were looked at
 }
 
-type rowsCounts struct{ built, failed, refused, stuck atomic.Uint64 }
+type rowsCounts struct{ built, failed, refused, stuck, unplaced atomic.Uint64 }
 
 // Stats returns the counts as of now.
 func (r *Rows) Stats() RowsStats {
@@ -249,7 +246,7 @@ func (r *Rows) Stats() RowsStats {
 	defer r.mu.Unlock()
 	return RowsStats{
 		Files: len(r.ready), Bytes: r.bytes, Waiting: len(r.wanted),
-		Built: r.counts.built.Load(), Failed: r.counts.failed.Load(), Refused: r.counts.refused.Load(), Stuck: r.counts.stuck.Load(),
+		Built: r.counts.built.Load(), Failed: r.counts.failed.Load(), Refused: r.counts.refused.Load(), Stuck: r.counts.stuck.Load(), Unplaced: r.counts.unplaced.Load(),
 	}
 }
 

@@ -182,6 +182,7 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 // process that has asked for it. If not, it says in how many ns that may be, or -1 if none waits.
 func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, waitNs int64) {
 	r.sweep()
+	r.placeSeen()
 	if delay := r.delay(); delay > 0 {
 		return false, int64(delay)
 	}

@@ -13,6 +13,7 @@ import (
 // sharedRows are rows that files have, one or several. Guarded by Rows.mu.
 type sharedRows struct {
 	files, bytes int
+	places       map[record.FileKey]uint32 // in which they are used, and whose these are
 }
 
 // hold notes that a file has rows.
@@ -23,7 +24,7 @@ func (r *Rows) hold(id record.TableID, bytes int) {
 		s.files++
 		return
 	}
-	r.tables[id] = &sharedRows{1, bytes}
+	r.tables[id] = &sharedRows{1, bytes, map[record.FileKey]uint32{}}
 	r.bytes += bytes
 }
 
@@ -39,6 +40,9 @@ func (r *Rows) release(id record.TableID) (last bool) {
 		return false
 	}
 	r.bytes -= s.bytes
+	for file := range s.places {
+		r.leavePlace(s, file)
+	}
 	delete(r.tables, id)
 	return true
 }

@@ -102,7 +102,7 @@ func (t *Table) Stats() Stats {
 		Discarded:     t.counts.discarded.Load(),
 		Refused:       t.counts.refused.Load(),
 		MappingsCut:   t.counts.mappingsCut.Load(),
-		PublishErrors: t.counts.publishErrors.Load(),
+		PublishErrors: t.counts.publishErrors.Load() + rows.Unplaced,
 		Lost:          t.counts.lost.Load(),
 		Stuck:         t.counts.stuck.Load() + rows.Stuck,
 		ContextReads:  t.counts.contextReads.Load(),

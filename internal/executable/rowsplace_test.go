@@ -1,0 +1,65 @@
+//go:build linux
+
+package executable
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// A user who has all of his places has rows, but not where his processes were not looked at, until
+// another user's process maps the file, too.
+func TestPlacesOfUsers(t *testing.T) {
+	const flooder, other = 1, 2
+	c := newCopies(t, 1, func(int, []byte) {}, inodeOf)
+	c.places[flooder] = maxUserPlaces
+	files, cmd := c.start(c.paths[0])
+	f := files[0]
+	ask := func(uid uint32) FileRows {
+		rows, ok := c.Of(f, Waiter{Handle: uint64(cmd.Process.Pid), UID: uid})
+		require.True(t, ok)
+		return rows
+	}
+	c.opts.Changed = func([]uint64) {}
+	ask(flooder)
+	c.buildAll()
+	require.NotZero(t, ask(flooder).ID)
+	require.Len(t, c.rec.tables, 1)
+	require.Empty(t, c.rec.files)
+	require.EqualValues(t, 1, c.Stats().Unplaced)
+
+	require.NotZero(t, ask(other).ID)
+	c.buildAll()
+	require.Equal(t, map[record.FileKey]record.TableID{f.rows.kernel: f.rows.ID}, c.rec.files)
+	require.Equal(t, map[uint32]int{flooder: maxUserPlaces, other: 1}, c.places)
+	ask(0)
+	c.buildAll()
+	c.place(f, &f.rows, 0) // as if its rows had been dropped, and those of a copy were there still
+	require.Equal(t, 1, c.places[other], "it has a place")
+	require.Zero(t, c.places[0])
+
+	c.end(cmd)
+	c.remove(f)
+	require.Equal(t, map[uint32]int{flooder: maxUserPlaces}, c.places)
+}
+
+// A user's copies of one file have one table, and a place each.
+func TestPlacesOfCopies(t *testing.T) {
+	c := newCopies(t, 3, func(int, []byte) {}, inodeOf)
+	first, _ := c.run(0)
+	placed := c.places[0]
+	c.places[0] = maxRootPlaces - 1
+	second, _ := c.run(1)
+	third, _ := c.run(2)
+	require.Equal(t, first.rows.ID, third.rows.ID)
+	require.Contains(t, c.rec.files, second.rows.kernel)
+	require.NotContains(t, c.rec.files, third.rows.kernel)
+	c.places[0] = placed + 1
+	for _, f := range []*File{first, second, third} {
+		c.remove(f)
+	}
+	require.Equal(t, placed-1, c.places[0])
+}
