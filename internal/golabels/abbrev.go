@@ -7,7 +7,16 @@ const (
 	// Go's has about 60 of at most 10.
 	maxAbbrevs    = 4096
 	maxAttributes = 64
+
+	// maxTableBytes bounds what is read of the tables of all units of a file: units may take
+	// turns with tables. Go's linker writes one table for all of them.
+	maxTableBytes = 64 << 20
+	// tableBytes is what the reading of a table counts for, besides its bytes.
+	tableBytes = 64
 )
+
+// errTables says that the units of a file have more tables than are read.
+var errTables = fmt.Errorf("more than %d bytes of abbreviations", maxTableBytes)
 
 // abbrev says what an entry of .debug_info with its code has.
 type abbrev struct {
@@ -25,8 +34,19 @@ type attribute struct {
 // compiler share theirs.
 type abbrevTable struct {
 	data   []byte
+	work   func(bytes int) error // is told of the bytes that are read; its error ends that
+	bytes  int                   // that were read
 	offset uint64
 	last   map[uint64]abbrev
+}
+
+// spend counts a table of so many bytes.
+func (t *abbrevTable) spend(bytes int) error {
+	n := tableBytes + bytes
+	if t.bytes += n; t.bytes > maxTableBytes {
+		return errTables
+	}
+	return t.work(n)
 }
 
 func (t *abbrevTable) read(offset uint64) (map[uint64]abbrev, error) {
@@ -62,6 +82,9 @@ func (t *abbrevTable) read(offset uint64) (map[uint64]abbrev, error) {
 	}
 	if r.bad {
 		return nil, fmt.Errorf("%w: abbreviations", errDamaged)
+	}
+	if err := t.spend(r.at); err != nil {
+		return nil, err
 	}
 	t.offset, t.last = offset, table
 	return table, nil

@@ -51,7 +51,7 @@ func readTypes(f *elffile.File) (*types, error) {
 		return nil, err
 	}
 	t := newTypes()
-	if err := t.search(info, b); err != nil {
+	if err := t.search(info, &abbrevTable{data: b, work: f.Work}); err != nil {
 		return nil, fmt.Errorf("read .debug_info: %w", err)
 	}
 	return t, nil
@@ -69,10 +69,9 @@ func contents(f *elffile.File, section string, maxBytes int64) (io.Reader, error
 }
 
 // search reads units from .debug_info until all types are found.
-func (t *types) search(info io.Reader, abbrevs []byte) error {
+func (t *types) search(info io.Reader, table *abbrevTable) error {
 	var head [4]byte
 	peek := make([]byte, peekBytes)
-	table := abbrevTable{data: abbrevs}
 	for at, searched := uint64(0), 0; ; {
 		switch _, err := io.ReadFull(info, head[:]); {
 		case errors.Is(err, io.EOF):
@@ -91,7 +90,7 @@ func (t *types) search(info io.Reader, abbrevs []byte) error {
 		if _, err := io.ReadFull(info, first); err != nil {
 			return err
 		}
-		u, err := newUnit(first, at, &table)
+		u, err := newUnit(first, at, table)
 		if err != nil {
 			return err
 		}

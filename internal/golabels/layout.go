@@ -31,10 +31,11 @@ func layoutOfRelease(minor int) (Layout, bool) {
 }
 
 // findLayout prefers what the program says itself: its toolchain may have been
-// changed without a change of its version.
-func findLayout(f *elffile.File, version string) (l Layout, fromDWARF bool, err error) {
+// changed without a change of its version. limited: not all of that was read.
+func findLayout(f *elffile.File, version string) (l Layout, fromDWARF, limited bool, err error) {
 	release, known := minor(version)
 	types, err := readTypes(f)
+	limited = errors.Is(err, errTables)
 	if err == nil {
 		l, err = types.layout()
 	}
@@ -51,15 +52,15 @@ func findLayout(f *elffile.File, version string) (l Layout, fromDWARF bool, err 
 		}
 	}
 	if err == nil {
-		return l, true, nil
+		return l, true, false, nil
 	}
 	if errors.Is(err, errForm) {
-		return Layout{}, false, fmt.Errorf("%w: %q: %w", ErrVersion, version, err)
+		return Layout{}, false, limited, fmt.Errorf("%w: %q: %w", ErrVersion, version, err)
 	}
 	if known {
 		if l, ok := layoutOfRelease(release); ok {
-			return l, false, nil
+			return l, false, limited, nil
 		}
 	}
-	return Layout{}, false, fmt.Errorf("%w: %q: %w", ErrVersion, version, err)
+	return Layout{}, false, limited, fmt.Errorf("%w: %q: %w", ErrVersion, version, err)
 }

@@ -37,7 +37,9 @@ type Plan struct {
 	Version   string // as the program states it, such as "go1.26.1"
 	Layout    Layout
 	FromDWARF bool // Layout is from the program's debug information, else from the table
-	Slot      Slot
+	// Limited tells that the debug information was not read, as it takes too much to do so.
+	Limited bool
+	Slot    Slot
 }
 
 // NewPlan reads an executable.
@@ -50,6 +52,6 @@ func NewPlan(f *elffile.File) (Plan, error) {
 	if p.Slot, err = findSlot(f); err != nil {
 		return p, err
 	}
-	p.Layout, p.FromDWARF, err = findLayout(f, version)
+	p.Layout, p.FromDWARF, p.Limited, err = findLayout(f, version)
 	return p, err
 }

@@ -27,6 +27,10 @@ func planOf(data []byte) (Plan, error) {
 	return NewPlan(f)
 }
 
+func tableOf(abbrevs []byte) *abbrevTable {
+	return &abbrevTable{data: abbrevs, work: func(int) error { return nil }}
+}
+
 func read(t *testing.T, path string) []byte {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -157,7 +161,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add([]byte{1, 0x11, 1, 3, 8, 0, 0, 0}, []byte("\x14\x00\x00\x00\x04\x00\x00\x00\x00\x00\x08\x01runtime\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(_ *testing.T, abbrevs, info []byte) {
 		t := newTypes()
-		if t.search(bytes.NewReader(info), abbrevs) == nil {
+		if t.search(bytes.NewReader(info), tableOf(abbrevs)) == nil {
 			_, _ = t.layout()
 		}
 	})

@@ -107,10 +107,10 @@ func stateOf(err error) State {
 }
 
 // Damaged reports whether a file says that it defines labels, or may, but is
-// too damaged to find them.
+// too damaged to find them, or takes too much to read.
 func Damaged(f *executable.File) bool {
 	for i := range f.Facts().Plans {
-		if stateOf(f.Facts().Plans[i].Err) == Unreadable {
+		if p := &f.Facts().Plans[i]; stateOf(p.Err) == Unreadable || p.Goroutines.Limited {
 			return true
 		}
 	}

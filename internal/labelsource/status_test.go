@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 	"github.com/customlabels/otelcol-customlabels/internal/v8heap"
@@ -26,4 +28,19 @@ func TestSourceOfStatus(t *testing.T) {
 		ABI: record.ABIGo, Kind: record.TLSDTVMusl, Offset: 1, Module: 2, Generation: 3,
 		V8Field: 4, V8MapType: 5, Go: layout, GoMap: true,
 	}, status.Source())
+}
+
+// A file is damaged as far as labels go when they cannot be found in it, or only by its release.
+func TestDamaged(t *testing.T) {
+	for _, c := range []struct {
+		plan    executable.Plan
+		damaged bool
+	}{
+		{executable.Plan{}, false},
+		{executable.Plan{Err: golabels.ErrVersion}, false},
+		{executable.Plan{Goroutines: golabels.Plan{Limited: true}}, true},
+	} {
+		f := executable.NewFile(procfs.FileID{}, "", executable.Facts{Plans: []executable.Plan{{}, c.plan}}, nil)
+		require.Equal(t, c.damaged, Damaged(f), "%v", c.plan)
+	}
 }

@@ -114,9 +114,11 @@ func (f *fileRoom) take(bytes int) {
 // alone calls do while nothing else is made of files. It must not read any: they may never
 // answer.
 func (f *fileRoom) alone(do func()) {
-	for _, turn := range []*sync.Mutex{&f.place.turn, &f.user.turn, &f.room.turn} {
-		turn.Lock()
-		defer turn.Unlock()
-	}
+	f.place.turn.Lock()
+	defer f.place.turn.Unlock()
+	f.user.turn.Lock()
+	defer f.user.turn.Unlock()
+	f.room.turn.Lock()
+	defer f.room.turn.Unlock()
 	do()
 }
