@@ -360,7 +360,8 @@ struct label_block {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct label_block) == 16, "label_block");
-_Static_assert(MAX_LABEL_END + (MAX_LABEL_SOURCES - 1) * sizeof(struct label_block) == MAX_LABEL_BYTES, "blocks have room");
+_Static_assert(MAX_LABEL_END + (MAX_LABEL_SOURCES - 1) * sizeof(struct label_block) == MAX_LABEL_BYTES,
+	       "blocks have room");
 
 /* Payload of v0, v1 and Go: one for each live slot in order; key_bytes of key and value_bytes of value follow. */
 struct raw_label {
