@@ -27,9 +27,10 @@ type goLines struct {
 	listed  bool          // in Cache.used
 
 	// Of the goroutine that reads.
-	file   Contents
-	reader *gopclntab.Reader
-	frames []gopclntab.Frame
+	file      Contents
+	reader    *gopclntab.Reader
+	frames    []gopclntab.Frame
+	demangler demangler
 }
 
 // goLine is what is at an address.
@@ -145,7 +146,7 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 	for i, f := range l.frames {
 		line.frames[i] = Frame{Name: f.Function, File: f.File, Line: f.Line, StartLine: f.StartLine}
 		if f.Foreign {
-			line.frames[i].Name, line.language = demangled(f.Function), Native
+			line.frames[i].Name, line.language = l.demangler.name(f.Function), Native
 		}
 	}
 	return line, err

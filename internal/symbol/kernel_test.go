@@ -179,8 +179,10 @@ func FuzzReadKernel(f *testing.F) {
 func FuzzDemangled(f *testing.F) {
 	f.Add("_ZN3foo3barEv")
 	f.Add("_RNvC6_123foo3bar")
+	f.Add(copied(40))
+	f.Add(copiedClosures(40))
 	f.Fuzz(func(t *testing.T, name string) {
-		if got := demangled(name); len(got) > max(len(name), 4<<maxDemangledBits) {
+		if got := (&demangler{}).name(name); len(got) > max(len(name), 4<<maxDemangledBits) {
 			t.Fatalf("%d bytes", len(got))
 		}
 	})

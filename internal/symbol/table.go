@@ -23,8 +23,9 @@ type Table struct {
 	entries
 	truncated bool
 
-	mu   sync.Mutex
-	memo map[int]Function // by index
+	mu        sync.Mutex
+	memo      map[int]Function // by index
+	demangler demangler
 }
 
 // NewTable reads the functions of a file from .symtab and the dynamic symbols,
@@ -64,7 +65,7 @@ func (t *Table) Lookup(vaddr uint64) (Function, bool) {
 		if len(t.memo) == maxMemo {
 			clear(t.memo)
 		}
-		fn = newFunction(t.nameOf(i), t.list[i].start)
+		fn = newFunction(&t.demangler, t.nameOf(i), t.list[i].start)
 		t.memo[i] = fn
 	}
 	return fn, true
