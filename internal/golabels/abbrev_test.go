@@ -47,7 +47,7 @@ func TestTables(t *testing.T) {
 		require.LessOrEqual(t, u.units*(bytesEach-5), maxTableBytes+2*bytesEach)
 	}
 	u := &turns{}
-	require.ErrorIs(t, newTypes().search(io.LimitReader(u, maxInfoBytes/12*12), tableOf(tables(100))), errNoTypes, "one table for all")
+	require.ErrorIs(t, newTypes().search(io.LimitReader(u, 12*1_000_000), tableOf(tables(100))), errNoTypes, "one table for all")
 }
 
 // The reading of tables ends when it takes too much time.
