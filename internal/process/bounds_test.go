@@ -168,6 +168,11 @@ func TestMappingsLost(t *testing.T) {
 		require.InDelta(t, 10, f.work(), 2)
 	}
 	require.EqualValues(t, 100, f.Stats().Rereads)
+	for _, again := range []int{100, 0} { // more was lost during the first search, nothing since
+		f.searchLost()
+		f.advance(int64(lostSpread))
+		require.Equal(t, again, f.work())
+	}
 }
 
 func TestManyExecMappings(t *testing.T) {

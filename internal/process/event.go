@@ -178,10 +178,17 @@ func (t *Table) scheduleLoad(p *Process, after time.Duration) {
 	t.jobs.schedule(p, workLoad, t.now()+int64(after))
 }
 
-// mappingsLost looks at all processes, unless that is being done.
+// mappingsLost looks at all processes. If that is being done, it is done again afterwards: those
+// that it began with may have mapped something since.
 func (t *Table) mappingsLost() {
-	if now := t.now(); now >= t.lostBeforeNs {
-		t.lostBeforeNs = now + int64(lostSpread)
+	t.lost = true
+	t.searchLost()
+}
+
+// searchLost begins with what mappingsLost has put off, when that is due.
+func (t *Table) searchLost() {
+	if now := t.now(); t.lost && now >= t.lostBeforeNs {
+		t.lost, t.lostBeforeNs = false, now+int64(lostSpread)
 		t.rereadAll(now, lostSpread)
 	}
 }

@@ -163,9 +163,6 @@ func TestLibraryLoadedLater(t *testing.T) {
 			p.Tell()
 			p.Line(&ready)
 			if ev := tc.event(p.PID); ev != nil {
-				table.mu.Lock()
-				table.lostBeforeNs = 0
-				table.mu.Unlock()
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source of the unloaded library withdrawn", func() bool {

@@ -46,7 +46,9 @@ type Table struct {
 	functionsInterval atomic.Uint64
 	// functionUsers are those whose processes have functions, by user id. Guarded by mu.
 	functionUsers map[uint32]*userFunctions
-	// lostBeforeNs is when the last search for lost mappings will have ended.
+	// lost says that mappings were lost since the last search for them began, lostBeforeNs is when
+	// that will have ended.
+	lost         bool
 	lostBeforeNs int64
 }
 

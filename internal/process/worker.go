@@ -64,6 +64,7 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Lock()
 			t.hanging.releaseAll(t.jobs)
 			t.hanging.watch()
+			t.searchLost()
 			t.mu.Unlock()
 		}
 	}
