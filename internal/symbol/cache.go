@@ -44,7 +44,8 @@ var errBusy = errors.New("too many files are being read")
 // the contents of a file. Its methods may be called from everywhere.
 type Cache[K comparable] struct {
 	opts   CacheOptions
-	packed *room
+	packed *room // of .gnu_debugdata
+	tables *room // of symbols, while they are read
 
 	mu    sync.Mutex
 	order *list.List // of *cached[K], the most recently used first
@@ -92,7 +93,7 @@ type CacheStats struct {
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
-	c := &Cache[K]{opts: opts, packed: newRoom(packedLimits()), order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
+	c := &Cache[K]{opts: opts, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
 	c.reading = newReading(&c.opts)
 	return c
 }
@@ -280,7 +281,7 @@ func (c *Cache[K]) begin(file Source) (one *read) {
 
 // load fills an entry.
 func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
-	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, packed: c.packed, of: of, closed: c.reading.closed}
+	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, packed: c.packed, tables: c.tables, of: of, closed: c.reading.closed}
 	var known *functions
 	var err error
 	c.opts.work(e.loading, func() {

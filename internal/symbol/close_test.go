@@ -44,7 +44,7 @@ func TestCacheClose(t *testing.T) {
 // What is being read when nobody wants it any more is not read to its end.
 func TestLoadAbandoned(t *testing.T) {
 	closed := &atomic.Bool{}
-	l := loader{src: &opener{path: build(t)}, packed: newRoom(packedLimits()), maxBytes: 1 << 20, closed: closed}
+	l := loader{src: &opener{path: build(t)}, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), maxBytes: 1 << 20, closed: closed}
 	known, err := l.load()
 	require.NoError(t, err)
 	require.NotZero(t, known.table.Bytes())
@@ -62,7 +62,7 @@ func TestLoadPaced(t *testing.T) {
 	s.withDebugData(t, pack(t, noise))
 	enough := errors.New("enough")
 	steps := 0
-	l := loader{src: &opener{path: s.root + s.path}, maxBytes: 1 << 20, packed: newRoom(packedLimits()), pace: func() error {
+	l := loader{src: &opener{path: s.root + s.path}, maxBytes: 1 << 20, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), pace: func() error {
 		steps++
 		return enough
 	}}

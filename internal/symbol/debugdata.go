@@ -17,8 +17,8 @@ const (
 	maxUnpackedBytes = 32 << 20
 )
 
-// errNoRoom says that other files take what memory there is for .gnu_debugdata.
-var errNoRoom = errors.New("no room for .gnu_debugdata")
+// errNoRoom says that other files that are being read take what memory there is for that.
+var errNoRoom = errors.New("other files that are being read leave no room")
 
 // packedData reads .gnu_debugdata; nil if there is none.
 func packedData(f *elffile.File, room *fileRoom) ([]byte, error) {

@@ -391,6 +391,33 @@ func TestDebugDataWithoutRoom(t *testing.T) {
 	require.Equal(t, "hidden", fn.Name)
 }
 
+// Symbols for which there is no room while others are read are read later.
+func TestTableWithoutRoom(t *testing.T) {
+	s := newSplit(t)
+	now := time.Now()
+	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	c.tables.limits.free = 0
+	o := &opener{path: s.root + s.path}
+	f, e := open(t, o.path)
+	defer f.Close()
+	sym, ok, err := e.DynamicSymbol("visible")
+	require.NoError(t, err)
+	require.True(t, ok)
+	others := c.tables.begin(Owner{})
+	require.True(t, others.has(tableLimits().place))
+	for range 3 {
+		_, ok = lookup(c, 1, o, sym.Value)
+		require.False(t, ok)
+	}
+	require.EqualValues(t, 1, o.opens.Load())
+	require.EqualValues(t, 1, c.Stats().Failures)
+	others.end()
+	now = now.Add(retryAfter)
+	fn, _ := lookup(c, 1, o, sym.Value)
+	require.Equal(t, "visible", fn.Name)
+	require.Empty(t, c.tables.users)
+}
+
 func TestUnpack(t *testing.T) {
 	data := bytes.Repeat([]byte("abcdefgh"), 100_000)
 	for _, args := range [][]string{

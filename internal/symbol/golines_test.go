@@ -81,7 +81,7 @@ func TestGoAndC(t *testing.T) {
 	path, table, r := goProgram(t, "tables-cgo")
 	f, e := open(t, path)
 	defer f.Close()
-	l := loader{src: &opener{path: path}, packed: newRoom(packedLimits()), maxBytes: 16 << 20}
+	l := loader{src: &opener{path: path}, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), maxBytes: 16 << 20}
 	known, err := l.load()
 	require.NoError(t, err)
 	require.True(t, known.isGo)

@@ -31,6 +31,7 @@ type loader struct {
 	src      Source
 	maxBytes int          // of symbols
 	packed   *room        // of .gnu_debugdata
+	tables   *room        // of symbols
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 	pace     func() error // of the reading of one file, see elffile.File.Pace; may be nil
@@ -111,17 +112,24 @@ func (l *loader) loadDebug() (*functions, error) {
 	return l.fill(fs, l.of, debug.StaticFunctions)
 }
 
-// fill enters the functions that each calls its argument with, but for Go's of a file.
+// fill enters the functions that each calls its argument with, but for Go's of a file. It ends
+// with an errNoRoom where there is no room for all of them.
 func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bool) error) (*functions, error) {
 	discard := fs.table.begin(l.maxBytes)
 	defer discard()
+	room, full := l.tables.begin(l.src.Owner()), false
+	defer room.end()
 	err := each(func(fn elffile.Function) bool {
 		if of.isGo && of.golang.Contains(fn.Value) {
 			return true
 		}
-		fs.table.truncated = fs.table.truncated || !fs.table.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
+		full = full || !room.has(fs.table.bytes()+entryBytes+len(fn.Name))
+		fs.table.truncated = fs.table.truncated || full || !fs.table.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
 		return !fs.table.truncated && !l.abandoned()
 	})
+	if full {
+		err = errors.Join(err, errNoRoom)
+	}
 	if l.abandoned() {
 		return nil, errClosed
 	}

@@ -20,6 +20,11 @@ func packedLimits() roomLimits {
 	return roomLimits{all: 4 * maxPackedBytes, user: 2 * maxPackedBytes, place: maxPackedBytes, free: 256 << 10}
 }
 
+// tableLimits are for tables of files that were not read to their end.
+func tableLimits() roomLimits {
+	return roomLimits{all: 128 << 20, user: 96 << 20, place: 64 << 20, free: 512 << 10}
+}
+
 // roomStep is in what steps room is taken.
 const roomStep = 1 << 20
 
