@@ -23,6 +23,24 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
+// startKnown starts a program. lookup gives its process in the table, or one with its PID that
+// has started later.
+func startKnown(t *testing.T, fs procfs.FS, cmd *exec.Cmd) (table *process.Table, lookup func(later time.Duration) *process.Process) {
+	t.Helper()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid := cmd.Process.Pid
+	stat, err := fs.Stat(pid)
+	require.NoError(t, err)
+	offset, err := fs.BootTimeOffset()
+	require.NoError(t, err)
+	table = process.NewTable(process.Options{FS: fs})
+	return table, func(later time.Duration) *process.Process {
+		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
+		return table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}, pid, []byte("sleep"))
+	}
+}
+
 // A perf map counts if it is a file of the process's user or of root, and the PID still
 // that of the process.
 func TestMapSource(t *testing.T) {
@@ -31,23 +49,13 @@ func TestMapSource(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	const user = 65534
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	table, lookup := startKnown(t, fs, cmd)
 	pid := cmd.Process.Pid
-	stat, err := fs.Stat(pid)
-	require.NoError(t, err)
-	offset, err := fs.BootTimeOffset()
-	require.NoError(t, err)
-	table := process.NewTable(process.Options{FS: fs})
-	source := func(later time.Duration) mapSource {
-		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
-		id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}
-		return mapSource{table.Lookup(id, pid, []byte("sleep")), table, fs}
-	}
+	source := func(later time.Duration) mapSource { return mapSource{lookup(later), table, fs} }
 	s := source(0)
 	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
 	t.Cleanup(func() { _ = os.Remove(path) })
-	_, err = s.OpenMap()
+	_, err := s.OpenMap()
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	const text = "1000 10 name\n"
@@ -146,19 +154,10 @@ func TestFileSource(t *testing.T) {
 	cmd := exec.Command("/pause")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	pid := cmd.Process.Pid
 	fs := procfs.FS{Root: "/proc"}
-	stat, err := fs.Stat(pid)
-	require.NoError(t, err)
-	offset, err := fs.BootTimeOffset()
-	require.NoError(t, err)
-	table := process.NewTable(process.Options{FS: fs})
+	table, lookup := startKnown(t, fs, cmd)
 	in := func(later time.Duration) fileSource {
-		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
-		id := record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}
-		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/pause", executable.Facts{}, nil), table.Lookup(id, pid, nil), table, fs}
+		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/pause", executable.Facts{}, nil), lookup(later), table, fs}
 	}
 	f, size, err := in(0).OpenPath(symbol.TargetRoot, "/pause.c")
 	require.NoError(t, err)
