@@ -32,7 +32,7 @@ func TestLoad(t *testing.T) {
 	f.HandleEvent(exists(image1))
 	require.Equal(t, 1, f.work())
 	want := &Info{
-		Loaded: true, PID: 42, Name: "one", Path: "/bin/one", CommandLine: []string{"/bin/one"}, UID: 1000,
+		Loaded: true, PID: 42, Name: "one", Path: "/bin/one", CommandLine: []string{"/bin/one"}, UID: 1000, Cgroup: "/",
 		Mappings: []executable.Mapping{{Start: 0x10000, Limit: 0x20000, Path: "[one]"}},
 	}
 	p := f.process(image1)

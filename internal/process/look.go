@@ -248,9 +248,8 @@ func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
 		w = &read
 	}
 	l.owner, l.ownedNs = w.owner(), r.now()
-	info.PID, info.UID, info.ContainerID = sub.pid, w.uid, w.group.ContainerID
+	info.PID, info.UID, info.ContainerID, info.Cgroup = sub.pid, w.uid, w.group.ContainerID, validUTF8(w.group.Path)
 	if sel := r.opts.Selection; sel != nil {
-		info.Cgroup = validUTF8(w.group.Path)
 		// A group that has been removed, or lies outside of what is mounted, has none.
 		info.CgroupID, _ = sel.Cgroups.ID(w.group.Path)
 	}
