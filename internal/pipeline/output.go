@@ -141,6 +141,7 @@ func (e *output) start() {
 	e.done.Go(func() {
 		e.symbols.readKernel()
 		pending := e.pending
+		var handedOver time.Time
 		for pending != [profile.NumKinds]chan *batch{} {
 			kind := profile.KindCPU
 			var b *batch
@@ -155,6 +156,10 @@ func (e *output) start() {
 			}
 			e.export(b)
 			e.recycle(b)
+			if now := time.Now(); now.Sub(handedOver) > e.interval/2 { // as in endIntervals
+				handedOver = now
+				e.table.HandedOver()
+			}
 			e.counts.limits[LimitSymbolsDropped].Add(e.symbols.weigh(e.memory))
 		}
 	})

@@ -122,6 +122,10 @@ func (f *functions) full(short bool) bool {
 	return short || len(f.known) >= maxFunctions || f.bytes >= maxFunctionBytes
 }
 
+// HandedOver is called when the samples of an interval have been handed over: functions that no sample
+// has had for some such calls make room for others. Those of samples that wait are kept.
+func (t *Table) HandedOver() { t.functionsInterval.Add(1) }
+
 // sweep lets go of what was not on a stack lately, once in an interval: stacks may have
 // thousands of functions for which there is no room.
 func (f *functions) sweep(interval uint64) {

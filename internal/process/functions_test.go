@@ -56,7 +56,7 @@ func TestFunctionsBounded(t *testing.T) {
 	require.EqualValues(t, 3, f.Stats().FunctionsRefused)
 	require.Empty(t, p.Functions(nil, word, stack(maxFunctions, 1)[2]))
 	for range keptIntervals + 1 {
-		f.EndInterval()
+		f.HandedOver()
 	}
 	f.WantFunctions(p, 1000, stack(100, 1)) // on a stack again
 	f.WantFunctions(p, 1000, stack(maxFunctions, 3))
@@ -95,7 +95,7 @@ func TestLargeFunctions(t *testing.T) {
 
 	// They are read again when what is not used any more has made room.
 	for range keptIntervals + 1 {
-		f.EndInterval()
+		f.HandedOver()
 	}
 	delete(p.functions.known, functionKey{stack(0, 1)[2], 1, record.RuntimeCPython})
 	p.functions.bytes -= large + functionBytes
@@ -147,7 +147,7 @@ func TestFunctionGone(t *testing.T) {
 	for range keptIntervals + 1 {
 		f.WantFunctions(p, 1000, stack(0, 1))
 		require.Empty(t, p.functions.wanted, "not at once")
-		f.EndInterval()
+		f.HandedOver()
 	}
 	f.WantFunctions(p, 1000, stack(0, 1))
 	f.readAll(p, 10)
@@ -185,7 +185,7 @@ func TestFunctionsOfUser(t *testing.T) {
 
 	// What a process has not used lately makes room for others of its user.
 	for range keptIntervals + 1 {
-		f.EndInterval()
+		f.HandedOver()
 	}
 	last := processes[len(processes)-1]
 	for _, p := range processes {

@@ -53,6 +53,39 @@ func TestHold(t *testing.T) {
 	f.Release(nil)
 }
 
+// When processes have used up their memory, what is held of a user's makes room, too, and not what
+// others have.
+func TestHoldTakesShare(t *testing.T) {
+	memory := budget.NewMemory(1 << 20)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	const much = 200 << 10
+	held := map[uint64]*Process{}
+	for pid := 1; pid <= 2; pid++ {
+		p := f.lives(pid, 7)
+		f.Lookup(p.ID(), pid, nil)
+		f.Hold(p)
+		held[p.Handle()] = p
+	}
+	other := f.lives(3, 8)
+	f.Lookup(other.ID(), 3, nil)
+	for _, p := range held {
+		f.HandleEvent(exit(p.ID()))
+	}
+	f.EndInterval()
+	f.EndInterval()
+	f.knows(3)
+	for _, p := range held {
+		p.bytes += much
+		memory.Add(budget.OfProcesses, much)
+	}
+	require.True(t, f.enters(4))
+	f.knows(3, 4)
+	require.Len(t, f.byHandle, 3, "one of those that are held has made room")
+	f.Release(held)
+	f.knows(3, 4)
+	require.Less(t, memory.Part(budget.OfProcesses), int64(much))
+}
+
 // What is held and still runs stays when it is released.
 func TestHoldOfRunning(t *testing.T) {
 	f := newFake(t)

@@ -48,6 +48,7 @@ type spare struct {
 	uid    uint32
 	loss   loss
 	bytes  int
+	places int // in the table: one or none
 	others int // processes of the same user, itself included
 }
 
@@ -109,8 +110,8 @@ func (t *Table) letGoSpare(sampled bool) bool {
 // most, and of these the oldest.
 func (t *Table) findSpares() []spare {
 	of, bytes := map[uint32]holding{}, 0
-	for _, p := range t.byID {
-		of[p.user()] = of[p.user()].with(p.bytes, 1)
+	for _, p := range t.byHandle {
+		of[p.user()] = of[p.user()].with(p.bytes, t.places(p))
 		bytes += p.bytes
 	}
 	share := holding{t.opts.MaxProcesses / 2, math.MaxInt}
@@ -118,8 +119,8 @@ func (t *Table) findSpares() []spare {
 		share.bytes = bytes / 2
 	}
 	var all []spare
-	for _, p := range t.byID {
-		s := spare{p.handle, p.user(), p.loss(), p.bytes, of[p.user()].processes}
+	for _, p := range t.byHandle {
+		s := spare{p.handle, p.user(), p.loss(), p.bytes, t.places(p), of[p.user()].processes}
 		if t.sparable(p) && (s.loss == lossNone || of[s.uid].exceeds(share)) {
 			all = append(all, s)
 		}
@@ -138,15 +139,24 @@ func (t *Table) findSpares() []spare {
 			}
 			sampled--
 		}
-		of[s.uid] = of[s.uid].with(-s.bytes, -1)
+		of[s.uid] = of[s.uid].with(-s.bytes, -s.places)
 		return false
 	})
 }
 
-// sparable reports whether a process is still there, and nothing waits for it: no worker, and no time
-// until which it is to be left alone.
+// places returns how many places a process has in the table: what samples hold of one that has left it
+// takes memory only.
+func (t *Table) places(p *Process) int {
+	if t.has(p) {
+		return 1
+	}
+	return 0
+}
+
+// sparable reports whether a process takes of what there is too little of, and nothing waits for it: no
+// worker, and no time until which it is to be left alone.
 func (t *Table) sparable(p *Process) bool {
-	return t.has(p) && p.state != jobRunning && p.quarantinedNs <= t.now()
+	return (t.has(p) || t.held(fullEighths)) && p.state != jobRunning && p.quarantinedNs <= t.now()
 }
 
 func (p *Process) loss() loss {

@@ -42,7 +42,7 @@ type Table struct {
 	jobs     *jobs
 	hanging  hanging
 	spares   spares
-	// functionsInterval counts the calls of EndInterval.
+	// functionsInterval counts the calls of HandedOver.
 	functionsInterval atomic.Uint64
 	// functionUsers are those whose processes have functions, by user id. Guarded by mu.
 	functionUsers map[uint32]*userFunctions
@@ -264,7 +264,6 @@ func (t *Table) EndInterval() {
 	}
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
-	t.functionsInterval.Add(1)
 	t.files.CloseUnused()
 	if t.opts.Memory.Pressure() >= budget.Tight {
 		t.counts.filesDropped.Add(uint64(t.files.DropUnused(t.rows)))
