@@ -96,7 +96,7 @@ type Rows struct {
 	tables   map[record.TableID]*sharedRows
 	bytes    int
 	places   map[uint32]int // of files, by user
-	unplaced []unplacedRows
+	unplaced []*File // that may get a place
 	released uint64 // counts what was removed
 }
 

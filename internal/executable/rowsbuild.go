@@ -59,7 +59,11 @@ func (r *Rows) build(f *File) {
 		r.counts.failed.Add(1)
 		r.failed(f, err)
 	}
-	r.opts.Changed(r.settle(f, result))
+	handles := r.settle(f, result)
+	if !r.place(f) {
+		r.counts.unplaced.Add(1)
+	}
+	r.opts.Changed(handles)
 }
 
 func (r *Rows) load(f *File) (result fileRows, err error) {
@@ -85,7 +89,6 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 		f.contents.Store(&same)
 	}
 	result.kernel = key
-	r.place(f, &result, f.rows.uid)
 	return result, nil
 }
 

@@ -23,47 +23,54 @@ func maxPlacesOf(uid uint32) int {
 	return maxUserPlaces
 }
 
-// place has the rows of a file used wherever a process maps it, for a user whose processes do.
-// Where he has all of his places, they are used by processes that were looked at only, until
-// another user's process maps the file.
-func (r *Rows) place(f *File, rows *fileRows, uid uint32) {
-	isVDSO := f.vdso != nil // all processes map it, so that it is nobody's
-	if rows.kernel == (record.FileKey{}) && !isVDSO {
-		return
-	}
-	if !isVDSO && !r.takePlace(rows, uid) {
-		r.counts.unplaced.Add(1)
-		return
+// place has the rows of a file used wherever a process maps it, for one of the users whose
+// processes do. Where each of them has all of his places, they are used by processes that were
+// looked at only, until another user's process maps the file: then it returns false.
+func (r *Rows) place(f *File) bool {
+	r.mu.Lock()
+	wants, rows := r.wantsPlace(f), f.rows
+	takes := wants && r.takePlace(f)
+	r.mu.Unlock()
+	if !takes {
+		return !wants
 	}
 	err := r.opts.Tables.SetFileRows(rows.kernel, rows.ID, f.facts.Layout.texts(rows.Base))
 	if err == nil {
-		return
+		return true
 	}
-	r.counts.unplaced.Add(1)
 	r.opts.Logger.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.tables[rows.ID]; s != nil {
 		r.leavePlace(s, rows.kernel)
 	}
+	return false
 }
 
-// takePlace takes one of a user's places for a file, unless it has one.
-func (r *Rows) takePlace(rows *fileRows, uid uint32) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.tables[rows.ID]
-	if s == nil {
+// wantsPlace reports whether a file has rows and no place. The caller holds r.mu.
+func (r *Rows) wantsPlace(f *File) bool {
+	s := r.tables[f.rows.ID]
+	if f.rows.state != rowsReady || s == nil || f.rows.kernel == (record.FileKey{}) && f.vdso == nil {
 		return false
 	}
-	if _, ok := s.places[rows.kernel]; ok {
-		return true
+	_, placed := s.places[f.rows.kernel]
+	return !placed
+}
+
+// takePlace takes a place for a file that wants one: of the user who has most left, among those
+// whose processes map the file. The caller holds r.mu.
+func (r *Rows) takePlace(f *File) bool {
+	of, most := uint32(0), 0
+	for uid := range f.rows.users {
+		if left := maxPlacesOf(uid) - r.places[uid]; left > most {
+			of, most = uid, left
+		}
 	}
-	if r.places[uid] >= maxPlacesOf(uid) {
+	if most == 0 && f.vdso == nil { // the vDSO is everybody's
 		return false
 	}
-	r.places[uid]++
-	s.places[rows.kernel] = uid
+	r.places[of]++
+	r.tables[f.rows.ID].places[f.rows.kernel] = of
 	return true
 }
 
@@ -88,18 +95,10 @@ func (r *Rows) seenBy(f *File, uid uint32) {
 		return
 	}
 	s.users[uid] = struct{}{}
-	if t := r.tables[s.ID]; t != nil && s.kernel != (record.FileKey{}) {
-		if _, ok := t.places[s.kernel]; !ok {
-			r.unplaced = append(r.unplaced, unplacedRows{f, uid})
-			r.Wake()
-		}
+	if r.wantsPlace(f) {
+		r.unplaced = append(r.unplaced, f)
+		r.Wake()
 	}
-}
-
-// unplacedRows are those of a file for which a user may have a place.
-type unplacedRows struct {
-	file *File
-	uid  uint32
 }
 
 // placeSeen gives places to the files that other users' processes map by now.
@@ -107,14 +106,8 @@ func (r *Rows) placeSeen() {
 	r.mu.Lock()
 	seen := r.unplaced
 	r.unplaced = nil
-	rows := make([]fileRows, len(seen))
-	for i, of := range seen {
-		rows[i] = of.file.rows
-	}
 	r.mu.Unlock()
-	for i, of := range seen {
-		if rows[i].state == rowsReady {
-			r.place(of.file, &rows[i], of.uid)
-		}
+	for _, f := range seen {
+		r.place(f)
 	}
 }

@@ -3,6 +3,7 @@
 package executable
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,13 +38,46 @@ func TestPlacesOfUsers(t *testing.T) {
 	require.Equal(t, map[uint32]int{flooder: maxUserPlaces, other: 1}, c.places)
 	ask(0)
 	c.buildAll()
-	c.place(f, &f.rows, 0) // as if its rows had been dropped, and those of a copy were there still
+	require.True(t, c.place(f))
 	require.Equal(t, 1, c.places[other], "it has a place")
 	require.Zero(t, c.places[0])
 
 	c.end(cmd)
 	c.remove(f)
 	require.Equal(t, map[uint32]int{flooder: maxUserPlaces}, c.places)
+}
+
+// A file for which several users wait has a place of one who has any left, whoever asked first.
+func TestPlaceOfWaitingUsers(t *testing.T) {
+	const flooder, full, other = 1, 2, 3
+	c := newCopies(t, 1, func(int, []byte) {}, inodeOf)
+	c.places = map[uint32]int{flooder: maxUserPlaces, full: maxUserPlaces, 0: maxRootPlaces}
+	files, cmd := c.start(c.paths[0])
+	c.opts.Changed = func([]uint64) {}
+	for _, uid := range []uint32{flooder, full, 0, other} {
+		c.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: uid})
+	}
+	c.buildAll()
+	require.Contains(t, c.rec.files, files[0].rows.kernel)
+	require.Equal(t, map[uint32]int{flooder: maxUserPlaces, full: maxUserPlaces, 0: maxRootPlaces, other: 1}, c.places)
+	require.Zero(t, c.Stats().Unplaced)
+}
+
+// The vDSO has rows in all processes, also where whoever asks first has all of his places.
+func TestPlaceOfVDSO(t *testing.T) {
+	const flooder = 1
+	c := newRowsFake(t, func(*os.File) (record.FileKey, error) { return record.FileKey{Inode: 1}, nil })
+	c.places[flooder] = maxUserPlaces
+	files, cmd := c.start("sleep")
+	for _, f := range files {
+		if f.vdso != nil {
+			c.Of(f, Waiter{Handle: uint64(cmd.Process.Pid), UID: flooder})
+		}
+	}
+	c.opts.Changed = func([]uint64) {}
+	require.Equal(t, 1, c.buildAll())
+	require.Contains(t, c.rec.files, record.FileKey{})
+	require.Equal(t, maxUserPlaces, c.places[flooder])
 }
 
 // A user's copies of one file have one table, and a place each.
