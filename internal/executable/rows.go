@@ -95,14 +95,17 @@ type Rows struct {
 	ready    map[*File]struct{}
 	tables   map[record.TableID]*sharedRows
 	bytes    int
-	places   map[uint32]int // of files, by user
-	unplaced []*File // that may get a place
-	released uint64 // counts what was removed
+	places   map[uint32]int     // of files, by user
+	unplaced map[*File]struct{} // that may get a place
+	released uint64             // counts what was removed
 }
 
 // NewRows makes rows of no file yet; Run builds them.
 func NewRows(opts RowsOptions) *Rows {
-	return &Rows{opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, places: map[uint32]int{}, shares: newShares()}
+	return &Rows{
+		opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, shares: newShares(),
+		ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, places: map[uint32]int{}, unplaced: map[*File]struct{}{},
+	}
 }
 
 // A Waiter is a process that maps files.

@@ -24,8 +24,8 @@ func maxPlacesOf(uid uint32) int {
 }
 
 // place has the rows of a file used wherever a process maps it, for one of the users whose
-// processes do. Where each of them has all of his places, they are used by processes that were
-// looked at only, until another user's process maps the file: then it returns false.
+// processes do. Where each of them has all of his places, it returns false: they are used by
+// processes that were looked at only, until one maps the file whose user has a place left.
 func (r *Rows) place(f *File) bool {
 	r.mu.Lock()
 	wants, rows := r.wantsPlace(f), f.rows
@@ -90,24 +90,20 @@ func (r *Rows) leavePlace(s *sharedRows, file record.FileKey) {
 // seenBy notes whose process maps a file that has rows. Without a place, it may get one of his.
 // The caller holds r.mu.
 func (r *Rows) seenBy(f *File, uid uint32) {
-	s := &f.rows
-	if _, ok := s.users[uid]; ok {
-		return
-	}
-	s.users[uid] = struct{}{}
-	if r.wantsPlace(f) {
-		r.unplaced = append(r.unplaced, f)
+	f.rows.users[uid] = struct{}{}
+	if r.wantsPlace(f) && r.places[uid] < maxPlacesOf(uid) {
+		r.unplaced[f] = struct{}{}
 		r.Wake()
 	}
 }
 
-// placeSeen gives places to the files that other users' processes map by now.
+// placeSeen gives places to the files that were mapped without one.
 func (r *Rows) placeSeen() {
 	r.mu.Lock()
 	seen := r.unplaced
-	r.unplaced = nil
+	r.unplaced = map[*File]struct{}{}
 	r.mu.Unlock()
-	for _, f := range seen {
+	for f := range seen {
 		r.place(f)
 	}
 }

@@ -4,6 +4,7 @@ package executable
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,38 @@ func TestPlaceOfWaitingUsers(t *testing.T) {
 	require.Contains(t, c.rec.files, files[0].rows.kernel)
 	require.Equal(t, map[uint32]int{flooder: maxUserPlaces, full: maxUserPlaces, 0: maxRootPlaces, other: 1}, c.places)
 	require.Zero(t, c.Stats().Unplaced)
+}
+
+// A file without a place gets one when its user has one again, as soon as a process is looked at
+// that maps it.
+func TestPlaceThatBecomesFree(t *testing.T) {
+	const user = 1
+	c := newCopies(t, 2, func(i int, text []byte) { text[len(text)/2] ^= byte(i) }, inodeOf)
+	c.opts.Changed = func([]uint64) {}
+	c.places[user] = maxUserPlaces - 1
+	files := [2]*File{}
+	ask := func(i int, cmd *exec.Cmd) {
+		c.Of(files[i], Waiter{Handle: uint64(cmd.Process.Pid), UID: user})
+		c.buildAll()
+	}
+	var cmds [2]*exec.Cmd
+	for i := range files {
+		all, cmd := c.start(c.paths[i])
+		files[i], cmds[i] = all[0], cmd
+		ask(i, cmd)
+	}
+	placed, unplaced := files[0].rows.kernel, files[1].rows.kernel
+	require.Contains(t, c.rec.files, placed)
+	require.NotContains(t, c.rec.files, unplaced)
+	c.Of(files[1], Waiter{Handle: uint64(cmds[1].Process.Pid), UID: user})
+	require.Empty(t, c.unplaced, "he has no place left")
+
+	c.end(cmds[0])
+	c.remove(files[0])
+	ask(1, cmds[1])
+	require.Contains(t, c.rec.files, unplaced)
+	require.Equal(t, maxUserPlaces, c.places[user])
+	require.EqualValues(t, 1, c.Stats().Unplaced, "it is counted once")
 }
 
 // The vDSO has rows in all processes, also where whoever asks first has all of his places.
