@@ -70,7 +70,7 @@ func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 
 // SetFileRows has stacks of processes that no list of mappings is known of walked by a
 // table wherever they map a file; the key without a file stands for the vDSO. What is said
-// last of a file holds, until that table is removed; then what was said before. At most
+// last of a file holds, until that table is removed, or RemoveFileRows; then what was said before. At most
 // MaxFileTexts are taken.
 func (s *Sampler) SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error {
 	s.tablesMu.Lock()
@@ -98,6 +98,23 @@ func (s *Sampler) putFileRows(file record.FileKey, rows fileRows) error {
 	copy(known.Texts[:], rows.texts)
 	sealRows(&file, &known)
 	return s.objs.FileRows.Put(&file, &known)
+}
+
+// RemoveFileRows takes back what SetFileRows said of a file and a table. Unknown ones are no error.
+func (s *Sampler) RemoveFileRows(file record.FileKey, id record.TableID) error {
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	table, ok := s.tables.slots[id]
+	i := slices.Index(table.files, file)
+	if !ok || i < 0 {
+		return nil
+	}
+	if err := s.forgetFileRows(file, id); err != nil {
+		return fmt.Errorf("remove rows of a file: %w", err)
+	}
+	table.files = slices.Delete(table.files, i, i+1)
+	s.tables.slots[id] = table
+	return nil
 }
 
 // forgetFileRows takes back that a file has a table. Another one that it has holds again.

@@ -3,8 +3,10 @@
 package bpf
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +138,35 @@ func TestFileRowsReplaced(t *testing.T) {
 	r.drop(t, known, good)
 	r.requireNoRows(t, next)
 	require.Error(t, r.s.SetFileRows(record.FileKey{Inode: 1}, good[0], nil), "of a table that is gone")
+}
+
+// Rows of a file are taken back, those of another table first: the ones before hold again.
+func TestFileRowsRemoved(t *testing.T) {
+	r := newRowsTarget(t)
+	needFileNames(t, r.s)
+	known := r.start(t)
+	good := loadRows(t, r.s, known.pid)
+	ends := loadRowsAs(t, r.s, known.pid, endEverywhere)
+	files := maps.Clone(r.s.tables.files)
+	remove := func(i int) {
+		for file, rows := range files {
+			require.NoError(t, r.s.RemoveFileRows(file, rows[i].table))
+			require.NoError(t, r.s.RemoveFileRows(file, rows[i].table), "twice")
+		}
+	}
+	for file, rows := range files { // removing takes from the slices
+		files[file] = slices.Clone(rows)
+	}
+	remove(1)
+	next := r.start(t)
+	r.requireWhole(t, next)
+	remove(0)
+	r.requireNoRows(t, next)
+	require.Empty(t, r.s.tables.files)
+	for _, id := range slices.Concat(good, ends) {
+		require.Empty(t, r.s.tables.slots[id].files)
+	}
+	r.drop(t, known, slices.Concat(good, ends))
 }
 
 // endEverywhere has every frame be the outermost one.

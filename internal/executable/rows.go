@@ -64,8 +64,10 @@ type Tables interface {
 	// RemoveUnwindTable gives their memory back.
 	RemoveUnwindTable(id record.TableID) error
 	// SetFileRows has the rows used wherever a process maps a file of which nothing else
-	// is known yet, until RemoveUnwindTable; the zero key is the vDSO's. The slice belongs to the callee.
+	// is known yet, until RemoveFileRows or RemoveUnwindTable; the zero key is the vDSO's. The slice
+	// belongs to the callee.
 	SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error
+	RemoveFileRows(file record.FileKey, id record.TableID) error
 }
 
 // RowsOptions are what Rows needs.
@@ -88,6 +90,8 @@ type Rows struct {
 	wake    chan struct{}
 	cpuTime func() int64 // of this thread, in ns
 	counts  rowsCounts
+
+	placing sync.Mutex // while a file gets a place or leaves it; taken before mu
 
 	mu       sync.Mutex
 	wanted   []*File

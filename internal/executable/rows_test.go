@@ -45,6 +45,13 @@ func (r *fakeTables) RemoveUnwindTable(id record.TableID) error {
 	return nil
 }
 
+func (r *fakeTables) RemoveFileRows(file record.FileKey, id record.TableID) error {
+	if r.files[file] == id {
+		delete(r.files, file)
+	}
+	return nil
+}
+
 func (r *fakeTables) SetFileRows(file record.FileKey, id record.TableID, _ []record.FileText) error {
 	r.files[file] = id
 	return nil

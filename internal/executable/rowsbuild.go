@@ -81,7 +81,7 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 		}
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
-		r.dropTable(result.ID)
+		r.dropTable(result.ID, record.FileKey{})
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
 	}
 	if twin != nil && twin.uid == f.uid {
@@ -204,21 +204,27 @@ func (r *Rows) replace(f *File, by fileRows) {
 		r.mu.Unlock()
 		return
 	}
-	id := f.rows.ID
+	id, file := f.rows.ID, f.rows.kernel
 	r.released++
 	by.refusedAt = r.released
 	delete(r.ready, f)
 	f.rows = by
 	r.mu.Unlock()
-	r.dropTable(id)
+	r.dropTable(id, file)
 }
 
-// dropTable gives the rows' memory back when no file has them any more.
-func (r *Rows) dropTable(id record.TableID) {
-	if !r.release(id) {
-		return
+// dropTable takes rows back from a file, and gives their memory back when no other has them.
+func (r *Rows) dropTable(id record.TableID, file record.FileKey) {
+	r.placing.Lock()
+	defer r.placing.Unlock()
+	var err error
+	switch last, placed := r.release(id, file); {
+	case last:
+		err = r.opts.Tables.RemoveUnwindTable(id)
+	case placed:
+		err = r.opts.Tables.RemoveFileRows(file, id)
 	}
-	if err := r.opts.Tables.RemoveUnwindTable(id); err != nil {
+	if err != nil {
 		r.opts.Logger.Debug("Unwind rows cannot be removed.", zap.Error(err))
 	}
 }

@@ -27,6 +27,8 @@ func maxPlacesOf(uid uint32) int {
 // processes do. Where each of them has all of his places, it returns false: they are used by
 // processes that were looked at only, until one maps the file whose user has a place left.
 func (r *Rows) place(f *File) bool {
+	r.placing.Lock()
+	defer r.placing.Unlock()
 	r.mu.Lock()
 	wants, rows := r.wantsPlace(f), f.rows
 	takes := wants && r.takePlace(f)
@@ -41,9 +43,7 @@ func (r *Rows) place(f *File) bool {
 	r.opts.Logger.Debug("A file's rows are used by processes that were looked at only.", zap.String("file", f.path), zap.Error(err))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.tables[rows.ID]; s != nil {
-		r.leavePlace(s, rows.kernel)
-	}
+	r.leavePlace(r.tables[rows.ID], rows.kernel)
 	return false
 }
 
@@ -74,17 +74,18 @@ func (r *Rows) takePlace(f *File) bool {
 	return true
 }
 
-// leavePlace gives the place of a file back. The caller holds r.mu.
-func (r *Rows) leavePlace(s *sharedRows, file record.FileKey) {
+// leavePlace gives the place of a file back, if it has one. The caller holds r.mu.
+func (r *Rows) leavePlace(s *sharedRows, file record.FileKey) bool {
 	uid, ok := s.places[file]
 	if !ok {
-		return
+		return false
 	}
 	delete(s.places, file)
 	r.places[uid]--
 	if r.places[uid] == 0 {
 		delete(r.places, uid)
 	}
+	return true
 }
 
 // seenBy notes whose process maps a file that has rows. Without a place, it may get one of his.

@@ -125,8 +125,13 @@ func TestPlacesOfCopies(t *testing.T) {
 	require.Contains(t, c.rec.files, second.rows.kernel)
 	require.NotContains(t, c.rec.files, third.rows.kernel)
 	c.places[0] = placed + 1
-	for _, f := range []*File{first, second, third} {
-		c.remove(f)
-	}
+	files := []record.FileKey{first.rows.kernel, second.rows.kernel}
+	c.remove(first)
+	require.Equal(t, placed, c.places[0], "the table's other files have theirs")
+	require.NotContains(t, c.rec.files, files[0])
+	require.Contains(t, c.rec.files, files[1])
+	c.remove(third)
+	require.Equal(t, placed, c.places[0], "it had none")
+	c.remove(second)
 	require.Equal(t, placed-1, c.places[0])
 }

@@ -28,23 +28,24 @@ func (r *Rows) hold(id record.TableID, bytes int) {
 	r.bytes += bytes
 }
 
-// release notes that a file does not have them any more. last: nor has any other.
-func (r *Rows) release(id record.TableID) (last bool) {
+// release notes that a file does not have them any more. last: nor has any other; placed: it had a
+// place. The key of none, which the vDSO has too, leaves no place before the last.
+func (r *Rows) release(id record.TableID, file record.FileKey) (last, placed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tables[id]
 	if s == nil {
-		return false
+		return false, false
 	}
 	if s.files--; s.files > 0 {
-		return false
+		return false, file != (record.FileKey{}) && r.leavePlace(s, file)
 	}
 	r.bytes -= s.bytes
 	for file := range s.places {
 		r.leavePlace(s, file)
 	}
 	delete(r.tables, id)
-	return true
+	return true, false
 }
 
 // maxHashedBytes is the size up to which a file is compared with others as a whole. Larger

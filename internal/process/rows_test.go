@@ -43,6 +43,15 @@ func (r *rowsRecorder) RemoveUnwindTable(id record.TableID) error {
 	return nil
 }
 
+func (r *rowsRecorder) RemoveFileRows(file record.FileKey, id record.TableID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files[file] == id {
+		delete(r.files, file)
+	}
+	return nil
+}
+
 func (r *rowsRecorder) SetFileRows(file record.FileKey, id record.TableID, texts []record.FileText) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
