@@ -11,14 +11,14 @@ import (
 // calls not to count, little enough to stay in the CPU's caches.
 const batchBytes = 64 << 10
 
-// read fills p from file offset off.
+// read fills p from file offset off, which is work.
 func (f *File) read(p []byte, off uint64) error {
 	if n := uint64(len(p)); off > f.size || n > f.size-off {
 		return &FormatError{off, "range outside of the file, bytes", n}
 	}
 	n, err := f.r.ReadAt(p, int64(off))
 	if n == len(p) {
-		return nil
+		return f.Work(n)
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // the file has shrunk

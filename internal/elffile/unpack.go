@@ -27,7 +27,7 @@ const (
 	stepBytes = 64 << 10
 )
 
-// Pace has step called after each 64 KiB that are read of sections, that are
+// Pace has step called after each 64 KiB that are read of the file, that are
 // unpacked, or that Work is told of. Its error ends the reading.
 func (f *File) Pace(step func() error) { f.step = step }
 
@@ -37,7 +37,7 @@ func (f *File) Work(bytes int) error {
 	if f.worked += bytes; f.worked < stepBytes {
 		return nil
 	}
-	f.worked = 0
+	f.worked %= stepBytes
 	if f.step == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,6 +110,53 @@ func TestPace(t *testing.T) {
 		require.NoError(t, err, name)
 		_, err = io.Copy(io.Discard, r)
 		require.NoError(t, err, name)
+	}
+}
+
+// The same holds for tables, of symbols and relocations, and for names.
+func TestPaceOfTables(t *testing.T) {
+	enough := errors.New("enough")
+	const size = 1 << 20
+	for name, read := range map[string]func(f *File, each func()) error{
+		"entries": func(f *File, each func()) error {
+			return f.each(0, symbolBytes, size/symbolBytes, func(uint64, []byte) bool { each(); return true })
+		},
+		"names": func(f *File, each func()) error {
+			names := window{f: f, t: table{strSize: size}}
+			for off := uint32(0); off < size; off += maxNameBytes {
+				if _, err := names.at(off); err != nil {
+					return err
+				}
+				each()
+			}
+			return nil
+		},
+	} {
+		for _, most := range []int{1, 3, 1000} {
+			f := fileOf(strings.Repeat("x", size))
+			steps, entries, after := 0, 0, 0
+			f.Pace(func() error {
+				if steps++; steps >= most {
+					return enough
+				}
+				return nil
+			})
+			err := read(f, func() {
+				entries++
+				if steps >= most {
+					after++
+				}
+			})
+			if most == 1000 {
+				require.NoError(t, err, name)
+				require.Greater(t, steps, 10, name)
+				continue
+			}
+			require.ErrorIs(t, err, enough, name)
+			require.Equal(t, most, steps, name)
+			require.NotZero(t, entries, name)
+			require.Zero(t, after, name)
+		}
 	}
 }
 

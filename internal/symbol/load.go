@@ -170,6 +170,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	room.alone(func() {
 		var debug *elffile.File
 		if debug, err = debugData(packed); err == nil {
+			debug.Pace(l.step)
 			err = debug.StaticFunctions(add)
 		}
 	})
