@@ -288,7 +288,7 @@ e2e-hostile: writers node-writers
 	@$(FIGURE) ./internal/bpf TestTwoTablesOfOneFile TestFileRowsReplaced TestListTeachesNobody TestElementsOfOthers TestReplacedElements $(if $(filter amd64,$(shell $(GO) env GOARCH)),TestCodeSegment)
 	@$(FIGURE) ./internal/labelsource TestSchemaGate TestSchemaDecides
 	@$(FIGURE) ./internal/process TestHangingQuota TestQuarantine
-	@$(FIGURE) ./internal/symbol TestCacheHangs TestPerfMapsHang TestDebugFileOfContainer TestDebugDataHangs TestNameWithoutEnd TestNameOfCopies
+	@$(FIGURE) ./internal/symbol TestCacheHangs TestPerfMapsHang TestDebugFileOfContainer TestDebugDataHangs TestNameWithoutEnd TestNameOfCopies TestNameOfManyTrials TestNamingBounded
 	@$(FIGURE) ./internal/pipeline TestFileSource
 	@$(FIGURE) ./internal/labels TestPromote TestRuleThatLooksLikeARegularExpression
 	@$(FIGURE) ./internal/targets TestSelectorValidate

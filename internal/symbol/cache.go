@@ -16,14 +16,16 @@ type CacheOptions struct {
 	MaxTableBytes int           // of the symbols of one file
 	Wait          time.Duration // for files to be read, of all lookups of a batch together
 	Now           func() time.Time
-	// Busy reports whether nothing is to be read for now, Work runs what reads. Both may be nil.
+	// Busy reports whether nothing is to be read for now, Work runs what reads or demangles. Both
+	// may be nil.
 	Busy func() bool
 	Work func(read func())
 	// Pace begins the reading of a file by this thread; what it returns is for elffile.File.Pace.
 	// It may be nil.
 	Pace func() (step func() error)
 
-	blocked func(thread int) bool // procfs.Blocked
+	blocked    func(thread int) bool // procfs.Blocked
+	threadTime func() time.Duration
 }
 
 const (
@@ -54,6 +56,7 @@ type Cache[K comparable] struct {
 	bytes int
 
 	reading reading
+	naming  naming
 	stats   CacheStats
 }
 
@@ -85,7 +88,7 @@ type CacheStats struct {
 	Loads        uint64 // files that were read
 	Failures     uint64 // files that could not be read, or not in whole
 	Truncated    uint64 // files with more functions than are kept
-	TimedOut     uint64 // lookups that gave up waiting for a file
+	TimedOut     uint64 // lookups that gave up waiting for a file, or for which no time was left to demangle a name
 	Refused      uint64 // lookups for which too many files were being read
 	Hanging      int    // files that are being read, for long
 }
@@ -95,6 +98,7 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
 	c := &Cache[K]{opts: opts, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
 	c.reading = newReading(&c.opts)
+	c.naming = naming{opts: &c.opts, spentOf: map[uint32]time.Duration{}}
 	return c
 }
 
@@ -120,6 +124,9 @@ func (opts *CacheOptions) setDefaults() {
 	if opts.blocked == nil {
 		opts.blocked = procfs.Blocked
 	}
+	if opts.threadTime == nil {
+		opts.threadTime = threadTime
+	}
 }
 
 // Lookup appends the functions that hold a virtual address of a file, the innermost
@@ -127,7 +134,8 @@ func (opts *CacheOptions) setDefaults() {
 // opened and read. Until CloseFiles is called, lookups together wait at most
 // CacheOptions.Wait for what is read, whatever the number of files, half of it for files of
 // one user and a quarter for one file, and then give up. A file that never answers is not
-// opened again until it does.
+// opened again until it does. A name for which there is no time left to demangle it (maxNaming)
+// stays mangled until the next batch.
 //
 // A Go program's own table stays in the file, and a file that was read for it stays
 // open until CloseFiles is called.
@@ -144,15 +152,16 @@ func (c *Cache[K]) Lookup(to []Frame, key K, file Source, vaddr uint64) ([]Frame
 		frames, language := c.goFrames(e, file, vaddr)
 		return append(to, frames...), language
 	}
+	names := namer{&c.naming, file.Owner().UID}
 	if e.known.debug != nil {
 		debug := c.file(cacheKey[K]{key, file.Owner().home(), true}, file, e.known)
 		if debug != nil {
-			if fn, ok := debug.known.table.Lookup(vaddr); ok {
+			if fn, ok := debug.known.table.lookup(vaddr, names); ok {
 				return append(to, Frame{Name: fn.Name}), Native
 			}
 		}
 	}
-	if fn, ok := e.known.table.Lookup(vaddr); ok {
+	if fn, ok := e.known.table.lookup(vaddr, names); ok {
 		return append(to, Frame{Name: fn.Name}), Native
 	}
 	return to, Native
@@ -164,6 +173,7 @@ func (c *Cache[K]) Stats() CacheStats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Files, s.Bytes, s.Hanging = c.order.Len(), c.bytes, c.reading.hanging()
+	s.TimedOut += c.naming.lateNames()
 	return s
 }
 

@@ -20,10 +20,10 @@ const (
 	// that has template parameters or closures: with n references it can copy 1.4^n times what the
 	// name is (substitution). A name with few references and few bytes is demangled at once. Of
 	// another one the beginning is tried first, and then more of it, by so many references or
-	// bytes that it can take some 20 times as long; at most maxTrial.
+	// bytes that it can take some 20 times as long. All trials of a name take maxTrial at most.
 	cheapReferences, cheapBytes = 16, 256
 	moreReferences              = 8
-	maxTrial                    = 2 * time.Millisecond // of CPU time; usual names take a tenth at most
+	maxTrial                    = 2 * time.Millisecond // of CPU time; usual names take a quarter at most
 	trials                      = 3                    // as the clock may count what the thread has not done
 	// maxCostly names take too long, of one file. Then only cheap ones are demangled.
 	maxCostly = 8
@@ -45,9 +45,14 @@ func conversions(name string) (n int) {
 	return n
 }
 
+// mangled reports whether a name is one of C++ or Rust.
+func mangled(name string) bool {
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
+}
+
 // name returns a C++ or Rust name in readable form, others as they are.
 func (d *demangler) name(name string) (readable string) {
-	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") {
+	if !mangled(name) {
 		return name
 	}
 	// The names are the target's. A mistake of the demangler costs one name.
@@ -64,7 +69,7 @@ func (d *demangler) name(name string) (readable string) {
 
 // affordable reports whether a C++ name can be demangled in a short time.
 func (d *demangler) affordable(name string) bool {
-	references, bytes := cheapReferences, cheapBytes
+	references, bytes, left := cheapReferences, cheapBytes, maxTrial
 	for i := range len(name) {
 		if name[i] == 'S' {
 			references--
@@ -75,10 +80,12 @@ func (d *demangler) affordable(name string) bool {
 		if d.costly == maxCostly {
 			return false
 		}
-		if !quick(name[:i]) {
+		took := shortest(name[:i], left)
+		if took > left {
 			d.costly++
 			return false
 		}
+		left -= took
 		references, bytes = moreReferences, i+i/2
 		if name[i] == 'S' {
 			references--
@@ -87,14 +94,15 @@ func (d *demangler) affordable(name string) bool {
 	return true
 }
 
-// quick reports whether a name takes at most maxTrial, as far as it can be demangled.
-func quick(name string) bool {
+// shortest returns how long it takes to demangle a name, as far as that is possible. It tries
+// again if that is longer than it may be.
+func shortest(name string, most time.Duration) (took time.Duration) {
 	for range trials {
-		if trial(name) <= maxTrial {
-			return true
+		if took = trial(name); took <= most {
+			break
 		}
 	}
-	return false
+	return took
 }
 
 // trial returns how long it takes to demangle a name, as far as that is possible.

@@ -158,6 +158,7 @@ func (c *Cache[K]) CloseFiles() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.rest()
+	c.naming.rest()
 	kept := c.used[:0]
 	for _, e := range c.used {
 		l := &e.lines

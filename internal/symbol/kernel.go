@@ -79,7 +79,7 @@ func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 		if len(k.memo) == maxMemo {
 			clear(k.memo)
 		}
-		fn = newFunction(&demangler{}, f.name, f.start)
+		fn, _ = namer{}.function(&demangler{}, f.name, f.start)
 		k.memo[f.start] = fn
 	}
 	return fn, k.symbols.modules[f.size], true

@@ -53,7 +53,10 @@ func (t *Table) Bytes() int { return t.bytes() }
 func (t *Table) Truncated() bool { return t.truncated }
 
 // Lookup returns the function that holds a virtual address of the file.
-func (t *Table) Lookup(vaddr uint64) (Function, bool) {
+func (t *Table) Lookup(vaddr uint64) (Function, bool) { return t.lookup(vaddr, namer{}) }
+
+// lookup is Lookup for a user, for whom there may be no time left to demangle the name.
+func (t *Table) lookup(vaddr uint64, of namer) (Function, bool) {
 	i := t.find(vaddr)
 	if i < 0 {
 		return Function{}, false
@@ -61,11 +64,13 @@ func (t *Table) Lookup(vaddr uint64) (Function, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fn, ok := t.memo[i]
-	if !ok {
+	if ok {
+		return fn, true
+	}
+	if fn, ok = of.function(&t.demangler, t.nameOf(i), t.list[i].start); ok {
 		if len(t.memo) == maxMemo {
 			clear(t.memo)
 		}
-		fn = newFunction(&t.demangler, t.nameOf(i), t.list[i].start)
 		t.memo[i] = fn
 	}
 	return fn, true

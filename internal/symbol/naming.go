@@ -1,0 +1,100 @@
+package symbol
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxNaming is the CPU time that demangling may take of a batch; a common name takes some 10 µs.
+	maxNaming = 200 * time.Millisecond
+	// namingShare of it is for the names of one user's processes.
+	namingShare = 2
+)
+
+// naming is how long demangling has taken since a batch began. Each name is demangled to its
+// end, so that the last one of a user may take a little longer than there is time.
+type naming struct {
+	opts *CacheOptions
+
+	mu      sync.Mutex
+	spent   time.Duration
+	spentOf map[uint32]time.Duration
+	late    uint64 // names for which there was no time left, ever
+}
+
+// namer names what a user's processes have run, in the time that is left for that. The zero value has
+// all time.
+type namer struct {
+	naming *naming
+	uid    uint32
+}
+
+// function returns a function by its name. If there is no time left to demangle that, it stays as it
+// is for now, and ok is false.
+func (n namer) function(d *demangler, name []byte, start uint64) (fn Function, ok bool) {
+	system := strings.ToValidUTF8(string(name), "\uFFFD")
+	fn = Function{Name: system, SystemName: system, Start: start}
+	if !mangled(system) {
+		return fn, true
+	}
+	if n.naming == nil {
+		fn.Name = d.name(system)
+		return fn, true
+	}
+	ok = n.naming.spend(n.uid, func() { fn.Name = d.name(system) })
+	return fn, ok
+}
+
+// spend demangles a name for a user, if there is time left for that.
+func (n *naming) spend(uid uint32, demangle func()) (ok bool) {
+	if !n.left(uid) {
+		return false
+	}
+	took := time.Duration(0)
+	work := func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		began := n.opts.threadTime()
+		demangle()
+		took = n.opts.threadTime() - began
+	}
+	if n.opts.Work != nil {
+		n.opts.Work(work)
+	} else {
+		work()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.spent += took
+	n.spentOf[uid] += took
+	return true
+}
+
+// left reports whether there is time left for a user, and counts when there is none.
+func (n *naming) left(uid uint32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.spent < maxNaming && n.spentOf[uid] < maxNaming/namingShare {
+		return true
+	}
+	n.late++
+	return false
+}
+
+// rest begins a batch of lookups.
+func (n *naming) rest() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.spent = 0
+	clear(n.spentOf)
+}
+
+// lateNames returns for how many names there was no time left.
+func (n *naming) lateNames() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.late
+}

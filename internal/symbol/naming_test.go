@@ -1,0 +1,68 @@
+package symbol
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// named makes a cache that knows a file with so many C++ functions, each 16 bytes long.
+func named(opts CacheOptions, names int) *Cache[int] {
+	c := NewCache[int](opts)
+	var list []function
+	for i := range names {
+		list = append(list, function{uint64(i) * 16, 16, "_Z1f" + strings.Repeat("i", i+1)})
+	}
+	key := cacheKey[int]{file: 1}
+	e := &cached[int]{key: key, done: make(chan struct{}), known: &functions{table: tableOf(list...)}}
+	close(e.done)
+	c.byKey[key] = c.order.PushFront(e)
+	return c
+}
+
+// Demangling takes a bounded time of a batch, and one user half of it. What is left stays mangled
+// until the next batch, and is counted.
+func TestNamingBounded(t *testing.T) {
+	const most = int(maxNaming / time.Millisecond)
+	cpu, charged := time.Duration(0), time.Duration(0)
+	c := named(CacheOptions{
+		threadTime: func() time.Duration { cpu += time.Millisecond; return cpu },
+		Work: func(do func()) {
+			before := cpu
+			do()
+			charged += cpu - before - time.Millisecond // the clock is read twice
+		},
+	}, 3*most)
+	// demangled returns how many of the first names are readable for a user.
+	demangled := func(uid uint32, names int) (n int) {
+		for i := range names {
+			fn, ok := lookup(c, 1, &opener{owner: Owner{UID: uid}}, uint64(i)*16)
+			require.True(t, ok)
+			if strings.HasPrefix(fn.Name, "f(") {
+				n++
+			} else {
+				require.Equal(t, "_Z1f"+strings.Repeat("i", i+1), fn.Name)
+			}
+		}
+		return n
+	}
+	require.Equal(t, most/2, demangled(1, most))
+	require.EqualValues(t, most/2, c.Stats().TimedOut)
+	require.Equal(t, most/2+most/4, demangled(2, most/2+most/4), "of somebody else")
+	require.Equal(t, most, demangled(3, 3*most), "of all")
+	require.EqualValues(t, most/2+2*most, c.Stats().TimedOut)
+	require.Equal(t, maxNaming, charged)
+	c.CloseFiles()
+	require.Equal(t, most+most/2, demangled(1, 3*most), "the next batch")
+}
+
+// A long name whose trials take long together stays mangled, though each of them is quick.
+func TestNameOfManyTrials(t *testing.T) {
+	var d demangler
+	name := "_Z1f1a" + strings.Repeat("S_", 2000)
+	require.LessOrEqual(t, shortest(name, maxTrial), maxTrial)
+	require.Equal(t, name, d.name(name))
+	require.Equal(t, 1, d.costly)
+}
