@@ -74,6 +74,7 @@ type cached[K comparable] struct {
 	done     chan struct{} // closed when the rest is set
 	loading  *read         // until then; guarded by Cache.mu
 	known    *functions    // nil if the file could not be read
+	before   *cached[K]    // what was known in part, until done is closed; guarded by Cache.mu
 	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
 	// closed is when owners' processes could not open the file: who no longer maps it, or
 	// says so only, takes its functions from no other owner. Guarded by Cache.mu.
@@ -189,7 +190,7 @@ func (c *Cache[K]) file(key cacheKey[K], file Source, of *functions) *cached[K] 
 		case <-e.done:
 		default:
 			if !c.wait(e.done, e.deadline, file.Owner().UID) {
-				return nil
+				return c.knownBefore(e)
 			}
 		}
 		if e.known != nil {
@@ -197,6 +198,13 @@ func (c *Cache[K]) file(key cacheKey[K], file Source, of *functions) *cached[K] 
 		}
 		before = e // if it was not opened through another owner's process, it stays so
 	}
+}
+
+// knownBefore returns what is known of a file while it is read again; nil if nothing is.
+func (c *Cache[K]) knownBefore(e *cached[K]) *cached[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return e.before
 }
 
 // wait waits for done to be closed, until a deadline and for what is left of
@@ -231,22 +239,31 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opts.Now()
-	var closed map[place]time.Time
-	if element := c.byKey[key]; element != nil {
-		e := element.Value.(*cached[K])
-		if !e.mayRetry(file.Owner().place(), now) {
+	var last *cached[K]
+	element := c.byKey[key]
+	if element != nil {
+		last = element.Value.(*cached[K])
+		if !last.mayRetry(file.Owner().place(), now) {
 			c.order.MoveToFront(element)
-			return e, nil
+			return last, nil
 		}
-		closed = e.closed
-		c.drop(element)
 	}
 	one := c.begin(file)
 	if one == nil {
+		if last != nil && last.known != nil {
+			return last, nil
+		}
 		return nil, errBusy
 	}
 	c.stats.Loads++
-	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes, closed: closed}
+	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes}
+	if last != nil {
+		c.drop(element)
+		e.closed = last.closed
+		if last.known != nil {
+			e.before, e.bytes = last, last.bytes
+		}
+	}
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
 	go c.load(e, file, of)
@@ -256,7 +273,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 // mayRetry reports whether a file that could not be read is to be read again.
 func (e *cached[K]) mayRetry(by place, now time.Time) bool {
 	failedAt := e.failedAt
-	if failedAt.IsZero() {
+	if failedAt.IsZero() || e.lines.reading != nil {
 		return false // known, or being read
 	}
 	if e.closed != nil {
@@ -304,10 +321,13 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	defer c.mu.Unlock()
 	c.reading.end(e.loading)
 	e.loading = nil
-	e.known = known
 	if err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)) { // that its process has gone is no failure
 		c.stats.Failures++
 	}
+	if known == nil && e.before != nil {
+		known, err = e.before.known, errNoRoom // it stays as it was
+	}
+	e.known, e.before = known, nil
 	if known == nil {
 		e.fail(file.Owner().place(), err, c.opts.Now())
 	} else {
@@ -318,7 +338,7 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		if known.table.Truncated() {
 			c.stats.Truncated++
 		}
-		c.grow(e, max(known.table.Bytes()-minTableBytes, 0))
+		c.grow(e, max(known.table.Bytes(), minTableBytes)-e.bytes)
 	}
 	close(e.done)
 	c.shrink()
