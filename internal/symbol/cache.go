@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,8 @@ const (
 	retryAfter = time.Minute
 	// maxClosed owners are remembered who could not open a file.
 	maxClosed = 64
+	// maxGone processes of an owner have a file tried again at once, as the last one has gone.
+	maxGone = 8
 	// minTableBytes is what a file counts for at least, and a failure.
 	minTableBytes = 512
 )
@@ -76,11 +79,17 @@ type cached[K comparable] struct {
 	known    *functions    // nil if the file could not be read
 	before   *cached[K]    // what was known in part, until done is closed; guarded by Cache.mu
 	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
-	// closed is when owners' processes could not open the file: who no longer maps it, or
+	// closed is by whose processes the file could not be opened: who no longer maps it, or
 	// says so only, takes its functions from no other owner. Guarded by Cache.mu.
-	closed map[place]time.Time
+	closed map[place]refusal
 	bytes  int     // counted for it; guarded by Cache.mu
 	lines  goLines // if known.isGo
+}
+
+// refusal is that processes of an owner could not open a file.
+type refusal struct {
+	at   time.Time
+	gone []int // processes that had gone, if all had
 }
 
 // CacheStats counts what a cache has done and what it holds.
@@ -243,7 +252,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	element := c.byKey[key]
 	if element != nil {
 		last = element.Value.(*cached[K])
-		if !last.mayRetry(file.Owner().place(), now) {
+		if !last.mayRetry(file.Owner(), now) {
 			c.order.MoveToFront(element)
 			return last, nil
 		}
@@ -271,28 +280,39 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 }
 
 // mayRetry reports whether a file that could not be read is to be read again.
-func (e *cached[K]) mayRetry(by place, now time.Time) bool {
+func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 	failedAt := e.failedAt
 	if failedAt.IsZero() || e.lines.reading != nil {
 		return false // known, or being read
 	}
 	if e.closed != nil {
-		failedAt = e.closed[by] // zero, long ago, if it was not tried
+		r := e.closed[by.place()] // zero, long ago, if it was not tried
+		if n := len(r.gone); n > 0 && n < maxGone && !slices.Contains(r.gone, by.PID) {
+			return true
+		}
+		failedAt = r.at
 	}
 	return now.Sub(failedAt) >= retryAfter
 }
 
 // fail notes that a file could not be read, and for whom.
-func (e *cached[K]) fail(by place, err error, now time.Time) {
+func (e *cached[K]) fail(by Owner, err error, now time.Time) {
 	e.failedAt = now
 	if _, ok := err.(openError); !ok { //nolint:errorlint // as load returns it
 		e.closed = nil // its contents are the same for all
 		return
 	}
-	if e.closed == nil || len(e.closed) == maxClosed {
-		e.closed = map[place]time.Time{}
+	r := refusal{at: now}
+	if last := e.closed[by.place()]; errors.Is(err, procfs.ErrNoProcess) {
+		if now.Sub(last.at) < retryAfter {
+			r.gone = last.gone
+		}
+		r.gone = append(r.gone, by.PID)
 	}
-	e.closed[by] = now
+	if e.closed == nil || len(e.closed) == maxClosed {
+		e.closed = map[place]refusal{}
+	}
+	e.closed[by.place()] = r
 }
 
 // begin takes a place for reading a file; nil if there is none.
@@ -329,7 +349,7 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	}
 	e.known, e.before = known, nil
 	if known == nil {
-		e.fail(file.Owner().place(), err, c.opts.Now())
+		e.fail(file.Owner(), err, c.opts.Now())
 	} else {
 		e.closed = nil
 		if errors.Is(err, errNoRoom) {

@@ -189,7 +189,7 @@ func TestDebugFileOfContainer(t *testing.T) {
 	require.Empty(t, again.paths)
 	require.Zero(t, c.Stats().Failures)
 
-	// Of whom the process has gone, another is asked after a while.
+	// Of whom the process has gone, it is not asked again for a while.
 	late := in("late", Owner{Container: "f"})
 	late.gone = true
 	for range 3 {
@@ -199,6 +199,26 @@ func TestDebugFileOfContainer(t *testing.T) {
 	late.gone = false
 	now = now.Add(retryAfter)
 	require.Equal(t, "late", name(c, late))
+	require.Zero(t, c.Stats().Failures)
+
+	// Another process is asked at once, but not any number of them.
+	gone := func(pid int) *container {
+		c := in("there", Owner{Container: "h", PID: pid})
+		c.gone = true
+		return c
+	}
+	require.Empty(t, name(c, gone(1)))
+	require.Equal(t, "there", name(c, in("there", Owner{Container: "h", PID: 2})))
+	c = NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	asked := 0
+	for pid := range 2 * maxGone {
+		g := gone(pid)
+		require.Empty(t, name(c, g))
+		asked += len(g.paths)
+	}
+	require.Equal(t, maxGone, asked)
+	now = now.Add(retryAfter)
+	require.Equal(t, "there", name(c, in("there", Owner{Container: "h", PID: maxGone})))
 	require.Zero(t, c.Stats().Failures)
 
 	// The directory of the library is on the host what a container says.
