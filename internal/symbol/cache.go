@@ -39,8 +39,11 @@ const (
 	maxClosed = 64
 	// maxGone processes of an owner have a file tried again at once, as the last one has gone.
 	maxGone = 8
-	// minTableBytes is what a file counts for at least, and a failure.
-	minTableBytes = 512
+	// minTableBytes is what a file counts for besides its functions and strings, and a failure:
+	// mostly that a container has no debug file for a file.
+	minTableBytes = 1 << 10
+	// refusalBytes is what an owner takes who could not open a file.
+	refusalBytes = 256
 )
 
 var errBusy = errors.New("too many files are being read")
@@ -265,14 +268,15 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 		return nil, errBusy
 	}
 	c.stats.Loads++
-	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one, bytes: minTableBytes}
+	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one}
 	if last != nil {
 		c.drop(element)
 		e.closed = last.closed
 		if last.known != nil {
-			e.before, e.bytes = last, last.bytes
+			e.before = last
 		}
 	}
+	e.bytes = e.size()
 	c.byKey[key] = c.order.PushFront(e)
 	c.bytes += e.bytes
 	go c.load(e, file, of)
@@ -358,10 +362,22 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		if known.table.Truncated() {
 			c.stats.Truncated++
 		}
-		c.grow(e, max(known.table.Bytes(), minTableBytes)-e.bytes)
 	}
+	c.grow(e, e.size()-e.bytes)
 	close(e.done)
 	c.shrink()
+}
+
+// size returns the memory that an entry takes, roughly.
+func (e *cached[K]) size() int {
+	if e.before != nil {
+		return e.before.size()
+	}
+	n := minTableBytes + len(e.key.home.container) + len(e.key.home.cgroup) + len(e.closed)*refusalBytes + e.lines.bytes
+	if e.known != nil {
+		n += e.known.table.Bytes()
+	}
+	return n
 }
 
 // grow counts more bytes for an entry, unless it was dropped meanwhile.
