@@ -3,7 +3,8 @@ package symbol
 import "sync"
 
 // roomLimits bound what is held in memory of files while they are read, in bytes and roughly. A
-// file that never answers keeps what it has taken.
+// file that never answers keeps what it has taken. A user has a quarter of all. Where files are read in
+// pieces, each container of his has half of that; else the largest file needs it.
 type roomLimits struct {
 	all, user, place int
 	// free bytes of each file are not counted: small ones are read whatever others do.
@@ -12,17 +13,17 @@ type roomLimits struct {
 
 // mapLimits are for what was read of perf maps and not merged yet.
 func mapLimits() roomLimits {
-	return roomLimits{all: 32 << 20, user: 16 << 20, place: 8 << 20, free: 64 << 10}
+	return roomLimits{all: 32 << 20, user: 8 << 20, place: 4 << 20, free: 64 << 10}
 }
 
 // packedLimits are for .gnu_debugdata that was not unpacked yet.
 func packedLimits() roomLimits {
-	return roomLimits{all: 4 * maxPackedBytes, user: 2 * maxPackedBytes, place: maxPackedBytes, free: 256 << 10}
+	return roomLimits{all: 4 * maxPackedBytes, user: maxPackedBytes, place: maxPackedBytes, free: 256 << 10}
 }
 
 // tableLimits are for tables of files that were not read to their end.
 func tableLimits() roomLimits {
-	return roomLimits{all: 128 << 20, user: 96 << 20, place: 64 << 20, free: 512 << 10}
+	return roomLimits{all: 128 << 20, user: defaultMaxTableBytes, place: defaultMaxTableBytes, free: 512 << 10}
 }
 
 // roomStep is in what steps room is taken.

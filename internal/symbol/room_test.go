@@ -14,7 +14,8 @@ import (
 
 // What is held of files has a bound, and each user and container a share of it.
 func TestRoom(t *testing.T) {
-	for _, limits := range []roomLimits{mapLimits(), packedLimits()} {
+	for _, limits := range []roomLimits{mapLimits(), packedLimits(), tableLimits()} {
+		require.LessOrEqual(t, 4*limits.user, limits.all, "three users leave room for others")
 		r := newRoom(limits)
 		fill := func(uid uint32, container string) (f *fileRoom, taken int) {
 			f = r.begin(Owner{UID: uid, Container: container})
@@ -51,6 +52,14 @@ func TestRoom(t *testing.T) {
 		require.Empty(t, r.users)
 		require.Empty(t, r.places)
 		require.Zero(t, r.taken)
+	}
+}
+
+// The largest file has room as long as nobody else needs any.
+func TestRoomForLargest(t *testing.T) {
+	for most, limits := range map[int]roomLimits{maxPackedBytes: packedLimits(), defaultMaxTableBytes: tableLimits()} {
+		f := newRoom(limits).begin(Owner{})
+		require.True(t, f.has(most))
 	}
 }
 
