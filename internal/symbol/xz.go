@@ -19,11 +19,11 @@ const (
 	xzFilterLZMA2 = 0x21
 )
 
-// xzChecks are the lengths of checks by their type.
 // maxBlocks bounds the blocks of a stream: each has a dictionary of its own, in which memory is
 // cleared. Those of xz have 24 MiB and more.
 const maxBlocks = 256
 
+// xzChecks are the lengths of checks by their type.
 var xzChecks = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
 // unpack unpacks the first stream of an xz file into at most most bytes. The
