@@ -22,6 +22,9 @@ const (
 // String returns the name used in metrics.
 func (w Work) String() string { return [NumWork]string{"processes", "unwind_rows", "symbols"}[w] }
 
+// Share returns the part of the budget that a kind of work has for itself.
+func (w Work) Share() float64 { return shares[w] }
+
 // shares of the budget that each kind of work has for itself. What one does not use is
 // for all.
 var shares = [NumWork]float64{Processes: 0.5, Rows: 0.25, Names: 0.25}

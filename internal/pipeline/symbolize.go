@@ -46,11 +46,12 @@ type symbolizer struct {
 
 func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budgets) *symbolizer {
 	forMaps := o.Symbols.MaxBytes / mapShare
+	names := newNameShares(limits, o.Limits.BackgroundCPU, func() int64 { return int64(monotonicNow()) })
 	options := func(bytes int) symbol.CacheOptions {
 		return symbol.CacheOptions{
 			MaxBytes: bytes,
-			Busy:     func() bool { return limits.cpu.Delay(budget.Names) > 0 || limits.memory.Pressure() >= budget.Scarce },
-			Work:     func(read func()) { limits.spend(budget.Names, read) },
+			Busy:     func(uid uint32) bool { return names.busy(uid) || limits.memory.Pressure() >= budget.Scarce },
+			Work:     names.spend,
 			Pace:     func() func() error { return budget.FilePace(threadTime) },
 		}
 	}

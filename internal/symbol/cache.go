@@ -17,10 +17,10 @@ type CacheOptions struct {
 	MaxTableBytes int           // of the symbols of one file
 	Wait          time.Duration // for files to be read, of all lookups of a batch together
 	Now           func() time.Time
-	// Busy reports whether nothing is to be read for now, Work runs what reads or demangles. Both
-	// may be nil.
-	Busy func() bool
-	Work func(read func())
+	// Busy reports whether nothing is to be read for a user for now, Work runs what reads or
+	// demangles for one. Both may be nil.
+	Busy func(uid uint32) bool
+	Work func(uid uint32, do func())
 	// Pace begins the reading of a file by this thread; what it returns is for elffile.File.Pace.
 	// It may be nil.
 	Pace func() (step func() error)
@@ -321,7 +321,7 @@ func (e *cached[K]) fail(by Owner, err error, now time.Time) {
 
 // begin takes a place for reading a file; nil if there is none.
 func (c *Cache[K]) begin(file Source) (one *read) {
-	if !c.opts.busy() {
+	if !c.opts.busy(file.Owner()) {
 		one = c.reading.begin(file.Owner(), file.Path())
 	}
 	if one == nil {

@@ -182,8 +182,8 @@ func TestGoFramesBusy(t *testing.T) {
 	busy, works := false, 0
 	c := NewCache[string](CacheOptions{
 		Wait: time.Minute,
-		Busy: func() bool { return busy },
-		Work: func(read func()) { works++; read() },
+		Busy: func(uint32) bool { return busy },
+		Work: func(_ uint32, read func()) { works++; read() },
 	})
 	defer c.CloseFiles()
 	o := &opener{path: path}

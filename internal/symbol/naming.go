@@ -54,18 +54,13 @@ func (n *naming) spend(uid uint32, demangle func()) (ok bool) {
 		return false
 	}
 	took := time.Duration(0)
-	work := func() {
+	n.opts.spend(uid, func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		began := n.opts.threadTime()
 		demangle()
 		took = n.opts.threadTime() - began
-	}
-	if n.opts.Work != nil {
-		n.opts.Work(work)
-	} else {
-		work()
-	}
+	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.spent += took

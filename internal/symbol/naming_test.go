@@ -29,7 +29,7 @@ func TestNamingBounded(t *testing.T) {
 	cpu, charged := time.Duration(0), time.Duration(0)
 	c := named(CacheOptions{
 		threadTime: func() time.Duration { cpu += time.Millisecond; return cpu },
-		Work: func(do func()) {
+		Work: func(_ uint32, do func()) {
 			before := cpu
 			do()
 			charged += cpu - before - time.Millisecond // the clock is read twice

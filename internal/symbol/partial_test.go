@@ -15,7 +15,7 @@ func TestCachePartial(t *testing.T) {
 	c := NewCache[int](CacheOptions{
 		Wait: 20 * time.Millisecond * waitShare,
 		Now:  func() time.Time { return now },
-		Busy: func() bool { return busy },
+		Busy: func(uint32) bool { return busy },
 	})
 	others := c.packed.begin(Owner{})
 	require.True(t, others.has(packedLimits().free+packedLimits().place))

@@ -110,7 +110,7 @@ func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
 		return false
 	}
 	var one *read
-	if !c.opts.busy() {
+	if !c.opts.busy(src.Owner()) {
 		one = c.reading.begin(src.Owner(), "perf map")
 	}
 	if one == nil {

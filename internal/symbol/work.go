@@ -6,20 +6,25 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
-func (opts *CacheOptions) busy() bool { return opts.Busy != nil && opts.Busy() }
+func (opts *CacheOptions) busy(of Owner) bool { return opts.Busy != nil && opts.Busy(of.UID) }
 
 // work reads something.
 func (opts *CacheOptions) work(one *read, read func()) {
-	work := opts.Work
-	if work == nil {
-		work = func(do func()) { do() }
-	}
-	work(func() {
+	opts.spend(one.owner.UID, func() {
 		runtime.LockOSThread() // which may block meanwhile
 		defer runtime.UnlockOSThread()
 		one.thread.Store(int32(procfs.Thread()))
 		read()
 	})
+}
+
+// spend does something for a user.
+func (opts *CacheOptions) spend(uid uint32, do func()) {
+	if opts.Work == nil {
+		do()
+		return
+	}
+	opts.Work(uid, do)
 }
 
 // Yield drops files until they take so many bytes less, and returns how many it has

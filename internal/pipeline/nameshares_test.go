@@ -1,0 +1,60 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+)
+
+// Who has used up the time for names waits; others have a reserve, which has an end.
+func TestNameShares(t *testing.T) {
+	const share = 0.2
+	now := int64(0)
+	clock := func() int64 { return now }
+	limits := &budgets{cpu: budget.NewCPU(share, clock)}
+	s := newNameShares(limits, share, clock)
+	spend := func(uid uint32, took time.Duration) {
+		reserved := s.reserved(uid)
+		limits.cpu.Spend(budget.Names, took)
+		s.charge(uid, took, reserved)
+	}
+	require.False(t, s.busy(1))
+	const large = 20 * time.Second
+	spend(1, large)
+	now += int64(time.Second)
+	require.True(t, s.busy(1))
+	require.False(t, s.busy(2))
+
+	reserve := share * budget.Names.Share() * reserveShare
+	const piece, during = 10 * time.Millisecond, time.Minute
+	others := time.Duration(0)
+	for end := now + int64(during); now < end; now += int64(time.Millisecond) {
+		for uid := range uint32(4) {
+			if uid != 1 && !s.busy(uid) {
+				spend(uid, piece)
+				others += piece
+			}
+		}
+		require.True(t, s.busy(1))
+	}
+	require.InDelta(t, reserve*during.Seconds(), others.Seconds(), 0.1)
+
+	spend(2, large)
+	require.True(t, s.busy(3), "the reserve is used up, too")
+	now += int64(time.Hour)
+	for uid := range uint32(4) {
+		require.False(t, s.busy(uid), "all is paid back")
+	}
+	require.False(t, s.hasMost(1))
+	require.Empty(t, s.spent)
+
+	spend(1, large)
+	require.True(t, s.busy(1))
+	s.spend(3, func() {})
+	require.Len(t, s.spent, 2)
+}
