@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,11 +10,11 @@ import (
 )
 
 // named makes a cache that knows a file with so many C++ functions, each 16 bytes long.
-func named(opts CacheOptions, names int) *Cache[int] {
+func named(opts CacheOptions, names int, name func(i int) string) *Cache[int] {
 	c := NewCache[int](opts)
 	var list []function
 	for i := range names {
-		list = append(list, function{uint64(i) * 16, 16, "_Z1f" + strings.Repeat("i", i+1)})
+		list = append(list, function{uint64(i) * 16, 16, name(i)})
 	}
 	key := cacheKey[int]{file: 1}
 	e := &cached[int]{key: key, done: make(chan struct{}), known: &functions{table: tableOf(list...)}}
@@ -34,7 +35,7 @@ func TestNamingBounded(t *testing.T) {
 			do()
 			charged += cpu - before - time.Millisecond // the clock is read twice
 		},
-	}, 3*most)
+	}, 3*most, func(i int) string { return "_Z1f" + strings.Repeat("i", i+1) })
 	// demangled returns how many of the first names are readable for a user.
 	demangled := func(uid uint32, names int) (n int) {
 		for i := range names {
@@ -65,4 +66,31 @@ func TestNameOfManyTrials(t *testing.T) {
 	require.LessOrEqual(t, shortest(name, maxTrial), maxTrial)
 	require.Equal(t, name, d.name(name))
 	require.Equal(t, 1, d.costly)
+}
+
+// Names that are kept ready count for what they take, and have a bound.
+func TestNamesKeptBounded(t *testing.T) {
+	const names = 1500
+	c := named(CacheOptions{threadTime: func() time.Duration { return 0 }}, names, func(i int) string {
+		return fmt.Sprintf("_Z5f%04d", i) + strings.Repeat("x", 1<<maxDemangledBits/16)
+	})
+	e := c.order.Front().Value.(*cached[int])
+	e.bytes = e.size()
+	c.bytes = e.bytes
+	before, most, dropped := c.Stats().Bytes, 0, false
+	for i := range names {
+		last := c.Stats().Bytes
+		fn, ok := lookup(c, 1, &opener{}, uint64(i)*16)
+		require.True(t, ok)
+		require.Contains(t, fn.Name, "(long long, ")
+		now := c.Stats().Bytes
+		if now > last {
+			require.GreaterOrEqual(t, now-last, len(fn.Name))
+		}
+		most, dropped = max(most, now-before), dropped || now < last
+		require.Equal(t, e.size(), now)
+	}
+	require.True(t, dropped)
+	require.LessOrEqual(t, most, maxMemoBytes)
+	require.Greater(t, most, maxMemoBytes/2)
 }

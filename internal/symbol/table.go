@@ -13,8 +13,11 @@ const (
 	// maxUnsizedBytes bounds how far a function without a size may reach. Such
 	// are written in assembly, and small.
 	maxUnsizedBytes = 64 << 10
-	// maxMemo bounds the functions of a table whose names are kept ready.
-	maxMemo = 16 << 10
+	// maxMemo and maxMemoBytes bound the functions of a table whose names are kept ready.
+	maxMemo      = 16 << 10
+	maxMemoBytes = 4 << 20
+	// memoBytes is what such a function takes besides its names.
+	memoBytes = 128
 )
 
 // Table is the functions of one ELF file. It does not refer to the file any
@@ -25,6 +28,7 @@ type Table struct {
 
 	mu        sync.Mutex
 	memo      map[int]Function // by index
+	memoBytes int
 	demangler demangler
 }
 
@@ -47,33 +51,52 @@ func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 func (t *Table) Len() int { return len(t.list) }
 
 // Bytes returns the memory that the functions take, roughly.
-func (t *Table) Bytes() int { return t.bytes() }
+func (t *Table) Bytes() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bytes() + t.memoBytes
+}
 
 // Truncated reports whether the file has more functions than are kept.
 func (t *Table) Truncated() bool { return t.truncated }
 
 // Lookup returns the function that holds a virtual address of the file.
-func (t *Table) Lookup(vaddr uint64) (Function, bool) { return t.lookup(vaddr, namer{}) }
+func (t *Table) Lookup(vaddr uint64) (Function, bool) {
+	fn, _, ok := t.lookup(vaddr, namer{})
+	return fn, ok
+}
 
-// lookup is Lookup for a user, for whom there may be no time left to demangle the name.
-func (t *Table) lookup(vaddr uint64, of namer) (Function, bool) {
+// lookup is Lookup for a user, for whom there may be no time left to demangle the name. more is how
+// many bytes more the table takes.
+func (t *Table) lookup(vaddr uint64, of namer) (fn Function, more int, ok bool) {
 	i := t.find(vaddr)
 	if i < 0 {
-		return Function{}, false
+		return Function{}, 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fn, ok := t.memo[i]
-	if ok {
-		return fn, true
+	if fn, ok = t.memo[i]; ok {
+		return fn, 0, true
 	}
 	if fn, ok = of.function(&t.demangler, t.nameOf(i), t.list[i].start); ok {
-		if len(t.memo) == maxMemo {
-			clear(t.memo)
-		}
-		t.memo[i] = fn
+		more = t.keep(i, fn)
 	}
-	return fn, true
+	return fn, more, true
+}
+
+// keep keeps the names of a function ready, and returns how many bytes more the table takes.
+func (t *Table) keep(i int, fn Function) (more int) {
+	before := t.memoBytes
+	n := memoBytes + len(fn.Name)
+	if fn.SystemName != fn.Name {
+		n += len(fn.SystemName)
+	}
+	if len(t.memo) == maxMemo || t.memoBytes+n > maxMemoBytes {
+		t.memo, t.memoBytes = map[int]Function{}, 0
+	}
+	t.memo[i] = fn
+	t.memoBytes += n
+	return t.memoBytes - before
 }
 
 func (t *Table) find(vaddr uint64) int {
