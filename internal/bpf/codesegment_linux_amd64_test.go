@@ -18,7 +18,7 @@ import (
 // What kind of code was running follows from the code segment, of which Xen's guests have
 // another one. A tracer gives it to a thread for as long as that is in the kernel.
 func TestCodeSegment(t *testing.T) {
-	start, limit := kernelFunction(t, "vfs_read")
+	inRead := kernelFunctions(t, "vfs_read")
 	for _, tc := range []struct {
 		segment uint64
 		compat  bool
@@ -43,7 +43,6 @@ func TestCodeSegment(t *testing.T) {
 			require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &since))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
-				inRead := func(addr uint64) bool { return addr >= start && addr < limit }
 				if r.PID != uint32(reader) || r.TimeNs < uint64(since.Nano()) || !slices.ContainsFunc(r.KernelFrames, inRead) {
 					return false
 				}

@@ -104,8 +104,7 @@ func TestKernelStack(t *testing.T) {
 		}
 		require.Equal(t, record.OutcomePresent, r.KernelStack)
 		for _, name := range []string{"vfs_read", "ksys_read"} {
-			start, limit := kernelFunction(t, name)
-			if !slices.ContainsFunc(r.KernelFrames, func(addr uint64) bool { return addr >= start && addr < limit }) {
+			if !slices.ContainsFunc(r.KernelFrames, kernelFunctions(t, name)) {
 				return false
 			}
 		}
