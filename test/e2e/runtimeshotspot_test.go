@@ -34,6 +34,10 @@ var (
 
 const (
 	hotSpotMinWhole = 0.99
+	// The same of code that C1 has compiled, whose lines and inlined methods HotSpot knows at calls and
+	// safepoints only, without DebugNonSafepoints: it hangs on the CPU how often it is interrupted where
+	// it knows none. On AMD EPYC 97.9 to 98.6 % were whole, on Intel Xeon 99.1 % and more.
+	hotSpotMinWholeC1 = 0.97
 	// hotSpotMaxDisagree is that of samples whose stack lacks the function of their label: while an
 	// exception, or a method that is no longer as it was compiled, is about to leave a frame.
 	hotSpotMaxDisagree = 1e-4
@@ -165,6 +169,7 @@ var hotSpotModes = map[string][]string{
 	"default":     nil,
 	"interpreted": {"-Xint"},
 	"c1":          {"-XX:TieredStopAtLevel=1"},
+	"c1-lines":    {"-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"},
 	"zgc":         {"-XX:+UseZGC"},
 	"g1":          {"-XX:+UseG1GC", "-Xmx64m"},
 	"virtual":     nil,
@@ -179,7 +184,7 @@ func TestRuntimesHotSpot(t *testing.T) {
 	commands := ends(javas())
 	require.NotEmpty(t, commands, "no JVM 17, 21 or 25")
 	dir, facts := buildChains(t)
-	modes := size([]string{"default", "interpreted", "c1", "g1", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
+	modes := size([]string{"default", "interpreted", "c1", "c1-lines", "g1", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
 	for _, command := range commands {
 		for _, mode := range modes {
 			if mode == "virtual" && !hasVirtualThreads(command) {
@@ -277,8 +282,12 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 		chance := testutil.PoissonTail(unnamed, hotSpotMaxUnnamed*float64(labelled))
 		assert.Greater(t, chance, hotSpotFalseAlarms, "%d of %d functions that were inlined are not named", unnamed, labelled)
 	}
-	assert.LessOrEqual(bounds, float64(unknown)/float64(lines), 1-hotSpotMinWhole)
-	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), hotSpotMinWhole)
+	least := hotSpotMinWhole
+	if mode == "c1" {
+		least = hotSpotMinWholeC1
+	}
+	assert.LessOrEqual(bounds, float64(unknown)/float64(lines), 1-least)
+	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), least)
 }
 
 // innermostUser returns the innermost frame that is not the kernel's.
