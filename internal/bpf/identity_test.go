@@ -211,7 +211,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 // thread's by then.
 func TestEndingThreads(t *testing.T) {
 	// Of the kernel; called when the task is marked. Which of them are not inlined depends on its version.
-	inEnding := kernelFunctions(t, "exit_mm_release", "futex_exit_release", "futex_cleanup", "mm_release")
+	inEnding := kernelFunctions(t, "exit_mm_release", "exit_mm", "futex_exit_release", "futex_cleanup", "mm_release")
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	tgt := startTarget(t, program, "ending-threads")
