@@ -60,7 +60,7 @@ test: ## what to run before every commit: lint, unit tests, every promise in a q
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
 test-all: export CUSTOM_LABELS_FULL := 1
 test-all: export MINUTES ?= 3
-test-all: ## everything in full, hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
+test-all: ## everything in full, up to two hours: fuzzing, all kernels, every TLS model, mutants; benchmarks in a quick form
 	@scripts/setup.sh test
 	@$(PARTS) generate-check lint+node-writers+web-browser unit cross collector+labelprof \
 		$(subst $(space),$(comma),$(addprefix e2e-,$(E2E)) e2e-systemd)+~mutants,vm,tls-matrix,fuzz soak,bench
