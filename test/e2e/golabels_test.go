@@ -22,11 +22,13 @@ import (
 
 var (
 	goSamples = size(100_000, 5_000, 500)
-	goAtOnce  = size(6, 6, 1)             // programs
-	goSets    = size(1<<15, 1<<15, 1<<12) // of each goroutine that a log has
+	goAtOnce  = size(6, 6, 1) // programs
 )
 
-const goroutines = 8 // of each program
+const (
+	goroutines = 8       // of each program
+	goSets     = 1 << 15 // of each goroutine that a log has: of several seconds
+)
 
 var goFunctions = [...]string{"burn0", "burn1", "burn2", "burn3"}
 

@@ -38,18 +38,20 @@ static void wait_for_thread(void *(*run)(void *), void *argument)
 }
 
 /*
- * Ends with many locks held, to which the kernel sees when the thread has told that it
- * ends: that takes most of its life.
+ * Ends with many locks held, each of which the kernel gives up and wakes who waits for it, when
+ * the thread has told that it ends: that takes most of its life.
  */
 static void *end_with_locks(void *argument)
 {
+	uint32_t held = (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS;
+
 	v1 = argument;
 	robust_head.list.next = &robust_locks[0].next;
 	robust_head.futex_offset = offsetof(struct robust_lock, futex) - offsetof(struct robust_lock, next);
 	robust_head.list_op_pending = NULL;
 	for (int i = 0; i < ROBUST_FUTEXES; i++) {
 		robust_locks[i].next.next = i + 1 < ROBUST_FUTEXES ? &robust_locks[i + 1].next : &robust_head.list;
-		robust_locks[i].futex = (uint32_t)syscall(SYS_gettid);
+		robust_locks[i].futex = held;
 	}
 	syscall(SYS_set_robust_list, &robust_head, sizeof(robust_head));
 	syscall(SYS_exit, 0);
