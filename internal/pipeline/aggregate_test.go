@@ -74,6 +74,24 @@ func testAggregator(t *testing.T, change func(*Options), selection *process.Sele
 // readProcess has the table read a process of the given path and container.
 func readProcess(t *testing.T, d *aggregator, proc string, pid int, path, container string) *bpf.Record {
 	t.Helper()
+	defer runTable(t, d)()
+	return readRunning(t, d, proc, pid, path, container)
+}
+
+// runTable runs the table until stop is called. It runs once only.
+func runTable(t *testing.T, d *aggregator) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { d.table.Run(ctx) })
+	return func() {
+		cancel()
+		run.Wait()
+	}
+}
+
+// readRunning is readProcess of a table that runs.
+func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, container string) *bpf.Record {
+	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid))
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for name, text := range map[string]string{
@@ -84,13 +102,8 @@ func readProcess(t *testing.T, d *aggregator, proc string, pid int, path, contai
 	}
 	require.NoError(t, os.Symlink(path, filepath.Join(dir, "exe")))
 	rec := &bpf.Record{Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: uint32(pid), TID: uint32(pid), UID: 10, TimeNs: monotonicNow()}
-	ctx, cancel := context.WithCancel(t.Context())
-	var run sync.WaitGroup
-	run.Go(func() { d.table.Run(ctx) })
 	p := d.table.Lookup(rec.Process, pid, nil)
 	require.Eventually(t, func() bool { return p.Info().Loaded }, time.Minute, time.Millisecond)
-	cancel()
-	run.Wait()
 	return rec
 }
 

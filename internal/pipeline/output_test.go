@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -81,4 +82,49 @@ func TestBlockedConsumer(t *testing.T) {
 		_, held := d.table.Process(handle)
 		require.False(t, held)
 	}
+}
+
+// Functions that are not on stacks any more make room when the samples of some intervals have been handed
+// over, and not while the next consumer blocks: its samples may have them.
+func TestFunctionsMakeRoom(t *testing.T) {
+	next := &blocked{may: make(chan struct{})}
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.ReportInterval = next, time.Millisecond
+	}, nil)
+	d.output.start()
+	defer runTable(t, d)()
+	rec := readRunning(t, d, proc, 2, "/bin/p", "")
+	d.add(rec, timeOff{})
+	p, held := d.table.Process(d.sample.Process)
+	require.True(t, held)
+	object := uint64(0x7f0000000000)
+	want := func() (refused bool) { // another one
+		before := d.table.Stats().FunctionsRefused
+		d.table.WantFunctions(p, 10, []uint64{uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2)), object})
+		object += 64
+		return d.table.Stats().FunctionsRefused > before
+	}
+	for !want() {
+	}
+	require.Eventually(t, func() bool { return !d.table.ReadsFunctions(p) }, time.Minute, time.Millisecond)
+
+	const intervals = 20 // more than functions are kept for
+	for range intervals {
+		handOverAgain(d, rec)
+		time.Sleep(2 * d.output.interval)
+	}
+	require.True(t, want())
+	close(next.may)
+	require.Eventually(t, func() bool {
+		handOverAgain(d, rec)
+		return !want()
+	}, 10*time.Second, 2*d.output.interval)
+	d.output.finish(t.Context())
+}
+
+// handOverAgain hands over a batch that has a sample.
+func handOverAgain(d *aggregator, rec *bpf.Record) {
+	d.add(rec, timeOff{})
+	d.handOver()
+	d.batch = d.output.newBatch(d.stream)
 }
