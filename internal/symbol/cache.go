@@ -35,14 +35,14 @@ const (
 	defaultWait          = 2 * time.Second
 	// retryAfter is when a file is tried again that could not be read.
 	retryAfter = time.Minute
-	// maxClosed owners are remembered who could not open a file.
-	maxClosed = 64
+	// maxRefusals owners are remembered for whom a file could not be read.
+	maxRefusals = 64
 	// maxGone processes of an owner have a file tried again at once, as the last one has gone.
 	maxGone = 8
 	// minTableBytes is what a file counts for besides its functions and strings, and a failure:
 	// mostly that a container has no debug file for a file.
 	minTableBytes = 1 << 10
-	// refusalBytes is what an owner takes who could not open a file.
+	// refusalBytes is what such an owner takes.
 	refusalBytes = 256
 )
 
@@ -82,14 +82,15 @@ type cached[K comparable] struct {
 	known    *functions    // nil if the file could not be read
 	before   *cached[K]    // what was known in part, until done is closed; guarded by Cache.mu
 	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
-	// closed is by whose processes the file could not be opened: who no longer maps it, or
-	// says so only, takes its functions from no other owner. Guarded by Cache.mu.
-	closed map[place]refusal
-	bytes  int     // counted for it; guarded by Cache.mu
-	lines  goLines // if known.isGo
+	// refusals are of owners whose processes could not open the file, or for whom there was no
+	// room: who no longer maps it, says so only, or has used up his room takes its functions from
+	// no other owner. Guarded by Cache.mu.
+	refusals map[place]refusal
+	bytes    int     // counted for it; guarded by Cache.mu
+	lines    goLines // if known.isGo
 }
 
-// refusal is that processes of an owner could not open a file.
+// refusal is that a file could not be read for an owner.
 type refusal struct {
 	at   time.Time
 	gone []int // processes that had gone, if all had
@@ -275,6 +276,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	one := c.begin(file)
 	if one == nil {
 		if last != nil && last.known != nil {
+			c.order.MoveToFront(element)
 			return last, nil
 		}
 		return nil, errBusy
@@ -283,7 +285,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one}
 	if last != nil {
 		c.drop(element)
-		e.closed = last.closed
+		e.refusals = last.refusals
 		if last.known != nil {
 			e.before = last
 		}
@@ -301,8 +303,8 @@ func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 	if failedAt.IsZero() || e.lines.reading != nil {
 		return false // known, or being read
 	}
-	if e.closed != nil {
-		r := e.closed[by.place()] // zero, long ago, if it was not tried
+	if e.refusals != nil {
+		r := e.refusals[by.place()] // zero, long ago, if it was not tried
 		if n := len(r.gone); n > 0 && n < maxGone && !slices.Contains(r.gone, by.PID) {
 			return true
 		}
@@ -311,24 +313,24 @@ func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 	return now.Sub(failedAt) >= retryAfter
 }
 
-// fail notes that a file could not be read, and for whom.
+// fail notes that a file could not be read, or not in whole, and for whom.
 func (e *cached[K]) fail(by Owner, err error, now time.Time) {
 	e.failedAt = now
-	if _, ok := err.(openError); !ok { //nolint:errorlint // as load returns it
-		e.closed = nil // its contents are the same for all
+	if _, ok := err.(openError); !ok && !errors.Is(err, errNoRoom) { //nolint:errorlint // as load returns it
+		e.refusals = nil // its contents are the same for all
 		return
 	}
 	r := refusal{at: now}
-	if last := e.closed[by.place()]; errors.Is(err, procfs.ErrNoProcess) {
+	if last := e.refusals[by.place()]; errors.Is(err, procfs.ErrNoProcess) {
 		if now.Sub(last.at) < retryAfter {
 			r.gone = last.gone
 		}
 		r.gone = append(r.gone, by.PID)
 	}
-	if e.closed == nil || len(e.closed) == maxClosed {
-		e.closed = map[place]refusal{}
+	if e.refusals == nil || len(e.refusals) == maxRefusals {
+		e.refusals = map[place]refusal{}
 	}
-	e.closed[by.place()] = r
+	e.refusals[by.place()] = r
 }
 
 // begin takes a place for reading a file; nil if there is none.
@@ -360,20 +362,18 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	if err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)) { // that its process has gone is no failure
 		c.stats.Failures++
 	}
-	if known == nil && e.before != nil {
-		known, err = e.before.known, errNoRoom // it stays as it was
+	keeps := e.before != nil && (known == nil || err != nil && known.less(e.before.known))
+	if keeps {
+		known = e.before.known // it stays as it was
 	}
 	e.known, e.before = known, nil
-	if known == nil {
-		e.fail(file.Owner(), err, c.opts.Now())
+	if known == nil || keeps || errors.Is(err, errNoRoom) {
+		e.fail(file.Owner(), err, c.opts.Now()) // it is read again, and counts until then as it is
 	} else {
-		e.closed = nil
-		if errors.Is(err, errNoRoom) {
-			e.failedAt = c.opts.Now() // it is read again, and counts until then as it is
-		}
-		if known.table.Truncated() {
-			c.stats.Truncated++
-		}
+		e.refusals = nil
+	}
+	if known != nil && known.table.Truncated() {
+		c.stats.Truncated++
 	}
 	c.grow(e, e.size()-e.bytes)
 	close(e.done)
@@ -385,17 +385,22 @@ func (e *cached[K]) size() int {
 	if e.before != nil {
 		return e.before.size()
 	}
-	n := minTableBytes + len(e.key.home.container) + len(e.key.home.cgroup) + len(e.closed)*refusalBytes + e.lines.bytes
+	n := minTableBytes + len(e.key.home.container) + len(e.key.home.cgroup) + len(e.refusals)*refusalBytes + e.lines.bytes
 	if e.known != nil {
 		n += e.known.table.Bytes()
 	}
 	return n
 }
 
-// grow counts more bytes for an entry, unless it was dropped meanwhile.
+// grow counts more bytes for an entry, unless it was dropped meanwhile. One that is being read again
+// counts with the entry that takes its place.
 func (c *Cache[K]) grow(e *cached[K], n int) {
-	if element := c.byKey[e.key]; element != nil && element.Value == e {
-		e.bytes += n
+	element := c.byKey[e.key]
+	if element == nil {
+		return
+	}
+	if now := element.Value.(*cached[K]); now == e || now.before == e {
+		now.bytes += n
 		c.bytes += n
 	}
 }

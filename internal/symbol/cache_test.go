@@ -139,7 +139,7 @@ func TestCacheClosedForOne(t *testing.T) {
 	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
 	gone := filepath.Join(t.TempDir(), "gone")
 	var hostile []*opener
-	for i := range 2 * maxClosed {
+	for i := range 2 * maxRefusals {
 		o := &opener{path: gone, owner: Owner{UID: uint32(i % 2), Container: strconv.Itoa(i)}}
 		for range 3 {
 			_, ok := lookup(c, 1, o, vaddr)
@@ -152,8 +152,8 @@ func TestCacheClosedForOne(t *testing.T) {
 	now = now.Add(retryAfter)
 	lookup(c, 1, last, vaddr)
 	require.EqualValues(t, 2, last.opens.Load())
-	closed := len(c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int]).closed)
-	require.LessOrEqual(t, closed, maxClosed)
+	closed := len(c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int]).refusals)
+	require.LessOrEqual(t, closed, maxRefusals)
 	require.Equal(t, minTableBytes+closed*refusalBytes, c.Stats().Bytes)
 
 	for _, o := range []*opener{{path: path, owner: Owner{UID: 1000}}, last} {

@@ -26,6 +26,11 @@ type functions struct {
 	debug *debugID
 }
 
+// less reports whether there are fewer functions than in others of the same file.
+func (f *functions) less(than *functions) bool {
+	return than.isGo && !f.isGo || f.table.Len() < than.table.Len()
+}
+
 // loader reads a file.
 type loader struct {
 	src      Source
@@ -130,6 +135,7 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if full {
 		err = errors.Join(err, errNoRoom)
 	}
+	fs.table.incomplete = err != nil
 	if l.abandoned() {
 		return nil, errClosed
 	}

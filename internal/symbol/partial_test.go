@@ -39,6 +39,10 @@ func TestCachePartial(t *testing.T) {
 	wait := make(chan struct{})
 	require.Equal(t, "visible", name(&opener{path: "/nowhere", wait: wait}, visible), "it is being read")
 	require.Equal(t, bytes, c.Stats().Bytes)
+	c.mu.Lock()
+	c.grow(c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int]).before, 100)
+	c.mu.Unlock()
+	require.Equal(t, bytes+100, c.Stats().Bytes, "names of it take more")
 	close(wait)
 	require.Eventually(t, ended, time.Minute, time.Millisecond)
 	require.Equal(t, "visible", name(&opener{path: path}, visible), "it could not be read")
@@ -55,4 +59,58 @@ func TestCachePartial(t *testing.T) {
 	others.end()
 	require.Eventually(t, func() bool { return name(&opener{path: path}, s.hidden) == "hidden" }, time.Minute, time.Millisecond)
 	require.Equal(t, loads+2, c.Stats().Loads)
+}
+
+// Who has used up his room for files that are being read has no names of a file, or fewer; others have
+// it read for themselves at once, and then all have its names.
+func TestRoomIsOnesOwn(t *testing.T) {
+	path := build(t)
+	visible := vaddrOf(t, path, "visible")
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
+	c.tables.limits.free = 0
+	crowded, other := &opener{path: path, owner: Owner{UID: 1}}, &opener{path: path, owner: Owner{UID: 2}}
+	files := c.tables.begin(crowded.owner)
+	defer files.end()
+	require.True(t, files.has(tableLimits().user))
+	for range 3 {
+		_, ok := lookup(c, 1, crowded, visible)
+		require.False(t, ok)
+	}
+	require.EqualValues(t, 1, crowded.opens.Load())
+	for _, o := range []*opener{other, crowded} {
+		fn, ok := lookup(c, 1, o, visible)
+		require.True(t, ok)
+		require.Equal(t, "visible", fn.Name)
+	}
+	require.EqualValues(t, 1, other.opens.Load())
+	require.EqualValues(t, 1, crowded.opens.Load())
+}
+
+// A file that is read again keeps the names that it has when it is read less far than before.
+func TestPartialKeepsMore(t *testing.T) {
+	s, _ := withPacked(t, packedLimits().free)
+	visible := vaddrOf(t, s.root+s.path, "visible")
+	now := time.Now()
+	c := NewCache[int](CacheOptions{Wait: time.Minute, Now: func() time.Time { return now }})
+	c.tables.limits.free = 0
+	o := &rooted{opener{path: s.root + s.path, root: s.root}, s.path}
+	packed := c.packed.begin(Owner{})
+	require.True(t, packed.has(packedLimits().free+packedLimits().place))
+	_, ok := lookup(c, 1, o, visible)
+	require.True(t, ok)
+	tables := c.tables.begin(Owner{})
+	require.True(t, tables.has(tableLimits().place))
+	for range 2 {
+		now = now.Add(retryAfter)
+		opens := o.opens.Load()
+		fn, ok := lookup(c, 1, o, visible)
+		require.True(t, ok)
+		require.Equal(t, "visible", fn.Name)
+		require.Equal(t, opens+1, o.opens.Load())
+	}
+	packed.end()
+	tables.end()
+	now = now.Add(retryAfter)
+	fn, _ := lookup(c, 1, o, s.hidden)
+	require.Equal(t, "hidden", fn.Name)
 }

@@ -24,7 +24,8 @@ const (
 // more. Its methods may be called from everywhere.
 type Table struct {
 	entries
-	truncated bool
+	truncated  bool // the file has more functions than are kept
+	incomplete bool // the file could not be read to its end
 
 	mu        sync.Mutex
 	memo      map[int]Function // by index
@@ -43,6 +44,7 @@ func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 		t.truncated = !t.add(fn.Value, fn.Size, fn.Name, maxBytes)
 		return !t.truncated
 	})
+	t.incomplete = err != nil
 	finish(t, &t.entries)
 	return t, err
 }
@@ -108,7 +110,7 @@ func (t *Table) find(vaddr uint64) int {
 		}
 		// A function of unknown size ends where the next one starts. If some are
 		// missing, it might swallow them.
-		if e.size == 0 && i == last && vaddr-e.start < maxUnsizedBytes && (!t.truncated || vaddr == e.start) {
+		if e.size == 0 && i == last && vaddr-e.start < maxUnsizedBytes && (!t.truncated && !t.incomplete || vaddr == e.start) {
 			return i
 		}
 	}

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"debug/elf"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,6 +56,25 @@ func TestLookup(t *testing.T) {
 	require.False(t, ok)
 	_, ok = tableOf().Lookup(0)
 	require.False(t, ok)
+}
+
+// Of a file that could not be read to its end, a function without a size may be another one that is
+// missing, but for its first address.
+func TestUnsizedIncomplete(t *testing.T) {
+	for _, err := range []error{nil, io.ErrUnexpectedEOF} {
+		fs := &functions{table: tableOf()}
+		l := loader{src: &opener{}, tables: newRoom(tableLimits()), maxBytes: 1 << 20}
+		_, got := l.fill(fs, fs, func(add func(elffile.Function) bool) error {
+			add(elffile.Function{Value: 0x1000, Name: []byte("assembly")})
+			return err
+		})
+		require.Equal(t, err, got)
+		_, ok := fs.table.Lookup(0x1000)
+		require.True(t, ok)
+		_, ok = fs.table.Lookup(0x1001)
+		require.Equal(t, err == nil, ok)
+		require.False(t, fs.table.Truncated())
+	}
 }
 
 func TestAliases(t *testing.T) {
