@@ -96,6 +96,26 @@ func (c *CPU) refill() {
 	c.pool = min(c.pool, c.share*float64(burst))
 }
 
+// Left reports whether there is time left for a kind of work, for who does something else when there
+// is none.
+func (c *CPU) Left(w Work) bool {
+	if c == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left(w)
+}
+
+func (c *CPU) left(w Work) bool {
+	c.refill()
+	left := c.own[w] > 0 || c.pool > 0
+	if left {
+		c.waits[w] = false
+	}
+	return left
+}
+
 // Delay returns how long a kind of work has to wait; 0: not at all. Who waits asks
 // again afterwards.
 func (c *CPU) Delay(w Work) time.Duration {
@@ -104,9 +124,7 @@ func (c *CPU) Delay(w Work) time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refill()
-	if c.own[w] > 0 || c.pool > 0 {
-		c.waits[w] = false
+	if c.left(w) {
 		return 0
 	}
 	if !c.waits[w] { // else it asks again, or another goroutine does

@@ -135,3 +135,21 @@ func TestPlacesOfCopies(t *testing.T) {
 	c.remove(second)
 	require.Equal(t, placed-1, c.places[0])
 }
+
+// A file that the cache has forgotten and found again keeps its place when what was known of it before
+// goes.
+func TestPlaceOfFileSeenTwice(t *testing.T) {
+	c := newCopies(t, 2, func(int, []byte) {}, func(os.FileInfo) uint64 { return 1 })
+	first, _ := c.run(0)
+	placed := c.places[0]
+	delete(c.cache.first, first.kernel)
+	second, _ := c.run(1)
+	require.Equal(t, first.rows.kernel, second.rows.kernel)
+	require.Equal(t, first.rows.ID, second.rows.ID)
+	require.Equal(t, placed, c.places[0])
+	c.remove(first)
+	require.Equal(t, placed, c.places[0])
+	require.Equal(t, second.rows.ID, c.rec.files[second.rows.kernel])
+	c.remove(second)
+	require.Equal(t, placed-1, c.places[0])
+}

@@ -29,7 +29,8 @@ func (r *Rows) hold(id record.TableID, bytes int) {
 }
 
 // release notes that a file does not have them any more. last: nor has any other; placed: it had a
-// place. The key of none, which the vDSO has too, leaves no place before the last.
+// place, which no other File of the same file needs. The key of none, which the vDSO has too, leaves no
+// place before the last.
 func (r *Rows) release(id record.TableID, file record.FileKey) (last, placed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +39,7 @@ func (r *Rows) release(id record.TableID, file record.FileKey) (last, placed boo
 		return false, false
 	}
 	if s.files--; s.files > 0 {
-		return false, file != (record.FileKey{}) && r.leavePlace(s, file)
+		return false, file != (record.FileKey{}) && !r.isReady(id, file) && r.leavePlace(s, file)
 	}
 	r.bytes -= s.bytes
 	for file := range s.places {
@@ -46,6 +47,16 @@ func (r *Rows) release(id record.TableID, file record.FileKey) (last, placed boo
 	}
 	delete(r.tables, id)
 	return true, false
+}
+
+// isReady reports whether a file has rows. The caller holds r.mu.
+func (r *Rows) isReady(id record.TableID, file record.FileKey) bool {
+	for f := range r.ready {
+		if f.rows.ID == id && f.rows.kernel == file {
+			return true
+		}
+	}
+	return false
 }
 
 // maxHashedBytes is the size up to which a file is compared with others as a whole. Larger

@@ -45,7 +45,10 @@ func newNameShares(limits *budgets, cpu float64, now func() int64) *nameShares {
 
 // busy reports whether nothing is to be read for a user for now.
 func (s *nameShares) busy(uid uint32) bool {
-	return s.limits.cpu.Delay(budget.Names) > 0 && (s.hasMost(uid) || s.reserve.Delay(budget.Names) > 0)
+	if s.limits.cpu.Left(budget.Names) || !s.hasMost(uid) && s.reserve.Left(budget.Names) {
+		return false
+	}
+	return s.limits.cpu.Delay(budget.Names) > 0 // it is counted
 }
 
 // spend does some work for a user and counts its CPU time.
@@ -56,7 +59,7 @@ func (s *nameShares) spend(uid uint32, work func()) {
 
 // reserved reports whether what is done for a user now is of the reserve.
 func (s *nameShares) reserved(uid uint32) bool {
-	return s.limits.cpu.Delay(budget.Names) > 0 && !s.hasMost(uid)
+	return !s.limits.cpu.Left(budget.Names) && !s.hasMost(uid)
 }
 
 // hasMost reports whether a user had more than half of what was spent lately.

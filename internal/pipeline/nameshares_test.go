@@ -29,6 +29,7 @@ func TestNameShares(t *testing.T) {
 	now += int64(time.Second)
 	require.True(t, s.busy(1))
 	require.False(t, s.busy(2))
+	require.EqualValues(t, 1, limits.cpu.Use().Delayed[budget.Names], "who waits")
 
 	reserve := share * budget.Names.Share() * reserveShare
 	const piece, during = 10 * time.Millisecond, time.Minute
@@ -54,7 +55,10 @@ func TestNameShares(t *testing.T) {
 	require.Empty(t, s.spent)
 
 	spend(1, large)
-	require.True(t, s.busy(1))
+	require.False(t, s.busy(3))
 	s.spend(3, func() {})
 	require.Len(t, s.spent, 2)
+	require.EqualValues(t, 1, limits.cpu.Use().Delayed[budget.Names], "nobody waited")
+	require.True(t, s.busy(1))
+	require.EqualValues(t, 2, limits.cpu.Use().Delayed[budget.Names])
 }

@@ -123,7 +123,8 @@ func (f *functions) full(short bool) bool {
 }
 
 // HandedOver is called when the samples of an interval have been handed over: functions that no sample
-// has had for some such calls make room for others. Those of samples that wait are kept.
+// has had for some such calls make room for others. Those of samples that wait are kept, as long as no
+// more than keptIntervals batches wait.
 func (t *Table) HandedOver() { t.functionsInterval.Add(1) }
 
 // sweep lets go of what was not on a stack lately, once in an interval: stacks may have

@@ -12,6 +12,9 @@ const (
 	maxNaming = 200 * time.Millisecond
 	// namingShare of it is for the names of one user's processes.
 	namingShare = 2
+	// reservedNaming of it is for users who have had less than littleNaming: who is first leaves some.
+	reservedNaming = 50 * time.Millisecond
+	littleNaming   = 5 * time.Millisecond
 )
 
 // naming is how long demangling has taken since a batch began. Each name is demangled to its
@@ -72,7 +75,11 @@ func (n *naming) spend(uid uint32, demangle func()) (ok bool) {
 func (n *naming) left(uid uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.spent < maxNaming && n.spentOf[uid] < maxNaming/namingShare {
+	most, mostOf := maxNaming-reservedNaming, maxNaming/namingShare
+	if n.spentOf[uid] < littleNaming {
+		most = maxNaming
+	}
+	if n.spent < most && n.spentOf[uid] < mostOf {
 		return true
 	}
 	n.late++

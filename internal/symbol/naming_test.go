@@ -23,8 +23,8 @@ func named(opts CacheOptions, names int, name func(i int) string) *Cache[int] {
 	return c
 }
 
-// Demangling takes a bounded time of a batch, and one user half of it. What is left stays mangled
-// until the next batch, and is counted.
+// Demangling takes a bounded time of a batch, and one user half of it; a part is left for users who
+// have had little. What is left stays mangled until the next batch, and is counted.
 func TestNamingBounded(t *testing.T) {
 	const most = int(maxNaming / time.Millisecond)
 	cpu, charged := time.Duration(0), time.Duration(0)
@@ -52,8 +52,14 @@ func TestNamingBounded(t *testing.T) {
 	require.Equal(t, most/2, demangled(1, most))
 	require.EqualValues(t, most/2, c.Stats().TimedOut)
 	require.Equal(t, most/2+most/4, demangled(2, most/2+most/4), "of somebody else")
-	require.Equal(t, most, demangled(3, 3*most), "of all")
-	require.EqualValues(t, most/2+2*most, c.Stats().TimedOut)
+	const reserved, little = int(reservedNaming / time.Millisecond), int(littleNaming / time.Millisecond)
+	require.Equal(t, most-reserved+little, demangled(3, 3*most), "of all")
+	require.EqualValues(t, most/2+2*most+reserved-little, c.Stats().TimedOut)
+	require.Equal(t, most-reserved+little, demangled(2, 3*most), "who had more")
+	for uid := range uint32(reserved / little) {
+		demangled(4+uid, 3*most)
+	}
+	require.Equal(t, most, demangled(3, 3*most))
 	require.Equal(t, maxNaming, charged)
 	c.CloseFiles()
 	require.Equal(t, most+most/2, demangled(1, 3*most), "the next batch")
