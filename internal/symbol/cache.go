@@ -82,13 +82,21 @@ type cached[K comparable] struct {
 	known    *functions    // nil if the file could not be read
 	before   *cached[K]    // what was known in part, until done is closed; guarded by Cache.mu
 	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
-	// refusals are of owners whose processes could not open the file, or for whom there was no
-	// room: who no longer maps it, says so only, or has used up his room takes its functions from
+	// refusals are of owners whose processes could not open the file, and of users who had no room
+	// for it: who no longer maps it, says so only, or has used up his room takes its functions from
 	// no other owner. Guarded by Cache.mu.
-	refusals map[place]refusal
+	refusals map[refused]refusal
 	bytes    int     // counted for it; guarded by Cache.mu
 	lines    goLines // if known.isGo
 }
+
+// refused is for whom a file could not be read.
+type refused struct {
+	place
+	room bool // there was no room, which is the user's: place has no container
+}
+
+func refusedRoom(uid uint32) refused { return refused{place{uid: uid}, true} }
 
 // refusal is that a file could not be read for an owner.
 type refusal struct {
@@ -304,7 +312,10 @@ func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 		return false // known, or being read
 	}
 	if e.refusals != nil {
-		r := e.refusals[by.place()] // zero, long ago, if it was not tried
+		if now.Sub(e.refusals[refusedRoom(by.UID)].at) < retryAfter {
+			return false
+		}
+		r := e.refusals[refused{place: by.place()}] // zero, long ago, if it was not tried
 		if n := len(r.gone); n > 0 && n < maxGone && !slices.Contains(r.gone, by.PID) {
 			return true
 		}
@@ -316,21 +327,25 @@ func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 // fail notes that a file could not be read, or not in whole, and for whom.
 func (e *cached[K]) fail(by Owner, err error, now time.Time) {
 	e.failedAt = now
-	if _, ok := err.(openError); !ok && !errors.Is(err, errNoRoom) { //nolint:errorlint // as load returns it
+	of := refused{place: by.place()}
+	if errors.Is(err, errNoRoom) {
+		of = refusedRoom(by.UID)
+	} else if _, ok := err.(openError); !ok { //nolint:errorlint // as load returns it
 		e.refusals = nil // its contents are the same for all
 		return
 	}
 	r := refusal{at: now}
-	if last := e.refusals[by.place()]; errors.Is(err, procfs.ErrNoProcess) {
+	last, known := e.refusals[of]
+	if errors.Is(err, procfs.ErrNoProcess) {
 		if now.Sub(last.at) < retryAfter {
 			r.gone = last.gone
 		}
 		r.gone = append(r.gone, by.PID)
 	}
-	if e.refusals == nil || len(e.refusals) == maxRefusals {
-		e.refusals = map[place]refusal{}
+	if e.refusals == nil || len(e.refusals) == maxRefusals && !known {
+		e.refusals = map[refused]refusal{}
 	}
-	e.refusals[by.place()] = r
+	e.refusals[of] = r
 }
 
 // begin takes a place for reading a file; nil if there is none.
@@ -365,6 +380,9 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	keeps := e.before != nil && (known == nil || err != nil && known.less(e.before.known))
 	if keeps {
 		known = e.before.known // it stays as it was
+		last := &e.before.lines
+		e.lines.byAddress, e.lines.bytes = last.byAddress, last.bytes
+		last.byAddress, last.bytes = nil, 0 // what is still being read for it enters a map of its own
 	}
 	e.known, e.before = known, nil
 	if known == nil || keeps || errors.Is(err, errNoRoom) {

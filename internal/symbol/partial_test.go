@@ -46,7 +46,7 @@ func TestCachePartial(t *testing.T) {
 	close(wait)
 	require.Eventually(t, ended, time.Minute, time.Millisecond)
 	require.Equal(t, "visible", name(&opener{path: path}, visible), "it could not be read")
-	require.Equal(t, bytes, c.Stats().Bytes)
+	require.Equal(t, bytes+refusalBytes, c.Stats().Bytes)
 	require.Equal(t, loads+1, c.Stats().Loads)
 
 	now = now.Add(retryAfter)
@@ -69,14 +69,18 @@ func TestRoomIsOnesOwn(t *testing.T) {
 	c := NewCache[int](CacheOptions{Wait: time.Minute})
 	c.tables.limits.free = 0
 	crowded, other := &opener{path: path, owner: Owner{UID: 1}}, &opener{path: path, owner: Owner{UID: 2}}
+	container := &opener{path: path, owner: Owner{UID: 1, Container: "a"}}
 	files := c.tables.begin(crowded.owner)
 	defer files.end()
 	require.True(t, files.has(tableLimits().user))
 	for range 3 {
-		_, ok := lookup(c, 1, crowded, visible)
-		require.False(t, ok)
+		for _, o := range []*opener{crowded, container} {
+			_, ok := lookup(c, 1, o, visible)
+			require.False(t, ok)
+		}
 	}
 	require.EqualValues(t, 1, crowded.opens.Load())
+	require.Zero(t, container.opens.Load(), "the room is the user's")
 	for _, o := range []*opener{other, crowded} {
 		fn, ok := lookup(c, 1, o, visible)
 		require.True(t, ok)
@@ -113,4 +117,25 @@ func TestPartialKeepsMore(t *testing.T) {
 	now = now.Add(retryAfter)
 	fn, _ := lookup(c, 1, o, s.hidden)
 	require.Equal(t, "hidden", fn.Name)
+}
+
+// A Go program whose C symbols are still to be read keeps its lines when it cannot be opened for that.
+func TestPartialKeepsLines(t *testing.T) {
+	path, table, r := goProgram(t, "tables-cgo")
+	vaddr, want := inlinedAt(t, table, r)
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
+	c.tables.limits.free = 0
+	user, stranger := &opener{path: path, owner: Owner{UID: 1}}, &opener{path: "/nowhere", owner: Owner{UID: 2}}
+	files := c.tables.begin(user.owner)
+	defer files.end()
+	require.True(t, files.has(tableLimits().user))
+	for _, o := range []*opener{user, stranger, user} {
+		frames, language := c.Lookup(nil, 1, o, vaddr)
+		require.Equal(t, Go, language)
+		require.Len(t, frames, len(want))
+	}
+	require.EqualValues(t, 1, stranger.opens.Load())
+	require.EqualValues(t, 2, user.opens.Load(), "for its symbols and its lines")
+	e := c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int])
+	require.Equal(t, e.size(), c.Stats().Bytes)
 }
