@@ -162,7 +162,8 @@ func TestState(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	table := []byte{
-		0x80 | 1, 0x11, // 2 units on the first line
+		0x80, 0x11, // 1 unit on the first line
+		0x80 | 10<<3, 1, 2, // another one
 		0x80 | 11<<3, 1, 2, // 1 unit, a line down
 		0x80 | 13<<3 | 2, 0x40 | 8, 2, // 3 units, no columns: 136 >> 1 = 68 further
 		0x80 | 14<<3, 3, 0, 1, 1, // long: a line up

@@ -227,7 +227,7 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 		return // it may have loaded what its parent has not; processes that execute the program speak for it
 	}
 	found := &lesson{slices.Clone(sources), certain}
-	if !found.isNews(known) || p.exited && !p.ended {
+	if !found.isNews(known) {
 		return
 	}
 	p.lesson = found

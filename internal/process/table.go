@@ -191,10 +191,6 @@ func (t *Table) finish(p *Process) {
 	if p.current.info == nil {
 		t.programs.noteWithout(p, nil)
 	}
-	if !p.ended { // it may have executed what was found of it
-		p.lesson = nil
-		p.lessonNs.Store(noLesson)
-	}
 	if p.sampled.Load() {
 		t.exited = append(t.exited, p)
 	} else {
