@@ -67,6 +67,7 @@ const (
 	offcpuVarSwitchTellsState     = "switch_tells_state"
 	offcpuVarTypeThreadReturn     = "type_thread_return"
 	offcpuVarTypeThreadState      = "type_thread_state"
+	offcpuVarUnsharedBytes        = "unshared_bytes"
 	offcpuVarUseRows              = "use_rows"
 	offcpuVarUserLimitBytes       = "user_limit_bytes"
 	offcpuVarWatermarkBytes       = "watermark_bytes"
@@ -157,6 +158,7 @@ type offcpuVariableSpecs struct {
 	SwitchTellsState     *ebpf.VariableSpec `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.VariableSpec `ebpf:"type_thread_state"`
+	UnsharedBytes        *ebpf.VariableSpec `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
@@ -237,6 +239,7 @@ type offcpuVariables struct {
 	SwitchTellsState     *ebpf.Variable `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.Variable `ebpf:"type_thread_state"`
+	UnsharedBytes        *ebpf.Variable `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`

@@ -59,6 +59,7 @@ const (
 	olderVarTypeUnwindHeader     = "type_unwind_header"
 	olderVarTypeUnwindRule       = "type_unwind_rule"
 	olderVarTypeUserShare        = "type_user_share"
+	olderVarUnsharedBytes        = "unshared_bytes"
 	olderVarUseRows              = "use_rows"
 	olderVarUserLimitBytes       = "user_limit_bytes"
 	olderVarWatermarkBytes       = "watermark_bytes"
@@ -161,6 +162,7 @@ type olderVariableSpecs struct {
 	TypeUnwindHeader     *ebpf.VariableSpec `ebpf:"type_unwind_header"`
 	TypeUnwindRule       *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
 	TypeUserShare        *ebpf.VariableSpec `ebpf:"type_user_share"`
+	UnsharedBytes        *ebpf.VariableSpec `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
@@ -248,6 +250,7 @@ type olderVariables struct {
 	TypeUnwindHeader     *ebpf.Variable `ebpf:"type_unwind_header"`
 	TypeUnwindRule       *ebpf.Variable `ebpf:"type_unwind_rule"`
 	TypeUserShare        *ebpf.Variable `ebpf:"type_user_share"`
+	UnsharedBytes        *ebpf.Variable `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`

@@ -47,6 +47,7 @@ const (
 	olderoffcpuVarSwitchTellsState     = "switch_tells_state"
 	olderoffcpuVarTypeThreadReturn     = "type_thread_return"
 	olderoffcpuVarTypeThreadState      = "type_thread_state"
+	olderoffcpuVarUnsharedBytes        = "unshared_bytes"
 	olderoffcpuVarUseRows              = "use_rows"
 	olderoffcpuVarUserLimitBytes       = "user_limit_bytes"
 	olderoffcpuVarWatermarkBytes       = "watermark_bytes"
@@ -137,6 +138,7 @@ type olderoffcpuVariableSpecs struct {
 	SwitchTellsState     *ebpf.VariableSpec `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.VariableSpec `ebpf:"type_thread_state"`
+	UnsharedBytes        *ebpf.VariableSpec `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
@@ -217,6 +219,7 @@ type olderoffcpuVariables struct {
 	SwitchTellsState     *ebpf.Variable `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`
 	TypeThreadState      *ebpf.Variable `ebpf:"type_thread_state"`
+	UnsharedBytes        *ebpf.Variable `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`

@@ -179,6 +179,7 @@ const (
 	profilerVarTypeUnwindHeader     = "type_unwind_header"
 	profilerVarTypeUnwindRule       = "type_unwind_rule"
 	profilerVarTypeUserShare        = "type_user_share"
+	profilerVarUnsharedBytes        = "unshared_bytes"
 	profilerVarUseRows              = "use_rows"
 	profilerVarUserLimitBytes       = "user_limit_bytes"
 	profilerVarWatermarkBytes       = "watermark_bytes"
@@ -283,6 +284,7 @@ type profilerVariableSpecs struct {
 	TypeUnwindHeader     *ebpf.VariableSpec `ebpf:"type_unwind_header"`
 	TypeUnwindRule       *ebpf.VariableSpec `ebpf:"type_unwind_rule"`
 	TypeUserShare        *ebpf.VariableSpec `ebpf:"type_user_share"`
+	UnsharedBytes        *ebpf.VariableSpec `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.VariableSpec `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
@@ -372,6 +374,7 @@ type profilerVariables struct {
 	TypeUnwindHeader     *ebpf.Variable `ebpf:"type_unwind_header"`
 	TypeUnwindRule       *ebpf.Variable `ebpf:"type_unwind_rule"`
 	TypeUserShare        *ebpf.Variable `ebpf:"type_user_share"`
+	UnsharedBytes        *ebpf.Variable `ebpf:"unshared_bytes"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`
 	UserLimitBytes       *ebpf.Variable `ebpf:"user_limit_bytes"`
 	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`

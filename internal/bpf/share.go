@@ -23,14 +23,23 @@ func validateUserShare(share float64) error {
 	return nil
 }
 
+// leastLimit is room for one sample.
+const leastLimit = maxSampleBytes + 2*ringHeadBytes
+
 // userLimit is how many of the bytes for samples one user may take; 0: all. One sample
 // always fits.
 func userLimit(share float64, bytes int) uint64 {
 	if share == 0 || share == 1 {
 		return 0
 	}
-	return uint64(max(int(share*float64(bytes)), maxSampleBytes+2*ringHeadBytes))
+	return max(uint64(share*float64(bytes)), leastLimit)
 }
+
+// unsharedPart of a user's limit is for all: while no more is unread, no account is kept.
+const unsharedPart = 8
+
+// unshared is that in bytes. One sample always fits into the rest.
+func unshared(limit uint64) uint64 { return min(limit/unsharedPart, limit-leastLimit) }
 
 // userEntries of the map of users hold maxUsers.
 func userEntries(cpus int) uint32 { return uint32(maxUsers + freeUsers*cpus) }
@@ -40,14 +49,14 @@ func userEntries(cpus int) uint32 { return uint32(maxUsers + freeUsers*cpus) }
 // single user can reach.
 func (s *Sampler) setUserShare(spec *ebpf.CollectionSpec, share float64, sampleBytes, ringBytes int) (uint64, error) {
 	limit := userLimit(share, sampleBytes)
-	users := uint32(1)
+	users, free := uint32(1), uint64(0)
 	mark := watermark(ringBytes)
 	if limit > 0 {
-		users = userEntries(s.cpus.Possible)
+		users, free = userEntries(s.cpus.Possible), unshared(limit)
 		mark = min(mark, limit/2)
 	}
 	spec.Maps[profilerMapUsers].MaxEntries = users
-	return mark, setVariables(spec, map[string]any{profilerVarUserLimitBytes: limit})
+	return mark, setVariables(spec, map[string]any{profilerVarUserLimitBytes: limit - free, profilerVarUnsharedBytes: free})
 }
 
 // UserDrops tells, by uid in the init user namespace, how many samples found no room in

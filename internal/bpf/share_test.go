@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -88,7 +89,7 @@ func TestUserShare(t *testing.T) {
 	for _, uid := range []uint32{floodUser, secondUser} {
 		t.Logf("user %d had %d of %d bytes", uid, bytes[uid], limit)
 		require.LessOrEqual(t, bytes[uid], limit+2*(runtime.NumCPU()-1)*ringBytes(maxSampleBytes))
-		require.Greater(t, bytes[uid], limit-ringBytes(maxSampleBytes))
+		require.Greater(t, bytes[uid], limit-int(unshared(uint64(limit)))-ringBytes(maxSampleBytes))
 	}
 	drain(t, s, func(*Record) {})
 	c, err := s.Counters()
@@ -127,10 +128,28 @@ func TestUserShareBytes(t *testing.T) {
 			longest = max(longest, ringBytes(len(r.raw.RawSample)))
 		}
 	})
-	t.Logf("%d records of %d bytes, limit %d", records, bytes, int(share*ring))
+	limit := int(share * ring)
+	limit -= int(unshared(uint64(limit))) // others have that
+	t.Logf("%d records of %d bytes, limit %d", records, bytes, limit)
 	require.EqualValues(t, bytes, account.Older+account.Newer)
-	require.LessOrEqual(t, bytes, int(share*ring))
-	require.Greater(t, bytes, int(share*ring)-longest)
+	require.LessOrEqual(t, bytes, limit)
+	require.Greater(t, bytes, limit-longest)
+}
+
+// No account is kept while what is unread is less than what is for all.
+func TestNoAccount(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 4 << 20, UserShare: 0.5})
+	require.NoError(t, s.Start())
+	startAs(t, floodUser, spin)
+	n := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.UID == floodUser {
+			n++
+		}
+		return n == 1000
+	})
+	var account profilerUserShare
+	require.ErrorIs(t, s.objs.Users.Lookup(uint32(floodUser), &account), ebpf.ErrKeyNotExist)
 }
 
 // A user whose samples have been read has its share again, while others go on to fill theirs.
@@ -182,7 +201,9 @@ func TestUserShareRefill(t *testing.T) {
 
 // The smallest share of the smallest ring buffer has room for the longest sample.
 func TestLeastUserShare(t *testing.T) {
-	require.GreaterOrEqual(t, userLimit(MinUserShare, MinRingBufferBytes), uint64(ringBytes(maxSampleBytes)))
+	least := userLimit(MinUserShare, MinRingBufferBytes)
+	require.GreaterOrEqual(t, least-unshared(least), uint64(ringBytes(maxSampleBytes)))
+	require.EqualValues(t, 1<<17, unshared(1<<20))
 	require.EqualValues(t, 1<<20, userLimit(0.25, 4<<20))
 	require.Zero(t, userLimit(0, 4<<20))
 	require.Zero(t, userLimit(1, 4<<20))

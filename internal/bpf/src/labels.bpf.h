@@ -282,7 +282,10 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	entry = bpf_map_lookup_elem(&processes, id);
 	if (!entry)
 		return 0;
-	copy_element(&s->entry, entry);
+	copy_element(&s->entry.head, &entry->head);
+	s->entry.seal = entry->seal;
+	if (s->entry.head.num_sources) /* most have none */
+		copy_element(&s->entry.sources, &entry->sources);
 	if (s->entry.seal != process_seal(seal(0, id, sizeof(*id)), &s->entry))
 		return 0;
 	s->by_sample = s->entry.head.by_sample;

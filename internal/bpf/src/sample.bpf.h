@@ -23,7 +23,7 @@ static __always_inline __u64 wakeup_flags(__u32 bytes)
 
 /*
  * Passes on the record in scratch, header and body, on account of a user's share (NULL:
- * there is no limit); counts it and tells whether there was room.
+ * there is no limit now); counts it and tells whether there was room.
  */
 static __always_inline bool submit(struct scratch *s, struct user_share *share, __u32 bytes)
 {
@@ -31,7 +31,7 @@ static __always_inline bool submit(struct scratch *s, struct user_share *share, 
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
 	if (share && !share_has_room(share, bytes))
 		return false;
-	if (bpf_ringbuf_output(&samples, s, bytes, wakeup_flags(bytes))) {
+	if (bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(bytes))) {
 		count(COUNTER_DROPPED_RING_FULL);
 		return false;
 	}
@@ -42,14 +42,14 @@ static __always_inline bool submit(struct scratch *s, struct user_share *share, 
 }
 
 /*
- * Finds the share of the current user, NULL if there is no limit, before anything is
+ * Finds the share of the current user, NULL if there is no limit now, before anything is
  * read or walked. False, and counted: there is none, or not even room for a sample
  * without labels and stack.
  */
 static __always_inline bool open_share(struct user_share **share)
 {
 	*share = NULL;
-	if (!user_limit_bytes)
+	if (!user_limit_bytes || bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < unshared_bytes)
 		return true;
 	*share = current_share();
 	if (!*share) {

@@ -15,6 +15,10 @@
  * too early, and two may find the same room free. A user exceeds its share by at most
  * two records for each further CPU.
  *
+ * While no more than unshared_bytes are unread in all, which is the rule, no user can have more, and
+ * no account is kept: it takes more time than all else that is said of who is sampled. What was written
+ * then is nobody's later on, so that a user has at most the sum of both.
+ *
  * Where atomic operations have no results (before Linux 5.12), two CPUs that move the
  * position at the same time forget what was unread before it: then a user may have up to
  * twice its share, once.
@@ -25,6 +29,7 @@
 #include "maps.bpf.h"
 
 const volatile __u64 user_limit_bytes; /* of unread samples of one user; 0: no limit */
+const volatile __u64 unshared_bytes;   /* of unread samples of all users, of which no account is kept */
 
 /*
  * By uid in the init user namespace. The least recently used gives way: who is
