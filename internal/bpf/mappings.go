@@ -104,7 +104,14 @@ func (s *Sampler) forgetRuntime(id record.ProcessID) error {
 func (s *Sampler) ForgetMappings(id record.ProcessID) error {
 	s.listsMu.Lock()
 	defer s.listsMu.Unlock()
-	return errors.Join(s.forgetMappings(id), s.forgetRuntime(id))
+	var err error
+	if _, known := s.runtimes[id]; known {
+		err = s.forgetRuntime(id)
+	}
+	if _, known := s.lists[id]; known {
+		err = errors.Join(err, s.forgetMappings(id))
+	}
+	return err
 }
 
 func (s *Sampler) forgetMappings(id record.ProcessID) error {

@@ -237,9 +237,9 @@ func TestForkOfRuntime(t *testing.T) {
 		left = append(left, id)
 	}
 	require.Equal(t, []record.ProcessID{parent}, left)
-	// What a child has that goes on, its parent's runtime, goes when the child is forgotten.
+	// What was set of a child goes when the child is forgotten.
 	child := forked[0]
-	require.NoError(t, s.objs.Runtimes.Put(&child, &known))
+	require.NoError(t, s.SetRuntime(child, known))
 	require.NoError(t, s.ForgetMappings(child))
 	require.ErrorIs(t, s.objs.Runtimes.Lookup(&child, &known), ebpf.ErrKeyNotExist)
 	require.NoError(t, stdin.Close())

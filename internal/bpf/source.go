@@ -32,8 +32,8 @@ func entryOf(sources []record.LabelSource) record.ProcessEntry {
 }
 
 // SetProgram has each process that executes a program from now on begin with these
-// label sources. Without any, events of their start can wait: the first sample of one is
-// told (record.EventSampled). If they are presumed, its samples say so (Record.Presumed) until
+// label sources. If it is early enough to look at one when it is sampled (record.LookWhenSampled), events
+// of their start can wait: the first sample of each is told (record.EventSampled). If they are presumed, its samples say so (Record.Presumed) until
 // SetLabelSources is called for the process. The kernel forgets programs that have not
 // been executed for the longest time when there are too many.
 func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
@@ -41,7 +41,7 @@ func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSourc
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), record.MaxLabelSources)
 	}
 	entry := entryOf(sources)
-	entry.Head.Presumed, entry.Head.BySample = presumed, len(sources) == 0
+	entry.Head.Presumed, entry.Head.BySample = presumed, record.LookWhenSampled(sources, presumed)
 	sealProcess(&program, &entry)
 	if err := s.objs.Programs.Put(&program, &entry); err != nil {
 		return fmt.Errorf("set label sources of a program: %w", err)

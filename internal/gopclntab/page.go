@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	pageBytes = 2 << 10
+	pageBytes = 8 << 10
 	// maxPages bounds the memory of a Reader: 1 MiB.
-	maxPages = 512
+	maxPages = 1 << 20 / pageBytes
 )
 
 // pages reads a file by pages and keeps those used last, roughly.

@@ -10,12 +10,21 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
+// programs takes what the BPF programs are told of processes: a bpf.Sampler.
+type programs interface {
+	process.Publisher
+	process.Programs
+}
+
 // publisher tells the BPF programs what the process table found out.
 type publisher struct {
-	sampler *bpf.Sampler
+	programs
+	sampler *bpf.Sampler // the same
 
-	mu      sync.Mutex
-	sources map[record.ProcessID]struct{} // processes with at least one
+	// Of these processes the BPF programs have an entry that was made here.
+	mu       sync.Mutex
+	sources  map[record.ProcessID]struct{} // with at least one label source
+	filtered map[record.ProcessID]struct{}
 }
 
 var (
@@ -24,7 +33,13 @@ var (
 )
 
 func newPublisher(s *bpf.Sampler) *publisher {
-	return &publisher{sampler: s, sources: map[record.ProcessID]struct{}{}}
+	p := publishTo(s)
+	p.sampler = s
+	return p
+}
+
+func publishTo(to programs) *publisher {
+	return &publisher{programs: to, sources: map[record.ProcessID]struct{}{}, filtered: map[record.ProcessID]struct{}{}}
 }
 
 // labelled is the number of processes with at least one label source.
@@ -34,47 +49,51 @@ func (p *publisher) labelled() int {
 	return len(p.sources)
 }
 
-func (p *publisher) note(id record.ProcessID, labelled bool) {
+// note notes that a process has an entry, in one of the two, or none.
+func (p *publisher) note(id record.ProcessID, in map[record.ProcessID]struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if labelled {
-		p.sources[id] = struct{}{}
-	} else {
-		delete(p.sources, id)
+	delete(p.sources, id)
+	delete(p.filtered, id)
+	if in != nil {
+		in[id] = struct{}{}
 	}
+}
+
+// entered reports whether a process has an entry.
+func (p *publisher) entered(id record.ProcessID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, sources := p.sources[id]
+	_, filtered := p.filtered[id]
+	return sources || filtered
 }
 
 // SetLabelSources implements process.Publisher. A process without any takes no
 // room in the kernel: only what it may have inherited by fork is removed.
 func (p *publisher) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
 	if len(sources) == 0 {
-		return p.Forget(id)
+		p.note(id, nil)
+		return p.programs.Forget(id)
 	}
-	if err := p.sampler.SetLabelSources(id, sources); err != nil {
+	if err := p.programs.SetLabelSources(id, sources); err != nil {
 		return err
 	}
-	p.note(id, true)
+	p.note(id, p.sources)
 	return nil
-}
-
-// SetProgram implements process.Programs.
-func (p *publisher) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
-	return p.sampler.SetProgram(program, sources, presumed)
-}
-
-// ForgetProgram implements process.Programs.
-func (p *publisher) ForgetProgram(program record.FileKey) error {
-	return p.sampler.ForgetProgram(program)
 }
 
 // Filter implements process.Publisher.
 func (p *publisher) Filter(id record.ProcessID) error {
-	p.note(id, false)
-	return p.sampler.Filter(id)
+	p.note(id, p.filtered)
+	return p.programs.Filter(id)
 }
 
-// Forget implements process.Publisher.
+// Forget implements process.Publisher. What a process has begun with is removed by its exit.
 func (p *publisher) Forget(id record.ProcessID) error {
-	p.note(id, false)
-	return p.sampler.Forget(id)
+	if !p.entered(id) {
+		return nil
+	}
+	p.note(id, nil)
+	return p.programs.Forget(id)
 }

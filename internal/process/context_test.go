@@ -441,7 +441,7 @@ func TestContextNamed(t *testing.T) {
 
 	g.HandleEvent(record.Event{Kind: record.EventContextNamed, Process: record.ProcessID{TGID: 4711}})
 	g.HandleEvent(record.Event{Kind: record.EventExit, Process: image1, PID: 42})
-	g.work()
+	g.takeBack()
 	g.HandleEvent(named)
 	g.advance(int64(time.Minute))
 	require.Zero(t, g.work(), "unknown, or gone")

@@ -41,7 +41,8 @@
 //
 // A process of a program of which three in a row had no label sources is read when it is
 // sampled, or when it lives: many that are started again and again have ended by then, and
-// cost two notes in a table. The sampling programs are told of such programs, and
+// cost two notes in a table. So is one of a Go program whose labels were found before: it begins with
+// all that its labels take (record.LookWhenSampled). The sampling programs are told of such programs, and
 // tell the first sample of each process at once (EventSampled): it mostly still runs then, and
 // only a look while it runs names its functions. Other events of them can wait. So can exits,
 // and forks of processes without label sources; the child of one that has some inherits what

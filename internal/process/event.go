@@ -15,7 +15,8 @@ const (
 	// execSettle gives a new image time to map its libraries, and a
 	// process that only starts another one time to do so.
 	execSettle = time.Millisecond
-	// plainSettle is the same for a program whose processes have had no label sources. Most
+	// plainSettle is the same for a program whose processes have had no label sources, or begin with all
+	// that they need (record.LookWhenSampled). Most
 	// that are started again and again have ended by then, and cost nothing. One that is
 	// sampled is looked at once, so that its functions have names.
 	plainSettle = 250 * time.Millisecond

@@ -105,6 +105,12 @@ func (f *fake) work() (n int) {
 	}
 }
 
+// takeBack has what was published of processes that have ended taken back.
+func (f *fake) takeBack() (n int) {
+	f.advance(int64(forgetEvery))
+	return f.work()
+}
+
 // done gives a process back that was taken from the queue.
 func (f *fake) done(p *Process) { f.Table.done(&f.worker, p) }
 

@@ -49,11 +49,19 @@ type hanging struct {
 }
 
 // watch has those that look for long replaced. A timer for each look would wake a thread for
-// nothing, so it is called when nobody is left to look at another process, and from time to time.
+// nothing, so it is called when nobody is left to look at another process, and from time to time; and
+// one that is set already, for an earlier look, is left to expire.
 func (h *hanging) watch() {
 	for _, w := range h.looking {
-		w.alarm(max(lateAfter-time.Since(w.began), 0))
+		if !w.alarmed {
+			w.setAlarm(max(lateAfter-time.Since(w.began), 0))
+		}
 	}
+}
+
+func (w *worker) setAlarm(after time.Duration) {
+	w.alarmed = true
+	w.alarm(after)
 }
 
 // rest notes that a worker looks at nothing any more, or is late.
@@ -199,12 +207,18 @@ func (h *hanging) releaseAll(to *jobs) {
 func (t *Table) overdue(w *worker) (replace bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	w.alarmed = false
 	took := time.Since(w.began)
 	switch {
-	case w.process == nil || took < lateAfter:
+	case w.process == nil:
 		return false // it has just ended
+	case took < lateAfter: // it was set for an earlier one
+		if len(t.hanging.looking) >= t.opts.Workers {
+			w.setAlarm(lateAfter - took)
+		}
+		return false
 	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !procfs.Blocked(int(w.tid.Load()))):
-		w.alarm(lateAfter)
+		w.setAlarm(lateAfter)
 	case !w.late:
 		u := t.hanging.of(w.owner.UID)
 		w.late = true
@@ -213,10 +227,10 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		u.late++
 		u.containers[w.owner.Container]++
 		t.hanging.release(u, t.jobs)
-		w.alarm(hungAfter - took)
+		w.setAlarm(hungAfter - took)
 		return true
 	case took < hungAfter || !procfs.Blocked(int(w.tid.Load())):
-		w.alarm(max(hungAfter-took, time.Second))
+		w.setAlarm(max(hungAfter-took, time.Second))
 	default:
 		t.hung(w)
 	}

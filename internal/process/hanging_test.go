@@ -88,6 +88,7 @@ func TestWatch(t *testing.T) {
 	for pid := 1; pid <= 3; pid++ {
 		f.owned(pid, harmless, "")
 	}
+	f.owned(4, hostile, "")
 	f.advance(int64(time.Second))
 	alarms := map[*worker]time.Duration{}
 	begin := func() *worker {
@@ -115,6 +116,20 @@ func TestWatch(t *testing.T) {
 	f.hanging.watch()
 	require.Len(t, alarms, 1)
 	require.Contains(t, alarms, third)
+
+	// One that is set stays so. If it was for an earlier look, it is set again while nobody is left.
+	clear(alarms)
+	f.hanging.watch()
+	require.Empty(t, alarms)
+	require.False(t, f.overdue(third))
+	require.Empty(t, alarms)
+	begin()
+	require.Len(t, alarms, 2)
+	clear(alarms)
+	require.False(t, f.overdue(third))
+	require.Len(t, alarms, 1)
+	require.LessOrEqual(t, alarms[third], lateAfter)
+	require.Greater(t, alarms[third], lateAfter/2)
 }
 
 // While one look at a user's processes is late, the others come one at a time, up to a

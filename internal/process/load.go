@@ -221,10 +221,7 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.publication = what
-	if what != unpublished && p.exited {
-		// The exit was not told, as there was nothing to take back yet.
-		t.jobs.schedule(p, workForget, urgent)
-	}
+	t.forgetExited(p)
 }
 
 // publishFailed counts failures and logs the first: when there is no room for

@@ -30,6 +30,7 @@ const (
 
 // scratch holds the mappings of the process that a worker is reading.
 type scratch struct {
+	lines procfs.MappingReader
 	files []procfs.Mapping // all that show files
 	exec  []procfs.Mapping // executable ones
 	cut   bool
@@ -45,7 +46,7 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	}
 	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
 	anonymous := 0
-	for m, err := range fs.Mappings(pid) {
+	for m, err := range s.lines.Mappings(fs, pid) {
 		switch {
 		case errors.Is(err, procfs.ErrTooManyMappings):
 			s.cut, s.code = true, 0

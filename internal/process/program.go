@@ -14,10 +14,10 @@ import (
 // Programs gives processes label sources from their exec on. Calls come from several
 // goroutines.
 type Programs interface {
-	// SetProgram has each process that executes a program begin with these sources. Without
-	// any, it is early enough to look at one when it is sampled (record.EventSampled). If they
-	// are presumed, samples that were taken with them have to be confirmed
-	// (Table.Confirm). The slice belongs to the callee.
+	// SetProgram has each process that executes a program begin with these sources. It may be
+	// early enough to look at one when it is sampled (record.LookWhenSampled). If they are
+	// presumed, samples that were taken with them have to be confirmed (Table.Confirm). The slice
+	// belongs to the callee.
 	SetProgram(p record.FileKey, sources []record.LabelSource, presumed bool) error
 	// ForgetProgram takes that back. An unknown program is no error.
 	ForgetProgram(p record.FileKey) error
@@ -51,6 +51,7 @@ type programSources struct {
 	sources []record.LabelSource
 	sinceNs int64 // processes that executed it later began with that
 	varying bool  // processes differ: nothing is presumed any more
+	late    bool  // see record.LookWhenSampled
 }
 
 // knownPrograms are what was learnt of programs by their processes, and told to the kernel, so
@@ -77,12 +78,13 @@ func newKnownPrograms(t *Table) *knownPrograms {
 // Confirm says whether the label sources that a process began with turned out to be its own.
 func (p *Process) Confirm() Confirmation { return Confirmation(p.confirmation.Load()) }
 
-// begun notes that a process has executed a program, and reports whether it will hardly have
-// label sources. The table is locked.
-func (k *knownPrograms) begun(p *Process, program record.FileKey, execNs int64) (plain bool) {
+// begun notes that a process has executed a program, and reports whether it is early enough to look
+// at it when it is sampled. The table is locked.
+func (k *knownPrograms) begun(p *Process, program record.FileKey, execNs int64) (late bool) {
 	p.program, p.execNs = program, execNs
 	if known := k.sources[program]; known != nil && !known.varying && known.sinceNs < execNs {
 		p.inherited = len(known.sources)
+		return known.late
 	}
 	return k.without[program] == enoughWithout
 }
@@ -284,7 +286,9 @@ func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSour
 		clear(k.sources)
 	}
 	// From now on nobody tells that it has none; no process has begun with them yet.
-	learnt := &programSources{sources: slices.Clone(sources), sinceNs: math.MaxInt64}
+	learnt := &programSources{
+		sources: slices.Clone(sources), sinceNs: math.MaxInt64, late: record.LookWhenSampled(sources, !certain),
+	}
 	k.sources[program] = learnt
 	k.mu.Unlock()
 	err := k.forgetPrograms(old)

@@ -284,6 +284,31 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 	}
 }
 
+// A process that begins with all its label sources, and needs nothing but them, is read as late.
+func TestProgramIsReadLate(t *testing.T) {
+	golang := []record.LabelSource{{ABI: record.ABIGo, Kind: record.TLSStatic, Offset: -8}}
+	for name, tc := range map[string]struct {
+		sources []record.LabelSource
+		certain bool
+		want    time.Duration
+	}{
+		"Go":           {golang, true, plainSettle},
+		"Go, presumed": {golang, false, execSettle},
+		"a context":    {[]record.LabelSource{{ABI: record.ABIThreadContext, Kind: record.TLSStatic}}, true, execSettle},
+		"Go and v1":    {append(atOffset(-16), golang...), true, execSettle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newProgramsFake(t)
+			first := f.executes(1, programA)
+			require.EqualValues(t, execSettle, first.dueNs-f.now(), "nothing is known yet")
+			f.settle(first, tc.sources, tc.certain)
+			require.EqualValues(t, tc.want, f.executes(2, programA).dueNs-f.now())
+			f.settle(f.executes(3, programA), atOffset(-24), tc.certain)
+			require.EqualValues(t, execSettle, f.executes(4, programA).dueNs-f.now(), "they vary")
+		})
+	}
+}
+
 // The kernel is told of programs without label sources, as long as that holds.
 func TestPlainProgramIsTold(t *testing.T) {
 	f, known := newProgramsFake(t)

@@ -183,7 +183,7 @@ func TestRowsOfSampled(t *testing.T) {
 	require.Len(t, f.rec.mappings[third], n+1, "before its first sample")
 
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: other, PID: otherCmd.Process.Pid})
-	f.work()
+	f.takeBack()
 	require.NotContains(t, f.rec.mappings, other)
 }
 
@@ -206,7 +206,7 @@ func TestMappingsForgotten(t *testing.T) {
 			require.NotEmpty(t, f.rec.mappings)
 			f.HandleEvent(record.Event{Kind: record.EventExit, Process: id})
 		}
-		f.work()
+		f.takeBack()
 		require.Empty(t, f.rec.mappings)
 	}
 }

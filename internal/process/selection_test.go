@@ -65,7 +65,7 @@ func TestSelection(t *testing.T) {
 	require.True(t, f.published.filters(image1))
 
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: image1})
-	f.work()
+	f.takeBack()
 	require.True(t, f.published.forgotten(image1))
 	require.False(t, f.published.filters(image1))
 }

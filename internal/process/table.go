@@ -197,9 +197,7 @@ func (t *Table) finish(p *Process) {
 		t.ended = append(t.ended, ended{p, t.now()})
 	}
 	t.withdraw(p)
-	if p.publication != unpublished || p.listed {
-		t.jobs.schedule(p, workForget, urgent)
-	}
+	t.forgetExited(p)
 }
 
 // withdraw has nothing done for a process any more.

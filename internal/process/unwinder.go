@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -96,10 +97,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.listed = true
-	if p.exited {
-		// The exit may have been told before there was anything to take back.
-		t.jobs.schedule(p, workForget, urgent)
-	}
+	t.forgetExited(p)
 }
 
 // rowsChanged has the processes that wait for the rows of a file told.
@@ -110,6 +108,19 @@ func (t *Table) rowsChanged(handles []uint64) {
 		if p := t.byHandle[h]; p != nil && !p.exited {
 			t.jobs.schedule(p, workUnwind, urgent)
 		}
+	}
+}
+
+// forgetEvery is how often what was published of processes that have ended is taken back: the
+// sampling programs have removed all but the mappings at the exit, so a wake-up for each is too much.
+const forgetEvery = 250 * time.Millisecond
+
+// forgetExited has taken back what was published of a process, if it has ended: before its end was
+// told, or after that. The table is locked.
+func (t *Table) forgetExited(p *Process) {
+	if p.exited && (p.publication != unpublished || p.listed) {
+		now := t.now()
+		t.jobs.schedule(p, workForget, now-now%int64(forgetEvery)+int64(forgetEvery))
 	}
 }
 

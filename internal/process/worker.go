@@ -31,6 +31,7 @@ type worker struct {
 	began   time.Time
 	late    bool // replaced; ends when this look does
 	hung    bool // given up
+	alarmed bool // the alarm is set
 }
 
 // workers are those of one Run.

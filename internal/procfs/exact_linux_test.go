@@ -33,7 +33,7 @@ func TestMappingsOfNoFile(t *testing.T) {
 		"1000-2000 rw-s 00000000 00:01 5    /SYSV00000000 (deleted)": {Path: "/SYSV00000000", Deleted: true, Inode: 5, Perms: PermRead | PermWrite | PermShared},
 	} {
 		want.Start, want.Limit, want.Dev = 0x1000, 0x2000, 1
-		readMappings(strings.NewReader(line+"\n"), func(m Mapping, err error) bool {
+		new(MappingReader).read(strings.NewReader(line+"\n"), func(m Mapping, err error) bool {
 			require.NoError(t, err)
 			require.Equal(t, want, m)
 			return true

@@ -62,3 +62,18 @@ func digit(c byte) uint64 {
 	}
 	return 255
 }
+
+// cutWord returns the first word of a text, empty if there is none, and what is behind it.
+func cutWord(text []byte) (word, rest []byte) {
+	begin := 0
+	for begin < len(text) && isSpace(text[begin]) {
+		begin++
+	}
+	end := begin
+	for end < len(text) && !isSpace(text[end]) {
+		end++
+	}
+	return text[begin:end], text[end:]
+}
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -26,7 +26,7 @@ func FuzzMappings(f *testing.F) {
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
 		reader.Reset(data)
 		n := 0
-		readMappings(&reader, func(m Mapping, err error) bool {
+		new(MappingReader).read(&reader, func(m Mapping, err error) bool {
 			n++
 			if err != nil {
 				var format *FormatError
@@ -90,7 +90,7 @@ func FuzzStat(f *testing.F) {
 			return
 		}
 		i := strings.LastIndex(string(data), ")")
-		words := strings.Fields(string(data[i+1:]))
+		words := strings.FieldsFunc(string(data[i+1:]), func(r rune) bool { return r < 128 && isSpace(byte(r)) })
 		ticks, err := strconv.ParseUint(words[19], 10, 64)
 		if err != nil || st.StartTicks != ticks || string([]byte{st.State}) != words[0] || !strings.HasSuffix(string(data[:i]), "("+st.Comm) {
 			t.Fatalf("%+v of %q", st, data)
@@ -120,10 +120,10 @@ func FuzzContainerID(f *testing.F) {
 		[]byte("0::/system.slice/kubepods-pod0a1b.slice:cri-containerd:" + id),
 	}
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
-		if path := parseCgroupPath(data); path != "" && (path[0] != '/' || strings.Contains(path, "\n") || !bytes.Contains(data, []byte("0::"+path))) {
+		if path := parseCgroupPath(string(data)); path != "" && (path[0] != '/' || strings.Contains(path, "\n") || !bytes.Contains(data, []byte("0::"+path))) {
 			t.Fatalf("path %q", path)
 		}
-		got := parseContainerID(data)
+		got := parseContainerID(string(data))
 		if got == "" {
 			return
 		}

@@ -16,7 +16,8 @@ const (
 // CommandLine returns the arguments of a process, from at most limit bytes. The
 // process may overwrite them. truncated says that there were more.
 func (f FS) CommandLine(pid, limit int) (args []string, truncated bool, err error) {
-	data, more, err := f.read(pid, "cmdline", limit)
+	var buffer [firstRead]byte
+	data, more, err := f.read(pid, "cmdline", limit, buffer[:])
 	if err != nil {
 		return nil, false, fmt.Errorf("read cmdline: %w", err)
 	}
@@ -32,7 +33,8 @@ func (f FS) CommandLine(pid, limit int) (args []string, truncated bool, err erro
 // process was started with, as far as they are within its first limit bytes. What
 // the process has changed since does not show, but it may overwrite it.
 func (f FS) Environment(pid, limit int, names ...string) (map[string]string, error) {
-	data, more, err := f.read(pid, "environ", limit)
+	var buffer [firstRead]byte
+	data, more, err := f.read(pid, "environ", limit, buffer[:])
 	if err != nil {
 		return nil, fmt.Errorf("read environ: %w", err)
 	}
@@ -76,17 +78,23 @@ type Cgroup struct {
 
 // Cgroup returns the control groups of a process.
 func (f FS) Cgroup(pid int) (Cgroup, error) {
-	data, _, err := f.read(pid, "cgroup", maxCgroupBytes)
+	var buffer [firstRead]byte
+	data, _, err := f.read(pid, "cgroup", maxCgroupBytes, buffer[:])
 	if err != nil {
 		return Cgroup{}, fmt.Errorf("read cgroup: %w", err)
 	}
-	return Cgroup{Path: parseCgroupPath(data), ContainerID: parseContainerID(data)}, nil
+	return parseCgroup(string(data)), nil
+}
+
+// parseCgroup does not keep what it is given.
+func parseCgroup(text string) Cgroup {
+	return Cgroup{Path: strings.Clone(parseCgroupPath(text)), ContainerID: strings.Clone(parseContainerID(text))}
 }
 
 // parseCgroupPath finds the line "0::path" of cgroup v2. The kernel marks the path
 // of a group that has been removed.
-func parseCgroupPath(data []byte) string {
-	for line := range strings.Lines(string(data)) {
+func parseCgroupPath(text string) string {
+	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok && strings.HasPrefix(path, "/") {
 			return strings.TrimSuffix(path, " (deleted)")
 		}
@@ -98,13 +106,10 @@ func parseCgroupPath(data []byte) string {
 // v1) or "0::path" (v2). The innermost part of a path that looks like a
 // container counts: inside of a container there can be systemd units, or, with
 // nested runtimes, other containers.
-func parseContainerID(data []byte) string {
-	for line := range strings.Lines(string(data)) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		path := parts[2]
+func parseContainerID(text string) string {
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		_, path, _ := strings.Cut(rest, ":")
 		for path != "" {
 			i := strings.LastIndexByte(path, '/')
 			if id := containerIDOf(path[i+1:]); id != "" {

@@ -31,7 +31,7 @@ func TestParseContainerID(t *testing.T) {
 		"no colons":            {"/docker/" + id, ""},
 		"empty":                {"", ""},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, parseContainerID([]byte(tc.cgroup))) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, parseContainerID(tc.cgroup)) })
 	}
 }
 
@@ -48,7 +48,7 @@ func TestParseCgroupPath(t *testing.T) {
 		"10::/not/zero\n":        "",
 		"":                       "",
 	} {
-		require.Equal(t, want, parseCgroupPath([]byte(text)), "%q", text)
+		require.Equal(t, want, parseCgroupPath(text), "%q", text)
 	}
 }
 

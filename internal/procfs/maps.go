@@ -52,6 +52,15 @@ type Mapping struct {
 // it yields, so a process that changes its mappings meanwhile may show some
 // twice or not at all. An error ends the sequence.
 func (f FS) Mappings(pid int) iter.Seq2[Mapping, error] {
+	return (&MappingReader{}).Mappings(f, pid)
+}
+
+// A MappingReader reads the mappings of one process after the other, with the same buffer. It is for
+// one goroutine.
+type MappingReader struct{ lines *bufio.Reader }
+
+// Mappings is FS.Mappings.
+func (b *MappingReader) Mappings(f FS, pid int) iter.Seq2[Mapping, error] {
 	return func(yield func(Mapping, error) bool) {
 		file, err := f.open(pid, "maps")
 		if err != nil {
@@ -59,13 +68,18 @@ func (f FS) Mappings(pid int) iter.Seq2[Mapping, error] {
 			return
 		}
 		defer file.Close()
-		readMappings(file, yield)
+		b.read(file, yield)
 	}
 }
 
-func readMappings(r io.Reader, yield func(Mapping, error) bool) {
+func (b *MappingReader) read(r io.Reader, yield func(Mapping, error) bool) {
 	limited := &io.LimitedReader{R: r, N: maxMapsBytes}
-	br := bufio.NewReaderSize(limited, maxMapsLine)
+	if b.lines == nil {
+		b.lines = bufio.NewReaderSize(nil, maxMapsLine)
+	}
+	br := b.lines
+	br.Reset(limited)
+	defer br.Reset(nil)
 	var prev Mapping
 	for n := 0; ; n++ {
 		line, cut, err := readLine(br)

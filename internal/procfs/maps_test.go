@@ -14,7 +14,7 @@ func collect(t *testing.T, text string) ([]Mapping, error) {
 	t.Helper()
 	var got []Mapping
 	var last error
-	readMappings(strings.NewReader(text), func(m Mapping, err error) bool {
+	new(MappingReader).read(strings.NewReader(text), func(m Mapping, err error) bool {
 		if last = err; err == nil {
 			got = append(got, m)
 		}
@@ -86,7 +86,7 @@ func TestMappingsBound(t *testing.T) {
 	line := []byte("1000-2000 r-xp 00000000 00:00 0\n")
 	n := 0
 	var last error
-	readMappings(io.MultiReader(bytes.NewReader(bytes.Repeat(line, MaxMappings)), bytes.NewReader(line)), func(_ Mapping, err error) bool {
+	new(MappingReader).read(io.MultiReader(bytes.NewReader(bytes.Repeat(line, MaxMappings)), bytes.NewReader(line)), func(_ Mapping, err error) bool {
 		if last = err; err == nil {
 			n++
 		}
@@ -113,7 +113,7 @@ func TestMappingsBytesBound(t *testing.T) {
 	head := "1000-2000 r-xp 00000000 00:01 9 /y\n3000-4000 r--p 00000000 00:01 9 /"
 	var got []Mapping
 	var last error
-	readMappings(io.MultiReader(strings.NewReader(head), &tail), func(m Mapping, err error) bool {
+	new(MappingReader).read(io.MultiReader(strings.NewReader(head), &tail), func(m Mapping, err error) bool {
 		if last = err; err == nil {
 			got = append(got, m)
 		}
@@ -130,7 +130,7 @@ func TestMappingsShareStrings(t *testing.T) {
 		fmt.Fprintf(&text, "%x-%x r-xp 00000000 00:01 9 /usr/lib/a-rather-long-library-name.so\n", i*0x1000, (i+1)*0x1000)
 	}
 	allocs := testing.AllocsPerRun(3, func() {
-		readMappings(strings.NewReader(text.String()), func(Mapping, error) bool { return true })
+		new(MappingReader).read(strings.NewReader(text.String()), func(Mapping, error) bool { return true })
 	})
 	require.Less(t, allocs, 20.0)
 }

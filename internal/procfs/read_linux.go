@@ -33,15 +33,16 @@ func openFile(path string) (int, error) {
 const firstRead = 4 << 10
 
 // read returns at most limit bytes of a file of a process and whether there are more. It takes
-// as few system calls as can be: it is done several times for each process that begins.
-func (f FS) read(pid int, name string, limit int) (data []byte, more bool, err error) {
+// as few system calls as can be: it is done several times for each process that begins. What fits
+// is in the buffer, which may be on the stack.
+func (f FS) read(pid int, name string, limit int, buffer []byte) (data []byte, more bool, err error) {
 	path := f.path(pid, name)
 	fd, err := openFile(path)
 	if err != nil {
 		return nil, false, err
 	}
 	defer unix.Close(fd)
-	data = make([]byte, 0, min(limit+1, firstRead))
+	data = buffer[:0:min(limit+1, len(buffer))]
 	for {
 		n, err := unix.Read(fd, data[len(data):cap(data)])
 		switch {

@@ -21,13 +21,13 @@ func TestReadLimit(t *testing.T) {
 				if limit < 1 {
 					continue
 				}
-				data, more, err := f.read(1, name, limit)
+				data, more, err := f.read(1, name, limit, make([]byte, firstRead))
 				require.NoError(t, err)
 				require.Equal(t, len(text) > limit, more, "%d bytes, at most %d", size, limit)
 				require.True(t, bytes.Equal(text[:min(limit, size)], data), "%d bytes, at most %d", size, limit)
 			}
 		}
 	}
-	_, _, err := f.read(2, "stat", 100)
+	_, _, err := f.read(2, "stat", 100, nil)
 	require.ErrorIs(t, err, ErrNoProcess)
 }

@@ -48,7 +48,8 @@ func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // Stat reads /proc/PID/stat.
 func (f FS) Stat(pid int) (Stat, error) {
-	data, _, err := f.read(pid, "stat", maxStatBytes)
+	var buffer [firstRead]byte
+	data, _, err := f.read(pid, "stat", maxStatBytes, buffer[:])
 	if err != nil {
 		return Stat{}, fmt.Errorf("read stat: %w", err)
 	}
@@ -62,8 +63,11 @@ func parseStat(data []byte) (Stat, error) {
 	if open < 0 || end < open {
 		return Stat{}, &FormatError{Msg: "stat without a command"}
 	}
-	rest := bytes.Fields(data[end+1:])
-	if len(rest) <= memoryField || len(rest[0]) != 1 {
+	var rest [memoryField + 1][]byte
+	for i, left := 0, data[end+1:]; i < len(rest); i++ {
+		rest[i], left = cutWord(left)
+	}
+	if len(rest[memoryField]) == 0 || len(rest[0]) != 1 {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "stat with too few fields"}
 	}
 	ticks, err := strconv.ParseUint(string(rest[startTimeField]), 10, 64)
@@ -105,7 +109,8 @@ func (s *Status) Credentials() Credentials { return Credentials{s.UID, s.GIDs} }
 
 // Status reads /proc/PID/status.
 func (f FS) Status(pid int) (Status, error) {
-	data, _, err := f.read(pid, "status", maxStatusBytes)
+	var buffer [firstRead]byte
+	data, _, err := f.read(pid, "status", maxStatusBytes, buffer[:])
 	if err != nil {
 		return Status{}, fmt.Errorf("read status: %w", err)
 	}
@@ -116,47 +121,48 @@ func parseStatus(data []byte) (Status, error) {
 	var s Status
 	var err error
 	found := false
-	for line := range bytes.Lines(data) {
-		key, value, ok := bytes.Cut(line, []byte(":"))
-		words := bytes.Fields(value)
-		if !ok || len(words) == 0 {
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		key, values, _ := bytes.Cut(line, []byte{':'})
+		word, values := cutWord(values)
+		if len(word) == 0 {
 			continue
 		}
 		switch string(key) {
 		case "Uid":
-			if s.UID, err = parseUserID("uid", words[0]); err != nil {
-				return Status{}, err
-			}
+			s.UID, err = parseUserID("uid", word)
 			found = true
 		case "Gid":
-			words = words[:1]
-			fallthrough
+			err = s.addGID(word)
 		case "Groups":
-			for _, word := range words {
-				gid, err := parseUserID("gid", word)
-				if err != nil {
-					return Status{}, err
-				}
-				s.GIDs = append(s.GIDs, gid)
+			for ; err == nil && len(word) > 0; word, values = cutWord(values) {
+				err = s.addGID(word)
 			}
 		case "NSpid":
-			if s.NSPID, err = parsePID("NSpid", words[len(words)-1]); err != nil {
-				return Status{}, err
+			for next := word; len(next) > 0; next, values = cutWord(values) {
+				word = next
 			}
+			s.NSPID, err = parsePID("NSpid", word)
 		case "Tgid":
-			if s.TGID, err = parsePID("Tgid", words[0]); err != nil {
-				return Status{}, err
-			}
+			s.TGID, err = parsePID("Tgid", word)
 		case "TracerPid":
-			if s.TracerPID, err = parsePID("TracerPid", words[0]); err != nil {
-				return Status{}, err
-			}
+			s.TracerPID, err = parsePID("TracerPid", word)
+		}
+		if err != nil {
+			return Status{}, err
 		}
 	}
 	if !found {
 		return Status{}, &FormatError{Msg: "status without a uid"}
 	}
 	return s, nil
+}
+
+func (s *Status) addGID(word []byte) error {
+	gid, err := parseUserID("gid", word)
+	s.GIDs = append(s.GIDs, gid)
+	return err
 }
 
 func parseUserID(what string, word []byte) (uint32, error) {

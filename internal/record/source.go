@@ -1,5 +1,7 @@
 package record
 
+import "slices"
+
 // TLSKind is the way in which a thread-local address is computed: enum tls_kind.
 type TLSKind uint8
 
@@ -49,6 +51,13 @@ type LabelSource struct {
 	Pad       [2]uint8 // 0
 	V8MapType uint16
 	Go        GoLayout // ABIGo only
+}
+
+// LookWhenSampled reports whether it is early enough to look at a process of a program when it is
+// sampled: it begins with all label sources that it has, and what they hold needs no more. Go's need no
+// more, of others' the process context may have the names. Without any, there is nothing to lack.
+func LookWhenSampled(sources []LabelSource, presumed bool) bool {
+	return !presumed && !slices.ContainsFunc(sources, func(s LabelSource) bool { return s.ABI != ABIGo })
 }
 
 // ProcessEntry is what the BPF programs know of a process, or have processes of a program

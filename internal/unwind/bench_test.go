@@ -3,6 +3,7 @@ package unwind_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,7 @@ import (
 )
 
 func BenchmarkNew(b *testing.B) {
-	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*", "/usr/lib/x86_64-linux-musl/libc.so"} {
+	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*", "/usr/lib/x86_64-linux-musl/libc.so", runtime.GOROOT() + "/pkg/tool/linux_amd64/compile"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(b, err)
 		require.NotEmpty(b, paths)

@@ -34,19 +34,18 @@ type builder struct {
 	stats   Stats
 
 	// The section that is being read.
-	eh          bool
-	vaddr       uint64
-	cies        map[uint64]*cie // by offset
-	last        *cie
-	lastOff     uint64
-	signalFDEs  int
-	row         func(from, to uint64) bool // addRow, bound once
-	signal      bool                       // the FDE describes a signal frame
-	full        bool                       // addRow was refused a row
-	ruleOf      map[record.UnwindRule]uint16
-	rules       []record.UnwindRule
-	lastRule    record.UnwindRule
-	lastRuleNum uint16
+	eh         bool
+	vaddr      uint64
+	cies       map[uint64]*cie // by offset
+	last       *cie
+	lastOff    uint64
+	signalFDEs int
+	row        func(from, to uint64) bool // addRow, bound once
+	signal     bool                       // the FDE describes a signal frame
+	full       bool                       // addRow was refused a row
+	ruleOf     map[record.UnwindRule]uint16
+	rules      []record.UnwindRule
+	latest     [32]knownRule // of ruleOf, by latestRule
 
 	// Each row is the bytes that it lasts and its rule. They are outside of Go's heap: there
 	// are several times more of them than most of what else a profiler holds.
@@ -111,15 +110,26 @@ func (b *builder) begin(start, bytes uint64) {
 func (b *builder) addRow(from, to uint64) bool {
 	r, reason := b.machine.compile(b.signal)
 	b.stats.Counts[reason]++
-	rule := b.lastRuleNum
-	if r != b.lastRule {
-		rule = b.ruleNumber(r)
-	}
-	return b.add(to-from, rule)
+	return b.add(to-from, b.ruleNumber(r))
+}
+
+// knownRule is a rule and its number.
+type knownRule struct {
+	rule   record.UnwindRule
+	number uint16
+}
+
+// latestRule returns the place of a rule in builder.latest: most are one of a few, and a map is slow.
+func (b *builder) latestRule(r *record.UnwindRule) *knownRule {
+	return &b.latest[(uint32(r.CFAOffset)^uint32(r.FPOffset)<<1)>>3%uint32(len(b.latest))]
 }
 
 // ruleNumber returns the index of a rule.
 func (b *builder) ruleNumber(r record.UnwindRule) uint16 {
+	latest := b.latestRule(&r)
+	if latest.rule == r {
+		return latest.number
+	}
 	n, ok := b.ruleOf[r]
 	if !ok {
 		if len(b.rules) >= b.limits.Rules {
@@ -130,7 +140,7 @@ func (b *builder) ruleNumber(r record.UnwindRule) uint16 {
 		b.rules = append(b.rules, r)
 		b.ruleOf[r] = n
 	}
-	b.lastRule, b.lastRuleNum = r, n
+	*latest = knownRule{r, n}
 	return n
 }
 

@@ -139,11 +139,7 @@ func (b *builder) goRow(bytes uint64, r record.UnwindRule) error {
 	if bytes == 0 {
 		return nil
 	}
-	rule := b.lastRuleNum
-	if r != b.lastRule {
-		rule = b.ruleNumber(r)
-	}
-	if !b.add(bytes, rule) {
+	if !b.add(bytes, b.ruleNumber(r)) {
 		return &LimitError{"rows", uint64(b.limits.Rows)}
 	}
 	return nil
