@@ -2,8 +2,9 @@ package unwind_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,9 @@ import (
 )
 
 func BenchmarkNew(b *testing.B) {
-	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*", "/usr/lib/x86_64-linux-musl/libc.so", runtime.GOROOT() + "/pkg/tool/linux_amd64/compile"} {
+	tools, err := exec.Command("go", "env", "GOTOOLDIR").Output()
+	require.NoError(b, err)
+	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libLLVM*19*", "/usr/lib/x86_64-linux-musl/libc.so", strings.TrimSpace(string(tools)) + "/compile"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(b, err)
 		require.NotEmpty(b, paths)
