@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -17,11 +18,16 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// Users who run nothing else, of the same group.
+// Users who run nothing else, of the same group. They are this program's: the tests of another one may
+// run at the same time.
+var (
+	floodUser  = firstUser + 2*uint32(os.Getpid())
+	secondUser = floodUser + 1
+)
+
 const (
-	floodUser  = 20001
-	secondUser = 20002
-	bothGroup  = 20003
+	firstUser = 100_000_000
+	bothGroup = 20003
 )
 
 // startAs runs a script of the shell as another user and returns its PID.
@@ -119,7 +125,7 @@ func TestUserShareBytes(t *testing.T) {
 	awaitDrops(t, s.UserDrops, floodUser)
 	require.NoError(t, s.Stop())
 	var account profilerUserShare
-	require.NoError(t, s.objs.Users.Lookup(uint32(floodUser), &account))
+	require.NoError(t, s.objs.Users.Lookup(floodUser, &account))
 	bytes, records, longest := 0, 0, 0
 	drain(t, s, func(r *Record) {
 		if r.UID == floodUser {
@@ -149,7 +155,7 @@ func TestNoAccount(t *testing.T) {
 		return n == 1000
 	})
 	var account profilerUserShare
-	require.ErrorIs(t, s.objs.Users.Lookup(uint32(floodUser), &account), ebpf.ErrKeyNotExist)
+	require.ErrorIs(t, s.objs.Users.Lookup(floodUser, &account), ebpf.ErrKeyNotExist)
 }
 
 // A user whose samples have been read has its share again, while others go on to fill theirs.
