@@ -32,9 +32,9 @@ func entryOf(sources []record.LabelSource) record.ProcessEntry {
 }
 
 // SetProgram has each process that executes a program from now on begin with these
-// label sources. If it is early enough to look at one when it is sampled (record.LookWhenSampled), events
-// of their start can wait: the first sample of each is told (record.EventSampled). If they are presumed, its samples say so (Record.Presumed) until
-// SetLabelSources is called for the process. The kernel forgets programs that have not
+// label sources. If it is early enough to look at one when it is sampled (record.LookWhenSampled),
+// events of their start can wait: the first sample of each is told (record.EventSampled). If they are
+// presumed, its samples say so (Record.Presumed) until SetLabelSources is called for the process. The kernel forgets programs that have not
 // been executed for the longest time when there are too many.
 func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
 	if len(sources) > record.MaxLabelSources {

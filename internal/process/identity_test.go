@@ -339,6 +339,30 @@ func TestExitWhilePublishing(t *testing.T) {
 	require.False(t, known)
 }
 
+// What was published of processes that have ended is taken back together, but of many at once.
+func TestManyExits(t *testing.T) {
+	f := newFake(t)
+	ids := make([]record.ProcessID, maxForgetting+3)
+	for i := range ids {
+		pid := i + 1
+		ids[i] = record.ProcessID{TGID: uint32(pid), StartNs: 5e9}
+		f.image(pid, 500, "/bin/one")
+		f.HandleEvent(record.Event{Kind: record.EventExists, Process: ids[i], PID: pid})
+	}
+	require.Equal(t, len(ids), f.work())
+	for range 2 {
+		for _, id := range ids[:len(ids)-1] {
+			f.HandleEvent(exit(id))
+		}
+	}
+	require.Equal(t, 2, f.work())
+	require.Equal(t, ids[maxForgetting:len(ids)-1], f.published.forgot)
+	require.Equal(t, maxForgetting, f.takeBack())
+	f.HandleEvent(exit(ids[len(ids)-1]))
+	require.Zero(t, f.work())
+	require.Equal(t, 1, f.takeBack())
+}
+
 func TestExitUnpublished(t *testing.T) {
 	f := newFake(t)
 	f.HandleEvent(exists(image1))

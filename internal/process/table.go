@@ -42,6 +42,8 @@ type Table struct {
 	jobs     *jobs
 	hanging  hanging
 	spares   spares
+	// forgetting is how many have ended of which something is still to be taken back.
+	forgetting int
 	// functionsInterval counts the calls of HandedOver.
 	functionsInterval atomic.Uint64
 	// functionUsers are those whose processes have functions, by user id. Guarded by mu.

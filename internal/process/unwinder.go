@@ -111,21 +111,35 @@ func (t *Table) rowsChanged(handles []uint64) {
 	}
 }
 
-// forgetEvery is how often what was published of processes that have ended is taken back: the
-// sampling programs have removed all but the mappings at the exit, so a wake-up for each is too much.
-const forgetEvery = 250 * time.Millisecond
+const (
+	// forgetEvery is how often what was published of processes that have ended is taken back: the
+	// sampling programs have removed all but the mappings at the exit, so a wake-up for each is too much.
+	forgetEvery = 250 * time.Millisecond
+	// maxForgetting processes wait for that. Others come at once: what is urgent, however much there is
+	// of it, must not keep the maps full.
+	maxForgetting = 256
+)
 
 // forgetExited has taken back what was published of a process, if it has ended: before its end was
 // told, or after that. The table is locked.
 func (t *Table) forgetExited(p *Process) {
-	if p.exited && (p.publication != unpublished || p.listed) {
-		now := t.now()
-		t.jobs.schedule(p, workForget, now-now%int64(forgetEvery)+int64(forgetEvery))
+	if !p.exited || p.publication == unpublished && !p.listed || p.work&workForget != 0 {
+		return
 	}
+	due := int64(urgent)
+	if t.forgetting < maxForgetting {
+		now := t.now()
+		due = now - now%int64(forgetEvery) + int64(forgetEvery)
+	}
+	t.forgetting++
+	t.jobs.schedule(p, workForget, due)
 }
 
 // forget takes back what was published of a process.
 func (t *Table) forget(p *Process) {
+	t.mu.Lock()
+	t.forgetting--
+	t.mu.Unlock()
 	err := t.opts.Publisher.Forget(p.id)
 	if t.opts.Unwinder != nil {
 		err = errors.Join(err, t.opts.Unwinder.ForgetMappings(p.id))

@@ -16,8 +16,8 @@
  * two records for each further CPU.
  *
  * While no more than unshared_bytes are unread in all, which is the rule, no user can have more, and
- * no account is kept: it takes more time than all else that is said of who is sampled. What was written
- * then is nobody's later on, so that a user has at most the sum of both.
+ * no account is kept: it takes a lookup more for each sample. What was written then is nobody's later
+ * on, so that a user has at most the sum of both.
  *
  * Where atomic operations have no results (before Linux 5.12), two CPUs that move the
  * position at the same time forget what was unread before it: then a user may have up to
