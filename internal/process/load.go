@@ -47,6 +47,9 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		t.programs.teach(p)
 	}
 	if w&workForget != 0 {
+		t.mu.Lock()
+		t.forgetting--
+		t.mu.Unlock()
 		t.forget(p)
 		return
 	}

@@ -137,9 +137,6 @@ func (t *Table) forgetExited(p *Process) {
 
 // forget takes back what was published of a process.
 func (t *Table) forget(p *Process) {
-	t.mu.Lock()
-	t.forgetting--
-	t.mu.Unlock()
 	err := t.opts.Publisher.Forget(p.id)
 	if t.opts.Unwinder != nil {
 		err = errors.Join(err, t.opts.Unwinder.ForgetMappings(p.id))
