@@ -29,9 +29,6 @@ func openFile(path string) (int, error) {
 	}
 }
 
-// firstRead is enough for most files of a process.
-const firstRead = 4 << 10
-
 // read returns at most limit bytes of a file of a process and whether there are more. It takes
 // as few system calls as can be: it is done several times for each process that begins. What fits
 // is in the buffer, which may be on the stack.

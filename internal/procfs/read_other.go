@@ -14,7 +14,7 @@ func (f FS) open(pid int, name string) (*os.File, error) {
 }
 
 // read returns at most limit bytes of a file of a process and whether there are more.
-func (f FS) read(pid int, name string, limit int) (data []byte, more bool, err error) {
+func (f FS) read(pid int, name string, limit int, _ []byte) (data []byte, more bool, err error) {
 	file, err := f.open(pid, name)
 	if err != nil {
 		return nil, false, err

@@ -8,6 +8,9 @@ import (
 	"strconv"
 )
 
+// firstRead is enough for most files of a process.
+const firstRead = 4 << 10
+
 const (
 	maxStatBytes   = 4 << 10
 	maxStatusBytes = 64 << 10

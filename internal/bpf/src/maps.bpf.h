@@ -309,7 +309,7 @@ struct v8_walk {
 	__u8 search[V8_SEARCH_BYTES];
 };
 
-/* What each sample uses comes first and together: at low rates most of a sample's time goes for what the caches lack. */
+/* What each sample uses comes first, together: at low rates most of its time goes for what the caches lack. */
 struct scratch {
 	struct user_regs user; /* of the task */
 	__u64 regs[NUM_REGS];  /* that rules may refer to, by DWARF number */
