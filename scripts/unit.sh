@@ -23,6 +23,7 @@ declare -A few=(
 	[$module/cmd/labelprof/internal/sink]=''
 	[$module/internal/symbol]='^Test(Cache|PerfMaps|Reading|Kernel|GoFrames(Stuck|Concurrent)|OutsideOfHeap)'
 	[$module/internal/bpf]=''
+	[$module/internal/procfs]='^Test(Blocked|OpenMapped|PathsOfOtherKinds|MappedDevice|MountNamespace|ChrootEscape|Overlay|PathBeyondPathMax|EndlessProcFiles)'
 	[$module/internal/testutil]=''
 	[$module/test/mutants]=''
 )
