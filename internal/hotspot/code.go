@@ -134,7 +134,7 @@ func (p *process) readCode(mem langruntime.Memory, object uint64, cookie uint32)
 
 // compiled is the code of a method and of what was inlined into it.
 type compiled struct {
-	name    langruntime.Frame // without a line
+	own     langruntime.Frame // at its first line
 	places  []place           // by ascending pc
 	scopes  []scope
 	methods []langruntime.Frame
@@ -157,19 +157,28 @@ type scope struct {
 
 // Frames implements langruntime.Function.
 func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	own := c.own
+	if position == 0 {
+		own.Line = 0
+		return append(to, own)
+	}
 	i := sort.Search(len(c.places), func(i int) bool { return c.places[i].pc >= position })
-	if i > 0 && i == len(c.places) && c.scopes[c.places[i-1].scope].sender < 0 {
-		i-- // behind the last one, in which nothing was inlined
+	switch {
+	case i < len(c.places):
+		for at := c.places[i].scope; at >= 0; at = c.scopes[at].sender {
+			f := c.methods[c.scopes[at].method]
+			f.Line = int(c.scopes[at].line)
+			to = append(to, f)
+		}
+		return to
+	case i > 0: // behind the last one: what was inlined there has ended
+		at := c.places[i-1].scope
+		for c.scopes[at].sender >= 0 {
+			at = c.scopes[at].sender
+		}
+		own.Line = int(c.scopes[at].line)
 	}
-	if i == len(c.places) || position == 0 {
-		return append(to, c.name)
-	}
-	for at := c.places[i].scope; at >= 0; at = c.scopes[at].sender {
-		f := c.methods[c.scopes[at].method]
-		f.Line = int(c.scopes[at].line)
-		to = append(to, f)
-	}
-	return to
+	return append(to, own)
 }
 
 // Bytes implements langruntime.Function.
@@ -313,6 +322,7 @@ func (s *scopeReader) finish(own int32) *compiled {
 		c.methods = append(c.methods, langruntime.Frame{Name: m.name, File: m.file})
 		c.size += int(unsafe.Sizeof(langruntime.Frame{})) + len(m.name) + len(m.file)
 	}
-	c.name = c.methods[own]
+	c.own = c.methods[own]
+	c.own.Line = lineOf(s.read[own].lines, 0)
 	return c
 }

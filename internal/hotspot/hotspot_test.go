@@ -121,6 +121,32 @@ func TestMethodGone(t *testing.T) {
 	require.ErrorIs(t, err, langruntime.ErrGone)
 }
 
+// Behind the last place, what was inlined there has ended. Without any, the method's first line counts.
+func TestCompiledMethodBehindPlaces(t *testing.T) {
+	for _, version := range versions {
+		j := newJVM(t, version, "")
+		p := j.open(t)
+		outer := j.method(p, "shop/Cart", "add", "Cart.java", 200, lines(p))
+		inner := j.method(p, "shop/Price$Tax", "of", "Price.java", 200, lines(p))
+		scopes := append([]byte{0}, numbers(p, 0, 1, 6)...) // at 1: outer, bytecode 5
+		scopes = append(scopes, numbers(p, 1, 2, 1)...)     // at 4: inner at bytecode 0, in outer
+		frames := func(places []part, position uint32) []langruntime.Frame {
+			object, cookie := p.frameOf(j.image, j.nmethod(p, nameCompiled, outer, []uint64{outer, inner}, scopes, places))
+			f, err := p.Read(j, object, cookie)
+			require.NoError(t, err)
+			return f.Frames(nil, position)
+		}
+		cart := langruntime.Frame{Name: "shop.Cart.add", File: "Cart.java", Line: 12}
+		tax := langruntime.Frame{Name: "shop.Price$Tax.of", File: "Price.java", Line: 10}
+		require.Equal(t, []langruntime.Frame{tax, cart}, frames([]part{{16, 4}}, 16), version)
+		require.Equal(t, []langruntime.Frame{cart}, frames([]part{{16, 4}}, 17), version)
+		cart.Line = 10
+		require.Equal(t, []langruntime.Frame{cart}, frames(nil, 16), version)
+		cart.Line = 0
+		require.Equal(t, []langruntime.Frame{cart}, frames(nil, 0), version)
+	}
+}
+
 func TestCompiledMethod(t *testing.T) {
 	for _, version := range versions {
 		j := newJVM(t, version, "")

@@ -172,6 +172,7 @@ var hotSpotModes = map[string][]string{
 	"c1-lines":    {"-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"},
 	"zgc":         {"-XX:+UseZGC"},
 	"g1":          {"-XX:+UseG1GC", "-Xmx64m"},
+	"serial":      {"-XX:+UseSerialGC"},
 	"virtual":     nil,
 }
 
@@ -184,7 +185,7 @@ func TestRuntimesHotSpot(t *testing.T) {
 	commands := ends(javas())
 	require.NotEmpty(t, commands, "no JVM 17, 21 or 25")
 	dir, facts := buildChains(t)
-	modes := size([]string{"default", "interpreted", "c1", "c1-lines", "g1", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
+	modes := size([]string{"default", "interpreted", "c1", "c1-lines", "g1", "serial", "zgc", "virtual"}, []string{"default", "interpreted"}, []string{"default"})
 	for _, command := range commands {
 		for _, mode := range modes {
 			if mode == "virtual" && !hasVirtualThreads(command) {
