@@ -19,6 +19,7 @@ const (
 	contextsMapCounts               = "counts"
 	contextsMapEvents               = "events"
 	contextsMapFileRows             = "file_rows"
+	contextsMapLabelSources         = "label_sources"
 	contextsMapLastContext          = "last_context"
 	contextsMapProcesses            = "processes"
 	contextsMapPrograms             = "programs"
@@ -26,7 +27,6 @@ const (
 	contextsMapRuntimes             = "runtimes"
 	contextsMapSamples              = "samples"
 	contextsMapScratches            = "scratches"
-	contextsMapUnwindLists          = "unwind_lists"
 	contextsMapUnwindMappings       = "unwind_mappings"
 	contextsMapUnwindTables         = "unwind_tables"
 	contextsProgContextNamed        = "context_named"
@@ -95,6 +95,7 @@ type contextsMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	LastContext    *ebpf.MapSpec `ebpf:"last_context"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
@@ -102,7 +103,6 @@ type contextsMapSpecs struct {
 	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 }
@@ -147,6 +147,7 @@ type contextsMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	LastContext    *ebpf.Map `ebpf:"last_context"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
@@ -154,7 +155,6 @@ type contextsMaps struct {
 	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 }
@@ -164,6 +164,7 @@ func (m *contextsMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.LabelSources,
 		m.LastContext,
 		m.Processes,
 		m.Programs,
@@ -171,7 +172,6 @@ func (m *contextsMaps) Close() error {
 		m.Runtimes,
 		m.Samples,
 		m.Scratches,
-		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
 	)

@@ -94,7 +94,7 @@ func execute(t *testing.T, s *Sampler, path string) (key record.FileKey, known b
 		if err != nil {
 			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)
 		}
-		known = err == nil && entry.Head.NumSources > 0
+		known = err == nil && entry.Labelled
 	}
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())

@@ -44,7 +44,7 @@ func TestFilter(t *testing.T) {
 			require.NoError(t, s.SetLabelSources(id, nil))
 			readUntil(t, s, func(r *Record) bool { return r.PID == out.pid })
 			// What another process says of itself does not count.
-			other, entry := id, record.ProcessEntry{Head: record.ProcessHead{Filtered: true}}
+			other, entry := id, record.ProcessEntry{Filtered: true}
 			other.ExecID++
 			sealProcess(&other, &entry)
 			require.NoError(t, s.objs.Processes.Put(&id, &entry))
@@ -117,7 +117,7 @@ func TestFilterFork(t *testing.T) {
 					key := ev.Process
 					var entry record.ProcessEntry
 					require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
-					require.Equal(t, !judge, entry.Head.Filtered)
+					require.Equal(t, !judge, entry.Filtered)
 				}
 			}
 			require.NoError(t, stdin.Close())

@@ -94,25 +94,24 @@ func mapsBytes(spec *ebpf.CollectionSpec, cpus int, but map[string]bool) (sum in
 
 // growing are the maps whose size follows from Config.MaxMapBytes.
 func growing() map[string]bool {
-	return map[string]bool{profilerMapProcesses: true, profilerMapUnwindLists: true, profilerMapUnwindMappings: true}
+	return map[string]bool{profilerMapProcesses: true, profilerMapLabelSources: true, profilerMapUnwindMappings: true}
 }
 
 // sizeMaps gives the maps that grow with the processes what Config.MaxMapBytes leaves
 // beside the others, and beside what is set aside for unwind tables and OffCPU.
 func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	c := &s.config
-	processes, lists, mappings := spec.Maps[profilerMapProcesses], spec.Maps[profilerMapUnwindLists], spec.Maps[profilerMapUnwindMappings]
+	processes, sources, mappings := spec.Maps[profilerMapProcesses], spec.Maps[profilerMapLabelSources], spec.Maps[profilerMapUnwindMappings]
 	processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
 	if s.kernel.older { // they take their memory from the start
 		processes.MaxEntries = min(processes.MaxEntries, olderMaxProcesses)
 		mappings.MaxEntries = olderMaxChunks
 	}
 	if c.FramePointersOnly {
-		lists.MaxEntries, mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1, 1
+		mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1
 		spec.Maps[profilerMapRuntimes].MaxEntries = 1
-	} else {
-		lists.MaxEntries = processes.MaxEntries
 	}
+	sources.MaxEntries = processes.MaxEntries
 	fixed := mapsBytes(spec, s.cpus.Possible, growing())
 	contexts, err := contextsBytes(s.cpus.Possible)
 	if err != nil {
@@ -135,11 +134,11 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 			ErrMapBytes, c.MaxMapBytes, c.MaxTableBytes, fixed, minGrowingBytes)
 	}
 	ofProcesses := func() int {
-		return shapeOf(processes).bytes(s.cpus.Possible) + shapeOf(lists).bytes(s.cpus.Possible)
+		return shapeOf(processes).bytes(s.cpus.Possible) + shapeOf(sources).bytes(s.cpus.Possible)
 	}
 	for ofProcesses() > room/2 {
 		processes.MaxEntries /= 2
-		lists.MaxEntries = min(lists.MaxEntries, processes.MaxEntries)
+		sources.MaxEntries = processes.MaxEntries
 	}
 	for shapeOf(mappings).bytes(s.cpus.Possible) > room-ofProcesses() {
 		mappings.MaxEntries /= 2
@@ -173,7 +172,7 @@ func (s *Sampler) MapBytes() int {
 	s.tablesMu.Lock()
 	sum := s.fixedBytes + s.tables.bytes
 	s.tablesMu.Unlock()
-	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.UnwindLists, s.objs.UnwindMappings} {
+	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.LabelSources, s.objs.UnwindMappings} {
 		sum += memlock(m)
 	}
 	return sum

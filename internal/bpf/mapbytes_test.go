@@ -31,7 +31,7 @@ func TestMapBytesLimit(t *testing.T) {
 	require.NoError(t, err)
 	defer off.Close()
 	most := s.fixedBytes + tables
-	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.UnwindLists, s.objs.UnwindMappings} {
+	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.LabelSources, s.objs.UnwindMappings} {
 		info, err := m.Info()
 		require.NoError(t, err)
 		most += mapShape{m.Type(), m.KeySize(), m.ValueSize(), m.MaxEntries(), info.Flags}.bytes(s.cpus.Possible)
@@ -182,10 +182,10 @@ func TestMappingsWithoutRoom(t *testing.T) {
 	require.LessOrEqual(t, s.MapBytes(), 6<<20)
 	first := record.ProcessID{TGID: 1, StartNs: 1}
 	require.Error(t, s.SetUnwindMappings(first, list, 0))
-	var known record.UnwindList
-	require.ErrorIs(t, s.objs.UnwindLists.Lookup(&first, &known), ebpf.ErrKeyNotExist)
+	var known record.ProcessEntry
+	require.ErrorIs(t, s.objs.Processes.Lookup(&first, &known), ebpf.ErrKeyNotExist)
 	for pid := uint32(2); pid <= uint32(set); pid++ {
-		require.NoError(t, s.objs.UnwindLists.Lookup(record.ProcessID{TGID: pid, StartNs: 1}, &known))
+		require.NoError(t, s.objs.Processes.Lookup(record.ProcessID{TGID: pid, StartNs: 1}, &known))
 	}
 	// It has left room, in which it finds its place again.
 	require.NoError(t, s.SetUnwindMappings(first, list[:1], 0))

@@ -6,19 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // noSlot is a slot without a table.
 const noSlot = record.MaxUnwindTables
-
-// unwindList is what the kernel knows of a process's mappings. Guarded by Sampler.listsMu.
-type unwindList struct {
-	id     uint64
-	chunks uint32
-}
 
 // SetUnwindMappings replaces what is known of a process's mappings, which are
 // sorted by address, while it had so many pages mapped executable and not writable. Whenever
@@ -29,25 +21,20 @@ func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.Unwin
 	if len(mappings) > record.MaxUnwindMappings {
 		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), record.MaxUnwindMappings)
 	}
-	s.listsMu.Lock()
-	defer s.listsMu.Unlock()
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k := s.known(id)
+	before := k
 	s.listID++
-	list := unwindList{id: s.listID}
-	for len(mappings) > int(list.chunks)*record.UnwindChunkMappings {
-		chunk := s.chunk(list.id, mappings[list.chunks*record.UnwindChunkMappings:])
-		if err := s.objs.UnwindMappings.Put(record.UnwindChunkKey{List: list.id, Chunk: list.chunks}, chunk); err != nil {
-			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
+	k.entry.List, k.entry.Mappings, k.entry.ExecPages, k.chunks = s.listID, uint32(len(mappings)), execPages, 0
+	for len(mappings) > int(k.chunks)*record.UnwindChunkMappings {
+		chunk := s.chunk(s.listID, mappings[k.chunks*record.UnwindChunkMappings:])
+		if err := s.objs.UnwindMappings.Put(record.UnwindChunkKey{List: s.listID, Chunk: k.chunks}, chunk); err != nil {
+			return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeChunks(k), s.removeList(id, before))
 		}
-		list.chunks++
+		k.chunks++
 	}
-	known := record.UnwindList{ID: list.id, Count: uint32(len(mappings)), ExecPages: execPages, Runtime: s.runtimes[id]}
-	sealList(&id, &known)
-	if err := s.objs.UnwindLists.Put(&id, &known); err != nil {
-		return errors.Join(fmt.Errorf("set mappings of process %d: %w", id.TGID, err), s.removeList(list), s.forgetMappings(id))
-	}
-	old := s.lists[id]
-	s.lists[id] = list
-	return s.removeList(old)
+	return errors.Join(s.tell(id, k), s.removeChunks(before))
 }
 
 func (s *Sampler) chunk(list uint64, mappings []record.UnwindMapping) *record.UnwindChunk {
@@ -64,62 +51,63 @@ func (s *Sampler) chunk(list uint64, mappings []record.UnwindMapping) *record.Un
 	return c
 }
 
-func (s *Sampler) removeList(l unwindList) error {
+// removeChunks removes those of a process's list.
+func (s *Sampler) removeChunks(k knownProcess) error {
 	var errs []error
-	for i := range l.chunks {
-		err := s.objs.UnwindMappings.Delete(record.UnwindChunkKey{List: l.id, Chunk: i})
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	for i := range k.chunks {
+		if err := remove(s.objs.UnwindMappings, record.UnwindChunkKey{List: k.entry.List, Chunk: i}); err != nil {
 			errs = append(errs, fmt.Errorf("remove mappings: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// removeList has nothing known of a process's mappings.
+func (s *Sampler) removeList(id record.ProcessID, k knownProcess) error {
+	before := k
+	k.entry.List, k.entry.Mappings, k.entry.ExecPages, k.chunks = 0, 0, 0, 0
+	return errors.Join(s.tell(id, k), s.removeChunks(before))
+}
+
 // SetRuntime tells of the language runtime of a process, before SetUnwindMappings, which has
 // it looked at. Kind RuntimeNone: it has none.
 func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error {
-	s.listsMu.Lock()
-	defer s.listsMu.Unlock()
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k := s.known(id)
 	if runtime.Kind == record.RuntimeNone {
-		return s.forgetRuntime(id)
+		return s.removeRuntime(id, k)
 	}
 	sealRuntime(&id, &runtime)
 	if err := s.objs.Runtimes.Put(&id, &runtime); err != nil {
-		return fmt.Errorf("set runtime of process %d: %w", id.TGID, err)
+		return errors.Join(fmt.Errorf("set runtime of process %d: %w", id.TGID, err), s.removeRuntime(id, k))
 	}
-	s.runtimes[id] = runtime.Kind
-	return nil
+	k.entry.Runtime = uint8(runtime.Kind)
+	return s.tell(id, k)
 }
 
-func (s *Sampler) forgetRuntime(id record.ProcessID) error {
-	delete(s.runtimes, id)
-	// A child has its parent's, of which only the sampling programs know.
-	if err := s.objs.Runtimes.Delete(&id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("forget runtime of process %d: %w", id.TGID, err)
+// removeRuntime has a process without a language runtime.
+func (s *Sampler) removeRuntime(id record.ProcessID, k knownProcess) error {
+	if k.entry.Runtime == 0 {
+		return nil
 	}
-	return nil
+	k.entry.Runtime = 0
+	return errors.Join(s.tell(id, k), remove(s.objs.Runtimes, &id))
 }
 
 // ForgetMappings takes back what SetUnwindMappings and SetRuntime did. Unknown processes are no error.
 func (s *Sampler) ForgetMappings(id record.ProcessID) error {
-	s.listsMu.Lock()
-	defer s.listsMu.Unlock()
-	var err error
-	if _, known := s.runtimes[id]; known {
-		err = s.forgetRuntime(id)
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k, told := s.processes[id]
+	if !told {
+		return nil
 	}
-	if _, known := s.lists[id]; known {
-		err = errors.Join(err, s.forgetMappings(id))
+	runtime := k.entry.Runtime
+	k.entry.Runtime = 0
+	err := s.removeList(id, k)
+	if runtime != 0 {
+		err = errors.Join(err, remove(s.objs.Runtimes, &id))
 	}
 	return err
-}
-
-func (s *Sampler) forgetMappings(id record.ProcessID) error {
-	err := s.objs.UnwindLists.Delete(&id)
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		err = nil // the kernel removes it when the process exits
-	}
-	old := s.lists[id]
-	delete(s.lists, id)
-	return errors.Join(err, s.removeList(old))
 }

@@ -61,13 +61,13 @@ func TestMovedCode(t *testing.T) {
 	})
 	moved(true) // The same list, which has just been used, does not hold with other pages.
 	id := identify(t, s, pid)
-	var held record.UnwindList
-	require.NoError(t, s.objs.UnwindLists.Lookup(&id, &held))
+	var held record.ProcessEntry
+	require.NoError(t, s.objs.Processes.Lookup(&id, &held))
 	for i := range 100 { // whoever else is sampled in between takes the place of what is kept
 		other := held
 		other.ExecPages += uint64(i % 2)
-		sealList(&id, &other)
-		require.NoError(t, s.objs.UnwindLists.Put(&id, &other))
+		sealProcess(&id, &other)
+		require.NoError(t, s.objs.Processes.Put(&id, &other))
 		var now unix.Timespec
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 		readUntil(t, s, func(r *Record) bool {

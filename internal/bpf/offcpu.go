@@ -132,9 +132,9 @@ func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, room int) {
 func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		offcpuMapFileRows:       s.objs.FileRows,
+		offcpuMapLabelSources:   s.objs.LabelSources,
 		offcpuMapProcesses:      s.objs.Processes,
 		offcpuMapRuntimes:       s.objs.Runtimes,
-		offcpuMapUnwindLists:    s.objs.UnwindLists,
 		offcpuMapUnwindMappings: s.objs.UnwindMappings,
 		offcpuMapUnwindTables:   s.objs.UnwindTables,
 	}
@@ -142,7 +142,7 @@ func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
 
 func sharedMapNames() map[string]bool {
 	return map[string]bool{
-		offcpuMapProcesses: true, offcpuMapUnwindLists: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
+		offcpuMapProcesses: true, offcpuMapLabelSources: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
 		offcpuMapFileRows: true, offcpuMapRuntimes: true,
 	}
 }

@@ -39,6 +39,7 @@ const (
 	offcpuMapCounts               = "counts"
 	offcpuMapEvents               = "events"
 	offcpuMapFileRows             = "file_rows"
+	offcpuMapLabelSources         = "label_sources"
 	offcpuMapOffCpuThreads        = "off_cpu_threads"
 	offcpuMapProcesses            = "processes"
 	offcpuMapPrograms             = "programs"
@@ -46,7 +47,6 @@ const (
 	offcpuMapRuntimes             = "runtimes"
 	offcpuMapSamples              = "samples"
 	offcpuMapScratches            = "scratches"
-	offcpuMapUnwindLists          = "unwind_lists"
 	offcpuMapUnwindMappings       = "unwind_mappings"
 	offcpuMapUnwindTables         = "unwind_tables"
 	offcpuMapUsers                = "users"
@@ -125,6 +125,7 @@ type offcpuMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.MapSpec `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
@@ -132,7 +133,6 @@ type offcpuMapSpecs struct {
 	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 	Users          *ebpf.MapSpec `ebpf:"users"`
@@ -187,6 +187,7 @@ type offcpuMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.Map `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
@@ -194,7 +195,6 @@ type offcpuMaps struct {
 	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 	Users          *ebpf.Map `ebpf:"users"`
@@ -205,6 +205,7 @@ func (m *offcpuMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.LabelSources,
 		m.OffCpuThreads,
 		m.Processes,
 		m.Programs,
@@ -212,7 +213,6 @@ func (m *offcpuMaps) Close() error {
 		m.Runtimes,
 		m.Samples,
 		m.Scratches,
-		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
 		m.Users,

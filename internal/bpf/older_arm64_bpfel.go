@@ -19,13 +19,13 @@ const (
 	olderMapCounts               = "counts"
 	olderMapEvents               = "events"
 	olderMapFileRows             = "file_rows"
+	olderMapLabelSources         = "label_sources"
 	olderMapProcesses            = "processes"
 	olderMapPrograms             = "programs"
 	olderMapRuntimes             = "runtimes"
 	olderMapSampled              = "sampled"
 	olderMapSamples              = "samples"
 	olderMapScratches            = "scratches"
-	olderMapUnwindLists          = "unwind_lists"
 	olderMapUnwindMappings       = "unwind_mappings"
 	olderMapUnwindTables         = "unwind_tables"
 	olderMapUsers                = "users"
@@ -121,13 +121,13 @@ type olderMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Sampled        *ebpf.MapSpec `ebpf:"sampled"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 	Users          *ebpf.MapSpec `ebpf:"users"`
@@ -191,13 +191,13 @@ type olderMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Sampled        *ebpf.Map `ebpf:"sampled"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 	Users          *ebpf.Map `ebpf:"users"`
@@ -208,13 +208,13 @@ func (m *olderMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.LabelSources,
 		m.Processes,
 		m.Programs,
 		m.Runtimes,
 		m.Sampled,
 		m.Samples,
 		m.Scratches,
-		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
 		m.Users,

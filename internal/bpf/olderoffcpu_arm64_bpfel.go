@@ -19,6 +19,7 @@ const (
 	olderoffcpuMapCounts               = "counts"
 	olderoffcpuMapEvents               = "events"
 	olderoffcpuMapFileRows             = "file_rows"
+	olderoffcpuMapLabelSources         = "label_sources"
 	olderoffcpuMapOffCpuThreads        = "off_cpu_threads"
 	olderoffcpuMapProcesses            = "processes"
 	olderoffcpuMapPrograms             = "programs"
@@ -26,7 +27,6 @@ const (
 	olderoffcpuMapRuntimes             = "runtimes"
 	olderoffcpuMapSamples              = "samples"
 	olderoffcpuMapScratches            = "scratches"
-	olderoffcpuMapUnwindLists          = "unwind_lists"
 	olderoffcpuMapUnwindMappings       = "unwind_mappings"
 	olderoffcpuMapUnwindTables         = "unwind_tables"
 	olderoffcpuMapUsers                = "users"
@@ -105,6 +105,7 @@ type olderoffcpuMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.MapSpec `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
@@ -112,7 +113,6 @@ type olderoffcpuMapSpecs struct {
 	Runtimes       *ebpf.MapSpec `ebpf:"runtimes"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 	Users          *ebpf.MapSpec `ebpf:"users"`
@@ -167,6 +167,7 @@ type olderoffcpuMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.Map `ebpf:"off_cpu_threads"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
@@ -174,7 +175,6 @@ type olderoffcpuMaps struct {
 	Runtimes       *ebpf.Map `ebpf:"runtimes"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 	Users          *ebpf.Map `ebpf:"users"`
@@ -185,6 +185,7 @@ func (m *olderoffcpuMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.LabelSources,
 		m.OffCpuThreads,
 		m.Processes,
 		m.Programs,
@@ -192,7 +193,6 @@ func (m *olderoffcpuMaps) Close() error {
 		m.Runtimes,
 		m.Samples,
 		m.Scratches,
-		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
 		m.Users,

@@ -137,6 +137,7 @@ const (
 	profilerMapCounts               = "counts"
 	profilerMapEvents               = "events"
 	profilerMapFileRows             = "file_rows"
+	profilerMapLabelSources         = "label_sources"
 	profilerMapNamed                = "named"
 	profilerMapProcesses            = "processes"
 	profilerMapPrograms             = "programs"
@@ -144,7 +145,6 @@ const (
 	profilerMapSampled              = "sampled"
 	profilerMapSamples              = "samples"
 	profilerMapScratches            = "scratches"
-	profilerMapUnwindLists          = "unwind_lists"
 	profilerMapUnwindMappings       = "unwind_mappings"
 	profilerMapUnwindTables         = "unwind_tables"
 	profilerMapUsers                = "users"
@@ -242,6 +242,7 @@ type profilerMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
+	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	Named          *ebpf.MapSpec `ebpf:"named"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
@@ -249,7 +250,6 @@ type profilerMapSpecs struct {
 	Sampled        *ebpf.MapSpec `ebpf:"sampled"`
 	Samples        *ebpf.MapSpec `ebpf:"samples"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	UnwindLists    *ebpf.MapSpec `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.MapSpec `ebpf:"unwind_tables"`
 	Users          *ebpf.MapSpec `ebpf:"users"`
@@ -313,6 +313,7 @@ type profilerMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
+	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	Named          *ebpf.Map `ebpf:"named"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
@@ -320,7 +321,6 @@ type profilerMaps struct {
 	Sampled        *ebpf.Map `ebpf:"sampled"`
 	Samples        *ebpf.Map `ebpf:"samples"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	UnwindLists    *ebpf.Map `ebpf:"unwind_lists"`
 	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
 	UnwindTables   *ebpf.Map `ebpf:"unwind_tables"`
 	Users          *ebpf.Map `ebpf:"users"`
@@ -331,6 +331,7 @@ func (m *profilerMaps) Close() error {
 		m.Counts,
 		m.Events,
 		m.FileRows,
+		m.LabelSources,
 		m.Named,
 		m.Processes,
 		m.Programs,
@@ -338,7 +339,6 @@ func (m *profilerMaps) Close() error {
 		m.Sampled,
 		m.Samples,
 		m.Scratches,
-		m.UnwindLists,
 		m.UnwindMappings,
 		m.UnwindTables,
 		m.Users,

@@ -73,7 +73,7 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
-	require.NoError(t, s.SetLabelSources(identify(t, s, known.pid), nil))
+	require.NoError(t, s.SetUnwindMappings(identify(t, s, known.pid), nil, 0))
 	require.NoError(t, s.Start())
 	var mu sync.Mutex
 	told := map[record.ProcessID]int{}
@@ -218,7 +218,7 @@ func TestExecOfKnownProcess(t *testing.T) {
 		_ = sh.Wait()
 	}()
 	awaitExec(sh.Process.Pid)
-	require.NoError(t, s.SetLabelSources(identify(t, s, uint32(sh.Process.Pid)), nil))
+	require.NoError(t, s.SetUnwindMappings(identify(t, s, uint32(sh.Process.Pid)), nil, 0))
 	_, err = in.Write([]byte("\n"))
 	require.NoError(t, err)
 	awaitExec(sh.Process.Pid)

@@ -25,23 +25,23 @@ func TestElementsOfOthers(t *testing.T) {
 	other.StartNs++
 	t.Run("label sources", func(t *testing.T) {
 		require.NoError(t, r.s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
-		var entry record.ProcessEntry
-		require.NoError(t, r.s.objs.Processes.Lookup(&id, &entry))
-		put := func(entry record.ProcessEntry) (known bool) {
-			require.NoError(t, r.s.objs.Processes.Put(&id, &entry))
+		var sources record.LabelSources
+		require.NoError(t, r.s.objs.LabelSources.Lookup(&id, &sources))
+		put := func(sources record.LabelSources) (known bool) {
+			require.NoError(t, r.s.objs.LabelSources.Put(&id, &sources))
 			r.from(t, &tgt.pid, func(rec *Record) { known = rec.Known && len(rec.Labels) > 0 })
 			return known
 		}
-		for _, change := range []func(e *record.ProcessEntry){
-			func(e *record.ProcessEntry) { sealProcess(&other, e) },
-			func(e *record.ProcessEntry) { e.Sources[0].Offset += 8 },
-			func(e *record.ProcessEntry) { e.Head.NumSources++ },
-			func(e *record.ProcessEntry) { e.Head.Presumed = true },
+		for _, change := range []func(l *record.LabelSources){
+			func(l *record.LabelSources) { sealSources(&other, l) },
+			func(l *record.LabelSources) { l.Source[0].Offset += 8 },
+			func(l *record.LabelSources) { l.Count++ },
+			func(l *record.LabelSources) { l.Presumed = true },
 		} {
-			changed := entry
+			changed := sources
 			change(&changed)
 			require.False(t, put(changed))
-			require.True(t, put(entry))
+			require.True(t, put(sources))
 		}
 	})
 	// Nothing else tells of its mappings.
@@ -51,33 +51,33 @@ func TestElementsOfOthers(t *testing.T) {
 		}
 	}
 	r.requireWhole(t, tgt)
-	t.Run("list", func(t *testing.T) {
-		var list record.UnwindList
-		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
-		for _, change := range []func(l *record.UnwindList){
-			func(l *record.UnwindList) { sealList(&other, l) },
-			func(l *record.UnwindList) { l.Runtime = record.RuntimeV8 },
+	t.Run("process", func(t *testing.T) {
+		var entry record.ProcessEntry
+		require.NoError(t, r.s.objs.Processes.Lookup(&id, &entry))
+		for _, change := range []func(e *record.ProcessEntry){
+			func(e *record.ProcessEntry) { sealProcess(&other, e) },
+			func(e *record.ProcessEntry) { e.Runtime = uint8(record.RuntimeV8) },
 		} {
-			changed := list
+			changed := entry
 			change(&changed)
-			require.NoError(t, r.s.objs.UnwindLists.Put(&id, &changed))
+			require.NoError(t, r.s.objs.Processes.Put(&id, &changed))
 			r.requireNoRows(t, tgt)
-			require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
+			require.NoError(t, r.s.objs.Processes.Put(&id, &entry))
 			r.requireWhole(t, tgt)
 		}
 	})
 	t.Run("mappings", func(t *testing.T) {
-		key := record.UnwindChunkKey{List: r.s.lists[id].id}
+		key := record.UnwindChunkKey{List: r.s.processes[id].entry.List}
 		var chunk record.UnwindChunk
 		require.NoError(t, r.s.objs.UnwindMappings.Lookup(&key, &chunk))
 		// Those of a number that was met before may be known already.
-		var list record.UnwindList
-		require.NoError(t, r.s.objs.UnwindLists.Lookup(&id, &list))
+		var entry record.ProcessEntry
+		require.NoError(t, r.s.objs.Processes.Lookup(&id, &entry))
 		key.List += 1000
-		list.ID, chunk.List = key.List, key.List+1
-		sealList(&id, &list)
+		entry.List, chunk.List = key.List, key.List+1
+		sealProcess(&id, &entry)
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))
-		require.NoError(t, r.s.objs.UnwindLists.Put(&id, &list))
+		require.NoError(t, r.s.objs.Processes.Put(&id, &entry))
 		r.requireNoRows(t, tgt)
 		chunk.List--
 		require.NoError(t, r.s.objs.UnwindMappings.Put(&key, &chunk))

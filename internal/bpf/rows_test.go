@@ -139,8 +139,8 @@ func TestRowsReleased(t *testing.T) {
 			chunks++
 		}
 		var process record.ProcessID
-		var list record.UnwindList
-		for it := s.objs.UnwindLists.Iterate(); it.Next(&process, &list); {
+		var entry record.ProcessEntry
+		for it := s.objs.Processes.Iterate(); it.Next(&process, &entry); {
 			lists++
 		}
 		return chunks, lists

@@ -47,11 +47,9 @@ type Sampler struct {
 
 	namedMu sync.Mutex // what is asked of NameFile
 
-	listsMu sync.Mutex
-	listID  uint64
-	lists   map[record.ProcessID]unwindList
-	// runtimes are the kinds of those that have one.
-	runtimes map[record.ProcessID]record.RuntimeKind
+	processesMu sync.Mutex
+	processes   map[record.ProcessID]knownProcess
+	listID      uint64 // of the last list of mappings
 
 	mu          sync.Mutex
 	types       *btf.Cache // of the kernel, for what is loaded before Start; then nil
@@ -83,7 +81,7 @@ func New(config Config) (*Sampler, error) {
 	}
 	s := &Sampler{
 		config: config, kernel: kernel, types: types, cpus: cpus,
-		lists: map[record.ProcessID]unwindList{}, runtimes: map[record.ProcessID]record.RuntimeKind{},
+		processes: map[record.ProcessID]knownProcess{},
 	}
 	s.tables.slots, s.tables.files = map[record.TableID]loadedTable{}, map[record.FileKey][]fileRows{}
 	if err := s.load(); err != nil {

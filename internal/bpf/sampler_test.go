@@ -162,10 +162,10 @@ func TestForkInheritsSources(t *testing.T) {
 	var entry record.ProcessEntry
 	key := child
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "exec makes another process")
-	require.Error(t, s.objs.UnwindLists.Lookup(&key, &record.UnwindList{}))
+	require.Error(t, s.objs.LabelSources.Lookup(&key, &record.LabelSources{}))
 	key.ExecID--
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry), "and removes the old one")
-	require.Error(t, s.objs.UnwindLists.Lookup(&key, &record.UnwindList{}))
+	require.Error(t, s.objs.LabelSources.Lookup(&key, &record.LabelSources{}))
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 
@@ -185,23 +185,24 @@ func TestForkInheritsSources(t *testing.T) {
 	}
 	key = forked.Process
 	require.NoError(t, s.objs.Processes.Lookup(&key, &entry))
-	require.EqualValues(t, 42, entry.Sources[0].Offset)
-	require.True(t, entry.Head.BySample)
-	copied := entry
+	require.True(t, entry.Labelled)
+	require.True(t, entry.BySample)
+	require.Equal(t, s.processes[parent].entry.List, entry.List)
+	require.EqualValues(t, 1, entry.Mappings)
+	inherited := entry
 	sealProcess(&key, &entry)
-	require.Equal(t, entry, copied)
-	var list record.UnwindList
-	require.NoError(t, s.objs.UnwindLists.Lookup(&key, &list))
-	inherited := list
-	sealList(&key, &list)
-	require.Equal(t, list, inherited)
-	require.Equal(t, s.lists[parent].id, list.ID)
-	require.EqualValues(t, 1, list.Count)
+	require.Equal(t, entry, inherited)
+	var sources record.LabelSources
+	require.NoError(t, s.objs.LabelSources.Lookup(&key, &sources))
+	require.EqualValues(t, 42, sources.Source[0].Offset)
+	copied := sources
+	sealSources(&key, &sources)
+	require.Equal(t, sources, copied)
 	require.NoError(t, stdin.Close())
 	require.NoError(t, sh.Wait())
 	// Nothing is left of processes that are gone.
 	require.Error(t, s.objs.Processes.Lookup(&key, &entry))
-	require.Error(t, s.objs.UnwindLists.Lookup(&key, &list))
+	require.Error(t, s.objs.LabelSources.Lookup(&key, &sources))
 }
 
 // Of a process with a language runtime that starts other programs, nothing is left of them: the map

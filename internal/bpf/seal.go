@@ -11,10 +11,15 @@ import (
 // What is set for a key is sealed, so that the programs know a copy of it for the key's and
 // whole: src/seal.bpf.h says why, and makes the same seals.
 
-func sealProcess[K record.ProcessID | record.FileKey](key *K, e *record.ProcessEntry) {
-	e.Seal = seal(seal(0, wordsOf(key)), wordsOf(&e.Head))
-	for i := range e.Head.NumSources {
-		e.Seal = seal(e.Seal, wordsOf(&e.Sources[i]))
+func sealProcess(id *record.ProcessID, e *record.ProcessEntry) {
+	words := wordsOf(e)
+	e.Seal = seal(seal(0, wordsOf(id)), words[:len(words)-1])
+}
+
+func sealSources[K record.ProcessID | record.FileKey](key *K, l *record.LabelSources) {
+	l.Seal = seal(seal(0, wordsOf(key)), wordsOf(l)[:unsafe.Offsetof(l.Seal)/8])
+	for i := range l.Count {
+		l.Seal = seal(l.Seal, wordsOf(&l.Source[i]))
 	}
 }
 
@@ -28,11 +33,6 @@ func sealRuntime(id *record.ProcessID, r *record.RuntimeProcess) {
 	case record.RuntimeV8:
 		r.Seal = seal(r.Seal, wordsOf(&r.V8))
 	}
-}
-
-func sealList(id *record.ProcessID, l *record.UnwindList) {
-	words := wordsOf(l)
-	l.Seal = seal(seal(0, wordsOf(id)), words[:len(words)-1])
 }
 
 func sealRows(file *record.FileKey, r *record.KnownRows) {

@@ -12,23 +12,46 @@ import (
 )
 
 // SetLabelSources replaces the label sources of a process, of which samples are
-// wanted again if they were not. More than MaxLabelSources is an error.
+// wanted again if they were not. More than MaxLabelSources is an error. After an error the
+// process has none.
 func (s *Sampler) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
 	if len(sources) > record.MaxLabelSources {
 		return fmt.Errorf("set label sources of process %d: %d sources, at most %d", id.TGID, len(sources), record.MaxLabelSources)
 	}
-	entry := entryOf(sources)
-	sealProcess(&id, &entry)
-	if err := s.objs.Processes.Put(&id, &entry); err != nil {
-		return fmt.Errorf("set label sources of process %d: %w", id.TGID, err)
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k := s.known(id)
+	if len(sources) == 0 && k == (knownProcess{}) {
+		return nil // as most
 	}
-	return nil
+	k.entry.Filtered = false
+	if len(sources) == 0 {
+		return s.removeSources(id, k)
+	}
+	of := sourcesOf(sources)
+	sealSources(&id, &of)
+	if err := s.objs.LabelSources.Put(&id, &of); err != nil {
+		return errors.Join(fmt.Errorf("set label sources of process %d: %w", id.TGID, err), s.removeSources(id, k))
+	}
+	k.entry.Labelled = true
+	return s.tell(id, k)
 }
 
-func entryOf(sources []record.LabelSource) record.ProcessEntry {
-	entry := record.ProcessEntry{Head: record.ProcessHead{NumSources: uint8(len(sources))}}
-	copy(entry.Sources[:], sources)
-	return entry
+func sourcesOf(sources []record.LabelSource) record.LabelSources {
+	of := record.LabelSources{Count: uint8(len(sources))}
+	copy(of.Source[:], sources)
+	return of
+}
+
+// removeSources has a process without label sources.
+func (s *Sampler) removeSources(id record.ProcessID, k knownProcess) error {
+	had := k.entry.Labelled
+	k.entry.Labelled = false
+	err := s.tell(id, k)
+	if had {
+		err = errors.Join(err, remove(s.objs.LabelSources, &id))
+	}
+	return err
 }
 
 // SetProgram has each process that executes a program from now on begin with these
@@ -40,10 +63,10 @@ func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSourc
 	if len(sources) > record.MaxLabelSources {
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), record.MaxLabelSources)
 	}
-	entry := entryOf(sources)
-	entry.Head.Presumed, entry.Head.BySample = presumed, record.LookWhenSampled(sources, presumed)
-	sealProcess(&program, &entry)
-	if err := s.objs.Programs.Put(&program, &entry); err != nil {
+	of := sourcesOf(sources)
+	of.Presumed, of.BySample = presumed, record.LookWhenSampled(sources, presumed)
+	sealSources(&program, &of)
+	if err := s.objs.Programs.Put(&program, &of); err != nil {
 		return fmt.Errorf("set label sources of a program: %w", err)
 	}
 	return nil
@@ -51,8 +74,7 @@ func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSourc
 
 // ForgetProgram takes back what SetProgram did. An unknown program is no error.
 func (s *Sampler) ForgetProgram(program record.FileKey) error {
-	err := s.objs.Programs.Delete(&program)
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := remove(s.objs.Programs, &program); err != nil {
 		return fmt.Errorf("forget a program: %w", err)
 	}
 	return nil
@@ -61,18 +83,18 @@ func (s *Sampler) ForgetProgram(program record.FileKey) error {
 // Filter tells that no samples of a process are wanted: they are counted and nothing
 // of them is read. It has an effect with Config.SelectTargets only.
 func (s *Sampler) Filter(id record.ProcessID) error {
-	entry := record.ProcessEntry{Head: record.ProcessHead{Filtered: true}}
-	sealProcess(&id, &entry)
-	if err := s.objs.Processes.Put(&id, &entry); err != nil {
-		return fmt.Errorf("filter process %d: %w", id.TGID, err)
-	}
-	return nil
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k := s.known(id)
+	k.entry.Filtered = true
+	return s.removeSources(id, k)
 }
 
-// Forget removes what was set for a process. Unknown processes are no error.
-func (s *Sampler) Forget(id record.ProcessID) error {
-	if err := s.objs.Processes.Delete(&id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("forget process %d: %w", id.TGID, err)
+// remove removes an element. One that is not there is no error: the programs remove those of
+// processes that end.
+func remove(from *ebpf.Map, key any) error {
+	if err := from.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
 	}
 	return nil
 }

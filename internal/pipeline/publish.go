@@ -21,10 +21,8 @@ type publisher struct {
 	programs
 	sampler *bpf.Sampler // the same
 
-	// Of these processes the BPF programs have an entry that was made here.
-	mu       sync.Mutex
-	sources  map[record.ProcessID]struct{} // with at least one label source
-	filtered map[record.ProcessID]struct{}
+	mu      sync.Mutex
+	sources map[record.ProcessID]struct{} // processes with at least one label source
 }
 
 var (
@@ -39,7 +37,7 @@ func newPublisher(s *bpf.Sampler) *publisher {
 }
 
 func publishTo(to programs) *publisher {
-	return &publisher{programs: to, sources: map[record.ProcessID]struct{}{}, filtered: map[record.ProcessID]struct{}{}}
+	return &publisher{programs: to, sources: map[record.ProcessID]struct{}{}}
 }
 
 // labelled is the number of processes with at least one label source.
@@ -49,51 +47,32 @@ func (p *publisher) labelled() int {
 	return len(p.sources)
 }
 
-// note notes that a process has an entry, in one of the two, or none.
-func (p *publisher) note(id record.ProcessID, in map[record.ProcessID]struct{}) {
+// note notes whether a process has a label source.
+func (p *publisher) note(id record.ProcessID, has bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.sources, id)
-	delete(p.filtered, id)
-	if in != nil {
-		in[id] = struct{}{}
+	if has {
+		p.sources[id] = struct{}{}
+	} else {
+		delete(p.sources, id)
 	}
 }
 
-// entered reports whether a process has an entry.
-func (p *publisher) entered(id record.ProcessID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, sources := p.sources[id]
-	_, filtered := p.filtered[id]
-	return sources || filtered
-}
-
-// SetLabelSources implements process.Publisher. A process without any takes no
-// room in the kernel: only what it may have inherited by fork is removed.
+// SetLabelSources implements process.Publisher.
 func (p *publisher) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
-	if len(sources) == 0 {
-		p.note(id, nil)
-		return p.programs.Forget(id)
-	}
-	if err := p.programs.SetLabelSources(id, sources); err != nil {
-		return err
-	}
-	p.note(id, p.sources)
-	return nil
+	err := p.programs.SetLabelSources(id, sources)
+	p.note(id, err == nil && len(sources) > 0)
+	return err
 }
 
 // Filter implements process.Publisher.
 func (p *publisher) Filter(id record.ProcessID) error {
-	p.note(id, p.filtered)
+	p.note(id, false)
 	return p.programs.Filter(id)
 }
 
-// Forget implements process.Publisher. What a process has begun with is removed by its exit.
+// Forget implements process.Publisher.
 func (p *publisher) Forget(id record.ProcessID) error {
-	if !p.entered(id) {
-		return nil
-	}
-	p.note(id, nil)
+	p.note(id, false)
 	return p.programs.Forget(id)
 }

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,36 +11,28 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// forgetter remembers which processes it was to forget.
-type forgetter struct {
-	programs
-	forgot []record.ProcessID
-}
+// told takes what it is told.
+type told struct{ programs }
 
-func (f *forgetter) SetLabelSources(record.ProcessID, []record.LabelSource) error { return nil }
-func (f *forgetter) Filter(record.ProcessID) error                                { return nil }
-
-func (f *forgetter) Forget(id record.ProcessID) error {
-	f.forgot = append(f.forgot, id)
+func (told) SetLabelSources(_ record.ProcessID, sources []record.LabelSource) error {
+	if len(sources) > 1 {
+		return errors.New("no room")
+	}
 	return nil
 }
+func (told) Filter(record.ProcessID) error { return nil }
+func (told) Forget(record.ProcessID) error { return nil }
 
-// What was entered of a process that has ended is removed, once; of most there is nothing to remove.
-func TestPublisherForgets(t *testing.T) {
-	f := &forgetter{}
-	p := publishTo(f)
-	plain, labelled, filtered := record.ProcessID{TGID: 1}, record.ProcessID{TGID: 2}, record.ProcessID{TGID: 3}
-	require.NoError(t, p.SetLabelSources(plain, nil))
-	require.Equal(t, []record.ProcessID{plain}, f.forgot, "what it may have begun with")
-	f.forgot = nil
-	require.NoError(t, p.SetLabelSources(labelled, make([]record.LabelSource, 1)))
-	require.NoError(t, p.Filter(filtered))
-	require.Equal(t, 1, p.labelled())
-	for range 2 {
-		for _, id := range []record.ProcessID{plain, labelled, filtered} {
-			require.NoError(t, p.Forget(id))
-		}
+// Processes with label sources are counted for as long as they have some.
+func TestPublisherCountsLabelled(t *testing.T) {
+	p := publishTo(told{})
+	for _, id := range []record.ProcessID{{TGID: 1}, {TGID: 2}, {TGID: 3}, {TGID: 4}} {
+		require.NoError(t, p.SetLabelSources(id, make([]record.LabelSource, 1)))
 	}
-	require.Equal(t, []record.ProcessID{labelled, filtered}, f.forgot)
+	require.Equal(t, 4, p.labelled())
+	require.NoError(t, p.SetLabelSources(record.ProcessID{TGID: 1}, nil))
+	require.NoError(t, p.Filter(record.ProcessID{TGID: 2}))
+	require.NoError(t, p.Forget(record.ProcessID{TGID: 3}))
+	require.Error(t, p.SetLabelSources(record.ProcessID{TGID: 4}, make([]record.LabelSource, 2)))
 	require.Zero(t, p.labelled())
 }

@@ -60,21 +60,26 @@ func LookWhenSampled(sources []LabelSource, presumed bool) bool {
 	return !presumed && !slices.ContainsFunc(sources, func(s LabelSource) bool { return s.ABI != ABIGo })
 }
 
-// ProcessEntry is what the BPF programs know of a process, or have processes of a program
-// begin with: struct process_entry.
+// ProcessEntry is what the BPF programs know of a process: struct process_entry. A forked child
+// begins with what its parent has.
 type ProcessEntry struct {
-	Head    ProcessHead
-	Seal    uint64 // package bpf fills it in
-	Sources [MaxLabelSources]LabelSource
+	Labelled  bool   // it has LabelSources
+	Filtered  bool   // no sample of it is wanted
+	BySample  bool   // user space has not looked at it yet, and is told of its first sample (EventSampled)
+	Runtime   uint8  // RuntimeKind: it has a RuntimeProcess
+	Mappings  uint32 // with rows, in chunks in address order
+	List      uint64 // whose they are: a forked child shares its parent's; 0: they are not known
+	ExecPages uint64 // mapped executable when the list was made; it holds as long as there are as many
+	Seal      uint64 // package bpf fills it in
 }
 
-// ProcessHead is what they know but for the label sources: struct process_head.
-type ProcessHead struct {
-	NumSources uint8
-	Filtered   bool // no sample of it is wanted
-	Presumed   bool // the sources are those that others had of the same program, and not confirmed
-	// BySample: user space has not looked at the process yet, and is told of its first sample
-	// (EventSampled). Of a program: that is early enough for its processes.
-	BySample bool
-	Pad      uint32 // 0
+// LabelSources are those of a process, or those that a program's processes begin with: struct
+// label_sources.
+type LabelSources struct {
+	Count    uint8
+	Presumed bool     // they are those that others had of the same program, and not confirmed
+	BySample bool     // of a program: it is early enough to look at its processes when they are sampled
+	Pad      [5]uint8 // 0
+	Seal     uint64   // package bpf fills it in
+	Source   [MaxLabelSources]LabelSource
 }

@@ -106,15 +106,6 @@ type UnwindChunkKey struct {
 	Pad   uint32 // 0
 }
 
-// UnwindList is the mappings of a process, in chunks in address order: struct unwind_list.
-type UnwindList struct {
-	ID        uint64
-	ExecPages uint64 // mapped executable when the list was made; it holds as long as there are as many
-	Count     uint32 // of mappings
-	Runtime   RuntimeKind
-	Seal      uint64 // package bpf fills it in
-}
-
 // KnownRows are the rows of a file, for the very file that they were made from: struct
 // known_rows.
 type KnownRows struct {

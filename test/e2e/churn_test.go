@@ -301,7 +301,7 @@ func (h *holdings) addMap(t *testing.T, m *ebpf.Map) {
 		h.mapBytes += bytes
 	}
 	switch info.Name {
-	case "processes", "unwind_lists", "unwind_mappings":
+	case "processes", "label_sources", "unwind_mappings":
 	default:
 		return
 	}

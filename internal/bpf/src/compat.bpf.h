@@ -16,6 +16,12 @@
 #ifndef CUSTOM_LABELS_COMPAT_H
 #define CUSTOM_LABELS_COMPAT_H
 
+/* Code that seldom runs is put out of the way: at low rates most of a sample's time goes for what the caches lack. */
+#ifndef likely
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#endif
+
 #include "kernel.h"
 
 #ifdef OLDER_KERNELS

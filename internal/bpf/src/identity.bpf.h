@@ -57,6 +57,27 @@ static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 	return 0;
 }
 
+/* As bpf_get_current_comm() and bpf_get_current_uid_gid() have them, which take longer. */
+
+static __always_inline void current_comm(const struct task_struct *task, struct sample_header *h)
+{
+#ifdef OLDER_KERNELS
+	bpf_get_current_comm(h->comm, sizeof(h->comm));
+#else
+	const __u64 *words = (const __u64 *)&task->comm;
+	__u64 *comm = (__u64 *)h->comm;
+
+	comm[0] = words[0];
+	comm[1] = words[1];
+#endif
+}
+
+/* In the init user namespace. */
+static __always_inline __u32 current_uid(const struct task_struct *task)
+{
+	return FIELD(task, cred, uid.val);
+}
+
 static __always_inline __u64 cgroup_id(const struct task_struct *task)
 {
 	return FIELD(task, cgroups, dfl_cgrp, kn, id);

@@ -155,6 +155,12 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+struct cred {
+	struct {
+		__u32 val;
+	} uid;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -168,6 +174,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	const struct cred *cred;
 	struct thread_struct thread;
 	char comm[16];
 	void *stack;

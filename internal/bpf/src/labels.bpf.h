@@ -259,7 +259,7 @@ SEPARATE int read_source(__u64 tp, __u64 g, __u32 source, __u32 at, struct label
 	barrier_var(source);
 	if (source >= MAX_LABEL_SOURCES || at > MAX_LABEL_BYTES)
 		return OUTCOME_INVALID;
-	out = copy_source(s, tp, g, &s->entry.sources[source], at, block, &end);
+	out = copy_source(s, tp, g, &s->sources.source[source], at, block, &end);
 	if (out == OUTCOME_PRESENT || out == OUTCOME_TRUNCATED)
 		block->bytes = end - at;
 	return out;
@@ -273,28 +273,21 @@ SEPARATE int read_source(__u64 tp, __u64 g, __u32 source, __u32 at, struct label
 static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp, __u64 g, __u32 compat)
 {
 	struct scratch *s = this_scratch();
-	struct process_entry *entry;
+	struct label_sources *known;
 	__u32 at = 0;
 
 	if (!id || !s)
 		return 0;
-	s->by_sample = 1;
-	entry = bpf_map_lookup_elem(&processes, id);
-	if (!entry)
+	known = bpf_map_lookup_elem(&label_sources, id);
+	if (!known)
 		return 0;
-	copy_element(&s->entry.head, &entry->head);
-	s->entry.seal = entry->seal;
-	if (s->entry.head.num_sources) /* most have none */
-		copy_element(&s->entry.sources, &entry->sources);
-	if (s->entry.seal != process_seal(seal(0, id, sizeof(*id)), &s->entry))
-		return 0;
-	s->by_sample = s->entry.head.by_sample;
-	if (!read_labels)
+	copy_element(&s->sources, known);
+	if (s->sources.seal != sources_seal(seal(0, id, sizeof(*id)), &s->sources))
 		return 0;
 	s->header.known = 1;
-	s->header.presumed = !!s->entry.head.presumed;
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < s->entry.head.num_sources; i++) {
-		struct label_block block = { .abi = s->entry.sources[i].abi };
+	s->header.presumed = !!s->sources.presumed;
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < s->sources.count; i++) {
+		struct label_block block = { .abi = s->sources.source[i].abi };
 		__u32 start = at + sizeof(block), end;
 
 		barrier_var(at);
@@ -303,7 +296,7 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 		count(COUNTER_SOURCE_READS);
 		if (compat)
 			block.outcome = OUTCOME_COMPAT;
-		else if (!tp && s->entry.sources[i].kind != TLS_KIND_REGISTER)
+		else if (!tp && s->sources.source[i].kind != TLS_KIND_REGISTER)
 			block.outcome = OUTCOME_NO_THREAD_POINTER;
 		else
 			block.outcome = read_source(tp, g, i, start, &block);

@@ -311,16 +311,16 @@ struct v8_walk {
 
 /* What each sample uses comes first, together: at low rates most of its time goes for what the caches lack. */
 struct scratch {
-	struct user_regs user; /* of the task */
-	__u64 regs[NUM_REGS];  /* that rules may refer to, by DWARF number */
-	__u32 by_sample;       /* user space has not looked at the process yet */
-	__u32 end;	       /* of copy_slots: where the labels end */
-	__u32 skipped;	       /* and those without a value */
+	struct user_regs user;	    /* of the task */
+	__u64 regs[NUM_REGS];	    /* that rules may refer to, by DWARF number */
+	struct process_entry entry; /* a copy; all zero for a task without user space */
 	struct stack_walk walk_state;
-	struct process_entry entry; /* a copy, for as long as reading takes */
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
 	struct known_rule rules[1 << KNOWN_RULES_BITS];
+	struct label_sources sources; /* a copy, for as long as reading takes */
+	__u32 end;		      /* of copy_slots: where the labels end */
+	__u32 skipped;		      /* and those without a value */
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
@@ -356,14 +356,14 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
-/* What a process maps that has unwind rows. */
+/* Of the processes that have some. Who has an element here or in runtimes has one in processes, which says so. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, GROWING_MAP);
 	__uint(max_entries, 1 << 15); /* set by Go */
 	__type(key, struct process_id);
-	__type(value, struct unwind_list);
-} unwind_lists SEC(".maps");
+	__type(value, struct label_sources);
+} label_sources SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -403,10 +403,10 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_PROGRAMS);
 	__type(key, struct file_key);
-	__type(value, struct process_entry);
+	__type(value, struct label_sources);
 } programs SEC(".maps");
 
-/* The language runtimes of processes, of which unwind_lists tells that they have one. */
+/* The language runtimes of processes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, GROWING_MAP);

@@ -58,45 +58,87 @@ int sample_cpu(struct perf_context *ctx)
 	if (!open_share(&share))
 		return 0;
 	s = this_scratch();
-	if (!s) {
+	if (unlikely(!s)) {
 		count(COUNTER_DROPPED_INTERNAL);
 		return 0;
 	}
-	if (user)
+	if (likely(user))
 		user_regs_from_context(ctx, &s->user, s->regs, &compat);
-	if (submit(s, share, take_sample(s, task, ctx, user, compat)) && s->by_sample)
+	if (submit(s, share, take_sample(s, task, ctx, user, compat)) && unlikely(s->entry.by_sample))
 		tell_sampled(task);
 	return 0;
 }
 
-/* Has a process begin with the entry of another key, which begins its seal. */
-static __always_inline void begin_with(const struct process_entry *entry, __u64 key, const struct process_id *id,
-				       bool may_be_filtered)
+/* Has a process begin with the sources of another key, which begins their seal. False: it has none. */
+static __always_inline bool begin_with(const struct label_sources *sources, __u64 key, const struct process_id *id)
 {
-	struct process_entry copy;
+	struct label_sources copy;
 
-	copy_element(&copy, entry);
-	if (copy.seal != process_seal(key, &copy))
-		return;
-	copy.head.by_sample = 1;
-	if (!may_be_filtered)
-		copy.head.filtered = 0;
-	copy.seal = process_seal(seal(0, id, sizeof(*id)), &copy);
-	bpf_map_update_elem(&processes, id, &copy, BPF_NOEXIST);
+	copy_element(&copy, sources);
+	if (copy.seal != sources_seal(key, &copy))
+		return false;
+	copy.seal = sources_seal(seal(0, id, sizeof(*id)), &copy);
+	return !bpf_map_update_elem(&label_sources, id, &copy, BPF_NOEXIST);
 }
 
-/* The runtime of a child is where its parent's is. */
-static __always_inline void inherit_runtime(const struct process_id *parent, const struct process_id *child)
+/* The same for a language runtime: that of a child is where its parent's is. */
+static __always_inline bool inherit_runtime(const struct process_id *parent, const struct process_id *child)
 {
 	struct runtime_process *runtime = bpf_map_lookup_elem(&runtimes, parent), copy;
 
 	if (!runtime)
-		return;
+		return false;
 	copy_element(&copy, runtime);
 	if (copy.seal != runtime_seal(seal(0, parent, sizeof(*parent)), &copy))
-		return;
+		return false;
 	copy.seal = runtime_seal(seal(0, child, sizeof(*child)), &copy);
-	bpf_map_update_elem(&runtimes, child, &copy, BPF_NOEXIST);
+	return !bpf_map_update_elem(&runtimes, child, &copy, BPF_NOEXIST);
+}
+
+/* Sets the entry of a process that begins. What it says that there is goes with it where there is no room. */
+static __always_inline void begin(const struct process_id *id, struct process_entry *entry)
+{
+	entry->by_sample = 1;
+	entry->seal = seal_of(entry, id);
+	if (!bpf_map_update_elem(&processes, id, entry, BPF_NOEXIST))
+		return;
+	if (entry->labelled)
+		bpf_map_delete_elem(&label_sources, id);
+	if (entry->runtime)
+		bpf_map_delete_elem(&runtimes, id);
+}
+
+/* Forgets a process that has ended, or has another program. */
+static __always_inline void end(const struct process_id *id, const struct process_entry *known)
+{
+	bool labelled = known->labelled, runtime = known->runtime;
+
+	bpf_map_delete_elem(&processes, id);
+	if (labelled)
+		bpf_map_delete_elem(&label_sources, id);
+	if (runtime)
+		bpf_map_delete_elem(&runtimes, id);
+}
+
+/* Has a child begin with what is known of its parent. */
+static __always_inline void inherit(const struct process_entry *known, const struct process_id *parent,
+				    const struct process_id *child)
+{
+	struct label_sources *sources;
+	struct process_entry entry;
+
+	copy_element(&entry, known);
+	if (entry.seal != seal_of(&entry, parent))
+		return;
+	if (entry.labelled) {
+		sources = bpf_map_lookup_elem(&label_sources, parent);
+		entry.labelled = sources && begin_with(sources, seal(0, parent, sizeof(*parent)), child);
+	}
+	if (entry.runtime && !inherit_runtime(parent, child))
+		entry.runtime = RUNTIME_NONE;
+	if (judge_forked)
+		entry.filtered = 0;
+	begin(child, &entry);
 }
 
 /* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the
@@ -107,32 +149,19 @@ int process_fork(__u64 *ctx)
 	struct task_struct *parent = (struct task_struct *)ctx[0];
 	struct task_struct *child = (struct task_struct *)ctx[1];
 	struct process_id parent_id, child_id;
-	struct process_entry *entry;
+	struct process_entry *known;
 	struct process_event *ev;
-	struct unwind_list *list;
 	bool labelled;
 
 	if (child->pid != child->tgid)
 		return 0;
 	process_identity(parent, &parent_id);
 	process_identity(child, &child_id);
-	entry = bpf_map_lookup_elem(&processes, &parent_id);
+	known = bpf_map_lookup_elem(&processes, &parent_id);
 	/* What the child inherits is what its parent has said of itself by now. */
-	labelled = entry && entry->head.num_sources;
-	if (entry)
-		begin_with(entry, seal(0, &parent_id, sizeof(parent_id)), &child_id, !judge_forked);
-	list = bpf_map_lookup_elem(&unwind_lists, &parent_id);
-	if (list) {
-		struct unwind_list copy;
-
-		copy_element(&copy, list);
-		if (copy.seal == seal_of(&copy, &parent_id)) {
-			copy.seal = seal_of(&copy, &child_id);
-			if (copy.runtime)
-				inherit_runtime(&parent_id, &child_id);
-			bpf_map_update_elem(&unwind_lists, &child_id, &copy, BPF_NOEXIST);
-		}
-	}
+	labelled = known && known->labelled;
+	if (known)
+		inherit(known, &parent_id, &child_id);
 	ev = reserve_event(0);
 	if (!ev)
 		return 0;
@@ -147,28 +176,29 @@ int process_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	struct process_entry *known, entry = { .labelled = 1 };
+	bool looked_at = false, plain = false;
+	struct label_sources *sources;
 	struct process_id id, before;
-	struct process_entry *known;
 	struct process_event *ev;
 	struct file_key program;
-	bool looked_at, plain = false;
 	long n;
 
 	process_identity(task, &id);
 	before = id;
 	before.exec_id--; /* begin_new_exec() adds one */
 	known = bpf_map_lookup_elem(&processes, &before);
-	/* What user space goes on to read of what was there before would be the new program's. */
-	looked_at = known && !known->head.by_sample;
-	bpf_map_delete_elem(&processes, &before);
-	bpf_map_delete_elem(&unwind_lists, &before);
-	bpf_map_delete_elem(&runtimes, &before);
-	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
-	known = bpf_map_lookup_elem(&programs, &program);
 	if (known) {
-		plain = known->head.by_sample;
-		if (known->head.num_sources)
-			begin_with(known, seal(0, &program, sizeof(program)), &id, true);
+		/* What user space goes on to read of what was there before would be the new program's. */
+		looked_at = !known->by_sample;
+		end(&before, known);
+	}
+	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
+	sources = bpf_map_lookup_elem(&programs, &program);
+	if (sources) {
+		plain = sources->by_sample;
+		if (sources->count && begin_with(sources, seal(0, &program, sizeof(program)), &id))
+			begin(&id, &entry);
 	}
 	ev = reserve_event(EXEC_PATH_BYTES);
 	if (!ev)
@@ -186,6 +216,7 @@ SEC("tp_btf/sched_process_exit")
 int process_exit(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct process_entry *known;
 	struct process_event *ev;
 	struct process_id id;
 
@@ -193,9 +224,9 @@ int process_exit(__u64 *ctx)
 	if (task->signal->live.counter)
 		return 0;
 	process_identity(task, &id);
-	bpf_map_delete_elem(&processes, &id);
-	bpf_map_delete_elem(&unwind_lists, &id);
-	bpf_map_delete_elem(&runtimes, &id);
+	known = bpf_map_lookup_elem(&processes, &id);
+	if (known)
+		end(&id, known);
 	ev = reserve_event(0);
 	if (!ev)
 		return 0;

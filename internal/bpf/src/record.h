@@ -223,15 +223,6 @@ struct unwind_chunk_key {
 	__u32 pad;
 };
 
-/* The mappings of a process, in chunks in address order; a forked child shares them. */
-struct unwind_list {
-	__u64 id;
-	__u64 exec_pages; /* mapped executable when the list was made; it holds as long as there are as many */
-	__u32 count;	  /* of mappings */
-	__u32 runtime;	  /* enum runtime_kind: the process has an entry in runtimes */
-	__u64 seal;	  /* see seal() */
-};
-
 /*
  * What a file holds, as the kernel tells files apart; user space only compares and returns it.
  * All zero: the vDSO, which is no file.
@@ -268,25 +259,29 @@ struct named_file {
 	struct file_key key;
 };
 
-struct process_head {
-	__u8 num_sources;
-	__u8 filtered; /* no sample of it is wanted */
-	__u8 presumed; /* the sources are those that others had of the same program, and not confirmed */
-	/*
-	 * User space has not looked at the process yet, and is told of its first sample. Of a
-	 * program: that is early enough for its processes.
-	 */
-	__u8 by_sample;
-	__u32 pad;
-};
-
-/* What is known of a process, or what a program's processes begin with. */
+/* What is known of a process. A forked child begins with what its parent has. */
 struct process_entry {
-	struct process_head head;
-	__u64 seal; /* of the head and the sources that there are, see process_seal() */
-	struct label_source sources[MAX_LABEL_SOURCES];
+	__u8 labelled;	  /* it has an element in label_sources */
+	__u8 filtered;	  /* no sample of it is wanted */
+	__u8 by_sample;	  /* user space has not looked at it yet, and is told of its first sample */
+	__u8 runtime;	  /* enum runtime_kind: it has an element in runtimes */
+	__u32 mappings;	  /* with rows, in unwind_mappings, in address order */
+	__u64 list;	  /* whose they are: a forked child shares its parent's; 0: they are not known */
+	__u64 exec_pages; /* mapped executable when the list was made; it holds as long as there are as many */
+	__u64 seal;	  /* see seal() */
 };
-_Static_assert(sizeof(struct process_entry) == 16 + 40 * MAX_LABEL_SOURCES, "process_entry");
+_Static_assert(sizeof(struct process_entry) == 32, "process_entry");
+
+/* The label sources of a process, or those that a program's processes begin with. */
+struct label_sources {
+	__u8 count;
+	__u8 presumed;	/* they are those that others had of the same program, and not confirmed */
+	__u8 by_sample; /* of a program: it is early enough to look at its processes when they are sampled */
+	__u8 pad[5];
+	__u64 seal; /* of these and the sources that there are, see sources_seal() */
+	struct label_source source[MAX_LABEL_SOURCES];
+};
+_Static_assert(sizeof(struct label_sources) == 16 + 40 * MAX_LABEL_SOURCES, "label_sources");
 
 /*
  * Head of a sample in the ring buffer. Behind it, in this order and without gaps:

@@ -94,9 +94,9 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 
 	if (!w)
 		return false;
-	if (pc >= w->mapping.start && pc < w->mapping.limit)
+	if (likely(pc >= w->mapping.start && pc < w->mapping.limit))
 		return true;
-	if (find_recent(w, pc))
+	if (likely(find_recent(w, pc)))
 		return true;
 	if (w->by_vma) {
 		if (!find_vma_mapping(w, pc))
@@ -232,7 +232,7 @@ static __always_inline const struct unwind_rule *rule_at(struct scratch *s, stru
 
 	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
 	known = &s->rules[place];
-	if (known->table_id == w->mapping.table_id && known->offset == offset)
+	if (likely(known->table_id == w->mapping.table_id && known->offset == offset))
 		return &known->rule;
 	known->table_id = 0;
 	__builtin_memset(&known->rule, 0, sizeof(known->rule));

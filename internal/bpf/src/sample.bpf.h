@@ -29,13 +29,13 @@ static __always_inline bool submit(struct scratch *s, struct user_share *share, 
 {
 	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
-	if (share && !share_has_room(share, bytes))
+	if (unlikely(share) && !share_has_room(share, bytes))
 		return false;
-	if (bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(bytes))) {
+	if (unlikely(bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(bytes)))) {
 		count(COUNTER_DROPPED_RING_FULL);
 		return false;
 	}
-	if (share)
+	if (unlikely(share))
 		share_take(share, bytes);
 	count(COUNTER_SUBMITTED);
 	return true;
@@ -49,7 +49,7 @@ static __always_inline bool submit(struct scratch *s, struct user_share *share, 
 static __always_inline bool open_share(struct user_share **share)
 {
 	*share = NULL;
-	if (!user_limit_bytes || bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < unshared_bytes)
+	if (!user_limit_bytes || likely(bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < unshared_bytes))
 		return true;
 	*share = current_share();
 	if (!*share) {
@@ -57,6 +57,21 @@ static __always_inline bool open_share(struct user_share **share)
 		return false;
 	}
 	return share_has_room(*share, sizeof(struct sample_header));
+}
+
+/* Copies what is known of the process that the record is of. */
+static __always_inline void find_entry(struct scratch *s)
+{
+	const struct process_id *id = &s->header.process;
+	struct process_entry *known = bpf_map_lookup_elem(&processes, id);
+
+	if (likely(known)) {
+		copy_element(&s->entry, known);
+		if (likely(s->entry.seal == seal_of(&s->entry, id)))
+			return;
+	}
+	__builtin_memset(&s->entry, 0, sizeof(s->entry));
+	s->entry.by_sample = 1;
 }
 
 /*
@@ -72,33 +87,35 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	__u32 at = 0;
 
 	__builtin_memset(&s->header, 0, sizeof(s->header));
-	s->by_sample = 0;
+	__builtin_memset(&s->entry, 0, sizeof(s->entry));
 	s->header.time_ns = bpf_ktime_get_ns();
 	process_identity(task, id);
 	s->header.cgroup_id = cgroup_id(task);
 	s->header.thread = FIELD(task, pid);
 	s->header.tid = number_in_namespace(task);
 	s->header.pid = number_in_namespace(FIELD(task, group_leader));
-	s->header.uid = bpf_get_current_uid_gid();
+	s->header.uid = current_uid(task);
 	s->header.cpu = bpf_get_smp_processor_id();
-	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
+	current_comm(task, &s->header);
 
 	has_user = has_user_space(task);
 	s->header.kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
-	if (!user && has_user)
+	if (unlikely(!user) && has_user)
 		user_regs_from_task(copied_regs(task, s), &s->user, s->regs, &compat);
 
 	if (has_user)
+		find_entry(s);
+	if (read_labels && unlikely(s->entry.labelled))
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;
 
-	if (!user) {
+	if (unlikely(!user)) {
 		s->header.kernel_frames = kernel_stack(s, ctx, at);
 		at += 8 * s->header.kernel_frames;
 	}
-	if (has_user && compat) {
+	if (unlikely(has_user && compat)) {
 		s->header.user_stack = OUTCOME_COMPAT;
 	} else if (has_user) {
 		s->header.user_frames = walk_user_stack(s, s->header.cpu, task, &s->user, at);

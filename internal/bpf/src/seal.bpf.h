@@ -38,11 +38,11 @@ static __always_inline __u64 seal(__u64 hash, const void *of, __u32 bytes)
 /* The seal of a struct that ends with it. */
 #define seal_of(element, key) seal(seal(0, key, sizeof(*(key))), element, offsetof(typeof(*(element)), seal))
 
-static __always_inline __u64 process_seal(__u64 key, const struct process_entry *entry)
+static __always_inline __u64 sources_seal(__u64 key, const struct label_sources *sources)
 {
-	key = seal(key, &entry->head, sizeof(entry->head));
-	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < entry->head.num_sources; i++)
-		key = seal(key, &entry->sources[i], sizeof(entry->sources[i]));
+	key = seal(key, sources, offsetof(struct label_sources, seal));
+	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < sources->count; i++)
+		key = seal(key, &sources->source[i], sizeof(sources->source[i]));
 	return key;
 }
 

@@ -59,7 +59,7 @@ static __always_inline bool stack_word(struct stack_walk *w, __u64 addr, __u64 *
 {
 	__u64 at = addr - w->window_start;
 
-	if (at >= w->window_bytes || at & 7) {
+	if (unlikely(at >= w->window_bytes || at & 7)) {
 		if (!move_window(w, addr))
 			return false;
 		at = 0;
@@ -126,10 +126,11 @@ static __always_inline enum outcome frame_address(struct scratch *s, struct stac
 {
 	__s64 offset = rule->cfa_offset;
 
-	switch (rule->cfa) {
-	case CFA_SP:
+	if (likely(rule->cfa == CFA_SP)) {
 		*cfa = w->sp + offset;
 		return OUTCOME_NONE;
+	}
+	switch (rule->cfa) {
 	case CFA_PLT:
 		*cfa = w->sp + offset + ((w->ip & 15) >= rule->arg ? 8 : 0);
 		return OUTCOME_NONE;
@@ -158,15 +159,15 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	__u64 cfa = 0;
 	enum outcome out;
 
-	if (rule->cfa == CFA_END)
+	if (unlikely(rule->cfa == CFA_END))
 		return OUTCOME_PRESENT;
-	if (rule->cfa == CFA_SIGNAL)
+	if (unlikely(rule->cfa == CFA_SIGNAL))
 		return by_signal_frame(s, w);
 	out = frame_address(s, w, rule, &cfa);
-	if (out != OUTCOME_NONE)
+	if (unlikely(out != OUTCOME_NONE))
 		return out;
 	/* Stacks grow down: a caller's frame lies above. Only a leaf need not have pushed anything. */
-	if (cfa < w->sp || (cfa == w->sp && !w->regs_known))
+	if (unlikely(cfa < w->sp || (cfa == w->sp && !w->regs_known)))
 		return OUTCOME_INVALID;
 	if (rule->ra & RA_REGISTER && !w->regs_known)
 		return OUTCOME_INVALID;
@@ -174,7 +175,7 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	if (rule->fp == FP_OFFSET && !stack_word(w, cfa + rule->fp_offset, &link.fp))
 		return OUTCOME_FAULT;
 	/* At its last instructions the function already has its caller's frame pointer back. */
-	if (rule->fp == FP_FRAME && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
+	if (unlikely(rule->fp == FP_FRAME) && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
 	    !stack_word(w, w->fp + rule->fp_offset, &link.fp))
 		return OUTCOME_FAULT;
 	if (!(rule->ra & RA_REGISTER) && !stack_word(w, cfa + rule->ra_offset, &link.return_address))
@@ -182,10 +183,10 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	w->fp = link.fp;
 	if (rule->fp == FP_OFFSET)
 		w->fp_known = 1;
-	else if (rule->fp == FP_UNDEFINED)
+	else if (unlikely(rule->fp == FP_UNDEFINED))
 		w->fp_known = 0;
 	out = to_caller(w, link.return_address, cfa, true);
-	if (rule->ra & RA_INTERRUPTED) {
+	if (unlikely(rule->ra & RA_INTERRUPTED)) {
 		w->exact = 1;
 		if (LINK_REGISTER) {
 			if (bpf_probe_read_user(&w->lr, sizeof(w->lr), (const void *)(cfa - INTERRUPTED_LR)))
@@ -252,13 +253,13 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	const struct unwind_rule *rule;
 	__u32 cfa = CFA_NONE;
 
-	if (find_mapping(w, pc)) {
+	if (likely(find_mapping(w, pc))) {
 		rule = rule_at(s, w, pc);
-		if (!rule)
+		if (unlikely(!rule))
 			w->guessed = 1;
 		else
 			cfa = rule->cfa;
-		if (rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule)))
+		if (likely(rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule))))
 			return by_rule(s, w, rule);
 	}
 	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
@@ -310,7 +311,7 @@ static __always_inline long one_frame(__u32 scratch, bool runtime)
 	enum outcome out;
 	__u32 at;
 
-	if (!s)
+	if (unlikely(!s))
 		return 1;
 	s->walk_state.frame_sp = s->walk_state.sp;
 	if (runtime && s->walk_state.runtime == RUNTIME_V8)
@@ -321,7 +322,7 @@ static __always_inline long one_frame(__u32 scratch, bool runtime)
 		out = next_frame(s, &s->walk_state);
 	if (runtime && s->walk_state.runtime == RUNTIME_V8)
 		frame_of_v8(s, scratch);
-	if (out != OUTCOME_NONE) {
+	if (unlikely(out != OUTCOME_NONE)) {
 		s->header.user_stack = out;
 		return 1;
 	}
@@ -355,22 +356,16 @@ static long walk_runtime_frame(__u64 i, struct walk_context *ctx)
 
 #endif
 
-/* Finds the list of what a process maps. One that does not hold any more is as good as none. */
-static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_id *id)
+/* Begins with the list of what a process maps. One that does not hold any more is as good as none. */
+static __always_inline void use_list(struct stack_walk *w, struct task_struct *task, const struct process_entry *entry)
 {
-	struct unwind_list *known = bpf_map_lookup_elem(&unwind_lists, id), list = {};
 	struct mm_struct *mm = FIELD(task, mm);
-	bool holds = false;
 
-	if (known) {
-		copy_element(&list, known);
-		holds = list.seal == seal_of(&list, id);
-	}
-	w->list = holds ? list.id : 0;
-	w->mappings = holds ? list.count : 0;
-	w->runtime = holds ? list.runtime : 0;
-	w->guessed = use_rows && !holds;
-	w->by_vma = use_rows && (!holds || !mm || FIELD(mm, exec_vm) != list.exec_pages);
+	w->list = entry->list;
+	w->mappings = entry->mappings;
+	w->runtime = entry->runtime;
+	w->guessed = use_rows && !w->list;
+	w->by_vma = use_rows && (!w->list || !mm || FIELD(mm, exec_vm) != entry->exec_pages);
 	begin_recent(w);
 }
 
@@ -389,7 +384,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
 	*(__u64 *)&s->body[at] = regs->ip;
-	if (is_new_task(task, regs)) {
+	if (unlikely(is_new_task(task, regs))) {
 		s->header.user_stack = OUTCOME_PRESENT;
 		return 1;
 	}
@@ -406,7 +401,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->bare_start = w->bare_limit = 0;
 	w->window_bytes = 0;
 	w->marker = 0;
-	use_list(w, task, &s->header.process);
+	use_list(w, task, &s->entry);
 	if (w->runtime == RUNTIME_CPYTHON)
 		collect_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)
@@ -415,7 +410,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 		begin_v8(scratch);
 	s->header.user_stack = OUTCOME_TRUNCATED;
 #ifndef OLDER_KERNELS
-	if (w->runtime) {
+	if (unlikely(w->runtime)) {
 		LOOP_WITH(callers, walk_runtime_frame, ctx, context);
 		/* Else clang makes one call of both, by a pointer, and the kernel no plain loop of that. */
 		asm volatile("" ::: "memory");

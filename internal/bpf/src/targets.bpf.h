@@ -12,18 +12,17 @@
  */
 static __noinline bool filtered_target(const struct task_struct *task)
 {
-	struct process_entry *entry;
-	struct process_head head;
+	struct process_entry *known, entry;
 	struct process_id id;
 
 	if (!select_targets)
 		return false;
 	process_identity(task, &id);
-	entry = bpf_map_lookup_elem(&processes, &id);
-	if (!entry)
+	known = bpf_map_lookup_elem(&processes, &id);
+	if (!known)
 		return false;
-	copy_element(&head, &entry->head);
-	return head.filtered && entry->seal == seal(seal(0, &id, sizeof(id)), &head, sizeof(head));
+	copy_element(&entry, known);
+	return entry.filtered && entry.seal == seal_of(&entry, &id);
 }
 
 #endif

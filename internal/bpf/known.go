@@ -1,0 +1,76 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// A knownProcess is what the BPF programs know of a process. Guarded by Sampler.processesMu.
+type knownProcess struct {
+	entry  record.ProcessEntry
+	chunks uint32 // of entry.List; 0 if that is another process's
+}
+
+// known returns what the programs know of a process. One of which nothing was told may have
+// begun with what its parent or others of its program have.
+func (s *Sampler) known(id record.ProcessID) knownProcess {
+	k, told := s.processes[id]
+	if told {
+		return k
+	}
+	var inherited record.ProcessEntry
+	if s.objs.Processes.Lookup(&id, &inherited) != nil {
+		return k
+	}
+	seal := inherited.Seal
+	if sealProcess(&id, &inherited); inherited.Seal == seal {
+		k.entry = inherited
+	}
+	return k
+}
+
+// tell tells what is known of a process. If it cannot be told, the process is forgotten.
+func (s *Sampler) tell(id record.ProcessID, k knownProcess) error {
+	e := &k.entry
+	if !e.Labelled && !e.Filtered && e.List == 0 && e.Runtime == 0 {
+		return s.forget(id, k)
+	}
+	e.BySample = false
+	sealProcess(&id, e)
+	if err := s.objs.Processes.Put(&id, e); err != nil {
+		return errors.Join(fmt.Errorf("tell of process %d: %w", id.TGID, err), s.forget(id, k))
+	}
+	s.processes[id] = k
+	return nil
+}
+
+// Forget takes back all that was set for a process, its mappings and its runtime included. Unknown
+// processes are no error.
+func (s *Sampler) Forget(id record.ProcessID) error {
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k, told := s.processes[id]
+	if !told {
+		return nil // the programs remove what it has begun with
+	}
+	return s.forget(id, k)
+}
+
+func (s *Sampler) forget(id record.ProcessID, k knownProcess) error {
+	delete(s.processes, id)
+	err := remove(s.objs.Processes, &id)
+	if k.entry.Labelled {
+		err = errors.Join(err, remove(s.objs.LabelSources, &id))
+	}
+	if k.entry.Runtime != 0 {
+		err = errors.Join(err, remove(s.objs.Runtimes, &id))
+	}
+	if err = errors.Join(err, s.removeChunks(k)); err != nil {
+		return fmt.Errorf("forget process %d: %w", id.TGID, err)
+	}
+	return nil
+}

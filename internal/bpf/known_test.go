@@ -1,0 +1,150 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// keysOf returns the processes that have an element in a map.
+func keysOf[V any](t *testing.T, m *ebpf.Map) (ids []record.ProcessID) {
+	t.Helper()
+	var id record.ProcessID
+	var value V
+	all := m.Iterate()
+	for all.Next(&id, &value) {
+		ids = append(ids, id)
+	}
+	require.NoError(t, all.Err())
+	return ids
+}
+
+// forkOf has a shell fork once told has set something of it, and returns both.
+func forkOf(t *testing.T, s *Sampler, told func(parent record.ProcessID)) (parent, child record.ProcessID) {
+	t.Helper()
+	require.NoError(t, s.Follow())
+	sh := exec.Command("/bin/sh", "-c", "read go; (read x); true")
+	stdin, err := sh.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sh.Start())
+	t.Cleanup(func() {
+		require.NoError(t, stdin.Close())
+		require.NoError(t, sh.Wait())
+	})
+	parent = awaitExec(t, s, sh.Process.Pid)
+	told(parent)
+	_, err = stdin.Write([]byte("\n"))
+	require.NoError(t, err)
+	forked := record.Event{}
+	for forked.Kind != record.EventFork || forked.Parent != parent {
+		require.NoError(t, readEvent(s, &forked))
+	}
+	return parent, forked.Process
+}
+
+// What a process has begun with stays until it is replaced, each part for itself.
+func TestInheritedStays(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	var lists uint64
+	parent, child := forkOf(t, s, func(parent record.ProcessID) {
+		require.NoError(t, s.SetLabelSources(parent, []record.LabelSource{{ABI: 2, Offset: 42}}))
+		require.NoError(t, s.SetRuntime(parent, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+		require.NoError(t, s.SetUnwindMappings(parent, []record.UnwindMapping{{Start: 1, Limit: 2}}, 7))
+		lists = s.listID
+	})
+	entry := func() (e record.ProcessEntry) {
+		t.Helper()
+		require.NoError(t, s.objs.Processes.Lookup(&child, &e))
+		e.Seal = 0
+		return e
+	}
+	want := record.ProcessEntry{
+		Labelled: true, BySample: true, Runtime: uint8(record.RuntimeCPython), Mappings: 1, List: lists, ExecPages: 7,
+	}
+	require.Equal(t, want, entry())
+	require.NoError(t, s.SetLabelSources(child, nil))
+	want.Labelled, want.BySample = false, false
+	require.Equal(t, want, entry())
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.NoError(t, s.SetUnwindMappings(child, nil, 8))
+	want.Mappings, want.List, want.ExecPages = 0, lists+1, 8
+	require.Equal(t, want, entry())
+	require.Len(t, keysOf[record.RuntimeProcess](t, s.objs.Runtimes), 2)
+	require.NoError(t, s.SetRuntime(child, record.RuntimeProcess{}))
+	want.Runtime = 0
+	require.Equal(t, want, entry())
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	// Of a process of which nothing is known there is nothing.
+	require.NoError(t, s.ForgetMappings(child))
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.ProcessEntry](t, s.objs.Processes))
+	require.NotContains(t, s.processes, child)
+	var chunk record.UnwindChunk
+	require.NoError(t, s.objs.UnwindMappings.Lookup(record.UnwindChunkKey{List: lists}, &chunk), "its parent's are there")
+}
+
+// What is in the map under a process's key, but of another one, is not known of it.
+func TestKnownOfOthers(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	id, other := record.ProcessID{TGID: 1}, record.ProcessID{TGID: 2}
+	entry := record.ProcessEntry{List: 4711, Mappings: 1}
+	for of, want := range map[record.ProcessID]uint64{id: 4711, other: 0} {
+		sealProcess(&of, &entry)
+		require.NoError(t, s.objs.Processes.Put(&id, &entry))
+		require.Equal(t, want, s.known(id).entry.List)
+	}
+}
+
+// Forget takes back all that was set.
+func TestForget(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	id := record.ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: 2}}))
+	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	require.NoError(t, s.SetUnwindMappings(id, make([]record.UnwindMapping, record.UnwindChunkMappings+1), 0))
+	require.NoError(t, s.Forget(id))
+	require.NoError(t, s.Forget(id), "again")
+	require.Empty(t, keysOf[record.ProcessEntry](t, s.objs.Processes))
+	require.Empty(t, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.Empty(t, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	var key record.UnwindChunkKey
+	require.ErrorIs(t, s.objs.UnwindMappings.NextKey(nil, &key), ebpf.ErrKeyNotExist)
+	require.Empty(t, s.processes)
+
+	// A process without anything takes no room.
+	require.NoError(t, s.SetLabelSources(id, nil))
+	require.Empty(t, keysOf[record.ProcessEntry](t, s.objs.Processes))
+	// One that is not wanted has nothing else.
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: 2}}))
+	require.NoError(t, s.Filter(id))
+	require.Len(t, keysOf[record.ProcessEntry](t, s.objs.Processes), 1)
+	require.Empty(t, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.NoError(t, s.SetLabelSources(id, nil))
+	require.Empty(t, keysOf[record.ProcessEntry](t, s.objs.Processes))
+}
+
+// A process for which there is no room has nothing, and leaves nothing behind.
+func TestNoRoomForProcess(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, MaxProcesses: 2})
+	other, third := record.ProcessID{TGID: 1}, record.ProcessID{TGID: 2}
+	parent, _ := forkOf(t, s, func(parent record.ProcessID) {
+		require.NoError(t, s.SetLabelSources(parent, []record.LabelSource{{ABI: 2}}))
+		require.NoError(t, s.Filter(other))
+	})
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.LabelSources](t, s.objs.LabelSources), "not the child")
+	require.Error(t, s.SetLabelSources(third, []record.LabelSource{{ABI: 2}}))
+	require.Error(t, s.SetUnwindMappings(third, make([]record.UnwindMapping, 1), 0))
+	require.Error(t, s.SetRuntime(third, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.Empty(t, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	var key record.UnwindChunkKey
+	require.ErrorIs(t, s.objs.UnwindMappings.NextKey(nil, &key), ebpf.ErrKeyNotExist)
+	require.NotContains(t, s.processes, third)
+	require.ElementsMatch(t, []record.ProcessID{parent, other}, keysOf[record.ProcessEntry](t, s.objs.Processes))
+}
