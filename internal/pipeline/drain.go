@@ -42,6 +42,7 @@ func (d *drain) run() {
 			d.handOver()
 			return
 		}
+		d.stream.readNs.Store(now)
 		d.settle(now)
 		d.handOverAt(now)
 	}

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -126,7 +128,7 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read processes in time: %w", err), sampler.Close())
 	}
-	p.table = newTable(&o, p.publisher, selection, fs, p.budgets, alarm)
+	p.table = p.newTable(selection, fs, alarm)
 	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
 	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
 	p.notices = newNotices(&p.options, matches)
@@ -142,6 +144,15 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		p.open(profile.KindOffCPU, source, newOffCPUReader(&o, source, fs))
 	}
 	return p, nil
+}
+
+// samplesRead is until when, CLOCK_MONOTONIC, what was submitted has been read of all streams.
+func (p *Pipeline) samplesRead() int64 {
+	until := uint64(math.MaxInt64)
+	for _, s := range p.streams {
+		until = min(until, s.readNs.Load())
+	}
+	return int64(until)
 }
 
 // open makes a stream from a source to the output.
@@ -182,16 +193,18 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 	return sampler, nil
 }
 
-func newTable(o *Options, to *publisher, selection *process.Selection, fs procfs.FS, limits budgets, alarm *wakeup.Alarm) *process.Table {
+func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *wakeup.Alarm) *process.Table {
+	o, to := &p.options, p.publisher
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
 		rows = to.sampler
 	}
 	options := process.Options{
 		Unwinder:         rows,
-		Memory:           limits.memory,
-		CPU:              limits.cpu,
+		Memory:           p.budgets.memory,
+		CPU:              p.budgets.cpu,
 		Alarm:            alarm,
+		SamplesRead:      p.samplesRead,
 		MaxRowBytes:      o.Unwind.MaxBytes,
 		FS:               fs,
 		Selection:        selection,
@@ -241,10 +254,22 @@ func (p *Pipeline) Start(context.Context) error {
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
 	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
-	// Loading has taken tens of MiB, above all to decode the kernel's types. Go would keep most
-	// of it for minutes: the heap is small from now on.
-	p.follower.done.Go(debug.FreeOSMemory)
+	p.follower.done.Go(p.giveBack)
 	return nil
+}
+
+// firstLooks is about how long the first looks at what runs take.
+const firstLooks = 10 * time.Second
+
+// giveBack gives memory back to the system. Loading has taken tens of MiB, above all to decode the kernel's
+// types, and so have the first looks at what runs. Go would keep most of it for minutes: the
+// heap is small from then on.
+func (p *Pipeline) giveBack() {
+	select {
+	case <-p.follower.stopped:
+	case <-time.After(firstLooks):
+		debug.FreeOSMemory()
+	}
 }
 
 func (p *Pipeline) abandon(err error) error { return errors.Join(err, p.release()) }

@@ -22,6 +22,7 @@ type stream struct {
 	users   *userSeries
 	pool    pool
 	pending chan *batch
+	readNs  atomic.Uint64 // CLOCK_MONOTONIC: what was submitted before has been read
 
 	// What user space counts; the rest is in BPF memory.
 	emitted  atomic.Int64

@@ -96,6 +96,28 @@ func TestUnsampled(t *testing.T) {
 	require.Equal(t, 2, f.Stats().Processes)
 }
 
+// Once later samples have been read, none can come.
+func TestUnsampledOnceRead(t *testing.T) {
+	var read int64
+	f := newFake(t, func(o *Options) { o.SamplesRead = func() int64 { return read } })
+	id := func(pid uint32) record.ProcessID { return record.ProcessID{TGID: pid, StartNs: 1} }
+	f.HandleEvent(exists(id(1)))
+	f.HandleEvent(exit(id(1)))
+	ended := f.now()
+	f.advance(int64(submitDelay) + 1)
+	read = ended + int64(submitDelay) - 1
+	f.HandleEvent(exists(id(2)))
+	require.Contains(t, f.byID, id(1), "a sample may come")
+	read++
+	f.HandleEvent(exists(id(3)))
+	require.NotContains(t, f.byID, id(1))
+	// Reading may stand still.
+	f.HandleEvent(exit(id(3)))
+	f.advance(int64(sampleDelay))
+	f.HandleEvent(exists(id(4)))
+	require.NotContains(t, f.byID, id(3))
+}
+
 // TestExecStorm replaces one image after the other: none may hold on to all before it.
 func TestExecStorm(t *testing.T) {
 	f := newFake(t)

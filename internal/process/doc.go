@@ -19,7 +19,8 @@
 //     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
 //   - A process that has exited stays until the second [Table.EndInterval] after that, so that
-//     samples that are still to be read find it; one that was never sampled, two seconds. What is
+//     samples that are still to be read find it; one that was never sampled, until samples of
+//     100 ms later have been read, at most two seconds. What is
 //     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
 //     table. When there is no room, what loses the least makes some, and no user keeps more than
 //     half from others.

@@ -70,6 +70,9 @@ type Options struct {
 	CPU *budget.CPU
 	// Alarm wakes the workers, who need it; Run closes it.
 	Alarm Alarm
+	// SamplesRead returns until when the samples that were submitted have been looked up, in
+	// CLOCK_MONOTONIC; nil: that is not known.
+	SamplesRead func() int64
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 

@@ -20,6 +20,8 @@ const (
 	// sampleDelay bounds the time that a sample takes from the interrupt to
 	// Lookup. It stands for the time of an exec that is known from a sample only.
 	sampleDelay = 2 * time.Second
+	// submitDelay bounds the part of it until the sample is submitted: a virtual CPU may not run meanwhile.
+	submitDelay = 100 * time.Millisecond
 )
 
 // Table knows the processes of the host. Make one with NewTable.
@@ -224,6 +226,9 @@ func (t *Table) letGoUnsampled() {
 		return
 	}
 	before := t.now() - int64(sampleDelay)
+	if t.opts.SamplesRead != nil {
+		before = max(before, t.opts.SamplesRead()-int64(submitDelay))
+	}
 	for len(t.ended) > 0 && (t.ended[0].ns <= before || t.allRead(t.ended[0].process)) {
 		t.letGoEnded()
 	}

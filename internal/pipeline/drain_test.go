@@ -1,0 +1,48 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+)
+
+// script is a reader that does one step after the other.
+type script []func() (uint64, error)
+
+func (s *script) take(*aggregator) (uint64, error) {
+	step := (*s)[0]
+	*s = (*s)[1:]
+	return step()
+}
+
+func (*script) end(*stream) {}
+
+// Until when samples have been read is known of all streams together.
+func TestSamplesRead(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	other := &stream{}
+	p := &Pipeline{streams: []*stream{d.stream, other}}
+	began := int64(monotonicNow())
+	other.readNs.Store(1 << 62)
+	(&drain{*d, &script{
+		func() (uint64, error) { return 0, &bpf.FormatError{} },
+		func() (uint64, error) {
+			require.Zero(t, p.samplesRead())
+			return 4711, nil
+		},
+		func() (uint64, error) {
+			require.EqualValues(t, 4711, p.samplesRead())
+			return 0, bpf.ErrIdle
+		},
+		func() (uint64, error) {
+			require.GreaterOrEqual(t, p.samplesRead(), began)
+			other.readNs.Store(42)
+			require.EqualValues(t, 42, p.samplesRead())
+			return 0, bpf.ErrDrained
+		},
+	}}).run()
+}
