@@ -259,7 +259,7 @@ func (p *Pipeline) Start(context.Context) error {
 }
 
 // firstLooks is about how long the first looks at what runs take.
-const firstLooks = 10 * time.Second
+const firstLooks = 3 * time.Second
 
 // giveBack gives memory back to the system. Loading has taken tens of MiB, above all to decode the kernel's
 // types, and so have the first looks at what runs. Go would keep most of it for minutes: the
