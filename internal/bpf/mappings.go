@@ -69,8 +69,8 @@ func (s *Sampler) removeList(id record.ProcessID, k knownProcess) error {
 	return errors.Join(s.tell(id, k), s.removeChunks(before))
 }
 
-// SetRuntime tells of the language runtime of a process, before SetUnwindMappings, which has
-// it looked at. Kind RuntimeNone: it has none.
+// SetRuntime tells of the language runtime of a process. Kind RuntimeNone: it has none. After an
+// error it has none.
 func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error {
 	s.processesMu.Lock()
 	defer s.processesMu.Unlock()

@@ -41,9 +41,8 @@
 // What a compiler has inlined comes from the nmethod's scopes. At default flags HotSpot keeps
 // scopes for calls and safepoints only. For the innermost frame, between two of these, the next
 // one tells: function and line are then those of the call or the loop that comes next. Behind the
-// last one it is the line of the method itself. A method without any has its first line, as in
-// HotSpot's own profiler (runtime/vframe.inline.hpp): one that calls nothing and whose loops
-// have no safepoints, which is common with the serial and the parallel collector.
+// last one it is the line of the method itself. A method without any has its first line: one that
+// calls nothing and whose loops have no safepoints, of which there are more with the serial collector.
 //
 // # Cookies
 //

@@ -19,8 +19,8 @@ type Unwinder interface {
 	// most record.MaxUnwindMappings; none is news too. It holds while the process maps so many pages
 	// executable and not writable. The slice belongs to the callee.
 	SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error
-	// SetRuntime tells of the language runtime of a process, before SetUnwindMappings makes
-	// that hold; of kind record.RuntimeNone: it has none any more.
+	// SetRuntime tells of the language runtime of a process; of kind record.RuntimeNone: it has
+	// none any more.
 	SetRuntime(id record.ProcessID, runtime record.RuntimeProcess) error
 	// ForgetMappings takes all that back. An unknown process is no error.
 	ForgetMappings(id record.ProcessID) error
