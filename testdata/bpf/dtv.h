@@ -61,22 +61,6 @@ static int dtv_fill(const char *state, void *variable)
 	return 1;
 }
 
-/* The C library's own way would use the thread pointer. */
-static inline long raw_call(long number, long a, long b, long c)
-{
-#ifdef __x86_64__
-	long result;
-
-	asm volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-	return result;
-#else
-	register long x8 asm("x8") = number, x0 asm("x0") = a, x1 asm("x1") = b, x2 asm("x2") = c;
-
-	asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
-	return x0;
-#endif
-}
-
 #ifdef __x86_64__
 #define DTV_SET_FS 0x1002 /* ARCH_SET_FS, arch/x86/include/uapi/asm/prctl.h */
 #endif
@@ -84,14 +68,12 @@ static inline long raw_call(long number, long a, long b, long c)
 /* Says line when the kernel knows the thread pointer, and stays. */
 __attribute__((noinline, noreturn)) static void dtv_burn(const char *line, size_t bytes)
 {
-	static const struct timespec nap = { 0, 20000000 };
-
 #ifdef __x86_64__
 	raw_call(SYS_arch_prctl, DTV_SET_FS, (long)dtv_thread_pointer, 0);
 #else
 	asm volatile("msr tpidr_el0, %0" : : "r"(dtv_thread_pointer) : "memory");
 #endif
-	raw_call(SYS_nanosleep, (long)&nap, 0, 0);
+	sleep_until_switched(20000);
 	raw_call(SYS_write, 1, (long)line, (long)bytes);
 	for (;;)
 		asm volatile("");

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../switched.h"
 #include "go.h"
 #include "nodejs.h"
 
@@ -372,7 +373,6 @@ static void burn_in_kernel(void)
 
 int main(int argc, char **argv)
 {
-	struct timespec nap = { 0, 20000000 };
 	volatile unsigned long x = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
 	alarm(argc > 2 ? atoi(argv[2]) : 60);
 	while (!strcmp(argv[1], "never-switched"))
 		x++;
-	nanosleep(&nap, NULL); /* aarch64: the kernel learns the thread pointer at the first switch */
+	sleep_until_switched(20000);
 	if (!strncmp(argv[1], "depth-", 6))
 		descend(atoi(argv[1] + 6));
 	if (!strncmp(argv[1], "handler-", 8)) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "../switched.h"
 #include "memory.h"
 
 #define SLEEP_ONCE_US 2000
@@ -49,7 +50,7 @@ bool run_over(void)
 
 void run_sleep_once(void)
 {
-	usleep(SLEEP_ONCE_US);
+	sleep_until_switched(SLEEP_ONCE_US);
 }
 
 void run_ready(void)

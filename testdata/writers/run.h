@@ -12,8 +12,8 @@ void run_begin(double seconds);
 bool run_over(void);
 
 /*
- * On arm64 the kernel knows the thread pointer of a fresh process only after its
- * first switch to another task; so every thread sleeps once before it publishes.
+ * Every thread sleeps once before it publishes, for the kernel to know its thread
+ * pointer (../switched.h).
  */
 void run_sleep_once(void);
 
