@@ -55,6 +55,7 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"MAX_PYTHON_EVALUATIONS":  record.MaxPythonEvaluations,
 		"MAX_PYTHON_THREADS":      record.MaxPythonThreads,
 		"PYTHON_FRAME_BYTES":      record.PythonFrameBytes,
+		"PYTHON_THREAD_BYTES":     record.PythonThreadBytes,
 		"PYTHON_CODE_BYTES":       record.PythonCodeBytes,
 		"PYTHON_NAME_BYTES":       record.PythonNameBytes,
 		"MAX_HOTSPOT_HEAPS":       record.MaxHotSpotHeaps,

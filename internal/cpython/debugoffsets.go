@@ -63,7 +63,6 @@ var errFreeThreaded = errors.New("free-threaded build of CPython 3.14")
 // Bounds of offsets: far more than any version has.
 const (
 	maxInterpreterOffset = 1 << 20
-	maxThreadOffset      = 1 << 12
 	maxRuntimeOffset     = 1 << 20
 )
 
@@ -108,9 +107,9 @@ func processOf(block []byte, version uint64) (p record.PythonProcess, err error)
 		Interpreters:       offset(w.interpretersHead, 8, maxRuntimeOffset),
 		InterpreterNext:    uint32(offset(w.interpreterNext, 8, maxInterpreterOffset)),
 		InterpreterThreads: uint32(offset(w.threadsHead, 8, maxInterpreterOffset)),
-		ThreadNext:         uint16(offset(w.threadNext, 8, maxThreadOffset)),
-		ThreadNativeID:     uint16(offset(w.nativeThreadID, 8, maxThreadOffset)),
-		ThreadFrame:        uint16(offset(w.currentFrame, 8, maxThreadOffset)),
+		ThreadNext:         uint16(offset(w.threadNext, 8, record.PythonThreadBytes)),
+		ThreadNativeID:     uint16(offset(w.nativeThreadID, 8, record.PythonThreadBytes)),
+		ThreadFrame:        uint16(offset(w.currentFrame, 8, record.PythonThreadBytes)),
 		FrameCode:          inFrame(w.frameCode, 8),
 		FramePrevious:      inFrame(w.framePrevious, 8),
 		FrameInstruction:   inFrame(w.frameInstruction, 8),

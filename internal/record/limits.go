@@ -27,6 +27,7 @@ const (
 	MaxPythonEvaluations = 256  // native ones, of one thread
 	MaxPythonThreads     = 1024 // of one process, and its interpreters, that are looked through
 	PythonFrameBytes     = 80   // of a frame that are read
+	PythonThreadBytes    = 256  // of a thread's state
 	PythonCodeBytes      = 256  // of a code object
 	PythonNameBytes      = 16   // of a name that are in a cookie
 	MaxHotSpotHeaps      = 4    // ranges of code of one process

@@ -26,6 +26,9 @@
 
 #ifdef OLDER_KERNELS
 
+/* Whether stacks have the frames of language runtimes: their loops are those of bpf_loop. */
+#define WALKS_RUNTIMES false
+
 /* Whether a process's mappings are in a maple tree (Linux 6.1). */
 #define has_mapping_tree() false
 
@@ -80,6 +83,7 @@ static __always_inline struct task_struct *current_task(void)
 
 #else
 
+#define WALKS_RUNTIMES true
 #define has_mapping_tree() bpf_core_field_exists(((struct mm_struct *)0)->mm_mt)
 #define FIELD(from, ...) ___arrow(from, __VA_ARGS__)
 #define SEPARATE __noinline

@@ -195,9 +195,8 @@ static __noinline int find_hotspot(__u32 scratch)
 	h = &s->hotspot;
 	h->blob = h->method = h->frames = h->failed = 0;
 	h->from_native = 1;
-	h->process.low = h->process.high = 0;
-	if (find_runtime(s, RUNTIME_HOTSPOT))
-		__builtin_memcpy(&h->process, &s->runtime.hotspot, sizeof(h->process));
+	if (!find_runtime(s, RUNTIME_HOTSPOT, hotspot, &h->process))
+		h->process.low = h->process.high = 0;
 	return 0;
 }
 

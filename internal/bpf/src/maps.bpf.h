@@ -161,7 +161,8 @@ struct stack_walk {
 	__u8 runtime; /* enum runtime_kind of the process */
 	__u8 bare;    /* the frame whose caller is looked for has no row */
 	__u8 pad;
-	__u64 bare_start; /* the mapping without rows that was looked up last */
+	__u64 bare_start; /* the range without rows that was looked up last: a mapping, or what lies between two of the
+			     list */
 	__u64 bare_limit;
 	struct vma_walk vma;
 	struct known_rows rows;		      /* a copy, of the file in vma */
@@ -169,6 +170,7 @@ struct stack_walk {
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
 	__u64 window_start;
 	__u64 window_bytes; /* a multiple of 8; 0: none */
+	__u64 below;	    /* bytes below an address that are wanted in the window, too */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
 };
 
@@ -184,8 +186,10 @@ struct python_walk {
 	struct python_process of;
 	__u64 interpreter;
 	__u64 thread;
-	__u64 found;  /* the thread's state, of those with frames the first */
-	__u64 second; /* another one with frames: it is in two interpreters */
+	__u64 found; /* the innermost frame of the thread's state, of those with frames the first */
+	__u64 found_cframe;
+	__u64 second; /* the same of another one with frames: it is in two interpreters */
+	__u64 second_cframe;
 	__u64 cframe;
 	__u64 frame;
 	__u64 last_code; /* whose cookie is the last one */
@@ -201,16 +205,18 @@ struct python_walk {
 	__u32 next;  /* of evaluations: the innermost that was not emitted */
 	__u32 end;   /* of evaluations, where the other state's begin */
 	__u32 first; /* evaluations of the state that was collected first, if those of the second are emitted first */
-	__u32 overflow;	       /* frames were left out */
-	__u32 known;	       /* CPython has the thread */
-	__u8 frame_bytes[128]; /* PYTHON_FRAME_BYTES, and room for any offset */
+	__u32 overflow;				/* frames were left out */
+	__u32 known;				/* CPython has the thread */
+	__u64 window_start;			/* of the piece of memory in window */
+	__u64 window_bytes;			/* 0: none */
+	__u64 frame_at;				/* offset of the frame at hand in window */
+	__u8 window[PYTHON_WINDOW_BYTES + 128]; /* room for any offset in a frame */
+	__u8 thread_bytes[PYTHON_THREAD_BYTES + 8];
 	__u8 code_bytes[PYTHON_CODE_BYTES + 8];
-	struct {
-		__u64 length;
-		__u64 hash;
-		__u64 state;
-		__u8 bytes[PYTHON_NAME_BYTES];
-	} name;
+	__u64 string_start; /* of the piece of memory in string */
+	__u64 string_bytes;
+	__u64 tail[PYTHON_NAME_BYTES / 8];
+	__u8 string[PYTHON_STRING_BYTES + PYTHON_NAME_BYTES];
 	struct python_evaluation evaluation[MAX_PYTHON_EVALUATIONS];
 	__u64 words[2 * MAX_PYTHON_FRAMES];
 };
@@ -324,7 +330,6 @@ struct scratch {
 	struct label_slot slots[MAX_LABEL_SLOTS];
 	struct go_bucket bucket;
 	struct go_map_walk walk;
-	struct runtime_process runtime; /* a copy, for as long as reading takes */
 	struct signal_regs signal;
 #ifdef OLDER_KERNELS
 	struct slot_pass pass;

@@ -46,20 +46,34 @@ static __always_inline void count_python(__u32 scratch)
 #define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
 #define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
 #define PYTHON_SCANNED (4 * MAX_PYTHON_FRAMES)
+#define PYTHON_STRING_STATE 16 /* offset from the length of a string; between them is its hash */
+#define PYTHON_STRING_HEAD 24
 
 _Static_assert((MAX_PYTHON_FRAMES & (MAX_PYTHON_FRAMES - 1)) == 0, "a power of 2");
 _Static_assert((MAX_PYTHON_EVALUATIONS & (MAX_PYTHON_EVALUATIONS - 1)) == 0, "a power of 2");
 
 static __always_inline __u64 python_frame_word(const struct python_walk *p, __u64 offset)
 {
+	__u64 at = p->frame_at & (PYTHON_WINDOW_BYTES - 8);
+
+	barrier_var(at);
 	barrier_var(offset);
-	return *(__u64 *)&p->frame_bytes[offset & 0x78];
+	return *(__u64 *)&p->window[(at & (PYTHON_WINDOW_BYTES - 8)) + (offset & 0x78)];
 }
 
 static __always_inline __u8 python_frame_byte(const struct python_walk *p, __u64 offset)
 {
+	__u64 at = p->frame_at & (PYTHON_WINDOW_BYTES - 8);
+
+	barrier_var(at);
 	barrier_var(offset);
-	return p->frame_bytes[offset & 0x7f];
+	return p->window[(at & (PYTHON_WINDOW_BYTES - 8)) + (offset & 0x7f)];
+}
+
+static __always_inline __u64 python_thread_word(const struct python_walk *p, __u64 offset)
+{
+	barrier_var(offset);
+	return *(__u64 *)&p->thread_bytes[offset & (PYTHON_THREAD_BYTES - 8)];
 }
 
 static __always_inline __u64 python_code_word(const struct python_walk *p, __u64 offset)
@@ -83,14 +97,41 @@ static __always_inline long python_stop(struct python_walk *p, enum counter why)
 	return 1;
 }
 
-/* Makes frame the innermost one of a thread's state, and p->cframe the _PyCFrame that it is in, if any. */
-static __always_inline long python_frame_of(struct python_walk *p, __u64 thread, __u64 *frame)
+/*
+ * Has the window end with a frame: those of its callers mostly lie below. It begins with the page at the earliest: so
+ * it can be read if the frame can.
+ */
+static __always_inline bool read_python_frame(struct python_walk *p, __u64 frame)
+{
+	__u64 at = frame - p->window_start, bytes;
+
+	if (frame & 7)
+		return false;
+	if (at >= p->window_bytes || at + PYTHON_FRAME_BYTES > p->window_bytes) {
+		at = frame & (MIN_PAGE_BYTES - 1);
+		if (at > PYTHON_WINDOW_BYTES - PYTHON_FRAME_BYTES)
+			at = PYTHON_WINDOW_BYTES - PYTHON_FRAME_BYTES;
+		bytes = at + PYTHON_FRAME_BYTES;
+		p->window_bytes = 0;
+		barrier_var(bytes);
+		if (bytes > PYTHON_WINDOW_BYTES || bpf_probe_read_user(p->window, bytes, (const void *)(frame - at)))
+			return false;
+		p->window_start = frame - at;
+		p->window_bytes = bytes;
+	}
+	p->frame_at = at;
+	return true;
+}
+
+/*
+ * Makes frame the innermost one of a thread's state, of which first is the word that leads to it, and p->cframe the
+ * _PyCFrame that it is in, if any.
+ */
+static __always_inline long python_frame_of(struct python_walk *p, __u64 first, __u64 *frame)
 {
 	struct python_process *of = &p->of;
-	__u64 at;
+	__u64 at = first;
 
-	if (read_user(&at, thread + of->thread_frame))
-		return -1;
 	p->cframe = at;
 	*frame = at;
 	return at && of->by_cframe ? read_user(frame, at + of->cframe_current) : 0;
@@ -102,7 +143,7 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &ctx->scratch);
 	struct python_process *of;
 	struct python_walk *p;
-	__u64 id, frame;
+	__u64 frame;
 
 	if (!s)
 		return 1;
@@ -116,19 +157,24 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 			return python_stop(p, COUNTER_RUNTIME_INVALID);
 		return 0;
 	}
-	if (read_user(&id, p->thread + of->thread_native_id))
+	if (bpf_probe_read_user(p->thread_bytes, PYTHON_THREAD_BYTES, (const void *)p->thread))
 		return python_stop(p, COUNTER_RUNTIME_INVALID);
-	if (id != p->tid)
-		return read_user(&p->thread, p->thread + of->thread_next) ? python_stop(p, COUNTER_RUNTIME_INVALID) : 0;
+	if (python_thread_word(p, of->thread_native_id) != p->tid) {
+		p->thread = python_thread_word(p, of->thread_next);
+		return 0;
+	}
 	p->known = 1;
-	if (python_frame_of(p, p->thread, &frame))
+	if (python_frame_of(p, python_thread_word(p, of->thread_frame), &frame))
 		return python_stop(p, COUNTER_RUNTIME_INVALID);
 	if (frame && p->second)
 		return python_stop(p, COUNTER_RUNTIME_NO_THREAD); /* in a third one */
-	if (frame && p->found)
-		p->second = p->thread;
-	else if (frame)
-		p->found = p->thread;
+	if (frame && p->found) {
+		p->second = frame;
+		p->second_cframe = p->cframe;
+	} else if (frame) {
+		p->found = frame;
+		p->found_cframe = p->cframe;
+	}
 	p->thread = 0; /* it has one state in each interpreter */
 	return 0;
 }
@@ -142,11 +188,58 @@ static __always_inline bool python_ascii(__u32 state)
 	return (state & 0xfffc ? state >> 6 : state >> 20) & 1;
 }
 
+/*
+ * Copies the last characters of a string to p->tail, at most PYTHON_NAME_BYTES, whose first of n are at text. Mostly
+ * they have been read with the head of the string.
+ */
+static __always_inline bool python_tail(struct python_walk *p, __u64 text, __u64 n)
+{
+	__u64 at = text - p->string_start;
+
+	p->tail[0] = p->tail[1] = 0;
+	if (at > PYTHON_STRING_BYTES || at + n > p->string_bytes) {
+		barrier_var(n);
+		return n <= PYTHON_NAME_BYTES && !bpf_probe_read_user(p->tail, n, (const void *)text);
+	}
+	barrier_var(at);
+	at &= PYTHON_STRING_BYTES - 1;
+	if (n > 8)
+		p->tail[1] = *(__u64 *)&p->string[at + 8];
+	if (n)
+		p->tail[0] = *(__u64 *)&p->string[at];
+	if (n & 7) {
+		__u64 mask = (1ULL << (n & 7) * 8) - 1;
+
+		if (n > 8)
+			p->tail[1] &= mask;
+		else
+			p->tail[0] &= mask;
+	}
+	return true;
+}
+
+/* Reads a string: its head, and as much of what follows as fits, up to the end of the page. */
+static __always_inline bool read_python_string(struct python_walk *p, __u64 addr)
+{
+	__u64 bytes = MIN_PAGE_BYTES - (addr & (MIN_PAGE_BYTES - 1));
+
+	if (bytes < PYTHON_STRING_HEAD)
+		bytes = PYTHON_STRING_HEAD; /* it lies across two */
+	if (bytes > PYTHON_STRING_BYTES)
+		bytes = PYTHON_STRING_BYTES;
+	barrier_var(bytes);
+	if (bytes > PYTHON_STRING_BYTES || bpf_probe_read_user(p->string, bytes, (const void *)addr))
+		return false;
+	p->string_start = addr;
+	p->string_bytes = bytes;
+	return true;
+}
+
 /* The code object at an address, and what tells it from another one there: last_code and last_cookie. */
 static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 {
 	struct python_process *of = &p->of;
-	__u64 bytes = of->code_bytes, name, hash, text, n;
+	__u64 bytes = of->code_bytes, name, hash, text, length, n;
 	__u32 line;
 
 	if (code == p->last_code)
@@ -158,10 +251,10 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	if (python_code_word(p, of->object_type) != of->code_type)
 		return false;
 	name = python_code_word(p, of->code_qualname);
-	if (bpf_probe_read_user(&p->name, 3 * 8, (const void *)(name + python_header_bytes(of))))
+	if (!read_python_string(p, name + python_header_bytes(of)))
 		return false;
-	n = p->name.length;
-	if (!python_ascii(p->name.state))
+	n = length = *(__u64 *)&p->string[0];
+	if (!python_ascii(*(__u32 *)&p->string[PYTHON_STRING_STATE]))
 		text = name + of->wide_offset;
 	else if (n > PYTHON_NAME_BYTES)
 		text = name + of->text_offset + n - PYTHON_NAME_BYTES; /* names mostly differ in the end */
@@ -169,9 +262,7 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 		text = name + of->text_offset;
 	if (n > PYTHON_NAME_BYTES)
 		n = PYTHON_NAME_BYTES;
-	__builtin_memset(p->name.bytes, 0, sizeof(p->name.bytes));
-	barrier_var(n);
-	if (n > PYTHON_NAME_BYTES || bpf_probe_read_user(p->name.bytes, n, (const void *)text))
+	if (!python_tail(p, text, n))
 		return false;
 	{
 		__u64 offset = of->code_first_line;
@@ -187,9 +278,9 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	hash = mix(hash, name);
 	hash = mix(hash, python_code_word(p, of->code_filename));
 	hash = mix(hash, python_code_word(p, of->code_linetable));
-	hash = mix(hash, p->name.length);
-	hash = mix(hash, *(__u64 *)&p->name.bytes[0]);
-	hash = mix(hash, *(__u64 *)&p->name.bytes[8]);
+	hash = mix(hash, length);
+	hash = mix(hash, p->tail[0]);
+	hash = mix(hash, p->tail[1]);
 	p->last_cookie = hash >> 32;
 	p->last_code = code;
 	return true;
@@ -230,7 +321,7 @@ static long next_python_frame(__u64 i, struct walk_context *ctx)
 	frame = p->frame;
 	if (!frame)
 		return python_stop(p, p->overflow ? COUNTER_RUNTIME_CUT : COUNTER_RUNTIME_WHOLE);
-	if (bpf_probe_read_user(p->frame_bytes, PYTHON_FRAME_BYTES, (const void *)frame))
+	if (!read_python_frame(p, frame))
 		return python_stop(p, COUNTER_RUNTIME_INVALID);
 	p->frame = python_frame_word(p, of->frame_previous);
 	if (python_frame_byte(p, of->frame_owner) >= PYTHON_OWNED_BY_C) {
@@ -282,15 +373,12 @@ static __always_inline void next_marker(struct scratch *s)
 	s->walk_state.marker = n < p->end ? python_evaluation(p, n)->marker : 0;
 }
 
-/* Collects the frames of a thread's state. */
-static __always_inline void collect_python_state(struct walk_context *ctx, struct python_walk *p, __u64 thread)
+/* Collects the frames of a thread's state, of which frame is the innermost one. */
+static __always_inline void collect_python_state(struct walk_context *ctx, struct python_walk *p, __u64 frame,
+						 __u64 cframe)
 {
-	__u64 frame;
-
-	p->outcome = COUNTER_RUNTIME_INVALID;
-	if (python_frame_of(p, thread, &frame))
-		return;
 	p->frame = frame;
+	p->cframe = cframe;
 	p->outcome = COUNTER_RUNTIME_CUT;
 	bpf_loop(PYTHON_SCANNED, next_python_frame, ctx, 0);
 }
@@ -308,10 +396,10 @@ static __always_inline void collect_python_states(struct walk_context *ctx, stru
 
 	p->outcome = COUNTER_RUNTIME_WHOLE;
 	if (p->found)
-		collect_python_state(ctx, p, p->found);
+		collect_python_state(ctx, p, p->found, p->found_cframe);
 	if (p->second && p->outcome == COUNTER_RUNTIME_WHOLE) {
 		n = p->evaluations;
-		collect_python_state(ctx, p, p->second);
+		collect_python_state(ctx, p, p->second, p->second_cframe);
 		if (python_inner(p, n)) {
 			p->first = p->next = n;
 			barrier_var(n);
@@ -335,10 +423,9 @@ __noinline int collect_python(__u32 scratch)
 	of = &p->of;
 	p->outcome = COUNTER_RUNTIME_INVALID;
 	p->count = p->put = p->from = p->evaluations = p->next = p->end = p->first = p->overflow = 0;
-	p->thread = p->found = p->second = p->known = p->last_code = 0;
-	if (!find_runtime(s, RUNTIME_CPYTHON))
+	p->thread = p->found = p->second = p->known = p->last_code = p->window_bytes = 0;
+	if (!find_runtime(s, RUNTIME_CPYTHON, python, of))
 		return 0;
-	__builtin_memcpy(of, &s->runtime.python, sizeof(*of));
 	p->tid = own_tid();
 	if (read_user(&p->interpreter, of->interpreters))
 		return 0;

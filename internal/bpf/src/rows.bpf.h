@@ -85,6 +85,29 @@ static __always_inline bool unknown_mappings(struct stack_walk *w)
 
 /* The two searches are functions of their own: so the verifier goes through each of them once, whatever calls it. */
 
+/*
+ * Mapping number i of a chunk, the last one that begins below pc or the first of all, does not hold pc. Generated code
+ * has many frames there: so the range between two mappings is noted, unless it goes on in another chunk. left: the
+ * mappings of the list from the chunk's first on.
+ */
+static __always_inline void note_gap(struct stack_walk *w, struct unwind_chunk *c, __u32 i, __u32 left, __u64 pc)
+{
+	__u64 start = chunk_mapping(c, i)->limit, limit = pc + 1;
+
+	if (pc < chunk_mapping(c, i)->start) {
+		start = 0;
+		limit = chunk_mapping(c, i)->start;
+	} else if (i + 1 >= left) {
+		limit = USER_ADDRESS_END;
+	} else if (i + 1 < UNWIND_CHUNK_MAPPINGS) {
+		limit = chunk_mapping(c, i + 1)->start;
+	}
+	if (!still_of(c, w->list))
+		return;
+	w->bare_start = start;
+	w->bare_limit = limit;
+}
+
 /* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
 SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 {
@@ -98,6 +121,8 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 		return true;
 	if (likely(find_recent(w, pc)))
 		return true;
+	if (WALKS_RUNTIMES && pc >= w->bare_start && pc < w->bare_limit)
+		return false;
 	if (w->by_vma) {
 		if (!find_vma_mapping(w, pc))
 			return false;
@@ -141,8 +166,11 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 		w->mapping.start = w->mapping.limit = 0;
 		return unknown_mappings(w);
 	}
-	if (pc < w->mapping.start || pc >= w->mapping.limit)
+	if (pc < w->mapping.start || pc >= w->mapping.limit) {
+		if (WALKS_RUNTIMES)
+			note_gap(w, c, low, count, pc);
 		return false;
+	}
 	keep_mapping(w);
 	return true;
 }

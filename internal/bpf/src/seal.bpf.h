@@ -60,16 +60,25 @@ static __always_inline __u64 runtime_seal(__u64 key, const struct runtime_proces
 	return key;
 }
 
-/* Whether a process has the runtime of a kind: then scratch.runtime is a copy of what is known of it. */
-static __always_inline bool find_runtime(struct scratch *s, __u32 kind)
-{
-	struct process_id id = s->header.process; /* on the stack: Linux 6.1 takes a key from nowhere else here */
-	struct runtime_process *known = bpf_map_lookup_elem(&runtimes, &id);
-
-	if (!known)
-		return false;
-	copy_element(&s->runtime, known);
-	return s->runtime.kind == kind && s->runtime.seal == runtime_seal(seal(0, &id, sizeof(id)), &s->runtime);
-}
+/*
+ * Whether the process that the record is of has the runtime of a kind: then to is a copy of the member of struct
+ * runtime_process that tells of it.
+ */
+#define find_runtime(s, of_kind, member, to)                                                                           \
+	({                                                                                                             \
+		/* on the stack: Linux 6.1 takes a key from nowhere else here */                                       \
+		struct process_id id_ = (s)->header.process;                                                           \
+		struct runtime_process *known_ = bpf_map_lookup_elem(&runtimes, &id_);                                 \
+		bool found_ = false;                                                                                   \
+                                                                                                                       \
+		if (known_) {                                                                                          \
+			__u32 kind_ = known_->kind;                                                                    \
+			__u64 seal_ = known_->seal, key_ = mix(seal(0, &id_, sizeof(id_)), of_kind);                   \
+                                                                                                                       \
+			copy_element(to, &known_->member);                                                             \
+			found_ = kind_ == (of_kind) && seal_ == seal(key_, to, sizeof(*(to)));                         \
+		}                                                                                                      \
+		found_;                                                                                                \
+	})
 
 #endif

@@ -31,15 +31,20 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
 }
 
 /*
- * Has the window begin at an address. It ends with the page at the latest: so it can be read if
- * its first word can. False: it cannot.
+ * Has the window begin at an address, or below it, as far as is wanted there. It is in one page:
+ * so it can be read if the word at the address can. False: it cannot.
  */
 SEPARATE int move_window(struct stack_walk *w, __u64 addr)
 {
-	__u64 bytes = MIN_PAGE_BYTES - (addr & (MIN_PAGE_BYTES - 1));
+	__u64 offset = addr & (MIN_PAGE_BYTES - 1), bytes;
 
 	if (!w)
 		return false;
+	if (WALKS_RUNTIMES && w->below && offset >= w->below) {
+		addr -= w->below;
+		offset -= w->below;
+	}
+	bytes = MIN_PAGE_BYTES - offset;
 	w->window_bytes = 0;
 	if (bytes < sizeof(__u64))
 		bytes = sizeof(__u64); /* the word lies across two */
@@ -62,7 +67,7 @@ static __always_inline bool stack_word(struct stack_walk *w, __u64 addr, __u64 *
 	if (unlikely(at >= w->window_bytes || at & 7)) {
 		if (!move_window(w, addr))
 			return false;
-		at = 0;
+		at = addr - w->window_start;
 	}
 	barrier_var(at);
 	*word = w->window[at / 8 & (STACK_WINDOW_BYTES / 8 - 1)];
@@ -400,6 +405,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->mapping.start = w->mapping.limit = 0;
 	w->bare_start = w->bare_limit = 0;
 	w->window_bytes = 0;
+	w->below = 0;
 	w->marker = 0;
 	use_list(w, task, &s->entry);
 	if (w->runtime == RUNTIME_CPYTHON)

@@ -55,7 +55,8 @@ static __always_inline void count_v8(__u32 scratch)
 #define V8_SCRIPT_SOURCE 8
 #define V8_SCRIPT_ID 64
 #define V8_STRING_LENGTH 12
-#define V8_WRAPPED 8 /* SharedFunctionInfoWrapper.shared_info */
+#define V8_MAP_SPREAD 16 /* maps have 80 bytes: neighbours get different places */
+#define V8_WRAPPED 8	 /* SharedFunctionInfoWrapper.shared_info */
 #define V8_CODE_BYTES 64
 #define V8_STREAM_WORDS 16 /* bytes of an InstructionStream: its map, its Code */
 #define V8_SHARED_BYTES 72
@@ -85,7 +86,7 @@ static __noinline int v8_map_type(struct v8_walk *v, __u64 map)
 
 	if (!v || !v8_is_object(map))
 		return 0;
-	known = &v->maps[map / 8 & (V8_KNOWN - 1)];
+	known = &v->maps[map / V8_MAP_SPREAD & (V8_KNOWN - 1)];
 	if (known->map != map) {
 		if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE))
 			return 0;
@@ -442,10 +443,10 @@ __noinline int begin_v8(__u32 scratch)
 	for (__u32 i = 0; i < V8_KNOWN; i++)
 		v->functions[i].function = v->maps[i].map = 0;
 	v->searches = 0;
-	if (!find_runtime(s, RUNTIME_V8))
+	if (!find_runtime(s, RUNTIME_V8, v8, &v->of))
 		return 0;
-	__builtin_memcpy(&v->of, &s->runtime.v8, sizeof(v->of));
 	v->outcome = COUNTER_RUNTIME_WHOLE;
+	s->walk_state.below = sizeof(v->slots);
 	return 0;
 }
 

@@ -153,8 +153,6 @@ static __always_inline bool find_vma_mapping(struct stack_walk *w, __u64 pc)
 	struct file_key key; /* on the stack: Linux 6.1 takes a key from nowhere else here */
 	int kind;
 
-	if (pc >= w->bare_start && pc < w->bare_limit)
-		return false;
 	kind = find_vma(&w->vma, pc);
 	if (kind == VMA_FILE) {
 		__builtin_memcpy(&key, &w->vma.key, sizeof(key));
