@@ -22,9 +22,9 @@ const (
 const (
 	defaultEventRing    = 256 << 10 // bytes
 	defaultMaxProcesses = 32 << 10
-	// Where maps cannot grow: processes, and chunks of their mappings.
-	olderMaxProcesses = 8 << 10
-	olderMaxChunks    = 16 << 10
+	// Where maps cannot grow: processes with label sources, and chunks of mappings.
+	olderMaxSources = 8 << 10
+	olderMaxChunks  = 16 << 10
 )
 
 // Bounds of readDelay.
@@ -48,7 +48,8 @@ type Config struct {
 	// EventRingBytes for the events of processes; a power of two and a multiple of the
 	// page size; 0: 256 KiB.
 	EventRingBytes int
-	// MaxProcesses with label sources at the same time; 0: 32768.
+	// MaxProcesses of which something is known at the same time; 0: 32768. Where maps cannot grow, or
+	// MaxMapBytes is small, fewer of them can have label sources.
 	MaxProcesses int
 	// MaxMapBytes of kernel memory for all maps together; 0: what the other limits give.
 	// The maps that grow with the processes get what the others leave.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -13,6 +15,7 @@ import (
 type knownProcess struct {
 	entry  record.ProcessEntry
 	chunks uint32 // of entry.List; 0 if that is another process's
+	begun  bool   // it was in the map before anything was told
 }
 
 // known returns what the programs know of a process. One of which nothing was told may have
@@ -28,24 +31,52 @@ func (s *Sampler) known(id record.ProcessID) knownProcess {
 	}
 	seal := inherited.Seal
 	if sealProcess(&id, &inherited); inherited.Seal == seal {
-		k.entry = inherited
+		k.entry, k.begun = inherited, true
 	}
 	return k
 }
 
-// tell tells what is known of a process. If it cannot be told, the process is forgotten.
+// tell tells what is known of a process. If it cannot be told, what was told before stays; a process of
+// which nothing was is forgotten.
 func (s *Sampler) tell(id record.ProcessID, k knownProcess) error {
 	e := &k.entry
 	if !e.Labelled && !e.Filtered && e.List == 0 && e.Runtime == 0 {
 		return s.forget(id, k)
 	}
-	e.BySample = false
-	sealProcess(&id, e)
-	if err := s.objs.Processes.Put(&id, e); err != nil {
-		return errors.Join(fmt.Errorf("tell of process %d: %w", id.TGID, err), s.forget(id, k))
+	_, told := s.processes[id]
+	if err := s.put(id, e, told || k.begun); err != nil {
+		err = fmt.Errorf("tell of process %d: %w", id.TGID, err)
+		if !told {
+			err = errors.Join(err, s.forget(id, k))
+		}
+		return err
 	}
 	s.processes[id] = k
 	return nil
+}
+
+// put sets the entry of a process. One that was not there may just have begun with what its parent or others
+// of its program have: that stays where the entry says nothing else.
+func (s *Sampler) put(id record.ProcessID, e *record.ProcessEntry, there bool) error {
+	e.BySample = false
+	sealProcess(&id, e)
+	if there {
+		return s.objs.Processes.Put(&id, e)
+	}
+	err := s.objs.Processes.Update(&id, e, ebpf.UpdateNoExist)
+	if !errors.Is(err, ebpf.ErrKeyExist) {
+		return err
+	}
+	begun := s.known(id).entry
+	e.Labelled = e.Labelled || begun.Labelled
+	if e.Runtime == 0 {
+		e.Runtime = begun.Runtime
+	}
+	if e.List == 0 {
+		e.List, e.Mappings, e.ExecPages = begun.List, begun.Mappings, begun.ExecPages
+	}
+	sealProcess(&id, e)
+	return s.objs.Processes.Put(&id, e)
 }
 
 // Forget takes back all that was set for a process, its mappings and its runtime included. Unknown

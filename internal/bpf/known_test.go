@@ -3,7 +3,13 @@
 package bpf
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -147,4 +153,128 @@ func TestNoRoomForProcess(t *testing.T) {
 	require.ErrorIs(t, s.objs.UnwindMappings.NextKey(nil, &key), ebpf.ErrKeyNotExist)
 	require.NotContains(t, s.processes, third)
 	require.ElementsMatch(t, []record.ProcessID{parent, other}, keysOf[record.ProcessEntry](t, s.objs.Processes))
+}
+
+// What was told of a process stays when no more can be told of it.
+func TestToldStays(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	id := record.ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
+	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: 2}}))
+	require.NoError(t, s.SetUnwindMappings(id, make([]record.UnwindMapping, 1), 7))
+	var before, after record.ProcessEntry
+	require.NoError(t, s.objs.Processes.Lookup(&id, &before))
+	chunks := keysOfChunks(t, s)
+	require.NoError(t, s.objs.Processes.Freeze()) // nothing can be set any more
+
+	require.Error(t, s.SetUnwindMappings(id, make([]record.UnwindMapping, 2), 8))
+	require.Error(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	require.NoError(t, s.objs.Processes.Lookup(&id, &after))
+	require.Equal(t, before, after)
+	require.Equal(t, before, s.processes[id].entry)
+	require.Equal(t, []record.ProcessID{id}, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.Empty(t, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	require.Equal(t, chunks, keysOfChunks(t, s))
+
+	require.Error(t, s.SetLabelSources(id, []record.LabelSource{{ABI: 1}}))
+	require.Empty(t, keysOf[record.LabelSources](t, s.objs.LabelSources), "it has none after an error")
+}
+
+func keysOfChunks(t *testing.T, s *Sampler) (keys []record.UnwindChunkKey) {
+	t.Helper()
+	var key record.UnwindChunkKey
+	var chunk record.UnwindChunk
+	all := s.objs.UnwindMappings.Iterate()
+	for all.Next(&key, &chunk) {
+		keys = append(keys, key)
+	}
+	require.NoError(t, all.Err())
+	return keys
+}
+
+// A process may begin with what others have at the moment at which something is told of it.
+func TestBegunMeanwhile(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	id := record.ProcessID{TGID: 1, StartNs: 2, ExecID: 3}
+	begun := record.ProcessEntry{Labelled: true, BySample: true, Runtime: 2, List: 5, Mappings: 6, ExecPages: 7}
+	for name, tc := range map[string]struct{ told, want record.ProcessEntry }{
+		"a list": {
+			record.ProcessEntry{List: 8, Mappings: 9, ExecPages: 10},
+			record.ProcessEntry{Labelled: true, Runtime: 2, List: 8, Mappings: 9, ExecPages: 10},
+		},
+		"a runtime": {
+			record.ProcessEntry{Runtime: 1},
+			record.ProcessEntry{Labelled: true, Runtime: 1, List: 5, Mappings: 6, ExecPages: 7},
+		},
+		"that it is not wanted": {
+			record.ProcessEntry{Filtered: true},
+			record.ProcessEntry{Labelled: true, Filtered: true, Runtime: 2, List: 5, Mappings: 6, ExecPages: 7},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sealProcess(&id, &begun)
+			require.NoError(t, s.objs.Processes.Put(&id, &begun))
+			require.NoError(t, s.put(id, &tc.told, false))
+			var got record.ProcessEntry
+			require.NoError(t, s.objs.Processes.Lookup(&id, &got))
+			require.Equal(t, tc.told, got, "it is what is remembered")
+			sealProcess(&id, &tc.want)
+			require.Equal(t, tc.want, got)
+			require.NoError(t, s.put(id, &record.ProcessEntry{Filtered: true}, true))
+			require.NoError(t, s.objs.Processes.Lookup(&id, &got))
+			require.False(t, got.Labelled, "it was known to be there")
+		})
+	}
+}
+
+// An exec can fail when the process has given up what it was: then it ends, and leaves nothing.
+func TestFailedExec(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	require.NoError(t, s.Follow())
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, unloadable(), 0o700))
+	sh := exec.Command("/bin/sh", "-c", "read go; "+program+"; read go")
+	stdin, err := sh.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sh.Start())
+	parent := awaitExec(t, s, sh.Process.Pid)
+	require.NoError(t, s.SetLabelSources(parent, []record.LabelSource{{ABI: 2, Offset: 42}}))
+	require.NoError(t, s.SetRuntime(parent, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	_, err = stdin.Write([]byte("\n"))
+	require.NoError(t, err)
+	var child record.ProcessID
+	for ev := (record.Event{}); ev.Kind != record.EventExit || ev.Process.TGID != child.TGID; {
+		require.NoError(t, readEvent(s, &ev))
+		if ev.Kind == record.EventFork && ev.Parent == parent {
+			child = ev.Process
+		}
+		require.False(t, ev.Kind == record.EventExec && ev.Process.TGID == child.TGID, "the exec must fail")
+		if ev.Kind == record.EventExit && ev.Process.TGID == child.TGID {
+			require.Equal(t, child.ExecID+1, ev.Process.ExecID, "and late")
+		}
+	}
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.ProcessEntry](t, s.objs.Processes))
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.LabelSources](t, s.objs.LabelSources))
+	require.Equal(t, []record.ProcessID{parent}, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	require.NoError(t, stdin.Close())
+	_ = sh.Wait()
+}
+
+// unloadable is a program that the kernel takes for one until it maps its only segment, which is larger
+// than all of user space (load_elf_binary() of fs/binfmt_elf.c).
+func unloadable() []byte {
+	machine := elf.EM_X86_64
+	if runtime.GOARCH == "arm64" {
+		machine = elf.EM_AARCH64
+	}
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT),
+		Entry: 0x400000, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
+	})
+	_ = binary.Write(&b, binary.LittleEndian, elf.Prog64{
+		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: 0x400000, Filesz: 120, Memsz: 1 << 62, Align: 4096,
+	})
+	return b.Bytes()
 }

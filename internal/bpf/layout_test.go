@@ -50,6 +50,7 @@ func TestLimitsEqualHeader(t *testing.T) {
 		"MAX_FILE_ROWS":           record.MaxFileRows,
 		"MAX_FILE_TEXTS":          record.MaxFileTexts,
 		"MAX_PROGRAMS":            record.MaxPrograms,
+		"MAX_PLAIN_PROGRAMS":      record.MaxPlainPrograms,
 		"MAX_RUNTIMES":            record.MaxRuntimes,
 		"MAX_PYTHON_FRAMES":       record.MaxPythonFrames,
 		"MAX_PYTHON_EVALUATIONS":  record.MaxPythonEvaluations,

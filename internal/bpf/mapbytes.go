@@ -103,15 +103,15 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	c := &s.config
 	processes, sources, mappings := spec.Maps[profilerMapProcesses], spec.Maps[profilerMapLabelSources], spec.Maps[profilerMapUnwindMappings]
 	processes.MaxEntries = lowered(c.MaxProcesses, defaultMaxProcesses)
+	sources.MaxEntries = processes.MaxEntries
 	if s.kernel.older { // they take their memory from the start
-		processes.MaxEntries = min(processes.MaxEntries, olderMaxProcesses)
+		sources.MaxEntries = min(sources.MaxEntries, olderMaxSources)
 		mappings.MaxEntries = olderMaxChunks
 	}
 	if c.FramePointersOnly {
 		mappings.MaxEntries, spec.Maps[profilerMapFileRows].MaxEntries = 1, 1
 		spec.Maps[profilerMapRuntimes].MaxEntries = 1
 	}
-	sources.MaxEntries = processes.MaxEntries
 	fixed := mapsBytes(spec, s.cpus.Possible, growing())
 	contexts, err := contextsBytes(s.cpus.Possible)
 	if err != nil {
@@ -136,9 +136,12 @@ func (s *Sampler) sizeMaps(spec *ebpf.CollectionSpec) error {
 	ofProcesses := func() int {
 		return shapeOf(processes).bytes(s.cpus.Possible) + shapeOf(sources).bytes(s.cpus.Possible)
 	}
-	for ofProcesses() > room/2 {
-		processes.MaxEntries /= 2
-		sources.MaxEntries = processes.MaxEntries
+	for ofProcesses() > room/2 { // not all processes have labels
+		if sources.MaxEntries > processes.MaxEntries/2 {
+			sources.MaxEntries /= 2
+		} else {
+			processes.MaxEntries /= 2
+		}
 	}
 	for shapeOf(mappings).bytes(s.cpus.Possible) > room-ofProcesses() {
 		mappings.MaxEntries /= 2

@@ -166,7 +166,7 @@ func TestMapBytesTooLow(t *testing.T) {
 // When there is no room for the mappings of a process, it has none rather than what was
 // true before, and the others keep theirs.
 func TestMappingsWithoutRoom(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 7 << 20})
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes, MaxMapBytes: 9 << 20})
 	list := make([]record.UnwindMapping, record.MaxUnwindMappings)
 	set, failed := 0, 0
 	for pid := uint32(1); failed == 0; pid++ {
@@ -179,7 +179,7 @@ func TestMappingsWithoutRoom(t *testing.T) {
 		set++
 	}
 	require.NotZero(t, set)
-	require.LessOrEqual(t, s.MapBytes(), 6<<20)
+	require.LessOrEqual(t, s.MapBytes(), 8<<20)
 	first := record.ProcessID{TGID: 1, StartNs: 1}
 	require.Error(t, s.SetUnwindMappings(first, list, 0))
 	var known record.ProcessEntry

@@ -16,7 +16,7 @@ const noSlot = record.MaxUnwindTables
 // sorted by address, while it had so many pages mapped executable and not writable. Whenever
 // it has another number of them, what it maps is looked for in the kernel. None is news, too:
 // all code of the process has frame pointers. More than MaxUnwindMappings is an error. After
-// an error nothing is known of them: what was known before may not be true any more.
+// an error nothing is known of them, or what was known before.
 func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error {
 	if len(mappings) > record.MaxUnwindMappings {
 		return fmt.Errorf("set mappings of process %d: %d mappings, at most %d", id.TGID, len(mappings), record.MaxUnwindMappings)
@@ -34,7 +34,10 @@ func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.Unwin
 		}
 		k.chunks++
 	}
-	return errors.Join(s.tell(id, k), s.removeChunks(before))
+	if err := s.tell(id, k); err != nil {
+		return errors.Join(err, s.removeChunks(k))
+	}
+	return s.removeChunks(before)
 }
 
 func (s *Sampler) chunk(list uint64, mappings []record.UnwindMapping) *record.UnwindChunk {
@@ -83,7 +86,10 @@ func (s *Sampler) SetRuntime(id record.ProcessID, runtime record.RuntimeProcess)
 		return errors.Join(fmt.Errorf("set runtime of process %d: %w", id.TGID, err), s.removeRuntime(id, k))
 	}
 	k.entry.Runtime = uint8(runtime.Kind)
-	return s.tell(id, k)
+	if err := s.tell(id, k); err != nil {
+		return errors.Join(err, remove(s.objs.Runtimes, &id))
+	}
+	return nil
 }
 
 // removeRuntime has a process without a language runtime.

@@ -33,7 +33,7 @@ type Record struct {
 	Comm []byte
 	// KernelThread has no user part.
 	KernelThread bool
-	// Known: the process had an entry when the sample was taken, and the thread could have labels.
+	// Known: the process had label sources when the sample was taken, and the thread could have labels.
 	Known bool
 	// Presumed: the labels come from the sources that other processes of the same program
 	// had (SetProgram); no SetLabelSources has come since.

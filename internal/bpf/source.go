@@ -34,7 +34,10 @@ func (s *Sampler) SetLabelSources(id record.ProcessID, sources []record.LabelSou
 		return errors.Join(fmt.Errorf("set label sources of process %d: %w", id.TGID, err), s.removeSources(id, k))
 	}
 	k.entry.Labelled = true
-	return s.tell(id, k)
+	if err := s.tell(id, k); err != nil {
+		return errors.Join(err, remove(s.objs.LabelSources, &id))
+	}
+	return nil
 }
 
 func sourcesOf(sources []record.LabelSource) record.LabelSources {
@@ -57,14 +60,14 @@ func (s *Sampler) removeSources(id record.ProcessID, k knownProcess) error {
 // SetProgram has each process that executes a program from now on begin with these
 // label sources. If it is early enough to look at one when it is sampled (record.LookWhenSampled),
 // events of their start can wait: the first sample of each is told (record.EventSampled). If they are
-// presumed, its samples say so (Record.Presumed) until SetLabelSources is called for the process. The kernel forgets programs that have not
-// been executed for the longest time when there are too many.
+// presumed, its samples say so (Record.Presumed) until SetLabelSources is called for the process. There is room
+// for record.MaxPrograms with sources and record.MaxPlainPrograms without.
 func (s *Sampler) SetProgram(program record.FileKey, sources []record.LabelSource, presumed bool) error {
 	if len(sources) > record.MaxLabelSources {
 		return fmt.Errorf("set label sources of a program: %d sources, at most %d", len(sources), record.MaxLabelSources)
 	}
 	of := sourcesOf(sources)
-	of.Presumed, of.BySample = presumed, record.LookWhenSampled(sources, presumed)
+	of.Presumed, of.BySample = presumed, record.LookWhenSampled(sources, presumed, s.config.OffCPURingBytes > 0)
 	sealSources(&program, &of)
 	if err := s.objs.Programs.Put(&program, &of); err != nil {
 		return fmt.Errorf("set label sources of a program: %w", err)

@@ -44,3 +44,53 @@ func TestLinkedFrames(t *testing.T) {
 		return len(seen) == len(want) && min(seen[r.PID], samples) == samples
 	})
 }
+
+// What lies between two mappings of a list is found once, and never taken for more than that: the frames of
+// generated code go on to the next one of a file.
+func TestGaps(t *testing.T) {
+	const first, step = 0x10000, 16 // the frames of many_links
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	pid, _ := startStacks(t, buildStacks(t), "many_links")
+	id := identify(t, s, pid)
+	tables := map[bool]record.TableID{}
+	for ends, rule := range map[bool]record.UnwindRule{false: {}, true: {CFA: record.CFAEnd}} {
+		var err error
+		tables[ends], err = s.AddUnwindTable(&record.UnwindTable{
+			Rules: []record.UnwindRule{{}, rule}, Rows: []record.UnwindRow{1 << 16}, Index: []uint32{0, 1},
+		})
+		require.NoError(t, err)
+	}
+	// at is the mapping that holds one frame's code, where the stack ends or there is no rule.
+	at := func(frame int, ends bool) record.UnwindMapping {
+		start := uint64(first + step*(frame-2))
+		return record.UnwindMapping{Start: start, Limit: start + step, Text: start, Table: tables[ends], Blocks: 1}
+	}
+	require.NoError(t, s.Start())
+	for _, below := range []int{0, 1, 14, 15, 16, 17, 40} {
+		for _, every := range []int{1, 2, 3, 50} {
+			for _, end := range []int{1, 2, 5, 33, 34, 100} {
+				var list []record.UnwindMapping
+				for i := range below {
+					list = append(list, record.UnwindMapping{Start: uint64(i) * 64, Limit: uint64(i)*64 + 8})
+				}
+				for frame := every; frame < end; frame += every {
+					list = append(list, at(frame, false))
+				}
+				list = append(list, at(end, true))
+				for frame := end + every; frame < 110; frame += every {
+					list = append(list, at(frame, false))
+				}
+				require.NoError(t, s.SetUnwindMappings(id, list, execPages(t, pid)))
+				skipOlder(t, s)
+				readUntil(t, s, func(r *Record) bool {
+					if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[1] != first {
+						return false
+					}
+					require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())
+					require.Len(t, r.UserFrames, 1+end, "%d below, every %d, end at %d", below, every, end)
+					return true
+				})
+			}
+		}
+	}
+}

@@ -214,6 +214,7 @@ func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *w
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
 		Runtimes:         o.runtimes(),
+		OffCPU:           o.OffCPU.Threshold > 0,
 	}
 	if to.sampler.CanNameFiles() {
 		options.NameFile = to.sampler.NameFile

@@ -94,7 +94,8 @@ func (t *Table) exists(ev *record.Event) {
 
 func (t *Table) exec(ev *record.Event) {
 	p := t.byID[ev.Process]
-	if p != nil {
+	sampled := p != nil
+	if sampled {
 		// A sample was faster than the event. What may have been read of the
 		// process meanwhile was read too early.
 		if p.older != nil {
@@ -112,7 +113,7 @@ func (t *Table) exec(ev *record.Event) {
 	}
 	p.youngUntilNs = t.now() + int64(young)
 	settle := execSettle
-	if t.programs.begun(p, ev.Program, int64(ev.TimeNs)) {
+	if t.programs.begun(p, ev.Program, int64(ev.TimeNs)) && !sampled { // what was told of it before may have kept its sources out
 		settle = plainSettle
 	}
 	late := min(time.Duration(t.now()-int64(ev.TimeNs)), settle) // events are read a few together

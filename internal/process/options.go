@@ -46,6 +46,8 @@ type Options struct {
 	// CommandLineBytes asks for the arguments of processes, of at most this many
 	// bytes; 0: not at all.
 	CommandLineBytes int
+	// OffCPU says that there are samples of threads that leave the CPU.
+	OffCPU bool
 	// Environment reads the resource that a process's environment variables
 	// describe.
 	Environment bool

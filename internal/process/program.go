@@ -26,7 +26,7 @@ type Programs interface {
 const (
 	// maxWithout programs are remembered that have no label sources. When there are more, it
 	// begins anew.
-	maxWithout = 4096
+	maxWithout = record.MaxPlainPrograms
 	// enoughWithout processes of a program in a row had none: the next will hardly have any.
 	enoughWithout = 3
 	// sometimesWith is of a program of which a process had some.
@@ -61,6 +61,7 @@ type knownPrograms struct {
 	failed   func(*Process, error) // told of what the kernel did not take
 	prove    func(*Process)        // Table.prove
 	now      func() int64
+	offCPU   bool       // Options.OffCPU
 	learning sync.Mutex // before mu
 
 	mu      *sync.RWMutex // Table.mu, which guards what follows
@@ -70,7 +71,7 @@ type knownPrograms struct {
 
 func newKnownPrograms(t *Table) *knownPrograms {
 	return &knownPrograms{
-		kernel: t.opts.Programs, failed: t.publishFailed, prove: t.prove, now: t.now, mu: &t.mu,
+		kernel: t.opts.Programs, failed: t.publishFailed, prove: t.prove, now: t.now, offCPU: t.opts.OffCPU, mu: &t.mu,
 		sources: map[record.FileKey]*programSources{}, without: map[record.FileKey]int8{},
 	}
 }
@@ -287,7 +288,7 @@ func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSour
 	}
 	// From now on nobody tells that it has none; no process has begun with them yet.
 	learnt := &programSources{
-		sources: slices.Clone(sources), sinceNs: math.MaxInt64, late: record.LookWhenSampled(sources, !certain),
+		sources: slices.Clone(sources), sinceNs: math.MaxInt64, late: record.LookWhenSampled(sources, !certain, k.offCPU),
 	}
 	k.sources[program] = learnt
 	k.mu.Unlock()

@@ -41,9 +41,9 @@ var (
 	}
 )
 
-func newProgramsFake(t *testing.T) (*fake, *programs) {
+func newProgramsFake(t *testing.T, with ...func(*Options)) (*fake, *programs) {
 	known := &programs{sources: map[record.FileKey][]record.LabelSource{}, presumed: map[record.FileKey]bool{}}
-	return newFake(t, func(o *Options) { o.Programs = known }), known
+	return newFake(t, append(with, func(o *Options) { o.Programs = known })...), known
 }
 
 // executes returns a new process that has executed a program now.
@@ -307,6 +307,24 @@ func TestProgramIsReadLate(t *testing.T) {
 			require.EqualValues(t, execSettle, f.executes(4, programA).dueNs-f.now(), "they vary")
 		})
 	}
+}
+
+// What leaves the CPU has samples that tell of no process that it is sampled: one with labels is read at once.
+func TestOffCPUIsNotReadLate(t *testing.T) {
+	f, _ := newProgramsFake(t, func(o *Options) { o.OffCPU = true })
+	golang := []record.LabelSource{{ABI: record.ABIGo, Kind: record.TLSStatic, Offset: -8}}
+	f.settle(f.executes(1, programA), golang, true)
+	require.EqualValues(t, execSettle, f.executes(2, programA).dueNs-f.now())
+}
+
+// A process that was sampled before its exec was told is read at once: what was told of it then may have kept
+// out what it begins with.
+func TestSampledBeforeExecIsNotReadLate(t *testing.T) {
+	f, _ := newProgramsFake(t)
+	golang := []record.LabelSource{{ABI: record.ABIGo, Kind: record.TLSStatic, Offset: -8}}
+	f.settle(f.executes(1, programA), golang, true)
+	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9, ExecID: 1}, 2, nil)
+	require.LessOrEqual(t, f.executes(2, programA).dueNs, f.now()+int64(execSettle))
 }
 
 // The kernel is told of programs without label sources, as long as that holds.

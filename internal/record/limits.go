@@ -22,6 +22,7 @@ const (
 	MaxFileRows          = 4096 // files whose rows are found without a list of mappings
 	MaxFileTexts         = 4    // executable segments of such a file
 	MaxPrograms          = 1024 // executables whose processes begin with label sources
+	MaxPlainPrograms     = 2048 // executables whose processes have none
 	MaxRuntimes          = 2048 // processes with a language runtime
 	MaxPythonFrames      = 512  // of one thread that are recorded
 	MaxPythonEvaluations = 256  // native ones, of one thread

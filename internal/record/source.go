@@ -55,8 +55,12 @@ type LabelSource struct {
 
 // LookWhenSampled reports whether it is early enough to look at a process of a program when it is
 // sampled: it begins with all label sources that it has, and what they hold needs no more. Go's need no
-// more, of others' the process context may have the names. Without any, there is nothing to lack.
-func LookWhenSampled(sources []LabelSource, presumed bool) bool {
+// more, of others' the process context may have the names. Without any, there is nothing to lack. offCPU:
+// there are samples of threads that leave the CPU, too, of which none tells that it is the first.
+func LookWhenSampled(sources []LabelSource, presumed, offCPU bool) bool {
+	if len(sources) > 0 && offCPU {
+		return false
+	}
 	return !presumed && !slices.ContainsFunc(sources, func(s LabelSource) bool { return s.ABI != ABIGo })
 }
 

@@ -113,9 +113,11 @@ struct walk_context {
 	__u32 scratch; /* index */
 };
 
-#define STACK_WINDOW_BYTES 512 /* of a stack that are read at once */
-#define RECENT_MAPPINGS 4      /* of a process that are kept on a CPU, a power of 2 */
-#define KNOWN_RULES_BITS 9     /* log2 of the rules that are kept on a CPU */
+#define STACK_WINDOW_BYTES 512	/* of a stack that are read at once */
+#define PYTHON_WINDOW_BYTES 512 /* of Python's frames */
+#define PYTHON_STRING_BYTES 128 /* of a string of Python's */
+#define RECENT_MAPPINGS 4	/* of a process that are kept on a CPU, a power of 2 */
+#define KNOWN_RULES_BITS 9	/* log2 of the rules that are kept on a CPU */
 
 /* What find_rule() has found. It stays true: a table does not change, and no other one gets its number. */
 struct known_rule {
@@ -405,8 +407,9 @@ struct {
 
 /* What is known of programs: their next processes begin with it. Without sources, that they have no labels. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, MAX_PROGRAMS);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, GROWING_MAP);
+	__uint(max_entries, MAX_PROGRAMS + MAX_PLAIN_PROGRAMS);
 	__type(key, struct file_key);
 	__type(value, struct label_sources);
 } programs SEC(".maps");

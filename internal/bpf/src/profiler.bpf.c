@@ -216,17 +216,25 @@ SEC("tp_btf/sched_process_exit")
 int process_exit(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct process_id id, before;
 	struct process_entry *known;
 	struct process_event *ev;
-	struct process_id id;
 
 	/* do_exit() counts down before this point; two last threads may both see 0, which does no harm. */
 	if (task->signal->live.counter)
 		return 0;
 	process_identity(task, &id);
+	before = id;
+	before.exec_id--;
 	known = bpf_map_lookup_elem(&processes, &id);
-	if (known)
+	if (known) {
 		end(&id, known);
+	} else {
+		/* An exec that fails behind begin_new_exec() ends the process, and nothing tells of it. */
+		known = bpf_map_lookup_elem(&processes, &before);
+		if (known)
+			end(&before, known);
+	}
 	ev = reserve_event(0);
 	if (!ev)
 		return 0;

@@ -30,6 +30,7 @@
 #define MAX_FILE_ROWS 4096	 /* files whose rows are found without a list of mappings */
 #define MAX_FILE_TEXTS 4	 /* executable segments of such a file */
 #define MAX_PROGRAMS 1024	 /* executables whose processes begin with label sources */
+#define MAX_PLAIN_PROGRAMS 2048	 /* executables whose processes have none */
 #define COMM_BYTES 16		 /* TASK_COMM_LEN */
 #define EXEC_PATH_BYTES 256
 
@@ -304,7 +305,7 @@ struct sample_header {
 	__u16 label_bytes; /* a multiple of 8 */
 	__u8 kernel_stack; /* enum outcome */
 	__u8 user_stack;   /* enum outcome */
-	__u8 known;	   /* labels could be read: the process has an entry, the task runs in user space */
+	__u8 known;	   /* labels could be read: the process has label sources, the task runs in user space */
 	__u8 kernel_thread;
 	__u8 thread_state;     /* enum thread_state */
 	__u8 presumed;	       /* the labels come from sources that are not confirmed */

@@ -11,10 +11,8 @@
 #define MAX_PYTHON_EVALUATIONS 256 /* native ones, of one thread */
 #define MAX_PYTHON_THREADS 1024	   /* of one process, and its interpreters, that are looked through */
 #define PYTHON_FRAME_BYTES 80	   /* of a frame that are read */
-#define PYTHON_WINDOW_BYTES 512	   /* of frames that are read at once */
 #define PYTHON_THREAD_BYTES 256	   /* of a thread's state */
 #define PYTHON_CODE_BYTES 256	   /* of a code object */
-#define PYTHON_STRING_BYTES 128	   /* of a string */
 #define PYTHON_NAME_BYTES 16	   /* of a name that are in a cookie */
 #define MAX_HOTSPOT_HEAPS 4	   /* ranges of code of one process */
 #define HOTSPOT_BLOB_BYTES 384	   /* of an nmethod that are read */

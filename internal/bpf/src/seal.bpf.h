@@ -60,6 +60,14 @@ static __always_inline __u64 runtime_seal(__u64 key, const struct runtime_proces
 	return key;
 }
 
+/* Whether what was read of a runtime is of a kind, and sealed for the process. of: a copy of the struct of that kind.
+ */
+static __always_inline bool sealed_runtime(const struct process_id *id, __u32 kind, __u64 sealed, __u32 of_kind,
+					   const void *of, __u32 bytes)
+{
+	return kind == of_kind && sealed == seal(mix(seal(0, id, sizeof(*id)), of_kind), of, bytes);
+}
+
 /*
  * Whether the process that the record is of has the runtime of a kind: then to is a copy of the member of struct
  * runtime_process that tells of it.
@@ -73,10 +81,10 @@ static __always_inline __u64 runtime_seal(__u64 key, const struct runtime_proces
                                                                                                                        \
 		if (known_) {                                                                                          \
 			__u32 kind_ = known_->kind;                                                                    \
-			__u64 seal_ = known_->seal, key_ = mix(seal(0, &id_, sizeof(id_)), of_kind);                   \
+			__u64 sealed_ = known_->seal;                                                                  \
                                                                                                                        \
 			copy_element(to, &known_->member);                                                             \
-			found_ = kind_ == (of_kind) && seal_ == seal(key_, to, sizeof(*(to)));                         \
+			found_ = sealed_runtime(&id_, kind_, sealed_, of_kind, to, sizeof(*(to)));                     \
 		}                                                                                                      \
 		found_;                                                                                                \
 	})
