@@ -36,8 +36,7 @@ func (s *Sampler) known(id record.ProcessID) knownProcess {
 	return k
 }
 
-// tell tells what is known of a process. If it cannot be told, what was told before stays; a process of
-// which nothing was is forgotten.
+// tell tells what is known of a process. If it cannot be told, what was told before stays.
 func (s *Sampler) tell(id record.ProcessID, k knownProcess) error {
 	e := &k.entry
 	if !e.Labelled && !e.Filtered && e.List == 0 && e.Runtime == 0 {
@@ -45,11 +44,7 @@ func (s *Sampler) tell(id record.ProcessID, k knownProcess) error {
 	}
 	_, told := s.processes[id]
 	if err := s.put(id, e, told || k.begun); err != nil {
-		err = fmt.Errorf("tell of process %d: %w", id.TGID, err)
-		if !told {
-			err = errors.Join(err, s.forget(id, k))
-		}
-		return err
+		return fmt.Errorf("tell of process %d: %w", id.TGID, err)
 	}
 	s.processes[id] = k
 	return nil

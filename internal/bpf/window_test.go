@@ -48,9 +48,15 @@ func TestLinkedFrames(t *testing.T) {
 // What lies between two mappings of a list is found once, and never taken for more than that: the frames of
 // generated code go on to the next one of a file.
 func TestGaps(t *testing.T) {
-	const first, step = 0x10000, 16 // the frames of many_links
+	t.Run("up", func(t *testing.T) { testGaps(t, "many_links", func(frame int) int { return frame }) })
+	t.Run("down", func(t *testing.T) { testGaps(t, "links_down", func(frame int) int { return 121 - frame }) })
+}
+
+// placeOf says where the code of the caller of a number is among all.
+func testGaps(t *testing.T, kind string, placeOf func(int) int) {
+	const first, step = 0x10000, 16
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	pid, _ := startStacks(t, buildStacks(t), "many_links")
+	pid, _ := startStacks(t, buildStacks(t), kind)
 	id := identify(t, s, pid)
 	tables := map[bool]record.TableID{}
 	for ends, rule := range map[bool]record.UnwindRule{false: {}, true: {CFA: record.CFAEnd}} {
@@ -61,8 +67,8 @@ func TestGaps(t *testing.T) {
 		require.NoError(t, err)
 	}
 	// at is the mapping that holds one frame's code, where the stack ends or there is no rule.
-	at := func(frame int, ends bool) record.UnwindMapping {
-		start := uint64(first + step*(frame-2))
+	at := func(place int, ends bool) record.UnwindMapping {
+		start := uint64(first + step*(place-2))
 		return record.UnwindMapping{Start: start, Limit: start + step, Text: start, Table: tables[ends], Blocks: 1}
 	}
 	require.NoError(t, s.Start())
@@ -73,17 +79,15 @@ func TestGaps(t *testing.T) {
 				for i := range below {
 					list = append(list, record.UnwindMapping{Start: uint64(i) * 64, Limit: uint64(i)*64 + 8})
 				}
-				for frame := every; frame < end; frame += every {
-					list = append(list, at(frame, false))
-				}
-				list = append(list, at(end, true))
-				for frame := end + every; frame < 110; frame += every {
-					list = append(list, at(frame, false))
+				for place := range 121 {
+					if place == placeOf(end) || place > 0 && place%every == 0 {
+						list = append(list, at(place, place == placeOf(end)))
+					}
 				}
 				require.NoError(t, s.SetUnwindMappings(id, list, execPages(t, pid)))
 				skipOlder(t, s)
 				readUntil(t, s, func(r *Record) bool {
-					if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[1] != first {
+					if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[1] != uint64(first+step*(placeOf(1)-1)) {
 						return false
 					}
 					require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())

@@ -29,9 +29,9 @@ KINDS(DECLARE)
 
 /*
  * Stays with the innermost of so many frame pointers, which lead up to the last word of what
- * is mapped. Return addresses count from first, in steps of 16.
+ * is mapped. Return addresses count from first, in steps.
  */
-static void link_frames(int links, uintptr_t first)
+static void link_frames(int links, uintptr_t first, long step)
 {
 	size_t bytes = 1 << 16;
 	char *from = mmap((void *)(LINKS_END - bytes), bytes, PROT_READ | PROT_WRITE,
@@ -41,7 +41,7 @@ static void link_frames(int links, uintptr_t first)
 	if (from == MAP_FAILED)
 		return;
 	for (int i = 0; i < links; i++, link += LINK_BYTES)
-		memcpy((void *)link, (uintptr_t[]){ i == links - 1 ? 0 : link + LINK_BYTES, first + 16 * i }, 16);
+		memcpy((void *)link, (uintptr_t[]){ i == links - 1 ? 0 : link + LINK_BYTES, first + step * i }, 16);
 #if defined(__x86_64__)
 	asm volatile("mov $1, %%eax; mov %0, %%rsp; mov %0, %%rbp; 9: jmp 9b" ::"r"(innermost) : "rax");
 #else
@@ -51,17 +51,22 @@ static void link_frames(int links, uintptr_t first)
 
 static void many_links(void)
 {
-	link_frames(120, 0x10000);
+	link_frames(120, 0x10000, 16);
+}
+
+static void links_down(void)
+{
+	link_frames(120, 0x10000 + 119 * 16, -16);
 }
 
 static void few_links(void)
 {
-	link_frames(4, 0x20000);
+	link_frames(4, 0x20000, 16);
 }
 
 static void other_links(void)
 {
-	link_frames(4, 0x30000);
+	link_frames(4, 0x30000, 16);
 }
 
 static const struct {
@@ -69,7 +74,7 @@ static const struct {
 	void (*run)(void);
 } kinds[] = {
 #define ENTRY(name) { #name, name },
-	KINDS(ENTRY) ENTRY(many_links) ENTRY(few_links) ENTRY(other_links)
+	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
 };
 
 int main(int argc, char **argv)

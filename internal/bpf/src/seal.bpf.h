@@ -60,33 +60,29 @@ static __always_inline __u64 runtime_seal(__u64 key, const struct runtime_proces
 	return key;
 }
 
-/* Whether what was read of a runtime is of a kind, and sealed for the process. of: a copy of the struct of that kind.
- */
-static __always_inline bool sealed_runtime(const struct process_id *id, __u32 kind, __u64 sealed, __u32 of_kind,
-					   const void *of, __u32 bytes)
+/* Whether what was read of a process's runtime, a copy of the struct of its kind, is what was sealed for both. */
+static __always_inline bool sealed_runtime(const struct process_id *id, __u64 sealed, __u32 kind, const void *of,
+					   __u32 bytes)
 {
-	return kind == of_kind && sealed == seal(mix(seal(0, id, sizeof(*id)), of_kind), of, bytes);
+	return sealed == seal(mix(seal(0, id, sizeof(*id)), kind), of, bytes);
 }
 
 /*
  * Whether the process that the record is of has the runtime of a kind: then to is a copy of the member of struct
  * runtime_process that tells of it.
  */
-#define find_runtime(s, of_kind, member, to)                                                                           \
+#define find_runtime(s, kind, member, to)                                                                              \
 	({                                                                                                             \
 		/* on the stack: Linux 6.1 takes a key from nowhere else here */                                       \
 		struct process_id id_ = (s)->header.process;                                                           \
 		struct runtime_process *known_ = bpf_map_lookup_elem(&runtimes, &id_);                                 \
-		bool found_ = false;                                                                                   \
+		__u64 sealed_ = 0;                                                                                     \
                                                                                                                        \
 		if (known_) {                                                                                          \
-			__u32 kind_ = known_->kind;                                                                    \
-			__u64 sealed_ = known_->seal;                                                                  \
-                                                                                                                       \
+			sealed_ = known_->seal;                                                                        \
 			copy_element(to, &known_->member);                                                             \
-			found_ = sealed_runtime(&id_, kind_, sealed_, of_kind, to, sizeof(*(to)));                     \
 		}                                                                                                      \
-		found_;                                                                                                \
+		known_ &&sealed_runtime(&id_, sealed_, kind, to, sizeof(*(to)));                                       \
 	})
 
 #endif
