@@ -113,29 +113,35 @@ func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
 	}
 	c.nameLength = word(head[:], 0)
 	text := c.name + uint64(p.WideOffset)
-	if stateOf(uint32(word(head[:], textState))).ascii() {
+	state := stateOf(uint32(word(head[:], textState)))
+	if state.ascii() {
 		text = c.name + uint64(p.TextOffset)
-		if c.nameLength > record.PythonNameBytes {
-			text += c.nameLength - record.PythonNameBytes
-		}
 	}
-	var end [record.PythonNameBytes]byte
-	if err := read(mem, end[:min(c.nameLength, record.PythonNameBytes)], text); err != nil {
-		return code{}, err
-	}
-	hash := uint64(0)
-	for i, w := range [...]uint64{
-		object, word(b, int(l.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table,
-		c.nameLength, word(end[:], 0), word(end[:], 8),
+	hash := object
+	for _, w := range [...]uint64{
+		word(b, int(l.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table, c.nameLength,
 	} {
-		if i == 0 {
-			hash = w
-			continue
-		}
 		hash = mix(hash, w)
 	}
+	n := c.nameLength * state.charBytes()
+	hash, err := hashText(mem, hash, text, min(n, record.PythonNameBytes))
+	if err == nil && n > record.PythonNameBytes {
+		hash, err = hashText(mem, hash, text+n-record.PythonNameBytes, record.PythonNameBytes)
+	}
 	c.cookie = uint32(hash >> 32)
-	return c, nil
+	return c, err
+}
+
+// hashText goes on with n bytes of a text, at most PythonNameBytes, as python_hash of python.bpf.h does.
+func hashText(mem langruntime.Memory, hash, text, n uint64) (uint64, error) {
+	var b [record.PythonNameBytes]byte
+	if err := read(mem, b[:n], text); err != nil {
+		return 0, err
+	}
+	for at := 0; at < len(b); at += 8 {
+		hash = mix(hash, word(b[:], at))
+	}
+	return hash, nil
 }
 
 // mix is that of python.bpf.h.

@@ -30,7 +30,7 @@ const (
 	PythonFrameBytes     = 80   // of a frame that are read
 	PythonThreadBytes    = 256  // of a thread's state
 	PythonCodeBytes      = 256  // of a code object
-	PythonNameBytes      = 16   // of a name that are in a cookie
+	PythonNameBytes      = 32   // of a name's begin and of its end, in a cookie
 	MaxHotSpotHeaps      = 4    // ranges of code of one process
 	HotSpotBlobBytes     = 384  // of an nmethod that are read
 	HotSpotConstBytes    = 64   // of a ConstMethod

@@ -217,8 +217,7 @@ struct python_walk {
 	__u8 code_bytes[PYTHON_CODE_BYTES + 8];
 	__u64 string_start; /* of the piece of memory in string */
 	__u64 string_bytes;
-	__u64 tail[PYTHON_NAME_BYTES / 8];
-	__u8 string[PYTHON_STRING_BYTES + PYTHON_NAME_BYTES];
+	__u8 string[PYTHON_STRING_BYTES + PYTHON_NAME_BYTES]; /* and a piece that is not in it */
 	struct python_evaluation evaluation[MAX_PYTHON_EVALUATIONS];
 	__u64 words[2 * MAX_PYTHON_FRAMES];
 };

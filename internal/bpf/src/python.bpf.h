@@ -45,7 +45,7 @@ static __always_inline void count_python(__u32 scratch)
 
 #define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
 #define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
-#define PYTHON_SCANNED (4 * MAX_PYTHON_FRAMES)
+#define PYTHON_SCANNED (16 * MAX_PYTHON_FRAMES)
 #define PYTHON_STRING_STATE 16 /* offset from the length of a string; between them is its hash */
 #define PYTHON_STRING_HEAD 24
 
@@ -166,16 +166,20 @@ static long find_python_thread(__u64 i, struct walk_context *ctx)
 	p->known = 1;
 	if (python_frame_of(p, python_thread_word(p, of->thread_frame), &frame))
 		return python_stop(p, COUNTER_RUNTIME_INVALID);
-	if (frame && p->second)
+	if (!frame) { /* a spare one, or that of a thread that this one is about to start (3.11) */
+		p->thread = python_thread_word(p, of->thread_next);
+		return 0;
+	}
+	if (p->second)
 		return python_stop(p, COUNTER_RUNTIME_NO_THREAD); /* in a third one */
-	if (frame && p->found) {
+	if (p->found) {
 		p->second = frame;
 		p->second_cframe = p->cframe;
-	} else if (frame) {
+	} else {
 		p->found = frame;
 		p->found_cframe = p->cframe;
 	}
-	p->thread = 0; /* it has one state in each interpreter */
+	p->thread = 0; /* it runs in one state of each interpreter */
 	return 0;
 }
 
@@ -188,32 +192,34 @@ static __always_inline bool python_ascii(__u32 state)
 	return (state & 0xfffc ? state >> 6 : state >> 20) & 1;
 }
 
-/*
- * Copies the last characters of a string to p->tail, at most PYTHON_NAME_BYTES, whose first of n are at text. Mostly
- * they have been read with the head of the string.
- */
-static __always_inline bool python_tail(struct python_walk *p, __u64 text, __u64 n)
+/* The bytes of a character of a string with that state. */
+static __always_inline __u32 python_char_bytes(__u32 state)
+{
+	return (state & 0xfffc ? state >> 2 : state >> 16) & 7;
+}
+
+/* Goes on with n bytes of text, at most PYTHON_NAME_BYTES. Mostly they have been read with the head of the string. */
+static __always_inline bool python_hash(struct python_walk *p, __u64 *hash, __u64 text, __u64 n)
 {
 	__u64 at = text - p->string_start;
 
-	p->tail[0] = p->tail[1] = 0;
+	barrier_var(n);
+	if (n > PYTHON_NAME_BYTES)
+		return false;
 	if (at > PYTHON_STRING_BYTES || at + n > p->string_bytes) {
-		barrier_var(n);
-		return n <= PYTHON_NAME_BYTES && !bpf_probe_read_user(p->tail, n, (const void *)text);
+		at = PYTHON_STRING_BYTES;
+		if (bpf_probe_read_user(&p->string[PYTHON_STRING_BYTES], n, (const void *)text))
+			return false;
 	}
 	barrier_var(at);
-	at &= PYTHON_STRING_BYTES - 1;
-	if (n > 8)
-		p->tail[1] = *(__u64 *)&p->string[at + 8];
-	if (n)
-		p->tail[0] = *(__u64 *)&p->string[at];
-	if (n & 7) {
-		__u64 mask = (1ULL << (n & 7) * 8) - 1;
+	if (at > PYTHON_STRING_BYTES)
+		return false;
+	for (__u32 i = 0; i < PYTHON_NAME_BYTES; i += 8) {
+		__u64 word = i < n ? *(__u64 *)&p->string[at + i] : 0;
 
-		if (n > 8)
-			p->tail[1] &= mask;
-		else
-			p->tail[0] &= mask;
+		if (i < n && n < i + 8)
+			word &= (1ULL << (n & 7) * 8) - 1;
+		*hash = mix(*hash, word);
 	}
 	return true;
 }
@@ -240,7 +246,7 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 {
 	struct python_process *of = &p->of;
 	__u64 bytes = of->code_bytes, name, hash, text, length, n;
-	__u32 line;
+	__u32 line, state;
 
 	if (code == p->last_code)
 		return true;
@@ -253,17 +259,10 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	name = python_code_word(p, of->code_qualname);
 	if (!read_python_string(p, name + python_header_bytes(of)))
 		return false;
-	n = length = *(__u64 *)&p->string[0];
-	if (!python_ascii(*(__u32 *)&p->string[PYTHON_STRING_STATE]))
-		text = name + of->wide_offset;
-	else if (n > PYTHON_NAME_BYTES)
-		text = name + of->text_offset + n - PYTHON_NAME_BYTES; /* names mostly differ in the end */
-	else
-		text = name + of->text_offset;
-	if (n > PYTHON_NAME_BYTES)
-		n = PYTHON_NAME_BYTES;
-	if (!python_tail(p, text, n))
-		return false;
+	length = *(__u64 *)&p->string[0];
+	state = *(__u32 *)&p->string[PYTHON_STRING_STATE];
+	text = name + (python_ascii(state) ? of->text_offset : of->wide_offset);
+	n = length * python_char_bytes(state);
 	{
 		__u64 offset = of->code_first_line;
 
@@ -279,8 +278,10 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	hash = mix(hash, python_code_word(p, of->code_filename));
 	hash = mix(hash, python_code_word(p, of->code_linetable));
 	hash = mix(hash, length);
-	hash = mix(hash, p->tail[0]);
-	hash = mix(hash, p->tail[1]);
+	if (!python_hash(p, &hash, text, n < PYTHON_NAME_BYTES ? n : PYTHON_NAME_BYTES))
+		return false;
+	if (n > PYTHON_NAME_BYTES && !python_hash(p, &hash, text + n - PYTHON_NAME_BYTES, PYTHON_NAME_BYTES))
+		return false;
 	p->last_cookie = hash >> 32;
 	p->last_code = code;
 	return true;
@@ -377,10 +378,18 @@ static __always_inline void next_marker(struct scratch *s)
 static __always_inline void collect_python_state(struct walk_context *ctx, struct python_walk *p, __u64 frame,
 						 __u64 cframe)
 {
+	struct python_process *of = &p->of;
+	__u32 before;
+
 	p->frame = frame;
 	p->cframe = cframe;
 	p->outcome = COUNTER_RUNTIME_CUT;
+	before = p->evaluations;
 	bpf_loop(PYTHON_SCANNED, next_python_frame, ctx, 0);
+	/* One that goes on has what was collected of it, where it is known which native frame it is. */
+	if (p->overflow && p->outcome == COUNTER_RUNTIME_CUT && of->by_cframe &&
+	    (of->frame_entry || p->evaluations == before))
+		end_evaluation(p, p->cframe);
 }
 
 /* Whether the evaluations from the n-th on are inner ones of those before. */
@@ -492,6 +501,8 @@ static __noinline int count_python(__u32 scratch)
 	outcome = s->python.outcome;
 	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
 		outcome = COUNTER_RUNTIME_CUT;
+	if (outcome == COUNTER_RUNTIME_CUT && s->header.user_stack == OUTCOME_PRESENT)
+		s->header.user_stack = OUTCOME_TRUNCATED;
 	/* Constants, since the verifier knows no bounds of a value that was read. */
 	if (outcome == COUNTER_RUNTIME_WHOLE)
 		count(COUNTER_RUNTIME_WHOLE);

@@ -13,7 +13,7 @@
 #define PYTHON_FRAME_BYTES 80	   /* of a frame that are read */
 #define PYTHON_THREAD_BYTES 256	   /* of a thread's state */
 #define PYTHON_CODE_BYTES 256	   /* of a code object */
-#define PYTHON_NAME_BYTES 16	   /* of a name that are in a cookie */
+#define PYTHON_NAME_BYTES 32	   /* of a name's begin and of its end, in a cookie */
 #define MAX_HOTSPOT_HEAPS 4	   /* ranges of code of one process */
 #define HOTSPOT_BLOB_BYTES 384	   /* of an nmethod that are read */
 #define HOTSPOT_CONST_BYTES 64	   /* of a ConstMethod */
