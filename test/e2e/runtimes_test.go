@@ -121,6 +121,76 @@ func TestRuntimesPython(t *testing.T) {
 	}
 }
 
+// TestRuntimesPythonDeep: more calls than a stack has room for. It has the innermost ones, and says that it is cut;
+// so it does where there are so many that none can be placed.
+func TestRuntimesPythonDeep(t *testing.T) {
+	const most = 500 // a little less than there is room for
+	samples := size(500, 100, 30)
+	for _, command := range ends(pythons()) {
+		for _, depth := range []int{600, 3_000, 20_000} {
+			t.Run(fmt.Sprintf("%d %s", depth, command), func(t *testing.T) {
+				words := strings.Fields(command)
+				w := testutil.StartPath(t, words[0], slices.Concat(words[1:], []string{"../../testdata/runtimes/deep.py", fmt.Sprint(depth)})...)
+				lowerPriority(t, w.PID)
+				out := &chainSink{t: t, warm: func(of *chainStack) bool { return slices.ContainsFunc(of.frames, isPython) }}
+				out.follow(int64(w.PID))
+				startReceiver(t, out, atRate(chainRate), manySets)
+				named := 0
+				for _, stack := range out.take(int64(w.PID), samples) {
+					calls := 0
+					for _, f := range stack.frames {
+						if f.name == "w_deep" {
+							calls++
+						}
+					}
+					innermost := slices.IndexFunc(stack.frames, isPython)
+					switch {
+					case innermost < 0:
+						require.True(t, stack.cut, "no function, and nothing says so: %v", stack.frames)
+					case stack.frames[innermost].name == "w_leaf":
+						require.Greater(t, calls, most)
+						require.True(t, stack.cut, "%d of %d calls, and nothing says so", calls, depth)
+						named += stack.samples
+					}
+				}
+				t.Logf("%d of %d samples at the end of the calls", named, samples)
+				if depth < 8_000 || strings.Contains(command, "3.11") || strings.Contains(command, "3.12") {
+					require.Positive(t, named)
+				}
+			})
+		}
+	}
+}
+
+// TestRuntimesPythonStarts: a thread that starts another has its functions while it does. CPython 3.11 lists the new
+// one's state under its maker until it runs.
+func TestRuntimesPythonStarts(t *testing.T) {
+	for _, command := range ends(pythons()) {
+		t.Run(command, func(t *testing.T) {
+			testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
+				words := strings.Fields(command)
+				w := testutil.StartPath(t, words[0], append(words[1:], "../../testdata/runtimes/starts.py")...)
+				lowerPriority(t, w.PID)
+				starts := func(of *chainStack) bool {
+					return slices.ContainsFunc(of.frames, func(f chainFrame) bool { return strings.Contains(f.name, "pthread_create") })
+				}
+				out := &chainSink{t: t, counts: starts, warm: func(of *chainStack) bool { return slices.ContainsFunc(of.frames, isPython) }}
+				out.follow(int64(w.PID))
+				startReceiver(t, out, atRate(chainRate), manySets)
+				all, named := 0, 0
+				for _, stack := range out.take(int64(w.PID), size(2_000, 200, 50)) {
+					all += stack.samples
+					if slices.ContainsFunc(stack.frames, func(f chainFrame) bool { return f.name == "w_starts" }) {
+						named += stack.samples
+					}
+				}
+				t.Logf("%d of %d samples", named, all)
+				assert.GreaterOrEqual(bounds, float64(named)/float64(all), pythonMinWhole)
+			})
+		})
+	}
+}
+
 func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, samples int) {
 	w, facts := startPython(t, command, mode)
 	pids := []int64{int64(w.PID)}

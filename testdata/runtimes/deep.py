@@ -20,4 +20,5 @@ def w_turns(depth):
         w_deep(depth)
 
 
+sys.setrecursionlimit(int(sys.argv[1]) + 1000)
 w_turns(int(sys.argv[1]))

@@ -490,6 +490,13 @@ __noinline int emit_python(__u32 scratch)
 	return 0;
 }
 
+/* A native stack that is whole does not tell that functions are left out. */
+static __always_inline void mark_cut(struct scratch *s)
+{
+	if (s->header.user_stack == OUTCOME_PRESENT)
+		s->header.user_stack = OUTCOME_TRUNCATED;
+}
+
 /* Counts what became of the frames of the runtime. */
 static __noinline int count_python(__u32 scratch)
 {
@@ -501,8 +508,8 @@ static __noinline int count_python(__u32 scratch)
 	outcome = s->python.outcome;
 	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
 		outcome = COUNTER_RUNTIME_CUT;
-	if (outcome == COUNTER_RUNTIME_CUT && s->header.user_stack == OUTCOME_PRESENT)
-		s->header.user_stack = OUTCOME_TRUNCATED;
+	if (outcome == COUNTER_RUNTIME_CUT)
+		mark_cut(s);
 	/* Constants, since the verifier knows no bounds of a value that was read. */
 	if (outcome == COUNTER_RUNTIME_WHOLE)
 		count(COUNTER_RUNTIME_WHOLE);
