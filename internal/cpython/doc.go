@@ -49,8 +49,8 @@
 //
 // The code object and the last instruction. A code object may be freed and another one lie in
 // its place before it is read; so the sampling programs make a cookie of what differs between
-// two code objects: where its names and tables lie, its size and first line, and the end of its
-// qualified name. Names are read only if the cookie is still the same before and after. Two
-// code objects that agree in all of that, one made in place of the other, would have to have
-// the same name on the same line; they could differ in the text of the file's name and in lines.
+// two code objects: where its names and tables lie, its size and first line, and the length, 32
+// bytes of the begin and 32 of the end of its qualified name. Names are read only if the cookie is
+// still the same before and after. Two code objects that agree in all of that, one made in place of
+// the other, could differ in the middle of a long name, in the text of the file's name and in lines.
 package cpython
