@@ -193,7 +193,7 @@ static __noinline int find_hotspot(__u32 scratch)
 	if (!s)
 		return 0;
 	h = &s->hotspot;
-	h->blob = h->method = h->frames = h->failed = 0;
+	h->blob = h->name = h->method = h->frames = h->failed = 0;
 	h->from_native = 1;
 	if (!find_runtime(s, RUNTIME_HOTSPOT, hotspot, &h->process))
 		h->process.low = h->process.high = 0;

@@ -99,12 +99,16 @@ __noinline int read_hotspot_blob(__u32 scratch)
 	if (h->pc < blob || h->pc >= h->limit)
 		return 0;
 	name = blob_word(h, p->blob_name);
-	if (bpf_probe_read_user(&letters, sizeof(letters), (const void *)name))
-		return 0;
-	h->nmethod = letters == HOTSPOT_NMETHOD || letters == HOTSPOT_NATIVE_NMETHOD;
-	h->adapter = letters == HOTSPOT_ADAPTER;
-	h->continuation = letters == HOTSPOT_STUBS && !read_user(&letters, name + HOTSPOT_STUBS_BYTES) &&
-			  letters == HOTSPOT_CONTINUATION;
+	if (name != h->name) {
+		h->name = 0;
+		if (bpf_probe_read_user(&letters, sizeof(letters), (const void *)name))
+			return 0;
+		h->nmethod = letters == HOTSPOT_NMETHOD || letters == HOTSPOT_NATIVE_NMETHOD;
+		h->adapter = letters == HOTSPOT_ADAPTER;
+		h->continuation = letters == HOTSPOT_STUBS && !read_user(&letters, name + HOTSPOT_STUBS_BYTES) &&
+				  letters == HOTSPOT_CONTINUATION;
+		h->name = name;
+	}
 	h->frame_bytes = (__u64)blob_half(h, p->blob_frame_size) * 8;
 	hash = mix(blob, name);
 	if (p->relative) {

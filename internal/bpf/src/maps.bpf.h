@@ -228,6 +228,7 @@ struct hotspot_walk {
 	__u64 pc;    /* whose block is looked for */
 	__u64 blob;  /* the last CodeBlob, 0: none */
 	__u64 limit; /* where it ends */
+	__u64 name;  /* address of its name, which tells what is behind: nmethod, adapter, continuation; 0: none */
 	__u64 code;  /* where its code begins */
 	__u64 entry; /* of an nmethod: behind the check of the receiver's class */
 	__u64 deopt; /* the address to which a frame returns whose method is to be left */
