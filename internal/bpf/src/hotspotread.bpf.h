@@ -99,7 +99,7 @@ __noinline int read_hotspot_blob(__u32 scratch)
 	if (h->pc < blob || h->pc >= h->limit)
 		return 0;
 	name = blob_word(h, p->blob_name);
-	if (name != h->name) {
+	if (!name || name != h->name) {
 		h->name = 0;
 		if (bpf_probe_read_user(&letters, sizeof(letters), (const void *)name))
 			return 0;
