@@ -101,7 +101,7 @@ func runDeployment(t *testing.T, d *deployment) {
 	changes := filepath.Join(dir, "changes.yaml")
 	copyFile(t, d.program, program, 0o755)
 	copyFile(t, d.config, config, 0o644)
-	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here"}
+	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here", "HOST_NAME=here"}
 	more := toTestEndpoint
 	var api *kubeAPI
 	contained := false
@@ -217,6 +217,7 @@ func readUnit(t *testing.T) deployment {
 	d := deployment{name: "systemd", program: collectorProgram, config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
 	slices.Sort(d.capabilities)
 	d.args = withoutConfig(t, strings.Fields(settings["ExecStart"])[1:])
+	require.Equal(t, "HOST_NAME=%H", settings["Environment"])
 	return d
 }
 

@@ -51,7 +51,7 @@ var notRun = map[string]string{
 	`docker build -f deploy/Dockerfile -t registry.example.com/otelcol-customlabels:0.1.0 .`: needDocker,
 	`docker run --rm --pid=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +
 		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined ` +
-		`-e OTLP_GATEWAY=gateway.example.com:4317 -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
+		`-e OTLP_GATEWAY=gateway.example.com:4317 -e HOST_NAME="$(hostname)" -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
 
 	`skopeo copy --all --preserve-digests oci-archive:otelcol-customlabels-0.1.0-oci.tar ` +
@@ -84,6 +84,7 @@ var ofDocs = map[string]string{
 [[ $1 == enable ]] || exit 0
 says() { sed -n "s/^$1=-\\?//p" "$unit" | sed -E 's,/(etc|usr/local)/,machine&,g'; }
 set -a
+eval "$(says Environment | sed 's/%H/here/')"
 . "./$(says EnvironmentFile)" || exit 1
 read -ra start <<<"$(says ExecStart)"
 [[ -x ${start[0]} ]] && exec otelcol-customlabels "${start[@]:1}"`,
