@@ -267,6 +267,8 @@ func readDaemonSet(t *testing.T) deployment {
 			require.True(t, ok)
 			d.config = filepath.Join(t.TempDir(), "config.yaml")
 			require.NoError(t, os.WriteFile(d.config, []byte(data), 0o600))
+			reader := parseYAML(t, data).Get("service::telemetry::metrics::readers").([]any)[0]
+			require.Equal(t, 8888, confmap.NewFromStringMap(reader.(map[string]any)).Get("pull::exporter::prometheus::port"))
 		case "DaemonSet":
 			pod := object.Get("spec::template::spec").(map[string]any)
 			require.Equal(t, true, pod["hostPID"])
@@ -274,6 +276,8 @@ func readDaemonSet(t *testing.T) deployment {
 			require.NotContains(t, pod, "automountServiceAccountToken", "by which it asks the API server")
 			container := pod["containers"].([]any)[0].(map[string]any)
 			d.args = withoutConfig(t, texts(container["args"]))
+			require.Equal(t, []any{map[string]any{"name": "metrics", "containerPort": 8888}}, container["ports"])
+			require.Equal(t, map[string]any{"path": "/metrics", "port": "metrics"}, container["readinessProbe"].(map[string]any)["httpGet"])
 			caps := container["securityContext"].(map[string]any)["capabilities"].(map[string]any)
 			require.Equal(t, []string{"ALL"}, texts(caps["drop"]))
 			for _, c := range texts(caps["add"]) {
