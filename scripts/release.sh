@@ -13,6 +13,8 @@ if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]]; then
 	echo "usage: make release VERSION=1.2.3, a semantic version without v; not '$version'" >&2
 	exit 2
 fi
+# Go's version decides over the bytes, too, so the one that is there is used and none fetched: that
+# of go.mod, or a newer one.
 # Times of files are that of the commit, which the image names. Without git, say both.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 SOURCE_REVISION=${SOURCE_REVISION:-$(git rev-parse HEAD)}

@@ -127,7 +127,7 @@ func (s *Sampler) CPUs() int {
 // updateCPU makes sure that an online CPU is sampled.
 func (s *Sampler) updateCPU(cpu int) error {
 	if cpu >= s.cpus.Room {
-		return fmt.Errorf("CPU %d was added to the host, for which there is no room before the receiver is started anew", cpu)
+		return fmt.Errorf("CPU %d is not sampled: it came online after the start, beyond the %d CPUs that maps were sized for; restart the collector", cpu, s.cpus.Room)
 	}
 	if c := s.clocks[cpu]; c != nil {
 		alive, err := c.alive()

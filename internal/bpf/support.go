@@ -62,14 +62,59 @@ func raiseMemlock() error {
 
 // loadError is why something could not be loaded. Where that was not allowed, the library's own
 // words advise to raise RLIMIT_MEMLOCK, which most kernels do not look at.
-func (k *kernel) loadError(err error) error {
+func (k *kernel) loadError(err error) error { return k.loadErrorIn(err, lockdown(), refusesAll) }
+
+func (k *kernel) loadErrorIn(err error, lockdown string, refusesAll func() bool) error {
 	switch {
-	case !errors.Is(err, unix.EPERM):
-		return err
-	case k.memlock != nil:
+	case lockdown == lockdownConfidentiality:
+		return fmt.Errorf("%w (the kernel is locked down: %s says %s, and BPF programs must not read kernel memory)", err, lockdownPath, lockdown)
+	case errors.Is(err, unix.EPERM) && k.memlock != nil:
 		return fmt.Errorf("%w: %w", unix.EPERM, k.memlock)
+	case errors.Is(err, unix.EPERM) && refusesAll():
+		return fmt.Errorf("%w%s", unix.EPERM, refusedByOthers)
+	case errors.Is(err, unix.EPERM): // as for programs that trace functions, on some kernels
+		return unix.EPERM
+	case errors.Is(err, unix.EACCES) && refusesAll(): // else it is the verifier's word
+		return fmt.Errorf("%w%s", err, refusedByOthers)
 	}
-	return unix.EPERM
+	return err
+}
+
+// refusesAll reports whether the caller may not load any program for perf events.
+func refusesAll() bool {
+	p, err := ebpf.NewProgramWithOptions(&ebpf.ProgramSpec{
+		Type: ebpf.PerfEvent, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	}, ebpf.ProgramOptions{LogDisabled: true})
+	if err != nil {
+		return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+	}
+	p.Close()
+	return false
+}
+
+// refusedByOthers is what is left when the capabilities are there.
+const refusedByOthers = ", though the capabilities are there: they may be those of a user namespace only, or a seccomp profile, SELinux or AppArmor refuses bpf(2)"
+
+const (
+	lockdownPath            = "/sys/kernel/security/lockdown"
+	lockdownConfidentiality = "confidentiality"
+)
+
+// lockdown returns the level of kernel lockdown (kernel_lockdown(7)), "" where it is not told.
+func lockdown() string {
+	b, err := os.ReadFile(lockdownPath)
+	if err != nil {
+		return ""
+	}
+	return chosen(string(b))
+}
+
+// chosen is the word that is in brackets.
+func chosen(words string) string {
+	_, rest, _ := strings.Cut(words, "[")
+	word, _, _ := strings.Cut(rest, "]")
+	return word
 }
 
 // checkCapabilities knows what perf_event_open(2) and bpf(2) ask for. paranoid is the

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func TestCheckCapabilities(t *testing.T) {
@@ -40,14 +43,36 @@ func TestCheckCapabilities(t *testing.T) {
 	}
 }
 
-// RLIMIT_MEMLOCK is named where it may be the reason, and only there.
+// What may have refused to load is named where it may be the reason, and only there.
 func TestLoadError(t *testing.T) {
+	const others = ", though the capabilities are there: they may be those of a user namespace only, or a seccomp profile, SELinux or AppArmor refuses bpf(2)"
+	all, one := func() bool { return true }, func() bool { return false }
 	refused := fmt.Errorf("create map: %w (MEMLOCK may be too low)", unix.EPERM)
 	k := kernel{memlock: errors.New("raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")}
-	require.ErrorIs(t, k.loadError(refused), unix.EPERM)
-	require.EqualError(t, k.loadError(refused), "operation not permitted: raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")
-	require.EqualError(t, (&kernel{}).loadError(refused), "operation not permitted")
-	require.Equal(t, unix.EINVAL, k.loadError(unix.EINVAL))
+	require.ErrorIs(t, k.loadErrorIn(refused, "none", all), unix.EPERM)
+	require.EqualError(t, k.loadErrorIn(refused, "", all), "operation not permitted: raise RLIMIT_MEMLOCK: grant CAP_SYS_RESOURCE")
+	require.Equal(t, unix.EINVAL, k.loadErrorIn(unix.EINVAL, "", all))
+
+	k = kernel{}
+	require.EqualError(t, k.loadErrorIn(refused, "integrity", all), "operation not permitted"+others)
+	require.EqualError(t, k.loadErrorIn(refused, "integrity", one), "operation not permitted")
+	denied := &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{"R0 invalid mem access"}}
+	require.ErrorIs(t, k.loadErrorIn(denied, "", all), unix.EACCES)
+	require.EqualError(t, k.loadErrorIn(denied, "", all), denied.Error()+others)
+	require.Equal(t, denied, k.loadErrorIn(denied, "", one))
+	require.EqualError(t, k.loadErrorIn(denied, "confidentiality", one), denied.Error()+
+		" (the kernel is locked down: /sys/kernel/security/lockdown says confidentiality, and BPF programs must not read kernel memory)")
+}
+
+// Who may load programs is not told that all are refused.
+func TestRefusesAll(t *testing.T) {
+	testutil.RequireBPF(t)
+	require.False(t, refusesAll())
+}
+
+func TestChosen(t *testing.T) {
+	require.Equal(t, "integrity", chosen("none [integrity] confidentiality\n"))
+	require.Empty(t, chosen("none\n"))
 }
 
 func TestDegradations(t *testing.T) {

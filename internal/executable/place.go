@@ -53,6 +53,16 @@ func (p *places) all() []place {
 	return slices.Clone(p.last)
 }
 
+// of returns where a process of a user was seen last; the zero place if none was.
+func (p *places) of(uid uint32) (at place) {
+	for _, at := range p.all() {
+		if at.owner.UID == uid {
+			return at
+		}
+	}
+	return place{}
+}
+
 // version is another one when another process was seen. It is never 0.
 func (p *places) version() uint64 {
 	p.mu.Lock()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -251,6 +252,24 @@ func TestBuilderIsSlow(t *testing.T) {
 	require.Eventually(t, func() bool { return !f.hangs([]*builder{b}) }, time.Minute, time.Millisecond)
 	b.stuck.Store(false)
 	require.False(t, f.hangs([]*builder{b}))
+}
+
+// Who ends what does not answer needs its names.
+func TestBuilderHangsByName(t *testing.T) {
+	f := newRowsFake(t, nil)
+	core, logs := observer.New(zap.WarnLevel)
+	f.opts.Logger = zap.New(core)
+	b := &builder{}
+	file := &File{path: "/mnt/away/program"}
+	file.places.see(place{pid: 42, owner: Owner{UID: 7, Container: "c"}})
+	file.places.see(place{pid: 43, owner: Owner{UID: 8}})
+	b.file.Store(file)
+	b.uid.Store(7)
+	b.sinceNs.Store(f.clock.Load())
+	f.clock.Add(int64(stuckAfter) + 1)
+	require.True(t, f.hangs([]*builder{b}))
+	require.Equal(t, map[string]any{"file": "/mnt/away/program", "pid": int64(42), "uid": uint32(7), "container": "c", "others": int64(0)},
+		logs.All()[0].ContextMap())
 }
 
 // A file that blocks whoever reads it costs the goroutine that does, a bounded number of times.

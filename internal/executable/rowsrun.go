@@ -88,7 +88,8 @@ func (f *File) moreWantedThan(g *File) bool {
 
 // builder is a goroutine that builds rows.
 type builder struct {
-	sinceNs atomic.Int64  // of the file that it builds, 0: none
+	sinceNs atomic.Int64 // of the file that it builds, 0: none
+	file    atomic.Pointer[File]
 	uid     atomic.Uint32 // whose process waits for that
 	thread  atomic.Int32  // that it runs on
 	stuck   atomic.Bool   // given up; ends when its file does
@@ -143,8 +144,14 @@ func (r *Rows) hangs(builders []*builder) bool {
 	r.mu.Unlock()
 	b.stuck.Store(true)
 	r.counts.stuck.Add(1)
+	var at place
+	path := ""
+	if f := b.file.Load(); f != nil {
+		at, path = f.places.of(uid), f.path
+	}
 	r.opts.Logger.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.",
-		zap.Uint32("uid", uid), zap.Int("others", stuck))
+		zap.String("file", path), zap.Int("pid", at.pid), zap.Uint32("uid", uid), zap.String("container", at.owner.Container),
+		zap.Int("others", stuck))
 	return true
 }
 
@@ -157,7 +164,7 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	var times buildTimes
 	for ctx.Err() == nil && !b.stuck.Load() {
 		b.sinceNs.Store(max(r.opts.Now(), 1))
-		built, waitNs := r.buildNext(&times, &b.uid)
+		built, waitNs := r.buildNext(&times, b)
 		b.sinceNs.Store(0)
 		if b.stuck.Load() {
 			r.unstick(b.uid.Load())
@@ -178,9 +185,9 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	}
 }
 
-// buildNext builds the rows of one file, if one may be built now, and sets uid to that of the
-// process that has asked for it. If not, it says in how many ns that may be, or -1 if none waits.
-func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, waitNs int64) {
+// buildNext builds the rows of one file, if one may be built now, and tells b which, and for whose
+// process. If not, it says in how many ns that may be, or -1 if none waits.
+func (r *Rows) buildNext(times *buildTimes, b *builder) (built bool, waitNs int64) {
 	r.sweep()
 	r.placeSeen()
 	if delay := r.delay(); delay > 0 {
@@ -191,7 +198,8 @@ func (r *Rows) buildNext(times *buildTimes, uid *atomic.Uint32) (built bool, wai
 		return false, waitNs
 	}
 	by := f.rows.uid
-	uid.Store(by)
+	b.file.Store(f.rows.asked)
+	b.uid.Store(by)
 	began := r.cpuTime()
 	r.build(f)
 	spent := r.cpuTime() - began
@@ -207,7 +215,7 @@ func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 // Build builds the rows of the most wanted file now, and reports whether there was one. Run
 // does so by itself, as far as its share of the CPUs allows.
 func (r *Rows) Build() bool {
-	built, _ := r.buildNext(&buildTimes{}, &atomic.Uint32{})
+	built, _ := r.buildNext(&buildTimes{}, &builder{})
 	return built
 }
 

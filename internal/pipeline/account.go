@@ -42,7 +42,10 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.Anomalies[labels.AnomalyChangedKey] = int64(table.KeyConflicts)
 	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
 	s.LabelSourceProcesses = int64(p.publisher.labelled())
-	s.ProcessLoadErrors = int64(table.LoadErrors + table.FileErrors + table.Refused + table.MappingsCut + table.PublishErrors)
+	s.ProcessLoadErrors = [NumLoadErrorReasons]int64{
+		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors), LoadErrorNoPlace: int64(table.Refused),
+		LoadErrorMappingsCut: int64(table.MappingsCut), LoadErrorNotPublished: int64(table.PublishErrors),
+	}
 	s.UnwindBytes, s.UnwindTables = int64(table.RowBytes), int64(table.RowFiles)
 	s.UnwindFiles = [NumUnwindResults]int64{
 		UnwindLoaded: int64(table.RowsBuilt), UnwindFailed: int64(table.RowsFailed), UnwindNoRoom: int64(table.RowsRefused),

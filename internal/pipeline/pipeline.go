@@ -115,6 +115,8 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		return nil, err
 	}
 	sayDegradations(o.Logger, sampler)
+	fs := procfs.FS{Root: "/proc"}
+	warnOfCgroups(o.Logger, matches, fs)
 	p := &Pipeline{
 		options:   o,
 		sampler:   sampler,
@@ -123,7 +125,6 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		counts:    &counts{},
 		budgets:   newBudgets(&o.Limits),
 	}
-	fs := procfs.FS{Root: "/proc"}
 	alarm, err := wakeup.NewAlarm()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read processes in time: %w", err), sampler.Close())

@@ -4,7 +4,7 @@ import "github.com/customlabels/otelcol-customlabels/internal/profile"
 
 // What is counted has names: those of metrics and of log lines. Each stands behind its value
 // here, and in metadata.yaml of the receiver.
-//go:generate stringer -linecomment -output reasons_string.go -type DropReason,UserDropReason,FilterReason,LimitAction,Limit,UnwindResult,RuntimeResult,SymbolProblem,HangKind,CollectionResult,SeriesLost,TypeConflictResult
+//go:generate stringer -linecomment -output reasons_string.go -type DropReason,UserDropReason,FilterReason,LimitAction,Limit,UnwindResult,RuntimeResult,SymbolProblem,HangKind,LoadErrorReason,CollectionResult,SeriesLost,TypeConflictResult
 
 // DropReason says why a sample was taken, or should have been, and lost.
 type DropReason int
@@ -150,4 +150,18 @@ const (
 	HangFile                    // file
 
 	NumHangKinds = iota
+)
+
+// LoadErrorReason is why something of a process or file is missing.
+type LoadErrorReason int
+
+// What goes wrong with processes and files.
+const (
+	LoadErrorProcess      LoadErrorReason = iota // process_failed
+	LoadErrorFile                                // file_failed
+	LoadErrorNoPlace                             // no_place
+	LoadErrorMappingsCut                         // mappings_cut
+	LoadErrorNotPublished                        // not_published
+
+	NumLoadErrorReasons = iota
 )

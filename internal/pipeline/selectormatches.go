@@ -45,8 +45,21 @@ func (m *selectorMatches) note(p *targets.Process) {
 func (m *selectorMatches) unmatched() (all []string) {
 	for i := range m.selectors {
 		if !m.matched[i].Load() {
-			all = append(all, m.names[i]+": "+m.selectors[i].String())
+			all = append(all, m.describe(i))
 		}
 	}
 	return all
 }
+
+// ofWholeHierarchy describes those that match nothing outside of the collector's cgroup
+// namespace, where it has one of its own.
+func (m *selectorMatches) ofWholeHierarchy() (all []string) {
+	for i := range m.selectors {
+		if m.selectors[i].OfWholeHierarchy() {
+			all = append(all, m.describe(i))
+		}
+	}
+	return all
+}
+
+func (m *selectorMatches) describe(i int) string { return m.names[i] + ": " + m.selectors[i].String() }

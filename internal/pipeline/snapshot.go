@@ -29,8 +29,8 @@ type Snapshot struct {
 	LabelReads           [record.NumABIs][record.NumOutcomes]int64 // reads
 	UserStacks           [record.NumOutcomes]int64
 	Anomalies            [labels.NumAnomalies]int64
-	DroppedProcessEvents int64                   // events that found no room
-	ProcessLoadErrors    int64                   // processes and executables of which something could not be read, kept or passed to BPF
+	DroppedProcessEvents int64 // events that found no room
+	ProcessLoadErrors    [NumLoadErrorReasons]int64
 	ContextReads         int64                   // of process contexts
 	ContextErrors        int64                   // process contexts that could not be read, made no sense, or are not kept in whole
 	UnwindFiles          [NumUnwindResults]int64 // files

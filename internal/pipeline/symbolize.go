@@ -176,7 +176,7 @@ func (s *symbolizer) readKernel() {
 	var err error
 	s.limits.spend(budget.Names, func() { s.kernel, err = symbol.NewKernel(s.fs) })
 	if err != nil {
-		s.log.Warn("kernel frames stay without names", zap.Error(err))
+		s.log.Warn("Functions of the kernel have no names: /proc/kallsyms does not tell them.", zap.Error(err))
 	}
 }
 
@@ -207,7 +207,7 @@ func (s *symbolizer) refresh() {
 	var err error
 	s.limits.spend(budget.Names, func() { err = s.kernel.Refresh() })
 	if err != nil {
-		s.log.Warn("the kernel's symbols could not be read again", zap.Error(err))
+		s.log.Warn("Functions of kernel modules that were loaded meanwhile have no names: /proc/kallsyms could not be read again.", zap.Error(err))
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *symbolizer) release() {
 	s.files.CloseFiles()
 	for _, h := range append(s.files.Hung(), s.maps.Hung()...) {
 		s.log.Warn("A file with names of functions does not answer. It is left alone until it does.", zap.String("file", h.Name),
-			zap.Int("pid", h.PID), zap.Uint32("user", h.UID), zap.String("container", h.Container))
+			zap.Int("pid", h.PID), zap.Uint32("uid", h.UID), zap.String("container", h.Container))
 	}
 }
 

@@ -6,10 +6,22 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
+
+// warnOfCgroups names the selectors that match nothing outside of the collector's own cgroup:
+// what is to be left out by them would be sampled.
+func warnOfCgroups(log *zap.Logger, m *selectorMatches, fs procfs.FS) {
+	if blind := m.ofWholeHierarchy(); len(blind) > 0 && fs.PrivateCgroups() {
+		log.Warn("Selectors by cgroup match no process outside of the collector's container: from its cgroup namespace, paths of other cgroups begin with /.., and ids cannot be had. "+
+			"Begin patterns with **/, as in **/system.slice/**, or give the collector the host's cgroup namespace.",
+			zap.Strings("selectors", blind))
+	}
+}
 
 // newSelection tells the process table which processes are wanted; nil: all.
 func newSelection(o *TargetOptions, matches *selectorMatches) (*process.Selection, error) {

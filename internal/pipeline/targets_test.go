@@ -3,11 +3,16 @@
 package pipeline
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
@@ -32,4 +37,27 @@ func TestOmission(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Who leaves processes out by a path that the collector does not see is told.
+func TestCgroupWarning(t *testing.T) {
+	selection := targets.Selection{
+		Include: []targets.Selector{{Cgroup: "**/user.slice/**"}},
+		Exclude: []targets.Selector{{Cgroup: "/system.slice/**"}, {PID: 1}, {CgroupID: 77}},
+	}
+	warned := func(first string, s *targets.Selection) []any {
+		root := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(root, "1"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(root, "1", "cgroup"), []byte(first), 0o600))
+		core, said := observer.New(zap.WarnLevel)
+		warnOfCgroups(zap.New(core), newSelectorMatches(s), procfs.FS{Root: root})
+		if said.Len() == 0 {
+			return nil
+		}
+		require.Equal(t, 1, said.Len())
+		return said.All()[0].ContextMap()["selectors"].([]any)
+	}
+	require.Equal(t, []any{`exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"}, warned("0::/../../init.scope\n", &selection))
+	require.Nil(t, warned("0::/init.scope\n", &selection))
+	require.Nil(t, warned("0::/../../init.scope\n", &targets.Selection{Include: selection.Include}))
 }

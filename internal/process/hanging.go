@@ -245,7 +245,7 @@ func (t *Table) hung(w *worker) {
 	p := w.process
 	t.isolate(p, math.MaxInt64) // until it has ended
 	t.log.Warn("A process does not let itself be read: its memory or one of its files never answers. It is left alone.",
-		zap.Int("pid", p.pid), zap.Uint32("user", w.owner.UID), zap.String("container", w.owner.Container),
+		zap.Int("pid", p.pid), zap.Uint32("uid", w.owner.UID), zap.String("container", w.owner.Container),
 		zap.String("executable", p.Info().Name), zap.Int("hanging", t.hanging.hung))
 }
 

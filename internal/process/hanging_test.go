@@ -208,7 +208,9 @@ func TestQuarantine(t *testing.T) {
 	told := logs.All()
 	require.Len(t, told, 1)
 	require.EqualValues(t, 42, told[0].ContextMap()["pid"])
-	require.EqualValues(t, hostile, told[0].ContextMap()["user"])
+	require.EqualValues(t, hostile, told[0].ContextMap()["uid"])
+	left := &workers{t: f.Table, all: map[*worker]struct{}{w: {}, {}: {}}}
+	require.Equal(t, []int{42}, left.looksAt())
 
 	id := record.ProcessID{TGID: 42, StartNs: 5e9, ExecID: 1}
 	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: 42, TimeNs: uint64(f.now())})

@@ -236,7 +236,7 @@ func (t *Table) publishFailed(p *Process, err error) {
 	}
 	if t.counts.publishErrors.Add(1) == 1 {
 		t.log.Warn("Label sources or mappings cannot be published; further failures are only counted.",
-			zap.Uint32("tgid", p.id.TGID), zap.Error(err))
+			zap.Int("pid", p.pid), zap.Error(err))
 	}
 }
 

@@ -5,9 +5,12 @@ package process
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
@@ -39,13 +42,16 @@ type workers struct {
 	t   *Table
 	ctx context.Context
 	n   sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[*worker]struct{} // that have not ended
 }
 
 // Run reads processes until the context ends. Events that were handled before
 // wait for it. The table is of no use afterwards but for
 // Process and the Info that it has.
 func (t *Table) Run(ctx context.Context) {
-	c := &workers{t: t, ctx: ctx}
+	c := &workers{t: t, ctx: ctx, all: map[*worker]struct{}{}}
 	for range t.opts.Workers {
 		c.hire()
 	}
@@ -80,7 +86,7 @@ func (t *Table) Run(ctx context.Context) {
 	select {
 	case <-gone:
 	case <-grace.C:
-		t.log.Warn("A worker hangs in a process and is left behind.")
+		t.log.Warn("Processes do not let themselves be read: the workers that do are left behind.", zap.Ints("pid", c.looksAt()))
 	}
 	t.over.Store(true)
 	t.files.Close()
@@ -108,10 +114,31 @@ func (c *workers) hire() {
 		}
 	})
 	w.alarm = func(after time.Duration) { timer.Reset(after) }
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[w] = struct{}{}
 	c.n.Go(func() {
 		defer timer.Stop()
 		w.work(c.ctx, c.t)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.all, w)
 	})
+}
+
+// looksAt returns the processes that workers have not come back from.
+func (c *workers) looksAt() (pids []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	for w := range c.all {
+		if w.process != nil {
+			pids = append(pids, w.process.pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
 }
 
 // spend counts the CPU time of reading processes.

@@ -32,7 +32,7 @@ func FindCgroupFS() (CgroupFS, error) {
 // ID returns the id of a cgroup by its path, as samples have it and
 // bpf_get_current_cgroup_id() returns it: the inode of its directory.
 func (c CgroupFS) ID(path string) (uint64, error) {
-	if c.Root == "" || path == "" || strings.HasPrefix(path, "/..") {
+	if c.Root == "" || path == "" || strings.HasPrefix(path, outsideCgroup) {
 		return 0, fmt.Errorf("find cgroup: %w", os.ErrNotExist) // outside of what is mounted
 	}
 	var st unix.Stat_t

@@ -86,6 +86,17 @@ func (f FS) Cgroup(pid int) (Cgroup, error) {
 	return parseCgroup(string(data)), nil
 }
 
+// outsideCgroup begins the paths of groups outside of the reader's cgroup namespace.
+const outsideCgroup = "/.."
+
+// PrivateCgroups reports whether the reader sees groups of cgroup v2 from a namespace of its
+// own, whose root is not the hierarchy's: as in most containers, but with the host's PIDs. The
+// first process of the PID namespace is outside of it then.
+func (f FS) PrivateCgroups() bool {
+	group, err := f.Cgroup(1)
+	return err == nil && strings.HasPrefix(group.Path, outsideCgroup)
+}
+
 // parseCgroup does not keep what it is given.
 func parseCgroup(text string) Cgroup {
 	return Cgroup{Path: strings.Clone(parseCgroupPath(text)), ContainerID: strings.Clone(parseContainerID(text))}

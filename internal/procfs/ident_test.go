@@ -52,6 +52,26 @@ func TestParseCgroupPath(t *testing.T) {
 	}
 }
 
+// With the host's PIDs, the first process tells a container's cgroup namespace.
+func TestPrivateCgroups(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0::/../../init.scope\n":       true,
+		"0::/../..\n":                  true,
+		"1:name=systemd:/\n0::/..\n":   true,
+		"0::/init.scope\n":             false,
+		"0::/\n":                       false,
+		"0::/..\n1:name=systemd:/\n":   true,
+		"1:name=systemd:/../../init\n": false,
+		"":                             false,
+	} {
+		root := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(root, "1"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(root, "1", "cgroup"), []byte(text), 0o600))
+		require.Equal(t, want, FS{Root: root}.PrivateCgroups(), text)
+	}
+	require.False(t, FS{Root: t.TempDir()}.PrivateCgroups(), "cannot be read")
+}
+
 func TestCommandLine(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))

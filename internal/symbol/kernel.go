@@ -31,7 +31,7 @@ const (
 
 // ErrKernelHidden says that the kernel does not show the addresses of its
 // symbols to this process.
-var ErrKernelHidden = errors.New("kernel symbol addresses are hidden: CAP_SYSLOG is needed, and sysctl kernel.kptr_restrict below 2")
+var ErrKernelHidden = errors.New("addresses of kernel symbols are hidden: grant CAP_SYSLOG, and set kernel.kptr_restrict to 0 or 1")
 
 // Kernel is the functions of the running kernel and its modules. Its methods may
 // be called from everywhere.

@@ -69,6 +69,24 @@ func (s *Selector) Validate() error {
 	return errors.Join(errs...)
 }
 
+// OfWholeHierarchy reports whether the selector matches nothing where the paths of cgroups
+// begin with /.. and have no ids: outside of the reader's cgroup namespace.
+func (s *Selector) OfWholeHierarchy() bool {
+	if s.CgroupID != 0 {
+		return true
+	}
+	if s.Cgroup == "" {
+		return false
+	}
+	inside, _, _ := strings.Cut(strings.TrimPrefix(s.Cgroup, "{"), "}")
+	for path := range strings.SplitSeq(inside, ",") {
+		if strings.HasPrefix(path, "**") || strings.HasPrefix(path, "/**") || strings.HasPrefix(path, "/..") {
+			return false
+		}
+	}
+	return true
+}
+
 // Matches reports whether all fields match. What is not known of a process matches no field.
 func (s *Selector) Matches(p *Process) bool {
 	return (s.PID == 0 || s.PID == p.PID) &&

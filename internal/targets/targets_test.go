@@ -53,6 +53,26 @@ func TestSelector(t *testing.T) {
 	}
 }
 
+// What a selector that names no whole path matches is the same from any cgroup namespace.
+func TestOfWholeHierarchy(t *testing.T) {
+	const here, fromContainer = "/system.slice/nginx.service", "/../../system.slice/nginx.service"
+	for glob, want := range map[string]bool{
+		here: true, "/system.slice/**": true, "{/system.slice/**,/init.scope}": true, "/*/nginx.service": true,
+		"**/system.slice/**": false, "/**/nginx.service": false, "{**/system.slice/**,/init.scope}": false,
+	} {
+		s := Selector{Cgroup: glob}
+		require.NoError(t, s.Validate())
+		require.Equal(t, want, s.OfWholeHierarchy(), glob)
+		require.True(t, s.Matches(&Process{Cgroup: here}), glob)
+		require.Equal(t, !want, s.Matches(&Process{Cgroup: fromContainer}), glob)
+	}
+	of := func(s Selector) bool { return s.OfWholeHierarchy() }
+	require.True(t, of(Selector{CgroupID: 1}))
+	require.True(t, of(Selector{CgroupID: 1, Cgroup: "**"}))
+	require.False(t, of(Selector{Cgroup: "/../../system.slice/**"}))
+	require.False(t, of(Selector{Executable: "/**", PID: 1}))
+}
+
 // What is not known matches nothing, not even a glob that matches all.
 func TestSelectorUnknown(t *testing.T) {
 	for _, s := range []Selector{{Executable: "/**"}, {Executable: "**"}, {Cgroup: "/**"}, {ContainerID: "*"}, {ContainerID: "**"}, {CgroupID: 1}} {

@@ -50,10 +50,21 @@ const (
 	maxOffCPUMinimum  = time.Minute
 )
 
-// validateConfig checks what goes beyond bounds of one number or text.
+// Bounds of bytes, as in metadata.yaml. What is generated from there checks them, too, and tells
+// them as 6.7108864e+07.
+const (
+	minMemoryBytes, maxMemoryBytes   = 64 << 20, 64 << 30
+	minBPFMapBytes, maxBPFMapBytes   = 16 << 20, 8 << 30
+	minRequestBytes, maxRequestBytes = 512 << 10, 1 << 30
+)
+
+// validateConfig checks what goes beyond bounds of one number or text, and tells bounds of bytes.
 func validateConfig(c *Config) error {
 	errs := []error{
 		within("report_interval", c.ReportInterval, minReportInterval, maxReportInterval),
+		within("max_memory_bytes", c.MaxMemoryBytes, minMemoryBytes, maxMemoryBytes),
+		within("max_bpf_map_bytes", c.MaxBpfMapBytes, minBPFMapBytes, maxBPFMapBytes),
+		within("max_request_bytes", c.MaxRequestBytes, minRequestBytes, maxRequestBytes),
 		number("max_background_cpu", c.MaxBackgroundCPU),
 		c.Targets.validate(),
 		c.Labels.validatePrefix(),

@@ -3,6 +3,7 @@
 package customlabelsreceiver
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +29,17 @@ func TestConfigBoundsAreTheSamplers(t *testing.T) {
 	require.Equal(t, record.MaxLabelValueBytes, o.Labels.MaxValueBytes)
 	require.Equal(t, record.MaxLabelKeyBytes, maxIDKeyBytes)
 	require.Equal(t, record.MaxLabelKeyBytes, maxMetricLabelKeyBytes)
+}
+
+// Bounds of bytes are those of the schema, and told in digits.
+func TestConfigBytesAreTold(t *testing.T) {
+	for key, want := range map[string]string{
+		"max_memory_bytes":  "max_memory_bytes must be between 67108864 and 68719476736, not 1",
+		"max_bpf_map_bytes": "max_bpf_map_bytes must be between 16777216 and 8589934592, not 1",
+		"max_request_bytes": "max_request_bytes must be between 524288 and 1073741824, not 1",
+	} {
+		require.ErrorContains(t, tryKey(t, key, 1), want)
+		of := readSchema(t).Properties[key]
+		require.Contains(t, want, fmt.Sprintf("between %d and %d,", int64(*of.Minimum), int64(*of.Maximum)))
+	}
 }

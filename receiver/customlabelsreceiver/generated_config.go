@@ -317,7 +317,7 @@ type Config struct {
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
 	// Says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 	Runtimes Runtimes `mapstructure:"runtimes"`
-	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; an uneven number does not beat with timers.
+	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; a round rate, such as 20 or 100, can fall into step with programs' own timers, and is wrong about them then.
 	SamplesPerSecond int `mapstructure:"samples_per_second"`
 	// Where addresses become function names: on this host, or not here; mappings carry build ids. Backend: it has the symbols itself.
 	Symbolize string `mapstructure:"symbolize"`

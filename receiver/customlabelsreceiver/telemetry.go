@@ -41,6 +41,7 @@ type attributeSets struct {
 	runtimes    [pipeline.NumRuntimeResults]metric.ObserveOption
 	symbols     [pipeline.NumSymbolProblems]metric.ObserveOption
 	hanging     [pipeline.NumHangKinds]metric.ObserveOption
+	loadErrors  [pipeline.NumLoadErrorReasons]metric.ObserveOption
 
 	limits       [pipeline.NumLimits]metric.ObserveOption
 	limitActions [pipeline.NumLimitActions]metric.ObserveOption
@@ -117,7 +118,7 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextErrors, s.ContextErrors, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.ContextProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.ContextReads, a.receiver)
-	o.ObserveInt64(b.ReceiverCustomLabelsProcessLoadErrors, s.ProcessLoadErrors, a.receiver)
+	observeAll(o, b.ReceiverCustomLabelsProcessLoadErrors, s.ProcessLoadErrors[:], a.loadErrors[:])
 	o.ObserveInt64(b.ReceiverCustomLabelsTrackedProcesses, s.TrackedProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsLabelSourceProcesses, s.LabelSourceProcesses, a.receiver)
 	observeSeen(o, b.ReceiverCustomLabelsRuntimeResults, s.RuntimeResults[:], a.runtimes[:])
@@ -203,6 +204,7 @@ func newAttributeSets(receiverID string) attributeSets {
 	attributesOf[pipeline.RuntimeResult](sets.runtimes[:], "result", own)
 	attributesOf[pipeline.SymbolProblem](sets.symbols[:], "problem", own)
 	attributesOf[pipeline.HangKind](sets.hanging[:], "kind", own)
+	attributesOf[pipeline.LoadErrorReason](sets.loadErrors[:], "reason", own)
 	attributesOf[pipeline.UnwindResult](sets.unwindFiles[:], "result", own)
 	attributesOf[pipeline.Limit](sets.limits[:], "limit", own)
 	attributesOf[pipeline.LimitAction](sets.limitActions[:], "action", own)

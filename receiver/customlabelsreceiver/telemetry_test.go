@@ -80,7 +80,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.LabelSourceProcesses = 4
 		cpu.RingBytes = 4096
 		s.DroppedProcessEvents = 1
-		s.ProcessLoadErrors = 6
+		s.ProcessLoadErrors[pipeline.LoadErrorFile] = 6
 		s.UnwindTables, s.UnwindBytes = 2, 8192
 		s.SymbolProblems[pipeline.SymbolTimedOut] = 3
 		s.Hanging[pipeline.HangProcess], s.Hanging[pipeline.HangFile] = 24, 8
@@ -131,8 +131,12 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(4096, ra, cpu), point(0, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedProcessEvents(t, tt,
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt,
-		[]metricdata.DataPoint[int64]{point(6, ra), point(0, rb)}, opt)
+	var loadErrors []metricdata.DataPoint[int64]
+	for _, reason := range []string{"process_failed", "file_failed", "no_place", "mappings_cut", "not_published"} {
+		n := map[string]int64{"file_failed": 6}[reason]
+		loadErrors = append(loadErrors, point(n, ra, "reason="+reason), point(0, rb, "reason="+reason))
+	}
+	metadatatest.AssertEqualReceiverCustomLabelsProcessLoadErrors(t, tt, loadErrors, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsHanging(t, tt, []metricdata.DataPoint[int64]{
 		point(24, ra, "kind=process"), point(8, ra, "kind=file"), point(0, rb, "kind=process"), point(0, rb, "kind=file"),
 	}, opt)

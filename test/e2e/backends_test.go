@@ -58,7 +58,7 @@ func testBackend(t *testing.T, backend string) [][]byte {
 	exporter := "otlp_grpc/" + backend
 	changes := filepath.Join(t.TempDir(), "changes.yaml")
 	require.NoError(t, os.WriteFile(changes, fmt.Appendf(nil, backendsChanges, c.http, exporter), 0o600))
-	col := &collector{child: startChild(t, []string{strings.ToUpper(backend) + "=" + c.grpc}, collectorProgram,
+	col := &collector{child: startChild(t, []string{strings.ToUpper(backend) + "=" + c.grpc, "HOST_NAME=here"}, collectorProgram,
 		"--config", "../../examples/"+backend+".yaml", "--config", changes, "--feature-gates=service.profilesSupport"), changes: changes}
 	col.awaitLine(collectorReady)
 	enough := size(400, 100, 50)

@@ -101,7 +101,7 @@ func runDeployment(t *testing.T, d *deployment) {
 	changes := filepath.Join(dir, "changes.yaml")
 	copyFile(t, d.program, program, 0o755)
 	copyFile(t, d.config, config, 0o644)
-	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here"}
+	env := []string{"OTLP_GATEWAY=" + startEndpoint(t, out), "NODE_NAME=here", "HOST_NAME=here"}
 	more := toTestEndpoint
 	var api *kubeAPI
 	contained := false
@@ -217,6 +217,7 @@ func readUnit(t *testing.T) deployment {
 	d := deployment{name: "systemd", program: collectorProgram, config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
 	slices.Sort(d.capabilities)
 	d.args = withoutConfig(t, strings.Fields(settings["ExecStart"])[1:])
+	require.Equal(t, "HOST_NAME=%H", settings["Environment"])
 	return d
 }
 
@@ -266,6 +267,8 @@ func readDaemonSet(t *testing.T) deployment {
 			require.True(t, ok)
 			d.config = filepath.Join(t.TempDir(), "config.yaml")
 			require.NoError(t, os.WriteFile(d.config, []byte(data), 0o600))
+			reader := parseYAML(t, data).Get("service::telemetry::metrics::readers").([]any)[0]
+			require.Equal(t, 8888, confmap.NewFromStringMap(reader.(map[string]any)).Get("pull::exporter::prometheus::port"))
 		case "DaemonSet":
 			pod := object.Get("spec::template::spec").(map[string]any)
 			require.Equal(t, true, pod["hostPID"])
@@ -273,6 +276,8 @@ func readDaemonSet(t *testing.T) deployment {
 			require.NotContains(t, pod, "automountServiceAccountToken", "by which it asks the API server")
 			container := pod["containers"].([]any)[0].(map[string]any)
 			d.args = withoutConfig(t, texts(container["args"]))
+			require.Equal(t, []any{map[string]any{"name": "metrics", "containerPort": 8888}}, container["ports"])
+			require.Equal(t, map[string]any{"path": "/metrics", "port": "metrics"}, container["readinessProbe"].(map[string]any)["httpGet"])
 			caps := container["securityContext"].(map[string]any)["capabilities"].(map[string]any)
 			require.Equal(t, []string{"ALL"}, texts(caps["drop"]))
 			for _, c := range texts(caps["add"]) {

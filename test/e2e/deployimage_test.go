@@ -141,7 +141,7 @@ func runInRoot(t *testing.T, root string, entry []string) int64 {
 	args := append([]string{"--mount", "--propagation", "private", "sh", "-ec", script, root}, entry...)
 	unshare, err := exec.LookPath("unshare")
 	require.NoError(t, err)
-	c := startChild(t, []string{"OTLP_GATEWAY=" + address}, unshare, append(args, "--config", "/changes.yaml")...)
+	c := startChild(t, []string{"OTLP_GATEWAY=" + address, "HOST_NAME=here"}, unshare, append(args, "--config", "/changes.yaml")...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
 	c.stop()

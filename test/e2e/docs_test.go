@@ -135,7 +135,7 @@ func TestDocsNameCounts(t *testing.T) {
 	attributes, ok := parseYAML(t, string(metadata)).Get("attributes").(map[string]any)
 	require.True(t, ok)
 	explained := []string{
-		"collection_result", "drop_reason", "filter_reason", "hang_kind", "kind", "limit_action", "lost", "outcome",
+		"collection_result", "drop_reason", "filter_reason", "hang_kind", "kind", "limit_action", "load_error_reason", "lost", "outcome",
 		"runtime_result", "series_lost", "symbol_problem", "type_conflict_result", "unwind_result",
 	}
 	// What counts are told apart by, without being good or bad.

@@ -51,7 +51,7 @@ var notRun = map[string]string{
 	`docker build -f deploy/Dockerfile -t registry.example.com/otelcol-customlabels:0.1.0 .`: needDocker,
 	`docker run --rm --pid=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +
 		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined ` +
-		`-e OTLP_GATEWAY=gateway.example.com:4317 -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
+		`-e OTLP_GATEWAY=gateway.example.com:4317 -e HOST_NAME="$(hostname)" -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
 
 	`skopeo copy --all --preserve-digests oci-archive:otelcol-customlabels-0.1.0-oci.tar ` +
@@ -84,6 +84,7 @@ var ofDocs = map[string]string{
 [[ $1 == enable ]] || exit 0
 says() { sed -n "s/^$1=-\\?//p" "$unit" | sed -E 's,/(etc|usr/local)/,machine&,g'; }
 set -a
+eval "$(says Environment | sed 's/%H/here/')"
 . "./$(says EnvironmentFile)" || exit 1
 read -ra start <<<"$(says ExecStart)"
 [[ -x ${start[0]} ]] && exec otelcol-customlabels "${start[@]:1}"`,
@@ -122,6 +123,11 @@ service::telemetry::metrics::level: none
 
 // intoMachine are the places of a script that it would write to on this machine.
 var intoMachine = regexp.MustCompile(`([\s>])/(etc|usr/local)/`)
+
+// standIn has the collector of a checkout start as an installed one does, until it is ready.
+func standIn(script string) string {
+	return strings.ReplaceAll(script, "build/otelcol-customlabels --config", "otelcol-customlabels --config")
+}
 
 // onMachine has a script install into a folder of its own rather than into this machine.
 func onMachine(script string) string { return intoMachine.ReplaceAllString(script, "${1}machine/$2/") }
@@ -180,7 +186,7 @@ func (p *docsPlace) run(t *testing.T, script string) (ran int, checked []string)
 		}
 	}
 	if ran > 0 {
-		p.bash(t, p.dir, onMachine(strings.Join(rest, "\n")))
+		p.bash(t, p.dir, onMachine(standIn(strings.Join(rest, "\n"))))
 	}
 	return ran, checked
 }

@@ -52,7 +52,7 @@ func throughGateway(t *testing.T, program string) (accounts []account, got backe
 	gateway.awaitLine(collectorReady)
 	changes := filepath.Join(t.TempDir(), "changes.yaml")
 	require.NoError(t, os.WriteFile(changes, fmt.Appendf(nil, backendsChanges, c.http, "otlp_grpc/pyroscope"), 0o600))
-	agent := &collector{child: startChild(t, []string{"PYROSCOPE=" + front}, collectorProgram,
+	agent := &collector{child: startChild(t, []string{"PYROSCOPE=" + front, "HOST_NAME=here"}, collectorProgram,
 		"--config", "../../examples/pyroscope.yaml", "--config", changes, profilesGate), changes: changes}
 	agent.awaitLine(collectorReady)
 	agent.await("samples", func() bool {

@@ -210,7 +210,7 @@ func measureHanging(t *testing.T, bounds *testutil.Bounds, startCrowd func(*test
 	require.NotEmpty(t, told)
 	for _, entry := range told {
 		fields := entry.ContextMap()
-		require.EqualValues(t, attacker, fields["user"], "%v", fields)
+		require.EqualValues(t, attacker, fields["uid"], "%v", fields)
 		require.True(t, crowd.pids[fields["pid"].(int64)], "%v", fields)
 	}
 	fmt.Printf("hanging: %v; %d named\n", counted, len(told))

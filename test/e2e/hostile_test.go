@@ -158,7 +158,7 @@ func TestHostile(t *testing.T) {
 	}
 	reads := r.metric("label_reads", "abi", "outcome")
 	stacks := r.metric("user_stacks", "outcome")
-	loadErrors := r.metric("process_load_errors")[""]
+	loadErrors := r.metric("process_load_errors", "reason")["file_failed"]
 	r.stop()
 
 	checkHostile(t, byPID)

@@ -93,7 +93,7 @@ func TestRelease(t *testing.T) {
 		if arch == runtime.GOARCH {
 			validate := exec.Command(filepath.Join(deb, "usr/bin/otelcol-customlabels"), "validate",
 				"--config", filepath.Join(deb, "etc/otelcol-customlabels/config.yaml"), "--feature-gates=service.profilesSupport")
-			validate.Env = append(os.Environ(), "OTLP_GATEWAY=gateway.example.com:4317")
+			validate.Env = append(os.Environ(), "OTLP_GATEWAY=gateway.example.com:4317", "HOST_NAME=here")
 			requireRun(t, validate)
 		}
 	}

@@ -855,7 +855,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsProcessLoadErrors, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_process_load_errors",
-		metric.WithDescription("Processes or executables whose label sources or mappings could not be read, were beyond a limit, or could not be passed to BPF. [Development]"),
+		metric.WithDescription("Processes and files of which something could not be read, kept or passed to BPF, by reason. [Development]"),
 		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)

@@ -404,7 +404,7 @@ func AssertEqualReceiverCustomLabelsProcessContextReads(t *testing.T, tt *compon
 func AssertEqualReceiverCustomLabelsProcessLoadErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_process_load_errors",
-		Description: "Processes or executables whose label sources or mappings could not be read, were beyond a limit, or could not be passed to BPF. [Development]",
+		Description: "Processes and files of which something could not be read, kept or passed to BPF, by reason. [Development]",
 		Unit:        "{error}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
