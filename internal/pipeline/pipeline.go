@@ -205,6 +205,7 @@ func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *w
 		CPU:              p.budgets.cpu,
 		Alarm:            alarm,
 		SamplesRead:      p.samplesRead,
+		SamplePeriod:     o.period(),
 		MaxRowBytes:      o.Unwind.MaxBytes,
 		FS:               fs,
 		Selection:        selection,
