@@ -255,7 +255,7 @@ func (p *Pipeline) Start(context.Context) error {
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
 	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
-	p.follower.done.Go(p.giveBack)
+	p.follower.done.Go(func() { giveBack(p.follower.stopped, debug.FreeOSMemory) })
 	return nil
 }
 
@@ -265,11 +265,11 @@ const firstLooks = 3 * time.Second
 // giveBack gives memory back to the system. Loading has taken tens of MiB, above all to decode the kernel's
 // types, and so have the first looks at what runs. Go would keep most of it for minutes: the
 // heap is small from then on.
-func (p *Pipeline) giveBack() {
+func giveBack(stopped <-chan struct{}, free func()) {
 	select {
-	case <-p.follower.stopped:
+	case <-stopped:
 	case <-time.After(firstLooks):
-		debug.FreeOSMemory()
+		free()
 	}
 }
 
