@@ -70,6 +70,14 @@ func NewCPU(share float64, now func() int64) *CPU {
 	return c
 }
 
+// Limit returns how much may be spent, in CPU seconds a second; 0: there is no limit.
+func (c *CPU) Limit() float64 {
+	if c == nil {
+		return 0
+	}
+	return c.share
+}
+
 // most is what can be saved up for a kind of work, in ns.
 func (c *CPU) most(w Work) float64 { return c.share * shares[w] * float64(burst) }
 

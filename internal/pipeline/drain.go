@@ -26,13 +26,18 @@ type reader interface {
 
 func (d *drain) run() {
 	d.batch = d.output.newBatch(d.stream)
+	var idle uint64 // when there was nothing to read last
 	for {
 		now, err := d.reader.take(&d.aggregator)
 		var malformed *bpf.FormatError
+		read := now
 		switch {
 		case err == nil:
 		case errors.Is(err, bpf.ErrIdle):
+			// This clock is read after the look that has found nothing, maybe long after: a CPU
+			// may have been waited for. The last one was read before.
 			now = monotonicNow()
+			read, idle = max(d.stream.readNs.Load(), idle), now
 		case errors.As(err, &malformed):
 			d.stream.drop(DropMalformed, 1)
 			continue
@@ -42,7 +47,7 @@ func (d *drain) run() {
 			d.handOver()
 			return
 		}
-		d.stream.readNs.Store(now)
+		d.stream.readNs.Store(read)
 		d.settle(now)
 		d.handOverAt(now)
 	}

@@ -26,7 +26,7 @@ func TestSamplesRead(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
 	other := &stream{}
 	p := &Pipeline{streams: []*stream{d.stream, other}}
-	began := int64(monotonicNow())
+	began, looked := int64(monotonicNow()), int64(0)
 	other.readNs.Store(1 << 62)
 	(&drain{*d, &script{
 		func() (uint64, error) { return 0, &bpf.FormatError{} },
@@ -39,7 +39,19 @@ func TestSamplesRead(t *testing.T) {
 			return 0, bpf.ErrIdle
 		},
 		func() (uint64, error) {
+			require.EqualValues(t, 4711, p.samplesRead(), "what came after the look was not read")
+			looked = int64(monotonicNow())
+			return 0, bpf.ErrIdle
+		},
+		func() (uint64, error) {
 			require.GreaterOrEqual(t, p.samplesRead(), began)
+			require.LessOrEqual(t, p.samplesRead(), looked)
+			looked += 1e12
+			return uint64(looked), nil
+		},
+		func() (uint64, error) { return 0, bpf.ErrIdle },
+		func() (uint64, error) {
+			require.Equal(t, looked, p.samplesRead(), "a sample was taken later than the last look")
 			other.readNs.Store(42)
 			require.EqualValues(t, 42, p.samplesRead())
 			return 0, bpf.ErrDrained

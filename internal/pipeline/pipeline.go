@@ -206,6 +206,7 @@ func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *w
 		CPU:              p.budgets.cpu,
 		Alarm:            alarm,
 		SamplesRead:      p.samplesRead,
+		SamplePeriod:     o.period(),
 		MaxRowBytes:      o.Unwind.MaxBytes,
 		FS:               fs,
 		Selection:        selection,
@@ -256,7 +257,7 @@ func (p *Pipeline) Start(context.Context) error {
 	p.tabled.Go(func() { p.table.Run(ctx) })
 	p.follower.done.Go(func() { p.notices.run(p.follower.stopped, p.Snapshot) })
 	p.notices.started(&p.options, p.sampler.CPUs(), noEvents == nil)
-	p.follower.done.Go(p.giveBack)
+	p.follower.done.Go(func() { giveBack(p.follower.stopped, debug.FreeOSMemory) })
 	return nil
 }
 
@@ -266,11 +267,11 @@ const firstLooks = 3 * time.Second
 // giveBack gives memory back to the system. Loading has taken tens of MiB, above all to decode the kernel's
 // types, and so have the first looks at what runs. Go would keep most of it for minutes: the
 // heap is small from then on.
-func (p *Pipeline) giveBack() {
+func giveBack(stopped <-chan struct{}, free func()) {
 	select {
-	case <-p.follower.stopped:
+	case <-stopped:
 	case <-time.After(firstLooks):
-		debug.FreeOSMemory()
+		free()
 	}
 }
 

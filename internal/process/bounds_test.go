@@ -118,6 +118,28 @@ func TestUnsampledOnceRead(t *testing.T) {
 	require.NotContains(t, f.byID, id(3))
 }
 
+// A process that has exited still runs in the kernel. Where samples are seldom, it is there for the first
+// of them.
+func TestUnsampledWhereSamplesAreSeldom(t *testing.T) {
+	var read int64
+	const period = time.Second / 9
+	f := newFake(t, func(o *Options) {
+		o.SamplesRead = func() int64 { return read }
+		o.SamplePeriod = period
+	})
+	id := func(pid uint32) record.ProcessID { return record.ProcessID{TGID: pid, StartNs: 1} }
+	f.HandleEvent(exists(id(1)))
+	f.HandleEvent(exit(id(1)))
+	ended := f.now()
+	f.advance(int64(time.Second))
+	read = ended + int64(exitPeriods*period) - 1
+	f.HandleEvent(exists(id(2)))
+	require.Contains(t, f.byID, id(1), "a sample may come")
+	read++
+	f.HandleEvent(exists(id(3)))
+	require.NotContains(t, f.byID, id(1))
+}
+
 // TestExecStorm replaces one image after the other: none may hold on to all before it.
 func TestExecStorm(t *testing.T) {
 	f := newFake(t)

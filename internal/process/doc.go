@@ -20,7 +20,8 @@
 //     out, it is discarded.
 //   - A process that has exited stays until the second [Table.EndInterval] after that, so that
 //     samples that are still to be read find it; one that was never sampled, until samples of
-//     100 ms later have been read, at most two seconds. What is
+//     100 ms later, or of two sample periods, have been read, or two seconds have passed; that is
+//     looked at when another process enters, and at the end of an interval. What is
 //     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
 //     table. When there is no room, what loses the least makes some, and no user keeps more than
 //     half from others.

@@ -27,7 +27,7 @@ const (
 	functionsAtOnce = 64
 	functionsPiece  = 20 * time.Millisecond
 	// functionsGap is the least time between two readings of a process's functions, beside the
-	// share of a worker's time that they may take.
+	// share of a worker's time that they may take, and their user's share of CPU time.
 	functionsGap   = 2 * time.Millisecond
 	functionsShare = 4
 	// unloadedGap is after which time it is looked again which runtime a process has that
@@ -228,9 +228,12 @@ func (p *Process) Functions(to []langruntime.Frame, w record.RuntimeWord, object
 // ReadsFunctions reports whether functions of a process will be read soon.
 func (t *Table) ReadsFunctions(p *Process) bool {
 	t.mu.RLock()
-	exited := p.exited || p.quarantinedNs != 0
+	late := p.exited || p.quarantinedNs != 0
+	if u := p.functions.user; u != nil {
+		late = late || u.paidNs > t.now()+int64(functionsSoon)
+	}
 	t.mu.RUnlock()
-	if exited {
+	if late {
 		return false
 	}
 	p.functions.mu.Lock()
@@ -240,7 +243,10 @@ func (t *Table) ReadsFunctions(p *Process) bool {
 
 // readFunctions reads functions that are wanted of a process.
 func (t *Table) readFunctions(p *Process) {
-	began := t.now()
+	if t.functionsUnpaid(p) {
+		return
+	}
+	watch := t.startWatch()
 	runtime := t.openRuntime(p, p.Info())
 	if runtime == nil && p.functions.unloaded < maxUnloaded {
 		p.functions.unloaded++
@@ -275,7 +281,9 @@ func (t *Table) readFunctions(p *Process) {
 		kept = holder.Held()
 	}
 	t.keepFunctions(p, keys, read, kept)
-	t.functionsLater(p, max(int64(functionsGap), functionsShare*(t.now()-began)))
+	cost := watch.stop()
+	t.chargeFunctions(p, cost.cpu)
+	t.functionsLater(p, max(int64(functionsGap), functionsShare*cost.wall))
 }
 
 // readWithin reads functions of a process for as long as there is room for them: how large one is,

@@ -3,8 +3,10 @@
 package process
 
 import (
+	"maps"
 	"math"
 	"sync/atomic"
+	"time"
 )
 
 // userFunctions32nds of all memory are what functions of one user's processes may take, as they
@@ -12,10 +14,57 @@ import (
 // other users, too.
 const userFunctions32nds = 3
 
+// One part in userFunctionsPart of the CPU time for all that is done in the background is what functions
+// of one user's processes are read in, and what of it was not used for userFunctionsSaved: a user has
+// many processes, and each may have its functions read all the time.
+const (
+	userFunctionsPart  = 8
+	userFunctionsSaved = 10 * time.Second
+	// functionsSoon: functions of a user who has to wait for longer are not waited for.
+	functionsSoon = 100 * time.Millisecond
+)
+
 // userFunctions counts the functions of one user's processes.
 type userFunctions struct {
-	bytes     atomic.Int64
-	processes int // that are counted; guarded by Table.mu
+	bytes atomic.Int64
+
+	// Guarded by Table.mu.
+	processes int   // that are counted
+	paidNs    int64 // when the user has the CPU time again that reading has taken
+	turnNs    int64 // when the next process that has to wait for that is looked at
+}
+
+// owes reports whether a user has less CPU time saved up than one who is new.
+func (u *userFunctions) owes(nowNs int64) bool { return u.paidNs > nowNs-int64(userFunctionsSaved) }
+
+// chargeFunctions counts the CPU time of reading functions for the user of a process.
+func (t *Table) chargeFunctions(p *Process, cpuNs int64) {
+	limit := t.opts.CPU.Limit()
+	if limit == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u := p.functions.user; u != nil {
+		u.paidNs = max(u.paidNs, t.now()-int64(userFunctionsSaved)) + int64(float64(cpuNs)*userFunctionsPart/limit)
+	}
+}
+
+// functionsUnpaid puts back the reading of a process's functions if their user has no CPU time for it.
+// Processes come one after the other: however many wait, few are taken in vain.
+func (t *Table) functionsUnpaid(p *Process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u, now := p.functions.user, t.now()
+	if u == nil || p.exited || u.paidNs <= now {
+		return false
+	}
+	if p.functionsDueNs <= now {
+		p.functionsDueNs = max(u.paidNs, u.turnNs)
+		u.turnNs = p.functionsDueNs + int64(functionsPiece)
+	}
+	t.jobs.schedule(p, workFunctions, p.functionsDueNs)
+	return true
 }
 
 // tooMany reports whether a user has no room for further functions.
@@ -48,7 +97,8 @@ func (t *Table) functionsUser(p *Process, uid uint32) *userFunctions {
 		return f.user
 	}
 	if u = t.functionUsers[uid]; u == nil {
-		u = &userFunctions{}
+		t.settleFunctions()
+		u = &userFunctions{paidNs: t.now() - int64(userFunctionsSaved)}
 		t.functionUsers[uid] = u
 	}
 	u.processes++
@@ -68,7 +118,13 @@ func (t *Table) forgetFunctions(p *Process) {
 	}
 	u.bytes.Add(-int64(p.functionBytes))
 	p.functionBytes = 0
-	if u.processes--; u.processes == 0 {
+	if u.processes--; u.processes == 0 && !u.owes(t.now()) {
 		delete(t.functionUsers, p.functionUID)
 	}
+}
+
+// settleFunctions forgets users of whom nothing is left. The table is locked.
+func (t *Table) settleFunctions() {
+	now := t.now()
+	maps.DeleteFunc(t.functionUsers, func(_ uint32, u *userFunctions) bool { return u.processes == 0 && !u.owes(now) })
 }

@@ -119,7 +119,7 @@ func (r *reader) owned(p *Process) executable.Owner {
 func (w work) reads() bool { return w&workForget == 0 && w != workTeach }
 
 // begin gives a worker a process to look at. Where its user's have to wait, or the process
-// itself does, it is put back.
+// itself does, it is put back. One that has ended is not looked at.
 func (t *Table) begin(w *worker, p *Process, todo work) bool {
 	if !todo.reads() {
 		return true
@@ -127,6 +127,13 @@ func (t *Table) begin(w *worker, p *Process, todo work) bool {
 	of := t.owned(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if p.exited { // meanwhile: there is nothing to look at, and what was published is taken back in time
+		p.state = jobIdle
+		if p.work |= todo & workTeach; p.work != 0 {
+			t.jobs.enqueue(p)
+		}
+		return false
+	}
 	u := t.hanging.of(of.UID)
 	switch now := t.now(); {
 	case p.quarantinedNs > now:

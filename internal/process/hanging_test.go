@@ -223,3 +223,50 @@ func TestQuarantine(t *testing.T) {
 	require.Equal(t, 1, f.work())
 	require.True(t, f.process(id).Info().Loaded)
 }
+
+// What was published of a process that ends when a worker has just taken it is taken back in time, also
+// where the process or its user has to wait.
+func TestEndsWhenTaken(t *testing.T) {
+	for name, wait := range map[string]func(f *fake, p *Process){
+		"nothing": func(*fake, *Process) {},
+		"process": func(_ *fake, p *Process) { p.quarantinedNs = math.MaxInt64 },
+		"user": func(f *fake, _ *Process) {
+			f.owned(1, hostile, "")
+			f.advance(int64(time.Second))
+			require.True(f.t, f.late(f.look(), lateAfter))
+			f.owned(2, hostile, "")
+			f.advance(int64(time.Second))
+			require.NotNil(f.t, f.look())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			id := f.owned(42, hostile, "")
+			f.advance(int64(time.Second))
+			require.Equal(t, 1, f.work())
+			p := f.process(id)
+			wait(f, p)
+			f.jobs.schedule(p, workReread, urgent)
+			taken, todo := f.next()
+			require.Same(t, p, taken)
+			f.HandleEvent(exit(id))
+			require.False(t, f.begin(&f.worker, p, todo))
+			require.Equal(t, 1, f.takeBack())
+			require.True(t, f.published.forgotten(id))
+			require.Equal(t, jobIdle, p.state)
+			require.Zero(t, f.forgetting)
+		})
+	}
+}
+
+// What a process that ends then was to teach is taught all the same.
+func TestTeachesWhenTaken(t *testing.T) {
+	f := newFake(t)
+	id := f.owned(42, hostile, "")
+	f.advance(int64(time.Second))
+	p, _ := f.next()
+	f.HandleEvent(exit(id))
+	require.False(t, f.begin(&f.worker, p, workReread|workTeach))
+	_, todo := f.next()
+	require.Equal(t, workTeach, todo)
+}

@@ -26,6 +26,8 @@ const (
 	damagedNumber = 31
 	// runtimeNumber is that for files with a language runtime whose functions are not known.
 	runtimeNumber = 30
+	// severalNumber is that for files with the language runtime of a process that has others, too.
+	severalNumber = 29
 )
 
 // scratch holds the mappings of the process that a worker is reading.

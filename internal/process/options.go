@@ -75,6 +75,8 @@ type Options struct {
 	// SamplesRead returns until when the samples that were submitted have been looked up, in
 	// CLOCK_MONOTONIC; nil: that is not known.
 	SamplesRead func() int64
+	// SamplePeriod is the time on a CPU between two samples; 0: short.
+	SamplePeriod time.Duration
 	// Now returns CLOCK_MONOTONIC in ns, the clock of Event.TimeNs.
 	Now func() int64
 

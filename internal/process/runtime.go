@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,37 +18,61 @@ import (
 // A runtime that is starting is looked at again after startingGap, and after twice the time
 // before, maxStarting times. Then a look at the process has to do, if the longest of these times
 // has passed.
+//
+// A process may map several runtimes: the first that can be read is its runtime for as long as it maps
+// that. Others are looked at while no more than maxRefused were refused.
 const (
 	startingGap = 5 * time.Millisecond
 	maxStarting = 10
+	maxRefused  = 4
 )
 
 // openedRuntime is the language runtime of a process. The worker that runs the job uses it.
 type openedRuntime struct {
-	runtime langruntime.Runtime
-	bias    uint64
-	process langruntime.Process // nil: it is starting, or not supported
-	refused bool                // it is not supported
+	mappedRuntime
+	process langruntime.Process // nil: it is starting
 	attempt int
 	awaited bool  // it is starting: it is looked at again at againNs
 	againNs int64 // when it may be looked at again; CLOCK_MONOTONIC
+	// refused are not supported, or not what was expected. The process maps them.
+	refused []mappedRuntime
+}
+
+// mappedRuntime is a language runtime where a process maps it.
+type mappedRuntime struct {
+	runtime langruntime.Runtime
+	bias    uint64
 }
 
 // openRuntime returns the language runtime of a process, nil if there is none that is wanted, or
 // not yet.
 func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
-	m := t.runtimeOf(info)
+	for {
+		opened, refused := t.openFirst(p, info)
+		if !refused {
+			return opened
+		}
+	}
+}
+
+// openFirst returns the runtime that is open, or else opens the first that was not refused. If that is
+// refused now, it is the next one's turn.
+func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, refused bool) {
 	o := &p.worker().opened
+	m, more := t.runtimeOf(info, o)
 	if m == nil {
-		*o = openedRuntime{}
-		return nil
+		*o = openedRuntime{refused: o.refused}
+		return nil, false
 	}
-	runtime := m.File.Facts().Runtime
-	if o.runtime != runtime || o.bias != m.Bias {
-		*o = openedRuntime{runtime: runtime, bias: m.Bias}
+	if this := runtimeIn(m); o.mappedRuntime != this {
+		*o = openedRuntime{mappedRuntime: this, refused: o.refused}
 	}
-	if o.process != nil || o.refused {
-		return o.process
+	if o.process != nil {
+		if more && m.File.FirstTime(severalNumber) {
+			t.log.Info("A process has several language runtimes: only the functions of one are known.",
+				zap.Int("pid", p.pid), zap.String("file", m.Path))
+		}
+		return o.process, false
 	}
 	now := t.now()
 	if now < o.againNs {
@@ -55,31 +80,35 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 		if o.awaited {
 			t.openLater(p, o.againNs)
 		}
-		return nil
+		return nil, false
 	}
 	tid, err := t.Thread(p)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	opened, err := runtime.Open(t.opts.memory(tid), m.Bias)
+	opened, err := o.runtime.Open(t.opts.memory(tid), m.Bias)
 	if _, gone := t.Thread(p); gone != nil { // it may have been another process
-		return nil
+		return nil, false
 	}
 	o.againNs, o.awaited = now+int64(startingGap)<<o.attempt, false
 	switch {
 	case err == nil:
 		o.process = opened
 	case errors.Is(err, langruntime.ErrUnsupported):
-		o.refused = true
+		refused = true
 		t.explainRuntime(err, m)
 	case o.attempt < maxStarting:
 		t.openLater(p, o.againNs)
 		o.awaited = true
 		o.attempt++
 	default: // it is not what was expected, or very slow
+		refused = more
 		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnreadable, err), m)
 	}
-	return o.process
+	if refused {
+		o.refused = append(o.refused, o.mappedRuntime)
+	}
+	return o.process, refused
 }
 
 // openLater has the language runtime of a process looked at again.
@@ -91,20 +120,46 @@ func (t *Table) openLater(p *Process, ns int64) {
 	}
 }
 
-// runtimeOf returns the mapping of the language runtime of a process; nil if there is none that
-// is wanted.
-func (r *reader) runtimeOf(info *Info) *executable.Mapping {
+func runtimeIn(m *executable.Mapping) mappedRuntime {
+	return mappedRuntime{m.File.Facts().Runtime, m.Bias}
+}
+
+// runtimeOf returns the mapping of the language runtime of a process: the one that is open, or else
+// the first that was not refused; nil if there is none that is wanted. more tells that there is another
+// one. What was refused is forgotten when it is not mapped any more.
+func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping, more bool) {
+	var open, first *executable.Mapping
+	var refused []mappedRuntime
 	for i := range info.Mappings {
 		m := &info.Mappings[i]
 		if m.File == nil || !m.Biased {
 			continue
 		}
-		if known := m.File.Facts().Runtime; known != nil && r.opts.Runtimes[known.Kind()] {
-			return m
+		known := m.File.Facts().Runtime
+		if known == nil || !r.opts.Runtimes[known.Kind()] {
+			r.explainRuntime(m.File.Facts().RuntimeErr, m)
+			continue
 		}
-		r.explainRuntime(m.File.Facts().RuntimeErr, m)
+		switch this := runtimeIn(m); {
+		case slices.Contains(refused, this):
+		case slices.Contains(o.refused, this):
+			refused = append(refused, this)
+		case o.process != nil && this == o.mappedRuntime:
+			open = m
+		case first == nil:
+			first = m
+		case this != runtimeIn(first):
+			more = true
+		}
 	}
-	return nil
+	o.refused = refused
+	switch {
+	case open != nil:
+		return open, first != nil
+	case len(refused) >= maxRefused:
+		return nil, false
+	}
+	return first, more
 }
 
 // explainRuntime logs, once for each file, why its language runtime has no functions.

@@ -3,10 +3,13 @@
 package process
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
@@ -64,4 +67,97 @@ func TestStartingRuntimeIsNotForgotten(t *testing.T) {
 	}
 	require.NotZero(t, p.work&workUnwind)
 	require.Equal(t, due, p.dueNs)
+}
+
+// fakeRuntime opens as itself, or fails.
+type fakeRuntime struct {
+	langruntime.Process
+	kind   record.RuntimeKind
+	err    error
+	opened int
+}
+
+func (r *fakeRuntime) Kind() record.RuntimeKind { return r.kind }
+
+func (r *fakeRuntime) Open(langruntime.Memory, uint64) (langruntime.Process, error) {
+	r.opened++
+	return r, r.err
+}
+
+// mapping is one of a file that has the runtime.
+func (r *fakeRuntime) mapping(path string) executable.Mapping {
+	return executable.Mapping{File: executable.NewFile(procfs.FileID{}, path, executable.Facts{Runtime: r}, nil), Path: path, Biased: true}
+}
+
+// Of several runtimes of a process the first that can be read counts, for as long as it is mapped.
+func TestSeveralRuntimes(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	f, _, p := contextFake(t)
+	f.log = zap.New(core)
+	f.opts.Runtimes[record.RuntimeHotSpot], f.opts.Runtimes[record.RuntimeCPython] = true, true
+	python, java := &fakeRuntime{kind: record.RuntimeCPython}, &fakeRuntime{kind: record.RuntimeHotSpot}
+	old := &fakeRuntime{kind: record.RuntimeHotSpot, err: fmt.Errorf("%w: HotSpot 11", langruntime.ErrUnsupported)}
+	of := map[*fakeRuntime]executable.Mapping{python: python.mapping("python"), java: java.mapping("java"), old: old.mapping("old")}
+	open := func(runtimes ...*fakeRuntime) langruntime.Process {
+		info := &Info{}
+		for _, r := range runtimes {
+			info.Mappings = append(info.Mappings, of[r], of[r])
+		}
+		return f.openRuntime(p, info)
+	}
+	require.Same(t, python, open(python))
+	require.Zero(t, logs.Len())
+	for range 3 {
+		require.Same(t, python, open(old, java, python), "it is open")
+	}
+	require.Equal(t, 1, logs.Len())
+	require.Equal(t, "python", logs.All()[0].ContextMap()["file"])
+	require.Zero(t, java.opened)
+
+	for range 3 {
+		require.Same(t, java, open(old, java), "it was unmapped")
+	}
+	require.Equal(t, 1, java.opened)
+	require.Equal(t, 1, old.opened)
+	require.Equal(t, 2, logs.Len(), "a refused one is told of once")
+	require.Equal(t, "old", logs.All()[1].ContextMap()["file"])
+	require.EqualValues(t, 1, f.Stats().RuntimesUnsupported)
+
+	require.Nil(t, open(old))
+	require.Equal(t, 1, old.opened, "it was refused")
+	require.Nil(t, open())
+	require.Nil(t, open(old))
+	require.Equal(t, 2, old.opened, "it was mapped anew")
+}
+
+// A runtime that never starts does not keep another one of the process from being read.
+func TestRuntimeBesideOneThatNeverStarts(t *testing.T) {
+	f, _, p := contextFake(t)
+	f.opts.Runtimes[record.RuntimeHotSpot], f.opts.Runtimes[record.RuntimeCPython] = true, true
+	python := &fakeRuntime{kind: record.RuntimeCPython}
+	java := &fakeRuntime{kind: record.RuntimeHotSpot, err: langruntime.ErrStarting}
+	info := &Info{Mappings: []executable.Mapping{java.mapping("java"), python.mapping("python")}}
+	for range maxStarting {
+		require.Nil(t, f.openRuntime(p, info))
+		f.advance(int64(startingGap) << maxStarting)
+	}
+	require.Same(t, python, f.openRuntime(p, info))
+	require.Equal(t, maxStarting+1, java.opened)
+}
+
+// However many runtimes a process maps that are refused, few of them are read.
+func TestManyRefusedRuntimes(t *testing.T) {
+	f, _, p := contextFake(t)
+	f.opts.Runtimes[record.RuntimeHotSpot] = true
+	old := &fakeRuntime{kind: record.RuntimeHotSpot, err: langruntime.ErrUnsupported}
+	info := &Info{}
+	for i := range 100 {
+		m := old.mapping("old")
+		m.Bias = uint64(i) << 20
+		info.Mappings = append(info.Mappings, m)
+	}
+	for range 3 {
+		require.Nil(t, f.openRuntime(p, info))
+	}
+	require.Equal(t, maxRefused, old.opened)
 }

@@ -22,6 +22,9 @@ const (
 	sampleDelay = 2 * time.Second
 	// submitDelay bounds the part of it until the sample is submitted: a virtual CPU may not run meanwhile.
 	submitDelay = 100 * time.Millisecond
+	// exitPeriods of sampling may pass until a process that has exited is sampled: its last thread still
+	// closes files and frees memory.
+	exitPeriods = 2
 )
 
 // Table knows the processes of the host. Make one with NewTable.
@@ -227,7 +230,7 @@ func (t *Table) letGoUnsampled() {
 	}
 	before := t.now() - int64(sampleDelay)
 	if t.opts.SamplesRead != nil {
-		before = max(before, t.opts.SamplesRead()-int64(submitDelay))
+		before = max(before, t.opts.SamplesRead()-int64(max(submitDelay, exitPeriods*t.opts.SamplePeriod)))
 	}
 	for len(t.ended) > 0 && (t.ended[0].ns <= before || t.allRead(t.ended[0].process)) {
 		t.letGoEnded()
