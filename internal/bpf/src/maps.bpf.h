@@ -265,8 +265,10 @@ struct v8_slots {
 
 #define V8_OBJECT_BYTES 128  /* of an object that are read */
 #define V8_SEARCH_BYTES 1024 /* of generated code that are searched at once */
-#define V8_KNOWN 8	     /* functions, and maps, that are remembered within a stack; a power of 2 */
-#define V8_KNOWN_CODES 16    /* as many Codes; a power of 2 */
+/* What is remembered within a stack; powers of 2. */
+#define V8_KNOWN 8 /* functions */
+#define V8_KNOWN_MAPS 16
+#define V8_KNOWN_CODES 16
 
 /* A function that a stack has. */
 struct v8_function {
@@ -318,7 +320,7 @@ struct v8_walk {
 	__u64 search_left; /* reads */
 	struct v8_code codes[V8_KNOWN_CODES];
 	struct v8_function functions[V8_KNOWN];
-	struct v8_map maps[V8_KNOWN];
+	struct v8_map maps[V8_KNOWN_MAPS];
 	__u8 object[V8_OBJECT_BYTES + 8];
 	__u8 search[V8_SEARCH_BYTES];
 };

@@ -65,6 +65,7 @@ static __always_inline void count_v8(__u32 scratch)
 
 _Static_assert((V8_OBJECT_BYTES & (V8_OBJECT_BYTES - 1)) == 0, "a power of 2");
 _Static_assert(V8_SHARED_BYTES <= V8_OBJECT_BYTES && V8_CODE_BYTES <= V8_OBJECT_BYTES, "they fit");
+_Static_assert((V8_KNOWN_MAPS & (V8_KNOWN_MAPS - 1)) == 0, "a power of 2");
 _Static_assert((V8_KNOWN_CODES & (V8_KNOWN_CODES - 1)) == 0, "a power of 2");
 
 static __always_inline __u64 v8_word(const struct v8_walk *v, __u64 offset)
@@ -87,7 +88,8 @@ static __noinline int v8_map_type(struct v8_walk *v, __u64 map)
 
 	if (!v || !v8_is_object(map))
 		return 0;
-	known = &v->maps[map / V8_MAP_SPREAD & (V8_KNOWN - 1)];
+	/* Maps at one place of two pages get different places, too. */
+	known = &v->maps[(map / V8_MAP_SPREAD ^ map / MIN_PAGE_BYTES) & (V8_KNOWN_MAPS - 1)];
 	if (known->map != map) {
 		if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE))
 			return 0;
@@ -461,7 +463,9 @@ __noinline int begin_v8(__u32 scratch)
 	v->outcome = 0;
 	v->last_script = v->script_id = v->in.code = v->stream_map = 0;
 	for (__u32 i = 0; i < V8_KNOWN; i++)
-		v->functions[i].function = v->maps[i].map = 0;
+		v->functions[i].function = 0;
+	for (__u32 i = 0; i < V8_KNOWN_MAPS; i++)
+		v->maps[i].map = 0;
 	v->codes_seen = 0;
 	v->search_left = MAX_V8_STACK_READS;
 	if (!find_runtime(s, RUNTIME_V8, v8, &v->of))
