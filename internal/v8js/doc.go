@@ -9,7 +9,8 @@
 // instruction-stream.h for objects; codegen/source-position.h and source-position-table.cc,
 // baseline/bytecode-offset-iterator.h, interpreter/bytecodes.h and
 // deoptimizer/translation-opcode.h and deoptimization-data.cc,
-// codegen/safepoint-table.h and maglev-safepoint-table.h for tables. Offsets that no file
+// codegen/safepoint-table.h and maglev-safepoint-table.h for tables; deoptimizer/deoptimizer.cc and
+// its parts for x64 and arm64 for exits. Offsets that no file
 // gives were observed in Node.js 20 to 26.
 //
 // # Which file, which offsets
@@ -31,7 +32,8 @@
 //   - Code of the baseline compiler has a table from its instructions to those of the bytecode.
 //   - Code of an optimizing compiler says of each call which functions it has put into itself
 //     there (the deoptimization data), and of other instructions by its source position table.
-//     So a frame may be several functions.
+//     So a frame may be several functions. A call during which the code becomes invalid, because
+//     what was taken for granted has changed, returns to an exit: that stands for the call.
 //
 // Lines are those of the source position tables. A function whose table V8 has not made yet has
 // the line on which it begins only. Maglev makes no such tables before V8 13.6, and in early

@@ -104,13 +104,15 @@ type compiled struct {
 	places    []place
 	calls     []call
 	frames    []callFrame // of calls
+	exits     exits
 }
 
 // Bytes implements langruntime.Function.
 func (c *compiled) Bytes() int {
 	n := int(unsafe.Sizeof(*c)) + cap(c.inlinings)*int(unsafe.Sizeof(inlining{})) +
 		cap(c.places)*int(unsafe.Sizeof(place{})) + cap(c.functions)*int(unsafe.Sizeof(named{})) +
-		cap(c.calls)*int(unsafe.Sizeof(call{})) + cap(c.frames)*int(unsafe.Sizeof(callFrame{}))
+		cap(c.calls)*int(unsafe.Sizeof(call{})) + cap(c.frames)*int(unsafe.Sizeof(callFrame{})) +
+		cap(c.exits.backs)*int(unsafe.Sizeof(uint32(0)))
 	for i := range c.functions {
 		n += c.functions[i].bytes()
 	}
@@ -120,6 +122,7 @@ func (c *compiled) Bytes() int {
 // Frames implements langruntime.Function. A position that is a return address is that of a
 // call; no instruction begins within one.
 func (c *compiled) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
+	position = c.exits.back(position)
 	if frames := c.callAt(position); frames != nil {
 		for _, f := range frames {
 			to = append(to, c.functions[f.function].frame(int(f.line)))

@@ -11,7 +11,8 @@ import (
 )
 
 // optimized makes code of an optimizing compiler: outer has inner put into it, from 100 on and
-// on its line 4, and the call that goes on at 300 is inner's at 12, when outer was at 5.
+// on its line 4, and the call that goes on at 300 is inner's at 12, when outer was at 5. Its exit
+// is at 804, that of a check at 800; of Maglev's code both are 500 before.
 func (b *builder) optimized(kind uint8) (code uint64) {
 	r := &b.l.release
 	outer, _ := b.function("outer")
@@ -32,6 +33,8 @@ func (b *builder) optimized(kind uint8) (code uint64) {
 	binary.LittleEndian.PutUint64(inlinings, uint64(sourcePosition(16, -1)))
 	list[r.inline] = b.array(inlinings)
 	list[r.inline+entriesBehind+2] = smiOf(-1)
+	copy(list[r.inline+1:], []uint64{smiOf(exitOf(r, kind)), smiOf(1), smiOf(1)})
+	copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), 0, smiOf(300)})
 	if r.translations != "" {
 		// An earlier translation with the frame of outer, and one that repeats it.
 		tr := b.translation(0, 1, [2]int{5, 2})
@@ -48,6 +51,14 @@ func (b *builder) optimized(kind uint8) (code uint64) {
 		b.safepoints(code)
 	}
 	return code
+}
+
+// exitOf is where the exits of optimized begin.
+func exitOf(r *release, kind uint8) int {
+	if kind == r.baseline+1 {
+		return 296
+	}
+	return 800
 }
 
 // safepoints has the call of optimized as Maglev does: 300 is where the code goes on if it has
@@ -101,14 +112,22 @@ func TestOptimized(t *testing.T) {
 			11:  {frame("outer", 3)},
 			101: {frame("inner", 3), frame("outer", 4)},
 			201: {frame("outer", 5)},
+			800: {frame("outer", 5)},
+			801: {frame("outer", 0)},
+			803: {frame("outer", 0)},
+			808: {frame("outer", 5)},
 			999: {frame("outer", 5)},
 		} {
 			require.Equal(t, want, f.Frames(nil, position), "%d", position)
 		}
+		call := []langruntime.Frame{frame("outer", 5)} // by the source position table
 		if b.l.release.translations != "" {
-			require.Equal(t, []langruntime.Frame{frame("inner", 4), frame("outer", 3)}, f.Frames(nil, 300))
-			require.Equal(t, []langruntime.Frame{frame("outer", 5)}, f.Frames(nil, 301))
+			call = []langruntime.Frame{frame("inner", 4), frame("outer", 3)}
 		}
+		require.Equal(t, call, f.Frames(nil, 300))
+		require.Equal(t, []langruntime.Frame{frame("outer", 5)}, f.Frames(nil, 301))
+		require.Equal(t, call, f.Frames(nil, 804), "it goes on at the exit")
+		require.Equal(t, call, f.Frames(nil, 805), "and there it is")
 		require.Positive(t, f.Bytes())
 		for what, change := range map[string]func(){
 			"kind":  func() { b.half(object, b.l.release.flags, uint32(b.l.release.baseline)) },
@@ -147,7 +166,46 @@ func TestMaglev(t *testing.T) {
 		}
 		require.Equal(t, []string{"inner", "outer"}, names(250))
 		require.Equal(t, []string{"outer"}, names(251))
-		require.Equal(t, []string{"outer"}, names(300))
+		require.Equal(t, []string{"inner", "outer"}, names(300))
+	})
+}
+
+// Where what is said of exits makes no sense, there are none; a call that is not known has the
+// function itself.
+func TestExits(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		outer, _ := b.function("outer")
+		first := func(position uint32, exits ...uint64) langruntime.Frame {
+			c := &compilation{functions: []uint64{outer}, places: []int{90, sourcePosition(9, -1)}, exits: exits}
+			if b.l.release.translations != "" {
+				c.calls = [][]int{{0}, {0}}
+			}
+			p, err := b.l.Open(b.memory, 0)
+			require.NoError(t, err)
+			f, err := b.readCode(t, p, b.compile(c))
+			require.NoError(t, err)
+			return f.Frames(nil, position)[0]
+		}
+		for what, exits := range map[string][]uint64{
+			"none":                   {smiOf(100), 0, 0},
+			"before the code":        {smiOf(-4), 0, smiOf(2)},
+			"a number below 0":       {smiOf(100), smiOf(-1), smiOf(2)},
+			"one behind the code":    {smiOf(994), 0, smiOf(2)},
+			"as many as will not do": {smiOf(100), smiOf(1 << 30), smiOf(1 << 30)},
+			"all behind the code":    {smiOf(1001), 0, smiOf(1)},
+			"an object":              {outer, 0, smiOf(2)},
+		} {
+			require.Equal(t, 3, first(100, exits...).Line, what)
+			require.Equal(t, 3, first(999, exits...).Line, what)
+		}
+		if b.l.release.translations == "" {
+			require.Zero(t, first(100, smiOf(100), 0, smiOf(2)).Line)
+			return
+		}
+		require.Equal(t, 3, first(104, smiOf(100), 0, smiOf(3)).Line, "the second call")
+		require.Zero(t, first(108, smiOf(100), 0, smiOf(3)).Line, "no call")
+		require.Zero(t, first(110, smiOf(100), smiOf(3), 0).Line, "a check")
+		require.Equal(t, 3, first(112, smiOf(100), smiOf(3), 0).Line)
 	})
 }
 
@@ -157,6 +215,7 @@ type compilation struct {
 	callers   []int   // of each inlining, that of its call; -1: none. They are of the other functions, in turn
 	calls     [][]int // functions of the frames of each, outermost first
 	places    []int   // of the source position table
+	exits     []uint64
 }
 
 // compile returns the code.
@@ -181,6 +240,7 @@ func (b *builder) compile(c *compilation) (code uint64) {
 		inlinings = binary.LittleEndian.AppendUint64(inlinings, uint64(1+i%(len(literals)-1)))
 	}
 	list[r.inline] = b.array(inlinings)
+	copy(list[r.inline+1:], c.exits)
 	for i, frames := range c.calls {
 		list = append(list, smiOf(5), smiOf(len(translations)), smiOf(callOf(i)))
 		translations = append(translations, b.translation(0, len(frames))...)

@@ -170,27 +170,20 @@ func (c *compiled) callAt(offset uint32) []callFrame {
 
 // readCalls reads what the deoptimization data say of calls.
 func (r *codeReader) readCalls() error {
-	if r.release.translations == "" {
-		return nil
-	}
 	first := uint64(r.release.inline) + entriesBehind
 	n, err := r.length(r.code.deopt, int(first)+entryWords*maxCalls)
-	if err != nil || n <= int(first) {
+	if err != nil || n < int(first) {
+		return err
+	}
+	checks, err := r.readExits()
+	if err != nil {
 		return err
 	}
 	words := make([]byte, 8*(n-int(first)))
 	if err := r.read(words, r.code.deopt, arrayData+8*first); err != nil {
 		return err
 	}
-	object, err := r.word(r.code.deopt, arrayData)
-	if err != nil {
-		return err
-	}
-	b, err := r.bytes(object, maxTableBytes)
-	if err != nil {
-		return err
-	}
-	safepoints, err := r.readSafepoints()
+	b, safepoints, err := r.readTranslations()
 	if err != nil {
 		return err
 	}
@@ -208,6 +201,12 @@ func (r *codeReader) readCalls() error {
 			}
 			offset = s.pc
 		}
+		if n := i - checks; i >= checks && int(n) < len(r.to.exits.backs) {
+			r.to.exits.backs[n] = offset
+		}
+		if b == nil {
+			continue
+		}
 		t := translation{counts: r.release.translations, b: b, at: int(smi(at)), left: &left}
 		if err := r.addCall(offset, t.frames()); err != nil {
 			return err
@@ -215,6 +214,24 @@ func (r *codeReader) readCalls() error {
 	}
 	sort.Slice(r.to.calls, func(i, j int) bool { return r.to.calls[i].offset < r.to.calls[j].offset })
 	return nil
+}
+
+// readTranslations returns those of all calls, and the safepoints of Maglev; none for a release
+// whose source position tables have the calls.
+func (r *codeReader) readTranslations() ([]byte, map[uint32]safepoint, error) {
+	if r.release.translations == "" {
+		return nil, nil, nil
+	}
+	object, err := r.word(r.code.deopt, arrayData)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := r.bytes(object, maxTableBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	safepoints, err := r.readSafepoints()
+	return b, safepoints, err
 }
 
 // addCall notes the frames of a call, which come outermost first.

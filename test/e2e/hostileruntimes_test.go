@@ -191,7 +191,7 @@ func TestHostileRuntimes(t *testing.T) {
 		library := compileProgram(t, hotSpot, "-DLIBRARY", "-shared", "-fPIC", "-pthread")
 		out.start(compileProgram(t, hotSpot, "-DMAIN", "-Wl,--no-as-needed", library), frameJVM, "in a library", hostileHotSpots()["valid"], "valid", file)
 		if runtime.GOARCH == "amd64" {
-			program, types := compileHostileV8(t, v8Node(t))
+			program, types := compileHostileV8(t, v8Node(t), "hostilev8.c")
 			out.start(program, frameV8, "nonsense", hostileRuntime{functions: regexp.MustCompile(`(?s)^.*$`)}, types...)
 		}
 		good := map[int64]*goodWriter{}

@@ -49,8 +49,8 @@ func v8Exports(t *testing.T, node string) map[string]int32 {
 	return ints
 }
 
-// compileHostileV8 builds testdata/runtimes/hostilev8.c with the symbols of a Node.js, and returns its arguments.
-func compileHostileV8(t *testing.T, node string) (program string, args []string) {
+// compileHostileV8 builds a file of testdata/runtimes with the symbols of a Node.js, and returns its arguments.
+func compileHostileV8(t *testing.T, node, source string) (program string, args []string) {
 	t.Helper()
 	ints := v8Exports(t, node)
 	var exports strings.Builder
@@ -68,5 +68,5 @@ func compileHostileV8(t *testing.T, node string) (program string, args []string)
 	} {
 		args = append(args, strconv.Itoa(int(ints["v8dbg_type_"+name+"_TYPE"])))
 	}
-	return compileProgram(t, "../../testdata/runtimes/hostilev8.c", "-rdynamic", symbols), args
+	return compileProgram(t, filepath.Join("../../testdata/runtimes", source), "-rdynamic", symbols), args
 }

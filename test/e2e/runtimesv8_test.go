@@ -47,6 +47,8 @@ var v8Chains = func() *regexp.Regexp {
 		`inlined(>middle(>innermost)?)?`,
 		`garbage`,
 		`größe` + burn,
+		`mutual((>p[io]ng){0,40}|(>p[io]ng){41}` + burn + `)`,
+		`doom(>doomed(>between(>waits` + burn + `)?|>innermost)?)?`,
 	}, "|") + ")"
 	return regexp.MustCompile(`^(<anonymous>>worker(>` + scenario + `)?|(<anonymous>>)?(coroutine>)?(outer>)?(outer|inner(>burn)?)|(<anonymous>>)?coroutine(><anonymous>)?)$`)
 }()

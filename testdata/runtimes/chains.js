@@ -4,6 +4,7 @@
 // tells that all has begun. TestRuntimesV8 has the chains.
 'use strict';
 
+const { setFlagsFromString } = require('v8');
 const { Worker, isMainThread } = require('worker_threads');
 
 function burn(turns) {
@@ -150,6 +151,66 @@ function größe() {
   return burn(4000); // > burn
 }
 
+// Code of each of the two, in turn: neither is put into the other, which is not always the same.
+function ping(depth) {
+  if (depth === 0) {
+    return burn(20000); // > burn
+  }
+  return turns[(depth ^ depth >> 4) & 1](depth - 1) + 1; // > ping pong
+}
+
+function pong(depth) {
+  if (depth === 0) {
+    return burn(20000); // > burn
+  }
+  return turns[(depth ^ depth >> 4) & 1](depth - 1) + 2; // > ping pong
+}
+
+const turns = [ping, pong];
+
+function mutual() {
+  return ping(40); // > ping
+}
+
+// doomed waits, with functions that were put into it, for one that makes its code invalid.
+function waits(turns) {
+  deoptimize();
+  return burn(turns); // > burn
+}
+
+function between(turns) {
+  return waits(turns) + 1; // > waits
+}
+
+function doomed(turns) {
+  let x = between(turns); // > between
+  for (let i = 0; i < 4; i++) {
+    x += innermost(i); // > innermost
+  }
+  return x;
+}
+
+let deoptimize = () => {};
+const optimizers = [];
+let dooms = 0;
+
+function doom() {
+  if (!optimizers.length) {
+    deoptimize = new Function('f', '%DeoptimizeFunction(f)').bind(null, doomed);
+    [waits, doom].forEach(new Function('f', '%NeverOptimizeFunction(f)'));
+    for (const compiler of ['Function', 'Maglev'].slice(0, parseInt(process.versions.v8) < 12 ? 1 : 2)) {
+      optimizers.push(new Function('f', `%PrepareFunctionForOptimization(f); %Optimize${compiler}OnNextCall(f)`));
+    }
+  }
+  if (++dooms % 8) {
+    return;
+  }
+  for (const optimize of optimizers) {
+    optimize(doomed);
+    doomed(100000); // > doomed
+  }
+}
+
 function worker() {
   for (;;) {
     recursion(); // > recursion
@@ -163,6 +224,8 @@ function worker() {
     inlined(); // > inlined
     garbage(); // > garbage
     größe(); // > größe
+    mutual(); // > mutual
+    doom(); // > doom
   }
 }
 
@@ -187,6 +250,7 @@ async function coroutine() {
 }
 
 if (isMainThread) {
+  setFlagsFromString('--allow-natives-syntax'); // for doom
   new Worker(__filename).once('online', () => {
     console.log('ready ' + process.pid);
     coroutine(); // > coroutine

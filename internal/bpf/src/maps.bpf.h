@@ -267,7 +267,10 @@ struct v8_slots {
 
 #define V8_OBJECT_BYTES 128  /* of an object that are read */
 #define V8_SEARCH_BYTES 1024 /* of generated code that are searched at once */
-#define V8_KNOWN 8	     /* functions, and maps, that are remembered within a stack; a power of 2 */
+/* What is remembered within a stack; powers of 2. */
+#define V8_KNOWN 8 /* functions */
+#define V8_KNOWN_MAPS 16
+#define V8_KNOWN_CODES 16
 
 /* A function that a stack has. */
 struct v8_function {
@@ -281,6 +284,15 @@ struct v8_function {
 struct v8_map {
 	__u64 map; /* 0: none */
 	__u64 type;
+};
+
+/* A Code that a stack has. */
+struct v8_code {
+	__u64 code; /* 0: none */
+	__u64 of;   /* SharedFunctionInfo; 0: not known */
+	__u64 start;
+	__u32 bytes;
+	__u32 kind;
 };
 
 /* State of the walk along frames of V8. */
@@ -301,18 +313,16 @@ struct v8_walk {
 	__u64 last_script;
 	__u64 script_id;
 	__u32 source_length;
-	__u32 code_bytes;
-	__u64 code;
-	__u64 code_of; /* SharedFunctionInfo; 0: not known */
-	__u64 code_start;
-	__u64 code_deopt;
+	__u32 codes_seen; /* in this stack: so many of codes, in turn, are its own */
+	struct v8_code in;
+	__u64 deopt; /* of that Code, if it was read just now */
 	__u64 stream_map;
-	__u32 code_kind;
-	__u32 searches;
 	__u64 search_at; /* the highest address where the InstructionStream that is looked for may begin */
 	__u64 search_end;
+	__u64 search_left; /* reads */
+	struct v8_code codes[V8_KNOWN_CODES];
 	struct v8_function functions[V8_KNOWN];
-	struct v8_map maps[V8_KNOWN];
+	struct v8_map maps[V8_KNOWN_MAPS];
 	__u8 object[V8_OBJECT_BYTES + 8];
 	__u8 search[V8_SEARCH_BYTES];
 };

@@ -47,9 +47,9 @@ static __always_inline void count_v8(__u32 scratch)
 #define V8_CODE_ALIGNMENT 32
 #endif
 
-#define MAX_V8_SEARCHES 16	 /* for generated code, of one stack */
-#define MAX_V8_CODE_BYTES 131072 /* that a search goes through */
+#define MAX_V8_CODE_BYTES 131072 /* that a search for generated code goes through */
 #define MAX_V8_SEARCH_READS (2 * MAX_V8_CODE_BYTES / V8_SEARCH_BYTES)
+#define MAX_V8_STACK_READS (8 * MAX_V8_SEARCH_READS) /* of the searches of one stack */
 #define V8_SEARCH_STEPS (V8_SEARCH_BYTES / V8_CODE_ALIGNMENT)
 #define V8_KIND_MASK 15
 #define V8_SCRIPT_SOURCE 8
@@ -65,6 +65,8 @@ static __always_inline void count_v8(__u32 scratch)
 
 _Static_assert((V8_OBJECT_BYTES & (V8_OBJECT_BYTES - 1)) == 0, "a power of 2");
 _Static_assert(V8_SHARED_BYTES <= V8_OBJECT_BYTES && V8_CODE_BYTES <= V8_OBJECT_BYTES, "they fit");
+_Static_assert((V8_KNOWN_MAPS & (V8_KNOWN_MAPS - 1)) == 0, "a power of 2");
+_Static_assert((V8_KNOWN_CODES & (V8_KNOWN_CODES - 1)) == 0, "a power of 2");
 
 static __always_inline __u64 v8_word(const struct v8_walk *v, __u64 offset)
 {
@@ -86,7 +88,8 @@ static __noinline int v8_map_type(struct v8_walk *v, __u64 map)
 
 	if (!v || !v8_is_object(map))
 		return 0;
-	known = &v->maps[map / V8_MAP_SPREAD & (V8_KNOWN - 1)];
+	/* Maps at one place of two pages get different places, too. */
+	known = &v->maps[(map / V8_MAP_SPREAD ^ map / MIN_PAGE_BYTES) & (V8_KNOWN_MAPS - 1)];
 	if (known->map != map) {
 		if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE))
 			return 0;
@@ -167,11 +170,11 @@ static __always_inline bool v8_holds(struct v8_walk *v, __u64 code)
 	size = v8_half(v, v->of.code_size);
 	if (v->pc - start >= size)
 		return false;
-	v->code = code + V8_TAG;
-	v->code_start = start;
-	v->code_bytes = size;
-	v->code_kind = v8_half(v, v->of.code_flags) & V8_KIND_MASK;
-	v->code_deopt = v8_word(v, v->of.code_deopt);
+	v->in.code = code + V8_TAG;
+	v->in.start = start;
+	v->in.bytes = size;
+	v->in.kind = v8_half(v, v->of.code_flags) & V8_KIND_MASK;
+	v->deopt = v8_word(v, v->of.code_deopt);
 	return true;
 }
 
@@ -185,9 +188,10 @@ static long v8_search(__u64 i, struct walk_context *ctx)
 	__u64 steps, bytes, map, code, at = 0;
 	struct v8_walk *v;
 
-	if (!s)
+	if (!s || !s->v8.search_left)
 		return 1;
 	v = &s->v8;
+	v->search_left--;
 	steps = (v->search_at & (MIN_PAGE_BYTES - 1)) / V8_CODE_ALIGNMENT;
 	if (steps > V8_SEARCH_STEPS - 1)
 		steps = V8_SEARCH_STEPS - 1;
@@ -225,16 +229,17 @@ static __always_inline bool v8_find_code(struct v8_walk *v, __u32 scratch)
 {
 	struct walk_context ctx = { .scratch = scratch };
 
-	if (v->code && v->pc - v->code_start < v->code_bytes)
+	if (v->in.code && v->pc - v->in.start < v->in.bytes)
 		return true;
-	v->code = 0;
+	v->in.code = 0;
 	v->found = 0;
-	if (v->searches >= MAX_V8_SEARCHES || v->pc < MAX_V8_CODE_BYTES)
+	if (v->pc < MAX_V8_CODE_BYTES)
 		return false;
-	v->searches++;
 	v->search_at = (v->pc & ~(__u64)(V8_CODE_ALIGNMENT - 1)) - v->of.stream_header;
 	v->search_end = v->search_at - MAX_V8_CODE_BYTES;
 	bpf_loop(MAX_V8_SEARCH_READS, v8_search, &ctx, 0);
+	if (!v->found && !v->search_left)
+		v->outcome = COUNTER_RUNTIME_CUT;
 	return v->found;
 }
 
@@ -243,9 +248,9 @@ static __noinline __u64 v8_code_shared(struct v8_walk *v)
 {
 	__u64 list, shared, at;
 
-	if (!v || v->code_kind <= v->of.baseline)
+	if (!v || v->in.kind <= v->of.baseline)
 		return 0;
-	list = v->code_deopt;
+	list = v->deopt;
 	if (v8_load(v, &list, 8) != v->of.list_type || read_user(&shared, list + v->of.deopt_shared))
 		return 0;
 	if (!v->of.shared_wrapped)
@@ -254,18 +259,35 @@ static __noinline __u64 v8_code_shared(struct v8_walk *v)
 	return v8_load(v, &at, V8_WRAPPED + 8) ? v8_word(v, V8_WRAPPED) : 0;
 }
 
+/* Whether v->pc is in a Code that the stack has had, which is at hand then. */
+static __noinline bool v8_known_code(struct v8_walk *v)
+{
+	if (!v)
+		return false;
+	for (__u32 i = 0; i < V8_KNOWN_CODES && i < v->codes_seen; i++) {
+		if (v->pc - v->codes[i].start < v->codes[i].bytes) {
+			v->in = v->codes[i];
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Finds the Code that v->pc is in, and whose it is. */
 static __always_inline bool v8_code_at(struct v8_walk *v, __u32 scratch)
 {
-	if (v->code_of && v->pc - v->code_start < v->code_bytes)
+	if (v8_known_code(v))
 		return true;
-	v->code_of = 0;
+	v->in.of = 0;
 	/* Only the function tells of its code of the baseline compiler. */
-	if (v->at.shared && v8_holds(v, v->at.data) && v->code_kind == v->of.baseline)
-		v->code_of = v->at.shared;
+	if (v->at.shared && v8_holds(v, v->at.data) && v->in.kind == v->of.baseline)
+		v->in.of = v->at.shared;
 	else if (v8_find_code(v, scratch))
-		v->code_of = v8_code_shared(v);
-	return v->code_of;
+		v->in.of = v8_code_shared(v);
+	if (!v->in.of)
+		return false;
+	v->codes[v->codes_seen++ & (V8_KNOWN_CODES - 1)] = v->in;
+	return true;
 }
 
 /* Appends a frame; at a frame's native address, which it replaces, if there is one. */
@@ -297,7 +319,7 @@ static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash,
 /* What a cookie of the Code at hand is made of. Go's code.hash does the same. */
 static __always_inline __u64 v8_code_hash(const struct v8_walk *v)
 {
-	return mix(mix(v->at.hash, v->code_start), (__u64)v->code_bytes << 32 | v->code_kind);
+	return mix(mix(v->at.hash, v->in.start), (__u64)v->in.bytes << 32 | v->in.kind);
 }
 
 /*
@@ -317,12 +339,12 @@ __noinline int v8_generated(__u32 scratch)
 	if (!v8_code_at(v, scratch))
 		return 0;
 	known = v->at;
-	if (v->code_of != known.shared && (!v->leaf || !v8_shared(v, v->code_of))) {
+	if (v->in.of != known.shared && (!v->leaf || !v8_shared(v, v->in.of))) {
 		v->at = known;
 		return 0;
 	}
-	v8_emit(s, v->code_kind == v->of.baseline ? v->at.shared : v->code, v8_code_hash(v), v->pc - v->code_start + 1);
-	if (v->code_of == known.shared)
+	v8_emit(s, v->in.kind == v->of.baseline ? v->at.shared : v->in.code, v8_code_hash(v), v->pc - v->in.start + 1);
+	if (v->in.of == known.shared)
 		return 1;
 	v->at = known;
 	return !known.shared;
@@ -439,10 +461,13 @@ __noinline int begin_v8(__u32 scratch)
 		return 0;
 	v = &s->v8;
 	v->outcome = 0;
-	v->last_script = v->script_id = v->code = v->code_of = v->stream_map = 0;
+	v->last_script = v->script_id = v->in.code = v->stream_map = 0;
 	for (__u32 i = 0; i < V8_KNOWN; i++)
-		v->functions[i].function = v->maps[i].map = 0;
-	v->searches = 0;
+		v->functions[i].function = 0;
+	for (__u32 i = 0; i < V8_KNOWN_MAPS; i++)
+		v->maps[i].map = 0;
+	v->codes_seen = 0;
+	v->search_left = MAX_V8_STACK_READS;
 	if (!find_runtime(s, RUNTIME_V8, v8, &v->of))
 		return 0;
 	v->outcome = COUNTER_RUNTIME_WHOLE;
