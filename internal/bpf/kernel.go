@@ -48,15 +48,13 @@ func needed(types *btf.Cache) []feature {
 func better() []feature {
 	return []feature{
 		helper("bpf_get_current_task_btf", "5.11", asm.FnGetCurrentTaskBtf),
-		{atomicResults, "5.12", atomicResultMissing},
+		{"atomic operations with results", "5.12", atomicResultMissing},
 		{"programs of type syscall", "5.14", func() bool { return unsupported(features.HaveProgramType(ebpf.Syscall)) }},
 		helper("bpf_task_pt_regs", "5.15", asm.FnTaskPtRegs),
 		helper("bpf_loop", "5.17", asm.FnLoop),
 		{"maps that grow in programs of perf events", "6.1", growingMapRefused},
 	}
 }
-
-const atomicResults = "atomic operations with results"
 
 // refused reports whether the kernel does not take a program, which may name its types.
 func refused(spec *ebpf.ProgramSpec, types *btf.Cache) bool {
@@ -124,15 +122,13 @@ func growingMapRefused() bool {
 }
 
 // lacking returns those of the features that the kernel lacks.
-func lacking(of []feature) (names []string, has func(name string) bool) {
-	absent := map[string]bool{}
+func lacking(of []feature) (names []string) {
 	for i := range of {
 		if of[i].missing() {
-			absent[of[i].name] = true
 			names = append(names, of[i].String())
 		}
 	}
-	return names, func(name string) bool { return !absent[name] }
+	return names
 }
 
 // kernel is what the host's kernel can do.
@@ -140,20 +136,18 @@ type kernel struct {
 	older       bool     // the objects for older kernels are used
 	lacks       []string // for that reason
 	mappingTree bool     // BPF finds what a process maps
-	exactShares bool     // atomic operations have results
 	switchState bool     // the tracepoint of a switch tells the state of the thread that leaves
 	memlock     error    // why RLIMIT_MEMLOCK, which the kernel looks at, was not raised
 }
 
 // checkKernel tries what the kernel can do. The error names all that the programs cannot do without.
 func checkKernel(needed, better []feature, types kernelTypes) (kernel, error) {
-	if names, _ := lacking(needed); len(names) > 0 {
+	if names := lacking(needed); len(names) > 0 {
 		return kernel{}, fmt.Errorf("%w: the kernel%s lacks %s", ErrUnsupported, release(), strings.Join(names, ", "))
 	}
 	k := kernel{switchState: types.switchState}
-	names, has := lacking(better)
-	k.lacks, k.older = names, len(names) > 0
-	k.exactShares = has(atomicResults)
+	k.lacks = lacking(better)
+	k.older = len(k.lacks) > 0
 	k.mappingTree = types.mappingTree && !k.older
 	return k, nil
 }
@@ -256,13 +250,10 @@ func (s *Sampler) KernelLacks() []string { return s.kernel.degradations() }
 func (k *kernel) degradations() (sentences []string) {
 	if len(k.lacks) > 0 {
 		sentences = append(sentences, "the kernel lacks "+strings.Join(k.lacks, ", ")+
-			": the programs for older kernels are used, whose maps are smaller and take their memory from the start, and which know no functions of Python, Java and JavaScript")
+			": the programs for older kernels are used, whose maps are smaller and take their memory from the start, which know no functions of Python, Java and JavaScript, and for which a user's share of a ring buffer is not exact")
 	}
 	if !k.mappingTree {
 		sentences = append(sentences, "the kernel does not tell BPF what a process maps (Linux 6.1): stacks of a process that has just begun are walked by frame pointers until it has been looked at")
-	}
-	if !k.exactShares {
-		sentences = append(sentences, "without "+atomicResults+" (Linux 5.12) the share of a user in a ring buffer is not exact")
 	}
 	return sentences
 }

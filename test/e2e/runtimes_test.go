@@ -154,7 +154,7 @@ func TestRuntimesPythonDeep(t *testing.T) {
 					}
 				}
 				t.Logf("%d of %d samples at the end of the calls", named, samples)
-				if depth < 8_000 || strings.Contains(command, "3.11") || strings.Contains(command, "3.12") {
+				if depth < 4_000 || strings.Contains(command, "3.11") || strings.Contains(command, "3.12") {
 					require.Positive(t, named)
 				}
 			})

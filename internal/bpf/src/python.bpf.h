@@ -45,7 +45,7 @@ static __always_inline void count_python(__u32 scratch)
 
 #define PYTHON_OWNED_BY_C 3	   /* enum _frameowner: from here on no frame of a function */
 #define PYTHON_OBJECT_MASK (~7ULL) /* 3.14 uses lower bits of a reference for itself */
-#define PYTHON_SCANNED (16 * MAX_PYTHON_FRAMES)
+#define PYTHON_SCANNED (8 * MAX_PYTHON_FRAMES)
 #define PYTHON_STRING_STATE 16 /* offset from the length of a string; between them is its hash */
 #define PYTHON_STRING_HEAD 24
 
