@@ -71,15 +71,22 @@ func pythons() (commands []string) {
 	return append(commands, commandsIn("PYTHONS")...)
 }
 
+// startScript runs a program of testdata/runtimes. The command may change what / is, not where this directory is.
+func startScript(t *testing.T, command, script string, args ...string) *testutil.Writer {
+	t.Helper()
+	path, err := filepath.Abs("../../testdata/runtimes/" + script)
+	require.NoError(t, err)
+	words := strings.Fields(command)
+	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], []string{path}, args)...)
+	lowerPriority(t, w.PID)
+	return w
+}
+
 // startPython runs chains.py, and reads what its code objects are.
 func startPython(t *testing.T, command string, args ...string) (w *testutil.Writer, facts map[chainFrame]bool) {
 	t.Helper()
-	root, err := filepath.Abs("../../testdata/runtimes/chains.py")
-	require.NoError(t, err)
-	words := strings.Fields(command)
 	path := filepath.Join(t.TempDir(), "facts")
-	w = testutil.StartPath(t, words[0], slices.Concat(words[1:], []string{root, path}, args)...)
-	lowerPriority(t, w.PID)
+	w = startScript(t, command, "chains.py", append([]string{path}, args...)...)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	facts = map[chainFrame]bool{}
@@ -129,9 +136,7 @@ func TestRuntimesPythonDeep(t *testing.T) {
 	for _, command := range ends(pythons()) {
 		for _, depth := range []int{600, 3_000, 20_000} {
 			t.Run(fmt.Sprintf("%d %s", depth, command), func(t *testing.T) {
-				words := strings.Fields(command)
-				w := testutil.StartPath(t, words[0], slices.Concat(words[1:], []string{"../../testdata/runtimes/deep.py", fmt.Sprint(depth)})...)
-				lowerPriority(t, w.PID)
+				w := startScript(t, command, "deep.py", fmt.Sprint(depth))
 				out := &chainSink{t: t, warm: func(of *chainStack) bool { return slices.ContainsFunc(of.frames, isPython) }}
 				out.follow(int64(w.PID))
 				startReceiver(t, out, atRate(chainRate), manySets)
@@ -168,9 +173,7 @@ func TestRuntimesPythonStarts(t *testing.T) {
 	for _, command := range ends(pythons()) {
 		t.Run(command, func(t *testing.T) {
 			testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
-				words := strings.Fields(command)
-				w := testutil.StartPath(t, words[0], append(words[1:], "../../testdata/runtimes/starts.py")...)
-				lowerPriority(t, w.PID)
+				w := startScript(t, command, "starts.py")
 				starts := func(of *chainStack) bool {
 					return slices.ContainsFunc(of.frames, func(f chainFrame) bool { return strings.Contains(f.name, "pthread_create") })
 				}
