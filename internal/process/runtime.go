@@ -59,7 +59,7 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 // refused now, it is the next one's turn.
 func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, refused bool) {
 	o := &p.worker().opened
-	m, more := t.runtimeOf(info, o)
+	m, more, several := t.runtimeOf(info, o)
 	if m == nil {
 		*o = openedRuntime{refused: o.refused}
 		return nil, false
@@ -68,7 +68,7 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 		*o = openedRuntime{mappedRuntime: this, refused: o.refused}
 	}
 	if o.process != nil {
-		if more && m.File.FirstTime(severalNumber) {
+		if several && m.File.FirstTime(severalNumber) {
 			t.log.Info("A process has several language runtimes: only the functions of one are known.",
 				zap.Int("pid", p.pid), zap.String("file", m.Path))
 		}
@@ -126,8 +126,9 @@ func runtimeIn(m *executable.Mapping) mappedRuntime {
 
 // runtimeOf returns the mapping of the language runtime of a process: the one that is open, or else
 // the first that was not refused; nil if there is none that is wanted. more tells that there is another
-// one. What was refused is forgotten when it is not mapped any more.
-func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping, more bool) {
+// one, several that one is of another file: V8 maps its own in two places. What was refused is forgotten
+// when it is not mapped any more.
+func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping, more, several bool) {
 	var open, first *executable.Mapping
 	var refused []mappedRuntime
 	for i := range info.Mappings {
@@ -150,16 +151,19 @@ func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping,
 			first = m
 		case this != runtimeIn(first):
 			more = true
+			several = several || this.runtime != runtimeIn(first).runtime
 		}
 	}
 	o.refused = refused
 	switch {
+	case open != nil && first != nil:
+		return open, true, several || o.runtime != runtimeIn(first).runtime
 	case open != nil:
-		return open, first != nil
+		return open, false, false
 	case len(refused) >= maxRefused:
-		return nil, false
+		return nil, false, false
 	}
-	return first, more
+	return first, more, several
 }
 
 // explainRuntime logs, once for each file, why its language runtime has no functions.

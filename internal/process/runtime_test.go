@@ -130,6 +130,21 @@ func TestSeveralRuntimes(t *testing.T) {
 	require.Equal(t, 2, old.opened, "it was mapped anew")
 }
 
+// A file in two places is one runtime: V8 maps its own there.
+func TestRuntimeMappedTwice(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	f, _, p := contextFake(t)
+	f.log = zap.New(core)
+	f.opts.Runtimes[record.RuntimeV8] = true
+	node := &fakeRuntime{kind: record.RuntimeV8}
+	first, second := node.mapping("node"), node.mapping("node")
+	second.Bias++
+	for range 3 {
+		require.Same(t, node, f.openRuntime(p, &Info{Mappings: []executable.Mapping{first, second}}))
+	}
+	require.Zero(t, logs.Len())
+}
+
 // A runtime that never starts does not keep another one of the process from being read.
 func TestRuntimeBesideOneThatNeverStarts(t *testing.T) {
 	f, _, p := contextFake(t)
