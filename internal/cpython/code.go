@@ -94,7 +94,7 @@ func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (lan
 	return f, nil
 }
 
-// readCode reads a code object as the sampling programs do: read_python_code of python.bpf.h.
+// readCode reads a code object as the sampling programs do: read_python_code of pythonread.bpf.h.
 func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
 	p := &l.process
 	b := make([]byte, p.CodeBytes)
@@ -132,7 +132,7 @@ func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
 	return c, err
 }
 
-// hashText goes on with n bytes of a text, at most PythonNameBytes, as python_hash of python.bpf.h does.
+// hashText goes on with n bytes of a text, at most PythonNameBytes, as python_hash of pythonread.bpf.h does.
 func hashText(mem langruntime.Memory, hash, text, n uint64) (uint64, error) {
 	var b [record.PythonNameBytes]byte
 	if err := read(mem, b[:n], text); err != nil {
@@ -144,7 +144,7 @@ func hashText(mem langruntime.Memory, hash, text, n uint64) (uint64, error) {
 	return hash, nil
 }
 
-// mix is that of python.bpf.h.
+// mix is that of seal.bpf.h.
 func mix(hash, word uint64) uint64 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15
 	return hash ^ hash>>32

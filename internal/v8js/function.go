@@ -56,7 +56,7 @@ func (h *heap) readShared(object uint64) (shared, error) {
 	return s, nil
 }
 
-// mix is that of python.bpf.h.
+// mix is that of seal.bpf.h.
 func mix(hash, word uint64) uint64 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15
 	return hash ^ hash>>32
