@@ -20,7 +20,7 @@ var (
 )
 
 // ofItsOwn are the files that one runtime has for itself. What is generated is left out, and tests.
-var ofItsOwn = regexp.MustCompile(`/(cpython|hotspot|v8js)/|/(python\w*|hotspot\w*|v8)\.bpf\.h$|_bpfel\.go$|_test\.go$|/generated_`)
+var ofItsOwn = regexp.MustCompile(`/(cpython|hotspot|v8js)/|/(python|hotspot|v8)\w*\.bpf\.h$|_bpfel\.go$|_test\.go$|/generated_`)
 
 // chooses tells code that does something else for each of the runtimes.
 var chooses = regexp.MustCompile(`Runtime(CPython|HotSpot|V8)\b|RUNTIME_(CPYTHON|HOTSPOT|V8)\b|\b(python|hotspot|v8)_(process|walk)\b|internal/(cpython|hotspot|v8js)"|c\.Runtimes\.`)

@@ -267,10 +267,10 @@ struct v8_slots {
 
 #define V8_OBJECT_BYTES 128  /* of an object that are read */
 #define V8_SEARCH_BYTES 1024 /* of generated code that are searched at once */
-/* What is remembered within a stack; powers of 2. */
-#define V8_KNOWN 8 /* functions */
-#define V8_KNOWN_MAPS 16
-#define V8_KNOWN_CODES 16
+/* What is remembered; powers of 2. */
+#define V8_KNOWN 8	  /* functions of a stack */
+#define V8_KNOWN_MAPS 16  /* of a stack */
+#define V8_KNOWN_CODES 16 /* of stacks */
 
 /* A function that a stack has. */
 struct v8_function {
@@ -286,13 +286,14 @@ struct v8_map {
 	__u64 type;
 };
 
-/* A Code that a stack has. */
+/* A Code that a stack has, or another stack had. */
 struct v8_code {
 	__u64 code; /* 0: none */
 	__u64 of;   /* SharedFunctionInfo; 0: not known */
 	__u64 start;
 	__u32 bytes;
 	__u32 kind;
+	__u64 stack; /* in which this was read */
 };
 
 /* State of the walk along frames of V8. */
@@ -313,7 +314,9 @@ struct v8_walk {
 	__u64 last_script;
 	__u64 script_id;
 	__u32 source_length;
-	__u32 codes_seen; /* in this stack: so many of codes, in turn, are its own */
+	__u32 codes_seen;  /* each takes the next place */
+	__u64 stack;	   /* counts them */
+	__u64 interpreter; /* where an interpreted frame of this stack goes on; 0: none yet */
 	struct v8_code in;
 	__u64 deopt; /* of that Code, if it was read just now */
 	__u64 stream_map;

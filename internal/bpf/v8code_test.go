@@ -1,0 +1,56 @@
+//go:build linux && (amd64 || arm64)
+
+package bpf
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// v8Process has the types and offsets of testdata/bpf/v8.c.
+var v8Process = record.V8Process{
+	FunctionFirst: 1, FunctionLast: 1, SharedType: 2, CodeType: 3, StreamType: 4, ListType: 5, ScriptType: 6, BytecodeType: 7,
+	FunctionShared: 8,
+	SharedData:     32, SharedBuiltin: 40, SharedName: 48, SharedScript: 56, SharedLiteral: 64,
+	CodeDeopt: 8, CodeStart: 16, CodeFlags: 24, CodeSize: 28, Baseline: 3, StreamHeader: 16, DeoptShared: 8,
+}
+
+// What stacks had is not believed of later ones: where a function was compiled anew, to the same
+// place, its frames have the code that runs, though what it was before still looks as it did; and
+// where the code became another function's, it is that one's.
+func TestV8CodeReplaced(t *testing.T) {
+	const loopBytes, samples = 256, 100
+	program := filepath.Join(t.TempDir(), "v8")
+	out, err := exec.Command("gcc", "-O2", "-o", program, "../../testdata/bpf/v8.c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	require.NoError(t, s.Start())
+	var pid uint32
+	var start uint64
+	var codes [2]uint64
+	_, err = fmt.Sscan(startProgram(t, program, ""), &pid, &start, &codes[0], &codes[1])
+	require.NoError(t, err)
+	id := identify(t, s, pid)
+	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
+	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
+	var seen [2]int
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
+			return false
+		}
+		position := record.RuntimeWord(r.UserFrames[0]).Position()
+		require.Positive(t, position, "it is in the code")
+		loop := (position - 1) / loopBytes
+		require.Equal(t, codes[loop], r.UserFrames[1])
+		require.Len(t, r.UserFrames, 2, "it is the function's of the frame")
+		seen[loop]++
+		return min(seen[0], seen[1]) >= samples
+	})
+}
