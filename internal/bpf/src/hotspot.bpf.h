@@ -129,12 +129,12 @@ static __always_inline enum outcome by_nmethod(struct scratch *s, struct stack_w
 		break;
 	case FRAME_WHOLE:
 		fp_known = true;
-		if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
+		if (!stack_link(w, sp - 16, &link))
 			return OUTCOME_FAULT;
 		/* C1 pushes two arguments for some of its stubs. */
 		if (!w->exact && !in_hotspot(h, strip_return_address(link.return_address))) {
 			sp += 16;
-			if (bpf_probe_read_user(&link, sizeof(link), (const void *)(sp - 16)))
+			if (!stack_link(w, sp - 16, &link))
 				return OUTCOME_FAULT;
 		}
 	}

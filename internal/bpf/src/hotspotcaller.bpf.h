@@ -5,6 +5,7 @@
 
 #include "hotspotcode.bpf.h"
 #include "hotspotread.bpf.h"
+#include "window.bpf.h"
 
 #ifndef OLDER_KERNELS
 
