@@ -3,7 +3,6 @@ package symbol
 import (
 	"bytes"
 	"cmp"
-	"runtime"
 	"slices"
 	"sort"
 
@@ -33,7 +32,7 @@ type entries struct {
 const outsideBytes = 64 << 10
 
 // begin reserves room for entries of at most maxBytes. It costs only the pages
-// that add writes to. discard gives it back, once finish has copied the entries.
+// that add writes to. discard gives it back, once they were copied.
 func (e *entries) begin(maxBytes int) (discard func()) {
 	list, names := offheap.Map(maxBytes), offheap.Map(maxBytes)
 	if list != nil && names != nil {
@@ -84,23 +83,6 @@ func (e *entries) tidy() (nameBytes int) {
 	}
 	e.list = e.list[:kept]
 	return nameBytes
-}
-
-// finish tidies the functions up and moves them to memory of the right size, which is
-// given back when the owner, which holds e, can't be reached any more.
-func finish[T any](owner *T, e *entries) {
-	nameBytes := e.tidy()
-	list, names, outside := allocate(len(e.list), nameBytes)
-	if outside != nil {
-		runtime.AddCleanup(owner, offheap.Unmap, outside)
-	}
-	copy(list, e.list)
-	for i := range list {
-		offset := uint32(len(names))
-		names = append(append(names, e.nameOf(i)...), 0)
-		list[i].name = offset
-	}
-	*e = entries{list, names}
 }
 
 // allocate makes room for n entries and their names; outside is the memory that

@@ -34,7 +34,7 @@ func (f *functions) less(than *functions) bool {
 // loader reads a file.
 type loader struct {
 	src      Source
-	maxBytes int          // of symbols
+	maxBytes int          // of symbols, before their names are compressed
 	packed   *room        // of .gnu_debugdata
 	tables   *room        // of symbols
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
@@ -120,7 +120,8 @@ func (l *loader) loadDebug() (*functions, error) {
 // fill enters the functions that each calls its argument with, but for Go's of a file. It ends
 // with an errNoRoom where there is no room for all of them.
 func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bool) error) (*functions, error) {
-	discard := fs.table.begin(l.maxBytes)
+	var all entries
+	discard := all.begin(l.maxBytes)
 	defer discard()
 	room, full := l.tables.begin(l.src.Owner()), false
 	defer room.end()
@@ -128,8 +129,8 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 		if of.isGo && of.golang.Contains(fn.Value) {
 			return true
 		}
-		full = full || !room.has(fs.table.bytes()+entryBytes+len(fn.Name))
-		fs.table.truncated = fs.table.truncated || full || !fs.table.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
+		full = full || !room.has(all.bytes()+entryBytes+len(fn.Name))
+		fs.table.truncated = fs.table.truncated || full || !all.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
 		return !fs.table.truncated && !l.abandoned()
 	})
 	if full {
@@ -139,7 +140,7 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if l.abandoned() {
 		return nil, errClosed
 	}
-	finish(fs.table, &fs.table.entries)
+	fs.table.compact = compactEntries(fs.table, &all)
 	return fs, err
 }
 

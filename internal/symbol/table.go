@@ -23,7 +23,7 @@ const (
 // Table is the functions of one ELF file. It does not refer to the file any
 // more. Its methods may be called from everywhere.
 type Table struct {
-	entries
+	compact
 	truncated  bool // the file has more functions than are kept
 	incomplete bool // the file could not be read to its end
 
@@ -34,23 +34,24 @@ type Table struct {
 }
 
 // NewTable reads the functions of a file from .symtab and the dynamic symbols,
-// and keeps at most maxBytes of them (Truncated). When the file is damaged, it
+// and at most maxBytes of them, as they are before their names are compressed (Truncated). When the file is damaged, it
 // keeps what could be read, and the error says what is wrong.
 func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 	t := &Table{memo: map[int]Function{}}
-	discard := t.begin(maxBytes)
+	var all entries
+	discard := all.begin(maxBytes)
 	defer discard()
 	err := f.Functions(func(fn elffile.Function) bool {
-		t.truncated = !t.add(fn.Value, fn.Size, fn.Name, maxBytes)
+		t.truncated = !all.add(fn.Value, fn.Size, fn.Name, maxBytes)
 		return !t.truncated
 	})
 	t.incomplete = err != nil
-	finish(t, &t.entries)
+	t.compact = compactEntries(t, &all)
 	return t, err
 }
 
 // Len returns the number of functions.
-func (t *Table) Len() int { return len(t.list) }
+func (t *Table) Len() int { return len(t.starts) }
 
 // Bytes returns the memory that the functions take, roughly.
 func (t *Table) Bytes() int {
@@ -80,7 +81,7 @@ func (t *Table) lookup(vaddr uint64, of namer) (fn Function, more int, ok bool) 
 	if fn, ok = t.memo[i]; ok {
 		return fn, 0, true
 	}
-	if fn, ok = of.function(&t.demangler, t.nameOf(i), t.list[i].start); ok {
+	if fn, ok = of.function(&t.demangler, t.nameOf(i), t.starts[i]); ok {
 		more = t.keep(i, fn)
 	}
 	return fn, more, true
@@ -104,13 +105,13 @@ func (t *Table) keep(i int, fn Function) (more int) {
 func (t *Table) find(vaddr uint64) int {
 	last := t.before(vaddr)
 	for i := last; i >= 0 && last-i < maxNesting; i-- {
-		e := t.list[i]
-		if vaddr-e.start < uint64(e.size) {
+		start, size := t.starts[i], t.sizes[i]
+		if vaddr-start < uint64(size) {
 			return i
 		}
 		// A function of unknown size ends where the next one starts. If some are
 		// missing, it might swallow them.
-		if e.size == 0 && i == last && vaddr-e.start < maxUnsizedBytes && (!t.truncated && !t.incomplete || vaddr == e.start) {
+		if size == 0 && i == last && vaddr-start < maxUnsizedBytes && (!t.truncated && !t.incomplete || vaddr == start) {
 			return i
 		}
 	}

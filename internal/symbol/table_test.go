@@ -23,10 +23,11 @@ type function struct {
 
 func tableOf(functions ...function) *Table {
 	t := &Table{memo: map[int]Function{}}
+	var all entries
 	for _, f := range functions {
-		t.add(f.start, f.size, []byte(f.name), 1<<20)
+		all.add(f.start, f.size, []byte(f.name), 1<<20)
 	}
-	finish(t, &t.entries)
+	t.compact = compactEntries(t, &all)
 	return t
 }
 
@@ -139,7 +140,7 @@ func TestTruncated(t *testing.T) {
 	require.LessOrEqual(t, cut.Bytes(), 200)
 	require.Less(t, cut.Len(), whole.Len())
 
-	cut.list = []entry{{start: 0x1000}}
+	cut.compact = tableOf(function{0x1000, 0, "assembly"}).compact
 	_, ok := cut.Lookup(0x1001)
 	require.False(t, ok, "there may be a function in between that is missing")
 	_, ok = cut.Lookup(0x1000)

@@ -1,0 +1,102 @@
+package symbol
+
+import (
+	"bytes"
+	"runtime"
+	"sort"
+	"unsafe"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
+)
+
+// A block has the names of at most maxBlockFunctions, and ends with the name with which it reaches
+// maxBlockBytes: so much is decompressed for one name, of usual files some 5 KiB.
+const maxBlockFunctions, maxBlockBytes = 64, 8 << 10
+
+// compact is what entries are, as fast to find, in a third of the memory: names are compressed in
+// blocks, of which one is read for a name. Large ones live outside of Go's heap, as entries do.
+type compact struct {
+	starts []uint64
+	sizes  []uint32 // 0: not known
+	blocks []nameBlock
+	names  []byte
+}
+
+// nameBlock is where names are, which end with NUL, compressed by S2.
+type nameBlock struct {
+	first  uint32 // function
+	offset uint32 // in names
+}
+
+// compactEntries tidies entries up and copies them; the memory is given back when the owner, which
+// holds the result, can't be reached any more.
+func compactEntries[T any](owner *T, e *entries) compact {
+	nameBytes := e.tidy()
+	var names []byte
+	if scratch := offheap.Map(max(nameBytes, 1)); scratch != nil {
+		defer offheap.Unmap(scratch)
+		names = scratch[:0]
+	}
+	var blocks []nameBlock
+	var text, packed []byte
+	for i := 0; i < len(e.list); {
+		blocks = append(blocks, nameBlock{uint32(i), uint32(len(names))})
+		text = text[:0]
+		for end := i + maxBlockFunctions; i < min(end, len(e.list)) && len(text) < maxBlockBytes; i++ {
+			text = append(append(text, e.nameOf(i)...), 0)
+		}
+		packed = s2.Encode(packed[:cap(packed)], text)
+		names = append(names, packed...)
+	}
+	c := allocateCompact(owner, len(e.list), len(blocks), len(names))
+	for i := range e.list {
+		c.starts[i], c.sizes[i] = e.list[i].start, e.list[i].size
+	}
+	copy(c.blocks, blocks)
+	copy(c.names, names)
+	return c
+}
+
+// allocateCompact makes room for n functions, and for blocks of names.
+func allocateCompact[T any](owner *T, n, blocks, nameBytes int) compact {
+	sizes := 8 * n
+	heads := sizes + 4*n
+	names := heads + nameBlockBytes*blocks
+	if names+nameBytes >= outsideBytes {
+		if b := offheap.Map(names + nameBytes); b != nil {
+			runtime.AddCleanup(owner, offheap.Unmap, b)
+			return compact{offheap.Of[uint64](b[:sizes]), offheap.Of[uint32](b[sizes:heads]), offheap.Of[nameBlock](b[heads:names]), b[names:]}
+		}
+	}
+	return compact{make([]uint64, n), make([]uint32, n), make([]nameBlock, blocks), make([]byte, nameBytes)}
+}
+
+const nameBlockBytes = int(unsafe.Sizeof(nameBlock{}))
+
+func (c *compact) bytes() int {
+	return 8*len(c.starts) + 4*len(c.sizes) + nameBlockBytes*len(c.blocks) + len(c.names)
+}
+
+// before returns the index of the last function that starts at or before addr, or -1.
+func (c *compact) before(addr uint64) int {
+	return sort.Search(len(c.starts), func(i int) bool { return c.starts[i] > addr }) - 1
+}
+
+// nameOf returns the name of a function, in memory of its own.
+func (c *compact) nameOf(i int) []byte {
+	n := sort.Search(len(c.blocks), func(n int) bool { return int(c.blocks[n].first) > i })
+	block, end := c.blocks[n-1], len(c.names)
+	if n < len(c.blocks) {
+		end = int(c.blocks[n].offset)
+	}
+	text, err := s2.Decode(nil, c.names[block.offset:end])
+	if err != nil {
+		return nil // it was encoded above: that cannot be
+	}
+	for range i - int(block.first) {
+		text = text[bytes.IndexByte(text, 0)+1:]
+	}
+	return text[:bytes.IndexByte(text, 0)]
+}

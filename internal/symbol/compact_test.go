@@ -1,0 +1,83 @@
+package symbol
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Compact entries have the functions and the names of the entries, however many there are and however
+// long their names.
+func TestCompact(t *testing.T) {
+	for name, lengths := range map[string][]int{
+		"none":            nil,
+		"one":             {5},
+		"no name":         {0},
+		"a block":         lengthsOf(maxBlockFunctions, 10),
+		"one more":        lengthsOf(maxBlockFunctions+1, 10),
+		"many":            lengthsOf(20*maxBlockFunctions+7, 10),
+		"long names":      lengthsOf(50, maxBlockBytes/3),
+		"longer names":    lengthsOf(5, 2*maxBlockBytes),
+		"nothing and all": {0, maxBlockBytes, 0, 0, maxBlockBytes - 1, 0, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all entries
+			want := map[uint64]string{}
+			for i, n := range lengths {
+				start := uint64(len(lengths)-i) * 16
+				text := strings.Repeat(string(rune('a'+i%26)), n)
+				require.True(t, all.add(start, uint64(i), []byte(text), 1<<30))
+				want[start] = text
+			}
+			c := compactEntries(&Table{}, &all)
+			require.Len(t, c.starts, len(lengths))
+			for i, start := range c.starts {
+				require.Equal(t, want[start], string(c.nameOf(i)))
+				require.EqualValues(t, len(lengths)-int(start/16), c.sizes[i])
+				require.Equal(t, i, c.before(start))
+				require.Equal(t, i, c.before(start+15))
+				require.Equal(t, i-1, c.before(start-1))
+			}
+			for i, b := range c.blocks {
+				end := len(lengths)
+				if i+1 < len(c.blocks) {
+					end = int(c.blocks[i+1].first)
+				}
+				require.LessOrEqual(t, end-int(b.first), maxBlockFunctions)
+				before := 0 // the last name
+				for f := int(b.first); f < end-1; f++ {
+					before += len(c.nameOf(f)) + 1
+				}
+				require.Less(t, before, maxBlockBytes, "what is decompressed for one name is bounded")
+			}
+		})
+	}
+}
+
+func lengthsOf(n, length int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = length
+	}
+	return s
+}
+
+// FuzzCompact has any names, which end with newlines.
+func FuzzCompact(f *testing.F) {
+	f.Add([]byte("main\n_ZN3foo3barEv\n_ZN3foo3bazEv\n\n"))
+	f.Add(bytes.Repeat([]byte("name\n"), 2*maxBlockFunctions))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = bytes.ReplaceAll(b, []byte{0}, []byte{'0'})
+		names := bytes.Split(b, []byte("\n"))
+		var all entries
+		for i, name := range names {
+			require.True(t, all.add(uint64(i), 1, name, 1<<30))
+		}
+		c := compactEntries(&Table{}, &all)
+		for i, name := range names {
+			require.Equal(t, string(name), string(c.nameOf(i)))
+		}
+	})
+}
