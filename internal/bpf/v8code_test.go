@@ -21,25 +21,30 @@ var v8Process = record.V8Process{
 	CodeDeopt: 8, CodeStart: 16, CodeFlags: 24, CodeSize: 28, Baseline: 3, StreamHeader: 16, DeoptShared: 8,
 }
 
+// startV8 starts testdata/bpf/v8.c, of which s is told, and returns its PID and the objects that it names.
+func startV8(t *testing.T, s *Sampler, kind string) (pid uint32, objects [2]uint64) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "v8")
+	out, err := exec.Command("gcc", "-O2", "-o", program, "../../testdata/bpf/v8.c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var start uint64
+	_, err = fmt.Sscan(startProgram(t, program, kind), &pid, &start, &objects[0], &objects[1])
+	require.NoError(t, err)
+	id := identify(t, s, pid)
+	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
+	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
+	return pid, objects
+}
+
 // What stacks had is not believed of later ones: where a function was compiled anew, to the same
 // place, its frames have the code that runs, though what it was before still looks as it did; and
 // where the code became another function's, it is that one's.
 func TestV8CodeReplaced(t *testing.T) {
 	const loopBytes, samples = 256, 100
-	program := filepath.Join(t.TempDir(), "v8")
-	out, err := exec.Command("gcc", "-O2", "-o", program, "../../testdata/bpf/v8.c").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	needFileNames(t, s) // as kernels do in which runtimes are walked
 	require.NoError(t, s.Start())
-	var pid uint32
-	var start uint64
-	var codes [2]uint64
-	_, err = fmt.Sscan(startProgram(t, program, ""), &pid, &start, &codes[0], &codes[1])
-	require.NoError(t, err)
-	id := identify(t, s, pid)
-	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
-	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
+	pid, codes := startV8(t, s, "replaced")
 	var seen [2]int
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
@@ -52,5 +57,26 @@ func TestV8CodeReplaced(t *testing.T) {
 		require.Len(t, r.UserFrames, 2, "it is the function's of the frame")
 		seen[loop]++
 		return min(seen[0], seen[1]) >= samples
+	})
+}
+
+// Code of the baseline compiler that runs in a frame of another function does not take itself from that
+// of its own.
+func TestV8BaselineCode(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s)
+	require.NoError(t, s.Start())
+	pid, shared := startV8(t, s, "baseline")
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.UserFrames) != 4 || r.UserFrames[0] < 1<<63 {
+			return false
+		}
+		require.Equal(t, shared[0], r.UserFrames[1])
+		require.Zero(t, record.RuntimeWord(r.UserFrames[0]).Position(), "it is not in its own code")
+		require.Equal(t, shared[1], r.UserFrames[3])
+		require.EqualValues(t, 1, record.RuntimeWord(r.UserFrames[2]).Position())
+		seen++
+		return seen >= 100
 	})
 }

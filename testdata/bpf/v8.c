@@ -1,11 +1,14 @@
 /*
- * A program that claims to be a V8 with one function, which is compiled anew all the time, to the same place, and of
- * which others take the place: for the tests of the BPF programs.
- *   v8
- *   -> "PID START CODE CODE"
- * Its machine code begins at START and has two loops. While the first one runs, up to LOOP bytes behind START, it is
- * that of the first Code, and then that of the second; the other Code says the same of itself, but is out of use:
- * nothing leads to it. Where fields are: v8Process of v8code_test.go.
+ * A program that claims to be a V8, for the tests of the BPF programs:
+ *   v8 KIND
+ *   -> "PID START OBJECT OBJECT"
+ * replaced: one function is compiled anew all the time, to the same place, and another one takes its place. Its machine
+ *           code begins at START and has two loops. While the first one runs, up to LOOP bytes behind START, it is that
+ *           of the first Code, and then that of the second; the other Code says the same of itself, but is out of use:
+ *           nothing leads to it. The objects are the Codes.
+ * baseline: code of the baseline compiler runs in the frame of its caller, which is another function, and is the code
+ *           of the caller's caller, too. The objects are the SharedFunctionInfos of the caller and of its caller.
+ * Where fields are: v8Process of v8code_test.go.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,8 +19,9 @@
 
 #define TAG 1
 #define LOOP 256
-#define HEADER 16     /* of machine code: its map, its Code */
-#define KIND 4	      /* of code: optimized */
+#define HEADER 16  /* of machine code: its map, its Code */
+#define BASELINE 3 /* kinds of code */
+#define OPTIMIZED 4
 #define TURNS 2000000 /* of a loop, some milliseconds */
 
 struct map {
@@ -32,7 +36,8 @@ struct object {
 	uint64_t start;
 	uint32_t kind;
 	uint32_t bytes;
-	uint64_t unused[8];
+	uint64_t data; /* a SharedFunctionInfo's: its code of the baseline compiler */
+	uint64_t unused[7];
 };
 
 enum {
@@ -56,19 +61,61 @@ asm(".globl loop, loop_end\n"
 extern const char loop[], loop_end[];
 
 static struct map maps[TYPES];
-static struct object function, shared[2], codes[2], lists[2];
+static struct object functions[2], shared[2], codes[2], lists[2];
 
 static uint64_t tagged(const void *object)
 {
 	return (uint64_t)object + TAG;
 }
 
-int main(void)
+static char *start;
+static uint64_t *stack; /* above that of what runs: there frames are looked for */
+
+/* A frame pointer in the stack: below it a context and the function, at it that of the caller. */
+static uint64_t *frame(int at, const struct object *function, const uint64_t *caller, const char *return_address)
+{
+	uint64_t *fp = &stack[at];
+
+	fp[-1] = fp[-2] = tagged(function);
+	fp[0] = (uint64_t)caller;
+	fp[1] = (uint64_t)return_address;
+	return fp;
+}
+
+static void run(int which, const uint64_t *fp)
+{
+	uint64_t stream[HEADER / 8] = { tagged(&maps[STREAM]), tagged(&codes[which]) };
+
+	memcpy(start - HEADER, stream, sizeof(stream));
+	((void (*)(const uint64_t *, uint64_t))(void *)(start + which * LOOP))(fp, TURNS);
+}
+
+static void replaced(void)
+{
+	for (unsigned turn = 0;; turn++) {
+		functions[0].of = lists[0].of = lists[1].of = tagged(&shared[turn / 2 % 2]);
+		run(turn % 2, frame(8, &functions[0], NULL, NULL));
+	}
+}
+
+static void baseline(void)
+{
+	codes[0].kind = BASELINE;
+	shared[1].data = tagged(&codes[0]);
+	functions[0].of = tagged(&shared[0]);
+	functions[1].of = tagged(&shared[1]);
+	for (;;)
+		run(0, frame(8, &functions[0], frame(16, &functions[1], NULL, NULL), start + 1));
+}
+
+int main(int argc, char **argv)
 {
 	struct rlimit seconds = { 120, 120 };
-	uint64_t frame[7] = {}, *fp = &frame[5], stream[HEADER / 8];
-	char *page, *start;
+	int is_baseline = argc == 2 && !strcmp(argv[1], "baseline");
+	uint64_t frames[32] = {};
+	char *page;
 
+	stack = frames;
 	setrlimit(RLIMIT_CPU, &seconds);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
@@ -76,22 +123,20 @@ int main(void)
 	start = page + 128; /* a multiple of what code is aligned to */
 	for (int i = 0; i < TYPES; i++)
 		maps[i].type = i + 1;
-	function.map = tagged(&maps[FUNCTION]);
 	for (int i = 0; i < 2; i++) {
+		functions[i].map = tagged(&maps[FUNCTION]);
 		shared[i].map = tagged(&maps[SHARED]);
 		lists[i].map = tagged(&maps[LIST]);
-		codes[i] = (struct object){ tagged(&maps[CODE]), tagged(&lists[i]), (uint64_t)start, KIND, 2 * LOOP };
+		codes[i] =
+			(struct object){ tagged(&maps[CODE]), tagged(&lists[i]), (uint64_t)start, OPTIMIZED, 2 * LOOP };
 		memcpy(start + i * LOOP, loop, loop_end - loop);
 	}
 	__builtin___clear_cache(page, page + 4096);
-	fp[-1] = fp[-2] = tagged(&function); /* a context, the function */
-	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(&codes[0]), tagged(&codes[1]));
+	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline ? &shared[0] : &codes[0]),
+	       tagged(is_baseline ? &shared[1] : &codes[1]));
 	fflush(stdout);
-	for (unsigned turn = 0;; turn++) {
-		function.of = lists[0].of = lists[1].of = tagged(&shared[turn / 2 % 2]);
-		stream[0] = tagged(&maps[STREAM]);
-		stream[1] = tagged(&codes[turn % 2]);
-		memcpy(start - HEADER, stream, sizeof(stream));
-		((void (*)(uint64_t *, uint64_t))(void *)(start + turn % 2 * LOOP))(fp, TURNS);
-	}
+	if (is_baseline)
+		baseline();
+	else
+		replaced();
 }

@@ -233,15 +233,18 @@ static __noinline __u64 v8_code_shared(struct v8_walk *v)
  */
 static __always_inline bool v8_still(struct v8_walk *v, struct v8_code *known)
 {
-	__u64 stream[2];
+	__u64 stream[2], of;
 
 	if (v8_holds(v, known->code) && !read_user(&stream, v->in.start - v->of.stream_header) &&
 	    stream[1] == known->code && v8_map_type(v, stream[0]) == v->of.stream_type) {
 		/* The frame tells whose it is, too: where both agree, it needs not be read. */
-		v->in.of = known->of == v->at.shared ? known->of : v8_code_shared(v);
-		v->in.stack = v->stack;
-		*known = v->in;
-		return v->in.of;
+		of = known->of == v->at.shared ? known->of : v8_code_shared(v);
+		if (of != 0) {
+			v->in.of = of;
+			v->in.stack = v->stack;
+			*known = v->in;
+			return true;
+		}
 	}
 	v->in.code = 0;
 	known->bytes = 0;
