@@ -80,3 +80,22 @@ func TestV8BaselineCode(t *testing.T) {
 		return seen >= 100
 	})
 }
+
+// The begin of code is found from far behind it, beyond what is read at once.
+func TestV8CodeFar(t *testing.T) {
+	const far = 20_000
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s)
+	require.NoError(t, s.Start())
+	pid, codes := startV8(t, s, "far")
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
+			return false
+		}
+		require.Equal(t, codes[0], r.UserFrames[1])
+		require.Greater(t, record.RuntimeWord(r.UserFrames[0]).Position(), uint32(far))
+		seen++
+		return seen >= 100
+	})
+}

@@ -8,6 +8,7 @@
  *           nothing leads to it. The objects are the Codes.
  * baseline: code of the baseline compiler runs in the frame of its caller, which is another function, and is the code
  *           of the caller's caller, too. The objects are the SharedFunctionInfos of the caller and of its caller.
+ * far:      code runs FAR bytes behind its begin. The objects are Codes, it is in the first one.
  * Where fields are: v8Process of v8code_test.go.
  */
 #include <stdint.h>
@@ -19,6 +20,8 @@
 
 #define TAG 1
 #define LOOP 256
+#define FAR 20000
+#define CODE_BYTES 32768
 #define HEADER 16  /* of machine code: its map, its Code */
 #define BASELINE 3 /* kinds of code */
 #define OPTIMIZED 4
@@ -82,19 +85,19 @@ static uint64_t *frame(int at, const struct object *function, const uint64_t *ca
 	return fp;
 }
 
-static void run(int which, const uint64_t *fp)
+static void run(int which, int at, const uint64_t *fp)
 {
 	uint64_t stream[HEADER / 8] = { tagged(&maps[STREAM]), tagged(&codes[which]) };
 
 	memcpy(start - HEADER, stream, sizeof(stream));
-	((void (*)(const uint64_t *, uint64_t))(void *)(start + which * LOOP))(fp, TURNS);
+	((void (*)(const uint64_t *, uint64_t))(void *)(start + at))(fp, TURNS);
 }
 
 static void replaced(void)
 {
 	for (unsigned turn = 0;; turn++) {
 		functions[0].of = lists[0].of = lists[1].of = tagged(&shared[turn / 2 % 2]);
-		run(turn % 2, frame(8, &functions[0], NULL, NULL));
+		run(turn % 2, turn % 2 * LOOP, frame(8, &functions[0], NULL, NULL));
 	}
 }
 
@@ -105,7 +108,17 @@ static void baseline(void)
 	functions[0].of = tagged(&shared[0]);
 	functions[1].of = tagged(&shared[1]);
 	for (;;)
-		run(0, frame(8, &functions[0], frame(16, &functions[1], NULL, NULL), start + 1));
+		run(0, 0, frame(8, &functions[0], frame(16, &functions[1], NULL, NULL), start + 1));
+}
+
+static void far(void)
+{
+	codes[0].bytes = CODE_BYTES - 128;
+	functions[0].of = lists[0].of = tagged(&shared[0]);
+	memcpy(start + FAR, loop, loop_end - loop);
+	__builtin___clear_cache(start + FAR, start + FAR + LOOP);
+	for (;;)
+		run(0, FAR, frame(8, &functions[0], NULL, NULL));
 }
 
 int main(int argc, char **argv)
@@ -117,10 +130,11 @@ int main(int argc, char **argv)
 
 	stack = frames;
 	setrlimit(RLIMIT_CPU, &seconds);
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return 1;
-	start = page + 128; /* a multiple of what code is aligned to */
+	memset(page, 0, CODE_BYTES); /* or there would be no pages */
+	start = page + 128;	     /* a multiple of what code is aligned to */
 	for (int i = 0; i < TYPES; i++)
 		maps[i].type = i + 1;
 	for (int i = 0; i < 2; i++) {
@@ -131,12 +145,13 @@ int main(int argc, char **argv)
 			(struct object){ tagged(&maps[CODE]), tagged(&lists[i]), (uint64_t)start, OPTIMIZED, 2 * LOOP };
 		memcpy(start + i * LOOP, loop, loop_end - loop);
 	}
-	__builtin___clear_cache(page, page + 4096);
+	__builtin___clear_cache(page, page + CODE_BYTES);
 	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline ? &shared[0] : &codes[0]),
 	       tagged(is_baseline ? &shared[1] : &codes[1]));
 	fflush(stdout);
 	if (is_baseline)
 		baseline();
-	else
-		replaced();
+	if (argc == 2 && !strcmp(argv[1], "far"))
+		far();
+	replaced();
 }
