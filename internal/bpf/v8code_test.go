@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
+
+// v8Env names a compiled testdata/bpf/v8.c, for machines without a compiler.
+const v8Env = "CUSTOM_LABELS_BPF_V8"
 
 // v8Process has the types and offsets of testdata/bpf/v8.c.
 var v8Process = record.V8Process{
@@ -24,11 +28,14 @@ var v8Process = record.V8Process{
 // startV8 starts testdata/bpf/v8.c, of which s is told, and returns its PID and the objects that it names.
 func startV8(t *testing.T, s *Sampler, kind string) (pid uint32, objects [2]uint64) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "v8")
-	out, err := exec.Command("gcc", "-O2", "-o", program, "../../testdata/bpf/v8.c").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program := os.Getenv(v8Env)
+	if program == "" {
+		program = filepath.Join(t.TempDir(), "v8")
+		out, err := exec.Command("gcc", "-O2", "-o", program, "../../testdata/bpf/v8.c").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
 	var start uint64
-	_, err = fmt.Sscan(startProgram(t, program, kind), &pid, &start, &objects[0], &objects[1])
+	_, err := fmt.Sscan(startProgram(t, program, kind), &pid, &start, &objects[0], &objects[1])
 	require.NoError(t, err)
 	id := identify(t, s, pid)
 	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))

@@ -53,7 +53,8 @@ func programs(c *cell) []program {
 		"TestProbesOfThisKernel",
 	}
 	if !c.older {
-		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestHostileHotSpot")
+		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestHostileHotSpot",
+			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8CodeFar")
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
@@ -69,7 +70,7 @@ func programs(c *cell) []program {
 			name: "bpf", binary: "bpf.test", labels: true,
 			env: []string{
 				"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_BPF_STACKS=/guest/stacks",
-				"CUSTOM_LABELS_BPF_HOTSPOT=/guest/hotspot",
+				"CUSTOM_LABELS_BPF_HOTSPOT=/guest/hotspot", "CUSTOM_LABELS_BPF_V8=/guest/v8",
 				"CUSTOM_LABELS_CONTEXT_EVENTS=" + contextEvents(c), "CUSTOM_LABELS_WRITERS=/guest/writers-glibc",
 			},
 			tests: kernel,
