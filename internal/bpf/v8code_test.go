@@ -25,9 +25,13 @@ var v8Process = record.V8Process{
 	CodeDeopt: 8, CodeStart: 16, CodeFlags: 24, CodeSize: 28, Baseline: 3, StreamHeader: 16, DeoptShared: 8,
 }
 
-// startV8 starts testdata/bpf/v8.c, of which s is told, and returns its PID and the objects that it names.
-func startV8(t *testing.T, s *Sampler, kind string) (pid uint32, objects [2]uint64) {
+// startV8 starts a sampler and testdata/bpf/v8.c, of which it is told, and returns the PID of that and the
+// objects that it names.
+func startV8(t *testing.T, kind string) (s *Sampler, pid uint32, objects [2]uint64) {
 	t.Helper()
+	s = newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	require.NoError(t, s.Start())
 	program := os.Getenv(v8Env)
 	if program == "" {
 		program = filepath.Join(t.TempDir(), "v8")
@@ -40,7 +44,7 @@ func startV8(t *testing.T, s *Sampler, kind string) (pid uint32, objects [2]uint
 	id := identify(t, s, pid)
 	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
 	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
-	return pid, objects
+	return s, pid, objects
 }
 
 // What stacks had is not believed of later ones: where a function was compiled anew, to the same
@@ -48,10 +52,7 @@ func startV8(t *testing.T, s *Sampler, kind string) (pid uint32, objects [2]uint
 // where the code became another function's, it is that one's.
 func TestV8CodeReplaced(t *testing.T) {
 	const loopBytes, samples = 256, 100
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	needFileNames(t, s) // as kernels do in which runtimes are walked
-	require.NoError(t, s.Start())
-	pid, codes := startV8(t, s, "replaced")
+	s, pid, codes := startV8(t, "replaced")
 	var seen [2]int
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
@@ -70,10 +71,7 @@ func TestV8CodeReplaced(t *testing.T) {
 // Code of the baseline compiler that runs in a frame of another function does not take itself from that
 // of its own.
 func TestV8BaselineCode(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	needFileNames(t, s)
-	require.NoError(t, s.Start())
-	pid, shared := startV8(t, s, "baseline")
+	s, pid, shared := startV8(t, "baseline")
 	seen := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != pid || len(r.UserFrames) != 4 || r.UserFrames[0] < 1<<63 {
@@ -91,10 +89,7 @@ func TestV8BaselineCode(t *testing.T) {
 // The begin of code is found from far behind it, beyond what is read at once.
 func TestV8CodeFar(t *testing.T) {
 	const far = 20_000
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	needFileNames(t, s)
-	require.NoError(t, s.Start())
-	pid, codes := startV8(t, s, "far")
+	s, pid, codes := startV8(t, "far")
 	seen := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
