@@ -15,8 +15,8 @@ import (
 )
 
 // eventDelay is the longest that an event waits which can: nothing is to be done before the
-// process is sampled, and that is told at once. Many of them do not wait (event.bpf.h).
-const eventDelay = time.Second
+// process is sampled, and that is told at once.
+const eventDelay = 200 * time.Millisecond
 
 func (c *Config) eventReadDelay() time.Duration {
 	if c.eventDelay > 0 {

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -31,7 +32,9 @@ func TestCompact(t *testing.T) {
 				require.True(t, all.add(start, uint64(i), []byte(text), 1<<30))
 				want[start] = text
 			}
-			c := compactEntries(&Table{}, &all)
+			c := &Table{} // while it is in use, so is the memory
+			c.compact = compactEntries(c, &all)
+			defer runtime.KeepAlive(c)
 			require.Len(t, c.starts, len(lengths))
 			for i, start := range c.starts {
 				require.Equal(t, want[start], string(c.nameOf(i)))
@@ -75,7 +78,9 @@ func FuzzCompact(f *testing.F) {
 		for i, name := range names {
 			require.True(t, all.add(uint64(i), 1, name, 1<<30))
 		}
-		c := compactEntries(&Table{}, &all)
+		c := &Table{}
+		c.compact = compactEntries(c, &all)
+		defer runtime.KeepAlive(c)
 		for i, name := range names {
 			require.Equal(t, string(name), string(c.nameOf(i)))
 		}

@@ -34,8 +34,8 @@ type Table struct {
 }
 
 // NewTable reads the functions of a file from .symtab and the dynamic symbols,
-// and at most maxBytes of them, as they are before their names are compressed (Truncated). When the file is damaged, it
-// keeps what could be read, and the error says what is wrong.
+// and at most maxBytes of them, as they are before their names are compressed (Truncated).
+// When the file is damaged, it keeps what could be read, and the error says what is wrong.
 func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 	t := &Table{memo: map[int]Function{}}
 	var all entries
