@@ -27,10 +27,12 @@ const (
 	olderMaxChunks  = 16 << 10
 )
 
-// Bounds of readDelay.
+// Bounds of readDelay, and how long samples wait at most where there is no hurry: a multiple of eventDelay,
+// so that one wake-up serves both.
 const (
-	minReadDelay = 100 * time.Millisecond
-	maxReadDelay = 200 * time.Millisecond
+	minReadDelay  = 100 * time.Millisecond
+	maxReadDelay  = 200 * time.Millisecond
+	longReadDelay = 2 * eventDelay
 )
 
 // Config of a Sampler. The zero value of a limit means the built-in maximum.
@@ -45,6 +47,8 @@ type Config struct {
 	// ReadDelay is the longest that a record waits in a ring buffer while it is not filled so
 	// far that the reader is woken; 0: what suits SamplesPerSecond.
 	ReadDelay time.Duration
+	// MaxReadDelay is the most that suits whoever gets the samples, where ReadDelay is 0; 0: any.
+	MaxReadDelay time.Duration
 	// EventRingBytes for the events of processes; a power of two and a multiple of the
 	// page size; 0: 256 KiB.
 	EventRingBytes int
@@ -78,6 +82,7 @@ type Config struct {
 	// For tests.
 	older      bool          // the objects for older kernels are used
 	eventDelay time.Duration // the longest that an event waits which can; 0: the default
+	slowDelay  time.Duration // as slowReadDelay; 0: what follows from the rest
 }
 
 // Period between two samples of one CPU.
@@ -127,4 +132,17 @@ func (c *Config) readDelay() time.Duration {
 		return c.ReadDelay
 	}
 	return min(max(samples*time.Second/time.Duration(c.SamplesPerSecond), minReadDelay), maxReadDelay)
+}
+
+// slowReadDelay is readDelay where there is no hurry: longer, unless MaxReadDelay is less, or as many
+// samples would come meanwhile that to wake up costs little beside them.
+func (c *Config) slowReadDelay() time.Duration {
+	const samplesPerSecond = 120
+	switch {
+	case c.slowDelay > 0:
+		return c.slowDelay
+	case c.ReadDelay > 0, c.SamplesPerSecond > samplesPerSecond, c.MaxReadDelay > 0 && c.MaxReadDelay < longReadDelay:
+		return c.readDelay()
+	}
+	return longReadDelay
 }

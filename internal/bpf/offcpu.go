@@ -112,7 +112,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if err := s.loadObjects(spec, &o.objs, shared); err != nil {
 		return nil, err
 	}
-	if o.ring, err = newRing(o.objs.Samples, int(mark), s.config.readDelay()); err != nil {
+	if o.ring, err = newRing(o.objs.Samples, int(mark), s.config.readDelay(), s.config.readDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
 	}
 	s.tablesMu.Lock()
@@ -218,7 +218,10 @@ func (s *Switch) parse(b []byte) error {
 }
 
 // Drain makes Read return ErrDrained once it has returned what is there now.
-func (o *OffCPU) Drain() error { return o.ring.drain() }
+func (o *OffCPU) Drain() { o.ring.drain() }
+
+// Hurry does nothing: switches are read often at all times.
+func (o *OffCPU) Hurry() {}
 
 // UnreadBytes in the ring buffer.
 func (o *OffCPU) UnreadBytes() int { return o.ring.unreadBytes() }

@@ -31,9 +31,9 @@ type ring struct {
 }
 
 // newRing reads m, whose records wake the reader when there are enough bytes of them; others
-// wait for at most a delay.
-func newRing(m *ebpf.Map, enough int, delay time.Duration) (*ring, error) {
-	waiter, err := wakeup.New(delay, m.FD())
+// wait for at most a delay in a hurry, and else for at most a longer one.
+func newRing(m *ebpf.Map, enough int, delay, slow time.Duration) (*ring, error) {
+	waiter, err := wakeup.NewSlowing(delay, slow, m.FD())
 	if err != nil {
 		return nil, fmt.Errorf("wait for records: %w", err)
 	}
@@ -99,13 +99,15 @@ func (r *ring) await() error {
 func (r *ring) hasEnough() bool { return r.unreadBytes() >= r.enough }
 
 // drain makes read return ErrDrained when it has returned all that is there.
-func (r *ring) drain() error {
+func (r *ring) drain() {
 	r.draining.Store(true)
-	if err := r.waiter.Tick(); err != nil {
-		return fmt.Errorf("drain ring buffer: %w", err)
-	}
-	return nil
+	r.waiter.Tick()
 }
+
+// hurryTime is how long a hurry lasts: what is new in a process is most often followed by more of it.
+const hurryTime = 2 * time.Second
+
+func (r *ring) hurry() { r.waiter.Hurry(hurryTime) }
 
 func (r *ring) isClosed() bool {
 	r.mu.Lock()

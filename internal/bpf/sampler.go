@@ -87,7 +87,7 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if s.events, err = newRing(s.objs.Events, 1, config.eventReadDelay()); err != nil {
+	if s.events, err = newRing(s.objs.Events, 1, config.eventReadDelay(), config.eventReadDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
 	}
 	if s.sideband, err = newSideband(); err != nil {
@@ -143,7 +143,7 @@ func (s *Sampler) load() error {
 		}
 		s.fixedBytes += contexts
 	}
-	if s.samples, err = newRing(s.objs.Samples, int(mark), c.readDelay()); err != nil {
+	if s.samples, err = newRing(s.objs.Samples, int(mark), c.readDelay(), c.slowReadDelay()); err != nil {
 		return fmt.Errorf("map sample ring buffer: %w", err)
 	}
 	return nil
@@ -232,7 +232,11 @@ func (s *Sampler) Read(r *Record) error {
 
 // Drain makes Read return ErrDrained once it has returned all records that are
 // in the ring buffer now.
-func (s *Sampler) Drain() error { return s.samples.drain() }
+func (s *Sampler) Drain() { s.samples.drain() }
+
+// Hurry has samples read soon after they were taken for the next seconds; else they wait longer, which
+// costs less. It is for when what they refer to may be gone.
+func (s *Sampler) Hurry() { s.samples.hurry() }
 
 // UnreadBytes in the sample ring buffer.
 func (s *Sampler) UnreadBytes() int { return s.samples.unreadBytes() }

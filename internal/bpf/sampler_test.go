@@ -271,7 +271,7 @@ func TestEventsDropped(t *testing.T) {
 	c, err := s.Counters()
 	require.NoError(t, err)
 	require.NotZero(t, c.EventsDropped)
-	require.NoError(t, s.events.drain())
+	s.events.drain()
 	read := uint64(0)
 	for ev := (record.Event{}); ; read++ {
 		err := readEvent(s, &ev)
@@ -387,7 +387,7 @@ func TestStopEndsEvents(t *testing.T) {
 	require.NoError(t, s.Stop())
 	cmd := exec.Command("/bin/true")
 	require.NoError(t, cmd.Run())
-	require.NoError(t, s.events.drain())
+	s.events.drain()
 	for ev := (record.Event{}); ; {
 		err := readEvent(s, &ev)
 		if errors.Is(err, ErrDrained) {

@@ -26,8 +26,8 @@ type aggregator struct {
 	maxBytes int
 	labels   *labels.Channel
 	registry *labels.Registry
-	// budgets says when the interval of the labels' budgets began, CLOCK_MONOTONIC.
-	budgets      uint64
+	// endNs is when the interval of the batch and of the labels' budgets ends, CLOCK_MONOTONIC.
+	endNs        uint64
 	perContainer bool
 	clockDueNs   int64 // of the sample with which the clock is looked at again
 	profiles     bool  // wanted, and so stacks and links
@@ -51,7 +51,7 @@ func newAggregator(o *Options, registry *labels.Registry, out *output, to *strea
 		maxBytes: o.Batches.MaxBytes,
 		labels:   registry.NewChannel(),
 		registry: registry,
-		budgets:  monotonicNow(),
+		endNs:    monotonicNow() + uint64(o.ReportInterval),
 		memory:   out.memory,
 
 		perContainer: o.Labels.PerContainer,
@@ -82,6 +82,7 @@ func (d *aggregator) add(rec *bpf.Record, end timeOff) {
 	}
 	decoded := d.decode(proc, rec)
 	if decoded.Counts[labels.AnomalyUnknownKey] > 0 {
+		d.stream.source.Hurry()
 		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
 			return
 		}
@@ -163,8 +164,8 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		s := &d.sample
 		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, record.OutcomeNone
 	}
-	if d.batch.add(of, &d.sample) && d.functions {
-		d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames)
+	if d.batch.add(of, &d.sample) && d.functions && d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames) {
+		d.stream.source.Hurry() // others may be as new, and gone soon
 	}
 }
 
@@ -204,19 +205,22 @@ func (d *aggregator) handOverAt(now uint64) {
 			d.labels.ForgetReads()
 		}
 	}
-	if !full && now < d.batch.startMono+uint64(d.interval) {
+	ended := now >= d.endNs
+	if !full && !ended {
 		return
 	}
 	// Not with each batch that is too large: what fills it is no reason for new budgets. And
 	// not before it is handed over: equal sets of one batch must be one set.
-	ended := now >= d.budgets+uint64(d.interval)
 	if ended {
 		d.releaseLabels()
 	}
 	d.handOver()
 	if ended {
 		d.labels.EndInterval()
-		d.budgets = now
+		// The reader wakes up some time after the end, which does not put off the next.
+		if d.endNs += uint64(d.interval); d.endNs <= now {
+			d.endNs = now + uint64(d.interval)
+		}
 	}
 	d.batch = d.output.newBatch(d.stream)
 }

@@ -241,6 +241,47 @@ func TestAwaiting(t *testing.T) {
 	require.Empty(t, d.awaiting.byUser)
 }
 
+// Samples are read soon while they refer to what is new: functions of language runtimes, and names.
+func TestAggregateHurries(t *testing.T) {
+	d, _ := testAggregator(t, func(o *Options) { o.Symbols.Skip = false }, nil)
+	source := d.stream.source.(*unhurried)
+	rec := &bpf.Record{
+		Process: record.ProcessID{TGID: 1, StartNs: 1}, PID: 1, UID: 10, TimeNs: monotonicNow(), UserFrames: []uint64{2, 3},
+	}
+	d.add(rec, timeOff{})
+	require.Zero(t, source.hurries)
+	function := []uint64{uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2)), 0x7f0000000000}
+	for range 3 {
+		rec.UserFrames = function
+		d.add(rec, timeOff{})
+		rec.UserFrames = append([]uint64{2}, function...) // another stack, of the same function
+		d.add(rec, timeOff{})
+	}
+	require.Equal(t, 1, source.hurries)
+	rec.Labels = unnamedAttribute()
+	d.add(rec, timeOff{})
+	require.Equal(t, 2, source.hurries)
+}
+
+// A batch is handed over when its interval has passed; that it was late does not put off the next.
+func TestHandOverAt(t *testing.T) {
+	const interval = 5 * time.Second
+	d, _ := testAggregator(t, func(o *Options) { o.ReportInterval = interval }, nil)
+	first := d.endNs
+	handsOver := func(now uint64) bool {
+		before := d.batch
+		d.handOverAt(now)
+		return d.batch != before
+	}
+	require.False(t, handsOver(first-1))
+	require.True(t, handsOver(first+uint64(interval/10)))
+	require.False(t, handsOver(first+uint64(interval)-1))
+	require.True(t, handsOver(first+uint64(interval)))
+	require.True(t, handsOver(first+uint64(10*interval)), "it is late by far")
+	require.False(t, handsOver(first+uint64(11*interval)-1))
+	require.True(t, handsOver(first+uint64(11*interval)))
+}
+
 // All that wait are bounded, whoever's they are.
 func TestAwaitingOfManyUsers(t *testing.T) {
 	var a awaiting

@@ -72,9 +72,17 @@ type cpuOutput struct {
 	cpu *stream
 }
 
+// unhurried is a source that only counts how often it was to hurry.
+type unhurried struct {
+	source
+	hurries int
+}
+
+func (u *unhurried) Hurry() { u.hurries++ }
+
 func newCPUOutput(o *Options, table *process.Table, fs procfs.FS) cpuOutput {
 	c, limits := &counts{}, newBudgets(&o.Limits)
-	e := cpuOutput{newOutput(o, c, table, fs, limits), newStream(o, profile.KindCPU, nil, &c.users, limits.memory)}
+	e := cpuOutput{newOutput(o, c, table, fs, limits), newStream(o, profile.KindCPU, &unhurried{}, &c.users, limits.memory)}
 	e.pending[profile.KindCPU] = e.cpu.pending
 	return e
 }

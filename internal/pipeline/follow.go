@@ -5,6 +5,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type follower struct {
 	table   *process.Table
 	stream  *stream              // of the sampler, which counts the events that were lost
 	handle  func([]record.Event) // of the table
+	hurry   func()               // of the sampler
 	update  func() (bool, error) // the sampler's UpdateCPUs
 	seconds *wakeup.Waiter       // between two repairs
 	alarm   *wakeup.Alarm        // of the table, which closes it if it ever runs
@@ -41,7 +43,7 @@ func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *str
 	}
 	return &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
-		handle: table.HandleEvents, update: sampler.UpdateCPUs, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
+		handle: table.HandleEvents, hurry: sampler.Hurry, update: sampler.UpdateCPUs, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -82,7 +84,15 @@ func (f *follower) followProcesses() {
 		}
 		f.some.Store(true)
 		f.handle(events[:n])
+		if slices.ContainsFunc(events[:n], begins) {
+			f.hurry()
+		}
 	}
+}
+
+// begins reports whether an event tells of a process that may be new, and so what its samples refer to.
+func begins(ev record.Event) bool {
+	return ev.Kind == record.EventExec || ev.Kind == record.EventFork || ev.Kind == record.EventSampled
 }
 
 func (f *follower) followMappings() {

@@ -46,6 +46,9 @@ func TestEventLoss(t *testing.T) {
 	p, err := newPipeline(o, os.Getpagesize())
 	require.NoError(t, err)
 	var stalled atomic.Bool
+	var hurries atomic.Int64
+	hurry := p.follower.hurry
+	p.follower.hurry = func() { hurries.Add(1); hurry() }
 	p.follower.handle = func(events []record.Event) {
 		for stalled.Load() {
 			time.Sleep(time.Millisecond)
@@ -72,6 +75,7 @@ func TestEventLoss(t *testing.T) {
 	stalled.Store(false)
 	began := time.Now()
 	require.Eventually(t, func() bool { return labelledAs(t, p, begun) == len(begun) }, time.Minute, 20*time.Millisecond)
+	require.NotZero(t, hurries.Load(), "processes began")
 	t.Logf("%d events were lost; all processes were known %v later", lost, time.Since(began).Round(time.Millisecond))
 }
 

@@ -171,6 +171,7 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 		SelectTargets:     selection != nil,
 		JudgeForked:       selection != nil && selection.ByPID,
 		SamplesPerSecond:  o.SamplesPerSecond,
+		MaxReadDelay:      o.ReportInterval / 2,
 		RingBufferBytes:   ring,
 		UserShare:         o.Ring.UserShare,
 		MaxMapBytes:       o.Limits.BPFMapBytes,
@@ -305,7 +306,8 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.follower.stop()
 	var errs []error
 	for _, stream := range p.streams {
-		errs = append(errs, stream.source.Stop(), stream.source.Drain())
+		errs = append(errs, stream.source.Stop())
+		stream.source.Drain()
 	}
 	p.drained.Wait() // what is in the ring buffer now; no consumer is waited for
 	p.output.finish(ctx)

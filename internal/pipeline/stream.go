@@ -41,7 +41,8 @@ type stream struct {
 type source interface {
 	Start() error
 	Stop() error
-	Drain() error
+	Drain()
+	Hurry()
 	Close() error
 	Counters() (bpf.Counters, error)
 	UserDrops() (map[uint32]uint64, error)

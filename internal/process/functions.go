@@ -168,10 +168,11 @@ func (f *functions) giveBack(keys []functionKey) {
 }
 
 // WantFunctions has the functions read that the frames of a language runtime in a user stack
-// stand for, those that are not known yet. It does no I/O. The user is that of the sample.
-func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) {
+// stand for, those that are not known yet, and reports whether there are any. It does no I/O. The
+// user is that of the sample.
+func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) bool {
 	if p.handle == 0 || !slices.ContainsFunc(frames, isRuntimeWord) {
-		return
+		return false
 	}
 	user := t.functionsUser(p, uid)
 	interval, any, short := t.functionsInterval.Load(), false, t.used(reducedEighths, budget.Scarce)
@@ -193,7 +194,7 @@ func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) {
 	swept := p.functions.swept != before // what they take has changed
 	p.functions.mu.Unlock()
 	if !any && !swept {
-		return
+		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,6 +202,7 @@ func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) {
 	if any && !p.exited && p.pid != 0 {
 		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
+	return any
 }
 
 func isRuntimeWord(word uint64) bool {

@@ -45,14 +45,16 @@ func (f *fake) readAll(p *Process, size int) {
 func TestFunctionsBounded(t *testing.T) {
 	f := newFake(t)
 	p := f.Lookup(image1, 42, nil)
-	f.WantFunctions(p, 1000, stack(0, maxFunctions))
+	require.False(t, f.WantFunctions(p, 1000, []uint64{1}))
+	require.True(t, f.WantFunctions(p, 1000, stack(0, maxFunctions)))
+	require.False(t, f.WantFunctions(p, 1000, stack(0, maxFunctions)), "they are wanted already")
 	require.Zero(t, f.Stats().FunctionsRefused)
 	f.readAll(p, 10)
 	require.EqualValues(t, maxFunctions, f.Stats().FunctionsRead)
 	word, object := record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2]
 	require.Equal(t, []langruntime.Frame{{Name: "large", Line: 2}}, p.Functions(nil, word, object))
 
-	f.WantFunctions(p, 1000, stack(maxFunctions, 3))
+	require.False(t, f.WantFunctions(p, 1000, stack(maxFunctions, 3)))
 	require.EqualValues(t, 3, f.Stats().FunctionsRefused)
 	require.Empty(t, p.Functions(nil, word, stack(maxFunctions, 1)[2]))
 	for range keptIntervals + 1 {

@@ -14,24 +14,31 @@ import (
 // A Waiter waits for its descriptor and for ticks. Wait is for one goroutine, the other methods
 // are for all.
 type Waiter struct {
-	interval time.Duration
-	epoll    *os.File // of the timer and the descriptor, in Go's poller
-	conn     syscall.RawConn
-	over     func(uintptr) bool // made once: a wait allocates nothing
+	interval, slow time.Duration // of ticks, in a hurry and else
+	epoll          *os.File      // of the timer and the descriptor, in Go's poller
+	conn           syscall.RawConn
+	over           func(uintptr) bool // made once: a wait allocates nothing
 
 	// Of this wait.
 	ready         func() bool
 	woken, ticked bool
 
-	mu     sync.Mutex
-	timer  Timer
-	closed bool
+	mu          sync.Mutex
+	timer       Timer
+	hurries     bool          // ticks come in interval
+	hurriesTill time.Duration // CLOCK_MONOTONIC
+	closed      bool
 }
 
 // New returns one with a tick in each interval, the first after one to two of them: at the multiples of
 // the interval on the clock, so that one wake-up of a thread serves all that tick. If fd is
 // not negative, it waits for that, too; the descriptor stays the caller's.
 func New(interval time.Duration, fd int) (*Waiter, error) {
+	return NewSlowing(interval, interval, fd)
+}
+
+// NewSlowing is New, but after the first tick, others come in a longer interval until Hurry is called.
+func NewSlowing(interval, slow time.Duration, fd int) (*Waiter, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make epoll descriptor: %w", err)
@@ -39,12 +46,13 @@ func New(interval time.Duration, fd int) (*Waiter, error) {
 	if err := unix.SetNonblock(epoll, true); err != nil { // else the poller does not take it
 		return nil, errors.Join(fmt.Errorf("set not to block: %w", err), unix.Close(epoll))
 	}
-	w := &Waiter{interval: interval, epoll: os.NewFile(uintptr(epoll), "wake-ups")}
+	w := &Waiter{interval: interval, slow: slow, hurries: true, epoll: os.NewFile(uintptr(epoll), "wake-ups")}
 	w.over = w.isOver
 	if w.timer, err = NewTimer(); err != nil {
 		return nil, errors.Join(err, w.epoll.Close())
 	}
-	errs := []error{w.tickFrom(2 * interval), watch(epoll, w.timer.FD())}
+	w.tickFrom(2 * interval)
+	errs := []error{watch(epoll, w.timer.FD())}
 	if fd >= 0 {
 		errs = append(errs, watch(epoll, fd))
 	}
@@ -64,13 +72,29 @@ func watch(epoll, fd int) error {
 
 // tickFrom has the timer tell at the last multiple of the interval that is not after some time from now,
 // and then in each interval.
-func (w *Waiter) tickFrom(after time.Duration) error {
-	first := (monotonic() + after).Truncate(w.interval)
-	value := unix.ItimerSpec{Interval: unix.NsecToTimespec(int64(w.interval)), Value: unix.NsecToTimespec(int64(max(first, 1)))}
-	if err := unix.TimerfdSettime(w.timer.FD(), unix.TFD_TIMER_ABSTIME, &value, nil); err != nil {
-		return fmt.Errorf("set timer: %w", err)
+func (w *Waiter) tickFrom(after time.Duration) {
+	interval := w.slow
+	if w.hurries {
+		interval = w.interval
 	}
-	return nil
+	first := (monotonic() + after).Truncate(interval)
+	w.timer.set(unix.TFD_TIMER_ABSTIME, unix.ItimerSpec{
+		Interval: unix.NsecToTimespec(int64(interval)), Value: unix.NsecToTimespec(int64(max(first, 1))),
+	})
+}
+
+// Hurry has ticks come in the shorter interval for some time.
+func (w *Waiter) Hurry(during time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.interval == w.slow {
+		return
+	}
+	w.hurriesTill = monotonic() + during
+	if !w.hurries {
+		w.hurries = true
+		w.tickFrom(w.interval)
+	}
 }
 
 // Wait returns when ready reports true, which is asked first and at each wake-up; or, if it is
@@ -100,17 +124,23 @@ func (w *Waiter) takeTick() bool {
 	if w.closed {
 		return false
 	}
-	return w.timer.Expired()
+	if !w.timer.Expired() {
+		return false
+	}
+	if w.hurries && w.interval != w.slow && monotonic() >= w.hurriesTill {
+		w.hurries = false
+		w.tickFrom(w.slow)
+	}
+	return true
 }
 
 // Tick makes one now; the others come when they would have come.
-func (w *Waiter) Tick() error {
+func (w *Waiter) Tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return nil
+	if !w.closed {
+		w.tickFrom(0) // a time that has passed
 	}
-	return w.tickFrom(0) // a time that has passed
 }
 
 // Close ends a wait with an error. It may be called twice.

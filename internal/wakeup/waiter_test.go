@@ -92,11 +92,44 @@ func TestTogether(t *testing.T) {
 		require.LessOrEqual(t, tick, after+most)
 	}
 	check(interval-time.Minute, 2*interval)
-	require.NoError(t, w.Tick())
+	w.Tick()
 	ticked, err := w.Wait(nil)
 	require.NoError(t, err)
 	require.True(t, ticked)
 	check(0, interval)
+}
+
+// Ticks come in the longer interval, but in a hurry.
+func TestHurry(t *testing.T) {
+	const interval, slow = time.Hour, 10_000 * time.Hour
+	w, err := wakeup.NewSlowing(interval, slow, -1)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, w.Close()) }()
+	left := func() time.Duration {
+		left, err := w.Left()
+		require.NoError(t, err)
+		return left
+	}
+	tick := func() {
+		w.Tick()
+		ticked, err := w.Wait(nil)
+		require.NoError(t, err)
+		require.True(t, ticked)
+	}
+	require.LessOrEqual(t, left(), 2*interval, "the first")
+	tick()
+	require.Greater(t, left(), interval)
+	w.Hurry(time.Hour)
+	require.LessOrEqual(t, left(), interval)
+	tick()
+	require.LessOrEqual(t, left(), interval, "it lasts")
+	w.Hurry(0)
+	tick()
+	require.Greater(t, left(), interval, "and ends")
+	w.Hurry(0)
+	require.LessOrEqual(t, left(), interval)
+	require.NoError(t, w.Close())
+	w.Hurry(time.Hour)
 }
 
 func monotonic(t *testing.T) time.Duration {
@@ -147,16 +180,16 @@ func TestTick(t *testing.T) {
 	for _, first := range []time.Duration{0, 10 * time.Millisecond} {
 		w := newWaiter(t, time.Hour, -1)
 		if first == 0 {
-			require.NoError(t, w.Tick())
+			w.Tick()
 		} else {
-			time.AfterFunc(first, func() { _ = w.Tick() })
+			time.AfterFunc(first, w.Tick)
 		}
 		ticked, err := w.Wait(nil)
 		require.NoError(t, err)
 		require.True(t, ticked)
 	}
 	w := newWaiter(t, 20*time.Millisecond, -1)
-	require.NoError(t, w.Tick())
+	w.Tick()
 	for n := 0; n < 3; {
 		ticked, err := w.Wait(nil)
 		require.NoError(t, err)
@@ -174,7 +207,7 @@ func TestClose(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.Wait(nil)
 	require.Error(t, err)
-	require.NoError(t, w.Tick())
+	w.Tick()
 	require.NoError(t, w.Close())
 }
 

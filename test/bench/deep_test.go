@@ -69,10 +69,10 @@ func (b *deepBench) add(c deepCase) {
 	b.cases = append(b.cases, c)
 }
 
-// rounds measures both collectors at a rate.
-func (b *deepBench) rounds(run *paired.Run, rate deepRate) *paired.Series {
+// rounds measures both collectors at a rate, so many times.
+func (b *deepBench) rounds(run *paired.Run, rate deepRate, n int) *paired.Series {
 	name := fmt.Sprintf("%d Hz", rate.hz)
-	series := run.Rounds(name, testutil.Size(10, 1, 1), bothProfilers, func(subject string) paired.Figures {
+	series := run.Rounds(name, n, bothProfilers, func(subject string) paired.Figures {
 		return b.measure(subject, rate)
 	})
 	printSeries(name, series, b.figures(), bothProfilers...)

@@ -33,6 +33,9 @@ const runtimesShallow, runtimesDeep = 10, 60
 // runtimesWarm is how long a program has run before it is measured: it is compiled meanwhile.
 var runtimesWarm = testutil.Size(10*time.Second, 2*time.Second, 2*time.Second)
 
+// runtimesRounds are more than ten, of which most intervals held the goal.
+var runtimesRounds = testutil.Size(16, 1, 1)
+
 var runtimesRate = testutil.Size(deepRate{97, 1}, deepRate{97, 3}, deepRate{97, 1})
 
 // TestBenchRuntimes compares what samples of Python, Java and JavaScript cost with the OTel
@@ -74,7 +77,7 @@ func TestBenchRuntimes(t *testing.T) {
 		}
 	}
 	b.bare = measureBareProfilers(t, run)
-	series := b.rounds(run, runtimesRate)
+	series := b.rounds(run, runtimesRate, runtimesRounds)
 	var claims []paired.Claim
 	claim := func(what, of, to, figure string, goal float64) {
 		claims = append(claims, paired.Claim{What: what, Values: series.Ratios(of, to, figure), Goal: goal})

@@ -34,6 +34,8 @@ var unwindDepths = []int{10, 100}
 
 var unwindRates = testutil.Size([]deepRate{{20, 2}, {97, 1}, {997, 1}}, []deepRate{{97, 3}}, []deepRate{{97, 1}})
 
+var unwindRounds = testutil.Size(10, 1, 1)
+
 // TestBenchUnwind compares what samples of deep stacks cost with the OTel eBPF profiler's
 // receiver: the programs are of C, -O2 without frame pointers, spin at a known depth on
 // every CPU, and publish no labels. A round starts one collector after the other.
@@ -60,7 +62,7 @@ func TestBenchUnwind(t *testing.T) {
 	b.bare = measureBareProfilers(t, run)
 	var claims []paired.Claim
 	for _, rate := range unwindRates {
-		series := b.rounds(run, rate)
+		series := b.rounds(run, rate, unwindRounds)
 		claim := func(what, figure string, goal float64) {
 			claims = append(claims, paired.Claim{
 				What: fmt.Sprintf("%d Hz, %s", rate.hz, what), Values: series.Ratios(ours, peer, figure), Goal: goal,

@@ -81,7 +81,8 @@ func startSampling() (*sampling, error) {
 
 // stop ends sampling when all samples have been read.
 func (s *sampling) stop() error {
-	err := errors.Join(s.sampler.Stop(), s.sampler.Drain())
+	err := s.sampler.Stop()
+	s.sampler.Drain()
 	<-s.drained
 	s.cancel()
 	err = errors.Join(err, s.sampler.Close())
