@@ -263,6 +263,13 @@ func TestAggregateHurries(t *testing.T) {
 	require.Equal(t, 2, source.hurries)
 }
 
+// Samples wait for at most half of the interval of a batch.
+func TestReadDelayOfInterval(t *testing.T) {
+	o, _ := testOptions(func(o *Options) { o.ReportInterval = 100 * time.Millisecond })
+	config := samplerConfig(o, bpf.CPUs{Online: 1, Possible: 1, Room: 1}, nil, 0)
+	require.Equal(t, 50*time.Millisecond, config.MaxReadDelay)
+}
+
 // A batch is handed over when its interval has passed; that it was late does not put off the next.
 func TestHandOverAt(t *testing.T) {
 	const interval = 5 * time.Second

@@ -165,14 +165,28 @@ func (p *Pipeline) open(kind profile.Kind, from source, by reader) {
 }
 
 func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
-	ring, maps := o.ringBytes(on), o.MapBytes()
-	sampler, err := bpf.New(bpf.Config{
+	config := samplerConfig(o, on, selection, eventRingBytes)
+	sampler, err := bpf.New(config)
+	if errors.Is(err, bpf.ErrMapBytes) {
+		// How much some maps take depends on the number of CPUs.
+		return nil, fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host, with %d for unwind rows, %d for the ring buffer and %d for that of off-CPU profiles: raise it: %w",
+			o.Limits.BPFMapBytes, config.MaxTableBytes, config.RingBufferBytes, config.OffCPURingBytes, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start sampler: %w", err)
+	}
+	return sampler, nil
+}
+
+func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) bpf.Config {
+	maps := o.MapBytes()
+	return bpf.Config{
 		EventRingBytes:    eventRingBytes,
 		SelectTargets:     selection != nil,
 		JudgeForked:       selection != nil && selection.ByPID,
 		SamplesPerSecond:  o.SamplesPerSecond,
 		MaxReadDelay:      o.ReportInterval / 2,
-		RingBufferBytes:   ring,
+		RingBufferBytes:   o.ringBytes(on),
 		UserShare:         o.Ring.UserShare,
 		MaxMapBytes:       o.Limits.BPFMapBytes,
 		MaxTableBytes:     maps.Unwind,
@@ -183,16 +197,7 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 		MaxKeyBytes:       o.Labels.MaxKeyBytes,
 		MaxValueBytes:     o.Labels.MaxValueBytes,
 		WholeVerifierLog:  o.Kernel.WholeVerifierLog,
-	})
-	if errors.Is(err, bpf.ErrMapBytes) {
-		// How much some maps take depends on the number of CPUs.
-		return nil, fmt.Errorf("start sampler: max_bpf_map_bytes %d is too low on this host, with %d for unwind rows, %d for the ring buffer and %d for that of off-CPU profiles: raise it: %w",
-			o.Limits.BPFMapBytes, maps.Unwind, ring, maps.OffCPURing, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("start sampler: %w", err)
-	}
-	return sampler, nil
 }
 
 func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *wakeup.Alarm) *process.Table {
