@@ -54,6 +54,9 @@ func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
 		l = l.add(t.offset(), int32(of.line(position(t.position).offset())))
 	}
+	if h.lines += len(l); h.lines > maxReadLines {
+		return nil, tooMuch()
+	}
 	return l, nil
 }
 

@@ -1,7 +1,9 @@
 package v8js
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math"
 	"strings"
 	"testing"
 
@@ -327,10 +329,16 @@ func TestScriptsAlternate(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Neither reads nor bytes of one object have no end.
+// Neither reads nor bytes of one object have no end, nor what is kept meanwhile.
 func TestReadBounded(t *testing.T) {
 	const calls = 4000
 	table := make([]byte, maxTableBytes)
+	lines := []byte{4, 20} // each entry is of another line than the one before: of offsets 4 and 9
+	for len(lines) < maxTableBytes {
+		lines = append(lines, 4, 20, 4, 19)
+	}
+	lines = lines[:maxTableBytes]
+	const entries = maxTableBytes / 2
 	for what, tc := range map[string]struct {
 		functions int
 		table     []byte
@@ -339,6 +347,8 @@ func TestReadBounded(t *testing.T) {
 		"as usual":     {functions: 2},
 		"many objects": {functions: calls, gone: true},
 		"large tables": {functions: 2 + maxReadBytes/maxTableBytes, table: table, gone: true},
+		"some lines":   {functions: maxReadLines/entries - 1, table: lines},
+		"many lines":   {functions: maxReadLines/entries + 1, table: lines, gone: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := roomy(4 << 20)
@@ -363,6 +373,13 @@ func TestReadBounded(t *testing.T) {
 			require.Len(t, f.Frames(nil, uint32(callOf(calls-1))), 2)
 		})
 	}
+}
+
+// What bounds how many numbers are taken bounds the bytes.
+func TestUnsignedBounded(t *testing.T) {
+	b := bytes.Repeat([]byte{0xff}, maxTableBytes)
+	require.Equal(t, uint64(math.MaxUint64), unsigned(&b))
+	require.Len(t, b, maxTableBytes-10)
 }
 
 // A position stands for so many functions within each other, or the code for none.

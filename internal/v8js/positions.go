@@ -42,14 +42,13 @@ func (t *positionTable) next() bool {
 	return true
 }
 
-// unsigned takes a number: 7 bits a byte, the lowest first, while bit 7 is set.
+// unsigned takes a number: 7 bits a byte, the lowest first, while bit 7 is set. It takes no more
+// bytes than 64 bits need, whatever they are: so the numbers that are taken bound the work.
 func unsigned(b *[]byte) (v uint64) {
-	for shift := 0; len(*b) > 0; shift += 7 {
+	for shift := 0; len(*b) > 0 && shift < 64; shift += 7 {
 		c := (*b)[0]
 		*b = (*b)[1:]
-		if shift < 64 {
-			v |= uint64(c&0x7f) << shift
-		}
+		v |= uint64(c&0x7f) << shift
 		if c&0x80 == 0 {
 			break
 		}

@@ -15,7 +15,7 @@ SEPARATE int move_window(struct stack_walk *w, __u64 addr)
 
 	if (!w)
 		return false;
-	if (WALKS_RUNTIMES && w->below && offset >= w->below) {
+	if (WALKS_RUNTIMES && w->below && offset >= w->below && offset <= MIN_PAGE_BYTES - sizeof(__u64)) {
 		addr -= w->below;
 		offset -= w->below;
 	}
