@@ -26,24 +26,22 @@ func TestCodeSegment(t *testing.T) {
 		t.Run(fmt.Sprintf("%#x", tc.segment), func(t *testing.T) {
 			s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 			require.NoError(t, s.Start())
-			pid, ended := make(chan int), make(chan error, 1)
+			traced, ended := make(chan tracedReader), make(chan error, 1)
 			go func() {
 				runtime.LockOSThread() // which is the tracer
-				ended <- traceReader(tc.segment, pid)
+				ended <- traceReader(tc.segment, traced)
 			}()
-			reader := <-pid
-			if reader == 0 {
+			reader := <-traced
+			if reader.pid == 0 {
 				require.NoError(t, <-ended)
 			}
 			t.Cleanup(func() {
-				_ = syscall.Kill(reader, syscall.SIGKILL)
+				_ = syscall.Kill(reader.pid, syscall.SIGKILL)
 				<-ended
 			})
-			var since unix.Timespec
-			require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &since))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
-				if r.PID != uint32(reader) || r.TimeNs < uint64(since.Nano()) || !slices.ContainsFunc(r.KernelFrames, inRead) {
+				if r.PID != uint32(reader.pid) || r.TimeNs < reader.sinceNs || !slices.ContainsFunc(r.KernelFrames, inRead) {
 					return false
 				}
 				require.Equal(t, tc.compat, r.UserStack == record.OutcomeCompat)
@@ -55,18 +53,24 @@ func TestCodeSegment(t *testing.T) {
 	}
 }
 
-// traceReader starts a program that reads much at a time and tells its PID when it is in
-// that call, with a code segment of our own. It ends when the call or the program does.
-func traceReader(segment uint64, pid chan<- int) error {
+// tracedReader is a program that is in a call since a time.
+type tracedReader struct {
+	pid     int
+	sinceNs uint64
+}
+
+// traceReader starts a program that reads much at a time and tells when it is in that call,
+// with a code segment of our own. It ends when the call or the program does.
+func traceReader(segment uint64, traced chan<- tracedReader) error {
 	const size, read = 1 << 30, 0
 	cmd := exec.Command("/bin/dd", "if=/dev/zero", "of=/dev/null", fmt.Sprintf("bs=%d", size))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
-		pid <- 0
+		traced <- tracedReader{}
 		return err
 	}
 	end := func(err error) error {
-		pid <- 0
+		traced <- tracedReader{}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return err
@@ -87,11 +91,15 @@ func traceReader(segment uint64, pid chan<- int) error {
 				return end(err)
 			}
 		}
+		var since unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &since); err != nil {
+			return end(err)
+		}
 		if err := syscall.PtraceSyscall(cmd.Process.Pid, 0); err != nil {
 			return end(err)
 		}
 		if entered {
-			pid <- cmd.Process.Pid
+			traced <- tracedReader{pid: cmd.Process.Pid, sinceNs: uint64(since.Nano())}
 			return cmd.Wait()
 		}
 	}

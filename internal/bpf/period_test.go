@@ -7,33 +7,42 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // A sample stands for a period of CPU time: as many come of a process as it has used periods.
 func TestPeriod(t *testing.T) {
-	const enough = 500 * time.Millisecond
+	const enough = time.Second
 	program := buildTarget(t)
 	config := Config{SamplesPerSecond: 997, RingBufferBytes: 8 << 20}
-	s := newSampler(t, config)
-	tgt := startTarget(t, program, "labels-1")
-	pin(t, tgt.pid, 0)
-	before, _ := schedule(t, tgt.pid)
-	require.NoError(t, s.Start())
-	used := uint64(0)
-	require.Eventually(t, func() bool {
-		now, _ := schedule(t, tgt.pid)
-		used = now - before
-		return used > uint64(enough)
-	}, time.Minute, 10*time.Millisecond, "the target gets no CPU")
-	samples := 0
-	drain(t, s, func(r *Record) {
-		if r.PID == tgt.pid {
-			samples++
+	testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
+		s := newSampler(t, config)
+		tgt := startTarget(t, program, "labels-1")
+		pin(t, tgt.pid, 0)
+		used := func() time.Duration {
+			ns, _ := schedule(t, tgt.pid)
+			return time.Duration(ns)
 		}
+		// While sampling starts and stops, it may or may not be sampled.
+		before := used()
+		require.NoError(t, s.Start())
+		started := used()
+		require.Eventually(t, func() bool { return used()-started > enough }, 5*time.Minute, 10*time.Millisecond, "the target gets no CPU")
+		stopping := used()
+		samples := 0
+		drain(t, s, func(r *Record) {
+			if r.PID == tgt.pid {
+				samples++
+			}
+		})
+		after := used()
+		c, err := s.Counters()
+		require.NoError(t, err)
+		require.Zero(t, c.DroppedRingFull)
+		sampled := time.Duration(samples) * config.Period()
+		t.Logf("%d samples, for %v, in %v to %v of CPU time", samples, sampled, stopping-started, after-before)
+		require.GreaterOrEqual(bounds, sampled, (stopping-started)*7/10)
+		require.LessOrEqual(bounds, sampled, (after-before)*13/10)
 	})
-	c, err := s.Counters()
-	require.NoError(t, err)
-	require.Zero(t, c.DroppedRingFull)
-	t.Logf("%d samples in %v of CPU time", samples, time.Duration(used))
-	require.InEpsilon(t, float64(used), float64(samples)*float64(config.Period()), 0.3)
 }

@@ -198,7 +198,7 @@ func TestExecOfKnownProcess(t *testing.T) {
 	s, program, execs := execsOf(t)
 	awaitExec := func(pid int) {
 		t.Helper()
-		for late := time.After(10 * time.Second); ; {
+		for late := time.After(time.Minute); ; {
 			select {
 			case got := <-execs:
 				if got == pid {

@@ -373,11 +373,11 @@ func TestReadIdle(t *testing.T) {
 	}
 	require.ErrorIs(t, next(), ErrIdle)
 	began := time.Now()
-	const ticks = 5 // of which one may have come already, and the next may be about to
+	const ticks = 5 // of which two may have come already, and the next may be about to
 	for range ticks {
 		require.ErrorIs(t, next(), ErrIdle)
 	}
-	require.Greater(t, time.Since(began), (ticks-2)*s.config.readDelay(), "it does not wait")
+	require.Greater(t, time.Since(began), (ticks-3)*s.config.readDelay(), "it does not wait")
 	require.NoError(t, s.Close())
 	err := next()
 	for errors.Is(err, ErrIdle) {

@@ -144,9 +144,10 @@ func TestUserShareBytes(t *testing.T) {
 
 // No account is kept while what is unread is less than what is for all.
 func TestNoAccount(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 4 << 20, UserShare: 0.5})
-	require.NoError(t, s.Start())
+	// For all are 4 MiB: a thousand samples have room there, however late they are read.
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 64 << 20, UserShare: 0.5})
 	startAs(t, floodUser, spin)
+	require.NoError(t, s.Start())
 	n := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.UID == floodUser {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 func readMappingEvents(s *Sampler, visit func(record.Event)) error {
@@ -60,7 +61,9 @@ func TestMappingEvents(t *testing.T) {
 }
 
 // Of several mappings of a process that are told together, the last one's time is.
-func TestMappingTimes(t *testing.T) {
+func TestMappingTimes(t *testing.T) { testutil.Measure(t, measureMappingTimes) }
+
+func measureMappingTimes(t *testing.T, bounds *testutil.Bounds) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	onOneCPU(t)
@@ -69,7 +72,7 @@ func TestMappingTimes(t *testing.T) {
 	last := monotonicNs(t)
 	mapCode(t)
 	events, crowded := s.sideband.drain(nil)
-	require.False(t, crowded)
+	require.False(bounds, crowded, "others have run programs meanwhile")
 	for i := 1; i < len(events); i++ {
 		require.NotEqual(t, events[i-1], record.Event{Kind: record.EventMapping, PID: events[i].PID, TimeNs: events[i-1].TimeNs}, "once for a run")
 	}
@@ -94,7 +97,9 @@ func TestMappingsCrowd(t *testing.T) {
 
 // While mappings follow each other, the reader looks for them some times a second, and misses
 // none, nor those that come after a pause.
-func TestMappingBurst(t *testing.T) {
+func TestMappingBurst(t *testing.T) { testutil.Measure(t, measureMappingBurst) }
+
+func measureMappingBurst(t *testing.T, bounds *testutil.Bounds) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	looks, told := 0, make(chan uint64, 10_000)
@@ -128,7 +133,7 @@ func TestMappingBurst(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-done, ErrClosed)
-	require.LessOrEqual(t, looks, most)
+	require.LessOrEqual(bounds, looks, most)
 }
 
 // onOneCPU keeps the goroutine on one CPU until the test ends, and says on which.
@@ -195,7 +200,9 @@ func TestMappingEventsLost(t *testing.T) {
 }
 
 // All processes are told of that have mapped something since the reader looked last.
-func TestMappingEventsOfAll(t *testing.T) {
+func TestMappingEventsOfAll(t *testing.T) { testutil.Measure(t, measureMappingEventsOfAll) }
+
+func measureMappingEventsOfAll(t *testing.T, bounds *testutil.Bounds) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
 	wanted := map[uint32]bool{}
@@ -205,13 +212,14 @@ func TestMappingEventsOfAll(t *testing.T) {
 		wanted[uint32(cmd.Process.Pid)] = true
 	}
 	told := make(chan record.Event, 10_000)
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		done <- readMappingEvents(s, func(ev record.Event) { told <- ev })
 	}()
 	for deadline := time.After(time.Minute); len(wanted) > 0; {
 		select {
 		case ev := <-told:
+			require.NotEqual(bounds, record.EventMappingsLost, ev.Kind, "others have run programs meanwhile")
 			delete(wanted, uint32(ev.PID))
 		case <-deadline:
 			t.Fatalf("nothing is told of %v", wanted)

@@ -53,7 +53,7 @@ func TestBlockedConsumer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		handOver() // of an interval without samples
 		return d.table.Stats().Processes == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	for _, handle := range handles {
 		_, held := d.table.Process(handle)
 		require.True(t, held)
@@ -118,7 +118,7 @@ func TestFunctionsMakeRoom(t *testing.T) {
 	require.Eventually(t, func() bool {
 		handOverAgain(d, rec)
 		return !want()
-	}, 10*time.Second, 2*d.output.interval)
+	}, time.Minute, 2*d.output.interval)
 	d.output.finish(t.Context())
 }
 

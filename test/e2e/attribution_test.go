@@ -22,7 +22,7 @@ import (
 // attributionBatches complete ones, of each run; so many runs go on together.
 var (
 	attributionBatches  = size(3, 1, 1)
-	attributionTogether = size(4, 12, 4) // four give each writer half a CPU
+	attributionTogether = size(4, 6, 4) // four give each writer half a CPU
 )
 
 const (

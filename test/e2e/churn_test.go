@@ -160,6 +160,7 @@ func churnInNamespace(t *testing.T) {
 	}, func(o *pipeline.Options) { o.Symbols.MaxBytes = 2 << 20 /* full soon */ })
 	churn(t, dir, size(3*time.Second, time.Second, 3*time.Second)) // whatever is made once is made now
 	time.Sleep(2 * time.Second)                                    // processes stay for a batch or two
+	settledKernelObjectsOf(t, os.Getpid())
 	before := holdingsOf(t, r)
 	fmt.Printf("churn: before: %v\n", before)
 	said := churn(t, dir, churnTime(t))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
@@ -20,7 +21,7 @@ var (
 
 // goContextRow runs a service that is traced by dd-trace-go, again and again. Its labels
 // have the id of the span, and none of the trace: no link, but an attribute.
-func goContextRow(t *testing.T) *contextRow {
+func goContextRow(t *testing.T, bounds *testutil.Bounds) *contextRow {
 	row := &contextRow{writer: "dd-trace-go", lacks: []property{ofFlags, ofFork}}
 	program := buildDDWriter(t)
 	for range realStarts {
@@ -32,7 +33,7 @@ func goContextRow(t *testing.T) *contextRow {
 			require.NoError(t, w.cmd.Wait())
 		})
 		log := w.read(t)
-		row.checkSpans(t, of(hits, int64(w.cmd.Process.Pid)), log)
+		row.checkSpans(t, bounds, of(hits, int64(w.cmd.Process.Pid)), log)
 		for _, h := range of(hits, log.child) {
 			if h.executable == "spin-plain" { // and not yet the service
 				row.checkOther(t, &h)
@@ -42,7 +43,7 @@ func goContextRow(t *testing.T) *contextRow {
 	return row
 }
 
-func (row *contextRow) checkSpans(t *testing.T, hits []contextHit, log *ddLog) {
+func (row *contextRow) checkSpans(t *testing.T, bounds *testutil.Bounds, hits []contextHit, log *ddLog) {
 	var first, labelled time.Duration
 	named := false
 	seen := map[string]bool{} // spans: whether all of their samples were right
@@ -79,7 +80,7 @@ func (row *contextRow) checkSpans(t *testing.T, hits []contextHit, log *ddLog) {
 			seen[spans[n].id] = true
 		}
 	}
-	require.NotZero(t, labelled)
+	require.NotZero(bounds, labelled, "found")
 	for id, good := range seen {
 		row.check(t, ofUpdate, good, "span %s", id)
 	}

@@ -31,7 +31,7 @@ func nodeContextRows(t *testing.T, bounds *testutil.Bounds) (rows []*contextRow)
 				server.load(t, realTime)
 				log = server.end(t)
 			})
-			l, m := row.checkRequests(t, of(hits, int64(server.pid)), server.pid, log, writer)
+			l, m := row.checkRequests(t, bounds, of(hits, int64(server.pid)), server.pid, log, writer)
 			linked, missing = linked+l, missing+m
 			for _, h := range of(hits, log.child) {
 				if h.executable == "spin-plain" { // and not yet Node.js
@@ -46,7 +46,7 @@ func nodeContextRows(t *testing.T, bounds *testutil.Bounds) (rows []*contextRow)
 
 // checkRequests checks the samples of the serving thread, while a request burned. The
 // garbage collector makes for some without labels: missing.
-func (row *contextRow) checkRequests(t *testing.T, hits []contextHit, pid int, log *nodeLog, writer string) (linked, missing int) {
+func (row *contextRow) checkRequests(t *testing.T, bounds *testutil.Bounds, hits []contextHit, pid int, log *nodeLog, writer string) (linked, missing int) {
 	var first, labelled time.Duration
 	burns := map[uint64]bool{} // by when they began: whether all of the linked samples were right
 	began := log.main["burn"][0].start
@@ -84,7 +84,7 @@ func (row *contextRow) checkRequests(t *testing.T, hits []contextHit, pid int, l
 		before, seen := burns[burn.start]
 		burns[burn.start] = good && (before || !seen)
 	}
-	require.NotZero(t, labelled)
+	require.NotZero(bounds, labelled, "found")
 	for _, good := range burns {
 		row.check(t, ofUpdate, good, "a request")
 	}

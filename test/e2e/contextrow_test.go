@@ -75,7 +75,7 @@ func requireContextTable(t *testing.T, bounds *testutil.Bounds, rows []*contextR
 				cell += fmt.Sprintf(" (%d failed)", row.failed[p])
 				fallthrough
 			default:
-				assert.NotZero(t, row.checked[p], "%s: %s", row.writer, propertyNames[p])
+				assert.NotZero(bounds, row.checked[p], "%s: %s", row.writer, propertyNames[p])
 				assert.Zero(t, row.failed[p], "%s: %s", row.writer, propertyNames[p])
 			}
 			checked += row.checked[p]

@@ -48,7 +48,7 @@ func TestContexts(t *testing.T) {
 func measureContexts(t *testing.T, bounds *testutil.Bounds) {
 	others := othersCPU(t)
 	rows := updatedRows(t)
-	rows = append(rows, goContextRow(t))
+	rows = append(rows, goContextRow(t, bounds))
 	rows = append(rows, nodeContextRows(t, bounds)...)
 	testutil.ReportLabelAssertions(t.Name(), requireContextTable(t, bounds, rows, others()))
 }

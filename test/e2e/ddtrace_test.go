@@ -18,8 +18,6 @@ import (
 
 var ddSamples = size(10_000, 1000, 1000)
 
-const ddFound = 4 // batches in which the program may be found
-
 // TestRealWriterDDTraceGo: a service traced by dd-trace-go. Each sample of a request
 // has the ids of a span that the service logged, one of those that ran the function
 // in which the sample was taken at that time, and the resource that dd-trace-go publishes.
@@ -28,14 +26,17 @@ func TestRealWriterDDTraceGo(t *testing.T) {
 	w := startDDWriter(t, buildDDWriter(t))
 
 	var hits []hit
-	batches := 0
+	found := false // by the receiver: what comes after a batch that has all of the program
 	out := &sink{t: t, visit: func(b flatBatch) {
-		if batches++; batches <= ddFound {
-			return
-		}
+		before := found
 		for i := range b.hits {
-			if b.hits[i].pid == int64(w.cmd.Process.Pid) {
-				hits = append(hits, b.hits[i])
+			h := &b.hits[i]
+			switch {
+			case h.pid != int64(w.cmd.Process.Pid):
+			case before:
+				hits = append(hits, *h)
+			default:
+				found = found || h.attrs[prefix+"span id"] != "" && h.resource["service.name"] != ""
 			}
 		}
 	}}

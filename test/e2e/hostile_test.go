@@ -179,6 +179,7 @@ func TestHostile(t *testing.T) {
 	fmt.Printf("%v\n", account)
 	_, received := out.received()
 	requireFlushed(t, account, received)
+	require.Equal(t, account["hits"], account["emitted"]+account["filtered_idle"], "nothing is dropped")
 }
 
 // startSpin runs a program that says nothing until the end of the test.
@@ -287,11 +288,12 @@ func (w *goodWriter) add(h *hit) {
 	w.publishes[tid] = true
 }
 
-// check allows the few instructions between two sets, in which a thread has none.
+// check allows the few instructions between two sets, in which a thread has none: two samples,
+// and a share of many.
 func (w *goodWriter) check(t *testing.T) {
 	t.Helper()
 	fmt.Printf("%-18s %6d samples labelled rightly, %d without labels\n", w.variant, w.checked, w.unlabelled)
 	require.NoError(t, w.wrong, w.variant)
 	require.GreaterOrEqual(t, w.checked, goodEnough, w.variant)
-	require.LessOrEqual(t, w.unlabelled, 2, w.variant)
+	require.LessOrEqual(t, float64(w.unlabelled), 2+fidelityMaxUnlabelled(t)*float64(w.checked), w.variant)
 }

@@ -148,7 +148,10 @@ func testMetricsAgree(t *testing.T) {
 		c.Metrics.Interval = time.Second
 		c.MaxMemoryBytes = 4 << 30 // the consumer here may be slow
 		c.Targets.Exclude = []customlabelsreceiver.TargetSelector{{PID: os.Getpid()}}
-	}, func(o *pipeline.Options) { o.Ring.UserShare, o.Metrics.MaxUserSeries = 1, metricsSeries })
+	}, func(o *pipeline.Options) {
+		o.Ring.UserShare, o.Metrics.MaxUserSeries = 1, metricsSeries
+		o.Batches.MaxPending = 64
+	})
 	lost := func(what string) int64 {
 		if _, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_metric_overflow"); err != nil {
 			return 0 // nothing yet

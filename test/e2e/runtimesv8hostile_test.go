@@ -41,7 +41,9 @@ func testV8Lost(t *testing.T) {
 	require.Less(t, results["stack_whole"], int64(10))
 }
 
-func testV8Nonsense(t *testing.T) {
+func testV8Nonsense(t *testing.T) { testutil.Measure(t, measureV8Nonsense) }
+
+func measureV8Nonsense(t *testing.T, bounds *testutil.Bounds) {
 	node := v8Node(t)
 	program, args := compileHostileV8(t, node, "hostilev8.c")
 	hostile := testutil.StartPath(t, program, args...)
@@ -50,6 +52,6 @@ func testV8Nonsense(t *testing.T) {
 	results := r.metric("runtime_results", "result")
 	t.Logf("%v", results)
 	require.Zero(t, n.wrong)
-	require.GreaterOrEqual(t, float64(n.whole), v8MinWhole*float64(n.all-n.idle))
+	require.GreaterOrEqual(bounds, float64(n.whole), v8MinWhole*float64(n.all-n.idle))
 	require.Greater(t, results["stack_invalid"], int64(v8HostileSamples/10))
 }
