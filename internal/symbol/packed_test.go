@@ -13,7 +13,7 @@ import (
 func unpacked(p *packed) iter.Seq2[int, packedFunction] {
 	return func(yield func(int, packedFunction) bool) {
 		for i := range p.n {
-			d := p.block(i/packedBlock, nil)
+			d, _ := p.block(i/packedBlock, nil)
 			for range i%packedBlock + 1 {
 				d.next()
 			}
@@ -78,7 +78,7 @@ func FuzzPacked(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) { requirePacked(t, entriesOfLines(lines)) })
 }
 
-// The functions of this kernel are all there, in less memory: on x86-64, a third.
+// The functions of this kernel are all there, in less memory: on x86-64, a sixth.
 func TestPackedKernel(t *testing.T) {
 	var e entries
 	for line := range strings.Lines(mustRead(t, "/proc/kallsyms")) {
@@ -90,5 +90,6 @@ func TestPackedKernel(t *testing.T) {
 	for i, f := range unpacked(p) {
 		require.Equal(t, string(e.nameOf(i)), string(f.name))
 	}
-	require.Less(t, p.bytes(), e.bytes()*3/4)
+	t.Logf("%d functions, %d KiB, before %d", p.n, p.bytes()>>10, e.bytes()>>10)
+	require.Less(t, p.bytes(), e.bytes()/2)
 }
