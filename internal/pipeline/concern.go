@@ -6,7 +6,8 @@ type Concern uint8
 
 // The concerns, the worst first.
 const (
-	ConcernProfiles      Concern = iota // the next consumer refuses profiles: samples are lost
+	ConcernSamples       Concern = iota // samples cannot be read any more; this one does not recover
+	ConcernProfiles                     // the next consumer refuses profiles: samples are lost
 	ConcernCPUs                         // some CPUs are not sampled
 	ConcernProcessEvents                // new processes are seen late
 	ConcernMappingEvents                // libraries that are loaded later are seen late

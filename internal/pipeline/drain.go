@@ -13,6 +13,7 @@ import (
 type drain struct {
 	aggregator
 	reader reader
+	broken func(error) // told why the source cannot be read any more
 }
 
 // A reader takes what a source has next.
@@ -41,7 +42,10 @@ func (d *drain) run() {
 		case errors.As(err, &malformed):
 			d.stream.drop(DropMalformed, 1)
 			continue
-		default: // drained, or closed without having been drained
+		default: // drained, or closed without having been drained, or broken
+			if !errors.Is(err, bpf.ErrDrained) && !errors.Is(err, bpf.ErrClosed) {
+				d.broken(err)
+			}
 			d.reader.end(d.stream)
 			d.release(len(d.awaiting.samples))
 			d.handOver()

@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,5 +58,19 @@ func TestSamplesRead(t *testing.T) {
 			require.EqualValues(t, 42, p.samplesRead())
 			return 0, bpf.ErrDrained
 		},
-	}}).run()
+	}, func(err error) { t.Error(err) }}).run()
+}
+
+// The end of a source that nobody has ended is told.
+func TestBrokenSource(t *testing.T) {
+	for end, told := range map[error]bool{bpf.ErrDrained: false, bpf.ErrClosed: false, fmt.Errorf("read record: %w", syscall.EBADF): true} {
+		d, _ := testAggregator(t, func(*Options) {}, nil)
+		var got error
+		(&drain{*d, &script{func() (uint64, error) { return 0, end }}, func(err error) { got = err }}).run()
+		if told {
+			require.Equal(t, end, got)
+		} else {
+			require.NoError(t, got)
+		}
+	}
 }

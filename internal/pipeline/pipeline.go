@@ -161,7 +161,10 @@ func (p *Pipeline) open(kind profile.Kind, from source, by reader) {
 	s := newStream(&p.options, kind, from, &p.counts.users, p.budgets.memory)
 	p.streams = append(p.streams, s)
 	p.output.pending[kind] = s.pending
-	p.drains = append(p.drains, &drain{newAggregator(&p.options, p.registry, p.output, s), by})
+	broken := func(err error) {
+		p.follower.degraded(ConcernSamples, fmt.Sprintf("samples (%v) have ended: none come until the receiver is started again", kind), err)
+	}
+	p.drains = append(p.drains, &drain{newAggregator(&p.options, p.registry, p.output, s), by, broken})
 }
 
 func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) (*bpf.Sampler, error) {
