@@ -40,7 +40,9 @@
 // (3.11), or the frame that it puts below those that it runs (3.12 and later). The native frame
 // around that address is the evaluation, wherever a compiler has put its code: cold parts,
 // tail-calling interpreters and stripped files are no special cases. Python frames for which no
-// native frame comes are left out and counted: names are never put where they do not belong.
+// native frame comes are left out and counted. On aarch64 the address of a native frame is not known
+// once one was found by its frame pointer: from there on, Python frames may stand one native
+// frame too far out.
 //
 // A generator or coroutine that runs is a frame like others. What awaits it, but does not run,
 // is not on the stack.
