@@ -48,7 +48,8 @@ const (
 	maxReads       = 1 << 15
 	maxReadBytes   = 8 << 20            // of all but sources
 	maxReadSources = 2 * maxSourceChars // characters; a source that is kept is not read again
-	maxReadLines   = 2 * maxLines       // of sources, and entries of tables of lines
+	maxReadLines   = 2 * maxLines       // of sources
+	maxTableLines  = 1 << 18            // of tables of lines: 2 MiB
 )
 
 // heap reads the objects of a process, for one that is asked for. A pointer to one has the tag 1,
@@ -57,7 +58,8 @@ type heap struct {
 	mem langruntime.Memory
 	*Layout
 	reads, taken   int // calls, bytes of all but sources
-	sources, lines int // characters of sources, and lines that were made of them and of tables
+	sources, lines int // characters of sources, and their lines
+	tableLines     int // lines of tables
 	scripts        map[scriptKey]*script
 }
 

@@ -54,7 +54,7 @@ func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
 		l = l.add(t.offset(), int32(of.line(position(t.position).offset())))
 	}
-	if h.lines += len(l); h.lines > maxReadLines {
+	if h.tableLines += len(l); h.tableLines > maxTableLines {
 		return nil, tooMuch()
 	}
 	return l, nil

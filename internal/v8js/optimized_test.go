@@ -347,8 +347,8 @@ func TestReadBounded(t *testing.T) {
 		"as usual":     {functions: 2},
 		"many objects": {functions: calls, gone: true},
 		"large tables": {functions: 2 + maxReadBytes/maxTableBytes, table: table, gone: true},
-		"some lines":   {functions: maxReadLines/entries - 1, table: lines},
-		"many lines":   {functions: maxReadLines/entries + 1, table: lines, gone: true},
+		"some lines":   {functions: maxTableLines / entries, table: lines},
+		"many lines":   {functions: maxTableLines/entries + 1, table: lines, gone: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := roomy(4 << 20)

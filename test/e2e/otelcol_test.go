@@ -116,6 +116,7 @@ func requireNothingLost(t *testing.T, accounts []account, received int) {
 	for _, a := range accounts {
 		require.NotZero(t, a.Emitted, "%+v", a)
 		require.Equal(t, a.late(), a.dropped(), "%+v", a)
+		require.Less(t, a.late(), a.Emitted, "%+v", a)
 		require.Zero(t, a.Pending, "%+v", a)
 		require.Equal(t, a.Hits, a.Emitted+a.FilteredIdle+a.FilteredTarget+a.FilteredUnknown+a.dropped(), "%+v", a)
 		emitted += a.Emitted
