@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,10 +42,16 @@ func startV8(t *testing.T, kind string) (s *Sampler, pid uint32, objects [2]uint
 	var start uint64
 	_, err := fmt.Sscan(startProgram(t, program, kind), &pid, &start, &objects[0], &objects[1])
 	require.NoError(t, err)
+	tellV8(t, s, pid)
+	return s, pid, objects
+}
+
+// tellV8 tells the sampler that a process is one of testdata/bpf/v8.c.
+func tellV8(t *testing.T, s *Sampler, pid uint32) {
+	t.Helper()
 	id := identify(t, s, pid)
 	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
 	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
-	return s, pid, objects
 }
 
 // What stacks had is not believed of later ones: where a function was compiled anew, to the same
@@ -99,5 +106,28 @@ func TestV8CodeFar(t *testing.T) {
 		require.Greater(t, record.RuntimeWord(r.UserFrames[0]).Position(), uint32(far))
 		seen++
 		return seen >= 100
+	})
+}
+
+// What a map says in one process says nothing of another, where the same address has another map.
+func TestV8Processes(t *testing.T) {
+	const samples = 100
+	s, pid, objects := startV8(t, "forked")
+	child := uint32(objects[1])
+	tellV8(t, s, child)
+	var named, bare int
+	readUntil(t, s, func(r *Record) bool {
+		if len(r.UserFrames) == 0 {
+			return false
+		}
+		isNamed := slices.ContainsFunc(r.UserFrames, func(f uint64) bool { return f >= 1<<63 })
+		switch {
+		case r.PID == pid && isNamed:
+			named++
+		case r.PID == child:
+			require.False(t, isNamed, "the type of its map is another")
+			bare++
+		}
+		return min(named, bare) >= samples
 	})
 }

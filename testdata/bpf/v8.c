@@ -9,12 +9,18 @@
  * baseline: code of the baseline compiler runs in the frame of its caller, which is another function, and is the code
  *           of the caller's caller, too. The objects are the SharedFunctionInfos of the caller and of its caller.
  * far:      code runs FAR bytes behind its begin. The objects are Codes, it is in the first one.
+ * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another type.
+ *           The first object is that, the second is the child's PID.
  * Where fields are: v8Process of v8code_test.go.
  */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -121,6 +127,30 @@ static void far(void)
 		run(0, FAR, frame(8, &functions[0], NULL, NULL));
 }
 
+/* Returns twice; what is printed is the parent's. */
+static pid_t fork_other(void)
+{
+	cpu_set_t first;
+	pid_t child;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	sched_setaffinity(0, sizeof(first), &first);
+	functions[0].of = lists[0].of = tagged(&shared[0]);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		maps[SHARED].type = TYPES + 1;
+	}
+	return child;
+}
+
+static void forked(void)
+{
+	for (;;)
+		run(0, 0, frame(8, &functions[0], NULL, NULL));
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit seconds = { 120, 120 };
@@ -146,6 +176,14 @@ int main(int argc, char **argv)
 		memcpy(start + i * LOOP, loop, loop_end - loop);
 	}
 	__builtin___clear_cache(page, page + CODE_BYTES);
+	if (argc == 2 && !strcmp(argv[1], "forked")) {
+		pid_t child = fork_other();
+
+		if (child > 0)
+			printf("%d %lu %lu %d\n", getpid(), (uint64_t)start, tagged(&shared[0]), child);
+		fflush(stdout);
+		forked();
+	}
 	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline ? &shared[0] : &codes[0]),
 	       tagged(is_baseline ? &shared[1] : &codes[1]));
 	fflush(stdout);

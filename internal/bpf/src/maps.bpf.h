@@ -113,7 +113,7 @@ struct walk_context {
 	__u32 scratch; /* index */
 };
 
-#define STACK_WINDOW_BYTES 512	/* of a stack that are read at once */
+#define STACK_WINDOW_BYTES 1024 /* of a stack that are read at once */
 #define PYTHON_WINDOW_BYTES 512 /* of Python's frames */
 #define PYTHON_STRING_BYTES 128 /* of a string of Python's */
 #define RECENT_MAPPINGS 4	/* of a process that are kept on a CPU, a power of 2 */
@@ -269,7 +269,6 @@ struct v8_slots {
 #define V8_SEARCH_BYTES 1024 /* of generated code that are searched at once */
 /* What is remembered; powers of 2. */
 #define V8_KNOWN 8	  /* functions of a stack */
-#define V8_KNOWN_MAPS 16  /* of a stack */
 #define V8_KNOWN_CODES 16 /* of stacks */
 
 /* A function that a stack has. */
@@ -280,10 +279,16 @@ struct v8_function {
 	__u64 data;
 };
 
-/* The type that a map has. */
-struct v8_map {
-	__u64 map; /* 0: none */
-	__u64 type;
+/* Of what V8's heap has, what the walk looks at: each has a map that says so. */
+enum v8_kind {
+	V8_SHARED, /* SharedFunctionInfo */
+	V8_SCRIPT,
+	V8_BYTECODE, /* BytecodeArray */
+	V8_CODE,
+	V8_STREAM,   /* InstructionStream */
+	V8_LIST,     /* the deoptimization data of a Code */
+	V8_FUNCTION, /* JSFunction, which has one of several maps */
+	V8_MAPS = V8_FUNCTION + 4,
 };
 
 /* A Code that a stack has, or another stack had. */
@@ -320,12 +325,13 @@ struct v8_walk {
 	struct v8_code in;
 	__u64 deopt; /* of that Code, if it was read just now */
 	__u64 stream_map;
-	__u64 search_at; /* the highest address where the InstructionStream that is looked for may begin */
+	struct process_id maps_of;
+	__u64 maps[V8_MAPS]; /* by kind, of the process; 0: none */
+	__u64 search_at;     /* the highest address where the InstructionStream that is looked for may begin */
 	__u64 search_end;
 	__u64 search_left; /* reads */
 	struct v8_code codes[V8_KNOWN_CODES];
 	struct v8_function functions[V8_KNOWN];
-	struct v8_map maps[V8_KNOWN_MAPS];
 	__u8 object[V8_OBJECT_BYTES + 8];
 	__u8 search[V8_SEARCH_BYTES];
 };

@@ -111,7 +111,7 @@ static __always_inline __u64 v8_bytecode(struct v8_walk *v)
 		return 0;
 	/* All interpreted frames go on at the same place of the interpreter. */
 	if (v->leaf || v->pc != v->interpreter) {
-		if (v8_load(v, &bytecode, 8) != v->of.bytecode_type)
+		if (!v8_load_kind(v, &bytecode, 8, V8_BYTECODE, v->of.bytecode_type))
 			return 0;
 		if (!v->leaf)
 			v->interpreter = v->pc;
@@ -140,7 +140,6 @@ static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 {
 	struct v8_function *known;
 	__u64 function;
-	int type;
 
 	/* Nothing of a frame is below the stack pointer: one that is being made has not all of it. */
 	if (!v->fp || v->fp & 7 || v->sp > v->fp - 16)
@@ -158,8 +157,8 @@ static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 		v->at = *known;
 		return true;
 	}
-	type = v8_load(v, &function, V8_FUNCTION_BYTES);
-	if (type < v->of.function_first || type > v->of.function_last ||
+	if (!v8_load(v, &function, V8_FUNCTION_BYTES) ||
+	    !v8_is(v, v8_word(v, 0), V8_FUNCTION, v->of.function_first, v->of.function_last) ||
 	    !v8_shared(v, v8_word(v, v->of.function_shared))) {
 		v->outcome = COUNTER_RUNTIME_INVALID;
 		return false;
@@ -211,6 +210,17 @@ __noinline int step_v8(__u32 scratch)
 	return 0;
 }
 
+/* The maps that are known are those of a process. */
+static __always_inline void begin_maps(struct v8_walk *v, const struct process_id *id)
+{
+	const struct process_id *of = &v->maps_of;
+
+	if (of->tgid == id->tgid && of->start_ns == id->start_ns && of->exec_id == id->exec_id)
+		return;
+	v->maps_of = *id;
+	__builtin_memset(v->maps, 0, sizeof(v->maps));
+}
+
 /* Begins with the stack of a process that has a V8. */
 __noinline int begin_v8(__u32 scratch)
 {
@@ -224,8 +234,7 @@ __noinline int begin_v8(__u32 scratch)
 	v->last_script = v->script_id = v->in.code = v->stream_map = 0;
 	for (__u32 i = 0; i < V8_KNOWN; i++)
 		v->functions[i].function = 0;
-	for (__u32 i = 0; i < V8_KNOWN_MAPS; i++)
-		v->maps[i].map = 0;
+	begin_maps(v, &s->header.process);
 	v->stack++;
 	v->interpreter = 0;
 	v->search_left = MAX_V8_STACK_READS;

@@ -23,8 +23,7 @@
 #define V8_SCRIPT_SOURCE 8
 #define V8_SCRIPT_ID 64
 #define V8_STRING_LENGTH 12
-#define V8_MAP_SPREAD 16 /* maps have 80 bytes: neighbours get different places */
-#define V8_WRAPPED 8	 /* SharedFunctionInfoWrapper.shared_info */
+#define V8_WRAPPED 8 /* SharedFunctionInfoWrapper.shared_info */
 #define V8_CODE_BYTES 64
 #define V8_STREAM_WORDS 16 /* bytes of an InstructionStream: its map, its Code */
 #define V8_SHARED_BYTES 72
@@ -33,7 +32,6 @@
 
 _Static_assert((V8_OBJECT_BYTES & (V8_OBJECT_BYTES - 1)) == 0, "a power of 2");
 _Static_assert(V8_SHARED_BYTES <= V8_OBJECT_BYTES && V8_CODE_BYTES <= V8_OBJECT_BYTES, "they fit");
-_Static_assert((V8_KNOWN_MAPS & (V8_KNOWN_MAPS - 1)) == 0, "a power of 2");
 _Static_assert((V8_KNOWN_CODES & (V8_KNOWN_CODES - 1)) == 0, "a power of 2");
 
 static __always_inline __u64 v8_word(const struct v8_walk *v, __u64 offset)
@@ -48,43 +46,51 @@ static __always_inline __u32 v8_half(const struct v8_walk *v, __u64 offset)
 	return *(__u32 *)&v->object[offset & (V8_OBJECT_BYTES - 4)];
 }
 
-/* The type that a map has; 0 if it is none. */
-static __noinline int v8_map_type(struct v8_walk *v, __u64 map)
+/*
+ * Whether what has a map is of a kind. A map that was looked at holds for later stacks of the process: those of all
+ * kinds but JSFunctions are roots of V8's, which last as long as it does, and those of JSFunctions as long as their
+ * context.
+ */
+static __noinline bool v8_is(struct v8_walk *v, __u64 map, __u32 kind, __u32 first, __u32 last)
 {
-	struct v8_map *known;
 	__u16 type;
 
 	if (!v || !v8_is_object(map))
-		return 0;
-	/* Maps at one place of two pages get different places, too. */
-	known = &v->maps[(map / V8_MAP_SPREAD ^ map / MIN_PAGE_BYTES) & (V8_KNOWN_MAPS - 1)];
-	if (known->map != map) {
-		if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE))
-			return 0;
-		known->type = type;
-		known->map = map;
-	}
-	return known->type;
+		return false;
+	if (kind == V8_FUNCTION)
+		kind += mix(0, map) >> 62;
+	barrier_var(kind);
+	if (kind >= V8_MAPS)
+		return false;
+	if (v->maps[kind] == map)
+		return true;
+	if (read_user(&type, map - V8_TAG + V8_MAP_INSTANCE_TYPE) || type < first || type > last)
+		return false;
+	v->maps[kind] = map;
+	return true;
 }
 
-/* Reads the begin of the object at *object, a pointer, which becomes its address, into v->object; its type, 0 if there
- * is none.
- */
-static __noinline int v8_load(struct v8_walk *v, __u64 *object, const __u32 bytes)
+/* Reads the begin of the object at *object, a pointer, which becomes its address, into v->object. */
+static __noinline bool v8_load(struct v8_walk *v, __u64 *object, const __u32 bytes)
 {
 	__u64 moved;
 
 	if (!v || !object || bytes > V8_OBJECT_BYTES || !v8_is_object(*object))
-		return 0;
+		return false;
 	*object -= V8_TAG;
 	if (bpf_probe_read_user(v->object, bytes, (const void *)*object))
-		return 0;
+		return false;
 	if (v8_moved(v8_word(v, 0), &moved)) {
 		*object = moved;
-		if (bpf_probe_read_user(v->object, bytes, (const void *)moved))
-			return 0;
+		return !bpf_probe_read_user(v->object, bytes, (const void *)moved);
 	}
-	return v8_map_type(v, v8_word(v, 0));
+	return true;
+}
+
+/* The same; false as well: it is of another kind. */
+static __always_inline bool v8_load_kind(struct v8_walk *v, __u64 *object, const __u32 bytes, __u32 kind, __u16 type)
+{
+	return v8_load(v, object, bytes) && v8_is(v, v8_word(v, 0), kind, type, type);
 }
 
 /* The function at hand: its SharedFunctionInfo, and what is hashed of it. Go's heap.readShared does the same. */
@@ -94,7 +100,7 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 	struct v8_function *f;
 	__u32 literal;
 
-	if (!v || v8_load(v, &shared, V8_SHARED_BYTES) != v->of.shared_type)
+	if (!v || !v8_load_kind(v, &shared, V8_SHARED_BYTES, V8_SHARED, v->of.shared_type))
 		return false;
 	f = &v->at;
 	f->shared = shared + V8_TAG;
@@ -108,7 +114,7 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 
 		v->last_script = 0;
 		v->script_id = 0;
-		if (v8_load(v, &at, V8_SCRIPT_BYTES) == v->of.script_type) {
+		if (v8_load_kind(v, &at, V8_SCRIPT_BYTES, V8_SCRIPT, v->of.script_type)) {
 			v->script_id = v8_word(v, V8_SCRIPT_ID);
 			source = v8_word(v, V8_SCRIPT_SOURCE);
 			if (read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH))
@@ -126,13 +132,18 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 	return true;
 }
 
+static __always_inline bool v8_is_stream(struct v8_walk *v, __u64 map)
+{
+	return v8_is(v, map, V8_STREAM, v->of.stream_type, v->of.stream_type);
+}
+
 /* Whether a Code at an address holds v->pc; it is the last one that was found then. */
 static __always_inline bool v8_holds(struct v8_walk *v, __u64 code)
 {
 	__u64 start;
 	__u32 size;
 
-	if (v8_load(v, &code, V8_CODE_BYTES) != v->of.code_type)
+	if (!v8_load_kind(v, &code, V8_CODE_BYTES, V8_CODE, v->of.code_type))
 		return false;
 	start = v8_word(v, v->of.code_start);
 	size = v8_half(v, v->of.code_size);
@@ -185,7 +196,7 @@ static long v8_search(__u64 i, struct walk_context *ctx)
 	}
 	return v->search_at < v->search_end;
 found:
-	if (!v->stream_map && v8_map_type(v, map) != v->of.stream_type)
+	if (!v->stream_map && !v8_is_stream(v, map))
 		return 0;
 	v->stream_map = map;
 	v->found = v8_holds(v, code);
@@ -219,7 +230,7 @@ static __noinline __u64 v8_code_shared(struct v8_walk *v)
 	if (!v || v->in.kind <= v->of.baseline)
 		return 0;
 	list = v->deopt;
-	if (v8_load(v, &list, 8) != v->of.list_type || read_user(&shared, list + v->of.deopt_shared))
+	if (!v8_load_kind(v, &list, 8, V8_LIST, v->of.list_type) || read_user(&shared, list + v->of.deopt_shared))
 		return 0;
 	if (!v->of.shared_wrapped)
 		return shared;
@@ -236,7 +247,7 @@ static __always_inline bool v8_still(struct v8_walk *v, struct v8_code *known)
 	__u64 stream[2], of;
 
 	if (v8_holds(v, known->code) && !read_user(&stream, v->in.start - v->of.stream_header) &&
-	    stream[1] == known->code && v8_map_type(v, stream[0]) == v->of.stream_type) {
+	    stream[1] == known->code && v8_is_stream(v, stream[0])) {
 		/* The frame tells whose it is, too: where both agree, it needs not be read. */
 		of = known->of == v->at.shared ? known->of : v8_code_shared(v);
 		if (of != 0) {
