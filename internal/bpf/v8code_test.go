@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -46,12 +47,16 @@ func startV8(t *testing.T, kind string) (s *Sampler, pid uint32, objects [2]uint
 	return s, pid, objects
 }
 
-// tellV8 tells the sampler that a process is one of testdata/bpf/v8.c.
-func tellV8(t *testing.T, s *Sampler, pid uint32) {
+// tellV8 tells the sampler that a process is one of testdata/bpf/v8.c; samples taken from then on, by CLOCK_MONOTONIC,
+// know it.
+func tellV8(t *testing.T, s *Sampler, pid uint32) (since uint64) {
 	t.Helper()
 	id := identify(t, s, pid)
 	require.NoError(t, s.SetRuntime(id, record.RuntimeProcess{Kind: record.RuntimeV8, V8: v8Process}))
 	require.NoError(t, s.SetUnwindMappings(id, nil, 0))
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	return uint64(now.Nano())
 }
 
 // What stacks had is not believed of later ones: where a function was compiled anew, to the same
@@ -109,15 +114,33 @@ func TestV8CodeFar(t *testing.T) {
 	})
 }
 
+// A frame at the begin of what is mapped of the stack leads to its caller, though more than that is wanted below it.
+func TestV8StackEdge(t *testing.T) {
+	const loopBytes = 256
+	s, pid, objects := startV8(t, "edge")
+	shared, start := objects[0], objects[1]
+	since := tellV8(t, s, pid)
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || r.TimeNs < since || len(r.UserFrames) == 0 || r.UserFrames[0]-start >= loopBytes {
+			return false
+		}
+		require.Len(t, r.UserFrames, 3)
+		require.Equal(t, shared, r.UserFrames[2], "the caller's function")
+		seen++
+		return seen >= 100
+	})
+}
+
 // What a map says in one process says nothing of another, where the same address has another map.
 func TestV8Processes(t *testing.T) {
 	const samples = 100
 	s, pid, objects := startV8(t, "forked")
 	child := uint32(objects[1])
-	tellV8(t, s, child)
+	since := tellV8(t, s, child)
 	var named, bare int
 	readUntil(t, s, func(r *Record) bool {
-		if len(r.UserFrames) == 0 {
+		if r.TimeNs < since || len(r.UserFrames) == 0 {
 			return false
 		}
 		isNamed := slices.ContainsFunc(r.UserFrames, func(f uint64) bool { return f >= 1<<63 })

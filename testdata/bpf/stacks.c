@@ -22,6 +22,9 @@
 
 #define DECLARE(name) void name(void);
 KINDS(DECLARE)
+#if defined(__x86_64__)
+DECLARE(split_word) /* aarch64 keeps the stack pointer aligned */
+#endif
 
 /* Where the last word of linked frames is, in every process that has them. */
 #define LINKS_END 0x3000100000
@@ -75,6 +78,9 @@ static const struct {
 } kinds[] = {
 #define ENTRY(name) { #name, name },
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
+#if defined(__x86_64__)
+		ENTRY(split_word)
+#endif
 };
 
 int main(int argc, char **argv)

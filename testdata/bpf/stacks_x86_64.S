@@ -58,6 +58,20 @@ begin kernel_caller
 	stay
 	.cfi_endproc
 
+/* The return address lies across two pages; its caller is the outermost frame. */
+begin split_word
+	.cfi_startproc
+	andq	$-4096, %rsp
+	subq	$4, %rsp
+	leaq	9f(%rip), %rax
+	movq	%rax, (%rsp)
+	movq	$0, 8(%rsp)
+	movl	$1, %ebp
+	nop
+9:	nop
+	jmp	9b
+	.cfi_endproc
+
 /* More callers than are walked. */
 begin calls_itself
 	.cfi_startproc

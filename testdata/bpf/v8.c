@@ -9,8 +9,10 @@
  * baseline: code of the baseline compiler runs in the frame of its caller, which is another function, and is the code
  *           of the caller's caller, too. The objects are the SharedFunctionInfos of the caller and of its caller.
  * far:      code runs FAR bytes behind its begin. The objects are Codes, it is in the first one.
- * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another type.
- *           The first object is that, the second is the child's PID.
+ * edge:     the frame of the code that runs is none of a function's, and lies where begins what is mapped of the
+ *           stack. Its caller is a function, whose SharedFunctionInfo is the first object; the second is START.
+ * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another
+ *           type. The first object is that, the second is the child's PID.
  * Where fields are: v8Process of v8code_test.go.
  */
 #define _GNU_SOURCE
@@ -31,6 +33,7 @@
 #define HEADER 16  /* of machine code: its map, its Code */
 #define BASELINE 3 /* kinds of code */
 #define OPTIMIZED 4
+#define PAGE_BYTES 4096
 #define TURNS 2000000 /* of a loop, some milliseconds */
 
 struct map {
@@ -117,6 +120,18 @@ static void baseline(void)
 		run(0, 0, frame(8, &functions[0], frame(16, &functions[1], NULL, NULL), start + 1));
 }
 
+static void edge(void)
+{
+	uint64_t *outer = frame(8, &functions[0], NULL, NULL), *inner = frame(2, &functions[0], outer, start + 1);
+
+	inner[-1] = 0;		  /* a small integer */
+	codes[0].kind = BASELINE; /* it does not tell whose it is */
+	shared[0].data = tagged(&codes[0]);
+	functions[0].of = tagged(&shared[0]);
+	for (;;)
+		run(0, 0, inner);
+}
+
 static void far(void)
 {
 	codes[0].bytes = CODE_BYTES - 128;
@@ -154,11 +169,17 @@ static void forked(void)
 int main(int argc, char **argv)
 {
 	struct rlimit seconds = { 120, 120 };
-	int is_baseline = argc == 2 && !strcmp(argv[1], "baseline");
-	uint64_t frames[32] = {};
+	int is_baseline = argc == 2 && !strcmp(argv[1], "baseline"), is_edge = argc == 2 && !strcmp(argv[1], "edge");
+	uint64_t frames[3 * PAGE_BYTES / 8] = {};
 	char *page;
 
 	stack = frames;
+	if (is_edge) {
+		page = (char *)(((uintptr_t)frames + PAGE_BYTES) & ~(uintptr_t)(PAGE_BYTES - 1));
+		if (mprotect(page, PAGE_BYTES, PROT_NONE))
+			return 1;
+		stack = (uint64_t *)(page + PAGE_BYTES);
+	}
 	setrlimit(RLIMIT_CPU, &seconds);
 	page = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
@@ -184,11 +205,13 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		forked();
 	}
-	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline ? &shared[0] : &codes[0]),
-	       tagged(is_baseline ? &shared[1] : &codes[1]));
+	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline || is_edge ? &shared[0] : &codes[0]),
+	       is_edge ? (uint64_t)start : tagged(is_baseline ? &shared[1] : &codes[1]));
 	fflush(stdout);
 	if (is_baseline)
 		baseline();
+	if (is_edge)
+		edge();
 	if (argc == 2 && !strcmp(argv[1], "far"))
 		far();
 	replaced();

@@ -12,6 +12,7 @@
 #include "python.bpf.h"
 #include "rows.bpf.h"
 #include "v8.bpf.h"
+#include "window.bpf.h"
 
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
