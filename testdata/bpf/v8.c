@@ -33,7 +33,7 @@
 #define HEADER 16  /* of machine code: its map, its Code */
 #define BASELINE 3 /* kinds of code */
 #define OPTIMIZED 4
-#define PAGE_BYTES 4096
+#define MAX_PAGE_BYTES 65536
 #define TURNS 2000000 /* of a loop, some milliseconds */
 
 struct map {
@@ -170,15 +170,15 @@ int main(int argc, char **argv)
 {
 	struct rlimit seconds = { 120, 120 };
 	int is_baseline = argc == 2 && !strcmp(argv[1], "baseline"), is_edge = argc == 2 && !strcmp(argv[1], "edge");
-	uint64_t frames[3 * PAGE_BYTES / 8] = {};
+	uint64_t frames[3 * MAX_PAGE_BYTES / 8] = {}, page_bytes = sysconf(_SC_PAGESIZE);
 	char *page;
 
 	stack = frames;
 	if (is_edge) {
-		page = (char *)(((uintptr_t)frames + PAGE_BYTES) & ~(uintptr_t)(PAGE_BYTES - 1));
-		if (mprotect(page, PAGE_BYTES, PROT_NONE))
+		page = (char *)(((uintptr_t)frames + page_bytes) & ~(uintptr_t)(page_bytes - 1));
+		if (mprotect(page, page_bytes, PROT_NONE))
 			return 1;
-		stack = (uint64_t *)(page + PAGE_BYTES);
+		stack = (uint64_t *)(page + page_bytes);
 	}
 	setrlimit(RLIMIT_CPU, &seconds);
 	page = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
