@@ -39,7 +39,7 @@ SUITES := fuzz mutants soak tls-matrix truth unwind-rows vm
 
 .PHONY: help
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '  %-16s %s\n' e2e-NAME 'one promise shown end to end (as root or with sudo): $(E2E)' \
 		bench-NAME 'one measurement: $(BENCH)' \
 		others 'what takes long, or runs rarely (test/README.md): $(SUITES)' | fold -s -w 100 | sed 's/^\([^ ]\)/                   \1/'
@@ -271,7 +271,7 @@ e2e-metrics e2e-collector e2e-backends e2e-fleet e2e-prometheus e2e-web e2e-depl
 e2e-prometheus: $(PROMETHEUS)
 e2e-collector e2e-backends e2e-web e2e-docs e2e-publish: labelprof
 e2e-web: web-browser
-e2e-deploy: collector-kubernetes
+e2e-deploy: collector-kubernetes labelprof
 e2e-release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE)
 e2e-fleet: gateway gateway-backends fleet-programs
 

@@ -53,6 +53,7 @@ for arch in amd64 arm64; do
 	(cd "$work/otelcol" && GOFLAGS=-mod=mod go build "${flags[@]}" -ldflags='-s -w' -o "$stage/otelcol-customlabels" .)
 	(cd "$work/otelcol-kubernetes" && GOFLAGS=-mod=mod go build "${flags[@]}" -ldflags='-s -w' -o "$stage/image/otelcol-customlabels" .)
 	go build "${flags[@]}" -ldflags="-s -w -X main.version=$version" -o "$stage/labelprof" ./cmd/labelprof
+	cp "$stage/labelprof" "$stage/image/labelprof"
 	sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/otelcol-customlabels.service >"$stage/otelcol-customlabels.service"
 
 	name=otelcol-customlabels-$version-linux-$arch
@@ -77,7 +78,7 @@ for arch in amd64 arm64; do
 done
 
 bin/release-image "$version" "$SOURCE_REVISION" "$work/image" \
-	"amd64=$work/amd64/image/otelcol-customlabels" "arm64=$work/arm64/image/otelcol-customlabels" \
+	"amd64=$work/amd64/image" "arm64=$work/arm64/image" \
 	>"$out/otelcol-customlabels-$version-image.digest"
 find "$work/image" -type f -exec chmod 0644 {} +
 pack "$work/image" blobs index.json oci-layout >"$out/otelcol-customlabels-$version-oci.tar"

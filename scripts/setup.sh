@@ -84,7 +84,13 @@ report() {
 }
 
 if ! have go; then
-	echo "setup: Go is missing; install the version named in go.mod or newer: https://go.dev/dl/" >&2
+	echo "setup: Go is missing; install 1.21 or newer: https://go.dev/dl/" >&2
+	exit 1
+fi
+# 1.21 is the first that fetches the version that go.mod names.
+go=$(GOTOOLCHAIN=local go version)
+if [[ $go =~ go1\.([0-9]+) ]] && ((BASH_REMATCH[1] < 21)); then
+	echo "setup: $go is too old; install 1.21 or newer: https://go.dev/dl/" >&2
 	exit 1
 fi
 

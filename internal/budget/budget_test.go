@@ -100,6 +100,34 @@ func TestCPUBurst(t *testing.T) {
 	require.Less(t, c.Use().Load, 0.01)
 }
 
+// What is deferred is paid back in the long run, and others go on meanwhile with at least half of what
+// they would have.
+func TestCPUDeferred(t *testing.T) {
+	clk := &clock{}
+	c := NewCPU(0.4, clk.now)
+	c.Defer(Processes, 20*time.Second)
+	spent := work(c, clk, Processes, 10*time.Millisecond, 50*time.Second)
+	require.InDelta(t, 11, spent.Seconds(), 1, "half of all")
+	require.NotZero(t, c.DelayAll(Processes))
+
+	// Who owes and who does not, and both want all that there is.
+	clk = &clock{}
+	c = NewCPU(0.4, clk.now)
+	var all time.Duration
+	for end := int64(1000 * time.Second); clk.ns < end; clk.pass(10 * time.Millisecond) {
+		if c.DelayAll(Processes) == 0 {
+			c.Defer(Processes, 5*time.Second)
+			all += 5 * time.Second
+		}
+		if c.Delay(Processes) == 0 {
+			c.Spend(Processes, time.Millisecond)
+			all += time.Millisecond
+		}
+	}
+	require.InDelta(t, 400, all.Seconds(), 10)
+	require.InDelta(t, all.Seconds(), c.Use().Spent[Processes].Seconds(), 0.1)
+}
+
 // Waiting is counted when it begins, however often who waits asks.
 func TestCPUDelayed(t *testing.T) {
 	clk := &clock{}
@@ -126,7 +154,8 @@ func TestCPUClockGoesBack(t *testing.T) {
 func TestNil(t *testing.T) {
 	var c *CPU
 	c.Spend(Rows, time.Second)
-	require.Zero(t, c.Delay(Rows))
+	c.Defer(Rows, time.Second)
+	require.Zero(t, c.Delay(Rows)+c.DelayAll(Rows))
 	require.Zero(t, c.Use())
 	var m *Memory
 	m.Add(OfFiles, 1)

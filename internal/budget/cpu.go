@@ -56,6 +56,8 @@ type CPU struct {
 	own  [NumWork]float64 // ns; negative: owed
 	pool float64          // what others have left
 	load float64          // CPU ns a ns, recently
+	// deferred is owed as well, and paid with half of what comes in.
+	deferred [NumWork]float64
 
 	waits [NumWork]bool
 }
@@ -88,7 +90,10 @@ func (c *CPU) refill() {
 	c.atNs = now
 	c.load *= math.Exp(-passed / float64(recently))
 	for w := range c.own {
-		c.own[w] += passed * c.share * shares[w]
+		in := passed * c.share * shares[w]
+		paid := min(c.deferred[w], in/2)
+		c.deferred[w] -= paid
+		c.own[w] += in - paid
 		if most := c.most(Work(w)); c.own[w] > most {
 			c.pool += c.own[w] - most
 			c.own[w] = most
@@ -100,6 +105,9 @@ func (c *CPU) refill() {
 			c.own[w] += paid
 			c.pool -= paid
 		}
+		paid := min(c.pool, c.deferred[w])
+		c.deferred[w] -= paid
+		c.pool -= paid
 	}
 	c.pool = min(c.pool, c.share*float64(burst))
 }
@@ -140,6 +148,34 @@ func (c *CPU) Delay(w Work) time.Duration {
 		c.delayed[w].Add(1)
 	}
 	return min(time.Duration(-c.own[w]/(c.share*shares[w]))+time.Millisecond, maxDelay)
+}
+
+// DelayAll is Delay for who waits until also what was deferred is paid.
+func (c *CPU) DelayAll(w Work) time.Duration {
+	delay := c.Delay(w)
+	if c == nil || delay > 0 {
+		return delay
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deferred[w] == 0 {
+		return 0
+	}
+	return min(time.Duration(c.deferred[w]/(c.share*shares[w]))+time.Millisecond, maxDelay)
+}
+
+// Defer notes CPU time that a kind of work has taken, and that others who do the same have to wait for
+// half as much as for what was spent.
+func (c *CPU) Defer(w Work, d time.Duration) {
+	if c == nil || d <= 0 {
+		return
+	}
+	c.spent[w].Add(int64(d))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refill()
+	c.load += float64(d) / float64(recently)
+	c.deferred[w] = min(c.deferred[w]+float64(d), float64(maxDebt))
 }
 
 // Spend notes CPU time that a kind of work has taken.

@@ -230,7 +230,7 @@ func TestAwaiting(t *testing.T) {
 	d.settle(rec.TimeNs + uint64(maxAwait) - 1)
 	require.Len(t, d.awaiting.samples, 1)
 	require.Zero(t, d.batch.samples())
-	d.settle(rec.TimeNs + uint64(maxAwait))
+	d.settle(rec.TimeNs + uint64(maxAwait+settleGap))
 	require.Equal(t, 1, d.batch.samples())
 	require.Equal(t, []uint64{1}, d.sample.KernelFrames)
 	require.Equal(t, []uint64{2, 3}, d.sample.UserFrames)
@@ -239,6 +239,27 @@ func TestAwaiting(t *testing.T) {
 	require.EqualValues(t, 1, d.counts.labelReads[record.ABIThreadContext][record.OutcomePresent].Load())
 	require.Zero(t, d.awaiting.bytes)
 	require.Empty(t, d.awaiting.byUser)
+}
+
+// A sample that waits does not hold up one of another process, which came later.
+func TestAwaitingOfTwoProcesses(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	add := func(pid uint32) *bpf.Record {
+		rec := &bpf.Record{
+			Process: record.ProcessID{TGID: pid, StartNs: 1}, PID: pid, UID: pid, TimeNs: monotonicNow(), Labels: unnamedAttribute(),
+		}
+		d.add(rec, timeOff{})
+		return rec
+	}
+	add(1)
+	second := add(2)
+	require.Len(t, d.awaiting.samples, 2)
+	d.awaiting.samples[1].names = false // they are known by now
+	d.settle(second.TimeNs)
+	require.Equal(t, 1, d.batch.samples())
+	require.Len(t, d.awaiting.samples, 1)
+	require.EqualValues(t, 1, d.awaiting.samples[0].record.UID)
+	require.Equal(t, map[uint32]int{1: d.awaiting.bytes}, d.awaiting.byUser)
 }
 
 // Samples are read soon while they refer to what is new: functions of language runtimes, and names.

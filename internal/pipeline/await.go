@@ -19,16 +19,19 @@ const (
 	maxUserAwaitingBytes = maxAwaitingBytes / 2
 	// maxAwait is how long one waits.
 	maxAwait = time.Second
+	// settleGap is the least time between two looks at all that wait.
+	settleGap = 5 * time.Millisecond
 )
 
 // awaiting holds samples with attributes whose names were not known when they
-// came: a program may publish a name only just before it uses it. They wait, in
-// order, until the process context has been looked at again. So do samples with labels
-// from sources that are only presumed, until these are confirmed.
+// came: a program may publish a name only just before it uses it. They wait until the
+// process context has been looked at again. So do samples with labels from sources that
+// are only presumed, until these are confirmed. Those of one process do not hold up another's.
 type awaiting struct {
-	samples []awaitingSample
-	bytes   int
-	byUser  map[uint32]int // bytes, of users who have any
+	samples  []awaitingSample
+	bytes    int
+	byUser   map[uint32]int // bytes, of users who have any
+	settleNs uint64         // when they are looked at again
 }
 
 type awaitingSample struct {
@@ -74,14 +77,11 @@ func (a *awaiting) forget(uid uint32, bytes int) {
 // settle aggregates the samples that wait no longer: their process has been
 // looked at since they were taken, or will not be in time.
 func (d *aggregator) settle(now uint64) {
-	n := 0
-	for ; n < len(d.awaiting.samples); n++ {
-		s := &d.awaiting.samples[n]
-		if s.waits() && now < s.sinceNs+uint64(maxAwait) {
-			break
-		}
+	if len(d.awaiting.samples) == 0 || now < d.awaiting.settleNs {
+		return
 	}
-	d.release(n)
+	d.awaiting.settleNs = now + uint64(settleGap)
+	d.release(func(s *awaitingSample) bool { return !s.waits() || now >= s.sinceNs+uint64(maxAwait) })
 }
 
 func (s *awaitingSample) waits() bool {
@@ -112,13 +112,20 @@ func (d *aggregator) dropUnconfirmed(proc *process.Process, rec *bpf.Record) {
 	}
 }
 
-func (d *aggregator) release(n int) {
-	for i := range n {
+// release aggregates those samples, in the order in which they came.
+func (d *aggregator) release(which func(*awaitingSample) bool) {
+	waiting := d.awaiting.samples[:0]
+	for i := range d.awaiting.samples {
 		s := &d.awaiting.samples[i]
+		if !which(s) {
+			waiting = append(waiting, *s)
+			continue
+		}
 		d.dropUnconfirmed(s.process, &s.record)
 		d.aggregate(s.process, &s.record, s.end, d.decode(s.process, &s.record))
 		d.awaiting.bytes -= s.bytes
 		d.awaiting.forget(s.record.UID, s.bytes)
 	}
-	d.awaiting.samples = slices.Delete(d.awaiting.samples, 0, n)
+	clear(d.awaiting.samples[len(waiting):])
+	d.awaiting.samples = waiting
 }

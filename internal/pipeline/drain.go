@@ -47,7 +47,7 @@ func (d *drain) run() {
 				d.broken(err)
 			}
 			d.reader.end(d.stream)
-			d.release(len(d.awaiting.samples))
+			d.release(func(*awaitingSample) bool { return true })
 			d.handOver()
 			return
 		}

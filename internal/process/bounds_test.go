@@ -219,6 +219,24 @@ func TestMappingsLost(t *testing.T) {
 	}
 }
 
+// Many processes are looked at in a longer time: who maps much may have mappings lost all the time.
+func TestMappingsLostOfMany(t *testing.T) {
+	f := newFake(t)
+	const n = 2000
+	for pid := 1; pid <= n; pid++ {
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	began := f.now()
+	f.HandleEvent(record.Event{Kind: record.EventMappingsLost})
+	require.Equal(t, began+int64(n*lostEach), f.lostBeforeNs)
+	for pid := n + 1; pid <= 10*n; pid++ {
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	f.advance(int64(n * lostEach))
+	f.HandleEvent(record.Event{Kind: record.EventMappingsLost})
+	require.Equal(t, f.now()+int64(maxLostSpread), f.lostBeforeNs)
+}
+
 func TestManyExecMappings(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")

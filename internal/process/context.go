@@ -4,6 +4,9 @@ package process
 
 import (
 	"errors"
+	"hash/fnv"
+	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,6 +41,7 @@ type contextState struct {
 	context *processctx.Context
 	err     error // why there is none
 	names   []string
+	seen    []uint64 // a hash of each name, also of those that are not kept, or refusedName
 	keys    *labels.KeyMap
 	sinceNs int64 // when the first of the names was published; CLOCK_MONOTONIC
 	gap     time.Duration
@@ -103,20 +107,33 @@ func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
 	return err == nil && at == s.context.PublishedAtNs
 }
 
+// refusedName stands for the name of an index that has changed it.
+const refusedName = 0
+
+// hashName is never refusedName.
+func hashName(name string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, name) // never fails
+	return max(h.Sum64(), refusedName+1)
+}
+
 // setNames takes over the names of key indexes. The list only grows: an index
 // that has changed its name has none any more, because it cannot be told which
 // of the two a thread means.
 func (s *contextState) setNames(published []string) (conflicts int) {
-	names := append([]string(nil), published...)
-	for i, before := range s.names {
-		switch {
-		case i >= len(names):
-			names = append(names, before)
-		case names[i] != before:
-			if before != "" {
+	names := slices.Clone(published)
+	names = append(names, s.names[min(len(names), len(s.names)):]...)
+	for i, name := range names {
+		switch hash := hashName(name); {
+		case i >= len(s.seen):
+			s.seen = append(s.seen, hash)
+		case s.seen[i] == refusedName:
+			names[i] = ""
+		case s.seen[i] != hash:
+			if s.seen[i] != hashName("") {
 				conflicts++
 			}
-			names[i] = ""
+			s.seen[i], names[i] = refusedName, ""
 		}
 	}
 	s.names, s.keys = names, labels.NewKeyMap(names)
@@ -131,7 +148,7 @@ func (r *reader) countConflicts(pid, conflicts int) {
 	}
 }
 
-// reduce keeps some of the names only, and reports whether that is news.
+// reduce keeps some of the names only, and of the others what they were, and reports whether that is news.
 func (s *contextState) reduce() bool {
 	if s.context == nil || s.context.Bytes() <= maxReducedNames {
 		return false

@@ -26,9 +26,10 @@ const (
 	youngGap = time.Millisecond
 	// forkSettle gives a child time to exec. Until then what it has inherited is right.
 	forkSettle = 50 * time.Millisecond
-	// lostSpread is the time in which all processes are looked at when
-	// mapping events were lost.
-	lostSpread = time.Second
+	// lostSpread is the least time in which all processes are looked at when mapping events were
+	// lost, lostEach for each of them, maxLostSpread the most: whoever maps much may have events lost
+	// all the time.
+	lostSpread, lostEach, maxLostSpread = time.Second, 2 * time.Millisecond, 10 * time.Second
 )
 
 // HandleEvents takes note of events, in their order. It does no I/O and never blocks. An event
@@ -190,8 +191,9 @@ func (t *Table) mappingsLost() {
 // searchLost begins with what mappingsLost has put off, when that is due.
 func (t *Table) searchLost() {
 	if now := t.now(); t.lost && now >= t.lostBeforeNs {
-		t.lost, t.lostBeforeNs = false, now+int64(lostSpread)
-		t.rereadAll(now, lostSpread)
+		spread := min(max(lostSpread, time.Duration(len(t.byPID))*lostEach), maxLostSpread)
+		t.lost, t.lostBeforeNs = false, now+int64(spread)
+		t.rereadAll(now, spread)
 	}
 }
 

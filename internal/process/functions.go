@@ -175,7 +175,7 @@ func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) bool {
 		return false
 	}
 	user := t.functionsUser(p, uid)
-	interval, any, short := t.functionsInterval.Load(), false, t.used(reducedEighths, budget.Scarce)
+	interval, any, short := t.functionsInterval.Load(), false, t.short(uid)
 	p.functions.mu.Lock()
 	short = short || t.tooMany(user)
 	before := p.functions.swept
@@ -295,7 +295,7 @@ func (t *Table) readWithin(p *Process, keys []functionKey, to []readFunction, re
 	p.functions.mu.Lock()
 	room := min(maxFunctionBytes-p.functions.bytes, t.userRoom(p.functions.user))
 	p.functions.mu.Unlock()
-	if t.used(reducedEighths, budget.Scarce) {
+	if t.short(p.user()) {
 		room = 0
 	}
 	for i, k := range keys {

@@ -175,7 +175,7 @@ func TestFunctionsOfUser(t *testing.T) {
 		}
 	}
 	require.Positive(t, f.Stats().FunctionsRefused)
-	require.Less(t, memory.Part(budget.OfProcesses), int64(limit/8*reducedEighths), "new processes are not reduced")
+	require.Less(t, memory.Part(budget.OfProcesses), int64(limit/memoryParts*reducedParts), "new processes are not reduced")
 	held := f.functionUsers[1000].bytes.Load()
 	require.InDelta(t, limit/32*userFunctions32nds, held, large+functionBytes*80)
 

@@ -2,8 +2,6 @@
 
 package process
 
-import "github.com/customlabels/otelcol-customlabels/internal/budget"
-
 // Hold keeps what is known of a process for samples of it that are on their way, until [Table.Release],
 // however long that takes: when the process has left the table, it takes memory, but no place there.
 func (t *Table) Hold(p *Process) {
@@ -39,6 +37,5 @@ func (t *Table) forgetAll(p *Process) {
 	t.forgetFunctions(p)
 	p.current.info.useFiles(-1)
 	p.current, p.previous = read{}, read{}
-	t.opts.Memory.Add(budget.OfProcesses, -p.bytes)
-	p.bytes = 0
+	t.hold(p, 0)
 }

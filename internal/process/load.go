@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -150,7 +149,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 
 // conclude decides what comes of a look and applies it.
 func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
-	d := decide(l, t.situation(p))
+	d := decide(l, t.situation(p, l.owner.UID))
 	if d.show {
 		// Only if the process is still the same, all of that was about it; and if the thread
 		// still has its memory, all of it was there.
@@ -165,13 +164,14 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	return d.retry, nil
 }
 
-func (t *Table) situation(p *Process) *situation {
+func (t *Table) situation(p *Process, uid uint32) *situation {
+	short := t.short(uid)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return &situation{
 		selection: t.opts.Selection, publication: p.publication, sources: p.worker().sources,
 		inherited: p.inherited, young: t.now() < p.youngUntilNs, shown: p.Info().Verdict,
-		short: t.used(reducedEighths, budget.Scarce),
+		short: short,
 	}
 }
 

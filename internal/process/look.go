@@ -293,20 +293,20 @@ func (r *reader) readMappings(tid int, s *scratch) error {
 	return err
 }
 
-// used reports whether processes and files take so many eighths of all memory, or all
+// used reports whether processes and files take so many parts of all memory, or all
 // parts together have reached a stage.
-func (r *reader) used(eighths int64, stage budget.Pressure) bool {
+func (r *reader) used(parts int64, stage budget.Pressure) bool {
 	m := r.opts.Memory
-	return m != nil && (m.Pressure() >= stage || r.held(eighths))
+	return m != nil && (m.Pressure() >= stage || r.held(parts))
 }
 
-// held reports whether processes and files take so many eighths of all memory.
-func (r *reader) held(eighths int64) bool {
+// held reports whether processes and files take so many parts of all memory.
+func (r *reader) held(parts int64) bool {
 	m := r.opts.Memory
-	return m != nil && m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/8*eighths
+	return m != nil && m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/memoryParts*parts
 }
 
 // mayRestore reports whether there is room again for what was left out of a process.
 func (r *reader) mayRestore(reduced bool) bool {
-	return reduced && !r.used(reducedEighths, budget.Scarce)
+	return reduced && !r.used(reducedParts, budget.Scarce)
 }

@@ -18,11 +18,15 @@ const (
 	mappingBytes = int(unsafe.Sizeof(executable.Mapping{}) + unsafe.Sizeof(record.UnwindMapping{}))
 )
 
-// The table may take half of all memory: from three eighths on processes are reduced,
-// so that there is room for all that are admitted.
+// The table may take half of all memory. Before that processes are reduced, so that there is room for
+// all that are admitted: first those of a user who has more than all others together, then those of
+// users who have more than one part in smallParts of what all have.
 const (
-	reducedEighths = 3
-	fullEighths    = 4
+	memoryParts  = 16
+	reducedParts = 6
+	crowdedParts = 7
+	fullParts    = 8
+	smallParts   = 32
 )
 
 // maxReducedNames bounds the names that are kept of a reduced process's context.
@@ -60,8 +64,40 @@ func (t *Table) account(p *Process) {
 		user.bytes.Add(int64(functions - p.functionBytes))
 		p.functionBytes = functions
 	}
+	t.hold(p, bytes)
+}
+
+// hold counts what a process takes, all in all and for its user. The table is locked.
+func (t *Table) hold(p *Process, bytes int) {
 	t.opts.Memory.Add(budget.OfProcesses, bytes-p.bytes)
-	p.bytes = bytes
+	if t.userBytes[p.bytesUID] -= p.bytes; t.userBytes[p.bytesUID] == 0 {
+		delete(t.userBytes, p.bytesUID)
+	}
+	p.bytes, p.bytesUID = bytes, p.user()
+	if bytes != 0 {
+		t.userBytes[p.bytesUID] += bytes
+	}
+}
+
+// short reports whether there is little memory left for what is new of a user's processes.
+func (t *Table) short(uid uint32) bool {
+	if !t.used(reducedParts, budget.Scarce) {
+		return false
+	}
+	if t.used(fullParts, budget.Scarce) {
+		return true
+	}
+	parts := 2
+	if t.held(crowdedParts) {
+		parts = smallParts
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := 0
+	for _, bytes := range t.userBytes {
+		all += bytes
+	}
+	return parts*t.userBytes[uid] > all
 }
 
 // forgetBirth lets go of what a process was born with, and of what was known before,

@@ -4,6 +4,8 @@ package process
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +115,47 @@ func TestMemoryReduces(t *testing.T) {
 	require.Contains(t, rec.mappings, last.ID())
 }
 
+// A user whose processes take much is the first whose new ones are reduced: others' stay whole.
+func TestMemoryReducesUser(t *testing.T) {
+	memory := budget.NewMemory(4 << 20)
+	f := newFake(t, func(o *Options) { o.Memory = memory })
+	start := func(pid int, uid string) *Process {
+		f.image(pid, 500, "/bin/one")
+		f.write(pid, "maps", manyMappings(150))
+		f.write(pid, "status", "Uid:\t"+uid+"\t"+uid+"\t"+uid+"\t"+uid+"\n")
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		f.work()
+		return p
+	}
+	require.NotEmpty(t, start(1, "2000").Info().Mappings)
+	pid := 1000
+	for ; !f.held(crowdedParts); pid++ {
+		if pid%10 == 0 {
+			require.NotEmpty(t, start(pid, "2000").Info().Mappings)
+			f.HandleEvent(exit(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
+			f.EndInterval()
+			f.EndInterval()
+		} else {
+			start(pid, "1000")
+		}
+	}
+	require.NotZero(t, f.Stats().Reduced)
+	require.NotEmpty(t, start(2, "2000").Info().Mappings, "one of few")
+	for !f.short(2000) {
+		pid++
+		start(pid, "2000")
+	}
+	require.Less(t, f.userBytes[2000], f.userBytes[1000]/10)
+	require.Empty(t, start(3, "2000").Info().Mappings)
+
+	for _, p := range slices.Collect(maps.Values(f.byID)) {
+		f.HandleEvent(exit(p.ID()))
+	}
+	f.EndInterval()
+	f.EndInterval()
+	require.Empty(t, f.userBytes)
+}
+
 // Of a reduced process's context only names that take little are kept.
 func TestMemoryReducesNames(t *testing.T) {
 	memory := budget.NewMemory(1 << 20)
@@ -127,10 +170,33 @@ func TestMemoryReducesNames(t *testing.T) {
 		}
 		s.setNames(s.context.Keys)
 		l.info.setContext(s)
-		decide(l, f.situation(f.overflow))
+		decide(l, f.situation(f.overflow, 0))
 		require.True(t, s.reduced)
 		require.Empty(t, l.info.Context.Resource)
 		require.Equal(t, kept, l.info.Keys(f.now()).Len())
+	}
+}
+
+// An index that had another name has none, whatever was kept of the names meanwhile.
+func TestMemoryReducesChangedNames(t *testing.T) {
+	long := strings.Repeat("n", maxReducedNames)
+	resource := []*commonpb.KeyValue{{Key: long}}
+	for what, names := range map[string][3]string{
+		"changed before":            {"before", "after", "after"},
+		"changed while reduced":     {"before", "before", "after"},
+		"changed and changed back":  {"before", "after", "before"},
+		"dropped, and then changed": {"before" + long, "before" + long, "after"},
+	} {
+		s := &contextState{}
+		publish := func(name string) (conflicts int) {
+			s.context = &processctx.Context{Resource: resource, Keys: []string{name, "other"}}
+			return s.setNames(s.context.Keys)
+		}
+		conflicts := publish(names[0]) + publish(names[1])
+		require.True(t, s.reduce(), what)
+		conflicts += publish(names[2])
+		require.Equal(t, 1, conflicts, what)
+		require.Equal(t, []string{"", "other"}, s.names, what)
 	}
 }
 

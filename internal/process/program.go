@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -49,9 +50,10 @@ const (
 // programSources is what the processes of a program begin with. Guarded by Table.mu.
 type programSources struct {
 	sources []record.LabelSource
-	sinceNs int64 // processes that executed it later began with that
-	varying bool  // processes differ: nothing is presumed any more
-	late    bool  // see record.LookWhenSampled
+	sinceNs int64  // processes that executed it later began with that
+	varying bool   // processes differ: nothing is presumed any more
+	late    bool   // see record.LookWhenSampled
+	uid     uint32 // whose process has told
 }
 
 // knownPrograms are what was learnt of programs by their processes, and told to the kernel, so
@@ -254,7 +256,7 @@ func (k *knownPrograms) teach(p *Process) {
 	k.learning.Lock()
 	defer k.learning.Unlock()
 	k.mu.Lock()
-	program, of := p.program, p.lesson
+	program, of, uid := p.program, p.lesson, p.user()
 	p.lesson = nil
 	known := k.sources[program]
 	if of == nil || !of.isNews(known) {
@@ -269,30 +271,30 @@ func (k *knownPrograms) teach(p *Process) {
 	if known != nil {
 		err = k.kernel.ForgetProgram(program)
 	} else {
-		err = k.learn(program, of.sources, of.certain)
+		err = k.learn(program, of.sources, of.certain, uid)
 	}
 	if err != nil {
 		k.failed(p, err)
 	}
 }
 
-// learn has further processes of a program begin with label sources. k.learning is locked.
-func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSource, certain bool) error {
+// learn has further processes of a program begin with label sources, because of a user's. k.learning
+// is locked.
+func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSource, certain bool, uid uint32) error {
 	k.mu.Lock()
-	var old []record.FileKey
+	var spared []record.FileKey
 	if len(k.sources) >= record.MaxPrograms {
-		for p := range k.sources {
-			old = append(old, p)
-		}
-		clear(k.sources)
+		spared = append(spared, k.spare())
+		delete(k.sources, spared[0])
 	}
 	// From now on nobody tells that it has none; no process has begun with them yet.
 	learnt := &programSources{
 		sources: slices.Clone(sources), sinceNs: math.MaxInt64, late: record.LookWhenSampled(sources, !certain, k.offCPU),
+		uid: uid,
 	}
 	k.sources[program] = learnt
 	k.mu.Unlock()
-	err := k.forgetPrograms(old)
+	err := k.forgetPrograms(spared)
 	if err == nil {
 		err = k.kernel.SetProgram(program, slices.Clone(sources), !certain)
 	}
@@ -304,6 +306,22 @@ func (k *knownPrograms) learn(program record.FileKey, sources []record.LabelSour
 	}
 	learnt.sinceNs = k.now()
 	return nil
+}
+
+// spare returns the program that makes room: of the user whose processes have told of the most, the
+// one that has been known for longest. The table is locked.
+func (k *knownPrograms) spare() (program record.FileKey) {
+	told := map[uint32]int{}
+	for _, known := range k.sources {
+		told[known.uid]++
+	}
+	var of *programSources
+	for key, known := range k.sources {
+		if of == nil || cmp.Or(cmp.Compare(told[of.uid], told[known.uid]), cmp.Compare(known.sinceNs, of.sinceNs)) < 0 {
+			program, of = key, known
+		}
+	}
+	return program
 }
 
 func (k *knownPrograms) forgetPrograms(all []record.FileKey) error {

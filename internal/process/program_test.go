@@ -203,11 +203,28 @@ func TestProgramNotPresumable(t *testing.T) {
 // Programs that are remembered are bounded.
 func TestProgramsBounded(t *testing.T) {
 	f, known := newProgramsFake(t)
-	for i := range record.MaxPrograms + 1 {
-		f.settle(f.executes(i+1, record.FileKey{Inode: uint64(i + 1)}), atOffset(-8), false)
+	of := func(i int) record.FileKey { return record.FileKey{Inode: uint64(i)} }
+	tell := func(i int, uid uint32) {
+		p := f.executes(i, of(i))
+		p.info.Store(&Info{Loaded: true, UID: uid})
+		f.settle(p, atOffset(-8), false)
+		f.advance(1)
 	}
-	require.Len(t, known.sources, 1)
-	require.Len(t, f.programs.sources, 1)
+	for i := 1; i <= 10; i++ {
+		tell(i, 2000)
+	}
+	const many = record.MaxPrograms + 5
+	for i := 11; i <= many; i++ {
+		tell(i, 1000)
+	}
+	require.Len(t, known.sources, record.MaxPrograms)
+	require.Len(t, f.programs.sources, record.MaxPrograms)
+	for i := 1; i <= many; i++ {
+		spared := i > 10 && i <= 15 // the first of who has most
+		require.Equal(t, !spared, f.programs.sources[of(i)] != nil, i)
+		_, told := known.sources[of(i)]
+		require.Equal(t, !spared, told, i)
+	}
 }
 
 // A process that has just begun is looked at again soon when it maps something, an older

@@ -47,14 +47,15 @@ func (q *queue) Pop() any {
 // jobs are what is to be done for processes, and who waits to do it. Guarded by Table.mu.
 type jobs struct {
 	queue    queue
+	later    queue // what was due, of users who owe time: when nothing of the queue is
 	sequence uint64
 	wake     chan struct{} // a worker that waits takes from it
 	held     bool          // nobody is woken before more has been scheduled
 	// alarm wakes a worker at alarmNs, or never: noAlarm. While there is CPU time for nothing, that
-	// is no sooner than pausedNs. Only tests have none.
-	alarm             Alarm
-	alarmNs, pausedNs int64
-	now               func() int64
+	// is no sooner than pausedNs, and while there is none for later, laterNs. Only tests have none.
+	alarm                      Alarm
+	alarmNs, pausedNs, laterNs int64
+	now                        func() int64
 }
 
 // noAlarm is when an alarm comes that is not set.
@@ -76,7 +77,7 @@ func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 	case p.state == jobQueued:
 		if sooner {
 			p.sequence = j.nextSequence()
-			heap.Fix(&j.queue, p.index)
+			heap.Fix(j.of(p), p.index)
 			j.rouse()
 		}
 	case p.state == jobRunning: // the worker puts it back
@@ -87,9 +88,17 @@ func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 }
 
 func (j *jobs) enqueue(p *Process) {
-	p.state, p.sequence = jobQueued, j.nextSequence()
+	p.state, p.sequence, p.later = jobQueued, j.nextSequence(), false
 	heap.Push(&j.queue, p)
 	j.rouse()
+}
+
+// of returns the queue that a process is in.
+func (j *jobs) of(p *Process) *queue {
+	if p.later {
+		return &j.later
+	}
+	return &j.queue
 }
 
 // rouse wakes a worker if something is due, or has the alarm do so when it will be. The table is
@@ -98,11 +107,17 @@ func (j *jobs) rouse() {
 	if j.held {
 		return
 	}
-	if len(j.queue) == 0 {
+	due, now := int64(noAlarm), j.now()
+	if len(j.queue) > 0 {
+		due = max(j.queue[0].dueNs, j.pausedNs)
+	}
+	if len(j.later) > 0 {
+		due = min(due, max(j.laterNs, j.pausedNs))
+	}
+	if due == noAlarm {
 		j.setAlarm(noAlarm, 0)
 		return
 	}
-	due, now := max(j.queue[0].dueNs, j.pausedNs), j.now()
 	if due <= now {
 		j.wakeWorkers()
 		return
@@ -145,16 +160,21 @@ func (t *Table) next() (p *Process, w work) {
 	defer t.mu.Unlock()
 	j := t.jobs
 	now := j.now()
+	t.takeTurns(now)
+	from, pausedNs, delay := &j.queue, &j.pausedNs, t.opts.CPU.Delay
 	if len(j.queue) == 0 || j.queue[0].dueNs > now {
+		from, pausedNs, delay = &j.later, &j.laterNs, t.opts.CPU.DelayAll
+	}
+	if len(*from) == 0 {
 		j.rouse()
 		return nil, 0
 	}
-	if delay := t.opts.CPU.Delay(budget.Processes); delay > 0 {
-		j.pausedNs = now + int64(delay)
+	if wait := delay(budget.Processes); wait > 0 {
+		*pausedNs = now + int64(wait)
 		j.rouse()
 		return nil, 0
 	}
-	p = heap.Pop(&j.queue).(*Process)
+	p = heap.Pop(from).(*Process)
 	w, p.work = p.work, 0
 	p.state = jobRunning
 	j.rouse() // another worker may take the next one
@@ -188,7 +208,7 @@ func (j *jobs) cancel(p *Process) {
 	p.work = 0
 	switch p.state {
 	case jobQueued:
-		heap.Remove(&j.queue, p.index)
+		heap.Remove(j.of(p), p.index)
 		p.state = jobIdle
 	case jobWaiting:
 		p.state = jobIdle // hanging.release takes it out of userLooks.waiting

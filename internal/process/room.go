@@ -65,7 +65,7 @@ func (h holding) exceeds(share holding) bool {
 
 // full reports whether there is no room for another process.
 func (t *Table) full() bool {
-	return len(t.byID) >= t.opts.MaxProcesses || t.used(fullEighths, budget.Full)
+	return len(t.byID) >= t.opts.MaxProcesses || t.used(fullParts, budget.Full)
 }
 
 // makeRoom lets go of a process, if there is one, for another one, which is sampled or not. The table
@@ -115,7 +115,7 @@ func (t *Table) findSpares() []spare {
 		bytes += p.bytes
 	}
 	share := holding{t.opts.MaxProcesses / 2, math.MaxInt}
-	if t.held(fullEighths) {
+	if t.held(fullParts) {
 		share.bytes = bytes / 2
 	}
 	var all []spare
@@ -156,7 +156,7 @@ func (t *Table) places(p *Process) int {
 // sparable reports whether a process takes of what there is too little of, and nothing waits for it: no
 // worker, and no time until which it is to be left alone.
 func (t *Table) sparable(p *Process) bool {
-	return (t.has(p) || t.held(fullEighths)) && p.state != jobRunning && p.quarantinedNs <= t.now()
+	return (t.has(p) || t.held(fullParts)) && p.state != jobRunning && p.quarantinedNs <= t.now()
 }
 
 func (p *Process) loss() loss {

@@ -277,7 +277,7 @@ func TestRoomShareOfMemory(t *testing.T) {
 		f.process(numbered(pid)).bytes += bytes
 	}
 	memory.Add(budget.OfProcesses, int(memory.Limit())/4)
-	require.True(t, f.held(fullEighths))
+	require.True(t, f.held(fullParts))
 	require.True(t, f.enters(6), "there is room without what one has beside half")
 	f.knows(2, 3, 4, 5, 6)
 

@@ -86,11 +86,13 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 	if err != nil {
 		return nil, false
 	}
+	watch := t.startWatch()
 	opened, err := o.runtime.Open(t.opts.memory(tid), m.Bias)
+	cost := watch.stop()
 	if _, gone := t.Thread(p); gone != nil { // it may have been another process
 		return nil, false
 	}
-	o.againNs, o.awaited = now+int64(startingGap)<<o.attempt, false
+	o.againNs, o.awaited = now+max(int64(startingGap)<<o.attempt, cost.gap(retryCostShare)), false
 	switch {
 	case err == nil:
 		o.process = opened

@@ -18,12 +18,18 @@ import (
 )
 
 // unreadableRuntime counts how often it is opened, which fails.
-type unreadableRuntime struct{ opened int }
+type unreadableRuntime struct {
+	opened int
+	opens  func()
+}
 
 func (*unreadableRuntime) Kind() record.RuntimeKind { return record.RuntimeHotSpot }
 
 func (r *unreadableRuntime) Open(langruntime.Memory, uint64) (langruntime.Process, error) {
 	r.opened++
+	if r.opens != nil {
+		r.opens()
+	}
 	return nil, langruntime.ErrStarting
 }
 
@@ -48,6 +54,23 @@ func TestUnreadableRuntime(t *testing.T) {
 	require.EqualValues(t, 1, f.Stats().RuntimesUnreadable, "it is not starting")
 	require.LessOrEqual(t, look(time.Minute, 10*time.Millisecond), 12)
 	require.GreaterOrEqual(t, look(time.Minute, 10*time.Second), 5, "it may have been slow")
+}
+
+// One that takes long to open is opened less often.
+func TestCostlyRuntime(t *testing.T) {
+	f, _, p := contextFake(t)
+	f.opts.cpuTime = f.clock.Load
+	const cost = 100 * time.Millisecond
+	runtime := &unreadableRuntime{opens: func() { f.advance(int64(cost)) }}
+	file := executable.NewFile(procfs.FileID{}, "", executable.Facts{Runtime: runtime}, nil)
+	info := &Info{Mappings: []executable.Mapping{{File: file, Biased: true}}}
+	f.opts.Runtimes[record.RuntimeHotSpot] = true
+	began := f.now()
+	for f.now() < began+int64(10*retryCostShare*cost) {
+		require.Nil(t, f.openRuntime(p, info))
+		f.advance(int64(10 * time.Millisecond))
+	}
+	require.InDelta(t, 10, runtime.opened, 1)
 }
 
 // A runtime that is starting is opened when it is time, whatever is done for the process before.

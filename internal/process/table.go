@@ -46,11 +46,14 @@ type Table struct {
 	interval uint64
 	jobs     *jobs
 	hanging  hanging
+	turns    turns
 	spares   spares
 	// forgetting is how many have ended of which something is still to be taken back.
 	forgetting int
 	// functionsInterval counts the calls of HandedOver.
 	functionsInterval atomic.Uint64
+	// userBytes are what processes take, by user id. Guarded by mu.
+	userBytes map[uint32]int
 	// functionUsers are those whose processes have functions, by user id. Guarded by mu.
 	functionUsers map[uint32]*userFunctions
 	// lost says that mappings were lost since the last search for them began, lostBeforeNs is when
@@ -68,6 +71,9 @@ func NewTable(opts Options) *Table {
 		byPID:    map[int]*Process{},
 		newest:   map[uint32]*Process{},
 		hanging:  hanging{users: map[uint32]*userLooks{}},
+		turns:    turns{},
+
+		userBytes: map[uint32]int{},
 
 		functionUsers: map[uint32]*userFunctions{},
 	}
@@ -155,7 +161,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 		}
 	}
 	t.handles++
-	p := &Process{id: id, handle: t.handles, pid: pid}
+	p := &Process{id: id, handle: t.handles, pid: pid, beganAs: nobody}
 	p.lessonNs.Store(noLesson)
 	p.birth = birth
 	p.info.Store(birth)
@@ -171,7 +177,10 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 		t.finish(older)
 		older.older = nil
 		if older.id.StartNs == id.StartNs { // by exec
-			p.older = older
+			p.older, p.beganAs = older, older.user()
+			if p.beganAs == nobody {
+				p.beganAs = older.beganAs
+			}
 			p.quarantinedNs = older.quarantinedNs
 			t.replaced(older, uint64(max(replacedNs, 1)))
 		}

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -141,13 +140,13 @@ func (c *workers) looksAt() (pids []int) {
 	return pids
 }
 
-// spend counts the CPU time of reading processes.
-func (t *Table) spend(job func()) {
+// spend counts the CPU time of work on a process.
+func (t *Table) spend(p *Process, todo work, job func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := t.opts.cpuTime()
 	job()
-	t.opts.CPU.Spend(budget.Processes, time.Duration(t.opts.cpuTime()-began))
+	t.charge(p, todo, t.opts.cpuTime()-began)
 }
 
 func (w *worker) work(ctx context.Context, t *Table) {
@@ -156,7 +155,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 		p, todo := t.next()
 		if p != nil {
 			if t.begin(w, p, todo) {
-				t.spend(func() {
+				t.spend(p, todo, func() {
 					w.tid.Store(int32(procfs.Thread()))
 					t.run(p, todo, &s)
 				})

@@ -26,9 +26,13 @@ func (c *Context) Bytes() int {
 // ResourceBytes estimates the memory of attributes.
 func ResourceBytes(attributes []*commonpb.KeyValue) (sum int) {
 	for _, a := range attributes {
-		sum += attributeBytes + len(a.GetKey()) + textBytes(a.GetValue())
+		sum += attributeMemory(a)
 	}
 	return sum
+}
+
+func attributeMemory(a *commonpb.KeyValue) int {
+	return attributeBytes + len(a.GetKey()) + textBytes(a.GetValue())
 }
 
 // textBytes is the memory of what a value holds; decoding has bounded how deep that is nested.

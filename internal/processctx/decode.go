@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// MaxAttributes of the resource are kept; the others are counted.
-	MaxAttributes = 128
+	// MaxAttributes of the resource are kept, of at most maxResourceBytes; the others are counted. Values that
+	// hold others take many times what their bytes in the message do.
+	MaxAttributes    = 128
+	maxResourceBytes = 128 << 10
 
 	// maxDepth bounds how deep values and the messages around them may be nested.
 	maxDepth = 16
@@ -40,11 +42,11 @@ const maxKeys = 256
 type Context struct {
 	// PublishedAtNs is CLOCK_BOOTTIME; it changes with each update.
 	PublishedAtNs uint64
-	// Resource describes the process. It has at most MaxAttributes attributes, no
-	// key twice, and none of the thread context's coordination.
+	// Resource describes the process. It has at most MaxAttributes attributes, which take at most
+	// 128 KiB of memory (ResourceBytes), no key twice, and none of the thread context's coordination.
 	Resource []*commonpb.KeyValue
-	// LeftOut attributes of the resource: beyond MaxAttributes, without a key or a
-	// value, or the same key again.
+	// LeftOut attributes of the resource: beyond these, without a key or a value, or the
+	// same key again.
 	LeftOut int
 	// Schema says how thread contexts are to be read; "" if the context does not.
 	Schema Schema
@@ -126,15 +128,18 @@ func decode(payload []byte) (*Context, error) {
 // twice the first stays.
 func (c *Context) setResource(attributes []*commonpb.KeyValue) {
 	seen := make(map[string]struct{}, min(len(attributes), MaxAttributes))
+	sum := 0
 	for _, a := range attributes {
 		if strings.HasPrefix(a.GetKey(), threadLocalPrefix) {
 			continue
 		}
 		_, twice := seen[a.GetKey()]
-		if twice || a.GetKey() == "" || a.GetValue().GetValue() == nil || len(c.Resource) == MaxAttributes {
+		bytes := attributeMemory(a)
+		if twice || a.GetKey() == "" || a.GetValue().GetValue() == nil || len(c.Resource) == MaxAttributes || sum+bytes > maxResourceBytes {
 			c.LeftOut++
 			continue
 		}
+		sum += bytes
 		seen[a.GetKey()] = struct{}{}
 		c.Resource = append(c.Resource, a)
 	}

@@ -166,6 +166,26 @@ func TestReadBounds(t *testing.T) {
 	require.Len(t, c.Keys, maxKeys)
 }
 
+// Values that hold many others take more memory than they may, and others stay.
+func TestReadNestedBounds(t *testing.T) {
+	list := func(n int) *commonpb.KeyValue {
+		values := make([]*commonpb.AnyValue, n)
+		for i := range values {
+			values[i] = &commonpb.AnyValue{}
+		}
+		list := &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: values}}
+		return &commonpb.KeyValue{Key: fmt.Sprint("list", n), Value: &commonpb.AnyValue{Value: list}}
+	}
+	payload := message(t, []*commonpb.KeyValue{text("before", "v"), list(10_000), list(500), list(501), list(502), text("after", "v")})
+	require.Less(t, len(payload), 64<<10)
+	c, err := Read(published(payload), mapping)
+	require.NoError(t, err)
+	require.Equal(t, 2, c.LeftOut)
+	require.Len(t, c.Resource, 4)
+	require.Equal(t, "after", c.Resource[3].GetKey())
+	require.LessOrEqual(t, ResourceBytes(c.Resource), maxResourceBytes)
+}
+
 // A publisher that rewrites its context in place while it is read: what comes
 // out is one version or the other, never a mixture.
 func TestReadWhileUpdated(t *testing.T) {

@@ -45,7 +45,7 @@ func NewDefaultAttributeOn() AttributeOn {
 type Attributes struct {
 	// The CPU; keeps samples of different CPUs apart. Operator: on to look into scheduling.
 	CPULogicalNumber AttributeOff `mapstructure:"cpu.logical_number"`
-	// The thread; keeps samples of different threads apart. Backend, privacy: off for fewer entries.
+	// The thread; keeps samples of different threads apart. Backend, privacy: off to merge them, for fewer entries.
 	ThreadID AttributeOn `mapstructure:"thread.id"`
 	// The name of the thread; keeps samples of different names apart. Backend, privacy: as thread.id.
 	ThreadName AttributeOn `mapstructure:"thread.name"`
@@ -169,7 +169,7 @@ func NewDefaultMetrics() Metrics {
 type OffCPU struct {
 	// Leave out threads that were off the CPU for less. Operator: 0s if short waits count, more for fewer samples.
 	Minimum time.Duration `mapstructure:"minimum"`
-	// Part of all switches from a thread that are looked at, drawn at random. Operator: 1 on a quiet host, less where dropped_samples of profile off_cpu grow.
+	// The part of all switches from a thread that are followed, drawn at random. Operator: 1 on a quiet host, less where dropped_samples of profile off_cpu grow.
 	Threshold float64 `mapstructure:"threshold"`
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -199,7 +199,7 @@ func NewDefaultOffCPU() OffCPU {
 
 // ResourceAttributes says which attributes resources have.
 type ResourceAttributes struct {
-	// The command line, which may hold secrets. Privacy: on if it does not.
+	// The command line, which may hold secrets. Privacy: on only where it holds none.
 	ProcessCommandLine AttributeOff `mapstructure:"process.command_line"`
 	// prevent unkeyed literal initialization
 	_ struct{}

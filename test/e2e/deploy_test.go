@@ -118,23 +118,33 @@ func runDeployment(t *testing.T, d *deployment) {
 		names = append(names, "+"+strings.ToLower(strings.TrimPrefix(c, "CAP_")))
 	}
 	caps := "-all," + strings.Join(names, ",")
-	args := append([]string{
+	asNobody := []string{
 		"--reuid", strconv.Itoa(nobody), "--regid", strconv.Itoa(nobody), "--clear-groups", "--no-new-privs",
 		"--inh-caps", caps, "--ambient-caps", caps, "--bounding-set", caps,
-		program, "--config", config, "--config", changes,
-	}, d.args...)
+	}
 	setpriv, err := exec.LookPath("setpriv")
 	require.NoError(t, err)
-	c := startChild(t, env, setpriv, args...)
+	c := startChild(t, env, setpriv, slices.Concat(asNobody, []string{program, "--config", config, "--config", changes}, d.args)...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
 	if api != nil {
 		requirePod(t, api, &resource, contained)
 	}
+	labelprof := filepath.Join(dir, "labelprof")
+	copyFile(t, labelprofProgram, labelprof, 0o755)
+	requireInspected(t, w.PID, setpriv, append(asNobody, labelprof)...)
 	c.stop()
 	require.NotContains(t, c.stderr.String(), "missing capability")
 	fmt.Printf("%-12s as an unprivileged user with %s: %d labelled samples of another user\n",
 		d.name, strings.Join(d.capabilities, " "), labelled.Load())
+}
+
+// requireInspected asks labelprof, which a command runs, why a writer has no labels: it has some.
+func requireInspected(t *testing.T, pid int, command string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(command, append(args, "inspect", strconv.Itoa(pid))...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "active: labels can be read")
 }
 
 // containerID is one as container runtimes make them.

@@ -88,6 +88,7 @@ func testImage(t *testing.T) {
 
 	program := filepath.Join(root, "otelcol-customlabels")
 	requireStatic(t, program)
+	requireStatic(t, filepath.Join(root, "labelprof"))
 	cmd := exec.Command("/otelcol-customlabels", "components")
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: root}
 	out, err := cmd.CombinedOutput()
@@ -138,12 +139,13 @@ func runInRoot(t *testing.T, root string, entry []string) int64 {
 	copyFile(t, gatewayConfig, filepath.Join(root, "etc/otelcol-customlabels/config.yaml"), 0o644)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "changes.yaml"), []byte(toTestEndpoint), 0o600))
 	const script = `mount --rbind /proc "$0/proc"; mount --rbind /sys "$0/sys"; exec chroot "$0" "$@"`
-	args := append([]string{"--mount", "--propagation", "private", "sh", "-ec", script, root}, entry...)
+	inRoot := []string{"--mount", "--propagation", "private", "sh", "-ec", script, root}
 	unshare, err := exec.LookPath("unshare")
 	require.NoError(t, err)
-	c := startChild(t, []string{"OTLP_GATEWAY=" + address, "HOST_NAME=here"}, unshare, append(args, "--config", "/changes.yaml")...)
+	c := startChild(t, []string{"OTLP_GATEWAY=" + address, "HOST_NAME=here"}, unshare, slices.Concat(inRoot, entry, []string{"--config", "/changes.yaml"})...)
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
+	requireInspected(t, w.PID, unshare, append(inRoot, "/labelprof")...)
 	c.stop()
 	return labelled.Load()
 }

@@ -41,6 +41,7 @@ func testFleetDirect(t *testing.T) string {
 	f.awaitSamples()
 	f.settle()
 	f.requireOnce()
+	f.requireMetrics("direct/config.yaml", "otelcol_receiver_accepted_profile_samples", "otelcol_exporter_sent_profile_samples")
 
 	// The backend has taken a batch and has not said so yet.
 	f.gate.hold()
@@ -64,6 +65,8 @@ func testFleetKafka(t *testing.T) string {
 	f.awaitSamples()
 	f.settle()
 	f.requireOnce()
+	f.requireMetrics("kafka/to-kafka.yaml", "otelcol_receiver_accepted_profile_samples", "otelcol_exporter_sent_profile_samples")
+	f.requireMetrics("kafka/from-kafka.yaml", "otelcol_kafka_receiver_offset_lag", "otelcol_exporter_sent_profile_samples")
 
 	// The broker has requests and has not said so yet.
 	broker.signal(syscall.SIGSTOP)

@@ -6,17 +6,21 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 )
@@ -43,12 +47,13 @@ type fleet struct {
 	got   *fleetEnd
 	gate  fleetGate
 
-	agents []*collector
+	agents  []*collector
+	metrics map[string]string // addresses of gateways' metrics, by configuration
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, certs: t.TempDir(), front: freeAddress(t), sent: startCapture(t), read: newFleetEnd(), got: newFleetEnd()}
+	f := &fleet{t: t, certs: t.TempDir(), front: freeAddress(t), sent: startCapture(t), read: newFleetEnd(), got: newFleetEnd(), metrics: map[string]string{}}
 	f.back = startEndpoint(t, &sink{t: t, visit: f.got.add, refuse: f.gate.pass})
 	writeCertificate(t, f.certs)
 	return f
@@ -91,8 +96,8 @@ exporters: {otlp_grpc: {compression: gzip, tls: {insecure: true}}}
 	toTestConsumer = `
 receivers: {kafka: {session_timeout: 2m}}
 `
-	quietTelemetry = `
-service: {telemetry: {logs: {encoding: json}, metrics: {level: none}}}
+	toTestTelemetry = `
+service: {telemetry: {logs: {encoding: json}, metrics: {readers: %s}}}
 `
 )
 
@@ -112,12 +117,39 @@ func (f *fleet) startGateway(config string, changes ...string) *child {
 		changes = append(changes, toTestBack)
 	}
 	args := []string{"--config", filepath.Join(fleetFolder, config), profilesGate}
-	for _, change := range append(changes, quietTelemetry) {
+	for _, change := range append(changes, f.movedReader(config, conf)) {
 		args = append(args, "--config", "yaml:"+strings.TrimSpace(change))
 	}
 	c := startChild(f.t, []string{"KAFKA=" + f.kafka, "BACKEND=" + f.back, "POD_NAME=otelcol-gateway-0"}, gatewayProgram, args...)
 	c.awaitLine(collectorReady)
 	return c
+}
+
+// movedReader has the metrics of a gateway at an address of the test, which it notes.
+func (f *fleet) movedReader(config string, conf *confmap.Conf) string {
+	f.t.Helper()
+	readers := conf.Get("service::telemetry::metrics::readers").([]any)
+	require.Len(f.t, readers, 1)
+	exporter := readers[0].(map[string]any)["pull"].(map[string]any)["exporter"].(map[string]any)["prometheus"].(map[string]any)
+	require.Equal(f.t, 8888, exporter["port"])
+	f.metrics[config] = freeAddress(f.t)
+	host, port, err := net.SplitHostPort(f.metrics[config])
+	require.NoError(f.t, err)
+	exporter["host"] = host
+	exporter["port"], err = strconv.Atoi(port)
+	require.NoError(f.t, err)
+	text, err := json.Marshal(readers) // which is YAML, too
+	require.NoError(f.t, err)
+	return fmt.Sprintf(toTestTelemetry, text)
+}
+
+// requireMetrics checks that a gateway has metrics by the names of docs/fleet.md.
+func (f *fleet) requireMetrics(config string, names ...string) {
+	f.t.Helper()
+	text := get("http://" + f.metrics[config] + "/metrics")
+	for _, name := range names {
+		require.Regexp(f.t, `(?m)^`+name+`\{`, text, config)
+	}
 }
 
 // toTestAgent is merged over the configuration of an agent: batches come soon, and the same

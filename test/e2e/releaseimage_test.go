@@ -47,6 +47,7 @@ var imageFiles = map[string]os.FileMode{
 	"etc/ssl/certs":                       fs.ModeDir | 0o755,
 	"etc/ssl/certs/ca-certificates.crt":   0o644,
 	strings.TrimPrefix(imageProgram, "/"): 0o755,
+	"labelprof":                           0o755,
 }
 
 const imageProgram = "/otelcol-customlabels"
@@ -67,7 +68,7 @@ type ociLayout struct {
 }
 
 // checkImage: the image of a release is one index of two images, each with the certificates and
-// the static program of its architecture, which starts where there is nothing else.
+// the static programs of its architecture, of which the collector starts where there is nothing else.
 func checkImage(t *testing.T, release string, machines map[string]elf.Machine) {
 	t.Helper()
 	prefix := filepath.Join(release, "otelcol-customlabels-"+releaseVersion)
@@ -101,6 +102,7 @@ func checkImage(t *testing.T, release string, machines map[string]elf.Machine) {
 		root, entry := layout.unpack(t, d)
 		program := filepath.Join(root, imageProgram)
 		checkProgram(t, program, machine)
+		checkProgram(t, filepath.Join(root, "labelprof"), machine)
 		checkBill(t, fmt.Sprintf("%s-image-linux-%s.cdx.json", prefix, d.Platform.Architecture))
 		n := checkCertificates(t, filepath.Join(root, "etc/ssl/certs/ca-certificates.crt"))
 		info, err := os.Stat(program)

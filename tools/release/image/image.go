@@ -15,7 +15,8 @@ import (
 
 // What deploy/Dockerfile says; TestRelease compares them.
 const (
-	programPath      = "/otelcol-customlabels"
+	collectorPath    = "/otelcol-customlabels"
+	labelprofPath    = "/labelprof"
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
 	configArgument   = "--config=/etc/otelcol-customlabels/config.yaml"
 	gateArgument     = "--feature-gates=service.profilesSupport"
@@ -28,13 +29,13 @@ const annotation = "org.opencontainers.image."
 type release struct {
 	version, revision string
 	created           time.Time
-	programs          []program
+	platforms         []platform
 }
 
-// A program is a static one, of an architecture by Go's name, which is OCI's too.
-type program struct {
-	arch    string
-	content []byte
+// A platform is an architecture, by Go's name, which is OCI's too, and the static programs for it.
+type platform struct {
+	arch     string
+	programs []file
 }
 
 // untyped is an image whose entry in an index has no artifactType, which the library would take
@@ -56,13 +57,15 @@ func (r *release) write(folder string) (digest string, err error) {
 		return "", err
 	}
 	var images []mutate.IndexAddendum
-	for _, p := range r.programs {
+	for _, p := range r.platforms {
 		image, err := r.image(p, trust)
 		if err != nil {
 			return "", fmt.Errorf("make the image for %s: %w", p.arch, err)
 		}
-		platform := v1.Platform{OS: "linux", Architecture: p.arch}
-		images = append(images, mutate.IndexAddendum{Add: untyped{image}, Descriptor: v1.Descriptor{Platform: &platform}})
+		images = append(images, mutate.IndexAddendum{
+			Add:        untyped{image},
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: p.arch}},
+		})
 	}
 	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, images...), r.labels()).(v1.ImageIndex)
 	if !ok {
@@ -85,20 +88,16 @@ func (r *release) write(folder string) (digest string, err error) {
 	return hash.String(), nil
 }
 
-// image makes the image of one architecture, with a layer for the program and one that is given.
-func (r *release) image(p program, trust v1.Layer) (v1.Image, error) {
-	layer, err := r.layer(file{programPath, 0o755, p.content})
-	if err != nil {
-		return nil, err
-	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+// image makes the image of one architecture, with a layer for each program and one that is given.
+func (r *release) image(p platform, trust v1.Layer) (v1.Image, error) {
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.ConfigFile(base, &v1.ConfigFile{
 		Architecture: p.arch,
 		OS:           "linux",
 		Created:      v1.Time{Time: r.created},
 		RootFS:       v1.RootFS{Type: "layers"},
 		Config: v1.Config{
-			Entrypoint: []string{programPath},
+			Entrypoint: []string{collectorPath},
 			Cmd:        []string{configArgument, gateArgument},
 			Labels:     r.labels(),
 		},
@@ -106,12 +105,18 @@ func (r *release) image(p program, trust v1.Layer) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	history := func(path string) v1.History {
-		return v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + path}
+	addendum := func(layer v1.Layer, path string) mutate.Addendum {
+		return mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + path}}
 	}
-	return mutate.Append(image,
-		mutate.Addendum{Layer: trust, History: history(certificatesPath)},
-		mutate.Addendum{Layer: layer, History: history(programPath)})
+	layers := []mutate.Addendum{addendum(trust, certificatesPath)}
+	for _, program := range p.programs {
+		layer, err := r.layer(program)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, addendum(layer, program.path))
+	}
+	return mutate.Append(image, layers...)
 }
 
 func (r *release) labels() map[string]string {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release-image writes the image of a release, of several architectures, as an OCI
-// image layout in a folder, and prints the digest of the image's index, by which a registry
+// image layout in a folder, from a folder with both programs of each, and prints the digest of the image's index, by which a registry
 // will know it. The same arguments and programs give the same bytes.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 func main() {
 	if len(os.Args) < 5 {
-		fmt.Fprintln(os.Stderr, "usage: SOURCE_DATE_EPOCH=SECONDS release-image VERSION REVISION FOLDER ARCH=PROGRAM...")
+		fmt.Fprintln(os.Stderr, "usage: SOURCE_DATE_EPOCH=SECONDS release-image VERSION REVISION FOLDER ARCH=PROGRAMS...")
 		os.Exit(2)
 	}
 	digest, err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
@@ -26,22 +27,26 @@ func main() {
 	fmt.Println(digest)
 }
 
-func run(version, revision, folder string, programs []string) (digest string, err error) {
+func run(version, revision, folder string, platforms []string) (digest string, err error) {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
 		return "", fmt.Errorf("read SOURCE_DATE_EPOCH: %w", err)
 	}
 	r := release{version: version, revision: revision, created: time.Unix(seconds, 0).UTC()}
-	for _, arg := range programs {
-		arch, path, ok := strings.Cut(arg, "=")
+	for _, arg := range platforms {
+		arch, from, ok := strings.Cut(arg, "=")
 		if !ok {
-			return "", fmt.Errorf("%q is not ARCH=PROGRAM", arg)
+			return "", fmt.Errorf("%q is not ARCH=PROGRAMS", arg)
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // it is for whoever calls to say which
-		if err != nil {
-			return "", err
+		p := platform{arch: arch}
+		for _, path := range []string{collectorPath, labelprofPath} {
+			content, err := os.ReadFile(filepath.Join(from, path)) //nolint:gosec // it is for whoever calls to say which
+			if err != nil {
+				return "", err
+			}
+			p.programs = append(p.programs, file{path, 0o755, content})
 		}
-		r.programs = append(r.programs, program{arch: arch, content: content})
+		r.platforms = append(r.platforms, p)
 	}
 	return r.write(folder)
 }

@@ -1,0 +1,145 @@
+//go:build linux
+
+package process
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// A turnsTest has looks take CPU time, out of a budget of a tenth of a CPU.
+type turnsTest struct {
+	*fake
+	cpu   *budget.CPU
+	costs func(*Process) time.Duration
+	spent time.Duration
+}
+
+func newTurnsTest(t *testing.T, costs func(*Process) time.Duration) *turnsTest {
+	f := &turnsTest{costs: costs}
+	f.cpu = budget.NewCPU(0.1, func() int64 {
+		if f.fake == nil {
+			return 1e9
+		}
+		return f.clock.Load()
+	})
+	f.fake = newFake(t, func(o *Options) { o.CPU = f.cpu })
+	return f
+}
+
+// start has a process of a user begin, which another one starts, or which nothing is known of before.
+func (f *turnsTest) start(pid int, uid string, by *Process) *Process {
+	id := record.ProcessID{TGID: uint32(pid), StartNs: 5e9}
+	f.image(pid, 500, "/bin/one")
+	f.write(pid, "status", "Uid:\t"+uid+"\t"+uid+"\t"+uid+"\t"+uid+"\n")
+	if by != nil {
+		f.HandleEvent(record.Event{Kind: record.EventFork, Process: id, Parent: by.id, PID: pid, TimeNs: uint64(f.now())})
+		id.ExecID++
+	}
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(f.now())})
+	return f.process(id)
+}
+
+// step does what a worker would, and returns what it looked at, nil if it had to wait.
+func (f *turnsTest) step() *Process {
+	p, w := f.next()
+	if p == nil {
+		f.advance(max(f.jobs.alarmNs-f.clock.Load(), 1))
+		return nil
+	}
+	cost := f.costs(p)
+	require.True(f.t, f.begin(&f.worker, p, w))
+	f.run(p, w, &f.scratch)
+	f.charge(p, w, int64(cost))
+	f.done(p)
+	f.spent += cost
+	f.advance(int64(cost))
+	return p
+}
+
+// await returns how long it takes until a process was looked at.
+func (f *turnsTest) await(p *Process) time.Duration {
+	began := f.clock.Load()
+	for !p.Info().Loaded {
+		f.step()
+	}
+	return time.Duration(f.clock.Load() - began)
+}
+
+// A user with many processes, of which there is always something to read, does not hold up another's.
+func TestLooksOfTwoUsers(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return 10 * time.Millisecond })
+	many := map[*Process]bool{}
+	for pid := 1; pid <= 200; pid++ {
+		many[f.start(pid, "1000", nil)] = true
+	}
+	again := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for p := range many {
+			f.jobs.schedule(p, workReread, f.now())
+		}
+	}
+	for range 2000 {
+		f.step()
+		again()
+	}
+	for pid := 1001; pid <= 1005; pid++ {
+		again()
+		require.Less(t, f.await(f.start(pid, "2000", nil)), time.Second)
+	}
+	require.NotEmpty(t, f.jobs.later)
+	require.EqualValues(t, len(f.jobs.later), f.Stats().Due)
+
+	// It is the only one again: all of the time is his.
+	before, began := f.spent, f.clock.Load()
+	for f.clock.Load() < began+int64(100*time.Second) {
+		f.step()
+		again()
+	}
+	require.InDelta(t, 10, (f.spent - before).Seconds(), 1)
+}
+
+// A look that takes seconds holds up others for a moment, and those of the same user until it is paid.
+func TestLookTakesSeconds(t *testing.T) {
+	const large = 5 * time.Second
+	f := newTurnsTest(t, func(p *Process) time.Duration {
+		if p.pid < 1000 || p.pid >= 10_000 {
+			return large
+		}
+		return time.Millisecond
+	})
+	first := f.start(1, "1000", nil)
+	f.await(first)
+	second := f.start(2, "1000", first)
+	for pid := 1001; pid <= 1010; pid++ {
+		require.Less(t, f.await(f.start(pid, "2000", nil)), time.Second)
+	}
+	require.False(t, second.Info().Loaded)
+	require.InDelta(t, large.Seconds()/0.1, f.await(second).Seconds(), 15)
+
+	// In the long run it is not more than the budget, whatever there is to look at.
+	began, before := f.clock.Load(), f.spent
+	for pid := 10_000; f.clock.Load() < began+int64(1000*time.Second); pid++ {
+		f.start(pid, "1000", first)
+		for range 100 {
+			f.step()
+		}
+	}
+	require.InDelta(t, 100, (f.spent - before).Seconds(), 2*large.Seconds())
+}
+
+// Users who owe nothing are not remembered.
+func TestTurnsForgotten(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	for pid := 1; pid <= 3; pid++ {
+		f.await(f.start(pid, string(rune('0'+pid)), nil))
+		f.advance(int64(2 * turnSaved))
+		require.Len(t, f.turns, 1)
+	}
+}
