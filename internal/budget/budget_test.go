@@ -108,7 +108,12 @@ func TestCPUDeferred(t *testing.T) {
 	c.Defer(Processes, 20*time.Second)
 	spent := work(c, clk, Processes, 10*time.Millisecond, 50*time.Second)
 	require.InDelta(t, 11, spent.Seconds(), 1, "half of all")
+	clk.pass(time.Second)
+	require.Zero(t, c.Delay(Processes))
 	require.NotZero(t, c.DelayAll(Processes))
+	before := c.Use().Delayed[Processes]
+	require.NotZero(t, c.DelayAll(Processes))
+	require.Equal(t, before, c.Use().Delayed[Processes], "counted once")
 
 	// Who owes and who does not, and both want all that there is.
 	clk = &clock{}

@@ -59,7 +59,7 @@ type CPU struct {
 	// deferred is owed as well, and paid with half of what comes in.
 	deferred [NumWork]float64
 
-	waits [NumWork]bool
+	waits, waitsAll [NumWork]bool
 }
 
 // NewCPU returns a budget of so many CPU seconds a second. now returns a monotonic time
@@ -159,7 +159,12 @@ func (c *CPU) DelayAll(w Work) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.deferred[w] == 0 {
+		c.waitsAll[w] = false
 		return 0
+	}
+	if !c.waitsAll[w] {
+		c.waitsAll[w] = true
+		c.delayed[w].Add(1)
 	}
 	return min(time.Duration(c.deferred[w]/(c.share*shares[w]))+time.Millisecond, maxDelay)
 }

@@ -51,9 +51,9 @@ type contextState struct {
 
 // readContext looks at the process context behind one of the mappings. again
 // tells that the publisher is writing.
-func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, mappings []uint64) (again bool) {
+func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, mappings []uint64, short bool) (again bool) {
 	s := &known.context
-	if r.mayRestore(s.reduced) {
+	if s.reduced && !short {
 		s.addr = 0 // as if it was new
 	}
 	if len(mappings) == 0 {
@@ -170,7 +170,7 @@ func (r *reader) publishedNs(c *processctx.Context) int64 {
 func (t *Table) checkContext(p *Process) (known bool) {
 	began := t.now()
 	s := &p.worker().read.context
-	if p.worker().read.info == nil || s.addr == 0 || t.mayRestore(s.reduced) || !s.unchanged(t.opts.memory(p.pid)) {
+	if p.worker().read.info == nil || s.addr == 0 || s.reduced && !t.short(p.worker().owner.UID) || !s.unchanged(t.opts.memory(p.pid)) {
 		return false
 	}
 	t.contextChecked(p, began, workContext, false)

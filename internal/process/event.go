@@ -128,6 +128,9 @@ func (t *Table) fork(ev *record.Event) {
 		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs), false); p == nil {
 			return
 		}
+		if parent != nil {
+			p.beganAs = parent.presumedUser()
+		}
 	}
 	if parent != nil && int64(ev.TimeNs) >= parent.lessonNs.Load() {
 		t.prove(parent)

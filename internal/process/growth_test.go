@@ -30,7 +30,7 @@ func TestMemoryReducesGrowth(t *testing.T) {
 // reducedTo is how many of a process's mappings are kept of a look.
 func reducedTo(f *fake, p *Process, mappings int) int {
 	l := &look{wanted: true, read: p.worker().read, info: Info{Mappings: make([]executable.Mapping, mappings)}}
-	d := decide(l, f.situation(p, l.owner.UID))
+	d := decide(l, f.situation(p, f.short(0)))
 	f.apply(p, workReread, l, &d)
 	p.worker().read.info.Mappings = make([]executable.Mapping, 10)
 	return len(l.info.Mappings)

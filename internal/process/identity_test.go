@@ -459,7 +459,7 @@ func TestForkKeepsSources(t *testing.T) {
 			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 			p := f.process(child)
 			publish := func(sources []record.LabelSource, again bool) {
-				f.publish(p, f.situation(p, 0).news(VerdictUnknown, sources, again), sources)
+				f.publish(p, f.situation(p, false).news(VerdictUnknown, sources, again), sources)
 			}
 			publish(tc.found, tc.again)
 			_, published := f.published.of(child)

@@ -139,6 +139,7 @@ func (t *Table) notePassing(p *Process) {
 // may be more to find soon.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub := &subject{id: p.id, pid: p.pid, read: p.worker().read, owner: p.worker().owner, who: p.worker().who, presumed: t.programs.presumed(p)}
+	sub.short = t.short(sub.owner.UID)
 	p.worker().who = nil
 	l, err := t.look(sub, w, s)
 	if err != nil {
@@ -149,7 +150,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 
 // conclude decides what comes of a look and applies it.
 func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
-	d := decide(l, t.situation(p, l.owner.UID))
+	d := decide(l, t.situation(p, l.short))
 	if d.show {
 		// Only if the process is still the same, all of that was about it; and if the thread
 		// still has its memory, all of it was there.
@@ -164,8 +165,7 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	return d.retry, nil
 }
 
-func (t *Table) situation(p *Process, uid uint32) *situation {
-	short := t.short(uid)
+func (t *Table) situation(p *Process, short bool) *situation {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return &situation{

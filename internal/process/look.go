@@ -68,6 +68,7 @@ type subject struct {
 	who   *who             // read just before this look; nil if it was not
 	// presumed are the label sources that it began with.
 	presumed []record.LabelSource
+	short    bool // memory is, for its user
 }
 
 // remembered is what a worker keeps of a process from one look to the next. It is a value: a
@@ -100,6 +101,7 @@ type look struct {
 	// loading and updating: a library is being loaded, a context written. There may be more
 	// to find soon.
 	loading, updating bool
+	short             bool // memory is
 
 	read remembered
 }
@@ -115,7 +117,7 @@ func (r *reader) look(sub *subject, w work, s *scratch) (*look, error) {
 
 // beginLook reads who a process is.
 func (r *reader) beginLook(sub *subject, w work) (*look, error) {
-	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read}
+	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read, short: sub.short}
 	tid, stat, err := r.identify(sub.id, sub.pid)
 	if err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 		return l, nil
 	}
 	known := &sub.read
-	l.full = known.info == nil || w&workLoad != 0 || r.mayRestore(known.extent == extentReduced)
+	l.full = known.info == nil || w&workLoad != 0 || known.extent == extentReduced && !sub.short
 	if !l.full {
 		l.info = *known.info
 	}
@@ -160,7 +162,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		r.counts.rereads.Add(1)
 	}
 	memory := r.opts.memory(l.tid)
-	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts)
+	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts, sub.short)
 	l.newContext = l.info.setContext(&l.read.context)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
 		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
@@ -304,9 +306,4 @@ func (r *reader) used(parts int64, stage budget.Pressure) bool {
 func (r *reader) held(parts int64) bool {
 	m := r.opts.Memory
 	return m != nil && m.Part(budget.OfProcesses)+m.Part(budget.OfFiles) >= m.Limit()/memoryParts*parts
-}
-
-// mayRestore reports whether there is room again for what was left out of a process.
-func (r *reader) mayRestore(reduced bool) bool {
-	return reduced && !r.used(reducedParts, budget.Scarce)
 }

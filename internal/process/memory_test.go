@@ -156,6 +156,40 @@ func TestMemoryReducesUser(t *testing.T) {
 	require.Empty(t, f.userBytes)
 }
 
+// A reduced process is whole again with all that it has, as soon as there is room for its user.
+func TestMemoryRestoresUser(t *testing.T) {
+	memory := budget.NewMemory(4 << 20)
+	f := newFake(t, func(o *Options) { o.Memory, o.Environment = memory, true })
+	start := func(pid int, uid string) *Process {
+		f.image(pid, 500, "/bin/one")
+		f.write(pid, "maps", manyMappings(150))
+		f.write(pid, "environ", "OTEL_SERVICE_NAME=shop\x00")
+		f.write(pid, "status", "Uid:\t"+uid+"\t"+uid+"\t"+uid+"\t"+uid+"\n")
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		f.work()
+		return p
+	}
+	for pid := range 4 {
+		start(pid+1, "2000")
+	}
+	start(9, "1000")
+	part := int(memory.Limit() / memoryParts)
+	others := int(memory.Part(budget.OfProcesses)) / 2 // each byte on the heap counts twice
+	filled := (crowdedParts*part+part/2)/2 - others
+	memory.Add(budget.OfFiles, filled)
+	p := start(10, "1000")
+	require.Empty(t, p.Info().Mappings)
+	require.Empty(t, p.Info().Environment)
+
+	memory.Add(budget.OfFiles, -part/2) // one part less: less than half of it is this user's
+	require.True(t, f.held(reducedParts))
+	f.rereadAll(f.now(), 0)
+	f.advance(int64(time.Second))
+	f.work()
+	require.Len(t, p.Info().Mappings, 150)
+	require.NotEmpty(t, p.Info().Environment)
+}
+
 // Of a reduced process's context only names that take little are kept.
 func TestMemoryReducesNames(t *testing.T) {
 	memory := budget.NewMemory(1 << 20)
@@ -170,7 +204,7 @@ func TestMemoryReducesNames(t *testing.T) {
 		}
 		s.setNames(s.context.Keys)
 		l.info.setContext(s)
-		decide(l, f.situation(f.overflow, 0))
+		decide(l, f.situation(f.overflow, f.short(0)))
 		require.True(t, s.reduced)
 		require.Empty(t, l.info.Context.Resource)
 		require.Equal(t, kept, l.info.Keys(f.now()).Len())

@@ -39,7 +39,7 @@ type Process struct {
 	holds    int    // by Table.Hold
 	bytes    int    // told to Options.Memory, and counted for bytesUID
 	bytesUID uint32
-	beganAs  uint32 // whose it was before it has executed what it runs; nobody: not known
+	beganAs  uint32 // whose its parent was, or it itself before it has executed what it runs; nobody: not known
 	// functionBytes of these are told to functions.user, who has this user id.
 	functionBytes int
 	functionUID   uint32
@@ -72,8 +72,8 @@ type job struct {
 	dueNs    int64
 	sequence uint64
 	state    jobState
-	index    int  // in the queue, if it is there
-	later    bool // it is in jobs.later
+	index    int   // in the queue, if it is there
+	turn     *turn // in whose queue it is; nil: in the common one
 	// quarantinedNs is until when the process is left alone, because a look at it hung.
 	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its

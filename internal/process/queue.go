@@ -16,11 +16,14 @@ type queue []*Process
 
 func (q queue) Len() int { return len(q) }
 
-func (q queue) Less(i, j int) bool {
-	if q[i].dueNs != q[j].dueNs {
-		return q[i].dueNs < q[j].dueNs
+func (q queue) Less(i, j int) bool { return q[i].before(q[j]) }
+
+// before tells which of two is more urgent.
+func (p *Process) before(other *Process) bool {
+	if p.dueNs != other.dueNs {
+		return p.dueNs < other.dueNs
 	}
-	return q[i].sequence < q[j].sequence
+	return p.sequence < other.sequence
 }
 
 func (q queue) Swap(i, j int) {
@@ -47,12 +50,12 @@ func (q *queue) Pop() any {
 // jobs are what is to be done for processes, and who waits to do it. Guarded by Table.mu.
 type jobs struct {
 	queue    queue
-	later    queue // what was due, of users who owe time: when nothing of the queue is
+	turns    map[uint32]*turn // by user id
 	sequence uint64
 	wake     chan struct{} // a worker that waits takes from it
 	held     bool          // nobody is woken before more has been scheduled
 	// alarm wakes a worker at alarmNs, or never: noAlarm. While there is CPU time for nothing, that
-	// is no sooner than pausedNs, and while there is none for later, laterNs. Only tests have none.
+	// is no sooner than pausedNs, and for users who owe some, laterNs. Only tests have none.
 	alarm                      Alarm
 	alarmNs, pausedNs, laterNs int64
 	now                        func() int64
@@ -62,7 +65,7 @@ type jobs struct {
 const noAlarm = math.MaxInt64
 
 func newJobs(alarm Alarm, now func() int64) *jobs {
-	return &jobs{alarm: alarm, alarmNs: noAlarm, now: now, wake: make(chan struct{}, 1)}
+	return &jobs{turns: map[uint32]*turn{}, alarm: alarm, alarmNs: noAlarm, now: now, wake: make(chan struct{}, 1)}
 }
 
 // schedule adds work for a process, due at a time. What is due earlier stays
@@ -88,15 +91,15 @@ func (j *jobs) schedule(p *Process, w work, dueNs int64) {
 }
 
 func (j *jobs) enqueue(p *Process) {
-	p.state, p.sequence, p.later = jobQueued, j.nextSequence(), false
+	p.state, p.sequence, p.turn = jobQueued, j.nextSequence(), nil
 	heap.Push(&j.queue, p)
 	j.rouse()
 }
 
 // of returns the queue that a process is in.
 func (j *jobs) of(p *Process) *queue {
-	if p.later {
-		return &j.later
+	if p.turn != nil {
+		return &p.turn.queue
 	}
 	return &j.queue
 }
@@ -109,16 +112,16 @@ func (j *jobs) rouse() {
 	}
 	due, now := int64(noAlarm), j.now()
 	if len(j.queue) > 0 {
-		due = max(j.queue[0].dueNs, j.pausedNs)
+		due = j.queue[0].dueNs
 	}
-	if len(j.later) > 0 {
-		due = min(due, max(j.laterNs, j.pausedNs))
+	if j.yielded() > 0 {
+		due = min(due, j.laterNs) // there is something to be done for users who owe time, or have owed it
 	}
 	if due == noAlarm {
 		j.setAlarm(noAlarm, 0)
 		return
 	}
-	if due <= now {
+	if due = max(due, j.pausedNs); due <= now {
 		j.wakeWorkers()
 		return
 	}
@@ -160,14 +163,14 @@ func (t *Table) next() (p *Process, w work) {
 	defer t.mu.Unlock()
 	j := t.jobs
 	now := j.now()
-	t.takeTurns(now)
-	from, pausedNs, delay := &j.queue, &j.pausedNs, t.opts.CPU.Delay
-	if len(j.queue) == 0 || j.queue[0].dueNs > now {
-		from, pausedNs, delay = &j.later, &j.laterNs, t.opts.CPU.DelayAll
-	}
-	if len(*from) == 0 {
+	from, owes := j.first(now)
+	if from == nil {
 		j.rouse()
 		return nil, 0
+	}
+	pausedNs, delay := &j.pausedNs, t.opts.CPU.Delay
+	if owes {
+		pausedNs, delay = &j.laterNs, t.opts.CPU.DelayAll
 	}
 	if wait := delay(budget.Processes); wait > 0 {
 		*pausedNs = now + int64(wait)
@@ -175,6 +178,10 @@ func (t *Table) next() (p *Process, w work) {
 		return nil, 0
 	}
 	p = heap.Pop(from).(*Process)
+	if owes {
+		p.turn.tookNs = now
+	}
+	p.turn = nil
 	w, p.work = p.work, 0
 	p.state = jobRunning
 	j.rouse() // another worker may take the next one

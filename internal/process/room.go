@@ -179,6 +179,14 @@ func (p *Process) user() uint32 {
 	return nobody
 }
 
+// presumedUser is whose process it is, or, as long as that was not read, who has started it.
+func (p *Process) presumedUser() uint32 {
+	if uid := p.user(); uid != nobody {
+		return uid
+	}
+	return p.beganAs
+}
+
 // expel lets go of a process that may go on to run. No worker has it. What was published of it is
 // taken back here and not by a worker, who might do so when it has entered again. Also what is held of
 // it goes, since it may be memory that there is too little of.

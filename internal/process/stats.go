@@ -59,8 +59,8 @@ type counts struct {
 // Stats returns the counts as of now.
 func (t *Table) Stats() Stats {
 	t.mu.RLock()
-	processes, queued := len(t.byID), len(t.jobs.queue)+len(t.jobs.later)
-	contexts, due, now := 0, len(t.jobs.later), t.now()
+	processes, queued := len(t.byID), len(t.jobs.queue)+t.jobs.yielded()
+	contexts, due, now := 0, t.jobs.yielded(), t.now()
 	hanging := t.hanging.hung
 	for _, p := range t.jobs.queue {
 		if p.dueNs <= now {

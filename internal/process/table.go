@@ -46,7 +46,6 @@ type Table struct {
 	interval uint64
 	jobs     *jobs
 	hanging  hanging
-	turns    turns
 	spares   spares
 	// forgetting is how many have ended of which something is still to be taken back.
 	forgetting int
@@ -71,7 +70,6 @@ func NewTable(opts Options) *Table {
 		byPID:    map[int]*Process{},
 		newest:   map[uint32]*Process{},
 		hanging:  hanging{users: map[uint32]*userLooks{}},
-		turns:    turns{},
 
 		userBytes: map[uint32]int{},
 
@@ -177,10 +175,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 		t.finish(older)
 		older.older = nil
 		if older.id.StartNs == id.StartNs { // by exec
-			p.older, p.beganAs = older, older.user()
-			if p.beganAs == nobody {
-				p.beganAs = older.beganAs
-			}
+			p.older, p.beganAs = older, older.presumedUser()
 			p.quarantinedNs = older.quarantinedNs
 			t.replaced(older, uint64(max(replacedNs, 1)))
 		}

@@ -22,11 +22,17 @@ const (
 	// turnPiece is what of a look others have to wait for. What it takes beyond that is paid back beside
 	// what they take, and nobody who owes anything comes before all of it is.
 	turnPiece = 50 * time.Millisecond
+	// turnOwed is the most CPU time that a user owes: one look takes no more (budget.MaxFileTime).
+	turnOwed = budget.MaxFileTime
 )
 
-// turns are when users have the CPU time again that looks at their processes have taken; those of whom
-// less than turnSaved is missing need not be there. Guarded by Table.mu.
-type turns map[uint32]int64
+// turn is a user's, if less is left of his part than can be saved up. Guarded by Table.mu.
+type turn struct {
+	paidNs int64 // when the user has the time again that looks at his processes have taken
+	tookNs int64 // when one was taken last although the user owed time
+	// queue has those that were due while the user owed time.
+	queue queue
+}
 
 // charge counts CPU time that work on a process has taken.
 func (t *Table) charge(p *Process, w work, ns int64) {
@@ -41,37 +47,62 @@ func (t *Table) charge(p *Process, w work, ns int64) {
 	uid := p.worker().owner.UID
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	saved := t.now() - int64(turnSaved)
-	if _, ok := t.turns[uid]; !ok {
-		maps.DeleteFunc(t.turns, func(_ uint32, paidNs int64) bool { return paidNs <= saved })
+	turns, now := t.jobs.turns, t.now()
+	saved := now - int64(turnSaved)
+	u := turns[uid]
+	if u == nil {
+		maps.DeleteFunc(turns, func(_ uint32, u *turn) bool { return u.paidNs <= saved && len(u.queue) == 0 })
+		u = &turn{}
+		turns[uid] = u
 	}
-	t.turns[uid] = max(t.turns[uid], saved) + int64(float64(ns)*turnPart/limit)
+	price := func(ns int64) int64 { return int64(float64(ns) * turnPart / limit) }
+	u.paidNs = min(max(u.paidNs, saved)+price(ns), now+price(int64(turnOwed)))
 }
 
-// owes reports whether a process waits for a look whose user has had more than his part. Whose a
-// process is that was not looked at yet says what it was before it has executed what it runs.
-func (t *Table) owes(p *Process, nowNs int64) bool {
-	if len(t.turns) == 0 || !p.work.reads() {
-		return false
+// yield has what is due of users who owe time wait in their own queues. Whose a process is that was
+// not looked at yet says who has started it.
+func (j *jobs) yield(nowNs int64) {
+	for len(j.turns) > 0 && len(j.queue) > 0 && j.queue[0].dueNs <= nowNs {
+		first := j.queue[0]
+		u := j.turns[first.presumedUser()]
+		if u == nil || u.paidNs <= nowNs || !first.work.reads() {
+			return
+		}
+		heap.Pop(&j.queue)
+		first.turn = u
+		heap.Push(&u.queue, first)
 	}
-	uid := p.user()
-	if uid == nobody {
-		uid = p.beganAs
-	}
-	return uid != nobody && t.turns[uid] > nowNs
 }
 
-// takeTurns moves what is due between the queue and later, as users owe time and have paid it.
-func (t *Table) takeTurns(nowNs int64) {
-	j := t.jobs
-	for len(j.later) > 0 && !t.owes(j.later[0], nowNs) {
-		p := heap.Pop(&j.later).(*Process)
-		p.later = false
-		heap.Push(&j.queue, p)
+// first returns the queue whose first process comes before all others, nil if none is due. owes tells
+// that its user owes time: of such users it is the one who has waited for longest.
+func (j *jobs) first(nowNs int64) (from *queue, owes bool) {
+	j.yield(nowNs)
+	if len(j.queue) > 0 && j.queue[0].dueNs <= nowNs {
+		from = &j.queue
 	}
-	for len(j.queue) > 0 && j.queue[0].dueNs <= nowNs && t.owes(j.queue[0], nowNs) {
-		p := heap.Pop(&j.queue).(*Process)
-		p.later = true
-		heap.Push(&j.later, p)
+	var longest *turn
+	for _, u := range j.turns {
+		switch {
+		case len(u.queue) == 0:
+		case u.paidNs <= nowNs:
+			if from == nil || u.queue[0].before((*from)[0]) {
+				from = &u.queue
+			}
+		case longest == nil || u.tookNs < longest.tookNs:
+			longest = u
+		}
 	}
+	if from != nil || longest == nil {
+		return from, false
+	}
+	return &longest.queue, true
+}
+
+// yielded is how many wait in the queues of users who owe time.
+func (j *jobs) yielded() (n int) {
+	for _, u := range j.turns {
+		n += len(u.queue)
+	}
+	return n
 }

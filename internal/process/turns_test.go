@@ -29,6 +29,7 @@ func newTurnsTest(t *testing.T, costs func(*Process) time.Duration) *turnsTest {
 		return f.clock.Load()
 	})
 	f.fake = newFake(t, func(o *Options) { o.CPU = f.cpu })
+	f.advance(int64(2 * turnSaved))
 	return f
 }
 
@@ -93,8 +94,8 @@ func TestLooksOfTwoUsers(t *testing.T) {
 		again()
 		require.Less(t, f.await(f.start(pid, "2000", nil)), time.Second)
 	}
-	require.NotEmpty(t, f.jobs.later)
-	require.EqualValues(t, len(f.jobs.later), f.Stats().Due)
+	require.NotZero(t, f.jobs.yielded())
+	require.EqualValues(t, f.jobs.yielded(), f.Stats().Due)
 
 	// It is the only one again: all of the time is his.
 	before, began := f.spent, f.clock.Load()
@@ -134,12 +135,84 @@ func TestLookTakesSeconds(t *testing.T) {
 	require.InDelta(t, 100, (f.spent - before).Seconds(), 2*large.Seconds())
 }
 
+// Who has paid does not wait for one who owes much, whose process is more urgent.
+func TestTurnsAreEachUsersOwn(t *testing.T) {
+	f := newTurnsTest(t, func(p *Process) time.Duration {
+		if p.pid < 1000 {
+			return 5 * time.Second
+		}
+		return time.Millisecond
+	})
+	first := f.start(1, "1000", nil)
+	f.await(first)
+	other := f.start(1001, "2000", nil)
+	f.await(other)
+	f.charge(other, workReread, int64(275*time.Millisecond)) // 25 ms more than is saved up: a second
+	urgentOne := f.start(2, "1000", first)
+	f.Lookup(urgentOne.id, 2, nil)
+	f.mu.Lock()
+	f.jobs.schedule(other, workReread, f.now())
+	f.mu.Unlock()
+	before, began := f.Stats().Rereads, f.now()
+	for f.Stats().Rereads == before {
+		f.step()
+	}
+	require.InDelta(t, 1, float64(f.now()-began)/1e9, 0.5)
+	require.False(t, urgentOne.Info().Loaded)
+}
+
+// Of several who owe time, each has its turn.
+func TestTurnsOfThoseWhoOwe(t *testing.T) {
+	looks := map[uint32]int{}
+	f := newTurnsTest(t, func(p *Process) time.Duration {
+		looks[p.user()]++
+		return 10 * time.Millisecond
+	})
+	processes := map[string][]*Process{}
+	for pid := 1; pid <= 60; pid++ {
+		uid := "1000"
+		if pid > 50 {
+			uid = "2000"
+		}
+		processes[uid] = append(processes[uid], f.start(pid, uid, nil))
+	}
+	for range 3000 {
+		f.step()
+		f.mu.Lock()
+		for _, of := range processes {
+			for _, p := range of {
+				f.jobs.schedule(p, workReread, f.now())
+			}
+		}
+		f.mu.Unlock()
+	}
+	require.InDelta(t, 1, float64(looks[1000])/float64(looks[2000]), 0.2)
+}
+
+// A process that was not looked at is that of who has started it, however many are between.
+func TestTurnsOfDescendants(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	first := f.start(1, "1000", nil)
+	f.await(first)
+	by := first
+	for pid := 2; pid <= 5; pid++ {
+		by = f.start(pid, "1000", by)
+		require.False(t, by.Info().Loaded)
+		require.EqualValues(t, 1000, by.presumedUser())
+	}
+	require.EqualValues(t, nobody, f.start(6, "1000", nil).presumedUser())
+
+	// What one owes is bounded.
+	f.charge(first, workReread, int64(time.Hour))
+	require.InDelta(t, f.now()+int64(turnOwed)*turnPart*20, f.jobs.turns[1000].paidNs, 1e6)
+}
+
 // Users who owe nothing are not remembered.
 func TestTurnsForgotten(t *testing.T) {
 	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
 	for pid := 1; pid <= 3; pid++ {
 		f.await(f.start(pid, string(rune('0'+pid)), nil))
 		f.advance(int64(2 * turnSaved))
-		require.Len(t, f.turns, 1)
+		require.Len(t, f.jobs.turns, 1)
 	}
 }
