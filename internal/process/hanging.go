@@ -120,13 +120,18 @@ func (w work) reads() bool { return w&workForget == 0 && w != workTeach }
 
 // begin gives a worker a process to look at. Where its user's have to wait, or the process
 // itself does, it is put back. One that has ended is not looked at.
-func (t *Table) begin(w *worker, p *Process, todo work) bool {
+func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 	if !todo.reads() {
 		return true
 	}
 	of := t.owned(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer func() {
+		if !begun {
+			t.jobs.giveBack(p)
+		}
+	}()
 	if p.exited { // meanwhile: there is nothing to look at, and what was published is taken back in time
 		p.state = jobIdle
 		if p.work |= todo & workTeach; p.work != 0 {
@@ -234,6 +239,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		u.late++
 		u.containers[w.owner.Container]++
 		t.hanging.release(u, t.jobs)
+		t.jobs.giveBack(w.process)
 		w.setAlarm(hungAfter - took)
 		return true
 	case took < hungAfter || !procfs.Blocked(int(w.tid.Load())):

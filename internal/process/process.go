@@ -74,6 +74,7 @@ type job struct {
 	state    jobState
 	index    int   // in the queue, if it is there
 	turn     *turn // in whose queue it is; nil: in the common one
+	owing    bool  // it is one of jobs.owing
 	// quarantinedNs is until when the process is left alone, because a look at it hung.
 	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its

@@ -49,11 +49,13 @@ func (q *queue) Pop() any {
 
 // jobs are what is to be done for processes, and who waits to do it. Guarded by Table.mu.
 type jobs struct {
-	queue    queue
-	turns    map[uint32]*turn // by user id
-	sequence uint64
-	wake     chan struct{} // a worker that waits takes from it
-	held     bool          // nobody is woken before more has been scheduled
+	queue queue
+	turns map[uint32]*turn // by user id
+	// owing are the workers that look at processes of users who owe time, of maxOwing.
+	owing, maxOwing int
+	sequence        uint64
+	wake            chan struct{} // a worker that waits takes from it
+	held            bool          // nobody is woken before more has been scheduled
 	// alarm wakes a worker at alarmNs, or never: noAlarm. While there is CPU time for nothing, that
 	// is no sooner than pausedNs, and for users who owe some, laterNs. Only tests have none.
 	alarm                      Alarm
@@ -114,10 +116,7 @@ func (j *jobs) rouse() {
 	if len(j.queue) > 0 {
 		due = j.queue[0].dueNs
 	}
-	if j.yielded() > 0 {
-		due = min(due, j.laterNs) // there is something to be done for users who owe time, or have owed it
-	}
-	if due == noAlarm {
+	if due = min(due, j.laterDue()); due == noAlarm {
 		j.setAlarm(noAlarm, 0)
 		return
 	}
@@ -180,6 +179,8 @@ func (t *Table) next() (p *Process, w work) {
 	p = heap.Pop(from).(*Process)
 	if owes {
 		p.turn.tookNs = now
+		p.owing = true
+		j.owing++
 	}
 	p.turn = nil
 	w, p.work = p.work, 0
@@ -193,6 +194,7 @@ func (t *Table) done(w *worker, p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end(w)
+	t.jobs.giveBack(p)
 	p.state = jobIdle
 	if p.work != 0 {
 		t.jobs.enqueue(p)

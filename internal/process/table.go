@@ -78,6 +78,7 @@ func NewTable(opts Options) *Table {
 	t.reader.init(opts)
 	opts = t.opts
 	t.jobs = newJobs(opts.Alarm, opts.Now)
+	t.jobs.maxOwing = max(opts.Workers-1, 1)
 	t.programs = newKnownPrograms(t)
 	t.rows = executable.NewRows(executable.RowsOptions{
 		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, Memory: opts.Memory, CPU: opts.CPU,

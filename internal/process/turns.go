@@ -12,7 +12,8 @@ import (
 
 // Looks at the processes of all users are paid from one budget (Options.CPU). A user may have many
 // processes, each with files that take long to read. One who has had more than his part lately comes
-// after all others: looks at his processes are taken when there is nothing else to be done.
+// after all others: looks at his processes are taken when there is nothing else to be done, and one
+// worker does not take them.
 
 const (
 	// One part in turnPart of the CPU time that looks have for themselves is a user's, and what of it
@@ -93,10 +94,35 @@ func (j *jobs) first(nowNs int64) (from *queue, owes bool) {
 			longest = u
 		}
 	}
-	if from != nil || longest == nil {
+	if from != nil || longest == nil || j.owing >= j.maxOwing {
 		return from, false
 	}
 	return &longest.queue, true
+}
+
+// laterDue is when there is something to be done for users who owe time, or have owed it; noAlarm: there
+// is nothing, or it waits for a worker.
+func (j *jobs) laterDue() int64 {
+	due := int64(noAlarm)
+	for _, u := range j.turns {
+		if len(u.queue) == 0 {
+			continue
+		}
+		due = min(due, u.paidNs)
+		if j.owing < j.maxOwing {
+			due = min(due, j.laterNs)
+		}
+	}
+	return due
+}
+
+// giveBack notes that a worker has done with a process, or has another one in its place.
+func (j *jobs) giveBack(p *Process) {
+	if p.owing {
+		p.owing = false
+		j.owing--
+		j.rouse()
+	}
 }
 
 // yielded is how many wait in the queues of users who owe time.

@@ -161,6 +161,39 @@ func TestTurnsAreEachUsersOwn(t *testing.T) {
 	require.False(t, urgentOne.Info().Loaded)
 }
 
+// One worker is left to who owes nothing.
+func TestTurnsLeaveAWorker(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	first := f.start(1, "1000", nil)
+	f.await(first)
+	f.mu.Lock()
+	f.jobs.turns[1000].paidNs = f.now() + int64(time.Hour)
+	f.mu.Unlock()
+	f.start(2, "1000", first)
+	f.start(3, "1000", first)
+	f.advance(int64(time.Second))
+	second, w := f.next()
+	require.EqualValues(t, 1000, second.presumedUser())
+	require.True(t, f.begin(&f.worker, second, w))
+	other, _ := f.next()
+	require.Nil(t, other)
+	require.Greater(t, f.jobs.alarmNs, f.now()+int64(time.Minute), "until then")
+	require.NotNil(t, f.start(1001, "2000", nil))
+	f.advance(int64(time.Second))
+	other, w = f.next()
+	require.Equal(t, 1001, other.pid)
+	require.True(t, f.begin(&worker{alarm: func(time.Duration) {}}, other, w))
+
+	f.done(second)
+	third, _ := f.next()
+	require.EqualValues(t, 1000, third.presumedUser())
+	require.Equal(t, 1, f.jobs.owing)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs.giveBack(third)
+	require.Zero(t, f.jobs.owing)
+}
+
 // Of several who owe time, each has its turn.
 func TestTurnsOfThoseWhoOwe(t *testing.T) {
 	looks := map[uint32]int{}
