@@ -91,13 +91,18 @@ func (f *firstLabels) after(t *testing.T, program []byte) time.Duration {
 // median returns the middle one of the delays of new processes.
 func (f *firstLabels) median(t *testing.T, program []byte) time.Duration {
 	t.Helper()
-	var delays []time.Duration
+	return f.delays(t, program)[victims/2]
+}
+
+// delays returns those of new processes, the longest last.
+func (f *firstLabels) delays(t *testing.T, program []byte) (delays []time.Duration) {
+	t.Helper()
 	for range victims {
 		delays = append(delays, f.after(t, program))
 	}
 	fmt.Printf("first label after %v\n", delays)
 	slices.Sort(delays)
-	return delays[victims/2]
+	return delays
 }
 
 // hangingCrowd are processes of one user, the attacker, of which something never answers whoever

@@ -1,0 +1,111 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
+)
+
+const (
+	// costlyPrograms run at a time, each of a file that nobody has seen.
+	costlyPrograms = 6
+	// costlyDelay is what they may cost another user's new process.
+	costlyDelay = time.Second
+	// costlyUnits are read before the ones that say where Go keeps its labels.
+	costlyUnits = 14 << 20
+)
+
+// runCostly runs copies of a program, each for a second.
+const runCostly = `n=0
+while :; do
+	n=$((n+1))
+	cp "$0" "$1.$n"
+	timeout 1 "$1.$n"
+	rm "$1.$n"
+done`
+
+// TestHostileLooks: a user who starts programs whose debug information takes seconds to read.
+// New processes of another user have their first label as if there were none.
+func TestHostileLooks(t *testing.T) {
+	testutil.RequireBPF(t)
+	testutil.RequireRoot(t)
+	testutil.Measure(t, measureLooks)
+}
+
+func measureLooks(t *testing.T, bounds *testutil.Bounds) {
+	program, err := os.ReadFile(compileProgram(t, "../../testdata/replaced/program.c", "-rdynamic"))
+	require.NoError(t, err)
+	first := &firstLabels{at: map[int64]uint64{}}
+	r := startReceiver(t, &sink{t: t, visit: first.visit}, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 997
+		c.ReportInterval = 200 * time.Millisecond
+	})
+	without := first.delays(t, program)[victims-1]
+
+	costly := buildCostly(t)
+	dir := userDir(t, attacker)
+	for i := range costlyPrograms {
+		cmd := exec.Command("sh", "-c", runCostly, costly, filepath.Join(dir, fmt.Sprint(i)))
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Pdeathsig: syscall.SIGKILL, Setpgid: true, Credential: &syscall.Credential{Uid: attacker, Gid: attacker},
+		}
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = cmd.Wait() // it was killed
+		})
+	}
+	delayed := func() bool {
+		_, err := r.telemetry.GetMetric("otelcol_receiver_custom_labels_limit_actions") // there is none before the first
+		return err == nil && r.metric("limit_actions", "action")["work_delayed"] > 0
+	}
+	require.Eventually(t, delayed, 2*time.Minute, 50*time.Millisecond, "they use up the CPU time for looks")
+	with := first.delays(t, program)[victims-1]
+	fmt.Printf("first label of a new process: after %v at most, beside %d programs that take seconds to read %v\n", without, costlyPrograms, with)
+	require.LessOrEqual(bounds, with, without+costlyDelay)
+	r.stop()
+	requireClosed(t, r.account())
+}
+
+// buildCostly builds a program of Go that sleeps, with debug information that takes seconds to read,
+// and little room when it is compressed.
+func buildCostly(t *testing.T) string {
+	t.Helper()
+	dir := publicDir(t)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	run := func(name string, args ...string) {
+		out, err := exec.Command(name, args...).CombinedOutput()
+		require.NoError(t, err, "%s %v: %s", name, args, out)
+	}
+	source := "package main\n\nimport \"time\"\n\nfunc main() { time.Sleep(time.Hour) }\n"
+	require.NoError(t, os.WriteFile(path("main.go"), []byte(source), 0o600))
+	run("go", "build", "-ldflags=-compressdwarf=false", "-o", path("plain"), path("main.go"))
+	run("objcopy", "-O", "binary", "--only-section=.debug_info", "--set-section-flags", ".debug_info=alloc", path("plain"), path("info"))
+	info, err := os.ReadFile(path("info"))
+	require.NoError(t, err)
+	require.NotEmpty(t, info)
+	// A unit with nothing in it: length, version, type, size of addresses, abbreviations, no entry.
+	var unit []byte
+	unit = binary.NativeEndian.AppendUint32(unit, 9)
+	unit = binary.NativeEndian.AppendUint16(unit, 5)
+	unit = append(unit, 1, 8, 0, 0, 0, 0, 0)
+	require.NoError(t, os.WriteFile(path("units"), append(bytes.Repeat(unit, costlyUnits), info...), 0o600))
+	run("objcopy", "--update-section", ".debug_info="+path("units"), path("plain"), path("large"))
+	run("objcopy", "--compress-debug-sections=zlib", path("large"), path("costly"))
+	require.NoError(t, os.Remove(path("large")))
+	require.NoError(t, os.Chmod(path("costly"), 0o755)) //nolint:gosec // other users run it
+	return path("costly")
+}
