@@ -27,6 +27,8 @@ const (
 // churnRate in Hz is both receivers' default.
 var churnRate = testutil.Size(20, 97, 97)
 
+var churnRounds = testutil.Size(16, 1, 1)
+
 // A churnCount is what a collector has emitted of a churn's processes, in all rounds.
 type churnCount struct {
 	samples, whole int
@@ -44,8 +46,8 @@ type churnBench struct {
 }
 
 // TestBenchChurn compares with the OTel eBPF profiler's receiver what a host costs on
-// which processes come and go: compilers, short programs, containers of one image. A
-// round starts one collector after the other; each sees all of them in turn.
+// which processes come and go: compilers, short programs, containers of one image. Both
+// collectors run at once and see all of them in turn.
 //
 // The CPU time counts from the start of a churn until what it has caused is reported: that
 // of all threads of the collector, and that of its BPF programs, which run in others'
@@ -62,7 +64,7 @@ func TestBenchChurn(t *testing.T) {
 	b := &churnBench{t: t, counts: map[string]map[string]*churnCount{}}
 	b.churns, b.roots = prepareChurns(t)
 	b.bare = measureBareProfilers(t, run)
-	series := run.Rounds("churn", testutil.Size(10, 1, 1), bothProfilers, b.measure)
+	series := run.Together("churn", churnRounds, bothProfilers, b.measure)
 	var figures []string
 	var claims []paired.Claim
 	for _, c := range b.churns {
@@ -85,30 +87,38 @@ const memoryFigure = "receiver MiB"
 // cpuFigure is of the CPU time by what was done.
 func (c *churn) cpuFigure() string { return "CPU ms " + c.unit }
 
-// measure has one collector see all churns.
-func (b *churnBench) measure(subject string) paired.Figures {
-	t, p := b.t, profilers()[subject]
-	c := startCommand(t, p.command, p.config(churnRate))
-	programs := openPrograms(t, c.pid())
-	defer programs.close()
-	out := &emission{c: c}
-	out.batch() // it has read what it reads at its start
-	figures := paired.Figures{}
-	for _, churn := range b.churns {
-		bpfBefore, cpuBefore := programs.time(), cpuTime(t, c.pid())
-		done := churn.run(t)
-		time.Sleep(reportInterval + unwindDelay)
-		bpf, cpu := programs.time().minus(bpfBefore).total, cpuTime(t, c.pid())-cpuBefore
-		figure := func(name string, value float64) { figures[churn.name+": "+name] = value }
-		figure("collector ms", 1e3*cpu.Seconds())
-		figure("BPF ms", 1e3*bpf.Seconds())
-		figure(churn.cpuFigure(), 1e3*(cpu+bpf).Seconds()/float64(done.units))
-		figure("units", float64(done.units))
-		figure(memoryFigure, float64(readResidence(t, c.pid()).total)/mib-b.bare[subject])
-		b.add(churn, subject, done, out.batch())
+// measure has both collectors see all churns.
+func (b *churnBench) measure(order []string) map[string]paired.Figures {
+	sides := startSides(b.t, order, churnRate)
+	all := map[string]paired.Figures{}
+	for _, s := range sides {
+		s.out.batch() // it has read what it reads at its start
+		all[s.subject] = paired.Figures{}
 	}
-	c.stop()
-	return figures
+	for _, churn := range b.churns {
+		var before []spent
+		for _, s := range sides {
+			before = append(before, s.spent())
+		}
+		done := churn.run(b.t)
+		time.Sleep(reportInterval + unwindDelay)
+		for i, s := range sides {
+			cost := s.spent().minus(before[i])
+			figure := func(name string, value float64) { all[s.subject][churn.name+": "+name] = value }
+			figure("collector ms", 1e3*cost.cpu.Seconds())
+			figure("BPF ms", 1e3*cost.bpf.total.Seconds())
+			figure(churn.cpuFigure(), 1e3*(cost.cpu+cost.bpf.total).Seconds()/float64(done.units))
+			figure("units", float64(done.units))
+			figure(memoryFigure, s.resident()-b.bare[s.subject])
+		}
+		for _, s := range sides {
+			b.add(churn, s.subject, done, s.out.batch())
+		}
+	}
+	for _, s := range sides {
+		s.stop()
+	}
+	return all
 }
 
 // add adds the samples of a churn's processes.

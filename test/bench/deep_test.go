@@ -31,8 +31,9 @@ const (
 // settleReports are emitted before the first case is measured: what a collector does at its start is no sample's.
 var settleReports = testutil.Size(2, 0, 0)
 
-// wholeFigure is the share of a load's samples whose stacks are as deep as they should be.
-const wholeFigure = "whole"
+// wholeFigure is the share of a load's samples whose stacks are as deep as they should be;
+// wholeAtLeafFigure that of samples whose depth is known.
+const wholeFigure, wholeAtLeafFigure = "whole", "whole at the leaf"
 
 // A deepCase is a load whose stacks are as deep as is known.
 type deepCase struct {
@@ -40,7 +41,8 @@ type deepCase struct {
 	load *load
 	// depth of its stacks, within which they may differ: leaves do.
 	depth, within int
-	// depthOf is how deep a stack of the load is, by what was emitted of it.
+	// depthOf is how deep a stack of the load is, by what was emitted of it. Negative: it is
+	// not known how deep it should be.
 	depthOf func(emitted.Stack) int
 }
 
@@ -72,11 +74,11 @@ func (b *deepBench) add(c deepCase) {
 	b.cases = append(b.cases, c)
 }
 
-// rounds measures both collectors at a rate, so many times.
+// rounds measures both collectors at a rate, at once, so many times.
 func (b *deepBench) rounds(run *paired.Run, rate deepRate, n int) *paired.Series {
 	name := fmt.Sprintf("%d Hz", rate.hz)
-	series := run.Rounds(name, n, bothProfilers, func(subject string) paired.Figures {
-		return b.measure(subject, rate)
+	series := run.Together(name, n, bothProfilers, func(order []string) map[string]paired.Figures {
+		return b.measure(order, rate)
 	})
 	printSeries(name, series, b.figures(), bothProfilers...)
 	return series
@@ -99,70 +101,91 @@ func measureBareProfilers(t *testing.T, run *paired.Run) map[string]float64 {
 	return bare
 }
 
-// measure starts a collector and has it sample one load after the other.
-func (b *deepBench) measure(subject string, rate deepRate) paired.Figures {
-	t, p := b.t, profilers()[subject]
-	c := startCommand(t, p.command, p.config(rate.hz))
-	programs := openPrograms(t, c.pid(), ebpf.PerfEvent)
-	defer programs.close()
-	out := &emission{c: c}
-	figures := paired.Figures{}
+// measure starts both collectors and has them sample one load after the other, together.
+func (b *deepBench) measure(order []string, rate deepRate) map[string]paired.Figures {
+	sides := startSides(b.t, order, rate.hz, ebpf.PerfEvent)
+	all := map[string]paired.Figures{}
 	b.cases[0].load.resume()
-	for range settleReports {
-		out.batch()
-	}
-	for _, one := range b.cases {
-		l, at, whole := one.load, one.name+": ", 0
-		l.resume()
-		out.awaitLoad(l)
-		bpfBefore, cpuBefore := programs.time(), cpuTime(t, c.pid())
-		n := b.count(rate.hz, one.name, subject)
-		before := n.samples
-		start, loadBefore := time.Now(), l.cpuTime()
-		time.Sleep(time.Duration(rate.intervals)*reportInterval - unwindDelay)
-		end, loadAfter := time.Now(), l.cpuTime()
-		samples := 0
-		for range rate.intervals {
-			for _, s := range out.batch() {
-				samples++
-				if at := int64(s.TimeUnixNano); l.has(uint32(s.PID)) && at >= start.UnixNano() && at < end.UnixNano() {
-					depth := one.depthOf(s.Stack)
-					n.samples++
-					n.depths = append(n.depths, depth)
-					whole += count(depth >= one.depth-one.within && depth <= one.depth+one.within)
-				}
-			}
+	for _, s := range sides {
+		all[s.subject] = paired.Figures{}
+		for range settleReports {
+			s.out.batch()
 		}
-		bpf, cpu := programs.time().minus(bpfBefore), cpuTime(t, c.pid())-cpuBefore
+	}
+	for i := range b.cases {
+		b.measureCase(&b.cases[i], sides, rate, all)
+	}
+	for _, s := range sides {
+		figures := all[s.subject]
+		figures["maps MiB"] = float64(mapBytes(b.t, s.c.pid())) / mib
+		if b.derive != nil {
+			b.derive(figures)
+		}
+		if account := s.stop(); s.subject == ours {
+			dropped, why := lost(account)
+			require.Equal(b.t, account["hits"], account["emitted"]+account["filtered_idle"]+dropped, "each hit is accounted for:%s", why)
+			b.hits, b.lost = b.hits+account["hits"], b.lost+dropped
+		}
+	}
+	return all
+}
+
+// measureCase has both sides sample a load for some report intervals, and adds what it
+// costs them to their figures: what they take, for what they emit meanwhile.
+func (b *deepBench) measureCase(one *deepCase, sides []*side, rate deepRate, all map[string]paired.Figures) {
+	t, l, at := b.t, one.load, one.name+": "
+	l.resume()
+	for _, s := range sides {
+		s.out.awaitLoad(l)
+	}
+	awaitGap(t, sides)
+	var before []spent
+	for _, s := range sides {
+		s.out.rest()
+		before = append(before, s.spent())
+	}
+	start, loadBefore := time.Now(), l.cpuTime()
+	time.Sleep(time.Duration(rate.intervals) * reportInterval)
+	end, loadAfter := time.Now(), l.cpuTime()
+	var samples [][]emitted.Sample
+	for i, s := range sides {
+		cost, figures := s.spent().minus(before[i]), all[s.subject]
+		samples = append(samples, s.out.rest())
+		require.NotEmpty(t, samples[i])
+		require.NotZero(t, cost.bpf.runs)
+		figures[at+"BPF µs"] = cost.bpf.perRun() / 1e3
+		figures[at+"CPU µs"] = cost.cpu.Seconds() * 1e6 / float64(len(samples[i]))
+		figures[at+"receiver MiB"] = s.resident() - b.bare[s.subject]
+		figures[at+"samples"] = float64(len(samples[i]))
+		figures[at+"hits"] = float64(cost.bpf.runs)
+	}
+	l.pause()
+	for i, s := range sides {
+		n := b.count(rate.hz, one.name, s.subject)
 		n.cpu += loadAfter - loadBefore
 		n.could += end.Sub(start) * time.Duration(runtime.NumCPU())
-		resident := float64(readResidence(t, c.pid()).total) / mib
-		l.pause()
-		require.NotZero(t, samples)
-		require.NotZero(t, bpf.runs)
-		figures[at+"BPF µs"] = bpf.perRun() / 1e3
-		figures[at+"CPU µs"] = cpu.Seconds() * 1e6 / float64(samples)
-		figures[at+"receiver MiB"] = resident - b.bare[subject]
-		figures[at+"samples"] = float64(samples)
-		figures[at+"hits"] = float64(bpf.runs)
-		figures[at+wholeFigure] = float64(whole) / max(1, float64(n.samples-before))
+		known, whole := 0, 0
+		taken := n.samples
+		for _, sample := range append(samples[i], s.out.batch()...) {
+			if at := int64(sample.TimeUnixNano); !l.has(uint32(sample.PID)) || at < start.UnixNano() || at >= end.UnixNano() {
+				continue
+			}
+			n.samples++
+			if depth := one.depthOf(sample.Stack); depth >= 0 {
+				n.depths = append(n.depths, depth)
+				known++
+				whole += count(depth >= one.depth-one.within && depth <= one.depth+one.within)
+			}
+		}
+		all[s.subject][at+wholeFigure] = float64(whole) / float64(max(1, n.samples-taken))
+		all[s.subject][at+wholeAtLeafFigure] = float64(whole) / float64(max(1, known))
 	}
-	figures["maps MiB"] = float64(mapBytes(t, c.pid())) / mib
-	if b.derive != nil {
-		b.derive(figures)
-	}
-	if account := c.stop(); subject == ours {
-		dropped, why := lost(account)
-		require.Equal(t, account["hits"], account["emitted"]+account["filtered_idle"]+dropped, "each hit is accounted for:%s", why)
-		b.hits, b.lost = b.hits+account["hits"], b.lost+dropped
-	}
-	return figures
 }
 
 // figures are the names of what is measured, in the order of tables.
 func (b *deepBench) figures() (names []string) {
 	for _, c := range b.cases {
-		for _, figure := range []string{"BPF µs", "CPU µs", "receiver MiB", "samples", "hits", wholeFigure} {
+		for _, figure := range []string{"BPF µs", "CPU µs", "receiver MiB", "samples", "hits", wholeFigure, wholeAtLeafFigure} {
 			names = append(names, c.name+": "+figure)
 		}
 	}

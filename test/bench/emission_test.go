@@ -22,25 +22,36 @@ const (
 // An emission follows what a collector emits.
 type emission struct {
 	c    *collector
-	next int64 // offset in the file
+	next int64     // offset in the file
+	last time.Time // when it was seen to emit
 }
 
 // batch waits until the collector has emitted again, and returns that.
 func (e *emission) batch() []emitted.Sample {
 	e.c.t.Helper()
-	written := func() int64 {
-		info, err := os.Stat(e.c.profiles)
-		if os.IsNotExist(err) {
-			return 0
-		}
-		require.NoError(e.c.t, err)
-		return info.Size()
-	}
-	require.Eventually(e.c.t, func() bool { return written() > e.next }, emissionTimeout, emissionPoll, "nothing is emitted")
-	for size := int64(0); size != written(); {
-		size = written()
+	require.Eventually(e.c.t, func() bool { return e.written() > e.next }, emissionTimeout, emissionPoll, "nothing is emitted")
+	e.last = time.Now()
+	for size := int64(0); size != e.written(); {
+		size = e.written()
 		time.Sleep(emissionQuiet)
 	}
+	return e.rest()
+}
+
+// written is the size of what it has emitted.
+func (e *emission) written() int64 {
+	e.c.t.Helper()
+	info, err := os.Stat(e.c.profiles)
+	if os.IsNotExist(err) {
+		return 0
+	}
+	require.NoError(e.c.t, err)
+	return info.Size()
+}
+
+// rest returns what the collector has emitted meanwhile.
+func (e *emission) rest() []emitted.Sample {
+	e.c.t.Helper()
 	samples, next, err := emitted.ReadFile(e.c.profiles, e.next)
 	require.NoError(e.c.t, err)
 	e.next = next

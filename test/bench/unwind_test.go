@@ -38,9 +38,9 @@ var unwindRounds = testutil.Size(10, 1, 1)
 
 // TestBenchUnwind compares what samples of deep stacks cost with the OTel eBPF profiler's
 // receiver: the programs are of C, -O2 without frame pointers, spin at a known depth on
-// every CPU, and publish no labels. A round starts one collector after the other.
+// every CPU, and publish no labels. Both collectors run at once.
 //
-// Costs are those from one batch to the next: the BPF time of each hit of any process, and
+// Costs are those of some report intervals: the BPF time of each hit of any process, and
 // the collector's CPU time for each sample that it emits. That both emit samples of the
 // load, as deep as they should be, is asserted, and that we do not emit fewer.
 func TestBenchUnwind(t *testing.T) {

@@ -62,6 +62,26 @@ func Start(t testing.TB, dir, name string) *Run {
 // other round and the reverse of that in the next, so that what follows on something is
 // shared out evenly.
 func (r *Run) Rounds(of string, n int, subjects []string, measure func(subject string) Figures) *Series {
+	return r.rounds(of, n, subjects, func(order []string, done func(subject string, f Figures)) {
+		for _, subject := range order {
+			done(subject, measure(subject))
+		}
+	})
+}
+
+// Together is Rounds that measure all subjects at once: what disturbs one disturbs the
+// others in the same seconds. What starts them does so in the order that it is given,
+// because the later one may find what the earlier one has just read.
+func (r *Run) Together(of string, n int, subjects []string, measure func(order []string) map[string]Figures) *Series {
+	return r.rounds(of, n, subjects, func(order []string, done func(subject string, f Figures)) {
+		figures := measure(order)
+		for _, subject := range order {
+			done(subject, figures[subject])
+		}
+	})
+}
+
+func (r *Run) rounds(of string, n int, subjects []string, measure func(order []string, done func(string, Figures))) *Series {
 	s := &Series{}
 	order := slices.Clone(subjects)
 	for round := range n {
@@ -71,13 +91,14 @@ func (r *Run) Rounds(of string, n int, subjects []string, measure func(subject s
 			slices.Reverse(order)
 		}
 		figures := map[string]Figures{}
-		for place, subject := range order {
-			load := loadAverage()
-			figures[subject] = measure(subject)
+		load := loadAverage()
+		measure(order, func(subject string, f Figures) {
 			r.keep(map[string]any{
-				"of": of, "round": round, "place": place, "subject": subject, "load": load, "figures": figures[subject],
+				"of": of, "round": round, "place": len(figures), "subject": subject, "load": load, "figures": f,
 			})
-		}
+			figures[subject] = f
+			load = loadAverage()
+		})
 		s.rounds = append(s.rounds, figures)
 	}
 	return s

@@ -60,22 +60,38 @@ func TestJudgeFailsWhatIsMissed(t *testing.T) {
 	require.Equal(t, []string{"missed: bad"}, f.errors)
 }
 
-// measured runs rounds whose figures tell when they were taken.
-func measured(t *testing.T, dir string) (order []string, s *Series) {
+// measured runs rounds whose figures tell when they were taken, one after the other or
+// together.
+func measured(t *testing.T, dir string, together bool) (order []string, s *Series) {
 	r := Start(t, dir, "order")
 	n := 0.0
-	s = r.Rounds("test", 20, []string{"ours", "peer"}, func(subject string) Figures {
+	measure := func(subject string) Figures {
 		order = append(order, subject)
 		n++
 		return Figures{"n": n}
+	}
+	subjects := []string{"ours", "peer"}
+	if !together {
+		s = r.Rounds("test", 20, subjects, measure)
+		return order, s
+	}
+	s = r.Together("test", 20, subjects, func(round []string) map[string]Figures {
+		figures := map[string]Figures{}
+		for _, subject := range round {
+			figures[subject] = measure(subject)
+		}
+		return figures
 	})
 	return order, s
 }
 
-func TestRounds(t *testing.T) {
+func TestRounds(t *testing.T)   { testRounds(t, false) }
+func TestTogether(t *testing.T) { testRounds(t, true) }
+
+func testRounds(t *testing.T, together bool) {
 	t.Setenv(SeedEnv, "7")
 	dir := t.TempDir()
-	order, s := measured(t, dir)
+	order, s := measured(t, dir, together)
 	first := 0
 	differ := false
 	for i := 0; i < len(order); i += 2 {
@@ -87,7 +103,7 @@ func TestRounds(t *testing.T) {
 	}
 	require.Equal(t, 10, first, "each is the first in half of the rounds")
 	require.True(t, differ, "the order is the same in all rounds")
-	again, _ := measured(t, t.TempDir())
+	again, _ := measured(t, t.TempDir(), together)
 	require.Equal(t, order, again, "a seed repeats an order")
 
 	for i, difference := range s.Differences("peer", "ours", "n") {
