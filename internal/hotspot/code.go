@@ -73,6 +73,21 @@ func (p *process) blob(r *reader, addr uint64) *blob {
 	return b
 }
 
+// unchanged tells whether a blob is still what it was before: its block is in use, and so
+// are its tables.
+func (p *process) unchanged(r *reader, before *blob) bool {
+	var used [1]byte
+	after := p.blob(r, before.addr)
+	r.bytes(used[:], before.addr-uint64(p.record.BlockBytes)+uint64(p.blockUsed))
+	if used[0] == 0 || after.cookie != before.cookie {
+		return false
+	}
+	if p.version != version25 {
+		return true
+	}
+	return after.word(p.immutable) == before.word(p.immutable) && after.word(p.mutable) == before.word(p.mutable)
+}
+
 // blobNameAt reads a string of C, in pieces that no page divides.
 func blobNameAt(r *reader, addr uint64) string {
 	var name [maxBlobName]byte
@@ -122,12 +137,12 @@ func (p *process) readCode(mem langruntime.Memory, object uint64, cookie uint32)
 	if err != nil {
 		return nil, err
 	}
-	after := p.blob(r, object)
+	unchanged := p.unchanged(r, before)
 	if r.err != nil {
 		return nil, r.err
 	}
-	if after.cookie != before.cookie {
-		return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
+	if !unchanged {
+		return nil, fmt.Errorf("%w: it was freed or replaced", langruntime.ErrGone)
 	}
 	return c, nil
 }

@@ -51,4 +51,10 @@
 // Method; that of a Method of its ConstMethod, constant pool, indices, and the name of its class,
 // by the place of the symbol, its hash and its first letters. What is read counts only if the
 // cookie is the same before and after.
+//
+// Freed code keeps its cookie until its place is used again, while its methods may be another
+// class's by then. So its block has to be in use afterwards: collectors free code before they
+// free the metadata of unloaded classes (ZUnload::purge; PSParallelCompact and SerialFullGC:
+// free_nmethods() comes before ClassLoaderDataGraph::purge()). 25 frees an nmethod's tables before
+// its block, and takes away the pointers to them with that (nmethod::purge).
 package hotspot

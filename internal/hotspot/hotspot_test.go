@@ -180,6 +180,51 @@ func TestCompiledMethod(t *testing.T) {
 	}
 }
 
+// Freed code has no name, be it freed before it is read or meanwhile: its methods may be
+// others by now.
+func TestFreedCode(t *testing.T) {
+	for _, version := range versions {
+		fields := map[string]func(j *jvm, p *process, code uint64){
+			"its block": func(j *jvm, p *process, code uint64) {
+				j.put(code-uint64(p.record.BlockBytes)+uint64(p.blockUsed), 0, 1)
+			},
+		}
+		if version == version25 {
+			fields["its immutable data"] = func(j *jvm, p *process, code uint64) { j.put(code+uint64(p.immutable), code, 8) }
+			fields["its mutable data"] = func(j *jvm, p *process, code uint64) { j.put(code+uint64(p.mutable), code, 8) }
+		}
+		for what, free := range fields {
+			read := func(freed int) error {
+				j := newJVM(t, version, "")
+				p := j.open(t)
+				method := j.method(p, "shop/Cart", "add", "Cart.java", 20, lines(p))
+				code := j.nmethod(p, nameCompiled, method, []uint64{method}, append([]byte{0}, numbers(p, 0, 1, 1)...), []part{{16, 1}})
+				object, cookie := p.frameOf(j.image, code)
+				reads := 0
+				_, err := p.Read(during{j, func() {
+					if reads++; reads == freed {
+						free(j, p, code)
+					}
+				}}, object, cookie)
+				return err
+			}
+			require.NoError(t, read(0), what)
+			require.ErrorIs(t, read(5), langruntime.ErrGone, "%d: %s", version, what)
+		}
+	}
+}
+
+// during does something before each read.
+type during struct {
+	langruntime.Memory
+	do func()
+}
+
+func (d during) ReadAt(p []byte, addr uint64) error {
+	d.do()
+	return d.Memory.ReadAt(p, addr)
+}
+
 // Scopes in circles, methods and tables that are not there: no name, and no end without one.
 func TestHostileScopes(t *testing.T) {
 	for _, version := range versions {

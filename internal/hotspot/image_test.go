@@ -68,7 +68,8 @@ GrowableArrayBase._len 0|GrowableArray<int>._data 8|StubQueue._stub_buffer 8|Stu
 CodeBlob._name 96|CodeBlob._size 12|CodeBlob._frame_complete_offset 20|CodeBlob._frame_size 28|CodeBlob._code_begin 32
 CompiledMethod._method 112|CompiledMethod._scopes_data_begin 120|CompiledMethod._deopt_handler_begin 128
 CompiledMethod._deopt_mh_handler_begin 136|nmethod._orig_pc_offset 300|nmethod._metadata_offset 260
-nmethod._scopes_pcs_offset 268|nmethod._dependencies_offset 272|nmethod._verified_entry_point 224|nmethod._compile_id 304`
+nmethod._scopes_pcs_offset 268|nmethod._dependencies_offset 272|nmethod._verified_entry_point 224|nmethod._compile_id 304
+HeapBlock::Header._used 8`
 
 const fields25 = `
 ConstantPool._pool_holder 24|ConstantPool._length 60|ConstantPool._source_file_name_index 54|Klass._name 24
@@ -81,7 +82,8 @@ CodeBlob._name 8|CodeBlob._size 24|CodeBlob._frame_complete_offset 54|CodeBlob._
 CodeBlob._relocation_size 28|CodeBlob._mutable_data 16|CodeBlob._mutable_data_size 48
 nmethod._method 80|nmethod._deopt_handler_offset 176|nmethod._deopt_mh_handler_offset 180|nmethod._orig_pc_offset 208
 nmethod._scopes_pcs_offset 196|nmethod._scopes_data_offset 200|nmethod._verified_entry_offset 154
-nmethod._immutable_data 96|nmethod._immutable_data_size 160|nmethod._compile_id 212`
+nmethod._immutable_data 96|nmethod._immutable_data_size 160|nmethod._compile_id 212
+HeapBlock::Header._used 4`
 
 var sizes = map[uint64]string{
 	17: "nmethod 352|ConstMethod 48|ConstantPool 72|HeapBlock 16",
@@ -241,7 +243,9 @@ func (j *jvm) nmethod(p *process, name string, method uint64, methods []uint64, 
 		scopes = append(scopes, 0)
 	}
 	total := uint64(p.blobBytes + len(metadata) + len(scopes) + len(pcs))
-	blob := j.alloc(int(total))
+	block := uint64(p.record.BlockBytes)
+	blob := j.alloc(int(block+total)) + block
+	j.put(blob-block+uint64(p.blockUsed), 1, 1)
 	j.put(blob+uint64(p.blobName), j.text(name), 8)
 	j.put(blob+uint64(p.method), method, 8)
 	j.put(blob+uint64(p.compileID), 77, 4)

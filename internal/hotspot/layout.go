@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -68,6 +69,7 @@ type process struct {
 	immutable, immutableSize, mutable, mutableSize int // 25
 	relocationSize                                 int // 25
 	blobBytes                                      int // of the struct
+	blockUsed                                      int // of HeapBlock
 
 	constMethod                                     int // of Method
 	constants, constSize, constFlags, codeSize      int // of ConstMethod
@@ -169,6 +171,7 @@ func (p *process) places(f *fields) {
 		p.scopesData = f.of("CompiledMethod._scopes_data_begin")
 	}
 	p.blobBytes = f.size("nmethod")
+	p.blockUsed = f.of("HeapBlock::Header._used")
 	p.constMethod = f.of("Method._constMethod")
 	p.constants, p.constSize = f.of("ConstMethod._constants"), f.of("ConstMethod._constMethod_size")
 	p.codeSize, p.nameIndex = f.of("ConstMethod._code_size"), f.of("ConstMethod._name_index")
@@ -199,6 +202,7 @@ func (p *process) check() error {
 		{blob[:], p.blobBytes, record.HotSpotBlobBytes},
 		{constant[:], p.constBytes, record.HotSpotConstBytes},
 		{pool[:], p.poolEnd, maxOffset},
+		{[]int{p.blockUsed}, int(r.BlockBytes), math.MaxUint8},
 	} {
 		if of.bytes > of.most || slices.Max(of.offsets) >= of.bytes {
 			return fmt.Errorf("%w: HotSpot %d whose structs have %d bytes", langruntime.ErrStarting, p.version, of.bytes)

@@ -65,6 +65,12 @@ type Function interface {
 	Bytes() int
 }
 
+// A Partial is a Function that may lack something which a later reading has.
+type Partial interface {
+	// Partial reports whether it does.
+	Partial() bool
+}
+
 // Frame is a place in a function. The strings are valid UTF-8.
 type Frame struct {
 	Name      string

@@ -50,6 +50,8 @@ type knownFunction struct {
 	read     bool                 // it was tried
 	refused  bool                 // there was no room for what was read
 	interval uint64               // when it was on a stack last; refused or gone: when it was tried
+	tried    uint64               // when it was read last
+	partial  bool                 // a later reading may have more
 }
 
 // missed reports whether it was tried in vain: there was no room, or the process had it no more.
@@ -97,7 +99,12 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	switch {
 	case known != nil && !known.missed():
 		known.interval = interval
-		return false, false
+		if !known.partial || known.tried+keptIntervals >= interval {
+			return false, false
+		}
+		known.read = false
+		f.wanted = append(f.wanted, k)
+		return true, false
 	case known != nil && known.interval+keptIntervals >= interval:
 		return false, known.refused // it is not read again yet
 	}
@@ -327,7 +334,13 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunctio
 	p.functions.reading = 0
 	for i, k := range keys {
 		known := p.functions.known[k]
-		known.read = true
+		known.read, known.tried = true, t.functionsInterval.Load()
+		switch {
+		case known.function != nil && read[i].function == nil: // it stays as it was read before
+			continue
+		case known.function != nil:
+			p.functions.bytes -= known.function.Bytes()
+		}
 		known.function, known.refused = read[i].function, read[i].refused
 		if known.refused {
 			p.functions.crowded = true
@@ -340,6 +353,8 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunctio
 		}
 		t.counts.functionsRead.Add(1)
 		p.functions.bytes += known.function.Bytes()
+		partial, ok := known.function.(langruntime.Partial)
+		known.partial = ok && partial.Partial()
 	}
 }
 

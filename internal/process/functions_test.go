@@ -138,6 +138,56 @@ func TestFunctionsTakeLong(t *testing.T) {
 	require.Empty(t, p.functions.wanted)
 }
 
+// partialFunction may lack something.
+type partialFunction struct {
+	largeFunction
+	partial bool
+}
+
+func (f partialFunction) Partial() bool { return f.partial }
+
+// What lacks something is read again after a while, as often as it does, and is there meanwhile.
+func TestPartialFunction(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nil)
+	read := func(function langruntime.Function) {
+		require.True(t, f.WantFunctions(p, 1000, stack(0, 1)))
+		keys := p.functions.take()
+		require.Len(t, keys, 1)
+		f.keepFunctions(p, keys, []readFunction{{function: function}}, 0)
+		f.functionsLater(p, 0)
+	}
+	pass := func(until int) {
+		for range until {
+			require.False(t, f.WantFunctions(p, 1000, stack(0, 1)))
+			f.HandedOver()
+		}
+	}
+	size := func() int {
+		require.Len(t, p.Functions(nil, record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2]), 1)
+		return p.functions.bytes - functionBytes
+	}
+	read(partialFunction{10, true})
+	pass(keptIntervals + 1)
+	read(partialFunction{20, true})
+	require.Equal(t, 20, size())
+	pass(keptIntervals + 1)
+	read(nil)
+	require.Equal(t, 20, size(), "it has gone, or there is no room")
+	require.Zero(t, f.Stats().FunctionsGone)
+	pass(keptIntervals + 1)
+	f.WantFunctions(p, 1000, stack(0, 1))
+	for range keptIntervals + 1 {
+		f.HandedOver()
+	}
+	p.functions.sweep(f.functionsInterval.Load())
+	require.Len(t, p.functions.wanted, 1)
+	require.Equal(t, 20, size(), "it is not forgotten while it is to be read")
+	f.keepFunctions(p, p.functions.take(), []readFunction{{function: partialFunction{30, false}}}, 0)
+	require.Equal(t, 30, size())
+	pass(3 * keptIntervals)
+}
+
 // What a process did not have when it was read, or could not be read, is read again after a while.
 func TestFunctionGone(t *testing.T) {
 	f := newFake(t)

@@ -296,6 +296,7 @@ func (p *process) readFunction(h *heap, at uint64, cookie uint32) (langruntime.F
 		return f, s.hash, err
 	}
 	f.lines, err = h.bytecodeLines(bytecode, script)
+	f.partial = f.lines == nil
 	if err == nil && c.start != 0 {
 		f.lines, err = h.baselineLines(&c, bytecode, f.lines)
 	}

@@ -33,7 +33,7 @@ func (l lines) add(offset uint32, line int32) lines {
 	return append(l, lineFrom{offset, line})
 }
 
-// bytecodeLines returns the lines of a BytecodeArray; none if V8 has not noted them.
+// bytecodeLines returns the lines of a BytecodeArray; nil if V8 has not noted them.
 func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	object, err := h.word(bytecode, uint64(h.release.bytecodePositions))
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	var l lines
+	l := lines{}
 	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
 		l = l.add(t.offset(), int32(of.line(position(t.position).offset())))
 	}

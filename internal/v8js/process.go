@@ -34,8 +34,12 @@ var _ langruntime.Holder = (*process)(nil)
 // function is one that was read, for its interpreter or baseline code.
 type function struct {
 	named
-	lines lines
+	lines   lines
+	partial bool // V8 has not noted lines yet
 }
+
+// Partial implements langruntime.Partial.
+func (f *function) Partial() bool { return f.partial }
 
 // Frames implements langruntime.Function.
 func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {

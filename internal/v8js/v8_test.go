@@ -60,6 +60,25 @@ func TestFunction(t *testing.T) {
 	})
 }
 
+// A function of which V8 has not noted lines may have some later.
+func TestFunctionWithoutLines(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		for _, noted := range []bool{false, true} {
+			bytecode := b.bytecode(20, b.table(-1, sourcePosition(5, -1)))
+			if !noted {
+				b.set(bytecode, b.l.release.bytecodePositions, b.object(typeUndefined, 16))
+			}
+			object := b.shared(b.scope("work", "", 5, 2), b.script(testFile, testSource), bytecode, 3)
+			s, err := b.heap().readShared(object)
+			require.NoError(t, err)
+			f, err := b.read(t, object, cookieOf(s.hash))
+			require.NoError(t, err)
+			require.Equal(t, !noted, f.(langruntime.Partial).Partial())
+			require.Equal(t, noted, f.Frames(nil, 1)[0].Line != 0)
+		}
+	})
+}
+
 // All that a cookie is made of tells another function, and so does what cannot be read.
 func TestFunctionGone(t *testing.T) {
 	everyVersion(t, func(t *testing.T, b *builder) {
