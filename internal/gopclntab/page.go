@@ -11,6 +11,9 @@ const (
 	pageBytes = 8 << 10
 	// maxPages bounds the memory of a Reader: 1 MiB.
 	maxPages = 1 << 20 / pageBytes
+	// recentPages are as many as tables are read at once, and more.
+	recentPages = 16
+	noPage      = 1<<64 - 1
 )
 
 // pages reads a file by pages and keeps those used last, roughly.
@@ -21,33 +24,42 @@ type pages struct {
 	slots  []page
 	byPage map[uint64]int
 	hand   int
+	// recent has slots by the lowest bits of the numbers of their pages: to look there first
+	// is faster.
+	recent [recentPages]int
 }
 
 type page struct {
-	number uint64
+	number uint64 // or noPage
 	data   []byte // shorter than a page at the end of the file
 	used   bool
 }
 
 // page returns the bytes of a page, valid until the next call.
 func (p *pages) page(number uint64) ([]byte, error) {
-	if i, ok := p.byPage[number]; ok {
+	recent := &p.recent[number%recentPages]
+	if i := *recent; i < len(p.slots) && p.slots[i].number == number {
 		p.slots[i].used = true
 		return p.slots[i].data, nil
 	}
+	if i, ok := p.byPage[number]; ok {
+		p.slots[i].used = true
+		*recent = i
+		return p.slots[i].data, nil
+	}
 	i := p.free()
-	data := p.slots[i].data[:cap(p.slots[i].data)]
-	if data == nil {
-		data = make([]byte, pageBytes)
+	s := &p.slots[i]
+	s.number = noPage
+	if s.data == nil {
+		s.data = make([]byte, pageBytes)
 	}
-	n, err := p.r.ReadAt(data, int64(number*pageBytes))
-	p.slots[i].data = data[:n]
+	n, err := p.r.ReadAt(s.data[:pageBytes], int64(number*pageBytes))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err // the slot stays free
+		return nil, err
 	}
-	p.slots[i].number, p.slots[i].used = number, true
-	p.byPage[number] = i
-	return p.slots[i].data, nil
+	s.data, s.number, s.used = s.data[:n], number, true
+	p.byPage[number], *recent = i, i
+	return s.data, nil
 }
 
 // free returns a slot that holds no page.
@@ -61,10 +73,7 @@ func (p *pages) free() int {
 		p.hand = (p.hand + 1) % maxPages
 		s := &p.slots[i]
 		if !s.used {
-			// It may hold none, after a failure.
-			if at, ok := p.byPage[s.number]; ok && at == i {
-				delete(p.byPage, s.number)
-			}
+			delete(p.byPage, s.number)
 			return i
 		}
 		s.used = false

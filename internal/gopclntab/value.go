@@ -16,7 +16,7 @@ const maxSteps = 1 << 20
 type cursor struct {
 	r        *Reader
 	off, end uint64 // in the file
-	buf      []byte // from off on
+	buf      []byte // from off on, up to end at most
 	pc       uint64 // end of the range that value holds for
 	value    int32
 	steps    int
@@ -57,6 +57,11 @@ func (c *cursor) next() bool {
 }
 
 func (c *cursor) varint() uint32 {
+	if len(c.buf) > 0 && c.buf[0] < 0x80 { // most are
+		v := c.buf[0]
+		c.buf, c.off = c.buf[1:], c.off+1
+		return uint32(v)
+	}
 	var v uint32
 	for shift := 0; shift < 35 && c.err == nil; shift += 7 {
 		b := c.byte()
@@ -72,18 +77,23 @@ func (c *cursor) varint() uint32 {
 }
 
 func (c *cursor) byte() byte {
-	if c.off >= c.end {
-		c.err = &elffile.FormatError{Off: c.off, Msg: "pc-value table without an end"}
+	if len(c.buf) == 0 && !c.fill() {
 		return 0
-	}
-	if len(c.buf) == 0 {
-		if c.buf, c.err = c.r.pages.at(c.off); c.err != nil {
-			return 0
-		}
 	}
 	b := c.buf[0]
 	c.buf, c.off = c.buf[1:], c.off+1
 	return b
+}
+
+// fill reads on behind buf.
+func (c *cursor) fill() bool {
+	if c.off >= c.end {
+		c.err = &elffile.FormatError{Off: c.off, Msg: "pc-value table without an end"}
+		return false
+	}
+	c.buf, c.err = c.r.pages.at(c.off)
+	c.buf = c.buf[:min(uint64(len(c.buf)), c.end-c.off)]
+	return c.err == nil
 }
 
 // value returns the value of a table at an address of a function, -1 if the table

@@ -99,7 +99,7 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	switch {
 	case known != nil && !known.missed():
 		known.interval = interval
-		if !known.partial || known.tried+keptIntervals >= interval {
+		if !known.partial || !known.read || known.tried+keptIntervals >= interval {
 			return false, false
 		}
 		known.read = false

@@ -152,6 +152,7 @@ func TestPartialFunction(t *testing.T) {
 	p := f.Lookup(image1, 42, nil)
 	read := func(function langruntime.Function) {
 		require.True(t, f.WantFunctions(p, 1000, stack(0, 1)))
+		require.False(t, f.WantFunctions(p, 1000, stack(0, 1)), "it is wanted already")
 		keys := p.functions.take()
 		require.Len(t, keys, 1)
 		f.keepFunctions(p, keys, []readFunction{{function: function}}, 0)
