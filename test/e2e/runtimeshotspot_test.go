@@ -55,6 +55,7 @@ var hotSpotChains = regexp.MustCompile(`^Chains\$Worker\.run(>Chains\.turn(>(` +
 	`Chains\.exceptions((>Chains\.failing){0,7}|(>Chains\.failing){7}>Chains\.burn|>Chains\.burn)`,
 	`Chains\.interfaces(>Chains\$(Square|Circle|Line)\.area(>Chains\.burn)?)?`,
 	`Chains\.(copying|garbage|natives)`,
+	`Chains\.maths(>Chains\.turned(>Chains\.squared)?)?`,
 	`Chains\.callback(>Chains\.classes|>Chains\$Called\.<clinit>(>Chains\.<clinit>(>Chains\$\w+\.<init>)?|>Chains\.burn)?)?`,
 }, "|") + `))?)?$`)
 
@@ -166,7 +167,7 @@ func chainFacts(t *testing.T, out []byte) (facts map[chainFrame]bool) {
 
 // hotSpotModes are options of the JVMs.
 var hotSpotModes = map[string][]string{
-	"default":     nil,
+	"default":     {"-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chains::turned", "-XX:CompileCommand=dontinline,Chains::squared"},
 	"interpreted": {"-Xint"},
 	"c1":          {"-XX:TieredStopAtLevel=1"},
 	"c1-lines":    {"-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"},
@@ -217,7 +218,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	w := testutil.StartPath(t, words[0], slices.Concat(words[1:], hotSpotModes[mode], args)...)
 	lowerPriority(t, w.PID)
 	out.follow(int64(w.PID))
-	var all, whole, wrong, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
+	var all, whole, wrong, stale, maths, gone, cut, labelled, disagree, lines, unknown, unnamed, heap int
 	odd := map[string]int{}
 	for _, stack := range out.take(int64(w.PID), samples) {
 		all += stack.samples
@@ -247,6 +248,13 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 			}
 		}
 		path := strings.Join(chain, ">")
+		if strings.HasPrefix(stack.frames[0].name, "StubRoutines") && strings.Contains(path, ">Chains.maths") {
+			maths += stack.samples
+			if !strings.HasSuffix(path, ">Chains.maths") {
+				stale += stack.samples
+				t.Logf("a stub is called by what it is not: %s", path)
+			}
+		}
 		if stack.cut {
 			cut += stack.samples
 		}
@@ -270,9 +278,10 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 		}
 	}
 	logOdd(t, "not whole", odd)
-	t.Logf("%s %s: %d samples, %.4f %% with the whole chain, %d cut, %d frames gone, of %d lines %d unknown, %d wrong; %d with label, %d disagree, %d unnamed; %v",
-		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
+	t.Logf("%s %s: %d samples, %.4f %% with the whole chain, %d cut, %d frames gone, of %d lines %d unknown, %d wrong; %d in stubs of maths; %d with label, %d disagree, %d unnamed; %v",
+		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, maths, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
 	require.Zero(t, wrong, "names and lines that no function has")
+	require.Zero(t, stale, "%d samples of stubs have callers that have returned", maths)
 	chance := testutil.PoissonTail(disagree, hotSpotMaxDisagree*float64(labelled))
 	assert.Greater(t, chance, hotSpotFalseAlarms, "%d of %d labels of functions that are not on the stack", disagree, labelled)
 	if mode == "virtual" {

@@ -165,6 +165,25 @@ public final class Chains {
         }
     }
 
+    /** The stub of exp() has its frame where those of turned() and squared() were. */
+    static void maths() {
+        try (Labels.Scope scope = Labels.scope("function", "maths")) {
+            double sum = 0;
+            for (int i = 0; i < 20_000; i++) {
+                sum += Math.exp(turned(-i));
+            }
+            sink += (int) sum;
+        }
+    }
+
+    static double turned(double x) {
+        return squared(x) - 1;
+    }
+
+    static double squared(double x) {
+        return x * x / 1e9;
+    }
+
     /** The virtual machine itself calls what its class runs at first. */
     static final class Called {
         static final int VALUE = burn(300_000);
@@ -186,7 +205,8 @@ public final class Chains {
     /** So many that no compiler puts one into turn(). */
     static final Runnable[] CHAINS = {
         Chains::recursion, Chains::inlining, Chains::lambdas, Chains::sorting, Chains::exceptions,
-        Chains::interfaces, Chains::copying, Chains::garbage, Chains::natives, Chains::callback,
+        Chains::interfaces, Chains::copying, Chains::garbage, Chains::natives, Chains::maths,
+        Chains::callback,
     };
 
     static void turn(int n) {

@@ -131,6 +131,33 @@ static __always_inline enum outcome by_link_register(struct hotspot_walk *h, str
 	return out;
 }
 
+#if defined(__TARGET_ARCH_x86)
+
+/*
+ * Whether an interrupted stub has made a frame with a pointer, by its next instruction. The last word of
+ * such a frame may be a return address that is left over from a call before.
+ */
+static __always_inline bool has_stub_frame(const struct hotspot_walk *h, const struct stack_walk *w)
+{
+	__u64 next, return_address;
+
+	if (!w->exact || h->nmethod || h->frame_bytes || bpf_probe_read_user(&next, sizeof(next), (const void *)w->ip))
+		return false;
+	if ((__u8)next == PUSH_RBP || (__u8)next == RET || begins(next, 0xec8b48, 3) || begins(next, 0xe58948, 3))
+		return false;
+	return w->fp_known && w->fp >= w->sp && w->fp - w->sp <= STUB_FRAME_BYTES &&
+	       !read_user(&return_address, w->fp + 8) && returns_to_hotspot(h, return_address);
+}
+
+#else
+
+static __always_inline bool has_stub_frame(const struct hotspot_walk *h, const struct stack_walk *w)
+{
+	return false;
+}
+
+#endif
+
 /* The frame of a stub of which nothing else is known: candidates are tried, the most certain first. */
 static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stack_walk *w, __u32 scratch)
 {
@@ -140,7 +167,7 @@ static __always_inline enum outcome by_stack(struct hotspot_walk *h, struct stac
 	__u64 far = w->exact ? STUB_FRAME_BYTES : STUB_SAVED_BYTES, sp = w->sp, sender;
 	enum outcome out;
 
-	if (!w->sp_known)
+	if (!w->sp_known || has_stub_frame(h, w))
 		return by_stub_frame(h, w, far);
 	if (LINK_REGISTER) {
 		if (w->regs_known) {
