@@ -165,8 +165,8 @@ func TestLabelLimits(t *testing.T) {
 	})
 }
 
-// Sources are read in order into one section; of what finds no room in it, that is told, also
-// if another source would fill it to its last byte.
+// Sources are read in order into one section; of what finds no room in it, that is told. Labels
+// leave room for the ids of a thread context behind them, also if they fill theirs to its last byte.
 func TestSourcesShareSection(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
@@ -180,11 +180,11 @@ func TestSourcesShareSection(t *testing.T) {
 		target  target
 		sources []record.LabelSource
 		want    []record.Outcome
-		link    bool
+		set     string
 	}{
-		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, truncated}, false},
-		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, true},
-		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{truncated, truncated, truncated, truncated}, false},
+		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, "k=(1000)"},
+		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, "k=(1000)"},
+		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(976)"},
 	} {
 		var changed unix.Timespec
 		require.NoError(t, s.SetLabelSources(identify(t, s, tc.target.pid), tc.sources))
@@ -200,8 +200,8 @@ func TestSourcesShareSection(t *testing.T) {
 				require.EqualValues(t, tc.sources[i].ABI, d.Reads[i].ABI)
 				require.Equal(t, want.String(), d.Reads[i].Outcome.String())
 			}
-			require.Equal(t, tc.link, d.Link != labels.Link{})
-			require.Equal(t, "k=(1000)", show(d.Set))
+			require.NotEqual(t, labels.Link{}, d.Link)
+			require.Equal(t, tc.set, show(d.Set))
 			seen++
 			return seen == samplesPerState
 		})

@@ -31,6 +31,7 @@ func TestLimitsEqualHeader(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"MAX_LABEL_END":           record.MaxLabelEnd,
+		"MAX_SLOT_END":            record.MaxSlotEnd,
 		"MAX_LABEL_SOURCES":       record.MaxLabelSources,
 		"MAX_LABELS":              record.MaxLabels,
 		"MAX_LABEL_SLOTS":         record.MaxLabelSlots,

@@ -16,9 +16,9 @@ type block struct {
 	payload        []byte
 }
 
-// room reports whether n more bytes of payload fit a label section.
+// room reports whether n more bytes of labels fit a label section.
 func (b *block) room(n int) bool {
-	return record.LabelBlockBytes+len(b.payload)+n <= record.MaxLabelEnd
+	return record.LabelBlockBytes+len(b.payload)+n <= record.MaxSlotEnd
 }
 
 // finish returns the bytes of the block. Only an outcome that comes with labels

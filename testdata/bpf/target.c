@@ -177,10 +177,11 @@ static int enter(const char *state)
 		fill_context();
 		add_attrs(10);
 	} else if (!strcmp(state, "section-exact")) {
-		for (int i = 0; i < 8; i++)
+		for (int i = 0; i < 7; i++)
 			put(i, "k", 1, bytes, 1000);
-		put(8, "l", 1, bytes, 8192 - 16 - 8 * (12 + 1 + 1000) - (12 + 1)); /* up to its last byte */
+		put(7, "l", 1, bytes, 8096 - 16 - 7 * (12 + 1 + 1000) - (12 + 1)); /* up to its last byte */
 		fill_context();
+		add_attrs(12);
 	} else if (!strcmp(state, "count-2-63")) {
 		set.storage = end_of_memory(3 * sizeof(struct label));
 		set.count = 1ULL << 63;

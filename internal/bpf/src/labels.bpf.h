@@ -68,7 +68,7 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	/* again, with the bounds that the verifier can see */
 	if (key_bytes > MAX_LABEL_KEY_BYTES || value_bytes > MAX_LABEL_VALUE_BYTES)
 		return 1;
-	if (at + sizeof(*raw) + key_bytes + value_bytes > MAX_LABEL_END) {
+	if (at + sizeof(*raw) + key_bytes + value_bytes > MAX_SLOT_END) {
 		pass->outcome = OUTCOME_TRUNCATED;
 		return 1;
 	}
@@ -186,11 +186,14 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 		return OUTCOME_INVALID;
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		size = MAX_CONTEXT_ATTRS_BYTES;
+	/* What finds no room is attributes: the ids come first. */
+	if (at + sizeof(*head) > MAX_LABEL_END)
+		return OUTCOME_TRUNCATED;
+	if (size > MAX_LABEL_END - sizeof(*head) - at)
+		size = MAX_LABEL_END - sizeof(*head) - at;
 	barrier_var(size);
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		return OUTCOME_INVALID;
-	if (at + sizeof(*head) + size > MAX_LABEL_END)
-		return OUTCOME_TRUNCATED;
 	if (bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)(record + sizeof(*head))))
 		return OUTCOME_FAULT;
 	*end = at + sizeof(*head) + size;

@@ -326,6 +326,12 @@ static __always_inline void mark_cut(struct scratch *s)
 		s->header.user_stack = OUTCOME_TRUNCATED;
 }
 
+/* Whether there are more functions than were collected. */
+static __always_inline bool lacks_functions(const struct python_walk *p, enum counter outcome)
+{
+	return outcome == COUNTER_RUNTIME_CUT || (outcome == COUNTER_RUNTIME_INVALID && p->found);
+}
+
 /* Counts what became of the frames of the runtime. */
 static __noinline int count_python(__u32 scratch)
 {
@@ -337,7 +343,7 @@ static __noinline int count_python(__u32 scratch)
 	outcome = s->python.outcome;
 	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
 		outcome = COUNTER_RUNTIME_CUT;
-	if (outcome == COUNTER_RUNTIME_CUT)
+	if (lacks_functions(&s->python, outcome))
 		mark_cut(s);
 	/* Constants, since the verifier knows no bounds of a value that was read. */
 	if (outcome == COUNTER_RUNTIME_WHOLE)

@@ -39,7 +39,7 @@ func goLabels() []State {
 		{Name: "value-2000", Outcome: "truncated", Set: "k=(1024)"},
 		{Name: "value-2-60", Outcome: "truncated", Set: "k=(1024)"},
 		{Name: "key-300", Outcome: "truncated", Set: "(256)=v"},
-		{Name: "section-full", Outcome: "truncated", Many: 8},
+		{Name: "section-full", Outcome: "truncated", Many: 7},
 		{Name: "null-list", Outcome: "invalid"},
 		{Name: "unmapped-g", Outcome: "fault"},
 		{Name: "unmapped-m", Outcome: "fault"},
