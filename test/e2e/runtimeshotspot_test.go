@@ -281,6 +281,9 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	t.Logf("%s %s: %d samples, %.4f %% with the whole chain, %d cut, %d frames gone, of %d lines %d unknown, %d wrong; %d in stubs of maths; %d with label, %d disagree, %d unnamed; %v",
 		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, maths, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
 	require.Zero(t, wrong, "names and lines that no function has")
+	if mode == "default" {
+		require.Positive(t, maths, "samples of stubs with a frame")
+	}
 	require.Zero(t, stale, "%d samples of stubs have callers that have returned", maths)
 	chance := testutil.PoissonTail(disagree, hotSpotMaxDisagree*float64(labelled))
 	assert.Greater(t, chance, hotSpotFalseAlarms, "%d of %d labels of functions that are not on the stack", disagree, labelled)
