@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -23,6 +25,7 @@ type Options struct {
 	// MaxFiles whose facts are kept, and MaxDescriptors that are kept open.
 	MaxFiles, MaxDescriptors int
 	Memory                   *budget.Memory // nil: no limit
+	Now                      func() int64   // CLOCK_MONOTONIC in ns; nil: that clock
 }
 
 // fileOptions are what files need of these.
@@ -39,11 +42,14 @@ type Cache struct {
 	max  int
 	used *budget.Memory
 	vdso *vdso // nil if there is none
+	now  func() int64
 
 	mu    sync.Mutex
 	order *list.List // of *File
 	byKey map[procfs.FileID]*list.Element
 	first map[record.FileKey]*File // of those that are the same to the kernel
+	// faulty says when files are read again that had a fault (Facts.Fault).
+	faulty map[procfs.FileID]Backoff
 }
 
 // fileBytes are held for each file, beside its path.
@@ -52,9 +58,14 @@ const fileBytes = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*bu
 // NewCache makes an empty one.
 func NewCache(opts Options) *Cache {
 	fileOpts := &fileOptions{opts.FS, newDescriptors(opts.MaxDescriptors), opts.NameFile}
+	now := opts.Now
+	if now == nil {
+		now = func() int64 { return budget.Clock(unix.CLOCK_MONOTONIC) }
+	}
 	return &Cache{
-		opts: fileOpts, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts),
+		opts: fileOpts, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts), now: now,
 		order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{},
+		faulty: map[procfs.FileID]Backoff{},
 	}
 }
 
@@ -73,6 +84,9 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 		mine := f.load(c.firstOf)
 		if f.first != nil {
 			c.touch(f.first)
+		}
+		if c.renews(f, mine) {
+			continue
 		}
 		if f.err == nil || f.facts.HTLHash != "" {
 			return f, nil

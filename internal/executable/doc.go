@@ -1,5 +1,5 @@
 // Package executable keeps what is known of the files that processes map executable: their
-// facts, which are read once, their unwind rows, and descriptors to read them again.
+// facts, which are read once unless the file could not be read, their unwind rows, and descriptors to read them again.
 //
 // A file is known by what its owner cannot set (procfs.FileID), so that mounts of one image
 // are one file where the kernel says so (Options.NameFile); copies share rows when a hash of

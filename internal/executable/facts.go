@@ -37,6 +37,10 @@ type Facts struct {
 
 	Runtime    langruntime.Runtime // nil: none that is supported
 	RuntimeErr error               // why there is none; langruntime.ErrNone if there is nothing of one
+
+	// Fault is why not all of the file could be read, which may pass; nil: it could. What is not
+	// known because of it is no fact.
+	Fault error
 }
 
 // A Plan is how to find one kind of labels. Err says why there is no way though
@@ -54,8 +58,31 @@ type Plan struct {
 // VersionSymbol names an int that tells v0 and v1 apart.
 const VersionSymbol = "custom_labels_abi_version"
 
+// faultReader notes that a file could not be read. That it ends early is no fault, but how it is.
+type faultReader struct {
+	io.ReaderAt
+	fault error // the last one; nil: none
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *faultReader) ReadAt(p []byte, off int64) (n int, err error) {
+	n, err = r.ReaderAt.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.fault = err
+	}
+	return n, err
+}
+
 // ReadFacts reads what there is to know of a file. Of one that is no ELF file that is HTLHash.
 func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
+	// Who asks a file may do without what it cannot read, so that no error comes of a fault.
+	noting := &faultReader{ReaderAt: r}
+	k, err := readFacts(noting, size)
+	k.Fault = noting.fault
+	return k, err
+}
+
+func readFacts(r io.ReaderAt, size int64) (Facts, error) {
 	hash, err := htlHash(r, size)
 	if err != nil {
 		return Facts{}, err

@@ -3,12 +3,11 @@ package offcpu
 // Table holds the records of threads that are off the CPU. It is for one goroutine.
 type Table struct {
 	maxBytes int
-	bytes    int
+	bytes    int // of entries, also free ones
 	entries  map[uint32]*entry
-	// From the one that left first to the latest.
-	first, last *entry
-	free        *entry // to be used again
-	counts      Counts
+	users    users
+	free     *entry // to be used again
+	counts   Counts
 }
 
 // Counts are of records that were given up since NewTable.
@@ -23,7 +22,8 @@ type entry struct {
 	thread     uint32
 	leftNs     uint64
 	record     []byte
-	prev, next *entry
+	user       *user
+	prev, next *entry // of the user
 }
 
 // entryBytes is the memory of an entry besides its record, with its place in the map.
@@ -34,38 +34,44 @@ const freeRecordBytes = 4096
 
 // NewTable returns an empty table that takes about maxBytes at most.
 func NewTable(maxBytes int) *Table {
-	return &Table{maxBytes: maxBytes, entries: map[uint32]*entry{}}
+	return &Table{maxBytes: maxBytes, entries: map[uint32]*entry{}, users: users{byUID: map[uint32]*user{}}}
 }
 
-// Leave keeps a copy of the record of a thread that leaves the CPU. Threads are told
+// Leave keeps a copy of the record of a user's thread that leaves the CPU. Threads are told
 // apart by their number: an older one with the same number has ended meanwhile.
-func (t *Table) Leave(thread uint32, leftNs uint64, record []byte) {
+func (t *Table) Leave(uid, thread uint32, leftNs uint64, record []byte) {
 	if old := t.entries[thread]; old != nil {
 		t.remove(old)
 		t.counts.ReturnLost++
 	}
-	e := t.free
-	if e != nil {
-		t.free = e.next
-		t.bytes -= e.size()
-	} else {
-		e = &entry{}
-	}
-	*e = entry{thread: thread, leftNs: leftNs, record: append(e.record[:0], record...), prev: t.last}
-	if t.last != nil {
-		t.last.next = e
-	} else {
-		t.first = e
-	}
-	t.last = e
+	e := t.take()
+	*e = entry{thread: thread, leftNs: leftNs, record: append(e.record[:0], record...)}
 	t.entries[thread] = e
+	t.users.link(uid, e)
 	t.bytes += e.size()
-	for t.bytes > t.maxBytes && t.free != nil {
+	t.makeRoom()
+}
+
+// take returns an entry with memory to be used again, if there is one.
+func (t *Table) take() *entry {
+	e := t.free
+	if e == nil {
+		return &entry{}
+	}
+	t.free = e.next
+	t.bytes -= e.size()
+	return e
+}
+
+// makeRoom gives up what is free, then what left first of the user who has most: who has
+// little does not pay for another who has taken the room.
+func (t *Table) makeRoom() {
+	for t.Bytes() > t.maxBytes && t.free != nil {
 		t.bytes -= t.free.size()
 		t.free = t.free.next
 	}
-	for t.bytes > t.maxBytes {
-		t.drop(t.first)
+	for t.Bytes() > t.maxBytes {
+		t.drop(t.users.order[0].first)
 		t.counts.Evicted++
 	}
 }
@@ -85,7 +91,15 @@ func (t *Table) Return(thread uint32, leftNs uint64) ([]byte, bool) {
 func (t *Table) Len() int { return len(t.entries) }
 
 // Bytes estimates the memory of the table.
-func (t *Table) Bytes() int { return t.bytes }
+func (t *Table) Bytes() int { return t.bytes + t.users.bytes() }
+
+// UserBytes estimates the memory of a user's records.
+func (t *Table) UserBytes(uid uint32) int {
+	if of := t.users.byUID[uid]; of != nil {
+		return of.bytes
+	}
+	return 0
+}
 
 // Counts returns how many records were given up.
 func (t *Table) Counts() Counts { return t.counts }
@@ -109,15 +123,6 @@ func (t *Table) drop(e *entry) {
 }
 
 func (t *Table) unlink(e *entry) {
-	if e.prev != nil {
-		e.prev.next = e.next
-	} else {
-		t.first = e.next
-	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	} else {
-		t.last = e.prev
-	}
+	t.users.unlink(e)
 	delete(t.entries, e.thread)
 }

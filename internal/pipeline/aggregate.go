@@ -114,7 +114,8 @@ func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Deco
 // clockGap is how far samples are apart, by CLOCK_MONOTONIC, between which the clock is looked at.
 const clockGap = int64(time.Millisecond)
 
-// checkClock begins a new batch if the clock was set since this one began.
+// checkClock begins a new batch if the clock was set since this one began. It is told the time
+// that is emitted: a thread may have left the CPU long before it was back.
 func (d *aggregator) checkClock(timeNs int64) {
 	if timeNs < d.clockDueNs {
 		return
@@ -139,7 +140,8 @@ func (d *aggregator) filtered(proc *process.Process) bool {
 func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
 	d.counts.countRecord(rec, decoded)
 	d.registry.Count(decoded)
-	d.checkClock(int64(rec.TimeNs))
+	at := max(rec.TimeNs, end.endNs)
+	d.checkClock(int64(at))
 	of := d.batch.user(rec.UID)
 	if handle := proc.Handle(); of.processes[handle] == nil {
 		d.table.Hold(proc)
@@ -147,7 +149,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 	}
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
-		TimeUnixNano: max(rec.TimeNs, end.endNs) + d.batch.clockOffset,
+		TimeUnixNano: at + d.batch.clockOffset,
 		OffCPUNs:     end.weight,
 		State:        rec.State,
 		TID:          rec.TID,

@@ -166,6 +166,18 @@ func TestClockSet(t *testing.T) {
 	}
 }
 
+// A thread that left the CPU before the clock was set, and is back afterwards, has the time of then.
+func TestClockSetWhileOff(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	rec := &bpf.Record{Process: record.ProcessID{TGID: 1, StartNs: 1}, UID: 10, TimeNs: monotonicNow()}
+	d.add(rec, timeOff{})
+	before := d.batch
+	before.clockOffset -= uint64(time.Hour)
+	d.add(rec, timeOff{endNs: rec.TimeNs + uint64(2*clockGap), weight: 1})
+	require.NotSame(t, before, d.batch)
+	require.WithinDuration(t, time.Now(), time.Unix(0, int64(d.sample.TimeUnixNano)), time.Minute)
+}
+
 func firstLabel(s *labels.Set) (first labels.Label) {
 	for first = range s.All() {
 		break

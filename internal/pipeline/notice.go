@@ -32,18 +32,18 @@ type notices struct {
 	targets   *TargetOptions
 	selectors *selectorMatches
 	interval  time.Duration
+	patience  int // intervals in which samples may only wait for their report
 
 	intervals int
-	last      StreamSnapshot // at the end of the interval before
-	silent    int            // intervals without a sample emitted, in a row
+	last      StreamSnapshot // at the end of the last interval whose samples did not only wait
+	waiting   int            // intervals in which samples only waited, since one was emitted
+	silent    int            // further intervals without a sample emitted, in a row
 }
 
 // look is called at the end of each interval.
 func (n *notices) look(s *Snapshot) {
 	n.intervals++
-	now := *s.CPU()
-	n.emission(&now, &n.last)
-	n.last = now
+	n.emission(s.CPU(), &n.last)
 	if n.intervals == noticeMatches {
 		n.matches(s.Labels.RuleMatches)
 	}
@@ -57,9 +57,12 @@ func (n *notices) emission(now, before *StreamSnapshot) {
 		if n.silent > 0 {
 			n.log.Info("Samples are emitted again.")
 		}
-		n.silent = 0
+		n.silent, n.waiting = 0, 0
 	case busy < noticeBusy || busy < hits/100:
 		// There is nothing to emit.
+	case n.waiting < n.patience && now.Pending() > 0:
+		n.waiting++
+		return // what becomes of them is looked at with the next interval's
 	default:
 		if n.silent%noticeAgain == 0 {
 			n.log.Warn("Nothing was emitted for a minute, though the CPUs were busy.",
@@ -67,6 +70,16 @@ func (n *notices) emission(now, before *StreamSnapshot) {
 		}
 		n.silent++
 	}
+	n.last = *now
+}
+
+// reportShare of an interval is how much later than a report interval a report may come.
+const reportShare = 4
+
+// reportIntervals is how many whole intervals may pass between two reports. Reports that come more
+// often than intervals end leave none without one.
+func reportIntervals(o *Options) int {
+	return int((o.ReportInterval + o.NoticeInterval/reportShare) / o.NoticeInterval)
 }
 
 // why names what became of most samples of processes that are wanted; if there were none, why
@@ -181,6 +194,7 @@ func (n *notices) run(stopped <-chan struct{}, snapshot func() Snapshot) {
 func newNotices(o *Options, matches *selectorMatches) *notices {
 	return &notices{
 		log: o.Logger, rules: slices.Clone(o.Labels.Rules), targets: &o.Targets, selectors: matches, interval: o.NoticeInterval,
-		last: StreamSnapshot{Kind: profile.KindCPU},
+		patience: reportIntervals(o),
+		last:     StreamSnapshot{Kind: profile.KindCPU},
 	}
 }

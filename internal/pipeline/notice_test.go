@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -15,6 +16,7 @@ import (
 // interval is what a minute adds to the account of the CPU.
 type interval struct {
 	idle, emitted, metered int64
+	pending                int64 // samples more that wait than before
 	filtered               map[FilterReason]int64
 	dropped                map[DropReason]int64
 }
@@ -22,7 +24,7 @@ type interval struct {
 func (i interval) add(s *StreamSnapshot) {
 	s.Filtered[FilterIdle] += i.idle
 	s.Emitted, s.Metered = s.Emitted+i.emitted, s.Metered+i.metered
-	s.Hits += i.idle + i.emitted
+	s.Hits += i.idle + i.emitted + i.pending
 	for r, n := range i.filtered {
 		s.Filtered[r] += n
 		s.Hits += n
@@ -35,17 +37,40 @@ func (i interval) add(s *StreamSnapshot) {
 
 func newTestNotices(change func(*Options)) (*notices, *observer.ObservedLogs) {
 	core, said := observer.New(zap.InfoLevel)
-	o := Options{Logger: zap.New(core)}
+	o := Options{Logger: zap.New(core), NoticeInterval: time.Minute, ReportInterval: 5 * time.Second}
 	if change != nil {
 		change(&o)
 	}
 	return newNotices(&o, newSelectorMatches(&o.Targets.Selection)), said
 }
 
+const (
+	lineSilent  = "Nothing was emitted for a minute, though the CPUs were busy."
+	lineEmitted = "Samples are emitted again."
+)
+
+// lookAt has the notices look at the end of each minute, when rules and selectors were named already.
+func (n *notices) lookAt(minutes []interval) {
+	n.intervals = noticeMatches
+	var s Snapshot
+	for _, minute := range minutes {
+		minute.add(&s.Streams[profile.KindCPU])
+		n.look(&s)
+	}
+}
+
+// messages are the lines of the log.
+func messages(said *observer.ObservedLogs) (lines []string) {
+	for _, e := range said.All() {
+		lines = append(lines, e.Message)
+	}
+	return lines
+}
+
 // That nothing is emitted is said when it begins, again after a while, and when it has ended;
 // and with it, what became of most samples.
 func TestNoticeSilence(t *testing.T) {
-	const silence, again = "Nothing was emitted for a minute, though the CPUs were busy.", "Samples are emitted again."
+	const silence, again = lineSilent, lineEmitted
 	filtered := func(n int64) interval { return interval{filtered: map[FilterReason]int64{FilterTarget: n}} }
 	for name, tc := range map[string]struct {
 		minutes []interval
@@ -71,17 +96,8 @@ func TestNoticeSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, said := newTestNotices(func(o *Options) { o.Targets.Selection.Include = []targets.Selector{{PID: 1}} })
-			n.intervals = noticeMatches // those were named
-			var s Snapshot
-			for _, minute := range tc.minutes {
-				minute.add(&s.Streams[profile.KindCPU])
-				n.look(&s)
-			}
-			var got []string
-			for _, e := range said.All() {
-				got = append(got, e.Message)
-			}
-			require.Equal(t, tc.want, got)
+			n.lookAt(tc.minutes)
+			require.Equal(t, tc.want, messages(said))
 			if tc.why != "" {
 				require.Equal(t, tc.why, said.All()[0].ContextMap()["why"])
 			}
@@ -96,6 +112,52 @@ func TestNoticeSilence(t *testing.T) {
 			require.Contains(t, said.All()[0].ContextMap()["why"], "labelprof inspect PID says why one has none")
 		}
 	})
+}
+
+// Samples that only wait for their report are no silence, however long it takes; those that never come are.
+func TestNoticeReports(t *testing.T) {
+	var report, refused []interval
+	for range 3 {
+		report = append(report, interval{pending: 500}, interval{pending: 500}, interval{pending: 500}, interval{pending: 500},
+			interval{pending: -1500, emitted: 2000})
+	}
+	waits := make([]interval, 15)
+	for i := range waits {
+		waits[i] = interval{pending: 500}
+	}
+	refused = append(append(refused, waits[:4]...),
+		interval{pending: -1500, dropped: map[DropReason]int64{DropRefused: 2000}}, interval{pending: 500})
+	filtered := interval{filtered: map[FilterReason]int64{FilterTarget: 500}}
+	for name, tc := range map[string]struct {
+		minutes []interval
+		want    []string
+		why     string
+	}{
+		"healthy":           {report, nil, ""},
+		"never":             {waits[:5], []string{lineSilent}, "the samples are still on their way"},
+		"never for long":    {waits, []string{lineSilent, lineSilent}, "the samples are still on their way"},
+		"refused":           {refused, []string{lineSilent}, "the next consumer refused all profiles; the log of the exporters says why"},
+		"nothing waits":     {[]interval{filtered}, []string{lineSilent}, "targets select no process that ran"},
+		"idle first":        {append(make([]interval, 20), report...), nil, ""},
+		"few of idle hosts": {append([]interval{{pending: 1}, {pending: 1}, {pending: 1}, {pending: 1}, {pending: 1}, {pending: 1}}, report...), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, said := newTestNotices(func(o *Options) {
+				o.ReportInterval = 4*time.Minute + time.Second
+				o.Targets.Selection.Include = []targets.Selector{{PID: 1}}
+			})
+			n.lookAt(tc.minutes)
+			require.Equal(t, tc.want, messages(said))
+			if tc.why != "" {
+				require.Equal(t, tc.why, said.All()[0].ContextMap()["why"])
+			}
+		})
+	}
+	for report, want := range map[time.Duration]int{
+		5 * time.Second: 0, 40 * time.Second: 0, time.Minute: 1, 90 * time.Second: 1, 119 * time.Second: 2, 5 * time.Minute: 5,
+	} {
+		require.Equal(t, want, reportIntervals(&Options{ReportInterval: report, NoticeInterval: time.Minute}), report)
+	}
 }
 
 // Rules and selectors that have matched nothing are named once, after five minutes.

@@ -90,16 +90,22 @@ func (r *offCPUReader) leave(to *aggregator) {
 	if to.filtered(proc) {
 		return // what comes back is not known then
 	}
-	if to.memory.Pressure() == budget.Full {
+	if to.memory.Pressure() == budget.Full && !r.spares(to, rec.UID) {
 		to.stream.drop(DropNoMemory, 1)
 		return
 	}
 	to.table.Sampled(proc, int64(rec.TimeNs))
-	r.threads.Leave(sw.Thread, sw.LeftNs, sw.Raw)
+	r.threads.Leave(rec.UID, sw.Thread, sw.LeftNs, sw.Raw)
 	lost := r.threads.Counts()
 	to.stream.dropped[DropEvicted].Store(int64(lost.Evicted))
 	to.stream.dropped[DropReturnLost].Store(int64(lost.ReturnLost))
 	to.offCPUBytes = r.threads.Bytes()
+}
+
+// spares reports whether a user has so little in the batch, and of threads that are off the CPU,
+// that a further one is kept in any case.
+func (r *offCPUReader) spares(to *aggregator, uid uint32) bool {
+	return to.batch.spares(uid) && r.threads.UserBytes(uid) < sparedBytes
 }
 
 func (r *offCPUReader) end(of *stream) { of.drop(DropUnfinished, int64(r.threads.Len())) }

@@ -8,10 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/offcpu"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // What was not looked at is made up for, whatever the numbers.
@@ -20,6 +25,57 @@ func TestWeighted(t *testing.T) {
 	require.EqualValues(t, 4000, weighted(1000, 1/0.25))
 	require.EqualValues(t, 333, weighted(100, 3.333))
 	require.Positive(t, weighted(math.MaxUint64, 1e6))
+}
+
+// left is the sample of a thread of a user that leaves the CPU, with n frames.
+func left(uid, thread uint32, timeNs uint64, n int) bpf.Switch {
+	raw := make([]byte, record.SampleHeaderBytes+8*n)
+	*(*record.SampleHeader)(unsafe.Pointer(&raw[0])) = record.SampleHeader{
+		TimeNs: timeNs, Process: record.ProcessID{TGID: thread, StartNs: 1}, PID: thread, TID: thread, UID: uid, Thread: thread, UserFrames: uint16(n),
+	}
+	return bpf.Switch{Thread: thread, LeftNs: timeNs, Raw: raw}
+}
+
+// When memory has run out, threads that leave are dropped, but for those of users who have little in the
+// batch and of threads that are off the CPU.
+func TestLeaveWithoutMemory(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	r := &offCPUReader{threads: offcpu.NewTable(1 << 20)}
+	threads := uint32(0)
+	leave := func(uid uint32) {
+		threads++
+		r.sw = left(uid, threads, monotonicNow(), 100)
+		r.leave(d)
+	}
+	for range 100 {
+		leave(10)
+	}
+	fill(d.batch, 20, 1000, "large")
+	require.Equal(t, 100, r.threads.Len())
+	d.memory.Add(budget.OfBatches, int(d.memory.Limit()))
+	leave(10)
+	leave(20)
+	require.Equal(t, 100, r.threads.Len())
+	require.EqualValues(t, 2, d.stream.dropped[DropNoMemory].Load())
+	leave(30)
+	require.Equal(t, 101, r.threads.Len())
+	require.EqualValues(t, 2, d.stream.dropped[DropNoMemory].Load())
+}
+
+// A user with many threads that wait takes no other's.
+func TestLeaveOfManyThreads(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	r := &offCPUReader{threads: offcpu.NewTable(100 << 10)}
+	first := monotonicNow()
+	r.sw = left(10, 1, first, 100)
+	r.leave(d)
+	for thread := range uint32(1000) {
+		r.sw = left(20, 2+thread, first+1, 100)
+		r.leave(d)
+	}
+	require.NotZero(t, d.stream.dropped[DropEvicted].Load())
+	_, ok := r.threads.Return(1, first)
+	require.True(t, ok)
 }
 
 // Kernel stacks of switches begin where threads leave the CPU.

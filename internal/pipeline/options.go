@@ -20,8 +20,8 @@ type Options struct {
 	Next Consumers
 	// Logger of what goes wrong and of what is missing on this host; nil: nothing is logged.
 	Logger *zap.Logger
-	// NoticeInterval is over how long it is noticed that nothing is emitted; what is logged
-	// says a minute, the default.
+	// NoticeInterval is over how long it is noticed that nothing is emitted, beside what samples
+	// wait for ReportInterval; what is logged says a minute, the default.
 	NoticeInterval time.Duration
 	// Report is told an error of a concern while that is degraded, and nil when it has recovered.
 	// It must not block and is called from any goroutine; nil: nobody is told.

@@ -37,10 +37,16 @@ type resolver struct {
 	user         int64                   // whose batch it is; -1: all users'
 	// modules stand for the kernel and its modules, whose extent is not known.
 	modules map[string]*profile.Mapping
+	// someKernel has no build id: it must not pass for the kernel itself.
+	someKernel *profile.Mapping
 }
 
-// kernelName is the file of the kernel itself.
-const kernelName = "[kernel.kallsyms]"
+const (
+	// kernelName is the file of the kernel itself.
+	kernelName = "[kernel.kallsyms]"
+	// someKernelName stands for the kernel, a module or a BPF program where it is not known which.
+	someKernelName = "[kernel]"
+)
 
 func newResolver(s *symbolizer, o targetFilter) *resolver {
 	return &resolver{
@@ -49,6 +55,7 @@ func newResolver(s *symbolizer, o targetFilter) *resolver {
 		processes:    map[uint64]*process.Process{},
 		mappings:     map[mappingKey]*profile.Mapping{},
 		modules:      map[string]*profile.Mapping{},
+		someKernel:   &profile.Mapping{Filename: someKernelName},
 	}
 }
 
@@ -100,13 +107,7 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 // Frame implements profile.Resolver.
 func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {
-		name, module := r.symbolizer.kernelFunction(addr)
-		frame := profile.Frame{Mapping: r.module(module), Type: frameKernel}
-		if name != "" {
-			r.lines = append(r.lines[:0], profile.Line{Function: name})
-			frame.Lines = r.lines
-		}
-		return frame
+		return r.kernelFrame(addr)
 	}
 	frame := profile.Frame{Type: frameNative}
 	p := r.processes[handle]
@@ -121,6 +122,15 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], p, m, addr)
 	r.lines = frame.Lines
 	return frame
+}
+
+func (r *resolver) kernelFrame(addr uint64) profile.Frame {
+	function, module, known := r.symbolizer.kernelFunction(addr)
+	if !known {
+		return profile.Frame{Mapping: r.someKernel, Type: frameKernel}
+	}
+	r.lines = append(r.lines[:0], profile.Line{Function: function})
+	return profile.Frame{Mapping: r.module(module), Type: frameKernel, Lines: r.lines}
 }
 
 // goneFunction stands for what a runtime's frame ran, where that had gone before it was read.

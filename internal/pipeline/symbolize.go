@@ -181,20 +181,17 @@ func (s *symbolizer) readKernel() {
 }
 
 // kernelFunction names the function at a kernel address and its module, "" for the
-// kernel itself; function is "" when it is not known.
-func (s *symbolizer) kernelFunction(addr uint64) (function, module string) {
+// kernel itself; known is false where neither is known.
+func (s *symbolizer) kernelFunction(addr uint64) (function, module string, known bool) {
 	if s == nil || s.kernel == nil {
-		return "", ""
+		return "", "", false
 	}
-	fn, module, ok := s.kernel.Lookup(addr)
-	if !ok {
-		return "", ""
-	}
-	return fn.Name, module
+	fn, module, known := s.kernel.Lookup(addr)
+	return fn.Name, module, known
 }
 
-// refresh makes up for kernel modules that were loaded meanwhile, and for code that
-// was generated. It is called between batches.
+// refresh makes up for kernel modules and BPF programs that were loaded meanwhile, and for code
+// that was generated. It is called between batches.
 func (s *symbolizer) refresh() {
 	if s == nil {
 		return
@@ -207,7 +204,7 @@ func (s *symbolizer) refresh() {
 	var err error
 	s.limits.spend(budget.Names, func() { err = s.kernel.Refresh() })
 	if err != nil {
-		s.log.Warn("Functions of kernel modules that were loaded meanwhile have no names: /proc/kallsyms could not be read again.", zap.Error(err))
+		s.log.Warn("Functions of kernel modules and BPF programs may have no names: /proc/kallsyms could not be read again.", zap.Error(err))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,6 +45,7 @@ func (r *reader) init(opts Options) {
 	r.opts, r.now, r.log, r.bootOffset = opts, opts.Now, opts.Logger, offset
 	r.files = executable.NewCache(executable.Options{
 		FS: opts.FS, NameFile: opts.NameFile, MaxFiles: opts.MaxFiles, MaxDescriptors: opts.MaxDescriptors, Memory: opts.Memory,
+		Now: opts.Now,
 	})
 }
 
@@ -80,6 +80,10 @@ type remembered struct {
 	resolver labelsource.Resolver
 	context  contextState
 	attempt  int // index into retryDelays
+	// unread tells that files could not be read that may be later; reopen says when these are
+	// tried again.
+	unread bool
+	reopen executable.Backoff
 	// execPages are mapped executable and not writable.
 	execPages uint64
 }
@@ -101,7 +105,9 @@ type look struct {
 	// loading and updating: a library is being loaded, a context written. There may be more
 	// to find soon.
 	loading, updating bool
-	short             bool // memory is
+	// again: a file was no use just now, which may pass; it is tried again soon.
+	again bool
+	short bool // memory is
 
 	read remembered
 }
@@ -151,13 +157,14 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		return err
 	}
 	l.read.execPages = s.execPages()
+	r.readProgram(l)
 	l.info.Mappings, l.changed = r.execMappings(l, s)
+	l.again = l.again || l.programChanged()
 	if l.changed && l.read.extent != extentReduced {
 		l.read.attempt = 0
 	}
 	if l.full {
 		r.counts.loads.Add(1)
-		l.read.program, _ = r.opts.FS.StatExecutable(l.tid) // zero matches no file
 	} else {
 		r.counts.rereads.Add(1)
 	}
@@ -168,6 +175,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
+	l.loading = l.loading || l.again
 	r.explain(l)
 	if l.full {
 		if err := r.describeMore(&l.info, l.tid); err != nil {
@@ -182,7 +190,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 // not mapped has just replaced the one that was: what is mapped was read before.
 func (r *reader) explain(l *look) {
 	info := &l.info
-	program := slices.ContainsFunc(info.Mappings, func(m executable.Mapping) bool { return m.File != nil && m.File.ID() == l.read.program })
+	program := info.maps(l.read.program)
 	for i := range info.Sources {
 		s := &info.Sources[i]
 		switch {

@@ -105,19 +105,70 @@ func (s *scratch) extend(m procfs.Mapping) bool {
 func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mapping, changed bool) {
 	changed = len(s.exec) != len(l.info.Mappings)
 	mappings = make([]executable.Mapping, 0, len(s.exec))
+	o := opening{
+		due:     l.read.unread && l.read.reopen.Due(l.beganNs),
+		program: l.programChanged(),
+	}
 	for i := range s.exec {
 		raw := &s.exec[i]
-		if known := l.info.Mapping(raw.Start); known != nil && known.Shows(raw) {
+		known := l.info.Mapping(raw.Start)
+		if known != nil && !known.Shows(raw) {
+			known = nil
+		}
+		if known != nil && !o.again(l, known) {
 			mappings = append(mappings, *known)
 			continue
 		}
-		changed = true
-		m, err := r.files.Map(l.tid, l.owner, raw)
-		// The label sources of a file cannot be read: that counts once, in however many processes.
-		if err != nil || m.File != nil && labelsource.Damaged(m.File) && m.File.FirstTime(damagedNumber) {
-			r.counts.fileErrors.Add(1)
-		}
+		m := r.mapFile(l, raw, known, &o)
+		changed = changed || known == nil || known.File != m.File
 		mappings = append(mappings, m)
 	}
+	l.opened(&o)
 	return mappings, changed
+}
+
+// opening is what one look does about files that were of no use before, and what comes of it.
+type opening struct {
+	due     bool // those that could not be read are tried again
+	program bool // the program has changed, and is mapped again
+	failed  bool // some could not be read, which may pass
+	first   bool // among them some that were not tried before
+}
+
+// again reports whether a mapping that is known is mapped again.
+func (o *opening) again(l *look, known *executable.Mapping) bool {
+	unread := known.Inode != 0 && (known.File == nil || known.File.Facts().Fault != nil)
+	return o.due && unread || o.program && l.otherProgram(*known)
+}
+
+// mapFile finds the file of a mapping, which is known if it is mapped again.
+func (r *reader) mapFile(l *look, raw *procfs.Mapping, known *executable.Mapping, o *opening) executable.Mapping {
+	m, err := r.files.Map(l.tid, l.owner, raw)
+	f := m.File
+	if mayPass(err) || f != nil && f.Facts().Fault != nil {
+		o.failed = true
+		o.first = o.first || known == nil
+	}
+	if err != nil && known != nil {
+		return *known
+	}
+	// The label sources of a file cannot be read: that counts once, in however many processes.
+	if err != nil || f != nil && (f.Facts().Fault != nil || labelsource.Damaged(f)) && f.FirstTime(damagedNumber) {
+		r.counts.fileErrors.Add(1)
+	}
+	return m
+}
+
+// opened notes when files are tried again: those of one look soon, and then less and less often.
+func (l *look) opened(o *opening) {
+	read := &l.read
+	switch {
+	case o.first:
+		l.again = l.again || !read.unread
+		read.unread, read.reopen = true, executable.Backoff{}
+	case o.due && o.failed:
+		read.reopen = read.reopen.Next(l.beganNs)
+	case o.due:
+		read.unread = false
+	}
 }

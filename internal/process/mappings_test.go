@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Pieces of generated code are one mapping if they follow each other and have one name.
@@ -67,6 +69,99 @@ func TestMappingReplaced(t *testing.T) {
 		require.True(t, m.Shows(&raw), after)
 		require.Equal(t, raw.Path, m.Path)
 	}
+}
+
+// A closedFile is a file that a process maps, and that is not there yet.
+type closedFile struct {
+	*fake
+	path string
+}
+
+func newClosedFile(t *testing.T) *closedFile {
+	f := &closedFile{newFake(t), filepath.Join(t.TempDir(), "file")}
+	f.image(42, 500, "/bin/one")
+	f.write(42, "maps", "10000-20000 r-xp 00000000 00:01 7 /lib/one.so\n30000-40000 r-xp 00000000 00:00 0 [anon]\n")
+	f.mapFile(f.path)
+	f.HandleEvent(exists(image1))
+	f.work()
+	return f
+}
+
+// mapFile says what the process maps at 0x10000.
+func (f *fake) mapFile(path string) {
+	files := filepath.Join(f.root, "42", "map_files")
+	require.NoError(f.t, os.MkdirAll(files, 0o755))
+	require.NoError(f.t, os.Symlink(path, filepath.Join(files, "10000-20000")))
+}
+
+// look looks at the process, and returns the file that it maps.
+func (f *closedFile) look() *executable.File {
+	p := f.process(image1)
+	f.jobs.schedule(p, workReread, urgent)
+	f.work()
+	return p.Info().Mappings[0].File
+}
+
+// A file that could not be opened is tried again: soon, and then less and less often.
+func TestClosedFileIsTriedAgain(t *testing.T) {
+	f := newClosedFile(t)
+	read := &f.process(image1).worker().read
+	require.NotZero(t, f.jobs.queue.Len(), "it waits to be looked at again")
+	first := *read
+	f.advance(int64(retryDelays[0]) + int64(rereadGap))
+	f.work()
+	require.Zero(t, f.jobs.queue.Len(), "once")
+	require.NotEqual(t, first.reopen, read.reopen)
+	shown := f.process(image1).Info()
+	require.Nil(t, f.look())
+	require.Same(t, shown, f.process(image1).Info(), "nothing is new")
+	require.EqualValues(t, 1, f.Stats().FileErrors, "one file")
+
+	require.NoError(t, os.WriteFile(f.path, []byte("text"), 0o644))
+	require.Nil(t, f.look(), "too soon")
+	f.advance(int64(time.Second))
+	require.NotNil(t, f.look())
+	require.False(t, read.unread, "there is nothing left to be tried")
+}
+
+// What is no file that can be read, or must not be, costs nothing more.
+func TestNoFileIsNotTriedAgain(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.write(42, "maps", "10000-20000 r-xp 00000000 00:01 7 /dev/one\n30000-40000 r-xp 00000000 00:00 0 [anon]\n")
+	f.mapFile("/dev/null")
+	f.HandleEvent(exists(image1))
+	f.work()
+	require.False(t, f.process(image1).worker().read.unread)
+	require.Zero(t, f.jobs.queue.Len())
+}
+
+// A file of which not all could be read is replaced when it could.
+func TestFaultyFileIsReplaced(t *testing.T) {
+	p := start(t, labelled(t))
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	l := newLooker(t, p, Options{})
+	got := l.again()
+	require.False(t, got.read.unread)
+	faulty := func() *executable.Mapping {
+		for i := range got.info.Mappings {
+			if m := &got.info.Mappings[i]; m.Path == p.Path {
+				return m
+			}
+		}
+		return nil
+	}
+	whole := faulty().File
+	part := executable.NewFile(whole.ID(), p.Path, executable.Facts{HTLHash: whole.HTLHash(), Fault: os.ErrDeadlineExceeded}, nil)
+	faulty().File = part
+	got = l.again()
+	require.Same(t, part, faulty().File, "nothing is said to be tried again")
+	l.sub.read.unread = true
+	got = l.again()
+	require.Same(t, whole, faulty().File)
+	require.True(t, got.changed)
+	requireSource(t, p, got.sources, record.ABIV1, tp, variable)
 }
 
 // The pages are those that the kernel counts.

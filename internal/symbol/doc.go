@@ -21,7 +21,8 @@
 // Files come from processes that are not trusted. What is kept of one file or process,
 // and of all, is bounded in bytes; names are cut; reading takes place in goroutines of
 // its own, so that a file that never answers costs a bounded wait and not the caller.
-// An address without a symbol yields nothing, never the name of a function nearby.
+// An address without a symbol yields nothing, never the name of a function nearby; but see
+// [Kernel].
 //
 // Of a perf map, later lines win. Code is moved and its memory used again, so the map is
 // looked at once a batch before its first name is given, and what was appended is laid over

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -17,16 +18,15 @@ const (
 	// maxKernelBytes bounds the memory for kernel symbols; a kernel with many
 	// modules takes about 8 MiB.
 	maxKernelBytes = 64 << 20
-	// maxModules bounds the number of names of modules.
-	maxModules = 1<<16 - 1
-	// maxKernelFunctionBytes bounds how far a kernel function may reach: its
-	// size is not known, and behind the last one of a module there is a gap.
-	maxKernelFunctionBytes = 1 << 20
 	// refreshGap is the least time between two readings of the symbols. It
 	// doubles each time that nothing has changed, up to maxRefreshGap: there are
 	// addresses that no symbol ever holds.
 	refreshGap    = time.Minute
 	maxRefreshGap = time.Hour
+	// renewAfter is how old the symbols may get while functions of modules and BPF programs are
+	// looked up: nothing tells that a BPF program has come, or has taken the place of another one.
+	// 50 ms every 10 minutes are 0.01 % of a CPU.
+	renewAfter = 10 * time.Minute
 )
 
 // ErrKernelHidden says that the kernel does not show the addresses of its
@@ -35,6 +35,11 @@ var ErrKernelHidden = errors.New("addresses of kernel symbols are hidden: grant 
 
 // Kernel is the functions of the running kernel and its modules. Its methods may
 // be called from everywhere.
+//
+// Where one function ends, kallsyms does not say. A BPF program that was loaded since the symbols
+// were read, in the place of another one or less than 64 KiB behind the start of one, may have
+// that one's name until they are read again: renewAfter, or the second Refresh if none was looked
+// up for as long.
 type Kernel struct {
 	fs  procfs.FS
 	now func() time.Time
@@ -44,20 +49,24 @@ type Kernel struct {
 	memo    map[uint64]Function // by start
 	scratch []byte
 	readAt  time.Time
-	gap     time.Duration // until the symbols may be read again
-	missed  bool          // since readAt, an address was looked up that no symbol holds
+	gap     time.Duration  // until the symbols may be read again
+	loaded  []loadedModule // just before the symbols were read
+	missed  bool           // since readAt, an address was looked up that no symbol holds
+	outside bool           // since readAt, a function was looked up that is not the kernel's own
+	stale   bool           // other modules are loaded by now, and their symbols could not be read
 }
 
 // kernelSymbols is what one reading has found.
 type kernelSymbols struct {
-	packed           // size holds the index of the module
-	modules []string // the first is the kernel itself, ""
+	packed                 // size holds the index of the module
+	modules []kernelModule // the first is the kernel itself
 }
 
 // NewKernel reads the symbols of the kernel. The error may be ErrKernelHidden.
 func NewKernel(fs procfs.FS) (*Kernel, error) {
 	k := &Kernel{fs: fs, now: time.Now, memo: map[uint64]Function{}}
-	if err := k.read(); err != nil {
+	loaded, _ := readModules(fs) // without it, nothing is known of where they end
+	if err := k.read(loaded); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -70,10 +79,11 @@ func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 	defer k.mu.Unlock()
 	f, scratch, ok := k.symbols.before(addr, k.scratch)
 	k.scratch = scratch
-	if !ok || addr-f.start >= maxKernelFunctionBytes || isEnd(f.name) {
+	if !ok || !k.holds(f, addr) {
 		k.missed = true
 		return Function{}, "", false
 	}
+	k.outside = k.outside || f.size != 0
 	fn, ok = k.memo[f.start]
 	if !ok {
 		if len(k.memo) == maxMemo {
@@ -82,58 +92,86 @@ func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 		fn, _ = namer{}.function(&demangler{}, f.name, f.start)
 		k.memo[f.start] = fn
 	}
-	return fn, k.symbols.modules[f.size], true
+	return fn, k.symbols.modules[f.size].name, true
 }
 
-// Refresh reads the symbols again if an address was looked up that none holds,
-// as modules may have been loaded since; at most once a minute, and less often
-// while that is in vain. It takes some 50 ms when it does; Lookup goes on
-// meanwhile with what is known.
+// holds reports whether an address behind the start of a function is in it.
+func (k *Kernel) holds(f packedFunction, addr uint64) bool {
+	if k.stale && f.size != 0 {
+		return false
+	}
+	return addr-f.start < k.symbols.modules[f.size].reach(f.start)
+}
+
+// Refresh reads the symbols again if other modules are loaded by now, or if an address was looked
+// up that no symbol holds, as a BPF program may have come; the latter at most once a minute, and
+// less often while that is in vain. It also does when they are old (renewAfter). It takes some
+// 50 ms when it does, else what it takes to read /proc/modules; Lookup goes on meanwhile with
+// what is known.
 func (k *Kernel) Refresh() error {
+	loaded, err := readModules(k.fs)
 	k.mu.Lock()
-	due := k.missed && k.now().Sub(k.readAt) >= k.gap
+	if err != nil {
+		loaded = k.loaded
+	}
+	changed := !slices.Equal(loaded, k.loaded)
+	due := changed || k.due()
 	k.mu.Unlock()
 	if !due {
 		return nil
 	}
-	err := k.read()
-	if err != nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.readAt, k.gap = k.now(), min(2*k.gap, maxRefreshGap)
+	if err := k.read(loaded); err != nil {
+		k.putOff(loaded, changed)
+		return err
 	}
-	return err
+	return nil
 }
 
-func (k *Kernel) read() error {
+// due reports whether the symbols are to be read again although the modules are the same.
+func (k *Kernel) due() bool {
+	age := k.now().Sub(k.readAt)
+	return k.missed && age >= k.gap || k.outside && age >= renewAfter
+}
+
+// putOff has the symbols read again later. Until then modules that have changed have no names.
+func (k *Kernel) putOff(loaded []loadedModule, changed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.loaded, k.stale = loaded, k.stale || changed
+	k.readAt, k.gap, k.missed = k.now(), min(2*k.gap, maxRefreshGap), true
+}
+
+func (k *Kernel) read(loaded []loadedModule) error {
 	file, err := k.fs.KernelSymbols()
 	if err != nil {
 		return fmt.Errorf("read kernel symbols: %w", err)
 	}
 	defer file.Close()
-	symbols, err := readKernel(file)
+	symbols, err := readKernel(file, loaded)
 	if err != nil {
 		return fmt.Errorf("read kernel symbols: %w", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.symbols != nil && k.symbols.equal(&symbols.packed) {
-		k.gap = min(2*k.gap, maxRefreshGap)
-	} else {
+	switch {
+	case k.symbols == nil || !k.symbols.equal(&symbols.packed):
 		k.gap = refreshGap
+	case k.missed:
+		k.gap = min(2*k.gap, maxRefreshGap)
 	}
-	k.symbols, k.readAt, k.missed = symbols, k.now(), false
+	k.symbols, k.loaded, k.readAt = symbols, loaded, k.now()
+	k.missed, k.outside, k.stale = false, false, false
 	clear(k.memo)
 	return nil
 }
 
 // readKernel reads lines of "address type name", with "\t[module]" behind the
 // name for what is not in the kernel's image.
-func readKernel(r io.Reader) (*kernelSymbols, error) {
+func readKernel(r io.Reader, loaded []loadedModule) (*kernelSymbols, error) {
 	var all entries
 	discard := all.begin(maxKernelBytes)
 	defer discard()
-	modules := modules{names: []string{""}, indexes: map[string]uint32{"": 0}}
+	modules := newModules()
 	visible := false
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
@@ -143,6 +181,7 @@ func readKernel(r io.Reader) (*kernelSymbols, error) {
 		if !ok1 || !ok2 || err != nil {
 			return nil, fmt.Errorf("line %d is no symbol: %.100q", n, lines.Bytes())
 		}
+		modules.mark(name, addr)
 		if len(kind) != 1 || !bytes.Contains([]byte("tTwW"), kind) {
 			continue
 		}
@@ -159,33 +198,8 @@ func readKernel(r io.Reader) (*kernelSymbols, error) {
 		return nil, ErrKernelHidden
 	}
 	all.tidy()
-	k := &kernelSymbols{modules: modules.names}
+	modules.locate(loaded)
+	k := &kernelSymbols{modules: modules.list}
 	k.packed = packEntries(k, &all)
 	return k, nil
-}
-
-// modules gives names of modules indexes.
-type modules struct {
-	names   []string
-	indexes map[string]uint32
-}
-
-// index returns the index of a module, given as "[name]".
-func (m *modules) index(bracketed []byte) uint64 {
-	name := bytes.Trim(bracketed, "[]")
-	i, ok := m.indexes[string(name)]
-	if !ok {
-		if len(m.names) == maxModules {
-			return 0
-		}
-		i = uint32(len(m.names))
-		m.names = append(m.names, string(name))
-		m.indexes[string(name)] = i
-	}
-	return uint64(i)
-}
-
-// isEnd recognizes the symbols that mark the end of code and are no functions.
-func isEnd(name []byte) bool {
-	return string(name) == "_etext" || string(name) == "_einittext"
 }

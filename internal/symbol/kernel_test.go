@@ -25,16 +25,18 @@ ffffffffc0001100 t _RNvC6_123foo3bar	[rust_mod]
 ffffffffa0000010 t bpf_prog_0123456789abcdef_sample	[bpf]
 `
 
-// kernelOf makes a kernel from a fake /proc; write changes its symbols.
+// kernelOf makes a kernel from a fake /proc without /proc/modules; write changes its symbols.
 func kernelOf(t *testing.T, text string) (k *Kernel, write func(string), err error) {
 	root := t.TempDir()
-	write = func(text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(root, "kallsyms"), []byte(text), 0o444))
-	}
+	write = func(text string) { writeProc(t, root, "kallsyms", text) }
 	write(text)
-	require.NoError(t, os.Chmod(filepath.Join(root, "kallsyms"), 0o644))
 	k, err = NewKernel(procfs.FS{Root: root})
 	return k, write, err
+}
+
+func writeProc(t *testing.T, root, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 }
 
 func TestKernel(t *testing.T) {
@@ -52,7 +54,9 @@ func TestKernel(t *testing.T) {
 		0xffffffffa0000011: {"bpf_prog_0123456789abcdef_sample", "bpf"},
 		0xffffffffc00010ff: {"module_function", "ext4"},
 		0xffffffffc0001100: {"123foo::bar", "rust_mod"},
-		0xffffffffc0001100 + maxKernelFunctionBytes: {"", ""},
+		0xffffffffc00010ff + maxModuleFunctionBytes: {"123foo::bar", "rust_mod"},
+		0xffffffffc0001100 + maxModuleFunctionBytes: {"", ""},
+		0xffffffffa0000010 + maxModuleFunctionBytes: {"", ""},
 	} {
 		fn, module, ok := k.Lookup(addr)
 		require.Equal(t, want[0] != "", ok, "%#x", addr)
@@ -162,7 +166,7 @@ func mustRead(t *testing.T, path string) string {
 func FuzzReadKernel(f *testing.F) {
 	f.Add(kallsyms)
 	f.Fuzz(func(t *testing.T, text string) {
-		k, err := readKernel(strings.NewReader(text))
+		k, err := readKernel(strings.NewReader(text), nil)
 		if err != nil {
 			return
 		}

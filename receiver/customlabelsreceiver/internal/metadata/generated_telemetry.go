@@ -735,7 +735,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsEmittedSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_emitted_samples",
-		metric.WithDescription("Samples that the next consumer accepted. [Development]"),
+		metric.WithDescription("Samples that the next consumer accepted; where there are metrics alone, samples in their sums. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -100,7 +100,7 @@ func AssertEqualReceiverCustomLabelsDroppedSamples(t *testing.T, tt *componentte
 func AssertEqualReceiverCustomLabelsEmittedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_emitted_samples",
-		Description: "Samples that the next consumer accepted. [Development]",
+		Description: "Samples that the next consumer accepted; where there are metrics alone, samples in their sums. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

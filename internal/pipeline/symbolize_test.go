@@ -1,0 +1,55 @@
+//go:build linux && (amd64 || arm64)
+
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
+)
+
+// kernelFrame is what a frame of the kernel comes out as.
+type kernelFrame struct{ function, file, buildID string }
+
+func kernelFrameOf(t *testing.T, r *resolver, addr uint64) kernelFrame {
+	t.Helper()
+	f := r.Frame(7, profile.Kernel, addr)
+	require.Equal(t, frameKernel, f.Type)
+	require.LessOrEqual(t, len(f.Lines), 1)
+	out := kernelFrame{file: f.Mapping.Filename, buildID: f.Mapping.BuildIDGNU}
+	for _, l := range f.Lines {
+		out.function = l.Function
+	}
+	return out
+}
+
+// Only what is known to be the kernel's own code has its build id.
+func TestKernelFrames(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "kallsyms"), []byte(
+		"ffffffff81000000 T _stext\nffffffff81000100 t something\nffffffff81000400 T _etext\n"+
+			"ffffffffc0001000 t in_module\t[no_such_module]\nffffffffc0100000 t bpf_prog_1\t[bpf]\n"), 0o600))
+	kernel, err := symbol.NewKernel(procfs.FS{Root: root})
+	require.NoError(t, err)
+	const own, behind, module, bpf, nowhere = 0xffffffff81000110, 0xffffffff81000410, 0xffffffffc0001010, 0xffffffffc0100010, 0xffffffffc0200010
+	unknown := kernelFrame{file: "[kernel]"}
+	r := newResolver(&symbolizer{kernel: kernel}, targetFilter{})
+	require.Equal(t, kernelFrame{"something", "[kernel.kallsyms]", symbol.KernelBuildID("/sys", "")}, kernelFrameOf(t, r, own))
+	require.Equal(t, kernelFrame{"in_module", "[no_such_module]", ""}, kernelFrameOf(t, r, module))
+	require.Equal(t, kernelFrame{"bpf_prog_1", "[bpf]", ""}, kernelFrameOf(t, r, bpf))
+	require.Equal(t, unknown, kernelFrameOf(t, r, behind))
+	require.Equal(t, unknown, kernelFrameOf(t, r, nowhere))
+
+	// With symbolize: none, and without the privilege to see addresses.
+	for _, s := range []*symbolizer{nil, {}} {
+		for _, addr := range []uint64{own, module, bpf, nowhere} {
+			require.Equal(t, unknown, kernelFrameOf(t, newResolver(s, targetFilter{}), addr))
+		}
+	}
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
+)
+
+// changing makes a file another one, as far as its ctime tells, when that of a path is read.
+func changing(t *testing.T, read, changed string) func(*os.File) (record.FileKey, error) {
+	done := false
+	return func(f *os.File) (record.FileKey, error) {
+		if f.Name() == read && !done {
+			done = true
+			touch(t, changed)
+		}
+		return record.FileKey{}, errors.New("not known")
+	}
+}
+
+func touch(t *testing.T, path string) {
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Error(err)
+	}
+}
+
+// A looker looks at one process without a table.
+type looker struct {
+	reader
+	t   *testing.T
+	sub subject
+	s   scratch
+}
+
+func newLooker(t *testing.T, p *program, opts Options) *looker {
+	l := &looker{t: t, sub: subject{id: p.id(), pid: p.PID}}
+	l.init(opts)
+	t.Cleanup(l.files.Close)
+	return l
+}
+
+// again takes another look, of which the next one knows.
+func (l *looker) again() *look {
+	l.t.Helper()
+	got, err := l.look(&l.sub, workReread, &l.s)
+	require.NoError(l.t, err)
+	l.sub.read = got.read
+	l.sub.read.info = &got.info
+	return got
+}
+
+// labelled is a program with labels of its own.
+func labelled(t *testing.T) string {
+	return compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+definer, "-rdynamic", "-DVARIABLE="+record.ABIV1.Symbol())
+}
+
+func requireState(t *testing.T, l *look, path string, want labelsource.State) {
+	t.Helper()
+	for _, s := range l.info.Sources {
+		if s.Path == path {
+			require.Equal(t, want, s.State, s.Err)
+			return
+		}
+	}
+	require.Fail(t, "no source", path)
+}
+
+// A program that is removed or changed in its attributes while its file is read keeps its labels.
+func TestProgramChangesWhileRead(t *testing.T) {
+	path := labelled(t)
+	p := start(t, path)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	l := newLooker(t, p, Options{NameFile: changing(t, path, path)})
+	requireSource(t, p, l.again().sources, record.ABIV1, tp, variable)
+}
+
+// Where the program changes between being identified and being mapped, it is identified again soon.
+func TestProgramChangesBeforeItIsMapped(t *testing.T) {
+	first := filepath.Join(t.TempDir(), "first")
+	require.NoError(t, os.WriteFile(first, make([]byte, 4096), 0o644))
+	// It maps another file below itself, which is read before it.
+	path := compile(t, "p", "#include <stdint.h>\n"+target.DefineV1+target.Common+`
+#include <fcntl.h>
+int main(int argc, char **argv) {
+	mmap((void *)0x10000000, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, open(argv[1], O_RDONLY), 0);
+	say(&custom_labels_current_set); await(); return 0;
+}`, "-pie", "-rdynamic")
+	p := start(t, path, first)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	l := newLooker(t, p, Options{NameFile: changing(t, first, path)})
+	got := l.again()
+	requireState(t, got, path, labelsource.NotProgram)
+	require.True(t, got.loading, "looked at again soon")
+	touch(t, path) // it is neither as it was identified nor as it was mapped
+	got = l.again()
+	requireState(t, got, path, labelsource.Active)
+	require.True(t, got.changed)
+	require.False(t, got.loading)
+	requireSource(t, p, got.sources, record.ABIV1, tp, variable)
+	require.False(t, l.again().changed)
+}
+
+// A program that could not be identified is with the next look.
+func TestProgramIsIdentifiedLater(t *testing.T) {
+	path := labelled(t)
+	p := start(t, path)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	l := newLooker(t, p, Options{})
+	requireState(t, l.again(), path, labelsource.Active)
+	l.sub.read.program = procfs.FileID{}
+	got := l.again()
+	requireState(t, got, path, labelsource.Active)
+	require.False(t, got.changed, "nothing was mapped again")
+}
+
+// A program that cannot be identified is tried again soon.
+func TestProgramIsTriedAgain(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	exe := filepath.Join(f.root, strconv.Itoa(42), "exe")
+	require.NoError(t, os.Remove(exe))
+	require.NoError(t, os.Symlink(exe, exe)) // a loop
+	f.HandleEvent(exists(image1))
+	f.work()
+	require.NotZero(t, f.jobs.queue.Len(), "it waits to be looked at again")
+	require.NoError(t, os.Remove(exe))
+	require.NoError(t, os.Symlink("/proc/self/exe", exe))
+	f.advance(int64(retryDelays[0]) + int64(rereadGap))
+	require.Equal(t, 1, f.work())
+	require.NotZero(t, f.process(image1).worker().read.program)
+}
+
+// What will not pass by itself is not tried again.
+func TestMayPass(t *testing.T) {
+	for _, lasting := range []error{nil, unix.EACCES, procfs.ErrNotAllowed, procfs.ErrNotRegular, procfs.ErrNoProcess} {
+		require.False(t, mayPass(lasting), "%v", lasting)
+	}
+	for _, passing := range []error{unix.EMFILE, unix.EWOULDBLOCK, unix.ESTALE, unix.EIO, procfs.ErrReplaced} {
+		require.True(t, mayPass(passing), "%v", passing)
+	}
+}
+
+// Only the file that runs is taken for the program, and only in the state in which it is.
+func TestOtherProgram(t *testing.T) {
+	program := procfs.FileID{Dev: 1, Inode: 2, CtimeNs: 3, Size: 4}
+	for _, tc := range []struct {
+		id    procfs.FileID
+		maps  bool
+		other bool
+	}{
+		{program, true, false},
+		{procfs.FileID{Dev: 1, Inode: 2, CtimeNs: 5, Size: 4}, false, true},
+		{procfs.FileID{Dev: 1, Inode: 6, CtimeNs: 3, Size: 4}, false, false},
+		{procfs.FileID{Dev: 6, Inode: 2, CtimeNs: 3, Size: 4}, false, false},
+	} {
+		l := &look{read: remembered{program: program}}
+		l.info.Mappings = []executable.Mapping{{}, {File: executable.NewFile(tc.id, "", executable.Facts{}, nil)}}
+		require.Equal(t, tc.maps, l.info.maps(program), "%v", tc.id)
+		require.Equal(t, tc.other, l.programChanged(), "%v", tc.id)
+		l.info.Mappings = append(l.info.Mappings, executable.Mapping{File: executable.NewFile(program, "", executable.Facts{}, nil)})
+		require.False(t, l.programChanged(), "it is mapped")
+	}
+}
