@@ -14,6 +14,10 @@
 // The package is pure and keeps nothing: it reads an executable that is not
 // trusted, within named bounds, and gives a Plan, which is a value.
 //
+// Debug information streams by: a unit of it may have dozens of MiB. The members of a few
+// structures are kept, and of each type that may lead to the labels which one it refers to,
+// outside of Go's heap. Only the abbreviations are held as a whole, there as well.
+//
 // Shared libraries written in Go are not looked at: each has a runtime, and a slot,
 // of its own.
 //

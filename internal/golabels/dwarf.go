@@ -1,28 +1,20 @@
 package golabels
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
 const (
 	// maxInfoBytes bounds what is decompressed of .debug_info: it streams by, and
 	// a program of 500 MB has about that much.
-	maxInfoBytes = 256 << 20
-	// maxUnitBytes bounds the unit that is kept while it is searched; that with all
-	// types of a program of 500 MB has about 20 MiB.
-	maxUnitBytes   = 48 << 20
+	maxInfoBytes   = 256 << 20
 	maxAbbrevBytes = 4 << 20
-	// maxUnits of the runtime are searched.
-	maxUnits = 1024
-
-	// peekBytes of a unit are looked at for its name.
-	peekBytes = 512
 )
 
 // typesUnit is the name of the units in which Go's linker puts the types of all
@@ -33,6 +25,8 @@ var (
 	errNoDebugInfo = errors.New("no debug information")
 	errNoTypes     = errors.New("no types of the runtime in the debug information")
 	errDamaged     = errors.New("damaged debug information")
+	// errTooMuch says that the debug information is not read to its end.
+	errTooMuch = errors.New("too much debug information")
 )
 
 // readTypes searches .debug_info for the types that matter. Everything but the
@@ -42,8 +36,9 @@ func readTypes(f *elffile.File) (*types, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(abbrevs)
-	if err != nil {
+	data, free := offheap.Reserve[byte](maxAbbrevBytes)
+	defer free()
+	if data, err = readAll(abbrevs, slices.Grow(data, maxAbbrevBytes)); err != nil {
 		return nil, fmt.Errorf("read .debug_abbrev: %w", err)
 	}
 	info, err := contents(f, ".debug_info", maxInfoBytes)
@@ -51,7 +46,7 @@ func readTypes(f *elffile.File) (*types, error) {
 		return nil, err
 	}
 	t := newTypes()
-	if err := t.search(info, &abbrevTable{data: b, work: f.Work}); err != nil {
+	if err := t.search(info, &abbrevTable{data: data, work: f.Work}); err != nil {
 		return nil, fmt.Errorf("read .debug_info: %w", err)
 	}
 	return t, nil
@@ -68,13 +63,31 @@ func contents(f *elffile.File, section string, maxBytes int64) (io.Reader, error
 	return f.Contents(s, maxBytes)
 }
 
+// readAll appends what a reader has, as far as there is room.
+func readAll(r io.Reader, b []byte) ([]byte, error) {
+	for len(b) < cap(b) {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
 // search reads units from .debug_info until all types are found.
 func (t *types) search(info io.Reader, table *abbrevTable) error {
-	var head [4]byte
-	peek := make([]byte, peekBytes)
-	for at, searched := uint64(0), 0; ; {
-		switch _, err := io.ReadFull(info, head[:]); {
-		case errors.Is(err, io.EOF):
+	l := newLinks()
+	defer l.free()
+	r := newStream(info)
+	u := &unit{table: table}
+	for {
+		ok, err := u.next(r)
+		switch {
+		case errors.Is(err, errEnd):
 			if t.g == nil || t.m == nil {
 				return errNoTypes
 			}
@@ -82,51 +95,27 @@ func (t *types) search(info io.Reader, table *abbrevTable) error {
 		case err != nil:
 			return err
 		}
-		length := binary.LittleEndian.Uint32(head[:])
-		if length >= 0xfffffff0 {
-			return fmt.Errorf("%w: 64-bit form", errDamaged)
-		}
-		first := peek[:min(length, peekBytes)]
-		if _, err := io.ReadFull(info, first); err != nil {
-			return err
-		}
-		u, err := newUnit(first, at, table)
-		if err != nil {
-			return err
-		}
-		rest := int64(length) - int64(len(first))
-		if u == nil || u.name != typesUnit || length > maxUnitBytes || searched == maxUnits {
-			if _, err := io.CopyN(io.Discard, info, rest); err != nil {
-				return err
-			}
-		} else {
-			searched++
-			var whole bytes.Buffer
-			whole.Write(first)
-			if _, err := io.CopyN(&whole, info, rest); err != nil {
-				return err
-			}
-			u.data = whole.Bytes()
-			if err := t.visit(u); err != nil {
+		if ok && u.name.is(typesUnit) {
+			if err := t.visit(u, r, l); err != nil {
 				return err
 			}
 			if t.complete() {
 				return nil
 			}
 		}
-		at += 4 + uint64(length)
+		if r.skip(r.rest()); r.bad {
+			return r.damage("end of a unit", r.offset())
+		}
 	}
 }
 
-// unit is a unit of .debug_info behind its length.
+// unit is a unit of .debug_info.
 type unit struct {
-	at          uint64 // offset of the unit in the section
-	version     uint16
-	addrBytes   int
-	headerBytes int
-	abbrevs     map[uint64]abbrev
-	name        string // "" if it is not in the unit itself
-	data        []byte
+	at        uint64 // offset in the section
+	version   uint16
+	addrBytes int
+	table     *abbrevTable
+	name      text
 }
 
 const (
@@ -135,38 +124,60 @@ const (
 	lengthBytes = 4
 )
 
-// newUnit reads the header of a unit and its first entry; nil is another kind of
-// unit.
-func newUnit(first []byte, at uint64, table *abbrevTable) (*unit, error) {
-	u := &unit{at: at, data: first}
-	r := cursor{b: first}
+// errEnd says that there are no more units.
+var errEnd = errors.New("no more units")
+
+// next reads the header of the next unit, and its first entry. ok is false for another kind
+// of unit.
+func (u *unit) next(r *cursor) (ok bool, err error) {
+	u.at, u.name = r.offset(), text{}
+	r.left = lengthBytes
+	length := r.uint(lengthBytes)
+	switch {
+	case errors.Is(r.err, io.EOF):
+		return false, errEnd
+	case r.bad:
+		return false, r.damage("length of a unit", u.at)
+	case length >= 0xfffffff0:
+		return false, r.damage("64-bit form", u.at)
+	}
+	r.left = length
+	tables, ok := u.header(r)
+	switch {
+	case r.bad:
+		return false, r.damage("header of a unit", u.at)
+	case !ok:
+		return false, nil
+	case u.addrBytes != wordBytes:
+		return false, r.damage("size of addresses of a unit", u.at)
+	}
+	if err := u.table.read(tables); err != nil {
+		return false, err
+	}
+	var e entry
+	u.entry(r, &e)
+	u.name = e.name // comes first
+	if r.bad && (r.err != nil || u.name.is(typesUnit)) {
+		return false, r.damage("first entry of a unit", u.at)
+	}
+	r.bad = false // another unit may say what it will: the rest of it is passed over
+	return true, nil
+}
+
+// header reads what follows the length, and returns the offset of the unit's abbreviations.
+// ok is false for another kind of unit.
+func (u *unit) header(r *cursor) (tables uint64, ok bool) {
 	u.version = uint16(r.uint(2))
-	var offset uint64
 	switch u.version {
 	case 2, 3, 4:
-		offset = r.uint(4)
+		tables = r.uint(4)
 		u.addrBytes = int(r.uint(1))
+		return tables, true
 	case 5:
 		kind := r.uint(1)
 		u.addrBytes = int(r.uint(1))
-		offset = r.uint(4)
-		if kind != unitCompile {
-			return nil, nil
-		}
-	default:
-		return nil, fmt.Errorf("%w: version %d", errDamaged, u.version)
+		return r.uint(4), kind == unitCompile
 	}
-	if r.bad || u.addrBytes != wordBytes {
-		return nil, fmt.Errorf("%w: header of a unit", errDamaged)
-	}
-	u.headerBytes = r.at
-	var err error
-	if u.abbrevs, err = table.read(offset); err != nil {
-		return nil, err
-	}
-	// The entry may go on beyond what is there; its name comes first.
-	var e entry
-	u.entry(&r, &e)
-	u.name = e.name
-	return u, nil
+	r.bad = true
+	return 0, false
 }

@@ -17,6 +17,9 @@ const (
 	formImplicitConst = 0x21
 
 	opPlusUconst = 0x23
+
+	// maxExpressionBytes is more than a member's location takes: an operation and a number.
+	maxExpressionBytes = 16
 )
 
 // fixedForms are the sizes of forms that say nothing to us, or are numbers. -1: an
@@ -51,7 +54,7 @@ const (
 type entry struct {
 	tag      uint64 // 0: it ends a list of children
 	children bool
-	name     string
+	name     text
 	size     uint64
 	location uint64
 	located  bool
@@ -65,21 +68,22 @@ func (u *unit) entry(r *cursor, e *entry) {
 	if code == 0 || r.bad {
 		return
 	}
-	a, ok := u.abbrevs[code]
+	a, ok := u.table.abbrevs[code]
 	if !ok {
 		r.bad = true
 		return
 	}
 	e.tag, e.children = a.tag, a.children
-	for i := range a.attributes {
-		at := &a.attributes[i]
+	attributes := u.table.attributes[a.from:a.to]
+	for i := range attributes {
+		at := &attributes[i]
 		switch {
 		case at.name == attrName && at.form == formString:
-			e.name = r.text()
+			r.text(&e.name)
 		case at.form == formImplicitConst:
 			e.number(at.name, uint64(at.constant))
-		case at.form == formExprloc || at.form == formBlock1:
-			e.expression(at.name, r.take(blockBytes(r, at.form)))
+		case at.name == attrLocation && (at.form == formExprloc || at.form == formBlock1):
+			e.expression(r, blockBytes(r, at.form))
 		default:
 			v := u.value(r, at.form)
 			if at.name == attrType && at.form != formRefAddr {
@@ -102,13 +106,18 @@ func (e *entry) number(name, v uint64) {
 	}
 }
 
-// expression takes over a member's location in the form of older versions.
-func (e *entry) expression(name uint64, b []byte) {
-	if name != attrLocation || len(b) == 0 || b[0] != opPlusUconst {
+// expression reads a member's location in the form of older versions.
+func (e *entry) expression(r *cursor, n uint64) {
+	if n > maxExpressionBytes {
+		r.skip(n)
 		return
 	}
-	r := cursor{b: b, at: 1}
-	if v := r.uleb(); !r.bad && r.at == len(b) {
+	b := r.take(int(n))
+	if len(b) == 0 || b[0] != opPlusUconst {
+		return
+	}
+	in := cursor{b: b, at: 1}
+	if v := in.uleb(); !in.bad && in.at == len(b) {
 		e.location, e.located = v, true
 	}
 }
@@ -133,10 +142,11 @@ func (u *unit) value(r *cursor, form uint64) uint64 {
 	case formSdata:
 		return uint64(r.sleb())
 	case formString:
-		r.text()
+		var passed text
+		r.text(&passed)
 		return 0
-	case formBlock, formBlock2, formBlock4:
-		r.take(blockBytes(r, form))
+	case formBlock, formBlock1, formBlock2, formBlock4, formExprloc:
+		r.skip(blockBytes(r, form))
 		return 0
 	}
 	n, ok := fixedForms[form]
@@ -147,7 +157,7 @@ func (u *unit) value(r *cursor, form uint64) uint64 {
 	case n < 0:
 		n = u.addrBytes
 	case n > 8:
-		r.take(uint64(n))
+		r.skip(uint64(n))
 		return 0
 	}
 	return r.uint(n)

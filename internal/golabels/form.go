@@ -1,91 +1,85 @@
 package golabels
 
-import "strings"
+import "bytes"
 
-// at returns the entry at an offset in .debug_info, and its members if it is a
-// structure.
-func (u *unit) at64(ref uint64) (e entry, s *structure, ok bool) {
-	start := u.at + lengthBytes
-	if ref < start+uint64(u.headerBytes) || ref-start >= uint64(len(u.data)) {
-		return entry{}, nil, false
+// mapHeader begins the name of the runtime's header of a map[string]string, to which Go's
+// linker writes such a map as a pointer.
+const mapHeader = "hash<string,string>"
+
+// kindOf tells what matters of a type. s are the members of a structure, nil for another type.
+func kindOf(e *entry, s *structure) (k kind, ref uint64) {
+	switch e.tag {
+	case tagTypedef:
+		return kindTypedef, e.ref
+	case tagPointer:
+		return kindPointer, e.ref
 	}
-	r := cursor{b: u.data, at: int(ref - start)}
-	u.entry(&r, &e)
-	if !r.bad && e.tag == tagStructure && e.children {
-		s = u.structure(&r, e.size)
+	switch {
+	case s == nil:
+		return kindNone, 0
+	case e.name.is("string"):
+		return kindString, 0
+	case bytes.HasPrefix(e.name.bytes(), []byte(mapHeader)):
+		return kindMap, 0
+	case s.isLabel():
+		return kindLabel, s.members[0].ref
+	case s.isSlice():
+		return kindSlice, s.members[0].ref
+	case len(s.members) == 1 && s.members[0].isAt(0):
+		return kindSingle, s.members[0].ref
 	}
-	return e, s, !r.bad && e.tag != 0
+	return kindNone, 0
 }
 
-// resolve follows names of types to the type itself.
-func (u *unit) resolve(ref uint64) (e entry, s *structure, ok bool) {
-	for range maxSteps {
-		if e, s, ok = u.at64(ref); !ok || e.tag != tagTypedef {
-			return e, s, ok
-		}
-		ref = e.ref
-	}
-	return entry{}, nil, false
+func (e *entry) isAt(offset uint64) bool { return e.located && e.location == offset }
+
+// isSlice tells the structure of a slice: array at 0, len at 8.
+func (s *structure) isSlice() bool {
+	m := s.members
+	return len(m) == 3 && m[0].name.is("array") && m[0].isAt(0) && m[1].name.is("len") && m[1].isAt(wordBytes)
 }
 
-// formOf tells the form of the labels from runtime/pprof.labelMap:
+// isLabel tells a structure of a key and a value of one type of the size of a string.
+func (s *structure) isLabel() bool {
+	m := s.members
+	return len(m) == 2 && s.size == 4*wordBytes && m[0].isAt(0) && m[1].isAt(2*wordBytes) && m[0].ref == m[1].ref &&
+		bytes.EqualFold(m[0].name.bytes(), []byte("key")) && bytes.EqualFold(m[1].name.bytes(), []byte("value"))
+}
+
+// formOf tells the form of the labels from the type at an offset in .debug_info, which is
+// runtime/pprof.labelMap:
 //
 //	type labelMap struct{ LabelSet }    since Go 1.24, with
 //	type LabelSet struct{ list []label }
 //	type label struct{ key, value string }
 //
 //	type labelMap map[string]string     before
-func (u *unit) formOf(ref uint64) form {
-	e, s, ok := u.resolve(ref)
-	if !ok {
-		return formOther
-	}
-	if e.tag == tagPointer {
-		// Go's linker writes a map as a pointer to the runtime's header for it.
-		if head, _, ok := u.resolve(e.ref); ok && strings.HasPrefix(head.name, "hash<string,string>") {
+func (l *links) formOf(at uint64) form {
+	k := l.at(l.offset(at))
+	if k.kind() == kindPointer {
+		if l.to(k).kind() == kindMap {
 			return formMap
 		}
 		return formOther
 	}
 	// Down to the slice, which begins where the structure does.
 	for range maxSteps {
-		if s == nil || len(s.members) == 0 || s.members[0].location != 0 || !s.members[0].located {
-			return formOther
+		if k.kind() == kindSingle {
+			k = l.to(k)
 		}
-		if s.members[0].name == "array" && u.isLabelSlice(s) {
-			return formSlice
-		}
-		if len(s.members) != 1 {
-			return formOther
-		}
-		if _, s, ok = u.resolve(s.members[0].ref); !ok {
-			return formOther
-		}
+	}
+	if k.kind() == kindSlice && l.hasLabels(k) {
+		return formSlice
 	}
 	return formOther
 }
 
-// isLabelSlice reports whether a structure is that of a slice of structures of two
-// strings: array at 0, len at 8.
-func (u *unit) isLabelSlice(s *structure) bool {
-	if len(s.members) != 3 || s.members[1].name != "len" || s.members[1].location != wordBytes {
+// hasLabels tells a slice of structures of two strings.
+func (l *links) hasLabels(slice link) bool {
+	pointer := l.to(slice)
+	if pointer.kind() != kindPointer {
 		return false
 	}
-	pointer, _, ok := u.resolve(s.members[0].ref)
-	if !ok || pointer.tag != tagPointer {
-		return false
-	}
-	_, label, ok := u.resolve(pointer.ref)
-	if !ok || label == nil || label.size != 4*wordBytes || len(label.members) != 2 {
-		return false
-	}
-	for i, member := range label.members {
-		if !member.located || member.location != uint64(2*wordBytes*i) || !strings.EqualFold(member.name, [2]string{"key", "value"}[i]) {
-			return false
-		}
-		if text, _, ok := u.resolve(member.ref); !ok || text.name != "string" {
-			return false
-		}
-	}
-	return true
+	label := l.to(pointer)
+	return label.kind() == kindLabel && l.to(label).kind() == kindString
 }

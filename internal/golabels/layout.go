@@ -35,7 +35,7 @@ func layoutOfRelease(minor int) (Layout, bool) {
 func findLayout(f *elffile.File, version string) (l Layout, fromDWARF, limited bool, err error) {
 	release, known := minor(version)
 	types, err := readTypes(f)
-	limited = errors.Is(err, errTables)
+	limited = errors.Is(err, errTooMuch)
 	if err == nil {
 		l, err = types.layout()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // maxMembers of one structure are read; runtime.m has about 90.
@@ -42,58 +43,79 @@ func newTypes() *types { return &types{} }
 
 func (t *types) complete() bool { return t.g != nil && t.m != nil && t.form != formUnknown }
 
-// visit looks for the types in a unit. What one unit says is not changed by others.
-func (t *types) visit(u *unit) error {
-	r := cursor{b: u.data, at: u.headerBytes}
+// visit looks for the types in a unit, behind its first entry. What one unit says is not
+// changed by others.
+func (t *types) visit(u *unit, r *cursor, l *links) error {
+	l.start(u)
 	var e entry
-	var labelMap uint64
-	labelStruct := false
-	for r.at < len(r.b) {
-		at := r.at
-		if u.entry(&r, &e); r.bad {
-			return fmt.Errorf("%w: entry at %#x", errDamaged, u.at+uint64(lengthBytes+at))
+	var s structure
+	labelMap := uint64(0)
+	for r.rest() > 0 {
+		at := r.offset()
+		if u.entry(r, &e); r.bad {
+			return r.damage("entry", at)
 		}
-		switch e.name {
-		case "runtime.g", "runtime.m":
-			if e.tag != tagStructure || !e.children {
-				continue
+		if labelMap == 0 && e.name.is("runtime/pprof.labelMap") {
+			labelMap = at
+		}
+		var of *structure
+		if e.tag == tagStructure && e.children {
+			if u.structure(r, &s, e.size) {
+				of = &s
 			}
-			s := u.structure(&r, e.size)
-			if e.name == "runtime.g" && t.g == nil {
-				t.g = s
-			} else if e.name == "runtime.m" && t.m == nil {
-				t.m = s
-			}
-		case "runtime/pprof.labelMap":
-			labelMap, labelStruct = u.at+uint64(lengthBytes+at), labelStruct || e.tag == tagStructure
-			if e.tag == tagTypedef && labelStruct {
-				continue // of the structure
-			}
-			if t.form == formUnknown {
-				t.form = u.formOf(labelMap)
+			if r.bad {
+				return r.damage("members", at)
 			}
 		}
-		if r.bad {
-			return fmt.Errorf("%w: members at %#x", errDamaged, u.at+uint64(lengthBytes+at))
+		if err := t.keep(&e, of); err != nil {
+			return fmt.Errorf("%w at %#x", err, at)
 		}
+		k, ref := kindOf(&e, of)
+		if err := l.add(k, at, ref); err != nil {
+			return err
+		}
+	}
+	if labelMap != 0 && t.form == formUnknown {
+		t.form = l.formOf(labelMap)
 	}
 	return nil
 }
 
-// structure reads the members that follow a structure.
-func (u *unit) structure(r *cursor, size uint64) *structure {
-	s := &structure{size: size}
+// keep takes over the first types of the runtime that are structures.
+func (t *types) keep(e *entry, s *structure) error {
+	var to **structure
+	switch {
+	case e.tag != tagStructure || !e.children:
+		return nil
+	case e.name.is("runtime.g"):
+		to = &t.g
+	case e.name.is("runtime.m"):
+		to = &t.m
+	default:
+		return nil
+	}
+	if s == nil {
+		return fmt.Errorf("%w: members", errDamaged)
+	}
+	if *to == nil {
+		*to = &structure{size: s.size, members: slices.Clone(s.members)}
+	}
+	return nil
+}
+
+// structure reads the members that follow a structure. It returns false where they are not
+// as Go writes them, for as far as that is so.
+func (u *unit) structure(r *cursor, s *structure, size uint64) bool {
+	s.size, s.members = size, s.members[:0]
 	var e entry
 	for {
 		u.entry(r, &e)
-		if r.bad || e.tag == 0 {
-			return s
-		}
-		if e.children || len(s.members) == maxMembers {
-			r.bad = true // not as Go writes it
-			return s
-		}
-		if e.tag == tagMember {
+		switch {
+		case r.bad || e.tag == 0:
+			return !r.bad
+		case e.children || len(s.members) == maxMembers:
+			return false
+		case e.tag == tagMember:
 			s.members = append(s.members, e)
 		}
 	}
@@ -103,7 +125,7 @@ func (u *unit) structure(r *cursor, size uint64) *structure {
 func (s *structure) offset(name string) (uint16, error) {
 	for i := range s.members {
 		e := &s.members[i]
-		if e.name != name || !e.located {
+		if !e.name.is(name) || !e.located {
 			continue
 		}
 		if e.location > math.MaxUint16 || e.location+wordBytes > s.size {
