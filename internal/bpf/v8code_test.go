@@ -98,6 +98,29 @@ func TestV8BaselineCode(t *testing.T) {
 	})
 }
 
+// A function that has called itself, and has no frame yet, is on the stack twice.
+func TestV8CodeCallsItself(t *testing.T) {
+	s, pid, codes := startV8(t, "again")
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.UserFrames) < 2 || r.UserFrames[0] < 1<<63 {
+			return false
+		}
+		inner := record.RuntimeWord(r.UserFrames[0]).Position()
+		if inner < 12 {
+			return false // the outer one has just begun
+		}
+		require.Len(t, r.UserFrames, 4)
+		require.Equal(t, codes[0], r.UserFrames[1])
+		require.Equal(t, codes[0], r.UserFrames[3])
+		outer := record.RuntimeWord(r.UserFrames[2]).Position()
+		require.Positive(t, outer)
+		require.Less(t, outer, inner, "it is behind the call")
+		seen++
+		return seen >= 100
+	})
+}
+
 // The begin of code is found from far behind it, beyond what is read at once.
 func TestV8CodeFar(t *testing.T) {
 	const far = 20_000

@@ -45,6 +45,7 @@ var v8Chains = func() *regexp.Regexp {
 		`exception((>failing){0,6}|(>failing){1,5}` + burn + `|` + burn + `)`,
 		`methods(>(Shape|get area|valueOf)` + burn + `|>make(>closure` + burn + `)?)?`,
 		`inlined(>middle(>innermost)?)?`,
+		`tight(>half(>step)?)?`,
 		`garbage`,
 		`größe` + burn,
 		`mutual((>p[io]ng){0,40}|(>p[io]ng){41}` + burn + `)`,

@@ -13,6 +13,7 @@
  *           stack. Its caller is a function, whose SharedFunctionInfo is the first object; the second is START.
  * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another
  *           type. The first object is that, the second is the child's PID.
+ * again:    a function has called itself, and has not made a frame yet. The objects are Codes, it is in the first one.
  * Where fields are: v8Process of v8code_test.go.
  */
 #define _GNU_SOURCE
@@ -71,6 +72,17 @@ asm(".globl loop, loop_end\n"
 #endif
     "loop_end:\n");
 extern const char loop[], loop_end[];
+
+/* The same, but that it is called within. */
+asm(".globl again, again_end\n"
+    "again:\n"
+#if defined(__x86_64__)
+    "push %rbp; mov %rdi, %rbp; call 1f; pop %rbp; ret; 1: dec %rsi; jnz 1b; ret\n"
+#else
+    "stp x29, x30, [sp, #-16]!; mov x29, x0; bl 1f; ldp x29, x30, [sp], #16; ret; 1: subs x1, x1, #1; b.ne 1b; ret\n"
+#endif
+    "again_end:\n");
+extern const char again[], again_end[];
 
 static struct map maps[TYPES];
 static struct object functions[2], shared[2], codes[2], lists[2];
@@ -140,6 +152,15 @@ static void far(void)
 	__builtin___clear_cache(start + FAR, start + FAR + LOOP);
 	for (;;)
 		run(0, FAR, frame(8, &functions[0], NULL, NULL));
+}
+
+static void calls_itself(void)
+{
+	functions[0].of = lists[0].of = tagged(&shared[0]);
+	memcpy(start, again, again_end - again);
+	__builtin___clear_cache(start, start + LOOP);
+	for (;;)
+		run(0, 0, frame(8, &functions[0], NULL, NULL));
 }
 
 /* Returns twice; what is printed is the parent's. */
@@ -214,5 +235,7 @@ int main(int argc, char **argv)
 		edge();
 	if (argc == 2 && !strcmp(argv[1], "far"))
 		far();
+	if (argc == 2 && !strcmp(argv[1], "again"))
+		calls_itself();
 	replaced();
 }

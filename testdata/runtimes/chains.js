@@ -136,6 +136,40 @@ function inlined() {
   return x;
 }
 
+// So large that it is put into no other.
+function step(n) {
+  if (n < 0) {
+    n += n * 3; n ^= n << 1; n += n * 5; n ^= n << 2; n += n * 7; n ^= n << 3;
+    n += n * 11; n ^= n << 2; n += n * 13; n ^= n << 3; n += n * 15; n ^= n << 4;
+    n += n * 19; n ^= n << 3; n += n * 21; n ^= n << 4; n += n * 23; n ^= n << 5;
+    n += n * 27; n ^= n << 4; n += n * 29; n ^= n << 5; n += n * 31; n ^= n << 6;
+    n += n * 35; n ^= n << 5; n += n * 37; n ^= n << 6; n += n * 39; n ^= n << 7;
+    n += n * 43; n ^= n << 6; n += n * 45; n ^= n << 7; n += n * 47; n ^= n << 1;
+    n += n * 51; n ^= n << 7; n += n * 53; n ^= n << 1; n += n * 55; n ^= n << 2;
+    n += n * 59; n ^= n << 1; n += n * 61; n ^= n << 2; n += n * 63; n ^= n << 3;
+    n += n * 67; n ^= n << 2; n += n * 69; n ^= n << 3; n += n * 71; n ^= n << 4;
+    n += n * 75; n ^= n << 3; n += n * 77; n ^= n << 4; n += n * 79; n ^= n << 5;
+    n += n * 83; n ^= n << 4; n += n * 85; n ^= n << 5; n += n * 87; n ^= n << 6;
+    n += n * 91; n ^= n << 5; n += n * 93; n ^= n << 6; n += n * 95; n ^= n << 7;
+    n += n * 99; n ^= n << 6; n += n * 101; n ^= n << 7; n += n * 103; n ^= n << 1;
+    n += n * 107; n ^= n << 7; n += n * 109; n ^= n << 1; n += n * 111; n ^= n << 2;
+  }
+  return (n * 31 + 7) & 0xffff;
+}
+
+function half(n) {
+  return step(n) + 1; // > step
+}
+
+// Most of its time goes for calls, of which each begins and ends in the frame of its caller.
+function tight() {
+  let x = 0;
+  for (let i = 0; i < 100000; i++) {
+    x ^= half(i); // > half
+  }
+  return x;
+}
+
 function garbage() {
   let list = [];
   for (let i = 0; i < 3000; i++) {
@@ -222,6 +256,7 @@ function worker() {
     exception(); // > exception
     methods(); // > methods
     inlined(); // > inlined
+    tight(); // > tight
     garbage(); // > garbage
     größe(); // > größe
     mutual(); // > mutual

@@ -20,6 +20,7 @@
 #define CUSTOM_LABELS_V8_H
 
 #include "seal.bpf.h"
+#include "hotspotcode.bpf.h"
 #include "nodejs.bpf.h"
 #include "python.bpf.h"
 
@@ -41,6 +42,8 @@ static __always_inline void count_v8(__u32 scratch)
 #else
 
 #include "v8heap.bpf.h"
+
+#define V8_ENTRY_BYTES 32 /* within which code makes its frame */
 
 /* Appends a frame; at a frame's native address, which it replaces, if there is one. */
 static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash, __u64 position)
@@ -74,6 +77,12 @@ static __always_inline __u64 v8_code_hash(const struct v8_walk *v)
 	return mix(mix(v->at.hash, v->in.start), (__u64)v->in.bytes << 32 | v->in.kind);
 }
 
+/* Appends the frame of the function at hand, by the Code that v->pc is in. */
+static __always_inline void v8_emit_code(struct scratch *s, const struct v8_walk *v)
+{
+	v8_emit(s, v->in.kind == v->of.baseline ? v->at.shared : v->in.code, v8_code_hash(v), v->pc - v->in.start + 1);
+}
+
 /*
  * The frame of the function at hand, by the Code that v->pc is in, if it is the function's. A
  * function that is entered or left just now has its caller's frame pointer: then it comes
@@ -95,11 +104,59 @@ __noinline int v8_generated(__u32 scratch)
 		v->at = known;
 		return 0;
 	}
-	v8_emit(s, v->in.kind == v->of.baseline ? v->at.shared : v->in.code, v8_code_hash(v), v->pc - v->in.start + 1);
+	v8_emit_code(s, v);
 	if (v->in.of == known.shared)
 		return 1;
 	v->at = known;
 	return !known.shared;
+}
+
+/* Whether the next instruction is where code has no frame of its own: before it makes one, and behind that. */
+static __always_inline bool v8_without_frame(struct v8_walk *v)
+{
+	__u64 code[2];
+
+	if (v->pc - v->in.start < V8_ENTRY_BYTES)
+		return true;
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_user(code, sizeof(code), (const void *)(v->pc - 8)))
+		return false;
+	return (__u8)code[1] == RET || (__u8)code[1] == RET_POP || code[0] >> 56 == POP_RBP;
+#else
+	if (read_user(&code[0], v->pc))
+		return false;
+	return (__u32)code[0] == A64_RET;
+#endif
+}
+
+/*
+ * The frame of the function at hand, which has called the code of the innermost frame: where that goes back to, if that
+ * is in code that was generated. The code has no frame of its own: it is entered or left just now.
+ */
+__noinline int v8_caller(__u32 scratch)
+{
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct v8_walk *v;
+
+	if (!s)
+		return 0;
+	v = &s->v8;
+	for (__u32 i = 0; i < (LINK_REGISTER ? 1 : 2); i++) {
+		__u64 return_address = s->walk_state.lr;
+
+		if (!LINK_REGISTER && read_user(&return_address, v->sp + 8 * i))
+			return 0;
+		return_address = strip_return_address(return_address);
+		if (return_address >= USER_ADDRESS_END || !behind_call(return_address))
+			continue;
+		v->pc = return_address - 1;
+		if (v8_code_at(v, scratch) && v->in.of == v->at.shared) {
+			v->replaces = 0;
+			v8_emit_code(s, v);
+			return 1;
+		}
+	}
+	return 0;
 }
 
 /* The offset in the bytecode of an interpreted frame, plus 1; 0 if it is none. */
@@ -173,6 +230,7 @@ __noinline int step_v8(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
 	struct v8_walk *v;
+	__u64 position = 0;
 	bool known;
 
 	if (!s)
@@ -187,26 +245,22 @@ __noinline int step_v8(__u32 scratch)
 		return 0;
 	}
 	if (v->generated) {
-		if (v8_generated(scratch) || !known)
+		if (v8_generated(scratch)) {
+			if (known && v->leaf && v8_without_frame(v))
+				v8_caller(scratch); /* it has called itself */
 			return 0;
+		}
+		if (!known || (v->leaf && v8_caller(scratch)))
+			return 0;
+		if (v->leaf && !v->replaces)
+			position = v8_bytecode(v);
 	} else {
-		__u64 position = v8_bytecode(v);
-
-		if (position || !v->leaf) {
-			v8_emit(s, v->at.shared, v->at.hash, position);
+		position = v8_bytecode(v);
+		/* A builtin that has made no frame may be called by code that was generated. */
+		if (!position && v->leaf && v8_caller(scratch))
 			return 0;
-		}
-		/* A builtin that has made no frame is called by code that was generated: where a register
-		 * has the return address, the walk leads there.
-		 */
-		if (!LINK_REGISTER && !read_user(&v->pc, v->sp) && v->pc < USER_ADDRESS_END) {
-			v->pc--;
-			v->leaf = 0;
-			if (v8_generated(scratch))
-				return 0;
-		}
 	}
-	v8_emit(s, v->at.shared, v->at.hash, 0);
+	v8_emit(s, v->at.shared, v->at.hash, position);
 	return 0;
 }
 
