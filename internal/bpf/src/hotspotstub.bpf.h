@@ -17,7 +17,7 @@
  */
 #define STUB_FRAME_BYTES 64
 #define STUB_SAVED_BYTES 512
-#define STUB_LARGE_BYTES 1024 /* of a stub that searches strings */
+#define STUB_LARGE_BYTES 2048 /* of a stub that searches strings, or ciphers */
 #define STUB_PROLOGUE_BYTES 32
 #define STUB_PUSHED_WORDS 8 /* on top of the return address, by a stub without a frame */
 
