@@ -27,6 +27,8 @@ var (
 	// hotSpotEarly are samples that are passed over first: on an emulated machine it takes their
 	// time until the compilers have come to the chains.
 	hotSpotEarly = size(0, 0, 4_000)
+	// hotSpotLeastMaths are samples of stubs with a frame; while few are taken there may be none.
+	hotSpotLeastMaths = size(1, 1, 0)
 	// hotSpotMaxUnnamed is the greatest share of samples in whose innermost frame an inlined function is
 	// not named. An emulator interrupts where it has translated from, the head of a loop for instance.
 	hotSpotMaxUnnamed = size(0.002, 0.002, 0.05)
@@ -282,7 +284,7 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 		mode, command, all, 100*float64(whole)/float64(all), cut, gone, lines, unknown, wrong, maths, labelled, disagree, unnamed, r.metric("runtime_results", "result"))
 	require.Zero(t, wrong, "names and lines that no function has")
 	if mode == "default" {
-		require.Positive(t, maths, "samples of stubs with a frame")
+		require.GreaterOrEqual(t, maths, hotSpotLeastMaths, "samples of stubs with a frame")
 	}
 	require.Zero(t, stale, "%d samples of stubs have callers that have returned", maths)
 	chance := testutil.PoissonTail(disagree, hotSpotMaxDisagree*float64(labelled))
