@@ -88,6 +88,11 @@ struct field {
 	void *address;
 };
 
+struct block {
+	uint64_t length;
+	uint8_t used;
+};
+
 struct number {
 	const char *name;
 	uint64_t value;
@@ -139,6 +144,7 @@ static struct field fields[] = {
 	FIELD("CodeHeap", "_log2_segment_size", heap, shift),
 	FIELD("VirtualSpace", "_low_boundary", space, low),
 	FIELD("VirtualSpace", "_high_boundary", space, high),
+	FIELD("HeapBlock::Header", "_used", block, used),
 	FIELD("StubQueue", "_stub_buffer", stubs, buffer),
 	FIELD("StubQueue", "_buffer_limit", stubs, limit),
 	STATIC("Abstract_VM_Version", "_vm_major_version", version),
@@ -223,6 +229,7 @@ static struct blob *new_blob(unsigned block, uint32_t size)
 {
 	struct blob *b = blob_at(block);
 
+	((struct block *)((char *)b - BLOCK))->used = 1;
 	*b = (struct blob){
 		.size = size,
 		.frame_size = FRAME / 8,
