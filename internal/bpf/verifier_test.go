@@ -14,7 +14,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-// maxVerified is a fifth of what the verifier puts up with. Kernels differ by a
+// maxVerified is a quarter of what the verifier puts up with. Kernels differ by a
 // multiple: what is far from the limit on one may be beyond it on another.
 const maxVerified = 250_000
 

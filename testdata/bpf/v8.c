@@ -14,6 +14,7 @@
  * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another
  *           type. The first object is that, the second is the child's PID.
  * again:    a function has called itself, and has not made a frame yet. The objects are Codes, it is in the first one.
+ * left:     the same, but that its frame is gone again, x86-64 only.
  * Where fields are: v8Process of v8code_test.go.
  */
 #define _GNU_SOURCE
@@ -83,6 +84,18 @@ asm(".globl again, again_end\n"
 #endif
     "again_end:\n");
 extern const char again[], again_end[];
+
+#if defined(__x86_64__)
+/* The same, further behind the begin, and behind the instruction that gives the frame pointer back. */
+asm(".globl left, left_end\n"
+    "left:\n"
+    "push %rbp; mov %rdi, %rbp; call 1f; pop %rbp; ret; .skip 32; 1: push %rbp; pop %rbp; dec %rsi; jnz 1b; ret\n"
+    "left_end:\n");
+extern const char left[], left_end[];
+#else
+#define left again
+#define left_end again_end
+#endif
 
 static struct map maps[TYPES];
 static struct object functions[2], shared[2], codes[2], lists[2];
@@ -154,10 +167,10 @@ static void far(void)
 		run(0, FAR, frame(8, &functions[0], NULL, NULL));
 }
 
-static void calls_itself(void)
+static void calls_itself(const char *code, const char *end)
 {
 	functions[0].of = lists[0].of = tagged(&shared[0]);
-	memcpy(start, again, again_end - again);
+	memcpy(start, code, end - code);
 	__builtin___clear_cache(start, start + LOOP);
 	for (;;)
 		run(0, 0, frame(8, &functions[0], NULL, NULL));
@@ -236,6 +249,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "far"))
 		far();
 	if (argc == 2 && !strcmp(argv[1], "again"))
-		calls_itself();
+		calls_itself(again, again_end);
+	if (argc == 2 && !strcmp(argv[1], "left"))
+		calls_itself(left, left_end);
 	replaced();
 }
