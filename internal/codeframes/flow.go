@@ -269,7 +269,9 @@ func (f *flows) follow(w way) {
 			return
 		}
 		if next.at >= r.base+len(r.Code) {
-			f.failed(w.owner)
+			if !next.behindCall { // else what was called last does not return
+				f.failed(w.owner)
+			}
 			return
 		}
 		w = next

@@ -1,6 +1,7 @@
 package elffile
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
@@ -12,6 +13,9 @@ type Function struct {
 	Name  []byte // valid during the call of yield only
 	Value uint64 // virtual address
 	Size  uint64 // bytes; 0 when not known
+	// Room is, where Size is not known, how many bytes there are at most: to the end of the
+	// symbol's section. 0 when that is not known either.
+	Room uint64
 }
 
 // Functions calls yield with every function that the file defines, first those
@@ -33,16 +37,29 @@ func (f *File) Functions(yield func(Function) bool) error {
 
 // StaticFunctions is Functions for .symtab alone. Of a file that was stripped there
 // are none; of one with nothing but debug information it is all that counts: what its
-// program headers say lies in the file that it was taken from.
+// program headers say lies in the file that it was taken from. Names are without versions, as
+// those of the dynamic symbol table are.
 func (f *File) StaticFunctions(yield func(Function) bool) error {
 	t, ok, err := f.symtab()
 	if err == nil && ok {
-		err = f.functions(t, yield)
+		err = f.functions(t, func(fn Function) bool {
+			fn.Name = withoutVersion(fn.Name)
+			return yield(fn)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("read .symtab: %w", err)
 	}
 	return nil
+}
+
+// withoutVersion cuts the version off that linkers append: name@VERSION, or name@@VERSION for
+// the default one.
+func withoutVersion(name []byte) []byte {
+	if i := bytes.LastIndexByte(name, '@'); i > 0 && i+1 < len(name) {
+		return bytes.TrimSuffix(name[:i], []byte("@"))
+	}
+	return name
 }
 
 // DynamicFunctions is Functions for the dynamic symbol table alone.
@@ -58,7 +75,7 @@ func (f *File) DynamicFunctions(yield func(Function) bool) error {
 }
 
 func (f *File) functions(t table, yield func(Function) bool) error {
-	names := window{f: f, t: t}
+	names, places := window{f: f, t: t}, sectionPlaces{f: f}
 	var nameErr error
 	err := f.each(t.off, symbolBytes, t.count, func(_ uint64, b []byte) bool {
 		if typ := elf.ST_TYPE(b[4]); typ != elf.STT_FUNC && typ != elf.STT_GNU_IFUNC {
@@ -72,12 +89,43 @@ func (f *File) functions(t table, yield func(Function) bool) error {
 		if name, nameErr = names.at(r.name); nameErr != nil {
 			return false
 		}
-		return len(name) == 0 || yield(Function{Name: name, Value: r.value, Size: r.size})
+		if len(name) == 0 {
+			return true
+		}
+		fn := Function{Name: name, Value: r.value, Size: r.size}
+		if fn.Size == 0 {
+			fn.Room = places.room(r.section, r.value)
+		}
+		return yield(fn)
 	})
 	if err == nil {
 		err = nameErr
 	}
 	return err
+}
+
+// sectionPlaces says where sections end in memory.
+type sectionPlaces struct {
+	f     *File
+	read  bool
+	place []struct{ start, end uint64 } // by section
+}
+
+// room is how many bytes there are from an address to the end of the section that holds it,
+// 0 if it holds none. Without section headers, nothing is known.
+func (p *sectionPlaces) room(section uint16, vaddr uint64) uint64 {
+	if f := p.f; !p.read && f.HasSections() && f.sectionCount <= maxSections {
+		_ = f.each(f.sectionOffset, sectionBytes, uint64(f.sectionCount), func(_ uint64, b []byte) bool {
+			start := binary.LittleEndian.Uint64(b[16:])
+			p.place = append(p.place, struct{ start, end uint64 }{start, start + binary.LittleEndian.Uint64(b[32:])})
+			return true
+		})
+	}
+	p.read = true
+	if int(section) >= len(p.place) || vaddr < p.place[section].start || vaddr >= p.place[section].end {
+		return 0
+	}
+	return p.place[section].end - vaddr
 }
 
 // dynamicTable locates the dynamic symbol table as a file range. Nothing

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -213,5 +214,29 @@ func TestFunctions(t *testing.T) {
 		calls := 0
 		require.NoError(t, open(t, path).Functions(func(elffile.Function) bool { calls++; return false }))
 		require.LessOrEqual(t, calls, 1)
+	}
+}
+
+// In .symtab, linkers write the version behind the name.
+func TestNamesWithoutVersions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path+".c", []byte(`__asm__(".symver new, frob@@V2\n.symver old, frob@V1");
+int new(void) { return 2; }
+int old(void) { return 1; }`), 0o600))
+	require.NoError(t, os.WriteFile(path+".map", []byte("V1 { global: frob; local: *; };\nV2 { global: frob; } V1;"), 0o600))
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-Wl,--version-script="+path+".map", "-o", path, path+".c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	f := open(t, path)
+	names := map[string]int{}
+	require.NoError(t, f.StaticFunctions(func(fn elffile.Function) bool {
+		names[string(fn.Name)]++
+		return true
+	}))
+	require.Equal(t, 2, names["frob"])
+	for name := range names {
+		require.NotContains(t, name, "@")
+	}
+	for name, want := range map[string]string{"@": "@", "a@": "a@", "@V": "@V", "a@V": "a", "a@@V": "a", "a@b@V": "a@b"} {
+		require.Equal(t, want, string(elffile.WithoutVersion([]byte(name))))
 	}
 }

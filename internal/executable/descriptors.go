@@ -64,6 +64,15 @@ func (d *descriptors) open(f *File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.path), nil
 }
 
+// forget closes a file that is of no use any more.
+func (d *descriptors) forget(f *File) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.byFile[f]; e != nil {
+		d.drop(e)
+	}
+}
+
 // closeUnused closes the files that no process maps any more.
 func (d *descriptors) closeUnused() {
 	d.mu.Lock()

@@ -33,7 +33,7 @@ type File struct {
 	uid    uint32         // whose it is
 	kernel record.FileKey // what it is to the kernel, if known
 	first  *File          // that is the same to the kernel, if it is not this one
-	closed uint64         // version of places when it could not be opened for its rows; guarded by Rows.mu
+	closed uint64         // version of places when it could not be read for its rows; guarded by Rows.mu
 
 	users  atomic.Int32 // processes that map it
 	others atomic.Int32 // processes that map a file whose first one it is
@@ -117,7 +117,7 @@ func (f *File) HTLHash() string { return f.facts.HTLHash }
 // Open opens the file for reading; the caller closes it. It works for a while
 // after the last process that maps the file has exited. It may block on the
 // file's filesystem.
-func (f *File) Open() (*os.File, int64, error) {
+func (f *File) Open() (*Contents, int64, error) {
 	if f.vdso != nil {
 		return f.vdso.open()
 	}
@@ -126,20 +126,25 @@ func (f *File) Open() (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	if file != nil {
-		return file, f.key.Size, nil
+		c, err := f.opened(file)
+		if err == nil {
+			return c, f.key.Size, nil
+		}
+		f.opts.descriptors.forget(f)
 	}
 	err = os.ErrNotExist
 	for _, at := range f.places.all() {
-		if file, err = f.openAt(&at); err == nil {
+		var c *Contents
+		if c, err = f.openAt(&at); err == nil {
 			// A file without a kept descriptor is still readable now.
-			_ = f.opts.descriptors.keep(f, file)
-			return file, f.key.Size, nil
+			_ = f.opts.descriptors.keep(f, c.file)
+			return c, f.key.Size, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("open %q: %w", f.path, err)
 }
 
-func (f *File) openAt(at *place) (*os.File, error) {
+func (f *File) openAt(at *place) (*Contents, error) {
 	file, id, err := f.opts.fs.OpenMapped(at.pid, at.mapping)
 	if err != nil {
 		return nil, err
@@ -148,7 +153,17 @@ func (f *File) openAt(at *place) (*os.File, error) {
 		file.Close()
 		return nil, procfs.ErrReplaced
 	}
-	return file, nil
+	return f.opened(file)
+}
+
+// opened takes an open file over, which is closed if it is another one by now.
+func (f *File) opened(file *os.File) (*Contents, error) {
+	c, err := newContents(file, f.key)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // load reads the file once, and reports whether that was this call. Others that need it wait.
@@ -163,7 +178,7 @@ func (f *File) load(firstOf func(*File) *File) (mine bool) {
 		}
 		defer file.Close()
 		var st unix.Stat_t
-		if f.err = unix.Fstat(int(file.Fd()), &st); f.err != nil {
+		if f.err = unix.Fstat(int(file.file.Fd()), &st); f.err != nil {
 			return
 		}
 		f.uid = st.Uid
@@ -188,11 +203,11 @@ func (f *File) origin() *File {
 }
 
 // named returns what an open file is to the kernel, zero if that cannot be known.
-func (f *File) named(file *os.File) record.FileKey {
+func (f *File) named(c *Contents) record.FileKey {
 	if f.opts.name == nil || f.vdso != nil {
 		return record.FileKey{}
 	}
-	key, err := f.opts.name(file)
+	key, err := f.opts.name(c.file)
 	if err != nil || int64(key.Size) != f.key.Size {
 		return record.FileKey{}
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,9 +47,7 @@ func contents(t *testing.T, f *File) []byte {
 	file, size, err := f.Open()
 	require.NoError(t, err)
 	defer file.Close()
-	data, err := io.ReadAll(io.NewSectionReader(file, 0, size))
-	require.NoError(t, err)
-	return data
+	return read(t, file, size)
 }
 
 // TestHTLHashSmall covers files in which head and tail overlap.

@@ -52,7 +52,7 @@ type fileRows struct {
 	users   map[uint32]struct{} // whose processes want them
 	// refusedAt is the value of Rows.released then.
 	refusedAt uint64
-	retryNs   int64 // when rows that the kernel had no room for are tried again; 0: they are not
+	retryNs   int64 // when rows are tried again that there was no room for, or whose file could not be read; 0: they are not
 	idleSince int64 // when the last process was seen to be gone; 0: there is one
 }
 
@@ -144,7 +144,7 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 		}
 		s.state = rowsUnknown
 	}
-	if w.Handle == 0 || asked.closed == asked.places.version() {
+	if w.Handle == 0 || asked.closed == asked.places.version() && r.opts.Now() < s.retryNs {
 		return FileRows{}, true
 	}
 	if s.state == rowsUnknown {

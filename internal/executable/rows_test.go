@@ -90,17 +90,8 @@ func newRowsFake(t *testing.T, name func(*os.File) (record.FileKey, error)) *row
 // start runs a program until it has mapped its libraries, and returns its files, in use.
 func (f *rowsFake) start(path string) (files []*File, cmd *exec.Cmd) {
 	f.t.Helper()
-	cmd = exec.Command(path, "60")
-	require.NoError(f.t, cmd.Start())
-	f.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	cmd = f.startOnly(path)
 	pid := cmd.Process.Pid
-	require.Eventually(f.t, func() bool {
-		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-		return err == nil && strings.Contains(string(maps), "libc.so")
-	}, time.Minute, time.Millisecond)
 	for raw, err := range (procfs.FS{}).Mappings(pid) {
 		require.NoError(f.t, err)
 		if raw.Perms&procfs.PermExec == 0 {
@@ -115,6 +106,22 @@ func (f *rowsFake) start(path string) (files []*File, cmd *exec.Cmd) {
 	}
 	f.running[pid] = files
 	return files, cmd
+}
+
+// startOnly runs a program until it has mapped its libraries.
+func (f *rowsFake) startOnly(path string) *exec.Cmd {
+	f.t.Helper()
+	cmd := exec.Command(path, "60")
+	require.NoError(f.t, cmd.Start())
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	require.Eventually(f.t, func() bool {
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid))
+		return err == nil && strings.Contains(string(maps), "libc.so")
+	}, time.Minute, time.Millisecond)
+	return cmd
 }
 
 // ask asks for the rows of the files of a process.
@@ -166,7 +173,7 @@ func TestRowsBounded(t *testing.T) {
 
 // Rows that the kernel has no room for are refused for a while, and not for good.
 func TestRowsKernelFull(t *testing.T) {
-	for _, full := range []error{unix.ENOMEM, unix.ENOSPC} {
+	for _, full := range []error{unix.ENOMEM, unix.ENOSPC, unix.EMFILE} {
 		f := newRowsFake(t, nil)
 		f.rec.full = full
 		_, cmd := f.start("sleep")

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"sync/atomic"
 
@@ -27,11 +27,13 @@ const rowsHeld = 2
 // errNoRoom says that the rows of files in use leave no room.
 var errNoRoom = errors.New("no room for unwind rows")
 
-// errKernelRoom says that the kernel has no memory for rows, or no place in its list of tables.
+// errKernelRoom says that the kernel has no memory for rows, no place in its list of tables, or
+// that we have no descriptor for them.
 var errKernelRoom = errors.New("load unwind rows")
 
-// errClosed says that a file could not be opened, through the process that asked for its rows.
-var errClosed = errors.New("open file")
+// errClosed says that a file could not be opened, or not be read to its end, through the process
+// that asked for its rows.
+var errClosed = errors.New("read file")
 
 // build reads the rows of a file and loads them.
 func (r *Rows) build(f *File) {
@@ -51,7 +53,7 @@ func (r *Rows) build(f *File) {
 		r.failed(f, err)
 	case errors.Is(err, errClosed):
 		// Another process that maps it may have more luck, where it is the same file.
-		result = fileRows{state: rowsUnknown}
+		result = fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
 		r.counts.failed.Add(1)
 		r.failed(f, err)
 	default:
@@ -92,19 +94,31 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	return result, nil
 }
 
+// or is errClosed if the file could not be read, else err.
+func (r *faultReader) or(err error) error {
+	if r.fault != nil {
+		return fmt.Errorf("%w: %w", errClosed, r.fault)
+	}
+	return err
+}
+
 // read makes rows, for a user, and loads them.
-func (r *Rows) read(file *os.File, size int64, uid uint32) (fileRows, error) {
+func (r *Rows) read(contents io.ReaderAt, size int64, uid uint32) (fileRows, error) {
+	file := &faultReader{ReaderAt: contents}
 	e, err := elffile.New(file, size)
 	if err != nil {
-		return fileRows{}, err
+		return fileRows{}, file.or(err)
 	}
 	pace := budget.FilePace(r.cpuTime)
 	e.Pace(pace)
 	table, err := unwind.New(e, unwind.Limits{})
 	if err != nil {
-		return fileRows{}, err
+		return fileRows{}, file.or(err)
 	}
 	defer table.Close()
+	if err := file.or(nil); err != nil {
+		return fileRows{}, err
+	}
 	// The table has what could be read until then.
 	if err := pace(); err != nil {
 		return fileRows{}, err
@@ -126,7 +140,7 @@ func (r *Rows) read(file *os.File, size int64, uid uint32) (fileRows, error) {
 func (r *Rows) add(t *record.UnwindTable) (record.TableID, error) {
 	for {
 		id, err := r.opts.Tables.AddUnwindTable(t)
-		if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ENOSPC) {
+		if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
 			return id, err
 		}
 		r.mu.Lock()

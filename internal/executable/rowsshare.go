@@ -5,7 +5,6 @@ package executable
 import (
 	"crypto/sha256"
 	"io"
-	"os"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -66,7 +65,7 @@ const maxHashedBytes = 256 << 20
 // shareWith gives a file the rows of another one with the same contents, as images have
 // that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
 // bytes are compared, by their hash, of files that did not change since their rows were made.
-func (r *Rows) shareWith(f *File, file *os.File, size int64) (rows fileRows, with *File) {
+func (r *Rows) shareWith(f *File, file *Contents, size int64) (rows fileRows, with *File) {
 	twins := r.twins(f)
 	if len(twins) == 0 || size > maxHashedBytes {
 		return fileRows{}, nil
@@ -129,7 +128,7 @@ func (f *File) holds(sum [sha256.Size]byte, kernel record.FileKey) bool {
 
 // sum returns the hash of all bytes of a file. It is computed once: a file that changes is
 // another one. So as many copies as somebody makes are read once each.
-func (f *File) sum(file *os.File, size int64) (sum [sha256.Size]byte, err error) {
+func (f *File) sum(file io.ReaderAt, size int64) (sum [sha256.Size]byte, err error) {
 	if known := f.hash.Load(); known != nil {
 		return *known, nil
 	}

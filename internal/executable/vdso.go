@@ -62,7 +62,7 @@ func (v *vdso) of(m *procfs.Mapping) *File {
 }
 
 // open makes a file of it: what reads files need not know that there is none.
-func (v *vdso) open() (*os.File, int64, error) {
+func (v *vdso) open() (*Contents, int64, error) {
 	fd, err := unix.MemfdCreate("vdso", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open the vDSO: %w", err)
@@ -72,5 +72,5 @@ func (v *vdso) open() (*os.File, int64, error) {
 		f.Close()
 		return nil, 0, fmt.Errorf("open the vDSO: %w", err)
 	}
-	return f, int64(len(v.image)), nil
+	return &Contents{file: f}, int64(len(v.image)), nil
 }

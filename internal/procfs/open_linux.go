@@ -125,6 +125,9 @@ func reopen(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(real), name), nil
 }
 
+// Identify returns what an open file is now.
+func Identify(file *os.File) (FileID, error) { return fstatRegular(int(file.Fd())) }
+
 func fstatRegular(fd int) (FileID, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

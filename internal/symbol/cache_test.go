@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 // opener counts how often a path is opened, and can be made to wait.
@@ -276,4 +278,45 @@ func TestReadingBounds(t *testing.T) {
 		reads(uid+2, 100)
 	}
 	require.Len(t, r.now, maxReads)
+}
+
+// replaced is a file that becomes another one while it is read.
+type replaced struct {
+	opener
+	bytes int64 // that can be read
+}
+
+func (r *replaced) Open() (Contents, int64, error) {
+	file, size, err := r.opener.Open()
+	return &replacedContents{file, r.bytes}, size, err
+}
+
+type replacedContents struct {
+	Contents
+	bytes int64
+}
+
+func (r *replacedContents) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > r.bytes {
+		return 0, procfs.ErrReplaced
+	}
+	return r.Contents.ReadAt(p, off)
+}
+
+// What was read of a file that another container has replaced meanwhile is nothing to others.
+func TestReplacedWhileRead(t *testing.T) {
+	path := build(t)
+	f, e := open(t, path)
+	defer f.Close()
+	whole, err := NewTable(e, 1<<20)
+	require.NoError(t, err)
+	st, err := f.Stat()
+	require.NoError(t, err)
+	vaddr := whole.starts[whole.Len()-1]
+	for bytes := int64(0); bytes < st.Size(); bytes += st.Size() / 50 {
+		c := NewCache[int](CacheOptions{Wait: time.Minute})
+		_, _ = c.Lookup(nil, 1, &replaced{opener{path: path, owner: Owner{UID: 1}}, bytes}, vaddr)
+		frames, _ := c.Lookup(nil, 1, &opener{path: path, owner: Owner{UID: 2}}, vaddr)
+		require.Len(t, frames, 1, "%d bytes", bytes)
+	}
 }

@@ -20,7 +20,7 @@ const maxBlockFunctions, maxBlockBytes = 64, 8 << 10
 // entries do.
 type compact struct {
 	starts []uint64
-	sizes  []uint32 // 0: not known
+	sizes  []uint32 // as entry.size
 	blocks []nameBlock
 	names  []byte
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
@@ -15,7 +16,7 @@ const entryBytes = 16
 // entry is a function in a compact form.
 type entry struct {
 	start uint64
-	size  uint32 // 0: not known
+	size  uint32 // with unsized: at most
 	name  uint32 // offset in the names, which end with NUL
 }
 
@@ -45,6 +46,18 @@ func (e *entries) begin(maxBytes int) (discard func()) {
 			}
 		}
 	}
+}
+
+// unsized marks sizes of functions that end where the next one starts.
+const unsized = 1 << 31
+
+// addFunction adds a function of a file.
+func (e *entries) addFunction(fn *elffile.Function, maxBytes int) bool {
+	size := min(fn.Size, unsized-1)
+	if size == 0 {
+		size = unsized + 1 + min(fn.Room-1, maxUnsizedBytes-1) // a Room of 0 is not known
+	}
+	return e.add(fn.Value, size, fn.Name, maxBytes)
 }
 
 // add appends a function as long as all take at most maxBytes.
@@ -105,7 +118,7 @@ func allocate(n, nameBytes int) (list []entry, names, outside []byte) {
 func (e *entries) better(i, j int) bool {
 	a, b := e.nameOf(i), e.nameOf(j)
 	return 0 > cmp.Or(
-		-cmp.Compare(min(e.list[i].size, 1), min(e.list[j].size, 1)),
+		cmp.Compare(e.list[i].size&unsized, e.list[j].size&unsized),
 		cmp.Compare(underscores(a), underscores(b)),
 		cmp.Compare(len(a), len(b)),
 		bytes.Compare(a, b),

@@ -3,6 +3,7 @@ package symbol
 import (
 	"debug/elf"
 	"errors"
+	"io"
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -56,7 +57,7 @@ func (l *loader) step() error {
 // abandoned reports whether what is read is not wanted any more.
 func (l *loader) abandoned() bool { return l.closed != nil && l.closed.Load() }
 
-// openError says that a file could not be opened, through the process that was sampled.
+// openError says that a file could not be opened, or not be read, through the process that was sampled.
 type openError struct{ error }
 
 func (e openError) Unwrap() error { return e.error }
@@ -85,6 +86,31 @@ func (l *loader) load() (*functions, error) {
 		return nil, openError{err}
 	}
 	defer contents.Close()
+	in := &noting{ReaderAt: contents}
+	fs, err := l.read(in, size)
+	if in.fault != nil {
+		return nil, openError{in.fault}
+	}
+	return fs, err
+}
+
+// noting notes that a file could not be read, for instance as it is another one by now.
+type noting struct {
+	io.ReaderAt
+	fault error // the last one; nil: none
+}
+
+// ReadAt implements io.ReaderAt.
+func (n *noting) ReadAt(p []byte, off int64) (int, error) {
+	done, err := n.ReaderAt.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.fault = err
+	}
+	return done, err
+}
+
+// read reads what is known of a file.
+func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 	f, err := elffile.New(contents, size)
 	if err != nil {
 		return nil, err
@@ -130,7 +156,7 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 			return true
 		}
 		full = full || !room.has(all.bytes()+entryBytes+len(fn.Name))
-		fs.table.truncated = fs.table.truncated || full || !all.add(fn.Value, fn.Size, fn.Name, l.maxBytes)
+		fs.table.truncated = fs.table.truncated || full || !all.addFunction(&fn, l.maxBytes)
 		return !fs.table.truncated && !l.abandoned()
 	})
 	if full {

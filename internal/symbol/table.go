@@ -42,7 +42,7 @@ func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 	discard := all.begin(maxBytes)
 	defer discard()
 	err := f.Functions(func(fn elffile.Function) bool {
-		t.truncated = !all.add(fn.Value, fn.Size, fn.Name, maxBytes)
+		t.truncated = !all.addFunction(&fn, maxBytes)
 		return !t.truncated
 	})
 	t.incomplete = err != nil
@@ -106,12 +106,15 @@ func (t *Table) find(vaddr uint64) int {
 	last := t.before(vaddr)
 	for i := last; i >= 0 && last-i < maxNesting; i-- {
 		start, size := t.starts[i], t.sizes[i]
-		if vaddr-start < uint64(size) {
-			return i
+		if size&unsized == 0 {
+			if vaddr-start < uint64(size) {
+				return i
+			}
+			continue
 		}
 		// A function of unknown size ends where the next one starts. If some are
 		// missing, it might swallow them.
-		if size == 0 && i == last && vaddr-start < maxUnsizedBytes && (!t.truncated && !t.incomplete || vaddr == start) {
+		if i == last && vaddr-start < uint64(size&^unsized) && (!t.truncated && !t.incomplete || vaddr == start) {
 			return i
 		}
 	}

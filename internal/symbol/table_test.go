@@ -3,8 +3,11 @@ package symbol
 import (
 	"debug/elf"
 	"io"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +28,7 @@ func tableOf(functions ...function) *Table {
 	t := &Table{memo: map[int]Function{}}
 	var all entries
 	for _, f := range functions {
-		all.add(f.start, f.size, []byte(f.name), 1<<20)
+		all.addFunction(&elffile.Function{Name: []byte(f.name), Value: f.start, Size: f.size}, 1<<20)
 	}
 	t.compact = compactEntries(t, &all)
 	return t
@@ -57,6 +60,54 @@ func TestLookup(t *testing.T) {
 	require.False(t, ok)
 	_, ok = tableOf().Lookup(0)
 	require.False(t, ok)
+}
+
+// Linkage tables have no symbols; what lies before them, the end of .init, has one without a
+// size.
+func TestLinkageHasNoName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path+".c", []byte(`#include <stdio.h>
+int main(int n, char **v) { return puts(v[n - 1]); }`), 0o600))
+	for _, link := range [][]string{{"-Wl,-z,lazy"}, {"-static"}} {
+		out, err := exec.Command("gcc", append(link, "-O2", "-o", path, path+".c")...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		for _, strip := range []bool{false, true} {
+			if strip {
+				out, err = exec.Command("objcopy", "--only-keep-debug", path, path+".debug").CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				path += ".debug"
+			}
+			f, e := open(t, path)
+			defer f.Close()
+			table, err := NewTable(e, 1<<20)
+			require.True(t, err == nil || strip, err) // debug files have no dynamic symbols
+			sections, err := elf.NewFile(f)
+			require.NoError(t, err)
+			init, linkage := sections.Section(".init"), sections.Section(".plt")
+			require.NotNil(t, linkage)
+			fn, _ := table.Lookup(init.Addr + init.Size - 1)
+			require.Equal(t, "_init", fn.Name)
+			for at := linkage.Addr; at < linkage.Addr+linkage.Size; at++ {
+				fn, ok := table.Lookup(at)
+				require.False(t, ok, "%#x: %s", at, fn.Name)
+			}
+		}
+		path = strings.TrimSuffix(path, ".debug")
+	}
+}
+
+// The size that a function may have, at most.
+func TestUnsizedRoom(t *testing.T) {
+	for room, end := range map[uint64]uint64{0: maxUnsizedBytes, 1: 1, 0x18: 0x18, maxUnsizedBytes + 1: maxUnsizedBytes, math.MaxUint64: maxUnsizedBytes} {
+		table := &Table{memo: map[int]Function{}}
+		var all entries
+		require.True(t, all.addFunction(&elffile.Function{Name: []byte("f"), Value: 0x1000, Room: room}, 1<<20))
+		table.compact = compactEntries(table, &all)
+		_, ok := table.Lookup(0x1000 + end - 1)
+		require.True(t, ok, "%#x", room)
+		_, ok = table.Lookup(0x1000 + end)
+		require.False(t, ok, "%#x", room)
+	}
 }
 
 // Of a file that could not be read to its end, a function without a size may be another one that is

@@ -62,11 +62,21 @@ func (s *Selector) Validate() error {
 		errs = append(errs, fmt.Errorf("container_id must be the id alone, %q, not %q with the runtime's name %q", id, s.ContainerID, scheme))
 	} else if strings.Contains(s.ContainerID, "/") {
 		errs = append(errs, fmt.Errorf("container_id must be the id alone, without /, not %q", s.ContainerID))
+	} else if s.ContainerID != "" && !strings.ContainsAny(s.ContainerID, `*?[{\`) && !isContainerID(s.ContainerID) {
+		errs = append(errs, fmt.Errorf("container_id must be a whole id, %d hexadecimal digits in lower case, or a glob, such as %q, not %q",
+			containerIDDigits, strings.ToLower(s.ContainerID)+"*", s.ContainerID))
 	}
 	if s.PID < 0 {
 		errs = append(errs, fmt.Errorf("pid must be positive, not %d", s.PID))
 	}
 	return errors.Join(errs...)
+}
+
+// containerIDDigits are what the id of a container has.
+const containerIDDigits = 64
+
+func isContainerID(s string) bool {
+	return len(s) == containerIDDigits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // OfWholeHierarchy reports whether the selector matches nothing where the paths of cgroups

@@ -121,8 +121,14 @@ func TestSelectorValidate(t *testing.T) {
 		"service":      {Selector{Cgroup: "nginx.service"}, `cgroup must begin with / or **, not "nginx.service"`},
 		"runtime":      {Selector{ContainerID: "docker://abc"}, `container_id must be the id alone, "abc", not "docker://abc"`},
 		"path":         {Selector{ContainerID: "/docker/abc"}, `container_id must be the id alone, without /, not "/docker/abc"`},
+		"short":        {Selector{ContainerID: "4F5e6a7b8c9d"}, `container_id must be a whole id, 64 hexadecimal digits in lower case, or a glob, such as "4f5e6a7b8c9d*", not "4F5e6a7b8c9d"`},
+		"upper case":   {Selector{ContainerID: strings.Repeat("A", 64)}, "in lower case"},
 		"pid":          {Selector{PID: -1}, "pid must be positive, not -1"},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, tc.selector.Validate(), tc.want) })
+	}
+	for _, id := range []string{strings.Repeat("4f", 32), "4f*", "4f?", "[4]f", "{4f,5e}"} {
+		s := Selector{ContainerID: id}
+		require.NoError(t, s.Validate())
 	}
 }

@@ -14,7 +14,7 @@ func (b *builder) read(s elffile.Section, terminated, eh bool) error {
 		return err
 	}
 	b.eh, b.vaddr = eh, s.Addr
-	b.cies = make(map[uint64]*cie)
+	b.cies, b.last = make(map[uint64]*cie), nil // offsets are of this section
 	b.stats.Source = SourceDebugFrame
 	if eh {
 		b.stats.Source = SourceEHFrame

@@ -1,6 +1,7 @@
 package unwind_test
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 	"github.com/customlabels/otelcol-customlabels/test/unwindrows"
@@ -134,6 +136,35 @@ func TestVDSO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vdso")
 	require.NoError(t, os.WriteFile(path, image, 0o644))
 	agrees(t, path)
+}
+
+// Of aarch64, what programs are linked with has descriptions at the same offsets of .eh_frame
+// as the program's own in .debug_frame.
+func TestBothFramesAtTheSameOffsets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path+".c", []byte(`int f(int n) { volatile char a[200]; a[n] = 1; return a[n / 2]; }
+int main(int n, char **v) { (void)v; volatile char b[100]; b[n] = 2; return f(n) + b[n]; }`), 0o600))
+	out, err := exec.Command(corpus.AArch64GCC, "-O2", "-g", "-fno-inline", "-fomit-frame-pointer",
+		"-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-o", path, path+".c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	made, err := compile(b, unwind.Limits{CodeBytes: 1})
+	require.NoError(t, err)
+	e, err := elf.NewFile(bytes.NewReader(b))
+	require.NoError(t, err)
+	symbols, err := e.Symbols()
+	require.NoError(t, err)
+	found := 0
+	for _, s := range symbols {
+		if s.Name == "f" || s.Name == "main" {
+			r, ok := made.Lookup(s.Value + s.Size/2)
+			require.True(t, ok)
+			require.Equal(t, record.CFASP, r.CFA, s.Name)
+			found++
+		}
+	}
+	require.Equal(t, 2, found)
 }
 
 // A program that is compiled without .eh_frame gets one from what it is linked with, which

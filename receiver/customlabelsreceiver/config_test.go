@@ -169,6 +169,7 @@ func TestConfigInvalid(t *testing.T) {
 		"id_keys_many":             {"labels::trace_id_keys must have at most 8 keys, not 9"},
 		"id_keys_empty":            {"labels::trace_id_keys: key must have 1 to 256 bytes, not 0"},
 		"id_keys_format":           {`labels::trace_id_keys: format must be "hex" or "decimal", not "octal"`},
+		"id_keys_same":             {`labels::trace_id_keys and labels::span_id_keys: one label, "id", has not both ids`},
 		"several":                  {"samples_per_second value must be", "error_mode must be one of [propagate, ignore]"},
 	} {
 		t.Run(section, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -113,6 +114,11 @@ func (c *Labels) validateIDKeys() error {
 			if k.Format != "" && k.Format != IDHex && k.Format != IDDecimal {
 				errs = append(errs, fmt.Errorf("%s: format must be %q or %q, not %q", list.name, IDHex, IDDecimal, k.Format))
 			}
+		}
+	}
+	for _, k := range trace {
+		if slices.ContainsFunc(span, func(other IDKey) bool { return other.Key == k.Key }) {
+			errs = append(errs, fmt.Errorf("labels::trace_id_keys and labels::span_id_keys: one label, %q, has not both ids", k.Key))
 		}
 	}
 	return errors.Join(errs...)

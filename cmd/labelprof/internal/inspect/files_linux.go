@@ -6,7 +6,6 @@ package inspect
 
 import (
 	"debug/elf"
-	"os"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -33,7 +32,7 @@ type fileReport struct {
 
 // visitFiles opens the files that a process runs, each once. It returns those
 // that cannot be read.
-func visitFiles(info *target.Info, visit func(m *executable.Mapping, e *elffile.File, file *os.File)) (unread []string) {
+func visitFiles(info *target.Info, visit func(m *executable.Mapping, e *elffile.File, file *executable.Contents)) (unread []string) {
 	seen := map[*executable.File]bool{}
 	paths := map[string]bool{}
 	for i := range info.Mappings {
@@ -53,7 +52,7 @@ func visitFiles(info *target.Info, visit func(m *executable.Mapping, e *elffile.
 	return unread
 }
 
-func visitFile(m *executable.Mapping, visit func(m *executable.Mapping, e *elffile.File, file *os.File)) (readable bool) {
+func visitFile(m *executable.Mapping, visit func(m *executable.Mapping, e *elffile.File, file *executable.Contents)) (readable bool) {
 	file, size, err := m.File.Open()
 	if err != nil {
 		return false
@@ -68,7 +67,7 @@ func visitFile(m *executable.Mapping, visit func(m *executable.Mapping, e *elffi
 // explain says why a process has no label source that can be read.
 func (r *processReport) explain(info *target.Info) {
 	program := info.Path
-	unread := visitFiles(info, func(m *executable.Mapping, e *elffile.File, _ *os.File) {
+	unread := visitFiles(info, func(m *executable.Mapping, e *elffile.File, _ *executable.Contents) {
 		if f := newFileReport(m.Path, e, m.Path == program); f.TLSBytes > 0 || len(f.Notes) > 0 {
 			r.Files = append(r.Files, f)
 		}

@@ -5,8 +5,6 @@
 package inspect
 
 import (
-	"os"
-
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
@@ -34,7 +32,7 @@ func runtimes() map[string]language {
 
 // describeLanguage finds out what a program is written in, and what in it destroys labels.
 func (r *processReport) describeLanguage(fs procfs.FS, info *target.Info) {
-	visitFiles(info, func(m *executable.Mapping, e *elffile.File, _ *os.File) {
+	visitFiles(info, func(m *executable.Mapping, e *elffile.File, _ *executable.Contents) {
 		if r.language != anyLanguage {
 			return
 		}

@@ -7,7 +7,6 @@ package inspect
 import (
 	"bytes"
 	"io"
-	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -24,7 +23,7 @@ const maxLibraryBytes = 4 << 20
 // describeLibrary finds out which C library a process uses.
 func (r *processReport) describeLibrary(info *target.Info) {
 	r.CLibrary = "unknown"
-	visitFiles(info, func(m *executable.Mapping, e *elffile.File, file *os.File) {
+	visitFiles(info, func(m *executable.Mapping, e *elffile.File, file *executable.Contents) {
 		switch {
 		case m.Path == info.Path:
 			if interp := e.Interp(); interp != "" {

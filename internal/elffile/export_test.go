@@ -1,0 +1,3 @@
+package elffile
+
+var WithoutVersion = withoutVersion
