@@ -26,7 +26,8 @@ type Config struct {
 	// Hosts are names of this host under which the page may be asked for, besides its
 	// addresses and localhost.
 	Hosts []string
-	// WriteProfile writes what a query selects as a gzipped pprof profile.
+	// WriteProfile writes what a query selects as a gzipped pprof profile. It fails before the
+	// first byte, with an error for people, or because it cannot write.
 	WriteProfile func(w io.Writer, q *samplestore.Query) error
 	// Notes tells what was left out, for people; called for each answer.
 	Notes func() []string
@@ -104,5 +105,8 @@ func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Qu
 func (h *handler) profile(w http.ResponseWriter, _ *http.Request, q *samplestore.Query) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="labelprof.pb.gz"`)
-	_ = h.WriteProfile(w, q) // a browser that went away
+	if err := h.WriteProfile(w, q); err != nil { // also of a browser that went away
+		w.Header().Del("Content-Disposition")
+		http.Error(w, err.Error(), http.StatusInsufficientStorage)
+	}
 }

@@ -4,6 +4,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,9 @@ func newHandler(t *testing.T) http.Handler {
 		State: func() (string, bool) { return "a test", true },
 		Notes: func() []string { return []string{"1 malformed samples ignored"} },
 		WriteProfile: func(w io.Writer, q *samplestore.Query) error {
+			if len(q.Filters) == 0 {
+				return errors.New("no room: filter them")
+			}
 			_, err := io.WriteString(w, strings.Repeat("x", len(q.Filters)))
 			return err
 		},
@@ -99,6 +103,18 @@ func TestView(t *testing.T) {
 	w = get(t, h, "/api/profile?l.tenant=acme")
 	require.Equal(t, "x", w.Body.String())
 	require.Contains(t, w.Header().Get("Content-Disposition"), "attachment")
+}
+
+// TestProfileWithoutRoom: a browser shows why, and saves nothing.
+func TestProfileWithoutRoom(t *testing.T) {
+	h := newHandler(t)
+	w := get(t, h, "/api/profile")
+	require.Equal(t, http.StatusInsufficientStorage, w.Code)
+	require.Equal(t, "no room: filter them\n", w.Body.String())
+	require.Empty(t, w.Header().Get("Content-Disposition"))
+	require.Contains(t, w.Header().Get("Content-Type"), "text/plain")
+	// With this attribute a browser saves the text, or shows nothing of it.
+	require.NotContains(t, get(t, h, "/").Body.String(), "download=")
 }
 
 func TestBadQueries(t *testing.T) {

@@ -5,6 +5,7 @@ package files
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -138,4 +139,17 @@ func TestBadPprofFiles(t *testing.T) {
 		require.Equal(t, command.ExitError, code)
 		require.Contains(t, stderr, "labelprof top: read ")
 	}
+}
+
+// TestInterrupted: a signal ends the reading with its name, and nothing is printed or written.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt signal received")) // as signal.NotifyContext says it
+	file, out := writeTemp(t, formats(t)["frames"]), filepath.Join(t.TempDir(), "out")
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, command.ExitError, command.ExitCode("top", Top(ctx, []string{file}, &stdout, &stderr), &stderr))
+	require.Equal(t, command.ExitError, command.ExitCode("pprof", Convert(ctx, []string{"-o", out, file}, &stdout, &stderr), &stderr))
+	require.Empty(t, stdout.String())
+	require.Equal(t, "labelprof top: interrupt signal received\nlabelprof pprof: interrupt signal received\n", stderr.String())
+	require.NoFileExists(t, out)
 }

@@ -18,14 +18,18 @@ type Consumer interface {
 }
 
 // ReadFiles hands over all that files have, one after the other, until the context ends. It
-// fails at the first file that cannot be read, with ErrKind if it is of something else.
+// fails at the first file that cannot be read, with ErrKind if it is of something else, or with
+// why the context has ended.
 func (d *Decoder) ReadFiles(ctx context.Context, files []string, to Consumer) error {
 	for _, file := range files {
+		if ctx.Err() != nil {
+			break
+		}
 		if err := d.readInto(ctx, file, to); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // readInto reads a file of OTLP profiles or of pprof.
@@ -33,7 +37,7 @@ func (d *Decoder) readInto(ctx context.Context, file string, to Consumer) error 
 	if isPprof, err := readPprof(file, d, to.ConsumePprof); isPprof || err != nil {
 		return err
 	}
-	return readFile(file, d, func(profiles pprofile.Profiles) {
+	return readFile(ctx, file, d, func(profiles pprofile.Profiles) {
 		if ctx.Err() == nil {
 			to.Consume(profiles)
 		}

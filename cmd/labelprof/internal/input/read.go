@@ -5,6 +5,7 @@ package input
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,9 +28,9 @@ const (
 // ErrKind says that a file is of something else.
 var ErrKind = errors.New("it is neither a file of OTLP profiles, in protobuf or JSON, nor a gzipped pprof file")
 
-// readFile hands over every batch in a file of OTLP profiles. The kind of file shows
-// in the first byte: that of JSON, of the length of a request, or of a request.
-func readFile(path string, d *Decoder, visit func(pprofile.Profiles)) error {
+// readFile hands over every batch in a file of OTLP profiles, until the context ends. The kind
+// of file shows in the first byte: that of JSON, of the length of a request, or of a request.
+func readFile(ctx context.Context, path string, d *Decoder, visit func(pprofile.Profiles)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -52,13 +53,13 @@ func readFile(path string, d *Decoder, visit func(pprofile.Profiles)) error {
 	case first[0] != firstField && first[0] != secondField:
 		return fmt.Errorf("read %s: %w", path, ErrKind)
 	}
-	if err := read(r, d, visit); err != nil {
+	if err := read(ctx, r, d, visit); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
 }
 
-func readSingle(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+func readSingle(_ context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	data, err := readUpTo(r, d.memory.file())
 	if err != nil {
 		return err
@@ -90,9 +91,9 @@ func ended(n int, err error) error {
 	return fmt.Errorf("request %d: %w", n, err)
 }
 
-func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	limit := min(otlp.MaxFrameBytes, d.memory.file())
-	for n := 1; ; n++ {
+	for n := 1; ctx.Err() == nil; n++ {
 		var head [otlp.FrameHeadBytes]byte
 		if _, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
 			return nil
@@ -118,12 +119,13 @@ func readFrames(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) erro
 			return fmt.Errorf("request %d: %w", n, err)
 		}
 	}
+	return nil
 }
 
-func readLines(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+func readLines(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, int(d.memory.file()))
-	for n := 1; lines.Scan(); n++ {
+	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue

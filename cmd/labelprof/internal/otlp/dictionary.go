@@ -21,6 +21,7 @@ const (
 type dictionary struct {
 	pprofile.ProfilesDictionary
 	texts      sample.Texts
+	mappings   []*sample.Mapping
 	locations  []*sample.Location
 	attributes []*sample.Attribute
 	work       int // that samples may still make by what they refer to
@@ -30,6 +31,7 @@ func newDictionary(d pprofile.ProfilesDictionary) *dictionary {
 	return &dictionary{
 		ProfilesDictionary: d,
 		texts:              sample.Texts{},
+		mappings:           make([]*sample.Mapping, d.MappingTable().Len()),
 		locations:          make([]*sample.Location, d.LocationTable().Len()),
 		attributes:         make([]*sample.Attribute, d.AttributeTable().Len()),
 		work:               sample.MaxWork,
@@ -65,11 +67,14 @@ func (d *dictionary) location(i int32) (*sample.Location, bool) {
 	}
 	if d.locations[i] == nil {
 		entry := d.LocationTable().At(int(i))
+		// One with an index out of range is looked up for each sample.
+		d.work -= entry.AttributeIndices().Len() + entry.Lines().Len()
 		l := &sample.Location{Address: entry.Address(), Type: d.frameType(entry.AttributeIndices())}
-		var ok bool
-		if l.Mapping, ok = d.mapping(entry.MappingIndex()); !ok {
+		m, ok := d.mapping(entry.MappingIndex())
+		if !ok {
 			return nil, false
 		}
+		l.Mapping = *m
 		for _, e := range entry.Lines().All() {
 			if len(l.Lines) == sample.MaxLines {
 				break
@@ -85,18 +90,22 @@ func (d *dictionary) location(i int32) (*sample.Location, bool) {
 	return d.locations[i], true
 }
 
-func (d *dictionary) mapping(i int32) (sample.Mapping, bool) {
-	if i < 0 || int(i) >= d.MappingTable().Len() {
-		return sample.Mapping{}, false
+func (d *dictionary) mapping(i int32) (*sample.Mapping, bool) {
+	if i < 0 || int(i) >= len(d.mappings) {
+		return nil, false
 	}
-	entry := d.MappingTable().At(int(i))
-	m := sample.Mapping{Start: entry.MemoryStart(), Limit: entry.MemoryLimit(), Offset: entry.FileOffset()}
-	var ok bool
-	if m.File, ok = d.text(entry.FilenameStrindex()); !ok {
-		return sample.Mapping{}, false
+	if d.mappings[i] == nil {
+		entry := d.MappingTable().At(int(i))
+		file, ok := d.text(entry.FilenameStrindex())
+		if !ok {
+			return nil, false
+		}
+		d.mappings[i] = &sample.Mapping{
+			Start: entry.MemoryStart(), Limit: entry.MemoryLimit(), Offset: entry.FileOffset(),
+			File: file, BuildID: d.buildID(entry.AttributeIndices()),
+		}
 	}
-	m.BuildID = d.buildID(entry.AttributeIndices())
-	return m, true
+	return d.mappings[i], true
 }
 
 // frameType says what made the code of a location.

@@ -47,8 +47,8 @@ func (u unit) of(value int64) (hits, ns int64, ok bool) {
 		return 1, value, true
 	case u.count:
 		return value, value * u.periodNs, value <= sample.MaxNs/u.periodNs
-	default:
-		return value / u.periodNs, value, true
+	default: // a part of a period is a hit, too
+		return max(value/u.periodNs, min(value, 1)), value, true
 	}
 }
 

@@ -45,3 +45,13 @@ func TestLongAbsences(t *testing.T) {
 		require.False(t, u.add(&s, 4, -1), "what is negative is no time")
 	}
 }
+
+// A value below the period, or between two multiples of it, is of a hit: none is lost.
+func TestPartsOfPeriods(t *testing.T) {
+	u := unit{kind: sample.OnCPU, periodNs: 10e6}
+	for value, want := range map[int64]int64{0: 0, 1: 1, 5e6: 1, 10e6: 1, 19e6: 1, 20e6: 2} {
+		hits, ns, ok := u.of(value)
+		require.True(t, ok)
+		require.Equal(t, []int64{want, value}, []int64{hits, ns})
+	}
+}

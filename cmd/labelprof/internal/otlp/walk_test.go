@@ -4,6 +4,7 @@ package otlp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -80,4 +81,20 @@ func TestWorkIsBounded(t *testing.T) {
 
 	frames.Append(frames.At(0))
 	require.Zero(t, Walk(f.Profiles, func(*sample.Sample) {}).Samples, "a stack that nobody has")
+}
+
+// TestLongLists: a list of attributes is not walked again for all that refers to it.
+func TestLongLists(t *testing.T) {
+	const n, times = 1_000_000, 50_000 // minutes, walked each time
+	for name, bomb := range profiletest.LookupBombs(n, times) {
+		found := make(chan sample.Batch, 1)
+		go func() { found <- Walk(bomb.Profiles, func(*sample.Sample) {}) }()
+		select {
+		case b := <-found:
+			require.EqualValues(t, bomb.Profile.Samples().Len(), b.Samples+b.Malformed, name)
+			require.Equal(t, name == "a mapping of many locations", b.Samples > 0, name)
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: it does not end", name)
+		}
+	}
 }

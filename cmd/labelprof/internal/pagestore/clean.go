@@ -12,21 +12,16 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// kernelKeys are resource attributes that no label may pass for: the kernel says them.
-func kernelKeys() []string {
-	return []string{sample.KeyPID, sample.KeyProcessName, "process.executable.path", "process.real_user.id", "container.id"}
-}
-
 // cleaner makes samples for the store, of one batch: with texts in UTF-8, and labels under
 // the keys that programs gave them.
 type cleaner struct {
-	kernel    []string
 	locations map[*sample.Location]*sample.Location
 	made      samplestore.Sample
+	keys      map[string]bool // of its labels
 }
 
 func newCleaner() *cleaner {
-	return &cleaner{kernel: kernelKeys(), locations: map[*sample.Location]*sample.Location{}}
+	return &cleaner{locations: map[*sample.Location]*sample.Location{}, keys: map[string]bool{}}
 }
 
 // stored returns the sample, valid until the next call.
@@ -37,6 +32,7 @@ func (c *cleaner) stored(s *sample.Sample) *samplestore.Sample {
 		c.made.Stack = append(c.made.Stack, c.location(l))
 	}
 	c.made.Labels = c.made.Labels[:0]
+	clear(c.keys)
 	c.labels(s)
 	return &c.made
 }
@@ -45,7 +41,7 @@ func (c *cleaner) stored(s *sample.Sample) *samplestore.Sample {
 // first stays under it.
 func (c *cleaner) labels(s *sample.Sample) {
 	for _, a := range s.Process.Attributes {
-		if slices.Contains(c.kernel, a.Key) {
+		if sample.OfKernel(a.Key) {
 			c.put(a, a.Key)
 		}
 	}
@@ -77,7 +73,8 @@ func (c *cleaner) put(a sample.Attribute, keys ...string) {
 	}
 	for _, key := range keys {
 		key = terminal.ValidUTF8(key)
-		if key != "" && !slices.ContainsFunc(c.made.Labels, func(l samplestore.Label) bool { return l.Key == key }) {
+		if key != "" && !c.keys[key] {
+			c.keys[key] = true
 			c.made.Labels = append(c.made.Labels, samplestore.Label{Key: key, Value: terminal.ValidUTF8(a.Text), Number: a.IsNumber})
 			return
 		}

@@ -102,6 +102,19 @@ func TestPprofTags(t *testing.T) {
 	require.EqualValues(t, 1, made.lost)
 }
 
+// TestPprofContainers: where the resource says the container, no tag of a label has its key.
+func TestPprofContainers(t *testing.T) {
+	f := profiletest.New().Process(7, "evil")
+	f.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutStr("container.id", "attacker")
+	f.Sample(1, []string{"f"}, sample.LabelPrefix+"container.id", "victim")
+	f.Process(8, "plain").Sample(1, []string{"f"}, sample.LabelPrefix+"container.id", "mine")
+	made := New(MaxBytes)
+	gather(made, f.Profiles)
+	p := written(t, made)
+	require.Equal(t, map[string][]string{sample.KeyProcessName: {"evil"}, sample.LabelPrefix + "container.id": {"victim"}}, p.Sample[0].Label)
+	require.Equal(t, []string{"mine"}, p.Sample[1].Label["container.id"])
+}
+
 func TestPprofWithoutSymbols(t *testing.T) {
 	f := profiletest.New().Process(7, "writer")
 	f.Sample(3, []string{"", ""}, "tenant", "acme")

@@ -57,7 +57,7 @@ func (v kindValues) point(values []int64) (hits, ns int64) {
 	if v.hits < 0 && ns != 0 {
 		hits = 1
 		if v.periodNs > 0 {
-			hits = ns / v.periodNs
+			hits = max(ns/v.periodNs, 1) // a part of a period is a hit, too
 		}
 	}
 	return hits, ns

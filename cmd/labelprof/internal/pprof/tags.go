@@ -35,6 +35,11 @@ func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	if s.Process.Name != "" {
 		put(sample.Attribute{Text: s.Process.Name}, sample.KeyProcessName)
 	}
+	for _, a := range s.Process.Attributes {
+		if sample.OfKernel(a.Key) {
+			taken[a.Key] = true // also where it is no tag: no label passes for it
+		}
+	}
 	if s.TraceID != "" {
 		put(sample.Attribute{Text: s.TraceID}, sample.KeyTraceID)
 	}

@@ -3,6 +3,7 @@
 package pprof
 
 import (
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ func Walk(p *profile.Profile, visit func(*sample.Sample)) sample.Batch {
 			work -= 1 + len(l.Line)
 		}
 		for _, key := range slices.Sorted(maps.Keys(entry.Label)) {
-			if values := entry.Label[key]; len(values) > 0 {
+			if values := entry.Label[key]; len(values) > 0 && !setLink(&s, key, values[0]) {
 				s.Attributes = append(s.Attributes, sample.Attribute{Key: known.Of(key), Text: known.Of(values[0])})
 			}
 		}
@@ -59,6 +60,27 @@ func Walk(p *profile.Profile, visit func(*sample.Sample)) sample.Batch {
 		}
 	}
 	return b
+}
+
+// setLink takes a tag that is a trace or span id as that of the sample.
+func setLink(s *sample.Sample, key, value string) bool {
+	var id [16]byte
+	of, n := &s.TraceID, len(id)
+	switch key {
+	case sample.KeyTraceID:
+	case sample.KeySpanID:
+		of, n = &s.SpanID, 8
+	default:
+		return false
+	}
+	if len(value) != hex.EncodedLen(n) {
+		return false
+	}
+	if _, err := hex.Decode(id[:], []byte(value)); err != nil || id == [16]byte{} {
+		return false
+	}
+	*of = hex.EncodeToString(id[:n])
+	return true
 }
 
 func fromPprof(known sample.Texts, l *profile.Location) *sample.Location {

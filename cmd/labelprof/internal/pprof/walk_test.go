@@ -4,6 +4,7 @@ package pprof
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -36,6 +37,38 @@ func TestTimesWithoutCounts(t *testing.T) {
 		{Kind: sample.OnCPU, Hits: 1, Ns: 5}, {Kind: sample.OffCPU, Hits: 1, Ns: 7},
 		{Kind: sample.OnCPU, Hits: 1, Ns: 1}, {Kind: sample.OffCPU, Hits: 1, Ns: 2},
 	}, found)
+}
+
+// A value below the period is of a hit: none is lost.
+func TestPartsOfPeriods(t *testing.T) {
+	times := kindValues{kind: sample.OnCPU, periodNs: 10e6, hits: -1}
+	for value, want := range map[int64]int64{0: 0, 1: 1, 5e6: 1, 10e6: 1, 19e6: 1, 20e6: 2} {
+		hits, ns := times.point([]int64{value})
+		require.Equal(t, []int64{want, value}, []int64{hits, ns})
+	}
+}
+
+// TestLinkOfTags: tags that are ids are the link of a sample, any others are labels.
+func TestLinkOfTags(t *testing.T) {
+	const trace, span = "0a0b0c0000000000000000000000000d", "0405000000000000"
+	for name, tc := range map[string]struct {
+		trace, span string
+		want        sample.Sample
+	}{
+		"both":       {trace, span, sample.Sample{TraceID: trace, SpanID: span}},
+		"upper case": {strings.ToUpper(trace), span, sample.Sample{TraceID: trace, SpanID: span}},
+		"swapped":    {span, trace, sample.Sample{Attributes: []sample.Attribute{{Key: sample.KeySpanID, Text: trace}, {Key: sample.KeyTraceID, Text: span}}}},
+		"no hex":     {strings.Repeat("x", 32), span, sample.Sample{SpanID: span, Attributes: []sample.Attribute{{Key: sample.KeyTraceID, Text: strings.Repeat("x", 32)}}}},
+		"zero":       {trace, strings.Repeat("0", 16), sample.Sample{TraceID: trace, Attributes: []sample.Attribute{{Key: sample.KeySpanID, Text: strings.Repeat("0", 16)}}}},
+	} {
+		p := &profile.Profile{
+			SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+			Sample:     []*profile.Sample{{Value: []int64{1}, Label: map[string][]string{sample.KeyTraceID: {tc.trace}, sample.KeySpanID: {tc.span}}}},
+		}
+		Walk(p, func(s *sample.Sample) {
+			require.Equal(t, tc.want, sample.Sample{TraceID: s.TraceID, SpanID: s.SpanID, Attributes: s.Attributes[:len(s.Attributes):len(s.Attributes)]}, name)
+		})
+	}
 }
 
 // A file has sums of any number of samples: those beyond the bound are cut, and not left out.

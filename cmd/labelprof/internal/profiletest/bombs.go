@@ -5,6 +5,7 @@ package profiletest
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,6 +40,49 @@ func RequestBombs(n int) map[string][]byte {
 		"list pairs":         Empty(n, 2, 6, 2, 6, 1),
 		"one long key":       append(In(bytes.Repeat(In(Number(1, 1), 6), n), 2), append(In(nil, 2, 5), In(long, 2, 5)...)...),
 	}
+}
+
+// LookupBombs are batches of few bytes that refer so many times to a list of n attributes.
+func LookupBombs(n, times int) map[string]*Batch {
+	list := make([]int32, n)
+	batch := func(stacks int) *Batch {
+		b := New().Process(7, "writer")
+		for i := range stacks {
+			b.Dict.StackTable().AppendEmpty()
+			s := b.Profile.Samples().AppendEmpty()
+			s.SetStackIndex(int32(1 + i))
+			s.Values().Append(1)
+		}
+		return b
+	}
+	mapping := batch(times/sample.MaxFrames + 1)
+	mapping.Dict.MappingTable().At(0).AttributeIndices().FromRaw(list)
+	for i := range times {
+		mapping.Dict.LocationTable().AppendEmpty()
+		mapping.Dict.StackTable().At(1 + i/sample.MaxFrames).LocationIndices().Append(int32(1 + i))
+	}
+	location := batch(times)
+	bad := location.Dict.LocationTable().At(0)
+	bad.AttributeIndices().FromRaw(list)
+	bad.Lines().AppendEmpty().SetFunctionIndex(-1)
+	for _, stack := range location.Dict.StackTable().All() {
+		stack.LocationIndices().Append(0)
+	}
+	return map[string]*Batch{"a mapping of many locations": mapping, "a location out of range": location}
+}
+
+// LabelBomb is a batch of few bytes whose samples have many labels each, with long keys: those
+// of their resource.
+func LabelBomb() *Batch {
+	b := New().Process(7, "writer")
+	labels := b.Profiles.ResourceProfiles().At(0).Resource().Attributes()
+	for i := labels.Len(); i < sample.MaxAttributes; i++ {
+		labels.PutInt(fmt.Sprintf("%0*d", sample.MaxTextBytes, i), 0)
+	}
+	for range sample.MaxWork / sample.MaxAttributes {
+		b.Profile.Samples().AppendEmpty().Values().Append(1)
+	}
+	return b
 }
 
 // PprofBombs are profiles of pprof of few bytes whose messages take much memory.

@@ -144,9 +144,13 @@ func newPart(key partKey, of *sample.Batch) *part {
 	return p
 }
 
-// nameOf is the service of a sample.
+// nameOf is the service of a sample: what its resource says goes before labels, as in the
+// backends that take OTLP.
 func (g *gatherer) nameOf(s *sample.Sample) string {
-	name, _ := s.Lookup(keyService)
+	name, _ := s.Process.Lookup(keyService)
+	if name == "" {
+		name, _ = s.Lookup(keyService)
+	}
 	if name == "" {
 		name = g.service
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
 )
 
@@ -114,6 +116,24 @@ func TestPushPprof(t *testing.T) {
 		}
 		require.Equal(t, want, strings.Join(names, " "))
 	}
+}
+
+// TestPushResource: samples go under the service of their resource, whatever their labels say;
+// a label is the name only where the resource has none.
+func TestPushResource(t *testing.T) {
+	b := profiletest.New().Process(7, "writer")
+	b.Sample(1, []string{"f"}, "service.name", "mine", "tenant", "acme")
+	b.Sample(2, []string{"f"}, sample.LabelPrefix+"service.name", "mine")
+	b.Process(8, "plain").Sample(4, []string{"f"}, "service.name", "labelled")
+	b.Profiles.ResourceProfiles().At(1).Resource().Attributes().PutStr("service.name", "")
+	s, url := serve(t)
+	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
+	require.Zero(t, code, stderr)
+	sums := map[string]int64{}
+	for _, one := range s.Taken() {
+		sums[one.Name] += one.Sum("samples")
+	}
+	require.Equal(t, map[string]int64{"writer-service": 3, "labelled": 4}, sums)
 }
 
 // TestPushOffCPU: time off the CPU goes by itself, with what it is.
@@ -332,4 +352,15 @@ func TestPushLongNames(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Len(t, s.Taken(), 1)
 	require.Contains(t, stderr, "1 samples of services with names of more than 256 bytes, which were cut")
+}
+
+// TestPushInterrupted: a signal ends the reading, and nothing that is gathered goes.
+func TestPushInterrupted(t *testing.T) {
+	s, url := serve(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt signal received"))
+	var stdout, stderr bytes.Buffer
+	err := Run(ctx, []string{"--server", url, fileOf(t, profiletest.Tenants().Profiles)}, &stdout, &stderr)
+	require.EqualError(t, err, "interrupt signal received")
+	require.Empty(t, s.Taken())
 }

@@ -20,6 +20,16 @@ const (
 	KeyProcessName = "process.executable.name"
 )
 
+// OfKernel reports whether a key is that of a resource attribute that no label may pass for: the
+// kernel says them.
+func OfKernel(key string) bool {
+	switch key {
+	case KeyPID, KeyProcessName, "process.executable.path", "process.real_user.id", "container.id":
+		return true
+	}
+	return false
+}
+
 // Sample is one sample of an on-CPU or off-CPU profile with everything looked up. It and what
 // it points at are valid during the call that hands it over.
 type Sample struct {
@@ -84,7 +94,7 @@ func FrameName(l *Location) string {
 func (s *Sample) Top() *Location {
 	if s.OffCPU() {
 		for _, l := range s.Stack {
-			if !strings.HasPrefix(l.Mapping.File, "[kernel") {
+			if !inKernel(l) {
 				return l
 			}
 		}
@@ -93,6 +103,24 @@ func (s *Sample) Top() *Location {
 		return nil
 	}
 	return s.Stack[0]
+}
+
+// inKernel reports whether a location is of the kernel, its modules or BPF programs. In pprof
+// only the mapping tells: the kernel names a few of a process in brackets, too.
+func inKernel(l *Location) bool {
+	if l.Type != "" {
+		return l.Type == "kernel"
+	}
+	name, ok := strings.CutPrefix(l.Mapping.File, "[")
+	if !ok {
+		return false
+	}
+	name, _, _ = strings.Cut(strings.TrimSuffix(name, "]"), ":") // [anon:NAME], [stack:TID]
+	switch name {
+	case "vdso", "vsyscall", "uprobes", "heap", "stack", "anon", "anon_shmem":
+		return false
+	}
+	return true
 }
 
 // OffCPU reports whether its time is off the CPU.
@@ -104,15 +132,29 @@ func Named(l *Location) bool {
 }
 
 // Lookup finds the value of a label key: as a sample attribute under this name, with
-// the prefix for labels, or as an attribute of the resource.
+// the prefix for labels, or as an attribute of the resource. What the kernel says of the
+// process, and the link, go before all labels.
 func (s *Sample) Lookup(key string) (string, bool) {
+	switch {
+	case OfKernel(key):
+		if text, ok := s.Process.Lookup(key); ok {
+			return text, true
+		}
+	case key == KeyTraceID && s.TraceID != "":
+		return s.TraceID, true
+	case key == KeySpanID && s.SpanID != "":
+		return s.SpanID, true
+	}
 	for _, name := range []string{key, LabelPrefix + key} {
 		if text, ok := find(s.Attributes, name); ok {
 			return text, true
 		}
 	}
-	return find(s.Process.Attributes, key)
+	return s.Process.Lookup(key)
 }
+
+// Lookup finds an attribute of the resource.
+func (p *Process) Lookup(key string) (string, bool) { return find(p.Attributes, key) }
 
 func find(attributes []Attribute, key string) (string, bool) {
 	for i := range attributes {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -85,6 +87,28 @@ func TestHostileRequests(t *testing.T) {
 	require.NoError(t, program.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-done, "%s", s.stderr.String())
 	require.Contains(t, s.stdout.String(), "in 100 samples")
+}
+
+// TestServeIsNotHeldUpByABatch: what takes long to be taken in does not keep it from ending.
+func TestServeIsNotHeldUpByABatch(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, address := startServe(t)
+	export(t, address)
+	request, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.LabelBomb().Profiles).MarshalProto()
+	require.NoError(t, err)
+	sent := make(chan error, 1)
+	go func() { sent <- send(address, request, grpc.UseCompressor(grpcgzip.Name)) }()
+	select {
+	case <-sent:
+	case <-time.After(200 * time.Millisecond): // it is being taken in
+	}
+	s.cancel()
+	ends := time.Now()
+	require.Zero(t, s.wait(t), s.stderr.String())
+	require.Contains(t, s.stdout.String(), "CPU by tenant")
+	if time.Since(ends) > drainTimeout+2*time.Second { // elsewhere it was taken in until then
+		require.Contains(t, s.stdout.String()+s.stderr.String(), "samples not taken in")
+	}
 }
 
 // highWater is the most memory that a process has had, as the kernel says it.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/input"
@@ -71,6 +72,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // fill fills the sink and shows it until the context ends. The page is there before files are
 // read, and follows.
 func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Store, stdout, stderr io.Writer) (err error) {
+	// A batch that takes long does not keep the command from ending.
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, s.GiveUp) })()
 	var reading atomic.Bool
 	source := "files " + strings.Join(f.files, ", ")
 	reading.Store(len(f.files) > 0)

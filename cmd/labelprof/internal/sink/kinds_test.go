@@ -15,6 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pagestore"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
@@ -40,6 +41,26 @@ func TestOffCPU(t *testing.T) {
 	require.Equal(t, samplestore.Frame{Name: "sleep", Module: "/usr/bin/program", Type: "native"}, v.Functions[0].Frame)
 	require.EqualValues(t, 100, store.Query(&samplestore.Query{}).Hits[0])
 	require.NotContains(t, s.Notes(), "off-CPU")
+}
+
+// TestKernelKeys: the table and the page say the same of a process, and that is what the
+// kernel says.
+func TestKernelKeys(t *testing.T) {
+	f := profiletest.New().Process(7, "evil")
+	f.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutStr("container.id", "attacker")
+	f.Sample(3, []string{"f"}, sample.KeyPID, "4242", sample.KeyProcessName, "postgres", sample.LabelPrefix+"container.id", "victim", "tenant", "acme")
+	by := []string{sample.KeyPID, sample.KeyProcessName, "container.id", "tenant"}
+	store := samplestore.New(1 << 20)
+	s := New(Config{Store: store, Table: table.New(by)})
+	s.Consume(f.Profiles)
+	require.Regexp(t, `(?m)^  7 +evil +attacker +acme +0\.15 s `, shown(s))
+	values := map[string][]samplestore.FacetValue{}
+	for _, facet := range store.Query(&samplestore.Query{First: by}).Facets {
+		values[facet.Key] = facet.Values
+	}
+	for i, want := range []string{"7", "evil", "attacker", "acme"} {
+		require.Equal(t, []samplestore.FacetValue{{Text: want, Ns: 3 * profiletest.PeriodNs}}, values[by[i]])
+	}
 }
 
 // TestPprofOfBoth: a pprof file of ours keeps both kinds of time.

@@ -84,5 +84,8 @@ func (s *Sink) counted(ignored string) []string {
 	if s.ignored > 0 {
 		notes = append(notes, fmt.Sprintf(ignored, s.ignored))
 	}
+	if s.late > 0 {
+		notes = append(notes, fmt.Sprintf("%d samples not taken in: it took too long when the command was to end", s.late))
+	}
 	return notes
 }

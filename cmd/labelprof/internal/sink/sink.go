@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -35,7 +36,8 @@ type Config struct {
 // Sink takes batches, from files or from the network, and keeps what is shown and
 // written. It is safe for concurrent use; what it was made of is its own meanwhile.
 type Sink struct {
-	cfg Config
+	cfg    Config
+	ending atomic.Bool
 
 	mu        sync.Mutex
 	otlpBytes int64
@@ -44,6 +46,7 @@ type Sink struct {
 	batches   int64
 	malformed int64
 	ignored   int64 // profiles of another type
+	late      int64 // samples that came after GiveUp
 }
 
 // New returns a sink.
@@ -64,8 +67,21 @@ func (s *Sink) ConsumePprof(p *profile.Profile) {
 	s.take(func(visit func(*sample.Sample)) sample.Batch { return pprof.Walk(p, visit) })
 }
 
+// GiveUp makes a batch that is being taken in end soon: what is left of it, and what comes
+// later, is counted and no more. It does not wait.
+func (s *Sink) GiveUp() { s.ending.Store(true) }
+
 // take hands the samples of a batch to all that want them.
-func (s *Sink) take(walk sample.Walk) {
+func (s *Sink) take(all sample.Walk) {
+	walk := func(visit func(*sample.Sample)) sample.Batch {
+		return all(func(entry *sample.Sample) {
+			if s.ending.Load() {
+				s.late = sample.AddNs(s.late, entry.Hits)
+				return
+			}
+			visit(entry)
+		})
+	}
 	visit := func(entry *sample.Sample) {
 		if s.cfg.Table != nil {
 			s.cfg.Table.Add(entry)

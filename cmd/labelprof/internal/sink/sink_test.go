@@ -13,9 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/table"
+	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
 // byTenant is a sink with a table, and a pprof file if one is wanted.
@@ -138,4 +141,21 @@ func TestOTLPFileThatFails(t *testing.T) {
 	require.Contains(t, shown(s), " in 200 samples of ")
 	require.EqualValues(t, 2, s.unwritten)
 	require.ErrorIs(t, s.WriteError(), io.ErrShortWrite)
+}
+
+// TestGiveUp: of a batch that takes too long nothing more goes anywhere, and that is counted.
+func TestGiveUp(t *testing.T) {
+	store := samplestore.New(1 << 20)
+	s := New(Config{Table: table.New([]string{"tenant"}), Pprof: pprof.New(pprof.MaxBytes), Store: store})
+	s.take(func(visit func(*sample.Sample)) sample.Batch {
+		return otlp.Walk(profiletest.Tenants().Profiles, func(entry *sample.Sample) {
+			visit(entry)
+			s.GiveUp()
+		})
+	})
+	s.Consume(profiletest.Tenants().Profiles)
+	require.Contains(t, shown(s), " in 40 samples of ")
+	require.Contains(t, s.Notes(), "160 samples not taken in: it took too long when the command was to end")
+	require.EqualValues(t, 40, store.Status().Received)
+	require.Equal(t, 1, s.cfg.Pprof.Samples())
 }

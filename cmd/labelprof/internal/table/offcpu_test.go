@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
@@ -49,6 +50,39 @@ functions that leave the CPU, by the time until they have it back
    100.0 %  lock                                          program
 
 `, shown(s, View{Rows: 20, Functions: 5}))
+}
+
+// TestWaitsInModules: time in a module of the kernel is that of the program's function, also in
+// pprof, which has no types of frames.
+func TestWaitsInModules(t *testing.T) {
+	f := profiletest.Absences()
+	stack := []string{"schedule", "io_schedule", "ext4_file_read_iter", "vfs_read", "read_orders", "main"}
+	s := f.Sample(1, stack, "tenant", "reader")
+	s.Values().Append(9e9)
+	native := f.Attribute("profile.frame.type", func(v pcommon.Value) { v.SetStr("native") })
+	kernel := f.Attribute("profile.frame.type", func(v pcommon.Value) { v.SetStr("kernel") })
+	for i, at := range f.Dict.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+		l := f.Dict.LocationTable().At(int(at))
+		if i >= 4 {
+			l.AttributeIndices().Append(native)
+			continue
+		}
+		l.AttributeIndices().Append(kernel)
+		file := "[kernel.kallsyms]"
+		if i == 2 {
+			file = "[ext4]"
+		}
+		f.Dict.MappingTable().At(int(l.MappingIndex())).SetFilenameStrindex(f.Text(file))
+	}
+	p := pprof.New(pprof.MaxBytes)
+	otlp.Walk(f.Profiles, p.Add)
+	ofPprof := New([]string{"tenant"})
+	pprof.Walk(p.Profile(), ofPprof.Add)
+	for name, table := range map[string]*Table{"OTLP": filled(f.Profiles, "tenant"), "pprof": ofPprof} {
+		first := table.sorted()[0]
+		require.Equal(t, "reader", first.values[0].text, name)
+		require.Equal(t, []functionTime{{"read_orders", "/usr/bin/program", 1, 9e9}}, hottest(first.waits), name)
+	}
 }
 
 // A file of off-CPU profiles alone is not an empty one.

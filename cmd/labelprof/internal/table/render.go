@@ -30,7 +30,7 @@ func (t *Table) ofProcesses() string {
 	switch n := len(t.processes); {
 	case t.moreProcesses:
 		return fmt.Sprintf(" of at least %d processes", n)
-	case n == 0 && t.hits > 0:
+	case n == 0 && !t.Empty():
 		return ""
 	case n == 1:
 		return " of 1 process"
@@ -92,7 +92,7 @@ func renderRows(w io.Writer, t *Table, rows []*row, c comparison, v View) {
 	for _, values := range missing[:min(len(missing), max(v.Rows-shown, 0))] {
 		g.Add(cells(t, &row{values: values}, c)...)
 	}
-	if rest := restOf(rows[shown:], t.others); rest.hits > 0 || rest.offCPUNs > 0 {
+	if rest := restOf(rows[shown:], t.others); rest.hits > 0 || rest.cpuNs > 0 || rest.offCPUNs > 0 {
 		g.Add(cells(t, &rest, c)...)
 	}
 	g.Render(w)

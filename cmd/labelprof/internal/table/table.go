@@ -105,7 +105,7 @@ func (t *Table) Add(s *sample.Sample) {
 	r.hits += s.Hits
 	r.cpuNs = sample.AddNs(r.cpuNs, s.Ns)
 	t.addFunction(r.functions, s)
-	t.addShare(share{s.Process.PID, key}, s.Ns)
+	t.addShare(share{process.pid, key}, s.Ns)
 }
 
 // room takes room for a text, if there is some.
@@ -155,7 +155,7 @@ func (t *Table) addShare(key share, cpuNs int64) {
 }
 
 // Empty reports whether there is nothing to show.
-func (t *Table) Empty() bool { return t.hits == 0 && t.absences == 0 }
+func (t *Table) Empty() bool { return t.hits == 0 && t.cpuNs == 0 && t.absences == 0 }
 
 // Notes are the counters of what found no room, as far as there is any, a sentence each.
 func (t *Table) Notes() []string {

@@ -146,6 +146,16 @@ func TestSampleTypes(t *testing.T) {
 	require.Equal(t, []int64{4, 4 * profiletest.PeriodNs}, []int64{rows[1].hits, rows[1].cpuNs})
 }
 
+// TestLittleTime: time without a whole hit is not nothing, and has its row.
+func TestLittleTime(t *testing.T) {
+	table := New([]string{"tenant"})
+	require.True(t, table.Empty())
+	table.Add(&sample.Sample{Ns: 5e6, Process: &sample.Process{}})
+	require.False(t, table.Empty())
+	require.Contains(t, shown(table, View{}), "CPU by tenant: 0.01 s in 0 samples\n")
+	require.Contains(t, shown(table, View{}), "(others)  0.01 s  100.0 %        0\n")
+}
+
 func TestTableIsBounded(t *testing.T) {
 	table := New([]string{"tenant"})
 	proc := &sample.Process{PID: 7}

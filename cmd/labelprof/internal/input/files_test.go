@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
+)
+
+// consumer counts what it gets.
+type consumer struct {
+	batches int
+	each    func()
+}
+
+func (c *consumer) Consume(pprofile.Profiles) {
+	c.batches++
+	c.each()
+}
+
+func (c *consumer) ConsumePprof(*profile.Profile) { c.Consume(pprofile.Profiles{}) }
+
+// TestReadFilesStops: nothing more is decoded, or opened, once the context has ended, and the error
+// is why.
+func TestReadFilesStops(t *testing.T) {
+	var frames bytes.Buffer
+	_, err := otlp.AppendFrame(&frames, profiletest.Tenants().Profiles)
+	require.NoError(t, err)
+	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(profiletest.Tenants().Profiles)
+	require.NoError(t, err)
+	var pprofFile bytes.Buffer
+	require.NoError(t, (&profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}}).Write(&pprofFile))
+	for name, data := range map[string][]byte{
+		// What follows would be an error.
+		"frames": append(frames.Bytes(), 0, 0, 0, 2, 0xff, 0xff),
+		"lines":  append(line, "\n{]"...),
+		"pprof":  pprofFile.Bytes(),
+	} {
+		file := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(file, data, 0o600))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		signal := errors.New("a signal")
+		c := &consumer{each: func() { cancel(signal) }}
+		require.Equal(t, signal, NewDecoder(64<<20).ReadFiles(ctx, []string{file, file + " that is missing"}, c), name)
+		require.Equal(t, 1, c.batches, name)
+	}
+}
