@@ -41,7 +41,9 @@ type contextState struct {
 	context *processctx.Context
 	err     error // why there is none
 	names   []string
-	seen    []uint64 // a hash of each name, also of those that are not kept, or refusedName
+	// seen is a hash of each name, also of those that are not kept, or refusedName. It stays without a
+	// context: threads may still have records with the names of an earlier one.
+	seen    []uint64
 	keys    *labels.KeyMap
 	sinceNs int64 // when the first of the names was published; CLOCK_MONOTONIC
 	gap     time.Duration
@@ -57,7 +59,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		s.addr = 0 // as if it was new
 	}
 	if len(mappings) == 0 {
-		*s = contextState{gap: s.gap, logged: s.logged} // not published, or taken back
+		*s = contextState{seen: s.seen, gap: s.gap, logged: s.logged} // not published, or taken back
 		return false
 	}
 	for _, addr := range mappings {
@@ -96,7 +98,7 @@ func (r *reader) contextFailed(s *contextState, pid int, addr uint64, err error)
 	if !s.logged {
 		r.log.Info("A process context cannot be read.", zap.Int("pid", pid), zap.Error(err))
 	}
-	*s = contextState{addr: addr, err: err, gap: s.gap, logged: true}
+	*s = contextState{addr: addr, err: err, seen: s.seen, gap: s.gap, logged: true}
 }
 
 func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
@@ -204,7 +206,7 @@ func (i *Info) setContext(s *contextState) (changed bool) {
 		text = s.err.Error()
 	}
 	changed = i.Context != s.context || i.ContextErr != text
-	i.Context, i.ContextErr, i.keys, i.keysSinceNs = s.context, text, s.keys, s.sinceNs
+	i.Context, i.ContextErr, i.keys, i.keysSinceNs, i.keysSeen = s.context, text, s.keys, s.sinceNs, len(s.seen)
 	return changed
 }
 

@@ -267,6 +267,46 @@ func TestContextKeysAppendOnly(t *testing.T) {
 	require.EqualValues(t, 1, f.Stats().KeyConflicts)
 }
 
+// What an index has meant is remembered when a look comes between two contexts, of which a thread may
+// still have records of the first.
+func TestContextKeysChangeBetweenLooks(t *testing.T) {
+	for name, between := range map[string]func(*fake, contextMemory){
+		"no look":    nil,
+		"taken back": func(f *fake, _ contextMemory) { f.write(42, "maps", noContextMaps) },
+		"unreadable": func(_ *fake, memory contextMemory) {
+			binary.LittleEndian.PutUint32(memory[contextAddr][12:], 1<<30)
+		},
+		"not wanted": func(f *fake, _ contextMemory) {
+			f.opts.Selection = wantsUID(1000)
+			f.setUID(42, "0")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, memory, p := contextFake(t)
+			f.write(42, "maps", contextMaps)
+			memory.publish(t, f.clock.Load(), "tls_v1", "a", "b", "c")
+			f.lookAgain()
+			require.Equal(t, "a", f.name(p, 0))
+			if between != nil {
+				memory.publish(t, f.clock.Load(), "tls_v1", "a", "b", "c")
+				between(f, memory)
+				f.lookAgain()
+				require.Nil(t, p.Info().Context)
+				require.Empty(t, f.name(p, 0))
+				require.Equal(t, 3, p.Info().keysSeen, "it takes memory")
+			}
+			f.setUID(42, "1000")
+			f.write(42, "maps", contextMaps)
+			memory.publish(t, f.clock.Load(), "tls_v1", "b", "a", "c")
+			f.lookAgain()
+			require.Empty(t, f.name(p, 0))
+			require.Empty(t, f.name(p, 1))
+			require.Equal(t, "c", f.name(p, 2))
+			require.EqualValues(t, 2, f.Stats().KeyConflicts)
+		})
+	}
+}
+
 // A child does not inherit the mapping, nor does another image.
 func TestContextNotInherited(t *testing.T) {
 	f, memory, p := contextFake(t)

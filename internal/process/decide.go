@@ -81,9 +81,10 @@ func decideKernel(l *look, at *situation) decision {
 func decideUnwanted(l *look, at *situation) decision {
 	l.info.Loaded, l.info.Verdict = true, VerdictFiltered
 	l.info.Mappings, l.info.Sources = nil, nil
-	l.info.setContext(&contextState{})
+	l.read.context = contextState{seen: l.read.context.seen}
+	l.info.setContext(&l.read.context)
 	news := l.read.info == nil || l.read.extent != extentOwner || !sameOwner(l.read.info, &l.info)
-	l.read.extent, l.read.context = extentOwner, contextState{}
+	l.read.extent = extentOwner
 	return decision{show: news, tell: at.news(VerdictFiltered, nil, false)}
 }
 

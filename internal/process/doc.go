@@ -55,9 +55,13 @@
 // child's threads publish before that. Where its parent's were presumed, its own look confirms or
 // refutes them: its parent may end before it is looked at. That says nothing of their program.
 //
+// What is found of a process counts as certain for others of its program only if it follows from the
+// very file that the kernel told of at its exec: a process can change what /proc/PID/exe shows.
+//
 // Names of a thread context's attributes hold from their publication on. A record that a
 // forked child has inherited refers to its parent's names; a sample from before the child's
-// own context never gets the child's.
+// own context never gets the child's. An index whose name has changed has none, whether or not a
+// look came in between that found no context.
 //
 // A process that is not selected is not looked into. If no label could change the verdict,
 // neither its mappings nor its executables nor its memory are read.

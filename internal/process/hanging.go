@@ -106,7 +106,7 @@ func (h *hanging) settle(uid uint32) {
 // it may have become another user's. What it reads is the kernel's, which never hangs.
 func (r *reader) owned(p *Process) executable.Owner {
 	if now := r.now(); p.worker().ownedNs == 0 || now-p.worker().ownedNs >= int64(ownerAge) {
-		p.worker().owner, p.worker().ownedNs = executable.Owner{UID: nobody}, now
+		p.worker().owner, p.worker().who, p.worker().ownedNs = executable.Owner{UID: nobody}, nil, now
 		if w, err := r.who(p.pid); err == nil {
 			p.worker().owner, p.worker().who = w.owner(), &w
 		}

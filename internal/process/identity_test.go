@@ -500,6 +500,36 @@ func TestLetGoWhileRead(t *testing.T) {
 	require.Nil(t, p.current.info)
 }
 
+// A process may change its user and be moved to another group: that is seen with the next look, and
+// who it is is read once for that.
+func TestOwnerChanges(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.setUID(42, "0")
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	require.Zero(t, p.Info().UID)
+	before := p.Info()
+	f.lookAgain()
+	require.Same(t, before, p.Info(), "no news")
+
+	const container = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	f.setUID(42, "1000")
+	f.write(42, "cgroup", "0::/docker/"+container+"\n")
+	f.lookAgain()
+	require.EqualValues(t, 1000, p.Info().UID)
+	require.Equal(t, "/docker/"+container, p.Info().Cgroup)
+	require.Equal(t, container, p.Info().ContainerID)
+	require.Equal(t, "/bin/one", p.Info().Path)
+	require.EqualValues(t, 1000, p.bytesUID, "its memory is the new user's")
+
+	// Who it is was believed just before.
+	f.setUID(42, "0")
+	f.jobs.schedule(p, workReread, urgent)
+	f.work()
+	require.EqualValues(t, 1000, p.Info().UID)
+}
+
 // What a process was born with goes when it cannot be true again.
 func TestBirthIsForgotten(t *testing.T) {
 	f := newFake(t)

@@ -43,6 +43,7 @@ type Info struct {
 
 	keys        *labels.KeyMap
 	keysSinceNs int64
+	keysSeen    int // names that are remembered, see contextState.seen
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.

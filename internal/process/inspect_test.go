@@ -186,6 +186,12 @@ func asUser(uid int, f func()) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread would not end, and it is the one that /proc/self tells of.
+			asUser(uid, f)
+			runtime.UnlockOSThread()
+			return
+		}
 		if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); err != 0 {
 			panic(err)
 		}

@@ -188,7 +188,7 @@ func (t *Table) apply(p *Process, w work, l *look, d *decision) {
 	p.worker().read.info = info // until it is shown
 	t.publish(p, d.tell, l.sources)
 	if d.settled {
-		t.programs.settled(p, l.sources, l.read.resolver.Certain())
+		t.programs.settled(p, l.sources, func(program record.FileKey) bool { return t.certain(l, program) })
 	}
 	shown := l.info
 	if d.show {

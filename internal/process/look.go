@@ -146,6 +146,8 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 			return nil, err
 		}
 		l.wanted = r.opts.Selection.wants(&l.info)
+	} else if sub.who != nil {
+		l.info.setOwner(sub.who)
 	}
 	l.full = l.full || known.extent == extentOwner
 	return l, nil
@@ -238,6 +240,11 @@ func (w *who) owner() executable.Owner {
 	return executable.Owner{UID: w.uid, Container: w.group.ContainerID}
 }
 
+// setOwner takes over what was read of a process's owner: it may change that at any time.
+func (i *Info) setOwner(w *who) {
+	i.UID, i.ContainerID, i.Cgroup = w.uid, w.group.ContainerID, validUTF8(w.group.Path)
+}
+
 func (r *reader) who(tid int) (who, error) {
 	status, err := r.opts.FS.Status(tid)
 	if err != nil {
@@ -258,7 +265,8 @@ func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
 		w = &read
 	}
 	l.owner, l.ownedNs = w.owner(), r.now()
-	info.PID, info.UID, info.ContainerID, info.Cgroup = sub.pid, w.uid, w.group.ContainerID, validUTF8(w.group.Path)
+	info.PID = sub.pid
+	info.setOwner(w)
 	if sel := r.opts.Selection; sel != nil {
 		// A group that has been removed, or lies outside of what is mounted, has none.
 		info.CgroupID, _ = sel.Cgroups.ID(w.group.Path)

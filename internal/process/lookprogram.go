@@ -6,9 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A file that is removed, renamed or given to another user is another one from then on
@@ -45,6 +49,42 @@ func (l *look) otherProgram(m executable.Mapping) bool {
 	}
 	id, program := m.File.ID(), l.read.program
 	return id != program && id.Dev == program.Dev && id.Inode == program.Inode
+}
+
+// certain reports whether the label sources that a look has found follow from the file of a program
+// alone, of which the event of the process's exec has told. That /proc/PID/exe shows this file is not
+// sure: who has a user namespace can have it show another one (PR_SET_MM_MAP), and what follows from
+// that is not the program's.
+func (r *reader) certain(l *look, program record.FileKey) bool {
+	return l.read.resolver.Certain() && (keyOf(l.read.program) == program || r.mappedKey(l) == program)
+}
+
+// keyOf is what a file is to the kernel that is executed, as far as stat(2) tells: it names another
+// device on btrfs, and on overlayfs if the file is on another file system than what is written there.
+func keyOf(id procfs.FileID) record.FileKey {
+	return record.FileKey{
+		Inode: id.Inode, Size: uint64(id.Size), Dev: unix.Major(id.Dev)<<20 | unix.Minor(id.Dev),
+		ChangedSec: id.CtimeNs / int64(time.Second), ChangedNsec: uint32(id.CtimeNs % int64(time.Second)),
+	}
+}
+
+// mappedKey is what the kernel tells of the program's file, zero if it does not: the same as when it is
+// executed, but on overlayfs. What /proc/PID/maps tells may be of another file that was there a moment ago.
+func (r *reader) mappedKey(l *look) (key record.FileKey) {
+	i := slices.IndexFunc(l.info.Mappings, func(m executable.Mapping) bool { return m.File != nil && m.File.ID() == l.read.program })
+	if i < 0 || r.opts.NameFile == nil {
+		return key
+	}
+	m := &l.info.Mappings[i]
+	file, id, err := r.opts.FS.OpenMapped(l.tid, procfs.Mapping{Start: m.Start, Limit: m.Limit, Inode: m.Inode, Path: m.Path})
+	if err != nil {
+		return key
+	}
+	defer file.Close()
+	if id == l.read.program {
+		key, _ = r.opts.NameFile(file) // zero with an error
+	}
+	return key
 }
 
 // mayPass reports whether a file that could not be read or identified may be later, without

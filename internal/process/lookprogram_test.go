@@ -156,6 +156,78 @@ func TestMayPass(t *testing.T) {
 	}
 }
 
+// What is found of a process counts as certain for others of its program only if the kernel has told
+// that it executed the file that /proc/PID/exe shows, which the process can change.
+func TestCertainOfWhatWasExecuted(t *testing.T) {
+	path := labelled(t)
+	p := start(t, path)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	id, err := procfs.FS{}.StatExecutable(p.PID)
+	require.NoError(t, err)
+	shown, other := keyOf(id), keyOf(id)
+	other.Inode++
+	named := func(key record.FileKey, err error) func(*os.File) (record.FileKey, error) {
+		return func(f *os.File) (record.FileKey, error) {
+			if f.Name() != path {
+				return record.FileKey{}, errors.New("not asked for")
+			}
+			return key, err
+		}
+	}
+	for name, tc := range map[string]struct {
+		program  record.FileKey
+		named    func(*os.File) (record.FileKey, error)
+		presumed bool
+	}{
+		"it is what is shown":             {shown, nil, false},
+		"and is named otherwise":          {shown, named(other, nil), false}, // on overlayfs
+		"another one":                     {other, nil, true},
+		"which the kernel does not name":  {other, named(record.FileKey{}, errors.New("no")), true},
+		"which the kernel names so":       {other, named(other, nil), false}, // on btrfs
+		"which the kernel names as shown": {other, named(shown, nil), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, known := newProgramsFake(t, func(o *Options) { o.FS, o.NameFile = procfs.FS{}, tc.named })
+			defer f.files.Close()
+			f.HandleEvent(record.Event{Kind: record.EventExec, Process: p.id(), PID: p.PID, TimeNs: uint64(f.now()), Program: tc.program})
+			f.advance(int64(execSettle))
+			f.work()
+			proc := f.process(p.id())
+			require.Equal(t, labelsource.Active, proc.Info().Sources[0].State)
+			f.advance(ms)
+			f.Sampled(proc, f.now())
+			f.work()
+			requireSource(t, p, known.sources[tc.program], record.ABIV1, tp, variable)
+			require.Equal(t, tc.presumed, known.presumed[tc.program])
+		})
+	}
+}
+
+// No file is opened for what can be told without.
+func TestCertainIsAskedIfItMatters(t *testing.T) {
+	f, known := newProgramsFake(t)
+	asked := 0
+	settle := func(p *Process, sources []record.LabelSource) {
+		f.programs.settled(p, sources, func(program record.FileKey) bool {
+			require.Equal(t, programA, program)
+			asked++
+			return true
+		})
+		f.programs.teach(p)
+	}
+	settle(f.executes(1, programA), nil)
+	settle(f.executes(2, programA), []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 2}})
+	settle(f.executes(3, record.FileKey{}), atOffset(-8))
+	require.Zero(t, asked, "there is nothing to teach")
+	first := f.executes(4, programA)
+	settle(first, atOffset(-8))
+	settle(first, atOffset(-8))
+	settle(f.executes(5, programA), atOffset(-8))
+	require.Equal(t, 1, asked)
+	require.False(t, known.presumed[programA])
+}
+
 // Only the file that runs is taken for the program, and only in the state in which it is.
 func TestOtherProgram(t *testing.T) {
 	program := procfs.FileID{Dev: 1, Inode: 2, CtimeNs: 3, Size: 4}

@@ -186,7 +186,7 @@ func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
 // lesson is what was found of a process that others of its program may begin with.
 type lesson struct {
 	sources []record.LabelSource
-	certain bool // they follow from the program's file alone
+	certain bool // they follow from the program's file alone, see reader.certain
 }
 
 // noLesson is when a process is to be sampled that has none.
@@ -204,21 +204,23 @@ func (t *Table) prove(p *Process) {
 }
 
 // settled compares the first settled label sources of a process with those that others of
-// its program had, and keeps them for the next ones. certain: they follow from the
-// program's file alone.
-func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certain bool) {
+// its program had, and keeps them for the next ones. certain reports whether they follow from the
+// file of a program alone; it is asked if that matters, as it may read that file.
+func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certain func(record.FileKey) bool) {
 	if k.kernel == nil {
 		return
 	}
 	k.mu.RLock()
-	program := p.program
+	program, forked, known := p.program, p.forked, k.sources[p.program]
 	k.mu.RUnlock()
 	if program == (record.FileKey{}) || p.Confirm() != Unconfirmed {
 		return
 	}
+	found := &lesson{sources: slices.Clone(sources)}
+	found.certain = known == nil && !forked && found.isNews(nil) && certain(program)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := k.sources[program]
+	known = k.sources[program]
 	equal := known != nil && slices.Equal(known.sources, sources)
 	if !equal && p.inherited > len(sources) && k.now() < p.execNs+int64(longestStart) {
 		return // not all that it starts with is mapped yet
@@ -228,10 +230,9 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 	} else {
 		p.confirmation.Store(int32(Refuted))
 	}
-	if p.forked {
+	if forked {
 		return // it may have loaded what its parent has not; processes that execute the program speak for it
 	}
-	found := &lesson{slices.Clone(sources), certain}
 	if !found.isNews(known) {
 		return
 	}

@@ -56,9 +56,11 @@ func (f *fake) executes(pid int, program record.FileKey) *Process {
 
 // settle has something found of a process, of which it is sure then.
 func (f *fake) settle(p *Process, sources []record.LabelSource, certain bool) {
-	f.programs.settled(p, sources, certain)
+	f.programs.settled(p, sources, func(record.FileKey) bool { return certain })
 	f.programs.teach(p)
 }
+
+func certainly(record.FileKey) bool { return true }
 
 // What was found of a process is taught when it has run, forked or ended after that as what it was:
 // a look may have read what it has executed since.
@@ -83,7 +85,7 @@ func TestTaughtWhenProven(t *testing.T) {
 			f, known := newProgramsFake(t)
 			p := f.executes(1, programA)
 			f.jobs.cancel(p)
-			f.programs.settled(p, atOffset(-8), true)
+			f.programs.settled(p, atOffset(-8), certainly)
 			require.Equal(t, Refuted, p.Confirm(), "it began with nothing")
 			f.advance(ms)
 			tc.then(f, p)
@@ -111,7 +113,7 @@ func TestTaughtByLastLook(t *testing.T) {
 	f.HandleEvent(exit(ended.ID()))
 	f.executesNext(replaced)
 	for _, p := range []*Process{ended, replaced} {
-		f.programs.settled(p, atOffset(-8), true)
+		f.programs.settled(p, atOffset(-8), certainly)
 	}
 	f.work()
 	require.Equal(t, map[record.FileKey][]record.LabelSource{programA: atOffset(-8)}, known.sources)

@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,84 @@ func TestRoomIsMade(t *testing.T) {
 		f.EndInterval()
 	}
 	f.knows(1, 3, 4)
+}
+
+// An exec that finds no room has replaced what ran before all the same: what is there now is not shown
+// for that, and it gives its place back.
+func TestExecWithoutRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		next   record.ProcessID
+		enters func(f *fake, next record.ProcessID)
+	}{
+		"exec": {image2, func(f *fake, next record.ProcessID) {
+			f.HandleEvent(execAt(next, f.now(), "/bin/two"))
+			f.Lookup(next, 42, nil)
+		}},
+		"a sample of it": {image2, func(f *fake, next record.ProcessID) { f.Lookup(next, 42, nil) }},
+		"its PID reused": {reused, func(f *fake, next record.ProcessID) { f.HandleEvent(exists(next)) }},
+	} {
+		for _, running := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, looked at meanwhile: %v", name, running), func(t *testing.T) {
+				f := crowd(t, 2)
+				f.lives(1, 8)
+				f.enters(1)
+				f.image(42, 500, "/bin/one")
+				p := f.Lookup(image1, 42, nil)
+				f.work()
+				f.Hold(p)
+				f.advance(int64(sampleDelay + execDuration + time.Second))
+				before := p.Info()
+				require.Equal(t, "one", before.Name)
+
+				mapping := record.Event{Kind: record.EventMapping, PID: 42}
+				f.HandleEvent(mapping)
+				var w work
+				if running {
+					got, todo := f.next()
+					require.Same(t, p, got)
+					w = todo
+				}
+				refused := f.Stats().Refused
+				tc.enters(f, tc.next)
+				require.Greater(t, f.Stats().Refused, refused)
+				require.NotContains(t, f.byID, tc.next)
+				require.True(t, p.exited)
+				f.image(42, tc.next.StartNs/1e7, "/bin/two")
+				f.write(42, "maps", "30000-40000 r-xp 00000000 00:00 0 [two]\n")
+				if running {
+					f.run(p, w, &f.scratch)
+					f.done(p)
+				}
+				f.HandleEvent(mapping)
+				f.lookAgain()
+				require.Same(t, before, p.Info())
+				f.takeBack()
+				require.True(t, f.published.forgotten(image1))
+
+				f.EndInterval()
+				f.EndInterval()
+				require.NotZero(t, f.Lookup(tc.next, 42, nil).Handle(), "there is room")
+				f.work()
+				require.Equal(t, "two", f.process(tc.next).Info().Name)
+				require.Same(t, before, p.Info())
+			})
+		}
+	}
+}
+
+// When an exec that found no room was is known from its event: a sample that comes later does not make
+// it earlier.
+func TestExecWithoutRoomIsDated(t *testing.T) {
+	f := crowd(t, 2)
+	f.lives(1, 8)
+	f.enters(1)
+	f.image(42, 500, "/bin/one")
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	f.advance(int64(execDuration) + ms)
+	f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
+	f.Lookup(image2, 42, nil)
+	require.Equal(t, "one", p.Info().Name)
 }
 
 // What waits for its turn makes room, too, and waits no longer. What the kernel has copied for it at

@@ -156,6 +156,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
 			t.counts.refused.Add(1)
+			t.endOlder(id, replacedNs)
 			return nil
 		}
 	}
@@ -172,20 +173,30 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 		t.finish(p) // a late sample of an image that has been replaced
 		return p
 	}
-	if older != nil {
-		t.finish(older)
-		older.older = nil
-		if older.id.StartNs == id.StartNs { // by exec
-			p.older, p.beganAs = older, older.presumedUser()
-			p.quarantinedNs = older.quarantinedNs
-			t.replaced(older, uint64(max(replacedNs, 1)))
-		}
+	t.endOlder(id, replacedNs)
+	if older != nil && older.id.StartNs == id.StartNs { // by exec
+		p.older, p.beganAs = older, older.presumedUser()
+		p.quarantinedNs = older.quarantinedNs
 	}
 	t.newest[id.TGID] = p
 	if pid != 0 {
 		t.byPID[pid] = p
 	}
 	return p
+}
+
+// endOlder notes that a process has ended, or was replaced by an exec, since there is a newer one,
+// which may have found no room.
+func (t *Table) endOlder(id record.ProcessID, replacedNs int64) {
+	older := t.newest[id.TGID]
+	if older == nil || !id.After(older.id) {
+		return
+	}
+	t.finish(older)
+	older.older = nil
+	if older.id.StartNs == id.StartNs && older.replacedNs == 0 { // else an event has told when
+		t.replaced(older, uint64(max(replacedNs, 1)))
+	}
 }
 
 func (t *Table) replaced(p *Process, ns uint64) {

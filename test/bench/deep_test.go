@@ -31,6 +31,10 @@ const (
 // settleReports are emitted before the first case is measured: what a collector does at its start is no sample's.
 var settleReports = testutil.Size(2, 0, 0)
 
+// memoryFigure is the resident memory that a receiver adds to its collector; withMapsFigure
+// has its BPF maps besides, which are the kernel's memory and count for its cgroup.
+const memoryFigure, withMapsFigure = "receiver MiB", "with BPF maps MiB"
+
 // wholeFigure is the share of a load's samples whose stacks are as deep as they should be;
 // wholeAtLeafFigure that of samples whose depth is known.
 const wholeFigure, wholeAtLeafFigure = "whole", "whole at the leaf"
@@ -117,7 +121,7 @@ func (b *deepBench) measure(order []string, rate deepRate) map[string]paired.Fig
 	}
 	for _, s := range sides {
 		figures := all[s.subject]
-		figures["maps MiB"] = float64(mapBytes(b.t, s.c.pid())) / mib
+		figures["maps MiB"] = s.holds().maps
 		if b.derive != nil {
 			b.derive(figures)
 		}
@@ -155,7 +159,9 @@ func (b *deepBench) measureCase(one *deepCase, sides []*side, rate deepRate, all
 		require.NotZero(t, cost.bpf.runs)
 		figures[at+"BPF µs"] = cost.bpf.perRun() / 1e3
 		figures[at+"CPU µs"] = cost.cpu.Seconds() * 1e6 / float64(len(samples[i]))
-		figures[at+"receiver MiB"] = s.resident() - b.bare[s.subject]
+		holds := s.holds()
+		figures[at+memoryFigure] = holds.resident - b.bare[s.subject]
+		figures[at+withMapsFigure] = holds.all - b.bare[s.subject]
 		figures[at+"samples"] = float64(len(samples[i]))
 		figures[at+"hits"] = float64(cost.bpf.runs)
 	}
@@ -185,7 +191,7 @@ func (b *deepBench) measureCase(one *deepCase, sides []*side, rate deepRate, all
 // figures are the names of what is measured, in the order of tables.
 func (b *deepBench) figures() (names []string) {
 	for _, c := range b.cases {
-		for _, figure := range []string{"BPF µs", "CPU µs", "receiver MiB", "samples", "hits", wholeFigure, wholeAtLeafFigure} {
+		for _, figure := range []string{"BPF µs", "CPU µs", memoryFigure, withMapsFigure, "samples", "hits", wholeFigure, wholeAtLeafFigure} {
 			names = append(names, c.name+": "+figure)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *collector) steadyFor(settle, steady time.Duration) footprint {
 	used, d := cpuTime(c.t, c.pid())-before, time.Since(start)
 	return footprint{
 		resident:     readResidence(c.t, c.pid()),
-		maps:         mapBytes(c.t, c.pid()),
+		maps:         mapBytes(c.t, c.pid(), profilers()[ours].innerMaps),
 		cpuPerSecond: used.Seconds() / d.Seconds(),
 	}
 }

@@ -41,6 +41,8 @@ service:
 type profiler struct {
 	command []string
 	config  func(hz int) string
+	// innerMaps is what the names of its BPF maps within maps begin with.
+	innerMaps string
 }
 
 func profilers() map[string]*profiler {
@@ -51,6 +53,7 @@ func profilers() map[string]*profiler {
 				receiver := fmt.Sprintf("custom_labels: {samples_per_second: %d, report_interval: %v}", hz, reportInterval)
 				return fmt.Sprintf(profilerConfig, receiver, "custom_labels")
 			},
+			innerMaps: "unwind_table",
 		},
 		peer: {
 			command: []string{conditions, peerCollector},
@@ -58,6 +61,7 @@ func profilers() map[string]*profiler {
 				receiver := fmt.Sprintf("profiling: {samples_per_second: %d, reporter_interval: %v, reporter_jitter: 0}", hz, reportInterval)
 				return fmt.Sprintf(profilerConfig, receiver, "profiling")
 			},
+			innerMaps: "exe_id_to_",
 		},
 	}
 }

@@ -49,8 +49,17 @@ func (s *side) spent() spent {
 
 func (a spent) minus(b spent) spent { return spent{bpf: a.bpf.minus(b.bpf), cpu: a.cpu - b.cpu} }
 
-// resident is the memory of the collector in MiB.
-func (s *side) resident() float64 { return float64(readResidence(s.c.t, s.c.pid()).total) / mib }
+// A holding is memory in MiB.
+type holding struct {
+	resident float64 // of the process
+	maps     float64 // of its BPF maps
+	all      float64 // both, ring buffers once
+}
+
+func (s *side) holds() holding {
+	r, maps := readResidence(s.c.t, s.c.pid()), mapBytes(s.c.t, s.c.pid(), profilers()[s.subject].innerMaps)
+	return holding{float64(r.total) / mib, float64(maps) / mib, float64(r.total-r.maps+maps) / mib}
+}
 
 // awaitGap waits for the middle of the longest time in which neither of two sides emits:
 // what is then measured for some report intervals has as many reports of each.

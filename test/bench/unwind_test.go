@@ -72,7 +72,8 @@ func TestBenchUnwind(t *testing.T) {
 			at := c.name + ": "
 			claim(at+"BPF time a sample", at+"BPF µs", goalUnwindBPF)
 			claim(at+"CPU time a sample", at+"CPU µs", goalUnwindCPU)
-			claim(at+"memory of the receiver", at+"receiver MiB", goalUnwindMemory)
+			claim(at+"memory of the receiver", at+memoryFigure, goalUnwindMemory)
+			claim(at+"memory with its BPF maps", at+withMapsFigure, goalUnwindMemory)
 		}
 		claim("BPF maps", "maps MiB", goalUnwindMaps)
 	}

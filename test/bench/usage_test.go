@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 )
 
@@ -41,6 +43,8 @@ type residence struct {
 	// buffers is kernel buffers that are mapped into the process: the ring buffers and
 	// the perf events'.
 	buffers int64
+	// maps is the part of buffers that is BPF maps: ring buffers.
+	maps int64
 }
 
 func readResidence(t *testing.T, pid int) residence {
@@ -49,12 +53,13 @@ func readResidence(t *testing.T, pid int) residence {
 	require.NoError(t, err)
 	defer f.Close()
 	var r residence
-	buffer := false
+	buffer, bpfMap := false, false
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if !strings.HasSuffix(fields[0], ":") { // the head of a mapping
 			buffer = strings.Contains(lines.Text(), "anon_inode:")
+			bpfMap = strings.Contains(lines.Text(), "anon_inode:bpf-map")
 			continue
 		}
 		if len(fields) != 3 {
@@ -68,6 +73,9 @@ func readResidence(t *testing.T, pid int) residence {
 			if buffer {
 				r.buffers += kib << 10
 			}
+			if bpfMap {
+				r.maps += kib << 10
+			}
 		case "Anonymous:":
 			r.anonymous += kib << 10
 		}
@@ -76,33 +84,51 @@ func readResidence(t *testing.T, pid int) residence {
 	return r
 }
 
-// mapBytes is the kernel memory of all BPF maps that a process has open.
-func mapBytes(t *testing.T, pid int) int64 {
+// mapBytes is the kernel memory of all BPF maps of a process: those that it has open, and
+// those within maps, which it has closed, by what their names begin with.
+func mapBytes(t *testing.T, pid int, within string) int64 {
+	t.Helper()
+	open := openMaps(t, pid)
+	total := int64(0)
+	for id, err := ebpf.MapGetNextID(0); !errors.Is(err, os.ErrNotExist); id, err = ebpf.MapGetNextID(id) {
+		require.NoError(t, err)
+		m, err := ebpf.NewMapFromID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // gone meanwhile
+		}
+		require.NoError(t, err)
+		info, err := m.Info()
+		require.NoError(t, m.Close())
+		require.NoError(t, err)
+		if open[id] || strings.HasPrefix(info.Name, within) {
+			bytes, known := info.Memlock()
+			require.True(t, known)
+			total += int64(bytes)
+		}
+	}
+	return total
+}
+
+// openMaps has the BPF maps that a process has open.
+func openMaps(t *testing.T, pid int) map[ebpf.MapID]bool {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fdinfo", pid)
 	fds, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	byID := map[string]int64{}
+	open := map[ebpf.MapID]bool{}
 	for _, fd := range fds {
 		b, err := os.ReadFile(dir + "/" + fd.Name())
 		if os.IsNotExist(err) {
 			continue // closed meanwhile
 		}
 		require.NoError(t, err)
-		info := map[string]string{}
 		for line := range strings.Lines(string(b)) {
-			name, value, _ := strings.Cut(line, ":")
-			info[name] = strings.TrimSpace(value)
+			if text, found := strings.CutPrefix(line, "map_id:"); found {
+				id, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
+				require.NoError(t, err)
+				open[ebpf.MapID(id)] = true
+			}
 		}
-		if info["map_type"] == "" {
-			continue
-		}
-		byID[info["map_id"]], err = strconv.ParseInt(info["memlock"], 10, 64)
-		require.NoError(t, err)
 	}
-	total := int64(0)
-	for _, bytes := range byID {
-		total += bytes
-	}
-	return total
+	return open
 }
