@@ -15,7 +15,7 @@ import (
 
 const (
 	// packedBlock is how many functions are decompressed to find one of them.
-	packedBlock = 64
+	packedBlock = 128
 	// paddingPrefix begins the names of what lies before functions of the x86-64 kernel:
 	// half of all its symbols.
 	paddingPrefix = "__pfx_"
