@@ -16,11 +16,13 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // image shows one directory in as many containers, and returns their roots.
 func image(t *testing.T, containers int, files map[string][]byte) (roots []string) {
 	t.Helper()
+	testutil.RequireRoot(t)
 	base := t.TempDir()
 	mount := func(kind, at, options string) {
 		require.NoError(t, unix.Mount(kind, at, kind, 0, options))

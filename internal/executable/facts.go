@@ -58,27 +58,12 @@ type Plan struct {
 // VersionSymbol names an int that tells v0 and v1 apart.
 const VersionSymbol = "custom_labels_abi_version"
 
-// faultReader notes that a file could not be read. That it ends early is no fault, but how it is.
-type faultReader struct {
-	io.ReaderAt
-	fault error // the last one; nil: none
-}
-
-// ReadAt implements io.ReaderAt.
-func (r *faultReader) ReadAt(p []byte, off int64) (n int, err error) {
-	n, err = r.ReaderAt.ReadAt(p, off)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.fault = err
-	}
-	return n, err
-}
-
 // ReadFacts reads what there is to know of a file. Of one that is no ELF file that is HTLHash.
 func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
 	// Who asks a file may do without what it cannot read, so that no error comes of a fault.
-	noting := &faultReader{ReaderAt: r}
-	k, err := readFacts(noting, size)
-	k.Fault = noting.fault
+	in := &elffile.FaultReader{ReaderAt: r}
+	k, err := readFacts(in, size)
+	k.Fault = in.Fault
 	return k, err
 }
 

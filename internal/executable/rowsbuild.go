@@ -94,33 +94,30 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	return result, nil
 }
 
-// or is errClosed if the file could not be read, else err.
-func (r *faultReader) or(err error) error {
-	if r.fault != nil {
-		return fmt.Errorf("%w: %w", errClosed, r.fault)
+// faultOr is errClosed if a file could not be read, else err.
+func faultOr(file *elffile.FaultReader, err error) error {
+	if file.Fault != nil {
+		return fmt.Errorf("%w: %w", errClosed, file.Fault)
 	}
 	return err
 }
 
 // read makes rows, for a user, and loads them.
 func (r *Rows) read(contents io.ReaderAt, size int64, uid uint32) (fileRows, error) {
-	file := &faultReader{ReaderAt: contents}
+	file := &elffile.FaultReader{ReaderAt: contents}
 	e, err := elffile.New(file, size)
 	if err != nil {
-		return fileRows{}, file.or(err)
+		return fileRows{}, faultOr(file, err)
 	}
 	pace := budget.FilePace(r.cpuTime)
 	e.Pace(pace)
 	table, err := unwind.New(e, unwind.Limits{})
 	if err != nil {
-		return fileRows{}, file.or(err)
+		return fileRows{}, faultOr(file, err)
 	}
 	defer table.Close()
-	if err := file.or(nil); err != nil {
-		return fileRows{}, err
-	}
 	// The table has what could be read until then.
-	if err := pace(); err != nil {
+	if err := cmp.Or(faultOr(file, nil), pace()); err != nil {
 		return fileRows{}, err
 	}
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}

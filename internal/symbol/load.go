@@ -86,27 +86,12 @@ func (l *loader) load() (*functions, error) {
 		return nil, openError{err}
 	}
 	defer contents.Close()
-	in := &noting{ReaderAt: contents}
+	in := &elffile.FaultReader{ReaderAt: contents}
 	fs, err := l.read(in, size)
-	if in.fault != nil {
-		return nil, openError{in.fault}
+	if in.Fault != nil {
+		return nil, openError{in.Fault}
 	}
 	return fs, err
-}
-
-// noting notes that a file could not be read, for instance as it is another one by now.
-type noting struct {
-	io.ReaderAt
-	fault error // the last one; nil: none
-}
-
-// ReadAt implements io.ReaderAt.
-func (n *noting) ReadAt(p []byte, off int64) (int, error) {
-	done, err := n.ReaderAt.ReadAt(p, off)
-	if err != nil && !errors.Is(err, io.EOF) {
-		n.fault = err
-	}
-	return done, err
 }
 
 // read reads what is known of a file.
