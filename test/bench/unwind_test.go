@@ -32,7 +32,7 @@ const (
 // The peer's stacks end below 150 frames; deeper ones do not compare.
 var unwindDepths = []int{10, 100}
 
-var unwindRates = testutil.Size([]deepRate{{20, 2}, {97, 1}, {997, 1}}, []deepRate{{97, 3}}, []deepRate{{97, 1}})
+var unwindRates = testutil.Size([]deepRate{{20, 4}, {97, 4}, {997, 2}}, []deepRate{{97, 3}}, []deepRate{{97, 1}})
 
 var unwindRounds = testutil.Size(10, 1, 1)
 
