@@ -124,14 +124,18 @@ func lowered(v, limit int) uint32 {
 	return uint32(v)
 }
 
-// readDelay is ReadDelay, or as long as a CPU needs for a few samples. To wake up costs as
-// much CPU time as to read dozens of samples.
+// readDelay is ReadDelay, or as long as a CPU needs for a few samples, but at most MaxReadDelay. To wake
+// up costs as much CPU time as to read dozens of samples.
 func (c *Config) readDelay() time.Duration {
 	const samples = 4
 	if c.ReadDelay > 0 {
 		return c.ReadDelay
 	}
-	return min(max(samples*time.Second/time.Duration(c.SamplesPerSecond), minReadDelay), maxReadDelay)
+	delay := min(max(samples*time.Second/time.Duration(c.SamplesPerSecond), minReadDelay), maxReadDelay)
+	if c.MaxReadDelay > 0 {
+		delay = min(delay, c.MaxReadDelay)
+	}
+	return delay
 }
 
 // slowReadDelay is readDelay where there is no hurry: longer, unless MaxReadDelay is less, or as many

@@ -56,6 +56,7 @@ func TestHostileStacks(t *testing.T) {
 		"fp_kernel":     {record.OutcomeNoRows, 1},
 		"fp_misaligned": {record.OutcomeNoRows, 1},
 		"fp_below_sp":   {record.OutcomeNoRows, 1},
+		"fp_zero":       {record.OutcomeNoRows, 1},
 	}
 	if runtime.GOARCH == "amd64" {
 		kinds["split_word"] = result{record.OutcomePresent, 2}

@@ -59,6 +59,44 @@ func TestProgramSources(t *testing.T) {
 	require.Error(t, s.SetProgram(ev.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
 }
 
+// What user space has set of a process while it executes a program stays: the program's sources are not taken back
+// with it.
+func TestProgramSourcesMeanwhile(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s)
+	program := buildTarget(t)
+	f, err := os.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	key, err := s.NameFile(f)
+	require.NoError(t, err)
+	require.NoError(t, s.SetProgram(key, []record.LabelSource{{ABI: record.ABIV1, Offset: 8}}, false))
+	require.NoError(t, s.Follow())
+	cmd := exec.Command("/bin/sh", "-c", "read go; exec "+program+" labels-1")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	var ev record.Event
+	for ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid {
+		require.NoError(t, readEvent(s, &ev))
+	}
+	next := ev.Process
+	next.ExecID++
+	entry := record.ProcessEntry{Labelled: true}
+	sealProcess(&next, &entry)
+	require.NoError(t, s.objs.Processes.Put(&next, &entry))
+	require.NoError(t, in.Close())
+	for ev.Process != next {
+		require.NoError(t, readEvent(s, &ev))
+	}
+	require.Contains(t, keysOf[record.LabelSources](t, s.objs.LabelSources), next)
+	require.NoError(t, s.Forget(next))
+}
+
 // The first sample of a process that user space has not looked at is told, once, whatever it
 // began with, and whether labels are read or not.
 func TestFirstSampleIsTold(t *testing.T) {

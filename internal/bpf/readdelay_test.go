@@ -37,6 +37,11 @@ func TestSlowReadDelay(t *testing.T) {
 	}
 	require.Equal(t, 400*time.Millisecond, (&Config{SamplesPerSecond: 20, MaxReadDelay: 400 * time.Millisecond}).slowReadDelay())
 	require.Equal(t, 200*time.Millisecond, (&Config{SamplesPerSecond: 20, MaxReadDelay: 399 * time.Millisecond}).slowReadDelay())
+	for _, most := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+		c := Config{SamplesPerSecond: 20, MaxReadDelay: most}
+		require.Equal(t, most, c.readDelay())
+		require.Equal(t, most, c.slowReadDelay())
+	}
 }
 
 // Samples wait for long, but not in a hurry.

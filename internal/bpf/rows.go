@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -34,6 +35,7 @@ type tables struct {
 
 type loadedTable struct {
 	slot          uint32
+	m             *ebpf.Map
 	bytes, blocks int
 	files         []record.FileKey // that it is known for
 }
@@ -48,12 +50,13 @@ func (s *Sampler) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) 
 		return 0, fmt.Errorf("add unwind table: %w", ErrTooManyTables)
 	}
 	id := s.tables.next + 1
-	if err := s.loadTable(t, id, slot); err != nil {
+	m, err := s.loadTable(t, id, slot)
+	if err != nil {
 		s.tables.free = append(s.tables.free, slot)
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = loadedTable{slot: slot, bytes: t.KernelBytes(), blocks: t.Blocks()}
+	s.tables.slots[id] = loadedTable{slot: slot, m: m, bytes: t.KernelBytes(), blocks: t.Blocks()}
 	s.tables.bytes += t.KernelBytes()
 	return id, nil
 }
@@ -70,25 +73,27 @@ func (t *tables) take() (slot uint32, ok bool) {
 	return t.used - 1, true
 }
 
-func (s *Sampler) loadTable(t *record.UnwindTable, id record.TableID, slot uint32) error {
+func (s *Sampler) loadTable(t *record.UnwindTable, id record.TableID, slot uint32) (*ebpf.Map, error) {
 	pages := t.Pages()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "unwind_table", Type: ebpf.Array, Flags: unix.BPF_F_INNER_MAP,
 		KeySize: 4, ValueSize: record.UnwindPageBytes, MaxEntries: uint32(pages),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// The slot keeps the map.
-	defer m.Close()
 	w := tableWriter{m: m}
 	w.rules(t, id)
 	writeWords(&w, t.Index)
 	writeWords(&w, t.Rows)
-	if w.err != nil {
-		return w.err
+	if w.err == nil {
+		w.err = s.objs.UnwindTables.Put(slot, m)
 	}
-	return s.objs.UnwindTables.Put(slot, m)
+	if w.err != nil {
+		m.Close()
+		return nil, w.err
+	}
+	return m, nil
 }
 
 // tableWriter fills a table's map page by page.
@@ -142,6 +147,10 @@ func writeWords[T ~uint32](w *tableWriter, words []T) {
 
 // RemoveUnwindTable gives its memory back. Mappings that refer to it have no
 // rows any more.
+//
+// The map is closed last: to take it from its slot waits for the programs that look at it
+// (maybe_wait_bpf_programs, kernel/bpf/syscall.c), while kernels without the fix of
+// CVE-2023-52447 free at once what nothing but the slot has held.
 func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
@@ -160,5 +169,15 @@ func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 	delete(s.tables.slots, id)
 	s.tables.bytes -= table.bytes
 	s.tables.free = append(s.tables.free, table.slot)
-	return nil
+	return table.m.Close()
+}
+
+// close closes what the slots hold.
+func (t *tables) close() error {
+	var errs []error
+	for id, table := range t.slots {
+		errs = append(errs, table.m.Close())
+		delete(t.slots, id)
+	}
+	return errors.Join(errs...)
 }

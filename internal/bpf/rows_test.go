@@ -177,6 +177,27 @@ func TestTableBytes(t *testing.T) {
 	}
 }
 
+// What a program may still look at is freed when no program does: while a slot gives a table back, the
+// table is held.
+func TestTableOutlivesSlot(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
+	table := &record.UnwindTable{Rules: make([]record.UnwindRule, 1), Index: make([]uint32, 1), Rows: make([]record.UnwindRow, 1)}
+	id, err := s.AddUnwindTable(table)
+	require.NoError(t, err)
+	loaded := s.tables.slots[id]
+	// As RemoveUnwindTable does first.
+	require.NoError(t, s.objs.UnwindTables.Delete(loaded.slot))
+	var page [record.UnwindPageBytes]byte
+	require.NoError(t, loaded.m.Lookup(uint32(0), &page))
+	require.NoError(t, s.objs.UnwindTables.Put(loaded.slot, loaded.m))
+	require.NoError(t, s.RemoveUnwindTable(id))
+	require.Error(t, loaded.m.Lookup(uint32(0), &page), "closed in the end")
+	_, err = s.AddUnwindTable(table)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.Empty(t, s.tables.slots, "so does what is there at the end")
+}
+
 // There are as many slots as there may be tables.
 func TestTooManyTables(t *testing.T) {
 	var all tables

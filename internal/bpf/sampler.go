@@ -280,5 +280,8 @@ func (s *Sampler) Close() error {
 	if s.sideband != nil {
 		errs = append(errs, s.sideband.close())
 	}
-	return errors.Join(append(errs, s.contextHook.close(), s.objs.Close())...)
+	errs = append(errs, s.contextHook.close(), s.objs.Close())
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	return errors.Join(append(errs, s.tables.close())...)
 }

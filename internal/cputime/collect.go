@@ -1,6 +1,8 @@
 package cputime
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -20,12 +22,19 @@ type Collection struct {
 }
 
 // Collect returns all sums at a time, and lets go of the series of processes that are not
-// alive and have expired. Times do not go back: an earlier one than the last is moved
-// behind that.
+// alive and have expired. Times do not go back: one that is little earlier than the last is moved
+// behind that. Where it is earlier by more than maxClockBack, the clock was wrong before, and all
+// series begin anew.
 func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.bytes
+	if s.delivered == s.collections {
+		s.accept()
+	}
+	if unixNano+maxClockBack < s.last {
+		s.begin(unixNano)
+	}
 	unixNano = max(unixNano, s.last+1)
 	if s.expire(unixNano, alive) {
 		s.floor = s.last
@@ -37,6 +46,30 @@ func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collect
 		w.write(of)
 	}
 	return Collection{w.all, w.points, s.bytes - before}
+}
+
+// maxClockBack is by how much the clock may go back before sums begin anew: until it has caught up
+// all points have nearly the same time.
+const maxClockBack = uint64(time.Second)
+
+// begin has all series begin at a time, with what has not been accepted of them.
+func (s *Sums) begin(unixNano uint64) {
+	for _, of := range s.resources {
+		for _, se := range of.series {
+			se.ns -= se.accepted
+			se.accepted, se.start = 0, unixNano
+		}
+	}
+	s.floor, s.last = 0, 0
+}
+
+// accept notes that what was told in the last collection was accepted.
+func (s *Sums) accept() {
+	for _, of := range s.resources {
+		for _, se := range of.series {
+			se.accepted = se.told
+		}
+	}
 }
 
 // writer writes points, resource by resource.
@@ -111,6 +144,7 @@ const nanosecondsPerSecond = 1e9
 func (w *writer) point(p pmetric.NumberDataPoint, se *series) {
 	p.SetTimestamp(w.time)
 	p.SetStartTimestamp(min(pcommon.Timestamp(se.start), w.time))
+	se.told = se.ns
 	p.SetDoubleValue(float64(se.ns) / nanosecondsPerSecond)
 	attrs := p.Attributes()
 	for i, v := range se.values {

@@ -64,11 +64,13 @@ const (
 // series is one sum.
 type series struct {
 	seriesKey
-	of     *resource
-	values []string // by label key; "": none
-	ns     uint64
-	start  uint64 // Unix ns
-	bytes  int
+	of       *resource
+	values   []string // by label key; "": none
+	ns       uint64
+	start    uint64 // Unix ns
+	told     uint64 // of ns, in the last collection
+	accepted uint64 // in the last one that was accepted
+	bytes    int
 }
 
 func (s *series) add(ns uint64) {

@@ -241,7 +241,8 @@ func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	})
 	went := false
 	for _, of := range s.resources {
-		if of.owners == 0 && of.since <= s.delivered && now >= of.last && now-of.last >= uint64(s.opts.Expiry) {
+		of.last = min(of.last, now) // the clock may have been ahead
+		if of.owners == 0 && of.since <= s.delivered && now-of.last >= uint64(s.opts.Expiry) {
 			s.forget(of)
 			went = true
 		}

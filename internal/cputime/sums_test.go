@@ -164,8 +164,40 @@ func TestSumsByProcessAndLabel(t *testing.T) {
 	// Later batches add up; the start stays.
 	batch.StartUnixNano, batch.EndUnixNano = 105*second, 110*second
 	add(s, batch, r, hits{process: 2, set: set("tenant", "a"), n: 1})
-	p := points(t, s.Collect(100*second, allAlive).Metrics)["custom_labels.cpu.time "+two+" map[tenant:a]"]
-	require.Equal(t, point{0.07, 100 * second, 106*second + 1}, p, "the clock has gone back, and the points have not")
+	p := points(t, s.Collect(105*second, allAlive).Metrics)["custom_labels.cpu.time "+two+" map[tenant:a]"]
+	require.Equal(t, point{0.07, 100 * second, 106*second + 1}, p, "the clock has gone back a little, and the points have not")
+}
+
+// When the clock has been set back, times do not wait for it to be where it was: sums begin anew, with
+// what was not accepted before.
+func TestSumsClockSetBack(t *testing.T) {
+	const ahead = 3600 * second
+	s := New(testOptions())
+	sum := func(now uint64) point {
+		for _, p := range points(t, s.Collect(now, allAlive).Metrics) {
+			return p
+		}
+		return point{}
+	}
+	add1 := func(end uint64) {
+		add(s, Batch{StartUnixNano: end - 5*second, EndUnixNano: end}, &fakeProcesses{}, hits{process: 1})
+	}
+	add1(ahead + 100*second)
+	require.Equal(t, point{0.01, ahead + 95*second, ahead + 100*second}, sum(ahead+100*second))
+	s.Delivered()
+	add1(ahead + 105*second)
+	require.Equal(t, point{0.02, ahead + 95*second, ahead + 105*second}, sum(ahead+105*second), "which is refused")
+	add1(ahead + 110*second)
+	require.Equal(t, point{0.02, 110 * second, 110 * second}, sum(110*second))
+	s.Delivered()
+	add1(115 * second)
+	require.Equal(t, point{0.03, 110 * second, 115 * second}, sum(115*second))
+	s.Delivered()
+	// What has ended expires by the true time, though it was seen at a later one.
+	expiry := uint64(testOptions().Expiry)
+	require.Len(t, points(t, s.Collect(115*second+expiry-1, noneAlive).Metrics), 1)
+	s.Delivered()
+	require.Empty(t, s.Collect(115*second+expiry, noneAlive).Metrics)
 }
 
 // Values of different labels that read alike one after the other are different.
@@ -185,7 +217,7 @@ func TestSumsDoNotWrap(t *testing.T) {
 }
 
 // A series stays for the whole of Options.Expiry, and one of a batch that begins after the
-// time of collection begins at that.
+// time of collection begins at that, and ends then.
 func TestSumsTimes(t *testing.T) {
 	s := New(testOptions())
 	add(s, Batch{StartUnixNano: 100 * second, EndUnixNano: 100 * second}, &fakeProcesses{}, hits{process: 1})
@@ -193,9 +225,9 @@ func TestSumsTimes(t *testing.T) {
 		require.Equal(t, point{0.01, 50 * second, 50 * second}, p, name)
 	}
 	s.Delivered()
-	require.Len(t, points(t, s.Collect(100*second+uint64(testOptions().Expiry)-1, noneAlive).Metrics), 1)
+	require.Len(t, points(t, s.Collect(50*second+uint64(testOptions().Expiry)-1, noneAlive).Metrics), 1)
 	s.Delivered()
-	require.Empty(t, s.Collect(100*second+uint64(testOptions().Expiry), noneAlive).Metrics)
+	require.Empty(t, s.Collect(50*second+uint64(testOptions().Expiry), noneAlive).Metrics)
 }
 
 // Without label keys there is one series a process, whatever the labels are.

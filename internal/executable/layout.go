@@ -34,6 +34,10 @@ func (l *Layout) Bias(start, offset uint64) (bias uint64, ok bool) {
 	return elffile.LoadBias(l.Machine, l.Loads, start, offset, true)
 }
 
+// maxSharedBytes is how much of a file two segments may share where one ends and the next one
+// begins: a page, of which some kernels of aarch64 have 64 KiB.
+const maxSharedBytes = 64 << 10
+
 // texts are the executable parts of the file, for rows whose first block is at a virtual
 // address. Pages that two segments claim, and disagree about, are nobody's.
 func (l *Layout) texts(base uint64) (texts []record.FileText) {
@@ -42,17 +46,20 @@ func (l *Layout) texts(base uint64) (texts []record.FileText) {
 		if s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
 			continue
 		}
-		first, limit := s.Offset/page, (s.Offset+s.Filesz+page-1)/page
-		for first < limit {
+		end := s.Offset + s.Filesz
+		first, limit := s.Offset/page, (end-1)/page+1
+		if end < s.Offset || limit > math.MaxUint32 {
+			continue
+		}
+		// A file may say that its segments share any number of pages.
+		searched := min(limit, first+1+maxSharedBytes/page)
+		for first < searched {
 			if _, ok := l.Bias(0, first*page); ok {
+				texts = append(texts, record.FileText{FirstPage: uint32(first), LimitPage: uint32(limit), Text: int64(base - (s.Vaddr - s.Offset))})
 				break
 			}
 			first++
 		}
-		if limit > math.MaxUint32 || first >= limit {
-			continue
-		}
-		texts = append(texts, record.FileText{FirstPage: uint32(first), LimitPage: uint32(limit), Text: int64(base - (s.Vaddr - s.Offset))})
 	}
 	return texts
 }

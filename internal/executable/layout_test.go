@@ -4,12 +4,14 @@ package executable
 
 import (
 	"debug/elf"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const code, data = elf.PF_R | elf.PF_X, elf.PF_R | elf.PF_W
@@ -48,6 +50,19 @@ func TestBias(t *testing.T) {
 				require.Equal(t, tc.bias, bias)
 			}
 		})
+	}
+}
+
+// Pages of which two segments say different things are nobody's, however many a file says there are.
+func TestTexts(t *testing.T) {
+	page := uint64(os.Getpagesize())
+	require.Equal(t, []record.FileText{
+		{FirstPage: 0, LimitPage: 2, Text: 0x400000},
+		{FirstPage: 2, LimitPage: 3, Text: 0x400000 - int64(page)},
+	}, (&Layout{elf.EM_X86_64, []elffile.Segment{segment(code, 0, 0, page+0x500), segment(code, page+0x500, 2*page+0x500, page)}}).texts(0x400000))
+	for size, texts := range map[uint64]int{1 << 40: 1, 1 << 50: 0, 1 << 63: 0, 1<<64 - 1: 0} {
+		contradicts := Layout{elf.EM_X86_64, []elffile.Segment{segment(code, page, page, size), segment(code, 2*page, 0x10002000, size)}}
+		require.Len(t, contradicts.texts(0), texts, "%#x", size)
 	}
 }
 

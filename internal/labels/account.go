@@ -27,6 +27,7 @@ type account struct {
 type resultKey struct {
 	keys    *KeyMap
 	rules   *ruleSet
+	escaped uint32 // user.escaped
 	section string
 }
 
@@ -103,11 +104,11 @@ func (a *account) rules(r *Registry, from *Origin) *ruleSet {
 }
 
 // remember keeps the result of a read for the rest of the interval, if there is room.
-func (a *account) remember(keys *KeyMap, rules *ruleSet, section []byte, d *Decoded, bytes int) {
+func (a *account) remember(keys *KeyMap, rules *ruleSet, escaped uint32, section []byte, d *Decoded, bytes int) {
 	if a.resultBytes >= bytes || rules != nil && !rules.known {
 		return
 	}
-	a.results[resultKey{keys, rules, string(section)}] = d
+	a.results[resultKey{keys, rules, escaped, string(section)}] = d
 	a.resultBytes += decodedBytes + len(section) + readBytes*len(d.Reads)
 	if _, ok := a.keyMaps[keys]; !ok && keys != nil {
 		a.keyMaps[keys] = struct{}{}

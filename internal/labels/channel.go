@@ -27,6 +27,7 @@ type Channel struct {
 	lastRules   *ruleSet
 
 	bytes int
+	reads int // of these, of what was read
 }
 
 // NewChannel returns a Channel in its first interval.
@@ -54,13 +55,15 @@ func (c *Channel) Decode(from Origin, keys *KeyMap, section []byte) *Decoded {
 		c.last, c.lastAccount, c.lastRules = from, a, a.rules(c.registry, &from)
 	}
 	a, rules := c.lastAccount, c.lastRules
-	if d, ok := a.results[resultKey{keys, rules, string(section)}]; ok {
+	escaped := a.user.escaped.Load()
+	if d, ok := a.results[resultKey{keys, rules, escaped, string(section)}]; ok {
 		return d
 	}
-	before := a.bytes()
+	before, reads := a.bytes(), a.resultBytes
 	d := c.decode(a, rules, from.Executable, keys, section)
-	a.remember(keys, rules, section, d, c.registry.opts.Budgets.Bytes)
+	a.remember(keys, rules, escaped, section, d, c.registry.opts.Budgets.Bytes)
 	c.bytes += a.bytes() - before
+	c.reads += a.resultBytes - reads
 	return d
 }
 
@@ -134,7 +137,7 @@ func (c *Channel) EndInterval() {
 	c.others.user.use(c.number, c.others.used())
 	c.others.reset()
 	c.last, c.lastAccount, c.lastRules = Origin{}, nil, nil
-	c.bytes = 0
+	c.bytes, c.reads = 0, 0
 }
 
 // ForgetReads makes room without changing what is given out: sections have to be decoded
@@ -144,7 +147,11 @@ func (c *Channel) ForgetReads() {
 	for _, a := range c.accounts {
 		c.bytes -= a.forgetReads()
 	}
+	c.reads = 0
 }
+
+// ReadBytes are those of Bytes that ForgetReads frees.
+func (c *Channel) ReadBytes() int { return c.reads }
 
 // Bytes estimates the memory of what is remembered. The keys of the Registry are with its
 // first Channel.

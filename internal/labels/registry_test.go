@@ -221,6 +221,21 @@ func TestTypeConflicts(t *testing.T) {
 	}
 }
 
+// What was read of a key's values before they became text is not given out again.
+func TestTypeConflictForgets(t *testing.T) {
+	r := newTestRegistry(t, func(*Options) {})
+	ch := r.NewChannel()
+	value := func(section []byte) string {
+		d := ch.Decode(of(alice), nil, section)
+		r.Count(d)
+		return collected(d.Set)[0].Value
+	}
+	require.Equal(t, "\xff", value(v1(kv("a", "\xff"))))
+	require.Equal(t, "text", value(v1(kv("a", "text"))))
+	require.Equal(t, `\xff`, value(v1(kv("a", "\xff"))))
+	require.EqualValues(t, 2, statsOf(r, alice).Stringified)
+}
+
 // A thread context's attribute is another key than a label of its name.
 func TestTypesBySource(t *testing.T) {
 	r := newTestRegistry(t, func(o *Options) { o.OnConflict = func(Conflict) { t.Error("a conflict") } })

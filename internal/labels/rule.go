@@ -11,6 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
 // Action is what a Rule does to a label.
@@ -73,12 +74,10 @@ func (r *Rule) Validate() error {
 		errs = append(errs, fmt.Errorf("key %q looks like a regular expression and would match nothing: "+
 			"* stands for any characters and ? for one, as in %q", r.Key, glob))
 	}
-	switch {
-	case r.Executable == "":
-	case !doublestar.ValidatePattern(r.Executable):
-		errs = append(errs, fmt.Errorf("executable is not a valid glob: %q", r.Executable))
-	case strings.IndexAny(r.Executable, "/*{") != 0: // paths are absolute
-		errs = append(errs, fmt.Errorf("executable must begin with / or **, not %q", r.Executable))
+	if r.Executable != "" {
+		if err := targets.ValidatePath(r.Executable); err != nil {
+			errs = append(errs, fmt.Errorf("executable %w", err))
+		}
 	}
 	limit := 0
 	switch r.Action {

@@ -45,7 +45,7 @@ func TestRuleThatLooksLikeARegularExpression(t *testing.T) {
 	for _, key := range []string{"", "*", "http.*", "http.?", "a$b", "price^2", "a+b", "{a}", "a,b", "trace id"} {
 		require.NoError(t, (&Rule{Key: key, Action: Drop}).Validate(), key)
 	}
-	for _, executable := range []string{"python3", "usr/bin/*", "^/usr"} {
+	for _, executable := range []string{"python3", "usr/bin/*", "^/usr", "**shop", "{/usr,opt}/**"} {
 		require.ErrorContains(t, (&Rule{Executable: executable, Action: Drop}).Validate(), "executable must begin with / or **", executable)
 	}
 	for _, executable := range []string{"/usr/**", "**/python3", "{/usr,/opt}/**"} {

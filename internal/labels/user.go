@@ -22,6 +22,9 @@ type user struct {
 	held     *atomic.Int64                // bytes of the keys of all users
 	used     [maxChannels][NumBudgets]int // but BudgetKeys
 
+	// escaped counts keys whose values are of kind escapedValues: what was read before has other values.
+	escaped atomic.Uint32
+
 	overflow             [NumBudgets]atomic.Uint64
 	refused, stringified atomic.Uint64
 }
@@ -113,6 +116,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 				continue
 			}
 			e.name.kind = escapedValues
+			u.escaped.Add(1)
 		}
 		if e.name.kind == escapedValues {
 			t.stringified++

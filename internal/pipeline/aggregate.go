@@ -198,14 +198,14 @@ func (d *aggregator) handOverAt(now uint64) {
 	d.weigh()
 	pressure := d.memory.Pressure()
 	full := false
-	if d.batch.bytes >= d.batchBytes(pressure) {
+	if d.batch.full(d.maxBytes, d.batchBytes(pressure)) {
 		if d.batch.bytes < d.maxBytes {
 			d.counts.limits[LimitBatchesEarly].Add(1)
 		}
 		full = !d.handOverLargest()
-		if pressure >= budget.Scarce {
-			d.labels.ForgetReads()
-		}
+	}
+	if pressure >= budget.Scarce && d.labels.ReadBytes() >= minForgotten {
+		d.labels.ForgetReads()
 	}
 	ended := now >= d.endNs
 	if !full && !ended {

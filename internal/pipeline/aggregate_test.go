@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -320,6 +321,23 @@ func TestHandOverAt(t *testing.T) {
 	require.True(t, handsOver(first+uint64(10*interval)), "it is late by far")
 	require.False(t, handsOver(first+uint64(11*interval)-1))
 	require.True(t, handsOver(first+uint64(11*interval)))
+}
+
+// What was read of labels is forgotten where memory is short, however little is in the batch.
+func TestReadsForgotten(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	for i := range 200 {
+		d.labels.Decode(labels.Origin{}, nil, oneLabel(strings.Repeat("k", 1000), fmt.Sprint(i)))
+	}
+	read := d.labels.ReadBytes()
+	require.Greater(t, read, minForgotten)
+	d.handOverAt(d.batch.startMono)
+	require.Equal(t, read, d.labels.ReadBytes())
+	before := d.labels.Bytes()
+	d.memory.Add(budget.OfBatches, int(d.memory.Limit())*7/8)
+	d.handOverAt(d.batch.startMono)
+	require.Zero(t, d.labels.ReadBytes())
+	require.Equal(t, before-read, d.labels.Bytes())
 }
 
 // All that wait are bounded, whoever's they are.

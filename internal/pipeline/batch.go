@@ -94,6 +94,12 @@ func (b *batch) spares(uid uint32) bool {
 	return p == nil || p.bytes < sparedBytes
 }
 
+// full reports whether a batch has the bytes that it may have, or as many of samples as it may
+// have now: handing over what is sampled of a user makes no room where it is nothing yet.
+func (b *batch) full(most, now int) bool {
+	return b.bytes >= most || b.bytes-userBatchBytes*len(b.users) >= now
+}
+
 func (b *batch) samples() int {
 	n := 0
 	for _, p := range b.users {

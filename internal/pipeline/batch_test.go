@@ -190,6 +190,22 @@ func TestSparedUsers(t *testing.T) {
 	require.False(t, b.spares(20))
 }
 
+// A batch of many users, of each of whom little was sampled, is not full where memory is short: to hand
+// over what one of them has would make no room.
+func TestFullByManyUsers(t *testing.T) {
+	e, _ := testOutput(func(*Options) {})
+	b := e.newBatch(e.cpu)
+	const users = 200
+	for uid := range uint32(users) {
+		fill(b, uid, 1, "few")
+	}
+	most, sampled := b.bytes, b.bytes-users*userBatchBytes
+	require.Greater(t, userBatchBytes*users, sampled)
+	require.False(t, b.full(most+1, sampled+1))
+	require.True(t, b.full(most+1, sampled))
+	require.True(t, b.full(most, most))
+}
+
 // What is emptied is used again, by the same user first, and not kept without bound.
 func TestPartPool(t *testing.T) {
 	e, _ := testOutput(func(*Options) {})

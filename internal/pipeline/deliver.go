@@ -43,7 +43,7 @@ func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *de
 // deliverAll hands a batch to the next consumer: whole, or of each user apart. What its
 // metrics have said of its processes, its profiles say, too.
 func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
-	d.resolver.begin(b.users, infos)
+	d.resolver.begin(ctx, b.users, infos)
 	defer d.resolver.end()
 	if !d.byUser {
 		d.deliver(ctx, b, b.byUID(), b.startMono)

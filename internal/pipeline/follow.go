@@ -5,7 +5,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,14 +24,14 @@ type follower struct {
 	report  func(Concern, error)
 	sampler *bpf.Sampler
 	table   *process.Table
-	stream  *stream              // of the sampler, which counts the events that were lost
-	handle  func([]record.Event) // of the table
-	hurry   func()               // of the sampler
-	update  func() (bool, error) // the sampler's UpdateCPUs
-	seconds *wakeup.Waiter       // between two repairs
-	alarm   *wakeup.Alarm        // of the table, which closes it if it ever runs
-	some    atomic.Bool          // events were read since the last repair
-	stopped chan struct{}        // closed when sampling has ended
+	stream  *stream                   // of the sampler, which counts the events that were lost
+	handle  func([]record.Event) bool // of the table
+	hurry   func()                    // of the sampler
+	update  func() (bool, error)      // the sampler's UpdateCPUs
+	seconds *wakeup.Waiter            // between two repairs
+	alarm   *wakeup.Alarm             // of the table, which closes it if it ever runs
+	some    atomic.Bool               // events were read since the last repair
+	stopped chan struct{}             // closed when sampling has ended
 	done    sync.WaitGroup
 }
 
@@ -69,7 +68,7 @@ func (f *follower) scan() error {
 }
 
 // eventsAtOnce are taken note of together.
-const eventsAtOnce = 64
+const eventsAtOnce = 512
 
 func (f *follower) followProcesses() {
 	events := make([]record.Event, eventsAtOnce)
@@ -83,20 +82,14 @@ func (f *follower) followProcesses() {
 			return
 		}
 		f.some.Store(true)
-		f.handle(events[:n])
-		if slices.ContainsFunc(events[:n], begins) {
+		if f.handle(events[:n]) {
 			f.hurry()
 		}
 	}
 }
 
-// begins reports whether an event tells of a process that may be new, and so what its samples refer to.
-func begins(ev record.Event) bool {
-	return ev.Kind == record.EventExec || ev.Kind == record.EventFork || ev.Kind == record.EventSampled
-}
-
 func (f *follower) followMappings() {
-	err := f.sampler.ReadMappingEvents(f.table.HandleEvents)
+	err := f.sampler.ReadMappingEvents(func(events []record.Event) { f.table.HandleEvents(events) })
 	if !errors.Is(err, bpf.ErrClosed) {
 		f.degraded(ConcernMappingEvents, "mapping events have ended: libraries loaded later will be seen late", err)
 	}

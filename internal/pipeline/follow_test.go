@@ -49,11 +49,11 @@ func TestEventLoss(t *testing.T) {
 	var hurries atomic.Int64
 	hurry := p.follower.hurry
 	p.follower.hurry = func() { hurries.Add(1); hurry() }
-	p.follower.handle = func(events []record.Event) {
+	p.follower.handle = func(events []record.Event) bool {
 		for stalled.Load() {
 			time.Sleep(time.Millisecond)
 		}
-		p.table.HandleEvents(events)
+		return p.table.HandleEvents(events)
 	}
 	require.NoError(t, p.Start(t.Context()))
 	defer func() { require.NoError(t, p.Shutdown(context.Background())) }()
@@ -87,7 +87,7 @@ func TestMappingsLostWithCPU(t *testing.T) {
 	var wrong error
 	f := &follower{
 		log: zap.NewNop(), report: func(Concern, error) {},
-		handle: func(events []record.Event) { told = append(told, events...) },
+		handle: func(events []record.Event) bool { told = append(told, events...); return false },
 		update: func() (bool, error) { return lost, wrong },
 	}
 	f.followCPUs(&repairs{})

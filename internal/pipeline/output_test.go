@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -120,6 +121,30 @@ func TestFunctionsMakeRoom(t *testing.T) {
 		return !want()
 	}, time.Minute, 2*d.output.interval)
 	d.output.finish(t.Context())
+}
+
+// A batch waits for functions no longer than its interval allows, and not once its context has ended: the
+// batches behind it are everybody's.
+func TestFunctionsAwaited(t *testing.T) {
+	const interval = 400 * time.Millisecond
+	d, proc := testAggregator(t, func(o *Options) { o.ReportInterval, o.Symbols.Skip = interval, false }, nil)
+	defer d.output.symbols.close()
+	d.add(readProcess(t, d, proc, 2, "/bin/p", ""), timeOff{})
+	p, held := d.table.Process(d.sample.Process)
+	require.True(t, held)
+	d.table.WantFunctions(p, 10, []uint64{uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2)), 0x7f0000000000})
+	require.True(t, d.table.ReadsFunctions(p), "nobody reads them")
+	waits := func(ctx context.Context) time.Duration {
+		began := time.Now()
+		d.output.symbols.awaitFunctions(ctx, map[uint64]*process.Process{1: p})
+		return time.Since(began)
+	}
+	took := waits(t.Context())
+	require.GreaterOrEqual(t, took, interval/functionsShare)
+	require.Less(t, took, functionsPatience)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Less(t, waits(ended), interval/functionsShare)
 }
 
 // handOverAgain hands over a batch that has a sample.

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"context"
 	"maps"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -175,7 +176,7 @@ func (r *resolver) mapping(m *executable.Mapping) *profile.Mapping {
 }
 
 // begin prepares for a batch.
-func (r *resolver) begin(users map[uint32]*userBatch, infos map[uint64]*process.Info) {
+func (r *resolver) begin(ctx context.Context, users map[uint32]*userBatch, infos map[uint64]*process.Info) {
 	clear(r.processes)
 	r.infos = infos
 	for _, p := range users {
@@ -185,7 +186,7 @@ func (r *resolver) begin(users map[uint32]*userBatch, infos map[uint64]*process.
 	clear(r.mappings)
 	clear(r.modules) // one may have been replaced
 	r.symbolizer.refresh()
-	r.symbolizer.awaitFunctions(r.processes)
+	r.symbolizer.awaitFunctions(ctx, r.processes)
 }
 
 // only says that what follows is the batch of one user.

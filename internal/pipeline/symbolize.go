@@ -42,6 +42,8 @@ type symbolizer struct {
 	frames []symbol.Frame              // scratch
 	ran    []langruntime.Frame         // scratch
 	wrote  map[*process.Info]generated // of the batch
+
+	patience time.Duration // of a batch, for functions
 }
 
 func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budgets) *symbolizer {
@@ -63,6 +65,8 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 		files:  symbol.NewCache[procfs.FileID](options(o.Symbols.MaxBytes - forMaps)),
 		maps:   symbol.NewPerfMaps[uint64](options(forMaps)),
 		wrote:  map[*process.Info]generated{},
+
+		patience: min(functionsPatience, o.ReportInterval/functionsShare),
 	}
 }
 
@@ -120,20 +124,23 @@ func (s *symbolizer) functions(to []profile.Line, p *process.Process, word recor
 	return to
 }
 
-// How long a batch waits for functions that were first seen just before its end.
+// How long a batch waits for functions that were first seen just before its end: at most a share of
+// its interval, since the next one waits behind it.
 const (
 	functionsPatience = 200 * time.Millisecond
+	functionsShare    = 8 // of the interval
 	functionsPause    = 5 * time.Millisecond
 )
 
-// awaitFunctions waits for functions of a batch's processes that are still to be read.
-func (s *symbolizer) awaitFunctions(processes map[uint64]*process.Process) {
+// awaitFunctions waits for functions of a batch's processes that are still to be read, or until
+// ctx ends.
+func (s *symbolizer) awaitFunctions(ctx context.Context, processes map[uint64]*process.Process) {
 	if s == nil {
 		return
 	}
-	deadline := time.Now().Add(functionsPatience)
+	deadline := time.Now().Add(s.patience)
 	for _, p := range processes {
-		for s.table.ReadsFunctions(p) && time.Now().Before(deadline) {
+		for s.table.ReadsFunctions(p) && ctx.Err() == nil && time.Now().Before(deadline) {
 			time.Sleep(functionsPause)
 		}
 	}

@@ -34,6 +34,9 @@ func (d *aggregator) weigh() {
 	}
 }
 
+// minForgotten are how many bytes of remembered reads are worth forgetting: each takes a look at all users.
+const minForgotten = 64 << 10
+
 // batchBytes is at how many bytes a batch is handed over: the less memory there is left,
 // the sooner.
 func (d *aggregator) batchBytes(p budget.Pressure) int {

@@ -35,15 +35,23 @@ const (
 // HandleEvents takes note of events, in their order. It does no I/O and never blocks. An event
 // of a process for which there is no room is counted (Stats.Refused), and the
 // process enters with its first sample when there is. Workers are woken for what is left to be
-// done after all of them: most short programs have ended by then.
-func (t *Table) HandleEvents(events []record.Event) {
+// done after all of them: most short programs have ended by then. It reports whether some tell of
+// what the samples of a process may refer to.
+func (t *Table) HandleEvents(events []record.Event) (begins bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.jobs.hold()
+	t.findPassing(events)
 	for i := range events {
-		t.handle(&events[i])
+		ev := &events[i]
+		t.handle(ev)
+		switch ev.Kind {
+		case record.EventExec, record.EventFork, record.EventSampled:
+			begins = begins || !t.passing.has(ev.Process)
+		}
 	}
 	t.jobs.release()
+	return begins
 }
 
 // HandleEvent is HandleEvents with one.
@@ -54,7 +62,9 @@ func (t *Table) handle(ev *record.Event) {
 	case record.EventExists:
 		t.exists(ev)
 	case record.EventExec:
-		t.exec(ev)
+		if !t.passing.has(ev.Process) {
+			t.exec(ev)
+		}
 	case record.EventFork:
 		t.fork(ev)
 	case record.EventExit:
@@ -123,6 +133,12 @@ func (t *Table) exec(ev *record.Event) {
 
 func (t *Table) fork(ev *record.Event) {
 	p, parent := t.byID[ev.Process], t.byID[ev.Parent]
+	if parent != nil && int64(ev.TimeNs) >= parent.lessonNs.Load() {
+		t.prove(parent)
+	}
+	if t.passing.has(ev.Process) {
+		return
+	}
 	sampled := p != nil // a sample was faster than the event
 	if !sampled {
 		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs), false); p == nil {
@@ -131,9 +147,6 @@ func (t *Table) fork(ev *record.Event) {
 		if parent != nil {
 			p.beganAs = parent.presumedUser()
 		}
-	}
-	if parent != nil && int64(ev.TimeNs) >= parent.lessonNs.Load() {
-		t.prove(parent)
 	}
 	if presumed := p.inherit(parent); presumed || !sampled { // a look has not settled what is presumed
 		t.scheduleLoad(p, forkSettle)

@@ -111,6 +111,12 @@ func (p *Process) inherit(parent *Process) (presumed bool) {
 	return true
 }
 
+// learnt reports whether noteWithout has no more to learn of a program. The table is locked.
+func (k *knownPrograms) learnt(program record.FileKey) bool {
+	n := k.without[program]
+	return program == (record.FileKey{}) || n == sometimesWith || n == enoughWithout
+}
+
 // noteWithout counts the processes of a program that have no label sources, or none that
 // could be found before they ended. The table is locked.
 func (k *knownPrograms) noteWithout(p *Process, sources []record.LabelSource) {
@@ -120,7 +126,7 @@ func (k *knownPrograms) noteWithout(p *Process, sources []record.LabelSource) {
 		return
 	case len(sources) > 0:
 		n = sometimesWith
-	case p.countedWithout || n == sometimesWith || n == enoughWithout:
+	case p.countedWithout || k.learnt(p.program):
 		return
 	default:
 		p.countedWithout = true

@@ -47,6 +47,7 @@ type Table struct {
 	jobs     *jobs
 	hanging  hanging
 	spares   spares
+	passing  passing
 	// forgetting is how many have ended of which something is still to be taken back.
 	forgetting int
 	// functionsInterval counts the calls of HandedOver.
@@ -70,6 +71,7 @@ func NewTable(opts Options) *Table {
 		byPID:    map[int]*Process{},
 		newest:   map[uint32]*Process{},
 		hanging:  hanging{users: map[uint32]*userLooks{}},
+		passing:  passing{lives: map[life]told{}},
 
 		userBytes: map[uint32]int{},
 

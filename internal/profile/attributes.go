@@ -78,7 +78,8 @@ func (b *build) addLabel(a *setAttributes, l labels.Label, prefix string) {
 // appendAttributes appends the attributes of an entry. Ours come first and in a
 // fixed order, the set's are sorted: equal sets of attributes are equal lists.
 func (b *build) appendAttributes(to []int32, k *key, link linkRef, set setAttributes) []int32 {
-	if b.opts.ThreadID && k.overflow != stackOverflow {
+	// A thread that the reader's PID namespace does not show has no number.
+	if b.opts.ThreadID && k.tid != 0 && k.overflow != stackOverflow {
 		to = append(to, b.tables.attribute(intAttr(attrThreadID, int64(k.tid))))
 	}
 	if b.opts.ThreadName && k.overflow != stackOverflow {

@@ -48,6 +48,16 @@ func TestOneSample(t *testing.T) {
 	require.Zero(t, profile.Samples().At(0).Values().Len())
 }
 
+// A thread that the reader's PID namespace does not show has no number.
+func TestNoThreadNumber(t *testing.T) {
+	b := NewBuilder(Options{ThreadID: true, Period: 1})
+	s := sample()
+	s.TID = 0
+	b.Add(&s)
+	p, _ := b.Build(&resolver{}, 1000, 2000)
+	require.NotContains(t, flatten(t, p)[0].attrs, "thread.id")
+}
+
 // Each part of the key alone keeps samples apart, if it is to.
 func TestAggregationKey(t *testing.T) {
 	for name, tc := range map[string]struct {

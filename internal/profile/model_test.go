@@ -166,7 +166,7 @@ func (r *reference) add(s *Sample) {
 	if len(names) == 0 {
 		f.stack = "[unknown]"
 	}
-	if r.opts.ThreadID {
+	if r.opts.ThreadID && s.TID != 0 {
 		f.attrs["thread.id"] = int64(s.TID)
 	}
 	if r.opts.ThreadName && len(s.Comm) > 0 {

@@ -43,19 +43,22 @@ func (s *Selector) Validate() error {
 		return errors.New("a selector must have at least one of executable, cgroup, cgroup_id, container_id, uid and pid")
 	}
 	var errs []error
-	for _, glob := range []struct{ name, pattern string }{
-		{"executable", s.Executable}, {"cgroup", s.Cgroup}, {"container_id", s.ContainerID},
+	for _, glob := range []struct {
+		name, pattern string
+		path          bool
+	}{
+		{"executable", s.Executable, true}, {"cgroup", s.Cgroup, true}, {"container_id", s.ContainerID, false},
 	} {
-		if len(glob.pattern) > MaxGlobBytes {
+		switch {
+		case glob.pattern == "":
+		case len(glob.pattern) > MaxGlobBytes:
 			errs = append(errs, fmt.Errorf("%s must have at most %d bytes, not %d", glob.name, MaxGlobBytes, len(glob.pattern)))
-		} else if !doublestar.ValidatePattern(glob.pattern) {
+		case glob.path:
+			if err := ValidatePath(glob.pattern); err != nil {
+				errs = append(errs, fmt.Errorf("%s %w", glob.name, err))
+			}
+		case !doublestar.ValidatePattern(glob.pattern):
 			errs = append(errs, fmt.Errorf("%s is not a valid glob: %q", glob.name, glob.pattern))
-		}
-	}
-	// Paths are absolute, so that another glob would silently match nothing.
-	for _, path := range []struct{ name, pattern string }{{"executable", s.Executable}, {"cgroup", s.Cgroup}} {
-		if path.pattern != "" && !strings.HasPrefix(path.pattern, "/") && !strings.HasPrefix(path.pattern, "**") && !strings.HasPrefix(path.pattern, "{") {
-			errs = append(errs, fmt.Errorf("%s must begin with / or **, not %q", path.name, path.pattern))
 		}
 	}
 	if scheme, id, found := strings.Cut(s.ContainerID, "://"); found {

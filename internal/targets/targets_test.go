@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,8 +118,8 @@ func TestSelectorValidate(t *testing.T) {
 		"cgroup":       {Selector{Cgroup: "/{a"}, `cgroup is not a valid glob: "/{a"`},
 		"container id": {Selector{ContainerID: "a\\"}, `container_id is not a valid glob: "a\\"`},
 		"long":         {Selector{ContainerID: strings.Repeat("a", MaxGlobBytes+1)}, "container_id must have at most 1024 bytes, not 1025"},
-		"relative":     {Selector{Executable: "postgres"}, `executable must begin with / or **, not "postgres"`},
-		"service":      {Selector{Cgroup: "nginx.service"}, `cgroup must begin with / or **, not "nginx.service"`},
+		"relative":     {Selector{Executable: "postgres"}, `executable must begin with / or **/, not "postgres"`},
+		"service":      {Selector{Cgroup: "nginx.service"}, `cgroup must begin with / or **/, not "nginx.service"`},
 		"runtime":      {Selector{ContainerID: "docker://abc"}, `container_id must be the id alone, "abc", not "docker://abc"`},
 		"path":         {Selector{ContainerID: "/docker/abc"}, `container_id must be the id alone, without /, not "/docker/abc"`},
 		"short":        {Selector{ContainerID: "4F5e6a7b8c9d"}, `container_id must be a whole id, 64 hexadecimal digits in lower case, or a glob, such as "4f5e6a7b8c9d*", not "4F5e6a7b8c9d"`},
@@ -126,6 +127,19 @@ func TestSelectorValidate(t *testing.T) {
 		"pid":          {Selector{PID: -1}, "pid must be positive, not -1"},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, tc.selector.Validate(), tc.want) })
+	}
+	// ** is as * but where it is a whole part of a path.
+	for glob, wrong := range map[string]string{
+		"**shop": "**shop", "**.service": "**.service", "*/shop": "*/shop", "{postgres,mysqld}": "postgres",
+		"{/a,b}": "b", "{/a,{/b,c}d}/e": "cd/e", "{,/usr}bin/sh": "bin/sh", "{[,]/x,/y}": "[,]/x", "{**}x": "**x", `\/a`: `\/a`,
+		strings.Repeat("{,}", 300) + "x": "x",
+	} {
+		s := Selector{Executable: glob}
+		require.ErrorContains(t, s.Validate(), fmt.Sprintf("executable must begin with / or **/, not %q", wrong))
+	}
+	for _, glob := range []string{"/a", "**", "**/x", "{/a/**,**/b}", "{,/usr}/bin/sh", "{{/a,/b},**}/c", "{/[}]x,/y}", strings.Repeat("{,}", 300) + "/x"} {
+		s := Selector{Cgroup: glob}
+		require.NoError(t, s.Validate(), glob)
 	}
 	for _, id := range []string{strings.Repeat("4f", 32), "4f*", "4f?", "[4]f", "{4f,5e}"} {
 		s := Selector{ContainerID: id}

@@ -14,6 +14,10 @@ import (
 // has 1 GiB (runtime.call1073741824).
 const maxDelta = 1<<31 - 64
 
+// functionWork is what a function of Go's table counts of what is read of the file: its two
+// entries and its description, which may lie anywhere.
+const functionWork = 128
+
 // readGo adds the rows of Go's functions, of which .eh_frame says nothing and
 // .debug_frame, where it was not stripped, knows no frame register. They are
 // made of pclntab, by which Go's runtime unwinds too. ok is false if the file
@@ -29,6 +33,9 @@ func (b *builder) readGo() (ok bool, err error) {
 	r := gopclntab.NewReader(table, b.file.Source())
 	var stop error
 	err = r.Functions(func(f gopclntab.Func) bool {
+		if stop = b.file.Work(functionWork); stop != nil {
+			return false
+		}
 		if f.End <= f.Entry || !b.executable(f.Entry, f.End) {
 			b.stats.Counts[ReasonOutside]++
 			return true

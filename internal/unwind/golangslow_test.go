@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,6 +34,26 @@ func slowGoTable(t *testing.T, data []byte) {
 		at := code + uint64(binary.LittleEndian.Uint32(table[code+8*i+4:]))
 		binary.LittleEndian.PutUint32(table[at+16:], 1)
 	}
+}
+
+// To go through the functions of a Go program is work, which ends when there has been too much of it.
+func TestGoWork(t *testing.T) {
+	paths := testutil.BuildGoTables(t)
+	data, err := os.ReadFile(paths[0])
+	require.NoError(t, err)
+	functions := func(pace func() error) int {
+		e, err := elffile.New(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		e.Pace(pace)
+		made, err := unwind.New(e, unwind.Limits{})
+		require.NoError(t, err)
+		defer made.Close()
+		return made.Stats.GoFunctions
+	}
+	all := functions(func() error { return nil })
+	some := functions(func() error { return errors.New("too much") })
+	require.NotZero(t, some)
+	require.Less(t, some, all)
 }
 
 // A Go program whose tables take too many steps has no rows, and says why.

@@ -143,6 +143,10 @@ begin fp_kernel
 	ldr	x29, =KERNEL
 	stay
 
+begin fp_zero
+	mov	x29, xzr
+	stay
+
 begin fp_misaligned
 	mov	x29, sp
 	add	x29, x29, #1

@@ -139,6 +139,10 @@ begin fp_kernel
 	movq	$KERNEL, %rbp
 	stay
 
+begin fp_zero
+	xorl	%ebp, %ebp
+	stay
+
 /* These two would have a caller. */
 begin fp_misaligned
 	subq	$64, %rsp

@@ -35,7 +35,7 @@ static __noinline void tell_sampled(const struct task_struct *task)
 		return;
 	}
 	fill_event(ev, task, EVENT_SAMPLED);
-	submit_event(ev, false);
+	submit_event(ev, FIELD(task, flags) & PF_EXITING);
 }
 
 SEC("perf_event")
@@ -98,13 +98,17 @@ static __always_inline bool inherit_runtime(const struct process_id *parent, con
 /* Sets the entry of a process that begins. What it says that there is goes with it where there is no room. */
 static __always_inline void begin(const struct process_id *id, struct process_entry *entry)
 {
+	struct process_entry *known;
+
 	entry->by_sample = 1;
 	entry->seal = seal_of(entry, id);
 	if (!bpf_map_update_elem(&processes, id, entry, BPF_NOEXIST))
 		return;
-	if (entry->labelled)
+	/* Or user space has set one meanwhile, and what belongs to it. */
+	known = bpf_map_lookup_elem(&processes, id);
+	if (entry->labelled && !(known && known->labelled))
 		bpf_map_delete_elem(&label_sources, id);
-	if (entry->runtime)
+	if (entry->runtime && !(known && known->runtime))
 		bpf_map_delete_elem(&runtimes, id);
 }
 
@@ -160,7 +164,9 @@ int process_fork(__u64 *ctx)
 	known = bpf_map_lookup_elem(&processes, &parent_id);
 	/* What the child inherits is what its parent has said of itself by now. */
 	labelled = known && known->labelled;
-	if (known)
+	/* Who shares its parent's memory executes something at once: it costs more to set its entry, which the exec
+	 * takes back, than to walk its stack without, if it is sampled at all. */
+	if (known && (child->mm != parent->mm || labelled || known->runtime || known->filtered || !has_mapping_tree()))
 		inherit(known, &parent_id, &child_id);
 	ev = reserve_event(0);
 	if (!ev)

@@ -105,6 +105,8 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 
 	if (has_user)
 		find_entry(s);
+	else /* it ends, and may not have been sampled before */
+		s->entry.by_sample = !s->header.kernel_thread;
 	if (read_labels && unlikely(s->entry.labelled))
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)

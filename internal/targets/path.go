@@ -1,0 +1,61 @@
+package targets
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// ValidatePath reports a pattern that is no glob, and one that no absolute path matches by how it
+// begins: with neither / nor ** as a whole part of a path. Of alternatives each has to begin so.
+func ValidatePath(pattern string) error {
+	if !doublestar.ValidatePattern(pattern) {
+		return fmt.Errorf("is not a valid glob: %q", pattern)
+	}
+	seen := map[string]bool{}
+	for open := []string{pattern}; len(open) > 0; {
+		p := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		if inside, rest, ok := alternatives(p); ok {
+			for _, alternative := range slices.Backward(inside) {
+				open = append(open, alternative+rest)
+			}
+		} else if !strings.HasPrefix(p, "/") && p != "**" && !strings.HasPrefix(p, "**/") {
+			return fmt.Errorf("must begin with / or **/, not %q", p)
+		}
+	}
+	return nil
+}
+
+// alternatives splits what begins with them. It finds the ends as doublestar does.
+func alternatives(pattern string) (inside []string, rest string, ok bool) {
+	if !strings.HasPrefix(pattern, "{") {
+		return nil, "", false
+	}
+	depth, class, start := 0, false, 1
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '{':
+			depth++
+		case c == ',' && depth == 1:
+			inside, start = append(inside, pattern[start:i]), i+1
+		case c == '}':
+			if depth--; depth == 0 {
+				return append(inside, pattern[start:i]), pattern[i+1:], true
+			}
+		}
+	}
+	return nil, "", false
+}
