@@ -3,7 +3,7 @@
  * Processes that come and go. The name of each begins with "churn-", before and after it
  * executes something: by that samples of them are told from those of other processes.
  *
- *   pace PROGRAM PER_SECOND SECONDS       executes a program at a steady pace
+ *   pace PROGRAM PER_SECOND SECONDS       executes a program so often
  *   boxes DIR PER_SECOND SECONDS LIFE     the same of spin in containers of one image: each
  *                                         has its own PIDs and mounts, among them an overlay
  *                                         of DIR/image, which has this program as /churn-box;
@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000ULL
+#define GOLDEN_RATIO 0.6180339887498949 /* its multiples are evenly spread between whole numbers */
 
 static void check(int failed, const char *what)
 {
@@ -74,14 +75,18 @@ static long reap(int options)
 	return n;
 }
 
-/* What is late starts at once; what would start after the end does not. */
+/*
+ * Each starts at another point of its part of a second: samples that are taken at a steady pace, too, would meet all
+ * of them or none. What is late starts at once; what would start after the end does not.
+ */
 static long keep_pace(double per_second, double seconds, void (*start)(long i, void *arg), void *arg)
 {
 	uint64_t begin = now_ns(), end = begin + seconds * SECOND_NS;
 	long started = 0, ended = 0;
 
 	for (;; started++) {
-		uint64_t due = begin + started * (SECOND_NS / per_second);
+		double within = started * GOLDEN_RATIO;
+		uint64_t due = begin + (started + within - (long)within) * (SECOND_NS / per_second);
 
 		if (due >= end || now_ns() >= end)
 			break;
