@@ -150,7 +150,7 @@ func TestConfigInvalid(t *testing.T) {
 			"labels::rules::3: limit is for the actions cap_value_bytes and cap_distinct_values, not for hash",
 			"labels::rules::4: limit must be between 1 and 1024, not 0", `labels::rules::4: name "a" is another rule's, too`,
 			"labels::rules::5: limit must be between 1 and 100000, not 100001",
-			"labels::rules::6: uid must be between 0 and 4294967295, not -1", `executable must begin with / or **, not "python"`,
+			"labels::rules::6: uid must be between 0 and 4294967295, not -1", `executable must begin with / or **/, not "python"`,
 			`labels::rules::7: executable is not a valid glob: "/["`,
 			"labels::rules::8: to is for the action rename, not for drop",
 		},

@@ -110,7 +110,7 @@ func (s *sampling) followProcesses() {
 }
 
 func (s *sampling) followMappings() {
-	s.ended(s.sampler.ReadMappingEvents(s.table.HandleEvents))
+	s.ended(s.sampler.ReadMappingEvents(func(events []record.Event) { s.table.HandleEvents(events) }))
 }
 
 func (s *sampling) ended(err error) {
