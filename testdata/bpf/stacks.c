@@ -17,8 +17,8 @@
 	kind(wild_sp) kind(kernel_sp) kind(far_cfa) kind(cfa_below) kind(cfa_stays) kind(kernel_caller)                \
 		kind(calls_itself) kind(ends_in_call) kind(signal_loop) kind(fp_circle) kind(fp_unmapped)              \
 			kind(fp_kernel) kind(fp_misaligned) kind(fp_below_sp) kind(fp_zero) kind(thread)               \
-				kind(thread_musl) kind(thread3) kind(spawned) kind(spawned3) kind(container) kind(forked) kind(forked3)  \
-					kind(vforked) kind(vforked3)
+				kind(thread_musl) kind(thread3) kind(spawned) kind(spawned3) kind(container)           \
+					kind(forked) kind(forked3) kind(vforked) kind(vforked3)
 
 #define DECLARE(name) void name(void);
 KINDS(DECLARE)

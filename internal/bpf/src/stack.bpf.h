@@ -168,7 +168,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 
 	if (!w->fp_known)
 		return OUTCOME_NO_ROWS;
-	/* A zero marks the outermost frame. Where code uses the register for anything, one in it alone marks nothing. */
+	/* A zero marks the outermost frame; one in the register alone does not where code uses that for anything. */
 	if (!w->fp)
 		return w->guessed || (use_rows && w->regs_known) ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
 	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
