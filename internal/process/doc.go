@@ -23,7 +23,8 @@
 //     100 ms later, or of two sample periods, have been read, or two seconds have passed; that is
 //     looked at when another process enters, and at the end of an interval. What is
 //     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
-//     table. When there is no room, what loses the least makes some, and no user keeps more than
+//     table. One that has begun and ended in events that are handled together, and was not
+//     sampled, never enters. When there is no room, what loses the least makes some, and no user keeps more than
 //     half from others.
 //   - Work is bounded for each process and in all: mappings, files, descriptors,
 //     retries, and the share of time spent on one process. A process that makes

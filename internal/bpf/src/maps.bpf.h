@@ -340,7 +340,7 @@ struct v8_walk {
 struct scratch {
 	struct user_regs user;	    /* of the task */
 	__u64 regs[NUM_REGS];	    /* that rules may refer to, by DWARF number */
-	struct process_entry entry; /* a copy; all zero for a task without user space */
+	struct process_entry entry; /* a copy; nothing is known of a task without user space */
 	struct stack_walk walk_state;
 	struct sample_header header;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
