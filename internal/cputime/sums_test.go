@@ -198,6 +198,16 @@ func TestSumsClockSetBack(t *testing.T) {
 	require.Len(t, points(t, s.Collect(115*second+expiry-1, noneAlive).Metrics), 1)
 	s.Delivered()
 	require.Empty(t, s.Collect(115*second+expiry, noneAlive).Metrics)
+
+	// Nor do new series begin when others were let go at a time that has not come.
+	s = New(testOptions())
+	add1(ahead)
+	sum(ahead)
+	s.Delivered()
+	require.Empty(t, s.Collect(ahead+expiry, noneAlive).Metrics)
+	require.Empty(t, s.Collect(100*second, allAlive).Metrics)
+	add1(105 * second)
+	require.Equal(t, point{0.01, 100 * second, 105 * second}, sum(105*second))
 }
 
 // Values of different labels that read alike one after the other are different.

@@ -42,7 +42,7 @@ func (t *Table) findPassing(events []record.Event) {
 			t.passing.add(of, toldEnded)
 		case record.EventFork:
 			t.passing.add(of, toldForked)
-			if t.byID[ev.Process] != nil {
+			if ev.KernelThread || t.byID[ev.Process] != nil { // of samples of the former nothing is told
 				t.passing.add(of, toldNeeded)
 			}
 			if !t.passing.has(ev.Process) {

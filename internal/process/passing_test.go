@@ -24,6 +24,8 @@ func TestPassing(t *testing.T) {
 	told := func(kind record.EventKind, id record.ProcessID) record.Event {
 		return record.Event{Kind: kind, Process: id, PID: int(id.TGID)}
 	}
+	kernel := fork(1, 9)
+	kernel.KernelThread = true
 	known, unknown := record.FileKey{Inode: 1}, record.FileKey{Inode: 2}
 	exit := record.EventExit
 	for name, tc := range map[string]struct {
@@ -35,6 +37,7 @@ func TestPassing(t *testing.T) {
 		"executed":            {[]record.Event{fork(1, 9), exec(1, known), told(exit, executed(1))}, nil, false},
 		"two":                 {[]record.Event{fork(1, 9), fork(2, 9), told(exit, id(2)), told(exit, id(1))}, nil, false},
 		"child passes":        {[]record.Event{fork(1, 9), fork(2, 1), told(exit, id(1)), exec(2, known), told(exit, executed(2))}, nil, false},
+		"kernel thread":       {[]record.Event{kernel, told(exit, id(1))}, []record.ProcessID{id(1)}, true},
 		"runs on":             {[]record.Event{fork(1, 9), exec(1, known)}, []record.ProcessID{id(1), executed(1)}, true},
 		"only exec":           {[]record.Event{exec(1, known), told(exit, executed(1))}, []record.ProcessID{executed(1)}, true},
 		"program is new":      {[]record.Event{fork(1, 9), exec(1, unknown), told(exit, executed(1))}, []record.ProcessID{id(1), executed(1)}, true},
