@@ -80,19 +80,13 @@ func TestProgramSourcesMeanwhile(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	}()
-	var ev record.Event
-	for ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid {
-		require.NoError(t, readEvent(s, &ev))
-	}
-	next := ev.Process
+	next := awaitExec(t, s, cmd.Process.Pid)
 	next.ExecID++
 	entry := record.ProcessEntry{Labelled: true}
 	sealProcess(&next, &entry)
 	require.NoError(t, s.objs.Processes.Put(&next, &entry))
 	require.NoError(t, in.Close())
-	for ev.Process != next {
-		require.NoError(t, readEvent(s, &ev))
-	}
+	require.Equal(t, next, awaitExec(t, s, cmd.Process.Pid))
 	require.Contains(t, keysOf[record.LabelSources](t, s.objs.LabelSources), next)
 	require.NoError(t, s.Forget(next))
 }
@@ -160,6 +154,38 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 			requireTold(1, startTarget(t, program, "labels-1").pid)
 		}
 	}
+}
+
+// That a process is sampled while it ends, and was not before, is told as well: else it would have passed unseen.
+func TestSampledAtItsEnd(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 4999, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Follow())
+	// It waits, and has much to free.
+	const script = "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do x=$x$x; done; echo; read go"
+	cmd := exec.Command("/bin/sh", "-c", script)
+	_, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	id := awaitExec(t, s, cmd.Process.Pid)
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	time.Sleep(10 * time.Millisecond) // until it waits
+	require.NoError(t, s.Start())
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+
+	other := exec.Command("/bin/true")
+	require.NoError(t, other.Run())
+	told := 0
+	for ev := (record.Event{}); ev.PID != other.Process.Pid; {
+		require.NoError(t, readEvent(s, &ev))
+		if ev.Kind == record.EventSampled && ev.Process == id {
+			told++
+		}
+	}
+	require.Equal(t, 1, told)
 }
 
 // execsOf makes a sampler whose events wait for ever if they can, and a program that is told to

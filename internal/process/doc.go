@@ -24,8 +24,8 @@
 //     looked at when another process enters, and at the end of an interval. What is
 //     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
 //     table. One that has begun and ended in events that are handled together, and was not
-//     sampled, never enters. When there is no room, what loses the least makes some, and no user keeps more than
-//     half from others.
+//     sampled, never enters. When there is no room, what loses the least makes some, and no
+//     user keeps more than half from others.
 //   - Work is bounded for each process and in all: mappings, files, descriptors,
 //     retries, and the share of time spent on one process. A process that makes
 //     a worker hang costs that worker, which is replaced a bounded number of times.

@@ -28,7 +28,7 @@ type passing struct {
 	lives map[life]told
 }
 
-// find finds them. The table is locked.
+// findPassing finds them. The table is locked.
 func (t *Table) findPassing(events []record.Event) {
 	clear(t.passing.lives)
 	if t.opts.OffCPU { // no event tells of its samples
