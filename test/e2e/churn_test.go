@@ -160,7 +160,7 @@ func churnInNamespace(t *testing.T) {
 	}, func(o *pipeline.Options) { o.Symbols.MaxBytes = 2 << 20 /* full soon */ })
 	churn(t, dir, size(3*time.Second, time.Second, 3*time.Second)) // whatever is made once is made now
 	time.Sleep(2 * time.Second)                                    // processes stay for a batch or two
-	settledKernelObjectsOf(t, os.Getpid())
+	settledKernelObjectsOf(t, os.Getpid(), kernelObjects.ownCounts)
 	before := holdingsOf(t, r)
 	fmt.Printf("churn: before: %v\n", before)
 	said := churn(t, dir, churnTime(t))
@@ -247,19 +247,23 @@ type holdings struct {
 	kernelObjectCounts
 	goroutines     int
 	table          int64
+	unwindTables   int   // open
+	unwindFiles    int64 // with rows; files of the same rows share a table
 	heap, resident uint64
 	mapBytes       uint64
 	mapEntries     map[string]int // of maps of processes
 }
 
 func (h *holdings) String() string {
-	return fmt.Sprintf("%d processes in the table, %.1f MiB heap, %.1f MiB resident, %.1f MiB of BPF maps, entries %v, %d goroutines, %+v",
-		h.table, float64(h.heap)/(1<<20), float64(h.resident)/(1<<20), float64(h.mapBytes)/(1<<20), h.mapEntries, h.goroutines, h.kernelObjectCounts)
+	return fmt.Sprintf("%d processes in the table, %.1f MiB heap, %.1f MiB resident, %.1f MiB of BPF maps, entries %v, %d goroutines, %d tables of the rows of %d files, %+v",
+		h.table, float64(h.heap)/(1<<20), float64(h.resident)/(1<<20), float64(h.mapBytes)/(1<<20), h.mapEntries, h.goroutines,
+		h.unwindTables, h.unwindFiles, h.kernelObjectCounts)
 }
 
 // near reports whether nothing has been left behind since before.
 func (h *holdings) near(before *holdings) bool {
 	near := h.kernelObjectCounts == before.kernelObjectCounts && h.goroutines <= before.goroutines+1 &&
+		h.unwindTables <= int(h.unwindFiles) &&
 		h.table <= before.table+maxTableGrowth && h.heap <= before.heap+maxHeapGrowth &&
 		h.resident <= before.resident+maxResidentGrowth && h.mapBytes <= before.mapBytes+maxMapGrowth
 	for name, n := range h.mapEntries {
@@ -271,9 +275,10 @@ func (h *holdings) near(before *holdings) bool {
 func holdingsOf(t *testing.T, r *running) *holdings {
 	t.Helper()
 	objects := kernelObjectsOf(t, os.Getpid())
-	counts := objects.counts()
-	counts.filesTwice = 0 // of the table and, for a moment, of who looks names up
-	h := &holdings{kernelObjectCounts: counts, goroutines: runtime.NumGoroutine(), mapEntries: map[string]int{}}
+	h := &holdings{
+		kernelObjectCounts: objects.ownCounts(), goroutines: runtime.NumGoroutine(), mapEntries: map[string]int{},
+		unwindTables: len(objects.tables), unwindFiles: r.metric("unwind_tables")[""],
+	}
 	for _, id := range objects.maps {
 		m, err := ebpf.NewMapFromID(id)
 		require.NoError(t, err)

@@ -104,7 +104,7 @@ func testCollectorReload(t *testing.T) {
 		c.await("labelled samples", func() bool { return labelledAt.Load() == int64(time.Second)/rate })
 	}
 	flows(97)
-	first := settledKernelObjectsOf(t, c.cmd.Process.Pid)
+	first := settledKernelObjectsOf(t, c.cmd.Process.Pid, kernelObjects.counts)
 	fmt.Printf("running: %v\n", first)
 	require.NotEmpty(t, first.programs)
 	require.NotEmpty(t, first.maps)

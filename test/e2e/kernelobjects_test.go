@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,8 @@ const settledFor = time.Second
 // kernelObjects is what a process holds open.
 type kernelObjects struct {
 	programs    []ebpf.ProgramID
-	maps        []ebpf.MapID
+	maps        []ebpf.MapID // without tables
+	tables      []ebpf.MapID // of unwind rows, one for each file that has some
 	links       []bpflink.ID
 	perfEvents  int
 	others      int // sockets, pipes, event polls ...
@@ -38,16 +40,24 @@ type kernelObjects struct {
 
 // kernelObjectCounts is what can be compared between two pipelines of one process.
 type kernelObjectCounts struct {
-	programs, maps, links, perfEvents, others, filesTwice int
+	programs, maps, tables, links, perfEvents, others, filesTwice int
 }
 
 func (k kernelObjects) counts() kernelObjectCounts {
-	return kernelObjectCounts{len(k.programs), len(k.maps), len(k.links), k.perfEvents, k.others, k.filesTwice}
+	return kernelObjectCounts{len(k.programs), len(k.maps), len(k.tables), len(k.links), k.perfEvents, k.others, k.filesTwice}
+}
+
+// ownCounts are those that no program of the host changes by its start or its end.
+func (k kernelObjects) ownCounts() kernelObjectCounts {
+	counts := k.counts()
+	counts.tables = 0
+	counts.filesTwice = 0 // of the table of processes and, for a moment, of who looks names up
+	return counts
 }
 
 func (k kernelObjects) String() string {
-	return fmt.Sprintf("%d BPF programs, %d maps, %d links, %d perf events, %d other descriptors, %d files",
-		len(k.programs), len(k.maps), len(k.links), k.perfEvents, k.others, k.files)
+	return fmt.Sprintf("%d BPF programs, %d maps, %d tables of unwind rows, %d links, %d perf events, %d other descriptors, %d files",
+		len(k.programs), len(k.maps), len(k.tables), len(k.links), k.perfEvents, k.others, k.files)
 }
 
 // kernelObjectsOf reads the descriptors of a process.
@@ -80,7 +90,7 @@ func kernelObjectsOf(t *testing.T, pid int) kernelObjects {
 		}
 		switch id := func(field string) (n uint32, ok bool) {
 			for line := range strings.Lines(string(info)) {
-				if _, err := fmt.Sscanf(line, field+": %d", &n); err == nil {
+				if _, err := fmt.Sscanf(line, field+": %v", &n); err == nil {
 					return n, true
 				}
 			}
@@ -97,7 +107,13 @@ func kernelObjectsOf(t *testing.T, pid int) kernelObjects {
 		case strings.Contains(target, "map"):
 			n, ok := id("map_id")
 			require.True(t, ok, target)
-			k.maps = append(k.maps, ebpf.MapID(n))
+			flags, ok := id("map_flags")
+			require.True(t, ok, target)
+			if flags&unix.BPF_F_INNER_MAP != 0 {
+				k.tables = append(k.tables, ebpf.MapID(n))
+			} else {
+				k.maps = append(k.maps, ebpf.MapID(n))
+			}
 		}
 	}
 	return k
@@ -118,16 +134,15 @@ func (k *kernelObjects) addFile(path string, seen map[fileID]bool) {
 	seen[id] = true
 }
 
-// settledKernelObjectsOf waits until a process holds the same for a while: a map is open while
-// the rows of a file are put into it.
-func settledKernelObjectsOf(t *testing.T, pid int) kernelObjects {
+// settledKernelObjectsOf waits until counts of what a process holds have been the same for a while.
+func settledKernelObjectsOf(t *testing.T, pid int, counts func(kernelObjects) kernelObjectCounts) kernelObjects {
 	t.Helper()
 	deadline := time.Now().Add(freeTimeout)
 	got, since := kernelObjectsOf(t, pid), time.Now()
 	for time.Since(since) < settledFor {
 		require.True(t, time.Now().Before(deadline), "what it holds changes all the time; now %v", got)
 		time.Sleep(50 * time.Millisecond)
-		if now := kernelObjectsOf(t, pid); now.counts() != got.counts() {
+		if now := kernelObjectsOf(t, pid); counts(now) != counts(got) {
 			got, since = now, time.Now()
 		}
 	}
@@ -168,7 +183,7 @@ func (k kernelObjects) leftover() string {
 			return fmt.Sprintf("program %d", id)
 		}
 	}
-	for _, id := range k.maps {
+	for _, id := range slices.Concat(k.maps, k.tables) {
 		if m, err := ebpf.NewMapFromID(id); !errors.Is(err, fs.ErrNotExist) {
 			m.Close()
 			return fmt.Sprintf("map %d", id)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ var soakColumns = [...]struct {
 	{"descriptors", func(r *soakRow) float64 { return float64(r.objects.descriptors - r.objects.files) }},
 	{"files", func(r *soakRow) float64 { return float64(r.objects.files) }},
 	{"BPF MiB", func(r *soakRow) float64 { return r.mapBytes }},
-	{"BPF maps", func(r *soakRow) float64 { return float64(len(r.objects.maps)) }},
+	{"BPF maps", func(r *soakRow) float64 { return float64(len(r.objects.maps) + len(r.objects.tables)) }},
 	{"entries", func(r *soakRow) float64 { return float64(r.entries) }},
 	{"LRU entries", func(r *soakRow) float64 { return float64(r.lruEntries) }},
 }
@@ -119,7 +120,7 @@ func measureSoak(c *collector, address string) *soakRow {
 	c.t.Helper()
 	pid := c.cmd.Process.Pid
 	r := &soakRow{objects: kernelObjectsOf(c.t, pid)}
-	for _, id := range r.objects.maps {
+	for _, id := range slices.Concat(r.objects.maps, r.objects.tables) {
 		m, err := ebpf.NewMapFromID(id)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a table of rows that has gone
