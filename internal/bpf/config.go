@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -80,9 +82,10 @@ type Config struct {
 	WholeVerifierLog bool
 
 	// For tests.
-	older      bool          // the objects for older kernels are used
-	eventDelay time.Duration // the longest that an event waits which can; 0: the default
-	slowDelay  time.Duration // as slowReadDelay; 0: what follows from the rest
+	older           bool          // the objects for older kernels are used
+	eventDelay      time.Duration // the longest that an event waits which can; 0: the default
+	maxKernelFrames int           // 0: as many as the kernel gives
+	slowDelay       time.Duration // as slowReadDelay; 0: what follows from the rest
 }
 
 // Period between two samples of one CPU.
@@ -122,6 +125,20 @@ func lowered(v, limit int) uint32 {
 		return uint32(limit)
 	}
 	return uint32(v)
+}
+
+// kernelFrames is how many frames of its own stack the kernel gives; 0: nobody knows
+// (kernel.perf_event_max_stack, Documentation/admin-guide/sysctl/kernel.rst).
+func kernelFrames() int {
+	text, err := os.ReadFile("/proc/sys/kernel/perf_event_max_stack")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // readDelay is ReadDelay, or as long as a CPU needs for a few samples, but at most MaxReadDelay. To wake

@@ -32,6 +32,7 @@ const (
 	contextsProgContextNamed        = "context_named"
 	contextsVarEventsWatermarkBytes = "events_watermark_bytes"
 	contextsVarJudgeForked          = "judge_forked"
+	contextsVarMaxKernelFrames      = "max_kernel_frames"
 	contextsVarMaxKeyBytes          = "max_key_bytes"
 	contextsVarMaxLabels            = "max_labels"
 	contextsVarMaxValueBytes        = "max_value_bytes"
@@ -113,6 +114,7 @@ type contextsMapSpecs struct {
 type contextsVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -183,6 +185,7 @@ func (m *contextsMaps) Close() error {
 type contextsVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`

@@ -29,7 +29,9 @@ type fileRows struct {
 
 // NameFile returns the key by which the kernel tells an open regular file from others when
 // a process maps it: that of the file itself, where stat(2) names what a container's or a
-// subvolume's file system makes of it. It may block on the file's file system.
+// subvolume's file system makes of it. It may block on the file's file system. Files of FUSE have
+// none: to map one waits for its server (fuse_file_mmap, fs/fuse/file.c), with all memory of this
+// process locked meanwhile.
 func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	if s.objs.NameFile == nil {
 		return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
@@ -40,6 +42,13 @@ func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	}
 	var mem []byte
 	failed := raw.Control(func(fd uintptr) {
+		var st unix.Statfs_t
+		if err = unix.Fstatfs(int(fd), &st); err == nil && st.Type == unix.FUSE_SUPER_MAGIC {
+			err = ErrNoFileKey
+		}
+		if err != nil {
+			return
+		}
 		mem, err = unix.Mmap(int(fd), 0, 1, unix.PROT_READ, unix.MAP_PRIVATE) // nothing of it is read
 	})
 	if err := errors.Join(failed, err); err != nil {

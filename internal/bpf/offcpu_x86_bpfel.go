@@ -56,6 +56,7 @@ const (
 	offcpuVarJudgeForked          = "judge_forked"
 	offcpuVarLeaveLimitBytes      = "leave_limit_bytes"
 	offcpuVarLeavingBytes         = "leaving_bytes"
+	offcpuVarMaxKernelFrames      = "max_kernel_frames"
 	offcpuVarMaxKeyBytes          = "max_key_bytes"
 	offcpuVarMaxLabels            = "max_labels"
 	offcpuVarMaxValueBytes        = "max_value_bytes"
@@ -147,6 +148,7 @@ type offcpuVariableSpecs struct {
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	LeaveLimitBytes      *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.VariableSpec `ebpf:"leaving_bytes"`
+	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -228,6 +230,7 @@ type offcpuVariables struct {
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	LeaveLimitBytes      *ebpf.Variable `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.Variable `ebpf:"leaving_bytes"`
+	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`

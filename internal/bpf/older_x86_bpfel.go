@@ -36,6 +36,7 @@ const (
 	olderProgScanProcesses       = "scan_processes"
 	olderVarEventsWatermarkBytes = "events_watermark_bytes"
 	olderVarJudgeForked          = "judge_forked"
+	olderVarMaxKernelFrames      = "max_kernel_frames"
 	olderVarMaxKeyBytes          = "max_key_bytes"
 	olderVarMaxLabels            = "max_labels"
 	olderVarMaxValueBytes        = "max_value_bytes"
@@ -139,6 +140,7 @@ type olderMapSpecs struct {
 type olderVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -227,6 +229,7 @@ func (m *olderMaps) Close() error {
 type olderVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`

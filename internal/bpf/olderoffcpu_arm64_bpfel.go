@@ -36,6 +36,7 @@ const (
 	olderoffcpuVarJudgeForked          = "judge_forked"
 	olderoffcpuVarLeaveLimitBytes      = "leave_limit_bytes"
 	olderoffcpuVarLeavingBytes         = "leaving_bytes"
+	olderoffcpuVarMaxKernelFrames      = "max_kernel_frames"
 	olderoffcpuVarMaxKeyBytes          = "max_key_bytes"
 	olderoffcpuVarMaxLabels            = "max_labels"
 	olderoffcpuVarMaxValueBytes        = "max_value_bytes"
@@ -127,6 +128,7 @@ type olderoffcpuVariableSpecs struct {
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	LeaveLimitBytes      *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.VariableSpec `ebpf:"leaving_bytes"`
+	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -208,6 +210,7 @@ type olderoffcpuVariables struct {
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	LeaveLimitBytes      *ebpf.Variable `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.Variable `ebpf:"leaving_bytes"`
+	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`

@@ -156,6 +156,7 @@ const (
 	profilerProgScanProcesses       = "scan_processes"
 	profilerVarEventsWatermarkBytes = "events_watermark_bytes"
 	profilerVarJudgeForked          = "judge_forked"
+	profilerVarMaxKernelFrames      = "max_kernel_frames"
 	profilerVarMaxKeyBytes          = "max_key_bytes"
 	profilerVarMaxLabels            = "max_labels"
 	profilerVarMaxValueBytes        = "max_value_bytes"
@@ -261,6 +262,7 @@ type profilerMapSpecs struct {
 type profilerVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
@@ -351,6 +353,7 @@ func (m *profilerMaps) Close() error {
 type profilerVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
+	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
 	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
 	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
 	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`

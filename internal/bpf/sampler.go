@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -107,15 +108,16 @@ func (s *Sampler) load() error {
 	}
 	c := &s.config
 	s.knobs = map[string]any{
-		profilerVarReadLabels:    flag(!c.SkipLabels),
-		profilerVarMaxLabels:     lowered(c.MaxLabels, record.MaxLabels),
-		profilerVarMaxKeyBytes:   lowered(c.MaxKeyBytes, record.MaxLabelKeyBytes),
-		profilerVarMaxValueBytes: lowered(c.MaxValueBytes, record.MaxLabelValueBytes),
-		profilerVarUseRows:       flag(!c.FramePointersOnly),
-		profilerVarSelectTargets: flag(c.SelectTargets),
-		profilerVarJudgeForked:   flag(c.JudgeForked),
-		profilerVarPidNsInum:     namespace,
-		profilerVarPageBytes:     uint32(os.Getpagesize()),
+		profilerVarReadLabels:      flag(!c.SkipLabels),
+		profilerVarMaxLabels:       lowered(c.MaxLabels, record.MaxLabels),
+		profilerVarMaxKeyBytes:     lowered(c.MaxKeyBytes, record.MaxLabelKeyBytes),
+		profilerVarMaxValueBytes:   lowered(c.MaxValueBytes, record.MaxLabelValueBytes),
+		profilerVarMaxKernelFrames: lowered(cmp.Or(c.maxKernelFrames, kernelFrames()), record.MaxKernelFrames),
+		profilerVarUseRows:         flag(!c.FramePointersOnly),
+		profilerVarSelectTargets:   flag(c.SelectTargets),
+		profilerVarJudgeForked:     flag(c.JudgeForked),
+		profilerVarPidNsInum:       namespace,
+		profilerVarPageBytes:       uint32(os.Getpagesize()),
 	}
 	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
 	err = errors.Join(err, setVariables(spec, s.knobs), setVariables(spec, map[string]any{

@@ -112,6 +112,24 @@ func TestKernelStack(t *testing.T) {
 	})
 }
 
+// One with more frames than the kernel gives is marked as cut.
+func TestKernelStackCut(t *testing.T) {
+	program := buildTarget(t)
+	const frames = 2
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, maxKernelFrames: frames})
+	tgt := startTarget(t, program, "in-kernel")
+	require.NoError(t, s.Start())
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.KernelFrames) < frames {
+			return false
+		}
+		require.Len(t, r.KernelFrames, frames)
+		require.Equal(t, record.OutcomeTruncated, r.KernelStack)
+		require.NotEmpty(t, r.UserFrames)
+		return true
+	})
+}
+
 // A frame pointer of 0 ends a stack where all code is known to have frame pointers, or is
 // taken to have them, and only there.
 func TestStackEndsAtZero(t *testing.T) {

@@ -52,7 +52,7 @@ type Cache struct {
 	faulty map[procfs.FileID]Backoff
 }
 
-// fileBytes are held for each file, beside its path.
+// fileBytes are held for each file, beside what depends on it.
 const fileBytes = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*budget.MapEntryBytes
 
 // NewCache makes an empty one.
@@ -80,8 +80,12 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 	}
 	for loads := 1; ; loads++ {
 		f := c.file(key, m.Path)
-		f.places.see(place{pid, by, m})
-		mine := f.load(c.firstOf)
+		seen := f.places.see(place{pid, by, m})
+		mine := f.load(by, c.firstOf)
+		if seen || mine {
+			c.weigh(f.origin())
+			c.weigh(f)
+		}
 		if f.first != nil {
 			c.touch(f.first)
 		}
@@ -108,11 +112,27 @@ func (c *Cache) file(key procfs.FileID, path string) *File {
 	}
 	f := &File{key: key, path: validUTF8(path), opts: c.opts}
 	c.byKey[key] = c.order.PushFront(f)
-	c.used.Add(budget.OfFiles, fileBytes+len(f.path))
+	f.held = fileBytes + len(f.path)
+	c.used.Add(budget.OfFiles, f.held)
 	for c.order.Len() > c.max {
 		c.drop(c.order.Back())
 	}
 	return f
+}
+
+// weigh counts what is known of a file by now.
+func (c *Cache) weigh(f *File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byKey[f.key]; e == nil || e.Value.(*File) != f {
+		return
+	}
+	held := fileBytes + len(f.path) + f.places.bytes()
+	if f.first == nil {
+		held += f.facts.bytes()
+	}
+	c.used.Add(budget.OfFiles, held-f.held)
+	f.held = held
 }
 
 // firstOf returns the first file that is the same to the kernel as f, which may be f.
@@ -143,7 +163,7 @@ func (c *Cache) drop(e *list.Element) {
 	if c.first[f.kernel] == f {
 		delete(c.first, f.kernel)
 	}
-	c.used.Add(budget.OfFiles, -fileBytes-len(f.path))
+	c.used.Add(budget.OfFiles, -f.held)
 }
 
 // DropUnused forgets the files that no process maps and that have no rows.

@@ -14,7 +14,8 @@ import (
 // descriptors keeps a bounded number of files open, so that they can be read
 // when the last process that maps them has exited and they have been deleted.
 type descriptors struct {
-	max int
+	max    int
+	closer closer
 
 	mu     sync.Mutex
 	order  *list.List // of *descriptor, the most recently used first
@@ -32,14 +33,18 @@ func newDescriptors(max int) *descriptors {
 
 // keep duplicates an open file.
 func (d *descriptors) keep(f *File, open *os.File) error {
+	if d.max <= 0 {
+		return nil
+	}
 	fd, err := duplicate(int(open.Fd()))
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.byFile[f] != nil || d.max <= 0 {
-		return unix.Close(fd)
+	if d.byFile[f] != nil || d.closer.waiting() >= d.max {
+		d.closer.close(fd)
+		return nil
 	}
 	d.byFile[f] = d.order.PushFront(&descriptor{f, fd})
 	for d.order.Len() > d.max {
@@ -104,7 +109,7 @@ func (d *descriptors) drop(e *list.Element) {
 	desc := e.Value.(*descriptor)
 	d.order.Remove(e)
 	delete(d.byFile, desc.file)
-	_ = unix.Close(desc.fd) // opened for reading: nothing can be lost
+	d.closer.close(desc.fd)
 }
 
 func duplicate(fd int) (int, error) {

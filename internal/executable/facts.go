@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -41,6 +42,12 @@ type Facts struct {
 	// Fault is why not all of the file could be read, which may pass; nil: it could. What is not
 	// known because of it is no fact.
 	Fault error
+}
+
+// bytes estimates what they take beside their own size.
+func (f *Facts) bytes() int {
+	sum := cap(f.Layout.Loads)*int(unsafe.Sizeof(elffile.Segment{})) + cap(f.Plans)*int(unsafe.Sizeof(Plan{}))
+	return sum + len(f.Interp) + len(f.BuildIDGNU) + len(f.BuildIDGo) + len(f.HTLHash)
 }
 
 // A Plan is how to find one kind of labels. Err says why there is no way though

@@ -3,7 +3,6 @@
 package executable
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"sync"
@@ -30,6 +29,7 @@ type File struct {
 	vdso     *vdso    // if it is that
 	rows     fileRows // of the first one
 
+	held   int            // bytes that are counted; guarded by Cache.mu
 	uid    uint32         // whose it is
 	kernel record.FileKey // what it is to the kernel, if known
 	first  *File          // that is the same to the kernel, if it is not this one
@@ -39,9 +39,6 @@ type File struct {
 	others atomic.Int32 // processes that map a file whose first one it is
 	places places
 	said   atomic.Uint32 // bits of FirstTime
-	hash   atomic.Pointer[[sha256.Size]byte]
-	// contents is the key of a file of the same owner with the same bytes; nil: none is known.
-	contents atomic.Pointer[procfs.FileID]
 }
 
 // NewFile returns a file of which this is known, or why it is not, and which cannot be opened:
@@ -55,15 +52,9 @@ func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
 // ID returns what the file is to the processes that map it.
 func (f *File) ID() procfs.FileID { return f.key }
 
-// Key identifies the file's contents; it can be used as the key of caches. Copies of a file have
-// one key from when they are known to be equal, if they have one owner.
-func (f *File) Key() procfs.FileID {
-	f = f.origin()
-	if same := f.contents.Load(); same != nil {
-		return *same
-	}
-	return f.key
-}
+// Key identifies the file; it can be used as the key of caches. What several mounts show of one
+// file has one key.
+func (f *File) Key() procfs.FileID { return f.origin().key }
 
 // Path returns a path under which the file was seen. Valid UTF-8.
 func (f *File) Path() string { return f.path }
@@ -114,10 +105,14 @@ func (f *File) BuildIDGo() string { return f.facts.BuildIDGo }
 // it: a hash of the file's head, tail and length. "" if it could not be read.
 func (f *File) HTLHash() string { return f.facts.HTLHash }
 
-// Open opens the file for reading; the caller closes it. It works for a while
+// Open is OpenBy of nobody.
+func (f *File) Open() (*Contents, int64, error) { return f.OpenBy(Owner{UID: noUser}) }
+
+// OpenBy opens the file for reading; the caller closes it. It works for a while
 // after the last process that maps the file has exited. It may block on the
-// file's filesystem.
-func (f *File) Open() (*Contents, int64, error) {
+// file's filesystem, and on the process through which it is opened: one of the owner that asks,
+// if there is one.
+func (f *File) OpenBy(by Owner) (*Contents, int64, error) {
 	if f.vdso != nil {
 		return f.vdso.open()
 	}
@@ -133,7 +128,7 @@ func (f *File) Open() (*Contents, int64, error) {
 		f.opts.descriptors.forget(f)
 	}
 	err = os.ErrNotExist
-	for _, at := range f.places.all() {
+	for _, at := range f.places.nearest(by) {
 		var c *Contents
 		if c, err = f.openAt(&at); err == nil {
 			// A file without a kept descriptor is still readable now.
@@ -145,13 +140,9 @@ func (f *File) Open() (*Contents, int64, error) {
 }
 
 func (f *File) openAt(at *place) (*Contents, error) {
-	file, id, err := f.opts.fs.OpenMapped(at.pid, at.mapping)
+	file, err := f.opts.fs.OpenMapped(at.pid, at.mapping, f.key)
 	if err != nil {
 		return nil, err
-	}
-	if id != f.key {
-		file.Close()
-		return nil, procfs.ErrReplaced
 	}
 	return f.opened(file)
 }
@@ -168,10 +159,10 @@ func (f *File) opened(file *os.File) (*Contents, error) {
 
 // load reads the file once, and reports whether that was this call. Others that need it wait.
 // firstOf returns the first file that is the same to the kernel, which may be this one.
-func (f *File) load(firstOf func(*File) *File) (mine bool) {
+func (f *File) load(by Owner, firstOf func(*File) *File) (mine bool) {
 	f.once.Do(func() {
 		mine = true
-		file, size, err := f.Open()
+		file, size, err := f.OpenBy(by)
 		if err != nil {
 			f.err = err
 			return
@@ -184,7 +175,7 @@ func (f *File) load(firstOf func(*File) *File) (mine bool) {
 		f.uid = st.Uid
 		if f.kernel = f.named(file); f.kernel != (record.FileKey{}) {
 			if first := firstOf(f); first != f {
-				mine = first.load(firstOf)
+				mine = first.load(by, firstOf)
 				f.first, f.facts, f.err = first, first.facts, first.err
 				return
 			}

@@ -100,10 +100,30 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	c := newCache(t)
 	key, err := procfs.FS{}.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
-	c.file(key, p.Path).load(c.firstOf) // nobody maps it yet
+	c.file(key, p.Path).load(Owner{}, c.firstOf) // nobody maps it yet
 	f, err := c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
 	require.NotEmpty(t, f.HTLHash())
+}
+
+// What is kept of a file is counted as long as it is kept.
+func TestFileMemory(t *testing.T) {
+	at := placeOf(t, target.Start(t, target.Compile(t, "p", pauser)))
+	c := newCache(t)
+	c.used = budget.NewMemory(1 << 30)
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	held := func() int64 { return c.used.Part(budget.OfFiles) / 2 } // what is on Go's heap counts twice
+	want := fileBytes + len(f.path) + f.facts.bytes() + len(at.mapping.Path)
+	require.Greater(t, f.facts.bytes(), len(f.facts.Layout.Loads)*50+len(f.facts.Interp))
+	require.EqualValues(t, want, held())
+	other := at
+	other.owner = Owner{1000, "another"}
+	_, err = c.of(other.pid, other.owner, other.mapping)
+	require.NoError(t, err)
+	require.EqualValues(t, want+len(at.mapping.Path)+len("another"), held())
+	c.DropUnused(NewRows(RowsOptions{MaxBytes: 1}))
+	require.Zero(t, held())
 }
 
 // A file is opened where any owner's process still maps it, whoever was seen last.
@@ -125,6 +145,10 @@ func TestOpenThroughOthers(t *testing.T) {
 		require.Equal(t, version, f.places.version(), "the same process")
 		require.NotEmpty(t, contents(t, f))
 	}
+	nearest := func(by Owner) Owner { return f.places.nearest(by)[0].owner }
+	require.Equal(t, at.owner, nearest(at.owner))
+	require.Equal(t, at.owner, nearest(Owner{at.owner.UID, "another"}), "of the same user")
+	require.Equal(t, elsewhere.owner, nearest(Owner{UID: noUser}), "who was seen last")
 	require.Equal(t, at.pid, f.PID(at.owner.UID, at.owner.Container))
 	require.Zero(t, f.PID(at.owner.UID, "another"))
 	elsewhere.owner.UID--

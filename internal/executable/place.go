@@ -3,11 +3,15 @@
 package executable
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
+
+// noUser is the user id of nobody: (uid_t)-1.
+const noUser = 1<<32 - 1
 
 // maxPlaces owners' places are kept of a file.
 const maxPlaces = 4
@@ -33,11 +37,12 @@ type places struct {
 	changes uint64 // counts processes that are new in last
 }
 
-func (p *places) see(at place) {
+// see notes a place, and reports whether a process is new in the list.
+func (p *places) see(at place) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.last, func(of place) bool { return of.owner == at.owner })
-	if i < 0 || p.last[i].pid != at.pid {
+	if news = i < 0 || p.last[i].pid != at.pid; news {
 		p.changes++
 	}
 	if i >= 0 {
@@ -45,12 +50,41 @@ func (p *places) see(at place) {
 	}
 	p.last = slices.Insert(p.last, 0, at)
 	p.last = p.last[:min(len(p.last), maxPlaces)]
+	return news
+}
+
+// bytes estimates what the texts in them take.
+func (p *places) bytes() (sum int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.last {
+		sum += len(p.last[i].mapping.Path) + len(p.last[i].owner.Container)
+	}
+	return sum
 }
 
 func (p *places) all() []place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.last)
+}
+
+// nearest are all, those of an owner first, and then those of the same user: another one may have
+// us wait for his process.
+func (p *places) nearest(by Owner) []place {
+	all := p.all()
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(by.distance(a.owner), by.distance(b.owner)) })
+	return all
+}
+
+func (o Owner) distance(to Owner) int {
+	switch {
+	case to == o:
+		return 0
+	case to.UID == o.UID:
+		return 1
+	}
+	return 2
 }
 
 // of returns where a process of a user was seen last; the zero place if none was.

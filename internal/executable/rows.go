@@ -3,6 +3,7 @@
 package executable
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -98,6 +99,7 @@ type Rows struct {
 	shares   shares
 	ready    map[*File]struct{}
 	tables   map[record.TableID]*sharedRows
+	byRows   map[[sha256.Size]byte]record.TableID
 	bytes    int
 	places   map[uint32]int     // of files, by user
 	unplaced map[*File]struct{} // that may get a place
@@ -108,7 +110,7 @@ type Rows struct {
 func NewRows(opts RowsOptions) *Rows {
 	return &Rows{
 		opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, shares: newShares(),
-		ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, places: map[uint32]int{}, unplaced: map[*File]struct{}{},
+		ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, byRows: map[[sha256.Size]byte]record.TableID{}, places: map[uint32]int{}, unplaced: map[*File]struct{}{},
 	}
 }
 

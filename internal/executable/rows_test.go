@@ -4,6 +4,7 @@ package executable
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -462,7 +463,7 @@ func TestRowsOfUsersShareRoom(t *testing.T) {
 		file.users.Add(1)
 		f.rec.next++
 		f.rec.tables[f.rec.next] = nil
-		f.hold(f.rec.next, bytes)
+		f.hold(f.rec.next, bytes, [sha256.Size]byte{byte(f.rec.next)})
 		file.rows = fileRows{FileRows: FileRows{ID: f.rec.next}, state: rowsReady, uid: uid, users: map[uint32]struct{}{uid: {}}}
 		for _, u := range users {
 			file.rows.users[u] = struct{}{}

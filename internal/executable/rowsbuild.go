@@ -70,25 +70,18 @@ func (r *Rows) build(f *File) {
 
 func (r *Rows) load(f *File) (result fileRows, err error) {
 	asked := f.rows.asked
-	file, size, err := asked.Open()
+	file, size, err := asked.OpenBy(Owner{UID: f.rows.uid})
 	if err != nil {
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, err)
 	}
 	defer file.Close()
 	key := asked.named(file)
-	result, twin := r.shareWith(f, file, size)
-	if twin == nil {
-		if result, err = r.read(file, size, f.rows.uid); err != nil {
-			return fileRows{}, err
-		}
+	if result, err = r.read(file, size, f.rows.uid); err != nil {
+		return fileRows{}, err
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
 		r.dropTable(result.ID, record.FileKey{})
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, procfs.ErrReplaced)
-	}
-	if twin != nil && twin.uid == f.uid {
-		same := twin.Key()
-		f.contents.Store(&same)
 	}
 	result.kernel = key
 	return result, nil
@@ -121,6 +114,11 @@ func (r *Rows) read(contents io.ReaderAt, size int64, uid uint32) (fileRows, err
 		return fileRows{}, err
 	}
 	result := fileRows{FileRows: FileRows{Base: table.Base, Blocks: len(table.Index) - 1}}
+	rows := rowsOf(&table.UnwindTable)
+	var shared bool
+	if result.ID, shared = r.share(rows); shared {
+		return result, nil
+	}
 	inKernel, held := table.KernelBytes(), rowsHeld*table.Bytes()
 	if !r.roomFor(inKernel, uid) {
 		return fileRows{}, errNoRoom
@@ -128,7 +126,7 @@ func (r *Rows) read(contents io.ReaderAt, size int64, uid uint32) (fileRows, err
 	r.opts.Memory.Add(budget.OfRows, held)
 	defer r.opts.Memory.Add(budget.OfRows, -held)
 	if result.ID, err = r.add(&table.UnwindTable); err == nil {
-		r.hold(result.ID, inKernel)
+		r.hold(result.ID, inKernel, rows)
 	}
 	return result, err
 }

@@ -4,7 +4,8 @@ package executable
 
 import (
 	"crypto/sha256"
-	"io"
+	"encoding/binary"
+	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -12,18 +13,16 @@ import (
 // sharedRows are rows that files have, one or several. Guarded by Rows.mu.
 type sharedRows struct {
 	files, bytes int
+	rows         [sha256.Size]byte
 	places       map[record.FileKey]uint32 // in which they are used, and whose these are
 }
 
-// hold notes that a file has rows.
-func (r *Rows) hold(id record.TableID, bytes int) {
+// hold notes that a file has rows which no other has.
+func (r *Rows) hold(id record.TableID, bytes int, rows [sha256.Size]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.tables[id]; s != nil {
-		s.files++
-		return
-	}
-	r.tables[id] = &sharedRows{1, bytes, map[record.FileKey]uint32{}}
+	r.tables[id] = &sharedRows{1, bytes, rows, map[record.FileKey]uint32{}}
+	r.byRows[rows] = id
 	r.bytes += bytes
 }
 
@@ -45,6 +44,9 @@ func (r *Rows) release(id record.TableID, file record.FileKey) (last, placed boo
 		r.leavePlace(s, file)
 	}
 	delete(r.tables, id)
+	if r.byRows[s.rows] == id {
+		delete(r.byRows, s.rows)
+	}
 	return true, false
 }
 
@@ -58,85 +60,42 @@ func (r *Rows) isReady(id record.TableID, file record.FileKey) bool {
 	return false
 }
 
-// maxHashedBytes is the size up to which a file is compared with others as a whole. Larger
-// ones have rows of their own.
-const maxHashedBytes = 256 << 20
-
-// shareWith gives a file the rows of another one with the same contents, as images have
-// that were unpacked twice. Build ids, lengths, heads and tails only say where to look: all
-// bytes are compared, by their hash, of files that did not change since their rows were made.
-func (r *Rows) shareWith(f *File, file *Contents, size int64) (rows fileRows, with *File) {
-	twins := r.twins(f)
-	if len(twins) == 0 || size > maxHashedBytes {
-		return fileRows{}, nil
-	}
-	sum, err := f.sum(file, size)
-	if err != nil {
-		return fileRows{}, nil
-	}
-	for twin, rows := range twins {
-		if rows.kernel == (record.FileKey{}) || !twin.holds(sum, rows.kernel) {
-			continue
-		}
-		if shared, ok := r.share(twin, rows.ID); ok {
-			return shared, twin
-		}
-	}
-	return fileRows{}, nil
-}
-
-// twins are the files with rows that look like another one.
-func (r *Rows) twins(f *File) map[*File]fileRows {
-	if f.facts.BuildIDGNU == "" && f.facts.BuildIDGo == "" || f.facts.HTLHash == "" {
-		return nil
-	}
+// share has one more file hold a table with the same rows, if there is one, as copies of a file
+// have: images that were unpacked twice. The rows themselves are compared, by their hash: what a
+// file was when its rows were made, nobody knows later, since who has it mapped can write to it
+// without a trace.
+func (r *Rows) share(rows [sha256.Size]byte) (id record.TableID, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	twins := map[*File]fileRows{}
-	for g := range r.ready {
-		if g != f && g.key.Size == f.key.Size && g.facts.HTLHash == f.facts.HTLHash &&
-			g.facts.BuildIDGNU == f.facts.BuildIDGNU && g.facts.BuildIDGo == f.facts.BuildIDGo {
-			twins[g] = g.rows
-		}
+	if id, ok = r.byRows[rows]; ok {
+		r.tables[id].files++
 	}
-	return twins
+	return id, ok
 }
 
-// share has one more file hold the rows of another one, if that still has them.
-func (r *Rows) share(f *File, id record.TableID) (fileRows, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.tables[id]
-	if s == nil || f.rows.state != rowsReady || f.rows.ID != id {
-		return fileRows{}, false
-	}
-	s.files++
-	return fileRows{FileRows: f.rows.FileRows}, true
-}
-
-// holds reports whether a file still has the contents that its rows were made of, and
-// whether these have a hash.
-func (f *File) holds(sum [sha256.Size]byte, kernel record.FileKey) bool {
-	file, size, err := f.Open()
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	own, err := f.sum(file, size)
-	return err == nil && own == sum && f.named(file) == kernel
-}
-
-// sum returns the hash of all bytes of a file. It is computed once: a file that changes is
-// another one. So as many copies as somebody makes are read once each.
-func (f *File) sum(file io.ReaderAt, size int64) (sum [sha256.Size]byte, err error) {
-	if known := f.hash.Load(); known != nil {
-		return *known, nil
-	}
+// rowsOf returns the hash of all that a table says.
+func rowsOf(t *record.UnwindTable) [sha256.Size]byte {
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(file, 0, size)); err != nil {
-		return sum, err
+	order := binary.NativeEndian
+	head := order.AppendUint64(nil, t.Base)
+	for _, n := range []int{len(t.Rules), len(t.Index), len(t.Rows)} {
+		head = order.AppendUint64(head, uint64(n))
 	}
-	sum = [sha256.Size]byte(h.Sum(nil))
-	f.hash.Store(&sum)
-	return sum, nil
+	h.Write(head)
+	var b [16]byte
+	for _, rule := range t.Rules {
+		b[0], b[1], b[2], b[3] = byte(rule.CFA), rule.Arg, byte(rule.RA), byte(rule.FP)
+		order.PutUint32(b[4:], uint32(rule.CFAOffset))
+		order.PutUint32(b[8:], uint32(rule.RAOffset))
+		order.PutUint32(b[12:], uint32(rule.FPOffset))
+		h.Write(b[:])
+	}
+	h.Write(words(t.Index))
+	h.Write(words(t.Rows))
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// words are the bytes of numbers as they are in memory.
+func words[T ~uint32](of []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(of))), 4*len(of))
 }

@@ -3,6 +3,9 @@
 package executable
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,59 +127,100 @@ func TestRowsOfNextProcess(t *testing.T) {
 	require.Equal(t, rowsReady, f.rows.state)
 }
 
-// Copies share rows when they are equal to the last byte, and not when they only say so.
+// otherRows makes a copy of sleep with other rows: a frame of a function has another size.
+func otherRows(t *testing.T, i int, text []byte) {
+	t.Helper()
+	e, err := elf.NewFile(bytes.NewReader(text))
+	require.NoError(t, err)
+	frames := e.Section(".eh_frame")
+	at := bytes.Index(text[frames.Offset:][:frames.Size], []byte{0x0e, 0x10}) // DW_CFA_def_cfa_offset: 16
+	require.GreaterOrEqual(t, at, 0)
+	text[int(frames.Offset)+at+1] += byte(8 * i)
+}
+
+// Files share a table when their rows are the same, and not when they only look alike. All else is
+// each file's own.
 func TestRowsOfCopies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(i int, text []byte)
 		shared bool
 	}{
-		"equal":     {func(int, []byte) {}, true},
-		"one byte":  {func(i int, text []byte) { text[len(text)/2] ^= byte(i) }, false},
-		"a tail":    {func(i int, text []byte) { text[len(text)-1] ^= byte(i) }, false},
-		"elsewhere": {func(i int, text []byte) { text[htlPart] ^= byte(i) }, false},
+		"equal":         {func(int, []byte) {}, true},
+		"other rows":    {func(i int, text []byte) { otherRows(t, i, text) }, false},
+		"another tail":  {func(i int, text []byte) { text[len(text)-1] ^= byte(i) }, true},
+		"another owner": {func(int, []byte) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCopies(t, 2, tc.change, inodeOf)
+			if name == "another owner" {
+				testutil.RequireRoot(t)
+				require.NoError(t, os.Chown(c.paths[1], 65534, 65534))
+			}
 			first, _ := c.run(0)
 			tables, bytes := len(c.rec.tables), c.bytes
 			second, _ := c.run(1)
 			require.Same(t, second, second.origin())
 			require.Equal(t, rowsReady, second.rows.state)
+			require.Equal(t, first.rows.Base, second.rows.Base)
+			require.Equal(t, first.rows.Blocks, second.rows.Blocks)
 			require.Equal(t, tc.shared, first.rows.ID == second.rows.ID)
 			require.Equal(t, tc.shared, len(c.rec.tables) == tables)
 			require.Equal(t, tc.shared, c.bytes == bytes)
-			require.Equal(t, tc.shared, first.Key() == second.Key())
-			require.NotEqual(t, first.ID(), second.ID())
+			require.NotEqual(t, first.Key(), second.Key())
 			require.Equal(t, second.rows.ID, c.rec.files[second.kernel])
 			c.remove(first)
 			require.Contains(t, c.rec.tables, second.rows.ID)
 			id := second.rows.ID
 			c.remove(second)
 			require.NotContains(t, c.rec.tables, id)
+			require.Len(t, c.byRows, len(c.tables))
 		})
 	}
 }
 
-// A copy that is another owner's has a key of its own: what he puts beside it is his word.
-func TestCopyOfAnotherOwner(t *testing.T) {
-	testutil.RequireRoot(t)
-	c := newCopies(t, 2, func(int, []byte) {}, inodeOf)
-	require.NoError(t, os.Chown(c.paths[1], 65534, 65534))
+// What a file is now says nothing of the rows that were made of it: who has it mapped can write to
+// it without a trace.
+func TestRowsOfChangedCopy(t *testing.T) {
+	c := newCopies(t, 2, func(i int, text []byte) { otherRows(t, 1-i, text) }, inodeOf)
 	first, _ := c.run(0)
+	genuine, err := os.ReadFile(c.paths[1])
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(c.paths[0]))
+	require.NoError(t, os.WriteFile(c.paths[0], genuine, 0o755))
 	second, _ := c.run(1)
-	require.Equal(t, first.rows.ID, second.rows.ID)
-	require.NotEqual(t, first.Key(), second.Key())
-	require.Equal(t, second.ID(), second.Key())
+	require.Equal(t, first.HTLHash(), second.HTLHash())
+	require.NotEqual(t, first.rows.ID, second.rows.ID)
 }
 
-// A file that has changed since its rows were made has no share in those of another one.
-func TestRowsOfChangedCopy(t *testing.T) {
-	named := uint64(0)
-	c := newCopies(t, 2, func(int, []byte) {}, func(info os.FileInfo) uint64 { return inodeOf(info) + named })
-	first, _ := c.run(0)
-	named = 1 << 32 // as its ctime would say
-	second, _ := c.run(1)
-	require.NotEqual(t, first.rows.ID, second.rows.ID)
+// The hash of rows has all that they say.
+func TestRowsOf(t *testing.T) {
+	table := func() *record.UnwindTable {
+		return &record.UnwindTable{
+			Base: 4096, Rules: []record.UnwindRule{{}, {CFA: 1, Arg: 2, RA: 3, FP: 4, CFAOffset: 5, RAOffset: 6, FPOffset: 7}},
+			Index: []uint32{0, 1}, Rows: []record.UnwindRow{8, 9},
+		}
+	}
+	seen := map[[sha256.Size]byte]bool{rowsOf(table()): true}
+	require.True(t, seen[rowsOf(table())])
+	for _, change := range []func(*record.UnwindTable){
+		func(t *record.UnwindTable) { t.Base++ },
+		func(t *record.UnwindTable) { t.Rules[1].CFA++ },
+		func(t *record.UnwindTable) { t.Rules[1].Arg++ },
+		func(t *record.UnwindTable) { t.Rules[1].RA++ },
+		func(t *record.UnwindTable) { t.Rules[1].FP++ },
+		func(t *record.UnwindTable) { t.Rules[1].CFAOffset++ },
+		func(t *record.UnwindTable) { t.Rules[1].RAOffset++ },
+		func(t *record.UnwindTable) { t.Rules[1].FPOffset++ },
+		func(t *record.UnwindTable) { t.Index[1]++ },
+		func(t *record.UnwindTable) { t.Rows[1]++ },
+		func(t *record.UnwindTable) { t.Index, t.Rows = append(t.Index, 8), t.Rows[1:] },
+	} {
+		changed := table()
+		change(changed)
+		sum := rowsOf(changed)
+		require.False(t, seen[sum])
+		seen[sum] = true
+	}
 }
 
 // Rows are not used when the file has changed while they were read.

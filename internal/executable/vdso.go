@@ -33,7 +33,7 @@ func loadVDSO(opts *fileOptions) *vdso {
 	}
 	v := &vdso{image: image}
 	v.file = &File{key: procfs.FileID{Size: int64(len(image))}, path: vdsoPath, opts: opts, vdso: v}
-	v.file.load(nil)
+	v.file.load(Owner{}, nil)
 	return v
 }
 

@@ -38,7 +38,7 @@ const (
 	maxStopDelay = 3 * time.Second
 	// maxWaitDelay bounds it for a thread that waits uninterruptibly.
 	maxWaitDelay = 300 * time.Millisecond
-	// maxVisitDuration bounds a visit.
+	// maxVisitDuration bounds a visit, which has what is left of maxStopDelay as well.
 	maxVisitDuration = time.Second
 	// spinDuration is the part of the wait in which we don't sleep: a thread
 	// that can stop does so within it, and stands still for as long as we sleep.

@@ -153,11 +153,14 @@ func (c *Channel) ForgetReads() {
 // ReadBytes are those of Bytes that ForgetReads frees.
 func (c *Channel) ReadBytes() int { return c.reads }
 
-// Bytes estimates the memory of what is remembered. The keys of the Registry are with its
-// first Channel.
-func (c *Channel) Bytes() int {
+// KeyBytes are those of Bytes that outlive an interval: the keys of the Registry, which are with
+// its first Channel.
+func (c *Channel) KeyBytes() int {
 	if c.number == 0 {
-		return c.bytes + int(c.registry.keyBytes.Load())
+		return int(c.registry.keyBytes.Load())
 	}
-	return c.bytes
+	return 0
 }
+
+// Bytes estimates the memory of what is remembered.
+func (c *Channel) Bytes() int { return c.bytes + c.KeyBytes() }

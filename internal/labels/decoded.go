@@ -24,8 +24,14 @@ type Read struct {
 // KeyMap gives the attribute names of a thread context's key indexes. A nil
 // KeyMap knows none. It is immutable and compared by identity.
 type KeyMap struct {
-	names [][]byte
+	names []keyText
 	bytes int // in memory, about
+}
+
+// keyText is a name, or its first bytes.
+type keyText struct {
+	text []byte
+	cut  bool
 }
 
 // nameBytes is the cost of a name beside its bytes.
@@ -35,13 +41,18 @@ const nameBytes = 32
 const maxKeyNames = 256
 
 // NewKeyMap returns the map in which index i has the name names[i]; an empty one
-// is none. Names beyond the 256th can never be referred to and are ignored.
+// is none. Names beyond the 256th can never be referred to and are ignored; of a longer one, the
+// first record.MaxLabelKeyBytes are the key, as of other labels.
 func NewKeyMap(names []string) *KeyMap {
 	names = names[:min(len(names), maxKeyNames)]
-	m := &KeyMap{names: make([][]byte, len(names))}
+	m := &KeyMap{names: make([]keyText, len(names))}
 	for i, name := range names {
-		m.names[i] = []byte(name)
-		m.bytes += nameBytes + len(name)
+		text, cut := []byte(name[:min(len(name), record.MaxLabelKeyBytes)]), len(name) > record.MaxLabelKeyBytes
+		if cut {
+			text = trimRune(text)
+		}
+		m.names[i] = keyText{text, cut}
+		m.bytes += nameBytes + len(text)
 	}
 	return m
 }
@@ -57,13 +68,13 @@ func (m *KeyMap) Len() int {
 // Name returns the name of an index.
 func (m *KeyMap) Name(index byte) (string, bool) {
 	name, ok := m.name(index)
-	return string(name), ok
+	return string(name.text), ok
 }
 
-func (m *KeyMap) name(index byte) ([]byte, bool) {
+func (m *KeyMap) name(index byte) (keyText, bool) {
 	if int(index) >= m.Len() {
-		return nil, false
+		return keyText{}, false
 	}
 	name := m.names[index]
-	return name, len(name) > 0
+	return name, len(name.text) > 0
 }

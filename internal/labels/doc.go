@@ -4,7 +4,7 @@
 // The BPF programs copy bounded bytes and nothing more; what these bytes mean
 // (order, duplicates, key names, precedence between sources) is decided here,
 // where it can be tested and fuzzed. The package is pure: it reads no memory
-// but its arguments and imports only package record of ours.
+// but its arguments and imports only packages record and targets of ours.
 //
 // Rules, where the specifications leave a choice to the reader:
 //

@@ -46,11 +46,10 @@ func (d *decoder) threadContext(h header, payload []byte) record.Outcome {
 	size := int(binary.LittleEndian.Uint16(payload[contextAttrsSize:]))
 	attrs := payload[contextAttrs:]
 	outcome := h.outcome
-	if len(attrs) < size {
+	d.collect(attrs, size)
+	if cut := d.name(); cut || len(attrs) < size {
 		outcome = record.OutcomeTruncated
 	}
-	d.collect(attrs, size)
-	d.name()
 	return outcome
 }
 
@@ -98,8 +97,9 @@ func (d *decoder) collect(attrs []byte, size int) {
 }
 
 // name turns the collected attributes into labels and forgets them. When several indexes have
-// one name, too, the last entry in the record wins: ranks count backwards.
-func (d *decoder) name() {
+// one name, too, the last entry in the record wins: ranks count backwards. cut tells that of a name
+// only a prefix is the key.
+func (d *decoder) name() (cut bool) {
 	for index := range d.last {
 		a := d.last[index]
 		if a.rank == 0 {
@@ -117,9 +117,14 @@ func (d *decoder) name() {
 		if a.cut || a.lost {
 			d.out.Counts[AnomalyTruncatedValue]++
 		}
+		if key.cut {
+			d.out.Counts[AnomalyTruncatedKey]++
+			cut = true
+		}
 		d.entries = append(d.entries, entry{
-			key: key, value: a.value, lost: a.lost,
+			key: key.text, value: a.value, cutKey: key.cut, lost: a.lost,
 			source: record.ABIThreadContext, block: len(d.reads), rank: -a.rank,
 		})
 	}
+	return cut
 }

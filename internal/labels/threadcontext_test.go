@@ -127,6 +127,26 @@ func TestKeyMap(t *testing.T) {
 	require.Zero(t, (*KeyMap)(nil).Len())
 }
 
+// A name is a key like those of other labels: its first 256 bytes are kept, and mark the set.
+func TestLongNames(t *testing.T) {
+	section := contextRecord{valid: 1, attrs: join(attr(0, "a"), attr(1, "b"))}.block()
+	longest := strings.Repeat("k", record.MaxLabelKeyBytes)
+	d := decodeOnce(NewKeyMap([]string{longest, "whole"}), section)
+	require.False(t, d.Set.Truncated())
+	require.Equal(t, Counts{}, d.Counts)
+
+	keys := NewKeyMap([]string{longest[1:] + "é" + longest, "whole"})
+	d = decodeOnce(keys, section)
+	require.Equal(t, []Label{{longest[1:], "a", record.ABIThreadContext}, {"whole", "b", record.ABIThreadContext}}, collected(d.Set))
+	require.True(t, d.Set.Truncated())
+	require.Equal(t, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}, d.Counts)
+	require.Equal(t, []Read{{record.ABIThreadContext, record.OutcomeTruncated}}, d.Reads)
+	require.Less(t, keys.bytes, 2*(nameBytes+record.MaxLabelKeyBytes))
+
+	d = decodeOnce(NewKeyMap([]string{longest + "cut", longest}), section)
+	require.Equal(t, []Label{{longest, "b", record.ABIThreadContext}}, collected(d.Set), "the other may be another key")
+}
+
 func TestMerge(t *testing.T) {
 	context := func(link Link, value string) []byte {
 		return contextRecord{link: link, valid: 1, flags: link.SpanID[0], attrs: attr(0, value)}.block()

@@ -146,7 +146,7 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 			}
 			status.State = stateOf(err)
 			if err != nil {
-				status.Err = err.Error()
+				status.Err = errorText(err)
 				retry = retry || mayPass(err)
 			}
 			statuses = append(statuses, status)

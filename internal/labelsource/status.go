@@ -4,6 +4,7 @@ package labelsource
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
@@ -104,6 +105,17 @@ func stateOf(err error) State {
 		}
 	}
 	return Unreadable
+}
+
+// maxErrorBytes are kept of an error: texts of the target may be in it.
+const maxErrorBytes = 512
+
+func errorText(err error) string {
+	text := err.Error()
+	if len(text) > maxErrorBytes {
+		return strings.ToValidUTF8(text[:maxErrorBytes], "") + "…"
+	}
+	return text
 }
 
 // Damaged reports whether a file says that it defines labels, or may, but is

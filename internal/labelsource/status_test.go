@@ -3,6 +3,8 @@
 package labelsource
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +33,13 @@ func TestSourceOfStatus(t *testing.T) {
 }
 
 // A file is damaged as far as labels go when they cannot be found in it, or only by its release.
+func TestErrorText(t *testing.T) {
+	require.Equal(t, "short", errorText(errors.New("short")))
+	long := errorText(errors.New(strings.Repeat("é", maxErrorBytes)))
+	require.Equal(t, strings.Repeat("é", maxErrorBytes/2)+"…", long)
+	require.Equal(t, strings.Repeat("é", (maxErrorBytes-1)/2)+"…", errorText(errors.New("x" + strings.Repeat("é", maxErrorBytes)))[1:])
+}
+
 func TestDamaged(t *testing.T) {
 	for _, c := range []struct {
 		plan    executable.Plan

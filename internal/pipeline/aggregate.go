@@ -160,11 +160,13 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		Set:          decoded.Set,
 		Link:         decoded.Link,
 		Sampled:      sampled(proc.Info().Context, decoded),
+		KernelStack:  rec.KernelStack,
 		UserStack:    rec.UserStack,
 	}
 	if !d.profiles { // only what metrics tell apart
 		s := &d.sample
-		s.KernelFrames, s.UserFrames, s.Link, s.Sampled, s.UserStack = nil, nil, labels.Link{}, profile.SampledUnknown, record.OutcomeNone
+		s.KernelFrames, s.UserFrames, s.KernelStack, s.UserStack = nil, nil, record.OutcomeNone, record.OutcomeNone
+		s.Link, s.Sampled = labels.Link{}, profile.SampledUnknown
 	}
 	if d.batch.add(of, &d.sample) && d.functions && d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames) {
 		d.stream.source.Hurry() // others may be as new, and gone soon

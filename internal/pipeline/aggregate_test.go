@@ -108,6 +108,34 @@ func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, contai
 	return rec
 }
 
+// Keys are counted once, however many batches wait with the label sets of their intervals.
+func TestKeysAreCountedOnce(t *testing.T) {
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	d.memory = budget.NewMemory(1 << 30)
+	held := func() int { return int(d.memory.Part(budget.OfLabels)) / 2 } // what is on Go's heap counts twice
+	const keys = 900
+	sets := 0
+	for range 3 {
+		for i := range keys {
+			rec := &bpf.Record{
+				Process: record.ProcessID{TGID: 1, StartNs: 2}, TID: 12, PID: 11, UID: 10, TimeNs: monotonicNow(),
+				Labels: oneLabel(fmt.Sprint(strings.Repeat("k", 200), i), "1"),
+			}
+			d.add(rec, timeOff{})
+		}
+		d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
+		before, reads := held(), d.labels.ReadBytes()
+		d.releaseLabels()
+		require.InDelta(t, before-reads, held(), weightStep)
+		sets += d.batch.labels
+		d.batch.labels = 0
+		d.labels.EndInterval()
+		require.InDelta(t, d.labels.KeyBytes(), d.labelsHeld.counted, weightStep)
+		require.InDelta(t, sets+d.labels.KeyBytes(), held(), weightStep)
+	}
+	require.Greater(t, d.labels.KeyBytes(), keys*200)
+}
+
 // What a record says of a sample is in the sample, and counts for its user.
 func TestAggregate(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
@@ -115,6 +143,7 @@ func TestAggregate(t *testing.T) {
 		Process: record.ProcessID{TGID: 1, StartNs: 2}, TID: 12, PID: 11, UID: 10, CPU: 3, TimeNs: monotonicNow(),
 		State: record.ThreadUninterruptible, Comm: []byte("comm"), Labels: oneLabel("of ten", "1"),
 		KernelFrames: []uint64{1, 2}, UserFrames: []uint64{3},
+		KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent,
 	}
 	d.add(rec, timeOff{})
 	at := rec.TimeNs + d.batch.clockOffset
@@ -124,6 +153,7 @@ func TestAggregate(t *testing.T) {
 	require.Equal(t, profile.Sample{
 		Process: d.table.Lookup(rec.Process, 11, nil).Handle(), TimeUnixNano: at, State: record.ThreadUninterruptible,
 		TID: 12, Comm: rec.Comm, CPU: 3, KernelFrames: rec.KernelFrames, UserFrames: rec.UserFrames,
+		KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent,
 	}, got)
 
 	rec.UID, rec.Labels = 20, oneLabel("of twenty", "1")

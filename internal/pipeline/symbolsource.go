@@ -26,7 +26,8 @@ type fileSource struct {
 
 // Open implements symbol.Source.
 func (s fileSource) Open() (symbol.Contents, int64, error) {
-	f, size, err := s.File.Open()
+	info := s.process.Info()
+	f, size, err := s.File.OpenBy(executable.Owner{UID: info.UID, Container: info.ContainerID})
 	if err != nil {
 		return nil, 0, err
 	}

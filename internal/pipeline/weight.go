@@ -52,8 +52,12 @@ func (d *aggregator) batchBytes(p budget.Pressure) int {
 }
 
 // releaseLabels lets go of the label sets once the batch has been handed over, which
-// takes over what they count until it has been exported.
+// takes over what they count until it has been exported. Keys stay, and what was read is forgotten.
 func (d *aggregator) releaseLabels() {
-	d.batch.labels += d.labelsHeld.counted
-	d.labelsHeld.counted = 0
+	held := d.labelsHeld.counted
+	keys := min(d.labels.KeyBytes(), held)
+	sets := max(held-keys-d.labels.ReadBytes(), 0)
+	d.memory.Add(budget.OfLabels, keys+sets-held)
+	d.labelsHeld.counted = keys
+	d.batch.labels += sets
 }

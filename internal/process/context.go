@@ -41,6 +41,8 @@ type contextState struct {
 	context *processctx.Context
 	err     error // why there is none
 	names   []string
+	// takenBack is the memory of those of the names that the process does not publish any more.
+	takenBack int
 	// seen is a hash of each name, also of those that are not kept, or refusedName. It stays without a
 	// context: threads may still have records with the names of an earlier one.
 	seen    []uint64
@@ -124,7 +126,9 @@ func hashName(name string) uint64 {
 // of the two a thread means.
 func (s *contextState) setNames(published []string) (conflicts int) {
 	names := slices.Clone(published)
-	names = append(names, s.names[min(len(names), len(s.names)):]...)
+	takenBack := s.names[min(len(names), len(s.names)):]
+	s.takenBack = processctx.NamesBytes(takenBack)
+	names = append(names, takenBack...)
 	for i, name := range names {
 		switch hash := hashName(name); {
 		case i >= len(s.seen):
@@ -152,7 +156,7 @@ func (r *reader) countConflicts(pid, conflicts int) {
 
 // reduce keeps some of the names only, and of the others what they were, and reports whether that is news.
 func (s *contextState) reduce() bool {
-	if s.context == nil || s.context.Bytes() <= maxReducedNames {
+	if s.context == nil || s.reduced || s.context.Bytes()+s.takenBack <= maxReducedNames {
 		return false
 	}
 	s.context, s.names, s.reduced = s.context.Reduced(maxReducedNames), nil, true
@@ -206,7 +210,8 @@ func (i *Info) setContext(s *contextState) (changed bool) {
 		text = s.err.Error()
 	}
 	changed = i.Context != s.context || i.ContextErr != text
-	i.Context, i.ContextErr, i.keys, i.keysSinceNs, i.keysSeen = s.context, text, s.keys, s.sinceNs, len(s.seen)
+	i.Context, i.ContextErr, i.keys, i.keysSinceNs = s.context, text, s.keys, s.sinceNs
+	i.keysSeen, i.keysTakenBack = len(s.seen), s.takenBack
 	return changed
 }
 

@@ -43,7 +43,8 @@ type Info struct {
 
 	keys        *labels.KeyMap
 	keysSinceNs int64
-	keysSeen    int // names that are remembered, see contextState.seen
+	// See contextState.
+	keysSeen, keysTakenBack int
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.

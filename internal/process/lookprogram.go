@@ -76,14 +76,13 @@ func (r *reader) mappedKey(l *look) (key record.FileKey) {
 		return key
 	}
 	m := &l.info.Mappings[i]
-	file, id, err := r.opts.FS.OpenMapped(l.tid, procfs.Mapping{Start: m.Start, Limit: m.Limit, Inode: m.Inode, Path: m.Path})
+	mapping := procfs.Mapping{Start: m.Start, Limit: m.Limit, Inode: m.Inode, Path: m.Path}
+	file, err := r.opts.FS.OpenMapped(l.tid, mapping, l.read.program)
 	if err != nil {
 		return key
 	}
 	defer file.Close()
-	if id == l.read.program {
-		key, _ = r.opts.NameFile(file) // zero with an error
-	}
+	key, _ = r.opts.NameFile(file) // zero with an error
 	return key
 }
 

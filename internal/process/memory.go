@@ -50,7 +50,7 @@ func (i *Info) bytes() int {
 	for j := range i.Sources {
 		sum += labelsource.Bytes + len(i.Sources[j].Err)
 	}
-	return sum + 8*i.keysSeen + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
+	return sum + 8*i.keysSeen + i.keysTakenBack + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
 }
 
 // account tells what a process takes now. The table is locked.

@@ -211,6 +211,27 @@ func TestMemoryReducesNames(t *testing.T) {
 	}
 }
 
+// Names that a process has taken back are counted as long as they are kept, and go like others.
+func TestMemoryOfNamesTakenBack(t *testing.T) {
+	long := strings.Repeat("n", maxReducedNames)
+	s := &contextState{context: &processctx.Context{}}
+	info := &Info{}
+	bytes := func(names ...string) int {
+		s.context = &processctx.Context{Keys: names}
+		s.setNames(names)
+		info.setContext(s)
+		return info.bytes()
+	}
+	published := bytes(long)
+	require.GreaterOrEqual(t, bytes(), published)
+	require.Equal(t, []string{long}, s.names)
+	require.True(t, s.reduce())
+	require.Empty(t, s.names)
+	info.setContext(s)
+	require.Less(t, info.bytes(), published-maxReducedNames)
+	require.False(t, s.reduce(), "once")
+}
+
 // An index that had another name has none, whatever was kept of the names meanwhile.
 func TestMemoryReducesChangedNames(t *testing.T) {
 	long := strings.Repeat("n", maxReducedNames)

@@ -16,9 +16,13 @@ func (c *Context) Bytes() int {
 	if c == nil {
 		return 0
 	}
-	sum := attributeBytes + len(c.Schema) + ResourceBytes(c.Resource)
-	for _, k := range c.Keys {
-		sum += nameBytes + 2*len(k)
+	return attributeBytes + len(c.Schema) + ResourceBytes(c.Resource) + NamesBytes(c.Keys)
+}
+
+// NamesBytes estimates the memory of names of thread context keys, as a list and by index.
+func NamesBytes(names []string) (sum int) {
+	for _, name := range names {
+		sum += nameBytes + 2*len(name)
 	}
 	return sum
 }
@@ -56,11 +60,7 @@ func textBytes(v *commonpb.AnyValue) (sum int) {
 // take at most so many bytes.
 func (c *Context) Reduced(maxNameBytes int) *Context {
 	reduced := &Context{PublishedAtNs: c.PublishedAtNs, Schema: c.Schema, LeftOut: c.LeftOut + len(c.Resource)}
-	sum := 0
-	for _, k := range c.Keys {
-		sum += nameBytes + 2*len(k)
-	}
-	if sum <= maxNameBytes {
+	if NamesBytes(c.Keys) <= maxNameBytes {
 		reduced.Keys = c.Keys
 	}
 	return reduced

@@ -38,6 +38,9 @@ const (
 // have one byte.
 const maxKeys = 256
 
+// maxSchemaBytes are kept of a schema; those that are known are shorter.
+const maxSchemaBytes = 64
+
 // Context is what a process has published. It is not changed after Read.
 type Context struct {
 	// PublishedAtNs is CLOCK_BOOTTIME; it changes with each update.
@@ -48,7 +51,7 @@ type Context struct {
 	// LeftOut attributes of the resource: beyond these, without a key or a value, or the
 	// same key again.
 	LeftOut int
-	// Schema says how thread contexts are to be read; "" if the context does not.
+	// Schema says how thread contexts are to be read, in its first 64 bytes; "" if the context does not.
 	Schema Schema
 	// Keys are the attribute names of thread contexts by index; nil if they are
 	// not published (yet).
@@ -150,7 +153,8 @@ func (c *Context) setResource(attributes []*commonpb.KeyValue) {
 func (c *Context) coordinate(a *commonpb.KeyValue) {
 	switch a.GetKey() {
 	case keySchema:
-		c.Schema = Schema(a.GetValue().GetStringValue())
+		schema := a.GetValue().GetStringValue()
+		c.Schema = Schema(strings.Clone(schema[:min(len(schema), maxSchemaBytes)]))
 	case keyKeyMap:
 		values := a.GetValue().GetArrayValue().GetValues()
 		c.Keys = make([]string, 0, min(len(values), maxKeys))

@@ -51,6 +51,16 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// Of a schema only what can be known is kept: it is in each error that it causes.
+func TestLongSchema(t *testing.T) {
+	c, err := Read(published(message(t, nil, text(keySchema, strings.Repeat("x", 60<<10)))), mapping)
+	require.NoError(t, err)
+	require.Len(t, c.Schema, maxSchemaBytes)
+	for _, known := range []Schema{SchemaTLS} {
+		require.Less(t, len(known), maxSchemaBytes)
+	}
+}
+
 // What is left of a context has no resource, and only names that fit; what went is counted.
 func TestReduced(t *testing.T) {
 	c := &Context{

@@ -64,7 +64,7 @@ func TestPathsOfOtherKinds(t *testing.T) {
 			require.NoError(t, os.Remove(path))
 			require.NoError(t, replace(path))
 			inTime(t, "open", func() {
-				_, _, err := FS{}.OpenMapped(pid, m)
+				_, err := FS{}.OpenMapped(pid, m, FileID{})
 				require.ErrorIs(t, err, ErrNotRegular)
 				_, err = FS{}.StatMapped(pid, m)
 				require.ErrorIs(t, err, ErrNotRegular)
@@ -90,7 +90,7 @@ func TestMappedDevice(t *testing.T) {
 	m := executableMapping(t, pid, "/dev/zero")
 	require.NotZero(t, m.Inode)
 	inTime(t, "open", func() {
-		_, _, err := FS{}.OpenMapped(pid, m)
+		_, err := FS{}.OpenMapped(pid, m, FileID{})
 		require.ErrorIs(t, err, ErrNotRegular)
 	})
 }
@@ -111,7 +111,9 @@ func command(t *testing.T, attr *syscall.SysProcAttr, path string, args ...strin
 
 func readMapped(t *testing.T, pid int, m Mapping) []byte {
 	t.Helper()
-	file, id, err := FS{}.OpenMapped(pid, m)
+	id, err := FS{}.StatMapped(pid, m)
+	require.NoError(t, err)
+	file, err := FS{}.OpenMapped(pid, m, id)
 	require.NoError(t, err)
 	defer file.Close()
 	data, err := io.ReadAll(file)
@@ -230,11 +232,16 @@ func TestOverlay(t *testing.T) {
 		exact, byPath := executableOf(t, pid)
 		require.Equal(t, name != "kept", exact.Deleted, name)
 		require.Equal(t, want, readMapped(t, pid, exact), name)
-		file, _, err := FS{}.OpenMapped(pid, byPath)
+		id, err := FS{}.StatMapped(pid, byPath)
+		if err == nil {
+			var file *os.File
+			file, err = FS{}.OpenMapped(pid, byPath, id)
+			require.NoError(t, err)
+			file.Close()
+		}
 		switch name {
 		case "kept":
 			require.NoError(t, err)
-			file.Close()
 		case "deleted":
 			require.ErrorIs(t, err, os.ErrNotExist)
 		default:
@@ -272,7 +279,9 @@ int main(int argc, char **argv) {
 	exact, byPath := executableOf(t, pid)
 	require.Empty(t, exact.Path, "longer than a line that is kept")
 	require.Equal(t, want, readMapped(t, pid, exact))
-	_, _, err = FS{}.OpenMapped(pid, byPath)
+	_, err = FS{}.StatMapped(pid, byPath)
+	require.Error(t, err)
+	_, err = FS{}.OpenMapped(pid, byPath, FileID{})
 	require.Error(t, err)
 	_, _, err = FS{}.Executable(pid)
 	require.Error(t, err)

@@ -95,12 +95,14 @@ func TestOpenMapped(t *testing.T) {
 		return data
 	}
 	read := func(t *testing.T, pid int, m Mapping) []byte {
-		file, id, err := FS{}.OpenMapped(pid, m)
+		id, err := FS{}.StatMapped(pid, m)
+		require.NoError(t, err)
+		file, err := FS{}.OpenMapped(pid, m, id)
 		require.NoError(t, err)
 		defer file.Close()
-		same, err := FS{}.StatMapped(pid, m)
+		same, err := Identify(file)
 		require.NoError(t, err)
-		require.Equal(t, same, id)
+		require.Equal(t, id, same)
 		data, err := io.ReadAll(file)
 		require.NoError(t, err)
 		require.Equal(t, id.Size, int64(len(data)))
@@ -135,7 +137,7 @@ func TestOpenMapped(t *testing.T) {
 		m := executableMapping(t, pid, path)
 		require.True(t, m.Deleted)
 		require.Equal(t, data, read(t, pid, m))
-		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		_, err := FS{}.OpenMapped(pid, byPath(m), FileID{})
 		require.ErrorIs(t, err, os.ErrNotExist)
 	})
 	t.Run("replaced", func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestOpenMapped(t *testing.T) {
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.WriteFile(path+"2", []byte("other"), 0o755))
 		require.NoError(t, os.Rename(path+"2", path))
-		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		_, err := FS{}.OpenMapped(pid, byPath(m), FileID{})
 		require.ErrorIs(t, err, ErrReplaced)
 	})
 	t.Run("FIFO", func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestOpenMapped(t *testing.T) {
 		require.NoError(t, unix.Mkfifo(path, 0o644))
 		done := make(chan error)
 		go func() {
-			_, _, err := FS{}.OpenMapped(pid, byPath(m))
+			_, err := FS{}.OpenMapped(pid, byPath(m), FileID{})
 			done <- err
 		}()
 		select {
@@ -172,11 +174,29 @@ func TestOpenMapped(t *testing.T) {
 		m := executableMapping(t, pid, path)
 		require.NoError(t, os.Rename(path, path+".real"))
 		require.NoError(t, os.Symlink("/proc/self/exe", path))
-		_, _, err := FS{}.OpenMapped(pid, byPath(m))
+		_, err := FS{}.OpenMapped(pid, byPath(m), FileID{})
 		require.ErrorIs(t, err, ErrReplaced, "it says what we run, which is another file")
 	})
+	t.Run("another one than was identified", func(t *testing.T) {
+		path := build(t, pauser)
+		pid := start(t, path)
+		m := executableMapping(t, pid, path)
+		id, err := FS{}.StatMapped(pid, m)
+		require.NoError(t, err)
+		id.CtimeNs++
+		watch, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY|unix.O_CLOEXEC)
+		require.NoError(t, err)
+		defer unix.Close(watch)
+		require.NoError(t, unix.FanotifyMark(watch, unix.FAN_MARK_ADD, unix.FAN_OPEN, unix.AT_FDCWD, path))
+		for _, m := range []Mapping{m, byPath(m)} {
+			_, err = FS{}.OpenMapped(pid, m, id)
+			require.ErrorIs(t, err, ErrReplaced)
+		}
+		_, err = unix.Read(watch, make([]byte, 4096))
+		require.ErrorIs(t, err, unix.EAGAIN, "it was opened")
+	})
 	t.Run("no file", func(t *testing.T) {
-		_, _, err := FS{}.OpenMapped(1, Mapping{Start: 1, Limit: 2})
+		_, err := FS{}.OpenMapped(1, Mapping{Start: 1, Limit: 2}, FileID{})
 		require.ErrorIs(t, err, ErrNoFile)
 	})
 }

@@ -53,11 +53,12 @@ func (f FS) StatExecutable(pid int) (FileID, error) {
 // from /proc/PID/map_files, which is exact, also for deleted files, but needs
 // CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; else by its path below the root of
 // the process, when the inode there is the mapped one. When the process has gone, it is
-// opened by its path below our root, whoever may read it: only if it is the file that
-// StatMapped has identified is it the process's.
-func (f FS) OpenMapped(pid int, m Mapping) (*os.File, FileID, error) {
+// looked for below our root, whoever may read it.
+//
+// want is what StatMapped has said of the file. Another one is not opened: ErrReplaced.
+func (f FS) OpenMapped(pid int, m Mapping, want FileID) (*os.File, error) {
 	if m.Inode == 0 {
-		return nil, FileID{}, ErrNoFile
+		return nil, ErrNoFile
 	}
 	fd, err := unix.Open(f.mapFile(pid, m), unix.O_PATH|unix.O_CLOEXEC, 0)
 	var id FileID
@@ -65,14 +66,16 @@ func (f FS) OpenMapped(pid int, m Mapping) (*os.File, FileID, error) {
 		id, err = fstatRegular(fd)
 		if err != nil {
 			unix.Close(fd)
-			return nil, FileID{}, err
+			return nil, err
 		}
 	} else if fd, id, err = f.locateByPath(pid, m, rootUser); err != nil {
-		return nil, FileID{}, err
+		return nil, err
 	}
 	defer unix.Close(fd)
-	file, err := reopen(fd, m.Path)
-	return file, id, err
+	if id != want {
+		return nil, ErrReplaced
+	}
+	return reopen(fd, m.Path)
 }
 
 func (f FS) mapFile(pid int, m Mapping) string {

@@ -117,12 +117,14 @@ func TestStackMarks(t *testing.T) {
 	b.Add(&Sample{TimeUnixNano: 1500, UserFrames: []uint64{1}, UserStack: record.OutcomeTruncated})
 	b.Add(&Sample{TimeUnixNano: 1500})
 	b.Add(&Sample{TimeUnixNano: 1501})
+	b.Add(&Sample{TimeUnixNano: 1502, KernelFrames: []uint64{2}, KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent})
 	p, stats := b.Build(&resolver{}, 1000, 2000)
 	flat := flatten(t, p)
 	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[0].attrs)
 	require.Equal(t, "[unknown]", flat[1].stack)
 	require.Empty(t, flat[1].attrs)
-	require.Equal(t, BuildStats{Resources: 1, Entries: 2, Samples: 3, TruncatedStacks: 1, EmptyStacks: 2}, stats)
+	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[2].attrs)
+	require.Equal(t, BuildStats{Resources: 1, Entries: 3, Samples: 4, TruncatedStacks: 2, EmptyStacks: 2}, stats)
 }
 
 func TestResourceIsMadeValid(t *testing.T) {

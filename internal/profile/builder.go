@@ -80,7 +80,7 @@ func (b *Builder) Add(s *Sample) (news bool) {
 		set:     s.Set,
 		link:    s.Link,
 		stack:   stack,
-		cut:     incomplete(s.UserStack),
+		cut:     incomplete(s.UserStack) || s.KernelStack == record.OutcomeTruncated,
 		state:   s.State,
 	}
 	if b.opts.TraceAttributes && !s.Link.IsZero() {

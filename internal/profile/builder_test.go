@@ -79,6 +79,7 @@ func TestAggregationKey(t *testing.T) {
 		"sampled":        {func(s *Sample) { s.Sampled = SampledYes }, func(o *Options) { o.TraceAttributes = false }},
 		"thread state":   {change: func(s *Sample) { s.State = record.ThreadSleeping }},
 		"truncation":     {change: func(s *Sample) { s.UserStack = record.OutcomeTruncated }},
+		"kernel cut":     {change: func(s *Sample) { s.KernelStack = record.OutcomeTruncated }},
 		"lost frames":    {change: func(s *Sample) { s.UserStack = record.OutcomeNoRows }},
 		"time":           {func(s *Sample) { s.TimeUnixNano++ }, func(*Options) {}},
 		"other outcome":  {func(s *Sample) { s.UserStack = record.OutcomeCompat }, func(*Options) {}},
@@ -354,7 +355,8 @@ func TestAgainstReference(t *testing.T) {
 				TID: uint32(r.IntN(2)), Comm: []byte([]string{"", "a", "b"}[r.IntN(3)]), CPU: uint32(r.IntN(2)),
 				KernelFrames: frames(0xff00), UserFrames: frames(0x10),
 				Set: sets[r.IntN(len(sets))], Link: []labels.Link{{}, linkA, linkB}[r.IntN(3)],
-				UserStack: record.Outcome(r.IntN(record.NumOutcomes)),
+				KernelStack: []record.Outcome{record.OutcomeNone, record.OutcomePresent, record.OutcomeFault, record.OutcomeTruncated}[r.IntN(4)],
+				UserStack:   record.Outcome(r.IntN(record.NumOutcomes)),
 			}
 			b.Add(&s)
 			want.add(&s)

@@ -184,6 +184,9 @@ func (r *reference) add(s *Sample) {
 	default:
 		f.attrs["custom_labels.stack_truncated"] = true
 	}
+	if s.KernelStack == record.OutcomeTruncated {
+		f.attrs["custom_labels.stack_truncated"] = true
+	}
 	if s.Set != nil {
 		for l := range s.Set.All() {
 			f.attrs[r.opts.LabelPrefix+l.Key] = l.Value

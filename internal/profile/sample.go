@@ -22,7 +22,7 @@ type Sample struct {
 	Set                      *labels.Set // canonical; nil: no labels
 	Link                     labels.Link
 	Sampled                  Sampled // meaningful with a Link
-	UserStack                record.Outcome
+	KernelStack, UserStack   record.Outcome
 }
 
 // Sampled is the W3C trace flag that says whether the trace of a Link may have

@@ -10,7 +10,7 @@ type Entry struct {
 }
 
 // Export calls visit with everything that a query selects: with its zoom only stacks
-// through that node, with a comparison both sides. An entry is valid during the call, its
+// through that node, none if it is not there, with a comparison both sides. An entry is valid during the call, its
 // locations as long as they are used. It returns the times that the samples span, 0, 0 if there
 // are none.
 func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
@@ -23,6 +23,9 @@ func (s *Store) Export(q *Query, visit func(*Entry)) (fromMs, toMs int64) {
 	if q.Zoom != 0 {
 		tree := s.grown(scans, q, m)
 		groups, way = tree.groups, tree.locate(q.Zoom)
+		if way == nil && q.Zoom != rootID {
+			return 0, 0
+		}
 		scans = tree.scans
 	}
 	for _, scan := range scans {

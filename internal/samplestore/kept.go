@@ -36,6 +36,11 @@ func (k *kept) put(selection string, scans []*scan) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for segment := range full {
+		if segment.gone.Load() {
+			return // who asked began before it left
+		}
+	}
 	k.selection, k.scans = selection, full
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 )
 
 // What an entry costs in memory besides its text; TestMemory compares. The index finds
@@ -118,7 +119,8 @@ type segment struct {
 	bytes      int64 // of all, by estimate
 	indexBytes int64 // of these, what the index takes
 	hits       int64
-	ns         int64 // of all rows: no sum over some of them overflows
+	gone       atomic.Bool // evicted
+	ns         int64       // of all rows: no sum over some of them overflows
 	seed       maphash.Seed
 	*index
 }

@@ -75,6 +75,7 @@ func (s *Store) room(ns int64) *segment {
 	for len(s.all) > 0 && s.bytes+s.segmentBytes() > s.maxBytes {
 		s.bytes -= s.all[0].bytes
 		s.evicted = AddNs(s.evicted, s.all[0].hits)
+		s.all[0].gone.Store(true)
 		s.all[0] = nil
 		s.kept.forget()
 		s.all = s.all[1:]

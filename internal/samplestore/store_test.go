@@ -370,6 +370,10 @@ func TestZoom(t *testing.T) {
 	s.Export(q, func(e *Entry) { ns += e.Ns })
 	require.Equal(t, at.Total[0], ns)
 	require.Zero(t, s.Query(&Query{Zoom: 12345}).Tree.Zoom, "what is gone is the root")
+	s.Export(&Query{Zoom: 12345}, func(*Entry) { require.Fail(t, "it has no stacks") })
+	ns = 0
+	s.Export(&Query{Zoom: rootID}, func(e *Entry) { ns += e.Ns })
+	require.Equal(t, zoomed.Ns[0], ns)
 }
 
 // TestOldestLeave: memory stays within its bound, the oldest samples go, and all are counted.
@@ -392,6 +396,26 @@ func TestOldestLeave(t *testing.T) {
 	}
 	require.NotZero(t, s.Status().Evicted)
 	require.Greater(t, s.Status().FromMs, int64(100))
+}
+
+// A segment that has left is not kept by a query that began before.
+func TestLeavesWhileAsked(t *testing.T) {
+	s := New(MinBytes)
+	for s.Status().Evicted == 0 && len(s.all) < segments-1 {
+		fill(s, random(500))
+	}
+	q, m := &Query{}, s.takeScratch()
+	parts, _ := s.parts()
+	scans := s.scanned(parts, q, m)
+	first := parts[0].segment
+	for s.Status().Evicted == 0 {
+		fill(s, random(500))
+	}
+	require.NotContains(t, s.all, first)
+	s.grown(scans, q, m)
+	require.Empty(t, s.kept.scans)
+	s.Query(q)
+	require.NotEmpty(t, s.kept.scans)
 }
 
 // TestMemory compares the estimate with what the runtime says.

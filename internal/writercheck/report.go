@@ -69,7 +69,7 @@ func (r *Report) Verdict() Verdict {
 		}
 	}
 	threads := slices.ContainsFunc(r.Formats, func(f Format) bool { return f != ProcessContext })
-	if threads && r.Reads.Published == 0 || r.Reads.Published == 0 && r.Reads.Contexts == r.Reads.Written {
+	if len(r.Formats) == 0 || threads && r.Reads.Published == 0 || r.Reads.Published == 0 && r.Reads.Contexts == r.Reads.Written {
 		return NotSeen
 	}
 	return Holds

@@ -72,6 +72,7 @@ func TestTally(t *testing.T) {
 
 	require.Empty(t, tally.all(nil))
 	require.Equal(t, NotSeen, (&Report{}).Verdict())
+	require.Equal(t, NotSeen, (&Report{Reads: Reads{Published: 1}}).Verdict(), "of no format")
 	require.Equal(t, Holds, (&Report{Formats: []Format{ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
 	require.Equal(t, NotSeen, (&Report{Formats: []Format{V1, ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
 }

@@ -268,7 +268,7 @@ type TargetSelector struct {
 
 // Targets says which processes are sampled.
 type Targets struct {
-	// Do not sample processes that one of these matches, though they are included. Operator, privacy: some programs must not be seen, or are of no use.
+	// Do not sample processes that one of these matches, even if `include` matches them. Operator, privacy: some programs must not be seen, or are of no use.
 	Exclude []TargetSelector `mapstructure:"exclude,omitempty"`
 	// Sample only processes that one of these matches; empty: all. Operator, privacy: not the whole host is wanted.
 	Include []TargetSelector `mapstructure:"include,omitempty"`
@@ -295,7 +295,7 @@ type Config struct {
 	ErrorMode string `mapstructure:"error_mode"`
 	// Says what is read of the labels that programs publish.
 	Labels Labels `mapstructure:"labels"`
-	// CPU seconds a second for reading processes and executables, building unwind rows and reading names. Operator: less on small hosts, more if work_delayed grows and new processes lack names.
+	// CPU time per second for reading processes and executables, building unwind rows and reading names. Operator: less on small hosts, more if work_delayed grows and new processes lack names.
 	MaxBackgroundCPU float64 `mapstructure:"max_background_cpu"`
 	// Kernel memory of all BPF maps; ring buffers and unwind rows get their parts of it. Operator: as max_memory_bytes; more if samples are dropped as ring_full or user_share.
 	MaxBpfMapBytes int `mapstructure:"max_bpf_map_bytes"`
@@ -317,7 +317,7 @@ type Config struct {
 	ResourceFromEnvironment bool `mapstructure:"resource_from_environment"`
 	// Says of which language runtimes functions are named where an interpreter runs them or a compiler has made code of them; with unwind rows and names of this host only.
 	Runtimes Runtimes `mapstructure:"runtimes"`
-	// Samples a second and CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; a round rate, such as 20 or 100, can fall into step with programs' own timers, and is wrong about them then.
+	// Samples per second on each CPU; the period is fixed. Operator: 19 is enough for shares of minutes, 97 for seconds; a round rate, such as 20 or 100, can fall into step with programs' own timers, and then misrepresents them.
 	SamplesPerSecond int `mapstructure:"samples_per_second"`
 	// Where addresses become function names: on this host, or not here; mappings carry build ids. Backend: it has the symbols itself.
 	Symbolize string `mapstructure:"symbolize"`

@@ -59,8 +59,9 @@ var notRun = map[string]string{
 		`docker://registry.example.com/otelcol-customlabels:0.1.0`: needRegistry,
 	`mkdir image && tar -xf otelcol-customlabels-0.1.0-oci.tar -C image`: needRegistry,
 	`crane push image registry.example.com/otelcol-customlabels:0.1.0`:   needRegistry,
-	`sed "s|/otelcol-customlabels:0.1.0|/otelcol-customlabels@$(cat otelcol-customlabels-0.1.0-image.digest)|" ` +
-		`deploy/kubernetes/daemonset.yaml | kubectl apply -f -`: needKube,
+	`sed "s|/otelcol-customlabels:0.1.0|/otelcol-customlabels@$(cat build/release/0.1.0/otelcol-customlabels-0.1.0-image.digest)|" ` +
+		`deploy/kubernetes/daemonset.yaml >daemonset.yaml`: needRegistry,
+	`kubectl apply -f daemonset.yaml`: needKube,
 
 	`bin/labelprof push --server https://pyroscope.example.com --tenant team-a profiles.otlp`: needBackend,
 

@@ -11,6 +11,7 @@ const volatile __u32 read_labels = 1;
 const volatile __u32 max_labels = MAX_LABELS;
 const volatile __u32 max_key_bytes = MAX_LABEL_KEY_BYTES;
 const volatile __u32 max_value_bytes = MAX_LABEL_VALUE_BYTES;
+const volatile __u32 max_kernel_frames = MAX_KERNEL_FRAMES;
 const volatile __u64 watermark_bytes = 1 << 20;	       /* of unread samples that wake the reader */
 const volatile __u64 events_watermark_bytes = 1 << 16; /* of unread events that can wait */
 const volatile __u32 use_rows = 1;		       /* 0: frame pointers only */

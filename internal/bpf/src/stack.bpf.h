@@ -17,17 +17,18 @@
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
 {
+	__u32 most = max_kernel_frames < MAX_KERNEL_FRAMES ? max_kernel_frames : MAX_KERNEL_FRAMES;
 	long bytes;
 
 	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return 0;
-	bytes = bpf_get_stack(ctx, &s->body[at], 8 * MAX_KERNEL_FRAMES, 0);
+	bytes = bpf_get_stack(ctx, &s->body[at], 8 * most, 0);
 	if (bytes < 0) {
 		s->header.kernel_stack = OUTCOME_FAULT;
 		return 0;
 	}
-	s->header.kernel_stack = bytes < 8 * MAX_KERNEL_FRAMES ? OUTCOME_PRESENT : OUTCOME_TRUNCATED;
+	s->header.kernel_stack = bytes < 8 * most ? OUTCOME_PRESENT : OUTCOME_TRUNCATED;
 	return bytes / 8;
 }
 
