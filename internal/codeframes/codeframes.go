@@ -2,7 +2,6 @@ package codeframes
 
 import (
 	"debug/elf"
-	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -16,7 +15,7 @@ type Region struct {
 // Code is that of a file, or a part of it.
 type Code struct {
 	Machine elf.Machine // EM_X86_64 or EM_AARCH64
-	// Regions in ascending order, which do not overlap.
+	// Regions in ascending order, which do not overlap, of less than 1 GiB together.
 	Regions []Region
 	// Functions are addresses at which functions begin, in any order; those outside of the
 	// regions are passed over.
@@ -47,16 +46,22 @@ func Rows(c *Code) ([]Row, Stats) {
 		m = arm64Machine()
 	}
 	f := newFlows(m, c.Regions)
-	for _, vaddr := range slices.Concat(c.Functions, []uint64{c.Entry}) {
-		if at, ok := f.offset(vaddr); ok {
-			f.addStart(at)
-		}
+	for _, vaddr := range c.Functions {
+		f.known(vaddr)
 	}
+	f.known(c.Entry)
 	stats, sane := f.rounds()
 	if f.steps <= 0 {
 		return nil, stats // what was followed in part is not known
 	}
 	return f.rows(sane, f.beginner(c.Entry)), stats
+}
+
+// known notes that a function begins at an address, if that lies in a region.
+func (f *flows) known(vaddr uint64) {
+	if at, ok := f.offset(vaddr); ok {
+		f.addStart(at)
+	}
 }
 
 // beginner returns the function at the entry if it is where a process begins: nothing has called
@@ -124,8 +129,16 @@ func (s *Stats) sane() bool {
 	return 4*s.Wrong <= s.Functions && 2*s.Silent <= s.Functions+2*maxSilent
 }
 
-// rows makes rows of the states; one function may be where a process begins.
+const (
+	// bytesPerRow bounds the rows, but for some. Files have one for each 14 bytes at most.
+	bytesPerRow = 4
+	fewRows     = 1024
+)
+
+// rows makes rows of the states; one function may be where a process begins. Of what takes
+// too many, there are none.
 func (f *flows) rows(sane bool, beginner int32) (rows []Row) {
+	most := f.bytes/bytesPerRow + fewRows
 	for n := range f.regions {
 		r := &f.regions[n]
 		for at := range r.Code {
@@ -150,6 +163,13 @@ func (f *flows) rows(sane bool, beginner int32) (rows []Row) {
 					continue
 				}
 				rows[last].End = start // jumps into the middle of an instruction
+			}
+			count := len(rows)
+			if count >= most {
+				return nil
+			}
+			if count == cap(rows) { // append alone would copy them more often
+				rows = append(make([]Row, 0, max(most/8+1, min(2*count, most))), rows...)
 			}
 			rows = append(rows, Row{start, end, rule})
 		}

@@ -30,5 +30,6 @@
 // # Bounds
 //
 // Code is hostile. Work is bounded by a number of instructions for each byte of code, memory by
-// some bytes for each, and what is said wrongly concerns processes that run that code.
+// 25 bytes or so for each: of code with more functions, ways, states or rows for its size than
+// compilers make, nothing is said. What is said wrongly concerns processes that run that code.
 package codeframes

@@ -1,20 +1,22 @@
 package codeframes
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 const (
 	// stepsPerByte bounds the instructions that are followed for each byte of code; functions
 	// take two or three at most.
 	stepsPerByte = 6
 
-	// maxStates bounds the different states; C libraries have some thousand.
-	maxStates = math.MaxUint16
+	// maxStates bounds the different states; files of some MiB have some thousand.
+	maxStates = 16 << 10
 
 	// bytesPerFunction bounds the functions; few are as short on average.
 	bytesPerFunction = 8
+
+	// bytesPerWay bounds the ways that wait to be followed, but for some. Files have one at a
+	// time for each 64 bytes at most.
+	bytesPerWay = 8
+	fewWays     = 1024
 
 	// maxPasses bounds how often code is followed anew for what was learned of its functions.
 	maxPasses = 4
@@ -25,17 +27,28 @@ const noFunction = -1
 
 // function is what is known of a function, or of several that share code.
 type function struct {
-	start  int // offset of its first instruction
-	parent int // another one that it shares code with, or itself
+	start  int32 // offset of its first instruction
+	parent int32 // another one that it shares code with, or itself
 	// returned: with the registers as they should be. wrong: otherwise.
 	returned, wrong bool
 	// leaves: it may go on where that is not seen, as in a function that takes over its frame.
 	leaves bool
-	jumps  []stateNum // at its indirect jumps
+
+	numJumps   uint8
+	jumpStates [maxJumpStates]stateNum
 }
+
+// maxJumpStates bounds the frames with which one function jumps to what it has an address of.
+const maxJumpStates = 4
+
+// jumps returns the states at its indirect jumps.
+func (fn *function) jumps() []stateNum { return fn.jumpStates[:fn.numJumps] }
 
 // stateNum is an index into flows.states.
 type stateNum uint16
+
+// entryNum is the number of the state at the first instruction of a function.
+const entryNum stateNum = 1
 
 // flows follows code. Addresses are offsets into all regions, one behind the other.
 type flows struct {
@@ -57,10 +70,11 @@ type flows struct {
 	facts     []fact // of each offset
 	numStarts int
 
+	toBegin  int // the functions before this index are still to be followed, after work
 	work     []way
-	deferred []way // behind calls: what jumps there is known first
-	trial    *trial
-	reached  []int32 // of the last trial, to be used again
+	deferred []way  // behind calls: what jumps there is known first
+	trial    *trial // nil: none is made
+	last     trial
 }
 
 // fact is what is known of an instruction whatever leads to it.
@@ -79,13 +93,12 @@ type region struct {
 	base int
 }
 
-// way leads to an instruction with a state.
+// way leads to an instruction with a state. Many may wait to be followed.
 type way struct {
-	at         int
-	state      state
-	num        stateNum // of state
+	at         int32
 	owner      int32
-	behindCall bool // which may be one that does not return; nothing but padding is between
+	num        stateNum // of the state
+	behindCall bool     // which may be one that does not return; nothing but padding is between
 }
 
 func newFlows(m machine, regions []Region) *flows {
@@ -100,11 +113,12 @@ func newFlows(m machine, regions []Region) *flows {
 	f.at = make([]stateNum, f.bytes)
 	f.owner = make([]int32, f.bytes)
 	f.facts = make([]fact, f.bytes)
+	f.number(f.entry) // which is entryNum
 	return f
 }
 
 // offset converts an address. ok is false if it lies in no region.
-func (f *flows) offset(vaddr uint64) (at int, ok bool) {
+func (f *flows) offset(vaddr uint64) (at int32, ok bool) {
 	n, found := slices.BinarySearchFunc(f.regions, vaddr, func(r region, v uint64) int {
 		switch {
 		case r.Start > v:
@@ -117,7 +131,7 @@ func (f *flows) offset(vaddr uint64) (at int, ok bool) {
 	if !found || vaddr%f.align != 0 {
 		return 0, false
 	}
-	return f.regions[n].base + int(vaddr-f.regions[n].Start), true
+	return int32(f.regions[n].base + int(vaddr-f.regions[n].Start)), true
 }
 
 // regionOf returns the region that holds an offset.
@@ -129,6 +143,7 @@ func (f *flows) regionOf(at int) *region {
 	return &f.regions[n]
 }
 
+// number returns the number of a state. Where there are too many, nothing is followed any more.
 func (f *flows) number(s state) stateNum {
 	if s == f.lastState {
 		return f.lastNum
@@ -136,10 +151,8 @@ func (f *flows) number(s state) stateNum {
 	n, ok := f.numberOf[s]
 	if !ok {
 		if len(f.states) >= maxStates {
-			s = state{reached: true, fpWhere: lost, raWhere: lost}
-			if n, ok = f.numberOf[s]; ok {
-				return n
-			}
+			f.steps = 0
+			return entryNum
 		}
 		n = stateNum(len(f.states))
 		f.states = append(f.states, s)
@@ -151,9 +164,9 @@ func (f *flows) number(s state) stateNum {
 
 // root returns the function that stands for all that share code with one.
 func (f *flows) root(n int32) int32 {
-	for f.functions[n].parent != int(n) {
+	for f.functions[n].parent != n {
 		f.functions[n].parent = f.functions[f.functions[n].parent].parent
-		n = int32(f.functions[n].parent)
+		n = f.functions[n].parent
 	}
 	return n
 }
@@ -163,9 +176,18 @@ func (f *flows) begin(at int) int32 {
 	if len(f.functions) > f.bytes/bytesPerFunction+1 {
 		f.steps = 0
 	}
-	n := len(f.functions)
-	f.functions = append(f.functions, function{start: at, parent: n})
-	return int32(n)
+	n := int32(len(f.functions))
+	f.functions = append(f.functions, function{start: int32(at), parent: n})
+	return n
+}
+
+// add puts a way into a queue. Where too many wait, nothing is followed any more.
+func (f *flows) add(queue *[]way, w way) {
+	if len(f.work)+len(f.deferred) >= f.bytes/bytesPerWay+fewWays {
+		f.steps = 0
+		return
+	}
+	*queue = append(*queue, w)
 }
 
 // passes follows all that is known to be a function, until nothing more is learned of
@@ -188,12 +210,13 @@ func (f *flows) pass() {
 	}
 	for at, known := range f.facts {
 		if known&factStart != 0 {
-			f.work = append(f.work, way{at: at, state: f.entry, num: f.number(f.entry), owner: f.begin(at)})
+			f.begin(at)
 			if f.steps <= 0 {
 				break
 			}
 		}
 	}
+	f.toBegin = len(f.functions)
 	f.run()
 }
 
@@ -205,6 +228,9 @@ func (f *flows) run() {
 			w := f.work[len(f.work)-1]
 			f.work = f.work[:len(f.work)-1]
 			f.follow(w)
+		case f.toBegin > 0:
+			f.toBegin--
+			f.follow(way{at: f.functions[f.toBegin].start, owner: int32(f.toBegin), num: entryNum})
 		case len(f.deferred) > 0:
 			w := f.deferred[0]
 			f.deferred = f.deferred[1:]
@@ -221,20 +247,19 @@ func (f *flows) run() {
 
 // follow goes along one way up to where it ends or what is there is known.
 func (f *flows) follow(w way) {
-	r := f.regionOf(w.at)
+	r := f.regionOf(int(w.at))
 	for f.steps > 0 && f.arrive(&w) {
 		f.steps--
-		inRegion := w.at - r.base
+		inRegion := int(w.at) - r.base
 		vaddr := r.Start + uint64(inRegion)
 		i := f.decode(r.Code, inRegion, vaddr)
 		if i.size == 0 {
 			f.failed(w.owner)
 			return
 		}
-		next := way{at: w.at + i.size, state: w.state, num: w.num, owner: w.owner, behindCall: w.behindCall && i.padding}
-		if i.counts() || i.writes>>x86AP&1 != 0 && w.state.realigned.known {
-			next.state = f.apply(w.state, &i)
-			next.num = f.number(next.state)
+		next := way{at: w.at + int32(i.size), owner: w.owner, num: w.num, behindCall: w.behindCall && i.padding}
+		if i.counts() || i.writes>>x86AP&1 != 0 && f.states[w.num].realigned.known {
+			next.num = f.number(f.apply(f.states[w.num], &i))
 		}
 		if f.trial != nil {
 			f.plausible(&w, &i, &next)
@@ -262,13 +287,13 @@ func (f *flows) follow(w way) {
 			if i.flow == flowCall && !f.calls(i.target) {
 				return
 			}
-			if next.at < r.base+len(r.Code) {
+			if int(next.at) < r.base+len(r.Code) {
 				next.behindCall = true
-				f.deferred = append(f.deferred, next)
+				f.add(&f.deferred, next)
 			}
 			return
 		}
-		if next.at >= r.base+len(r.Code) {
+		if int(next.at) >= r.base+len(r.Code) {
 			if !next.behindCall { // else what was called last does not return
 				f.failed(w.owner)
 			}
@@ -276,7 +301,7 @@ func (f *flows) follow(w way) {
 		}
 		w = next
 	}
-	if f.steps == 0 {
+	if f.steps <= 0 {
 		f.failed(w.owner)
 	}
 }
@@ -290,7 +315,7 @@ func (f *flows) arrive(w *way) bool {
 	if f.begins(w.at) && f.owner[w.at] != noFunction && f.functions[w.owner].start != w.at {
 		// From the end of a function into the next one: what was called last does not return,
 		// or both are one.
-		if w.state == f.entry {
+		if w.num == entryNum {
 			f.owned(w.owner).leaves = true
 		}
 		return false
@@ -312,29 +337,29 @@ func (f *flows) arrive(w *way) bool {
 	if old == w.num {
 		return false
 	}
-	n := f.number(f.states[old].meet(w.state, &f.machine))
+	n := f.number(f.states[old].meet(f.states[w.num], &f.machine))
 	if n == old {
 		return false
 	}
-	w.state, w.num = f.states[n], n
+	w.num = n
 	f.set(w.at, n, f.owner[w.at])
 	return true
 }
 
-func (f *flows) begins(at int) bool { return f.facts[at]&factStart != 0 }
+func (f *flows) begins(at int32) bool { return f.facts[at]&factStart != 0 }
 
 // addStart notes that a function begins at an offset.
-func (f *flows) addStart(at int) {
+func (f *flows) addStart(at int32) {
 	if !f.begins(at) {
 		f.facts[at] |= factStart
 		f.numStarts++
 	}
 }
 
-func (f *flows) set(at int, n stateNum, owner int32) {
+func (f *flows) set(at int32, n stateNum, owner int32) {
 	if f.trial != nil && f.facts[at]&factTried == 0 {
 		f.facts[at] |= factTried
-		f.trial.reached = append(f.trial.reached, int32(at))
+		f.trial.reached = append(f.trial.reached, at)
 		f.trial.failed = f.trial.failed || len(f.trial.reached) > maxTrial
 	}
 	f.at[at], f.owner[at] = n, owner
@@ -343,7 +368,7 @@ func (f *flows) set(at int, n stateNum, owner int32) {
 // join notes that two functions share code.
 func (f *flows) join(a, b int32) {
 	x, y := &f.functions[a], &f.functions[b]
-	y.parent = int(a)
+	y.parent = a
 	x.returned, x.wrong, x.leaves = x.returned || y.returned, x.wrong || y.wrong, x.leaves || y.leaves
 }
 
@@ -358,19 +383,19 @@ func (f *flows) goTo(target uint64, next way) {
 		f.takesOver(&next)
 	default:
 		next.at = to
-		f.work = append(f.work, next)
+		f.add(&f.work, next)
 	}
 }
 
 // takesOver notes that a way leads to the beginning of another function. Only with the frame
 // of an entry can that be meant.
 func (f *flows) takesOver(w *way) {
-	if w.state == f.entry {
+	if w.num == entryNum {
 		f.owned(w.owner).leaves = true
 	}
 	if f.trial != nil {
-		f.trial.leaves = f.trial.leaves || w.state == f.entry
-		f.trial.failed = f.trial.failed || w.state != f.entry
+		f.trial.leaves = f.trial.leaves || w.num == entryNum
+		f.trial.failed = f.trial.failed || w.num != entryNum
 	}
 }
 
@@ -390,7 +415,7 @@ func (f *flows) calls(target uint64) bool {
 
 // returned judges a return.
 func (f *flows) returned(w *way, i *instruction) {
-	right, known := w.state.returns(&f.machine)
+	right, known := f.states[w.num].returns(&f.machine)
 	fn := f.owned(w.owner)
 	switch {
 	case !known:
@@ -417,18 +442,16 @@ func (f *flows) failed(owner int32) {
 
 // jumped notes an indirect jump: with the frame of an entry, it is a call.
 func (f *flows) jumped(w *way) {
-	if w.state == f.entry {
+	if w.num == entryNum {
 		f.owned(w.owner).leaves = true
 		return
 	}
 	fn := &f.functions[w.owner]
-	if len(fn.jumps) < maxJumpStates && !slices.Contains(fn.jumps, w.num) {
-		fn.jumps = append(fn.jumps, w.num)
+	if fn.numJumps < maxJumpStates && !slices.Contains(fn.jumps(), w.num) {
+		fn.jumpStates[fn.numJumps] = w.num
+		fn.numJumps++
 	}
 }
-
-// maxJumpStates bounds the frames with which one function jumps to what it has an address of.
-const maxJumpStates = 4
 
 // findNoExits finds the functions that do not return, nor go on in another way that is not
 // seen. What calls one does not go on behind the call. It reports whether there are new ones.
@@ -436,7 +459,7 @@ func (f *flows) findNoExits() (more bool) {
 	exits := make([]bool, len(f.functions))
 	for n := range f.functions {
 		fn := &f.functions[n]
-		if fn.returned || fn.wrong || fn.leaves || len(fn.jumps) > 0 {
+		if fn.returned || fn.wrong || fn.leaves || fn.numJumps > 0 {
 			exits[f.root(int32(n))] = true
 		}
 	}

@@ -30,9 +30,9 @@ const (
 // plausible looks for what functions do not do: to use registers that are not theirs, to take
 // more from the stack than they have put there.
 func (f *flows) plausible(w *way, i *instruction, next *way) {
-	t, s := f.trial, &w.state
+	t, s, after := f.trial, &f.states[w.num], &f.states[next.num]
 	switch {
-	case s.spKnown && !next.state.spKnown && next.state.raWhere == lost:
+	case s.spKnown && !after.spKnown && after.raWhere == lost:
 		t.failed = true
 	case s.spKnown && i.stack && s.sp+i.stackAt >= maxArguments:
 		t.failed = true
@@ -99,35 +99,36 @@ func (f *flows) try(at int, before int32, sane bool) bool {
 	var jumps []stateNum
 	taken := f.facts[at]&factTaken != 0
 	if before != noFunction {
-		jumps = f.functions[before].jumps
+		jumps = f.functions[before].jumps()
 	}
 	found := stateNum(0)
 	for _, n := range jumps {
-		if t := f.follows(at, f.states[n]); t.confirmed && !t.failed {
+		if t := f.follows(at, n); t.confirmed && !t.failed {
 			if found != 0 {
 				return false
 			}
 			found = n
 		}
 	}
-	t := f.follows(at, f.entry)
+	t := f.follows(at, entryNum)
 	own := !t.failed && (t.confirmed && (taken || !t.odd) || sane && !t.odd && (t.leaves || taken))
 	switch {
 	case own && found != 0 && !taken:
 		return false
 	case own:
-		f.keep(at, f.entry, noFunction)
+		f.keep(at, entryNum, noFunction)
 	case found != 0:
-		f.keep(at, f.states[found], before)
+		f.keep(at, found, before)
 	default:
 		return false
 	}
 	return true
 }
 
-// follows makes a trial and takes back what it has changed.
-func (f *flows) follows(at int, s state) *trial {
-	t, functions := f.start(at, s, false)
+// follows makes a trial and takes back what it has changed. What it returns holds until the
+// next trial.
+func (f *flows) follows(at int, n stateNum) *trial {
+	t, functions := f.start(at, n, false)
 	for _, at := range t.reached {
 		f.at[at], f.owner[at] = 0, noFunction
 	}
@@ -136,29 +137,30 @@ func (f *flows) follows(at int, s state) *trial {
 }
 
 // keep repeats a trial that has succeeded. The code belongs to the function before, or is one.
-func (f *flows) keep(at int, s state, before int32) {
-	t, own := f.start(at, s, true)
+func (f *flows) keep(at int, n stateNum, before int32) {
+	t, own := f.start(at, n, true)
 	if before == noFunction {
 		return
 	}
 	for _, at := range t.reached {
 		f.owner[at] = before
 	}
-	for _, n := range f.functions[own].jumps {
-		f.jumped(&way{state: f.states[n], num: n, owner: before})
+	for _, n := range f.functions[own].jumps() {
+		f.jumped(&way{num: n, owner: before})
 	}
 	f.functions = f.functions[:own]
 }
 
-func (f *flows) start(at int, s state, kept bool) (t *trial, own int) {
-	t, own = &trial{reached: f.reached[:0], straight: s == f.entry, kept: kept}, len(f.functions)
+func (f *flows) start(at int, n stateNum, kept bool) (t *trial, own int) {
+	f.last = trial{reached: f.last.reached[:0], straight: n == entryNum, kept: kept}
+	t, own = &f.last, len(f.functions)
 	f.trial = t
-	f.work = append(f.work, way{at: at, state: s, num: f.number(s), owner: f.begin(at)})
+	f.work = append(f.work, way{at: int32(at), owner: f.begin(at), num: n})
 	f.run()
 	for _, at := range t.reached {
 		f.facts[at] &^= factTried
 	}
-	f.trial, f.reached = nil, t.reached
+	f.trial = nil
 	return t, own
 }
 
