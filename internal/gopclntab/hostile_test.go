@@ -221,4 +221,25 @@ func TestReaderBounded(t *testing.T) {
 	require.LessOrEqual(t, len(r.pages.slots), maxPages)
 	require.LessOrEqual(t, len(r.pages.byPage), maxPages)
 	require.LessOrEqual(t, len(r.names), maxKeptNames)
+	require.LessOrEqual(t, r.Bytes(), maxPages*pageBytes+maxKeptBytes)
+}
+
+// Long names are kept as far as there is room for them, and count.
+func TestLongNamesBounded(t *testing.T) {
+	data := bytes.Repeat([]byte("x"), 1<<20)
+	r := NewReader(Table{header: header{units: uint64(len(data))}}, bytes.NewReader(data))
+	most := 0
+	for off := range uint32(4 * maxKeptBytes / maxNameBytes) {
+		name, err := r.name(off)
+		require.NoError(t, err)
+		require.Len(t, name, maxNameBytes)
+		kept := 0
+		for _, s := range r.names {
+			kept += keptBytes + len(s)
+		}
+		require.Equal(t, kept+len(r.pages.slots)*pageBytes, r.Bytes())
+		most = max(most, kept)
+	}
+	require.LessOrEqual(t, most, maxKeptBytes)
+	require.Greater(t, most, maxKeptBytes-2*maxNameBytes)
 }

@@ -9,8 +9,8 @@ import (
 
 const (
 	pageBytes = 8 << 10
-	// maxPages bounds the memory of a Reader: 1 MiB.
-	maxPages = 1 << 20 / pageBytes
+	// maxPages bounds the memory of a Reader: 256 KiB. An address needs some 20.
+	maxPages = 256 << 10 / pageBytes
 	// recentPages are as many as tables are read at once, and more.
 	recentPages = 16
 	noPage      = 1<<64 - 1

@@ -15,8 +15,11 @@ const (
 	// maxNameBytes of a function or file are kept; with type parameters names can be
 	// of any length.
 	maxNameBytes = 4 << 10
-	// maxKeptNames bounds the strings that a Reader keeps, and returns again.
+	// maxKeptNames and maxKeptBytes bound the strings that a Reader keeps, and returns again.
 	maxKeptNames = 1024
+	maxKeptBytes = 256 << 10
+	// keptBytes is what a string takes besides its bytes.
+	keptBytes = 64
 )
 
 // Reader reads a table. It belongs to one goroutine.
@@ -24,6 +27,7 @@ type Reader struct {
 	t     Table
 	pages pages
 	names map[uint64]string // by offset in the file
+	kept  int               // bytes of these
 	steps steps
 }
 
@@ -31,6 +35,9 @@ type Reader struct {
 func NewReader(t Table, r io.ReaderAt) *Reader {
 	return &Reader{t: t, pages: pages{r: r, byPage: map[uint64]int{}}, names: map[uint64]string{}}
 }
+
+// Bytes returns the memory that the Reader takes, roughly. It is bounded.
+func (r *Reader) Bytes() int { return len(r.pages.slots)*pageBytes + r.kept }
 
 // Len returns the number of functions, bounded by the size of the file.
 func (r *Reader) Len() int { return int(r.t.functions) }
@@ -219,9 +226,12 @@ func (r *Reader) text(start, end, off uint64) (string, error) {
 		return "", err
 	}
 	s := strings.ToValidUTF8(string(text), "\uFFFD")
-	if len(r.names) == maxKeptNames {
+	n := keptBytes + len(s)
+	if len(r.names) == maxKeptNames || r.kept+n > maxKeptBytes {
 		clear(r.names)
+		r.kept = 0
 	}
 	r.names[at] = s
+	r.kept += n
 	return s, nil
 }

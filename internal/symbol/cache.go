@@ -58,8 +58,9 @@ type Cache[K comparable] struct {
 	mu    sync.Mutex
 	order *list.List // of *cached[K], the most recently used first
 	byKey map[cacheKey[K]]*list.Element
-	used  []*cached[K] // of Go programs, since CloseFiles
-	bytes int
+	open  []*goLines // that are not being read now, the most recently used last
+	batch uint64
+	bytes int // with what is open of Go programs
 
 	reading reading
 	naming  naming
@@ -118,7 +119,10 @@ type CacheStats struct {
 // NewCache makes an empty cache.
 func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
-	c := &Cache[K]{opts: opts, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()), order: list.New(), byKey: map[cacheKey[K]]*list.Element{}}
+	c := &Cache[K]{
+		opts: opts, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()),
+		order: list.New(), byKey: map[cacheKey[K]]*list.Element{}, batch: 1,
+	}
 	c.reading = newReading(&c.opts)
 	c.naming = naming{opts: &c.opts, spentOf: map[uint32]time.Duration{}}
 	return c
@@ -159,8 +163,8 @@ func (opts *CacheOptions) setDefaults() {
 // opened again until it does. A name for which there is no time left to demangle it (maxNaming)
 // stays mangled until the next batch.
 //
-// A Go program's own table stays in the file, and a file that was read for it stays
-// open until CloseFiles is called.
+// A Go program's own table stays in the file. The files that were read for it last, maxOpenGo of
+// them, stay open until CloseFiles is called.
 //
 // What the file itself says, and a debug file of the host, holds for all who ask with the
 // same key; a debug file that is found in the TargetRoot holds for who has the same user,

@@ -312,7 +312,7 @@ func TestReplacedWhileRead(t *testing.T) {
 	require.NoError(t, err)
 	st, err := f.Stat()
 	require.NoError(t, err)
-	vaddr := whole.starts[whole.Len()-1]
+	vaddr := whole.start(whole.Len() - 1)
 	for bytes := int64(0); bytes < st.Size(); bytes += st.Size() / 50 {
 		c := NewCache[int](CacheOptions{Wait: time.Minute})
 		_, _ = c.Lookup(nil, 1, &replaced{opener{path: path, owner: Owner{UID: 1}}, bytes}, vaddr)

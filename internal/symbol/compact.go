@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"sort"
 	"unsafe"
@@ -19,7 +20,9 @@ const maxBlockFunctions, maxBlockBytes = 64, 8 << 10
 // are compressed in blocks, of which one is read for a name. Large ones live outside of Go's heap, as
 // entries do.
 type compact struct {
-	starts []uint64
+	base   uint64   // where the first function starts
+	starts []uint32 // from base
+	far    []uint64 // starts, where those do not fit
 	sizes  []uint32 // as entry.size
 	blocks []nameBlock
 	names  []byte
@@ -51,9 +54,20 @@ func compactEntries[T any](owner *T, e *entries) compact {
 		packed = s2.Encode(packed[:cap(packed)], text)
 		names = append(names, packed...)
 	}
-	c := allocateCompact(owner, len(e.list), len(blocks), len(names))
+	base, reach := uint64(0), uint64(0)
+	if n := len(e.list); n > 0 {
+		base = e.list[0].start
+		reach = e.list[n-1].start - base
+	}
+	c := allocateCompact(owner, len(e.list), len(blocks), len(names), reach > math.MaxUint32)
+	c.base = base
 	for i := range e.list {
-		c.starts[i], c.sizes[i] = e.list[i].start, e.list[i].size
+		c.sizes[i] = e.list[i].size
+		if c.far != nil {
+			c.far[i] = e.list[i].start
+		} else {
+			c.starts[i] = uint32(e.list[i].start - base)
+		}
 	}
 	copy(c.blocks, blocks)
 	copy(c.names, names)
@@ -61,28 +75,57 @@ func compactEntries[T any](owner *T, e *entries) compact {
 }
 
 // allocateCompact makes room for n functions, and for blocks of names.
-func allocateCompact[T any](owner *T, n, blocks, nameBytes int) compact {
-	sizes := 8 * n
-	heads := sizes + 4*n
-	names := heads + nameBlockBytes*blocks
-	if names+nameBytes >= outsideBytes {
-		if b := offheap.Map(names + nameBytes); b != nil {
+func allocateCompact[T any](owner *T, n, blocks, nameBytes int, far bool) (c compact) {
+	startBytes := 4
+	if far {
+		startBytes = 8
+	}
+	var b []byte
+	if total := (startBytes+4)*n + nameBlockBytes*blocks + nameBytes; total >= outsideBytes {
+		if b = offheap.Map(total); b != nil {
 			runtime.AddCleanup(owner, offheap.Unmap, b)
-			return compact{offheap.Of[uint64](b[:sizes]), offheap.Of[uint32](b[sizes:heads]), offheap.Of[nameBlock](b[heads:names]), b[names:]}
 		}
 	}
-	return compact{make([]uint64, n), make([]uint32, n), make([]nameBlock, blocks), make([]byte, nameBytes)}
+	if far {
+		c.far = cut[uint64](&b, n)
+	} else {
+		c.starts = cut[uint32](&b, n)
+	}
+	c.sizes = cut[uint32](&b, n)
+	c.blocks = cut[nameBlock](&b, blocks)
+	c.names = cut[byte](&b, nameBytes)
+	return c
+}
+
+// cut takes n values from the front of b, memory that is not Go's; if there is none, it makes them.
+func cut[T any](b *[]byte, n int) []T {
+	if *b == nil {
+		return make([]T, n)
+	}
+	var v T
+	bytes := n * int(unsafe.Sizeof(v))
+	list := offheap.Of[T]((*b)[:bytes])
+	*b = (*b)[bytes:]
+	return list
 }
 
 const nameBlockBytes = int(unsafe.Sizeof(nameBlock{}))
 
 func (c *compact) bytes() int {
-	return 8*len(c.starts) + 4*len(c.sizes) + nameBlockBytes*len(c.blocks) + len(c.names)
+	return 4*len(c.starts) + 8*len(c.far) + 4*len(c.sizes) + nameBlockBytes*len(c.blocks) + len(c.names)
 }
 
 // before returns the index of the last function that starts at or before addr, or -1.
 func (c *compact) before(addr uint64) int {
-	return sort.Search(len(c.starts), func(i int) bool { return c.starts[i] > addr }) - 1
+	return sort.Search(len(c.sizes), func(i int) bool { return c.start(i) > addr }) - 1
+}
+
+// start returns where a function starts.
+func (c *compact) start(i int) uint64 {
+	if c.far != nil {
+		return c.far[i]
+	}
+	return c.base + uint64(c.starts[i])
 }
 
 // nameOf returns the name of a function, in memory of its own.

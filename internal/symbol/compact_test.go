@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,8 +36,9 @@ func TestCompact(t *testing.T) {
 			c := &Table{} // while it is in use, so is the memory
 			c.compact = compactEntries(c, &all)
 			defer runtime.KeepAlive(c)
-			require.Len(t, c.starts, len(lengths))
-			for i, start := range c.starts {
+			require.Equal(t, len(lengths), c.Len())
+			for i := range lengths {
+				start := c.start(i)
 				require.Equal(t, want[start], string(c.nameOf(i)))
 				require.EqualValues(t, len(lengths)-int(start/16), c.sizes[i])
 				require.Equal(t, i, c.before(start))
@@ -56,6 +58,23 @@ func TestCompact(t *testing.T) {
 				require.Less(t, before, maxBlockBytes, "what is decompressed for one name is bounded")
 			}
 		})
+	}
+}
+
+// Starts take half as much where they lie within 4 GiB.
+func TestCompactStarts(t *testing.T) {
+	for reach, startBytes := range map[uint64]int{0: 4, math.MaxUint32: 4, math.MaxUint32 + 1: 8, math.MaxUint64 - 5: 8} {
+		table := tableOf(function{5, 1, "a"}, function{5 + reach, 1, "b"})
+		rest := 4*table.Len() + nameBlockBytes + len(table.names)
+		require.Equal(t, startBytes*table.Len()+rest, table.Bytes(), "%#x", reach)
+		for i := range table.Len() {
+			require.Equal(t, 5+uint64(i)*reach, table.start(i))
+		}
+		fn, ok := table.Lookup(5 + reach)
+		require.True(t, ok)
+		require.Equal(t, []string{"a", "b"}[table.Len()-1], fn.Name)
+		_, ok = table.Lookup(4)
+		require.False(t, ok)
 	}
 }
 

@@ -45,20 +45,17 @@ func packedData(f *elffile.File, room *fileRoom) ([]byte, error) {
 }
 
 // debugData unpacks .gnu_debugdata, an ELF file with the functions that are not in
-// the dynamic symbol table, packed by xz.
-func debugData(packed []byte) (*elffile.File, error) {
-	b, err := unpack(bytes.NewReader(packed), maxUnpackedBytes)
+// the dynamic symbol table, packed by xz, and calls add with these.
+func (l *loader) debugData(packed []byte, add func(elffile.Function) bool) error {
+	b, free, err := unpack(packed, maxUnpackedBytes, l.step)
+	defer free()
 	if err != nil {
-		return nil, fmt.Errorf("unpack .gnu_debugdata: %w", err)
+		return fmt.Errorf("unpack .gnu_debugdata: %w", err)
 	}
-	return elffile.New(bytes.NewReader(b), int64(len(b)))
-}
-
-// readAtMost reads all of r, or returns an error if that is more than most bytes.
-func readAtMost(r io.Reader, most int) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
-	if err == nil && len(b) > most {
-		err = &elffile.FormatError{Msg: "unpacked bytes", Val: len(b)}
+	debug, err := elffile.New(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return err
 	}
-	return b, err
+	debug.Pace(l.step)
+	return debug.StaticFunctions(add)
 }

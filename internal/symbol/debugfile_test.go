@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
@@ -436,56 +435,4 @@ func TestTableWithoutRoom(t *testing.T) {
 	fn, _ := lookup(c, 1, o, sym.Value)
 	require.Equal(t, "visible", fn.Name)
 	require.Empty(t, c.tables.users)
-}
-
-func TestUnpack(t *testing.T) {
-	data := bytes.Repeat([]byte("abcdefgh"), 100_000)
-	for _, args := range [][]string{
-		nil, {"-0"}, {"-9"}, {"-C", "none"}, {"-C", "crc32"}, {"-C", "sha256"}, {"--block-size=4096"}, {"-T2", "--block-size=100000"},
-		{"--lzma2=dict=4KiB"},
-	} {
-		got, err := unpack(bytes.NewReader(pack(t, data, args...)), len(data))
-		require.NoError(t, err, args)
-		require.True(t, bytes.Equal(data, got), args)
-		_, err = unpack(bytes.NewReader(pack(t, data, args...)), len(data)-1)
-		require.Error(t, err, "too much")
-	}
-	empty, err := unpack(bytes.NewReader(pack(t, nil)), 10)
-	require.NoError(t, err)
-	require.Empty(t, empty)
-	_, err = unpack(bytes.NewReader(pack(t, data, "--x86", "--lzma2")), len(data))
-	require.ErrorIs(t, err, elffile.ErrUnsupported)
-	packed := pack(t, data[:1000])
-	for n := range len(packed) - 40 {
-		_, err := unpack(bytes.NewReader(packed[:n]), len(data))
-		require.Error(t, err, n)
-	}
-}
-
-// Each block has a dictionary, also one that unpacks to nothing.
-func TestUnpackBlocks(t *testing.T) {
-	const block = 4096
-	data := make([]byte, (maxBlocks+1)*block)
-	_, err := unpack(bytes.NewReader(pack(t, data[block:], "--block-size=4096")), len(data))
-	require.NoError(t, err)
-	_, err = unpack(bytes.NewReader(pack(t, data, "--block-size=4096")), len(data))
-	require.ErrorContains(t, err, "number of blocks")
-}
-
-// A few bytes that unpack to much, with a dictionary of any size, take as much memory
-// as is allowed.
-func TestUnpackBomb(t *testing.T) {
-	zeros := make([]byte, 64<<20)
-	packed := pack(t, zeros, "--lzma2=preset=0,dict=1GiB")
-	require.Less(t, len(packed), 1<<20)
-	const most = 1 << 20
-	allocated := testing.Benchmark(func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := unpack(bytes.NewReader(packed), most); err == nil {
-				b.Fatal("unpacked")
-			}
-		}
-	}).AllocedBytesPerOp()
-	require.Less(t, allocated, int64(16*most))
 }

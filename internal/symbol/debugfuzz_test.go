@@ -12,9 +12,14 @@ import (
 func FuzzUnpack(f *testing.F) {
 	const most = 64 << 10
 	data := bytes.Repeat([]byte("abcdefgh"), 200)
-	seeds := [][]byte{pack(f, data), pack(f, nil), pack(f, data, "--block-size=400", "-C", "crc32"), pack(f, data, "-C", "none")}
+	seeds := [][]byte{
+		pack(f, data), pack(f, nil), pack(f, data, "--block-size=400", "-C", "crc32"), pack(f, data, "-C", "none"),
+		streamOf(chunksOf(usualProperties, resets(), 3)), streamOf(chunksOf(usualProperties, plain(), 3)),
+	}
 	fuzz.Run(f, seeds, func(t testing.TB, packed []byte) {
-		if got, err := unpack(bytes.NewReader(packed), most); err == nil && len(got) > most {
+		got, free, err := unpack(packed, most, goOn)
+		defer free()
+		if err == nil && len(got) > most {
 			t.Fatalf("%d bytes", len(got))
 		}
 	})

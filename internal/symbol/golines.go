@@ -23,13 +23,11 @@ type goLines struct {
 	bytes     int
 	// reading is closed when the goroutine that reads has ended; nil if none does.
 	reading chan struct{}
-	spent   time.Duration // on reading, since CloseFiles
-	listed  bool          // in Cache.used
+	spent   time.Duration // on reading, in a batch
+	batch   uint64        // that one
 
-	// Of the goroutine that reads.
-	file      Contents
-	reader    *gopclntab.Reader
-	frames    []gopclntab.Frame
+	// Of the goroutine that reads, if one does.
+	file      *goFile // nil if it is not open
 	demangler demangler
 }
 
@@ -45,6 +43,9 @@ type goLine struct {
 func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, Language) {
 	l := &e.lines
 	c.mu.Lock()
+	if l.batch != c.batch && l.reading == nil { // else it never answers, or is late
+		l.batch, l.spent = c.batch, 0
+	}
 	for {
 		if known, ok := l.byAddress[vaddr]; ok {
 			c.mu.Unlock()
@@ -56,18 +57,9 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 			return nil, Native
 		}
 		mine := l.reading == nil
-		if mine {
-			one := c.begin(file)
-			if one == nil {
-				c.mu.Unlock()
-				return nil, Native
-			}
-			l.reading = make(chan struct{})
-			if !l.listed {
-				l.listed = true
-				c.used = append(c.used, e)
-			}
-			go c.readLines(e, file, vaddr, one)
+		if mine && !c.beginLines(e, file, vaddr) {
+			c.mu.Unlock()
+			return nil, Native
 		}
 		done, left := l.reading, c.fileWait()-l.spent
 		c.mu.Unlock()
@@ -90,15 +82,35 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 	}
 }
 
+// beginLines begins to read an address, if that may be.
+func (c *Cache[K]) beginLines(e *cached[K], file Source, vaddr uint64) bool {
+	one := c.begin(file)
+	if one == nil {
+		return false
+	}
+	c.resume(&e.lines)
+	e.lines.reading = make(chan struct{})
+	go c.readLines(e, file, vaddr, one)
+	return true
+}
+
 // readLines reads one address, and enters what it finds.
 func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64, one *read) {
-	l := &e.lines
 	var line goLine
 	var err error
-	c.opts.work(one, func() { line, err = l.read(file, e.known.golang, vaddr) })
+	c.opts.work(one, func() { line, err = e.lines.read(file, e.known.golang, vaddr) })
+	if left := c.endLines(e, vaddr, line, err, one); left != nil {
+		c.finish(left)
+	}
+}
+
+// endLines enters what was found at an address, and returns what is to be closed then.
+func (c *Cache[K]) endLines(e *cached[K], vaddr uint64, line goLine, err error, one *read) *toClose {
+	l := &e.lines
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(one)
+	left := c.keepOpen(l)
 	var malformed *elffile.FormatError
 	if err != nil {
 		c.stats.Failures++
@@ -106,10 +118,11 @@ func (c *Cache[K]) readLines(e *cached[K], file Source, vaddr uint64, one *read)
 	if err == nil || errors.As(err, &malformed) {
 		c.keep(e, vaddr, line)
 	} else {
-		l.spent = c.fileWait() // not at once again
+		l.spent, l.batch = c.fileWait(), c.batch // not at once again
 	}
 	close(l.reading)
 	l.reading = nil
+	return left
 }
 
 // keep enters what is at an address.
@@ -131,46 +144,25 @@ func (c *Cache[K]) keep(e *cached[K], vaddr uint64, line goLine) {
 
 // read reads one address. With an error, something of it may be known.
 func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine, error) {
-	if l.reader == nil {
-		contents, _, err := file.Open()
+	if l.file == nil {
+		opened, err := openGo(file, table)
 		if err != nil {
 			return goLine{}, err
 		}
-		l.file, l.reader = contents, gopclntab.NewReader(table, contents)
+		l.file = opened
 	}
-	var err error
-	if l.frames, err = l.reader.Frames(l.frames[:0], vaddr); err != nil && len(l.frames) == 0 {
+	frames, err := l.file.reader.Frames(l.file.frames[:0], vaddr)
+	defer clear(frames) // their names, which may be long
+	l.file.frames = frames
+	if err != nil && len(frames) == 0 {
 		return goLine{}, err
 	}
-	line := goLine{frames: make([]Frame, len(l.frames)), language: Go}
-	for i, f := range l.frames {
+	line := goLine{frames: make([]Frame, len(frames)), language: Go}
+	for i, f := range frames {
 		line.frames[i] = Frame{Name: f.Function, File: f.File, Line: f.Line, StartLine: f.StartLine}
 		if f.Foreign {
 			line.frames[i].Name, line.language = l.demangler.name(f.Function), Native
 		}
 	}
 	return line, err
-}
-
-// CloseFiles closes the files that Lookup has left open. It is to be called when a
-// batch of lookups is done.
-func (c *Cache[K]) CloseFiles() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reading.rest()
-	c.naming.rest()
-	kept := c.used[:0]
-	for _, e := range c.used {
-		l := &e.lines
-		if l.reading != nil {
-			kept = append(kept, e) // it never answers, or is late
-			continue
-		}
-		if l.file != nil {
-			l.file.Close()
-		}
-		l.file, l.reader, l.frames, l.listed, l.spent = nil, nil, nil, false, 0
-	}
-	clear(c.used[len(kept):])
-	c.used = kept
 }

@@ -66,9 +66,9 @@ func TestGoFrames(t *testing.T) {
 		require.EqualValues(t, 2, o.opens.Load(), "once for all, once for lines")
 		to := make([]Frame, 0, 16)
 		require.Zero(t, testing.AllocsPerRun(10, func() { c.Lookup(to, "a", o, vaddr) }))
-		require.Len(t, c.used, 1)
+		require.Len(t, c.open, 1)
 		c.CloseFiles()
-		require.Empty(t, c.used)
+		require.Empty(t, c.open)
 		c.Lookup(nil, "a", o, table.Start)
 		require.EqualValues(t, 3, o.opens.Load(), "opened again")
 		c.CloseFiles()
@@ -166,14 +166,22 @@ func goFramesStuck(t *testing.T, path string, start uint64) {
 		require.Empty(t, frames)
 	}
 	require.Equal(t, wait/waitShare, time.Since(began))
-	c.CloseFiles()
-	require.Len(t, c.used, 1, "it is still being read")
 	require.EqualValues(t, 1000, c.Stats().TimedOut)
+	c.CloseFiles()
+	began = time.Now()
+	c.Lookup(nil, "a", s, start)
+	require.Zero(t, time.Since(began), "it is still being read, and not waited for again")
 	close(s.wait)
 	synctest.Wait()
-	c.CloseFiles()
-	require.Empty(t, c.used)
+	require.Len(t, c.open, 1)
 	require.EqualValues(t, 1, c.Stats().Failures)
+	c.Lookup(nil, "a", s, start)
+	require.EqualValues(t, 1, c.Stats().Failures, "it is not read again in this batch")
+	c.CloseFiles()
+	require.Empty(t, c.open)
+	c.Lookup(nil, "a", s, start)
+	require.EqualValues(t, 2, c.Stats().Failures, "but in the next one")
+	c.CloseFiles()
 }
 
 // Lines are read when there is CPU time for it, by what accounts for that.
@@ -241,6 +249,6 @@ func TestGoFramesConcurrent(t *testing.T) {
 		c.CloseFiles()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(c.used) == 0
+		return len(c.open) == 0
 	}, time.Minute, time.Millisecond)
 }

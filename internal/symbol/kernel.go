@@ -46,7 +46,7 @@ type Kernel struct {
 
 	mu      sync.Mutex
 	symbols *kernelSymbols
-	memo    map[uint64]Function // by start
+	memo    memo[uint64] // by start
 	scratch []byte
 	readAt  time.Time
 	gap     time.Duration  // until the symbols may be read again
@@ -64,7 +64,7 @@ type kernelSymbols struct {
 
 // NewKernel reads the symbols of the kernel. The error may be ErrKernelHidden.
 func NewKernel(fs procfs.FS) (*Kernel, error) {
-	k := &Kernel{fs: fs, now: time.Now, memo: map[uint64]Function{}}
+	k := &Kernel{fs: fs, now: time.Now}
 	loaded, _ := readModules(fs) // without it, nothing is known of where they end
 	if err := k.read(loaded); err != nil {
 		return nil, err
@@ -84,15 +84,12 @@ func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
 		return Function{}, "", false
 	}
 	k.outside = k.outside || f.size != 0
-	fn, ok = k.memo[f.start]
+	name, ok := k.memo.names[f.start]
 	if !ok {
-		if len(k.memo) == maxMemo {
-			clear(k.memo)
-		}
-		fn, _ = namer{}.function(&demangler{}, f.name, f.start)
-		k.memo[f.start] = fn
+		name, _ = namer{}.name(&demangler{}, f.name)
+		k.memo.keep(f.start, name)
 	}
-	return fn, k.symbols.modules[f.size].name, true
+	return Function{name}, k.symbols.modules[f.size].name, true
 }
 
 // holds reports whether an address behind the start of a function is in it.
@@ -161,7 +158,7 @@ func (k *Kernel) read(loaded []loadedModule) error {
 	}
 	k.symbols, k.loaded, k.readAt = symbols, loaded, k.now()
 	k.missed, k.outside, k.stale = false, false, false
-	clear(k.memo)
+	k.memo = memo[uint64]{}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +130,33 @@ func TestKernelRefreshBacksOff(t *testing.T) {
 	k.Lookup(1)
 	require.NoError(t, k.Refresh())
 	require.Equal(t, refreshGap, k.gap, "something has changed")
+}
+
+// Names that are kept ready count, and have a bound.
+func TestKernelNamesBounded(t *testing.T) {
+	const names = 1500
+	text := "ffffffff80000000 T _stext\n"
+	for i := range names {
+		text += fmt.Sprintf("ffffffff81%06x t _Z5f%04d", 16*i, i) + strings.Repeat("x", 1<<maxDemangledBits/16) + "\n"
+	}
+	k, _, err := kernelOf(t, text)
+	require.NoError(t, err)
+	before, most, dropped := k.Bytes(), 0, false
+	for i := range uint64(names) {
+		last := k.Bytes()
+		fn, _, ok := k.Lookup(0xffffffff81000000 + 16*i)
+		require.True(t, ok)
+		require.Contains(t, fn.Name, "(long long, ")
+		now := k.Bytes()
+		if now > last {
+			require.GreaterOrEqual(t, now-last, len(fn.Name))
+		}
+		most, dropped = max(most, now-before), dropped || now < last
+	}
+	require.True(t, dropped)
+	require.LessOrEqual(t, most, maxMemoBytes)
+	require.NoError(t, k.read(nil))
+	require.Equal(t, before, k.Bytes())
 }
 
 // TestKernelReal needs to see the symbols of the kernel that it runs on.

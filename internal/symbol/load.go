@@ -101,7 +101,7 @@ func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 		return nil, err
 	}
 	f.Pace(l.step)
-	fs := &functions{table: &Table{memo: map[int]Function{}}}
+	fs := &functions{table: &Table{}}
 	// Where the table is damaged, there may still be symbols.
 	if fs.golang, err = gopclntab.Find(f); err == nil {
 		fs.isGo = true
@@ -115,7 +115,7 @@ func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 // loadDebug reads the debug file that the Owner's container has for a file. If there is none,
 // it returns functions of which there are none.
 func (l *loader) loadDebug() (*functions, error) {
-	fs := &functions{table: &Table{memo: map[int]Function{}}}
+	fs := &functions{table: &Table{}}
 	debug, contents, err := l.of.debug.inContainer(l.src)
 	if err != nil {
 		return nil, openError{err}
@@ -185,13 +185,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	if err != nil || packed == nil {
 		return err
 	}
-	room.alone(func() {
-		var debug *elffile.File
-		if debug, err = debugData(packed); err == nil {
-			debug.Pace(l.step)
-			err = debug.StaticFunctions(add)
-		}
-	})
+	room.alone(func() { err = l.debugData(packed, add) })
 	return err
 }
 

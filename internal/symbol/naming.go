@@ -35,20 +35,18 @@ type namer struct {
 	uid    uint32
 }
 
-// function returns a function by its name. If there is no time left to demangle that, it stays as it
+// name returns a function's name for people. If there is no time left to demangle it, it stays as it
 // is for now, and ok is false.
-func (n namer) function(d *demangler, name []byte, start uint64) (fn Function, ok bool) {
-	system := strings.ToValidUTF8(string(name), "\uFFFD")
-	fn = Function{Name: system, SystemName: system, Start: start}
-	if !mangled(system) {
-		return fn, true
+func (n namer) name(d *demangler, system []byte) (name string, ok bool) {
+	name = strings.ToValidUTF8(string(system), "\uFFFD")
+	if !mangled(name) {
+		return name, true
 	}
 	if n.naming == nil {
-		fn.Name = d.name(system)
-		return fn, true
+		return d.name(name), true
 	}
-	ok = n.naming.spend(n.uid, func() { fn.Name = d.name(system) })
-	return fn, ok
+	ok = n.naming.spend(n.uid, func() { name = d.name(name) })
+	return name, ok
 }
 
 // spend demangles a name for a user, if there is time left for that.

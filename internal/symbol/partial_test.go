@@ -137,5 +137,6 @@ func TestPartialKeepsLines(t *testing.T) {
 	require.EqualValues(t, 1, stranger.opens.Load())
 	require.EqualValues(t, 2, user.opens.Load(), "for its symbols and its lines")
 	e := c.byKey[cacheKey[int]{file: 1}].Value.(*cached[int])
+	c.CloseFiles()
 	require.Equal(t, e.size(), c.Stats().Bytes)
 }

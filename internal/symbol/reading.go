@@ -17,7 +17,7 @@ type Owner struct {
 	PID       int
 }
 
-// What is read at the same time, in all, for one user and for one container of a user. A
+// What is read, or closed, at the same time, in all, for one user and for one container of a user. A
 // file that never answers takes one of these places until it does.
 const maxReads, maxUserReads, maxOwnerReads = 128, 32, 8
 
@@ -76,17 +76,21 @@ func newReading(opts *CacheOptions) reading {
 
 // begin takes a place for something that an owner has us read; nil if there is none.
 func (r *reading) begin(of Owner, name string) *read {
-	at := of.place()
 	if r.closed.Load() {
 		return nil
 	}
-	if len(r.now) == maxReads || r.users[of.UID] == maxUserReads || r.owners[at] == maxOwnerReads {
+	if len(r.now) >= maxReads || r.users[of.UID] >= maxUserReads || r.owners[of.place()] >= maxOwnerReads {
 		return nil
 	}
+	return r.add(of, name)
+}
+
+// add takes a place, though there may be none: what is open has to be closed.
+func (r *reading) add(of Owner, name string) *read {
 	one := &read{owner: of, name: name, began: r.opts.Now()}
 	r.now[one] = struct{}{}
 	r.users[of.UID]++
-	r.owners[at]++
+	r.owners[of.place()]++
 	return one
 }
 

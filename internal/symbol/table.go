@@ -13,11 +13,6 @@ const (
 	// maxUnsizedBytes bounds how far a function without a size may reach. Such
 	// are written in assembly, and small.
 	maxUnsizedBytes = 64 << 10
-	// maxMemo and maxMemoBytes bound the functions of a table whose names are kept ready.
-	maxMemo      = 16 << 10
-	maxMemoBytes = 4 << 20
-	// memoBytes is what such a function takes besides its names.
-	memoBytes = 128
 )
 
 // Table is the functions of one ELF file. It does not refer to the file any
@@ -28,8 +23,7 @@ type Table struct {
 	incomplete bool // the file could not be read to its end
 
 	mu        sync.Mutex
-	memo      map[int]Function // by index
-	memoBytes int
+	memo      memo[int] // by index
 	demangler demangler
 }
 
@@ -37,7 +31,7 @@ type Table struct {
 // and at most maxBytes of them, as they are before their names are compressed (Truncated).
 // When the file is damaged, it keeps what could be read, and the error says what is wrong.
 func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
-	t := &Table{memo: map[int]Function{}}
+	t := &Table{}
 	var all entries
 	discard := all.begin(maxBytes)
 	defer discard()
@@ -51,13 +45,13 @@ func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
 }
 
 // Len returns the number of functions.
-func (t *Table) Len() int { return len(t.starts) }
+func (t *Table) Len() int { return len(t.sizes) }
 
 // Bytes returns the memory that the functions take, roughly.
 func (t *Table) Bytes() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.bytes() + t.memoBytes
+	return t.bytes() + t.memo.bytes
 }
 
 // Truncated reports whether the file has more functions than are kept.
@@ -78,34 +72,20 @@ func (t *Table) lookup(vaddr uint64, of namer) (fn Function, more int, ok bool) 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if fn, ok = t.memo[i]; ok {
-		return fn, 0, true
+	name, ok := t.memo.names[i]
+	if ok {
+		return Function{name}, 0, true
 	}
-	if fn, ok = of.function(&t.demangler, t.nameOf(i), t.starts[i]); ok {
-		more = t.keep(i, fn)
+	if name, ok = of.name(&t.demangler, t.nameOf(i)); ok {
+		more = t.memo.keep(i, name)
 	}
-	return fn, more, true
-}
-
-// keep keeps the names of a function ready, and returns how many bytes more the table takes.
-func (t *Table) keep(i int, fn Function) (more int) {
-	before := t.memoBytes
-	n := memoBytes + len(fn.Name)
-	if fn.SystemName != fn.Name {
-		n += len(fn.SystemName)
-	}
-	if len(t.memo) == maxMemo || t.memoBytes+n > maxMemoBytes {
-		t.memo, t.memoBytes = map[int]Function{}, 0
-	}
-	t.memo[i] = fn
-	t.memoBytes += n
-	return t.memoBytes - before
+	return Function{name}, more, true
 }
 
 func (t *Table) find(vaddr uint64) int {
 	last := t.before(vaddr)
 	for i := last; i >= 0 && last-i < maxNesting; i-- {
-		start, size := t.starts[i], t.sizes[i]
+		start, size := t.start(i), t.sizes[i]
 		if size&unsized == 0 {
 			if vaddr-start < uint64(size) {
 				return i
