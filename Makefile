@@ -113,7 +113,7 @@ peer-ours: $(BIN)/builder | $(BUILD)
 
 .PHONY: labelprof
 labelprof: ## the companion command, as bin/labelprof
-	$(GO) build -o $(BIN)/labelprof ./cmd/labelprof
+	CGO_ENABLED=0 $(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
 .PHONY: release
 release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE) ## all files of a release, in build/release: VERSION=0.1.0
@@ -241,7 +241,7 @@ E2E_TESTS_short-lived := TestShortLived
 E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
 E2E_TESTS_quiet := TestQuiet
-E2E_TESTS_release := TestRelease
+E2E_TESTS_release := TestRelease TestReleaseOfOtherFiles
 E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 

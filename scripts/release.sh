@@ -16,6 +16,11 @@ fi
 # Go's version decides over the bytes, too, so the one that is there is used and none fetched: that
 # of go.mod, or a newer one.
 # Times of files are that of the commit, which the image names. Without git, say both.
+if [[ -z ${SOURCE_REVISION:-} ]] && others=$(git status --porcelain && git status --porcelain --ignored examples) && [[ $others ]]; then
+	printf '%s\n' "$others" >&2
+	echo "these files are not those of the commit that the release names: commit or remove them, or set SOURCE_REVISION" >&2
+	exit 1
+fi
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 SOURCE_REVISION=${SOURCE_REVISION:-$(git rev-parse HEAD)}
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC CGO_ENABLED=0 GOTOOLCHAIN=local

@@ -119,6 +119,28 @@ func makeRelease(t *testing.T, name, cache string) string {
 	return filepath.Join(sources, "build", "release", releaseVersion)
 }
 
+// TestReleaseOfOtherFiles: what was built beside the sources does not get into a release.
+func TestReleaseOfOtherFiles(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	requireRun(t, inRepository("git", "clone", "--quiet", "--no-hardlinks", ".", clone))
+	script, err := os.ReadFile(filepath.Join(repositoryRoot, "scripts", "release.sh"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(clone, "scripts", "release.sh"), script, 0o755)) //nolint:gosec // it is run
+	commit := exec.Command("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--allow-empty", "-am", "now")
+	commit.Dir = clone
+	requireRun(t, commit)
+	for _, other := range []string{"examples/publish/c/server", "internal/other.go"} {
+		path := filepath.Join(clone, other)
+		require.NoError(t, os.WriteFile(path, []byte("package other"), 0o600))
+		release := exec.Command("scripts/release.sh", releaseVersion)
+		release.Dir = clone
+		out, err := release.CombinedOutput()
+		require.ErrorContains(t, err, "exit status 1")
+		require.Contains(t, string(out), other)
+		require.NoError(t, os.Remove(path))
+	}
+}
+
 func inRepository(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = repositoryRoot
