@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/check"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
@@ -33,8 +34,15 @@ labelprof help COMMAND, or COMMAND -h, says what it does, its flags and exit cod
 // version is that of a release, which the linker sets: scripts/release.sh.
 var version string
 
+// signalGrace is how long after the first signal another one ends the command at once, where it
+// waits for something that no context ends: to open a pipe, to read a terminal. Not from the start:
+// timeout(1) and the like send a signal to the process and then to its group, and files are
+// written meanwhile.
+const signalGrace = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() { time.AfterFunc(signalGrace, stop) })
 	signal.Ignore(syscall.SIGPIPE) // of a pager that was left: the files are still to be written
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

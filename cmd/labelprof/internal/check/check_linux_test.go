@@ -18,6 +18,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/writercheck"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -95,6 +96,17 @@ func TestCheckNotJudged(t *testing.T) {
 	code, help, _ := checked(t, "-h")
 	require.Zero(t, code)
 	require.Contains(t, help, "Exit codes:")
+}
+
+// TestJSONIsEscaped: a path does not reach the terminal, and is whole.
+func TestJSONIsEscaped(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, writeJSON(&b, &writercheck.Report{Program: "/x\u009b31m\u202e"}))
+	require.NotContains(t, b.String(), "\u009b")
+	require.NotContains(t, b.String(), "\u202e")
+	var report struct{ Program string }
+	require.NoError(t, json.Unmarshal(b.Bytes(), &report))
+	require.Equal(t, "/x\u009b31m\u202e", report.Program)
 }
 
 // What comes from a process is no Markdown.

@@ -107,7 +107,7 @@ func cell(s string) string {
 		"[", "&#91;", "]", "&#93;", "!", "&#33;", "@", "&#64;").Replace(terminal.Escape(s))
 }
 
-// writeJSON prints a report. The JSON names are stable.
+// writeJSON prints a report, with escapes for what is not printable. The JSON names are stable.
 func writeJSON(w io.Writer, r *writercheck.Report) error {
 	results := make([]*writercheck.Result, len(r.Results))
 	for i := range r.Results {
@@ -133,6 +133,6 @@ func writeJSON(w io.Writer, r *writercheck.Report) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(data, '\n'))
+	_, err = w.Write(terminal.EscapeJSON(append(data, '\n')))
 	return err
 }

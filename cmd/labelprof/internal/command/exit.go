@@ -7,6 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 // Exit codes of all commands; what each means for one of them is in [Exits].
@@ -24,7 +27,7 @@ func Exits(name string) []string {
 	case "serve":
 		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, or there are no samples", usage}
 	case "top":
-		return []string{"printed", "a file cannot be read, or there are no samples", usage}
+		return []string{"printed", "a file cannot be read, the tables cannot be written, or there are no samples", usage}
 	case "pprof":
 		return []string{"written", "a file cannot be read or written, or there are no samples", usage}
 	case "push":
@@ -53,7 +56,7 @@ var ErrNotJudged = errors.New("not judged")
 var ErrNoSamples = errors.New("no samples")
 
 // ExitCode returns the exit code that says how a command ended, and prints what has not been
-// printed yet.
+// printed yet. What errors quote of files and servers, and names of files, are escaped.
 func ExitCode(name string, err error, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -65,7 +68,11 @@ func ExitCode(name string, err error, stderr io.Writer) int {
 	case errors.Is(err, ErrReported):
 		return ExitError
 	default:
-		fmt.Fprintf(stderr, "labelprof %s: %v\n", name, err)
+		lines := strings.Split(err.Error(), "\n") // as of errors.Join
+		for i := range lines {
+			lines[i] = terminal.Escape(lines[i])
+		}
+		fmt.Fprintf(stderr, "labelprof %s: %s\n", name, strings.Join(lines, "\n"))
 		return ExitError
 	}
 }

@@ -3,9 +3,12 @@
 package files
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
+	"syscall"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
@@ -14,7 +17,8 @@ import (
 )
 
 // Top is `labelprof top`: it prints the tables for files. It fails with the errors of
-// package command, or with that of the first file that cannot be read.
+// package command, with that of the first file that cannot be read, or with that of stdout,
+// unless its reader went away.
 func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof top", flag.ContinueOnError)
 	var v command.ViewFlags
@@ -37,12 +41,17 @@ they are whole. There are no colours.`,
 		return err
 	}
 	show := table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: terminal.Of(stdout).Columns}
+	var b bytes.Buffer
 	if *asJSON {
-		err = s.ShowJSON(stdout, show)
+		err = s.ShowJSON(&b, show)
 	} else {
-		s.Show(stdout, show)
+		s.Show(&b, show)
 	}
 	if err != nil {
+		return err
+	}
+	// A pager that was left has what it wanted.
+	if _, err := stdout.Write(b.Bytes()); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
 	if t.Empty() {

@@ -3,7 +3,12 @@
 package input
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -32,14 +37,43 @@ func (d *Decoder) ReadFiles(ctx context.Context, files []string, to Consumer) er
 	return context.Cause(ctx)
 }
 
-// readInto reads a file of OTLP profiles or of pprof.
-func (d *Decoder) readInto(ctx context.Context, file string, to Consumer) error {
-	if isPprof, err := readPprof(file, d, to.ConsumePprof); isPprof || err != nil {
+// readInto reads a file of OTLP profiles, until the context ends, or of pprof. The kind of file
+// shows in the first bytes: those of gzip, of JSON, of the length of a request, or of a request.
+// It is opened once, because it may be a pipe, which has its bytes once.
+func (d *Decoder) readInto(ctx context.Context, path string, to Consumer) error {
+	file, err := os.Open(path)
+	if err != nil {
 		return err
 	}
-	return readFile(ctx, file, d, func(profiles pprofile.Profiles) {
+	defer file.Close()
+	r := bufio.NewReader(file)
+	first, err := r.Peek(len(gzipMagic))
+	switch {
+	case len(first) > 0:
+	case errors.Is(err, io.EOF):
+		return nil // nothing was exported
+	default:
+		return err
+	}
+	visit := func(profiles pprofile.Profiles) {
 		if ctx.Err() == nil {
 			to.Consume(profiles)
 		}
-	})
+	}
+	switch {
+	case string(first) == gzipMagic:
+		err = readPprof(r, d, to.ConsumePprof)
+	case first[0] == '{':
+		err = readLines(ctx, r, d, visit)
+	case first[0] < firstField:
+		err = readFrames(ctx, r, d, visit)
+	case first[0] == firstField || first[0] == secondField:
+		err = readSingle(r, d, visit)
+	default:
+		err = ErrKind
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
 }

@@ -3,33 +3,17 @@
 package input
 
 import (
-	"bufio"
 	"compress/gzip"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/google/pprof/profile"
 )
 
-// readPprof hands over a gzipped pprof file; false: the file is not gzipped, so it is none.
-func readPprof(path string, d *Decoder, visit func(*profile.Profile)) (bool, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	r := bufio.NewReader(file)
-	if magic, _ := r.Peek(2); string(magic) != "\x1f\x8b" {
-		return false, nil
-	}
-	if err := unpackPprof(r, d, visit); err != nil {
-		return true, fmt.Errorf("read %s: %w", path, err)
-	}
-	return true, nil
-}
+// gzipMagic is how a gzipped file begins.
+const gzipMagic = "\x1f\x8b"
 
-func unpackPprof(r io.Reader, d *Decoder, visit func(*profile.Profile)) error {
+// readPprof hands over a gzipped pprof file.
+func readPprof(r io.Reader, d *Decoder, visit func(*profile.Profile)) error {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -28,38 +27,7 @@ const (
 // ErrKind says that a file is of something else.
 var ErrKind = errors.New("it is neither a file of OTLP profiles, in protobuf or JSON, nor a gzipped pprof file")
 
-// readFile hands over every batch in a file of OTLP profiles, until the context ends. The kind
-// of file shows in the first byte: that of JSON, of the length of a request, or of a request.
-func readFile(ctx context.Context, path string, d *Decoder, visit func(pprofile.Profiles)) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	r := bufio.NewReader(file)
-	first, err := r.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return nil // nothing was exported
-	}
-	if err != nil {
-		return err
-	}
-	read := readSingle
-	switch {
-	case first[0] == '{':
-		read = readLines
-	case first[0] < firstField:
-		read = readFrames
-	case first[0] != firstField && first[0] != secondField:
-		return fmt.Errorf("read %s: %w", path, ErrKind)
-	}
-	if err := read(ctx, r, d, visit); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-func readSingle(_ context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+func readSingle(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	data, err := readUpTo(r, d.memory.file())
 	if err != nil {
 		return err

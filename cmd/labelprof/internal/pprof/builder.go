@@ -119,9 +119,10 @@ func (p *Builder) Span(startNs, endNs uint64) {
 }
 
 // WriteFile writes the profile, gzipped, in place of a file of this name. A reader finds all
-// of one or all of the other; only its owner may read it.
+// of one or all of the other; only its owner may read it. What is no regular file stays, and is
+// written to: a device, a pipe, standard output.
 func (p *Builder) WriteFile(name string) error {
-	return replaceFile(name, p.profile.Write)
+	return writeFile(name, p.profile.Write)
 }
 
 // Empty reports whether no sample is in the profile.

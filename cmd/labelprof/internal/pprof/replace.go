@@ -6,7 +6,37 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
+
+// writeFile writes to what has the name and is no regular file, or else replaces it.
+func writeFile(name string, write func(io.Writer) error) error {
+	if !isSpecial(name) {
+		return replaceFile(name, write)
+	}
+	// Appended, nothing is lost where the name leads to a file after all: standard output, say.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	if err := write(file); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}
+
+// isSpecial reports whether a name is that of a device, a pipe and the like, or one that the
+// system has for what is open, such as /dev/stdout. A file of that name would take the place of
+// what others write to.
+func isSpecial(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	dir, _ := filepath.EvalSymlinks(filepath.Dir(name)) // /dev/fd is in /proc
+	return !info.Mode().IsRegular() || dir == "/dev" || strings.HasPrefix(dir, "/proc/")
+}
 
 // replaceFile writes a file under another name first: a reader finds all or nothing. Only
 // its owner may read it, whatever the one before was: labels may be secrets.

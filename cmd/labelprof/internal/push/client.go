@@ -36,8 +36,8 @@ func newClient(f *settings, s secret) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.ContainsAny(f.tenant, "\r\n") || strings.ContainsAny(s.user+s.token, "\r\n") {
-		return nil, errors.New("the tenant and the token are one line each")
+	if strings.ContainsAny(s.user+s.token, "\r\n") {
+		return nil, errors.New("the token and its user are one line each")
 	}
 	if s.token == "" && s.user != "" {
 		return nil, fmt.Errorf("%s is set and %s is not", envUser, envToken)
@@ -48,9 +48,6 @@ func newClient(f *settings, s secret) (*client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented to be one
 	transport.MaxResponseHeaderBytes = maxHeaderBytes
 	if f.caFile != "" {
-		if server.Scheme != "https" {
-			return nil, errors.New("--ca-file is of use with https only")
-		}
 		roots, err := readRoots(f.caFile)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
@@ -58,8 +59,14 @@ with labels.`,
 	case len(f.files) == 0:
 		return nil, command.UsageError(stderr, "labelprof push: no files given")
 	}
-	if _, err := parseServer(f.server); err != nil {
+	server, err := parseServer(f.server)
+	switch {
+	case err != nil:
 		return nil, command.UsageError(stderr, "labelprof push: %v", err)
+	case f.caFile != "" && server.Scheme != "https":
+		return nil, command.UsageError(stderr, "labelprof push: --ca-file is of use with https only")
+	case strings.ContainsAny(f.tenant, "\r\n"):
+		return nil, command.UsageError(stderr, "labelprof push: --tenant is one line")
 	}
 	return f, nil
 }

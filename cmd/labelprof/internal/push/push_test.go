@@ -259,11 +259,17 @@ func TestPushUsage(t *testing.T) {
 		require.Contains(t, stderr, want)
 		require.NotContains(t, stderr, server)
 	}
+	for want, args := range map[string][]string{
+		"--tenant is one line":   {"--server", "https://pyroscope", "--tenant", "a\nb"},
+		"of use with https only": {"--server", "http://127.0.0.1:1", "--ca-file", file},
+	} {
+		code, _, stderr := pushed(append(args, file)...)
+		require.Equal(t, command.ExitUsage, code, "%q", args)
+		require.Contains(t, stderr, want)
+	}
 	t.Setenv(envToken, testToken)
 	for want, args := range map[string][]string{
 		"goes over https":          {"--server", "http://pyroscope:4040"},
-		"one line each":            {"--server", "https://pyroscope", "--tenant", "a\nb"},
-		"of use with https only":   {"--server", "http://127.0.0.1:1", "--ca-file", file},
 		"it has no certificate":    {"--server", "https://127.0.0.1:1", "--ca-file", file},
 		"no such file":             {"--server", "https://127.0.0.1:1", "--ca-file", file + "x"},
 		"open " + file + "missing": {"--server", "http://127.0.0.1:1", file + "missing"},
@@ -273,9 +279,12 @@ func TestPushUsage(t *testing.T) {
 		require.Contains(t, stderr, want)
 		require.NotContains(t, stderr, testToken)
 	}
+	t.Setenv(envToken, "two\nlines")
+	_, _, stderr := pushed("--server", "https://pyroscope", file)
+	require.Contains(t, stderr, "one line each")
 	t.Setenv(envToken, "")
 	t.Setenv(envUser, "42")
-	_, _, stderr := pushed("--server", "https://pyroscope", file)
+	_, _, stderr = pushed("--server", "https://pyroscope", file)
 	require.Contains(t, stderr, "LABELPROF_PUSH_TOKEN is not")
 	t.Setenv(envUser, "")
 	code, _, stderr := pushed(written(t, nil))

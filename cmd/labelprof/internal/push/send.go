@@ -17,8 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
 const (
@@ -153,8 +151,8 @@ func (c *client) clean(err error) error {
 	return err
 }
 
-// quote shows what a server has said: not all of it, nothing that a terminal acts upon, and
-// not the token, which it knows.
+// quote shows what a server has said: not all of it, and not the token, which it knows.
+// It is not escaped: errors are, when they are printed.
 func (c *client) quote(text []byte) string {
 	said := strings.TrimSpace(string(text))
 	if c.secret.token != "" {
@@ -167,9 +165,11 @@ func (c *client) quote(text []byte) string {
 	return shown(said)
 }
 
+// shown is a text of a stranger within an error: not long, and on one line, which would otherwise
+// pass for one of ours.
 func shown(s string) string {
 	if len(s) > shownBytes {
 		s = s[:shownBytes] + "..."
 	}
-	return terminal.Escape(strings.ToValidUTF8(s, "?"))
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\n", " ")
 }

@@ -3,6 +3,7 @@
 package push
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
 )
@@ -162,7 +164,7 @@ func TestSendHostile(t *testing.T) {
 		"truncated, taken":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhal", ""},
 		"truncated, refused": {"HTTP/1.1 422 No\r\nContent-Length: 100\r\n\r\nhal", "status 422: hal"},
 		"web page":           {"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 6\r\n\r\n<html>", "web page"},
-		"terminal":           {"HTTP/1.1 400 No\r\nContent-Length: 8\r\n\r\n\x1b[2J\xff\u202e", `status 400: \x1b[2J?\u202e`},
+		"terminal":           {"HTTP/1.1 400 No\r\nContent-Length: 9\r\n\r\n\x1b[2J\n\xff\u202e", "labelprof push: status 400: \\x1b[2J ?\\u202e\n"},
 		"huge":               {"HTTP/1.1 400 No\r\n\r\n" + strings.Repeat("y", 8<<20), "status 400: " + strings.Repeat("y", shownBytes) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,8 +173,10 @@ func TestSendHostile(t *testing.T) {
 			if tc.err == "" {
 				require.NoError(t, err)
 			} else {
-				require.ErrorContains(t, err, tc.err)
-				require.Less(t, len(err.Error()), 1000)
+				var stderr bytes.Buffer
+				require.Equal(t, command.ExitError, command.ExitCode("push", err, &stderr))
+				require.Contains(t, stderr.String(), tc.err)
+				require.Less(t, stderr.Len(), 1000)
 			}
 			require.EqualValues(t, 1, n.Load())
 		})

@@ -40,7 +40,8 @@ func (t *Table) ofProcesses() string {
 }
 
 // Render prints the table of CPU time by label, then the hottest functions. Where there
-// are off-CPU profiles, it has time off the CPU, too.
+// are off-CPU profiles, it has time off the CPU, too. What the writer says is ignored, as by
+// Grid.Render.
 func (t *Table) Render(w io.Writer, v View) {
 	fmt.Fprintf(w, "CPU by %s: %s in %d samples%s",
 		terminal.Escape(strings.Join(t.by, ", ")), seconds(t.cpuNs), t.hits, t.ofProcesses())

@@ -32,8 +32,8 @@ func (g *Grid) Add(cells ...string) {
 	g.rows = append(g.rows, cells)
 }
 
-// Render prints the rows. What the writer says is ignored: a reader that went away is no
-// reason to fail.
+// Render prints the rows. What the writer says is ignored: who must know if all is written
+// renders into a buffer.
 func (g *Grid) Render(w io.Writer) {
 	widths := g.widths()
 	for _, row := range g.rows {
