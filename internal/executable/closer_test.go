@@ -30,11 +30,28 @@ func TestCloser(t *testing.T) {
 		require.ErrorContains(t, err, "EOF", "nobody has it open to write to it")
 		require.NoError(t, r.Close())
 	}
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.running == 0 && len(c.fds) == 0
-	}, time.Minute, time.Millisecond)
+	c.wait(time.Minute)
+	require.Zero(t, c.running)
+	require.Empty(t, c.fds)
+}
+
+// Whoever closes all files finds them closed.
+func TestCloseAll(t *testing.T) {
+	d := newDescriptors(100)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	var files [100]File
+	for i := range files {
+		require.NoError(t, d.keep(&files[i], w))
+	}
+	require.NoError(t, w.Close())
+	d.closeAll()
+	require.Empty(t, d.closer.fds)
+	require.Zero(t, d.closer.running)
+	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = r.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
 }
 
 // While files that do not answer are being closed, no further ones are kept than there may be.

@@ -91,12 +91,14 @@ func (d *descriptors) closeUnused() {
 	}
 }
 
+// closeAll closes all files. One that does not let itself be closed is left to that.
 func (d *descriptors) closeAll() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	for d.order.Len() > 0 {
 		d.drop(d.order.Back())
 	}
+	d.mu.Unlock()
+	d.closer.wait(maxClosing)
 }
 
 func (d *descriptors) len() int {
