@@ -11,6 +11,7 @@ import { launch, Watched } from "./browser.mjs";
 import { hostile } from "./hostile.mjs";
 import { load } from "./load.mjs";
 import { link, states, times } from "./states.mjs";
+import { updates } from "./updates.mjs";
 
 const given = JSON.parse(process.argv[2]);
 
@@ -198,6 +199,7 @@ try {
 		console.log(`${step.name}: ${Date.now() - begin} ms`);
 	}
 	await w.close();
+	await updates(browser, given);
 	await states(browser, given);
 	await load(browser, given);
 } finally {

@@ -3,6 +3,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,8 +13,11 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxQueries bounds how many questions are worked on at once; others wait.
-const maxQueries = 2
+// Bounds of what is worked on at once; others wait.
+const (
+	maxQueries  = 2
+	maxProfiles = 1 // one is large, and has its place until it is written
+)
 
 // Config is what the page shows.
 type Config struct {
@@ -36,7 +40,8 @@ type Config struct {
 // handler answers the page.
 type handler struct {
 	Config
-	busy chan struct{} // a place for each question that is worked on
+	// A place for each that is worked on.
+	queries, profiles chan struct{}
 }
 
 // New returns the handler of the page and its interface.
@@ -45,7 +50,7 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{Config: cfg, busy: make(chan struct{}, maxQueries)}
+	h := &handler{Config: cfg, queries: make(chan struct{}, maxQueries), profiles: make(chan struct{}, maxProfiles)}
 	mux := http.NewServeMux()
 	for path, file := range files {
 		if path == "/" {
@@ -53,13 +58,14 @@ func New(cfg Config) (http.Handler, error) {
 		}
 		mux.HandleFunc(path, file.serve)
 	}
-	mux.HandleFunc("/api/view", h.limited(h.view))
-	mux.HandleFunc("/api/profile", h.limited(h.profile))
+	mux.HandleFunc("/api/view", limited(h.queries, h.view))
+	mux.HandleFunc("/api/profile", limited(h.profiles, h.profile))
 	return guard(cfg.Hosts, mux), nil
 }
 
-// limited parses the query and waits for a place to work on it.
-func (h *handler) limited(answer func(http.ResponseWriter, *http.Request, *samplestore.Query)) http.HandlerFunc {
+// limited parses the query and waits for a place to work on it. What the answer returns is
+// written when another one has the place: a browser may be slow.
+func limited(places chan struct{}, answer func(http.ResponseWriter, *http.Request, *samplestore.Query) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		q, err := parseQuery(r.URL.RawQuery)
@@ -68,16 +74,19 @@ func (h *handler) limited(answer func(http.ResponseWriter, *http.Request, *sampl
 			return
 		}
 		select {
-		case h.busy <- struct{}{}:
-			defer func() { <-h.busy }()
-			answer(w, r, q)
+		case places <- struct{}{}:
+			rest := func() []byte {
+				defer func() { <-places }()
+				return answer(w, r, q)
+			}()
+			_, _ = w.Write(rest) // a browser that went away
 		case <-r.Context().Done(): // the browser does not wait any more
 		}
 	}
 }
 
 // view answers with everything that is on the page, or that nothing has changed.
-func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Query) {
+func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Query) []byte {
 	w.Header().Set("Content-Type", "application/json")
 	var out any
 	source, live := h.State()
@@ -98,15 +107,18 @@ func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Qu
 		a.TookMs = float64(time.Since(begin).Microseconds()) / 1e3
 		out = a
 	}
-	_ = json.NewEncoder(w).Encode(out) // a browser that went away
+	var encoded bytes.Buffer
+	_ = json.NewEncoder(&encoded).Encode(out) // it has nothing that cannot be
+	return encoded.Bytes()
 }
 
 // profile answers with what is on the page as a pprof file.
-func (h *handler) profile(w http.ResponseWriter, _ *http.Request, q *samplestore.Query) {
+func (h *handler) profile(w http.ResponseWriter, _ *http.Request, q *samplestore.Query) []byte {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="labelprof.pb.gz"`)
 	if err := h.WriteProfile(w, q); err != nil { // also of a browser that went away
 		w.Header().Del("Content-Disposition")
 		http.Error(w, err.Error(), http.StatusInsufficientStorage)
 	}
+	return nil
 }

@@ -27,20 +27,23 @@ func NewDecoder(limit int64) *Decoder { return &Decoder{limit: limit, shape: req
 
 // Request decodes a request in protobuf. It fails with the errors of weight.Estimate.
 func (d *Decoder) Request(data []byte) (pprofile.Profiles, error) {
-	if _, err := weight.Estimate(data, d.shape, d.limit); err != nil {
+	estimated, err := weight.Estimate(data, d.shape, d.limit)
+	if err != nil {
 		return pprofile.Profiles{}, err
 	}
 	request := pprofileotlp.NewExportRequest()
 	if err := request.UnmarshalProto(data); err != nil {
 		return pprofile.Profiles{}, weight.ErrWire // the error names types of the wire, and nobody is helped
 	}
-	return request.Profiles(), nil
+	profiles := request.Profiles()
+	return profiles, d.withPoints(estimated, profiles)
 }
 
 // Line decodes a request in JSON. It fails with the errors of weight.EstimateJSON, and with
 // ErrOtherSignal.
 func (d *Decoder) Line(data []byte) (pprofile.Profiles, error) {
-	if _, err := weight.EstimateJSON(data, d.limit); err != nil {
+	estimated, err := weight.EstimateJSON(data, d.limit)
+	if err != nil {
 		return pprofile.Profiles{}, err
 	}
 	request := pprofileotlp.NewExportRequest()
@@ -51,5 +54,14 @@ func (d *Decoder) Line(data []byte) (pprofile.Profiles, error) {
 	if len(data) > len("{}") && profiles.ResourceProfiles().Len() == 0 && profiles.Dictionary().StringTable().Len() == 0 {
 		return pprofile.Profiles{}, ErrOtherSignal
 	}
-	return profiles, nil
+	return profiles, d.withPoints(estimated, profiles)
+}
+
+// withPoints fails with a *weight.TooLargeError if what Walk makes of the profiles takes
+// too much besides them: the points of a sample, and there is one for each value.
+func (d *Decoder) withPoints(estimated int64, profiles pprofile.Profiles) error {
+	if n := pointsBytes(profiles); n > 0 && estimated+n > d.limit {
+		return &weight.TooLargeError{Limit: d.limit}
+	}
+	return nil
 }

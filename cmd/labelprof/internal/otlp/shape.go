@@ -5,7 +5,8 @@ package otlp
 import "github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/weight"
 
 // requestShape is an export request of OTLP profiles, as pdata decodes it
-// (opentelemetry/proto/profiles/v1development/profiles.proto) and dictionary looks it up.
+// (opentelemetry/proto/profiles/v1development/profiles.proto) and dictionary looks it up. Points
+// are counted when it is decoded.
 func requestShape() *weight.Shape {
 	value := &weight.Shape{Bytes: 48}
 	pair := &weight.Shape{Bytes: 200, Fields: weight.Fields{1: weight.Text(), 2: weight.Message(value)}}

@@ -4,6 +4,7 @@ package otlp
 
 import (
 	"math"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -56,6 +57,7 @@ func (u unit) of(value int64) (hits, ns int64, ok bool) {
 // has the time of its timestamp, or else that of the profile.
 func (u unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) bool {
 	values, times := entry.Values(), entry.TimestampsUnixNano()
+	reserve(s, points(entry))
 	if values.Len() > 0 {
 		for i, value := range values.All() {
 			at := startNs
@@ -81,6 +83,37 @@ func (u unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) boo
 		}
 	}
 	return true
+}
+
+// pointsBytes is the most that Walk takes for the points of a sample of these profiles.
+func pointsBytes(profiles pprofile.Profiles) int64 {
+	most := 0
+	for _, rp := range profiles.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				for _, entry := range p.Samples().All() {
+					most = max(most, points(entry))
+				}
+			}
+		}
+	}
+	return int64(most) * int64(unsafe.Sizeof(sample.Point{}))
+}
+
+// points is how many points a sample has at most.
+func points(entry pprofile.Sample) int {
+	if n := entry.Values().Len(); n > 0 {
+		return n
+	}
+	return entry.TimestampsUnixNano().Len()
+}
+
+// reserve makes room for so many points, no more, and gives up what there was before.
+func reserve(s *sample.Sample, n int) {
+	if cap(s.Points) < n {
+		s.Points = nil
+		s.Points = make([]sample.Point, 0, n)
+	}
 }
 
 // add adds a value to a sample. Time off the CPU is cut to what the sample may still have: where

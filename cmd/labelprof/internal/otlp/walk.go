@@ -66,7 +66,7 @@ func fill(s *sample.Sample, dict *dictionary, entry pprofile.Sample) bool {
 	if frames.Len() > sample.MaxFrames || attributes.Len() > sample.MaxAttributes || dict.work < 0 {
 		return false
 	}
-	dict.work -= attributes.Len() + len(s.Process.Attributes)
+	dict.work -= attributes.Len() + len(s.Process.Attributes) + points(entry)
 	for _, i := range frames.All() {
 		l, ok := dict.location(i)
 		if !ok {

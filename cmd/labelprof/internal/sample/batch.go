@@ -10,7 +10,7 @@ const (
 	MaxFrames     = 4096    // of a sample
 	MaxLines      = 256     // of a location: functions inlined there
 	MaxAttributes = 512     // of a sample or resource
-	MaxWork       = 1 << 26 // frames, lines and attributes of all samples
+	MaxWork       = 1 << 26 // frames, lines, attributes and values of all samples
 )
 
 // MaxNs bounds what a single sample may claim, two weeks of time, so that

@@ -89,6 +89,7 @@ func TestPatience(t *testing.T) {
 	consume := func(profiles pprofile.Profiles) { otlp.Walk(profiles, func(s *sample.Sample) { hits += s.Hits }) }
 	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: 200 * time.Millisecond, idle: 200 * time.Millisecond})
 	require.NoError(t, err)
+	srv.serve()
 	address := srv.addr().String()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -17,8 +18,21 @@ import (
 // liveInterval is how often a terminal shows what there is.
 const liveInterval = time.Second
 
-// showUntil prints the tables again and again, as soon as there is something.
-func showUntil(ctx context.Context, stdout io.Writer, s *sink.Sink, v command.ViewFlags, interval time.Duration) {
+// live shows the tables.
+type live struct {
+	stdout io.Writer
+	view   command.ViewFlags
+	head   string // lines that a terminal keeps above the tables
+}
+
+// say prints a line that stays to be seen.
+func (l *live) say(stderr io.Writer, line string) {
+	l.head += line + "\n"
+	fmt.Fprintln(stderr, line)
+}
+
+// until prints the tables again and again, as soon as there is something.
+func (l *live) until(ctx context.Context, s *sink.Sink, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -26,26 +40,38 @@ func showUntil(ctx context.Context, stdout io.Writer, s *sink.Sink, v command.Vi
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if screen := terminal.Of(stdout); screen.Redraws() || s.Received() {
-				draw(stdout, s, v, screen)
+			if screen := terminal.Of(l.stdout); screen.Redraws() || s.Received() {
+				l.draw(s, screen)
 			}
 		}
 	}
 }
 
-// tableView is what the flags ask to be shown, in the width of a terminal.
-func tableView(v command.ViewFlags, screen terminal.Screen) table.View {
-	return table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: screen.Columns}
+// tables are what the flags ask to be shown, in the width of a terminal.
+func (l *live) tables(s *sink.Sink, screen terminal.Screen) []byte {
+	var b bytes.Buffer
+	if screen.Redraws() {
+		b.WriteString(l.head)
+	}
+	s.Show(&b, table.View{Rows: int(l.view.Rows), Functions: int(l.view.Functions), Columns: screen.Columns})
+	return b.Bytes()
 }
 
 // draw prints the tables in one write, so that a terminal does not flicker, and on a
 // terminal as much of them as it has room for.
-func draw(stdout io.Writer, s *sink.Sink, v command.ViewFlags, screen terminal.Screen) {
-	var b bytes.Buffer
-	s.Show(&b, tableView(v, screen))
-	out := b.Bytes()
+func (l *live) draw(s *sink.Sink, screen terminal.Screen) {
+	out := l.tables(s, screen)
 	if screen.Redraws() {
 		out = append([]byte(terminal.Clear), screen.Fit(out)...)
 	}
-	_, _ = stdout.Write(out) // a reader that went away is no reason to lose the files
+	_, _ = l.stdout.Write(out) // a reader that went away is no reason to lose the files
+}
+
+// last prints all rows of the tables.
+func (l *live) last(s *sink.Sink) {
+	screen := terminal.Of(l.stdout)
+	if screen.Redraws() {
+		_, _ = io.WriteString(l.stdout, terminal.Clear)
+	}
+	_, _ = l.stdout.Write(l.tables(s, screen))
 }

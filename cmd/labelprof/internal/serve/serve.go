@@ -38,31 +38,28 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if f.page.listen != "" {
 		keep.Store = samplestore.New(int64(f.memory.Memory()))
 	}
+	begin := func() error { return nil }
 	if f.otlpFile != "" {
 		file, err := sink.CreateOTLP(f.otlpFile)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		keep.OTLP = file
+		keep.OTLP, begin = file, file.Begin
 	}
 	if f.duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	screen := terminal.Of(stdout)
-	if screen.Redraws() {
+	if terminal.Of(stdout).Redraws() {
 		f.interval = liveInterval
 	}
-	s := sink.New(keep)
-	if err := fill(ctx, f, s, keep.Store, stdout, stderr); err != nil {
+	s, show := sink.New(keep), &live{stdout: stdout, view: f.view}
+	if err := fill(ctx, f, s, keep.Store, begin, show, stderr); err != nil {
 		return err
 	}
-	if screen.Redraws() {
-		_, _ = io.WriteString(stdout, terminal.Clear)
-	}
-	s.Show(stdout, tableView(f.view, screen)) // all rows of it
+	show.last(s)
 	if keep.Table.Empty() {
 		return command.ErrNoSamples
 	}
@@ -70,21 +67,23 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // fill fills the sink and shows it until the context ends. The page is there before files are
-// read, and follows.
-func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Store, stdout, stderr io.Writer) (err error) {
+// read, and follows. begin is called when all addresses are there and before anything is received:
+// a command that cannot start leaves what another has written.
+func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Store, begin func() error, show *live, stderr io.Writer) (err error) {
 	// A batch that takes long does not keep the command from ending.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, s.GiveUp) })()
 	var reading atomic.Bool
 	source := "files " + strings.Join(f.files, ", ")
 	reading.Store(len(f.files) > 0)
+	var receive *server
 	if len(f.files) == 0 {
-		server, err := newServer(f.listen, s.Consume, input.NewDecoder(f.memory.Memory()), defaultPatience())
+		receive, err = newServer(f.listen, s.Consume, input.NewDecoder(f.memory.Memory()), defaultPatience())
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, server.stop()) }()
-		source = fmt.Sprintf("OTLP profiles at %s", server.addr())
-		fmt.Fprintf(stderr, "receiving %s\n", source)
+		defer func() { err = errors.Join(err, receive.stop()) }()
+		source = fmt.Sprintf("OTLP profiles at %s", receive.addr())
+		show.say(stderr, "receiving "+source)
 	}
 	if store != nil {
 		page, err := newPage(f.page.listen, web.Config{
@@ -102,7 +101,13 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 			return err
 		}
 		defer func() { err = errors.Join(err, page.stop()) }()
-		fmt.Fprintf(stderr, "flame graphs by label: %s\n", page.url())
+		show.say(stderr, "flame graphs by label: "+page.url())
+	}
+	if err := begin(); err != nil {
+		return err
+	}
+	if receive != nil {
+		receive.serve()
 	}
 	if len(f.files) > 0 {
 		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
@@ -110,6 +115,6 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 		}
 		reading.Store(false)
 	}
-	showUntil(ctx, stdout, s, f.view, f.interval)
+	show.until(ctx, s, f.interval)
 	return nil
 }

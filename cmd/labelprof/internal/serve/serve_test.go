@@ -213,7 +213,28 @@ func TestServeAddressInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	code, _, stderr := run("serve", "--web", "127.0.0.1:0", "--listen", listener.Addr().String())
-	require.Equal(t, command.ExitError, code)
-	require.Contains(t, stderr, "address already in use")
+	// A recording of the one that listens there stays.
+	recording := filepath.Join(t.TempDir(), "rec.otlp")
+	require.NoError(t, os.WriteFile(recording, []byte("requests"), 0o600))
+	for used, free := range map[string]string{"--listen": "--web", "--web": "--listen"} {
+		code, _, stderr := run("serve", free, "127.0.0.1:0", used, listener.Addr().String(), "--out-otlp", recording)
+		require.Equal(t, command.ExitError, code)
+		require.Contains(t, stderr, "address already in use")
+		kept, err := os.ReadFile(recording)
+		require.NoError(t, err)
+		require.Equal(t, "requests", string(kept), used)
+	}
+}
+
+// TestServeReplacesARecording: of a command that is over.
+func TestServeReplacesARecording(t *testing.T) {
+	recording := filepath.Join(t.TempDir(), "rec.otlp")
+	require.NoError(t, os.WriteFile(recording, bytes.Repeat([]byte{0xff}, 1<<20), 0o600))
+	s, address := startServe(t, "--out-otlp", recording)
+	export(t, address)
+	s.cancel()
+	require.Zero(t, s.wait(t), s.stderr.String())
+	code, stdout, stderr := run("top", "--by", "tenant", recording)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "in 100 samples")
 }

@@ -56,10 +56,10 @@ type server struct {
 	receiving chan struct{} // has an element for each request that is taken off the wire
 	listener  *listener
 	grpc      *grpc.Server
-	served    chan error
+	served    chan error // nil: it does not serve
 }
 
-// newServer listens and serves in the background.
+// newServer listens. Clients wait until it serves.
 func newServer(address string, consume func(pprofile.Profiles), d *input.Decoder, wait patience) (*server, error) {
 	l, err := listen(address, maxConnections)
 	if err != nil {
@@ -75,15 +75,19 @@ func newServer(address string, consume func(pprofile.Profiles), d *input.Decoder
 			grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes), grpc.MaxHeaderListSize(maxHeaderBytes),
 			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: wait.idle}), grpc.InTapHandle(wait.tap),
 			grpc.WaitForHandlers(true)), // what they took in is counted
-		served: make(chan error, 1),
 	}
 	srv.grpc.RegisterService(&grpc.ServiceDesc{
 		ServiceName: profilesService,
 		HandlerType: (*any)(nil),
 		Streams:     []grpc.StreamDesc{{StreamName: "Export", Handler: srv.export}},
 	}, srv)
-	go func() { srv.served <- srv.grpc.Serve(l) }()
 	return srv, nil
+}
+
+// serve serves in the background.
+func (s *server) serve() {
+	s.served = make(chan error, 1)
+	go func() { s.served <- s.grpc.Serve(s.listener) }()
 }
 
 // tap gives each request a deadline.
@@ -123,10 +127,13 @@ func (s *server) export(_ any, stream grpc.ServerStream) error {
 
 // stop finishes the requests under way, and gives up those that take too long.
 func (s *server) stop() error {
+	if s.served == nil {
+		return s.listener.Close()
+	}
 	timer := time.AfterFunc(drainTimeout, s.grpc.Stop)
 	s.grpc.GracefulStop()
 	timer.Stop()
-	if err := <-s.served; err != nil {
+	if err := <-s.served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // that: before it began
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

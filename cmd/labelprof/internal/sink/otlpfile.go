@@ -2,20 +2,49 @@
 
 package sink
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"os"
+)
 
-// CreateOTLP makes the file of received requests, which only its owner may read, also where
-// one was there. A terminal or a pipe stays as it is.
-func CreateOTLP(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// errLocked says that somebody else writes the file.
+var errLocked = errors.New("another labelprof serve writes it")
+
+// OTLPFile is the file of received requests.
+type OTLPFile struct {
+	*os.File
+	regular bool // no terminal, no pipe
+}
+
+// CreateOTLP opens the file of received requests, or makes it, and leaves what is in it. It fails
+// where another process has it open like this.
+func CreateOTLP(name string) (*OTLPFile, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // no terminal, no pipe
-		if err := file.Chmod(0o600); err != nil {
+	f := &OTLPFile{File: file}
+	if info, err := file.Stat(); err == nil {
+		f.regular = info.Mode().IsRegular()
+	}
+	if f.regular {
+		if err := lock(file); err != nil {
 			file.Close()
-			return nil, err
+			return nil, fmt.Errorf("write %s: %w", name, err)
 		}
 	}
-	return file, nil
+	return f, nil
+}
+
+// Begin empties the file, which from then on only its owner may read, also where one was
+// there. A terminal or a pipe stays as it is.
+func (f *OTLPFile) Begin() error {
+	if !f.regular {
+		return nil
+	}
+	if err := f.Chmod(0o600); err != nil {
+		return err
+	}
+	return f.Truncate(0)
 }

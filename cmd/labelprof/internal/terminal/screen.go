@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clear is what empties a terminal, with what it has scrolled away.
-const Clear = "\x1b[H\x1b[2J\x1b[3J"
+// Clear is what empties the screen of a terminal. What it has scrolled away is the user's.
+const Clear = "\x1b[H\x1b[2J"
 
 // The size of a terminal that does not say.
 const (

@@ -45,11 +45,18 @@ export function setText(to: Element, text: string): void {
 }
 
 // reconcile makes the children of an element those of a list, and keeps the elements of
-// items that stay: focus and clicks survive an update.
+// items that stay: focus and clicks survive an update. Of items with one key only the first keeps
+// its element.
 export function reconcile<T, E extends Element>(parent: Element, items: T[], keyOf: (item: T) => string, create: (item: T) => E, update: (element: E, item: T) => void): void {
+	const wanted = new Set(items.map(keyOf));
 	const old = new Map<string, E>();
 	for (const child of Array.from(parent.children)) {
-		old.set((child as HTMLElement).dataset.key ?? "", child as unknown as E);
+		const key = (child as HTMLElement).dataset.key ?? "";
+		if (wanted.has(key) && !old.has(key)) {
+			old.set(key, child as unknown as E);
+		} else {
+			child.remove();
+		}
 	}
 	let before: Element | null = parent.firstElementChild;
 	for (const item of items) {
@@ -62,14 +69,17 @@ export function reconcile<T, E extends Element>(parent: Element, items: T[], key
 			(element as unknown as HTMLElement).dataset.key = key;
 		}
 		update(element, item);
+		// An element that is moved loses the focus: the ones before it are moved instead.
+		while (before && before !== element && element.contains(document.activeElement)) {
+			const next: Element | null = before.nextElementSibling;
+			parent.append(before);
+			before = next;
+		}
 		if (element === before) {
 			before = before.nextElementSibling;
 		} else {
 			parent.insertBefore(element, before);
 		}
-	}
-	for (const element of old.values()) {
-		element.remove();
 	}
 }
 

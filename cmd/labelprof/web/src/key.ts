@@ -6,6 +6,7 @@ import { byId, el, reconcile, setText } from "./dom";
 import { short } from "./text";
 
 interface Meaning {
+	key: string;
 	text: string;
 	color: string;
 }
@@ -16,13 +17,14 @@ const listed = 8; // types, those of most time
 export function drawKey(answer: Answer, by: string, comparing: boolean): void {
 	let meanings: Meaning[] = [];
 	if (comparing) {
-		meanings = [{ text: "larger part of A", color: ofDifference([1, 0]) }, { text: "of both alike", color: ofDifference([1, 1]) }, { text: "larger part of B", color: ofDifference([0, 1]) }];
+		const sides: [string, [number, number]][] = [["larger part of A", [1, 0]], ["of both alike", [1, 1]], ["larger part of B", [0, 1]]];
+		meanings = sides.map(([text, side]) => ({ key: "side " + text, text, color: ofDifference(side) }));
 	} else if (by === "type") {
-		meanings = answer.types.values.slice(0, listed).map((v) => ({ text: v.text === "" ? "unknown" : short(v.text, 16), color: ofType(v.text) }));
+		meanings = answer.types.values.slice(0, listed).map((v) => ({ key: "type " + v.text, text: v.text === "" ? "unknown" : short(v.text, 16), color: ofType(v.text) }));
 	}
 	const host = byId("key");
 	host.hidden = meanings.length === 0;
-	reconcile(host, meanings, (m) => m.text, () => el("li", {}, el("span", { class: "swatch", "aria-hidden": "true" }), el("bdi")), (item, m) => {
+	reconcile(host, meanings, (m) => m.key, () => el("li", {}, el("span", { class: "swatch", "aria-hidden": "true" }), el("bdi")), (item, m) => {
 		item.querySelector<HTMLElement>(".swatch")!.style.background = m.color;
 		setText(item.lastElementChild!, m.text);
 	});

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+)
+
+// terminalOf returns the program's end of a terminal whose other end is written to a log.
+func terminalOf(t *testing.T, shown io.Writer) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { master.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	file, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	go func() { _, _ = io.Copy(shown, master) }()
+	return file
+}
+
+// TestTerminalKeepsTheAddresses: they stand above the tables each time and at the end, and what
+// the terminal has scrolled away stays the user's.
+func TestTerminalKeepsTheAddresses(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	var shown log
+	stdout := terminalOf(t, &shown)
+	s := newServed()
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(t.Context())
+	defer s.cancel()
+	go func() {
+		args := []string{"--listen", "127.0.0.1:0", "--web", "127.0.0.1:0"}
+		s.code <- command.ExitCode("serve", Run(ctx, args, stdout, &s.stderr), &s.stderr)
+	}()
+	receives, page := s.address(t), s.page(t)
+	export(t, receives)
+	screens := func() []string { return strings.Split(shown.String(), terminal.Clear)[1:] }
+	require.Eventually(t, func() bool { return len(screens()) > 2 }, time.Minute, 10*time.Millisecond)
+	s.cancel()
+	require.Zero(t, s.wait(t), s.stderr.String())
+	_, err := stdout.WriteString("the end")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.HasSuffix(shown.String(), "the end") }, time.Minute, 10*time.Millisecond)
+	require.Contains(t, shown.String(), "in 100 samples")
+	for i, screen := range screens() {
+		require.Contains(t, screen, "OTLP profiles at "+receives, i)
+		require.Contains(t, screen, "http://"+page+"/", i)
+		require.Contains(t, screen, "CPU by", i)
+	}
+	require.NotContains(t, shown.String(), "\x1b[3J")
+}
