@@ -2,8 +2,8 @@
 // facts, which are read once unless the file could not be read, their unwind rows, and descriptors to read them again.
 //
 // A file is known by what its owner cannot set (procfs.FileID), so that mounts of one image
-// are one file where the kernel says so (Options.NameFile); copies share rows when a hash of
-// all their bytes is equal. What a file says is hostile: reading it is bounded, and what cannot
+// are one file where the kernel says so (Options.NameFile); files share a table of rows when
+// all that it says is equal. What a file says is hostile: reading it is bounded, and what cannot
 // be read is an error of that file alone.
 //
 // Rows are built for what is sampled, by one worker that takes a quarter of a CPU, the file
