@@ -21,6 +21,14 @@ const keepRows = time.Minute
 // have taken it, and given it back.
 const retryRows = time.Minute
 
+const (
+	// maxWanted bounds the files that wait for their rows.
+	maxWanted = 4 << 10
+	// maxWaiting bounds the processes that are told when a file has its rows, and the users that
+	// count for its turn. The others have them with their next look.
+	maxWaiting = 16 << 10
+)
+
 // rowsState is what is known of the rows of a file.
 type rowsState uint8
 
@@ -128,9 +136,9 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	asked := f
 	f = f.origin()
 	s := &f.rows
+	s.idleSince = 0
 	switch s.state {
 	case rowsReady:
-		s.idleSince = 0
 		if w.Handle != 0 {
 			r.seenBy(f, w.UID)
 		}
@@ -150,13 +158,20 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 		return FileRows{}, true
 	}
 	if s.state == rowsUnknown {
+		if len(r.wanted) == maxWanted {
+			s.state, s.refusedAt, s.retryNs = rowsRefused, r.released, r.opts.Now()+int64(retryRows)
+			r.counts.refused.Add(1)
+			return FileRows{}, true
+		}
 		s.state = rowsWanted
 		s.asked, s.uid = asked, w.UID
 		s.waiting, s.users = map[uint64]struct{}{}, map[uint32]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.Wake()
 	}
-	s.waiting[w.Handle], s.users[w.UID] = struct{}{}, struct{}{}
+	if len(s.waiting) < maxWaiting {
+		s.waiting[w.Handle], s.users[w.UID] = struct{}{}, struct{}{}
+	}
 	return FileRows{}, true
 }
 

@@ -443,11 +443,11 @@ func TestStuckFilesOfUser(t *testing.T) {
 		file, _ = f.next(&buildTimes{}, 0)
 		require.Equal(t, want, file)
 	}
-	f.unstick(hanging)
+	func() { f.mu.Lock(); defer f.mu.Unlock(); f.unstick(hanging) }()
 	file, _ = f.next(&buildTimes{}, 0)
 	require.Same(t, own, file)
 	for range maxStuckOfUser - 1 {
-		f.unstick(hanging)
+		func() { f.mu.Lock(); defer f.mu.Unlock(); f.unstick(hanging) }()
 	}
 	require.Empty(t, f.shares.stuck)
 }
@@ -501,4 +501,69 @@ func TestLongestIdleFirst(t *testing.T) {
 	files[3].users.Add(1)
 	require.Equal(t, []*File{files[1], files[2], files[0]}, r.idle(100))
 	require.Zero(t, files[3].rows.idleSince, "it is in use again")
+}
+
+// A file that cannot be built, as its user's others hang, is not kept when nobody maps it any more; one
+// that is asked for again and again is.
+func TestWantedIsForgotten(t *testing.T) {
+	f := newRowsFake(t, nil)
+	const hanging = 1
+	f.shares.stuck[hanging] = maxStuckOfUser
+	gone, mapped, again := &File{}, &File{}, &File{}
+	mapped.Use(1)
+	for _, file := range []*File{gone, mapped, again} {
+		f.Of(file, Waiter{Handle: 1, UID: hanging})
+	}
+	for h := range uint64(4) {
+		f.sweep()
+		f.clock.Add(int64(keepRows) / 2)
+		f.Of(again, Waiter{Handle: 2 + h, UID: hanging})
+	}
+	require.Len(t, again.rows.waiting, 5)
+	require.Equal(t, []*File{mapped, again}, f.wanted)
+	f.Of(gone, Waiter{Handle: 1, UID: hanging})
+	require.Equal(t, []*File{mapped, again, gone}, f.wanted, "the next process may have it built")
+}
+
+// What waits for rows is bounded: files, and the processes that are told.
+func TestWantedIsBounded(t *testing.T) {
+	f := newRowsFake(t, nil)
+	one, more := &File{}, &File{}
+	for h := range uint64(maxWaiting + 2) {
+		f.Of(one, Waiter{Handle: h + 1, UID: uint32(h)})
+	}
+	require.Len(t, one.rows.waiting, maxWaiting)
+	require.Len(t, one.rows.users, maxWaiting)
+	for len(f.wanted) < maxWanted {
+		f.Of(&File{}, Waiter{Handle: 1})
+	}
+	f.Of(more, Waiter{Handle: 1})
+	require.Len(t, f.wanted, maxWanted)
+	require.EqualValues(t, 1, f.Stats().Refused)
+	f.wanted = f.wanted[:1]
+	f.Of(more, Waiter{Handle: 1})
+	require.Len(t, f.wanted, 1, "not at once")
+	f.clock.Add(int64(retryRows))
+	f.Of(more, Waiter{Handle: 1})
+	require.Len(t, f.wanted, 2)
+}
+
+// A file that answers just when its builder is given up takes no place from its user.
+func TestBuilderAnswersInTime(t *testing.T) {
+	f := newRowsFake(t, nil)
+	b := &builder{}
+	b.uid.Store(1)
+	b.sinceNs.Store(5)
+	f.finished(b)
+	_, gaveUp := f.giveUp(b, 5)
+	require.False(t, gaveUp)
+	require.False(t, b.stuck.Load())
+	b.sinceNs.Store(6)
+	uid, gaveUp := f.giveUp(b, 6)
+	require.True(t, gaveUp)
+	require.EqualValues(t, 1, uid)
+	require.Equal(t, map[uint32]int{1: 1}, f.shares.stuck)
+	b.uid.Store(2)
+	f.finished(b)
+	require.Empty(t, f.shares.stuck)
 }

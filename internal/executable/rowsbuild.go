@@ -173,26 +173,40 @@ func (r *Rows) roomFor(bytes int, uid uint32) bool {
 	}
 }
 
+// idle reports whether no process maps a file, and notes since when. Rows.mu is held.
+func (f *File) idle(now int64) bool {
+	switch {
+	case !f.Unused():
+		f.rows.idleSince = 0
+	case f.rows.idleSince == 0:
+		f.rows.idleSince = now
+	}
+	return f.rows.idleSince != 0
+}
+
 // idle returns the files with rows that no process maps, the longest idle first.
 func (r *Rows) idle(now int64) (idle []*File) {
 	for f := range r.ready {
-		if !f.Unused() {
-			f.rows.idleSince = 0
-			continue
+		if f.idle(now) {
+			idle = append(idle, f)
 		}
-		if f.rows.idleSince == 0 {
-			f.rows.idleSince = now
-		}
-		idle = append(idle, f)
 	}
 	slices.SortFunc(idle, func(a, b *File) int { return cmp.Compare(a.rows.idleSince, b.rows.idleSince) })
 	return idle
 }
 
-// sweep removes the rows that have been idle for long.
+// sweep removes the rows that have been idle for long, and forgets files that wait for theirs and
+// have been idle as long: those of a user whose files are not built would be kept for good.
 func (r *Rows) sweep() {
 	r.mu.Lock()
 	now := r.opts.Now()
+	r.wanted = slices.DeleteFunc(r.wanted, func(f *File) bool {
+		if !f.idle(now) || now-f.rows.idleSince < int64(keepRows) {
+			return false
+		}
+		f.rows = fileRows{} // the next look asks again
+		return true
+	})
 	idle := r.idle(now)
 	n := 0
 	for n < len(idle) && now-idle[n].rows.idleSince >= int64(keepRows) {

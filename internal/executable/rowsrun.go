@@ -93,6 +93,7 @@ type builder struct {
 	uid     atomic.Uint32 // whose process waits for that
 	thread  atomic.Int32  // that it runs on
 	stuck   atomic.Bool   // given up; ends when its file does
+	heldFor uint32        // the user for whom it was given up; guarded by Rows.mu
 }
 
 func (b *builder) ended() bool { return b.stuck.Load() && b.sinceNs.Load() == 0 }
@@ -138,11 +139,10 @@ func (r *Rows) hangs(builders []*builder) bool {
 	if stuck >= maxStuck {
 		return false
 	}
-	uid := b.uid.Load()
-	r.mu.Lock()
-	r.shares.stuck[uid]++
-	r.mu.Unlock()
-	b.stuck.Store(true)
+	uid, gaveUp := r.giveUp(b, since)
+	if !gaveUp {
+		return false
+	}
 	r.counts.stuck.Add(1)
 	var at place
 	path := ""
@@ -155,6 +155,29 @@ func (r *Rows) hangs(builders []*builder) bool {
 	return true
 }
 
+// giveUp counts a builder for the user of its file, unless that has answered by now.
+func (r *Rows) giveUp(b *builder, since int64) (uid uint32, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.sinceNs.Load() != since {
+		return 0, false
+	}
+	b.heldFor = b.uid.Load()
+	b.stuck.Store(true)
+	r.shares.stuck[b.heldFor]++
+	return b.heldFor, true
+}
+
+// finished notes that a builder is done with its file, and takes it off its user's if it was given up.
+func (r *Rows) finished(b *builder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.sinceNs.Store(0)
+	if b.stuck.Load() {
+		r.unstick(b.heldFor)
+	}
+}
+
 func (b *builder) run(ctx context.Context, r *Rows) {
 	runtime.LockOSThread() // whose CPU time is counted: on a busy machine, the time that passes is not spent here
 	defer runtime.UnlockOSThread()
@@ -165,10 +188,7 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	for ctx.Err() == nil && !b.stuck.Load() {
 		b.sinceNs.Store(max(r.opts.Now(), 1))
 		built, waitNs := r.buildNext(&times, b)
-		b.sinceNs.Store(0)
-		if b.stuck.Load() {
-			r.unstick(b.uid.Load())
-		}
+		r.finished(b)
 		if built {
 			continue
 		}

@@ -58,10 +58,8 @@ func (r *Rows) spend(uid uint32, ns int64) {
 	s.spent[uid] += ns
 }
 
-// unstick notes that a file has answered after all.
+// unstick notes that a file has answered after all. Rows.mu is held.
 func (r *Rows) unstick(uid uint32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.shares.stuck[uid]--; r.shares.stuck[uid] <= 0 {
 		delete(r.shares.stuck, uid)
 	}

@@ -25,14 +25,14 @@ func (i *Info) maps(id procfs.FileID) bool {
 	return slices.ContainsFunc(i.Mappings, func(m executable.Mapping) bool { return m.File != nil && m.File.ID() == id })
 }
 
-// readProgram identifies what a process runs, unless that is known and mapped. It comes before the
+// readProgram identifies what a process runs, in the state that it has by now. It comes before the
 // files: reading these may take seconds.
 func (r *reader) readProgram(l *look) {
-	if !l.full && l.info.maps(l.read.program) {
-		return
+	program, err := r.opts.FS.StatExecutable(l.tid)
+	if err != nil && l.info.maps(l.read.program) {
+		return // it is known
 	}
-	var err error
-	l.read.program, err = r.opts.FS.StatExecutable(l.tid) // zero matches no file
+	l.read.program = program // zero matches no file
 	l.again = mayPass(err)
 }
 

@@ -88,6 +88,25 @@ func TestProgramChangesWhileRead(t *testing.T) {
 	requireSource(t, p, l.again().sources, record.ABIV1, tp, variable)
 }
 
+// A program that is removed, or changed in its attributes, while it runs keeps its labels at every look.
+func TestProgramChangesLater(t *testing.T) {
+	path := labelled(t)
+	p := start(t, path)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	l := newLooker(t, p, Options{})
+	requireSource(t, p, l.again().sources, record.ABIV1, tp, variable)
+	for _, change := range []func(){func() { touch(t, path) }, func() { require.NoError(t, os.Remove(path)) }} {
+		change()
+		for _, changed := range []bool{true, false} {
+			got := l.again()
+			requireSource(t, p, got.sources, record.ABIV1, tp, variable)
+			require.Equal(t, changed, got.changed)
+			require.False(t, got.loading)
+		}
+	}
+}
+
 // Where the program changes between being identified and being mapped, it is identified again soon.
 func TestProgramChangesBeforeItIsMapped(t *testing.T) {
 	first := filepath.Join(t.TempDir(), "first")
@@ -127,6 +146,19 @@ func TestProgramIsIdentifiedLater(t *testing.T) {
 	got := l.again()
 	requireState(t, got, path, labelsource.Active)
 	require.False(t, got.changed, "nothing was mapped again")
+}
+
+// A program that is known stays so when it cannot be identified again.
+func TestProgramStaysKnown(t *testing.T) {
+	program := procfs.FileID{Dev: 1, Inode: 2, CtimeNs: 3, Size: 4}
+	r := &reader{opts: Options{FS: procfs.FS{Root: t.TempDir()}}}
+	l := &look{tid: 7, read: remembered{program: program}}
+	l.info.Mappings = []executable.Mapping{{File: executable.NewFile(program, "", executable.Facts{}, nil)}}
+	r.readProgram(l)
+	require.Equal(t, program, l.read.program)
+	l.info.Mappings = nil
+	r.readProgram(l)
+	require.Zero(t, l.read.program)
 }
 
 // A program that cannot be identified is tried again soon.

@@ -17,6 +17,8 @@ const (
 	// code that a program generates must not crowd out its libraries.
 	maxExecMappings      = 2048
 	maxAnonymousMappings = maxExecMappings / 2
+	// maxPathBytes of the executable mappings of one process are kept; a path can have 8 KiB.
+	maxPathBytes = 1 << 20
 	// keptScratch is the length of the buffer that a worker keeps between processes.
 	keptScratch = 8 << 10
 	// vsyscallPath names what is no mapping of the process.
@@ -33,7 +35,7 @@ const (
 // scratch holds the mappings of the process that a worker is reading.
 type scratch struct {
 	lines procfs.MappingReader
-	files []procfs.Mapping // all that show files
+	files []procfs.Mapping // all that show files, without their paths
 	exec  []procfs.Mapping // executable ones
 	cut   bool
 	code  uint64 // bytes that are executable and not writable
@@ -43,11 +45,8 @@ type scratch struct {
 
 // read reads the mappings of a process.
 func (s *scratch) read(fs procfs.FS, pid int) error {
-	if cap(s.files) > keptScratch {
-		s.files = nil
-	}
 	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
-	anonymous := 0
+	anonymous, paths := 0, 0
 	for m, err := range s.lines.Mappings(fs, pid) {
 		switch {
 		case errors.Is(err, procfs.ErrTooManyMappings):
@@ -57,7 +56,9 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			return err
 		}
 		if m.Inode != 0 {
-			s.files = append(s.files, m)
+			place := m
+			place.Path = "" // a path of several KiB for each mapping would add up
+			s.files = append(s.files, place)
 		}
 		if m.Perms&procfs.PermExec == 0 {
 			if processctx.IsMapping(&m) && len(s.contexts) < maxContextMappings {
@@ -74,13 +75,22 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			}
 			anonymous++
 		}
-		if len(s.exec) == maxExecMappings || m.Inode == 0 && anonymous > maxAnonymousMappings {
+		paths += len(m.Path)
+		if len(s.exec) == maxExecMappings || m.Inode == 0 && anonymous > maxAnonymousMappings || paths > maxPathBytes {
 			s.cut = true
 			continue
 		}
 		s.exec = append(s.exec, m)
 	}
 	return nil
+}
+
+// release lets go of what the last process had, and of buffers that only few processes need.
+func (s *scratch) release() {
+	clear(s.exec) // it has paths
+	if cap(s.files) > keptScratch {
+		s.files = nil
+	}
 }
 
 // execPages is how many pages the process has executable and not writable, as the kernel
@@ -115,7 +125,7 @@ func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mappin
 		if known != nil && !known.Shows(raw) {
 			known = nil
 		}
-		if known != nil && !o.again(l, known) {
+		if known != nil && !o.again(l, known) && !r.otherFile(l.tid, raw, known.File) {
 			mappings = append(mappings, *known)
 			continue
 		}
@@ -139,6 +149,17 @@ type opening struct {
 func (o *opening) again(l *look, known *executable.Mapping) bool {
 	unread := known.Inode != 0 && (known.File == nil || known.File.Facts().Fault != nil)
 	return o.due && unread || o.program && l.otherProgram(*known)
+}
+
+// otherFile reports whether a mapping shows another file than before, or another state of it. A
+// library that is loaded again most often has the address that it had, and, when it was written
+// over meanwhile, or was given the inode of one that was removed, its inode, too.
+func (r *reader) otherFile(tid int, raw *procfs.Mapping, known *executable.File) bool {
+	if raw.Inode == 0 || known == nil {
+		return false
+	}
+	id, err := r.opts.FS.StatMapped(tid, *raw)
+	return err == nil && id != known.ID()
 }
 
 // mapFile finds the file of a mapping, which is known if it is mapped again.

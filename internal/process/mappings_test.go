@@ -196,3 +196,38 @@ func TestFilesInUse(t *testing.T) {
 	p.setCurrent(read{})
 	require.True(t, kept.Unused())
 }
+
+// Paths of a process are kept within a bound, and none beside those of executable mappings; nothing of
+// it stays for the next process.
+func TestPathsAreBounded(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))
+	var maps strings.Builder
+	path := strings.Repeat("/"+strings.Repeat("d", 200), 20)
+	for i := range keptScratch + 1 {
+		perms := "r--p"
+		if i < 2*maxPathBytes/len(path) {
+			perms = "r-xp"
+		}
+		fmt.Fprintf(&maps, "%x-%x %s 00000000 08:01 %d %s%d\n", 0x1000*(i+1), 0x1000*(i+2), perms, i+1, path, i)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "7", "maps"), []byte(maps.String()), 0o644))
+	var s scratch
+	require.NoError(t, s.read(procfs.FS{Root: root}, 7))
+	require.True(t, s.cut)
+	kept := 0
+	for _, m := range s.exec {
+		require.NotEmpty(t, m.Path)
+		kept += len(m.Path)
+	}
+	require.LessOrEqual(t, kept, maxPathBytes)
+	require.Greater(t, kept, maxPathBytes-2*len(path))
+	require.Len(t, s.files, keptScratch+1)
+	for _, m := range s.files {
+		require.Empty(t, m.Path)
+	}
+	exec := s.exec
+	s.release()
+	require.Nil(t, s.files)
+	require.Empty(t, exec[0].Path)
+}

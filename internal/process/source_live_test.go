@@ -4,6 +4,7 @@ package process
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -336,4 +337,69 @@ int main(int argc, char **argv) {
 		return states[labelsource.NotRelocated] == 0
 	})
 	require.Equal(t, map[labelsource.State]int{labelsource.Active: 4, labelsource.OverLimit: 2}, states)
+}
+
+// A library is written over while it is not loaded, and loaded again: it has the same address and the
+// same inode, but its variable is another one.
+func TestLibraryLoadedAgain(t *testing.T) {
+	const where = "\nvoid *where(void) { return &otel_thread_ctx_v1; }\n"
+	flags := []string{"-shared", "-fPIC", "-O1"}
+	// The order of the slots that the loader fills follows the names.
+	lib := func(name, other string) string {
+		return compile(t, name, "#include <stdint.h>\n__attribute__((visibility(\"default\"))) __thread void *"+other+";\n"+
+			target.DefineCtx+where+"void *other(void) { return &"+other+"; }\n", flags...)
+	}
+	one, two := lib("one.so", "another_variable"), lib("two.so", "other_one")
+	path := filepath.Join(t.TempDir(), "lib.so")
+	write := func(from string) {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, text, 0o755))
+	}
+	write(one)
+	p := start(t, compile(t, "p", target.Common+`
+		int main(int argc, char **argv) {
+			for (;;) {
+				void *lib = dlopen(argv[1], RTLD_NOW);
+				if (!lib) { fputs(dlerror(), stderr); return 1; }
+				void *(*where)(void) = dlsym(lib, "where");
+				say(where());
+				await();
+				dlclose(lib);
+				puts("1"); fflush(stdout);
+				await();
+			}
+		}`), path)
+	var tp, variable uint64
+	p.Line(&tp, &variable)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	ev := p.exists()
+	proc := loaded(t, table, ev)
+	eventually(t, "source published", func() bool { s, _ := r.of(ev.Process); return len(s) != 0 })
+	sources, _ := r.of(ev.Process)
+	requireSource(t, p, sources, record.ABIThreadContext, tp, variable)
+	before := mappingOf(t, proc, path)
+
+	p.Tell()
+	var unloaded int
+	p.Line(&unloaded)
+	write(two)
+	p.Tell()
+	p.Line(&tp, &variable)
+	table.HandleEvent(record.Event{Kind: record.EventMapping, PID: p.PID})
+	eventually(t, "read again", func() bool { return mappingOf(t, proc, path).File != before.File })
+	after := mappingOf(t, proc, path)
+	require.Equal(t, before.Start, after.Start)
+	require.Equal(t, before.Inode, after.Inode)
+	eventually(t, "source published", func() bool { s, _ := r.of(ev.Process); return len(s) != 0 && !slices.Equal(s, sources) })
+	sources, _ = r.of(ev.Process)
+	requireSource(t, p, sources, record.ABIThreadContext, tp, variable)
+}
+
+func mappingOf(t *testing.T, p *Process, path string) executable.Mapping {
+	mappings := p.Info().Mappings
+	i := slices.IndexFunc(mappings, func(m executable.Mapping) bool { return m.Path == path })
+	require.GreaterOrEqual(t, i, 0)
+	return mappings[i]
 }

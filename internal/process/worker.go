@@ -158,6 +158,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 				t.spend(p, todo, func() {
 					w.tid.Store(int32(procfs.Thread()))
 					t.run(p, todo, &s)
+					s.release()
 				})
 				t.done(w, p)
 			}

@@ -27,9 +27,7 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 	if m.Inode == 0 {
 		return FileID{}, ErrNoFile
 	}
-	var st unix.Stat_t
-	err := unix.Fstatat(unix.AT_FDCWD, f.mapFile(pid, m), &st, 0)
-	if err == nil {
+	if st, err := statCached(f.mapFile(pid, m)); err == nil {
 		return regular(&st)
 	}
 	fd, id, err := f.locateByPath(pid, m, anybody)
@@ -42,11 +40,22 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 
 // StatExecutable identifies the executable of a process.
 func (f FS) StatExecutable(pid int) (FileID, error) {
-	var st unix.Stat_t
-	if err := unix.Fstatat(unix.AT_FDCWD, f.path(pid, "exe"), &st, 0); err != nil {
+	st, err := statCached(f.path(pid, "exe"))
+	if err != nil {
 		return FileID{}, fmt.Errorf("stat exe: %w", gone(err))
 	}
 	return regular(&st)
+}
+
+// statCached is stat(2) with what the kernel knows of a file: it asks no file server, which may not
+// answer.
+func statCached(path string) (unix.Stat_t, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st)
+	return unix.Stat_t{
+		Mode: uint32(st.Mode), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino, Size: int64(st.Size),
+		Ctim: unix.Timespec{Sec: st.Ctime.Sec, Nsec: int64(st.Ctime.Nsec)},
+	}, err
 }
 
 // OpenMapped opens the file behind a mapping for reading. The file is taken
