@@ -143,7 +143,9 @@ const nanosecondsPerSecond = 1e9
 
 func (w *writer) point(p pmetric.NumberDataPoint, se *series) {
 	p.SetTimestamp(w.time)
-	p.SetStartTimestamp(min(pcommon.Timestamp(se.start), w.time))
+	// The clock may have been ahead; the start stays where its first point has it.
+	se.start = min(se.start, uint64(w.time))
+	p.SetStartTimestamp(pcommon.Timestamp(se.start))
 	se.told = se.ns
 	p.SetDoubleValue(float64(se.ns) / nanosecondsPerSecond)
 	attrs := p.Attributes()

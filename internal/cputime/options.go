@@ -30,7 +30,8 @@ type Options struct {
 	Period time.Duration
 	// MaxSeries and MaxBytes of a user, see the package documentation; MaxUsers that have their own.
 	MaxSeries, MaxBytes, MaxUsers int
-	// Expiry is how long after its last sample the series of a process that has ended stays.
+	// Expiry is how long after its last sample the series of a process that has ended stays, and so does one
+	// that a user's processes share: it must be longer than the time between two batches.
 	Expiry time.Duration
 	// MaxRequestBytes of one pmetric.Metrics, as it is sent; what one point and its resource
 	// take must be a small part of it.

@@ -147,7 +147,8 @@ func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
 	if !batch.Tight && of.account.hasRoom(&s.opts, 2) {
 		return s.own(s.newSeries(of, k, batch.StartUnixNano), t.Process, batch.User, how)
 	}
-	// What is left is one series for each kind.
+	// What is left is one series for each kind. If the process had another resource, it has that no more.
+	s.disown(owner{t.Process, batch.User}, of)
 	of = s.userResource(batch.User)
 	k = seriesKey{kind: k.kind, marks: overflow}
 	se := of.series[k]
@@ -160,16 +161,22 @@ func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
 // own notes that a process has the resource of a series, and no other any more.
 func (s *Sums) own(se *series, process uint64, user uint32, how lost) *found {
 	by := owner{process, user}
-	if before := s.owners[by]; before != se.of {
-		if before == nil {
-			s.bytes += processBytes
-		} else {
-			before.owners--
-		}
-		se.of.owners++
+	s.disown(by, se.of)
+	if s.owners[by] == nil {
 		s.owners[by] = se.of
+		se.of.owners++
+		s.bytes += processBytes
 	}
 	return &found{se, how}
+}
+
+// disown notes that a process has no resource but one any more.
+func (s *Sums) disown(by owner, but *resource) {
+	if of := s.owners[by]; of != nil && of != but {
+		of.owners--
+		s.bytes -= processBytes
+		delete(s.owners, by)
+	}
 }
 
 // resource returns that of a process for the samples of a user; it may not be one of s yet.

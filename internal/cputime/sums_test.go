@@ -210,6 +210,26 @@ func TestSumsClockSetBack(t *testing.T) {
 	require.Equal(t, point{0.01, 100 * second, 105 * second}, sum(105*second))
 }
 
+// A batch that has waited since before the clock was set back begins a series that starts no later than its
+// first point, and stays there: its start does not go along with the time of the points.
+func TestSumsClockSetBackWhileABatchWaits(t *testing.T) {
+	const ahead = 3600 * second
+	s := New(testOptions())
+	collect := func(now uint64) point {
+		got := points(t, s.Collect(now, allAlive).Metrics)
+		s.Delivered()
+		return got["custom_labels.cpu.time map[process.executable.name:2 process.real_user.id:0] map[]"]
+	}
+	add(s, Batch{EndUnixNano: ahead}, &fakeProcesses{}, hits{process: 1})
+	collect(ahead)
+	collect(10 * second) // the clock was set back
+	add(s, Batch{StartUnixNano: ahead, EndUnixNano: ahead + 5*second}, &fakeProcesses{}, hits{process: 2})
+	require.Equal(t, point{0.01, 15 * second, 15 * second}, collect(15*second))
+	add(s, Batch{StartUnixNano: 15 * second, EndUnixNano: 20 * second}, &fakeProcesses{}, hits{process: 2})
+	require.Equal(t, point{0.02, 15 * second, 30 * second}, collect(30*second))
+	require.Equal(t, point{0.02, 15 * second, 45 * second}, collect(45*second))
+}
+
 // Values of different labels that read alike one after the other are different.
 func TestSumsValuesStayApart(t *testing.T) {
 	s := New(testOptions())
@@ -379,6 +399,58 @@ func TestSumsResourceChanges(t *testing.T) {
 	got := points(t, s.Collect(200*second, allAlive).Metrics)
 	require.Len(t, got, 1)
 	require.Contains(t, got, "custom_labels.cpu.time map[process.executable.name:after process.real_user.id:0] map[]")
+}
+
+// Processes that change their resources while their user has no room leave the old series behind, too: these
+// expire, and make room.
+func TestSumsResourceChangesWithoutRoom(t *testing.T) {
+	o := testOptions()
+	o.MaxSeries = 1
+	s := New(o)
+	r := &fakeProcesses{names: map[uint64]string{1: "before-1", 2: "before-2"}}
+	now := uint64(0)
+	step := func() map[string]float64 {
+		now += 30 * second
+		add(s, Batch{EndUnixNano: now}, r, hits{process: 1}, hits{process: 2})
+		got := values(points(t, s.Collect(now, allAlive).Metrics))
+		s.Delivered()
+		return got
+	}
+	name := func(process string) string {
+		return "custom_labels.cpu.time map[process.executable.name:" + process + " process.real_user.id:0] map[]"
+	}
+	const overflow = "custom_labels.cpu.time map[process.real_user.id:0] map[custom_labels.overflow:true]"
+	before := map[string]float64{name("before-1"): 0.01, name("before-2"): 0.01}
+	require.Equal(t, before, step())
+	r.names[1], r.names[2] = "after-1", "after-2"
+	before[overflow] = 0.02
+	require.Equal(t, before, step())
+	require.Equal(t, map[string]float64{overflow: 0.04}, step(), "a minute after the last sample of these")
+	got := step()
+	require.Len(t, got, 2)
+	require.True(t, got[name("after-1")] > 0 || got[name("after-2")] > 0, "one has its series again")
+	r.names[1], r.names[2] = "before-1", "before-2"
+	step()
+
+	for range 3 {
+		now += 60 * second
+		s.Collect(now, noneAlive)
+		s.Delivered()
+	}
+	require.Zero(t, s.bytes)
+	require.Empty(t, s.owners)
+	require.Equal(t, Stats{}, s.Stats())
+}
+
+// A process that has no room for another series keeps those that it has, however rarely they grow.
+func TestSumsWithoutRoomStay(t *testing.T) {
+	s := New(testOptions())
+	r := &fakeProcesses{}
+	add(s, Batch{EndUnixNano: 1 * second}, r, hits{process: 1})
+	require.Equal(t, 1, add(s, Batch{EndUnixNano: 2 * second, Tight: true}, r, hits{process: 1, set: set("tenant", "a")}).LostOwner)
+	s.Collect(3*second, allAlive)
+	s.Delivered()
+	require.Contains(t, points(t, s.Collect(200*second, allAlive).Metrics), "custom_labels.cpu.time map[process.executable.name:1 process.real_user.id:0] map[]")
 }
 
 // Against a plain sum by name, with all that can happen at random: each sample counts once,

@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,4 +28,9 @@ func Escape(s string) string {
 		i += size
 	}
 	return b.String()
+}
+
+// escapes reports whether Escape changes a value.
+func escapes(value []byte) bool {
+	return !utf8.Valid(value) || bytes.Contains(value, []byte(`\x`))
 }

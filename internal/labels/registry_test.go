@@ -216,8 +216,17 @@ func TestTypeConflicts(t *testing.T) {
 		// Text that looks like escaped bytes stays another value.
 		got, _ = decode(alice, v1(kv("a", `\xfe`)))
 		require.Equal(t, []Label{{"a", `\x5cxfe`, record.ABIV1}}, got)
+		require.EqualValues(t, 4, statsOf(r, alice).Stringified)
 		got, _ = decode(alice, v1(kv("a", "plain")))
 		require.Equal(t, []Label{{"a", "plain", record.ABIV1}}, got)
+		require.EqualValues(t, 4, statsOf(r, alice).Stringified, "it is what it was")
+	}
+}
+
+// What Escape would not change is not escaped.
+func TestEscapes(t *testing.T) {
+	for _, value := range []string{"", "plain", "ü", `\`, `\X41`, `\x`, `a\x41`, "\xff", "ü\xc3", "\x00"} {
+		require.Equal(t, Escape(value) != value, escapes([]byte(value)), "%q", value)
 	}
 }
 
@@ -233,7 +242,7 @@ func TestTypeConflictForgets(t *testing.T) {
 	require.Equal(t, "\xff", value(v1(kv("a", "\xff"))))
 	require.Equal(t, "text", value(v1(kv("a", "text"))))
 	require.Equal(t, `\xff`, value(v1(kv("a", "\xff"))))
-	require.EqualValues(t, 2, statsOf(r, alice).Stringified)
+	require.EqualValues(t, 1, statsOf(r, alice).Stringified)
 }
 
 // A thread context's attribute is another key than a label of its name.

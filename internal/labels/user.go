@@ -118,7 +118,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 			e.name.kind = escapedValues
 			u.escaped.Add(1)
 		}
-		if e.name.kind == escapedValues {
+		if e.name.kind == escapedValues && escapes(e.value) {
 			t.stringified++
 			e.value = []byte(Escape(string(e.value)))
 		}

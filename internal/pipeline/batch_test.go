@@ -32,6 +32,8 @@ type received struct {
 type recorder struct {
 	calls  []received
 	refuse int64 // a user, whose batches are refused
+
+	refuseText string // what has it is refused; "": nothing
 }
 
 func (r *recorder) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -50,7 +52,7 @@ func (r *recorder) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) err
 	if call.text, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(p); err != nil {
 		return err
 	}
-	if call.uid == r.refuse {
+	if call.uid == r.refuse || r.refuseText != "" && bytes.Contains(call.text, []byte(r.refuseText)) {
 		return errors.New("not this user")
 	}
 	r.calls = append(r.calls, call)

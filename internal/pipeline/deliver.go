@@ -28,9 +28,14 @@ type deliverer struct {
 	memory   *budget.Memory
 	byUser   bool // each user has batches of its own
 	request  int  // bytes at most
-	refused  bool
 	refusals refusals
 	tooLarge bool // it has been said that an entry was
+
+	// Of one batch.
+	refusal  error // nil: none
+	accepted bool  // some of it was
+
+	refused [profile.NumKinds]bool // of the last batch of a stream some was
 }
 
 func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *deliverer {
@@ -45,6 +50,7 @@ func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *de
 func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
 	d.resolver.begin(ctx, b.users, infos)
 	defer d.resolver.end()
+	defer d.tell(b)
 	if !d.byUser {
 		d.deliver(ctx, b, b.byUID(), b.startMono)
 		return
@@ -100,14 +106,28 @@ func (d *deliverer) consume(ctx context.Context, s *stream, profiles pprofile.Pr
 	if err != nil {
 		s.drop(DropRefused, n)
 		d.refusals.add(err)
-		d.report(ConcernProfiles, fmt.Errorf("the next consumer refuses profiles: %w", err))
-		d.refused = true
+		d.refusal = err
 		return
 	}
 	s.emitted.Add(n)
-	if d.refused {
-		d.refused = false
-		d.report(ConcernProfiles, nil)
+	d.accepted = true
+}
+
+// tell reports what became of a whole batch: a consumer may refuse one user, or one request, and accept
+// the others each time. An early batch says nothing about other users, nor does one stream about the other.
+func (d *deliverer) tell(b *batch) {
+	refusal, accepted := d.refusal, d.accepted
+	d.refusal, d.accepted = nil, false
+	refused := &d.refused[b.stream.kind]
+	switch {
+	case refusal != nil:
+		*refused = true
+		d.report(ConcernProfiles, fmt.Errorf("the next consumer refuses profiles: %w", refusal))
+	case accepted && *refused && !b.early:
+		*refused = false
+		if d.refused == [profile.NumKinds]bool{} {
+			d.report(ConcernProfiles, nil)
+		}
 	}
 }
 

@@ -37,8 +37,12 @@ const (
 	setsPerSeries = 4
 )
 
-// metricExpiry is for how many intervals the series of a process that has ended is emitted.
-const metricExpiry = 20
+// metricExpiry is for how many intervals of metrics the series of a process that has ended is emitted. The
+// series that a user's processes share must outlast the time between two batches, which may be more.
+const (
+	metricExpiry       = 20
+	metricExpiryReport = 2 // report intervals, and one of metrics
+)
 
 // derive sets what no key says, from the limits.
 func (c *Config) derive(o *pipeline.Options) {
@@ -59,7 +63,7 @@ func (c *Config) derive(o *pipeline.Options) {
 	o.Labels.Budgets.Users = min(c.MaxMemoryBytes/o.Labels.Budgets.Bytes, labels.MaxBudgetUsers)
 	o.Batches.MaxUserEntries = entriesPerSet * sets
 	o.Metrics.MaxUserSeries = sets / setsPerSeries
-	o.Metrics.Expiry = metricExpiry * c.Metrics.Interval
+	o.Metrics.Expiry = max(metricExpiry*c.Metrics.Interval, metricExpiryReport*c.ReportInterval+c.Metrics.Interval)
 }
 
 // powerOfTwo is the largest one that is no more than n.

@@ -88,6 +88,14 @@ func TestDerived(t *testing.T) {
 			func(c *Config) { c.Metrics.Interval = time.Minute },
 			func(d *derived) { d.expiry = 20 * time.Minute },
 		},
+		"metrics between batches": {
+			func(c *Config) { c.ReportInterval, c.Metrics.Interval = 5*time.Minute, 10*time.Second },
+			func(d *derived) { d.expiry = 610 * time.Second },
+		},
+		"longest intervals": {
+			func(c *Config) { c.ReportInterval, c.Metrics.Interval = maxReportInterval, maxMetricInterval },
+			func(d *derived) { d.expiry = 200 * time.Minute },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := defaultConfig()
