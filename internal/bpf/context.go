@@ -23,7 +23,7 @@ type contextHook struct {
 
 // loadContextHook loads the program, which shares the ring buffer of events.
 func (s *Sampler) loadContextHook() error {
-	spec, err := loadContexts()
+	spec, err := s.kernel.loadContexts()
 	if err != nil {
 		return fmt.Errorf("read program: %w", err)
 	}

@@ -5,10 +5,14 @@ package bpf
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -82,4 +86,45 @@ func TestContextEvents(t *testing.T) {
 		require.LessOrEqual(t, named, atMost)
 	}
 	require.NoError(t, s.Close())
+}
+
+// The program tells of an announcement, also where the kernel does not let functions be traced: it is run as one
+// of another type. While there is a record that is not complete, and not before, it cannot be preempted, if the
+// kernel can do that.
+func TestContextProgram(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	for _, preemptOff := range slices.Compact([]bool{false, s.kernel.preemptOff}) {
+		spec, err := (&kernel{preemptOff: preemptOff}).loadContexts()
+		require.NoError(t, err)
+		require.NoError(t, setVariables(spec, map[string]any{profilerVarPidNsInum: s.knobs[profilerVarPidNsInum]}))
+		spec.Maps[contextsMapEvents].MaxEntries = s.objs.Events.MaxEntries()
+		program := spec.Programs[contextsProgContextNamed]
+		program.Type, program.AttachType, program.AttachTo = ebpf.RawTracepoint, ebpf.AttachNone, ""
+		var calls []asm.Instruction
+		for _, ins := range program.Instructions {
+			if ins.OpCode.JumpOp() == asm.Call {
+				calls = append(calls, ins)
+			}
+			require.False(t, ins.IsBuiltinCall() && ins.Constant == int64(asm.FnRingbufReserve))
+		}
+		writes := slices.IndexFunc(calls, func(ins asm.Instruction) bool {
+			return ins.IsBuiltinCall() && ins.Constant == int64(asm.FnRingbufOutput)
+		})
+		require.Positive(t, writes)
+		require.Equal(t, preemptOff, calls[writes-1].IsKfuncCall())
+		require.Equal(t, preemptOff, calls[writes+1].IsKfuncCall())
+		var hook contextHook
+		require.NoError(t, s.loadObjects(spec, &hook, map[string]*ebpf.Map{"events": s.objs.Events, "counts": s.objs.Counts}))
+		name := []byte("OTEL_CTX\x00")
+		run := &ebpf.RunOptions{Context: [5]uint64{unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, 0, 0, uint64(uintptr(unsafe.Pointer(&name[0])))}}
+		_, err = hook.ContextNamed.Run(run)
+		require.NoError(t, err)
+		runtime.KeepAlive(name)
+		var ev record.Event
+		require.NoError(t, readEvent(s, &ev))
+		require.Equal(t, record.EventContextNamed, ev.Kind)
+		require.Equal(t, os.Getpid(), ev.PID)
+		require.Equal(t, identify(t, s, uint32(os.Getpid())), ev.Process)
+		require.NoError(t, hook.close())
+	}
 }

@@ -29,6 +29,7 @@ const (
 	contextsMapScratches            = "scratches"
 	contextsMapUnwindMappings       = "unwind_mappings"
 	contextsMapUnwindTables         = "unwind_tables"
+	contextsProgContextAtomic       = "context_atomic"
 	contextsProgContextNamed        = "context_named"
 	contextsVarEventsWatermarkBytes = "events_watermark_bytes"
 	contextsVarJudgeForked          = "judge_forked"
@@ -86,7 +87,8 @@ type contextsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type contextsProgramSpecs struct {
-	ContextNamed *ebpf.ProgramSpec `ebpf:"context_named"`
+	ContextAtomic *ebpf.ProgramSpec `ebpf:"context_atomic"`
+	ContextNamed  *ebpf.ProgramSpec `ebpf:"context_named"`
 }
 
 // contextsMapSpecs contains maps before they are loaded into the kernel.
@@ -201,11 +203,13 @@ type contextsVariables struct {
 //
 // It can be passed to loadContextsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type contextsPrograms struct {
-	ContextNamed *ebpf.Program `ebpf:"context_named"`
+	ContextAtomic *ebpf.Program `ebpf:"context_atomic"`
+	ContextNamed  *ebpf.Program `ebpf:"context_named"`
 }
 
 func (p *contextsPrograms) Close() error {
 	return _ContextsClose(
+		p.ContextAtomic,
 		p.ContextNamed,
 	)
 }

@@ -82,6 +82,11 @@
 // process can flood the events: one of it in 10 ms, one on a CPU in 1 ms; what is not
 // announced for that is seen by another look 17 ms later.
 //
+// A record that is being written hides all that is behind it. Only the program at
+// security_task_prctl can be preempted, by kernels that preempt themselves: its event is
+// written in one go, with preemption off where BPF can do that (Linux 6.10). The reader takes a
+// record that is not complete for none, and waits for it as for any other.
+//
 // # Stacks
 //
 // Tables of unwind rows are maps of their own in pages of 4 KiB, as large as they need to
@@ -90,7 +95,7 @@
 //
 // A process's mappings with rows are a sorted list in chunks, under a number that is never
 // used again. A forked child copies the number; a list that has been replaced is missing,
-// not wrong.
+// not wrong, and the kernel's tree is asked in its place.
 //
 // A frame costs no lookup in the end: a CPU keeps the rules that it has found lately, by table
 // and offset, and the last mappings of the process that it sampled last, by the number of the
@@ -151,7 +156,9 @@
 // atomic operations, the arguments of functions and the ways to a task (src/compat.bpf.h). A
 // loop's body is a global function there, to which only a number is passed: the verifier goes
 // through it once, where it would follow inlined bodies beyond its limit. The program of
-// process contexts is made for older kernels only, as it runs seldom.
+// process contexts is made for older kernels only, as it runs seldom. Another of it turns
+// preemption off: with weak symbols in one for all, cilium/ebpf would read the types of all
+// modules of a kernel that lacks them.
 //
 // Older objects do not look at the kernel's mappings of a process, because the tree that they
 // could read came with the last of what they do without. A list that does not hold any more is

@@ -60,7 +60,7 @@ func (s *Sampler) ReadEvents(evs []record.Event) (int, error) {
 		}
 		n := 0
 		for more := true; more; more = n < len(evs) && s.events.take(&s.eventRaw) == nil {
-			if parseEvent(&evs[n], s.eventRaw.RawSample) == nil {
+			if parseEvent(&evs[n], s.eventRaw) == nil {
 				n++
 			}
 		}

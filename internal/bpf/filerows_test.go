@@ -95,6 +95,30 @@ func TestRowsByFile(t *testing.T) {
 	require.False(t, r.s.objs.FileRows.Iterate().Next(&key, &record.KnownRows{}), "nothing is left")
 }
 
+// A list that is gone, as a forked child's is when its parent has another one or has ended, is as good as none: what
+// the kernel tells instead is not kept for whoever has the list as well.
+func TestLostList(t *testing.T) {
+	r := newRowsTarget(t)
+	needFileNames(t, r.s)
+	tables := loadRows(t, r.s, r.start(t).pid)
+	child := r.start(t)
+	id := identify(t, r.s, child.pid)
+	r.s.listID++
+	for _, mappings := range []uint32{1, 3 * record.UnwindChunkMappings} {
+		lost := record.ProcessEntry{List: r.s.listID, Mappings: mappings, ExecPages: execPages(t, child.pid)}
+		require.NoError(t, r.s.put(id, &lost, true))
+		skipOlder(t, r.s)
+		r.requireWhole(t, child)
+	}
+	for file := range maps.Clone(r.s.tables.files) {
+		for _, table := range tables {
+			require.NoError(t, r.s.RemoveFileRows(file, table))
+		}
+	}
+	skipOlder(t, r.s)
+	r.requireNoRows(t, child)
+}
+
 // Two tables of the same files, as two containers of one image had them: when one is
 // removed, in whichever order they came, new processes are walked by the other.
 func TestTwoTablesOfOneFile(t *testing.T) {

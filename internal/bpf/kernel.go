@@ -137,6 +137,7 @@ type kernel struct {
 	lacks       []string // for that reason
 	mappingTree bool     // BPF finds what a process maps
 	switchState bool     // the tracepoint of a switch tells the state of the thread that leaves
+	preemptOff  bool     // BPF can keep what runs on its CPU from being preempted
 	memlock     error    // why RLIMIT_MEMLOCK, which the kernel looks at, was not raised
 }
 
@@ -145,7 +146,7 @@ func checkKernel(needed, better []feature, types kernelTypes) (kernel, error) {
 	if names := lacking(needed); len(names) > 0 {
 		return kernel{}, fmt.Errorf("%w: the kernel%s lacks %s", ErrUnsupported, release(), strings.Join(names, ", "))
 	}
-	k := kernel{switchState: types.switchState}
+	k := kernel{switchState: types.switchState, preemptOff: types.preemptOff}
 	k.lacks = lacking(better)
 	k.older = len(k.lacks) > 0
 	k.mappingTree = types.mappingTree && !k.older
@@ -165,6 +166,7 @@ func release() string {
 type kernelTypes struct {
 	mappingTree bool // mm_struct has mm_mt
 	switchState bool // the tracepoint sched_switch has prev_state
+	preemptOff  bool // there is bpf_preempt_disable (Linux 6.10)
 }
 
 func readKernelTypes(types *btf.Cache) (kernelTypes, error) {
@@ -176,7 +178,12 @@ func readKernelTypes(types *btf.Cache) (kernelTypes, error) {
 	if err := spec.TypeByName("mm_struct", &mm); err != nil {
 		return kernelTypes{}, fmt.Errorf("read the kernel's types: mm_struct: %w", err)
 	}
-	return kernelTypes{mappingTree: hasMember(mm.Members, "mm_mt"), switchState: switchTellsState(spec)}, nil
+	var preemptDisable *btf.Func
+	return kernelTypes{
+		mappingTree: hasMember(mm.Members, "mm_mt"),
+		switchState: switchTellsState(spec),
+		preemptOff:  spec.TypeByName("bpf_preempt_disable", &preemptDisable) == nil,
+	}, nil
 }
 
 func hasMember(members []btf.Member, name string) bool {
@@ -241,6 +248,15 @@ func (k *kernel) loadOffCPU() (*ebpf.CollectionSpec, error) {
 		return loadOlderoffcpu()
 	}
 	return loadOffcpu()
+}
+
+// loadContexts has the program that the kernel can run best under the name of the one for all.
+func (k *kernel) loadContexts() (*ebpf.CollectionSpec, error) {
+	spec, err := loadContexts()
+	if err == nil && k.preemptOff {
+		spec.Programs[contextsProgContextNamed] = spec.Programs[contextsProgContextAtomic]
+	}
+	return spec, err
 }
 
 // KernelLacks says in a sentence each what there is not, or not as well, for want of

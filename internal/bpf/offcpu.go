@@ -12,7 +12,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -192,7 +191,7 @@ type Switch struct {
 	// Raw is the sample taken of a thread that leaves, for Record.Parse.
 	Raw []byte
 
-	raw ringbuf.Record
+	raw []byte
 }
 
 // Read waits for the next switch. The errors are those of Sampler.Read.
@@ -200,7 +199,7 @@ func (o *OffCPU) Read(s *Switch) error {
 	if err := o.ring.read(&s.raw); err != nil {
 		return err
 	}
-	return s.parse(s.raw.RawSample)
+	return s.parse(s.raw)
 }
 
 func (s *Switch) parse(b []byte) error {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/cilium/ebpf/ringbuf"
-
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -47,7 +45,7 @@ type Record struct {
 	// where a signal interrupted a function.
 	KernelFrames, UserFrames []uint64
 
-	raw    ringbuf.Record
+	raw    []byte
 	frames []uint64
 }
 
@@ -60,7 +58,7 @@ type FormatError struct {
 func (e *FormatError) Error() string { return fmt.Sprintf("malformed record: %s: %v", e.Msg, e.Val) }
 
 // parse fills r from the bytes in r.raw.
-func (r *Record) parse() error { return r.Parse(r.raw.RawSample) }
+func (r *Record) parse() error { return r.Parse(r.raw) }
 
 // Parse fills r from the bytes of a sample, which its slices then refer to.
 func (r *Record) Parse(b []byte) error {

@@ -20,7 +20,7 @@ func FuzzRecord(f *testing.F) {
 	seeds := [][]byte{whole, whole[:record.SampleHeaderBytes], whole[:len(whole)-1]}
 	fuzz.Run(f, seeds, func(t testing.TB, b []byte) {
 		var r Record
-		r.raw.RawSample = b
+		r.raw = b
 		if err := r.parse(); err != nil {
 			var format *FormatError
 			if !errors.As(err, &format) {
@@ -42,20 +42,20 @@ func TestRecordSections(t *testing.T) {
 	b[record.SampleHeaderBytes+16+8] = 9 // user frames
 	b[record.SampleHeaderBytes+16+16] = 10
 	var r Record
-	r.raw.RawSample = b
+	r.raw = b
 	require.NoError(t, r.parse())
 	require.Len(t, r.Labels, 16)
 	require.EqualValues(t, 7, r.Labels[0])
 	require.Equal(t, []uint64{8}, r.KernelFrames)
 	require.Equal(t, []uint64{9, 10}, r.UserFrames)
-	r.raw.RawSample = b[:len(b)-8]
+	r.raw = b[:len(b)-8]
 	require.Error(t, r.parse())
 
 	// More frames than there can be.
 	b = make([]byte, record.SampleHeaderBytes+8*0x1010)
 	b[57], b[58] = 0x10, 0x10
 	r = Record{}
-	r.raw.RawSample = b
+	r.raw = b
 	require.Error(t, r.parse())
 }
 

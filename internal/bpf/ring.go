@@ -5,21 +5,18 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
 )
 
 // ring reads a BPF ring buffer.
 type ring struct {
-	reader *ringbuf.Reader // its deadline has always passed: it never waits
-	waiter *wakeup.Waiter  // for a record that wakes, and each time that a delay has passed
+	waiter *wakeup.Waiter // for a record that wakes, and each time that a delay has passed
 	// enough unread bytes wake the reader.
 	enough   int
 	idle     bool        // a delay has ended without a record
@@ -27,8 +24,18 @@ type ring struct {
 	draining atomic.Bool
 
 	mu     sync.Mutex
-	closed bool
+	memory *ringMemory // nil after close
 }
+
+// Why take returns no record.
+var (
+	errNone = errors.New("no record")
+	errBusy = errors.New("the next record is still being written")
+)
+
+// busyLooks at a record that is being written take some 50 µs, in which most are complete even if a sample is taken
+// meanwhile.
+const busyLooks = 10_000
 
 // newRing reads m, whose records wake the reader when there are enough bytes of them; others
 // wait for at most a delay in a hurry, and else for at most a longer one.
@@ -37,29 +44,30 @@ func newRing(m *ebpf.Map, enough int, delay, slow time.Duration) (*ring, error) 
 	if err != nil {
 		return nil, fmt.Errorf("wait for records: %w", err)
 	}
-	r := &ring{waiter: waiter, enough: enough}
-	r.ready = r.hasEnough
-	if r.reader, err = ringbuf.NewReader(m); err != nil {
+	memory, err := mapRing(m.FD(), int(m.MaxEntries()))
+	if err != nil {
 		return nil, errors.Join(err, waiter.Close())
 	}
-	r.reader.SetDeadline(time.Unix(0, 1))
-	return r, nil
+	return newRingOf(memory, waiter, enough), nil
 }
 
-// read returns the next record. ErrIdle comes about once in each delay, when there is
-// none.
-func (r *ring) read(raw *ringbuf.Record) error {
+func newRingOf(memory *ringMemory, waiter *wakeup.Waiter, enough int) *ring {
+	r := &ring{memory: memory, waiter: waiter, enough: enough}
+	r.ready = r.hasEnough
+	return r
+}
+
+// read puts the next record into raw. ErrIdle comes about once in each delay, when there is
+// none, or when the next one is still being written. A ring that is drained is looked at until that is complete:
+// who writes to it cannot be preempted.
+func (r *ring) read(raw *[]byte) error {
 	for {
 		drain := r.draining.Load() // before the look that finds nothing more
 		err := r.take(raw)
 		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, ringbuf.ErrClosed):
-			return ErrClosed
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("read record: %w", err)
-		case drain:
+		case err == nil || errors.Is(err, ErrClosed):
+			return err
+		case drain && errors.Is(err, errNone):
 			r.draining.Store(false)
 			return ErrDrained
 		case r.idle:
@@ -72,12 +80,25 @@ func (r *ring) read(raw *ringbuf.Record) error {
 	}
 }
 
-// take returns the next record that is there, or os.ErrDeadlineExceeded.
-func (r *ring) take(raw *ringbuf.Record) error {
-	if r.unreadBytes() == 0 {
-		return os.ErrDeadlineExceeded // the reader would ask its own poller
+// take puts the next record into raw, if it is there.
+func (r *ring) take(raw *[]byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory == nil {
+		return ErrClosed
 	}
-	return r.reader.ReadInto(raw)
+	for range busyLooks {
+		record, busy := r.memory.next()
+		switch {
+		case record != nil:
+			*raw = append((*raw)[:0], record...)
+			r.memory.free(record)
+			return nil
+		case !busy:
+			return errNone
+		}
+	}
+	return errBusy
 }
 
 // await returns when there is enough, or the delay has passed since it did so last.
@@ -96,7 +117,17 @@ func (r *ring) await() error {
 	return err
 }
 
-func (r *ring) hasEnough() bool { return r.unreadBytes() >= r.enough }
+// hasEnough is false while the next record is being written, behind which none can be read: who submits it
+// wakes the reader, or a tick does.
+func (r *ring) hasEnough() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory == nil || r.memory.unread() < r.enough {
+		return false
+	}
+	_, busy := r.memory.next()
+	return !busy
+}
 
 // drain makes read return ErrDrained when it has returned all that is there.
 func (r *ring) drain() {
@@ -112,22 +143,26 @@ func (r *ring) hurry() { r.waiter.Hurry(hurryTime) }
 func (r *ring) isClosed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.closed
+	return r.memory == nil
 }
 
 func (r *ring) unreadBytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.memory == nil {
 		return 0
 	}
-	return r.reader.AvailableBytes()
+	return r.memory.unread()
 }
 
 // close ends a read that waits.
 func (r *ring) close() error {
 	r.mu.Lock()
-	r.closed = true
+	memory := r.memory
+	r.memory = nil
 	r.mu.Unlock()
-	return errors.Join(r.waiter.Close(), r.reader.Close())
+	if memory == nil {
+		return nil
+	}
+	return errors.Join(r.waiter.Close(), memory.close())
 }

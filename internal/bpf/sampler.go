@@ -12,7 +12,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -38,7 +37,7 @@ type Sampler struct {
 	objs     objects
 	samples  *ring
 	events   *ring
-	eventRaw ringbuf.Record
+	eventRaw []byte
 	cpus     CPUs
 
 	tablesMu sync.Mutex

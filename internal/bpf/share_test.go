@@ -84,7 +84,7 @@ func TestUserShare(t *testing.T) {
 	again := map[uint32]bool{}
 	visit := func(r *Record) bool {
 		if r.TimeNs <= full {
-			bytes[r.UID] += ringBytes(len(r.raw.RawSample))
+			bytes[r.UID] += ringBytes(len(r.raw))
 		} else {
 			again[r.UID] = true
 		}
@@ -130,8 +130,8 @@ func TestUserShareBytes(t *testing.T) {
 	drain(t, s, func(r *Record) {
 		if r.UID == floodUser {
 			records++
-			bytes += ringBytes(len(r.raw.RawSample))
-			longest = max(longest, ringBytes(len(r.raw.RawSample)))
+			bytes += ringBytes(len(r.raw))
+			longest = max(longest, ringBytes(len(r.raw)))
 		}
 	})
 	limit := int(share * ring)
@@ -192,7 +192,7 @@ func TestUserShareRefill(t *testing.T) {
 		var r Record
 		for err := error(nil); !errors.Is(err, ErrDrained); {
 			if err = s.Read(&r); err == nil && r.UID == floodUser {
-				bytes += ringBytes(len(r.raw.RawSample))
+				bytes += ringBytes(len(r.raw))
 			}
 		}
 		t.Logf("%d of %d bytes", bytes, int(share*ring))

@@ -24,8 +24,10 @@ import (
 // them; all that is taken from a record is whose mappings changed, and when.
 
 const (
-	// sidebandPages of ring buffer for each CPU; a power of two.
-	sidebandPages = 16
+	// sidebandBytes of ring buffer for each CPU, or a page if that is larger; a power of two. With a page before it,
+	// it is far below what the kernel lets anybody have (kernel.perf_event_mlock_kb, 512 and a page), whatever a
+	// page is: more takes CAP_IPC_LOCK.
+	sidebandBytes = 64 << 10
 	// deadAtOnce is how many CPUs that went offline are noticed at a time.
 	deadAtOnce = 8
 	// Record types of include/uapi/linux/perf_event.h.
@@ -193,6 +195,9 @@ func (sb *sideband) watch(ring *sidebandRing) error {
 	return nil
 }
 
+// sidebandMapBytes are those of a ring and the page before it.
+func sidebandMapBytes(page int) int { return page + max(page, sidebandBytes) }
+
 func openSidebandRing(cpu int) (*sidebandRing, error) {
 	attr := unix.PerfEventAttr{
 		Type:   unix.PERF_TYPE_SOFTWARE,
@@ -208,7 +213,7 @@ func openSidebandRing(cpu int) (*sidebandRing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open side-band event on CPU %d: %w", cpu, err)
 	}
-	mem, err := unix.Mmap(fd, 0, (1+sidebandPages)*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(fd, 0, sidebandMapBytes(os.Getpagesize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("map side-band ring of CPU %d: %w", cpu, err), unix.Close(fd))
 	}

@@ -81,6 +81,14 @@ func measureMappingTimes(t *testing.T, bounds *testutil.Bounds) {
 	require.GreaterOrEqual(t, events[len(events)-1].TimeNs+uint64(time.Millisecond), last)
 }
 
+// A ring takes no more than the kernel lets anybody have on each CPU, whatever a page is, and is a power of two.
+func TestSidebandBytes(t *testing.T) {
+	for page, want := range map[int]int{4 << 10: 68 << 10, 16 << 10: 80 << 10, 64 << 10: 128 << 10, 256 << 10: 512 << 10} {
+		require.Equal(t, want, sidebandMapBytes(page))
+		require.LessOrEqual(t, want, 512<<10+page, "kernel.perf_event_mlock_kb")
+	}
+}
+
 // A ring that was filled by a good part says so, and is empty then.
 func TestMappingsCrowd(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})

@@ -57,16 +57,23 @@ static __always_inline bool context_event_allowed(const struct task_struct *task
 	return true;
 }
 
-/* security_task_prctl(option, arg2, arg3, arg4, arg5) */
-SEC("fentry/security_task_prctl")
-int context_named(__u64 *ctx)
+/* Linux 6.10. */
+extern void bpf_preempt_disable(void) __ksym;
+extern void bpf_preempt_enable(void) __ksym;
+
+/*
+ * security_task_prctl(option, arg2, arg3, arg4, arg5). The kernel may preempt a program at a function, and what is
+ * behind a record that is being written cannot be read. So an event is complete before there is a record, and with
+ * atomic, nothing else runs on the CPU meanwhile.
+ */
+static __always_inline int name_context(const __u64 *ctx, bool atomic)
 {
 	struct task_struct *task = current_task();
 	union {
 		char text[CONTEXT_NAME_BYTES + 2]; /* a longer name is another one */
 		__u64 word;
 	} name;
-	struct process_event *ev;
+	struct process_event ev;
 	long n;
 
 	if ((__u32)ctx[0] != PR_SET_VMA || ctx[1] != PR_SET_VMA_ANON_NAME)
@@ -77,10 +84,26 @@ int context_named(__u64 *ctx)
 		return 0;
 	if (!context_event_allowed(task))
 		return 0;
-	ev = reserve_event(0);
-	if (!ev)
-		return 0;
-	fill_event(ev, task, EVENT_CONTEXT_NAMED);
-	submit_event(ev, false);
+	fill_event(&ev, task, EVENT_CONTEXT_NAMED);
+	if (atomic)
+		bpf_preempt_disable();
+	n = bpf_ringbuf_output(&events, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
+	if (atomic)
+		bpf_preempt_enable();
+	if (n)
+		count(COUNTER_EVENTS_DROPPED);
 	return 0;
+}
+
+SEC("fentry/security_task_prctl")
+int context_named(__u64 *ctx)
+{
+	return name_context(ctx, false);
+}
+
+/* The same where the kernel has what that takes. */
+SEC("fentry/security_task_prctl")
+int context_atomic(__u64 *ctx)
+{
+	return name_context(ctx, true);
 }

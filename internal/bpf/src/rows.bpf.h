@@ -76,13 +76,6 @@ static __always_inline void begin_recent(struct stack_walk *w)
 		w->recent[i].start = w->recent[i].limit = 0;
 }
 
-/* The list has just been replaced, or it was the parent's of a process that has changed since. */
-static __always_inline bool unknown_mappings(struct stack_walk *w)
-{
-	w->guessed = 1;
-	return false;
-}
-
 /* The two searches are functions of their own: so the verifier goes through each of them once, whatever calls it. */
 
 /*
@@ -123,12 +116,8 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 		return true;
 	if (WALKS_RUNTIMES && pc >= w->bare_start && pc < w->bare_limit)
 		return false;
-	if (w->by_vma) {
-		if (!find_vma_mapping(w, pc))
-			return false;
-		keep_mapping(w);
-		return true;
-	}
+	if (w->by_vma)
+		goto by_vma;
 	if (!w->mappings)
 		return false;
 	high = (w->mappings + UNWIND_CHUNK_MAPPINGS - 1) / UNWIND_CHUNK_MAPPINGS;
@@ -138,17 +127,17 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 
 		c = mapping_chunk(w->list, middle);
 		if (!c)
-			return unknown_mappings(w);
+			goto lost;
 		if (c->mappings[0].start <= pc)
 			low = middle;
 		else
 			high = middle;
 		if (!still_of(c, w->list))
-			return unknown_mappings(w);
+			goto lost;
 	}
 	c = mapping_chunk(w->list, low);
 	if (!c)
-		return unknown_mappings(w);
+		goto lost;
 	count = w->mappings - low * UNWIND_CHUNK_MAPPINGS;
 	high = count < UNWIND_CHUNK_MAPPINGS ? count : UNWIND_CHUNK_MAPPINGS;
 	low = 0;
@@ -164,13 +153,26 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 	__builtin_memcpy(&w->mapping, m, sizeof(w->mapping));
 	if (!still_of(c, w->list)) {
 		w->mapping.start = w->mapping.limit = 0;
-		return unknown_mappings(w);
+		goto lost;
 	}
 	if (pc < w->mapping.start || pc >= w->mapping.limit) {
 		if (WALKS_RUNTIMES)
 			note_gap(w, c, low, count, pc);
 		return false;
 	}
+	keep_mapping(w);
+	return true;
+
+lost:
+	/* The list has just been replaced, or it was the parent's of a process that nobody has looked at since. */
+	w->guessed = 1;
+	if (!has_mapping_tree())
+		return false;
+	w->by_vma = 1;
+	begin_recent(w);
+by_vma:
+	if (!find_vma_mapping(w, pc))
+		return false;
 	keep_mapping(w);
 	return true;
 }
