@@ -25,7 +25,7 @@ var v8Process = record.V8Process{
 	FunctionFirst: 1, FunctionLast: 1, SharedType: 2, CodeType: 3, StreamType: 4, ListType: 5, ScriptType: 6, BytecodeType: 7,
 	FunctionShared: 8,
 	SharedData:     32, SharedBuiltin: 40, SharedName: 48, SharedScript: 56, SharedLiteral: 64,
-	CodeDeopt: 8, CodeStart: 16, CodeFlags: 24, CodeSize: 28, Baseline: 3, StreamHeader: 16, DeoptShared: 8,
+	CodeDeopt: 8, CodeStart: 16, CodeFlags: 24, CodeSize: 28, Baseline: 3, Builtin: 2, StreamHeader: 16, DeoptShared: 8,
 }
 
 // startV8 starts a sampler and testdata/bpf/v8.c, of which it is told, and returns the PID of that and the
@@ -109,6 +109,28 @@ func TestV8BaselineCode(t *testing.T) {
 		seen++
 		return seen >= 100
 	})
+}
+
+// What is interpreted by a copy of the interpreter's entry has its place in the bytecode. Words that look so in the
+// frame of other code are none.
+func TestV8InterpreterCopied(t *testing.T) {
+	for kind, positions := range map[string][2]uint32{"copied": {42, 47}, "spilled": {0, 0}} {
+		t.Run(kind, func(t *testing.T) {
+			s, pid, shared := startV8(t, kind)
+			seen := 0
+			readUntil(t, s, func(r *Record) bool {
+				if r.PID != pid || len(r.UserFrames) != 4 || r.UserFrames[0] < 1<<63 {
+					return false
+				}
+				for i := range positions {
+					require.Equal(t, shared[i], r.UserFrames[2*i+1])
+					require.Equal(t, positions[i], record.RuntimeWord(r.UserFrames[2*i]).Position())
+				}
+				seen++
+				return seen >= 100
+			})
+		})
+	}
 }
 
 // A function that has called itself, and has no frame yet, is on the stack twice.

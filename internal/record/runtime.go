@@ -166,7 +166,7 @@ type V8Process struct {
 	SharedWrapped  uint8 // that is a SharedFunctionInfoWrapper
 	Baseline       uint8 // kind of baseline code; those of optimizing compilers follow
 	BytecodeHeader uint8 // bytes of a BytecodeArray before its instructions
-	Pad            uint8 // 0
+	Builtin        uint8 // kind of the code of builtins
 }
 
 // RuntimeProcess is the language runtime of a process: struct runtime_process.

@@ -10,8 +10,9 @@
 // baseline/bytecode-offset-iterator.h, interpreter/bytecodes.h and
 // deoptimizer/translation-opcode.h and deoptimization-data.cc,
 // codegen/safepoint-table.h and maglev-safepoint-table.h for tables; deoptimizer/deoptimizer.cc and
-// its parts for x64 and arm64 for exits. Offsets that no file
-// gives were observed in Node.js 20 to 26.
+// its parts for x64 and arm64 for exits; objects/code-kind.h and builtins/builtins.cc for copies of
+// the interpreter's entry. Offsets that no file gives, and kinds of code, were observed in Node.js
+// 20 to 26.
 //
 // # Which file, which offsets
 //
@@ -27,7 +28,8 @@
 // of a function have in common. While the interpreter runs it, the frame has the offset in the
 // bytecode. Else the instruction is in a Code, which is found by the InstructionStream that
 // begins before it: no list of code is needed, nor the function's own, from which code that was
-// entered in a loop or is about to go is missing.
+// entered in a loop or is about to go is missing. With --interpreted-frames-native-stack that Code
+// may be the function's own copy of the interpreter's entry, which is of a builtin's kind.
 //
 //   - Code of the baseline compiler has a table from its instructions to those of the bytecode.
 //   - Code of an optimizing compiler says of each call which functions it has put into itself

@@ -19,7 +19,7 @@ type release struct {
 	bytecodePositions, bytecodeData    uint8 // BytecodeArray
 	streamHeader                       uint8 // bytes before the instructions
 	deoptLiterals, deoptShared, inline uint8 // indices in the deoptimization data
-	baseline                           uint8 // kind of code
+	baseline, builtins                 uint8 // kinds of code
 	functions                          uint16
 	early                              bool // a ScopeInfo has its positions before names
 	trusted                            bool // code and what belongs to it have types of their own
@@ -53,37 +53,37 @@ func releaseOf(v version) (r release, ok bool) {
 	case version{11, 3}: // 20
 		return release{
 			functionShared: 24, deopt: 16, positions: 24, start: 40, flags: 48, size: 56,
-			bytecodePositions: 32, bytecodeData: 54, streamHeader: 16, baseline: 11, functions: 16, bytecodes: bytecodes113,
+			bytecodePositions: 32, bytecodeData: 54, streamHeader: 16, baseline: 11, builtins: 2, functions: 16, bytecodes: bytecodes113,
 			aarch64: true,
 		}.older(), true
 	case version{11, 8}: // 21
 		return release{
 			functionShared: 32, deopt: 8, positions: 16, start: 32, flags: 40, size: 44,
-			bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, functions: 16, bytecodes: bytecodes118, translations: translations118,
+			bytecodePositions: 32, bytecodeData: 52, streamHeader: 32, baseline: 11, builtins: 2, functions: 16, bytecodes: bytecodes118, translations: translations118,
 		}.older(), true
 	case version{12, 4}: // 22
 		return release{
 			functionShared: 32, deopt: 8, positions: 16, start: 40, flags: 48, size: 52,
-			bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
+			bytecodePositions: 24, bytecodeData: 64, streamHeader: 32, baseline: 10, builtins: 2, functions: 17, trusted: true, bytecodes: bytecodes124, translations: translations118,
 			aarch64: true,
 		}.older(), true
 	case version{12, 9}: // 23
 		return release{
-			flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, functions: 17, bytecodes: bytecodes129, translations: translations129,
+			flags: 48, size: 52, deoptLiterals: 2, deoptShared: 6, inline: 7, baseline: 10, builtins: 2, functions: 17, bytecodes: bytecodes129, translations: translations129,
 			aarch64: true,
 		}.newer(), true
 	case version{13, 6}: // 24
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, slotsFirst: true, bytecodes: bytecodes136, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, builtins: 2, functions: 17, slotsFirst: true, bytecodes: bytecodes136, translations: translations136,
 			aarch64: true,
 		}.newer(), true
 	case version{14, 1}: // 25
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes141, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 10, builtins: 2, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes141, translations: translations136,
 		}.newer(), true
 	case version{14, 6}: // 26
 		return release{
-			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes146, translations: translations136,
+			flags: 52, size: 56, deoptLiterals: 3, deoptShared: 7, inline: 8, baseline: 11, builtins: 3, functions: 17, flagged: true, slotsFirst: true, bytecodes: bytecodes146, translations: translations136,
 			aarch64: true,
 		}.newer(), true
 	}
@@ -167,6 +167,7 @@ func (r *release) process(m *metadata, t *types) record.V8Process {
 		DeoptShared:    arrayData + 8*r.deoptShared,
 		Baseline:       r.baseline,
 		BytecodeHeader: r.bytecodeData,
+		Builtin:        r.builtins,
 	}
 	if r.wrapped {
 		p.SharedWrapped = 1

@@ -19,6 +19,8 @@ import (
 
 var v8Samples = size(100_000, 4_000, 500) // of all versions
 
+var v8CopiesSamples = size(20_000, 1_200, 400) // of all versions
+
 // v8MinWhole is the least share of samples that have the whole known chain, v8MinLines that of
 // frames that call another which have the line of the call.
 const (
@@ -126,21 +128,38 @@ func TestRuntimesV8(t *testing.T) {
 	}
 }
 
-func measureV8(t *testing.T, bounds *testutil.Bounds, node string, samples int) {
-	n, r := sampleV8(t, node, samples)
+// TestRuntimesV8Copies: so it is where each function has a copy of the interpreter's entry, and none is compiled. From
+// Node.js 22 on only functions that are logged have one.
+func TestRuntimesV8Copies(t *testing.T) {
+	nodes := ends(v8Nodes())
+	require.NotEmpty(t, nodes, "no Node.js: run scripts/node-writers.sh")
+	for _, node := range nodes {
+		t.Run(node, func(t *testing.T) {
+			testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
+				log := filepath.Join(t.TempDir(), "v8.log") // that --perf-basic-prof makes, too
+				measureV8(t, bounds, node, v8CopiesSamples/len(nodes), "--interpreted-frames-native-stack", "--perf-basic-prof",
+					"--no-logfile-per-isolate", "--logfile="+log, "--no-opt", "--no-maglev", "--no-sparkplug")
+			})
+		})
+	}
+}
+
+func measureV8(t *testing.T, bounds *testutil.Bounds, node string, samples int, flags ...string) {
+	n, r := sampleV8(t, node, samples, flags...)
 	t.Logf("%v; %v", r.metric("runtime_results", "result"), r.metric("user_stacks", "outcome"))
 	require.Zero(t, n.wrong, "names that no function has")
 	assert.GreaterOrEqual(bounds, float64(n.whole)/float64(n.all-n.idle), v8MinWhole)
 	assert.GreaterOrEqual(bounds, float64(n.calls-n.otherLine)/float64(n.calls), v8MinLines)
 }
 
-// sampleV8 runs chains.js, and judges so many samples of it.
-func sampleV8(t *testing.T, node string, samples int) (*v8Counts, *running) {
+// sampleV8 runs chains.js with flags of Node.js, and judges so many samples of it.
+func sampleV8(t *testing.T, node string, samples int, flags ...string) (*v8Counts, *running) {
 	t.Helper()
 	script, err := filepath.Abs("../../testdata/runtimes/chains.js")
 	require.NoError(t, err)
 	source := readV8Source(t, script)
-	w := testutil.StartPath(t, node, script)
+	w := testutil.StartPath(t, node, append(flags, script)...)
+	t.Cleanup(func() { os.Remove(fmt.Sprintf("/tmp/perf-%d.map", w.PID)) }) // with --perf-basic-prof
 	lowerPriority(t, w.PID)
 	out := &chainSink{t: t, warm: func(of *chainStack) bool {
 		return !of.cut && v8Main.MatchString(chainOf(source.own(of.frames)))

@@ -8,6 +8,9 @@
  *           nothing leads to it. The objects are the Codes.
  * baseline: code of the baseline compiler runs in the frame of its caller, which is another function, and is the code
  *           of the caller's caller, too. The objects are the SharedFunctionInfos of the caller and of its caller.
+ * copied:   two functions are interpreted by a copy of the interpreter's entry, one calls the other. The objects are
+ *           their SharedFunctionInfos.
+ * spilled:  the same, but that the code is not of the kind of a copy.
  * far:      code runs FAR bytes behind its begin. The objects are Codes, it is in the first one.
  * edge:     the frame of the code that runs is none of a function's, and lies where begins what is mapped of the
  *           stack. Its caller is a function, whose SharedFunctionInfo is the first object; the second is START.
@@ -32,8 +35,10 @@
 #define LOOP 256
 #define FAR 20000
 #define CODE_BYTES 32768
-#define HEADER 16  /* of machine code: its map, its Code */
-#define BASELINE 3 /* kinds of code */
+#define HEADER 16 /* of machine code: its map, its Code */
+#define OTHER 1	  /* kinds of code */
+#define BUILTIN 2
+#define BASELINE 3
 #define OPTIMIZED 4
 #define MAX_PAGE_BYTES 65536
 #define TURNS 2000000 /* of a loop, some milliseconds */
@@ -60,6 +65,8 @@ enum {
 	CODE,
 	STREAM,
 	LIST,
+	SCRIPT,
+	BYTECODE,
 	TYPES
 };
 
@@ -98,7 +105,7 @@ extern const char left[], left_end[];
 #endif
 
 static struct map maps[TYPES];
-static struct object functions[2], shared[2], codes[2], lists[2];
+static struct object functions[2], shared[2], codes[2], lists[2], bytecodes[2];
 
 static uint64_t tagged(const void *object)
 {
@@ -143,6 +150,23 @@ static void baseline(void)
 	functions[1].of = tagged(&shared[1]);
 	for (;;)
 		run(0, 0, frame(8, &functions[0], frame(16, &functions[1], NULL, NULL), start + 1));
+}
+
+static void interpreted(uint32_t kind)
+{
+	uint64_t *outer = frame(16, &functions[1], NULL, NULL), *inner = frame(8, &functions[0], outer, start + 1);
+
+	codes[0].kind = kind;
+	for (int i = 0; i < 2; i++) {
+		functions[i].of = tagged(&shared[i]);
+		bytecodes[i].map = tagged(&maps[BYTECODE]);
+	}
+	inner[-4] = tagged(&bytecodes[0]);
+	outer[-4] = tagged(&bytecodes[1]);
+	inner[-5] = 40ULL << 32;
+	outer[-5] = 45ULL << 32;
+	for (;;)
+		run(0, 0, inner);
 }
 
 static void edge(void)
@@ -204,6 +228,8 @@ int main(int argc, char **argv)
 {
 	struct rlimit seconds = { 120, 120 };
 	int is_baseline = argc == 2 && !strcmp(argv[1], "baseline"), is_edge = argc == 2 && !strcmp(argv[1], "edge");
+	int is_copied = argc == 2 && !strcmp(argv[1], "copied"), is_spilled = argc == 2 && !strcmp(argv[1], "spilled");
+	int of_shared = is_baseline || is_copied || is_spilled;
 	uint64_t frames[3 * MAX_PAGE_BYTES / 8] = {}, page_bytes = sysconf(_SC_PAGESIZE);
 	char *page;
 
@@ -239,13 +265,15 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		forked();
 	}
-	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(is_baseline || is_edge ? &shared[0] : &codes[0]),
-	       is_edge ? (uint64_t)start : tagged(is_baseline ? &shared[1] : &codes[1]));
+	printf("%d %lu %lu %lu\n", getpid(), (uint64_t)start, tagged(of_shared || is_edge ? &shared[0] : &codes[0]),
+	       is_edge ? (uint64_t)start : tagged(of_shared ? &shared[1] : &codes[1]));
 	fflush(stdout);
 	if (is_baseline)
 		baseline();
 	if (is_edge)
 		edge();
+	if (is_copied || is_spilled)
+		interpreted(is_copied ? BUILTIN : OTHER);
 	if (argc == 2 && !strcmp(argv[1], "far"))
 		far();
 	if (argc == 2 && !strcmp(argv[1], "again"))

@@ -158,7 +158,7 @@ struct v8_process {
 	/* Kind of baseline code, in the lower 4 bits of a Code's flags; those of optimizing compilers follow. */
 	__u8 baseline;
 	__u8 bytecode_header; /* bytes of a BytecodeArray before its instructions */
-	__u8 pad;
+	__u8 builtin;	      /* kind of the code of builtins */
 };
 _Static_assert(sizeof(struct v8_process) == 32, "v8_process");
 

@@ -10,7 +10,8 @@
  * the last two of them only while the interpreter runs it. Another frame of V8 has a small
  * integer instead of the context. Which code runs follows from the instruction: the interpreter
  * and builtins are in a file; code that was generated is the contents of an InstructionStream,
- * which leads to its Code.
+ * which leads to its Code. With --interpreted-frames-native-stack each interpreted function has a
+ * copy of the interpreter's entry there: no other code that was generated is of a builtin's kind.
  *
  * The frame of the function takes the place of the native one. Nothing in V8's heap is believed
  * for itself: each object on the way is checked by the type that its map has, and where the
@@ -166,7 +167,7 @@ static __always_inline __u64 v8_bytecode(struct v8_walk *v)
 
 	if (!v8_is_integer(v->slots.offset))
 		return 0;
-	/* All interpreted frames go on at the same place of the interpreter. */
+	/* All interpreted frames go on at the same place of the interpreter, or of a copy of its entry. */
 	if (v->leaf || v->pc != v->interpreter) {
 		if (!v8_load_kind(v, &bytecode, 8, V8_BYTECODE, v->of.bytecode_type))
 			return 0;
@@ -225,13 +226,19 @@ static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 	return true;
 }
 
+/* Whether v->pc is in the Code that was found last, which is a copy of the interpreter's entry. */
+static __always_inline bool v8_in_copy(const struct v8_walk *v)
+{
+	return v->in.code && v->pc - v->in.start < v->in.bytes && v->in.kind == v->of.builtin;
+}
+
 /* Looks whether the frame whose caller is looked for, which no row describes, is one of V8's. */
 __noinline int step_v8(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
 	struct v8_walk *v;
 	__u64 position = 0;
-	bool known;
+	bool known, copy;
 
 	if (!s)
 		return 0;
@@ -250,9 +257,10 @@ __noinline int step_v8(__u32 scratch)
 				v8_caller(scratch); /* it has called itself */
 			return 0;
 		}
+		copy = v8_in_copy(v);
 		if (!known || (v->leaf && v8_caller(scratch)))
 			return 0;
-		if (v->leaf && !v->replaces)
+		if (copy || (v->leaf && !v->replaces))
 			position = v8_bytecode(v);
 	} else {
 		position = v8_bytecode(v);

@@ -54,7 +54,8 @@ func programs(c *cell) []program {
 	}
 	if !c.older {
 		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestHostileHotSpot",
-			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8CodeCallsItself", "TestV8CodeFar", "TestV8Processes", "TestV8StackEdge")
+			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8InterpreterCopied", "TestV8CodeCallsItself", "TestV8CodeFar",
+			"TestV8Processes", "TestV8StackEdge")
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
