@@ -446,6 +446,32 @@ func TestInliningsInCircles(t *testing.T) {
 	require.Len(t, c.Frames(nil, 1), maxFrames)
 }
 
+// A translation that is not all there says nothing: a frame of which the end is missing would be another function's.
+func TestTranslationCut(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		if b.l.release.translations == "" {
+			return
+		}
+		first := b.translation(0, 1, [2]int{500, 200})
+		whole := append(first, b.translation(len(first), 2)...)
+		whole = append(whole, byte(len(b.l.release.translations)+1)) // one code of the earlier one
+		whole = append(whole, b.interpreted(300, 400)...)
+		frames := func(at, n int) []frameOf {
+			left := maxTranslated
+			tr := translation{counts: b.l.release.translations, b: whole[:n], at: at, left: &left}
+			return tr.frames()
+		}
+		require.Equal(t, []frameOf{{200, 500}}, frames(0, len(first)))
+		require.Equal(t, []frameOf{{200, 500}, {400, 300}}, frames(len(first), len(whole)))
+		for n := range len(first) {
+			require.Nil(t, frames(0, n), "%d bytes", n)
+		}
+		for n := range len(whole) {
+			require.Nil(t, frames(len(first), n), "%d bytes", n)
+		}
+	})
+}
+
 func FuzzTranslation(f *testing.F) {
 	f.Add([]byte{16, 0, 2, 2, 1, 10, 4, 0, 0}, 0)
 	f.Add([]byte{16, 0, 4, 4, 1, 10, 4, 0, 0, 46, 1, 2, 2, 0, 0}, 0)

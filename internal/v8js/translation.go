@@ -32,14 +32,15 @@ type translation struct {
 	counts   string
 	b        []byte
 	at       int
-	previous int // in the earlier translation that is repeated
-	repeated int // codes that still come from there, the one at hand included
-	since    int // codes since previous was brought up to date
+	previous int  // in the earlier translation that is repeated
+	repeated int  // codes that still come from there, the one at hand included
+	since    int  // codes since previous was brought up to date
+	cut      bool // a number is not there
 	left     *int
 }
 
 // frames returns the interpreted frames that a translation leads to, outermost first; nil if it
-// makes no sense.
+// makes no sense, or is not all there.
 func (t *translation) frames() (all []frameOf) {
 	if t.at < 0 || t.at >= len(t.b) {
 		return nil
@@ -69,6 +70,9 @@ func (t *translation) frames() (all []frameOf) {
 		for range n {
 			t.operand()
 		}
+	}
+	if t.cut {
+		return nil
 	}
 	return all
 }
@@ -103,7 +107,7 @@ func (t *translation) next() (code byte, ok bool) {
 			return 0, false
 		}
 		for range t.counts[code] - '0' {
-			take(t.b, &t.previous)
+			t.take(&t.previous)
 		}
 	}
 	if t.repeated = repeated; repeated == 0 {
@@ -124,19 +128,21 @@ func (t *translation) earlier() (code byte, ok bool) {
 
 func (t *translation) operand() uint64 {
 	if t.repeated > 0 {
-		return take(t.b, &t.previous)
+		return t.take(&t.previous)
 	}
-	return take(t.b, &t.at)
+	return t.take(&t.at)
 }
 
-// take takes a number as unsigned does, 0 behind the end.
-func take(b []byte, at *int) uint64 {
-	if *at < 0 || *at >= len(b) {
+// take takes a number as unsigned does, and notes one that is not there. Others follow those that are used, so one of
+// which the end is missing is noted, too.
+func (t *translation) take(at *int) uint64 {
+	if *at < 0 || *at >= len(t.b) {
+		t.cut = true
 		return 0
 	}
-	rest := b[*at:]
+	rest := t.b[*at:]
 	v := unsigned(&rest)
-	*at = len(b) - len(rest)
+	*at = len(t.b) - len(rest)
 	return v
 }
 
