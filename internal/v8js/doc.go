@@ -49,8 +49,10 @@
 //
 // Objects move and die. The cookie of a function is made of its address, the number of its
 // script, its own number there and the length of the source; that of code, also of where it
-// begins, of its size and of its kind. Names are read only if it is still the same before and after. What the collector has
-// moved just now is found by the address that it leaves behind. Two functions that agree in all
+// begins, of its size and of its kind. What is read counts only if it is the same before and after.
+// So is each word that has led from one object to the next: the collector may have moved a name,
+// a source or a table meanwhile, and others may be in their places. What it has moved just now is
+// found by the address that it leaves behind. Two functions that agree in all
 // of that, one in the place of the other, would have to be of different isolates of one process,
 // in scripts of the same length. A compilation of a function that has the place, the size and the
 // kind of an earlier one is taken for it.

@@ -31,8 +31,8 @@ func (h *heap) readShared(object uint64) (shared, error) {
 		return shared{}, err
 	}
 	p := &h.process
-	s := shared{at: at, data: word(b[:], int(p.SharedData)), name: word(b[:], int(p.SharedName))}
-	script, t, err := h.typeOf(word(b[:], int(p.SharedScript)))
+	s := shared{at: at, data: h.lead(b[:], at, uint64(p.SharedData)), name: h.lead(b[:], at, uint64(p.SharedName))}
+	script, t, err := h.typeOf(h.lead(b[:], at, uint64(p.SharedScript)))
 	if err != nil {
 		return shared{}, err
 	}
@@ -168,9 +168,9 @@ func (h *heap) scope(at uint64) (name string, position int32, err error) {
 	if err := h.read(rest[:], at, 8*next); err != nil {
 		return "", -1, err
 	}
-	i := 0
+	i := uint64(0)
 	if flags&scopeFunctionVariable != 0 {
-		if w := word(rest[:], 0); isObject(w) {
+		if w := h.lead(rest[:], at+8*next, 0); isObject(w) {
 			if name, err = h.text(w, maxNameChars); err != nil {
 				return "", -1, err
 			}
@@ -178,7 +178,7 @@ func (h *heap) scope(at uint64) (name string, position int32, err error) {
 		i += 2
 	}
 	if flags&scopeInferredName != 0 {
-		if w := word(rest[:], 8*i); name == "" && isObject(w) {
+		if w := h.lead(rest[:], at+8*next, 8*i); name == "" && isObject(w) {
 			name, err = h.inferred(w)
 			if err != nil {
 				return "", -1, err
@@ -187,7 +187,7 @@ func (h *heap) scope(at uint64) (name string, position int32, err error) {
 		i++
 	}
 	if !h.release.early {
-		if w := word(rest[:], 8*i); isSmi(w) {
+		if w := word(rest[:], int(8*i)); isSmi(w) {
 			position = smi(w)
 		}
 	}
@@ -247,8 +247,12 @@ func (p *process) Read(mem langruntime.Memory, object uint64, cookie uint32) (la
 	if err != nil {
 		return nil, err
 	}
-	if again, err := h.hashOf(at, t); err != nil || again != hash {
+	unchanged := h.unchanged()
+	if again, err := h.hashOf(at, t); err != nil || again != hash || !unchanged {
 		return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
+	}
+	for _, s := range h.unkept {
+		p.scripts.put(s.key, s.script)
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package v8js
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 )
@@ -61,7 +62,12 @@ type heap struct {
 	sources, lines int // characters of sources, and their lines
 	tableLines     int // lines of tables
 	scripts        map[scriptKey]*script
+	unkept         []keptScript // those of scripts that were read just now
+	leads          []lead
 }
+
+// A lead is a word of an object that has led to what was read, such as a pointer to another object.
+type lead struct{ addr, word uint64 }
 
 func isObject(word uint64) bool { return word&1 == 1 }
 func isSmi(word uint64) bool    { return word&0xffffffff == 0 }
@@ -106,8 +112,30 @@ func (h *heap) readSource(b []byte, addr uint64) error {
 
 func (h *heap) word(object, offset uint64) (uint64, error) {
 	var b [8]byte
-	err := h.read(b[:], object, offset)
-	return word(b[:], 0), err
+	if err := h.read(b[:], object, offset); err != nil {
+		return 0, err
+	}
+	return h.lead(b[:], object+offset, 0), nil
+}
+
+// lead returns the word at an offset in b, which was read from an object on, and notes it.
+func (h *heap) lead(b []byte, object, offset uint64) uint64 {
+	w := word(b, int(offset))
+	h.leads = append(h.leads, lead{object&^3 + offset, w})
+	return w
+}
+
+// unchanged reports whether all leads still are what they were. Else the collector may have moved what they led to
+// before it was read, and another object may have its place. They are compared backwards: a lead that has not changed
+// is still that of its object if those which have led there have not changed afterwards.
+func (h *heap) unchanged() bool {
+	var b [8]byte
+	for _, l := range slices.Backward(h.leads) {
+		if h.mem.ReadAt(b[:], l.addr) != nil || word(b[:], 0) != l.word {
+			return false
+		}
+	}
+	return true
 }
 
 // typeOf returns the type of an object. The address of one that the collector has moved is

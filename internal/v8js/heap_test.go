@@ -3,6 +3,7 @@ package v8js
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"unicode/utf16"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -66,13 +67,20 @@ func testLayout(v version) *Layout {
 // A builder lays out objects.
 type builder struct {
 	*memory
-	l    *Layout
-	next uint64
-	maps map[uint16]uint64
+	l       *Layout
+	next    uint64
+	maps    map[uint16]uint64
+	objects []placed // in the order in which they were made
+	other   bool     // objects are of the sizes that they else have, but say something else
+}
+
+type placed struct {
+	pointer uint64
+	bytes   int
 }
 
 func newBuilder(v version) *builder {
-	return &builder{&memory{make([]byte, 64<<10)}, testLayout(v), base + 64, map[uint16]uint64{}}
+	return &builder{memory: &memory{make([]byte, 64<<10)}, l: testLayout(v), next: base + 64, maps: map[uint16]uint64{}}
 }
 
 func (b *builder) alloc(bytes int) uint64 {
@@ -89,6 +97,7 @@ func (b *builder) object(t uint16, bytes int) uint64 {
 	}
 	at := b.alloc(bytes)
 	b.put(at, b.maps[t]|1)
+	b.objects = append(b.objects, placed{at | 1, bytes})
 	return at | 1
 }
 
@@ -115,7 +124,20 @@ func (b *builder) words(t uint16, words ...uint64) uint64 {
 	return o
 }
 
+// or returns one of two numbers.
+func (b *builder) or(usual, other int) int {
+	if b.other {
+		return other
+	}
+	return usual
+}
+
 func (b *builder) text(s string) uint64 {
+	if b.other {
+		runes := []rune(s)
+		slices.Reverse(runes)
+		s = string(runes)
+	}
 	o := b.object(stringSequential|stringOneByte, stringData+len(s)+8)
 	b.half(o, stringLength, uint32(len(s)))
 	copy(b.bytes[o-1+stringData-base:], s)

@@ -46,8 +46,8 @@ func (h *heap) readCode(object uint64) (code, error) {
 	return code{
 		at:        at,
 		start:     word(b[:], int(r.start)),
-		deopt:     word(b[:], int(r.deopt)),
-		positions: word(b[:], int(r.positions)),
+		deopt:     h.lead(b[:], at, uint64(r.deopt)),
+		positions: h.lead(b[:], at, uint64(r.positions)),
 		size:      binary.LittleEndian.Uint32(b[r.size:]),
 		kind:      b[r.flags] & codeKindMask,
 	}, nil
@@ -159,14 +159,15 @@ type codeReader struct {
 	code    code
 	to      *compiled
 	// Of each function in to.functions.
-	scripts   []*script
-	bytecodes []uint64
-	linesOf   []lines // read for calls only
-	linesRead []bool
-	byShared  map[uint64]int32
-	byLiteral map[uint64]int32 // -1: there were too many
-	literals  []byte           // words
-	inlined   int              // so many literals are functions
+	scripts    []*script
+	bytecodes  []uint64
+	linesOf    []lines // read for calls only
+	linesRead  []bool
+	byShared   map[uint64]int32
+	byLiteral  map[uint64]int32 // -1: there were too many
+	literals   []byte           // words
+	literalsAt uint64
+	inlined    int // so many literals are functions
 }
 
 // readOptimized reads a Code of an optimizing compiler.
@@ -221,11 +222,12 @@ func (r *codeReader) function(s *shared) (int32, error) {
 
 // ofLiteral returns the number of the function that a literal refers to; -1 if there are too many.
 // Calls and inlinings have the same few literals again and again.
-func (r *codeReader) ofLiteral(object uint64) (int32, error) {
+func (r *codeReader) ofLiteral(n int32) (int32, error) {
+	object := word(r.literals, 8*int(n))
 	if i, ok := r.byLiteral[object]; ok {
 		return i, nil
 	}
-	s, err := r.unwrapped(object)
+	s, err := r.unwrapped(r.lead(r.literals, r.literalsAt, 8*uint64(n)))
 	if err != nil {
 		return -1, err
 	}
@@ -239,11 +241,10 @@ func (r *codeReader) literal(n int32) (int32, error) {
 	if n < 0 || int(n) >= len(r.literals)/8 {
 		return -1, nil
 	}
-	object := word(r.literals, 8*int(n))
-	if !isObject(object) {
+	if !isObject(word(r.literals, 8*int(n))) {
 		return -1, nil
 	}
-	i, err := r.ofLiteral(object)
+	i, err := r.ofLiteral(n)
 	if err != nil || i < 0 || r.linesRead[i] {
 		return i, err
 	}
@@ -283,7 +284,7 @@ func (r *codeReader) readLiterals() error {
 		return err
 	}
 	r.inlined = min(int(smi(count)), n)
-	r.literals = make([]byte, 8*n)
+	r.literals, r.literalsAt = make([]byte, 8*n), at+arrayData
 	return r.read(r.literals, at, arrayData)
 }
 
@@ -306,7 +307,7 @@ func (r *codeReader) readInlinings() error {
 		if n < 0 || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
 			return nil
 		}
-		function, err := r.ofLiteral(word(r.literals, 8*int(n)))
+		function, err := r.ofLiteral(n)
 		if err != nil || function < 0 {
 			return err
 		}

@@ -32,22 +32,23 @@ func (b *builder) optimized(kind uint8) (code uint64) {
 	list[r.deoptLiterals] = b.words(typeWeakArray, wrap(inner), smiOf(1), wrap(outer)|2)
 	list[r.deoptShared] = wrap(outer)
 	inlinings := make([]byte, inliningBytes)
-	binary.LittleEndian.PutUint64(inlinings, uint64(sourcePosition(16, -1)))
+	binary.LittleEndian.PutUint64(inlinings, uint64(sourcePosition(b.or(16, 5), -1)))
 	list[r.inline] = b.array(inlinings)
 	list[r.inline+entriesBehind+2] = smiOf(-1)
 	copy(list[r.inline+1:], []uint64{smiOf(exitOf(r, kind)), smiOf(1), smiOf(1)})
 	copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), 0, smiOf(300)})
 	if r.translations != "" {
 		// An earlier translation with the frame of outer, and one that repeats it.
-		tr := b.translation(0, 1, [2]int{5, 2})
+		tr := b.translation(0, 1, [2]int{b.or(5, 12), 2})
 		at := len(tr)
 		tr = append(tr, b.translation(at, 2)...)
 		tr = append(tr, byte(len(r.translations)+1)) // one code of the earlier one
-		tr = append(tr, b.interpreted(12, 0)...)
+		tr = append(tr, b.interpreted(b.or(12, 5), 0)...)
 		list[0] = b.array(tr)
 		copy(list[r.inline+entriesBehind+3:], []uint64{smiOf(12), smiOf(at), smiOf(300)})
 	}
-	table := b.table(10, sourcePosition(9, -1), 100, sourcePosition(9, 0), 200, sourcePosition(20, -1))
+	first, last := b.or(9, 20), b.or(20, 9)
+	table := b.table(10, sourcePosition(first, -1), 100, sourcePosition(first, 0), 200, sourcePosition(last, -1))
 	code = b.code(kind, b.words(typeList, list...), b.array(table))
 	if kind == r.baseline+1 {
 		b.safepoints(code)

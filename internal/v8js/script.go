@@ -96,8 +96,7 @@ func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
 	if err := h.read(b[:], of.script, 0); err != nil {
 		return nil, err
 	}
-	source := word(b[:], scriptSource)
-	text, err := h.resolve(source)
+	text, err := h.resolve(h.lead(b[:], of.script, scriptSource))
 	if err != nil {
 		text = pieces{n: -1} // undefined, of a script that has none
 	}
@@ -107,10 +106,10 @@ func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
 		s = p.scripts.get(key)
 	}
 	if s == nil {
-		if s, err = h.readScript(b[:], text); err != nil {
+		if s, err = h.readScript(of.script, b[:], text); err != nil {
 			return nil, err
 		}
-		p.scripts.put(key, s)
+		h.unkept = append(h.unkept, keptScript{key, s})
 	}
 	if h.scripts == nil {
 		h.scripts = map[scriptKey]*script{}
@@ -120,12 +119,12 @@ func (p *process) scriptOf(h *heap, of *shared) (*script, error) {
 }
 
 // readScript reads a script, of which the begin and the source are known.
-func (h *heap) readScript(b []byte, text pieces) (s *script, err error) {
+func (h *heap) readScript(at uint64, b []byte, text pieces) (s *script, err error) {
 	s = &script{}
 	if offset := word(b, scriptLineOffset); isSmi(offset) && smi(offset) > 0 {
 		s.first = int(smi(offset))
 	}
-	if name := word(b, scriptName); isObject(name) {
+	if name := h.lead(b, at, scriptName); isObject(name) {
 		if s.file, err = h.inferred(name); err != nil {
 			return nil, err
 		}

@@ -62,9 +62,9 @@ func (h *heap) resolve(object uint64) (pieces, error) {
 			if t&stringUncached != 0 {
 				return pieces{}, gone("cached string")
 			}
-			p.addr = word(head[:], externalData)
+			p.addr = h.lead(head[:], at, externalData)
 		case stringThin:
-			object = word(head[:], stringData)
+			object = h.lead(head[:], at, stringData)
 			continue
 		case stringSliced:
 			from := word(head[:], slicedOffset)
@@ -72,13 +72,13 @@ func (h *heap) resolve(object uint64) (pieces, error) {
 				return pieces{}, gone("string")
 			}
 			skip += int(smi(from))
-			object = word(head[:], stringData)
+			object = h.lead(head[:], at, stringData)
 			continue
 		case stringCons:
 			if skip != 0 {
 				return pieces{}, gone("string")
 			}
-			p.first, p.second = word(head[:], stringData), word(head[:], consSecond)
+			p.first, p.second = h.lead(head[:], at, stringData), h.lead(head[:], at, consSecond)
 			return p, nil
 		default:
 			return pieces{}, gone("string")

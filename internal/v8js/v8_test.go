@@ -30,8 +30,10 @@ func everyVersion(t *testing.T, test func(t *testing.T, b *builder)) {
 // function makes one that begins on line 2, with a bytecode of 20, which is on line 3 from 5
 // on, and on line 4 from 12 on.
 func (b *builder) function(name string) (shared, bytecode uint64) {
-	bytecode = b.bytecode(20, b.table(-1, sourcePosition(5, -1), 5, sourcePosition(9, -1), 12, sourcePosition(16, -1)))
-	return b.shared(b.scope(name, "made.up", 5, 2), b.script(testFile, testSource), bytecode, 3), bytecode
+	first, last := b.or(5, 16), b.or(16, 5)
+	bytecode = b.bytecode(20, b.table(-1, sourcePosition(first, -1), 5, sourcePosition(9, -1), 12, sourcePosition(last, -1)))
+	scope := b.scope(name, "made.up", first, 2)
+	return b.shared(scope, b.script(testFile, testSource), bytecode, uint32(b.or(3, 4))), bytecode
 }
 
 func (b *builder) read(t *testing.T, object uint64, cookie uint32) (langruntime.Function, error) {
@@ -138,6 +140,104 @@ func TestFunctionReplaced(t *testing.T) {
 		_, err = p.Read(&changing{b, source - 1 + stringData, s.script - 1 + scriptID}, object, cookieOf(s.hash))
 		require.ErrorIs(t, err, langruntime.ErrGone)
 	})
+}
+
+// collected is memory in which an object moves before one of the reads, and another of its kind and size takes its
+// place.
+type collected struct {
+	*memory
+	of, other    placed
+	to           uint64
+	reads, moves int
+}
+
+func (c *collected) ReadAt(p []byte, addr uint64) error {
+	if c.reads++; c.reads == c.moves {
+		c.move()
+	}
+	return c.memory.ReadAt(p, addr)
+}
+
+func (c *collected) move() {
+	at := func(pointer uint64) []byte { return c.bytes[pointer&^7-base:][:c.of.bytes] }
+	copy(at(c.to), at(c.of.pointer))
+	copy(at(c.of.pointer), at(c.other.pointer))
+	for i := 0; i < len(c.bytes); i += 8 {
+		if w := binary.LittleEndian.Uint64(c.bytes[i:]); w&^2 == c.of.pointer {
+			c.put(base+uint64(i), c.to|w&7)
+		}
+	}
+}
+
+// Whatever moves while a function is read, there is nothing of what came into its place: neither at once, nor in what is
+// kept of scripts.
+func TestMovedWhileRead(t *testing.T) {
+	for what, make := range map[string]func(b *builder) uint64{
+		"function": func(b *builder) uint64 {
+			object, _ := b.function("work")
+			return object
+		},
+		"baseline": func(b *builder) uint64 {
+			object, bytecode := b.function("work")
+			table := []byte{byte(b.or(50, 10))}
+			b.set(object, b.l.release.data, b.code(b.l.release.baseline, bytecode, b.array(append(table, make([]byte, 20)...))))
+			return object
+		},
+		"strings": func(b *builder) uint64 {
+			thin, sliced := b.indirect(stringThin, 4, b.text("work")), b.indirect(stringSliced, 4, b.text("homework"), smiOf(4))
+			return b.shared(b.indirect(stringCons, 8, thin, sliced), b.script(testFile, testSource), smiOf(5), uint32(b.or(3, 4)))
+		},
+		"optimized": func(b *builder) uint64 { return b.optimized(b.l.release.baseline + 1 + uint8(b.l.version.major)%2) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			everyVersion(t, func(t *testing.T, b *builder) { movedWhileRead(t, b, make) })
+		})
+	}
+}
+
+func movedWhileRead(t *testing.T, b *builder, make func(b *builder) uint64) {
+	object := make(b)
+	n := len(b.objects)
+	b.other = true
+	make(b)
+	objects, others := b.objects[:n], b.objects[n:]
+	require.Len(t, others, n)
+	to := b.alloc(2048) | 1
+	b.bytes = b.bytes[:b.next-base]
+	hash := func(m *memory) uint64 {
+		h := &heap{mem: m, Layout: b.l}
+		_, kind, err := h.typeOf(object)
+		require.NoError(t, err)
+		hash, err := h.hashOf(object, kind)
+		if err != nil {
+			return 0
+		}
+		return hash
+	}
+	before := hash(b.memory)
+	still := &collected{memory: b.memory}
+	whole, err := (&process{layout: b.l}).Read(still, object, cookieOf(before))
+	require.NoError(t, err)
+	step := 1 + still.reads/50 // not each of those of code, for it takes seconds
+	for i, of := range objects {
+		require.Equal(t, of.bytes, others[i].bytes)
+		for moves := 1 + i%step; moves <= still.reads; moves += step {
+			p := &process{layout: b.l}
+			m := &collected{memory: &memory{slices.Clone(b.bytes)}, of: of, other: others[i], to: to, moves: moves}
+			f, err := p.Read(m, object, cookieOf(before))
+			if err != nil {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+			} else {
+				require.Equal(t, whole, f, "object %d moves before read %d", i, moves)
+			}
+			if len(p.scripts.known) == 0 || hash(m.memory) != before {
+				continue // nothing is kept, or it has moved itself, or what it is of
+			}
+			f, err = p.Read(m.memory, object, cookieOf(before))
+			require.NoError(t, err, "object %d has moved before read %d", i, moves)
+			require.Equal(t, whole, f, "object %d has moved before read %d", i, moves)
+		}
+	}
 }
 
 // The collector leaves the new address in place of the map.
