@@ -66,6 +66,7 @@ func TestHostileHotSpot(t *testing.T) {
 		"long_way":              {record.OutcomeInvalid, 1, false},
 		"stubs":                 {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"continuation":          {record.OutcomeTruncated, record.MaxUserFrames, true},
+		"at_end":                {record.OutcomeTruncated, record.MaxUserFrames, true}, // not hostile: code heaps have such ends
 		"interpreted":           {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"interpreted_circle":    {record.OutcomeNoRows, 2*words - 1, true},
 		"interpreted_no_method": {record.OutcomeInvalid, words, true},

@@ -31,6 +31,7 @@ const (
 	// maxMethodBytes are read of all methods of one nmethod.
 	maxMethodBytes = 4 << 20
 	pcDescBytes    = 16
+	minPageBytes   = 4096 // pages may be larger
 )
 
 // Read implements langruntime.Process.
@@ -60,7 +61,7 @@ func (b *blob) half(at int) uint64 { return uint64(half(b.bytes[:], at)) }
 // blob reads a CodeBlob as the sampling programs do: read_hotspot_blob of hotspotread.bpf.h.
 func (p *process) blob(r *reader, addr uint64) *blob {
 	b := &blob{addr: addr}
-	r.bytes(b.bytes[:p.blobBytes], addr)
+	p.readBlob(r, b)
 	b.name = blobNameAt(r, b.word(p.blobName))
 	hash := mix(addr, b.word(p.blobName))
 	if b.nmethod() {
@@ -71,6 +72,21 @@ func (p *process) blob(r *reader, addr uint64) *blob {
 	}
 	b.cookie = uint32(hash >> 32)
 	return b
+}
+
+// readBlob reads the begin of a CodeBlob. Behind one that is smaller may be what its code heap has not taken into use,
+// which begins with a page and cannot be read: there are zeros instead.
+func (p *process) readBlob(r *reader, b *blob) {
+	to := b.bytes[:p.blobBytes]
+	left := minPageBytes - b.addr%minPageBytes
+	if left >= uint64(len(to)) || r.mem.ReadAt(to[left:], b.addr+left) == nil {
+		r.bytes(to, b.addr)
+		return
+	}
+	clear(to)
+	if r.bytes(to[:left], b.addr); r.err == nil && b.half(p.blobSize) > left {
+		r.err = fmt.Errorf("%w: it cannot be read", langruntime.ErrGone)
+	}
 }
 
 // unchanged tells whether a blob is still what it was before: its block is in use, and so

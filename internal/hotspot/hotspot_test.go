@@ -225,6 +225,31 @@ func (d during) ReadAt(p []byte, addr uint64) error {
 	return d.Memory.ReadAt(p, addr)
 }
 
+// A small CodeBlob may be the last before what cannot be read. Of a larger one a part would be missing.
+func TestBlobAtEnd(t *testing.T) {
+	for _, version := range versions {
+		for size, ok := range map[uint64]bool{112: true, 113: false} {
+			j := newJVM(t, version, "")
+			p := j.open(t)
+			name := j.text("StubRoutines (1)")
+			for j.alloc(16)%minPageBytes != minPageBytes-16-112 {
+				continue
+			}
+			code := j.alloc(112)
+			j.put(code+uint64(p.blobName), name, 8)
+			j.put(code+uint64(p.blobSize), size, 4)
+			object, cookie := p.frameOf(j.image, code)
+			f, err := p.Read(j, object, cookie)
+			if !ok {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, []langruntime.Frame{{Name: "StubRoutines (1)"}}, f.Frames(nil, 0))
+		}
+	}
+}
+
 // Scopes in circles, methods and tables that are not there: no name, and no end without one.
 func TestHostileScopes(t *testing.T) {
 	for _, version := range versions {

@@ -15,8 +15,10 @@
 #define HEAP_BYTES (1 << 20)
 #define STACK_BYTES (1 << 20)
 #define SEGMENT_SHIFT 7
-#define BLOCK 16 /* of a heap block before its CodeBlob */
-#define CODE 512 /* of a CodeBlob before its code */
+#define BLOCK 16     /* of a heap block before its CodeBlob */
+#define CODE 512     /* of a CodeBlob before its code */
+#define USED 0x10000 /* of the heap, where a CodeBlob is at its end */
+#define SMALL 192    /* of that one before its code, which is short */
 #define UNMAPPED 0x10000
 
 static char *map(size_t bytes)
@@ -79,14 +81,20 @@ int main(int argc, char **argv)
 	code = blob + CODE;
 	if (!strcmp(kind, "huge_frame"))
 		words = 0x7fffffff;
+	if (!strcmp(kind, "at_end")) {
+		blob = heap + USED - (2 << SEGMENT_SHIFT) + BLOCK;
+		code = blob + SMALL;
+		segments[(blob - heap) >> SEGMENT_SHIFT] = 0;
+		segments[(code - heap) >> SEGMENT_SHIFT] = 1;
+	}
 	put(blob + 96, (uint64_t)"nmethod");
-	put_half(blob + 12, HEAP_BYTES - BLOCK);
+	put_half(blob + 12, !strcmp(kind, "at_end") ? heap + USED - blob : HEAP_BYTES - BLOCK);
 	put_half(blob + 28, words);
 	put(blob + 32, (uint64_t)code);
-	if (!strcmp(kind, "stubs") || !strcmp(kind, "continuation")) {
+	if (!strcmp(kind, "stubs") || !strcmp(kind, "continuation") || !strcmp(kind, "at_end")) {
 		/* Frames without a size, of stubs that call each other. */
 		put(blob + 96,
-		    (uint64_t)(*kind == 's' ? "StubRoutines (final stubs)" : "StubRoutines (continuation stubs)"));
+		    (uint64_t)(*kind == 'c' ? "StubRoutines (continuation stubs)" : "StubRoutines (final stubs)"));
 		put_half(blob + 28, 0);
 		put_call(code + 8);
 	}
@@ -132,6 +140,8 @@ int main(int argc, char **argv)
 			put(fp - 8, (uint64_t)fp - 64);
 	}
 	put_loop(code);
+	if (!strcmp(kind, "at_end") && mprotect(heap + USED, HEAP_BYTES / 2 - USED, PROT_NONE))
+		return 1;
 	printf("%d %lu %lu\n", getpid(), (unsigned long)heap, (unsigned long)segments);
 	fflush(stdout);
 	run(code, sp, fp);

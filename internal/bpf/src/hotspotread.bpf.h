@@ -74,6 +74,22 @@ static __always_inline __u64 hotspot_block(const struct hotspot_walk *h)
 	return 0;
 }
 
+/*
+ * Reads the begin of a CodeBlob. Behind one that is smaller may be what its code heap has not taken into use, which
+ * begins with a page and cannot be read: there are zeros instead.
+ */
+static __always_inline bool read_blob_bytes(struct hotspot_walk *h, __u64 blob)
+{
+	__u64 left = MIN_PAGE_BYTES - (blob & (MIN_PAGE_BYTES - 1));
+
+	if (!bpf_probe_read_user(h->blob_bytes, HOTSPOT_BLOB_BYTES, (const void *)blob))
+		return true;
+	/* What cannot be read is zeros now. */
+	barrier_var(left);
+	return left < HOTSPOT_BLOB_BYTES && !bpf_probe_read_user(h->blob_bytes, left, (const void *)blob) &&
+	       blob_half(h, h->process.blob_size) <= left;
+}
+
 /* Reads the CodeBlob that holds h->pc; h->blob is 0 if there is none. */
 __noinline int read_hotspot_blob(__u32 scratch)
 {
@@ -93,7 +109,7 @@ __noinline int read_hotspot_blob(__u32 scratch)
 	if (!block)
 		return 0;
 	blob = block + p->block_bytes;
-	if (bpf_probe_read_user(h->blob_bytes, HOTSPOT_BLOB_BYTES, (const void *)blob))
+	if (!read_blob_bytes(h, blob))
 		return 0;
 	h->limit = blob + blob_half(h, p->blob_size);
 	if (h->pc < blob || h->pc >= h->limit)
