@@ -42,6 +42,7 @@ func parseEvent(ev *record.Event, b []byte) error {
 		PID:          int(raw.PID),
 		KernelThread: raw.KernelThread != 0,
 		Program:      raw.Program,
+		StartStack:   raw.StartStack,
 	}
 	if path, n := b[eventBytes:], int(raw.PathBytes); n > 0 && n < record.ExecPathBytes && n <= len(path) {
 		ev.Path = string(path[:n])

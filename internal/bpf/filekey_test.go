@@ -3,9 +3,12 @@
 package bpf
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,8 +98,21 @@ func execute(t *testing.T, s *Sampler, path string) (key record.FileKey, known b
 			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)
 		}
 		known = err == nil && entry.Labelled
+		if ev.Kind == record.EventExec && ev.PID == cmd.Process.Pid {
+			require.Equal(t, startStack(t, ev.PID), ev.StartStack)
+		}
 	}
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())
 	return key, known
+}
+
+// startStack is field 28 of /proc/PID/stat, of a process whose name has no blank.
+func startStack(t *testing.T, pid int) uint64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	stack, err := strconv.ParseUint(strings.Fields(string(text))[27], 10, 64)
+	require.NoError(t, err)
+	require.NotZero(t, stack)
+	return stack
 }

@@ -96,7 +96,7 @@ func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, contai
 	dir := filepath.Join(proc, fmt.Sprint(pid))
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for name, text := range map[string]string{
-		"stat":   fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 4096 1\n", pid),
+		"stat":   fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 4096 1 0 0 0 0\n", pid),
 		"status": "Uid:\t10\t10\t10\t10\n", "cgroup": "0::/" + container + "\n", "maps": "", "cmdline": path + "\x00",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

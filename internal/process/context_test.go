@@ -152,7 +152,7 @@ func TestContextOfTheEnding(t *testing.T) {
 			known := p.Info()
 			require.NotNil(t, known.Context)
 
-			end := func() { f.write(42, "stat", "42 (x) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n") }
+			end := func() { f.write(42, "stat", "42 (x) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n") }
 			f.opts.memory = func(int) tlsresolve.Memory {
 				end()
 				return contextMemory{}

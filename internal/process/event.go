@@ -98,7 +98,7 @@ func (t *Table) exists(ev *record.Event) {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
-	if p := t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs), false); p != nil {
+	if p := t.admit(ev.Process, ev.PID, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p != nil {
 		t.scheduleLoad(p, 0)
 	}
 }
@@ -110,7 +110,7 @@ func (t *Table) exec(ev *record.Event) {
 		// A sample was faster than the event. What may have been read of the
 		// process meanwhile was read too early.
 		if p.older != nil {
-			t.replaced(p.older, ev.TimeNs)
+			t.replaced(p.older, ev.Process, replacement{int64(ev.TimeNs), ev.StartStack})
 		}
 	} else {
 		full := validUTF8(ev.Path)
@@ -118,7 +118,7 @@ func (t *Table) exec(ev *record.Event) {
 		if full != "" {
 			info.Name = path.Base(full)
 		}
-		if p = t.admit(ev.Process, ev.PID, info, int64(ev.TimeNs), false); p == nil {
+		if p = t.admit(ev.Process, ev.PID, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
 			return
 		}
 	}
@@ -141,7 +141,7 @@ func (t *Table) fork(ev *record.Event) {
 	}
 	sampled := p != nil // a sample was faster than the event
 	if !sampled {
-		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), int64(ev.TimeNs), false); p == nil {
+		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
 			return
 		}
 		if parent != nil {

@@ -28,6 +28,8 @@ type fake struct {
 	scratch   scratch
 	worker    worker
 	alarm     fakeAlarm
+	// startStack is that of the next image.
+	startStack uint64
 }
 
 // fakeAlarm notes for when it was set; 0: not, or to never. It does not come.
@@ -73,7 +75,7 @@ func (f *fake) image(pid int, startTicks uint64, exe string) {
 	require.NoError(f.t, os.MkdirAll(dir, 0o755))
 	comm := filepath.Base(exe)
 	for name, text := range map[string]string{
-		"stat":    fmt.Sprintf("%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 4096 1\n", pid, comm, startTicks),
+		"stat":    fmt.Sprintf("%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 4096 1 0 0 0 %d\n", pid, comm, startTicks, f.startStack),
 		"status":  "Uid:\t1000\t1000\t1000\t1000\nNSpid:\t" + strconv.Itoa(pid) + "\n",
 		"cgroup":  "0::/\n",
 		"maps":    fmt.Sprintf("%x-%x r-xp 00000000 00:00 0 [%s]\n", 0x10000, 0x20000, comm),

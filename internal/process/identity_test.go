@@ -190,6 +190,37 @@ func TestExec(t *testing.T) {
 			f.run(p, w, &f.scratch)
 			f.done(p)
 		}, ""},
+		"just before, with another stack": {func(f *fake) {
+			f.work()
+			f.advance(ms)
+			f.HandleEvent(execOf(f, image2, 2))
+		}, "one"},
+		"just before, with the same stack": {func(f *fake) {
+			f.work()
+			f.advance(ms)
+			f.HandleEvent(execOf(f, image2, 1))
+		}, ""},
+		"just before and just after, with another stack": {func(f *fake) {
+			f.work()
+			f.advance(20 * ms)
+			at := f.now()
+			f.startStack = 2
+			f.image(42, 500, "/bin/two")
+			f.advance(20 * ms)
+			f.jobs.schedule(f.process(image1), workLoad, urgent)
+			f.work()
+			require.Equal(f.t, "two", f.process(image1).Info().Name)
+			ev := execOf(f, image2, 2)
+			ev.TimeNs = uint64(at)
+			f.HandleEvent(ev)
+		}, "one"},
+		"event while reading, of another stack": {func(f *fake) {
+			p, w := f.next()
+			f.HandleEvent(execOf(f, image2, 2))
+			f.advance(ms)
+			f.run(p, w, &f.scratch)
+			f.done(p)
+		}, "one"},
 		"sample of the new image before its event": {func(f *fake) {
 			f.work()
 			f.advance(ms)
@@ -215,6 +246,7 @@ func TestExec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
+			f.startStack = 1
 			f.image(42, 500, "/bin/one")
 			f.HandleEvent(exists(image1))
 			tc.run(f)
@@ -228,6 +260,29 @@ func TestExec(t *testing.T) {
 			require.Contains(t, f.published.sources, image2)
 		})
 	}
+}
+
+// The stack of an image tells nothing of one that was there before it.
+func TestExecOfImageInBetween(t *testing.T) {
+	f := newFake(t)
+	f.startStack = 1
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	p := f.process(image1)
+	require.Equal(t, "one", p.Info().Name)
+	f.advance(ms)
+	after := image2
+	after.ExecID++
+	f.HandleEvent(execOf(f, after, 2))
+	require.Empty(t, p.Info().Name)
+}
+
+// execOf is an exec now, of an image whose stack begins somewhere.
+func execOf(f *fake, id record.ProcessID, startStack uint64) record.Event {
+	ev := execAt(id, f.now(), "/bin/two")
+	ev.StartStack = startStack
+	return ev
 }
 
 func TestExecNames(t *testing.T) {
@@ -422,7 +477,7 @@ func TestPublishErrorIsRepeated(t *testing.T) {
 func TestKernelThread(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/x")
-	f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n")
+	f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n")
 	p := f.Lookup(image1, 42, []byte("kworker"))
 	f.work()
 	require.Equal(t, &Info{Loaded: true, PID: 42, Name: "kworker/0:1", KernelThread: true}, p.Info())

@@ -145,7 +145,7 @@ func TestInspectKernelThread(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "2"), 0o755))
 	for name, text := range map[string]string{
-		"stat":   "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0\n",
+		"stat":   "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0 0 0 0 0\n",
 		"status": "Tgid:\t2\nUid:\t0\t0\t0\t0\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "2", name), []byte(text), 0o644))

@@ -154,11 +154,13 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	if d.show {
 		// Only if the process is still the same, all of that was about it; and if the thread
 		// still has its memory, all of it was there.
-		switch now, _, err := t.identify(p.id, p.pid); {
+		switch now, stat, err := t.identify(p.id, p.pid); {
 		case err != nil:
 			return false, err
 		case now != l.tid:
 			return true, nil
+		default:
+			l.startStack = stat.StartStack
 		}
 	}
 	t.apply(p, w, l, &d)
@@ -192,7 +194,7 @@ func (t *Table) apply(p *Process, w work, l *look, d *decision) {
 	}
 	shown := l.info
 	if d.show {
-		t.commit(p, &shown)
+		t.commit(p, &shown, l.startStack)
 	}
 	t.publishMappings(p, &shown)
 	switch {
@@ -241,22 +243,22 @@ func (t *Table) publishFailed(p *Process, err error) {
 }
 
 // commit shows what was read, unless an exec may have come in between.
-func (t *Table) commit(p *Process, info *Info) {
-	endNs := uint64(t.now())
+func (t *Table) commit(p *Process, info *Info, startStack uint64) {
+	r := read{info, uint64(t.now()), startStack, info.bytes()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.worker().read.info = info
-	if p.tooLate(endNs) {
+	if p.tooLate(&r) {
 		t.counts.discarded.Add(1)
 		return
 	}
 	if t.byHandle[p.handle] != p {
 		return // let go meanwhile
 	}
-	if p.previous.info == nil || p.current.endNs+uint64(execDuration) <= endNs {
+	if p.previous.info == nil || p.current.endNs+uint64(execDuration) <= r.endNs {
 		p.previous = p.current // what was read just before may be another image's as well
 	}
-	p.setCurrent(read{info, endNs, info.bytes()})
+	p.setCurrent(r)
 	p.show()
 	t.account(p)
 }

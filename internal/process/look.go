@@ -100,6 +100,8 @@ type look struct {
 
 	info    Info
 	sources []record.LabelSource
+	// startStack is that of the process when all was read (procfs.Stat).
+	startStack uint64
 	// changed: the mappings; newContext: the process context.
 	changed, newContext bool
 	// loading and updating: a library is being loaded, a context written. There may be more

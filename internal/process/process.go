@@ -56,14 +56,23 @@ type lineage struct {
 	current, previous read
 	// older is the image that this one has replaced by exec.
 	older *Process
-	// replacedNs is when an exec replaced this image, 0 if none did.
-	replacedNs uint64
+	// replacedNs is when an exec replaced this image, 0 if none did; replacedBy the StartStack of the
+	// image that did, 0 if that is not known.
+	replacedNs, replacedBy uint64
+}
+
+// replacement is an exec, as far as it is known: when it was done, and what procfs.Stat calls StartStack, of
+// what it began.
+type replacement struct {
+	ns         int64 // CLOCK_MONOTONIC
+	startStack uint64
 }
 
 type read struct {
-	info  *Info
-	endNs uint64 // CLOCK_MONOTONIC
-	bytes int    // of info
+	info       *Info
+	endNs      uint64 // CLOCK_MONOTONIC
+	startStack uint64 // of the process when all was read; 0 if not known
+	bytes      int    // of info
 }
 
 // job is a process's place in the queue. Guarded by Table.mu.
@@ -146,17 +155,20 @@ func (p *Process) worker() *workerState {
 }
 
 // discardSince takes back what was read when the process may already have been
-// replaced by an exec at the given time. The table is locked.
-func (p *Process) discardSince(ns uint64) (discarded bool) {
-	if p.replacedNs == 0 || ns < p.replacedNs {
+// replaced by an exec. The table is locked.
+func (p *Process) discardSince(by replacement) (discarded bool) {
+	if ns := uint64(max(by.ns, 1)); p.replacedNs == 0 || ns < p.replacedNs {
 		p.replacedNs = ns
 	}
-	for p.current.info != nil && p.tooLate(p.current.endNs) {
+	if by.startStack != 0 {
+		p.replacedBy = by.startStack
+	}
+	for p.current.info != nil && p.tooLate(&p.current) {
 		p.setCurrent(p.previous)
 		p.previous = read{}
 		discarded = true
 	}
-	if p.previous.info != nil && p.tooLate(p.previous.endNs) {
+	if p.previous.info != nil && p.tooLate(&p.previous) {
 		p.previous = read{}
 	}
 	if discarded {
@@ -172,10 +184,13 @@ func (p *Process) setCurrent(r read) {
 	p.current = r
 }
 
-// tooLate reports whether what was read until endNs may be another image's. An
-// exec has switched the memory a while before its event.
-func (p *Process) tooLate(endNs uint64) bool {
-	return p.replacedNs != 0 && endNs+uint64(execDuration) >= p.replacedNs
+// tooLate reports whether what was read may be another image's. An exec has switched the memory a while
+// before its event; where it has not yet when all was read, the stack began elsewhere.
+func (p *Process) tooLate(r *read) bool {
+	if r.startStack != 0 && p.replacedBy != 0 && r.startStack != p.replacedBy {
+		return false
+	}
+	return p.replacedNs != 0 && r.endNs+uint64(execDuration) >= p.replacedNs
 }
 
 // show makes the last good information visible.

@@ -189,7 +189,7 @@ func TestSelectionKernelThread(t *testing.T) {
 	for want, s := range map[Verdict]*Selection{VerdictFiltered: wantsUID(0), VerdictWanted: {}} {
 		f := newFake(t, selecting(s))
 		f.image(42, 500, "/x")
-		f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n")
+		f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n")
 		p := f.Lookup(image1, 42, []byte("kworker"))
 		f.work()
 		require.Equal(t, want, p.Info().Verdict)

@@ -114,7 +114,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 		info := &Info{PID: pid, Name: validUTF8(string(comm))}
 		// Without an event of it, all that is known of the exec that has
 		// replaced the process's older image is that it has happened.
-		if p = t.admit(id, pid, info, t.now()-int64(sampleDelay), true); p == nil {
+		if p = t.admit(id, pid, info, replacement{ns: t.now() - int64(sampleDelay)}, true); p == nil {
 			return t.overflow
 		}
 	} else if info := p.Info(); info.Name == "" {
@@ -150,15 +150,14 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 	return p, ok
 }
 
-// admit enters a new process. replacedNs is when it has replaced the older
-// image of the process, if there is one. It returns nil if there is no room, and for one that is
-// sampled none can be made.
-func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int64, sampled bool) *Process {
+// admit enters a new process, which may have replaced the older image of a process. It returns nil if there
+// is no room, and for one that is sampled none can be made.
+func (t *Table) admit(id record.ProcessID, pid int, birth *Info, by replacement, sampled bool) *Process {
 	t.letGoUnsampled()
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
 			t.counts.refused.Add(1)
-			t.endOlder(id, replacedNs)
+			t.endOlder(id, by)
 			return nil
 		}
 	}
@@ -175,7 +174,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 		t.finish(p) // a late sample of an image that has been replaced
 		return p
 	}
-	t.endOlder(id, replacedNs)
+	t.endOlder(id, by)
 	if older != nil && older.id.StartNs == id.StartNs { // by exec
 		p.older, p.beganAs = older, older.presumedUser()
 		p.quarantinedNs = older.quarantinedNs
@@ -189,7 +188,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, replacedNs int6
 
 // endOlder notes that a process has ended, or was replaced by an exec, since there is a newer one,
 // which may have found no room.
-func (t *Table) endOlder(id record.ProcessID, replacedNs int64) {
+func (t *Table) endOlder(id record.ProcessID, by replacement) {
 	older := t.newest[id.TGID]
 	if older == nil || !id.After(older.id) {
 		return
@@ -197,12 +196,16 @@ func (t *Table) endOlder(id record.ProcessID, replacedNs int64) {
 	t.finish(older)
 	older.older = nil
 	if older.id.StartNs == id.StartNs && older.replacedNs == 0 { // else an event has told when
-		t.replaced(older, uint64(max(replacedNs, 1)))
+		t.replaced(older, id, by)
 	}
 }
 
-func (t *Table) replaced(p *Process, ns uint64) {
-	if p.discardSince(ns) {
+// replaced takes back what was read of a process that may be of the image that has replaced it, which has an id.
+func (t *Table) replaced(p *Process, id record.ProcessID, by replacement) {
+	if id.ExecID != p.id.ExecID+1 {
+		by.startStack = 0 // there was another image in between
+	}
+	if p.discardSince(by) {
 		t.counts.discarded.Add(1)
 	}
 	t.account(p)

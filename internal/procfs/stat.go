@@ -21,6 +21,7 @@ const (
 	startTimeField = 22 - 3
 	flagsField     = 9 - 3
 	memoryField    = 23 - 3 // vsize
+	stackField     = 28 - 3 // startstack
 	// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
 	flagKernelThread = 0x00200000
 	// flagsKernelMade are PF_IO_WORKER and PF_USER_WORKER; the latter was not used before 6.4.
@@ -36,6 +37,9 @@ type Stat struct {
 	Comm       string // raw bytes, at most 15 (64 for kernel threads)
 	State      byte   // 'R', 'S', 'Z' and so on
 	StartTicks uint64 // since boot, in 1/TicksPerSecond s, in the reader's time namespace
+	// StartStack is where the stack of its memory began when that was made, which most often tells a program
+	// from the next one; 0 if there is none, or without permission (PTRACE_MODE_READ).
+	StartStack uint64
 	// KernelThread has neither an executable nor memory of its own.
 	KernelThread bool
 	// KernelMade threads were made by the kernel for a process, with its memory
@@ -66,11 +70,11 @@ func parseStat(data []byte) (Stat, error) {
 	if open < 0 || end < open {
 		return Stat{}, &FormatError{Msg: "stat without a command"}
 	}
-	var rest [memoryField + 1][]byte
+	var rest [stackField + 1][]byte
 	for i, left := 0, data[end+1:]; i < len(rest); i++ {
 		rest[i], left = cutWord(left)
 	}
-	if len(rest[memoryField]) == 0 || len(rest[0]) != 1 {
+	if len(rest[stackField]) == 0 || len(rest[0]) != 1 {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "stat with too few fields"}
 	}
 	ticks, err := strconv.ParseUint(string(rest[startTimeField]), 10, 64)
@@ -81,9 +85,13 @@ func parseStat(data []byte) (Stat, error) {
 	if err != nil {
 		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad flags", Val: string(rest[flagsField])}
 	}
+	stack, err := strconv.ParseUint(string(rest[stackField]), 10, 64)
+	if err != nil {
+		return Stat{}, &FormatError{Off: uint64(end), Msg: "bad start of the stack", Val: string(rest[stackField])}
+	}
 	s := Stat{
 		Comm: string(data[open+1 : end]), State: rest[0][0],
-		StartTicks: ticks, KernelThread: flags&flagKernelThread != 0, KernelMade: flags&flagsKernelMade != 0,
+		StartTicks: ticks, StartStack: stack, KernelThread: flags&flagKernelThread != 0, KernelMade: flags&flagsKernelMade != 0,
 	}
 	s.Ending = !s.KernelThread && string(rest[memoryField]) == "0"
 	return s, nil

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const statTail = " S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 7 0 18446744073709551615 1 1 0"
+const statTail = " S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 7 0 18446744073709551615 1 1 140737"
 
 func TestParseStat(t *testing.T) {
 	for _, comm := range []string{"sleep", "", "a) R 1 (b", "new\nline", ") (", "\xff\x00"} {
 		st, err := parseStat([]byte("42 (" + comm + ")" + statTail))
 		require.NoError(t, err, "%q", comm)
-		require.Equal(t, Stat{Comm: comm, State: 'S', StartTicks: 98765}, st)
+		require.Equal(t, Stat{Comm: comm, State: 'S', StartTicks: 98765, StartStack: 140737}, st)
 	}
 	st, err := parseStat([]byte("2 (kthreadd)" + strings.Replace(statTail, "4194560", "2129984", 1)))
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestParseStat(t *testing.T) {
 	st, err = parseStat([]byte("42 (x)" + strings.Replace(statTail, "98765 7 0", "98765 0 0", 1)))
 	require.NoError(t, err)
 	require.True(t, st.Ending)
-	for _, bad := range []string{"", "42", "42 (x", "42 )(", "42 (x) S 1", "42 (x)" + strings.Replace(statTail, "98765", "-1", 1), "42 (x)" + strings.Replace(statTail, "4194560", "-1", 1)} {
+	for _, bad := range []string{"", "42", "42 (x", "42 )(", "42 (x) S 1", "42 (x)" + strings.Replace(statTail, "98765", "-1", 1), "42 (x)" + strings.Replace(statTail, "4194560", "-1", 1), "42 (x)" + strings.Replace(statTail, "140737", "-1", 1), "42 (x)" + strings.Replace(statTail, " 140737", "", 1)} {
 		_, err := parseStat([]byte(bad))
 		var format *FormatError
 		require.ErrorAs(t, err, &format, "%q", bad)

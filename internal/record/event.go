@@ -28,6 +28,7 @@ type Event struct {
 	PID          int       // in the PID namespace of the collector; 0: not visible there
 	TimeNs       uint64    // CLOCK_MONOTONIC
 	Program      FileKey   // EventExec: what it runs; zero if not known
+	StartStack   uint64    // EventExec: of its memory, as in /proc/PID/stat; 0 if not known
 	Path         string    // EventExec: as given to execve, maybe relative, maybe cut; "" if not known
 	KernelThread bool
 }
@@ -38,6 +39,7 @@ type ProcessEvent struct {
 	TimeNs       uint64
 	Process      ProcessID
 	Parent       ProcessID
+	StartStack   uint64
 	PID          uint32
 	Kind         EventKind
 	KernelThread uint8

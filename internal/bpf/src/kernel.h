@@ -104,6 +104,7 @@ typedef struct {
 struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long exec_vm;
+	unsigned long start_stack;
 	mm_context_t context;
 };
 

@@ -384,6 +384,7 @@ struct process_event {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct process_id process;
 	struct process_id parent; /* EVENT_FORK: whose memory was copied */
+	__u64 start_stack;	  /* EVENT_EXEC: of its memory, as in /proc/PID/stat */
 	__u32 pid;		  /* as in sample_header */
 	__u8 kind;		  /* enum event_kind */
 	__u8 kernel_thread;
@@ -391,6 +392,6 @@ struct process_event {
 	struct file_key program; /* EVENT_EXEC */
 	char path[];		 /* EVENT_EXEC: EXEC_PATH_BYTES, as passed to execve, maybe cut */
 };
-_Static_assert(sizeof(struct process_event) == 96, "process_event");
+_Static_assert(sizeof(struct process_event) == 104, "process_event");
 
 #endif
