@@ -120,6 +120,8 @@ func TestPIDReusedBetween(t *testing.T) {
 	f.advance(int64(time.Second))
 	f.work()
 	require.Equal(t, "new", p.Info().Name)
+	f.HandleEvent(execAt(reused, 1, "/bin/new"))
+	require.Equal(t, "old", old.Info().Name, "it was not what has executed")
 }
 
 func TestTimeNamespace(t *testing.T) {

@@ -115,17 +115,14 @@ func (s *scratch) extend(m procfs.Mapping) bool {
 func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mapping, changed bool) {
 	changed = len(s.exec) != len(l.info.Mappings)
 	mappings = make([]executable.Mapping, 0, len(s.exec))
-	o := opening{
-		due:     l.read.unread && l.read.reopen.Due(l.beganNs),
-		program: l.programChanged(),
-	}
+	o := opening{due: l.read.unread && l.read.reopen.Due(l.beganNs)}
 	for i := range s.exec {
 		raw := &s.exec[i]
 		known := l.info.Mapping(raw.Start)
 		if known != nil && !known.Shows(raw) {
 			known = nil
 		}
-		if known != nil && !o.again(l, known) && !r.otherFile(l.tid, raw, known.File) {
+		if known != nil && !o.again(known) && !r.otherFile(l.tid, raw, known.File) {
 			mappings = append(mappings, *known)
 			continue
 		}
@@ -139,16 +136,14 @@ func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mappin
 
 // opening is what one look does about files that were of no use before, and what comes of it.
 type opening struct {
-	due     bool // those that could not be read are tried again
-	program bool // the program has changed, and is mapped again
-	failed  bool // some could not be read, which may pass
-	first   bool // among them some that were not tried before
+	due    bool // those that could not be read are tried again
+	failed bool // some could not be read, which may pass
+	first  bool // among them some that were not tried before
 }
 
 // again reports whether a mapping that is known is mapped again.
-func (o *opening) again(l *look, known *executable.Mapping) bool {
-	unread := known.Inode != 0 && (known.File == nil || known.File.Facts().Fault != nil)
-	return o.due && unread || o.program && l.otherProgram(*known)
+func (o *opening) again(known *executable.Mapping) bool {
+	return o.due && known.Inode != 0 && (known.File == nil || known.File.Facts().Fault != nil)
 }
 
 // otherFile reports whether a mapping shows another file than before, or another state of it. A

@@ -471,6 +471,10 @@ func TestEventsTogether(t *testing.T) {
 	ended.Process.TGID = 2
 	f.HandleEvents([]record.Event{ended})
 	require.Zero(t, f.alarm.after, "there is nothing to wait for")
+	f.alarm.sets = 0
+	f.HandleEvents([]record.Event{begun(3), execAt(record.ProcessID{TGID: 4, StartNs: 5e9}, f.now(), "/bin/four")})
+	require.Equal(t, execSettle, f.alarm.after)
+	require.Equal(t, 1, f.alarm.sets, "for the one that is due first")
 	require.Empty(t, f.jobs.wake)
 }
 
