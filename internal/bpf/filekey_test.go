@@ -98,21 +98,30 @@ func execute(t *testing.T, s *Sampler, path string) (key record.FileKey, known b
 			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)
 		}
 		known = err == nil && entry.Labelled
-		if ev.Kind == record.EventExec && ev.PID == cmd.Process.Pid {
-			require.Equal(t, startStack(t, ev.PID), ev.StartStack)
-		}
 	}
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())
 	return key, known
 }
 
-// startStack is field 28 of /proc/PID/stat, of a process whose name has no blank.
-func startStack(t *testing.T, pid int) uint64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// An exec tells where the stack begins, as /proc/PID/stat does in field 28.
+func TestStartStack(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	cmd := exec.Command("/bin/cat")
+	stdin, err := cmd.StdinPipe() // it waits
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	ev := record.Event{}
+	for ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid {
+		require.NoError(t, readEvent(s, &ev))
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", ev.PID))
 	require.NoError(t, err)
 	stack, err := strconv.ParseUint(strings.Fields(string(text))[27], 10, 64)
 	require.NoError(t, err)
 	require.NotZero(t, stack)
-	return stack
+	require.Equal(t, stack, ev.StartStack)
+	require.NoError(t, stdin.Close())
+	require.NoError(t, cmd.Wait())
 }
