@@ -46,14 +46,14 @@ func programs(c *cell) []program {
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
 		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestNewTaskStacks",
-		"TestProcessEvents", "TestStartStack", "TestLostList", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
+		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
 		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestReusedTableSlot",
 		"TestProbesOfThisKernel",
 	}
 	if !c.older {
-		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestHostileHotSpot",
+		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestLostList", "TestHostileHotSpot",
 			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8InterpreterCopied", "TestV8CodeCallsItself", "TestV8CodeFar",
 			"TestV8Processes", "TestV8StackEdge")
 	}
