@@ -22,7 +22,7 @@ const keepRows = time.Minute
 const retryRows = time.Minute
 
 const (
-	// maxWanted bounds the files that wait for their rows.
+	// maxWanted bounds the files that wait for their rows; one user's processes ask for half of them at most.
 	maxWanted = 4 << 10
 	// maxWaiting bounds the processes that are told when a file has its rows, and the users that
 	// count for its turn. The others have them with their next look.
@@ -158,7 +158,7 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 		return FileRows{}, true
 	}
 	if s.state == rowsUnknown {
-		if len(r.wanted) == maxWanted {
+		if !r.mayWant(w.UID) {
 			s.state, s.refusedAt, s.retryNs = rowsRefused, r.released, r.opts.Now()+int64(retryRows)
 			r.counts.refused.Add(1)
 			return FileRows{}, true
@@ -173,6 +173,20 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 		s.waiting[w.Handle], s.users[w.UID] = struct{}{}, struct{}{}
 	}
 	return FileRows{}, true
+}
+
+// mayWant reports whether there is room for one more file that a user's process asks for. r.mu is held.
+func (r *Rows) mayWant(uid uint32) bool {
+	if len(r.wanted) < maxWanted/2 {
+		return true
+	}
+	own := 0
+	for _, f := range r.wanted {
+		if f.rows.uid == uid {
+			own++
+		}
+	}
+	return own < maxWanted/2 && len(r.wanted) < maxWanted
 }
 
 // Loaded reports whether the rows of a file are there.

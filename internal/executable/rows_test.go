@@ -534,12 +534,16 @@ func TestWantedIsBounded(t *testing.T) {
 	}
 	require.Len(t, one.rows.waiting, maxWaiting)
 	require.Len(t, one.rows.users, maxWaiting)
-	for len(f.wanted) < maxWanted {
-		f.Of(&File{}, Waiter{Handle: 1})
+	for range maxWanted {
+		f.Of(&File{}, Waiter{Handle: 1, UID: 7})
+	}
+	require.Len(t, f.wanted, 1+maxWanted/2, "a user leaves half to others")
+	for range maxWanted/2 - 1 {
+		f.Of(&File{}, Waiter{Handle: 1, UID: 8})
 	}
 	f.Of(more, Waiter{Handle: 1})
 	require.Len(t, f.wanted, maxWanted)
-	require.EqualValues(t, 1, f.Stats().Refused)
+	require.EqualValues(t, maxWanted/2+1, f.Stats().Refused)
 	f.wanted = f.wanted[:1]
 	f.Of(more, Waiter{Handle: 1})
 	require.Len(t, f.wanted, 1, "not at once")
