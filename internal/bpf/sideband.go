@@ -34,6 +34,8 @@ const (
 	perfRecordLost  = 2
 	perfRecordMmap2 = 10
 	perfHeaderBytes = 8
+	// perfInodeAt is where PERF_RECORD_MMAP2 has the inode (include/uapi/linux/perf_event.h).
+	perfInodeAt = 48
 	// perfTimeBytes end a record: PERF_SAMPLE_TIME alone, by sample_id_all.
 	perfTimeBytes = 8
 )
@@ -235,9 +237,15 @@ func (r *sidebandRing) unread() uint64 {
 	return atomic.LoadUint64(&page.Data_head) - page.Data_tail
 }
 
-// drain calls visit for each record, of which pid is what it begins with, and frees its place; it
-// returns how many bytes they were.
-func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) (drained uint64) {
+// sidebandRecord is what is read of a record.
+type sidebandRecord struct {
+	kind, pid uint32
+	file      bool // an inode is mapped
+	timeNs    uint64
+}
+
+// drain calls visit for each record and frees its place; it returns how many bytes they were.
+func (r *sidebandRing) drain(visit func(sidebandRecord)) (drained uint64) {
 	page := r.page()
 	data := r.mem[os.Getpagesize():]
 	size := r.size()
@@ -245,16 +253,20 @@ func (r *sidebandRing) drain(visit func(kind, pid uint32, timeNs uint64)) (drain
 	tail := page.Data_tail
 	drained = head - tail
 	for head-tail >= perfHeaderBytes {
-		var begin [perfHeaderBytes + 4]byte
+		var begin [perfInodeAt + 8]byte
 		var end [perfTimeBytes]byte
-		copyRing(begin[:], data, tail)
+		copyRing(begin[:perfHeaderBytes], data, tail)
 		length := uint64(binary.NativeEndian.Uint16(begin[6:]))
-		if length < uint64(len(begin)+len(end)) || length > head-tail || length > size {
+		if length < perfHeaderBytes+4+perfTimeBytes || length > head-tail || length > size {
 			tail = head // not what the kernel writes; start afresh
 			break
 		}
+		copyRing(begin[:min(length, uint64(len(begin)))], data, tail)
 		copyRing(end[:], data, tail+length-perfTimeBytes)
-		visit(binary.NativeEndian.Uint32(begin[:]), binary.NativeEndian.Uint32(begin[perfHeaderBytes:]), binary.NativeEndian.Uint64(end[:]))
+		visit(sidebandRecord{
+			kind: binary.NativeEndian.Uint32(begin[:]), pid: binary.NativeEndian.Uint32(begin[perfHeaderBytes:]),
+			file: binary.NativeEndian.Uint64(begin[perfInodeAt:]) != 0, timeNs: binary.NativeEndian.Uint64(end[:]),
+		})
 		tail += length
 	}
 	atomic.StoreUint64(&page.Data_tail, tail)
@@ -367,16 +379,20 @@ func (sb *sideband) findDead() {
 // drain adds what is in the rings to events, and reports whether one was crowded; sb.mu is held.
 func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool) {
 	for _, ring := range sb.rings {
-		drained := ring.drain(func(kind, pid uint32, timeNs uint64) {
-			last := len(events) - 1
+		drained := ring.drain(func(r sidebandRecord) {
 			switch {
-			case kind == perfRecordLost:
+			case r.kind == perfRecordLost:
 				events = append(events, record.Event{Kind: record.EventMappingsLost})
-			case kind != perfRecordMmap2:
-			case last >= 0 && events[last].PID == int(pid):
-				events[last].TimeNs = max(events[last].TimeNs, timeNs)
-			default:
-				events = append(events, record.Event{Kind: record.EventMapping, PID: int(pid), TimeNs: timeNs})
+				return
+			case r.kind != perfRecordMmap2:
+				return
+			case len(events) == 0 || events[len(events)-1].PID != int(r.pid):
+				events = append(events, record.Event{Kind: record.EventMapping, PID: int(r.pid)})
+			}
+			ev := &events[len(events)-1]
+			ev.TimeNs = max(ev.TimeNs, r.timeNs)
+			if r.file && (ev.FileNs == 0 || r.timeNs < ev.FileNs) {
+				ev.FileNs = r.timeNs
 			}
 		})
 		crowded = crowded || drained > ring.size()/crowdedShare

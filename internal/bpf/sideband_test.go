@@ -81,6 +81,50 @@ func measureMappingTimes(t *testing.T, bounds *testutil.Bounds) {
 	require.GreaterOrEqual(t, events[len(events)-1].TimeNs+uint64(time.Millisecond), last)
 }
 
+// Of several that are told together, the first one's time is told that shows a file, if one does.
+func TestMappingFileTimes(t *testing.T) { testutil.Measure(t, measureMappingFileTimes) }
+
+func measureMappingFileTimes(t *testing.T, bounds *testutil.Bounds) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	onOneCPU(t)
+	told := func() (fileNs uint64) {
+		events, crowded := s.sideband.drain(nil)
+		require.False(bounds, crowded, "others have run programs meanwhile")
+		events = slices.DeleteFunc(events, func(ev record.Event) bool { return ev.PID != os.Getpid() })
+		require.NotEmpty(t, events)
+		for _, ev := range events {
+			if fileNs == 0 || ev.FileNs != 0 {
+				fileNs = min(fileNs-1, ev.FileNs-1) + 1 // 0 is none
+			}
+		}
+		return fileNs
+	}
+	mapCode(t)
+	require.Zero(t, told())
+
+	program, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer program.Close()
+	mapFile := func() {
+		mem, err := unix.Mmap(int(program.Fd()), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+		require.NoError(t, err)
+		require.NoError(t, unix.Munmap(mem))
+	}
+	mapCode(t)
+	time.Sleep(10 * time.Millisecond)
+	before := monotonicNs(t)
+	mapFile()
+	after := monotonicNs(t)
+	time.Sleep(10 * time.Millisecond)
+	mapFile()
+	mapCode(t)
+	got := told()
+	const skew = uint64(time.Millisecond) // of the clocks
+	require.GreaterOrEqual(t, got+skew, before)
+	require.LessOrEqual(t, got, after+skew)
+}
+
 // A ring takes no more than the kernel lets anybody have on each CPU, whatever a page is, and is a power of two.
 func TestSidebandBytes(t *testing.T) {
 	for page, want := range map[int]int{4 << 10: 68 << 10, 16 << 10: 80 << 10, 64 << 10: 128 << 10, 256 << 10: 512 << 10} {

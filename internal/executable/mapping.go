@@ -15,6 +15,9 @@ type Mapping struct {
 	Dev, Inode uint64
 	Bias       uint64 // what was added to the file's virtual addresses; valid if Biased
 	Biased     bool
+
+	// Since is the epoch of the process in which it came; process.Info has the meaning.
+	Since uint32
 }
 
 // Vaddr converts an address in the mapping to a virtual address of the ELF

@@ -149,6 +149,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 	}
 	d.sample = profile.Sample{
 		Process:      proc.Handle(),
+		Epoch:        proc.EpochAt(rec.TimeNs),
 		TimeUnixNano: at + d.batch.clockOffset,
 		OffCPUNs:     end.weight,
 		State:        rec.State,
@@ -166,7 +167,7 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 	if !d.profiles { // only what metrics tell apart
 		s := &d.sample
 		s.KernelFrames, s.UserFrames, s.KernelStack, s.UserStack = nil, nil, record.OutcomeNone, record.OutcomeNone
-		s.Link, s.Sampled = labels.Link{}, profile.SampledUnknown
+		s.Link, s.Sampled, s.Epoch = labels.Link{}, profile.SampledUnknown, 0
 	}
 	if d.batch.add(of, &d.sample) && d.functions && d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames) {
 		d.stream.source.Hurry() // others may be as new, and gone soon

@@ -166,6 +166,25 @@ func TestAggregate(t *testing.T) {
 	d.registry.Users(func(u *labels.UserStats) { require.Equal(t, 1, u.Used[labels.BudgetKeys], "%+v", u) })
 }
 
+// A sample belongs to the epoch of its process in which it was taken; metrics do not tell epochs apart.
+func TestAggregateEpoch(t *testing.T) {
+	d, proc := testAggregator(t, func(*Options) {}, nil)
+	rec := readProcess(t, d, proc, 77, "/bin/some", "")
+	after := *rec
+	after.TimeNs = monotonicNow() + 1e9
+	d.table.HandleEvent(record.Event{Kind: record.EventMapping, PID: 77, TimeNs: after.TimeNs - 1, FileNs: after.TimeNs - 1})
+	d.add(rec, timeOff{})
+	require.Zero(t, d.sample.Epoch)
+	d.add(&after, timeOff{endNs: after.TimeNs + 1})
+	require.EqualValues(t, 1, d.sample.Epoch)
+	rec.TimeNs = after.TimeNs - 2 // it left the CPU before, and was back later
+	d.add(rec, timeOff{endNs: after.TimeNs + 1})
+	require.Zero(t, d.sample.Epoch)
+	d.profiles = false
+	d.add(&after, timeOff{})
+	require.Zero(t, d.sample.Epoch)
+}
+
 // Samples that are read after the clock was set, or the machine was suspended, have the time of then, in
 // a batch of their own. What clocks that are read one after the other differ by is no reason for one.
 func TestClockSet(t *testing.T) {

@@ -32,6 +32,7 @@ type resolver struct {
 	lines        []profile.Line              // of the last frame
 	processes    map[uint64]*process.Process // of the batch that is built
 	infos        map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
+	mapped       map[uint64]*process.Info    // what all addresses of the batch are held against
 	mappings     map[mappingKey]*profile.Mapping
 	targetFilter targetFilter
 	leftOut      [NumFilterReasons]int64 // samples since takeLeftOut
@@ -54,6 +55,7 @@ func newResolver(s *symbolizer, o targetFilter) *resolver {
 		symbolizer:   s,
 		targetFilter: o,
 		processes:    map[uint64]*process.Process{},
+		mapped:       map[uint64]*process.Info{},
 		mappings:     map[mappingKey]*profile.Mapping{},
 		modules:      map[string]*profile.Mapping{},
 		someKernel:   &profile.Mapping{Filename: someKernelName},
@@ -105,8 +107,26 @@ func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 	putUnknownService(attrs, &process.Info{})
 }
 
+// Epoch implements profile.Resolver.
+func (r *resolver) Epoch(handle uint64, epoch uint32) uint32 {
+	if epoch == 0 || r.processes[handle] == nil {
+		return 0
+	}
+	return r.maps(handle).Epoch(epoch)
+}
+
+// maps returns what a process maps: epochs have one meaning in all of a batch.
+func (r *resolver) maps(handle uint64) *process.Info {
+	info := r.mapped[handle]
+	if info == nil {
+		info = r.processes[handle].Info()
+		r.mapped[handle] = info
+	}
+	return info
+}
+
 // Frame implements profile.Resolver.
-func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) profile.Frame {
+func (r *resolver) Frame(handle uint64, epoch uint32, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {
 		return r.kernelFrame(addr)
 	}
@@ -115,7 +135,7 @@ func (r *resolver) Frame(handle uint64, kind profile.FrameKind, addr uint64) pro
 	if p == nil {
 		return frame
 	}
-	m := p.Info().Mapping(addr)
+	m := r.maps(handle).MappingIn(epoch, addr)
 	if m == nil {
 		return frame
 	}
@@ -178,6 +198,7 @@ func (r *resolver) mapping(m *executable.Mapping) *profile.Mapping {
 // begin prepares for a batch.
 func (r *resolver) begin(ctx context.Context, users map[uint32]*userBatch, infos map[uint64]*process.Info) {
 	clear(r.processes)
+	clear(r.mapped)
 	r.infos = infos
 	for _, p := range users {
 		maps.Copy(r.processes, p.processes)
@@ -202,6 +223,7 @@ func (r *resolver) takeLeftOut() [NumFilterReasons]int64 {
 // end lets go of what was needed for the batch only.
 func (r *resolver) end() {
 	clear(r.processes)
+	clear(r.mapped)
 	r.infos = nil
 	r.symbolizer.release()
 }

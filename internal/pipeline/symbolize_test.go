@@ -19,7 +19,7 @@ type kernelFrame struct{ function, file, buildID string }
 
 func kernelFrameOf(t *testing.T, r *resolver, addr uint64) kernelFrame {
 	t.Helper()
-	f := r.Frame(7, profile.Kernel, addr)
+	f := r.Frame(7, 0, profile.Kernel, addr)
 	require.Equal(t, frameKernel, f.Type)
 	require.LessOrEqual(t, len(f.Lines), 1)
 	out := kernelFrame{file: f.Mapping.Filename, buildID: f.Mapping.BuildIDGNU}

@@ -59,7 +59,7 @@ func decide(l *look, at *situation) decision {
 	d.tell = at.news(l.info.Verdict, l.sources, again)
 	d.settled = l.info.Verdict != VerdictFiltered && !again
 	d.show = l.full || l.changed || l.newContext || !slices.Equal(before.Sources, l.info.Sources) ||
-		before.Verdict != l.info.Verdict || !sameOwner(before, &l.info)
+		before.Verdict != l.info.Verdict || !sameOwner(before, &l.info) || len(before.past) != len(l.info.past)
 	l.reduce(at.short)
 	return d
 }
@@ -80,7 +80,7 @@ func decideKernel(l *look, at *situation) decision {
 // decideUnwanted is about a process that is not wanted, whatever labels it may have.
 func decideUnwanted(l *look, at *situation) decision {
 	l.info.Loaded, l.info.Verdict = true, VerdictFiltered
-	l.info.Mappings, l.info.Sources = nil, nil
+	l.info.Mappings, l.info.past, l.info.Sources = nil, nil, nil
 	l.read.context = contextState{seen: l.read.context.seen}
 	l.info.setContext(&l.read.context)
 	news := l.read.info == nil || l.read.extent != extentOwner || !sameOwner(l.read.info, &l.info)
@@ -122,7 +122,7 @@ func (l *look) reduce(short bool) {
 		return
 	}
 	l.read.extent = extentReduced
-	info.Mappings, info.CommandLine, info.Environment = nil, nil, nil
+	info.Mappings, info.past, info.CommandLine, info.Environment = nil, nil, nil, nil
 	if l.read.context.reduce() {
 		info.setContext(&l.read.context)
 	}

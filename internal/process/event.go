@@ -75,6 +75,7 @@ func (t *Table) handle(ev *record.Event) {
 		}
 	case record.EventMapping:
 		if p := t.byPID[ev.PID]; p != nil {
+			p.mapsFile(int64(ev.FileNs))
 			t.mapped(p, int64(ev.TimeNs))
 		}
 	case record.EventSampled:
@@ -163,6 +164,7 @@ func (t *Table) born(ev *record.Event, parent *Process) *Info {
 	inherited.Verdict = t.opts.Selection.inherited(inherited.Verdict)
 	// The mapping of a process context is not inherited.
 	inherited.setContext(&contextState{})
+	inherited.forgetEpochs()
 	return &inherited
 }
 

@@ -30,7 +30,7 @@ type Info struct {
 	Verdict      Verdict
 	UID          uint32 // real user id; only when Loaded
 	KernelThread bool
-	Mappings     []executable.Mapping // executable ones, in address order
+	Mappings     []executable.Mapping // executable ones, in address order; see MappingIn
 	Sources      []labelsource.Status
 
 	// Context is what the process has published of itself; nil if nothing was
@@ -45,6 +45,9 @@ type Info struct {
 	keysSinceNs int64
 	// See contextState.
 	keysSeen, keysTakenBack int
+
+	past   []pastMapping // the last that have gone, oldest first
+	epochs []uint32      // 0 and those in which a mapping came to another's place, ascending; nil: none
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.

@@ -94,6 +94,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	t.account(p)
 	if err == nil {
 		p.lookedNs = beganNs
+		p.sawEpochs(beganNs)
 		if !retry {
 			t.programs.noteWithout(p, p.worker().sources)
 		}
@@ -141,9 +142,17 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub := &subject{id: p.id, pid: p.pid, read: p.worker().read, owner: p.worker().owner, who: p.worker().who, presumed: t.programs.presumed(p)}
 	sub.short = t.short(sub.owner.UID)
 	p.worker().who = nil
+	t.mu.RLock()
+	sub.epoch, sub.interval = p.comingEpoch(), t.interval
+	t.mu.RUnlock()
 	l, err := t.look(sub, w, s)
 	if err != nil {
 		return false, err
+	}
+	if l.replaced {
+		t.mu.Lock()
+		p.beginEpoch(sub.epoch, l.beganNs)
+		t.mu.Unlock()
 	}
 	return t.conclude(p, w, l)
 }
@@ -194,7 +203,7 @@ func (t *Table) apply(p *Process, w work, l *look, d *decision) {
 	}
 	shown := l.info
 	if d.show {
-		t.commit(p, &shown, l.startStack)
+		t.commit(p, &shown, l)
 	}
 	t.publishMappings(p, &shown)
 	switch {
@@ -243,8 +252,8 @@ func (t *Table) publishFailed(p *Process, err error) {
 }
 
 // commit shows what was read, unless an exec may have come in between.
-func (t *Table) commit(p *Process, info *Info, startStack uint64) {
-	r := read{info, uint64(t.now()), startStack, info.bytes()}
+func (t *Table) commit(p *Process, info *Info, l *look) {
+	r := read{info, uint64(t.now()), l.startStack, info.bytes()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.worker().read.info = info
@@ -258,6 +267,7 @@ func (t *Table) commit(p *Process, info *Info, startStack uint64) {
 	if p.previous.info == nil || p.current.endNs+uint64(execDuration) <= r.endNs {
 		p.previous = p.current // what was read just before may be another image's as well
 	}
+	t.keepFiles(l.gone)
 	p.setCurrent(r)
 	p.show()
 	t.account(p)

@@ -69,6 +69,9 @@ type subject struct {
 	// presumed are the label sources that it began with.
 	presumed []record.LabelSource
 	short    bool // memory is, for its user
+	// epoch is the one of what has come to another's place, interval that of the table.
+	epoch    uint32
+	interval uint64
 }
 
 // remembered is what a worker keeps of a process from one look to the next. It is a value: a
@@ -104,6 +107,7 @@ type look struct {
 	startStack uint64
 	// changed: the mappings; newContext: the process context.
 	changed, newContext bool
+	succession
 	// loading and updating: a library is being loaded, a context written. There may be more
 	// to find soon.
 	loading, updating bool
@@ -163,6 +167,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	l.read.execPages = s.execPages()
 	r.readProgram(l)
 	l.info.Mappings, l.changed = r.execMappings(l, s)
+	r.follow(l, sub)
 	l.again = l.again || l.programChanged()
 	if l.changed && l.read.extent != extentReduced {
 		l.read.attempt = 0
@@ -188,6 +193,18 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		l.info.Loaded = true
 	}
 	return nil
+}
+
+// follow tells what has become of the mappings that a process had at the last look.
+func (r *reader) follow(l *look, sub *subject) {
+	before := l.read.info
+	if before == nil || !l.changed && !l.full && len(before.past) == 0 {
+		return
+	}
+	l.succession = l.info.follow(before, sub.epoch, sub.interval)
+	if l.cut {
+		r.counts.mappingsCut.Add(1)
+	}
 }
 
 // explain logs, once for each file and kind of labels, why there are none. A program that is

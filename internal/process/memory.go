@@ -42,6 +42,7 @@ func (i *Info) bytes() int {
 		sum += 16 + len(arg)
 	}
 	sum += mappingBytes * len(i.Mappings)
+	sum += int(unsafe.Sizeof(pastMapping{}))*len(i.past) + 4*len(i.epochs)
 	for j := range i.Mappings {
 		if m := &i.Mappings[j]; m.File == nil || m.Path != m.File.Path() {
 			sum += len(m.Path)

@@ -20,7 +20,8 @@ type Process struct {
 
 	functions functions
 
-	confirmation atomic.Int32 // Confirmation
+	epochs       atomic.Pointer[epochs] // set with Table.mu
+	confirmation atomic.Int32           // Confirmation
 	// lessonNs is from when on a sample proves what job.lesson says; noLesson if there is none.
 	lessonNs atomic.Int64
 

@@ -19,7 +19,7 @@ type Stats struct {
 	FileErrors    uint64 // mapped files that could not be read, or the label sources in them
 	Discarded     uint64 // readings that may have been of the next image
 	Refused       uint64 // processes for which there was no room, or that had to make some
-	MappingsCut   uint64 // readings with more executable mappings than are kept
+	MappingsCut   uint64 // readings with more executable mappings than are kept, or more that are gone
 	PublishErrors uint64
 	Lost          uint64 // processes whose exit was noticed before an event told of it
 	Stuck         uint64 // processes that were given up because a look at them hung, and workers that build rows

@@ -48,6 +48,8 @@ type Table struct {
 	hanging  hanging
 	spares   spares
 	passing  passing
+	// pastFiles are in the order of their intervals.
+	pastFiles []pastFile
 	// forgetting is how many have ended of which something is still to be taken back.
 	forgetting int
 	// functionsInterval counts the calls of HandedOver.
@@ -281,6 +283,7 @@ func (t *Table) EndInterval() {
 	t.mu.Lock()
 	t.interval++
 	t.letGoUnsampled()
+	t.forgetFiles(func(n int) bool { return t.pastFiles[n].interval+pastIntervals <= t.interval })
 	n := 0
 	for n < len(t.exited) && t.allRead(t.exited[n]) {
 		t.letGo(t.exited[n])

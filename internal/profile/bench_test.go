@@ -44,7 +44,9 @@ func (quietResolver) Resource(process uint64, attrs pcommon.Map) {
 
 func (quietResolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
-func (quietResolver) Frame(_ uint64, _ FrameKind, addr uint64) Frame {
+func (quietResolver) Epoch(uint64, uint32) uint32 { return 0 }
+
+func (quietResolver) Frame(_ uint64, _ uint32, _ FrameKind, addr uint64) Frame {
 	return Frame{Lines: []Line{{Function: fmt.Sprintf("function_%x", addr>>4)}}, Type: "native"}
 }
 

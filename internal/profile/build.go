@@ -20,9 +20,12 @@ type Resolver interface {
 	Wanted(process uint64, samples int) bool
 	// Resource fills the resource attributes of a process.
 	Resource(process uint64, attrs pcommon.Map)
-	// Frame describes an address, which is already inside of the instruction
+	// Epoch returns the first of the epochs of a process in which all addresses are
+	// described alike: each is asked for once.
+	Epoch(process uint64, epoch uint32) uint32
+	// Frame describes an address in such an epoch. It is already inside of the instruction
 	// that was executed. Kernel addresses are asked for once, with any process.
-	Frame(process uint64, kind FrameKind, addr uint64) Frame
+	Frame(process uint64, epoch uint32, kind FrameKind, addr uint64) Frame
 	// RuntimeFrame describes a frame of a language runtime.
 	RuntimeFrame(process uint64, word record.RuntimeWord, object uint64) Frame
 }
@@ -59,13 +62,14 @@ type build struct {
 
 	// Of the process at hand.
 	process   uint64
-	user      map[uint64]int32 // locations by address
+	user      map[userAddress]int32 // locations
 	runtime   map[[2]uint64]int32
 	stackOf   map[stackRef]int32 // to stack table
 	samples   map[string]pprofile.Sample
 	identity  []byte
 	indexes   []int32
-	resolved  string  // encoding of the stack that locations are of
+	resolved  string // encoding of the stack that locations are of, in epoch
+	epoch     uint32
 	locations []int32 // from the outermost
 }
 
@@ -79,7 +83,12 @@ type part struct {
 // entryRef is an entry of a part, with the samples [from, to) of it; stackRef is a stack.
 type entryRef struct{ part, entry, from, to uint32 }
 
-type stackRef struct{ part, stack uint32 }
+type stackRef struct{ part, stack, epoch uint32 }
+
+type userAddress struct {
+	epoch uint32
+	addr  uint64
+}
 
 // Build is the function Build for one Builder.
 func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
@@ -252,7 +261,7 @@ func (b *build) setType(p pprofile.Profile) {
 // other entries may share: what differs between keys need not show.
 func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	k, times := b.key(entry), b.times(entry)
-	stack := b.stack(stackRef{entry.part, k.stack})
+	stack := b.stack(stackRef{entry.part, k.stack, b.resolver.Epoch(k.process, k.epoch)})
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
 	b.count(k, set, uint64(len(times)))
@@ -295,6 +304,9 @@ func (b *build) stack(id stackRef) int32 {
 	if i, ok := b.stackOf[id]; ok {
 		return i
 	}
+	if id.epoch != b.epoch {
+		b.resolved, b.locations, b.epoch = "", b.locations[:0], id.epoch
+	}
 	encoded := b.parts[id.part].stacks.stacks[id.stack]
 	frames := decodeStack(encoded)
 	b.locations = b.locations[:frames.skip(decodeStack(b.resolved))]
@@ -314,14 +326,18 @@ func (b *build) frame(f decodedFrame) int32 {
 	if f.kind == Runtime {
 		return b.runtimeFrame(f)
 	}
-	known := b.kernel
-	if f.kind != Kernel {
-		known = b.user
+	if f.kind == Kernel {
+		return known(b, b.kernel, f.addr, f)
 	}
-	i, ok := known[f.addr]
+	return known(b, b.user, userAddress{b.epoch, f.addr}, f)
+}
+
+// known returns the location of a frame, which is asked for if locations do not have its key.
+func known[K comparable](b *build, locations map[K]int32, key K, f decodedFrame) int32 {
+	i, ok := locations[key]
 	if !ok {
-		i = b.tables.location(f.addr, b.resolver.Frame(b.process, f.kind, f.addr))
-		known[f.addr] = i
+		i = b.tables.location(f.addr, b.resolver.Frame(b.process, b.epoch, f.kind, f.addr))
+		locations[key] = i
 	}
 	return i
 }

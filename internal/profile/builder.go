@@ -16,6 +16,7 @@ type key struct {
 	set      *labels.Set
 	link     labels.Link
 	stack    uint32
+	epoch    uint32
 	tid, cpu uint32
 	comm     [commBytes]byte
 	cut      bool // the user stack lacks its outer frames
@@ -80,6 +81,7 @@ func (b *Builder) Add(s *Sample) (news bool) {
 		set:     s.Set,
 		link:    s.Link,
 		stack:   stack,
+		epoch:   s.Epoch,
 		cut:     incomplete(s.UserStack) || s.KernelStack == record.OutcomeTruncated,
 		state:   s.State,
 	}

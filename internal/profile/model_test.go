@@ -20,6 +20,7 @@ import (
 // frameKey is what a Resolver is asked for.
 type frameKey struct {
 	process uint64
+	epoch   uint32
 	kind    FrameKind
 	addr    uint64
 }
@@ -29,6 +30,7 @@ type resolver struct {
 	resource func(process uint64, attrs pcommon.Map)
 	frames   map[uint64]Frame
 	unwanted uint64 // process
+	alike    uint32 // so many epochs are
 	asked    []frameKey
 }
 
@@ -43,13 +45,18 @@ func (r *resolver) Resource(process uint64, attrs pcommon.Map) {
 
 func (r *resolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
-func (r *resolver) Frame(process uint64, kind FrameKind, addr uint64) Frame {
-	r.asked = append(r.asked, frameKey{process, kind, addr})
+func (r *resolver) Epoch(_ uint64, epoch uint32) uint32 { return epoch - epoch%max(r.alike, 1) }
+
+func (r *resolver) Frame(process uint64, epoch uint32, kind FrameKind, addr uint64) Frame {
+	r.asked = append(r.asked, frameKey{process, epoch, kind, addr})
 	if f, ok := r.frames[addr]; ok {
 		return f
 	}
 	if kind == Kernel {
 		return Frame{Lines: []Line{{Function: fmt.Sprintf("k%x", addr)}}, Type: "kernel"}
+	}
+	if epoch > 0 {
+		return Frame{Lines: []Line{{Function: fmt.Sprintf("u%x.%d", addr, epoch)}}, Type: "native"}
 	}
 	return Frame{Lines: []Line{{Function: fmt.Sprintf("u%x", addr)}}, Type: "native"}
 }

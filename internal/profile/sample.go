@@ -9,6 +9,7 @@ import (
 // and its slices; the Builder copies what it keeps.
 type Sample struct {
 	Process      uint64 // handle of the process, meaningful to the Resolver
+	Epoch        uint32 // of what the process maps, meaningful to the Resolver
 	TimeUnixNano uint64 // of an absence: when it ended
 	OffCPUNs     int64  // of an absence: what it counts
 	State        record.ThreadState

@@ -90,7 +90,11 @@ type byProcess struct{ *resolver }
 
 func (r byProcess) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
-func (r byProcess) Frame(process uint64, _ FrameKind, _ uint64) Frame { return r.frames[process] }
+func (r byProcess) Epoch(uint64, uint32) uint32 { return 0 }
+
+func (r byProcess) Frame(process uint64, _ uint32, _ FrameKind, _ uint64) Frame {
+	return r.frames[process]
+}
 
 // Everything a frame lacks is left out; a frame of which nothing is known, and
 // whose address is 0, still is a location.
@@ -137,7 +141,7 @@ func TestFramesAreAskedOnce(t *testing.T) {
 		Sample{Process: 2, KernelFrames: []uint64{0x60}, UserFrames: []uint64{0x10, 0x51}},
 	)
 	require.Equal(t, []frameKey{
-		{1, User, 0x20}, {1, User, 0x10}, {1, Kernel, 0x60}, {1, Kernel, 0x50}, {2, User, 0x50}, {2, User, 0x10},
+		{1, 0, User, 0x20}, {1, 0, User, 0x10}, {1, 0, Kernel, 0x60}, {1, 0, Kernel, 0x50}, {2, 0, User, 0x50}, {2, 0, User, 0x10},
 	}, r.asked, "from the outermost")
 	require.Equal(t, 1+5, p.Dictionary().LocationTable().Len(), "equal frames of two processes are one location")
 }
@@ -147,8 +151,10 @@ type perProcess struct{ resolver }
 
 func (r *perProcess) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
-func (r *perProcess) Frame(process uint64, kind FrameKind, addr uint64) Frame {
-	f := r.resolver.Frame(process, kind, addr)
+func (r *perProcess) Epoch(uint64, uint32) uint32 { return 0 }
+
+func (r *perProcess) Frame(process uint64, _ uint32, kind FrameKind, addr uint64) Frame {
+	f := r.resolver.Frame(process, 0, kind, addr)
 	if kind == User {
 		f.Lines[0].Function += fmt.Sprintf("@%d", process)
 	}
@@ -168,6 +174,28 @@ func TestStacksAreResolvedByProcess(t *testing.T) {
 		got = append(got, f.stack)
 	}
 	require.Equal(t, []string{"k50 u10@0 u20@0", "k50 u10@1 u20@1", "k50 u10@2 u20@2"}, got)
+}
+
+// One stack of addresses means something else in another epoch of a process, but not in one that is alike.
+func TestStacksAreResolvedByEpoch(t *testing.T) {
+	b := NewBuilder(Options{Period: 1})
+	for _, epoch := range []uint32{0, 1, 2, 3, 2, 4} {
+		s := Sample{Process: 7, Epoch: epoch, TimeUnixNano: 1500, KernelFrames: []uint64{0x50}, UserFrames: []uint64{0x10, 0x21}}
+		b.Add(&s)
+	}
+	s := Sample{Process: 7, Epoch: 1, TimeUnixNano: 1500, UserFrames: []uint64{0x18, 0x21}}
+	b.Add(&s)
+	require.Equal(t, 6, b.Entries())
+	r := &resolver{alike: 2}
+	p, _ := b.Build(r, 1000, 2000)
+	got := map[string]int{}
+	for _, f := range flatten(t, p) {
+		got[f.stack] += len(f.times)
+	}
+	require.Equal(t, map[string]int{
+		"k50 u10 u20": 2, "k50 u10.2 u20.2": 3, "k50 u10.4 u20.4": 1, "u18 u20": 1,
+	}, got)
+	require.Len(t, r.asked, 3*2+1+1, "once in epochs that are alike")
 }
 
 // A user frame at the address of the kernel frame before is no kernel frame.

@@ -15,7 +15,7 @@ const (
 
 	// Those that follow come from no process event of the BPF programs.
 
-	EventMapping      // it mapped something executable; only PID and TimeNs are set, the latter to when that was done or 0
+	EventMapping      // it mapped something executable; only PID, FileNs and TimeNs are set, the latter to when that was done last or 0
 	EventMappingsLost // any process may have; nothing is set
 	EventLost         // any process may have ended; those that run have been told of (EventExists); nothing is set
 )
@@ -27,6 +27,7 @@ type Event struct {
 	Parent       ProcessID // EventFork: whose memory was copied
 	PID          int       // in the PID namespace of the collector; 0: not visible there
 	TimeNs       uint64    // CLOCK_MONOTONIC
+	FileNs       uint64    // EventMapping: when the first of them that shows a file was mapped; 0: none does
 	Program      FileKey   // EventExec: what it runs; zero if not known
 	StartStack   uint64    // EventExec: of its memory, as in /proc/PID/stat; 0 if not known
 	Path         string    // EventExec: as given to execve, maybe relative, maybe cut; "" if not known
