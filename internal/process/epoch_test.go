@@ -122,6 +122,10 @@ func TestSameFileStays(t *testing.T) {
 	require.False(t, s.replaced)
 	_, s = lookAgain(&Info{Mappings: []executable.Mapping{whole}}, 1, 0, part(0x5000, 0x6000, 0))
 	require.True(t, s.replaced, "other code of it")
+	other := whole
+	other.File = executable.NewFile(procfs.FileID{Inode: 2, CtimeNs: 1}, "", executable.Facts{}, nil)
+	_, s = lookAgain(&Info{Mappings: []executable.Mapping{whole}}, 1, 0, other)
+	require.True(t, s.replaced, "one that was given its inode")
 	unread := whole
 	unread.File = nil
 	info, s := lookAgain(&Info{Mappings: []executable.Mapping{unread}}, 1, 0, whole)
@@ -245,6 +249,8 @@ func TestEpochsAreBounded(t *testing.T) {
 	for i := range int64(2 * maxEpochs) {
 		p.mapsFile(1e9 * (i + 1))
 		p.mapsFile(1e9*(i+1) + 5) // in the same
+		require.Equal(t, uint32(i+1), p.comingEpoch())
+		p.sawEpochs(1e9*(i+1) - 1) // a look that began before
 		require.Equal(t, uint32(i+1), p.comingEpoch())
 		p.sawEpochs(1e9 * (i + 1))
 		require.Equal(t, uint32(i+2), p.comingEpoch())
