@@ -147,7 +147,9 @@ func TestOpenMapped(t *testing.T) {
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.WriteFile(path+"2", []byte("other"), 0o755))
 		require.NoError(t, os.Rename(path+"2", path))
-		_, err := FS{}.OpenMapped(pid, byPath(m), FileID{})
+		_, err := FS{}.StatMapped(pid, byPath(m))
+		require.ErrorIs(t, err, ErrReplaced)
+		_, err = FS{}.OpenMapped(pid, byPath(m), FileID{})
 		require.ErrorIs(t, err, ErrReplaced)
 	})
 	t.Run("FIFO", func(t *testing.T) {
