@@ -77,6 +77,8 @@ type Process struct {
 // what it has seen before. A copy of it is a state to come back to.
 type Resolver struct {
 	seen map[sourceKey]located
+	// images of the last look, in the order of their sources.
+	images []image
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
 }
@@ -104,6 +106,7 @@ func (r *Resolver) Certain() bool { return r.certain }
 func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses []Status, retry bool) {
 	images := imagesOf(p.Mappings)
 	if len(images) == 0 {
+		r.images = nil
 		return nil, nil, false
 	}
 	env := &environment{
@@ -125,8 +128,9 @@ type environment struct {
 func (r *Resolver) resolve(images []image, env *environment) (sources []record.LabelSource, statuses []Status, retry bool) {
 	next := map[sourceKey]located{}
 	r.certain = true
-	for i := range images {
-		im := &images[i]
+	r.images = inOrder(images, r.images, env.Program)
+	for i := range r.images {
+		im := &r.images[i]
 		plans := im.file.Facts().Plans
 		for j := range plans {
 			if len(statuses) == maxStatuses {
@@ -154,6 +158,36 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 	}
 	r.seen = next
 	return sources, statuses, retry || unconfirmed(next, env.NowNs)
+}
+
+// inOrder returns images, which are in address order, in the order of their sources: of those that publish the same
+// key the first one wins, and what comes after record.MaxLabelSources is not read. So the program comes first, and then
+// what was there before: a library that is loaded later must not take the place of a source that is read. Of what is
+// new, the loader has most often put what it has loaded first at the highest address.
+func inOrder(images, before []image, program procfs.FileID) []image {
+	ordered := make([]image, 0, len(images))
+	left := make(map[image]bool, len(images))
+	for _, im := range images {
+		left[im] = true
+	}
+	add := func(im image) {
+		if left[im] {
+			ordered = append(ordered, im)
+			delete(left, im)
+		}
+	}
+	for _, im := range images {
+		if im.file.ID() == program {
+			add(im)
+		}
+	}
+	for _, im := range before {
+		add(im)
+	}
+	for _, im := range slices.Backward(images) {
+		add(im)
+	}
+	return ordered
 }
 
 // unconfirmed reports whether there are locations to be looked at again.

@@ -339,6 +339,64 @@ int main(int argc, char **argv) {
 	require.Equal(t, map[labelsource.State]int{labelsource.Active: 4, labelsource.OverLimit: 2}, states)
 }
 
+// A library that is loaded later does not take the place of a source that is read, nor of the program's.
+func TestSourcesKeepTheirPlaces(t *testing.T) {
+	args := []string{}
+	for range record.MaxLabelSources + 1 {
+		args = append(args, target.Library(t, target.DefineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
+	}
+	program := compile(t, "p", target.Common+target.DefineV0+`
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++) {
+		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
+		puts("1"); fflush(stdout); await();
+	}
+	for (;;) await();
+}`, "-rdynamic")
+	p := start(t, program, args...)
+	r := newRecorder()
+	table := runTable(t, Options{Publisher: r, RescanInterval: quiet})
+	var ready int
+	p.Line(&ready)
+	ev := p.exists()
+	proc := loaded(t, table, ev)
+	want := []string{program}
+	active := func() (paths []string) {
+		for _, s := range proc.Info().Sources {
+			if s.State == labelsource.Active {
+				paths = append(paths, s.Path)
+			}
+		}
+		return paths
+	}
+	for i, library := range args {
+		if i > 0 {
+			p.Tell()
+			p.Line(&ready)
+			table.HandleEvent(record.Event{Kind: record.EventMapping, PID: p.PID})
+		}
+		statuses := i + 2
+		eventually(t, "all are looked at", func() bool {
+			sources := proc.Info().Sources
+			return len(sources) == statuses && !slices.ContainsFunc(sources, func(s labelsource.Status) bool { return s.State == labelsource.NotRelocated })
+		})
+		if len(want) < record.MaxLabelSources {
+			want = append(want, library)
+		}
+		require.Equal(t, want, active())
+		sources, _ := r.of(ev.Process)
+		require.Len(t, sources, len(want))
+	}
+
+	// Who looks for the first time when all is there finds the same.
+	other := newRecorder()
+	late := loaded(t, runTable(t, Options{Publisher: other, RescanInterval: quiet}), ev)
+	eventually(t, "sources settled", func() bool { s, _ := other.of(ev.Process); return len(s) == record.MaxLabelSources })
+	proc = late
+	eventually(t, "statuses shown", func() bool { return len(active()) == record.MaxLabelSources })
+	require.Equal(t, want, active())
+}
+
 // A library is written over while it is not loaded, and loaded again: it has the same address and the
 // same inode, but its variable is another one.
 func TestLibraryLoadedAgain(t *testing.T) {

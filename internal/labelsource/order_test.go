@@ -1,0 +1,31 @@
+//go:build linux
+
+package labelsource
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
+
+// The program is first, then what was there before, as it was, then what is new, from above.
+func TestImagesInOrder(t *testing.T) {
+	var files [6]*executable.File
+	for i := range files {
+		files[i] = executable.NewFile(procfs.FileID{Inode: uint64(i)}, "", executable.Facts{}, nil)
+	}
+	at := func(inode, bias uint64) image { return image{file: files[inode], bias: bias} }
+	const program = 3
+	order := func(before []image, images ...image) []image {
+		return inOrder(images, before, procfs.FileID{Inode: program})
+	}
+	first := order(nil, at(1, 0x1000), at(program, 0x2000), at(2, 0x3000), at(4, 0x4000))
+	require.Equal(t, []image{at(program, 0x2000), at(4, 0x4000), at(2, 0x3000), at(1, 0x1000)}, first)
+	require.Equal(t, []image{at(program, 0x2000), at(4, 0x4000), at(1, 0x1000), at(2, 0x8000), at(5, 0x800)},
+		order(first, at(5, 0x800), at(1, 0x1000), at(program, 0x2000), at(4, 0x4000), at(2, 0x8000)),
+		"one that was loaded again elsewhere is new")
+	require.Equal(t, []image{at(2, 0x3000), at(1, 0x1000)}, order(first, at(1, 0x1000), at(2, 0x3000), at(1, 0x1000)), "each once")
+}
