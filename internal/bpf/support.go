@@ -161,17 +161,25 @@ func refusingParanoia() int {
 	return 0
 }
 
-// Degradations says in a sentence each what the capabilities cost that the caller lacks
-// and sampling does without.
+// Degradations says in a sentence each what it costs that the caller lacks capabilities which
+// sampling does without, or does not see the host's processes.
 func Degradations() ([]string, error) {
 	caps, err := effectiveCapabilities()
 	if err != nil {
 		return nil, err
 	}
-	return degradations(caps), nil
+	namespace, err := pidNamespace()
+	if err != nil {
+		return nil, err
+	}
+	return degradations(caps, namespace), nil
 }
 
-func degradations(caps uint64) (sentences []string) {
+func degradations(caps uint64, namespace uint32) (sentences []string) {
+	if namespace != 0 {
+		sentences = append(sentences, "the collector has a PID namespace of its own, as in a container without the host's PIDs: "+
+			"processes outside of it are sampled, but have no PID, user, container, labels or names of functions; give it the host's (--pid=host, hostPID: true)")
+	}
 	lacks := func(any ...int) bool {
 		for _, c := range any {
 			if caps&(1<<uint(c)) != 0 {

@@ -5,6 +5,9 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -77,10 +80,28 @@ func TestChosen(t *testing.T) {
 
 func TestDegradations(t *testing.T) {
 	const all = 1<<64 - 1
-	require.Empty(t, degradations(all))
-	require.Empty(t, degradations(all&^(1<<unix.CAP_DAC_READ_SEARCH)&^(1<<unix.CAP_CHECKPOINT_RESTORE)), "others stand in for these")
-	require.Len(t, degradations(0), 4)
-	require.Len(t, degradations(1<<unix.CAP_SYSLOG), 3)
+	require.Empty(t, degradations(all, 0))
+	require.Empty(t, degradations(all&^(1<<unix.CAP_DAC_READ_SEARCH)&^(1<<unix.CAP_CHECKPOINT_RESTORE), 0), "others stand in for these")
+	require.Len(t, degradations(0, 0), 4)
+	require.Len(t, degradations(1<<unix.CAP_SYSLOG, 0), 3)
+	require.Len(t, degradations(all, 1), 1)
+}
+
+// Who does not see the host's processes is told so.
+func TestDegradationsOfNamespace(t *testing.T) {
+	for _, run := range [][]string{{}, {"unshare", "--fork", "--pid", "--mount-proc"}} {
+		cmd := append(run, os.Args[0], "-test.v", "-test.run=^TestDegradationsHere$")
+		out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, len(run) > 0, strings.Contains(string(out), "--pid=host"), "%s", out)
+	}
+}
+
+// TestDegradationsHere is what TestDegradationsOfNamespace runs.
+func TestDegradationsHere(t *testing.T) {
+	sentences, err := Degradations()
+	require.NoError(t, err)
+	t.Log(sentences)
 }
 
 func TestParseCPUs(t *testing.T) {

@@ -65,12 +65,12 @@ func commandLineBytes(o *Options) int {
 	return 0
 }
 
-// sayDegradations tells what there will not be for want of a capability, or of something in
-// the kernel.
+// sayDegradations tells what there will not be for want of a capability, of the host's processes, or of
+// something in the kernel.
 func sayDegradations(log *zap.Logger, sampler *bpf.Sampler) {
 	sentences, err := bpf.Degradations()
 	if err != nil {
-		log.Warn("the own capabilities could not be read", zap.Error(err))
+		log.Warn("the own capabilities or PID namespace could not be read", zap.Error(err))
 	}
 	for _, sentence := range sentences {
 		log.Warn(sentence)
