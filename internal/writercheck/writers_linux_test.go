@@ -221,6 +221,9 @@ func TestNoRuleBroken(t *testing.T) {
 		t.Run(of.variant, func(t *testing.T) {
 			w := testutil.Start(t, "writer-"+of.variant, append(of.args, "--seconds", "60")...)
 			ids, r := against(t, w.PID)
+			for attempt := 0; r.Reads.Published == 0 && attempt < 10; attempt++ { // the machine had no time for either
+				ids, r = against(t, w.PID)
+			}
 			require.Empty(t, ids)
 			require.Equal(t, Holds, r.Verdict(), "%+v", r.Reads)
 			require.Contains(t, r.Formats, of.format)
