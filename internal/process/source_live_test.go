@@ -150,7 +150,11 @@ func TestLibraryLoadedLater(t *testing.T) {
 			if ev := tc.event(p.PID); ev != nil {
 				table.HandleEvent(*ev)
 			}
-			eventually(t, "source published", func() bool { sources, _ = r.of(ev.Process); return len(sources) != 0 })
+			eventually(t, "source published", func() bool {
+				table.Lookup(ev.Process, ev.PID, nil) // what is not sampled is not looked at periodically
+				sources, _ = r.of(ev.Process)
+				return len(sources) != 0
+			})
 			requireSource(t, p, sources, record.ABIV1, tp, variable)
 			eventually(t, "library shown", func() bool {
 				for _, m := range proc.Info().Mappings {
@@ -167,6 +171,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source of the unloaded library withdrawn", func() bool {
+				table.Lookup(ev.Process, ev.PID, nil)
 				s, ok := r.of(ev.Process)
 				return ok && len(s) == 0
 			})
