@@ -12,6 +12,9 @@ const (
 	RoomCPUBytes     = 80 << 10 // for each of CPUs.Room, besides
 )
 
+// CPUDescriptors are open for each online CPU while a sampler runs: two of its clock, one of its side band.
+const CPUDescriptors = 3
+
 // CPUs are those of a host.
 type CPUs struct {
 	Possible int // that it may have as long as it runs, by the kernel

@@ -3,6 +3,7 @@
 package executable
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -82,11 +83,13 @@ type Tables interface {
 // RowsOptions are what Rows needs.
 type RowsOptions struct {
 	Tables   Tables
-	MaxBytes int            // of rows that are kept loaded
-	Memory   *budget.Memory // nil: no limit
-	CPU      *budget.CPU    // nil: no limit
-	Now      func() int64   // ns
-	Logger   *zap.Logger
+	MaxBytes int // of rows that are kept loaded
+	// MaxTables of rows are kept loaded: each holds a descriptor. 0: record.MaxUnwindTables; negative: none.
+	MaxTables int
+	Memory    *budget.Memory // nil: no limit
+	CPU       *budget.CPU    // nil: no limit
+	Now       func() int64   // ns
+	Logger    *zap.Logger
 	// Changed is called with the handles of the processes that waited for rows which are there
 	// now, or will not be.
 	Changed func(handles []uint64)
@@ -116,6 +119,7 @@ type Rows struct {
 
 // NewRows makes rows of no file yet; Run builds them.
 func NewRows(opts RowsOptions) *Rows {
+	opts.MaxTables = cmp.Or(opts.MaxTables, record.MaxUnwindTables)
 	return &Rows{
 		opts: opts, wake: make(chan struct{}, 1), cpuTime: threadTime, shares: newShares(),
 		ready: map[*File]struct{}{}, tables: map[record.TableID]*sharedRows{}, byRows: map[[sha256.Size]byte]record.TableID{}, places: map[uint32]int{}, unplaced: map[*File]struct{}{},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -458,20 +459,7 @@ func TestRowsOfUsersShareRoom(t *testing.T) {
 	f := newRowsFake(t, nil)
 	f.opts.MaxBytes = 100
 	const flooder, other, third = 1, 2, 3
-	add := func(uid uint32, bytes int, users ...uint32) *File {
-		file := &File{}
-		file.users.Add(1)
-		f.rec.next++
-		f.rec.tables[f.rec.next] = nil
-		f.hold(f.rec.next, bytes, [sha256.Size]byte{byte(f.rec.next)})
-		file.rows = fileRows{FileRows: FileRows{ID: f.rec.next}, state: rowsReady, uid: uid, users: map[uint32]struct{}{uid: {}}}
-		for _, u := range users {
-			file.rows.users[u] = struct{}{}
-		}
-		f.ready[file] = struct{}{}
-		return file
-	}
-	shared, small, large := add(flooder, 30, other), add(flooder, 20), add(flooder, 50)
+	shared, small, large := f.addRows(flooder, 30, other), f.addRows(flooder, 20), f.addRows(flooder, 50)
 	require.False(t, f.roomFor(100, other), "more than the other would keep")
 	require.Len(t, f.ready, 3, "and so nobody loses any")
 	require.False(t, f.roomFor(1, flooder), "his own room")
@@ -480,7 +468,7 @@ func TestRowsOfUsersShareRoom(t *testing.T) {
 	require.NotContains(t, f.ready, large)
 	require.Len(t, f.rec.tables, 2, "it was removed from the kernel")
 	require.EqualValues(t, 1, f.Stats().Refused)
-	add(other, 40)
+	f.addRows(other, 40)
 	rows, ok := f.Of(large, Waiter{Handle: 1, UID: flooder})
 	require.True(t, ok)
 	require.Zero(t, rows)
@@ -488,6 +476,102 @@ func TestRowsOfUsersShareRoom(t *testing.T) {
 	require.True(t, f.roomFor(20, third))
 	require.Equal(t, rowsRefused, small.rows.state, "rather than the one that others want")
 	require.Equal(t, rowsReady, shared.rows.state)
+}
+
+// addRows has a file in use whose rows are there, a table of its own.
+func (f *rowsFake) addRows(uid uint32, bytes int, users ...uint32) *File {
+	file := &File{}
+	file.users.Add(1)
+	f.rec.next++
+	f.rec.tables[f.rec.next] = nil
+	f.hold(f.rec.next, bytes, [sha256.Size]byte{byte(f.rec.next)})
+	file.rows = fileRows{FileRows: FileRows{ID: f.rec.next}, state: rowsReady, uid: uid, users: map[uint32]struct{}{uid: {}}}
+	for _, u := range users {
+		file.rows.users[u] = struct{}{}
+	}
+	f.ready[file] = struct{}{}
+	return file
+}
+
+// Tables stay within their number: those of files that nobody maps make room; what finds none is refused,
+// and asked for again when there is some.
+func TestRowsTablesBounded(t *testing.T) {
+	f := newRowsFake(t, nil)
+	_, cmd := f.start("sleep")
+	f.opts.MaxTables = 1
+	other := f.addRows(0, 10)
+	f.ask(cmd.Process.Pid)
+	n := f.buildAll()
+	require.Greater(t, n, 1, "a program and its libraries")
+	require.Zero(t, f.Stats().Built, "the only table is in use")
+	require.EqualValues(t, n, f.Stats().Refused)
+	f.ask(cmd.Process.Pid)
+	require.Zero(t, f.buildAll(), "nothing has been released")
+
+	f.remove(other)
+	f.ask(cmd.Process.Pid)
+	require.Equal(t, n, f.buildAll(), "they are tried again")
+	require.EqualValues(t, 1, f.Stats().Built)
+	require.EqualValues(t, 2*n-1, f.Stats().Refused)
+	require.Len(t, f.rec.tables, 1)
+
+	f.opts.MaxTables = n
+	idle := make([]*File, n-1)
+	for i := range idle {
+		idle[i] = f.addRows(0, 10)
+		idle[i].Use(-1)
+		f.idle(f.clock.Add(1))
+	}
+	f.released++
+	for left := range idle {
+		require.Len(t, f.rec.tables, n)
+		f.ask(cmd.Process.Pid)
+		require.True(t, f.Build())
+		require.NotContains(t, f.ready, idle[left], "it made room")
+		require.Subset(t, slices.Collect(maps.Keys(f.ready)), idle[left+1:], "the longest idle first")
+	}
+	require.EqualValues(t, n, f.Stats().Built)
+	require.Len(t, f.rec.tables, n)
+}
+
+// No table at all is a bound, too; without one it is that of the kernel's list.
+func TestRowsNoTables(t *testing.T) {
+	require.Equal(t, record.MaxUnwindTables, NewRows(RowsOptions{}).opts.MaxTables)
+	f := newRowsFake(t, nil)
+	f.opts.MaxTables = -1
+	require.False(t, f.roomFor(1, 0))
+}
+
+// A user with many tables makes room for one with few, as with bytes; files that share a table have a
+// part of it each.
+func TestTablesOfUsersShareRoom(t *testing.T) {
+	f := newRowsFake(t, nil)
+	f.opts.MaxTables = 3
+	const flooder, other = 1, 2
+	copies := []*File{f.addRows(flooder, 1)}
+	for range 2 {
+		file := &File{}
+		file.users.Add(1)
+		file.rows = copies[0].rows
+		_, ok := f.share([sha256.Size]byte{byte(file.rows.ID)})
+		require.True(t, ok)
+		f.ready[file] = struct{}{}
+		copies = append(copies, file)
+	}
+	f.addRows(flooder, 20)
+	f.addRows(flooder, 50)
+	require.False(t, f.roomFor(1, flooder), "his own room")
+	require.True(t, f.roomFor(1, other))
+	require.Subset(t, slices.Collect(maps.Keys(f.ready)), copies, "fewer that are not shared")
+	require.Len(t, f.ready, 4)
+	require.Len(t, f.rec.tables, 2, "it was removed from the kernel")
+	require.EqualValues(t, 1, f.Stats().Refused)
+	f.addRows(other, 1)
+	require.False(t, f.roomFor(1, other), "the flooder would have one and he two")
+	require.Len(t, f.ready, 5)
+	f.opts.MaxTables = 2
+	require.False(t, f.roomFor(1, flooder))
+	require.Len(t, f.ready, 5)
 }
 
 // Those rows go first that nobody has needed for the longest time.

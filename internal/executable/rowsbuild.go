@@ -148,12 +148,12 @@ func (r *Rows) add(t *record.UnwindTable) (record.TableID, error) {
 	}
 }
 
-// roomFor makes room for rows that a user wants: by removing those that no process needs, the
+// roomFor makes room for a table of rows that a user wants: by removing those that no process needs, the
 // longest idle first, and then those of a user who has more.
 func (r *Rows) roomFor(bytes int, uid uint32) bool {
 	for {
 		r.mu.Lock()
-		if r.bytes+bytes <= r.opts.MaxBytes {
+		if r.bytes+bytes <= r.opts.MaxBytes && len(r.tables) < r.opts.MaxTables {
 			r.mu.Unlock()
 			return true
 		}

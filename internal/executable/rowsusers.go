@@ -66,15 +66,32 @@ func (r *Rows) unstick(uid uint32) {
 	r.Wake()
 }
 
+// tableUnit is what a table counts for where tables are short: files that share one have a part of it
+// each, up to 16 of them an exact one.
+const tableUnit = 720720
+
+// lack says what there is too little of for one more table, bytes or else tables: how much is missing,
+// what the table needs, and what a file has of it. Rows.mu is held.
+func (r *Rows) lack(bytes int) (missing, needs int, size func(*File) int) {
+	if missing = r.bytes + bytes - r.opts.MaxBytes; missing > 0 {
+		return missing, bytes, func(f *File) int { return r.tables[f.rows.ID].bytes / r.tables[f.rows.ID].files }
+	}
+	missing = (len(r.tables) + 1 - r.opts.MaxTables) * tableUnit
+	return missing, tableUnit, func(f *File) int {
+		files := r.tables[f.rows.ID].files
+		return (tableUnit + files - 1) / files // all of them together have no less than the table
+	}
+}
+
 // surplus are files whose rows make room for some that a user wants: of the users who have more
 // than he would have then, from who has most, what fewest users share, the largest first. It is
 // empty if that is not enough.
 func (r *Rows) surplus(bytes int, uid uint32) (files []*File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	missing, needs, size := r.lack(bytes)
 	held := map[uint32]int{uid: 0}
 	of := map[uint32][]*File{}
-	size := func(f *File) int { return r.tables[f.rows.ID].bytes / r.tables[f.rows.ID].files }
 	for f := range r.ready {
 		held[f.rows.uid] += size(f)
 		of[f.rows.uid] = append(of[f.rows.uid], f)
@@ -84,9 +101,9 @@ func (r *Rows) surplus(bytes int, uid uint32) (files []*File) {
 			return cmp.Or(cmp.Compare(len(f.rows.users), len(g.rows.users)), -cmp.Compare(size(f), size(g)))
 		})
 	}
-	for missing := r.bytes + bytes - r.opts.MaxBytes; missing > 0; {
+	for missing > 0 {
 		most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b uint32) int { return cmp.Compare(held[a], held[b]) })
-		if most == uid || held[most] <= held[uid]+bytes {
+		if most == uid || held[most] <= held[uid]+needs {
 			return nil
 		}
 		f := of[most][0]

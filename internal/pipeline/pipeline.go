@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ type Pipeline struct {
 	output    *output
 	counts    *counts
 	budgets   budgets
+
+	descriptors descriptors
 
 	stopTable context.CancelFunc // nil: not started
 	drained   sync.WaitGroup
@@ -125,11 +128,15 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		counts:    &counts{},
 		budgets:   newBudgets(&o.Limits),
 	}
+	if p.descriptors, err = newDescriptors(on); err != nil {
+		return nil, errors.Join(err, sampler.Close())
+	}
+	p.descriptors.warn(&o)
 	alarm, err := wakeup.NewAlarm()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read processes in time: %w", err), sampler.Close())
 	}
-	p.table = p.newTable(selection, fs, alarm)
+	p.table = process.NewTable(p.tableOptions(selection, fs, alarm))
 	p.output = newOutput(&p.options, p.counts, p.table, fs, p.budgets)
 	p.open(profile.KindCPU, sampler, &cpuReader{sampler: sampler})
 	p.notices = newNotices(&p.options, matches)
@@ -203,7 +210,7 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 	}
 }
 
-func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *wakeup.Alarm) *process.Table {
+func (p *Pipeline) tableOptions(selection *process.Selection, fs procfs.FS, alarm *wakeup.Alarm) process.Options {
 	o, to := &p.options, p.publisher
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
@@ -217,6 +224,8 @@ func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *w
 		SamplesRead:      p.samplesRead,
 		SamplePeriod:     o.period(),
 		MaxRowBytes:      o.Unwind.MaxBytes,
+		MaxRowTables:     cmp.Or(p.descriptors.tables, -1), // 0 would be the default
+		MaxDescriptors:   cmp.Or(p.descriptors.files, -1),
 		FS:               fs,
 		Selection:        selection,
 		Publisher:        to,
@@ -230,7 +239,7 @@ func (p *Pipeline) newTable(selection *process.Selection, fs procfs.FS, alarm *w
 	if to.sampler.CanNameFiles() {
 		options.NameFile = to.sampler.NameFile
 	}
-	return process.NewTable(options)
+	return options
 }
 
 // Start attaches everything and returns quickly; what goes on afterwards does so on

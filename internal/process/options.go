@@ -60,6 +60,9 @@ type Options struct {
 	MaxDescriptors int
 	// MaxRowBytes of unwind rows are kept loaded.
 	MaxRowBytes int
+	// MaxRowTables of unwind rows are kept loaded: each holds a descriptor. Negative: none; so too
+	// of MaxDescriptors.
+	MaxRowTables int
 	// RescanInterval is the time in which each process that is sampled is looked at anew, in
 	// case events were lost.
 	RescanInterval time.Duration
@@ -99,9 +102,10 @@ type Alarm interface {
 const maxEnvironmentBytes = 64 << 10
 
 const (
-	defaultMaxProcesses   = 32 << 10
-	defaultMaxFiles       = 4 << 10
-	defaultMaxDescriptors = 256
+	defaultMaxProcesses = 32 << 10
+	defaultMaxFiles     = 4 << 10
+	// DefaultMaxDescriptors stands for Options.MaxDescriptors.
+	DefaultMaxDescriptors = 256
 	defaultMaxRowBytes    = 64 << 20
 	defaultRescanInterval = 30 * time.Second
 	defaultWorkers        = 2
@@ -117,8 +121,9 @@ func (o *Options) setDefaults() {
 	}{
 		{&o.MaxProcesses, defaultMaxProcesses},
 		{&o.MaxFiles, defaultMaxFiles},
-		{&o.MaxDescriptors, defaultMaxDescriptors},
+		{&o.MaxDescriptors, DefaultMaxDescriptors},
 		{&o.MaxRowBytes, defaultMaxRowBytes},
+		{&o.MaxRowTables, record.MaxUnwindTables},
 		{&o.Workers, defaultWorkers},
 	} {
 		if *d.v == 0 {

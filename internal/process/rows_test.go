@@ -92,13 +92,13 @@ type rowsFake struct {
 	rec *rowsRecorder
 }
 
-func newRowsFake(t *testing.T, maxBytes int) *rowsFake {
+func newRowsFake(t *testing.T, maxBytes int, change ...func(*Options)) *rowsFake {
 	rec := &rowsRecorder{tables: map[record.TableID]*record.UnwindTable{}, mappings: map[record.ProcessID][]record.UnwindMapping{}}
-	f := newFake(t, func(o *Options) {
+	f := newFake(t, append(change, func(o *Options) {
 		o.FS = procfs.FS{Root: "/proc"}
 		o.Unwinder = rec
 		o.MaxRowBytes = maxBytes
-	})
+	})...)
 	return &rowsFake{f, rec}
 }
 
@@ -185,6 +185,20 @@ func TestRowsOfSampled(t *testing.T) {
 	f.HandleEvent(record.Event{Kind: record.EventExit, Process: other, PID: otherCmd.Process.Pid})
 	f.takeBack()
 	require.NotContains(t, f.rec.mappings, other)
+}
+
+// Tables of rows are as many as the options say.
+func TestRowTablesBounded(t *testing.T) {
+	f := newRowsFake(t, 64<<20)
+	require.Equal(t, record.MaxUnwindTables, f.opts.MaxRowTables)
+	f = newRowsFake(t, 64<<20, func(o *Options) { o.MaxRowTables = 1 })
+	id, cmd := f.start()
+	f.Lookup(id, cmd.Process.Pid, nil)
+	f.work()
+	n := f.build(100)
+	require.Greater(t, n, 1)
+	require.Len(t, f.rec.tables, 1)
+	require.EqualValues(t, n-1, f.Stats().RowsRefused)
 }
 
 // What was said of a process's mappings is taken back though nothing was said of its

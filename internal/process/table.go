@@ -85,7 +85,7 @@ func NewTable(opts Options) *Table {
 	t.jobs.maxOwing = max(opts.Workers-1, 1)
 	t.programs = newKnownPrograms(t)
 	t.rows = executable.NewRows(executable.RowsOptions{
-		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, Memory: opts.Memory, CPU: opts.CPU,
+		Tables: opts.Unwinder, MaxBytes: opts.MaxRowBytes, MaxTables: opts.MaxRowTables, Memory: opts.Memory, CPU: opts.CPU,
 		Now: opts.Now, Logger: opts.Logger, Changed: t.rowsChanged,
 	})
 	t.overflow.info.Store(&Info{})
