@@ -19,7 +19,7 @@ import (
 )
 
 // reloadLife is how long libraries stay that take each other's place. reloadWrong bounds the share of samples
-// with the name of another one's function: 0.01 where looks at the process follow in time, 0.07 was seen
+// with the name of another one's function: 0 where looks at the process follow in time, 0.07 was seen
 // at six busy threads for each CPU, 0.46 if all of a batch were held against what is mapped in its end.
 const (
 	reloadLife  = 250 * time.Millisecond
