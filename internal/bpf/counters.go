@@ -40,7 +40,8 @@ type Counters struct {
 	// What follows is not part of the sum.
 
 	// MissedTicks of the sampling clock were due and made no hit, up to the last UpdateCPUs but one, or to
-	// Stop. Of each time that a CPU is sampled one is not counted: it may have been under way.
+	// Stop. Each time sampling of a CPU begins anew, the first one that is missed
+	// afterwards is not counted: it may be under way.
 	MissedTicks uint64
 	// ReturnsLost are returns of submitted samples that found no room.
 	ReturnsLost uint64

@@ -281,7 +281,7 @@ func copyRing(dst, ring []byte, at uint64) {
 }
 
 // ReadMappingEvents waits for new executable mappings and calls visit with the processes that
-// have some, once for a run of mappings, with the time of the last. It returns ErrClosed after
+// have some, once for a run of mappings, with the time of the last, and of the first one of a file. It returns ErrClosed after
 // Close. It may be called once; visit must not block, call the Sampler or keep the events.
 func (s *Sampler) ReadMappingEvents(visit func([]record.Event)) error { return s.sideband.run(visit) }
 
@@ -386,7 +386,7 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool
 				return
 			case r.kind != perfRecordMmap2:
 				return
-			case len(events) == 0 || events[len(events)-1].PID != int(r.pid):
+			case len(events) == 0 || events[len(events)-1].PID != int(r.pid) || r.file && apart(&events[len(events)-1], r.timeNs):
 				events = append(events, record.Event{Kind: record.EventMapping, PID: int(r.pid)})
 			}
 			ev := &events[len(events)-1]
@@ -398,6 +398,15 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool
 		crowded = crowded || drained > ring.size()/crowdedShare
 	}
 	return events, crowded
+}
+
+// maxFilesApart is how far the mappings of files are apart that one event tells of: between others, the process
+// may be looked at.
+const maxFilesApart = 10 * time.Millisecond
+
+// apart reports whether a file was mapped too long after the first one that an event tells of.
+func apart(ev *record.Event, ns uint64) bool {
+	return ev.FileNs != 0 && ns > ev.FileNs+uint64(maxFilesApart)
 }
 
 func (sb *sideband) close() error {

@@ -116,13 +116,22 @@ func measureMappingFileTimes(t *testing.T, bounds *testutil.Bounds) {
 	before := monotonicNs(t)
 	mapFile()
 	after := monotonicNs(t)
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(maxFilesApart / 2)
 	mapFile()
 	mapCode(t)
 	got := told()
 	const skew = uint64(time.Millisecond) // of the clocks
 	require.GreaterOrEqual(t, got+skew, before)
 	require.LessOrEqual(t, got, after+skew)
+}
+
+// What is mapped so much later than what an event tells of that a look may be in between is told by one of its own.
+func TestMappingsApart(t *testing.T) {
+	ev := &record.Event{}
+	require.False(t, apart(ev, 1e18), "no file yet")
+	ev.FileNs = 1e9
+	require.False(t, apart(ev, 1e9+uint64(maxFilesApart)))
+	require.True(t, apart(ev, 1e9+uint64(maxFilesApart)+1))
 }
 
 // A ring takes no more than the kernel lets anybody have on each CPU, whatever a page is, and is a power of two.

@@ -36,15 +36,14 @@ func (d *descriptors) keep(f *File, open *os.File) error {
 	if d.max <= 0 {
 		return nil
 	}
-	fd, err := duplicate(int(open.Fd()))
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byFile[f] != nil || d.closer.waiting() >= d.max {
-		d.closer.close(fd)
 		return nil
+	}
+	fd, err := duplicate(int(open.Fd()))
+	if err != nil {
+		return err
 	}
 	d.byFile[f] = d.order.PushFront(&descriptor{f, fd})
 	for d.order.Len() > d.max {

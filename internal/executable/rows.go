@@ -69,7 +69,7 @@ type fileRows struct {
 // Tables gives the sampling programs unwind rows. Calls come from several goroutines.
 type Tables interface {
 	// AddUnwindTable loads the rows of a file. It keeps nothing of t, whose memory is given back.
-	// An error that is unix.ENOMEM or unix.ENOSPC says that there is no room as things are.
+	// An error that is unix.ENOMEM, unix.ENOSPC, unix.EMFILE or unix.ENFILE says that there is no room as things are.
 	AddUnwindTable(t *record.UnwindTable) (record.TableID, error)
 	// RemoveUnwindTable gives their memory back.
 	RemoveUnwindTable(id record.TableID) error

@@ -41,6 +41,14 @@ type image struct {
 	dev, inode uint64
 }
 
+// imageKey tells images apart, also when what is known of their files has been read anew.
+type imageKey struct {
+	id   procfs.FileID
+	bias uint64
+}
+
+func (im *image) key() imageKey { return imageKey{im.file.ID(), im.bias} }
+
 // imagesOf returns the places of files that may have label sources.
 func imagesOf(mappings []executable.Mapping) []image {
 	var images []image
@@ -77,8 +85,8 @@ type Process struct {
 // what it has seen before. A copy of it is a state to come back to.
 type Resolver struct {
 	seen map[sourceKey]located
-	// images of the last look, in the order of their sources.
-	images []image
+	// order is that of the images that were looked at last, and of their sources.
+	order []imageKey
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
 }
@@ -95,7 +103,7 @@ type located struct {
 }
 
 // Bytes are held for each source of a process.
-const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(located{})) + budget.MapEntryBytes
+const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+unsafe.Sizeof(located{})+unsafe.Sizeof(imageKey{})) + budget.MapEntryBytes
 
 // Certain reports whether the sources that were found last follow from the program's file
 // alone.
@@ -106,7 +114,7 @@ func (r *Resolver) Certain() bool { return r.certain }
 func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses []Status, retry bool) {
 	images := imagesOf(p.Mappings)
 	if len(images) == 0 {
-		r.images = nil
+		r.order = nil
 		return nil, nil, false
 	}
 	env := &environment{
@@ -128,9 +136,12 @@ type environment struct {
 func (r *Resolver) resolve(images []image, env *environment) (sources []record.LabelSource, statuses []Status, retry bool) {
 	next := map[sourceKey]located{}
 	r.certain = true
-	r.images = inOrder(images, r.images, env.Program)
-	for i := range r.images {
-		im := &r.images[i]
+	ordered := inOrder(images, r.order, env.Program)
+	ordered = ordered[:min(len(ordered), maxStatuses)] // each has one at least
+	r.order = make([]imageKey, len(ordered))
+	for i := range ordered {
+		im := &ordered[i]
+		r.order[i] = im.key()
 		plans := im.file.Facts().Plans
 		for j := range plans {
 			if len(statuses) == maxStatuses {
@@ -164,28 +175,28 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 // key the first one wins, and what comes after record.MaxLabelSources is not read. So the program comes first, and then
 // what was there before: a library that is loaded later must not take the place of a source that is read. Of what is
 // new, the loader has most often put what it has loaded first at the highest address.
-func inOrder(images, before []image, program procfs.FileID) []image {
+func inOrder(images []image, before []imageKey, program procfs.FileID) []image {
 	ordered := make([]image, 0, len(images))
-	left := make(map[image]bool, len(images))
+	left := make(map[imageKey]image, len(images))
 	for _, im := range images {
-		left[im] = true
+		left[im.key()] = im
 	}
-	add := func(im image) {
-		if left[im] {
+	add := func(key imageKey) {
+		if im, ok := left[key]; ok {
 			ordered = append(ordered, im)
-			delete(left, im)
+			delete(left, key)
 		}
 	}
 	for _, im := range images {
-		if im.file.ID() == program {
-			add(im)
+		if key := im.key(); key.id == program {
+			add(key)
 		}
 	}
-	for _, im := range before {
-		add(im)
+	for _, key := range before {
+		add(key)
 	}
 	for _, im := range slices.Backward(images) {
-		add(im)
+		add(im.key())
 	}
 	return ordered
 }

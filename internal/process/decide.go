@@ -112,17 +112,20 @@ func sameOwner(a, b *Info) bool {
 }
 
 // reduce leaves out of what was read of a process what takes the most memory, when there
-// is little left (short): mappings, and so unwind rows and names, and the resource that it has
+// is little left (short): first mappings that are gone; then mappings, and so unwind rows and names, and the resource that it has
 // published. Who it is and where its labels are stays. It is looked at again as any
 // process is, and has all again when there is room.
 func (l *look) reduce(short bool) {
-	info := &l.info
-	if !short || l.read.extent != extentReduced && info.bytes() <= l.read.info.bytes() {
+	info, before := &l.info, l.read.info
+	if short {
+		info.past = nil
+	}
+	if !short || l.read.extent != extentReduced && info.bytes()-info.pastBytes() <= before.bytes()-before.pastBytes() {
 		l.read.extent = extentWhole
 		return
 	}
 	l.read.extent = extentReduced
-	info.Mappings, info.past, info.CommandLine, info.Environment = nil, nil, nil, nil
+	info.Mappings, info.CommandLine, info.Environment = nil, nil, nil
 	if l.read.context.reduce() {
 		info.setContext(&l.read.context)
 	}

@@ -13,8 +13,8 @@ import (
 // library, and another one may have come to its place. So the life of a process is divided into
 // epochs: one begins with each mapping of a file that no look has seen yet, and a sample belongs
 // to the one in which it was taken. The next look tells whether a file did come to another's place:
-// from then on each mapping says in which epochs it was there. What is gone is kept until no batch
-// has samples of it.
+// from then on each mapping says in which epochs it was there. What is gone is kept for as long
+// as batches have samples of it, if they are handed over in time.
 
 const (
 	// maxEpochs of a process are told apart by time. A sample is read a few hundred milliseconds after
@@ -167,6 +167,15 @@ type succession struct {
 	cut      bool               // not all of these are kept
 }
 
+// left notes a mapping that has gone. Its path is its file's: another one would be held for it alone.
+func (s *succession) left(i *Info, m executable.Mapping, last uint32, interval uint64) {
+	m.Path = m.File.Path()
+	i.past = append(i.past, pastMapping{Mapping: m, last: last, interval: interval})
+	if !slices.Contains(s.gone, m.File) && len(s.gone) < maxPastMappings {
+		s.gone = append(s.gone, m.File)
+	}
+}
+
 // follow tells in which epochs mappings that were just read were there, by what was read before. What has
 // come to another's place since is there from a given epoch on.
 func (i *Info) follow(before *Info, epoch uint32, interval uint64) (s succession) {
@@ -187,8 +196,7 @@ func (i *Info) follow(before *Info, epoch uint32, interval uint64) (s succession
 	for j := range before.Mappings {
 		m := &before.Mappings[j]
 		if last, left := i.left(m, epoch); left && m.File != nil {
-			i.past = append(i.past, pastMapping{Mapping: *m, last: last, interval: interval})
-			s.gone = append(s.gone, m.File)
+			s.left(i, *m, last, interval)
 		}
 	}
 	if n := len(i.past) - maxPastMappings; n > 0 {

@@ -260,6 +260,46 @@ func TestEpochsAreBounded(t *testing.T) {
 	require.EqualValues(t, maxEpochs, p.EpochAt(0))
 }
 
+// Of what is gone no name is held but the file's, and a file once.
+func TestPastHoldsLittle(t *testing.T) {
+	a := mapping(0x1000, 0x2000, 1)
+	b := a
+	b.Start, b.Limit, b.Offset, b.Path = 0x3000, 0x4000, 0x2000, "another link"
+	info, s := lookAgain(&Info{Mappings: []executable.Mapping{a, b}}, 1, 0)
+	require.Equal(t, []*executable.File{a.File}, s.gone)
+	require.Equal(t, "1", at(info, 0, 0x3000))
+}
+
+// Where memory is short, what is gone is the first to go, and no reason for more to go.
+func TestPastGoesFirst(t *testing.T) {
+	before := &Info{Mappings: []executable.Mapping{mapping(0x1000, 0x2000, 1)}}
+	info, _ := lookAgain(before, 1, 0, mapping(0x1000, 0x2000, 2))
+	l := &look{wanted: true, info: *info}
+	l.read.info = before
+	l.reduce(true)
+	require.Empty(t, l.info.past)
+	require.Len(t, l.info.Mappings, 1)
+	require.Equal(t, extentWhole, l.read.extent)
+}
+
+// A look of which nothing is shown has not seen what was mapped.
+func TestEpochOfLookInVain(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(exists(image1))
+	f.work()
+	p := f.process(image1)
+	p.epochs.Store((*epochs)(nil).next(1, true))
+	l := &look{wanted: true, full: true, tid: 77, read: p.worker().read, succession: succession{replaced: true}, epoch: 2}
+	_, err := f.conclude(p, workLoad, l)
+	require.ErrorIs(t, err, errOtherThread)
+	require.EqualValues(t, 1, p.comingEpoch())
+	l.tid = 42
+	_, err = f.conclude(p, workLoad, l)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, p.epochs.Load().last)
+}
+
 // What memory is short for, or nobody wants, has no past.
 func TestPastIsLeftOut(t *testing.T) {
 	info := &Info{Mappings: []executable.Mapping{mapping(0x1000, 0x2000, 1)}, past: []pastMapping{{}}}

@@ -84,6 +84,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	case errors.Is(err, procfs.ErrNoProcess), errors.Is(err, errReplaced):
 		t.notePassing(p)
 		return
+	case errors.Is(err, errOtherThread):
 	case err != nil:
 		t.counts.loadErrors.Add(1)
 		t.log.Debug("Reading a process.", zap.Int("pid", p.pid), zap.Error(err))
@@ -149,11 +150,6 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if l.replaced {
-		t.mu.Lock()
-		p.beginEpoch(sub.epoch, l.beganNs)
-		t.mu.Unlock()
-	}
 	return t.conclude(p, w, l)
 }
 
@@ -167,7 +163,7 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 		case err != nil:
 			return false, err
 		case now != l.tid:
-			return true, nil
+			return true, errOtherThread
 		default:
 			l.startStack = stat.StartStack
 		}
@@ -257,6 +253,9 @@ func (t *Table) commit(p *Process, info *Info, l *look) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.worker().read.info = info
+	if l.replaced {
+		p.beginEpoch(l.epoch, l.beganNs)
+	}
 	if p.tooLate(&r) {
 		t.counts.discarded.Add(1)
 		return
@@ -266,6 +265,9 @@ func (t *Table) commit(p *Process, info *Info, l *look) {
 	}
 	if p.previous.info == nil || p.current.endNs+uint64(execDuration) <= r.endNs {
 		p.previous = p.current // what was read just before may be another image's as well
+	}
+	if l.cut {
+		t.counts.mappingsCut.Add(1)
 	}
 	t.keepFiles(l.gone)
 	p.setCurrent(r)

@@ -21,6 +21,10 @@ import (
 // errReplaced says that a PID belongs to another process by now.
 var errReplaced = errors.New("PID belongs to another process")
 
+// errOtherThread says that the thread that was read has ended, and others of the process have not: it is
+// read again.
+var errOtherThread = errors.New("the thread that was read has ended")
+
 // errEnding says that a process is exiting and has no memory any more, so that what is
 // known of it stays as it is. The event of its exit is still to come.
 var errEnding = fmt.Errorf("%w: it is exiting and has no memory any more", procfs.ErrNoProcess)
@@ -108,6 +112,7 @@ type look struct {
 	// changed: the mappings; newContext: the process context.
 	changed, newContext bool
 	succession
+	epoch uint32 // in which they have, if some came to the place of others
 	// loading and updating: a library is being loaded, a context written. There may be more
 	// to find soon.
 	loading, updating bool
@@ -201,10 +206,8 @@ func (r *reader) follow(l *look, sub *subject) {
 	if before == nil || !l.changed && !l.full && len(before.past) == 0 {
 		return
 	}
+	l.epoch = sub.epoch
 	l.succession = l.info.follow(before, sub.epoch, sub.interval)
-	if l.cut {
-		r.counts.mappingsCut.Add(1)
-	}
 }
 
 // explain logs, once for each file and kind of labels, why there are none. A program that is

@@ -42,7 +42,7 @@ func (i *Info) bytes() int {
 		sum += 16 + len(arg)
 	}
 	sum += mappingBytes * len(i.Mappings)
-	sum += int(unsafe.Sizeof(pastMapping{}))*len(i.past) + 4*len(i.epochs)
+	sum += i.pastBytes()
 	for j := range i.Mappings {
 		if m := &i.Mappings[j]; m.File == nil || m.Path != m.File.Path() {
 			sum += len(m.Path)
@@ -52,6 +52,14 @@ func (i *Info) bytes() int {
 		sum += labelsource.Bytes + len(i.Sources[j].Err)
 	}
 	return sum + 8*i.keysSeen + i.keysTakenBack + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
+}
+
+// pastBytes are those of what is gone, in bytes.
+func (i *Info) pastBytes() int {
+	if i == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(pastMapping{}))*len(i.past) + 4*len(i.epochs)
 }
 
 // account tells what a process takes now. The table is locked.

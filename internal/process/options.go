@@ -60,8 +60,8 @@ type Options struct {
 	MaxDescriptors int
 	// MaxRowBytes of unwind rows are kept loaded.
 	MaxRowBytes int
-	// MaxRowTables of unwind rows are kept loaded: each holds a descriptor. Negative: none; so too
-	// of MaxDescriptors.
+	// MaxRowTables of unwind rows are kept loaded: each holds a descriptor. Negative: none. That
+	// holds for MaxDescriptors, too.
 	MaxRowTables int
 	// RescanInterval is the time in which each process that is sampled is looked at anew, in
 	// case events were lost.
@@ -104,7 +104,7 @@ const maxEnvironmentBytes = 64 << 10
 const (
 	defaultMaxProcesses = 32 << 10
 	defaultMaxFiles     = 4 << 10
-	// DefaultMaxDescriptors stands for Options.MaxDescriptors.
+	// DefaultMaxDescriptors is Options.MaxDescriptors where that is 0.
 	DefaultMaxDescriptors = 256
 	defaultMaxRowBytes    = 64 << 20
 	defaultRescanInterval = 30 * time.Second
