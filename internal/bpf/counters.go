@@ -39,10 +39,6 @@ type Counters struct {
 
 	// What follows is not part of the sum.
 
-	// MissedTicks of the sampling clock were due and made no hit, up to the last UpdateCPUs but one, or to
-	// Stop. Each time sampling of a CPU begins anew, the first one that is missed
-	// afterwards is not counted: it may be under way.
-	MissedTicks uint64
 	// ReturnsLost are returns of submitted samples that found no room.
 	ReturnsLost uint64
 	// EventsDropped are process events that found no room.
@@ -55,11 +51,7 @@ type Counters struct {
 }
 
 // Counters reads the current values.
-func (s *Sampler) Counters() (Counters, error) {
-	c, err := s.readCounters(s.objs.Counts)
-	c.MissedTicks = s.missed.Load()
-	return c, err
-}
+func (s *Sampler) Counters() (Counters, error) { return s.readCounters(s.objs.Counts) }
 
 func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 	sum, err := s.sumCounters(counts)
@@ -90,9 +82,9 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 
 // sumCounters adds up the counters of an object over all CPUs.
 func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error) {
-	perCPU, err := s.perCPU(counts)
-	if err != nil {
-		return sum, err
+	perCPU := make([]profilerCounters, s.cpus.Possible)
+	if err := counts.Lookup(uint32(0), perCPU); err != nil {
+		return sum, fmt.Errorf("read counters: %w", err)
 	}
 	for i := range perCPU {
 		for c, v := range perCPU[i].Value {
@@ -100,13 +92,4 @@ func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error
 		}
 	}
 	return sum, nil
-}
-
-// perCPU reads the counters of an object by CPU.
-func (s *Sampler) perCPU(counts *ebpf.Map) ([]profilerCounters, error) {
-	perCPU := make([]profilerCounters, s.cpus.Possible)
-	if err := counts.Lookup(uint32(0), perCPU); err != nil {
-		return nil, fmt.Errorf("read counters: %w", err)
-	}
-	return perCPU, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -56,14 +55,10 @@ type Sampler struct {
 	types       *btf.Cache // of the kernel, for what is loaded before Start; then nil
 	contextHook contextHook
 	clocks      map[int]*clock // by CPU; nil before Start and after Stop
-	// missedBefore are ticks that clocks have missed which are closed.
-	missedBefore uint64
-	online       onlineCPUs
-	lifecycle    []link.Link
-	sideband     *sideband
-	closed       bool
-
-	missed atomic.Uint64 // ticks, by all clocks; read without waiting
+	online      onlineCPUs
+	lifecycle   []link.Link
+	sideband    *sideband
+	closed      bool
 }
 
 // New loads the programs into the kernel. Nothing is sampled before Start. An
@@ -256,7 +251,10 @@ func (s *Sampler) Stop() error {
 }
 
 func (s *Sampler) stop() error {
-	errs := []error{s.closeClocks()}
+	var errs []error
+	for _, c := range s.clocks {
+		errs = append(errs, c.close())
+	}
 	s.clocks = nil
 	for _, l := range s.lifecycle {
 		errs = append(errs, l.Close())

@@ -38,14 +38,11 @@ func useCPU(t *testing.T, long time.Duration) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for end := threadTime(t) + long; threadTime(t) < end; {
+	used := func() int64 {
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
+		return now.Nano()
 	}
-}
-
-// threadTime is the CPU time that the calling thread has used.
-func threadTime(t *testing.T) time.Duration {
-	t.Helper()
-	var now unix.Timespec
-	require.NoError(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
-	return time.Duration(now.Nano())
+	for end := used() + int64(long); used() < end; {
+	}
 }

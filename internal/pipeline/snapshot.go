@@ -70,7 +70,6 @@ type StreamSnapshot struct {
 
 	UserDropped [NumUserDropReasons]ByUser
 	RingBytes   int64 // unread
-	MissedTicks int64 // of the timers, which made no hits
 	Metered     int64 // samples in the metrics
 }
 

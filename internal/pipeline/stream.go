@@ -136,7 +136,7 @@ func (s *stream) snapshot() (StreamSnapshot, bpf.Counters) {
 	} {
 		to.Dropped[reason] += int64(n)
 	}
-	to.Hits, to.MissedTicks = int64(c.Hits), int64(c.MissedTicks)
+	to.Hits = int64(c.Hits)
 	return to, c
 }
 

@@ -103,9 +103,6 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 			t.observeStream(o, &s, of)
 		}
 	}
-	if cpu := s.CPU(); cpu.Enabled {
-		o.ObserveInt64(b.ReceiverCustomLabelsMissedTicks, cpu.MissedTicks, a.receiver)
-	}
 	if s.Metering.Enabled {
 		t.observeMetering(o, &s)
 	}

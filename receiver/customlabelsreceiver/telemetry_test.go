@@ -80,7 +80,6 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.LabelSourceProcesses = 4
 		cpu.RingBytes = 4096
 		s.DroppedProcessEvents = 1
-		cpu.MissedTicks = 13
 		s.ProcessLoadErrors[pipeline.LoadErrorFile] = 6
 		s.UnwindTables, s.UnwindBytes = 2, 8192
 		s.SymbolProblems[pipeline.SymbolTimedOut] = 3
@@ -132,8 +131,6 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(4096, ra, cpu), point(0, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedProcessEvents(t, tt,
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
-	metadatatest.AssertEqualReceiverCustomLabelsMissedTicks(t, tt,
-		[]metricdata.DataPoint[int64]{point(13, ra), point(0, rb)}, opt)
 	var loadErrors []metricdata.DataPoint[int64]
 	for _, reason := range []string{"process_failed", "file_failed", "no_place", "mappings_cut", "not_published"} {
 		n := map[string]int64{"file_failed": 6}[reason]
@@ -231,8 +228,6 @@ func TestTelemetryOffCPU(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(pending, ra, off)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsRingBufferUsed(t, tt, []metricdata.DataPoint[int64]{point(64, ra, off)}, opt)
-	_, err = tt.GetMetric("otelcol_receiver_custom_labels_missed_ticks")
-	require.Error(t, err, "there are no ticks")
 	require.NoError(t, a.close())
 }
 

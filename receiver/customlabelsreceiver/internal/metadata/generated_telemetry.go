@@ -48,7 +48,6 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsMetricOverflow          metric.Int64ObservableCounter
 	ReceiverCustomLabelsMetricSamples           metric.Int64ObservableCounter
 	ReceiverCustomLabelsMetricSeries            metric.Int64ObservableGauge
-	ReceiverCustomLabelsMissedTicks             metric.Int64ObservableCounter
 	ReceiverCustomLabelsOverflowSamples         metric.Int64ObservableCounter
 	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
 	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
@@ -372,21 +371,6 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMetricSeriesCallbac
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMetricSeries, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsMetricSeries)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverCustomLabelsMissedTicksCallback sets callback for observable ReceiverCustomLabelsMissedTicks metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsMissedTicksCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsMissedTicks, obs: o})
-		return nil
-	}, builder.ReceiverCustomLabelsMissedTicks)
 	if err != nil {
 		return err
 	}
@@ -837,12 +821,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_metric_series",
 		metric.WithDescription("Series of the metrics. [Development]"),
 		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsMissedTicks, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_custom_labels_missed_ticks",
-		metric.WithDescription("Ticks of the sampling clock that were due and made no hit, of all CPUs. [Development]"),
-		metric.WithUnit("{tick}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsOverflowSamples, err = builder.meter.Int64ObservableCounter(
