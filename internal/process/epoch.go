@@ -25,7 +25,8 @@ const (
 	maxPastMappings = 64
 	// pastIntervals is how long they are kept, in calls of Table.EndInterval.
 	pastIntervals = 2
-	// maxPastFiles of all processes can still be opened when they are gone.
+	// maxPastFiles of all processes can still be opened when they are gone. Of more, samples have no names unless
+	// these were read before (Stats.MappingsCut).
 	maxPastFiles = 1024
 	// openEnd is the last epoch of a mapping whose place is empty.
 	openEnd = 1<<32 - 1
@@ -275,7 +276,10 @@ func (t *Table) keepFiles(files []*executable.File) {
 		f.Use(1)
 		t.pastFiles = append(t.pastFiles, pastFile{f, t.interval})
 	}
-	t.forgetFiles(func(n int) bool { return len(t.pastFiles)-n > maxPastFiles })
+	if len(t.pastFiles) > maxPastFiles {
+		t.counts.mappingsCut.Add(1)
+		t.forgetFiles(func(n int) bool { return len(t.pastFiles)-n > maxPastFiles })
+	}
 }
 
 // forgetFiles lets go of the first of pastFiles, as long as one has to go. The table is locked.

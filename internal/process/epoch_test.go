@@ -236,7 +236,10 @@ func TestPastFilesAreBounded(t *testing.T) {
 	for i := range files {
 		files[i] = mapping(0, 1, uint64(i+1)).File
 	}
-	f.keepFiles(files)
+	f.keepFiles(files[:maxPastFiles])
+	require.Zero(t, f.Stats().MappingsCut)
+	f.keepFiles(files[maxPastFiles:])
+	require.EqualValues(t, 1, f.Stats().MappingsCut)
 	require.True(t, files[0].Unused())
 	require.False(t, files[1].Unused())
 	require.Len(t, f.pastFiles, maxPastFiles)
