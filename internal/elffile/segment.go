@@ -65,33 +65,43 @@ func (f *File) LoadBias(start, offset uint64, executable bool) (bias uint64, ok 
 // address, offset its offset in the file, executable whether it may be
 // executed. ok is false when no segment can have made such a mapping, or when
 // several can and disagree, which an executable mapping hardly ever meets.
-//
-// For a segment mapped from its offset rounded down to a page:
-//
-//	start = bias + p_vaddr - (p_offset - offset)
 func LoadBias(machine elf.Machine, segments []Segment, start, offset uint64, executable bool) (bias uint64, ok bool) {
-	page := uint64(4 << 10)
-	if machine == elf.EM_AARCH64 {
-		page = maxPageBytes
-	}
-	for _, s := range segments {
-		if s.Type != elf.PT_LOAD || (s.Flags&elf.PF_X != 0) != executable || s.Filesz == 0 {
-			continue
-		}
-		// A mapping that begins inside of the segment was split off from it
-		// by mprotect or munmap.
-		if inside := offset >= s.Offset && offset-s.Offset < s.Filesz; !inside {
-			if before := s.Offset - offset; offset > s.Offset || before >= page {
-				continue
-			}
-		}
-		b := start - offset + s.Offset - s.Vaddr
+	for b := range LoadBiases(machine, segments, start, offset, executable) {
 		if ok && b != bias {
 			return 0, false
 		}
 		bias, ok = b, true
 	}
 	return bias, ok
+}
+
+// LoadBiases are what LoadBias decides among: one for each segment that can have made the mapping.
+//
+// For a segment mapped from its offset rounded down to a page:
+//
+//	start = bias + p_vaddr - (p_offset - offset)
+func LoadBiases(machine elf.Machine, segments []Segment, start, offset uint64, executable bool) iter.Seq[uint64] {
+	page := uint64(4 << 10)
+	if machine == elf.EM_AARCH64 {
+		page = maxPageBytes
+	}
+	return func(yield func(uint64) bool) {
+		for _, s := range segments {
+			if s.Type != elf.PT_LOAD || (s.Flags&elf.PF_X != 0) != executable || s.Filesz == 0 {
+				continue
+			}
+			// A mapping that begins inside of the segment was split off from it
+			// by mprotect or munmap.
+			if inside := offset >= s.Offset && offset-s.Offset < s.Filesz; !inside {
+				if before := s.Offset - offset; offset > s.Offset || before >= page {
+					continue
+				}
+			}
+			if !yield(start - offset + s.Offset - s.Vaddr) {
+				return
+			}
+		}
+	}
 }
 
 // IsExecutable reports whether the file is a program and not a library. A PIE

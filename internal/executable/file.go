@@ -69,6 +69,17 @@ func (f *File) Facts() *Facts { return &f.facts }
 // Err returns why the file could not be read, for instance as it is no ELF file.
 func (f *File) Err() error { return f.err }
 
+// Plain reports whether the file was read, and is no ELF file: nothing is known of what is in it.
+func (f *File) Plain() bool { return f.err != nil && f.facts.Fault == nil }
+
+// Continues reports whether a file is the one before in a later state, with the same contents as far as
+// is known of them: links, removal and changed attributes give it another time of change, too.
+func (f *File) Continues(before *File) bool {
+	id := before.key
+	id.CtimeNs = f.key.CtimeNs
+	return id == f.key && (f.Plain() && before.Plain() || f.HTLHash() != "" && f.HTLHash() == before.HTLHash())
+}
+
 // FirstTime reports whether it is asked for the first time with this number, which is below
 // 32: what there is to say of a file is said once, however many processes map it.
 func (f *File) FirstTime(number int) bool { return f.said.Or(1<<number)&(1<<number) == 0 }

@@ -67,7 +67,7 @@ func TestHugeFile(t *testing.T) {
 			require.NoError(t, os.Truncate(path, hugeBytes))
 			p, raw := mapped(t, path)
 			c := newCache(t)
-			m, err := c.Map(p.PID, Owner{}, &raw)
+			m, err := c.Map(p.PID, Owner{}, &raw, nil)
 			require.NoError(t, err)
 			f := m.File
 			require.NotEmpty(t, f.HTLHash())

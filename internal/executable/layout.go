@@ -4,6 +4,7 @@ package executable
 
 import (
 	"debug/elf"
+	"iter"
 	"math"
 	"os"
 	"sort"
@@ -32,6 +33,38 @@ func layoutOf(f *elffile.File) Layout {
 // if several do and disagree.
 func (l *Layout) Bias(start, offset uint64) (bias uint64, ok bool) {
 	return elffile.LoadBias(l.Machine, l.Loads, start, offset, true)
+}
+
+// biasAround is Bias by two mappings of the file that may not be executable. Small segments can share a page, so that
+// one mapping alone does not always tell.
+func (l *Layout) biasAround(a, b *procfs.Mapping) (bias uint64, ok bool) {
+	of := func(m *procfs.Mapping) iter.Seq[uint64] {
+		return elffile.LoadBiases(l.Machine, l.Loads, m.Start, m.Offset, m.Perms&procfs.PermExec != 0)
+	}
+	for one := range of(a) {
+		for other := range of(b) {
+			if one != other || ok && one == bias {
+				continue
+			}
+			if ok {
+				return 0, false
+			}
+			bias, ok = one, true
+		}
+	}
+	return bias, ok
+}
+
+// code returns where the file has what is at the virtual addresses [start, limit), which are those of
+// whole pages. ok is false if they are not all code.
+func (l *Layout) code(start, limit uint64) (offset uint64, ok bool) {
+	page := uint64(os.Getpagesize())
+	for _, s := range l.Loads {
+		if s.Flags&elf.PF_X != 0 && start >= s.Vaddr&-page && start < limit && limit <= (s.Vaddr+s.Filesz+page-1)&-page {
+			return s.Offset + start - s.Vaddr, true
+		}
+	}
+	return 0, false
 }
 
 // maxSharedBytes is how much of a file two segments may share where one ends and the next one

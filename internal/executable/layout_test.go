@@ -5,6 +5,7 @@ package executable
 import (
 	"debug/elf"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,53 @@ func TestBias(t *testing.T) {
 			if ok {
 				require.Equal(t, tc.bias, bias)
 			}
+		})
+	}
+}
+
+// What lies between two mappings of a file is its code, if all of it lies where the file has code.
+func TestMoved(t *testing.T) {
+	const pie = 0x555555554000
+	page := uint64(os.Getpagesize())
+	gnu := []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, page, page, page+16), segment(elf.PF_R, 3*page, 3*page, 16), segment(data, 4*page-64, 5*page-64, 128)}
+	lld := []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x600, page+0x600, 2*page-0x600), segment(data, 2*page, 4*page, page)}
+	file := func(start, offset uint64, perms procfs.Perms) procfs.Mapping {
+		return procfs.Mapping{Start: pie + start, Offset: offset, Inode: 1, Dev: 1, Perms: procfs.PermRead | perms}
+	}
+	for name, tc := range map[string]struct {
+		loads        []elffile.Segment
+		below, above procfs.Mapping
+		start, limit uint64
+		offset       uint64
+		ok           bool
+	}{
+		"all":                    {gnu, file(0, 0, 0), file(3*page, 3*page, 0), page, 3 * page, page, true},
+		"a part":                 {gnu, file(page, page, procfs.PermExec), file(3*page, 3*page, 0), 2 * page, 3 * page, 2 * page, true},
+		"lld":                    {lld, file(0, 0, 0), file(4*page, 2*page, procfs.PermWrite), page, 3 * page, 0, true},
+		"begins before the code": {gnu, file(0, 0, 0), file(3*page, 3*page, 0), 0, 2 * page, 0, false},
+		"ends behind the code":   {gnu, file(0, 0, 0), file(3*page, 3*page, 0), page, 4 * page, 0, false},
+		"no code there":          {gnu, file(0, 0, 0), file(3*page, 3*page, 0), 6 * page, 7 * page, 0, false},
+		"two copies":             {gnu, file(0, 0, 0), file(9*page, 0, 0), page, 2 * page, 0, false},
+		"two meanings":           {append(slices.Clone(gnu), segment(elf.PF_R, 0, page, 0x600), segment(elf.PF_R, 3*page, 4*page, 16)), file(0, 0, 0), file(3*page, 3*page, 0), page, 2 * page, 0, false},
+		"nothing":                {gnu, file(0, 0, 0), file(3*page, 3*page, 0), page, page, 0, false},
+		"no ELF file":            {nil, file(0, 0, 0), file(3*page, 3*page, 0), page, 2 * page, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFile(procfs.FileID{Inode: 1}, "/p", Facts{Layout: Layout{elf.EM_X86_64, tc.loads}}, nil)
+			anonymous := Mapping{Start: pie + tc.start, Limit: pie + tc.limit}
+			m := anonymous
+			m.copies(f, &Around{tc.below, tc.above})
+			if !tc.ok {
+				require.Equal(t, anonymous, m)
+				return
+			}
+			require.Equal(t, Mapping{
+				Start: pie + tc.start, Limit: pie + tc.limit, Offset: tc.offset, File: f, Path: "/p", Dev: 1, Inode: 1,
+				Bias: pie, Biased: true, Moved: true,
+			}, m)
+			require.True(t, m.Shows(&procfs.Mapping{Start: m.Start, Limit: m.Limit}))
+			require.False(t, m.Shows(&procfs.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, Dev: 1, Inode: 1}))
+			require.False(t, m.Shows(&procfs.Mapping{Start: m.Start, Limit: m.Limit + page}))
 		})
 	}
 }

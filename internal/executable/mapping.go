@@ -5,7 +5,7 @@ package executable
 import "github.com/customlabels/otelcol-customlabels/internal/procfs"
 
 // Mapping is an executable mapping of a process: [Start, Limit) shows File
-// from Offset on.
+// from Offset on, or what was copied from there.
 type Mapping struct {
 	Start, Limit uint64
 	Offset       uint64
@@ -15,6 +15,9 @@ type Mapping struct {
 	Dev, Inode uint64
 	Bias       uint64 // what was added to the file's virtual addresses; valid if Biased
 	Biased     bool
+	// Moved says that it is memory without a file, to which the process has copied its code: to have
+	// it on huge pages, for instance.
+	Moved bool
 
 	// Since is the epoch of the process in which it came; process.Info has the meaning.
 	Since uint32
@@ -29,13 +32,22 @@ func (m *Mapping) Vaddr(addr uint64) (vaddr uint64, ok bool) {
 
 // Shows reports whether a mapping is the one that was read again.
 func (m *Mapping) Shows(raw *procfs.Mapping) bool {
-	return m.Start == raw.Start && m.Limit == raw.Limit && m.Offset == raw.Offset &&
-		m.Dev == raw.Dev && m.Inode == raw.Inode
+	if m.Start != raw.Start || m.Limit != raw.Limit {
+		return false
+	}
+	if m.Moved {
+		return raw.Inode == 0
+	}
+	return m.Offset == raw.Offset && m.Dev == raw.Dev && m.Inode == raw.Inode
 }
 
-// Map returns what a mapping of an owner's process shows. err says that there is no File
-// because it cannot be read.
-func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping) (m Mapping, err error) {
+// Around are mappings of one file, of which nothing else that shows a file is between.
+type Around struct{ Below, Above procfs.Mapping }
+
+// Map returns what a mapping of an owner's process shows. One without a file, and what is around it,
+// if that is one file, may be code that was moved. err says that there is no File because it cannot
+// be read.
+func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping, around *Around) (m Mapping, err error) {
 	m = Mapping{
 		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
 		Path: validUTF8(raw.Path), Dev: raw.Dev, Inode: raw.Inode,
@@ -43,8 +55,10 @@ func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping) (m Mapping, err erro
 	f := c.vdso.of(raw)
 	switch {
 	case f != nil:
-	case raw.Inode == 0:
+	case raw.Inode == 0 && around == nil:
 		return m, nil
+	case raw.Inode == 0:
+		return m, c.moved(pid, by, &m, around)
 	default:
 		if f, err = c.of(pid, by, *raw); err != nil {
 			return m, err
@@ -56,4 +70,28 @@ func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping) (m Mapping, err erro
 	}
 	m.Bias, m.Biased = f.facts.Layout.Bias(raw.Start, raw.Offset)
 	return m, nil
+}
+
+// moved finds the file that a mapping is copied from: the one around it.
+func (c *Cache) moved(pid int, by Owner, m *Mapping, around *Around) error {
+	f, err := c.of(pid, by, around.Below)
+	if err == nil {
+		m.copies(f, around)
+	}
+	return err
+}
+
+// copies makes a mapping one of a file that is around it, if all of it lies where the file has code.
+func (m *Mapping) copies(f *File, around *Around) {
+	layout := &f.facts.Layout
+	bias, ok := layout.biasAround(&around.Below, &around.Above)
+	if !ok {
+		return
+	}
+	offset, ok := layout.code(m.Start-bias, m.Limit-bias)
+	if !ok {
+		return
+	}
+	m.Offset, m.File, m.Path, m.Dev, m.Inode = offset, f, f.path, around.Below.Dev, around.Below.Inode
+	m.Bias, m.Biased, m.Moved = bias, true, true
 }

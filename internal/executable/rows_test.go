@@ -99,7 +99,7 @@ func (f *rowsFake) start(path string) (files []*File, cmd *exec.Cmd) {
 		if raw.Perms&procfs.PermExec == 0 {
 			continue
 		}
-		m, err := f.cache.Map(pid, Owner{}, &raw)
+		m, err := f.cache.Map(pid, Owner{}, &raw, nil)
 		require.NoError(f.t, err)
 		if m.File != nil {
 			m.File.Use(1)

@@ -50,7 +50,7 @@ func TestVDSOMapping(t *testing.T) {
 		if raw.Path != vdsoPath {
 			continue
 		}
-		m, err := c.Map(os.Getpid(), Owner{}, &raw)
+		m, err := c.Map(os.Getpid(), Owner{}, &raw, nil)
 		require.NoError(t, err)
 		require.NotNil(t, m.File)
 		vaddr, ok := m.Vaddr(m.Start + 1)

@@ -20,7 +20,7 @@ func TestImagesInOrder(t *testing.T) {
 	at := func(inode, bias uint64) image { return image{file: files[inode], bias: bias} }
 	const program = 3
 	order := func(before []image, images ...image) []image {
-		var keys []imageKey
+		var keys Order
 		for _, im := range before {
 			keys = append(keys, im.key())
 		}
@@ -31,7 +31,9 @@ func TestImagesInOrder(t *testing.T) {
 	require.Equal(t, []image{at(program, 0x2000), at(4, 0x4000), at(1, 0x1000), at(2, 0x8000), at(5, 0x800)},
 		order(first, at(5, 0x800), at(1, 0x1000), at(program, 0x2000), at(4, 0x4000), at(2, 0x8000)),
 		"one that was loaded again elsewhere is new")
-	anew := image{file: executable.NewFile(files[1].ID(), "", executable.Facts{}, nil), bias: 0x1000}
+	linked := files[1].ID()
+	linked.CtimeNs++
+	anew := image{file: executable.NewFile(linked, "", executable.Facts{}, nil), bias: 0x1000}
 	require.Equal(t, []image{anew, at(5, 0x8000)}, order(first, anew, at(5, 0x8000)), "a file that was read anew is the same")
 	require.Equal(t, []image{at(2, 0x3000), at(1, 0x1000)}, order(first, at(1, 0x1000), at(2, 0x3000), at(1, 0x1000)), "each once")
 }

@@ -41,13 +41,20 @@ type image struct {
 	dev, inode uint64
 }
 
-// imageKey tells images apart, also when what is known of their files has been read anew.
+// imageKey tells images apart, also when their files have been read anew, for instance as a link or
+// changed attributes have given them another time of change.
 type imageKey struct {
-	id   procfs.FileID
-	bias uint64
+	dev, inode uint64
+	bias       uint64
 }
 
-func (im *image) key() imageKey { return imageKey{im.file.ID(), im.bias} }
+func (im *image) key() imageKey {
+	id := im.file.ID()
+	return imageKey{id.Dev, id.Inode, im.bias}
+}
+
+// Order is that of the places of files whose sources a look has found.
+type Order []imageKey
 
 // imagesOf returns the places of files that may have label sources.
 func imagesOf(mappings []executable.Mapping) []image {
@@ -86,15 +93,15 @@ type Process struct {
 type Resolver struct {
 	seen map[sourceKey]located
 	// order is that of the images that were looked at last, and of their sources.
-	order []imageKey
+	order Order
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
 }
 
 type sourceKey struct {
-	file *executable.File
-	bias uint64
-	abi  record.ABI
+	imageKey
+	htlHash string // a file that was written over is another one
+	abi     record.ABI
 }
 
 type located struct {
@@ -108,6 +115,16 @@ const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+un
 // Certain reports whether the sources that were found last follow from the program's file
 // alone.
 func (r *Resolver) Certain() bool { return r.certain }
+
+// Order is that of the last look.
+func (r *Resolver) Order() Order { return r.order }
+
+// Begin has the first look go by what another process had, of which this one is a copy.
+func (r *Resolver) Begin(order Order) {
+	if r.order == nil {
+		r.order = order
+	}
+}
 
 // Resolve looks at all sources of a process. retry tells that another look,
 // soon, may find more.
@@ -138,7 +155,7 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 	r.certain = true
 	ordered := inOrder(images, r.order, env.Program)
 	ordered = ordered[:min(len(ordered), maxStatuses)] // each has one at least
-	r.order = make([]imageKey, len(ordered))
+	r.order = make(Order, len(ordered))
 	for i := range ordered {
 		im := &ordered[i]
 		r.order[i] = im.key()
@@ -175,7 +192,7 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 // key the first one wins, and what comes after record.MaxLabelSources is not read. So the program comes first, and then
 // what was there before: a library that is loaded later must not take the place of a source that is read. Of what is
 // new, the loader has most often put what it has loaded first at the highest address.
-func inOrder(images []image, before []imageKey, program procfs.FileID) []image {
+func inOrder(images []image, before Order, program procfs.FileID) []image {
 	ordered := make([]image, 0, len(images))
 	left := make(map[imageKey]image, len(images))
 	for _, im := range images {
@@ -188,8 +205,8 @@ func inOrder(images []image, before []imageKey, program procfs.FileID) []image {
 		}
 	}
 	for _, im := range images {
-		if key := im.key(); key.id == program {
-			add(key)
+		if im.file.ID() == program {
+			add(im.key())
 		}
 	}
 	for _, key := range before {
@@ -265,7 +282,7 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 		return location, err
 	}
 	r.certain = false
-	key := sourceKey{im.file, im.bias, p.ABI}
+	key := sourceKey{im.key(), im.file.HTLHash(), p.ABI}
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
 		before = located{location: location, sinceNs: env.NowNs}

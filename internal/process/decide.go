@@ -118,6 +118,7 @@ func sameOwner(a, b *Info) bool {
 func (l *look) reduce(short bool) {
 	info, before := &l.info, l.read.info
 	if short {
+		info.forgot = info.forgot || len(info.past) > 0
 		info.past = nil
 	}
 	if !short || l.read.extent != extentReduced && info.bytes()-info.pastBytes() <= before.bytes()-before.pastBytes() {

@@ -25,7 +25,7 @@ const (
 	maxPastMappings = 64
 	// pastIntervals is how long they are kept, in calls of Table.EndInterval.
 	pastIntervals = 2
-	// maxPastFiles of all processes can still be opened when they are gone. Of more, samples have no names unless
+	// maxPastFiles of all users can still be opened when they are gone. Of more, samples have no names unless
 	// these were read before (Stats.MappingsCut).
 	maxPastFiles = 1024
 	// openEnd is the last epoch of a mapping whose place is empty.
@@ -36,16 +36,30 @@ const (
 type epochs struct {
 	last    uint32
 	beganNs []int64 // of the last ones, oldest first; CLOCK_MONOTONIC
-	unseen  bool    // no look has seen what the last one began with
+	sinceNs int64   // no look has seen what the last one began with before this
+	unseen  bool    // nor any other look
 }
 
 // next returns what epochs are when another one has begun.
-func (e *epochs) next(ns int64, unseen bool) *epochs {
+func (e *epochs) next(ns, sinceNs int64, unseen bool) *epochs {
 	if e == nil {
 		e = &epochs{}
 	}
 	began := e.beganNs[max(0, len(e.beganNs)+1-maxEpochs):]
-	return &epochs{last: e.last + 1, beganNs: append(slices.Clone(began), ns), unseen: unseen}
+	return &epochs{last: e.last + 1, beganNs: append(slices.Clone(began), ns), sinceNs: sinceNs, unseen: unseen}
+}
+
+// earlier returns epochs of which the last one has begun before it was known to: events of several CPUs come in any
+// order, and a look may be faster than all. nil if it has not.
+func (e *epochs) earlier(ns int64) *epochs {
+	last := len(e.beganNs) - 1
+	if ns >= e.beganNs[last] || ns+int64(clockSkew) <= e.sinceNs {
+		return nil
+	}
+	began := *e
+	began.beganNs = slices.Clone(e.beganNs)
+	began.beganNs[last] = ns
+	return &began
 }
 
 // EpochAt returns the epoch in which a sample was taken, by its time (CLOCK_MONOTONIC).
@@ -64,31 +78,58 @@ func (p *Process) EpochAt(ns uint64) uint32 {
 // mapsFile notes that a process has mapped a file, which may be in the place of another one. Before the
 // first look there is none, and until the next one all that it maps belongs to one epoch. The table is locked.
 func (p *Process) mapsFile(ns int64) {
-	e := p.epochs.Load()
-	if ns == 0 || p.lookedNs == 0 || ns+int64(clockSkew) <= p.lookedNs || e != nil && e.unseen {
+	if ns == 0 || p.lookedNs == 0 {
 		return
 	}
-	p.epochs.Store(e.next(ns, true))
+	e := p.epochs.Load()
+	if e != nil {
+		if began := e.earlier(ns); began != nil {
+			p.epochs.Store(began)
+			return
+		}
+	}
+	if ns+int64(clockSkew) > p.lookedNs && (e == nil || !e.unseen) {
+		p.epochs.Store(e.next(ns, p.lookedNs, true))
+	}
 }
 
-// comingEpoch is the one in which a file that the next look finds in another's place came there.
-// The table is locked.
-func (p *Process) comingEpoch() uint32 {
-	switch e := p.epochs.Load(); {
-	case e == nil:
-		return 1
-	case e.unseen:
-		return e.last
-	default:
-		return e.last + 1
+// coming is what is known beforehand of a file that the next look finds in another's place.
+type coming struct {
+	epoch uint32 // it is there from this one on
+	// lost says that events of mappings were since the last look, which began at sinceNs. In the epoch
+	// before, either may have been there.
+	lost    bool
+	sinceNs int64
+}
+
+// comingEpoch says when what the next look finds in another's place came there. Mappings were last
+// lost at lostNs. The table is locked.
+func (p *Process) comingEpoch(lostNs int64) coming {
+	c := coming{sinceNs: p.lookedNs}
+	e := p.epochs.Load()
+	if e != nil {
+		c.epoch = e.last
 	}
+	if e != nil && e.unseen {
+		return c
+	}
+	if c.epoch++; lostNs > p.lookedNs {
+		c.epoch, c.lost = c.epoch+1, true
+	}
+	return c
 }
 
 // beginEpoch begins one that a look has found, unless an event has. The table is locked.
-func (p *Process) beginEpoch(epoch uint32, ns int64) {
-	if e := p.epochs.Load(); e == nil || e.last < epoch {
-		p.epochs.Store(e.next(ns, false))
+func (p *Process) beginEpoch(c *coming, ns int64) {
+	begin := func(epoch uint32, ns int64) {
+		if e := p.epochs.Load(); e == nil || e.last < epoch {
+			p.epochs.Store(e.next(ns, c.sinceNs, false))
+		}
 	}
+	if c.lost {
+		begin(c.epoch-1, c.sinceNs)
+	}
+	begin(c.epoch, ns)
 }
 
 // sawEpochs notes that a look has seen what was mapped before it began. The table is locked.
@@ -152,7 +193,7 @@ func sameFile(a, b *executable.Mapping) bool {
 	case a.Start-b.Start != a.Offset-b.Offset:
 		return false
 	case a.File != nil && b.File != nil:
-		return a.File.ID() == b.File.ID()
+		return a.File.ID() == b.File.ID() || a.File.Continues(b.File)
 	}
 	return a.Dev == b.Dev && a.Inode == b.Inode
 }
@@ -168,54 +209,64 @@ type succession struct {
 	cut      bool               // not all of these are kept
 }
 
-// left notes a mapping that has gone. Its path is its file's: another one would be held for it alone.
-func (s *succession) left(i *Info, m executable.Mapping, last uint32, interval uint64) {
-	m.Path = m.File.Path()
-	i.past = append(i.past, pastMapping{Mapping: m, last: last, interval: interval})
-	if !slices.Contains(s.gone, m.File) && len(s.gone) < maxPastMappings {
-		s.gone = append(s.gone, m.File)
-	}
-}
-
 // follow tells in which epochs mappings that were just read were there, by what was read before. What has
-// come to another's place since is there from a given epoch on.
-func (i *Info) follow(before *Info, epoch uint32, interval uint64) (s succession) {
-	i.past, i.epochs = nil, before.epochs
+// come to another's place since is there from a coming epoch on.
+func (i *Info) follow(before *Info, c coming, interval uint64) (s succession) {
+	epoch := c.epoch
+	i.past, i.epochs, i.forgot = nil, before.epochs, before.forgot
 	s.replaced = i.setSince(before, epoch)
 	for _, m := range before.past {
 		if m.interval+pastIntervals <= interval {
+			i.forgot = i.forgot || m.last == openEnd
 			continue
 		}
 		if m.last == openEnd {
 			var left bool
-			if m.last, left = i.left(&m.Mapping, epoch); !left {
+			if m.last, left = i.left(&m.Mapping, &c); !left {
 				continue // it is back
 			}
 		}
 		i.past = append(i.past, m)
 	}
+	known := len(i.past)
 	for j := range before.Mappings {
-		m := &before.Mappings[j]
-		if last, left := i.left(m, epoch); left && m.File != nil {
-			s.left(i, *m, last, interval)
+		m := before.Mappings[j]
+		if last, left := i.left(&m, &c); left && m.File != nil {
+			m.Path = m.File.Path() // another one would be held for it alone
+			i.past = append(i.past, pastMapping{Mapping: m, last: last, interval: interval})
 		}
 	}
 	if n := len(i.past) - maxPastMappings; n > 0 {
-		i.past, s.cut = slices.Clone(i.past[n:]), true
+		i.forgot = i.forgot || slices.ContainsFunc(i.past[:n], func(m pastMapping) bool { return m.last == openEnd })
+		i.past, known, s.cut = slices.Clone(i.past[n:]), max(0, known-n), true
+	}
+	for j := range i.past[known:] {
+		if f := i.past[known+j].File; !slices.Contains(s.gone, f) {
+			s.gone = append(s.gone, f)
+		}
 	}
 	if s.replaced {
 		if len(i.epochs) == 0 {
 			i.epochs = []uint32{0}
 		}
-		i.epochs = append(slices.Clone(i.epochs[max(0, len(i.epochs)+1-maxPastMappings):]), epoch)
+		begun := []uint32{epoch}
+		if c.lost {
+			begun = []uint32{epoch - 1, epoch}
+		}
+		i.epochs = slices.Concat(i.epochs[max(0, len(i.epochs)+len(begun)-maxPastMappings):], begun)
 	}
 	return s
 }
 
-// setSince sets Since of mappings, and reports whether some have come to another's place.
+// setSince sets Since of mappings, and reports whether some have come to another's place. Where it is not known
+// any more what was there, a file may have.
 func (i *Info) setSince(before *Info, epoch uint32) (replaced bool) {
 	for j := range i.Mappings {
-		i.Mappings[j].Since = 0
+		m := &i.Mappings[j]
+		m.Since = 0
+		if before.forgot && m.Inode != 0 && len(before.overlapping(m)) == 0 && !before.hadIn(m) {
+			m.Since, replaced = epoch, true
+		}
 	}
 	set := func(old *executable.Mapping) {
 		over := i.overlapping(old)
@@ -238,15 +289,25 @@ func (i *Info) setSince(before *Info, epoch uint32) (replaced bool) {
 	return replaced
 }
 
+// hadIn reports whether something that has gone was where a mapping is, and nothing came there since.
+func (i *Info) hadIn(m *executable.Mapping) bool {
+	return slices.ContainsFunc(i.past, func(old pastMapping) bool {
+		return old.last == openEnd && old.Start < m.Limit && m.Start < old.Limit
+	})
+}
+
 // left reports whether an old mapping was there when what has its place now was not, and the last epoch
 // in which it may have been.
-func (i *Info) left(old *executable.Mapping, epoch uint32) (last uint32, left bool) {
+func (i *Info) left(old *executable.Mapping, c *coming) (last uint32, left bool) {
 	last, left = openEnd, true
 	over := i.overlapping(old)
 	for j := range over {
 		m := &over[j]
-		if m.Since == epoch {
-			last = epoch - 1
+		if m.Since == c.epoch {
+			last = c.epoch - 1
+			if c.lost {
+				last--
+			}
 		}
 		left = left && !(sameFile(old, m) && m.Since <= old.Since && covers(m, old))
 	}
@@ -261,33 +322,58 @@ func (i *Info) forgetEpochs() {
 			i.Mappings[j].Since = 0
 		}
 	}
-	i.past, i.epochs = nil, nil
+	i.past, i.epochs, i.forgot = nil, nil, false
 }
 
-// A pastFile is in use while batches may have samples of it.
+// A pastFile is one that processes of a user had mapped.
 type pastFile struct {
-	file     *executable.File
-	interval uint64
+	file *executable.File
+	uid  uint32
 }
 
-// keepFiles keeps files open that a process maps no more. The table is locked.
-func (t *Table) keepFiles(files []*executable.File) {
+// keepFiles keeps files open that a process of a user maps no more. The table is locked.
+func (t *Table) keepFiles(uid uint32, files []*executable.File) {
 	for _, f := range files {
-		f.Use(1)
-		t.pastFiles = append(t.pastFiles, pastFile{f, t.interval})
+		past := pastFile{f, uid}
+		if _, ok := t.pastFiles[past]; !ok {
+			f.Use(1)
+		}
+		t.pastFiles[past] = t.interval
 	}
-	if len(t.pastFiles) > maxPastFiles {
-		t.counts.mappingsCut.Add(1)
-		t.forgetFiles(func(n int) bool { return len(t.pastFiles)-n > maxPastFiles })
+	if len(t.pastFiles) <= maxPastFiles {
+		return
+	}
+	t.counts.mappingsCut.Add(1)
+	for len(t.pastFiles) > maxPastFiles {
+		t.forgetFile(t.oldestFile())
 	}
 }
 
-// forgetFiles lets go of the first of pastFiles, as long as one has to go. The table is locked.
-func (t *Table) forgetFiles(goes func(n int) bool) {
-	n := 0
-	for n < len(t.pastFiles) && goes(n) {
-		t.pastFiles[n].file.Use(-1)
-		n++
+// oldestFile is the one that went first of those of the user who has most. The table is locked.
+func (t *Table) oldestFile() (oldest pastFile) {
+	files := map[uint32]int{}
+	for past := range t.pastFiles {
+		files[past.uid]++
 	}
-	t.pastFiles = slices.Delete(t.pastFiles, 0, n)
+	most := 0
+	for past, interval := range t.pastFiles {
+		if n := files[past.uid]; n > most || n == most && interval < t.pastFiles[oldest] {
+			oldest, most = past, n
+		}
+	}
+	return oldest
+}
+
+func (t *Table) forgetFile(past pastFile) {
+	past.file.Use(-1)
+	delete(t.pastFiles, past)
+}
+
+// forgetFiles lets go of files of which batches have no more samples. The table is locked.
+func (t *Table) forgetFiles() {
+	for past, interval := range t.pastFiles {
+		if interval+pastIntervals <= t.interval {
+			t.forgetFile(past)
+		}
+	}
 }

@@ -28,7 +28,7 @@ func mapping(start, limit, inode uint64) executable.Mapping {
 // lookAgain has a look at what is mapped follow another one.
 func lookAgain(before *Info, epoch uint32, interval uint64, mappings ...executable.Mapping) (*Info, succession) {
 	info := &Info{Mappings: slices.Clone(mappings)}
-	s := info.follow(before, epoch, interval)
+	s := info.follow(before, coming{epoch: epoch}, interval)
 	return info, s
 }
 
@@ -236,13 +236,30 @@ func TestPastFilesAreBounded(t *testing.T) {
 	for i := range files {
 		files[i] = mapping(0, 1, uint64(i+1)).File
 	}
-	f.keepFiles(files[:maxPastFiles])
-	require.Zero(t, f.Stats().MappingsCut)
-	f.keepFiles(files[maxPastFiles:])
-	require.EqualValues(t, 1, f.Stats().MappingsCut)
-	require.True(t, files[0].Unused())
-	require.False(t, files[1].Unused())
+	const most = maxPastFiles/2 + 1 // of one user
+	f.keepFiles(1, files[most:maxPastFiles])
+	f.interval++
+	f.keepFiles(1000, files[:1])
+	f.interval++
+	f.keepFiles(1000, files[1:most])
+	for range 3 {
+		f.keepFiles(1, files[most:maxPastFiles]) // again
+	}
 	require.Len(t, f.pastFiles, maxPastFiles)
+	require.Zero(t, f.Stats().MappingsCut)
+	f.keepFiles(1000, files[maxPastFiles:])
+	require.EqualValues(t, 1, f.Stats().MappingsCut)
+	require.Len(t, f.pastFiles, maxPastFiles)
+	require.True(t, files[0].Unused(), "the oldest of the user who has most")
+	f.interval += pastIntervals - 1
+	f.forgetFiles()
+	require.Len(t, f.pastFiles, maxPastFiles)
+	f.interval++
+	f.forgetFiles()
+	require.Empty(t, f.pastFiles)
+	for _, file := range files {
+		require.True(t, file.Unused())
+	}
 }
 
 // Epochs that cannot be told apart by time any more are the oldest that can.
@@ -252,11 +269,11 @@ func TestEpochsAreBounded(t *testing.T) {
 	for i := range int64(2 * maxEpochs) {
 		p.mapsFile(1e9 * (i + 1))
 		p.mapsFile(1e9*(i+1) + 5) // in the same
-		require.Equal(t, uint32(i+1), p.comingEpoch())
+		require.Equal(t, uint32(i+1), p.comingEpoch(0).epoch)
 		p.sawEpochs(1e9*(i+1) - 1) // a look that began before
-		require.Equal(t, uint32(i+1), p.comingEpoch())
+		require.Equal(t, uint32(i+1), p.comingEpoch(0).epoch)
 		p.sawEpochs(1e9 * (i + 1))
-		require.Equal(t, uint32(i+2), p.comingEpoch())
+		require.Equal(t, uint32(i+2), p.comingEpoch(0).epoch)
 	}
 	require.EqualValues(t, 2*maxEpochs, p.EpochAt(1e12))
 	require.EqualValues(t, 2*maxEpochs-1, p.EpochAt(1e9*2*maxEpochs-1))
@@ -281,6 +298,7 @@ func TestPastGoesFirst(t *testing.T) {
 	l.read.info = before
 	l.reduce(true)
 	require.Empty(t, l.info.past)
+	require.True(t, l.info.forgot)
 	require.Len(t, l.info.Mappings, 1)
 	require.Equal(t, extentWhole, l.read.extent)
 }
@@ -292,11 +310,11 @@ func TestEpochOfLookInVain(t *testing.T) {
 	f.HandleEvent(exists(image1))
 	f.work()
 	p := f.process(image1)
-	p.epochs.Store((*epochs)(nil).next(1, true))
-	l := &look{wanted: true, full: true, tid: 77, read: p.worker().read, succession: succession{replaced: true}, epoch: 2}
+	p.epochs.Store((*epochs)(nil).next(1, 0, true))
+	l := &look{wanted: true, full: true, tid: 77, read: p.worker().read, succession: succession{replaced: true}, coming: coming{epoch: 2}}
 	_, err := f.conclude(p, workLoad, l)
 	require.ErrorIs(t, err, errOtherThread)
-	require.EqualValues(t, 1, p.comingEpoch())
+	require.EqualValues(t, 1, p.comingEpoch(0).epoch)
 	l.tid = 42
 	_, err = f.conclude(p, workLoad, l)
 	require.NoError(t, err)
@@ -315,4 +333,148 @@ func TestPastIsLeftOut(t *testing.T) {
 	shown := &look{wanted: true, info: Info{}}
 	shown.read.info = &Info{past: []pastMapping{{}}}
 	require.True(t, decide(shown, &situation{publication: publishedSources}).show, "it goes")
+}
+
+// A mapping of which it is not known any more what was in its place is there from when it is found on.
+func TestForgottenPlaces(t *testing.T) {
+	program := mapping(0x1000, 0x2000, 1)
+	place := func(n, inode uint64) executable.Mapping { return mapping(n<<16, n<<16+0x1000, inode) }
+	for name, forget := range map[string]func(*Info) *Info{
+		"too many at once": func(info *Info) *Info {
+			for n := range uint64(maxPastMappings) {
+				info.Mappings = append(info.Mappings, place(10+n, 1000+n))
+			}
+			info, _ = lookAgain(info, 1, 0, program)
+			return info
+		},
+		"too long ago": func(info *Info) *Info {
+			info, _ = lookAgain(info, 1, 0, program)
+			info, _ = lookAgain(info, 1, pastIntervals, program)
+			return info
+		},
+		"memory is short": func(info *Info) *Info {
+			info, _ = lookAgain(info, 1, 0, program)
+			l := &look{wanted: true, info: *info}
+			l.read.info = info
+			l.reduce(true)
+			return &l.info
+		},
+	} {
+		info := forget(&Info{Mappings: []executable.Mapping{program, place(1, 2)}})
+		require.True(t, info.forgot, name)
+		next, s := lookAgain(info, 3, pastIntervals, program, mapping(0x8000, 0x9000, 0), place(1, 3))
+		require.True(t, s.replaced, name)
+		require.Equal(t, []string{"", "", "3", "1"}, []string{at(next, 0, 1<<16), at(next, 2, 1<<16), at(next, 3, 1<<16), at(next, 0, 0x1000)}, name)
+		require.Zero(t, next.Mappings[1].Since, "%s: code without a file has no names later", name)
+		again, s := lookAgain(next, 4, pastIntervals, next.Mappings...)
+		require.False(t, s.replaced, "%s: it is known", name)
+		require.Equal(t, next.Mappings, again.Mappings, name)
+		left, _ := lookAgain(next, 4, pastIntervals, program)
+		back, s := lookAgain(left, 5, pastIntervals, program, place(1, 3))
+		require.False(t, s.replaced, "%s: it is back", name)
+		require.Equal(t, []string{"", "3"}, []string{at(back, 2, 1<<16), at(back, 3, 1<<16)}, name)
+	}
+	known, _ := lookAgain(&Info{Mappings: []executable.Mapping{program}}, 1, 9*pastIntervals, program, place(1, 2))
+	require.Zero(t, known.Mappings[1].Since)
+	gone, _ := lookAgain(known, 1, 0, program)
+	replaced, _ := lookAgain(gone, 2, 0, program, place(1, 3))
+	forgotten, _ := lookAgain(replaced, 3, pastIntervals, program, place(1, 3))
+	require.Empty(t, forgotten.past)
+	require.False(t, forgotten.forgot, "what has its place is known")
+}
+
+// Of the files that are gone, those are kept open of which mappings are kept.
+func TestPastFilesAreThoseOfMappings(t *testing.T) {
+	before := &Info{}
+	for n := range uint64(maxPastMappings + 1) {
+		before.Mappings = append(before.Mappings, mapping(n<<12, (n+1)<<12, 1+n))
+	}
+	info, s := lookAgain(before, 1, 0)
+	require.True(t, s.cut)
+	require.Len(t, info.past, maxPastMappings)
+	require.Len(t, s.gone, maxPastMappings)
+	for i := range info.past {
+		require.Same(t, info.past[i].File, s.gone[i])
+	}
+	_, s = lookAgain(info, 2, 0, mapping(maxPastMappings<<12, (maxPastMappings+1)<<12, 1000))
+	require.Empty(t, s.gone, "no more has gone")
+}
+
+// Events come in any order, and a look may be faster than they are: an epoch begins with the earliest.
+func TestEpochBeginsEarlier(t *testing.T) {
+	const skew = int64(clockSkew)
+	at := func(ms int64) uint64 { return uint64(ms * 1e6) }
+	p := &Process{}
+	p.lookedNs = 10e6
+	p.mapsFile(100e6)
+	p.mapsFile(20e6)
+	p.mapsFile(60e6)
+	require.Equal(t, []uint32{0, 1, 1}, []uint32{p.EpochAt(at(19)), p.EpochAt(at(20)), p.EpochAt(at(200))})
+	p.mapsFile(10e6 - skew)
+	require.EqualValues(t, 0, p.EpochAt(at(19)), "a look has seen that one")
+	p.mapsFile(10e6 - skew + 1)
+	require.EqualValues(t, 1, p.EpochAt(at(11)))
+
+	p.sawEpochs(300e6)
+	c := p.comingEpoch(0)
+	require.Equal(t, coming{epoch: 2, sinceNs: 10e6}, c)
+	p.lookedNs = 300e6
+	c = p.comingEpoch(0)
+	p.beginEpoch(&c, 400e6)
+	p.lookedNs = 400e6
+	require.EqualValues(t, 1, p.EpochAt(at(350)))
+	p.mapsFile(350e6)
+	require.EqualValues(t, 2, p.EpochAt(at(350)), "it tells of what the look has found")
+	require.EqualValues(t, 3, p.comingEpoch(0).epoch)
+	p.mapsFile(300e6 - skew)
+	p.mapsFile(370e6)
+	require.Equal(t, []uint32{1, 2, 2}, []uint32{p.EpochAt(at(349)), p.EpochAt(at(350)), p.EpochAt(at(500))})
+}
+
+// Where events were lost, nobody knows when a file came to another's place, between two looks.
+func TestLostEventsLeaveDoubt(t *testing.T) {
+	p := &Process{}
+	p.lookedNs = 100e6
+	c := p.comingEpoch(100e6)
+	require.Equal(t, coming{epoch: 1, sinceNs: 100e6}, c, "the look came after that")
+	c = p.comingEpoch(200e6)
+	require.Equal(t, coming{epoch: 2, lost: true, sinceNs: 100e6}, c)
+	program, a := mapping(0x1000, 0x2000, 1), mapping(0x4000, 0x5000, 2)
+	info := &Info{Mappings: []executable.Mapping{program, mapping(0x4000, 0x5000, 3)}}
+	require.True(t, info.follow(&Info{Mappings: []executable.Mapping{program, a}}, c, 0).replaced)
+	p.beginEpoch(&c, 300e6)
+	name := func(ns uint64, addr uint64) string { return at(info, p.EpochAt(ns), addr) }
+	require.Equal(t, []string{"2", "", "", "3"}, []string{name(99e6, 0x4000), name(100e6, 0x4000), name(299e6, 0x4000), name(300e6, 0x4000)})
+	require.Equal(t, "1", name(200e6, 0x1000))
+	p.lookedNs = 300e6
+	require.Equal(t, coming{epoch: 3, sinceNs: 300e6}, p.comingEpoch(200e6))
+	p.mapsFile(400e6)
+	require.Equal(t, coming{epoch: 3, sinceNs: 300e6}, p.comingEpoch(500e6), "an event has told of it")
+}
+
+// Links, removal and changed attributes make no other file of one, nor does what is written to memory that
+// is shared.
+func TestSameContentsStay(t *testing.T) {
+	file := func(ctime int64, hash string, err error) executable.Mapping {
+		m := mapping(0x4000, 0x5000, 2)
+		m.File = executable.NewFile(procfs.FileID{Inode: 2, CtimeNs: ctime}, "2", executable.Facts{HTLHash: hash}, err)
+		return m
+	}
+	for _, tc := range []struct {
+		before, after executable.Mapping
+		replaced      bool
+	}{
+		{file(1, "a", nil), file(2, "a", nil), false},
+		{file(1, "a", nil), file(2, "b", nil), true},
+		{file(1, "", nil), file(2, "", nil), true},
+		{file(1, "a", os.ErrInvalid), file(2, "b", os.ErrInvalid), false},
+		{file(1, "a", os.ErrInvalid), file(2, "b", nil), true},
+	} {
+		_, s := lookAgain(&Info{Mappings: []executable.Mapping{tc.before}}, 1, 0, tc.after)
+		require.Equal(t, tc.replaced, s.replaced)
+	}
+	larger := file(2, "a", nil)
+	larger.File = executable.NewFile(procfs.FileID{Inode: 2, CtimeNs: 2, Size: 1}, "2", executable.Facts{HTLHash: "a"}, nil)
+	_, s := lookAgain(&Info{Mappings: []executable.Mapping{file(1, "a", nil)}}, 1, 0, larger)
+	require.True(t, s.replaced)
 }

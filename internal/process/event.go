@@ -202,7 +202,7 @@ func (t *Table) scheduleLoad(p *Process, after time.Duration) {
 // mappingsLost looks at all processes. If that is being done, it is done again afterwards: those
 // that it began with may have mapped something since.
 func (t *Table) mappingsLost() {
-	t.lost = true
+	t.lost, t.mappingsLostNs = true, t.now()
 	t.searchLost()
 }
 

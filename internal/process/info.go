@@ -48,6 +48,9 @@ type Info struct {
 
 	past   []pastMapping // the last that have gone, oldest first
 	epochs []uint32      // 0 and those in which a mapping came to another's place, ascending; nil: none
+	forgot bool          // some that have gone are no more in past, though their place may be empty yet
+	// order is that of the label sources.
+	order labelsource.Order
 }
 
 // Mapping returns the executable mapping that holds an address, or nil.

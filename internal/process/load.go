@@ -144,7 +144,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub.short = t.short(sub.owner.UID)
 	p.worker().who = nil
 	t.mu.RLock()
-	sub.epoch, sub.interval = p.comingEpoch(), t.interval
+	sub.coming, sub.interval, sub.order = p.comingEpoch(t.mappingsLostNs), t.interval, p.Info().order
 	t.mu.RUnlock()
 	l, err := t.look(sub, w, s)
 	if err != nil {
@@ -254,7 +254,7 @@ func (t *Table) commit(p *Process, info *Info, l *look) {
 	defer t.mu.Unlock()
 	p.worker().read.info = info
 	if l.replaced {
-		p.beginEpoch(l.epoch, l.beganNs)
+		p.beginEpoch(&l.coming, l.beganNs)
 	}
 	if p.tooLate(&r) {
 		t.counts.discarded.Add(1)
@@ -269,7 +269,7 @@ func (t *Table) commit(p *Process, info *Info, l *look) {
 	if l.cut {
 		t.counts.mappingsCut.Add(1)
 	}
-	t.keepFiles(l.gone)
+	t.keepFiles(p.worker().owner.UID, l.gone)
 	p.setCurrent(r)
 	p.show()
 	t.account(p)

@@ -72,10 +72,10 @@ type subject struct {
 	who   *who             // read just before this look; nil if it was not
 	// presumed are the label sources that it began with.
 	presumed []record.LabelSource
-	short    bool // memory is, for its user
-	// epoch is the one of what has come to another's place, interval that of the table.
-	epoch    uint32
-	interval uint64
+	short    bool   // memory is, for its user
+	coming   coming // what has come to another's place
+	interval uint64 // of the table
+	order    labelsource.Order
 }
 
 // remembered is what a worker keeps of a process from one look to the next. It is a value: a
@@ -112,7 +112,7 @@ type look struct {
 	// changed: the mappings; newContext: the process context.
 	changed, newContext bool
 	succession
-	epoch uint32 // in which they have, if some came to the place of others
+	coming coming // if some came to the place of others
 	// loading and updating: a library is being loaded, a context written. There may be more
 	// to find soon.
 	loading, updating bool
@@ -172,6 +172,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	l.read.execPages = s.execPages()
 	r.readProgram(l)
 	l.info.Mappings, l.changed = r.execMappings(l, s)
+	s.addMoved(l.info.Mappings)
 	r.follow(l, sub)
 	l.again = l.again || l.programChanged()
 	if l.changed && l.read.extent != extentReduced {
@@ -185,10 +186,12 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	memory := r.opts.memory(l.tid)
 	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts, sub.short)
 	l.newContext = l.info.setContext(&l.read.context)
+	l.read.resolver.Begin(sub.order)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
 		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
+	l.info.order = l.read.resolver.Order()
 	l.loading = l.loading || l.again
 	r.explain(l)
 	if l.full {
@@ -206,8 +209,8 @@ func (r *reader) follow(l *look, sub *subject) {
 	if before == nil || !l.changed && !l.full && len(before.past) == 0 {
 		return
 	}
-	l.epoch = sub.epoch
-	l.succession = l.info.follow(before, sub.epoch, sub.interval)
+	l.coming = sub.coming
+	l.succession = l.info.follow(before, sub.coming, sub.interval)
 }
 
 // explain logs, once for each file and kind of labels, why there are none. A program that is

@@ -71,7 +71,7 @@ func keyOf(id procfs.FileID) record.FileKey {
 // mappedKey is what the kernel tells of the program's file, zero if it does not: the same as when it is
 // executed, but on overlayfs. What /proc/PID/maps tells may be of another file that was there a moment ago.
 func (r *reader) mappedKey(l *look) (key record.FileKey) {
-	i := slices.IndexFunc(l.info.Mappings, func(m executable.Mapping) bool { return m.File != nil && m.File.ID() == l.read.program })
+	i := slices.IndexFunc(l.info.Mappings, func(m executable.Mapping) bool { return m.File != nil && !m.Moved && m.File.ID() == l.read.program })
 	if i < 0 || r.opts.NameFile == nil {
 		return key
 	}

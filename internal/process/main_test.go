@@ -121,6 +121,9 @@ func start(t *testing.T, path string, args ...string) *program {
 	return &program{target.Start(t, path, args...)}
 }
 
+// running is one that something else has started.
+func running(pid int) *program { return &program{&target.Program{PID: pid}} }
+
 func compile(t *testing.T, name, source string, flags ...string) string {
 	t.Helper()
 	return target.Compile(t, name, source, flags...)

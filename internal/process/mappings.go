@@ -3,8 +3,10 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
@@ -37,8 +39,11 @@ type scratch struct {
 	lines procfs.MappingReader
 	files []procfs.Mapping // all that show files, without their paths
 	exec  []procfs.Mapping // executable ones
-	cut   bool
-	code  uint64 // bytes that are executable and not writable
+	// around has the mappings of files between which those of exec without a file are, by their
+	// numbers there, where both show the same file.
+	around map[int]*executable.Around
+	cut    bool
+	code   uint64 // bytes that are executable and not writable
 	// contexts are the addresses of what may be a process context.
 	contexts []uint64
 }
@@ -46,7 +51,10 @@ type scratch struct {
 // read reads the mappings of a process.
 func (s *scratch) read(fs procfs.FS, pid int) error {
 	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
+	clear(s.around)
 	anonymous, paths := 0, 0
+	var below procfs.Mapping // the last one of a file
+	after := 0               // where exec goes on behind it
 	for m, err := range s.lines.Mappings(fs, pid) {
 		switch {
 		case errors.Is(err, procfs.ErrTooManyMappings):
@@ -59,6 +67,10 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			place := m
 			place.Path = "" // a path of several KiB for each mapping would add up
 			s.files = append(s.files, place)
+			if m.Dev == below.Dev && m.Inode == below.Inode {
+				paths += s.surround(after, &executable.Around{Below: below, Above: place})
+			}
+			below, after = m, len(s.exec)
 		}
 		if m.Perms&procfs.PermExec == 0 {
 			if processctx.IsMapping(&m) && len(s.contexts) < maxContextMappings {
@@ -85,9 +97,39 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	return nil
 }
 
+// surround notes what is around the mappings without a file from a number in exec on, and returns
+// the bytes of the paths that it keeps.
+func (s *scratch) surround(after int, around *executable.Around) (paths int) {
+	for i := after; i < len(s.exec); i++ {
+		if m := &s.exec[i]; m.Inode != 0 || m.Perms&procfs.PermWrite != 0 {
+			continue
+		}
+		if s.around == nil {
+			s.around = map[int]*executable.Around{}
+		}
+		s.around[i] = around
+		paths = len(around.Below.Path) // the text is shared
+	}
+	return paths
+}
+
+// addMoved adds code that was moved to what shows files.
+func (s *scratch) addMoved(mappings []executable.Mapping) {
+	n := len(s.files)
+	for i := range mappings {
+		if m := &mappings[i]; m.Moved {
+			s.files = append(s.files, procfs.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, Dev: m.Dev, Inode: m.Inode})
+		}
+	}
+	if len(s.files) > n {
+		slices.SortFunc(s.files, func(a, b procfs.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	}
+}
+
 // release lets go of what the last process had, and of buffers that only few processes need.
 func (s *scratch) release() {
 	clear(s.exec) // it has paths
+	s.around = nil
 	if cap(s.files) > keptScratch {
 		s.files = nil
 	}
@@ -116,17 +158,36 @@ func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mappin
 	changed = len(s.exec) != len(l.info.Mappings)
 	mappings = make([]executable.Mapping, 0, len(s.exec))
 	o := opening{due: l.read.unread && l.read.reopen.Due(l.beganNs)}
+	var plain *executable.Mapping // one of a file that is no ELF file
+	for i := range l.info.Mappings {
+		if m := &l.info.Mappings[i]; m.File != nil && m.File.Plain() {
+			plain = m
+		}
+	}
 	for i := range s.exec {
 		raw := &s.exec[i]
+		around := s.around[i]
 		known := l.info.Mapping(raw.Start)
-		if known != nil && !known.Shows(raw) {
+		if known != nil && (!known.Shows(raw) || known.Moved && around == nil) {
 			known = nil
 		}
-		if known != nil && !o.again(known) && !r.otherFile(l.tid, raw, known.File) {
+		if known != nil && around == nil && !o.again(known) && !r.otherFile(l.tid, raw, known.File) {
 			mappings = append(mappings, *known)
+			if known.File != nil && known.File.Plain() {
+				plain = known
+			}
 			continue
 		}
-		m := r.mapFile(l, raw, known, &o)
+		var m executable.Mapping
+		if known == nil && plain != nil && raw.Dev == plain.Dev && raw.Inode == plain.Inode && !r.otherFile(l.tid, raw, plain.File) {
+			m = *plain
+			m.Start, m.Limit, m.Offset, m.Since = raw.Start, raw.Limit, raw.Offset, 0
+		} else {
+			m = r.mapFile(l, raw, around, known, &o)
+		}
+		if m.File != nil && m.File.Plain() {
+			plain = &m
+		}
 		changed = changed || known == nil || known.File != m.File
 		mappings = append(mappings, m)
 	}
@@ -148,18 +209,23 @@ func (o *opening) again(known *executable.Mapping) bool {
 
 // otherFile reports whether a mapping shows another file than before, or another state of it. A
 // library that is loaded again most often has the address that it had, and, when it was written
-// over meanwhile, or was given the inode of one that was removed, its inode, too.
+// over meanwhile, or was given the inode of one that was removed, its inode, too. One that is no ELF
+// file is not told from a later state of it: nothing is known of its contents, and where programs
+// generate code in it, they change all the time.
 func (r *reader) otherFile(tid int, raw *procfs.Mapping, known *executable.File) bool {
 	if raw.Inode == 0 || known == nil {
 		return false
 	}
 	id, err := r.opts.FS.StatMapped(tid, *raw)
+	if known.Plain() {
+		id.CtimeNs = known.ID().CtimeNs
+	}
 	return err == nil && id != known.ID()
 }
 
 // mapFile finds the file of a mapping, which is known if it is mapped again.
-func (r *reader) mapFile(l *look, raw *procfs.Mapping, known *executable.Mapping, o *opening) executable.Mapping {
-	m, err := r.files.Map(l.tid, l.owner, raw)
+func (r *reader) mapFile(l *look, raw *procfs.Mapping, around *executable.Around, known *executable.Mapping, o *opening) executable.Mapping {
+	m, err := r.files.Map(l.tid, l.owner, raw, around)
 	f := m.File
 	if mayPass(err) || f != nil && f.Facts().Fault != nil {
 		o.failed = true

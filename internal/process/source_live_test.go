@@ -358,6 +358,8 @@ int main(int argc, char **argv) {
 		if (i == 1) dlclose(hole); /* the second comes above the first, the others below */
 		puts("1"); fflush(stdout); await();
 	}
+	int child = fork();
+	if (child) { printf("%d\n", child); fflush(stdout); }
 	for (;;) await();
 }`, "-rdynamic")
 	p := start(t, program, args...)
@@ -394,6 +396,20 @@ int main(int argc, char **argv) {
 		sources, _ := r.of(ev.Process)
 		require.Len(t, sources, len(want))
 	}
+
+	// So they are in a child of the process.
+	p.Tell()
+	var pid int
+	p.Line(&pid)
+	forked := running(pid).exists()
+	forked.Kind, forked.Parent = record.EventFork, ev.Process
+	parent, looks := proc, table.Stats().Loads
+	table.HandleEvent(forked)
+	eventually(t, "the child is looked at", func() bool { return table.Stats().Loads > looks })
+	proc = table.Lookup(forked.Process, forked.PID, []byte("comm"))
+	eventually(t, "sources settled", func() bool { return len(active()) == len(want) })
+	require.Equal(t, want, active())
+	proc = parent
 
 	// Who looks for the first time when all is there goes by addresses.
 	other := newRecorder()

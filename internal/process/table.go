@@ -48,8 +48,8 @@ type Table struct {
 	hanging  hanging
 	spares   spares
 	passing  passing
-	// pastFiles are in the order of their intervals.
-	pastFiles []pastFile
+	// pastFiles are in use while batches may have samples of them: by the interval in which they went last.
+	pastFiles map[pastFile]uint64
 	// forgetting is how many have ended of which something is still to be taken back.
 	forgetting int
 	// functionsInterval counts the calls of HandedOver.
@@ -60,20 +60,23 @@ type Table struct {
 	functionUsers map[uint32]*userFunctions
 	// lost says that mappings were lost since the last search for them began, lostBeforeNs is when
 	// that will have ended.
-	lost         bool
-	lostBeforeNs int64
+	// mappingsLostNs is when the last were known to be.
+	lost           bool
+	lostBeforeNs   int64
+	mappingsLostNs int64
 }
 
 // NewTable makes an empty table.
 func NewTable(opts Options) *Table {
 	t := &Table{
-		overflow: &Process{},
-		byID:     map[record.ProcessID]*Process{},
-		byHandle: map[uint64]*Process{},
-		byPID:    map[int]*Process{},
-		newest:   map[uint32]*Process{},
-		hanging:  hanging{users: map[uint32]*userLooks{}},
-		passing:  passing{lives: map[life]told{}},
+		overflow:  &Process{},
+		byID:      map[record.ProcessID]*Process{},
+		byHandle:  map[uint64]*Process{},
+		pastFiles: map[pastFile]uint64{},
+		byPID:     map[int]*Process{},
+		newest:    map[uint32]*Process{},
+		hanging:   hanging{users: map[uint32]*userLooks{}},
+		passing:   passing{lives: map[life]told{}},
 
 		userBytes: map[uint32]int{},
 
@@ -283,7 +286,7 @@ func (t *Table) EndInterval() {
 	t.mu.Lock()
 	t.interval++
 	t.letGoUnsampled()
-	t.forgetFiles(func(n int) bool { return t.pastFiles[n].interval+pastIntervals <= t.interval })
+	t.forgetFiles()
 	n := 0
 	for n < len(t.exited) && t.allRead(t.exited[n]) {
 		t.letGo(t.exited[n])
