@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -118,7 +119,9 @@ func TestPIDNamespace(t *testing.T) {
 func TestProcessEvents(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
-	cmd := exec.Command("/bin/sh", "-c", "exec /bin/true")
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec /bin/true\n"), 0o755))
+	cmd := exec.Command(script)
 	require.NoError(t, cmd.Start())
 	pid := uint32(cmd.Process.Pid)
 	require.NoError(t, cmd.Wait())
@@ -139,7 +142,7 @@ func TestProcessEvents(t *testing.T) {
 		}
 	}
 	require.Equal(t, []record.EventKind{record.EventFork, record.EventExec, record.EventExec, record.EventExit}, kinds)
-	require.Equal(t, []string{"", "/bin/sh", "/bin/true", ""}, paths)
+	require.Equal(t, []string{"", "/bin/sh", "/bin/true", ""}, paths, "of a script, what runs it")
 	require.Equal(t, ids[0].ExecID+1, ids[1].ExecID)
 	require.Equal(t, ids[1].ExecID+1, ids[2].ExecID)
 	require.Equal(t, ids[2], ids[3])

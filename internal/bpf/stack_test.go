@@ -131,7 +131,7 @@ func TestKernelStackCut(t *testing.T) {
 }
 
 // A frame pointer of 0 ends a stack where all code is known to have frame pointers, or is
-// taken to have them, and only there.
+// taken to have them, and only there: where some code has rows, the outermost function has.
 func TestStackEndsAtZero(t *testing.T) {
 	t.Run("rows", func(t *testing.T) { endAtZero(t, false) })
 	t.Run("frame pointers only", func(t *testing.T) { endAtZero(t, true) })
@@ -159,10 +159,16 @@ func endAtZero(t *testing.T, framePointersOnly bool) {
 		return
 	}
 	require.Equal(t, record.OutcomeNoRows.String(), outcome(0).String())
-	require.NoError(t, s.SetUnwindMappings(child, nil, execPages(t, child.TGID)))
-	var now unix.Timespec
-	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
-	require.Equal(t, record.OutcomePresent.String(), outcome(now.Nano()).String())
+	elsewhere := []record.UnwindMapping{{Start: 1 << 16, Limit: 1 << 17}}
+	for _, tc := range []struct {
+		mappings []record.UnwindMapping
+		want     record.Outcome
+	}{{nil, record.OutcomePresent}, {elsewhere, record.OutcomeNoRows}} {
+		require.NoError(t, s.SetUnwindMappings(child, tc.mappings, execPages(t, child.TGID)))
+		var now unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		require.Equal(t, tc.want.String(), outcome(now.Nano()).String(), "rows of %d mappings", len(tc.mappings))
+	}
 }
 
 // A handler's callers are what the kernel made for the signal, and the code that the

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -114,11 +115,8 @@ func (t *Table) exec(ev *record.Event) {
 			t.replaced(p.older, ev.Process, replacement{int64(ev.TimeNs), ev.StartStack})
 		}
 	} else {
-		full := validUTF8(ev.Path)
-		info := &Info{PID: ev.PID, Path: full, KernelThread: ev.KernelThread}
-		if full != "" {
-			info.Name = path.Base(full)
-		}
+		info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
+		info.setExecPath(validUTF8(ev.Path))
 		if p = t.admit(ev.Process, ev.PID, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
 			return
 		}
@@ -130,6 +128,18 @@ func (t *Table) exec(ev *record.Event) {
 	}
 	late := min(time.Duration(t.now()-int64(ev.TimeNs)), settle) // events are read a few together
 	t.scheduleLoad(p, settle-max(late, 0))
+}
+
+// setExecPath takes what is known of a program by the path that execve was given, until /proc/PID/exe is read. A
+// relative one has its name; one through a descriptor or a process, such as /proc/self/exe, says nothing of it.
+func (i *Info) setExecPath(given string) {
+	switch {
+	case given == "", strings.HasPrefix(given, "/proc/"), strings.HasPrefix(given, "/dev/fd/"):
+		return
+	case path.IsAbs(given):
+		i.Path = path.Clean(given)
+	}
+	i.Name = path.Base(given)
 }
 
 func (t *Table) fork(ev *record.Event) {

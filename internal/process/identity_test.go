@@ -288,10 +288,19 @@ func execOf(f *fake, id record.ProcessID, startStack uint64) record.Event {
 }
 
 func TestExecNames(t *testing.T) {
-	f := newFake(t)
-	f.HandleEvent(execAt(image1, 0, "./bin/some\xffthing"))
-	p := f.Lookup(image1, 42, []byte("comm"))
-	require.Equal(t, &Info{PID: 42, Name: "some\uFFFDthing", Path: "./bin/some\uFFFDthing"}, p.Info())
+	for given, want := range map[string]Info{
+		"/bin/some\xffthing":   {Name: "some\uFFFDthing", Path: "/bin/some\uFFFDthing"},
+		"/usr/lib/../bin//one": {Name: "one", Path: "/usr/bin/one"},
+		"./bin/one":            {Name: "one"},
+		"/proc/self/exe":       {Name: "comm"},
+		"/dev/fd/5":            {Name: "comm"},
+		"":                     {Name: "comm"},
+	} {
+		f := newFake(t)
+		f.HandleEvent(execAt(image1, 0, given))
+		want.PID = 42
+		require.Equal(t, &want, f.Lookup(image1, 42, []byte("comm")).Info())
+	}
 }
 
 // TestLateSampleOfOlderImage enters an image that has been replaced already.

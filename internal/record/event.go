@@ -30,7 +30,7 @@ type Event struct {
 	FileNs       uint64    // EventMapping: when the first of them that shows a file was mapped; 0: none does
 	Program      FileKey   // EventExec: what it runs; zero if not known
 	StartStack   uint64    // EventExec: of its memory, as in /proc/PID/stat; 0 if not known
-	Path         string    // EventExec: as given to execve, maybe relative, maybe cut; "" if not known
+	Path         string    // EventExec: as given to execve, of a script that of its interpreter; maybe relative, maybe cut; "" if not known
 	KernelThread bool
 }
 

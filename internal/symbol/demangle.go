@@ -64,7 +64,11 @@ func (d *demangler) name(name string) (readable string) {
 	if name[1] == 'Z' && (conversions(name) > maxConversions || !d.affordable(name)) {
 		return name
 	}
-	return strings.ToValidUTF8(demangle.Filter(name, demangle.MaxLength(maxDemangledBits)), "\uFFFD")
+	readable = demangle.Filter(keepUnderscores(name), demangle.MaxLength(maxDemangledBits))
+	if mangled(readable) {
+		return name // it is none
+	}
+	return strings.ToValidUTF8(readable, "\uFFFD")
 }
 
 // affordable reports whether a C++ name can be demangled in a short time.

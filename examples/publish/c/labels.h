@@ -78,6 +78,7 @@ struct labels_set *labels_current(void)
 }
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -85,8 +86,8 @@ namespace labels
 {
 
 /*
- * Scope publishes labels until it ends, and those around it that have other keys. The texts
- * have to live as long. It ends on the thread on which it began.
+ * Scope publishes labels until it ends, and those around it that have other keys. It has copies of
+ * the texts, and ends on the thread on which it began.
  */
 class Scope
 {
@@ -94,8 +95,13 @@ class Scope
 	Scope(std::initializer_list<std::pair<std::string_view, std::string_view>> pairs)
 	    : set_{ storage_, 0, kMost }, before_(labels_current())
 	{
+		size_t bytes = 0;
+
 		for (const auto &pair : pairs)
-			add({ text(pair.first), text(pair.second) });
+			bytes += pair.first.size() + pair.second.size();
+		texts_.reserve(bytes); /* what is in it stays where it is */
+		for (const auto &pair : pairs)
+			add({ copy(pair.first), copy(pair.second) });
 		/* Of two labels with one key the first counts. */
 		for (size_t i = 0; before_ && i < before_->count; i++)
 			add(before_->storage[i]);
@@ -111,9 +117,12 @@ class Scope
       private:
 	static constexpr size_t kMost = 32;
 
-	static labels_string text(std::string_view s)
+	labels_string copy(std::string_view s)
 	{
-		return { s.size(), reinterpret_cast<const unsigned char *>(s.empty() ? "" : s.data()) };
+		const size_t at = texts_.size();
+
+		texts_.append(s);
+		return { s.size(), reinterpret_cast<const unsigned char *>(texts_.data() + at) };
 	}
 	void add(labels_label label)
 	{
@@ -121,6 +130,7 @@ class Scope
 			storage_[set_.count++] = label;
 	}
 
+	std::string texts_;
 	labels_label storage_[kMost];
 	labels_set set_;
 	labels_set *before_;

@@ -117,7 +117,7 @@ struct vm_area_struct {
 };
 
 struct linux_binprm {
-	const char *filename;
+	const char *interp;
 	struct file *file;
 };
 

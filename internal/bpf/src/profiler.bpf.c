@@ -212,7 +212,7 @@ int process_exec(__u64 *ctx)
 	fill_event(ev, task, EVENT_EXEC);
 	ev->program = program;
 	ev->start_stack = FIELD(task, mm, start_stack);
-	n = bpf_probe_read_kernel_str(ev->path, EXEC_PATH_BYTES, bprm->filename);
+	n = bpf_probe_read_kernel_str(ev->path, EXEC_PATH_BYTES, bprm->interp); /* of a script, what runs it */
 	if (n > 0)
 		ev->path_bytes = n - 1;
 	submit_event(ev, plain && !looked_at);

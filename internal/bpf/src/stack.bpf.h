@@ -164,6 +164,8 @@ static __always_inline bool needs_sp(const struct unwind_rule *rule)
  */
 static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool other_stack)
 {
+	/* Where there are rows, the outermost frame has one that says so: a zero is what code without rows left there. */
+	bool doubtful = w->guessed || (use_rows && w->mappings && !other_stack);
 	struct frame_link link;
 	enum outcome out;
 
@@ -171,7 +173,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 		return OUTCOME_NO_ROWS;
 	/* A zero marks the outermost frame; one in the register alone does not where code uses that for anything. */
 	if (!w->fp)
-		return w->guessed || (use_rows && w->regs_known) ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
+		return doubtful || (use_rows && w->regs_known) ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
 	if (w->fp & 7 || (!other_stack && w->fp + FP_BELOW_SP < w->sp))
 		return OUTCOME_NO_ROWS;
 	if (!stack_link(w, w->fp, &link))
@@ -181,7 +183,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 		return OUTCOME_NO_ROWS;
 	out = to_caller(w, link.return_address, w->fp + sizeof(link), FP_GIVES_SP);
 	w->fp = link.fp;
-	if ((out == OUTCOME_PRESENT && w->guessed) || out == OUTCOME_INVALID)
+	if ((out == OUTCOME_PRESENT && doubtful) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
 	return out;
 }
