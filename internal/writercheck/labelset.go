@@ -59,23 +59,28 @@ func readLabelSet(mem Memory, addr uint64) *labelSet {
 			continue // a hole, of which nothing else counts
 		}
 		key := b[:min(l.keyLen, record.MaxLabelKeyBytes)]
-		if l.keyErr = readBytes(mem, key, l.keyBuf); l.keyErr == nil {
+		if l.keyErr = readBytes(mem, key, l.keyBuf, l.keyLen); l.keyErr == nil {
 			l.key = string(key)
 		}
 		if l.valueBuf != 0 {
-			l.valueErr = readBytes(mem, b[:min(l.valueLen, record.MaxLabelValueBytes)], l.valueBuf)
+			l.valueErr = readBytes(mem, b[:min(l.valueLen, record.MaxLabelValueBytes)], l.valueBuf, l.valueLen)
 		}
 		s.labels = append(s.labels, l)
 	}
 	return s
 }
 
-// readBytes reads a string; an empty one from nowhere.
-func readBytes(mem Memory, p []byte, addr uint64) error {
+// readBytes reads the beginning of a string of a length, and the last byte of one that is longer; an
+// empty one from nowhere.
+func readBytes(mem Memory, p []byte, addr, length uint64) error {
 	if len(p) == 0 {
 		return nil
 	}
-	return mem.ReadAt(p, addr)
+	if err := mem.ReadAt(p, addr); err != nil || uint64(len(p)) == length {
+		return err
+	}
+	var last [1]byte
+	return mem.ReadAt(last[:], addr+length-1)
 }
 
 // judge counts what holds of a set. It reports whether there are labels, and whether a rule is
@@ -93,6 +98,7 @@ func (s *labelSet) judge(t *tally, f Format) (present, ok bool) {
 	}
 	t.check(f.rule(ruleSetAlignment), s.addr%wordBytes == 0 && s.storage%wordBytes == 0, "set at %#x, storage at %#x", s.addr, s.storage)
 	fits := len(s.labels) < record.MaxLabels && s.count <= record.MaxLabelSlots
+	keys := map[string]bool{}
 	for i := range s.labels {
 		l := &s.labels[i]
 		ok = t.check(f.rule(ruleKeys), l.keyErr == nil, "a key of %d bytes at %#x: %v", l.keyLen, l.keyBuf, said(l.keyErr)) && ok
@@ -100,6 +106,10 @@ func (s *labelSet) judge(t *tally, f Format) (present, ok bool) {
 			ok = t.check(f.rule(ruleValues), l.valueErr == nil, "the value of %q, %d bytes at %#x: %v", l.key, l.valueLen, l.valueBuf, said(l.valueErr)) && ok
 		} else {
 			ok = false
+		}
+		if l.keyErr == nil {
+			t.check(f.rule(ruleUnique), !keys[l.key], "%q", l.key)
+			keys[l.key] = true
 		}
 		fits = fits && l.keyLen <= record.MaxLabelKeyBytes && l.valueLen <= record.MaxLabelValueBytes
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
@@ -82,6 +83,9 @@ func (w *watch) lookAtFiles(info *process.Info) {
 		}
 		version, known := w.versionAt(visited[f], f)
 		for _, abi := range f.abis(version, known) {
+			if duplicate(info, f.path, abi) {
+				continue
+			}
 			w.publishes(formatOf(abi))
 			f.symbols(w.t, abi)
 			atStart.loaded(w.t, f, abi)
@@ -90,6 +94,13 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			}
 		}
 	}
+}
+
+// duplicate reports whether a file's variable is another one's, which the process uses instead.
+func duplicate(info *process.Info, path string, abi record.ABI) bool {
+	return slices.ContainsFunc(info.Sources, func(s labelsource.Status) bool {
+		return s.Path == path && s.ABI == abi && s.State == labelsource.Duplicate
+	})
 }
 
 // file reads a file once. nil: it is no ELF file, or cannot be read.
@@ -127,7 +138,7 @@ func (w *watch) judgeSource(s *labelsource.Status) {
 	found := s.State != labelsource.NoRelocation && s.State != labelsource.UnsupportedModel &&
 		s.State != labelsource.Undefined && s.State != labelsource.Unreadable
 	switch {
-	case s.State == labelsource.NotProgram || s.State == labelsource.NotRelocated || s.State == labelsource.OverLimit:
+	case s.State == labelsource.NotProgram || s.State == labelsource.NotRelocated || s.State == labelsource.OverLimit || s.State == labelsource.Duplicate:
 		return // says nothing of the writer
 	case f == Go:
 		w.publishes(Go)

@@ -52,6 +52,7 @@ type Report struct {
 // Reads are numbers of what was looked at.
 type Reads struct {
 	Threads   int    `json:"threads"`
+	Without   int    `json:"threads_without_labels"` // of these, at each stop
 	Stops     uint64 `json:"stops"`             // of threads
 	Published uint64 `json:"published"`         // readings with labels or a context in them
 	Updating  uint64 `json:"updating"`          // records that said that they were being written
@@ -82,6 +83,8 @@ func (r *Report) Why() string {
 		return "nothing is published: no file that the process maps has a symbol of these formats, and there is no process context"
 	case r.Reads.Stops == 0:
 		return "no thread could be read"
+	case r.Reads.Updating > 0:
+		return fmt.Sprintf("none of %d records was complete: valid was 0 each time; look longer (--seconds), or set valid to 1 when a record is complete", r.Reads.Updating)
 	}
 	return "no thread had labels or a context when it was looked at; look longer (--seconds), or while requests are served"
 }

@@ -37,6 +37,7 @@ const (
 	documentNode = "nodejs_v1_dev, as @datadog/pprof publishes it"
 	documentGo   = "runtime/pprof, read from goroutines"
 	ownLimits    = "docs/limits.md of the custom_labels receiver"
+	ownRules     = "docs/publishing.md of the custom_labels receiver"
 )
 
 // Rules returns the rules of all formats, in the order in which they are shown.
@@ -68,6 +69,7 @@ const (
 	ruleKeys            = "keys-readable"
 	ruleValues          = "values-readable"
 	ruleValuesPresent   = "values-present"
+	ruleUnique          = "keys-unique"
 	ruleLimits          = "reader-limits"
 
 	ruleRecord     = "record-readable"
@@ -107,10 +109,11 @@ func customLabels(f Format, document string) []Rule {
 		{ID: ruleModel, Title: "an executable has it at a fixed offset, a library reaches it by a TLS descriptor", Section: variable, Remedy: "-fPIC -ftls-model=global-dynamic -mtls-dialect=gnu2 (desc on aarch64), and a reference in the library itself"},
 		{ID: ruleSet, Title: "the label set can be read whenever a thread is stopped", Section: interpretation, Remedy: "complete a set before it is published, free it only after another one is"},
 		{ID: ruleSetAlignment, Advice: true, Title: "set and labels are aligned as C lays them out", Section: interpretation, Remedy: "allocate them with malloc or as C objects"},
-		{ID: ruleStorage, Title: "storage has as many labels as count says", Section: interpretation, Remedy: "complete a set before it is published; count goes to 0 first where both change (v0)"},
+		{ID: ruleStorage, Title: "storage has as many labels as count says", Section: interpretation, Remedy: "complete a set before it is published, and free it only after another one is: a count beyond all reason is most often freed memory; count goes to 0 first where both change (v0)"},
 		{ID: ruleKeys, Title: "a key's bytes can be read", Section: interpretation, Remedy: "free a key after the label is gone (key.buf NULL) or the set is replaced"},
 		{ID: ruleValuesPresent, Title: "a label with a key has a value that is not NULL", Section: interpretation, Remedy: "set key.buf last when a label is added, and to NULL first when it is removed; an empty value has a buf"},
 		{ID: ruleValues, Title: "a value's bytes can be read", Section: interpretation, Remedy: "free a value after the label is gone (key.buf NULL) or the set is replaced"},
+		{ID: ruleUnique, Advice: true, Title: "a key comes once in a set", Document: ownRules, Section: "Rules for writers", Remedy: "leave out the labels of an outer scope whose keys are set again; of equal keys the first one counts"},
 		{ID: ruleLimits, Advice: true, Title: "a set fits what readers copy: 64 labels, keys of 256 bytes, values of 1024", Document: ownLimits, Section: "Limits", Remedy: "publish fewer or shorter labels; what is cut is marked in samples"},
 	}
 	for i := range rules {

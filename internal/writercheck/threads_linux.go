@@ -56,7 +56,7 @@ func (w *watch) readThread(turn int) error {
 	}
 	w.reads.Stops++
 	if len(w.threads) < maxHistories {
-		w.threads[tid] = true
+		w.threads[tid] = w.threads[tid] // false at first
 	}
 	for i := range readings {
 		w.judgeReading(tid, &readings[i])
@@ -116,7 +116,7 @@ func (w *watch) judgeReading(tid int, r *reading) {
 	f := formatOf(r.abi)
 	switch {
 	case r.abi == record.ABIGo:
-		w.judgeGo(&r.other)
+		w.judgeGo(tid, &r.other)
 		return
 	case r.abi == record.ABIThreadContextNodeJS:
 		if !w.nodeRecord(r) {
@@ -140,6 +140,7 @@ func (w *watch) judgeReading(tid int, r *reading) {
 		return
 	}
 	if present {
+		w.threads[tid] = true
 		w.reads.Published++
 	}
 	if !ok {
@@ -189,10 +190,10 @@ func wayText(h *history) string {
 }
 
 // judgeGo judges the labels of a goroutine.
-func (w *watch) judgeGo(r *labelread.Reading) {
+func (w *watch) judgeGo(tid int, r *labelread.Reading) {
 	switch r.Outcome {
 	case record.OutcomePresent, record.OutcomeTruncated:
-		w.goLabels = true
+		w.goLabels, w.threads[tid] = true, true
 		w.reads.Published++
 		w.t.check(Go.rule(ruleSet), true, "labels at %#x", r.Pointer)
 	case record.OutcomeFault, record.OutcomeInvalid:

@@ -29,6 +29,8 @@ const (
 	contextReadings = 8
 	// maxRefreshes bounds the attempts to read a process context that is being written.
 	maxRefreshes = 20
+	// neverComplete readings of records that are being written, and none of another one, are no chance.
+	neverComplete = 50
 	// maxThreads bounds the threads among which one is looked for that runs.
 	maxThreads = 64
 	// maxHistories bounds the threads whose ways are remembered.
@@ -74,7 +76,7 @@ type watch struct {
 	current   uint64   // the one that is read
 	context   *contextJudge
 	histories map[int]*history
-	threads   map[int]bool
+	threads   map[int]bool // whether they had labels at any stop
 	reads     Reads
 	goLabels  bool      // a goroutine had labels
 	searched  time.Time // when a process context was last looked for because a name was missing
@@ -172,6 +174,15 @@ func (w *watch) report() *Report {
 	w.context.end()
 	w.judgeSchema()
 	w.reads.Threads = len(w.threads)
+	for _, labelled := range w.threads {
+		if !labelled {
+			w.reads.Without++
+		}
+	}
+	// A record is being written for an instant, and not each time that one looks.
+	if w.reads.Published == 0 && w.reads.Updating >= neverComplete {
+		w.t.check(ThreadContext.rule(ruleValid), false, "valid was 0 in all of %d readings: no record was complete", w.reads.Updating)
+	}
 	w.reads.Contexts, w.reads.Written = w.context.readings, w.context.written
 	r := &Report{PID: w.pid, Program: w.info.Path, Reads: w.reads}
 	for _, f := range w.formats {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 const (
@@ -128,8 +129,8 @@ type running struct {
 
 func runningWriters() []running {
 	return []running{
-		{V0, build{abi: 0}, []string{ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
-		{V1, build{abi: 1}, []string{ruleSet, ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleLimits}},
+		{V0, build{abi: 0}, []string{ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleUnique, ruleLimits}},
+		{V1, build{abi: 1}, []string{ruleSet, ruleStorage, ruleKeys, ruleValues, ruleValuesPresent, ruleSetAlignment, ruleUnique, ruleLimits}},
 		{ThreadContext, build{abi: 2}, []string{
 			ruleRecord, ruleAlignment, ruleValid, ruleIDs, ruleFlags, ruleAttributes, ruleText, ruleRecordSize, ruleIndexes, ruleOneWay,
 			ruleSchema, ruleSchemaName, "key-map", "key-map-append-only",
@@ -230,6 +231,37 @@ func TestNoRuleBroken(t *testing.T) {
 			require.Positive(t, r.Reads.Published)
 			require.Zero(t, r.Reads.Invalid)
 		})
+	}
+}
+
+// A writer whose records are never complete breaks the rule about that.
+func TestNeverComplete(t *testing.T) {
+	ids, r := against(t, started(t, build{abi: 2}.writer(t), "never-complete"))
+	require.Contains(t, ids, ThreadContext.rule(ruleValid))
+	require.Zero(t, r.Reads.Published)
+	require.Equal(t, r.Reads.Threads, r.Reads.Without)
+	require.Contains(t, r.Why(), "valid was 0")
+}
+
+// A library's copy of a variable that is the program's is no writer.
+func TestCopyIsNoWriter(t *testing.T) {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libother.so")
+	common := []string{"-O1", "-D_GNU_SOURCE", "-DABI=1", sources + "variable.c"}
+	testutil.Compile(t, library, "gcc", append([]string{"-fPIC", "-shared", "-ftls-model=global-dynamic"}, common...)...)
+	writer := filepath.Join(dir, "writer")
+	testutil.Compile(t, writer, "gcc", append([]string{"-pthread", "-rdynamic", sources + "writer.c", "-Wl,--no-as-needed", library, "-ldl"}, common...)...)
+	ids, r := against(t, started(t, writer))
+	require.Empty(t, ids)
+	require.Equal(t, Holds, r.Verdict())
+	require.Positive(t, r.Reads.Published)
+}
+
+// A value is readable if its last byte is, too.
+func TestLastByte(t *testing.T) {
+	mem := &fakemem.Window{Bytes: make([]byte, 64)}
+	for length, ok := range map[uint64]bool{0: true, 4: true, 5: true, 64: true, 65: false, 1 << 62: false, 1<<64 - 1: false} {
+		require.Equal(t, ok, readBytes(mem, make([]byte, min(length, 4)), 0, length) == nil, "%d", length)
 	}
 }
 

@@ -55,6 +55,8 @@ static struct abi_label *labels(const char *tenant)
 		storage = (void *)((char *)storage + 1);
 	storage[0] = (struct abi_label){ text("tenant"), text(tenant) };
 	storage[1] = (struct abi_label){ text("route"), text("/browse") };
+	if (breaks("keys-unique"))
+		storage[1].key = storage[0].key;
 	if (breaks("keys-readable"))
 		storage[1].key.buf = unmapped();
 	if (breaks("values-readable"))
@@ -109,7 +111,7 @@ static struct abi_context *context(const char *tenant)
 		record->attrs_size--;
 	for (int i = 0; breaks("record-size") && i < 90; i++)
 		put_attribute(record, 1, "/browse");
-	record->valid = breaks("valid") ? 212 : 1;
+	record->valid = breaks("valid") ? 212 : !breaks("never-complete");
 	return record;
 }
 

@@ -37,7 +37,7 @@ func TestCheckCommand(t *testing.T) {
 
 	code, text, stderr := checked(t, append([]string{"--seconds", "0.5"}, good...)...)
 	require.Zero(t, code, text)
-	require.Contains(t, text, "16 rules hold, 0 broken")
+	require.Contains(t, text, "17 rules hold, 0 broken")
 	require.Contains(t, stderr, "ready", "what the command prints")
 
 	code, text, _ = checked(t, append([]string{"--seconds=0.5", "--json"}, good...)...)
@@ -51,7 +51,7 @@ func TestCheckCommand(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &report), text)
 	require.Equal(t, "holds", report.Verdict)
 	require.Equal(t, []string{"custom_labels_v1"}, report.Formats)
-	require.Len(t, report.Rules, 16)
+	require.Len(t, report.Rules, 17)
 	require.NotZero(t, report.PID)
 	require.Error(t, syscall.Kill(report.PID, 0), "the command has been ended")
 

@@ -60,8 +60,8 @@ func text(r *writercheck.Report) string {
 }
 
 func readsText(r *writercheck.Reads) string {
-	return fmt.Sprintf("%d thread(s) stopped %d times: %d readings with labels or a context, %d of records being written, %d that break a rule; process context read %d times, %d of them while it was being written",
-		r.Threads, r.Stops, r.Published, r.Updating, r.Invalid, r.Contexts, r.Written)
+	return fmt.Sprintf("%d thread(s), of which %d had no labels at any stop, stopped %d times: %d readings with labels or a context, %d of records being written, %d that break a rule; process context read %d times, %d of them while it was being written",
+		r.Threads, r.Without, r.Stops, r.Published, r.Updating, r.Invalid, r.Contexts, r.Written)
 }
 
 func conclusion(r *writercheck.Report) string {
