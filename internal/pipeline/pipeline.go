@@ -254,7 +254,7 @@ func (p *Pipeline) Start(context.Context) error {
 	}
 	noEvents := p.sampler.ContextEvents()
 	if noEvents != nil {
-		p.options.Logger.Info("The kernel does not tell when processes publish a process context; they are searched for it alone.", zap.Error(noEvents))
+		p.options.Logger.Info("Process contexts are found by polling, somewhat later than they are published: this kernel lets no BPF program trace the function by which they are named. All else works.", zap.Error(noEvents))
 	}
 	if err := p.follower.scan(); err != nil {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))

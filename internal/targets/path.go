@@ -8,8 +8,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ValidatePath reports a pattern that is no glob, and one that no absolute path matches by how it
-// begins: with neither / nor ** as a whole part of a path. Of alternatives each has to begin so.
+// ValidatePath reports a pattern that is no glob; one with ** that is no whole part of a path, and so crosses no
+// slash; and one that no absolute path matches by how it begins: with neither / nor **. Of alternatives each has
+// to begin so.
 func ValidatePath(pattern string) error {
 	if !doublestar.ValidatePattern(pattern) {
 		return fmt.Errorf("is not a valid glob: %q", pattern)
@@ -30,7 +31,32 @@ func ValidatePath(pattern string) error {
 			return fmt.Errorf("must begin with / or **/, not %q", p)
 		}
 	}
+	if !wholeParts(pattern) {
+		return fmt.Errorf("must have ** as a whole part of a path only, as in /opt/**/bin, not %q", pattern)
+	}
 	return nil
+}
+
+// wholeParts reports whether each ** is a part of a path, or of an alternative.
+func wholeParts(pattern string) bool {
+	class := false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '*' && strings.HasPrefix(pattern[i:], "**"):
+			before, after := i == 0 || strings.IndexByte("/{,", pattern[i-1]) >= 0, pattern[i+2:]
+			if !before || after != "" && strings.IndexByte("/},", after[0]) < 0 {
+				return false
+			}
+			i++
+		}
+	}
+	return true
 }
 
 // alternatives splits what begins with them. It finds the ends as doublestar does.

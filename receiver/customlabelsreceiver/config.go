@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/confmap"
 )
 
 // Config, its defaults and bounds are generated from metadata.yaml. This file checks what the
@@ -40,6 +42,14 @@ const (
 	IDHex     = "hex"     // of the full length: 32 digits for a trace, 16 for a span
 	IDDecimal = "decimal" // an unsigned number of 64 bits, in a trace id its lower half
 )
+
+// Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample, which would be left out in silence.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if rate, ok := conf.Get("samples_per_second").(float64); ok && rate != math.Trunc(rate) {
+		return fmt.Errorf("samples_per_second must be a whole number, not %v", rate)
+	}
+	return conf.Unmarshal(c)
+}
 
 // Bounds of durations.
 const (

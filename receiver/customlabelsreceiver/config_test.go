@@ -1,6 +1,7 @@
 package customlabelsreceiver
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -205,4 +206,18 @@ func TestConfigPrefixNotUTF8(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Labels.Prefix = "\xff"
 	require.ErrorContains(t, cfg.Validate(), "labels::prefix must be valid UTF-8")
+}
+
+// Of a number of samples no part is left out in silence.
+func TestWholeSamples(t *testing.T) {
+	for rate, want := range map[any]int{19: 19, 20.0: 20, 19.5: 0, 0.5: 0} {
+		c := createDefaultConfig().(*Config)
+		err := confmap.NewFromStringMap(map[string]any{"samples_per_second": rate}).Unmarshal(c)
+		if want == 0 {
+			require.ErrorContains(t, err, fmt.Sprintf("samples_per_second must be a whole number, not %v", rate))
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, c.SamplesPerSecond)
+	}
 }

@@ -43,7 +43,7 @@ const (
 	logEnded   = "Sampling has ended."
 	logSilent  = "Nothing was emitted for a minute, though the CPUs were busy."
 	// logNoEvents depends on the kernel, not on the situation.
-	logNoEvents = "The kernel does not tell when processes publish a process context; they are searched for it alone."
+	logNoEvents = "Process contexts are found by polling, somewhat later than they are published: this kernel lets no BPF program trace the function by which they are named. All else works."
 )
 
 // TestQuiet: what the log says in situations that operators meet, line by line, and nothing

@@ -91,7 +91,11 @@ func (r *processReport) advise() {
 	switch {
 	case r.err != nil:
 	case len(r.Sources) == 0:
-		add(outcomeNoSource)
+		remedies := r.remedies()
+		r.Advice = append(r.Advice, remedies...)
+		if len(remedies) == 0 {
+			add(outcomeNoSource)
+		}
 	case !r.readable():
 		for i := range r.Sources {
 			add(r.Sources[i].State)

@@ -6,6 +6,7 @@ package inspect
 
 import (
 	"debug/elf"
+	"slices"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -28,6 +29,8 @@ type fileReport struct {
 	Notes    []string `json:"notes"`
 
 	library bool // the C library or its loader
+	// remedies are what to do about what is noted.
+	remedies []string
 }
 
 // visitFiles opens the files that a process runs, each once. It returns those
@@ -78,7 +81,7 @@ func (r *processReport) explain(info *target.Info) {
 			own++
 		}
 	}
-	if own == 0 && len(unread) == 0 {
+	if own == 0 && len(unread) == 0 && len(r.remedies()) == 0 {
 		r.Hints = append(r.Hints, "No file but the C library has thread-local variables: what publishes labels is not linked in, or not loaded.")
 	}
 	if len(unread) > 0 {
@@ -104,12 +107,15 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 			return f
 		case ok && sym.Type != elf.STT_TLS:
 			f.note("defines " + abi.Symbol() + ", but not as a thread-local variable (__thread, thread_local)")
+			f.remedy("Declare " + abi.Symbol() + " with __thread: each thread has labels of its own.")
 		case ok:
 			defined = true // a label source, whose state says more
 		}
 	}
 	if _, ok, err := e.DynamicSymbol(versionSymbol); err == nil && ok && !defined {
 		f.note("defines " + versionSymbol + ", but exports no variable that goes with it")
+		f.remedy("Export the variable by its plain name, beside " + versionSymbol + ": extern \"C\" in C++, in no namespace, and with visibility \"default\"; an executable is linked with -Wl,--export-dynamic-symbol= for both, or with -rdynamic.")
+		return f
 	}
 	if id, err := e.GoBuildID(); err == nil && id != "" && !e.IsExecutable() {
 		f.note("a library written in Go: the pprof labels of its goroutines are not supported yet")
@@ -130,11 +136,26 @@ func (f *fileReport) noteStripped(e *elffile.File, program bool) {
 		f.note("defines none of the symbols, hidden ones included")
 	case !dynamic:
 		f.note("static and stripped: a variable in it cannot be found; keep .symtab")
+		f.remedy("Keep .symtab in the program, which is static: no -s, and strip --strip-debug.")
 	case program:
 		f.note("stripped, and exports none of the symbols: link with -rdynamic or --export-dynamic-symbol, or keep .symtab")
 	default:
 		f.note("stripped, and exports none of the symbols: a hidden variable (-fvisibility=hidden) cannot be found")
 	}
+}
+
+func (f *fileReport) remedy(text string) { f.remedies = append(f.remedies, text) }
+
+// remedies are those for all files, each once.
+func (r *processReport) remedies() (all []string) {
+	for i := range r.Files {
+		for _, text := range r.Files[i].remedies {
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
 }
 
 func (f *fileReport) note(text string) { f.Notes = append(f.Notes, text) }

@@ -192,6 +192,9 @@ func TestInspectNoLabels(t *testing.T) {
 func TestInspectHints(t *testing.T) {
 	const variable = "__thread void *custom_labels_current_set; int custom_labels_abi_version = 1;\n"
 	use := "int main(void) { custom_labels_current_set = &custom_labels_abi_version;" + ready + "}"
+	todo := map[string]string{
+		"static stripped": "Keep .symtab", "not thread-local": "Declare custom_labels_current_set with __thread", "version only": "Export the variable by its plain name",
+	}
 	twofold := map[string]bool{"version only": true, "Node.js": true, "not thread-local": true} // have other hints, too
 	for name, tc := range map[string]struct {
 		source string
@@ -224,6 +227,10 @@ func TestInspectHints(t *testing.T) {
 			require.Equal(t, command.ExitNoLabels, code, text+stderr)
 			require.Contains(t, text, tc.state)
 			require.Contains(t, text, tc.hint)
+			if do, ok := todo[name]; ok { // and not what helps in general
+				require.Contains(t, text, do)
+				require.NotContains(t, text, "examples/publish")
+			}
 			for _, other := range []string{
 				"link with -rdynamic", "static and stripped", "hidden ones included", "not as a thread-local", "exports no variable", "No file but",
 			} {
