@@ -63,7 +63,7 @@ for arch in amd64 arm64; do
 
 	name=otelcol-customlabels-$version-linux-$arch
 	mkdir -p "$work/$name/systemd"
-	cp -r examples LICENSE README.md CHANGELOG.md "$stage/otelcol-customlabels" "$work/$name/"
+	cp -r docs examples LICENSE README.md CHANGELOG.md "$stage/otelcol-customlabels" "$work/$name/"
 	cp deploy/systemd/otelcol-customlabels.service "$work/$name/systemd/"
 	archive "$name"
 	name=labelprof-$version-linux-$arch

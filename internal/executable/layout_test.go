@@ -76,6 +76,7 @@ func TestMoved(t *testing.T) {
 		"begins before the code": {gnu, file(0, 0, 0), file(3*page, 3*page, 0), 0, 2 * page, 0, false},
 		"ends behind the code":   {gnu, file(0, 0, 0), file(3*page, 3*page, 0), page, 4 * page, 0, false},
 		"no code there":          {gnu, file(0, 0, 0), file(3*page, 3*page, 0), 6 * page, 7 * page, 0, false},
+		"data":                   {gnu, file(0, 0, 0), file(3*page, 3*page, 0), 4 * page, 6 * page, 0, false},
 		"two copies":             {gnu, file(0, 0, 0), file(9*page, 0, 0), page, 2 * page, 0, false},
 		"two meanings":           {append(slices.Clone(gnu), segment(elf.PF_R, 0, page, 0x600), segment(elf.PF_R, 3*page, 4*page, 16)), file(0, 0, 0), file(3*page, 3*page, 0), page, 2 * page, 0, false},
 		"nothing":                {gnu, file(0, 0, 0), file(3*page, 3*page, 0), page, page, 0, false},

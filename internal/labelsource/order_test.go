@@ -37,3 +37,12 @@ func TestImagesInOrder(t *testing.T) {
 	require.Equal(t, []image{anew, at(5, 0x8000)}, order(first, anew, at(5, 0x8000)), "a file that was read anew is the same")
 	require.Equal(t, []image{at(2, 0x3000), at(1, 0x1000)}, order(first, at(1, 0x1000), at(2, 0x3000), at(1, 0x1000)), "each once")
 }
+
+// Only a process that was not looked at yet goes by the order of another one.
+func TestBeginsOnce(t *testing.T) {
+	var r Resolver
+	first, second := Order{{inode: 1}}, Order{{inode: 2}}
+	r.Begin(first)
+	r.Begin(second)
+	require.Equal(t, first, r.Order())
+}

@@ -237,14 +237,13 @@ func TestPastFilesAreBounded(t *testing.T) {
 		files[i] = mapping(0, 1, uint64(i+1)).File
 	}
 	const most = maxPastFiles/2 + 1 // of one user
-	f.keepFiles(1, files[most:maxPastFiles])
+	for range 3 {
+		f.keepFiles(1, files[most:maxPastFiles]) // again
+	}
 	f.interval++
 	f.keepFiles(1000, files[:1])
 	f.interval++
 	f.keepFiles(1000, files[1:most])
-	for range 3 {
-		f.keepFiles(1, files[most:maxPastFiles]) // again
-	}
 	require.Len(t, f.pastFiles, maxPastFiles)
 	require.Zero(t, f.Stats().MappingsCut)
 	f.keepFiles(1000, files[maxPastFiles:])
@@ -253,7 +252,7 @@ func TestPastFilesAreBounded(t *testing.T) {
 	require.True(t, files[0].Unused(), "the oldest of the user who has most")
 	f.interval += pastIntervals - 1
 	f.forgetFiles()
-	require.Len(t, f.pastFiles, maxPastFiles)
+	require.Len(t, f.pastFiles, most, "those of the last interval")
 	f.interval++
 	f.forgetFiles()
 	require.Empty(t, f.pastFiles)
@@ -398,6 +397,10 @@ func TestPastFilesAreThoseOfMappings(t *testing.T) {
 	}
 	_, s = lookAgain(info, 2, 0, mapping(maxPastMappings<<12, (maxPastMappings+1)<<12, 1000))
 	require.Empty(t, s.gone, "no more has gone")
+
+	one, _ := lookAgain(before, 1, 0, before.Mappings[1:]...)
+	_, s = lookAgain(one, 2, 0)
+	require.Len(t, s.gone, maxPastMappings, "the first one was kept open already")
 }
 
 // Events come in any order, and a look may be faster than they are: an epoch begins with the earliest.

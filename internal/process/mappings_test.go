@@ -231,3 +231,47 @@ func TestPathsAreBounded(t *testing.T) {
 	require.Nil(t, s.files)
 	require.Empty(t, exec[0].Path)
 }
+
+// Only code that cannot be written, with mappings of one file around it, may be that file's; and when these go, it
+// is no more.
+func TestMovedBack(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	f.write(42, "maps", `10000-20000 r--p 00000000 00:01 7 /bin/one
+20000-30000 r-xp 00000000 00:00 0
+30000-40000 rwxp 00000000 00:00 0
+50000-60000 r-xp 00040000 00:01 7 /bin/one
+60000-70000 r-xp 00000000 00:00 0
+70000-80000 r--p 00000000 00:01 8 /lib/two
+80000-90000 r-xp 00000000 00:00 0
+`)
+	var s scratch
+	require.NoError(t, s.read(f.opts.FS, 42))
+	require.Len(t, s.exec, 4, "what follows each other is one")
+	f.write(42, "maps", `10000-20000 r--p 00000000 00:01 7 /bin/one
+20000-30000 r-xp 00000000 00:00 0
+38000-40000 rwxp 00000000 00:00 0
+50000-60000 r-xp 00040000 00:01 7 /bin/one
+60000-70000 r-xp 00000000 00:00 0
+70000-80000 r--p 00000000 00:01 8 /lib/two
+80000-90000 r-xp 00000000 00:00 0
+`)
+	require.NoError(t, s.read(f.opts.FS, 42))
+	require.Len(t, s.exec, 5)
+	require.Len(t, s.around, 1)
+	require.Equal(t, "/bin/one", s.around[0].Below.Path)
+	require.EqualValues(t, 0x50000, s.around[0].Above.Start)
+
+	var r reader
+	r.init(Options{})
+	t.Cleanup(r.files.Close)
+	moved := mapping(0x20000, 0x30000, 7)
+	moved.Moved = true
+	l := &look{info: Info{Mappings: []executable.Mapping{moved}}}
+	alone := scratch{exec: []procfs.Mapping{{Start: moved.Start, Limit: moved.Limit, Perms: procfs.PermRead | procfs.PermExec}}}
+	mappings, changed := r.execMappings(l, &alone)
+	require.True(t, changed)
+	require.Equal(t, []executable.Mapping{{Start: moved.Start, Limit: moved.Limit}}, mappings)
+	s.release()
+	require.Empty(t, s.around)
+}

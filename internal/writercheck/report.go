@@ -53,12 +53,12 @@ type Report struct {
 type Reads struct {
 	Threads   int    `json:"threads"`
 	Without   int    `json:"threads_without_labels"` // of these, at each stop
-	Stops     uint64 `json:"stops"`             // of threads
-	Published uint64 `json:"published"`         // readings with labels or a context in them
-	Updating  uint64 `json:"updating"`          // records that said that they were being written
-	Invalid   uint64 `json:"invalid"`           // sets and records that broke a rule
-	Contexts  uint64 `json:"process_contexts"`  // readings of the process context
-	Written   uint64 `json:"contexts_updating"` // of these, while it was being written
+	Stops     uint64 `json:"stops"`                  // of threads
+	Published uint64 `json:"published"`              // readings with labels or a context in them
+	Updating  uint64 `json:"updating"`               // records that said that they were being written
+	Invalid   uint64 `json:"invalid"`                // sets and records that broke a rule
+	Contexts  uint64 `json:"process_contexts"`       // readings of the process context
+	Written   uint64 `json:"contexts_updating"`      // of these, while it was being written
 }
 
 // Verdict is that of the whole: Broken if a rule is, NotSeen if there is nothing to judge by,
