@@ -58,7 +58,8 @@ func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping, around *Around) (m M
 	case raw.Inode == 0 && around == nil:
 		return m, nil
 	case raw.Inode == 0:
-		return m, c.moved(pid, by, &m, around)
+		err = c.moved(pid, by, &m, around)
+		return m, err
 	default:
 		if f, err = c.of(pid, by, *raw); err != nil {
 			return m, err

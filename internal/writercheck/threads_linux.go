@@ -55,13 +55,18 @@ func (w *watch) readThread(turn int) error {
 		return nil // it has ended, or is traced by another
 	}
 	w.reads.Stops++
-	if len(w.threads) < maxHistories {
-		w.threads[tid] = w.threads[tid] // false at first
-	}
+	w.labelled(tid, false)
 	for i := range readings {
 		w.judgeReading(tid, &readings[i])
 	}
 	return nil
+}
+
+// labelled notes whether a thread had labels when it was stopped.
+func (w *watch) labelled(tid int, yes bool) {
+	if had, known := w.threads[tid]; known || len(w.threads) < maxHistories {
+		w.threads[tid] = had || yes
+	}
 }
 
 // running returns a thread that runs or wants to, another one each turn, or else the given one.
@@ -140,7 +145,7 @@ func (w *watch) judgeReading(tid int, r *reading) {
 		return
 	}
 	if present {
-		w.threads[tid] = true
+		w.labelled(tid, true)
 		w.reads.Published++
 	}
 	if !ok {
@@ -193,7 +198,8 @@ func wayText(h *history) string {
 func (w *watch) judgeGo(tid int, r *labelread.Reading) {
 	switch r.Outcome {
 	case record.OutcomePresent, record.OutcomeTruncated:
-		w.goLabels, w.threads[tid] = true, true
+		w.goLabels = true
+		w.labelled(tid, true)
 		w.reads.Published++
 		w.t.check(Go.rule(ruleSet), true, "labels at %#x", r.Pointer)
 	case record.OutcomeFault, record.OutcomeInvalid:
