@@ -164,7 +164,7 @@ static __always_inline bool needs_sp(const struct unwind_rule *rule)
  */
 static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool other_stack)
 {
-	/* Where there are rows, the outermost frame has one that says so: a zero is what code without rows left there. */
+	/* Where there are rows, the outermost frame has one that says so: a zero is what other code has left. */
 	bool doubtful = w->guessed || (use_rows && w->mappings && !other_stack);
 	struct frame_link link;
 	enum outcome out;
