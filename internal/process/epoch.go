@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -345,23 +346,26 @@ func (t *Table) keepFiles(uid uint32, files []*executable.File) {
 	}
 	t.counts.mappingsCut.Add(1)
 	for len(t.pastFiles) > maxPastFiles {
-		t.forgetFile(t.oldestFile())
+		for _, past := range t.oldestFiles(len(t.pastFiles) - maxPastFiles) {
+			t.forgetFile(past)
+		}
 	}
 }
 
-// oldestFile is the one that went first of those of the user who has most. The table is locked.
-func (t *Table) oldestFile() (oldest pastFile) {
-	files := map[uint32]int{}
+// oldestFiles are, of the user who has most, those that went first, as many as are wanted or there are. The table is
+// locked.
+func (t *Table) oldestFiles(n int) []pastFile {
+	files := map[uint32][]pastFile{}
+	most := uint32(0)
 	for past := range t.pastFiles {
-		files[past.uid]++
-	}
-	most := 0
-	for past, interval := range t.pastFiles {
-		if n := files[past.uid]; n > most || n == most && interval < t.pastFiles[oldest] {
-			oldest, most = past, n
+		files[past.uid] = append(files[past.uid], past)
+		if len(files[past.uid]) > len(files[most]) {
+			most = past.uid
 		}
 	}
-	return oldest
+	theirs := files[most]
+	slices.SortFunc(theirs, func(a, b pastFile) int { return cmp.Compare(t.pastFiles[a], t.pastFiles[b]) })
+	return theirs[:min(n, len(theirs))]
 }
 
 func (t *Table) forgetFile(past pastFile) {

@@ -54,7 +54,7 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	clear(s.around)
 	anonymous, paths := 0, 0
 	var below procfs.Mapping // the last one of a file
-	after := 0               // where exec goes on behind it
+	after, before := 0, 0    // where exec goes on behind it; anonymous ones before it
 	for m, err := range s.lines.Mappings(fs, pid) {
 		switch {
 		case errors.Is(err, procfs.ErrTooManyMappings):
@@ -67,10 +67,10 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			place := m
 			place.Path = "" // a path of several KiB for each mapping would add up
 			s.files = append(s.files, place)
-			if m.Dev == below.Dev && m.Inode == below.Inode {
+			if anonymous > before && m.Dev == below.Dev && m.Inode == below.Inode {
 				paths += s.surround(after, &executable.Around{Below: below, Above: place})
 			}
-			below, after = m, len(s.exec)
+			below, after, before = m, len(s.exec), anonymous
 		}
 		if m.Perms&procfs.PermExec == 0 {
 			if processctx.IsMapping(&m) && len(s.contexts) < maxContextMappings {
