@@ -331,7 +331,7 @@ func (p *publisher) label(h *hit, key string) string {
 // judge looks at the samples of a server.
 func (p *publisher) judge(t *testing.T, hits []hit) {
 	seen := map[published]int{}
-	none := 0
+	none, between := 0, 0
 	for i := range hits {
 		h := &hits[i]
 		if h.pid != int64(p.pid) {
@@ -340,6 +340,10 @@ func (p *publisher) judge(t *testing.T, hits []hit) {
 		one := published{p.label(h, "tenant"), p.label(h, "route")}
 		if one == (published{}) {
 			none++
+			continue
+		}
+		if one.route == "" && (one.tenant == acme.tenant || one.tenant == globex.tenant) { // its scope has begun, the one in it has not
+			between++
 			continue
 		}
 		require.Contains(t, []published{acme, globex}, one)
@@ -354,6 +358,7 @@ func (p *publisher) judge(t *testing.T, hits []hit) {
 		seen[one]++
 	}
 	fmt.Printf("%-8s %d samples of %s, %d of %s, %d of no request\n", p.name, seen[acme], acme.tenant, seen[globex], globex.tenant, none)
+	require.Less(t, between, (seen[acme]+seen[globex])/100, "samples between two scopes")
 	require.GreaterOrEqual(t, seen[acme], publishSamples)
 	require.GreaterOrEqual(t, seen[globex], publishSamples)
 	testutil.ReportLabelAssertions(t.Name(), seen[acme]+seen[globex])
