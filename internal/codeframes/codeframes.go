@@ -34,7 +34,7 @@ type Row struct {
 type Stats struct {
 	Functions int // that were reached from what is known
 	Wrong     int // of these that do not return as functions do
-	Silent    int // of these that never return
+	Silent    int // of these that never return, or go on where a register leads to that they have to keep
 	Tried     int // that were found by trying
 }
 
@@ -114,7 +114,7 @@ func (f *flows) count() Stats {
 		switch fn := f.owned(int32(n)); {
 		case fn.wrong:
 			s.Wrong++
-		case !fn.returned && !fn.leaves:
+		case !fn.returned && (!fn.leaves || fn.hops):
 			s.Silent++
 		}
 	}

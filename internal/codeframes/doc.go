@@ -12,7 +12,8 @@
 // back where it was at its entry, and so must the registers that it has to keep. If they are
 // not, nothing is said of the whole function. Functions that never return are believed where
 // most others of the file return as they should: code that keeps another stack than that of
-// the processor, as some compilers of functional languages make it, never returns.
+// the processor, as some compilers of functional languages make it, never returns, but jumps to
+// addresses that it finds there, by a register that functions of C keep for their callers.
 //
 // Beginnings are the symbols of functions, the targets of calls, addresses that code takes,
 // and the entry of the program. What none of these reach is tried: as the beginning of a

@@ -33,6 +33,8 @@ type function struct {
 	returned, wrong bool
 	// leaves: it may go on where that is not seen, as in a function that takes over its frame.
 	leaves bool
+	// hops: it goes on where a register of its caller's leads to, which it has to keep: no function of C does.
+	hops bool
 
 	numJumps   uint8
 	jumpStates [maxJumpStates]stateNum
@@ -276,7 +278,7 @@ func (f *flows) follow(w way) {
 		case flowStop:
 			return
 		case flowJumpIndirect:
-			f.jumped(&w)
+			f.jumped(&w, &i)
 			return
 		case flowJump, flowBranch:
 			f.goTo(i.target, next)
@@ -369,7 +371,7 @@ func (f *flows) set(at int32, n stateNum, owner int32) {
 func (f *flows) join(a, b int32) {
 	x, y := &f.functions[a], &f.functions[b]
 	y.parent = a
-	x.returned, x.wrong, x.leaves = x.returned || y.returned, x.wrong || y.wrong, x.leaves || y.leaves
+	x.returned, x.wrong, x.leaves, x.hops = x.returned || y.returned, x.wrong || y.wrong, x.leaves || y.leaves, x.hops || y.hops
 }
 
 // goTo follows a jump: to the beginning of a function it is a call that takes over the frame.
@@ -441,9 +443,10 @@ func (f *flows) failed(owner int32) {
 }
 
 // jumped notes an indirect jump: with the frame of an entry, it is a call.
-func (f *flows) jumped(w *way) {
+func (f *flows) jumped(w *way, i *instruction) {
 	if w.num == entryNum {
-		f.owned(w.owner).leaves = true
+		fn := f.owned(w.owner)
+		fn.leaves, fn.hops = true, fn.hops || i.uses&f.kept != 0
 		return
 	}
 	fn := &f.functions[w.owner]

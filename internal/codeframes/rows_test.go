@@ -191,6 +191,34 @@ var codeCases = []struct {
 	},
 }
 
+// Code that goes on by jumps to addresses, as of compilers of functional languages, has frames of its own, and those
+// of a few such functions among others are the processor's.
+func TestHops(t *testing.T) {
+	const bytes = 32
+	function := func(end string) string { return strings.Repeat("\x90", bytes-len(end)) + end }
+	hop, stub, returns := function("\xff\x23"), function("\xff\x20"), function("\xc3") // jmp *(rbx); jmp *(rax); ret
+	for name, tc := range map[string]struct {
+		code string
+		rows bool
+	}{
+		"stubs": {strings.Repeat(stub, 14) + strings.Repeat(returns, 5), true},
+		"most":  {strings.Repeat(hop, 14) + strings.Repeat(returns, 5), false},
+		"a few": {strings.Repeat(hop, 5) + strings.Repeat(returns, 14), true},
+		"small": {strings.Repeat(hop, 4) + returns, true},
+	} {
+		c := &codeframes.Code{Machine: elf.EM_X86_64, Regions: []codeframes.Region{{Start: start, Code: []byte(tc.code)}}}
+		for at := range len(tc.code) / bytes {
+			c.Functions = append(c.Functions, start+bytes*uint64(at))
+		}
+		rows, _ := codeframes.Rows(c)
+		got := false
+		for _, r := range rows {
+			got = got || r.Start == start
+		}
+		require.Equal(t, tc.rows, got, "%s: %s", name, describe(rows))
+	}
+}
+
 // describe writes rows: what the CFA is from, where the return address is, and where the
 // caller's frame register is, unless it is still in place.
 func describe(rows []codeframes.Row) string {

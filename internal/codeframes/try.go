@@ -146,7 +146,7 @@ func (f *flows) keep(at int, n stateNum, before int32) {
 		f.owner[at] = before
 	}
 	for _, n := range f.functions[own].jumps() {
-		f.jumped(&way{num: n, owner: before})
+		f.jumped(&way{num: n, owner: before}, &instruction{})
 	}
 	f.functions = f.functions[:own]
 }
