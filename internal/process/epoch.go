@@ -82,6 +82,7 @@ func (p *Process) mapsFile(ns int64) {
 	if ns == 0 || p.lookedNs == 0 {
 		return
 	}
+	p.fileMappedNs = max(p.fileMappedNs, ns)
 	e := p.epochs.Load()
 	if e != nil {
 		if began := e.earlier(ns); began != nil {
@@ -106,37 +107,54 @@ type coming struct {
 // comingEpoch says when what the next look finds in another's place came there. Mappings were last
 // lost at lostNs. The table is locked.
 func (p *Process) comingEpoch(lostNs int64) coming {
-	c := coming{sinceNs: p.lookedNs}
-	e := p.epochs.Load()
+	c := coming{sinceNs: p.lookedNs, lost: lostNs > p.lookedNs}
+	e, told := p.epochs.Load(), false
 	if e != nil {
-		c.epoch = e.last
+		c.epoch, told = e.last, e.unseen
 	}
-	if e != nil && e.unseen {
-		return c
+	if !told {
+		c.epoch++
 	}
-	if c.epoch++; lostNs > p.lookedNs {
-		c.epoch, c.lost = c.epoch+1, true
+	if c.lost {
+		c.epoch++
 	}
 	return c
 }
 
 // beginEpoch begins one that a look has found, unless an event has. The table is locked.
 func (p *Process) beginEpoch(c *coming, ns int64) {
-	begin := func(epoch uint32, ns int64) {
-		if e := p.epochs.Load(); e == nil || e.last < epoch {
+	e := p.epochs.Load()
+	if !c.lost {
+		if e == nil || e.last < c.epoch {
 			p.epochs.Store(e.next(ns, c.sinceNs, false))
 		}
+		return
 	}
-	if c.lost {
-		begin(c.epoch-1, c.sinceNs)
+	// Events that were not lost tell of others: their epoch is the one before, and one that came while the look was
+	// taken begins a further one.
+	during := int64(0)
+	if e == nil || e.last < c.epoch-1 {
+		e = e.next(c.sinceNs, c.sinceNs, false)
+	} else {
+		last := len(e.beganNs) - 1
+		if e.unseen && e.beganNs[last] > ns {
+			during = e.beganNs[last]
+		}
+		began := slices.Clone(e.beganNs)
+		began[last] = c.sinceNs
+		e = &epochs{last: e.last, beganNs: began}
 	}
-	begin(c.epoch, ns)
+	e = e.next(ns, ns, false)
+	if during != 0 {
+		e = e.next(during, ns, true)
+	}
+	p.epochs.Store(e)
 }
 
 // sawEpochs notes that a look has seen what was mapped before it began. The table is locked.
 func (p *Process) sawEpochs(lookNs int64) {
 	e := p.epochs.Load()
-	if e == nil || !e.unseen || e.beganNs[len(e.beganNs)-1] > lookNs {
+	if e == nil || !e.unseen || p.fileMappedNs > lookNs {
 		return
 	}
 	seen := *e

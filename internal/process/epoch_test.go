@@ -269,9 +269,9 @@ func TestEpochsAreBounded(t *testing.T) {
 		p.mapsFile(1e9 * (i + 1))
 		p.mapsFile(1e9*(i+1) + 5) // in the same
 		require.Equal(t, uint32(i+1), p.comingEpoch(0).epoch)
-		p.sawEpochs(1e9*(i+1) - 1) // a look that began before
+		p.sawEpochs(1e9*(i+1) + 4) // a look that began before
 		require.Equal(t, uint32(i+1), p.comingEpoch(0).epoch)
-		p.sawEpochs(1e9 * (i + 1))
+		p.sawEpochs(1e9*(i+1) + 5)
 		require.Equal(t, uint32(i+2), p.comingEpoch(0).epoch)
 	}
 	require.EqualValues(t, 2*maxEpochs, p.EpochAt(1e12))
@@ -452,7 +452,33 @@ func TestLostEventsLeaveDoubt(t *testing.T) {
 	p.lookedNs = 300e6
 	require.Equal(t, coming{epoch: 3, sinceNs: 300e6}, p.comingEpoch(200e6))
 	p.mapsFile(400e6)
-	require.Equal(t, coming{epoch: 3, sinceNs: 300e6}, p.comingEpoch(500e6), "an event has told of it")
+	require.Equal(t, coming{epoch: 3, sinceNs: 300e6}, p.comingEpoch(0), "an event has told of it")
+
+	// That an event has told of another one does not end the doubt.
+	c = p.comingEpoch(350e6)
+	require.Equal(t, coming{epoch: 4, lost: true, sinceNs: 300e6}, c)
+	p.beginEpoch(&c, 500e6)
+	epochs := func(at ...uint64) (all []uint32) {
+		for _, ms := range at {
+			all = append(all, p.EpochAt(ms*1e6))
+		}
+		return all
+	}
+	require.Equal(t, []uint32{1, 3, 3, 4}, epochs(299, 300, 499, 500))
+	p.lookedNs = 500e6
+	p.sawEpochs(500e6)
+	p.mapsFile(450e6)
+	require.Equal(t, []uint32{3, 4}, epochs(499, 500), "what comes late does not either")
+
+	// One that came while the look was taken was not seen.
+	c = p.comingEpoch(550e6)
+	require.Equal(t, coming{epoch: 6, lost: true, sinceNs: 500e6}, c)
+	p.mapsFile(700e6)
+	p.beginEpoch(&c, 600e6)
+	require.Equal(t, []uint32{3, 5, 5, 6, 6, 7}, epochs(499, 500, 599, 600, 699, 700))
+	p.lookedNs = 600e6
+	p.sawEpochs(600e6)
+	require.Equal(t, coming{epoch: 7, sinceNs: 600e6}, p.comingEpoch(0))
 }
 
 // Links, removal and changed attributes make no other file of one, nor does what is written to memory that

@@ -94,7 +94,9 @@ type job struct {
 	// mappedNs is when it mapped something last, as far as that was told while its job ran; 0: nothing.
 	// lookedNs is when the last look at what it maps began.
 	mappedNs, lookedNs int64
-	youngUntilNs       int64
+	// fileMappedNs is when the last file was mapped that an event has told of.
+	fileMappedNs int64
+	youngUntilNs int64
 	// countedWithout: it is one of knownPrograms.without.
 	countedWithout bool
 	// namedLooks are still to be taken at a context that was announced.

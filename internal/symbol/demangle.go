@@ -64,8 +64,8 @@ func (d *demangler) name(name string) (readable string) {
 	if name[1] == 'Z' && (conversions(name) > maxConversions || !d.affordable(name)) {
 		return name
 	}
-	readable = demangle.Filter(keepUnderscores(name), demangle.MaxLength(maxDemangledBits))
-	if mangled(readable) {
+	kept := keepUnderscores(name)
+	if readable = demangle.Filter(kept, demangle.MaxLength(maxDemangledBits)); readable == kept {
 		return name // it is none
 	}
 	return strings.ToValidUTF8(readable, "\uFFFD")

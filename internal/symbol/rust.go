@@ -14,7 +14,7 @@ const rustHashBytes = 20
 func keepUnderscores(name string) string {
 	rest, ok := strings.CutPrefix(name, "_ZN")
 	end := strings.LastIndex(rest, "17h")
-	if !ok || end < 0 || len(rest) < end+rustHashBytes || rest[end+rustHashBytes-1] != 'E' || !strings.Contains(rest[:end], "_") {
+	if !ok || end < 0 || !isRustHash(rest[end:]) || !strings.Contains(rest[:end], "_") {
 		return name
 	}
 	var kept strings.Builder
@@ -34,4 +34,20 @@ func keepUnderscores(name string) string {
 		kept.WriteString(identifier)
 	}
 	return kept.String() + rest[end:]
+}
+
+// isRustHash reports whether a name ends with a hash, by which the demangler tells Rust's from C++'s: 16 hexadecimal
+// digits, of which five differ. What a compiler appends begins with a point.
+func isRustHash(s string) bool {
+	if len(s) < rustHashBytes || s[rustHashBytes-1] != 'E' || len(s) > rustHashBytes && s[rustHashBytes] != '.' {
+		return false
+	}
+	seen := map[rune]bool{}
+	for _, digit := range s[3 : rustHashBytes-1] {
+		if !strings.ContainsRune("0123456789abcdef", digit) {
+			return false
+		}
+		seen[digit] = true
+	}
+	return len(seen) >= 5
 }

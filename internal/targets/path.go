@@ -37,9 +37,10 @@ func ValidatePath(pattern string) error {
 	return nil
 }
 
-// wholeParts reports whether each ** is a part of a path, or of an alternative.
+// wholeParts reports whether each ** is a part of a path. Beside braces it may be, whatever is on their other side.
 func wholeParts(pattern string) bool {
-	class := false
+	class, depth := false, 0
+	beside := func(c byte) bool { return strings.IndexByte("/{}", c) >= 0 || c == ',' && depth > 0 }
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '\\':
@@ -48,9 +49,12 @@ func wholeParts(pattern string) bool {
 			class = c != ']'
 		case c == '[':
 			class = true
-		case c == '*' && strings.HasPrefix(pattern[i:], "**"):
-			before, after := i == 0 || strings.IndexByte("/{,", pattern[i-1]) >= 0, pattern[i+2:]
-			if !before || after != "" && strings.IndexByte("/},", after[0]) < 0 {
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		case strings.HasPrefix(pattern[i:], "**"):
+			if i > 0 && !beside(pattern[i-1]) || i+2 < len(pattern) && !beside(pattern[i+2]) {
 				return false
 			}
 			i++

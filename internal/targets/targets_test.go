@@ -137,11 +137,11 @@ func TestSelectorValidate(t *testing.T) {
 		s := Selector{Executable: glob}
 		require.ErrorContains(t, s.Validate(), fmt.Sprintf("executable must begin with / or **/, not %q", wrong))
 	}
-	for _, glob := range []string{"/opt/**.bin", "/opt/a**", "/a/***", "/a/**b/c", "/a/{b**,c}", "**/a**"} {
+	for _, glob := range []string{"/opt/**.bin", "/opt/a**", "/a/***", "/a/**b/c", "/a/{b**,c}", "**/a**", "/opt/a,**", "/opt/**,a"} {
 		s := Selector{Executable: glob}
 		require.ErrorContains(t, s.Validate(), fmt.Sprintf("executable must have ** as a whole part of a path only, as in /opt/**/bin, not %q", glob))
 	}
-	for _, glob := range []string{`/a\**`, "/[**]a", "/a/**/b", "/{**,a}", "/{a,**}/b", "/a", "**", "**/x", "{/a/**,**/b}", "{,/usr}/bin/sh", "{{/a,/b},**}/c", "{/[}]x,/y}", strings.Repeat("{,}", 300) + "/x"} {
+	for _, glob := range []string{`/a\**`, "/[**]a", "{/opt/,/srv/}**", "/opt/{x,**}", "/a/**/b", "/{**,a}", "/{a,**}/b", "/a", "**", "**/x", "{/a/**,**/b}", "{,/usr}/bin/sh", "{{/a,/b},**}/c", "{/[}]x,/y}", strings.Repeat("{,}", 300) + "/x"} {
 		s := Selector{Cgroup: glob}
 		require.NoError(t, s.Validate(), glob)
 	}

@@ -2,6 +2,7 @@ package writercheck
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -78,6 +79,9 @@ func readBytes(mem Memory, p []byte, addr, length uint64) error {
 	}
 	if err := mem.ReadAt(p, addr); err != nil || uint64(len(p)) == length {
 		return err
+	}
+	if length-1 > ^addr {
+		return errors.New("it ends beyond all addresses")
 	}
 	var last [1]byte
 	return mem.ReadAt(last[:], addr+length-1)

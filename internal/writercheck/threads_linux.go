@@ -178,6 +178,15 @@ func (w *watch) judgeWay(tid int, r *reading) {
 	}
 	h.swapped = h.swapped || h.pointer != 0 && r.pointer != h.pointer
 	h.marked = h.marked || r.record != nil && r.record.err == nil && r.record.head[recordValid] == 0
+	if r.record != nil && r.record.err == nil {
+		w.changes = w.changes || h.pointer != 0 && (r.pointer != h.pointer || r.record.head != h.head)
+		h.head = r.record.head
+		if r.record.head[recordValid] == 0 {
+			w.incomplete++
+		} else {
+			w.complete++
+		}
+	}
 	h.pointer = r.pointer
 	if h.swapped || h.marked {
 		w.t.check(ThreadContext.rule(ruleOneWay), !h.swapped || !h.marked, "%s", wayText(h))

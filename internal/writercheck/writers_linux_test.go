@@ -259,9 +259,9 @@ func TestCopyIsNoWriter(t *testing.T) {
 
 // A value is readable if its last byte is, too.
 func TestLastByte(t *testing.T) {
-	mem := &fakemem.Window{Bytes: make([]byte, 64)}
-	for length, ok := range map[uint64]bool{0: true, 4: true, 5: true, 64: true, 65: false, 1 << 62: false, 1<<64 - 1: false} {
-		require.Equal(t, ok, readBytes(mem, make([]byte, min(length, 4)), 0, length) == nil, "%d", length)
+	mem := &fakemem.Window{Start: 0x1000, Bytes: make([]byte, 64)}
+	for length, ok := range map[uint64]bool{0: true, 4: true, 5: true, 56: true, 57: false, 1 << 62: false, 1<<64 - 1: false, 1<<64 - 4: false} {
+		require.Equal(t, ok, readBytes(mem, make([]byte, min(length, 4)), 0x1008, length) == nil, "%d", length)
 	}
 }
 
