@@ -30,12 +30,7 @@ func TestChangedLibraryKeepsItsSource(t *testing.T) {
 	for range 3 {
 		args = append(args, target.Library(t, target.DefineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
 	}
-	p := start(t, compile(t, "p", target.Common+`
-int main(int argc, char **argv) {
-	for (int i = 1; i < argc; i++)
-		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
-	puts("1"); fflush(stdout); await();
-}`), args...)
+	p := start(t, compile(t, "p", loadsAll), args...)
 	var ready int
 	p.Line(&ready)
 	l := newLooker(t, p, Options{})

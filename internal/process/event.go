@@ -130,14 +130,15 @@ func (t *Table) exec(ev *record.Event) {
 	t.scheduleLoad(p, settle-max(late, 0))
 }
 
-// setExecPath takes what is known of a program by the path that execve was given, until /proc/PID/exe is read. A
-// relative one has its name; one through a descriptor or a process, such as /proc/self/exe, says nothing of it.
+// setExecPath takes what is known of a program by the path that execve was given, until /proc/PID/exe is read. One
+// that is relative, or goes back by "..", has its name; one through a descriptor or a process, such as /proc/self/exe,
+// says nothing of it.
 func (i *Info) setExecPath(given string) {
 	switch {
 	case given == "", strings.HasPrefix(given, "/proc/"), strings.HasPrefix(given, "/dev/fd/"):
 		return
-	case path.IsAbs(given):
-		i.Path = path.Clean(given)
+	case path.IsAbs(given) && path.Clean(given) == given:
+		i.Path = given
 	}
 	i.Name = path.Base(given)
 }

@@ -289,12 +289,12 @@ func execOf(f *fake, id record.ProcessID, startStack uint64) record.Event {
 
 func TestExecNames(t *testing.T) {
 	for given, want := range map[string]Info{
-		"/bin/some\xffthing":   {Name: "some\uFFFDthing", Path: "/bin/some\uFFFDthing"},
-		"/usr/lib/../bin//one": {Name: "one", Path: "/usr/bin/one"},
-		"./bin/one":            {Name: "one"},
-		"/proc/self/exe":       {Name: "comm"},
-		"/dev/fd/5":            {Name: "comm"},
-		"":                     {Name: "comm"},
+		"/bin/some\xffthing":  {Name: "some\uFFFDthing", Path: "/bin/some\uFFFDthing"},
+		"/usr/lib/../bin/one": {Name: "one"}, // /usr/lib may be a link
+		"./bin/one":           {Name: "one"},
+		"/proc/self/exe":      {Name: "comm"},
+		"/dev/fd/5":           {Name: "comm"},
+		"":                    {Name: "comm"},
 	} {
 		f := newFake(t)
 		f.HandleEvent(execAt(image1, 0, given))

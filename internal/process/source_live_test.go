@@ -25,6 +25,14 @@ import (
 const definer = target.Common + `
 int main(void) { say(&VARIABLE); await(); return 0; }`
 
+// loadsAll loads the libraries that are its arguments.
+const loadsAll = target.Common + `
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++)
+		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
+	puts("1"); fflush(stdout); await();
+}`
+
 // requireSource checks that one source was published and leads to the variable.
 func requireSource(t *testing.T, p *program, sources []record.LabelSource, abi record.ABI, tp, variable uint64) {
 	t.Helper()
@@ -320,12 +328,7 @@ func TestManySources(t *testing.T) {
 	for range 6 {
 		args = append(args, target.Library(t, target.DefineV1, "custom_labels_current_set", "-Wl,-Bsymbolic"))
 	}
-	p := start(t, compile(t, "p", target.Common+`
-int main(int argc, char **argv) {
-	for (int i = 1; i < argc; i++)
-		if (!dlopen(argv[i], RTLD_NOW | RTLD_LOCAL)) return 1;
-	puts("1"); fflush(stdout); await();
-}`), args...)
+	p := start(t, compile(t, "p", loadsAll), args...)
 	var ready int
 	p.Line(&ready)
 	r := newRecorder()
