@@ -3,6 +3,7 @@ package codeframes_test
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -53,12 +54,36 @@ func TestBounds(t *testing.T) {
 			code := codeframes.Code{Machine: elf.EM_X86_64, Entry: start, Regions: []codeframes.Region{{Start: start, Code: []byte(c.code)}}}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			rows, stats := codeframes.Rows(&code)
+			rows, stats, err := codeframes.Rows(&code)
 			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%d KiB allocated, %d rows, %+v", allocated>>10, len(rows), stats)
 			require.Less(t, allocated, uint64(40<<20))
 			require.Equal(t, c.none, len(rows) == 0)
 		})
+	}
+}
+
+// Who asks for rows is called meanwhile, and may end it: of what was followed in part there are none.
+func TestPace(t *testing.T) {
+	text := strings.Repeat("\xc3"+strings.Repeat("\x90", 15), mostCode/16) // ret; nop
+	for _, code := range []string{text, strings.Repeat("\x50\x58", mostCode/2) + "\xc3"} {
+		for _, last := range []int{1, 2, 5} {
+			calls, enough := 0, errors.New("enough")
+			code := codeframes.Code{
+				Machine: elf.EM_X86_64, Entry: start, Regions: []codeframes.Region{{Start: start, Code: []byte(code)}},
+				Pace: func() error {
+					if calls++; calls == last {
+						return enough
+					}
+					return nil
+				},
+			}
+			rows, _, err := codeframes.Rows(&code)
+			require.Equal(t, enough, err)
+			require.Empty(t, rows)
+			require.Equal(t, last, calls)
+		}
 	}
 }

@@ -22,7 +22,12 @@ type Code struct {
 	Functions []uint64
 	// Entry is where a process may begin.
 	Entry uint64
+	// Pace is called after each PaceSteps instructions that are followed. Its error ends that. It may be nil.
+	Pace func() error
 }
+
+// PaceSteps are the instructions that are followed between two calls of Code.Pace.
+const PaceSteps = 4 << 10
 
 // Row says which rule holds in [Start, End).
 type Row struct {
@@ -39,22 +44,23 @@ type Stats struct {
 }
 
 // Rows follows code and returns a row for each part of it in which the caller of a frame is
-// known, in ascending order.
-func Rows(c *Code) ([]Row, Stats) {
+// known, in ascending order. The error is Code.Pace's.
+func Rows(c *Code) ([]Row, Stats, error) {
 	m := x86Machine()
 	if c.Machine == elf.EM_AARCH64 {
 		m = arm64Machine()
 	}
 	f := newFlows(m, c.Regions)
+	f.pace = c.Pace
 	for _, vaddr := range c.Functions {
 		f.known(vaddr)
 	}
 	f.known(c.Entry)
 	stats, sane := f.rounds()
 	if f.steps <= 0 {
-		return nil, stats // what was followed in part is not known
+		return nil, stats, f.err // what was followed in part is not known
 	}
-	return f.rows(sane, f.beginner(c.Entry)), stats
+	return f.rows(sane, f.beginner(c.Entry)), stats, nil
 }
 
 // known notes that a function begins at an address, if that lies in a region.

@@ -62,7 +62,8 @@ func agree(t testing.TB, path string, c *codeframes.Code) (a agreement) {
 	for _, r := range c.Regions {
 		a.code += len(r.Code)
 	}
-	rows, stats := codeframes.Rows(c)
+	rows, stats, err := codeframes.Rows(c)
+	require.NoError(t, err)
 	last := uint64(0)
 	for _, r := range rows {
 		require.Less(t, r.Start, r.End)

@@ -58,6 +58,8 @@ type flows struct {
 	regions []region
 	bytes   int
 	steps   int // that are left
+	pace    func() error
+	err     error // of pace
 
 	states   []state
 	numberOf map[state]stateNum
@@ -134,6 +136,17 @@ func (f *flows) offset(vaddr uint64) (at int32, ok bool) {
 		return 0, false
 	}
 	return int32(f.regions[n].base + int(vaddr-f.regions[n].Start)), true
+}
+
+// step counts an instruction that is followed.
+func (f *flows) step() {
+	f.steps--
+	if f.steps%PaceSteps != 0 || f.pace == nil {
+		return
+	}
+	if err := f.pace(); err != nil {
+		f.steps, f.err = 0, err
+	}
 }
 
 // regionOf returns the region that holds an offset.
@@ -251,7 +264,7 @@ func (f *flows) run() {
 func (f *flows) follow(w way) {
 	r := f.regionOf(int(w.at))
 	for f.steps > 0 && f.arrive(&w) {
-		f.steps--
+		f.step()
 		inRegion := int(w.at) - r.base
 		vaddr := r.Start + uint64(inRegion)
 		i := f.decode(r.Code, inRegion, vaddr)

@@ -41,7 +41,10 @@ func FuzzRows(f *testing.F) {
 				c.Regions = append(c.Regions, r)
 			}
 		}
-		rows, _ := codeframes.Rows(&c)
+		rows, _, err := codeframes.Rows(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
 		last := uint64(0)
 		for _, r := range rows {
 			if r.Start < last || r.End <= r.Start || r.Rule == (record.UnwindRule{}) {

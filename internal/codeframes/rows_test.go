@@ -210,7 +210,8 @@ func TestHops(t *testing.T) {
 		for at := range len(tc.code) / bytes {
 			c.Functions = append(c.Functions, start+bytes*uint64(at))
 		}
-		rows, _ := codeframes.Rows(c)
+		rows, _, err := codeframes.Rows(c)
+		require.NoError(t, err)
 		got := false
 		for _, r := range rows {
 			got = got || r.Start == start
@@ -276,7 +277,8 @@ func TestEntry(t *testing.T) {
 		{start + uint64(len(loader)), "0 sp+8 c-8 | 17 end | 25 sp+8 c-8 | 26 sp+16 c-8 | 27 sp+8 c-8"},
 	} {
 		both.Entry = c.entry
-		rows, _ := codeframes.Rows(&both)
+		rows, _, err := codeframes.Rows(&both)
+		require.NoError(t, err)
 		require.Equal(t, c.want, describe(rows))
 	}
 }
@@ -291,7 +293,8 @@ func TestRows(t *testing.T) {
 			if c.begin == nil {
 				code.Functions = []uint64{start}
 			}
-			rows, _ := codeframes.Rows(&code)
+			rows, _, err := codeframes.Rows(&code)
+			require.NoError(t, err)
 			require.Equal(t, c.want, describe(rows))
 		})
 	}

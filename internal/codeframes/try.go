@@ -63,7 +63,7 @@ func (f *flows) tryRest(sane bool) {
 				at += max(i.size, 1)
 				continue
 			}
-			f.steps--
+			f.step()
 			switch {
 			case i.size == 0:
 				at += int(f.align)
@@ -83,7 +83,7 @@ func (f *flows) tryRest(sane bool) {
 // behind returns where the straight code ends that begins at an offset in a region.
 func (f *flows) behind(r *region, at int) int {
 	for at < len(r.Code) && f.at[r.base+at] == 0 && f.steps > 0 {
-		f.steps--
+		f.step()
 		i := f.decode(r.Code, at, r.Start+uint64(at))
 		at += max(i.size, int(f.align))
 		if i.size == 0 || i.ends() {

@@ -142,7 +142,7 @@ func TestRowsOfFaultyFile(t *testing.T) {
 	e, err := elf.NewFile(bytes.NewReader(text))
 	require.NoError(t, err)
 	eh := e.Section(".eh_frame")
-	_, err = f.read(&faulting{text, int64(eh.Offset + eh.Size/2)}, int64(len(text)), 0)
+	_, err = f.read(t.Context(), &faulting{text, int64(eh.Offset + eh.Size/2)}, int64(len(text)), 0)
 	require.ErrorIs(t, err, errClosed)
 	require.ErrorIs(t, err, unix.EIO)
 	require.Empty(t, f.rec.tables)

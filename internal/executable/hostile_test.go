@@ -3,6 +3,7 @@
 package executable
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -164,4 +165,17 @@ func TestRowsFileTime(t *testing.T) {
 	require.NotZero(t, n)
 	require.Empty(t, f.rec.tables)
 	require.EqualValues(t, n, f.Stats().Failed)
+}
+
+// What is built ends with the context, whatever is left to read.
+func TestRowsEndWithContext(t *testing.T) {
+	f := newRowsFake(t, nil)
+	_, cmd := f.start("sleep")
+	f.ask(cmd.Process.Pid)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.cpuTime = func() int64 { cancel(); return 0 }
+	built, _ := f.buildNext(ctx, &buildTimes{}, &builder{})
+	require.True(t, built)
+	require.Empty(t, f.rec.tables)
+	require.Zero(t, f.Stats().Failed)
 }

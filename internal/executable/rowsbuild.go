@@ -4,6 +4,7 @@ package executable
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,8 +37,8 @@ var errKernelRoom = errors.New("load unwind rows")
 var errClosed = errors.New("read file")
 
 // build reads the rows of a file and loads them.
-func (r *Rows) build(f *File) {
-	result, err := r.load(f)
+func (r *Rows) build(ctx context.Context, f *File) {
+	result, err := r.load(ctx, f)
 	switch {
 	case err == nil:
 		result.state = rowsReady
@@ -51,6 +52,8 @@ func (r *Rows) build(f *File) {
 		}
 		r.counts.refused.Add(1)
 		r.failed(f, err)
+	case ctx.Err() != nil:
+		result = fileRows{}
 	case errors.Is(err, errClosed):
 		// Another process that maps it may have more luck, where it is the same file.
 		result = fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
@@ -68,7 +71,7 @@ func (r *Rows) build(f *File) {
 	r.opts.Changed(handles)
 }
 
-func (r *Rows) load(f *File) (result fileRows, err error) {
+func (r *Rows) load(ctx context.Context, f *File) (result fileRows, err error) {
 	asked := f.rows.asked
 	file, size, err := asked.OpenBy(Owner{UID: f.rows.uid})
 	if err != nil {
@@ -76,7 +79,7 @@ func (r *Rows) load(f *File) (result fileRows, err error) {
 	}
 	defer file.Close()
 	key := asked.named(file)
-	if result, err = r.read(file, size, f.rows.uid); err != nil {
+	if result, err = r.read(ctx, file, size, f.rows.uid); err != nil {
 		return fileRows{}, err
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
@@ -95,14 +98,15 @@ func faultOr(file *elffile.FaultReader, err error) error {
 	return err
 }
 
-// read makes rows, for a user, and loads them.
-func (r *Rows) read(contents io.ReaderAt, size int64, uid uint32) (fileRows, error) {
+// read makes rows, for a user, and loads them. It ends with the context.
+func (r *Rows) read(ctx context.Context, contents io.ReaderAt, size int64, uid uint32) (fileRows, error) {
 	file := &elffile.FaultReader{ReaderAt: contents}
 	e, err := elffile.New(file, size)
 	if err != nil {
 		return fileRows{}, faultOr(file, err)
 	}
-	pace := budget.FilePace(r.cpuTime)
+	filePace := budget.FilePace(r.cpuTime)
+	pace := func() error { return cmp.Or(ctx.Err(), filePace()) }
 	e.Pace(pace)
 	table, err := unwind.New(e, unwind.Limits{})
 	if err != nil {

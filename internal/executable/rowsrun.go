@@ -187,7 +187,7 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 	var times buildTimes
 	for ctx.Err() == nil && !b.stuck.Load() {
 		b.sinceNs.Store(max(r.opts.Now(), 1))
-		built, waitNs := r.buildNext(&times, b)
+		built, waitNs := r.buildNext(ctx, &times, b)
 		r.finished(b)
 		if built {
 			continue
@@ -207,7 +207,7 @@ func (b *builder) run(ctx context.Context, r *Rows) {
 
 // buildNext builds the rows of one file, if one may be built now, and tells b which, and for whose
 // process. If not, it says in how many ns that may be, or -1 if none waits.
-func (r *Rows) buildNext(times *buildTimes, b *builder) (built bool, waitNs int64) {
+func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (built bool, waitNs int64) {
 	r.sweep()
 	r.placeSeen()
 	if delay := r.delay(); delay > 0 {
@@ -221,7 +221,7 @@ func (r *Rows) buildNext(times *buildTimes, b *builder) (built bool, waitNs int6
 	b.file.Store(f.rows.asked)
 	b.uid.Store(by)
 	began := r.cpuTime()
-	r.build(f)
+	r.build(ctx, f)
 	spent := r.cpuTime() - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
@@ -235,7 +235,7 @@ func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 // Build builds the rows of the most wanted file now, and reports whether there was one. Run
 // does so by itself, as far as its share of the CPUs allows.
 func (r *Rows) Build() bool {
-	built, _ := r.buildNext(&buildTimes{}, &builder{})
+	built, _ := r.buildNext(context.Background(), &buildTimes{}, &builder{})
 	return built
 }
 

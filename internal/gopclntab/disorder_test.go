@@ -69,10 +69,13 @@ func TestNoTree(t *testing.T) {
 	for tree, has := range map[uint32]bool{0: true, noFuncdata: false} {
 		m := newImage(1, all16, nil)
 		binary.LittleEndian.PutUint32(m.word(treeOffset), tree)
-		f, ok, err := m.reader().Func(0x1000)
+		r := m.reader()
+		f, ok, err := r.Func(0x1000)
 		require.NoError(t, err)
 		require.True(t, ok)
-		require.Equal(t, has, f.hasTree)
+		_, got, err := r.tree(&f)
+		require.NoError(t, err)
+		require.Equal(t, has, got)
 	}
 }
 

@@ -31,8 +31,12 @@ func (r *Reader) Frames(to []Frame, pc uint64) ([]Frame, error) {
 	}
 	start := len(to)
 	outer := pc
-	if f.hasTree && r.t.inlinedBytes > 0 {
-		if to, outer, err = r.inlined(to, &f, pc); err != nil {
+	t, hasTree, err := r.tree(&f)
+	if err != nil {
+		return to, err
+	}
+	if hasTree && r.t.inlinedBytes > 0 {
+		if to, outer, err = r.inlined(to, &f, t, pc); err != nil {
 			// Of a tree that makes no sense, nothing is believed.
 			to, outer = to[:start], pc
 		}
@@ -55,16 +59,16 @@ type call struct {
 
 // inlined appends the calls that are inlined at an address. outer is the address in
 // the function itself that they come down to.
-func (r *Reader) inlined(to []Frame, f *Func, pc uint64) (_ []Frame, outer uint64, err error) {
+func (r *Reader) inlined(to []Frame, f *Func, t tree, pc uint64) (_ []Frame, outer uint64, err error) {
 	for n := 0; ; n++ {
-		i, err := r.value(f.treeIndex, f, pc)
+		i, err := r.value(t.index, f, pc)
 		if err != nil || i < 0 {
 			return to, pc, err
 		}
 		if n == maxInlined {
 			return to, pc, &elffile.FormatError{Off: r.t.inlined, Msg: "depth of inlined calls", Val: n}
 		}
-		c, err := r.call(f, uint64(i))
+		c, err := r.call(t, uint64(i))
 		if err != nil {
 			return to, pc, err
 		}
@@ -81,8 +85,8 @@ func (r *Reader) inlined(to []Frame, f *Func, pc uint64) (_ []Frame, outer uint6
 	}
 }
 
-// call reads an entry of a function's tree of inlined calls.
-func (r *Reader) call(f *Func, i uint64) (call, error) {
+// call reads an entry of a tree of inlined calls.
+func (r *Reader) call(t tree, i uint64) (call, error) {
 	// funcID u8, pad [3]u8, name i32, parentPc i32, startLine i32
 	size, name, parent := uint64(16), 4, 8
 	if !r.t.current {
@@ -90,7 +94,7 @@ func (r *Reader) call(f *Func, i uint64) (call, error) {
 		size, name, parent = 20, 12, 16
 	}
 	var b [20]byte
-	off := uint64(f.tree) + i*size
+	off := uint64(t.off) + i*size
 	if off+size > r.t.inlinedBytes {
 		return call{}, &elffile.FormatError{Off: r.t.inlined, Msg: "inlined call outside of the file", Val: off}
 	}

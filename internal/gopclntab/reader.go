@@ -56,9 +56,8 @@ type Func struct {
 
 	name, unit        uint32 // offsets in tables
 	stack, file, line uint32 // offsets of pc-value tables
-	// Of inlined calls: offset of the tree, and of the pc-value table of its entries.
-	tree, treeIndex uint32
-	hasTree         bool
+	lists             uint64 // offset of what follows the description's fixed part: pcdata, then funcdata
+	pcdata, funcdata  uint32 // how many there are of each
 }
 
 // Flags say how a function behaves (internal/abi/symtab.go, FuncFlag).
@@ -100,14 +99,23 @@ func (r *Reader) Func(pc uint64) (f Func, ok bool, err error) {
 // Functions calls yield with all functions in the order of their addresses, until it
 // returns false.
 func (r *Reader) Functions(yield func(Func) bool) error {
+	e, err := r.entry(0)
+	if err != nil {
+		return err
+	}
 	for i := range r.t.functions {
-		f, err := r.function(i)
+		next, err := r.entry(i + 1)
+		if err != nil {
+			return err
+		}
+		f, err := r.describe(i, e, next)
 		if err != nil {
 			return err
 		}
 		if !yield(f) {
 			return nil
 		}
+		e = next
 	}
 	return nil
 }
@@ -146,7 +154,7 @@ const (
 	maxPcdata    = 64
 )
 
-// function reads the description of function i: runtime._func.
+// function reads the description of function i.
 func (r *Reader) function(i uint64) (Func, error) {
 	e, err := r.entry(i)
 	if err != nil {
@@ -156,6 +164,11 @@ func (r *Reader) function(i uint64) (Func, error) {
 	if err != nil {
 		return Func{}, err
 	}
+	return r.describe(i, e, next)
+}
+
+// describe reads the description of function i, runtime._func, which has the entry e.
+func (r *Reader) describe(i uint64, e, next entry) (Func, error) {
 	size := uint64(funcBytes120)
 	if !r.t.current {
 		size = funcBytes118
@@ -169,6 +182,7 @@ func (r *Reader) function(i uint64) (Func, error) {
 		Entry: r.t.text + uint64(e.code), End: r.t.text + uint64(next.code),
 		name: u32(4), stack: u32(16), file: u32(20), line: u32(24), unit: u32(32),
 		Special: fixed[size-4] != 0, Flags: Flags(fixed[size-3]),
+		lists: uint64(e.description) + size, pcdata: u32(28), funcdata: uint32(fixed[size-1]),
 	}
 	f.Foreign = f.stack == 0
 	if r.t.current {
@@ -177,21 +191,28 @@ func (r *Reader) function(i uint64) (Func, error) {
 	if u32(0) != e.code || next.code < e.code {
 		return Func{}, &elffile.FormatError{Off: r.t.off + r.t.code, Msg: "function in disorder", Val: i}
 	}
-	pcdata, funcdata := u32(28), uint32(fixed[size-1])
-	if pcdata <= pcdataTree || pcdata > maxPcdata || funcdata <= funcdataTree {
-		return f, nil
+	return f, nil
+}
+
+// tree is that of the calls that were inlined into a function: its offset, and that of the pc-value
+// table of its entries.
+type tree struct{ off, index uint32 }
+
+// tree reads where a function's is. ok is false if there is none.
+func (r *Reader) tree(f *Func) (t tree, ok bool, err error) {
+	if f.pcdata <= pcdataTree || f.pcdata > maxPcdata || f.funcdata <= funcdataTree {
+		return tree{}, false, nil
 	}
 	var b [4]byte
-	if err := r.read(b[:], r.t.code, r.t.size, uint64(e.description)+size+4*pcdataTree); err != nil {
-		return Func{}, err
+	if err := r.read(b[:], r.t.code, r.t.size, f.lists+4*pcdataTree); err != nil {
+		return tree{}, false, err
 	}
-	f.treeIndex = binary.LittleEndian.Uint32(b[:])
-	if err := r.read(b[:], r.t.code, r.t.size, uint64(e.description)+size+4*uint64(pcdata)+4*funcdataTree); err != nil {
-		return Func{}, err
+	t.index = binary.LittleEndian.Uint32(b[:])
+	if err := r.read(b[:], r.t.code, r.t.size, f.lists+4*uint64(f.pcdata)+4*funcdataTree); err != nil {
+		return tree{}, false, err
 	}
-	f.tree = binary.LittleEndian.Uint32(b[:])
-	f.hasTree = f.tree != noFuncdata && f.treeIndex != 0
-	return f, nil
+	t.off = binary.LittleEndian.Uint32(b[:])
+	return t, t.off != noFuncdata && t.index != 0, nil
 }
 
 // name returns a name by its offset in the table of names.

@@ -17,6 +17,9 @@ const (
 	// symbolsFromBytes of text without descriptions make it worth reading the symbols. Less
 	// is what compilers bring to begin a program.
 	symbolsFromBytes = 4 << 10
+
+	// codeWork is what codeframes.PaceSteps instructions count of what is read of the file.
+	codeWork = 64 << 10
 )
 
 // followCode adds rows for text that nothing describes, from its instructions. Of a file that
@@ -45,7 +48,11 @@ func (b *builder) followCode() error {
 			return len(code.Functions) < b.limits.Functions
 		})
 	}
-	rows, _ := codeframes.Rows(&code)
+	code.Pace = func() error { return b.file.Work(codeWork) }
+	rows, _, err := codeframes.Rows(&code)
+	if err != nil {
+		return fmt.Errorf("follow code: %w", err)
+	}
 	spans, count := len(b.spans), len(b.rows)
 	if !b.addCode(rows) { // what was described is as good as without
 		b.forget(spans, count)
