@@ -57,11 +57,21 @@ func (c *cursor) next() bool {
 }
 
 func (c *cursor) varint() uint32 {
-	if len(c.buf) > 0 && c.buf[0] < 0x80 { // most are
-		v := c.buf[0]
-		c.buf, c.off = c.buf[1:], c.off+1
-		return uint32(v)
+	if len(c.buf) >= 2 { // nearly all are that short
+		v, n := uint32(c.buf[0]), uint64(1)
+		if v >= 0x80 {
+			v, n = v&0x7f|uint32(c.buf[1])<<7, 2
+		}
+		if c.buf[n-1] < 0x80 {
+			c.buf, c.off = c.buf[n:], c.off+n
+			return v
+		}
 	}
+	return c.long()
+}
+
+// long decodes a varint of any length.
+func (c *cursor) long() uint32 {
 	var v uint32
 	for shift := 0; shift < 35 && c.err == nil; shift += 7 {
 		b := c.byte()

@@ -125,6 +125,13 @@ func (r *resolver) maps(handle uint64) *process.Info {
 	return info
 }
 
+// Expect implements profile.Resolver.
+func (r *resolver) Expect(handle uint64, epoch uint32, addrs []uint64) {
+	if p := r.processes[handle]; p != nil {
+		r.symbolizer.expect(p, r.maps(handle), epoch, addrs)
+	}
+}
+
 // Frame implements profile.Resolver.
 func (r *resolver) Frame(handle uint64, epoch uint32, kind profile.FrameKind, addr uint64) profile.Frame {
 	if kind == profile.Kernel {

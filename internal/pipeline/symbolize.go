@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,6 +41,7 @@ type symbolizer struct {
 	maps   *symbol.PerfMaps[uint64]    // by handle of the process
 	kernel *symbol.Kernel              // nil where it can't be had
 	frames []symbol.Frame              // scratch
+	vaddrs []uint64                    // scratch
 	ran    []langruntime.Frame         // scratch
 	wrote  map[*process.Info]generated // of the batch
 
@@ -82,6 +84,31 @@ func (s *symbolizer) close() {
 	defer cancel()
 	if err := errors.Join(s.files.Close(ctx), s.maps.Close(ctx)); err != nil {
 		s.log.Warn("Files that were read for names of functions hang and are left behind.", zap.Error(err))
+	}
+}
+
+// expect has read together what lines is going to be asked for of a process, in an epoch of what it maps.
+func (s *symbolizer) expect(p *process.Process, info *process.Info, epoch uint32, addrs []uint64) {
+	if s == nil {
+		return
+	}
+	slices.Sort(addrs)
+	addrs = slices.Compact(addrs)
+	for len(addrs) > 0 {
+		m, n := info.MappingIn(epoch, addrs[0]), 0
+		s.vaddrs = s.vaddrs[:0]
+		for n < len(addrs) && info.MappingIn(epoch, addrs[n]) == m {
+			if m != nil && m.File != nil {
+				if vaddr, ok := m.Vaddr(addrs[n]); ok {
+					s.vaddrs = append(s.vaddrs, vaddr)
+				}
+			}
+			n++
+		}
+		if len(s.vaddrs) > 0 {
+			s.files.Expect(m.File.Key(), fileSource{m.File, p, s.table, s.fs}, s.vaddrs)
+		}
+		addrs = addrs[n:]
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -192,4 +193,64 @@ func TestGenerated(t *testing.T) {
 		require.Equal(t, want, s.generated(&process.Info{Mappings: mappings}))
 	}
 	require.True(t, s.generated(&process.Info{Mappings: []executable.Mapping{file, other}}).any, "a file that is no ELF file")
+}
+
+// Functions of a Go program at all addresses that are expected are read together.
+func TestExpectedFunctions(t *testing.T) {
+	const pause = "CUSTOM_LABELS_TEST_PAUSE"
+	if os.Getenv(pause) != "" {
+		select {}
+	}
+	fs := procfs.FS{Root: "/proc"}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), pause+"=1")
+	table, lookup := startKnown(t, fs, cmd)
+	files := executable.NewCache(executable.Options{FS: fs, MaxFiles: 100, MaxDescriptors: 100})
+	t.Cleanup(files.Close)
+	info := &process.Info{}
+	var text *executable.Mapping
+	require.Eventually(t, func() bool {
+		info.Mappings = nil
+		for raw, err := range fs.Mappings(cmd.Process.Pid) {
+			require.NoError(t, err)
+			if raw.Perms&procfs.PermExec == 0 {
+				continue
+			}
+			m, err := files.Map(cmd.Process.Pid, executable.Owner{}, &raw, nil)
+			require.NoError(t, err)
+			info.Mappings = append(info.Mappings, m)
+		}
+		if n := len(info.Mappings); n > 0 && info.Mappings[0].File != nil {
+			text = &info.Mappings[0]
+			return true
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	works := 0
+	s := &symbolizer{
+		table: table, fs: fs, wrote: map[*process.Info]generated{},
+		files: symbol.NewCache[procfs.FileID](symbol.CacheOptions{Wait: time.Minute, Work: func(_ uint32, do func()) { works++; do() }}),
+		maps:  symbol.NewPerfMaps[uint64](symbol.CacheOptions{}),
+	}
+	defer s.release()
+	p := lookup(0)
+	var addrs []uint64
+	for addr := text.Start + 1<<20; len(addrs) < 50; addr += 999 {
+		addrs = append(addrs, addr, 1, addr) // some twice, some in no mapping
+	}
+	slices.Reverse(addrs)
+	asked := slices.Clone(addrs)
+	s.expect(p, info, 0, asked)
+	require.Equal(t, 2, works, "the file and the addresses")
+	named := 0
+	for _, addr := range addrs {
+		if m := info.MappingIn(0, addr); m != nil {
+			lines, of := s.lines(nil, p, m, addr)
+			named += len(lines)
+			require.Equal(t, frameGo, of)
+		}
+	}
+	require.NotZero(t, named)
+	require.Equal(t, 2, works)
+	(*symbolizer)(nil).expect(p, info, 0, asked)
 }

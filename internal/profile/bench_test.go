@@ -44,6 +44,8 @@ func (quietResolver) Resource(process uint64, attrs pcommon.Map) {
 
 func (quietResolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
+func (quietResolver) Expect(uint64, uint32, []uint64) {}
+
 func (quietResolver) Epoch(uint64, uint32) uint32 { return 0 }
 
 func (quietResolver) Frame(_ uint64, _ uint32, _ FrameKind, addr uint64) Frame {

@@ -23,6 +23,9 @@ type Resolver interface {
 	// Epoch returns the first of the epochs of a process in which all addresses are
 	// described alike: each is asked for once.
 	Epoch(process uint64, epoch uint32) uint32
+	// Expect says which user addresses of a process Frame may be asked for next, in an epoch that Epoch has
+	// returned. There may be some of them twice. The slice belongs to the callee until it returns.
+	Expect(process uint64, epoch uint32, addrs []uint64)
 	// Frame describes an address in such an epoch. It is already inside of the instruction
 	// that was executed. Kernel addresses are asked for once, with any process.
 	Frame(process uint64, epoch uint32, kind FrameKind, addr uint64) Frame
@@ -71,6 +74,7 @@ type build struct {
 	resolved  string // encoding of the stack that locations are of, in epoch
 	epoch     uint32
 	locations []int32 // from the outermost
+	expected  []uint64
 }
 
 // part is a Builder of several.
@@ -232,10 +236,42 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	p.SetDurationNano(b.end - b.start)
 	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
+	b.expect(entries)
 	for _, entry := range entries {
 		b.addEntry(p, entry)
 	}
 	b.stats.Entries += p.Samples().Len()
+}
+
+// maxExpected addresses are told to the resolver at a time, and those of one stack.
+const maxExpected = 4 << 10
+
+// expect tells the resolver the user addresses of the stacks of entries. Callers that a stack has in common
+// with the one before are left out.
+func (b *build) expect(entries []entryRef) {
+	epoch, last := uint32(0), ""
+	tell := func() {
+		if len(b.expected) > 0 {
+			b.resolver.Expect(b.process, epoch, b.expected)
+		}
+		b.expected = b.expected[:0]
+	}
+	for _, entry := range entries {
+		k := b.key(entry)
+		if e := b.resolver.Epoch(k.process, k.epoch); e != epoch || len(b.expected) >= maxExpected {
+			tell()
+			epoch, last = e, ""
+		}
+		encoded := b.parts[entry.part].stacks.stacks[k.stack]
+		frames := decodeStack(encoded)
+		frames.skip(decodeStack(last))
+		for last = encoded; frames.user > 0; {
+			if f := frames.next(); f.kind == User {
+				b.expected = append(b.expected, f.addr)
+			}
+		}
+	}
+	tell()
 }
 
 // setType says what the values of a profile are.

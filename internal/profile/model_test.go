@@ -32,6 +32,7 @@ type resolver struct {
 	unwanted uint64 // process
 	alike    uint32 // so many epochs are
 	asked    []frameKey
+	expected map[frameKey]bool // user frames
 }
 
 func (r *resolver) Wanted(process uint64, _ int) bool { return process != r.unwanted || process == 0 }
@@ -45,10 +46,23 @@ func (r *resolver) Resource(process uint64, attrs pcommon.Map) {
 
 func (r *resolver) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame { return Frame{} }
 
+func (r *resolver) Expect(process uint64, epoch uint32, addrs []uint64) {
+	if r.expected == nil {
+		r.expected = map[frameKey]bool{}
+	}
+	for i, addr := range addrs {
+		r.expected[frameKey{process, epoch, User, addr}] = true
+		addrs[i] = 0
+	}
+}
+
 func (r *resolver) Epoch(_ uint64, epoch uint32) uint32 { return epoch - epoch%max(r.alike, 1) }
 
 func (r *resolver) Frame(process uint64, epoch uint32, kind FrameKind, addr uint64) Frame {
 	r.asked = append(r.asked, frameKey{process, epoch, kind, addr})
+	if kind == User && !r.expected[frameKey{process, epoch, kind, addr}] {
+		return Frame{Lines: []Line{{Function: "not expected"}}}
+	}
 	if f, ok := r.frames[addr]; ok {
 		return f
 	}

@@ -25,8 +25,9 @@ type CacheOptions struct {
 	// It may be nil.
 	Pace func() (step func() error)
 
-	blocked    func(thread int) bool // procfs.Blocked
-	threadTime func() time.Duration
+	expectedBytes int                   // maxExpectedBytes
+	blocked       func(thread int) bool // procfs.Blocked
+	threadTime    func() time.Duration
 }
 
 const (
@@ -143,6 +144,9 @@ func (opts *CacheOptions) setDefaults() {
 	opts.MaxTableBytes = min(opts.MaxTableBytes, opts.MaxBytes)
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
+	}
+	if opts.expectedBytes == 0 {
+		opts.expectedBytes = maxExpectedBytes
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now

@@ -211,6 +211,64 @@ func TestGoFramesBusy(t *testing.T) {
 	require.Equal(t, 3, works)
 }
 
+// What is expected is read together, and is what is read one by one.
+func TestExpect(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	const addresses, step = 2*maxExpected + 7, 48
+	vaddrs := []uint64{table.Start - 1}
+	for i := range uint64(addresses) {
+		vaddrs = append(vaddrs, table.Start+i*step)
+	}
+	vaddrs = append(vaddrs, table.Limit)
+	alone := NewCache[string](CacheOptions{Wait: time.Minute})
+	defer alone.CloseFiles()
+	for _, of := range []struct {
+		name         string
+		bytes, works int
+	}{{"all", 0, 4}, {"one of each part", 1, 4 + addresses - 3}} {
+		works := 0
+		c := NewCache[string](CacheOptions{
+			Wait: time.Minute, expectedBytes: of.bytes,
+			Work: func(_ uint32, read func()) { works++; read() },
+		})
+		o := &opener{path: path}
+		c.Expect("a", o, vaddrs)
+		require.Equal(t, 4, works, "the file and three parts of the addresses")
+		for _, vaddr := range vaddrs {
+			frames, language := c.Lookup(nil, "a", o, vaddr)
+			want, of := alone.Lookup(nil, "a", &opener{path: path}, vaddr)
+			require.Equal(t, want, frames)
+			require.Equal(t, of, language)
+		}
+		require.Equal(t, of.works, works, of.name)
+		c.Expect("a", o, vaddrs)
+		require.Equal(t, of.works, works, "all is known")
+		require.EqualValues(t, 2, o.opens.Load())
+		require.Zero(t, c.Stats().TimedOut)
+		c.CloseFiles()
+	}
+}
+
+// A file that cannot be read any more is not asked for the rest.
+func TestExpectFails(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	o := &opener{path: path}
+	c := NewCache[string](CacheOptions{Wait: time.Minute})
+	c.Lookup(nil, "a", o, 0) // which reads the file, but no line
+	o.path = "/no/such"
+	c.Expect("a", o, []uint64{table.Start, table.Start + 64, table.Start + 128})
+	require.EqualValues(t, 1, c.Stats().Failures)
+}
+
+// Of other files nothing is read that is expected.
+func TestExpectOther(t *testing.T) {
+	works := 0
+	c := NewCache[string](CacheOptions{Wait: time.Minute, Work: func(_ uint32, read func()) { works++; read() }})
+	c.Expect("a", &opener{path: "/bin/true"}, []uint64{1, 2, 3})
+	c.Expect("b", &opener{path: "/no/such"}, []uint64{1, 2, 3})
+	require.Equal(t, 2, works, "the files")
+}
+
 // Many ask for the same addresses.
 func TestGoFramesConcurrent(t *testing.T) {
 	path, table, r := goProgram(t, "tables-static")

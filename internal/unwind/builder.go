@@ -47,6 +47,8 @@ type builder struct {
 	rules      []record.UnwindRule
 	latest     [32]knownRule // of ruleOf, by latestRule
 
+	latestDelta [64]knownDelta // of Go's functions
+
 	// Each row is the bytes that it lasts and its rule. They are outside of Go's heap: there
 	// are several times more of them than most of what else a profiler holds.
 	rows  []record.UnwindRow

@@ -60,29 +60,29 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		return b.signalSpan(f.Entry-lead, f.End)
 	}
 	b.begin(f.Entry, f.End-f.Entry)
-	last := record.UnwindRule{}
+	last := uint16(0)
 	thread, isClone := b.goThread(r, f)
 	switch {
 	case b.isInjected(r, f):
-		return b.goRows(r, f, interrupted)
+		return b.goRows(r, f, b.interrupted)
 	case f.Flags&gopclntab.TopFrame != 0:
 		// Go's traceback ends at a signal, too; the kernel's frame behind it tells what was interrupted.
 		if name, err := r.Name(f); err == nil && strings.HasPrefix(name, "runtime.sigtramp") {
-			return b.goRows(r, f, goRule)
+			return b.goRows(r, f, b.goNumber)
 		}
-		last.CFA = record.CFAEnd
+		last = b.ruleNumber(record.UnwindRule{CFA: record.CFAEnd})
 	case isClone:
 		maker := *f
 		maker.End = thread
-		if err := b.goRows(r, &maker, goRule); err != nil {
+		if err := b.goRows(r, &maker, b.goNumber); err != nil {
 			return err
 		}
-		return b.goRow(f.End-thread, record.UnwindRule{CFA: record.CFAEnd})
+		return b.goRow(f.End-thread, b.ruleNumber(record.UnwindRule{CFA: record.CFAEnd}))
 	case f.Flags&gopclntab.SPWrite != 0:
 		// It goes to another stack, with the frame register of its caller.
-		last.CFA = record.CFASwitch
+		last = b.ruleNumber(record.UnwindRule{CFA: record.CFASwitch})
 	default:
-		return b.goRows(r, f, goRule)
+		return b.goRows(r, f, b.goNumber)
 	}
 	return b.goRow(f.End-f.Entry, last)
 }
@@ -115,17 +115,17 @@ func (b *builder) isInjected(r *gopclntab.Reader, f *gopclntab.Func) bool {
 	return false
 }
 
-// goRows adds a row of rule for each change of the stack pointer in a function.
-func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(m elf.Machine, delta int32) record.UnwindRule) error {
+// goRows adds a row for each change of the stack pointer in a function. rule has its number.
+func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(delta int32) uint16) error {
 	var stop error
-	at, last := f.Entry, record.UnwindRule{}
+	at, last := f.Entry, uint16(0)
 	err := r.StackDeltas(f, func(start uint64, delta int32) bool {
 		if stop = b.goRow(start-at, last); stop != nil {
 			return false
 		}
-		at, last = start, record.UnwindRule{}
+		at, last = start, 0
 		if delta >= 0 && delta <= maxDelta {
-			last = rule(b.machine.machine, delta)
+			last = rule(delta)
 		}
 		return true
 	})
@@ -137,19 +137,36 @@ func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(m elf
 	}
 	if err != nil {
 		b.stats.Counts[ReasonMalformed]++
-		last = record.UnwindRule{}
+		last = 0
 	}
 	return b.goRow(f.End-at, last)
 }
 
-func (b *builder) goRow(bytes uint64, r record.UnwindRule) error {
-	if bytes == 0 {
-		return nil
-	}
-	if !b.add(bytes, b.ruleNumber(r)) {
+func (b *builder) goRow(bytes uint64, rule uint16) error {
+	if bytes > 0 && !b.add(bytes, rule) {
 		return &LimitError{"rows", uint64(b.limits.Rows)}
 	}
 	return nil
+}
+
+// knownDelta is a delta of the stack pointer and the number of its rule; 0: none.
+type knownDelta struct {
+	delta  int32
+	number uint16
+}
+
+// goNumber returns the number of goRule of a delta.
+func (b *builder) goNumber(delta int32) uint16 {
+	latest := &b.latestDelta[uint32(delta)>>3%uint32(len(b.latestDelta))]
+	if latest.delta != delta || latest.number == 0 {
+		*latest = knownDelta{delta, b.ruleNumber(goRule(b.machine.machine, delta))}
+	}
+	return latest.number
+}
+
+// interrupted returns the number of interruptedRule of a delta.
+func (b *builder) interrupted(delta int32) uint16 {
+	return b.ruleNumber(interruptedRule(b.machine.machine, delta))
 }
 
 // goRule is the rule where the stack pointer is delta bytes below where it was at
@@ -171,10 +188,10 @@ func goRule(m elf.Machine, delta int32) record.UnwindRule {
 	return record.UnwindRule{CFA: record.CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
 }
 
-// interrupted is the rule in a function that a signal handler of Go's runtime has called. On
+// interruptedRule is the rule in a function that a signal handler of Go's runtime has called. On
 // aarch64 the handler has put the link register of the interrupted function on its stack,
 // which takes 16 bytes (runtime/signal_arm64.go, pushCall).
-func interrupted(m elf.Machine, delta int32) record.UnwindRule {
+func interruptedRule(m elf.Machine, delta int32) record.UnwindRule {
 	rule := goRule(m, delta)
 	rule.RA |= record.RAInterrupted
 	if m != elf.EM_AARCH64 {

@@ -56,6 +56,33 @@ func TestGoWork(t *testing.T) {
 	require.Less(t, some, all)
 }
 
+// So is to follow code that nothing describes.
+func TestCodeWork(t *testing.T) {
+	data, err := os.ReadFile(muslProgram(t))
+	require.NoError(t, err)
+	fromCode := func(enough int) (functions, calls int) {
+		e, err := elffile.New(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		e.Pace(func() error {
+			if calls++; calls == enough {
+				return errors.New("too much")
+			}
+			return nil
+		})
+		made, err := unwind.New(e, unwind.Limits{})
+		if err != nil {
+			return 0, calls
+		}
+		defer made.Close()
+		return made.Stats.FromCode, calls
+	}
+	functions, calls := fromCode(0)
+	require.NotZero(t, functions)
+	require.Greater(t, calls, 2*len(data)>>16, "more than to read all of it")
+	functions, _ = fromCode(calls)
+	require.Zero(t, functions)
+}
+
 // A Go program whose tables take too many steps has no rows, and says why.
 func TestGoSteps(t *testing.T) {
 	for _, path := range testutil.BuildGoTables(t) {

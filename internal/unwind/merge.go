@@ -7,28 +7,22 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// writer writes the rows of a table in ascending order, or only counts them.
+// writer writes the rows of a table in ascending order.
 type writer struct {
 	base  uint64 // from builder.origin
 	last  uint64 // address of the last row
 	rule  uint16 // of the last row
 	rows  []record.UnwindRow
 	index []uint32
-	count int
-	dry   bool
 }
 
 // put says that a rule holds from an address on, which is not below the last
 // one. Rows that do not differ from the one before are dropped.
 func (w *writer) put(at uint64, rule uint16) {
-	if w.count > 0 && rule == w.rule {
+	if len(w.rows) > 0 && rule == w.rule {
 		return
 	}
-	w.count++
 	w.last, w.rule = at, rule
-	if w.dry {
-		return
-	}
 	for block := (at - w.base) / record.UnwindBlockBytes; uint64(len(w.index)) <= block; {
 		w.index = append(w.index, uint32(len(w.rows)))
 	}
@@ -77,9 +71,8 @@ func (b *builder) table() (*Table, error) {
 		}
 	}
 	blocks := (last - base + record.UnwindBlockBytes - 1) / record.UnwindBlockBytes
-	counted := writer{base: base, dry: true}
-	b.walk(&counted)
-	rows, freeRows := offheap.Reserve[record.UnwindRow](counted.count)
+	// Each span has its rows, and one before and behind them; what is not written takes no memory.
+	rows, freeRows := offheap.Reserve[record.UnwindRow](len(b.rows) + 2*len(b.spans) + 2)
 	index, freeIndex := offheap.Reserve[uint32](int(blocks) + 1)
 	w := writer{base: base, rows: rows, index: index}
 	b.walk(&w)
