@@ -243,3 +243,20 @@ func TestLongNamesBounded(t *testing.T) {
 	require.LessOrEqual(t, most, maxKeptBytes)
 	require.Greater(t, most, maxKeptBytes-2*maxNameBytes)
 }
+
+// Memory of a Reader is given back, and one that is read on has other memory.
+func TestClose(t *testing.T) {
+	m := newImage(1, all16, nil)
+	r := m.reader()
+	want, err := r.Frames(nil, 0x1000)
+	require.NoError(t, err)
+	memory := r.pages.memory
+	require.Len(t, memory, maxPages*pageBytes)
+	r.Close()
+	require.Empty(t, r.pages.memory)
+	require.Zero(t, r.Bytes()-r.kept)
+	got, err := r.Frames(nil, 0x1000)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	r.Close()
+}

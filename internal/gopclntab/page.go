@@ -18,7 +18,8 @@ const (
 
 // pages reads a file by pages and keeps those used last, roughly.
 type pages struct {
-	r io.ReaderAt
+	r      io.ReaderAt
+	memory []byte // outside of Go's heap, for maxPages; empty: the pages are of Go's
 	// Each page that is kept has a slot. The hand goes around and takes the slot of
 	// the first page that was not used since it passed by.
 	slots  []page
@@ -51,7 +52,7 @@ func (p *pages) page(number uint64) ([]byte, error) {
 	s := &p.slots[i]
 	s.number = noPage
 	if s.data == nil {
-		s.data = make([]byte, pageBytes)
+		s.data = p.memoryOf(i)
 	}
 	n, err := p.r.ReadAt(s.data[:pageBytes], int64(number*pageBytes))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -60,6 +61,13 @@ func (p *pages) page(number uint64) ([]byte, error) {
 	s.data, s.number, s.used = s.data[:n], number, true
 	p.byPage[number], *recent = i, i
 	return s.data, nil
+}
+
+func (p *pages) memoryOf(slot int) []byte {
+	if from := slot * pageBytes; from < len(p.memory) {
+		return p.memory[from:][:pageBytes:pageBytes]
+	}
+	return make([]byte, pageBytes)
 }
 
 // free returns a slot that holds no page.

@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"runtime"
 	"sort"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	"github.com/customlabels/otelcol-customlabels/internal/offheap"
 )
 
 const (
@@ -29,11 +31,26 @@ type Reader struct {
 	names map[uint64]string // by offset in the file
 	kept  int               // bytes of these
 	steps steps
+
+	free        func()
+	unreachable runtime.Cleanup
 }
 
-// NewReader reads a table through r, the file that it was found in.
-func NewReader(t Table, r io.ReaderAt) *Reader {
-	return &Reader{t: t, pages: pages{r: r, byPage: map[uint64]int{}}, names: map[uint64]string{}}
+// NewReader reads a table through from, the file that it was found in.
+func NewReader(t Table, from io.ReaderAt) *Reader {
+	memory, free := offheap.Reserve[byte](maxPages * pageBytes)
+	r := &Reader{t: t, pages: pages{r: from, memory: memory[:cap(memory)], byPage: map[uint64]int{}}, names: map[uint64]string{}, free: free}
+	r.unreachable = runtime.AddCleanup(r, func(free func()) { free() }, free)
+	return r
+}
+
+// Close gives the memory of the Reader back. That of one that is not closed is given back some time after
+// its last use.
+func (r *Reader) Close() {
+	r.unreachable.Stop()
+	r.free()
+	r.pages = pages{r: r.pages.r, byPage: map[uint64]int{}}
+	r.free = func() {}
 }
 
 // Bytes returns the memory that the Reader takes, roughly. It is bounded.
@@ -237,12 +254,20 @@ func (r *Reader) text(start, end, off uint64) (string, error) {
 		}
 		b = b[:min(uint64(len(b)), left)]
 		if i := bytes.IndexByte(b, 0); i >= 0 {
+			if text == nil { // mostly, it is in one page
+				return r.keep(at, b[:i])
+			}
 			text = append(text, b[:i]...)
 			break
 		}
 		text = append(text, b...)
 		from, left = from+uint64(len(b)), left-uint64(len(b))
 	}
+	return r.keep(at, text)
+}
+
+// keep returns a name, and remembers it by its offset in the file.
+func (r *Reader) keep(at uint64, text []byte) (string, error) {
 	if err := r.steps.takeName(len(text)); err != nil {
 		return "", err
 	}

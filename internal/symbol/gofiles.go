@@ -66,6 +66,7 @@ func (c *Cache[K]) resume(l *goLines) {
 func (c *Cache[K]) takeFile(l *goLines) *goFile {
 	f := l.file
 	l.file = nil
+	f.reader.Close()
 	c.bytes -= f.bytes
 	return f
 }

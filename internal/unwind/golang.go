@@ -31,6 +31,7 @@ func (b *builder) readGo() (ok bool, err error) {
 		return false, fmt.Errorf("find pclntab: %w", err)
 	}
 	r := gopclntab.NewReader(table, b.file.Source())
+	defer r.Close()
 	var stop error
 	err = r.Functions(func(f gopclntab.Func) bool {
 		if stop = b.file.Work(functionWork); stop != nil {
