@@ -61,7 +61,7 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		return b.signalSpan(f.Entry-lead, f.End)
 	}
 	b.begin(f.Entry, f.End-f.Entry)
-	last := uint16(0)
+	var last uint16
 	thread, isClone := b.goThread(r, f)
 	switch {
 	case b.isInjected(r, f):
