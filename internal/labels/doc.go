@@ -24,7 +24,7 @@
 // A [Registry] knows the keys of each user, the rules for labels, and how much of their
 // budgets users take; through a [Channel] of it go the samples of one kind of profile.
 // What comes out of one user's sections depends on that user's sections alone. See
-// docs/limits.md.
+// docs/label-registry.md.
 //
 // Invariants: a [Set] and a [Decoded] never change once returned and may be
 // shared between goroutines; a [Cache] and a Channel belong to one goroutine each.

@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -23,7 +24,24 @@ func newRegistry(o *LabelOptions, log *zap.Logger) (*labels.Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make registry of labels: %w", err)
 	}
+	noteSalt(o, log)
 	return r, nil
+}
+
+// minSaltBytes of random text are too many to be tried out.
+const minSaltBytes = 16
+
+// noteSalt says what values are worth less for that rules hash.
+func noteSalt(o *LabelOptions, log *zap.Logger) {
+	hashes := slices.ContainsFunc(o.Rules, func(r labels.Rule) bool { return r.Action == labels.Hash })
+	switch n := len(o.HashSalt); {
+	case !hashes:
+	case n == 0:
+		log.Info("labels::hash_salt is not set, or empty: what rules hash is another value after each start and on each host.")
+	case n < minSaltBytes:
+		log.Warn("labels::hash_salt is short: who tries out salts can find it, and then the values that rules hash.",
+			zap.Int("bytes", n), zap.Int("recommended_bytes", minSaltBytes))
+	}
 }
 
 // logConflict is called once for each key, and labels.MaxConflicts times for a user.

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"io"
@@ -64,6 +65,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		*s = contextState{seen: s.seen, gap: s.gap, logged: s.logged} // not published, or taken back
 		return false
 	}
+	var none error // why the first is no context
 	for _, addr := range mappings {
 		if addr == s.addr && s.unchanged(mem) {
 			return false
@@ -71,6 +73,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		c, err := processctx.Read(mem, addr)
 		switch {
 		case errors.Is(err, processctx.ErrNotContext):
+			none = cmp.Or(none, err)
 			continue
 		case errors.Is(err, processctx.ErrUpdating):
 			return true // the one before, if any, holds until there is a new one
@@ -89,7 +92,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		r.countConflicts(pid, s.setNames(c.Keys))
 		return false
 	}
-	r.contextFailed(s, pid, mappings[0], processctx.ErrNotContext)
+	r.contextFailed(s, pid, mappings[0], none)
 	return false
 }
 

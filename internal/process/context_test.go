@@ -348,6 +348,20 @@ func TestContextErrors(t *testing.T) {
 	require.Empty(t, p.Info().ContextErr)
 }
 
+// Of a context of another version, the version is named.
+func TestContextVersion(t *testing.T) {
+	f, memory, p := contextFake(t)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	binary.LittleEndian.PutUint32(memory[contextAddr][8:], 1)
+	f.write(42, "maps", contextMaps)
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Nil(t, p.Info().Context)
+	require.Contains(t, p.Info().ContextErr, "version 1, not 2")
+	require.EqualValues(t, 1, f.Stats().ContextErrors)
+}
+
 // Attributes that are left out of a resource are counted with what cannot be read.
 func TestContextLeftOut(t *testing.T) {
 	f, memory, p := contextFake(t)

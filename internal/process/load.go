@@ -96,7 +96,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	if err == nil {
 		p.lookedNs = beganNs
 		p.sawEpochs(beganNs)
-		if !retry {
+		if !retry && canBe(p.program, p.worker().read.program) {
 			t.programs.noteWithout(p, p.worker().sources)
 		}
 	}

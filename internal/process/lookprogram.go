@@ -68,6 +68,39 @@ func keyOf(id procfs.FileID) record.FileKey {
 	}
 }
 
+// canBe reports whether a file can be the program of a key, as far as the sizes of both are known: of these the kernel
+// and /proc say the same whatever the filesystem.
+func canBe(program record.FileKey, file procfs.FileID) bool {
+	return program.Size == 0 || file.Size == 0 || program.Size == uint64(file.Size)
+}
+
+// awaitExec puts a process back that has just executed a program and meanwhile runs another one, as what begins with a
+// shell, env or a wrapper of a compiler does. The event of that is still to come, and ends what is to be done for the
+// process as what it was; until then a look costs as much as one at what it is now. If none comes it is looked at
+// when it is not young any more.
+func (t *Table) awaitExec(p *Process, todo work) bool {
+	t.mu.RLock()
+	program := p.program
+	waits := program.Size > 0 && !p.forked && t.now() < p.youngUntilNs
+	t.mu.RUnlock()
+	if !waits {
+		return false
+	}
+	if runs, err := t.opts.FS.StatExecutable(p.pid); err != nil || canBe(program, runs) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.exited { // the event has come
+		return false
+	}
+	p.work |= todo
+	p.dueNs = p.youngUntilNs
+	t.jobs.enqueue(p)
+	t.jobs.giveBack(p)
+	return true
+}
+
 // mappedKey is what the kernel tells of the program's file, zero if it does not: the same as when it is
 // executed, but on overlayfs. What /proc/PID/maps tells may be of another file that was there a moment ago.
 func (r *reader) mappedKey(l *look) (key record.FileKey) {

@@ -281,3 +281,47 @@ func TestOtherProgram(t *testing.T) {
 		require.False(t, l.programChanged(), "it is mapped")
 	}
 }
+
+// A process that has executed another program since the last event is looked at when the event of that has come.
+func TestLookAwaitsExec(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "exe")
+	require.NoError(t, os.WriteFile(exe, make([]byte, 20), 0o600))
+	for name, tc := range map[string]struct {
+		size  uint64 // of the program that an event has told of
+		then  func(f *fake)
+		looks uint64
+	}{
+		"it is the one":         {20, func(*fake) {}, 1},
+		"its size is not known": {0, func(*fake) {}, 1},
+		"another one":           {10, func(*fake) {}, 0},
+		"another one, sampled":  {10, func(f *fake) { f.Sampled(f.process(image1), f.now()) }, 0},
+		"no event comes":        {10, func(f *fake) { f.advance(int64(young)) }, 1},
+		"the event comes":       {10, func(f *fake) { f.executed(image2, 20) }, 1},
+		"another event comes":   {10, func(f *fake) { f.executed(image2, 10) }, 0},
+		"it ends":               {10, func(f *fake) { f.HandleEvent(record.Event{Kind: record.EventExit, Process: image1}) }, 0},
+		"it can be read no more": {10, func(f *fake) {
+			require.NoError(f.t, os.Remove(filepath.Join(f.root, "42", "exe")))
+			f.advance(int64(young))
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newProgramsFake(t)
+			f.image(42, 500, exe)
+			f.executed(image1, tc.size)
+			f.advance(int64(execSettle))
+			f.work()
+			tc.then(f)
+			f.advance(int64(execSettle))
+			f.work()
+			require.Equal(t, tc.looks, f.Stats().Loads)
+			if name == "no event comes" {
+				require.Empty(t, f.programs.without, "what was found is another one's")
+			}
+		})
+	}
+}
+
+// executed tells that a process has executed a program of some size now.
+func (f *fake) executed(id record.ProcessID, size uint64) {
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: int(id.TGID), TimeNs: uint64(f.now()), Program: record.FileKey{Inode: 7, Size: size}})
+}

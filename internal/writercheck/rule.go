@@ -36,7 +36,7 @@ const (
 	otep4719     = "OTEP 4719"
 	documentNode = "nodejs_v1_dev, as @datadog/pprof publishes it"
 	documentGo   = "runtime/pprof, read from goroutines"
-	ownLimits    = "docs/limits.md of the custom_labels receiver"
+	ownLimits    = "docs/resources.md of the custom_labels receiver"
 	ownRules     = "docs/publishing.md of the custom_labels receiver"
 )
 

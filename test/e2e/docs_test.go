@@ -128,7 +128,7 @@ func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
 
 // TestDocsNameCounts: what the receiver counts by reason is explained to operators.
 func TestDocsNameCounts(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operators.md")
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 	metadata, err := os.ReadFile("../../receiver/customlabelsreceiver/metadata.yaml")
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestDocsNameCounts(t *testing.T) {
 		if !ok || slices.Contains(plain, name) {
 			continue
 		}
-		require.Contains(t, explained, name, "explain its values in docs/operators.md, and add it here")
+		require.Contains(t, explained, name, "explain its values in docs/troubleshooting.md, and add it here")
 		for _, value := range values {
 			require.Contains(t, string(page), "`"+value.(string)+"`", "of %s", name)
 			n++

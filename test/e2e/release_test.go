@@ -21,14 +21,26 @@ import (
 
 const releaseVersion = "9.8.7-test.1"
 
-// packaged are the files of a package, with their modes.
-var packaged = map[string]os.FileMode{
-	"etc/otelcol-customlabels/config.yaml":                0o644,
-	"etc/otelcol-customlabels/environment":                0o600,
-	"usr/bin/labelprof":                                   0o755,
-	"usr/bin/otelcol-customlabels":                        0o755,
-	"usr/lib/systemd/system/otelcol-customlabels.service": 0o644,
-	"usr/share/doc/otelcol-customlabels/copyright":        0o644,
+// packaged returns the files of a package, with their modes.
+func packaged(t *testing.T) map[string]os.FileMode {
+	t.Helper()
+	files := map[string]os.FileMode{
+		"etc/otelcol-customlabels/config.yaml":                0o644,
+		"etc/otelcol-customlabels/environment":                0o600,
+		"usr/bin/labelprof":                                   0o755,
+		"usr/bin/otelcol-customlabels":                        0o755,
+		"usr/lib/systemd/system/otelcol-customlabels.service": 0o644,
+		"usr/share/doc/otelcol-customlabels/copyright":        0o644,
+	}
+	for _, pattern := range []string{"README.md", "CHANGELOG.md", "docs/*", "examples/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(repositoryRoot, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, pattern)
+		for _, path := range paths {
+			files[filepath.Join("usr/share/doc/otelcol-customlabels", filepath.Dir(pattern), filepath.Base(path))] = 0o644
+		}
+	}
+	return files
 }
 
 // TestRelease: `make release` makes the same bytes twice, in two folders, in full with an empty
@@ -75,7 +87,7 @@ func TestRelease(t *testing.T) {
 		unpack.Dir = rpm
 		requireRun(t, unpack)
 		for _, root := range []string{deb, rpm} {
-			require.Equal(t, packaged, filesBelow(t, root))
+			require.Equal(t, packaged(t), filesBelow(t, root))
 			unit := readText(t, filepath.Join(root, "usr/lib/systemd/system/otelcol-customlabels.service"))
 			require.Contains(t, unit, "ExecStart=/usr/bin/otelcol-customlabels ")
 			require.NotContains(t, unit, "/usr/local")

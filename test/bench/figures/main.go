@@ -25,7 +25,7 @@ import (
 
 const head = `# Benchmarks
 
-Written by ` + "`make figures`" + ` from the last full run of each, not by hand; [performance](performance.md) says what they mean, [test/README.md](../test/README.md#what-protects-what) what each one is. A claim is met when its whole interval is at or below the goal, missed when all of it lies above, and else not decided. Figures are medians, with the lowest and the highest round.
+Written by ` + "`make figures`" + ` from the last full run of each, not by hand; [measurements](measurements.md) says what they mean, [test/README.md](../test/README.md#what-protects-what) what each one is. A claim is met when its whole interval is at or below the goal, missed when all of it lies above, and else not decided. Figures are medians, with the lowest and the highest round.
 `
 
 // line is any line of a file of package paired.

@@ -24,7 +24,7 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var v command.ViewFlags
 	v.Register(flags)
 	m := registerMemory(flags)
-	asJSON := flags.Bool("json", false, "print JSON: docs/operators.md says what is in it")
+	asJSON := flags.Bool("json", false, "print JSON: docs/labelprof.md says what is in it")
 	files, err := command.Parse(&command.Help{
 		Name: "top", Synopsis: []string{"[flags] FILE..."},
 		About: `

@@ -14,7 +14,7 @@ import (
 // jsonVersion changes when a field goes or means something else, not when one is added.
 const jsonVersion = 1
 
-// The document of `labelprof top --json`: docs/operators.md describes it. Names are stable.
+// The document of `labelprof top --json`: docs/labelprof.md describes it. Names are stable.
 type document struct {
 	Version       int         `json:"version"`
 	By            []string    `json:"by"`

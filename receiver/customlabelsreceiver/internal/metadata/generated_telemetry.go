@@ -879,7 +879,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsSharedBudgetSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_shared_budget_samples",
-		metric.WithDescription("Samples with labels of users beyond those that have budgets of their own (docs/limits.md), who share one user's keys and budgets. [Development]"),
+		metric.WithDescription("Samples with labels of users beyond those that have budgets of their own (docs/label-registry.md), who share one user's keys and budgets. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -466,7 +466,7 @@ func AssertEqualReceiverCustomLabelsRuntimeResults(t *testing.T, tt *componentte
 func AssertEqualReceiverCustomLabelsSharedBudgetSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_shared_budget_samples",
-		Description: "Samples with labels of users beyond those that have budgets of their own (docs/limits.md), who share one user's keys and budgets. [Development]",
+		Description: "Samples with labels of users beyond those that have budgets of their own (docs/label-registry.md), who share one user's keys and budgets. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
