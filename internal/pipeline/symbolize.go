@@ -95,19 +95,19 @@ func (s *symbolizer) expect(p *process.Process, info *process.Info, epoch uint32
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	for len(addrs) > 0 {
-		m, n := info.MappingIn(epoch, addrs[0]), 0
+		m := info.MappingIn(epoch, addrs[0])
+		if m == nil || m.File == nil {
+			addrs = addrs[1:]
+			continue
+		}
+		n, _ := slices.BinarySearch(addrs, m.Limit)
 		s.vaddrs = s.vaddrs[:0]
-		for n < len(addrs) && info.MappingIn(epoch, addrs[n]) == m {
-			if m != nil && m.File != nil {
-				if vaddr, ok := m.Vaddr(addrs[n]); ok {
-					s.vaddrs = append(s.vaddrs, vaddr)
-				}
+		for _, addr := range addrs[:n] {
+			if vaddr, ok := m.Vaddr(addr); ok {
+				s.vaddrs = append(s.vaddrs, vaddr)
 			}
-			n++
 		}
-		if len(s.vaddrs) > 0 {
-			s.files.Expect(m.File.Key(), fileSource{m.File, p, s.table, s.fs}, s.vaddrs)
-		}
+		s.files.Expect(m.File.Key(), fileSource{m.File, p, s.table, s.fs}, s.vaddrs)
 		addrs = addrs[n:]
 	}
 }

@@ -235,8 +235,8 @@ func TestExpectedFunctions(t *testing.T) {
 	defer s.release()
 	p := lookup(0)
 	var addrs []uint64
-	for addr := text.Start + 1<<20; len(addrs) < 50; addr += 999 {
-		addrs = append(addrs, addr, 1, addr) // some twice, some in no mapping
+	for addr := text.Start + 1<<20; len(addrs) < 64; addr += 999 {
+		addrs = append(addrs, addr, 1, addr, 1<<62) // some twice, some in no mapping
 	}
 	slices.Reverse(addrs)
 	asked := slices.Clone(addrs)

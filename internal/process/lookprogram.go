@@ -81,7 +81,7 @@ func canBe(program record.FileKey, file procfs.FileID) bool {
 func (t *Table) awaitExec(p *Process, todo work) bool {
 	t.mu.RLock()
 	program := p.program
-	waits := program.Size > 0 && !p.forked && t.now() < p.youngUntilNs
+	waits := !p.forked && t.now() < p.youngUntilNs
 	t.mu.RUnlock()
 	if !waits {
 		return false

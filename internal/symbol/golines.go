@@ -48,11 +48,17 @@ const (
 // Expect has read what Lookup is going to be asked for, where it is cheaper to read it together: the functions
 // at addresses of a Go program. It waits as Lookup does. The addresses are in ascending order.
 func (c *Cache[K]) Expect(key K, file Source, vaddrs []uint64) {
+	if len(vaddrs) == 0 {
+		return
+	}
 	e := c.file(cacheKey[K]{file: key}, file, nil)
 	if e == nil || !e.known.isGo {
 		return
 	}
 	for chunk := range slices.Chunk(vaddrs, maxExpected) {
+		if c.opts.busy(file.Owner()) {
+			return // Lookup counts what is refused
+		}
 		c.readGo(e, file, chunk)
 	}
 }

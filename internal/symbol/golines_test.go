@@ -202,6 +202,8 @@ func TestGoFramesBusy(t *testing.T) {
 	require.True(t, named(table.Start))
 	require.Equal(t, 2, works, "the file and the address")
 	busy = true
+	c.Expect("a", o, []uint64{table.Limit - 1})
+	require.Zero(t, c.Stats().Refused)
 	require.True(t, named(table.Start), "it is known")
 	require.False(t, named(table.Limit-1))
 	require.Equal(t, 2, works)
