@@ -252,7 +252,10 @@ func TestClose(t *testing.T) {
 	require.NoError(t, err)
 	memory := r.pages.memory
 	require.Len(t, memory, maxPages*pageBytes)
+	freed, free := 0, r.free
+	r.free = func() { freed++; free() }
 	r.Close()
+	require.Equal(t, 1, freed)
 	require.Empty(t, r.pages.memory)
 	require.Zero(t, r.Bytes()-r.kept)
 	got, err := r.Frames(nil, 0x1000)

@@ -124,9 +124,6 @@ func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 	if !todo.reads() {
 		return true
 	}
-	if t.awaitExec(p, todo) {
-		return false
-	}
 	of := t.owned(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -73,6 +73,9 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&^workNamed == workContext && t.checkContext(p) {
 		return
 	}
+	if t.awaitExec(p, w) {
+		return
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	watch, beganNs := t.startWatch(), t.now()

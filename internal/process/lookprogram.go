@@ -74,11 +74,11 @@ func canBe(program record.FileKey, file procfs.FileID) bool {
 	return program.Size == 0 || file.Size == 0 || program.Size == uint64(file.Size)
 }
 
-// awaitExec puts a process back that has just executed a program and meanwhile runs another one, as what begins with a
-// shell, env or a wrapper of a compiler does. The event of that is still to come, and ends what is to be done for the
-// process as what it was; until then a look costs as much as one at what it is now. If none comes it is looked at
+// awaitExec puts off a look at a process that has just executed a program and meanwhile runs another one, as what begins
+// with a shell, env or a wrapper of a compiler does. The event of that is still to come, and ends what is to be done for
+// the process as what it was; until then a look costs as much as one at what it is now. If none comes it is looked at
 // when it is not young any more.
-func (t *Table) awaitExec(p *Process, todo work) bool {
+func (t *Table) awaitExec(p *Process, w work) bool {
 	t.mu.RLock()
 	program := p.program
 	waits := !p.forked && t.now() < p.youngUntilNs
@@ -91,13 +91,9 @@ func (t *Table) awaitExec(p *Process, todo work) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p.exited { // the event has come
-		return false
+	if !p.exited { // else the event has come
+		t.jobs.schedule(p, w, p.youngUntilNs)
 	}
-	p.work |= todo
-	p.dueNs = p.youngUntilNs
-	t.jobs.enqueue(p)
-	t.jobs.giveBack(p)
 	return true
 }
 

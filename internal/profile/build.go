@@ -236,42 +236,53 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	p.SetDurationNano(b.end - b.start)
 	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
-	b.expect(entries)
-	for _, entry := range entries {
-		b.addEntry(p, entry)
+	for n := 0; n < len(entries); {
+		expected := b.expect(entries[n:])
+		for _, entry := range entries[n:][:expected] {
+			b.addEntry(p, entry)
+		}
+		n += expected
 	}
 	b.stats.Entries += p.Samples().Len()
 }
 
-// maxExpected addresses are told to the resolver at a time, and those of one stack.
+// maxExpected addresses are told to the resolver at a time, and those of one stack: few enough that it can keep all of
+// what they stand for.
 const maxExpected = 4 << 10
 
-// expect tells the resolver the user addresses of the stacks of entries. Callers that a stack has in common
-// with the one before are left out.
-func (b *build) expect(entries []entryRef) {
-	epoch, last := uint32(0), ""
-	tell := func() {
-		if len(b.expected) > 0 {
-			b.resolver.Expect(b.process, epoch, b.expected)
+// expect tells the resolver the user addresses of the stacks of the first entries, and returns how many entries these are.
+// Addresses that were resolved before are left out, and callers that a stack has in common with the one before.
+func (b *build) expect(entries []entryRef) (n int) {
+	b.expected = b.expected[:0]
+	epoch, last := b.epochOf(entries[0]), ""
+	for ; n < len(entries) && len(b.expected) < maxExpected; n++ {
+		k := b.key(entries[n])
+		if b.epochOf(entries[n]) != epoch {
+			break
 		}
-		b.expected = b.expected[:0]
-	}
-	for _, entry := range entries {
-		k := b.key(entry)
-		if e := b.resolver.Epoch(k.process, k.epoch); e != epoch || len(b.expected) >= maxExpected {
-			tell()
-			epoch, last = e, ""
+		if _, ok := b.stackOf[stackRef{entries[n].part, k.stack, epoch}]; ok {
+			continue
 		}
-		encoded := b.parts[entry.part].stacks.stacks[k.stack]
+		encoded := b.parts[entries[n].part].stacks.stacks[k.stack]
 		frames := decodeStack(encoded)
 		frames.skip(decodeStack(last))
 		for last = encoded; frames.user > 0; {
-			if f := frames.next(); f.kind == User {
+			f := frames.next()
+			if _, ok := b.user[userAddress{epoch, f.addr}]; f.kind == User && !ok {
 				b.expected = append(b.expected, f.addr)
 			}
 		}
 	}
-	tell()
+	if len(b.expected) > 0 {
+		b.resolver.Expect(b.process, epoch, b.expected)
+	}
+	return n
+}
+
+// epochOf returns the first of the epochs that are like that of an entry.
+func (b *build) epochOf(entry entryRef) uint32 {
+	k := b.key(entry)
+	return b.resolver.Epoch(k.process, k.epoch)
 }
 
 // setType says what the values of a profile are.
@@ -297,7 +308,7 @@ func (b *build) setType(p pprofile.Profile) {
 // other entries may share: what differs between keys need not show.
 func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	k, times := b.key(entry), b.times(entry)
-	stack := b.stack(stackRef{entry.part, k.stack, b.resolver.Epoch(k.process, k.epoch)})
+	stack := b.stack(stackRef{entry.part, k.stack, b.epochOf(entry)})
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
 	b.count(k, set, uint64(len(times)))

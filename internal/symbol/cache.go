@@ -25,9 +25,8 @@ type CacheOptions struct {
 	// It may be nil.
 	Pace func() (step func() error)
 
-	expectedBytes int                   // maxExpectedBytes
-	blocked       func(thread int) bool // procfs.Blocked
-	threadTime    func() time.Duration
+	blocked    func(thread int) bool // procfs.Blocked
+	threadTime func() time.Duration
 }
 
 const (
@@ -144,9 +143,6 @@ func (opts *CacheOptions) setDefaults() {
 	opts.MaxTableBytes = min(opts.MaxTableBytes, opts.MaxBytes)
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
-	}
-	if opts.expectedBytes == 0 {
-		opts.expectedBytes = maxExpectedBytes
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -291,6 +287,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	}
 	one := c.begin(file)
 	if one == nil {
+		c.stats.Refused++
 		if last != nil && last.known != nil {
 			c.order.MoveToFront(element)
 			return last, nil
@@ -358,13 +355,10 @@ func (e *cached[K]) fail(by Owner, err error, now time.Time) {
 
 // begin takes a place for reading a file; nil if there is none.
 func (c *Cache[K]) begin(file Source) (one *read) {
-	if !c.opts.busy(file.Owner()) {
-		one = c.reading.begin(file.Owner(), file.Path())
+	if c.opts.busy(file.Owner()) {
+		return nil
 	}
-	if one == nil {
-		c.stats.Refused++
-	}
-	return one
+	return c.reading.begin(file.Owner(), file.Path())
 }
 
 // load fills an entry.

@@ -21,6 +21,18 @@ type opener struct {
 	opens atomic.Int32
 	wait  chan struct{}
 	owner Owner
+	delay time.Duration // of each read
+}
+
+// slow takes its time for each read.
+type slow struct {
+	*os.File
+	delay time.Duration
+}
+
+func (s slow) ReadAt(b []byte, off int64) (int, error) {
+	time.Sleep(s.delay)
+	return s.File.ReadAt(b, off)
 }
 
 func (o *opener) Owner() Owner { return o.owner }
@@ -47,6 +59,9 @@ func (o *opener) Open() (Contents, int64, error) {
 	if err != nil {
 		f.Close()
 		return nil, 0, err
+	}
+	if o.delay > 0 {
+		return slow{f, o.delay}, st.Size(), nil
 	}
 	return f, st.Size(), nil
 }

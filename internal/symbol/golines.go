@@ -38,29 +38,59 @@ type goLine struct {
 	language Language
 }
 
-// Addresses of a Go program are read together, up to maxExpected, and until what is at them takes
-// maxExpectedBytes: a goroutine for each costs more than what it reads.
-const (
-	maxExpected      = 64
-	maxExpectedBytes = 256 << 10
-)
+// maxExpected addresses of a Go program are read together: a goroutine for each costs more than what it reads.
+const maxExpected = 64
 
-// Expect has read what Lookup is going to be asked for, where it is cheaper to read it together: the functions
-// at addresses of a Go program. It waits as Lookup does. The addresses are in ascending order.
+// Expect has read what Lookup is going to be asked for next, where it is cheaper to read it together: the functions
+// at addresses of a Go program. It waits as Lookup does, which tries again what was not read. The addresses are in
+// ascending order.
 func (c *Cache[K]) Expect(key K, file Source, vaddrs []uint64) {
-	if len(vaddrs) == 0 {
+	if !c.mayExpect(key, vaddrs) || c.opts.busy(file.Owner()) {
 		return
 	}
 	e := c.file(cacheKey[K]{file: key}, file, nil)
 	if e == nil || !e.known.isGo {
 		return
 	}
+	c.makeRoom(e)
 	for chunk := range slices.Chunk(vaddrs, maxExpected) {
-		if c.opts.busy(file.Owner()) {
-			return // Lookup counts what is refused
+		if c.readGo(e, file, chunk) != readAll {
+			return
 		}
-		c.readGo(e, file, chunk)
 	}
+}
+
+// mayExpect reports whether something at addresses of a file may be unknown that Expect reads.
+func (c *Cache[K]) mayExpect(key K, vaddrs []uint64) bool {
+	if len(vaddrs) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element := c.byKey[cacheKey[K]{file: key}]
+	if element == nil {
+		return true
+	}
+	e := element.Value.(*cached[K])
+	if e.loading != nil {
+		return true
+	}
+	return e.known != nil && e.known.isGo && len(e.unknown(vaddrs)) > 0
+}
+
+// makeRoom drops functions of a Go program that were read before, so that what is read now stays until it is asked for.
+func (c *Cache[K]) makeRoom(e *cached[K]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.lines.bytes > maxGoLineBytes/2 {
+		c.dropLines(e)
+	}
+}
+
+// dropLines forgets the functions of a Go program. Cache.mu is held.
+func (c *Cache[K]) dropLines(e *cached[K]) {
+	c.grow(e, -e.lines.bytes)
+	e.lines.byAddress, e.lines.bytes = map[uint64]goLine{}, 0
 }
 
 // bytes returns the memory that a line takes, roughly.
@@ -79,10 +109,13 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 	known, ok := l.byAddress[vaddr]
 	c.mu.Unlock()
 	if !ok {
-		late := c.readGo(e, file, []uint64{vaddr})
+		became := c.readGo(e, file, []uint64{vaddr})
 		c.mu.Lock()
-		if late {
+		switch became {
+		case readLate:
 			c.stats.TimedOut++
+		case readRefused:
+			c.stats.Refused++
 		}
 		known = l.byAddress[vaddr]
 		c.mu.Unlock()
@@ -90,10 +123,19 @@ func (c *Cache[K]) goFrames(e *cached[K], file Source, vaddr uint64) ([]Frame, L
 	return known.frames, known.language
 }
 
+// became says what became of addresses that were to be read.
+type became uint8
+
+const (
+	readAll        became = iota // they are read, as far as the file tells
+	readLate                     // no time was left for the file
+	readRefused                  // nothing may be read now
+	readUnfinished               // the time was over, which is counted
+)
+
 // readGo reads what is not known yet of addresses of a Go program, in a goroutine of its own, as a file may
-// never answer. Until CloseFiles is called, at most a quarter of CacheOptions.Wait is spent on one file; late
-// says that nothing was left of it.
-func (c *Cache[K]) readGo(e *cached[K], file Source, vaddrs []uint64) (late bool) {
+// never answer. Until CloseFiles is called, at most a quarter of CacheOptions.Wait is spent on one file.
+func (c *Cache[K]) readGo(e *cached[K], file Source, vaddrs []uint64) became {
 	l := &e.lines
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,14 +145,14 @@ func (c *Cache[K]) readGo(e *cached[K], file Source, vaddrs []uint64) (late bool
 	for {
 		unknown := e.unknown(vaddrs)
 		if len(unknown) == 0 {
-			return false
+			return readAll
 		}
 		if l.spent >= c.fileWait() {
-			return true
+			return readLate
 		}
 		mine := l.reading == nil
 		if mine && !c.beginLines(e, file, unknown) {
-			return false
+			return readRefused
 		}
 		done, left := l.reading, c.fileWait()-l.spent
 		c.mu.Unlock()
@@ -122,10 +164,10 @@ func (c *Cache[K]) readGo(e *cached[K], file Source, vaddrs []uint64) (late bool
 		}
 		if !answered {
 			l.spent = c.fileWait()
-			return false // wait has counted that
+			return readUnfinished
 		}
 		if mine {
-			return false
+			return readAll
 		}
 	}
 }
@@ -152,63 +194,48 @@ func (c *Cache[K]) beginLines(e *cached[K], file Source, vaddrs []uint64) bool {
 	return true
 }
 
-// goRead is what was read at an address.
-type goRead struct {
-	goLine
-	vaddr uint64
-	err   error
-}
-
-// fatal reports whether the file is not to be read any more for now.
-func (r *goRead) fatal() bool {
-	var malformed *elffile.FormatError
-	return r.err != nil && !errors.As(r.err, &malformed)
-}
-
 // readLines reads addresses, and enters what it finds.
 func (c *Cache[K]) readLines(e *cached[K], file Source, vaddrs []uint64, one *read) {
-	var lines []goRead
-	c.opts.work(one, func() { lines = c.linesAt(e, file, vaddrs) })
-	if left := c.endLines(e, lines, one); left != nil {
+	c.opts.work(one, func() { c.linesAt(e, file, vaddrs) })
+	if left := c.endLines(e, one); left != nil {
 		c.finish(left)
 	}
 }
 
-// linesAt reads addresses, or some of them.
-func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64) []goRead {
-	lines := make([]goRead, 0, len(vaddrs))
-	for bytes := 0; len(lines) < len(vaddrs) && bytes < c.opts.expectedBytes && !c.reading.closed.Load(); {
-		r := goRead{vaddr: vaddrs[len(lines)]}
-		r.goLine, r.err = e.lines.read(file, e.known.golang, r.vaddr)
-		lines = append(lines, r)
-		if r.fatal() {
-			break
+// linesAt reads addresses and enters each at once: who waits for all of them may not wait long enough.
+func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64) {
+	for _, vaddr := range vaddrs {
+		line, err := e.lines.read(file, e.known.golang, vaddr)
+		if !c.enterLine(e, vaddr, line, err) || c.reading.closed.Load() {
+			return
 		}
-		bytes += r.bytes()
 	}
-	return lines
 }
 
-// endLines enters what was found at addresses, and returns what is to be closed then.
-func (c *Cache[K]) endLines(e *cached[K], lines []goRead, one *read) *toClose {
-	l := &e.lines
+// enterLine enters what was found at an address, and reports whether more of the file is to be read.
+func (c *Cache[K]) enterLine(e *cached[K], vaddr uint64, line goLine, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.stats.Failures++
+	}
+	var malformed *elffile.FormatError
+	if err != nil && !errors.As(err, &malformed) {
+		e.lines.spent, e.lines.batch = c.fileWait(), c.batch // not at once again
+		return false
+	}
+	c.keep(e, vaddr, line)
+	return true
+}
+
+// endLines returns what is to be closed when addresses have been read.
+func (c *Cache[K]) endLines(e *cached[K], one *read) *toClose {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(one)
-	left := c.keepOpen(l)
-	for i := range lines {
-		r := &lines[i]
-		if r.err != nil {
-			c.stats.Failures++
-		}
-		if r.fatal() {
-			l.spent, l.batch = c.fileWait(), c.batch // not at once again
-			continue
-		}
-		c.keep(e, r.vaddr, r.goLine)
-	}
-	close(l.reading)
-	l.reading = nil
+	left := c.keepOpen(&e.lines)
+	close(e.lines.reading)
+	e.lines.reading = nil
 	return left
 }
 
@@ -216,8 +243,7 @@ func (c *Cache[K]) endLines(e *cached[K], lines []goRead, one *read) *toClose {
 func (c *Cache[K]) keep(e *cached[K], vaddr uint64, line goLine) {
 	l := &e.lines
 	if l.bytes > maxGoLineBytes || l.byAddress == nil {
-		c.grow(e, -l.bytes)
-		l.byAddress, l.bytes = map[uint64]goLine{}, 0
+		c.dropLines(e)
 	}
 	n := line.bytes()
 	l.byAddress[vaddr] = line

@@ -222,33 +222,60 @@ func TestExpect(t *testing.T) {
 		vaddrs = append(vaddrs, table.Start+i*step)
 	}
 	vaddrs = append(vaddrs, table.Limit)
+	works := 0
+	c := NewCache[string](CacheOptions{Wait: time.Minute, Work: func(_ uint32, read func()) { works++; read() }})
 	alone := NewCache[string](CacheOptions{Wait: time.Minute})
 	defer alone.CloseFiles()
-	for _, of := range []struct {
-		name         string
-		bytes, works int
-	}{{"all", 0, 4}, {"one of each part", 1, 4 + addresses - 3}} {
-		works := 0
-		c := NewCache[string](CacheOptions{
-			Wait: time.Minute, expectedBytes: of.bytes,
-			Work: func(_ uint32, read func()) { works++; read() },
-		})
-		o := &opener{path: path}
-		c.Expect("a", o, vaddrs)
-		require.Equal(t, 4, works, "the file and three parts of the addresses")
-		for _, vaddr := range vaddrs {
-			frames, language := c.Lookup(nil, "a", o, vaddr)
-			want, of := alone.Lookup(nil, "a", &opener{path: path}, vaddr)
-			require.Equal(t, want, frames)
-			require.Equal(t, of, language)
-		}
-		require.Equal(t, of.works, works, of.name)
-		c.Expect("a", o, vaddrs)
-		require.Equal(t, of.works, works, "all is known")
-		require.EqualValues(t, 2, o.opens.Load())
-		require.Zero(t, c.Stats().TimedOut)
-		c.CloseFiles()
+	o := &opener{path: path}
+	c.Expect("a", o, vaddrs)
+	require.Equal(t, 4, works, "the file and three parts of the addresses")
+	require.Len(t, c.open, 1)
+	lines := c.open[0]
+	require.Len(t, lines.byAddress, addresses, "not those outside of the table")
+	for _, vaddr := range vaddrs {
+		frames, language := c.Lookup(nil, "a", o, vaddr)
+		want, of := alone.Lookup(nil, "a", &opener{path: path}, vaddr)
+		require.Equal(t, want, frames)
+		require.Equal(t, of, language)
 	}
+	c.Expect("a", o, vaddrs)
+	require.Equal(t, 4, works, "all is known")
+	require.EqualValues(t, 2, o.opens.Load())
+	require.Zero(t, c.Stats().TimedOut)
+
+	lines.bytes = maxGoLineBytes/2 + 1
+	c.bytes += lines.bytes
+	c.Expect("a", o, []uint64{table.Limit - 1})
+	require.Len(t, lines.byAddress, 1, "there is room for what is expected")
+	reader := lines.file.reader
+	require.NotZero(t, reader.Bytes()/(8<<10))
+	c.CloseFiles()
+	require.Less(t, reader.Bytes(), 8<<10, "its pages are given back")
+}
+
+// Each address counts once it is read: who waits may not wait for all of them.
+func TestExpectLate(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	synctest.Test(t, func(t *testing.T) {
+		o := &opener{path: path}
+		c := NewCache[string](CacheOptions{Wait: 4 * time.Second})
+		c.Lookup(nil, "a", o, 0) // which reads the file, but no line
+		o.delay = 100 * time.Millisecond
+		var vaddrs []uint64
+		for i := range uint64(maxExpected) {
+			vaddrs = append(vaddrs, table.Start+i*(table.Limit-table.Start)/maxExpected)
+		}
+		c.Expect("a", o, vaddrs)
+		named := 0
+		for _, vaddr := range vaddrs {
+			frames, _ := c.Lookup(nil, "a", o, vaddr)
+			named += min(len(frames), 1)
+		}
+		require.NotZero(t, named)
+		require.Less(t, named, maxExpected)
+		c.CloseFiles()
+		time.Sleep(time.Minute)
+	})
 }
 
 // A file that cannot be read any more is not asked for the rest.

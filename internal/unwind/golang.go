@@ -14,6 +14,9 @@ import (
 // has 1 GiB (runtime.call1073741824).
 const maxDelta = 1<<31 - 64
 
+// noDelta is that of code in which the stack pointer is not known.
+const noDelta = -1
+
 // functionWork is what a function of Go's table counts of what is read of the file: its two
 // entries and its description, which may lie anywhere.
 const functionWork = 128
@@ -119,16 +122,21 @@ func (b *builder) isInjected(r *gopclntab.Reader, f *gopclntab.Func) bool {
 // goRows adds a row for each change of the stack pointer in a function. rule has its number.
 func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(delta int32) uint16) error {
 	var stop error
-	at, last := f.Entry, uint16(0)
+	at, last := f.Entry, int32(noDelta)
+	row := func(end uint64) error {
+		if end == at {
+			return nil
+		}
+		number := uint16(0)
+		if last >= 0 && last <= maxDelta {
+			number = rule(last)
+		}
+		return b.goRow(end-at, number)
+	}
 	err := r.StackDeltas(f, func(start uint64, delta int32) bool {
-		if stop = b.goRow(start-at, last); stop != nil {
-			return false
-		}
-		at, last = start, 0
-		if delta >= 0 && delta <= maxDelta {
-			last = rule(delta)
-		}
-		return true
+		stop = row(start)
+		at, last = start, delta
+		return stop == nil
 	})
 	if stop != nil {
 		return stop
@@ -138,9 +146,9 @@ func (b *builder) goRows(r *gopclntab.Reader, f *gopclntab.Func, rule func(delta
 	}
 	if err != nil {
 		b.stats.Counts[ReasonMalformed]++
-		last = 0
+		last = noDelta
 	}
-	return b.goRow(f.End-at, last)
+	return row(f.End)
 }
 
 func (b *builder) goRow(bytes uint64, rule uint16) error {
