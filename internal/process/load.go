@@ -67,13 +67,13 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 			return
 		}
 	}
+	if t.awaitExec(p, w) {
+		return
+	}
 	if w&workNamed != 0 {
 		defer t.contextSeen(p)
 	}
 	if w&^workNamed == workContext && t.checkContext(p) {
-		return
-	}
-	if t.awaitExec(p, w) {
 		return
 	}
 	runtime.LockOSThread()

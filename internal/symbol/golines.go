@@ -38,8 +38,12 @@ type goLine struct {
 	language Language
 }
 
-// maxExpected addresses of a Go program are read together: a goroutine for each costs more than what it reads.
-const maxExpected = 64
+const (
+	// maxExpected addresses of a Go program are read together: a goroutine for each costs more than what it reads.
+	maxExpected = 64
+	// expectedBytes is more than what is at an address takes in most programs.
+	expectedBytes = 512
+)
 
 // Expect has read what Lookup is going to be asked for next, where it is cheaper to read it together: the functions
 // at addresses of a Go program. It waits as Lookup does, which tries again what was not read. The addresses are in
@@ -52,7 +56,7 @@ func (c *Cache[K]) Expect(key K, file Source, vaddrs []uint64) {
 	if e == nil || !e.known.isGo {
 		return
 	}
-	c.makeRoom(e)
+	c.makeRoom(e, vaddrs)
 	for chunk := range slices.Chunk(vaddrs, maxExpected) {
 		if c.readGo(e, file, chunk) != readAll {
 			return
@@ -78,11 +82,12 @@ func (c *Cache[K]) mayExpect(key K, vaddrs []uint64) bool {
 	return e.known != nil && e.known.isGo && len(e.unknown(vaddrs)) > 0
 }
 
-// makeRoom drops functions of a Go program that were read before, so that what is read now stays until it is asked for.
-func (c *Cache[K]) makeRoom(e *cached[K]) {
+// makeRoom drops functions of a Go program that were read before where there is no room for what is not known of
+// addresses: else keep would drop that before it is asked for.
+func (c *Cache[K]) makeRoom(e *cached[K], vaddrs []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.lines.bytes > maxGoLineBytes/2 {
+	if e.lines.bytes+expectedBytes*len(e.unknown(vaddrs)) > maxGoLineBytes {
 		c.dropLines(e)
 	}
 }

@@ -243,10 +243,12 @@ func TestExpect(t *testing.T) {
 	require.EqualValues(t, 2, o.opens.Load())
 	require.Zero(t, c.Stats().TimedOut)
 
-	lines.bytes = maxGoLineBytes/2 + 1
-	c.bytes += lines.bytes
+	more := maxGoLineBytes - expectedBytes - lines.bytes
+	lines.bytes, c.bytes = lines.bytes+more, c.bytes+more
 	c.Expect("a", o, []uint64{table.Limit - 1})
-	require.Len(t, lines.byAddress, 1, "there is room for what is expected")
+	require.Len(t, lines.byAddress, addresses+1, "there is room for what is expected")
+	c.Expect("a", o, []uint64{table.Limit - 2, table.Limit - 3})
+	require.Len(t, lines.byAddress, 2, "room was made")
 	reader := lines.file.reader
 	require.NotZero(t, reader.Bytes()/(8<<10))
 	c.CloseFiles()
