@@ -19,7 +19,7 @@ const (
 	maxSymbols = 2 << 20
 
 	// maxTLSSymbols and maxIntSymbols bound the symbols that are kept.
-	maxTLSSymbols = 1024
+	maxTLSSymbols = 16 << 10
 	maxIntSymbols = 64 << 10
 
 	// intBytes is the size of a C int.
@@ -78,6 +78,9 @@ func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
 	k, err := f.keptSymbols()
 	if err != nil {
 		return Symbol{}, false, err
+	}
+	if len(k.tls) == maxTLSSymbols {
+		return Symbol{}, false, &FormatError{k.strings.off, "number of thread-local symbols", len(k.tls)}
 	}
 	return f.choose(k.strings, k.tls, name)
 }

@@ -5,6 +5,7 @@ package executable
 import (
 	"container/list"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -50,6 +51,8 @@ type Cache struct {
 	first map[record.FileKey]*File // of those that are the same to the kernel
 	// faulty says when files are read again that had a fault (Facts.Fault).
 	faulty map[procfs.FileID]Backoff
+	// gone are files that gave way while processes map them: they are held, and counted, until none does.
+	gone []*File
 }
 
 // fileBytes are held for each file, beside what depends on it.
@@ -81,7 +84,10 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 	for loads := 1; ; loads++ {
 		f := c.file(key, m.Path)
 		seen := f.places.see(place{pid, by, m})
-		mine := f.load(by, c.firstOf)
+		mine, err := f.load(by, c.firstOf)
+		if err != nil {
+			return nil, err // the next process may have more luck
+		}
 		if seen || mine {
 			c.weigh(f.origin())
 			c.weigh(f)
@@ -135,15 +141,17 @@ func (c *Cache) weigh(f *File) {
 	f.held = held
 }
 
-// firstOf returns the first file that is the same to the kernel as f, which may be f.
-func (c *Cache) firstOf(f *File) *File {
+// firstOf notes what a file is to the kernel, and returns the first one that is the same, which may be f.
+func (c *Cache) firstOf(f *File, kernel record.FileKey) *File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := c.first[f.kernel]; first != nil {
+	f.kernel = kernel
+	if first := c.first[kernel]; first != nil {
+		f.first = first
 		return first
 	}
 	if e := c.byKey[f.key]; e != nil && e.Value.(*File) == f {
-		c.first[f.kernel] = f
+		c.first[kernel] = f
 	}
 	return f
 }
@@ -157,13 +165,29 @@ func (c *Cache) touch(f *File) {
 	}
 }
 
+// drop forgets a file, which counts for as long as processes map it.
 func (c *Cache) drop(e *list.Element) {
 	f := c.order.Remove(e).(*File)
 	delete(c.byKey, f.key)
 	if c.first[f.kernel] == f {
 		delete(c.first, f.kernel)
 	}
-	c.used.Add(budget.OfFiles, -f.held)
+	if f.Unused() {
+		c.used.Add(budget.OfFiles, -f.held)
+	} else {
+		c.gone = append(c.gone, f)
+	}
+}
+
+// release counts those no more that gave way and that no process maps.
+func (c *Cache) release() {
+	c.gone = slices.DeleteFunc(c.gone, func(f *File) bool {
+		if !f.Unused() {
+			return false
+		}
+		c.used.Add(budget.OfFiles, -f.held)
+		return true
+	})
 }
 
 // DropUnused forgets the files that no process maps and that have no rows.
@@ -178,6 +202,7 @@ func (c *Cache) DropUnused(r *Rows) (dropped int) {
 		}
 		e = next
 	}
+	c.release()
 	return dropped
 }
 
@@ -202,9 +227,14 @@ func (c *Cache) Len() int {
 // Descriptors returns how many are kept open.
 func (c *Cache) Descriptors() int { return c.opts.descriptors.len() }
 
-// CloseUnused closes the files that no process maps any more: an open file
-// keeps its filesystem from being unmounted and its blocks from being freed.
-func (c *Cache) CloseUnused() { c.opts.descriptors.closeUnused() }
+// EndInterval closes the files that no process maps any more, for an open file keeps its filesystem from being
+// unmounted and its blocks from being freed, and counts those no more that have given way.
+func (c *Cache) EndInterval() {
+	c.opts.descriptors.closeUnused()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release()
+}
 
 // Close closes all files.
 func (c *Cache) Close() { c.opts.descriptors.closeAll() }

@@ -20,11 +20,13 @@ type descriptors struct {
 	mu     sync.Mutex
 	order  *list.List // of *descriptor, the most recently used first
 	byFile map[*File]*list.Element
+	closed bool // by closeAll: none is kept any more
 }
 
 type descriptor struct {
-	file *File
-	fd   int
+	file  *File
+	fd    int
+	state fileState // then
 }
 
 func newDescriptors(max int) *descriptors {
@@ -38,21 +40,25 @@ func (d *descriptors) keep(f *File, open *os.File) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.byFile[f] != nil || d.closer.waiting() >= d.max {
+	if d.closed || d.byFile[f] != nil || d.closer.waiting() >= d.max {
 		return nil
+	}
+	state, err := stateOf(int(open.Fd()))
+	if err != nil {
+		return err
 	}
 	fd, err := duplicate(int(open.Fd()))
 	if err != nil {
 		return err
 	}
-	d.byFile[f] = d.order.PushFront(&descriptor{f, fd})
+	d.byFile[f] = d.order.PushFront(&descriptor{f, fd, state})
 	for d.order.Len() > d.max {
 		d.drop(d.order.Back())
 	}
 	return nil
 }
 
-// open returns a duplicate that the caller closes, or nil if the file is not kept.
+// open returns a duplicate that the caller closes, or nil if the file is not kept, or was written to since.
 func (d *descriptors) open(f *File) (*os.File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,8 +66,13 @@ func (d *descriptors) open(f *File) (*os.File, error) {
 	if e == nil {
 		return nil, nil
 	}
+	desc := e.Value.(*descriptor)
+	if now, err := stateOf(desc.fd); err != nil || now.written(desc.state) {
+		d.drop(e)
+		return nil, err
+	}
 	d.order.MoveToFront(e)
-	fd, err := duplicate(e.Value.(*descriptor).fd)
+	fd, err := duplicate(desc.fd)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +104,7 @@ func (d *descriptors) closeUnused() {
 // closeAll closes all files. One that does not let itself be closed is left to that.
 func (d *descriptors) closeAll() {
 	d.mu.Lock()
+	d.closed = true
 	for d.order.Len() > 0 {
 		d.drop(d.order.Back())
 	}
@@ -111,6 +123,26 @@ func (d *descriptors) drop(e *list.Element) {
 	d.order.Remove(e)
 	delete(d.byFile, desc.file)
 	d.closer.close(desc.fd)
+}
+
+// fileState tells whether a file that is open has been written to.
+type fileState struct {
+	ctime, mtime unix.StatxTimestamp
+	size         uint64
+}
+
+// stateOf says what the kernel knows: it asks no file server, which may not answer.
+func stateOf(fd int) (fileState, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st); err != nil {
+		return fileState{}, fmt.Errorf("stat open file: %w", err)
+	}
+	return fileState{st.Ctime, st.Mtime, st.Size}, nil
+}
+
+// written reports whether a file may have other contents than before. Its removal alone changes its ctime.
+func (s fileState) written(before fileState) bool {
+	return s.ctime != before.ctime && (s.mtime != before.mtime || s.size != before.size)
 }
 
 func duplicate(fd int) (int, error) {

@@ -21,9 +21,10 @@ type File struct {
 	path string // where it was first seen
 	opts *fileOptions
 
-	once  sync.Once
-	err   error // of reading it; not an ELF file, and so on
-	facts Facts
+	once   sync.Once
+	loaded atomic.Bool // once is over
+	err    error       // of reading it; not an ELF file, and so on
+	facts  Facts
 
 	threadDB threadDB // of a C library
 	vdso     *vdso    // if it is that
@@ -31,8 +32,8 @@ type File struct {
 
 	held   int            // bytes that are counted; guarded by Cache.mu
 	uid    uint32         // whose it is
-	kernel record.FileKey // what it is to the kernel, if known
-	first  *File          // that is the same to the kernel, if it is not this one
+	kernel record.FileKey // what it is to the kernel, if known; set under Cache.mu
+	first  *File          // that is the same to the kernel, if it is not this one; set under Cache.mu
 	closed uint64         // version of places when it could not be read for its rows; guarded by Rows.mu
 
 	users  atomic.Int32 // processes that map it
@@ -45,7 +46,7 @@ type File struct {
 // for tests of what is done with files.
 func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
 	f := &File{key: id, path: path, facts: facts, err: err, opts: &fileOptions{descriptors: newDescriptors(0)}}
-	f.once.Do(func() {})
+	f.once.Do(func() { f.loaded.Store(true) })
 	return f
 }
 
@@ -168,32 +169,38 @@ func (f *File) opened(file *os.File) (*Contents, error) {
 	return c, nil
 }
 
-// load reads the file once, and reports whether that was this call. Others that need it wait.
-// firstOf returns the first file that is the same to the kernel, which may be this one.
-func (f *File) load(by Owner, firstOf func(*File) *File) (mine bool) {
+// load reads the file once, and reports whether that was this call. Others that need it wait for what is read of it,
+// but not for the process through which it is opened: that may be another user's, and never answer. An error says that
+// it could not be opened, so that nothing is known of it yet. firstOf notes what it is to the kernel, and returns the
+// first file that is the same there, which may be this one.
+func (f *File) load(by Owner, firstOf func(*File, record.FileKey) *File) (mine bool, err error) {
+	if f.loaded.Load() {
+		return false, nil
+	}
+	file, size, err := f.OpenBy(by)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.file.Fd()), &st); err != nil {
+		return false, fmt.Errorf("stat %q: %w", f.path, err)
+	}
+	kernel := f.named(file)
 	f.once.Do(func() {
+		defer f.loaded.Store(true)
 		mine = true
-		file, size, err := f.OpenBy(by)
-		if err != nil {
-			f.err = err
-			return
-		}
-		defer file.Close()
-		var st unix.Stat_t
-		if f.err = unix.Fstat(int(file.file.Fd()), &st); f.err != nil {
-			return
-		}
 		f.uid = st.Uid
-		if f.kernel = f.named(file); f.kernel != (record.FileKey{}) {
-			if first := firstOf(f); first != f {
-				mine = first.load(by, firstOf)
-				f.first, f.facts, f.err = first, first.facts, first.err
+		if kernel != (record.FileKey{}) {
+			if first := firstOf(f, kernel); first != f {
+				first.once.Do(func() {}) // it is being read, or has been
+				f.facts, f.err = first.facts, first.err
 				return
 			}
 		}
 		f.facts, f.err = ReadFacts(file, size)
 	})
-	return mine
+	return mine, nil
 }
 
 // origin is the file that stands for all with the same contents.

@@ -7,13 +7,18 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
@@ -91,6 +96,77 @@ func TestFilesGiveWay(t *testing.T) {
 	ready.rows.state = rowsUnknown
 	require.Equal(t, 1, c.DropUnused(rows))
 	require.Same(t, used, c.file(key(1), "/1"))
+
+	// What a process still maps is held, and so it counts.
+	c.file(key(4), "/4")
+	c.file(key(5), "/5")
+	require.NotSame(t, used, c.byKey[key(4)].Value)
+	require.Nil(t, c.byKey[key(1)])
+	c.EndInterval()
+	require.Equal(t, held/2*3, memory.Part(budget.OfFiles))
+	used.Use(-1)
+	c.EndInterval()
+	require.Equal(t, held, memory.Part(budget.OfFiles))
+}
+
+// A file that is being opened through one process, which may never answer, is read through another's.
+func TestFileOpenedThroughHangingProcess(t *testing.T) {
+	at := placeOf(t, target.Start(t, target.Compile(t, "p", pauser)))
+	var names atomic.Int32
+	opened, answers := make(chan struct{}), make(chan struct{})
+	c := NewCache(Options{MaxFiles: 10, MaxDescriptors: 10, NameFile: func(*os.File) (record.FileKey, error) {
+		if names.Add(1) == 1 {
+			close(opened)
+			<-answers
+		}
+		return record.FileKey{}, unix.ENOSYS
+	}})
+	t.Cleanup(c.Close)
+	var late sync.WaitGroup
+	late.Go(func() {
+		_, err := c.of(at.pid, Owner{UID: 1}, at.mapping)
+		require.NoError(t, err)
+	})
+	<-opened
+	f, err := c.of(at.pid, Owner{UID: 2}, at.mapping)
+	require.NoError(t, err)
+	require.NotEmpty(t, f.HTLHash())
+	close(answers)
+	late.Wait()
+}
+
+// A file that was written over after its process has ended is not read in place of the one that ran.
+func TestKeptFileIsWritten(t *testing.T) {
+	path := target.Compile(t, "p", pauser)
+	p := target.Start(t, path)
+	at := placeOf(t, p)
+	c := newCache(t)
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	p.Stop()
+	link := path + ".link"
+	require.NoError(t, os.Link(path, link))
+	require.NoError(t, os.Remove(link))
+	require.NotEmpty(t, contents(t, f), "its links have changed, and nothing else")
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = file.Write([]byte("\x7fELF"))
+	require.NoError(t, err)
+	_, _, err = f.Open()
+	require.Error(t, err)
+	require.Zero(t, c.Descriptors())
+}
+
+// Who has not answered before the end keeps no file open after it.
+func TestNothingIsKeptAfterClose(t *testing.T) {
+	c := newCache(t)
+	c.Close()
+	file, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer file.Close()
+	require.NoError(t, c.opts.descriptors.keep(&File{}, file))
+	require.Zero(t, c.Descriptors())
 }
 
 // A file that could not be read is read for the next process that maps it.
@@ -100,7 +176,8 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	c := newCache(t)
 	key, err := procfs.FS{}.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
-	c.file(key, p.Path).load(Owner{}, c.firstOf) // nobody maps it yet
+	_, err = c.file(key, p.Path).load(Owner{}, c.firstOf)
+	require.Error(t, err, "nobody maps it yet")
 	f, err := c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
 	require.NotEmpty(t, f.HTLHash())

@@ -61,7 +61,7 @@ func TestMoved(t *testing.T) {
 	gnu := []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, page, page, page+16), segment(elf.PF_R, 3*page, 3*page, 16), segment(data, 4*page-64, 5*page-64, 128)}
 	lld := []elffile.Segment{segment(elf.PF_R, 0, 0, 0x600), segment(code, 0x600, page+0x600, 2*page-0x600), segment(data, 2*page, 4*page, page)}
 	file := func(start, offset uint64, perms procfs.Perms) procfs.Mapping {
-		return procfs.Mapping{Start: pie + start, Offset: offset, Inode: 1, Dev: 1, Perms: procfs.PermRead | perms}
+		return procfs.Mapping{Start: pie + start, Offset: offset, Inode: 1, Dev: 1, Perms: procfs.PermRead | perms, Path: "/own/p"}
 	}
 	for name, tc := range map[string]struct {
 		loads        []elffile.Segment
@@ -92,7 +92,7 @@ func TestMoved(t *testing.T) {
 				return
 			}
 			require.Equal(t, Mapping{
-				Start: pie + tc.start, Limit: pie + tc.limit, Offset: tc.offset, File: f, Path: "/p", Dev: 1, Inode: 1,
+				Start: pie + tc.start, Limit: pie + tc.limit, Offset: tc.offset, File: f, Path: "/own/p", Dev: 1, Inode: 1,
 				Bias: pie, Biased: true, Moved: true,
 			}, m)
 			require.True(t, m.Shows(&procfs.Mapping{Start: m.Start, Limit: m.Limit}))

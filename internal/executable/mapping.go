@@ -30,6 +30,13 @@ func (m *Mapping) Vaddr(addr uint64) (vaddr uint64, ok bool) {
 	return addr - m.Bias, m.Biased
 }
 
+// share has a path that the file was first seen at be the same bytes for all processes.
+func (m *Mapping) share() {
+	if m.Path == m.File.path {
+		m.Path = m.File.path
+	}
+}
+
 // Shows reports whether a mapping is the one that was read again.
 func (m *Mapping) Shows(raw *procfs.Mapping) bool {
 	if m.Start != raw.Start || m.Limit != raw.Limit {
@@ -44,14 +51,19 @@ func (m *Mapping) Shows(raw *procfs.Mapping) bool {
 // Around are mappings of one file, of which nothing else that shows a file is between.
 type Around struct{ Below, Above procfs.Mapping }
 
+// Unread is a mapping of which nothing is known but where it is.
+func Unread(raw *procfs.Mapping) Mapping {
+	return Mapping{
+		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
+		Path: validUTF8(raw.Path), Dev: raw.Dev, Inode: raw.Inode,
+	}
+}
+
 // Map returns what a mapping of an owner's process shows. One without a file, and what is around it,
 // if that is one file, may be code that was moved. err says that there is no File because it cannot
 // be read.
 func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping, around *Around) (m Mapping, err error) {
-	m = Mapping{
-		Start: raw.Start, Limit: raw.Limit, Offset: raw.Offset,
-		Path: validUTF8(raw.Path), Dev: raw.Dev, Inode: raw.Inode,
-	}
+	m = Unread(raw)
 	f := c.vdso.of(raw)
 	switch {
 	case f != nil:
@@ -66,9 +78,7 @@ func (c *Cache) Map(pid int, by Owner, raw *procfs.Mapping, around *Around) (m M
 		}
 	}
 	m.File = f
-	if m.Path == f.path {
-		m.Path = f.path // the same bytes for all processes
-	}
+	m.share()
 	m.Bias, m.Biased = f.facts.Layout.Bias(raw.Start, raw.Offset)
 	return m, nil
 }
@@ -93,6 +103,8 @@ func (m *Mapping) copies(f *File, around *Around) {
 	if !ok {
 		return
 	}
-	m.Offset, m.File, m.Path, m.Dev, m.Inode = offset, f, f.path, around.Below.Dev, around.Below.Inode
+	m.Path = validUTF8(around.Below.Path) // as this process has it: others may have seen it elsewhere
+	m.Offset, m.File, m.Dev, m.Inode = offset, f, around.Below.Dev, around.Below.Inode
+	m.share()
 	m.Bias, m.Biased, m.Moved = bias, true, true
 }

@@ -59,7 +59,7 @@ type fileRows struct {
 	uid   uint32
 	// waiting are the sampled processes that map the file, by handle.
 	waiting map[uint64]struct{}
-	users   map[uint32]struct{} // whose processes want them
+	users   map[uint32]struct{} // whose processes want them, or have been refused them
 	// refusedAt is the value of Rows.released then.
 	refusedAt uint64
 	retryNs   int64 // when rows are tried again that there was no room for, or whose file could not be read; 0: they are not
@@ -141,6 +141,7 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	f = f.origin()
 	s := &f.rows
 	s.idleSince = 0
+	users := map[uint32]struct{}{}
 	switch s.state {
 	case rowsReady:
 		if w.Handle != 0 {
@@ -153,23 +154,29 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 		return FileRows{}, true
 	case rowsRefused:
 		again := s.refusedAt != r.released || s.retryNs != 0 && r.opts.Now() >= s.retryNs
-		if w.Handle == 0 || !again {
+		_, refused := s.users[w.UID] // there may be room for another one
+		if w.Handle == 0 || !again && (refused || len(s.users) >= maxWaiting) {
 			return FileRows{}, true
 		}
 		s.state = rowsUnknown
+		if !again {
+			users = s.users
+		}
 	}
 	if w.Handle == 0 || asked.closed == asked.places.version() && r.opts.Now() < s.retryNs {
 		return FileRows{}, true
 	}
 	if s.state == rowsUnknown {
+		s.users = users
 		if !r.mayWant(w.UID) {
 			s.state, s.refusedAt, s.retryNs = rowsRefused, r.released, r.opts.Now()+int64(retryRows)
+			s.users[w.UID] = struct{}{}
 			r.counts.refused.Add(1)
 			return FileRows{}, true
 		}
 		s.state = rowsWanted
 		s.asked, s.uid = asked, w.UID
-		s.waiting, s.users = map[uint64]struct{}{}, map[uint32]struct{}{}
+		s.waiting = map[uint64]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.Wake()
 	}
@@ -208,10 +215,19 @@ func (r *Rows) Wake() {
 	}
 }
 
-// settle notes what became of a file and returns the processes that waited.
-func (r *Rows) settle(f *File, result fileRows) (handles []uint64) {
+// settle notes what a builder has made of a file, and returns the processes that waited. It does not count when the
+// builder was given up.
+func (r *Rows) settle(f *File, result fileRows, by *builder) (handles []uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if by.stuck.Load() {
+		return nil, false
+	}
+	return r.settled(f, result), true
+}
+
+// settled is settle of what counts. r.mu is held.
+func (r *Rows) settled(f *File, result fileRows) (handles []uint64) {
 	for h := range f.rows.waiting {
 		handles = append(handles, h)
 	}

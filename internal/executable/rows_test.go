@@ -140,7 +140,7 @@ func (f *rowsFake) end(cmd *exec.Cmd) {
 	for _, file := range f.running[cmd.Process.Pid] {
 		file.Use(-1)
 	}
-	f.cache.CloseUnused()
+	f.cache.EndInterval()
 }
 
 // buildAll builds the rows that are wanted, and returns of how many files.
@@ -272,6 +272,7 @@ func TestBuilderHangsByName(t *testing.T) {
 	file := &File{path: "/mnt/away/program"}
 	file.places.see(place{pid: 42, owner: Owner{UID: 7, Container: "c"}})
 	file.places.see(place{pid: 43, owner: Owner{UID: 8}})
+	f.Of(file, Waiter{Handle: 1, UID: 7})
 	b.file.Store(file)
 	b.uid.Store(7)
 	b.sinceNs.Store(f.clock.Load())
@@ -451,6 +452,59 @@ func TestStuckFilesOfUser(t *testing.T) {
 		func() { f.mu.Lock(); defer f.mu.Unlock(); f.unstick(hanging) }()
 	}
 	require.Empty(t, f.shares.stuck)
+}
+
+// A file that does not answer through one user's process has its rows made through another's.
+func TestFileAnswersThroughAnother(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	pid := uint64(cmd.Process.Pid)
+	const hanging, other = 1, 2
+	f.Of(files[0], Waiter{Handle: pid, UID: hanging})
+	file, _ := f.next(&buildTimes{}, 0)
+	b := &builder{}
+	b.file.Store(file)
+	b.uid.Store(hanging)
+	b.sinceNs.Store(f.clock.Load())
+	f.running = nil // who is told asks later
+	f.clock.Add(int64(stuckAfter) + 1)
+	require.True(t, f.hangs([]*builder{b}))
+	require.Equal(t, []uint64{pid}, f.told)
+	f.Of(files[0], Waiter{Handle: pid, UID: hanging})
+	require.Empty(t, f.wanted, "not at once, through the same process")
+
+	files[0].places.see(place{pid: int(pid), owner: Owner{UID: other}, mapping: files[0].places.all()[0].mapping})
+	f.Of(files[0], Waiter{Handle: pid, UID: other})
+	require.Equal(t, []*File{files[0]}, f.wanted)
+	f.build(t.Context(), file, b) // it answers after all: that is too late
+	require.Empty(t, f.rec.tables)
+	require.Equal(t, rowsWanted, files[0].rows.state)
+	require.True(t, f.Build())
+	require.Equal(t, rowsReady, files[0].rows.state)
+	require.Len(t, f.rec.tables, 1)
+}
+
+// Where there is no room for rows that one user wants, there may be for another who maps the same file.
+func TestRefusedToOneUser(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	f.running = nil
+	pid := uint64(cmd.Process.Pid)
+	const many, few = 1, 2
+	f.opts.MaxBytes = 200 << 10
+	f.addRows(many, 100<<10)
+	f.addRows(many, 100<<10)
+	f.Of(files[0], Waiter{Handle: pid, UID: many})
+	require.True(t, f.Build())
+	require.Equal(t, rowsRefused, files[0].rows.state)
+	f.Of(files[0], Waiter{Handle: pid, UID: many})
+	require.Empty(t, f.wanted, "there is no more room than before")
+	f.Of(files[0], Waiter{Handle: pid, UID: few})
+	require.Equal(t, []*File{files[0]}, f.wanted)
+	f.Of(files[0], Waiter{Handle: pid, UID: many})
+	require.True(t, f.Build())
+	require.Equal(t, rowsReady, files[0].rows.state)
+	require.EqualValues(t, few, files[0].rows.uid)
 }
 
 // A user with many rows makes room for one with few, as far as that leaves both the same, first
@@ -643,13 +697,12 @@ func TestBuilderAnswersInTime(t *testing.T) {
 	b.uid.Store(1)
 	b.sinceNs.Store(5)
 	f.finished(b)
-	_, gaveUp := f.giveUp(b, 5)
+	_, _, gaveUp := f.giveUp(b, 5)
 	require.False(t, gaveUp)
 	require.False(t, b.stuck.Load())
 	b.sinceNs.Store(6)
-	uid, gaveUp := f.giveUp(b, 6)
+	_, _, gaveUp = f.giveUp(b, 6)
 	require.True(t, gaveUp)
-	require.EqualValues(t, 1, uid)
 	require.Equal(t, map[uint32]int{1: 1}, f.shares.stuck)
 	b.uid.Store(2)
 	f.finished(b)

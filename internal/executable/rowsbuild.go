@@ -37,7 +37,7 @@ var errKernelRoom = errors.New("load unwind rows")
 var errClosed = errors.New("read file")
 
 // build reads the rows of a file and loads them.
-func (r *Rows) build(ctx context.Context, f *File) {
+func (r *Rows) build(ctx context.Context, f *File, by *builder) {
 	result, err := r.load(ctx, f)
 	switch {
 	case err == nil:
@@ -55,8 +55,7 @@ func (r *Rows) build(ctx context.Context, f *File) {
 	case ctx.Err() != nil:
 		result = fileRows{}
 	case errors.Is(err, errClosed):
-		// Another process that maps it may have more luck, where it is the same file.
-		result = fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
+		result = r.closedRows()
 		r.counts.failed.Add(1)
 		r.failed(f, err)
 	default:
@@ -64,11 +63,23 @@ func (r *Rows) build(ctx context.Context, f *File) {
 		r.counts.failed.Add(1)
 		r.failed(f, err)
 	}
-	handles := r.settle(f, result)
+	handles, ok := r.settle(f, result, by)
+	if !ok {
+		if err == nil {
+			r.dropTable(result.ID, record.FileKey{})
+		}
+		return
+	}
 	if !r.place(f) {
 		r.counts.unplaced.Add(1)
 	}
 	r.opts.Changed(handles)
+}
+
+// closedRows is what becomes of a file that cannot be read through a process. Another one that maps it may have more
+// luck, where it is the same file.
+func (r *Rows) closedRows() fileRows {
+	return fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
 }
 
 func (r *Rows) load(ctx context.Context, f *File) (result fileRows, err error) {
@@ -79,7 +90,7 @@ func (r *Rows) load(ctx context.Context, f *File) (result fileRows, err error) {
 	}
 	defer file.Close()
 	key := asked.named(file)
-	if result, err = r.read(ctx, file, size, f.rows.uid); err != nil {
+	if result, err = r.read(ctx, file, size, r.poorest(f)); err != nil {
 		return fileRows{}, err
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after
@@ -233,7 +244,7 @@ func (r *Rows) replace(f *File, by fileRows) {
 	}
 	id, file := f.rows.ID, f.rows.kernel
 	r.released++
-	by.refusedAt = r.released
+	by.refusedAt, by.users = r.released, f.rows.users
 	delete(r.ready, f)
 	f.rows = by
 	r.mu.Unlock()

@@ -89,7 +89,7 @@ func (f *File) moreWantedThan(g *File) bool {
 // builder is a goroutine that builds rows.
 type builder struct {
 	sinceNs atomic.Int64 // of the file that it builds, 0: none
-	file    atomic.Pointer[File]
+	file    atomic.Pointer[File] // that it builds the rows of
 	uid     atomic.Uint32 // whose process waits for that
 	thread  atomic.Int32  // that it runs on
 	stuck   atomic.Bool   // given up; ends when its file does
@@ -139,33 +139,40 @@ func (r *Rows) hangs(builders []*builder) bool {
 	if stuck >= maxStuck {
 		return false
 	}
-	uid, gaveUp := r.giveUp(b, since)
+	asked, handles, gaveUp := r.giveUp(b, since)
 	if !gaveUp {
 		return false
 	}
 	r.counts.stuck.Add(1)
 	var at place
 	path := ""
-	if f := b.file.Load(); f != nil {
-		at, path = f.places.of(uid), f.path
+	if asked != nil {
+		at, path = asked.places.of(b.heldFor), asked.path
 	}
 	r.opts.Logger.Warn("A file whose unwind rows are read does not answer: the worker that reads it is replaced.",
-		zap.String("file", path), zap.Int("pid", at.pid), zap.Uint32("uid", uid), zap.String("container", at.owner.Container),
+		zap.String("file", path), zap.Int("pid", at.pid), zap.Uint32("uid", b.heldFor), zap.String("container", at.owner.Container),
 		zap.Int("others", stuck))
+	r.opts.Changed(handles)
 	return true
 }
 
-// giveUp counts a builder for the user of its file, unless that has answered by now.
-func (r *Rows) giveUp(b *builder, since int64) (uid uint32, ok bool) {
+// giveUp counts a builder for the user of its file, unless that has answered by now. Who waits for the file (handles)
+// is told: it may answer through another user's process.
+func (r *Rows) giveUp(b *builder, since int64) (asked *File, handles []uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b.sinceNs.Load() != since {
-		return 0, false
+		return nil, nil, false
 	}
 	b.heldFor = b.uid.Load()
 	b.stuck.Store(true)
 	r.shares.stuck[b.heldFor]++
-	return b.heldFor, true
+	f := b.file.Load()
+	if f == nil {
+		return nil, nil, true
+	}
+	asked = f.rows.asked
+	return asked, r.settled(f, r.closedRows()), true
 }
 
 // finished notes that a builder is done with its file, and takes it off its user's if it was given up.
@@ -173,6 +180,7 @@ func (r *Rows) finished(b *builder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.sinceNs.Store(0)
+	b.file.Store(nil)
 	if b.stuck.Load() {
 		r.unstick(b.heldFor)
 	}
@@ -218,10 +226,10 @@ func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (bu
 		return false, waitNs
 	}
 	by := f.rows.uid
-	b.file.Store(f.rows.asked)
+	b.file.Store(f)
 	b.uid.Store(by)
 	began := r.cpuTime()
-	r.build(ctx, f)
+	r.build(ctx, f, b)
 	spent := r.cpuTime() - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))

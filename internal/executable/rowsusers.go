@@ -115,6 +115,25 @@ func (r *Rows) surplus(bytes int, uid uint32) (files []*File) {
 	return files
 }
 
+// poorest makes the rows of a file those of the user who has least, of those whose processes want them: there may be
+// room for him where there is none for others.
+func (r *Rows) poorest(f *File) uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(f.rows.users) > 1 {
+		held := map[uint32]int{}
+		for other := range r.ready {
+			held[other.rows.uid] += r.tables[other.rows.ID].bytes
+		}
+		for uid := range f.rows.users {
+			if cmp.Or(cmp.Compare(held[uid], held[f.rows.uid]), cmp.Compare(uid, f.rows.uid)) < 0 {
+				f.rows.uid = uid
+			}
+		}
+	}
+	return f.rows.uid
+}
+
 // evict takes the rows of a file back that processes map: its user has more than others, for whom
 // there is no room. Its processes' stacks are walked by frame pointer from now on.
 func (r *Rows) evict(f *File) {

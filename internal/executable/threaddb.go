@@ -13,25 +13,28 @@ import (
 // threadDB is what a file says of itself to debuggers, read when it is first
 // asked for.
 type threadDB struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // not held while the file is opened, which may wait for a process
 	known bool
 	db    tlsresolve.ThreadDB
 	err   error
 }
 
-// ThreadDB returns what a C library says of itself to debuggers.
-func (f *File) ThreadDB() (tlsresolve.ThreadDB, error) {
+// ThreadDB returns what a C library that an owner's process maps says of itself to debuggers.
+func (f *File) ThreadDB(by Owner) (tlsresolve.ThreadDB, error) {
 	t := &f.threadDB
+	if db, err, known := t.get(); known {
+		return db, err
+	}
+	file, size, err := f.OpenBy(by)
+	if err != nil {
+		return tlsresolve.ThreadDB{}, err
+	}
+	defer file.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known {
 		return t.db, t.err
 	}
-	file, size, err := f.Open()
-	if err != nil {
-		return tlsresolve.ThreadDB{}, err
-	}
-	defer file.Close()
 	e, err := elffile.New(file, size)
 	if err != nil {
 		return tlsresolve.ThreadDB{}, err
@@ -44,9 +47,14 @@ func (f *File) ThreadDB() (tlsresolve.ThreadDB, error) {
 	return t.db, t.err
 }
 
+func (t *threadDB) get() (db tlsresolve.ThreadDB, err error, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.db, t.err, t.known
+}
+
 // ThreadDBKnown reports whether ThreadDB has been answered.
 func (f *File) ThreadDBKnown() bool {
-	f.threadDB.mu.Lock()
-	defer f.threadDB.mu.Unlock()
-	return f.threadDB.known
+	_, _, known := f.threadDB.get()
+	return known
 }

@@ -33,7 +33,9 @@ func loadVDSO(opts *fileOptions) *vdso {
 	}
 	v := &vdso{image: image}
 	v.file = &File{key: procfs.FileID{Size: int64(len(image))}, path: vdsoPath, opts: opts, vdso: v}
-	v.file.load(Owner{}, nil)
+	if _, err := v.file.load(Owner{}, nil); err != nil {
+		return nil
+	}
 	return v
 }
 

@@ -75,6 +75,7 @@ func imagesOf(mappings []executable.Mapping) []image {
 // A Process is what sources of one process have in common.
 type Process struct {
 	Memory tlsresolve.Memory
+	Owner  executable.Owner // whose it is
 	// Program is what it runs, zero if not known.
 	Program procfs.FileID
 	// Mappings are the executable ones, Files all that show files; in address order.
@@ -139,7 +140,9 @@ func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses [
 		target:  tlsresolve.Target{Machine: HostMachine()},
 	}
 	env.target.Libc, env.byLoader = loaderOf(p.Mappings, p.Program)
-	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, (*executable.File).ThreadDB})
+	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, func(f *executable.File) (tlsresolve.ThreadDB, error) {
+		return f.ThreadDB(p.Owner)
+	}})
 	return r.resolve(images, env)
 }
 

@@ -19,6 +19,7 @@ import (
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
 	*executable.File
+	path    string           // as the process has it
 	process *process.Process // that was sampled
 	table   *process.Table
 	fs      procfs.FS
@@ -33,6 +34,9 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 	}
 	return f, size, nil
 }
+
+// Path implements symbol.Source. Another process that maps the file may call it what it likes.
+func (s fileSource) Path() string { return s.path }
 
 // Owner implements symbol.Source.
 func (s fileSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }

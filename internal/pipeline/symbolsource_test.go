@@ -158,8 +158,9 @@ func TestFileSource(t *testing.T) {
 	fs := procfs.FS{Root: "/proc"}
 	table, lookup := startKnown(t, fs, cmd)
 	in := func(later time.Duration) fileSource {
-		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/pause", executable.Facts{}, nil), lookup(later), table, fs}
+		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/seen/by/another", executable.Facts{}, nil), "/pause", lookup(later), table, fs}
 	}
+	require.Equal(t, "/pause", in(0).Path(), "as the process has it")
 	f, size, err := in(0).OpenPath(symbol.TargetRoot, "/pause.c")
 	require.NoError(t, err)
 	require.NotZero(t, size)

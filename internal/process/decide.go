@@ -126,6 +126,7 @@ func (l *look) reduce(short bool) {
 		return
 	}
 	l.read.extent = extentReduced
+	info.forgot = info.forgot || len(info.Mappings) > 0
 	info.Mappings, info.CommandLine, info.Environment = nil, nil, nil
 	if l.read.context.reduce() {
 		info.setContext(&l.read.context)

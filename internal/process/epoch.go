@@ -251,7 +251,6 @@ func (i *Info) follow(before *Info, c coming, interval uint64) (s succession) {
 	for j := range before.Mappings {
 		m := before.Mappings[j]
 		if last, left := i.left(&m, &c); left && m.File != nil {
-			m.Path = m.File.Path() // another one would be held for it alone
 			i.past = append(i.past, pastMapping{Mapping: m, last: last, interval: interval})
 		}
 	}

@@ -279,14 +279,16 @@ func TestEpochsAreBounded(t *testing.T) {
 	require.EqualValues(t, maxEpochs, p.EpochAt(0))
 }
 
-// Of what is gone no name is held but the file's, and a file once.
+// What is gone has the name that the process had for it, which counts, and holds a file once.
 func TestPastHoldsLittle(t *testing.T) {
 	a := mapping(0x1000, 0x2000, 1)
 	b := a
 	b.Start, b.Limit, b.Offset, b.Path = 0x3000, 0x4000, 0x2000, "another link"
 	info, s := lookAgain(&Info{Mappings: []executable.Mapping{a, b}}, 1, 0)
 	require.Equal(t, []*executable.File{a.File}, s.gone)
-	require.Equal(t, "1", at(info, 0, 0x3000))
+	require.Equal(t, "another link", at(info, 0, 0x3000))
+	shared, _ := lookAgain(&Info{Mappings: []executable.Mapping{a, a}}, 1, 0)
+	require.Equal(t, len(b.Path), info.pastBytes()-shared.pastBytes())
 }
 
 // Where memory is short, what is gone is the first to go, and no reason for more to go.
@@ -300,6 +302,17 @@ func TestPastGoesFirst(t *testing.T) {
 	require.True(t, l.info.forgot)
 	require.Len(t, l.info.Mappings, 1)
 	require.Equal(t, extentWhole, l.read.extent)
+}
+
+// A process of which no mappings are kept, for want of memory, has none of later in their place.
+func TestReducedForgetsMappings(t *testing.T) {
+	l := &look{wanted: true, info: Info{Mappings: []executable.Mapping{mapping(0x1000, 0x2000, 1)}}}
+	l.read.info = &Info{}
+	l.reduce(true)
+	require.Equal(t, extentReduced, l.read.extent)
+	info, _ := lookAgain(&l.info, 3, 0, mapping(0x1000, 0x2000, 2))
+	require.Empty(t, at(info, 0, 0x1000))
+	require.Equal(t, "2", at(info, 3, 0x1000))
 }
 
 // A look of which nothing is shown has not seen what was mapped.

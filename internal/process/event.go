@@ -100,7 +100,8 @@ func (t *Table) exists(ev *record.Event) {
 		return
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
-	if p := t.admit(ev.Process, ev.PID, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p != nil {
+	// If it is what another process has become, nobody has told when.
+	if p := t.admit(ev.Process, ev.PID, info, replacement{startStack: ev.StartStack}, false); p != nil {
 		t.scheduleLoad(p, 0)
 	}
 }

@@ -551,6 +551,20 @@ func TestDiscardedIsCounted(t *testing.T) {
 	require.EqualValues(t, 1, f.Stats().Discarded)
 }
 
+// Where the event of an exec was lost, nobody knows when it was: what was read before may be of what came.
+func TestExecIsFoundLater(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/two") // what it is by now
+	f.HandleEvent(exists(image1))
+	f.work()
+	require.Equal(t, "two", f.process(image1).Info().Name)
+	f.advance(int64(time.Minute))
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image2, PID: 42, TimeNs: uint64(f.now())})
+	require.NotEqual(t, "two", f.process(image1).Info().Name)
+	f.work()
+	require.Equal(t, "two", f.process(image2).Info().Name)
+}
+
 // A process that is let go while it is read is not shown any more, and uses no memory.
 func TestLetGoWhileRead(t *testing.T) {
 	f := newFake(t)

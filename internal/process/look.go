@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,6 +39,7 @@ type reader struct {
 	bootOffset int64 // of our time namespace, ns
 	files      *executable.Cache
 	counts     counts
+	ending     atomic.Bool // looks are to end soon
 }
 
 func (r *reader) init(opts Options) {
@@ -188,7 +190,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	l.newContext = l.info.setContext(&l.read.context)
 	l.read.resolver.Begin(sub.order)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
-		Memory: memory, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
+		Memory: memory, Owner: l.owner, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
 	l.info.order = l.read.resolver.Order()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
@@ -21,6 +22,8 @@ const (
 	maxAnonymousMappings = maxExecMappings / 2
 	// maxPathBytes of the executable mappings of one process are kept; a path can have 8 KiB.
 	maxPathBytes = 1 << 20
+	// maxOpening is the CPU time for which one look opens files: a process may map many that take long each.
+	maxOpening = 2 * time.Second
 	// keptScratch is the length of the buffer that a worker keeps between processes.
 	keptScratch = 8 << 10
 	// vsyscallPath names what is no mapping of the process.
@@ -157,7 +160,7 @@ func (s *scratch) extend(m procfs.Mapping) bool {
 func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mapping, changed bool) {
 	changed = len(s.exec) != len(l.info.Mappings)
 	mappings = make([]executable.Mapping, 0, len(s.exec))
-	o := opening{due: l.read.unread && l.read.reopen.Due(l.beganNs)}
+	o := opening{due: l.read.unread && l.read.reopen.Due(l.beganNs), untilNs: r.opts.cpuTime() + int64(maxOpening)}
 	var plain *executable.Mapping // one of a file that is no ELF file
 	for i := range l.info.Mappings {
 		if m := &l.info.Mappings[i]; m.File != nil && m.File.Plain() {
@@ -197,10 +200,15 @@ func (r *reader) execMappings(l *look, s *scratch) (mappings []executable.Mappin
 
 // opening is what one look does about files that were of no use before, and what comes of it.
 type opening struct {
-	due    bool // those that could not be read are tried again
-	failed bool // some could not be read, which may pass
-	first  bool // among them some that were not tried before
+	due     bool  // those that could not be read are tried again
+	failed  bool  // some could not be read, which may pass
+	first   bool  // among them some that were not tried before
+	untilNs int64 // CPU time of this thread when no more are read
+	over    bool  // some were not read for that
 }
+
+// errOpening says that a look has read files for maxOpening, or that looks are to end.
+var errOpening = errors.New("no more files are read in this look")
 
 // again reports whether a mapping that is known is mapped again.
 func (o *opening) again(known *executable.Mapping) bool {
@@ -225,7 +233,7 @@ func (r *reader) otherFile(tid int, raw *procfs.Mapping, known *executable.File)
 
 // mapFile finds the file of a mapping, which is known if it is mapped again.
 func (r *reader) mapFile(l *look, raw *procfs.Mapping, around *executable.Around, known *executable.Mapping, o *opening) executable.Mapping {
-	m, err := r.files.Map(l.tid, l.owner, raw, around)
+	m, err := r.openMapping(l, raw, around, o)
 	f := m.File
 	if mayPass(err) || f != nil && f.Facts().Fault != nil {
 		o.failed = true
@@ -235,10 +243,22 @@ func (r *reader) mapFile(l *look, raw *procfs.Mapping, around *executable.Around
 		return *known
 	}
 	// The label sources of a file cannot be read: that counts once, in however many processes.
-	if err != nil || f != nil && (f.Facts().Fault != nil || labelsource.Damaged(f)) && f.FirstTime(damagedNumber) {
+	if err != nil && !o.over || f != nil && (f.Facts().Fault != nil || labelsource.Damaged(f)) && f.FirstTime(damagedNumber) {
 		r.counts.fileErrors.Add(1)
 	}
 	return m
+}
+
+// openMapping is Map of the files, as long as the look may take: the rest is left to the next one.
+func (r *reader) openMapping(l *look, raw *procfs.Mapping, around *executable.Around, o *opening) (executable.Mapping, error) {
+	if (raw.Inode != 0 || around != nil) && (r.ending.Load() || r.opts.cpuTime() > o.untilNs) {
+		if !o.over {
+			o.over = true
+			r.counts.fileErrors.Add(1)
+		}
+		return executable.Unread(raw), errOpening
+	}
+	return r.files.Map(l.tid, l.owner, raw, around)
 }
 
 // opened notes when files are tried again: those of one look soon, and then less and less often.

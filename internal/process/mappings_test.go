@@ -71,6 +71,55 @@ func TestMappingReplaced(t *testing.T) {
 	}
 }
 
+// A look opens files for so long, and leaves the rest to the next one.
+func TestLookTakesLittle(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	const files = 9
+	dir := filepath.Join(f.root, "42", "map_files")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	var maps strings.Builder
+	for i := range files {
+		path := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(path, []byte(path), 0o644))
+		start := 0x10000 * (i + 1)
+		fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:01 %d %s\n", start, start+0x1000, i+1, path)
+		require.NoError(t, os.Symlink(path, filepath.Join(dir, fmt.Sprintf("%x-%x", start, start+0x1000))))
+	}
+	f.write(42, "maps", maps.String())
+	var spent int64
+	f.opts.cpuTime = func() int64 { return spent }
+	f.opts.NameFile = func(*os.File) (record.FileKey, error) { spent += int64(maxOpening) / 2; return record.FileKey{}, os.ErrInvalid }
+	f.files = executable.NewCache(executable.Options{FS: f.opts.FS, NameFile: f.opts.NameFile, MaxFiles: 100})
+	f.HandleEvent(exists(image1))
+	read := func() (n int) {
+		f.work()
+		for _, m := range f.process(image1).Info().Mappings {
+			if m.File != nil {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 3, read())
+	require.EqualValues(t, 1, f.Stats().FileErrors, "once in a look")
+	for want := 6; want <= files; want += 3 {
+		f.advance(int64(time.Minute)) // it is tried less and less often
+		f.jobs.schedule(f.process(image1), workReread, urgent)
+		require.Equal(t, want, read())
+	}
+
+	// When the receiver ends, files are not read any more.
+	f.ending.Store(true)
+	f.image(43, 600, "/bin/one")
+	f.write(43, "maps", maps.String())
+	require.NoError(t, os.Symlink(dir, filepath.Join(f.root, "43", "map_files")))
+	id := record.ProcessID{TGID: 43, StartNs: 600e7, ExecID: 1}
+	f.HandleEvent(exists(id))
+	f.work()
+	require.Nil(t, f.process(id).Info().Mappings[0].File)
+}
+
 // A closedFile is a file that a process maps, and that is not there yet.
 type closedFile struct {
 	*fake

@@ -44,9 +44,7 @@ func (i *Info) bytes() int {
 	sum += mappingBytes * len(i.Mappings)
 	sum += i.pastBytes()
 	for j := range i.Mappings {
-		if m := &i.Mappings[j]; m.File == nil || m.Path != m.File.Path() {
-			sum += len(m.Path)
-		}
+		sum += ownPath(&i.Mappings[j])
 	}
 	for j := range i.Sources {
 		sum += labelsource.Bytes + len(i.Sources[j].Err)
@@ -54,12 +52,24 @@ func (i *Info) bytes() int {
 	return sum + 8*i.keysSeen + i.keysTakenBack + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
 }
 
+// ownPath is what a mapping's path takes, which most share with the file.
+func ownPath(m *executable.Mapping) int {
+	if m.File != nil && m.Path == m.File.Path() {
+		return 0
+	}
+	return len(m.Path)
+}
+
 // pastBytes are those of what is gone, in bytes.
 func (i *Info) pastBytes() int {
 	if i == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(pastMapping{}))*len(i.past) + 4*len(i.epochs)
+	sum := int(unsafe.Sizeof(pastMapping{}))*len(i.past) + 4*len(i.epochs)
+	for j := range i.past {
+		sum += ownPath(&i.past[j].Mapping)
+	}
+	return sum
 }
 
 // account tells what a process takes now. The table is locked.

@@ -295,7 +295,7 @@ func (t *Table) EndInterval() {
 	}
 	t.exited = t.exited[n:]
 	t.mu.Unlock()
-	t.files.CloseUnused()
+	t.files.EndInterval()
 	if t.opts.Memory.Pressure() >= budget.Tight {
 		t.counts.filesDropped.Add(uint64(t.files.DropUnused(t.rows)))
 	}

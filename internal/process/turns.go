@@ -23,8 +23,9 @@ const (
 	// turnPiece is what of a look others have to wait for. What it takes beyond that is paid back beside
 	// what they take, and nobody who owes anything comes before all of it is.
 	turnPiece = 50 * time.Millisecond
-	// turnOwed is the most CPU time that a user owes: one look takes no more (budget.MaxFileTime).
-	turnOwed = budget.MaxFileTime
+	// turnOwed is the most CPU time that a user owes: one look takes no more, maxOpening for files, the last
+	// of which may take budget.MaxFileTime.
+	turnOwed = maxOpening + budget.MaxFileTime
 )
 
 // turn is a user's, if less is left of his part than can be saved up. Guarded by Table.mu.

@@ -74,6 +74,7 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Unlock()
 		}
 	}
+	t.ending.Store(true)
 	_ = t.opts.Alarm.Close() // nothing can be done about an error
 	gone := make(chan struct{})
 	go func() {

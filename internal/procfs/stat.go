@@ -129,6 +129,7 @@ func (f FS) Status(pid int) (Status, error) {
 }
 
 func parseStatus(data []byte) (Status, error) {
+	data = data[:bytes.LastIndexAny(data, " \t\n")+1] // a number that was cut off is another one
 	var s Status
 	var err error
 	found := false

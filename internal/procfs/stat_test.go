@@ -41,6 +41,13 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
+// A group whose number was cut off is none: another number would give the rights of others.
+func TestStatusCutOff(t *testing.T) {
+	s, err := parseStatus([]byte("Uid:\t1000\t0\t0\t0\nGid:\t1000\t0\t0\t0\nGroups:\t5 42"))
+	require.NoError(t, err)
+	require.Equal(t, []uint32{1000, 5}, s.GIDs)
+}
+
 func TestBootTimeOffset(t *testing.T) {
 	root := t.TempDir()
 	f := FS{Root: root}
