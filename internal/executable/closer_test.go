@@ -66,7 +66,7 @@ func TestCloserHangs(t *testing.T) {
 		require.NoError(t, d.keep(&files[i], file))
 	}
 	require.Equal(t, 2, d.len())
-	d.closeAll()
+	d.closeUnused()
 	require.Zero(t, d.len())
 	require.NoError(t, d.keep(&files[0], file))
 	require.Zero(t, d.len())

@@ -181,6 +181,15 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	f, err := c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
 	require.NotEmpty(t, f.HTLHash())
+
+	// Nor is it the last word that another process could not read it.
+	c = newCache(t)
+	failed := c.file(key, p.Path)
+	failed.once.Do(func() { failed.err = procfs.ErrReplaced; failed.loaded.Store(true) })
+	f, err = c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	require.NotSame(t, failed, f)
+	require.NotEmpty(t, f.HTLHash())
 }
 
 // What is kept of a file is counted as long as it is kept.

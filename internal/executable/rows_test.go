@@ -491,9 +491,16 @@ func TestRefusedToOneUser(t *testing.T) {
 	f.running = nil
 	pid := uint64(cmd.Process.Pid)
 	const many, few = 1, 2
-	f.opts.MaxBytes = 200 << 10
-	f.addRows(many, 100<<10)
-	f.addRows(many, 100<<10)
+	f.opts.MaxBytes = 8 << 20
+	f.addRows(many, 4<<20)
+	f.addRows(many, 4<<20)
+	for _, uid := range []uint32{many, few} {
+		f.Of(files[1], Waiter{Handle: pid, UID: uid})
+	}
+	require.True(t, f.Build())
+	require.Equal(t, rowsReady, files[1].rows.state, "whoever has asked first")
+	require.EqualValues(t, few, files[1].rows.uid)
+	f.addRows(many, 4<<20)
 	f.Of(files[0], Waiter{Handle: pid, UID: many})
 	require.True(t, f.Build())
 	require.Equal(t, rowsRefused, files[0].rows.state)
