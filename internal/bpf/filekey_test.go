@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // A program that was written anew is another one, however alike its file looks: nothing
@@ -124,4 +127,46 @@ func TestStartStack(t *testing.T) {
 	require.Equal(t, stack, ev.StartStack)
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())
+}
+
+// A file of an overlayfs that somebody has mounted in a user namespace has no name: below it may be a FUSE file system
+// whose server does not answer while the file is mapped.
+func TestOverlayOfUserNamespace(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	if !testutil.Can(t, testutil.Overlay) {
+		return
+	}
+	base := t.TempDir()
+	require.NoError(t, unix.Mount("none", base, "tmpfs", 0, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(base, unix.MNT_DETACH)) })
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		require.NoError(t, os.Mkdir(filepath.Join(base, name), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(base, "lower", "file"), []byte("text"), 0o644))
+	const mount = "mount -t overlay none merged -o lowerdir=lower,upperdir=upper,workdir=work && echo && read end"
+	named := func(attr *syscall.SysProcAttr) (record.FileKey, error) {
+		cmd := exec.Command("sh", "-c", mount)
+		cmd.Dir, cmd.SysProcAttr = base, attr
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		defer func() {
+			require.NoError(t, in.Close())
+			_ = cmd.Wait() // "read" has failed
+		}()
+		_, err = out.Read(make([]byte, 1))
+		require.NoError(t, err)
+		f, err := os.Open(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "root", base, "merged", "file"))
+		require.NoError(t, err)
+		defer f.Close()
+		return s.NameFile(f)
+	}
+	key, err := named(&syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS})
+	require.NoError(t, err)
+	require.NotZero(t, key)
+	ids := []syscall.SysProcIDMap{{Size: 1}}
+	_, err = named(&syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids})
+	require.ErrorIs(t, err, ErrNoFileKey)
 }

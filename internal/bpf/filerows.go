@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,8 @@ type fileRows struct {
 // a process maps it: that of the file itself, where stat(2) names what a container's or a
 // subvolume's file system makes of it. It may block on the file's file system. Files of FUSE have
 // none: to map one waits for its server (fuse_file_mmap, fs/fuse/file.c), with all memory of this
-// process locked meanwhile.
+// process locked meanwhile. Nor have files of an overlayfs that was mounted in a user namespace: what is
+// below it may be anybody's FUSE.
 func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	if s.objs.NameFile == nil {
 		return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
@@ -42,11 +44,7 @@ func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	}
 	var mem []byte
 	failed := raw.Control(func(fd uintptr) {
-		var st unix.Statfs_t
-		if err = unix.Fstatfs(int(fd), &st); err == nil && st.Type == unix.FUSE_SUPER_MAGIC {
-			err = ErrNoFileKey
-		}
-		if err != nil {
+		if err = s.mayMap(fd); err != nil {
 			return
 		}
 		mem, err = unix.Mmap(int(fd), 0, 1, unix.PROT_READ, unix.MAP_PRIVATE) // nothing of it is read
@@ -55,26 +53,48 @@ func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 		return record.FileKey{}, fmt.Errorf("name file: %w", err)
 	}
 	defer func() { _ = unix.Munmap(mem) }()
-	s.namedMu.Lock()
-	defer s.namedMu.Unlock()
 	for range nameTries {
 		named := record.NamedFile{Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))}
-		if err := s.objs.Named.Put(uint32(0), &named); err != nil {
-			return record.FileKey{}, fmt.Errorf("name file: %w", err)
-		}
-		found, err := s.objs.NameFile.Run(&ebpf.RunOptions{})
+		found, err := s.ask(&named)
 		if err != nil {
 			return record.FileKey{}, fmt.Errorf("name file: %w", err)
 		}
-		if found == 0 {
-			continue
+		if found {
+			return named.Key, nil
 		}
-		if err := s.objs.Named.Lookup(uint32(0), &named); err != nil {
-			return record.FileKey{}, fmt.Errorf("name file: %w", err)
-		}
-		return named.Key, nil
 	}
 	return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
+}
+
+// mayMap returns an error where to map an open file may wait for who has mounted its file system.
+func (s *Sampler) mayMap(fd uintptr) error {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(fd), &st); err != nil {
+		return err
+	}
+	switch st.Type {
+	case unix.FUSE_SUPER_MAGIC:
+		return ErrNoFileKey
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		if host, err := s.ask(&record.NamedFile{FD: uint32(fd)}); err != nil || !host {
+			return cmp.Or(err, ErrNoFileKey)
+		}
+	}
+	return nil
+}
+
+// ask has a question about a file answered in place. It does not wait for the file.
+func (s *Sampler) ask(named *record.NamedFile) (yes bool, err error) {
+	s.namedMu.Lock()
+	defer s.namedMu.Unlock()
+	if err := s.objs.Named.Put(uint32(0), named); err != nil {
+		return false, err
+	}
+	answer, err := s.objs.NameFile.Run(&ebpf.RunOptions{})
+	if err != nil || answer == 0 {
+		return false, err
+	}
+	return true, s.objs.Named.Lookup(uint32(0), named)
 }
 
 // SetFileRows has stacks of processes that no list of mappings is known of walked by a

@@ -32,6 +32,8 @@ func TestVerifierLimit(t *testing.T) {
 		require.NoError(t, err)
 		// 0 would make what follows dead code, here and below.
 		require.NoError(t, spec.Variables[profilerVarUserLimitBytes].Set(uint64(1)))
+		require.NoError(t, spec.Variables[profilerVarSelectTargets].Set(uint32(1)))
+		require.NoError(t, spec.Variables[profilerVarPidNsInum].Set(uint32(1)))
 		if draw := spec.Variables[offcpuVarDrawBelow]; draw != nil {
 			require.NoError(t, draw.Set(uint64(1)))
 			require.NoError(t, spec.Variables[offcpuVarLeaveLimitBytes].Set(uint64(1)))

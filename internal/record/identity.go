@@ -31,8 +31,10 @@ type FileText struct {
 	Text int64
 }
 
-// NamedFile asks which file the caller maps at an address: struct named_file.
+// NamedFile asks which file the caller maps at an address, or whose file system it has open: struct named_file.
 type NamedFile struct {
-	Addr uint64
+	Addr uint64 // 0: it asks for the descriptor
+	FD   uint32
+	Pad  uint32
 	Key  FileKey
 }

@@ -65,8 +65,13 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct user_namespace {
+	int level; /* 0: the host's */
+};
+
 struct super_block {
 	__u32 s_dev;
+	struct user_namespace *s_user_ns; /* of who has mounted it */
 };
 
 struct timespec64 {
@@ -91,6 +96,14 @@ struct inode___6_5 {
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct fdtable {
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct maple_tree {
@@ -175,6 +188,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct files_struct *files;
 	const struct cred *cred;
 	struct thread_struct thread;
 	char comm[16];

@@ -119,6 +119,7 @@ struct walk_context {
 #define PYTHON_STRING_BYTES 128 /* of a string of Python's */
 #define RECENT_MAPPINGS 4	/* of a process that are kept on a CPU, a power of 2 */
 #define KNOWN_RULES_BITS 9	/* log2 of the rules that are kept on a CPU */
+#define EXPECTED_RULES 16	/* of the last stack, its outermost: this one may be alike; a power of 2 */
 
 /* What find_rule() has found. It stays true: a table does not change, and no other one gets its number. */
 struct known_rule {
@@ -138,22 +139,19 @@ struct vma_walk {
 	__u64 pivots[MAPLE_PIVOTS];
 };
 
+#define CACHE_LINE __attribute__((aligned(64)))
+
 /*
- * State of the walk up a user stack. In the scratch buffer for the same reason.
+ * State of the walk up a user stack. In the scratch buffer for the same reason. What each frame uses is in one cache
+ * line, what it seldom uses behind the window.
  */
 struct stack_walk {
-	__u64 ip;
+	__u64 ip CACHE_LINE;
 	__u64 sp;
 	__u64 fp;
-	__u64 lr;
-	__u64 list;		       /* of mappings */
-	struct unwind_mapping mapping; /* the last one used */
-	/* Those used before, of this list. They stay true: a list is replaced by one with another number. */
-	struct unwind_mapping recent[RECENT_MAPPINGS];
-	__u64 recent_list; /* 0: they are of this stack only */
-	__u32 recent_next; /* the one that gives way */
-	__u32 mappings;
-	__u32 at; /* offset into scratch.body of the next frame */
+	__u64 window_start;
+	__u64 window_bytes; /* a multiple of 8; 0: none */
+	__u32 at;	    /* offset into scratch.body of the next frame */
 	__u32 frames;
 	__u8 sp_known;
 	__u8 exact;	 /* ip is that of an instruction, not a return address */
@@ -163,19 +161,30 @@ struct stack_walk {
 	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
 	__u8 runtime; /* enum runtime_kind of the process */
 	__u8 bare;    /* the frame whose caller is looked for has no row */
-	__u8 pad;
+	__u8 pad[3];
+	__u32 below; /* bytes below an address that are wanted in the window, too */
+
+	struct unwind_mapping mapping; /* the last one used */
+	__u64 lr;
+	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
+	__u64 list;	/* of mappings */
+
+	/* Those used before, of this list. They stay true: a list is replaced by one with another number. */
+	struct unwind_mapping recent[RECENT_MAPPINGS];
+	__u64 recent_list; /* 0: they are of this stack only */
+	__u32 recent_next; /* the one that gives way */
+	__u32 mappings;
 	__u64 bare_start; /* the range without rows that was looked up last: a mapping, or what lies between two of the
 			     list */
 	__u64 bare_limit;
-	struct vma_walk vma;
-	struct known_rows rows;		      /* a copy, of the file in vma */
-	__u64 frame_sp;			      /* the stack pointer of the frame whose caller is looked for */
+
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
-	__u64 window_start;
-	__u64 window_bytes; /* a multiple of 8; 0: none */
-	__u64 below;	    /* bytes below an address that are wanted in the window, too */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
+	struct vma_walk vma;
+	struct known_rows rows; /* a copy, of the file in vma */
 };
+_Static_assert(offsetof(struct stack_walk, mapping) == 64, "what each frame uses is in one cache line");
+_Static_assert(offsetof(struct stack_walk, window) % 64 == 0, "the window is in no more cache lines than it must be");
 
 /* Where the frames end that one native evaluation runs. */
 struct python_evaluation {
@@ -342,10 +351,11 @@ struct scratch {
 	struct user_regs user;	    /* of the task */
 	__u64 regs[NUM_REGS];	    /* that rules may refer to, by DWARF number */
 	struct process_entry entry; /* a copy; nothing is known of a task without user space */
+	__u16 expected[EXPECTED_RULES]; /* of rules */
 	struct stack_walk walk_state;
-	struct sample_header header;
+	struct sample_header header CACHE_LINE;
 	__u8 body[SAMPLE_BODY_BYTES + SAMPLE_BODY_SLACK];
-	struct known_rule rules[1 << KNOWN_RULES_BITS];
+	struct known_rule rules[1 << KNOWN_RULES_BITS] CACHE_LINE;
 	struct label_sources sources; /* a copy, for as long as reading takes */
 	__u32 end;		      /* of copy_slots: where the labels end */
 	__u32 skipped;		      /* and those without a value */
@@ -443,9 +453,13 @@ struct {
 	__type(value, struct runtime_process);
 } runtimes SEC(".maps");
 
-/* Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). */
+/*
+ * Indexed by CPU: a per-CPU map takes values up to 32 KiB only (PCPU_MIN_UNIT_SIZE). Values of a map that can be mapped
+ * to memory, which nobody does, begin with a page.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* set by Go */
 	__type(key, __u32);
 	__type(value, struct scratch);

@@ -11,15 +11,15 @@
 #include "regs.bpf.h"
 
 /*
- * Whether the task, whose registers are r, has been made with a stack of its own and has
- * not used it yet. A function of its own does not share the stack of the rest.
+ * Whether the task, whose registers are r, has been made with a stack of its own and has not used it yet, if
+ * what a system call has returned is 0. A function of its own does not share the stack of the rest.
  */
 static __noinline bool is_new_task(struct task_struct *task, const struct user_regs *r)
 {
 	struct task_struct *maker;
 	__u64 call;
 
-	if (!task || r->result)
+	if (!task)
 		return false;
 	call = made_by(r);
 	if (call == CALL_UNKNOWN)

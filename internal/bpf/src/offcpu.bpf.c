@@ -178,7 +178,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		count(COUNTER_DROPPED_INTERNAL);
 		return;
 	}
-	bytes = take_sample(s, task, ctx, false, false);
+	bytes = take_sample(s, task, bpf_ktime_get_ns(), ctx, false, false);
 	s->header.thread_state = thread_state(preempt, state);
 	if (remember(task, s->header.time_ns))
 		count(COUNTER_DROPPED_TABLE_FULL);

@@ -42,6 +42,8 @@ SEC("perf_event")
 int sample_cpu(struct perf_context *ctx)
 {
 	struct task_struct *task = current_task();
+	/* First, since the clock waits for all reads before: what follows can wait for several at once. */
+	__u64 time_ns = bpf_ktime_get_ns();
 	bool user = context_is_user(ctx), compat = false;
 	struct user_share *share;
 	struct scratch *s;
@@ -62,9 +64,10 @@ int sample_cpu(struct perf_context *ctx)
 		count(COUNTER_DROPPED_INTERNAL);
 		return 0;
 	}
+	read_ahead(s);
 	if (likely(user))
 		user_regs_from_context(ctx, &s->user, s->regs, &compat);
-	if (submit(s, share, take_sample(s, task, ctx, user, compat)) && unlikely(s->entry.by_sample))
+	if (submit(s, share, take_sample(s, task, time_ns, ctx, user, compat)) && unlikely(s->entry.by_sample))
 		tell_sampled(task);
 	return 0;
 }
@@ -273,6 +276,16 @@ struct {
 	__type(value, struct named_file);
 } named SEC(".maps");
 
+/* Whether a file system that the caller has a file open of was mounted by the host, and not in a user namespace. */
+static __always_inline bool mounted_by_host(__u32 fd)
+{
+	struct file **files = BPF_CORE_READ(current_task(), files, fdt, fd), *file = NULL;
+
+	if (bpf_core_read(&file, sizeof(file), &files[fd]) || !file)
+		return false;
+	return !BPF_CORE_READ(file, f_inode, i_sb, s_user_ns, level);
+}
+
 /*
  * Run by user space for itself: names the file that it maps at named.addr as the kernel has
  * it at samples. What stat(2) says of a file of overlayfs or btrfs is something else.
@@ -285,7 +298,11 @@ int name_file(void *ctx)
 	__u32 zero = 0;
 
 	n = bpf_map_lookup_elem(&named, &zero);
-	if (!n || find_vma(&v, n->addr) != VMA_FILE)
+	if (!n)
+		return false;
+	if (!n->addr)
+		return mounted_by_host(n->fd);
+	if (find_vma(&v, n->addr) != VMA_FILE)
 		return false;
 	n->key = v.key;
 	return true;

@@ -255,9 +255,11 @@ struct known_rows {
 };
 _Static_assert(sizeof(struct known_rows) == 24 + 16 * MAX_FILE_TEXTS, "known_rows");
 
-/* A question of user space: which file does the caller map at an address? */
+/* A question of user space: which file does the caller map at an address, or whose file system has it open? */
 struct named_file {
-	__u64 addr;
+	__u64 addr; /* 0: it asks for the descriptor */
+	__u32 fd;
+	__u32 pad;
 	struct file_key key;
 };
 

@@ -72,6 +72,7 @@ static __always_inline void begin_recent(struct stack_walk *w)
 	if (list && w->recent_list == list)
 		return;
 	w->recent_list = list;
+	w->mapping.start = w->mapping.limit = 0;
 	for (int i = 0; i < RECENT_MAPPINGS; i++)
 		w->recent[i].start = w->recent[i].limit = 0;
 }
@@ -101,7 +102,7 @@ static __always_inline void note_gap(struct stack_walk *w, struct unwind_chunk *
 	w->bare_limit = limit;
 }
 
-/* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
+/* Makes w->mapping the one that holds pc, which is not among the recent ones. */
 SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 {
 	__u32 low = 0, high, count;
@@ -110,10 +111,6 @@ SEPARATE int find_mapping(struct stack_walk *w, __u64 pc)
 
 	if (!w)
 		return false;
-	if (likely(pc >= w->mapping.start && pc < w->mapping.limit))
-		return true;
-	if (likely(find_recent(w, pc)))
-		return true;
 	if (WALKS_RUNTIMES && pc >= w->bare_start && pc < w->bare_limit)
 		return false;
 	if (w->by_vma)
@@ -177,16 +174,22 @@ by_vma:
 	return true;
 }
 
+/* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
+static __always_inline bool mapping_of(struct stack_walk *w, __u64 pc)
+{
+	return likely(pc >= w->mapping.start && pc < w->mapping.limit) || likely(find_recent(w, pc)) || find_mapping(w, pc);
+}
+
 /* Number n of the words that begin with a page of a table. */
 static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, __u32 *word)
 {
 	__u32 number = first_page + n / UNWIND_PAGE_WORDS;
-	struct unwind_page *page = bpf_map_lookup_elem(table, &number);
+	const __u32 *words = bpf_map_lookup_elem(table, &number); /* of a page */
 
 	barrier_var(n);
-	if (!page)
+	if (!words)
 		return false;
-	*word = *(__u32 *)&page->bytes[(n & (UNWIND_PAGE_WORDS - 1)) * 4];
+	*word = words[n & (UNWIND_PAGE_WORDS - 1)];
 	return true;
 }
 
@@ -194,8 +197,8 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
 	__u32 index_page, rows_page, low, high, row = 0, number, block, at, first = 0;
-	struct unwind_header *header;
-	struct unwind_page *page;
+	const struct unwind_header *header;
+	const struct unwind_rule *rules;
 	bool have = false;
 	__u64 offset;
 	void *table;
@@ -207,9 +210,9 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 	table = bpf_map_lookup_elem(&unwind_tables, &number);
 	if (!table)
 		return false;
-	page = bpf_map_lookup_elem(table, &first);
-	header = (struct unwind_header *)page;
-	if (!page || header->id != w->mapping.table_id)
+	rules = bpf_map_lookup_elem(table, &first);
+	header = (const void *)rules;
+	if (!rules || header->id != w->mapping.table_id)
 		return false;
 	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
 		return true;
@@ -242,13 +245,27 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 	if (number >= UNWIND_PAGE_RULES) {
 		__u32 rule_page = number / UNWIND_PAGE_RULES;
 
-		page = bpf_map_lookup_elem(table, &rule_page);
-		if (!page)
+		rules = bpf_map_lookup_elem(table, &rule_page);
+		if (!rules)
 			return false;
 	}
 	barrier_var(number);
-	__builtin_memcpy(rule, &page->bytes[(number & (UNWIND_PAGE_RULES - 1)) * sizeof(*rule)], sizeof(*rule));
+	*rule = rules[number & (UNWIND_PAGE_RULES - 1)];
 	return true;
+}
+
+/* Reads the rules of the last stack on this CPU: at low rates they have left the caches, and are fetched together now,
+ * not one after the other as the walk comes to them.
+ */
+static __always_inline void read_ahead(const struct scratch *s)
+{
+	for (int i = 0; i < EXPECTED_RULES; i++) {
+		__u32 place = s->expected[i];
+
+		barrier_var(place);
+		place &= (1 << KNOWN_RULES_BITS) - 1;
+		(void)*(const volatile __u64 *)&s->rules[place].table_id;
+	}
 }
 
 /*
@@ -262,6 +279,7 @@ static __always_inline const struct unwind_rule *rule_at(struct scratch *s, stru
 
 	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
 	known = &s->rules[place];
+	s->expected[w->frames & (EXPECTED_RULES - 1)] = place;
 	if (likely(known->table_id == w->mapping.table_id && known->offset == offset))
 		return &known->rule;
 	known->table_id = 0;

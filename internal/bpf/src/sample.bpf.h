@@ -18,7 +18,7 @@ static __always_inline __u64 wakeup_flags(__u32 bytes)
 {
 	__u64 unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
 
-	return unread < watermark_bytes && unread + bytes >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return unread < watermark_bytes && unread + ring_bytes(bytes) >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /*
@@ -80,20 +80,22 @@ static __always_inline void find_entry(struct scratch *s)
  * are taken from where the kernel has saved them. In scratch and not on the stack,
  * which is nearly full on aarch64 where labels are read.
  */
-static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, void *ctx, bool user, bool compat)
+static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, __u64 time_ns, void *ctx, bool user,
+					 bool compat)
 {
 	struct process_id *id = &s->header.process;
 	bool has_user;
 	__u32 at = 0;
 
-	__builtin_memset(&s->header, 0, sizeof(s->header));
-	__builtin_memset(&s->entry, 0, sizeof(s->entry));
-	s->header.time_ns = bpf_ktime_get_ns();
+	/* What is not set below. */
+	__builtin_memset(&s->header.kernel_frames, 0,
+			 offsetof(struct sample_header, thread) - offsetof(struct sample_header, kernel_frames));
+	s->header.time_ns = time_ns;
 	process_identity(task, id);
 	s->header.cgroup_id = cgroup_id(task);
 	s->header.thread = FIELD(task, pid);
 	s->header.tid = number_in_namespace(task);
-	s->header.pid = number_in_namespace(FIELD(task, group_leader));
+	s->header.pid = pid_ns_inum ? number_in_namespace(FIELD(task, group_leader)) : FIELD(task, tgid);
 	s->header.uid = current_uid(task);
 	s->header.cpu = bpf_get_smp_processor_id();
 	current_comm(task, &s->header);
@@ -103,10 +105,12 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (unlikely(!user) && has_user)
 		user_regs_from_task(copied_regs(task, s), &s->user, s->regs, &compat);
 
-	if (has_user)
+	if (likely(has_user)) {
 		find_entry(s);
-	else /* it ends, and may not have been sampled before */
-		s->entry.by_sample = !s->header.kernel_thread;
+	} else {
+		__builtin_memset(&s->entry, 0, sizeof(s->entry));
+		s->entry.by_sample = !s->header.kernel_thread; /* it ends, and may not have been sampled before */
+	}
 	if (read_labels && unlikely(s->entry.labelled))
 		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
 	if (at > MAX_LABEL_BYTES)

@@ -14,6 +14,14 @@
 #include "v8.bpf.h"
 #include "window.bpf.h"
 
+/* A word of the body. To the compiler, bytes of it need not be at a multiple of 8, as all that is put there is. */
+static __always_inline __u64 *body_word(struct scratch *s, __u32 at)
+{
+	void *word = s->body + at;
+
+	return word;
+}
+
 /* Appends the kernel stack to scratch.body[at]; returns its frames. */
 static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at)
 {
@@ -42,7 +50,7 @@ static __always_inline __u32 kernel_stack(struct scratch *s, void *ctx, __u32 at
  * registers known. Neither has called anything; so in the record their addresses are one more,
  * like return addresses.
  */
-static __always_inline enum outcome by_signal_frame(struct scratch *s, struct stack_walk *w)
+static __noinline enum outcome by_signal_frame(struct scratch *s, struct stack_walk *w)
 {
 	struct signal_regs *r = &s->signal;
 
@@ -58,7 +66,7 @@ static __always_inline enum outcome by_signal_frame(struct scratch *s, struct st
 
 		barrier_var(at);
 		if (at <= SAMPLE_BODY_BYTES - 8)
-			*(__u64 *)&s->body[at] += 1;
+			*body_word(s, at) += 1;
 	}
 	w->exact = w->regs_known = w->fp_known = w->sp_known = 1;
 	return w->ip && w->ip < USER_ADDRESS_END ? OUTCOME_NONE : OUTCOME_INVALID;
@@ -113,7 +121,8 @@ static __always_inline enum outcome frame_address(struct scratch *s, struct stac
 
 static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk *w, const struct unwind_rule *rule)
 {
-	struct frame_link link = { .fp = w->fp, .return_address = w->lr };
+	struct frame_link link = { .fp = w->fp, .return_address = LINK_REGISTER ? w->lr : 0 };
+	const bool in_register = LINK_REGISTER && rule->ra & RA_REGISTER;
 	__u64 cfa = 0;
 	enum outcome out;
 
@@ -127,7 +136,7 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	/* Stacks grow down: a caller's frame lies above. Only a leaf need not have pushed anything. */
 	if (unlikely(cfa < w->sp || (cfa == w->sp && !w->regs_known)))
 		return OUTCOME_INVALID;
-	if (rule->ra & RA_REGISTER && !w->regs_known)
+	if (in_register && !w->regs_known)
 		return OUTCOME_INVALID;
 	/* The frame pointer first: it lies below the return address. */
 	if (rule->fp == FP_OFFSET && !stack_word(w, cfa + rule->fp_offset, &link.fp))
@@ -136,7 +145,7 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 	if (unlikely(rule->fp == FP_FRAME) && w->fp_known && w->fp >= w->sp && w->fp < cfa &&
 	    !stack_word(w, w->fp + rule->fp_offset, &link.fp))
 		return OUTCOME_FAULT;
-	if (!(rule->ra & RA_REGISTER) && !stack_word(w, cfa + rule->ra_offset, &link.return_address))
+	if (!in_register && !stack_word(w, cfa + rule->ra_offset, &link.return_address))
 		return OUTCOME_FAULT;
 	w->fp = link.fp;
 	if (rule->fp == FP_OFFSET)
@@ -213,7 +222,7 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	const struct unwind_rule *rule;
 	__u32 cfa = CFA_NONE;
 
-	if (likely(find_mapping(w, pc))) {
+	if (likely(mapping_of(w, pc))) {
 		rule = rule_at(s, w, pc);
 		if (unlikely(!rule))
 			w->guessed = 1;
@@ -273,7 +282,8 @@ static __always_inline long one_frame(__u32 scratch, bool runtime)
 
 	if (unlikely(!s))
 		return 1;
-	s->walk_state.frame_sp = s->walk_state.sp;
+	if (runtime)
+		s->walk_state.frame_sp = s->walk_state.sp;
 	if (runtime && s->walk_state.runtime == RUNTIME_V8)
 		note_v8(s);
 	if (runtime && runs_hotspot(s))
@@ -293,7 +303,7 @@ static __always_inline long one_frame(__u32 scratch, bool runtime)
 	if (at > SAMPLE_BODY_BYTES - 8 || s->walk_state.frames >= MAX_USER_FRAMES)
 		return 1;
 	/* Return addresses are behind an instruction, and so is what is put here for an exact address. */
-	*(__u64 *)&s->body[at] = s->walk_state.ip + s->walk_state.exact;
+	*body_word(s, at) = s->walk_state.ip + s->walk_state.exact;
 	s->walk_state.at = at + 8;
 	s->walk_state.frames++;
 	return 0;
@@ -343,8 +353,8 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
-	*(__u64 *)&s->body[at] = regs->ip;
-	if (unlikely(is_new_task(task, regs))) {
+	*body_word(s, at) = regs->ip;
+	if (unlikely(!regs->result) && is_new_task(task, regs)) {
 		s->header.user_stack = OUTCOME_PRESENT;
 		return 1;
 	}
@@ -357,12 +367,12 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
-	w->mapping.start = w->mapping.limit = 0;
 	w->bare_start = w->bare_limit = 0;
 	w->window_bytes = 0;
 	w->below = 0;
-	w->marker = 0;
 	use_list(w, task, &s->entry);
+	if (unlikely(w->runtime))
+		w->marker = 0;
 	if (w->runtime == RUNTIME_CPYTHON)
 		collect_python(scratch);
 	else if (w->runtime == RUNTIME_HOTSPOT)

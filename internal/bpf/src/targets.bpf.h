@@ -7,22 +7,25 @@
 #include "seal.bpf.h"
 
 /*
- * Whether no sample of a task is wanted. One lookup, and none unless targets are
- * selected. Not inlined: the key would stay on the stack of the whole sample.
+ * Whether no sample of a task is wanted. Not inlined: the key would stay on the stack of the whole sample.
  */
-static __noinline bool filtered_target(const struct task_struct *task)
+static __noinline bool is_filtered(const struct task_struct *task)
 {
 	struct process_entry *known, entry;
 	struct process_id id;
 
-	if (!select_targets)
-		return false;
 	process_identity(task, &id);
 	known = bpf_map_lookup_elem(&processes, &id);
 	if (!known)
 		return false;
 	copy_element(&entry, known);
 	return entry.filtered && entry.seal == seal_of(&entry, &id);
+}
+
+/* The same, by one lookup, and none unless targets are selected. */
+static __always_inline bool filtered_target(const struct task_struct *task)
+{
+	return select_targets && is_filtered(task);
 }
 
 #endif
