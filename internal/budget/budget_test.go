@@ -168,6 +168,7 @@ func TestNil(t *testing.T) {
 	require.Zero(t, m.Used()+m.Part(OfFiles)+m.Limit())
 	require.Zero(t, m.Excess())
 	require.Equal(t, Relaxed, m.Pressure())
+	require.Equal(t, Relaxed, m.PressureBeside(OfOutput))
 }
 
 func TestMemory(t *testing.T) {
@@ -201,4 +202,8 @@ func TestMemory(t *testing.T) {
 	m.Add(OfBatches, 300)
 	require.EqualValues(t, 600, m.Part(OfBatches), "the heap grows to twice what is in use")
 	require.Equal(t, Tight, m.Pressure())
+	m.Add(OfOutput, 50)
+	require.Equal(t, Scarce, m.Pressure())
+	require.Equal(t, Tight, m.PressureBeside(OfOutput))
+	require.Equal(t, Relaxed, m.PressureBeside(OfBatches))
 }

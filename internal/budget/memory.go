@@ -119,11 +119,18 @@ func (m *Memory) Used() int64 {
 }
 
 // Pressure returns the stage that has been reached.
-func (m *Memory) Pressure() Pressure {
+func (m *Memory) Pressure() Pressure { return m.stage(m.Used()) }
+
+// PressureBeside returns the stage that has been reached without what a part holds: for who works for that part, and
+// would do less because of its own work.
+func (m *Memory) PressureBeside(p Part) Pressure { return m.stage(m.Used() - m.Part(p)) }
+
+// stage is that of so many bytes.
+func (m *Memory) stage(used int64) Pressure {
 	if m == nil {
 		return Relaxed
 	}
-	switch used := m.used.Load(); {
+	switch {
 	case used >= m.limit:
 		return Full
 	case used >= m.limit/8*scarceEighths:

@@ -122,6 +122,11 @@ type UserStats struct {
 	Used [NumBudgets]int
 }
 
+// any reports whether anything was counted. Labels may have been refused before any of them took anything.
+func (s *UserStats) any() bool {
+	return s.Used[BudgetKeys] > 0 || s.Overflow != [NumBudgets]uint64{} || s.Refused > 0 || s.Stringified > 0
+}
+
 // Users calls visit for each user, in no order, and for the others, if there are any.
 func (r *Registry) Users(visit func(*UserStats)) {
 	r.mu.Lock()
@@ -132,7 +137,7 @@ func (r *Registry) Users(visit func(*UserStats)) {
 	list = append(list, r.others)
 	r.mu.Unlock()
 	for _, u := range list {
-		if s := u.stats(); !s.Others || s.Used[BudgetKeys] > 0 {
+		if s := u.stats(); !s.Others || s.any() {
 			visit(&s)
 		}
 	}

@@ -169,6 +169,29 @@ func TestOtherUsers(t *testing.T) {
 	require.EqualValues(t, 2, others[0].Overflow[BudgetSets])
 }
 
+// Users who share a budget are seen, too, where none of their labels has had room for its key.
+func TestOtherUsersWithoutKeys(t *testing.T) {
+	r := newTestRegistry(t, func(o *Options) { o.Budgets.Users, o.Budgets.Keys = 1, 1 })
+	ch := r.NewChannel()
+	count := func(uid uint32, labels []byte) {
+		r.Count(ch.Decode(of(User{UID: uid}), nil, labels))
+	}
+	others := func() (list []UserStats) {
+		r.Users(func(s *UserStats) {
+			if s.Others {
+				list = append(list, *s)
+			}
+		})
+		return list
+	}
+	count(1, v1(kv("a", "1")))
+	require.Empty(t, others(), "there are none")
+	count(2, v1(kv("a", "1"), kv("b", "1")))
+	require.Len(t, others(), 1)
+	require.Zero(t, others()[0].Used[BudgetKeys])
+	require.EqualValues(t, 1, others()[0].Overflow[BudgetKeys])
+}
+
 func TestTypeConflicts(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		var reports []Conflict

@@ -73,6 +73,7 @@ func (p *Pipeline) read(s *Snapshot) {
 		s.RuntimeResults[RuntimeStackInvalid] += int64(counters.RuntimeInvalid)
 		s.LostLabels = sum(s.LostLabels, loaded(&stream.byUser.lostLabels))
 		s.LostStacks = sum(s.LostStacks, loaded(&stream.byUser.lostStacks))
+		s.LostFrames = sum(s.LostFrames, loaded(&stream.byUser.lostFrames))
 	}
 	s.Users = c.users.users() // last: all that were counted are there
 }

@@ -22,6 +22,8 @@ type batch struct {
 	users       map[uint32]*userBatch // by uid in the init user namespace
 	last        *userBatch            // of the last sample
 	bytes       int                   // of all users
+	held        int                   // of all users, with what their builders have kept of batches before
+	weight      weight                // of held
 	startMono   uint64                // CLOCK_MONOTONIC
 	endMono     uint64                // when it was handed over
 	clockOffset uint64                // from CLOCK_MONOTONIC to Unix time
@@ -37,7 +39,7 @@ type userBatch struct {
 	builder   *profile.Builder
 	processes map[uint64]*process.Process // by handle; held while the batch lives
 	bytes     int                         // counted in the batch
-	held      weight                      // of builder
+	held      int                         // likewise
 	startMono uint64                      // later than the batch's, if the user has handed over early
 }
 
@@ -61,9 +63,9 @@ func (b *batch) user(uid uint32) *userBatch {
 	p := b.users[uid]
 	if p == nil {
 		p = b.stream.pool.take(uid)
-		p.bytes, p.startMono = userBatchBytes, max(b.startMono, b.splits[uid])
-		b.bytes += userBatchBytes
+		p.bytes, p.held, p.startMono = 0, 0, max(b.startMono, b.splits[uid])
 		b.users[uid] = p
+		b.count(p)
 	}
 	b.last = p
 	return p
@@ -72,10 +74,16 @@ func (b *batch) user(uid uint32) *userBatch {
 // add adds a sample to those of a user, and reports whether it is unlike those before.
 func (b *batch) add(p *userBatch, s *profile.Sample) (news bool) {
 	news = p.builder.Add(s)
-	now := p.builder.Bytes() + userBatchBytes
-	b.bytes += now - p.bytes
-	p.bytes = now
+	b.count(p)
 	return news
+}
+
+// count takes what a user has now into what the batch has.
+func (b *batch) count(p *userBatch) {
+	bytes, held := p.builder.Bytes()+userBatchBytes, p.builder.Held()+userBatchBytes
+	b.bytes += bytes - p.bytes
+	b.held += held - p.held
+	p.bytes, p.held = bytes, held
 }
 
 // Users with less than sparedBytes in a batch are spared when memory has run out, so that
@@ -124,6 +132,7 @@ func (b *batch) split() *batch {
 	}
 	delete(b.users, largest.uid)
 	b.bytes -= largest.bytes
+	b.held -= largest.held
 	b.last = nil
 	if b.splits == nil {
 		b.splits = map[uint32]uint64{}
@@ -131,6 +140,7 @@ func (b *batch) split() *batch {
 	b.splits[largest.uid] = monotonicNow()
 	return &batch{
 		stream: b.stream, users: map[uint32]*userBatch{largest.uid: largest}, bytes: largest.bytes,
+		held: largest.held, weight: b.weight.part(largest.held),
 		startMono: largest.startMono, clockOffset: b.clockOffset, early: true,
 	}
 }
@@ -154,6 +164,7 @@ type pool struct {
 	mu     sync.Mutex
 	unused []*userBatch // the longest unused first
 	bytes  int
+	weight weight // of bytes
 }
 
 // Bounds of a pool.
@@ -169,6 +180,7 @@ func (p *pool) take(uid uint32) *userBatch {
 		if known.uid == uid {
 			p.unused = slices.Delete(p.unused, i, i+1)
 			p.bytes -= known.builder.Held()
+			p.weigh()
 			return known
 		}
 	}
@@ -180,16 +192,17 @@ func (p *pool) take(uid uint32) *userBatch {
 func (p *pool) give(of *userBatch) {
 	of.builder.Reset()
 	clear(of.processes)
-	of.held.set(p.memory, budget.OfBatches, of.builder.Held())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unused = append(p.unused, of)
 	p.bytes += of.builder.Held()
+	p.weigh()
 	tight := p.memory.Pressure() >= budget.Tight
 	for len(p.unused) > 0 && (tight || len(p.unused) > maxPooled || p.bytes > maxPooledBytes) {
-		oldest := p.unused[0]
-		oldest.held.forget(p.memory, budget.OfBatches)
-		p.bytes -= oldest.builder.Held()
+		p.bytes -= p.unused[0].builder.Held()
 		p.unused = slices.Delete(p.unused, 0, 1)
 	}
+	p.weigh()
 }
+
+func (p *pool) weigh() { p.weight.set(p.memory, budget.OfBatches, p.bytes) }

@@ -65,21 +65,27 @@ func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*
 // several where they would be too large for a request.
 func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, startMono uint64) {
 	builders := make([]*profile.Builder, len(users))
-	output := 0
+	output, samples := 0, 0
 	for i, p := range users {
 		builders[i] = p.builder
 		output += p.builder.OutputBytes()
+		samples += p.builder.Samples()
 	}
-	d.memory.Add(budget.OfOutput, output)
-	defer d.memory.Add(budget.OfOutput, -output)
+	hold := func(bytes int) { d.memory.Add(budget.OfOutput, bytes) }
+	hold(output)
+	left := output // of what was not handed over yet
+	defer func() { hold(-left) }()
 	start, end := startMono+b.clockOffset, b.endMono+b.clockOffset
-	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request) {
+	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request, hold) {
 		d.counts.countBuild(stats)
 		if stats.TooLarge > 0 {
 			d.dropTooLarge(b.stream, int64(stats.TooLarge))
 		}
 		if stats.Samples > 0 {
 			d.consume(ctx, b.stream, profiles, int64(stats.Samples))
+			gone := output * int(stats.Samples) / samples
+			hold(-gone)
+			left -= gone
 		}
 	}
 	for _, p := range users {

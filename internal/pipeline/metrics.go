@@ -59,13 +59,20 @@ func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Mem
 			ScopeName:       o.Scope.Name,
 			ScopeVersion:    o.Scope.Version,
 		}),
-		alive:        func(handle uint64) bool { _, known := table.Process(handle); return known },
+		alive:        func(handle uint64) bool { return alive(table, handle) },
 		targetFilter: newTargetFilter(&o.Targets),
 		interval:     o.Metrics.Interval,
 		ctx:          ctx,
 		cancel:       cancel,
 		stop:         make(chan struct{}),
 	}
+}
+
+// alive reports whether more samples of a process may come. The one that stands for all beyond the table's bound, which
+// the table always has, is none: its series go when no sample of such a process has come for long.
+func alive(table *process.Table, handle uint64) bool {
+	_, known := table.Process(handle)
+	return known && handle != 0
 }
 
 // known is what is known of the processes of a batch at one time: for its metrics and its

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -134,6 +135,23 @@ func TestMeteringRefused(t *testing.T) {
 	cancel()
 	e.finish(ctx)
 	require.EqualValues(t, 2, e.counts.collections[CollectionRefused].Load())
+}
+
+// Series of samples without a process, for which the table has no room, go like those of a process that has ended.
+func TestMeteringForgets(t *testing.T) {
+	const unknown, ended = 0, 10
+	e, _, _ := meteredOutput(false, func(o *Options) { o.Metrics.Expiry = 1 })
+	for _, process := range []uint32{unknown, ended} {
+		b := e.newBatch(e.cpu)
+		fill(b, process, 5, "tenant")
+		b.endMono = monotonicNow()
+		e.export(b)
+		e.metering.collect()
+		require.Positive(t, e.metering.sums.Stats().Series)
+		e.metering.collect()
+		require.Zero(t, e.metering.sums.Stats(), "process %d", process)
+		require.Zero(t, e.metering.memory.Part(budget.OfMetrics))
+	}
 }
 
 // Without profiles no option that only they have costs anything.

@@ -190,6 +190,9 @@ type BatchOptions struct {
 	// MaxUserEntries of one user in a batch have labels of their own. Samples beyond lose their
 	// labels, and from twice as many on their stacks.
 	MaxUserEntries int
+	// MaxUserFrames of one user in a batch have addresses and names, each counted once for each process. One frame
+	// stands for all further ones of the batch.
+	MaxUserFrames int
 	// PerUser gives each user batches of its own.
 	PerUser bool
 }
@@ -234,7 +237,7 @@ func Defaults() Options {
 		Attributes: AttributeOptions{Trace: true, ThreadID: true, ThreadName: true},
 		Unwind:     UnwindOptions{MaxBytes: 64 << 20},
 		Symbols:    SymbolOptions{MaxBytes: 32 << 20},
-		Batches:    BatchOptions{MaxPending: 4, MaxBytes: 32 << 20, MaxRequestBytes: 3584 << 10, MaxUserEntries: 65536},
+		Batches:    BatchOptions{MaxPending: 4, MaxBytes: 32 << 20, MaxRequestBytes: 3584 << 10, MaxUserEntries: 65536, MaxUserFrames: 65536},
 		Limits:     LimitOptions{MemoryBytes: 256 << 20, BPFMapBytes: 128 << 20, BackgroundCPU: 1},
 	}
 }
@@ -266,6 +269,7 @@ func (o *Options) complete() {
 	orDefault(&o.Batches.MaxBytes, d.Batches.MaxBytes)
 	orDefault(&o.Batches.MaxRequestBytes, d.Batches.MaxRequestBytes)
 	orDefault(&o.Batches.MaxUserEntries, d.Batches.MaxUserEntries)
+	orDefault(&o.Batches.MaxUserFrames, d.Batches.MaxUserFrames)
 	orDefault(&o.Limits.MemoryBytes, d.Limits.MemoryBytes)
 	orDefault(&o.Limits.BPFMapBytes, d.Limits.BPFMapBytes)
 	orDefault(&o.Limits.BackgroundCPU, d.Limits.BackgroundCPU)

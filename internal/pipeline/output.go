@@ -67,6 +67,7 @@ func (e *output) newBatch(s *stream) *batch {
 
 // recycle empties a batch; what it has of its users is used again.
 func (e *output) recycle(b *batch) {
+	b.weight.forget(e.memory, budget.OfBatches) // the pool counts what it keeps
 	for _, p := range b.users {
 		e.table.Release(p.processes)
 		b.stream.pool.give(p)

@@ -12,11 +12,22 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
-// ownAttributes are the resource attributes that only the kernel's word decides:
-// what a process says of itself there is ignored.
-var ownAttributes = [...]string{
-	"process.pid", "process.executable.name", "process.executable.path",
-	"process.real_user.id", "container.id",
+// decided reports whether only the kernel's word says a resource attribute: which process and program it is, what that was
+// started with, in whose name and in which container. What a process says of itself there is ignored, also of what the
+// receiver does not emit: else a process could pass for another one, or another user's.
+func decided(key string) bool {
+	switch key {
+	case "process.pid", "process.owner", "process.command", "process.command_line", "process.command_args", "container.id":
+		return true
+	}
+	for _, group := range [...]string{
+		"process.executable.", "process.user.", "process.real_user.", "process.saved_user.", "process.command.",
+	} {
+		if strings.HasPrefix(key, group) {
+			return true
+		}
+	}
+	return false
 }
 
 // putProcess puts what is known of a process; nothing of the one that stands for all
@@ -75,10 +86,9 @@ func putUnknownService(attrs pcommon.Map, info *process.Info) {
 // strings have to be.
 func putResource(to pcommon.Map, attributes []*commonpb.KeyValue) {
 	for _, a := range attributes {
-		putValue(a.GetValue(), to.PutEmpty(a.GetKey()))
-	}
-	for _, key := range ownAttributes {
-		to.Remove(key)
+		if !decided(a.GetKey()) {
+			putValue(a.GetValue(), to.PutEmpty(a.GetKey()))
+		}
 	}
 }
 

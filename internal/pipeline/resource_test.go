@@ -32,13 +32,45 @@ func TestPutResource(t *testing.T) {
 		{Key: "process.pid", Value: text("1")},
 		{Key: "container.id", Value: text("another's")},
 		{Key: "process.executable.path", Value: text("/bin/other")},
+		{Key: "process.runtime.name", Value: text("node")},
 	})
 	require.Equal(t, map[string]any{
 		"service.name": "shop", "only.there": "x",
 		"bool": true, "int": int64(-1), "double": 0.5, "bytes": []byte{0xff},
-		"array": []any{"a", int64(2), nil},
-		"list":  map[string]any{"k": "again"},
+		"array":                []any{"a", int64(2), nil},
+		"list":                 map[string]any{"k": "again"},
+		"process.runtime.name": "node",
 	}, attrs.AsRaw())
+}
+
+// What only the kernel decides no process says of itself, in its context or its environment, also where the kernel says
+// nothing. What only looks like it stays.
+func TestResourceDecided(t *testing.T) {
+	of := func(keys ...string) (list []*commonpb.KeyValue) {
+		for _, key := range keys {
+			list = append(list, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "root"}}})
+		}
+		return list
+	}
+	decided := of(
+		"process.pid", "process.owner", "process.user.id", "process.user.name", "process.real_user.id", "process.real_user.name",
+		"process.saved_user.id", "process.saved_user.name", "process.executable.name", "process.executable.path",
+		"process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash",
+		"process.command", "process.command_line", "process.command_args", "container.id",
+	)
+	others := []string{"process.runtime.version", "process.ownership", "process.commander", "user.id", "container.name"}
+	for name, info := range map[string]*process.Info{
+		"context":     {Context: &processctx.Context{Resource: append(of(others...), decided...)}},
+		"environment": {Environment: append(of(others...), decided...)},
+	} {
+		attrs := pcommon.NewMap()
+		putProcess(attrs, info)
+		want := map[string]any{"service.name": "unknown_service"}
+		for _, key := range others {
+			want[key] = "root"
+		}
+		require.Equal(t, want, attrs.AsRaw(), name)
+	}
 }
 
 // Of what a process says of itself, its context goes before its environment, and what the kernel

@@ -22,6 +22,7 @@ type Snapshot struct {
 	Users      []uint32 // uids in the init user namespace, in the order of all that is by user
 	LostLabels ByUser   // samples of all kinds that lack their labels because of BatchOptions.MaxUserEntries
 	LostStacks ByUser   // and their stacks
+	LostFrames ByUser   // that lack some of their frames because of BatchOptions.MaxUserFrames
 
 	Labels   LabelsSnapshot
 	Metering MeteringSnapshot

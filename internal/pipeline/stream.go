@@ -62,6 +62,7 @@ func newStream(o *Options, kind profile.Kind, from source, users *userSeries, me
 			ThreadName:      o.Attributes.ThreadName,
 			CPUAttribute:    o.Attributes.CPU,
 			MaxEntries:      o.Batches.MaxUserEntries,
+			MaxFrames:       o.Batches.MaxUserFrames,
 			ScopeName:       o.Scope.Name,
 			ScopeVersion:    o.Scope.Version,
 		}},
@@ -80,10 +81,10 @@ func (s *stream) filter(why FilterReason, samples int64) { s.filtered[why].Add(s
 // dropEarly drops the samples of a batch of one user for which there is no room.
 func (s *stream) dropEarly(uid uint32, samples int) { s.byUser.pendingFull(s.users.of(uid), samples) }
 
-// countOverflow counts samples of a user that lack something because of BatchOptions.MaxUserEntries.
+// countOverflow counts samples of a user that lack something because of BatchOptions.MaxUserEntries or MaxUserFrames.
 func (s *stream) countOverflow(of *userBatch) {
 	sets, stacks := of.builder.Overflown()
-	s.byUser.overflow(s.users.of(of.uid), sets, stacks)
+	s.byUser.overflow(s.users.of(of.uid), sets, stacks, of.builder.LackingFrames())
 }
 
 // freeze keeps the last values of the BPF counters; the source may be closed afterwards.

@@ -51,10 +51,12 @@ type symbolizer struct {
 func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budgets) *symbolizer {
 	forMaps := o.Symbols.MaxBytes / mapShare
 	names := newNameShares(limits, o.Limits.BackgroundCPU, func() int64 { return int64(monotonicNow()) })
+	// The output is the batch that the names are for, and goes with it.
+	scarce := func() bool { return limits.memory.PressureBeside(budget.OfOutput) >= budget.Scarce }
 	options := func(bytes int) symbol.CacheOptions {
 		return symbol.CacheOptions{
 			MaxBytes: bytes,
-			Busy:     func(uid uint32) bool { return names.busy(uid) || limits.memory.Pressure() >= budget.Scarce },
+			Busy:     func(uid uint32) bool { return names.busy(uid) || scarce() },
 			Work:     names.spend,
 			Pace:     func() func() error { return budget.FilePace(threadTime) },
 		}

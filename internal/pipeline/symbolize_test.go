@@ -9,10 +9,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
+
+// missing is a file that cannot be opened.
+type missing struct{}
+
+func (missing) Open() (symbol.Contents, int64, error) { return nil, 0, os.ErrNotExist }
+
+func (missing) Owner() symbol.Owner { return symbol.Owner{} }
+
+func (missing) Path() string { return "" }
+
+func (missing) OpenPath(symbol.Root, string) (symbol.Contents, int64, error) {
+	return nil, 0, os.ErrNotExist
+}
+
+// Names are not refused for the memory that the profiles take which they are for, but where all else takes too much.
+func TestNamesBesideOutput(t *testing.T) {
+	e, _ := testOutput(func(o *Options) { o.Symbols.Skip = false })
+	defer e.symbols.close()
+	inode := uint64(0)
+	lookup := func() (refused int) {
+		inode++
+		before := e.symbols.stats()
+		e.symbols.files.Lookup(nil, procfs.FileID{Inode: inode}, missing{}, 0)
+		after := e.symbols.stats()
+		require.Equal(t, 1, int(after.Loads+after.Refused-before.Loads-before.Refused))
+		return int(after.Refused - before.Refused)
+	}
+	require.Zero(t, lookup())
+	e.memory.Add(budget.OfOutput, int(e.memory.Limit()))
+	require.Zero(t, lookup())
+	e.memory.Add(budget.OfBatches, int(e.memory.Limit())*7/16) // counts twice
+	require.Equal(t, 1, lookup())
+	e.memory.Add(budget.OfOutput, -int(e.memory.Limit()))
+	require.Equal(t, 1, lookup())
+}
 
 // kernelFrame is what a frame of the kernel comes out as.
 type kernelFrame struct{ function, file, buildID string }

@@ -10,13 +10,15 @@ type userCounts struct {
 	dropped    [maxUserSeries + 1]atomic.Int64 // early batches that found no room
 	lostLabels [maxUserSeries + 1]atomic.Int64 // BatchOptions.MaxUserEntries
 	lostStacks [maxUserSeries + 1]atomic.Int64 // twice as many
+	lostFrames [maxUserSeries + 1]atomic.Int64 // BatchOptions.MaxUserFrames
 }
 
 func (c *userCounts) pendingFull(series, samples int) { c.dropped[series].Add(int64(samples)) }
 
-func (c *userCounts) overflow(series, labels, stacks int) {
+func (c *userCounts) overflow(series, labels, stacks, frames int) {
 	c.lostLabels[series].Add(int64(labels))
 	c.lostStacks[series].Add(int64(stacks))
+	c.lostFrames[series].Add(int64(frames))
 }
 
 func loaded(counts *[maxUserSeries + 1]atomic.Int64) (values ByUser) {

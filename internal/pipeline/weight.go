@@ -20,6 +20,13 @@ func (w *weight) set(m *budget.Memory, part budget.Part, bytes int) {
 	}
 }
 
+// part takes what something has that is a part of the whole and becomes a whole by itself.
+func (w *weight) part(bytes int) weight {
+	of := weight{min(bytes, w.counted)}
+	w.counted -= of.counted
+	return of
+}
+
 func (w *weight) forget(m *budget.Memory, part budget.Part) {
 	m.Add(part, -w.counted)
 	w.counted = 0
@@ -29,9 +36,7 @@ func (w *weight) forget(m *budget.Memory, part budget.Part) {
 func (d *aggregator) weigh() {
 	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
 	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.offCPUBytes)
-	if p := d.batch.last; p != nil { // no other has changed
-		p.held.set(d.memory, budget.OfBatches, p.builder.Held())
-	}
+	d.batch.weight.set(d.memory, budget.OfBatches, d.batch.held)
 }
 
 // minForgotten are how many bytes of remembered reads are worth forgetting: each takes a look at all users.

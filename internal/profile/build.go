@@ -62,17 +62,23 @@ type build struct {
 	sets       map[*labels.Set]setAttributes
 	names      map[string]bool  // scratch of setAttributes
 	kernel     map[uint64]int32 // locations by address
+	standIn    int32            // location of tooManyFrames; 0: there is none
+	decided    bool             // which entries lack frames
+	hold       func(bytes int)  // nil: nobody is told
+	held       int              // what it has been told of
 
 	// Of the process at hand.
 	process   uint64
 	user      map[userAddress]int32 // locations
 	runtime   map[[2]uint64]int32
-	stackOf   map[stackRef]int32 // to stack table
+	stackOf   map[stackRef]builtStack
 	samples   map[string]pprofile.Sample
 	identity  []byte
 	indexes   []int32
 	resolved  string // encoding of the stack that locations are of, in epoch
 	epoch     uint32
+	crowded   bool    // of it, frames that are not known are left out
+	admitted  int     // frames of it that were not known
 	locations []int32 // from the outermost
 	expected  []uint64
 }
@@ -80,8 +86,10 @@ type build struct {
 // part is a Builder of several.
 type part struct {
 	*Builder
-	times  [][]uint64 // by entry
-	values [][]int64  // by entry; empty unless of absences
+	times   [][]uint64 // by entry
+	values  [][]int64  // by entry; empty unless of absences
+	frames  int        // that had room: different ones of each process
+	lacking []bool     // by entry; nil: none lacks frames
 }
 
 // entryRef is an entry of a part, with the samples [from, to) of it; stackRef is a stack.
@@ -113,7 +121,8 @@ func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (
 func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (b *build, wanted [][]entryRef) {
 	b = &build{opts: &builders[0].opts, resolver: r, names: make(map[string]bool)}
 	for _, of := range builders {
-		b.parts = append(b.parts, part{of, byEntry(of, of.sampleTimes), byEntry(of, of.sampleValues)})
+		of.lackingFrames = 0
+		b.parts = append(b.parts, part{Builder: of, times: byEntry(of, of.sampleTimes), values: byEntry(of, of.sampleValues)})
 	}
 	wanted = b.wanted(b.entriesByProcess())
 	b.start, b.end = b.widen(wanted, startUnixNano, endUnixNano)
@@ -122,13 +131,16 @@ func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64
 
 // fill makes profiles of entries, which are those of a process together.
 func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
+	b.release() // what was made before has been handed over, or is made anew
 	out := pprofile.NewProfiles()
 	b.tables = newTables(out.Dictionary())
 	b.sets = make(map[*labels.Set]setAttributes)
 	b.kernel = make(map[uint64]int32)
+	b.standIn = 0
 	for _, entries := range groups {
 		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
 	}
+	b.decided = true
 	stats := b.stats
 	b.stats = BuildStats{}
 	return out, stats
@@ -241,6 +253,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 		for _, entry := range entries[n:][:expected] {
 			b.addEntry(p, entry)
 		}
+		b.weigh()
 		n += expected
 	}
 	b.stats.Entries += p.Samples().Len()
@@ -251,7 +264,8 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 const maxExpected = 4 << 10
 
 // expect tells the resolver the user addresses of the stacks of the first entries, and returns how many entries these are.
-// Addresses that were resolved before are left out, and callers that a stack has in common with the one before.
+// Addresses that were resolved before are left out, callers that a stack has in common with the one before, and the
+// stacks of entries that are full.
 func (b *build) expect(entries []entryRef) (n int) {
 	b.expected = b.expected[:0]
 	epoch, last := b.epochOf(entries[0]), ""
@@ -260,7 +274,7 @@ func (b *build) expect(entries []entryRef) (n int) {
 		if b.epochOf(entries[n]) != epoch {
 			break
 		}
-		if _, ok := b.stackOf[stackRef{entries[n].part, k.stack, epoch}]; ok {
+		if _, ok := b.stackOf[stackRef{entries[n].part, k.stack, epoch}]; ok || b.full(entries[n]) {
 			continue
 		}
 		encoded := b.parts[entries[n].part].stacks.stacks[k.stack]
@@ -308,7 +322,11 @@ func (b *build) setType(p pprofile.Profile) {
 // other entries may share: what differs between keys need not show.
 func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	k, times := b.key(entry), b.times(entry)
-	stack := b.stack(stackRef{entry.part, k.stack, b.epochOf(entry)})
+	built := b.stack(stackRef{entry.part, k.stack, b.epochOf(entry)}, b.full(entry))
+	stack := built.index
+	if built.lacking {
+		b.lack(entry, len(times))
+	}
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
 	b.count(k, set, uint64(len(times)))
@@ -346,14 +364,16 @@ func (b *build) count(k *key, set setAttributes, samples uint64) {
 }
 
 // stack resolves a stack of the process at hand. The callers that it has in common
-// with the one before, mostly all but a few, need not be looked up again.
-func (b *build) stack(id stackRef) int32 {
-	if i, ok := b.stackOf[id]; ok {
-		return i
+// with the one before, mostly all but a few, need not be looked up again. Where its entry is full, frames that are not
+// known are left out.
+func (b *build) stack(id stackRef, full bool) builtStack {
+	if s, ok := b.stackOf[id]; ok {
+		return s
 	}
-	if id.epoch != b.epoch {
+	if id.epoch != b.epoch || full != b.crowded {
 		b.resolved, b.locations, b.epoch = "", b.locations[:0], id.epoch
 	}
+	b.crowded, b.admitted = full, 0
 	encoded := b.parts[id.part].stacks.stacks[id.stack]
 	frames := decodeStack(encoded)
 	b.locations = b.locations[:frames.skip(decodeStack(b.resolved))]
@@ -364,9 +384,11 @@ func (b *build) stack(id stackRef) int32 {
 	if len(b.locations) == 0 {
 		b.locations = append(b.locations, b.tables.location(0, Frame{}))
 	}
-	i := b.tables.stack(b.locations)
-	b.stackOf[id] = i
-	return i
+	b.parts[id.part].frames += b.admitted
+	lacking := full && b.standIn != 0 && slices.Contains(b.locations, b.standIn)
+	s := builtStack{b.tables.stack(b.locations), lacking}
+	b.stackOf[id] = s
+	return s
 }
 
 func (b *build) frame(f decodedFrame) int32 {
@@ -379,10 +401,14 @@ func (b *build) frame(f decodedFrame) int32 {
 	return known(b, b.user, userAddress{b.epoch, f.addr}, f)
 }
 
-// known returns the location of a frame, which is asked for if locations do not have its key.
+// known returns the location of a frame, which is asked for if locations do not have its key. Frames of the kernel are
+// no more than its code has.
 func known[K comparable](b *build, locations map[K]int32, key K, f decodedFrame) int32 {
 	i, ok := locations[key]
 	if !ok {
+		if f.kind != Kernel && !b.admit() {
+			return b.tooMany()
+		}
 		i = b.tables.location(f.addr, b.resolver.Frame(b.process, b.epoch, f.kind, f.addr))
 		locations[key] = i
 	}
@@ -394,6 +420,9 @@ func (b *build) runtimeFrame(f decodedFrame) int32 {
 	key := [2]uint64{f.addr, f.object}
 	i, ok := b.runtime[key]
 	if !ok {
+		if !b.admit() {
+			return b.tooMany()
+		}
 		i = b.tables.location(0, b.resolver.RuntimeFrame(b.process, record.RuntimeWord(f.addr), f.object))
 		b.runtime[key] = i
 	}

@@ -47,6 +47,7 @@ const keptBytes = 2 << 20
 type Builder struct {
 	opts    Options
 	bytes   int            // growth since Reset
+	fresh   int            // of it, stacks
 	index   map[key]uint32 // to entries
 	entries []key
 	// One element for each sample, in order of arrival: its entry, its time.
@@ -56,6 +57,7 @@ type Builder struct {
 	sampleValues  []int64 // of absences only
 	stacks        stackTable
 	overflown     [stackOverflow + 1]int
+	lackingFrames int // samples
 }
 
 // NewBuilder returns an empty Builder.
@@ -74,6 +76,7 @@ func (b *Builder) Add(s *Sample) (news bool) {
 		var added int
 		stack, added = b.stacks.add()
 		b.bytes += added
+		b.fresh += added
 		known = true
 	}
 	k := key{
@@ -163,7 +166,7 @@ func (b *Builder) Reset() {
 	if b.stacks.bytes > keptBytes {
 		b.stacks.forget()
 	}
-	b.bytes = 0
+	b.bytes, b.fresh, b.lackingFrames = 0, 0, 0
 	clear(b.index)
 	clear(b.entries) // let go of the label sets
 	b.entries = b.entries[:0]

@@ -14,6 +14,12 @@
 // lose their stack, thread and CPU as well: what is left is the process, the thread's
 // state, and whether there were labels. No sample is lost.
 //
+// When what is made of a Builder has as many different frames as Options.MaxFrames says, those of
+// its further stacks that are not known have one location in their place, whose function is
+// <too many frames>. Nobody is asked what they are: who makes up return addresses has millions of
+// them, of which each takes memory and time that the encoded stack does not. Frames of the kernel
+// are no more than its code has. Other Builders keep theirs.
+//
 // # Output
 //
 // One ResourceProfiles and one Profile for each process: sample type

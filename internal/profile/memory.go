@@ -1,11 +1,21 @@
 package profile
 
 const (
-	// outputShare times what was added is what Build makes of it at most, as a rule: each
-	// sample once more with its attributes, and the tables by which equal ones are found.
+	// outputShare times what entries and samples take is what Build makes of them at most: each once more with its
+	// attributes, and the tables by which equal ones are found.
 	outputShare = 3
 	// locationBytes is what a stack has of a frame there.
 	locationBytes = 4
+)
+
+// Estimated memory of what a dictionary has once, with its place in the table by which equal ones are found.
+const (
+	tableStringBytes    = 64 // and its text
+	tableAttributeBytes = 160
+	tableFunctionBytes  = 80
+	tableMappingBytes   = 320
+	tableLocationBytes  = 224
+	tableLineBytes      = 48
 )
 
 // Held estimates the memory that the Builder has, with what it keeps over a Reset.
@@ -13,7 +23,21 @@ func (b *Builder) Held() int {
 	return entryBytes*cap(b.entries) + 4*cap(b.sampleEntries) + 8*cap(b.sampleTimes) + valueBytes*cap(b.sampleValues) + b.stacks.bytes
 }
 
-// OutputBytes estimates the memory of what Build makes, and needs for that.
+// OutputBytes estimates the memory of what Build makes of entries, samples and stacks, and needs for that. The stacks are
+// told apart by their ids there, and their encoding is not copied. What they and the labels refer to is told by Requests.
 func (b *Builder) OutputBytes() int {
-	return outputShare*(b.bytes+b.stacks.bytes) + locationBytes*b.stacks.frames
+	return outputShare*(b.bytes-b.fresh) + b.stacks.bytes + locationBytes*b.stacks.frames
+}
+
+// weigh tells what the tables have grown to.
+func (b *build) weigh() { b.tell(b.tables.bytes) }
+
+// release tells that nobody has the tables any more.
+func (b *build) release() { b.tell(0) }
+
+func (b *build) tell(bytes int) {
+	if b.hold != nil && bytes != b.held {
+		b.hold(bytes - b.held)
+		b.held = bytes
+	}
 }

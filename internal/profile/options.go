@@ -13,7 +13,10 @@ type Options struct {
 	CPUAttribute    bool          // cpu.logical_number; part of the aggregation key
 	// MaxEntries of a Builder whose label sets are told apart; see the package
 	// documentation. 0: no bound.
-	MaxEntries   int
+	MaxEntries int
+	// MaxFrames of a Builder that have locations of their own, counted once for each process and epoch; see the
+	// package documentation. 0: no bound.
+	MaxFrames    int
 	ScopeName    string
 	ScopeVersion string
 }

@@ -51,5 +51,6 @@ func (b *Builder) emptyStack() uint32 {
 	}
 	id, added := b.stacks.add()
 	b.bytes += added
+	b.fresh += added
 	return id
 }

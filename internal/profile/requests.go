@@ -16,9 +16,16 @@ import (
 // a user's processes are called or publish does not move the others' samples. A process
 // comes in several pieces if it must, and so does an entry that has many samples. A single entry
 // that leaves its samples too little room is left out; they are counted in a piece without profiles.
-func Requests(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int) iter.Seq2[pprofile.Profiles, BuildStats] {
+//
+// What the tables of a piece take beside [Builder.OutputBytes] is known when they are filled: hold is told then how many
+// bytes more, or less, there are. nil: nobody is told.
+func Requests(
+	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, hold func(bytes int),
+) iter.Seq2[pprofile.Profiles, BuildStats] {
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
 		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+		b.hold = hold
+		defer b.release()
 		b.request(wanted, maxBytes, yield)
 	}
 }

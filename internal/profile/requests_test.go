@@ -13,7 +13,7 @@ import (
 // pieces are the requests of Builders, as many bytes long as they are when they are sent.
 func pieces(t *testing.T, maxBytes int, r Resolver, builders ...*Builder) (samples [][]flatSample, stats []BuildStats) {
 	t.Helper()
-	for p, s := range Requests(builders, r, 1000, 2000, maxBytes) {
+	for p, s := range Requests(builders, r, 1000, 2000, maxBytes, nil) {
 		flat := []flatSample{}
 		if s.Samples > 0 {
 			flat = flatten(t, p)
@@ -127,7 +127,7 @@ func TestRequestsOfOneEntry(t *testing.T) {
 	whole := flatten(t, p)[0]
 	values := map[uint64]int64{}
 	requests := 0
-	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10) {
+	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10, nil) {
 		requests++
 		require.Zero(t, stats.TooLarge)
 		require.LessOrEqual(t, requestBytes(p), 8<<10)
@@ -196,7 +196,7 @@ func TestRequestBytes(t *testing.T) {
 // Who takes no more requests gets none.
 func TestRequestsStop(t *testing.T) {
 	n := 0
-	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, 1000, 2000, 8<<10) {
+	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, 1000, 2000, 8<<10, nil) {
 		n++
 		break
 	}

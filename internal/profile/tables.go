@@ -29,6 +29,7 @@ type tables struct {
 	links      map[labels.Link]linkRef
 	scratch    []byte
 	lines      []line // of the location at hand
+	bytes      int    // estimate of what was added, but for links and stacks
 }
 
 // attribute is a key and a scalar value. Of text and number, kind selects one; a
@@ -122,6 +123,7 @@ func (t *tables) string(s string) int32 {
 		i = int32(t.dict.StringTable().Len())
 		t.dict.StringTable().Append(valid)
 		t.strings[valid] = i
+		t.bytes += tableStringBytes + len(valid)
 	}
 	t.strings[s] = i
 	return i
@@ -134,6 +136,7 @@ func (t *tables) attribute(a attribute) int32 {
 	}
 	i := int32(t.dict.AttributeTable().Len())
 	t.attributes[a] = i
+	t.bytes += tableAttributeBytes
 	kv := t.dict.AttributeTable().AppendEmpty()
 	kv.SetKeyStrindex(t.string(a.key))
 	switch a.kind {
@@ -158,6 +161,7 @@ func (t *tables) function(name, file string, startLine int64) int32 {
 	}
 	i := int32(t.dict.FunctionTable().Len())
 	t.functions[f] = i
+	t.bytes += tableFunctionBytes
 	entry := t.dict.FunctionTable().AppendEmpty()
 	entry.SetNameStrindex(f.name)
 	entry.SetFilenameStrindex(f.file)
@@ -173,6 +177,7 @@ func (t *tables) mapping(m Mapping) int32 {
 	}
 	i := int32(t.dict.MappingTable().Len())
 	t.mappings[m] = i
+	t.bytes += tableMappingBytes
 	entry := t.dict.MappingTable().AppendEmpty()
 	entry.SetMemoryStart(m.Start)
 	entry.SetMemoryLimit(m.Limit)
@@ -221,6 +226,7 @@ func (t *tables) location(addr uint64, f Frame) int32 {
 	}
 	i := int32(t.dict.LocationTable().Len())
 	t.locations[l] = i
+	t.bytes += tableLocationBytes + tableLineBytes*len(t.lines)
 	entry := t.dict.LocationTable().AppendEmpty()
 	entry.SetAddress(l.addr)
 	entry.SetMappingIndex(l.mapping)

@@ -80,7 +80,7 @@ func validateConfig(c *Config) error {
 		c.Labels.validatePrefix(),
 		c.Labels.validateIDKeys(),
 		c.Labels.validateRules(),
-		c.Metrics.validate(),
+		c.Metrics.validate(c.Labels.Enabled),
 	}
 	if off := c.OffCPU.Get(); off != nil {
 		errs = append(errs,

@@ -45,6 +45,8 @@ func TestConfigValid(t *testing.T) {
 	highest.MaxMemoryBytes, highest.MaxBpfMapBytes, highest.MaxBackgroundCPU = 1<<36, 1<<33, 64
 	highest.MaxUserLabelSets, highest.MaxRequestBytes = 1<<17, 1<<30
 
+	unlabelled := defaultConfig()
+	unlabelled.Labels.Enabled = false
 	withOffCPU, withMinimum := defaultConfig(), defaultConfig()
 	withOffCPU.OffCPU = offCPU(0.01, time.Millisecond)
 	withMinimum.OffCPU = offCPU(0.01, 2*time.Millisecond)
@@ -79,6 +81,7 @@ func TestConfigValid(t *testing.T) {
 				Include: []TargetSelector{{Executable: "/bin/**", UID: &uid}}, Exclude: []TargetSelector{{PID: 7}}, LabelledOnly: true,
 			},
 			Labels: Labels{
+				Enabled:     true,
 				TraceIDKeys: []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
 				SpanIDKeys:  []IDKey{{Key: "span", Format: IDHex}},
 				Rules: []LabelRule{
@@ -107,6 +110,7 @@ func TestConfigValid(t *testing.T) {
 		},
 		"custom_labels/lowest":        lowest,
 		"custom_labels/highest":       highest,
+		"custom_labels/unlabelled":    unlabelled,
 		"custom_labels/off_cpu":       withOffCPU,
 		"custom_labels/off_cpu_empty": withOffCPU,
 		"custom_labels/off_cpu_alone": withMinimum,
@@ -159,6 +163,7 @@ func TestConfigInvalid(t *testing.T) {
 			"metrics::interval must be between 1s and 10m0s, not 999ms",
 			`metrics::label_keys: a key must be valid UTF-8 of 1 to 256 bytes, not ""`,
 		},
+		"metrics_unread": {"metrics::label_keys must be empty with labels::enabled: false"},
 		"metrics_high": {
 			"metrics::interval must be between 1s and 10m0s, not 11m0s",
 			"metrics::label_keys must have at most 16 keys, not 18",

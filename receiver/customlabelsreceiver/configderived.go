@@ -15,6 +15,8 @@ const (
 	minPendingBatches = 4
 	maxPendingBatches = 64
 	maxPartBytes      = 1 << 30
+	bytesPerFrame     = 4 << 10 // of it for each frame of a user in a batch
+	maxUserFrames     = 1 << 20
 )
 
 // What follows from max_bpf_map_bytes; the ring buffer of samples also goes by their rate, in
@@ -48,6 +50,7 @@ const (
 func (c *Config) derive(o *pipeline.Options) {
 	o.Symbols.MaxBytes = min(c.MaxMemoryBytes/symbolShare, maxPartBytes)
 	o.Batches.MaxBytes = min(c.MaxMemoryBytes/batchShare, maxPartBytes)
+	o.Batches.MaxUserFrames = min(c.MaxMemoryBytes/bytesPerFrame, maxUserFrames)
 	o.Batches.MaxPending = min(max(c.MaxMemoryBytes/pendingBatchBytes, minPendingBatches), maxPendingBatches)
 
 	o.OffCPU.RingBytes = min(max(powerOfTwo(c.MaxBpfMapBytes/offCPURingShare), minOffCPURingBytes), maxOffCPURingBytes)

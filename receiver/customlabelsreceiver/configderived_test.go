@@ -14,14 +14,14 @@ type derived struct {
 	symbols, batch, pending int
 	offCPURing, unwind      int
 	budgets                 labels.Budgets
-	entries, series         int
+	entries, series, frames int
 	expiry                  time.Duration
 }
 
 func derivedOf(o *pipeline.Options) derived {
 	return derived{
 		o.Symbols.MaxBytes, o.Batches.MaxBytes, o.Batches.MaxPending, o.OffCPU.RingBytes, o.Unwind.MaxBytes,
-		o.Labels.Budgets, o.Batches.MaxUserEntries, o.Metrics.MaxUserSeries, o.Metrics.Expiry,
+		o.Labels.Budgets, o.Batches.MaxUserEntries, o.Metrics.MaxUserSeries, o.Batches.MaxUserFrames, o.Metrics.Expiry,
 	}
 }
 
@@ -29,7 +29,7 @@ func TestDerived(t *testing.T) {
 	defaults := derived{
 		symbols: 32 << 20, batch: 32 << 20, pending: 4, offCPURing: 4 << 20, unwind: 64 << 20,
 		budgets: labels.Budgets{Users: 64, Keys: 1024, Values: 16384, Sets: 8192, Bytes: 4 << 20},
-		entries: 65536, series: 2048, expiry: 5 * time.Minute,
+		entries: 65536, series: 2048, frames: 65536, expiry: 5 * time.Minute,
 	}
 	d := pipeline.Defaults()
 	require.Equal(t, derivedOf(&d), defaults, "the pipeline alone has the same")
@@ -40,15 +40,19 @@ func TestDerived(t *testing.T) {
 		"defaults": {func(*Config) {}, func(*derived) {}},
 		"least memory": {
 			func(c *Config) { c.MaxMemoryBytes = 64 << 20 },
-			func(d *derived) { d.symbols, d.batch, d.budgets.Users = 8<<20, 8<<20, 16 },
+			func(d *derived) { d.symbols, d.batch, d.budgets.Users, d.frames = 8<<20, 8<<20, 16, 16384 },
 		},
 		"more memory": {
 			func(c *Config) { c.MaxMemoryBytes = 1 << 30 },
-			func(d *derived) { d.symbols, d.batch, d.pending, d.budgets.Users = 128<<20, 128<<20, 16, 256 },
+			func(d *derived) {
+				d.symbols, d.batch, d.pending, d.budgets.Users, d.frames = 128<<20, 128<<20, 16, 256, 262144
+			},
 		},
 		"most memory": {
 			func(c *Config) { c.MaxMemoryBytes = 64 << 30 },
-			func(d *derived) { d.symbols, d.batch, d.pending, d.budgets.Users = 1<<30, 1<<30, 64, 4096 },
+			func(d *derived) {
+				d.symbols, d.batch, d.pending, d.budgets.Users, d.frames = 1<<30, 1<<30, 64, 4096, 1<<20
+			},
 		},
 		"least BPF memory": {
 			func(c *Config) { c.MaxBpfMapBytes = 16 << 20 },
@@ -79,7 +83,7 @@ func TestDerived(t *testing.T) {
 		"much for a user of little memory": {
 			func(c *Config) { c.MaxUserLabelSets, c.MaxMemoryBytes = 131072, 64<<20 },
 			func(d *derived) {
-				d.symbols, d.batch = 8<<20, 8<<20
+				d.symbols, d.batch, d.frames = 8<<20, 8<<20, 16384
 				d.budgets = labels.Budgets{Users: 1, Keys: 16384, Values: 262144, Sets: 131072, Bytes: 64 << 20}
 				d.entries, d.series = 1<<20, 32768
 			},

@@ -15,10 +15,13 @@ const (
 	maxMetricLabelKeyBytes = 256
 )
 
-func (c *Metrics) validate() error {
+func (c *Metrics) validate(labels bool) error {
 	errs := []error{
 		within("metrics::interval", c.Interval, minMetricInterval, maxMetricInterval),
 		atMost("metrics::label_keys", len(c.LabelKeys), maxMetricLabelKeys, "keys"),
+	}
+	if len(c.LabelKeys) > 0 && !labels {
+		errs = append(errs, errors.New("metrics::label_keys must be empty with labels::enabled: false: no labels are read, so none would be in the metrics"))
 	}
 	seen := map[string]bool{}
 	for _, key := range c.LabelKeys {

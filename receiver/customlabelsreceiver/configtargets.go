@@ -4,9 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
+
+// Unmarshal implements confmap.Unmarshaler. It refuses a field that is there without a value, such as one of an
+// environment variable that is not set: it would be as none, and so match all processes. User 0 is a value.
+func (s *TargetSelector) Unmarshal(conf *confmap.Conf) error {
+	for key, value := range conf.ToStringMap() {
+		if value == nil || value == "" || key != "uid" && reflect.ValueOf(value).IsZero() {
+			return fmt.Errorf("%s must have a value, without which it would match all processes, or not be there", key)
+		}
+	}
+	return conf.Unmarshal(s)
+}
 
 func (c *Targets) selection() targets.Selection {
 	list := func(selectors []TargetSelector) (out []targets.Selector) {

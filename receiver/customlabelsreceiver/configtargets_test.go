@@ -1,6 +1,7 @@
 package customlabelsreceiver
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -35,6 +36,47 @@ func TestTargets(t *testing.T) {
 	require.True(t, selection.ByPID())
 	require.Zero(t, createDefaultConfig().(*Config).options().Targets, "all")
 }
+
+// A field without a value, such as one of a variable that is not set, does not make a selector that matches more.
+func TestTargetsWithoutValue(t *testing.T) {
+	for _, key := range []string{"include", "exclude"} {
+		for field, values := range map[string][]any{
+			"executable": {nil, ""}, "cgroup": {nil, ""}, "container_id": {nil, ""}, "cgroup_id": {nil, "", 0}, "pid": {nil, "", 0}, "uid": {nil, ""},
+		} {
+			for _, value := range values {
+				selectors := []any{map[string]any{"pid": 1}, map[string]any{"uid": 0, field: value}}
+				_, err := targetsOf(t, map[string]any{key: selectors})
+				require.ErrorContains(t, err, field+" must have a value", "%v", value)
+				require.ErrorContains(t, err, key+"[1]", "it is told which one")
+			}
+		}
+	}
+	settings := confmap.ResolverSettings{URIs: []string{"yaml:targets: {include: [{uid: 0, executable: \"${env:NOT_SET}\"}]}"}}
+	for _, scheme := range []string{"yaml", "env"} {
+		settings.ProviderFactories = append(settings.ProviderFactories,
+			confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return textProvider{scheme} }))
+	}
+	conf, err := confmap.NewResolver(settings)
+	require.NoError(t, err)
+	resolved, err := conf.Resolve(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, resolved.Unmarshal(createDefaultConfig()), "executable must have a value")
+}
+
+// textProvider is what the collector's providers do: text after the scheme, and variables of which none is set.
+type textProvider struct{ scheme string }
+
+func (p textProvider) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
+	text := strings.TrimPrefix(uri, p.scheme+":")
+	if p.scheme == "env" {
+		text = ""
+	}
+	return confmap.NewRetrievedFromYAML([]byte(text))
+}
+
+func (p textProvider) Scheme() string { return p.scheme }
+
+func (textProvider) Shutdown(context.Context) error { return nil }
 
 func TestTargetsInvalid(t *testing.T) {
 	many := make([]any, 65)

@@ -37,7 +37,6 @@ func TestOptionsEverything(t *testing.T) {
 		},
 		LabelledOnly: true,
 	}
-	want.Labels.Skip = true
 	want.Labels.Prefix = ""
 	want.Labels.Promotion = labels.Promotion{
 		TraceID: []labels.IDKey{{Key: "trace"}, {Key: "root-span-id", Decimal: true}}, SpanID: []labels.IDKey{{Key: "span"}},
@@ -59,6 +58,9 @@ func TestOptionsEverything(t *testing.T) {
 	want.Batches.MaxRequestBytes, want.Batches.PerUser = 16<<20, true
 	want.Limits = pipeline.LimitOptions{MemoryBytes: 128 << 20, BPFMapBytes: 64 << 20, BackgroundCPU: 0.25}
 	require.Equal(t, want, cfg.options())
+	unlabelled, err := load(t, "custom_labels/unlabelled")
+	require.NoError(t, err)
+	require.True(t, unlabelled.options().Labels.Skip)
 	require.Equal(t, 16<<20, want.Symbols.MaxBytes, "what is derived follows the keys")
 	require.Equal(t, 20*time.Minute, want.Metrics.Expiry)
 }

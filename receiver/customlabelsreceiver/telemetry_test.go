@@ -72,7 +72,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.Users = []uint32{1000, 1001}
 		cpu.UserDropped[pipeline.UserDropShare][0] = 5
 		cpu.UserDropped[pipeline.UserDropPendingFull][pipeline.OtherUsers] = 2
-		s.LostLabels[1], s.LostStacks[1] = 11, 7
+		s.LostLabels[1], s.LostStacks[1], s.LostFrames[1] = 11, 7, 13
 		s.LabelReads[record.ABIV1][record.OutcomePresent] = 21
 		s.UserStacks[record.OutcomeTruncated] = 5
 		s.Anomalies[labels.AnomalyTruncatedValue] = 2
@@ -114,6 +114,7 @@ func TestTelemetryAccounting(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsUserEntryOverflow(t, tt, []metricdata.DataPoint[int64]{
 		withAttribute(point(11, ra, "lost=labels"), attribute.Int64("user.id", 1001)),
 		withAttribute(point(7, ra, "lost=stacks"), attribute.Int64("user.id", 1001)),
+		withAttribute(point(13, ra, "lost=frames"), attribute.Int64("user.id", 1001)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(90, ra, cpu), point(1, rb, cpu)}, opt)

@@ -39,6 +39,7 @@ func (t *telemetry) observeUsers(o metric.Observer, s *pipeline.Snapshot) {
 	overflow := b.ReceiverCustomLabelsUserEntryOverflow
 	t.observeByUser(o, s.Users, overflow, &s.LostLabels, attribute.String("lost", "labels"))
 	t.observeByUser(o, s.Users, overflow, &s.LostStacks, attribute.String("lost", "stacks"))
+	t.observeByUser(o, s.Users, overflow, &s.LostFrames, attribute.String("lost", "frames"))
 }
 
 // ruleAttributes are those of each rule's matches.

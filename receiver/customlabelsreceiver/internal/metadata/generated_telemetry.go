@@ -927,7 +927,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUserEntryOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_user_entry_overflow",
-		metric.WithDescription("Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows. [Development]"),
+		metric.WithDescription("Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows, or as many frames as max_memory_bytes does. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

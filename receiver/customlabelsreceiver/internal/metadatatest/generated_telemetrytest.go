@@ -588,7 +588,7 @@ func AssertEqualReceiverCustomLabelsUserDroppedSamples(t *testing.T, tt *compone
 func AssertEqualReceiverCustomLabelsUserEntryOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_user_entry_overflow",
-		Description: "Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows. [Development]",
+		Description: "Samples of a user that lack something because the batch had as many entries of this user as max_user_label_sets allows, or as many frames as max_memory_bytes does. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

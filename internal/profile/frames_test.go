@@ -1,0 +1,160 @@
+package profile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// asked counts what a Resolver is asked for.
+type asked struct {
+	quietResolver
+	frames, runtime, expected map[uint64]int // by process
+}
+
+func newAsked() *asked {
+	return &asked{frames: map[uint64]int{}, runtime: map[uint64]int{}, expected: map[uint64]int{}}
+}
+
+func (a *asked) Expect(process uint64, epoch uint32, addrs []uint64) {
+	a.expected[process] += len(addrs)
+}
+
+func (a *asked) Frame(process uint64, epoch uint32, kind FrameKind, addr uint64) Frame {
+	a.frames[process]++
+	return a.quietResolver.Frame(process, epoch, kind, addr)
+}
+
+func (a *asked) RuntimeFrame(process uint64, _ record.RuntimeWord, _ uint64) Frame {
+	a.runtime[process]++
+	return Frame{Lines: []Line{{Function: "method"}}}
+}
+
+// flood adds samples of a process whose stacks have no address twice.
+func flood(b *Builder, process uint64, samples, depth int) {
+	addr := uint64(0x7f0000000000)
+	s := Sample{Process: process, TimeUnixNano: 1500, UserFrames: make([]uint64, depth), UserStack: record.OutcomePresent}
+	for range samples {
+		for i := range s.UserFrames {
+			addr += 16
+			s.UserFrames[i] = addr
+		}
+		b.Add(&s)
+	}
+}
+
+func framesNamed(p pprofile.Profiles, name string) (n int) {
+	d := p.Dictionary()
+	for _, s := range d.StackTable().All() {
+		for _, i := range s.LocationIndices().All() {
+			if i != 0 && locationName(d, i) == name {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Who makes up addresses has as many as the bound, and then one that stands for all others. Nobody asks for what those
+// stand for, and another user has all of his frames, also in the same process.
+func TestFramesBounded(t *testing.T) {
+	const samples, depth, bound = 2000, 1000, 16 << 10
+	opts := Options{Period: 1, MaxFrames: bound}
+	many, quiet := NewBuilder(opts), NewBuilder(opts)
+	flood(many, 1, samples, depth)
+	for _, process := range []uint64{1, 2} {
+		s := Sample{Process: process, TimeUnixNano: 1500, UserFrames: []uint64{0x10, 0x21}, UserStack: record.OutcomePresent}
+		quiet.Add(&s)
+	}
+	r := newAsked()
+	p, stats, grown, told := built(t, r, many, quiet)
+	require.LessOrEqual(t, grown, told)
+	require.EqualValues(t, samples+2, stats.Samples)
+	require.LessOrEqual(t, r.frames[1], bound+depth+2)
+	require.Equal(t, 2, r.frames[2])
+	require.LessOrEqual(t, r.expected[1], bound+maxExpected+depth+2)
+	require.LessOrEqual(t, p.Dictionary().LocationTable().Len(), bound+depth+5)
+	require.Equal(t, samples-many.LackingFrames(), (bound+depth-1)/depth, "whole stacks")
+	require.Zero(t, quiet.LackingFrames())
+	require.Positive(t, framesNamed(p, tooManyFrames))
+	flat := flatten(t, p)
+	require.Equal(t, "function_1 function_2", flat[len(flat)-1].stack)
+	require.Equal(t, "function_1 function_2", flat[len(flat)-2].stack)
+
+	many.Reset()
+	require.Zero(t, many.LackingFrames())
+}
+
+// A stack that is known when there is no room for further frames is whole, and so is what it has in common with others.
+// Another user's stack has all of its frames, also those that another's in the same process lacks.
+func TestFramesKnown(t *testing.T) {
+	opts := everything()
+	opts.MaxFrames = 3
+	b, other := NewBuilder(opts), NewBuilder(opts)
+	for i, user := range [][]uint64{{0x10, 0x21, 0x31}, {0x40, 0x51, 0x31}, {0x10, 0x21, 0x31}, {0x21, 0x31}, {0x60, 0x51, 0x31}, {0x60, 0x51, 0x31}} {
+		s := sample()
+		s.KernelFrames, s.UserFrames, s.TID = []uint64{0xff00 + uint64(i)}, user, uint32(1+i)
+		if i < 5 {
+			b.Add(&s)
+		} else {
+			other.Add(&s)
+		}
+	}
+	p, _ := Build([]*Builder{b, other}, &resolver{}, 1000, 2000)
+	var stacks []string
+	for _, s := range flatten(t, p) {
+		stacks = append(stacks, s.stack)
+	}
+	require.Equal(t, []string{
+		"kff00 u10 u20 u30", "kff01 " + tooManyFrames + " " + tooManyFrames + " u30", "kff02 u10 u20 u30",
+		"kff03 " + tooManyFrames + " u30", "kff04 " + tooManyFrames + " " + tooManyFrames + " u30", "kff05 u60 u50 u30",
+	}, stacks)
+	require.Equal(t, 3, b.LackingFrames())
+	require.Zero(t, other.LackingFrames())
+}
+
+// Frames of language runtimes count, too.
+func TestRuntimeFramesBounded(t *testing.T) {
+	b := NewBuilder(Options{Period: 1, MaxFrames: 10})
+	for i := range uint64(100) {
+		s := Sample{TimeUnixNano: 1500, UserFrames: []uint64{uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2)), 64 * i}}
+		b.Add(&s)
+	}
+	r := newAsked()
+	p, _ := b.Build(r, 1000, 2000)
+	flatten(t, p)
+	require.Equal(t, 10, r.runtime[0])
+	require.Equal(t, 90, b.LackingFrames())
+}
+
+// Each of several requests has the frames that there was room for when all was one: they have no more together.
+func TestFramesOfPieces(t *testing.T) {
+	const samples, depth, bound = 400, 50, 2000
+	opts := everything()
+	opts.MaxFrames = bound
+	b := NewBuilder(opts)
+	flood(b, 1, samples, depth)
+	r := newAsked()
+	pieces, held, total, whole := 0, 0, 0, 0
+	for p, stats := range Requests([]*Builder{b}, r, 1000, 2000, 32<<10, func(bytes int) { held += bytes }) {
+		require.Zero(t, stats.TooLarge)
+		require.Positive(t, held)
+		pieces++
+		for _, s := range flatten(t, p) {
+			total += len(s.times)
+			if !strings.Contains(s.stack, tooManyFrames) {
+				whole += len(s.times)
+			}
+		}
+	}
+	require.Zero(t, held)
+	require.Greater(t, pieces, 2)
+	require.Equal(t, samples-bound/depth, b.LackingFrames())
+	require.Equal(t, samples, total)
+	require.Equal(t, bound/depth, whole)
+	require.LessOrEqual(t, r.frames[1], 5*bound, "when all is one, and in pieces of pieces")
+}
