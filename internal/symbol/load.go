@@ -8,6 +8,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const (
@@ -39,6 +40,7 @@ type loader struct {
 	packed   *room        // of .gnu_debugdata
 	tables   *room        // of symbols
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
+	summed   int64        // bytes of debug files whose checksum was computed
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 	pace     func() error // of the reading of one file, see elffile.File.Pace; may be nil
 }
@@ -116,9 +118,12 @@ func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 // it returns functions of which there are none.
 func (l *loader) loadDebug() (*functions, error) {
 	fs := &functions{table: &Table{}}
-	debug, contents, err := l.of.debug.inContainer(l.src)
-	if err != nil {
+	debug, contents, err := l.of.debug.inContainer(l)
+	if errors.Is(err, procfs.ErrNoProcess) {
 		return nil, openError{err}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if debug == nil {
 		return fs, nil
@@ -172,7 +177,11 @@ func (l *loader) symbols(fs *functions, f *elffile.File, add func(elffile.Functi
 // debug calls add with the symbols that were taken out of a file.
 func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function) bool) error {
 	if id := newDebugID(f); id != nil {
-		if debug, contents := id.onHost(l.src); debug != nil {
+		debug, contents, err := id.onHost(l)
+		if err != nil {
+			return err
+		}
+		if debug != nil {
 			defer contents.Close()
 			debug.Pace(l.step)
 			return debug.StaticFunctions(add)
