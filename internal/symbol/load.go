@@ -1,9 +1,11 @@
 package symbol
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"io"
+	"math"
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -37,6 +39,7 @@ func (f *functions) less(than *functions) bool {
 type loader struct {
 	src      Source
 	maxBytes int          // of symbols, before their names are compressed
+	maxKept  int          // bytes of them, once they are; 0: any
 	packed   *room        // of .gnu_debugdata
 	tables   *room        // of symbols
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
@@ -156,7 +159,9 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if l.abandoned() {
 		return nil, errClosed
 	}
-	fs.table.compact = compactEntries(fs.table, &all)
+	whole := false
+	fs.table.compact, whole = compactUpTo(fs.table, &all, cmp.Or(l.maxKept, math.MaxInt))
+	fs.table.truncated = fs.table.truncated || !whole
 	return fs, err
 }
 
