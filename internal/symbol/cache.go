@@ -166,9 +166,9 @@ func (opts *CacheOptions) idleSince() time.Time { return opts.Now().Add(-opts.Id
 // first, and says what they were written in. When the file is not known yet, it is
 // opened and read. Until CloseFiles is called, lookups together wait at most
 // CacheOptions.Wait for what is read, whatever the number of files, half of it for files of
-// one user and a quarter for one file, and then give up. A file that never answers is not
-// opened again until it does. A name for which there is no time left to demangle it (maxNaming)
-// stays mangled until the next batch.
+// one user and a quarter for one file (for the lines of a Go program half of that for one user),
+// and then give up. A file that never answers is not opened again until it does. A name for
+// which there is no time left to demangle it (maxNaming) stays mangled until the next batch.
 //
 // A Go program's own table stays in the file. The files that were read for it last, maxOpenGo of
 // them, stay open until CloseFiles is called.
@@ -396,8 +396,8 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	if keeps {
 		known = e.before.known // it stays as it was
 		last := &e.before.lines
-		e.lines.byAddress, e.lines.bytes = last.byAddress, last.bytes
-		last.byAddress, last.bytes = nil, 0 // what is still being read for it enters a map of its own
+		e.lines.lineSet = last.lineSet
+		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
 	}
 	e.known, e.before = known, nil
 	if known == nil || keeps || errors.Is(err, errNoRoom) {
