@@ -24,6 +24,12 @@ import (
 // mapShare of the memory for symbols is for perf maps.
 const mapShare = 4
 
+// What was not used for namesIdle, and not in several batches, gives way first.
+const (
+	namesIdle     = 5 * time.Minute
+	idleIntervals = 2
+)
+
 // frameTypes are the values of profile.frame.type.
 var frameTypes = [...]string{
 	symbol.Native: frameNative, symbol.Go: frameGo,
@@ -56,6 +62,7 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 	options := func(bytes int) symbol.CacheOptions {
 		return symbol.CacheOptions{
 			MaxBytes: bytes,
+			Idle:     max(namesIdle, idleIntervals*o.ReportInterval),
 			Busy:     func(uid uint32) bool { return names.busy(uid) || scarce() },
 			Work:     names.spend,
 			Pace:     func() func() error { return budget.FilePace(threadTime) },

@@ -13,9 +13,10 @@ import (
 
 // CacheOptions bound a Cache. Zero values stand for the defaults.
 type CacheOptions struct {
-	MaxBytes      int           // of all files' functions
-	MaxTableBytes int           // of the symbols of one file
+	MaxBytes      int           // of all files' functions; half of it for one file
+	MaxTableBytes int           // of the symbols of one file, before their names are compressed
 	Wait          time.Duration // for files to be read, of all lookups of a batch together
+	Idle          time.Duration // after which what was not used gives way first, whoever it was read for
 	Now           func() time.Time
 	// Busy reports whether nothing is to be read for a user for now, Work runs what reads or
 	// demangles for one. Both may be nil.
@@ -33,6 +34,7 @@ const (
 	defaultMaxBytes      = 64 << 20
 	defaultMaxTableBytes = 32 << 20
 	defaultWait          = 2 * time.Second
+	defaultIdle          = 5 * time.Minute
 	// retryAfter is when a file is tried again that could not be read.
 	retryAfter = time.Minute
 	// maxRefusals owners are remembered for whom a file could not be read.
@@ -56,11 +58,10 @@ type Cache[K comparable] struct {
 	tables *room // of symbols, while they are read
 
 	mu    sync.Mutex
-	order *list.List // of *cached[K], the most recently used first
+	held  // *cached[K], and what is open of Go programs
 	byKey map[cacheKey[K]]*list.Element
 	open  []*goLines // that are not being read now, the most recently used last
 	batch uint64
-	bytes int // with what is open of Go programs
 
 	reading reading
 	naming  naming
@@ -76,6 +77,7 @@ type cacheKey[K comparable] struct {
 
 // cached is what is known of a file, or a file that is being read.
 type cached[K comparable] struct {
+	holding
 	key      cacheKey[K]
 	deadline time.Time     // until when callers wait
 	done     chan struct{} // closed when the rest is set
@@ -87,7 +89,6 @@ type cached[K comparable] struct {
 	// for it: who no longer maps it, says so only, or has used up his room takes its functions from
 	// no other owner. Guarded by Cache.mu.
 	refusals map[refused]refusal
-	bytes    int     // counted for it; guarded by Cache.mu
 	lines    goLines // if known.isGo
 }
 
@@ -121,7 +122,7 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	opts.setDefaults()
 	c := &Cache[K]{
 		opts: opts, packed: newRoom(packedLimits()), tables: newRoom(tableLimits()),
-		order: list.New(), byKey: map[cacheKey[K]]*list.Element{}, batch: 1,
+		held: newHeld(), byKey: map[cacheKey[K]]*list.Element{}, batch: 1,
 	}
 	c.reading = newReading(&c.opts)
 	c.naming = naming{opts: &c.opts, spentOf: map[uint32]time.Duration{}}
@@ -139,10 +140,13 @@ func (opts *CacheOptions) setDefaults() {
 	if opts.MaxTableBytes == 0 {
 		opts.MaxTableBytes = defaultMaxTableBytes
 	}
-	// A table must not take more than all may: the one used last is always kept.
+	// More than all may take is not read, since at most a share of that is kept of one file.
 	opts.MaxTableBytes = min(opts.MaxTableBytes, opts.MaxBytes)
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
+	}
+	if opts.Idle == 0 {
+		opts.Idle = defaultIdle
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -155,13 +159,16 @@ func (opts *CacheOptions) setDefaults() {
 	}
 }
 
+// idleSince is since when what is idle was not used.
+func (opts *CacheOptions) idleSince() time.Time { return opts.Now().Add(-opts.Idle) }
+
 // Lookup appends the functions that hold a virtual address of a file, the innermost
 // first, and says what they were written in. When the file is not known yet, it is
 // opened and read. Until CloseFiles is called, lookups together wait at most
 // CacheOptions.Wait for what is read, whatever the number of files, half of it for files of
-// one user and a quarter for one file, and then give up. A file that never answers is not
-// opened again until it does. A name for which there is no time left to demangle it (maxNaming)
-// stays mangled until the next batch.
+// one user and a quarter for one file (for the lines of a Go program half of that for one user),
+// and then give up. A file that never answers is not opened again until it does. A name for
+// which there is no time left to demangle it (maxNaming) stays mangled until the next batch.
 //
 // A Go program's own table stays in the file. The files that were read for it last, maxOpenGo of
 // them, stay open until CloseFiles is called.
@@ -281,7 +288,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	if element != nil {
 		last = element.Value.(*cached[K])
 		if !last.mayRetry(file.Owner(), now) {
-			c.order.MoveToFront(element)
+			c.use(element, now)
 			return last, nil
 		}
 	}
@@ -289,13 +296,16 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	if one == nil {
 		c.stats.Refused++
 		if last != nil && last.known != nil {
-			c.order.MoveToFront(element)
+			c.use(element, now)
 			return last, nil
 		}
 		return nil, errBusy
 	}
 	c.stats.Loads++
-	e := &cached[K]{key: key, deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one}
+	e := &cached[K]{
+		holding: holding{uid: file.Owner().UID, used: now}, key: key,
+		deadline: now.Add(c.fileWait()), done: make(chan struct{}), loading: one,
+	}
 	if last != nil {
 		c.drop(element)
 		e.refusals = last.refusals
@@ -305,7 +315,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	}
 	e.bytes = e.size()
 	c.byKey[key] = c.order.PushFront(e)
-	c.bytes += e.bytes
+	c.add(e.uid, e.bytes)
 	go c.load(e, file, of)
 	return e, nil
 }
@@ -363,7 +373,10 @@ func (c *Cache[K]) begin(file Source) (one *read) {
 
 // load fills an entry.
 func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
-	l := loader{src: file, maxBytes: c.opts.MaxTableBytes, packed: c.packed, tables: c.tables, of: of, closed: c.reading.closed}
+	l := loader{
+		src: file, maxBytes: c.opts.MaxTableBytes, maxKept: c.opts.MaxBytes / userShare,
+		packed: c.packed, tables: c.tables, of: of, closed: c.reading.closed,
+	}
 	var known *functions
 	var err error
 	c.opts.work(e.loading, func() {
@@ -383,8 +396,8 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	if keeps {
 		known = e.before.known // it stays as it was
 		last := &e.before.lines
-		e.lines.byAddress, e.lines.bytes = last.byAddress, last.bytes
-		last.byAddress, last.bytes = nil, 0 // what is still being read for it enters a map of its own
+		e.lines.lineSet = last.lineSet
+		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
 	}
 	e.known, e.before = known, nil
 	if known == nil || keeps || errors.Is(err, errNoRoom) {
@@ -421,26 +434,28 @@ func (c *Cache[K]) grow(e *cached[K], n int) {
 	}
 	if now := element.Value.(*cached[K]); now == e || now.before == e {
 		now.bytes += n
-		c.bytes += n
+		c.add(now.uid, n)
 	}
 }
 
-// shrink drops the files that were not used for the longest time, if there is too much.
+// beingRead implements holder.
+func (e *cached[K]) beingRead() bool { return e.loading != nil || e.lines.reading != nil }
+
+// trim implements holder.
+func (e *cached[K]) trim() int {
+	if e.known == nil {
+		return 0
+	}
+	return e.known.table.forget()
+}
+
+// shrink drops files, if there is too much.
 func (c *Cache[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
 
-func (c *Cache[K]) shrinkTo(bytes int) {
-	for element := c.order.Back(); c.bytes > bytes && element != nil && element != c.order.Front(); {
-		next := element.Prev()
-		// What is being read may never answer: if it was forgotten, it would be read again.
-		if e := element.Value.(*cached[K]); e.loading == nil && e.lines.reading == nil {
-			c.drop(element)
-		}
-		element = next
-	}
-}
+func (c *Cache[K]) shrinkTo(bytes int) { c.held.shrinkTo(bytes, c.opts.idleSince(), c.drop) }
 
 func (c *Cache[K]) drop(element *list.Element) {
 	e := c.order.Remove(element).(*cached[K])
 	delete(c.byKey, e.key)
-	c.bytes -= e.bytes
+	c.add(e.uid, -e.bytes)
 }

@@ -37,7 +37,20 @@ type nameBlock struct {
 // compactEntries tidies entries up and copies them; the memory is given back when the owner, which
 // holds the result, can't be reached any more.
 func compactEntries[T any](owner *T, e *entries) compact {
+	c, _ := compactUpTo(owner, e, math.MaxInt)
+	return c
+}
+
+// compactUpTo is compactEntries of as many functions as take at most maxBytes, those with the lowest addresses;
+// whole says whether these are all.
+func compactUpTo[T any](owner *T, e *entries, maxBytes int) (c compact, whole bool) {
 	nameBytes := e.tidy()
+	base, reach := uint64(0), uint64(0)
+	if n := len(e.list); n > 0 {
+		base = e.list[0].start
+		reach = e.list[n-1].start - base
+	}
+	far, all := reach > math.MaxUint32, len(e.list)
 	var names []byte
 	if scratch := offheap.Map(max(nameBytes, 1)); scratch != nil {
 		defer offheap.Unmap(scratch)
@@ -52,14 +65,14 @@ func compactEntries[T any](owner *T, e *entries) compact {
 			text = append(append(text, e.nameOf(i)...), 0)
 		}
 		packed = s2.Encode(packed[:cap(packed)], text)
+		if compactBytes(i, len(blocks), len(names)+len(packed), far) > maxBytes {
+			last := len(blocks) - 1
+			e.list, blocks = e.list[:blocks[last].first], blocks[:last]
+			break
+		}
 		names = append(names, packed...)
 	}
-	base, reach := uint64(0), uint64(0)
-	if n := len(e.list); n > 0 {
-		base = e.list[0].start
-		reach = e.list[n-1].start - base
-	}
-	c := allocateCompact(owner, len(e.list), len(blocks), len(names), reach > math.MaxUint32)
+	c = allocateCompact(owner, len(e.list), len(blocks), len(names), far)
 	c.base = base
 	for i := range e.list {
 		c.sizes[i] = e.list[i].size
@@ -71,17 +84,22 @@ func compactEntries[T any](owner *T, e *entries) compact {
 	}
 	copy(c.blocks, blocks)
 	copy(c.names, names)
-	return c
+	return c, len(e.list) == all
 }
 
-// allocateCompact makes room for n functions, and for blocks of names.
-func allocateCompact[T any](owner *T, n, blocks, nameBytes int, far bool) (c compact) {
+// compactBytes returns what n functions and blocks of names take.
+func compactBytes(n, blocks, nameBytes int, far bool) int {
 	startBytes := 4
 	if far {
 		startBytes = 8
 	}
+	return (startBytes+4)*n + nameBlockBytes*blocks + nameBytes
+}
+
+// allocateCompact makes room for n functions, and for blocks of names.
+func allocateCompact[T any](owner *T, n, blocks, nameBytes int, far bool) (c compact) {
 	var b []byte
-	if total := (startBytes+4)*n + nameBlockBytes*blocks + nameBytes; total >= outsideBytes {
+	if total := compactBytes(n, blocks, nameBytes, far); total >= outsideBytes {
 		if b = offheap.Map(total); b != nil {
 			runtime.AddCleanup(owner, offheap.Unmap, b)
 		}

@@ -3,6 +3,7 @@ package symbol
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -104,4 +105,38 @@ func FuzzCompact(f *testing.F) {
 			require.Equal(t, string(name), string(c.nameOf(i)))
 		}
 	})
+}
+
+// Of functions that take too much, those with the lowest addresses are kept.
+func TestCompactUpTo(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{})
+	for _, gap := range []uint64{16, 1 << 24} { // the latter with starts that lie far apart
+		fill := func() (all entries) {
+			for i := range uint64(1000) {
+				name := make([]byte, 20)
+				_, _ = random.Read(name)
+				require.True(t, all.add(i*gap, 8, bytes.ReplaceAll(name, []byte{0}, []byte{1}), 1<<30))
+			}
+			return all
+		}
+		all := fill()
+		c := &Table{}
+		c.compact = compactEntries(c, &all)
+		most := c.compact.bytes()
+		for limit := range most + 2 {
+			if limit%500 != 0 && limit < most-1 {
+				continue
+			}
+			all := fill()
+			c, whole := &Table{}, false
+			c.compact, whole = compactUpTo(c, &all, limit)
+			require.LessOrEqual(t, c.compact.bytes(), limit)
+			require.Equal(t, c.Len() == 1000, whole)
+			require.Greater(t, (c.Len()+maxBlockFunctions)*most, 1000*(limit-most/100), "no more is left out than has to be")
+			for i := range c.Len() {
+				require.Equal(t, uint64(i)*gap, c.start(i))
+				require.Len(t, c.nameOf(i), 20)
+			}
+		}
+	}
 }

@@ -19,8 +19,11 @@ const (
 	minBuildIDBytes = 2
 	// maxLinkBytes bounds .gnu_debuglink: a file name and a checksum.
 	maxLinkBytes = 4 << 10
-	// maxChecksumBytes is the largest debug file whose checksum is computed.
+	// maxChecksumBytes is the largest debug file whose checksum is computed, and what all take together that are
+	// tried for a file.
 	maxChecksumBytes = 256 << 20
+	// checksumStep is how much is read of one before it is asked whether to go on.
+	checksumStep = 64 << 10
 )
 
 // debugID tells the debug file of a file from others: it must have the file's build id; for a
@@ -52,9 +55,14 @@ func newDebugID(f *elffile.File) *debugID {
 //
 // DIR is the file's directory and LINK what .gnu_debuglink names. DIR itself is not looked
 // into: a container can say that the file is in a directory of the host that it can write to.
-func (d *debugID) onHost(src Source) (*elffile.File, Contents) {
-	debug, contents, _ := d.find(src, HostRoot, d.installed(src.Path()))
-	return debug, contents
+//
+// The error says that reading has to end. That the process has gone makes no difference there.
+func (d *debugID) onHost(l *loader) (*elffile.File, Contents, error) {
+	debug, contents, err := d.find(l, HostRoot, d.installed(l.src.Path()))
+	if errors.Is(err, procfs.ErrNoProcess) {
+		err = nil
+	}
+	return debug, contents, err
 }
 
 // inContainer looks for the debug file as the process sees it. In addition to the paths of
@@ -62,15 +70,15 @@ func (d *debugID) onHost(src Source) (*elffile.File, Contents) {
 //
 //	DIR/LINK, DIR/.debug/LINK
 //
-// The error says that the process has gone.
-func (d *debugID) inContainer(src Source) (*elffile.File, Contents, error) {
-	file := src.Path()
+// The error says that the process has gone, or that reading has to end.
+func (d *debugID) inContainer(l *loader) (*elffile.File, Contents, error) {
+	file := l.src.Path()
 	paths := d.installed(file)
 	if d.linked && path.IsAbs(file) {
 		dir := path.Dir(path.Clean(file))
 		paths = append(paths, path.Join(dir, d.link), path.Join(dir, ".debug", d.link))
 	}
-	return d.find(src, TargetRoot, paths)
+	return d.find(l, TargetRoot, paths)
 }
 
 // installed returns where a debug file of a package is.
@@ -85,30 +93,39 @@ func (d *debugID) installed(file string) (paths []string) {
 }
 
 // find returns the first of some files that is the debug file; nil if none is.
-func (d *debugID) find(src Source, root Root, paths []string) (*elffile.File, Contents, error) {
+func (d *debugID) find(l *loader, root Root, paths []string) (*elffile.File, Contents, error) {
 	for _, p := range paths {
-		debug, contents, err := openDebug(src, root, p)
+		debug, contents, err := openDebug(l.src, root, p)
 		if errors.Is(err, procfs.ErrNoProcess) {
 			return nil, nil, err
 		}
 		if err != nil {
 			continue
 		}
-		if d.matches(debug, contents) {
+		matches, err := d.matches(l, debug, contents)
+		if matches {
 			if stripped, err := debug.Stripped(); err == nil && !stripped {
 				return debug, contents, nil
 			}
 		}
 		contents.Close()
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	return nil, nil, nil
 }
 
-func (d *debugID) matches(debug *elffile.File, contents Contents) bool {
+// matches reports whether a file is the debug file. The error says that reading has to end.
+func (d *debugID) matches(l *loader, debug *elffile.File, contents Contents) (bool, error) {
 	if d.build != "" {
-		return sameBuildID(debug, d.build)
+		return sameBuildID(debug, d.build), nil
 	}
-	return hasChecksum(contents, debug.Size(), d.sum)
+	if debug.Size() > maxChecksumBytes-l.summed {
+		return false, nil
+	}
+	l.summed += debug.Size()
+	return hasChecksum(contents, debug.Size(), d.sum, l.step)
 }
 
 func openDebug(src Source, root Root, p string) (*elffile.File, Contents, error) {
@@ -156,12 +173,21 @@ func parseDebugLink(b []byte) (name string, sum uint32, ok bool) {
 	return string(b[:n]), binary.LittleEndian.Uint32(b[at:]), true
 }
 
-// hasChecksum reports whether a file has a CRC-32, and may be read to find out.
-func hasChecksum(r io.ReaderAt, size int64, sum uint32) bool {
-	if size > maxChecksumBytes {
-		return false
-	}
+// hasChecksum reports whether a file has a CRC-32. The error is that of step, which is called as the file is
+// read.
+func hasChecksum(r io.ReaderAt, size int64, sum uint32, step func() error) (bool, error) {
 	h := crc32.NewIEEE()
-	n, err := io.Copy(h, io.NewSectionReader(r, 0, size))
-	return err == nil && n == size && h.Sum32() == sum
+	from := io.NewSectionReader(r, 0, size)
+	buffer := make([]byte, min(size, checksumStep))
+	for left := size; left > 0; left -= int64(len(buffer)) {
+		if err := step(); err != nil {
+			return false, err
+		}
+		buffer = buffer[:min(left, checksumStep)]
+		if _, err := io.ReadFull(from, buffer); err != nil {
+			return false, nil //nolint:nilerr // what cannot be read is not the file
+		}
+		h.Write(buffer)
+	}
+	return h.Sum32() == sum, nil
 }

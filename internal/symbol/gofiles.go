@@ -45,7 +45,7 @@ func (c *Cache[K]) keepOpen(l *goLines) *toClose {
 		return nil
 	}
 	n := f.reader.Bytes()
-	c.bytes += n - f.bytes
+	c.add(f.owner.UID, n-f.bytes)
 	f.bytes = n
 	if c.open = append(c.open, l); len(c.open) <= maxOpenGo {
 		return nil
@@ -67,7 +67,7 @@ func (c *Cache[K]) takeFile(l *goLines) *goFile {
 	f := l.file
 	l.file = nil
 	f.reader.Close()
-	c.bytes -= f.bytes
+	c.add(f.owner.UID, -f.bytes)
 	return f
 }
 

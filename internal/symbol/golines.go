@@ -9,33 +9,17 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
 )
 
-const (
-	// maxGoLineBytes bounds the functions of one program that are kept by address.
-	maxGoLineBytes = 4 << 20
-	// goLineBytes is what an address takes besides the strings of its functions.
-	goLineBytes = 96
-	frameBytes  = 64
-)
-
 // goLines is what was read of a Go program's table. Guarded by Cache.mu, but for what
 // belongs to the goroutine that reads.
 type goLines struct {
-	byAddress map[uint64]goLine
-	bytes     int
+	lineSet
+	turns lineTurns
 	// reading is closed when the goroutine that reads has ended; nil if none does.
 	reading chan struct{}
-	spent   time.Duration // on reading, in a batch
-	batch   uint64        // that one
 
 	// Of the goroutine that reads, if one does.
 	file      *goFile // nil if it is not open
 	demangler demangler
-}
-
-// goLine is what is at an address.
-type goLine struct {
-	frames   []Frame
-	language Language
 }
 
 const (
@@ -83,28 +67,13 @@ func (c *Cache[K]) mayExpect(key K, vaddrs []uint64) bool {
 }
 
 // makeRoom drops functions of a Go program that were read before where there is no room for what is not known of
-// addresses: else keep would drop that before it is asked for.
+// addresses: else keep would drop that before it is asked for. Half of the room is as much as is made: a user who
+// asks for more drops his own.
 func (c *Cache[K]) makeRoom(e *cached[K], vaddrs []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.lines.bytes+expectedBytes*len(e.unknown(vaddrs)) > maxGoLineBytes {
-		c.dropLines(e)
-	}
-}
-
-// dropLines forgets the functions of a Go program. Cache.mu is held.
-func (c *Cache[K]) dropLines(e *cached[K]) {
-	c.grow(e, -e.lines.bytes)
-	e.lines.byAddress, e.lines.bytes = map[uint64]goLine{}, 0
-}
-
-// bytes returns the memory that a line takes, roughly.
-func (l *goLine) bytes() int {
-	n := goLineBytes
-	for _, f := range l.frames {
-		n += frameBytes + len(f.Name) + len(f.File)
-	}
-	return n
+	expected := min(expectedBytes*len(e.unknown(vaddrs)), maxGoLineBytes/userShare)
+	c.grow(e, -e.lines.makeRoom(expected))
 }
 
 // goFrames returns the functions at an address of a Go program.
@@ -139,36 +108,38 @@ const (
 )
 
 // readGo reads what is not known yet of addresses of a Go program, in a goroutine of its own, as a file may
-// never answer. Until CloseFiles is called, at most a quarter of CacheOptions.Wait is spent on one file.
+// never answer. Until CloseFiles is called, at most a quarter of CacheOptions.Wait is spent on one file, and half
+// of that for one user.
 func (c *Cache[K]) readGo(e *cached[K], file Source, vaddrs []uint64) became {
-	l := &e.lines
+	l, owner := &e.lines, file.Owner()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.batch != c.batch && l.reading == nil { // else it never answers, or is late
-		l.batch, l.spent = c.batch, 0
+	if l.reading == nil { // else it never answers, or is late
+		l.turns.begin(c.batch)
 	}
 	for {
 		unknown := e.unknown(vaddrs)
 		if len(unknown) == 0 {
 			return readAll
 		}
-		if l.spent >= c.fileWait() {
+		left := c.reading.left(owner.UID, l.turns.left(owner, c.fileWait()))
+		if left <= 0 {
 			return readLate
 		}
+		began := c.opts.Now()
+		until := began.Add(left)
 		mine := l.reading == nil
-		if mine && !c.beginLines(e, file, unknown) {
+		if mine && !c.beginLines(e, file, unknown, until) {
 			return readRefused
 		}
-		done, left := l.reading, c.fileWait()-l.spent
+		done := l.reading
 		c.mu.Unlock()
-		began := c.opts.Now()
-		answered := c.wait(done, began.Add(left), file.Owner().UID)
+		answered := c.wait(done, until, owner.UID)
 		c.mu.Lock()
 		if mine || !answered {
-			l.spent += c.opts.Now().Sub(began)
+			l.turns.spend(owner.UID, c.opts.Now().Sub(began))
 		}
 		if !answered {
-			l.spent = c.fileWait()
 			return readUnfinished
 		}
 		if mine {
@@ -188,49 +159,78 @@ func (e *cached[K]) unknown(vaddrs []uint64) (unknown []uint64) {
 }
 
 // beginLines begins to read addresses, if that may be.
-func (c *Cache[K]) beginLines(e *cached[K], file Source, vaddrs []uint64) bool {
+func (c *Cache[K]) beginLines(e *cached[K], file Source, vaddrs []uint64, until time.Time) bool {
 	one := c.begin(file)
 	if one == nil {
 		return false
 	}
 	c.resume(&e.lines)
 	e.lines.reading = make(chan struct{})
-	go c.readLines(e, file, vaddrs, one)
+	go c.readLines(e, file, vaddrs, until, one)
 	return true
 }
 
 // readLines reads addresses, and enters what it finds.
-func (c *Cache[K]) readLines(e *cached[K], file Source, vaddrs []uint64, one *read) {
-	c.opts.work(one, func() { c.linesAt(e, file, vaddrs) })
+func (c *Cache[K]) readLines(e *cached[K], file Source, vaddrs []uint64, until time.Time, one *read) {
+	c.opts.work(one, func() { c.linesAt(e, file, vaddrs, until) })
 	if left := c.endLines(e, one); left != nil {
 		c.finish(left)
 	}
 }
 
-// linesAt reads addresses and enters each at once: who waits for all of them may not wait long enough.
-func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64) {
+// linesAt reads addresses and enters each at once: who waits for all of them may not wait long enough. What is left
+// then is not read: others may wait for the file.
+func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64, until time.Time) {
 	for _, vaddr := range vaddrs {
-		line, err := e.lines.read(file, e.known.golang, vaddr)
-		if !c.enterLine(e, vaddr, line, err) || c.reading.closed.Load() {
+		line, err := c.lineAt(e, file, vaddr)
+		if isFault(err) || !c.enterLine(e, vaddr, line, err, until) || c.reading.closed.Load() {
 			return
 		}
 	}
 }
 
-// enterLine enters what was found at an address, and reports whether more of the file is to be read.
-func (c *Cache[K]) enterLine(e *cached[K], vaddr uint64, line goLine, err error) bool {
+// lineAt reads one address. With an error, something of it may be known.
+func (c *Cache[K]) lineAt(e *cached[K], file Source, vaddr uint64) (goLine, error) {
+	for {
+		line, err := e.lines.read(file, e.known.golang, vaddr)
+		if !isFault(err) || !c.fault(&e.lines, file.Owner()) {
+			return line, err
+		}
+	}
+}
+
+// isFault reports whether an error is that a file could not be opened or read: what it says is the same for all,
+// that it cannot be read may hold for one owner.
+func isFault(err error) bool {
+	var malformed *elffile.FormatError
+	return err != nil && !errors.As(err, &malformed)
+}
+
+// fault notes that a Go program could not be read, and closes it. It reports whether it was open for another owner
+// than the one who asks: then it may be read through his processes.
+func (c *Cache[K]) fault(l *goLines, by Owner) (others bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Failures++
+	of := by.place()
+	if l.file != nil {
+		of = l.file.owner.place()
+		go c.finish(c.closeLater(c.takeFile(l)))
+	}
+	l.turns.begin(c.batch) // the file may have been late
+	l.turns.fail(of)
+	return of != by.place()
+}
+
+// enterLine enters what was found at an address, and reports whether more is to be read.
+func (c *Cache[K]) enterLine(e *cached[K], vaddr uint64, line goLine, err error, until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.stats.Failures++
 	}
-	var malformed *elffile.FormatError
-	if err != nil && !errors.As(err, &malformed) {
-		e.lines.spent, e.lines.batch = c.fileWait(), c.batch // not at once again
-		return false
-	}
 	c.keep(e, vaddr, line)
-	return true
+	return c.opts.Now().Before(until)
 }
 
 // endLines returns what is to be closed when addresses have been read.
@@ -246,14 +246,10 @@ func (c *Cache[K]) endLines(e *cached[K], one *read) *toClose {
 
 // keep enters what is at an address.
 func (c *Cache[K]) keep(e *cached[K], vaddr uint64, line goLine) {
-	l := &e.lines
-	if l.bytes > maxGoLineBytes || l.byAddress == nil {
-		c.dropLines(e)
-	}
 	n := line.bytes()
-	l.byAddress[vaddr] = line
-	l.bytes += n
-	c.grow(e, n)
+	dropped := e.lines.makeRoom(n)
+	e.lines.add(vaddr, line)
+	c.grow(e, n-dropped)
 	c.shrink()
 }
 
@@ -269,10 +265,11 @@ func (l *goLines) read(file Source, table gopclntab.Table, vaddr uint64) (goLine
 	frames, err := l.file.reader.Frames(l.file.frames[:0], vaddr)
 	defer clear(frames) // their names, which may be long
 	l.file.frames = frames
+	line := goLine{uid: file.Owner().UID}
 	if err != nil && len(frames) == 0 {
-		return goLine{}, err
+		return line, err
 	}
-	line := goLine{frames: make([]Frame, len(frames)), language: Go}
+	line.frames, line.language = make([]Frame, len(frames)), Go
 	for i, f := range frames {
 		line.frames[i] = Frame{Name: f.Function, File: f.File, Line: f.Line, StartLine: f.StartLine}
 		if f.Foreign {

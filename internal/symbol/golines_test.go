@@ -165,7 +165,7 @@ func goFramesStuck(t *testing.T, path string, start uint64) {
 		frames, _ := c.Lookup(nil, "a", s, start+pc)
 		require.Empty(t, frames)
 	}
-	require.Equal(t, wait/waitShare, time.Since(began))
+	require.Equal(t, wait/waitShare/lineWaitShare, time.Since(began))
 	require.EqualValues(t, 1000, c.Stats().TimedOut)
 	c.CloseFiles()
 	began = time.Now()
@@ -173,7 +173,7 @@ func goFramesStuck(t *testing.T, path string, start uint64) {
 	require.Zero(t, time.Since(began), "it is still being read, and not waited for again")
 	close(s.wait)
 	synctest.Wait()
-	require.Len(t, c.open, 1)
+	require.Empty(t, c.open, "it is closed")
 	require.EqualValues(t, 1, c.Stats().Failures)
 	c.Lookup(nil, "a", s, start)
 	require.EqualValues(t, 1, c.Stats().Failures, "it is not read again in this batch")
@@ -244,7 +244,8 @@ func TestExpect(t *testing.T) {
 	require.Zero(t, c.Stats().TimedOut)
 
 	more := maxGoLineBytes - expectedBytes - lines.bytes
-	lines.bytes, c.bytes = lines.bytes+more, c.bytes+more
+	lines.bytes, lines.users[0] = lines.bytes+more, lines.users[0]+more
+	c.grow(c.byKey[cacheKey[string]{file: "a"}].Value.(*cached[string]), more)
 	c.Expect("a", o, []uint64{table.Limit - 1})
 	require.Len(t, lines.byAddress, addresses+1, "there is room for what is expected")
 	c.Expect("a", o, []uint64{table.Limit - 2, table.Limit - 3})
@@ -260,7 +261,7 @@ func TestExpectLate(t *testing.T) {
 	path, table, _ := goProgram(t, "tables-static")
 	synctest.Test(t, func(t *testing.T) {
 		o := &opener{path: path}
-		c := NewCache[string](CacheOptions{Wait: 4 * time.Second})
+		c := NewCache[string](CacheOptions{Wait: 8 * time.Second})
 		c.Lookup(nil, "a", o, 0) // which reads the file, but no line
 		o.delay = 100 * time.Millisecond
 		var vaddrs []uint64

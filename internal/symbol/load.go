@@ -1,13 +1,16 @@
 package symbol
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"io"
+	"math"
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
 const (
@@ -36,9 +39,11 @@ func (f *functions) less(than *functions) bool {
 type loader struct {
 	src      Source
 	maxBytes int          // of symbols, before their names are compressed
+	maxKept  int          // bytes of them, once they are; 0: any
 	packed   *room        // of .gnu_debugdata
 	tables   *room        // of symbols
 	of       *functions   // of the file, if what is read is the debug file that the Owner has for it
+	summed   int64        // bytes of debug files whose checksum was computed
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 	pace     func() error // of the reading of one file, see elffile.File.Pace; may be nil
 }
@@ -116,9 +121,12 @@ func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 // it returns functions of which there are none.
 func (l *loader) loadDebug() (*functions, error) {
 	fs := &functions{table: &Table{}}
-	debug, contents, err := l.of.debug.inContainer(l.src)
-	if err != nil {
+	debug, contents, err := l.of.debug.inContainer(l)
+	if errors.Is(err, procfs.ErrNoProcess) {
 		return nil, openError{err}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if debug == nil {
 		return fs, nil
@@ -151,7 +159,9 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if l.abandoned() {
 		return nil, errClosed
 	}
-	fs.table.compact = compactEntries(fs.table, &all)
+	whole := false
+	fs.table.compact, whole = compactUpTo(fs.table, &all, cmp.Or(l.maxKept, math.MaxInt))
+	fs.table.truncated = fs.table.truncated || !whole
 	return fs, err
 }
 
@@ -172,7 +182,11 @@ func (l *loader) symbols(fs *functions, f *elffile.File, add func(elffile.Functi
 // debug calls add with the symbols that were taken out of a file.
 func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function) bool) error {
 	if id := newDebugID(f); id != nil {
-		if debug, contents := id.onHost(l.src); debug != nil {
+		debug, contents, err := id.onHost(l)
+		if err != nil {
+			return err
+		}
+		if debug != nil {
 			defer contents.Close()
 			debug.Pace(l.step)
 			return debug.StaticFunctions(add)

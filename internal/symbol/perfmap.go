@@ -35,6 +35,7 @@ type MapFile struct {
 // anew now and then.
 type perfMap struct {
 	functions *ranges
+	maxBytes  int  // of these
 	complete  bool // nothing was left out
 	late      bool // there was no room to read on
 
@@ -45,7 +46,11 @@ type perfMap struct {
 	reread     time.Time     // when it was last read from its beginning
 }
 
-func newPerfMap() *perfMap { return &perfMap{functions: &ranges{}, complete: true} }
+func newPerfMap() *perfMap { return newPerfMapOf(maxMapBytes) }
+
+func newPerfMapOf(maxBytes int) *perfMap {
+	return &perfMap{functions: &ranges{}, maxBytes: maxBytes, complete: true}
+}
 
 // update returns the map with what was appended to the file since, as far as there is room for
 // that. The maps themselves do not change. It closes the file.
@@ -55,7 +60,7 @@ func (m *perfMap) update(file MapFile, now time.Time, room *fileRoom) (*perfMap,
 	file.Close() // which may take for ever
 	if len(added.list) > 0 {
 		room.alone(func() {
-			merged, complete := updated.functions.merge(&added, maxMapBytes)
+			merged, complete := updated.functions.merge(&added, m.maxBytes)
 			updated.functions = merged
 			updated.complete = updated.complete && complete
 		})
@@ -72,7 +77,7 @@ func (m *perfMap) readOn(file MapFile, now time.Time, room *fileRoom, added *ent
 		if !m.reread.IsZero() && now.Sub(m.reread) < rereadGap {
 			return m, nil
 		}
-		m = newPerfMap()
+		m = newPerfMapOf(m.maxBytes)
 		m.reread = now
 	}
 	updated := *m
@@ -139,7 +144,7 @@ func (m *perfMap) parse(lines *bufio.Reader, room *fileRoom, added *entries) err
 			continue
 		}
 		start, size, name, ok := parseMapLine(bytes.TrimSuffix(line, []byte("\n")))
-		if ok && !added.add(start, uint64(size), name, 2*maxMapBytes) {
+		if ok && !added.add(start, uint64(size), name, 2*m.maxBytes) {
 			m.complete = false
 			return nil
 		}

@@ -25,9 +25,8 @@ type PerfMaps[K comparable] struct {
 	opts CacheOptions
 
 	mu    sync.Mutex
-	order *list.List // of *mapped[K], the most recently used first
+	held  // *mapped[K]
 	byKey map[K]*list.Element
-	bytes int
 	batch uint64
 	stats CacheStats
 
@@ -37,17 +36,17 @@ type PerfMaps[K comparable] struct {
 
 // mapped is the perf map of a process, or that there is none. Guarded by PerfMaps.mu.
 type mapped[K comparable] struct {
+	holding
 	key     K
-	current *perfMap // never nil; it does not change
-	bytes   int
+	current *perfMap      // never nil; it does not change
 	batch   uint64        // when it was looked at last
 	reading chan struct{} // closed when the goroutine that looks at it has ended; nil if none does
 }
 
-// NewPerfMaps makes an empty cache; MaxTableBytes is not used.
+// NewPerfMaps makes an empty cache. A map has half of MaxBytes, and at most maxMapBytes; MaxTableBytes is not used.
 func NewPerfMaps[K comparable](opts CacheOptions) *PerfMaps[K] {
 	opts.setDefaults()
-	c := &PerfMaps[K]{opts: opts, order: list.New(), byKey: map[K]*list.Element{}, batch: 1, room: newRoom(mapLimits())}
+	c := &PerfMaps[K]{opts: opts, held: newHeld(), byKey: map[K]*list.Element{}, batch: 1, room: newRoom(mapLimits())}
 	c.reading = newReading(&c.opts)
 	return c
 }
@@ -59,7 +58,7 @@ func NewPerfMaps[K comparable](opts CacheOptions) *PerfMaps[K] {
 // quarter for one map.
 func (c *PerfMaps[K]) Lookup(to []Frame, key K, src MapSource, addr uint64, otherwise Language) ([]Frame, Language) {
 	c.mu.Lock()
-	e := c.entry(key)
+	e := c.entry(key, src)
 	if e.batch != c.batch && c.start(e, src) {
 		c.wait(e.reading, src.Owner().UID)
 	}
@@ -90,12 +89,16 @@ func (c *PerfMaps[K]) Stats() CacheStats {
 	return s
 }
 
-func (c *PerfMaps[K]) entry(key K) *mapped[K] {
+func (c *PerfMaps[K]) entry(key K, src MapSource) *mapped[K] {
+	now := c.opts.Now()
 	if element := c.byKey[key]; element != nil {
-		c.order.MoveToFront(element)
+		c.use(element, now)
 		return element.Value.(*mapped[K])
 	}
-	e := &mapped[K]{key: key, current: newPerfMap()}
+	e := &mapped[K]{
+		holding: holding{uid: src.Owner().UID, used: now}, key: key,
+		current: newPerfMapOf(min(maxMapBytes, c.opts.MaxBytes/userShare)),
+	}
 	c.byKey[key] = c.order.PushFront(e)
 	c.count(e, minTableBytes)
 	c.shrink()
@@ -191,20 +194,22 @@ func (c *PerfMaps[K]) read(src MapSource, before *perfMap) (*perfMap, error) {
 func (c *PerfMaps[K]) count(e *mapped[K], n int) {
 	if element := c.byKey[e.key]; element != nil && element.Value == e {
 		e.bytes += n
-		c.bytes += n
+		c.add(e.uid, n)
 	}
 }
 
+// beingRead implements holder.
+func (e *mapped[K]) beingRead() bool { return e.reading != nil }
+
+// trim implements holder.
+func (e *mapped[K]) trim() int { return 0 }
+
 func (c *PerfMaps[K]) shrink() { c.shrinkTo(c.opts.MaxBytes) }
 
-func (c *PerfMaps[K]) shrinkTo(bytes int) {
-	for element := c.order.Back(); c.bytes > bytes && element != nil && element != c.order.Front(); {
-		next := element.Prev()
-		if e := element.Value.(*mapped[K]); e.reading == nil { // else it would be read again, and may never answer
-			c.order.Remove(element)
-			delete(c.byKey, e.key)
-			c.bytes -= e.bytes
-		}
-		element = next
-	}
+func (c *PerfMaps[K]) shrinkTo(bytes int) { c.held.shrinkTo(bytes, c.opts.idleSince(), c.drop) }
+
+func (c *PerfMaps[K]) drop(element *list.Element) {
+	e := c.order.Remove(element).(*mapped[K])
+	delete(c.byKey, e.key)
+	c.add(e.uid, -e.bytes)
 }

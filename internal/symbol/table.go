@@ -54,6 +54,15 @@ func (t *Table) Bytes() int {
 	return t.bytes() + t.memo.bytes
 }
 
+// forget drops the names that are kept ready, and returns how many bytes they took.
+func (t *Table) forget() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.memo.bytes
+	t.memo = memo[int]{}
+	return n
+}
+
 // Truncated reports whether the file has more functions than are kept.
 func (t *Table) Truncated() bool { return t.truncated }
 
