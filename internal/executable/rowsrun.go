@@ -88,12 +88,12 @@ func (f *File) moreWantedThan(g *File) bool {
 
 // builder is a goroutine that builds rows.
 type builder struct {
-	sinceNs atomic.Int64 // of the file that it builds, 0: none
+	sinceNs atomic.Int64         // of the file that it builds, 0: none
 	file    atomic.Pointer[File] // that it builds the rows of
-	uid     atomic.Uint32 // whose process waits for that
-	thread  atomic.Int32  // that it runs on
-	stuck   atomic.Bool   // given up; ends when its file does
-	heldFor uint32        // the user for whom it was given up; guarded by Rows.mu
+	uid     atomic.Uint32        // whose process waits for that
+	thread  atomic.Int32         // that it runs on
+	stuck   atomic.Bool          // given up; ends when its file does
+	heldFor uint32               // the user for whom it was given up; guarded by Rows.mu
 }
 
 func (b *builder) ended() bool { return b.stuck.Load() && b.sinceNs.Load() == 0 }

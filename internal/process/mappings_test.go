@@ -89,7 +89,10 @@ func TestLookTakesLittle(t *testing.T) {
 	f.write(42, "maps", maps.String())
 	var spent int64
 	f.opts.cpuTime = func() int64 { return spent }
-	f.opts.NameFile = func(*os.File) (record.FileKey, error) { spent += int64(maxOpening) / 2; return record.FileKey{}, os.ErrInvalid }
+	f.opts.NameFile = func(*os.File) (record.FileKey, error) {
+		spent += int64(maxOpening) / 2
+		return record.FileKey{}, os.ErrInvalid
+	}
 	f.files = executable.NewCache(executable.Options{FS: f.opts.FS, NameFile: f.opts.NameFile, MaxFiles: 100})
 	f.HandleEvent(exists(image1))
 	read := func() (n int) {
