@@ -22,7 +22,7 @@ type threadDB struct {
 // ThreadDB returns what a C library that an owner's process maps says of itself to debuggers.
 func (f *File) ThreadDB(by Owner) (tlsresolve.ThreadDB, error) {
 	t := &f.threadDB
-	if db, err, known := t.get(); known {
+	if db, known, err := t.get(); known {
 		return db, err
 	}
 	file, size, err := f.OpenBy(by)
@@ -47,14 +47,14 @@ func (f *File) ThreadDB(by Owner) (tlsresolve.ThreadDB, error) {
 	return t.db, t.err
 }
 
-func (t *threadDB) get() (db tlsresolve.ThreadDB, err error, known bool) {
+func (t *threadDB) get() (db tlsresolve.ThreadDB, known bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.db, t.err, t.known
+	return t.db, t.known, t.err
 }
 
 // ThreadDBKnown reports whether ThreadDB has been answered.
 func (f *File) ThreadDBKnown() bool {
-	_, _, known := f.threadDB.get()
+	_, known, _ := f.threadDB.get()
 	return known
 }

@@ -15,7 +15,7 @@ type builtStack struct {
 func (b *build) full(e entryRef) bool {
 	p := &b.parts[e.part]
 	if b.decided {
-		return p.lacking != nil && p.lacking[e.entry]
+		return len(p.lacking) > 0 && p.lacking[e.entry]
 	}
 	return b.opts.MaxFrames > 0 && p.frames >= b.opts.MaxFrames
 }

@@ -128,7 +128,8 @@ func TestCompactUpTo(t *testing.T) {
 				continue
 			}
 			all := fill()
-			c, whole := &Table{}, false
+			c := &Table{}
+			var whole bool
 			c.compact, whole = compactUpTo(c, &all, limit)
 			require.LessOrEqual(t, c.compact.bytes(), limit)
 			require.Equal(t, c.Len() == 1000, whole)

@@ -159,7 +159,7 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if l.abandoned() {
 		return nil, errClosed
 	}
-	whole := false
+	var whole bool
 	fs.table.compact, whole = compactUpTo(fs.table, &all, cmp.Or(l.maxKept, math.MaxInt))
 	fs.table.truncated = fs.table.truncated || !whole
 	return fs, err
