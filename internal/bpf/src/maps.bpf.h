@@ -348,9 +348,9 @@ struct v8_walk {
 
 /* What each sample uses comes first, together: at low rates most of its time goes for what the caches lack. */
 struct scratch {
-	struct user_regs user;	    /* of the task */
-	__u64 regs[NUM_REGS];	    /* that rules may refer to, by DWARF number */
-	struct process_entry entry; /* a copy; nothing is known of a task without user space */
+	struct user_regs user;		/* of the task */
+	__u64 regs[NUM_REGS];		/* that rules may refer to, by DWARF number */
+	struct process_entry entry;	/* a copy; nothing is known of a task without user space */
 	__u16 expected[EXPECTED_RULES]; /* of rules */
 	struct stack_walk walk_state;
 	struct sample_header header CACHE_LINE;

@@ -177,7 +177,8 @@ by_vma:
 /* Makes w->mapping the one that holds pc. Most callers are in the same file as what they call. */
 static __always_inline bool mapping_of(struct stack_walk *w, __u64 pc)
 {
-	return likely(pc >= w->mapping.start && pc < w->mapping.limit) || likely(find_recent(w, pc)) || find_mapping(w, pc);
+	return likely(pc >= w->mapping.start && pc < w->mapping.limit) || likely(find_recent(w, pc)) ||
+	       find_mapping(w, pc);
 }
 
 /* Number n of the words that begin with a page of a table. */

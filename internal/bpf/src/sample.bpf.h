@@ -18,7 +18,8 @@ static __always_inline __u64 wakeup_flags(__u32 bytes)
 {
 	__u64 unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
 
-	return unread < watermark_bytes && unread + ring_bytes(bytes) >= watermark_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return unread < watermark_bytes && unread + ring_bytes(bytes) >= watermark_bytes ? BPF_RB_FORCE_WAKEUP
+											 : BPF_RB_NO_WAKEUP;
 }
 
 /*
@@ -80,8 +81,8 @@ static __always_inline void find_entry(struct scratch *s)
  * are taken from where the kernel has saved them. In scratch and not on the stack,
  * which is nearly full on aarch64 where labels are read.
  */
-static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, __u64 time_ns, void *ctx, bool user,
-					 bool compat)
+static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *task, __u64 time_ns, void *ctx,
+					 bool user, bool compat)
 {
 	struct process_id *id = &s->header.process;
 	bool has_user;
