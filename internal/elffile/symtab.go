@@ -19,7 +19,7 @@ const (
 	maxSymbols = 2 << 20
 
 	// maxTLSSymbols and maxIntSymbols bound the symbols that are kept.
-	maxTLSSymbols = 16 << 10
+	maxTLSSymbols = 4 << 10
 	maxIntSymbols = 64 << 10
 
 	// intBytes is the size of a C int.
@@ -79,10 +79,11 @@ func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
 	if err != nil {
 		return Symbol{}, false, err
 	}
-	if len(k.tls) == maxTLSSymbols {
-		return Symbol{}, false, &FormatError{k.strings.off, "number of thread-local symbols", len(k.tls)}
+	sym, ok, err = f.choose(k.strings, k.tls, name)
+	if err == nil && !ok && k.tlsCut {
+		err = &FormatError{k.strings.off, "number of thread-local symbols above", maxTLSSymbols}
 	}
-	return f.choose(k.strings, k.tls, name)
+	return sym, ok, err
 }
 
 // IntSymbol is TLSSymbol for data of the size of an int.
@@ -102,6 +103,7 @@ func (f *File) IntSymbol(name string) (sym Symbol, ok bool, err error) {
 type kept struct {
 	strings   table
 	tls, ints []rawSymbol
+	tlsCut    bool // there are more than maxTLSSymbols
 }
 
 // keptSymbols reads .symtab at the first call.
@@ -132,7 +134,7 @@ func (k *kept) add(_ uint64, b []byte) bool {
 		// Most symbols fail the first test, so it looks at one byte only.
 		switch elf.ST_TYPE(b[4]) {
 		case elf.STT_TLS:
-			if len(k.tls) < maxTLSSymbols {
+			if k.tlsCut = len(k.tls) == maxTLSSymbols; !k.tlsCut {
 				k.tls = append(k.tls, parseSymbol(b))
 			}
 		case elf.STT_OBJECT:

@@ -86,6 +86,9 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 		seen := f.places.see(place{pid, by, m})
 		mine, err := f.load(by, c.firstOf)
 		if err != nil {
+			if seen {
+				c.weigh(f)
+			}
 			return nil, err // the next process may have more luck
 		}
 		if seen || mine {

@@ -193,6 +193,7 @@ func (f *File) load(by Owner, firstOf func(*File, record.FileKey) *File) (mine b
 		f.uid = st.Uid
 		if kernel != (record.FileKey{}) {
 			if first := firstOf(f, kernel); first != f {
+				mine = false
 				first.once.Do(func() {}) // it is being read, or has been
 				f.facts, f.err = first.facts, first.err
 				return

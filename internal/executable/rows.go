@@ -215,12 +215,13 @@ func (r *Rows) Wake() {
 	}
 }
 
-// settle notes what a builder has made of a file, and returns the processes that waited. It does not count when the
-// builder was given up.
+// settle notes what a builder has made of a file, and returns the processes that waited. When the builder was given up
+// meanwhile, rows count that nobody has asked for since.
 func (r *Rows) settle(f *File, result fileRows, by *builder) (handles []uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if by.stuck.Load() {
+	late := !by.file.CompareAndSwap(f, nil)
+	if late && (result.state != rowsReady || f.rows.state != rowsUnknown) {
 		return nil, false
 	}
 	return r.settled(f, result), true

@@ -463,9 +463,8 @@ func TestFileAnswersThroughAnother(t *testing.T) {
 	f.Of(files[0], Waiter{Handle: pid, UID: hanging})
 	file, _ := f.next(&buildTimes{}, 0)
 	b := &builder{}
-	b.file.Store(file)
-	b.uid.Store(hanging)
 	b.sinceNs.Store(f.clock.Load())
+	asked, _ := f.begin(file, b)
 	f.running = nil // who is told asks later
 	f.clock.Add(int64(stuckAfter) + 1)
 	require.True(t, f.hangs([]*builder{b}))
@@ -476,12 +475,48 @@ func TestFileAnswersThroughAnother(t *testing.T) {
 	files[0].places.see(place{pid: int(pid), owner: Owner{UID: other}, mapping: files[0].places.all()[0].mapping})
 	f.Of(files[0], Waiter{Handle: pid, UID: other})
 	require.Equal(t, []*File{files[0]}, f.wanted)
-	f.build(t.Context(), file, b) // it answers after all: that is too late
+	f.build(t.Context(), file, asked, b) // it answers after all: that is too late
 	require.Empty(t, f.rec.tables)
 	require.Equal(t, rowsWanted, files[0].rows.state)
 	require.True(t, f.Build())
 	require.Equal(t, rowsReady, files[0].rows.state)
 	require.Len(t, f.rec.tables, 1)
+}
+
+// A file that answers late has its rows, if nobody has asked for them meanwhile.
+func TestFileAnswersLate(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	f.running = nil
+	f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: 1})
+	file, _ := f.next(&buildTimes{}, 0)
+	b := &builder{}
+	b.sinceNs.Store(1)
+	asked, _ := f.begin(file, b)
+	_, handles, gaveUp := f.giveUp(b, 1)
+	require.True(t, gaveUp)
+	require.Len(t, handles, 1)
+	f.build(t.Context(), file, asked, b)
+	require.Equal(t, rowsReady, file.rows.state)
+	_, handles, gaveUp = f.giveUp(b, 1) // just before it notes that it has done with the file
+	require.True(t, gaveUp)
+	require.Empty(t, handles)
+	require.Equal(t, rowsReady, file.rows.state)
+}
+
+// A builder that was given up before it had a file still has its next one's rows used.
+func TestBuilderHangsWithoutFile(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	f.running = nil
+	b := &builder{}
+	b.sinceNs.Store(1)
+	_, _, gaveUp := f.giveUp(b, 1)
+	require.True(t, gaveUp)
+	f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: 1})
+	built, _ := f.buildNext(t.Context(), &buildTimes{}, b)
+	require.True(t, built)
+	require.Equal(t, rowsReady, files[0].rows.state)
 }
 
 // Where there is no room for rows that one user wants, there may be for another who maps the same file.

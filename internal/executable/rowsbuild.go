@@ -36,13 +36,12 @@ var errKernelRoom = errors.New("load unwind rows")
 // that asked for its rows.
 var errClosed = errors.New("read file")
 
-// build reads the rows of a file and loads them.
-func (r *Rows) build(ctx context.Context, f *File, by *builder) {
-	result, err := r.load(ctx, f)
+// build reads the rows of a file from the one that was asked for, and loads them.
+func (r *Rows) build(ctx context.Context, f, asked *File, by *builder) {
+	result, err := r.load(ctx, f, asked, by)
 	switch {
 	case err == nil:
 		result.state = rowsReady
-		r.counts.built.Add(1)
 	case errors.Is(err, unwind.ErrNone):
 		result = fileRows{state: rowsNone}
 	case errors.Is(err, errNoRoom), errors.Is(err, errKernelRoom):
@@ -70,6 +69,9 @@ func (r *Rows) build(ctx context.Context, f *File, by *builder) {
 		}
 		return
 	}
+	if err == nil {
+		r.counts.built.Add(1)
+	}
 	if !r.place(f) {
 		r.counts.unplaced.Add(1)
 	}
@@ -82,15 +84,14 @@ func (r *Rows) closedRows() fileRows {
 	return fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
 }
 
-func (r *Rows) load(ctx context.Context, f *File) (result fileRows, err error) {
-	asked := f.rows.asked
-	file, size, err := asked.OpenBy(Owner{UID: f.rows.uid})
+func (r *Rows) load(ctx context.Context, f, asked *File, by *builder) (result fileRows, err error) {
+	file, size, err := asked.OpenBy(Owner{UID: by.uid.Load()})
 	if err != nil {
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, err)
 	}
 	defer file.Close()
 	key := asked.named(file)
-	if result, err = r.read(ctx, file, size, r.poorest(f)); err != nil {
+	if result, err = r.read(ctx, file, size, r.poorest(f, by)); err != nil {
 		return fileRows{}, err
 	}
 	if asked.named(file) != key { // what was read may be of the one before and of the one after

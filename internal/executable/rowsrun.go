@@ -89,7 +89,7 @@ func (f *File) moreWantedThan(g *File) bool {
 // builder is a goroutine that builds rows.
 type builder struct {
 	sinceNs atomic.Int64         // of the file that it builds, 0: none
-	file    atomic.Pointer[File] // that it builds the rows of
+	file    atomic.Pointer[File] // that it builds the rows of, until these are settled; swapped under Rows.mu
 	uid     atomic.Uint32        // whose process waits for that
 	thread  atomic.Int32         // that it runs on
 	stuck   atomic.Bool          // given up; ends when its file does
@@ -167,8 +167,8 @@ func (r *Rows) giveUp(b *builder, since int64) (asked *File, handles []uint64, o
 	b.heldFor = b.uid.Load()
 	b.stuck.Store(true)
 	r.shares.stuck[b.heldFor]++
-	f := b.file.Load()
-	if f == nil {
+	f := b.file.Swap(nil)
+	if f == nil { // it has none, or has settled it
 		return nil, nil, true
 	}
 	asked = f.rows.asked
@@ -180,7 +180,6 @@ func (r *Rows) finished(b *builder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.sinceNs.Store(0)
-	b.file.Store(nil)
 	if b.stuck.Load() {
 		r.unstick(b.heldFor)
 	}
@@ -225,16 +224,23 @@ func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (bu
 	if f == nil {
 		return false, waitNs
 	}
-	by := f.rows.uid
-	b.file.Store(f)
-	b.uid.Store(by)
+	asked, by := r.begin(f, b)
 	began := r.cpuTime()
-	r.build(ctx, f, b)
+	r.build(ctx, f, asked, b)
 	spent := r.cpuTime() - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
 	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
 	return true, 0
+}
+
+// begin gives a builder a file, and returns the one to read it from and whose process wants that.
+func (r *Rows) begin(f *File, b *builder) (asked *File, by uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.file.Store(f)
+	b.uid.Store(f.rows.uid)
+	return f.rows.asked, f.rows.uid
 }
 
 // threadTime is the CPU time of this thread, in ns.

@@ -117,9 +117,12 @@ func (r *Rows) surplus(bytes int, uid uint32) (files []*File) {
 
 // poorest makes the rows of a file those of the user who has least, of those whose processes want them: there may be
 // room for him where there is none for others.
-func (r *Rows) poorest(f *File) uint32 {
+func (r *Rows) poorest(f *File, by *builder) uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if by.file.Load() != f { // it was given up, and another may have the file
+		return by.uid.Load()
+	}
 	if len(f.rows.users) > 1 {
 		held := map[uint32]int{}
 		for other := range r.ready {
