@@ -498,10 +498,6 @@ func TestFileAnswersLate(t *testing.T) {
 	require.Len(t, handles, 1)
 	f.build(t.Context(), file, asked, b)
 	require.Equal(t, rowsReady, file.rows.state)
-	_, handles, gaveUp = f.giveUp(b, 1) // just before it notes that it has done with the file
-	require.True(t, gaveUp)
-	require.Empty(t, handles)
-	require.Equal(t, rowsReady, file.rows.state)
 }
 
 // A builder that was given up before it had a file still has its next one's rows used.
@@ -516,6 +512,11 @@ func TestBuilderHangsWithoutFile(t *testing.T) {
 	f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: 1})
 	built, _ := f.buildNext(t.Context(), &buildTimes{}, b)
 	require.True(t, built)
+	require.Equal(t, rowsReady, files[0].rows.state)
+
+	_, handles, gaveUp := f.giveUp(b, 1) // just before it notes that it has done with the file
+	require.True(t, gaveUp)
+	require.Empty(t, handles)
 	require.Equal(t, rowsReady, files[0].rows.state)
 }
 
