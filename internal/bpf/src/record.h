@@ -199,10 +199,6 @@ struct unwind_header {
 };
 _Static_assert(sizeof(struct unwind_header) == sizeof(struct unwind_rule), "the header has the place of rule 0");
 
-struct unwind_page {
-	__u8 bytes[UNWIND_PAGE_BYTES];
-};
-
 /* Where a process maps code that has a table. */
 struct unwind_mapping {
 	__u64 start;
