@@ -116,6 +116,7 @@ labelprof: ## the companion command, as bin/labelprof
 	CGO_ENABLED=0 $(GO) build -o $(BIN)/labelprof ./cmd/labelprof
 
 .PHONY: release
+release: export GOTOOLCHAIN = local
 release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE) ## all files of a release, in build/release: VERSION=0.1.0
 	@scripts/release.sh "$(VERSION)"
 

@@ -35,6 +35,7 @@ type metering struct {
 	memory       *budget.Memory
 	targetFilter targetFilter
 	interval     time.Duration
+	patience     time.Duration // of the shutdown
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -62,6 +63,7 @@ func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Mem
 		alive:        func(handle uint64) bool { return alive(table, handle) },
 		targetFilter: newTargetFilter(&o.Targets),
 		interval:     o.Metrics.Interval,
+		patience:     o.ShutdownPatience,
 		ctx:          ctx,
 		cancel:       cancel,
 		stop:         make(chan struct{}),
@@ -150,10 +152,12 @@ func (m *metering) start() {
 	})
 }
 
-// finish hands over what the sums are in the end. When ctx ends first, the consumer's
-// context does too.
+// finish hands over what the sums are in the end. When ctx ends first, or after its patience,
+// the consumer's context does too.
 func (m *metering) finish(ctx context.Context) {
-	stop := context.AfterFunc(ctx, m.cancel)
+	patient, lost := context.WithTimeout(ctx, m.patience)
+	defer lost()
+	stop := context.AfterFunc(patient, m.cancel)
 	defer stop()
 	close(m.stop)
 	m.done.Wait()

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
@@ -115,7 +116,7 @@ func TestMeteringAlone(t *testing.T) {
 // What is refused comes with the next metrics; a consumer that blocks is left when the
 // shutdown may take no longer.
 func TestMeteringRefused(t *testing.T) {
-	e, _, m := meteredOutput(false, func(*Options) {})
+	e, _, m := meteredOutput(false, func(o *Options) { o.ShutdownPatience = time.Millisecond })
 	m.refuse = true
 	b := e.newBatch(e.cpu)
 	fill(b, 10, 7, "tenant")
@@ -131,9 +132,7 @@ func TestMeteringRefused(t *testing.T) {
 
 	m.block = true
 	e.start()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	e.finish(ctx)
+	e.finish(t.Context())
 	require.EqualValues(t, 2, e.counts.collections[CollectionRefused].Load())
 }
 

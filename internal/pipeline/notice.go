@@ -53,7 +53,7 @@ func (n *notices) emission(now, before *StreamSnapshot) {
 	hits := now.Hits - before.Hits
 	busy := hits - (now.Filtered[FilterIdle] - before.Filtered[FilterIdle])
 	switch {
-	case now.Emitted+now.Metered > before.Emitted+before.Metered:
+	case now.Emitted > before.Emitted:
 		if n.silent > 0 {
 			n.log.Info("Samples are emitted again.")
 		}
@@ -121,8 +121,10 @@ func whyDropped(r DropReason) string {
 	switch r {
 	case DropRefused:
 		return "the next consumer refused all profiles; the log of the exporters says why"
-	case DropPendingFull, DropNoMemory:
-		return "the next consumer takes longer than samples can wait, and they were dropped: " + r.String()
+	case DropPendingFull:
+		return "the next consumer takes longer than samples can wait, and they were dropped: pending_full"
+	case DropNoMemory:
+		return "max_memory_bytes is reached, and samples were dropped: the metric memory_used says by part what holds it"
 	}
 	return "samples were dropped: " + r.String()
 }

@@ -78,7 +78,7 @@ func TestNoticeSilence(t *testing.T) {
 		why     string
 	}{
 		"busy":             {[]interval{{emitted: 1, filtered: map[FilterReason]int64{FilterTarget: 1000}}}, nil, ""},
-		"metrics alone":    {[]interval{{metered: 1, filtered: map[FilterReason]int64{FilterTarget: 1000}}}, nil, ""},
+		"only in metrics":  {[]interval{{metered: 100, dropped: map[DropReason]int64{DropPendingFull: 100}}}, []string{silence}, "the next consumer takes longer than samples can wait, and they were dropped: pending_full"},
 		"idle":             {[]interval{{idle: 2400}}, nil, ""},
 		"hardly busy":      {[]interval{{idle: 240_000, filtered: map[FilterReason]int64{FilterTarget: 2000}}}, nil, ""},
 		"a few samples":    {[]interval{filtered(noticeBusy - 1)}, nil, ""},
@@ -87,6 +87,7 @@ func TestNoticeSilence(t *testing.T) {
 		"most filtered":    {[]interval{{idle: 5000, filtered: map[FilterReason]int64{FilterTarget: 101}, dropped: map[DropReason]int64{DropRefused: 1}}}, []string{silence}, "the next consumer refused all profiles; the log of the exporters says why"},
 		"largest reason":   {[]interval{{idle: 5000, filtered: map[FilterReason]int64{FilterTarget: 101, FilterUnknownProcess: 100}}}, []string{silence}, "targets select no process that ran"},
 		"too late":         {[]interval{{dropped: map[DropReason]int64{DropPendingFull: 100}}}, []string{silence}, "the next consumer takes longer than samples can wait, and they were dropped: pending_full"},
+		"no memory":        {[]interval{{dropped: map[DropReason]int64{DropNoMemory: 100}}}, []string{silence}, "max_memory_bytes is reached, and samples were dropped: the metric memory_used says by part what holds it"},
 		"dropped":          {[]interval{{dropped: map[DropReason]int64{DropRingFull: 100}}}, []string{silence}, "samples were dropped: ring_full"},
 		"unknown":          {[]interval{{filtered: map[FilterReason]int64{FilterUnknownProcess: 100}}}, []string{silence}, "of the processes that ran it was not known in time whether targets select them: they ended too soon, or cannot be looked at"},
 		"only before":      {[]interval{filtered(500), {emitted: 10}, {idle: 2000}}, []string{silence, again}, ""},

@@ -23,6 +23,8 @@ type Options struct {
 	// NoticeInterval is over how long it is noticed that nothing is emitted, beside what samples
 	// wait for ReportInterval; what is logged says a minute, the default.
 	NoticeInterval time.Duration
+	// ShutdownPatience is how long Shutdown waits for the next consumer of a signal at most.
+	ShutdownPatience time.Duration
 	// Report is told an error of a concern while that is degraded, and nil when it has recovered.
 	// It must not block and is called from any goroutine; nil: nobody is told.
 	Report func(Concern, error)
@@ -225,6 +227,7 @@ func Defaults() Options {
 		SamplesPerSecond: 19,
 		ReportInterval:   5 * time.Second,
 		NoticeInterval:   time.Minute,
+		ShutdownPatience: 10 * time.Second,
 		Ring:             RingOptions{UserShare: 0.5},
 		OffCPU:           OffCPUOptions{Minimum: time.Millisecond, RingBytes: 4 << 20},
 		Labels: LabelOptions{
@@ -254,6 +257,7 @@ func (o *Options) complete() {
 	orDefault(&o.SamplesPerSecond, d.SamplesPerSecond)
 	orDefault(&o.ReportInterval, d.ReportInterval)
 	orDefault(&o.NoticeInterval, d.NoticeInterval)
+	orDefault(&o.ShutdownPatience, d.ShutdownPatience)
 	orDefault(&o.Ring.UserShare, d.Ring.UserShare)
 	orDefault(&o.OffCPU.RingBytes, d.OffCPU.RingBytes)
 	orDefault(&o.Labels.Budgets, d.Labels.Budgets)

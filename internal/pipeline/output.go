@@ -29,6 +29,7 @@ type output struct {
 	pending  [profile.NumKinds]chan *batch // of the streams; nil: not wanted
 	done     sync.WaitGroup
 	interval time.Duration
+	patience time.Duration  // in which the next consumer takes what there is in the end
 	read     chan struct{}  // has one when a batch has been read since endIntervals looked
 	ending   sync.WaitGroup // endIntervals
 }
@@ -43,6 +44,7 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 		ctx:          ctx,
 		cancel:       cancel,
 		interval:     o.ReportInterval,
+		patience:     o.ShutdownPatience,
 		read:         make(chan struct{}, 1),
 	}
 	if !o.Symbols.Skip {
@@ -179,10 +181,12 @@ func (e *output) endIntervals() {
 	}
 }
 
-// finish waits until everything that is pending has been handed over. When ctx
-// ends first, the consumer's context does too.
+// finish waits until everything that is pending has been handed over. When ctx ends first, or
+// after its patience, the consumer's context does too.
 func (e *output) finish(ctx context.Context) {
-	stop := context.AfterFunc(ctx, e.cancel)
+	patient, lost := context.WithTimeout(ctx, e.patience)
+	defer lost()
+	stop := context.AfterFunc(patient, e.cancel)
 	defer stop()
 	for _, pending := range e.pending {
 		if pending != nil {

@@ -17,15 +17,49 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// blocked is a next consumer that does not return until it may.
+// blocked is a next consumer that does not return until it may, or its context ends.
 type blocked struct {
 	consumertest.ProfilesSink
 	may chan struct{}
 }
 
 func (b *blocked) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) error {
-	<-b.may
-	return b.ProfilesSink.ConsumeProfiles(ctx, p)
+	select {
+	case <-b.may:
+		return b.ProfilesSink.ConsumeProfiles(ctx, p)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A shutdown without a deadline of its own ends although a consumer blocks: what that was not given
+// counts as refused, and the consumer of the other signal gets all.
+func TestShutdownPatience(t *testing.T) {
+	for _, wait := range []struct {
+		patience time.Duration
+		in       func(context.Context) (context.Context, context.CancelFunc)
+	}{
+		{time.Millisecond, context.WithCancel},
+		{time.Hour, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Millisecond)
+		}},
+	} {
+		e, _, metrics := meteredOutput(true, func(o *Options) {
+			o.Next.Profiles, o.ShutdownPatience = &blocked{}, wait.patience
+		})
+		for range 2 {
+			b := e.newBatch(e.cpu)
+			fill(b, 10, 5, "tenant")
+			e.enqueue(b)
+		}
+		e.start()
+		ctx, cancel := wait.in(context.Background())
+		e.finish(ctx)
+		cancel()
+		require.EqualValues(t, 10, e.cpu.dropped[DropRefused].Load())
+		require.Zero(t, e.cpu.emitted.Load())
+		require.Equal(t, 10, metrics.samples("tenant"))
+	}
 }
 
 // While the next consumer blocks, processes that have exited leave the table; their samples, which wait,

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"go.opentelemetry.io/collector/confmap"
+
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
@@ -24,6 +26,22 @@ func ruleSources() map[string]record.ABI {
 		"": record.ABINone, "v0": record.ABIV0, "v1": record.ABIV1,
 		"thread_context": record.ABIThreadContext, "go": record.ABIGo,
 	}
+}
+
+// Unmarshal implements confmap.Unmarshaler. It refuses a condition that is there without a value, such as one of an
+// environment variable that is not set: it would be as none, and so match all labels, or those of root.
+func (r *LabelRule) Unmarshal(conf *confmap.Conf) error {
+	for key, value := range conf.ToStringMap() {
+		isCondition := slices.Contains([]string{"key", "source", "executable", "uid"}, key)
+		list, isList := value.([]any)
+		if !isList {
+			list = []any{value}
+		}
+		if isCondition && (len(list) == 0 || slices.Contains(list, nil) || slices.Contains(list, any(""))) {
+			return fmt.Errorf("%s must have a value, without which it would match others, or not be there", key)
+		}
+	}
+	return conf.Unmarshal(r)
 }
 
 // rule checks a rule and translates it.

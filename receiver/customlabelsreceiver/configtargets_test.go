@@ -51,16 +51,23 @@ func TestTargetsWithoutValue(t *testing.T) {
 			}
 		}
 	}
-	settings := confmap.ResolverSettings{URIs: []string{"yaml:targets: {include: [{uid: 0, executable: \"${env:NOT_SET}\"}]}"}}
+	conf := resolved(t, "targets: {include: [{uid: 0, executable: \"${env:NOT_SET}\"}]}")
+	require.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), "executable must have a value")
+}
+
+// resolved is a configuration with its variables, none of which is set, put in as the collector does it.
+func resolved(t *testing.T, text string) *confmap.Conf {
+	t.Helper()
+	settings := confmap.ResolverSettings{URIs: []string{"yaml:" + text}}
 	for _, scheme := range []string{"yaml", "env"} {
 		settings.ProviderFactories = append(settings.ProviderFactories,
 			confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return textProvider{scheme} }))
 	}
-	conf, err := confmap.NewResolver(settings)
+	resolver, err := confmap.NewResolver(settings)
 	require.NoError(t, err)
-	resolved, err := conf.Resolve(t.Context())
+	conf, err := resolver.Resolve(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, resolved.Unmarshal(createDefaultConfig()), "executable must have a value")
+	return conf
 }
 
 // textProvider is what the collector's providers do: text after the scheme, and variables of which none is set.

@@ -163,13 +163,7 @@ func boundsOf(t *testing.T, key, bounds string, byDefault any) (within, without 
 		return []any{many(key, m[2], n)}, []any{many(key, m[2], n+1)}
 	}
 	if m := fromTo.FindStringSubmatch(bounds); m != nil {
-		within, without = numbersAt(t, m[1], m[2], strings.Contains(bounds, "a power of two"))
-		if _, also, ok := strings.Cut(bounds, "; or "); ok {
-			n, err := strconv.Atoi(also)
-			require.NoError(t, err)
-			within = append(within, n)
-		}
-		return within, without
+		return numbersAt(t, m[1], m[2])
 	}
 	names := codeSpans(bounds)
 	require.NotEmpty(t, names, "%s: bounds that this test cannot read: %s", key, bounds)
@@ -203,15 +197,11 @@ func many(key, what string, n int) any {
 	return list
 }
 
-// numbersAt returns the two bounds, and what is just below and above. Of powers of two those
-// are the next ones.
-func numbersAt(t *testing.T, low, high string, powers bool) (within, without []any) {
+// numbersAt returns the two bounds, and what is just below and above.
+func numbersAt(t *testing.T, low, high string) (within, without []any) {
 	t.Helper()
 	if from, err := strconv.Atoi(low); err == nil {
 		if to, err := strconv.Atoi(high); err == nil {
-			if powers {
-				return []any{from, to}, []any{from / 2, to * 2}
-			}
 			return []any{from, to}, []any{from - 1, to + 1}
 		}
 	}

@@ -79,19 +79,19 @@ type IDKey struct {
 type LabelRule struct {
 	// keep, drop, rename, hash, cap_value_bytes or cap_distinct_values.
 	Action string `mapstructure:"action,omitempty"`
-	// Glob for the path of the executable, as the process's mount namespace shows it. Empty: any.
+	// Glob for the path of the executable, as the process's mount namespace shows it. Absent: any.
 	Executable string `mapstructure:"executable,omitempty"`
-	// Pattern: * any run of characters, ? one character. Empty: any key.
+	// Pattern: * any run of characters, ? one character. Absent: any key.
 	Key string `mapstructure:"key,omitempty"`
 	// Bytes of cap_value_bytes; values a report interval of cap_distinct_values.
 	Limit int `mapstructure:"limit,omitempty"`
 	// Of the rule in metrics; by default its number, from 0.
 	Name string `mapstructure:"name,omitempty"`
-	// Where the label comes from: v0, v1, thread_context or go. Empty: any.
+	// Where the label comes from: v0, v1, thread_context or go. Absent: any.
 	Source string `mapstructure:"source,omitempty"`
 	// New key of the action rename.
 	To string `mapstructure:"to,omitempty"`
-	// Users, as in the init user namespace. Empty: any.
+	// Users, as in the init user namespace. Absent: any.
 	UID []int64 `mapstructure:"uid,omitempty"`
 	// prevent unkeyed literal initialization
 	_ struct{}

@@ -247,6 +247,10 @@ func TestReceiverStatusByConcern(t *testing.T) {
 	report(pipeline.ConcernMetrics, nil)
 	require.NoError(t, last(5))
 	require.Equal(t, componentstatus.StatusOK, host.events[4].Status())
+
+	report(pipeline.ConcernSamples, errTest)
+	require.ErrorIs(t, last(6), errTest)
+	require.Equal(t, componentstatus.StatusPermanentError, host.events[5].Status(), "it takes a new start")
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 

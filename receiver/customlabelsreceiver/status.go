@@ -33,6 +33,9 @@ func (s *status) report(of pipeline.Concern, err error) {
 	event, reason := componentstatus.NewEvent(componentstatus.StatusOK), ""
 	if worst := s.worst(); worst != nil {
 		event, reason = componentstatus.NewRecoverableErrorEvent(worst), worst.Error()
+		if s.wrong[pipeline.ConcernSamples] != nil {
+			event = componentstatus.NewPermanentErrorEvent(worst)
+		}
 	}
 	if len(s.hosts) == 0 || reason == s.reason {
 		return
