@@ -166,7 +166,8 @@ func TestLabelLimits(t *testing.T) {
 }
 
 // Sources are read in order into one section; of what finds no room in it, that is told. Labels
-// leave room for the ids of a thread context behind them, also if they fill theirs to its last byte.
+// leave room for the ids of a thread context behind them, also if they fill theirs to its last byte and other
+// sources come in between.
 func TestSourcesShareSection(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
@@ -174,6 +175,7 @@ func TestSourcesShareSection(t *testing.T) {
 	tgt, exact := startTarget(t, program, "section-full-context"), startTarget(t, program, "section-exact")
 	set := record.LabelSource{ABI: record.ABIV1, Offset: tgt.offsetV1}
 	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
+	other := record.LabelSource{ABI: record.ABIV0, Offset: tgt.offsetV0}
 	const present, truncated = record.OutcomePresent, record.OutcomeTruncated
 	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
@@ -184,7 +186,8 @@ func TestSourcesShareSection(t *testing.T) {
 	}{
 		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, "k=(1000)"},
 		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, "k=(1000)"},
-		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(976)"},
+		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
+		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
 	} {
 		var changed unix.Timespec
 		require.NoError(t, s.SetLabelSources(identify(t, s, tc.target.pid), tc.sources))

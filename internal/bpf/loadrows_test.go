@@ -24,15 +24,26 @@ func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []record.TableID) {
 	return loadRowsAs(t, s, pid, func(*record.UnwindTable) {})
 }
 
+// loadRowsBut loads the rows of all files but one.
+func loadRowsBut(t *testing.T, s *Sampler, pid uint32, file string) {
+	t.Helper()
+	loadSomeRows(t, s, pid, func(path string) bool { return path != file }, func(*record.UnwindTable) {})
+}
+
 // loadRowsAs loads the rows as change has made them.
 func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*record.UnwindTable)) (tables []record.TableID) {
+	t.Helper()
+	return loadSomeRows(t, s, pid, func(string) bool { return true }, change)
+}
+
+func loadSomeRows(t *testing.T, s *Sampler, pid uint32, wanted func(path string) bool, change func(*record.UnwindTable)) (tables []record.TableID) {
 	t.Helper()
 	fs := procfs.FS{Root: "/proc"}
 	var mappings []record.UnwindMapping
 	for m, err := range fs.Mappings(int(pid)) {
 		require.NoError(t, err)
 		isVDSO := m.Path == "[vdso]"
-		if (m.Inode == 0 && !isVDSO) || m.Perms&procfs.PermExec == 0 {
+		if (m.Inode == 0 && !isVDSO) || m.Perms&procfs.PermExec == 0 || !wanted(m.Path) {
 			continue
 		}
 		path := m.Path

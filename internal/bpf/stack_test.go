@@ -188,6 +188,36 @@ func TestSignalStack(t *testing.T) {
 	}
 }
 
+// A handler whose code has no rows is left by its frame pointer. On aarch64 that does not say where its
+// stack pointer is: then the registers that the kernel has saved are not looked for, and the frame pointer
+// goes on, to what the interrupted function returns to.
+func TestSignalStackWithoutRows(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTarget(t)
+	tgt := startTarget(t, program, "caller-50")
+	loadRowsBut(t, s, tgt.pid, program)
+	require.NoError(t, s.Start())
+	readUntil(t, s, func(r *Record) bool {
+		handler := func(addr uint64) bool { return tgt.ofProgram(addr) && !tgt.in(addr) }
+		if r.PID != tgt.pid || len(r.KernelFrames) > 0 || len(r.UserFrames) == 0 || !handler(r.UserFrames[0]) {
+			return false
+		}
+		above := slices.IndexFunc(r.UserFrames, func(addr uint64) bool { return !handler(addr) })
+		if above < 0 || tgt.ofProgram(r.UserFrames[above]) {
+			return false // it prints
+		}
+		own := 0
+		for _, addr := range r.UserFrames[above+1:] {
+			if !tgt.in(addr) {
+				break
+			}
+			own++
+		}
+		require.Contains(t, []int{50, 51}, own, "all that descend has called, one after the other")
+		return true
+	})
+}
+
 // requireHandlerStack waits for the stack of a target in a handler on top of 50 frames.
 func requireHandlerStack(t *testing.T, s *Sampler, tgt *target) {
 	t.Helper()

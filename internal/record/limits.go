@@ -10,7 +10,7 @@ const (
 	MaxContextAttrsBytes = 2048  // attrs-data of a thread context record
 	MaxLabelBytes        = 8192  // the label section of one sample, heads of its blocks included
 	MaxLabelEnd          = 8144  // where labels end in it: the blocks of all sources have room
-	MaxSlotEnd           = 8096  // and those of sets: ids of a thread context behind them have room
+	MaxSlotEnd           = 8064  // and those of sets: ids of a thread context behind all of them have room
 	MaxNodeJSBuckets     = 65536 // of the hash table of an async context; a power of 2
 	MaxNodeJSChain       = 64    // entries of one bucket examined
 	MaxKernelFrames      = 128

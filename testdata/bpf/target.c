@@ -179,7 +179,7 @@ static int enter(const char *state)
 	} else if (!strcmp(state, "section-exact")) {
 		for (int i = 0; i < 7; i++)
 			put(i, "k", 1, bytes, 1000);
-		put(7, "l", 1, bytes, 8096 - 16 - 7 * (12 + 1 + 1000) - (12 + 1)); /* up to its last byte */
+		put(7, "l", 1, bytes, 8064 - 16 - 7 * (12 + 1 + 1000) - (12 + 1)); /* up to its last byte */
 		fill_context();
 		add_attrs(12);
 	} else if (!strcmp(state, "count-2-63")) {
@@ -199,6 +199,8 @@ static int enter(const char *state)
 		put(0, UNMAPPED, 4, "v", 1);
 	else if (!strcmp(state, "kernel-value"))
 		put(0, "k", 1, KERNEL, 8);
+	else if (!strcmp(state, "empty-kernel"))
+		put(0, KERNEL, 0, KERNEL, 0);
 	else if (!strcmp(state, "fault-in-second")) {
 		put_many(2);
 		slots[1].value.buf = UNMAPPED;
@@ -270,13 +272,24 @@ static void say_where(void)
 	fflush(stdout);
 }
 
-static void burn_in_handler(int signal)
+static volatile int handled; /* never */
+
+__attribute__((noinline)) static void burn_in_handler(int signal)
 {
 	volatile unsigned long x = 0;
 
 	(void)signal;
-	for (;;)
+	while (!handled)
 		x++;
+}
+
+/* A handler whose frame is larger than its return address and its caller's frame pointer. */
+static void call_in_handler(int signal)
+{
+	volatile unsigned long x[8] = { 0 };
+
+	burn_in_handler(signal);
+	x[0]++;
 }
 
 static int in_handler; /* descend ends in one */
@@ -378,7 +391,8 @@ int main(int argc, char **argv)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (argc < 2 || argc > 3 ||
-	    (strncmp(argv[1], "depth-", 6) && strncmp(argv[1], "handler-", 8) && !enter(argv[1]))) {
+	    (strncmp(argv[1], "depth-", 6) && strncmp(argv[1], "handler-", 8) && strncmp(argv[1], "caller-", 7) &&
+	     !enter(argv[1]))) {
 		fprintf(stderr, "usage: %s STATE [SECONDS]\n", argv[0]);
 		return 2;
 	}
@@ -392,6 +406,11 @@ int main(int argc, char **argv)
 		in_handler = 1;
 		signal(SIGUSR1, burn_in_handler);
 		descend(atoi(argv[1] + 8));
+	}
+	if (!strncmp(argv[1], "caller-", 7)) {
+		in_handler = 1;
+		signal(SIGUSR1, call_in_handler);
+		descend(atoi(argv[1] + 7));
 	}
 	if (!strncmp(argv[1], "dtv-", 4))
 		dtv_burn(where, find_where());

@@ -26,6 +26,9 @@ struct thread_context {
 	__u16 attrs_data_size;
 };
 _Static_assert(sizeof(struct thread_context) == 28, "thread_context");
+_Static_assert(MAX_SLOT_END + (MAX_LABEL_SOURCES - 1) * sizeof(struct label_block) + sizeof(struct thread_context) <=
+		       MAX_LABEL_END,
+	       "ids have room");
 
 static __always_inline __u32 saturate(__u64 v)
 {
@@ -82,8 +85,10 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	raw->value_bytes = value_bytes;
 	if (key_bytes < slot.key_len || value_bytes < slot.value_len)
 		pass->outcome = OUTCOME_TRUNCATED;
-	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot.key_buf) ||
-	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes, (const void *)slot.value_buf)) {
+	/* Nothing is at the address of an empty key or value. */
+	if ((key_bytes && bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, (const void *)slot.key_buf)) ||
+	    (value_bytes &&
+	     bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes, (const void *)slot.value_buf))) {
 		pass->outcome = OUTCOME_FAULT;
 		return 1;
 	}

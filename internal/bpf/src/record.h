@@ -18,7 +18,7 @@
 #define MAX_CONTEXT_ATTRS_BYTES 2048 /* attrs-data of a thread context record */
 #define MAX_LABEL_BYTES 8192	     /* the label section of one record */
 #define MAX_LABEL_END 8144	     /* where labels end in it: the blocks of all sources have room */
-#define MAX_SLOT_END 8096	     /* and those of sets: ids of a thread context behind them have room */
+#define MAX_SLOT_END 8064	     /* and those of sets: ids of a thread context behind all of them have room */
 #define MAX_NODEJS_BUCKETS 65536     /* of the hash table of an async context; a power of 2 */
 #define MAX_NODEJS_CHAIN 64	     /* entries of one bucket examined */
 #define MAX_KERNEL_FRAMES 128

@@ -166,7 +166,7 @@ static __always_inline enum outcome by_rule(struct scratch *s, struct stack_walk
 
 static __always_inline bool needs_sp(const struct unwind_rule *rule)
 {
-	return rule->cfa == CFA_SP || rule->cfa == CFA_PLT || rule->cfa == CFA_DEREF_SP;
+	return rule->cfa == CFA_SP || rule->cfa == CFA_PLT || rule->cfa == CFA_DEREF_SP || rule->cfa == CFA_SIGNAL;
 }
 
 /* Code without rows uses the register for anything, unless it is generated at run time or by a compiler that keeps it.

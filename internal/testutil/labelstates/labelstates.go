@@ -66,6 +66,7 @@ func All() []State {
 		{Name: "null-storage", ABI: v1, Outcome: "invalid"},
 		{Name: "unmapped-key", ABI: v1, Outcome: "fault"},
 		{Name: "kernel-value", ABI: v1, Outcome: "fault"},
+		{Name: "empty-kernel", ABI: v1, Outcome: "present", Set: "="},
 		{Name: "fault-in-second", ABI: v1, Outcome: "fault"},
 		{Name: "context", ABI: ctx, Outcome: "present", Set: "link"},
 		{Name: "context-attrs-5", ABI: ctx, Outcome: "present", Set: "link " + numbered("n%d=a%d", 5)},

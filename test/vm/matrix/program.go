@@ -49,7 +49,7 @@ func programs(c *cell) []program {
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
-		"TestLabelPadding", "TestSignalStack", "TestRowBounds", "TestReusedTableSlot",
+		"TestLabelPadding", "TestSignalStack", "TestSignalStackWithoutRows", "TestRowBounds", "TestReusedTableSlot",
 		"TestProbesOfThisKernel",
 	}
 	if !c.older {
