@@ -25,7 +25,8 @@ func precedence(a, b entry) int {
 	)
 }
 
-// merge leaves one entry a key, sorted by key, and counts what lost.
+// merge leaves one entry a key, sorted by key, and counts what lost. A set in which a source that could not be
+// read goes before what another says is cut: any of its labels may be the other's value of before.
 func (d *decoder) merge() {
 	slices.SortFunc(d.entries, precedence)
 	kept := d.entries[:0] // never overtakes the reading position
@@ -49,6 +50,11 @@ func (d *decoder) merge() {
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
+	for _, r := range d.reads {
+		if unreadable(r.Outcome) {
+			d.cut = d.cut || slices.ContainsFunc(kept, func(e entry) bool { return rank(e.source) < rank(r.ABI) })
+		}
+	}
 }
 
 // appendCanonical appends the canonical encoding of the merged labels.

@@ -1,0 +1,30 @@
+package labels
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
+
+// Where a source could not be read that goes before another, what the other says may be overridden: the set is marked.
+func TestUnreadableSource(t *testing.T) {
+	for _, tc := range []struct {
+		section   []byte
+		truncated bool
+	}{
+		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeFault)), true},
+		{join(custom(record.ABIV1, record.OutcomeUpdating), custom(record.ABIGo, record.OutcomePresent, kv("k", "old"))), true},
+		{join(v0(kv("k", "old")), contextRecord{valid: 2}.block()), true},
+		{join(v1(kv("k", "new")), custom(record.ABIV0, record.OutcomeFault)), false},
+		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNone)), false},
+		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNotAllocated)), false},
+	} {
+		d := decodeOnce(nil, tc.section)
+		require.Equal(t, 1, len(collected(d.Set)))
+		require.Equal(t, tc.truncated, d.Set.Truncated(), d.Reads)
+	}
+	d := decodeOnce(nil, custom(record.ABIV1, record.OutcomeFault))
+	require.False(t, d.Set.Truncated(), "no label, none that is another's")
+}
