@@ -409,7 +409,11 @@ func known[K comparable](b *build, locations map[K]int32, key K, f decodedFrame)
 		if f.kind != Kernel && !b.admit() {
 			return b.tooMany()
 		}
+		before := b.tables.bytes
 		i = b.tables.location(f.addr, b.resolver.Frame(b.process, b.epoch, f.kind, f.addr))
+		if f.kind != Kernel {
+			b.weighFrame(before)
+		}
 		locations[key] = i
 	}
 	return i
@@ -423,7 +427,9 @@ func (b *build) runtimeFrame(f decodedFrame) int32 {
 		if !b.admit() {
 			return b.tooMany()
 		}
+		before := b.tables.bytes
 		i = b.tables.location(0, b.resolver.RuntimeFrame(b.process, record.RuntimeWord(f.addr), f.object))
+		b.weighFrame(before)
 		b.runtime[key] = i
 	}
 	return i

@@ -3,6 +3,10 @@ package profile
 // tooManyFrames stands in the place of a user's frames for which a batch has no room.
 const tooManyFrames = "<too many frames>"
 
+// frameBytes is what a frame may add to the output to count as one of Options.MaxFrames. One that adds more, by inlined
+// functions or long names, counts once for each.
+const frameBytes = 512
+
 // builtStack is a stack of the output.
 type builtStack struct {
 	index   int32
@@ -29,6 +33,9 @@ func (b *build) admit() bool {
 	b.admitted++
 	return true
 }
+
+// weighFrame counts what the frame that was admitted last has added to the output since that had so many bytes.
+func (b *build) weighFrame(before int) { b.admitted += (b.tables.bytes - before) / frameBytes }
 
 // tooMany returns the location that stands for all frames that are left out.
 func (b *build) tooMany() int32 {

@@ -131,6 +131,63 @@ func TestRuntimeFramesBounded(t *testing.T) {
 	require.Equal(t, 90, b.LackingFrames())
 }
 
+// inlining is a Resolver whose frames stand for many functions that were inlined, no two alike.
+type inlining struct{ asked }
+
+const inlined = 128
+
+func inlinedFrame(n int) Frame {
+	f := Frame{Lines: make([]Line, inlined)}
+	for i := range f.Lines {
+		f.Lines[i] = Line{Function: "f", Line: int64(n)}
+	}
+	return f
+}
+
+func (r *inlining) Frame(process uint64, _ uint32, kind FrameKind, addr uint64) Frame {
+	if kind == Kernel {
+		return inlinedFrame(int(addr))
+	}
+	r.frames[process]++
+	return inlinedFrame(r.frames[process])
+}
+
+func (r *inlining) RuntimeFrame(process uint64, _ record.RuntimeWord, _ uint64) Frame {
+	r.runtime[process]++
+	return inlinedFrame(r.runtime[process])
+}
+
+// A frame that stands for many inlined functions, or has a long name, counts for as many as it takes memory for: what a
+// user's frames take in the output is bounded whatever they are. Those of the kernel do not count.
+func TestFramesWeighed(t *testing.T) {
+	const bound, samples = 1000, 2000
+	for name, sampled := range map[string]func(i uint64) Sample{
+		"native": func(i uint64) Sample { return Sample{UserFrames: []uint64{16 * i}} },
+		"runtime": func(i uint64) Sample {
+			return Sample{UserFrames: []uint64{uint64(record.NewRuntimeWord(record.RuntimeHotSpot, 1, 2)), 64 * i}}
+		},
+		"below the kernel's": func(i uint64) Sample { return Sample{KernelFrames: []uint64{0xff00 + i}, UserFrames: []uint64{16 * i}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(Options{Period: 1, MaxFrames: bound})
+			for i := range uint64(samples) {
+				s := sampled(1 + i)
+				s.TimeUnixNano = 1500
+				b.Add(&s)
+			}
+			r := &inlining{*newAsked()}
+			_, _, grown, told := built(t, r, b)
+			require.LessOrEqual(t, grown, told)
+			const each = 1 + inlined*tableLineBytes/frameBytes
+			require.InDelta(t, bound/each, r.frames[0]+r.runtime[0], 2)
+			if name != "below the kernel's" {
+				require.LessOrEqual(t, told, 4*bound*frameBytes, "what is told is up to twice that")
+			}
+			require.Equal(t, samples-r.frames[0]-r.runtime[0], b.LackingFrames())
+		})
+	}
+}
+
 // Each of several requests has the frames that there was room for when all was one: they have no more together.
 func TestFramesOfPieces(t *testing.T) {
 	const samples, depth, bound = 400, 50, 2000

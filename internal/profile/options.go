@@ -14,8 +14,8 @@ type Options struct {
 	// MaxEntries of a Builder whose label sets are told apart; see the package
 	// documentation. 0: no bound.
 	MaxEntries int
-	// MaxFrames of a Builder that have locations of their own, counted once for each process and epoch; see the
-	// package documentation. 0: no bound.
+	// MaxFrames of a Builder that have locations of their own, counted once for each process and epoch, and
+	// one that is large for several; see the package documentation. 0: no bound.
 	MaxFrames    int
 	ScopeName    string
 	ScopeVersion string
