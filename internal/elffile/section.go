@@ -79,6 +79,7 @@ func (f *File) Contents(s Section, maxBytes int64) (io.Reader, error) {
 	if s.Flags&elf.SHF_COMPRESSED != 0 {
 		return f.unpack(s, maxBytes)
 	}
-	plain := io.NewSectionReader(&contents{f: f, off: int64(s.Offset)}, 0, min(int64(s.Size), maxBytes))
-	return bufio.NewReaderSize(plain, batchBytes), nil
+	size := min(int64(s.Size), maxBytes)
+	plain := io.NewSectionReader(&contents{f: f, off: int64(s.Offset)}, 0, size)
+	return bufio.NewReaderSize(plain, int(min(size, batchBytes))), nil
 }
