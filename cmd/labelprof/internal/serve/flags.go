@@ -31,7 +31,7 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
 	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
-	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof; what was in it is replaced")
+	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof, not together with files to show; what was in it is replaced")
 	var err error
 	f.files, err = command.Parse(&command.Help{
 		Name: "serve", Synopsis: []string{"[flags]", "[flags] FILE..."},
@@ -44,8 +44,11 @@ whole. There are no colours.`,
 	if err != nil {
 		return nil, err
 	}
-	if f.interval <= 0 || f.duration < 0 || !f.memory.Valid() {
+	switch {
+	case f.interval <= 0 || f.duration < 0 || !f.memory.Valid():
 		return nil, command.UsageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", command.MaxMemoryMiB)
+	case f.otlpFile != "" && len(f.files) > 0:
+		return nil, command.UsageError(stderr, "labelprof serve: --out-otlp keeps what is received, and with files nothing is")
 	}
 	return f, nil
 }

@@ -238,3 +238,20 @@ func TestServeReplacesARecording(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "in 100 samples")
 }
+
+// TestServeFilesAreNotRecorded: --out-otlp beside files is wrong usage, and empties nothing.
+func TestServeFilesAreNotRecorded(t *testing.T) {
+	shown := single(t)
+	other := filepath.Join(t.TempDir(), "rec.otlp")
+	require.NoError(t, os.WriteFile(other, []byte("requests"), 0o600))
+	for _, recording := range []string{shown, other} {
+		before, err := os.ReadFile(recording)
+		require.NoError(t, err)
+		code, _, stderr := run("serve", "--web", "", "--duration", "10ms", shown, "--out-otlp", recording)
+		require.Equal(t, command.ExitUsage, code, stderr)
+		require.Contains(t, stderr, "--out-otlp")
+		kept, err := os.ReadFile(recording)
+		require.NoError(t, err)
+		require.Equal(t, before, kept)
+	}
+}
