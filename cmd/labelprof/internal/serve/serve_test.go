@@ -220,6 +220,7 @@ func TestServeAddressInUse(t *testing.T) {
 		code, _, stderr := run("serve", free, "127.0.0.1:0", used, listener.Addr().String(), "--out-otlp", recording)
 		require.Equal(t, command.ExitError, code)
 		require.Contains(t, stderr, "address already in use")
+		require.Contains(t, stderr, "("+used+" chooses another address", "what to do")
 		kept, err := os.ReadFile(recording)
 		require.NoError(t, err)
 		require.Equal(t, "requests", string(kept), used)
