@@ -5,10 +5,8 @@ package files
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"io"
-	"syscall"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
@@ -50,8 +48,7 @@ they are whole. There are no colours.`,
 	if err != nil {
 		return err
 	}
-	// A pager that was left has what it wanted.
-	if _, err := stdout.Write(b.Bytes()); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if err := command.Print(stdout, b.Bytes()); err != nil {
 		return err
 	}
 	if t.Empty() {
