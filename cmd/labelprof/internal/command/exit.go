@@ -25,13 +25,13 @@ func Exits(name string) []string {
 	const usage = "wrong usage"
 	switch name {
 	case "serve":
-		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, or there are no samples", usage}
+		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, a file is cut, or there are no samples", usage}
 	case "top":
-		return []string{"printed", "a file cannot be read, the tables cannot be written, or there are no samples", usage}
+		return []string{"printed", "a file cannot be read or is cut, the tables cannot be written, or there are no samples", usage}
 	case "pprof":
-		return []string{"written", "a file cannot be read or written, or there are no samples", usage}
+		return []string{"written", "a file cannot be read or written, or is cut, or there are no samples", usage}
 	case "push":
-		return []string{"all is sent", "a file cannot be read, a request was not taken, or there are no samples", usage}
+		return []string{"all is sent", "a file cannot be read or is cut, a request was not taken, or there are no samples", usage}
 	case "inspect":
 		return []string{"every process has a label source that can be read", "a process could not be inspected, or what was found cannot be written", usage, "a process has no label source that can be read"}
 	case "check":

@@ -16,7 +16,7 @@ import (
 
 // Top is `labelprof top`: it prints the tables for files. It fails with the errors of
 // package command, with that of the first file that cannot be read, or with that of stdout,
-// unless its reader went away.
+// unless its reader went away; and, when all is printed, where a file is cut.
 func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof top", flag.ContinueOnError)
 	var v command.ViewFlags
@@ -28,7 +28,8 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		About: `
 Prints CPU time by the values of labels, and the hottest functions of each, of files of OTLP
 profiles or pprof. On a terminal names are cut to its width (COLUMNS overrides that), elsewhere
-they are whole. There are no colours.`,
+they are whole. There are no colours. Of a file that is cut, or still being written, all
+requests before that are shown.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
@@ -51,8 +52,5 @@ they are whole. There are no colours.`,
 	if err := command.Print(stdout, b.Bytes()); err != nil {
 		return err
 	}
-	if t.Empty() {
-		return command.ErrNoSamples
-	}
-	return nil
+	return ended(s, t.Empty())
 }

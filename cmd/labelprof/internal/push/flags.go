@@ -46,7 +46,7 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 		Name: "push", Synopsis: []string{"[flags] FILE..."},
 		About: `
 Sends files of OTLP profiles or pprof to Grafana Pyroscope (POST /ingest), a service at a time,
-with labels.`,
+with labels. Of a file that is cut, or still being written, all requests before that are sent.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 Receives OTLP profiles by gRPC until a signal, or reads files of OTLP profiles or pprof, and shows
 CPU time by the values of labels: in the terminal, and as flame graphs on a page. On a terminal
 tables are drawn again and again, as much as fits; elsewhere they follow each other, names are
-whole. There are no colours.`,
+whole. There are no colours. Of a file that is cut, or still being written, all requests before
+that are shown.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return nil, err

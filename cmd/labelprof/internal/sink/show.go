@@ -40,11 +40,12 @@ func (s *Sink) shown(v table.View, render func(table.View)) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Notes = append(v.Notes, s.notes()...)
+	v.Notes = append(append(v.Notes, s.notes()...), s.cutNotes()...)
 	render(v)
 }
 
-// Notes are the counters of what was left out, as far as there is any, a sentence each.
+// Notes are the counters of what was left out, as far as there is any, a sentence each. Files that
+// are cut are not among them: see Cuts.
 func (s *Sink) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,11 +69,19 @@ func (s *Sink) notes() []string {
 	return notes
 }
 
-// StoreNotes are the counters of what never reached the store.
+// StoreNotes are the counters of what never reached the store, and files that are cut.
 func (s *Sink) StoreNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time")
+	return append(s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time"), s.cutNotes()...)
+}
+
+func (s *Sink) cutNotes() []string {
+	var notes []string
+	for _, err := range s.cuts {
+		notes = append(notes, err.Error())
+	}
+	return notes
 }
 
 // counted are the counters of what is in none of them.
