@@ -31,7 +31,7 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
 	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
-	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof, not together with files to show; what was in it is replaced")
+	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof, not together with files to show; what was in it is replaced, and what comes when it has 1 GiB is left out and counted")
 	var err error
 	f.files, err = command.Parse(&command.Help{
 		Name: "serve", Synopsis: []string{"[flags]", "[flags] FILE..."},

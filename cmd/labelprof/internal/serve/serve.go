@@ -61,8 +61,16 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.Join(append(s.Cuts(), err)...)
 	}
 	show.last(s)
-	err = errors.Join(s.Cuts()...)
-	if keep.Table.Empty() {
+	return finish(f, s, keep.Table.Empty(), stderr)
+}
+
+// finish writes the files and says what is not in them.
+func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
+	if note := s.OTLPNote(); note != "" {
+		fmt.Fprintf(stderr, "labelprof serve: %s\n", note)
+	}
+	err := errors.Join(s.Cuts()...)
+	if empty {
 		return errors.Join(err, command.ErrNoSamples)
 	}
 	return errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())

@@ -27,6 +27,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
 )
 
 // log is what a running command prints.
@@ -255,4 +256,23 @@ func TestServeFilesAreNotRecorded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, kept)
 	}
+}
+
+// large is an output that says of each request that it takes more than a recording may.
+type large struct{}
+
+func (large) Write([]byte) (int, error) { return 2 << 30, nil }
+
+// TestFullRecording: the end of the command says that a recording is not all.
+func TestFullRecording(t *testing.T) {
+	s := sink.New(sink.Config{OTLP: large{}})
+	var stderr bytes.Buffer
+	s.Consume(profiletest.Tenants().Profiles)
+	require.NoError(t, finish(&settings{}, s, false, &stderr))
+	require.Empty(t, stderr.String())
+	s.Consume(profiletest.Tenants().Profiles)
+	require.NoError(t, finish(&settings{}, s, false, &stderr))
+	require.Equal(t, "labelprof serve: 1 batches not in the OTLP file: it is full, with 1 GiB\n", stderr.String())
+	_, help, _ := run("serve", "-h")
+	require.Contains(t, help, "1 GiB")
 }

@@ -61,12 +61,30 @@ func (s *Sink) notes() []string {
 		notes = append(notes, s.cfg.Pprof.Notes()...)
 	}
 	if s.unwritten > 0 {
-		notes = append(notes, fmt.Sprintf("%d batches not in the OTLP file", s.unwritten))
+		notes = append(notes, s.unwrittenNote())
 	}
 	if s.writeErr != nil {
 		notes = append(notes, s.writeErr.Error())
 	}
 	return notes
+}
+
+// OTLPNote says how many batches are not in the OTLP file; "": none.
+func (s *Sink) OTLPNote() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unwritten == 0 {
+		return ""
+	}
+	return s.unwrittenNote()
+}
+
+func (s *Sink) unwrittenNote() string {
+	note := fmt.Sprintf("%d batches not in the OTLP file", s.unwritten)
+	if s.writeErr == nil {
+		note += ": it is full, with 1 GiB"
+	}
+	return note
 }
 
 // StoreNotes are the counters of what never reached the store, and files that are cut.

@@ -20,7 +20,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxOTLPBytes bounds the file of received requests.
+// maxOTLPBytes bounds the file of received requests, which ends with the one that passes it.
 const maxOTLPBytes = 1 << 30
 
 // Config is what samples are kept for; nil: not wanted.
