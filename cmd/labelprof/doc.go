@@ -5,7 +5,7 @@
 //
 //	labelprof serve [--listen 127.0.0.1:4317] [--by tenant,route] [--duration 40s]
 //	                [--web 127.0.0.1:7317] [--web-host NAME,...] [--max-memory 256]
-//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE] [FILE...]
+//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE | FILE...]
 //	labelprof top   [--by tenant,route] [--max-memory 1024] [--truth FILE]... FILE...
 //	labelprof pprof [--max-memory 1024] -o OUT.pb.gz FILE...
 //	labelprof push  [--server URL] [--tenant ID] [--ca-file PEM] [--service NAME]

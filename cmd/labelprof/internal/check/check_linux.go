@@ -5,6 +5,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -38,7 +39,8 @@ type options struct {
 func (o *options) duration() time.Duration { return time.Duration(o.seconds * float64(time.Second)) }
 
 // Run is `labelprof check`: it judges a process, or a command that it runs. It fails with
-// command.ErrReported if a rule is broken, and with command.ErrNotJudged.
+// command.ErrReported if a rule is broken, and with command.ErrNotJudged, also where the report
+// cannot be printed.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("labelprof check", flag.ContinueOnError)
@@ -75,14 +77,17 @@ Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.`,
 		return command.UsageError(stderr, "labelprof check: one PID, or -- and a command")
 	}
 	report, err := judged(ctx, &o, program, rest, stderr)
-	if err != nil {
-		if !errors.Is(err, command.ErrUsage) {
-			fmt.Fprintf(stderr, "labelprof check: %s\n", terminal.Escape(err.Error()))
-			err = command.ErrNotJudged
-		}
-		return err
+	if err == nil {
+		err = show(&o, report, stdout)
 	}
-	return show(&o, report, stdout)
+	switch {
+	case errors.Is(err, command.ErrUsage):
+		return err
+	case err != nil:
+		fmt.Fprintf(stderr, "labelprof check: %s\n", terminal.Escape(err.Error()))
+		return command.ErrNotJudged
+	}
+	return outcome(report)
 }
 
 // judged watches the process, or the command.
@@ -137,19 +142,24 @@ func watched(ctx context.Context, pid int, duration time.Duration) (*writercheck
 	}
 }
 
-// show prints a report. The error says what the exit code is to say.
-func show(o *options, report *writercheck.Report, stdout io.Writer) (err error) {
+// show prints a report.
+func show(o *options, report *writercheck.Report, stdout io.Writer) error {
+	var b bytes.Buffer
 	switch {
 	case o.asJSON:
-		err = writeJSON(stdout, report)
+		if err := writeJSON(&b, report); err != nil {
+			return err
+		}
 	case o.summary != "":
-		_, err = io.WriteString(stdout, markdown(report))
+		b.WriteString(markdown(report))
 	default:
-		_, err = io.WriteString(stdout, text(report))
+		b.WriteString(text(report))
 	}
-	if err != nil {
-		return err
-	}
+	return command.Print(stdout, b.Bytes())
+}
+
+// outcome is what the exit code is to say of a report that is printed.
+func outcome(report *writercheck.Report) error {
 	switch report.Verdict() {
 	case writercheck.Broken:
 		return command.ErrReported

@@ -98,6 +98,22 @@ func TestCheckNotJudged(t *testing.T) {
 	require.Contains(t, help, "Exit codes:")
 }
 
+// failing is an output without room.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestReportCannotBeWritten: a report that is not written is none, and breaks no rule.
+func TestReportCannotBeWritten(t *testing.T) {
+	w := testutil.Start(t, "writer-v1-dlopen", "shares", "--seconds", "60") // breaks a rule
+	for _, args := range [][]string{nil, {"--json"}, {"--summary", "markdown"}} {
+		args = append(args, "--seconds", "0.5", strconv.Itoa(w.PID))
+		var stderr bytes.Buffer
+		require.Equal(t, command.ExitUsage, command.ExitCode("check", Run(t.Context(), args, failing{}, &stderr), &stderr), "%q", args)
+		require.Equal(t, "labelprof check: no space left on device\n", stderr.String(), "%q", args)
+	}
+}
+
 // TestJSONIsEscaped: a path does not reach the terminal, and is whole.
 func TestJSONIsEscaped(t *testing.T) {
 	var b bytes.Buffer

@@ -16,7 +16,7 @@ import (
 const (
 	ExitOK       = 0
 	ExitError    = 1
-	ExitUsage    = 2 // also of check when it could not judge
+	ExitUsage    = 2 // also of check when it could not judge, or not say so
 	ExitNoLabels = 3 // of inspect
 )
 
@@ -25,17 +25,17 @@ func Exits(name string) []string {
 	const usage = "wrong usage"
 	switch name {
 	case "serve":
-		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, or there are no samples", usage}
+		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, a file is cut, or there are no samples", usage}
 	case "top":
-		return []string{"printed", "a file cannot be read, the tables cannot be written, or there are no samples", usage}
+		return []string{"printed", "a file cannot be read or is cut, the tables cannot be written, or there are no samples", usage}
 	case "pprof":
-		return []string{"written", "a file cannot be read or written, or there are no samples", usage}
+		return []string{"written", "a file cannot be read or written, or is cut, or there are no samples", usage}
 	case "push":
-		return []string{"all is sent", "a file cannot be read, a request was not taken, or there are no samples", usage}
+		return []string{"all is sent", "a file cannot be read or is cut, a request was not taken, or there are no samples", usage}
 	case "inspect":
-		return []string{"every process has a label source that can be read", "a process could not be inspected", usage, "a process has no label source that can be read"}
+		return []string{"every process has a label source that can be read", "a process could not be inspected, or what was found cannot be written", usage, "a process has no label source that can be read"}
 	case "check":
-		return []string{"all rules hold that could be judged", "a rule is broken", "nothing could be judged, or wrong usage"}
+		return []string{"all rules hold that could be judged", "a rule is broken", "nothing could be judged, the report cannot be written, or wrong usage"}
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ var ErrReported = errors.New("failed")
 // ErrNoLabels says that a process has no labels that could be read.
 var ErrNoLabels = errors.New("no labels")
 
-// ErrNotJudged says that there is nothing to judge by; what is printed already.
+// ErrNotJudged says that there is nothing to judge by, or no report of it; what is printed already.
 var ErrNotJudged = errors.New("not judged")
 
 // ErrNoSamples keeps a script from taking an empty profile for a result.

@@ -4,6 +4,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,7 +16,8 @@ import (
 )
 
 // Convert is `labelprof pprof`: it turns files into one pprof file. It fails with the errors
-// of package command, or with that of the first file that cannot be read or written.
+// of package command, or with that of the first file that cannot be read or written; and, when
+// it is written, where a file is cut.
 func Convert(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof pprof", flag.ContinueOnError)
 	out := flags.String("o", "", "pprof `file` to write")
@@ -24,7 +26,8 @@ func Convert(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		Name: "pprof", Synopsis: []string{"[flags] -o OUT.pb.gz FILE..."},
 		About: `
 Turns files of OTLP profiles into one file for "go tool pprof", with labels as tags, and
-off-CPU time as a sample type of its own.`,
+off-CPU time as a sample type of its own. Of a file that is cut, or still being written, all
+requests before that are taken.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
@@ -40,8 +43,8 @@ off-CPU time as a sample type of its own.`,
 	for _, note := range s.Notes() {
 		fmt.Fprintln(stderr, terminal.Escape(note))
 	}
-	if p.Empty() {
-		return command.ErrNoSamples
+	if !p.Empty() {
+		err = s.WritePprof(*out)
 	}
-	return s.WritePprof(*out)
+	return errors.Join(err, ended(s, p.Empty()))
 }

@@ -5,7 +5,9 @@ package files
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -114,7 +116,8 @@ func TestBadFiles(t *testing.T) {
 		code, _, stderr := run("top", writeTemp(t, data))
 		require.Equal(t, command.ExitError, code, name)
 		require.Contains(t, stderr, "labelprof top: read ", name)
-		require.Equal(t, name == "cut frame" || name == "cut head" || name == "lying frame", strings.Contains(stderr, "it is cut, or still being written"), stderr)
+		cut := name == "cut frame" || name == "cut head" || name == "lying frame" || name == "cut line"
+		require.Equal(t, cut, strings.Contains(stderr, "it is cut, or still being written"), stderr)
 	}
 	code, _, stderr := run("top", filepath.Join(t.TempDir(), "missing"))
 	require.Equal(t, command.ExitError, code)
@@ -122,6 +125,44 @@ func TestBadFiles(t *testing.T) {
 	code, _, stderr = run("top", writeTemp(t, nil))
 	require.Equal(t, command.ExitError, code)
 	require.Contains(t, stderr, "no samples")
+}
+
+// TestCutFiles: what is before a cut is shown and converted, that there is one is said, and it is no
+// success.
+func TestCutFiles(t *testing.T) {
+	frames := formats(t)["frames"]
+	file, out := writeTemp(t, frames[:len(frames)-3]), filepath.Join(t.TempDir(), "out.pb.gz")
+	cut := fmt.Sprintf("read %s: the file ends within request 2, which is left out (%d of %d bytes are there): it is cut, or still being written",
+		file, len(frames)/2-4-3, len(frames)/2-4)
+	code, stdout, stderr := run("top", file)
+	require.Equal(t, command.ExitError, code)
+	require.Equal(t, "labelprof top: "+cut+"\n", stderr)
+	require.Contains(t, stdout, "5.00 s in 100 samples of 2 processes")
+	require.Contains(t, stdout, "\n! "+cut+"\n")
+	code, stdout, _ = run("top", "--json", file)
+	require.Equal(t, command.ExitError, code)
+	var document struct{ Notes []string }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &document))
+	require.Equal(t, []string{cut}, document.Notes)
+
+	code, _, stderr = run("pprof", "-o", out, file)
+	require.Equal(t, command.ExitError, code)
+	require.Equal(t, "labelprof pprof: "+cut+"\n", stderr)
+	_, stdout, _ = run("top", out)
+	require.Contains(t, stdout, "5.00 s in 100 samples of 2 processes")
+
+	// Several are told, beside what else is wrong.
+	code, _, stderr = run("top", file, file, filepath.Join(t.TempDir(), "missing"))
+	require.Equal(t, command.ExitError, code)
+	require.Equal(t, 2, strings.Count(stderr, cut+"\n"), stderr)
+	require.Contains(t, stderr, "missing: no such file")
+	nothing := writeTemp(t, frames[:100])
+	for _, args := range [][]string{{"top", nothing}, {"pprof", "-o", out + ".none", nothing}} {
+		code, _, stderr = run(args[0], args[1:]...)
+		require.Equal(t, command.ExitError, code)
+		require.Regexp(t, `^labelprof \w+: read .* within request 1, .*\nno samples\n$`, stderr)
+	}
+	require.NoFileExists(t, out+".none")
 }
 
 func TestBadPprofFiles(t *testing.T) {

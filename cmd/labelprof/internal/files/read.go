@@ -4,6 +4,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 
@@ -27,5 +28,18 @@ func readAll(ctx context.Context, name string, files []string, m *command.Memory
 	if len(files) == 0 {
 		return command.UsageError(stderr, "labelprof %s: no files given", name)
 	}
-	return input.NewDecoder(m.Memory()).ReadFiles(ctx, files, s)
+	if err := input.NewDecoder(m.Memory()).ReadFiles(ctx, files, s); err != nil {
+		return errors.Join(append(s.Cuts(), err)...)
+	}
+	return nil
+}
+
+// ended is the error of a command that has shown, or written, what files have: of those that are cut
+// that is not all, and without a sample it is nothing.
+func ended(s *sink.Sink, empty bool) error {
+	err := errors.Join(s.Cuts()...)
+	if empty {
+		err = errors.Join(err, command.ErrNoSamples)
+	}
+	return err
 }

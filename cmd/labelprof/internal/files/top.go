@@ -5,10 +5,8 @@ package files
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"io"
-	"syscall"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
@@ -18,7 +16,7 @@ import (
 
 // Top is `labelprof top`: it prints the tables for files. It fails with the errors of
 // package command, with that of the first file that cannot be read, or with that of stdout,
-// unless its reader went away.
+// unless its reader went away; and, when all is printed, where a file is cut.
 func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof top", flag.ContinueOnError)
 	var v command.ViewFlags
@@ -30,7 +28,8 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		About: `
 Prints CPU time by the values of labels, and the hottest functions of each, of files of OTLP
 profiles or pprof. On a terminal names are cut to its width (COLUMNS overrides that), elsewhere
-they are whole. There are no colours.`,
+they are whole. There are no colours. Of a file that is cut, or still being written, all
+requests before that are shown.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return err
@@ -50,12 +49,8 @@ they are whole. There are no colours.`,
 	if err != nil {
 		return err
 	}
-	// A pager that was left has what it wanted.
-	if _, err := stdout.Write(b.Bytes()); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if err := command.Print(stdout, b.Bytes()); err != nil {
 		return err
 	}
-	if t.Empty() {
-		return command.ErrNoSamples
-	}
-	return nil
+	return ended(s, t.Empty())
 }

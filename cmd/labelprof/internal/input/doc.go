@@ -8,4 +8,7 @@
 // them are untrusted: a length may lie, a packed file may be a million times as large, and
 // what is decoded is weighed before. One at a time is decoded, so that the bound holds for
 // any number of clients.
+//
+// A file may end within a request: its disk was full, its writer was killed, or still writes.
+// What is before counts, and the consumer is told of the rest.
 package input

@@ -20,17 +20,25 @@ type Consumer interface {
 	Consume(pprofile.Profiles)
 	// ConsumePprof takes in a profile of pprof and owns it.
 	ConsumePprof(*profile.Profile)
+	// Cut is told that a file ends within a request: which one, and what of it is left out. All
+	// before was handed over.
+	Cut(error)
 }
 
 // ReadFiles hands over all that files have, one after the other, until the context ends. It
 // fails at the first file that cannot be read, with ErrKind if it is of something else, or with
-// why the context has ended.
+// why the context has ended. A file that ends within a request is no failure.
 func (d *Decoder) ReadFiles(ctx context.Context, files []string, to Consumer) error {
 	for _, file := range files {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := d.readInto(ctx, file, to); err != nil {
+		err := d.readInto(ctx, file, to)
+		var cut *cutError
+		switch {
+		case errors.As(err, &cut):
+			to.Cut(err)
+		case err != nil:
 			return err
 		}
 	}

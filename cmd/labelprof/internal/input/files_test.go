@@ -21,6 +21,7 @@ import (
 // consumer counts what it gets.
 type consumer struct {
 	batches int
+	cuts    []error
 	each    func()
 }
 
@@ -30,6 +31,8 @@ func (c *consumer) Consume(pprofile.Profiles) {
 }
 
 func (c *consumer) ConsumePprof(*profile.Profile) { c.Consume(pprofile.Profiles{}) }
+
+func (c *consumer) Cut(err error) { c.cuts = append(c.cuts, err) }
 
 // TestReadFilesStops: nothing more is decoded, or opened, once the context has ended, and the error
 // is why.

@@ -51,22 +51,14 @@ func readUpTo(r io.Reader, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ended says that a request could not be read to its end.
-func ended(n int, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("request %d: the file ends within it: it is cut, or still being written: %w", n, io.ErrUnexpectedEOF)
-	}
-	return fmt.Errorf("request %d: %w", n, err)
-}
-
 func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	limit := min(otlp.MaxFrameBytes, d.memory.file())
 	for n := 1; ctx.Err() == nil; n++ {
 		var head [otlp.FrameHeadBytes]byte
-		if _, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
+		if there, err := io.ReadFull(r, head[:]); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return ended(n, err)
+			return ended("request", n, int64(there), 0, err)
 		}
 		size := int64(binary.BigEndian.Uint32(head[:]))
 		if n == 1 && size > otlp.MaxFrameBytes {
@@ -77,8 +69,8 @@ func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(ppr
 		}
 		// The length may lie: memory grows with what is there.
 		var data bytes.Buffer
-		if _, err := io.CopyN(&data, r, size); err != nil {
-			return ended(n, err)
+		if there, err := io.CopyN(&data, r, size); err != nil {
+			return ended("request", n, there, size, err)
 		}
 		if err := d.Request(data.Bytes(), visit); err != nil {
 			if n == 1 && errors.Is(err, weight.ErrWire) {
@@ -93,12 +85,23 @@ func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(ppr
 func readLines(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, int(d.memory.file()))
+	whole := false // the line has its end
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(data, atEOF)
+		whole = n > 0 && data[n-1] == '\n'
+		return n, line, err
+	})
 	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		if err := d.line(line, visit); err != nil {
+		err := d.line(line, visit)
+		switch {
+		case err == nil:
+		case !whole && isCutJSON(line, err):
+			return &cutError{"line", n, int64(len(line)), 0}
+		default:
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}

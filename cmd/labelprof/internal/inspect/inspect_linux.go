@@ -5,6 +5,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -22,7 +23,8 @@ const (
 )
 
 // Run is `labelprof inspect`: it shows the labels of processes. It fails with the errors of
-// package command, or when one of several processes cannot be inspected.
+// package command, or when one of several processes cannot be inspected, or when what was found
+// cannot be printed.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof inspect", flag.ContinueOnError)
 	asJSON := flags.Bool("json", false, "print JSON")
@@ -81,32 +83,46 @@ func parsePIDs(args []string, stderr io.Writer) (pids []int, err error) {
 
 // show prints what was found. The error says what the exit code is to say.
 func show(reports []processReport, asJSON bool, stdout, stderr io.Writer) error {
+	var found bytes.Buffer
 	if asJSON {
-		if err := writeJSON(stdout, reports); err != nil {
+		if err := writeJSON(&found, reports); err != nil {
 			return err
 		}
+	} else {
+		writeTexts(&found, reports, stderr)
 	}
-	var result error
-	failed := 0
+	if err := command.Print(stdout, found.Bytes()); err != nil {
+		return err
+	}
+	return outcome(reports, asJSON)
+}
+
+// writeTexts prints the reports for people, and to stderr why there is none of a process.
+func writeTexts(w io.Writer, reports []processReport, stderr io.Writer) {
 	for i := range reports {
 		r := &reports[i]
-		switch {
-		case r.err != nil:
-			failed++
-			if !asJSON {
-				fmt.Fprintf(stderr, "labelprof inspect: %s\n", terminal.Escape(r.Error))
-			}
-			continue
-		case !r.readable():
-			result = command.ErrNoLabels
-		}
-		if asJSON {
+		if r.err != nil {
+			fmt.Fprintf(stderr, "labelprof inspect: %s\n", terminal.Escape(r.Error))
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(stdout)
+			fmt.Fprintln(w)
 		}
-		r.writeText(stdout)
+		r.writeText(w)
+	}
+}
+
+// outcome is what the exit code is to say of reports that are printed.
+func outcome(reports []processReport, asJSON bool) error {
+	var result error
+	failed := 0
+	for i := range reports {
+		switch r := &reports[i]; {
+		case r.err != nil:
+			failed++
+		case !r.readable():
+			result = command.ErrNoLabels
+		}
 	}
 	switch {
 	case failed == 1 && len(reports) == 1 && !asJSON:

@@ -338,6 +338,23 @@ func TestInspectErrors(t *testing.T) {
 	}
 }
 
+// failing is an output without room.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestReportCannotBeWritten: a report that is not written is an error, whatever is in it.
+func TestReportCannotBeWritten(t *testing.T) {
+	w := testutil.Start(t, "writer-v1-exe", "spin", "--seconds", "60")
+	for _, args := range [][]string{
+		{strconv.Itoa(w.PID)}, {"--json", strconv.Itoa(w.PID)}, {strconv.Itoa(w.PID), "2147483647"}, {strconv.Itoa(os.Getppid())},
+	} {
+		var stderr bytes.Buffer
+		require.Equal(t, command.ExitError, command.ExitCode("inspect", Run(t.Context(), args, failing{}, &stderr), &stderr), "%q", args)
+		require.Contains(t, stderr.String(), "labelprof inspect: no space left on device\n", "%q", args)
+	}
+}
+
 // Another user without capabilities is told what is missing.
 func TestInspectAsAnotherUser(t *testing.T) {
 	testutil.RequireRoot(t)

@@ -39,14 +39,14 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	flags.StringVar(&f.service, "service", "", "`name` for samples without service.name (default: unknown_service, with the executable's name if that is known)")
 	flags.Var(&f.omit, "omit", "`keys` of labels that are not sent, separated by commas: each label set is a series")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "for each request")
-	flags.DurationVar(&f.patience, "patience", time.Minute, "try a request again for so long while the server is busy or not there")
+	flags.DurationVar(&f.patience, "patience", time.Minute, "try a request again for so long while the server is busy or not there; one that asks to wait longer ends it at once")
 	f.memory.Register(flags, 1024, "`MiB` that reading and decoding a file may take")
 	var err error
 	f.files, err = command.Parse(&command.Help{
 		Name: "push", Synopsis: []string{"[flags] FILE..."},
 		About: `
 Sends files of OTLP profiles or pprof to Grafana Pyroscope (POST /ingest), a service at a time,
-with labels.`,
+with labels. Of a file that is cut, or still being written, all requests before that are sent.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package push
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,6 +73,7 @@ type gatherer struct {
 	ignored   int64
 	lost      int64 // labels whose key was taken already
 	cut       int64 // samples whose service has a longer name
+	ended     error // files that end within a request
 	kept      sample.Sample
 	process   sample.Process // of kept
 	err       error          // the first
@@ -80,6 +82,7 @@ type gatherer struct {
 var _ interface {
 	Consume(pprofile.Profiles)
 	ConsumePprof(*pprofprofile.Profile)
+	Cut(error)
 } = (*gatherer)(nil)
 
 func newGatherer(f *settings, send func(*part) error, stop context.CancelFunc) *gatherer {
@@ -98,6 +101,9 @@ func (g *gatherer) Consume(profiles pprofile.Profiles) {
 func (g *gatherer) ConsumePprof(p *pprofprofile.Profile) {
 	g.take(func(visit func(*sample.Sample)) sample.Batch { return pprof.Walk(p, visit) })
 }
+
+// Cut implements input.Consumer.
+func (g *gatherer) Cut(err error) { g.ended = errors.Join(g.ended, err) }
 
 // take gathers the samples of a batch. Its times have to be known before a part of it goes:
 // it is walked twice.

@@ -4,6 +4,7 @@ package push
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,7 +15,8 @@ import (
 
 // Run is `labelprof push`: it sends what files have to Pyroscope. It fails with the errors of
 // package command, with that of the first file that cannot be read, or with that of the first
-// request that was not taken; requests before it have been, and it says how many.
+// request that was not taken; requests before it have been, and it says how many. Of a file that is
+// cut it sends what is before, and fails then.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
@@ -42,11 +44,11 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if g.sent.profiles > 0 {
 			fmt.Fprintf(stderr, "sent before that: %s\n", g.sent)
 		}
-		return err
+		return errors.Join(g.ended, err)
 	}
 	if g.sent.profiles == 0 {
-		return command.ErrNoSamples
+		return errors.Join(g.ended, command.ErrNoSamples)
 	}
 	fmt.Fprintf(stdout, "sent to %s: %s\n", terminal.Escape(c.shown), g.sent)
-	return nil
+	return g.ended
 }

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
@@ -84,6 +85,28 @@ func TestPush(t *testing.T) {
 	require.EqualValues(t, 40, w.Sum("samples", "span_id", "0405000000000000"))
 	require.EqualValues(t, 1, w.From)
 	require.EqualValues(t, 6, w.Until)
+}
+
+// TestPushCutFile: what is before a cut is sent, and that is not all.
+func TestPushCutFile(t *testing.T) {
+	var frames bytes.Buffer
+	for range 2 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Tenants().Profiles)
+		require.NoError(t, err)
+	}
+	s, url := serve(t)
+	code, stdout, stderr := pushed("--server", url, written(t, frames.Bytes()[:frames.Len()-3]))
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `^labelprof push: read .*: the file ends within request 2, .*\n$`, stderr)
+	require.Equal(t, "sent to "+url+": 2 profiles of 2 services, 100 samples\n", stdout)
+	require.Len(t, s.Taken(), 2)
+
+	s, url = serve(t)
+	code, stdout, stderr = pushed("--server", url, written(t, frames.Bytes()[:100]))
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `^labelprof push: read .*: the file ends within request 1, .*\nno samples\n$`, stderr)
+	require.Empty(t, stdout)
+	require.Empty(t, s.Taken())
 }
 
 // TestPushPprof: a pprof file goes as well, under the name that is given.

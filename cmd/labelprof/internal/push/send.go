@@ -23,7 +23,8 @@ const (
 	// maxAnswerBytes is what is read of an answer, shownBytes what is shown of it.
 	maxAnswerBytes = 64 << 10
 	shownBytes     = 300
-	// maxTries bounds how often a request is sent, maxWait the time between two of them.
+	// maxTries bounds how often a request is sent, maxWait the time between two of them where the
+	// server does not ask for more.
 	maxTries = 12
 	maxWait  = 15 * time.Second
 	minWait  = 250 * time.Millisecond
@@ -36,7 +37,20 @@ type refusal struct {
 	after time.Duration // as the server asks; 0: it does not
 }
 
-// send sends a part until it is taken, refused, or patience ends.
+// last is the error of a refusal after which nothing is tried again: patience has so much left.
+func (r *refusal) last(n int, left time.Duration) error {
+	err := r.err
+	if r.again && r.after > left {
+		err = fmt.Errorf("%w; it asks to wait %v, which is longer than --patience", err, r.after.Round(time.Second))
+	}
+	if n > 1 {
+		err = fmt.Errorf("%w (the last of %d tries)", err, n)
+	}
+	return err
+}
+
+// send sends a part until it is taken, refused, or patience ends. It waits as long as the server
+// asks, or not at all where that is longer than patience.
 func (c *client) send(ctx context.Context, p *part) error {
 	b, err := bodyOf(p)
 	if err != nil {
@@ -48,12 +62,9 @@ func (c *client) send(ctx context.Context, p *part) error {
 		if refused == nil {
 			return nil
 		}
-		wait := max(refused.after, c.wait(n))
-		if !refused.again || n == maxTries || time.Now().Add(wait).After(deadline) {
-			if n > 1 {
-				return fmt.Errorf("%w (the last of %d tries)", refused.err, n)
-			}
-			return refused.err
+		wait, left := max(refused.after, c.wait(n)), time.Until(deadline)
+		if !refused.again || n == maxTries || wait > left {
+			return refused.last(n, left)
 		}
 		select {
 		case <-ctx.Done():
@@ -130,7 +141,7 @@ func (c *client) judge(answer *http.Response, text []byte) *refusal {
 	}
 }
 
-// retryAfter is what a server asks for, within bounds: whole seconds, or a date.
+// retryAfter is what a server asks for: whole seconds, or a date.
 func retryAfter(text string) time.Duration {
 	wait := time.Duration(0)
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
@@ -138,7 +149,7 @@ func retryAfter(text string) time.Duration {
 	} else if date, err := http.ParseTime(text); err == nil {
 		wait = time.Until(date)
 	}
-	return min(max(wait, 0), maxWait)
+	return max(wait, 0)
 }
 
 // clean takes what an error says of its own request out of it: the address is known, and what

@@ -100,30 +100,65 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendPatience: patience bounds the time, also where the server asks for more.
-func TestSendPatience(t *testing.T) {
-	var n atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n.Add(1)
-		w.Header().Set("Retry-After", "4000000000")
-		w.WriteHeader(http.StatusServiceUnavailable)
+// busyOnce is a server that is busy at the first request, and asks to be asked again after so long.
+func busyOnce(t *testing.T, after string) (server *httptest.Server, n *atomic.Int64) {
+	t.Helper()
+	n = &atomic.Int64{}
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 1 {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
+	return server, n
+}
+
+// TestSendRetryAfter: a server is asked again when it says, or not at all where that is later than
+// patience allows.
+func TestSendRetryAfter(t *testing.T) {
+	server, n := busyOnce(t, "1")
+	began := time.Now()
+	require.NoError(t, clientOf(t, server.URL).send(t.Context(), partOf()))
+	require.EqualValues(t, 2, n.Load())
+	require.GreaterOrEqual(t, time.Since(began), time.Second)
+
+	for after, want := range map[string]string{"11": "11s", "1000": "16m40s", "4000000000": "1111111h6m40s"} {
+		server, n := busyOnce(t, after)
+		require.EqualError(t, clientOf(t, server.URL).send(t.Context(), partOf()),
+			"status 503: no text; it asks to wait "+want+", which is longer than --patience")
+		require.EqualValues(t, 1, n.Load(), after)
+	}
+	// Longer than what is waited by itself, and within patience: it waits, here until it is ended.
+	server, n = busyOnce(t, "30")
 	c := clientOf(t, server.URL)
-	require.ErrorContains(t, c.send(t.Context(), partOf()), "status 503")
-	require.EqualValues(t, 1, n.Load(), "15 s are more than patience")
-	require.Equal(t, maxWait, retryAfter("4000000000"))
+	c.patience = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.ErrorIs(t, c.send(ctx, partOf()), context.DeadlineExceeded)
+	require.EqualValues(t, 1, n.Load())
+
+	require.Equal(t, 4_000_000_000*time.Second, retryAfter("4000000000"))
 	require.Equal(t, 3*time.Second, retryAfter("3"))
 	require.Zero(t, retryAfter("-3"))
 	require.Zero(t, retryAfter("soon"))
 	require.Zero(t, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
+}
+
+// TestSendPatience: waits are bounded, patience ends, and a signal ends them both.
+func TestSendPatience(t *testing.T) {
 	for n := 1; n < 100; n++ {
 		require.LessOrEqual(t, backoff(n), maxWait)
 		require.GreaterOrEqual(t, backoff(n), minWait/2)
 	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer server.Close()
+	c := clientOf(t, server.URL)
+	c.wait = func(n int) time.Duration { return time.Duration(n-1) * 11 * time.Second }
+	require.EqualError(t, c.send(t.Context(), partOf()), "status 503: no text (the last of 2 tries)")
+
 	ctx, cancel := context.WithCancel(t.Context())
 	c.wait = func(int) time.Duration { cancel(); return time.Second }
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	require.ErrorIs(t, c.send(ctx, partOf()), context.Canceled)
 }
 

@@ -27,11 +27,11 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	f.view.Register(flags)
 	f.page.register(flags)
 	f.memory.Register(flags, 256, "`MiB` of samples that the page keeps, older ones leave first; and as many for what is received and decoded")
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at, the endpoint of the collector's exporter")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")
 	flags.StringVar(&f.pprofFile, "pprof", "", "pprof `file` to write at the end")
-	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof; what was in it is replaced")
+	flags.StringVar(&f.otlpFile, "out-otlp", "", "`file` to write the received requests to, for top and pprof, not together with files to show; what was in it is replaced, and what comes when it has 1 GiB is left out and counted")
 	var err error
 	f.files, err = command.Parse(&command.Help{
 		Name: "serve", Synopsis: []string{"[flags]", "[flags] FILE..."},
@@ -39,13 +39,17 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 Receives OTLP profiles by gRPC until a signal, or reads files of OTLP profiles or pprof, and shows
 CPU time by the values of labels: in the terminal, and as flame graphs on a page. On a terminal
 tables are drawn again and again, as much as fits; elsewhere they follow each other, names are
-whole. There are no colours.`,
+whole. There are no colours. Of a file that is cut, or still being written, all requests before
+that are shown.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
 		return nil, err
 	}
-	if f.interval <= 0 || f.duration < 0 || !f.memory.Valid() {
+	switch {
+	case f.interval <= 0 || f.duration < 0 || !f.memory.Valid():
 		return nil, command.UsageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", command.MaxMemoryMiB)
+	case f.otlpFile != "" && len(f.files) > 0:
+		return nil, command.UsageError(stderr, "labelprof serve: --out-otlp keeps what is received, and with files nothing is")
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 )
@@ -49,6 +52,7 @@ type told struct {
 	Hits    [2]int64
 	Ns      [2]int64
 	Live    bool
+	Notes   []string
 }
 
 func pageView(t *testing.T, url, query string) told {
@@ -106,6 +110,30 @@ func TestServeFiles(t *testing.T) {
 	code, stdout, stderr := run("top", pprofFile)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "acme    3.00 s  60.0 %       60\n")
+}
+
+// TestServeCutFile: what is before a cut is shown; that there is one is said at once, on the page,
+// and at the end, which is no success.
+func TestServeCutFile(t *testing.T) {
+	var frames bytes.Buffer
+	for range 2 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Tenants().Profiles)
+		require.NoError(t, err)
+	}
+	file := filepath.Join(t.TempDir(), "rec.otlp")
+	require.NoError(t, os.WriteFile(file, frames.Bytes()[:frames.Len()-3], 0o600))
+	s := startFiles(t, file)
+	url := s.pageURL(t)
+	s.said(t, `(?m)^(read .*rec\.otlp: the file ends within request 2, .*)$`)
+	require.Eventually(t, func() bool { return !pageView(t, url, "").Live }, time.Minute, 10*time.Millisecond)
+	v := pageView(t, url, "")
+	require.EqualValues(t, 100, v.Hits[0])
+	require.Len(t, v.Notes, 1)
+	require.Contains(t, v.Notes[0], "the file ends within request 2")
+	s.cancel()
+	require.Equal(t, command.ExitError, s.wait(t))
+	require.Contains(t, s.stdout.String(), "in 100 samples")
+	require.Contains(t, s.stderr.String(), "labelprof serve: read "+file+": the file ends within request 2")
 }
 
 func startFiles(t *testing.T, files ...string) *served {

@@ -24,7 +24,8 @@ import (
 
 // Run is `labelprof serve`: it receives profiles, or reads files, until the context ends or the
 // duration is over, then prints the tables for the last time and writes the files. It fails
-// with the errors of package command, or where it cannot listen, read or write.
+// with the errors of package command, where it cannot listen, read or write, or, at the end, where
+// a file is cut.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
@@ -57,13 +58,22 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	s, show := sink.New(keep), &live{stdout: stdout, view: f.view}
 	if err := fill(ctx, f, s, keep.Store, begin, show, stderr); err != nil {
-		return err
+		return errors.Join(append(s.Cuts(), err)...)
 	}
 	show.last(s)
-	if keep.Table.Empty() {
-		return command.ErrNoSamples
+	return finish(f, s, keep.Table.Empty(), stderr)
+}
+
+// finish writes the files and says what is not in them.
+func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
+	if note := s.OTLPNote(); note != "" {
+		fmt.Fprintf(stderr, "labelprof serve: %s\n", note)
 	}
-	return errors.Join(s.WritePprof(f.pprofFile), s.WriteError())
+	err := errors.Join(s.Cuts()...)
+	if empty {
+		return errors.Join(err, command.ErrNoSamples)
+	}
+	return errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
 }
 
 // fill fills the sink and shows it until the context ends. The page is there before files are
@@ -112,6 +122,9 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 	if len(f.files) > 0 {
 		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
 			return err
+		}
+		for _, cut := range s.Cuts() {
+			show.say(stderr, terminal.Escape(cut.Error()))
 		}
 		reading.Store(false)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
 )
 
 // log is what a running command prints.
@@ -220,6 +221,7 @@ func TestServeAddressInUse(t *testing.T) {
 		code, _, stderr := run("serve", free, "127.0.0.1:0", used, listener.Addr().String(), "--out-otlp", recording)
 		require.Equal(t, command.ExitError, code)
 		require.Contains(t, stderr, "address already in use")
+		require.Contains(t, stderr, "("+used+" chooses another address", "what to do")
 		kept, err := os.ReadFile(recording)
 		require.NoError(t, err)
 		require.Equal(t, "requests", string(kept), used)
@@ -237,4 +239,40 @@ func TestServeReplacesARecording(t *testing.T) {
 	code, stdout, stderr := run("top", "--by", "tenant", recording)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "in 100 samples")
+}
+
+// TestServeFilesAreNotRecorded: --out-otlp beside files is wrong usage, and empties nothing.
+func TestServeFilesAreNotRecorded(t *testing.T) {
+	shown := single(t)
+	other := filepath.Join(t.TempDir(), "rec.otlp")
+	require.NoError(t, os.WriteFile(other, []byte("requests"), 0o600))
+	for _, recording := range []string{shown, other} {
+		before, err := os.ReadFile(recording)
+		require.NoError(t, err)
+		code, _, stderr := run("serve", "--web", "", "--duration", "10ms", shown, "--out-otlp", recording)
+		require.Equal(t, command.ExitUsage, code, stderr)
+		require.Contains(t, stderr, "--out-otlp")
+		kept, err := os.ReadFile(recording)
+		require.NoError(t, err)
+		require.Equal(t, before, kept)
+	}
+}
+
+// large is an output that says of each request that it takes more than a recording may.
+type large struct{}
+
+func (large) Write([]byte) (int, error) { return 2 << 30, nil }
+
+// TestFullRecording: the end of the command says that a recording is not all.
+func TestFullRecording(t *testing.T) {
+	s := sink.New(sink.Config{OTLP: large{}})
+	var stderr bytes.Buffer
+	s.Consume(profiletest.Tenants().Profiles)
+	require.NoError(t, finish(&settings{}, s, false, &stderr))
+	require.Empty(t, stderr.String())
+	s.Consume(profiletest.Tenants().Profiles)
+	require.NoError(t, finish(&settings{}, s, false, &stderr))
+	require.Equal(t, "labelprof serve: 1 batches not in the OTLP file: it is full, with 1 GiB\n", stderr.String())
+	_, help, _ := run("serve", "-h")
+	require.Contains(t, help, "1 GiB")
 }

@@ -63,7 +63,7 @@ type server struct {
 func newServer(address string, consume func(pprofile.Profiles), d *input.Decoder, wait patience) (*server, error) {
 	l, err := listen(address, maxConnections)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for profiles (--listen chooses another address, which must be the endpoint of the collector's exporter, too): %w", err)
 	}
 	srv := &server{
 		consume:   consume,

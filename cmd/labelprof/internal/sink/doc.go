@@ -5,6 +5,6 @@
 // keeps the batches themselves in a file.
 //
 // Nothing is lost silently: what was malformed, of another type, or had no room is counted and
-// told. A file of batches ends at the first write that fails, because its readers could not
-// find where the next one begins.
+// told. A file of batches ends at the first write that fails, with the last batch that is whole:
+// behind one that is cut, its readers could not find where the next one begins.
 package sink

@@ -14,7 +14,8 @@ var errLocked = errors.New("another labelprof serve writes it")
 // OTLPFile is the file of received requests.
 type OTLPFile struct {
 	*os.File
-	regular bool // no terminal, no pipe
+	regular bool  // no terminal, no pipe
+	whole   int64 // bytes of requests since Begin, none of them cut
 }
 
 // CreateOTLP opens the file of received requests, or makes it, and leaves what is in it. It fails
@@ -47,4 +48,18 @@ func (f *OTLPFile) Begin() error {
 		return err
 	}
 	return f.Truncate(0)
+}
+
+// Write writes one request. Where it cannot write all of it, a regular file ends with the request
+// before: what is cut, its readers could only leave out.
+func (f *OTLPFile) Write(request []byte) (int, error) {
+	n, err := f.File.Write(request)
+	if err == nil {
+		f.whole += int64(n)
+		return n, nil
+	}
+	if f.regular {
+		err = errors.Join(err, f.Truncate(f.whole))
+	}
+	return n, err
 }

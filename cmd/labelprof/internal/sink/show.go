@@ -40,11 +40,12 @@ func (s *Sink) shown(v table.View, render func(table.View)) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Notes = append(v.Notes, s.notes()...)
+	v.Notes = append(append(v.Notes, s.notes()...), s.cutNotes()...)
 	render(v)
 }
 
-// Notes are the counters of what was left out, as far as there is any, a sentence each.
+// Notes are the counters of what was left out, as far as there is any, a sentence each. Files that
+// are cut are not among them: see Cuts.
 func (s *Sink) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,7 @@ func (s *Sink) notes() []string {
 		notes = append(notes, s.cfg.Pprof.Notes()...)
 	}
 	if s.unwritten > 0 {
-		notes = append(notes, fmt.Sprintf("%d batches not in the OTLP file", s.unwritten))
+		notes = append(notes, s.unwrittenNote())
 	}
 	if s.writeErr != nil {
 		notes = append(notes, s.writeErr.Error())
@@ -68,11 +69,37 @@ func (s *Sink) notes() []string {
 	return notes
 }
 
-// StoreNotes are the counters of what never reached the store.
+// OTLPNote says how many batches are not in the OTLP file; "": none.
+func (s *Sink) OTLPNote() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unwritten == 0 {
+		return ""
+	}
+	return s.unwrittenNote()
+}
+
+func (s *Sink) unwrittenNote() string {
+	note := fmt.Sprintf("%d batches not in the OTLP file", s.unwritten)
+	if s.writeErr == nil {
+		note += ": it is full, with 1 GiB"
+	}
+	return note
+}
+
+// StoreNotes are the counters of what never reached the store, and files that are cut.
 func (s *Sink) StoreNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time")
+	return append(s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time"), s.cutNotes()...)
+}
+
+func (s *Sink) cutNotes() []string {
+	var notes []string
+	for _, err := range s.cuts {
+		notes = append(notes, err.Error())
+	}
+	return notes
 }
 
 // counted are the counters of what is in none of them.

@@ -5,6 +5,7 @@ package sink
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxOTLPBytes bounds the file of received requests.
+// maxOTLPBytes bounds the file of received requests, which ends with the one that passes it.
 const maxOTLPBytes = 1 << 30
 
 // Config is what samples are kept for; nil: not wanted.
@@ -47,6 +48,7 @@ type Sink struct {
 	malformed int64
 	ignored   int64 // profiles of another type
 	late      int64 // samples that came after GiveUp
+	cuts      []error
 }
 
 // New returns a sink.
@@ -65,6 +67,20 @@ func (s *Sink) ConsumePprof(p *profile.Profile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.take(func(visit func(*sample.Sample)) sample.Batch { return pprof.Walk(p, visit) })
+}
+
+// Cut implements input.Consumer.
+func (s *Sink) Cut(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cuts = append(s.cuts, err)
+}
+
+// Cuts are the files that end within a request, whose samples are those before it.
+func (s *Sink) Cuts() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.cuts)
 }
 
 // GiveUp makes a batch that is being taken in end soon: what is left of it, and what comes

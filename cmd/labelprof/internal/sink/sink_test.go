@@ -120,6 +120,7 @@ func TestOTLPFileEndsWhereItFails(t *testing.T) {
 	require.EqualValues(t, 3, s.unwritten)
 	require.Zero(t, file.Len())
 	require.Contains(t, s.Notes(), "3 batches not in the OTLP file")
+	require.Equal(t, "3 batches not in the OTLP file", s.OTLPNote())
 
 	file = failingOnce{failed: true}
 	s = New(Config{OTLP: &file})
@@ -127,6 +128,8 @@ func TestOTLPFileEndsWhereItFails(t *testing.T) {
 	s.Consume(pprofile.NewProfiles())
 	require.EqualValues(t, 1, s.unwritten)
 	require.Zero(t, file.Len())
+	require.Equal(t, "1 batches not in the OTLP file: it is full, with 1 GiB", s.OTLPNote())
+	require.Contains(t, s.Notes(), s.OTLPNote())
 }
 
 // brokenFile stands for a disk that is full.
