@@ -48,14 +48,13 @@ const (
 )
 
 func newMemory(name, file string, table []byte) *memory {
-	return newMemoryOf(layout312(), name, file, table)
+	return newMemoryOf(opened(layout312()), name, file, table)
 }
 
-// newMemoryOf has a code object of a layout.
-func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
+// newMemoryOf has a code object of a process.
+func newMemoryOf(l *process, name, file string, table []byte) *memory {
 	m := &memory{base, make([]byte, 0x2000)}
 	p, header := l.process, uint64(l.process.ObjectType)+8
-	m.put(codeAt+uint64(p.ObjectType), 0x1234, 77)
 	m.put(codeAt+uint64(p.CodeFilename), fileAt)
 	m.put(codeAt+uint64(p.CodeQualname), nameAt)
 	m.put(codeAt+uint64(p.CodeLinetable), tableAt)
@@ -66,7 +65,34 @@ func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
 	}
 	m.put(tableAt+header, uint64(len(table)))
 	copy(m.bytes[tableAt-base+header+bytesText:], table)
+	l.refer(m)
+	m.put(codeAt+uint64(p.ObjectType), p.CodeType, 77)
 	return m
+}
+
+// refer gives the code object a reference.
+func (p *process) refer(m *memory) {
+	if p.process.ObjectType == objectTypeFreeThreaded {
+		binary.LittleEndian.PutUint32(m.bytes[localReferences:], 1)
+	} else {
+		m.put(codeAt, 1)
+	}
+}
+
+// codeType is where the file of tests has PyCode_Type, and bias what a process adds.
+const (
+	codeType = 0x5000
+	bias     = 0x10000
+)
+
+// opened is the CPython of a process that has a layout.
+func opened(l *Layout) *process {
+	l.process.CodeType = codeType
+	p, err := l.Open(nil, bias)
+	if err != nil {
+		panic(err)
+	}
+	return p.(*process)
 }
 
 func layout312() *Layout { return &Layout{version: 0x030c01f0, process: process312()} }
@@ -81,12 +107,17 @@ func layoutFreeThreaded(t *testing.T) *Layout {
 }
 
 func TestRead(t *testing.T) {
+	everyBuild(t, testRead)
+}
+
+// everyBuild runs a test with the two layouts of objects.
+func everyBuild(t *testing.T, test func(t *testing.T, l *process)) {
 	for name, l := range map[string]*Layout{"3.12": layout312(), "free-threaded 3.13": layoutFreeThreaded(t)} {
-		t.Run(name, func(t *testing.T) { testRead(t, l) })
+		t.Run(name, func(t *testing.T) { test(t, opened(l)) })
 	}
 }
 
-func testRead(t *testing.T, l *Layout) {
+func testRead(t *testing.T, l *process) {
 	t.Helper()
 	m := newMemoryOf(l, "Class.method", "/srv/app.py", []byte{0x80 | locationOneLine<<3 + 8, 0, 0}) // 1 unit, one line down
 	known, err := l.readCode(m, codeAt)
@@ -247,7 +278,8 @@ func TestDebugOffsets(t *testing.T) {
 			}
 			requireInBounds(t, &p)
 			l := &Layout{version: version, process: p}
-			_, _ = l.readCode(&memory{base, make([]byte, 0x2000)}, codeAt)
+			m := newMemoryOf(opened(l), "", "", nil)
+			_, _ = opened(l).readCode(m, codeAt)
 		}
 	}
 	// What the file says of its build and of its objects has to be the same.
@@ -291,13 +323,11 @@ func TestTablesInBounds(t *testing.T) {
 
 func TestProcess(t *testing.T) {
 	l := layout312()
-	l.process.CodeType = 0x5000
-	opened, err := l.Open(nil, 0x10000)
-	require.NoError(t, err)
-	p := opened.Record()
+	p := opened(l).Record()
 	require.Equal(t, record.RuntimeCPython, p.Kind)
-	require.EqualValues(t, 0x15000, p.Python.CodeType)
-	require.EqualValues(t, 0x10000+40, p.Python.Interpreters)
+	require.EqualValues(t, codeType+bias, p.Python.CodeType)
+	require.EqualValues(t, bias+40, p.Python.Interpreters)
+	require.EqualValues(t, codeType, l.process.CodeType, "of the file")
 	require.Equal(t, "3.12.1", l.Version())
 }
 
@@ -325,7 +355,7 @@ func FuzzDebugOffsets(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	f.Add(newMemory("name", "file", []byte{0x80, 0}).bytes)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l, m := layout312(), &memory{base, b}
+		l, m := opened(layout312()), &memory{base, b}
 		c, err := l.readCode(m, codeAt)
 		if err != nil {
 			return

@@ -127,7 +127,8 @@ static int many(const char *mode)
 
 static void fill(struct code *c)
 {
-	*c = (struct code){ .type = (uint64_t)PyCode_Type,
+	*c = (struct code){ .references = 1,
+			    .type = (uint64_t)PyCode_Type,
 			    .size = 8,
 			    .file = &file_name,
 			    .name = &names[0],
