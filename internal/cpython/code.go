@@ -21,6 +21,7 @@ type function struct {
 	name, file string
 	firstLine  int
 	lines      lines // co_linetable
+	cut        bool  // it has more than these
 }
 
 // Frames implements langruntime.Function.
@@ -29,6 +30,8 @@ func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime
 	if position > 0 {
 		if l := f.lines.at(position - 1); l > 0 {
 			line = l
+		} else if f.cut && position > f.lines.end() {
+			line = 0
 		}
 	}
 	return append(to, langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine})
@@ -63,9 +66,12 @@ func (p *process) Read(mem langruntime.Memory, object uint64, cookie uint32) (la
 	if f.file, err = p.readText(mem, before.file, maxFileChars); err != nil {
 		return nil, err
 	}
-	table, err := p.readBytes(mem, before.table)
-	if err != nil {
+	var table []byte
+	if table, f.cut, err = p.readBytes(mem, before.table); err != nil {
 		return nil, err
+	}
+	if f.cut {
+		table = wholeEntries(table)
 	}
 	f.lines = decodeLines(table, before.firstLine)
 	after, err := p.readCode(mem, object)

@@ -53,7 +53,7 @@ func newMemory(name, file string, table []byte) *memory {
 
 // newMemoryOf has a code object of a process.
 func newMemoryOf(l *process, name, file string, table []byte) *memory {
-	m := &memory{base, make([]byte, 0x2000)}
+	m := &memory{base, make([]byte, 0x2000+len(table))}
 	p, header := l.process, uint64(l.process.ObjectType)+8
 	m.put(codeAt+uint64(p.CodeFilename), fileAt)
 	m.put(codeAt+uint64(p.CodeQualname), nameAt)
@@ -191,25 +191,6 @@ func TestState(t *testing.T) {
 	require.EqualValues(t, 2, stateOf(2<<2).charBytes())
 }
 
-func TestLines(t *testing.T) {
-	table := []byte{
-		0x80, 0x11, // 1 unit on the first line
-		0x80 | 10<<3, 1, 2, // another one
-		0x80 | 11<<3, 1, 2, // 1 unit, a line down
-		0x80 | 13<<3 | 2, 0x40 | 8, 2, // 3 units, no columns: 136 >> 1 = 68 further
-		0x80 | 14<<3, 3, 0, 1, 1, // long: a line up
-		0x80 | 15<<3 | 3, // 4 units without a line
-		0x80 | 12<<3 | 7, 0, 0,
-	}
-	want := []int{100, 100, 101, 169, 169, 169, 168, 0, 0, 0, 0, 170, 170, 170, 170, 170, 170, 170, 170, 0}
-	all := decodeLines(table, 100)
-	for i, line := range want {
-		require.Equal(t, line, all.at(uint32(i)), i)
-	}
-	require.Len(t, all, 6, "one for each line")
-	require.Empty(t, decodeLines([]byte{1}, 100), "no entry")
-}
-
 // debugBlock is what CPython 3.13.0 and 3.14.10 on x86-64 have in their files.
 func debugBlock(version uint64) []byte { return debugBlockOf(version, 0) }
 
@@ -329,16 +310,6 @@ func TestProcess(t *testing.T) {
 	require.EqualValues(t, bias+40, p.Python.Interpreters)
 	require.EqualValues(t, codeType, l.process.CodeType, "of the file")
 	require.Equal(t, "3.12.1", l.Version())
-}
-
-func FuzzLine(f *testing.F) {
-	f.Add([]byte{0x80, 0x11, 0xd9, 1, 2, 0xf8}, 7, uint64(3))
-	f.Fuzz(func(t *testing.T, table []byte, firstLine int, instruction uint64) {
-		all := decodeLines(table, firstLine)
-		if line := all.at(uint32(instruction)); line < 0 || len(all) > len(table) {
-			t.Fatal(line, len(all))
-		}
-	})
 }
 
 func FuzzDebugOffsets(f *testing.F) {

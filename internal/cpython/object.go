@@ -49,14 +49,15 @@ func (l *Layout) referred(object []byte) bool {
 	return n > 0 && n < maxReferences
 }
 
-// readBytes reads a PyBytesObject, the beginning of a long one.
-func (l *Layout) readBytes(mem langruntime.Memory, object uint64) ([]byte, error) {
+// readBytes reads a PyBytesObject: of a long one the beginning, and that it is cut.
+func (l *Layout) readBytes(mem langruntime.Memory, object uint64) (b []byte, cut bool, err error) {
 	var size [8]byte
 	if err := read(mem, size[:], object+l.headerBytes()); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	b := make([]byte, min(word(size[:], 0), maxTableBytes))
-	return b, read(mem, b, object+l.headerBytes()+bytesText)
+	n := word(size[:], 0)
+	b = make([]byte, min(n, maxTableBytes))
+	return b, n > maxTableBytes, read(mem, b, object+l.headerBytes()+bytesText)
 }
 
 // read reads of an object, which has gone if it cannot be read.
