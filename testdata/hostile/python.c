@@ -204,6 +204,8 @@ static __attribute__((noinline)) void evaluate(const char *mode)
 		frames[0].code = (struct code *)0xdead000000000000;
 	} else if (is(mode, "other-type")) {
 		codes[0].type = 8;
+	} else if (is(mode, "no-references")) {
+		codes[0].references = codes[1].references = 0;
 	} else if (is(mode, "long-name")) {
 		names[0].length = UINT64_MAX;
 	} else if (is(mode, "no-name")) {
