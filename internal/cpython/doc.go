@@ -20,10 +20,11 @@
 // # Free-threaded builds
 //
 // Without the global interpreter lock, objects have a larger header, since the thread that owns one
-// counts its references apart: what leads to the rest of an object begins 16 bytes later. All else is where _Py_DebugOffsets says, and the lists of
-// threads and frames are the same. 3.13 has one copy of a function's instructions, which no
-// thread changes: a frame says its position as in other builds. In 3.14 each thread has a copy
-// of its own (co_tlbc), and its position in that: such builds are not supported.
+// counts its references apart: what leads to the rest of an object begins 16 bytes later. All else
+// is where _Py_DebugOffsets says, and the lists of threads and frames are the same. 3.13 has one
+// copy of a function's instructions, which no thread changes: a frame says its position as in other
+// builds. In 3.14 each thread has a copy of its own (co_tlbc), and its position in that: such builds
+// are not supported.
 //
 // # Which thread
 //
@@ -56,12 +57,12 @@
 // still the same before and after. Two code objects that agree in all of that, one made in place of
 // the other, could differ in the middle of a long name, in the text of the file's name and in lines.
 //
-// A freed code object keeps its cookie until its place is used again, where something else keeps its
-// qualified name; the file's name and the lines go with it, and their places may hold another string by
-// then. So it must have its type and references, both before and after: whatever else it leads to is its
-// own as long. When it is freed it has 0 references; then pymalloc writes the address of the next free
-// block over them, and malloc, which has the larger ones, over the type too. What is a count, immortal
-// objects included, Include/object.h says (3.14: refcount.h). An allocator that writes an address
-// below 16 GiB there and leaves the type is not noticed: one in the place of malloc, with PYTHONMALLOC=malloc,
-// that takes memory from the heap of an executable with a fixed address.
+// A freed code object keeps its cookie until its place is used again, where something else keeps
+// its qualified name; its file's name and lines may have gone, and others lie in their places. So it
+// must have its type and references, before and after: as long as it has them, what it leads to is
+// its own. When it is freed it has 0 references. Then pymalloc writes the address of the next free
+// block over them, and malloc, which larger objects come from, may write over the type as well. What
+// a count can be, that of immortal objects included, is in Include/object.h (3.14: refcount.h). One
+// case is not noticed: an allocator in the place of malloc, with PYTHONMALLOC=malloc, that leaves an
+// address below 16 GiB there, from the heap of an executable with a fixed address, and the type.
 package cpython
