@@ -100,7 +100,7 @@
 // A frame costs no lookup in the end: a CPU keeps the rules that it has found lately, by table
 // and offset, and the last mappings of the process that it sampled last, by the number of the
 // list. Neither number is used again and what they name does not change, so nothing that is
-// kept can be out of date, also when the table has been removed. Of the stack, 512 bytes at a
+// kept can be out of date, also when the table has been removed. Of the stack, 1,024 bytes at a
 // time are read, up to the end of a page: what can be read of it does not depend on what lies
 // behind.
 //

@@ -9,22 +9,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// Offsets behind an object's PyObject that are the same in all versions.
-const (
-	bytesText = 16 // PyBytesObject.ob_sval, behind size and hash
-	textState = 16 // PyASCIIObject.state, behind length and hash
-)
-
-// PyObject.ob_type: what stands before it, has the references. A free-threaded build counts
-// those of the owning thread and others apart.
-const (
-	objectType             = 8
-	objectTypeFreeThreaded = 24
-)
-
-// headerBytes is the size of PyObject: PyVarObject.ob_size and PyASCIIObject.length follow.
-func (l *Layout) headerBytes() uint64 { return uint64(l.process.ObjectType) + 8 }
-
 // Bounds of what is read of one function.
 const (
 	maxNameChars  = 1024
@@ -37,6 +21,7 @@ type function struct {
 	name, file string
 	firstLine  int
 	lines      lines // co_linetable
+	cut        bool  // it has more than these
 }
 
 // Frames implements langruntime.Function.
@@ -45,6 +30,8 @@ func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime
 	if position > 0 {
 		if l := f.lines.at(position - 1); l > 0 {
 			line = l
+		} else if f.cut && position > f.lines.end() {
+			line = 0
 		}
 	}
 	return append(to, langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine})
@@ -64,8 +51,8 @@ type code struct {
 }
 
 // Read implements langruntime.Process.
-func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
-	before, err := l.readCode(mem, object)
+func (p *process) Read(mem langruntime.Memory, object uint64, cookie uint32) (langruntime.Function, error) {
+	before, err := p.readCode(mem, object)
 	if err != nil {
 		return nil, err
 	}
@@ -73,18 +60,21 @@ func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (lan
 		return nil, fmt.Errorf("%w: another one is there", langruntime.ErrGone)
 	}
 	f := &function{firstLine: before.firstLine}
-	if f.name, err = l.readText(mem, before.name, maxNameChars); err != nil {
+	if f.name, err = p.readText(mem, before.name, maxNameChars); err != nil {
 		return nil, err
 	}
-	if f.file, err = l.readText(mem, before.file, maxFileChars); err != nil {
+	if f.file, err = p.readText(mem, before.file, maxFileChars); err != nil {
 		return nil, err
 	}
-	table, err := l.readBytes(mem, before.table)
-	if err != nil {
+	var table []byte
+	if table, f.cut, err = p.readBytes(mem, before.table); err != nil {
 		return nil, err
+	}
+	if f.cut {
+		table = wholeEntries(table)
 	}
 	f.lines = decodeLines(table, before.firstLine)
-	after, err := l.readCode(mem, object)
+	after, err := p.readCode(mem, object)
 	if err != nil {
 		return nil, err
 	}
@@ -95,31 +85,34 @@ func (l *Layout) Read(mem langruntime.Memory, object uint64, cookie uint32) (lan
 }
 
 // readCode reads a code object as the sampling programs do: read_python_code of pythonread.bpf.h.
-func (l *Layout) readCode(mem langruntime.Memory, object uint64) (code, error) {
-	p := &l.process
-	b := make([]byte, p.CodeBytes)
+func (p *process) readCode(mem langruntime.Memory, object uint64) (code, error) {
+	of := &p.process
+	b := make([]byte, of.CodeBytes)
 	if err := read(mem, b, object); err != nil {
 		return code{}, err
 	}
+	if word(b, int(of.ObjectType)) != of.CodeType || !p.referred(b) {
+		return code{}, fmt.Errorf("%w: no code object, or a freed one", langruntime.ErrGone)
+	}
 	c := code{
-		name:      word(b, int(p.CodeQualname)),
-		file:      word(b, int(p.CodeFilename)),
-		table:     word(b, int(p.CodeLinetable)),
-		firstLine: int(int32(binary.LittleEndian.Uint32(b[p.CodeFirstLine:]))),
+		name:      word(b, int(of.CodeQualname)),
+		file:      word(b, int(of.CodeFilename)),
+		table:     word(b, int(of.CodeLinetable)),
+		firstLine: int(int32(binary.LittleEndian.Uint32(b[of.CodeFirstLine:]))),
 	}
 	var head [24]byte // length, hash, state
-	if err := read(mem, head[:], c.name+l.headerBytes()); err != nil {
+	if err := read(mem, head[:], c.name+p.headerBytes()); err != nil {
 		return code{}, err
 	}
 	c.nameLength = word(head[:], 0)
-	text := c.name + uint64(p.WideOffset)
+	text := c.name + uint64(of.WideOffset)
 	state := stateOf(uint32(word(head[:], textState)))
 	if state.ascii() {
-		text = c.name + uint64(p.TextOffset)
+		text = c.name + uint64(of.TextOffset)
 	}
 	hash := object
 	for _, w := range [...]uint64{
-		word(b, int(l.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table, c.nameLength,
+		word(b, int(p.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table, c.nameLength,
 	} {
 		hash = mix(hash, w)
 	}
@@ -148,25 +141,4 @@ func hashText(mem langruntime.Memory, hash, text, n uint64) (uint64, error) {
 func mix(hash, word uint64) uint64 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15
 	return hash ^ hash>>32
-}
-
-// readBytes reads a PyBytesObject, the beginning of a long one.
-func (l *Layout) readBytes(mem langruntime.Memory, object uint64) ([]byte, error) {
-	var size [8]byte
-	if err := read(mem, size[:], object+l.headerBytes()); err != nil {
-		return nil, err
-	}
-	b := make([]byte, min(word(size[:], 0), maxTableBytes))
-	return b, read(mem, b, object+l.headerBytes()+bytesText)
-}
-
-// read reads of an object, which has gone if it cannot be read.
-func read(mem langruntime.Memory, p []byte, addr uint64) error {
-	if len(p) == 0 {
-		return nil
-	}
-	if err := mem.ReadAt(p, addr); err != nil {
-		return fmt.Errorf("%w: %w", langruntime.ErrGone, err)
-	}
-	return nil
 }

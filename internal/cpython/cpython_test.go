@@ -48,14 +48,13 @@ const (
 )
 
 func newMemory(name, file string, table []byte) *memory {
-	return newMemoryOf(layout312(), name, file, table)
+	return newMemoryOf(opened(layout312()), name, file, table)
 }
 
-// newMemoryOf has a code object of a layout.
-func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
-	m := &memory{base, make([]byte, 0x2000)}
+// newMemoryOf has a code object of a process.
+func newMemoryOf(l *process, name, file string, table []byte) *memory {
+	m := &memory{base, make([]byte, 0x2000+len(table))}
 	p, header := l.process, uint64(l.process.ObjectType)+8
-	m.put(codeAt+uint64(p.ObjectType), 0x1234, 77)
 	m.put(codeAt+uint64(p.CodeFilename), fileAt)
 	m.put(codeAt+uint64(p.CodeQualname), nameAt)
 	m.put(codeAt+uint64(p.CodeLinetable), tableAt)
@@ -66,7 +65,34 @@ func newMemoryOf(l *Layout, name, file string, table []byte) *memory {
 	}
 	m.put(tableAt+header, uint64(len(table)))
 	copy(m.bytes[tableAt-base+header+bytesText:], table)
+	l.refer(m)
+	m.put(codeAt+uint64(p.ObjectType), p.CodeType, 77)
 	return m
+}
+
+// refer gives the code object a reference.
+func (p *process) refer(m *memory) {
+	if p.process.ObjectType == objectTypeFreeThreaded {
+		binary.LittleEndian.PutUint32(m.bytes[localReferences:], 1)
+	} else {
+		m.put(codeAt, 1)
+	}
+}
+
+// codeType is where the file of tests has PyCode_Type, and bias what a process adds.
+const (
+	codeType = 0x5000
+	bias     = 0x10000
+)
+
+// opened is the CPython of a process that has a layout.
+func opened(l *Layout) *process {
+	l.process.CodeType = codeType
+	p, err := l.Open(nil, bias)
+	if err != nil {
+		panic(err)
+	}
+	return p.(*process)
 }
 
 func layout312() *Layout { return &Layout{version: 0x030c01f0, process: process312()} }
@@ -81,12 +107,17 @@ func layoutFreeThreaded(t *testing.T) *Layout {
 }
 
 func TestRead(t *testing.T) {
+	everyBuild(t, testRead)
+}
+
+// everyBuild runs a test with the two layouts of objects.
+func everyBuild(t *testing.T, test func(t *testing.T, l *process)) {
 	for name, l := range map[string]*Layout{"3.12": layout312(), "free-threaded 3.13": layoutFreeThreaded(t)} {
-		t.Run(name, func(t *testing.T) { testRead(t, l) })
+		t.Run(name, func(t *testing.T) { test(t, opened(l)) })
 	}
 }
 
-func testRead(t *testing.T, l *Layout) {
+func testRead(t *testing.T, l *process) {
 	t.Helper()
 	m := newMemoryOf(l, "Class.method", "/srv/app.py", []byte{0x80 | locationOneLine<<3 + 8, 0, 0}) // 1 unit, one line down
 	known, err := l.readCode(m, codeAt)
@@ -160,25 +191,6 @@ func TestState(t *testing.T) {
 	require.EqualValues(t, 2, stateOf(2<<2).charBytes())
 }
 
-func TestLines(t *testing.T) {
-	table := []byte{
-		0x80, 0x11, // 1 unit on the first line
-		0x80 | 10<<3, 1, 2, // another one
-		0x80 | 11<<3, 1, 2, // 1 unit, a line down
-		0x80 | 13<<3 | 2, 0x40 | 8, 2, // 3 units, no columns: 136 >> 1 = 68 further
-		0x80 | 14<<3, 3, 0, 1, 1, // long: a line up
-		0x80 | 15<<3 | 3, // 4 units without a line
-		0x80 | 12<<3 | 7, 0, 0,
-	}
-	want := []int{100, 100, 101, 169, 169, 169, 168, 0, 0, 0, 0, 170, 170, 170, 170, 170, 170, 170, 170, 0}
-	all := decodeLines(table, 100)
-	for i, line := range want {
-		require.Equal(t, line, all.at(uint32(i)), i)
-	}
-	require.Len(t, all, 6, "one for each line")
-	require.Empty(t, decodeLines([]byte{1}, 100), "no entry")
-}
-
 // debugBlock is what CPython 3.13.0 and 3.14.10 on x86-64 have in their files.
 func debugBlock(version uint64) []byte { return debugBlockOf(version, 0) }
 
@@ -247,7 +259,8 @@ func TestDebugOffsets(t *testing.T) {
 			}
 			requireInBounds(t, &p)
 			l := &Layout{version: version, process: p}
-			_, _ = l.readCode(&memory{base, make([]byte, 0x2000)}, codeAt)
+			m := newMemoryOf(opened(l), "", "", nil)
+			_, _ = opened(l).readCode(m, codeAt)
 		}
 	}
 	// What the file says of its build and of its objects has to be the same.
@@ -291,24 +304,12 @@ func TestTablesInBounds(t *testing.T) {
 
 func TestProcess(t *testing.T) {
 	l := layout312()
-	l.process.CodeType = 0x5000
-	opened, err := l.Open(nil, 0x10000)
-	require.NoError(t, err)
-	p := opened.Record()
+	p := opened(l).Record()
 	require.Equal(t, record.RuntimeCPython, p.Kind)
-	require.EqualValues(t, 0x15000, p.Python.CodeType)
-	require.EqualValues(t, 0x10000+40, p.Python.Interpreters)
+	require.EqualValues(t, codeType+bias, p.Python.CodeType)
+	require.EqualValues(t, bias+40, p.Python.Interpreters)
+	require.EqualValues(t, codeType, l.process.CodeType, "of the file")
 	require.Equal(t, "3.12.1", l.Version())
-}
-
-func FuzzLine(f *testing.F) {
-	f.Add([]byte{0x80, 0x11, 0xd9, 1, 2, 0xf8}, 7, uint64(3))
-	f.Fuzz(func(t *testing.T, table []byte, firstLine int, instruction uint64) {
-		all := decodeLines(table, firstLine)
-		if line := all.at(uint32(instruction)); line < 0 || len(all) > len(table) {
-			t.Fatal(line, len(all))
-		}
-	})
 }
 
 func FuzzDebugOffsets(f *testing.F) {
@@ -325,7 +326,7 @@ func FuzzDebugOffsets(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	f.Add(newMemory("name", "file", []byte{0x80, 0}).bytes)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l, m := layout312(), &memory{base, b}
+		l, m := opened(layout312()), &memory{base, b}
 		c, err := l.readCode(m, codeAt)
 		if err != nil {
 			return

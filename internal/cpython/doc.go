@@ -19,11 +19,12 @@
 //
 // # Free-threaded builds
 //
-// Without the global interpreter lock, objects have a larger header: what leads to the rest of
-// an object begins 16 bytes later. All else is where _Py_DebugOffsets says, and the lists of
-// threads and frames are the same. 3.13 has one copy of a function's instructions, which no
-// thread changes: a frame says its position as in other builds. In 3.14 each thread has a copy
-// of its own (co_tlbc), and its position in that: such builds are not supported.
+// Without the global interpreter lock, objects have a larger header, since the thread that owns one
+// counts its references apart: what leads to the rest of an object begins 16 bytes later. All else
+// is where _Py_DebugOffsets says, and the lists of threads and frames are the same. 3.13 has one
+// copy of a function's instructions, which no thread changes: a frame says its position as in other
+// builds. In 3.14 each thread has a copy of its own (co_tlbc), and its position in that: such builds
+// are not supported.
 //
 // # Which thread
 //
@@ -55,4 +56,13 @@
 // bytes of the begin and 32 of the end of its qualified name. Names are read only if the cookie is
 // still the same before and after. Two code objects that agree in all of that, one made in place of
 // the other, could differ in the middle of a long name, in the text of the file's name and in lines.
+//
+// A freed code object keeps its cookie until its place is used again, where something else keeps
+// its qualified name; its file's name and lines may have gone, and others lie in their places. So it
+// must have its type and references, before and after: as long as it has them, what it leads to is
+// its own. When it is freed it has 0 references. Then pymalloc writes the address of the next free
+// block over them, and malloc, which larger objects come from, may write over the type as well. What
+// a count can be, that of immortal objects included, is in Include/object.h (3.14: refcount.h). One
+// case is not noticed: an allocator in the place of malloc, with PYTHONMALLOC=malloc, that leaves an
+// address below 16 GiB there, from the heap of an executable with a fixed address, and the type.
 package cpython

@@ -149,21 +149,18 @@ func (l *Layout) Version() string {
 
 // Open implements langruntime.Runtime: the file says all.
 func (l *Layout) Open(_ langruntime.Memory, bias uint64) (langruntime.Process, error) {
-	p := &process{Layout: l, of: l.process}
-	p.of.Interpreters += bias
-	p.of.CodeType += bias
+	p := &process{*l}
+	p.process.Interpreters += bias
+	p.process.CodeType += bias
 	return p, nil
 }
 
-// process is the CPython of a process.
-type process struct {
-	*Layout
-	of record.PythonProcess
-}
+// process is the CPython of a process: its layout has addresses.
+type process struct{ Layout }
 
 // Record implements langruntime.Process.
 func (p *process) Record() record.RuntimeProcess {
-	return record.RuntimeProcess{Kind: record.RuntimeCPython, Python: p.of}
+	return record.RuntimeProcess{Kind: record.RuntimeCPython, Python: p.process}
 }
 
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }

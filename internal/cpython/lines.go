@@ -32,6 +32,24 @@ func (l lines) at(instruction uint32) int {
 	return int(l[i].line)
 }
 
+// end is the first instruction behind those that have a place here.
+func (l lines) end() uint32 {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[len(l)-1].next
+}
+
+// wholeEntries leaves out the last entry of a location table that is cut: it may lack its end.
+func wholeEntries(table []byte) []byte {
+	for n := len(table) - 1; n > 0; n-- {
+		if table[n]&0x80 != 0 {
+			return table[:n]
+		}
+	}
+	return nil
+}
+
 // decodeLines decodes a location table. An entry is a byte whose upper bit is set, and what
 // follows that has none:
 //

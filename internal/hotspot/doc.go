@@ -52,6 +52,12 @@
 // by the place of the symbol, its hash and its first letters. What is read counts only if the
 // cookie is the same before and after.
 //
+// A method that the interpreter ran, and whose class was unloaded before it is read, may still be
+// there as it was, where another loader's class keeps the name of its own. The symbols of the method and of its
+// file may have gone: they must have references (Symbol::_hash_and_refcount). One whose place
+// is used again by then is not noticed: the place would have to be that of a symbol that nothing else in the
+// process had, and have been given up, freed and used again in the few milliseconds until the method is read.
+//
 // Freed code keeps its cookie until its place is used again, while its methods may be another
 // class's by then. So its block has to be in use afterwards: collectors free code before they
 // free the metadata of unloaded classes (ZUnload::purge; PSParallelCompact and SerialFullGC:

@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"bytes"
 	"debug/elf"
 	"testing"
 
@@ -119,6 +120,60 @@ func TestMethodGone(t *testing.T) {
 	require.ErrorIs(t, err, langruntime.ErrGone)
 	_, err = p.Read(j, method|2, cookie)
 	require.ErrorIs(t, err, langruntime.ErrGone)
+}
+
+// A class that was unloaded has given up its symbols, some of which others may still have.
+func TestSymbolsOfUnloadedClass(t *testing.T) {
+	for _, version := range versions {
+		for _, symbol := range []string{"shop/Cart", "buy", "Cart.java"} {
+			j := newJVM(t, version, "")
+			p := j.open(t)
+			object, cookie := p.frameOfMethod(j.image, j.method(p, "shop/Cart", "buy", "Cart.java", 200, lines(p)))
+			references := imageBase + uint64(bytes.Index(j.bytes, []byte(symbol))-p.symbolBody)
+			for n, gone := range map[uint64]bool{0: true, 2: false, 0xffff: false} { // the last one stays for ever
+				j.put(references, n, 2)
+				_, err := p.Read(j, object, cookie)
+				require.Equal(t, gone, err != nil, "%d: %s with %d", version, symbol, n)
+				if gone {
+					require.ErrorIs(t, err, langruntime.ErrGone)
+				}
+			}
+		}
+	}
+}
+
+// What is replaced while it is read is the first one as a whole, or has gone.
+func TestMethodReplacedWhileRead(t *testing.T) {
+	for _, version := range versions {
+		// read has another method, and its strings, come into the place of one before a read; 0: before none.
+		read := func(replaced int) (f langruntime.Function, reads int, err error) {
+			j := newJVM(t, version, "")
+			p := j.open(t)
+			method := j.method(p, "shop/Cart", "buy", "Cart.java", 200, lines(p))
+			other := j.method(p, "shop/Cart", "pay", "Desk.java", 200, nil)
+			object, cookie := p.frameOfMethod(j.image, method)
+			f, err = p.Read(during{j, func() {
+				if reads++; reads == replaced {
+					copy(j.bytes[method-imageBase:][:88], j.bytes[other-imageBase:])
+					for from, to := range map[string]string{"buy": "pay", "Cart.java": "Desk.java"} {
+						copy(j.bytes[bytes.Index(j.bytes, []byte(from)):], to)
+					}
+				}
+			}}, object, cookie)
+			return f, reads, err
+		}
+		whole, reads, err := read(0)
+		require.NoError(t, err)
+		for n := 1; n <= reads+1; n++ {
+			f, _, err := read(n)
+			if err != nil {
+				require.ErrorIs(t, err, langruntime.ErrGone)
+				require.LessOrEqual(t, n, reads)
+			} else {
+				require.Equal(t, whole, f, "%d: replaced before read %d", version, n)
+			}
+		}
+	}
 }
 
 // Behind the last place, what was inlined there has ended. Without any, the method's first line counts.

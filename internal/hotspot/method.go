@@ -113,10 +113,16 @@ func (p *process) contents(r *reader, h *methodHead) *method {
 	return m
 }
 
+// symbolReferences are the bits of Symbol::_hash_and_refcount that count.
+const symbolReferences = 0xffff
+
 // symbol reads a Symbol as text for people: what does not belong into a line is replaced.
 func (p *process) symbol(r *reader, addr uint64) string {
-	n := r.half(addr+uint64(p.symbolLength)) & 0xffff
-	b := make([]byte, min(n, maxNameBytes))
+	head := make([]byte, p.symbolLength+4)
+	if r.bytes(head, addr); r.err == nil && half(head, 0)&symbolReferences == 0 {
+		r.err = fmt.Errorf("%w: a name that nothing refers to", langruntime.ErrGone)
+	}
+	b := make([]byte, min(short(head, p.symbolLength), maxNameBytes))
 	r.bytes(b, addr+uint64(p.symbolBody))
 	return text(b)
 }

@@ -134,6 +134,3 @@ func (m *metadata) types(r *release) types {
 
 // Kind implements langruntime.Runtime.
 func (*Layout) Kind() record.RuntimeKind { return record.RuntimeV8 }
-
-// Version implements langruntime.Runtime.
-func (l *Layout) Version() string { return l.version.String() }

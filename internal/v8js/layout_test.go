@@ -84,7 +84,7 @@ func TestLayoutOf(t *testing.T) {
 			l, err := layoutIn(t, image(t, exported(v)))
 			require.NoError(t, err)
 			require.Equal(t, record.RuntimeV8, l.Kind())
-			require.Equal(t, v.String(), l.Version())
+			require.Equal(t, v, l.version)
 			p, err := l.Open(nil, 0x1000)
 			require.NoError(t, err)
 			said := p.Record()

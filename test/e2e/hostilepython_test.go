@@ -21,6 +21,7 @@ func hostilePythons() map[string]hostileRuntime {
 		"long-name":         {functions: regexp.MustCompile(`(?s)^hostile_a.{0,1000}.{0,15}$`)},
 		"wide-name":         {functions: regexp.MustCompile("^\uFFFD{9}$")},
 		"control-name":      {functions: regexp.MustCompile("^\uFFFD\\[2J\uFFFD{5}$")},
+		"no-references":     {functions: regexp.MustCompile(`^<gone>$`)},
 		"no-text":           {functions: regexp.MustCompile(`^<gone>$`)},
 		"no-file":           {functions: gone},
 		"long-lines":        {functions: gone},

@@ -203,6 +203,7 @@ static void put(void *at, uint64_t v)
 
 static void set_symbol(struct symbol *s, const char *text)
 {
+	s->references = 1;
 	s->length = strnlen(text, sizeof(s->body));
 	memcpy(s->body, text, s->length);
 }

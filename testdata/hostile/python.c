@@ -127,7 +127,8 @@ static int many(const char *mode)
 
 static void fill(struct code *c)
 {
-	*c = (struct code){ .type = (uint64_t)PyCode_Type,
+	*c = (struct code){ .references = 1,
+			    .type = (uint64_t)PyCode_Type,
 			    .size = 8,
 			    .file = &file_name,
 			    .name = &names[0],
@@ -203,6 +204,8 @@ static __attribute__((noinline)) void evaluate(const char *mode)
 		frames[0].code = (struct code *)0xdead000000000000;
 	} else if (is(mode, "other-type")) {
 		codes[0].type = 8;
+	} else if (is(mode, "no-references")) {
+		codes[0].references = codes[1].references = 0;
 	} else if (is(mode, "long-name")) {
 		names[0].length = UINT64_MAX;
 	} else if (is(mode, "no-name")) {
