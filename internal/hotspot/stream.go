@@ -65,13 +65,14 @@ type lineEntry struct{ bytecode, line int32 }
 // escape begins an entry of a line table whose differences do not fit into a byte.
 const escape = 0xff
 
-// decodeLines reads a compressed line number table. Its entries are in order then.
+// decodeLines reads a compressed line number table. Its entries are in order then. Of one that has more than is
+// read, or makes no sense from some entry on, the last entry has no line: what is behind it is not known.
 func decodeLines(s stream) (lines []lineEntry) {
 	bytecode, line := 0, 0
 	for len(lines) < maxLines {
 		c := s.byte()
 		switch {
-		case c == 0:
+		case c == 0 && !s.bad:
 			return inOrder(lines)
 		case c == escape:
 			bytecode += s.int()
@@ -81,9 +82,12 @@ func decodeLines(s stream) (lines []lineEntry) {
 			line += int(c & 7)
 		}
 		if s.bad || bytecode < 0 || bytecode > 1<<16 || line < 0 || line > 1<<16 {
-			return inOrder(lines)
+			break
 		}
 		lines = append(lines, lineEntry{int32(bytecode), int32(line)})
+	}
+	if len(lines) > 0 {
+		lines[len(lines)-1].line = 0
 	}
 	return inOrder(lines)
 }
