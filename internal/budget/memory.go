@@ -48,9 +48,9 @@ const (
 	scarceEighths = 7
 )
 
-// heapWeight is what a byte on Go's heap counts: the heap grows to twice what is in use
+// HeapWeight is what a byte on Go's heap counts: the heap grows to twice what is in use
 // before the garbage collector runs.
-const heapWeight = 2
+const HeapWeight = 2
 
 // MapEntryBytes is what an entry of a map with small keys and values takes, at the usual load.
 const MapEntryBytes = 64
@@ -60,7 +60,7 @@ func (p Part) weight() int64 {
 	if p == OfSymbols || p == OfKernel {
 		return 1
 	}
-	return heapWeight
+	return HeapWeight
 }
 
 // Memory is a limit in bytes for what all parts hold together, with what the garbage
@@ -124,6 +124,11 @@ func (m *Memory) Pressure() Pressure { return m.stage(m.Used()) }
 // PressureBeside returns the stage that has been reached without what a part holds: for who works for that part, and
 // would do less because of its own work.
 func (m *Memory) PressureBeside(p Part) Pressure { return m.stage(m.Used() - m.Part(p)) }
+
+// PressureWith returns the stage that is reached when a part holds so many bytes more.
+func (m *Memory) PressureWith(p Part, bytes int) Pressure {
+	return m.stage(m.Used() + int64(bytes)*p.weight())
+}
 
 // stage is that of so many bytes.
 func (m *Memory) stage(used int64) Pressure {

@@ -2,7 +2,11 @@
 
 package executable
 
-import "github.com/customlabels/otelcol-customlabels/internal/procfs"
+import (
+	"iter"
+
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+)
 
 // Mapping is an executable mapping of a process: [Start, Limit) shows File
 // from Offset on, or what was copied from there.
@@ -107,4 +111,15 @@ func (m *Mapping) copies(f *File, around *Around) {
 	m.Offset, m.File, m.Dev, m.Inode = offset, f, around.Below.Dev, around.Below.Inode
 	m.share()
 	m.Bias, m.Biased, m.Moved = bias, true, true
+}
+
+// Paths are those of mappings.
+func Paths(mappings []Mapping) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range mappings {
+			if !yield(mappings[i].Path) {
+				return
+			}
+		}
+	}
 }

@@ -21,16 +21,15 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/unwind"
 )
 
-// rowsHeld times the size of its rows is held while a file's are built: the rows, and the
-// list that they are made from.
-const rowsHeld = 2
-
 // errNoRoom says that the rows of files in use leave no room.
 var errNoRoom = errors.New("no room for unwind rows")
 
 // errKernelRoom says that the kernel has no memory for rows, no place in its list of tables, or
 // that we have no descriptor for them.
 var errKernelRoom = errors.New("load unwind rows")
+
+// errMemory says that other parts hold so much memory that rows are not built.
+var errMemory = errors.New("no memory to build unwind rows")
 
 // errClosed says that a file could not be opened, or not be read to its end, through the process
 // that asked for its rows.
@@ -44,9 +43,9 @@ func (r *Rows) build(ctx context.Context, f, asked *File, by *builder) {
 		result.state = rowsReady
 	case errors.Is(err, unwind.ErrNone):
 		result = fileRows{state: rowsNone}
-	case errors.Is(err, errNoRoom), errors.Is(err, errKernelRoom):
+	case errors.Is(err, errNoRoom), errors.Is(err, errKernelRoom), errors.Is(err, errMemory):
 		result = fileRows{state: rowsRefused}
-		if errors.Is(err, errKernelRoom) {
+		if !errors.Is(err, errNoRoom) {
 			result.retryNs = r.opts.Now() + int64(retryRows)
 		}
 		r.counts.refused.Add(1)
@@ -120,11 +119,14 @@ func (r *Rows) read(ctx context.Context, contents io.ReaderAt, size int64, uid u
 	filePace := budget.FilePace(r.cpuTime)
 	pace := func() error { return cmp.Or(ctx.Err(), filePace()) }
 	e.Pace(pace)
-	table, err := unwind.New(e, unwind.Limits{})
+	held := rowsHeld{memory: r.opts.Memory}
+	defer held.release()
+	table, err := unwind.New(e, unwind.Limits{Hold: held.hold, CodeBytes: codeBytes(r.opts.Memory)})
 	if err != nil {
 		return fileRows{}, faultOr(file, err)
 	}
 	defer table.Close()
+	held.set(table.Held())
 	// The table has what could be read until then.
 	if err := cmp.Or(faultOr(file, nil), pace()); err != nil {
 		return fileRows{}, err
@@ -135,12 +137,10 @@ func (r *Rows) read(ctx context.Context, contents io.ReaderAt, size int64, uid u
 	if result.ID, shared = r.share(rows); shared {
 		return result, nil
 	}
-	inKernel, held := table.KernelBytes(), rowsHeld*table.Bytes()
+	inKernel := table.KernelBytes()
 	if !r.roomFor(inKernel, uid) {
 		return fileRows{}, errNoRoom
 	}
-	r.opts.Memory.Add(budget.OfRows, held)
-	defer r.opts.Memory.Add(budget.OfRows, -held)
 	if result.ID, err = r.add(&table.UnwindTable); err == nil {
 		r.hold(result.ID, inKernel, rows)
 	}

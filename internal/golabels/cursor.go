@@ -2,6 +2,7 @@ package golabels
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -164,9 +165,9 @@ func (c *cursor) text(t *text) {
 	t.n = 0
 }
 
-// damage is why a cursor is bad, or what is wrong with what it has read.
+// damage is why a cursor is bad, or what is wrong with what it has read: it may end too early.
 func (c *cursor) damage(what string, at uint64) error {
-	if c.err != nil {
+	if c.err != nil && !errors.Is(c.err, io.EOF) && !errors.Is(c.err, io.ErrUnexpectedEOF) {
 		return c.err
 	}
 	return fmt.Errorf("%w: %s at %#x", errDamaged, what, at)

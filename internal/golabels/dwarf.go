@@ -27,6 +27,7 @@ var (
 	errDamaged     = errors.New("damaged debug information")
 	// errTooMuch says that the debug information is not read to its end.
 	errTooMuch = errors.New("too much debug information")
+	errInfo    = fmt.Errorf("%w: more than %d bytes", errTooMuch, maxInfoBytes)
 )
 
 // readTypes searches .debug_info for the types that matter. Everything but the
@@ -41,15 +42,19 @@ func readTypes(f *elffile.File) (*types, error) {
 	if data, err = readAll(abbrevs, slices.Grow(data, maxAbbrevBytes)); err != nil {
 		return nil, fmt.Errorf("read .debug_abbrev: %w", err)
 	}
-	info, err := contents(f, ".debug_info", maxInfoBytes)
+	all, err := contents(f, ".debug_info", maxInfoBytes)
 	if err != nil {
 		return nil, err
 	}
-	t := newTypes()
-	if err := t.search(info, &abbrevTable{data: data, work: f.Work}); err != nil {
-		return nil, fmt.Errorf("read .debug_info: %w", err)
+	t, info := newTypes(), io.LimitedReader{R: all, N: maxInfoBytes}
+	err = t.search(&info, &abbrevTable{data: data, work: f.Work})
+	switch {
+	case err == nil:
+		return t, nil
+	case info.N == 0: // whatever was found in the end
+		err = errInfo
 	}
-	return t, nil
+	return nil, fmt.Errorf("read .debug_info: %w", err)
 }
 
 func contents(f *elffile.File, section string, maxBytes int64) (io.Reader, error) {

@@ -35,7 +35,7 @@ func layoutOfRelease(minor int) (Layout, bool) {
 func findLayout(f *elffile.File, version string) (l Layout, fromDWARF, limited bool, err error) {
 	release, known := minor(version)
 	types, err := readTypes(f)
-	limited = errors.Is(err, errTooMuch)
+	limited = cutShort(err)
 	if err == nil {
 		l, err = types.layout()
 	}
@@ -63,4 +63,14 @@ func findLayout(f *elffile.File, version string) (l Layout, fromDWARF, limited b
 		}
 	}
 	return Layout{}, false, limited, fmt.Errorf("%w: %q: %w", ErrVersion, version, err)
+}
+
+// cutShort reports whether an error ended the reading, and not what was read.
+func cutShort(err error) bool {
+	for _, of := range []error{nil, errNoDebugInfo, errNoTypes, errDamaged} {
+		if errors.Is(err, of) {
+			return false
+		}
+	}
+	return true
 }

@@ -37,7 +37,8 @@ type Plan struct {
 	Version   string // as the program states it, such as "go1.26.1"
 	Layout    Layout
 	FromDWARF bool // Layout is from the program's debug information, else from the table
-	// Limited tells that the debug information was not read, as it takes too much to do so.
+	// Limited tells that the debug information was not read to where it says the offsets, as that takes too
+	// much, or could not be.
 	Limited bool
 	Slot    Slot
 }

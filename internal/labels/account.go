@@ -3,6 +3,13 @@ package labels
 // maxViews of a user, by executable, are looked up rather than made at each sample.
 const maxViews = 256
 
+// viewBytes is the rough cost of what is remembered by executable, beside its path and rules, map
+// buckets included; ruleBytes that of a rule in it.
+const (
+	viewBytes = 160
+	ruleBytes = 8
+)
+
 // valueBytes is the rough cost of a value beside its bytes, map buckets included.
 const valueBytes = 80
 
@@ -11,7 +18,7 @@ type account struct {
 	user *user
 
 	results     map[resultKey]*Decoded
-	resultBytes int
+	resultBytes int                  // with keyMaps and views
 	keyMaps     map[*KeyMap]struct{} // that results hold on to
 	views       map[view]*ruleSet
 
@@ -52,7 +59,6 @@ func newAccount(u *user) *account {
 // reset begins an interval.
 func (a *account) reset() {
 	a.forgetReads()
-	a.views = map[view]*ruleSet{}
 	a.sets, a.setBytes = map[string]*Set{}, 0
 	a.values = map[keyValue]struct{}{}
 	a.capped, a.cappedCount = map[keyValue]struct{}{}, map[uint32]int{}
@@ -63,6 +69,7 @@ func (a *account) forgetReads() int {
 	freed := a.resultBytes
 	a.results, a.resultBytes = map[resultKey]*Decoded{}, 0
 	a.keyMaps = map[*KeyMap]struct{}{}
+	a.views = map[view]*ruleSet{}
 	return freed
 }
 
@@ -88,16 +95,20 @@ func (a *account) rules(r *Registry, from *Origin) *ruleSet {
 	if s, ok := a.views[v]; ok {
 		return s
 	}
-	s := &ruleSet{salt: r.opts.Salt, known: len(a.views) < maxViews}
+	room := len(a.views) < maxViews && a.resultBytes < r.opts.Budgets.Bytes
+	s := &ruleSet{salt: r.opts.Salt, known: room}
 	for i := range r.rules {
 		if r.rules[i].concerns(v.uid, v.executable) {
 			s.rules = append(s.rules, &r.rules[i])
 		}
 	}
+	if room {
+		a.resultBytes += viewBytes + len(v.executable) + ruleBytes*cap(s.rules)
+	}
 	if len(s.rules) == 0 {
 		s = nil
 	}
-	if len(a.views) < maxViews {
+	if room {
 		a.views[v] = s
 	}
 	return s

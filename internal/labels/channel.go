@@ -51,8 +51,7 @@ func (c *Channel) Decode(from Origin, keys *KeyMap, section []byte) *Decoded {
 		return emptyDecoded
 	}
 	if c.lastAccount == nil || from != c.last {
-		a := c.account(from.User)
-		c.last, c.lastAccount, c.lastRules = from, a, a.rules(c.registry, &from)
+		c.choose(&from)
 	}
 	a, rules := c.lastAccount, c.lastRules
 	escaped := a.user.escaped.Load()
@@ -65,6 +64,15 @@ func (c *Channel) Decode(from Origin, keys *KeyMap, section []byte) *Decoded {
 	c.bytes += a.bytes() - before
 	c.reads += a.resultBytes - reads
 	return d
+}
+
+// choose finds the account and the rules of a sample.
+func (c *Channel) choose(from *Origin) {
+	a := c.account(from.User)
+	reads := a.resultBytes
+	c.last, c.lastAccount, c.lastRules = *from, a, a.rules(c.registry, from)
+	c.bytes += a.resultBytes - reads
+	c.reads += a.resultBytes - reads
 }
 
 // UnknownKeys reports whether a section has attributes without a name. It costs more than
@@ -148,6 +156,7 @@ func (c *Channel) ForgetReads() {
 		c.bytes -= a.forgetReads()
 	}
 	c.reads = 0
+	c.last, c.lastAccount, c.lastRules = Origin{}, nil, nil
 }
 
 // ReadBytes are those of Bytes that ForgetReads frees.

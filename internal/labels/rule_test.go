@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -216,4 +217,43 @@ func TestManyExecutables(t *testing.T) {
 	}
 	require.Len(t, ch.accounts[alice].views, maxViews)
 	require.LessOrEqual(t, len(ch.accounts[alice].results), maxViews+1)
+}
+
+// What is remembered by executable counts, as long as it is remembered, and has the room that reads have.
+func TestRulesByExecutableCount(t *testing.T) {
+	const pathBytes = 4000
+	r, ch := ruled(t, Rule{Key: "a", Executable: "/secret/*", Action: Drop}, Rule{Key: "b", Executable: "/**", Action: Drop})
+	at := func(i int) Origin {
+		path := fmt.Sprintf("/secret/%d-", i)
+		return Origin{alice, path + strings.Repeat("x", pathBytes-len(path))}
+	}
+	section := v1(kv("a", "1"))
+	ch.Decode(Origin{alice, ""}, nil, section)
+	before, reads := ch.Bytes(), ch.ReadBytes()
+	for i := range maxViews - 1 {
+		ch.Decode(at(i), nil, section)
+	}
+	require.Len(t, ch.accounts[alice].views, maxViews)
+	require.GreaterOrEqual(t, ch.Bytes()-before, (maxViews-1)*pathBytes)
+	require.GreaterOrEqual(t, ch.ReadBytes()-reads, (maxViews-1)*pathBytes)
+	before = ch.Bytes()
+	for i := range maxViews {
+		ch.Decode(at(i), nil, section)
+		ch.Decode(at(maxViews+i), nil, section)
+	}
+	require.Less(t, ch.Bytes()-before, pathBytes, "no more are remembered")
+
+	ch.ForgetReads()
+	require.Zero(t, ch.ReadBytes())
+	require.Empty(t, ch.accounts[alice].views)
+	ch.Decode(at(0), nil, section)
+	require.GreaterOrEqual(t, ch.ReadBytes(), pathBytes)
+	ch.EndInterval()
+	require.Equal(t, ch.KeyBytes(), ch.Bytes())
+
+	r.opts.Budgets.Bytes = 10 * pathBytes
+	for i := range maxViews {
+		require.Zero(t, ch.Decode(at(i), nil, section).Set.Len())
+	}
+	require.LessOrEqual(t, ch.Bytes()-ch.KeyBytes(), 12*pathBytes)
 }

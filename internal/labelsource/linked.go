@@ -25,7 +25,7 @@ func loaderOf(mappings []executable.Mapping, program procfs.FileID) (libc tlsres
 		return tlsresolve.UnknownLibc, false
 	}
 	if f := mappings[i].File.Facts(); f.Interp != "" || f.Program {
-		return tlsresolve.LibcOf(f.Interp), false
+		return tlsresolve.LibcBehind(f.Interp, executable.Paths(mappings)), false
 	}
 	// It names no loader and is no program: a loader. Under the name of a
 	// library, as musl's often is, it is known by what the program asks for.
@@ -34,7 +34,7 @@ func loaderOf(mappings []executable.Mapping, program procfs.FileID) (libc tlsres
 	}
 	for i := range mappings {
 		if f := mappings[i].File; f != nil && f.Facts().Program && f.Facts().Interp != "" {
-			return tlsresolve.LibcOf(f.Facts().Interp), true
+			return tlsresolve.LibcBehind(f.Facts().Interp, executable.Paths(mappings)), true
 		}
 	}
 	return tlsresolve.UnknownLibc, false

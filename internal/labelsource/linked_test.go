@@ -43,6 +43,8 @@ func TestLoaderOf(t *testing.T) {
 	}{
 		"glibc":                       {[]executable.Mapping{program(glibc), library(glibc)}, 1, tlsresolve.Glibc, false},
 		"musl":                        {[]executable.Mapping{{}, program(musl), library("/lib/libc.so")}, 1, tlsresolve.Musl, false},
+		"a link to musl's":            {[]executable.Mapping{program(glibc), library(musl)}, 1, tlsresolve.Musl, false},
+		"program of a link to musl's": {[]executable.Mapping{library("/usr/lib/libc.so"), program(glibc)}, 2, tlsresolve.Musl, true},
 		"static":                      {[]executable.Mapping{program("")}, 1, tlsresolve.UnknownLibc, false},
 		"other loader":                {[]executable.Mapping{program("/lib/ld-other.so")}, 1, tlsresolve.UnknownLibc, false},
 		"program of glibc's loader":   {[]executable.Mapping{program(glibc), library(glibc)}, 2, tlsresolve.Glibc, true},

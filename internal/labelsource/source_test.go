@@ -95,17 +95,3 @@ func TestSourceSettles(t *testing.T) {
 	env.Presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
 	active(3, 0)
 }
-
-// A variable that two files lead to is read once.
-func TestDuplicateSource(t *testing.T) {
-	source := record.LabelSource{ABI: record.ABIV1, Offset: -8}
-	sources, err := addSource(nil, source)
-	require.NoError(t, err)
-	sources, err = addSource(sources, source)
-	require.ErrorIs(t, err, errDuplicate)
-	require.Len(t, sources, 1)
-	source.Offset = -16
-	sources, err = addSource(sources, source)
-	require.NoError(t, err)
-	require.Len(t, sources, 2)
-}

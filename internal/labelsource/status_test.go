@@ -32,7 +32,7 @@ func TestSourceOfStatus(t *testing.T) {
 	}, status.Source())
 }
 
-// A file is damaged as far as labels go when they cannot be found in it, or only by its release.
+// Of an error so much is kept as is told, and no part of a character.
 func TestErrorText(t *testing.T) {
 	require.Equal(t, "short", errorText(errors.New("short")))
 	long := errorText(errors.New(strings.Repeat("é", maxErrorBytes)))
@@ -40,6 +40,7 @@ func TestErrorText(t *testing.T) {
 	require.Equal(t, strings.Repeat("é", (maxErrorBytes-1)/2)+"…", errorText(errors.New("x" + strings.Repeat("é", maxErrorBytes)))[1:])
 }
 
+// A file is damaged as far as labels go when they cannot be found in it, or only by its release.
 func TestDamaged(t *testing.T) {
 	for _, c := range []struct {
 		plan    executable.Plan

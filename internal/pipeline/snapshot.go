@@ -33,7 +33,7 @@ type Snapshot struct {
 	DroppedProcessEvents int64 // events that found no room
 	ProcessLoadErrors    [NumLoadErrorReasons]int64
 	ContextReads         int64                   // of process contexts
-	ContextErrors        int64                   // process contexts that could not be read, made no sense, or are not kept in whole
+	ContextErrors        int64                   // process contexts that could not be read, made no sense, or are not kept in whole; and what environments say of resources
 	UnwindFiles          [NumUnwindResults]int64 // files
 
 	TrackedProcesses     int64

@@ -107,6 +107,35 @@ func TestSourceWithoutRelocation(t *testing.T) {
 	}
 }
 
+// TestMuslByGlibcName runs programs whose loader has the name of glibc's and is musl's.
+func TestMuslByGlibcName(t *testing.T) {
+	const muslLoader, glibcName = "/lib/ld-musl-x86_64.so.1", "ld-linux-x86-64.so.2"
+	for name, real := range map[string]string{"the library": "", "the loader": "ld-musl-x86_64.so.1"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			loader := muslLoader
+			if real != "" {
+				b, err := os.ReadFile(muslLoader)
+				require.NoError(t, err)
+				loader = filepath.Join(dir, real)
+				require.NoError(t, os.WriteFile(loader, b, 0o755))
+			}
+			link := filepath.Join(dir, glibcName)
+			require.NoError(t, os.Symlink(loader, link))
+			lib := target.Library(t, target.DefineV1, "custom_labels_current_set", muslSpecs...)
+			path := compile(t, "p", asker, append([]string{"-DLOAD=dlopen(argv[1], RTLD_NOW)", "-Wl,--dynamic-linker=" + link}, muslSpecs...)...)
+			require.Equal(t, link, interp(t, path))
+			p := start(t, path, lib)
+			var tp, variable uint64
+			p.Line(&tp, &variable)
+			status, _ := only(t, p)
+			require.Equal(t, labelsource.Active, status.State, status.Err)
+			require.Equal(t, record.TLSDTVMusl, status.Location.Kind)
+			requireSource(t, p, []record.LabelSource{status.Source()}, record.ABIV1, tp, variable)
+		})
+	}
+}
+
 func interp(t *testing.T, path string) string {
 	t.Helper()
 	file, err := os.Open(path)

@@ -93,6 +93,8 @@ type remembered struct {
 	// tried again.
 	unread bool
 	reopen executable.Backoff
+	// toldEnvironment: what the resource in its environment lacks has been logged.
+	toldEnvironment bool
 	// execPages are mapped executable and not writable.
 	execPages uint64
 }
@@ -197,7 +199,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	l.loading = l.loading || l.again
 	r.explain(l)
 	if l.full {
-		if err := r.describeMore(&l.info, l.tid); err != nil {
+		if err := r.describeMore(l); err != nil {
 			return err
 		}
 		l.info.Loaded = true
@@ -308,26 +310,45 @@ func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
 }
 
 // describeMore reads what else is shown of a process, on request.
-func (r *reader) describeMore(info *Info, tid int) error {
+func (r *reader) describeMore(l *look) error {
 	if r.opts.Environment {
-		// Without permission, there is none.
-		env, err := r.opts.FS.Environment(tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
-		if err == nil {
-			info.Environment = processctx.FromEnvironment(env[processctx.EnvServiceName], env[processctx.EnvResourceAttributes])
-		}
+		r.readEnvironment(l)
 	}
 	if r.opts.CommandLineBytes == 0 {
 		return nil
 	}
-	args, _, err := r.opts.FS.CommandLine(tid, r.opts.CommandLineBytes)
+	args, _, err := r.opts.FS.CommandLine(l.tid, r.opts.CommandLineBytes)
 	if err != nil {
 		return err
 	}
 	for i, arg := range args {
 		args[i] = validUTF8(arg)
 	}
-	info.CommandLine = args
+	l.info.CommandLine = args
 	return nil
+}
+
+// readEnvironment reads the resource that the environment describes. What it lacks is counted with
+// that of process contexts, and logged once for each process. Without permission, there is none.
+func (r *reader) readEnvironment(l *look) {
+	env, cut, err := r.opts.FS.Environment(l.tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
+	if err != nil {
+		return
+	}
+	resource, leftOut := processctx.FromEnvironment(env[processctx.EnvServiceName], env[processctx.EnvResourceAttributes])
+	l.info.Environment = resource
+	if cut {
+		leftOut++
+	}
+	if leftOut == 0 {
+		return
+	}
+	r.counts.contextErrors.Add(uint64(leftOut))
+	if !l.read.toldEnvironment {
+		l.read.toldEnvironment = true
+		r.log.Info("Not all of the resource in a process's environment is read.", zap.Int("pid", l.info.PID),
+			zap.Int("left_out", leftOut), zap.Bool("environment_cut", cut))
+	}
 }
 
 func (r *reader) readMappings(tid int, s *scratch) error {

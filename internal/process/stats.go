@@ -43,7 +43,7 @@ type Stats struct {
 	RowsRefused uint64 // files whose unwind rows found no room
 
 	ContextReads  uint64 // process contexts read, each update again
-	ContextErrors uint64 // process contexts that could not be read or made no sense, and attributes left out
+	ContextErrors uint64 // process contexts that could not be read or made no sense, and attributes left out, also of environments
 	KeyConflicts  uint64 // thread context keys that changed their meaning
 }
 

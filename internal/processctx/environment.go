@@ -22,25 +22,29 @@ const keyServiceName = "service.name"
 // describe: at most MaxAttributes texts, no key twice. The service's name goes
 // before one among the attributes, and of attributes of one key the last counts.
 // An entry that is not KEY=VALUE, percent-encoded UTF-8, makes all attributes
-// void, as the specification asks.
-func FromEnvironment(serviceName, attributes string) []*commonpb.KeyValue {
-	resource := parseAttributes(attributes)
-	if serviceName == "" || !utf8.ValidString(serviceName) {
-		return resource
+// void, as the specification asks. leftOut is how many are lost by that, and by
+// the bound.
+func FromEnvironment(serviceName, attributes string) (resource []*commonpb.KeyValue, leftOut int) {
+	resource, leftOut = parseAttributes(attributes)
+	switch {
+	case serviceName == "":
+		return resource, leftOut
+	case !utf8.ValidString(serviceName):
+		return resource, leftOut + 1
 	}
-	return append(without(resource, keyServiceName), newText(keyServiceName, serviceName))
+	return append(without(resource, keyServiceName), newText(keyServiceName, serviceName)), leftOut
 }
 
-func parseAttributes(list string) (resource []*commonpb.KeyValue) {
+func parseAttributes(list string) (resource []*commonpb.KeyValue, leftOut int) {
 	if strings.TrimSpace(list) == "" {
-		return nil
+		return nil, 0
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		key, value, found := strings.Cut(entry, "=")
 		key, err1 := url.PathUnescape(strings.TrimSpace(key))
 		value, err2 := url.PathUnescape(strings.TrimSpace(value))
 		if !found || key == "" || err1 != nil || err2 != nil || !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return nil
+			return nil, 1 + strings.Count(list, ",")
 		}
 		if strings.HasPrefix(key, threadLocalPrefix) {
 			continue
@@ -48,9 +52,11 @@ func parseAttributes(list string) (resource []*commonpb.KeyValue) {
 		resource = without(resource, key)
 		if len(resource) < MaxAttributes-1 { // and the service's name
 			resource = append(resource, newText(key, value))
+		} else {
+			leftOut++
 		}
 	}
-	return resource
+	return resource, leftOut
 }
 
 func without(resource []*commonpb.KeyValue, key string) []*commonpb.KeyValue {

@@ -19,8 +19,10 @@ func list(resource []*commonpb.KeyValue) (all []string) {
 
 // No key is there twice.
 func TestFromEnvironmentKeys(t *testing.T) {
-	require.Equal(t, []string{"a=b", "service.name=shop"}, list(FromEnvironment("shop", "service.name=other,a=b")))
-	require.Equal(t, []string{"b=2", "a=3"}, list(FromEnvironment("", "a=1,b=2,a=3")))
+	resource, _ := FromEnvironment("shop", "service.name=other,a=b")
+	require.Equal(t, []string{"a=b", "service.name=shop"}, list(resource))
+	resource, _ = FromEnvironment("", "a=1,b=2,a=3")
+	require.Equal(t, []string{"b=2", "a=3"}, list(resource))
 }
 
 // A resource that comes in parts is one, as protobuf has it.

@@ -31,19 +31,20 @@ func (f FS) CommandLine(pid, limit int) (args []string, truncated bool, err erro
 
 // Environment returns the values of some variables in the environment that a
 // process was started with, as far as they are within its first limit bytes. What
-// the process has changed since does not show, but it may overwrite it.
-func (f FS) Environment(pid, limit int, names ...string) (map[string]string, error) {
+// the process has changed since does not show, but it may overwrite it. cut says that
+// there were more bytes, and that those of the variables without a value may be among them.
+func (f FS) Environment(pid, limit int, names ...string) (values map[string]string, cut bool, err error) {
 	var buffer [firstRead]byte
 	data, more, err := f.read(pid, "environ", limit, buffer[:])
 	if err != nil {
-		return nil, fmt.Errorf("read environ: %w", err)
+		return nil, false, fmt.Errorf("read environ: %w", err)
 	}
-	values := map[string]string{}
+	values = map[string]string{}
 	for len(data) > 0 {
 		entry, rest, complete := bytes.Cut(data, []byte{0})
 		data = rest
 		if !complete && more {
-			break // cut
+			break
 		}
 		name, value, _ := bytes.Cut(entry, []byte{'='})
 		for _, n := range names {
@@ -52,7 +53,7 @@ func (f FS) Environment(pid, limit int, names ...string) (map[string]string, err
 			}
 		}
 	}
-	return values, nil
+	return values, more && len(values) < len(names), nil
 }
 
 // Executable returns the path of the executable as the kernel shows it, and

@@ -282,12 +282,14 @@ func TestEnvironment(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	read := func(limit int) map[string]string {
+	all := []string{"A", "OTEL_SERVICE_NAME", "EMPTY", "LONG", "LAST", "NONE"}
+	read := func(limit int, wantCut bool, names ...string) map[string]string {
 		// An exec is shown before its environment is.
 		for range 60_000 {
-			env, err := FS{}.Environment(cmd.Process.Pid, limit, "A", "OTEL_SERVICE_NAME", "EMPTY", "LONG", "LAST", "NONE")
+			env, cut, err := FS{}.Environment(cmd.Process.Pid, limit, names...)
 			require.NoError(t, err)
 			if len(env) > 0 {
+				require.Equal(t, wantCut, cut)
 				return env
 			}
 			time.Sleep(time.Millisecond)
@@ -296,8 +298,9 @@ func TestEnvironment(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"A": "1", "OTEL_SERVICE_NAME": "shop=1", "EMPTY": "", "LONG": strings.Repeat("x", 1000), "LAST": "y",
-	}, read(64<<10))
-	require.Equal(t, map[string]string{"A": "1", "OTEL_SERVICE_NAME": "shop=1", "EMPTY": ""}, read(100), "nothing that is cut")
-	_, err := FS{}.Environment(1<<22+1, 100, "A")
+	}, read(64<<10, false, all...))
+	require.Equal(t, map[string]string{"A": "1", "OTEL_SERVICE_NAME": "shop=1", "EMPTY": ""}, read(100, true, all...), "nothing that is cut")
+	require.Equal(t, map[string]string{"A": "1", "EMPTY": ""}, read(100, false, "A", "EMPTY"), "what follows was not asked for")
+	_, _, err := FS{}.Environment(1<<22+1, 100, "A")
 	require.ErrorIs(t, err, ErrNoProcess)
 }

@@ -56,9 +56,14 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 	if err != nil {
 		return Location{}, fmt.Errorf("read TLSDESC slot: %w", err)
 	}
-	// The loader writes one word after the other, in either order. Neither
-	// is 0 at the end, as no static offset is, but for one case.
-	if entry == 0 || entry == p.initial[0] || arg == 0 && !p.atThreadPointer(mem, bias, env, p.adjust) {
+	// The loader writes one word after the other, in either order. Neither is 0
+	// at the end, nor what it was: linkers may put the addend into the second
+	// (mold, lld --apply-dynamic-relocs), to which a static offset adds where the
+	// block is. That is 0 in one case.
+	if entry == 0 || entry == p.initial[0] {
+		return Location{}, ErrNotRelocated
+	}
+	if (arg == 0 || arg == p.initial[1]) && !p.atThreadPointer(mem, bias, env, int64(arg)+p.adjust) {
 		return Location{}, ErrNotRelocated
 	}
 	r, readable := readResolver(mem, p.machine, entry)

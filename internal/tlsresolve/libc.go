@@ -1,6 +1,7 @@
 package tlsresolve
 
 import (
+	"iter"
 	"path"
 	"strings"
 )
@@ -32,11 +33,30 @@ func (l Libc) String() string {
 // libraries say less: both C libraries may be called libc.so.
 func LibcOf(interp string) Libc {
 	switch base := path.Base(interp); {
-	case strings.HasPrefix(base, "ld-musl-"):
+	case strings.HasPrefix(base, "ld-musl-"), strings.HasPrefix(base, "libc.musl-"): // one file
 		return Musl
 	case strings.HasPrefix(base, "ld-linux-"), strings.HasPrefix(base, "ld-lsb-"), // ld-linux-x86-64.so.2
 		strings.HasPrefix(base, "ld-2."), base == "ld.so": // the file behind the name
 		return Glibc
 	}
 	return UnknownLibc
+}
+
+// LibcBehind is LibcOf for a process that maps files with these paths. Where musl
+// is to run programs that were built for glibc, its loader has the name of glibc's
+// by a link; the kernel shows a mapped file under its own name.
+func LibcBehind(interp string, mapped iter.Seq[string]) Libc {
+	libc := LibcOf(interp)
+	if libc != Glibc {
+		return libc
+	}
+	for file := range mapped {
+		switch by := LibcOf(file); {
+		case by == Glibc:
+			return Glibc
+		case by == Musl, path.Base(file) == "libc.so": // glibc's is libc.so.6 or libc-2.31.so
+			libc = Musl
+		}
+	}
+	return libc
 }

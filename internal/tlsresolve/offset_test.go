@@ -2,6 +2,7 @@ package tlsresolve_test
 
 import (
 	"debug/elf"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,7 @@ func TestLibcOf(t *testing.T) {
 		"/lib/x86_64-linux-gnu/ld-2.31.so":                 tlsresolve.Glibc,
 		"/lib/ld-musl-x86_64.so.1":                         tlsresolve.Musl,
 		"/lib/ld-musl-aarch64.so.1":                        tlsresolve.Musl,
+		"/lib/libc.musl-x86_64.so.1":                       tlsresolve.Musl,
 		"/usr/lib/x86_64-linux-musl/libc.so":               tlsresolve.UnknownLibc,
 		"/system/bin/linker64":                             tlsresolve.UnknownLibc,
 		"/ld-musl-fake/ld-linux/x":                         tlsresolve.UnknownLibc,
@@ -55,5 +57,26 @@ func TestLibcOf(t *testing.T) {
 	}
 	for path, want := range tests {
 		require.Equal(t, want, tlsresolve.LibcOf(path), path)
+	}
+}
+
+// musl's loader may have the name of glibc's by a link, which the names of mapped files show.
+func TestLibcBehind(t *testing.T) {
+	const glibc, musl = "/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"
+	for name, test := range map[string]struct {
+		interp string
+		mapped []string
+		want   tlsresolve.Libc
+	}{
+		"glibc":                    {glibc, []string{"/p", "/lib/libc.so.6", glibc}, tlsresolve.Glibc},
+		"glibc, nothing mapped":    {glibc, nil, tlsresolve.Glibc},
+		"glibc that has musl's":    {glibc, []string{"/p", musl, "/musl/libc.so", glibc}, tlsresolve.Glibc},
+		"glibc's under its number": {glibc, []string{"/p", "/lib/libc-2.31.so", "/lib/ld-2.31.so"}, tlsresolve.Glibc},
+		"a link to the loader":     {glibc, []string{"/p", musl}, tlsresolve.Musl},
+		"a link to the library":    {glibc, []string{"/p", "/usr/lib/x86_64-linux-musl/libc.so"}, tlsresolve.Musl},
+		"musl":                     {musl, []string{"/p", glibc}, tlsresolve.Musl},
+		"static":                   {"", []string{"/p", musl}, tlsresolve.UnknownLibc},
+	} {
+		require.Equal(t, test.want, tlsresolve.LibcBehind(test.interp, slices.Values(test.mapped)), name)
 	}
 }

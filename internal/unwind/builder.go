@@ -54,6 +54,12 @@ type builder struct {
 	rows  []record.UnwindRow
 	spans []span
 	free  func()
+
+	// Of Limits.Hold: how long the lists may become before it is asked, what there is beside them,
+	// and its error.
+	roomRows, roomSpans int
+	more                Held
+	refused             error
 }
 
 // newBuilder makes one that free must be called of.
@@ -149,7 +155,8 @@ func (b *builder) ruleNumber(r record.UnwindRule) uint16 {
 // add appends a row that lasts some bytes; one of many takes several.
 func (b *builder) add(bytes uint64, rule uint16) bool {
 	for bytes > 0 {
-		if len(b.rows) == b.limits.Rows || len(b.spans) > b.limits.Functions {
+		if len(b.rows) == b.limits.Rows || len(b.spans) > b.limits.Functions ||
+			(len(b.rows) >= b.roomRows || len(b.spans) > b.roomSpans) && !b.hold() {
 			b.full = true
 			return false
 		}

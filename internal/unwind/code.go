@@ -2,8 +2,10 @@ package unwind
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/codeframes"
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
@@ -18,6 +20,9 @@ const (
 	// is what compilers bring to begin a program.
 	symbolsFromBytes = 4 << 10
 
+	// minFunctionBytes bounds the symbols that are taken of such text; few functions are as short.
+	minFunctionBytes = 4
+
 	// codeWork is what codeframes.PaceSteps instructions count of what is read of the file.
 	codeWork = 64 << 10
 )
@@ -29,6 +34,9 @@ func (b *builder) followCode() error {
 	gaps, total := b.undescribed()
 	if total == 0 || total > uint64(b.limits.CodeBytes) {
 		return nil // that much is not compiled: V8's builtins, for instance, keep frame pointers
+	}
+	if err := b.holdMore(Held{Heap: CodeHeldBytes * int(total)}); err != nil {
+		return err
 	}
 	for _, gap := range gaps {
 		text := make([]byte, gap.end-gap.start)
@@ -42,10 +50,10 @@ func (b *builder) followCode() error {
 		// Without symbols, less is known: that is no error.
 		_ = b.file.Functions(func(fn elffile.Function) bool {
 			// gcc names the part of a function that it puts elsewhere.
-			if !bytes.Contains(fn.Name, []byte(".cold")) {
+			if within(gaps, fn.Value) && !bytes.Contains(fn.Name, []byte(".cold")) {
 				code.Functions = append(code.Functions, fn.Value)
 			}
-			return len(code.Functions) < b.limits.Functions
+			return len(code.Functions) < min(b.limits.Functions, b.stats.CodeBytes/minFunctionBytes)
 		})
 	}
 	code.Pace = func() error { return b.file.Work(codeWork) }
@@ -80,6 +88,12 @@ func (b *builder) code() addresses {
 		return addresses{0, math.MaxUint64}
 	}
 	return of
+}
+
+// within reports whether an address lies in one of several parts, which are in ascending order.
+func within(parts []addresses, vaddr uint64) bool {
+	n, found := slices.BinarySearchFunc(parts, vaddr, func(p addresses, v uint64) int { return cmp.Compare(p.start, v) })
+	return found || n > 0 && vaddr < parts[n-1].end
 }
 
 // undescribed returns the text that no span covers, and its size.

@@ -26,7 +26,9 @@ func (b *builder) readDebugFrame() error {
 		err = nil
 	}
 	b.stats.Source, b.stats.SectionBytes = source, bytes
-	b.keepGaps(known)
+	if holdErr := b.keepGaps(known); holdErr != nil {
+		return holdErr
+	}
 	return wrapDebugFrame(err)
 }
 
@@ -43,10 +45,16 @@ func (b *builder) forget(spans, rows int) {
 	b.rows, b.full = b.rows[:rows], false
 }
 
+// gapBytes is what keepGaps takes for each of the first spans, of Go's heap.
+const gapBytes = spanBytes + 8
+
 // keepGaps drops the spans behind the first ones that overlap one of those.
-func (b *builder) keepGaps(known int) {
+func (b *builder) keepGaps(known int) error {
 	if len(b.spans) == known {
-		return
+		return nil
+	}
+	if err := b.holdMore(Held{Heap: gapBytes * known}); err != nil {
+		return err
 	}
 	first := slices.Clone(b.spans[:known])
 	slices.SortFunc(first, func(x, y span) int { return cmp.Compare(x.start, y.start) })
@@ -62,4 +70,5 @@ func (b *builder) keepGaps(known int) {
 		return n > 0 && reach[n-1] > uint64(s.start)
 	})
 	b.spans = b.spans[:known+len(others)]
+	return nil
 }

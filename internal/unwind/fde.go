@@ -61,6 +61,9 @@ func (b *builder) entry(x entry) error {
 		parsed := b.machine.parseCIE(&c, vaddr, b.eh, x.wide)
 		b.cies[x.off] = &parsed
 		b.stats.CIEs++
+		if len(b.cies)%cieStep == 0 && !b.hold() {
+			return b.refused
+		}
 		return nil
 	}
 	// A CIE comes before its FDEs: so no section is read twice.

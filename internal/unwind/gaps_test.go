@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"debug/elf"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,26 @@ func TestKeepGaps(t *testing.T) {
 	kept := []span{of(0, 100), of(200, 300), of(310, 320)}
 	dropped := []span{of(90, 101), of(150, 160), of(199, 201), of(115, 116), of(250, 400), of(0, 500)}
 	b := builder{spans: append(append([]span{}, first...), dropped[0], kept[0], dropped[1], dropped[2], kept[1], dropped[3], dropped[4], kept[2], dropped[5])}
-	b.keepGaps(len(first))
+	require.NoError(t, b.keepGaps(len(first)))
 	require.Equal(t, append(first, kept...), b.spans)
+}
+
+// What it takes to tell which is which is told, where there is something to tell.
+func TestKeepGapsHolds(t *testing.T) {
+	const known = 1000
+	refused := errors.New("refused")
+	asked := 0
+	b := builder{spans: make([]span, known)}
+	b.limits.Hold = func(h Held) error {
+		asked++
+		require.GreaterOrEqual(t, h.Heap, 24*known)
+		return refused
+	}
+	require.NoError(t, b.keepGaps(known))
+	require.Zero(t, asked)
+	b.spans = append(b.spans, span{start: 7})
+	require.Equal(t, refused, b.keepGaps(known))
+	require.Equal(t, 1, asked)
 }
 
 // Where a function of Go has a frame, the caller's frame register is in it.

@@ -48,6 +48,10 @@ type Limits struct {
 	Rules        int    // at most DefaultRules; functions that need more get Rule 0
 	SearchBytes  uint64 // of text without call frame information, for signal trampolines
 	CodeBytes    int    // of such text; where there is more, none is followed
+
+	// Hold, if there is one, is told what New holds, again and again, before that becomes more. New
+	// returns its error.
+	Hold func(Held) error
 }
 
 func (l Limits) withDefaults() Limits {

@@ -72,7 +72,11 @@ func (b *builder) table() (*Table, error) {
 	}
 	blocks := (last - base + record.UnwindBlockBytes - 1) / record.UnwindBlockBytes
 	// Each span has its rows, and one before and behind them; what is not written takes no memory.
-	rows, freeRows := offheap.Reserve[record.UnwindRow](len(b.rows) + 2*len(b.spans) + 2)
+	most := len(b.rows) + 2*len(b.spans) + 2
+	if err := b.holdMore(Held{Mapped: most*rowBytes + 4*int(blocks+1)}); err != nil {
+		return nil, err
+	}
+	rows, freeRows := offheap.Reserve[record.UnwindRow](most)
 	index, freeIndex := offheap.Reserve[uint32](int(blocks) + 1)
 	w := writer{base: base, rows: rows, index: index}
 	b.walk(&w)

@@ -3,7 +3,6 @@ package unwind
 import (
 	"runtime"
 	"sort"
-	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -59,5 +58,6 @@ func (t *Table) Limit() uint64 {
 
 // Bytes returns the memory that the rules, the index and the rows take.
 func (t *Table) Bytes() int {
-	return len(t.Rules)*int(unsafe.Sizeof(record.UnwindRule{})) + 4*len(t.Index) + 4*len(t.Rows)
+	held := t.Held()
+	return held.Heap + held.Mapped
 }

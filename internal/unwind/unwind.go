@@ -10,15 +10,26 @@ import (
 // New compiles the call frame information of a file: .eh_frame and Go's pclntab,
 // and .debug_frame for functions that .eh_frame leaves out. To it are added linkage tables, and
 // what text without any is known by: signal trampolines, the ends of the system
-// calls that make threads, and what package codeframes makes of code. The error is ErrNone, an ErrLimit, or one of packages
-// elffile and gopclntab, maybe wrapped.
+// calls that make threads, and what package codeframes makes of code. The error is ErrNone, an ErrLimit, that of
+// Limits.Hold, or one of packages elffile and gopclntab, maybe wrapped.
 func New(e *elffile.File, limits Limits) (*Table, error) {
 	b, err := newBuilder(e, limits.withDefaults())
 	if err != nil {
 		return nil, err
 	}
 	defer b.free()
-	err = b.readEHFrame()
+	t, err := b.build()
+	if b.refused == nil {
+		return t, err
+	}
+	if t != nil {
+		t.Close()
+	}
+	return nil, b.refused
+}
+
+func (b *builder) build() (*Table, error) {
+	err := b.readEHFrame()
 	golang, goErr := b.readGo()
 	if errors.Is(goErr, ErrLimit) {
 		return nil, goErr

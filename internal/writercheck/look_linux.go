@@ -72,7 +72,7 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			program = f
 		}
 	}
-	environment, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD")
+	environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD")
 	if err != nil {
 		environment = map[string]string{}
 	}

@@ -147,7 +147,7 @@ func nodeOptions(fs procfs.FS, pid int) map[string]string {
 			where[strings.ReplaceAll(flag, "_", "-")] = from // Node.js takes both
 		}
 	}
-	if env, err := fs.Environment(pid, maxCommandLine, variable); err == nil {
+	if env, _, err := fs.Environment(pid, maxCommandLine, variable); err == nil {
 		add(strings.Fields(env[variable]), variable)
 	}
 	if args, _, err := fs.CommandLine(pid, maxCommandLine); err == nil {

@@ -27,7 +27,7 @@ func (r *processReport) describeLibrary(info *target.Info) {
 		switch {
 		case m.Path == info.Path:
 			if interp := e.Interp(); interp != "" {
-				r.CLibrary = tlsresolve.LibcOf(interp).String()
+				r.CLibrary = tlsresolve.LibcBehind(interp, executable.Paths(info.Mappings)).String()
 			} else if e.IsExecutable() {
 				r.CLibrary = "static"
 			} else {

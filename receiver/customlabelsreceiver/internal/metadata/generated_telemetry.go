@@ -837,7 +837,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsProcessContextErrors, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_process_context_errors",
-		metric.WithDescription("Process contexts that were found and could not be read or made no sense, or of which more was published than is kept. [Development]"),
+		metric.WithDescription("Process contexts that were found and could not be read or made no sense, and attributes of these, and of environments that are read, that are not kept. [Development]"),
 		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)

@@ -358,7 +358,7 @@ func AssertEqualReceiverCustomLabelsPendingSamples(t *testing.T, tt *componentte
 func AssertEqualReceiverCustomLabelsProcessContextErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_process_context_errors",
-		Description: "Process contexts that were found and could not be read or made no sense, or of which more was published than is kept. [Development]",
+		Description: "Process contexts that were found and could not be read or made no sense, and attributes of these, and of environments that are read, that are not kept. [Development]",
 		Unit:        "{error}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
