@@ -153,11 +153,12 @@ func (f *flows) rows(sane bool, beginner int32) (rows []Row) {
 				continue
 			}
 			fn := f.owned(f.owner[r.base+at])
-			rule := f.states[num].rule()
+			rule, believed := f.states[num].rule(), !fn.wrong && (fn.returned || sane)
 			if beginner != noFunction && f.owner[r.base+at] == beginner {
-				rule = record.UnwindRule{CFA: record.CFAEnd}
+				// It cannot return. Where it seems to, a call that never does so is its end: of abort, in glibc's.
+				rule, believed = record.UnwindRule{CFA: record.CFAEnd}, true
 			}
-			if fn.wrong || !fn.returned && !sane || rule == (record.UnwindRule{}) {
+			if !believed || rule == (record.UnwindRule{}) {
 				continue
 			}
 			i := f.decode(r.Code, at, r.Start+uint64(at))

@@ -2,6 +2,7 @@ package codeframes_test
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -281,6 +282,26 @@ func TestEntry(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, describe(rows))
 	}
+}
+
+// The end of stacks is told from a program's entry alone: glibc's before 2.34, on aarch64, calls abort last and then
+// the next function begins, which returns.
+func TestEntryAlone(t *testing.T) {
+	var code []byte
+	for _, word := range []uint32{
+		0xd280001d, 0xd280001e, // mov x29, #0; mov x30, #0
+		0xaa0003e5, 0xf94003e1, // mov x5, x0; ldr x1, [sp]
+		0x94000400, 0x94000400, // bl __libc_start_main; bl abort
+		0xf947ac00, 0xb4000040, 0x14000400, 0xd65f03c0, // ldr x0, [x0, #3928]; cbz x0, .+8; b __gmon_start__; ret
+		0xd503201f, 0xd503201f, // nop
+	} {
+		code = binary.LittleEndian.AppendUint32(code, word)
+	}
+	rows, _, err := codeframes.Rows(&codeframes.Code{
+		Machine: elf.EM_AARCH64, Entry: start, Regions: []codeframes.Region{{Start: start, Code: code}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "0 end", describe(rows))
 }
 
 func TestRows(t *testing.T) {

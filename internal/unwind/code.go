@@ -30,18 +30,35 @@ const (
 // followCode adds rows for text that nothing describes, from its instructions. Of a file that
 // is described, that is next to nothing. The spans are sorted, and are afterwards.
 func (b *builder) followCode() error {
-	code := codeframes.Code{Machine: b.machine.machine, Entry: b.file.Entry}
 	gaps, total := b.undescribed()
-	if total == 0 || total > uint64(b.limits.CodeBytes) {
-		return nil // that much is not compiled: V8's builtins, for instance, keep frame pointers
+	if total <= uint64(b.limits.CodeBytes) {
+		if added, err := b.follow(gaps, total); added || err != nil {
+			return err
+		}
 	}
-	if err := b.holdMore(Held{Heap: CodeHeldBytes * int(total)}); err != nil {
-		return err
+	// More is not compiled: V8's builtins, for instance, keep frame pointers. What the program begins in need not.
+	gaps, total = only(gaps, b.file.Entry)
+	if total > uint64(b.limits.CodeBytes) {
+		return nil
+	}
+	_, err := b.follow(gaps, total)
+	return err
+}
+
+// follow adds rows for some text of that size, if there is room for all of them.
+func (b *builder) follow(gaps []addresses, size uint64) (added bool, err error) {
+	b.stats.CodeBytes = 0
+	if size == 0 {
+		return true, nil
+	}
+	code := codeframes.Code{Machine: b.machine.machine, Entry: b.file.Entry}
+	if err := b.holdMore(Held{Heap: CodeHeldBytes * int(size)}); err != nil {
+		return false, err
 	}
 	for _, gap := range gaps {
 		text := make([]byte, gap.end-gap.start)
 		if err := b.file.ReadVaddr(text, gap.start); err != nil {
-			return fmt.Errorf("read text: %w", err)
+			return false, fmt.Errorf("read text: %w", err)
 		}
 		b.stats.CodeBytes += len(text)
 		code.Regions = append(code.Regions, codeframes.Region{Start: gap.start, Code: text})
@@ -59,17 +76,17 @@ func (b *builder) followCode() error {
 	code.Pace = func() error { return b.file.Work(codeWork) }
 	rows, _, err := codeframes.Rows(&code)
 	if err != nil {
-		return fmt.Errorf("follow code: %w", err)
+		return false, fmt.Errorf("follow code: %w", err)
 	}
 	spans, count := len(b.spans), len(b.rows)
 	if !b.addCode(rows) { // what was described is as good as without
 		b.forget(spans, count)
-		return nil
+		return false, nil
 	}
 	if b.stats.FromCode = len(b.spans) - spans; b.stats.FromCode > 0 {
 		b.sort()
 	}
-	return nil
+	return true, nil
 }
 
 // codeSections have all code but linkage tables, in the order in which linkers put them.
@@ -94,6 +111,16 @@ func (b *builder) code() addresses {
 func within(parts []addresses, vaddr uint64) bool {
 	n, found := slices.BinarySearchFunc(parts, vaddr, func(p addresses, v uint64) int { return cmp.Compare(p.start, v) })
 	return found || n > 0 && vaddr < parts[n-1].end
+}
+
+// only returns the part that an address lies in, and its size.
+func only(parts []addresses, vaddr uint64) (part []addresses, size uint64) {
+	for i, p := range parts {
+		if p.start <= vaddr && vaddr < p.end {
+			return parts[i : i+1], p.end - p.start
+		}
+	}
+	return nil, 0
 }
 
 // undescribed returns the text that no span covers, and its size.
