@@ -60,8 +60,9 @@ type fileRows struct {
 	// waiting are the sampled processes that map the file, by handle.
 	waiting map[uint64]struct{}
 	users   map[uint32]struct{} // whose processes want them, or have been refused them
-	// refusedAt is the value of Rows.released then.
+	// refusedAt is the value of Rows.released then. noMemory: that is no matter of what the kernel has room for.
 	refusedAt uint64
+	noMemory  bool
 	retryNs   int64 // when rows are tried again that there was no room for, or whose file could not be read; 0: they are not
 	idleSince int64 // when the last process was seen to be gone; 0: there is one
 }
@@ -153,12 +154,12 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 	case rowsFailed:
 		return FileRows{}, true
 	case rowsRefused:
-		again := s.refusedAt != r.released || s.retryNs != 0 && r.opts.Now() >= s.retryNs
+		again := !s.noMemory && s.refusedAt != r.released || s.retryNs != 0 && r.opts.Now() >= s.retryNs
 		_, refused := s.users[w.UID] // there may be room for another one
-		if w.Handle == 0 || !again && (refused || len(s.users) >= maxWaiting) {
+		if w.Handle == 0 || !again && (s.noMemory || refused || len(s.users) >= maxWaiting) {
 			return FileRows{}, true
 		}
-		s.state = rowsUnknown
+		s.state, s.noMemory = rowsUnknown, false
 		if !again {
 			users = s.users
 		}

@@ -44,7 +44,7 @@ func (r *Rows) build(ctx context.Context, f, asked *File, by *builder) {
 	case errors.Is(err, unwind.ErrNone):
 		result = fileRows{state: rowsNone}
 	case errors.Is(err, errNoRoom), errors.Is(err, errKernelRoom), errors.Is(err, errMemory):
-		result = fileRows{state: rowsRefused}
+		result = fileRows{state: rowsRefused, noMemory: errors.Is(err, errMemory)}
 		if !errors.Is(err, errNoRoom) {
 			result.retryNs = r.opts.Now() + int64(retryRows)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -14,7 +15,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// What the resource in an environment lacks is counted as that of a process context is, and logged once for a process.
+// What the resource in an environment lacks is counted as that of a process context is, and logged, once for a process.
 func TestEnvironmentLeftOut(t *testing.T) {
 	many := make([]string, 130)
 	for i := range many {
@@ -42,8 +43,13 @@ func TestEnvironmentLeftOut(t *testing.T) {
 			f.Lookup(record.ProcessID{TGID: 42, StartNs: 5e9}, 42, nil)
 			f.work()
 			require.Len(t, f.process(record.ProcessID{TGID: 42, StartNs: 5e9}).Info().Environment, c.attributes)
-			require.Equal(t, c.errors, f.Stats().ContextErrors)
-			require.Equal(t, min(int(c.errors), 1), logs.FilterMessageSnippet("environment").Len())
+			for range 2 {
+				require.Equal(t, c.errors, f.Stats().ContextErrors)
+				require.Equal(t, min(int(c.errors), 1), logs.FilterMessageSnippet("environment").Len())
+				f.advance(int64(time.Minute))
+				f.jobs.schedule(f.process(record.ProcessID{TGID: 42, StartNs: 5e9}), workLoad, urgent)
+				require.NotZero(t, f.work())
+			}
 		})
 	}
 }

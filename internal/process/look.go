@@ -93,7 +93,7 @@ type remembered struct {
 	// tried again.
 	unread bool
 	reopen executable.Backoff
-	// toldEnvironment: what the resource in its environment lacks has been logged.
+	// toldEnvironment: what the resource in its environment lacks has been counted and logged.
 	toldEnvironment bool
 	// execPages are mapped executable and not writable.
 	execPages uint64
@@ -329,7 +329,7 @@ func (r *reader) describeMore(l *look) error {
 }
 
 // readEnvironment reads the resource that the environment describes. What it lacks is counted with
-// that of process contexts, and logged once for each process. Without permission, there is none.
+// that of process contexts, and logged, once for each process. Without permission, there is none.
 func (r *reader) readEnvironment(l *look) {
 	env, cut, err := r.opts.FS.Environment(l.tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
 	if err != nil {
@@ -340,15 +340,13 @@ func (r *reader) readEnvironment(l *look) {
 	if cut {
 		leftOut++
 	}
-	if leftOut == 0 {
+	if leftOut == 0 || l.read.toldEnvironment {
 		return
 	}
+	l.read.toldEnvironment = true
 	r.counts.contextErrors.Add(uint64(leftOut))
-	if !l.read.toldEnvironment {
-		l.read.toldEnvironment = true
-		r.log.Info("Not all of the resource in a process's environment is read.", zap.Int("pid", l.info.PID),
-			zap.Int("left_out", leftOut), zap.Bool("environment_cut", cut))
-	}
+	r.log.Info("Not all of the resource in a process's environment is read.", zap.Int("pid", l.info.PID),
+		zap.Int("left_out", leftOut), zap.Bool("environment_cut", cut))
 }
 
 func (r *reader) readMappings(tid int, s *scratch) error {
