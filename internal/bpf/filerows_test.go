@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -123,20 +124,22 @@ func TestLostList(t *testing.T) {
 // removed, in whichever order they came, new processes are walked by the other.
 func TestTwoTablesOfOneFile(t *testing.T) {
 	for _, first := range []int{0, 1} {
-		r := newRowsTarget(t)
-		needFileNames(t, r.s)
-		var containers [2]*target
-		var tables [2][]record.TableID
-		for i := range containers {
-			containers[i] = r.start(t)
-			tables[i] = loadRows(t, r.s, containers[i].pid)
+		t.Run(fmt.Sprintf("container %d ends first", first), func(t *testing.T) {
+			r := newRowsTarget(t)
+			needFileNames(t, r.s)
+			var containers [2]*target
+			var tables [2][]record.TableID
+			for i := range containers {
+				containers[i] = r.start(t)
+				tables[i] = loadRows(t, r.s, containers[i].pid)
+				r.requireWhole(t, r.start(t))
+			}
+			r.drop(t, containers[first], tables[first])
+			r.requireWhole(t, containers[1-first])
 			r.requireWhole(t, r.start(t))
-		}
-		r.drop(t, containers[first], tables[first])
-		r.requireWhole(t, containers[1-first])
-		r.requireWhole(t, r.start(t))
-		r.drop(t, containers[1-first], tables[1-first])
-		r.requireNoRows(t, r.start(t))
+			r.drop(t, containers[1-first], tables[1-first])
+			r.requireNoRows(t, r.start(t))
+		})
 	}
 }
 

@@ -168,7 +168,7 @@ func TestUserShareRefill(t *testing.T) {
 	pid := startAs(t, floodUser, spin)
 	startAs(t, secondUser, spin)
 	dropped, inARow := uint64(0), 0
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		require.True(t, time.Now().Before(end), "it never got more than half of its share again, and again")
 		// What others have written by now may be taken for the user's: the less, the better.
 		require.Eventually(t, func() bool { return s.UnreadBytes() > 0 }, time.Minute, time.Millisecond)
@@ -187,16 +187,23 @@ func TestUserShareRefill(t *testing.T) {
 		byUser, err := s.UserDrops()
 		require.NoError(t, err)
 		dropped = byUser[floodUser]
-		bytes := 0
+		bytes, before := 0, 0
 		s.Drain()
 		var r Record
 		for err := error(nil); !errors.Is(err, ErrDrained); {
-			if err = s.Read(&r); err == nil && r.UID == floodUser {
+			switch err = s.Read(&r); {
+			case err != nil:
+			case r.UID == floodUser:
 				bytes += ringBytes(len(r.raw))
+			case bytes == 0:
+				before += ringBytes(len(r.raw))
 			}
 		}
-		t.Logf("%d of %d bytes", bytes, int(share*ring))
+		t.Logf("%d of %d bytes, behind %d of others", bytes, int(share*ring), before)
 		require.LessOrEqual(t, bytes, int(share*ring))
+		if before > share*ring/4 { // the machine had no time for the user
+			continue
+		}
 		if inARow++; bytes <= share*ring/2 {
 			inARow = 0
 		}

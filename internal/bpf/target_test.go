@@ -128,11 +128,13 @@ func needFileNames(t *testing.T, s *Sampler) {
 	}
 }
 
-// readUntil passes records to visit until it returns true or a minute is over.
+// readUntil passes records to visit until it returns true, for a minute at most; in an emulated guest, which others
+// may leave little time, for ten.
 func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 	t.Helper()
 	var r Record
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	patience := testutil.Size(time.Minute, time.Minute, 10*time.Minute)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		err := s.Read(&r)
 		if errors.Is(err, ErrIdle) {
 			continue
@@ -142,7 +144,7 @@ func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 			return
 		}
 	}
-	t.Fatal("the expected records did not come within a minute")
+	t.Fatalf("the expected records did not come within %v", patience)
 }
 
 // skipOlder reads the records of samples that have been taken by now.

@@ -4,12 +4,12 @@ package testutil
 
 import "encoding/binary"
 
-// Spin32Bit is a static 32-bit program that asks for a signal after two minutes, then
+// Spin32Bit is a static 32-bit program that asks for a signal after twenty minutes, then
 // computes, with a system call now and then.
 func Spin32Bit() []byte {
 	return elf32([]byte{
 		0xb8, 27, 0, 0, 0, // mov eax, 27 (alarm)
-		0xbb, 120, 0, 0, 0, // mov ebx, 120
+		0xbb, 0xb0, 4, 0, 0, // mov ebx, 1200
 		0xcd, 0x80, // int 0x80
 		0xb9, 0, 0, 0x10, 0, // again: mov ecx, 0x100000
 		0x49,       // count: dec ecx

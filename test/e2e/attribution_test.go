@@ -142,7 +142,7 @@ func checkAttribution(t *testing.T, bounds *testutil.Bounds, runs []*attribution
 		for _, run := range runs {
 			t.Logf("%s: %d batches with more than %d samples", run.variant, len(run.batches), attributionSamples)
 		}
-		t.Fatal("too few batches with enough samples")
+		require.Fail(bounds, "too few batches with enough samples")
 	}
 	toUnix := monoToUnix(t)
 	r.stop()

@@ -193,7 +193,7 @@ func churn(t *testing.T, dir string, d time.Duration) string {
 	var said strings.Builder
 	cmd := exec.Command(filepath.Join(dir, "writer-v1-exe"), "churn", "--rate", fmt.Sprint(churnRate), "--seconds", fmt.Sprint(d.Seconds()))
 	cmd.Stderr = &said
-	cmd.WaitDelay = 10 * time.Second // its last children have it, too
+	cmd.WaitDelay = 2 * time.Minute // its last children have it, too
 	require.NoError(t, cmd.Run(), "%s", said.String())
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	require.Len(t, lines, 1, "%s", said.String())

@@ -54,6 +54,9 @@ func testCollectorProfiles(t *testing.T) {
 		}
 		for _, w := range writers {
 			least = min(least, w.labelled)
+			if w.linked > 0 && !w.spin {
+				least = min(least, w.named)
+			}
 		}
 		if least == enough && done != nil {
 			close(done)

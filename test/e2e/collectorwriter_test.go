@@ -57,7 +57,7 @@ func startCollectorWriters(t *testing.T) map[int64]*collectorWriter {
 	t.Helper()
 	byPID := map[int64]*collectorWriter{}
 	add := func(variant string, spin bool, args ...string) {
-		w := &collectorWriter{Writer: testutil.Start(t, variant, append(args, "--seconds", "300")...), variant: variant, spin: spin, leaves: map[string]int{}}
+		w := &collectorWriter{Writer: testutil.Start(t, variant, append(args, "--seconds", "86400")...), variant: variant, spin: spin, leaves: map[string]int{}}
 		var err error
 		w.path, err = os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID))
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestDocs(t *testing.T) {
 	testutil.RequireRoot(t)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	w := testutil.Start(t, "writer-v1-lib", "spin", "--labels", "1", "--threads", "1", "--seconds", "600")
+	w := testutil.Start(t, "writer-v1-lib", "spin", "--labels", "1", "--threads", "1", "--seconds", "86400")
 	total := docsCount{excused: map[string]bool{}, excusedFragments: map[string]bool{}}
 	places := map[string]*docsPlace{}
 	for _, b := range docBlocks(t, root) {

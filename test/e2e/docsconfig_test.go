@@ -102,7 +102,7 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	require.NoError(t, err, "%s\n%s", text, out)
 	c := startChild(t, env, collectorProgram, args...)
 	c.awaitLine(collectorReady)
-	require.Eventually(t, func() bool { return labelled.Load() >= 5 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return labelled.Load() >= 5 }, 3*time.Minute, 20*time.Millisecond)
 	if conf.IsSet("service::pipelines::metrics") {
 		c.await("CPU time as metrics", func() bool { return series.has("custom_labels.cpu.time") })
 	}

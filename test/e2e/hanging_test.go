@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -210,9 +211,12 @@ func measureHanging(t *testing.T, bounds *testutil.Bounds, startCrowd func(*test
 		return counted["process"] + counted["file"]
 	}
 	require.Eventually(t, func() bool { return hanging() > 0 }, 2*time.Minute, 50*time.Millisecond, "those that hang are counted")
-	told := append(r.logs.FilterMessageSnippet("does not let itself be read").All(),
-		r.logs.FilterMessageSnippet("with names of functions does not answer").All()...)
-	require.NotEmpty(t, told)
+	var told []observer.LoggedEntry
+	require.Eventually(t, func() bool {
+		told = append(r.logs.FilterMessageSnippet("does not let itself be read").All(),
+			r.logs.FilterMessageSnippet("with names of functions does not answer").All()...)
+		return len(told) > 0
+	}, time.Minute, 50*time.Millisecond, "and told")
 	for _, entry := range told {
 		fields := entry.ContextMap()
 		require.EqualValues(t, attacker, fields["uid"], "%v", fields)

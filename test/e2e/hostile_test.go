@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
@@ -151,7 +152,7 @@ func TestHostile(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = hostileRate
 		c.ReportInterval = time.Second
-	})
+	}, func(o *pipeline.Options) { o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 }) // all is root's
 	select {
 	case <-enough:
 	case <-time.After(hostileTime):

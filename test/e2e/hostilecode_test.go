@@ -122,7 +122,7 @@ func TestHostileNames(t *testing.T) {
 		c.ReportInterval = 200 * time.Millisecond
 	})
 	await := func(t *testing.T, name string) {
-		require.Eventually(t, func() bool { return len(named.find(name)) > 0 }, time.Minute, 20*time.Millisecond, name)
+		require.Eventually(t, func() bool { return len(named.find(name)) > 0 }, 3*time.Minute, 20*time.Millisecond, name)
 	}
 
 	t.Run("a perf map that is a link to a file of root", func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestHostileNames(t *testing.T) {
 			}
 			startUnprivileged(t, attacker, "unshare", "-Urm", "sh", "-ec", `mount -t tmpfs none "$1"; cp "$2" "$1"; exec "$0"`,
 				program, filepath.Join(dir, ".debug"), real)
-			require.Eventually(t, func() bool { return named.mapped(program) }, time.Minute, 20*time.Millisecond,
+			require.Eventually(t, func() bool { return named.mapped(program) }, 3*time.Minute, 20*time.Millisecond,
 				"its debug file has been looked for where the attacker wants it")
 			startUnprivileged(t, quietUser, program)
 		}

@@ -32,6 +32,8 @@ type offCPURun struct {
 	absences map[way]int
 	blocked  map[way]time.Duration // of it: not just preempted
 	compared int
+	// lacking are stacks without the function that waits: from before rows or names were there.
+	lacking []string
 }
 
 func (run *offCPURun) attr(h *hit, key string) string {
@@ -73,7 +75,7 @@ func (run *offCPURun) take(t *testing.T, h *hit) {
 		t.Errorf("%s: a label that was set only after the return: %v", run.variant, h.functions)
 	}
 	if in == "" && w.op != "idle" && w.op != "warmup" {
-		t.Errorf("%s: label %q, state %s and a stack without its function: %v", run.variant, w.op, state, h.functions)
+		run.lacking = append(run.lacking, fmt.Sprintf("label %q, state %s: %v", w.op, state, h.functions))
 	}
 }
 
@@ -87,7 +89,7 @@ func (run *offCPURun) measured(t *testing.T) testutil.Truth {
 }
 
 // sampleOffCPU runs writers under a receiver until they end.
-func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*customlabelsreceiver.Config)) ([]*offCPURun, *running) {
+func sampleOffCPU(t *testing.T, bounds *testutil.Bounds, variants []string, seconds int, change func(*customlabelsreceiver.Config)) ([]*offCPURun, *running) {
 	runs := map[int64]*offCPURun{}
 	var ordered []*offCPURun
 	var early []hit // before the writers' numbers are known
@@ -127,6 +129,9 @@ func sampleOffCPU(t *testing.T, variants []string, seconds int, change func(*cus
 			run.take(t, &early[i])
 		}
 	}
+	for _, run := range ordered {
+		require.Empty(bounds, run.lacking, "%s: stacks without their function", run.variant)
+	}
 	return ordered, r
 }
 
@@ -146,7 +151,7 @@ func TestOffCPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) { testutil.Measure(t, measurement) })
 	}
 	measure("every switch", func(t *testing.T, bounds *testutil.Bounds) {
-		runs, r := sampleOffCPU(t, variants, seconds, func(*customlabelsreceiver.Config) {})
+		runs, r := sampleOffCPU(t, bounds, variants, seconds, func(*customlabelsreceiver.Config) {})
 		account := r.switchAccount()
 		requireClosed(t, account)
 		for name, n := range account {
@@ -175,7 +180,7 @@ func TestOffCPU(t *testing.T) {
 	}
 	measure("threshold", func(t *testing.T, bounds *testutil.Bounds) {
 		const threshold = 0.25
-		runs, r := sampleOffCPU(t, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Threshold = threshold })
+		runs, r := sampleOffCPU(t, bounds, variants, seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Threshold = threshold })
 		account := r.switchAccount()
 		requireClosed(t, account)
 		var measured, truth, variance float64
@@ -202,7 +207,7 @@ func TestOffCPU(t *testing.T) {
 	// The minimum leaves the shorter waits out and the longer ones untouched.
 	measure("minimum", func(t *testing.T, bounds *testutil.Bounds) {
 		const minimum = 8 * time.Millisecond
-		runs, r := sampleOffCPU(t, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Minimum = minimum })
+		runs, r := sampleOffCPU(t, bounds, variants[:1], seconds, func(c *customlabelsreceiver.Config) { c.OffCPU.Get().Minimum = minimum })
 		account := r.switchAccount()
 		requireClosed(t, account)
 		require.NotZero(t, account["filtered_below_minimum"])
@@ -239,7 +244,7 @@ func TestOffCPUStorm(t *testing.T) {
 		*c.OffCPU.GetOrInsertDefault() = customlabelsreceiver.OffCPU{Threshold: 1}
 	}, func(o *pipeline.Options) {
 		o.OffCPU.RingBytes = 64 << 10
-		o.Ring.UserShare = 1 // all writers are root's
+		o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 // all writers are root's
 	})
 	time.Sleep(size(10*time.Second, 0, 0))
 	assert.Eventually(t, func() bool {

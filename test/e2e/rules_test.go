@@ -57,9 +57,11 @@ func (c *labelCase) of(pid int) []hit {
 	return c.hits[int64(pid)]
 }
 
-// samples runs a receiver until each writer has enough samples, halts the writers, waits
-// until settled, and stops it.
-func (c *labelCase) samples(t *testing.T, writers []*testutil.Writer, change func(*customlabelsreceiver.Config), settled func(*running) bool) {
+// samples runs a receiver until each writer has enough samples, and those that seen wants, halts
+// the writers, waits until settled, and stops it.
+func (c *labelCase) samples(
+	t *testing.T, writers []*testutil.Writer, change func(*customlabelsreceiver.Config), seen func() bool, settled func(*running) bool,
+) {
 	t.Helper()
 	r := startReceiver(t, &sink{t: t, visit: c.visit}, func(cfg *customlabelsreceiver.Config) {
 		cfg.SamplesPerSecond = 997
@@ -75,7 +77,7 @@ func (c *labelCase) samples(t *testing.T, writers []*testutil.Writer, change fun
 				return false
 			}
 		}
-		return true
+		return seen()
 	}, 3*time.Minute, 50*time.Millisecond, "they are not sampled")
 	for _, w := range writers {
 		require.NoError(t, syscall.Kill(w.PID, syscall.SIGSTOP))
@@ -90,10 +92,10 @@ func TestRules(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
 	spin := func(variant string) *testutil.Writer {
-		return testutil.Start(t, variant, "spin", "--seconds", "300", "--labels", "10", "--value-bytes", "20")
+		return testutil.Start(t, variant, "spin", "--seconds", "86400", "--labels", "10", "--value-bytes", "20")
 	}
 	exe, lib, context := spin("writer-v1-exe"), spin("writer-v0-lib"), spin("writer-ctx-exe")
-	many := testutil.Start(t, "writer-v1-dlopen", "fidelity", "--seconds", "300")
+	many := testutil.Start(t, "writer-v1-dlopen", "fidelity", "--seconds", "86400")
 	c := &labelCase{hits: map[int64][]hit{}, most: map[int64]int{}, key: "check"}
 
 	// labelled is how many samples with labels there were.
@@ -144,16 +146,19 @@ func TestRules(t *testing.T) {
 			{Name: "source", Key: "label_08", Source: "thread_context", Action: "drop"},
 			{Name: "few", Key: "check", Action: "cap_distinct_values", Limit: 3},
 		}
-	}, func(r *running) bool {
-		anomalies, wanted := r.metric("label_anomalies", "kind"), want()
-		matches = r.metric("rule_matches", "rule", "action")
-		kept, lost = capped()
-		for name, n := range wanted {
+	}, func() bool {
+		for name, n := range want() {
 			if n == 0 && name != "never/drop" {
 				return false
 			}
 		}
-		return maps.Equal(wanted, matches) && kept > 0 && lost > 0 && anomalies["capped_value"] == lost &&
+		kept, lost = capped()
+		return kept > 0 && lost > 0
+	}, func(r *running) bool {
+		anomalies, wanted := r.metric("label_anomalies", "kind"), want()
+		matches = r.metric("rule_matches", "rule", "action")
+		kept, lost = capped()
+		return maps.Equal(wanted, matches) && anomalies["capped_value"] == lost &&
 			anomalies["rename_conflict"] == wanted["drop/drop"]
 	})
 	for _, w := range []*testutil.Writer{exe, lib, context} {
@@ -206,8 +211,8 @@ func TestBudgets(t *testing.T) {
 	testutil.RequireBPF(t)
 	dir := testutil.BuildWriters(t)
 	const uid = 54322
-	flood := runAs(t, filepath.Join(dir, "writer-ctx-exe"), uid, "fidelity", "--seconds", "300")
-	other := testutil.Start(t, "writer-v1-lib", "spin", "--seconds", "300", "--labels", "10")
+	flood := runAs(t, filepath.Join(dir, "writer-ctx-exe"), uid, "fidelity", "--seconds", "86400")
+	other := testutil.Start(t, "writer-v1-lib", "spin", "--seconds", "86400", "--labels", "10")
 	c := &labelCase{hits: map[int64][]hit{}, most: map[int64]int{}, key: "check"}
 	c.derived = func(o *pipeline.Options) { o.Labels.Budgets.Sets = 20 }
 	overflow := func() (n int64) {
@@ -219,9 +224,9 @@ func TestBudgets(t *testing.T) {
 		return n
 	}
 	var counted map[string]int64
-	c.samples(t, []*testutil.Writer{flood, other}, func(*customlabelsreceiver.Config) {}, func(r *running) bool {
+	c.samples(t, []*testutil.Writer{flood, other}, func(*customlabelsreceiver.Config) {}, func() bool { return overflow() > 0 }, func(r *running) bool {
 		counted = r.metric("overflow_samples", "user.id", "budget")
-		return overflow() > 0 && counted[fmt.Sprintf("%d/sets", uid)] == overflow()
+		return counted[fmt.Sprintf("%d/sets", uid)] == overflow()
 	})
 	require.Len(t, counted, 1, "%v", counted)
 	linked := 0

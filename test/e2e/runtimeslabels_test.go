@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -84,11 +83,7 @@ func (s *functionLabels) compare(_ int64, of *chainStack, times []uint64) {
 
 // take waits for so many samples with a label in a labelled function.
 func (s *functionLabels) take(t *testing.T, samples int) {
-	require.Eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.agree+s.disagree >= samples
-	}, 3*time.Minute, 50*time.Millisecond)
+	awaitCount(t, &s.mu, "samples with a label in a labelled function", samples, func() int { return s.agree + s.disagree })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Logf("%d agree, %d do not, %d without a label, %d outside of the functions", s.agree, s.disagree, s.unlabelled, s.outside)

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -140,19 +139,10 @@ func (s *chainSink) add(pid int64, of *chainStack, times []uint64) {
 
 // take waits for so many samples of a process and returns their stacks.
 func (s *chainSink) take(pid int64, samples int) []*chainStack {
-	deadline := time.Now().Add(4*time.Minute + time.Duration(samples)*10*time.Millisecond)
-	for {
-		s.mu.Lock()
-		p := s.processes[pid]
-		if p.samples >= samples {
-			defer s.mu.Unlock()
-			return slices.Collect(maps.Values(p.stacks))
-		}
-		n := p.samples
-		s.mu.Unlock()
-		require.True(s.t, time.Now().Before(deadline), "%d of %d samples of process %d", n, samples, pid)
-		time.Sleep(50 * time.Millisecond)
-	}
+	awaitCount(s.t, &s.mu, fmt.Sprintf("samples of process %d", pid), samples, func() int { return s.processes[pid].samples })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.processes[pid].stacks))
 }
 
 // visitStacks calls visit for each sample of the processes that are wanted.

@@ -30,10 +30,10 @@ func TestTargets(t *testing.T) {
 	testutil.RequireBPF(t)
 	dir := testutil.BuildWriters(t)
 	spin := func(variant string, args ...string) *testutil.Writer {
-		return testutil.Start(t, variant, append([]string{"spin", "--seconds", "300"}, args...)...)
+		return testutil.Start(t, variant, append([]string{"spin", "--seconds", "86400"}, args...)...)
 	}
 	in, out := spin("writer-v1-exe"), spin("writer-v1-lib")
-	other := startUser(t, filepath.Join(dir, "writer-v1-exe"), 54321, 0, "spin", "--seconds", "300")
+	other := startUser(t, filepath.Join(dir, "writer-v1-exe"), 54321, 0, "spin", "--seconds", "86400")
 	uid := int64(54321)
 
 	checkTargets(t, "include executable", in, out, customlabelsreceiver.Targets{
@@ -179,7 +179,7 @@ func TestTargetsLoad(t *testing.T) {
 	})
 	// By the time that it loads the library, it has long been judged.
 	begun := time.Now()
-	w := testutil.Start(t, "writer-v1-dlopen", "spin", "--seconds", "300", "--load-delay-ms", fmt.Sprint(delay.Milliseconds()))
+	w := testutil.Start(t, "writer-v1-dlopen", "spin", "--seconds", "86400", "--load-delay-ms", fmt.Sprint(delay.Milliseconds()))
 	ready := time.Now()
 	select {
 	case <-labelled:
@@ -220,7 +220,7 @@ func TestTargetsStorm(t *testing.T) {
 	testutil.RequireBPF(t)
 	program := filepath.Join(t.TempDir(), "writer-v1-exe") // which nobody else runs
 	copyFile(t, filepath.Join(testutil.BuildWriters(t), "writer-v1-exe"), program, 0o755)
-	w := testutil.StartPath(t, program, "spin", "--seconds", "300")
+	w := testutil.StartPath(t, program, "spin", "--seconds", "86400")
 	others := map[int64]int{}
 	out := &sink{t: t, visit: func(b flatBatch) {
 		for i := range b.hits {

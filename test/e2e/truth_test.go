@@ -71,7 +71,7 @@ func (s *truthSink) await(what string, want int, count func() int) {
 
 // awaitCount waits until there is so much of something, and says how much there is. count
 // is called under a lock.
-func awaitCount(t *testing.T, mu *sync.Mutex, what string, want int, count func() int) {
+func awaitCount(t testing.TB, mu *sync.Mutex, what string, want int, count func() int) {
 	best, grown := -1, time.Now()
 	for {
 		mu.Lock()

@@ -28,6 +28,10 @@ const truthNoticed = 0.95
 func TestTruthNotices(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
+	testutil.Measure(t, measureTruthNotices)
+}
+
+func measureTruthNotices(t *testing.T, bounds *testutil.Bounds) {
 	writers := map[int64]*truthWriter{}
 	for _, kind := range []string{"v0-exe", "v1-lib", "v1-dlopengd", "ctx-exe", "ctx-dlopen --in-place"} {
 		pid, w := startFidelity(t, kind)
@@ -76,6 +80,7 @@ func TestTruthNotices(t *testing.T) {
 		}
 		return honest.total().judged
 	})
+	anomalies := r.metric("label_anomalies", "kind")
 	r.stop()
 
 	n := honest.total()
@@ -86,7 +91,7 @@ func TestTruthNotices(t *testing.T) {
 	for _, w := range writers {
 		by = append(by, fmt.Sprintf("%s %d of %d", w.name, w.tally.unlabelled, w.tally.judged))
 	}
-	require.LessOrEqual(t, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.judged)+2, "without labels: %s", strings.Join(by, ", "))
+	require.LessOrEqual(bounds, float64(n.unlabelled), fidelityMaxUnlabelled(t)*float64(n.judged)+2, "without labels: %s; %v", strings.Join(by, ", "), anomalies)
 	for _, trial := range trials {
 		found := trial.judge.total()
 		noticed := found.wrong + found.stale + found.unlabelled - n.unlabelled

@@ -29,7 +29,8 @@ import (
 
 const (
 	floodUser = 20001
-	quietUser = 20002
+	calmUser  = 20005
+	quietUser = 20002           // of other tests, which run beside this one
 	floodTime = 5 * time.Minute // at most
 	floodMark = "flood"         // in all that user A has: labels, functions, paths
 	// quietEnough samples of each writer of user B.
@@ -60,7 +61,7 @@ func TestTwoUsers(t *testing.T) {
 	for _, variant := range []string{"writer-v0-exe", "writer-v1-exe", "writer-ctx-exe"} {
 		// A small part of the CPU: what is to be in its share of the ring buffer even when
 		// the receiver has to wait for a CPU.
-		w := startUser(t, filepath.Join(dir, variant), quietUser, 19, "fidelity", "--seconds", "300")
+		w := startUser(t, filepath.Join(dir, variant), calmUser, 19, "fidelity", "--seconds", "300")
 		quiet[int64(w.PID)] = &goodWriter{variant: variant, publishes: map[uint32]bool{}}
 	}
 	out := &userSink{t: t, quiet: quiet, addresses: executableRanges(t, many.PID, large.PID), users: map[string]*userTally{}}
@@ -68,7 +69,7 @@ func TestTwoUsers(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 10_000
 		c.ReportInterval = time.Second
-		floods, isQuiet := int64(floodUser), int64(quietUser) // not what else a busy machine does
+		floods, isQuiet := int64(floodUser), int64(calmUser) // not what else a busy machine does
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{UID: &floods}, {UID: &isQuiet}}
 		c.BatchPerUser = true
 		c.MaxMemoryBytes = twoUsersMemory
@@ -100,10 +101,10 @@ func TestTwoUsers(t *testing.T) {
 	drops := dropped()
 	r.stop()
 
-	a, b := out.tally(floodUser), out.tally(quietUser)
+	a, b := out.tally(floodUser), out.tally(calmUser)
 	sets := publishedSets(t, log)
 	fmt.Printf("%-4s %9s %9s %8s %14s %14s %14s\n", "user", "batches", "samples", "dropped", "labels lost", "stacks lost", "of A in it")
-	for name, uid := range map[string]int{"A": floodUser, "B": quietUser} {
+	for name, uid := range map[string]int{"A": floodUser, "B": calmUser} {
 		u, id := out.tally(uid), strconv.Itoa(uid)
 		lost := overflow[id+"/labels"]
 		for budget, n := range labelOverflow {
@@ -126,14 +127,14 @@ func TestTwoUsers(t *testing.T) {
 	}
 	// The flood is one, and costs A alone.
 	require.NotZero(t, drops[userShare(floodUser)])
-	require.Zero(t, drops[userShare(quietUser)])
+	require.Zero(t, drops[userShare(calmUser)])
 	require.Zero(t, account["dropped_ring_full"])
 	require.NotZero(t, overflow[lostStacks])
 	require.LessOrEqual(t, a.entries, 2*twoUsersEntries+20)
 	require.NotZero(t, labelOverflow[strconv.Itoa(floodUser)+"/keys"])
 	for _, by := range []map[string]int64{overflow, labelOverflow, conflicts} {
 		for name := range by {
-			require.False(t, strings.HasPrefix(name, strconv.Itoa(quietUser)+"/"), "%s", name)
+			require.False(t, strings.HasPrefix(name, strconv.Itoa(calmUser)+"/"), "%s", name)
 		}
 	}
 	require.NotEmpty(t, conflicts)
@@ -150,7 +151,7 @@ func TestTwoUsers(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, unsent, own, "batches of all users were dropped")
-	require.Zero(t, drops[strconv.Itoa(quietUser)+"/pending_full"])
+	require.Zero(t, drops[strconv.Itoa(calmUser)+"/pending_full"])
 	requireClosed(t, account)
 }
 
@@ -159,7 +160,7 @@ func userShare(uid int) string { return strconv.Itoa(uid) + "/user_share" }
 // userDir makes a directory of a user.
 func userDir(t *testing.T, uid int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", floodMark)
+	dir, err := os.MkdirTemp("", fmt.Sprintf("user%d-", uid))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the user has to get to what is in it
@@ -267,7 +268,7 @@ func (s *userSink) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) err
 	if user != strconv.Itoa(floodUser) {
 		s.search(u, p)
 	}
-	if user == strconv.Itoa(quietUser) {
+	if user == strconv.Itoa(calmUser) {
 		for i := range b.hits {
 			h := &b.hits[i]
 			if h.attrs["custom_labels.overflow"] != "" {

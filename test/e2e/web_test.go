@@ -55,7 +55,7 @@ func TestWeb(t *testing.T) {
 	empty := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0")
 
 	truthFile := filepath.Join(dir, "truth.json")
-	writer := startIdle(t, webProgram, "shares", "--threads", "2", "--seconds", "300", "--truth", truthFile)
+	writer := testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "86400", "--truth", truthFile)
 	pid := fmt.Sprint(writer.PID)
 	second := startIdle(t, "writer-ctx-lib", "shares", "--threads", "1", "--seconds", "300")
 	publishHostile(t)
@@ -69,6 +69,7 @@ func TestWeb(t *testing.T) {
 		"receivers::custom_labels: {samples_per_second: 997, targets: {include: [{pid: %d}, {pid: %d}, {pid: %d}]}}\n",
 		writer.PID, second.PID, os.Getpid()))
 	require.Eventually(t, func() bool { return webHits(t, url, "l.process.pid="+pid) >= webSamples }, webTimeout, 200*time.Millisecond)
+	lowerPriority(t, writer.PID) // the browser needs a CPU
 
 	pprofFile := filepath.Join(dir, "download.pb.gz")
 	given, err := json.Marshal(map[string]any{

@@ -9,7 +9,7 @@ import (
 )
 
 // programTimeout is shorter than cellTimeout: then the program itself says where it waits.
-const programTimeout = 20 * time.Minute
+const programTimeout = 45 * time.Minute
 
 // A program is a test binary of build/vm/ARCH and the tests of it that a guest runs.
 type program struct {

@@ -106,7 +106,7 @@ func TestServeIsNotHeldUpByABatch(t *testing.T) {
 	ends := time.Now()
 	require.Zero(t, s.wait(t), s.stderr.String())
 	require.Contains(t, s.stdout.String(), "CPU by tenant")
-	if time.Since(ends) > drainTimeout+2*time.Second { // elsewhere it was taken in until then
+	if time.Since(ends) > drainTimeout+10*time.Second { // elsewhere it was taken in until then
 		require.Contains(t, s.stdout.String()+s.stderr.String(), "samples not taken in")
 	}
 }

@@ -87,16 +87,20 @@ func get(t *testing.T, address string) string {
 func TestPatience(t *testing.T) {
 	var hits int64
 	consume := func(profiles pprofile.Profiles) { otlp.Walk(profiles, func(s *sample.Sample) { hits += s.Hits }) }
-	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: 200 * time.Millisecond, idle: 200 * time.Millisecond})
+	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: 5 * time.Second, idle: 200 * time.Millisecond})
 	require.NoError(t, err)
 	srv.serve()
 	address := srv.addr().String()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer conn.Close()
+	var begun []grpc.ClientStream
 	for range maxReceiving { // a request that is begun and no more
 		stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/"+profilesService+"/Export", grpc.ForceCodecV2(rawCodec{}))
 		require.NoError(t, err)
+		begun = append(begun, stream)
+	}
+	for _, stream := range begun {
 		require.Error(t, stream.RecvMsg(new([]byte)))
 	}
 	require.Eventually(t, func() bool { return len(srv.receiving) == 0 }, time.Minute, time.Millisecond)

@@ -170,7 +170,7 @@ func TestServe(t *testing.T) {
 
 func TestServeStopsByItself(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	s, address := startServe(t, "--duration", "3s", "--interval", "50ms")
+	s, address := startServe(t, "--duration", "8s", "--interval", "50ms")
 	export(t, address)
 	require.Eventually(t, func() bool { return strings.Count(s.stdout.String(), "CPU by tenant") > 1 }, time.Minute, time.Millisecond)
 	require.Zero(t, s.wait(t))
