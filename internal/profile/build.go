@@ -69,7 +69,8 @@ type build struct {
 
 	// Of the process at hand.
 	process   uint64
-	user      map[userAddress]int32 // locations
+	user      map[uint32]map[uint64]int32 // locations by epoch and address
+	spare     map[uint64]int32            // empty, for the next epoch; may be nil
 	runtime   map[[2]uint64]int32
 	stackOf   map[stackRef]builtStack
 	samples   map[string]pprofile.Sample
@@ -77,9 +78,10 @@ type build struct {
 	indexes   []int32
 	resolved  string // encoding of the stack that locations are of, in epoch
 	epoch     uint32
-	crowded   bool    // of it, frames that are not known are left out
-	admitted  int     // frames of it that were not known
-	locations []int32 // from the outermost
+	inEpoch   map[uint64]int32 // of user; nil: no stack of the process was resolved
+	crowded   bool             // of it, frames that are not known are left out
+	admitted  int              // frames of it that were not known
+	locations []int32          // from the outermost
 	expected  []uint64
 }
 
@@ -96,11 +98,6 @@ type part struct {
 type entryRef struct{ part, entry, from, to uint32 }
 
 type stackRef struct{ part, stack, epoch uint32 }
-
-type userAddress struct {
-	epoch uint32
-	addr  uint64
-}
 
 // Build is the function Build for one Builder.
 func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
@@ -230,11 +227,11 @@ func (b *build) entriesByProcess() [][]entryRef {
 // addProcess fills rp with the only profile of one process.
 func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.process = b.key(entries[0]).process
-	b.user = emptied(b.user)
+	b.emptyUser()
 	b.runtime = emptied(b.runtime)
 	b.stackOf = emptied(b.stackOf)
 	b.samples = emptied(b.samples)
-	b.resolved, b.locations = "", b.locations[:0]
+	b.inEpoch = nil
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	CleanMap(rp.Resource().Attributes())
@@ -269,6 +266,7 @@ const maxExpected = 4 << 10
 func (b *build) expect(entries []entryRef) (n int) {
 	b.expected = b.expected[:0]
 	epoch, last := b.epochOf(entries[0]), ""
+	resolved := b.userIn(epoch)
 	for ; n < len(entries) && len(b.expected) < maxExpected; n++ {
 		k := b.key(entries[n])
 		if b.epochOf(entries[n]) != epoch {
@@ -282,7 +280,10 @@ func (b *build) expect(entries []entryRef) (n int) {
 		frames.skip(decodeStack(last))
 		for last = encoded; frames.user > 0; {
 			f := frames.next()
-			if _, ok := b.user[userAddress{epoch, f.addr}]; f.kind == User && !ok {
+			if f.kind != User {
+				continue
+			}
+			if _, ok := resolved[f.addr]; !ok {
 				b.expected = append(b.expected, f.addr)
 			}
 		}
@@ -370,8 +371,9 @@ func (b *build) stack(id stackRef, full bool) builtStack {
 	if s, ok := b.stackOf[id]; ok {
 		return s
 	}
-	if id.epoch != b.epoch || full != b.crowded {
+	if id.epoch != b.epoch || b.inEpoch == nil || full != b.crowded {
 		b.resolved, b.locations, b.epoch = "", b.locations[:0], id.epoch
+		b.inEpoch = b.userIn(id.epoch)
 	}
 	b.crowded, b.admitted = full, 0
 	encoded := b.parts[id.part].stacks.stacks[id.stack]
@@ -396,15 +398,35 @@ func (b *build) frame(f decodedFrame) int32 {
 		return b.runtimeFrame(f)
 	}
 	if f.kind == Kernel {
-		return known(b, b.kernel, f.addr, f)
+		return b.known(b.kernel, f)
 	}
-	return known(b, b.user, userAddress{b.epoch, f.addr}, f)
+	return b.known(b.inEpoch, f)
 }
 
-// known returns the location of a frame, which is asked for if locations do not have its key. Frames of the kernel are
-// no more than its code has.
-func known[K comparable](b *build, locations map[K]int32, key K, f decodedFrame) int32 {
-	i, ok := locations[key]
+// userIn returns the locations of an epoch of the process at hand.
+func (b *build) userIn(epoch uint32) map[uint64]int32 {
+	locations, ok := b.user[epoch]
+	if !ok {
+		if locations, b.spare = b.spare, nil; locations == nil {
+			locations = make(map[uint64]int32)
+		}
+		b.user[epoch] = locations
+	}
+	return locations
+}
+
+// emptyUser forgets the locations of a process.
+func (b *build) emptyUser() {
+	for _, locations := range b.user {
+		b.spare = emptied(locations)
+	}
+	b.user = emptied(b.user)
+}
+
+// known returns the location of a frame, which is asked for if locations do not have its address. Frames of the kernel
+// are no more than its code has.
+func (b *build) known(locations map[uint64]int32, f decodedFrame) int32 {
+	i, ok := locations[f.addr]
 	if !ok {
 		if f.kind != Kernel && !b.admit() {
 			return b.tooMany()
@@ -414,7 +436,7 @@ func known[K comparable](b *build, locations map[K]int32, key K, f decodedFrame)
 		if f.kind != Kernel {
 			b.weighFrame(before)
 		}
-		locations[key] = i
+		locations[f.addr] = i
 	}
 	return i
 }
