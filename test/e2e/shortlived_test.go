@@ -177,7 +177,9 @@ func awaitKnown(t *testing.T, dir string, out *briefSink) {
 // becomesKnown reports whether an instance of a program has become known while it lived.
 func becomesKnown(t *testing.T, program string, out *briefSink) (known bool) {
 	cmd := exec.Command(program, "brief", "--life-ms", fmt.Sprint(firstLife.Milliseconds()))
-	assert.NoError(t, cmd.Start())
+	if !assert.NoError(t, cmd.Start()) {
+		return false
+	}
 	for end := time.Now().Add(firstLife); !known && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		known = out.known(cmd.Process.Pid)
 	}
