@@ -147,13 +147,15 @@ func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 	t.Fatalf("the expected records did not come within %v", patience)
 }
 
-// skipOlder reads the records of samples that have been taken by now.
-func skipOlder(t *testing.T, s *Sampler) {
+// skipOlder reads the records of samples that have been taken by now, which it returns. Where the host has
+// stopped a CPU in the middle of a sample, an older one may follow.
+func skipOlder(t *testing.T, s *Sampler) (nowNs uint64) {
 	t.Helper()
 	var now unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 	time.Sleep(10 * time.Millisecond) // a sample that was under way
 	readUntil(t, s, func(r *Record) bool { return r.TimeNs > uint64(now.Nano()) })
+	return uint64(now.Nano())
 }
 
 // drain stops s and passes all records that are left to visit.
