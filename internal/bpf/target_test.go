@@ -147,7 +147,7 @@ func readUntil(t *testing.T, s *Sampler, visit func(*Record) bool) {
 	t.Fatalf("the expected records did not come within %v", patience)
 }
 
-// skipOlder reads the records of samples that have been taken by now, which it returns. Where the host has
+// skipOlder reads the records of samples that have been taken by now, and returns that time. Where the host has
 // stopped a CPU in the middle of a sample, an older one may follow.
 func skipOlder(t *testing.T, s *Sampler) (nowNs uint64) {
 	t.Helper()
