@@ -84,13 +84,6 @@ collector-kubernetes: $(BIN)/builder | $(BUILD)
 gateway: $(BIN)/builder | $(BUILD)
 	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config deploy/fleet/builder-config.yaml
 
-# The one before Pyroscope and Parca: deploy/fleet/replaces-backends.yaml.
-.PHONY: gateway-backends
-gateway-backends: $(BIN)/builder
-	mkdir -p $(BUILD)/gateway-backends
-	sed 's|build/gateway$$|&-backends|' deploy/fleet/builder-config.yaml | cat - deploy/fleet/replaces-backends.yaml >$(BUILD)/gateway-backends.yaml
-	GOFLAGS="$$($(GO) env GOFLAGS) -mod=mod -buildvcs=false" CGO_ENABLED=0 $(BIN)/builder --ldflags="-s -w" --config $(BUILD)/gateway-backends.yaml
-
 # What tests of fleets run besides, in build/fleet: a Kafka broker, and many agents in one. A
 # module of its own, for what they import.
 .PHONY: fleet-programs
@@ -170,12 +163,11 @@ generate: $(TOOLS) ## BPF objects and their Go twins, component metadata
 	PATH="$(BIN):$$PATH" $(GO) generate ./internal/... ./receiver/...
 	scripts/generate-check.sh sum >tools/generated.sum
 
-# Compile for the other supported systems, and with other generations of the profiles' data model.
+# Compile for the other supported systems.
 .PHONY: cross
 cross:
 	for arch in $(filter-out $(shell $(GO) env GOARCH),amd64 arm64); do GOOS=linux GOARCH=$$arch $(GO) vet ./...; done
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
-	scripts/generations.sh
 
 
 .PHONY: unit
@@ -274,7 +266,7 @@ e2e-collector e2e-backends e2e-web e2e-docs e2e-publish: labelprof
 e2e-web: web-browser
 e2e-deploy: collector-kubernetes labelprof
 e2e-release: $(BIN)/builder $(RELEASE) $(RELEASE_IMAGE)
-e2e-fleet: gateway gateway-backends fleet-programs
+e2e-fleet: gateway fleet-programs
 
 e2e-%: export CUSTOM_LABELS_FULL ?= 1
 e2e-%: writers FORCE

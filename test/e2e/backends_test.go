@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -22,24 +21,26 @@ import (
 )
 
 // backendsChanges are merged over the documented configurations: batches come soon, and the
-// same profiles go over HTTP, in both encodings, too. A key with "::" is only for the first
-// level: further in, the collector takes it or what it is merged over, as it happens.
+// same profiles go over HTTP, too: as the documented exporter does, and without the middleware.
+// A key with "::" is only for the first level: further in, the collector takes it or what it is
+// merged over, as it happens.
 const backendsChanges = `
 receivers:
   custom_labels: {samples_per_second: 97, report_interval: 1s, max_memory_bytes: 4294967296}
 exporters:
-  otlp_http/proto: {endpoint: "http://%[1]s", compression: none}
-  otlp_http/json: {endpoint: "http://%[1]s", encoding: json, compression: none}
+  otlp_http: {endpoint: "http://%[1]s", middlewares: [{id: inline_strings}]}
+  otlp_http/references: {endpoint: "http://%[1]s/references", compression: none}
   %[2]s: {timeout: 30s}
 service:
-  pipelines: {profiles: {exporters: [%[2]s, otlp_http/proto, otlp_http/json]}}
+  pipelines: {profiles: {exporters: [%[2]s, otlp_http, otlp_http/references]}}
   telemetry: {logs: {encoding: json}, metrics: {level: none}}
 `
 
 // TestBackends runs the built collector with the configurations for Pyroscope and Parca, and
 // reads the bytes that it sends as these backends do (proto 1.10): nothing that they refuse or
-// lose, each sample over each way, labels, functions and spans right. Then `labelprof push`
-// sends the same to Pyroscope's /ingest.
+// lose, each sample over each way, labels, functions and spans right. They refuse what it sends
+// without the extension inline_strings. Then `labelprof push` sends the same to Pyroscope's
+// /ingest.
 func TestBackends(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.RequireRoot(t)
@@ -68,7 +69,7 @@ func testBackend(t *testing.T, backend string) [][]byte {
 			seen.add(readAsBackend(data))
 		}
 		return seen.spans >= enough && seen.tenants["acme"] >= enough &&
-			len(c.requests("application/x-protobuf")) > 0 && len(c.requests("application/json")) > 0
+			len(c.requests("http")) > 0 && len(c.requests("references")) > 0
 	})
 	col.stop()
 
@@ -79,23 +80,16 @@ func testBackend(t *testing.T, backend string) [][]byte {
 	require.Empty(t, grpc.refused, "gRPC")
 	require.Empty(t, grpc.wrong, "gRPC")
 	var proto backendTotals
-	for _, data := range c.requests("application/x-protobuf") {
+	for _, data := range c.requests("http") {
 		proto.add(readAsBackend(data))
 	}
 	require.Empty(t, proto.refused, "HTTP")
 	require.Equal(t, grpc, proto, "the same over HTTP; requests: %v", c.counts())
-	inJSON := 0
-	for _, data := range c.requests("application/json") {
-		require.Empty(t, jsonReferences(t, data))
-		p, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
-		require.NoError(t, err)
-		b, err := flatten(p)
-		require.NoError(t, err)
-		inJSON += len(b.hits)
+	for _, data := range c.requests("references") {
+		require.Contains(t, fmt.Sprint(readAsBackend(data).refused), "an attribute with an empty key", "without the extension")
 	}
-	require.Equal(t, grpc.samples, inJSON, "the same in JSON")
 	requireNothingLost(t, col.accounts(), grpc.samples)
-	fmt.Printf("%-9s %d samples over gRPC, HTTP and JSON each, none refused; with tenant %v; %d with span_id; %d services, %d of them unknown_service\n",
+	fmt.Printf("%-9s %d samples over gRPC and HTTP each, none refused; with tenant %v; %d with span_id; %d services, %d of them unknown_service\n",
 		backend, grpc.samples, grpc.tenants, grpc.spans, len(grpc.services), grpc.unknown())
 	return c.requests("grpc")
 }
@@ -152,28 +146,6 @@ func (b *backendTotals) unknown() (n int) {
 		}
 	}
 	return n
-}
-
-// jsonReferences lists the references of resources in a request in JSON.
-func jsonReferences(t *testing.T, data []byte) (found []string) {
-	t.Helper()
-	var request struct {
-		ResourceProfiles []struct {
-			Resource struct {
-				Attributes []map[string]any `json:"attributes"`
-			} `json:"resource"`
-		} `json:"resourceProfiles"`
-	}
-	require.NoError(t, json.Unmarshal(data, &request))
-	for _, rp := range request.ResourceProfiles {
-		for _, a := range rp.Resource.Attributes {
-			value, _ := a["value"].(map[string]any)
-			if key, _ := a["key"].(string); key == "" || a["keyStrindex"] != nil || value["stringValueStrindex"] != nil {
-				found = append(found, fmt.Sprint(a))
-			}
-		}
-	}
-	return found
 }
 
 // testBackendPush sends what was captured to a stand-in for Pyroscope's /ingest, from a file.
@@ -266,9 +238,6 @@ func TestBackendsNotice(t *testing.T) {
 	today, err := pprofileotlp.NewExportRequestFromProfiles(valid()).MarshalProto()
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(readAsBackend(today).refused), "an attribute with an empty key")
-	text, err := pprofileotlp.NewExportRequestFromProfiles(valid()).MarshalJSON()
-	require.NoError(t, err)
-	require.NotEmpty(t, jsonReferences(t, text))
 
 	for want, change := range map[string]func(pprofile.Profiles){
 		"no service.name":              func(p pprofile.Profiles) { p.ResourceProfiles().At(0).Resource().Attributes().Remove("service.name") },

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"cmp"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -23,7 +25,7 @@ type capture struct {
 	grpc, http string // addresses
 
 	mu  sync.Mutex
-	all map[string][][]byte // "grpc", or the content type
+	all map[string][][]byte // "grpc", "http", or the folder above the path of HTTP
 }
 
 // rawCodec hands over messages as they are.
@@ -94,18 +96,28 @@ func (c *capture) export(_ any, stream grpc.ServerStream) error {
 }
 
 func (c *capture) post(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(r.Body)
-	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1development/profiles" {
-		c.keep(fmt.Sprintf("refused: %s %s %v", r.Method, r.URL, err), data)
-		http.Error(w, fmt.Sprint(r.Method, r.URL, err), http.StatusBadRequest)
+	data, err := readBody(r)
+	above, ok := strings.CutSuffix(r.URL.Path, "/v1development/profiles")
+	kind := r.Header.Get("Content-Type")
+	if err != nil || !ok || r.Method != http.MethodPost || kind != "application/x-protobuf" {
+		c.keep(fmt.Sprintf("refused: %s %s %s %v", r.Method, r.URL, kind, err), data)
+		http.Error(w, fmt.Sprint(r.Method, r.URL, kind, err), http.StatusBadRequest)
 		return
 	}
-	kind := r.Header.Get("Content-Type")
-	c.keep(kind, data)
+	c.keep(cmp.Or(strings.TrimPrefix(above, "/"), "http"), data)
 	w.Header().Set("Content-Type", kind)
-	if kind == "application/json" {
-		_, _ = io.WriteString(w, "{}")
+}
+
+// readBody reads a body, which may be compressed with gzip.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return io.ReadAll(r.Body)
 	}
+	plain, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(plain)
 }
 
 // resolvedWire puts the texts of a request's resources where its references point to, which

@@ -13,47 +13,50 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-// The gateways between our agents and Pyroscope or Parca, and the one of all other backends.
-const (
-	gatewayBackendsProgram = "../../build/gateway-backends/otelcol-gateway"
-	gatewayToBackend       = `
+// gatewayToBackend is a gateway between agents and Pyroscope or Parca: middlewares or none.
+const gatewayToBackend = `
 receivers: {otlp: {protocols: {grpc: {endpoint: "%s"}}}}
-exporters: {otlp_grpc: {endpoint: "%s", compression: none, timeout: 30s, tls: {insecure: true}}}
+extensions: {inline_strings: {}}
+exporters: {otlp_grpc: {endpoint: "%s", compression: none, timeout: 30s, tls: {insecure: true}, middlewares: [%s]}}
 service:
+  extensions: [inline_strings]
   pipelines: {profiles: {receivers: [otlp], exporters: [otlp_grpc]}}
   telemetry: {logs: {encoding: json}, metrics: {level: none}}
 `
-)
 
-// TestFleetBackend: what comes through a gateway with pprofile v0.162.0 is what Pyroscope and
-// Parca (proto 1.10) take, each sample and each tenant; what comes through one with the newest
-// pprofile they refuse.
+// TestFleetBackend: what comes through a gateway with the extension inline_strings is what
+// Pyroscope and Parca (proto 1.10) take, each sample and each tenant, whether agents send
+// strings in place or references; what comes through one without it they refuse.
 func TestFleetBackend(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.RequireRoot(t)
 	testutil.BuildWriters(t)
 	testutil.Start(t, "writer-v1-lib", "shares", "--seconds", "300")
-	accounts, got := throughGateway(t, gatewayBackendsProgram)
-	require.Empty(t, got.refused)
-	require.Empty(t, got.wrong)
-	requireNothingLost(t, accounts, got.samples)
-	_, refused := throughGateway(t, gatewayProgram)
-	require.NotEmpty(t, refused.refused)
-	fmt.Printf("through a gateway with pprofile v0.162.0: %d samples, none refused, with tenant %v; with the newest: %q\n",
-		got.samples, got.tenants, refused.refused[0])
+	const inPlace, references = "{id: inline_strings}", ""
+	for _, agents := range []string{inPlace, references} {
+		accounts, got := throughGateway(t, agents, inPlace)
+		require.Empty(t, got.refused)
+		require.Empty(t, got.wrong)
+		requireNothingLost(t, accounts, got.samples)
+		fmt.Printf("through a gateway with inline_strings, agents with %q: %d samples, none refused, with tenant %v\n", agents, got.samples, got.tenants)
+	}
+	_, got := throughGateway(t, inPlace, references)
+	require.Contains(t, fmt.Sprint(got.refused), "an attribute with an empty key", "without the extension")
 }
 
-// throughGateway returns the accounts of an agent, and what has come out of a gateway.
-func throughGateway(t *testing.T, program string) (accounts []account, got backendTotals) {
+// throughGateway returns the accounts of an agent, and what has come out of a gateway, by the
+// middlewares of their exporters.
+func throughGateway(t *testing.T, ofAgent, ofGateway string) (accounts []account, got backendTotals) {
 	t.Helper()
 	c := startCapture(t)
 	front := freeAddress(t)
-	gateway := startChild(t, nil, program, "--config", "yaml:"+fmt.Sprintf(gatewayToBackend, front, c.grpc), profilesGate)
+	gateway := startChild(t, nil, gatewayProgram, "--config", "yaml:"+fmt.Sprintf(gatewayToBackend, front, c.grpc, ofGateway), profilesGate)
 	gateway.awaitLine(collectorReady)
 	changes := filepath.Join(t.TempDir(), "changes.yaml")
 	require.NoError(t, os.WriteFile(changes, fmt.Appendf(nil, backendsChanges, c.http, "otlp_grpc/pyroscope"), 0o600))
 	agent := &collector{child: startChild(t, []string{"PYROSCOPE=" + front, "HOST_NAME=here"}, collectorProgram,
-		"--config", "../../examples/pyroscope.yaml", "--config", changes, profilesGate), changes: changes}
+		"--config", "../../examples/pyroscope.yaml", "--config", changes, profilesGate,
+		"--set", "exporters::otlp_grpc/pyroscope::middlewares=["+ofAgent+"]"), changes: changes}
 	agent.awaitLine(collectorReady)
 	agent.await("samples", func() bool {
 		n := 0

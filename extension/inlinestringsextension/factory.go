@@ -1,0 +1,30 @@
+// Package inlinestringsextension is the extension inline_strings: a middleware of OTLP exporters
+// that writes the strings of resources and scopes of profiles in place.
+//
+// Exporters of collectors from v0.161 (HTTP) and v0.163 (gRPC) on write them as references into
+// the request's table of strings (opentelemetry-collector pull request 15794). Pyroscope and
+// Parca of summer 2026 and older collectors do not follow these; everybody reads what is in
+// place.
+package inlinestringsextension
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+)
+
+// Config has no keys: the extension does one thing.
+type Config struct{}
+
+// NewFactory returns the factory of the extension.
+func NewFactory() extension.Factory {
+	return extension.NewFactory(
+		component.MustNewType("inline_strings"),
+		func() component.Config { return &Config{} },
+		func(context.Context, extension.Settings, component.Config) (extension.Extension, error) {
+			return &middleware{}, nil
+		},
+		component.StabilityLevelAlpha,
+	)
+}
