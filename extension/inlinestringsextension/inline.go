@@ -1,6 +1,7 @@
 package inlinestringsextension
 
 import (
+	"bytes"
 	"fmt"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -21,18 +22,22 @@ const (
 	scopeAttributes          protowire.Number = 3
 )
 
+// maxInlineBytes bounds the strings that are put in place in one request: as many references to
+// a long string as a sender likes take next to nothing until then.
+const maxInlineBytes = 16 << 20
+
 // inlineStrings returns an ExportProfilesServiceRequest with the strings that the attributes of
 // resources and scopes refer to in their place. All else is as it was, the table of strings too:
-// samples refer to it. It fails for what is no such message, and for references to what the
-// table does not have.
+// samples refer to it. It fails for what is no such message, for references to what the table
+// does not have, and for more than [maxInlineBytes].
 func inlineStrings(request []byte) ([]byte, error) {
 	table, err := stringTable(request)
 	if err != nil {
 		return nil, err
 	}
-	attribute := func(message []byte) ([]byte, error) { return inlineAttribute(table, message) }
-	resource := within(edits{resourceAttributes: attribute})
-	scope := within(edits{scopeAttributes: attribute})
+	l := &inliner{table: table, left: maxInlineBytes}
+	resource := within(edits{resourceAttributes: l.attribute})
+	scope := within(edits{scopeAttributes: l.attribute})
 	return within(edits{requestResourceProfiles: within(edits{
 		resourceProfilesResource: resource,
 		resourceProfilesScopes:   within(edits{scopeProfilesScope: scope}),
@@ -108,46 +113,52 @@ func fields(message []byte, visit func(number protowire.Number, whole, content [
 	return nil
 }
 
-// inlineAttribute is an edit of a KeyValue.
-func inlineAttribute(table [][]byte, message []byte) ([]byte, error) {
+// An inliner edits the attributes of one request.
+type inliner struct {
+	table [][]byte
+	left  int // of maxInlineBytes
+}
+
+// attribute is the edit of a KeyValue.
+func (l *inliner) attribute(message []byte) ([]byte, error) {
 	var attribute commonpb.KeyValue
 	if err := proto.Unmarshal(message, &attribute); err != nil {
 		return nil, err
 	}
-	if err := inlineKeyValue(table, &attribute); err != nil {
+	if err := l.keyValue(&attribute); err != nil {
 		return nil, err
 	}
 	return proto.Marshal(&attribute)
 }
 
-func inlineKeyValue(table [][]byte, attribute *commonpb.KeyValue) error {
+func (l *inliner) keyValue(attribute *commonpb.KeyValue) error {
 	if attribute.KeyStrindex != 0 {
-		key, err := lookUp(table, attribute.KeyStrindex)
+		key, err := l.lookUp(attribute.KeyStrindex)
 		if err != nil {
 			return err
 		}
 		attribute.Key, attribute.KeyStrindex = key, 0
 	}
-	return inlineValue(table, attribute.Value)
+	return l.value(attribute.Value)
 }
 
-func inlineValue(table [][]byte, value *commonpb.AnyValue) error {
+func (l *inliner) value(value *commonpb.AnyValue) error {
 	switch v := value.GetValue().(type) {
 	case *commonpb.AnyValue_StringValueStrindex:
-		text, err := lookUp(table, v.StringValueStrindex)
+		text, err := l.lookUp(v.StringValueStrindex)
 		if err != nil {
 			return err
 		}
 		value.Value = &commonpb.AnyValue_StringValue{StringValue: text}
 	case *commonpb.AnyValue_ArrayValue:
 		for _, element := range v.ArrayValue.GetValues() {
-			if err := inlineValue(table, element); err != nil {
+			if err := l.value(element); err != nil {
 				return err
 			}
 		}
 	case *commonpb.AnyValue_KvlistValue:
 		for _, entry := range v.KvlistValue.GetValues() {
-			if err := inlineKeyValue(table, entry); err != nil {
+			if err := l.keyValue(entry); err != nil {
 				return err
 			}
 		}
@@ -155,9 +166,15 @@ func inlineValue(table [][]byte, value *commonpb.AnyValue) error {
 	return nil
 }
 
-func lookUp(table [][]byte, index int32) (string, error) {
-	if index < 0 || int(index) >= len(table) {
-		return "", fmt.Errorf("string %d of a table of %d", index, len(table))
+// lookUp returns a string of the table, as valid UTF-8: protobuf takes no other in this place,
+// and one attribute must not lose the request of all others.
+func (l *inliner) lookUp(index int32) (string, error) {
+	if index < 0 || int(index) >= len(l.table) {
+		return "", fmt.Errorf("string %d of a table of %d", index, len(l.table))
 	}
-	return string(table[index]), nil
+	text := l.table[index]
+	if l.left -= len(text); l.left < 0 {
+		return "", fmt.Errorf("strings of resources take more than %d bytes in place", maxInlineBytes)
+	}
+	return string(bytes.ToValidUTF8(text, []byte("\uFFFD"))), nil
 }

@@ -1,7 +1,9 @@
 package inlinestringsextension
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -180,18 +182,63 @@ func TestInlineRefuses(t *testing.T) {
 	}
 }
 
-// FuzzInlineStrings: what the collector can read says the same with strings in place.
+// TestMaxInlineBytes: one long string with many references is refused, before it takes memory.
+func TestMaxInlineBytes(t *testing.T) {
+	p := testProfiles()
+	list := p.ResourceProfiles().At(0).Resource().Attributes().PutEmptySlice("list")
+	text := strings.Repeat("x", 64<<10)
+	for range 255 { // 64 KiB are left to all others
+		list.AppendEmpty().SetStr(text)
+	}
+	_, err := inlineStrings(encodedProfiles(t, p))
+	require.NoError(t, err)
+	list.AppendEmpty().SetStr(text)
+	request := encodedProfiles(t, p)
+	require.Less(t, len(request), 128<<10)
+	_, err = inlineStrings(request)
+	require.ErrorContains(t, err, "more than 16777216 bytes")
+}
+
+// TestInvalidUTF8: pdata takes strings that protobuf does not; they lose what is not valid, and
+// nothing else of the request.
+func TestInvalidUTF8(t *testing.T) {
+	p := testProfiles()
+	p.ResourceProfiles().At(0).Resource().Attributes().PutStr("a\xff", "b\xff")
+	inline, err := inlineStrings(encodedProfiles(t, p))
+	require.NoError(t, err)
+	got := pprofileotlp.NewExportRequest()
+	require.NoError(t, got.UnmarshalProto(inline))
+	attributes := got.Profiles().ResourceProfiles().At(0).Resource().Attributes()
+	attributes.Remove("a\xff")
+	require.True(t, attributes.Remove("a\uFFFD"))
+	requireSame(t, testProfiles(), got.Profiles())
+}
+
+// TestDevelopmentVersion: the field numbers here are those of version 1 of the protocol.
+func TestDevelopmentVersion(t *testing.T) {
+	require.Equal(t, "1", pprofileotlp.DevelopmentVersion)
+}
+
+// FuzzInlineStrings: what an exporter sends says the same with strings in place.
 func FuzzInlineStrings(f *testing.F) {
 	f.Add(encodedProfiles(f, testProfiles()))
 	f.Fuzz(func(t *testing.T, request []byte) {
-		inline, err := inlineStrings(request)
+		_, _ = inlineStrings(request)
 		want := pprofileotlp.NewExportRequest()
-		if want.UnmarshalProto(request) != nil || err != nil {
+		if want.UnmarshalProto(request) != nil {
+			return
+		}
+		sent := encodedProfiles(t, want.Profiles())
+		inline, err := inlineStrings(sent)
+		if err != nil {
+			require.ErrorContains(t, err, "more than 16777216 bytes")
 			return
 		}
 		require.Zero(t, references(t, inline))
 		got := pprofileotlp.NewExportRequest()
 		require.NoError(t, got.UnmarshalProto(inline))
-		require.Equal(t, want.Profiles(), got.Profiles())
+		if utf8.Valid(sent) {
+			require.Equal(t, sent, encodedProfiles(t, got.Profiles()))
+		}
 	})
 }

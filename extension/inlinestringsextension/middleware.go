@@ -53,6 +53,9 @@ func intercept(ctx context.Context, method string, request, reply any, conn *grp
 // inlineCodec is the codec of exporters, with strings in place.
 type inlineCodec struct{ encoding.CodecV2 }
 
+// Name implements [encoding.CodecV2]: none, so that the content type stays application/grpc.
+func (inlineCodec) Name() string { return "" }
+
 // Marshal implements [encoding.CodecV2].
 func (c inlineCodec) Marshal(request any) (mem.BufferSlice, error) {
 	encoded, err := c.CodecV2.Marshal(request)
@@ -117,6 +120,9 @@ func inlineBody(request *http.Request) ([]byte, error) {
 	return compress(compression, inline)
 }
 
+// zstdWindow bounds what an encoder remembers: requests are some MiB at most.
+const zstdWindow = 1 << 20
+
 func decompress(compression string, data []byte) ([]byte, error) {
 	switch compression {
 	case "":
@@ -128,12 +134,12 @@ func decompress(compression string, data []byte) ([]byte, error) {
 		}
 		return io.ReadAll(r)
 	case "zstd":
-		r, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1))
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, err
 		}
 		defer r.Close()
-		return io.ReadAll(r)
+		return r.DecodeAll(data, nil)
 	}
 	return nil, fmt.Errorf("compression %s: the exporter must have gzip, zstd or none", compression)
 }
@@ -148,7 +154,7 @@ func compress(compression string, data []byte) ([]byte, error) {
 		w = gzip.NewWriter(&out)
 	case "zstd":
 		var err error
-		if w, err = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1)); err != nil {
+		if w, err = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(zstdWindow)); err != nil {
 			return nil, err
 		}
 	}

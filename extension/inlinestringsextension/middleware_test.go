@@ -170,19 +170,20 @@ func TestHTTPOtherSignals(t *testing.T) {
 func TestHTTPRefuses(t *testing.T) {
 	asJSON := header("")
 	asJSON.Set("Content-Type", "application/json")
-	for message, tt := range map[string]struct {
-		body   []byte
-		header http.Header
+	for name, tt := range map[string]struct {
+		body    []byte
+		header  http.Header
+		message string
 	}{
-		"encoding proto":          {[]byte("{}"), asJSON},
-		"gzip, zstd or none":      {[]byte{1}, header("snappy")},
-		"inline_strings: gzip":    {[]byte{1}, header("gzip")},
-		"inline_strings: ":        {[]byte{1}, header("zstd")},
-		"inline_strings: proto: ": {[]byte{0xff}, header("")},
+		"JSON":                {[]byte("{}"), asJSON, "encoding proto"},
+		"another compression": {[]byte{1}, header("snappy"), "gzip, zstd or none"},
+		"no gzip":             {[]byte{1}, header("gzip"), "inline_strings: unexpected EOF"},
+		"no zstd":             {[]byte{1}, header("zstd"), "inline_strings: "},
+		"no message":          {[]byte{0xff}, header(""), "inline_strings: unexpected EOF"},
 	} {
-		t.Run(message, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			_, err := exportOverHTTP(t, tt.body, tt.header)
-			require.ErrorContains(t, err, message)
+			require.ErrorContains(t, err, tt.message)
 			require.True(t, consumererror.IsPermanent(err), "it would be the same again")
 		})
 	}

@@ -63,7 +63,7 @@ func weigh(groups [][]entryRef, out pprofile.Profiles, bytes int) []weighed {
 	shared, entries := bytes, 0
 	for i, group := range groups {
 		rp := out.ResourceProfiles().At(i)
-		own := new(pprofile.ProtoMarshaler).ResourceProfilesSize(rp) + referenceBytes*mapStrings(rp.Resource().Attributes())
+		own := new(pprofile.ProtoMarshaler).ResourceProfilesSize(rp) + mapStrings(rp.Resource().Attributes())
 		list[i] = weighed{group, own}
 		shared -= own
 		entries += len(group)
@@ -166,19 +166,20 @@ func (b *build) divideSamples(e entryRef, maxBytes int) (pieces [][][]entryRef) 
 // strings, in addition to what it takes itself: that is how the strings of attributes leave.
 const referenceBytes = 8
 
-// requestBytes bounds what profiles take when they are sent.
+// requestBytes bounds what profiles take when they are sent: with the strings of resources in the
+// table of strings, in their places, or both, as the extension inline_strings sends them.
 func requestBytes(p pprofile.Profiles) int {
 	bytes := new(pprofile.ProtoMarshaler).ProfilesSize(p) + referenceBytes*p.Dictionary().AttributeTable().Len()
 	for _, rp := range p.ResourceProfiles().All() {
-		bytes += referenceBytes * mapStrings(rp.Resource().Attributes())
+		bytes += mapStrings(rp.Resource().Attributes())
 	}
 	return bytes
 }
 
-// mapStrings counts the strings of attributes.
+// mapStrings bounds what the strings of attributes take in the table of strings, in bytes.
 func mapStrings(m pcommon.Map) (n int) {
-	for _, v := range m.All() {
-		n += 1 + valueStrings(v)
+	for k, v := range m.All() {
+		n += referenceBytes + len(k) + valueStrings(v)
 	}
 	return n
 }
@@ -186,7 +187,7 @@ func mapStrings(m pcommon.Map) (n int) {
 func valueStrings(v pcommon.Value) (n int) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		n = 1
+		n = referenceBytes + len(v.Str())
 	case pcommon.ValueTypeMap:
 		n = mapStrings(v.Map())
 	case pcommon.ValueTypeSlice:
