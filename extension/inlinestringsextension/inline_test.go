@@ -143,16 +143,18 @@ func TestUnknownFields(t *testing.T) {
 	added = protowire.AppendFixed32(added, 7)
 	added = protowire.AppendTag(added, requestResourceProfiles, protowire.VarintType)
 	added = protowire.AppendVarint(added, 7)
+	added = append(added, message(requestResourceProfiles, message(dictionaryStringTable, []byte("no string of the table")))...)
 	inline, err := inlineStrings(append(added, encodedProfiles(t, testProfiles())...))
 	require.NoError(t, err)
 	require.Equal(t, added, inline[:len(added)])
 	requireInline(t, inline[len(added):])
 }
 
+func message(field protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
+}
+
 func TestInlineRefuses(t *testing.T) {
-	message := func(field protowire.Number, content []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
-	}
 	attribute := func(a *commonpb.KeyValue) []byte {
 		data, err := proto.Marshal(a)
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -63,6 +65,10 @@ func exportOverGRPC(t *testing.T, p pprofile.Profiles, options ...grpc.DialOptio
 	require.NoError(t, err)
 	var came []byte
 	server := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{encoding.GetCodecV2("proto")}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		header, _ := metadata.FromIncomingContext(stream.Context())
+		if kind := header.Get("content-type"); !slices.Equal(kind, []string{"application/grpc"}) {
+			return status.Errorf(codes.InvalidArgument, "content type %q", kind)
+		}
 		if err := stream.RecvMsg(&came); err != nil {
 			return err
 		}
