@@ -187,9 +187,11 @@ func TestRequestsTooLarge(t *testing.T) {
 	}
 }
 
-// Strings that are short take more as places in a table than they do as strings.
+// Strings that are short take more as places in a table than they do as strings, and all may be
+// sent in both.
 func TestRequestBytes(t *testing.T) {
 	r := &resolver{resource: func(_ uint64, attrs pcommon.Map) {
+		attrs.PutBool(strings.Repeat("k", 100_000), true)
 		list := attrs.PutEmptySlice("list")
 		for i := range 5000 {
 			list.AppendEmpty().SetEmptyMap().PutStr(fmt.Sprint(i), fmt.Sprint(-i))
