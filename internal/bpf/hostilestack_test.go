@@ -60,6 +60,8 @@ func TestHostileStacks(t *testing.T) {
 	}
 	if runtime.GOARCH == "amd64" {
 		kinds["split_word"] = result{record.OutcomePresent, 2}
+		kinds["fp_lower"] = result{record.OutcomeNoRows, 1}
+		kinds["fp_lower_no_call"] = result{record.OutcomeNoRows, 1}
 	}
 	for kind, want := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -82,6 +84,28 @@ func TestHostileStacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Code without rows that keeps frame pointers saves what its caller has in the register. Where that
+// is no frame pointer, the caller has rows that do without.
+func TestKeeperOfFramePointers(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		return // compilers keep frame pointers there
+	}
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	pid, start := startStacks(t, program, "fp_of_keeper")
+	loadRows(t, s, pid)
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || r.UserStack != record.OutcomePresent {
+			return false
+		}
+		require.Less(t, r.UserFrames[0]-start, uint64(stacksBytes))
+		require.Less(t, r.UserFrames[1]-start, r.UserFrames[0]-start)
+		require.GreaterOrEqual(t, len(r.UserFrames), 4, "main, and what calls it")
+		return true
+	})
 }
 
 // stacksBytes is longer than a function of stacks.c.

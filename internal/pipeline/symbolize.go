@@ -142,6 +142,10 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	if len(s.frames) == 0 {
 		return to, frameNative
 	}
+	if language == symbol.CPython && p.RunsFunctions() {
+		// Its functions have frames of their own: this is a trampoline of perf, by which one is called.
+		s.frames[0].Name, language = "py::"+s.frames[0].Name, symbol.Native
+	}
 	for _, f := range s.frames {
 		to = append(to, profile.Line{Function: f.Name, File: f.File, Line: int64(f.Line), StartLine: int64(f.StartLine)})
 	}

@@ -234,6 +234,13 @@ func (p *Process) Functions(to []langruntime.Frame, w record.RuntimeWord, object
 	return function.Frames(to, w.Position())
 }
 
+// RunsFunctions reports whether frames of a language runtime were found in the process.
+func (p *Process) RunsFunctions() bool {
+	p.functions.mu.Lock()
+	defer p.functions.mu.Unlock()
+	return len(p.functions.known) > 0
+}
+
 // ReadsFunctions reports whether functions of a process will be read soon.
 func (t *Table) ReadsFunctions(p *Process) bool {
 	t.mu.RLock()

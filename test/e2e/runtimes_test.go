@@ -61,15 +61,24 @@ func wholeChain(chain string) bool {
 	return pythonChains.MatchString(chain) && (!strings.Contains(chain, ">outer") || awaited.MatchString(chain))
 }
 
-// pythons are the commands that run the CPythons of this machine, and those in PYTHONS, with
-// commas between.
+// perfTrampolines has CPython 3.12 and newer call each function by way of a function that it generates.
+const perfTrampolines = " -X perf"
+
+// pythons are the commands that run the CPythons of this machine, one of them with trampolines for
+// perf, and those in PYTHONS, with commas between.
 func pythons() (commands []string) {
 	for _, pattern := range []string{"/usr/bin/python3.1[1-4]", os.Getenv("HOME") + "/.pyenv/versions/3.1[1-4].*/bin/python3"} {
 		found, _ := filepath.Glob(pattern) // no bad pattern
 		commands = append(commands, found...)
 	}
+	if i := slices.IndexFunc(commands, func(command string) bool { return !strings.Contains(command, "3.11") }); i >= 0 {
+		commands = append(commands, commands[i]+perfTrampolines)
+	}
 	return append(commands, commandsIn("PYTHONS")...)
 }
+
+// manyFrames is what a stack has that is at its limit: with trampolines, 200 calls have 800 native frames.
+const manyFrames = 800
 
 // startScript runs a program of testdata/runtimes. The command may change what / is, not where this directory is.
 func startScript(t *testing.T, command, script string, args ...string) *testutil.Writer {
@@ -215,6 +224,9 @@ func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, 
 	odd := map[string]int{}
 	for _, pid := range pids {
 		for _, stack := range out.take(pid, samples) {
+			if strings.Contains(command, perfTrampolines) && stack.cut && len(stack.frames) > manyFrames {
+				continue
+			}
 			all += stack.samples
 			only := pythonOnly(stack.frames)
 			for _, f := range only {

@@ -24,6 +24,10 @@
 KINDS(DECLARE)
 #if defined(__x86_64__)
 DECLARE(split_word) /* aarch64 keeps the stack pointer aligned */
+/* and frame pointers */
+DECLARE(fp_of_keeper)
+DECLARE(fp_lower)
+DECLARE(fp_lower_no_call)
 #endif
 
 /* Where the last word of linked frames is, in every process that has them. */
@@ -79,7 +83,7 @@ static const struct {
 #define ENTRY(name) { #name, name },
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
 #if defined(__x86_64__)
-		ENTRY(split_word)
+		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call)
 #endif
 };
 

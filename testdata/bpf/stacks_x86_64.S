@@ -121,7 +121,42 @@ restorer:
 	syscall
 	.p2align 4
 
+/* Uses the frame pointer for something else when it calls code without a table, which keeps one. */
+begin fp_of_keeper
+	.cfi_startproc
+	movq	$UNMAPPED, %rbp
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+no_call:
+	call	keeper
+	ud2
+	.cfi_endproc
+
 /* What follows has no tables. */
+
+keeper:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	stay
+
+/* A return address behind a call of code without a table, and one in code with one that is behind no call. */
+.macro lower_link return_address
+	subq	$64, %rsp
+	movq	%rsp, %rbp
+	movq	$UNMAPPED, (%rsp)
+	leaq	\return_address(%rip), %rax
+	movq	%rax, 8(%rsp)
+	movq	$0, 24(%rsp)
+	stay
+	call	keeper
+8:	ud2
+.endm
+
+begin fp_lower
+	lower_link 8f
+
+begin fp_lower_no_call
+	lower_link no_call
 
 begin fp_circle
 	subq	$64, %rsp

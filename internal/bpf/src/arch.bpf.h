@@ -169,6 +169,25 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 	return addr;
 }
 
+/* Whether a call comes before an address: e8, or ff /2 with a register or memory. */
+static __noinline __attribute__((unused)) bool behind_call(__u64 addr)
+{
+	__u64 code;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 8)))
+		return false;
+	if ((__u8)(code >> 24) == 0xe8)
+		return true;
+	return (code >> 48 & 0xf8ff) == 0xd0ff || /* call *%reg */
+	       (code >> 40 & 0xf8ff) == 0x50ff || /* call *disp8(%reg) */
+	       (code >> 32 & 0xffff) == 0x54ff || /* call *disp8(%reg, %reg) */
+	       (code >> 16 & 0xf8ff) == 0x90ff || /* call *disp32(%reg) */
+	       (code >> 16 & 0xffff) == 0x15ff || /* call *disp32(%rip) */
+	       (code >> 40 & 0xffff) == 0x14ff || /* call *(%reg, %reg) */
+	       (code >> 8 & 0xffff) == 0x94ff ||  /* call *disp32(%reg, %reg) */
+	       (code >> 48 & 0xf8ff) == 0x10ff;	  /* call *(%reg) */
+}
+
 #else /* arm64 */
 
 #define PSR_MODE_MASK 0xf /* arch/arm64/include/uapi/asm/ptrace.h */
@@ -302,6 +321,16 @@ static __always_inline __u64 strip_return_address(__u64 addr)
 {
 	/* Bit 55 is no part of the code: it tells kernel addresses. */
 	return addr & 1ULL << 55 ? addr : addr & (USER_ADDRESS_END - 1);
+}
+
+/* Whether a call comes before an address: bl, blr. */
+static __noinline __attribute__((unused)) bool behind_call(__u64 addr)
+{
+	__u32 code;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 4)))
+		return false;
+	return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
 }
 
 #endif

@@ -98,22 +98,6 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 	return FRAME_WHOLE;
 }
 
-/* Whether a call comes before an address: e8, or ff /2 with a register or memory. */
-static __always_inline bool behind_call(__u64 addr)
-{
-	__u64 code;
-
-	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 8)))
-		return false;
-	if ((__u8)(code >> 24) == 0xe8)
-		return true;
-	return (code >> 48 & 0xf8ff) == 0xd0ff || /* call *%reg */
-	       (code >> 40 & 0xf8ff) == 0x50ff || /* call *disp8(%reg) */
-	       (code >> 32 & 0xffff) == 0x54ff || /* call *disp8(%reg, %reg) */
-	       (code >> 16 & 0xf8ff) == 0x90ff || /* call *disp32(%reg) */
-	       (code >> 48 & 0xf8ff) == 0x10ff;	  /* call *(%reg) */
-}
-
 #else /* arm64 */
 
 /* The interpreter keeps the address of the bytecode in x22. */
@@ -241,16 +225,6 @@ static __always_inline enum frame_state frame_state(struct hotspot_walk *h, cons
 	if ((next & A64_B_HI_MASK) == A64_B_HI && (before & A64_CMP_SP_MASK) == A64_CMP_SP)
 		return FRAME_NONE;
 	return FRAME_WHOLE;
-}
-
-/* Whether a call comes before an address: bl, blr. */
-static __always_inline bool behind_call(__u64 addr)
-{
-	__u32 code;
-
-	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 4)))
-		return false;
-	return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
 }
 
 #endif

@@ -161,7 +161,8 @@ struct stack_walk {
 	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
 	__u8 runtime; /* enum runtime_kind of the process */
 	__u8 bare;    /* the frame whose caller is looked for has no row */
-	__u8 pad[3];
+	__u8 doubted; /* doubted_sp is set */
+	__u8 pad[2];
 	__u32 below; /* bytes below an address that are wanted in the window, too */
 
 	struct unwind_mapping mapping; /* the last one used */
@@ -180,6 +181,7 @@ struct stack_walk {
 
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
+	__u64 doubted_sp; /* the stack pointer of a frame that counts only if its caller is found */
 	struct vma_walk vma;
 	struct known_rows rows; /* a copy, of the file in vma */
 };

@@ -169,6 +169,27 @@ static __always_inline bool needs_sp(const struct unwind_rule *rule)
 	return rule->cfa == CFA_SP || rule->cfa == CFA_PLT || rule->cfa == CFA_DEREF_SP || rule->cfa == CFA_SIGNAL;
 }
 
+/*
+ * A frame pointer that a frame has saved leads up the stack: else a target could send us in circles. But code that
+ * keeps frame pointers may be called by code that has anything in the register, and rows. On x86-64 a walk by frame
+ * pointer leads up the stack all the same; drop_doubted() takes the caller back that has no row which does without the
+ * frame pointer. Not where a runtime's frames come behind it.
+ */
+static __always_inline bool may_keep_anything(const struct stack_walk *w)
+{
+	return FP_GIVES_SP && (w->runtime == RUNTIME_NONE || w->runtime == RUNTIME_CPYTHON);
+}
+
+/* The caller of the last frame was not found. If that frame was doubtful, it goes. */
+static __always_inline enum outcome drop_doubted(struct stack_walk *w, enum outcome out)
+{
+	if (likely(!w->doubted) || w->doubted_sp != w->sp || out == OUTCOME_PRESENT)
+		return out;
+	w->at -= 8;
+	w->frames--;
+	return OUTCOME_NO_ROWS;
+}
+
 /* Code without rows uses the register for anything, unless it is generated at run time or by a compiler that keeps it.
  */
 static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool other_stack)
@@ -187,15 +208,56 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 		return OUTCOME_NO_ROWS;
 	if (!stack_link(w, w->fp, &link))
 		return OUTCOME_NO_ROWS;
-	/* Anything else would let a target send us in circles. */
-	if (link.fp && link.fp <= w->fp)
-		return OUTCOME_NO_ROWS;
+	if (unlikely(link.fp && link.fp <= w->fp)) {
+		if (other_stack || !may_keep_anything(w) || !behind_call(link.return_address))
+			return OUTCOME_NO_ROWS;
+		w->doubted = 1;
+		w->doubted_sp = w->fp + sizeof(link);
+	}
 	out = to_caller(w, link.return_address, w->fp + sizeof(link), FP_GIVES_SP);
 	w->fp = link.fp;
 	if ((out == OUTCOME_PRESENT && doubtful) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
 	return out;
 }
+
+#if defined(__TARGET_ARCH_x86) && !defined(OLDER_KERNELS)
+
+/*
+ * Behind their call, the trampolines that CPython 3.12 and 3.13 make for each function with -X perf have "add $8, %rsp;
+ * ret", and no frame pointer (Python/asm_trampoline.S).
+ */
+static __always_inline bool in_perf_trampoline(const struct stack_walk *w)
+{
+	__u64 code;
+
+	return w->runtime == RUNTIME_CPYTHON && w->sp_known && !w->exact &&
+	       !bpf_probe_read_user(&code, sizeof(code), (const void *)w->ip) &&
+	       (code & 0xffffffffff) == 0xc308c48348;
+}
+
+static __always_inline enum outcome by_perf_trampoline(struct stack_walk *w)
+{
+	__u64 return_address;
+
+	if (!stack_word(w, w->sp + 8, &return_address))
+		return OUTCOME_FAULT;
+	return to_caller(w, return_address, w->sp + 16, true);
+}
+
+#else
+
+static __always_inline bool in_perf_trampoline(const struct stack_walk *w)
+{
+	return false;
+}
+
+static __always_inline enum outcome by_perf_trampoline(struct stack_walk *w)
+{
+	return OUTCOME_NO_ROWS;
+}
+
+#endif
 
 /*
  * A function without rows that has been called from another file and has called nothing: its
@@ -233,6 +295,8 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 	}
 	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true); /* the frame pointer is its caller's */
+	if (in_perf_trampoline(w))
+		return by_perf_trampoline(w);
 	w->bare = cfa == CFA_NONE;
 	return by_frame_pointer(w, cfa == CFA_SWITCH);
 }
@@ -293,7 +357,7 @@ static __always_inline long one_frame(__u32 scratch, bool runtime)
 	if (runtime && s->walk_state.runtime == RUNTIME_V8)
 		frame_of_v8(s, scratch);
 	if (unlikely(out != OUTCOME_NONE)) {
-		s->header.user_stack = out;
+		s->header.user_stack = drop_doubted(&s->walk_state, out);
 		return 1;
 	}
 	if (runtime && runs_runtime(&s->walk_state))
@@ -368,6 +432,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->bare_start = w->bare_limit = 0;
+	w->doubted = 0;
 	w->window_bytes = 0;
 	w->below = 0;
 	use_list(w, task, &s->entry);
