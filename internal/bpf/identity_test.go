@@ -3,10 +3,12 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,36 @@ func TestRecordUser(t *testing.T) {
 		}
 		require.EqualValues(t, floodUser, r.UID)
 		return true
+	})
+}
+
+// Whoever has mounted an overlay, and acts for a thread that reads there: the record's user is the thread's.
+func TestRecordUserInOverlay(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lower", "file"), make([]byte, 8<<20), 0o644))
+	merged := filepath.Join(dir, "merged")
+	options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir)
+	err := unix.Mount("overlay", merged, "overlay", 0, options)
+	if errors.Is(err, unix.ENODEV) {
+		return // the kernel has no overlayfs
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Unmount(merged, unix.MNT_DETACH) })
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	startAs(t, floodUser, "while :; do cat "+merged+"/file >/dev/null; done")
+	n := 0
+	readUntil(t, s, func(r *Record) bool {
+		if string(r.Comm) != "cat" || len(r.KernelFrames) == 0 {
+			return false
+		}
+		require.EqualValues(t, floodUser, r.UID)
+		n++
+		return n > 50
 	})
 }
 

@@ -16,8 +16,6 @@ type Record struct {
 	// TimeNs of the interrupt, CLOCK_MONOTONIC; of a switch: when the thread left.
 	TimeNs  uint64
 	Process record.ProcessID
-	// CgroupID in the v2 hierarchy.
-	CgroupID uint64
 	// PID and TID as the reader's PID namespace sees them; 0: not visible there.
 	PID, TID uint32
 	// UID in the init user namespace.
@@ -75,7 +73,6 @@ func (r *Record) Parse(b []byte) error {
 	}
 	r.TimeNs = h.TimeNs
 	r.Process = h.Process
-	r.CgroupID = h.CgroupID
 	r.PID, r.TID, r.UID, r.CPU = h.PID, h.TID, h.UID, h.CPU
 	r.Thread, r.State = h.Thread, h.ThreadState
 	r.KernelThread, r.Known = h.KernelThread != 0, h.Known != 0

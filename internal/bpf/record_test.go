@@ -16,7 +16,7 @@ import (
 // Whatever bytes a record has, its slices lie within them or it is refused.
 func FuzzRecord(f *testing.F) {
 	whole := make([]byte, record.SampleHeaderBytes+16+8+16)
-	whole[56], whole[58], whole[60] = 1, 2, 16 // kernel frames, user frames, label bytes
+	whole[48], whole[50], whole[52] = 1, 2, 16 // kernel frames, user frames, label bytes
 	seeds := [][]byte{whole, whole[:record.SampleHeaderBytes], whole[:len(whole)-1]}
 	fuzz.Run(f, seeds, func(t testing.TB, b []byte) {
 		var r Record
@@ -36,7 +36,7 @@ func FuzzRecord(f *testing.F) {
 
 func TestRecordSections(t *testing.T) {
 	b := make([]byte, record.SampleHeaderBytes+16+8+16)
-	b[56], b[58], b[60] = 1, 2, 16
+	b[48], b[50], b[52] = 1, 2, 16
 	b[record.SampleHeaderBytes] = 7      // label section
 	b[record.SampleHeaderBytes+16] = 8   // kernel frame
 	b[record.SampleHeaderBytes+16+8] = 9 // user frames
@@ -53,7 +53,7 @@ func TestRecordSections(t *testing.T) {
 
 	// More frames than there can be.
 	b = make([]byte, record.SampleHeaderBytes+8*0x1010)
-	b[57], b[58] = 0x10, 0x10
+	b[49], b[50] = 0x10, 0x10
 	r = Record{}
 	r.raw = b
 	require.Error(t, r.parse())

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -77,32 +76,8 @@ func TestRecordIdentity(t *testing.T) {
 		require.Less(t, int(r.CPU), runtime.NumCPU())
 		require.Equal(t, "target", string(r.Comm))
 		require.False(t, r.KernelThread)
-		if of := cgroupOf(t, tgt.pid); of != 0 {
-			require.Equal(t, of, r.CgroupID)
-		} else {
-			require.NotZero(t, r.CgroupID)
-		}
 		return true
 	})
-}
-
-// cgroupOf returns the number of a process's cgroup in the v2 hierarchy; 0: it is not
-// mounted at one of the usual places.
-func cgroupOf(t *testing.T, pid uint32) uint64 {
-	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(b)) {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
-			var fs unix.Statfs_t
-			var st unix.Stat_t
-			if ok && unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC && unix.Stat(root+path, &st) == nil {
-				return st.Ino
-			}
-		}
-	}
-	return 0
 }
 
 // In a PID namespace, PIDs are those of the namespace.

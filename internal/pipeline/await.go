@@ -54,7 +54,7 @@ func (a *awaiting) add(p *process.Process, rec *bpf.Record, end timeOff, names b
 	}
 	a.byUser[rec.UID] += size
 	r := bpf.Record{
-		TimeNs: rec.TimeNs, Process: rec.Process, CgroupID: rec.CgroupID, PID: rec.PID, TID: rec.TID,
+		TimeNs: rec.TimeNs, Process: rec.Process, PID: rec.PID, TID: rec.TID,
 		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
 		Presumed:    rec.Presumed,
 		KernelStack: rec.KernelStack, UserStack: rec.UserStack,

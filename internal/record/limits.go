@@ -44,6 +44,6 @@ const (
 	LabelBlockBytes   = 16 // struct label_block
 	RawLabelBytes     = 12 // struct raw_label
 	UnwindRuleBytes   = 16 // struct unwind_rule, and struct unwind_header in its place
-	SampleHeaderBytes = 88 // struct sample_header
+	SampleHeaderBytes = 80 // struct sample_header
 	ThreadReturnBytes = 24 // struct thread_return
 )

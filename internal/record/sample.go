@@ -5,7 +5,6 @@ package record
 type SampleHeader struct {
 	TimeNs       uint64 // CLOCK_MONOTONIC
 	Process      ProcessID
-	CgroupID     uint64
 	PID          uint32 // as the collector's PID namespace sees it; 0: not visible there
 	TID          uint32 // likewise
 	UID          uint32 // in the init user namespace

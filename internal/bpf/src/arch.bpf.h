@@ -45,6 +45,8 @@ static __always_inline bool is_64bit_code(__u64 cs)
 	return (__u16)cs == USER_CS_64 || (__u16)cs == USER_CS_64_XEN;
 }
 
+#define CALL_EXECVE 59
+#define CALL_EXECVEAT 322
 #define CALL_CLONE 56
 #define CALL_CLONE3 435
 #define CALL_UNKNOWN (~0ULL) /* as the kernel has it after an interrupt */
@@ -199,6 +201,8 @@ static __noinline __attribute__((unused)) bool behind_call(__u64 addr)
 #define DTV_POINTER_OFFSET_GLIBC 0
 #define DTV_POINTER_OFFSET_MUSL -8
 
+#define CALL_EXECVE 221
+#define CALL_EXECVEAT 281
 #define CALL_CLONE 220
 #define CALL_CLONE3 435
 #define CALL_UNKNOWN (~0ULL)

@@ -5,6 +5,8 @@
 
 #include "maps.bpf.h"
 
+#define NO_USER (~0U)
+
 static __always_inline void process_identity(const struct task_struct *task, struct process_id *id)
 {
 	id->tgid = FIELD(task, tgid);
@@ -33,11 +35,12 @@ static __always_inline bool has_user_space(const struct task_struct *task)
 /* The number of a task in the namespace pid_ns_inum, 0 if it has none there. */
 static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 {
-	const struct pid *pid = FIELD(task, thread_pid);
+	const struct pid *pid;
 	unsigned int level;
 
 	if (!pid_ns_inum)
 		return FIELD(task, pid);
+	pid = FIELD(task, thread_pid);
 	if (!pid)
 		return 0; /* already released */
 	level = FIELD(pid, level);
@@ -57,7 +60,7 @@ static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 	return 0;
 }
 
-/* As bpf_get_current_comm() and bpf_get_current_uid_gid() have them, which take longer. */
+/* As bpf_get_current_comm() has it, which takes longer. */
 
 static __always_inline void current_comm(const struct task_struct *task, struct sample_header *h)
 {
@@ -72,15 +75,16 @@ static __always_inline void current_comm(const struct task_struct *task, struct 
 #endif
 }
 
-/* In the init user namespace. */
+/*
+ * In the init user namespace. Of real_cred: while a thread works in overlayfs, cred is that of who has mounted it
+ * (override_creds). The verifier wants the pointer checked where a kernel was built by clang, whose BTF has a type tag
+ * for __rcu; it is never NULL.
+ */
 static __always_inline __u32 current_uid(const struct task_struct *task)
 {
-	return FIELD(task, cred, uid.val);
-}
+	const struct cred *cred = FIELD(task, real_cred);
 
-static __always_inline __u64 cgroup_id(const struct task_struct *task)
-{
-	return FIELD(task, cgroups, dfl_cgrp, kn, id);
+	return cred ? FIELD(cred, uid.val) : NO_USER;
 }
 
 #endif

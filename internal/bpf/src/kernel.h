@@ -49,18 +49,6 @@ struct pid {
 	struct upid numbers[];
 };
 
-struct kernfs_node {
-	__u64 id;
-};
-
-struct cgroup {
-	struct kernfs_node *kn;
-};
-
-struct css_set {
-	struct cgroup *dfl_cgrp;
-};
-
 struct signal_struct {
 	atomic_t live;
 };
@@ -117,6 +105,7 @@ typedef struct {
 struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long exec_vm;
+	unsigned long start_code;
 	unsigned long start_stack;
 	mm_context_t context;
 };
@@ -187,9 +176,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
-	struct css_set *cgroups;
 	struct files_struct *files;
-	const struct cred *cred;
+	const struct cred *real_cred;
 	struct thread_struct thread;
 	char comm[16];
 	void *stack;

@@ -166,15 +166,15 @@ struct stack_walk {
 	__u32 below; /* bytes below an address that are wanted in the window, too */
 
 	struct unwind_mapping mapping; /* the last one used */
-	__u64 lr;
-	__u64 frame_sp; /* the stack pointer of the frame whose caller is looked for */
-	__u64 list;	/* of mappings */
+	__u64 list;		       /* of mappings */
+	__u64 recent_list;	       /* 0: those in recent are of this stack only */
+	__u32 recent_next;	       /* the one that gives way */
+	__u32 mappings;
 
 	/* Those used before, of this list. They stay true: a list is replaced by one with another number. */
 	struct unwind_mapping recent[RECENT_MAPPINGS];
-	__u64 recent_list; /* 0: they are of this stack only */
-	__u32 recent_next; /* the one that gives way */
-	__u32 mappings;
+	__u64 lr;
+	__u64 frame_sp;	  /* the stack pointer of the frame whose caller is looked for */
 	__u64 bare_start; /* the range without rows that was looked up last: a mapping, or what lies between two of the
 			     list */
 	__u64 bare_limit;

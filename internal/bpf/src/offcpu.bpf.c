@@ -67,7 +67,8 @@ static __always_inline void come_back(const struct task_struct *task, __u64 used
 	back.time_ns = bpf_ktime_get_ns() - (used_ns - left->used_ns);
 	back.thread = id.thread;
 	bpf_map_delete_elem(&off_cpu_threads, &id);
-	if (bpf_ringbuf_output(&samples, &back, sizeof(back), wakeup_flags(sizeof(back))))
+	if (bpf_ringbuf_output(&samples, &back, sizeof(back),
+			       wakeup_flags(bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA), sizeof(back))))
 		count(COUNTER_RETURNS_LOST);
 }
 
@@ -139,7 +140,7 @@ static __noinline int forget(const struct task_struct *task)
  * a record counts as being written until it is among the unread bytes, and maybe in both
  * for a moment, but never in none.
  */
-static __always_inline bool submit_within_limit(struct scratch *s, struct user_share *share, __u32 bytes)
+static __always_inline bool submit_within_limit(struct scratch *s, const struct room *room, __u32 bytes)
 {
 	__u64 ours = ring_bytes(bytes), all;
 	bool submitted = false;
@@ -151,7 +152,7 @@ static __always_inline bool submit_within_limit(struct scratch *s, struct user_s
 	all = __sync_fetch_and_add(&leaving_bytes, ours) + ours;
 #endif
 	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + all <= leave_limit_bytes)
-		submitted = submit(s, share, bytes);
+		submitted = submit(s, room, bytes);
 	else
 		count(COUNTER_DROPPED_RING_FULL);
 	__sync_fetch_and_add(&leaving_bytes, -ours);
@@ -161,8 +162,8 @@ static __always_inline bool submit_within_limit(struct scratch *s, struct user_s
 /* The task is still the current one, its memory still there. */
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state)
 {
-	struct user_share *share;
 	struct scratch *s;
+	struct room room;
 	__u32 bytes;
 
 	if (!wanted(task))
@@ -171,7 +172,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		count(COUNTER_DROPPED_RING_FULL);
 		return;
 	}
-	if (!open_share(&share))
+	if (!find_room(task, &room))
 		return;
 	s = this_scratch();
 	if (!s) {
@@ -182,7 +183,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	s->header.thread_state = thread_state(preempt, state);
 	if (remember(task, s->header.time_ns))
 		count(COUNTER_DROPPED_TABLE_FULL);
-	else if (!submit_within_limit(s, share, bytes))
+	else if (!submit_within_limit(s, &room, bytes))
 		forget(task);
 }
 

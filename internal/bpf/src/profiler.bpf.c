@@ -45,8 +45,8 @@ int sample_cpu(struct perf_context *ctx)
 	/* First, since the clock waits for all reads before: what follows can wait for several at once. */
 	__u64 time_ns = bpf_ktime_get_ns();
 	bool user = context_is_user(ctx), compat = false;
-	struct user_share *share;
 	struct scratch *s;
+	struct room room;
 
 	count(COUNTER_HITS);
 	if (!FIELD(task, pid)) {
@@ -57,7 +57,7 @@ int sample_cpu(struct perf_context *ctx)
 		count(COUNTER_FILTERED_TARGET);
 		return 0;
 	}
-	if (!open_share(&share))
+	if (!find_room(task, &room))
 		return 0;
 	s = this_scratch();
 	if (unlikely(!s)) {
@@ -67,7 +67,7 @@ int sample_cpu(struct perf_context *ctx)
 	read_ahead(s);
 	if (likely(user))
 		user_regs_from_context(ctx, &s->user, s->regs, &compat);
-	if (submit(s, share, take_sample(s, task, time_ns, ctx, user, compat)) && unlikely(s->entry.by_sample))
+	if (submit(s, &room, take_sample(s, task, time_ns, ctx, user, compat)) && unlikely(s->entry.by_sample))
 		tell_sampled(task);
 	return 0;
 }

@@ -294,7 +294,6 @@ _Static_assert(sizeof(struct label_sources) == 16 + 40 * MAX_LABEL_SOURCES, "lab
 struct sample_header {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct process_id process;
-	__u64 cgroup_id;
 	__u32 pid; /* tgid as the collector's PID namespace sees it; 0: not visible there */
 	__u32 tid; /* likewise */
 	__u32 uid; /* in the init user namespace */
@@ -311,7 +310,7 @@ struct sample_header {
 	__u32 thread;	       /* tid in the init PID namespace */
 	char comm[COMM_BYTES]; /* of the thread */
 };
-_Static_assert(sizeof(struct sample_header) == 88, "sample_header");
+_Static_assert(sizeof(struct sample_header) == 80, "sample_header");
 
 /* A thread, as the BPF programs tell it from others. */
 struct thread_id {

@@ -72,6 +72,7 @@ static __always_inline void begin_recent(struct stack_walk *w)
 	if (list && w->recent_list == list)
 		return;
 	w->recent_list = list;
+	w->bare_start = w->bare_limit = 0;
 	w->mapping.start = w->mapping.limit = 0;
 	for (int i = 0; i < RECENT_MAPPINGS; i++)
 		w->recent[i].start = w->recent[i].limit = 0;
@@ -260,6 +261,7 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
  */
 static __always_inline void read_ahead(const struct scratch *s)
 {
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < EXPECTED_RULES; i++) {
 		__u32 place = s->expected[i];
 

@@ -10,29 +10,35 @@
 #include "stack.bpf.h"
 
 /*
- * When a reader has to be woken for a record of so many bytes: each time the
+ * When a reader has to be woken for a record of so many bytes, where so many are unread: each time the
  * watermark is crossed. Two CPUs can both miss the crossing; the reader's timer
  * catches that.
  */
-static __always_inline __u64 wakeup_flags(__u32 bytes)
+static __always_inline __u64 wakeup_flags(__u64 unread, __u32 bytes)
 {
-	__u64 unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
-
 	return unread < watermark_bytes && unread + ring_bytes(bytes) >= watermark_bytes ? BPF_RB_FORCE_WAKEUP
 											 : BPF_RB_NO_WAKEUP;
 }
 
+/* What there was in the ring buffer when a sample began. */
+struct room {
+	__u64 unread;		  /* bytes */
+	struct user_share *share; /* of the current user; NULL: there is no limit now */
+};
+
 /*
- * Passes on the record in scratch, header and body, on account of a user's share (NULL:
- * there is no limit now); counts it and tells whether there was room.
+ * Passes on the record in scratch, header and body, on account of a user's share; counts it and tells whether there was
+ * room.
  */
-static __always_inline bool submit(struct scratch *s, struct user_share *share, __u32 bytes)
+static __always_inline bool submit(struct scratch *s, const struct room *room, __u32 bytes)
 {
+	struct user_share *share = room->share;
+
 	if (bytes > sizeof(s->header) + SAMPLE_BODY_BYTES)
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
 	if (unlikely(share) && !share_has_room(share, bytes))
 		return false;
-	if (unlikely(bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(bytes)))) {
+	if (unlikely(bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(room->unread, bytes)))) {
 		count(COUNTER_DROPPED_RING_FULL);
 		return false;
 	}
@@ -43,21 +49,35 @@ static __always_inline bool submit(struct scratch *s, struct user_share *share, 
 }
 
 /*
- * Finds the share of the current user, NULL if there is no limit now, before anything is
+ * Finds the share of the current user, before anything is
  * read or walked. False, and counted: there is none, or not even room for a sample
  * without labels and stack.
  */
-static __always_inline bool open_share(struct user_share **share)
+static __always_inline bool find_room(const struct task_struct *task, struct room *room)
 {
-	*share = NULL;
-	if (!user_limit_bytes || likely(bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < unshared_bytes))
+	room->unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+	room->share = NULL;
+	if (!user_limit_bytes || likely(room->unread < unshared_bytes))
 		return true;
-	*share = current_share();
-	if (!*share) {
+	room->share = share_of(current_uid(task));
+	if (!room->share) {
 		count(COUNTER_DROPPED_INTERNAL);
 		return false;
 	}
-	return share_has_room(*share, sizeof(struct sample_header));
+	return share_has_room(room->share, sizeof(struct sample_header));
+}
+
+/*
+ * Whether a task is executing another program, and its registers are still those of the one before: exec raises
+ * self_exec_id first (begin_new_exec), maps the file and its interpreter, and sets start_code only then
+ * (load_elf_binary).
+ */
+static __always_inline bool is_executing(const struct task_struct *task, const struct user_regs *regs)
+{
+	const struct mm_struct *mm = FIELD(task, mm);
+
+	return regs->called && (regs->call == CALL_EXECVE || regs->call == CALL_EXECVEAT) && mm &&
+	       !FIELD(mm, start_code);
 }
 
 /* Copies what is known of the process that the record is of. */
@@ -93,7 +113,6 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 			 offsetof(struct sample_header, thread) - offsetof(struct sample_header, kernel_frames));
 	s->header.time_ns = time_ns;
 	process_identity(task, id);
-	s->header.cgroup_id = cgroup_id(task);
 	s->header.thread = FIELD(task, pid);
 	s->header.tid = number_in_namespace(task);
 	s->header.pid = pid_ns_inum ? number_in_namespace(FIELD(task, group_leader)) : FIELD(task, tgid);
@@ -124,6 +143,8 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	}
 	if (unlikely(has_user && compat)) {
 		s->header.user_stack = OUTCOME_COMPAT;
+	} else if (unlikely(!user) && has_user && is_executing(task, &s->user)) {
+		s->header.user_stack = OUTCOME_PRESENT;
 	} else if (has_user) {
 		s->header.user_frames = walk_user_stack(s, s->header.cpu, task, &s->user, at);
 		at += 8 * s->header.user_frames;

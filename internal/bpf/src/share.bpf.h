@@ -49,9 +49,8 @@ static __always_inline __u64 ring_bytes(__u32 bytes)
 }
 
 /* Kernel threads are root's. Not inlined: the value would stay on the stack of the whole sample. */
-static __noinline struct user_share *current_share(void)
+static __noinline struct user_share *share_of(__u32 uid)
 {
-	__u32 uid = bpf_get_current_uid_gid();
 	struct user_share *share, empty = {};
 
 	share = bpf_map_lookup_elem(&users, &uid);

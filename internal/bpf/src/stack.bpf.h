@@ -232,8 +232,7 @@ static __always_inline bool in_perf_trampoline(const struct stack_walk *w)
 	__u64 code;
 
 	return w->runtime == RUNTIME_CPYTHON && w->sp_known && !w->exact &&
-	       !bpf_probe_read_user(&code, sizeof(code), (const void *)w->ip) &&
-	       (code & 0xffffffffff) == 0xc308c48348;
+	       !bpf_probe_read_user(&code, sizeof(code), (const void *)w->ip) && (code & 0xffffffffff) == 0xc308c48348;
 }
 
 static __always_inline enum outcome by_perf_trampoline(struct stack_walk *w)
@@ -431,7 +430,6 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
-	w->bare_start = w->bare_limit = 0;
 	w->doubted = 0;
 	w->window_bytes = 0;
 	w->below = 0;
