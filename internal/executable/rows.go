@@ -26,7 +26,7 @@ const (
 	// maxWanted bounds the files that wait for their rows; one user's processes ask for half of them at most.
 	maxWanted = 4 << 10
 	// maxWaiting bounds the processes that are told when a file has its rows, and the users that
-	// count for its turn. The others have them with their next look.
+	// count for its turn, or that were refused them. The others have them with their next look.
 	maxWaiting = 16 << 10
 )
 
@@ -237,9 +237,10 @@ func (r *Rows) settled(f *File, result fileRows) (handles []uint64) {
 		f.rows.asked.closed = f.rows.asked.places.version()
 	}
 	result.refusedAt, result.uid, result.users = r.released, f.rows.uid, f.rows.users
-	f.rows = result
 	if result.state == rowsReady {
+		result.users = seen(result.users)
 		r.ready[f] = struct{}{}
 	}
+	f.rows = result
 	return handles
 }
