@@ -3,6 +3,8 @@
 package executable
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -117,14 +119,18 @@ func (f *File) BuildIDGo() string { return f.facts.BuildIDGo }
 // it: a hash of the file's head, tail and length. "" if it could not be read.
 func (f *File) HTLHash() string { return f.facts.HTLHash }
 
+// ErrNotOpened says that a file is not kept open, and cannot be opened through any process that is known to map it.
+// Another one may come.
+var ErrNotOpened = errors.New("no process that maps it opens it")
+
 // Open is OpenBy of nobody.
-func (f *File) Open() (*Contents, int64, error) { return f.OpenBy(Owner{UID: noUser}) }
+func (f *File) Open() (*Contents, int64, error) { return f.OpenBy(Asker{Owner: Owner{UID: noUser}}) }
 
 // OpenBy opens the file for reading; the caller closes it. It works for a while
-// after the last process that maps the file has exited. It may block on the
-// file's filesystem, and on the process through which it is opened: one of the owner that asks,
+// after the last process that maps the file has exited; then the error is ErrNotOpened. It may block on the
+// file's filesystem, and on the process through which it is opened: the one that asks, or one of its owner,
 // if there is one.
-func (f *File) OpenBy(by Owner) (*Contents, int64, error) {
+func (f *File) OpenBy(by Asker) (*Contents, int64, error) {
 	if f.vdso != nil {
 		return f.vdso.open()
 	}
@@ -139,16 +145,16 @@ func (f *File) OpenBy(by Owner) (*Contents, int64, error) {
 		}
 		f.opts.descriptors.forget(f)
 	}
-	err = os.ErrNotExist
 	for _, at := range f.places.nearest(by) {
-		var c *Contents
-		if c, err = f.openAt(&at); err == nil {
+		c, failed := f.openAt(&at)
+		if failed == nil {
 			// A file without a kept descriptor is still readable now.
 			_ = f.opts.descriptors.keep(f, c.file)
 			return c, f.key.Size, nil
 		}
+		err = cmp.Or(err, failed) // that of the nearest one says most
 	}
-	return nil, 0, fmt.Errorf("open %q: %w", f.path, err)
+	return nil, 0, fmt.Errorf("open %q: %w: %w", f.path, ErrNotOpened, cmp.Or(err, os.ErrNotExist))
 }
 
 func (f *File) openAt(at *place) (*Contents, error) {
@@ -177,7 +183,7 @@ func (f *File) load(by Owner, firstOf func(*File, record.FileKey) *File) (mine b
 	if f.loaded.Load() {
 		return false, nil
 	}
-	file, size, err := f.OpenBy(by)
+	file, size, err := f.OpenBy(Asker{Owner: by})
 	if err != nil {
 		return false, err
 	}

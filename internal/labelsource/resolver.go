@@ -75,6 +75,7 @@ func imagesOf(mappings []executable.Mapping) []image {
 // A Process is what sources of one process have in common.
 type Process struct {
 	Memory tlsresolve.Memory
+	PID    int              // through which its files are opened
 	Owner  executable.Owner // whose it is
 	// Program is what it runs, zero if not known.
 	Program procfs.FileID
@@ -87,6 +88,10 @@ type Process struct {
 	// them has got its last value.
 	Presumed []record.LabelSource
 	NowNs    int64
+}
+
+func (p *Process) threadDB(m *executable.Mapping) (tlsresolve.ThreadDB, error) {
+	return m.File.ThreadDB(m.AskedFor(p.PID, p.Owner))
 }
 
 // A Resolver finds the label sources of one process. It remembers between looks
@@ -140,9 +145,7 @@ func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses [
 		target:  tlsresolve.Target{Machine: HostMachine()},
 	}
 	env.target.Libc, env.byLoader = loaderOf(p.Mappings, p.Program)
-	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, func(f *executable.File) (tlsresolve.ThreadDB, error) {
-		return f.ThreadDB(p.Owner)
-	}})
+	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, p.threadDB})
 	return r.resolve(images, env)
 }
 
@@ -369,10 +372,10 @@ func checkSchema(p *executable.Plan, c *processctx.Context) error {
 }
 
 // mayPass reports whether an error can be one of a library that is still being
-// loaded: its slots, or what stands in their place, are not final.
+// loaded: its slots, or what stands in their place, are not final; or of a file that cannot be opened just now.
 func mayPass(err error) bool {
 	for _, passing := range []error{
-		errIncomplete, errSettling, procfs.ErrFault,
+		errIncomplete, errSettling, procfs.ErrFault, executable.ErrNotOpened,
 		tlsresolve.ErrNotRelocated, tlsresolve.ErrUnknownResolver, tlsresolve.ErrImplausible,
 	} {
 		if errors.Is(err, passing) {

@@ -19,8 +19,8 @@ import (
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
 	*executable.File
-	path    string           // as the process has it
-	process *process.Process // that was sampled
+	mapping *executable.Mapping // of the process, which shows it
+	process *process.Process    // that was sampled
 	table   *process.Table
 	fs      procfs.FS
 }
@@ -28,7 +28,11 @@ type fileSource struct {
 // Open implements symbol.Source.
 func (s fileSource) Open() (symbol.Contents, int64, error) {
 	info := s.process.Info()
-	f, size, err := s.File.OpenBy(executable.Owner{UID: info.UID, Container: info.ContainerID})
+	tid, err := s.table.Thread(s.process)
+	if err != nil {
+		tid = 0
+	}
+	f, size, err := s.File.OpenBy(s.mapping.AskedFor(tid, executable.Owner{UID: info.UID, Container: info.ContainerID}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -36,7 +40,7 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 }
 
 // Path implements symbol.Source. Another process that maps the file may call it what it likes.
-func (s fileSource) Path() string { return s.path }
+func (s fileSource) Path() string { return s.mapping.Path }
 
 // Owner implements symbol.Source.
 func (s fileSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
