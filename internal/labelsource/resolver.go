@@ -102,6 +102,8 @@ type Resolver struct {
 	order Order
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
+	// news: the last look has found a place for the first time.
+	news bool
 }
 
 type sourceKey struct {
@@ -122,6 +124,9 @@ const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+un
 // alone.
 func (r *Resolver) Certain() bool { return r.certain }
 
+// News reports whether the last look has found a place for the first time. The next one may believe it.
+func (r *Resolver) News() bool { return r.news }
+
 // Order is that of the last look.
 func (r *Resolver) Order() Order { return r.order }
 
@@ -135,6 +140,7 @@ func (r *Resolver) Begin(order Order) {
 // Resolve looks at all sources of a process. retry tells that another look,
 // soon, may find more.
 func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses []Status, retry bool) {
+	r.news = false
 	images := imagesOf(p.Mappings)
 	if len(images) == 0 {
 		r.order = nil
@@ -292,6 +298,7 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
 		before = located{location: location, sinceNs: env.NowNs}
+		r.news = true
 	}
 	next[key] = before
 	if env.NowNs-before.sinceNs < int64(settle) && !presumedAt(env.Presumed, p.ABI, location) {

@@ -35,7 +35,8 @@ func TestSourceOfStatus(t *testing.T) {
 
 // What is not there yet is looked for again soon: slots, and a process through which a file can be opened.
 func TestMayPass(t *testing.T) {
-	require.True(t, mayPass(tlsresolve.ErrNotRelocated))
+	require.True(t, mayPass(tlsresolve.ErrLazy))
+	require.Equal(t, NotRelocated, stateOf(tlsresolve.ErrLazy))
 	require.True(t, mayPass(fmt.Errorf("open: %w", executable.ErrNotOpened)))
 	require.False(t, mayPass(tlsresolve.ErrNoRelocation))
 }

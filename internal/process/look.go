@@ -196,6 +196,9 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
 	l.info.order = l.read.resolver.Order()
+	if l.read.resolver.News() {
+		l.read.attempt = min(l.read.attempt, newsAttempt)
+	}
 	l.loading = l.loading || l.again
 	r.explain(l)
 	if l.full {
