@@ -98,17 +98,6 @@ func (f *File) Use(n int32) {
 // Unused reports whether no process maps a file, nor one with the same contents.
 func (f *File) Unused() bool { return f.users.Load()+f.others.Load() == 0 }
 
-// PID returns the process of a user in a container that was seen last to map the file; 0 if
-// there was none.
-func (f *File) PID(uid uint32, container string) int {
-	for _, at := range f.places.all() {
-		if at.owner == (Owner{uid, container}) {
-			return at.pid
-		}
-	}
-	return 0
-}
-
 // BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
 func (f *File) BuildIDGNU() string { return f.facts.BuildIDGNU }
 

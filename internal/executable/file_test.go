@@ -238,8 +238,6 @@ func TestOpenThroughOthers(t *testing.T) {
 	require.Equal(t, at.owner, nearest(at.owner))
 	require.Equal(t, at.owner, nearest(Owner{at.owner.UID, "another"}), "of the same user")
 	require.Equal(t, elsewhere.owner, nearest(Owner{UID: noUser}), "who was seen last")
-	require.Equal(t, at.pid, f.PID(at.owner.UID, at.owner.Container))
-	require.Zero(t, f.PID(at.owner.UID, "another"))
 	elsewhere.owner.UID--
 	elsewhere.owner.Container = "another"
 	f.places.see(elsewhere)

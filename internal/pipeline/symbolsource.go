@@ -3,7 +3,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -67,25 +66,27 @@ func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, in
 	return f, info.Size, nil
 }
 
+// openPath opens a file on behalf of the sampled process, or, if that has gone and the path is one of ours, of nobody.
 func (s fileSource) openPath(root symbol.Root, path string) (*os.File, procfs.PathInfo, error) {
+	below := procfs.ProcessRoot
 	if root == symbol.HostRoot {
-		info := s.process.Info()
-		pid := s.PID(info.UID, info.ContainerID) // that of the sample may have ended
-		return s.fs.OpenPath(cmp.Or(pid, info.PID), procfs.OurRoot, path, 0)
+		below = procfs.OurRoot
 	}
-	tid, err := s.table.Thread(s.process)
-	if err != nil {
-		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+	tid, gone := s.table.Thread(s.process)
+	if gone == nil {
+		f, info, err := s.fs.OpenPath(tid, below, path, 0)
+		if err != nil {
+			return nil, procfs.PathInfo{}, err
+		}
+		if _, gone = s.table.Thread(s.process); gone == nil {
+			return f, info, nil
+		}
+		f.Close() // rights and root may have been another's
 	}
-	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, path, 0)
-	if err != nil {
-		return nil, procfs.PathInfo{}, err
+	if root == symbol.HostRoot {
+		return s.fs.OpenPath(0, below, path, 0)
 	}
-	if _, err := s.table.Thread(s.process); err != nil { // the root may have been another's
-		f.Close()
-		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
-	}
-	return f, info, nil
+	return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, gone)
 }
 
 // mapSource finds the perf map of a process.

@@ -171,6 +171,20 @@ func TestFileSource(t *testing.T) {
 	_, _, err = in(0).OpenPath(symbol.HostRoot, "/pause.c")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotErrorIs(t, err, procfs.ErrNoProcess)
+
+	// A file of the host's is opened with the rights of the process, or, when that has gone, with those that all have.
+	host := filepath.Join(t.TempDir(), "debug")
+	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(host)), 0o755)) // all may pass it
+	require.NoError(t, os.WriteFile(host, []byte("text"), 0o600))
+	f, _, err = in(0).OpenPath(symbol.HostRoot, host)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	_, _, err = in(time.Second).OpenPath(symbol.HostRoot, host)
+	require.ErrorIs(t, err, procfs.ErrNotAllowed)
+	require.NoError(t, os.Chmod(host, 0o644))
+	f, _, err = in(time.Second).OpenPath(symbol.HostRoot, host)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 	require.NoError(t, os.Chown(source, 12345, 12345))
 	_, _, err = in(0).OpenPath(symbol.TargetRoot, "/pause.c")
 	require.ErrorIs(t, err, errDebugOwner)
