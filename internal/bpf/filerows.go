@@ -30,10 +30,9 @@ type fileRows struct {
 
 // NameFile returns the key by which the kernel tells an open regular file from others when
 // a process maps it: that of the file itself, where stat(2) names what a container's or a
-// subvolume's file system makes of it. It may block on the file's file system. Files of FUSE have
-// none: to map one waits for its server (fuse_file_mmap, fs/fuse/file.c), with all memory of this
-// process locked meanwhile. Nor have files of an overlayfs that was mounted in a user namespace: what is
-// below it may be anybody's FUSE.
+// subvolume's file system makes of it. It may block on the file's file system. Files that a server has, a
+// program's or another host's, have none: to map one may wait for it, with all memory of this process locked
+// meanwhile. Nor have files of an overlayfs that was mounted in a user namespace: what is below it may be anybody's FUSE.
 func (s *Sampler) NameFile(f *os.File) (record.FileKey, error) {
 	if s.objs.NameFile == nil {
 		return record.FileKey{}, fmt.Errorf("name file: %w", ErrNoFileKey)
@@ -72,15 +71,32 @@ func (s *Sampler) mayMap(fd uintptr) error {
 	if err := unix.Fstatfs(int(fd), &st); err != nil {
 		return err
 	}
-	switch st.Type {
-	case unix.FUSE_SUPER_MAGIC:
+	switch {
+	case asksServer(st.Type):
 		return ErrNoFileKey
-	case unix.OVERLAYFS_SUPER_MAGIC:
+	case st.Type == unix.OVERLAYFS_SUPER_MAGIC:
 		if host, err := s.ask(&record.NamedFile{FD: uint32(fd)}); err != nil || !host {
 			return cmp.Or(err, ErrNoFileKey)
 		}
 	}
 	return nil
+}
+
+// gfs2Magic is GFS2_MAGIC of linux/gfs2_ondisk.h.
+const gfs2Magic = 0x01161970
+
+// asksServer reports whether a file system, by its magic number, has its files from a server or shares them in a
+// cluster, of which some ask when a file is mapped: fuse_file_mmap (fs/fuse/file.c), nfs_file_mmap (fs/nfs/file.c),
+// cifs_file_mmap (fs/smb/client/file.c), coda_file_mmap (fs/coda/file.c), gfs2_mmap (fs/gfs2/file.c), ocfs2_mmap
+// (fs/ocfs2/mmap.c). The others are here because they may, in one release or another.
+func asksServer(magic int64) bool {
+	switch magic {
+	case unix.FUSE_SUPER_MAGIC, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.SMB_SUPER_MAGIC,
+		unix.CODA_SUPER_MAGIC, gfs2Magic, unix.OCFS2_SUPER_MAGIC,
+		unix.CEPH_SUPER_MAGIC, unix.V9FS_MAGIC, unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC, unix.NCP_SUPER_MAGIC:
+		return true
+	}
+	return false
 }
 
 // ask has a question about a file answered in place. It does not wait for the file.

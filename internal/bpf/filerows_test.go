@@ -17,6 +17,16 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
+// A file is not mapped if that may wait for a server.
+func TestAsksServer(t *testing.T) {
+	for _, magic := range []int64{0x65735546, 0x6969, 0xff534d42, 0xfe534d42, 0x73757245, 0x01161970, 0x7461636f, 0xc36400, 0x1021997, 0x6b414653} {
+		require.True(t, asksServer(magic), "%#x", magic)
+	}
+	for _, magic := range []int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} {
+		require.False(t, asksServer(magic), "%#x", magic)
+	}
+}
+
 const rowsDepth = 100
 
 // A rowsTarget is a program without frame pointers that stays in rowsDepth frames of a function.

@@ -3,6 +3,7 @@
 package executable
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 )
 
 const (
-	// maxClosers bounds the goroutines that close files.
-	maxClosers = 4
+	// maxClosers bounds the goroutines that close files, one at a time of each device: a file server
+	// that does not answer holds one.
+	maxClosers = 16
 	// maxClosing is how long the end waits for files to be closed.
 	maxClosing = time.Second
 )
@@ -20,18 +22,32 @@ const (
 // fs/fuse/file.c), which nobody else has to.
 type closer struct {
 	mu      sync.Mutex
-	fds     []int
-	running int
-	idle    chan struct{} // closed when none runs; nil: nobody waits for that
+	files   []closing
+	running map[device]struct{} // of which one is being closed
+	idle    chan struct{}       // closed when none is; nil: nobody waits for that
 }
 
-func (c *closer) close(fd int) {
+// device tells file systems apart.
+type device struct{ major, minor uint32 }
+
+// closing is a file to close.
+type closing struct {
+	fd int
+	of device
+}
+
+func (c *closer) close(fd int, of device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fds = append(c.fds, fd)
-	if c.running < maxClosers {
-		c.running++
-		go c.run()
+	if c.running == nil {
+		c.running = map[device]struct{}{}
+	}
+	c.files = append(c.files, closing{fd, of})
+	if len(c.running) == maxClosers {
+		return
+	}
+	if next, ok := c.take(); ok {
+		go c.run(next)
 	}
 }
 
@@ -39,13 +55,13 @@ func (c *closer) close(fd int) {
 func (c *closer) waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.fds)
+	return len(c.files)
 }
 
 // wait waits until all files are closed, at most for a time: one may never be.
 func (c *closer) wait(d time.Duration) {
 	c.mu.Lock()
-	if c.running == 0 {
+	if len(c.running) == 0 {
 		c.mu.Unlock()
 		return
 	}
@@ -62,27 +78,33 @@ func (c *closer) wait(d time.Duration) {
 	}
 }
 
-func (c *closer) run() {
-	for {
-		fd, ok := c.next()
-		if !ok {
-			return
-		}
-		_ = unix.Close(fd) // opened for reading: nothing can be lost
+func (c *closer) run(f closing) {
+	for ok := true; ok; f, ok = c.next(f) {
+		_ = unix.Close(f.fd) // opened for reading: nothing can be lost
 	}
 }
 
-func (c *closer) next() (fd int, ok bool) {
+// next notes that a file is closed, and takes another one.
+func (c *closer) next(closed closing) (f closing, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.fds) == 0 {
-		c.running--
-		if c.running == 0 && c.idle != nil {
-			close(c.idle)
-			c.idle = nil
-		}
-		return -1, false
+	delete(c.running, closed.of)
+	if f, ok = c.take(); !ok && len(c.running) == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
 	}
-	fd, c.fds = c.fds[0], c.fds[1:]
-	return fd, true
+	return f, ok
+}
+
+// take takes the first file of a device of which none is being closed. c.mu is held.
+func (c *closer) take() (f closing, ok bool) {
+	for i := range c.files {
+		f = c.files[i]
+		if _, busy := c.running[f.of]; !busy {
+			c.files = slices.Delete(c.files, i, i+1)
+			c.running[f.of] = struct{}{}
+			return f, true
+		}
+	}
+	return closing{}, false
 }

@@ -122,11 +122,12 @@ func (d *descriptors) drop(e *list.Element) {
 	desc := e.Value.(*descriptor)
 	d.order.Remove(e)
 	delete(d.byFile, desc.file)
-	d.closer.close(desc.fd)
+	d.closer.close(desc.fd, desc.state.device)
 }
 
-// fileState tells whether a file that is open has been written to.
+// fileState tells whether a file that is open has been written to, and where it is.
 type fileState struct {
+	device       device
 	ctime, mtime unix.StatxTimestamp
 	size         uint64
 }
@@ -137,7 +138,7 @@ func stateOf(fd int) (fileState, error) {
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st); err != nil {
 		return fileState{}, fmt.Errorf("stat open file: %w", err)
 	}
-	return fileState{st.Ctime, st.Mtime, st.Size}, nil
+	return fileState{device{st.Dev_major, st.Dev_minor}, st.Ctime, st.Mtime, st.Size}, nil
 }
 
 // written reports whether a file may have other contents than before. Its removal alone changes its ctime.

@@ -3,6 +3,8 @@
 package executable
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -96,17 +98,6 @@ func (f *File) Use(n int32) {
 // Unused reports whether no process maps a file, nor one with the same contents.
 func (f *File) Unused() bool { return f.users.Load()+f.others.Load() == 0 }
 
-// PID returns the process of a user in a container that was seen last to map the file; 0 if
-// there was none.
-func (f *File) PID(uid uint32, container string) int {
-	for _, at := range f.places.all() {
-		if at.owner == (Owner{uid, container}) {
-			return at.pid
-		}
-	}
-	return 0
-}
-
 // BuildIDGNU returns the GNU build id in hexadecimal, "" if there is none.
 func (f *File) BuildIDGNU() string { return f.facts.BuildIDGNU }
 
@@ -117,14 +108,18 @@ func (f *File) BuildIDGo() string { return f.facts.BuildIDGo }
 // it: a hash of the file's head, tail and length. "" if it could not be read.
 func (f *File) HTLHash() string { return f.facts.HTLHash }
 
+// ErrNotOpened says that a file is not kept open, and cannot be opened through any process that is known to map it.
+// Another one may come.
+var ErrNotOpened = errors.New("no process that maps it opens it")
+
 // Open is OpenBy of nobody.
-func (f *File) Open() (*Contents, int64, error) { return f.OpenBy(Owner{UID: noUser}) }
+func (f *File) Open() (*Contents, int64, error) { return f.OpenBy(Asker{Owner: Owner{UID: noUser}}) }
 
 // OpenBy opens the file for reading; the caller closes it. It works for a while
-// after the last process that maps the file has exited. It may block on the
-// file's filesystem, and on the process through which it is opened: one of the owner that asks,
+// after the last process that maps the file has exited; then the error is ErrNotOpened. It may block on the
+// file's filesystem, and on the process through which it is opened: the one that asks, or one of its owner,
 // if there is one.
-func (f *File) OpenBy(by Owner) (*Contents, int64, error) {
+func (f *File) OpenBy(by Asker) (*Contents, int64, error) {
 	if f.vdso != nil {
 		return f.vdso.open()
 	}
@@ -139,16 +134,16 @@ func (f *File) OpenBy(by Owner) (*Contents, int64, error) {
 		}
 		f.opts.descriptors.forget(f)
 	}
-	err = os.ErrNotExist
 	for _, at := range f.places.nearest(by) {
-		var c *Contents
-		if c, err = f.openAt(&at); err == nil {
+		c, failed := f.openAt(&at)
+		if failed == nil {
 			// A file without a kept descriptor is still readable now.
 			_ = f.opts.descriptors.keep(f, c.file)
 			return c, f.key.Size, nil
 		}
+		err = cmp.Or(err, failed) // that of the nearest one says most
 	}
-	return nil, 0, fmt.Errorf("open %q: %w", f.path, err)
+	return nil, 0, fmt.Errorf("open %q: %w: %w", f.path, ErrNotOpened, cmp.Or(err, os.ErrNotExist))
 }
 
 func (f *File) openAt(at *place) (*Contents, error) {
@@ -177,7 +172,7 @@ func (f *File) load(by Owner, firstOf func(*File, record.FileKey) *File) (mine b
 	if f.loaded.Load() {
 		return false, nil
 	}
-	file, size, err := f.OpenBy(by)
+	file, size, err := f.OpenBy(Asker{Owner: by})
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
+	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -231,18 +234,61 @@ func TestOpenThroughOthers(t *testing.T) {
 		require.Equal(t, version, f.places.version(), "the same process")
 		require.NotEmpty(t, contents(t, f))
 	}
-	nearest := func(by Owner) Owner { return f.places.nearest(by)[0].owner }
+	nearest := func(by Owner) Owner { return f.places.nearest(Asker{Owner: by})[0].owner }
 	require.Equal(t, at.owner, nearest(at.owner))
 	require.Equal(t, at.owner, nearest(Owner{at.owner.UID, "another"}), "of the same user")
 	require.Equal(t, elsewhere.owner, nearest(Owner{UID: noUser}), "who was seen last")
-	require.Equal(t, at.pid, f.PID(at.owner.UID, at.owner.Container))
-	require.Zero(t, f.PID(at.owner.UID, "another"))
 	elsewhere.owner.UID--
 	elsewhere.owner.Container = "another"
 	f.places.see(elsewhere)
 	require.Len(t, f.places.all(), maxPlaces)
 	_, _, err = f.Open()
 	require.ErrorIs(t, err, procfs.ErrReplaced)
+}
+
+// A file is opened through the process that asks, also when another one of its owner was seen since that has ended; but
+// only if that process has it mapped.
+func TestOpenThroughWhoAsks(t *testing.T) {
+	testutil.RequireRoot(t) // what is mapped is opened, not what has its path
+	path := target.Compile(t, "p", pauser)
+	at := placeOf(t, target.Start(t, path))
+	short := target.Start(t, path)
+	elsewhere := placeOf(t, target.Start(t, target.Compile(t, "q", pauser)))
+	c := NewCache(Options{MaxFiles: 10})
+	t.Cleanup(c.Close)
+	f, err := c.of(at.pid, at.owner, at.mapping)
+	require.NoError(t, err)
+	gone := placeOf(t, short)
+	_, err = c.of(gone.pid, gone.owner, gone.mapping)
+	require.NoError(t, err)
+	short.Stop()
+	require.NoError(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".elsewhere"), "as if seen from another root")
+	_, _, err = f.OpenBy(Asker{Owner: at.owner})
+	require.ErrorIs(t, err, ErrNotOpened)
+	_, _, err = f.OpenBy(Asker{elsewhere.owner, elsewhere.pid, elsewhere.mapping})
+	require.ErrorIs(t, err, ErrNotOpened)
+
+	m := Mapping{Start: at.mapping.Start, Limit: at.mapping.Limit, Offset: at.mapping.Offset, Inode: at.mapping.Inode, Path: path}
+	file, _, err := f.OpenBy(m.AskedFor(at.pid, at.owner))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	_, err = f.ThreadDB(Asker{Owner: at.owner})
+	require.ErrorIs(t, err, ErrNotOpened)
+	_, err = f.ThreadDB(m.AskedFor(at.pid, at.owner))
+	require.ErrorIs(t, err, tlsresolve.ErrNoThreadDB)
+
+	r := newRowsFake(t, nil)
+	r.opts.Changed = func([]uint64) {}
+	f.Use(1)
+	_, ok := r.Of(f, Waiter{Handle: 1})
+	require.True(t, ok)
+	r.buildAll()
+	require.False(t, r.Loaded(f))
+	r.clock.Add(int64(retryRows))
+	_, ok = r.Of(f, Waiter{Handle: 1, PID: at.pid, Mapping: &m})
+	require.True(t, ok)
+	r.buildAll()
+	require.True(t, r.Loaded(f))
 }
 
 // What a process maps now is not read for a file that it mapped before.

@@ -52,6 +52,11 @@ func (m *Mapping) Shows(raw *procfs.Mapping) bool {
 	return m.Offset == raw.Offset && m.Dev == raw.Dev && m.Inode == raw.Inode
 }
 
+// AskedFor is who asks for the file of a mapping that a process of an owner has.
+func (m *Mapping) AskedFor(pid int, owner Owner) Asker {
+	return Asker{owner, pid, procfs.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, Dev: m.Dev, Inode: m.Inode, Path: m.Path}}
+}
+
 // Around are mappings of one file, of which nothing else that shows a file is between.
 type Around struct{ Below, Above procfs.Mapping }
 

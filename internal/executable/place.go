@@ -22,6 +22,13 @@ type Owner struct {
 	Container string // "" for none
 }
 
+// An Asker is who needs a file: an owner, and one of his processes that maps it.
+type Asker struct {
+	Owner   Owner
+	PID     int            // 0: there is none, or it has gone
+	Mapping procfs.Mapping // of that process
+}
+
 // place is where a file can be found again.
 type place struct {
 	pid     int
@@ -70,10 +77,14 @@ func (p *places) all() []place {
 }
 
 // nearest are all, those of an owner first, and then those of the same user: another one may have
-// us wait for his process.
-func (p *places) nearest(by Owner) []place {
+// us wait for his process. Before them comes the process that asks: of all that an owner has, only the
+// one that was seen last is here, and it may have ended.
+func (p *places) nearest(by Asker) []place {
 	all := p.all()
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(by.distance(a.owner), by.distance(b.owner)) })
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(by.Owner.distance(a.owner), by.Owner.distance(b.owner)) })
+	if by.PID != 0 {
+		all = slices.Insert(all, 0, place{by.PID, by.Owner, by.Mapping})
+	}
 	return all
 }
 

@@ -26,7 +26,7 @@ const (
 	// maxWanted bounds the files that wait for their rows; one user's processes ask for half of them at most.
 	maxWanted = 4 << 10
 	// maxWaiting bounds the processes that are told when a file has its rows, and the users that
-	// count for its turn. The others have them with their next look.
+	// count for its turn, or that were refused them. The others have them with their next look.
 	maxWaiting = 16 << 10
 )
 
@@ -54,8 +54,9 @@ type fileRows struct {
 	FileRows
 	state  rowsState
 	kernel record.FileKey // what they were made from, if known
-	// asked is the file to build them from: one that a process maps now, and uid its user.
+	// asked is the file to build them from: one that the process by maps now, and uid its user.
 	asked *File
+	by    Asker
 	uid   uint32
 	// waiting are the sampled processes that map the file, by handle.
 	waiting map[uint64]struct{}
@@ -129,8 +130,19 @@ func NewRows(opts RowsOptions) *Rows {
 
 // A Waiter is a process that maps files.
 type Waiter struct {
-	Handle uint64 // 0: it only looks
-	UID    uint32 // its user
+	Handle    uint64   // 0: it only looks
+	UID       uint32   // its user
+	Container string   // "" for none
+	PID       int      // 0: not known
+	Mapping   *Mapping // where it maps the file, if the PID is known
+}
+
+func (w *Waiter) asker() Asker {
+	owner := Owner{w.UID, w.Container}
+	if w.PID == 0 {
+		return Asker{Owner: owner}
+	}
+	return w.Mapping.AskedFor(w.PID, owner)
 }
 
 // Of returns the rows of a file. ok is false if the file has none. The process is told when
@@ -176,7 +188,7 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 			return FileRows{}, true
 		}
 		s.state = rowsWanted
-		s.asked, s.uid = asked, w.UID
+		s.asked, s.by, s.uid = asked, w.asker(), w.UID
 		s.waiting = map[uint64]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.Wake()
@@ -237,9 +249,10 @@ func (r *Rows) settled(f *File, result fileRows) (handles []uint64) {
 		f.rows.asked.closed = f.rows.asked.places.version()
 	}
 	result.refusedAt, result.uid, result.users = r.released, f.rows.uid, f.rows.users
-	f.rows = result
 	if result.state == rowsReady {
+		result.users = seen(result.users)
 		r.ready[f] = struct{}{}
 	}
+	f.rows = result
 	return handles
 }

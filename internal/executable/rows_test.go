@@ -464,7 +464,7 @@ func TestFileAnswersThroughAnother(t *testing.T) {
 	file, _ := f.next(&buildTimes{}, 0)
 	b := &builder{}
 	b.sinceNs.Store(f.clock.Load())
-	asked, _ := f.begin(file, b)
+	asked, asker, _ := f.begin(file, b)
 	f.running = nil // who is told asks later
 	f.clock.Add(int64(stuckAfter) + 1)
 	require.True(t, f.hangs([]*builder{b}))
@@ -475,7 +475,7 @@ func TestFileAnswersThroughAnother(t *testing.T) {
 	files[0].places.see(place{pid: int(pid), owner: Owner{UID: other}, mapping: files[0].places.all()[0].mapping})
 	f.Of(files[0], Waiter{Handle: pid, UID: other})
 	require.Equal(t, []*File{files[0]}, f.wanted)
-	f.build(t.Context(), file, asked, b) // it answers after all: that is too late
+	f.build(t.Context(), file, asked, asker, b) // it answers after all: that is too late
 	require.Empty(t, f.rec.tables)
 	require.Equal(t, rowsWanted, files[0].rows.state)
 	require.True(t, f.Build())
@@ -492,11 +492,11 @@ func TestFileAnswersLate(t *testing.T) {
 	file, _ := f.next(&buildTimes{}, 0)
 	b := &builder{}
 	b.sinceNs.Store(1)
-	asked, _ := f.begin(file, b)
+	asked, asker, _ := f.begin(file, b)
 	_, handles, gaveUp := f.giveUp(b, 1)
 	require.True(t, gaveUp)
 	require.Len(t, handles, 1)
-	f.build(t.Context(), file, asked, b)
+	f.build(t.Context(), file, asked, asker, b)
 	require.Equal(t, rowsReady, file.rows.state)
 }
 

@@ -36,8 +36,8 @@ var errMemory = errors.New("no memory to build unwind rows")
 var errClosed = errors.New("read file")
 
 // build reads the rows of a file from the one that was asked for, and loads them.
-func (r *Rows) build(ctx context.Context, f, asked *File, by *builder) {
-	result, err := r.load(ctx, f, asked, by)
+func (r *Rows) build(ctx context.Context, f, asked *File, asker Asker, by *builder) {
+	result, err := r.load(ctx, f, asked, asker, by)
 	switch {
 	case err == nil:
 		result.state = rowsReady
@@ -83,8 +83,8 @@ func (r *Rows) closedRows() fileRows {
 	return fileRows{state: rowsUnknown, retryNs: r.opts.Now() + int64(retryRows)}
 }
 
-func (r *Rows) load(ctx context.Context, f, asked *File, by *builder) (result fileRows, err error) {
-	file, size, err := asked.OpenBy(Owner{UID: by.uid.Load()})
+func (r *Rows) load(ctx context.Context, f, asked *File, asker Asker, by *builder) (result fileRows, err error) {
+	file, size, err := asked.OpenBy(asker)
 	if err != nil {
 		return fileRows{}, fmt.Errorf("%w: %w", errClosed, err)
 	}

@@ -14,6 +14,9 @@ import (
 const (
 	maxRootPlaces = record.MaxFileRows / 2
 	maxUserPlaces = record.MaxFileRows / 8
+	// maxSeen users are kept of those whose processes map a file that has rows: more than can have
+	// taken all of their places.
+	maxSeen = 4 * record.MaxFileRows / maxUserPlaces
 )
 
 func maxPlacesOf(uid uint32) int {
@@ -91,11 +94,27 @@ func (r *Rows) leavePlace(s *sharedRows, file record.FileKey) bool {
 // seenBy notes whose process maps a file that has rows. Without a place, it may get one of his.
 // The caller holds r.mu.
 func (r *Rows) seenBy(f *File, uid uint32) {
-	f.rows.users[uid] = struct{}{}
+	if len(f.rows.users) < maxSeen {
+		f.rows.users[uid] = struct{}{}
+	}
 	if r.wantsPlace(f) && r.places[uid] < maxPlacesOf(uid) {
 		r.unplaced[f] = struct{}{}
 		r.Wake()
 	}
+}
+
+// seen returns as many of the users who have waited for a file as are kept when it has rows.
+func seen(users map[uint32]struct{}) map[uint32]struct{} {
+	if len(users) <= maxSeen {
+		return users
+	}
+	kept := make(map[uint32]struct{}, maxSeen) // a map from which most is deleted stays as large
+	for uid := range users {
+		if kept[uid] = struct{}{}; len(kept) == maxSeen {
+			break
+		}
+	}
+	return kept
 }
 
 // placeSeen gives places to the files that were mapped without one.

@@ -96,6 +96,31 @@ func TestPlaceThatBecomesFree(t *testing.T) {
 	require.EqualValues(t, 1, c.Stats().Unplaced, "it is counted once")
 }
 
+// However many users have waited for a file, or map it later, few of them are kept; and one of those has a
+// place left.
+func TestUsersOfReadyFile(t *testing.T) {
+	c := newCopies(t, 1, func(int, []byte) {}, inodeOf)
+	for uid := range uint32(record.MaxFileRows / maxUserPlaces) { // all that there are
+		c.places[uid] = maxPlacesOf(uid)
+	}
+	files, _ := c.start(c.paths[0])
+	f := files[0]
+	c.opts.Changed = func([]uint64) {}
+	const many = 100_000
+	for uid := range uint32(10 * maxSeen) {
+		c.Of(f, Waiter{Handle: 1 + uint64(uid), UID: uid})
+	}
+	require.Len(t, f.rows.users, 10*maxSeen)
+	c.buildAll()
+	require.Len(t, f.rows.users, maxSeen)
+	require.Contains(t, c.rec.files, f.rows.kernel)
+	for uid := range uint32(many) {
+		_, ok := c.Of(f, Waiter{Handle: 1, UID: uid})
+		require.True(t, ok)
+	}
+	require.Equal(t, maxSeen, len(f.rows.users))
+}
+
 // The vDSO has rows in all processes, also where whoever asks first has all of his places.
 func TestPlaceOfVDSO(t *testing.T) {
 	const flooder = 1

@@ -224,9 +224,9 @@ func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (bu
 	if f == nil {
 		return false, waitNs
 	}
-	asked, by := r.begin(f, b)
+	asked, asker, by := r.begin(f, b)
 	began := r.cpuTime()
-	r.build(ctx, f, asked, b)
+	r.build(ctx, f, asked, asker, b)
 	spent := r.cpuTime() - began
 	r.spend(by, spent)
 	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
@@ -234,13 +234,13 @@ func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (bu
 	return true, 0
 }
 
-// begin gives a builder a file, and returns the one to read it from and whose process wants that.
-func (r *Rows) begin(f *File, b *builder) (asked *File, by uint32) {
+// begin gives a builder a file, and returns the one to read it from, and the process and the user that want that.
+func (r *Rows) begin(f *File, b *builder) (asked *File, asker Asker, by uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.file.Store(f)
 	b.uid.Store(f.rows.uid)
-	return f.rows.asked, f.rows.uid
+	return f.rows.asked, f.rows.by, f.rows.uid
 }
 
 // threadTime is the CPU time of this thread, in ns.

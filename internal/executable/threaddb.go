@@ -19,8 +19,9 @@ type threadDB struct {
 	err   error
 }
 
-// ThreadDB returns what a C library that an owner's process maps says of itself to debuggers.
-func (f *File) ThreadDB(by Owner) (tlsresolve.ThreadDB, error) {
+// ThreadDB returns what a C library that a process maps says of itself to debuggers. ErrNotOpened is one of its
+// errors.
+func (f *File) ThreadDB(by Asker) (tlsresolve.ThreadDB, error) {
 	t := &f.threadDB
 	if db, known, err := t.get(); known {
 		return db, err

@@ -46,7 +46,7 @@ type linked struct {
 	mappings []executable.Mapping
 	program  procfs.FileID
 	byLoader bool // program is the loader itself
-	threadDB func(*executable.File) (tlsresolve.ThreadDB, error)
+	threadDB func(*executable.Mapping) (tlsresolve.ThreadDB, error)
 }
 
 // DebugAddresses returns where the program has its DT_DEBUG. When the loader was
@@ -79,7 +79,7 @@ func (l *linked) ThreadDB() (db tlsresolve.ThreadDB, bias uint64, err error) {
 			continue
 		}
 		tried[m.File] = true
-		if db, err = l.threadDB(m.File); !errors.Is(err, tlsresolve.ErrNoThreadDB) {
+		if db, err = l.threadDB(m); !errors.Is(err, tlsresolve.ErrNoThreadDB) {
 			return db, m.Bias, err
 		}
 		if len(tried) == maxCandidates {

@@ -89,9 +89,9 @@ func TestThreadDBCandidates(t *testing.T) {
 	}
 	last := &many[len(many)-1]
 	asked := map[*executable.File]bool{}
-	threadDB := func(f *executable.File) (db tlsresolve.ThreadDB, err error) {
-		asked[f] = true
-		if f != last.File {
+	threadDB := func(m *executable.Mapping) (db tlsresolve.ThreadDB, err error) {
+		asked[m.File] = true
+		if m.File != last.File {
 			err = tlsresolve.ErrNoThreadDB
 		}
 		return db, err

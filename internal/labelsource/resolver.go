@@ -75,6 +75,7 @@ func imagesOf(mappings []executable.Mapping) []image {
 // A Process is what sources of one process have in common.
 type Process struct {
 	Memory tlsresolve.Memory
+	PID    int              // through which its files are opened
 	Owner  executable.Owner // whose it is
 	// Program is what it runs, zero if not known.
 	Program procfs.FileID
@@ -89,6 +90,10 @@ type Process struct {
 	NowNs    int64
 }
 
+func (p *Process) threadDB(m *executable.Mapping) (tlsresolve.ThreadDB, error) {
+	return m.File.ThreadDB(m.AskedFor(p.PID, p.Owner))
+}
+
 // A Resolver finds the label sources of one process. It remembers between looks
 // what it has seen before. A copy of it is a state to come back to.
 type Resolver struct {
@@ -97,6 +102,8 @@ type Resolver struct {
 	order Order
 	// certain: the places that were found last follow from the program's file alone.
 	certain bool
+	// news: the last look has found a place for the first time.
+	news bool
 }
 
 type sourceKey struct {
@@ -117,6 +124,9 @@ const Bytes = int(unsafe.Sizeof(Status{})+unsafe.Sizeof(record.LabelSource{})+un
 // alone.
 func (r *Resolver) Certain() bool { return r.certain }
 
+// News reports whether the last look has found a place for the first time. The next one may believe it.
+func (r *Resolver) News() bool { return r.news }
+
 // Order is that of the last look.
 func (r *Resolver) Order() Order { return r.order }
 
@@ -130,6 +140,7 @@ func (r *Resolver) Begin(order Order) {
 // Resolve looks at all sources of a process. retry tells that another look,
 // soon, may find more.
 func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses []Status, retry bool) {
+	r.news = false
 	images := imagesOf(p.Mappings)
 	if len(images) == 0 {
 		r.order = nil
@@ -140,9 +151,7 @@ func (r *Resolver) Resolve(p *Process) (sources []record.LabelSource, statuses [
 		target:  tlsresolve.Target{Machine: HostMachine()},
 	}
 	env.target.Libc, env.byLoader = loaderOf(p.Mappings, p.Program)
-	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, func(f *executable.File) (tlsresolve.ThreadDB, error) {
-		return f.ThreadDB(p.Owner)
-	}})
+	env.target.Modules = tlsresolve.NewModules(&linked{p.Mappings, p.Program, env.byLoader, p.threadDB})
 	return r.resolve(images, env)
 }
 
@@ -289,6 +298,7 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 	before, ok := r.seen[key]
 	if !ok || before.location != location {
 		before = located{location: location, sinceNs: env.NowNs}
+		r.news = true
 	}
 	next[key] = before
 	if env.NowNs-before.sinceNs < int64(settle) && !presumedAt(env.Presumed, p.ABI, location) {
@@ -369,10 +379,10 @@ func checkSchema(p *executable.Plan, c *processctx.Context) error {
 }
 
 // mayPass reports whether an error can be one of a library that is still being
-// loaded: its slots, or what stands in their place, are not final.
+// loaded: its slots, or what stands in their place, are not final; or of a file that cannot be opened just now.
 func mayPass(err error) bool {
 	for _, passing := range []error{
-		errIncomplete, errSettling, procfs.ErrFault,
+		errIncomplete, errSettling, procfs.ErrFault, executable.ErrNotOpened,
 		tlsresolve.ErrNotRelocated, tlsresolve.ErrUnknownResolver, tlsresolve.ErrImplausible,
 	} {
 		if errors.Is(err, passing) {

@@ -4,6 +4,7 @@ package labelsource
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,6 +31,14 @@ func TestSourceOfStatus(t *testing.T) {
 		ABI: record.ABIGo, Kind: record.TLSDTVMusl, Offset: 1, Module: 2, Generation: 3,
 		V8Field: 4, V8MapType: 5, Go: layout, GoMap: true,
 	}, status.Source())
+}
+
+// What is not there yet is looked for again soon: slots, and a process through which a file can be opened.
+func TestMayPass(t *testing.T) {
+	require.True(t, mayPass(tlsresolve.ErrLazy))
+	require.Equal(t, NotRelocated, stateOf(tlsresolve.ErrLazy))
+	require.True(t, mayPass(fmt.Errorf("open: %w", executable.ErrNotOpened)))
+	require.False(t, mayPass(tlsresolve.ErrNoRelocation))
 }
 
 // Of an error so much is kept as is told, and no part of a character.

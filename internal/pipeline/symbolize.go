@@ -116,7 +116,7 @@ func (s *symbolizer) expect(p *process.Process, info *process.Info, epoch uint32
 				s.vaddrs = append(s.vaddrs, vaddr)
 			}
 		}
-		s.files.Expect(m.File.Key(), fileSource{m.File, m.Path, p, s.table, s.fs}, s.vaddrs)
+		s.files.Expect(m.File.Key(), fileSource{m.File, m, p, s.table, s.fs}, s.vaddrs)
 		addrs = addrs[n:]
 	}
 }
@@ -132,7 +132,7 @@ func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.
 	s.frames = s.frames[:0]
 	vaddr, inFile := m.Vaddr(addr)
 	if inFile = inFile && m.File != nil; inFile {
-		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, m.Path, p, s.table, s.fs}, vaddr)
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, m, p, s.table, s.fs}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
 		if code := s.generated(p.Info()); code.any || !inFile {

@@ -3,7 +3,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,8 +18,8 @@ import (
 // fileSource shows a file of the process table to the symbol cache.
 type fileSource struct {
 	*executable.File
-	path    string           // as the process has it
-	process *process.Process // that was sampled
+	mapping *executable.Mapping // of the process, which shows it
+	process *process.Process    // that was sampled
 	table   *process.Table
 	fs      procfs.FS
 }
@@ -28,7 +27,11 @@ type fileSource struct {
 // Open implements symbol.Source.
 func (s fileSource) Open() (symbol.Contents, int64, error) {
 	info := s.process.Info()
-	f, size, err := s.File.OpenBy(executable.Owner{UID: info.UID, Container: info.ContainerID})
+	tid, err := s.table.Thread(s.process)
+	if err != nil {
+		tid = 0
+	}
+	f, size, err := s.File.OpenBy(s.mapping.AskedFor(tid, executable.Owner{UID: info.UID, Container: info.ContainerID}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -36,7 +39,7 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 }
 
 // Path implements symbol.Source. Another process that maps the file may call it what it likes.
-func (s fileSource) Path() string { return s.path }
+func (s fileSource) Path() string { return s.mapping.Path }
 
 // Owner implements symbol.Source.
 func (s fileSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
@@ -63,25 +66,27 @@ func (s fileSource) OpenPath(root symbol.Root, path string) (symbol.Contents, in
 	return f, info.Size, nil
 }
 
+// openPath opens a file on behalf of the sampled process, or, if that has gone and the path is one of ours, of nobody.
 func (s fileSource) openPath(root symbol.Root, path string) (*os.File, procfs.PathInfo, error) {
+	below := procfs.ProcessRoot
 	if root == symbol.HostRoot {
-		info := s.process.Info()
-		pid := s.PID(info.UID, info.ContainerID) // that of the sample may have ended
-		return s.fs.OpenPath(cmp.Or(pid, info.PID), procfs.OurRoot, path, 0)
+		below = procfs.OurRoot
 	}
-	tid, err := s.table.Thread(s.process)
-	if err != nil {
-		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
+	tid, gone := s.table.Thread(s.process)
+	if gone == nil {
+		f, info, err := s.fs.OpenPath(tid, below, path, 0)
+		if err != nil {
+			return nil, procfs.PathInfo{}, err
+		}
+		if _, gone = s.table.Thread(s.process); gone == nil {
+			return f, info, nil
+		}
+		f.Close() // rights and root may have been another's
 	}
-	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, path, 0)
-	if err != nil {
-		return nil, procfs.PathInfo{}, err
+	if root == symbol.HostRoot {
+		return s.fs.OpenPath(0, below, path, 0)
 	}
-	if _, err := s.table.Thread(s.process); err != nil { // the root may have been another's
-		f.Close()
-		return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, err)
-	}
-	return f, info, nil
+	return nil, procfs.PathInfo{}, fmt.Errorf("%w: %w", procfs.ErrNoProcess, gone)
 }
 
 // mapSource finds the perf map of a process.

@@ -158,7 +158,8 @@ func TestFileSource(t *testing.T) {
 	fs := procfs.FS{Root: "/proc"}
 	table, lookup := startKnown(t, fs, cmd)
 	in := func(later time.Duration) fileSource {
-		return fileSource{executable.NewFile(procfs.FileID{Inode: 1}, "/seen/by/another", executable.Facts{}, nil), "/pause", lookup(later), table, fs}
+		file := executable.NewFile(procfs.FileID{Inode: 1}, "/seen/by/another", executable.Facts{}, nil)
+		return fileSource{file, &executable.Mapping{File: file, Path: "/pause"}, lookup(later), table, fs}
 	}
 	require.Equal(t, "/pause", in(0).Path(), "as the process has it")
 	f, size, err := in(0).OpenPath(symbol.TargetRoot, "/pause.c")
@@ -170,9 +171,62 @@ func TestFileSource(t *testing.T) {
 	_, _, err = in(0).OpenPath(symbol.HostRoot, "/pause.c")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotErrorIs(t, err, procfs.ErrNoProcess)
+
+	// A file of the host's is opened with the rights of the process, or, when that has gone, with those that all have.
+	host := filepath.Join(t.TempDir(), "debug")
+	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(host)), 0o755)) // all may pass it
+	require.NoError(t, os.WriteFile(host, []byte("text"), 0o600))
+	f, _, err = in(0).OpenPath(symbol.HostRoot, host)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	_, _, err = in(time.Second).OpenPath(symbol.HostRoot, host)
+	require.ErrorIs(t, err, procfs.ErrNotAllowed)
+	require.NoError(t, os.Chmod(host, 0o644))
+	f, _, err = in(time.Second).OpenPath(symbol.HostRoot, host)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 	require.NoError(t, os.Chown(source, 12345, 12345))
 	_, _, err = in(0).OpenPath(symbol.TargetRoot, "/pause.c")
 	require.ErrorIs(t, err, errDebugOwner)
+}
+
+// A file is opened through the sampled process, also when another one of its owner that was seen since has ended.
+func TestFileSourceAfterShortProcess(t *testing.T) {
+	testutil.RequireRoot(t)
+	dir := filepath.Join(t.TempDir(), "dir")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	source, path := filepath.Join(dir, "pause.c"), filepath.Join(dir, "pause")
+	require.NoError(t, os.WriteFile(source, []byte("#include <unistd.h>\nint main(void) { pause(); }\n"), 0o600))
+	out, err := exec.Command("gcc", "-static", "-o", path, source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	fs := procfs.FS{Root: "/proc"}
+	cmd, other := exec.Command(path), exec.Command(path)
+	table, lookup := startKnown(t, fs, cmd)
+	require.NoError(t, other.Start())
+	files := executable.NewCache(executable.Options{FS: fs, MaxFiles: 10})
+	t.Cleanup(files.Close)
+	text := func(pid int) executable.Mapping {
+		for raw, err := range fs.Mappings(pid) {
+			require.NoError(t, err)
+			if raw.Path == path && raw.Perms&procfs.PermExec != 0 {
+				m, err := files.Map(pid, executable.Owner{}, &raw, nil)
+				require.NoError(t, err)
+				return m
+			}
+		}
+		require.Fail(t, "no code")
+		return executable.Mapping{}
+	}
+	m := text(cmd.Process.Pid)
+	text(other.Process.Pid)
+	require.NoError(t, other.Process.Kill())
+	_ = other.Wait()
+	require.NoError(t, os.Rename(dir, dir+".elsewhere"), "as if seen from another root")
+	f, _, err := fileSource{m.File, &m, lookup(0), table, fs}.Open()
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	_, _, err = fileSource{m.File, &m, lookup(time.Second), table, fs}.Open()
+	require.ErrorIs(t, err, executable.ErrNotOpened, "another process has the PID")
 }
 
 // A process all of whose code is of ELF files is not asked for the names of what it has

@@ -241,7 +241,7 @@ func TestManyExecMappings(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	var maps strings.Builder
-	const code = 3 * maxAnonymousMappings
+	const code = 3 * maxGeneratedMappings
 	for i := range code { // generated code with gaps
 		fmt.Fprintf(&maps, "%x-%x rwxp 00000000 00:00 0 \n", i*0x2000, i*0x2000+0x1000)
 	}
@@ -255,7 +255,7 @@ func TestManyExecMappings(t *testing.T) {
 	p := f.Lookup(image1, 42, nil)
 	f.work()
 	info := p.Info()
-	require.Len(t, info.Mappings, maxAnonymousMappings+1)
+	require.Len(t, info.Mappings, maxGeneratedMappings+1)
 	require.Equal(t, "/lib/last.so", info.Mapping(uint64(last)).Path, "libraries are kept")
 	require.EqualValues(t, 1, f.Stats().MappingsCut)
 
@@ -264,6 +264,33 @@ func TestManyExecMappings(t *testing.T) {
 	f.work()
 	require.Len(t, p.Info().Mappings, 2)
 	require.NotNil(t, p.Info().Mapping(uint64(base+99*0x1000)))
+}
+
+// Code that is generated in shared memory crowds out no library either, nor do the names of that memory.
+func TestGeneratedInSharedMemory(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	var maps strings.Builder
+	const pairs = 5000
+	name := "/memfd:" + strings.Repeat("n", 249) + " (deleted)"
+	for i := range pairs { // as .NET has it: a page to run, the same page to write
+		fmt.Fprintf(&maps, "%x-%x r-xs %08x 00:01 5 %s\n", i*0x2000, i*0x2000+0x1000, i*0x1000, name)
+		fmt.Fprintf(&maps, "%x-%x rw-s %08x 00:01 5 %s\n", i*0x2000+0x1000, i*0x2000+0x2000, i*0x1000, name)
+	}
+	const base = 1 << 30
+	for i := range maxFileMappings { // a library of which parts were protected otherwise
+		fmt.Fprintf(&maps, "%x-%x r-xp %08x 00:01 6 /lib/one.so\n", base+i*0x2000, base+i*0x2000+0x1000, i*0x2000)
+	}
+	const last = base + 1<<30
+	fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:01 7 /lib/last.so\n", last, last+0x1000)
+	f.write(42, "maps", maps.String())
+	p := f.Lookup(image1, 42, nil)
+	f.work()
+	info := p.Info()
+	require.Equal(t, maxFileMappings+maxGeneratedMappings+maxFileMappings+1, len(info.Mappings)) // without thousands of them in a message
+	require.Equal(t, "/lib/one.so", info.Mapping(base+(maxFileMappings-1)*0x2000).Path)
+	require.Equal(t, "/lib/last.so", info.Mapping(last).Path, "libraries are kept")
+	require.EqualValues(t, 1, f.Stats().MappingsCut)
 }
 
 func TestBadProcFiles(t *testing.T) {

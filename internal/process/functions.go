@@ -244,9 +244,10 @@ func (p *Process) RunsFunctions() bool {
 // ReadsFunctions reports whether functions of a process will be read soon.
 func (t *Table) ReadsFunctions(p *Process) bool {
 	t.mu.RLock()
-	late := p.exited || p.quarantinedNs != 0
+	now := t.now()
+	late := p.exited || p.quarantinedNs > now
 	if u := p.functions.user; u != nil {
-		late = late || u.paidNs > t.now()+int64(functionsSoon)
+		late = late || u.paidNs > now+int64(functionsSoon)
 	}
 	t.mu.RUnlock()
 	if late {

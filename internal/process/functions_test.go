@@ -138,6 +138,18 @@ func TestFunctionsTakeLong(t *testing.T) {
 	require.Empty(t, p.functions.wanted)
 }
 
+// No batch waits for a process that is left alone; when that is over, it does again.
+func TestFunctionsOfQuarantined(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nil)
+	f.WantFunctions(p, 1000, stack(0, 1))
+	require.True(t, f.ReadsFunctions(p))
+	p.quarantinedNs = f.now() + 1
+	require.False(t, f.ReadsFunctions(p))
+	f.advance(1)
+	require.True(t, f.ReadsFunctions(p))
+}
+
 // partialFunction may lack something.
 type partialFunction struct {
 	largeFunction

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/corpus"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -105,6 +107,33 @@ func TestSourceWithoutRelocation(t *testing.T) {
 			requireSource(t, p, []record.LabelSource{status.Source()}, record.ABIV1, tp, variable)
 		})
 	}
+}
+
+// A library that is loaded late has its labels, also when what the C library says of itself is asked only then, and
+// another process of the same user that had mapped it since has ended.
+func TestLateLibraryAfterShortProcess(t *testing.T) {
+	testutil.RequireRoot(t) // what is mapped is opened, not what has its path
+	p := start(t, compile(t, "p", target.Common+`
+int main(int argc, char **argv) {
+	puts("1"); fflush(stdout); await();
+	if (!dlopen(argv[1], RTLD_NOW)) { fputs(dlerror(), stderr); return 1; }
+	puts("2"); fflush(stdout); await(); return 0;
+}`), lonely(t))
+	var n int
+	p.Line(&n)
+	l := newLooker(t, p, Options{MaxDescriptors: -1})
+	got := l.again()
+	require.Empty(t, got.info.Sources)
+	other := start(t, compile(t, "q", target.Common+`int main(void) { puts("1"); fflush(stdout); await(); return 0; }`))
+	other.Line(&n)
+	elsewhere(t, &l.reader, got.owner, other.PID, other.Stop)
+	p.Tell()
+	p.Line(&n)
+	l.again()
+	time.Sleep(2 * time.Millisecond) // more than it takes to settle
+	got = l.again()
+	require.Len(t, got.info.Sources, 1)
+	require.Equal(t, labelsource.Active, got.info.Sources[0].State, got.info.Sources[0].Err)
 }
 
 // TestMuslByGlibcName runs programs whose loader has the name of glibc's and is musl's.

@@ -25,6 +25,10 @@ var retryDelays = [...]time.Duration{
 	1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6, 1000e6, // ns
 }
 
+// newsAttempt is the index of the delay after which a place is confirmed that is new when all have passed: no sooner
+// than what is mapped anew is looked at, since a process can have new places at each look.
+const newsAttempt = 4
+
 // workerState is what a worker knows of a process. No lock guards it: one
 // worker at a time runs a process's job.
 type workerState struct {

@@ -192,10 +192,13 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	l.newContext = l.info.setContext(&l.read.context)
 	l.read.resolver.Begin(sub.order)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
-		Memory: memory, Owner: l.owner, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
+		Memory: memory, PID: l.tid, Owner: l.owner, Program: l.read.program, Mappings: l.info.Mappings, Files: s.files,
 		Context: l.read.context.context, Presumed: sub.presumed, NowNs: r.now(),
 	})
 	l.info.order = l.read.resolver.Order()
+	if l.read.resolver.News() {
+		l.read.attempt = min(l.read.attempt, newsAttempt)
+	}
 	l.loading = l.loading || l.again
 	r.explain(l)
 	if l.full {

@@ -16,10 +16,13 @@ import (
 )
 
 const (
-	// maxExecMappings of one process are kept; of these, half can be anonymous:
-	// code that a program generates must not crowd out its libraries.
+	// maxExecMappings of one process are kept; of these, half can be generated code, which must
+	// not crowd out the libraries of a program: what has no file, and mappings of one file beyond
+	// maxFileMappings. Programs generate code in shared memory, too, a mapping for each page (.NET);
+	// a library has a few.
 	maxExecMappings      = 2048
-	maxAnonymousMappings = maxExecMappings / 2
+	maxGeneratedMappings = maxExecMappings / 2
+	maxFileMappings      = 64
 	// maxPathBytes of the executable mappings of one process are kept; a path can have 8 KiB.
 	maxPathBytes = 1 << 20
 	// maxOpening is the CPU time for which one look opens files: a process may map many that take long each.
@@ -45,17 +48,25 @@ type scratch struct {
 	// around has the mappings of files between which those of exec without a file are, by their
 	// numbers there, where both show the same file.
 	around map[int]*executable.Around
+	shown  map[deviceInode]int // mappings in exec, by file
 	cut    bool
 	code   uint64 // bytes that are executable and not writable
 	// contexts are the addresses of what may be a process context.
 	contexts []uint64
 }
 
+// deviceInode is a file, as in a mapping.
+type deviceInode struct{ dev, inode uint64 }
+
 // read reads the mappings of a process.
 func (s *scratch) read(fs procfs.FS, pid int) error {
 	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
 	clear(s.around)
-	anonymous, paths := 0, 0
+	if s.shown == nil {
+		s.shown = map[deviceInode]int{}
+	}
+	clear(s.shown)
+	anonymous, generated, paths := 0, 0, 0
 	var below procfs.Mapping // the last one of a file
 	after, before := 0, 0    // where exec goes on behind it; anonymous ones before it
 	for m, err := range s.lines.Mappings(fs, pid) {
@@ -90,11 +101,17 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 			}
 			anonymous++
 		}
-		paths += len(m.Path)
-		if len(s.exec) == maxExecMappings || m.Inode == 0 && anonymous > maxAnonymousMappings || paths > maxPathBytes {
+		file := deviceInode{m.Dev, m.Inode}
+		isGenerated := m.Inode == 0 || s.shown[file] >= maxFileMappings
+		if len(s.exec) == maxExecMappings || isGenerated && generated == maxGeneratedMappings || paths+len(m.Path) > maxPathBytes {
 			s.cut = true
 			continue
 		}
+		if isGenerated {
+			generated++
+		}
+		paths += len(m.Path)
+		s.shown[file]++
 		s.exec = append(s.exec, m)
 	}
 	return nil

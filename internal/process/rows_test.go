@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // rowsRecorder is an Unwinder that remembers.
@@ -131,6 +133,37 @@ func (f *rowsFake) build(files int) (built int) {
 	}
 	f.work()
 	return built
+}
+
+// elsewhere has files seen last in another process, of the same owner, that has them at other paths and has ended.
+func elsewhere(t *testing.T, r *reader, owner executable.Owner, pid int, end func()) {
+	for raw, err := range r.opts.FS.Mappings(pid) {
+		require.NoError(t, err)
+		if raw.Perms&procfs.PermExec == 0 || raw.Inode == 0 {
+			continue
+		}
+		raw.Path = "/in/another/root/" + filepath.Base(raw.Path)
+		_, err := r.files.Map(pid, owner, &raw, nil)
+		require.NoError(t, err)
+	}
+	end()
+}
+
+// Rows are made through the process that asks, also when another one of its owner that was seen since has ended.
+func TestRowsAfterShortProcess(t *testing.T) {
+	testutil.RequireRoot(t) // what is mapped is opened, not what has its path
+	f := newRowsFake(t, 64<<20, func(o *Options) { o.MaxDescriptors = -1 })
+	id, cmd := f.start()
+	p := f.Lookup(id, cmd.Process.Pid, nil)
+	f.work()
+	_, other := f.start()
+	elsewhere(t, &f.reader, p.worker().owner, other.Process.Pid, func() {
+		require.NoError(t, other.Process.Kill())
+		_ = other.Wait()
+	})
+	f.build(100)
+	require.Zero(t, f.Stats().RowsFailed)
+	require.Greater(t, len(f.rec.tables), 1)
 }
 
 // The rows of a sampled process's files come one after the other, those of

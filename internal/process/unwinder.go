@@ -62,7 +62,8 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		}
 		info = &Info{}
 	}
-	waiter := executable.Waiter{Handle: p.handle, UID: p.worker().owner.UID}
+	owner := p.worker().owner
+	waiter := executable.Waiter{Handle: p.handle, UID: owner.UID, Container: owner.Container, PID: p.pid}
 	if !p.sampled.Load() {
 		if !t.runsKnown(p, info) {
 			return
@@ -75,6 +76,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 		if m.File == nil || !m.Biased {
 			continue
 		}
+		waiter.Mapping = m
 		r, ok := t.rows.Of(m.File, waiter)
 		if !ok {
 			continue

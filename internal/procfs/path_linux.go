@@ -55,7 +55,8 @@ var ErrNotAllowed = errors.New("the process's user may not read it")
 // OpenPath opens a regular file for reading by an absolute path, on behalf of a process:
 // only if its user may pass each directory and read the file. Nothing is opened for reading
 // before that is known. Links are followed, but not out of the root; with O_NOFOLLOW in
-// flags, the path must not end in one.
+// flags, the path must not end in one. Below our root, a process that has gone, or PID 0, may
+// what all may.
 func (f FS) OpenPath(pid int, root Root, path string, flags int) (*os.File, PathInfo, error) {
 	fd, st, user, err := f.locate(pid, root, path, walk{flags: flags, late: anybody}, mayRead)
 	if err != nil {

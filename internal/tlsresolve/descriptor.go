@@ -78,8 +78,19 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 	case resolverWeak:
 		return Location{}, ErrUndefinedWeak
 	default:
+		if p.lazy(mem, arg) {
+			return Location{}, ErrLazy
+		}
 		return Location{}, fmt.Errorf("%w at %#x", ErrUnknownResolver, entry)
 	}
+}
+
+// lazy reports whether an argument points at the slot's relocation, an Elf64_Rela {offset, info, addend}: so glibc
+// before 2.34 leaves it until the first use (elf_machine_lazy_rel of 2.33, sysdeps/x86_64 and sysdeps/aarch64,
+// dl-machine.h).
+func (p Plan) lazy(mem Memory, arg uint64) bool {
+	offset, info, err := readPair(mem, arg)
+	return err == nil && offset == p.slot && uint32(info) == relocTypesOf(p.machine).desc
 }
 
 // resolveIndex reads what the argument of a dynamic descriptor points at: a

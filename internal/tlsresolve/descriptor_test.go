@@ -30,6 +30,7 @@ func TestResolveDescriptor(t *testing.T) {
 		entry = 0x2000
 		low   = 0x421a20 // a pointer in a non-PIE process
 		gap   = 0x9000   // not mapped
+		rela  = 0x7000   // relocations
 		neg   = ^uint64(151)
 
 		glibcDynamic = "\x48\x89\x74\x24\xf0\x64\x48\x8b\x34\x25\x08\x00\x00\x00"
@@ -67,6 +68,9 @@ func TestResolveDescriptor(t *testing.T) {
 		{"weak", elf.EM_X86_64, x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"weak endbr64", elf.EM_X86_64, x86Landing + x86Weak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"lazy", elf.EM_X86_64, x86Lazy, entry, low, Glibc, Location{}, ErrUnknownResolver},
+		{"lazy, old glibc", elf.EM_X86_64, x86Lazy, entry, rela, Glibc, Location{}, ErrLazy},
+		{"lazy, another slot's", elf.EM_X86_64, x86Lazy, entry, rela + 24, Glibc, Location{}, ErrUnknownResolver},
+		{"lazy, not readable", elf.EM_X86_64, x86Lazy, entry, gap, Glibc, Location{}, ErrUnknownResolver},
 		{"empty", elf.EM_X86_64, "", 0, 0, Glibc, Location{}, ErrNotRelocated},
 		{"half written", elf.EM_X86_64, x86Static, entry, 0, Glibc, Location{}, ErrNotRelocated},
 		{"other half", elf.EM_X86_64, x86Static, 0, low, Glibc, Location{}, ErrNotRelocated},
@@ -84,12 +88,17 @@ func TestResolveDescriptor(t *testing.T) {
 		{"aarch64 weak", elf.EM_AARCH64, armWeak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"aarch64 weak bti", elf.EM_AARCH64, armBTI + armWeak, entry, low, Glibc, Location{}, ErrUndefinedWeak},
 		{"aarch64 other", elf.EM_AARCH64, armOther, entry, low, Glibc, Location{}, ErrUnknownResolver},
+		{"aarch64 lazy", elf.EM_AARCH64, armOther, entry, rela, Glibc, Location{}, ErrUnknownResolver},
+		{"aarch64 lazy, old glibc", elf.EM_AARCH64, armOther, entry, rela + 48, Glibc, Location{}, ErrLazy},
 		{"aarch64 nops", elf.EM_AARCH64, armNop32, entry, low, Glibc, Location{}, ErrUnknownResolver},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			m := words{slot: test.entry, slot + 8: test.arg}
 			m[low], m[low+8], m[low+16] = 3, 0x18, 9
+			m[rela], m[rela+8] = slot, 7<<32|uint64(elf.R_X86_64_TLSDESC)
+			m[rela+24], m[rela+32] = slot+16, 7<<32|uint64(elf.R_X86_64_TLSDESC)
+			m[rela+48], m[rela+56] = slot, 7<<32|uint64(elf.R_AARCH64_TLSDESC)
 			if test.code != "" {
 				m.code(entry, test.code)
 			}

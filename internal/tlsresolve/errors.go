@@ -1,6 +1,9 @@
 package tlsresolve
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of NewPlan: they hold for the file, whatever process maps it.
 var (
@@ -21,12 +24,16 @@ var (
 	// slots.
 	ErrNotRelocated = errors.New("TLS slot not relocated yet")
 
+	// ErrLazy is ErrNotRelocated of a loader that fills the slot when the variable is
+	// first used.
+	ErrLazy = fmt.Errorf("%w: bound lazily, when it is first used; link with -z now", ErrNotRelocated)
+
 	// ErrUndefinedWeak says that the loader resolved the reference to an
 	// undefined weak symbol: there is no variable.
 	ErrUndefinedWeak = errors.New("TLS descriptor of an undefined weak symbol")
 
 	// ErrUnknownResolver says that the code of the TLS descriptor is not one
-	// that we know, such as the lazy trampoline of an old glibc.
+	// that we know.
 	ErrUnknownResolver = errors.New("unknown TLS descriptor resolver")
 
 	// ErrUnknownLibc says that the location needs a walk of the DTV, whose
