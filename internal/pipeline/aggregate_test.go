@@ -129,7 +129,7 @@ func TestKeysAreCountedOnce(t *testing.T) {
 		require.InDelta(t, before-reads, held(), weightStep)
 		sets += d.batch.labels
 		d.batch.labels = 0
-		d.labels.EndInterval()
+		d.labels.EndInterval(0)
 		require.InDelta(t, d.labels.KeyBytes(), d.labelsHeld.counted, weightStep)
 		require.InDelta(t, sets+d.labels.KeyBytes(), held(), weightStep)
 	}
@@ -253,9 +253,14 @@ func TestAggregateOrigin(t *testing.T) {
 	require.Zero(t, left(&bpf.Record{Process: asked.Process}), "it may be the hidden one")
 	require.Zero(t, left(readProcess(t, d, proc, 2, "/bin/hidden", container)))
 	require.Equal(t, 1, left(readProcess(t, d, proc, 3, "/bin/other", container)))
-	containers := map[string]bool{}
-	d.registry.Users(func(u *labels.UserStats) { containers[u.Container] = true })
-	require.Equal(t, map[string]bool{unknownContainer: true, container: true}, containers)
+	slots := func() (n int) {
+		d.registry.Users(func(u *labels.UserStats) { n += u.Slots })
+		return n
+	}
+	require.Equal(t, 2, slots(), "that of the container, and one for those of which it is not known")
+	left(readProcess(t, d, proc, 4, "/bin/other", strings.Repeat("1", len(container))))
+	left(readProcess(t, d, proc, 5, "/bin/other", ""))
+	require.Equal(t, 4, slots())
 }
 
 // Samples of processes that are not wanted, and those without memory, are left out and counted.
