@@ -92,8 +92,15 @@ func TestOtherUsersGetSlots(t *testing.T) {
 		f.decode(f.off, alice, "a", "1")
 		f.pass(lendAfter / 2)
 	}
-	require.Contains(t, f.r.others.keys, keyName{false, "b"})
+	others := f.r.others
+	require.Contains(t, others.keys, keyName{false, "b"})
 	require.True(t, f.has(alice), "seen in the other channel")
+	for range 3 { // nobody without a slot, but not for long
+		f.decode(f.off, alice, "a", "1")
+		f.pass(lendAfter / 4)
+	}
+	f.decode(f.cpu, bob, "b", "1")
+	require.Same(t, others, f.r.others)
 	for range 4 {
 		f.pass(lendAfter / 2)
 		f.decode(f.cpu, bob, "b", "1")
@@ -182,6 +189,22 @@ func TestSlotsOfOnesOwn(t *testing.T) {
 	f.decode(f.cpu, container(2, 1), "a", "1")
 	require.True(t, f.has(container(1, 0)), "it was idle longer")
 	require.False(t, f.has(container(2, 0)))
+}
+
+// Of several slots that may be taken it is the one whose user has had no labels for longest.
+func TestSlotsIdleLongestGoFirst(t *testing.T) {
+	f := newSlots(t, func(o *Options) { o.Budgets.Users = 20 })
+	for n := range 20 {
+		f.decode(f.cpu, container(uint32(n*7%20), 0), "a", "1")
+		f.pass(time.Minute)
+	}
+	f.quiet(lendAfter)
+	for n := range 20 {
+		require.True(t, f.has(container(uint32(n*7%20), 0)))
+		f.decode(f.cpu, container(uint32(100+n), 0), "a", "1")
+		require.False(t, f.has(container(uint32(n*7%20), 0)))
+		require.Len(t, f.r.users, 20)
+	}
 }
 
 // Who shares the others' budgets does so to the end of the interval, also if he has a slot meanwhile by way of the

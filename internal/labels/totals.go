@@ -7,7 +7,7 @@ import "sync/atomic"
 type totals struct {
 	overflow             [NumBudgets]atomic.Uint64
 	refused, stringified atomic.Uint64
-	reported             atomic.Uint32 // conflicts
+	reported             atomic.Uint64 // conflicts that were, or would have been
 }
 
 func (t *totals) count(of *tally) {
@@ -19,12 +19,9 @@ func (t *totals) count(of *tally) {
 }
 
 // report returns the number of a conflict that is to be reported, from 1 on; 0 if there were enough.
-func (t *totals) report() uint32 {
-	if t.reported.Load() >= MaxConflicts {
-		return 0
-	}
+func (t *totals) report() uint64 {
 	n := t.reported.Add(1)
-	if n > MaxConflicts { // of another goroutine meanwhile
+	if n > MaxConflicts {
 		return 0
 	}
 	return n

@@ -377,6 +377,31 @@ func TestHandOverAt(t *testing.T) {
 	require.True(t, handsOver(first+uint64(11*interval)))
 }
 
+// A user who has had no labels for long makes room for another one's.
+func TestAggregateMakesRoom(t *testing.T) {
+	d, _ := testAggregator(t, func(o *Options) { o.Labels.Budgets.Users = 1 }, nil)
+	has := func(uid uint32) bool {
+		d.add(&bpf.Record{Process: record.ProcessID{TGID: uid, StartNs: 1}, UID: uid, Labels: oneLabel("k", "1")}, timeOff{})
+		slots := map[uint32]int{}
+		d.registry.Users(func(u *labels.UserStats) { slots[u.UID] += u.Slots })
+		return slots[uid] == 1
+	}
+	after := func(pause time.Duration) {
+		for range 3 { // the user is there, is idle, was idle
+			d.handOverAt(d.endNs + uint64(pause/2))
+		}
+	}
+	require.True(t, has(10))
+	after(time.Second)
+	require.False(t, has(20))
+	require.EqualValues(t, 1, d.registry.OthersSamples())
+	after(time.Hour)
+	require.False(t, has(20), "its user id is not among the first")
+	require.EqualValues(t, 1, d.registry.OthersSamples(), "but it has a slot")
+	after(time.Hour)
+	require.True(t, has(10))
+}
+
 // What was read of labels is forgotten where memory is short, however little is in the batch.
 func TestReadsForgotten(t *testing.T) {
 	d, _ := testAggregator(t, func(*Options) {}, nil)
