@@ -20,7 +20,9 @@ type Channel struct {
 	decoder  decoder
 	accounts map[User]*account
 	others   *account // of all without a slot; nil if there was none
-	born     uint64   // users whose slot was given later share the others' account
+	// Users of these user ids, and of all others, whose slot was given later than that one share the others' account.
+	sharing map[uint32]uint64
+	born    uint64
 
 	// Of the last sample, which the next one is mostly like.
 	last        Origin
@@ -35,7 +37,7 @@ type Channel struct {
 func (r *Registry) NewChannel() *Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &Channel{registry: r, number: r.channels, accounts: map[User]*account{}, born: anyBirth}
+	c := &Channel{registry: r, number: r.channels, accounts: map[User]*account{}, sharing: map[uint32]uint64{}, born: anyBirth}
 	r.channels++
 	return c
 }
@@ -138,6 +140,7 @@ func (c *Channel) EndInterval(nowNs uint64) {
 	if c.others != nil && !c.endAccount(c.others, nowNs) {
 		c.others = nil
 	}
+	clear(c.sharing)
 	c.born = anyBirth
 	c.last, c.lastAccount, c.lastRules = Origin{}, nil, nil
 	c.bytes, c.reads = 0, 0

@@ -20,32 +20,55 @@ const (
 	freeAfter = 24 * time.Hour
 )
 
-// anyBirth is the limit of a Channel that has had a slot for everybody.
+// maxSharing user ids are known that have had no slot in an interval. Where there are more, nobody has a new one in it.
+const maxSharing = 64
+
+// anyBirth is the limit of who has not had to share in an interval.
 const anyBirth = math.MaxUint64
 
 // hold returns the account of a user who has none in this interval yet, and keeps him from being freed. Who had to
-// share the others' once shares them to the end of the interval, so that equal sets are one: no user who gets a slot
-// after that has it in this Channel. Those who have one all along do.
+// share the others' once shares them to the end of the interval, so that equal sets are one: no user of that user id
+// who gets a slot after that, be it by way of another Channel, has it in this one. Those who have one all along do.
 func (c *Channel) hold(id User) *account {
 	r := c.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	u := r.users[id]
-	if u == nil && c.born == anyBirth && (len(r.users) < r.opts.Budgets.Users || r.free(id.UID)) {
+	u, limit := r.users[id], c.limit(id.UID)
+	if u == nil && limit == anyBirth && (len(r.users) < r.opts.Budgets.Users || r.free(id.UID)) {
 		u = r.add(id)
 	}
-	if u == nil || u.born > c.born {
-		c.born = min(c.born, r.born)
-		if c.others == nil {
-			c.others = newAccount(r.shared())
-			c.others.user.holders++
-		}
-		return c.others
+	if u == nil || u.born > limit {
+		return c.share(id.UID)
 	}
 	u.holders++
 	a := newAccount(u)
 	c.accounts[id] = a
 	return a
+}
+
+// limit is the last slot that a user with this user id may have in this interval.
+func (c *Channel) limit(uid uint32) uint64 {
+	if born, ok := c.sharing[uid]; ok {
+		return born
+	}
+	return c.born
+}
+
+// share returns the others' account, for one with a user id.
+func (c *Channel) share(uid uint32) *account {
+	r := c.registry
+	if c.limit(uid) == anyBirth {
+		if len(c.sharing) < maxSharing {
+			c.sharing[uid] = r.born
+		} else {
+			c.born = r.born
+		}
+	}
+	if c.others == nil {
+		c.others = newAccount(r.shared())
+		c.others.user.holders++
+	}
+	return c.others
 }
 
 // release is the end of an account that hold has given.

@@ -234,6 +234,48 @@ func TestSlotsWithinAnInterval(t *testing.T) {
 	require.Same(t, f.r.users[alice], f.off.lastAccount.user)
 }
 
+// Who has no slot in an interval, time and again, does not keep one from another user id that may have one.
+func TestSlotsAreNotDenied(t *testing.T) {
+	f := newSlots(t, func(o *Options) { o.Budgets.Users = 2 })
+	f.decode(f.cpu, container(1, 0), "a", "1")
+	for range 10 {
+		f.decode(f.cpu, container(666, 0), "a", "1")
+		f.pass(lendAfter / 5)
+		f.decode(f.cpu, container(666, 0), "a", "1")
+		f.decode(f.cpu, container(666, 1), "a", "1") // has none
+	}
+	require.False(t, f.has(container(666, 1)))
+	f.decode(f.cpu, container(2, 0), "a", "1")
+	require.True(t, f.has(container(2, 0)))
+	require.False(t, f.has(container(1, 0)))
+}
+
+// However many share the others' budgets do so to the end of the interval.
+func TestSlotsOfManyWithinAnInterval(t *testing.T) {
+	f := newSlots(t, func(o *Options) { o.Budgets.Users = 2 })
+	f.decode(f.off, container(1, 0), "a", "1")
+	f.decode(f.cpu, container(2, 0), "a", "1")
+	for uid := range uint32(2 * maxSharing) {
+		f.decode(f.cpu, container(1000+uid, 0), "a", "1")
+	}
+	require.Len(t, f.cpu.sharing, maxSharing)
+	for _, now := range []uint64{1, 1, uint64(lendAfter) + 1} {
+		f.off.EndInterval(now)
+	}
+	last := container(1000+2*maxSharing-1, 0)
+	f.decode(f.off, last, "a", "1")
+	require.True(t, f.has(last))
+	for uid := range uint32(2 * maxSharing) {
+		f.decode(f.cpu, container(1000+uid, 0), "a", "1")
+		require.Same(t, f.r.others, f.cpu.lastAccount.user)
+	}
+	f.decode(f.cpu, container(2, 0), "a", "1")
+	require.Same(t, f.r.users[container(2, 0)], f.cpu.lastAccount.user)
+	f.cpu.EndInterval(uint64(lendAfter) + 1)
+	f.decode(f.cpu, last, "a", "1")
+	require.Same(t, f.r.users[last], f.cpu.lastAccount.user)
+}
+
 // What is counted of a user id is never less, and of others than the first ones together.
 func TestTotalsOfFreedSlots(t *testing.T) {
 	var reports []Conflict

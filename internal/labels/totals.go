@@ -68,7 +68,7 @@ func (s *UserStats) read(t *totals) {
 	s.Refused, s.Stringified = t.refused.Load(), t.stringified.Load()
 }
 
-// Users calls visit for each user id that has had a slot, in no order, and for the others, if there are any.
+// Users calls visit for each user id that has totals of its own, in no order, and for the others, if there are any.
 func (r *Registry) Users(visit func(*UserStats)) {
 	for _, s := range r.userStats() {
 		if !s.Others || s.any() {
