@@ -10,7 +10,7 @@ type Budget uint8
 
 // The budgets of a user.
 const (
-	BudgetKeys   Budget = iota // different keys, in the life of a Registry
+	BudgetKeys   Budget = iota // different keys, as long as the user has a slot
 	BudgetValues               // different values of all keys, in an interval
 	BudgetSets                 // different label sets, in an interval
 	BudgetBytes                // memory of the label sets of an interval
@@ -29,7 +29,7 @@ func (b Budget) String() string {
 // Budgets bound what the labels of each user may take. Those of an interval hold for
 // each Channel.
 type Budgets struct {
-	Users  int // users with budgets of their own; those that come later share one user's
+	Users  int // slots: users with budgets of their own; those for whom there is none share one user's
 	Keys   int
 	Values int
 	Sets   int

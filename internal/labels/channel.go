@@ -19,7 +19,10 @@ type Channel struct {
 	number   int
 	decoder  decoder
 	accounts map[User]*account
-	others   *account
+	others   *account // of all without a slot; nil if there was none
+	// Users of these user ids, and of all others, whose slot was given later than that one share the others' account.
+	sharing map[uint32]uint64
+	born    uint64
 
 	// Of the last sample, which the next one is mostly like.
 	last        Origin
@@ -34,7 +37,7 @@ type Channel struct {
 func (r *Registry) NewChannel() *Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &Channel{registry: r, number: r.channels, accounts: map[User]*account{}, others: newAccount(r.others)}
+	c := &Channel{registry: r, number: r.channels, accounts: map[User]*account{}, sharing: map[uint32]uint64{}, born: anyBirth}
 	r.channels++
 	return c
 }
@@ -89,13 +92,7 @@ func (c *Channel) account(id User) *account {
 	if a, ok := c.accounts[id]; ok {
 		return a
 	}
-	u := c.registry.user(id)
-	if u.others {
-		return c.others
-	}
-	a := newAccount(u)
-	c.accounts[id] = a
-	return a
+	return c.hold(id)
 }
 
 func (c *Channel) decode(a *account, rules *ruleSet, executable string, keys *KeyMap, section []byte) *Decoded {
@@ -131,27 +128,41 @@ func (c *Channel) decode(a *account, rules *ruleSet, executable string, keys *Ke
 	return &result
 }
 
-// EndInterval begins a new interval: budgets of intervals are whole again. Sets given
-// out before stay valid, but are not identical to equal ones from now on.
-func (c *Channel) EndInterval() {
+// EndInterval begins a new interval, at a time of any monotonic clock which all Channels of a Registry share: budgets of
+// intervals are whole again. Sets given out before stay valid, but are not identical to equal ones from now on.
+func (c *Channel) EndInterval(nowNs uint64) {
+	c.registry.tick(nowNs)
 	for id, a := range c.accounts {
-		a.user.use(c.number, a.used())
-		if a.idle() {
+		if !c.endAccount(a, nowNs) {
 			delete(c.accounts, id)
-			continue
 		}
-		a.reset()
 	}
-	c.others.user.use(c.number, c.others.used())
-	c.others.reset()
+	if c.others != nil && !c.endAccount(c.others, nowNs) {
+		c.others = nil
+	}
+	clear(c.sharing)
+	c.born = anyBirth
 	c.last, c.lastAccount, c.lastRules = Origin{}, nil, nil
 	c.bytes, c.reads = 0, 0
+}
+
+// endAccount reports whether an account is kept for the next interval; one in which nothing was is not.
+func (c *Channel) endAccount(a *account, nowNs uint64) bool {
+	a.user.use(c.number, a.used())
+	if a.idle() {
+		c.registry.release(a.user, nowNs)
+		return false
+	}
+	a.reset()
+	return true
 }
 
 // ForgetReads makes room without changing what is given out: sections have to be decoded
 // again.
 func (c *Channel) ForgetReads() {
-	c.bytes -= c.others.forgetReads()
+	if c.others != nil {
+		c.bytes -= c.others.forgetReads()
+	}
 	for _, a := range c.accounts {
 		c.bytes -= a.forgetReads()
 	}

@@ -23,8 +23,8 @@
 //
 // A [Registry] knows the keys of each user, the rules for labels, and how much of their
 // budgets users take; through a [Channel] of it go the samples of one kind of profile.
-// What comes out of one user's sections depends on that user's sections alone. See
-// docs/label-registry.md.
+// What comes out of one user's sections depends on that user's sections alone, as long as
+// he has his slot; idle users make room where there is none left. See docs/label-registry.md.
 //
 // Invariants: a [Set] and a [Decoded] never change once returned and may be
 // shared between goroutines; a [Cache] and a Channel belong to one goroutine each.

@@ -67,7 +67,7 @@ func FuzzRules(f *testing.F) {
 			for _, l := range list { // one after the other, past any caps
 				ch.Decode(of(alice), nil, v1(l))
 			}
-			ch.EndInterval()
+			ch.EndInterval(0)
 		}
 		for i, n := range matches {
 			require.Equal(t, 2*n, r.RuleMatches(i))

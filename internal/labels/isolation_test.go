@@ -22,7 +22,7 @@ func run(t *testing.T, change func(*Options), steps []step, of User) (got []stri
 	pointers := map[*Set]string{}
 	for _, s := range steps {
 		if s.end {
-			ch.EndInterval()
+			ch.EndInterval(0)
 			clear(pointers)
 			continue
 		}

@@ -23,7 +23,7 @@ type Options struct {
 	Refuse  bool // leaves out labels whose type is another than the key's, instead of making them text
 	Budgets Budgets
 	// OnConflict is told once of each user's key whose values are not of one type, up to
-	// MaxConflicts of a user. It is called by the goroutine of a Channel; nil: nobody is told.
+	// MaxConflicts of a user id. It is called by the goroutine of a Channel; nil: nobody is told.
 	OnConflict func(Conflict)
 }
 
@@ -37,8 +37,13 @@ type Registry struct {
 	matches     []atomic.Uint64
 
 	mu       sync.Mutex
-	users    map[User]*user
-	others   *user // all beyond Budgets.Users
+	users    map[User]*user     // who have a slot
+	slots    map[uint32]int     // of a user id
+	others   *user              // all without a slot
+	totals   map[uint32]*totals // of user ids
+	rest     *totals            // of all others
+	born     uint64             // slots that were given
+	nowNs    uint64             // when an interval ended last
 	channels int
 
 	othersSamples atomic.Uint64
@@ -70,23 +75,15 @@ func NewRegistry(opts Options) (*Registry, error) {
 func (r *Registry) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.users = map[User]*user{}
-	r.others = newUser(User{}, true, &r.keyBytes)
+	r.users, r.slots = map[User]*user{}, map[uint32]int{}
+	r.totals, r.rest = map[uint32]*totals{}, &totals{}
+	r.others = r.newOthers()
 	r.keyBytes.Store(0)
 }
 
-// user returns what is known of a user.
-func (r *Registry) user(id User) *user {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if u, ok := r.users[id]; ok {
-		return u
-	}
-	if len(r.users) >= r.opts.Budgets.Users {
-		return r.others
-	}
-	u := newUser(id, false, &r.keyBytes)
-	r.users[id] = u
+func (r *Registry) newOthers() *user {
+	u := newUser(User{}, r.rest, &r.keyBytes)
+	u.others, u.idleNs = true, r.nowNs
 	return u
 }
 
@@ -95,7 +92,7 @@ func (r *Registry) Count(d *Decoded) {
 	if d.tally == nil {
 		return
 	}
-	d.tally.user.count(d.tally)
+	d.tally.user.totals.count(d.tally)
 	if d.tally.user.others {
 		r.othersSamples.Add(1)
 	}
@@ -109,36 +106,3 @@ func (r *Registry) RuleMatches(rule int) uint64 { return r.matches[rule].Load() 
 
 // OthersSamples is how many samples with labels were of users beyond Budgets.Users.
 func (r *Registry) OthersSamples() uint64 { return r.othersSamples.Load() }
-
-// UserStats is what was counted of a user.
-type UserStats struct {
-	User
-	Others      bool               // all users beyond Budgets.Users
-	Overflow    [NumBudgets]uint64 // samples whose labels a budget had no room for
-	Refused     uint64             // labels of samples that were left out because of their type
-	Stringified uint64             // labels of samples that were made text because of it
-	// Used of each budget: of those of an interval in the last one, of the Channel that
-	// took most.
-	Used [NumBudgets]int
-}
-
-// any reports whether anything was counted. Labels may have been refused before any of them took anything.
-func (s *UserStats) any() bool {
-	return s.Used[BudgetKeys] > 0 || s.Overflow != [NumBudgets]uint64{} || s.Refused > 0 || s.Stringified > 0
-}
-
-// Users calls visit for each user, in no order, and for the others, if there are any.
-func (r *Registry) Users(visit func(*UserStats)) {
-	r.mu.Lock()
-	list := make([]*user, 0, len(r.users)+1)
-	for _, u := range r.users {
-		list = append(list, u)
-	}
-	list = append(list, r.others)
-	r.mu.Unlock()
-	for _, u := range list {
-		if s := u.stats(); !s.Others || s.any() {
-			visit(&s)
-		}
-	}
-}

@@ -25,7 +25,7 @@ func of(u User) Origin { return Origin{User: u, Executable: "/usr/bin/" + fmt.Sp
 
 func statsOf(r *Registry, u User) (found UserStats) {
 	r.Users(func(s *UserStats) {
-		if s.User == u && !s.Others {
+		if s.UID == u.UID && !s.Others {
 			found = *s
 		}
 	})
@@ -72,7 +72,7 @@ func TestKeysAreStable(t *testing.T) {
 	for _, c := range []*Channel{ch, other, ch} {
 		for _, keys := range []*KeyMap{nil, NewKeyMap([]string{"x"}), NewKeyMap([]string{"x"})} { // a rescan makes a new one
 			c.Decode(Origin{User: alice, Executable: "/another"}, keys, v1(kv("b", "3"), kv("a", "4")))
-			c.EndInterval()
+			c.EndInterval(0)
 		}
 	}
 	require.Equal(t, ids, r.ids(alice))
@@ -111,10 +111,10 @@ func TestBudgets(t *testing.T) {
 		require.Zero(t, over.Set.Len())
 		require.False(t, decode(tc.first).Set.Overflow(), "what was there has room")
 		require.False(t, decode(nil).Set.Overflow())
-		want := UserStats{User: alice}
+		var want UserStats
 		want.Overflow[budget] = 2
 		require.Equal(t, want.Overflow, statsOf(r, alice).Overflow)
-		ch.EndInterval()
+		ch.EndInterval(0)
 		require.NotZero(t, statsOf(r, alice).Used[budget])
 		require.Equal(t, !tc.nextInterval, decode(tc.second).Set.Overflow(), budget)
 		require.False(t, decode(v1()).Set.Overflow(), "no labels take no room")
@@ -214,7 +214,7 @@ func TestTypeConflicts(t *testing.T) {
 				want = want[1:]
 			}
 			require.Equal(t, want, got)
-			ch.EndInterval()
+			ch.EndInterval(0)
 		}
 		require.Equal(t, []Conflict{{
 			User: alice, Key: "a", Source: record.ABIV1, Before: "text", Now: "bytes", Refused: refuse, Executable: "/usr/bin/1000",
@@ -346,9 +346,9 @@ func TestQuietUserIsForgotten(t *testing.T) {
 	ch := newTestRegistry(t, nil).NewChannel()
 	ch.Decode(of(alice), nil, v1(kv("a", "1")))
 	ch.Decode(of(bob), nil, v1(kv("a", "1")))
-	ch.EndInterval()
+	ch.EndInterval(0)
 	ch.Decode(of(bob), nil, v1(kv("a", "1")))
-	ch.EndInterval()
+	ch.EndInterval(0)
 	require.NotContains(t, ch.accounts, alice)
 	require.Contains(t, ch.accounts, bob)
 }

@@ -124,7 +124,7 @@ func TestRules(t *testing.T) {
 				require.Equal(t, tc.want, collected(d.Set))
 				require.Equal(t, tc.truncated, d.Set.Truncated())
 				require.Equal(t, tc.counts, d.Counts)
-				ch.EndInterval()
+				ch.EndInterval(0)
 			}
 			for i, n := range tc.matches {
 				require.Equal(t, 3*n, r.RuleMatches(i), "rule %d", i)
@@ -175,7 +175,7 @@ func TestCapDistinctValues(t *testing.T) {
 			_, kept := ok()
 			require.True(t, kept)
 		}
-		ch.EndInterval()
+		ch.EndInterval(0)
 	}
 	require.EqualValues(t, 12, r.RuleMatches(0))
 }
@@ -248,7 +248,7 @@ func TestRulesByExecutableCount(t *testing.T) {
 	require.Empty(t, ch.accounts[alice].views)
 	ch.Decode(at(0), nil, section)
 	require.GreaterOrEqual(t, ch.ReadBytes(), pathBytes)
-	ch.EndInterval()
+	ch.EndInterval(0)
 	require.Equal(t, ch.KeyBytes(), ch.Bytes())
 
 	r.opts.Budgets.Bytes = 10 * pathBytes

@@ -15,18 +15,21 @@ const maxChannels = 2
 type user struct {
 	id     User
 	others bool
+	totals *totals
 
-	mu       sync.Mutex
-	keys     map[keyName]*key
-	reported int                          // conflicts
-	held     *atomic.Int64                // bytes of the keys of all users
-	used     [maxChannels][NumBudgets]int // but BudgetKeys
+	// Guarded by Registry.mu.
+	born    uint64 // how many slots were given by when he had his, this one included
+	holders int    // accounts of Channels
+	idleNs  uint64 // since when there is none
+
+	mu    sync.Mutex
+	keys  map[keyName]*key
+	bytes int                          // of the keys
+	held  *atomic.Int64                // of the keys of all users
+	used  [maxChannels][NumBudgets]int // but BudgetKeys
 
 	// escaped counts keys whose values are of kind escapedValues: what was read before has other values.
 	escaped atomic.Uint32
-
-	overflow             [NumBudgets]atomic.Uint64
-	refused, stringified atomic.Uint64
 }
 
 // keyName is what tells keys apart: attributes of thread contexts are emitted under
@@ -36,7 +39,7 @@ type keyName struct {
 	name    string
 }
 
-// key is a key of a user. It is never freed, nor is its id given to another.
+// key is a key of a user. As long as he has his slot it is never freed, nor is its id given to another.
 type key struct {
 	id         uint32 // guarded by nothing: it never changes, nor does name
 	name       string
@@ -68,14 +71,22 @@ type Conflict struct {
 	Last       bool   // no further ones of this user are reported
 }
 
-// MaxConflicts of a user are reported; further ones are only counted.
+// MaxConflicts of a user id are reported; further ones are only counted.
 const MaxConflicts = 16
 
 // keyBytes is the rough cost of a key beside its bytes, map buckets included.
 const keyBytes = 128
 
-func newUser(id User, others bool, held *atomic.Int64) *user {
-	return &user{id: id, others: others, keys: map[keyName]*key{}, held: held}
+func newUser(id User, t *totals, held *atomic.Int64) *user {
+	return &user{id: id, totals: t, keys: map[keyName]*key{}, held: held}
+}
+
+// forget gives back the memory of the keys of a user without accounts, who is not used any more.
+func (u *user) forget() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.held.Add(-int64(u.bytes))
+	u.keys, u.bytes = nil, 0
 }
 
 // admit gives each of the merged labels its key, and settles the types of their values.
@@ -101,14 +112,15 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 			e.name = u.add(&e)
 		}
 		if kindOf(e.value) != e.name.kind && e.name.kind != escapedValues {
-			if !e.name.conflicted && u.reported < MaxConflicts {
-				e.name.conflicted = true
-				u.reported++
-				conflicts = append(conflicts, Conflict{
-					User: u.id, Others: u.others, Key: Escape(e.name.name), Source: e.source,
-					Before: e.name.kind.String(), Now: kindOf(e.value).String(), Refused: refuse,
-					Last: u.reported == MaxConflicts,
-				})
+			if !e.name.conflicted {
+				if n := u.totals.report(); n > 0 {
+					e.name.conflicted = true
+					conflicts = append(conflicts, Conflict{
+						User: u.id, Others: u.others, Key: Escape(e.name.name), Source: e.source,
+						Before: e.name.kind.String(), Now: kindOf(e.value).String(), Refused: refuse,
+						Last: n == MaxConflicts,
+					})
+				}
 			}
 			if refuse {
 				t.refused++
@@ -131,7 +143,9 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 func (u *user) add(e *entry) *key {
 	k := &key{id: uint32(len(u.keys)), name: string(e.key), kind: kindOf(e.value)}
 	u.keys[keyName{e.source == record.ABIThreadContext, k.name}] = k
-	u.held.Add(int64(keyBytes + len(k.name)))
+	cost := keyBytes + len(k.name)
+	u.bytes += cost
+	u.held.Add(int64(cost))
 	return k
 }
 
@@ -142,14 +156,6 @@ func kindOf(value []byte) valueKind {
 	return binaryValues
 }
 
-func (u *user) count(t *tally) {
-	if t.overflowed {
-		u.overflow[t.overflow].Add(1)
-	}
-	u.refused.Add(uint64(t.refused))
-	u.stringified.Add(uint64(t.stringified))
-}
-
 // use notes what a channel took of the budgets in an interval.
 func (u *user) use(channel int, used [NumBudgets]int) {
 	u.mu.Lock()
@@ -157,18 +163,14 @@ func (u *user) use(channel int, used [NumBudgets]int) {
 	u.used[channel%maxChannels] = used
 }
 
-func (u *user) stats() UserStats {
-	s := UserStats{User: u.id, Others: u.others, Refused: u.refused.Load(), Stringified: u.stringified.Load()}
-	for b := range s.Overflow {
-		s.Overflow[b] = u.overflow[b].Load()
-	}
+// mostUsed raises what is used of each budget to what the user uses.
+func (u *user) mostUsed(most *[NumBudgets]int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for b := range s.Used {
+	for b := range most {
 		for channel := range u.used {
-			s.Used[b] = max(s.Used[b], u.used[channel][b])
+			most[b] = max(most[b], u.used[channel][b])
 		}
 	}
-	s.Used[BudgetKeys] = len(u.keys)
-	return s
+	most[BudgetKeys] = max(most[BudgetKeys], len(u.keys))
 }

@@ -221,7 +221,7 @@ func (d *aggregator) handOverAt(now uint64) {
 	}
 	d.handOver()
 	if ended {
-		d.labels.EndInterval()
+		d.labels.EndInterval(now)
 		// The reader wakes up some time after the end, which does not put off the next.
 		if d.endNs += uint64(d.interval); d.endNs <= now {
 			d.endNs = now + uint64(d.interval)

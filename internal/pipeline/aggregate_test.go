@@ -129,7 +129,7 @@ func TestKeysAreCountedOnce(t *testing.T) {
 		require.InDelta(t, before-reads, held(), weightStep)
 		sets += d.batch.labels
 		d.batch.labels = 0
-		d.labels.EndInterval()
+		d.labels.EndInterval(0)
 		require.InDelta(t, d.labels.KeyBytes(), d.labelsHeld.counted, weightStep)
 		require.InDelta(t, sets+d.labels.KeyBytes(), held(), weightStep)
 	}
@@ -253,9 +253,14 @@ func TestAggregateOrigin(t *testing.T) {
 	require.Zero(t, left(&bpf.Record{Process: asked.Process}), "it may be the hidden one")
 	require.Zero(t, left(readProcess(t, d, proc, 2, "/bin/hidden", container)))
 	require.Equal(t, 1, left(readProcess(t, d, proc, 3, "/bin/other", container)))
-	containers := map[string]bool{}
-	d.registry.Users(func(u *labels.UserStats) { containers[u.Container] = true })
-	require.Equal(t, map[string]bool{unknownContainer: true, container: true}, containers)
+	slots := func() (n int) {
+		d.registry.Users(func(u *labels.UserStats) { n += u.Slots })
+		return n
+	}
+	require.Equal(t, 2, slots(), "that of the container, and one for those of which it is not known")
+	left(readProcess(t, d, proc, 4, "/bin/other", strings.Repeat("1", len(container))))
+	left(readProcess(t, d, proc, 5, "/bin/other", ""))
+	require.Equal(t, 4, slots())
 }
 
 // Samples of processes that are not wanted, and those without memory, are left out and counted.
@@ -370,6 +375,31 @@ func TestHandOverAt(t *testing.T) {
 	require.True(t, handsOver(first+uint64(10*interval)), "it is late by far")
 	require.False(t, handsOver(first+uint64(11*interval)-1))
 	require.True(t, handsOver(first+uint64(11*interval)))
+}
+
+// A user who has had no labels for long makes room for another one's.
+func TestAggregateMakesRoom(t *testing.T) {
+	d, _ := testAggregator(t, func(o *Options) { o.Labels.Budgets.Users = 1 }, nil)
+	has := func(uid uint32) bool {
+		d.add(&bpf.Record{Process: record.ProcessID{TGID: uid, StartNs: 1}, UID: uid, Labels: oneLabel("k", "1")}, timeOff{})
+		slots := map[uint32]int{}
+		d.registry.Users(func(u *labels.UserStats) { slots[u.UID] += u.Slots })
+		return slots[uid] == 1
+	}
+	after := func(pause time.Duration) {
+		for range 3 { // the user is there, is idle, was idle
+			d.handOverAt(d.endNs + uint64(pause/2))
+		}
+	}
+	require.True(t, has(10))
+	after(time.Second)
+	require.False(t, has(20))
+	require.EqualValues(t, 1, d.registry.OthersSamples())
+	after(time.Hour)
+	require.False(t, has(20), "its user id is not among the first")
+	require.EqualValues(t, 1, d.registry.OthersSamples(), "but it has a slot")
+	after(time.Hour)
+	require.True(t, has(10))
 }
 
 // What was read of labels is forgotten where memory is short, however little is in the batch.

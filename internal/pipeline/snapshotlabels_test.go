@@ -31,7 +31,7 @@ func TestLabelsSnapshot(t *testing.T) {
 	add(7, "c", "b", "\xff")
 	add(8, "", "b", "1")
 	add(9, "", "b", "2")
-	channel.EndInterval()
+	channel.EndInterval(0)
 
 	var users userSeries
 	var s LabelsSnapshot

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -43,12 +44,17 @@ const (
 	IDDecimal = "decimal" // an unsigned number of 64 bits, in a trace id its lower half
 )
 
-// Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample, which would be left out in silence.
+// Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample and keys without a value, which would be
+// left out in silence.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if rate, ok := conf.Get("samples_per_second").(float64); ok && rate != math.Trunc(rate) {
 		return fmt.Errorf("samples_per_second must be a whole number, not %v", rate)
 	}
-	return conf.Unmarshal(c)
+	before := *c
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	return refuseEmpty("", conf.ToStringMap(), reflect.ValueOf(before), reflect.ValueOf(*c))
 }
 
 // Bounds of durations.

@@ -69,7 +69,7 @@ func TestSchemaDefaults(t *testing.T) {
 	require.Equal(t, map[string]any{"threshold": 0.01, "minimum": "1ms"}, defaults["off_cpu"])
 	delete(defaults, "off_cpu") // absent
 	cfg := new(Config)
-	require.NoError(t, confmap.NewFromStringMap(defaults).Unmarshal(cfg))
+	require.NoError(t, withoutNone(confmap.NewFromStringMap(defaults)).Unmarshal(cfg))
 	cfg.OffCPU = configoptional.Default(NewDefaultOffCPU())
 	require.Equal(t, createDefaultConfig(), cfg)
 
