@@ -46,6 +46,7 @@ type Sink struct {
 	writeErr  error
 	batches   int64
 	malformed int64
+	cutTimes  int64 // times of one sample
 	ignored   int64 // profiles of another type
 	late      int64 // samples that came after GiveUp
 	cuts      []error
@@ -122,6 +123,7 @@ func (s *Sink) take(all sample.Walk) {
 	}
 	s.batches++
 	s.malformed += found.Malformed
+	s.cutTimes += found.Cut
 	s.ignored += found.OtherProfiles
 }
 
