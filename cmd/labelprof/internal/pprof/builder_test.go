@@ -161,7 +161,7 @@ func TestPprofIsBounded(t *testing.T) {
 	gather(p, profiletest.Tenants().Profiles)
 	require.Len(t, p.samples, 1)
 	require.EqualValues(t, 60, p.dropped)
-	require.Contains(t, p.Notes(), "60 samples not in the pprof file: no room")
+	require.Contains(t, p.Notes(), "60 samples not in the pprof file: no room (--max-memory allows more)")
 	written(t, p)
 }
 

@@ -3,6 +3,9 @@
 package profiletest
 
 import (
+	"strconv"
+	"sync/atomic"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -97,6 +100,17 @@ func (b *Batch) location(address uint64, name string) int32 {
 	}
 	return int32(b.Dict.LocationTable().Len() - 1)
 }
+
+// Distinct is a batch of samples that differ, from those of all other batches, too.
+func Distinct(samples int) *Batch {
+	b := New().Process(7, "writer")
+	for range samples {
+		b.Sample(1, []string{"f", "main"}, "request", strconv.FormatInt(distinct.Add(1), 10))
+	}
+	return b
+}
+
+var distinct atomic.Int64
 
 // Link links a sample to a span.
 func (b *Batch) Link(s pprofile.Sample, traceID [16]byte, spanID [8]byte) {

@@ -26,7 +26,7 @@ func parseFlags(args []string, stdout, stderr io.Writer) (*settings, error) {
 	f := &settings{}
 	f.view.Register(flags)
 	f.page.register(flags)
-	f.memory.Register(flags, 256, "`MiB` of samples that the page keeps, older ones leave first; and as many for what is received and decoded")
+	f.memory.Register(flags, 256, "`MiB` of samples that the page keeps, older ones leave first; as many for what is received and decoded, and for the file of --pprof")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:4317", "`address` to receive OTLP/gRPC at, the endpoint of the collector's exporter")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (0: at a signal)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "print the tables so often when the output is no terminal")

@@ -31,13 +31,16 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	command.CollectBefore(2 * int64(f.memory.Memory()))
+	memory := int64(f.memory.Memory())
+	collect := 2 * memory
 	keep := sink.Config{Table: table.New(f.view.By), TruthFiles: f.view.Truth}
 	if f.pprofFile != "" {
-		keep.Pprof = pprof.New(pprof.MaxBytes)
+		keep.Pprof = pprof.New(int(memory))
+		collect += memory
 	}
+	command.CollectBefore(collect)
 	if f.page.listen != "" {
-		keep.Store = samplestore.New(int64(f.memory.Memory()))
+		keep.Store = samplestore.New(memory)
 	}
 	begin := func() error { return nil }
 	if f.otlpFile != "" {
@@ -64,7 +67,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return finish(f, s, keep.Table.Empty(), stderr)
 }
 
-// finish writes the files and says what is not in them.
+// finish writes the files and says what is not in them. Of a pprof file this is an error: nobody
+// asked for a part.
 func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if note := s.OTLPNote(); note != "" {
 		fmt.Fprintf(stderr, "labelprof serve: %s\n", note)
@@ -73,7 +77,11 @@ func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if empty {
 		return errors.Join(err, command.ErrNoSamples)
 	}
-	return errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
+	err = errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
+	if full := s.PprofFull(); full != "" {
+		err = errors.Join(err, errors.New(full))
+	}
+	return err
 }
 
 // fill fills the sink and shows it until the context ends. The page is there before files are

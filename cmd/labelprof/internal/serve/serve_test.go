@@ -25,6 +25,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
@@ -166,6 +167,21 @@ func TestServe(t *testing.T) {
 	code, stdout, stderr := run("top", "--by", "tenant,route", "--truth", truthFile, otlpFile)
 	require.Zero(t, code, stderr)
 	require.Equal(t, s.stdout.String(), stdout)
+}
+
+// TestServePprofWithoutRoom: a pprof file that lacks samples is an error, with its reason.
+func TestServePprofWithoutRoom(t *testing.T) {
+	var frames bytes.Buffer
+	for range 20 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100).Profiles)
+		require.NoError(t, err)
+	}
+	file, out := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "out.pb.gz")
+	require.NoError(t, os.WriteFile(file, frames.Bytes(), 0o600))
+	code, _, stderr := run("serve", "--web", "", "--duration", "5s", "--max-memory", "1", "--pprof", out, file)
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `(?m)^labelprof serve: \d+ samples not in the pprof file: no room \(--max-memory allows more\)$`, stderr)
+	require.FileExists(t, out)
 }
 
 func TestServeStopsByItself(t *testing.T) {

@@ -163,6 +163,16 @@ func (s *Sink) WritePprof(name string) error {
 	return nil
 }
 
+// PprofFull says how many samples found no room in the pprof file; "": all did.
+func (s *Sink) PprofFull() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.Pprof == nil {
+		return ""
+	}
+	return s.cfg.Pprof.Full()
+}
+
 // WriteError is why the OTLP file is not whole; nil if it is.
 func (s *Sink) WriteError() error {
 	s.mu.Lock()
