@@ -39,6 +39,9 @@ requests before that are taken. Samples beyond --max-memory are left out and cou
 	if err := valid("pprof", files, m, stderr); err != nil {
 		return err
 	}
+	if err := pprof.CheckFile(*out); err != nil {
+		return err
+	}
 	command.CollectBefore(2 * int64(m.Memory()))
 	p := pprof.New(int(m.Memory()))
 	s := sink.New(sink.Config{Pprof: p})

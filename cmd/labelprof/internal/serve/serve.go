@@ -35,6 +35,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	collect := 2 * memory
 	keep := sink.Config{Table: table.New(f.view.By), TruthFiles: f.view.Truth}
 	if f.pprofFile != "" {
+		if err := pprof.CheckFile(f.pprofFile); err != nil {
+			return err
+		}
 		keep.Pprof = pprof.New(int(memory))
 		collect += memory
 	}

@@ -184,6 +184,13 @@ func TestServePprofWithoutRoom(t *testing.T) {
 	require.FileExists(t, out)
 }
 
+// TestServePprofNowhere: that the pprof file cannot be written is said at once.
+func TestServePprofNowhere(t *testing.T) {
+	code, _, stderr := run("serve", "--listen", "127.0.0.1:0", "--web", "", "--duration", "3s", "--pprof", filepath.Join(t.TempDir(), "missing", "out"))
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `^labelprof serve: write .*: no such file or directory\n$`, stderr)
+}
+
 func TestServeStopsByItself(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s, address := startServe(t, "--duration", "8s", "--interval", "50ms")
