@@ -48,6 +48,8 @@ that are shown.`,
 	switch {
 	case f.interval <= 0 || f.duration < 0 || !f.memory.Valid():
 		return nil, command.UsageError(stderr, "labelprof serve: --interval above 0, --duration not below 0, --max-memory from 1 to %d", command.MaxMemoryMiB)
+	case f.listen == "":
+		return nil, command.UsageError(stderr, "labelprof serve: --listen is an address such as 127.0.0.1:4317; an empty one would be any port, for all networks")
 	case f.otlpFile != "" && len(f.files) > 0:
 		return nil, command.UsageError(stderr, "labelprof serve: --out-otlp keeps what is received, and with files nothing is")
 	}
