@@ -25,6 +25,7 @@ type Builder struct {
 	bytes    int
 	dropped  int64 // samples that found no room
 	lost     int64 // labels whose key was taken already
+	onCPU    bool  // some sample has values of the first types
 
 	profile   profile.Profile
 	samples   map[string]*profile.Sample
@@ -65,6 +66,12 @@ func (p *Builder) Add(s *sample.Sample) {
 	if s.OffCPU() {
 		p.addOffCPUTypes()
 		at = 2
+	}
+	// Of a profile with time off the CPU alone, that is what pprof shows first.
+	if p.onCPU = p.onCPU || at == 0; p.onCPU {
+		p.profile.DefaultSampleType = p.profile.SampleType[1].Type
+	} else {
+		p.profile.DefaultSampleType = p.profile.SampleType[3].Type
 	}
 	if p.profile.Period == 0 {
 		p.profile.Period = s.PeriodNs

@@ -255,6 +255,24 @@ func TestPprofSpan(t *testing.T) {
 	}
 }
 
+// TestPprofDefaultType: pprof begins with time off the CPU where there is no other, whichever
+// comes first.
+func TestPprofDefaultType(t *testing.T) {
+	made := New(MaxBytes)
+	require.Equal(t, "cpu", made.Profile().DefaultSampleType)
+	gather(made, profiletest.Absences().Profiles)
+	require.Equal(t, "off_cpu", written(t, made).DefaultSampleType)
+	gather(made, profiletest.Tenants().Profiles)
+	require.Equal(t, "cpu", written(t, made).DefaultSampleType)
+	gather(made, profiletest.Absences().Profiles)
+	require.Equal(t, "cpu", written(t, made).DefaultSampleType)
+
+	alone := New(MaxBytes)
+	alone.OffCPU()
+	gather(alone, profiletest.Tenants().Profiles) // its callers say of no sample that it is off the CPU
+	require.Equal(t, "off_cpu", written(t, alone).DefaultSampleType)
+}
+
 // Time off the CPU has sample types of its own, which the samples before it have, too.
 func TestPprofOffCPU(t *testing.T) {
 	made := New(MaxBytes)
