@@ -25,7 +25,7 @@ func Exits(name string) []string {
 	const usage = "wrong usage"
 	switch name {
 	case "serve":
-		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, a file is cut, or samples had no room, or there are none", usage}
+		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, files are cut or not all read, samples had no room or are none", usage}
 	case "top":
 		return []string{"printed", "a file cannot be read or is cut, the tables cannot be written, or there are no samples", usage}
 	case "pprof":

@@ -25,7 +25,7 @@ import (
 // Run is `labelprof serve`: it receives profiles, or reads files, until the context ends or the
 // duration is over, then prints the tables for the last time and writes the files. It fails
 // with the errors of package command, where it cannot listen, read or write, or, at the end, where
-// a file is cut.
+// a file is cut, was not read to its end, or the tables could not be printed.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if f.duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.duration)
+		ctx, cancel = context.WithTimeoutCause(ctx, f.duration, errors.New("--duration is over"))
 		defer cancel()
 	}
 	if terminal.Of(stdout).Redraws() {
@@ -67,7 +67,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.Join(append(s.Cuts(), err)...)
 	}
 	show.last(s)
-	return finish(f, s, keep.Table.Empty(), stderr)
+	return errors.Join(finish(f, s, keep.Table.Empty(), stderr), show.failed)
 }
 
 // finish writes the files and says what is not in them. Of a pprof file this is an error: nobody
@@ -131,7 +131,12 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 		receive.serve()
 	}
 	if len(f.files) > 0 {
-		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
+		err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s)
+		switch ended := context.Cause(ctx); {
+		case err == nil:
+		case ended != nil && errors.Is(err, ended):
+			show.failed = fmt.Errorf("the files were not read to their end: %w", ended)
+		default:
 			return err
 		}
 		for _, cut := range s.Cuts() {

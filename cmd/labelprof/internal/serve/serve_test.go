@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -194,9 +195,13 @@ func TestServePprofNowhere(t *testing.T) {
 func TestServeStopsByItself(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s, address := startServe(t, "--duration", "8s", "--interval", "50ms")
-	export(t, address)
-	require.Eventually(t, func() bool { return strings.Count(s.stdout.String(), "CPU by tenant") > 1 }, time.Minute, time.Millisecond)
+	tables := func() int { return strings.Count(s.stdout.String(), "CPU by tenant") }
+	for n := 1; n <= 2; n++ {
+		export(t, address)
+		require.Eventually(t, func() bool { return tables() == n }, time.Minute, time.Millisecond)
+	}
 	require.Zero(t, s.wait(t))
+	require.Equal(t, 3, tables(), "no tables without news, but at the end")
 	require.NotContains(t, s.stdout.String(), "\x1b", "no terminal, no control")
 }
 
@@ -264,6 +269,27 @@ func TestServeReplacesARecording(t *testing.T) {
 	require.Contains(t, stdout, "in 100 samples")
 }
 
+// TestServeCannotPrint: an output that fails is an error, and the files are written all the same;
+// one whose reader has gone is none.
+func TestServeCannotPrint(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		code int
+	}{{syscall.ENOSPC, command.ExitError}, {syscall.EPIPE, command.ExitOK}} {
+		out := filepath.Join(t.TempDir(), "out")
+		var stderr log
+		err := Run(t.Context(), []string{"--web", "", "--duration", "1s", "--interval", "100ms", "--pprof", out, single(t)}, broken{tc.err}, &stderr)
+		require.Equal(t, tc.code, command.ExitCode("serve", err, &stderr), stderr.String())
+		require.Equal(t, tc.code == command.ExitError, strings.Contains(stderr.String(), "print the tables: no space left on device"), stderr.String())
+		require.FileExists(t, out)
+	}
+}
+
+// broken is an output that fails.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
 // TestServeFilesAreNotRecorded: --out-otlp beside files is wrong usage, and empties nothing.
 func TestServeFilesAreNotRecorded(t *testing.T) {
 	shown := single(t)
@@ -279,6 +305,13 @@ func TestServeFilesAreNotRecorded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, kept)
 	}
+}
+
+// TestServeFilesOnly: where to receive makes no sense beside files.
+func TestServeFilesOnly(t *testing.T) {
+	code, _, stderr := run("serve", "--web", "", "--duration", "1s", "--listen", "127.0.0.1:0", single(t))
+	require.Equal(t, command.ExitUsage, code, stderr)
+	require.Contains(t, stderr, "--listen")
 }
 
 // large is an output that says of each request that it takes more than a recording may.

@@ -143,11 +143,11 @@ func (s *Sink) keep(profiles pprofile.Profiles) {
 	}
 }
 
-// Received reports whether a batch has come.
-func (s *Sink) Received() bool {
+// Batches returns how many have come.
+func (s *Sink) Batches() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.batches > 0
+	return s.batches
 }
 
 // WritePprof writes the pprof file, if one is wanted; batches taken in later are not in it.
