@@ -36,6 +36,9 @@ requests before that are taken. Samples beyond --max-memory are left out and cou
 	if *out == "" {
 		return command.UsageError(stderr, "labelprof pprof: -o is missing")
 	}
+	if err := command.NoDash(stderr, "pprof", "-o", *out); err != nil {
+		return err
+	}
 	if err := valid("pprof", files, m, stderr); err != nil {
 		return err
 	}

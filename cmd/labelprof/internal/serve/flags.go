@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"time"
@@ -55,7 +56,7 @@ that are shown.`,
 	case f.otlpFile != "" && len(f.files) > 0:
 		return nil, command.UsageError(stderr, "labelprof serve: --out-otlp keeps what is received, and with files nothing is")
 	}
-	return f, nil
+	return f, errors.Join(command.NoDash(stderr, "serve", "--pprof", f.pprofFile), command.NoDash(stderr, "serve", "--out-otlp", f.otlpFile))
 }
 
 // given reports whether a flag is on the command line.
