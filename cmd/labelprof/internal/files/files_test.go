@@ -103,8 +103,8 @@ func TestConvert(t *testing.T) {
 // TestConvertWithoutRoom: a profile that lacks samples is no success, and says how to have all.
 func TestConvertWithoutRoom(t *testing.T) {
 	var frames bytes.Buffer
-	for range 20 {
-		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100).Profiles)
+	for i := range 20 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100*i, 100).Profiles)
 		require.NoError(t, err)
 	}
 	file, out := writeTemp(t, frames.Bytes()), filepath.Join(t.TempDir(), "out.pb.gz")

@@ -4,7 +4,6 @@ package profiletest
 
 import (
 	"strconv"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -101,16 +100,14 @@ func (b *Batch) location(address uint64, name string) int32 {
 	return int32(b.Dict.LocationTable().Len() - 1)
 }
 
-// Distinct is a batch of samples that differ, from those of all other batches, too.
-func Distinct(samples int) *Batch {
+// Distinct is a batch of samples that differ by the number of a request, which is from first on.
+func Distinct(first, samples int) *Batch {
 	b := New().Process(7, "writer")
-	for range samples {
-		b.Sample(1, []string{"f", "main"}, "request", strconv.FormatInt(distinct.Add(1), 10))
+	for i := range samples {
+		b.Sample(1, []string{"f", "main"}, "request", strconv.Itoa(first+i))
 	}
 	return b
 }
-
-var distinct atomic.Int64
 
 // Link links a sample to a span.
 func (b *Batch) Link(s pprofile.Sample, traceID [16]byte, spanID [8]byte) {

@@ -173,8 +173,8 @@ func TestServe(t *testing.T) {
 // TestServePprofWithoutRoom: a pprof file that lacks samples is an error, with its reason.
 func TestServePprofWithoutRoom(t *testing.T) {
 	var frames bytes.Buffer
-	for range 20 {
-		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100).Profiles)
+	for i := range 20 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100*i, 100).Profiles)
 		require.NoError(t, err)
 	}
 	file, out := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "out.pb.gz")
