@@ -16,7 +16,7 @@
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
 // and the hottest functions of each, live on a terminal, and stops by itself after
-// the duration, or at SIGINT or SIGTERM. Its page has flame graphs, see package web. Given
+// the duration, or at SIGINT, SIGTERM or SIGHUP. Its page has flame graphs, see package web. Given
 // files, serve shows these instead of receiving. top prints the tables for files: protobuf
 // export requests, one or many with a length of four bytes (big-endian) before each,
 // or JSON, one request a line; that is what the collector's file exporter writes.

@@ -41,7 +41,11 @@ var version string
 const signalGrace = time.Second
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ending := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup(1)
+		ending = append(ending, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ending...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(signalGrace, stop) })
 	signal.Ignore(syscall.SIGPIPE) // of a pager that was left: the files are still to be written
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -26,7 +26,7 @@ func called(args ...string) (code int, stdout, stderr string) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"nothing"}, {"top"}, {"pprof", "x"}, {"pprof", "-o", "x"}, {"serve", "--max-memory", "0"}, {"top", "--by", "", "x"}, {"serve", "--interval", "0s"}, {"top", "--nothing"},
+		{}, {"nothing"}, {"top"}, {"pprof", "x"}, {"pprof", "-o", "x"}, {"serve", "--max-memory", "0"}, {"top", "--by", "", "x"}, {"serve", "--interval", "0s"}, {"serve", "--listen", ""}, {"pprof", "-o", "-", "x"}, {"serve", "--pprof", "-"}, {"serve", "--out-otlp", "-"}, {"top", "--nothing"},
 		{"top", "--rows", "-1", "x"}, {"serve", "--functions", "-1"}, {"serve", "--rows", "many"},
 	} {
 		code, _, stderr := called(args...)

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,14 +16,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"golang.org/x/sys/unix"
+
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 )
 
-// asCommand is the name by which the test program is the command.
-const asCommand = "labelprof"
+// asCommand is the name by which the test program is the command, and envAsCommand the variable
+// where it cannot have a name.
+const (
+	asCommand    = "labelprof"
+	envAsCommand = "LABELPROF_TEST_AS_COMMAND"
+)
 
 func TestMain(m *testing.M) {
-	if os.Args[0] == asCommand {
+	if os.Args[0] == asCommand || os.Getenv(envAsCommand) != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -40,6 +48,71 @@ func ignores(t *testing.T, pid int, signal syscall.Signal) bool {
 	return mask&(1<<(signal-1)) != 0
 }
 
+// started is the command, once it catches signals.
+func started(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	// That is what it does once it catches the others.
+	require.Eventually(t, func() bool { return ignores(t, cmd.Process.Pid, syscall.SIGPIPE) }, 20*time.Second, time.Millisecond)
+	return cmd
+}
+
+// TestHangup: a terminal that goes ends the command as a signal does, with all files written; but
+// not under nohup.
+func TestHangup(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	data, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.Tenants().Profiles).MarshalProto()
+	require.NoError(t, err)
+	file, out := filepath.Join(dir, "file"), filepath.Join(dir, "out")
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	cmd := exec.Command(self, "serve", "--web", "", "--interval", "1ms", "--pprof", out, file)
+	cmd.Args[0] = asCommand
+	tables, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	started(t, cmd)
+	_, err = tables.Read(make([]byte, 1)) // the file is read
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	_, err = io.Copy(io.Discard, tables)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	require.FileExists(t, out)
+
+	cmd = exec.Command("sh", "-c", `trap "" HUP; exec "$0" "$@"`, self)
+	cmd.Args = append(cmd.Args, "serve", "--web", "", file)
+	cmd.Env = append(os.Environ(), envAsCommand+"=1")
+	started(t, cmd)
+	require.True(t, ignores(t, cmd.Process.Pid, syscall.SIGHUP))
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+}
+
+// TestHangupOfCheck: the command that check runs does not outlive it.
+func TestHangupOfCheck(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
+	cmd.Args[0] = asCommand
+	said, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	started(t, cmd)
+	var pid int
+	_, err = fmt.Fscan(said, &pid)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	_, _ = io.Copy(io.Discard, said)
+	require.Error(t, cmd.Wait())
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
 // TestSecondSignal: what a first signal does not end, since it waits for a writer of a pipe, a
 // second one does. One that follows at once is the first one again, as timeout(1) sends it.
 func TestSecondSignal(t *testing.T) {
@@ -49,13 +122,10 @@ func TestSecondSignal(t *testing.T) {
 	require.NoError(t, err)
 	cmd := exec.Command(self, "top", fifo)
 	cmd.Args[0] = asCommand
-	require.NoError(t, cmd.Start())
+	started(t, cmd)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	defer func() { _ = cmd.Process.Kill() }()
 
-	// That is what it does once it catches the others.
-	require.Eventually(t, func() bool { return ignores(t, cmd.Process.Pid, syscall.SIGPIPE) }, 20*time.Second, time.Millisecond)
 	began := time.Now()
 	for {
 		if err := cmd.Process.Signal(syscall.SIGINT); !errors.Is(err, os.ErrProcessDone) {

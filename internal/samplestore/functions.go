@@ -15,7 +15,7 @@ type FunctionSum struct {
 
 // functions fills in what a view says of functions, modules and types.
 func (m *merge) functions(v *View, search string) {
-	modules, types := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}, &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
+	modules, types := m.choices(v, ByModule), m.choices(v, ByType)
 	var sums []frameSums // by frame of the merge
 	matching := m.matching(search)
 	for part, s := range m.scans {
@@ -23,10 +23,14 @@ func (m *merge) functions(v *View, search string) {
 			v.Found.add(m.found(part, matching))
 		}
 		for i := range s.sums {
-			if f := &s.sums[i]; f.total.Sum() > 0 {
-				frame := &s.part.frames[i]
+			f, frame := &s.sums[i], &s.part.frames[i]
+			if f.moduleNs > 0 {
 				modules.values[frame.Module] = AddNs(modules.values[frame.Module], f.moduleNs)
+			}
+			if f.typeNs > 0 {
 				types.values[frame.Type] = AddNs(types.values[frame.Type], f.typeNs)
+			}
+			if f.total.Sum() > 0 {
 				id := int(m.local(part, uint32(i)))
 				if n := len(m.frames); n > len(sums) {
 					sums = append(sums, make([]frameSums, n-len(sums))...)
@@ -43,6 +47,21 @@ func (m *merge) functions(v *View, search string) {
 	}
 	v.Functions, v.MoreFuncs = top(v.Functions)
 	v.Modules, v.Types = newFacet(modules), newFacet(types)
+}
+
+// choices are the values of a property, none yet, with the time that their shares are of.
+func (m *merge) choices(v *View, p Property) *facetSums {
+	sums := &facetSums{ns: v.Ns.Sum(), values: map[string]int64{}}
+	for i, s := range m.scans {
+		if s.but[p] == nil {
+			break // nor has any other
+		}
+		if i == 0 {
+			sums.ns = 0
+		}
+		sums.ns = AddNs(sums.ns, s.but[p].ns)
+	}
+	return sums
 }
 
 // matching tells by their number here which frames have a text in their name. It looks at each

@@ -127,6 +127,7 @@ func (s *scan) grow(m *scratch, groups []Frame) {
 		s.growGroups(m, groups, sums)
 	}
 	s.sums = s.sumFrames(sums)
+	s.sumChoices(s.sums)
 }
 
 // sides is how many sides a query has.
@@ -171,7 +172,7 @@ func (s *scan) growGroups(m *scratch, groups []Frame, sums sideSums) {
 
 // selected calls f with each row that is on a side.
 func (s *scan) selected(f func(r *row, side int8)) {
-	s.visit(func(r *row, failed, side int8, _ bool) {
+	s.visit(s.pass, func(r *row, failed, side int8, _ bool) {
 		if failed == noFilter && side >= 0 {
 			f(r, side)
 		}

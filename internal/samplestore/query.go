@@ -38,9 +38,12 @@ const (
 	ByModule
 	// ByType is the type of a frame.
 	ByType
+
+	properties
 )
 
-// FrameFilter lets samples pass that have a frame with this property in their stack.
+// FrameFilter lets samples pass that have a frame with this property in their stack. Of several of
+// one property, one is enough.
 type FrameFilter struct {
 	Property Property
 	Text     string

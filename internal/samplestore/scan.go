@@ -29,10 +29,11 @@ type scan struct {
 	part     *part
 	q        *Query
 	filters  []Filter
-	verdicts []verdict // by set
-	pass     marks     // by trie node: a stack that ends here passes the frame filters
-	fromMs   int64     // inclusive
-	toMs     int64     // exclusive
+	verdicts []verdict           // by set
+	pass     marks               // by trie node: a stack that ends here passes the frame filters
+	but      [properties]*butOne // nil: no filter on it, or its values are not listed
+	fromMs   int64               // inclusive
+	toMs     int64               // exclusive
 
 	all      pairSums   // where all filters hold, at any time
 	held     pairSums   // likewise in the range of time; of no side, too
@@ -189,30 +190,9 @@ func judged(holds uint64, filters int, sides bool) verdict {
 	return v
 }
 
-// judgeStacks marks the nodes on whose way to the root each frame filter matches.
-func (s *scan) judgeStacks() {
-	if len(s.q.Frames) == 0 {
-		return
-	}
-	trie := s.part.trie
-	s.pass = make(marks, len(trie))
-	for i := range s.pass {
-		s.pass[i] = true
-	}
-	for _, f := range s.q.Frames {
-		on := make([]bool, len(trie))
-		for i := 1; i < len(on); i++ {
-			on[i] = on[trie[i].parent] || f.matches(s.part.frames[trie[i].frame&frameBits])
-		}
-		for i := range on {
-			s.pass[i] = s.pass[i] && on[i]
-		}
-	}
-}
-
-// visit calls f with each row of the query's kind that passes the frame filters. Its side is
+// visit calls f with each row of the query's kind whose stack passes. Its side is
 // -1 outside of the range of time, or on neither side of a comparison; inRange tells these apart.
-func (s *scan) visit(f func(r *row, failed, side int8, inRange bool)) {
+func (s *scan) visit(pass marks, f func(r *row, failed, side int8, inRange bool)) {
 	var times *[2]Range
 	if s.q.Compare != nil {
 		times = s.q.Compare.Times
@@ -220,7 +200,7 @@ func (s *scan) visit(f func(r *row, failed, side int8, inRange bool)) {
 	for i := range s.part.rows {
 		r := &s.part.rows[i]
 		v := s.verdicts[r.set]
-		if v.failed <= tooMany || !s.pass.has(r.at) {
+		if v.failed <= tooMany || !pass.has(r.at) {
 			continue
 		}
 		inRange := r.timeMs >= s.fromMs && r.timeMs < s.toMs
@@ -251,7 +231,7 @@ func (s *scan) run(m *scratch) {
 	}
 	failedNs := make([][]int64, len(s.filters)) // by filter, nil: none
 	m.failedNs = slices.Grow(m.failedNs, len(s.filters))[:max(len(m.failedNs), len(s.filters))]
-	s.visit(func(r *row, failed, side int8, inRange bool) {
+	s.visit(s.pass, func(r *row, failed, side int8, inRange bool) {
 		if failed != noFilter {
 			if inRange {
 				if failedNs[failed] == nil {

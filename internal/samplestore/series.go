@@ -54,7 +54,7 @@ func series(scans []*scan, q *Query, status Status, m *scratch) Series {
 	var otherNs int64
 	for _, s := range scans {
 		classOf := s.classes(q.By, classes, m)
-		s.visit(func(r *row, failed, _ int8, _ bool) {
+		s.visit(s.pass, func(r *row, failed, _ int8, _ bool) {
 			if failed != noFilter {
 				return
 			}

@@ -84,14 +84,15 @@ func (m *made) selects(q *Query, but string) (side int, ok bool) {
 			return 0, false
 		}
 	}
+	var wanted, found [properties]bool
 	for _, f := range q.Frames {
-		any := false
+		wanted[f.Property] = true
 		for _, frame := range m.frames {
-			any = any || f.matches(frame)
+			found[f.Property] = found[f.Property] || f.matches(frame)
 		}
-		if !any {
-			return 0, false
-		}
+	}
+	if wanted != found {
+		return 0, false
 	}
 	if q.Compare == nil {
 		return 0, true
@@ -126,6 +127,8 @@ func queries() map[string]*Query {
 		"absent":   {Filters: []Filter{{Key: "no such key", Values: []Value{{}}}}},
 		"function": {Frames: []FrameFilter{{ByFunction, "Function3"}}},
 		"module":   {Frames: []FrameFilter{{ByModule, "module1"}, {ByType, "type0"}}},
+		"modules":  {Frames: []FrameFilter{{ByModule, "module1"}, {ByType, "type0"}, {ByModule, "module2"}, {ByFunction, "Function3"}, {ByFunction, "Function4"}}},
+		"no such":  {Frames: []FrameFilter{{ByModule, "no such module"}}, FromMs: 1_010_000, ToMs: 1_020_000},
 		"compare":  {Compare: &Compare{Key: "key2", A: text("value1"), B: text("value3")}},
 		"times":    {FromMs: 1, ToMs: 2, Compare: &Compare{Times: &[2]Range{{1_010_000, 1_030_000}, {1_020_000, 1_050_000}}}, Filters: []Filter{{Key: "key0", Values: []Value{text("value1")}}}},
 		"to none": {
@@ -156,7 +159,6 @@ func TestAgainstNaive(t *testing.T) {
 			v := s.Query(q)
 			var hits, ns, found Sides
 			functions := map[Frame]*FunctionSum{}
-			modules := map[string]int64{}
 			for i := range all {
 				m := &all[i]
 				side, ok := m.selects(q, "")
@@ -165,7 +167,7 @@ func TestAgainstNaive(t *testing.T) {
 				}
 				hits[side]++
 				ns[side] += m.ns
-				matched, seen, seenModules := false, map[Frame]bool{}, map[string]bool{}
+				matched, seen := false, map[Frame]bool{}
 				for j, f := range m.frames {
 					if functions[f] == nil {
 						functions[f] = &FunctionSum{Frame: f}
@@ -173,13 +175,10 @@ func TestAgainstNaive(t *testing.T) {
 					if !seen[f] {
 						functions[f].Total[side] += m.ns
 					}
-					if !seenModules[f.Module] {
-						modules[f.Module] += m.ns
-					}
 					if j == len(m.frames)-1 {
 						functions[f].Self[side] += m.ns
 					}
-					seen[f], seenModules[f.Module] = true, true
+					seen[f] = true
 					matched = matched || f.Name == "Function1" || f.Name == "Function10" || f.Name == "Function11"
 				}
 				if matched {
@@ -194,9 +193,8 @@ func TestAgainstNaive(t *testing.T) {
 				require.Contains(t, f.Frame.Name, "Function1")
 				require.Equal(t, *functions[f.Frame], f)
 			}
-			for _, m := range v.Modules.Values {
-				require.Equal(t, modules[m.Text], m.Ns, m.Text)
-			}
+			requireChoices(t, all, q, ByModule, &v.Modules)
+			requireChoices(t, all, q, ByType, &v.Types)
 			requireFacets(t, all, q, &v)
 			requireSeries(t, all, q, &v)
 			requireTree(t, &v.Tree)

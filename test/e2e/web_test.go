@@ -54,6 +54,8 @@ func TestWeb(t *testing.T) {
 	requireWebFigures(t, load, webURL(load))
 	empty := startChild(t, nil, labelprofProgram, "serve", "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0")
 
+	off := startChild(t, nil, labelprofProgram, "serve", "--web", "127.0.0.1:0", webOffCPUFile(t, dir))
+
 	truthFile := filepath.Join(dir, "truth.json")
 	writer := testutil.Start(t, webProgram, "shares", "--threads", "2", "--seconds", "86400", "--truth", truthFile)
 	pid := fmt.Sprint(writer.PID)
@@ -74,7 +76,7 @@ func TestWeb(t *testing.T) {
 	pprofFile := filepath.Join(dir, "download.pb.gz")
 	given, err := json.Marshal(map[string]any{
 		"url": url, "pid": pid, "truth": truthShares(t, truthFile), "pprof": pprofFile,
-		"pictures": testutil.Full(), "emptyUrl": webURL(empty), "loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
+		"pictures": testutil.Full(), "emptyUrl": webURL(empty), "offUrl": webURL(off), "loadUrl": webURL(load), "loadSamples": webLoadSamples - 1000,
 		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
 	})
 	require.NoError(t, err)

@@ -4,10 +4,15 @@ package e2e
 
 import (
 	"hash/fnv"
+	"os"
+	"path/filepath"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 )
 
 // A webBatch is profiles in the making.
@@ -84,4 +89,22 @@ func (b *webBatch) frame(name, module, kind string) int32 {
 	entry.Lines().AppendEmpty().SetFunctionIndex(int32(b.dict.FunctionTable().Len() - 1))
 	entry.AttributeIndices().Append(b.attribute("profile.frame.type", kind))
 	return i
+}
+
+// webOffCPUFile is a file with an absence from the CPU and nothing else.
+func webOffCPUFile(t *testing.T, dir string) string {
+	t.Helper()
+	b := newWebBatch()
+	p := b.process(7, "waiter", time.Now())
+	p.SampleType().SetTypeStrindex(b.text("off_cpu"))
+	p.SampleType().SetUnitStrindex(b.text("nanoseconds"))
+	s := p.Samples().AppendEmpty()
+	s.SetStackIndex(1)
+	s.Values().Append(int64(time.Second))
+	b.dict.StackTable().AppendEmpty().LocationIndices().Append(b.frame("wait", "/usr/bin/waiter", "native"))
+	data, err := pprofileotlp.NewExportRequestFromProfiles(b.profiles).MarshalProto()
+	require.NoError(t, err)
+	name := filepath.Join(dir, "off.otlp")
+	require.NoError(t, os.WriteFile(name, data, 0o600))
+	return name
 }

@@ -55,7 +55,21 @@ export async function states(browser, given) {
 		await shoot(empty, "empty");
 		await empty.close();
 	}
+	if (given.offUrl) {
+		await offCPUOnly(browser, given.offUrl);
+	}
 	console.log(`states: ${pictures} pictures`);
+}
+
+// offCPUOnly: a page that has only time off the CPU says where that is.
+async function offCPUOnly(browser, url) {
+	const off = await Watched.open(browser, url);
+	assert.match(await off.page.locator("#hint").textContent(), /choose Off CPU above/);
+	await off.page.locator("#kind button", { hasText: "Off CPU" }).click();
+	await off.settled();
+	assert.doesNotMatch(await off.page.locator("#hint").textContent(), /choose/);
+	assert.ok("wait" in (await off.frames()));
+	await off.close();
 }
 
 // wholeTable: all columns are seen, and names have room.

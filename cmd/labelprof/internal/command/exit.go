@@ -25,11 +25,11 @@ func Exits(name string) []string {
 	const usage = "wrong usage"
 	switch name {
 	case "serve":
-		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, a file is cut, or there are no samples", usage}
+		return []string{"ended by a signal or after --duration, with samples", "cannot listen, read or write, files are cut or not all read, samples had no room or are none", usage}
 	case "top":
 		return []string{"printed", "a file cannot be read or is cut, the tables cannot be written, or there are no samples", usage}
 	case "pprof":
-		return []string{"written", "a file cannot be read or written, or is cut, or there are no samples", usage}
+		return []string{"written", "a file cannot be read or written, or is cut, samples had no room, or there are none", usage}
 	case "push":
 		return []string{"all is sent", "a file cannot be read or is cut, a request was not taken, or there are no samples", usage}
 	case "inspect":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// List is a flag of values separated by commas.
+// List is a flag of values separated by commas, with or without space around them.
 type List []string
 
 // String implements flag.Value.
@@ -18,6 +18,7 @@ func (l *List) String() string { return strings.Join(*l, ",") }
 func (l *List) Set(s string) error {
 	*l = nil
 	for item := range strings.SplitSeq(s, ",") {
+		item = strings.TrimSpace(item)
 		if item == "" {
 			return errors.New("an empty name")
 		}

@@ -51,6 +51,7 @@ func TestConversionsAgree(t *testing.T) {
 		"truth":        {profiletest.Tenants(), []string{"--truth", truth}, []string{`"true_share": 0.75`, `"measured_share": 0.66`, `"sampled_cpu_ns": 4500000000`, `"traced_cpu_ns": 2000000000`}},
 		"trace":        {linked, []string{"--by", "trace_id,span_id"}, []string{`"trace_id": "0a0b0c0000000000000000000000000d"`, `"span_id": "0405000000000000"`, `"span_id": "0200000000000000"`}},
 		"processes":    {evil, []string{"--by", "process.pid,process.executable.name"}, []string{`"process.pid": "7"`, `"process.executable.name": "evil"`}},
+		"services":     {profiletest.Tenants(), []string{"--by", "service.name"}, []string{`"service.name": "writer-service"`, `"service.name": "plain-service"`}},
 		"off the CPU":  {profiletest.Absences(), nil, []string{`"name": "lock"`}},
 		"below period": {below(), nil, []string{`"cpu_ns": 500000000`, `"samples": 100`}},
 	} {

@@ -100,6 +100,23 @@ func TestConvert(t *testing.T) {
 	require.Contains(t, after, "10.00 s in 200 samples of 2 processes")
 }
 
+// TestConvertWithoutRoom: a profile that lacks samples is no success, and says how to have all.
+func TestConvertWithoutRoom(t *testing.T) {
+	var frames bytes.Buffer
+	for i := range 20 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100*i, 100).Profiles)
+		require.NoError(t, err)
+	}
+	file, out := writeTemp(t, frames.Bytes()), filepath.Join(t.TempDir(), "out.pb.gz")
+	code, _, stderr := run("pprof", "--max-memory", "1", "-o", out, file)
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `^\d+ samples not in the pprof file: no room \(--max-memory allows more\)\n$`, stderr)
+	require.FileExists(t, out)
+	code, _, stderr = run("pprof", "--max-memory", "16", "-o", out, file)
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr)
+}
+
 func TestBadFiles(t *testing.T) {
 	f := formats(t)
 	for name, data := range map[string][]byte{

@@ -14,20 +14,25 @@ import (
 )
 
 // registerMemory registers the flag of commands that only read files.
-func registerMemory(flags *flag.FlagSet) *command.MemoryFlag {
+func registerMemory(flags *flag.FlagSet, usage string) *command.MemoryFlag {
 	m := &command.MemoryFlag{}
-	m.Register(flags, 1024, "`MiB` that reading and decoding a file may take")
+	m.Register(flags, 1024, usage)
 	return m
 }
 
-func readAll(ctx context.Context, name string, files []string, m *command.MemoryFlag, s *sink.Sink, stderr io.Writer) error {
+// valid says on stderr what is wrong with the files and the flag, and fails with command.ErrUsage.
+func valid(name string, files []string, m *command.MemoryFlag, stderr io.Writer) error {
 	if !m.Valid() {
 		return command.UsageError(stderr, "labelprof %s: --max-memory must be from 1 to %d", name, command.MaxMemoryMiB)
 	}
-	command.CollectBefore(int64(m.Memory()))
 	if len(files) == 0 {
 		return command.UsageError(stderr, "labelprof %s: no files given", name)
 	}
+	return nil
+}
+
+// readAll hands over what files have. It fails with that of the first that cannot be read.
+func readAll(ctx context.Context, files []string, m *command.MemoryFlag, s *sink.Sink) error {
 	if err := input.NewDecoder(m.Memory()).ReadFiles(ctx, files, s); err != nil {
 		return errors.Join(append(s.Cuts(), err)...)
 	}

@@ -21,7 +21,7 @@ func Top(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("labelprof top", flag.ContinueOnError)
 	var v command.ViewFlags
 	v.Register(flags)
-	m := registerMemory(flags)
+	m := registerMemory(flags, "`MiB` that reading and decoding a file may take")
 	asJSON := flags.Bool("json", false, "print JSON: docs/labelprof.md says what is in it")
 	files, err := command.Parse(&command.Help{
 		Name: "top", Synopsis: []string{"[flags] FILE..."},
@@ -34,9 +34,13 @@ requests before that are shown.`,
 	if err != nil {
 		return err
 	}
+	if err := valid("top", files, m, stderr); err != nil {
+		return err
+	}
+	command.CollectBefore(int64(m.Memory()))
 	t := table.New(v.By)
 	s := sink.New(sink.Config{Table: t, TruthFiles: v.Truth})
-	if err := readAll(ctx, "top", files, m, s, stderr); err != nil {
+	if err := readAll(ctx, files, m, s); err != nil {
 		return err
 	}
 	show := table.View{Rows: int(v.Rows), Functions: int(v.Functions), Columns: terminal.Of(stdout).Columns}

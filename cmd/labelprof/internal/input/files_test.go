@@ -59,3 +59,19 @@ func TestReadFilesStops(t *testing.T) {
 		require.Equal(t, 1, c.batches, name)
 	}
 }
+
+// TestLargeRequest: the error of a request that --max-memory would allow says so.
+func TestLargeRequest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte{1, 0, 0, 0, 1}, 0o600))
+	for memory, hint := range map[Memory]bool{1 << 20: true, 1 << 30: false} {
+		c := &consumer{}
+		err := NewDecoder(memory).ReadFiles(t.Context(), []string{file}, c)
+		if hint {
+			require.ErrorContains(t, err, "request 1: 16777216 bytes, more than 262144 (--max-memory allows more)")
+		} else {
+			require.NoError(t, err)
+			require.Len(t, c.cuts, 1)
+		}
+	}
+}

@@ -65,7 +65,11 @@ func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(ppr
 			return ErrKind
 		}
 		if size > limit {
-			return fmt.Errorf("request %d: %d bytes, more than %d", n, size, limit)
+			hint := ""
+			if limit < otlp.MaxFrameBytes {
+				hint = " (--max-memory allows more)"
+			}
+			return fmt.Errorf("request %d: %d bytes, more than %d%s", n, size, limit, hint)
 		}
 		// The length may lie: memory grows with what is there.
 		var data bytes.Buffer

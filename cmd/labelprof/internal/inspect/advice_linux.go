@@ -5,6 +5,7 @@
 package inspect
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
@@ -101,10 +102,39 @@ func (r *processReport) advise() {
 			add(r.Sources[i].State)
 		}
 	case !r.labelled():
-		for _, outcome := range r.outcomes() {
+		outcomes, unseen := r.outcomes(), r.unseen()
+		if unseen != "" {
+			r.Advice = append(r.Advice, unseen)
+		} else if len(outcomes) == 0 {
+			outcomes = []string{outcomeNoLabels}
+		}
+		for _, outcome := range outcomes {
 			add(outcome)
 		}
 	}
+}
+
+// unseen says that threads were not looked at, or none could be, and what to do about that; ""
+// where what was seen is all that there is.
+func (r *processReport) unseen() string {
+	read, reason := false, "they have ended"
+	for i := range r.Threads {
+		if reported := r.Threads[i].Error; reported == "" {
+			read = true
+		} else {
+			reason = reported
+		}
+	}
+	total := len(r.Threads) + r.ThreadsLeftOut
+	switch {
+	case r.ThreadsLeftOut > 0 && (r.outOfTime || len(r.Threads) >= maxThreads):
+		return fmt.Sprintf("None of the threads that were looked at has labels, and %d were left out: look again, or have those looked at that run: labelprof check %d.", r.ThreadsLeftOut, r.PID)
+	case r.ThreadsLeftOut > 0:
+		return fmt.Sprintf("None of the threads that were looked at has labels, and %d were left out: labelprof inspect --threads %d %d.", r.ThreadsLeftOut, min(total, maxThreads), r.PID)
+	case !read:
+		return fmt.Sprintf("No thread could be looked at, so nothing is known of labels: %s.", reason)
+	}
+	return ""
 }
 
 // labelled reports whether a thread has labels, or ids.
@@ -119,8 +149,7 @@ func (r *processReport) labelled() bool {
 	return false
 }
 
-// outcomes are those of the threads, none of which has labels; that some have none now is said
-// only where nothing else is.
+// outcomes are those of the threads, none of which has labels, but for that they have none now.
 func (r *processReport) outcomes() (all []string) {
 	for i := range r.Threads {
 		for j := range r.Threads[i].Readings {
@@ -129,9 +158,6 @@ func (r *processReport) outcomes() (all []string) {
 				all = append(all, outcome)
 			}
 		}
-	}
-	if len(all) == 0 {
-		return []string{outcomeNoLabels}
 	}
 	return all
 }

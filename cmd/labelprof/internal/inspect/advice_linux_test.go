@@ -107,6 +107,35 @@ func TestInspectAdvises(t *testing.T) {
 	require.NotContains(t, text, "to do:", "nothing")
 }
 
+// TestAdviceOnUnseenThreads: that no thread has labels is said only where all were looked at.
+func TestAdviceOnUnseenThreads(t *testing.T) {
+	none := threadReport{Readings: []readingReport{{Outcome: record.OutcomeNone.String()}}}
+	stale := threadReport{Readings: []readingReport{{Outcome: record.OutcomeStaleModule.String()}}}
+	hung := threadReport{Error: "it hangs"}
+	for name, tc := range map[string]struct {
+		of   processReport
+		want []string
+	}{
+		"all":           {processReport{Threads: []threadReport{none, none}}, []string{adviceOn(outcomeNoLabels, anyLanguage)}},
+		"one of two":    {processReport{Threads: []threadReport{hung, none}}, []string{adviceOn(outcomeNoLabels, anyLanguage)}},
+		"left out":      {processReport{Threads: []threadReport{none}, ThreadsLeftOut: 99}, []string{"--threads 100 7."}},
+		"all left out":  {processReport{ThreadsLeftOut: 5}, []string{"--threads 5 7."}},
+		"too many":      {processReport{Threads: make([]threadReport, maxThreads), ThreadsLeftOut: 5}, []string{"check 7."}},
+		"took too long": {processReport{Threads: []threadReport{none}, ThreadsLeftOut: 5, outOfTime: true}, []string{"check 7."}},
+		"stale":         {processReport{Threads: []threadReport{none, stale}, ThreadsLeftOut: 1}, []string{"--threads 3 7.", adviceOn(record.OutcomeStaleModule.String(), anyLanguage)}},
+		"none read":     {processReport{Threads: []threadReport{hung, hung}}, []string{"nothing is known of labels: it hangs."}},
+		"none there":    {processReport{}, []string{"nothing is known of labels: they have ended."}},
+	} {
+		r := tc.of
+		r.PID, r.Sources = 7, []sourceReport{{state: labelsource.Active}}
+		r.advise()
+		require.Len(t, r.Advice, len(tc.want), name)
+		for i, want := range tc.want {
+			require.Contains(t, r.Advice[i], want, name)
+		}
+	}
+}
+
 // buildInfo is that of a Go program with these modules.
 func buildInfo(modules string) []byte {
 	b := make([]byte, buildInfoHeaderBytes)

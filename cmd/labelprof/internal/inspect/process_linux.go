@@ -67,7 +67,7 @@ func (r *processReport) readThreads(ctx context.Context, fs procfs.FS, limit int
 	end := time.Now().Add(maxThreadsDuration)
 	for i, tid := range tids {
 		if i == limit || time.Now().After(end) || ctx.Err() != nil {
-			r.ThreadsLeftOut = len(tids) - i
+			r.ThreadsLeftOut, r.outOfTime = len(tids)-i, i < limit
 			return ctx.Err()
 		}
 		t, err := r.readThread(fs, tid)

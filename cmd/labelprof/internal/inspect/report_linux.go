@@ -40,6 +40,7 @@ type processReport struct {
 	keys       *labels.KeyMap
 	language   language
 	destroyers []string // what in the process takes labels away
+	outOfTime  bool     // not for all threads that were to be looked at
 }
 
 // sourceReport is a label source and what became of it.

@@ -11,11 +11,20 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 )
 
-// unit is what the values of a profile count.
+const (
+	keyThreshold = "custom_labels.off_cpu.threshold"
+	// minThreshold is the least that the receiver can have.
+	minThreshold = 1e-6
+)
+
+// unit is what the values of a profile count, and how far they were counted.
 type unit struct {
-	kind     sample.Kind
-	count    bool  // hits, of periodNs each; otherwise nanoseconds
-	periodNs int64 // 0 off the CPU: a value is one hit
+	kind      sample.Kind
+	count     bool    // hits, of periodNs each; otherwise nanoseconds
+	periodNs  int64   // 0 off the CPU
+	threshold float64 // the part of all absences that values stand for
+	told      int64   // absences that had a value
+	cut       int64   // absences whose time was cut
 }
 
 // unitOf tells the ways to report samples apart: CPU as a count or as time, off-CPU as time.
@@ -23,7 +32,7 @@ func unitOf(dict *dictionary, p pprofile.Profile) (unit, bool) {
 	kind, _ := dict.text(p.SampleType().TypeStrindex())
 	name, _ := dict.text(p.SampleType().UnitStrindex())
 	if kind == "off_cpu" && name == "nanoseconds" {
-		return unit{kind: sample.OffCPU}, true
+		return unit{kind: sample.OffCPU, threshold: thresholdOf(dict, p)}, true
 	}
 	periodKind, _ := dict.text(p.PeriodType().TypeStrindex())
 	periodUnit, _ := dict.text(p.PeriodType().UnitStrindex())
@@ -39,13 +48,35 @@ func unitOf(dict *dictionary, p pprofile.Profile) (unit, bool) {
 	}
 }
 
+// thresholdOf returns the part of all absences that an off-CPU profile has; all, where it does
+// not say.
+func thresholdOf(dict *dictionary, p pprofile.Profile) float64 {
+	for _, i := range p.AttributeIndices().All() {
+		if a, ok := dict.attribute(i); !ok || a.Key != keyThreshold {
+			continue
+		}
+		if t := dict.AttributeTable().At(int(i)).Value().Double(); t >= minThreshold && t <= 1 {
+			return t
+		}
+	}
+	return 1
+}
+
+// absences is how many absences the next value stands for: those of n values are n/threshold,
+// rounded.
+func (u *unit) absences() int64 {
+	upTo := func(values int64) int64 { return int64(math.Round(float64(values) / u.threshold)) }
+	u.told++
+	return upTo(u.told) - upTo(u.told-1)
+}
+
 // of returns the hits and the time of a value.
-func (u unit) of(value int64) (hits, ns int64, ok bool) {
+func (u *unit) of(value int64) (hits, ns int64, ok bool) {
 	switch {
 	case value < 0:
 		return 0, 0, false
 	case u.kind == sample.OffCPU:
-		return 1, value, true
+		return u.absences(), value, true
 	case u.count:
 		return value, value * u.periodNs, value <= sample.MaxNs/u.periodNs
 	default: // a part of a period is a hit, too
@@ -55,7 +86,7 @@ func (u unit) of(value int64) (hits, ns int64, ok bool) {
 
 // weigh sums up what a sample counts: its values, or one for each timestamp. A value
 // has the time of its timestamp, or else that of the profile.
-func (u unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) bool {
+func (u *unit) weigh(s *sample.Sample, entry pprofile.Sample, startNs uint64) bool {
 	values, times := entry.Values(), entry.TimestampsUnixNano()
 	reserve(s, points(entry))
 	if values.Len() > 0 {
@@ -118,11 +149,12 @@ func reserve(s *sample.Sample, n int) {
 
 // add adds a value to a sample. Time off the CPU is cut to what the sample may still have: where
 // few absences stand for all, one of hours can count weeks.
-func (u unit) add(s *sample.Sample, timeNs uint64, value int64) bool {
+func (u *unit) add(s *sample.Sample, timeNs uint64, value int64) bool {
 	hits, ns, ok := u.of(value)
 	left := sample.MaxNs - s.Ns
-	if u.kind == sample.OffCPU {
-		ns = min(ns, left)
+	if u.kind == sample.OffCPU && ns > left {
+		ns = left
+		u.cut++
 	}
 	if !ok || ns > left {
 		return false

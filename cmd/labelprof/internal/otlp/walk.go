@@ -54,6 +54,7 @@ func (w *walk) profile(dict *dictionary, proc *sample.Process, p pprofile.Profil
 		w.Samples++
 		w.visit(&s)
 	}
+	w.Cut += u.cut
 }
 
 // fill looks up everything that a sample refers to.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxBytes bounds a profile in memory, by estimate.
+	// MaxBytes bounds a profile in memory, by estimate, where nobody asks for more.
 	MaxBytes = 256 << 20
 	// A sample, location, function or mapping without its strings.
 	entryBytes = 128
@@ -25,6 +25,7 @@ type Builder struct {
 	bytes    int
 	dropped  int64 // samples that found no room
 	lost     int64 // labels whose key was taken already
+	onCPU    bool  // some sample has values of the first types
 
 	profile   profile.Profile
 	samples   map[string]*profile.Sample
@@ -65,6 +66,12 @@ func (p *Builder) Add(s *sample.Sample) {
 	if s.OffCPU() {
 		p.addOffCPUTypes()
 		at = 2
+	}
+	// Of a profile with time off the CPU alone, that is what pprof shows first.
+	if p.onCPU = p.onCPU || at == 0; p.onCPU {
+		p.profile.DefaultSampleType = p.profile.SampleType[1].Type
+	} else {
+		p.profile.DefaultSampleType = p.profile.SampleType[3].Type
 	}
 	if p.profile.Period == 0 {
 		p.profile.Period = s.PeriodNs
@@ -134,6 +141,14 @@ func (p *Builder) Samples() int { return len(p.samples) }
 // Bytes estimates the memory that the profile takes, in bytes.
 func (p *Builder) Bytes() int { return p.bytes }
 
+// Full says how many samples found no room; "": all did.
+func (p *Builder) Full() string {
+	if p.dropped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d samples not in the pprof file: no room (--max-memory allows more)", p.dropped)
+}
+
 // Lost returns how many labels gave way to another with the same key.
 func (p *Builder) Lost() int64 { return p.lost }
 
@@ -143,8 +158,8 @@ func (p *Builder) Profile() *profile.Profile { return &p.profile }
 // Notes are the counters of what was left out, as far as there is any, a sentence each.
 func (p *Builder) Notes() []string {
 	var notes []string
-	if p.dropped > 0 {
-		notes = append(notes, fmt.Sprintf("%d samples not in the pprof file: no room", p.dropped))
+	if full := p.Full(); full != "" {
+		notes = append(notes, full)
 	}
 	if p.lost > 0 {
 		notes = append(notes, fmt.Sprintf("%d labels not in the pprof file: another one has the key", p.lost))

@@ -65,7 +65,7 @@ func TestPprofProfile(t *testing.T) {
 	first := p.Sample[0]
 	require.Equal(t, []int64{80, 80 * profiletest.PeriodNs}, first.Value)
 	require.Equal(t, map[string][]string{
-		"tenant": {"acme"}, "route": {"/a"}, "process.executable.name": {"writer"},
+		"tenant": {"acme"}, "route": {"/a"}, "process.executable.name": {"writer"}, "service.name": {"writer-service"},
 		"trace_id": {"0a0b0c0000000000000000000000000d"}, "span_id": {"0405000000000000"},
 	}, first.Label)
 	require.Equal(t, map[string][]int64{"process.pid": {7}}, first.NumLabel)
@@ -78,7 +78,7 @@ func TestPprofProfile(t *testing.T) {
 	require.Len(t, p.Function, 5)
 
 	last := p.Sample[3]
-	require.Equal(t, map[string][]string{"process.executable.name": {"plain"}}, last.Label)
+	require.Equal(t, map[string][]string{"process.executable.name": {"plain"}, "service.name": {"plain-service"}}, last.Label)
 }
 
 func TestPprofTags(t *testing.T) {
@@ -95,14 +95,14 @@ func TestPprofTags(t *testing.T) {
 	p := written(t, made)
 	require.Equal(t, map[string][]string{
 		"tenant": {"bare"}, sample.LabelPrefix + "tenant": {"prefixed"}, sample.LabelPrefix + sample.KeyPID: {"99"}, sample.LabelPrefix: {"empty key"},
-		"trace_id": {"01000000000000000000000000000000"}, "process.executable.name": {"writer"},
+		"trace_id": {"01000000000000000000000000000000"}, "process.executable.name": {"writer"}, "service.name": {"writer-service"},
 		"custom_labels.truncated": {"true"}, "raw": {`a\xff`},
 	}, p.Sample[0].Label)
 	require.Equal(t, map[string][]int64{"process.pid": {7}, "thread.id": {-12}}, p.Sample[0].NumLabel)
 	require.EqualValues(t, 1, made.lost)
 }
 
-// TestPprofContainers: where the resource says the container, no tag of a label has its key.
+// TestPprofContainers: where the resource says the container, that is the tag, and no label is.
 func TestPprofContainers(t *testing.T) {
 	f := profiletest.New().Process(7, "evil")
 	f.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutStr("container.id", "attacker")
@@ -111,8 +111,30 @@ func TestPprofContainers(t *testing.T) {
 	made := New(MaxBytes)
 	gather(made, f.Profiles)
 	p := written(t, made)
-	require.Equal(t, map[string][]string{sample.KeyProcessName: {"evil"}, sample.LabelPrefix + "container.id": {"victim"}}, p.Sample[0].Label)
+	require.Equal(t, map[string][]string{
+		sample.KeyProcessName: {"evil"}, "service.name": {"evil-service"}, "container.id": {"attacker"}, sample.LabelPrefix + "container.id": {"victim"},
+	}, p.Sample[0].Label)
 	require.Equal(t, []string{"mine"}, p.Sample[1].Label["container.id"])
+}
+
+// TestPprofResource: what the resource says is in the profile; a label with the key goes before
+// what a program says of itself.
+func TestPprofResource(t *testing.T) {
+	f := profiletest.New().Process(7, "writer")
+	resource := f.Profiles.ResourceProfiles().At(0).Resource().Attributes()
+	resource.PutStr("host.name", "a")
+	resource.PutInt("process.real_user.id", 1000)
+	resource.PutInt("shard", 3)
+	resource.PutStr("", "no key")
+	f.Sample(1, []string{"f"}, sample.LabelPrefix+"host.name", "b", sample.LabelPrefix+"process.real_user.id", "0")
+	made := New(MaxBytes)
+	gather(made, f.Profiles)
+	p := written(t, made)
+	require.Equal(t, map[string][]string{
+		sample.KeyProcessName: {"writer"}, "service.name": {"writer-service"}, "host.name": {"b"}, sample.LabelPrefix + "process.real_user.id": {"0"},
+	}, p.Sample[0].Label)
+	require.Equal(t, map[string][]int64{sample.KeyPID: {7}, "process.real_user.id": {1000}, "shard": {3}}, p.Sample[0].NumLabel)
+	require.Zero(t, made.lost)
 }
 
 func TestPprofWithoutSymbols(t *testing.T) {
@@ -161,7 +183,7 @@ func TestPprofIsBounded(t *testing.T) {
 	gather(p, profiletest.Tenants().Profiles)
 	require.Len(t, p.samples, 1)
 	require.EqualValues(t, 60, p.dropped)
-	require.Contains(t, p.Notes(), "60 samples not in the pprof file: no room")
+	require.Contains(t, p.Notes(), "60 samples not in the pprof file: no room (--max-memory allows more)")
 	written(t, p)
 }
 
@@ -231,6 +253,24 @@ func TestPprofSpan(t *testing.T) {
 		require.EqualValues(t, 1e9, p.TimeNanos, starts)
 		require.EqualValues(t, 3e9+5e9-1e9, p.DurationNanos, starts)
 	}
+}
+
+// TestPprofDefaultType: pprof begins with time off the CPU where there is no other, whichever
+// comes first.
+func TestPprofDefaultType(t *testing.T) {
+	made := New(MaxBytes)
+	require.Equal(t, "cpu", made.Profile().DefaultSampleType)
+	gather(made, profiletest.Absences().Profiles)
+	require.Equal(t, "off_cpu", written(t, made).DefaultSampleType)
+	gather(made, profiletest.Tenants().Profiles)
+	require.Equal(t, "cpu", written(t, made).DefaultSampleType)
+	gather(made, profiletest.Absences().Profiles)
+	require.Equal(t, "cpu", written(t, made).DefaultSampleType)
+
+	alone := New(MaxBytes)
+	alone.OffCPU()
+	gather(alone, profiletest.Tenants().Profiles) // its callers say of no sample that it is off the CPU
+	require.Equal(t, "off_cpu", written(t, alone).DefaultSampleType)
 }
 
 // Time off the CPU has sample types of its own, which the samples before it have, too.

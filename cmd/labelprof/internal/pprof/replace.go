@@ -3,10 +3,13 @@
 package pprof
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // writeFile writes to what has the name and is no regular file, or else replaces it.
@@ -26,6 +29,22 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return file.Close()
 }
 
+// CheckFile fails where Builder.WriteFile could not write a file of this name: a command that
+// gathers for hours shall not learn that at its end. What is in the file stays.
+func CheckFile(name string) error {
+	if isSpecial(name) {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return fmt.Errorf("write %s: %w", name, syscall.EISDIR)
+		}
+		return nil // to open a pipe could wait for its reader
+	}
+	file, err := createBeside(name)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
 // isSpecial reports whether a name is that of a device, a pipe and the like, or one that the
 // system has for what is open, such as /dev/stdout. A file of that name would take the place of
 // what others write to.
@@ -41,7 +60,7 @@ func isSpecial(name string) bool {
 // replaceFile writes a file under another name first: a reader finds all or nothing. Only
 // its owner may read it, whatever the one before was: labels may be secrets.
 func replaceFile(name string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	file, err := createBeside(name)
 	if err != nil {
 		return err
 	}
@@ -58,4 +77,9 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(file.Name(), name)
+}
+
+// createBeside creates a file that can take the place of another.
+func createBeside(name string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 }

@@ -74,6 +74,28 @@ func TestWriteToOpenFile(t *testing.T) {
 	require.False(t, isSpecial("/dev/shm/that is missing"))
 }
 
+// TestCheckFile: what cannot be written is told before there is anything to write, and what can be
+// stays as it is.
+func TestCheckFile(t *testing.T) {
+	dir := t.TempDir()
+	there, pipe := filepath.Join(dir, "there"), filepath.Join(dir, "pipe")
+	require.NoError(t, os.WriteFile(there, []byte("before"), 0o600))
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	for _, name := range []string{there, filepath.Join(dir, "new"), pipe, os.DevNull, "/dev/stdout"} {
+		require.NoError(t, CheckFile(name), name)
+	}
+	require.ErrorIs(t, CheckFile(dir), unix.EISDIR)
+	err := CheckFile(filepath.Join(dir, "missing", "out"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "write "+dir)
+	data, err := os.ReadFile(there)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(data))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "nothing is left over")
+}
+
 // TestWriteFails: errors of what is written to are not lost, nor is what cannot be written to.
 func TestWriteFails(t *testing.T) {
 	p := New(MaxBytes)

@@ -35,11 +35,16 @@ func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	if s.Process.Name != "" {
 		put(sample.Attribute{Text: s.Process.Name}, sample.KeyProcessName)
 	}
-	for _, a := range s.Process.Attributes {
-		if sample.OfKernel(a.Key) {
-			taken[a.Key] = true // also where it is no tag: no label passes for it
+	// What the kernel says goes before labels, and these before what programs say of themselves, as
+	// in sample.Lookup.
+	resource := func(ofKernel bool) {
+		for _, a := range s.Process.Attributes {
+			if sample.OfKernel(a.Key) == ofKernel && a.Key != "" && !taken[a.Key] {
+				put(a, a.Key)
+			}
 		}
 	}
+	resource(true)
 	if s.TraceID != "" {
 		put(sample.Attribute{Text: s.TraceID}, sample.KeyTraceID)
 	}
@@ -52,6 +57,7 @@ func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 		}
 		put(a, strings.TrimPrefix(a.Key, sample.LabelPrefix), a.Key)
 	}
+	resource(false)
 	slices.SortFunc(tags, func(a, b sample.Attribute) int { return cmp.Compare(a.Key, b.Key) })
 	return tags, lost
 }

@@ -76,6 +76,7 @@ func TestLongSums(t *testing.T) {
 	types := [][2]string{{"samples", "count"}, {"cpu", "nanoseconds"}, {"absences", "count"}, {"off_cpu", "nanoseconds"}}
 	found, b := walked(types, []int64{0, 0, 3, sample.MaxNs + 1}, []int64{math.MaxInt64, math.MaxInt64, 0, 0}, []int64{0, 0, 1, -1}, []int64{-1, 1, 0, 0})
 	require.EqualValues(t, 2, b.Malformed)
+	require.EqualValues(t, 2, b.Cut)
 	require.Equal(t, []sample.Sample{
 		{Kind: sample.OffCPU, Hits: 3, Ns: sample.MaxNs}, {Kind: sample.OnCPU, Hits: sample.MaxNs, Ns: sample.MaxNs},
 	}, found)

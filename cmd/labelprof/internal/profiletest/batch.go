@@ -3,6 +3,8 @@
 package profiletest
 
 import (
+	"strconv"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -96,6 +98,15 @@ func (b *Batch) location(address uint64, name string) int32 {
 		l.Lines().AppendEmpty().SetFunctionIndex(int32(b.Dict.FunctionTable().Len() - 1))
 	}
 	return int32(b.Dict.LocationTable().Len() - 1)
+}
+
+// Distinct is a batch of samples that differ by the number of a request, which is from first on.
+func Distinct(first, samples int) *Batch {
+	b := New().Process(7, "writer")
+	for i := range samples {
+		b.Sample(1, []string{"f", "main"}, "request", strconv.Itoa(first+i))
+	}
+	return b
 }
 
 // Link links a sample to a span.

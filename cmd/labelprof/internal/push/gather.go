@@ -70,6 +70,7 @@ type gatherer struct {
 	bytes     int // of all parts
 	sent      total
 	malformed int64
+	cutTimes  int64 // times of one sample
 	ignored   int64
 	lost      int64 // labels whose key was taken already
 	cut       int64 // samples whose service has a longer name
@@ -115,6 +116,7 @@ func (g *gatherer) take(walk sample.Walk) {
 	}
 	walk(func(s *sample.Sample) { g.add(s, &found) })
 	g.malformed += found.Malformed
+	g.cutTimes += found.Cut
 	g.ignored += found.OtherProfiles
 }
 
@@ -176,20 +178,27 @@ func (g *gatherer) nameOf(s *sample.Sample) string {
 // without returns a sample without the labels that are not sent, valid until the next call.
 // What kind of time it has, its part says.
 func (g *gatherer) without(s *sample.Sample) *sample.Sample {
-	omitted := func(key string) bool { return slices.Contains(g.omit, strings.TrimPrefix(key, sample.LabelPrefix)) }
+	omitted := func(key string) bool {
+		return slices.Contains(g.omit, strings.TrimPrefix(key, sample.LabelPrefix))
+	}
+	appendSent := func(to, all []sample.Attribute) []sample.Attribute {
+		for _, a := range all {
+			if a.Key != keyService && !omitted(a.Key) {
+				to = append(to, a)
+			}
+		}
+		return to
+	}
+	attributes := g.process.Attributes[:0]
 	g.process = *s.Process
+	g.process.Attributes = appendSent(attributes, s.Process.Attributes)
 	if omitted(sample.KeyPID) {
 		g.process.PID = 0
 	}
 	if omitted(sample.KeyProcessName) {
 		g.process.Name = ""
 	}
-	g.kept = sample.Sample{Kind: sample.OnCPU, Hits: s.Hits, Ns: s.Ns, PeriodNs: s.PeriodNs, Process: &g.process, Stack: s.Stack, Attributes: g.kept.Attributes[:0]}
-	for _, a := range s.Attributes {
-		if a.Key != keyService && !omitted(a.Key) {
-			g.kept.Attributes = append(g.kept.Attributes, a)
-		}
-	}
+	g.kept = sample.Sample{Kind: sample.OnCPU, Hits: s.Hits, Ns: s.Ns, PeriodNs: s.PeriodNs, Process: &g.process, Stack: s.Stack, Attributes: appendSent(g.kept.Attributes[:0], s.Attributes)}
 	if !omitted(sample.KeyTraceID) {
 		g.kept.TraceID = s.TraceID
 	}
@@ -239,6 +248,9 @@ func (g *gatherer) notes() []string {
 	}
 	if g.malformed > 0 {
 		notes = append(notes, fmt.Sprintf("%d malformed samples ignored", g.malformed))
+	}
+	if g.cutTimes > 0 {
+		notes = append(notes, fmt.Sprintf("%d times of more than 13 days cut to that: sums are too small", g.cutTimes))
 	}
 	if g.ignored > 0 {
 		notes = append(notes, fmt.Sprintf("%d profiles that are neither of CPU time nor off-CPU ignored", g.ignored))

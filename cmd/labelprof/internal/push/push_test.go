@@ -159,13 +159,30 @@ func TestPushResource(t *testing.T) {
 	require.Equal(t, map[string]int64{"writer-service": 3, "labelled": 4}, sums)
 }
 
+// TestPushResourceLabels: what else the resource says is labels, which --omit leaves out.
+func TestPushResourceLabels(t *testing.T) {
+	b := profiletest.New().Process(7, "writer")
+	b.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutStr("host.name", "a")
+	b.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutStr("container.id", "c")
+	b.Sample(1, []string{"f"}, "tenant", "acme")
+	s, url := serve(t)
+	code, _, stderr := pushed("--server", url, "--omit", "container.id", fileOf(t, b.Profiles))
+	require.Zero(t, code, stderr)
+	require.Equal(t, "writer-service", s.Taken()[0].Name)
+	require.Equal(t, map[string][]string{
+		"tenant": {"acme"}, "host.name": {"a"}, sample.KeyProcessName: {"writer"},
+	}, s.Taken()[0].Profile.Sample[0].Label, "the service is the name")
+}
+
 // TestPushOffCPU: time off the CPU goes by itself, with what it is.
 func TestPushOffCPU(t *testing.T) {
 	b := profiletest.Absences()
+	b.Absence(sample.MaxNs+1, "sleep")
 	s, url := serve(t)
 	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles), fileOf(t, profiletest.Tenants().Profiles))
 	require.Zero(t, code, stderr)
 	require.Empty(t, s.Refused())
+	require.Equal(t, "1 times of more than 13 days cut to that: sums are too small\n", stderr)
 	metrics := map[string]int64{}
 	for _, one := range s.Taken() {
 		metrics[one.Metric] += one.Sum("samples")

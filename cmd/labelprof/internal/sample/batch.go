@@ -22,6 +22,7 @@ const MaxNs = 1 << 50
 type Batch struct {
 	Samples       int64 // handed over
 	Malformed     int64 // samples with an index out of range or an impossible value
+	Cut           int64 // times of one sample that were cut to MaxNs
 	OtherProfiles int64 // profiles of something else than CPU and off-CPU time
 	StartNs       uint64
 	EndNs         uint64

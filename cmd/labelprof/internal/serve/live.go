@@ -23,6 +23,8 @@ type live struct {
 	stdout io.Writer
 	view   command.ViewFlags
 	head   string // lines that a terminal keeps above the tables
+	shown  int64  // batches in the tables that were printed last
+	failed error  // why the tables that are printed, or the files written, are not all
 }
 
 // say prints a line that stays to be seen.
@@ -31,7 +33,7 @@ func (l *live) say(stderr io.Writer, line string) {
 	fmt.Fprintln(stderr, line)
 }
 
-// until prints the tables again and again, as soon as there is something.
+// until prints the tables again and again, on a terminal always, elsewhere when something came.
 func (l *live) until(ctx context.Context, s *sink.Sink, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -40,9 +42,11 @@ func (l *live) until(ctx context.Context, s *sink.Sink, interval time.Duration) 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if screen := terminal.Of(l.stdout); screen.Redraws() || s.Received() {
+			batches := s.Batches()
+			if screen := terminal.Of(l.stdout); screen.Redraws() || batches > l.shown {
 				l.draw(s, screen)
 			}
+			l.shown = batches
 		}
 	}
 }
@@ -64,7 +68,14 @@ func (l *live) draw(s *sink.Sink, screen terminal.Screen) {
 	if screen.Redraws() {
 		out = append([]byte(terminal.Clear), screen.Fit(out)...)
 	}
-	_, _ = l.stdout.Write(out) // a reader that went away is no reason to lose the files
+	l.print(out)
+}
+
+// print keeps the first error of the output for the end: it is no reason to lose the files.
+func (l *live) print(out []byte) {
+	if err := command.Print(l.stdout, out); err != nil && l.failed == nil {
+		l.failed = fmt.Errorf("print the tables: %w", err)
+	}
 }
 
 // last prints all rows of the tables.
@@ -73,5 +84,5 @@ func (l *live) last(s *sink.Sink) {
 	if screen.Redraws() {
 		_, _ = io.WriteString(l.stdout, terminal.Clear)
 	}
-	_, _ = l.stdout.Write(l.tables(s, screen))
+	l.print(l.tables(s, screen))
 }

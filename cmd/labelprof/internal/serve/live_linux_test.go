@@ -4,9 +4,11 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,4 +66,35 @@ func TestTerminalKeepsTheAddresses(t *testing.T) {
 		require.Contains(t, screen, "CPU by", i)
 	}
 	require.NotContains(t, shown.String(), "\x1b[3J")
+}
+
+// TestServeUnreadFiles: when the command ends, what it has read is shown, and that it is not all
+// is said.
+func TestServeUnreadFiles(t *testing.T) {
+	for _, tc := range []struct {
+		want string
+		args []string
+		open time.Duration // how long there is no end of the last file
+	}{
+		{"interrupt signal received", nil, 0},
+		{"--duration is over", []string{"--duration", "2s"}, 3 * time.Second},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		require.NoError(t, unix.Mkfifo(fifo, 0o600))
+		go func() {
+			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the file before is read
+			if err != nil {
+				return
+			}
+			time.Sleep(tc.open)
+			cancel(errors.New("interrupt signal received"))
+			writer.Close()
+		}()
+		var stdout, stderr log
+		err := Run(ctx, append(tc.args, "--web", "", single(t), fifo), &stdout, &stderr)
+		require.Equal(t, command.ExitError, command.ExitCode("serve", err, &stderr))
+		require.Contains(t, stdout.String(), "in 100 samples")
+		require.Equal(t, "labelprof serve: the files were not read to their end: "+tc.want+"\n", stderr.String())
+	}
 }

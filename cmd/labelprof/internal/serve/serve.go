@@ -25,19 +25,25 @@ import (
 // Run is `labelprof serve`: it receives profiles, or reads files, until the context ends or the
 // duration is over, then prints the tables for the last time and writes the files. It fails
 // with the errors of package command, where it cannot listen, read or write, or, at the end, where
-// a file is cut.
+// a file is cut, was not read to its end, or the tables could not be printed.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, err := parseFlags(args, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	command.CollectBefore(2 * int64(f.memory.Memory()))
+	memory := int64(f.memory.Memory())
+	collect := 2 * memory
 	keep := sink.Config{Table: table.New(f.view.By), TruthFiles: f.view.Truth}
 	if f.pprofFile != "" {
-		keep.Pprof = pprof.New(pprof.MaxBytes)
+		if err := pprof.CheckFile(f.pprofFile); err != nil {
+			return err
+		}
+		keep.Pprof = pprof.New(int(memory))
+		collect += memory
 	}
+	command.CollectBefore(collect)
 	if f.page.listen != "" {
-		keep.Store = samplestore.New(int64(f.memory.Memory()))
+		keep.Store = samplestore.New(memory)
 	}
 	begin := func() error { return nil }
 	if f.otlpFile != "" {
@@ -50,7 +56,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if f.duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.duration)
+		ctx, cancel = context.WithTimeoutCause(ctx, f.duration, errors.New("--duration is over"))
 		defer cancel()
 	}
 	if terminal.Of(stdout).Redraws() {
@@ -61,10 +67,11 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.Join(append(s.Cuts(), err)...)
 	}
 	show.last(s)
-	return finish(f, s, keep.Table.Empty(), stderr)
+	return errors.Join(finish(f, s, keep.Table.Empty(), stderr), show.failed)
 }
 
-// finish writes the files and says what is not in them.
+// finish writes the files and says what is not in them. Of a pprof file this is an error: nobody
+// asked for a part.
 func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if note := s.OTLPNote(); note != "" {
 		fmt.Fprintf(stderr, "labelprof serve: %s\n", note)
@@ -73,7 +80,11 @@ func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if empty {
 		return errors.Join(err, command.ErrNoSamples)
 	}
-	return errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
+	err = errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
+	if full := s.PprofFull(); full != "" {
+		err = errors.Join(err, errors.New(full))
+	}
+	return err
 }
 
 // fill fills the sink and shows it until the context ends. The page is there before files are
@@ -120,7 +131,12 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 		receive.serve()
 	}
 	if len(f.files) > 0 {
-		if err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s); err != nil {
+		err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s)
+		switch ended := context.Cause(ctx); {
+		case err == nil:
+		case ended != nil && errors.Is(err, ended):
+			show.failed = fmt.Errorf("the files were not read to their end: %w", ended)
+		default:
 			return err
 		}
 		for _, cut := range s.Cuts() {

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/files"
+	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/profiletest"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sink"
@@ -168,12 +170,38 @@ func TestServe(t *testing.T) {
 	require.Equal(t, s.stdout.String(), stdout)
 }
 
+// TestServePprofWithoutRoom: a pprof file that lacks samples is an error, with its reason.
+func TestServePprofWithoutRoom(t *testing.T) {
+	var frames bytes.Buffer
+	for i := range 20 {
+		_, err := otlp.AppendFrame(&frames, profiletest.Distinct(100*i, 100).Profiles)
+		require.NoError(t, err)
+	}
+	file, out := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "out.pb.gz")
+	require.NoError(t, os.WriteFile(file, frames.Bytes(), 0o600))
+	code, _, stderr := run("serve", "--web", "", "--duration", "5s", "--max-memory", "1", "--pprof", out, file)
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `(?m)^labelprof serve: \d+ samples not in the pprof file: no room \(--max-memory allows more\)$`, stderr)
+	require.FileExists(t, out)
+}
+
+// TestServePprofNowhere: that the pprof file cannot be written is said at once.
+func TestServePprofNowhere(t *testing.T) {
+	code, _, stderr := run("serve", "--listen", "127.0.0.1:0", "--web", "", "--duration", "3s", "--pprof", filepath.Join(t.TempDir(), "missing", "out"))
+	require.Equal(t, command.ExitError, code)
+	require.Regexp(t, `^labelprof serve: write .*: no such file or directory\n$`, stderr)
+}
+
 func TestServeStopsByItself(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s, address := startServe(t, "--duration", "8s", "--interval", "50ms")
-	export(t, address)
-	require.Eventually(t, func() bool { return strings.Count(s.stdout.String(), "CPU by tenant") > 1 }, time.Minute, time.Millisecond)
+	tables := func() int { return strings.Count(s.stdout.String(), "CPU by tenant") }
+	for n := 1; n <= 2; n++ {
+		export(t, address)
+		require.Eventually(t, func() bool { return tables() == n }, time.Minute, time.Millisecond)
+	}
 	require.Zero(t, s.wait(t))
+	require.Equal(t, 3, tables(), "no tables without news, but at the end")
 	require.NotContains(t, s.stdout.String(), "\x1b", "no terminal, no control")
 }
 
@@ -241,6 +269,27 @@ func TestServeReplacesARecording(t *testing.T) {
 	require.Contains(t, stdout, "in 100 samples")
 }
 
+// TestServeCannotPrint: an output that fails is an error, and the files are written all the same;
+// one whose reader has gone is none.
+func TestServeCannotPrint(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		code int
+	}{{syscall.ENOSPC, command.ExitError}, {syscall.EPIPE, command.ExitOK}} {
+		out := filepath.Join(t.TempDir(), "out")
+		var stderr log
+		err := Run(t.Context(), []string{"--web", "", "--duration", "1s", "--interval", "100ms", "--pprof", out, single(t)}, broken{tc.err}, &stderr)
+		require.Equal(t, tc.code, command.ExitCode("serve", err, &stderr), stderr.String())
+		require.Equal(t, tc.code == command.ExitError, strings.Contains(stderr.String(), "print the tables: no space left on device"), stderr.String())
+		require.FileExists(t, out)
+	}
+}
+
+// broken is an output that fails.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
 // TestServeFilesAreNotRecorded: --out-otlp beside files is wrong usage, and empties nothing.
 func TestServeFilesAreNotRecorded(t *testing.T) {
 	shown := single(t)
@@ -256,6 +305,13 @@ func TestServeFilesAreNotRecorded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, kept)
 	}
+}
+
+// TestServeFilesOnly: where to receive makes no sense beside files.
+func TestServeFilesOnly(t *testing.T) {
+	code, _, stderr := run("serve", "--web", "", "--duration", "1s", "--listen", "127.0.0.1:0", single(t))
+	require.Equal(t, command.ExitUsage, code, stderr)
+	require.Contains(t, stderr, "--listen")
 }
 
 // large is an output that says of each request that it takes more than a recording may.

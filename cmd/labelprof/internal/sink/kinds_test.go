@@ -43,6 +43,17 @@ func TestOffCPU(t *testing.T) {
 	require.NotContains(t, s.Notes(), "off-CPU")
 }
 
+// TestTimesThatAreCut: sums that lack time say so, in the tables and on the page.
+func TestTimesThatAreCut(t *testing.T) {
+	f := profiletest.Absences()
+	f.Absence(sample.MaxNs+1, "sleep")
+	s := New(Config{Table: table.New([]string{"tenant"})})
+	s.Consume(f.Profiles)
+	const note = "1 times of more than 13 days cut to that: sums are too small"
+	require.Contains(t, shown(s), "! "+note+"\n")
+	require.Contains(t, s.StoreNotes(), note)
+}
+
 // TestKernelKeys: the table and the page say the same of a process, and that is what the
 // kernel says.
 func TestKernelKeys(t *testing.T) {

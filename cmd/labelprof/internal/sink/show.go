@@ -108,6 +108,9 @@ func (s *Sink) counted(ignored string) []string {
 	if s.malformed > 0 {
 		notes = append(notes, fmt.Sprintf("%d malformed samples ignored", s.malformed))
 	}
+	if s.cutTimes > 0 {
+		notes = append(notes, fmt.Sprintf("%d times of more than 13 days cut to that: sums are too small", s.cutTimes))
+	}
 	if s.ignored > 0 {
 		notes = append(notes, fmt.Sprintf(ignored, s.ignored))
 	}

@@ -46,6 +46,7 @@ type Sink struct {
 	writeErr  error
 	batches   int64
 	malformed int64
+	cutTimes  int64 // times of one sample
 	ignored   int64 // profiles of another type
 	late      int64 // samples that came after GiveUp
 	cuts      []error
@@ -122,6 +123,7 @@ func (s *Sink) take(all sample.Walk) {
 	}
 	s.batches++
 	s.malformed += found.Malformed
+	s.cutTimes += found.Cut
 	s.ignored += found.OtherProfiles
 }
 
@@ -141,11 +143,11 @@ func (s *Sink) keep(profiles pprofile.Profiles) {
 	}
 }
 
-// Received reports whether a batch has come.
-func (s *Sink) Received() bool {
+// Batches returns how many have come.
+func (s *Sink) Batches() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.batches > 0
+	return s.batches
 }
 
 // WritePprof writes the pprof file, if one is wanted; batches taken in later are not in it.
@@ -159,6 +161,16 @@ func (s *Sink) WritePprof(name string) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// PprofFull says how many samples found no room in the pprof file; "": all did.
+func (s *Sink) PprofFull() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.Pprof == nil {
+		return ""
+	}
+	return s.cfg.Pprof.Full()
 }
 
 // WriteError is why the OTLP file is not whole; nil if it is.

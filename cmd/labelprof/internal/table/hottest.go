@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
@@ -69,7 +68,7 @@ func renderFunctions(w io.Writer, title string, rows []*row, v View, of func(*ro
 		functions := hottest(times)
 		hot[i] = functions[:min(len(functions), v.Functions)]
 		for _, f := range hot[i] {
-			longest = max(longest, utf8.RuneCountInString(terminal.Escape(f.name)))
+			longest = max(longest, terminal.Width(terminal.Escape(f.name)))
 		}
 	}
 	names, files := functionColumns(v.Columns, longest)

@@ -4,6 +4,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
@@ -25,6 +26,7 @@ type Table struct {
 	others    row // what found no room
 	shares    map[share]int64
 	processes map[processKey]struct{}
+	keys      keys
 	functions int
 	bytes     int
 	// moreProcesses: some found no room.
@@ -57,6 +59,7 @@ func New(by []string) *Table {
 		others:    newRow(nil),
 		shares:    map[share]int64{},
 		processes: map[processKey]struct{}{},
+		keys:      keys{missing: slices.Clone(by), hits: map[keyOf]int64{}},
 	}
 }
 
@@ -84,6 +87,9 @@ func (t *Table) Add(s *sample.Sample) {
 	values := make([]value, len(t.by))
 	for i, key := range t.by {
 		values[i].text, values[i].present = s.Lookup(key)
+	}
+	if len(t.keys.missing) > 0 {
+		t.keys.add(s, t.room)
 	}
 	key := encodeValues(values)
 	r := t.row(key, values)
@@ -157,9 +163,13 @@ func (t *Table) addShare(key share, cpuNs int64) {
 // Empty reports whether there is nothing to show.
 func (t *Table) Empty() bool { return t.hits == 0 && t.cpuNs == 0 && t.absences == 0 }
 
-// Notes are the counters of what found no room, as far as there is any, a sentence each.
+// Notes are the keys that no sample has, and the counters of what found no room, as far as there
+// is any, a sentence each.
 func (t *Table) Notes() []string {
 	var notes []string
+	if !t.Empty() {
+		notes = t.keys.notes()
+	}
 	note := func(count int64, format string) {
 		if count > 0 {
 			notes = append(notes, fmt.Sprintf(format, count))

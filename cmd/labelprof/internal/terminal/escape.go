@@ -43,11 +43,3 @@ func hexDigits(b byte) string {
 	const digits = "0123456789abcdef"
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
-
-// Shorten cuts a string for a column of so many characters and says so with an ellipsis.
-func Shorten(s string, columns int) string {
-	if utf8.RuneCountInString(s) <= columns {
-		return s
-	}
-	return string([]rune(s)[:columns-1]) + "…"
-}

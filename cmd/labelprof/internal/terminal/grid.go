@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 const (
@@ -42,7 +41,7 @@ func (g *Grid) Render(w io.Writer) {
 			if g.Columns > 0 && i < g.Left {
 				cell = Shorten(cell, widths[i])
 			}
-			padding := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0))
+			padding := strings.Repeat(" ", max(widths[i]-Width(cell), 0))
 			b.WriteString("  ")
 			if i < g.Left {
 				b.WriteString(cell + padding)
@@ -62,7 +61,7 @@ func (g *Grid) widths() []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			if n := utf8.RuneCountInString(cell); g.Columns > 0 || n <= mostPadding {
+			if n := Width(cell); g.Columns > 0 || n <= mostPadding {
 				widths[i] = max(widths[i], n)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Clear is what empties the screen of a terminal. What it has scrolled away is the user's.
@@ -51,7 +50,7 @@ func (s Screen) Fit(text []byte) []byte {
 	var out []byte
 	for i := 0; i < max(s.Rows-1, 1) && len(text) > 0; i++ {
 		line, rest, more := bytes.Cut(text, []byte("\n"))
-		if s.Columns > 0 && utf8.RuneCount(line) > s.Columns {
+		if s.Columns > 0 {
 			line = []byte(Shorten(string(line), s.Columns))
 		}
 		out = append(out, line...)

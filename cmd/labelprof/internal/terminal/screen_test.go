@@ -40,3 +40,21 @@ func TestGrid(t *testing.T) {
 	g.Render(&b)
 	require.Contains(t, b.String(), "  a-long-…  ok     12345\n")
 }
+
+// TestWidth: what takes two columns, or none, counts so, and is not cut in half.
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "äöü": 3, "租户": 4, "🚀": 2, "ｗ": 2, "ｱ": 1, "e\u0301": 1, "…": 1} {
+		require.Equal(t, want, Width(text), text)
+	}
+	for columns, want := range map[int]string{1: "…", 2: "…", 3: "租…", 4: "租…", 5: "租户…", 6: "租户名"} {
+		require.Equal(t, want, Shorten("租户名", columns), columns)
+	}
+	require.Equal(t, "e\u0301…", Shorten("e\u0301tat", 2))
+	g := &Grid{Left: 1}
+	g.Add("租户", "1")
+	g.Add("a", "2")
+	var b bytes.Buffer
+	g.Render(&b)
+	require.Equal(t, "  租户  1\n  a     2\n", b.String())
+	require.Equal(t, "租…\n", string(Screen{24, 4}.Fit([]byte("租户名\n"))))
+}

@@ -4,7 +4,6 @@ package terminal
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // Wrap breaks prose between words into lines of so many characters; a longer word has a line of
@@ -13,7 +12,7 @@ func Wrap(text string, columns int) string {
 	var b strings.Builder
 	at := 0
 	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
+		n := Width(word)
 		switch {
 		case at == 0:
 		case at+1+n > columns:

@@ -159,6 +159,9 @@ function selectedNothing(): boolean {
 }
 
 function whyNothing(answer: Answer): string {
+	if (answer.offCpu && state.get("kind") === "") {
+		return "No CPU time here, but there is time off the CPU: choose Off CPU above, take a filter away, or choose another time.";
+	}
 	if (answer.received > 0) {
 		return "No samples here: take a filter away, or choose another time.";
 	}
