@@ -94,7 +94,7 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 		env = append(env, name+"="+address)
 	}
 	series := &prometheusEndpoint{}
-	env = append(env, "PROMETHEUS="+series.start(t), "HOST_NAME=host")
+	env = append(env, "PROMETHEUS_METRICS_URL="+series.start(t), "HOST_NAME=host")
 	args := []string{"--config", config, "--config", changes, profilesGate}
 	validate := exec.Command(collectorProgram, append([]string{"validate"}, args...)...)
 	validate.Env = append(os.Environ(), env...)
@@ -112,23 +112,26 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	c.stop()
 }
 
+// prometheusMetricsPath is where a Prometheus takes OTLP metrics.
+const prometheusMetricsPath = "/api/v1/otlp/v1/metrics"
+
 // A prometheusEndpoint takes metrics as Prometheus does, OTLP by HTTP.
 type prometheusEndpoint struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// start serves until the end of the test and returns its address.
+// start serves until the end of the test and returns where it takes metrics.
 func (m *prometheusEndpoint) start(t *testing.T) string {
 	t.Helper()
 	m.names = map[string]bool{}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
+	return server.URL + prometheusMetricsPath
 }
 
 func (m *prometheusEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/api/v1/otlp/v1/metrics" {
+	if r.URL.Path != prometheusMetricsPath {
 		http.NotFound(w, r)
 		return
 	}
