@@ -43,10 +43,16 @@ const (
 	IDDecimal = "decimal" // an unsigned number of 64 bits, in a trace id its lower half
 )
 
-// Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample, which would be left out in silence.
+// Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample, which would be left out in silence,
+// and says of bytes with a unit what to write in their place.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if rate, ok := conf.Get("samples_per_second").(float64); ok && rate != math.Trunc(rate) {
 		return fmt.Errorf("samples_per_second must be a whole number, not %v", rate)
+	}
+	for _, key := range []string{"max_memory_bytes", "max_bpf_map_bytes", "max_request_bytes"} {
+		if text, ok := conf.Get(key).(string); ok {
+			return fmt.Errorf("%s must be a whole number of bytes, such as %d for 256 MiB, not %q", key, 256<<20, text)
+		}
 	}
 	return conf.Unmarshal(c)
 }

@@ -54,6 +54,7 @@ func TestDocs(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
+			requireVariables(t, name, string(text))
 			runConfiguration(t, string(text), w)
 			total.started++
 		})
