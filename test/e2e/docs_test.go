@@ -59,6 +59,7 @@ func TestDocs(t *testing.T) {
 			total.started++
 		})
 	}
+	t.Run("agents of Pyroscope", requireAgentsOfPyroscope)
 	for line := range notRun {
 		require.True(t, total.excused[line], "no page has this command any more: %s", line)
 	}
@@ -73,6 +74,23 @@ func TestDocs(t *testing.T) {
 	fmt.Printf("%d programs and other files were built with and run; %d figures and outputs\n", total.files, total.texts)
 	require.NotZero(t, total.ran)
 	require.NotZero(t, total.started)
+}
+
+// requireAgentsOfPyroscope: what deploy/fleet has commented out for agents whose backend is
+// Pyroscope is the receiver of examples/pyroscope.yaml.
+func requireAgentsOfPyroscope(t *testing.T) {
+	agents, err := os.ReadFile("../../deploy/fleet/direct/agents.yaml")
+	require.NoError(t, err)
+	example, err := os.ReadFile("../../examples/pyroscope.yaml")
+	require.NoError(t, err)
+	var commented strings.Builder
+	for line := range strings.Lines(string(agents)) {
+		if rest, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "#  ") {
+			commented.WriteString(rest)
+		}
+	}
+	require.Equal(t, parseYAML(t, string(example)).Get("receivers"), parseYAML(t, commented.String()).Get("receivers"))
+	validatePart(t, commented.String())
 }
 
 // runBlock does what a block is there for.
