@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,7 +146,10 @@ func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
 	total.valid++
 }
 
-// TestDocsNameCounts: what the receiver counts by reason is explained to operators.
+var alertName = regexp.MustCompile(`(?m)^ *- alert: (\w+)$`)
+
+// TestDocsNameCounts: what the receiver counts by reason is explained to operators, and so is
+// each alert.
 func TestDocsNameCounts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
@@ -171,6 +175,18 @@ func TestDocsNameCounts(t *testing.T) {
 			n++
 		}
 	}
-	fmt.Printf("%d outcomes and reasons are explained\n", n)
+	rules, err := os.ReadFile(filepath.Join(prometheusFiles, "alerts.yaml"))
+	require.NoError(t, err)
+	dashboards, err := os.ReadFile("../../docs/dashboards.md")
+	require.NoError(t, err)
+	alerts := alertName.FindAllSubmatch(rules, -1)
+	require.NotEmpty(t, alerts)
+	for _, alert := range alerts {
+		row := "\n| " + string(alert[1]) + " | "
+		require.Contains(t, string(page), row, "what to do about it")
+		require.Contains(t, string(dashboards), row, "when it fires")
+		n++
+	}
+	fmt.Printf("%d outcomes, reasons and alerts are explained\n", n)
 	require.NotZero(t, n)
 }
