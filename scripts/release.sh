@@ -60,17 +60,19 @@ for arch in amd64 arm64; do
 	(cd "$work/otelcol-kubernetes" && GOFLAGS=-mod=mod go build "${flags[@]}" -ldflags='-s -w' -o "$stage/image/otelcol-customlabels" .)
 	go build "${flags[@]}" -ldflags="-s -w -X main.version=$version" -o "$stage/labelprof" ./cmd/labelprof
 	cp "$stage/labelprof" "$stage/image/labelprof"
+	bin/release licenses "$stage/otelcol-customlabels" "$stage/image/otelcol-customlabels" "$stage/labelprof" >"$stage/LICENSES.txt"
+	cp "$stage/LICENSES.txt" "$stage/image/"
 	sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/otelcol-customlabels.service >"$stage/otelcol-customlabels.service"
 
 	name=otelcol-customlabels-$version-linux-$arch
 	cp -r "$work/doc" "$work/$name"
 	mkdir "$work/$name/systemd"
-	cp "$stage/otelcol-customlabels" "$work/$name/"
+	cp "$stage/otelcol-customlabels" "$stage/LICENSES.txt" "$work/$name/"
 	cp deploy/systemd/otelcol-customlabels.service "$work/$name/systemd/"
 	archive "$name"
 	name=labelprof-$version-linux-$arch
 	mkdir -p "$work/$name"
-	cp LICENSE "$stage/labelprof" "$work/$name/"
+	cp LICENSE "$stage/labelprof" "$stage/LICENSES.txt" "$work/$name/"
 	archive "$name"
 
 	unset GOOS GOARCH

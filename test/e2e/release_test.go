@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,7 @@ func packaged(t *testing.T, sources string) map[string]os.FileMode {
 		"usr/bin/labelprof":                                   0o755,
 		"usr/bin/otelcol-customlabels":                        0o755,
 		"usr/lib/systemd/system/otelcol-customlabels.service": 0o644,
+		packagedPages + "/LICENSES.txt":                       0o644,
 		packagedPages + "/copyright":                          0o644,
 	}
 	for path := range releasePages(t, sources) {
@@ -58,6 +60,37 @@ func TestReleasePages(t *testing.T) {
 		"deploy/prometheus/alerts.yaml", "receiver/customlabelsreceiver/README.md", "internal/bpf/LICENSE",
 	} {
 		require.EqualValues(t, 0o644, pages[path], path)
+	}
+}
+
+// TestReleaseLicenses: what a release says of licenses has each module of the programs.
+func TestReleaseLicenses(t *testing.T) {
+	program, text := filepath.Join(t.TempDir(), "release"), filepath.Join(t.TempDir(), "LICENSES.txt")
+	requireRun(t, inRepository("go", "build", "-C", "tools/release", "-o", program, "."))
+	requireRun(t, inRepository("sh", "-c", `"$0" licenses build/otelcol-customlabels bin/labelprof >"$1"`, program, text))
+	checkLicenses(t, text, collectorProgram, labelprofProgram)
+}
+
+// checkLicenses: the terms of Go, of this repository with its BPF programs, and of each module
+// of static programs.
+func checkLicenses(t *testing.T, path string, programs ...string) {
+	t.Helper()
+	text := readText(t, path)
+	for _, name := range []string{"LICENSE", "internal/bpf/LICENSE", "internal/bpf/LICENSE.GPL-2.0", "std/LICENSE"} {
+		require.Contains(t, text, "\n"+name+"\n", path)
+	}
+	for _, program := range programs {
+		info, err := buildinfo.ReadFile(program)
+		require.NoError(t, err)
+		require.NotEmpty(t, info.Deps)
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			if m.Version != "(devel)" {
+				require.Contains(t, text, "\n"+m.Path+"@"+m.Version+"/", path)
+			}
+		}
 	}
 }
 
@@ -117,6 +150,7 @@ func TestRelease(t *testing.T) {
 			path := filepath.Join(to, fmt.Sprintf("%s-%s-linux-%s", program, releaseVersion, arch), program)
 			checkBill(t, file("%s-%s-linux-%s.cdx.json", program, releaseVersion, arch))
 			programs = append(programs, path)
+			checkLicenses(t, filepath.Join(filepath.Dir(path), "LICENSES.txt"), path)
 			if program == "otelcol-customlabels" {
 				requireLinks(t, filepath.Dir(path))
 			}
@@ -135,6 +169,7 @@ func TestRelease(t *testing.T) {
 		for _, root := range []string{deb, rpm} {
 			require.Equal(t, packages, filesBelow(t, root))
 			requireLinks(t, filepath.Join(root, packagedPages))
+			checkLicenses(t, filepath.Join(root, packagedPages, "LICENSES.txt"), programs...)
 			unit := readText(t, filepath.Join(root, "usr/lib/systemd/system/otelcol-customlabels.service"))
 			require.Contains(t, unit, "ExecStart=/usr/bin/otelcol-customlabels ")
 			require.NotContains(t, unit, "/usr/local")
