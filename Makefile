@@ -146,7 +146,7 @@ $(LINT) $(ACTIONLINT) &: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $(LINT) $(ACTIONLINT)
 
-$(RELEASE) &: tools/release/go.mod tools/release/go.sum tools/release/main.go
+$(RELEASE) &: $(addprefix tools/release/,go.mod go.sum main.go licenses.go)
 	cd tools/release && $(GO) build -o $(BIN)/ tool .
 	touch $(RELEASE)
 
@@ -235,7 +235,7 @@ E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
 E2E_TESTS_quiet := TestQuiet
 E2E_TESTS_release := TestRelease TestReleaseOfOtherFiles
-E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestListed
+E2E_TESTS_docs := TestPrometheusRules TestDocsNameCounts TestDocsLinks TestDocs TestReleasePages TestReleaseLicenses TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
 # JVMs and CPythons that this system's packages lack.

@@ -16,7 +16,7 @@ fi
 # Go's version decides over the bytes, too, so the one that is there is used and none fetched: that
 # of go.mod, or a newer one.
 # Times of files are that of the commit, which the image names. Without git, say both.
-if [[ -z ${SOURCE_REVISION:-} ]] && others=$(git status --porcelain && git status --porcelain --ignored examples) && [[ $others ]]; then
+if [[ -z ${SOURCE_REVISION:-} ]] && others=$(git status --porcelain && git status --porcelain --ignored docs examples deploy) && [[ $others ]]; then
 	printf '%s\n' "$others" >&2
 	echo "these files are not those of the commit that the release names: commit or remove them, or set SOURCE_REVISION" >&2
 	exit 1
@@ -47,6 +47,7 @@ collector() {
 	sed "s|^  version: .*|  version: $version|; s|^  output_path: .*|  output_path: ./build/release/work/$2|" "$1" >"$work/$2.yaml"
 	GOFLAGS="-mod=mod -buildvcs=false" bin/builder --skip-compilation --config "$work/$2.yaml"
 }
+scripts/release-pages.sh "$version" "$work/doc"
 collector builder-config.yaml otelcol
 collector deploy/kubernetes/builder-config.yaml otelcol-kubernetes
 
@@ -59,16 +60,19 @@ for arch in amd64 arm64; do
 	(cd "$work/otelcol-kubernetes" && GOFLAGS=-mod=mod go build "${flags[@]}" -ldflags='-s -w' -o "$stage/image/otelcol-customlabels" .)
 	go build "${flags[@]}" -ldflags="-s -w -X main.version=$version" -o "$stage/labelprof" ./cmd/labelprof
 	cp "$stage/labelprof" "$stage/image/labelprof"
+	bin/release licenses "$stage/otelcol-customlabels" "$stage/image/otelcol-customlabels" "$stage/labelprof" >"$stage/LICENSES.txt"
+	cp "$stage/LICENSES.txt" "$stage/image/"
 	sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/otelcol-customlabels.service >"$stage/otelcol-customlabels.service"
 
 	name=otelcol-customlabels-$version-linux-$arch
-	mkdir -p "$work/$name/systemd"
-	cp -r docs examples LICENSE README.md CHANGELOG.md "$stage/otelcol-customlabels" "$work/$name/"
+	cp -r "$work/doc" "$work/$name"
+	mkdir "$work/$name/systemd"
+	cp "$stage/otelcol-customlabels" "$stage/LICENSES.txt" "$work/$name/"
 	cp deploy/systemd/otelcol-customlabels.service "$work/$name/systemd/"
 	archive "$name"
 	name=labelprof-$version-linux-$arch
 	mkdir -p "$work/$name"
-	cp LICENSE "$stage/labelprof" "$work/$name/"
+	cp LICENSE "$stage/labelprof" "$stage/LICENSES.txt" "$work/$name/"
 	archive "$name"
 
 	unset GOOS GOARCH
@@ -76,7 +80,7 @@ for arch in amd64 arm64; do
 		bin/release "$version" "$stage/$program" >"$out/$program-$version-linux-$arch.cdx.json"
 	done
 	bin/release "$version" "$stage/image/otelcol-customlabels" >"$out/otelcol-customlabels-$version-image-linux-$arch.cdx.json"
-	sed "s|\${ARCH}|$arch|; s|\${VERSION}|$version|; s|\${STAGE}|$stage|" deploy/packages/nfpm.yaml >"$work/nfpm.yaml"
+	sed "s|\${ARCH}|$arch|; s|\${VERSION}|$version|; s|\${STAGE}|$stage|; s|\${DOC}|$work/doc|" deploy/packages/nfpm.yaml >"$work/nfpm.yaml"
 	for kind in deb rpm; do
 		bin/nfpm package --config "$work/nfpm.yaml" --packager "$kind" --target "$out/"
 	done

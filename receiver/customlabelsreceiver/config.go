@@ -45,10 +45,15 @@ const (
 )
 
 // Unmarshal implements confmap.Unmarshaler. It refuses a fraction of a sample and keys without a value, which would be
-// left out in silence.
+// left out in silence, and says of bytes with a unit what to write in their place.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if rate, ok := conf.Get("samples_per_second").(float64); ok && rate != math.Trunc(rate) {
 		return fmt.Errorf("samples_per_second must be a whole number, not %v", rate)
+	}
+	for _, key := range []string{"max_memory_bytes", "max_bpf_map_bytes", "max_request_bytes"} {
+		if text, ok := conf.Get(key).(string); ok {
+			return fmt.Errorf("%s must be a whole number of bytes, such as %d for 256 MiB, not %q", key, 256<<20, text)
+		}
 	}
 	before := *c
 	if err := conf.Unmarshal(c); err != nil {

@@ -213,6 +213,15 @@ func TestConfigPrefixNotUTF8(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "labels::prefix must be valid UTF-8")
 }
 
+func TestBytesWithUnit(t *testing.T) {
+	for _, key := range []string{"max_memory_bytes", "max_bpf_map_bytes", "max_request_bytes"} {
+		c := createDefaultConfig().(*Config)
+		err := confmap.NewFromStringMap(map[string]any{key: "256MiB"}).Unmarshal(c)
+		require.ErrorContains(t, err, key+` must be a whole number of bytes, such as 268435456 for 256 MiB, not "256MiB"`)
+		require.NoError(t, confmap.NewFromStringMap(map[string]any{key: 256 << 20}).Unmarshal(c))
+	}
+}
+
 // Of a number of samples no part is left out in silence.
 func TestWholeSamples(t *testing.T) {
 	for rate, want := range map[any]int{19: 19, 20.0: 20, 19.5: 0, 0.5: 0} {

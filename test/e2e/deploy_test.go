@@ -224,6 +224,9 @@ func readUnit(t *testing.T) deployment {
 	}
 	require.Equal(t, settings["AmbientCapabilities"], settings["CapabilityBoundingSet"])
 	require.Equal(t, "yes", settings["NoNewPrivileges"])
+	refused := settings["SystemCallFilter"] // the last one
+	require.True(t, strings.HasPrefix(refused, "~"), refused)
+	require.Contains(t, strings.Fields(refused), "process_vm_writev", "with CAP_SYS_PTRACE it writes to any process")
 	d := deployment{name: "systemd", program: collectorProgram, config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
 	slices.Sort(d.capabilities)
 	d.args = withoutConfig(t, strings.Fields(settings["ExecStart"])[1:])

@@ -89,6 +89,7 @@ func testImage(t *testing.T) {
 	program := filepath.Join(root, "otelcol-customlabels")
 	requireStatic(t, program)
 	requireStatic(t, filepath.Join(root, "labelprof"))
+	checkLicenses(t, filepath.Join(root, "LICENSES.txt"), program, filepath.Join(root, "labelprof"))
 	cmd := exec.Command("/otelcol-customlabels", "components")
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: root}
 	out, err := cmd.CombinedOutput()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,10 +55,12 @@ func TestDocs(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
+			requireVariables(t, name, string(text))
 			runConfiguration(t, string(text), w)
 			total.started++
 		})
 	}
+	t.Run("agents of Pyroscope", requireAgentsOfPyroscope)
 	for line := range notRun {
 		require.True(t, total.excused[line], "no page has this command any more: %s", line)
 	}
@@ -72,6 +75,23 @@ func TestDocs(t *testing.T) {
 	fmt.Printf("%d programs and other files were built with and run; %d figures and outputs\n", total.files, total.texts)
 	require.NotZero(t, total.ran)
 	require.NotZero(t, total.started)
+}
+
+// requireAgentsOfPyroscope: what deploy/fleet has commented out for agents whose backend is
+// Pyroscope is the receiver of examples/pyroscope.yaml.
+func requireAgentsOfPyroscope(t *testing.T) {
+	agents, err := os.ReadFile("../../deploy/fleet/direct/agents.yaml")
+	require.NoError(t, err)
+	example, err := os.ReadFile("../../examples/pyroscope.yaml")
+	require.NoError(t, err)
+	var commented strings.Builder
+	for line := range strings.Lines(string(agents)) {
+		if rest, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "#  ") {
+			commented.WriteString(rest)
+		}
+	}
+	require.Equal(t, parseYAML(t, string(example)).Get("receivers"), parseYAML(t, commented.String()).Get("receivers"))
+	validatePart(t, commented.String())
 }
 
 // runBlock does what a block is there for.
@@ -126,7 +146,10 @@ func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
 	total.valid++
 }
 
-// TestDocsNameCounts: what the receiver counts by reason is explained to operators.
+var alertName = regexp.MustCompile(`(?m)^ *- alert: (\w+)$`)
+
+// TestDocsNameCounts: what the receiver counts by reason is explained to operators, and so is
+// each alert.
 func TestDocsNameCounts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
@@ -152,6 +175,18 @@ func TestDocsNameCounts(t *testing.T) {
 			n++
 		}
 	}
-	fmt.Printf("%d outcomes and reasons are explained\n", n)
+	rules, err := os.ReadFile(filepath.Join(prometheusFiles, "alerts.yaml"))
+	require.NoError(t, err)
+	dashboards, err := os.ReadFile("../../docs/dashboards.md")
+	require.NoError(t, err)
+	alerts := alertName.FindAllSubmatch(rules, -1)
+	require.NotEmpty(t, alerts)
+	for _, alert := range alerts {
+		row := "\n| " + string(alert[1]) + " | "
+		require.Contains(t, string(page), row, "what to do about it")
+		require.Contains(t, string(dashboards), row, "when it fires")
+		n++
+	}
+	fmt.Printf("%d outcomes, reasons and alerts are explained\n", n)
 	require.NotZero(t, n)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,7 +95,7 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 		env = append(env, name+"="+address)
 	}
 	series := &prometheusEndpoint{}
-	env = append(env, "PROMETHEUS="+series.start(t), "HOST_NAME=host")
+	env = append(env, "PROMETHEUS_METRICS_URL="+series.start(t), "HOST_NAME=host")
 	args := []string{"--config", config, "--config", changes, profilesGate}
 	validate := exec.Command(collectorProgram, append([]string{"validate"}, args...)...)
 	validate.Env = append(os.Environ(), env...)
@@ -112,23 +113,53 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	c.stop()
 }
 
+// prometheusMetricsPath is where a Prometheus takes OTLP metrics.
+const prometheusMetricsPath = "/api/v1/otlp/v1/metrics"
+
+// variablesOfExamples are those that have no default.
+var variablesOfExamples = regexp.MustCompile(`\$\{env:(\w+)\}`)
+
+// requireVariables: an example is refused without one of its variables, with an error that
+// docs/troubleshooting.md has in the row that names the variable.
+func requireVariables(t *testing.T, example, text string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	variables := variablesOfExamples.FindAllStringSubmatch(text, -1)
+	for _, missing := range variables {
+		validate := exec.Command(collectorProgram, "validate", "--config", example, profilesGate)
+		for _, set := range variables {
+			if set[1] != missing[1] {
+				validate.Env = append(validate.Env, set[1]+"=http://127.0.0.1:9")
+			}
+		}
+		out, err := validate.CombinedOutput()
+		require.Error(t, err, missing[1])
+		row := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `" + missing[1] + "`").FindSubmatch(page)
+		require.NotNil(t, row, "no row for %s, without which there is: %s", missing[1], out)
+		for part := range strings.SplitSeq(string(row[1]), "...") {
+			require.Contains(t, string(out), part, missing[1])
+		}
+	}
+}
+
 // A prometheusEndpoint takes metrics as Prometheus does, OTLP by HTTP.
 type prometheusEndpoint struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// start serves until the end of the test and returns its address.
+// start serves until the end of the test and returns where it takes metrics.
 func (m *prometheusEndpoint) start(t *testing.T) string {
 	t.Helper()
 	m.names = map[string]bool{}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
+	return server.URL + prometheusMetricsPath
 }
 
 func (m *prometheusEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/api/v1/otlp/v1/metrics" {
+	if r.URL.Path != prometheusMetricsPath {
 		http.NotFound(w, r)
 		return
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // fleetAgent is the attribute by which resources tell the agents of a test apart.
-const fleetAgent = "deployment.environment.name"
+const fleetAgent = "host.name"
 
 // A fleetSample is what makes a sample of an agent this one and no other.
 type fleetSample struct {

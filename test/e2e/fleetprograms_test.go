@@ -169,7 +169,7 @@ func (f *fleet) startAgent(name string) *collector {
 	f.t.Helper()
 	changes := filepath.Join(f.t.TempDir(), "changes.yaml")
 	require.NoError(f.t, os.WriteFile(changes, fmt.Appendf(nil, toTestAgent, f.certs, f.sent.grpc), 0o600))
-	c := &collector{child: startChild(f.t, []string{"OTLP_GATEWAY=" + f.front, "HOST_NAME=" + name, "DEPLOYMENT_ENVIRONMENT=" + name}, collectorProgram,
+	c := &collector{child: startChild(f.t, []string{"OTLP_GATEWAY=" + f.front, "HOST_NAME=" + name}, collectorProgram,
 		"--config", gatewayConfig, "--config", filepath.Join(fleetFolder, "direct", "agents.yaml"), "--config", changes, profilesGate), changes: changes}
 	c.awaitLine(collectorReady)
 	return c

@@ -133,8 +133,9 @@ exporters:
   otlp_grpc: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   otlp_http/prometheus: {metrics_endpoint: "http://%s/api/v1/otlp/v1/metrics", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   otlp_http/dead: {metrics_endpoint: "http://%s/", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
-service::pipelines::metrics::exporters: [otlp_http/prometheus, otlp_http/dead]
-`, backgroundCPU, labelSets, h.dir, metrics, deadAddress)
+  otlp_http/waiting: {metrics_endpoint: "http://%s/", sending_queue: {queue_size: 4, num_consumers: 1}, retry_on_failure: {max_elapsed_time: 0s}}
+service::pipelines::metrics::exporters: [otlp_http/prometheus, otlp_http/dead, otlp_http/waiting]
+`, backgroundCPU, labelSets, h.dir, metrics, deadAddress, deadAddress)
 }
 
 // startUnprivileged has a collector run whose receiver cannot start.

@@ -63,7 +63,7 @@ service::telemetry::metrics::readers:
   - {pull: {exporter: {prometheus: {host: 127.0.0.1, port: %s, without_type_suffix: true, without_units: true, without_scope_info: true}}}}
 `, port), 0o600))
 	command := append(through, collectorProgram, "--config", prometheusConfig, "--config", always, "--config", h.changes, profilesGate)
-	h.child = startChild(h.t, []string{"OTLP_GATEWAY=" + gateway, "PROMETHEUS=" + p.address, "HOST_NAME=" + h.name}, command[0], command[1:]...)
+	h.child = startChild(h.t, []string{"OTLP_GATEWAY=" + gateway, "PROMETHEUS_METRICS_URL=http://" + p.address + prometheusMetricsPath, "HOST_NAME=" + h.name}, command[0], command[1:]...)
 	h.awaitLine(collectorReady)
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"encoding/json"
 	"fmt"
@@ -21,8 +22,11 @@ import (
 
 const releaseVersion = "9.8.7-test.1"
 
+// packagedPages is where packages have the pages.
+const packagedPages = "usr/share/doc/otelcol-customlabels"
+
 // packaged returns the files of a package, with their modes.
-func packaged(t *testing.T) map[string]os.FileMode {
+func packaged(t *testing.T, sources string) map[string]os.FileMode {
 	t.Helper()
 	files := map[string]os.FileMode{
 		"etc/otelcol-customlabels/config.yaml":                0o644,
@@ -30,17 +34,88 @@ func packaged(t *testing.T) map[string]os.FileMode {
 		"usr/bin/labelprof":                                   0o755,
 		"usr/bin/otelcol-customlabels":                        0o755,
 		"usr/lib/systemd/system/otelcol-customlabels.service": 0o644,
-		"usr/share/doc/otelcol-customlabels/copyright":        0o644,
+		packagedPages + "/LICENSES.txt":                       0o644,
+		packagedPages + "/copyright":                          0o644,
 	}
-	for _, pattern := range []string{"README.md", "CHANGELOG.md", "docs/*", "examples/*.yaml"} {
-		paths, err := filepath.Glob(filepath.Join(repositoryRoot, pattern))
-		require.NoError(t, err)
-		require.NotEmpty(t, paths, pattern)
-		for _, path := range paths {
-			files[filepath.Join("usr/share/doc/otelcol-customlabels", filepath.Dir(pattern), filepath.Base(path))] = 0o644
-		}
+	for path := range releasePages(t, sources) {
+		files[filepath.Join(packagedPages, path)] = 0o644
 	}
 	return files
+}
+
+// releasePages makes the pages of a release of the sources in a folder, and returns their modes.
+func releasePages(t *testing.T, sources string) map[string]os.FileMode {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "pages")
+	requireRun(t, exec.Command(filepath.Join(sources, "scripts", "release-pages.sh"), releaseVersion, folder))
+	requireLinks(t, folder)
+	return filesBelow(t, folder)
+}
+
+// TestReleasePages: a release has the pages, with their examples, and where these lead.
+func TestReleasePages(t *testing.T) {
+	pages := releasePages(t, repositoryRoot)
+	for _, path := range []string{
+		"README.md", "SECURITY.md", "docs/operators.md", "examples/pyroscope.yaml", "examples/publish/c/labels.h",
+		"deploy/prometheus/alerts.yaml", "receiver/customlabelsreceiver/README.md", "internal/bpf/LICENSE",
+	} {
+		require.EqualValues(t, 0o644, pages[path], path)
+	}
+}
+
+// TestReleaseLicenses: what a release says of licenses has each module of the programs.
+func TestReleaseLicenses(t *testing.T) {
+	program, text := filepath.Join(t.TempDir(), "release"), filepath.Join(t.TempDir(), "LICENSES.txt")
+	requireRun(t, inRepository("go", "build", "-C", "tools/release", "-o", program, "."))
+	requireRun(t, inRepository("sh", "-c", `"$0" licenses build/otelcol-customlabels bin/labelprof >"$1"`, program, text))
+	checkLicenses(t, text, collectorProgram, labelprofProgram)
+}
+
+// checkLicenses: the terms of Go, of this repository with its BPF programs, and of each module
+// of static programs.
+func checkLicenses(t *testing.T, path string, programs ...string) {
+	t.Helper()
+	text := readText(t, path)
+	for _, name := range []string{"LICENSE", "internal/bpf/LICENSE", "internal/bpf/LICENSE.GPL-2.0", "std/LICENSE"} {
+		require.Contains(t, text, "\n"+name+"\n", path)
+	}
+	for _, program := range programs {
+		info, err := buildinfo.ReadFile(program)
+		require.NoError(t, err)
+		require.NotEmpty(t, info.Deps)
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			if m.Version != "(devel)" {
+				require.Contains(t, text, "\n"+m.Path+"@"+m.Version+"/", path)
+			}
+		}
+	}
+}
+
+// requireLinks follows the links of all pages below a folder, and none leads out of it.
+func requireLinks(t *testing.T, folder string) {
+	t.Helper()
+	n := 0
+	for name := range filesBelow(t, folder) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		for _, m := range localLink.FindAllStringSubmatch(readText(t, filepath.Join(folder, name)), -1) {
+			path, _, _ := strings.Cut(m[1], "#")
+			if path == "" || strings.Contains(path, "://") {
+				continue
+			}
+			path = filepath.Join(filepath.Dir(name), path)
+			require.True(t, filepath.IsLocal(path), "%s: %s", name, m[1])
+			_, err := os.Stat(filepath.Join(folder, path))
+			require.NoError(t, err, "%s: %s", name, m[1])
+			n++
+		}
+	}
+	fmt.Printf("%d links of a release's pages lead to a file of it\n", n)
+	require.NotZero(t, n)
 }
 
 // TestRelease: `make release` makes the same bytes twice, in two folders, in full with an empty
@@ -64,6 +139,7 @@ func TestRelease(t *testing.T) {
 
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	checkImage(t, first, machines)
+	packages := packaged(t, filepath.Join(first, "..", "..", ".."))
 	rpmNames := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 	for arch, machine := range machines {
 		file := func(format string, args ...any) string { return filepath.Join(first, fmt.Sprintf(format, args...)) }
@@ -74,6 +150,10 @@ func TestRelease(t *testing.T) {
 			path := filepath.Join(to, fmt.Sprintf("%s-%s-linux-%s", program, releaseVersion, arch), program)
 			checkBill(t, file("%s-%s-linux-%s.cdx.json", program, releaseVersion, arch))
 			programs = append(programs, path)
+			checkLicenses(t, filepath.Join(filepath.Dir(path), "LICENSES.txt"), path)
+			if program == "otelcol-customlabels" {
+				requireLinks(t, filepath.Dir(path))
+			}
 		}
 		deb, rpm := t.TempDir(), t.TempDir()
 		debs, err := filepath.Glob(file("*_%s.deb", arch))
@@ -87,7 +167,9 @@ func TestRelease(t *testing.T) {
 		unpack.Dir = rpm
 		requireRun(t, unpack)
 		for _, root := range []string{deb, rpm} {
-			require.Equal(t, packaged(t), filesBelow(t, root))
+			require.Equal(t, packages, filesBelow(t, root))
+			requireLinks(t, filepath.Join(root, packagedPages))
+			checkLicenses(t, filepath.Join(root, packagedPages, "LICENSES.txt"), programs...)
 			unit := readText(t, filepath.Join(root, "usr/lib/systemd/system/otelcol-customlabels.service"))
 			require.Contains(t, unit, "ExecStart=/usr/bin/otelcol-customlabels ")
 			require.NotContains(t, unit, "/usr/local")

@@ -48,6 +48,7 @@ var imageFiles = map[string]os.FileMode{
 	"etc/ssl/certs/ca-certificates.crt":   0o644,
 	strings.TrimPrefix(imageProgram, "/"): 0o755,
 	"labelprof":                           0o755,
+	"LICENSES.txt":                        0o644,
 }
 
 const imageProgram = "/otelcol-customlabels"
@@ -103,6 +104,7 @@ func checkImage(t *testing.T, release string, machines map[string]elf.Machine) {
 		program := filepath.Join(root, imageProgram)
 		checkProgram(t, program, machine)
 		checkProgram(t, filepath.Join(root, "labelprof"), machine)
+		checkLicenses(t, filepath.Join(root, "LICENSES.txt"), program, filepath.Join(root, "labelprof"))
 		checkBill(t, fmt.Sprintf("%s-image-linux-%s.cdx.json", prefix, d.Platform.Architecture))
 		n := checkCertificates(t, filepath.Join(root, "etc/ssl/certs/ca-certificates.crt"))
 		info, err := os.Stat(program)

@@ -2,7 +2,7 @@
 
 // Command release writes the bill of materials of a program, as CycloneDX 1.6 in JSON: the
 // modules that it was built from, as the Go linker has noted them in it. The same program
-// has the same bill.
+// has the same bill. Or it writes the licenses of these modules, of several programs.
 package main
 
 import (
@@ -18,11 +18,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: release VERSION PROGRAM")
+	if len(os.Args) < 3 || os.Args[1] != "licenses" && len(os.Args) > 3 {
+		fmt.Fprintln(os.Stderr, "usage: release VERSION PROGRAM, or release licenses PROGRAM...")
 		os.Exit(2)
 	}
-	if err := writeBill(os.Stdout, os.Args[1], os.Args[2]); err != nil {
+	var err error
+	if os.Args[1] == "licenses" {
+		err = writeLicenses(os.Stdout, os.Args[2:])
+	} else {
+		err = writeBill(os.Stdout, os.Args[1], os.Args[2])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

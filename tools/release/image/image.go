@@ -17,6 +17,7 @@ import (
 const (
 	collectorPath    = "/otelcol-customlabels"
 	labelprofPath    = "/labelprof"
+	licensesPath     = "/LICENSES.txt"
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
 	configArgument   = "--config=/etc/otelcol-customlabels/config.yaml"
 	gateArgument     = "--feature-gates=service.profilesSupport"
@@ -32,10 +33,11 @@ type release struct {
 	platforms         []platform
 }
 
-// A platform is an architecture, by Go's name, which is OCI's too, and the static programs for it.
+// A platform is an architecture, by Go's name, which is OCI's too, the static programs for it,
+// and their licenses.
 type platform struct {
-	arch     string
-	programs []file
+	arch  string
+	files []file
 }
 
 // untyped is an image whose entry in an index has no artifactType, which the library would take
@@ -88,7 +90,7 @@ func (r *release) write(folder string) (digest string, err error) {
 	return hash.String(), nil
 }
 
-// image makes the image of one architecture, with a layer for each program and one that is given.
+// image makes the image of one architecture, with a layer for each file and one that is given.
 func (r *release) image(p platform, trust v1.Layer) (v1.Image, error) {
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(base, &v1.ConfigFile{
@@ -109,12 +111,12 @@ func (r *release) image(p platform, trust v1.Layer) (v1.Image, error) {
 		return mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + path}}
 	}
 	layers := []mutate.Addendum{addendum(trust, certificatesPath)}
-	for _, program := range p.programs {
-		layer, err := r.layer(program)
+	for _, f := range p.files {
+		layer, err := r.layer(f)
 		if err != nil {
 			return nil, err
 		}
-		layers = append(layers, addendum(layer, program.path))
+		layers = append(layers, addendum(layer, f.path))
 	}
 	return mutate.Append(image, layers...)
 }
