@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // A TLS descriptor is a pair {entry, arg}: code to call, and its argument. What
@@ -90,7 +91,7 @@ func (p Plan) resolveDescriptor(mem Memory, bias uint64, env Target) (Location, 
 // dl-machine.h).
 func (p Plan) lazy(mem Memory, arg uint64) bool {
 	offset, info, err := readPair(mem, arg)
-	return err == nil && offset == p.slot && uint32(info) == relocTypesOf(p.machine).desc
+	return err == nil && offset == p.slot && info&math.MaxUint32 == uint64(relocTypesOf(p.machine).desc)
 }
 
 // resolveIndex reads what the argument of a dynamic descriptor points at: a
