@@ -45,7 +45,7 @@ func programs(c *cell) []program {
 	}
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
-		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestNewTaskStacks",
+		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
