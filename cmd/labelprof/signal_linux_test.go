@@ -3,11 +3,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,6 +60,14 @@ func started(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
+// heedHangup has commands that are started from now on not ignore SIGHUP, whatever started the test does.
+func heedHangup(t *testing.T) {
+	t.Helper()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP) // what is caught is back at its default after an exec
+	t.Cleanup(func() { signal.Stop(signals) })
+}
+
 // TestHangup: a terminal that goes ends the command as a signal does, with all files written; but
 // not under nohup.
 func TestHangup(t *testing.T) {
@@ -68,7 +78,10 @@ func TestHangup(t *testing.T) {
 	require.NoError(t, err)
 	file, out := filepath.Join(dir, "file"), filepath.Join(dir, "out")
 	require.NoError(t, os.WriteFile(file, data, 0o600))
-	cmd := exec.Command(self, "serve", "--web", "", "--interval", "1ms", "--pprof", out, file)
+	heedHangup(t)
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	cmd := exec.CommandContext(ctx, self, "serve", "--web", "", "--interval", "1ms", "--pprof", out, file)
 	cmd.Args[0] = asCommand
 	tables, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -94,6 +107,7 @@ func TestHangup(t *testing.T) {
 func TestHangupOfCheck(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
+	heedHangup(t)
 	cmd := exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
 	cmd.Args[0] = asCommand
 	said, err := cmd.StderrPipe()
