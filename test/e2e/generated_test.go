@@ -190,7 +190,7 @@ func TestGeneratedCode(t *testing.T) {
 	startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 199
 		c.ReportInterval = time.Second
-		c.Runtimes.Hotspot.Enabled = false // it would name what perf maps do
+		c.Runtimes.Hotspot.Enabled, c.Runtimes.Python.Enabled = false, false // they would name what perf maps do
 	})
 	plain := script("plain")
 	isolated := script("isolated")
