@@ -64,15 +64,12 @@ func wholeChain(chain string) bool {
 // perfTrampolines has CPython 3.12 and newer call each function by way of a function that it generates.
 const perfTrampolines = " -X perf"
 
-// pythons are the commands that run the CPythons of this machine, one of them with trampolines for
-// perf, and those in PYTHONS, with commas between.
+// pythons are the commands that run the CPythons of this machine, and those in PYTHONS, with
+// commas between.
 func pythons() (commands []string) {
 	for _, pattern := range []string{"/usr/bin/python3.1[1-4]", os.Getenv("HOME") + "/.pyenv/versions/3.1[1-4].*/bin/python3"} {
 		found, _ := filepath.Glob(pattern) // no bad pattern
 		commands = append(commands, found...)
-	}
-	if i := slices.IndexFunc(commands, func(command string) bool { return !strings.Contains(command, "3.11") }); i >= 0 {
-		commands = append(commands, commands[i]+perfTrampolines)
 	}
 	return append(commands, commandsIn("PYTHONS")...)
 }
@@ -124,8 +121,12 @@ func isWarmPython(of *chainStack) bool { return warmPython.MatchString(chainOf(p
 // frame has a function, file and line that its program has; the share of samples with a whole
 // known chain is bounded. A forked child has its own from the beginning.
 func TestRuntimesPython(t *testing.T) {
-	commands := ends(pythons())
+	commands := pythons()
 	require.NotEmpty(t, commands, "no CPython 3.11 to 3.14")
+	trampolines := slices.IndexFunc(commands, func(command string) bool { return !strings.Contains(command, "3.11") })
+	if commands = ends(commands); trampolines >= 0 {
+		commands = append(commands, pythons()[trampolines]+perfTrampolines)
+	}
 	for _, command := range commands {
 		for _, mode := range []string{"threads", "fork", "subinterpreter"} {
 			t.Run(mode+" "+command, func(t *testing.T) {
