@@ -57,10 +57,15 @@ func TestRecordUserInOverlay(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(merged, unix.MNT_DETACH) })
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
-	startAs(t, floodUser, "while :; do cat "+merged+"/file >/dev/null; done")
+	// By a name that no other program of this machine has.
+	const name = "overlay-cat"
+	cat, err := exec.LookPath("cat")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(cat, filepath.Join(dir, name)))
+	startAs(t, floodUser, "while :; do "+filepath.Join(dir, name)+" "+merged+"/file >/dev/null; done")
 	n := 0
 	readUntil(t, s, func(r *Record) bool {
-		if string(r.Comm) != "cat" || len(r.KernelFrames) == 0 {
+		if string(r.Comm) != name || len(r.KernelFrames) == 0 {
 			return false
 		}
 		require.EqualValues(t, floodUser, r.UID)
