@@ -72,12 +72,6 @@ type Config struct {
 	JudgeForked bool
 	// FramePointersOnly walks user stacks without unwind rows.
 	FramePointersOnly bool
-	// MaxLabels copied from one label set, up to 64.
-	MaxLabels int
-	// MaxKeyBytes of one label key, up to 256.
-	MaxKeyBytes int
-	// MaxValueBytes of one label value, up to 1024.
-	MaxValueBytes int
 	// WholeVerifierLog is in a load error; else its last lines are.
 	WholeVerifierLog bool
 

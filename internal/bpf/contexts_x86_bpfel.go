@@ -34,9 +34,6 @@ const (
 	contextsVarEventsWatermarkBytes = "events_watermark_bytes"
 	contextsVarJudgeForked          = "judge_forked"
 	contextsVarMaxKernelFrames      = "max_kernel_frames"
-	contextsVarMaxKeyBytes          = "max_key_bytes"
-	contextsVarMaxLabels            = "max_labels"
-	contextsVarMaxValueBytes        = "max_value_bytes"
 	contextsVarPageBytes            = "page_bytes"
 	contextsVarPidNsInum            = "pid_ns_inum"
 	contextsVarReadLabels           = "read_labels"
@@ -117,9 +114,6 @@ type contextsVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
@@ -188,9 +182,6 @@ type contextsVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`

@@ -50,7 +50,7 @@ func TestDTVStates(t *testing.T) {
 			require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{src}))
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
-				if r.PID != tgt.pid || !r.Known {
+				if r.PID != tgt.pid || len(r.Labels) == 0 {
 					return false
 				}
 				d := cache.Decode(nil, r.Labels)

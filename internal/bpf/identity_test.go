@@ -100,8 +100,8 @@ func pin(t *testing.T, pid uint32, cpu int) {
 	require.NoError(t, unix.SchedSetaffinity(int(pid), &only))
 }
 
-// What is known of one process is not said of the next one on the same CPU.
-func TestRecordKnown(t *testing.T) {
+// The labels of one process are not those of the next one on the same CPU.
+func TestLabelsOfNextProcess(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	labelled, other := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
@@ -117,9 +117,8 @@ func TestRecordKnown(t *testing.T) {
 		}
 		switch r.PID {
 		case labelled.pid:
-			require.True(t, r.Known)
+			require.NotEmpty(t, r.Labels)
 		case other.pid:
-			require.False(t, r.Known)
 			require.Empty(t, r.Labels)
 			if last == labelled.pid {
 				followed++
@@ -214,7 +213,7 @@ func TestRecordThread(t *testing.T) {
 			return false
 		}
 		require.Equal(t, "k0=v0", show(cache.Decode(nil, r.Labels).Set))
-		require.NotEqual(t, r.Process.TGID, r.Thread)
+		require.NotEqual(t, r.Process.TGID, header(r.raw).Thread)
 		seen++
 		return seen == samplesPerState
 	})
@@ -261,11 +260,10 @@ func TestEndingThreads(t *testing.T) {
 			return false
 		}
 		if slices.ContainsFunc(r.KernelFrames, inExit) && slices.ContainsFunc(r.KernelFrames, inWake) {
-			require.False(t, r.Known)
 			require.Empty(t, r.Labels)
 			require.Empty(t, r.UserFrames)
 			ending++
-		} else if r.Known {
+		} else if len(r.Labels) > 0 {
 			alive++
 		}
 		return ending >= 10*samplesPerState && alive > 0

@@ -140,7 +140,7 @@ func TestOlderObjects(t *testing.T) {
 	if os.Getenv(olderEnv) != "" {
 		t.Skip("all tests use them")
 	}
-	const tests = "^(TestLabelStates|TestLabelLimits|TestLabelsThroughDTV|TestRecordIdentity|TestRows|TestUserStackDepth|" +
+	const tests = "^(TestLabelStates|TestLabelsThroughDTV|TestRecordIdentity|TestRows|TestUserStackDepth|" +
 		"TestSignalStack|TestUserShare|TestProcessEvents|TestForkInheritsSources|TestSwitchRecords)$"
 	cmd := exec.Command(os.Args[0], "-test.run", tests, "-test.v")
 	cmd.Env = append(os.Environ(), olderEnv+"=1")

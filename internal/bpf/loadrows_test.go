@@ -24,22 +24,23 @@ func loadRows(t *testing.T, s *Sampler, pid uint32) (tables []record.TableID) {
 	return loadRowsAs(t, s, pid, func(*record.UnwindTable) {})
 }
 
-// loadRowsBut loads the rows of all files but one.
-func loadRowsBut(t *testing.T, s *Sampler, pid uint32, file string) {
+// loadRowsBut loads the rows of all files but one; it returns where they are mapped.
+func loadRowsBut(t *testing.T, s *Sampler, pid uint32, file string) []record.UnwindMapping {
 	t.Helper()
-	loadSomeRows(t, s, pid, func(path string) bool { return path != file }, func(*record.UnwindTable) {})
+	_, mappings := loadSomeRows(t, s, pid, func(path string) bool { return path != file }, func(*record.UnwindTable) {})
+	return mappings
 }
 
 // loadRowsAs loads the rows as change has made them.
 func loadRowsAs(t *testing.T, s *Sampler, pid uint32, change func(*record.UnwindTable)) (tables []record.TableID) {
 	t.Helper()
-	return loadSomeRows(t, s, pid, func(string) bool { return true }, change)
+	tables, _ = loadSomeRows(t, s, pid, func(string) bool { return true }, change)
+	return tables
 }
 
-func loadSomeRows(t *testing.T, s *Sampler, pid uint32, wanted func(path string) bool, change func(*record.UnwindTable)) (tables []record.TableID) {
+func loadSomeRows(t *testing.T, s *Sampler, pid uint32, wanted func(path string) bool, change func(*record.UnwindTable)) (tables []record.TableID, mappings []record.UnwindMapping) {
 	t.Helper()
 	fs := procfs.FS{Root: "/proc"}
-	var mappings []record.UnwindMapping
 	for m, err := range fs.Mappings(int(pid)) {
 		require.NoError(t, err)
 		isVDSO := m.Path == "[vdso]"
@@ -89,7 +90,7 @@ func loadSomeRows(t *testing.T, s *Sampler, pid uint32, wanted func(path string)
 	}
 	require.NotEmpty(t, mappings)
 	require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), mappings, execPages(t, pid)))
-	return tables
+	return tables, mappings
 }
 
 func textsOf(e *elffile.File, base uint64) (texts []record.FileText) {

@@ -57,9 +57,6 @@ const (
 	offcpuVarLeaveLimitBytes      = "leave_limit_bytes"
 	offcpuVarLeavingBytes         = "leaving_bytes"
 	offcpuVarMaxKernelFrames      = "max_kernel_frames"
-	offcpuVarMaxKeyBytes          = "max_key_bytes"
-	offcpuVarMaxLabels            = "max_labels"
-	offcpuVarMaxValueBytes        = "max_value_bytes"
 	offcpuVarOwnTgid              = "own_tgid"
 	offcpuVarPageBytes            = "page_bytes"
 	offcpuVarPidNsInum            = "pid_ns_inum"
@@ -149,9 +146,6 @@ type offcpuVariableSpecs struct {
 	LeaveLimitBytes      *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.VariableSpec `ebpf:"leaving_bytes"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	OwnTgid              *ebpf.VariableSpec `ebpf:"own_tgid"`
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
@@ -231,9 +225,6 @@ type offcpuVariables struct {
 	LeaveLimitBytes      *ebpf.Variable `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.Variable `ebpf:"leaving_bytes"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
 	OwnTgid              *ebpf.Variable `ebpf:"own_tgid"`
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`

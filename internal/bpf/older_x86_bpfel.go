@@ -37,9 +37,6 @@ const (
 	olderVarEventsWatermarkBytes = "events_watermark_bytes"
 	olderVarJudgeForked          = "judge_forked"
 	olderVarMaxKernelFrames      = "max_kernel_frames"
-	olderVarMaxKeyBytes          = "max_key_bytes"
-	olderVarMaxLabels            = "max_labels"
-	olderVarMaxValueBytes        = "max_value_bytes"
 	olderVarPageBytes            = "page_bytes"
 	olderVarPidNsInum            = "pid_ns_inum"
 	olderVarReadLabels           = "read_labels"
@@ -141,9 +138,6 @@ type olderVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
@@ -230,9 +224,6 @@ type olderVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`

@@ -37,9 +37,6 @@ const (
 	olderoffcpuVarLeaveLimitBytes      = "leave_limit_bytes"
 	olderoffcpuVarLeavingBytes         = "leaving_bytes"
 	olderoffcpuVarMaxKernelFrames      = "max_kernel_frames"
-	olderoffcpuVarMaxKeyBytes          = "max_key_bytes"
-	olderoffcpuVarMaxLabels            = "max_labels"
-	olderoffcpuVarMaxValueBytes        = "max_value_bytes"
 	olderoffcpuVarOwnTgid              = "own_tgid"
 	olderoffcpuVarPageBytes            = "page_bytes"
 	olderoffcpuVarPidNsInum            = "pid_ns_inum"
@@ -129,9 +126,6 @@ type olderoffcpuVariableSpecs struct {
 	LeaveLimitBytes      *ebpf.VariableSpec `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.VariableSpec `ebpf:"leaving_bytes"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	OwnTgid              *ebpf.VariableSpec `ebpf:"own_tgid"`
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
@@ -211,9 +205,6 @@ type olderoffcpuVariables struct {
 	LeaveLimitBytes      *ebpf.Variable `ebpf:"leave_limit_bytes"`
 	LeavingBytes         *ebpf.Variable `ebpf:"leaving_bytes"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
 	OwnTgid              *ebpf.Variable `ebpf:"own_tgid"`
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`

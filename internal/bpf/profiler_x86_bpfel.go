@@ -157,9 +157,6 @@ const (
 	profilerVarEventsWatermarkBytes = "events_watermark_bytes"
 	profilerVarJudgeForked          = "judge_forked"
 	profilerVarMaxKernelFrames      = "max_kernel_frames"
-	profilerVarMaxKeyBytes          = "max_key_bytes"
-	profilerVarMaxLabels            = "max_labels"
-	profilerVarMaxValueBytes        = "max_value_bytes"
 	profilerVarPageBytes            = "page_bytes"
 	profilerVarPidNsInum            = "pid_ns_inum"
 	profilerVarReadLabels           = "read_labels"
@@ -263,9 +260,6 @@ type profilerVariableSpecs struct {
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.VariableSpec `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.VariableSpec `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.VariableSpec `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
@@ -354,9 +348,6 @@ type profilerVariables struct {
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`
-	MaxKeyBytes          *ebpf.Variable `ebpf:"max_key_bytes"`
-	MaxLabels            *ebpf.Variable `ebpf:"max_labels"`
-	MaxValueBytes        *ebpf.Variable `ebpf:"max_value_bytes"`
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`

@@ -45,7 +45,7 @@ func TestProgramSources(t *testing.T) {
 	require.NoError(t, s.ForgetProgram(ev.Program), "again")
 	last := startTarget(t, program, "labels-1")
 	readUntil(t, s, func(r *Record) bool {
-		require.False(t, r.PID == last.pid && r.Known)
+		require.False(t, r.PID == last.pid && len(r.Labels) > 0)
 		return r.PID == last.pid
 	})
 
@@ -53,7 +53,7 @@ func TestProgramSources(t *testing.T) {
 	require.NoError(t, s.SetProgram(ev.Program, nil, false))
 	plain := startTarget(t, program, "labels-1")
 	readUntil(t, s, func(r *Record) bool {
-		require.False(t, r.PID == plain.pid && r.Known)
+		require.False(t, r.PID == plain.pid && len(r.Labels) > 0)
 		return r.PID == plain.pid
 	})
 	require.Error(t, s.SetProgram(ev.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))

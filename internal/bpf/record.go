@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -21,16 +22,12 @@ type Record struct {
 	// UID in the init user namespace.
 	UID uint32
 	CPU uint32
-	// Thread is the TID in the init PID namespace.
-	Thread uint32
 	// State of the thread.
 	State record.ThreadState
 	// Comm is the thread's name.
 	Comm []byte
 	// KernelThread has no user part.
 	KernelThread bool
-	// Known: the process had label sources when the sample was taken, and the thread could have labels.
-	Known bool
 	// Presumed: the labels come from the sources that other processes of the same program
 	// had (SetProgram); no SetLabelSources has come since.
 	Presumed bool
@@ -45,6 +42,15 @@ type Record struct {
 
 	raw    []byte
 	frames []uint64
+}
+
+// Clone returns a copy that stays valid.
+func (r *Record) Clone() Record {
+	c := *r
+	c.Comm, c.Labels = bytes.Clone(r.Comm), bytes.Clone(r.Labels)
+	c.KernelFrames, c.UserFrames = slices.Clone(r.KernelFrames), slices.Clone(r.UserFrames)
+	c.raw, c.frames = nil, nil
+	return c
 }
 
 // A FormatError says that a record has another shape than the programs write.
@@ -74,9 +80,7 @@ func (r *Record) Parse(b []byte) error {
 	r.TimeNs = h.TimeNs
 	r.Process = h.Process
 	r.PID, r.TID, r.UID, r.CPU = h.PID, h.TID, h.UID, h.CPU
-	r.Thread, r.State = h.Thread, h.ThreadState
-	r.KernelThread, r.Known = h.KernelThread != 0, h.Known != 0
-	r.Presumed = h.Presumed != 0
+	r.State, r.KernelThread, r.Presumed = h.ThreadState, h.KernelThread != 0, h.Presumed != 0
 	r.KernelStack, r.UserStack = h.KernelStack, h.UserStack
 	comm := b[unsafe.Offsetof(h.Comm):][:record.CommBytes]
 	if i := bytes.IndexByte(comm, 0); i >= 0 {

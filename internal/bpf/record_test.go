@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"unsafe"
@@ -73,4 +74,26 @@ func TestShortEvent(t *testing.T) {
 	require.Equal(t, "/bin/true", ev.Path)
 	require.NoError(t, parseEvent(&ev, b[:len(b)-1]))
 	require.Empty(t, ev.Path, "one that is not all there")
+}
+
+// A clone stays as it is when the record is read anew.
+func TestRecordClone(t *testing.T) {
+	b := make([]byte, record.SampleHeaderBytes+8+8+8)
+	h := header(b)
+	h.LabelBytes, h.KernelFrames, h.UserFrames, h.Comm[0] = 8, 1, 1, 'a'
+	fill := func(v byte) {
+		h.Comm[0] = v
+		for i := range b[record.SampleHeaderBytes:] {
+			b[record.SampleHeaderBytes+i] = v
+		}
+	}
+	var r, same Record
+	fill('a')
+	require.NoError(t, r.Parse(b))
+	require.NoError(t, same.Parse(bytes.Clone(b)))
+	same.frames = nil
+	clone := r.Clone()
+	fill('b')
+	require.NoError(t, r.Parse(b))
+	require.Equal(t, same, clone)
 }

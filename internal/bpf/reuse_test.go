@@ -29,7 +29,7 @@ func TestElementsOfOthers(t *testing.T) {
 		require.NoError(t, r.s.objs.LabelSources.Lookup(&id, &sources))
 		put := func(sources record.LabelSources) (known bool) {
 			require.NoError(t, r.s.objs.LabelSources.Put(&id, &sources))
-			r.from(t, &tgt.pid, func(rec *Record) { known = rec.Known && len(rec.Labels) > 0 })
+			r.from(t, &tgt.pid, func(rec *Record) { known = len(rec.Labels) > 0 })
 			return known
 		}
 		for _, change := range []func(l *record.LabelSources){
@@ -210,7 +210,7 @@ func TestReplacedElements(t *testing.T) {
 		}
 		seen++
 		d := cache.Decode(nil, r.Labels)
-		if r.Known {
+		if len(r.Labels) > 0 {
 			known++
 			require.Len(t, d.Reads, record.MaxLabelSources)
 		}

@@ -108,9 +108,6 @@ func (s *Sampler) load() error {
 	c := &s.config
 	s.knobs = map[string]any{
 		profilerVarReadLabels:      flag(!c.SkipLabels),
-		profilerVarMaxLabels:       lowered(c.MaxLabels, record.MaxLabels),
-		profilerVarMaxKeyBytes:     lowered(c.MaxKeyBytes, record.MaxLabelKeyBytes),
-		profilerVarMaxValueBytes:   lowered(c.MaxValueBytes, record.MaxLabelValueBytes),
 		profilerVarMaxKernelFrames: lowered(cmp.Or(c.maxKernelFrames, kernelFrames()), record.MaxKernelFrames),
 		profilerVarUseRows:         flag(!c.FramePointersOnly),
 		profilerVarSelectTargets:   flag(c.SelectTargets),

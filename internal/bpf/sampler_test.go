@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
@@ -279,11 +280,14 @@ func TestAccountingOfIdle(t *testing.T) {
 			t.Skip("the CPUs are never idle")
 		}
 	}
-	drain(t, s, func(r *Record) { require.NotZero(t, r.Thread, "the idle task") })
+	drain(t, s, func(r *Record) { require.NotZero(t, header(r.raw).Thread, "the idle task") })
 	c, err := s.Counters()
 	require.NoError(t, err)
 	require.Equal(t, c.Hits, c.Submitted+c.FilteredIdle+c.DroppedRingFull+c.DroppedUserShare+c.DroppedInternal)
 }
+
+// header of the record of a sample.
+func header(raw []byte) *record.SampleHeader { return (*record.SampleHeader)(unsafe.Pointer(&raw[0])) }
 
 // idleTicks of all CPUs since the host has been up.
 func idleTicks(t *testing.T) (ticks int) {

@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -186,6 +187,53 @@ func TestSignalStack(t *testing.T) {
 		other := startTarget(t, program, "handler-50")
 		requireHandlerStack(t, s, &other)
 	}
+}
+
+// What a signal has interrupted has the registers that the kernel saved for it, not those of its handler.
+func TestSignalRegisters(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("rules refer to other registers on x86-64 only")
+	}
+	const depth = 50
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	program := buildTarget(t)
+	r := &recursion{s: s, program: program, target: startTarget(t, program, fmt.Sprintf("handler-%d", depth))}
+	r.id = identify(t, s, r.pid)
+	mappings := loadRowsBut(t, s, r.pid, program)
+	require.NoError(t, s.Start())
+	inHandler := func(frames []uint64) bool { return len(frames) > 2 && r.ofProgram(frames[0]) && !r.in(frames[0]) }
+	var interrupted uint64
+	readUntil(t, s, func(rec *Record) bool {
+		if rec.PID != r.pid || len(rec.KernelFrames) > 0 || !inHandler(rec.UserFrames) || r.ofProgram(rec.UserFrames[1]) {
+			return false
+		}
+		interrupted = rec.UserFrames[2] - 1
+		return r.in(interrupted)
+	})
+	byFP := record.UnwindRule{CFA: record.CFAFP, CFAOffset: 16, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
+	byRegister := byFP
+	byRegister.CFA, byRegister.Arg = record.CFAReg, 6 // RBP
+	const around = 8
+	base := (r.descend/record.UnwindBlockBytes - around) * record.UnwindBlockBytes
+	own := r.table(t, base, 2*around, []record.UnwindRule{{}, byFP, byRegister}, []span{{base, 1}, {interrupted, 2}, {interrupted + 1, 1}})
+	mappings = append(mappings, own)
+	slices.SortFunc(mappings, func(a, b record.UnwindMapping) int { return cmp.Compare(a.Start, b.Start) })
+	require.NoError(t, s.SetUnwindMappings(r.id, mappings, execPages(t, r.pid)))
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	readUntil(t, s, func(rec *Record) bool {
+		if rec.PID != r.pid || rec.TimeNs < uint64(now.Nano()) || len(rec.KernelFrames) > 0 || !inHandler(rec.UserFrames) {
+			return false
+		}
+		frames := 0
+		for _, addr := range rec.UserFrames {
+			if r.in(addr) {
+				frames++
+			}
+		}
+		require.Equal(t, depth+1, frames, "%#x", rec.UserFrames)
+		return true
+	})
 }
 
 // A handler whose code has no rows is left by its frame pointer. On aarch64 that does not say where its

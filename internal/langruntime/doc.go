@@ -30,7 +30,7 @@
 //
 //   - internal/bpf/src/runtime.h: enum runtime_kind, a struct of what its walk needs, a field in
 //     struct runtime_process, its limits. And internal/record/runtime.go, the same in Go.
-//   - internal/bpf/src/maps.bpf.h: the scratch of its walk. internal/bpf/src/stack.bpf.h: what begins it,
+//   - internal/bpf/src/scratch.bpf.h: the state of its walk. internal/bpf/src/stack.bpf.h: what begins it,
 //     what goes a frame up, what counts. C has no table of functions that a verifier takes.
 //   - internal/bpf/src/seal.bpf.h and internal/bpf/seal.go: which struct is sealed.
 //   - internal/executable/runtimes.go: what recognizes it in a file.

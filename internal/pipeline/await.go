@@ -3,8 +3,6 @@
 package pipeline
 
 import (
-	"bytes"
-	"slices"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
@@ -53,17 +51,7 @@ func (a *awaiting) add(p *process.Process, rec *bpf.Record, end timeOff, names b
 		a.byUser = map[uint32]int{}
 	}
 	a.byUser[rec.UID] += size
-	r := bpf.Record{
-		TimeNs: rec.TimeNs, Process: rec.Process, PID: rec.PID, TID: rec.TID,
-		UID: rec.UID, CPU: rec.CPU, Thread: rec.Thread, State: rec.State, KernelThread: rec.KernelThread, Known: rec.Known,
-		Presumed:    rec.Presumed,
-		KernelStack: rec.KernelStack, UserStack: rec.UserStack,
-		Comm:         bytes.Clone(rec.Comm),
-		Labels:       bytes.Clone(rec.Labels),
-		KernelFrames: slices.Clone(rec.KernelFrames),
-		UserFrames:   slices.Clone(rec.UserFrames),
-	}
-	a.samples = append(a.samples, awaitingSample{p, r, end, max(rec.TimeNs, end.endNs), size, names})
+	a.samples = append(a.samples, awaitingSample{p, rec.Clone(), end, max(rec.TimeNs, end.endNs), size, names})
 	a.bytes += size
 	return true
 }

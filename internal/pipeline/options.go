@@ -116,8 +116,6 @@ type LabelOptions struct {
 	PerContainer bool
 	// Budgets bound what the labels of each user may take.
 	Budgets labels.Budgets
-	// MaxLabels of one label set, MaxKeyBytes of one key and MaxValueBytes of one value are copied.
-	MaxLabels, MaxKeyBytes, MaxValueBytes int
 }
 
 // MetricOptions are of metrics, where there is a consumer of them.
@@ -233,8 +231,6 @@ func Defaults() Options {
 		Labels: LabelOptions{
 			Prefix:  "process.context.label.",
 			Budgets: labels.DefaultBudgets(),
-			// The limits of internal/bpf.
-			MaxLabels: 64, MaxKeyBytes: 256, MaxValueBytes: 1024,
 		},
 		Metrics:    MetricOptions{Interval: 15 * time.Second, MaxUserSeries: 2048, Expiry: 5 * time.Minute},
 		Attributes: AttributeOptions{Trace: true, ThreadID: true, ThreadName: true},
@@ -261,9 +257,6 @@ func (o *Options) complete() {
 	orDefault(&o.Ring.UserShare, d.Ring.UserShare)
 	orDefault(&o.OffCPU.RingBytes, d.OffCPU.RingBytes)
 	orDefault(&o.Labels.Budgets, d.Labels.Budgets)
-	orDefault(&o.Labels.MaxLabels, d.Labels.MaxLabels)
-	orDefault(&o.Labels.MaxKeyBytes, d.Labels.MaxKeyBytes)
-	orDefault(&o.Labels.MaxValueBytes, d.Labels.MaxValueBytes)
 	orDefault(&o.Metrics.Interval, d.Metrics.Interval)
 	orDefault(&o.Metrics.MaxUserSeries, d.Metrics.MaxUserSeries)
 	orDefault(&o.Metrics.Expiry, d.Metrics.Expiry)

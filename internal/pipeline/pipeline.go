@@ -203,9 +203,6 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 		OffCPURingBytes:   maps.OffCPURing,
 		SkipLabels:        o.Labels.Skip,
 		FramePointersOnly: o.Unwind.FramePointersOnly,
-		MaxLabels:         o.Labels.MaxLabels,
-		MaxKeyBytes:       o.Labels.MaxKeyBytes,
-		MaxValueBytes:     o.Labels.MaxValueBytes,
 		WholeVerifierLog:  o.Kernel.WholeVerifierLog,
 	}
 }

@@ -1,6 +1,6 @@
 package record
 
-// Limits of record.h. What is configured can only lower them.
+// Limits of record.h.
 const (
 	MaxLabelSources      = 4     // of one process
 	MaxLabels            = 64    // live labels copied from one label set

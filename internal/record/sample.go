@@ -14,10 +14,10 @@ type SampleHeader struct {
 	LabelBytes   uint16 // a multiple of 8
 	KernelStack  Outcome
 	UserStack    Outcome
-	Known        uint8 // labels could be read: the process has an entry, the task runs in user space
 	KernelThread uint8
 	ThreadState  ThreadState
-	Presumed     uint8  // the labels come from sources that are not confirmed
+	Presumed     uint8 // the labels come from sources that are not confirmed
+	Pad          uint8
 	Thread       uint32 // TID in the init PID namespace
 	Comm         [CommBytes]byte
 }

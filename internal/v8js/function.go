@@ -20,7 +20,7 @@ type shared struct {
 	id     uint64 // of the script, a small integer
 }
 
-// readShared reads a SharedFunctionInfo, and hashes it as v8_shared of v8heap.bpf.h does.
+// readShared reads a SharedFunctionInfo, and hashes it as v8_shared of v8read.bpf.h does.
 func (h *heap) readShared(object uint64) (shared, error) {
 	at, err := h.of(object, h.types.shared, "SharedFunctionInfo")
 	if err != nil {

@@ -90,7 +90,7 @@ func releaseOf(v version) (r release, ok bool) {
 	return release{}, false
 }
 
-// expected is what a build has to say of what is taken for granted, here and in v8heap.bpf.h.
+// expected is what a build has to say of what is taken for granted, here and in v8read.bpf.h.
 func (r *release) expected() map[string]int32 {
 	return map[string]int32{
 		"TaggedSize":                                            8, // no pointer compression

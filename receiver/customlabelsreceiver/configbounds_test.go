@@ -24,9 +24,6 @@ func TestConfigBoundsAreTheSamplers(t *testing.T) {
 	require.Equal(t, bpf.MaxRingBufferBytes, maxOffCPURingBytes)
 	o := defaultConfig().options()
 	require.GreaterOrEqual(t, o.Ring.UserShare, bpf.MinUserShare)
-	require.Equal(t, record.MaxLabels, o.Labels.MaxLabels)
-	require.Equal(t, record.MaxLabelKeyBytes, o.Labels.MaxKeyBytes)
-	require.Equal(t, record.MaxLabelValueBytes, o.Labels.MaxValueBytes)
 	require.Equal(t, record.MaxLabelKeyBytes, maxIDKeyBytes)
 	require.Equal(t, record.MaxLabelKeyBytes, maxMetricLabelKeyBytes)
 }

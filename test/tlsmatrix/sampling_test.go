@@ -134,7 +134,7 @@ func (s *sampling) read() {
 			s.mu.Lock()
 			if list, ok := s.samples[rec.Process]; ok {
 				s.samples[rec.Process] = append(list, sample{
-					int(rec.TID), rec.TimeNs, rec.Known, cache.Decode(s.keys, rec.Labels),
+					int(rec.TID), rec.TimeNs, len(rec.Labels) > 0, cache.Decode(s.keys, rec.Labels),
 				})
 			}
 			s.mu.Unlock()

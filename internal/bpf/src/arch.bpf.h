@@ -13,13 +13,15 @@ struct user_regs {
 	__u64 ip;
 	__u64 sp;
 	__u64 fp;
-	__u64 lr;     /* aarch64: the link register */
-	__u64 g;      /* aarch64: what Go keeps its goroutine in */
 	__u64 called; /* the kernel was entered by a system call: its instruction is before ip */
 	/* Of a system call that has just returned, if one has. */
 	__u64 result;
 	__u64 call;   /* its number */
 	__u64 second; /* its second argument */
+#if defined(__TARGET_ARCH_arm64)
+	__u64 lr; /* the link register */
+	__u64 g;  /* what Go keeps its goroutine in */
+#endif
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -74,11 +76,8 @@ static __always_inline bool is_64bit_code(__u64 cs)
 		(to)[15] = (from)->r15;                                                                                \
 	} while (0)
 
-/* all takes what COPY_REGS copies. */
-static __always_inline void user_regs_from_context(const struct perf_context *ctx, struct user_regs *r, __u64 *all,
-						   bool *compat)
+static __always_inline void user_regs_from_context(const struct perf_context *ctx, struct user_regs *r, bool *compat)
 {
-	COPY_REGS(all, ctx);
 	r->ip = ctx->ip;
 	r->sp = ctx->sp;
 	r->fp = ctx->bp;
@@ -89,10 +88,8 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	*compat = !is_64bit_code(ctx->cs);
 }
 
-static __always_inline void user_regs_from_task(const struct pt_regs *regs, struct user_regs *r, __u64 *all,
-						bool *compat)
+static __always_inline void user_regs_from_task(const struct pt_regs *regs, struct user_regs *r, bool *compat)
 {
-	COPY_REGS(all, regs);
 	r->ip = regs->ip;
 	r->sp = regs->sp;
 	r->fp = regs->bp;
@@ -151,6 +148,7 @@ static __always_inline __u64 made_by(const struct user_regs *r)
 #define FP_BELOW_SP 0
 #define FP_GIVES_SP 1
 #define LINK_REGISTER 0
+#define GO_REGISTER(r) 0
 
 /* Of struct rt_sigframe behind its return address (arch/x86/include/asm/sigframe.h): struct ucontext. */
 #define SIGNAL_REGS_OFFSET 40 /* uc_mcontext, struct sigcontext_64: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip */
@@ -160,6 +158,7 @@ struct signal_regs {
 #define SIGNAL_FP(r) ((r)->bp)
 #define SIGNAL_LR(r) 0
 #define SIGNAL_COPY_REGS(to, r) COPY_REGS(to, r)
+#define TASK_COPY_REGS(to, r) COPY_REGS(to, r)
 
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {
@@ -230,8 +229,7 @@ static __always_inline bool context_is_user(const struct perf_context *ctx)
 		value;                                                                                                 \
 	})
 
-static __always_inline void user_regs_from_context(const struct perf_context *ctx, struct user_regs *r, __u64 *all,
-						   bool *compat)
+static __always_inline void user_regs_from_context(const struct perf_context *ctx, struct user_regs *r, bool *compat)
 {
 	r->ip = ctx->pc;
 	r->sp = ctx->sp;
@@ -242,14 +240,10 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->called = 0;
 	r->call = context_reg(ctx, 8);
 	r->second = context_reg(ctx, 1);
-	all[REG_X13] = context_reg(ctx, 13);
-	all[REG_X19] = context_reg(ctx, 19);
-	all[REG_X22] = context_reg(ctx, 22);
 	*compat = ctx->pstate & PSR_MODE32_BIT;
 }
 
-static __always_inline void user_regs_from_task(const struct pt_regs *regs, struct user_regs *r, __u64 *all,
-						bool *compat)
+static __always_inline void user_regs_from_task(const struct pt_regs *regs, struct user_regs *r, bool *compat)
 {
 	r->ip = regs->user_regs.pc;
 	r->sp = regs->user_regs.sp;
@@ -260,9 +254,6 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->called = regs->syscallno != NO_SYSCALL;
 	r->call = regs->user_regs.regs[8];
 	r->second = regs->user_regs.regs[1];
-	all[REG_X13] = regs->user_regs.regs[13];
-	all[REG_X19] = regs->user_regs.regs[19];
-	all[REG_X22] = regs->user_regs.regs[22];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;
 }
 
@@ -301,6 +292,7 @@ static __always_inline __u64 made_by(const struct user_regs *r)
 #define FP_BELOW_SP 8
 #define FP_GIVES_SP 0
 #define LINK_REGISTER 1
+#define GO_REGISTER(r) ((r)->g)
 
 /* Of struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, struct ucontext, in it struct sigcontext. */
 #define SIGNAL_REGS_OFFSET (128 + 176 + 8) /* behind fault_address */
@@ -309,12 +301,14 @@ struct signal_regs {
 };
 #define SIGNAL_FP(r) ((r)->x[29])
 #define SIGNAL_LR(r) ((r)->x[30])
-#define SIGNAL_COPY_REGS(to, r)                                                                                        \
+#define COPY_REGS(to, from)                                                                                            \
 	do {                                                                                                           \
-		(to)[REG_X13] = (r)->x[13];                                                                            \
-		(to)[REG_X19] = (r)->x[19];                                                                            \
-		(to)[REG_X22] = (r)->x[22];                                                                            \
+		(to)[REG_X13] = (from)[13];                                                                            \
+		(to)[REG_X19] = (from)[19];                                                                            \
+		(to)[REG_X22] = (from)[22];                                                                            \
 	} while (0)
+#define SIGNAL_COPY_REGS(to, r) COPY_REGS(to, (r)->x)
+#define TASK_COPY_REGS(to, r) COPY_REGS(to, (r)->user_regs.regs)
 
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {

@@ -21,6 +21,7 @@
 #ifndef CUSTOM_LABELS_HOTSPOT_H
 #define CUSTOM_LABELS_HOTSPOT_H
 
+#include "regs.bpf.h"
 #include "seal.bpf.h"
 #include "hotspotstub.bpf.h"
 
@@ -195,6 +196,7 @@ static __noinline int find_hotspot(__u32 scratch)
 	h = &s->hotspot;
 	h->blob = h->name = h->method = h->frames = h->failed = 0;
 	h->from_native = 1;
+	copy_regs(s);
 	if (!find_runtime(s, RUNTIME_HOTSPOT, hotspot, &h->process))
 		h->process.low = h->process.high = 0;
 	return 0;

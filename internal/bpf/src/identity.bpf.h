@@ -61,7 +61,6 @@ static __always_inline __u32 number_in_namespace(const struct task_struct *task)
 }
 
 /* As bpf_get_current_comm() has it, which takes longer. */
-
 static __always_inline void current_comm(const struct task_struct *task, struct sample_header *h)
 {
 #ifdef OLDER_KERNELS

@@ -63,19 +63,15 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 		pass->skipped++;
 		return 0;
 	}
-	if (pass->live >= max_labels) {
+	if (pass->live >= MAX_LABELS) {
 		pass->outcome = OUTCOME_TRUNCATED;
 		return 1;
 	}
-	key_bytes = slot.key_len;
-	if (key_bytes > max_key_bytes)
-		key_bytes = max_key_bytes;
-	value_bytes = slot.value_len;
-	if (value_bytes > max_value_bytes)
-		value_bytes = max_value_bytes;
+	key_bytes = slot.key_len < MAX_LABEL_KEY_BYTES ? slot.key_len : MAX_LABEL_KEY_BYTES;
+	value_bytes = slot.value_len < MAX_LABEL_VALUE_BYTES ? slot.value_len : MAX_LABEL_VALUE_BYTES;
 	barrier_var(key_bytes);
 	barrier_var(value_bytes);
-	/* again, with the bounds that the verifier can see */
+	/* again, where the verifier can see it */
 	if (key_bytes > MAX_LABEL_KEY_BYTES || value_bytes > MAX_LABEL_VALUE_BYTES)
 		return 1;
 	if (at + sizeof(*raw) + key_bytes + value_bytes > MAX_SLOT_END) {
@@ -298,7 +294,6 @@ static __noinline __u32 read_label_sources(const struct process_id *id, __u64 tp
 	copy_element(&s->sources, known);
 	if (s->sources.seal != sources_seal(seal(0, id, sizeof(*id)), &s->sources))
 		return 0;
-	s->header.known = 1;
 	s->header.presumed = !!s->sources.presumed;
 	for (__u32 i = 0; i < MAX_LABEL_SOURCES && i < s->sources.count; i++) {
 		struct label_block block = { .abi = s->sources.source[i].abi };

@@ -66,7 +66,7 @@ int sample_cpu(struct perf_context *ctx)
 	}
 	read_ahead(s);
 	if (likely(user))
-		user_regs_from_context(ctx, &s->user, s->regs, &compat);
+		user_regs_from_context(ctx, &s->user, &compat);
 	if (submit(s, &room, take_sample(s, task, time_ns, ctx, user, compat)) && unlikely(s->entry.by_sample))
 		tell_sampled(task);
 	return 0;

@@ -52,7 +52,7 @@ _Static_assert((MAX_PYTHON_EVALUATIONS & (MAX_PYTHON_EVALUATIONS - 1)) == 0, "a 
 
 static __always_inline long python_stop(struct python_walk *p, enum counter why)
 {
-	p->outcome = why;
+	p->result = why;
 	return 1;
 }
 
@@ -212,11 +212,11 @@ static __always_inline void collect_python_state(struct walk_context *ctx, struc
 
 	p->frame = frame;
 	p->cframe = cframe;
-	p->outcome = COUNTER_RUNTIME_CUT;
+	p->result = COUNTER_RUNTIME_CUT;
 	before = p->evaluations;
 	bpf_loop(PYTHON_SCANNED, next_python_frame, ctx, 0);
 	/* One that goes on has what was collected of it, where it is known which native frame it is. */
-	if (p->overflow && p->outcome == COUNTER_RUNTIME_CUT && of->by_cframe &&
+	if (p->overflow && p->result == COUNTER_RUNTIME_CUT && of->by_cframe &&
 	    (of->frame_entry || p->evaluations == before))
 		end_evaluation(p, p->cframe);
 }
@@ -232,10 +232,10 @@ static __always_inline void collect_python_states(struct walk_context *ctx, stru
 {
 	__u32 n;
 
-	p->outcome = COUNTER_RUNTIME_WHOLE;
+	p->result = COUNTER_RUNTIME_WHOLE;
 	if (p->found)
 		collect_python_state(ctx, p, p->found, p->found_cframe);
-	if (p->second && p->outcome == COUNTER_RUNTIME_WHOLE) {
+	if (p->second && p->result == COUNTER_RUNTIME_WHOLE) {
 		n = p->evaluations;
 		collect_python_state(ctx, p, p->second, p->second_cframe);
 		if (python_inner(p, n)) {
@@ -259,7 +259,7 @@ __noinline int collect_python(__u32 scratch)
 		return 0;
 	p = &s->python;
 	of = &p->of;
-	p->outcome = COUNTER_RUNTIME_INVALID;
+	p->result = COUNTER_RUNTIME_INVALID;
 	p->count = p->put = p->from = p->evaluations = p->next = p->end = p->first = p->overflow = 0;
 	p->thread = p->found = p->second = p->known = p->last_code = p->window_bytes = 0;
 	if (!find_runtime(s, RUNTIME_CPYTHON, python, of))
@@ -267,9 +267,9 @@ __noinline int collect_python(__u32 scratch)
 	p->tid = own_tid();
 	if (read_user(&p->interpreter, of->interpreters))
 		return 0;
-	p->outcome = COUNTER_RUNTIME_NO_THREAD; /* not within the bound */
+	p->result = COUNTER_RUNTIME_NO_THREAD; /* not within the bound */
 	bpf_loop(MAX_PYTHON_THREADS, find_python_thread, &ctx, 0);
-	if (p->outcome)
+	if (p->result)
 		return 0;
 	collect_python_states(&ctx, p);
 	next_marker(s);
@@ -327,30 +327,30 @@ static __always_inline void mark_cut(struct scratch *s)
 }
 
 /* Whether there are more functions than were collected. */
-static __always_inline bool lacks_functions(const struct python_walk *p, enum counter outcome)
+static __always_inline bool lacks_functions(const struct python_walk *p, enum counter result)
 {
-	return outcome == COUNTER_RUNTIME_CUT || (outcome == COUNTER_RUNTIME_INVALID && p->found);
+	return result == COUNTER_RUNTIME_CUT || (result == COUNTER_RUNTIME_INVALID && p->found);
 }
 
 /* Counts what became of the frames of the runtime. */
 static __noinline int count_python(__u32 scratch)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
-	enum counter outcome;
+	enum counter result;
 
 	if (!s)
 		return 0;
-	outcome = s->python.outcome;
-	if (outcome == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
-		outcome = COUNTER_RUNTIME_CUT;
-	if (lacks_functions(&s->python, outcome))
+	result = s->python.result;
+	if (result == COUNTER_RUNTIME_WHOLE && (s->python.put < s->python.count || s->walk_state.marker))
+		result = COUNTER_RUNTIME_CUT;
+	if (lacks_functions(&s->python, result))
 		mark_cut(s);
 	/* Constants, since the verifier knows no bounds of a value that was read. */
-	if (outcome == COUNTER_RUNTIME_WHOLE)
+	if (result == COUNTER_RUNTIME_WHOLE)
 		count(COUNTER_RUNTIME_WHOLE);
-	else if (outcome == COUNTER_RUNTIME_CUT)
+	else if (result == COUNTER_RUNTIME_CUT)
 		count(COUNTER_RUNTIME_CUT);
-	else if (outcome == COUNTER_RUNTIME_NO_THREAD)
+	else if (result == COUNTER_RUNTIME_NO_THREAD)
 		count(COUNTER_RUNTIME_NO_THREAD);
 	else
 		count(COUNTER_RUNTIME_INVALID);

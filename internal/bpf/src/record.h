@@ -9,7 +9,7 @@
 
 #include "runtime.h"
 
-/* Upper bounds. The knobs in maps.bpf.h can only lower them. */
+/* Upper bounds. */
 #define MAX_LABEL_SOURCES 4	     /* per process */
 #define MAX_LABELS 64		     /* live labels copied from one label set */
 #define MAX_LABEL_SLOTS 512	     /* slots of one label set examined, holes included */
@@ -303,10 +303,10 @@ struct sample_header {
 	__u16 label_bytes; /* a multiple of 8 */
 	__u8 kernel_stack; /* enum outcome */
 	__u8 user_stack;   /* enum outcome */
-	__u8 known;	   /* labels could be read: the process has label sources, the task runs in user space */
 	__u8 kernel_thread;
 	__u8 thread_state;     /* enum thread_state */
 	__u8 presumed;	       /* the labels come from sources that are not confirmed */
+	__u8 pad;
 	__u32 thread;	       /* tid in the init PID namespace */
 	char comm[COMM_BYTES]; /* of the thread */
 };

@@ -30,4 +30,17 @@ static __always_inline struct pt_regs *saved_regs(struct task_struct *task)
 #define copied_regs(task, scratch) saved_regs(task)
 
 #endif
+
+/* Copies those of the current task that rules may refer to: few stacks need them. */
+static __noinline void copy_regs(struct scratch *s)
+{
+	const struct pt_regs *regs;
+
+	if (s->walk_state.regs_copied)
+		return;
+	regs = copied_regs(current_task(), s);
+	TASK_COPY_REGS(s->regs, regs);
+	s->walk_state.regs_copied = 1;
+}
+
 #endif

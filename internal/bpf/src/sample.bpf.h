@@ -123,7 +123,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	has_user = has_user_space(task);
 	s->header.kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
 	if (unlikely(!user) && has_user)
-		user_regs_from_task(copied_regs(task, s), &s->user, s->regs, &compat);
+		user_regs_from_task(copied_regs(task, s), &s->user, &compat);
 
 	if (likely(has_user)) {
 		find_entry(s);
@@ -132,7 +132,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 		s->entry.by_sample = !s->header.kernel_thread; /* it ends, and may not have been sampled before */
 	}
 	if (read_labels && unlikely(s->entry.labelled))
-		at = read_label_sources(id, thread_pointer(task), s->user.g, compat);
+		at = read_label_sources(id, thread_pointer(task), GO_REGISTER(&s->user), compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;

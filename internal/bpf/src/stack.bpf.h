@@ -10,6 +10,7 @@
 #include "hotspot.bpf.h"
 #include "newtask.bpf.h"
 #include "python.bpf.h"
+#include "regs.bpf.h"
 #include "rows.bpf.h"
 #include "v8.bpf.h"
 #include "window.bpf.h"
@@ -61,6 +62,7 @@ static __noinline enum outcome by_signal_frame(struct scratch *s, struct stack_w
 	w->fp = SIGNAL_FP(r);
 	w->lr = SIGNAL_LR(r);
 	SIGNAL_COPY_REGS(s->regs, r);
+	w->regs_copied = 1;
 	if (!w->exact && w->frames > 1 && w->at >= 8 && w->at <= SAMPLE_BODY_BYTES) {
 		__u32 at = w->at - 8;
 
@@ -104,6 +106,7 @@ static __always_inline enum outcome frame_address(struct scratch *s, struct stac
 		*cfa = w->fp + offset;
 		return w->fp_known ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_REG:
+		copy_regs(s);
 		*cfa = s->regs[rule->arg & (NUM_REGS - 1)] + offset;
 		return w->regs_known && CFA_REGS ? OUTCOME_NONE : OUTCOME_NO_ROWS;
 	case CFA_DEREF_SP:
@@ -424,13 +427,15 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	w->ip = regs->ip;
 	w->sp = regs->sp;
 	w->fp = regs->fp;
+#if LINK_REGISTER
 	w->lr = regs->lr;
+#endif
 	w->at = at + 8;
 	w->frames = 1;
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
-	w->doubted = 0;
+	w->doubted = w->regs_copied = 0;
 	w->window_bytes = 0;
 	w->below = 0;
 	use_list(w, task, &s->entry);

@@ -42,7 +42,7 @@ static __always_inline void count_v8(__u32 scratch)
 
 #else
 
-#include "v8heap.bpf.h"
+#include "v8read.bpf.h"
 
 #define V8_ENTRY_BYTES 32 /* within which code makes its frame */
 
@@ -60,7 +60,7 @@ static __always_inline void v8_emit(struct scratch *s, __u64 object, __u64 hash,
 	s->v8.replaces = 0;
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES || w->frames + added > MAX_USER_FRAMES) {
-		s->v8.outcome = COUNTER_RUNTIME_CUT;
+		s->v8.result = COUNTER_RUNTIME_CUT;
 		return;
 	}
 	if (position > RUNTIME_POSITION_MASK)
@@ -218,7 +218,7 @@ static __always_inline bool v8_function(struct scratch *s, struct v8_walk *v)
 	if (!v8_load(v, &function, V8_FUNCTION_BYTES) ||
 	    !v8_is(v, v8_word(v, 0), V8_FUNCTION, v->of.function_first, v->of.function_last) ||
 	    !v8_shared(v, v8_word(v, v->of.function_shared))) {
-		v->outcome = COUNTER_RUNTIME_INVALID;
+		v->result = COUNTER_RUNTIME_INVALID;
 		return false;
 	}
 	v->at.function = v->slots.function;
@@ -243,7 +243,7 @@ __noinline int step_v8(__u32 scratch)
 	if (!s)
 		return 0;
 	v = &s->v8;
-	if (!v->outcome)
+	if (!v->result)
 		return 0;
 	v->at.shared = 0;
 	known = v8_function(s, v);
@@ -292,7 +292,7 @@ __noinline int begin_v8(__u32 scratch)
 	if (!s)
 		return 0;
 	v = &s->v8;
-	v->outcome = 0;
+	v->result = 0;
 	v->last_script = v->script_id = v->in.code = v->stream_map = 0;
 	for (__u32 i = 0; i < V8_KNOWN; i++)
 		v->functions[i].function = 0;
@@ -302,7 +302,7 @@ __noinline int begin_v8(__u32 scratch)
 	v->search_left = MAX_V8_STACK_READS;
 	if (!find_runtime(s, RUNTIME_V8, v8, &v->of))
 		return 0;
-	v->outcome = COUNTER_RUNTIME_WHOLE;
+	v->result = COUNTER_RUNTIME_WHOLE;
 	s->walk_state.below = sizeof(v->slots);
 	return 0;
 }
@@ -314,9 +314,9 @@ static __noinline int count_v8(__u32 scratch)
 
 	if (!s)
 		return 0;
-	if (s->v8.outcome == COUNTER_RUNTIME_WHOLE && s->header.user_stack == OUTCOME_PRESENT)
+	if (s->v8.result == COUNTER_RUNTIME_WHOLE && s->header.user_stack == OUTCOME_PRESENT)
 		count(COUNTER_RUNTIME_WHOLE);
-	else if (s->v8.outcome == COUNTER_RUNTIME_WHOLE || s->v8.outcome == COUNTER_RUNTIME_CUT)
+	else if (s->v8.result == COUNTER_RUNTIME_WHOLE || s->v8.result == COUNTER_RUNTIME_CUT)
 		count(COUNTER_RUNTIME_CUT);
 	else
 		count(COUNTER_RUNTIME_INVALID);

@@ -93,7 +93,7 @@ enum vma_kind {
 
 /*
  * Fills v with the mapping of the current process that holds pc, and tells what it shows. Not
- * static, as the searches of rows.h are not: the verifier goes through it once.
+ * static, as the searches of rows.bpf.h are not: the verifier goes through it once.
  */
 SEPARATE int find_vma(struct vma_walk *v, __u64 pc)
 {

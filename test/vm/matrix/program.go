@@ -26,7 +26,7 @@ func programs(c *cell) []program {
 		return []program{{
 			name: "bpf", binary: "bpf.test", labels: true,
 			env:   []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
-			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestRecordIdentity"},
+			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestRecordIdentity"},
 		}}
 	}
 	if c.mayCome != 0 {
@@ -44,12 +44,12 @@ func programs(c *cell) []program {
 		receiver = append(receiver, "TestRestart")
 	}
 	kernel := []string{
-		"TestLabelStates", "TestLabelsThroughDTV", "TestLabelLimits", "TestThreadPointerNotKnownYet",
+		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet",
 		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
-		"TestLabelPadding", "TestSignalStack", "TestSignalStackWithoutRows", "TestRowBounds", "TestReusedTableSlot",
+		"TestLabelPadding", "TestSignalStack", "TestSignalStackWithoutRows", "TestSignalRegisters", "TestRowBounds", "TestReusedTableSlot",
 		"TestProbesOfThisKernel",
 	}
 	if !c.older {

@@ -2,8 +2,8 @@
 /*
  * What the walk along frames of V8 reads in its heap: objects, and the Code that an instruction is in.
  */
-#ifndef CUSTOM_LABELS_V8HEAP_H
-#define CUSTOM_LABELS_V8HEAP_H
+#ifndef CUSTOM_LABELS_V8READ_H
+#define CUSTOM_LABELS_V8READ_H
 
 #include "seal.bpf.h"
 #include "nodejs.bpf.h"
@@ -218,7 +218,7 @@ static __always_inline bool v8_find_code(struct v8_walk *v, __u32 scratch)
 	v->search_end = v->search_at - MAX_V8_CODE_BYTES;
 	bpf_loop(MAX_V8_SEARCH_READS, v8_search, &ctx, 0);
 	if (!v->found && !v->search_left)
-		v->outcome = COUNTER_RUNTIME_CUT;
+		v->result = COUNTER_RUNTIME_CUT;
 	return v->found;
 }
 
