@@ -195,11 +195,8 @@ static __always_inline bool table_word(void *table, __u32 first_page, __u32 n, _
 	return true;
 }
 
-/*
- * The rule for an address in w->mapping, CFA_NONE if there is none, and the part of the address's block that it is for.
- * False: the table is not there.
- */
-SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct known_rule *known)
+/* The rule for an address in w->mapping; CFA_NONE if there is none. False: the table is not there. */
+SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct unwind_rule *rule)
 {
 	__u32 index_page, rows_page, low, high, row = 0, number, block, at, first = 0;
 	const struct unwind_header *header;
@@ -208,7 +205,7 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct known_rule *known)
 	__u64 offset;
 	void *table;
 
-	if (!w || !known)
+	if (!w || !rule)
 		return false;
 	offset = pc - w->mapping.text;
 	number = w->mapping.slot;
@@ -219,11 +216,10 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct known_rule *known)
 	header = (const void *)rules;
 	if (!rules || header->id != w->mapping.table_id)
 		return false;
+	if (offset / UNWIND_BLOCK_BYTES >= w->mapping.blocks)
+		return true;
 	block = offset / UNWIND_BLOCK_BYTES;
 	at = offset % UNWIND_BLOCK_BYTES;
-	known->block = block;
-	known->start = 0;
-	known->limit = UNWIND_BLOCK_BYTES;
 	index_page = header->index_page;
 	rows_page = header->rows_page;
 	if (!table_word(table, index_page, block, &low) || !table_word(table, index_page, block + 1, &high))
@@ -238,10 +234,8 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct known_rule *known)
 		if ((candidate & 0xffff) <= at) {
 			row = candidate;
 			have = true;
-			known->start = row;
 			low = middle + 1;
 		} else {
-			known->limit = candidate;
 			high = middle;
 		}
 	}
@@ -258,7 +252,7 @@ SEPARATE int find_rule(struct stack_walk *w, __u64 pc, struct known_rule *known)
 			return false;
 	}
 	barrier_var(number);
-	known->rule = rules[number & (UNWIND_PAGE_RULES - 1)];
+	*rule = rules[number & (UNWIND_PAGE_RULES - 1)];
 	return true;
 }
 
@@ -283,23 +277,20 @@ static __always_inline void read_ahead(const struct scratch *s)
  */
 static __always_inline const struct unwind_rule *rule_at(struct scratch *s, struct stack_walk *w, __u64 pc)
 {
-	__u64 offset = pc - w->mapping.text, block = offset / UNWIND_BLOCK_BYTES, place;
-	__u32 at = offset % UNWIND_BLOCK_BYTES;
+	__u64 offset = pc - w->mapping.text, place;
 	struct known_rule *known;
 
-	place = mix(w->mapping.table_id << 32, offset / KNOWN_RULE_BYTES) >> (64 - KNOWN_RULES_BITS);
+	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
 	known = &s->rules[place];
 	s->expected[w->frames & (EXPECTED_RULES - 1)] = place;
-	if (likely(known->table_id == w->mapping.table_id && known->block == block && at >= known->start &&
-		   at < known->limit))
+	if (likely(known->table_id == w->mapping.table_id && known->offset == offset))
 		return &known->rule;
 	known->table_id = 0;
 	__builtin_memset(&known->rule, 0, sizeof(known->rule));
-	if (unlikely(block >= w->mapping.blocks))
-		return &known->rule;
-	if (!find_rule(w, pc, known))
+	if (!find_rule(w, pc, &known->rule))
 		return NULL;
 	known->table_id = w->mapping.table_id;
+	known->offset = offset;
 	return &known->rule;
 }
 

@@ -100,21 +100,14 @@ struct walk_context {
 #define PYTHON_STRING_BYTES 128 /* of a string of Python's */
 #define RECENT_MAPPINGS 4	/* of a process that are kept on a CPU, a power of 2 */
 #define KNOWN_RULES_BITS 9	/* log2 of the rules that are kept on a CPU */
-#define KNOWN_RULE_BYTES 64	/* of text, for which one rule is kept */
 #define EXPECTED_RULES 16	/* of the last stack, its outermost: this one may be alike; a power of 2 */
 
-/*
- * What find_rule() has found: the rule of a range, of which a block has this part. It stays true: a table does not
- * change, and no other one gets its number.
- */
+/* What find_rule() has found. It stays true: a table does not change, and no other one gets its number. */
 struct known_rule {
 	__u64 table_id; /* 0: nothing */
-	__u32 block;	/* of the table */
-	__u16 start;	/* in the block */
-	__u16 limit;
+	__u64 offset;	/* in the table's text */
 	struct unwind_rule rule;
 };
-_Static_assert(sizeof(struct known_rule) == 32, "two known rules are in a cache line");
 
 #define MAPLE_PIVOTS 15
 
