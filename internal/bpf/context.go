@@ -31,8 +31,13 @@ func (s *Sampler) loadContextHook() error {
 	if err := setVariables(spec, own); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}
-	spec.Maps["events"].MaxEntries = s.config.eventRingBytes()
-	return s.loadObjects(spec, &s.contextHook, map[string]*ebpf.Map{"events": s.objs.Events, "counts": s.objs.Counts})
+	spec.Maps[contextsMapEvents].MaxEntries = s.config.eventRingBytes()
+	return s.loadObjects(spec, &s.contextHook, s.objs.ofContexts())
+}
+
+// ofContexts returns those that the program of contexts uses as well, by name; before they are loaded, their names.
+func (m *olderMaps) ofContexts() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{contextsMapCounts: m.Counts, contextsMapEvents: m.Events}
 }
 
 func (h *contextHook) attach() {

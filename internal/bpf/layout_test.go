@@ -165,7 +165,7 @@ func TestMapsOfSwitches(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	own := []string{offcpuMapOffCpuThreads, offcpuMapCounts, offcpuMapRunning, offcpuMapSamples, offcpuMapScratches, offcpuMapUsers}
 	unused := []string{offcpuMapEvents, offcpuMapPrograms}
-	for name := range s.sharedMaps() {
+	for name := range s.objs.ofOffCPU() {
 		own = append(own, name)
 	}
 	var all []string

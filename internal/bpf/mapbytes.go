@@ -5,7 +5,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/bits"
 	"os"
 
@@ -77,15 +76,17 @@ func slab(n int) int {
 
 // mapsBytes is the most memory that the maps of an object take, but for those named.
 // What no program uses is not created.
-func mapsBytes(spec *ebpf.CollectionSpec, cpus int, but map[string]bool) (sum int) {
-	counted := maps.Clone(but)
+func mapsBytes[V any](spec *ebpf.CollectionSpec, cpus int, but map[string]V) (sum int) {
+	counted := map[string]bool{}
 	for _, program := range spec.Programs {
 		for i := range program.Instructions {
 			in := &program.Instructions[i]
 			name := in.Reference()
 			if m := spec.Maps[name]; m != nil && in.IsLoadFromMap() && !counted[name] {
 				counted[name] = true
-				sum += shapeOf(m).bytes(cpus)
+				if _, not := but[name]; !not {
+					sum += shapeOf(m).bytes(cpus)
+				}
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func contextsBytes(cpus int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read program: %w", err)
 	}
-	return mapsBytes(spec, cpus, map[string]bool{"events": true, "counts": true}), nil
+	return mapsBytes(spec, cpus, (&olderMaps{}).ofContexts()), nil
 }
 
 func (k *kernel) offCPUBytes(ringBytes int, cpus CPUs) (int, error) {
@@ -165,7 +166,7 @@ func (k *kernel) offCPUBytes(ringBytes int, cpus CPUs) (int, error) {
 	config := OffCPUConfig{RingBufferBytes: ringBytes}
 	config.sizeMaps(spec, cpus.Room)
 	spec.Maps[offcpuMapUsers].MaxEntries = userEntries(cpus.Possible)
-	return mapsBytes(spec, cpus.Possible, sharedMapNames()), nil
+	return mapsBytes(spec, cpus.Possible, (&olderMaps{}).ofOffCPU()), nil
 }
 
 // MapBytes returns the kernel memory that the maps of the sampler take, those of OffCPU

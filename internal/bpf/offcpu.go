@@ -103,7 +103,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 		return nil, fmt.Errorf("set knobs: %w", err)
 	}
 	config.sizeMaps(spec, s.cpus.Room)
-	shared := s.sharedMaps()
+	shared := s.objs.ofOffCPU()
 	for name, m := range shared {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}
@@ -116,7 +116,7 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	}
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
-	s.fixedBytes += mapsBytes(spec, s.cpus.Possible, sharedMapNames())
+	s.fixedBytes += mapsBytes(spec, s.cpus.Possible, shared)
 	return o, nil
 }
 
@@ -127,22 +127,15 @@ func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, room int) {
 	spec.Maps[offcpuMapScratches].MaxEntries = uint32(room)
 }
 
-// sharedMaps are those of the sampler that the program of switches uses as well.
-func (s *Sampler) sharedMaps() map[string]*ebpf.Map {
+// ofOffCPU returns those that the program of switches uses as well, by name; before they are loaded, their names.
+func (m *olderMaps) ofOffCPU() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
-		offcpuMapFileRows:       s.objs.FileRows,
-		offcpuMapLabelSources:   s.objs.LabelSources,
-		offcpuMapProcesses:      s.objs.Processes,
-		offcpuMapRuntimes:       s.objs.Runtimes,
-		offcpuMapUnwindMappings: s.objs.UnwindMappings,
-		offcpuMapUnwindTables:   s.objs.UnwindTables,
-	}
-}
-
-func sharedMapNames() map[string]bool {
-	return map[string]bool{
-		offcpuMapProcesses: true, offcpuMapLabelSources: true, offcpuMapUnwindMappings: true, offcpuMapUnwindTables: true,
-		offcpuMapFileRows: true, offcpuMapRuntimes: true,
+		offcpuMapFileRows:       m.FileRows,
+		offcpuMapLabelSources:   m.LabelSources,
+		offcpuMapProcesses:      m.Processes,
+		offcpuMapRuntimes:       m.Runtimes,
+		offcpuMapUnwindMappings: m.UnwindMappings,
+		offcpuMapUnwindTables:   m.UnwindTables,
 	}
 }
 
