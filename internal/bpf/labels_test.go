@@ -34,7 +34,6 @@ func TestLabelStates(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
 	keys := labels.NewKeyMap(labelstates.Names())
-	cache := labels.NewCache(1 << 20)
 	compared := 0
 	for _, tc := range labelstates.All() {
 		t.Run(tc.Name+"/"+tc.ABI, func(t *testing.T) {
@@ -62,7 +61,7 @@ func TestLabelStates(t *testing.T) {
 					return false
 				}
 				require.Equal(t, id, r.Process)
-				d := cache.Decode(keys, r.Labels)
+				d := labels.Decode(keys, r.Labels)
 				require.Len(t, d.Reads, 1)
 				require.Equal(t, abi, d.Reads[0].ABI)
 				require.Equal(t, tc.Outcome, d.Reads[0].Outcome.String())
@@ -102,13 +101,12 @@ func TestLabelsThroughDTV(t *testing.T) {
 	// x86-64 (variant II), rounded to its alignment. The offset of the variable in the
 	// block is therefore found by trying: only one can be right.
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	outcomeOf := func(src record.LabelSource) (record.Outcome, string) {
 		require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABINone}, src}))
 		var out record.Outcome
 		var set string
 		readUntil(t, s, func(r *Record) bool {
-			d := cache.Decode(nil, r.Labels)
+			d := labels.Decode(nil, r.Labels)
 			if r.PID != tgt.pid || len(d.Reads) != 2 {
 				return false
 			}
@@ -151,12 +149,11 @@ func TestLabelLimits(t *testing.T) {
 	tgt := startTarget(t, program, "labels-10")
 	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
 			return false
 		}
-		d := cache.Decode(nil, r.Labels)
+		d := labels.Decode(nil, r.Labels)
 		require.True(t, d.Set.Truncated())
 		require.Equal(t, "k=v", show(d.Set), "three labels cut to the same key: the first wins")
 		require.EqualValues(t, 3, d.Counts[labels.AnomalyTruncatedKey])
@@ -177,7 +174,6 @@ func TestSourcesShareSection(t *testing.T) {
 	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
 	other := record.LabelSource{ABI: record.ABIV0, Offset: tgt.offsetV0}
 	const present, truncated = record.OutcomePresent, record.OutcomeTruncated
-	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
 		target  target
 		sources []record.LabelSource
@@ -197,7 +193,7 @@ func TestSourcesShareSection(t *testing.T) {
 			if r.PID != tc.target.pid || r.TimeNs < uint64(changed.Nano()) {
 				return false
 			}
-			d := cache.Decode(nil, r.Labels)
+			d := labels.Decode(nil, r.Labels)
 			require.Len(t, d.Reads, len(tc.want))
 			for i, want := range tc.want {
 				require.EqualValues(t, tc.sources[i].ABI, d.Reads[i].ABI)
@@ -251,7 +247,6 @@ func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
 	tgt := startTarget(t, program, "io-worker")
 	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	workers, own := 0, 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
@@ -264,7 +259,7 @@ func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
 			if strings.Contains(string(r.Comm), "iou-wrk") { // it begins with its maker's name
 				workers++
 			}
-		} else if show(cache.Decode(nil, r.Labels).Set) == "k0=v0" {
+		} else if show(labels.Decode(nil, r.Labels).Set) == "k0=v0" {
 			own++
 		}
 		return workers >= samplesPerState && own > 0
