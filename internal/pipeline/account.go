@@ -41,7 +41,7 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.TrackedProcesses = int64(table.Processes)
 	s.Anomalies[labels.AnomalyChangedKey] = int64(table.KeyConflicts)
 	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
-	s.LabelSourceProcesses = int64(p.publisher.labelled())
+	s.LabelSourceProcesses = int64(table.Labelled)
 	s.ProcessLoadErrors = [NumLoadErrorReasons]int64{
 		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors), LoadErrorNoPlace: int64(table.Refused),
 		LoadErrorMappingsCut: int64(table.MappingsCut), LoadErrorNotPublished: int64(table.PublishErrors),

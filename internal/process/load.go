@@ -237,7 +237,7 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.publication = what
+	p.publication, p.labelled = what, what == publishedSources && len(sources) > 0
 	t.forgetExited(p)
 }
 

@@ -11,6 +11,7 @@ type Stats struct {
 	Files       int // cached
 	Descriptors int // kept open
 	Contexts    int // processes with a process context
+	Labelled    int // processes with label sources that the sampling programs were told of
 
 	Loads         uint64 // processes read as a whole
 	Rereads       uint64 // processes whose mappings were read again
@@ -60,7 +61,7 @@ type counts struct {
 func (t *Table) Stats() Stats {
 	t.mu.RLock()
 	processes, queued := len(t.byID), len(t.jobs.queue)+t.jobs.yielded()
-	contexts, due, now := 0, t.jobs.yielded(), t.now()
+	contexts, labelled, due, now := 0, 0, t.jobs.yielded(), t.now()
 	hanging := t.hanging.hung
 	for _, p := range t.jobs.queue {
 		if p.dueNs <= now {
@@ -70,6 +71,9 @@ func (t *Table) Stats() Stats {
 	for _, p := range t.byPID {
 		if p.contextKnown.Load() {
 			contexts++
+		}
+		if p.labelled {
+			labelled++
 		}
 	}
 	t.mu.RUnlock()
@@ -93,7 +97,7 @@ func (t *Table) Stats() Stats {
 		RowsRefused: rows.Refused,
 
 		Processes: processes, Queued: queued,
-		Files: t.files.Len(), Descriptors: t.files.Descriptors(), Contexts: contexts,
+		Files: t.files.Len(), Descriptors: t.files.Descriptors(), Contexts: contexts, Labelled: labelled,
 		Loads:         t.counts.loads.Load(),
 		Rereads:       t.counts.rereads.Load(),
 		Retries:       t.counts.retries.Load(),
