@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
-	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
@@ -45,10 +44,10 @@ func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *de
 	}
 }
 
-// deliverAll hands a batch to the next consumer: whole, or of each user apart. What its
-// metrics have said of its processes, its profiles say, too.
-func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
-	d.resolver.begin(ctx, b.users, infos)
+// deliverAll hands a batch to the next consumer: whole, or of each user apart. k is what its
+// profiles say of its processes.
+func (d *deliverer) deliverAll(ctx context.Context, b *batch, k known) {
+	d.resolver.begin(ctx, b.users, k)
 	defer d.resolver.end()
 	defer d.tell(b)
 	if !d.byUser {

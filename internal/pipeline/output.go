@@ -51,7 +51,7 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 		e.symbols = newSymbolizer(o, fs, table, &limits)
 	}
 	if o.Next.Profiles != nil {
-		e.deliverer = newDeliverer(o, c, newResolver(e.symbols, e.targetFilter), limits.memory)
+		e.deliverer = newDeliverer(o, c, newResolver(e.symbols), limits.memory)
 	}
 	if o.Next.Metrics != nil {
 		e.metering = newMetering(o, c, table, limits.memory)
@@ -114,7 +114,8 @@ func (e *output) drop(b *batch, n int) {
 		return
 	}
 	if e.metering != nil {
-		e.metering.add(b)
+		k := newKnown(b, e.targetFilter)
+		e.metering.add(b, &k)
 	}
 	b.stream.drop(DropPendingFull, int64(n))
 	if b.early {
@@ -126,11 +127,12 @@ func (e *output) drop(b *batch, n int) {
 
 // meter does with a batch all there is to do where there are no profiles.
 func (e *output) meter(b *batch) {
-	counted, processes := e.metering.add(b)
+	k := newKnown(b, e.targetFilter)
+	counted := e.metering.add(b, &k)
 	for _, p := range b.users {
 		b.stream.countOverflow(p)
 	}
-	for reason, n := range processes.leftOut {
+	for reason, n := range k.leftOut {
 		b.stream.filter(FilterReason(reason), n)
 	}
 	b.stream.emitted.Add(counted)
@@ -209,10 +211,10 @@ func (e *output) export(b *batch) {
 		e.meter(b)
 		return
 	}
-	var infos map[uint64]*process.Info
+	k := newKnown(b, e.targetFilter)
 	if e.metering != nil {
-		_, processes := e.metering.add(b)
-		infos = processes.infos
+		ofMetrics := k
+		e.metering.add(b, &ofMetrics)
 	}
-	e.deliverer.deliverAll(e.ctx, b, infos)
+	e.deliverer.deliverAll(e.ctx, b, k)
 }
