@@ -187,7 +187,7 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 }
 
 func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) bpf.Config {
-	maps := o.MapBytes()
+	maps := o.mapBytes()
 	return bpf.Config{
 		EventRingBytes:    eventRingBytes,
 		SelectTargets:     selection != nil,
@@ -197,8 +197,8 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 		RingBufferBytes:   o.ringBytes(on),
 		UserShare:         o.Ring.UserShare,
 		MaxMapBytes:       o.Limits.BPFMapBytes,
-		MaxTableBytes:     maps.Unwind,
-		OffCPURingBytes:   maps.OffCPURing,
+		MaxTableBytes:     maps.unwind,
+		OffCPURingBytes:   maps.offCPURing,
 		SkipLabels:        o.Labels.Skip,
 		FramePointersOnly: o.Unwind.FramePointersOnly,
 		MaxLabels:         o.Labels.MaxLabels,
