@@ -119,7 +119,6 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		t.jobs.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
 	}
 	if retry && !p.exited && p.worker().read.attempt < len(retryDelays) {
-		t.counts.retries.Add(1)
 		gap := cost.gap(retryCostShare)
 		if now < p.youngUntilNs {
 			gap = youngGapOf(cost)
