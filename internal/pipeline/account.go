@@ -46,7 +46,7 @@ func (p *Pipeline) read(s *Snapshot) {
 		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors), LoadErrorNoPlace: int64(table.Refused),
 		LoadErrorMappingsCut: int64(table.MappingsCut), LoadErrorNotPublished: int64(table.PublishErrors),
 	}
-	s.UnwindBytes, s.UnwindTables = int64(table.Rows.Bytes), int64(table.Rows.Files)
+	s.UnwindBytes, s.UnwindTables = int64(table.Rows.Bytes), int64(table.Rows.Tables)
 	s.UnwindFiles = [NumUnwindResults]int64{
 		UnwindLoaded: int64(table.Rows.Built), UnwindFailed: int64(table.Rows.Failed), UnwindNoRoom: int64(table.Rows.Refused),
 	}
