@@ -170,7 +170,7 @@ func (t *Table) notePassing(p *Process) {
 // may be more to find soon.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub := &subject{id: p.id, pid: p.pid, read: p.worker().read, owner: p.worker().owner, who: p.worker().who, presumed: t.programs.presumed(p)}
-	sub.short = t.short(sub.owner.UID)
+	sub.memoryShort = t.short(sub.owner.UID)
 	p.worker().who = nil
 	t.mu.RLock()
 	sub.coming, sub.interval, sub.order = p.comingEpoch(t.mappingsLostNs), t.interval, p.Info().order
@@ -184,7 +184,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 
 // conclude decides what comes of a look and applies it.
 func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
-	d := decide(l, t.situation(p, l.short))
+	d := decide(l, t.situation(p, l.memoryShort))
 	if d.show {
 		// Only if the process is still the same, all of that was about it; and if the thread
 		// still has its memory, all of it was there.
@@ -201,13 +201,13 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	return d.retry, nil
 }
 
-func (t *Table) situation(p *Process, short bool) *situation {
+func (t *Table) situation(p *Process, memoryShort bool) *situation {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return &situation{
 		selection: t.opts.Selection, publication: p.publication, sources: p.worker().sources,
 		inherited: p.inherited, young: t.now() < p.youngUntilNs, shown: p.Info().Verdict,
-		short: short,
+		memoryShort: memoryShort,
 	}
 }
 
