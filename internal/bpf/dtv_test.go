@@ -18,7 +18,6 @@ func TestDTVStates(t *testing.T) {
 	program := buildTarget(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
 		state string
 		kind  record.TLSKind
@@ -53,7 +52,7 @@ func TestDTVStates(t *testing.T) {
 				if r.PID != tgt.pid || len(r.Labels) == 0 {
 					return false
 				}
-				d := cache.Decode(nil, r.Labels)
+				d := labels.Decode(nil, r.Labels)
 				require.Len(t, d.Reads, 1)
 				require.Equal(t, tc.want.String(), d.Reads[0].Outcome.String())
 				if tc.want == record.OutcomePresent {

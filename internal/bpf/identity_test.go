@@ -202,7 +202,6 @@ func TestRecordThread(t *testing.T) {
 	id := identify(t, s, tgt.pid)
 	require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	seen := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
@@ -212,7 +211,7 @@ func TestRecordThread(t *testing.T) {
 		if r.TID == tgt.pid { // the first thread, which waits
 			return false
 		}
-		require.Equal(t, "k0=v0", show(cache.Decode(nil, r.Labels).Set))
+		require.Equal(t, "k0=v0", show(labels.Decode(nil, r.Labels).Set))
 		require.NotEqual(t, r.Process.TGID, header(r.raw).Thread)
 		seen++
 		return seen == samplesPerState

@@ -34,7 +34,6 @@ func TestLabelStates(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())
 	keys := labels.NewKeyMap(labelstates.Names())
-	cache := labels.NewCache(1 << 20)
 	compared := 0
 	anomalies := map[string]labels.Anomaly{
 		"null-value": labels.AnomalyNullValue, "key-300": labels.AnomalyTruncatedKey, "value-2000": labels.AnomalyTruncatedValue,
@@ -65,7 +64,7 @@ func TestLabelStates(t *testing.T) {
 					return false
 				}
 				require.Equal(t, id, r.Process)
-				d := cache.Decode(keys, r.Labels)
+				d := labels.Decode(keys, r.Labels)
 				require.Len(t, d.Reads, 1)
 				require.Equal(t, abi, d.Reads[0].ABI)
 				require.Equal(t, tc.Outcome, d.Reads[0].Outcome.String())
@@ -105,13 +104,12 @@ func TestLabelsThroughDTV(t *testing.T) {
 	// x86-64 (variant II), rounded to its alignment. The offset of the variable in the
 	// block is therefore found by trying: only one can be right.
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	outcomeOf := func(src record.LabelSource) (record.Outcome, string) {
 		require.NoError(t, s.SetLabelSources(id, []record.LabelSource{{ABI: record.ABINone}, src}))
 		var out record.Outcome
 		var set string
 		readUntil(t, s, func(r *Record) bool {
-			d := cache.Decode(nil, r.Labels)
+			d := labels.Decode(nil, r.Labels)
 			if r.PID != tgt.pid || len(d.Reads) != 2 {
 				return false
 			}
@@ -159,7 +157,6 @@ func TestSourcesShareSection(t *testing.T) {
 	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
 	other := record.LabelSource{ABI: record.ABIV0, Offset: tgt.offsetV0}
 	const present, truncated = record.OutcomePresent, record.OutcomeTruncated
-	cache := labels.NewCache(1 << 20)
 	for _, tc := range []struct {
 		target  target
 		sources []record.LabelSource
@@ -179,7 +176,7 @@ func TestSourcesShareSection(t *testing.T) {
 			if r.PID != tc.target.pid || r.TimeNs < uint64(changed.Nano()) {
 				return false
 			}
-			d := cache.Decode(nil, r.Labels)
+			d := labels.Decode(nil, r.Labels)
 			require.Len(t, d.Reads, len(tc.want))
 			for i, want := range tc.want {
 				require.EqualValues(t, tc.sources[i].ABI, d.Reads[i].ABI)
@@ -233,7 +230,6 @@ func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
 	tgt := startTarget(t, program, "io-worker")
 	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV1, Offset: tgt.offsetV1}}))
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	workers, own := 0, 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
@@ -246,7 +242,7 @@ func TestKernelMadeWorkerHasNoLabels(t *testing.T) {
 			if strings.Contains(string(r.Comm), "iou-wrk") { // it begins with its maker's name
 				workers++
 			}
-		} else if show(cache.Decode(nil, r.Labels).Set) == "k0=v0" {
+		} else if show(labels.Decode(nil, r.Labels).Set) == "k0=v0" {
 			own++
 		}
 		return workers >= samplesPerState && own > 0

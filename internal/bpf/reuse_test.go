@@ -202,14 +202,13 @@ func TestReplacedElements(t *testing.T) {
 		}
 	}()
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	seen, known := 0, 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid {
 			return false
 		}
 		seen++
-		d := cache.Decode(nil, r.Labels)
+		d := labels.Decode(nil, r.Labels)
 		if len(r.Labels) > 0 {
 			known++
 			require.Len(t, d.Reads, record.MaxLabelSources)

@@ -25,7 +25,6 @@ func TestThreadPointerNotKnownYet(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Follow())
 	require.NoError(t, s.Start())
-	cache := labels.NewCache(1 << 20)
 	outcomes := map[record.Outcome]int{}
 	done := func() bool {
 		return outcomes[record.OutcomePresent] > 0 &&
@@ -36,7 +35,7 @@ func TestThreadPointerNotKnownYet(t *testing.T) {
 		require.True(t, time.Now().Before(end), "outcomes: %v", outcomes)
 		known := false
 		sampleFresh(t, s, program, offset, func(r *Record) bool {
-			d := cache.Decode(nil, r.Labels)
+			d := labels.Decode(nil, r.Labels)
 			require.Len(t, d.Reads, 1)
 			outcomes[d.Reads[0].Outcome]++
 			switch d.Reads[0].Outcome {

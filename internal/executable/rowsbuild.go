@@ -278,7 +278,8 @@ func (r *Rows) waiting() int {
 // RowsStats counts what was built since the beginning, and what there is.
 type RowsStats struct {
 	Files   int // with rows
-	Bytes   int // of these
+	Tables  int // of these; files with equal rows share one
+	Bytes   int // of the tables
 	Waiting int // files that wait for their rows to be built
 
 	Built, Failed, Refused uint64 // files; refused: for want of room
@@ -293,7 +294,7 @@ func (r *Rows) Stats() RowsStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return RowsStats{
-		Files: len(r.ready), Bytes: r.bytes, Waiting: len(r.wanted),
+		Files: len(r.ready), Tables: len(r.tables), Bytes: r.bytes, Waiting: len(r.wanted),
 		Built: r.counts.built.Load(), Failed: r.counts.failed.Load(), Refused: r.counts.refused.Load(), Stuck: r.counts.stuck.Load(), Unplaced: r.counts.unplaced.Load(),
 	}
 }

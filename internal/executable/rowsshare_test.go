@@ -166,6 +166,7 @@ func TestRowsOfCopies(t *testing.T) {
 			require.Equal(t, tc.shared, first.rows.ID == second.rows.ID)
 			require.Equal(t, tc.shared, len(c.rec.tables) == tables)
 			require.Equal(t, tc.shared, c.bytes == bytes)
+			require.Len(t, c.rec.tables, c.Stats().Tables)
 			require.NotEqual(t, first.Key(), second.Key())
 			require.Equal(t, second.rows.ID, c.rec.files[second.kernel])
 			c.remove(first)

@@ -54,7 +54,7 @@ func (t *threadDB) get() (db tlsresolve.ThreadDB, known bool, err error) {
 	return t.db, t.known, t.err
 }
 
-// ThreadDBKnown reports whether ThreadDB has been answered.
+// ThreadDBKnown reports whether ThreadDB has been answered. It is for tests.
 func (f *File) ThreadDBKnown() bool {
 	_, known, _ := f.threadDB.get()
 	return known

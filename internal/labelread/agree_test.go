@@ -75,7 +75,7 @@ func TestLabelStates(t *testing.T) {
 			target := labelstates.Start(t, program, tc.Name)
 			r := look(t, target.PID, sourceOf(&tc, target))
 			require.Equal(t, tc.Outcome, r.Outcome.String(), "%v", r.Err)
-			d := labels.NewCache(1<<20).Decode(keys, r.Block)
+			d := labels.Decode(keys, r.Block)
 			require.Equal(t, []labels.Read{{ABI: abiOf(tc.ABI), Outcome: r.Outcome}}, d.Reads)
 			var shown string
 			for l := range d.Set.All() {

@@ -4,7 +4,7 @@
 //
 // [Stop] stops a thread for the time of a visit, [Read] evaluates a TLS
 // location for it, or follows a register, and copies what the label source holds into a label block of
-// internal/bpf/src/record.h, which labels.Cache decodes. Both readers have the
+// internal/bpf/src/record.h, which labels.Decode decodes. Both readers have the
 // same bounds and give the same outcomes and the same bytes.
 //
 // Two differences follow from where the readers run. This one brings in pages

@@ -24,7 +24,7 @@ type Reading struct {
 	Outcome record.Outcome
 	Addr    uint64 // of the thread-local variable; 0: this thread has none
 	Pointer uint64 // what the variable holds, for v1, the thread context and Go (or the register)
-	// Block is a label block for labels.Cache.Decode, whatever the outcome.
+	// Block is a label block for labels.Decode, whatever the outcome.
 	Block []byte
 	Err   error // what could not be read, and why; for the outcomes fault and invalid
 }

@@ -109,7 +109,7 @@ func TestOutcomes(t *testing.T) {
 				require.Equal(t, tc.n, raw)
 				return
 			}
-			d := labels.NewCache(1<<20).Decode(labels.NewKeyMap([]string{"k"}), r.Block)
+			d := labels.Decode(labels.NewKeyMap([]string{"k"}), r.Block)
 			require.Equal(t, tc.n, d.Set.Len())
 		})
 	}
@@ -121,7 +121,7 @@ func requireBlock(t testing.TB, abi record.ABI, r Reading) {
 	if n := len(r.Block); n > record.MaxLabelBytes || n%blockAlign != 0 {
 		t.Fatalf("a block of %d bytes", n)
 	}
-	d := labels.NewCache(1<<20).Decode(nil, r.Block)
+	d := labels.Decode(nil, r.Block)
 	if len(d.Reads) != 1 || d.Reads[0] != (labels.Read{ABI: abi, Outcome: r.Outcome}) {
 		t.Fatalf("%v %v decodes as %v", abi, r.Outcome, d.Reads)
 	}

@@ -10,8 +10,14 @@ const (
 	ruleBytes = 8
 )
 
-// valueBytes is the rough cost of a value beside its bytes, map buckets included.
-const valueBytes = 80
+// Rough costs of what is remembered beside its bytes, map buckets included.
+const (
+	valueBytes   = 80
+	decodedBytes = 192
+	setBytes     = 128
+	labelBytes   = 40
+	readBytes    = 2
+)
 
 // account is what a Channel knows of a user in an interval.
 type account struct {
@@ -164,15 +170,15 @@ func (a *account) set(d *decoder, limits *Budgets) (*Set, Budget, bool) {
 		}
 		return emptySet, 0, true
 	}
-	d.canonical = d.appendIdentity(d.canonical[:0])
-	if s, ok := a.sets[string(d.canonical)]; ok {
+	d.identity = d.appendIdentity(d.identity[:0])
+	if s, ok := a.sets[string(d.identity)]; ok {
 		return s, 0, true
 	}
 	if len(a.sets) >= limits.Sets {
 		return nil, BudgetSets, false
 	}
 	fresh := 0
-	cost := setBytes + len(d.canonical) + labelBytes*len(d.entries)
+	cost := setBytes + len(d.identity) + labelBytes*len(d.entries)
 	for i := range d.entries {
 		e := &d.entries[i]
 		if _, ok := a.values[keyValue{e.name.id, string(e.value)}]; !ok {
@@ -187,10 +193,10 @@ func (a *account) set(d *decoder, limits *Budgets) (*Set, Budget, bool) {
 		return nil, BudgetBytes, false
 	}
 	a.setBytes += cost
-	s := d.shareSet(string(d.canonical))
+	s := d.shareSet(string(d.identity))
 	for i := range s.labels {
 		a.values[keyValue{d.entries[i].name.id, s.labels[i].Value}] = struct{}{}
 	}
-	a.sets[string(d.canonical)] = s
+	a.sets[string(d.identity)] = s
 	return s, 0, true
 }

@@ -9,15 +9,32 @@ import (
 // blockAlign is what payloads of label blocks are padded to.
 const blockAlign = 8
 
+var emptyDecoded = &Decoded{Set: emptySet}
+
+// Decode returns the meaning of a label section by itself: there are no rules and no
+// budgets, and nothing is remembered, as by a [Channel]. section and keys are as of
+// [Channel.Decode].
+func Decode(keys *KeyMap, section []byte) *Decoded {
+	if len(section) == 0 {
+		return emptyDecoded
+	}
+	var d decoder
+	d.decode(keys, section)
+	d.merge()
+	result := d.out
+	result.Set, result.Reads = d.newSet(), d.reads
+	return &result
+}
+
 // decoder holds the scratch memory of decoding; nothing in it outlives a call.
 type decoder struct {
-	keys      *KeyMap
-	entries   []entry
-	out       Decoded
-	reads     []Read
-	cut       bool // anything at all was cut
-	canonical []byte
-	last      [maxKeyNames]attribute
+	keys     *KeyMap
+	entries  []entry
+	out      Decoded
+	reads    []Read
+	cut      bool // anything at all was cut
+	identity []byte
+	last     [maxKeyNames]attribute
 }
 
 // header is the part of struct label_block that decoding depends on.

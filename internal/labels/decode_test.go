@@ -10,25 +10,21 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-func decodeOnce(keys *KeyMap, section []byte) *Decoded {
-	return NewCache(1<<20).Decode(keys, section)
-}
-
 func collected(s *Set) []Label { return slices.Collect(s.All()) }
 
 func TestEmptySection(t *testing.T) {
-	c := NewCache(1 << 20)
 	for _, section := range [][]byte{nil, {}} {
-		d := c.Decode(nil, section)
+		d := Decode(nil, section)
 		require.Zero(t, d.Set.Len())
 		require.False(t, d.Set.Truncated())
 		require.True(t, d.Link.IsZero())
 		require.Empty(t, d.Reads)
 		require.Zero(t, d.Counts)
 	}
-	none := c.Decode(nil, custom(record.ABIV1, record.OutcomeNone))
-	require.Same(t, c.Decode(nil, nil).Set, none.Set, "no labels is one set, whatever the reason")
-	require.Equal(t, []Read{{record.ABIV1, record.OutcomeNone}}, none.Reads)
+	none := custom(record.ABIV1, record.OutcomeNone)
+	setOf := channelSets(t)
+	require.Same(t, setOf(nil), setOf(none), "no labels is one set, whatever the reason")
+	require.Equal(t, []Read{{record.ABIV1, record.OutcomeNone}}, Decode(nil, none).Reads)
 }
 
 func TestCustomLabels(t *testing.T) {
@@ -51,7 +47,7 @@ func TestCustomLabels(t *testing.T) {
 		"no live label": {v1(), nil, Counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(nil, tc.section)
+			d := Decode(nil, tc.section)
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.counts, d.Counts)
 			require.False(t, d.Set.Truncated())
@@ -61,24 +57,24 @@ func TestCustomLabels(t *testing.T) {
 }
 
 func TestCustomLabelsKeyAndValueDoNotRunTogether(t *testing.T) {
-	c := NewCache(1 << 20)
-	first := c.Decode(nil, v1(kv("ab", "c"))).Set
-	require.NotSame(t, first, c.Decode(nil, v1(kv("a", "bc"))).Set)
-	require.NotSame(t, c.Decode(nil, v1(kv("a", "1"), kv("b", "2"))).Set, c.Decode(nil, v1(kv("a", "1\x02\x01\x01b2"))).Set)
-	require.NotSame(t, c.Decode(nil, v1(kv("a", "b"), kv("c", "d"))).Set, c.Decode(nil, v1(kv("ab\x02\x01c", "d"))).Set)
-	require.NotSame(t, c.Decode(nil, v1(kv("a", "bc"), kv("d", ""))).Set, c.Decode(nil, v1(kv("a", "bc\x02\x01\x00d"))).Set)
+	setOf := channelSets(t)
+	first := setOf(v1(kv("ab", "c")))
+	require.NotSame(t, first, setOf(v1(kv("a", "bc"))))
+	require.NotSame(t, setOf(v1(kv("a", "1"), kv("b", "2"))), setOf(v1(kv("a", "1\x02\x01\x01b2"))))
+	require.NotSame(t, setOf(v1(kv("a", "b"), kv("c", "d"))), setOf(v1(kv("ab\x02\x01c", "d"))))
+	require.NotSame(t, setOf(v1(kv("a", "bc"), kv("d", ""))), setOf(v1(kv("a", "bc\x02\x01\x00d"))))
 }
 
 func TestNullValuesAreCounted(t *testing.T) {
 	payload := kv("a", "1").append(nil)
-	d := decodeOnce(nil, join(
+	d := Decode(nil, join(
 		blockOf(record.ABIV1, record.OutcomePresent, 3, 2, payload),
 		blockOf(record.ABIV0, record.OutcomePresent, 1, 1<<32-1, nil),
 		blockOf(record.ABIV0, record.OutcomeFault, 1, 7, nil)))
 	require.Equal(t, Counts{AnomalyNullValue: 1<<32 - 1}, d.Counts, "saturates; a fault has no trusted count")
 	require.Equal(t, 1, d.Set.Len())
-	require.Equal(t, Counts{AnomalyNullValue: 2}, decodeOnce(nil, blockOf(record.ABIV1, record.OutcomePresent, 3, 2, payload)).Counts)
-	require.Equal(t, Counts{AnomalyNullValue: 2}, decodeOnce(nil, blockOf(record.ABIV1, record.OutcomeNone, 2, 2, nil)).Counts, "nothing but NULLs")
+	require.Equal(t, Counts{AnomalyNullValue: 2}, Decode(nil, blockOf(record.ABIV1, record.OutcomePresent, 3, 2, payload)).Counts)
+	require.Equal(t, Counts{AnomalyNullValue: 2}, Decode(nil, blockOf(record.ABIV1, record.OutcomeNone, 2, 2, nil)).Counts, "nothing but NULLs")
 }
 
 func TestTruncation(t *testing.T) {
@@ -101,7 +97,7 @@ func TestTruncation(t *testing.T) {
 		"cut thread wins not": {join(v0(kv("ab", "whole")), v1(raw{"ab", "cut", 3, 3})), []Label{{"ab", "whole", record.ABIV0}}, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(nil, tc.section)
+			d := Decode(nil, tc.section)
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.counts, d.Counts)
 			require.True(t, d.Set.Truncated())
@@ -111,9 +107,9 @@ func TestTruncation(t *testing.T) {
 }
 
 func TestTruncatedIsAnotherSet(t *testing.T) {
-	c := NewCache(1 << 20)
-	require.NotSame(t, c.Decode(nil, v1(kv("a", "1"))).Set, c.Decode(nil, v1(raw{"a", "1", 1, 2})).Set)
-	require.NotSame(t, c.Decode(nil, nil).Set, c.Decode(nil, custom(record.ABIV1, record.OutcomeTruncated)).Set)
+	setOf := channelSets(t)
+	require.NotSame(t, setOf(v1(kv("a", "1"))), setOf(v1(raw{"a", "1", 1, 2})))
+	require.NotSame(t, setOf(nil), setOf(custom(record.ABIV1, record.OutcomeTruncated)))
 }
 
 func TestUntrustedOutcomesCarryNoLabels(t *testing.T) {
@@ -127,7 +123,7 @@ func TestUntrustedOutcomesCarryNoLabels(t *testing.T) {
 		}
 		for abi := record.ABIV0; abi < record.NumABIs; abi++ {
 			section := custom(abi, o, kv("a", "0123456789012345678901234567890"))
-			d := decodeOnce(nil, join(section, v0(kv("b", "2"))))
+			d := Decode(nil, join(section, v0(kv("b", "2"))))
 			require.Equal(t, []Read{{abi, want}, {record.ABIV0, record.OutcomePresent}}, d.Reads)
 			require.Equal(t, []Label{{"b", "2", record.ABIV0}}, collected(d.Set))
 			require.Zero(t, d.Counts)
@@ -152,7 +148,7 @@ func TestMalformedBlocks(t *testing.T) {
 		"thread context too short": blockOf(record.ABIThreadContext, record.OutcomePresent, 0, 0, make([]byte, contextAttrs-1)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(nil, join(section, good))
+			d := Decode(nil, join(section, good))
 			require.Equal(t, record.OutcomeInvalid, d.Reads[0].Outcome)
 			require.Equal(t, record.ABI(section[0]), d.Reads[0].ABI)
 			require.Equal(t, Read{record.ABIV1, record.OutcomePresent}, d.Reads[1], "the next block is untouched")
@@ -176,11 +172,11 @@ func TestMalformedFraming(t *testing.T) {
 		"untrusted, too long": {blockOf(record.ABIV1, record.OutcomeFault, 0, 0, make([]byte, 9))[:record.LabelBlockBytes+8], Read{record.ABIV1, record.OutcomeInvalid}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(nil, join(good, tc.tail))
+			d := Decode(nil, join(good, tc.tail))
 			require.Equal(t, []Read{{record.ABIV0, record.OutcomePresent}, tc.read}, d.Reads)
 			require.Equal(t, []Label{{"a", "1", record.ABIV0}}, collected(d.Set))
 		})
 	}
 	unpadded := short[:record.LabelBlockBytes+record.RawLabelBytes+len("keyvalue")]
-	require.Equal(t, 1, decodeOnce(nil, unpadded).Set.Len(), "the last block's padding is not needed")
+	require.Equal(t, 1, Decode(nil, unpadded).Set.Len(), "the last block's padding is not needed")
 }

@@ -27,5 +27,6 @@
 // he has his slot; idle users make room where there is none left. See docs/label-registry.md.
 //
 // Invariants: a [Set] and a [Decoded] never change once returned and may be
-// shared between goroutines; a [Cache] and a Channel belong to one goroutine each.
+// shared between goroutines; a Channel belongs to one goroutine. [Decode] gives what a
+// section means by itself, without users.
 package labels

@@ -87,9 +87,7 @@ func randomSection(r *rand.Rand) []byte {
 // check decodes section and holds the result against the invariants and the oracle.
 func check(t testing.TB, keys *KeyMap, section []byte) {
 	t.Helper()
-	c := NewCache(1 << 20)
-	d := c.Decode(keys, section)
-	require.Same(t, d, c.Decode(keys, slices.Clone(section)))
+	d := Decode(keys, section)
 
 	previous, first := "", true
 	for l := range d.Set.All() {
@@ -112,9 +110,15 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 	require.Equal(t, want.link, d.Link)
 
 	// The scratch memory of an earlier section must not show.
-	used := NewCache(0)
-	used.Decode(names, join(v0(kv("q", "r")), contextRecord{link: linkB, valid: 1, attrs: join(attr(0, "x"), attr(5, "y"))}.block()))
-	require.Equal(t, d, used.Decode(keys, section))
+	var used decoder
+	used.decode(names, join(v0(kv("q", "r")), contextRecord{link: linkB, valid: 1, attrs: join(attr(0, "x"), attr(5, "y"))}.block()))
+	used.merge()
+	used.decode(keys, section)
+	used.merge()
+	require.Equal(t, d.Set, used.newSet())
+	require.Equal(t, d.Reads, used.reads)
+	used.out.Set, used.out.Reads = d.Set, d.Reads
+	require.Equal(t, *d, used.out)
 }
 
 func FuzzTrimRune(f *testing.F) {

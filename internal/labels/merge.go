@@ -57,42 +57,27 @@ func (d *decoder) merge() {
 	}
 }
 
-// appendCanonical appends the canonical encoding of the merged labels.
-func (d *decoder) appendCanonical(b []byte) []byte {
-	b = appendSetHead(b, d.cut)
-	for _, e := range d.entries {
-		b = appendLabelHead(b, e.source, len(e.key), len(e.value))
-		b = append(b, e.key...)
-		b = append(b, e.value...)
-	}
-	return b
-}
-
-// newSet makes the set of the merged labels. encoding is their canonical
-// encoding; the set's strings are parts of it.
-func (d *decoder) newSet(encoding string) *Set {
-	s := &Set{labels: make([]Label, 0, len(d.entries)), truncated: d.cut}
-	// Decoding in step with the entries: the lengths of the heads follow from them.
-	var head [labelHeadBytes]byte
-	pos := setHeadBytes
-	for _, e := range d.entries {
-		pos += len(appendLabelHead(head[:0], e.source, len(e.key), len(e.value)))
-		key := encoding[pos : pos+len(e.key)]
-		pos += len(e.key)
-		value := encoding[pos : pos+len(e.value)]
-		pos += len(e.value)
-		s.labels = append(s.labels, Label{Key: key, Value: value, Source: e.source})
+// newSet makes a set of the merged labels, which it shares with no other.
+func (d *decoder) newSet() *Set {
+	s := &Set{labels: make([]Label, len(d.entries)), truncated: d.cut}
+	for i, e := range d.entries {
+		s.labels[i] = Label{Key: string(e.key), Value: string(e.value), Source: e.source}
 	}
 	return s
 }
 
 // appendIdentity appends an encoding of the admitted labels that only equal sets of one
-// user have: the canonical one with the keys' ids for the keys.
+// user have: one byte for the truncation mark, then for each label its source, the key's id
+// and the length of the value as uvarints, and the value.
 func (d *decoder) appendIdentity(b []byte) []byte {
-	b = appendSetHead(b, d.cut)
+	cut := byte(0)
+	if d.cut {
+		cut = 1
+	}
+	b = append(b, cut)
 	for i := range d.entries {
 		e := &d.entries[i]
-		b = appendLabelHead(b, e.source, int(e.name.id), len(e.value))
+		b = appendLabelHead(b, e.source, e.name.id, len(e.value))
 		b = append(b, e.value...)
 	}
 	return b
@@ -106,7 +91,7 @@ func (d *decoder) shareSet(identity string) *Set {
 	pos := setHeadBytes
 	for i := range d.entries {
 		e := &d.entries[i]
-		pos += len(appendLabelHead(head[:0], e.source, int(e.name.id), len(e.value)))
+		pos += len(appendLabelHead(head[:0], e.source, e.name.id, len(e.value)))
 		s.labels = append(s.labels, Label{Key: e.name.name, Value: identity[pos : pos+len(e.value)], Source: e.source})
 		pos += len(e.value)
 	}

@@ -21,10 +21,10 @@ func TestUnreadableSource(t *testing.T) {
 		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNone)), false},
 		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNotAllocated)), false},
 	} {
-		d := decodeOnce(nil, tc.section)
+		d := Decode(nil, tc.section)
 		require.Equal(t, 1, len(collected(d.Set)))
 		require.Equal(t, tc.truncated, d.Set.Truncated(), d.Reads)
 	}
-	d := decodeOnce(nil, custom(record.ABIV1, record.OutcomeFault))
+	d := Decode(nil, custom(record.ABIV1, record.OutcomeFault))
 	require.False(t, d.Set.Truncated(), "no label, none that is another's")
 }

@@ -8,6 +8,11 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
+func promoted(t *testing.T, p *Promotion, keys *KeyMap, section []byte) *Decoded {
+	ch := newTestRegistry(t, func(o *Options) { o.Promotion = *p }).NewChannel()
+	return ch.Decode(of(alice), keys, section)
+}
+
 func TestPromote(t *testing.T) {
 	promotion := Promotion{
 		TraceID: []IDKey{{Key: "trace"}, {Key: "root", Decimal: true}},
@@ -47,22 +52,19 @@ func TestPromote(t *testing.T) {
 				labels = append(labels, kv(l[0], l[1]))
 			}
 			section := v1(labels...)
-			cache := NewCache(1 << 20)
-			cache.Promotion = promotion
-			d := cache.Decode(nil, section)
+			d := promoted(t, &promotion, nil, section)
 			require.Equal(t, c.link, d.Link)
 			require.Equal(t, c.left, d.Set.Len())
 			require.Equal(t, c.counts, d.Counts)
-			require.Equal(t, len(c.labels), NewCache(1<<20).Decode(nil, section).Set.Len(), "nothing without being asked")
+			require.Equal(t, len(c.labels), Decode(nil, section).Set.Len(), "nothing without being asked")
 		})
 	}
 }
 
 // A cut value may look like another id.
 func TestPromoteCutValue(t *testing.T) {
-	cache := NewCache(1 << 20)
-	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
-	d := cache.Decode(nil, custom(record.ABIV1, record.OutcomeTruncated, kv("t", "7"), raw{key: "s", value: "12", valueLen: 5}))
+	promotion := Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
+	d := promoted(t, &promotion, nil, custom(record.ABIV1, record.OutcomeTruncated, kv("t", "7"), raw{key: "s", value: "12", valueLen: 5}))
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, 1, d.Set.Len())
 	require.EqualValues(t, 1, d.Counts[AnomalyMalformedID])
@@ -70,9 +72,8 @@ func TestPromoteCutValue(t *testing.T) {
 
 // The ids of a thread context are the link, whatever labels say.
 func TestPromoteBesideThreadContext(t *testing.T) {
-	cache := NewCache(1 << 20)
-	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
-	d := cache.Decode(nil, join(v1(kv("t", "7"), kv("s", "8")), contextRecord{link: linkA, valid: 1}.block()))
+	promotion := Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
+	d := promoted(t, &promotion, nil, join(v1(kv("t", "7"), kv("s", "8")), contextRecord{link: linkA, valid: 1}.block()))
 	require.Equal(t, linkA, d.Link)
 	require.Equal(t, 2, d.Set.Len())
 	require.EqualValues(t, 1, d.Counts[AnomalyConflict])
@@ -80,9 +81,8 @@ func TestPromoteBesideThreadContext(t *testing.T) {
 
 // An attribute of a thread context is no label, whatever its name.
 func TestPromoteNoAttribute(t *testing.T) {
-	cache := NewCache(1 << 20)
-	cache.Promotion = Promotion{TraceID: []IDKey{{Key: "zero", Decimal: true}}, SpanID: []IDKey{{Key: "one", Decimal: true}}}
-	d := cache.Decode(names, contextRecord{valid: 1, attrs: join(attr(0, "7"), attr(1, "8"))}.block())
+	promotion := Promotion{TraceID: []IDKey{{Key: "zero", Decimal: true}}, SpanID: []IDKey{{Key: "one", Decimal: true}}}
+	d := promoted(t, &promotion, names, contextRecord{valid: 1, attrs: join(attr(0, "7"), attr(1, "8"))}.block())
 	require.True(t, d.Link.IsZero())
 	require.Equal(t, 2, d.Set.Len())
 	require.Zero(t, d.Counts)

@@ -44,23 +44,6 @@ func (r *Registry) ids(u User) map[string]uint32 {
 	return out
 }
 
-// Without rules and within budgets a Channel gives what a Cache does.
-func TestChannelIsACache(t *testing.T) {
-	c, ch := NewCache(1<<20), newTestRegistry(t, nil).NewChannel()
-	for name, section := range benchSections() {
-		want, got := c.Decode(names, section), ch.Decode(of(alice), names, section)
-		require.Equal(t, collected(want.Set), collected(got.Set), name)
-		require.Equal(t, want.Set.Truncated(), got.Set.Truncated(), name)
-		require.Equal(t, want.Link, got.Link, name)
-		require.Equal(t, want.Reads, got.Reads, name)
-		require.Equal(t, want.Counts, got.Counts, name)
-		require.Same(t, got, ch.Decode(of(alice), names, section), name)
-	}
-	set := ch.Decode(of(alice), nil, v1(kv("a", "1"), kv("b", "2"))).Set
-	require.Same(t, set, ch.Decode(of(alice), nil, v1(kv("b", "2"), kv("a", "1"))).Set)
-	require.NotSame(t, set, ch.Decode(of(alice), nil, v0(kv("a", "1"), kv("b", "2"))).Set)
-}
-
 // Keys have one id for all processes of a user, channels and intervals; another look
 // at them changes nothing.
 func TestKeysAreStable(t *testing.T) {
@@ -275,58 +258,6 @@ func TestTypesBySource(t *testing.T) {
 	ch.Decode(of(alice), nil, v1(kv("zero", "text")))
 	ch.Decode(of(alice), names, contextRecord{valid: 1, attrs: attr(0, "\xff")}.block())
 	require.Len(t, r.users[alice].keys, 2)
-}
-
-func TestChannelDoesNotAllocate(t *testing.T) {
-	r := newTestRegistry(t, func(o *Options) {
-		o.Rules = []Rule{{Key: "key.*.1", Executable: "/usr/**", Action: Drop}, {Key: "*", Action: CapDistinctValues, Limit: 100}}
-	})
-	ch := r.NewChannel()
-	for name, section := range benchSections() {
-		for _, u := range []User{alice, bob} {
-			want := ch.Decode(of(u), names, section)
-			from := of(u)
-			require.Zero(t, testing.AllocsPerRun(100, func() {
-				d := ch.Decode(from, names, section)
-				r.Count(d)
-				if d != want {
-					panic("another result")
-				}
-			}), name)
-		}
-	}
-}
-
-func BenchmarkChannelKnown(b *testing.B) {
-	for name, rules := range map[string][]Rule{
-		"no rules": nil, "rules": {{Key: "key.number.1", Action: Drop}},
-		"by executable": {{Key: "key.number.1", Executable: "/usr/**", Action: Drop}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			r := newTestRegistry(b, func(o *Options) { o.Rules = rules })
-			ch, from, section := r.NewChannel(), of(alice), benchSections()["v1 10 labels"]
-			b.ReportAllocs()
-			for b.Loop() {
-				r.Count(ch.Decode(from, nil, section))
-			}
-		})
-	}
-}
-
-// That something was cut is part of a user's set, also where no label is left.
-func TestChannelTellsCutSetsApart(t *testing.T) {
-	r := newTestRegistry(t, func(o *Options) { o.Rules = []Rule{{Key: "capped", Action: CapDistinctValues, Limit: 1}} })
-	ch := r.NewChannel()
-	decode := func(section []byte) *Set { return ch.Decode(of(alice), nil, section).Set }
-	whole, cut := decode(v1(kv("a", "1"))), decode(v1(raw{"a", "1", 1, 2}))
-	require.NotSame(t, whole, cut)
-	require.False(t, whole.Truncated())
-	require.True(t, cut.Truncated())
-
-	require.Equal(t, 1, decode(v1(kv("capped", "1"))).Len())
-	empty := decode(v1(kv("capped", "2")))
-	require.Zero(t, empty.Len())
-	require.True(t, empty.Truncated())
 }
 
 // Users whose samples take turns have keys of their own, though they run one program.

@@ -17,9 +17,8 @@ type Label struct {
 }
 
 // Set is an immutable label set in canonical form: sorted by key, keys unique.
-// Sets that come from one [Cache], or for one user from one [Channel] in one interval,
-// are equal if and only if their pointers are, where equality covers keys, values,
-// sources and marks.
+// Sets that come for one user from one [Channel] in one interval are equal if and only if
+// their pointers are, where equality covers keys, values, sources and marks.
 type Set struct {
 	labels    []Label
 	truncated bool
@@ -36,7 +35,7 @@ var (
 func OverflowSet() *Set { return emptyOverflowSet }
 
 // NewSet returns the canonical set of the given labels, of which the first with
-// a given key is kept. It is not shared with any [Cache].
+// a given key is kept.
 func NewSet(truncated bool, labels ...Label) *Set {
 	sorted := slices.Clone(labels)
 	slices.SortStableFunc(sorted, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
@@ -58,23 +57,14 @@ func (s *Set) Truncated() bool { return s.truncated }
 // had no room for.
 func (s *Set) Overflow() bool { return s.overflow }
 
-// Canonical encoding of a set: one byte for the truncation mark, then for each
-// label its source, the lengths of key and value as uvarints, key and value.
-// Two sets are equal exactly if their encodings are.
+// Bytes of what is not a value in the encoding of decoder.appendIdentity.
 const (
 	setHeadBytes   = 1
 	labelHeadBytes = 1 + 2*binary.MaxVarintLen64 // at most
 )
 
-func appendSetHead(b []byte, truncated bool) []byte {
-	if truncated {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
-func appendLabelHead(b []byte, source record.ABI, keyLen, valueLen int) []byte {
+func appendLabelHead(b []byte, source record.ABI, key uint32, valueLen int) []byte {
 	b = append(b, byte(source))
-	b = binary.AppendUvarint(b, uint64(keyLen))
+	b = binary.AppendUvarint(b, uint64(key))
 	return binary.AppendUvarint(b, uint64(valueLen))
 }

@@ -43,7 +43,7 @@ func TestThreadContext(t *testing.T) {
 		"nothing copied":           {nil, 700, nil, Counts{AnomalyTruncatedSet: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(names, contextRecord{link: linkA, valid: 1, flags: 3, size: tc.size, attrs: tc.attrs}.block())
+			d := Decode(names, contextRecord{link: linkA, valid: 1, flags: 3, size: tc.size, attrs: tc.attrs}.block())
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.counts, d.Counts)
 			require.Equal(t, tc.counts[AnomalyTruncatedSet] > 0, d.Set.Truncated())
@@ -59,7 +59,7 @@ func TestThreadContext(t *testing.T) {
 }
 
 func TestThreadContextWithoutRoom(t *testing.T) {
-	d := decodeOnce(names, blockOf(record.ABIThreadContext, record.OutcomeTruncated, 100, 0, nil))
+	d := Decode(names, blockOf(record.ABIThreadContext, record.OutcomeTruncated, 100, 0, nil))
 	require.Equal(t, []Read{{record.ABIThreadContext, record.OutcomeTruncated}}, d.Reads)
 	require.True(t, d.Set.Truncated())
 	require.True(t, d.Link.IsZero())
@@ -68,7 +68,7 @@ func TestThreadContextWithoutRoom(t *testing.T) {
 
 func TestThreadContextValid(t *testing.T) {
 	for valid, want := range map[byte]record.Outcome{0: record.OutcomeUpdating, 1: record.OutcomePresent, 2: record.OutcomeInvalid, 212: record.OutcomeInvalid, 255: record.OutcomeInvalid} {
-		d := decodeOnce(names, contextRecord{link: linkA, valid: valid, flags: 1, attrs: attr(9, "a")}.block())
+		d := Decode(names, contextRecord{link: linkA, valid: valid, flags: 1, attrs: attr(9, "a")}.block())
 		require.Equal(t, []Read{{record.ABIThreadContext, want}}, d.Reads)
 		require.Equal(t, want != record.OutcomePresent, d.Link.IsZero())
 		require.Equal(t, want != record.OutcomePresent, d.Counts == Counts{})
@@ -90,7 +90,7 @@ func TestThreadContextIDs(t *testing.T) {
 		"last byte set": {Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, Link{TraceID: [16]byte{15: 1}, SpanID: [8]byte{7: 1}}, 1, Counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(names, contextRecord{link: tc.link, valid: 1, flags: 1, attrs: attr(0, "a")}.block())
+			d := Decode(names, contextRecord{link: tc.link, valid: 1, flags: 1, attrs: attr(0, "a")}.block())
 			require.Equal(t, tc.want, d.Link)
 			require.Equal(t, tc.flags, d.Flags)
 			require.Equal(t, tc.counts, d.Counts)
@@ -101,7 +101,7 @@ func TestThreadContextIDs(t *testing.T) {
 
 func TestKeyMap(t *testing.T) {
 	section := contextRecord{link: linkA, valid: 1, attrs: join(attr(0, "a"), attr(255, "b"))}.block()
-	d := decodeOnce(nil, section)
+	d := Decode(nil, section)
 	require.Zero(t, d.Set.Len())
 	require.Equal(t, Counts{AnomalyUnknownKey: 2}, d.Counts)
 	require.Equal(t, linkA, d.Link, "ids need no names")
@@ -113,7 +113,7 @@ func TestKeyMap(t *testing.T) {
 	keys := NewKeyMap(many)
 	require.Equal(t, 256, keys.Len())
 	many[255] = "changed later"
-	d = decodeOnce(keys, section)
+	d = Decode(keys, section)
 	require.Equal(t, []Label{{strings.Repeat("k", 255), "b", record.ABIThreadContext}}, collected(d.Set))
 	require.Equal(t, Counts{AnomalyUnknownKey: 1}, d.Counts, "an empty name is none")
 
@@ -131,19 +131,19 @@ func TestKeyMap(t *testing.T) {
 func TestLongNames(t *testing.T) {
 	section := contextRecord{valid: 1, attrs: join(attr(0, "a"), attr(1, "b"))}.block()
 	longest := strings.Repeat("k", record.MaxLabelKeyBytes)
-	d := decodeOnce(NewKeyMap([]string{longest, "whole"}), section)
+	d := Decode(NewKeyMap([]string{longest, "whole"}), section)
 	require.False(t, d.Set.Truncated())
 	require.Equal(t, Counts{}, d.Counts)
 
 	keys := NewKeyMap([]string{longest[1:] + "é" + longest, "whole"})
-	d = decodeOnce(keys, section)
+	d = Decode(keys, section)
 	require.Equal(t, []Label{{longest[1:], "a", record.ABIThreadContext}, {"whole", "b", record.ABIThreadContext}}, collected(d.Set))
 	require.True(t, d.Set.Truncated())
 	require.Equal(t, Counts{AnomalyTruncatedKey: 1, AnomalyTruncatedSet: 1}, d.Counts)
 	require.Equal(t, []Read{{record.ABIThreadContext, record.OutcomeTruncated}}, d.Reads)
 	require.Less(t, keys.bytes, 2*(nameBytes+record.MaxLabelKeyBytes))
 
-	d = decodeOnce(NewKeyMap([]string{longest + "cut", longest}), section)
+	d = Decode(NewKeyMap([]string{longest + "cut", longest}), section)
 	require.Equal(t, []Label{{longest, "b", record.ABIThreadContext}}, collected(d.Set), "the other may be another key")
 }
 
@@ -170,7 +170,7 @@ func TestMerge(t *testing.T) {
 		"second has the link":          {join(context(Link{}, "c"), context(linkB, "d")), []Label{{"zero", "c", record.ABIThreadContext}}, linkB, Counts{AnomalyConflict: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decodeOnce(names, tc.section)
+			d := Decode(names, tc.section)
 			require.Equal(t, tc.want, collected(d.Set))
 			require.Equal(t, tc.link, d.Link)
 			require.Equal(t, tc.link.SpanID[0], d.Flags)

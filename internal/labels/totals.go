@@ -47,7 +47,7 @@ type UserStats struct {
 	// Others are the users beyond Budgets.Users, with those whose user ids came after as many others, though they
 	// may have a slot by now.
 	Others      bool
-	Slots       int                // in use: more than one where users are told apart by container
+	Slots       int                // in use: more than one where users are told apart by container; for tests
 	Overflow    [NumBudgets]uint64 // samples whose labels a budget had no room for
 	Refused     uint64             // labels of samples that were left out because of their type
 	Stringified uint64             // labels of samples that were made text because of it

@@ -37,7 +37,7 @@ var stateNames = [...]string{
 	"undefined", "not_program", "unreadable", "duplicate", "over_limit",
 }
 
-// String returns the name used in metrics and logs.
+// String returns the name used in logs and by labelprof.
 func (s State) String() string {
 	if int(s) >= len(stateNames) {
 		return "unknown"

@@ -41,14 +41,14 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.TrackedProcesses = int64(table.Processes)
 	s.Anomalies[labels.AnomalyChangedKey] = int64(table.KeyConflicts)
 	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
-	s.LabelSourceProcesses = int64(p.publisher.labelled())
+	s.LabelSourceProcesses = int64(table.Labelled)
 	s.ProcessLoadErrors = [NumLoadErrorReasons]int64{
 		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors), LoadErrorNoPlace: int64(table.Refused),
 		LoadErrorMappingsCut: int64(table.MappingsCut), LoadErrorNotPublished: int64(table.PublishErrors),
 	}
-	s.UnwindBytes, s.UnwindTables = int64(table.RowBytes), int64(table.RowFiles)
+	s.UnwindBytes, s.UnwindTables = int64(table.Rows.Bytes), int64(table.Rows.Tables)
 	s.UnwindFiles = [NumUnwindResults]int64{
-		UnwindLoaded: int64(table.RowsBuilt), UnwindFailed: int64(table.RowsFailed), UnwindNoRoom: int64(table.RowsRefused),
+		UnwindLoaded: int64(table.Rows.Built), UnwindFailed: int64(table.Rows.Failed), UnwindNoRoom: int64(table.Rows.Refused),
 	}
 	symbols := p.output.symbols.stats()
 	s.Hanging = [NumHangKinds]int64{HangProcess: int64(table.Hanging), HangFile: int64(symbols.Hanging)}
@@ -108,7 +108,7 @@ func (p *Pipeline) snapshotLimits(s *Snapshot, table *process.Stats) {
 		s.Background[w] = cpu.Spent[w].Seconds()
 		s.LimitActions[LimitWorkDelayed] += cpu.Delayed[w]
 	}
-	s.BackgroundLeft[budget.Processes], s.BackgroundLeft[budget.Rows] = int64(table.Due), int64(table.RowsWaiting)
+	s.BackgroundLeft[budget.Processes], s.BackgroundLeft[budget.Rows] = int64(table.Due), int64(table.Rows.Waiting)
 	for a := range p.counts.limits {
 		s.LimitActions[a] += p.counts.limits[a].Load()
 	}

@@ -30,8 +30,8 @@ type aggregator struct {
 	endNs        uint64
 	perContainer bool
 	clockDueNs   int64 // of the sample with which the clock is looked at again
-	profiles     bool  // wanted, and so stacks and links
-	functions    bool  // of language runtimes are wanted
+	profiles     bool  // profiles are wanted, and so stacks and links
+	functions    bool  // functions of language runtimes are wanted
 	batch        *batch
 	sample       profile.Sample
 	awaiting     awaiting
@@ -67,28 +67,28 @@ type timeOff struct {
 }
 
 // add takes a sample, and how long the thread was off the CPU after it.
-func (d *aggregator) add(rec *bpf.Record, end timeOff) {
-	proc := d.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
-	if d.filtered(proc) {
+func (a *aggregator) add(rec *bpf.Record, end timeOff) {
+	proc := a.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
+	if a.filtered(proc) {
 		return
 	}
-	if d.memory.Pressure() == budget.Full && !d.batch.spares(rec.UID) {
-		d.stream.drop(DropNoMemory, 1)
+	if a.memory.Pressure() == budget.Full && !a.batch.spares(rec.UID) {
+		a.stream.drop(DropNoMemory, 1)
 		return
 	}
-	d.table.Sampled(proc, int64(rec.TimeNs))
-	if rec.Presumed && !d.confirmed(proc, rec, end) {
+	a.table.Sampled(proc, int64(rec.TimeNs))
+	if rec.Presumed && !a.confirmed(proc, rec, end) {
 		return
 	}
-	decoded := d.decode(proc, rec)
+	decoded := a.decode(proc, rec)
 	if decoded.Counts[labels.AnomalyUnknownKey] > 0 {
-		d.stream.source.Hurry()
-		if d.table.AwaitContext(proc, int64(rec.TimeNs)) && d.awaiting.add(proc, rec, end, true) {
+		a.stream.source.Hurry()
+		if a.table.AwaitContext(proc, int64(rec.TimeNs)) && a.awaiting.add(proc, rec, end, true) {
 			return
 		}
-		decoded = d.decode(proc, rec) // by names that may have come meanwhile
+		decoded = a.decode(proc, rec) // by names that may have come meanwhile
 	}
-	d.aggregate(proc, rec, end, decoded)
+	a.aggregate(proc, rec, end, decoded)
 }
 
 // unknownContainer is that of a process of which nothing is known yet: it takes nothing from the
@@ -96,19 +96,19 @@ func (d *aggregator) add(rec *bpf.Record, end timeOff) {
 const unknownContainer = "unknown"
 
 // decode gives what the labels of a sample mean, and whose they are.
-func (d *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Decoded {
+func (a *aggregator) decode(proc *process.Process, rec *bpf.Record) *labels.Decoded {
 	info := proc.Info()
 	from := labels.Origin{User: labels.User{UID: rec.UID}}
 	if info.Loaded {
 		from.Executable = info.Path // before, it is what exec was asked for
 	}
-	if d.perContainer {
+	if a.perContainer {
 		from.Container = info.ContainerID
 		if from.Executable == "" {
 			from.Container = unknownContainer
 		}
 	}
-	return d.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
+	return a.labels.Decode(from, info.Keys(int64(rec.TimeNs)), rec.Labels)
 }
 
 // clockGap is how far samples are apart, by CLOCK_MONOTONIC, between which the clock is looked at.
@@ -116,41 +116,41 @@ const clockGap = int64(time.Millisecond)
 
 // checkClock begins a new batch if the clock was set since this one began. It is told the time
 // that is emitted: a thread may have left the CPU long before it was back.
-func (d *aggregator) checkClock(timeNs int64) {
-	if timeNs < d.clockDueNs {
+func (a *aggregator) checkClock(timeNs int64) {
+	if timeNs < a.clockDueNs {
 		return
 	}
-	d.clockDueNs = timeNs + clockGap
-	if d.batch.clockSet(time.Now()) {
-		d.handOver()
-		d.batch = d.output.newBatch(d.stream)
+	a.clockDueNs = timeNs + clockGap
+	if a.batch.clockSet(time.Now()) {
+		a.handOver()
+		a.batch = a.output.newBatch(a.stream)
 	}
 }
 
 // filtered reports whether a process is known not to be wanted, and counts its sample
 // then. BPF may not know yet, or have no room for it.
-func (d *aggregator) filtered(proc *process.Process) bool {
+func (a *aggregator) filtered(proc *process.Process) bool {
 	if proc.Info().Verdict != process.VerdictFiltered {
 		return false
 	}
-	d.stream.filter(FilterTarget, 1)
+	a.stream.filter(FilterTarget, 1)
 	return true
 }
 
-func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
-	d.counts.countRecord(rec, decoded)
-	d.registry.Count(decoded)
+func (a *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeOff, decoded *labels.Decoded) {
+	a.counts.countRecord(rec, decoded)
+	a.registry.Count(decoded)
 	at := max(rec.TimeNs, end.endNs)
-	d.checkClock(int64(at))
-	of := d.batch.user(rec.UID)
+	a.checkClock(int64(at))
+	of := a.batch.user(rec.UID)
 	if handle := proc.Handle(); of.processes[handle] == nil {
-		d.table.Hold(proc)
+		a.table.Hold(proc)
 		of.processes[handle] = proc
 	}
-	d.sample = profile.Sample{
+	a.sample = profile.Sample{
 		Process:      proc.Handle(),
 		Epoch:        proc.EpochAt(rec.TimeNs),
-		TimeUnixNano: at + d.batch.clockOffset,
+		TimeUnixNano: at + a.batch.clockOffset,
 		OffCPUNs:     end.weight,
 		State:        rec.State,
 		TID:          rec.TID,
@@ -164,13 +164,13 @@ func (d *aggregator) aggregate(proc *process.Process, rec *bpf.Record, end timeO
 		KernelStack:  rec.KernelStack,
 		UserStack:    rec.UserStack,
 	}
-	if !d.profiles { // only what metrics tell apart
-		s := &d.sample
+	if !a.profiles { // only what metrics tell apart
+		s := &a.sample
 		s.KernelFrames, s.UserFrames, s.KernelStack, s.UserStack = nil, nil, record.OutcomeNone, record.OutcomeNone
 		s.Link, s.Sampled, s.Epoch = labels.Link{}, profile.SampledUnknown, 0
 	}
-	if d.batch.add(of, &d.sample) && d.functions && d.table.WantFunctions(proc, rec.UID, d.sample.UserFrames) {
-		d.stream.source.Hurry() // others may be as new, and gone soon
+	if a.batch.add(of, &a.sample) && a.functions && a.table.WantFunctions(proc, rec.UID, a.sample.UserFrames) {
+		a.stream.source.Hurry() // others may be as new, and gone soon
 	}
 }
 
@@ -197,50 +197,50 @@ func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 // handOverAt hands the batch over when its interval has passed at the given
 // time (CLOCK_MONOTONIC). When it has grown too large before, the user who has most of
 // it has to hand over early; the others do not notice.
-func (d *aggregator) handOverAt(now uint64) {
-	d.weigh()
-	pressure := d.memory.Pressure()
+func (a *aggregator) handOverAt(now uint64) {
+	a.weigh()
+	pressure := a.memory.Pressure()
 	full := false
-	if d.batch.full(d.maxBytes, d.batchBytes(pressure)) {
-		if d.batch.bytes < d.maxBytes {
-			d.counts.limits[LimitBatchesEarly].Add(1)
+	if a.batch.full(a.maxBytes, a.batchBytes(pressure)) {
+		if a.batch.bytes < a.maxBytes {
+			a.counts.limits[LimitBatchesEarly].Add(1)
 		}
-		full = !d.handOverLargest()
+		full = !a.handOverLargest()
 	}
-	if pressure >= budget.Scarce && d.labels.ReadBytes() >= minForgotten {
-		d.labels.ForgetReads()
+	if pressure >= budget.Scarce && a.labels.ReadBytes() >= minForgotten {
+		a.labels.ForgetReads()
 	}
-	ended := now >= d.endNs
+	ended := now >= a.endNs
 	if !full && !ended {
 		return
 	}
 	// Not with each batch that is too large: what fills it is no reason for new budgets. And
 	// not before it is handed over: equal sets of one batch must be one set.
 	if ended {
-		d.releaseLabels()
+		a.releaseLabels()
 	}
-	d.handOver()
+	a.handOver()
 	if ended {
-		d.labels.EndInterval(now)
+		a.labels.EndInterval(now)
 		// The reader wakes up some time after the end, which does not put off the next.
-		if d.endNs += uint64(d.interval); d.endNs <= now {
-			d.endNs = now + uint64(d.interval)
+		if a.endNs += uint64(a.interval); a.endNs <= now {
+			a.endNs = now + uint64(a.interval)
 		}
 	}
-	d.batch = d.output.newBatch(d.stream)
+	a.batch = a.output.newBatch(a.stream)
 }
 
 // handOverLargest hands over what the user has who has most; false if there are too
 // many users to find out.
-func (d *aggregator) handOverLargest() bool {
-	early := d.batch.split()
+func (a *aggregator) handOverLargest() bool {
+	early := a.batch.split()
 	if early != nil {
-		d.output.enqueue(early)
+		a.output.enqueue(early)
 	}
 	return early != nil
 }
 
-func (d *aggregator) handOver() {
-	d.output.enqueue(d.batch)
-	d.batch = nil
+func (a *aggregator) handOver() {
+	a.output.enqueue(a.batch)
+	a.batch = nil
 }

@@ -321,7 +321,7 @@ func TestAwaitingOfTwoProcesses(t *testing.T) {
 	add(1)
 	second := add(2)
 	require.Len(t, d.awaiting.samples, 2)
-	d.awaiting.samples[1].names = false // they are known by now
+	d.awaiting.samples[1].awaitsNames = false // they are known by now
 	d.settle(second.TimeNs)
 	require.Equal(t, 1, d.batch.samples())
 	require.Len(t, d.awaiting.samples, 1)

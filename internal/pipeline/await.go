@@ -33,12 +33,12 @@ type awaiting struct {
 }
 
 type awaitingSample struct {
-	process *process.Process
-	record  bpf.Record
-	end     timeOff
-	sinceNs uint64 // CLOCK_MONOTONIC
-	bytes   int
-	names   bool // are awaited
+	process     *process.Process
+	record      bpf.Record
+	end         timeOff
+	sinceNs     uint64 // CLOCK_MONOTONIC
+	bytes       int
+	awaitsNames bool
 }
 
 // add copies a sample, unless there is no room.
@@ -64,56 +64,56 @@ func (a *awaiting) forget(uid uint32, bytes int) {
 
 // settle aggregates the samples that wait no longer: their process has been
 // looked at since they were taken, or will not be in time.
-func (d *aggregator) settle(now uint64) {
-	if len(d.awaiting.samples) == 0 || now < d.awaiting.settleNs {
+func (a *aggregator) settle(now uint64) {
+	if len(a.awaiting.samples) == 0 || now < a.awaiting.settleNs {
 		return
 	}
-	d.awaiting.settleNs = now + uint64(settleGap)
-	d.release(func(s *awaitingSample) bool { return !s.waits() || now >= s.sinceNs+uint64(maxAwait) })
+	a.awaiting.settleNs = now + uint64(settleGap)
+	a.release(func(s *awaitingSample) bool { return !s.waits() || now >= s.sinceNs+uint64(maxAwait) })
 }
 
 func (s *awaitingSample) waits() bool {
-	return s.names && s.process.ContextCheckedNs() < int64(s.record.TimeNs) ||
+	return s.awaitsNames && s.process.ContextCheckedNs() < int64(s.record.TimeNs) ||
 		s.record.Presumed && s.process.Confirm() == process.Unconfirmed
 }
 
 // confirmed reports whether a sample with presumed label sources can be decoded now; it
 // has lost its labels then if the sources were not the process's. Else it waits.
-func (d *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end timeOff) bool {
+func (a *aggregator) confirmed(proc *process.Process, rec *bpf.Record, end timeOff) bool {
 	if proc.Confirm() == process.Unconfirmed {
-		names := d.labels.UnknownKeys(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) &&
-			d.table.AwaitContext(proc, int64(rec.TimeNs))
-		if d.awaiting.add(proc, rec, end, names) {
+		names := a.labels.UnknownKeys(proc.Info().Keys(int64(rec.TimeNs)), rec.Labels) &&
+			a.table.AwaitContext(proc, int64(rec.TimeNs))
+		if a.awaiting.add(proc, rec, end, names) {
 			return false
 		}
 	}
-	d.dropUnconfirmed(proc, rec)
+	a.dropUnconfirmed(proc, rec)
 	return true
 }
 
 // dropUnconfirmed takes the labels from a sample whose sources were presumed, and are not
 // known to be the process's.
-func (d *aggregator) dropUnconfirmed(proc *process.Process, rec *bpf.Record) {
+func (a *aggregator) dropUnconfirmed(proc *process.Process, rec *bpf.Record) {
 	if rec.Presumed && proc.Confirm() != process.Confirmed && len(rec.Labels) > 0 {
-		d.counts.anomalies[labels.AnomalyUnconfirmedSource].Add(1)
+		a.counts.anomalies[labels.AnomalyUnconfirmedSource].Add(1)
 		rec.Labels = nil
 	}
 }
 
 // release aggregates those samples, in the order in which they came.
-func (d *aggregator) release(which func(*awaitingSample) bool) {
-	waiting := d.awaiting.samples[:0]
-	for i := range d.awaiting.samples {
-		s := &d.awaiting.samples[i]
+func (a *aggregator) release(which func(*awaitingSample) bool) {
+	waiting := a.awaiting.samples[:0]
+	for i := range a.awaiting.samples {
+		s := &a.awaiting.samples[i]
 		if !which(s) {
 			waiting = append(waiting, *s)
 			continue
 		}
-		d.dropUnconfirmed(s.process, &s.record)
-		d.aggregate(s.process, &s.record, s.end, d.decode(s.process, &s.record))
-		d.awaiting.bytes -= s.bytes
-		d.awaiting.forget(s.record.UID, s.bytes)
+		a.dropUnconfirmed(s.process, &s.record)
+		a.aggregate(s.process, &s.record, s.end, a.decode(s.process, &s.record))
+		a.awaiting.bytes -= s.bytes
+		a.awaiting.forget(s.record.UID, s.bytes)
 	}
-	clear(d.awaiting.samples[len(waiting):])
-	d.awaiting.samples = waiting
+	clear(a.awaiting.samples[len(waiting):])
+	a.awaiting.samples = waiting
 }

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
-	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
@@ -29,13 +28,14 @@ type deliverer struct {
 	byUser   bool // each user has batches of its own
 	request  int  // bytes at most
 	refusals refusals
-	tooLarge bool // it has been said that an entry was
+	// saidTooLarge: the log has a line about an entry that was too large.
+	saidTooLarge bool
 
 	// Of one batch.
 	refusal  error // nil: none
-	accepted bool  // some of it was
+	accepted bool  // the next consumer has taken some of its requests
 
-	refused [profile.NumKinds]bool // of the last batch of a stream some was
+	refused [profile.NumKinds]bool // the next consumer refused some of the last batch of that kind
 }
 
 func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *deliverer {
@@ -45,10 +45,10 @@ func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *de
 	}
 }
 
-// deliverAll hands a batch to the next consumer: whole, or of each user apart. What its
-// metrics have said of its processes, its profiles say, too.
-func (d *deliverer) deliverAll(ctx context.Context, b *batch, infos map[uint64]*process.Info) {
-	d.resolver.begin(ctx, b.users, infos)
+// deliverAll hands a batch to the next consumer: whole, or of each user apart. k is what its
+// profiles say of its processes.
+func (d *deliverer) deliverAll(ctx context.Context, b *batch, k known) {
+	d.resolver.begin(ctx, b.users, k)
 	defer d.resolver.end()
 	defer d.tell(b)
 	if !d.byUser {
@@ -99,8 +99,8 @@ func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, s
 // dropTooLarge gives up n samples that no request has room for.
 func (d *deliverer) dropTooLarge(s *stream, n int64) {
 	s.drop(DropTooLarge, n)
-	if !d.tooLarge {
-		d.tooLarge = true
+	if !d.saidTooLarge {
+		d.saidTooLarge = true
 		d.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes; further such samples are only counted.",
 			zap.Int64("samples", n), zap.Int("max_request_bytes", d.request))
 	}

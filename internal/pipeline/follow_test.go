@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.uber.org/zap"
 
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/wakeup"
@@ -101,12 +102,17 @@ func TestMappingsLostWithCPU(t *testing.T) {
 // published under the identity that they have now.
 func labelledAs(t *testing.T, p *Pipeline, pids map[uint32]bool) (n int) {
 	t.Helper()
-	require.NoError(t, p.sampler.Scan(func(ev record.Event) {
-		p.publisher.mu.Lock()
-		defer p.publisher.mu.Unlock()
-		if _, ok := p.publisher.sources[ev.Process]; ok && pids[uint32(ev.PID)] {
+	now := map[record.ProcessID]bool{}
+	require.NoError(t, p.sampler.Scan(func(ev record.Event) { now[ev.Process] = pids[uint32(ev.PID)] }))
+	const handles = 1 << 16 // more than the table has given
+	for handle := range uint64(handles) {
+		proc, ok := p.table.Process(handle)
+		if !ok || !now[proc.ID()] {
+			continue
+		}
+		if sources := proc.Info().Sources; len(sources) > 0 && sources[0].State == labelsource.Active {
 			n++
 		}
-	}))
+	}
 	return n
 }

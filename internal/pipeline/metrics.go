@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/cputime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
-	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // pointBytes is what a data point takes until the next consumer has it, roughly.
@@ -26,16 +24,15 @@ const pointBytes = 512
 // consumer of metrics from time to time, on a goroutine of its own. Sums are cumulative:
 // what the consumer refuses, or is too slow for, comes with the next ones.
 type metering struct {
-	refusals     refusals
-	report       func(Concern, error)
-	next         consumer.Metrics
-	sums         *cputime.Sums
-	counts       *counts
-	alive        func(process uint64) bool
-	memory       *budget.Memory
-	targetFilter targetFilter
-	interval     time.Duration
-	patience     time.Duration // of the shutdown
+	refusals refusals
+	report   func(Concern, error)
+	next     consumer.Metrics
+	sums     *cputime.Sums
+	counts   *counts
+	alive    func(process uint64) bool
+	memory   *budget.Memory
+	interval time.Duration
+	patience time.Duration // of the shutdown
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -60,13 +57,12 @@ func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Mem
 			ScopeName:       o.Scope.Name,
 			ScopeVersion:    o.Scope.Version,
 		}),
-		alive:        func(handle uint64) bool { return alive(table, handle) },
-		targetFilter: newTargetFilter(&o.Targets),
-		interval:     o.Metrics.Interval,
-		patience:     o.ShutdownPatience,
-		ctx:          ctx,
-		cancel:       cancel,
-		stop:         make(chan struct{}),
+		alive:    func(handle uint64) bool { return alive(table, handle) },
+		interval: o.Metrics.Interval,
+		patience: o.ShutdownPatience,
+		ctx:      ctx,
+		cancel:   cancel,
+		stop:     make(chan struct{}),
 	}
 }
 
@@ -77,50 +73,9 @@ func alive(table *process.Table, handle uint64) bool {
 	return known && handle != 0
 }
 
-// known is what is known of the processes of a batch at one time: for its metrics and its
-// profiles it is the same.
-type known struct {
-	infos        map[uint64]*process.Info
-	targetFilter targetFilter
-	leftOut      [NumFilterReasons]int64 // samples
-}
-
-var _ cputime.Resolver = (*known)(nil)
-
-// Wanted implements cputime.Resolver.
-func (k *known) Wanted(handle uint64, samples int) bool {
-	info := k.infos[handle]
-	if info == nil {
-		return true
-	}
-	why, omitted := k.targetFilter.of(info)
-	if omitted {
-		k.leftOut[why] += int64(samples)
-	}
-	return !omitted
-}
-
-// Resource implements cputime.Resolver.
-func (k *known) Resource(handle uint64, attrs pcommon.Map) {
-	if info := k.infos[handle]; info != nil {
-		putProcess(attrs, info)
-		profile.CleanMap(attrs)
-		return
-	}
-	putUnknownService(attrs, &process.Info{})
-}
-
 // add adds a batch to the sums, whatever becomes of its profiles; it returns how many
-// of its samples count, and what was known of its processes. It never waits for a consumer.
-func (m *metering) add(b *batch) (int64, *known) {
-	k := &known{infos: map[uint64]*process.Info{}, targetFilter: m.targetFilter}
-	for _, p := range b.users {
-		for handle, proc := range p.processes {
-			if k.infos[handle] == nil {
-				k.infos[handle] = proc.Info()
-			}
-		}
-	}
+// of its samples count. k is what is known of its processes. It never waits for a consumer.
+func (m *metering) add(b *batch, k *known) int64 {
 	counted := int64(0)
 	for _, p := range b.users {
 		result := m.sums.Add(p.builder, cputime.Batch{
@@ -133,7 +88,7 @@ func (m *metering) add(b *batch) (int64, *known) {
 		m.counts.meteredOverflow(p.uid, &result)
 	}
 	b.stream.metered.Add(counted)
-	return counted, k
+	return counted
 }
 
 func (m *metering) start() {

@@ -36,7 +36,7 @@ type output struct {
 
 func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits budgets) *output {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &output{
+	out := &output{
 		counts:       c,
 		table:        table,
 		targetFilter: newTargetFilter(&o.Targets),
@@ -48,19 +48,19 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 		read:         make(chan struct{}, 1),
 	}
 	if !o.Symbols.Skip {
-		e.symbols = newSymbolizer(o, fs, table, &limits)
+		out.symbols = newSymbolizer(o, fs, table, &limits)
 	}
 	if o.Next.Profiles != nil {
-		e.deliverer = newDeliverer(o, c, newResolver(e.symbols, e.targetFilter), limits.memory)
+		out.deliverer = newDeliverer(o, c, newResolver(out.symbols), limits.memory)
 	}
 	if o.Next.Metrics != nil {
-		e.metering = newMetering(o, c, table, limits.memory)
+		out.metering = newMetering(o, c, table, limits.memory)
 	}
-	return e
+	return out
 }
 
 // newBatch returns an empty batch that begins now.
-func (e *output) newBatch(s *stream) *batch {
+func (o *output) newBatch(s *stream) *batch {
 	b := &batch{stream: s, users: map[uint32]*userBatch{}}
 	b.clockOffset, b.startMono = clockOffset()
 	b.began = time.Now()
@@ -68,13 +68,13 @@ func (e *output) newBatch(s *stream) *batch {
 }
 
 // recycle empties a batch; what it has of its users is used again.
-func (e *output) recycle(b *batch) {
-	b.weight.forget(e.memory, budget.OfBatches) // the pool counts what it keeps
+func (o *output) recycle(b *batch) {
+	b.weight.forget(o.memory, budget.OfBatches) // the pool counts what it keeps
 	for _, p := range b.users {
-		e.table.Release(p.processes)
+		o.table.Release(p.processes)
 		b.stream.pool.give(p)
 	}
-	e.memory.Add(budget.OfLabels, -b.labels)
+	o.memory.Add(budget.OfLabels, -b.labels)
 	b.users, b.last, b.labels = nil, nil, 0
 }
 
@@ -83,17 +83,17 @@ func (e *output) recycle(b *batch) {
 const earlyShare = 2
 
 // enqueue passes a batch on or drops it; it never waits. Only one goroutine does this for a stream.
-func (e *output) enqueue(b *batch) {
+func (o *output) enqueue(b *batch) {
 	b.endMono = monotonicNow()
 	if !b.early {
 		select {
-		case e.read <- struct{}{}:
+		case o.read <- struct{}{}:
 		default: // it has one
 		}
 	}
 	n := b.samples()
 	if n == 0 {
-		e.recycle(b)
+		o.recycle(b)
 		return
 	}
 	if !b.early || len(b.stream.pending) < max(1, cap(b.stream.pending)/earlyShare) {
@@ -103,18 +103,19 @@ func (e *output) enqueue(b *batch) {
 		default:
 		}
 	}
-	e.drop(b, n)
-	e.recycle(b)
+	o.drop(b, n)
+	o.recycle(b)
 }
 
 // drop gives up a batch of n samples for which there is no room. Metrics have room for it.
-func (e *output) drop(b *batch, n int) {
-	if e.deliverer == nil {
-		e.meter(b)
+func (o *output) drop(b *batch, n int) {
+	if o.deliverer == nil {
+		o.meter(b)
 		return
 	}
-	if e.metering != nil {
-		e.metering.add(b)
+	if o.metering != nil {
+		k := newKnown(b, o.targetFilter)
+		o.metering.add(b, &k)
 	}
 	b.stream.drop(DropPendingFull, int64(n))
 	if b.early {
@@ -125,25 +126,26 @@ func (e *output) drop(b *batch, n int) {
 }
 
 // meter does with a batch all there is to do where there are no profiles.
-func (e *output) meter(b *batch) {
-	counted, processes := e.metering.add(b)
+func (o *output) meter(b *batch) {
+	k := newKnown(b, o.targetFilter)
+	counted := o.metering.add(b, &k)
 	for _, p := range b.users {
 		b.stream.countOverflow(p)
 	}
-	for reason, n := range processes.leftOut {
+	for reason, n := range k.leftOut {
 		b.stream.filter(FilterReason(reason), n)
 	}
 	b.stream.emitted.Add(counted)
 }
 
-func (e *output) start() {
-	if e.metering != nil {
-		e.metering.start()
+func (o *output) start() {
+	if o.metering != nil {
+		o.metering.start()
 	}
-	e.ending.Go(e.endIntervals)
-	e.done.Go(func() {
-		e.symbols.readKernel()
-		pending := e.pending
+	o.ending.Go(o.endIntervals)
+	o.done.Go(func() {
+		o.symbols.readKernel()
+		pending := o.pending
 		var handedOver time.Time
 		for pending != [profile.NumKinds]chan *batch{} {
 			kind := profile.KindCPU
@@ -157,13 +159,13 @@ func (e *output) start() {
 				pending[kind] = nil
 				continue
 			}
-			e.export(b)
-			e.recycle(b)
-			if now := time.Now(); now.Sub(handedOver) > e.interval/2 { // as in endIntervals
+			o.export(b)
+			o.recycle(b)
+			if now := time.Now(); now.Sub(handedOver) > o.interval/2 { // as in endIntervals
 				handedOver = now
-				e.table.HandedOver()
+				o.table.HandedOver()
 			}
-			e.counts.limits[LimitSymbolsDropped].Add(e.symbols.weigh(e.memory))
+			o.counts.limits[LimitSymbolsDropped].Add(o.symbols.weigh(o.memory))
 		}
 	})
 }
@@ -171,48 +173,48 @@ func (e *output) start() {
 // endIntervals tells the process table when the samples of an interval have been read, however long the
 // next consumer takes. Batches of both streams are those of one interval, and full ones come before it
 // has passed.
-func (e *output) endIntervals() {
+func (o *output) endIntervals() {
 	var ended time.Time
-	for range e.read {
-		if now := time.Now(); now.Sub(ended) > e.interval/2 {
+	for range o.read {
+		if now := time.Now(); now.Sub(ended) > o.interval/2 {
 			ended = now
-			e.table.EndInterval()
+			o.table.EndInterval()
 		}
 	}
 }
 
 // finish waits until everything that is pending has been handed over. When ctx ends first, or
 // after its patience, the consumer's context does too.
-func (e *output) finish(ctx context.Context) {
-	patient, lost := context.WithTimeout(ctx, e.patience)
+func (o *output) finish(ctx context.Context) {
+	patient, lost := context.WithTimeout(ctx, o.patience)
 	defer lost()
-	stop := context.AfterFunc(patient, e.cancel)
+	stop := context.AfterFunc(patient, o.cancel)
 	defer stop()
-	for _, pending := range e.pending {
+	for _, pending := range o.pending {
 		if pending != nil {
 			close(pending)
 		}
 	}
-	close(e.read)
-	e.ending.Wait()
-	e.done.Wait()
-	e.cancel()
-	e.symbols.close()
-	if e.metering != nil {
-		e.metering.finish(ctx)
+	close(o.read)
+	o.ending.Wait()
+	o.done.Wait()
+	o.cancel()
+	o.symbols.close()
+	if o.metering != nil {
+		o.metering.finish(ctx)
 	}
 }
 
-func (e *output) export(b *batch) {
-	e.await(b)
-	if e.deliverer == nil {
-		e.meter(b)
+func (o *output) export(b *batch) {
+	o.await(b)
+	if o.deliverer == nil {
+		o.meter(b)
 		return
 	}
-	var infos map[uint64]*process.Info
-	if e.metering != nil {
-		_, processes := e.metering.add(b)
-		infos = processes.infos
+	k := newKnown(b, o.targetFilter)
+	if o.metering != nil {
+		ofMetrics := k
+		o.metering.add(b, &ofMetrics)
 	}
-	e.deliverer.deliverAll(e.ctx, b, infos)
+	o.deliverer.deliverAll(o.ctx, b, k)
 }

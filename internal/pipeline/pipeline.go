@@ -32,18 +32,17 @@ import (
 // and follows CPU hotplug (follower); the process table has its own. Reading never waits for
 // the next consumer.
 type Pipeline struct {
-	options   Options
-	sampler   *bpf.Sampler
-	publisher *publisher
-	table     *process.Table
-	registry  *labels.Registry
-	follower  *follower
-	notices   *notices
-	streams   []*stream // those that are wanted, that of the sampler first
-	drains    []*drain  // one for each
-	output    *output
-	counts    *counts
-	budgets   budgets
+	options  Options
+	sampler  *bpf.Sampler
+	table    *process.Table
+	registry *labels.Registry
+	follower *follower
+	notices  *notices
+	streams  []*stream // those that are wanted, that of the sampler first
+	drains   []*drain  // one for each
+	output   *output
+	counts   *counts
+	budgets  budgets
 
 	descriptors descriptors
 
@@ -121,12 +120,11 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	fs := procfs.FS{Root: "/proc"}
 	warnOfCgroups(o.Logger, matches, fs)
 	p := &Pipeline{
-		options:   o,
-		sampler:   sampler,
-		publisher: newPublisher(sampler),
-		registry:  registry,
-		counts:    &counts{},
-		budgets:   newBudgets(&o.Limits),
+		options:  o,
+		sampler:  sampler,
+		registry: registry,
+		counts:   &counts{},
+		budgets:  newBudgets(&o.Limits),
 	}
 	if p.descriptors, err = newDescriptors(on); err != nil {
 		return nil, errors.Join(err, sampler.Close())
@@ -189,7 +187,7 @@ func newSampler(o *Options, on bpf.CPUs, selection *process.Selection, eventRing
 }
 
 func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventRingBytes int) bpf.Config {
-	maps := o.MapBytes()
+	maps := o.mapBytes()
 	return bpf.Config{
 		EventRingBytes:    eventRingBytes,
 		SelectTargets:     selection != nil,
@@ -199,8 +197,8 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 		RingBufferBytes:   o.ringBytes(on),
 		UserShare:         o.Ring.UserShare,
 		MaxMapBytes:       o.Limits.BPFMapBytes,
-		MaxTableBytes:     maps.Unwind,
-		OffCPURingBytes:   maps.OffCPURing,
+		MaxTableBytes:     maps.unwind,
+		OffCPURingBytes:   maps.offCPURing,
 		SkipLabels:        o.Labels.Skip,
 		FramePointersOnly: o.Unwind.FramePointersOnly,
 		WholeVerifierLog:  o.Kernel.WholeVerifierLog,
@@ -208,10 +206,10 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 }
 
 func (p *Pipeline) tableOptions(selection *process.Selection, fs procfs.FS, alarm *wakeup.Alarm) process.Options {
-	o, to := &p.options, p.publisher
+	o := &p.options
 	var rows process.Unwinder
 	if !o.Unwind.FramePointersOnly {
-		rows = to.sampler
+		rows = p.sampler
 	}
 	options := process.Options{
 		Unwinder:         rows,
@@ -225,16 +223,16 @@ func (p *Pipeline) tableOptions(selection *process.Selection, fs procfs.FS, alar
 		MaxDescriptors:   cmp.Or(p.descriptors.files, -1),
 		FS:               fs,
 		Selection:        selection,
-		Publisher:        to,
-		Programs:         to,
+		Publisher:        p.sampler,
+		Programs:         p.sampler,
 		Logger:           o.Logger,
 		CommandLineBytes: commandLineBytes(o),
 		Environment:      o.Attributes.Environment,
 		Runtimes:         o.runtimes(),
 		OffCPU:           o.OffCPU.Threshold > 0,
 	}
-	if to.sampler.CanNameFiles() {
-		options.NameFile = to.sampler.NameFile
+	if p.sampler.CanNameFiles() {
+		options.NameFile = p.sampler.NameFile
 	}
 	return options
 }

@@ -10,7 +10,7 @@ import (
 // and then once a minute at most.
 type refusals struct {
 	log  *zap.Logger
-	what string // is refused
+	what string // "profiles" or "metrics"
 	now  func() time.Time
 
 	saidAt   time.Time

@@ -28,15 +28,13 @@ const (
 // resolver tells the profile builder what the process table and the symbol
 // tables know. It belongs to the output's goroutine.
 type resolver struct {
-	symbolizer   *symbolizer                 // nil: addresses stay without names
-	lines        []profile.Line              // of the last frame
-	processes    map[uint64]*process.Process // of the batch that is built
-	infos        map[uint64]*process.Info    // what the batch's metrics have said of them; nil: nothing
-	mapped       map[uint64]*process.Info    // what all addresses of the batch are held against
-	mappings     map[mappingKey]*profile.Mapping
-	targetFilter targetFilter
-	leftOut      [NumFilterReasons]int64 // samples since takeLeftOut
-	user         int64                   // whose batch it is; -1: all users'
+	known
+	symbolizer *symbolizer                 // nil: addresses stay without names
+	lines      []profile.Line              // of the last frame
+	processes  map[uint64]*process.Process // of the batch that is built
+	mapped     map[uint64]*process.Info    // what all addresses of the batch are held against
+	mappings   map[mappingKey]*profile.Mapping
+	user       int64 // whose batch it is; -1: all users'
 	// modules stand for the kernel and its modules, whose extent is not known.
 	modules map[string]*profile.Mapping
 	// someKernel has no build id: it must not pass for the kernel itself.
@@ -50,15 +48,14 @@ const (
 	someKernelName = "[kernel]"
 )
 
-func newResolver(s *symbolizer, o targetFilter) *resolver {
+func newResolver(s *symbolizer) *resolver {
 	return &resolver{
-		symbolizer:   s,
-		targetFilter: o,
-		processes:    map[uint64]*process.Process{},
-		mapped:       map[uint64]*process.Info{},
-		mappings:     map[mappingKey]*profile.Mapping{},
-		modules:      map[string]*profile.Mapping{},
-		someKernel:   &profile.Mapping{Filename: someKernelName},
+		symbolizer: s,
+		processes:  map[uint64]*process.Process{},
+		mapped:     map[uint64]*process.Info{},
+		mappings:   map[mappingKey]*profile.Mapping{},
+		modules:    map[string]*profile.Mapping{},
+		someKernel: &profile.Mapping{Filename: someKernelName},
 	}
 }
 
@@ -71,40 +68,12 @@ type mappingKey struct {
 
 var _ profile.Resolver = (*resolver)(nil)
 
-// Wanted implements profile.Resolver.
-func (r *resolver) Wanted(handle uint64, samples int) bool {
-	info := r.info(handle)
-	if info == nil {
-		return true
-	}
-	why, omitted := r.targetFilter.of(info)
-	if omitted {
-		r.leftOut[why] += int64(samples)
-	}
-	return !omitted
-}
-
-// info returns what is known of a process, nil if nothing is.
-func (r *resolver) info(handle uint64) *process.Info {
-	if info := r.infos[handle]; info != nil {
-		return info
-	}
-	if p := r.processes[handle]; p != nil {
-		return p.Info()
-	}
-	return nil
-}
-
 // Resource implements profile.Resolver.
 func (r *resolver) Resource(handle uint64, attrs pcommon.Map) {
 	if r.user >= 0 {
 		defer attrs.PutInt("process.real_user.id", r.user)
 	}
-	if info := r.info(handle); info != nil {
-		putProcess(attrs, info)
-		return
-	}
-	putUnknownService(attrs, &process.Info{})
+	r.known.Resource(handle, attrs)
 }
 
 // Epoch implements profile.Resolver.
@@ -203,10 +172,10 @@ func (r *resolver) mapping(m *executable.Mapping) *profile.Mapping {
 }
 
 // begin prepares for a batch.
-func (r *resolver) begin(ctx context.Context, users map[uint32]*userBatch, infos map[uint64]*process.Info) {
+func (r *resolver) begin(ctx context.Context, users map[uint32]*userBatch, k known) {
 	clear(r.processes)
 	clear(r.mapped)
-	r.infos = infos
+	r.known = k
 	for _, p := range users {
 		maps.Copy(r.processes, p.processes)
 	}
@@ -220,17 +189,10 @@ func (r *resolver) begin(ctx context.Context, users map[uint32]*userBatch, infos
 // only says that what follows is the batch of one user.
 func (r *resolver) only(uid uint32) { r.user = int64(uid) }
 
-// takeLeftOut returns the samples of processes that were not wanted, since the last call.
-func (r *resolver) takeLeftOut() [NumFilterReasons]int64 {
-	n := r.leftOut
-	r.leftOut = [NumFilterReasons]int64{}
-	return n
-}
-
 // end lets go of what was needed for the batch only.
 func (r *resolver) end() {
 	clear(r.processes)
 	clear(r.mapped)
-	r.infos = nil
+	r.known = known{}
 	r.symbolizer.release()
 }

@@ -120,7 +120,7 @@ func TestUnknownService(t *testing.T) {
 		require.Equal(t, tc.want, got.Str(), name)
 	}
 	for name, resource := range map[string]func(uint64, pcommon.Map){
-		"profiles": newResolver(nil, targetFilter{}).Resource,
+		"profiles": newResolver(nil).Resource,
 		"metrics":  (&known{}).Resource,
 	} {
 		attrs := pcommon.NewMap()

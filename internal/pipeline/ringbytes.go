@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package pipeline
 
 import "github.com/customlabels/otelcol-customlabels/internal/bpf"
@@ -9,40 +11,29 @@ const (
 	// The bounds of that are these parts of LimitOptions.BPFMapBytes.
 	lowRingShare  = 128
 	highRingShare = 4
-	// minRingBytes and maxRingBytes are what the sampler takes.
-	minRingBytes = 64 << 10
-	maxRingBytes = 1 << 30
 	// leastRowShare is the part of it that unwind rows have on any host.
 	leastRowShare = 16
 	// restMapBytes of LimitOptions.BPFMapBytes is for what is no ring buffer and no unwind rows.
 	restMapBytes = 8 << 20
 )
 
-// MapBytes is what options need of [LimitOptions].BPFMapBytes, however many CPUs there are.
-type MapBytes struct {
-	Ring       int // of samples; where RingOptions.Bytes is 0, the least that it can be
-	OffCPURing int
-	Unwind     int // rows
-	Rest       int // all other maps
+// mapBytes is what options need of [LimitOptions].BPFMapBytes, however many CPUs there are,
+// beside the ring buffer of samples.
+type mapBytes struct {
+	offCPURing int
+	unwind     int // rows
 }
 
-// Sum of all parts.
-func (m MapBytes) Sum() int { return m.Ring + m.fixed() }
+// sum is of all of that, with restMapBytes.
+func (m mapBytes) sum() int { return m.offCPURing + m.unwind + restMapBytes }
 
-// fixed is what is not for the ring buffer of samples.
-func (m MapBytes) fixed() int { return m.OffCPURing + m.Unwind + m.Rest }
-
-// MapBytes returns what the options need; no default stands for what is 0.
-func (o *Options) MapBytes() MapBytes {
-	m := MapBytes{Ring: o.Ring.Bytes, Rest: restMapBytes}
-	if m.Ring == 0 {
-		m.Ring = minRingBytes
-	}
+// mapBytes returns what the options need; no default stands for what is 0.
+func (o *Options) mapBytes() (m mapBytes) {
 	if o.OffCPU.Threshold != 0 {
-		m.OffCPURing = o.OffCPU.RingBytes
+		m.offCPURing = o.OffCPU.RingBytes
 	}
 	if !o.Unwind.FramePointersOnly {
-		m.Unwind = o.Unwind.MaxBytes
+		m.unwind = o.Unwind.MaxBytes
 	}
 	return m
 }
@@ -59,8 +50,7 @@ func (o *Options) cpuBytes(on bpf.CPUs) int {
 // fit has unwind rows give way to what CPUs need: they get 3/4 of what that leaves at most, and
 // leastRowShare in any case.
 func (o *Options) fit(on bpf.CPUs) {
-	m := o.MapBytes()
-	room := o.Limits.BPFMapBytes - o.cpuBytes(on) - m.OffCPURing - m.Rest
+	room := o.Limits.BPFMapBytes - o.cpuBytes(on) - o.mapBytes().offCPURing - restMapBytes
 	o.Unwind.MaxBytes = min(o.Unwind.MaxBytes, max(room/4*3, o.Limits.BPFMapBytes/leastRowShare))
 }
 
@@ -71,9 +61,9 @@ func (o *Options) ringBytes(on bpf.CPUs) int {
 		return o.Ring.Bytes
 	}
 	maps := o.Limits.BPFMapBytes
-	want := min(max(o.SamplesPerSecond*on.Online*secondBytes, maps/lowRingShare, minRingBytes), maps/highRingShare)
-	room := max(maps-o.MapBytes().fixed()-o.cpuBytes(on), minRingBytes)
-	n := maxRingBytes
+	want := min(max(o.SamplesPerSecond*on.Online*secondBytes, maps/lowRingShare, bpf.MinRingBufferBytes), maps/highRingShare)
+	room := max(maps-o.mapBytes().sum()-o.cpuBytes(on), bpf.MinRingBufferBytes)
+	n := bpf.MaxRingBufferBytes
 	for n/2 >= want || n > room {
 		n /= 2
 	}

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package pipeline
 
 import (
@@ -39,7 +41,7 @@ func TestRingBytes(t *testing.T) {
 			if tc.set != nil {
 				tc.set(&o)
 			}
-			require.LessOrEqual(t, o.MapBytes().Sum(), o.Limits.BPFMapBytes)
+			require.LessOrEqual(t, o.mapBytes().sum()+bpf.MinRingBufferBytes, o.Limits.BPFMapBytes)
 			require.Equal(t, tc.want, o.ringBytes(bpf.CPUs{Possible: max(tc.possible, tc.cpus), Online: tc.cpus, Room: tc.cpus}))
 		})
 	}
@@ -60,6 +62,19 @@ func TestMapBytesOfHosts(t *testing.T) {
 		o.fit(on)
 		require.Equal(t, want.unwind, o.Unwind.MaxBytes, "%+v", on)
 		require.Equal(t, want.ring, o.ringBytes(on), "%+v", on)
-		require.LessOrEqual(t, o.ringBytes(on)+o.MapBytes().fixed()+o.cpuBytes(on), o.Limits.BPFMapBytes, "%+v", on)
+		require.LessOrEqual(t, o.ringBytes(on)+o.mapBytes().sum()+o.cpuBytes(on), o.Limits.BPFMapBytes, "%+v", on)
+	}
+}
+
+// Whatever the limit of maps, its parts fit, with off-CPU profiles too.
+func TestMapBytesFit(t *testing.T) {
+	on := bpf.CPUs{Possible: 2, Online: 2, Room: 2}
+	for mib := 16; mib <= 8<<10; mib++ {
+		o := Defaults()
+		o.Limits.BPFMapBytes = mib << 20
+		o.OffCPU.Threshold, o.OffCPU.RingBytes = 1, o.Limits.BPFMapBytes/32
+		o.Unwind.MaxBytes = o.Limits.BPFMapBytes
+		o.fit(on)
+		require.LessOrEqual(t, o.ringBytes(on)+o.mapBytes().sum()+o.cpuBytes(on), o.Limits.BPFMapBytes)
 	}
 }

@@ -12,7 +12,7 @@ type selectorMatches struct {
 	selectors []targets.Selector
 	names     []string // as in the configuration: include[0]
 	matched   []atomic.Bool
-	left      atomic.Int32 // selectors that have not
+	left      atomic.Int32 // number of selectors that have matched nothing yet
 }
 
 func newSelectorMatches(s *targets.Selection) *selectorMatches {

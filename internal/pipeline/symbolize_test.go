@@ -75,7 +75,7 @@ func TestKernelFrames(t *testing.T) {
 	require.NoError(t, err)
 	const own, behind, module, bpf, nowhere = 0xffffffff81000110, 0xffffffff81000410, 0xffffffffc0001010, 0xffffffffc0100010, 0xffffffffc0200010
 	unknown := kernelFrame{file: "[kernel]"}
-	r := newResolver(&symbolizer{kernel: kernel}, targetFilter{})
+	r := newResolver(&symbolizer{kernel: kernel})
 	require.Equal(t, kernelFrame{"something", "[kernel.kallsyms]", symbol.KernelBuildID("/sys", "")}, kernelFrameOf(t, r, own))
 	require.Equal(t, kernelFrame{"in_module", "[no_such_module]", ""}, kernelFrameOf(t, r, module))
 	require.Equal(t, kernelFrame{"bpf_prog_1", "[bpf]", ""}, kernelFrameOf(t, r, bpf))
@@ -85,7 +85,7 @@ func TestKernelFrames(t *testing.T) {
 	// With symbolize: none, and without the privilege to see addresses.
 	for _, s := range []*symbolizer{nil, {}} {
 		for _, addr := range []uint64{own, module, bpf, nowhere} {
-			require.Equal(t, unknown, kernelFrameOf(t, newResolver(s, targetFilter{}), addr))
+			require.Equal(t, unknown, kernelFrameOf(t, newResolver(s), addr))
 		}
 	}
 }

@@ -62,8 +62,8 @@ const (
 )
 
 // await gives the processes of a batch on which there is no verdict time to be judged.
-func (e *output) await(b *batch) {
-	if !e.targetFilter.selects {
+func (o *output) await(b *batch) {
+	if !o.targetFilter.selects {
 		return
 	}
 	var unknown []*process.Process
@@ -75,7 +75,7 @@ func (e *output) await(b *batch) {
 		}
 	}
 	if len(unknown) > 0 {
-		e.table.AwaitVerdicts(e.ctx, unknown, min(verdictWait, e.interval/verdictShare))
+		o.table.AwaitVerdicts(o.ctx, unknown, min(verdictWait, o.interval/verdictShare))
 	}
 }
 

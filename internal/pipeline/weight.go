@@ -33,10 +33,10 @@ func (w *weight) forget(m *budget.Memory, part budget.Part) {
 }
 
 // weigh counts what the aggregator holds.
-func (d *aggregator) weigh() {
-	d.labelsHeld.set(d.memory, budget.OfLabels, d.labels.Bytes())
-	d.waitingHeld.set(d.memory, budget.OfWaiting, d.awaiting.bytes+d.offCPUBytes)
-	d.batch.weight.set(d.memory, budget.OfBatches, d.batch.held)
+func (a *aggregator) weigh() {
+	a.labelsHeld.set(a.memory, budget.OfLabels, a.labels.Bytes())
+	a.waitingHeld.set(a.memory, budget.OfWaiting, a.awaiting.bytes+a.offCPUBytes)
+	a.batch.weight.set(a.memory, budget.OfBatches, a.batch.held)
 }
 
 // minForgotten are how many bytes of remembered reads are worth forgetting: each takes a look at all users.
@@ -44,25 +44,25 @@ const minForgotten = 64 << 10
 
 // batchBytes is at how many bytes a batch is handed over: the less memory there is left,
 // the sooner.
-func (d *aggregator) batchBytes(p budget.Pressure) int {
+func (a *aggregator) batchBytes(p budget.Pressure) int {
 	switch p {
 	case budget.Relaxed:
-		return d.maxBytes
+		return a.maxBytes
 	case budget.Tight:
-		return d.maxBytes / 4
+		return a.maxBytes / 4
 	case budget.Scarce:
-		return d.maxBytes / 16
+		return a.maxBytes / 16
 	}
-	return d.maxBytes / 64
+	return a.maxBytes / 64
 }
 
 // releaseLabels lets go of the label sets once the batch has been handed over, which
 // takes over what they count until it has been exported. Keys stay, and what was read is forgotten.
-func (d *aggregator) releaseLabels() {
-	held := d.labelsHeld.counted
-	keys := min(d.labels.KeyBytes(), held)
-	sets := max(held-keys-d.labels.ReadBytes(), 0)
-	d.memory.Add(budget.OfLabels, keys+sets-held)
-	d.labelsHeld.counted = keys
-	d.batch.labels += sets
+func (a *aggregator) releaseLabels() {
+	held := a.labelsHeld.counted
+	keys := min(a.labels.KeyBytes(), held)
+	sets := max(held-keys-a.labels.ReadBytes(), 0)
+	a.memory.Add(budget.OfLabels, keys+sets-held)
+	a.labelsHeld.counted = keys
+	a.batch.labels += sets
 }

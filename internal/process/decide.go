@@ -25,7 +25,7 @@ type situation struct {
 	inherited   int                  // label sources that it has begun with
 	young       bool                 // it may still be mapping what it starts with
 	shown       Verdict              // of the information that is shown
-	short       bool                 // memory is
+	memoryShort bool                 // little memory is left for what is new of its user's processes
 }
 
 // decision is what comes of a look.
@@ -60,7 +60,7 @@ func decide(l *look, at *situation) decision {
 	d.settled = l.info.Verdict != VerdictFiltered && !again
 	d.show = l.full || l.changed || l.newContext || !slices.Equal(before.Sources, l.info.Sources) ||
 		before.Verdict != l.info.Verdict || !sameOwner(before, &l.info) || len(before.past) != len(l.info.past)
-	l.reduce(at.short)
+	l.reduce(at.memoryShort)
 	return d
 }
 

@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) {
 		},
 		"memory is short": {
 			look: look{full: true, wanted: true, info: Info{Mappings: make([]executable.Mapping, 3)}},
-			at:   situation{short: true},
+			at:   situation{memoryShort: true},
 			want: decision{tell: publishedSources, settled: true, show: true}, extent: extentReduced,
 		},
 	} {

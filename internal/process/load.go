@@ -44,7 +44,7 @@ type workerState struct {
 	who      *who             // read for the owner just before this look
 }
 
-// run does the work that waits for a process.
+// run does the work that waits for a process: some of it needs no look, and may be all that waits.
 func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&workTeach != 0 {
 		t.programs.teach(p)
@@ -84,18 +84,32 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	defer runtime.UnlockOSThread()
 	watch, beganNs := t.startWatch(), t.now()
 	retry, err := t.load(p, w, s)
-	cost, now := watch.stop(), t.now()
+	cost := watch.stop()
+	if !t.lookFailed(p, err) {
+		t.afterLook(p, retry, err, cost, beganNs)
+	}
+}
+
+// lookFailed takes note of a look that has failed, if it has, and reports whether the process has ended.
+func (t *Table) lookFailed(p *Process, err error) (ended bool) {
 	switch {
 	case errors.Is(err, errEnding):
-		return
+		return true
 	case errors.Is(err, procfs.ErrNoProcess), errors.Is(err, errReplaced):
 		t.notePassing(p)
-		return
+		return true
 	case errors.Is(err, errOtherThread):
 	case err != nil:
 		t.counts.loadErrors.Add(1)
 		t.log.Debug("Reading a process.", zap.Int("pid", p.pid), zap.Error(err))
 	}
+	return false
+}
+
+// afterLook decides for how long a process is left alone after a look, by what that has cost, and has it
+// looked at again where there may be more to find.
+func (t *Table) afterLook(p *Process, retry bool, err error, c cost, beganNs int64) {
+	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.forgetBirth(now)
@@ -107,26 +121,34 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 			t.programs.noteWithout(p, p.worker().sources)
 		}
 	}
-	p.notBeforeNs = now + max(int64(rereadGap), cost.gap(costShare))
-	p.contextNotBeforeNs = now + cost.gap(contextCostShare)
-	if now < p.youngUntilNs {
-		p.notBeforeNs, p.contextNotBeforeNs = now+youngGapOf(cost), now+youngGapOf(cost)
+	isYoung, retryGap := now < p.youngUntilNs, c.gap(retryCostShare)
+	p.notBeforeNs = now + max(int64(rereadGap), c.gap(costShare))
+	p.contextNotBeforeNs = now + c.gap(contextCostShare)
+	if isYoung {
+		retryGap = youngGapOf(c)
+		p.notBeforeNs, p.contextNotBeforeNs = now+retryGap, now+retryGap
 	}
-	if !p.exited && p.inherited > 0 && now < p.youngUntilNs && p.publication == unpublished {
+	if isYoung && !p.exited && p.inherited > 0 && p.publication == unpublished {
 		t.jobs.schedule(p, workReread, p.youngUntilNs)
 	}
 	if gap, ok := p.awaitsContext(now); ok {
-		t.jobs.schedule(p, workReread, now+max(gap, youngGapOf(cost)))
+		t.jobs.schedule(p, workReread, now+max(gap, youngGapOf(c)))
 	}
 	if retry && !p.exited && p.worker().read.attempt < len(retryDelays) {
-		t.counts.retries.Add(1)
-		gap := cost.gap(retryCostShare)
-		if now < p.youngUntilNs {
-			gap = youngGapOf(cost)
-		}
-		t.jobs.schedule(p, workReread, now+max(int64(retryDelays[p.worker().read.attempt]), gap))
+		t.jobs.schedule(p, workReread, now+max(int64(retryDelays[p.worker().read.attempt]), retryGap))
 		p.worker().read.attempt++
 	}
+}
+
+// awaitsContext returns when to look again at a process that has just begun, has thread
+// contexts and has not published what their names are: it may end before a sample asks
+// for them. The table is locked.
+func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
+	if p.exited || p.worker().read.context.context != nil || nowNs >= p.youngUntilNs {
+		return 0, false
+	}
+	threads := slices.ContainsFunc(p.worker().sources, func(s record.LabelSource) bool { return s.ABI.ThreadContext() })
+	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
 }
 
 // youngGapOf is how long to leave a process alone that has just been started: a third
@@ -148,7 +170,7 @@ func (t *Table) notePassing(p *Process) {
 // may be more to find soon.
 func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub := &subject{id: p.id, pid: p.pid, read: p.worker().read, owner: p.worker().owner, who: p.worker().who, presumed: t.programs.presumed(p)}
-	sub.short = t.short(sub.owner.UID)
+	sub.memoryShort = t.short(sub.owner.UID)
 	p.worker().who = nil
 	t.mu.RLock()
 	sub.coming, sub.interval, sub.order = p.comingEpoch(t.mappingsLostNs), t.interval, p.Info().order
@@ -162,7 +184,7 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 
 // conclude decides what comes of a look and applies it.
 func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
-	d := decide(l, t.situation(p, l.short))
+	d := decide(l, t.situation(p, l.memoryShort))
 	if d.show {
 		// Only if the process is still the same, all of that was about it; and if the thread
 		// still has its memory, all of it was there.
@@ -179,13 +201,13 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	return d.retry, nil
 }
 
-func (t *Table) situation(p *Process, short bool) *situation {
+func (t *Table) situation(p *Process, memoryShort bool) *situation {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return &situation{
 		selection: t.opts.Selection, publication: p.publication, sources: p.worker().sources,
 		inherited: p.inherited, young: t.now() < p.youngUntilNs, shown: p.Info().Verdict,
-		short: short,
+		memoryShort: memoryShort,
 	}
 }
 
@@ -237,7 +259,7 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.publication = what
+	p.publication, p.labelled = what, what == publishedSources && len(sources) > 0
 	t.forgetExited(p)
 }
 

@@ -74,10 +74,11 @@ type subject struct {
 	who   *who             // read just before this look; nil if it was not
 	// presumed are the label sources that it began with.
 	presumed []record.LabelSource
-	short    bool   // memory is, for its user
-	coming   coming // what has come to another's place
-	interval uint64 // of the table
-	order    labelsource.Order
+	// memoryShort: little memory is left for what is new of its user's processes.
+	memoryShort bool
+	coming      coming // what has come to another's place
+	interval    uint64 // of the table
+	order       labelsource.Order
 }
 
 // remembered is what a worker keeps of a process from one look to the next. It is a value: a
@@ -121,8 +122,8 @@ type look struct {
 	// to find soon.
 	loading, updating bool
 	// again: a file was no use just now, which may pass; it is tried again soon.
-	again bool
-	short bool // memory is
+	again       bool
+	memoryShort bool // as of its subject
 
 	read remembered
 }
@@ -138,7 +139,7 @@ func (r *reader) look(sub *subject, w work, s *scratch) (*look, error) {
 
 // beginLook reads who a process is.
 func (r *reader) beginLook(sub *subject, w work) (*look, error) {
-	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read, short: sub.short}
+	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read, memoryShort: sub.memoryShort}
 	tid, stat, err := r.identify(sub.id, sub.pid)
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 		return l, nil
 	}
 	known := &sub.read
-	l.full = known.info == nil || w&workLoad != 0 || known.extent == extentReduced && !sub.short
+	l.full = known.info == nil || w&workLoad != 0 || known.extent == extentReduced && !sub.memoryShort
 	if !l.full {
 		l.info = *known.info
 	}
@@ -188,7 +189,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		r.counts.rereads.Add(1)
 	}
 	memory := r.opts.memory(l.tid)
-	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts, sub.short)
+	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts, sub.memoryShort)
 	l.newContext = l.info.setContext(&l.read.context)
 	l.read.resolver.Begin(sub.order)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{

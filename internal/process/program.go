@@ -178,17 +178,6 @@ func (k *knownPrograms) presumed(p *Process) []record.LabelSource {
 	return nil
 }
 
-// awaitsContext returns when to look again at a process that has just begun, has thread
-// contexts and has not published what their names are: it may end before a sample asks
-// for them. The table is locked.
-func (p *Process) awaitsContext(nowNs int64) (gapNs int64, ok bool) {
-	if p.exited || p.worker().read.context.context != nil || nowNs >= p.youngUntilNs {
-		return 0, false
-	}
-	threads := slices.ContainsFunc(p.worker().sources, func(s record.LabelSource) bool { return s.ABI.ThreadContext() })
-	return (nowNs - (p.youngUntilNs - int64(young))) / 2, threads
-}
-
 // lesson is what was found of a process that others of its program may begin with.
 type lesson struct {
 	sources []record.LabelSource

@@ -162,7 +162,7 @@ func TestRowsAfterShortProcess(t *testing.T) {
 		_ = other.Wait()
 	})
 	f.build(100)
-	require.Zero(t, f.Stats().RowsFailed)
+	require.Zero(t, f.Stats().Rows.Failed)
 	require.Greater(t, len(f.rec.tables), 1)
 }
 
@@ -201,8 +201,8 @@ func TestRowsOfSampled(t *testing.T) {
 		require.True(t, i == 0 || m.Start >= mappings[i-1].Limit)
 	}
 	s := f.Stats()
-	require.EqualValues(t, n+1, s.RowsBuilt)
-	require.Equal(t, n+1, s.RowFiles)
+	require.EqualValues(t, n+1, s.Rows.Built)
+	require.Equal(t, n+1, s.Rows.Files)
 
 	other, otherCmd := f.start()
 	f.Lookup(other, otherCmd.Process.Pid, nil)
@@ -231,7 +231,7 @@ func TestRowTablesBounded(t *testing.T) {
 	n := f.build(100)
 	require.Greater(t, n, 1)
 	require.Len(t, f.rec.tables, 1)
-	require.EqualValues(t, n-1, f.Stats().RowsRefused)
+	require.EqualValues(t, n-1, f.Stats().Rows.Refused)
 }
 
 // What was said of a process's mappings is taken back though nothing was said of its

@@ -30,7 +30,7 @@ func TestOpenPathOwner(t *testing.T) {
 func TestMappingsOfNoFile(t *testing.T) {
 	for line, want := range map[string]Mapping{
 		"1000-2000 rw-s 00000000 00:01 0    /SYSV00000000 (deleted)": {Path: "/SYSV00000000 (deleted)", Perms: PermRead | PermWrite | PermShared},
-		"1000-2000 rw-s 00000000 00:01 5    /SYSV00000000 (deleted)": {Path: "/SYSV00000000", Deleted: true, Inode: 5, Perms: PermRead | PermWrite | PermShared},
+		"1000-2000 rw-s 00000000 00:01 5    /SYSV00000000 (deleted)": {Path: "/SYSV00000000", Inode: 5, Perms: PermRead | PermWrite | PermShared},
 	} {
 		want.Start, want.Limit, want.Dev = 0x1000, 0x2000, 1
 		new(MappingReader).read(strings.NewReader(line+"\n"), func(m Mapping, err error) bool {

@@ -72,7 +72,7 @@ func render(b []byte, m Mapping) []byte {
 	number(m.Dev&0xff|m.Dev>>12&0xffffff00, 16, ' ')
 	number(m.Inode, 10, ' ')
 	b = append(b, strings.ReplaceAll(m.Path, "\n", `\012`)...)
-	if m.Deleted {
+	if m.Inode != 0 && strings.HasSuffix(m.Path, " (deleted)") { // it is a part of the name
 		b = append(b, " (deleted)"...)
 	}
 	return b

@@ -44,7 +44,6 @@ type Mapping struct {
 	Dev          uint64 // as unix.Mkdev; need not equal st_dev (btrfs, overlayfs)
 	Inode        uint64 // 0: no file
 	Perms        Perms
-	Deleted      bool   // the file has no name any more
 	Path         string // raw bytes, "[heap]" and the like included; see the proc manual page
 }
 
@@ -151,7 +150,7 @@ func parseMapping(line []byte, cut bool, prevPath string) (Mapping, error) {
 	if cut {
 		return m, nil
 	}
-	m.Path, m.Deleted = parseMappedPath(bytes.TrimLeft(line[p.off:], " "), m.Inode != 0, prevPath)
+	m.Path = parseMappedPath(bytes.TrimLeft(line[p.off:], " "), m.Inode != 0, prevPath)
 	return m, nil
 }
 
@@ -174,17 +173,17 @@ func mkdev(major, minor uint64) uint64 {
 }
 
 // parseMappedPath undoes the kernel's only escape, \012 for a newline, and
-// takes off " (deleted)". A file may really be named so: whoever opens a file
-// by its path compares the inode.
-func parseMappedPath(b []byte, isFile bool, prevPath string) (path string, deleted bool) {
+// takes off " (deleted)", of a file that has no name any more. A file may really be
+// named so: whoever opens a file by its path compares the inode.
+func parseMappedPath(b []byte, isFile bool, prevPath string) string {
 	if isFile {
-		b, deleted = bytes.CutSuffix(b, []byte(" (deleted)"))
+		b = bytes.TrimSuffix(b, []byte(" (deleted)"))
 	}
 	if bytes.Contains(b, []byte(`\012`)) {
 		b = bytes.ReplaceAll(b, []byte(`\012`), []byte("\n"))
 	}
 	if string(b) == prevPath {
-		return prevPath, deleted
+		return prevPath
 	}
-	return string(b), deleted
+	return string(b)
 }

@@ -331,8 +331,7 @@ func TestAddDoesNotAllocate(t *testing.T) {
 
 func TestAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	cache := labels.NewCache(1 << 20)
-	sets := []*labels.Set{nil, cache.Decode(nil, nil).Set, setA, setB,
+	sets := []*labels.Set{nil, labels.Decode(nil, nil).Set, setA, setB,
 		labels.NewSet(true, labels.Label{Key: "tenant", Value: "a", Source: record.ABIV1}),
 		labels.NewSet(false, labels.Label{Key: "tenant", Value: "a", Source: record.ABIV0}),
 		labels.NewSet(false, labels.Label{Key: "", Value: "", Source: record.ABIV0})}

@@ -10,7 +10,7 @@ const (
 	OutcomePresent                        // labels were read; the stack ended where stacks end
 	OutcomeTruncated                      // read up to a bound
 	OutcomeFault                          // an address could not be read
-	OutcomeUpdating                       // thread context record with valid == 0
+	OutcomeUpdating                       // thread context record with valid == 0; a goroutine that begins or ends
 	OutcomeInvalid                        // a field has a value the format forbids
 	OutcomeNotAllocated                   // the thread never touched the module's TLS block
 	OutcomeStaleModule                    // the thread's DTV is older than the module

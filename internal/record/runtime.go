@@ -37,7 +37,7 @@ const (
 	RuntimeCookieShift = 24 // and the number of bits of the position
 )
 
-// NewRuntimeWord makes one; of position, the lower 24 bits count.
+// NewRuntimeWord makes one as the BPF programs do, for tests; of position, the lower 24 bits count.
 func NewRuntimeWord(kind RuntimeKind, cookie, position uint32) RuntimeWord {
 	return RuntimeWord(runtimeFrame | uint64(kind)<<RuntimeKindShift |
 		uint64(cookie)<<RuntimeCookieShift | uint64(position&(1<<RuntimeCookieShift-1)))

@@ -58,7 +58,7 @@ func FuzzPerfMap(f *testing.F) {
 	}
 	fuzz.Run(f, seeds, func(t testing.TB, data []byte) {
 		var file growing
-		m := newPerfMap()
+		m := newPerfMap(maxMapBytes)
 		for _, part := range [][]byte{data[:len(data)/2], data[len(data)/2:]} {
 			file.write(string(part))
 			var err error
@@ -77,7 +77,7 @@ func FuzzPerfMap(f *testing.F) {
 				}
 			}
 		}
-		whole, err := newPerfMap().update(file.open(), file.now, roomFor())
+		whole, err := newPerfMap(maxMapBytes).update(file.open(), file.now, roomFor())
 		if err != nil || len(whole.functions.list) != len(m.functions.list) {
 			t.Fatalf("%d ranges at once, %d in parts", len(whole.functions.list), len(m.functions.list))
 		}

@@ -46,9 +46,7 @@ type perfMap struct {
 	reread     time.Time     // when it was last read from its beginning
 }
 
-func newPerfMap() *perfMap { return newPerfMapOf(maxMapBytes) }
-
-func newPerfMapOf(maxBytes int) *perfMap {
+func newPerfMap(maxBytes int) *perfMap {
 	return &perfMap{functions: &ranges{}, maxBytes: maxBytes, complete: true}
 }
 
@@ -77,7 +75,7 @@ func (m *perfMap) readOn(file MapFile, now time.Time, room *fileRoom, added *ent
 		if !m.reread.IsZero() && now.Sub(m.reread) < rereadGap {
 			return m, nil
 		}
-		m = newPerfMapOf(m.maxBytes)
+		m = newPerfMap(m.maxBytes)
 		m.reread = now
 	}
 	updated := *m

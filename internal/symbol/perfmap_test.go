@@ -67,7 +67,7 @@ func roomFor() *fileRoom { return newRoom(mapLimits()).begin(Owner{}) }
 // What is appended is read alone, and counts from then on.
 func TestPerfMapGrows(t *testing.T) {
 	g := &growing{now: time.Now()}
-	m := newPerfMap()
+	m := newPerfMap(maxMapBytes)
 	update := func() {
 		var err error
 		m, err = m.update(g.open(), g.now, roomFor())
@@ -104,7 +104,7 @@ func TestPerfMapReplaced(t *testing.T) {
 	} {
 		g := &growing{now: time.Now()}
 		g.write(strings.Repeat("100 10 a\n", 3))
-		m, err := newPerfMap().update(g.open(), g.now, roomFor())
+		m, err := newPerfMap(maxMapBytes).update(g.open(), g.now, roomFor())
 		require.NoError(t, err)
 		require.Equal(t, "a", nameAt(m, 0x100))
 		replace(g)
@@ -121,7 +121,7 @@ func TestPerfMapReplaced(t *testing.T) {
 // A line that never ends hides itself, and what is left of it is no line.
 func TestPerfMapEndlessLine(t *testing.T) {
 	g := &growing{now: time.Now()}
-	m := newPerfMap()
+	m := newPerfMap(maxMapBytes)
 	g.write("100 10 a\n")
 	for range 20 {
 		g.write(strings.Repeat("x", maxMapLine-9) + " 200 10 b")
@@ -147,7 +147,7 @@ func TestPerfMapSparse(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	g := &growing{}
-	m := newPerfMap()
+	m := newPerfMap(maxMapBytes)
 	for i := range int64(5) {
 		m, err = m.update(MapFile{growingContents{g, f}, procfs.FileID{Size: 10<<30 + i}}, time.Now(), roomFor())
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestPerfMapBounded(t *testing.T) {
 		text.WriteByte('\n')
 	}
 	g.write(text.String())
-	m := newPerfMap()
+	m := newPerfMap(maxMapBytes)
 	for read := false; !read || m.late; read = true { // in pieces
 		var err error
 		m, err = m.update(g.open(), g.now, roomFor())

@@ -97,7 +97,7 @@ func (c *PerfMaps[K]) entry(key K, src MapSource) *mapped[K] {
 	}
 	e := &mapped[K]{
 		holding: holding{uid: src.Owner().UID, used: now}, key: key,
-		current: newPerfMapOf(min(maxMapBytes, c.opts.MaxBytes/userShare)),
+		current: newPerfMap(min(maxMapBytes, c.opts.MaxBytes/userShare)),
 	}
 	c.byKey[key] = c.order.PushFront(e)
 	c.count(e, minTableBytes)

@@ -132,7 +132,7 @@ func TestPerfMapsMergeAlone(t *testing.T) {
 	go func() {
 		n := r.begin(Owner{})
 		defer n.end()
-		m, err := newPerfMap().update(file, g.now, n)
+		m, err := newPerfMap(maxMapBytes).update(file, g.now, n)
 		if err != nil {
 			named <- err.Error()
 			return

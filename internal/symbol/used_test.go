@@ -33,7 +33,7 @@ func TestCacheKeepsLatest(t *testing.T) {
 func TestPerfMapRestOfALine(t *testing.T) {
 	g := &growing{now: time.Now()}
 	g.write(strings.Repeat("x", maxMapLine) + "100 10 rest\n200 10 b\n")
-	m, err := newPerfMap().update(g.open(), g.now, roomFor())
+	m, err := newPerfMap(maxMapBytes).update(g.open(), g.now, roomFor())
 	require.NoError(t, err)
 	require.Equal(t, []string{"", "b"}, []string{nameAt(m, 0x100), nameAt(m, 0x200)})
 	require.False(t, m.complete)

@@ -21,7 +21,7 @@ type Location struct {
 	Offset int64  // from the thread pointer, or in the module's TLS block
 	Module uint64 // DTV kinds: the module's id, from 1
 	// Generation, when not 0, is the one that a thread's DTV must have
-	// reached for its entry to be this module's (DTVGlibc).
+	// reached for its entry to be this module's (record.TLSDTVGlibc).
 	Generation uint64
 }
 

@@ -85,7 +85,7 @@ func TestConfigValid(t *testing.T) {
 				TraceIDKeys: []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
 				SpanIDKeys:  []IDKey{{Key: "span", Format: IDHex}},
 				Rules: []LabelRule{
-					{Name: "secrets", Key: "secret.*", Source: "v1", Executable: "/usr/bin/**", UID: []int64{0, 1000}, Action: "drop"},
+					{Name: "secrets", Key: "secret.*", Source: "custom_labels_v1", Executable: "/usr/bin/**", UID: []int64{0, 1000}, Action: "drop"},
 					{Key: "user?", Action: "rename", To: "user"},
 					{Action: "cap_distinct_values", Limit: 100},
 				},
@@ -150,7 +150,7 @@ func TestConfigInvalid(t *testing.T) {
 		"type_conflicts":             {"labels: type_conflicts must be one of [stringify, refuse]"},
 		"rules": {
 			`labels::rules::0: action must be keep, drop, rename, hash, cap_value_bytes or cap_distinct_values, not "guess"`,
-			`labels::rules::1: source must be v0, v1, thread_context or go, not "python"`,
+			`labels::rules::1: source must be custom_labels_v0, custom_labels_v1, thread_context or go_labels, not "python"`,
 			`labels::rules::2: to must be valid UTF-8 of 1 to 256 bytes, not ""`,
 			"labels::rules::3: limit is for the actions cap_value_bytes and cap_distinct_values, not for hash",
 			"labels::rules::4: limit must be between 1 and 1024, not 0", `labels::rules::4: name "a" is another rule's, too`,

@@ -20,8 +20,6 @@ func TestConfigBoundsAreTheSamplers(t *testing.T) {
 	require.EqualValues(t, bpf.MaxSamplesPerSecond, *rate.Maximum)
 	require.InEpsilon(t, bpf.MinOffCPUThreshold, *threshold.Minimum, 1e-9)
 	require.EqualValues(t, 1, *threshold.Maximum)
-	require.Equal(t, bpf.MinRingBufferBytes, minOffCPURingBytes)
-	require.Equal(t, bpf.MaxRingBufferBytes, maxOffCPURingBytes)
 	o := defaultConfig().options()
 	require.GreaterOrEqual(t, o.Ring.UserShare, bpf.MinUserShare)
 	require.Equal(t, record.MaxLabelKeyBytes, maxIDKeyBytes)

@@ -19,15 +19,11 @@ const (
 	maxUserFrames     = 1 << 20
 )
 
-// What follows from max_bpf_map_bytes; the ring buffer of samples also goes by their rate, in
-// the pipeline.
+// What follows from max_bpf_map_bytes. The ring buffer of samples also goes by their rate, and
+// unwind rows give way to what else a host needs: in the pipeline.
 const (
-	offCPURingShare    = 32 // of it for the ring buffer of off-CPU profiles
-	unwindShare        = 2  // of it for unwind rows, where that leaves enough
-	otherMapBytes      = 8 << 20
-	otherRingShare     = 4 // of what other maps leave is not for unwind rows
-	minOffCPURingBytes = 64 << 10
-	maxOffCPURingBytes = 1 << 30
+	offCPURingShare = 32 // of it for the ring buffer of off-CPU profiles
+	unwindShare     = 2  // of it for unwind rows at most
 )
 
 // What follows from max_user_label_sets.
@@ -53,9 +49,8 @@ func (c *Config) derive(o *pipeline.Options) {
 	o.Batches.MaxUserFrames = min(c.MaxMemoryBytes/bytesPerFrame, maxUserFrames)
 	o.Batches.MaxPending = min(max(c.MaxMemoryBytes/pendingBatchBytes, minPendingBatches), maxPendingBatches)
 
-	o.OffCPU.RingBytes = min(max(powerOfTwo(c.MaxBpfMapBytes/offCPURingShare), minOffCPURingBytes), maxOffCPURingBytes)
-	rest := c.MaxBpfMapBytes - otherMapBytes
-	o.Unwind.MaxBytes = min(c.MaxBpfMapBytes/unwindShare, rest-rest/otherRingShare, maxPartBytes)
+	o.OffCPU.RingBytes = powerOfTwo(c.MaxBpfMapBytes / offCPURingShare)
+	o.Unwind.MaxBytes = min(c.MaxBpfMapBytes/unwindShare, maxPartBytes)
 
 	sets := c.MaxUserLabelSets
 	o.Labels.Budgets = labels.Budgets{

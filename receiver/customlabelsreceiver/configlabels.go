@@ -20,12 +20,14 @@ const (
 	maxIDKeyBytes    = 256
 )
 
-// ruleSources are the names of sources in rules.
+// ruleSources are the names of sources in rules: those of metrics and logs. Labels of thread
+// contexts have one source, however these were found.
 func ruleSources() map[string]record.ABI {
-	return map[string]record.ABI{
-		"": record.ABINone, "v0": record.ABIV0, "v1": record.ABIV1,
-		"thread_context": record.ABIThreadContext, "go": record.ABIGo,
+	sources := map[string]record.ABI{"": record.ABINone}
+	for _, abi := range []record.ABI{record.ABIV0, record.ABIV1, record.ABIThreadContext, record.ABIGo} {
+		sources[abi.String()] = abi
 	}
+	return sources
 }
 
 // Unmarshal implements confmap.Unmarshaler. It refuses a condition that is there without a value, such as one of an
@@ -49,7 +51,7 @@ func (r *LabelRule) rule() (labels.Rule, error) {
 	var errs []error
 	source, ok := ruleSources()[r.Source]
 	if !ok {
-		errs = append(errs, fmt.Errorf("source must be v0, v1, thread_context or go, not %q", r.Source))
+		errs = append(errs, fmt.Errorf("source must be custom_labels_v0, custom_labels_v1, thread_context or go_labels, not %q", r.Source))
 	}
 	action, ok := labels.ParseAction(r.Action)
 	if !ok {

@@ -23,7 +23,7 @@ func TestRuleConditionsWithoutValue(t *testing.T) {
 			require.ErrorContains(t, err, "rules[1]", "it is told which one")
 		}
 	}
-	require.NoError(t, rules(map[string]any{"action": "keep", "key": "a", "source": "go", "executable": "/x", "uid": []any{0}, "to": ""}))
+	require.NoError(t, rules(map[string]any{"action": "keep", "key": "a", "source": "go_labels", "executable": "/x", "uid": []any{0}, "to": ""}))
 	require.ErrorContains(t, resolved(t, "labels: {rules: [{action: keep, uid: [\"${env:NOT_SET}\"]}]}").Unmarshal(createDefaultConfig()),
 		"uid must have a value")
 }

@@ -32,15 +32,20 @@ var (
 	upTo      = regexp.MustCompile(`^up to (\d+) (selectors|rules|keys|bytes)`)
 	ofOurs    = regexp.MustCompile(`^custom_labels\.[a-z_.]*[a-z]$`)
 	ofKey     = regexp.MustCompile(`^(?:[aA]ttr|Metric)[A-Z]`)
+	ofMetric  = regexp.MustCompile("`receiver_custom_labels_([a-z_]+)`")
+	ofMetrics = regexp.MustCompile(`(?m)^### otelcol_receiver_custom_labels_([a-z_]+)$`)
 	putMethod = regexp.MustCompile(`^Put(?:Str|Int|Bool|Double|Empty\w*)$`)
 )
 
 // codeSpans are the texts between backquotes.
-func codeSpans(text string) (spans []string) {
-	for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
-		spans = append(spans, m[1])
+func codeSpans(text string) []string { return submatches(codeSpan, text) }
+
+// submatches are what a pattern's group has matched.
+func submatches(pattern *regexp.Regexp, text string) (found []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
 	}
-	return spans
+	return found
 }
 
 func readPage(t *testing.T, page string) string {
@@ -237,6 +242,21 @@ func TestDocsRules(t *testing.T) {
 			require.ElementsMatch(t, slices.Collect(maps.Keys(ruleSources())), append(codeSpans(row[1]), ""))
 		}
 	}
+}
+
+// TestDocsMetrics: the page that explains the receiver's own metrics has each of them, and no other.
+func TestDocsMetrics(t *testing.T) {
+	const page = "docs/troubleshooting.md"
+	metrics := submatches(ofMetrics, readPage(t, "receiver/customlabelsreceiver/documentation.md"))
+	require.NotEmpty(t, metrics)
+	said := submatches(ofMetric, readPage(t, page))
+	for _, heading := range []string{"metric, value", "metric"} {
+		for _, row := range docsRows(t, page, heading) {
+			said = append(said, codeSpans(row[0])[0])
+		}
+	}
+	slices.Sort(said)
+	require.ElementsMatch(t, metrics, slices.Compact(said))
 }
 
 // clientMetadata are names of ours that are no attributes: docs/configuration.md has them.

@@ -87,7 +87,7 @@ type LabelRule struct {
 	Limit int `mapstructure:"limit,omitempty"`
 	// Of the rule in metrics; by default its number, from 0.
 	Name string `mapstructure:"name,omitempty"`
-	// Where the label comes from: v0, v1, thread_context or go. Absent: any.
+	// Where the label comes from: custom_labels_v0, custom_labels_v1, thread_context or go_labels. Absent: any.
 	Source string `mapstructure:"source,omitempty"`
 	// New key of the action rename.
 	To string `mapstructure:"to,omitempty"`

@@ -130,7 +130,7 @@ func TestSchemaRules(t *testing.T) {
 	of := s.Properties["labels"].Properties["rules"]
 	conf := confmap.New()
 	require.NoError(t, conf.Marshal(&LabelRule{
-		Name: "n", Key: "k", Source: "v0", Executable: "e", UID: []int64{1}, Action: "drop", To: "t", Limit: 1,
+		Name: "n", Key: "k", Source: "custom_labels_v0", Executable: "e", UID: []int64{1}, Action: "drop", To: "t", Limit: 1,
 	}))
 	require.Equal(t, labels.MaxRules, *of.MaxItems)
 	require.ElementsMatch(t, conf.AllKeys(), slices.Collect(maps.Keys(of.Items.Properties)))

@@ -218,7 +218,7 @@ func newAttributeSets(receiverID string) attributeSets {
 	return sets
 }
 
-// name makes the attributes of all values of an enum.
+// attributesOf makes the attributes of all values of an enum.
 func attributesOf[E interface {
 	~int | ~uint8
 	fmt.Stringer

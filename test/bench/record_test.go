@@ -170,7 +170,6 @@ func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *rec
 // read counts what is in the ring buffer and checks the labels.
 func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
 	s.Drain()
-	cache := labels.NewCache(1 << 20)
 	var rec bpf.Record
 	for {
 		err := s.Read(&rec)
@@ -186,7 +185,7 @@ func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
 			continue
 		}
 		r.inTarget++
-		c.checkLabels(t, &rec, cache.Decode(nil, rec.Labels))
+		c.checkLabels(t, &rec, labels.Decode(nil, rec.Labels))
 	}
 }
 

@@ -248,22 +248,22 @@ type holdings struct {
 	goroutines     int
 	table          int64
 	unwindTables   int   // open
-	unwindFiles    int64 // with rows; files of the same rows share a table
+	countedTables  int64 // of these, by the receiver's own count
 	heap, resident uint64
 	mapBytes       uint64
 	mapEntries     map[string]int // of maps of processes
 }
 
 func (h *holdings) String() string {
-	return fmt.Sprintf("%d processes in the table, %.1f MiB heap, %.1f MiB resident, %.1f MiB of BPF maps, entries %v, %d goroutines, %d tables of the rows of %d files, %+v",
+	return fmt.Sprintf("%d processes in the table, %.1f MiB heap, %.1f MiB resident, %.1f MiB of BPF maps, entries %v, %d goroutines, %d tables of rows, %d by its own count, %+v",
 		h.table, float64(h.heap)/(1<<20), float64(h.resident)/(1<<20), float64(h.mapBytes)/(1<<20), h.mapEntries, h.goroutines,
-		h.unwindTables, h.unwindFiles, h.kernelObjectCounts)
+		h.unwindTables, h.countedTables, h.kernelObjectCounts)
 }
 
 // near reports whether nothing has been left behind since before.
 func (h *holdings) near(before *holdings) bool {
 	near := h.kernelObjectCounts == before.kernelObjectCounts && h.goroutines <= before.goroutines+1 &&
-		h.unwindTables <= int(h.unwindFiles) &&
+		h.unwindTables <= int(h.countedTables) &&
 		h.table <= before.table+maxTableGrowth && h.heap <= before.heap+maxHeapGrowth &&
 		h.resident <= before.resident+maxResidentGrowth && h.mapBytes <= before.mapBytes+maxMapGrowth
 	for name, n := range h.mapEntries {
@@ -277,7 +277,7 @@ func holdingsOf(t *testing.T, r *running) *holdings {
 	objects := kernelObjectsOf(t, os.Getpid())
 	h := &holdings{
 		kernelObjectCounts: objects.ownCounts(), goroutines: runtime.NumGoroutine(), mapEntries: map[string]int{},
-		unwindTables: len(objects.tables), unwindFiles: r.metric("unwind_tables")[""],
+		unwindTables: len(objects.tables), countedTables: r.metric("unwind_tables")[""],
 	}
 	for _, id := range objects.maps {
 		m, err := ebpf.NewMapFromID(id)

@@ -264,17 +264,17 @@ func TestSharedRows(t *testing.T) {
 	})
 }
 
-// awaitRows waits until there are so many bytes of rows, and those of no file are still to come.
+// awaitRows waits until there are so many bytes of rows, and none are still to come.
 func (h *containerHost) awaitRows(bytes int64) {
 	h.t.Helper()
-	files, since := int64(0), time.Now()
+	tables, since := int64(0), time.Now()
 	require.True(h.t, waitFor(containerWait, func() bool {
 		now := h.r.metric("unwind_tables")[""]
-		if now != files || h.r.metric("background_waiting", "work")["unwind_rows"] > 0 {
-			files, since = now, time.Now()
+		if now != tables || h.r.metric("background_waiting", "work")["unwind_rows"] > 0 {
+			tables, since = now, time.Now()
 		}
 		return time.Since(since) > time.Second && h.r.metric("unwind_used")[""] > bytes
-	}), "rows of %d files", files)
+	}), "%d tables of rows", tables)
 }
 
 // requireRowsOfOne starts further containers, and has each sampled: they have the rows of the
@@ -291,9 +291,9 @@ func (h *containerHost) requireRowsOfOne(first *container, containers int, sampl
 	for _, c := range all[1:] {
 		sampled(c)
 	}
-	files, now := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
-	fmt.Printf("rows of 1 container: %d files, %d bytes; of %d: %d files, %d bytes\n", before, bytes, len(all), files, now)
+	tables, now := h.r.metric("unwind_tables")[""], h.r.metric("unwind_used")[""]
+	fmt.Printf("rows of 1 container: %d tables, %d bytes; of %d: %d tables, %d bytes\n", before, bytes, len(all), tables, now)
 	require.NotZero(h.t, bytes)
-	require.Equal(h.t, before, files)
+	require.Equal(h.t, before, tables)
 	require.Equal(h.t, bytes, now)
 }

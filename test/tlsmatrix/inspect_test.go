@@ -140,7 +140,7 @@ func (v *verdict) read(th *thread) error {
 		return fmt.Errorf("thread pointer %#x, not %#x", tp, th.tp)
 	}
 	keys := labels.NewKeyMap(keyNames[:])
-	return v.labels(th, labels.NewCache(1<<20).Decode(keys, section))
+	return v.labels(th, labels.Decode(keys, section))
 }
 
 // section reads all label sources of a thread that is stopped for it. After

@@ -124,7 +124,6 @@ func (s *sampling) ended(err error) {
 // read takes in samples until all have been read.
 func (s *sampling) read() {
 	defer close(s.drained)
-	cache := labels.NewCache(64 << 20)
 	var rec bpf.Record
 	for {
 		err := s.sampler.Read(&rec)
@@ -134,7 +133,7 @@ func (s *sampling) read() {
 			s.mu.Lock()
 			if list, ok := s.samples[rec.Process]; ok {
 				s.samples[rec.Process] = append(list, sample{
-					int(rec.TID), rec.TimeNs, len(rec.Labels) > 0, cache.Decode(s.keys, rec.Labels),
+					int(rec.TID), rec.TimeNs, len(rec.Labels) > 0, labels.Decode(s.keys, rec.Labels),
 				})
 			}
 			s.mu.Unlock()

@@ -126,7 +126,7 @@ func newReadingReport(number int, source *sourceReport, reading *labelread.Readi
 	if reading.Addr != 0 {
 		r.Variable = fmt.Sprintf("%#x", reading.Addr)
 	}
-	d := labels.NewCache(1<<20).Decode(keys, reading.Block)
+	d := labels.Decode(keys, reading.Block)
 	for l := range d.Set.All() {
 		r.Labels = append(r.Labels, labelText{l.Key, l.Value})
 	}

@@ -53,7 +53,7 @@ func (s *Sink) Notes() []string {
 }
 
 func (s *Sink) notes() []string {
-	notes := s.counted("%d profiles that are neither of CPU time nor off-CPU ignored")
+	notes := s.counted()
 	if s.cfg.Table != nil {
 		notes = append(notes, s.cfg.Table.Notes()...)
 	}
@@ -91,7 +91,7 @@ func (s *Sink) unwrittenNote() string {
 func (s *Sink) StoreNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append(s.counted("%d profiles ignored that are neither of CPU nor of off-CPU time"), s.cutNotes()...)
+	return append(s.counted(), s.cutNotes()...)
 }
 
 func (s *Sink) cutNotes() []string {
@@ -103,7 +103,7 @@ func (s *Sink) cutNotes() []string {
 }
 
 // counted are the counters of what is in none of them.
-func (s *Sink) counted(ignored string) []string {
+func (s *Sink) counted() []string {
 	var notes []string
 	if s.malformed > 0 {
 		notes = append(notes, fmt.Sprintf("%d malformed samples ignored", s.malformed))
@@ -112,7 +112,7 @@ func (s *Sink) counted(ignored string) []string {
 		notes = append(notes, fmt.Sprintf("%d times of more than 13 days cut to that: sums are too small", s.cutTimes))
 	}
 	if s.ignored > 0 {
-		notes = append(notes, fmt.Sprintf(ignored, s.ignored))
+		notes = append(notes, fmt.Sprintf("%d profiles that are neither of CPU time nor off-CPU ignored", s.ignored))
 	}
 	if s.late > 0 {
 		notes = append(notes, fmt.Sprintf("%d samples not taken in: it took too long when the command was to end", s.late))

@@ -909,8 +909,8 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUnwindTables, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_unwind_tables",
-		metric.WithDescription("Files whose unwind rows are loaded. [Development]"),
-		metric.WithUnit("{file}"),
+		metric.WithDescription("Tables of unwind rows that are loaded; files with equal rows share one. [Development]"),
+		metric.WithUnit("{table}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUnwindUsed, err = builder.meter.Int64ObservableGauge(

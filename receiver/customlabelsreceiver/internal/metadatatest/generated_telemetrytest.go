@@ -544,8 +544,8 @@ func AssertEqualReceiverCustomLabelsUnwindFiles(t *testing.T, tt *componenttest.
 func AssertEqualReceiverCustomLabelsUnwindTables(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_unwind_tables",
-		Description: "Files whose unwind rows are loaded. [Development]",
-		Unit:        "{file}",
+		Description: "Tables of unwind rows that are loaded; files with equal rows share one. [Development]",
+		Unit:        "{table}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
