@@ -74,13 +74,8 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Unlock()
 		}
 	}
-	t.ending.Store(true)
+	gone := c.end()
 	_ = t.opts.Alarm.Close() // nothing can be done about an error
-	gone := make(chan struct{})
-	go func() {
-		c.n.Wait()
-		close(gone)
-	}()
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -106,7 +101,26 @@ func (t *Table) alarmed() {
 	t.jobs.rouse()
 }
 
+// end has looks end soon. The channel is closed when all workers have.
+func (c *workers) end() (gone <-chan struct{}) {
+	c.mu.Lock()
+	c.t.ending.Store(true)
+	c.mu.Unlock()
+	all := make(chan struct{})
+	go func() {
+		c.n.Wait()
+		close(all)
+	}()
+	return all
+}
+
+// hire has one more worker, unless all are to end: none may join while they are waited for.
 func (c *workers) hire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.t.ending.Load() {
+		return
+	}
 	w := &worker{}
 	timer := time.AfterFunc(time.Hour, func() {
 		if c.t.overdue(w) {
@@ -114,8 +128,6 @@ func (c *workers) hire() {
 		}
 	})
 	w.alarm = func(after time.Duration) { timer.Reset(after) }
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.all[w] = struct{}{}
 	c.n.Go(func() {
 		defer timer.Stop()
