@@ -42,8 +42,9 @@ type workers struct {
 	ctx context.Context
 	n   sync.WaitGroup
 
-	mu  sync.Mutex
-	all map[*worker]struct{} // that have not ended
+	mu     sync.Mutex
+	all    map[*worker]struct{} // that have not ended
+	ending bool                 // none joins any more
 }
 
 // Run reads processes until the context ends. Events that were handled before
@@ -103,8 +104,9 @@ func (t *Table) alarmed() {
 
 // end has looks end soon. The channel is closed when all workers have.
 func (c *workers) end() (gone <-chan struct{}) {
-	c.mu.Lock()
 	c.t.ending.Store(true)
+	c.mu.Lock()
+	c.ending = true
 	c.mu.Unlock()
 	all := make(chan struct{})
 	go func() {
@@ -118,7 +120,7 @@ func (c *workers) end() (gone <-chan struct{}) {
 func (c *workers) hire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.t.ending.Load() {
+	if c.ending {
 		return
 	}
 	w := &worker{}
