@@ -60,10 +60,10 @@ func (c *clock) attach(prog *ebpf.Program) (err error) {
 // it returns: a CPU that was away between two calls is told by that alone.
 func (c *clock) alive() (bool, error) {
 	var b [8]byte
-	// Nothing blocks: see package wakeup.
-	_, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-	if errno != 0 {
-		return false, fmt.Errorf("read perf event: %w", errno)
+	// The kernel waits for the event's CPU to answer. Where that is slow, as a virtual one that does not run, the
+	// runtime has to know: until a raw call returns, it cannot stop this thread to collect garbage.
+	if _, err := unix.Read(c.fd, b[:]); err != nil {
+		return false, fmt.Errorf("read perf event: %w", err)
 	}
 	before := c.readNs
 	c.readNs = binary.NativeEndian.Uint64(b[:])

@@ -29,9 +29,7 @@ func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collect
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.bytes
-	if s.delivered == s.collections {
-		s.accept()
-	}
+	s.accept(s.delivered == s.collections)
 	if unixNano+maxClockBack < s.last {
 		s.begin(unixNano)
 	}
@@ -63,13 +61,16 @@ func (s *Sums) begin(unixNano uint64) {
 	s.floor, s.last = 0, 0
 }
 
-// accept notes that what was told in the last collection was accepted.
-func (s *Sums) accept() {
+// accept notes what was accepted of what was told in the last collection: all of it, or parts.
+func (s *Sums) accept(all bool) {
 	for _, of := range s.resources {
 		for _, se := range of.series {
-			se.accepted = se.told
+			if all || s.parts[se.request] {
+				se.accepted = se.told
+			}
 		}
 	}
+	clear(s.parts)
 }
 
 // writer writes points, resource by resource.
@@ -146,7 +147,7 @@ func (w *writer) point(p pmetric.NumberDataPoint, se *series) {
 	// The clock may have been ahead; the start stays where its first point has it.
 	se.start = min(se.start, uint64(w.time))
 	p.SetStartTimestamp(pcommon.Timestamp(se.start))
-	se.told = se.ns
+	se.told, se.request = se.ns, len(w.all)-1
 	p.SetDoubleValue(float64(se.ns) / nanosecondsPerSecond)
 	attrs := p.Attributes()
 	for i, v := range se.values {

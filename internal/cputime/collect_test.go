@@ -2,6 +2,8 @@ package cputime
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +42,36 @@ func testCollectPieces(t *testing.T, processes uint64, nameBytes int) {
 	}
 	require.LessOrEqual(t, len(c.Metrics), 2*bytes/testRequestBytes, "they are filled")
 	require.Empty(t, New(o).Collect(1, allAlive).Metrics)
+}
+
+// Where one request of a collection was accepted and another refused, and the clock is set back, sums begin anew with
+// what was not accepted of each.
+func TestAcceptedInParts(t *testing.T) {
+	const ahead = 3600 * second
+	o := testOptions()
+	o.MaxRequestBytes = 1 // each series comes alone
+	s := New(o)
+	add2 := func() {
+		add(s, Batch{}, &fakeProcesses{}, hits{process: 1, set: set("tenant", "a")}, hits{process: 1, set: set("tenant", "b")})
+	}
+	add2()
+	c := s.Collect(ahead, allAlive)
+	require.Len(t, c.Metrics, 2)
+	accepted := slices.Sorted(maps.Keys(points(t, c.Metrics[1:])))
+	s.DeliveredPart(1)
+	add2()
+	c = s.Collect(ahead+second, allAlive)
+	for name, p := range points(t, c.Metrics) {
+		require.InDelta(t, 0.02, p.value, 1e-9, name)
+	}
+	c = s.Collect(second, allAlive) // of the last collection, nothing was accepted
+	for name, p := range points(t, c.Metrics) {
+		want := 0.02
+		if slices.Contains(accepted, name) {
+			want = 0.01
+		}
+		require.InDelta(t, want, p.value, 1e-9, name)
+	}
 }
 
 // BenchmarkCollect is the cost of a series each interval.

@@ -69,7 +69,8 @@ type series struct {
 	ns       uint64
 	start    uint64 // Unix ns
 	told     uint64 // of ns, in the last collection
-	accepted uint64 // in the last one that was accepted
+	request  int    // of the last collection, that it was told in
+	accepted uint64 // in the last request that was accepted
 	bytes    int
 }
 

@@ -28,6 +28,7 @@ type Sums struct {
 	floor                  uint64 // Unix ns
 	last                   uint64 // time of the last collection
 	collections, delivered uint64
+	parts                  map[int]bool // requests of the last collection that were accepted though others were not
 
 	// Of one Add.
 	found   map[entry]*found
@@ -72,6 +73,7 @@ func New(opts Options) *Sums {
 		found:     map[entry]*found{},
 		owned:     map[uint64]*resource{},
 		fresh:     map[string]*resource{},
+		parts:     map[int]bool{},
 		values:    make([]string, len(opts.LabelKeys)),
 	}
 	for i, k := range opts.LabelKeys {
@@ -233,6 +235,13 @@ func (s *Sums) Delivered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delivered = s.collections
+}
+
+// DeliveredPart notes that one request of what the last Collect returned was accepted, where others were not.
+func (s *Sums) DeliveredPart(request int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[request] = true
 }
 
 // expire lets go of what has ended: of processes that are not alive, and then of resources

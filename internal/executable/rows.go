@@ -237,6 +237,10 @@ func (r *Rows) settle(f *File, result fileRows, by *builder) (handles []uint64, 
 	if late && (result.state != rowsReady || f.rows.state != rowsUnknown) {
 		return nil, false
 	}
+	if f.rows.users == nil { // sweep has forgotten who wanted them
+		uid := by.uid.Load()
+		f.rows.uid, f.rows.users = uid, map[uint32]struct{}{uid: {}}
+	}
 	return r.settled(f, result), true
 }
 

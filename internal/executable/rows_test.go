@@ -500,6 +500,38 @@ func TestFileAnswersLate(t *testing.T) {
 	require.Equal(t, rowsReady, file.rows.state)
 }
 
+// A file that answers after it was asked for again, and was forgotten as nobody mapped it, has rows that its next
+// process can use, and that are whose process it was read for.
+func TestFileAnswersWhenForgotten(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	f.running = nil
+	const reading, next = 1, 2
+	f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: reading})
+	file, _ := f.next(&buildTimes{}, 0)
+	b := &builder{}
+	b.sinceNs.Store(1)
+	asked, asker, _ := f.begin(file, b)
+	_, _, gaveUp := f.giveUp(b, 1)
+	require.True(t, gaveUp)
+	f.clock.Add(int64(retryRows))
+	f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: reading})
+	require.Equal(t, []*File{file}, f.wanted)
+	file.Use(-1)
+	f.sweep()
+	f.clock.Add(int64(keepRows))
+	f.sweep()
+	require.Empty(t, f.wanted)
+
+	f.build(t.Context(), file, asked, asker, b)
+	file.Use(1)
+	rows, ok := f.Of(files[0], Waiter{Handle: uint64(cmd.Process.Pid), UID: next})
+	require.True(t, ok)
+	require.NotZero(t, rows.ID)
+	require.EqualValues(t, reading, file.rows.uid)
+	require.Equal(t, map[uint32]struct{}{reading: {}, next: {}}, file.rows.users)
+}
+
 // A builder that was given up before it had a file still has its next one's rows used.
 func TestBuilderHangsWithoutFile(t *testing.T) {
 	f := newRowsFake(t, nil)

@@ -3,12 +3,26 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
+
+var errClock = errors.New("the time namespace sets CLOCK_MONOTONIC off from the host's, by which the kernel tells when samples were taken: start the collector without such an offset (unshare --monotonic, timeOffsets of OCI)")
+
+// checkClock fails where our CLOCK_MONOTONIC is known not to be the one of samples and events.
+func checkClock(fs procfs.FS) error {
+	if offset, err := fs.MonotonicOffset(); err == nil && offset != 0 {
+		return fmt.Errorf("%w: it is %v", errClock, time.Duration(offset))
+	}
+	return nil
+}
 
 // monotonicNow is CLOCK_MONOTONIC, in ns.
 func monotonicNow() uint64 { return uint64(budget.Clock(unix.CLOCK_MONOTONIC)) }

@@ -1,9 +1,11 @@
+//go:build linux
+
 package pipeline
 
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testutil.Main(m) }

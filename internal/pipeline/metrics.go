@@ -132,6 +132,11 @@ func (m *metering) collect() {
 		errs = append(errs, m.next.ConsumeMetrics(m.ctx, metrics))
 	}
 	if err := errors.Join(errs...); err != nil {
+		for i, err := range errs {
+			if err == nil {
+				m.sums.DeliveredPart(i)
+			}
+		}
 		m.counts.collections[CollectionRefused].Add(1)
 		m.refusals.add(err)
 		m.report(ConcernMetrics, fmt.Errorf("the next consumer refuses metrics: %w", err))

@@ -21,11 +21,12 @@ import (
 
 // meter is a next consumer of metrics; it keeps the last value of each label.
 type meter struct {
-	mu     sync.Mutex
-	last   map[string]float64 // by the label tenant
-	calls  int
-	refuse bool
-	block  bool // until the context ends
+	mu       sync.Mutex
+	last     map[string]float64 // by the label tenant
+	calls    int
+	refuse   bool
+	refuseAt int  // the call with this number
+	block    bool // until the context ends
 }
 
 func (m *meter) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -38,7 +39,7 @@ func (m *meter) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls++
-	if m.refuse {
+	if m.refuse || m.calls == m.refuseAt {
 		return errors.New("not now")
 	}
 	for _, rm := range metrics.ResourceMetrics().All() {
@@ -134,6 +135,28 @@ func TestMeteringRefused(t *testing.T) {
 	e.start()
 	e.finish(t.Context())
 	require.EqualValues(t, 2, e.counts.collections[CollectionRefused].Load())
+}
+
+// A request that is refused takes none of the others with it.
+func TestMeteringRefusedInPart(t *testing.T) {
+	e, _, m := meteredOutput(false, func(o *Options) { o.Batches.MaxRequestBytes = 1 })
+	m.refuseAt = 2
+	for process := range uint32(3) {
+		b := e.newBatch(e.cpu)
+		fill(b, 10+process, 7, "tenant")
+		b.endMono = monotonicNow()
+		e.export(b)
+	}
+	e.metering.collect()
+	require.Equal(t, 3, m.calls)
+	require.EqualValues(t, 1, e.counts.collections[CollectionRefused].Load())
+	left := 0.0
+	for _, metrics := range e.metering.sums.Collect(1, func(uint64) bool { return true }).Metrics { // the clock is set back
+		for _, rm := range metrics.ResourceMetrics().All() {
+			left += rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).DoubleValue()
+		}
+	}
+	require.InDelta(t, 0.07, left, 1e-9, "what was refused")
 }
 
 // Series of samples without a process, for which the table has no room, go like those of a process that has ended.

@@ -98,6 +98,10 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 	if o.Next.Profiles == nil {
 		o = o.withoutProfiles()
 	}
+	fs := procfs.FS{Root: "/proc"}
+	if err := checkClock(fs); err != nil {
+		return nil, err
+	}
 	matches := newSelectorMatches(&o.Targets.Selection)
 	selection, err := newSelection(&o.Targets, matches)
 	if err != nil {
@@ -117,7 +121,6 @@ func newPipeline(o Options, eventRingBytes int) (*Pipeline, error) {
 		return nil, err
 	}
 	sayDegradations(o.Logger, sampler)
-	fs := procfs.FS{Root: "/proc"}
 	warnOfCgroups(o.Logger, matches, fs)
 	p := &Pipeline{
 		options:  o,

@@ -4,6 +4,8 @@ package pipeline
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
@@ -60,4 +62,22 @@ func TestPipelineNotStarted(t *testing.T) {
 	require.NoError(t, p.Shutdown(context.Background()), "again")
 	_, err = New(Options{})
 	require.ErrorIs(t, err, errNoConsumer)
+}
+
+// Where CLOCK_MONOTONIC is not the one by which the kernel tells when samples were taken, there are none: their times
+// would be wrong, and much besides.
+func TestTimeNamespace(t *testing.T) {
+	const within = "CUSTOM_LABELS_TEST_TIME_NAMESPACE"
+	if os.Getenv(within) != "" {
+		_, err := New(Options{Next: Consumers{Metrics: consumertest.NewNop()}})
+		require.ErrorIs(t, err, errClock)
+		require.ErrorContains(t, err, "it is 1h0m0s")
+		return
+	}
+	testutil.Need(t, testutil.TimeNamespaces)
+	cmd := exec.Command("unshare", "--time", "--monotonic", "3600", os.Args[0], "-test.run", "^TestTimeNamespace$", "-test.v")
+	cmd.Env = append(os.Environ(), within+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "--- PASS: TestTimeNamespace")
 }

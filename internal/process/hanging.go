@@ -222,8 +222,8 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	w.alarmed = false
 	took := time.Since(w.began)
 	switch {
-	case w.process == nil:
-		return false // it has just ended
+	case w.process == nil, t.ending.Load():
+		return false // it has just ended, or Run is about to, which tells of it
 	case took < lateAfter: // it was set for an earlier one
 		if len(t.hanging.looking) >= t.opts.Workers {
 			w.setAlarm(lateAfter - took)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -222,6 +223,35 @@ func TestQuarantine(t *testing.T) {
 	f.advance(int64(quarantine) + 1)
 	require.Equal(t, 1, f.work())
 	require.True(t, f.process(id).Info().Loaded)
+}
+
+// None joins the workers that are waited for: "WaitGroup misuse" ends the collector.
+func TestNoWorkerJoinsAtEnd(t *testing.T) {
+	f := newFake(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &workers{t: f.Table, ctx: ctx, all: map[*worker]struct{}{}}
+	c.hire()
+	gone := c.end()
+	c.hire() // as an alarm does that has come just before
+	c.mu.Lock()
+	hired := len(c.all)
+	c.mu.Unlock()
+	cancel()
+	<-gone
+	require.Equal(t, 1, hired)
+}
+
+// A look that hangs when Run ends is named by Run, and not once more by its alarm.
+func TestHangsAtEnd(t *testing.T) {
+	f := newFake(t)
+	f.owned(42, hostile, "")
+	f.advance(int64(time.Second))
+	w := f.look()
+	require.NotNil(t, w)
+	f.ending.Store(true)
+	w.alarm = func(time.Duration) { t.Error("it is watched") }
+	require.False(t, f.late(w, hungAfter))
+	require.Zero(t, f.Stats().Stuck)
 }
 
 // What was published of a process that ends when a worker has just taken it is taken back in time, also

@@ -42,8 +42,9 @@ type workers struct {
 	ctx context.Context
 	n   sync.WaitGroup
 
-	mu  sync.Mutex
-	all map[*worker]struct{} // that have not ended
+	mu     sync.Mutex
+	all    map[*worker]struct{} // that have not ended
+	ending bool                 // none joins any more
 }
 
 // Run reads processes until the context ends. Events that were handled before
@@ -74,13 +75,8 @@ func (t *Table) Run(ctx context.Context) {
 			t.mu.Unlock()
 		}
 	}
-	t.ending.Store(true)
+	gone := c.end()
 	_ = t.opts.Alarm.Close() // nothing can be done about an error
-	gone := make(chan struct{})
-	go func() {
-		c.n.Wait()
-		close(gone)
-	}()
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -106,7 +102,27 @@ func (t *Table) alarmed() {
 	t.jobs.rouse()
 }
 
+// end has looks end soon. The channel is closed when all workers have.
+func (c *workers) end() (gone <-chan struct{}) {
+	c.t.ending.Store(true)
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	all := make(chan struct{})
+	go func() {
+		c.n.Wait()
+		close(all)
+	}()
+	return all
+}
+
+// hire has one more worker, unless all are to end: none may join while they are waited for.
 func (c *workers) hire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		return
+	}
 	w := &worker{}
 	timer := time.AfterFunc(time.Hour, func() {
 		if c.t.overdue(w) {
@@ -114,8 +130,6 @@ func (c *workers) hire() {
 		}
 	})
 	w.alarm = func(after time.Duration) { timer.Reset(after) }
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.all[w] = struct{}{}
 	c.n.Go(func() {
 		defer timer.Stop()

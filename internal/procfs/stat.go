@@ -220,7 +220,13 @@ func (f FS) LiveThread(pid int) (int, error) {
 
 // BootTimeOffset returns what the kernel adds to start times before it shows
 // them to this process, in ns: the boot time offset of its time namespace.
-func (f FS) BootTimeOffset() (int64, error) {
+func (f FS) BootTimeOffset() (int64, error) { return f.timeOffset("boottime") }
+
+// MonotonicOffset returns by how much CLOCK_MONOTONIC of this process is ahead of the kernel's own, in
+// ns: the offset of its time namespace.
+func (f FS) MonotonicOffset() (int64, error) { return f.timeOffset("monotonic") }
+
+func (f FS) timeOffset(clock string) (int64, error) {
 	data, err := os.ReadFile(f.root() + "/self/timens_offsets")
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // a kernel without time namespaces
@@ -230,7 +236,7 @@ func (f FS) BootTimeOffset() (int64, error) {
 	}
 	for line := range bytes.Lines(data) {
 		words := bytes.Fields(line)
-		if len(words) != 3 || string(words[0]) != "boottime" {
+		if len(words) != 3 || string(words[0]) != clock {
 			continue
 		}
 		sec, err1 := strconv.ParseInt(string(words[1]), 10, 33)

@@ -42,6 +42,8 @@ var (
 	FUSE = ability("FUSE", fuse)
 	// Overlay: directories can be mounted over others, as container engines do.
 	Overlay = ability("overlayfs", overlay)
+	// TimeNamespaces: a program can be run with clocks of its own.
+	TimeNamespaces = ability("time namespaces by unshare(1)", timeNamespace)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
 	SwitchCPUs = ability("a second CPU that can be switched off", switchCPU)
 )
@@ -196,6 +198,10 @@ func bare(err error) error {
 		return said
 	}
 	return err
+}
+
+func timeNamespace() error {
+	return exec.Command("unshare", "--time", "--monotonic", "1", "true").Run()
 }
 
 // switchCPU asks for what is so already.

@@ -24,7 +24,8 @@
 // Signals of one configuration share one sampler. The collector makes a receiver for each
 // signal; the factory knows them by their [Config]. The pipeline runs from the last Start
 // to the first Shutdown: only then are the consumers of all signals there, whatever order
-// the collector starts and stops them in.
+// the collector starts and stops them in. A collector that ends one of them alone (feature gate
+// service.partialReload) ends both: the other one says so a minute later, in log and status.
 //
 // # Telemetry
 //

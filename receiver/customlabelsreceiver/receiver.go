@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -13,7 +14,14 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 )
 
-var errStarted = errors.New("custom_labels is already started")
+var (
+	errStarted = errors.New("custom_labels is already started")
+	errLeft    = errors.New("custom_labels has ended with its other signal, and gives nothing any more: restart the collector, and do not reload signals one by one (feature gate service.partialReload)")
+)
+
+// leftAfter is how long after the end of the engine a signal that was not shut down is told of it. A collector that
+// ends shuts down one after the other.
+const leftAfter = time.Minute
 
 // engine is what runs between Start and Shutdown: a pipeline.Pipeline with telemetry. It is
 // used once. After an error of Start nothing is left behind, and Shutdown is not called.
@@ -42,6 +50,7 @@ type shared struct {
 	signals []*signal
 	running engine // nil: not started, idle after an ignored error, or shut down
 	status  *status
+	left    *time.Timer // calls tellLeft; nil: the engine has not ended
 }
 
 // signal is the receiver of one signal.
@@ -102,15 +111,28 @@ func (r *signal) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// hosts returns those of the signals, and whether all of them are started.
+// hosts returns those of the signals that are started, and whether all of them are.
 func (s *shared) hosts() (hosts []component.Host, all bool) {
 	for _, r := range s.signals {
-		if r.host == nil {
-			return nil, false
+		if r.host != nil {
+			hosts = append(hosts, r.host)
 		}
-		hosts = append(hosts, r.host)
 	}
-	return hosts, true
+	return hosts, len(hosts) == len(s.signals)
+}
+
+// tellLeft tells the signals that go on without an engine.
+func (s *shared) tellLeft() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hosts, _ := s.hosts()
+	if s.running != nil || len(hosts) == 0 {
+		return
+	}
+	s.set.Logger.Error(errLeft.Error())
+	for _, h := range hosts {
+		componentstatus.ReportStatus(h, componentstatus.NewPermanentErrorEvent(errLeft))
+	}
 }
 
 // Shutdown hands over what was sampled, of all signals, and releases everything. It does
@@ -121,6 +143,10 @@ func (r *signal) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.host = nil
+	others, _ := s.hosts()
+	if s.left != nil && len(others) == 0 {
+		s.left.Stop()
+	}
 	if s.running == nil {
 		return nil
 	}
@@ -128,5 +154,9 @@ func (r *signal) Shutdown(ctx context.Context) error {
 	s.running = nil
 	// The collector reports the end of the component itself; nothing may follow.
 	s.status.close()
-	return e.Shutdown(ctx)
+	err := e.Shutdown(ctx)
+	if len(others) > 0 {
+		s.left = time.AfterFunc(leftAfter, s.tellLeft)
+	}
+	return err
 }

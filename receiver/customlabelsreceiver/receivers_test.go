@@ -2,6 +2,8 @@ package customlabelsreceiver
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -70,6 +72,65 @@ func TestSignalsShareOnePipeline(t *testing.T) {
 			require.NoError(t, first.Shutdown(t.Context()))
 		})
 	}
+}
+
+// A signal whose engine has ended with another one, as with a partial reload of the collector, says that it gives
+// nothing any more; one that is shut down soon, too, says nothing.
+func TestSignalIsLeft(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTwoSignals(t, defaultConfig())
+			require.NoError(t, s.profiles.Start(t.Context(), s.hosts[0]))
+			require.NoError(t, s.metrics.Start(t.Context(), s.hosts[1]))
+			require.NoError(t, s.metrics.Shutdown(t.Context()))
+			time.Sleep(leftAfter - 1)
+			of := s.profiles.(*signal).of
+			of.mu.Lock()
+			early := len(s.hosts[0].events)
+			of.mu.Unlock()
+			require.Zero(t, early)
+			if !left {
+				require.NoError(t, s.profiles.Shutdown(t.Context()))
+			}
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			require.Empty(t, s.hosts[1].events)
+			if !left {
+				require.Empty(t, s.hosts[0].events)
+				return
+			}
+			require.Len(t, s.hosts[0].events, 1)
+			require.Equal(t, componentstatus.StatusPermanentError, s.hosts[0].events[0].Status())
+			require.ErrorIs(t, s.hosts[0].events[0].Err(), errLeft)
+			require.NoError(t, s.profiles.Shutdown(t.Context()))
+		})
+	}
+}
+
+// Signals that were started again in time go on.
+func TestSignalsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTwoSignals(t, defaultConfig())
+		require.NoError(t, s.profiles.Start(t.Context(), s.hosts[0]))
+		require.NoError(t, s.metrics.Start(t.Context(), s.hosts[1]))
+		require.NoError(t, s.metrics.Shutdown(t.Context()))
+		require.NoError(t, s.metrics.Start(t.Context(), s.hosts[1]))
+		time.Sleep(leftAfter + 1)
+		synctest.Wait()
+		require.Empty(t, s.hosts[0].events)
+		require.NoError(t, s.metrics.Shutdown(t.Context()))
+		require.NoError(t, s.profiles.Shutdown(t.Context()))
+	})
+}
+
+// The end of the collector leaves no timer behind.
+func TestShutdownEndsAll(t *testing.T) {
+	s := newTwoSignals(t, defaultConfig())
+	require.NoError(t, s.profiles.Start(t.Context(), s.hosts[0]))
+	require.NoError(t, s.metrics.Start(t.Context(), s.hosts[1]))
+	require.NoError(t, s.metrics.Shutdown(t.Context()))
+	require.NoError(t, s.profiles.Shutdown(t.Context()))
+	require.False(t, s.profiles.(*signal).of.left.Stop(), "it has been stopped")
 }
 
 // Two configurations have nothing in common, nor have two receivers of one signal.

@@ -97,7 +97,8 @@ func judged(ctx context.Context, o *options, program, rest []string, stderr io.W
 		if err != nil {
 			return nil, err
 		}
-		report, err := watched(ctx, c.publisher(ctx, min(o.duration(), maxSelection)), o.duration())
+		find := func(ctx context.Context) int { return c.publisher(ctx, min(o.duration(), maxSelection)) }
+		report, err := watched(ctx, find, o.duration())
 		over := c.over()
 		c.end()
 		if errors.Is(err, procfs.ErrNoProcess) && over {
@@ -112,22 +113,25 @@ func judged(ctx context.Context, o *options, program, rest []string, stderr io.W
 	if int(pid) == os.Getpid() {
 		return nil, command.UsageError(stderr, "labelprof check: %d is the PID of this command", pid)
 	}
-	return watched(ctx, int(pid), o.duration())
+	return watched(ctx, func(context.Context) int { return int(pid) }, o.duration())
 }
 
-// watched watches a process, which can keep whoever reads it waiting for as long as it likes:
-// the end of this command ends that, and lets its threads go.
-func watched(ctx context.Context, pid int, duration time.Duration) (*writercheck.Report, error) {
+// watched finds a process and watches it. A process can keep whoever reads it waiting for as long as
+// it likes, also while it is looked for: the end of this command ends that, and lets its threads go.
+func watched(ctx context.Context, find func(context.Context) int, duration time.Duration) (*writercheck.Report, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	type result struct {
 		report *writercheck.Report
 		err    error
 	}
 	done := make(chan result, 1)
-	go func() {
-		report, err := writercheck.Watch(ctx, pid, duration)
+	judge := func() {
+		report, err := writercheck.Watch(ctx, find(ctx), duration)
 		done <- result{report, err}
-	}()
-	timer := time.NewTimer(duration + grace)
+	}
+	go judge()
+	timer := time.NewTimer(maxSelection + duration + grace)
 	defer timer.Stop()
 	select {
 	case r := <-done:

@@ -6,6 +6,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -112,6 +113,24 @@ func TestCheckNotJudged(t *testing.T) {
 	code, help, _ := checked(t, "-h")
 	require.Zero(t, code)
 	require.Contains(t, help, "Exit codes:")
+}
+
+// TestLookingForItHangs: a process of a command that does not let itself be read while the one that publishes is
+// looked for keeps the check from ending no more than one that is watched.
+func TestLookingForItHangs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	defer close(over)
+	_, err := watched(ctx, func(context.Context) int {
+		cancel()
+		select {
+		case <-over:
+		case <-time.After(10 * time.Second):
+			t.Error("the check waits for the process")
+		}
+		return 0
+	}, time.Minute)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // failing is an output without room.

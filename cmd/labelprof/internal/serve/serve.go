@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
+		defer file.Close() // where finish does not
 		keep.OTLP, begin = file, file.Begin
 	}
 	if f.duration > 0 {
@@ -80,7 +80,7 @@ func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if empty {
 		return errors.Join(err, command.ErrNoSamples)
 	}
-	err = errors.Join(err, s.WritePprof(f.pprofFile), s.WriteError())
+	err = errors.Join(err, s.WritePprof(f.pprofFile), s.CloseOTLP())
 	if full := s.PprofFull(); full != "" {
 		err = errors.Join(err, errors.New(full))
 	}

@@ -332,3 +332,15 @@ func TestFullRecording(t *testing.T) {
 	_, help, _ := run("serve", "-h")
 	require.Contains(t, help, "1 GiB")
 }
+
+// delayed is a file whose writes fail when it is closed, as on NFS.
+type delayed struct{ bytes.Buffer }
+
+func (*delayed) Close() error { return syscall.ENOSPC }
+
+// TestRecordingThatCannotBeClosed: a recording whose last bytes are lost is no whole one.
+func TestRecordingThatCannotBeClosed(t *testing.T) {
+	s := sink.New(sink.Config{OTLP: &delayed{}})
+	s.Consume(profiletest.Tenants().Profiles)
+	require.ErrorIs(t, finish(&settings{}, s, false, io.Discard), syscall.ENOSPC)
+}

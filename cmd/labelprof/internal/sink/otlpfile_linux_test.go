@@ -86,8 +86,9 @@ func TestOTLPFileIsWhole(t *testing.T) {
 	for range 4 {
 		s.Consume(profiletest.Tenants().Profiles)
 	}
-	require.ErrorIs(t, s.WriteError(), syscall.EFBIG)
-	require.ErrorContains(t, s.WriteError(), name)
+	err = s.CloseOTLP()
+	require.ErrorIs(t, err, syscall.EFBIG)
+	require.ErrorContains(t, err, name)
 	require.EqualValues(t, 2, s.unwritten)
 	got, err := os.ReadFile(name)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@
 package sink
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,7 +29,7 @@ type Config struct {
 	Table *table.Table
 	Pprof *pprof.Builder
 	Store *samplestore.Store
-	// OTLP gets the batches as requests of a file of many.
+	// OTLP gets the batches as requests of a file of many. An io.Closer is closed by CloseOTLP.
 	OTLP io.Writer
 	// TruthFiles have the CPU time that programs measured themselves.
 	TruthFiles []string
@@ -173,9 +174,13 @@ func (s *Sink) PprofFull() string {
 	return s.cfg.Pprof.Full()
 }
 
-// WriteError is why the OTLP file is not whole; nil if it is.
-func (s *Sink) WriteError() error {
+// CloseOTLP closes the OTLP file, and says why it is not whole; nil if it is. Where writes are delayed, as on NFS, a
+// full disk may only be told of now. Batches taken in later are not in it.
+func (s *Sink) CloseOTLP() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if file, ok := s.cfg.OTLP.(io.Closer); ok {
+		return errors.Join(s.writeErr, file.Close())
+	}
 	return s.writeErr
 }

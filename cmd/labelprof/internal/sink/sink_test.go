@@ -143,7 +143,7 @@ func TestOTLPFileThatFails(t *testing.T) {
 	s.Consume(profiletest.Tenants().Profiles)
 	require.Contains(t, shown(s), " in 200 samples of ")
 	require.EqualValues(t, 2, s.unwritten)
-	require.ErrorIs(t, s.WriteError(), io.ErrShortWrite)
+	require.ErrorIs(t, s.CloseOTLP(), io.ErrShortWrite)
 }
 
 // TestGiveUp: of a batch that takes too long nothing more goes anywhere, and that is counted.
