@@ -34,7 +34,8 @@ type Resolver interface {
 }
 
 // BuildStats says what is in the output. Counts of labels are by sample: a
-// label of an entry with ten timestamps counts ten times.
+// label of an entry with ten timestamps counts ten times. Attributes of a resource
+// that Options.PrometheusNames changes or leaves out count as labels, once.
 type BuildStats struct {
 	Resources       int // ResourceProfiles, one a process
 	Entries         int // samples in the sense of pprofile
@@ -43,8 +44,8 @@ type BuildStats struct {
 	TruncatedSets   uint64 // samples with custom_labels.truncated
 	TruncatedStacks uint64 // samples with custom_labels.stack_truncated
 	EmptyStacks     uint64 // samples without any frame
-	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x
-	RenamedKeys     uint64 // labels whose name is one of our attributes'
+	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x, or is none for Prometheus
+	RenamedKeys     uint64 // labels whose name another attribute has
 	DroppedLabels   uint64 // labels whose name another label of the set has
 	BinaryValues    uint64 // labels with a value that is not UTF-8
 	TooLarge        uint64 // samples that no request has room for (Requests)
@@ -60,6 +61,7 @@ type build struct {
 
 	start, end uint64
 	sets       map[*labels.Set]setAttributes
+	reserved   map[string]bool  // names of ours, as same returns them
 	names      map[string]bool  // scratch of setAttributes
 	kernel     map[uint64]int32 // locations by address
 	standIn    int32            // location of tooManyFrames; 0: there is none
@@ -68,21 +70,22 @@ type build struct {
 	held       int              // what it has been told of
 
 	// Of the process at hand.
-	process   uint64
-	user      map[uint32]map[uint64]int32 // locations by epoch and address
-	spare     map[uint64]int32            // empty, for the next epoch; may be nil
-	runtime   map[[2]uint64]int32
-	stackOf   map[stackRef]builtStack
-	samples   map[string]pprofile.Sample
-	identity  []byte
-	indexes   []int32
-	resolved  string // encoding of the stack that locations are of, in epoch
-	epoch     uint32
-	inEpoch   map[uint64]int32 // of user; nil: no stack of the process was resolved
-	crowded   bool             // of it, frames that are not known are left out
-	admitted  int              // frames of it that were not known
-	locations []int32          // from the outermost
-	expected  []uint64
+	process    uint64
+	ofResource map[string]bool             // names of its resource, with Options.PrometheusNames
+	user       map[uint32]map[uint64]int32 // locations by epoch and address
+	spare      map[uint64]int32            // empty, for the next epoch; may be nil
+	runtime    map[[2]uint64]int32
+	stackOf    map[stackRef]builtStack
+	samples    map[string]pprofile.Sample
+	identity   []byte
+	indexes    []int32
+	resolved   string // encoding of the stack that locations are of, in epoch
+	epoch      uint32
+	inEpoch    map[uint64]int32 // of user; nil: no stack of the process was resolved
+	crowded    bool             // of it, frames that are not known are left out
+	admitted   int              // frames of it that were not known
+	locations  []int32          // from the outermost
+	expected   []uint64
 }
 
 // part is a Builder of several.
@@ -116,7 +119,13 @@ func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (
 // newBuild prepares for what was added to Builders, and returns the entries of wanted
 // processes.
 func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (b *build, wanted [][]entryRef) {
-	b = &build{opts: &builders[0].opts, resolver: r, names: make(map[string]bool)}
+	b = &build{
+		opts: &builders[0].opts, resolver: r,
+		reserved: map[string]bool{}, names: map[string]bool{}, ofResource: map[string]bool{},
+	}
+	for _, name := range ours() {
+		b.reserved[b.same(name)] = true
+	}
 	for _, of := range builders {
 		of.lackingFrames = 0
 		b.parts = append(b.parts, part{Builder: of, times: byEntry(of, of.sampleTimes), values: byEntry(of, of.sampleValues)})
@@ -235,6 +244,10 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	CleanMap(rp.Resource().Attributes())
+	if b.opts.PrometheusNames {
+		b.nameResource(rp.Resource().Attributes())
+		b.sets = emptied(b.sets) // their names depend on the resource's
+	}
 
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().SetName(b.opts.ScopeName)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
 )
 
 // Field numbers of opentelemetry.proto.profiles.v1development and common.v1, release 1.10.
@@ -168,6 +170,7 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 		r.refuse("%s: a CPU sample with %d values", where, n)
 	}
 	found := backendSample{service: resource["service.name"], resource: resource, labels: map[string]string{}, count: len(s[5])}
+	series := r.series(where, resource)
 	if len(s[5]) == 1 && s[5][0].isText { // packed
 		found.count = len(s[5][0].bytes) / 8
 	}
@@ -178,8 +181,12 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 			r.refuse("%s: attribute %d of a sample has an empty key", where, i)
 		}
 		for _, v := range r.messages(a, 2) {
-			if value := r.value(where+"."+key, v); len(v[valueString]) > 0 {
+			value := r.value(where+"."+key, v)
+			if len(v[valueString]) > 0 {
 				found.labels[key] = value
+			}
+			if err := series.Add(key, value); err != nil {
+				r.refuse("%s: %v", where, err)
 			}
 		}
 	}
@@ -199,6 +206,17 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 	}
 	if len(found.functions) == 0 {
 		r.refuse("%s: a sample without a stack", where)
+	}
+	return found
+}
+
+// series are the labels that Pyroscope makes of a resource, of whole numbers, too, as its newer versions do.
+func (r *backendRequest) series(where string, resource map[string]string) ingest.Labels {
+	found := ingest.Labels{"service_name": resource["service.name"]}
+	for key, value := range resource {
+		if err := found.Add(key, value); err != nil {
+			r.refuse("%s.resource: %v", where, err)
+		}
 	}
 	return found
 }

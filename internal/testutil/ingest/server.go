@@ -168,6 +168,11 @@ func (t *Taken) check(config map[string]sampleType) error {
 	if start, end := t.From*1e9, t.Until*1e9; p.TimeNanos < start || p.TimeNanos+p.DurationNanos > end {
 		return fmt.Errorf("the profile's time, %d and %d ns, is not within the request's", p.TimeNanos, p.DurationNanos)
 	}
+	for _, s := range p.Sample {
+		if err := checkLabels(s); err != nil {
+			return err
+		}
+	}
 	for _, st := range p.SampleType {
 		switch {
 		case config[st.Type].DisplayName != "":
@@ -178,6 +183,22 @@ func (t *Taken) check(config map[string]sampleType) error {
 	}
 	if t.Metric == "" {
 		return errors.New("no type of its samples is known")
+	}
+	return nil
+}
+
+// checkLabels checks the labels of a sample, which are those of a series besides the service's. Numbers are none.
+func checkLabels(s *profile.Sample) error {
+	found := Labels{}
+	for name, values := range s.Label {
+		for _, value := range values {
+			if err := found.Add(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	if found["service_name"] != "" {
+		return errors.New("a label service_name, which is the service's")
 	}
 	return nil
 }

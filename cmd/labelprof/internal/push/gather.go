@@ -18,6 +18,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
 
 const (
@@ -146,6 +147,7 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 
 func newPart(key partKey, of *sample.Batch) *part {
 	p := &part{service: key.service, kind: key.kind, start: of.StartNs, end: of.EndNs, profile: pprof.New(pprof.MaxBytes)}
+	p.profile.Names(labelName, serviceLabel)
 	if key.kind == sample.OffCPU {
 		p.profile.OffCPU()
 	}
@@ -207,6 +209,12 @@ func (g *gatherer) without(s *sample.Sample) *sample.Sample {
 	}
 	return &g.kept
 }
+
+// serviceLabel is the label that Pyroscope makes of a service's name.
+const serviceLabel = "service_name"
+
+// labelName is a key as Pyroscope takes and keeps it: with another it would refuse the profile.
+func labelName(key string) string { return labels.Undotted(labels.PrometheusName(key)) }
 
 // flush sends all that is gathered, in the order of services.
 func (g *gatherer) flush() {

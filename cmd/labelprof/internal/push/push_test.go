@@ -170,8 +170,24 @@ func TestPushResourceLabels(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, "writer-service", s.Taken()[0].Name)
 	require.Equal(t, map[string][]string{
-		"tenant": {"acme"}, "host.name": {"a"}, sample.KeyProcessName: {"writer"},
+		"tenant": {"acme"}, "host_name": {"a"}, "process_executable_name": {"writer"},
 	}, s.Taken()[0].Profile.Sample[0].Label, "the service is the name")
+}
+
+// TestPushNames: labels have names that Pyroscope takes, and no two of a sample have one; what gives way is counted.
+func TestPushNames(t *testing.T) {
+	b := profiletest.New().Process(7, "writer")
+	b.Sample(1, []string{"f"}, sample.LabelPrefix+"span id", "1", "output-level", "2", "2xx", "3", "a.b", "4", "a_b", "5", "__name__", "6",
+		"service_name", "7", sample.LabelPrefix+"service_name", "8", "process_executable_name", "9")
+	s, url := serve(t)
+	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
+	require.Zero(t, code, stderr)
+	require.Empty(t, s.Refused())
+	require.Equal(t, "3 labels not sent: another one has the key\n", stderr)
+	require.Equal(t, map[string][]string{
+		"span_id": {"1"}, "output_level": {"2"}, "_2xx": {"3"}, "a_b": {"4"}, "_name__": {"6"},
+		"process_context_label_service_name": {"8"}, "process_executable_name": {"writer"},
+	}, s.Taken()[0].Profile.Sample[0].Label)
 }
 
 // TestPushOffCPU: time off the CPU goes by itself, with what it is.
@@ -233,7 +249,7 @@ func TestPushOmit(t *testing.T) {
 // TestPushOmitProcess: what the resource says of the process is left out as labels are, each
 // by its own key.
 func TestPushOmitProcess(t *testing.T) {
-	for omit, want := range map[string]string{"process.pid": "process.executable.name", "process.executable.name": "process.pid"} {
+	for omit, want := range map[string]string{"process.pid": "process_executable_name", "process.executable.name": "process_pid"} {
 		s, url := serve(t)
 		code, _, stderr := pushed("--server", url, "--omit", omit, fileOf(t, profiletest.Tenants().Profiles))
 		require.Zero(t, code, stderr)
@@ -247,7 +263,7 @@ func TestPushOmitProcess(t *testing.T) {
 				for key := range entry.NumLabel {
 					keys = append(keys, key)
 				}
-				require.NotContains(t, keys, omit)
+				require.NotContains(t, keys, labelName(omit))
 				require.Contains(t, keys, want)
 			}
 		}
