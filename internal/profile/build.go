@@ -60,6 +60,7 @@ type build struct {
 	parts    []part
 
 	start, end uint64
+	serial     *uint64 // of the next profile that is handed over
 	sets       map[*labels.Set]setAttributes
 	reserved   map[string]bool  // names of ours, as same returns them
 	names      map[string]bool  // scratch of setAttributes
@@ -110,9 +111,10 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 // Build returns what was added to Builders of the same options, at least one, since
 // their last Reset, and leaves it there. The
 // profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
-// outside. Without samples of wanted processes there are no profiles.
+// outside, and begin at a time of their own each. Without samples of wanted processes there are no profiles.
 func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
 	b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+	b.serial = new(uint64)
 	return b.fill(wanted)
 }
 
@@ -143,8 +145,8 @@ func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
 	b.sets = make(map[*labels.Set]setAttributes)
 	b.kernel = make(map[uint64]int32)
 	b.standIn = 0
-	for _, entries := range groups {
-		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
+	for i, entries := range groups {
+		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries, *b.serial+uint64(i))
 	}
 	b.decided = true
 	stats := b.stats
@@ -233,8 +235,16 @@ func (b *build) entriesByProcess() [][]entryRef {
 	return groups
 }
 
+// timesApart is within how many profiles no two begin at one time, in ns.
+const timesApart = 1 << 17
+
+// startOf returns when a profile begins: a little before the batch, each at a time of its own.
+func (b *build) startOf(serial uint64) uint64 {
+	return b.start - min(serial%timesApart, max(b.start, 1)-1)
+}
+
 // addProcess fills rp with the only profile of one process.
-func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
+func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, serial uint64) {
 	b.process = b.key(entries[0]).process
 	b.emptyUser()
 	b.runtime = emptied(b.runtime)
@@ -254,8 +264,9 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	sp.Scope().SetVersion(b.opts.ScopeVersion)
 	p := sp.Profiles().AppendEmpty()
 	p.SetProfileID(newProfileID())
-	p.SetTime(pcommon.Timestamp(b.start))
-	p.SetDurationNano(b.end - b.start)
+	start := b.startOf(serial)
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(b.end - start)
 	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
 	for n := 0; n < len(entries); {

@@ -197,7 +197,7 @@ func TestFramesOfPieces(t *testing.T) {
 	flood(b, 1, samples, depth)
 	r := newAsked()
 	pieces, held, total, whole := 0, 0, 0, 0
-	for p, stats := range Requests([]*Builder{b}, r, 1000, 2000, 32<<10, func(bytes int) { held += bytes }) {
+	for p, stats := range Requests([]*Builder{b}, r, 1000, 2000, 32<<10, new(uint64), func(bytes int) { held += bytes }) {
 		require.Zero(t, stats.TooLarge)
 		require.Positive(t, held)
 		pieces++

@@ -19,12 +19,15 @@ import (
 //
 // What the tables of a piece take beside [Builder.OutputBytes] is known when they are filled: hold is told then how many
 // bytes more, or less, there are. nil: nobody is told.
+//
+// serial counts the profiles that are yielded. Of as many as timesApart says no two begin at one time, which who has
+// counted them together may rely on, whatever is in which call.
 func Requests(
-	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, hold func(bytes int),
+	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, serial *uint64, hold func(bytes int),
 ) iter.Seq2[pprofile.Profiles, BuildStats] {
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
 		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
-		b.hold = hold
+		b.serial, b.hold = serial, hold
 		defer b.release()
 		b.request(wanted, maxBytes, yield)
 	}
@@ -35,6 +38,7 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 	out, stats := b.fill(groups)
 	bytes := requestBytes(out)
 	if bytes <= maxBytes {
+		*b.serial += uint64(stats.Resources)
 		return yield(out, stats)
 	}
 	pieces := b.divide(weigh(groups, out, bytes), maxBytes)

@@ -117,15 +117,21 @@ type backendTotals struct {
 	odd            int // with the label of workOddly
 	tenants        map[string]int
 	services       map[string]int
+	profiles       map[backendProfile]int
 	refused        []string
 	wrong          []string
 }
 
 func (b *backendTotals) add(r *backendRequest) {
 	if b.tenants == nil {
-		b.tenants, b.services = map[string]int{}, map[string]int{}
+		b.tenants, b.services, b.profiles = map[string]int{}, map[string]int{}, map[backendProfile]int{}
 	}
 	b.refused = append(b.refused, r.refused...)
+	for _, p := range r.profiles {
+		if b.profiles[p]++; b.profiles[p] == 2 {
+			b.refused = append(b.refused, fmt.Sprintf("two profiles of %s begin at %d", p.service, p.start))
+		}
+	}
 	for i := range r.samples {
 		s := &r.samples[i]
 		b.samples += s.count
@@ -186,6 +192,7 @@ func testBackendPush(t *testing.T, requests [][]byte) {
 	<-push.ended
 	require.NoError(t, push.err, push.stderr.String())
 	require.Empty(t, pyroscope.Refused())
+	want.profiles = nil
 	got := backendTotals{tenants: map[string]int{}, services: map[string]int{}}
 	for _, p := range pyroscope.Taken() {
 		require.Equal(t, "team-a", p.Tenant)
@@ -237,6 +244,7 @@ func TestBackendsNotice(t *testing.T) {
 		one.PeriodType().SetTypeStrindex(3)
 		one.PeriodType().SetUnitStrindex(4)
 		one.SetPeriod(1)
+		one.SetTime(77)
 		s := one.Samples().AppendEmpty()
 		s.SetStackIndex(1)
 		s.AttributeIndices().Append(1)
@@ -256,6 +264,13 @@ func TestBackendsNotice(t *testing.T) {
 	require.Equal(t, map[string]string{"tenant": "acme"}, r.samples[0].labels)
 	require.Equal(t, []string{"main"}, r.samples[0].functions)
 	require.Equal(t, 2, r.samples[0].count)
+	require.Len(t, r.profiles, 1)
+	require.EqualValues(t, 77, r.profiles[0].start)
+	var twice backendTotals
+	twice.add(r)
+	require.Empty(t, twice.refused)
+	twice.add(r)
+	require.Equal(t, []string{"two profiles of shop begin at 77"}, twice.refused)
 
 	today, err := pprofileotlp.NewExportRequestFromProfiles(valid()).MarshalProto()
 	require.NoError(t, err)

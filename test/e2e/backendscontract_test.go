@@ -25,8 +25,16 @@ const (
 type backendRequest struct {
 	wireReader
 	dictionary backendDictionary
+	profiles   []backendProfile
 	samples    []backendSample
 	refused    []string
+}
+
+// A backendProfile is what Pyroscope tells profiles of one request, or of several, apart by: of two it keeps one. There
+// is more, which a service's processes may have in common: whole numbers, such as their PIDs, count in newer versions only.
+type backendProfile struct {
+	service string
+	start   uint64
 }
 
 type backendDictionary struct {
@@ -160,6 +168,7 @@ func (r *backendRequest) profile(where string, resource map[string]string, p wir
 	if sampleType, periodType := kind(1), kind(5); sampleType != "samples/count" || periodType != "cpu/nanoseconds" || p.number(6) == 0 {
 		r.refuse("%s: %s of %s each %d is no CPU profile that Pyroscope knows", where, sampleType, periodType, p.number(6))
 	}
+	r.profiles = append(r.profiles, backendProfile{resource["service.name"], p.number(3)})
 	for _, s := range r.messages(p, 2) {
 		r.samples = append(r.samples, r.sample(where, resource, s))
 	}

@@ -30,6 +30,11 @@ type Taken struct {
 	Profile                     *profile.Profile
 }
 
+// sameSeries reports whether another profile may have a series with equal labels and at the same time.
+func (t *Taken) sameSeries(o Taken) bool {
+	return t.Tenant == o.Tenant && t.Name == o.Name && t.Metric == o.Metric && t.Profile.TimeNanos == o.Profile.TimeNanos
+}
+
 // A Server is a handler for tests. It is safe for concurrent use.
 type Server struct {
 	mu      sync.Mutex
@@ -56,6 +61,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	taken, err := take(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil && slices.ContainsFunc(s.taken, taken.sameSeries) {
+		err = errors.New("a profile of that service, metric and time was taken: of two Pyroscope would keep one")
+	}
 	if err != nil {
 		s.refused = append(s.refused, err.Error())
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)

@@ -230,6 +230,35 @@ func TestPushParts(t *testing.T) {
 		sum += one.Sum("samples")
 	}
 	require.EqualValues(t, labels*hits, sum)
+	// Each at a time of its own, or one would take the place of another; all within the time of the file.
+	times := map[int64]bool{}
+	for _, one := range s.Taken() {
+		times[one.Profile.TimeNanos] = true
+		require.GreaterOrEqual(t, one.Profile.TimeNanos, int64(1e9))
+		require.EqualValues(t, 6e9, one.Profile.TimeNanos+one.Profile.DurationNanos)
+	}
+	require.Len(t, times, len(s.Taken()))
+}
+
+// TestPushPartsOfNoTime: parts of a file that tells no time have times of their own, and none ends before it begins.
+func TestPushPartsOfNoTime(t *testing.T) {
+	var sent []*part
+	g := newGatherer(&settings{}, func(p *part) error { sent = append(sent, p); return nil }, func() {})
+	g.now = func() time.Time { return time.Unix(7, 999_999_999) }
+	for range 3 {
+		g.take(func(visit func(*sample.Sample)) sample.Batch {
+			visit(&sample.Sample{Hits: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
+			return sample.Batch{}
+		})
+		g.flush()
+	}
+	require.Len(t, sent, 3)
+	for i, p := range sent {
+		require.EqualValues(t, 7_999_999_999+i, p.profile.Profile().TimeNanos)
+		require.Zero(t, p.profile.Profile().DurationNanos)
+		require.Contains(t, query(p), "from="+fmt.Sprint(7+min(i, 1)))
+		require.Contains(t, query(p), "until="+fmt.Sprint(8+min(i, 1)))
+	}
 }
 
 // TestPushOmit: a label that is not wanted is not sent, and nothing else changes.
