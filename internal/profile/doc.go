@@ -68,7 +68,8 @@
 // receiver refuse the whole batch, other processes' samples included.
 //
 // A sample without any frame gets a stack of one location whose function is
-// [unknown], since consumers need at least one.
+// [unknown], since consumers need at least one. Every location has a profile.frame.type, since some
+// consumers refuse a profile for one without.
 //
 // A [Builder] belongs to one goroutine.
 package profile

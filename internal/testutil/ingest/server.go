@@ -153,8 +153,7 @@ func bodyOf(r *http.Request) ([]byte, map[string]sampleType, error) {
 	return data, config, nil
 }
 
-// check checks a profile, and finds out what it is of: by the configuration, or as the types
-// that Pyroscope knows.
+// check checks a profile, and finds out what it is of.
 func (t *Taken) check(config map[string]sampleType) error {
 	p := t.Profile
 	if err := p.CheckValid(); err != nil {
@@ -181,18 +180,27 @@ func (t *Taken) check(config map[string]sampleType) error {
 			return err
 		}
 	}
+	t.Metric = metric(p, config)
+	return nil
+}
+
+// metric is what a profile is of: of the first type with a word that Pyroscope knows, else of the
+// last; types that are configured go by their display names.
+func metric(p *profile.Profile, config map[string]sampleType) (name string) {
+	known := []struct{ word, metric string }{
+		{"cpu", "process_cpu"}, {"alloc_", "memory"}, {"inuse_", "memory"}, {"mutex_", "mutex"}, {"block_", "block"}, {"goroutines", "goroutines"},
+	}
 	for _, st := range p.SampleType {
-		switch {
-		case config[st.Type].DisplayName != "":
-			t.Metric = config[st.Type].DisplayName
-		case st.Type == "cpu":
-			t.Metric = "process_cpu"
+		if name = st.Type; config[name].DisplayName != "" {
+			name = config[name].DisplayName
+		}
+		for _, k := range known {
+			if strings.Contains(name, k.word) {
+				return k.metric
+			}
 		}
 	}
-	if t.Metric == "" {
-		return errors.New("no type of its samples is known")
-	}
-	return nil
+	return name
 }
 
 // checkLabels checks the labels of a sample, which are those of a series besides the service's. Numbers are none.

@@ -202,14 +202,14 @@ func TestPushOffCPU(t *testing.T) {
 	metrics := map[string]int64{}
 	for _, one := range s.Taken() {
 		metrics[one.Metric] += one.Sum("samples")
-		if one.Metric == "off_cpu" {
+		if one.Metric == "off_processor" {
 			require.NotZero(t, one.Sum("off_cpu"))
 			require.Zero(t, one.Sum("cpu"))
 		}
 	}
 	require.Len(t, metrics, 2)
 	require.EqualValues(t, 100, metrics["process_cpu"])
-	require.NotZero(t, metrics["off_cpu"])
+	require.NotZero(t, metrics["off_processor"])
 }
 
 // TestPushParts: what Pyroscope would refuse as too large goes as several profiles, and
