@@ -337,9 +337,11 @@ func (b *build) setType(p pprofile.Profile) {
 	}
 	p.SampleType().SetTypeStrindex(b.tables.string("off_cpu"))
 	p.SampleType().SetUnitStrindex(b.tables.string("nanoseconds"))
+	minimum := intAttr(attrOffCPUMinimum, off.Minimum.Nanoseconds())
+	minimum.unit = "ns"
 	p.AttributeIndices().Append(
 		b.tables.attribute(doubleAttr(attrOffCPUThreshold, off.Threshold)),
-		b.tables.attribute(intAttr(attrOffCPUMinimum, off.Minimum.Nanoseconds())),
+		b.tables.attribute(minimum),
 	)
 }
 

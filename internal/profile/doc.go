@@ -26,7 +26,7 @@
 // One ResourceProfiles and one Profile for each process: sample type
 // samples/count, period type cpu/nanoseconds, timestamps only; of absences from the
 // CPU, sample type off_cpu/nanoseconds, no period, a value with each timestamp, and
-// the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns
+// the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns (unit ns)
 // of the profile, which say what was left out. Off-CPU values are divided by the
 // threshold, so that a sum does not depend on it: the kernel draws each switch by itself,
 // which makes the estimate unbiased whatever the program does. Entries that

@@ -37,6 +37,7 @@ type tables struct {
 // double is its bits.
 type attribute struct {
 	key    string
+	unit   string
 	kind   pcommon.ValueType
 	text   string
 	number int64
@@ -140,6 +141,7 @@ func (t *tables) attribute(a attribute) int32 {
 	t.bytes += tableAttributeBytes
 	kv := t.dict.AttributeTable().AppendEmpty()
 	kv.SetKeyStrindex(t.string(a.key))
+	kv.SetUnitStrindex(t.string(a.unit))
 	switch a.kind {
 	case pcommon.ValueTypeStr:
 		kv.Value().SetStr(a.text)
