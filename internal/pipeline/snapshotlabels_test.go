@@ -45,4 +45,13 @@ func TestLabelsSnapshot(t *testing.T) {
 	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][seven])
 	require.Equal(t, 1/float64(o.Budgets.Keys), s.BudgetUsed[labels.BudgetKeys][seven], "not both containers' together")
 	require.InDelta(t, 0.5, s.BudgetUsed[labels.BudgetBytes][seven], 0.5, "a part")
+
+	// Of users who share a series, the one with most is shown.
+	var full userSeries
+	for uid := range uint32(maxUserSeries) {
+		full.of(1000 + uid)
+	}
+	s = LabelsSnapshot{}
+	s.readRegistry(registry, &full, &o)
+	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][OtherUsers])
 }
