@@ -59,7 +59,7 @@ func (t *telemetry) observeLabels(o metric.Observer, all *pipeline.Snapshot) {
 	for i := range s.Overflow {
 		budget := attribute.String("budget", labels.Budget(i).String())
 		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsOverflowSamples, &s.Overflow[i], budget)
-		for series, part := range s.BudgetUsed[i] {
+		for series, part := range &s.BudgetUsed[i] {
 			if part != 0 {
 				set := attribute.NewSet(budget, userAttribute(all.Users, series), t.attrs.own)
 				o.ObserveFloat64(b.ReceiverCustomLabelsLabelBudgetUsed, part, metric.WithAttributeSet(set))
