@@ -193,6 +193,12 @@ func testBackendPush(t *testing.T, requests [][]byte) {
 	require.NoError(t, push.err, push.stderr.String())
 	require.Empty(t, pyroscope.Refused())
 	want.profiles = nil
+	for name, n := range want.services { // of other tests' programs, too, which are called anything
+		if sent := strings.NewReplacer("\n", "_", "{", "_", "}", "_").Replace(name); sent != name {
+			delete(want.services, name)
+			want.services[sent] += n
+		}
+	}
 	got := backendTotals{tenants: map[string]int{}, services: map[string]int{}}
 	for _, p := range pyroscope.Taken() {
 		require.Equal(t, "team-a", p.Tenant)
