@@ -235,14 +235,6 @@ func (b *build) entriesByProcess() [][]entryRef {
 	return groups
 }
 
-// timesApart is within how many profiles no two begin at one time, in ns.
-const timesApart = 1 << 17
-
-// startOf returns when a profile begins: a little before the batch, each at a time of its own.
-func (b *build) startOf(serial uint64) uint64 {
-	return b.start - min(serial%timesApart, max(b.start, 1)-1)
-}
-
 // addProcess fills rp with the only profile of one process.
 func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, serial uint64) {
 	b.process = b.key(entries[0]).process

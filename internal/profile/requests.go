@@ -54,6 +54,14 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 	return true
 }
 
+// timesApart is within how many profiles no two begin at one time, in ns.
+const timesApart = 1 << 17
+
+// startOf returns when a profile begins: a little before the batch, each at a time of its own.
+func (b *build) startOf(serial uint64) uint64 {
+	return b.start - min(serial%timesApart, max(b.start, 1)-1)
+}
+
 // weighed is the entries of a process and what they take of a request.
 type weighed struct {
 	entries []entryRef
