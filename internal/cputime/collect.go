@@ -1,6 +1,9 @@
 package cputime
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -40,7 +43,8 @@ func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collect
 	s.last = unixNano
 	s.collections++
 	w := writer{sums: s, time: pcommon.Timestamp(unixNano)}
-	for _, of := range s.resources {
+	// Where a backend takes two for one, the first has the last word of what went on before.
+	for _, of := range slices.SortedFunc(maps.Values(s.resources), func(a, b *resource) int { return cmp.Compare(a.number, b.number) }) {
 		w.write(of)
 	}
 	return Collection{w.all, w.points, s.bytes - before}

@@ -29,8 +29,11 @@
 // # Time
 //
 // A series starts with the batch of its first sample. It stays as long as its process
-// lives. When that has ended (or its resource has changed), it is emitted unchanged for
-// Options.Expiry after its last sample, and until that was accepted once; then it goes. It does
+// lives. When that has ended, it is emitted unchanged for
+// Options.Expiry after its last sample, and until that was accepted once; then it goes. When its process
+// lives on with another resource, it goes once its last sample was accepted: of the two resources a backend
+// may keep what they have in common, and have both sums in one series, back and forth. For
+// the one collection that both can be in, resources come in the order in which they began. It does
 // not go because it is quiet: a rare tenant would begin at 0 each time, which a rate does not
 // see. What has been let go begins later than it ended. Should
 // equal attributes come again, the new series starts no earlier than the old one has gone:

@@ -40,7 +40,9 @@ type resource struct {
 	identity string
 	attrs    pcommon.Map
 	account  *account
-	owners   int // processes that have it now
+	number   uint64 // the order in which resources have come
+	owners   int    // processes that have it now
+	left     bool   // the last process that had it has another one now
 	series   map[seriesKey]*series
 	last     uint64 // end of the last batch, Unix ns
 	since    uint64 // number of the collection that has the last sample
@@ -115,6 +117,8 @@ func (s *Sums) keyOf(kind profile.Kind, t *profile.Total) seriesKey {
 // newSeries begins a series of the values in s.values.
 func (s *Sums) newSeries(of *resource, k seriesKey, start uint64) *series {
 	if _, fresh := s.resources[of.identity]; !fresh {
+		s.numbers++
+		of.number = s.numbers
 		s.resources[of.identity] = of
 		of.account.bytes += of.bytes()
 		s.bytes += of.bytes()

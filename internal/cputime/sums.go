@@ -29,6 +29,7 @@ type Sums struct {
 	last                   uint64 // time of the last collection
 	collections, delivered uint64
 	parts                  map[int]bool // requests of the last collection that were accepted though others were not
+	numbers                uint64       // of resources
 
 	// Of one Add.
 	found   map[entry]*found
@@ -167,6 +168,7 @@ func (s *Sums) own(se *series, process uint64, user uint32, how lost) *found {
 	if s.owners[by] == nil {
 		s.owners[by] = se.of
 		se.of.owners++
+		se.of.left = false
 		s.bytes += processBytes
 	}
 	return &found{se, how}
@@ -176,6 +178,7 @@ func (s *Sums) own(se *series, process uint64, user uint32, how lost) *found {
 func (s *Sums) disown(by owner, but *resource) {
 	if of := s.owners[by]; of != nil && of != but {
 		of.owners--
+		of.left = of.owners == 0
 		s.bytes -= processBytes
 		delete(s.owners, by)
 	}
@@ -245,7 +248,8 @@ func (s *Sums) DeliveredPart(request int) {
 }
 
 // expire lets go of what has ended: of processes that are not alive, and then of resources
-// that no process has. It returns whether any series went.
+// that no process has, but of one that a process has left for another at once: a backend that keeps the attributes of
+// both but in part has two sums in one series. It returns whether any series went.
 func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	maps.DeleteFunc(s.owners, func(by owner, of *resource) bool {
 		if alive(by.process) {
@@ -258,7 +262,7 @@ func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	went := false
 	for _, of := range s.resources {
 		of.last = min(of.last, now) // the clock may have been ahead
-		if of.owners == 0 && of.since <= s.delivered && now-of.last >= uint64(s.opts.Expiry) {
+		if of.owners == 0 && of.since <= s.delivered && (of.left || now-of.last >= uint64(s.opts.Expiry)) {
 			s.forget(of)
 			went = true
 		}

@@ -36,7 +36,7 @@ func (p *Pipeline) read(s *Snapshot) {
 	for a := range c.anomalies {
 		s.Anomalies[a] = c.anomalies[a].Load()
 	}
-	s.Labels.readRegistry(p.registry, &c.users, len(p.options.Labels.Rules))
+	s.Labels.readRegistry(p.registry, &c.users, &p.options.Labels)
 	table := p.table.Stats()
 	s.TrackedProcesses = int64(table.Processes)
 	s.Anomalies[labels.AnomalyChangedKey] = int64(table.KeyConflicts)

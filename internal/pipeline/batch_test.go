@@ -27,6 +27,7 @@ type received struct {
 	uid     int64    // of the resource; -1: none
 	text    []byte   // all of it
 	samples int
+	starts  []uint64 // of its profiles
 }
 
 type recorder struct {
@@ -44,7 +45,9 @@ func (r *recorder) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) err
 		if v, ok := rp.Resource().Attributes().Get("process.real_user.id"); ok {
 			call.uid = v.Int()
 		}
-		for _, s := range rp.ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
+		of := rp.ScopeProfiles().At(0).Profiles().At(0)
+		call.starts = append(call.starts, uint64(of.Time()))
+		for _, s := range of.Samples().All() {
 			call.samples += s.TimestampsUnixNano().Len()
 		}
 	}
@@ -100,6 +103,32 @@ func fill(b *batch, uid uint32, samples int, value string) {
 	for i := range samples {
 		b.add(b.user(uid), &profile.Sample{
 			Process: uint64(uid), TimeUnixNano: b.startMono + b.clockOffset, UserFrames: []uint64{uint64(uid)<<32 + uint64(i)}, Set: set,
+		})
+	}
+}
+
+// What is handed over of an interval in several batches begins at one time, and each profile at one of its own: backends
+// keep one of several profiles of equal labels and time.
+func TestProfilesBeginApart(t *testing.T) {
+	for name, perUser := range map[string]bool{"together": false, "per user": true} {
+		t.Run(name, func(t *testing.T) {
+			e, out := testOutput(func(o *Options) { o.Batches.PerUser = perUser })
+			b := e.newBatch(e.cpu)
+			fill(b, 10, 5, "ten")
+			fill(b, 20, 3, "twenty")
+			fill(b, 30, 1, "thirty")
+			early := b.split()
+			e.export(early)
+			e.export(b)
+			require.Equal(t, b.startMono, early.startMono)
+			begun := map[uint64]bool{}
+			for _, call := range out.calls {
+				for _, start := range call.starts {
+					require.False(t, begun[start])
+					begun[start] = true
+				}
+			}
+			require.Len(t, begun, 3)
 		})
 	}
 }

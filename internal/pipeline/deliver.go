@@ -30,6 +30,7 @@ type deliverer struct {
 	refusals refusals
 	// saidTooLarge: the log has a line about an entry that was too large.
 	saidTooLarge bool
+	serial       uint64 // of profiles: batches of users may begin at one time
 
 	// Of one batch.
 	refusal  error // nil: none
@@ -76,7 +77,7 @@ func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, s
 	left := output // of what was not handed over yet
 	defer func() { hold(-left) }()
 	start, end := startMono+b.clockOffset, b.endMono+b.clockOffset
-	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request, hold) {
+	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request, &d.serial, hold) {
 		d.counts.countBuild(stats)
 		if stats.TooLarge > 0 {
 			d.dropTooLarge(b.stream, int64(stats.TooLarge))

@@ -102,6 +102,8 @@ type LabelOptions struct {
 	// Prefix of the attribute keys of custom labels; "": none. The attributes of a thread
 	// context come under their own names.
 	Prefix string
+	// PrometheusNames of labels and resources are such as Prometheus takes for labels; else they are as published.
+	PrometheusNames bool
 	// Promotion names custom labels that hold ids: a set with both has them as its link
 	// instead of as labels.
 	Promotion labels.Promotion

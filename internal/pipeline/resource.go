@@ -9,19 +9,22 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
 
 // decided reports whether only the kernel's word says a resource attribute: which process and program it is, what that was
 // started with, in whose name and in which container. What a process says of itself there is ignored, also of what the
-// receiver does not emit: else a process could pass for another one, or another user's.
+// receiver does not emit: else a process could pass for another one, or another user's. A key counts as what backends with
+// the names of Prometheus keep of it.
 func decided(key string) bool {
+	key = labels.Undotted(labels.PrometheusName(key))
 	switch key {
-	case "process.pid", "process.owner", "process.command", "process.command_line", "process.command_args", "container.id":
+	case "process_pid", "process_owner", "process_command", "process_command_line", "process_command_args", "container_id":
 		return true
 	}
 	for _, group := range [...]string{
-		"process.executable.", "process.user.", "process.real_user.", "process.saved_user.", "process.command.",
+		"process_executable_", "process_user_", "process_real_user_", "process_saved_user_", "process_command_",
 	} {
 		if strings.HasPrefix(key, group) {
 			return true

@@ -57,6 +57,7 @@ func TestResourceDecided(t *testing.T) {
 		"process.saved_user.id", "process.saved_user.name", "process.executable.name", "process.executable.path",
 		"process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash",
 		"process.command", "process.command_line", "process.command_args", "container.id",
+		"container_id", "process_pid", "process-executable name", "process.real.user.id", // as some backends keep them
 	)
 	others := []string{"process.runtime.version", "process.ownership", "process.commander", "user.id", "container.name"}
 	for name, info := range map[string]*process.Info{

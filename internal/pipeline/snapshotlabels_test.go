@@ -35,7 +35,7 @@ func TestLabelsSnapshot(t *testing.T) {
 
 	var users userSeries
 	var s LabelsSnapshot
-	s.readRegistry(registry, &users, len(o.Rules))
+	s.readRegistry(registry, &users, &o)
 	const seven = 0
 	require.Equal(t, []uint32{7}, users.users())
 	require.Equal(t, ByUser{seven: 3, OtherUsers: 1}, s.Overflow[labels.BudgetSets])
@@ -43,5 +43,15 @@ func TestLabelsSnapshot(t *testing.T) {
 	require.Equal(t, ByUser{seven: 2}, s.TypeConflicts[TypeConflictStringified])
 	require.EqualValues(t, 2, s.OthersSamples)
 	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][seven])
-	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetKeys][seven], "not both containers' together")
+	require.Equal(t, 1/float64(o.Budgets.Keys), s.BudgetUsed[labels.BudgetKeys][seven], "not both containers' together")
+	require.InDelta(t, 0.5, s.BudgetUsed[labels.BudgetBytes][seven], 0.5, "a part")
+
+	// Of users who share a series, the one with most is shown.
+	var full userSeries
+	for uid := range uint32(maxUserSeries) {
+		full.of(1000 + uid)
+	}
+	s = LabelsSnapshot{}
+	s.readRegistry(registry, &full, &o)
+	require.EqualValues(t, 1, s.BudgetUsed[labels.BudgetSets][OtherUsers])
 }

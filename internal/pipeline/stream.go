@@ -57,6 +57,7 @@ func newStream(o *Options, kind profile.Kind, from source, users *userSeries, me
 		pool: pool{memory: memory, options: profile.Options{
 			Period:          o.period(),
 			LabelPrefix:     o.Labels.Prefix,
+			PrometheusNames: o.Labels.PrometheusNames,
 			TraceAttributes: o.Attributes.Trace,
 			ThreadID:        o.Attributes.ThreadID,
 			ThreadName:      o.Attributes.ThreadName,

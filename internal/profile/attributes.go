@@ -51,20 +51,23 @@ func (b *build) setAttributes(s *labels.Set) setAttributes {
 
 func (b *build) addLabel(a *setAttributes, l labels.Label, prefix string) {
 	key := cleanKey(l.Key)
-	name := prefix + key
+	wanted := prefix + key
+	name := b.nameOf(wanted)
 	switch {
-	case name == "":
-		name = attrEmptyKey
-	case name == attrEmptyKey || reserved(name):
-		name = fallbackPrefix + key
+	case wanted == "":
+		wanted, name = attrEmptyKey, attrEmptyKey
+	case b.taken(name):
+		wanted = fallbackPrefix + key
+		name = b.nameOf(wanted)
 		a.renamed++
 	}
-	if b.names[name] {
+	same := b.same(name)
+	if b.names[same] {
 		a.dropped++
 		return
 	}
-	b.names[name] = true
-	if key != l.Key {
+	b.names[same] = true
+	if key != l.Key || name != wanted {
 		a.escaped++
 	}
 	attr := textAttr(name, l.Value)

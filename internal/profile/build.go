@@ -34,7 +34,8 @@ type Resolver interface {
 }
 
 // BuildStats says what is in the output. Counts of labels are by sample: a
-// label of an entry with ten timestamps counts ten times.
+// label of an entry with ten timestamps counts ten times. Attributes of a resource
+// that Options.PrometheusNames changes or leaves out count as labels, once.
 type BuildStats struct {
 	Resources       int // ResourceProfiles, one a process
 	Entries         int // samples in the sense of pprofile
@@ -43,8 +44,8 @@ type BuildStats struct {
 	TruncatedSets   uint64 // samples with custom_labels.truncated
 	TruncatedStacks uint64 // samples with custom_labels.stack_truncated
 	EmptyStacks     uint64 // samples without any frame
-	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x
-	RenamedKeys     uint64 // labels whose name is one of our attributes'
+	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x, or is none for Prometheus
+	RenamedKeys     uint64 // labels whose name another attribute has
 	DroppedLabels   uint64 // labels whose name another label of the set has
 	BinaryValues    uint64 // labels with a value that is not UTF-8
 	TooLarge        uint64 // samples that no request has room for (Requests)
@@ -59,7 +60,9 @@ type build struct {
 	parts    []part
 
 	start, end uint64
+	serial     *uint64 // of the next profile that is handed over
 	sets       map[*labels.Set]setAttributes
+	reserved   map[string]bool  // names of ours, as same returns them
 	names      map[string]bool  // scratch of setAttributes
 	kernel     map[uint64]int32 // locations by address
 	standIn    int32            // location of tooManyFrames; 0: there is none
@@ -68,21 +71,22 @@ type build struct {
 	held       int              // what it has been told of
 
 	// Of the process at hand.
-	process   uint64
-	user      map[uint32]map[uint64]int32 // locations by epoch and address
-	spare     map[uint64]int32            // empty, for the next epoch; may be nil
-	runtime   map[[2]uint64]int32
-	stackOf   map[stackRef]builtStack
-	samples   map[string]pprofile.Sample
-	identity  []byte
-	indexes   []int32
-	resolved  string // encoding of the stack that locations are of, in epoch
-	epoch     uint32
-	inEpoch   map[uint64]int32 // of user; nil: no stack of the process was resolved
-	crowded   bool             // of it, frames that are not known are left out
-	admitted  int              // frames of it that were not known
-	locations []int32          // from the outermost
-	expected  []uint64
+	process    uint64
+	ofResource map[string]bool             // names of its resource, with Options.PrometheusNames
+	user       map[uint32]map[uint64]int32 // locations by epoch and address
+	spare      map[uint64]int32            // empty, for the next epoch; may be nil
+	runtime    map[[2]uint64]int32
+	stackOf    map[stackRef]builtStack
+	samples    map[string]pprofile.Sample
+	identity   []byte
+	indexes    []int32
+	resolved   string // encoding of the stack that locations are of, in epoch
+	epoch      uint32
+	inEpoch    map[uint64]int32 // of user; nil: no stack of the process was resolved
+	crowded    bool             // of it, frames that are not known are left out
+	admitted   int              // frames of it that were not known
+	locations  []int32          // from the outermost
+	expected   []uint64
 }
 
 // part is a Builder of several.
@@ -107,16 +111,23 @@ func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile
 // Build returns what was added to Builders of the same options, at least one, since
 // their last Reset, and leaves it there. The
 // profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
-// outside. Without samples of wanted processes there are no profiles.
+// outside, and begin at a time of their own each. Without samples of wanted processes there are no profiles.
 func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
 	b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+	b.serial = new(uint64)
 	return b.fill(wanted)
 }
 
 // newBuild prepares for what was added to Builders, and returns the entries of wanted
 // processes.
 func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (b *build, wanted [][]entryRef) {
-	b = &build{opts: &builders[0].opts, resolver: r, names: make(map[string]bool)}
+	b = &build{
+		opts: &builders[0].opts, resolver: r,
+		reserved: map[string]bool{}, names: map[string]bool{}, ofResource: map[string]bool{},
+	}
+	for _, name := range ours() {
+		b.reserved[b.same(name)] = true
+	}
 	for _, of := range builders {
 		of.lackingFrames = 0
 		b.parts = append(b.parts, part{Builder: of, times: byEntry(of, of.sampleTimes), values: byEntry(of, of.sampleValues)})
@@ -134,8 +145,8 @@ func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
 	b.sets = make(map[*labels.Set]setAttributes)
 	b.kernel = make(map[uint64]int32)
 	b.standIn = 0
-	for _, entries := range groups {
-		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries)
+	for i, entries := range groups {
+		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries, *b.serial+uint64(i))
 	}
 	b.decided = true
 	stats := b.stats
@@ -225,7 +236,7 @@ func (b *build) entriesByProcess() [][]entryRef {
 }
 
 // addProcess fills rp with the only profile of one process.
-func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
+func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, serial uint64) {
 	b.process = b.key(entries[0]).process
 	b.emptyUser()
 	b.runtime = emptied(b.runtime)
@@ -235,14 +246,19 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	CleanMap(rp.Resource().Attributes())
+	if b.opts.PrometheusNames {
+		b.nameResource(rp.Resource().Attributes())
+		b.sets = emptied(b.sets) // their names depend on the resource's
+	}
 
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().SetName(b.opts.ScopeName)
 	sp.Scope().SetVersion(b.opts.ScopeVersion)
 	p := sp.Profiles().AppendEmpty()
 	p.SetProfileID(newProfileID())
-	p.SetTime(pcommon.Timestamp(b.start))
-	p.SetDurationNano(b.end - b.start)
+	start := b.startOf(serial)
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(b.end - start)
 	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
 	for n := 0; n < len(entries); {
@@ -313,9 +329,11 @@ func (b *build) setType(p pprofile.Profile) {
 	}
 	p.SampleType().SetTypeStrindex(b.tables.string("off_cpu"))
 	p.SampleType().SetUnitStrindex(b.tables.string("nanoseconds"))
+	minimum := intAttr(attrOffCPUMinimum, off.Minimum.Nanoseconds())
+	minimum.unit = "ns"
 	p.AttributeIndices().Append(
 		b.tables.attribute(doubleAttr(attrOffCPUThreshold, off.Threshold)),
-		b.tables.attribute(intAttr(attrOffCPUMinimum, off.Minimum.Nanoseconds())),
+		b.tables.attribute(minimum),
 	)
 }
 

@@ -26,7 +26,7 @@
 // One ResourceProfiles and one Profile for each process: sample type
 // samples/count, period type cpu/nanoseconds, timestamps only; of absences from the
 // CPU, sample type off_cpu/nanoseconds, no period, a value with each timestamp, and
-// the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns
+// the attributes custom_labels.off_cpu.threshold and custom_labels.off_cpu.minimum_ns (unit ns)
 // of the profile, which say what was left out. Off-CPU values are divided by the
 // threshold, so that a sum does not depend on it: the kernel draws each switch by itself,
 // which makes the estimate unbiased whatever the program does. Entries that
@@ -57,12 +57,19 @@
 //   - of several labels that end up with one name, the thread context's and
 //     then the first by key is kept.
 //
+// With Options.PrometheusNames all names, those of resources included, are such as Prometheus
+// takes for labels ([labels.PrometheusName]), and names are one that are equal once dots are
+// underscores. A label with the name of an attribute of its process's resource, or of one
+// that a processor adds to that, is put under process.context.label., too: a backend that
+// keeps both as labels of one series would lose one, or refuse the profile.
+//
 // Values that are not UTF-8 become bytes attributes. In all other strings of the
 // output invalid bytes are written \xNN, too: a single one would make a strict
 // receiver refuse the whole batch, other processes' samples included.
 //
 // A sample without any frame gets a stack of one location whose function is
-// [unknown], since consumers need at least one.
+// [unknown], since consumers need at least one. Every location has a profile.frame.type, since some
+// consumers refuse a profile for one without.
 //
 // A [Builder] belongs to one goroutine.
 package profile

@@ -42,12 +42,14 @@ func TestOffCPUProfile(t *testing.T) {
 	require.Equal(t, []uint64{1500, 1502}, profile.Samples().At(0).TimestampsUnixNano().AsRaw())
 	require.Equal(t, []int64{2000}, profile.Samples().At(1).Values().AsRaw())
 
-	attrs := map[string]any{}
+	attrs, units := map[string]any{}, map[string]string{}
 	for _, i := range profile.AttributeIndices().All() {
 		kv := p.Dictionary().AttributeTable().At(int(i))
+		units[text.At(int(kv.KeyStrindex()))] = text.At(int(kv.UnitStrindex()))
 		attrs[text.At(int(kv.KeyStrindex()))] = kv.Value().AsRaw()
 	}
 	require.Equal(t, map[string]any{"custom_labels.off_cpu.threshold": 0.25, "custom_labels.off_cpu.minimum_ns": int64(3_000_000)}, attrs)
+	require.Equal(t, map[string]string{"custom_labels.off_cpu.threshold": "", "custom_labels.off_cpu.minimum_ns": "ns"}, units)
 
 	b.Reset()
 	s := sample()

@@ -7,6 +7,7 @@ type Options struct {
 	Period          time.Duration // CPU time between two samples: 1e9/Hz ns
 	OffCPU          *OffCPU       // the samples are of off-CPU time; nil: of CPU time
 	LabelPrefix     string        // of attribute keys of labels other than the thread context's
+	PrometheusNames bool          // of labels and resources are such as Prometheus takes; see the package documentation
 	TraceAttributes bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
 	ThreadID        bool          // thread.id; part of the aggregation key
 	ThreadName      bool          // thread.name; part of the aggregation key
@@ -66,12 +67,10 @@ const (
 // fallbackPrefix is where a label goes whose name is one of ours.
 const fallbackPrefix = "process.context.label."
 
-// reserved reports whether a sample attribute key is one of ours.
-func reserved(key string) bool {
-	switch key {
-	case attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID, attrTraceSampled,
-		attrTruncated, attrOverflow, attrStackTruncated, attrThreadState:
-		return true
+// ours returns the sample attribute keys that no label can take.
+func ours() []string {
+	return []string{
+		attrThreadID, attrThreadName, attrCPU, attrTraceID, attrSpanID, attrTraceSampled,
+		attrTruncated, attrOverflow, attrStackTruncated, attrEmptyKey, attrThreadState,
 	}
-	return false
 }

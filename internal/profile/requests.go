@@ -19,12 +19,15 @@ import (
 //
 // What the tables of a piece take beside [Builder.OutputBytes] is known when they are filled: hold is told then how many
 // bytes more, or less, there are. nil: nobody is told.
+//
+// serial counts the profiles that are yielded. Of as many as timesApart says no two begin at one time, which who has
+// counted them together may rely on, whatever is in which call.
 func Requests(
-	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, hold func(bytes int),
+	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, serial *uint64, hold func(bytes int),
 ) iter.Seq2[pprofile.Profiles, BuildStats] {
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
 		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
-		b.hold = hold
+		b.serial, b.hold = serial, hold
 		defer b.release()
 		b.request(wanted, maxBytes, yield)
 	}
@@ -35,6 +38,7 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 	out, stats := b.fill(groups)
 	bytes := requestBytes(out)
 	if bytes <= maxBytes {
+		*b.serial += uint64(stats.Resources)
 		return yield(out, stats)
 	}
 	pieces := b.divide(weigh(groups, out, bytes), maxBytes)
@@ -48,6 +52,14 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 		}
 	}
 	return true
+}
+
+// timesApart is within how many profiles no two begin at one time, in ns.
+const timesApart = 1 << 17
+
+// startOf returns when a profile begins: a little before the batch, each at a time of its own.
+func (b *build) startOf(serial uint64) uint64 {
+	return b.start - min(serial%timesApart, max(b.start, 1)-1)
 }
 
 // weighed is the entries of a process and what they take of a request.

@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/conformance"
 )
 
 // pieces are the requests of Builders, as many bytes long as they are when they are sent.
 func pieces(t *testing.T, maxBytes int, r Resolver, builders ...*Builder) (samples [][]flatSample, stats []BuildStats) {
 	t.Helper()
-	for p, s := range Requests(builders, r, 1000, 2000, maxBytes, nil) {
+	for p, s := range Requests(builders, r, 1000, 2000, maxBytes, new(uint64), nil) {
 		flat := []flatSample{}
 		if s.Samples > 0 {
 			flat = flatten(t, p)
@@ -114,6 +116,39 @@ func TestRequestsOfOneProcess(t *testing.T) {
 	require.EqualValues(t, 5, leftOut)
 }
 
+// Backends keep one of several profiles of equal labels and time, and do not keep what tells processes apart: no two
+// profiles begin at one time, in one piece, several, or several calls.
+func TestProfilesBeginApart(t *testing.T) {
+	const start, end = 1_000_000_000, 2_000_000_000
+	b := NewBuilder(everything())
+	for i := range 300 {
+		s := sample()
+		s.Process, s.TimeUnixNano, s.UserFrames = uint64(1+i%3*i), start+uint64(i), []uint64{uint64(i)}
+		b.Add(&s)
+	}
+	begun := map[uint64]bool{}
+	serial := uint64(timesApart - 10)
+	profiles := func(maxBytes int) (n int) {
+		for p := range Requests([]*Builder{b}, &resolver{}, start, end, maxBytes, &serial, nil) {
+			require.Empty(t, conformance.Check(p))
+			for _, rp := range p.ResourceProfiles().All() {
+				one := theProfile(t, rp)
+				at := uint64(one.Time())
+				require.False(t, begun[at], "%d", at)
+				require.Greater(t, at, uint64(start-timesApart))
+				require.EqualValues(t, end, at+one.DurationNano())
+				begun[at] = true
+				n++
+			}
+		}
+		return n
+	}
+	whole := profiles(1 << 20)
+	require.Greater(t, profiles(4<<10), whole, "a process is split")
+	require.Equal(t, whole, profiles(1<<20))
+	require.EqualValues(t, len(begun), serial-(timesApart-10), "what is made in vain does not count")
+}
+
 // many is a Builder of absences with so many samples of one entry, and one of another.
 func many(samples int) *Builder {
 	b := NewBuilder(offCPUOptions())
@@ -137,7 +172,7 @@ func TestRequestsOfOneEntry(t *testing.T) {
 	whole := flatten(t, p)[0]
 	values := map[uint64]int64{}
 	requests := 0
-	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10, nil) {
+	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10, new(uint64), nil) {
 		requests++
 		require.Zero(t, stats.TooLarge)
 		require.LessOrEqual(t, requestBytes(p), 8<<10)
@@ -208,7 +243,7 @@ func TestRequestBytes(t *testing.T) {
 // Who takes no more requests gets none.
 func TestRequestsStop(t *testing.T) {
 	n := 0
-	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, 1000, 2000, 8<<10, nil) {
+	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, 1000, 2000, 8<<10, new(uint64), nil) {
 		n++
 		break
 	}

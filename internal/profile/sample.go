@@ -53,7 +53,7 @@ type Frame struct {
 	// Lines are the functions that the address is in: the innermost that was inlined
 	// first, what it was inlined into last. The slice is not kept.
 	Lines []Line
-	Type  string // profile.frame.type: "kernel", "native", "go", "cpython", "jvm", "v8js"
+	Type  string // profile.frame.type: "kernel", "native", "go", "cpython", "jvm", "v8js"; "": as "native"
 }
 
 // Line is a place in a function; one with neither Function nor File is nothing.

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"hash/maphash"
@@ -36,6 +37,7 @@ type tables struct {
 // double is its bits.
 type attribute struct {
 	key    string
+	unit   string
 	kind   pcommon.ValueType
 	text   string
 	number int64
@@ -139,6 +141,7 @@ func (t *tables) attribute(a attribute) int32 {
 	t.bytes += tableAttributeBytes
 	kv := t.dict.AttributeTable().AppendEmpty()
 	kv.SetKeyStrindex(t.string(a.key))
+	kv.SetUnitStrindex(t.string(a.unit))
 	switch a.kind {
 	case pcommon.ValueTypeStr:
 		kv.Value().SetStr(a.text)
@@ -198,6 +201,9 @@ func (t *tables) mapping(m Mapping) int32 {
 // unknownFunction stands where nothing at all is known.
 const unknownFunction = "[unknown]"
 
+// defaultFrameType is that of what stands in the place of frames: consumers refuse a location without a type.
+const defaultFrameType = "native"
+
 // location returns the index of a frame at addr.
 func (t *tables) location(addr uint64, f Frame) int32 {
 	l := location{addr: addr}
@@ -210,13 +216,10 @@ func (t *tables) location(addr uint64, f Frame) int32 {
 			t.lines = append(t.lines, line{t.function(x.Function, x.File, x.StartLine), max(x.Line, 0)})
 		}
 	}
-	if f.Type != "" {
-		l.frameType = t.attribute(textAttr(attrFrameType, clean(f.Type)))
-	}
-	if l == (location{}) && len(t.lines) == 0 {
-		// It would equal the "not set" of index 0.
+	if l == (location{}) && len(t.lines) == 0 && f.Type == "" {
 		t.lines = append(t.lines, line{function: t.function(unknownFunction, "", 0)})
 	}
+	l.frameType = t.attribute(textAttr(attrFrameType, clean(cmp.Or(f.Type, defaultFrameType))))
 	if len(t.lines) > 0 {
 		l.line = t.lines[0]
 		l.rest = string(t.encoded(t.lines[1:]))
@@ -235,9 +238,7 @@ func (t *tables) location(addr uint64, f Frame) int32 {
 		added.SetFunctionIndex(x.function)
 		added.SetLine(x.line)
 	}
-	if l.frameType != 0 {
-		entry.AttributeIndices().Append(l.frameType)
-	}
+	entry.AttributeIndices().Append(l.frameType)
 	return i
 }
 

@@ -111,7 +111,11 @@ func TestFrameWithLess(t *testing.T) {
 	require.Equal(t, []int{1, 0, 1, 0}, []int{at(1).Lines().Len(), at(2).Lines().Len(), at(3).Lines().Len(), at(4).Lines().Len()})
 	require.Zero(t, at(3).Lines().At(0).Line())
 	require.Equal(t, 1, d.MappingTable().Len())
-	require.Equal(t, 1, d.AttributeTable().Len())
+	require.Equal(t, 2, d.AttributeTable().Len())
+	require.Equal(t, "native", d.AttributeTable().At(1).Value().Str())
+	for i := range 4 {
+		require.Equal(t, []int32{1}, at(i+1).AttributeIndices().AsRaw())
+	}
 	require.Equal(t, "[unknown]", locationName(d, 1))
 }
 

@@ -32,6 +32,12 @@ const (
 	UnwindFramePointers = "frame_pointers" // only so
 )
 
+// Values of labels::names: how labels, and attributes of resources that processes publish, are named.
+const (
+	NamesAsPublished = "as_published" // as programs do
+	NamesPrometheus  = "prometheus"   // such that Prometheus and Pyroscope take them, dots apart
+)
+
 // Values of labels::type_conflicts: what becomes of values of one key that are not of one type.
 const (
 	TypeConflictsStringify = "stringify" // from the first on, the key's values are text, bytes escaped

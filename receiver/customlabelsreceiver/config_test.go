@@ -57,7 +57,7 @@ func TestConfigValid(t *testing.T) {
 			SamplesPerSecond: 19,
 			ReportInterval:   5 * time.Second,
 			Labels: Labels{
-				Enabled: true, Prefix: "process.context.label.", TypeConflicts: TypeConflictsStringify,
+				Enabled: true, Prefix: "process.context.label.", Names: NamesAsPublished, TypeConflicts: TypeConflictsStringify,
 			},
 			Metrics: Metrics{Interval: 15 * time.Second},
 			Attributes: Attributes{
@@ -82,6 +82,7 @@ func TestConfigValid(t *testing.T) {
 			},
 			Labels: Labels{
 				Enabled:     true,
+				Names:       NamesPrometheus,
 				TraceIDKeys: []IDKey{{Key: "trace"}, {Key: "root-span-id", Format: IDDecimal}},
 				SpanIDKeys:  []IDKey{{Key: "span", Format: IDHex}},
 				Rules: []LabelRule{
@@ -147,6 +148,7 @@ func TestConfigInvalid(t *testing.T) {
 		"error_mode":                 {"error_mode must be one of [propagate, ignore]"},
 		"max_request_bytes_low":      {"max_request_bytes must be between 524288 and 1073741824, not 524287"},
 		"max_request_bytes_high":     {"max_request_bytes must be between 524288 and 1073741824, not 1073741825"},
+		"names":                      {"labels: names must be one of [as_published, prometheus]"},
 		"type_conflicts":             {"labels: type_conflicts must be one of [stringify, refuse]"},
 		"rules": {
 			`labels::rules::0: action must be keep, drop, rename, hash, cap_value_bytes or cap_distinct_values, not "guess"`,

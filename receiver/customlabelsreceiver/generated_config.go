@@ -103,6 +103,8 @@ type Labels struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Salt of the action hash of rules; empty: a random one at each start. Privacy: pseudonyms must hold over restarts and hosts.
 	HashSalt configopaque.String `mapstructure:"hash_salt,omitempty"`
+	// Names of labels and of what processes say of their resource: as published, or such that Prometheus takes them for labels, with underscores for what it does not take; dots stay. Backend: Pyroscope, which refuses profiles with other names.
+	Names string `mapstructure:"names"`
 	// Give each container of a user keys and budgets of its own. Operator: containers of different owners share a user.
 	PerContainer bool `mapstructure:"per_container"`
 	// Prefix of the attribute keys of custom labels, of UTF-8; may be empty. Attributes of a thread context come under their own names. Backend: it wants bare keys, or a namespace of its own.
@@ -127,6 +129,10 @@ func (c *Labels) Validate() error {
 		err = errors.Join(err, errors.New("hash_salt exceeds maximum length of 256"))
 	}
 
+	if !slices.Contains([]string{"as_published", "prometheus"}, c.Names) {
+		err = errors.Join(err, errors.New("names must be one of [as_published, prometheus]"))
+	}
+
 	if len(c.Prefix) > 256 {
 		err = errors.Join(err, errors.New("prefix exceeds maximum length of 256"))
 	}
@@ -142,6 +148,7 @@ func (c *Labels) Validate() error {
 func NewDefaultLabels() Labels {
 	return Labels{
 		Enabled:       true,
+		Names:         "as_published",
 		PerContainer:  false,
 		Prefix:        "process.context.label.",
 		TypeConflicts: "stringify",

@@ -131,6 +131,13 @@ func TestLabelsValidate_DefaultValid(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 }
 
+func TestLabelsValidate_InvalidEnumNames(t *testing.T) {
+	cfg := NewDefaultLabels()
+	cfg.Names = "__invalid__"
+
+	require.ErrorContains(t, cfg.Validate(), "names must be one of")
+}
+
 func TestLabelsValidate_InvalidEnumTypeConflicts(t *testing.T) {
 	cfg := NewDefaultLabels()
 	cfg.TypeConflicts = "__invalid__"

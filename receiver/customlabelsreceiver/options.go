@@ -44,6 +44,7 @@ func (c *Config) options() pipeline.Options {
 func (c *Labels) setOptions(o *pipeline.LabelOptions) {
 	o.Skip = !c.Enabled
 	o.Prefix = c.Prefix
+	o.PrometheusNames = c.Names == NamesPrometheus
 	o.Promotion = labels.Promotion{TraceID: idKeys(c.TraceIDKeys), SpanID: idKeys(c.SpanIDKeys)}
 	o.Rules = c.rules()
 	o.HashSalt = []byte(c.HashSalt)

@@ -38,6 +38,7 @@ func TestOptionsEverything(t *testing.T) {
 		LabelledOnly: true,
 	}
 	want.Labels.Prefix = ""
+	want.Labels.PrometheusNames = true
 	want.Labels.Promotion = labels.Promotion{
 		TraceID: []labels.IDKey{{Key: "trace"}, {Key: "root-span-id", Decimal: true}}, SpanID: []labels.IDKey{{Key: "span"}},
 	}

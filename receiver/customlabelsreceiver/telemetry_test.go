@@ -108,13 +108,13 @@ func TestTelemetryAccounting(t *testing.T) {
 	}
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, dropped, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(5, ra, cpu, "reason=user_share"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(5, ra, cpu, "reason=user_share"), attribute.Int64("process.real_user.id", 1000)),
 		withAttribute(point(2, ra, cpu, "reason=pending_full"), attribute.Bool("user.other", true)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserEntryOverflow(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(11, ra, "lost=labels"), attribute.Int64("user.id", 1001)),
-		withAttribute(point(7, ra, "lost=stacks"), attribute.Int64("user.id", 1001)),
-		withAttribute(point(13, ra, "lost=frames"), attribute.Int64("user.id", 1001)),
+		withAttribute(point(11, ra, "lost=labels"), attribute.Int64("process.real_user.id", 1001)),
+		withAttribute(point(7, ra, "lost=stacks"), attribute.Int64("process.real_user.id", 1001)),
+		withAttribute(point(13, ra, "lost=frames"), attribute.Int64("process.real_user.id", 1001)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(90, ra, cpu), point(1, rb, cpu)}, opt)
@@ -224,7 +224,7 @@ func TestTelemetryOffCPU(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsFilteredSamples(t, tt, filtered, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedSamples(t, tt, dropped, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsUserDroppedSamples(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(4, ra, off, "reason=user_share"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(4, ra, off, "reason=user_share"), attribute.Int64("process.real_user.id", 1000)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsPendingSamples(t, tt,
 		[]metricdata.DataPoint[int64]{point(pending, ra, off)}, opt)
@@ -254,7 +254,7 @@ func TestTelemetryMetering(t *testing.T) {
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsMetricSeries(t, tt, []metricdata.DataPoint[int64]{point(12, ra)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsMetricOverflow(t, tt, []metricdata.DataPoint[int64]{
-		withAttribute(point(13, ra, "lost=labels"), attribute.Int64("user.id", 1000)),
+		withAttribute(point(13, ra, "lost=labels"), attribute.Int64("process.real_user.id", 1000)),
 		withAttribute(point(14, ra, "lost=process"), attribute.Bool("user.other", true)),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsMetricCollections(t, tt, []metricdata.DataPoint[int64]{

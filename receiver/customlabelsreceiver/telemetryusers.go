@@ -10,8 +10,8 @@ import (
 
 // Attributes of metrics by user.
 const (
-	attrUserID     = "user.id"    // in the init user namespace
-	attrUserOthers = "user.other" // true, instead of an id: the users without a series of their own
+	attrUserID     = "process.real_user.id" // in the init user namespace
+	attrUserOthers = "user.other"           // true, instead of an id: the users without a series of their own
 )
 
 // userAttribute returns what tells a series from others.
@@ -59,7 +59,12 @@ func (t *telemetry) observeLabels(o metric.Observer, all *pipeline.Snapshot) {
 	for i := range s.Overflow {
 		budget := attribute.String("budget", labels.Budget(i).String())
 		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsOverflowSamples, &s.Overflow[i], budget)
-		t.observeByUser(o, all.Users, b.ReceiverCustomLabelsLabelBudgetUsed, &s.BudgetUsed[i], budget)
+		for series, part := range &s.BudgetUsed[i] {
+			if part != 0 {
+				set := attribute.NewSet(budget, userAttribute(all.Users, series), t.attrs.own)
+				o.ObserveFloat64(b.ReceiverCustomLabelsLabelBudgetUsed, part, metric.WithAttributeSet(set))
+			}
+		}
 	}
 	for i := range s.TypeConflicts {
 		result := attribute.String("result", pipeline.TypeConflictResult(i).String())

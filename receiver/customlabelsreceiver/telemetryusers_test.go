@@ -17,7 +17,7 @@ import (
 // A series is a user's; the last one is of all users without one of their own.
 func TestUserAttribute(t *testing.T) {
 	users := []uint32{1000, 1001}
-	require.Equal(t, attribute.Int64("user.id", 1001), userAttribute(users, 1))
+	require.Equal(t, attribute.Int64("process.real_user.id", 1001), userAttribute(users, 1))
 	require.Equal(t, attribute.Bool("user.other", true), userAttribute(users, pipeline.OtherUsers))
 }
 
@@ -31,7 +31,7 @@ func TestTelemetryLabels(t *testing.T) {
 	a, err := telemetryOf(tt, "a", cfg, func(s *pipeline.Snapshot) {
 		s.Users = []uint32{7}
 		s.Labels.Overflow[labels.BudgetSets] = pipeline.ByUser{0: 3, pipeline.OtherUsers: 1}
-		s.Labels.BudgetUsed[labels.BudgetSets][0], s.Labels.BudgetUsed[labels.BudgetKeys][0] = 1, 5
+		s.Labels.BudgetUsed[labels.BudgetSets][0], s.Labels.BudgetUsed[labels.BudgetKeys][0] = 0.5, 0.25
 		s.Labels.TypeConflicts[pipeline.TypeConflictStringified][0] = 2
 		s.Labels.OthersSamples = 2
 		s.Labels.RuleMatches = []int64{2, 8}
@@ -44,7 +44,7 @@ func TestTelemetryLabels(t *testing.T) {
 		p.Attributes = attribute.NewSet(append(p.Attributes.ToSlice(), user)...)
 		return p
 	}
-	seven, others := attribute.Int("user.id", 7), attribute.Bool("user.other", true)
+	seven, others := attribute.Int("process.real_user.id", 7), attribute.Bool("user.other", true)
 	metadatatest.AssertEqualReceiverCustomLabelsOverflowSamples(t, tt,
 		[]metricdata.DataPoint[int64]{of(3, seven, "budget=sets"), of(1, others, "budget=sets")}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsRuleMatches(t, tt,
@@ -54,13 +54,12 @@ func TestTelemetryLabels(t *testing.T) {
 	metadatatest.AssertEqualReceiverCustomLabelsSharedBudgetSamples(t, tt, []metricdata.DataPoint[int64]{point(2, ra)}, opt)
 	m, err := tt.GetMetric("otelcol_receiver_custom_labels_label_budget_used")
 	require.NoError(t, err)
-	used := map[string]int64{}
-	for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+	used := map[string]float64{}
+	for _, p := range m.Data.(metricdata.Gauge[float64]).DataPoints {
 		budget, _ := p.Attributes.Value("budget")
-		user, _ := p.Attributes.Value("user.id")
+		user, _ := p.Attributes.Value("process.real_user.id")
 		used[budget.AsString()+user.String()] = p.Value
 	}
-	require.EqualValues(t, 1, used["sets7"])
-	require.EqualValues(t, 5, used["keys7"])
+	require.Equal(t, map[string]float64{"sets7": 0.5, "keys7": 0.25}, used)
 	require.NoError(t, a.close())
 }

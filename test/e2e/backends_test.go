@@ -3,14 +3,17 @@
 package e2e
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -38,8 +41,8 @@ service:
 
 // TestBackends runs the built collector with the configurations for Pyroscope and Parca, and
 // reads the bytes that it sends as these backends do (proto 1.10): nothing that they refuse or
-// lose, each sample over each way, labels, functions and spans right. They refuse what it sends
-// without the extension inline_strings. Then `labelprof push` sends the same to Pyroscope's
+// lose, each sample over each way, labels, functions and spans right; for Pyroscope also labels of a
+// name that it would refuse. They refuse what it sends without the extension inline_strings. Then `labelprof push` sends the same to Pyroscope's
 // /ingest.
 func TestBackends(t *testing.T) {
 	testutil.RequireBPF(t)
@@ -48,13 +51,27 @@ func TestBackends(t *testing.T) {
 	testutil.Start(t, "writer-v1-lib", "shares", "--seconds", "300")
 	testutil.Start(t, "writer-ctx-lib", "spin", "--labels", "2", "--seconds", "300")
 	var captured [][]byte
-	for _, backend := range []string{"pyroscope", "parca"} {
-		t.Run(backend, func(t *testing.T) { captured = testBackend(t, backend) })
-	}
+	t.Run("parca", func(t *testing.T) { testBackend(t, "parca", 0) })
+	t.Run("pyroscope", func(t *testing.T) {
+		workOddly(t)
+		captured = testBackend(t, "pyroscope", 5)
+	})
 	t.Run("push", func(t *testing.T) { testBackendPush(t, captured) })
 }
 
-func testBackend(t *testing.T, backend string) [][]byte {
+// workOddly has this process work, until the test ends, with a label that only has a name for Pyroscope where it is
+// given one.
+func workOddly(t *testing.T) {
+	go pprof.Do(t.Context(), pprof.Labels("odd name", "yes"), func(ctx context.Context) {
+		for ctx.Err() == nil {
+			for began := time.Now(); time.Since(began) < 5*time.Millisecond; {
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+}
+
+func testBackend(t *testing.T, backend string, odd int) [][]byte {
 	c := startCapture(t)
 	exporter := "otlp_grpc/" + backend
 	changes := filepath.Join(t.TempDir(), "changes.yaml")
@@ -68,7 +85,7 @@ func testBackend(t *testing.T, backend string) [][]byte {
 		for _, data := range c.requests("grpc") {
 			seen.add(readAsBackend(data))
 		}
-		return seen.spans >= enough && seen.tenants["acme"] >= enough &&
+		return seen.spans >= enough && seen.tenants["acme"] >= enough && seen.odd >= odd &&
 			len(c.requests("http")) > 0 && len(c.requests("references")) > 0
 	})
 	col.stop()
@@ -97,21 +114,31 @@ func testBackend(t *testing.T, backend string) [][]byte {
 // backendTotals are what requests have.
 type backendTotals struct {
 	samples, spans int
+	odd            int // with the label of workOddly
 	tenants        map[string]int
 	services       map[string]int
+	profiles       map[backendProfile]int
 	refused        []string
 	wrong          []string
 }
 
 func (b *backendTotals) add(r *backendRequest) {
 	if b.tenants == nil {
-		b.tenants, b.services = map[string]int{}, map[string]int{}
+		b.tenants, b.services, b.profiles = map[string]int{}, map[string]int{}, map[backendProfile]int{}
 	}
 	b.refused = append(b.refused, r.refused...)
+	for _, p := range r.profiles {
+		if b.profiles[p]++; b.profiles[p] == 2 {
+			b.refused = append(b.refused, fmt.Sprintf("two profiles of %s begin at %d", p.service, p.start))
+		}
+	}
 	for i := range r.samples {
 		s := &r.samples[i]
 		b.samples += s.count
 		b.services[s.service] += s.count
+		if s.label("odd_name") == "yes" {
+			b.odd += s.count
+		}
 		if tenant := s.label("tenant"); tenant != "" {
 			if routes, known := tenantRoutes[tenant]; known { // other tests' programs have other tenants
 				b.tenants[tenant] += s.count
@@ -165,6 +192,13 @@ func testBackendPush(t *testing.T, requests [][]byte) {
 	<-push.ended
 	require.NoError(t, push.err, push.stderr.String())
 	require.Empty(t, pyroscope.Refused())
+	want.profiles = nil
+	for name, n := range want.services { // of other tests' programs, too, which are called anything
+		if sent := strings.NewReplacer("\n", "_", "{", "_", "}", "_").Replace(name); sent != name {
+			delete(want.services, name)
+			want.services[sent] += n
+		}
+	}
 	got := backendTotals{tenants: map[string]int{}, services: map[string]int{}}
 	for _, p := range pyroscope.Taken() {
 		require.Equal(t, "team-a", p.Tenant)
@@ -172,6 +206,7 @@ func testBackendPush(t *testing.T, requests [][]byte) {
 		all := int(p.Sum("samples"))
 		got.samples += all
 		got.services[p.Name] += all
+		got.odd += int(p.Sum("samples", "odd_name", "yes"))
 		for _, s := range p.Profile.Sample {
 			if len(s.Label["span_id"]) == 1 && len(s.Label["span_id"][0]) == 16 {
 				got.spans += int(s.Value[0])
@@ -215,6 +250,7 @@ func TestBackendsNotice(t *testing.T) {
 		one.PeriodType().SetTypeStrindex(3)
 		one.PeriodType().SetUnitStrindex(4)
 		one.SetPeriod(1)
+		one.SetTime(77)
 		s := one.Samples().AppendEmpty()
 		s.SetStackIndex(1)
 		s.AttributeIndices().Append(1)
@@ -234,6 +270,13 @@ func TestBackendsNotice(t *testing.T) {
 	require.Equal(t, map[string]string{"tenant": "acme"}, r.samples[0].labels)
 	require.Equal(t, []string{"main"}, r.samples[0].functions)
 	require.Equal(t, 2, r.samples[0].count)
+	require.Len(t, r.profiles, 1)
+	require.EqualValues(t, 77, r.profiles[0].start)
+	var twice backendTotals
+	twice.add(r)
+	require.Empty(t, twice.refused)
+	twice.add(r)
+	require.Equal(t, []string{"two profiles of shop begin at 77"}, twice.refused)
 
 	today, err := pprofileotlp.NewExportRequestFromProfiles(valid()).MarshalProto()
 	require.NoError(t, err)
@@ -248,6 +291,9 @@ func TestBackendsNotice(t *testing.T) {
 		"function: 9 of 2":             func(p pprofile.Profiles) { p.Dictionary().LocationTable().At(1).Lines().At(0).SetFunctionIndex(9) },
 		"of a sample has an empty key": func(p pprofile.Profiles) { p.Dictionary().AttributeTable().At(1).SetKeyStrindex(0) },
 		"string 99 of":                 func(p pprofile.Profiles) { p.Dictionary().FunctionTable().At(1).SetNameStrindex(99) },
+		`invalid label name "span id"`: func(p pprofile.Profiles) { p.Dictionary().StringTable().SetAt(5, "span id") },
+		`invalid label name "a-b"`:     func(p pprofile.Profiles) { p.ResourceProfiles().At(0).Resource().Attributes().PutStr("a-b", "c") },
+		`duplicate label name "process_pid": "7" and "acme"`: func(p pprofile.Profiles) { p.Dictionary().StringTable().SetAt(5, "process_pid") },
 	} {
 		p := valid()
 		change(p)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/ingest"
 )
 
 // Field numbers of opentelemetry.proto.profiles.v1development and common.v1, release 1.10.
@@ -23,8 +25,16 @@ const (
 type backendRequest struct {
 	wireReader
 	dictionary backendDictionary
+	profiles   []backendProfile
 	samples    []backendSample
 	refused    []string
+}
+
+// A backendProfile is what Pyroscope tells profiles of one request, or of several, apart by: of two it keeps one. There
+// is more, which a service's processes may have in common: whole numbers, such as their PIDs, count in newer versions only.
+type backendProfile struct {
+	service string
+	start   uint64
 }
 
 type backendDictionary struct {
@@ -158,6 +168,7 @@ func (r *backendRequest) profile(where string, resource map[string]string, p wir
 	if sampleType, periodType := kind(1), kind(5); sampleType != "samples/count" || periodType != "cpu/nanoseconds" || p.number(6) == 0 {
 		r.refuse("%s: %s of %s each %d is no CPU profile that Pyroscope knows", where, sampleType, periodType, p.number(6))
 	}
+	r.profiles = append(r.profiles, backendProfile{resource["service.name"], p.number(3)})
 	for _, s := range r.messages(p, 2) {
 		r.samples = append(r.samples, r.sample(where, resource, s))
 	}
@@ -168,6 +179,7 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 		r.refuse("%s: a CPU sample with %d values", where, n)
 	}
 	found := backendSample{service: resource["service.name"], resource: resource, labels: map[string]string{}, count: len(s[5])}
+	series := r.series(where, resource)
 	if len(s[5]) == 1 && s[5][0].isText { // packed
 		found.count = len(s[5][0].bytes) / 8
 	}
@@ -178,8 +190,12 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 			r.refuse("%s: attribute %d of a sample has an empty key", where, i)
 		}
 		for _, v := range r.messages(a, 2) {
-			if value := r.value(where+"."+key, v); len(v[valueString]) > 0 {
+			value := r.value(where+"."+key, v)
+			if len(v[valueString]) > 0 {
 				found.labels[key] = value
+			}
+			if err := series.Add(key, value); err != nil {
+				r.refuse("%s: %v", where, err)
 			}
 		}
 	}
@@ -199,6 +215,17 @@ func (r *backendRequest) sample(where string, resource map[string]string, s wire
 	}
 	if len(found.functions) == 0 {
 		r.refuse("%s: a sample without a stack", where)
+	}
+	return found
+}
+
+// series are the labels that Pyroscope makes of a resource, of whole numbers, too, as its newer versions do.
+func (r *backendRequest) series(where string, resource map[string]string) ingest.Labels {
+	found := ingest.Labels{"service_name": resource["service.name"]}
+	for key, value := range resource {
+		if err := found.Add(key, value); err != nil {
+			r.refuse("%s.resource: %v", where, err)
+		}
 	}
 	return found
 }

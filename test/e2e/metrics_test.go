@@ -153,7 +153,7 @@ func testMetricsAgree(t *testing.T) {
 		o.Batches.MaxPending = 64
 	})
 	lost := func(what string) int64 {
-		return r.metric("metric_overflow", "user.id", "lost")[fmt.Sprintf("%d/%s", metricsUser, what)]
+		return r.metric("metric_overflow", "process.real_user.id", "lost")[fmt.Sprintf("%d/%s", metricsUser, what)]
 	}
 	require.Eventually(t, func() bool { return lost("labels") > 0 }, 3*time.Minute, 50*time.Millisecond, "too many labels")
 	processes := exec.Command("/bin/sh", "-c", "while :; do (i=0; while [ $i -lt 500 ]; do i=$((i+1)); done) done")

@@ -45,10 +45,10 @@ func (s *otlpServer) Export(_ context.Context, req pprofileotlp.ExportRequest) (
 	for _, rp := range req.Profiles().ResourceProfiles().All() {
 		uid, _ := rp.Resource().Attributes().Get("process.real_user.id")
 		for _, p := range rp.ScopeProfiles().At(0).Profiles().All() {
-			interval = s.intervals[uint64(p.Time())]
-			if interval == nil {
+			end := uint64(p.Time()) + p.DurationNano() // its start is its own
+			if interval = s.intervals[end]; interval == nil {
 				interval = &otlpInterval{}
-				s.intervals[uint64(p.Time())] = interval
+				s.intervals[end] = interval
 			}
 			for _, sample := range p.Samples().All() {
 				s.byUser[uid.Int()] += sample.TimestampsUnixNano().Len()

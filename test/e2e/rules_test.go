@@ -225,7 +225,7 @@ func TestBudgets(t *testing.T) {
 	}
 	var counted map[string]int64
 	c.samples(t, []*testutil.Writer{flood, other}, func(*customlabelsreceiver.Config) {}, func() bool { return overflow() > 0 }, func(r *running) bool {
-		counted = r.metric("overflow_samples", "user.id", "budget")
+		counted = r.metric("overflow_samples", "process.real_user.id", "budget")
 		return counted[fmt.Sprintf("%d/sets", uid)] == overflow()
 	})
 	require.Len(t, counted, 1, "%v", counted)

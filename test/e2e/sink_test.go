@@ -98,7 +98,7 @@ func (s *sink) hasHits() bool {
 	return hits > 0
 }
 
-// flatten lists the hits of all profiles, in the order of time. The profiles of one batch have the same time range.
+// flatten lists the hits of all profiles, in the order of time. The profiles of one batch end at the same time, and begin at nearly the same.
 func flatten(p pprofile.Profiles) (flatBatch, error) {
 	var b flatBatch
 	dict := p.Dictionary()

@@ -81,8 +81,8 @@ func TestTwoUsers(t *testing.T) {
 		o.Symbols.MaxBytes = 16 << 20
 	})
 	var memory, heap int64
-	dropped := func() map[string]int64 { return r.metric("user_dropped_samples", "user.id", "reason") }
-	entries := func() map[string]int64 { return r.metric("user_entry_overflow", "user.id", "lost") }
+	dropped := func() map[string]int64 { return r.metric("user_dropped_samples", "process.real_user.id", "reason") }
+	entries := func() map[string]int64 { return r.metric("user_entry_overflow", "process.real_user.id", "lost") }
 	lostStacks := strconv.Itoa(floodUser) + "/stacks"
 	for end := time.Now().Add(floodTime); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		used := int64(0)
@@ -95,8 +95,8 @@ func TestTwoUsers(t *testing.T) {
 		}
 	}
 	overflow := entries()
-	labelOverflow := r.metric("overflow_samples", "user.id", "budget")
-	conflicts := r.metric("type_conflicts", "user.id", "result")
+	labelOverflow := r.metric("overflow_samples", "process.real_user.id", "budget")
+	conflicts := r.metric("type_conflicts", "process.real_user.id", "result")
 	unsent := r.metric("dropped_samples", "reason")["pending_full"]
 	drops := dropped()
 	r.stop()

@@ -141,7 +141,9 @@ func TestViolations(t *testing.T) {
 			d.MappingTable().AppendEmpty().SetFilenameStrindex(6)
 		},
 		"location_table[3]: nothing refers to it": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
-			d.LocationTable().AppendEmpty().SetAddress(7)
+			l := d.LocationTable().AppendEmpty()
+			l.SetAddress(7)
+			l.AttributeIndices().Append(5)
 		},
 		"stack_table[3]: nothing refers to it": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
 			d.StackTable().AppendEmpty().LocationIndices().Append(1)
@@ -203,7 +205,7 @@ func TestViolations(t *testing.T) {
 		"mapping_table[1]: attribute_indices[1] is not set": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
 			d.MappingTable().At(1).AttributeIndices().Append(0)
 		},
-		`mapping_table[1]: two attributes have the key "/bin/a"`: func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
+		`mapping_table[1]: two attributes have the key "profile.frame.type"`: func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
 			d.MappingTable().At(1).AttributeIndices().Append(5)
 		},
 		"location_table[2]: mapping_index 2 is outside of mapping_table with 2 entries": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
@@ -226,6 +228,9 @@ func TestViolations(t *testing.T) {
 		},
 		"location_table[2].lines[0]: line 0, column -1: negative": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
 			d.LocationTable().At(2).Lines().At(0).SetColumn(-1)
+		},
+		"location_table[2]: has no profile.frame.type": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
+			d.LocationTable().At(2).AttributeIndices().FromRaw(nil)
 		},
 		"location_table[2]: attribute_indices[1] -5 is outside": func(_ pprofile.Profiles, d pprofile.ProfilesDictionary) {
 			d.LocationTable().At(2).AttributeIndices().Append(-5)

@@ -53,8 +53,13 @@ func (c *checker) location(where string, l pprofile.Location) {
 			c.errorf(at, "line %d, column %d: negative", line.Line(), line.Column())
 		}
 	}
-	c.attributes(where, l.AttributeIndices())
+	if _, ok := c.attributes(where, l.AttributeIndices())[frameType]; !ok {
+		c.errorf(where, "has no %s", frameType)
+	}
 }
+
+// frameType is an attribute that the Elasticsearch exporter of opentelemetry-collector-contrib insists on.
+const frameType = "profile.frame.type"
 
 // stack checks a stack. One without locations equals entry 0 and is reported so.
 func (c *checker) stack(where string, s pprofile.Stack) {

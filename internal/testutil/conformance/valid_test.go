@@ -7,7 +7,7 @@ import (
 
 // Strings of the valid profiles, by index.
 var testStrings = []string{
-	"", "samples", "count", "cpu", "nanoseconds", "main", "main.c", "/bin/a",
+	"", "samples", "count", "cpu", "nanoseconds", "main", "main.c", "profile.frame.type",
 	"off_cpu", "tenant", "trace_id", "span_id", "by",
 }
 

@@ -30,6 +30,11 @@ type Taken struct {
 	Profile                     *profile.Profile
 }
 
+// sameSeries reports whether another profile may have a series with equal labels and at the same time.
+func (t *Taken) sameSeries(o Taken) bool {
+	return t.Tenant == o.Tenant && t.Name == o.Name && t.Metric == o.Metric && t.Profile.TimeNanos == o.Profile.TimeNanos
+}
+
 // A Server is a handler for tests. It is safe for concurrent use.
 type Server struct {
 	mu      sync.Mutex
@@ -56,6 +61,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	taken, err := take(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil && slices.ContainsFunc(s.taken, taken.sameSeries) {
+		err = errors.New("a profile of that service, metric and time was taken: of two Pyroscope would keep one")
+	}
 	if err != nil {
 		s.refused = append(s.refused, err.Error())
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
@@ -145,8 +153,7 @@ func bodyOf(r *http.Request) ([]byte, map[string]sampleType, error) {
 	return data, config, nil
 }
 
-// check checks a profile, and finds out what it is of: by the configuration, or as the types
-// that Pyroscope knows.
+// check checks a profile, and finds out what it is of.
 func (t *Taken) check(config map[string]sampleType) error {
 	p := t.Profile
 	if err := p.CheckValid(); err != nil {
@@ -168,16 +175,46 @@ func (t *Taken) check(config map[string]sampleType) error {
 	if start, end := t.From*1e9, t.Until*1e9; p.TimeNanos < start || p.TimeNanos+p.DurationNanos > end {
 		return fmt.Errorf("the profile's time, %d and %d ns, is not within the request's", p.TimeNanos, p.DurationNanos)
 	}
-	for _, st := range p.SampleType {
-		switch {
-		case config[st.Type].DisplayName != "":
-			t.Metric = config[st.Type].DisplayName
-		case st.Type == "cpu":
-			t.Metric = "process_cpu"
+	for _, s := range p.Sample {
+		if err := checkLabels(s); err != nil {
+			return err
 		}
 	}
-	if t.Metric == "" {
-		return errors.New("no type of its samples is known")
+	t.Metric = metric(p, config)
+	return nil
+}
+
+// metric is what a profile is of: of the first type with a word that Pyroscope knows, else of the
+// last; types that are configured go by their display names.
+func metric(p *profile.Profile, config map[string]sampleType) (name string) {
+	known := []struct{ word, metric string }{
+		{"cpu", "process_cpu"}, {"alloc_", "memory"}, {"inuse_", "memory"}, {"mutex_", "mutex"}, {"block_", "block"}, {"goroutines", "goroutines"},
+	}
+	for _, st := range p.SampleType {
+		if name = st.Type; config[name].DisplayName != "" {
+			name = config[name].DisplayName
+		}
+		for _, k := range known {
+			if strings.Contains(name, k.word) {
+				return k.metric
+			}
+		}
+	}
+	return name
+}
+
+// checkLabels checks the labels of a sample, which are those of a series besides the service's. Numbers are none.
+func checkLabels(s *profile.Sample) error {
+	found := Labels{}
+	for name, values := range s.Label {
+		for _, value := range values {
+			if err := found.Add(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	if found["service_name"] != "" {
+		return errors.New("a label service_name, which is the service's")
 	}
 	return nil
 }

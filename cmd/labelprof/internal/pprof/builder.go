@@ -26,6 +26,7 @@ type Builder struct {
 	dropped  int64 // samples that found no room
 	lost     int64 // labels whose key was taken already
 	onCPU    bool  // some sample has values of the first types
+	names    names
 
 	profile   profile.Profile
 	samples   map[string]*profile.Sample
@@ -38,6 +39,7 @@ type Builder struct {
 func New(maxBytes int) *Builder {
 	return &Builder{
 		maxBytes:  maxBytes,
+		names:     names{of: func(key string) string { return key }},
 		samples:   map[string]*profile.Sample{},
 		locations: map[string]*profile.Location{},
 		functions: map[sample.Function]*profile.Function{},
@@ -55,6 +57,15 @@ func (p *Builder) OffCPU() {
 	p.profile.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "off_cpu", Unit: "nanoseconds"}}
 	p.profile.DefaultSampleType, p.profile.PeriodType = "off_cpu", nil
 }
+
+// names are how tags are named: by a function of their keys, and not so.
+type names struct {
+	of    func(key string) string
+	taken []string
+}
+
+// Names has tags named by a function of their keys, where some names are taken already.
+func (p *Builder) Names(of func(key string) string, taken ...string) { p.names = names{of, taken} }
 
 // Add takes in a sample, and counts it if there is no room.
 func (p *Builder) Add(s *sample.Sample) {
@@ -76,7 +87,7 @@ func (p *Builder) Add(s *sample.Sample) {
 	if p.profile.Period == 0 {
 		p.profile.Period = s.PeriodNs
 	}
-	tags, lost := tagsOf(s)
+	tags, lost := p.names.tagsOf(s)
 	p.lost += int64(lost)
 	stack := make([]*profile.Location, len(s.Stack))
 	key := make([]byte, 0, 256)

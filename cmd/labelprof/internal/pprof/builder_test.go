@@ -149,6 +149,20 @@ func TestPprofWithoutSymbols(t *testing.T) {
 	require.Contains(t, shown(f.Profiles), "60.0 %  0x1000 ")
 }
 
+// TestPprofFunctions: go tool pprof looks for functions of files of which none is named, and of no others.
+func TestPprofFunctions(t *testing.T) {
+	named, unnamed := sample.Mapping{Start: 1, Limit: 9, File: "/named"}, sample.Mapping{Start: 10, Limit: 19, File: "/unnamed"}
+	p := New(MaxBytes)
+	p.Add(&sample.Sample{Hits: 1, Process: &sample.Process{}, Stack: []*sample.Location{
+		{Address: 1, Mapping: named, Lines: []sample.Line{{Function: sample.Function{Name: "main"}}}}, {Address: 2, Mapping: named}, {Address: 11, Mapping: unnamed},
+	}})
+	functions := map[string]bool{}
+	for _, m := range written(t, p).Mapping {
+		functions[m.File] = m.HasFunctions
+	}
+	require.Equal(t, map[string]bool{"/named": true, "/unnamed": false}, functions)
+}
+
 // Functions that are inlined at one address stay lines of one location.
 func TestPprofInlined(t *testing.T) {
 	f := profiletest.New().Process(7, "writer")

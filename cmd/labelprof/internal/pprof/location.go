@@ -42,6 +42,8 @@ func (p *Builder) location(l *sample.Location) *profile.Location {
 func describe(m *profile.Mapping, lines []profile.Line) {
 	m.HasInlineFrames = m.HasInlineFrames || len(lines) > 1
 	for _, l := range lines {
+		// Functions are what they are: pprof shall not look for others. Where there are none, it may.
+		m.HasFunctions = true
 		m.HasFilenames = m.HasFilenames || l.Function.Filename != ""
 		m.HasLineNumbers = m.HasLineNumbers || l.Line != 0
 	}
@@ -71,8 +73,6 @@ func (p *Builder) mapping(m sample.Mapping) *profile.Mapping {
 	made := &profile.Mapping{
 		ID: uint64(len(p.mappings) + 1), Start: m.Start, Limit: m.Limit, Offset: m.Offset,
 		File: terminal.ValidUTF8(m.File), BuildID: terminal.ValidUTF8(m.BuildID),
-		// Functions are what they are: pprof shall not look for symbols by itself.
-		HasFunctions: true,
 	}
 	p.mappings[m] = made
 	p.profile.Mapping = append(p.profile.Mapping, made)

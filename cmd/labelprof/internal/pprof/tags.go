@@ -16,11 +16,14 @@ import (
 
 // tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels
 // gave way to another with the same key.
-func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
+func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	taken := map[string]bool{}
+	for _, key := range n.taken {
+		taken[key] = true
+	}
 	put := func(a sample.Attribute, keys ...string) {
 		for _, key := range keys {
-			if key != "" && !taken[key] {
+			if key = n.of(key); key != "" && !taken[key] {
 				taken[key] = true
 				a.Key, a.Text = terminal.ValidUTF8(key), terminal.ValidUTF8(a.Text)
 				tags = append(tags, a)
@@ -39,7 +42,7 @@ func tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	// in sample.Lookup.
 	resource := func(ofKernel bool) {
 		for _, a := range s.Process.Attributes {
-			if sample.OfKernel(a.Key) == ofKernel && a.Key != "" && !taken[a.Key] {
+			if sample.OfKernel(a.Key) == ofKernel && a.Key != "" && !taken[n.of(a.Key)] {
 				put(a, a.Key)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/otlp"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/pprof"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
 )
 
 const (
@@ -37,6 +39,7 @@ const (
 type part struct {
 	service    string
 	kind       sample.Kind
+	number     uint64 // of all parts that were begun
 	start, end uint64 // Unix ns
 	profile    *pprof.Builder
 	samples    int64
@@ -67,7 +70,8 @@ type gatherer struct {
 	now     func() time.Time
 
 	parts     map[partKey]*part
-	bytes     int // of all parts
+	begun     uint64 // parts
+	bytes     int    // of all parts
 	sent      total
 	malformed int64
 	cutTimes  int64 // times of one sample
@@ -127,11 +131,11 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	key := partKey{g.nameOf(s), s.Kind}
 	p := g.parts[key]
 	if p == nil {
-		p = newPart(key, of)
+		p = newPart(key, g.begun)
+		g.begun++
 		g.parts[key] = p
 	}
-	p.start, p.end = min(p.start, of.StartNs), max(p.end, of.EndNs)
-	p.profile.Span(of.StartNs, of.EndNs)
+	p.span(of)
 	before := p.profile.Bytes()
 	p.profile.Add(g.without(s))
 	p.samples += s.Hits
@@ -144,8 +148,9 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	}
 }
 
-func newPart(key partKey, of *sample.Batch) *part {
-	p := &part{service: key.service, kind: key.kind, start: of.StartNs, end: of.EndNs, profile: pprof.New(pprof.MaxBytes)}
+func newPart(key partKey, number uint64) *part {
+	p := &part{service: key.service, kind: key.kind, number: number, start: math.MaxUint64, profile: pprof.New(pprof.MaxBytes)}
+	p.profile.Names(labelName, serviceLabel)
 	if key.kind == sample.OffCPU {
 		p.profile.OffCPU()
 	}
@@ -207,6 +212,21 @@ func (g *gatherer) without(s *sample.Sample) *sample.Sample {
 	}
 	return &g.kept
 }
+
+// span widens the time that a part covers. Each begins some ns later than what it is of, and no two at one time:
+// Pyroscope keeps one of several profiles of equal labels and time.
+func (p *part) span(of *sample.Batch) {
+	start := of.StartNs + p.number
+	end := max(of.EndNs, start)
+	p.start, p.end = min(p.start, start), max(p.end, end)
+	p.profile.Span(start, end)
+}
+
+// serviceLabel is the label that Pyroscope makes of a service's name.
+const serviceLabel = "service_name"
+
+// labelName is a key as Pyroscope takes and keeps it: with another it would refuse the profile.
+func labelName(key string) string { return labels.Undotted(labels.PrometheusName(key)) }
 
 // flush sends all that is gathered, in the order of services.
 func (g *gatherer) flush() {

@@ -170,8 +170,24 @@ func TestPushResourceLabels(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, "writer-service", s.Taken()[0].Name)
 	require.Equal(t, map[string][]string{
-		"tenant": {"acme"}, "host.name": {"a"}, sample.KeyProcessName: {"writer"},
+		"tenant": {"acme"}, "host_name": {"a"}, "process_executable_name": {"writer"},
 	}, s.Taken()[0].Profile.Sample[0].Label, "the service is the name")
+}
+
+// TestPushNames: labels have names that Pyroscope takes, and no two of a sample have one; what gives way is counted.
+func TestPushNames(t *testing.T) {
+	b := profiletest.New().Process(7, "writer")
+	b.Sample(1, []string{"f"}, sample.LabelPrefix+"span id", "1", "output-level", "2", "2xx", "3", "a.b", "4", "a_b", "5", "__name__", "6",
+		"service_name", "7", sample.LabelPrefix+"service_name", "8", "process_executable_name", "9")
+	s, url := serve(t)
+	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
+	require.Zero(t, code, stderr)
+	require.Empty(t, s.Refused())
+	require.Equal(t, "3 labels not sent: another one has the key\n", stderr)
+	require.Equal(t, map[string][]string{
+		"span_id": {"1"}, "output_level": {"2"}, "_2xx": {"3"}, "a_b": {"4"}, "_name__": {"6"},
+		"process_context_label_service_name": {"8"}, "process_executable_name": {"writer"},
+	}, s.Taken()[0].Profile.Sample[0].Label)
 }
 
 // TestPushOffCPU: time off the CPU goes by itself, with what it is.
@@ -186,14 +202,14 @@ func TestPushOffCPU(t *testing.T) {
 	metrics := map[string]int64{}
 	for _, one := range s.Taken() {
 		metrics[one.Metric] += one.Sum("samples")
-		if one.Metric == "off_cpu" {
+		if one.Metric == "off_processor" {
 			require.NotZero(t, one.Sum("off_cpu"))
 			require.Zero(t, one.Sum("cpu"))
 		}
 	}
 	require.Len(t, metrics, 2)
 	require.EqualValues(t, 100, metrics["process_cpu"])
-	require.NotZero(t, metrics["off_cpu"])
+	require.NotZero(t, metrics["off_processor"])
 }
 
 // TestPushParts: what Pyroscope would refuse as too large goes as several profiles, and
@@ -214,6 +230,35 @@ func TestPushParts(t *testing.T) {
 		sum += one.Sum("samples")
 	}
 	require.EqualValues(t, labels*hits, sum)
+	// Each at a time of its own, or one would take the place of another; all within the time of the file.
+	times := map[int64]bool{}
+	for _, one := range s.Taken() {
+		times[one.Profile.TimeNanos] = true
+		require.GreaterOrEqual(t, one.Profile.TimeNanos, int64(1e9))
+		require.EqualValues(t, 6e9, one.Profile.TimeNanos+one.Profile.DurationNanos)
+	}
+	require.Len(t, times, len(s.Taken()))
+}
+
+// TestPushPartsOfNoTime: parts of a file that tells no time have times of their own, and none ends before it begins.
+func TestPushPartsOfNoTime(t *testing.T) {
+	var sent []*part
+	g := newGatherer(&settings{}, func(p *part) error { sent = append(sent, p); return nil }, func() {})
+	g.now = func() time.Time { return time.Unix(7, 999_999_999) }
+	for range 3 {
+		g.take(func(visit func(*sample.Sample)) sample.Batch {
+			visit(&sample.Sample{Hits: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
+			return sample.Batch{}
+		})
+		g.flush()
+	}
+	require.Len(t, sent, 3)
+	for i, p := range sent {
+		require.EqualValues(t, 7_999_999_999+i, p.profile.Profile().TimeNanos)
+		require.Zero(t, p.profile.Profile().DurationNanos)
+		require.Contains(t, query(p), "from="+fmt.Sprint(7+min(i, 1)))
+		require.Contains(t, query(p), "until="+fmt.Sprint(8+min(i, 1)))
+	}
 }
 
 // TestPushOmit: a label that is not wanted is not sent, and nothing else changes.
@@ -233,7 +278,7 @@ func TestPushOmit(t *testing.T) {
 // TestPushOmitProcess: what the resource says of the process is left out as labels are, each
 // by its own key.
 func TestPushOmitProcess(t *testing.T) {
-	for omit, want := range map[string]string{"process.pid": "process.executable.name", "process.executable.name": "process.pid"} {
+	for omit, want := range map[string]string{"process.pid": "process_executable_name", "process.executable.name": "process_pid"} {
 		s, url := serve(t)
 		code, _, stderr := pushed("--server", url, "--omit", omit, fileOf(t, profiletest.Tenants().Profiles))
 		require.Zero(t, code, stderr)
@@ -247,7 +292,7 @@ func TestPushOmitProcess(t *testing.T) {
 				for key := range entry.NumLabel {
 					keys = append(keys, key)
 				}
-				require.NotContains(t, keys, omit)
+				require.NotContains(t, keys, labelName(omit))
 				require.Contains(t, keys, want)
 			}
 		}

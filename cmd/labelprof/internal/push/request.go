@@ -15,10 +15,11 @@ import (
 )
 
 // offCPUTypes tells Pyroscope what the values of an off-CPU profile are, which it does not
-// know by itself: the form field sample_type_config.
+// know by itself: the form field sample_type_config. The name becomes that of the metric, but where
+// it has "cpu" in it, as off_cpu has, the metric is process_cpu.
 const offCPUTypes = `{
-  "samples": {"units": "samples", "aggregation": "sum", "display-name": "off_cpu", "sampled": false},
-  "off_cpu": {"units": "samples", "aggregation": "sum", "display-name": "off_cpu", "sampled": false}
+  "samples": {"units": "samples", "aggregation": "sum", "display-name": "off_processor", "sampled": false},
+  "off_cpu": {"units": "samples", "aggregation": "sum", "display-name": "off_processor", "sampled": false}
 }`
 
 // A body is what is posted, the same at each try.

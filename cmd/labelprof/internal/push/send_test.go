@@ -32,8 +32,8 @@ func clientOf(t *testing.T, server string) *client {
 
 // partOf is a part with one sample.
 func partOf() *part {
-	p := newPart(partKey{service: "shop"}, &sample.Batch{StartNs: 1e9, EndNs: 2e9})
-	p.profile.Span(1e9, 2e9)
+	p := newPart(partKey{service: "shop"}, 0)
+	p.span(&sample.Batch{StartNs: 1e9, EndNs: 2e9})
 	p.profile.Add(&sample.Sample{Hits: 1, Ns: 1, PeriodNs: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
 	return p
 }

@@ -38,7 +38,7 @@ type TelemetryBuilder struct {
 	ReceiverCustomLabelsHanging                 metric.Int64ObservableGauge
 	ReceiverCustomLabelsHits                    metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelBudgetUsed         metric.Int64ObservableGauge
+	ReceiverCustomLabelsLabelBudgetUsed         metric.Float64ObservableGauge
 	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
 	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
 	ReceiverCustomLabelsLimitActions            metric.Int64ObservableCounter
@@ -231,9 +231,9 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelAnomaliesCallb
 }
 
 // RegisterReceiverCustomLabelsLabelBudgetUsedCallback sets callback for observable ReceiverCustomLabelsLabelBudgetUsed metric.
-func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelBudgetUsedCallback(cb metric.Int64Callback) error {
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsLabelBudgetUsedCallback(cb metric.Float64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsLabelBudgetUsed, obs: o})
+		cb(ctx, &observerFloat64{inst: builder.ReceiverCustomLabelsLabelBudgetUsed, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsLabelBudgetUsed)
 	if err != nil {
@@ -763,9 +763,9 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{anomaly}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverCustomLabelsLabelBudgetUsed, err = builder.meter.Int64ObservableGauge(
+	builder.ReceiverCustomLabelsLabelBudgetUsed, err = builder.meter.Float64ObservableGauge(
 		"otelcol_receiver_custom_labels_label_budget_used",
-		metric.WithDescription("How much of a budget of labels a user takes; of those of an interval, in the last one. [Development]"),
+		metric.WithDescription("The part of a budget of labels that a user takes; of those of an interval, in the last one. [Development]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

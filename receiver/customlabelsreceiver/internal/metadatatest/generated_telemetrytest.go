@@ -175,12 +175,12 @@ func AssertEqualReceiverCustomLabelsLabelAnomalies(t *testing.T, tt *componentte
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualReceiverCustomLabelsLabelBudgetUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverCustomLabelsLabelBudgetUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_label_budget_used",
-		Description: "How much of a budget of labels a user takes; of those of an interval, in the last one. [Development]",
+		Description: "The part of a budget of labels that a user takes; of those of an interval, in the last one. [Development]",
 		Unit:        "1",
-		Data: metricdata.Gauge[int64]{
+		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
 		},
 	}

@@ -1,0 +1,73 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/customlabels/otelcol-customlabels/internal/labels"
+)
+
+// nameOf returns a name as it is emitted.
+func (b *build) nameOf(name string) string {
+	if b.opts.PrometheusNames {
+		return labels.PrometheusName(name)
+	}
+	return name
+}
+
+// same returns what names are equal by.
+func (b *build) same(name string) string {
+	if b.opts.PrometheusNames {
+		return labels.Undotted(name)
+	}
+	return name
+}
+
+// taken reports whether a label cannot have a name, because another attribute has it.
+func (b *build) taken(name string) bool {
+	name = b.same(name)
+	return b.reserved[name] || b.ofResource[name] || b.opts.PrometheusNames && added(name)
+}
+
+// added reports whether a name, without its dots, is one of an attribute that processors behind the receiver add to
+// resources, in the configurations that we have: a backend would find two of that name.
+func added(name string) bool {
+	return name == "host_name" || strings.HasPrefix(name, "k8s_") || strings.HasPrefix(name, "container_image_")
+}
+
+// nameResource gives the attributes of a resource names that Prometheus takes, each once. Of several that become one,
+// one that is written so stays, and one with dots before others; those that go are counted.
+func (b *build) nameResource(attrs pcommon.Map) {
+	clear(b.ofResource)
+	var right, wrong []string
+	for key := range attrs.All() {
+		if labels.PrometheusName(key) == key {
+			right = append(right, key)
+		} else {
+			wrong = append(wrong, key)
+		}
+	}
+	slices.Sort(right) // dots first
+	slices.Sort(wrong)
+	for _, key := range append(right, wrong...) {
+		name := labels.PrometheusName(key)
+		same := labels.Undotted(name)
+		if b.ofResource[same] || b.reserved[same] || added(name) {
+			attrs.Remove(key)
+			b.stats.DroppedLabels++
+			continue
+		}
+		b.ofResource[same] = true
+		if name == key {
+			continue
+		}
+		copied := pcommon.NewValueEmpty()
+		v, _ := attrs.Get(key)
+		v.CopyTo(copied)
+		attrs.Remove(key)
+		copied.MoveTo(attrs.PutEmpty(name))
+		b.stats.EscapedKeys++
+	}
+}
