@@ -230,6 +230,9 @@ func (c *Cache) Len() int {
 // Descriptors returns how many are kept open.
 func (c *Cache) Descriptors() int { return c.opts.descriptors.len() }
 
+// Unkept counts the files that were not kept open because others wait to be closed.
+func (c *Cache) Unkept() uint64 { return c.opts.descriptors.refused.Load() }
+
 // EndInterval closes the files that no process maps any more, for an open file keeps its filesystem from being
 // unmounted and its blocks from being freed, and counts those no more that have given way.
 func (c *Cache) EndInterval() {

@@ -138,7 +138,7 @@ func (f *File) OpenBy(by Asker) (*Contents, int64, error) {
 		c, failed := f.openAt(&at)
 		if failed == nil {
 			// A file without a kept descriptor is still readable now.
-			_ = f.opts.descriptors.keep(f, c.file)
+			_ = f.opts.descriptors.keep(f, c.file, at.owner)
 			return c, f.key.Size, nil
 		}
 		err = cmp.Or(err, failed) // that of the nearest one says most

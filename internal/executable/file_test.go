@@ -168,7 +168,7 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 	file, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer file.Close()
-	require.NoError(t, c.opts.descriptors.keep(&File{}, file))
+	require.NoError(t, c.opts.descriptors.keep(&File{}, file, Owner{}))
 	require.Zero(t, c.Descriptors())
 }
 

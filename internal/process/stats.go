@@ -29,6 +29,7 @@ type Stats struct {
 	RowsWaiting  int    // files that wait for their rows to be built
 	Reduced      uint64 // processes of which not all was kept, for want of memory
 	FilesDropped uint64 // files that were forgotten, for want of memory
+	FilesUnkept  uint64 // files that were not kept open, since others wait to be closed
 
 	FunctionsRead    uint64 // of language runtimes
 	FunctionsGone    uint64 // that had gone before they were read
@@ -80,6 +81,7 @@ func (t *Table) Stats() Stats {
 		RowsWaiting:  rows.Waiting,
 		Reduced:      t.counts.reduced.Load(),
 		FilesDropped: t.counts.filesDropped.Load(),
+		FilesUnkept:  t.files.Unkept(),
 
 		FunctionsRead:       t.counts.functionsRead.Load(),
 		FunctionsGone:       t.counts.functionsGone.Load(),
