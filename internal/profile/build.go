@@ -235,6 +235,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef) {
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	CleanMap(rp.Resource().Attributes())
+	b.tables.bytes += resourceBytes(rp.Resource().Attributes())
 
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().SetName(b.opts.ScopeName)
