@@ -142,9 +142,9 @@ func (s *server) export(_ any, stream grpc.ServerStream) error {
 // receive takes a request off the wire. While others wait, it is ended if it does not come.
 func (s *server) receive(stream grpc.ServerStream, c *conn) (request []byte, err error) {
 	end, _ := stream.Context().Value(cancelKey{}).(context.CancelFunc)
-	received := make(chan struct{})
-	defer close(received)
+	received, watched := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(watched)
 		tick := time.NewTicker(s.wait.pause)
 		defer tick.Stop()
 		for before := c.read.Load(); ; {
@@ -155,13 +155,18 @@ func (s *server) receive(stream grpc.ServerStream, c *conn) (request []byte, err
 			}
 			now := c.read.Load()
 			if now-before < leastBytes && s.places.wanted() {
-				end() // nothing, if it has just come
+				end()
 				return
 			}
 			before = now
 		}
 	}()
 	err = stream.RecvMsg(&request)
+	close(received)
+	<-watched
+	if err == nil && stream.Context().Err() != nil { // the client sends it again
+		err = status.FromContextError(stream.Context().Err()).Err()
+	}
 	return request, err
 }
 
