@@ -357,3 +357,21 @@ func TestOpenReplaced(t *testing.T) {
 	_, _, err = before.Open()
 	require.ErrorIs(t, err, procfs.ErrReplaced)
 }
+
+// The version of labels is what the file has: in constants, in data, and where it has nothing and the process zeros.
+func TestFileVersion(t *testing.T) {
+	const variable = "__thread void *custom_labels_current_set;\nint main(void) { custom_labels_current_set = 0; return 0; }\n"
+	for define, want := range map[string]int64{
+		"const int custom_labels_abi_version = 7;": 7, "int custom_labels_abi_version = 8;": 8, "int custom_labels_abi_version;": 0, "": -1,
+	} {
+		file, err := os.Open(target.Compile(t, "p", define+"\n"+variable, "-rdynamic"))
+		require.NoError(t, err)
+		defer file.Close()
+		stat, err := file.Stat()
+		require.NoError(t, err)
+		facts, err := ReadFacts(file, stat.Size())
+		require.NoError(t, err)
+		require.Len(t, facts.Plans, 1)
+		require.Equal(t, want, facts.Plans[0].FileVersion, define)
+	}
+}
