@@ -398,9 +398,10 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	defer c.mu.Unlock()
 	c.reading.end(one)
 	e.loading = nil
-	if refused {
+	switch {
+	case refused:
 		c.stats.Refused++
-	} else if err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)) { // that its process has gone is no failure
+	case err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)): // that its process has gone is no failure
 		c.stats.Failures++
 	}
 	keeps := e.before != nil && (known == nil || err != nil && known.less(e.before.known))
@@ -411,11 +412,12 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
 	}
 	e.known, e.before = known, nil
-	if refused {
+	switch {
+	case refused:
 		e.failedAt = c.opts.Now().Add(-retryAfter) // it is read when it is asked for again
-	} else if known == nil || keeps || errors.Is(err, errNoRoom) {
+	case known == nil || keeps || errors.Is(err, errNoRoom):
 		e.fail(file.Owner(), err, c.opts.Now()) // it is read again, and counts until then as it is
-	} else {
+	default:
 		e.refusals = nil
 	}
 	if known != nil && known.table.Truncated() {
