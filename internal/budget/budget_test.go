@@ -133,6 +133,20 @@ func TestCPUDeferred(t *testing.T) {
 	require.InDelta(t, all.Seconds(), c.Use().Spent[Processes].Seconds(), 0.1)
 }
 
+// What pieces take that run side by side is deferred in whole.
+func TestCPUDeferredPieces(t *testing.T) {
+	clk := &clock{}
+	c := NewCPU(1, clk.now)
+	const pieces, piece = 10, 20 * time.Second
+	for range pieces {
+		c.Defer(Processes, piece)
+	}
+	for c.DelayAll(Processes) > 0 {
+		clk.pass(time.Second)
+	}
+	require.InDelta(t, (pieces * piece).Seconds(), time.Duration(clk.ns).Seconds(), 3, "all that comes in, as others leave theirs")
+}
+
 // Waiting is counted when it begins, however often who waits asks.
 func TestCPUDelayed(t *testing.T) {
 	clk := &clock{}

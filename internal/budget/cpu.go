@@ -35,6 +35,8 @@ const (
 	// maxDebt is the most CPU time that a kind of work owes. What one piece takes beyond that is
 	// forgiven: nothing else would be done for too long.
 	maxDebt = time.Minute
+	// maxDeferred is the most that it defers, which is more than all pieces take that can run side by side.
+	maxDeferred = time.Hour
 	// maxDelay is how long who has to wait does so before it asks again: others may
 	// have left something meanwhile.
 	maxDelay = 100 * time.Millisecond
@@ -180,7 +182,7 @@ func (c *CPU) Defer(w Work, d time.Duration) {
 	defer c.mu.Unlock()
 	c.refill()
 	c.load += float64(d) / float64(recently)
-	c.deferred[w] = min(c.deferred[w]+float64(d), float64(maxDebt))
+	c.deferred[w] = min(c.deferred[w]+float64(d), float64(maxDeferred))
 }
 
 // Spend notes CPU time that a kind of work has taken.

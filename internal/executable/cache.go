@@ -46,7 +46,8 @@ type Cache struct {
 	now  func() int64
 
 	mu    sync.Mutex
-	order *list.List // of *File
+	order *list.List     // of *File, the one mapped last in front
+	users map[uint32]int // files by whose process had them read first
 	byKey map[procfs.FileID]*list.Element
 	first map[record.FileKey]*File // of those that are the same to the kernel
 	// faulty says when files are read again that had a fault (Facts.Fault).
@@ -67,7 +68,7 @@ func NewCache(opts Options) *Cache {
 	}
 	return &Cache{
 		opts: fileOpts, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts), now: now,
-		order: list.New(), byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{},
+		order: list.New(), users: map[uint32]int{}, byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{},
 		faulty: map[procfs.FileID]Backoff{},
 	}
 }
@@ -82,7 +83,7 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 		return nil, err
 	}
 	for loads := 1; ; loads++ {
-		f := c.file(key, m.Path)
+		f := c.file(key, m.Path, by.UID)
 		seen := f.places.see(place{pid, by, m})
 		mine, err := f.load(by, c.firstOf)
 		if err != nil {
@@ -112,21 +113,57 @@ func (c *Cache) of(pid int, by Owner, m procfs.Mapping) (*File, error) {
 	}
 }
 
-func (c *Cache) file(key procfs.FileID, path string) *File {
+func (c *Cache) file(key procfs.FileID, path string, by uint32) *File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byKey[key]; e != nil {
 		c.order.MoveToFront(e)
 		return e.Value.(*File)
 	}
-	f := &File{key: key, path: validUTF8(path), opts: c.opts}
+	f := &File{key: key, path: validUTF8(path), opts: c.opts, by: by}
 	c.byKey[key] = c.order.PushFront(f)
 	f.held = fileBytes + len(f.path)
 	c.used.Add(budget.OfFiles, f.held)
-	for c.order.Len() > c.max {
-		c.drop(c.order.Back())
-	}
+	c.users[by]++
+	c.shrink()
 	return f
+}
+
+// A full cache gives up 1/slackShare more than it has to: to find what goes takes a look at all files.
+const slackShare = 64
+
+// shrink makes room if there are too many files: of the user who has most of them first those that no process maps,
+// in each case those that were mapped longest ago. So who maps ever more files has his own read again, and nobody
+// else's. c.mu is held.
+func (c *Cache) shrink() {
+	if c.order.Len() <= c.max {
+		return
+	}
+	for most := max(c.max-c.max/slackShare, 1); c.order.Len() > most; {
+		newest := c.order.Front().Value.(*File)
+		uid, n := uint32(0), 0
+		for user, files := range c.users {
+			if user == newest.by {
+				files-- // it stays
+			}
+			if files > n {
+				uid, n = user, files
+			}
+		}
+		c.dropTo(most, func(f *File) bool { return f.by == uid && f.Unused() })
+		c.dropTo(most, func(f *File) bool { return f.by == uid })
+	}
+}
+
+// dropTo drops files until there are so many, but not the newest one. c.mu is held.
+func (c *Cache) dropTo(most int, goes func(*File) bool) {
+	for e := c.order.Back(); c.order.Len() > most && e != c.order.Front(); {
+		next := e.Prev()
+		if goes(e.Value.(*File)) {
+			c.drop(e)
+		}
+		e = next
+	}
 }
 
 // weigh counts what is known of a file by now.
@@ -172,6 +209,9 @@ func (c *Cache) touch(f *File) {
 func (c *Cache) drop(e *list.Element) {
 	f := c.order.Remove(e).(*File)
 	delete(c.byKey, f.key)
+	if c.users[f.by]--; c.users[f.by] == 0 {
+		delete(c.users, f.by)
+	}
 	if c.first[f.kernel] == f {
 		delete(c.first, f.kernel)
 	}
@@ -229,6 +269,9 @@ func (c *Cache) Len() int {
 
 // Descriptors returns how many are kept open.
 func (c *Cache) Descriptors() int { return c.opts.descriptors.len() }
+
+// Unkept counts the files that were not kept open because others wait to be closed.
+func (c *Cache) Unkept() uint64 { return c.opts.descriptors.refused.Load() }
 
 // EndInterval closes the files that no process maps any more, for an open file keeps its filesystem from being
 // unmounted and its blocks from being freed, and counts those no more that have given way.

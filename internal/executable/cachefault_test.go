@@ -53,7 +53,7 @@ func TestFaultyFileIsReadAgain(t *testing.T) {
 	key, err := procfs.FS{}.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
 	fails := func() *File { // it could not be read
-		f := c.file(key, at.mapping.Path)
+		f := c.file(key, at.mapping.Path, 0)
 		f.once.Do(func() { f.facts = Facts{HTLHash: "of head and tail", Fault: unix.EIO} })
 		return f
 	}

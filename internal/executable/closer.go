@@ -12,8 +12,9 @@ import (
 
 const (
 	// maxClosers bounds the goroutines that close files, one at a time of each device: a file server
-	// that does not answer holds one.
-	maxClosers = 16
+	// that does not answer holds one. maxUserClosers of them close what was kept for one user's processes,
+	// maxOwnerClosers what was for those in one container.
+	maxClosers, maxUserClosers, maxOwnerClosers = 16, 8, 4
 	// maxClosing is how long the end waits for files to be closed.
 	maxClosing = time.Second
 )
@@ -23,8 +24,8 @@ const (
 type closer struct {
 	mu      sync.Mutex
 	files   []closing
-	running map[device]struct{} // of which one is being closed
-	idle    chan struct{}       // closed when none is; nil: nobody waits for that
+	running map[device]Owner // of which one is being closed, and for whom it was kept
+	idle    chan struct{}    // closed when none is; nil: nobody waits for that
 }
 
 // device tells file systems apart.
@@ -34,28 +35,36 @@ type device struct{ major, minor uint32 }
 type closing struct {
 	fd int
 	of device
+	by Owner // for whom it was kept
 }
 
-func (c *closer) close(fd int, of device) {
+func (c *closer) close(f closing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
-		c.running = map[device]struct{}{}
+		c.running = map[device]Owner{}
 	}
-	c.files = append(c.files, closing{fd, of})
-	if len(c.running) == maxClosers {
-		return
-	}
-	if next, ok := c.take(); ok {
-		go c.run(next)
+	c.files = append(c.files, f)
+	c.begin()
+}
+
+// begin has closed what may be. c.mu is held.
+func (c *closer) begin() {
+	for f, ok := c.take(); ok; f, ok = c.take() {
+		go c.run(f)
 	}
 }
 
-// waiting returns how many files have to wait until others are closed.
-func (c *closer) waiting() int {
+// waiting returns how many files have to wait until others are closed, and how many of them were kept for an owner.
+func (c *closer) waiting(by Owner) (all, his int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.files)
+	for i := range c.files {
+		if c.files[i].by == by {
+			his++
+		}
+	}
+	return len(c.files), his
 }
 
 // wait waits until all files are closed, at most for a time: one may never be.
@@ -89,22 +98,41 @@ func (c *closer) next(closed closing) (f closing, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.running, closed.of)
-	if f, ok = c.take(); !ok && len(c.running) == 0 && c.idle != nil {
+	f, ok = c.take()
+	c.begin() // where one that was closed kept several
+	if !ok && len(c.running) == 0 && c.idle != nil {
 		close(c.idle)
 		c.idle = nil
 	}
 	return f, ok
 }
 
-// take takes the first file of a device of which none is being closed. c.mu is held.
+// take takes the first file that may be closed. c.mu is held.
 func (c *closer) take() (f closing, ok bool) {
-	for i := range c.files {
-		f = c.files[i]
-		if _, busy := c.running[f.of]; !busy {
-			c.files = slices.Delete(c.files, i, i+1)
-			c.running[f.of] = struct{}{}
-			return f, true
+	i := slices.IndexFunc(c.files, c.may)
+	if i < 0 {
+		return closing{}, false
+	}
+	f = c.files[i]
+	c.files = slices.Delete(c.files, i, i+1)
+	c.running[f.of] = f.by
+	return f, true
+}
+
+// may reports whether a file may be closed: none of its device is being closed, and not too many of its user's and of
+// its owner's are. c.mu is held.
+func (c *closer) may(f closing) bool {
+	user, owner := 0, 0
+	for of, by := range c.running {
+		if of == f.of {
+			return false
+		}
+		if by.UID == f.by.UID {
+			user++
+		}
+		if by == f.by {
+			owner++
 		}
 	}
-	return closing{}, false
+	return len(c.running) < maxClosers && user < maxUserClosers && owner < maxOwnerClosers
 }

@@ -22,7 +22,7 @@ func TestCloser(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 		readers = append(readers, r)
-		c.close(fd, device{minor: uint32(i % 3)})
+		c.close(closing{fd: fd, of: device{minor: uint32(i % 3)}})
 	}
 	for _, r := range readers {
 		require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -43,7 +43,7 @@ func TestCloseAll(t *testing.T) {
 	defer r.Close()
 	var files [100]File
 	for i := range files {
-		require.NoError(t, d.keep(&files[i], w))
+		require.NoError(t, d.keep(&files[i], w, Owner{}))
 	}
 	require.NoError(t, w.Close())
 	d.closeAll()
@@ -57,21 +57,21 @@ func TestCloseAll(t *testing.T) {
 // While files that do not answer are being closed, no further ones are kept than there may be.
 func TestCloserHangs(t *testing.T) {
 	d := newDescriptors(2)
-	d.closer.running = map[device]struct{}{} // and none ever comes back
+	d.closer.running = map[device]Owner{} // and none ever comes back
 	for i := range uint32(maxClosers) {
-		d.closer.running[device{major: 1 << 31, minor: i}] = struct{}{}
+		d.closer.running[device{major: 1 << 31, minor: i}] = Owner{}
 	}
 	file, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer file.Close()
 	var files [8]File
 	for i := range files {
-		require.NoError(t, d.keep(&files[i], file))
+		require.NoError(t, d.keep(&files[i], file, Owner{}))
 	}
 	require.Equal(t, 2, d.len())
 	d.closeUnused()
 	require.Zero(t, d.len())
-	require.NoError(t, d.keep(&files[0], file))
+	require.NoError(t, d.keep(&files[0], file, Owner{}))
 	require.Zero(t, d.len())
 	for _, f := range d.closer.files {
 		require.NoError(t, unix.Close(f.fd))
@@ -80,31 +80,96 @@ func TestCloserHangs(t *testing.T) {
 
 // A file system whose files do not let themselves be closed keeps none of another one open.
 func TestCloserHangsForOne(t *testing.T) {
-	d := newDescriptors(4 * maxClosers)
+	d := newDescriptors(8 * maxClosers)
 	file, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer file.Close()
 	state, err := stateOf(int(file.Fd()))
 	require.NoError(t, err)
-	d.closer.running = map[device]struct{}{state.device: {}} // and it never comes back
+	d.closer.running = map[device]Owner{state.device: {}} // and it never comes back
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
 	var files [2 * maxClosers]File
 	for i := range files {
-		require.NoError(t, d.keep(&files[i], file))
+		require.NoError(t, d.keep(&files[i], file, Owner{}))
 	}
 	d.closeUnused()
-	require.NoError(t, d.keep(&files[0], w))
+	require.NoError(t, d.keep(&files[0], w, Owner{}))
 	require.NoError(t, w.Close())
 	d.closeUnused()
 	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = r.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
-	require.Equal(t, len(files), d.closer.waiting())
+	all, _ := d.closer.waiting(Owner{})
+	require.Equal(t, len(files), all)
 	next, ok := d.closer.next(closing{of: state.device}) // it answers after all
 	require.True(t, ok)
 	for _, f := range append(d.closer.files, next) {
 		require.NoError(t, unix.Close(f.fd))
 	}
+}
+
+// Files of one owner and of one user that do not let themselves be closed leave closers for others.
+func TestCloserShares(t *testing.T) {
+	c := closer{running: map[device]Owner{}}
+	devices := uint32(0)
+	closes := func(by Owner) (n int) { // none ever comes back
+		for range 2 * maxClosers {
+			devices++
+			c.files = append(c.files, closing{of: device{minor: devices}, by: by})
+		}
+		for _, ok := c.take(); ok; _, ok = c.take() {
+			n++
+		}
+		return n
+	}
+	require.Equal(t, maxOwnerClosers, closes(Owner{UID: 1}))
+	require.Equal(t, maxUserClosers-maxOwnerClosers, closes(Owner{UID: 1, Container: "a"}))
+	require.Zero(t, closes(Owner{UID: 1, Container: "b"}))
+	require.Equal(t, maxOwnerClosers, closes(Owner{UID: 2}))
+	require.Equal(t, maxOwnerClosers, closes(Owner{UID: 3}))
+	require.Zero(t, closes(Owner{UID: 4}), "that is all")
+
+	// When one comes back, all that waited for its device or for its owner begins.
+	c = closer{running: map[device]Owner{{minor: 1}: {UID: 1}, {minor: 2}: {UID: 1}, {minor: 3}: {UID: 1}, {minor: 4}: {UID: 1}}}
+	c.files = []closing{{-1, device{minor: 1}, Owner{UID: 2}}, {-1, device{minor: 5}, Owner{UID: 1}}}
+	_, ok := c.next(closing{of: device{minor: 1}})
+	require.True(t, ok)
+	require.Empty(t, c.files)
+}
+
+// Of an owner whose files do not let themselves be closed no more are kept than a share; others have theirs kept, and
+// closed.
+func TestKeptOfOwner(t *testing.T) {
+	const most = 8
+	d := newDescriptors(most)
+	file, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer file.Close()
+	state, err := stateOf(int(file.Fd()))
+	require.NoError(t, err)
+	hostile, other := Owner{UID: 1}, Owner{UID: 2}
+	d.closer.running = map[device]Owner{state.device: hostile} // and it never comes back
+	var files [4 * most]File
+	keep := func(from, to int, by Owner) {
+		for i := from; i < to; i++ {
+			require.NoError(t, d.keep(&files[i], file, by))
+		}
+	}
+	keep(0, most, hostile)
+	d.closeUnused()
+	keep(most, 2*most, hostile)
+	require.Zero(t, d.len())
+	require.EqualValues(t, most, d.refused.Load())
+	keep(2*most, 3*most, other)
+	require.Equal(t, most, d.len())
+	all, his := d.closer.waiting(hostile)
+	require.Equal(t, []int{most, most}, []int{all, his})
+	keep(3*most, 4*most, other)
+	require.Equal(t, most, d.len(), "as many may wait as are kept")
+	require.EqualValues(t, 2*most, d.refused.Load())
+	delete(d.closer.running, state.device)
+	d.closeAll()
+	require.Empty(t, d.closer.files)
 }

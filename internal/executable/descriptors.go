@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,8 +15,9 @@ import (
 // descriptors keeps a bounded number of files open, so that they can be read
 // when the last process that maps them has exited and they have been deleted.
 type descriptors struct {
-	max    int
-	closer closer
+	max     int
+	closer  closer
+	refused atomic.Uint64 // files that were not kept because others wait to be closed
 
 	mu     sync.Mutex
 	order  *list.List // of *descriptor, the most recently used first
@@ -26,6 +28,7 @@ type descriptors struct {
 type descriptor struct {
 	file  *File
 	fd    int
+	by    Owner     // through whose process it was opened
 	state fileState // then
 }
 
@@ -33,14 +36,21 @@ func newDescriptors(max int) *descriptors {
 	return &descriptors{max: max, order: list.New(), byFile: map[*File]*list.Element{}}
 }
 
-// keep duplicates an open file.
-func (d *descriptors) keep(f *File, open *os.File) error {
+// One in waitingShare of what may be kept open may wait to be closed of one owner: beyond that, nothing is kept for him.
+const waitingShare = 2
+
+// keep duplicates an open file, which was opened through an owner's process. As many may wait to be closed as are kept.
+func (d *descriptors) keep(f *File, open *os.File, by Owner) error {
 	if d.max <= 0 {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.byFile[f] != nil || d.closer.waiting() >= d.max {
+	if d.closed || d.byFile[f] != nil {
+		return nil
+	}
+	if all, his := d.closer.waiting(by); d.order.Len()+all >= 2*d.max || his*waitingShare >= d.max {
+		d.refused.Add(1)
 		return nil
 	}
 	state, err := stateOf(int(open.Fd()))
@@ -51,7 +61,7 @@ func (d *descriptors) keep(f *File, open *os.File) error {
 	if err != nil {
 		return err
 	}
-	d.byFile[f] = d.order.PushFront(&descriptor{f, fd, state})
+	d.byFile[f] = d.order.PushFront(&descriptor{f, fd, by, state})
 	for d.order.Len() > d.max {
 		d.drop(d.order.Back())
 	}
@@ -122,7 +132,7 @@ func (d *descriptors) drop(e *list.Element) {
 	desc := e.Value.(*descriptor)
 	d.order.Remove(e)
 	delete(d.byFile, desc.file)
-	d.closer.close(desc.fd, desc.state.device)
+	d.closer.close(closing{desc.fd, desc.state.device, desc.by})
 }
 
 // fileState tells whether a file that is open has been written to, and where it is.

@@ -57,9 +57,11 @@ type Plan struct {
 	TLS   tlsresolve.Plan
 	Model string // TLS model
 	Err   error
-	// Version is the virtual address of custom_labels_abi_version, 0 if there is none.
-	Version    uint64
-	Goroutines golabels.Plan // instead of TLS; record.ABIGo only
+	// Version is the virtual address of custom_labels_abi_version, 0 if there is none; FileVersion what the file has
+	// there, -1 if that is not known.
+	Version     uint64
+	FileVersion int64
+	Goroutines  golabels.Plan // instead of TLS; record.ABIGo only
 }
 
 // VersionSymbol names an int that tells v0 and v1 apart.
@@ -108,6 +110,7 @@ func readFacts(r io.ReaderAt, size int64) (Facts, error) {
 		if p.Err == nil {
 			p.Model = p.TLS.Model().String()
 			p.Version, p.Err = versionAddress(e, abi)
+			p.FileVersion = fileVersion(e, p.Version)
 		}
 		k.Plans = append(k.Plans, p)
 	}
@@ -141,6 +144,21 @@ func versionAddress(e *elffile.File, abi record.ABI) (uint64, error) {
 		return 0, err
 	}
 	return sym.Value, nil
+}
+
+// fileVersion returns the int that a file has at a virtual address, where a process has it in the beginning; -1 if it
+// has none.
+func fileVersion(e *elffile.File, vaddr uint64) int64 {
+	var b [4]byte
+	for s := range e.Loads() {
+		if d := vaddr - s.Vaddr; vaddr >= s.Vaddr && d >= s.Filesz && d < s.Memsz && s.Memsz-d >= uint64(len(b)) {
+			return 0
+		}
+	}
+	if vaddr == 0 || e.ReadVaddr(b[:], vaddr) != nil {
+		return -1
+	}
+	return int64(binary.LittleEndian.Uint32(b[:]))
 }
 
 // htlPart is the length of head and tail in an HTL hash.

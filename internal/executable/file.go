@@ -33,6 +33,7 @@ type File struct {
 	rows     fileRows // of the first one
 
 	held   int            // bytes that are counted; guarded by Cache.mu
+	by     uint32         // whose process had it read first
 	uid    uint32         // whose it is
 	kernel record.FileKey // what it is to the kernel, if known; set under Cache.mu
 	first  *File          // that is the same to the kernel, if it is not this one; set under Cache.mu
@@ -138,7 +139,7 @@ func (f *File) OpenBy(by Asker) (*Contents, int64, error) {
 		c, failed := f.openAt(&at)
 		if failed == nil {
 			// A file without a kept descriptor is still readable now.
-			_ = f.opts.descriptors.keep(f, c.file)
+			_ = f.opts.descriptors.keep(f, c.file, at.owner)
 			return c, f.key.Size, nil
 		}
 		err = cmp.Or(err, failed) // that of the nearest one says most

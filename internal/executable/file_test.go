@@ -81,28 +81,28 @@ func TestFilesGiveWay(t *testing.T) {
 	memory := budget.NewMemory(1 << 30)
 	c := NewCache(Options{MaxFiles: 2, Memory: memory})
 	key := func(inode uint64) procfs.FileID { return procfs.FileID{Inode: inode} }
-	first, second := c.file(key(1), "/1"), c.file(key(2), "/2")
+	first, second := c.file(key(1), "/1", 0), c.file(key(2), "/2", 0)
 	held := memory.Part(budget.OfFiles)
-	require.Same(t, first, c.file(key(1), "/1"))
-	c.file(key(3), "/3")
+	require.Same(t, first, c.file(key(1), "/1", 0))
+	c.file(key(3), "/3", 0)
 	require.Equal(t, 2, c.Len())
-	require.Same(t, first, c.file(key(1), "/1"), "it was used after the second")
-	require.NotSame(t, second, c.file(key(2), "/2"))
+	require.Same(t, first, c.file(key(1), "/1", 0), "it was used after the second")
+	require.NotSame(t, second, c.file(key(2), "/2", 0))
 	require.Equal(t, held, memory.Part(budget.OfFiles))
 
 	// For want of memory all go that no process maps and that have no rows.
 	rows := NewRows(RowsOptions{MaxBytes: 1})
-	used, ready := c.file(key(1), "/1"), c.file(key(2), "/2")
+	used, ready := c.file(key(1), "/1", 0), c.file(key(2), "/2", 0)
 	used.users.Add(1)
 	ready.rows.state = rowsReady
 	require.Zero(t, c.DropUnused(rows))
 	ready.rows.state = rowsUnknown
 	require.Equal(t, 1, c.DropUnused(rows))
-	require.Same(t, used, c.file(key(1), "/1"))
+	require.Same(t, used, c.file(key(1), "/1", 0))
 
 	// What a process still maps is held, and so it counts.
-	c.file(key(4), "/4")
-	c.file(key(5), "/5")
+	c.file(key(4), "/4", 0).Use(1)
+	c.file(key(5), "/5", 0)
 	require.NotSame(t, used, c.byKey[key(4)].Value)
 	require.Nil(t, c.byKey[key(1)])
 	c.EndInterval()
@@ -110,6 +110,61 @@ func TestFilesGiveWay(t *testing.T) {
 	used.Use(-1)
 	c.EndInterval()
 	require.Equal(t, held, memory.Part(budget.OfFiles))
+}
+
+// Who maps ever more files has his own read again, whether he still maps them or not, and nobody else's.
+func TestFilesOfUsers(t *testing.T) {
+	const most = 4 * slackShare
+	c := NewCache(Options{MaxFiles: most})
+	inode := uint64(0)
+	add := func(n int, by uint32) (files []*File) {
+		for range n {
+			inode++
+			files = append(files, c.file(procfs.FileID{Inode: inode}, "/", by))
+		}
+		return files
+	}
+	known := func(files []*File) (n int) {
+		for _, f := range files {
+			if e := c.byKey[f.key]; e != nil && e.Value == f {
+				n++
+			}
+		}
+		return n
+	}
+	others := add(most/4, 1)
+	mapped := add(most/2, 2)
+	for _, f := range mapped {
+		f.Use(1)
+	}
+	unused := add(most/4, 2)
+	add(1, 2)
+	require.Equal(t, most-most/slackShare, c.Len())
+	require.Equal(t, len(unused)-most/slackShare-1, known(unused), "what no process maps goes first")
+	require.Equal(t, len(mapped), known(mapped))
+	add(10*most, 2)
+	for range 10 * most {
+		add(1, 2)[0].Use(1)
+	}
+	require.Equal(t, len(others), known(others))
+	require.LessOrEqual(t, c.Len(), most)
+	require.Equal(t, map[uint32]int{1: len(others), 2: c.Len() - len(others)}, c.users)
+
+	// The newest one stays, though its user has most.
+	c = NewCache(Options{MaxFiles: most})
+	for uid := range uint32(most/2 - 2) {
+		add(2, 10+uid)
+	}
+	add(4, 1)
+	require.Equal(t, 1, known(add(1, 1)))
+	require.Equal(t, most-most/slackShare, c.Len())
+
+	// Where each has a few, nobody's are many.
+	for uid := range uint32(2 * most) {
+		require.Equal(t, 1, known(add(1, 10+uid)))
+		require.LessOrEqual(t, c.Len(), most)
+		require.LessOrEqual(t, len(c.users), most)
+	}
 }
 
 // A file that is being opened through one process, which may never answer, is read through another's.
@@ -168,7 +223,7 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 	file, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer file.Close()
-	require.NoError(t, c.opts.descriptors.keep(&File{}, file))
+	require.NoError(t, c.opts.descriptors.keep(&File{}, file, Owner{}))
 	require.Zero(t, c.Descriptors())
 }
 
@@ -179,7 +234,7 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 	c := newCache(t)
 	key, err := procfs.FS{}.StatMapped(at.pid, at.mapping)
 	require.NoError(t, err)
-	_, err = c.file(key, p.Path).load(Owner{}, c.firstOf)
+	_, err = c.file(key, p.Path, 0).load(Owner{}, c.firstOf)
 	require.Error(t, err, "nobody maps it yet")
 	f, err := c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
@@ -187,7 +242,7 @@ func TestUnreadableFileIsTriedAgain(t *testing.T) {
 
 	// Nor is it the last word that another process could not read it.
 	c = newCache(t)
-	failed := c.file(key, p.Path)
+	failed := c.file(key, p.Path, 0)
 	failed.once.Do(func() { failed.err = procfs.ErrReplaced; failed.loaded.Store(true) })
 	f, err = c.of(at.pid, at.owner, at.mapping)
 	require.NoError(t, err)
@@ -301,4 +356,22 @@ func TestOpenReplaced(t *testing.T) {
 	before.places.see(at)
 	_, _, err = before.Open()
 	require.ErrorIs(t, err, procfs.ErrReplaced)
+}
+
+// The version of labels is what the file has: in constants, in data, and where it has nothing and the process zeros.
+func TestFileVersion(t *testing.T) {
+	const variable = "__thread void *custom_labels_current_set;\nint main(void) { custom_labels_current_set = 0; return 0; }\n"
+	for define, want := range map[string]int64{
+		"const int custom_labels_abi_version = 7;": 7, "int custom_labels_abi_version = 8;": 8, "int custom_labels_abi_version;": 0, "": -1,
+	} {
+		file, err := os.Open(target.Compile(t, "p", define+"\n"+variable, "-rdynamic"))
+		require.NoError(t, err)
+		defer file.Close()
+		stat, err := file.Stat()
+		require.NoError(t, err)
+		facts, err := ReadFacts(file, stat.Size())
+		require.NoError(t, err)
+		require.Len(t, facts.Plans, 1)
+		require.Equal(t, want, facts.Plans[0].FileVersion, define)
+	}
 }

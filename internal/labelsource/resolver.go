@@ -284,7 +284,8 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 	if err := checkVersion(p, im.bias, env.Memory); err != nil {
 		return tlsresolve.Location{}, err
 	}
-	r.certain = r.certain && im.file.ID() == env.Program
+	// The process can have written the version; its file says what others of the program have.
+	r.certain = r.certain && im.file.ID() == env.Program && (p.Version == 0 || p.FileVersion == versionOf(p.ABI))
 	if p.ABI == record.ABIGo {
 		return goroutineLocation(im, p.Goroutines.Slot, target)
 	}
@@ -336,6 +337,14 @@ func addSource(sources []record.LabelSource, s record.LabelSource) ([]record.Lab
 	return append(sources, s), nil
 }
 
+// versionOf is the custom_labels_abi_version of a kind of custom labels.
+func versionOf(abi record.ABI) int64 {
+	if abi == record.ABIV1 {
+		return 1
+	}
+	return 0
+}
+
 // checkVersion reads custom_labels_abi_version, an int, where the process has it.
 func checkVersion(p *executable.Plan, bias uint64, mem tlsresolve.Memory) error {
 	if p.Version == 0 {
@@ -345,11 +354,8 @@ func checkVersion(p *executable.Plan, bias uint64, mem tlsresolve.Memory) error 
 	if err := mem.ReadAt(b[:], bias+p.Version); err != nil {
 		return err
 	}
-	want := uint32(0)
-	if p.ABI == record.ABIV1 {
-		want = 1
-	}
-	if v := binary.LittleEndian.Uint32(b[:]); v != want {
+	want := versionOf(p.ABI)
+	if v := binary.LittleEndian.Uint32(b[:]); int64(v) != want {
 		return fmt.Errorf("%w %d, not %d", errVersion, int32(v), want)
 	}
 	return nil

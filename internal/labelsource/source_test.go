@@ -95,3 +95,42 @@ func TestSourceSettles(t *testing.T) {
 	env.Presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
 	active(3, 0)
 }
+
+// What is found of a process holds for others of its program only if the file itself has the version, which the
+// process can have written over.
+func TestCertainOfVersion(t *testing.T) {
+	const program = "\nint main(void) { custom_labels_current_set = 0; return 0; }\n"
+	path := target.Compile(t, "p", target.DefineV1+program, "-rdynamic")
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	stat, err := file.Stat()
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		address bool
+		version int64
+		certain bool
+	}{{true, 1, true}, {true, 99, false}, {true, 0, false}, {true, -1, false}, {false, -1, true}} {
+		facts, err := executable.ReadFacts(file, stat.Size())
+		require.NoError(t, err)
+		require.Len(t, facts.Plans, 1)
+		require.EqualValues(t, 1, facts.Plans[0].FileVersion)
+		facts.Plans[0].FileVersion = tc.version
+		if !tc.address {
+			facts.Plans[0].Version = 0
+		}
+		im := image{file: executable.NewFile(procfs.FileID{}, path, facts, nil), dev: 1, inode: 2}
+		var mappings []procfs.Mapping
+		for _, s := range facts.Layout.Loads {
+			mappings = append(mappings, procfs.Mapping{
+				Start: s.Vaddr &^ 0xfff, Limit: (s.Vaddr + s.Memsz + 0xfff) &^ 0xfff, Offset: s.Offset &^ 0xfff, Dev: im.dev, Inode: im.inode,
+			})
+		}
+		var r Resolver
+		sources, statuses, _ := r.resolve([]image{im}, &environment{
+			Process: &Process{Memory: &slotMemory{}, Files: mappings, NowNs: 1e9}, target: tlsresolve.Target{Machine: HostMachine()},
+		})
+		require.Len(t, sources, 1, statuses[0].Err)
+		require.Equal(t, tc.certain, r.Certain(), "%+v", tc)
+	}
+}

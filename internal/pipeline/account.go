@@ -43,7 +43,8 @@ func (p *Pipeline) read(s *Snapshot) {
 	s.ContextReads, s.ContextErrors, s.ContextProcesses = int64(table.ContextReads), int64(table.ContextErrors), int64(table.Contexts)
 	s.LabelSourceProcesses = int64(table.Labelled)
 	s.ProcessLoadErrors = [NumLoadErrorReasons]int64{
-		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors), LoadErrorNoPlace: int64(table.Refused),
+		LoadErrorProcess: int64(table.LoadErrors), LoadErrorFile: int64(table.FileErrors),
+		LoadErrorNoPlace:     int64(table.Refused + table.FilesUnkept),
 		LoadErrorMappingsCut: int64(table.MappingsCut), LoadErrorNotPublished: int64(table.PublishErrors),
 	}
 	s.UnwindBytes, s.UnwindTables = int64(table.Rows.Bytes), int64(table.Rows.Tables)

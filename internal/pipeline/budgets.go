@@ -32,13 +32,11 @@ func newBudgets(o *LimitOptions) budgets {
 // threadTime is the CPU time of this thread, in ns.
 func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// spend does some work and counts its CPU time, which it returns.
-func (b *budgets) spend(w budget.Work, work func()) (took time.Duration) {
+// spend does some work and counts its CPU time.
+func (b *budgets) spend(w budget.Work, work func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	work()
-	took = time.Duration(threadTime() - began)
-	b.cpu.Spend(w, took)
-	return took
+	b.cpu.Spend(w, time.Duration(threadTime()-began))
 }

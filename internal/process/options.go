@@ -85,6 +85,8 @@ type Options struct {
 
 	// cpuTime returns CLOCK_THREAD_CPUTIME_ID in ns.
 	cpuTime func() int64
+	// threadTime returns the CPU time of a thread of ours in ns.
+	threadTime func(tid int) int64
 	// bootTime returns CLOCK_BOOTTIME in ns.
 	bootTime func() int64
 	// memory replaces the memory of processes in tests.
@@ -138,6 +140,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.cpuTime == nil {
 		o.cpuTime = func() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+	}
+	if o.threadTime == nil {
+		o.threadTime = budget.ThreadTime
 	}
 	if o.bootTime == nil {
 		o.bootTime = func() int64 { return budget.Clock(unix.CLOCK_BOOTTIME) }

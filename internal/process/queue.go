@@ -53,9 +53,12 @@ type jobs struct {
 	turns map[uint32]*turn // by user id
 	// owing are the workers that look at processes of users who owe time, of maxOwing.
 	owing, maxOwing int
-	sequence        uint64
-	wake            chan struct{} // a worker that waits takes from it
-	held            bool          // nobody is woken before more has been scheduled
+	// running are the meters of what is being done, charged at meteredNs.
+	running   []*meter
+	meteredNs int64
+	sequence  uint64
+	wake      chan struct{} // a worker that waits takes from it
+	held      bool          // nobody is woken before more has been scheduled
 	// alarm wakes a worker at alarmNs, or never: noAlarm. While there is CPU time for nothing, that
 	// is no sooner than pausedNs, and for users who owe some, laterNs. Only tests have none.
 	alarm                      Alarm
@@ -162,6 +165,7 @@ func (t *Table) next() (p *Process, w work) {
 	defer t.mu.Unlock()
 	j := t.jobs
 	now := j.now()
+	t.chargeRunning(now)
 	from, owes := j.first(now)
 	if from == nil {
 		j.rouse()

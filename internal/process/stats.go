@@ -24,6 +24,7 @@ type Stats struct {
 
 	Reduced      uint64 // processes of which not all was kept, for want of memory
 	FilesDropped uint64 // files that were forgotten, for want of memory
+	FilesUnkept  uint64 // files that were not kept open, since others wait to be closed
 
 	FunctionsRead    uint64 // of language runtimes
 	FunctionsGone    uint64 // that had gone before they were read
@@ -91,6 +92,7 @@ func (t *Table) Stats() Stats {
 
 		Reduced:      c.reduced.Load(),
 		FilesDropped: c.filesDropped.Load(),
+		FilesUnkept:  t.files.Unkept(),
 
 		FunctionsRead:       c.functionsRead.Load(),
 		FunctionsGone:       c.functionsGone.Load(),

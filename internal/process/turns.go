@@ -5,6 +5,7 @@ package process
 import (
 	"container/heap"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
@@ -23,9 +24,11 @@ const (
 	// turnPiece is what of a look others have to wait for. What it takes beyond that is paid back beside
 	// what they take, and nobody who owes anything comes before all of it is.
 	turnPiece = 50 * time.Millisecond
-	// turnOwed is the most CPU time that a user owes: one look takes no more, maxOpening for files, the last
-	// of which may take budget.MaxFileTime.
-	turnOwed = maxOpening + budget.MaxFileTime
+	// turnOwed is the most CPU time that a user owes: all looks at his processes that can be late take no more.
+	// Each has maxOpening for files, the last of which may take budget.MaxFileTime.
+	turnOwed = maxUserLate * (maxOpening + budget.MaxFileTime)
+	// meterEvery is how often what runs is charged for what it has taken until then.
+	meterEvery = 10 * time.Millisecond
 )
 
 // turn is a user's, if less is left of his part than can be saved up. Guarded by Table.mu.
@@ -36,19 +39,64 @@ type turn struct {
 	queue queue
 }
 
-// charge counts CPU time that work on a process has taken.
-func (t *Table) charge(p *Process, w work, ns int64) {
+// A meter tells what work on a process has taken of a CPU. Guarded by Table.mu.
+type meter struct {
+	uid       uint32
+	reads     bool
+	thread    int
+	beganNs   int64 // by the thread's clock
+	chargedNs int64 // of what it has taken since
+}
+
+// startMeter begins to count what a worker does for its process, on this thread.
+func (t *Table) startMeter(w *worker, todo work) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	thread := int(w.tid.Load())
+	w.meter = meter{uid: w.owner.UID, reads: todo.reads(), thread: thread, beganNs: t.opts.threadTime(thread)}
+	t.jobs.running = append(t.jobs.running, &w.meter)
+}
+
+// stopMeter charges what was not charged while it ran.
+func (t *Table) stopMeter(w *worker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.chargeMeter(&w.meter)
+	t.jobs.running = slices.DeleteFunc(t.jobs.running, func(m *meter) bool { return m == &w.meter })
+}
+
+// chargeRunning charges what runs for what it has taken until now: who decides what begins next has to know. The
+// table is locked.
+func (t *Table) chargeRunning(nowNs int64) {
+	if nowNs-t.jobs.meteredNs < int64(meterEvery) {
+		return
+	}
+	t.jobs.meteredNs = nowNs
+	for _, m := range t.jobs.running {
+		t.chargeMeter(m)
+	}
+}
+
+func (t *Table) chargeMeter(m *meter) {
+	if ns := t.opts.threadTime(m.thread) - m.beganNs; ns > m.chargedNs {
+		t.charge(m, ns)
+	}
+}
+
+// charge counts the CPU time that was taken by now. The table is locked.
+func (t *Table) charge(m *meter, ns int64) {
 	cpu := t.opts.CPU
-	piece := min(ns, int64(turnPiece))
+	before := m.chargedNs
+	m.chargedNs = ns
+	piece := min(ns, int64(turnPiece)) - min(before, int64(turnPiece))
+	ns -= before
 	cpu.Spend(budget.Processes, time.Duration(piece))
 	cpu.Defer(budget.Processes, time.Duration(ns-piece))
 	limit := cpu.Limit() * budget.Processes.Share()
-	if limit == 0 || !w.reads() {
+	if limit == 0 || !m.reads {
 		return
 	}
-	uid := p.worker().owner.UID
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	uid := m.uid
 	turns, now := t.jobs.turns, t.now()
 	saved := now - int64(turnSaved)
 	u := turns[uid]

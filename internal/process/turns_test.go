@@ -56,11 +56,18 @@ func (f *turnsTest) step() *Process {
 	cost := f.costs(p)
 	require.True(f.t, f.begin(&f.worker, p, w))
 	f.run(p, w, &f.scratch)
-	f.charge(p, w, int64(cost))
+	f.pay(p, w, cost)
 	f.done(p)
 	f.spent += cost
 	f.advance(int64(cost))
 	return p
+}
+
+// pay charges what work on a process has taken.
+func (f *turnsTest) pay(p *Process, w work, took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.charge(&meter{uid: p.worker().owner.UID, reads: w.reads()}, int64(took))
 }
 
 // await returns how long it takes until a process was looked at.
@@ -147,7 +154,7 @@ func TestTurnsAreEachUsersOwn(t *testing.T) {
 	f.await(first)
 	other := f.start(1001, "2000", nil)
 	f.await(other)
-	f.charge(other, workReread, int64(275*time.Millisecond)) // 25 ms more than is saved up: a second
+	f.pay(other, workReread, 275*time.Millisecond) // 25 ms more than is saved up: a second
 	urgentOne := f.start(2, "1000", first)
 	f.Lookup(urgentOne.id, 2, nil)
 	f.mu.Lock()
@@ -236,8 +243,70 @@ func TestTurnsOfDescendants(t *testing.T) {
 	require.EqualValues(t, nobody, f.start(6, "1000", nil).presumedUser())
 
 	// What one owes is bounded.
-	f.charge(first, workReread, int64(time.Hour))
+	f.pay(first, workReread, time.Hour)
 	require.InDelta(t, f.now()+int64(turnOwed)*turnPart*20, f.jobs.turns[1000].paidNs, 1e6)
+}
+
+// A look is charged while it runs: no other one of its user begins beside it while it computes, and one does while it
+// only waits. What is charged in parts is no more than in one.
+func TestTurnsBesideARunningLook(t *testing.T) {
+	for _, step := range []struct {
+		took time.Duration
+		next bool
+	}{{0, true}, {20 * time.Millisecond, true}, {5 * time.Second, false}} {
+		f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+		const thread = 77
+		var took time.Duration
+		f.opts.threadTime = func(tid int) int64 {
+			require.Equal(t, thread, tid)
+			return int64(time.Hour + took)
+		}
+		first := f.start(1, "1000", nil)
+		f.await(first)
+		second := f.start(2, "1000", first)
+		third := f.start(3, "1000", first)
+		f.advance(int64(2 * turnSaved))
+		before := f.cpu.Use().Spent[budget.Processes]
+		p, todo := f.next()
+		require.Same(t, second, p)
+		w := &worker{alarm: func(time.Duration) {}}
+		require.True(t, f.begin(w, p, todo))
+		w.tid.Store(thread)
+		f.startMeter(w, todo)
+		for range 10 {
+			took += step.took / 10
+			f.advance(int64(meterEvery))
+			f.mu.Lock()
+			f.chargeRunning(f.now())
+			f.mu.Unlock()
+		}
+		p, _ = f.next()
+		require.Equal(t, step.next, p == third)
+		require.True(t, step.next || p == nil)
+		took += time.Second
+		f.stopMeter(w)
+		require.Empty(t, f.jobs.running)
+		require.Equal(t, step.took+time.Second, f.cpu.Use().Spent[budget.Processes]-before)
+	}
+}
+
+// What runs is charged by the clock of its thread.
+func TestMeter(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	p := f.start(1, "1000", nil)
+	f.advance(int64(time.Second))
+	got, todo := f.next()
+	require.Same(t, p, got)
+	require.True(t, f.begin(&f.worker, p, todo))
+	f.spend(&f.worker, todo, func() {
+		for began := f.opts.cpuTime(); f.opts.cpuTime()-began < int64(20*time.Millisecond); {
+		}
+		f.advance(int64(meterEvery))
+		_, _ = f.next()
+		require.GreaterOrEqual(t, f.cpu.Use().Spent[budget.Processes], 20*time.Millisecond)
+	})
+	require.GreaterOrEqual(t, f.cpu.Use().Spent[budget.Processes], 20*time.Millisecond)
+	require.Contains(t, f.jobs.turns, uint32(1000))
 }
 
 // Users who owe nothing are not remembered.

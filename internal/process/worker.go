@@ -34,6 +34,7 @@ type worker struct {
 	late    bool // replaced; ends when this look does
 	hung    bool // given up
 	alarmed bool // the alarm is set
+	meter   meter
 }
 
 // workers are those of one Run.
@@ -156,12 +157,13 @@ func (c *workers) looksAt() (pids []int) {
 }
 
 // spend counts the CPU time of work on a process.
-func (t *Table) spend(p *Process, todo work, job func()) {
+func (t *Table) spend(w *worker, todo work, job func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := t.opts.cpuTime()
+	w.tid.Store(int32(procfs.Thread()))
+	t.startMeter(w, todo)
 	job()
-	t.charge(p, todo, t.opts.cpuTime()-began)
+	t.stopMeter(w)
 }
 
 func (w *worker) work(ctx context.Context, t *Table) {
@@ -170,8 +172,7 @@ func (w *worker) work(ctx context.Context, t *Table) {
 		p, todo := t.next()
 		if p != nil {
 			if t.begin(w, p, todo) {
-				t.spend(p, todo, func() {
-					w.tid.Store(int32(procfs.Thread()))
+				t.spend(w, todo, func() {
 					t.run(p, todo, &s)
 					s.release()
 				})

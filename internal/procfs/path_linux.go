@@ -23,7 +23,7 @@ const (
 func (c *Credentials) may(st *unix.Stat_t, any uint32) bool {
 	mode := st.Mode
 	switch {
-	case c.UID == 0:
+	case c.UID == rootUser:
 		return true
 	case c.UID == st.Uid:
 		mode >>= 6
@@ -31,6 +31,18 @@ func (c *Credentials) may(st *unix.Stat_t, any uint32) bool {
 		mode >>= 3
 	}
 	return mode&any != 0
+}
+
+// may reports whether the user may have one of some permissions to what was reached last. Where it has an access control
+// list, which can take away what the mode allows, only its owner may, and root.
+func (w *walk) may(st *unix.Stat_t, any uint32) bool {
+	return w.as.may(st, any) && (w.as.UID == rootUser || w.as.UID == st.Uid || !hasACL(w.last()))
+}
+
+// hasACL reports whether a file has an access control list, or may have one.
+func hasACL(fd int) bool {
+	_, err := unix.Getxattr("/proc/self/fd/"+strconv.Itoa(fd), "system.posix_acl_access", nil)
+	return !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.EOPNOTSUPP)
 }
 
 // PathInfo is what is known of a file that was opened by its path.
@@ -85,7 +97,7 @@ func (f FS) locate(pid int, root Root, path string, w walk, any uint32) (fd int,
 	if err = unix.Fstat(fd, &st); err != nil {
 		return -1, st, user, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	if !w.as.may(&st, any) {
+	if !w.may(&st, any) {
 		return -1, st, user, &os.PathError{Op: "find", Path: path, Err: ErrNotAllowed}
 	}
 	w.fds = w.fds[:len(w.fds)-1] // it is the caller's
@@ -210,7 +222,7 @@ func (w *walk) step(name string) (target string, err error) {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return "", unix.ENOTDIR
-	case !w.as.may(&st, mayExecute):
+	case !w.may(&st, mayExecute):
 		return "", ErrNotAllowed
 	case len(w.fds) == maxWalkDepth:
 		return "", unix.ENAMETOOLONG

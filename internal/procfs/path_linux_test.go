@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -134,4 +135,65 @@ func TestOpenPathAs(t *testing.T) {
 	require.NoError(t, os.WriteFile(secret, nil, 0o600))
 	_, _, err := f.OpenPath(7, OurRoot, secret, 0)
 	require.ErrorIs(t, err, ErrNotAllowed)
+}
+
+// accessList encodes an access control list that allows all to read and to pass, but for one user.
+func accessList(except uint32) []byte {
+	const version, undefined = 2, 1<<32 - 1 // include/uapi/linux/posix_acl_xattr.h
+	b := binary.LittleEndian.AppendUint32(nil, version)
+	for _, e := range []struct {
+		tag, allowed uint16
+		id           uint32
+	}{{0x01, 7, undefined}, {0x02, 0, except}, {0x04, 5, undefined}, {0x10, 5, undefined}, {0x20, 5, undefined}} {
+		b = binary.LittleEndian.AppendUint16(b, e.tag)
+		b = binary.LittleEndian.AppendUint16(b, e.allowed)
+		b = binary.LittleEndian.AppendUint32(b, e.id)
+	}
+	return b
+}
+
+// What an access control list takes from a user, the mode does not give him.
+func TestOpenPathWithAccessList(t *testing.T) {
+	testutil.RequireRoot(t)
+	const uid, gid = 65534, 7000
+	for name, c := range map[string]struct {
+		owner   int
+		listed  string
+		allowed bool
+	}{
+		"none": {0, "", true}, "of the file": {0, "dir/file", false}, "of the directory": {0, "dir", false},
+		"the owner's": {uid, "dir/file", true}, "of the owner's directory": {uid, "dir", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, root := process(t, uid, gid)
+			for _, path := range []string{"dir", "dir/file"} {
+				path = filepath.Join(root, path)
+				if filepath.Base(path) == "dir" {
+					require.NoError(t, os.Mkdir(path, 0o755))
+				} else {
+					require.NoError(t, os.WriteFile(path, nil, 0o600))
+				}
+				require.NoError(t, os.Chmod(path, 0o755)) //nolint:gosec // all may pass it
+				require.NoError(t, os.Chown(path, c.owner, 0))
+			}
+			if c.listed != "" {
+				require.NoError(t, unix.Setxattr(filepath.Join(root, c.listed), "system.posix_acl_access", accessList(uid), 0))
+			}
+			file, _, err := f.OpenPath(7, ProcessRoot, "/dir/file", 0)
+			if !c.allowed {
+				require.ErrorIs(t, err, ErrNotAllowed)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, file.Close())
+		})
+	}
+	f, root := process(t, 0, 0)
+	path := filepath.Join(root, "file")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Chown(path, uid, gid))
+	require.NoError(t, unix.Setxattr(path, "system.posix_acl_access", accessList(uid), 0))
+	file, _, err := f.OpenPath(7, ProcessRoot, "/file", 0)
+	require.NoError(t, err, "root passes everywhere")
+	require.NoError(t, file.Close())
 }

@@ -108,8 +108,8 @@ type Status struct {
 }
 
 // Credentials are as whom a process has files opened on its behalf: its real user and
-// groups, as our user namespace sees them. What access control lists allow beyond a
-// file's mode does not count.
+// groups, as our user namespace sees them. What has an access control list is only for its owner and root, whatever the
+// list allows.
 type Credentials struct {
 	UID  uint32
 	GIDs []uint32

@@ -250,6 +250,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 		b.nameResource(rp.Resource().Attributes())
 		b.sets = emptied(b.sets) // their names depend on the resource's
 	}
+	b.tables.bytes += resourceBytes(rp.Resource().Attributes())
 
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().SetName(b.opts.ScopeName)

@@ -1,5 +1,7 @@
 package profile
 
+import "go.opentelemetry.io/collector/pdata/pcommon"
+
 const (
 	// outputShare times what entries and samples take is what Build makes of them at most: each once more with its
 	// attributes, and the tables by which equal ones are found.
@@ -18,18 +20,50 @@ const (
 	tableLineBytes      = 48
 )
 
+// Estimated memory of a value of a resource, with its place in a list, and of an attribute beside its value.
+const (
+	resourceValueBytes     = 48
+	resourceAttributeBytes = 80
+)
+
+// resourceBytes estimates the memory of attributes of a resource.
+func resourceBytes(m pcommon.Map) (sum int) {
+	for k, v := range m.All() {
+		sum += resourceAttributeBytes + len(k) + resourceValue(v)
+	}
+	return sum
+}
+
+func resourceValue(v pcommon.Value) int {
+	sum := resourceValueBytes
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		sum += len(v.Str())
+	case pcommon.ValueTypeBytes:
+		sum += v.Bytes().Len()
+	case pcommon.ValueTypeMap:
+		sum += resourceBytes(v.Map())
+	case pcommon.ValueTypeSlice:
+		for _, item := range v.Slice().All() {
+			sum += resourceValue(item)
+		}
+	}
+	return sum
+}
+
 // Held estimates the memory that the Builder has, with what it keeps over a Reset.
 func (b *Builder) Held() int {
 	return entryBytes*cap(b.entries) + 4*cap(b.sampleEntries) + 8*cap(b.sampleTimes) + valueBytes*cap(b.sampleValues) + b.stacks.bytes
 }
 
 // OutputBytes estimates the memory of what Build makes of entries, samples and stacks, and needs for that. The stacks are
-// told apart by their ids there, and their encoding is not copied. What they and the labels refer to is told by Requests.
+// told apart by their ids there, and their encoding is not copied. What they and the labels refer to, and the resources of
+// processes, is told by Requests.
 func (b *Builder) OutputBytes() int {
 	return outputShare*(b.bytes-b.fresh) + b.stacks.bytes + locationBytes*b.stacks.frames
 }
 
-// weigh tells what the tables have grown to.
+// weigh tells what the tables have grown to, and the resources.
 func (b *build) weigh() { b.tell(b.tables.bytes) }
 
 // release tells that nobody has the tables any more.

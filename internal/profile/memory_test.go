@@ -1,10 +1,13 @@
 package profile
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -92,6 +95,57 @@ func TestOutputBytesBoundBuild(t *testing.T) {
 			t.Logf("grown by %d, told %d", grown, told)
 			const little = 16 << 10 // of the empty tables
 			require.LessOrEqual(t, grown, told+little)
+		})
+	}
+}
+
+// publishing has processes publish resources.
+type publishing struct {
+	quietResolver
+	put func(pcommon.Map)
+}
+
+func (p publishing) Resource(_ uint64, attrs pcommon.Map) { p.put(attrs) }
+
+// Resources of processes take no more than is told of them.
+func TestOutputBytesOfResources(t *testing.T) {
+	const processes, values = 50, 1000
+	for name, put := range map[string]func(pcommon.Map){
+		"strings": func(m pcommon.Map) {
+			for i := range values {
+				m.PutStr(fmt.Sprint("key", i), strings.Repeat("x", i))
+			}
+		},
+		"bytes": func(m pcommon.Map) { m.PutEmptyBytes("b").FromRaw(make([]byte, 128<<10)) },
+		"list": func(m pcommon.Map) {
+			list := m.PutEmptySlice("list")
+			for i := range values {
+				list.AppendEmpty().SetInt(int64(i))
+			}
+		},
+		"lists": func(m pcommon.Map) {
+			list := m.PutEmptySlice("list")
+			for range values {
+				list.AppendEmpty().SetEmptySlice().AppendEmpty().SetDouble(1)
+			}
+		},
+		"maps": func(m pcommon.Map) {
+			of := m.PutEmptyMap("map")
+			for i := range values {
+				of.PutEmptyMap(fmt.Sprint(i)).PutBool("b", true)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(Options{Period: 1})
+			for i := range processes {
+				b.Add(&Sample{Process: uint64(i + 1)})
+			}
+			_, _, grown, told := built(t, publishing{put: put}, b)
+			t.Logf("grown by %d, told %d", grown, told)
+			const little = 16 << 10 // of the empty tables
+			require.LessOrEqual(t, grown, told+little)
+			require.Less(t, told, 4*grown)
 		})
 	}
 }

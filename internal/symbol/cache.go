@@ -377,19 +377,31 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		src: file, maxBytes: c.opts.MaxTableBytes, maxKept: c.opts.MaxBytes / userShare,
 		packed: c.packed, tables: c.tables, of: of, closed: c.reading.closed,
 	}
+	one := e.loading
+	l.turn = func() error { return c.reading.turn(one, &c.mu) }
 	var known *functions
 	var err error
-	c.opts.work(e.loading, func() {
+	c.opts.work(one, func() {
+		if err = l.begin(); err != nil {
+			return
+		}
 		if c.opts.Pace != nil {
 			l.pace = c.opts.Pace()
 		}
 		known, err = l.load()
 	})
+	refused := l.refused != nil
+	if refused {
+		known, err = nil, l.refused
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading.end(e.loading)
+	c.reading.end(one)
 	e.loading = nil
-	if err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)) { // that its process has gone is no failure
+	switch {
+	case refused:
+		c.stats.Refused++
+	case err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)): // that its process has gone is no failure
 		c.stats.Failures++
 	}
 	keeps := e.before != nil && (known == nil || err != nil && known.less(e.before.known))
@@ -400,9 +412,12 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
 	}
 	e.known, e.before = known, nil
-	if known == nil || keeps || errors.Is(err, errNoRoom) {
+	switch {
+	case refused:
+		e.failedAt = c.opts.Now().Add(-retryAfter) // it is read when it is asked for again
+	case known == nil || keeps || errors.Is(err, errNoRoom):
 		e.fail(file.Owner(), err, c.opts.Now()) // it is read again, and counts until then as it is
-	} else {
+	default:
 		e.refusals = nil
 	}
 	if known != nil && known.table.Truncated() {

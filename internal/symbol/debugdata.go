@@ -45,9 +45,9 @@ func packedData(f *elffile.File, room *fileRoom) ([]byte, error) {
 }
 
 // debugData unpacks .gnu_debugdata, an ELF file with the functions that are not in
-// the dynamic symbol table, packed by xz, and calls add with these.
+// the dynamic symbol table, packed by xz, and calls add with these. Others wait for that.
 func (l *loader) debugData(packed []byte, add func(elffile.Function) bool) error {
-	b, free, err := unpack(packed, maxUnpackedBytes, l.step)
+	b, free, err := unpack(packed, maxUnpackedBytes, l.stepAlone)
 	defer free()
 	if err != nil {
 		return fmt.Errorf("unpack .gnu_debugdata: %w", err)
@@ -56,6 +56,6 @@ func (l *loader) debugData(packed []byte, add func(elffile.Function) bool) error
 	if err != nil {
 		return err
 	}
-	debug.Pace(l.step)
+	debug.Pace(l.stepAlone)
 	return debug.StaticFunctions(add)
 }

@@ -363,7 +363,7 @@ func withPacked(t *testing.T, more int) (s *split, at int64) {
 func TestDebugDataHangs(t *testing.T) {
 	s, at := withPacked(t, 0)
 	synctest.Test(t, func(t *testing.T) {
-		c := NewCache[int](CacheOptions{Wait: time.Second})
+		c := NewCache[int](CacheOptions{Wait: time.Second, blocked: func(int) bool { return true }})
 		of := func(wait chan struct{}) *packedAt {
 			return &packedAt{rooted{opener{path: s.root + s.path, root: s.root}, s.path}, at, wait}
 		}

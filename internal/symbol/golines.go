@@ -172,7 +172,7 @@ func (c *Cache[K]) beginLines(e *cached[K], file Source, vaddrs []uint64, until 
 
 // readLines reads addresses, and enters what it finds.
 func (c *Cache[K]) readLines(e *cached[K], file Source, vaddrs []uint64, until time.Time, one *read) {
-	c.opts.work(one, func() { c.linesAt(e, file, vaddrs, until) })
+	c.opts.work(one, func() { c.linesAt(e, file, vaddrs, until, one) })
 	if left := c.endLines(e, one); left != nil {
 		c.finish(left)
 	}
@@ -180,8 +180,14 @@ func (c *Cache[K]) readLines(e *cached[K], file Source, vaddrs []uint64, until t
 
 // linesAt reads addresses and enters each at once: who waits for all of them may not wait long enough. What is left
 // then is not read: others may wait for the file.
-func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64, until time.Time) {
+func (c *Cache[K]) linesAt(e *cached[K], file Source, vaddrs []uint64, until time.Time, one *read) {
 	for _, vaddr := range vaddrs {
+		if c.reading.turn(one, &c.mu) != nil {
+			c.mu.Lock()
+			c.stats.Refused++
+			c.mu.Unlock()
+			return
+		}
 		line, err := c.lineAt(e, file, vaddr)
 		if isFault(err) || !c.enterLine(e, vaddr, line, err, until) || c.reading.closed.Load() {
 			return

@@ -46,10 +46,23 @@ type loader struct {
 	summed   int64        // bytes of debug files whose checksum was computed
 	closed   *atomic.Bool // set when the functions are not wanted any more; may be nil
 	pace     func() error // of the reading of one file, see elffile.File.Pace; may be nil
+	turn     func() error // waits until the file may be read on; may be nil
+	refused  error        // of turn: nothing more is read
 }
 
-// step says whether reading may go on.
-func (l *loader) step() error {
+// begin waits until the file may be read, or read on.
+func (l *loader) begin() error {
+	if l.refused == nil && l.turn != nil {
+		l.refused = l.turn()
+	}
+	return l.refused
+}
+
+// step says whether reading may go on, and waits until it may.
+func (l *loader) step() error { return cmp.Or(l.stepAlone(), l.begin()) }
+
+// stepAlone is step of what others wait for.
+func (l *loader) stepAlone() error {
 	switch {
 	case l.abandoned():
 		return errClosed
@@ -197,6 +210,9 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	defer room.end()
 	packed, err := packedData(f, room)
 	if err != nil || packed == nil {
+		return err
+	}
+	if err := l.begin(); err != nil {
 		return err
 	}
 	room.alone(func() { err = l.debugData(packed, add) })

@@ -151,15 +151,21 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
 
 // look reads what is new in a map.
 func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap, one *read) {
-	var after *perfMap
+	after := before
 	var err error
-	c.opts.work(one, func() { after, err = c.read(src, before) })
+	c.opts.work(one, func() {
+		if err = c.reading.turn(one, &c.mu); err == nil {
+			after, err = c.read(src, before)
+		}
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.end(one)
 	close(e.reading)
 	e.reading = nil
-	if err != nil {
+	if errors.Is(err, errBusy) {
+		c.stats.Refused++
+	} else if err != nil {
 		c.stats.Failures++
 	}
 	if after == before {

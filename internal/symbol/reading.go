@@ -35,6 +35,7 @@ type reading struct {
 	now    map[*read]struct{}
 	users  map[uint32]int // reads
 	owners map[place]int  // reads
+	turns  map[uint32]*read
 	// Since the batch began:
 	waited  time.Duration
 	waitsOf map[uint32]time.Duration
@@ -70,7 +71,7 @@ type read struct {
 func newReading(opts *CacheOptions) reading {
 	return reading{
 		opts: opts, closed: &atomic.Bool{}, now: map[*read]struct{}{}, users: map[uint32]int{},
-		owners: map[place]int{}, waitsOf: map[uint32]time.Duration{},
+		owners: map[place]int{}, turns: map[uint32]*read{}, waitsOf: map[uint32]time.Duration{},
 	}
 }
 
@@ -96,6 +97,7 @@ func (r *reading) add(of Owner, name string) *read {
 
 func (r *reading) end(one *read) {
 	delete(r.now, one)
+	r.giveTurn(one)
 	release(r.users, one.owner.UID)
 	release(r.owners, one.owner.place())
 }

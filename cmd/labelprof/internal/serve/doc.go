@@ -5,5 +5,6 @@
 //
 // Clients are strangers. A request is only taken off the wire when there is a place for it,
 // and only decoded when what that takes is known; where many want to send, the connection
-// that has been silent longest ends. Nothing that a client does holds up the end.
+// that has been silent longest ends. Connections have places for their requests in turn, and while others
+// wait, who sends nothing gives his up. Nothing that a client does holds up the end.
 package serve

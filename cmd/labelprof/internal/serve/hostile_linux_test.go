@@ -74,8 +74,8 @@ func TestHostileRequests(t *testing.T) {
 					options = append(options, grpc.UseCompressor(grpcgzip.Name))
 				}
 				err := send(address, r.data, options...)
-				// On a busy machine the place that they wait for may come too late.
-				if got := status.Code(err); got != r.want && got != codes.DeadlineExceeded {
+				// On a busy machine the place that they wait for may come too late, or they do not use it.
+				if got := status.Code(err); got != r.want && got != codes.DeadlineExceeded && got != codes.Canceled {
 					t.Errorf("%s: %v", name, err)
 				}
 			})

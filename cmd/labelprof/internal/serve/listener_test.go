@@ -87,7 +87,7 @@ func get(t *testing.T, address string) string {
 func TestPatience(t *testing.T) {
 	var hits int64
 	consume := func(profiles pprofile.Profiles) { otlp.Walk(profiles, func(s *sample.Sample) { hits += s.Hits }) }
-	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: 5 * time.Second, idle: 200 * time.Millisecond})
+	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: 5 * time.Second, idle: 200 * time.Millisecond, pause: time.Hour})
 	require.NoError(t, err)
 	srv.serve()
 	address := srv.addr().String()
@@ -103,7 +103,7 @@ func TestPatience(t *testing.T) {
 	for _, stream := range begun {
 		require.Error(t, stream.RecvMsg(new([]byte)))
 	}
-	require.Eventually(t, func() bool { return len(srv.receiving) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return srv.free() == maxReceiving }, time.Minute, time.Millisecond)
 	export(t, address)
 
 	ended(t, silent(t, address, 1, http2Preface), 1)

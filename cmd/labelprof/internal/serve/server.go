@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // exporters compress
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
@@ -31,6 +32,8 @@ const (
 	maxConnections = 64
 	maxStreams     = 2 // of a connection
 	maxReceiving   = 2 // requests that are taken off the wire
+	// Who brings less than leastBytes of a request within patience.pause gives its place up while others wait.
+	leastBytes = 64 << 10
 	// A connection can have so many bytes on their way that nobody has asked for yet.
 	windowBytes    = 256 << 10
 	maxHeaderBytes = 16 << 10
@@ -43,20 +46,24 @@ const (
 type patience struct {
 	request time.Duration // until all of it is there
 	idle    time.Duration // a connection without a request
+	pause   time.Duration // some bytes of a request, while others wait for its place
 }
 
-func defaultPatience() patience { return patience{request: 20 * time.Second, idle: time.Minute} }
+func defaultPatience() patience {
+	return patience{request: 20 * time.Second, idle: time.Minute, pause: time.Second}
+}
 
 // server receives OTLP profiles by gRPC. A request is only taken off the wire when there
 // is a place for it, and only decoded when what that takes is known: gRPC decodes before it
 // calls the handler of a single request, so this is the handler of a stream of them.
 type server struct {
-	consume   func(pprofile.Profiles)
-	decoder   *input.Decoder
-	receiving chan struct{} // has an element for each request that is taken off the wire
-	listener  *listener
-	grpc      *grpc.Server
-	served    chan error // nil: it does not serve
+	consume  func(pprofile.Profiles)
+	decoder  *input.Decoder
+	wait     patience
+	places   places // of requests that are taken off the wire
+	listener *listener
+	grpc     *grpc.Server
+	served   chan error // nil: it does not serve
 }
 
 // newServer listens. Clients wait until it serves.
@@ -66,10 +73,11 @@ func newServer(address string, consume func(pprofile.Profiles), d *input.Decoder
 		return nil, fmt.Errorf("listen for profiles (--listen chooses another address, which must be the endpoint of the collector's exporter, too): %w", err)
 	}
 	srv := &server{
-		consume:   consume,
-		decoder:   d,
-		receiving: make(chan struct{}, maxReceiving),
-		listener:  l,
+		consume:  consume,
+		decoder:  d,
+		wait:     wait,
+		places:   places{free: maxReceiving},
+		listener: l,
 		grpc: grpc.NewServer(grpc.MaxRecvMsgSize(int(d.Memory().Message(maxReceiving))), grpc.ForceServerCodecV2(rawCodec{}),
 			grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes), grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -90,25 +98,31 @@ func (s *server) serve() {
 	go func() { s.served <- s.grpc.Serve(s.listener) }()
 }
 
-// tap gives each request a deadline.
+// cancelKey is of the function in the context of a request that ends it.
+type cancelKey struct{}
+
+// tap gives each request a deadline, and a function that ends it.
 func (p patience) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.request)
 	context.AfterFunc(ctx, cancel)
-	return ctx, nil
+	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
 func (s *server) addr() net.Addr { return s.listener.Addr() }
 
 // export takes in one request.
 func (s *server) export(_ any, stream grpc.ServerStream) error {
-	select {
-	case s.receiving <- struct{}{}:
-		defer func() { <-s.receiving }()
-	case <-stream.Context().Done():
-		return status.FromContextError(stream.Context().Err()).Err()
+	from, _ := peer.FromContext(stream.Context())
+	c := s.listener.from(from.Addr)
+	if c == nil {
+		return status.Error(codes.Unavailable, "the connection has ended")
 	}
-	var request []byte
-	if err := stream.RecvMsg(&request); err != nil {
+	if err := s.places.take(stream.Context(), c); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	defer s.places.give()
+	request, err := s.receive(stream, c)
+	if err != nil {
 		return err
 	}
 	var tooLarge *weight.TooLargeError
@@ -123,6 +137,37 @@ func (s *server) export(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	return stream.SendMsg(response)
+}
+
+// receive takes a request off the wire. While others wait, it is ended if it does not come.
+func (s *server) receive(stream grpc.ServerStream, c *conn) (request []byte, err error) {
+	end, _ := stream.Context().Value(cancelKey{}).(context.CancelFunc)
+	received, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(s.wait.pause)
+		defer tick.Stop()
+		for before := c.read.Load(); ; {
+			select {
+			case <-received:
+				return
+			case <-tick.C:
+			}
+			now := c.read.Load()
+			if now-before < leastBytes && s.places.wanted() {
+				end()
+				return
+			}
+			before = now
+		}
+	}()
+	err = stream.RecvMsg(&request)
+	close(received)
+	<-watched
+	if err == nil && stream.Context().Err() != nil { // the client sends it again
+		err = status.FromContextError(stream.Context().Err()).Err()
+	}
+	return request, err
 }
 
 // stop finishes the requests under way, and gives up those that take too long.
