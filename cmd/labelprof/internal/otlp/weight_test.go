@@ -104,7 +104,7 @@ func TestWeightOfJSON(t *testing.T) {
 		if name == "points" {
 			took = walked(p) - before
 		}
-		require.Greater(t, took, int64(4<<20), "%s: it does take memory", name)
+		require.Greater(t, took, int64(2<<20), "%s: it does take memory", name)
 		_, err = NewDecoder(took).Line([]byte(line))
 		var tooLarge *weight.TooLargeError
 		require.ErrorAs(t, err, &tooLarge, name)
