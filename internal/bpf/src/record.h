@@ -304,8 +304,8 @@ struct sample_header {
 	__u8 kernel_stack; /* enum outcome */
 	__u8 user_stack;   /* enum outcome */
 	__u8 kernel_thread;
-	__u8 thread_state;     /* enum thread_state */
-	__u8 presumed;	       /* the labels come from sources that are not confirmed */
+	__u8 thread_state; /* enum thread_state */
+	__u8 presumed;	   /* the labels come from sources that are not confirmed */
 	__u8 pad;
 	__u32 thread;	       /* tid in the init PID namespace */
 	char comm[COMM_BYTES]; /* of the thread */
