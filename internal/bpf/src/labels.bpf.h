@@ -211,9 +211,9 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u64 g, const struct label_source *src,
 						__u32 at, struct label_block *block, __u32 *end)
 {
+	__u64 addr, target = 0; /* to the verifier of 5.10, go_labels() may leave it as it is */
 	struct label_set set;
 	enum outcome out;
-	__u64 addr, target;
 
 	*end = at;
 	if (src->abi == LABEL_ABI_GO) {
