@@ -127,6 +127,10 @@ func TestJudgeOlder(t *testing.T) {
 	r.Release = "5.10.0"
 	require.ErrorContains(t, judge(&c[0], r, out).err, "older objects")
 	require.NoError(t, judge(&c[0], r, "older objects: the kernel lacks bpf_loop\r\n"+out).err)
+	c[0].quick = true // another program would show it
+	out, r = good(&c[0])
+	r.Release = "5.10.0"
+	require.NoError(t, judge(&c[0], r, out).err)
 }
 
 func TestTable(t *testing.T) {

@@ -56,7 +56,7 @@ func judge(c *cell, r *guest.Result, output string) (o outcome) {
 	if !strings.Contains(output, c.says) {
 		errs = append(errs, fmt.Errorf("the output does not have %q", c.says))
 	}
-	if c.older != olderLine.MatchString(output) {
+	if !c.quick && c.older != olderLine.MatchString(output) {
 		errs = append(errs, errors.New("older objects: they are for kernels before 6.1"))
 	}
 	ran := programs(c)

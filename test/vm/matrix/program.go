@@ -26,7 +26,7 @@ func programs(c *cell) []program {
 		return []program{{
 			name: "bpf", binary: "bpf.test", labels: true,
 			env:   []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
-			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestRecordIdentity"},
+			tests: []string{"TestVerifierLimit", "TestLabelStates", "TestLabelsThroughDTV", "TestRecordIdentity"},
 		}}
 	}
 	if c.mayCome != 0 {
