@@ -4,6 +4,7 @@ package executable
 
 import (
 	"container/list"
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type Options struct {
 
 // fileOptions are what files need of these.
 type fileOptions struct {
+	ctx         context.Context // files are read until it ends
 	fs          procfs.FS
 	descriptors *descriptors
 	name        func(*os.File) (record.FileKey, error)
@@ -40,6 +42,7 @@ type fileOptions struct {
 // for concurrent use.
 type Cache struct {
 	opts *fileOptions
+	end  context.CancelFunc
 	max  int
 	used *budget.Memory
 	vdso *vdso // nil if there is none
@@ -61,13 +64,14 @@ const fileBytes = int(unsafe.Sizeof(File{})+unsafe.Sizeof(place{})) + 512 + 3*bu
 
 // NewCache makes an empty one.
 func NewCache(opts Options) *Cache {
-	fileOpts := &fileOptions{opts.FS, newDescriptors(opts.MaxDescriptors), opts.NameFile}
+	ctx, end := context.WithCancel(context.Background())
+	fileOpts := &fileOptions{ctx, opts.FS, newDescriptors(opts.MaxDescriptors), opts.NameFile}
 	now := opts.Now
 	if now == nil {
 		now = func() int64 { return budget.Clock(unix.CLOCK_MONOTONIC) }
 	}
 	return &Cache{
-		opts: fileOpts, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts), now: now,
+		opts: fileOpts, end: end, max: opts.MaxFiles, used: opts.Memory, vdso: loadVDSO(fileOpts), now: now,
 		order: list.New(), users: map[uint32]int{}, byKey: map[procfs.FileID]*list.Element{}, first: map[record.FileKey]*File{},
 		faulty: map[procfs.FileID]Backoff{},
 	}
@@ -282,7 +286,13 @@ func (c *Cache) EndInterval() {
 	c.release()
 }
 
-// Close closes all files.
-func (c *Cache) Close() { c.opts.descriptors.closeAll() }
+// End has no more files read: a reading that goes on ends soon, and nothing is known of its file.
+func (c *Cache) End() { c.end() }
+
+// Close ends, and closes all files.
+func (c *Cache) Close() {
+	c.End()
+	c.opts.descriptors.closeAll()
+}
 
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -4,6 +4,7 @@ package executable
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/target"
 )
 
@@ -31,15 +33,15 @@ func (f *faulting) ReadAt(p []byte, off int64) (int, error) {
 // What could not be read for the disk's sake is told apart from what the file says.
 func TestFault(t *testing.T) {
 	data := contentsOf(t, target.Library(t, target.DefineV1, "custom_labels_current_set"))
-	k, err := ReadFacts(&faulting{data, htlPart}, int64(len(data)))
+	k, err := ReadFacts(t.Context(), &faulting{data, htlPart}, int64(len(data)))
 	require.NoError(t, err)
 	require.ErrorIs(t, k.Fault, unix.EIO)
 	require.NotEmpty(t, k.HTLHash)
-	k, err = ReadFacts(bytes.NewReader(data), int64(len(data)))
+	k, err = ReadFacts(t.Context(), bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	require.NoError(t, k.Fault)
 	require.Len(t, k.Plans, 1)
-	k, err = ReadFacts(bytes.NewReader(data), int64(len(data))+1)
+	k, err = ReadFacts(t.Context(), bytes.NewReader(data), int64(len(data))+1)
 	require.ErrorIs(t, err, io.EOF)
 	require.NoError(t, k.Fault, "a file that ends early")
 }
@@ -97,4 +99,45 @@ func TestFaultsAreBounded(t *testing.T) {
 		b = b.Next(0)
 	}
 	require.Equal(t, int64(backoffGap)<<maxBackoff, b.ns)
+}
+
+// countedReads counts the bytes that are read of a file, and tells of each read.
+type countedReads struct {
+	data []byte
+	seen func(bytes int)
+}
+
+func (c *countedReads) ReadAt(p []byte, off int64) (int, error) {
+	c.seen(len(p))
+	return bytes.NewReader(c.data).ReadAt(p, off)
+}
+
+// A receiver that ends has the reading of files end, and learns nothing of them.
+func TestReadingEnds(t *testing.T) {
+	data := contentsOf(t, testutil.BuildGoWriters(t)[0])
+	all := 0
+	k, err := ReadFacts(t.Context(), &countedReads{data, func(n int) { all += n }}, int64(len(data)))
+	require.NoError(t, err)
+	require.NotEmpty(t, k.Plans)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	some := 0
+	k, err = ReadFacts(ctx, &countedReads{data, func(n int) {
+		if some += n; some > all/2 {
+			cancel()
+		}
+	}}, int64(len(data)))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, k)
+	require.Less(t, some, all)
+}
+
+// A file that is being read then is forgotten.
+func TestCacheEnds(t *testing.T) {
+	at := placeOf(t, target.Start(t, target.Compile(t, "p", pauser)))
+	c := newCache(t)
+	c.End()
+	_, err := c.of(at.pid, at.owner, at.mapping)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, c.Len())
 }

@@ -3,6 +3,8 @@
 package executable
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -67,16 +69,20 @@ type Plan struct {
 // VersionSymbol names an int that tells v0 and v1 apart.
 const VersionSymbol = "custom_labels_abi_version"
 
-// ReadFacts reads what there is to know of a file. Of one that is no ELF file that is HTLHash.
-func ReadFacts(r io.ReaderAt, size int64) (Facts, error) {
+// ReadFacts reads what there is to know of a file. Of one that is no ELF file that is HTLHash. It ends with the context,
+// whose error it returns, and then nothing is known.
+func ReadFacts(ctx context.Context, r io.ReaderAt, size int64) (Facts, error) {
 	// Who asks a file may do without what it cannot read, so that no error comes of a fault.
 	in := &elffile.FaultReader{ReaderAt: r}
-	k, err := readFacts(in, size)
+	k, err := readFacts(ctx, in, size)
+	if ctx.Err() != nil {
+		return Facts{}, ctx.Err()
+	}
 	k.Fault = in.Fault
 	return k, err
 }
 
-func readFacts(r io.ReaderAt, size int64) (Facts, error) {
+func readFacts(ctx context.Context, r io.ReaderAt, size int64) (Facts, error) {
 	hash, err := htlHash(r, size)
 	if err != nil {
 		return Facts{}, err
@@ -87,7 +93,8 @@ func readFacts(r io.ReaderAt, size int64) (Facts, error) {
 	}
 	runtime.LockOSThread() // whose CPU time is looked at
 	defer runtime.UnlockOSThread()
-	e.Pace(budget.FilePace(threadTime))
+	pace := budget.FilePace(threadTime)
+	e.Pace(func() error { return cmp.Or(ctx.Err(), pace()) })
 	k := Facts{Layout: layoutOf(e), Interp: e.Interp(), Program: e.IsExecutable(), HTLHash: hash}
 	if k.Interp != "" { // a static PIE has a place for it too, but no loader
 		k.Debug, _ = e.DebugAddress()

@@ -195,7 +195,7 @@ func (f *File) load(by Owner, firstOf func(*File, record.FileKey) *File) (mine b
 				return
 			}
 		}
-		f.facts, f.err = ReadFacts(file, size)
+		f.facts, f.err = ReadFacts(f.opts.ctx, file, size)
 	})
 	return mine, nil
 }

@@ -369,7 +369,7 @@ func TestFileVersion(t *testing.T) {
 		defer file.Close()
 		stat, err := file.Stat()
 		require.NoError(t, err)
-		facts, err := ReadFacts(file, stat.Size())
+		facts, err := ReadFacts(t.Context(), file, stat.Size())
 		require.NoError(t, err)
 		require.Len(t, facts.Plans, 1)
 		require.Equal(t, want, facts.Plans[0].FileVersion, define)

@@ -82,7 +82,7 @@ func TestHugeFile(t *testing.T) {
 			defer file.Close()
 			require.EqualValues(t, hugeBytes, size)
 			read := counting{r: file}
-			_, _ = ReadFacts(&read, size)
+			_, _ = ReadFacts(t.Context(), &read, size)
 			require.Less(t, read.bytes, int64(hugeReadBytes))
 		})
 	}

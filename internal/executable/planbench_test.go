@@ -118,7 +118,7 @@ func (f *planFile) read(t *testing.T) (ms float64) {
 	c := counting{r: f.file}
 	runtime.GC() // not in the middle of it
 	start := time.Now()
-	facts, err := ReadFacts(&c, f.size)
+	facts, err := ReadFacts(t.Context(), &c, f.size)
 	taken := time.Since(start)
 	require.NoError(t, err)
 	require.Equal(t, f.model != "", len(facts.Plans) == 1, f.name)

@@ -14,7 +14,7 @@ import (
 
 // The vDSO of another process is an ELF file with a build id and known symbols.
 func TestVDSO(t *testing.T) {
-	v := loadVDSO(&fileOptions{fs: procfs.FS{Root: "/proc"}, descriptors: newDescriptors(0)})
+	v := loadVDSO(&fileOptions{ctx: t.Context(), fs: procfs.FS{Root: "/proc"}, descriptors: newDescriptors(0)})
 	require.NotNil(t, v)
 	size := uint64(len(v.image))
 	const start = 0x7fff00000000

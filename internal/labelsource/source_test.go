@@ -40,7 +40,7 @@ func TestSourceSettles(t *testing.T) {
 	defer file.Close()
 	stat, err := file.Stat()
 	require.NoError(t, err)
-	facts, err := executable.ReadFacts(file, stat.Size())
+	facts, err := executable.ReadFacts(t.Context(), file, stat.Size())
 	require.NoError(t, err)
 	im := image{file: executable.NewFile(procfs.FileID{}, path, facts, nil), bias: 0x10000000, dev: 1, inode: 2}
 	var mappings []procfs.Mapping
@@ -111,7 +111,7 @@ func TestCertainOfVersion(t *testing.T) {
 		version int64
 		certain bool
 	}{{true, 1, true}, {true, 99, false}, {true, 0, false}, {true, -1, false}, {false, -1, true}} {
-		facts, err := executable.ReadFacts(file, stat.Size())
+		facts, err := executable.ReadFacts(t.Context(), file, stat.Size())
 		require.NoError(t, err)
 		require.Len(t, facts.Plans, 1)
 		require.EqualValues(t, 1, facts.Plans[0].FileVersion)

@@ -68,7 +68,7 @@ type timeOff struct {
 
 // add takes a sample, and how long the thread was off the CPU after it.
 func (a *aggregator) add(rec *bpf.Record, end timeOff) {
-	proc := a.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
+	proc := a.table.Lookup(rec.Process, int(rec.PID), rec.UID, rec.Comm)
 	if a.filtered(proc) {
 		return
 	}

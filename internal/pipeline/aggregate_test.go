@@ -103,7 +103,7 @@ func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, contai
 	}
 	require.NoError(t, os.Symlink(path, filepath.Join(dir, "exe")))
 	rec := &bpf.Record{Process: record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, PID: uint32(pid), TID: uint32(pid), UID: 10, TimeNs: monotonicNow()}
-	p := d.table.Lookup(rec.Process, pid, nil)
+	p := d.table.Lookup(rec.Process, pid, 0, nil)
 	require.Eventually(t, func() bool { return p.Info().Loaded }, time.Minute, time.Millisecond)
 	return rec
 }
@@ -151,7 +151,7 @@ func TestAggregate(t *testing.T) {
 	require.Equal(t, labels.Label{Key: "of ten", Value: "1", Source: record.ABIV1}, firstLabel(got.Set))
 	got.Set = nil
 	require.Equal(t, profile.Sample{
-		Process: d.table.Lookup(rec.Process, 11, nil).Handle(), TimeUnixNano: at, State: record.ThreadUninterruptible,
+		Process: d.table.Lookup(rec.Process, 11, 0, nil).Handle(), TimeUnixNano: at, State: record.ThreadUninterruptible,
 		TID: 12, Comm: rec.Comm, CPU: 3, KernelFrames: rec.KernelFrames, UserFrames: rec.UserFrames,
 		KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent,
 	}, got)

@@ -86,7 +86,7 @@ func (r *offCPUReader) leave(to *aggregator) {
 	}
 	// Now, and not only when it is back: what has to be found out about its process
 	// is known by then.
-	proc := to.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
+	proc := to.table.Lookup(rec.Process, int(rec.PID), rec.UID, rec.Comm)
 	if to.filtered(proc) {
 		return // what comes back is not known then
 	}

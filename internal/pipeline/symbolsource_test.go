@@ -38,7 +38,7 @@ func startKnown(t *testing.T, fs procfs.FS, cmd *exec.Cmd) (table *process.Table
 	table = process.NewTable(process.Options{FS: fs})
 	return table, func(later time.Duration) *process.Process {
 		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
-		return table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}, pid, []byte("sleep"))
+		return table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}, pid, 0, []byte("sleep"))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestMapSourceInNamespace(t *testing.T) {
 	require.NoError(t, err)
 	table := process.NewTable(process.Options{FS: fs})
 	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
-	s := mapSource{table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, nil), table, fs}
+	s := mapSource{table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, 0, nil), table, fs}
 	for name, text := range map[string]string{"perf-1.map": "1000 10 inside\n", fmt.Sprintf("perf-%d.map", cmd.Process.Pid): "1000 10 other\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "tmp", name), []byte(text), 0o600))
 	}

@@ -19,10 +19,10 @@ func TestLookupAllocates(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	comm := []byte("comm")
-	p := f.Lookup(image1, 42, comm)
+	p := f.Lookup(image1, 42, nobody, comm)
 	f.work()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if f.Lookup(image1, 42, comm) != p || p.Info().Mapping(0x10000) == nil {
+		if f.Lookup(image1, 42, nobody, comm) != p || p.Info().Mapping(0x10000) == nil {
 			panic("another process")
 		}
 	}))
@@ -34,11 +34,11 @@ func BenchmarkLookup(b *testing.B) {
 	ids := make([]record.ProcessID, 1024)
 	for i := range ids {
 		ids[i] = record.ProcessID{TGID: uint32(i + 1), StartNs: uint64(i)}
-		table.Lookup(ids[i], 0, comm)
+		table.Lookup(ids[i], 0, nobody, comm)
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		table.Lookup(ids[i%len(ids)], 0, comm)
+		table.Lookup(ids[i%len(ids)], 0, nobody, comm)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestMaxProcesses(t *testing.T) {
 	for _, kind := range []record.EventKind{record.EventExists, record.EventExec, record.EventFork} {
 		f.HandleEvent(record.Event{Kind: kind, Process: record.ProcessID{TGID: 3, StartNs: 1}, PID: 3})
 	}
-	other := f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, []byte("x"))
+	other := f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nobody, []byte("x"))
 	require.Zero(t, other.Handle())
 	require.Equal(t, &Info{}, other.Info())
 	got, ok := f.Process(0)
@@ -63,7 +63,7 @@ func TestMaxProcesses(t *testing.T) {
 	f.HandleEvent(exit(numbered(1)))
 	f.EndInterval()
 	f.EndInterval()
-	require.NotZero(t, f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nil).Handle(), "there is room again")
+	require.NotZero(t, f.Lookup(record.ProcessID{TGID: 4, StartNs: 1}, 4, nobody, nil).Handle(), "there is room again")
 }
 
 // A process without a sample makes room when none can come any more; one with samples, also one
@@ -75,14 +75,14 @@ func TestUnsampled(t *testing.T) {
 	for _, pid := range []uint32{plain, sampled, late} {
 		f.HandleEvent(exists(id(pid)))
 	}
-	f.Lookup(id(sampled), sampled, nil)
+	f.Lookup(id(sampled), sampled, nobody, nil)
 	for _, pid := range []uint32{plain, sampled, late} {
 		f.HandleEvent(exit(id(pid)))
 	}
 	f.advance(int64(sampleDelay) - 1)
 	f.HandleEvent(exists(id(4)))
 	require.Contains(t, f.byID, id(plain), "a sample may come")
-	require.NotZero(t, f.Lookup(id(late), late, nil).Handle())
+	require.NotZero(t, f.Lookup(id(late), late, nobody, nil).Handle())
 	f.advance(1)
 	f.HandleEvent(exists(id(5)))
 	require.NotContains(t, f.byID, id(plain))
@@ -252,7 +252,7 @@ func TestManyExecMappings(t *testing.T) {
 	last := base + 1<<30
 	fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:01 7 /lib/last.so\n", last, last+0x1000)
 	f.write(42, "maps", maps.String())
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	info := p.Info()
 	require.Len(t, info.Mappings, maxGeneratedMappings+1)
@@ -284,7 +284,7 @@ func TestGeneratedInSharedMemory(t *testing.T) {
 	const last = base + 1<<30
 	fmt.Fprintf(&maps, "%x-%x r-xp 00000000 00:01 7 /lib/last.so\n", last, last+0x1000)
 	f.write(42, "maps", maps.String())
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	info := p.Info()
 	require.Equal(t, maxFileMappings+maxGeneratedMappings+maxFileMappings+1, len(info.Mappings)) // without thousands of them in a message
@@ -299,7 +299,7 @@ func TestBadProcFiles(t *testing.T) {
 			f := newFake(t)
 			f.image(42, 500, "/bin/one")
 			f.write(42, name, text)
-			p := f.Lookup(image1, 42, []byte("comm"))
+			p := f.Lookup(image1, 42, nobody, []byte("comm"))
 			f.work()
 			require.Equal(t, &Info{PID: 42, Name: "comm"}, p.Info())
 			require.EqualValues(t, 1, f.Stats().LoadErrors)
@@ -335,7 +335,7 @@ func benchmarkWork(b *testing.B, w work) {
 	require.NoError(b, err)
 	table := NewTable(Options{Publisher: newRecorder()})
 	defer table.files.Close()
-	p := table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nil)
+	p := table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7}, pid, nobody, nil)
 	var s scratch
 	table.run(p, workLoad, &s)
 	require.True(b, p.Info().Loaded)

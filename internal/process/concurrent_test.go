@@ -70,11 +70,11 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 	}
 	id := record.ProcessID{TGID: uint32(pid), StartNs: stat.StartTicks * 1e7, ExecID: 1}
 	table.HandleEvent(record.Event{Kind: record.EventFork, Process: id, PID: pid, TimeNs: uint64(budget.Clock(unix.CLOCK_MONOTONIC))})
-	first := table.Lookup(id, pid, []byte("sh"))
+	first := table.Lookup(id, pid, nobody, []byte("sh"))
 	table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 	id.ExecID++
 	table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(budget.Clock(unix.CLOCK_MONOTONIC)), Path: "/bin/sleep"})
-	p := table.Lookup(id, pid, nil)
+	p := table.Lookup(id, pid, nobody, nil)
 	for range 20 {
 		table.HandleEvent(record.Event{Kind: record.EventMapping, PID: pid})
 		for _, m := range p.Info().Mappings {
@@ -84,7 +84,7 @@ func shortLife(t *testing.T, table *Table, n uint64, loseExit bool) {
 				}
 			}
 		}
-		table.Lookup(first.ID(), pid, nil)
+		table.Lookup(first.ID(), pid, nobody, nil)
 		table.Process(p.Handle())
 		time.Sleep(time.Millisecond)
 	}

@@ -81,7 +81,7 @@ func contextFake(t *testing.T) (*fake, contextMemory, *Process) {
 	f.image(42, 500, "/bin/x")
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 	f.work()
-	f.Lookup(image1, 42, []byte("x"))
+	f.Lookup(image1, 42, nobody, []byte("x"))
 	return f, memory, f.process(image1)
 }
 

@@ -40,7 +40,7 @@ func TestEnvironmentLeftOut(t *testing.T) {
 			f := newFake(t, func(o *Options) { o.Environment, o.Logger = true, zap.New(core) })
 			f.image(42, 500, "/bin/one")
 			f.write(42, "environ", c.environ)
-			f.Lookup(record.ProcessID{TGID: 42, StartNs: 5e9}, 42, nil)
+			f.Lookup(record.ProcessID{TGID: 42, StartNs: 5e9}, 42, nobody, nil)
 			f.work()
 			require.Len(t, f.process(record.ProcessID{TGID: 42, StartNs: 5e9}).Info().Environment, c.attributes)
 			for range 2 {

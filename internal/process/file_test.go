@@ -137,7 +137,7 @@ func TestDeletedExecutable(t *testing.T) {
 	table := runTable(t, Options{Publisher: newRecorder(), RescanInterval: quiet})
 	f := fileOf(t, table, p)
 	require.Equal(t, "0123456789", f.BuildIDGNU())
-	info := table.Lookup(p.id(), p.PID, nil).Info()
+	info := table.Lookup(p.id(), p.PID, nobody, nil).Info()
 	require.Equal(t, path, info.Path)
 	require.Equal(t, "p", info.Name)
 }

@@ -44,7 +44,7 @@ func (f *fake) readAll(p *Process, size int) {
 // which all is looked through once in an interval.
 func TestFunctionsBounded(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	require.False(t, f.WantFunctions(p, 1000, []uint64{1}))
 	require.True(t, f.WantFunctions(p, 1000, stack(0, maxFunctions)))
 	require.False(t, f.WantFunctions(p, 1000, stack(0, maxFunctions)), "they are wanted already")
@@ -87,7 +87,7 @@ func TestLargeFunctions(t *testing.T) {
 	memory := budget.NewMemory(256 << 20)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	const large = 1 << 20
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.WantFunctions(p, 1000, stack(0, 100))
 	f.readAll(p, large)
 	read := f.Stats().FunctionsRead
@@ -106,14 +106,14 @@ func TestLargeFunctions(t *testing.T) {
 	require.Equal(t, read+1, f.Stats().FunctionsRead)
 
 	for i := range 100 {
-		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nobody, nil)
 		f.WantFunctions(p, 1000, stack(0, 4))
 		f.readAll(p, large)
 	}
 	require.LessOrEqual(t, f.functionUsers[1000].bytes.Load(), memory.Limit()/32*userFunctions32nds)
 
 	// Nor more than there is room for at all.
-	p = f.Lookup(record.ProcessID{TGID: 300, StartNs: 1, ExecID: 1}, 300, nil)
+	p = f.Lookup(record.ProcessID{TGID: 300, StartNs: 1, ExecID: 1}, 300, nobody, nil)
 	f.WantFunctions(p, 1001, stack(0, 3))
 	memory.Add(budget.OfBatches, int(memory.Limit()))
 	read = f.Stats().FunctionsRead
@@ -124,7 +124,7 @@ func TestLargeFunctions(t *testing.T) {
 // A process that makes reading take long keeps a worker for a moment, and the rest waits.
 func TestFunctionsTakeLong(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.WantFunctions(p, 1000, stack(0, 10))
 	keys := p.functions.take()
 	tried := f.readWithin(p, keys, make([]readFunction, len(keys)), func(functionKey) langruntime.Function {
@@ -141,7 +141,7 @@ func TestFunctionsTakeLong(t *testing.T) {
 // No batch waits for a process that is left alone; when that is over, it does again.
 func TestFunctionsOfQuarantined(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.WantFunctions(p, 1000, stack(0, 1))
 	require.True(t, f.ReadsFunctions(p))
 	p.quarantinedNs = f.now() + 1
@@ -161,7 +161,7 @@ func (f partialFunction) Partial() bool { return f.partial }
 // What lacks something is read again after a while, as often as it does, and is there meanwhile.
 func TestPartialFunction(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	read := func(function langruntime.Function) {
 		require.True(t, f.WantFunctions(p, 1000, stack(0, 1)))
 		require.False(t, f.WantFunctions(p, 1000, stack(0, 1)), "it is wanted already")
@@ -204,7 +204,7 @@ func TestPartialFunction(t *testing.T) {
 // What a process did not have when it was read, or could not be read, is read again after a while.
 func TestFunctionGone(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.WantFunctions(p, 1000, stack(0, 1))
 	gone := p.functions.take()
 	f.keepFunctions(p, gone, make([]readFunction, 1), 0)
@@ -227,10 +227,10 @@ func TestFunctionsOfUser(t *testing.T) {
 	memory := budget.NewMemory(limit)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	const large = 1 << 20
-	others := f.Lookup(record.ProcessID{TGID: 1, StartNs: 1, ExecID: 1}, 1, nil)
+	others := f.Lookup(record.ProcessID{TGID: 1, StartNs: 1, ExecID: 1}, 1, nobody, nil)
 	var processes []*Process
 	for i := range 20 {
-		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(100 + i), StartNs: 1, ExecID: 1}, 100+i, nobody, nil)
 		processes = append(processes, p)
 		for n := range 4 {
 			f.WantFunctions(p, 1000, stack(n, 1))

@@ -38,7 +38,7 @@ func slowFake(t *testing.T) (f *fake, start func(pid int, uid uint32) *Process, 
 	read = map[*Process]int{}
 	start = func(pid int, uid uint32) *Process {
 		f.image(pid, 500, "/bin/some")
-		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil)
 		f.work()
 		runtime := &slowRuntime{&fakeRuntime{kind: record.RuntimeCPython}, f, read, p}
 		info := *p.Info()

@@ -17,7 +17,7 @@ func TestMemoryReducesGrowth(t *testing.T) {
 	memory := budget.NewMemory(1 << 20)
 	memory.Add(budget.OfProcesses, 1<<20)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
-	p := f.Lookup(image1, 0, nil)
+	p := f.Lookup(image1, 0, nobody, nil)
 	p.worker().read.info = &Info{Mappings: make([]executable.Mapping, 10)}
 	for _, c := range []struct{ mappings, kept, reduced int }{{10, 10, 0}, {9, 9, 0}, {11, 0, 1}, {9, 0, 1}} {
 		require.Equal(t, c.kept, reducedTo(f, p, c.mappings))

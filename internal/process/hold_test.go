@@ -16,7 +16,7 @@ func TestHold(t *testing.T) {
 	memory := budget.NewMemory(1 << 30)
 	f := newFake(t, func(o *Options) { o.MaxProcesses, o.Memory = 1, memory })
 	f.image(1, 500, "/bin/one")
-	p := f.Lookup(numbered(1), 1, nil)
+	p := f.Lookup(numbered(1), 1, nobody, nil)
 	f.work()
 	f.Hold(p)
 	f.Hold(p) // of another batch
@@ -62,12 +62,12 @@ func TestHoldTakesShare(t *testing.T) {
 	held := map[uint64]*Process{}
 	for pid := 1; pid <= 2; pid++ {
 		p := f.lives(pid, 7)
-		f.Lookup(p.ID(), pid, nil)
+		f.Lookup(p.ID(), pid, nobody, nil)
 		f.Hold(p)
 		held[p.Handle()] = p
 	}
 	other := f.lives(3, 8)
-	f.Lookup(other.ID(), 3, nil)
+	f.Lookup(other.ID(), 3, nobody, nil)
 	for _, p := range held {
 		f.HandleEvent(exit(p.ID()))
 	}
@@ -90,7 +90,7 @@ func TestHoldTakesShare(t *testing.T) {
 func TestHoldOfRunning(t *testing.T) {
 	f := newFake(t)
 	f.image(1, 500, "/bin/one")
-	p := f.Lookup(numbered(1), 1, nil)
+	p := f.Lookup(numbered(1), 1, nobody, nil)
 	f.work()
 	f.Hold(p)
 	f.Release(map[uint64]*Process{p.Handle(): p})
@@ -104,7 +104,7 @@ func TestHoldOfSpare(t *testing.T) {
 	memory := budget.NewMemory(1 << 30)
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	f.image(1, 500, "/bin/one")
-	p := f.Lookup(numbered(1), 1, nil)
+	p := f.Lookup(numbered(1), 1, nobody, nil)
 	f.work()
 	f.Hold(p)
 	f.mu.Lock()

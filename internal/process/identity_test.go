@@ -59,9 +59,9 @@ func TestUnknownProcessIsLoadedFirst(t *testing.T) {
 	}
 	f.HandleEvent(exists(record.ProcessID{TGID: 43, StartNs: 5e9}))
 	f.HandleEvent(exists(record.ProcessID{TGID: 44, StartNs: 5e9}))
-	p := f.Lookup(image1, 42, []byte("thread\xff"))
+	p := f.Lookup(image1, 42, nobody, []byte("thread\xff"))
 	require.Equal(t, &Info{PID: 42, Name: "thread\uFFFD"}, p.Info())
-	second := f.Lookup(record.ProcessID{TGID: 44, StartNs: 5e9}, 44, []byte("known"))
+	second := f.Lookup(record.ProcessID{TGID: 44, StartNs: 5e9}, 44, nobody, []byte("known"))
 	require.Equal(t, "known", second.Info().Name)
 
 	for _, want := range []*Process{p, second} {
@@ -75,7 +75,7 @@ func TestUnknownProcessIsLoadedFirst(t *testing.T) {
 
 func TestProcessInvisible(t *testing.T) {
 	f := newFake(t)
-	p := f.Lookup(image1, 0, []byte("hidden"))
+	p := f.Lookup(image1, 0, nobody, []byte("hidden"))
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: record.ProcessID{TGID: 43, StartNs: 1}})
 	require.Zero(t, f.work())
 	require.Equal(t, &Info{Name: "hidden"}, p.Info())
@@ -94,11 +94,11 @@ func TestPIDReused(t *testing.T) {
 	require.False(t, known)
 	require.EqualValues(t, 1, f.Stats().Lost)
 
-	p := f.Lookup(reused, 42, []byte("x"))
+	p := f.Lookup(reused, 42, nobody, []byte("x"))
 	require.NotEqual(t, old.Handle(), p.Handle())
 	f.work()
 	require.Equal(t, "new", p.Info().Name)
-	require.Same(t, old, f.Lookup(image1, 42, nil), "a late sample")
+	require.Same(t, old, f.Lookup(image1, 42, nobody, nil), "a late sample")
 	f.work()
 	require.False(t, old.Info().Loaded)
 }
@@ -107,10 +107,10 @@ func TestPIDReused(t *testing.T) {
 func TestPIDReusedBetween(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/old")
-	old := f.Lookup(image1, 42, nil)
+	old := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	f.image(42, 700, "/bin/new")
-	p := f.Lookup(reused, 42, nil)
+	p := f.Lookup(reused, 42, nobody, nil)
 	f.work()
 	require.Equal(t, "new", p.Info().Name)
 	require.Equal(t, "old", old.Info().Name, "was read when it was true")
@@ -128,7 +128,7 @@ func TestTimeNamespace(t *testing.T) {
 	f := newFake(t)
 	f.bootOffset = 2e9
 	f.image(42, 700, "/bin/one")
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	require.True(t, p.Info().Loaded)
 }
@@ -226,23 +226,23 @@ func TestExec(t *testing.T) {
 		"sample of the new image before its event": {func(f *fake) {
 			f.work()
 			f.advance(ms)
-			f.Lookup(image2, 42, nil)
+			f.Lookup(image2, 42, nobody, nil)
 		}, ""},
 		"sample of the new image a second after": {func(f *fake) {
 			f.work()
 			f.advance(int64(time.Second)) // it may have run since
-			f.Lookup(image2, 42, nil)
+			f.Lookup(image2, 42, nobody, nil)
 		}, ""},
 		"sample of the new image long after": {func(f *fake) {
 			f.work()
 			f.advance(int64(sampleDelay) + slack + ms)
-			f.Lookup(image2, 42, nil)
+			f.Lookup(image2, 42, nobody, nil)
 		}, "one"},
 		"sample of the new image, then a late event that says more": {func(f *fake) {
 			at := f.now()
 			f.work()
 			f.advance(int64(sampleDelay) + slack + ms)
-			f.Lookup(image2, 42, nil)
+			f.Lookup(image2, 42, nobody, nil)
 			f.HandleEvent(execAt(image2, at, "/bin/two"))
 		}, ""},
 	} {
@@ -299,7 +299,7 @@ func TestExecNames(t *testing.T) {
 		f := newFake(t)
 		f.HandleEvent(execAt(image1, 0, given))
 		want.PID = 42
-		require.Equal(t, &want, f.Lookup(image1, 42, []byte("comm")).Info())
+		require.Equal(t, &want, f.Lookup(image1, 42, nobody, []byte("comm")).Info())
 	}
 }
 
@@ -309,7 +309,7 @@ func TestLateSampleOfOlderImage(t *testing.T) {
 	f.image(42, 500, "/bin/two")
 	f.HandleEvent(exists(image2))
 	f.work()
-	p := f.Lookup(image1, 42, []byte("one"))
+	p := f.Lookup(image1, 42, nobody, []byte("one"))
 	f.advance(int64(time.Hour))
 	f.work()
 	require.Equal(t, &Info{PID: 42, Name: "one"}, p.Info())
@@ -326,7 +326,7 @@ func TestFork(t *testing.T) {
 	f.HandleEvent(exists(image1))
 	f.work()
 	f.HandleEvent(fork)
-	p := f.Lookup(child, 77, nil)
+	p := f.Lookup(child, 77, nobody, nil)
 	require.Equal(t, "one", p.Info().Name)
 	require.Equal(t, 77, p.Info().PID)
 	require.Equal(t, f.process(image1).Info().Mappings, p.Info().Mappings)
@@ -367,7 +367,7 @@ func TestFork(t *testing.T) {
 func TestExit(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	f.HandleEvent(exit(image1))
 	f.HandleEvent(exit(image1))
@@ -489,7 +489,7 @@ func TestKernelThread(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/x")
 	f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n")
-	p := f.Lookup(image1, 42, []byte("kworker"))
+	p := f.Lookup(image1, 42, nobody, []byte("kworker"))
 	f.work()
 	require.Equal(t, &Info{Loaded: true, PID: 42, Name: "kworker/0:1", KernelThread: true}, p.Info())
 	require.Zero(t, f.published.calls)
@@ -586,7 +586,7 @@ func TestOwnerChanges(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.setUID(42, "0")
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	require.Zero(t, p.Info().UID)
 	before := p.Info()

@@ -65,7 +65,7 @@ func TestSampledBeforeFork(t *testing.T) {
 	f, _, parent := presuming(t)
 	f.image(3, 500, "/bin/one")
 	id := record.ProcessID{TGID: 3, StartNs: 5e9, ExecID: 1}
-	f.Lookup(id, 3, nil)
+	f.Lookup(id, 3, nobody, nil)
 	f.jobs.cancel(parent)
 	f.work()
 	child := f.forks(parent, 3)
@@ -74,7 +74,7 @@ func TestSampledBeforeFork(t *testing.T) {
 	require.Equal(t, Confirmed, child.Confirm())
 
 	other := f.executes(4, record.FileKey{Inode: 8})
-	f.Lookup(record.ProcessID{TGID: 5, StartNs: 5e9, ExecID: 1}, 5, nil)
+	f.Lookup(record.ProcessID{TGID: 5, StartNs: 5e9, ExecID: 1}, 5, nobody, nil)
 	f.jobs.cancel(f.forks(other, 5))
 	require.Zero(t, f.forks(other, 5).work, "nothing was presumed")
 }

@@ -268,7 +268,7 @@ func TestLoaderAskedWhenNeeded(t *testing.T) {
 		p.Line(&tp, &variable)
 		status, table := only(t, p)
 		require.Equal(t, labelsource.Active, status.State, status.Err)
-		info := table.Lookup(p.id(), p.PID, nil).Info()
+		info := table.Lookup(p.id(), p.PID, nobody, nil).Info()
 		i := slices.IndexFunc(info.Mappings, func(m executable.Mapping) bool { return filepath.Base(m.Path) == "libc.so.6" })
 		require.GreaterOrEqual(t, i, 0)
 		require.Equal(t, tc.asked, info.Mappings[i].File.ThreadDBKnown(), name)

@@ -142,7 +142,7 @@ func (p *program) exists() record.Event {
 func loaded(t *testing.T, table *Table, ev record.Event) *Process {
 	t.Helper()
 	table.HandleEvent(ev)
-	p := table.Lookup(ev.Process, ev.PID, []byte("comm"))
+	p := table.Lookup(ev.Process, ev.PID, nobody, []byte("comm"))
 	eventually(t, "process loaded", func() bool { return p.Info().Loaded })
 	return p
 }

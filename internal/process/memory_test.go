@@ -67,7 +67,7 @@ func TestMemoryReduces(t *testing.T) {
 	for pid := 1; pid <= n; pid++ {
 		f.image(pid, 500, fmt.Sprintf("/bin/p%d", pid))
 		f.write(pid, "maps", manyMappings(150))
-		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil)
 		f.work()
 		require.Equal(t, fmt.Sprintf("p%d", pid), p.Info().Name)
 		require.EqualValues(t, 1000, p.Info().UID)
@@ -123,7 +123,7 @@ func TestMemoryReducesUser(t *testing.T) {
 		f.image(pid, 500, "/bin/one")
 		f.write(pid, "maps", manyMappings(150))
 		f.write(pid, "status", "Uid:\t"+uid+"\t"+uid+"\t"+uid+"\t"+uid+"\n")
-		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil)
 		f.work()
 		return p
 	}
@@ -165,7 +165,7 @@ func TestMemoryRestoresUser(t *testing.T) {
 		f.write(pid, "maps", manyMappings(150))
 		f.write(pid, "environ", "OTEL_SERVICE_NAME=shop\x00")
 		f.write(pid, "status", "Uid:\t"+uid+"\t"+uid+"\t"+uid+"\t"+uid+"\n")
-		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil)
+		p := f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil)
 		f.work()
 		return p
 	}
@@ -261,7 +261,7 @@ func TestMemoryRefuses(t *testing.T) {
 	f := newFake(t, func(o *Options) { o.Memory = memory })
 	refused := 0
 	for pid := 1; pid <= 1000; pid++ {
-		if f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil).Handle() == 0 {
+		if f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil).Handle() == 0 {
 			refused++
 		}
 	}

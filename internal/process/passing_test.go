@@ -66,7 +66,7 @@ func TestPassing(t *testing.T) {
 
 	// A sample that was faster than the events.
 	f := newFake(t)
-	f.Lookup(id(1), 1, []byte("comm"))
+	f.Lookup(id(1), 1, nobody, []byte("comm"))
 	require.True(t, f.HandleEvents([]record.Event{fork(1, 9), told(exit, id(1))}))
 	require.True(t, f.byID[id(1)].exited)
 

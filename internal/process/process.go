@@ -40,7 +40,7 @@ type Process struct {
 	holds    int    // by Table.Hold
 	bytes    int    // told to Options.Memory, and counted for bytesUID
 	bytesUID uint32
-	beganAs  uint32 // whose its parent was, or it itself before it has executed what it runs; nobody: not known
+	beganAs  uint32 // whose a sample said it is, or its parent was, or it itself before it has executed what it runs; nobody: not known
 	// functionBytes of these are told to functions.user, who has this user id.
 	functionBytes int
 	functionUID   uint32

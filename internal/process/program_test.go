@@ -282,7 +282,7 @@ func TestPlainProgramIsReadLate(t *testing.T) {
 	f.HandleEvent(record.Event{Kind: record.EventSampled, Process: sampled.ID()})
 	require.Zero(t, f.work(), "it has been read")
 	early, _ := execute(21)
-	f.Lookup(early.ID(), 21, nil)
+	f.Lookup(early.ID(), 21, nobody, nil)
 	require.Equal(t, 1, f.work(), "its sample came first")
 
 	grows, _ := execute(22)
@@ -342,7 +342,7 @@ func TestSampledBeforeExecIsNotReadLate(t *testing.T) {
 	f, _ := newProgramsFake(t)
 	golang := []record.LabelSource{{ABI: record.ABIGo, Kind: record.TLSStatic, Offset: -8}}
 	f.settle(f.executes(1, programA), golang, true)
-	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9, ExecID: 1}, 2, nil)
+	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9, ExecID: 1}, 2, nobody, nil)
 	require.LessOrEqual(t, f.executes(2, programA).dueNs, f.now()+int64(execSettle))
 }
 
@@ -506,7 +506,7 @@ func TestWoken(t *testing.T) {
 	f.executes(3, programA)
 	require.Equal(t, execSettle, f.alarm.after, "it is due earlier")
 	require.False(t, woken())
-	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nil)
+	f.Lookup(record.ProcessID{TGID: 2, StartNs: 5e9}, 2, nobody, nil)
 	require.True(t, woken(), "it is urgent")
 	p, _ := f.next()
 	require.EqualValues(t, 2, p.ID().TGID)
@@ -587,7 +587,7 @@ func TestEventsLost(t *testing.T) {
 	f.HandleEvent(exists(image1))
 	f.work()
 	hidden := record.ProcessID{TGID: 43, StartNs: 1}
-	f.Lookup(hidden, 0, []byte("hidden"))
+	f.Lookup(hidden, 0, nobody, []byte("hidden"))
 	f.remove(42)
 	f.HandleEvent(record.Event{Kind: record.EventLost})
 	f.advance(int64(lostSpread))
@@ -595,7 +595,7 @@ func TestEventsLost(t *testing.T) {
 	f.EndInterval()
 	f.EndInterval()
 	require.Zero(t, f.Stats().Processes)
-	require.NotZero(t, f.Lookup(hidden, 0, []byte("hidden")).Handle())
+	require.NotZero(t, f.Lookup(hidden, 0, nobody, []byte("hidden")).Handle())
 }
 
 // An event that is read late does not make the look at its process late.

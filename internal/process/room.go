@@ -179,7 +179,7 @@ func (p *Process) user() uint32 {
 	return nobody
 }
 
-// presumedUser is whose process it is, or, as long as that was not read, who has started it.
+// presumedUser is whose process it is; as long as that was not read, whose its samples say, or who has started it.
 func (p *Process) presumedUser() uint32 {
 	if uid := p.user(); uid != nobody {
 		return uid

@@ -31,7 +31,7 @@ func (f *fake) lives(pid int, uid uint32) *Process {
 }
 
 // enters reports whether a sampled process finds room.
-func (f *fake) enters(pid int) bool { return f.Lookup(numbered(pid), pid, nil).Handle() != 0 }
+func (f *fake) enters(pid int) bool { return f.Lookup(numbered(pid), pid, nobody, nil).Handle() != 0 }
 
 // knows says which processes are in the table.
 func (f *fake) knows(pids ...int) {
@@ -77,9 +77,9 @@ func TestExecWithoutRoom(t *testing.T) {
 	}{
 		"exec": {image2, func(f *fake, next record.ProcessID) {
 			f.HandleEvent(execAt(next, f.now(), "/bin/two"))
-			f.Lookup(next, 42, nil)
+			f.Lookup(next, 42, nobody, nil)
 		}},
-		"a sample of it": {image2, func(f *fake, next record.ProcessID) { f.Lookup(next, 42, nil) }},
+		"a sample of it": {image2, func(f *fake, next record.ProcessID) { f.Lookup(next, 42, nobody, nil) }},
 		"its PID reused": {reused, func(f *fake, next record.ProcessID) { f.HandleEvent(exists(next)) }},
 	} {
 		for _, running := range []bool{false, true} {
@@ -88,7 +88,7 @@ func TestExecWithoutRoom(t *testing.T) {
 				f.lives(1, 8)
 				f.enters(1)
 				f.image(42, 500, "/bin/one")
-				p := f.Lookup(image1, 42, nil)
+				p := f.Lookup(image1, 42, nobody, nil)
 				f.work()
 				f.Hold(p)
 				f.advance(int64(sampleDelay + execDuration + time.Second))
@@ -122,7 +122,7 @@ func TestExecWithoutRoom(t *testing.T) {
 
 				f.EndInterval()
 				f.EndInterval()
-				require.NotZero(t, f.Lookup(tc.next, 42, nil).Handle(), "there is room")
+				require.NotZero(t, f.Lookup(tc.next, 42, nobody, nil).Handle(), "there is room")
 				f.work()
 				require.Equal(t, "two", f.process(tc.next).Info().Name)
 				require.Same(t, before, p.Info())
@@ -138,11 +138,11 @@ func TestExecWithoutRoomIsDated(t *testing.T) {
 	f.lives(1, 8)
 	f.enters(1)
 	f.image(42, 500, "/bin/one")
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	f.work()
 	f.advance(int64(execDuration) + ms)
 	f.HandleEvent(execAt(image2, f.now(), "/bin/two"))
-	f.Lookup(image2, 42, nil)
+	f.Lookup(image2, 42, nobody, nil)
 	require.Equal(t, "one", p.Info().Name)
 }
 
@@ -167,7 +167,7 @@ func TestRoomOfEnded(t *testing.T) {
 	f.lives(3, 7)
 	f.HandleEvent(exit(numbered(2)))
 	f.HandleEvent(exit(numbered(3)))
-	f.Lookup(numbered(2), 2, nil)
+	f.Lookup(numbered(2), 2, nobody, nil)
 	require.True(t, f.enters(4))
 	f.knows(1, 2, 4)
 	require.EqualValues(t, 1, f.Stats().Refused)
@@ -192,7 +192,7 @@ func TestRoomOfMany(t *testing.T) {
 // A user has half of the table for what was sampled or has label sources. What he has beside that
 // goes in the order of what is lost.
 func TestRoomShare(t *testing.T) {
-	sampled := func(f *fake, p *Process) { f.Lookup(p.ID(), p.pid, nil) }
+	sampled := func(f *fake, p *Process) { f.Lookup(p.ID(), p.pid, nobody, nil) }
 	idle := func(f *fake, p *Process) {
 		sampled(f, p)
 		p.lately.Store(false)
@@ -241,7 +241,7 @@ func TestRoomShare(t *testing.T) {
 func TestRoomOfSampled(t *testing.T) {
 	f := crowd(t, 1)
 	p := f.lives(1, 7)
-	f.Lookup(p.ID(), 1, nil)
+	f.Lookup(p.ID(), 1, nobody, nil)
 	f.HandleEvent(exit(p.ID()))
 	require.True(t, f.enters(2))
 	f.HandleEvent(exit(numbered(2)))

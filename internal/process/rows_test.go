@@ -154,7 +154,7 @@ func TestRowsAfterShortProcess(t *testing.T) {
 	testutil.RequireRoot(t) // what is mapped is opened, not what has its path
 	f := newRowsFake(t, 64<<20, func(o *Options) { o.MaxDescriptors = -1 })
 	id, cmd := f.start()
-	p := f.Lookup(id, cmd.Process.Pid, nil)
+	p := f.Lookup(id, cmd.Process.Pid, nobody, nil)
 	f.work()
 	_, other := f.start()
 	elsewhere(t, &f.reader, p.worker().owner, other.Process.Pid, func() {
@@ -177,7 +177,7 @@ func TestRowsOfSampled(t *testing.T) {
 	require.Zero(t, f.build(1), "not sampled")
 	require.Empty(t, f.rec.mappings)
 
-	f.Lookup(id, cmd.Process.Pid, nil)
+	f.Lookup(id, cmd.Process.Pid, nobody, nil)
 	f.work()
 	pending := f.rec.mappings[id]
 	require.GreaterOrEqual(t, len(pending), 3, "sleep, libc, ld.so, maybe the vDSO")
@@ -205,7 +205,7 @@ func TestRowsOfSampled(t *testing.T) {
 	require.Equal(t, n+1, s.Rows.Files)
 
 	other, otherCmd := f.start()
-	f.Lookup(other, otherCmd.Process.Pid, nil)
+	f.Lookup(other, otherCmd.Process.Pid, nobody, nil)
 	f.work()
 	require.Zero(t, f.build(1), "the same files")
 	require.Len(t, f.rec.mappings[other], n+1)
@@ -226,7 +226,7 @@ func TestRowTablesBounded(t *testing.T) {
 	require.Equal(t, record.MaxUnwindTables, f.opts.MaxRowTables)
 	f = newRowsFake(t, 64<<20, func(o *Options) { o.MaxRowTables = 1 })
 	id, cmd := f.start()
-	f.Lookup(id, cmd.Process.Pid, nil)
+	f.Lookup(id, cmd.Process.Pid, nobody, nil)
 	f.work()
 	n := f.build(100)
 	require.Greater(t, n, 1)
@@ -242,7 +242,7 @@ func TestMappingsForgotten(t *testing.T) {
 		id, cmd := f.start()
 		f.published.err = errors.New("no room for labels")
 		f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
-		f.Lookup(id, cmd.Process.Pid, nil)
+		f.Lookup(id, cmd.Process.Pid, nobody, nil)
 		p, w := f.next()
 		if exitFirst {
 			f.HandleEvent(record.Event{Kind: record.EventExit, Process: id})
@@ -262,7 +262,7 @@ func TestMappingsForgotten(t *testing.T) {
 // process is filtered.
 func TestMappingsCutAndFiltered(t *testing.T) {
 	f := newRowsFake(t, 1<<20)
-	p := f.Lookup(image1, 42, nil)
+	p := f.Lookup(image1, 42, nobody, nil)
 	info := &Info{}
 	file := &executable.File{}
 	for i := range record.MaxUnwindMappings + 3 {

@@ -159,7 +159,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source published", func() bool {
-				table.Lookup(ev.Process, ev.PID, nil) // what is not sampled is not looked at periodically
+				table.Lookup(ev.Process, ev.PID, nobody, nil) // what is not sampled is not looked at periodically
 				sources, _ = r.of(ev.Process)
 				return len(sources) != 0
 			})
@@ -179,7 +179,7 @@ func TestLibraryLoadedLater(t *testing.T) {
 				table.HandleEvent(*ev)
 			}
 			eventually(t, "source of the unloaded library withdrawn", func() bool {
-				table.Lookup(ev.Process, ev.PID, nil)
+				table.Lookup(ev.Process, ev.PID, nobody, nil)
 				s, ok := r.of(ev.Process)
 				return ok && len(s) == 0
 			})
@@ -309,7 +309,7 @@ func TestStartedByLoader(t *testing.T) {
 	defer file.Close()
 	st, err := file.Stat()
 	require.NoError(t, err)
-	facts, err := executable.ReadFacts(file, st.Size())
+	facts, err := executable.ReadFacts(t.Context(), file, st.Size())
 	require.NoError(t, err)
 	p := start(t, facts.Interp, path)
 	var tp, variable uint64
@@ -409,7 +409,7 @@ int main(int argc, char **argv) {
 	parent, looks := proc, table.Stats().Loads
 	table.HandleEvent(forked)
 	eventually(t, "the child is looked at", func() bool { return table.Stats().Loads > looks })
-	proc = table.Lookup(forked.Process, forked.PID, []byte("comm"))
+	proc = table.Lookup(forked.Process, forked.PID, nobody, []byte("comm"))
 	eventually(t, "sources settled", func() bool { return len(active()) == len(want) })
 	require.Equal(t, want, active())
 	proc = parent

@@ -17,7 +17,7 @@ func TestLabelledAreCounted(t *testing.T) {
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
 	f.work()
-	p := f.Lookup(image1, 42, []byte("one"))
+	p := f.Lookup(image1, 42, nobody, []byte("one"))
 	require.Zero(t, f.Stats().Labelled, "it has none")
 	some := make([]record.LabelSource, 1)
 	told := func(what publication, sources []record.LabelSource) int {

@@ -96,22 +96,22 @@ func NewTable(opts Options) *Table {
 }
 
 // Lookup returns the process of a sample, which it enters if it is not known
-// yet; comm then names it until more is known. pid is as the collector's PID
+// yet; comm then names it, and uid says whose it is, until more is known. pid is as the collector's PID
 // namespace sees it, or 0. It does no I/O, and for a known process allocates
 // nothing. It returns the process with handle 0 if there is no room.
-func (t *Table) Lookup(id record.ProcessID, pid int, comm []byte) *Process {
+func (t *Table) Lookup(id record.ProcessID, pid int, uid uint32, comm []byte) *Process {
 	t.mu.RLock()
 	p := t.byID[id]
 	t.mu.RUnlock()
 	if p != nil && p.lately.Load() {
 		return p
 	}
-	return t.noteSample(id, pid, comm)
+	return t.noteSample(id, pid, uid, comm)
 }
 
 // noteSample makes the information of a process that is sampled for the first
 // time, or after a pause, more urgent than that of others.
-func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
+func (t *Table) noteSample(id record.ProcessID, pid int, uid uint32, comm []byte) *Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.byID[id]
@@ -128,6 +128,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, comm []byte) *Process {
 		p.birth = &named
 		p.show()
 	}
+	p.beganAs = uid // the event that tells who has started it may come later
 	p.lately.Store(true)
 	first := !p.sampled.Swap(true)
 	if p.exited || p.pid == 0 {

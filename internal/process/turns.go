@@ -109,8 +109,7 @@ func (t *Table) charge(m *meter, ns int64) {
 	u.paidNs = min(max(u.paidNs, saved)+price(ns), now+price(int64(turnOwed)))
 }
 
-// yield has what is due of users who owe time wait in their own queues. Whose a process is that was
-// not looked at yet says who has started it.
+// yield has what is due of users who owe time wait in their own queues.
 func (j *jobs) yield(nowNs int64) {
 	for len(j.turns) > 0 && len(j.queue) > 0 && j.queue[0].dueNs <= nowNs {
 		first := j.queue[0]

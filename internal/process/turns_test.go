@@ -156,7 +156,7 @@ func TestTurnsAreEachUsersOwn(t *testing.T) {
 	f.await(other)
 	f.pay(other, workReread, 275*time.Millisecond) // 25 ms more than is saved up: a second
 	urgentOne := f.start(2, "1000", first)
-	f.Lookup(urgentOne.id, 2, nil)
+	f.Lookup(urgentOne.id, 2, nobody, nil)
 	f.mu.Lock()
 	f.jobs.schedule(other, workReread, f.now())
 	f.mu.Unlock()
@@ -241,6 +241,14 @@ func TestTurnsOfDescendants(t *testing.T) {
 		require.EqualValues(t, 1000, by.presumedUser())
 	}
 	require.EqualValues(t, nobody, f.start(6, "1000", nil).presumedUser())
+
+	// A sample that is faster than the events says whose it is, also of what it begins.
+	id := record.ProcessID{TGID: 7, StartNs: 5e9}
+	sampled := f.Lookup(id, 7, 1000, nil)
+	require.EqualValues(t, 1000, sampled.presumedUser())
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: id, Parent: by.id, PID: 7, TimeNs: uint64(f.now())})
+	require.EqualValues(t, 1000, f.start(7, "1000", nil).presumedUser())
+	require.EqualValues(t, 1000, f.start(8, "1000", sampled).presumedUser())
 
 	// What one owes is bounded.
 	f.pay(first, workReread, time.Hour)

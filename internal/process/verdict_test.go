@@ -24,7 +24,7 @@ func TestAwaitVerdicts(t *testing.T) {
 	f.image(2, 500, "/bin/unwanted")
 	var list []*Process
 	for pid := 1; pid <= 4; pid++ {
-		list = append(list, f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nil))
+		list = append(list, f.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}, pid, nobody, nil))
 	}
 	f.image(4, 500, "/bin/ended")
 	f.HandleEvent(exit(record.ProcessID{TGID: 4, StartNs: 5e9}))
@@ -46,14 +46,14 @@ func TestAwaitVerdicts(t *testing.T) {
 	}
 
 	f.image(5, 500, "/bin/wanted")
-	hangs := []*Process{f.Lookup(record.ProcessID{TGID: 5, StartNs: 5e9}, 5, nil)}
+	hangs := []*Process{f.Lookup(record.ProcessID{TGID: 5, StartNs: 5e9}, 5, nobody, nil)}
 	f.AwaitVerdicts(context.Background(), hangs, time.Millisecond)
 	f.AwaitVerdicts(context.Background(), hangs, time.Hour)
 	require.Equal(t, VerdictUnknown, hangs[0].Info().Verdict)
 
 	// It ends while it is waited for, and nobody has looked at it.
 	f.image(6, 500, "/bin/ended")
-	ends := f.Lookup(record.ProcessID{TGID: 6, StartNs: 5e9}, 6, nil)
+	ends := f.Lookup(record.ProcessID{TGID: 6, StartNs: 5e9}, 6, nobody, nil)
 	done = make(chan struct{})
 	go func() {
 		defer close(done)

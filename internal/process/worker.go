@@ -106,6 +106,7 @@ func (t *Table) alarmed() {
 // end has looks end soon. The channel is closed when all workers have.
 func (c *workers) end() (gone <-chan struct{}) {
 	c.t.ending.Store(true)
+	c.t.files.End()
 	c.mu.Lock()
 	c.ending = true
 	c.mu.Unlock()

@@ -133,26 +133,30 @@ func (r *running) metricOf(kind, name string, by ...string) map[string]int64 {
 		require.Contains(r.t, string(documented), "### otelcol_receiver_custom_labels_"+name+"\n")
 		return sums
 	}
-	add := func(points []metricdata.DataPoint[int64]) {
-		for _, p := range points {
-			if of, ok := p.Attributes.Value("profile"); ok && of.AsString() != kind {
-				continue
-			}
-			var values []string
-			for _, key := range by {
-				v, _ := p.Attributes.Value(attribute.Key(key))
-				values = append(values, v.String())
-			}
-			sums[strings.Join(values, "/")] += p.Value
-		}
-	}
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
-		add(data.DataPoints)
+		addPoints(sums, data.DataPoints, kind, by)
+	case metricdata.Sum[float64]:
+		addPoints(sums, data.DataPoints, kind, by)
 	case metricdata.Gauge[int64]:
-		add(data.DataPoints)
+		addPoints(sums, data.DataPoints, kind, by)
 	}
 	return sums
+}
+
+// addPoints adds the points of a profile to sums by attributes, each as a whole number.
+func addPoints[N int64 | float64](sums map[string]int64, points []metricdata.DataPoint[N], kind string, by []string) {
+	for _, p := range points {
+		if of, ok := p.Attributes.Value("profile"); ok && of.AsString() != kind {
+			continue
+		}
+		var values []string
+		for _, key := range by {
+			v, _ := p.Attributes.Value(attribute.Key(key))
+			values = append(values, v.String())
+		}
+		sums[strings.Join(values, "/")] += int64(p.Value)
+	}
 }
 
 // monoToUnix is what turns CLOCK_MONOTONIC into Unix time now: by the closest of some
