@@ -129,7 +129,7 @@ func (s *sampling) read() {
 		err := s.sampler.Read(&rec)
 		switch {
 		case err == nil:
-			s.table.Lookup(rec.Process, int(rec.PID), rec.Comm)
+			s.table.Lookup(rec.Process, int(rec.PID), rec.UID, rec.Comm)
 			s.mu.Lock()
 			if list, ok := s.samples[rec.Process]; ok {
 				s.samples[rec.Process] = append(list, sample{
