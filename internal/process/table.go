@@ -128,7 +128,9 @@ func (t *Table) noteSample(id record.ProcessID, pid int, uid uint32, comm []byte
 		p.birth = &named
 		p.show()
 	}
-	p.beganAs = uid // the event that tells who has started it may come later
+	if uid != nobody {
+		p.beganAs = uid // the event that tells who has started it may come later
+	}
 	p.lately.Store(true)
 	first := !p.sampled.Swap(true)
 	if p.exited || p.pid == 0 {

@@ -156,7 +156,7 @@ func TestTurnsAreEachUsersOwn(t *testing.T) {
 	f.await(other)
 	f.pay(other, workReread, 275*time.Millisecond) // 25 ms more than is saved up: a second
 	urgentOne := f.start(2, "1000", first)
-	f.Lookup(urgentOne.id, 2, nobody, nil)
+	f.Lookup(urgentOne.id, 2, 1000, nil)
 	f.mu.Lock()
 	f.jobs.schedule(other, workReread, f.now())
 	f.mu.Unlock()
