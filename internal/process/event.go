@@ -101,7 +101,7 @@ func (t *Table) exists(ev *record.Event) {
 	}
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
 	// If it is what another process has become, nobody has told when.
-	if p := t.admit(ev.Process, ev.PID, info, replacement{startStack: ev.StartStack}, false); p != nil {
+	if p := t.admit(ev.Process, ev.PID, nobody, info, replacement{startStack: ev.StartStack}, false); p != nil {
 		t.scheduleLoad(p, 0)
 	}
 }
@@ -115,10 +115,16 @@ func (t *Table) exec(ev *record.Event) {
 		if p.older != nil {
 			t.replaced(p.older, ev.Process, replacement{int64(ev.TimeNs), ev.StartStack})
 		}
+		if p.current.info == nil && p.birth.Path == "" {
+			named := *p.birth
+			named.setExecPath(validUTF8(ev.Path))
+			p.birth = &named
+			p.show()
+		}
 	} else {
 		info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
 		info.setExecPath(validUTF8(ev.Path))
-		if p = t.admit(ev.Process, ev.PID, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
+		if p = t.admit(ev.Process, ev.PID, nobody, info, replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
 			return
 		}
 	}
@@ -153,13 +159,18 @@ func (t *Table) fork(ev *record.Event) {
 		return
 	}
 	sampled := p != nil // a sample was faster than the event
-	if !sampled {
-		if p = t.admit(ev.Process, ev.PID, t.born(ev, parent), replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
+	switch {
+	case !sampled:
+		uid := uint32(nobody)
+		if parent != nil {
+			uid = parent.user()
+		}
+		if p = t.admit(ev.Process, ev.PID, uid, t.born(ev, parent), replacement{int64(ev.TimeNs), ev.StartStack}, false); p == nil {
 			return
 		}
-		if parent != nil {
-			p.beganAs = parent.presumedUser()
-		}
+	case parent != nil && p.current.info == nil:
+		p.birth = t.born(ev, parent)
+		p.show()
 	}
 	if presumed := p.inherit(parent); presumed || !sampled { // a look has not settled what is presumed
 		t.scheduleLoad(p, forkSettle)

@@ -106,9 +106,10 @@ func (h *hanging) settle(uid uint32) {
 // it may have become another user's. What it reads is the kernel's, which never hangs.
 func (r *reader) owned(p *Process) executable.Owner {
 	if now := r.now(); p.worker().ownedNs == 0 || now-p.worker().ownedNs >= int64(ownerAge) {
-		p.worker().owner, p.worker().who, p.worker().ownedNs = executable.Owner{UID: nobody}, nil, now
-		if w, err := r.who(p.pid); err == nil {
-			p.worker().owner, p.worker().who = w.owner(), &w
+		w, err := r.who(p.pid)
+		p.worker().owner, p.worker().who, p.worker().ownedNs = w.owner(), nil, now
+		if err == nil {
+			p.worker().who = &w
 		}
 	}
 	return p.worker().owner
@@ -139,8 +140,14 @@ func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 		}
 		return false
 	}
+	t.setUser(p, of.UID)
 	u := t.hanging.of(of.UID)
 	switch now := t.now(); {
+	case !p.owing && t.jobs.owes(of.UID, now): // which was not known when it was taken
+		p.work |= todo
+		t.jobs.enqueue(p)
+		t.hanging.settle(of.UID)
+		return false
 	case p.quarantinedNs > now:
 		p.dueNs = p.quarantinedNs
 		p.work |= todo

@@ -94,3 +94,25 @@ func TestForkedSaysNothingOfProgram(t *testing.T) {
 	}
 	require.Empty(t, f.programs.without)
 }
+
+// What events tell of a process is known, too, if it was sampled before they came.
+func TestSampledBeforeItsEvents(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/one")
+	parent := f.Lookup(image1, 42, nobody, nil)
+	f.work()
+	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
+	p := f.Lookup(child, 43, nobody, []byte("comm"))
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: parent.id, PID: 43, TimeNs: uint64(f.now())})
+	require.True(t, p.Info().Loaded)
+	require.Equal(t, 43, p.Info().PID)
+	require.Equal(t, parent.Info().Mappings, p.Info().Mappings)
+	require.Equal(t, "one", p.Info().Name)
+
+	executed := child
+	executed.ExecID++
+	p = f.Lookup(executed, 43, nobody, []byte("comm"))
+	f.HandleEvent(execAt(executed, f.now(), "/bin/two"))
+	require.Equal(t, "two", p.Info().Name)
+	require.Equal(t, "/bin/two", p.Info().Path)
+}

@@ -278,10 +278,11 @@ func (i *Info) setOwner(w *who) {
 	i.UID, i.ContainerID, i.Cgroup = w.uid, w.group.ContainerID, validUTF8(w.group.Path)
 }
 
+// who reads it. Of one whose group cannot be read, the user is known all the same.
 func (r *reader) who(tid int) (who, error) {
 	status, err := r.opts.FS.Status(tid)
 	if err != nil {
-		return who{}, err
+		return who{uid: nobody}, err
 	}
 	group, err := r.opts.FS.Cgroup(tid)
 	return who{status.UID, group}, err

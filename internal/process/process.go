@@ -22,6 +22,7 @@ type Process struct {
 
 	epochs       atomic.Pointer[epochs] // set with Table.mu
 	confirmation atomic.Int32           // Confirmation
+	uid          atomic.Uint32          // see user; set with Table.mu
 	// lessonNs is from when on a sample proves what job.lesson says; noLesson if there is none.
 	lessonNs atomic.Int64
 
@@ -40,7 +41,6 @@ type Process struct {
 	holds    int    // by Table.Hold
 	bytes    int    // told to Options.Memory, and counted for bytesUID
 	bytesUID uint32
-	beganAs  uint32 // whose a sample said it is, or its parent was, or it itself before it has executed what it runs; nobody: not known
 	// functionBytes of these are told to functions.user, who has this user id.
 	functionBytes int
 	functionUID   uint32

@@ -209,6 +209,7 @@ func TestProgramsBounded(t *testing.T) {
 	tell := func(i int, uid uint32) {
 		p := f.executes(i, of(i))
 		p.info.Store(&Info{Loaded: true, UID: uid})
+		p.uid.Store(uid)
 		f.settle(p, atOffset(-8), false)
 		f.advance(1)
 	}

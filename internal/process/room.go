@@ -4,6 +4,7 @@ package process
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -171,20 +172,22 @@ func (p *Process) loss() loss {
 	return lossNone
 }
 
-// user is whose process it is, as far as that was read.
-func (p *Process) user() uint32 {
-	if info := p.Info(); info.Loaded {
-		return info.UID
-	}
-	return nobody
-}
+// user is whose process it is, by what has told last: /proc before a look, a sample, or whose process has begun it;
+// nobody: nothing has told yet.
+func (p *Process) user() uint32 { return p.uid.Load() }
 
-// presumedUser is whose process it is; as long as that was not read, whose its samples say, or who has started it.
-func (p *Process) presumedUser() uint32 {
-	if uid := p.user(); uid != nobody {
-		return uid
+// setUser notes whose process it is, if that is known. One that waits in another user's queue leaves that. The table
+// is locked.
+func (t *Table) setUser(p *Process, uid uint32) {
+	if uid == nobody || uid == p.user() {
+		return
 	}
-	return p.beganAs
+	p.uid.Store(uid)
+	t.account(p)
+	if p.turn != nil {
+		heap.Remove(&p.turn.queue, p.index)
+		t.jobs.enqueue(p)
+	}
 }
 
 // expel lets go of a process that may go on to run. No worker has it. What was published of it is

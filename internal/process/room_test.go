@@ -236,6 +236,24 @@ func TestRoomShare(t *testing.T) {
 	}
 }
 
+// A user's processes that were not looked at yet count as his.
+func TestRoomShareOfUnread(t *testing.T) {
+	f := crowd(t, 4)
+	by := f.lives(1, 7)
+	by.inherited = 1
+	for pid := 2; pid <= 4; pid++ {
+		f.HandleEvent(record.Event{Kind: record.EventFork, Process: numbered(pid), Parent: by.id, PID: pid, TimeNs: uint64(f.now())})
+		if pid > 2 {
+			id := numbered(pid)
+			id.ExecID++
+			f.HandleEvent(execAt(id, f.now(), "/bin/two"))
+			f.process(id).inherited = 1
+		}
+	}
+	require.Len(t, f.byID, 4)
+	require.True(t, f.enters(5))
+}
+
 // A process that was let go before its samples were handed over, and of which one comes still, is not
 // let go for that.
 func TestRoomOfSampled(t *testing.T) {

@@ -119,7 +119,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, uid uint32, comm []byte
 		info := &Info{PID: pid, Name: validUTF8(string(comm))}
 		// Without an event of it, all that is known of the exec that has
 		// replaced the process's older image is that it has happened.
-		if p = t.admit(id, pid, info, replacement{ns: t.now() - int64(sampleDelay)}, true); p == nil {
+		if p = t.admit(id, pid, uid, info, replacement{ns: t.now() - int64(sampleDelay)}, true); p == nil {
 			return t.overflow
 		}
 	} else if info := p.Info(); info.Name == "" {
@@ -128,9 +128,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, uid uint32, comm []byte
 		p.birth = &named
 		p.show()
 	}
-	if uid != nobody {
-		p.beganAs = uid // the event that tells who has started it may come later
-	}
+	t.setUser(p, uid)
 	p.lately.Store(true)
 	first := !p.sampled.Swap(true)
 	if p.exited || p.pid == 0 {
@@ -158,9 +156,9 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 	return p, ok
 }
 
-// admit enters a new process, which may have replaced the older image of a process. It returns nil if there
+// admit enters a new process of a user, which may have replaced the older image of a process. It returns nil if there
 // is no room, and for one that is sampled none can be made.
-func (t *Table) admit(id record.ProcessID, pid int, birth *Info, by replacement, sampled bool) *Process {
+func (t *Table) admit(id record.ProcessID, pid int, uid uint32, birth *Info, by replacement, sampled bool) *Process {
 	t.letGoUnsampled()
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
@@ -170,21 +168,26 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, by replacement,
 		}
 	}
 	t.handles++
-	p := &Process{id: id, handle: t.handles, pid: pid, beganAs: nobody}
+	p := &Process{id: id, handle: t.handles, pid: pid}
+	older := t.newest[id.TGID]
+	same := older != nil && older.id.StartNs == id.StartNs // by exec, before or after it
+	if uid == nobody && same {
+		uid = older.user()
+	}
+	p.uid.Store(uid)
 	p.lessonNs.Store(noLesson)
 	p.birth = birth
 	p.info.Store(birth)
 	t.byID[id] = p
 	t.byHandle[p.handle] = p
 	t.account(p)
-	older := t.newest[id.TGID]
 	if older != nil && !id.After(older.id) {
 		t.finish(p) // a late sample of an image that has been replaced
 		return p
 	}
 	t.endOlder(id, by)
-	if older != nil && older.id.StartNs == id.StartNs { // by exec
-		p.older, p.beganAs = older, older.presumedUser()
+	if same {
+		p.older = older
 		p.quarantinedNs = older.quarantinedNs
 	}
 	t.newest[id.TGID] = p

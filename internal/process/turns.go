@@ -93,7 +93,7 @@ func (t *Table) charge(m *meter, ns int64) {
 	cpu.Spend(budget.Processes, time.Duration(piece))
 	cpu.Defer(budget.Processes, time.Duration(ns-piece))
 	limit := cpu.Limit() * budget.Processes.Share()
-	if limit == 0 || !m.reads {
+	if limit == 0 || !m.reads || m.uid == nobody {
 		return
 	}
 	uid := m.uid
@@ -113,14 +113,20 @@ func (t *Table) charge(m *meter, ns int64) {
 func (j *jobs) yield(nowNs int64) {
 	for len(j.turns) > 0 && len(j.queue) > 0 && j.queue[0].dueNs <= nowNs {
 		first := j.queue[0]
-		u := j.turns[first.presumedUser()]
-		if u == nil || u.paidNs <= nowNs || !first.work.reads() {
+		if !first.work.reads() || !j.owes(first.user(), nowNs) {
 			return
 		}
 		heap.Pop(&j.queue)
+		u := j.turns[first.user()]
 		first.turn = u
 		heap.Push(&u.queue, first)
 	}
+}
+
+// owes reports whether a user owes time.
+func (j *jobs) owes(uid uint32, nowNs int64) bool {
+	u := j.turns[uid]
+	return u != nil && u.paidNs > nowNs
 }
 
 // first returns the queue whose first process comes before all others, nil if none is due. owes tells

@@ -3,6 +3,8 @@
 package process
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -54,7 +56,9 @@ func (f *turnsTest) step() *Process {
 		return nil
 	}
 	cost := f.costs(p)
-	require.True(f.t, f.begin(&f.worker, p, w))
+	if !f.begin(&f.worker, p, w) { // its user owes time, which was not known
+		return nil
+	}
 	f.run(p, w, &f.scratch)
 	f.pay(p, w, cost)
 	f.done(p)
@@ -180,7 +184,7 @@ func TestTurnsLeaveAWorker(t *testing.T) {
 	f.start(3, "1000", first)
 	f.advance(int64(time.Second))
 	second, w := f.next()
-	require.EqualValues(t, 1000, second.presumedUser())
+	require.EqualValues(t, 1000, second.user())
 	require.True(t, f.begin(&f.worker, second, w))
 	other, _ := f.next()
 	require.Nil(t, other)
@@ -193,7 +197,7 @@ func TestTurnsLeaveAWorker(t *testing.T) {
 
 	f.done(second)
 	third, _ := f.next()
-	require.EqualValues(t, 1000, third.presumedUser())
+	require.EqualValues(t, 1000, third.user())
 	require.Equal(t, 1, f.jobs.owing)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,17 +242,17 @@ func TestTurnsOfDescendants(t *testing.T) {
 	for pid := 2; pid <= 5; pid++ {
 		by = f.start(pid, "1000", by)
 		require.False(t, by.Info().Loaded)
-		require.EqualValues(t, 1000, by.presumedUser())
+		require.EqualValues(t, 1000, by.user())
 	}
-	require.EqualValues(t, nobody, f.start(6, "1000", nil).presumedUser())
+	require.EqualValues(t, nobody, f.start(6, "1000", nil).user())
 
 	// A sample that is faster than the events says whose it is, also of what it begins.
 	id := record.ProcessID{TGID: 7, StartNs: 5e9}
 	sampled := f.Lookup(id, 7, 1000, nil)
-	require.EqualValues(t, 1000, sampled.presumedUser())
+	require.EqualValues(t, 1000, sampled.user())
 	f.HandleEvent(record.Event{Kind: record.EventFork, Process: id, Parent: by.id, PID: 7, TimeNs: uint64(f.now())})
-	require.EqualValues(t, 1000, f.start(7, "1000", nil).presumedUser())
-	require.EqualValues(t, 1000, f.start(8, "1000", sampled).presumedUser())
+	require.EqualValues(t, 1000, f.start(7, "1000", nil).user())
+	require.EqualValues(t, 1000, f.start(8, "1000", sampled).user())
 
 	// What one owes is bounded.
 	f.pay(first, workReread, time.Hour)
@@ -325,4 +329,85 @@ func TestTurnsForgotten(t *testing.T) {
 		f.advance(int64(2 * turnSaved))
 		require.Len(t, f.jobs.turns, 1)
 	}
+}
+
+// owe has a user owe time.
+func (f *turnsTest) owe(uid uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.jobs.turns[uid] == nil {
+		f.jobs.turns[uid] = &turn{}
+	}
+	f.jobs.turns[uid].paidNs = f.now() + int64(time.Hour)
+}
+
+// waits takes the next process, whose user owes time, and reports whether it has to wait for that.
+func (f *turnsTest) waits(p *Process, uid uint32) bool {
+	got, todo := f.next()
+	require.Same(f.t, p, got)
+	if f.begin(&f.worker, p, todo) {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.Zero(f.t, f.jobs.owing)
+	f.jobs.yield(f.now())
+	return len(f.jobs.turns[uid].queue) == 1 && p.turn == f.jobs.turns[uid]
+}
+
+// Whose a process is that nobody has told of is found out before it is looked at; then it waits for its user's turn.
+func TestTurnsOfFound(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	f.owe(1000)
+	f.image(1, 500, "/bin/one")
+	f.HandleEvent(exists(numbered(1)))
+	found := f.process(numbered(1))
+	require.EqualValues(t, nobody, found.user())
+	require.True(t, f.waits(found, 1000))
+	require.EqualValues(t, 1000, found.user())
+	f.await(found)
+}
+
+// A process that becomes another user's before it is looked at is that user's, and so is what it begins.
+func TestTurnsOfAnotherUser(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	first := f.start(1, "0", nil)
+	f.await(first)
+	f.owe(1000)
+	second := f.start(2, "1000", first)
+	require.Zero(t, second.user())
+	f.Lookup(second.id, 2, 1000, nil)
+	require.EqualValues(t, 1000, second.user())
+	require.EqualValues(t, 1000, f.start(3, "1000", second).user())
+
+	// It leaves the queue of the user who has begun it.
+	by := f.start(4, "1000", nil)
+	f.await(by)
+	other := f.start(5, "2000", by)
+	f.mu.Lock()
+	f.advance(int64(time.Minute))
+	f.jobs.yield(f.now())
+	require.Same(t, f.jobs.turns[1000], other.turn)
+	f.mu.Unlock()
+	f.Lookup(other.id, 5, 2000, nil)
+	require.Nil(t, other.turn)
+	require.Less(t, f.await(other), time.Second)
+}
+
+// A user whose group cannot be read pays all the same, and nobody pays for who is not known.
+func TestTurnsWithoutGroup(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	p := f.start(1, "1000", nil)
+	f.await(p)
+	require.NoError(t, os.Remove(filepath.Join(f.root, "1", "cgroup")))
+	f.advance(int64(2 * ownerAge))
+	require.EqualValues(t, 1000, f.Table.owned(p).UID)
+
+	f.remove(1)
+	f.advance(int64(2 * ownerAge))
+	require.EqualValues(t, nobody, f.Table.owned(p).UID)
+	f.Lookup(p.id, 1, nobody, nil)
+	require.EqualValues(t, 1000, p.user(), "as far as is known")
+	f.pay(p, workReread, time.Hour)
+	require.NotContains(t, f.jobs.turns, uint32(nobody))
 }
