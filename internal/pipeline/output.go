@@ -184,11 +184,15 @@ func (o *output) endIntervals() {
 }
 
 // finish waits until everything that is pending has been handed over. When ctx ends first, or
-// after its patience, the consumer's context does too.
+// after its patience, the consumer's context does too, and nothing is read any more for what is only going to be
+// refused.
 func (o *output) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, o.patience)
 	defer lost()
-	stop := context.AfterFunc(patient, o.cancel)
+	stop := context.AfterFunc(patient, func() {
+		o.cancel()
+		o.symbols.stop()
+	})
 	defer stop()
 	for _, pending := range o.pending {
 		if pending != nil {

@@ -37,7 +37,7 @@ var frameTypes = [...]string{
 }
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
-// output's goroutine, but for stats.
+// output's goroutine, but for stats and stop.
 type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS
@@ -79,6 +79,16 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 
 		patience: min(functionsPatience, o.ReportInterval/functionsShare),
 	}
+}
+
+// stop has no names read any more: batches that are still to be built have those that are known. It may be called
+// from everywhere.
+func (s *symbolizer) stop() {
+	if s == nil {
+		return
+	}
+	s.files.Stop()
+	s.maps.Stop()
 }
 
 // closePatience is how long close waits for files that are being read.
