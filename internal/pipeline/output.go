@@ -185,7 +185,7 @@ func (o *output) endIntervals() {
 
 // finish waits until everything that is pending has been handed over. When ctx ends first, or
 // after its patience, the consumer's context does too, and nothing is read any more for what is only going to be
-// refused.
+// refused. What is still being read then is for symbolizer.close to wait for.
 func (o *output) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, o.patience)
 	defer lost()
@@ -203,7 +203,6 @@ func (o *output) finish(ctx context.Context) {
 	o.ending.Wait()
 	o.done.Wait()
 	o.cancel()
-	o.symbols.close()
 	if o.metering != nil {
 		o.metering.finish(ctx)
 	}

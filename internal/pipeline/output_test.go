@@ -97,6 +97,7 @@ func TestShutdownStopsNames(t *testing.T) {
 	assert.Eventually(t, refused, long/6, time.Millisecond)
 	close(answer)
 	<-finished
+	d.output.symbols.close()
 }
 
 // While the next consumer blocks, processes that have exited leave the table; their samples, which wait,
