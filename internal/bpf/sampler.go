@@ -56,7 +56,7 @@ type Sampler struct {
 	contextHook contextHook
 	clocks      map[int]*clock // by CPU; nil before Start and after Stop
 	online      onlineCPUs
-	lifecycle   []link.Link
+	lifecycle   []link.Link // from Follow to Close
 	sideband    *sideband
 	closed      bool
 }
@@ -239,8 +239,9 @@ func (s *Sampler) Hurry() { s.samples.hurry() }
 // UnreadBytes in the sample ring buffer.
 func (s *Sampler) UnreadBytes() int { return s.samples.unreadBytes() }
 
-// Stop ends sampling: when it returns, no program runs any more and the
-// counters are final. Records can still be read.
+// Stop ends sampling: when it returns, nothing is sampled any more and the
+// counters of samples are final. Records can still be read. Events of processes go on until Close:
+// what the last samples are named by is still being looked at, and an exec must not go unseen.
 func (s *Sampler) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,11 +254,17 @@ func (s *Sampler) stop() error {
 		errs = append(errs, c.close())
 	}
 	s.clocks = nil
+	return errors.Join(append(errs, s.contextHook.detach())...)
+}
+
+// unfollow ends the events of processes.
+func (s *Sampler) unfollow() error {
+	var errs []error
 	for _, l := range s.lifecycle {
 		errs = append(errs, l.Close())
 	}
 	s.lifecycle = nil
-	return errors.Join(append(errs, s.contextHook.detach())...)
+	return errors.Join(errs...)
 }
 
 // Close releases everything and ends waiting reads. It may be called twice.
@@ -268,7 +275,7 @@ func (s *Sampler) Close() error {
 		return nil
 	}
 	s.closed = true
-	errs := []error{s.stop(), s.online.close()}
+	errs := []error{s.stop(), s.unfollow(), s.online.close()}
 	if s.samples != nil {
 		errs = append(errs, s.samples.close())
 	}

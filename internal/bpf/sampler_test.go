@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -368,22 +369,27 @@ func TestReadIdle(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Events end with Stop.
-func TestStopEndsEvents(t *testing.T) {
+// Execs are told after Stop, while the last samples are named; nothing is attached any more after Close.
+func TestEventsEndWithClose(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
 	require.NoError(t, s.Follow())
+	require.NoError(t, s.Start())
 	require.NoError(t, s.Stop())
 	cmd := exec.Command("/bin/true")
 	require.NoError(t, cmd.Run())
 	s.events.drain()
-	for ev := (record.Event{}); ; {
-		err := readEvent(s, &ev)
-		if errors.Is(err, ErrDrained) {
-			return
-		}
-		require.NoError(t, err)
-		require.NotEqual(t, cmd.Process.Pid, ev.PID)
+	for ev := (record.Event{}); ev.Kind != record.EventExec || ev.PID != cmd.Process.Pid; {
+		require.NoError(t, readEvent(s, &ev))
 	}
+	require.NotEmpty(t, s.lifecycle)
+	of, err := s.lifecycle[0].Info()
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	attached, err := link.NewFromID(of.ID)
+	if err == nil {
+		attached.Close()
+	}
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func monotonicNs(t *testing.T) uint64 {

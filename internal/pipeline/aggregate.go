@@ -200,44 +200,28 @@ func sampled(c *processctx.Context, d *labels.Decoded) profile.Sampled {
 func (a *aggregator) handOverAt(now uint64) {
 	a.weigh()
 	pressure := a.memory.Pressure()
-	full := false
 	if a.batch.full(a.maxBytes, a.batchBytes(pressure)) {
 		if a.batch.bytes < a.maxBytes {
 			a.counts.limits[LimitBatchesEarly].Add(1)
 		}
-		full = !a.handOverLargest()
+		a.output.enqueue(a.batch.split())
 	}
 	if pressure >= budget.Scarce && a.labels.ReadBytes() >= minForgotten {
 		a.labels.ForgetReads()
 	}
-	ended := now >= a.endNs
-	if !full && !ended {
+	if now < a.endNs {
 		return
 	}
-	// Not with each batch that is too large: what fills it is no reason for new budgets. And
+	// Not where a batch is too large: what fills it is no reason for new budgets. And
 	// not before it is handed over: equal sets of one batch must be one set.
-	if ended {
-		a.releaseLabels()
-	}
+	a.releaseLabels()
 	a.handOver()
-	if ended {
-		a.labels.EndInterval(now)
-		// The reader wakes up some time after the end, which does not put off the next.
-		if a.endNs += uint64(a.interval); a.endNs <= now {
-			a.endNs = now + uint64(a.interval)
-		}
+	a.labels.EndInterval(now)
+	// The reader wakes up some time after the end, which does not put off the next.
+	if a.endNs += uint64(a.interval); a.endNs <= now {
+		a.endNs = now + uint64(a.interval)
 	}
 	a.batch = a.output.newBatch(a.stream)
-}
-
-// handOverLargest hands over what the user has who has most; false if there are too
-// many users to find out.
-func (a *aggregator) handOverLargest() bool {
-	early := a.batch.split()
-	if early != nil {
-		a.output.enqueue(early)
-	}
-	return early != nil
 }
 
 func (a *aggregator) handOver() {

@@ -90,7 +90,7 @@ func runTable(t *testing.T, d *aggregator) (stop func()) {
 	}
 }
 
-// readRunning is readProcess of a table that runs.
+// readRunning is readProcess of a table that runs. What the process maps may be there already.
 func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, container string) *bpf.Record {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid))
@@ -99,6 +99,9 @@ func readRunning(t *testing.T, d *aggregator, proc string, pid int, path, contai
 		"stat":   fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 4096 1 0 0 0 0\n", pid),
 		"status": "Uid:\t10\t10\t10\t10\n", "cgroup": "0::/" + container + "\n", "maps": "", "cmdline": path + "\x00",
 	} {
+		if _, err := os.Stat(filepath.Join(dir, name)); name == "maps" && err == nil {
+			continue
+		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	require.NoError(t, os.Symlink(path, filepath.Join(dir, "exe")))

@@ -116,20 +116,27 @@ func (b *batch) samples() int {
 	return n
 }
 
-// maxSplitUsers in a batch hand over one by one; finding the largest of more takes too long.
+// maxSplitUsers are looked at for who has most in a batch: to look at more takes too long.
 const maxSplitUsers = 1024
 
-// split takes what the user has who has most, as a batch of its own; nil if there are too many.
-func (b *batch) split() *batch {
-	if len(b.users) > maxSplitUsers {
-		return nil
-	}
-	var largest *userBatch
+// largest returns what the user has who has most: of more than maxSplitUsers, most of some of them, and no less than
+// who was sampled last, so that a batch does not grow.
+func (b *batch) largest() *userBatch {
+	largest, seen := b.last, 0
 	for _, p := range b.users {
 		if largest == nil || p.bytes > largest.bytes {
 			largest = p
 		}
+		if seen++; seen == maxSplitUsers {
+			break
+		}
 	}
+	return largest
+}
+
+// split takes what the user has who has most, as a batch of its own.
+func (b *batch) split() *batch {
+	largest := b.largest()
 	delete(b.users, largest.uid)
 	b.bytes -= largest.bytes
 	b.held -= largest.held

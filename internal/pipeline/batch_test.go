@@ -196,14 +196,30 @@ func TestEarlyHandOver(t *testing.T) {
 	require.Equal(t, 11, b.samples())
 }
 
-// Too many users to look for the largest hand over together.
+// A batch that many users have filled is handed over for one of them at a time, too, no less than what has filled it.
 func TestEarlyHandOverOfMany(t *testing.T) {
-	e, _ := testOutput(func(*Options) {})
-	b := e.newBatch(e.cpu)
-	for uid := range uint32(maxSplitUsers + 1) {
-		fill(b, uid, 1, "many")
+	const users = 2 * maxSplitUsers
+	d, _ := testAggregator(t, func(*Options) {}, nil)
+	for uid := range uint32(users) {
+		fill(d.batch, uid, 1, "many")
 	}
-	require.Nil(t, b.split())
+	d.maxBytes = d.batch.bytes + 1
+	for n := range 20 {
+		b := d.batch
+		last := uint32(100 * n % users)
+		fill(b, last, 20, "larger")
+		d.handOverAt(0)
+		require.True(t, b == d.batch, "the others' samples stay")
+		early := <-d.stream.pending
+		require.True(t, early.early)
+		require.Len(t, early.users, 1)
+		require.Contains(t, early.users, last)
+		require.Len(t, b.users, users-1)
+		require.Less(t, b.bytes, d.maxBytes)
+		require.Empty(t, d.stream.pending)
+		d.output.recycle(early)
+		fill(b, last, 1, "many")
+	}
 }
 
 // Who has little is spared when memory has run out, unless there are many.

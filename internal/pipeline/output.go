@@ -184,11 +184,15 @@ func (o *output) endIntervals() {
 }
 
 // finish waits until everything that is pending has been handed over. When ctx ends first, or
-// after its patience, the consumer's context does too.
+// after its patience, the consumer's context does too, and nothing is read any more for what is only going to be
+// refused. What is still being read then is for symbolizer.close to wait for.
 func (o *output) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, o.patience)
 	defer lost()
-	stop := context.AfterFunc(patient, o.cancel)
+	stop := context.AfterFunc(patient, func() {
+		o.cancel()
+		o.symbols.stop()
+	})
 	defer stop()
 	for _, pending := range o.pending {
 		if pending != nil {
@@ -199,7 +203,6 @@ func (o *output) finish(ctx context.Context) {
 	o.ending.Wait()
 	o.done.Wait()
 	o.cancel()
-	o.symbols.close()
 	if o.metering != nil {
 		o.metering.finish(ctx)
 	}

@@ -5,9 +5,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -15,6 +18,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
 
 // blocked is a next consumer that does not return until it may, or its context ends.
@@ -60,6 +64,40 @@ func TestShutdownPatience(t *testing.T) {
 		require.Zero(t, e.cpu.emitted.Load())
 		require.Equal(t, 10, metrics.samples("tenant"))
 	}
+}
+
+// A shutdown does not wait for files that do not answer, once what they are for is only going to be refused.
+func TestShutdownStopsNames(t *testing.T) {
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.ShutdownPatience, o.Symbols.Skip = &blocked{}, 10*time.Millisecond, false
+	}, nil)
+	defer runTable(t, d)()
+	const long, code = 4 * time.Minute, 0x10000
+	answer, asked := make(chan struct{}), make(chan struct{}, 1)
+	d.output.symbols.maps = symbol.NewPerfMaps[uint64](symbol.CacheOptions{Wait: long, Work: func(uint32, func()) {
+		asked <- struct{}{}
+		<-answer
+	}})
+	for pid := 2; pid < 4; pid++ {
+		maps := filepath.Join(proc, fmt.Sprint(pid), "maps")
+		require.NoError(t, os.MkdirAll(filepath.Dir(maps), 0o755))
+		require.NoError(t, os.WriteFile(maps, fmt.Appendf(nil, "%08x-%08x r-xp 00000000 00:00 0\n", code, code+0x1000), 0o600))
+		rec := readRunning(t, d, proc, pid, "/bin/p", "")
+		rec.UserFrames = []uint64{code}
+		handOverAgain(d, rec)
+	}
+	d.output.start()
+	<-asked
+	finished := make(chan struct{})
+	go func() {
+		d.output.finish(t.Context())
+		close(finished)
+	}()
+	refused := func() bool { return d.stream.dropped[DropRefused].Load() == 2 }
+	assert.Eventually(t, refused, long/6, time.Millisecond)
+	close(answer)
+	<-finished
+	d.output.symbols.close()
 }
 
 // While the next consumer blocks, processes that have exited leave the table; their samples, which wait,

@@ -48,7 +48,7 @@ type Pipeline struct {
 
 	stopTable context.CancelFunc // nil: not started
 	drained   sync.WaitGroup
-	tabled    sync.WaitGroup // the process table, which publishes to the sampler
+	tabled    sync.WaitGroup // the process table, which publishes to the sampler; in the end also what names are read from
 
 	mu   sync.Mutex
 	last *Snapshot // once the samplers are closed
@@ -330,13 +330,20 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 		stream.freeze()
 	}
 	p.logAccount()
-	p.stopTable()
-	p.stopTable = nil
-	p.tabled.Wait()
+	p.stopReading()
 	errs = append(errs, p.release())
 	p.registry.Reset()
 	p.follower.done.Wait()
 	return errors.Join(errs...)
+}
+
+// stopReading ends what reads processes and files. What keeps one of them waiting, a file server for instance,
+// most often does so with the other: they are waited for together.
+func (p *Pipeline) stopReading() {
+	p.tabled.Go(p.output.symbols.close)
+	p.stopTable()
+	p.stopTable = nil
+	p.tabled.Wait()
 }
 
 // logAccount says what became of every hit; the metrics end before they could.

@@ -7,12 +7,17 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
@@ -49,6 +54,27 @@ func forcedCollections() uint32 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.NumForcedGC
+}
+
+// What does not answer when names are read, and what does not when processes are, is waited for at the same time.
+func TestShutdownWaitsOnce(t *testing.T) {
+	testutil.RequireBPF(t)
+	core, logged := observer.New(zap.WarnLevel)
+	p, err := New(Options{Next: Consumers{Profiles: consumertest.NewNop()}, Logger: zap.New(core)})
+	require.NoError(t, err)
+	tableEnds, asked := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	p.output.symbols.maps = symbol.NewPerfMaps[uint64](symbol.CacheOptions{Wait: time.Millisecond, Work: func(uint32, func()) {
+		once.Do(func() { close(asked) }) // of others in the last batch, too
+		<-tableEnds
+	}})
+	require.NoError(t, p.Start(t.Context()))
+	p.output.symbols.maps.Lookup(nil, 1, mapSource{info: &process.Info{}}, 0, symbol.Native)
+	<-asked
+	stop := p.stopTable
+	p.stopTable = func() { stop(); close(tableEnds) }
+	require.NoError(t, p.Shutdown(context.Background()))
+	require.Empty(t, logged.FilterMessageSnippet("read for names").All())
 }
 
 // What was loaded is released without a start, too; without a consumer nothing is.

@@ -111,12 +111,13 @@ func (r *resolver) Frame(handle uint64, epoch uint32, kind profile.FrameKind, ad
 	if p == nil {
 		return frame
 	}
-	m := r.maps(handle).MappingIn(epoch, addr)
+	info := r.maps(handle)
+	m := info.MappingIn(epoch, addr)
 	if m == nil {
 		return frame
 	}
 	frame.Mapping = r.mapping(m)
-	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], p, m, addr)
+	frame.Lines, frame.Type = r.symbolizer.lines(r.lines[:0], p, info, m, addr)
 	r.lines = frame.Lines
 	return frame
 }

@@ -37,7 +37,7 @@ var frameTypes = [...]string{
 }
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
-// output's goroutine, but for stats.
+// output's goroutine, but for stats and stop.
 type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS
@@ -81,6 +81,16 @@ func newSymbolizer(o *Options, fs procfs.FS, table *process.Table, limits *budge
 	}
 }
 
+// stop has no names read any more: batches that are still to be built have those that are known. It may be called
+// from everywhere.
+func (s *symbolizer) stop() {
+	if s == nil {
+		return
+	}
+	s.files.Stop()
+	s.maps.Stop()
+}
+
 // closePatience is how long close waits for files that are being read.
 const closePatience = 5 * time.Second
 
@@ -98,7 +108,7 @@ func (s *symbolizer) close() {
 
 // expect has read together what lines is going to be asked for of a process, in an epoch of what it maps.
 func (s *symbolizer) expect(p *process.Process, info *process.Info, epoch uint32, addrs []uint64) {
-	if s == nil {
+	if s == nil || !info.Loaded {
 		return
 	}
 	slices.Sort(addrs)
@@ -116,27 +126,27 @@ func (s *symbolizer) expect(p *process.Process, info *process.Info, epoch uint32
 				s.vaddrs = append(s.vaddrs, vaddr)
 			}
 		}
-		s.files.Expect(m.File.Key(), fileSource{m.File, m, p, s.table, s.fs}, s.vaddrs)
+		s.files.Expect(m.File.Key(), fileSource{m.File, m, info, p, s.table, s.fs}, s.vaddrs)
 		addrs = addrs[n:]
 	}
 }
 
 // lines appends the functions at an address of a process, innermost first, and
 // returns the type of the frame. What the mapped file does not name may be code that
-// the process has generated.
-func (s *symbolizer) lines(to []profile.Line, p *process.Process, m *executable.Mapping, addr uint64) ([]profile.Line, string) {
-	if s == nil {
+// the process has generated. The mapping is one of info.
+func (s *symbolizer) lines(to []profile.Line, p *process.Process, info *process.Info, m *executable.Mapping, addr uint64) ([]profile.Line, string) {
+	if s == nil || !info.Loaded {
 		return to, frameNative
 	}
 	language := symbol.Native
 	s.frames = s.frames[:0]
 	vaddr, inFile := m.Vaddr(addr)
 	if inFile = inFile && m.File != nil; inFile {
-		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, m, p, s.table, s.fs}, vaddr)
+		s.frames, language = s.files.Lookup(s.frames, m.File.Key(), fileSource{m.File, m, info, p, s.table, s.fs}, vaddr)
 	}
 	if len(s.frames) == 0 && p.Handle() != 0 {
-		if code := s.generated(p.Info()); code.any || !inFile {
-			s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{p, s.table, s.fs}, addr, code.language)
+		if code := s.generated(info); code.any || !inFile {
+			s.frames, language = s.maps.Lookup(s.frames, p.Handle(), mapSource{info, p, s.table, s.fs}, addr, code.language)
 		}
 	}
 	if len(s.frames) == 0 {

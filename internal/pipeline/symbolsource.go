@@ -19,6 +19,7 @@ import (
 type fileSource struct {
 	*executable.File
 	mapping *executable.Mapping // of the process, which shows it
+	info    *process.Info       // that has the mapping: what is known now may have been taken back
 	process *process.Process    // that was sampled
 	table   *process.Table
 	fs      procfs.FS
@@ -26,12 +27,11 @@ type fileSource struct {
 
 // Open implements symbol.Source.
 func (s fileSource) Open() (symbol.Contents, int64, error) {
-	info := s.process.Info()
 	tid, err := s.table.Thread(s.process)
 	if err != nil {
 		tid = 0
 	}
-	f, size, err := s.File.OpenBy(s.mapping.AskedFor(tid, executable.Owner{UID: info.UID, Container: info.ContainerID}))
+	f, size, err := s.File.OpenBy(s.mapping.AskedFor(tid, executable.Owner{UID: s.info.UID, Container: s.info.ContainerID}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -42,8 +42,9 @@ func (s fileSource) Open() (symbol.Contents, int64, error) {
 func (s fileSource) Path() string { return s.mapping.Path }
 
 // Owner implements symbol.Source.
-func (s fileSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
+func (s fileSource) Owner() symbol.Owner { return ownerOf(s.info) }
 
+// ownerOf tells whose a process is of which /proc has been read: else it would be root's.
 func ownerOf(info *process.Info) symbol.Owner {
 	return symbol.Owner{UID: info.UID, Container: info.ContainerID, Cgroup: info.Cgroup, PID: info.PID}
 }
@@ -91,13 +92,14 @@ func (s fileSource) openPath(root symbol.Root, path string) (*os.File, procfs.Pa
 
 // mapSource finds the perf map of a process.
 type mapSource struct {
+	info    *process.Info // as in fileSource
 	process *process.Process
 	table   *process.Table
 	fs      procfs.FS
 }
 
 // Owner implements symbol.MapSource.
-func (s mapSource) Owner() symbol.Owner { return ownerOf(s.process.Info()) }
+func (s mapSource) Owner() symbol.Owner { return ownerOf(s.info) }
 
 // errOwner says that a perf map was not written by its process.
 var errOwner = errors.New("perf map of another user")
@@ -117,8 +119,8 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 	}
 	// Of a thread that is not the leader, NSpid is its own id.
 	pid := status.NSPID
-	if tid != s.process.Info().PID {
-		if leader, err := s.fs.Status(s.process.Info().PID); err == nil {
+	if tid != s.info.PID {
+		if leader, err := s.fs.Status(s.info.PID); err == nil {
 			pid = leader.NSPID
 		}
 	}

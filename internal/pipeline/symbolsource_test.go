@@ -52,7 +52,7 @@ func TestMapSource(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	table, lookup := startKnown(t, fs, cmd)
 	pid := cmd.Process.Pid
-	source := func(later time.Duration) mapSource { return mapSource{lookup(later), table, fs} }
+	source := func(later time.Duration) mapSource { return mapSource{lookup(later).Info(), lookup(later), table, fs} }
 	s := source(0)
 	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
 	t.Cleanup(func() { _ = os.Remove(path) })
@@ -131,7 +131,8 @@ func TestMapSourceInNamespace(t *testing.T) {
 	require.NoError(t, err)
 	table := process.NewTable(process.Options{FS: fs})
 	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
-	s := mapSource{table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, 0, nil), table, fs}
+	p := table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, 0, nil)
+	s := mapSource{p.Info(), p, table, fs}
 	for name, text := range map[string]string{"perf-1.map": "1000 10 inside\n", fmt.Sprintf("perf-%d.map", cmd.Process.Pid): "1000 10 other\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "tmp", name), []byte(text), 0o600))
 	}
@@ -159,7 +160,7 @@ func TestFileSource(t *testing.T) {
 	table, lookup := startKnown(t, fs, cmd)
 	in := func(later time.Duration) fileSource {
 		file := executable.NewFile(procfs.FileID{Inode: 1}, "/seen/by/another", executable.Facts{}, nil)
-		return fileSource{file, &executable.Mapping{File: file, Path: "/pause"}, lookup(later), table, fs}
+		return fileSource{file, &executable.Mapping{File: file, Path: "/pause"}, &process.Info{}, lookup(later), table, fs}
 	}
 	require.Equal(t, "/pause", in(0).Path(), "as the process has it")
 	f, size, err := in(0).OpenPath(symbol.TargetRoot, "/pause.c")
@@ -222,10 +223,10 @@ func TestFileSourceAfterShortProcess(t *testing.T) {
 	require.NoError(t, other.Process.Kill())
 	_ = other.Wait()
 	require.NoError(t, os.Rename(dir, dir+".elsewhere"), "as if seen from another root")
-	f, _, err := fileSource{m.File, &m, lookup(0), table, fs}.Open()
+	f, _, err := fileSource{m.File, &m, &process.Info{}, lookup(0), table, fs}.Open()
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	_, _, err = fileSource{m.File, &m, lookup(time.Second), table, fs}.Open()
+	_, _, err = fileSource{m.File, &m, &process.Info{}, lookup(time.Second), table, fs}.Open()
 	require.ErrorIs(t, err, executable.ErrNotOpened, "another process has the PID")
 }
 
@@ -262,7 +263,7 @@ func TestExpectedFunctions(t *testing.T) {
 	table, lookup := startKnown(t, fs, cmd)
 	files := executable.NewCache(executable.Options{FS: fs, MaxFiles: 100, MaxDescriptors: 100})
 	t.Cleanup(files.Close)
-	info := &process.Info{}
+	info := &process.Info{Loaded: true}
 	var text *executable.Mapping
 	require.Eventually(t, func() bool {
 		info.Mappings = nil
@@ -300,7 +301,7 @@ func TestExpectedFunctions(t *testing.T) {
 	named := 0
 	for _, addr := range addrs {
 		if m := info.MappingIn(0, addr); m != nil {
-			lines, of := s.lines(nil, p, m, addr)
+			lines, of := s.lines(nil, p, info, m, addr)
 			named += len(lines)
 			require.Equal(t, frameGo, of)
 		}

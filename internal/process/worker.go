@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// stopGrace is how long Run waits for workers when it is to end.
-	stopGrace = 5 * time.Second
+	// stopGrace is how long Run waits for workers when it is to end. After that it waits a second for files
+	// to be closed.
+	stopGrace = 4 * time.Second
 	watchGap  = 5 * time.Second // between two looks at what hangs, whatever happens
 )
 

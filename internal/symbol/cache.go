@@ -129,8 +129,12 @@ func NewCache[K comparable](opts CacheOptions) *Cache[K] {
 	return c
 }
 
-// Close ends what is being read, and waits for that until ctx ends; a file that hangs is left
-// behind then, with an error. Lookups find what is known already.
+// Stop lets nothing more be read: lookups find what is known already, and wait for nothing. It may be called
+// while they wait.
+func (c *Cache[K]) Stop() { c.reading.stop(&c.mu) }
+
+// Close ends what is being read, as Stop does, and waits for that until ctx ends; a file that hangs is left
+// behind then, with an error.
 func (c *Cache[K]) Close(ctx context.Context) error { return c.reading.close(ctx, &c.mu) }
 
 func (opts *CacheOptions) setDefaults() {
@@ -251,8 +255,8 @@ func (c *Cache[K]) knownBefore(e *cached[K]) *cached[K] {
 	return e.before
 }
 
-// wait waits for done to be closed, until a deadline and for what is left of
-// CacheOptions.Wait, and counts when it gives up.
+// wait waits for done to be closed, until a deadline, for what is left of
+// CacheOptions.Wait and until Stop, and counts when it gives up.
 func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bool {
 	began := c.opts.Now()
 	c.mu.Lock()
@@ -264,6 +268,8 @@ func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bo
 	select {
 	case <-done:
 	case <-timer.C:
+		answered = false
+	case <-c.reading.over:
 		answered = false
 	}
 	c.mu.Lock()

@@ -41,6 +41,36 @@ func TestCacheClose(t *testing.T) {
 	})
 }
 
+// Stop ends the wait of lookups that wait already, and nobody waits after it.
+func TestStopEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const until = time.Second
+		h := hung{make(chan struct{})}
+		files := NewCache[int](CacheOptions{Wait: time.Hour})
+		maps := NewPerfMaps[int](CacheOptions{Wait: time.Hour})
+		took := func(ask func()) time.Duration {
+			began := time.Now()
+			ask()
+			return time.Since(began)
+		}
+		file := &opener{wait: h.wait}
+		askFile := func() { files.Lookup(nil, 1, file, 1) }
+		askMap := func() { maps.Lookup(nil, 1, h, 1, Native) }
+		time.AfterFunc(until, files.Stop)
+		require.Equal(t, until, took(askFile))
+		time.AfterFunc(until, maps.Stop)
+		require.Equal(t, until, took(askMap))
+		require.EqualValues(t, 1, files.Stats().TimedOut)
+		require.EqualValues(t, 1, maps.Stats().TimedOut)
+		maps.Refresh()
+		require.Zero(t, took(askFile))
+		require.Zero(t, took(askMap))
+		close(h.wait)
+		require.NoError(t, files.Close(t.Context()))
+		require.NoError(t, maps.Close(t.Context()))
+	})
+}
+
 // What is being read when nobody wants it any more is not read to its end.
 func TestLoadAbandoned(t *testing.T) {
 	closed := &atomic.Bool{}

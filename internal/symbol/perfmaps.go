@@ -76,6 +76,9 @@ func (c *PerfMaps[K]) Refresh() {
 	c.reading.rest()
 }
 
+// Stop is for perf maps what it is for files.
+func (c *PerfMaps[K]) Stop() { c.reading.stop(&c.mu) }
+
 // Close lets nothing more be read, and waits for what is until ctx ends; a map that hangs is
 // left behind then, with an error.
 func (c *PerfMaps[K]) Close(ctx context.Context) error { return c.reading.close(ctx, &c.mu) }
@@ -125,7 +128,7 @@ func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
 	return true
 }
 
-// wait waits for done to be closed. It lets go of the lock meanwhile.
+// wait waits for done to be closed, or Stop. It lets go of the lock meanwhile.
 func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
 	left := c.reading.left(uid, c.opts.Wait/waitShare)
 	if left <= 0 {
@@ -140,6 +143,7 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
 	case <-done:
 		answered = true
 	case <-timer.C:
+	case <-c.reading.over:
 	}
 	timer.Stop()
 	c.mu.Lock()

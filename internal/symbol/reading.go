@@ -31,7 +31,8 @@ const hungAfter = 10 * time.Second
 // the cache's mutex.
 type reading struct {
 	opts   *CacheOptions
-	closed *atomic.Bool // nothing more is read, and what is being read may end
+	closed *atomic.Bool  // nothing more is read, and what is being read may end
+	over   chan struct{} // closed with that: lookups wait for nothing any more
 	now    map[*read]struct{}
 	users  map[uint32]int // reads
 	owners map[place]int  // reads
@@ -70,7 +71,7 @@ type read struct {
 
 func newReading(opts *CacheOptions) reading {
 	return reading{
-		opts: opts, closed: &atomic.Bool{}, now: map[*read]struct{}{}, users: map[uint32]int{},
+		opts: opts, closed: &atomic.Bool{}, over: make(chan struct{}), now: map[*read]struct{}{}, users: map[uint32]int{},
 		owners: map[place]int{}, turns: map[uint32]*read{}, waitsOf: map[uint32]time.Duration{},
 	}
 }
@@ -111,12 +112,18 @@ func release[K comparable](counts map[K]int, key K) {
 // closePoll is how often close looks whether all reads have ended.
 const closePoll = 2 * time.Millisecond
 
-// close lets nothing more begin, and waits until all reads have ended, or ctx has. The lock
-// that guards the reading must not be held.
-func (r *reading) close(ctx context.Context, mu *sync.Mutex) error {
+// stop lets nothing more begin, and nobody wait. The lock that guards the reading must not be held.
+func (r *reading) stop(mu *sync.Mutex) {
 	mu.Lock()
-	r.closed.Store(true)
-	mu.Unlock()
+	defer mu.Unlock()
+	if !r.closed.Swap(true) {
+		close(r.over)
+	}
+}
+
+// close is stop, and waits until all reads have ended, or ctx has.
+func (r *reading) close(ctx context.Context, mu *sync.Mutex) error {
+	r.stop(mu)
 	for tick := time.NewTicker(closePoll); ; {
 		mu.Lock()
 		left := len(r.now)
