@@ -164,7 +164,7 @@ func (t *Table) admit(id record.ProcessID, pid int, birth *Info, by replacement,
 	t.letGoUnsampled()
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
-			t.counts.refused.Add(1)
+			t.refuse(id, pid, sampled)
 			t.endOlder(id, by)
 			return nil
 		}
