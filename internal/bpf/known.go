@@ -74,14 +74,26 @@ func (s *Sampler) put(id record.ProcessID, e *record.ProcessEntry, there bool) e
 	return s.objs.Processes.Put(&id, e)
 }
 
-// Forget takes back all that was set for a process, its mappings and its runtime included. Unknown
-// processes are no error.
+// Forget takes back all that was set for a process that has ended, its mappings and its runtime included. Unknown
+// processes are no error. What was not set for it, but inherited, the programs have removed.
 func (s *Sampler) Forget(id record.ProcessID) error {
 	s.processesMu.Lock()
 	defer s.processesMu.Unlock()
 	k, told := s.processes[id]
 	if !told {
-		return nil // the programs remove what it has begun with
+		return nil
+	}
+	return s.forget(id, k)
+}
+
+// ForgetRunning is Forget for a process that may go on to run. It also takes back what the process has begun with,
+// which takes room as long as it runs. A process that ends or executes a program at that moment takes it back, too.
+func (s *Sampler) ForgetRunning(id record.ProcessID) error {
+	s.processesMu.Lock()
+	defer s.processesMu.Unlock()
+	k := s.known(id)
+	if k == (knownProcess{}) {
+		return nil // as most
 	}
 	return s.forget(id, k)
 }

@@ -135,6 +135,38 @@ func TestForget(t *testing.T) {
 	require.Empty(t, keysOf[record.ProcessEntry](t, s.objs.Processes))
 }
 
+// ForgetRunning also takes back what a process has begun with, of which nothing was told; and that is told again when
+// it is known.
+func TestForgetRunning(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	needFileNames(t, s) // as kernels do in which runtimes are walked
+	sources := []record.LabelSource{{ABI: 2, Offset: 42}}
+	parent, child := forkOf(t, s, func(parent record.ProcessID) {
+		require.NoError(t, s.SetLabelSources(parent, sources))
+		require.NoError(t, s.SetRuntime(parent, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	})
+	of := func(ids ...record.ProcessID) {
+		t.Helper()
+		require.ElementsMatch(t, ids, keysOf[record.ProcessEntry](t, s.objs.Processes))
+		require.ElementsMatch(t, ids, keysOf[record.LabelSources](t, s.objs.LabelSources))
+		require.ElementsMatch(t, ids, keysOf[record.RuntimeProcess](t, s.objs.Runtimes))
+	}
+	of(parent, child)
+	require.NoError(t, s.Forget(child))
+	of(parent, child)
+	require.NoError(t, s.ForgetRunning(child))
+	of(parent)
+	require.NoError(t, s.ForgetRunning(child), "again")
+	require.NotContains(t, s.processes, child)
+
+	require.NoError(t, s.SetLabelSources(child, sources))
+	require.NoError(t, s.SetRuntime(child, record.RuntimeProcess{Kind: record.RuntimeCPython}))
+	of(parent, child)
+	require.NoError(t, s.ForgetRunning(child), "what was told goes, too")
+	of(parent)
+	require.NotContains(t, s.processes, child)
+}
+
 // A process for which there is no room has nothing, and leaves nothing behind.
 func TestNoRoomForProcess(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes, MaxProcesses: 2})

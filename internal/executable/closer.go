@@ -55,16 +55,20 @@ func (c *closer) begin() {
 	}
 }
 
-// waiting returns how many files have to wait until others are closed, and how many of them were kept for an owner.
-func (c *closer) waiting(by Owner) (all, his int) {
+// waiting returns how many files have to wait until others are closed, and how many of them were kept for the user of an
+// owner, and for the owner.
+func (c *closer) waiting(by Owner) (all, ofUser, ofOwner int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.files {
+		if c.files[i].by.UID == by.UID {
+			ofUser++
+		}
 		if c.files[i].by == by {
-			his++
+			ofOwner++
 		}
 	}
-	return len(c.files), his
+	return len(c.files), ofUser, ofOwner
 }
 
 // wait waits until all files are closed, at most for a time: one may never be.

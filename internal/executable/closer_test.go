@@ -101,7 +101,7 @@ func TestCloserHangsForOne(t *testing.T) {
 	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = r.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
-	all, _ := d.closer.waiting(Owner{})
+	all, _, _ := d.closer.waiting(Owner{})
 	require.Equal(t, len(files), all)
 	next, ok := d.closer.next(closing{of: state.device}) // it answers after all
 	require.True(t, ok)
@@ -164,11 +164,59 @@ func TestKeptOfOwner(t *testing.T) {
 	require.EqualValues(t, most, d.refused.Load())
 	keep(2*most, 3*most, other)
 	require.Equal(t, most, d.len())
-	all, his := d.closer.waiting(hostile)
-	require.Equal(t, []int{most, most}, []int{all, his})
+	all, ofUser, ofOwner := d.closer.waiting(hostile)
+	require.Equal(t, []int{most, most, most}, []int{all, ofUser, ofOwner})
 	keep(3*most, 4*most, other)
 	require.Equal(t, most, d.len(), "as many may wait as are kept")
 	require.EqualValues(t, 2*most, d.refused.Load())
+	delete(d.closer.running, state.device)
+	d.closeAll()
+	require.Empty(t, d.closer.files)
+}
+
+// Whatever containers a user has, others have files kept while his do not let themselves be closed.
+func TestKeptOfUser(t *testing.T) {
+	const most = 8
+	d := newDescriptors(most)
+	file, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer file.Close()
+	state, err := stateOf(int(file.Fd()))
+	require.NoError(t, err)
+	d.closer.running = map[device]Owner{state.device: {UID: 1}} // and it never comes back
+	var files [8 * most]File
+	next := 0
+	keep := func(n int, by Owner) {
+		for range n {
+			require.NoError(t, d.keep(&files[next], file, by))
+			next++
+		}
+	}
+	for _, container := range []string{"a", "b", "c", "d"} {
+		keep(most/2, Owner{UID: 1, Container: container})
+		d.closeUnused()
+	}
+	all, ofUser, ofOwner := d.closer.waiting(Owner{UID: 1, Container: "a"})
+	require.Equal(t, []int{most, most, most / 2}, []int{all, ofUser, ofOwner}, "two have all that is the user's")
+	require.EqualValues(t, most, d.refused.Load())
+	keep(most, Owner{UID: 2})
+	require.Equal(t, most, d.len())
+	delete(d.closer.running, state.device)
+	d.closeAll()
+
+	// As bad as it gets: all that is kept is the user's when nearly as much of his waits as may.
+	d = newDescriptors(most)
+	d.closer.running = map[device]Owner{state.device: {UID: 1}}
+	next = 0
+	keep(most/2, Owner{UID: 1, Container: "a"})
+	keep(1, Owner{UID: 1, Container: "b"})
+	d.closeUnused()
+	keep(most+1, Owner{UID: 1, Container: "b"})
+	keep(1, Owner{UID: 1, Container: "c"})
+	require.EqualValues(t, 1, d.refused.Load(), "the last one")
+	d.closeUnused()
+	keep(most, Owner{UID: 2})
+	require.Equal(t, most/4, d.len())
 	delete(d.closer.running, state.device)
 	d.closeAll()
 	require.Empty(t, d.closer.files)

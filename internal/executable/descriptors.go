@@ -36,10 +36,18 @@ func newDescriptors(max int) *descriptors {
 	return &descriptors{max: max, order: list.New(), byFile: map[*File]*list.Element{}}
 }
 
-// One in waitingShare of what may be kept open may wait to be closed of one owner: beyond that, nothing is kept for him.
-const waitingShare = 2
+// Of quarters of what may be kept open, so many may wait to be closed of one owner, and of one user: beyond that, nothing
+// is kept for him. What is kept for a user then, all of it at most, may come to wait, too: that leaves a quarter to others.
+const ownerQuarters, userQuarters = 2, 3
 
-// keep duplicates an open file, which was opened through an owner's process. As many may wait to be closed as are kept.
+// refuses reports whether too many files wait to be closed for one more to be kept for an owner: as many may wait as are
+// kept. d.mu is held.
+func (d *descriptors) refuses(by Owner) bool {
+	all, ofUser, ofOwner := d.closer.waiting(by)
+	return d.order.Len()+all >= 2*d.max || 4*ofUser >= userQuarters*d.max || 4*ofOwner >= ownerQuarters*d.max
+}
+
+// keep duplicates an open file, which was opened through an owner's process.
 func (d *descriptors) keep(f *File, open *os.File, by Owner) error {
 	if d.max <= 0 {
 		return nil
@@ -49,7 +57,7 @@ func (d *descriptors) keep(f *File, open *os.File, by Owner) error {
 	if d.closed || d.byFile[f] != nil {
 		return nil
 	}
-	if all, his := d.closer.waiting(by); d.order.Len()+all >= 2*d.max || his*waitingShare >= d.max {
+	if d.refuses(by) {
 		d.refused.Add(1)
 		return nil
 	}

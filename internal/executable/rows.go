@@ -49,15 +49,22 @@ type FileRows struct {
 	Blocks int
 }
 
+// asking is a file to build rows from, which a process maps now.
+type asking struct {
+	asked *File
+	by    Asker
+}
+
 // fileRows is what there is to know of a file's rows. Guarded by Rows.mu.
 type fileRows struct {
 	FileRows
 	state  rowsState
 	kernel record.FileKey // what they were made from, if known
-	// asked is the file to build them from: one that the process by maps now, and uid its user.
-	asked *File
-	by    Asker
-	uid   uint32
+	// asking is what to build them from, and uid the user who wants that. others are what those of further users, at
+	// most maxOthers, map for the same.
+	asking
+	uid    uint32
+	others []asking
 	// waiting are the sampled processes that map the file, by handle.
 	waiting map[uint64]struct{}
 	users   map[uint32]struct{} // whose processes want them, or have been refused them
@@ -188,11 +195,12 @@ func (r *Rows) Of(f *File, w Waiter) (rows FileRows, ok bool) {
 			return FileRows{}, true
 		}
 		s.state = rowsWanted
-		s.asked, s.by, s.uid = asked, w.asker(), w.UID
+		s.asking, s.uid = asking{asked, w.asker()}, w.UID
 		s.waiting = map[uint64]struct{}{}
 		r.wanted = append(r.wanted, f)
 		r.Wake()
 	}
+	s.askAlso(asked, &w)
 	if len(s.waiting) < maxWaiting {
 		s.waiting[w.Handle], s.users[w.UID] = struct{}{}, struct{}{}
 	}

@@ -483,6 +483,51 @@ func TestFileAnswersThroughAnother(t *testing.T) {
 	require.Len(t, f.rec.tables, 1)
 }
 
+// A file that a user asks for who has as many that do not answer as he may have is opened through the process of another
+// one who waits for it.
+func TestFileIsOpenedThroughAnother(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, cmd := f.start("/bin/sleep")
+	pid := uint64(cmd.Process.Pid)
+	const hanging, second, third = 1, 2, 3
+	mapping := &Mapping{Path: "/of/second"}
+	f.Of(files[0], Waiter{Handle: pid, UID: hanging, PID: 1, Mapping: &Mapping{Path: "/hangs"}})
+	f.Of(files[0], Waiter{Handle: pid + 1, UID: second, PID: 2, Mapping: mapping})
+	f.Of(files[0], Waiter{Handle: pid + 1, UID: second, PID: 3, Mapping: &Mapping{}})
+	f.Of(files[0], Waiter{Handle: pid + 2, UID: third, PID: 4, Mapping: &Mapping{}})
+	require.Len(t, files[0].rows.others, 2, "one of each user")
+	f.shares.stuck[hanging] = maxStuckOfUser
+	file, _ := f.next(&buildTimes{}, 0)
+	require.Same(t, files[0], file)
+	b := &builder{}
+	asked, asker, uid := f.begin(file, b)
+	require.Same(t, files[0], asked)
+	require.EqualValues(t, second, uid)
+	require.EqualValues(t, second, b.uid.Load(), "it counts for him if it does not answer")
+	require.Equal(t, mapping.AskedFor(2, Owner{UID: second}), asker)
+	f.build(t.Context(), file, asked, asker, b)
+	require.Empty(t, file.rows.others)
+}
+
+// However many users are at their bound, one more who waits has the file built.
+func TestFileOfManyUsers(t *testing.T) {
+	f := newRowsFake(t, nil)
+	file := &File{}
+	for uid := range uint32(maxOthers + 3) {
+		f.Of(file, Waiter{Handle: uint64(uid) + 1, UID: uid})
+	}
+	require.Len(t, file.rows.others, maxOthers)
+	got, _ := f.next(&buildTimes{}, 0)
+	require.Zero(t, got.rows.uid, "who has asked first")
+	f.wanted = append(f.wanted, got)
+	for uid := range uint32(maxStuck / maxStuckOfUser) {
+		f.shares.stuck[uid] = maxStuckOfUser
+	}
+	got, _ = f.next(&buildTimes{}, 0)
+	require.Same(t, file, got)
+	require.EqualValues(t, maxOthers, got.rows.uid)
+}
+
 // A file that answers late has its rows, if nobody has asked for them meanwhile.
 func TestFileAnswersLate(t *testing.T) {
 	f := newRowsFake(t, nil)

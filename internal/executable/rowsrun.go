@@ -72,6 +72,7 @@ func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
 		return nil, waitNs
 	}
 	f = r.wanted[best]
+	r.shares.choose(&f.rows)
 	last := len(r.wanted) - 1
 	r.wanted[best] = r.wanted[last]
 	r.wanted[last] = nil

@@ -27,16 +27,46 @@ type shares struct {
 
 func newShares() shares { return shares{spent: map[uint32]int64{}, stuck: map[uint32]int{}} }
 
+// maxOthers users beside the first, and there is always one through whose process a file may be opened: no more are at
+// their bound when all builders are.
+const maxOthers = maxStuck / maxStuckOfUser
+
+// askAlso notes the file of a process that waits beside others, if it is the first of its user's.
+func (f *fileRows) askAlso(asked *File, w *Waiter) {
+	of := func(a asking) bool { return a.by.Owner.UID == w.UID }
+	if w.UID != f.uid && len(f.others) < maxOthers && !slices.ContainsFunc(f.others, of) {
+		f.others = append(f.others, asking{asked, w.asker()})
+	}
+}
+
+// mayOpen reports whether one more file may be opened for a user, which may not answer.
+func (s *shares) mayOpen(uid uint32) bool { return s.stuck[uid] < maxStuckOfUser }
+
+// mayOpenFor is mayOpen for what a process asks for.
+func (s *shares) mayOpenFor(a asking) bool { return s.mayOpen(a.by.Owner.UID) }
+
 // turn tells which files come before others, those with a lower number, and whether a file may
 // be built at all. A file that processes of several users wait for has the best of theirs.
 func (s *shares) turn(f *fileRows) (turn int64, may bool) {
 	turn = math.MaxInt64
 	for uid := range f.users {
-		if s.stuck[uid] < maxStuckOfUser {
-			turn, may = min(turn, s.spent[uid]/turnTime), true
+		if s.mayOpen(uid) {
+			turn = min(turn, s.spent[uid]/turnTime)
 		}
 	}
-	return turn, may
+	return turn, s.mayOpen(f.uid) || slices.ContainsFunc(f.others, s.mayOpenFor)
+}
+
+// choose has a file that may be built opened through a process of a user for whom that may be done: who has asked first
+// may have it not answer, however many others wait for it.
+func (s *shares) choose(f *fileRows) {
+	if s.mayOpen(f.uid) {
+		return
+	}
+	if i := slices.IndexFunc(f.others, s.mayOpenFor); i >= 0 {
+		f.asking, f.others[i] = f.others[i], f.asking
+		f.uid = f.by.Owner.UID
+	}
 }
 
 // spend counts what a file took that a user's process has asked for.

@@ -57,6 +57,7 @@ type unpublished struct{}
 func (unpublished) SetLabelSources(record.ProcessID, []record.LabelSource) error { return nil }
 func (unpublished) Filter(record.ProcessID) error                                { return nil }
 func (unpublished) Forget(record.ProcessID) error                                { return nil }
+func (unpublished) ForgetRunning(record.ProcessID) error                         { return nil }
 
 // testAggregator has an empty batch; its table's /proc is a directory.
 func testAggregator(t *testing.T, change func(*Options), selection *process.Selection) (d *aggregator, proc string) {

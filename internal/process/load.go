@@ -254,7 +254,7 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 		err = t.opts.Publisher.Filter(p.id)
 	}
 	if err != nil {
-		t.publishFailed(p, err)
+		t.publishFailed(p.pid, err)
 		what = unpublished
 	}
 	t.mu.Lock()
@@ -266,13 +266,13 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 // publishFailed counts failures and logs the first: when there is no room for
 // one process, there is none for many. A worker that was left behind in a process finds the
 // maps closed; that is no failure.
-func (t *Table) publishFailed(p *Process, err error) {
+func (t *Table) publishFailed(pid int, err error) {
 	if t.over.Load() {
 		return
 	}
 	if t.counts.publishErrors.Add(1) == 1 {
 		t.log.Warn("Label sources or mappings cannot be published; further failures are only counted.",
-			zap.Int("pid", p.pid), zap.Error(err))
+			zap.Int("pid", pid), zap.Error(err))
 	}
 }
 

@@ -29,6 +29,7 @@ type recorder struct {
 	calls    int
 	filtered map[record.ProcessID]bool
 	forgot   []record.ProcessID
+	running  []record.ProcessID // of forgot, those that ForgetRunning was called for
 	err      error
 }
 
@@ -63,6 +64,13 @@ func (r *recorder) filters(id record.ProcessID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.filtered[id]
+}
+
+func (r *recorder) ForgetRunning(id record.ProcessID) error {
+	r.mu.Lock()
+	r.running = append(r.running, id)
+	r.mu.Unlock()
+	return r.Forget(id)
 }
 
 func (r *recorder) Forget(id record.ProcessID) error {

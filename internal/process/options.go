@@ -25,8 +25,12 @@ type Publisher interface {
 	SetLabelSources(id record.ProcessID, sources []record.LabelSource) error
 	// Filter tells that no samples of a process are wanted.
 	Filter(id record.ProcessID) error
-	// Forget takes back what was set. An unknown process is no error.
+	// Forget takes back what was set for a process that has ended. An unknown process is no error.
 	Forget(id record.ProcessID) error
+	// ForgetRunning is Forget for a process that may go on to run: what the sampling programs have let it begin
+	// with goes, too. It is called with the table locked, for each process that finds no room: it has to be cheap
+	// where nothing is known.
+	ForgetRunning(id record.ProcessID) error
 }
 
 // Options of a Table. Zero values stand for the defaults.

@@ -59,9 +59,9 @@ type programSources struct {
 // knownPrograms are what was learnt of programs by their processes, and told to the kernel, so
 // that the next processes begin with it.
 type knownPrograms struct {
-	kernel   Programs              // may be nil
-	failed   func(*Process, error) // told of what the kernel did not take
-	prove    func(*Process)        // Table.prove
+	kernel   Programs                 // may be nil
+	failed   func(pid int, err error) // told of what the kernel did not take
+	prove    func(*Process)           // Table.prove
 	now      func() int64
 	offCPU   bool       // Options.OffCPU
 	learning sync.Mutex // before mu
@@ -154,7 +154,7 @@ func (k *knownPrograms) tellWithout(p *Process, program record.FileKey, without 
 		err = k.kernel.ForgetProgram(program)
 	}
 	if err != nil {
-		k.failed(p, err)
+		k.failed(p.pid, err)
 	}
 }
 
@@ -270,7 +270,7 @@ func (k *knownPrograms) teach(p *Process) {
 		err = k.learn(program, of.sources, of.certain, uid)
 	}
 	if err != nil {
-		k.failed(p, err)
+		k.failed(p.pid, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // When the table is full, a process gets the place of one that loses less without it, so that nobody
@@ -74,6 +75,16 @@ func (t *Table) full() bool {
 func (t *Table) makeRoom(sampled bool) {
 	if t.letGoAnyEnded() || t.letGoSpare(sampled) {
 		t.counts.refused.Add(1)
+	}
+}
+
+// refuse counts a process that finds no room, and has what it has begun with taken back: else a user who starts many
+// that sleep fills what the sampling programs know of processes, of which the table would never tell. Of one that is
+// sampled that was done when it began, or left the table. The table is locked.
+func (t *Table) refuse(id record.ProcessID, pid int, sampled bool) {
+	t.counts.refused.Add(1)
+	if !sampled {
+		t.forgetRunning(id, pid)
 	}
 }
 
@@ -196,7 +207,7 @@ func (t *Table) setUser(p *Process, uid uint32) {
 func (t *Table) expel(p *Process) {
 	if !p.exited {
 		t.withdraw(p)
-		t.forget(p)
+		t.forgetRunning(p.id, p.pid)
 	}
 	t.letGo(p)
 	t.forgetAll(p)

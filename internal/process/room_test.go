@@ -68,6 +68,41 @@ func TestRoomIsMade(t *testing.T) {
 	f.knows(1, 3, 4)
 }
 
+// What a process has begun with is taken back when it finds no room, and when it makes room, though nothing was told
+// of it; at its end that is left to the sampling programs.
+func TestRoomOfBegun(t *testing.T) {
+	child := numbered(3)
+	for name, begins := range map[string]record.Event{
+		"fork": {Kind: record.EventFork, Process: child, Parent: numbered(1), PID: 3},
+		"exec": {Kind: record.EventExec, Process: child, PID: 3},
+		"scan": exists(child),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := crowd(t, 2)
+			for pid := 1; pid <= 2; pid++ {
+				f.lives(pid, uint32(pid))
+				require.True(t, f.enters(pid))
+			}
+			f.HandleEvent(begins)
+			f.knows(1, 2)
+			require.Equal(t, []record.ProcessID{child}, f.published.running)
+			require.False(t, f.enters(3))
+			require.Len(t, f.published.running, 1, "its samples take nothing back")
+		})
+	}
+
+	f := crowd(t, 3)
+	parent := f.lives(1, 7)
+	parent.inherited, parent.publication = 1, unpublished
+	first, second := f.forks(parent, 2), f.forks(parent, 3)
+	require.True(t, f.enters(4))
+	require.True(t, f.enters(5))
+	require.Equal(t, []record.ProcessID{parent.ID(), first.ID()}, f.published.running)
+	f.HandleEvent(exit(second.ID()))
+	f.takeBack()
+	require.NotContains(t, f.published.forgot, second.ID())
+}
+
 // An exec that finds no room has replaced what ran before all the same: what is there now is not shown
 // for that, and it gives its place back.
 func TestExecWithoutRoom(t *testing.T) {

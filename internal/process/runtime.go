@@ -201,7 +201,7 @@ func (t *Table) publishRuntime(p *Process, info *Info) (same bool) {
 	}
 	if err := t.opts.Unwinder.SetRuntime(p.id, runtime); err != nil {
 		w.runtime = nil // tried again with the next look
-		t.publishFailed(p, err)
+		t.publishFailed(p.pid, err)
 	}
 	return false
 }

@@ -162,7 +162,7 @@ func (t *Table) admit(id record.ProcessID, pid int, uid uint32, birth *Info, by 
 	t.letGoUnsampled()
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
-			t.counts.refused.Add(1)
+			t.refuse(id, pid, sampled)
 			t.endOlder(id, by)
 			return nil
 		}

@@ -50,7 +50,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 			p.worker().mappings, p.worker().mapped = nil, false
 			p.worker().runtime = nil
 			if err := t.opts.Unwinder.ForgetMappings(p.id); err != nil {
-				t.publishFailed(p, err)
+				t.publishFailed(p.pid, err)
 			}
 		}
 		return
@@ -94,7 +94,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	p.worker().mappings, p.worker().mapped, p.worker().pages = list, true, p.worker().read.execPages
 	if err := t.opts.Unwinder.SetUnwindMappings(p.id, slices.Clone(list), p.worker().pages); err != nil {
 		p.worker().mapped = false
-		t.publishFailed(p, err)
+		t.publishFailed(p.pid, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,13 +137,22 @@ func (t *Table) forgetExited(p *Process) {
 	t.jobs.schedule(p, workForget, due)
 }
 
-// forget takes back what was published of a process.
+// forget takes back what was published of a process that has ended.
 func (t *Table) forget(p *Process) {
-	err := t.opts.Publisher.Forget(p.id)
+	t.forgotten(p.id, p.pid, t.opts.Publisher.Forget(p.id))
+}
+
+// forgetRunning takes back all that is known of a process that may go on to run.
+func (t *Table) forgetRunning(id record.ProcessID, pid int) {
+	t.forgotten(id, pid, t.opts.Publisher.ForgetRunning(id))
+}
+
+// forgotten takes back the mappings of a process whose label sources were.
+func (t *Table) forgotten(id record.ProcessID, pid int, err error) {
 	if t.opts.Unwinder != nil {
-		err = errors.Join(err, t.opts.Unwinder.ForgetMappings(p.id))
+		err = errors.Join(err, t.opts.Unwinder.ForgetMappings(id))
 	}
 	if err != nil {
-		t.publishFailed(p, err)
+		t.publishFailed(pid, err)
 	}
 }

@@ -183,6 +183,8 @@ func (a *announced) SetLabelSources(_ record.ProcessID, sources []record.LabelSo
 
 func (a *announced) Forget(record.ProcessID) error { return nil }
 
+func (a *announced) ForgetRunning(record.ProcessID) error { return nil }
+
 // readBytes is what this process has asked read(2) and its like for, files and
 // /proc alike.
 func readBytes(t *testing.T) int64 {

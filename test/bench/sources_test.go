@@ -88,6 +88,8 @@ func (c *collected) SetLabelSources(id record.ProcessID, sources []record.LabelS
 
 func (c *collected) Forget(record.ProcessID) error { return nil }
 
+func (c *collected) ForgetRunning(record.ProcessID) error { return nil }
+
 // complete: each process that has a source was found to have exactly one, and
 // of the others it is known that they have none.
 func (c *collected) complete(want map[record.ProcessID]bool) bool {

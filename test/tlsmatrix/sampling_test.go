@@ -210,6 +210,14 @@ func (s *sampling) Forget(id record.ProcessID) error {
 	return s.sampler.Forget(id)
 }
 
+// ForgetRunning implements process.Publisher.
+func (s *sampling) ForgetRunning(id record.ProcessID) error {
+	s.mu.Lock()
+	delete(s.sources, id)
+	s.mu.Unlock()
+	return s.sampler.ForgetRunning(id)
+}
+
 func monotonicNow() uint64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // every kernel has it
