@@ -15,12 +15,13 @@ import (
 func TestNaming(t *testing.T) {
 	const rule = "mapping-named"
 	named, reason := (&watch{}).kernelNames()
-	ids, r := against(t, started(t, build{abi: 2}.writer(t), rule))
-	id := ProcessContext.rule(rule)
+	id, pid := ProcessContext.rule(rule), started(t, build{abi: 2}.writer(t), rule)
 	if named {
+		ids, _ := broken(t, pid)
 		require.Equal(t, []string{id}, ids)
 		return
 	}
+	ids, r := publishing(t, pid)
 	require.Empty(t, ids)
 	i := slices.IndexFunc(r.Results, func(x Result) bool { return x.ID == id })
 	require.Equal(t, NotSeen, r.Results[i].Verdict, "%v", reason)

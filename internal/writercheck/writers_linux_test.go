@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,8 @@ import (
 
 const (
 	sources  = "../../testdata/check/"
-	watching = 400 * time.Millisecond
+	watching = 400 * time.Millisecond // at first
+	attempts = 10
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -107,9 +109,9 @@ func started(t *testing.T, path string, args ...string) int {
 }
 
 // against returns the rules that a writer does not keep.
-func against(t *testing.T, pid int) (ids []string, r *Report) {
+func against(t *testing.T, pid int, duration time.Duration) (ids []string, r *Report) {
 	t.Helper()
-	r, err := Watch(t.Context(), pid, watching)
+	r, err := Watch(t.Context(), pid, duration)
 	require.NoError(t, err)
 	for i := range r.Results {
 		if x := &r.Results[i]; x.Verdict == Broken || x.Verdict == Against {
@@ -120,14 +122,29 @@ func against(t *testing.T, pid int) (ids []string, r *Report) {
 	return ids, r
 }
 
-// broken returns the rules that a writer breaks which breaks some: it is watched again as long as
-// none was seen, since a busy machine may have no time for the writer.
-func broken(t *testing.T, pid int) (ids []string, r *Report) {
+// againstUntil watches a writer again, and longer each time, until enough was seen: a busy
+// machine may have no time for the writer.
+func againstUntil(t *testing.T, pid int, first time.Duration, enough func(ids []string, r *Report) bool) (ids []string, r *Report) {
 	t.Helper()
-	for attempt := 0; len(ids) == 0 && attempt < 10; attempt++ {
-		ids, r = against(t, pid)
+	for attempt := 1; attempt <= attempts; attempt++ {
+		ids, r = against(t, pid, time.Duration(attempt)*first)
+		if enough(ids, r) {
+			break
+		}
 	}
 	return ids, r
+}
+
+// broken returns the rules that a writer breaks which breaks some.
+func broken(t *testing.T, pid int) (ids []string, r *Report) {
+	t.Helper()
+	return againstUntil(t, pid, watching, func(ids []string, _ *Report) bool { return len(ids) > 0 })
+}
+
+// publishing returns the rules that a writer breaks which breaks none and publishes something.
+func publishing(t *testing.T, pid int) (ids []string, r *Report) {
+	t.Helper()
+	return againstUntil(t, pid, watching, func(ids []string, r *Report) bool { return len(ids) > 0 || r.Reads.Published > 0 })
 }
 
 // running are writers that break one rule when they run.
@@ -231,10 +248,7 @@ func TestNoRuleBroken(t *testing.T) {
 	} {
 		t.Run(of.variant, func(t *testing.T) {
 			w := testutil.Start(t, "writer-"+of.variant, append(of.args, "--seconds", "60")...)
-			ids, r := against(t, w.PID)
-			for attempt := 0; r.Reads.Published == 0 && attempt < 10; attempt++ { // the machine had no time for either
-				ids, r = against(t, w.PID)
-			}
+			ids, r := publishing(t, w.PID)
 			require.Empty(t, ids)
 			require.Equal(t, Holds, r.Verdict(), "%+v", r.Reads)
 			require.Contains(t, r.Formats, of.format)
@@ -246,8 +260,11 @@ func TestNoRuleBroken(t *testing.T) {
 
 // A writer whose records are never complete breaks the rule about that.
 func TestNeverComplete(t *testing.T) {
-	ids, r := against(t, started(t, build{abi: 2}.writer(t), "never-complete"))
-	require.Contains(t, ids, ThreadContext.rule(ruleValid))
+	valid := ThreadContext.rule(ruleValid)
+	ids, r := againstUntil(t, started(t, build{abi: 2}.writer(t), "never-complete"), watching, func(ids []string, _ *Report) bool {
+		return slices.Contains(ids, valid)
+	})
+	require.Contains(t, ids, valid)
 	require.Zero(t, r.Reads.Published)
 	require.Equal(t, r.Reads.Threads, r.Reads.Without)
 	require.Contains(t, r.Why(), "valid was 0")
@@ -261,7 +278,7 @@ func TestCopyIsNoWriter(t *testing.T) {
 	testutil.Compile(t, library, "gcc", append([]string{"-fPIC", "-shared", "-ftls-model=global-dynamic"}, common...)...)
 	writer := filepath.Join(dir, "writer")
 	testutil.Compile(t, writer, "gcc", append([]string{"-pthread", "-rdynamic", sources + "writer.c", "-Wl,--no-as-needed", library, "-ldl"}, common...)...)
-	ids, r := against(t, started(t, writer))
+	ids, r := publishing(t, started(t, writer))
 	require.Empty(t, ids)
 	require.Equal(t, Holds, r.Verdict())
 	require.Positive(t, r.Reads.Published)
@@ -278,7 +295,7 @@ func TestLastByte(t *testing.T) {
 // What publishes nothing is not judged.
 func TestNothingPublished(t *testing.T) {
 	w := testutil.Start(t, "spin-plain", "spin", "--seconds", "60")
-	ids, r := against(t, w.PID)
+	ids, r := against(t, w.PID, watching)
 	require.Empty(t, ids)
 	require.Empty(t, r.Results)
 	require.Equal(t, NotSeen, r.Verdict())
@@ -289,8 +306,7 @@ func TestNothingPublished(t *testing.T) {
 func TestHostileWriters(t *testing.T) {
 	for _, variant := range []string{"v0-exe", "v1-exe", "ctx-exe"} {
 		w := testutil.Start(t, "writer-"+variant, "hostile", "all", "--seconds", "60")
-		r, err := Watch(t.Context(), w.PID, 2*time.Second)
-		require.NoError(t, err)
+		_, r := againstUntil(t, w.PID, 2*time.Second, func(_ []string, r *Report) bool { return r.Verdict() == Broken })
 		require.Equal(t, Broken, r.Verdict())
 		require.Positive(t, r.Reads.Stops)
 	}

@@ -28,7 +28,7 @@ func TestOneRuleBrokenInGo(t *testing.T) {
 	writer, stripped := built("writer"), built("stripped", "-ldflags=-s -w")
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		ids, r := against(t, started(t, writer))
+		ids, r := publishing(t, started(t, writer))
 		require.Empty(t, ids)
 		require.Positive(t, r.Reads.Published)
 	})
@@ -39,7 +39,7 @@ func TestOneRuleBrokenInGo(t *testing.T) {
 			if rule == ruleFound {
 				path = stripped
 			}
-			ids, r := against(t, started(t, path, rule))
+			ids, r := broken(t, started(t, path, rule))
 			require.Equal(t, []string{Go.rule(rule)}, ids, "%+v", r.Reads)
 		})
 	}

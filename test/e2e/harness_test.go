@@ -77,6 +77,12 @@ func startReceiver(
 	return r
 }
 
+// slowConsumer leaves room for what waits for a consumer that takes each batch of a whole busy host apart.
+func slowConsumer(o *pipeline.Options) { o.Batches.MaxPending = 1024 }
+
+// slowConsumerMemory is as much as that may take.
+const slowConsumerMemory = 4 << 30
+
 // manySets leaves room for samples that have a label set each, at any rate.
 func manySets(o *pipeline.Options) {
 	o.Labels.Budgets.Sets, o.Labels.Budgets.Values, o.Labels.Budgets.Bytes = 1<<20, 1<<20, 256<<20

@@ -152,7 +152,8 @@ func TestHostile(t *testing.T) {
 	r := startReceiver(t, out, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = hostileRate
 		c.ReportInterval = time.Second
-	}, func(o *pipeline.Options) { o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 }) // all is root's
+		c.MaxMemoryBytes = slowConsumerMemory
+	}, slowConsumer, func(o *pipeline.Options) { o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 }) // all is root's
 	select {
 	case <-enough:
 	case <-time.After(hostileTime):

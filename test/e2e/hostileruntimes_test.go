@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,8 +30,9 @@ import (
 const (
 	runtimeNice     = 19
 	runtimeMinWhole = pythonMinWhole
-	runtimeWait     = 3 * time.Minute
-	hostileChains   = 499 // samples a second: a hundred stacks of them, each as deep as can be, are much to judge
+	// runtimeStall is how long nothing new may come of any program that lacks something.
+	runtimeStall  = 3 * time.Minute
+	hostileChains = 499 // samples a second: a hundred stacks of them, each as deep as can be, are much to judge
 	// runtimeMemory is what the receiver may take, runtimeHeap by how much the process may grow that
 	// the test is in, too.
 	runtimeMemory = 128 << 20
@@ -112,12 +114,13 @@ func (s *runtimeSink) ConsumeProfiles(ctx context.Context, p pprofile.Profiles) 
 	return s.chainSink.ConsumeProfiles(ctx, p)
 }
 
-// lacks returns the hostile programs that have not been judged often enough. The others are stopped:
-// the CPUs are for those. What is greedy goes on.
-func (s *runtimeSink) lacks() (modes []string) {
+// lacks returns the hostile programs that have not been judged often enough, and how much there is of all
+// that is asked for. The others are stopped: the CPUs are for those. What is greedy goes on.
+func (s *runtimeSink) lacks() (modes []string, has int) {
 	s.judging.Lock()
 	defer s.judging.Unlock()
 	for pid, p := range s.hostile {
+		has += min(p.samples, runtimeSamples) + min(len(p.frames), 1)
 		if p.samples < runtimeSamples || p.functions != nil && !p.either && len(p.frames) == 0 {
 			modes = append(modes, p.String())
 		} else if !p.stopped && !greedy[p.mode] {
@@ -125,7 +128,7 @@ func (s *runtimeSink) lacks() (modes []string) {
 			_ = unix.Kill(int(pid), unix.SIGSTOP)
 		}
 	}
-	return modes
+	return modes, has
 }
 
 // start runs a hostile program, whose file no other has.
@@ -158,6 +161,22 @@ func watchFile(t *testing.T) (path string, opened func() int) {
 		n, _ := unix.Read(fd, make([]byte, 64<<10)) // EAGAIN: nothing
 		return max(0, n/unix.SizeofInotifyEvent)
 	}
+}
+
+// whileItGrows asks for as long as there comes to be more, or all, and reports whether there is all.
+func whileItGrows(stall time.Duration, ask func() (has int, all bool)) bool {
+	most, grown := math.MinInt, time.Now()
+	for time.Since(grown) < stall {
+		has, all := ask()
+		if all {
+			return true
+		}
+		if has > most {
+			most, grown = has, time.Now()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
 }
 
 // TestHostileRuntimes runs programs that say that they are CPython, HotSpot or V8, with lists and
@@ -229,31 +248,35 @@ func TestHostileRuntimes(t *testing.T) {
 			return all
 		}
 		// What makes no sense may be starting, for some seconds.
-		explained := func() bool {
+		unexplained := func() (modes []string) {
 			all := said()
 			for _, p := range out.hostile {
 				if p.log != "" && !p.either && len(all[p.path]) == 0 {
-					return false
+					modes = append(modes, p.mode)
 				}
 			}
-			return true
+			return modes
 		}
-		enough := waitFor(runtimeWait, func() bool {
+		enough := whileItGrows(runtimeStall, func() (has int, all bool) {
 			sum := int64(0)
 			for _, n := range r.metric("memory_used", "part") {
 				sum += n
 			}
 			memory, heap = max(memory, sum), max(heap, heapBytes()-before)
+			lack, has := out.lacks()
+			wanted := unexplained()
 			// Functions, too, of which there are more than there is room for.
-			return len(out.lacks()) == 0 && explained() && r.metric("runtime_results", "result")["function_no_room"] > 0
+			full := r.metric("runtime_results", "result")["function_no_room"] > 0
+			return has - len(wanted), len(lack) == 0 && len(wanted) == 0 && full
 		})
 		if !enough {
 			r.stop()
 			for _, p := range out.hostile {
 				t.Logf("%v; wrong %.300q", p, slices.Collect(maps.Keys(p.wrong)))
 			}
-			require.Empty(t, out.lacks(), "%v", r.metric("runtime_results", "result"))
-			require.True(t, explained(), "%v", said())
+			lack, _ := out.lacks()
+			require.Empty(t, lack, "%v", r.metric("runtime_results", "result"))
+			require.Empty(t, unexplained(), "%v", said())
 		}
 		all, whole := 0, 0
 		for _, stack := range out.take(honest, besideSamples) {

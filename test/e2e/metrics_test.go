@@ -146,11 +146,11 @@ func testMetricsAgree(t *testing.T) {
 		c.Unwind, c.Symbolize = customlabelsreceiver.UnwindFramePointers, customlabelsreceiver.SymbolizeNone
 		c.Metrics.LabelKeys = []string{"tenant", "route", "check"}
 		c.Metrics.Interval = time.Second
-		c.MaxMemoryBytes = 4 << 30 // the consumer here may be slow
+		c.MaxMemoryBytes = slowConsumerMemory
 		c.Targets.Exclude = []customlabelsreceiver.TargetSelector{{PID: os.Getpid()}}
 	}, func(o *pipeline.Options) {
 		o.Ring.UserShare, o.Metrics.MaxUserSeries = 1, metricsSeries
-		o.Batches.MaxPending = 64
+		slowConsumer(o)
 	})
 	lost := func(what string) int64 {
 		return r.metric("metric_overflow", "process.real_user.id", "lost")[fmt.Sprintf("%d/%s", metricsUser, what)]
@@ -270,7 +270,9 @@ func testMetricsAlone(t *testing.T) {
 			c.ReportInterval = 500 * time.Millisecond
 			c.Metrics.Interval = time.Second
 			c.Metrics.LabelKeys = []string{"tenant"}
+			c.MaxMemoryBytes = slowConsumerMemory
 		}, func(o *pipeline.Options) {
+			slowConsumer(o)
 			o.Metrics.Expiry = metricsExpiry
 			o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 // nothing is to be dropped, however busy the machine
 		}))

@@ -242,7 +242,8 @@ func TestOffCPUStorm(t *testing.T) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 200 * time.Millisecond
 		*c.OffCPU.GetOrInsertDefault() = customlabelsreceiver.OffCPU{Threshold: 1}
-	}, func(o *pipeline.Options) {
+		c.MaxMemoryBytes = slowConsumerMemory
+	}, slowConsumer, func(o *pipeline.Options) {
 		o.OffCPU.RingBytes = 64 << 10
 		o.Ring.Bytes, o.Ring.UserShare = 32<<20, 1 // all writers are root's
 	})

@@ -122,7 +122,8 @@ func TestHostileRequests(t *testing.T) {
 	r := startReceiver(t, client, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
 		c.ReportInterval = 5 * time.Second
-	})
+		c.MaxMemoryBytes = slowConsumerMemory
+	}, slowConsumer)
 	most := otlpInterval{}
 	enough := func() bool {
 		server.mu.Lock()

@@ -33,6 +33,10 @@ var unreadableRuntimes = []string{"PYTHON_DAMAGED"}
 // logUnknownRuntime is said once for each file.
 const logUnknownRuntime = "The functions of a language runtime are not known: its stacks have native frames only."
 
+// runtimeNamed is how long the functions of a program may take until they are named: the rows of
+// all files of a busy machine may come first, slowly.
+const runtimeNamed = 5 * time.Minute
+
 // TestRuntimesUnknown: a runtime of a version or build that is not known, or that cannot be read, is
 // told once for its file, with the version or what is wrong, and counted; its processes have the stacks that any other program has.
 func TestRuntimesUnknown(t *testing.T) {
@@ -117,23 +121,38 @@ func TestRuntimesOff(t *testing.T) {
 				c.Runtimes.V8.Enabled = on[frameV8]
 				c.Runtimes.Hotspot.Enabled = on[frameJVM]
 			}, manySets)
+			// What is on is first: until it is known what its functions are, nor is it of what is off.
 			for pid, kind := range kinds {
-				out.follow(pid)
-				named, all := 0, 0
-				for _, stack := range out.take(pid, 200) {
-					all += stack.samples
-					if slices.ContainsFunc(stack.frames, func(f chainFrame) bool { return f.kind == kind && f.file != "" }) {
-						named += stack.samples
-					}
-				}
-				t.Logf("%s: %d of %d samples have a function with a file", kind, named, all)
 				if on[kind] {
-					require.Positive(t, named, kind)
-				} else {
+					out.follow(pid)
+					require.True(t, waitFor(runtimeNamed, func() bool { named, _ := out.named(pid, kind); return named > 0 }), kind)
+				}
+			}
+			for pid, kind := range kinds {
+				if !on[kind] {
+					out.follow(pid)
+					out.take(pid, 200)
+				}
+				named, all := out.named(pid, kind)
+				t.Logf("%s: %d of %d samples have a function with a file", kind, named, all)
+				if !on[kind] {
 					require.Zero(t, named, kind)
 				}
 			}
 			r.stop()
 		})
 	}
+}
+
+// named returns how many samples of a process have a function with a file in a frame of a kind.
+func (s *chainSink) named(pid int64, kind string) (named, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, stack := range s.processes[pid].stacks {
+		all += stack.samples
+		if slices.ContainsFunc(stack.frames, func(f chainFrame) bool { return f.kind == kind && f.file != "" }) {
+			named += stack.samples
+		}
+	}
+	return named, all
 }

@@ -25,8 +25,12 @@ const (
 	// two. Over all programs there are samples enough to do without.
 	goalFalseAlarms = 1e-3
 
-	// unwindSeconds is the longest that programs run.
-	unwindSeconds = 120
+	// unwindReady is the longest until all there is to know of programs is known, unwindCounts the longest that
+	// their samples count: a busy host may have rows of some file to make all the time.
+	unwindReady  = 2 * time.Minute
+	unwindCounts = 2 * time.Minute
+	// unwindSeconds is the longest that programs run, with what some are given to compile.
+	unwindSeconds = 600
 	// unwindSettled polls in a row say that no file's rows are still to be made.
 	unwindSettled = 5
 	unwindPoll    = 50 * time.Millisecond
@@ -85,12 +89,6 @@ func runStackPrograms(t *testing.T, r *running, sink *stackSink, specs []stackSp
 		sink.watch(w.PID, p)
 		programs, writers = append(programs, p), append(writers, w)
 	}
-	ends := time.Now().Add(unwindSeconds * time.Second)
-	until := func(done func() bool) {
-		for !done() && time.Now().Before(ends) {
-			time.Sleep(unwindPoll)
-		}
-	}
 	for i, p := range programs {
 		time.Sleep(time.Until(p.started.Add(p.compiling)))
 		if p.compiled != nil {
@@ -98,6 +96,12 @@ func runStackPrograms(t *testing.T, r *running, sink *stackSink, specs []stackSp
 		}
 	}
 	// What is needed to unwind a program is only made when it has been sampled.
+	ends := time.Now().Add(unwindReady)
+	until := func(done func() bool) {
+		for !done() && time.Now().Before(ends) {
+			time.Sleep(unwindPoll)
+		}
+	}
 	until(func() bool {
 		return sink.all(programs, func(p *stackProgram) bool { return p.limit != "" || !p.firstWhole.IsZero() })
 	})
@@ -109,6 +113,7 @@ func runStackPrograms(t *testing.T, r *running, sink *stackSink, specs []stackSp
 		return settled == unwindSettled
 	})
 	sink.count(programs)
+	ends = time.Now().Add(unwindCounts)
 	until(func() bool {
 		return sink.all(programs, func(p *stackProgram) bool { all := p.counted(); return all.samples >= unwindEnough })
 	})
@@ -153,7 +158,7 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 		}
 		if p.limit != "" {
 			fmt.Printf("%-16s not held to the goal: %s\n", p.name, p.limit)
-			assert.NotZero(t, all.samples, p.name)
+			assert.NotZero(bounds, all.samples, p.name)
 			continue
 		}
 		assert.GreaterOrEqual(bounds, all.samples, unwindSamples, p.name)

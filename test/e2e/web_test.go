@@ -29,10 +29,12 @@ import (
 var webLoadSamples = size(1_000_000, 100_000, 100_000)
 
 const (
-	webProgram    = "writer-v1-exe"
-	webSamples    = 2500 // of the program, before a person looks
-	webTimeout    = 6 * time.Minute
-	webBrowserDir = "../../build/web-browser"
+	webProgram = "writer-v1-exe"
+	webSamples = 2500 // of the program, before a person looks
+	webTimeout = 6 * time.Minute
+	// webCheckTimeout is for a browser that hangs: each step of the check has a limit of its own.
+	webCheckTimeout = 15 * time.Minute
+	webBrowserDir   = "../../build/web-browser"
 )
 
 // What hostile programs publish. The page must show webMarkup as text.
@@ -80,7 +82,7 @@ func TestWeb(t *testing.T) {
 		"hostile": map[string]any{"markup": webMarkup, "process": webProcess, "longBytes": webMaxBytes},
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), webTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), webCheckTimeout)
 	defer cancel()
 	check := exec.CommandContext(ctx, "node", "check.mjs", string(given))
 	check.Dir = webBrowserDir

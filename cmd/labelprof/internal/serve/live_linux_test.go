@@ -71,30 +71,43 @@ func TestTerminalKeepsTheAddresses(t *testing.T) {
 // TestServeUnreadFiles: when the command ends, what it has read is shown, and that it is not all
 // is said.
 func TestServeUnreadFiles(t *testing.T) {
-	for _, tc := range []struct {
-		want string
-		args []string
-		open time.Duration // how long there is no end of the last file
-	}{
-		{"interrupt signal received", nil, 0},
-		{"--duration is over", []string{"--duration", "2s"}, 3 * time.Second},
-	} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		fifo := filepath.Join(t.TempDir(), "fifo")
-		require.NoError(t, unix.Mkfifo(fifo, 0o600))
-		go func() {
-			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the file before is read
-			if err != nil {
-				return
-			}
-			time.Sleep(tc.open)
-			cancel(errors.New("interrupt signal received"))
-			writer.Close()
-		}()
-		var stdout, stderr log
-		err := Run(ctx, append(tc.args, "--web", "", single(t), fifo), &stdout, &stderr)
-		require.Equal(t, command.ExitError, command.ExitCode("serve", err, &stderr))
-		require.Contains(t, stdout.String(), "in 100 samples")
-		require.Equal(t, "labelprof serve: the files were not read to their end: "+tc.want+"\n", stderr.String())
+	stdout, stderr := unread(t, 0)
+	require.Contains(t, stdout, "in 100 samples")
+	require.Equal(t, unreadNote+"interrupt signal received\n", stderr)
+	stdout = ""
+	for duration := 2 * time.Second; !strings.Contains(stdout, "in 100 samples"); duration *= 4 { // until there is time for the first file
+		require.Less(t, duration, time.Minute)
+		stdout, stderr = unread(t, duration+time.Second, "--duration", duration.String())
 	}
+	require.Equal(t, unreadNote+"--duration is over\n", stderr)
+}
+
+const unreadNote = "labelprof serve: the files were not read to their end: "
+
+// unread returns what the command prints of a file and one that has no end for so long, after
+// which an interrupt signal ends it.
+func unread(t *testing.T, open time.Duration, args ...string) (shown, told string) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the file before is read
+		if err != nil {
+			return
+		}
+		time.Sleep(open)
+		cancel(errors.New("interrupt signal received"))
+		writer.Close()
+	}()
+	var stdout, stderr log
+	err := Run(ctx, append(args, "--web", "", single(t), fifo), &stdout, &stderr)
+	require.Equal(t, command.ExitError, command.ExitCode("serve", err, &stderr))
+	reader, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0) // if it was never opened
+	require.NoError(t, err)
+	<-written
+	require.NoError(t, reader.Close())
+	return stdout.String(), stderr.String()
 }

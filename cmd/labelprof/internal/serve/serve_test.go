@@ -112,12 +112,18 @@ func (s *served) wait(t *testing.T) int {
 // export sends the shared batch the way an exporter does.
 func export(t *testing.T, address string) {
 	t.Helper()
+	require.NoError(t, tryExport(t, address))
+}
+
+// tryExport is export, whose error is that the command has ended, for one.
+func tryExport(t *testing.T, address string) error {
+	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer conn.Close()
 	request := pprofileotlp.NewExportRequestFromProfiles(profiletest.Tenants().Profiles)
 	_, err = pprofileotlp.NewGRPCClient(conn).Export(context.Background(), request, grpc.UseCompressor(gzip.Name))
-	require.NoError(t, err)
+	return err
 }
 
 // run runs a command that ends by itself and returns its exit code and what it prints.
@@ -192,17 +198,29 @@ func TestServePprofNowhere(t *testing.T) {
 	require.Regexp(t, `^labelprof serve: write .*: no such file or directory\n$`, stderr)
 }
 
-func TestServeStopsByItself(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	s, address := startServe(t, "--duration", "8s", "--interval", "50ms")
+func TestServePrintsNews(t *testing.T) {
+	s, address := startServe(t, "--interval", "50ms")
 	tables := func() int { return strings.Count(s.stdout.String(), "CPU by tenant") }
 	for n := 1; n <= 2; n++ {
 		export(t, address)
 		require.Eventually(t, func() bool { return tables() == n }, time.Minute, time.Millisecond)
 	}
+	time.Sleep(500 * time.Millisecond) // some intervals without news
+	s.cancel()
 	require.Zero(t, s.wait(t))
 	require.Equal(t, 3, tables(), "no tables without news, but at the end")
 	require.NotContains(t, s.stdout.String(), "\x1b", "no terminal, no control")
+}
+
+func TestServeStopsByItself(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	code := command.ExitError
+	for duration := time.Second; code == command.ExitError && duration < time.Minute; duration *= 4 { // it has none if it ends before
+		s, address := startServe(t, "--duration", duration.String())
+		_ = tryExport(t, address)
+		code = s.wait(t)
+	}
+	require.Zero(t, code)
 }
 
 func TestServeWithoutSamples(t *testing.T) {
@@ -278,7 +296,7 @@ func TestServeCannotPrint(t *testing.T) {
 	}{{syscall.ENOSPC, command.ExitError}, {syscall.EPIPE, command.ExitOK}} {
 		out := filepath.Join(t.TempDir(), "out")
 		var stderr log
-		err := Run(t.Context(), []string{"--web", "", "--duration", "1s", "--interval", "100ms", "--pprof", out, single(t)}, broken{tc.err}, &stderr)
+		err := Run(t.Context(), []string{"--web", "", "--duration", "3s", "--interval", "100ms", "--pprof", out, single(t)}, broken{tc.err}, &stderr)
 		require.Equal(t, tc.code, command.ExitCode("serve", err, &stderr), stderr.String())
 		require.Equal(t, tc.code == command.ExitError, strings.Contains(stderr.String(), "print the tables: no space left on device"), stderr.String())
 		require.FileExists(t, out)
