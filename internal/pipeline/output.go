@@ -208,7 +208,12 @@ func (o *output) finish(ctx context.Context) {
 	}
 }
 
+// hurryShare of BatchOptions.MaxPending may wait behind a batch that waits for names. Where more do, a batch takes
+// the names that are known: files that take long to read, which anybody may have, would have samples of all dropped.
+const hurryShare = 4
+
 func (o *output) export(b *batch) {
+	o.symbols.hurry(len(b.stream.pending) > cap(b.stream.pending)/hurryShare)
 	o.await(b)
 	if o.deliverer == nil {
 		o.meter(b)

@@ -66,19 +66,16 @@ func TestShutdownPatience(t *testing.T) {
 	}
 }
 
-// A shutdown does not wait for files that do not answer, once what they are for is only going to be refused.
-func TestShutdownStopsNames(t *testing.T) {
-	d, proc := testAggregator(t, func(o *Options) {
-		o.Next.Profiles, o.ShutdownPatience, o.Symbols.Skip = &blocked{}, 10*time.Millisecond, false
-	}, nil)
-	defer runTable(t, d)()
-	const long, code = 4 * time.Minute, 0x10000
-	answer, asked := make(chan struct{}), make(chan struct{}, 1)
-	d.output.symbols.maps = symbol.NewPerfMaps[uint64](symbol.CacheOptions{Wait: long, Work: func(uint32, func()) {
-		asked <- struct{}{}
-		<-answer
+// namesHang has a batch wait for each of some processes, whose perf maps never answer until answer is closed. Lookups
+// wait for that.
+func namesHang(t *testing.T, d *aggregator, proc string, processes int, wait time.Duration) (asked <-chan struct{}, answer chan<- struct{}) {
+	const code = 0x10000
+	asks, answers := make(chan struct{}, processes), make(chan struct{})
+	d.output.symbols.maps = symbol.NewPerfMaps[uint64](symbol.CacheOptions{Wait: wait, Work: func(uint32, func()) {
+		asks <- struct{}{}
+		<-answers
 	}})
-	for pid := 2; pid < 4; pid++ {
+	for pid := 2; pid < 2+processes; pid++ {
 		maps := filepath.Join(proc, fmt.Sprint(pid), "maps")
 		require.NoError(t, os.MkdirAll(filepath.Dir(maps), 0o755))
 		require.NoError(t, os.WriteFile(maps, fmt.Appendf(nil, "%08x-%08x r-xp 00000000 00:00 0\n", code, code+0x1000), 0o600))
@@ -86,6 +83,35 @@ func TestShutdownStopsNames(t *testing.T) {
 		rec.UserFrames = []uint64{code}
 		handOverAgain(d, rec)
 	}
+	return asks, answers
+}
+
+// Batches do not wait for files that do not answer while others wait behind them.
+func TestNamesDoNotDelay(t *testing.T) {
+	const pending, long = 8, 4 * time.Minute
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.Symbols.Skip, o.Batches.MaxPending = new(consumertest.ProfilesSink), false, pending
+	}, nil)
+	defer runTable(t, d)()
+	_, answer := namesHang(t, d, proc, pending, long)
+	d.output.start()
+	const hurried = pending - 1 - pending/hurryShare
+	require.Eventually(t, func() bool { return d.stream.emitted.Load() == hurried }, long/8, time.Millisecond)
+	require.Never(t, func() bool { return d.stream.emitted.Load() > hurried }, 100*time.Millisecond, 10*time.Millisecond, "there is time")
+	close(answer)
+	d.output.finish(t.Context())
+	require.EqualValues(t, pending, d.stream.emitted.Load())
+	d.output.symbols.close()
+}
+
+// A shutdown does not wait for files that do not answer, once what they are for is only going to be refused.
+func TestShutdownStopsNames(t *testing.T) {
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.ShutdownPatience, o.Symbols.Skip = &blocked{}, 10*time.Millisecond, false
+	}, nil)
+	defer runTable(t, d)()
+	const long = 4 * time.Minute
+	asked, answer := namesHang(t, d, proc, 2, long)
 	d.output.start()
 	<-asked
 	finished := make(chan struct{})

@@ -284,6 +284,15 @@ func (s *symbolizer) weigh(m *budget.Memory) (dropped int64) {
 	return dropped
 }
 
+// hurry has lookups wait for no file, or as long as they may.
+func (s *symbolizer) hurry(hurried bool) {
+	if s == nil {
+		return
+	}
+	s.files.Hurry(hurried)
+	s.maps.Hurry(hurried)
+}
+
 // release closes the files that the lookups of a batch have left open, and tells of those
 // that never answer.
 func (s *symbolizer) release() {

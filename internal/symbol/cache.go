@@ -166,6 +166,13 @@ func (opts *CacheOptions) setDefaults() {
 // idleSince is since when what is idle was not used.
 func (opts *CacheOptions) idleSince() time.Time { return opts.Now().Add(-opts.Idle) }
 
+// Hurry has lookups wait for nothing that is read, or, when there is time again, as long as they may.
+func (c *Cache[K]) Hurry(hurried bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading.hurried = hurried
+}
+
 // Lookup appends the functions that hold a virtual address of a file, the innermost
 // first, and says what they were written in. When the file is not known yet, it is
 // opened and read. Until CloseFiles is called, lookups together wait at most

@@ -71,6 +71,35 @@ func TestStopEndsWaits(t *testing.T) {
 	})
 }
 
+// Who is in a hurry waits for nothing, until there is time again.
+func TestHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = time.Minute
+		h := hung{make(chan struct{})}
+		files := NewCache[int](CacheOptions{Wait: wait})
+		maps := NewPerfMaps[int](CacheOptions{Wait: wait})
+		for i, hurried := range []bool{true, false} {
+			want := wait / waitShare
+			if hurried {
+				want = 0
+			}
+			files.Hurry(hurried)
+			maps.Hurry(hurried)
+			began := time.Now()
+			files.Lookup(nil, i, &opener{wait: h.wait}, 1)
+			require.Equal(t, want, time.Since(began))
+			began = time.Now()
+			maps.Lookup(nil, i, h, 1, Native)
+			require.Equal(t, want, time.Since(began))
+			require.EqualValues(t, i+1, files.Stats().TimedOut)
+			require.EqualValues(t, i+1, maps.Stats().TimedOut)
+		}
+		close(h.wait)
+		require.NoError(t, files.Close(t.Context()))
+		require.NoError(t, maps.Close(t.Context()))
+	})
+}
+
 // What is being read when nobody wants it any more is not read to its end.
 func TestLoadAbandoned(t *testing.T) {
 	closed := &atomic.Bool{}

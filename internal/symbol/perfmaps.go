@@ -76,6 +76,13 @@ func (c *PerfMaps[K]) Refresh() {
 	c.reading.rest()
 }
 
+// Hurry is for perf maps what it is for files.
+func (c *PerfMaps[K]) Hurry(hurried bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading.hurried = hurried
+}
+
 // Stop is for perf maps what it is for files.
 func (c *PerfMaps[K]) Stop() { c.reading.stop(&c.mu) }
 

@@ -37,6 +37,8 @@ type reading struct {
 	users  map[uint32]int // reads
 	owners map[place]int  // reads
 	turns  map[uint32]*read
+	// hurried: lookups wait for nothing, until they are told that there is time again.
+	hurried bool
 	// Since the batch began:
 	waited  time.Duration
 	waitsOf map[uint32]time.Duration
@@ -143,6 +145,9 @@ func (r *reading) close(ctx context.Context, mu *sync.Mutex) error {
 
 // left returns how long a lookup for a user may wait, at most so long.
 func (r *reading) left(uid uint32, most time.Duration) time.Duration {
+	if r.hurried {
+		return 0
+	}
 	return min(most, r.opts.Wait-r.waited, r.opts.Wait/userWaitShare-r.waitsOf[uid])
 }
 
