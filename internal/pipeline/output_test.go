@@ -96,8 +96,8 @@ func TestNamesDoNotDelay(t *testing.T) {
 	_, answer := namesHang(t, d, proc, pending, long)
 	d.output.start()
 	const hurried = pending - 1 - pending/hurryShare
-	require.Eventually(t, func() bool { return d.stream.emitted.Load() == hurried }, long/8, time.Millisecond)
-	require.Never(t, func() bool { return d.stream.emitted.Load() > hurried }, 100*time.Millisecond, 10*time.Millisecond, "there is time")
+	assert.Eventually(t, func() bool { return d.stream.emitted.Load() == hurried }, long/8, time.Millisecond)
+	assert.Never(t, func() bool { return d.stream.emitted.Load() > hurried }, 100*time.Millisecond, 10*time.Millisecond, "there is time")
 	close(answer)
 	d.output.finish(t.Context())
 	require.EqualValues(t, pending, d.stream.emitted.Load())
