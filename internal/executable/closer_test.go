@@ -139,18 +139,25 @@ func TestCloserShares(t *testing.T) {
 	require.Empty(t, c.files)
 }
 
+// keptForEver keeps files open on a device that does not let one of an owner be closed, until it answers.
+func keptForEver(t *testing.T, most int, by Owner) (d *descriptors, file *os.File, answers func()) {
+	t.Helper()
+	d = newDescriptors(most)
+	file, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	state, err := stateOf(int(file.Fd()))
+	require.NoError(t, err)
+	d.closer.running = map[device]Owner{state.device: by}
+	return d, file, func() { delete(d.closer.running, state.device) }
+}
+
 // Of an owner whose files do not let themselves be closed no more are kept than a share; others have theirs kept, and
 // closed.
 func TestKeptOfOwner(t *testing.T) {
 	const most = 8
-	d := newDescriptors(most)
-	file, err := os.Open("/proc/self/exe")
-	require.NoError(t, err)
-	defer file.Close()
-	state, err := stateOf(int(file.Fd()))
-	require.NoError(t, err)
 	hostile, other := Owner{UID: 1}, Owner{UID: 2}
-	d.closer.running = map[device]Owner{state.device: hostile} // and it never comes back
+	d, file, answers := keptForEver(t, most, hostile)
 	var files [4 * most]File
 	keep := func(from, to int, by Owner) {
 		for i := from; i < to; i++ {
@@ -169,7 +176,7 @@ func TestKeptOfOwner(t *testing.T) {
 	keep(3*most, 4*most, other)
 	require.Equal(t, most, d.len(), "as many may wait as are kept")
 	require.EqualValues(t, 2*most, d.refused.Load())
-	delete(d.closer.running, state.device)
+	answers()
 	d.closeAll()
 	require.Empty(t, d.closer.files)
 }
@@ -177,13 +184,7 @@ func TestKeptOfOwner(t *testing.T) {
 // Whatever containers a user has, others have files kept while his do not let themselves be closed.
 func TestKeptOfUser(t *testing.T) {
 	const most = 8
-	d := newDescriptors(most)
-	file, err := os.Open("/proc/self/exe")
-	require.NoError(t, err)
-	defer file.Close()
-	state, err := stateOf(int(file.Fd()))
-	require.NoError(t, err)
-	d.closer.running = map[device]Owner{state.device: {UID: 1}} // and it never comes back
+	d, file, answers := keptForEver(t, most, Owner{UID: 1})
 	var files [8 * most]File
 	next := 0
 	keep := func(n int, by Owner) {
@@ -201,12 +202,11 @@ func TestKeptOfUser(t *testing.T) {
 	require.EqualValues(t, most, d.refused.Load())
 	keep(most, Owner{UID: 2})
 	require.Equal(t, most, d.len())
-	delete(d.closer.running, state.device)
+	answers()
 	d.closeAll()
 
 	// As bad as it gets: all that is kept is the user's when nearly as much of his waits as may.
-	d = newDescriptors(most)
-	d.closer.running = map[device]Owner{state.device: {UID: 1}}
+	d, file, answers = keptForEver(t, most, Owner{UID: 1})
 	next = 0
 	keep(most/2, Owner{UID: 1, Container: "a"})
 	keep(1, Owner{UID: 1, Container: "b"})
@@ -217,7 +217,7 @@ func TestKeptOfUser(t *testing.T) {
 	d.closeUnused()
 	keep(most, Owner{UID: 2})
 	require.Equal(t, most/4, d.len())
-	delete(d.closer.running, state.device)
+	answers()
 	d.closeAll()
 	require.Empty(t, d.closer.files)
 }
