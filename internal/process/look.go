@@ -278,7 +278,7 @@ func (i *Info) setOwner(w *who) {
 	i.UID, i.ContainerID, i.Cgroup = w.uid, w.group.ContainerID, validUTF8(w.group.Path)
 }
 
-// who reads it. Of one whose group cannot be read, the user is known all the same.
+// who reads whose a process is. If the error is about its cgroup, its user is known all the same.
 func (r *reader) who(tid int) (who, error) {
 	status, err := r.opts.FS.Status(tid)
 	if err != nil {

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,6 +122,24 @@ func TestLookTakesLittle(t *testing.T) {
 	f.HandleEvent(exists(id))
 	f.work()
 	require.Nil(t, f.process(id).Info().Mappings[0].File)
+}
+
+// What is being read of a file ends with the receiver, and not only what is read next.
+func TestFilesEnd(t *testing.T) {
+	f := newFake(t)
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte("file"), 0o644))
+	dir := filepath.Join(f.root, "42", "map_files")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.Symlink(path, filepath.Join(dir, "10000-11000")))
+	opened := func() error {
+		_, err := f.files.Map(42, executable.Owner{}, &procfs.Mapping{Start: 0x10000, Limit: 0x11000, Inode: 1, Path: path}, nil)
+		return err
+	}
+	require.NotErrorIs(t, opened(), context.Canceled)
+	f.files = executable.NewCache(executable.Options{FS: f.opts.FS, MaxFiles: 1})
+	<-(&workers{t: f.Table}).end()
+	require.ErrorIs(t, opened(), context.Canceled)
 }
 
 // A closedFile is a file that a process maps, and that is not there yet.
